@@ -1,0 +1,59 @@
+package meta
+
+import "math/bits"
+
+// A Span is the run of positions of the epoch's order that one batch holds.
+type Span struct {
+	First  uint64
+	Count  uint64
+	Repeat uint64 // how many at the end of the span repeat records of the epoch (TailPad)
+}
+
+// A Cut divides the N positions of an order into steps of Global positions
+// and each step among Ranks. It is the whole of "who reads what" on one node:
+// every position falls to exactly one rank of one step.
+//
+// Position p belongs to step p/Global whatever the number of ranks, so the
+// sequence of global batches does not depend on it.
+type Cut struct {
+	N      uint64 // positions: records, or chunks where a batch is a chunk
+	Global uint64 // positions of one whole step
+	Ranks  uint64
+	Tail   Tail
+}
+
+// Steps is the number of steps, the same for every rank.
+func (c Cut) Steps() uint64 {
+	if c.N == 0 {
+		return 0
+	}
+	whole, rest := c.N/c.Global, c.N%c.Global
+	if rest != 0 && c.Tail != TailDrop {
+		whole++
+	}
+	return whole
+}
+
+// Span returns the positions of one batch. Positions from N on stand for the
+// order begun again: take them modulo N. Shares of a step differ by at most
+// one position. The rank and step must be in range.
+func (c Cut) Span(rank, step uint64) Span {
+	first := step * c.Global
+	size := c.Global
+	if rest := c.N - first; rest < size && c.Tail != TailPad {
+		size = rest
+	}
+	from, to := mulDiv(size, rank, c.Ranks), mulDiv(size, rank+1, c.Ranks)
+	s := Span{First: first + from, Count: to - from}
+	if end := first + to; end > c.N {
+		s.Repeat = min(end-c.N, s.Count)
+	}
+	return s
+}
+
+// mulDiv is a*b/c without overflow, for b <= c.
+func mulDiv(a, b, c uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	q, _ := bits.Div64(high, low, c)
+	return q
+}

@@ -1,0 +1,21 @@
+package meta
+
+import "errors"
+
+// The errors that callers branch on. Package fs turns each into an errno.
+var (
+	// ErrNotExist: no such dataset, view, rank or batch.
+	ErrNotExist = errors.New("does not exist")
+	// ErrExist: a dataset of that name is registered already.
+	ErrExist = errors.New("exists already")
+	// ErrInvalid: a name, number or option that can never be right.
+	ErrInvalid = errors.New("is not valid")
+	// ErrStale: the source is no longer what was indexed.
+	ErrStale = errors.New("source has changed since it was indexed")
+	// ErrCorrupt: bytes that contradict their own format or checksum.
+	ErrCorrupt = errors.New("is corrupt")
+	// ErrNoSpace: no tier has room, now or ever, for what was asked.
+	ErrNoSpace = errors.New("no room in any tier")
+	// ErrBusy: a bounded resource is taken; the same request may succeed later.
+	ErrBusy = errors.New("is busy")
+)

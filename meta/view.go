@@ -1,0 +1,288 @@
+package meta
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// An OrderKind says how far a record may move from where the source has it.
+type OrderKind uint8
+
+const (
+	OrderNone   OrderKind = iota // the source's own order
+	OrderWindow                  // shuffled, holding a bounded number of records
+	OrderFull                    // a permutation of the whole dataset
+)
+
+// An Order is the rule that turns a position of the epoch into a record.
+type Order struct {
+	Kind   OrderKind
+	Window uint64 // records that OrderWindow may hold; zero otherwise
+}
+
+// A Tail says what happens to the records that do not fill the last step.
+type Tail uint8
+
+const (
+	TailKeep Tail = iota // the last step is short: nothing lost, nothing repeated
+	TailDrop             // the last step is left out
+	TailPad              // the last step is filled from the start of the order
+)
+
+// A BatchUnit says what BatchSize counts.
+type BatchUnit uint8
+
+const (
+	UnitRecords BatchUnit = iota
+	UnitBytes             // on the mean: as many records as come to so many bytes
+	UnitChunk             // one whole chunk for each rank
+)
+
+// A BatchSize is how much is read at a time.
+type BatchSize struct {
+	Unit BatchUnit
+	N    uint64 // zero for UnitChunk
+}
+
+// A View says who reads what in one epoch of a dataset. It is comparable, and
+// equal views read equal bytes.
+type View struct {
+	Dataset string
+	Epoch   uint64
+	Ranks   uint64
+	Seed    uint64
+	Order   Order
+	// Step is what all ranks together read in one step. It, not the batch
+	// of one rank, is what the order is cut by: the same dataset read by
+	// more ranks goes through the same steps.
+	Step BatchSize
+	Tail Tail
+}
+
+// Bounds on what a name can ask for, far above any real job and far below
+// where the arithmetic of a view could overflow.
+const (
+	MaxRanks = 1 << 20
+	MaxBatch = 1 << 40
+	MaxName  = 128 // of a dataset; leaves room for a view's options in NAME_MAX
+)
+
+func (o Order) String() string {
+	switch o.Kind {
+	case OrderWindow:
+		return "window:" + strconv.FormatUint(o.Window, 10)
+	case OrderFull:
+		return "full"
+	}
+	return "none"
+}
+
+// ParseOrder reads none, window:N or full.
+func ParseOrder(s string) (Order, error) {
+	switch s {
+	case "none":
+		return Order{}, nil
+	case "full":
+		return Order{Kind: OrderFull}, nil
+	}
+	if n, ok := strings.CutPrefix(s, "window:"); ok {
+		w, err := parseNumber(n, 2, MaxBatch)
+		if err != nil {
+			return Order{}, fmt.Errorf("order %q: %w", s, err)
+		}
+		return Order{OrderWindow, w}, nil
+	}
+	return Order{}, fmt.Errorf("order %q %w: use none, full or window:N", s, ErrInvalid)
+}
+
+func (t Tail) String() string {
+	return [...]string{"keep", "drop", "pad"}[t]
+}
+
+// ParseTail reads keep, drop or pad.
+func ParseTail(s string) (Tail, error) {
+	for t := TailKeep; t <= TailPad; t++ {
+		if s == t.String() {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("tail %q %w: use keep, drop or pad", s, ErrInvalid)
+}
+
+func (b BatchSize) String() string {
+	switch b.Unit {
+	case UnitBytes:
+		return FormatBytes(b.N)
+	case UnitChunk:
+		return "chunk"
+	}
+	return strconv.FormatUint(b.N, 10)
+}
+
+// ParseBatch reads a number of records, a size such as 64MiB, or chunk.
+func ParseBatch(s string) (BatchSize, error) {
+	if s == "chunk" {
+		return BatchSize{Unit: UnitChunk}, nil
+	}
+	if n, err := parseNumber(s, 1, MaxBatch); err == nil {
+		return BatchSize{UnitRecords, n}, nil
+	}
+	n, err := ParseBytes(s)
+	if err != nil || n == 0 || n > MaxBatch {
+		return BatchSize{}, fmt.Errorf("batch %q %w: use records (256), bytes (64MiB) or chunk", s, ErrInvalid)
+	}
+	return BatchSize{UnitBytes, n}, nil
+}
+
+// parseNumber reads a plain decimal: no sign, no space, no leading zero, so
+// that a number has one spelling only.
+func parseNumber(s string, low, high uint64) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || strconv.FormatUint(n, 10) != s || n < low || n > high {
+		return 0, fmt.Errorf("%w: %q is not a number from %d to %d", ErrInvalid, s, low, high)
+	}
+	return n, nil
+}
+
+// CheckName reports whether s can name a dataset: letters, digits, dots,
+// dashes and underscores, so that it needs no quoting in a shell, in a path
+// or in a view, and never starts with a dot or a dash.
+func CheckName(s string) error {
+	if s == "" || len(s) > MaxName {
+		return fmt.Errorf("dataset name %q %w: use 1 to %d characters", s, ErrInvalid, MaxName)
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_'
+		if !letter && (i == 0 || c != '.' && c != '-') {
+			return fmt.Errorf("dataset name %q %w: use letters, digits, '_', '.' and '-', a letter or digit first", s, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// SplitView splits the name of a directory below /datasets into the dataset
+// and the options of the view, if any. It checks neither.
+func SplitView(name string) (dataset, options string, isView bool) {
+	return strings.Cut(name, "@")
+}
+
+// With returns the view that the options describe, taking what they leave out
+// from v. Options read key=value,key=value; no key may come twice.
+func (v View) With(options string) (View, error) {
+	seen := make(map[string]bool)
+	for option := range strings.SplitSeq(options, ",") {
+		key, value, ok := strings.Cut(option, "=")
+		if !ok || seen[key] {
+			return View{}, fmt.Errorf("view option %q %w: use key=value, each key once", option, ErrInvalid)
+		}
+		seen[key] = true
+		if err := v.set(key, value); err != nil {
+			return View{}, fmt.Errorf("view option %q: %w", option, err)
+		}
+	}
+	if seen["batch"] && seen["step"] {
+		return View{}, fmt.Errorf("view options batch and step %w together: a step is a batch for each rank", ErrInvalid)
+	}
+	if seen["batch"] {
+		v.Step = v.Step.Times(v.Ranks)
+	}
+	return v, v.Check()
+}
+
+func (v *View) set(key, value string) (err error) {
+	switch key {
+	case "epoch":
+		v.Epoch, err = parseNumber(value, 0, math.MaxUint64)
+	case "ranks":
+		v.Ranks, err = parseNumber(value, 1, MaxRanks)
+	case "seed":
+		v.Seed, err = parseNumber(value, 0, math.MaxUint64)
+	case "order":
+		v.Order, err = ParseOrder(value)
+	case "batch", "step":
+		v.Step, err = ParseBatch(value)
+	case "tail":
+		v.Tail, err = ParseTail(value)
+	default:
+		err = fmt.Errorf("%w: no such option; there are epoch, ranks, seed, order, batch, step and tail", ErrInvalid)
+	}
+	return err
+}
+
+// Times is the size of n batches; that of whole chunks has no number.
+func (b BatchSize) Times(n uint64) BatchSize {
+	return BatchSize{b.Unit, b.N * n}
+}
+
+// Check reports what is wrong with a view that did not come from With.
+func (v View) Check() error {
+	switch {
+	case v.Ranks < 1 || v.Ranks > MaxRanks:
+		return fmt.Errorf("%d ranks %w: use 1 to %d", v.Ranks, ErrInvalid, MaxRanks)
+	case v.Step.Unit != UnitChunk && (v.Step.N < 1 || v.Step.N > MaxBatch):
+		return fmt.Errorf("step of %v %w: use 1 to %d", v.Step, ErrInvalid, uint64(MaxBatch))
+	case v.Order.Kind == OrderWindow && v.Order.Window < 2:
+		return fmt.Errorf("order %v %w: use a window of 2 records or more", v.Order, ErrInvalid)
+	}
+	return nil
+}
+
+// String spells every option out, in a fixed order: a name under which the
+// view can be opened whatever the dataset's defaults are.
+func (v View) String() string {
+	return fmt.Sprintf("%s@epoch=%d,ranks=%d,seed=%d,order=%v,step=%v,tail=%v",
+		v.Dataset, v.Epoch, v.Ranks, v.Seed, v.Order, v.Step, v.Tail)
+}
+
+// Cut divides a dataset of so many records, bytes and chunks as v asks. The
+// positions of the cut are chunks where Step is whole chunks.
+func (v View) Cut(records uint64, bytes int64, chunks uint64) Cut {
+	c := Cut{N: records, Global: v.Step.N, Ranks: v.Ranks, Tail: v.Tail}
+	switch v.Step.Unit {
+	case UnitChunk:
+		c.N, c.Global = chunks, v.Ranks
+	case UnitBytes:
+		mean := max(1, uint64(bytes)/max(1, records))
+		c.Global = max(1, v.Step.N/mean)
+	}
+	return c
+}
+
+var byteUnits = []struct {
+	name string
+	size uint64
+}{
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3},
+	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
+}
+
+// ParseBytes reads a size with its unit: 64MiB, 2G, 512B.
+func ParseBytes(s string) (uint64, error) {
+	for _, u := range byteUnits {
+		number, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := parseNumber(number, 0, math.MaxInt64/u.size)
+		if err != nil {
+			break
+		}
+		return n * u.size, nil
+	}
+	return 0, fmt.Errorf("size %q %w: use a number and a unit, as 512MiB or 2GiB", s, ErrInvalid)
+}
+
+// FormatBytes writes n so that ParseBytes reads it back exactly.
+func FormatBytes(n uint64) string {
+	for _, u := range byteUnits[:4] {
+		if n >= u.size && n%u.size == 0 {
+			return strconv.FormatUint(n/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatUint(n, 10) + "B"
+}
+
