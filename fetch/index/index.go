@@ -2,7 +2,8 @@
 // and how long it is, in the order of the source, grouped into chunks.
 //
 // An index is made once per version of a source, kept in one file, and mapped.
-// Nothing in it is proportional to the dataset on the Go heap.
+// Nothing in it is proportional to the dataset on the Go heap: not the
+// records, not the chunks, not the names of the files.
 package index
 
 // An Extent is a run of bytes in one of the source's files.
@@ -25,4 +26,18 @@ type Chunk struct {
 	Records uint64   `json:"records"`
 	Bytes   int64    `json:"bytes"`
 	Hosts   []string `json:"hosts,omitempty"`
+}
+
+// Merge joins each extent to the one before it where the two stand side by
+// side in one file. It works in place and returns the shorter slice.
+func Merge(extents []Extent) []Extent {
+	kept := extents[:0]
+	for _, e := range extents {
+		if n := len(kept); n > 0 && kept[n-1].File == e.File && kept[n-1].Off+kept[n-1].Len == e.Off {
+			kept[n-1].Len += e.Len
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept
 }
