@@ -303,6 +303,9 @@ func (x *Index) checkChunks() error {
 }
 
 func (x *Index) readNotes(b []byte) error {
+	if len(b) > 2*maxText+4 {
+		return corrupt("notes", "%d bytes", len(b))
+	}
 	var words []string
 	for len(b) > 0 {
 		word, rest, ok := cutString(b)
