@@ -24,7 +24,7 @@ type Node interface {
 // A CreateRequest registers a dataset. Empty strings mean the default.
 type CreateRequest struct {
 	Name   string `json:"name"`
-	Source string `json:"source"`          // lmdb:PATH, file:PATH?format=lines ...
+	Source string `json:"source"`          // lmdb:PATH?db=NAME, file:PATH?as=lines ...; PATH is absolute
 	Ranks  uint64 `json:"ranks,omitempty"` // default 1
 	Batch  string `json:"batch,omitempty"` // 256, 64MiB or chunk; default 256
 	Order  string `json:"order,omitempty"` // none, window:N or full; default none

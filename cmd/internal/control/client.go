@@ -1,0 +1,139 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// A Client asks the daemon behind one socket. Its methods are those of a Node,
+// may be called concurrently, and return errors that errors.Is matches with
+// the daemon's own.
+type Client struct {
+	socket string
+	http   *http.Client
+	answer time.Duration // for an answer to begin
+}
+
+// Dial returns the client of the daemon that listens on socket. It connects
+// when it is first asked.
+func Dial(socket string) *Client {
+	const answer = 10 * time.Second // a daemon answers in milliseconds unless it is stopped
+	dialer := net.Dialer{Timeout: answer}
+	return &Client{socket: socket, answer: answer, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		},
+		DisableKeepAlives: true,
+	}}}
+}
+
+// Status asks the daemon what it says of itself.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, "status", struct{}{}, nil)
+}
+
+// Datasets asks for all registered datasets.
+func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
+	return ask[[]Dataset](ctx, c, "datasets", struct{}{}, nil)
+}
+
+// Dataset asks for one registered dataset.
+func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
+	return ask[Dataset](ctx, c, "dataset", named{name}, nil)
+}
+
+// Remove unregisters a dataset.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	_, err := ask[struct{}](ctx, c, "remove", named{name}, nil)
+	return err
+}
+
+// Create registers a dataset. It calls progress from the calling goroutine.
+func (c *Client) Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error) {
+	return ask[Dataset](ctx, c, "create", r, progress)
+}
+
+// Refresh indexes a dataset's source again, as Create.
+func (c *Client) Refresh(ctx context.Context, name string, progress func(Progress)) (Dataset, error) {
+	return ask[Dataset](ctx, c, "refresh", named{name}, progress)
+}
+
+// Verify reads every record of a dataset back, as Create.
+func (c *Client) Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error) {
+	return ask[Verification](ctx, c, "verify", named{name}, progress)
+}
+
+// errNoAnswer is the cause of a context that waited for a daemon in vain.
+var errNoAnswer = errors.New("the daemon does not answer; if it is stopped, continue it with kill -CONT")
+
+// ask sends one request and reads its answer. Only an answer with progress
+// may take longer than c.answer as a whole; that one must begin in time.
+func ask[T any](ctx context.Context, c *Client, method string, request any, progress func(Progress)) (T, error) {
+	var result T
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(c.answer, func() { cancel(errNoAnswer) })
+	defer late.Stop()
+
+	body, err := c.post(ctx, method, request)
+	if err != nil {
+		return result, fmt.Errorf("ask daemon at %s: %w", c.socket, cause(ctx, err))
+	}
+	defer body.Close()
+	if progress != nil {
+		late.Stop()
+	}
+	d := json.NewDecoder(body)
+	for {
+		var e event
+		err := d.Decode(&e)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return result, fmt.Errorf("ask daemon at %s: it went away before it answered", c.socket)
+		case err != nil:
+			return result, fmt.Errorf("ask daemon at %s: %w", c.socket, cause(ctx, err))
+		case e.Error != nil:
+			return result, e.Error
+		case e.Result != nil:
+			return result, json.Unmarshal(e.Result, &result)
+		case e.Progress != nil && progress != nil:
+			progress(*e.Progress)
+		}
+	}
+}
+
+func (c *Client) post(ctx context.Context, method string, request any) (io.ReadCloser, error) {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://rankfs/v1/"+method, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		answer.Body.Close()
+		return nil, fmt.Errorf("%s: %s; is it another version of rankfs?", method, answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// cause prefers the reason for which ctx was cancelled to what net/http
+// made of it.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,252 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+)
+
+// The bounds of a control socket. Its clients are people and their scripts.
+const (
+	maxConns  = 32       // far more commands than anybody runs at once on one mount
+	maxHeader = 8 << 10  // net/http adds 4 KiB of its own
+	maxBody   = 64 << 10 // a path is at most 4 KiB
+)
+
+// timeouts are those of one server; tests shorten them.
+type timeouts struct {
+	request time.Duration // to send a request, header and body
+	write   time.Duration // to take one line of an answer
+	idle    time.Duration // between two requests of one connection
+	drain   time.Duration // for answers under way when the server ends
+}
+
+var defaultTimeouts = timeouts{
+	request: 10 * time.Second,
+	write:   30 * time.Second, // long enough for a person who suspends the command by mistake
+	idle:    30 * time.Second,
+	drain:   2 * time.Second,
+}
+
+// Serve answers requests for n on l until ctx is done, then closes l, cancels
+// what is under way, waits for it and returns nil. Any other end is an error.
+func Serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger) error {
+	return serve(ctx, l, n, log, defaultTimeouts)
+}
+
+func serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger, t timeouts) error {
+	// A connection counts from Accept, before its goroutine is started, to
+	// the end of that goroutine, so that Wait cannot miss one.
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	s := &http.Server{
+		Handler:           handler(n, t),
+		ReadHeaderTimeout: t.request,
+		ReadTimeout:       t.request,
+		IdleTimeout:       t.idle,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				conns.Add(1)
+			case http.StateClosed:
+				conns.Done()
+			}
+		},
+	}
+	defer s.Close()
+	drained := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.drain)
+		defer cancel()
+		_ = s.Shutdown(bounded) // what did not end in time is closed by the defer above
+	})
+	err := s.Serve(newLimited(l, maxConns))
+	if stop() {
+		return fmt.Errorf("serve control socket: %w", err)
+	}
+	<-drained
+	return nil
+}
+
+// handler has one route for each method of a Node. Every request is a POST of
+// one JSON value, so that a name never stands in a path.
+func handler(n Node, t timeouts) http.Handler {
+	mux := http.NewServeMux()
+	route := func(name string, do func(*call) (any, error)) {
+		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
+			c := newCall(w, r, t)
+			defer c.cancel()
+			c.finish(do(c))
+		})
+	}
+	route("status", func(*call) (any, error) { return n.Status(), nil })
+	route("datasets", func(*call) (any, error) { return n.Datasets(), nil })
+	route("dataset", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Dataset(r.Name)
+	})
+	route("remove", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.Remove(r.Name)
+	})
+	route("create", func(c *call) (any, error) {
+		var r CreateRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Create(c.stream(), r, c.progress)
+	})
+	route("refresh", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Refresh(c.stream(), r.Name, c.progress)
+	})
+	route("verify", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Verify(c.stream(), r.Name, c.progress)
+	})
+	return mux
+}
+
+// A call is one request and its answer, used by one goroutine at a time.
+type call struct {
+	ctx    context.Context // ends with the client's connection, or when it stops reading
+	cancel context.CancelFunc
+	w      http.ResponseWriter
+	body   io.Reader
+	conn   *http.ResponseController
+	write  time.Duration
+}
+
+func newCall(w http.ResponseWriter, r *http.Request, t timeouts) *call {
+	ctx, cancel := context.WithCancel(r.Context())
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	return &call{
+		ctx: ctx, cancel: cancel, w: w,
+		body:  http.MaxBytesReader(w, r.Body, maxBody),
+		conn:  http.NewResponseController(w),
+		write: t.write,
+	}
+}
+
+// request reads the body, which must be exactly one JSON value of v's fields.
+func (c *call) request(v any) error {
+	body, err := io.ReadAll(c.body)
+	if err != nil {
+		return fmt.Errorf("read request: %w (%w)", err, meta.ErrInvalid)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("read request: %w (%w)", err, meta.ErrInvalid)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read request: %w: more than one JSON value", meta.ErrInvalid)
+	}
+	return nil
+}
+
+// stream prepares for a long operation and returns its context. The deadline
+// for the request must go: net/http watches for the end of the connection
+// with a read, and would take its expiry for one.
+func (c *call) stream() context.Context {
+	_ = c.conn.SetReadDeadline(time.Time{})
+	_ = c.conn.SetWriteDeadline(time.Now().Add(c.write))
+	if c.conn.Flush() != nil {
+		c.cancel()
+	}
+	return c.ctx
+}
+
+func (c *call) progress(p Progress) { c.send(event{Progress: &p}) }
+
+func (c *call) finish(result any, err error) {
+	if err != nil {
+		c.send(event{Error: newRemoteError(err)})
+		return
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		c.send(event{Error: newRemoteError(err)})
+		return
+	}
+	c.send(event{Result: data})
+}
+
+// send writes one line. A client that does not take it ends the operation.
+func (c *call) send(e event) {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(c.write))
+	if json.NewEncoder(c.w).Encode(e) != nil || c.conn.Flush() != nil {
+		c.cancel()
+	}
+}
+
+// A limited listener has no more than cap(slots) connections open at a time;
+// others wait in the kernel's queue.
+type limited struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	close func() error
+}
+
+func newLimited(l net.Listener, n int) *limited {
+	done := make(chan struct{})
+	return &limited{
+		Listener: l,
+		slots:    make(chan struct{}, n),
+		done:     done,
+		close:    sync.OnceValue(func() error { close(done); return l.Close() }),
+	}
+}
+
+func (l *limited) Close() error { return l.close() }
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
