@@ -1,0 +1,309 @@
+package cache
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Plan is a view whose bytes can be had: the cache's only source.
+//
+// ID names the content: equal ids mean equal bytes, on any machine and after
+// any restart. Fill writes the batch into dst, whose length is Size, without
+// keeping dst; it returns an error rather than a short batch. All methods may
+// be called concurrently.
+type Plan interface {
+	ID() [16]byte
+	Steps() uint64
+	Size(rank, step uint64) int64
+	Fill(ctx context.Context, rank, step uint64, dst []byte) error
+}
+
+// A Key names one batch of one plan.
+type Key struct {
+	Plan       [16]byte
+	Rank, Step uint64
+}
+
+// A Cache turns batches into slabs.
+//
+// Lock order: mu before none; no tier is called and no byte is moved while mu
+// is held.
+type Cache struct {
+	config Config
+	ram    *ram
+	nvme   *nvme // nil if there is none
+	ctx    context.Context
+	stop   context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		entries map[Key]*entry
+		demand  []*entry   // waited for and not begun, in order of arrival
+		idle    *list.List // of *entry: ready and held by nobody, the next victim in front
+		readers map[readerKey]*reader
+		closed  bool
+		speed   rate // bytes per second of a fill
+		count   counters
+	}
+	wake *sync.Cond    // something for a worker to do, or to give up waiting for
+	room chan struct{} // one token: a slab was given back, or may have been
+}
+
+// An entry is a batch that is wanted or there.
+type entry struct {
+	key      Key
+	plan     Plan
+	size     int64
+	state    state
+	done     chan struct{} // closed when state is ready or failed
+	err      error         // why it failed
+	waiters  int           // opens waiting on done
+	holders  int           // opens not released
+	opened   bool          // some rank has had it; what nobody had yet is kept longer
+	ram      *ramFile      // where its bytes are: this
+	file     *os.File      // or this, on NVMe
+	backing  int32
+	restored bool          // it was on NVMe already
+	place    *list.Element // in idle
+	stalled  error         // what its fill waits for, while it waits
+}
+
+type state uint8
+
+const (
+	wanted state = iota
+	filling
+	ready
+	failed
+)
+
+// New starts a cache. Its workers run until Close.
+func New(c Config) (*Cache, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	k := &Cache{config: c, room: make(chan struct{}, 1)}
+	k.wake = sync.NewCond(&k.mu)
+	k.mu.entries = make(map[Key]*entry)
+	k.mu.readers = make(map[readerKey]*reader)
+	k.mu.idle = list.New()
+	if k.ram, err = newRAM(c.RAMBytes); err != nil {
+		return nil, err
+	}
+	if c.NVMeDir != "" {
+		if k.nvme, err = newNVMe(c.NVMeDir, c.NVMeBytes, c.Log); err != nil {
+			return nil, errors.Join(err, k.ram.close())
+		}
+	}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	for range c.Workers {
+		k.tasks.Go(k.work)
+	}
+	return k, nil
+}
+
+// A Slab is a complete batch, held until Release.
+type Slab struct {
+	cache *Cache
+	entry *entry
+	once  sync.Once
+}
+
+// Backing is the id under which the kernel knows the file; zero if there is
+// no Backing.
+func (s *Slab) Backing() int32 { return s.entry.backing }
+
+// Fd is the slab's file. It is valid until Release and must only be read.
+func (s *Slab) Fd() int { return s.entry.fd() }
+
+func (e *entry) fd() int {
+	if e.ram != nil {
+		return e.ram.fd
+	}
+	return int(e.file.Fd())
+}
+
+// Tier says where the slab's bytes are.
+func (s *Slab) Tier() string { return s.entry.tier() }
+
+func (e *entry) tier() string {
+	if e.file != nil {
+		return "nvme"
+	}
+	return "ram"
+}
+
+// Open returns the slab of a batch, waiting for it to be complete. The wait
+// ends with ctx, or after the configured time; the fill goes on for others.
+func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+	start := time.Now()
+	c.mu.Lock()
+	if c.mu.closed {
+		c.mu.Unlock()
+		return nil, fmt.Errorf("open batch: %w: the daemon is shutting down", meta.ErrBusy)
+	}
+	c.mu.count.opens++
+	if len(c.mu.demand) >= maxDemand {
+		c.mu.count.openErrors++
+		c.mu.Unlock()
+		return nil, fmt.Errorf("open batch: %w: %d opens wait already", meta.ErrBusy, maxDemand)
+	}
+	e := c.want(p, rank, step)
+	c.follow(e, start)
+	if e.state == ready {
+		c.mu.count.ready++
+		s := c.hold(e)
+		c.mu.Unlock()
+		return s, nil
+	}
+	e.waiters++
+	if e.state == wanted {
+		c.mu.demand = append(c.mu.demand, e)
+		e.state = filling
+		c.wake.Broadcast()
+	}
+	c.mu.count.waited++
+	c.mu.Unlock()
+	return c.await(ctx, e, start)
+}
+
+// maxDemand bounds the opens that may wait for a worker: each is a thread of
+// some process, so a job has far fewer.
+const maxDemand = 1 << 16
+
+// want finds or makes the entry of a batch. mu is held.
+func (c *Cache) want(p Plan, rank, step uint64) *entry {
+	k := Key{p.ID(), rank, step}
+	e := c.mu.entries[k]
+	if e == nil {
+		e = &entry{key: k, plan: p, done: make(chan struct{})}
+		c.mu.entries[k] = e
+	}
+	return e
+}
+
+func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, error) {
+	timer := time.NewTimer(c.config.OpenTimeout)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = context.DeadlineExceeded
+	case <-c.ctx.Done():
+		err = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.waiters--
+	c.mu.count.waitTime += time.Since(start)
+	if e.state == ready && err == nil {
+		return c.hold(e), nil
+	}
+	if err == context.DeadlineExceeded {
+		err = fmt.Errorf("batch not ready after %v: %w", c.config.OpenTimeout, errors.Join(err, e.stalled))
+	}
+	if e.state == ready && e.waiters == 0 && e.holders == 0 && e.place == nil {
+		c.rest(e)
+	}
+	c.mu.count.openErrors++
+	if err == nil {
+		err = e.err
+	}
+	return nil, err
+}
+
+// hold counts one more open of a ready entry. mu is held.
+func (c *Cache) hold(e *entry) *Slab {
+	if e.place != nil {
+		c.mu.idle.Remove(e.place)
+		e.place = nil
+	}
+	e.holders++
+	e.opened = true
+	c.mu.count.handles++
+	return &Slab{cache: c, entry: e}
+}
+
+// Release ends the hold of one open. It may be called more than once.
+func (s *Slab) Release() {
+	s.once.Do(func() {
+		c := s.cache
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s.entry.holders--
+		c.mu.count.handles--
+		if s.entry.holders == 0 && s.entry.waiters == 0 {
+			c.rest(s.entry)
+		}
+	})
+}
+
+// rest puts an entry that nobody holds where a victim is looked for. What a
+// rank has had already goes to the back, and leaves in order of release; what
+// was fetched ahead and not been asked for is looked for separately. mu is held.
+func (c *Cache) rest(e *entry) {
+	e.place = c.mu.idle.PushBack(e)
+	select {
+	case c.room <- struct{}{}:
+	default:
+	}
+}
+
+// Contains reports whether the batch could be opened without a fill, and from
+// which tier.
+func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
+	k := Key{p.ID(), rank, step}
+	c.mu.Lock()
+	e := c.mu.entries[k]
+	if e != nil && e.state == ready {
+		defer c.mu.Unlock()
+		return e.tier(), true
+	}
+	c.mu.Unlock()
+	if c.nvme != nil && c.nvme.has(k) {
+		return "nvme", true
+	}
+	return "", false
+}
+
+// Close stops the workers, fails the opens that wait, and gives everything
+// back. A slab that is still open is given back too: what ranks map, the
+// kernel keeps for them.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	if c.mu.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.closed = true
+	c.stop()
+	c.wake.Broadcast()
+	c.mu.Unlock()
+	c.tasks.Wait()
+	for k, e := range c.mu.entries { // nobody else is left to touch them
+		if e.state == ready {
+			c.discard(e)
+		}
+		delete(c.mu.entries, k)
+	}
+	clear(c.mu.readers)
+	c.mu.idle.Init()
+	c.mu.count.handles = 0
+	err := c.ram.close()
+	if c.nvme != nil {
+		err = errors.Join(err, c.nvme.close())
+	}
+	return err
+}

@@ -1,0 +1,351 @@
+package cache_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache"
+	"rankfs/meta"
+)
+
+// A plan whose bytes say which batch they belong to, all through.
+type testPlan struct {
+	id    byte
+	steps uint64
+	size  int64
+	fail  func(rank, step uint64) error
+	gate  chan struct{} // if set, a fill takes a token
+
+	mu    sync.Mutex
+	fills map[[2]uint64]int
+}
+
+func (p *testPlan) ID() [16]byte                 { return [16]byte{p.id} }
+func (p *testPlan) Steps() uint64                { return p.steps }
+func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
+func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+	if p.gate != nil {
+		select {
+		case <-p.gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	if p.fills == nil {
+		p.fills = make(map[[2]uint64]int)
+	}
+	p.fills[[2]uint64{rank, step}]++
+	p.mu.Unlock()
+	if p.fail != nil {
+		if err := p.fail(rank, step); err != nil {
+			return err
+		}
+	}
+	copy(dst, p.want(rank, step))
+	return nil
+}
+
+func (p *testPlan) filled(rank, step uint64) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fills[[2]uint64{rank, step}]
+}
+
+func (p *testPlan) want(rank, step uint64) []byte {
+	b := make([]byte, 0, p.size+24)
+	for int64(len(b)) < p.size {
+		b = binary.LittleEndian.AppendUint64(b, uint64(p.id))
+		b = binary.LittleEndian.AppendUint64(b, rank)
+		b = binary.LittleEndian.AppendUint64(b, step)
+	}
+	return b[:p.size]
+}
+
+func newCache(t *testing.T, c cache.Config) *cache.Cache {
+	t.Helper()
+	if c.RAMBytes == 0 {
+		c.RAMBytes = 64 << 20
+	}
+	k, err := cache.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		s := k.Stats()
+		if s.RAM.Used != 0 || s.RAM.Slabs != 0 || s.Handles != 0 || s.Readers != 0 {
+			t.Errorf("after close: %+v, want every gauge zero", s)
+		}
+	})
+	return k
+}
+
+func open(t *testing.T, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.Slab {
+	t.Helper()
+	s, err := k.Open(t.Context(), p, rank, step)
+	if err != nil {
+		t.Fatalf("open rank %d step %d: %v", rank, step, err)
+	}
+	return s
+}
+
+// check compares a slab with its plan by a descriptor of its own, as the
+// kernel would read it.
+func check(t *testing.T, s *cache.Slab, p *testPlan, rank, step uint64) {
+	t.Helper()
+	got, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, p.want(rank, step)) {
+		t.Fatalf("rank %d step %d: wrong bytes (%d of them, want %d)", rank, step, len(got), p.size)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	k := newCache(t, cache.Config{})
+	for i, size := range []int64{0, 1, 4095, 4096, 4097, 1<<20 - 1, 1 << 20, 3<<20 + 5} {
+		p := &testPlan{id: byte(i), steps: 3, size: size}
+		for step := range p.steps {
+			s := open(t, k, p, 0, step)
+			check(t, s, p, 0, step)
+			s.Release()
+		}
+	}
+}
+
+// The bytes of a slab that somebody maps stay what they were, whatever comes
+// and goes after its release, and its memory counts until it is let go.
+func TestMappedAfterRelease(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
+	p := &testPlan{steps: 200, size: 1 << 20}
+	s := open(t, k, p, 0, 0)
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := unix.Mmap(int(f.Fd()), 0, int(p.size), unix.PROT_READ, unix.MAP_SHARED)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Release()
+	for step := uint64(1); step < p.steps; step++ {
+		s := open(t, k, p, 0, step)
+		check(t, s, p, 0, step)
+		s.Release()
+		if u := k.Stats().RAM.Used; u > 16<<20 {
+			t.Fatalf("step %d: %d bytes used, budget is %d", step, u, 16<<20)
+		}
+	}
+	if d := k.Stats().RAM.Dying; d != 1<<20 {
+		t.Errorf("%d bytes dying, want the one slab that is mapped", d)
+	}
+	if !bytes.Equal(m, p.want(0, 0)) {
+		t.Error("the mapping changed")
+	}
+	unix.Munmap(m)
+	if k.Stats().Recycled == 0 {
+		t.Error("no slab was used again")
+	}
+}
+
+// Ranks that hold everything: the next open waits, and gets its slab when one
+// lets go, or an error that says why when nobody does.
+func TestAllHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20})
+		p := &testPlan{steps: 1, size: 4 << 20}
+		var held []*cache.Slab
+		for rank := range uint64(4) {
+			held = append(held, open(t, k, p, rank, 0))
+		}
+		_, err := k.Open(t.Context(), p, 50, 0)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("open with all held: %v, want a timeout for lack of room", err)
+		}
+		held[0].Release()
+		s := open(t, k, p, 60, 0)
+		check(t, s, p, 60, 0)
+		s.Release()
+		for _, s := range held[1:] {
+			s.Release()
+		}
+	})
+}
+
+// An interrupted open leaves; the fill goes on for the others.
+func TestInterrupted(t *testing.T) {
+	k := newCache(t, cache.Config{})
+	p := &testPlan{steps: 1, size: 100, gate: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { _, err := k.Open(ctx, p, 0, 0); gone <- err }()
+	stays := make(chan *cache.Slab)
+	go func() { s, _ := k.Open(t.Context(), p, 0, 0); stays <- s }()
+	for k.Stats().OpensWaited < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted open: %v", err)
+	}
+	close(p.gate)
+	s := <-stays
+	check(t, s, p, 0, 0)
+	s.Release()
+	if n := p.filled(0, 0); n != 1 {
+		t.Errorf("filled %d times", n)
+	}
+}
+
+// A failed fill is told to all who wait and tried again by the next open.
+func TestFailure(t *testing.T) {
+	k := newCache(t, cache.Config{})
+	broken := fmt.Errorf("disk on fire")
+	p := &testPlan{steps: 10, size: 100, fail: func(_, step uint64) error { return broken }}
+	for range 3 {
+		if _, err := k.Open(t.Context(), p, 0, 0); !errors.Is(err, broken) {
+			t.Fatalf("open: %v", err)
+		}
+	}
+	if n := k.Stats().FillErrors; n < 3 {
+		t.Errorf("%d fill errors counted", n)
+	}
+}
+
+// What a rank will ask for is there before it asks, and no more than that.
+func TestAhead(t *testing.T) {
+	k := newCache(t, cache.Config{MaxAhead: 4})
+	p := &testPlan{steps: 100, size: 1 << 10}
+	for step := range uint64(20) {
+		s := open(t, k, p, 7, step)
+		s.Release()
+	}
+	settle(k)
+	if n := p.filled(7, 20); n != 1 {
+		t.Errorf("the next step was filled %d times, want 1", n)
+	}
+	if n := p.filled(7, 40); n != 0 {
+		t.Errorf("a step beyond the window was filled")
+	}
+	// A resume: the window goes along.
+	open(t, k, p, 7, 60).Release()
+	settle(k)
+	if p.filled(7, 61) != 1 || p.filled(7, 59) != 0 {
+		t.Errorf("after a jump to 60: 61 filled %d times, 59 %d times", p.filled(7, 61), p.filled(7, 59))
+	}
+	if n := p.filled(0, 0); n != 0 {
+		t.Error("a rank that nobody reads was filled")
+	}
+}
+
+// settle waits until no fill is begun any more: the counters stand still.
+func settle(k *cache.Cache) {
+	for last, same := uint64(0), 0; same < 20; time.Sleep(time.Millisecond) {
+		if n := k.Stats().Fills; n == last {
+			same++
+		} else {
+			last, same = n, 0
+		}
+	}
+}
+
+// A batch larger than memory is served from NVMe; what memory gives up goes
+// there, and a cache that starts later finds it, checks it, and refuses what
+// was damaged.
+func TestNVMe(t *testing.T) {
+	dir := t.TempDir()
+	config := cache.Config{RAMBytes: 16 << 20, NVMeDir: dir, NVMeBytes: 256 << 20}
+	k := newCache(t, config)
+	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
+	s := open(t, k, large, 0, 0)
+	if s.Tier() != "nvme" {
+		t.Errorf("a batch larger than ram is in %s", s.Tier())
+	}
+	check(t, s, large, 0, 0)
+	s.Release()
+
+	small := &testPlan{id: 2, steps: 64, size: 1 << 20}
+	for step := range small.steps {
+		s := open(t, k, small, 0, step)
+		check(t, s, small, 0, step)
+		s.Release()
+	}
+	if n := k.Stats().NVMe.Slabs; n < 20 {
+		t.Errorf("%d slabs on nvme, want most of what ram could not hold", n)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var damaged string
+	for _, n := range names {
+		if len(n.Name()) > 40 && damaged == "" && n.Name()[:2] == "02" {
+			damaged = dir + "/" + n.Name()
+			f, _ := os.OpenFile(damaged, os.O_RDWR, 0)
+			f.WriteAt([]byte{99}, 12345)
+			f.Close()
+		}
+	}
+	os.WriteFile(dir+"/.part-7", []byte("half"), 0600)
+
+	k = newCache(t, config)
+	before := k.Stats()
+	again := &testPlan{id: 2, steps: 64, size: 1 << 20}
+	for step := range again.steps {
+		s := open(t, k, again, 0, step)
+		check(t, s, again, 0, step)
+		s.Release()
+	}
+	if n := k.Stats().Restored; n < 19 {
+		t.Errorf("%d slabs found again of %d", n, before.NVMe.Slabs)
+	}
+	if _, err := os.Stat(dir + "/.part-7"); err == nil {
+		t.Error("an unfinished slab was left")
+	}
+	if n := k.Stats().NVMe.Damaged; damaged == "" || n != 1 {
+		t.Errorf("%d slabs found damaged, want the one that was (%q)", n, damaged)
+	}
+}
+
+// Many ranks, tiny memory, everything at once: right bytes, and the budget holds.
+func TestStress(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
+	p := &testPlan{steps: 40, size: 300_000}
+	var ranks sync.WaitGroup
+	for rank := range uint64(8) {
+		ranks.Go(func() {
+			for step := range p.steps {
+				s, err := k.Open(t.Context(), p, rank, step)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				check(t, s, p, rank, step)
+				s.Release()
+			}
+		})
+	}
+	ranks.Wait()
+	if u := k.Stats().RAM.Used; u > 16<<20 {
+		t.Errorf("%d bytes used", u)
+	}
+}

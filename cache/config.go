@@ -1,0 +1,64 @@
+package cache
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// A Backing makes a file known to the kernel, so that a batch opened with the
+// id is read and mapped without the daemon. Both may be called concurrently.
+type Backing interface {
+	Register(fd int) (id int32, err error)
+	Unregister(id int32)
+}
+
+// Config says what a cache may use.
+type Config struct {
+	RAMBytes  int64  // budget of the RAM tier, in real bytes
+	NVMeDir   string // directory of the NVMe tier; empty: there is none
+	NVMeBytes int64  // budget of the NVMe tier
+	Backing   Backing
+	Log       *slog.Logger
+
+	// Workers fill slabs. One per core: a fill is a copy, bound by memory.
+	Workers int
+	// OpenTimeout bounds the wait of one open. Long enough for a cold disk
+	// to bring a large batch, short enough that a job's log tells the story.
+	OpenTimeout time.Duration
+	// MaxAhead bounds how many batches are made ready ahead of one rank:
+	// beyond it more memory buys no more overlap, only a longer resume.
+	MaxAhead int
+	// Idle is how long a rank may be silent before it no longer counts as
+	// reading. An epoch's step may well take a minute.
+	Idle time.Duration
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Workers == 0 {
+		c.Workers = max(2, runtime.GOMAXPROCS(0))
+	}
+	if c.OpenTimeout == 0 {
+		c.OpenTimeout = 2 * time.Minute
+	}
+	if c.MaxAhead == 0 {
+		c.MaxAhead = 16
+	}
+	if c.Idle == 0 {
+		c.Idle = 5 * time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.RAMBytes < minRAM {
+		return c, fmt.Errorf("ram budget of %d bytes: use %d or more", c.RAMBytes, minRAM)
+	}
+	if c.NVMeDir != "" && c.NVMeBytes <= 0 {
+		return c, fmt.Errorf("nvme directory %s: give it a budget above zero", c.NVMeDir)
+	}
+	return c, nil
+}
+
+// minRAM holds a few huge pages; with less no batch could be served from RAM.
+const minRAM = 16 << 20

@@ -1,0 +1,22 @@
+// Package cache turns a batch into a slab: one whole, immutable file that the
+// kernel can serve to a rank without asking again.
+//
+// # The life of a slab
+//
+// A worker takes a file from a tier, fills it, and only then publishes it. An
+// open finds it, or waits for it, and holds it until the rank closes. Once
+// nobody holds it, it may be evicted: its backing id is given back and the
+// file retired to its tier. A rank may still map it then, long after its
+// close, and must go on seeing its bytes; so memory is used again only after
+// the kernel has granted a write lease on the file, which it does when no
+// mapping is left. Until then the slab is dying and its bytes count.
+//
+// # What is ahead
+//
+// Every open also says where its rank stands in an order that is known to the
+// end. Workers that have no open to serve fill what the ranks will ask for
+// next, the most urgent first, as far ahead as the measured pace of fills and
+// ranks makes useful and the memory budget allows. Nothing is queued: what is
+// needed is looked up when a worker is free, so a rank that jumps or stops
+// takes its wishes with it.
+package cache

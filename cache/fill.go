@@ -1,0 +1,287 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+)
+
+// work serves opens that wait, then what the readers will ask for next.
+func (c *Cache) work() {
+	for {
+		e, demanded := c.next()
+		if e == nil {
+			return
+		}
+		start := time.Now()
+		err := c.fill(e, demanded)
+		c.finish(e, err, time.Since(start))
+	}
+}
+
+// next waits for something to do. It returns nil when the cache closes.
+func (c *Cache) next() (e *entry, demanded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if c.mu.closed {
+			return nil, false
+		}
+		if len(c.mu.demand) > 0 {
+			e = c.mu.demand[0]
+			c.mu.demand = c.mu.demand[1:]
+			return e, true
+		}
+		if e = c.ahead(); e != nil {
+			e.state = filling
+			return e, false
+		}
+		c.wake.Wait()
+	}
+}
+
+// fill gives e a slab: the one that is on NVMe already, or a new one in RAM,
+// or on NVMe if RAM has no room for it. A fill that is ahead of its reader
+// gives up where one that a rank waits for waits too.
+func (c *Cache) fill(e *entry, demanded bool) error {
+	e.size = e.plan.Size(e.key.Rank, e.key.Step)
+	if c.nvme != nil {
+		f, err := c.nvme.get(e.key)
+		if f != nil {
+			e.file, e.restored = f, true
+			return c.register(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		err := c.fillRAM(e, demanded)
+		if !errors.Is(err, errNoRoom) {
+			return err
+		}
+		demanded = demanded || c.waitedFor(e)
+		huge := pages(e.size) > c.config.RAMBytes
+		if c.nvme != nil && (demanded || huge) {
+			nerr := c.fillNVMe(e)
+			if !errors.Is(nerr, errNoRoom) {
+				return nerr
+			}
+			err = errors.Join(err, nerr)
+		}
+		if !demanded || huge {
+			return err
+		}
+		if err := c.awaitRoom(e, err); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Cache) fillRAM(e *entry, demanded bool) error {
+	f, err := c.takeRAM(e.size, demanded)
+	if err != nil {
+		return err
+	}
+	if err := e.plan.Fill(c.ctx, e.key.Rank, e.key.Step, f.mem); err != nil {
+		c.ram.retire(f)
+		return err
+	}
+	e.ram = f
+	return c.register(e)
+}
+
+// register makes the slab known to the kernel, or gives it back.
+func (c *Cache) register(e *entry) (err error) {
+	if c.config.Backing == nil {
+		return nil
+	}
+	if e.backing, err = c.config.Backing.Register(e.fd()); err != nil {
+		c.giveBack(e)
+		return fmt.Errorf("register slab with the kernel: %w", err)
+	}
+	return nil
+}
+
+func (c *Cache) giveBack(e *entry) {
+	switch {
+	case e.ram != nil:
+		c.ram.retire(e.ram)
+	case e.file != nil:
+		c.nvme.put(e.key, e.file)
+	}
+	e.ram, e.file = nil, nil
+}
+
+// takeRAM finds room in RAM, evicting what it may: a fill that a rank waits
+// for may take what was made ready for later, one that is ahead of its reader
+// takes only what has been read.
+func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
+	if pages(size) > c.config.RAMBytes {
+		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
+	}
+	for {
+		f, err := c.ram.take(size)
+		if !errors.Is(err, errNoRoom) {
+			return f, err
+		}
+		if c.ram.sweep() {
+			continue
+		}
+		victim := c.victim(demanded)
+		if victim == nil {
+			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, errNoRoom)
+		}
+		c.evict(victim, !demanded)
+	}
+}
+
+func (c *Cache) waitedFor(e *entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return e.waiters > 0
+}
+
+// awaitRoom waits until a slab was given back, or for a moment: nobody tells
+// when the last mapping of a dying slab goes. It fails with why when no open
+// waits for e any more.
+func (c *Cache) awaitRoom(e *entry, why error) error {
+	c.mu.Lock()
+	e.stalled = why
+	wanted := e.waiters > 0
+	c.mu.Unlock()
+	if !wanted {
+		return why
+	}
+	timer := time.NewTimer(roomPoll)
+	defer timer.Stop()
+	select {
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.room:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// roomPoll is short beside any fill that had to wait for memory.
+const roomPoll = 10 * time.Millisecond
+
+// victim takes the entry that is to go next out of the cache, or returns nil.
+// Those that a rank has read and closed go first, in order; unread ones only
+// for a fill that a rank waits for, the one needed last first.
+func (c *Cache) victim(demanded bool) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var unread *entry
+	for p := c.mu.idle.Front(); p != nil; p = p.Next() {
+		e := p.Value.(*entry)
+		if e.opened {
+			return c.remove(e)
+		}
+		if unread == nil || c.lead(e) > c.lead(unread) {
+			unread = e
+		}
+	}
+	if demanded && unread != nil {
+		return c.remove(unread)
+	}
+	return nil
+}
+
+// remove takes an idle entry out of the cache. mu is held.
+func (c *Cache) remove(e *entry) *entry {
+	c.mu.idle.Remove(e.place)
+	e.place = nil
+	delete(c.mu.entries, e.key)
+	return e
+}
+
+// evict gives up a slab. One in memory is kept on NVMe, if there is such a
+// tier, unless a rank is waiting for its room.
+func (c *Cache) evict(e *entry, keep bool) {
+	if keep && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
+		mem := e.ram.mem
+		err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
+			if _, err := f.WriteAt(mem, 0); err != nil {
+				return 0, fmt.Errorf("%w: %w", err, errNoRoom)
+			}
+			return xxhash.Sum64(mem), nil
+		})
+		if err != nil {
+			c.config.Log.Debug("slab not kept on nvme", "cause", err)
+		}
+	}
+	c.discard(e)
+	c.mu.Lock()
+	c.mu.count.evicted++
+	c.mu.Unlock()
+}
+
+// discard gives up a slab that is in the cache no more.
+func (c *Cache) discard(e *entry) {
+	if c.config.Backing != nil {
+		c.config.Backing.Unregister(e.backing)
+	}
+	c.giveBack(e)
+}
+
+// fillNVMe makes the slab on disk, through a mapping of its file, which the
+// kernel writes out as it must: a batch may be larger than memory.
+func (c *Cache) fillNVMe(e *entry) error {
+	err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
+		if e.size == 0 {
+			return xxhash.Sum64(nil), nil
+		}
+		mem, err := unix.Mmap(int(f.Fd()), 0, int(e.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			return 0, err
+		}
+		defer unix.Munmap(mem)
+		if err := e.plan.Fill(c.ctx, e.key.Rank, e.key.Step, mem); err != nil {
+			return 0, err
+		}
+		return xxhash.Sum64(mem), nil
+	})
+	if err != nil {
+		return err
+	}
+	if e.file, err = c.nvme.get(e.key); e.file == nil {
+		return fmt.Errorf("nvme slab is gone before it was opened: %w", errors.Join(err, errNoRoom))
+	}
+	return c.register(e)
+}
+
+// finish publishes an entry, or its failure, to those who wait.
+func (c *Cache) finish(e *entry, err error, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.count.fillTime += took
+	if err != nil {
+		e.state, e.err = failed, err
+		delete(c.mu.entries, e.key)
+		c.balk(e.key, err)
+		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
+			c.mu.count.fillErrors++
+		}
+	} else {
+		e.state = ready
+		if e.restored {
+			c.mu.count.restored++
+		} else {
+			c.mu.count.fills++
+			c.mu.count.fillBytes += uint64(e.size)
+		}
+		c.mu.speed.add(float64(e.size), took)
+		if e.waiters == 0 {
+			c.rest(e)
+		}
+	}
+	close(e.done)
+	c.wake.Signal()
+}

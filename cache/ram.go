@@ -1,0 +1,232 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// ram is the tier of slabs in memory: unnamed files on a private tmpfs with
+// huge pages.
+//
+// The daemon keeps its own writable mapping of each file for the file's whole
+// life. Filling a file that was used before is then a plain copy into pages
+// that are there and mapped, 25 GB/s where a fresh file costs its zeroing too.
+// That mapping does not stand in the way of the write lease.
+type ram struct {
+	budget int64
+	dir    *os.File
+
+	mu struct {
+		sync.Mutex
+		used  int64      // bytes of every file there is: held, spare and dying
+		held  int        // files given out by take and not retired
+		spare []*ramFile // filled once, owned by nobody, ready to be filled again
+		dying []*ramFile // retired, but some rank still maps them
+		count ramCounters
+	}
+}
+
+type ramCounters struct {
+	recycled uint64 // takes that were served by a spare file
+	fresh    uint64
+}
+
+// A ramFile is one unnamed file of the tier with the daemon's mapping of it.
+type ramFile struct {
+	fd   int
+	mem  []byte // length: the file's size
+	real int64  // bytes of memory it holds, in whole pages
+}
+
+// errNoRoom: the tier cannot take a slab of that size now. It is ErrNoSpace to
+// whom it may concern.
+var errNoRoom = fmt.Errorf("%w now", meta.ErrNoSpace)
+
+func newRAM(budget int64) (*ram, error) {
+	// within_size: huge pages where a file fills them, none past its end,
+	// so that real bytes are the size rounded up to a page.
+	dir, err := mountTmpfs(budget, "within_size")
+	if err != nil {
+		return nil, err
+	}
+	return &ram{budget: budget, dir: dir}, nil
+}
+
+// take returns a file of the given size whose bytes are anything, or errNoRoom
+// if that would exceed the budget.
+func (r *ram) take(size int64) (*ramFile, error) {
+	need := pages(size)
+	f, discard, err := r.reserve(need)
+	for _, d := range discard {
+		d.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f, err = r.create(size)
+	} else if len(f.mem) != int(size) {
+		err = f.resize(size)
+	}
+	if err != nil {
+		r.release(need)
+		return nil, err
+	}
+	return f, nil
+}
+
+// reserve finds a spare file of exactly so many pages, or sets bytes aside for
+// a fresh one, taking them from spare files of other sizes if it must.
+func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// The file used last is the likeliest to be in the processor's cache.
+	for i := len(r.mu.spare) - 1; i >= 0; i-- {
+		if r.mu.spare[i].real == need {
+			f = r.mu.spare[i]
+			r.mu.spare = append(r.mu.spare[:i], r.mu.spare[i+1:]...)
+			r.mu.held++
+			r.mu.count.recycled++
+			return f, nil, nil
+		}
+	}
+	for r.mu.used+need > r.budget && len(r.mu.spare) > 0 {
+		d := r.mu.spare[0]
+		r.mu.spare = r.mu.spare[1:]
+		r.mu.used -= d.real
+		discard = append(discard, d)
+	}
+	if r.mu.used+need > r.budget {
+		return nil, discard, errNoRoom
+	}
+	r.mu.used += need
+	r.mu.held++
+	r.mu.count.fresh++
+	return nil, discard, nil
+}
+
+// release takes back what reserve set aside.
+func (r *ram) release(real int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.used -= real
+	r.mu.held--
+}
+
+func (r *ram) create(size int64) (*ramFile, error) {
+	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		// As good as full: what is evicted leaves its descriptor behind.
+		return nil, fmt.Errorf("create ram slab: %w: %w", err, errNoRoom)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create ram slab: %w", err)
+	}
+	f := &ramFile{fd: fd, real: pages(size)}
+	if err := f.grow(size); err != nil {
+		f.close()
+		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
+	}
+	return f, nil
+}
+
+// grow gives a new file its size, its pages and its mapping. The pages are
+// asked for at once: a copy into a mapping cannot report a full tmpfs.
+func (f *ramFile) grow(size int64) error {
+	if size == 0 {
+		return nil
+	}
+	if err := unix.Ftruncate(f.fd, size); err != nil {
+		return err
+	}
+	mem, err := unix.Mmap(f.fd, 0, int(f.real), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	f.mem = mem[:size]
+	if err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); err != nil {
+		return fmt.Errorf("%w: %w", err, errNoRoom)
+	}
+	return nil
+}
+
+// resize changes the size within the last page. Shrinking makes the kernel
+// clear the rest of that page, so no old byte shows past the end.
+func (f *ramFile) resize(size int64) error {
+	if err := unix.Ftruncate(f.fd, size); err != nil {
+		return fmt.Errorf("resize ram slab: %w", err)
+	}
+	f.mem = f.mem[:size]
+	return nil
+}
+
+// retire takes a file back. It is spare at once if no rank maps it.
+func (r *ram) retire(f *ramFile) {
+	free := unmapped(f.fd)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.held--
+	if free {
+		r.mu.spare = append(r.mu.spare, f)
+	} else {
+		r.mu.dying = append(r.mu.dying, f)
+	}
+}
+
+// sweep makes spare the dying files that are no longer mapped, and reports
+// whether there were any.
+func (r *ram) sweep() bool {
+	r.mu.Lock()
+	dying := r.mu.dying
+	r.mu.dying = nil
+	r.mu.Unlock()
+	var spare, still []*ramFile
+	for _, f := range dying {
+		if unmapped(f.fd) {
+			spare = append(spare, f)
+		} else {
+			still = append(still, f)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.spare = append(r.mu.spare, spare...)
+	r.mu.dying = append(r.mu.dying, still...)
+	return len(spare) > 0
+}
+
+func (f *ramFile) close() {
+	if f.mem != nil {
+		unix.Munmap(f.mem[:cap(f.mem)])
+	}
+	unix.Close(f.fd)
+}
+
+// close gives back everything but what ranks still map, which the kernel
+// keeps for them.
+func (r *ram) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range append(r.mu.spare, r.mu.dying...) {
+		r.mu.used -= f.real
+		f.close()
+	}
+	r.mu.spare, r.mu.dying = nil, nil
+	err := r.dir.Close()
+	if r.mu.held != 0 || r.mu.used != 0 {
+		err = errors.Join(err, fmt.Errorf("close ram tier: %d slabs and %d bytes not given back", r.mu.held, r.mu.used))
+	}
+	return err
+}
+
+// pages rounds up to whole pages, which is what a file on tmpfs holds.
+func pages(size int64) int64 {
+	page := int64(unix.Getpagesize())
+	return (size + page - 1) / page * page
+}

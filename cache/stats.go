@@ -1,0 +1,82 @@
+package cache
+
+import "time"
+
+type counters struct {
+	opens, ready, waited, openErrors uint64
+	fills, fillBytes, fillErrors     uint64
+	prefetched, evicted, restored    uint64
+	waitTime, fillTime               time.Duration
+	handles                          int
+}
+
+// Stats is a snapshot of a cache. Those up to FillTime are totals; the rest
+// are gauges, and zero after Close.
+type Stats struct {
+	Opens, OpensReady, OpensWaited, OpenErrors uint64
+	Fills, FillBytes, FillErrors               uint64
+	Prefetched, Evicted, Restored, Recycled    uint64
+	WaitTime, FillTime                         time.Duration
+
+	Handles int
+	Readers int
+	RAM     TierStats
+	NVMe    *TierStats // nil if there is no such tier
+}
+
+// TierStats is what one tier holds, in real bytes.
+type TierStats struct {
+	Budget  int64
+	Used    int64
+	Dying   int64 // part of Used: given up, but still mapped by a rank
+	Spare   int64 // part of Used: ready to be filled again
+	Slabs   int
+	Ill     error  // why the tier takes nothing now
+	Damaged uint64 // slabs found to differ from their checksum, and not served
+}
+
+// Stats returns what the cache did and holds.
+func (c *Cache) Stats() Stats {
+	c.mu.Lock()
+	n := c.mu.count
+	s := Stats{
+		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
+		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
+		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
+		WaitTime: n.waitTime, FillTime: n.fillTime,
+		Handles: n.handles, Readers: len(c.mu.readers),
+	}
+	c.mu.Unlock()
+	s.RAM, s.Recycled = c.ram.stats()
+	if c.nvme != nil {
+		t := c.nvme.stats()
+		s.NVMe = &t
+	}
+	return s
+}
+
+func (r *ram) stats() (t TierStats, recycled uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t = TierStats{Budget: r.budget, Used: r.mu.used, Slabs: r.mu.held}
+	for _, f := range r.mu.dying {
+		t.Dying += f.real
+	}
+	for _, f := range r.mu.spare {
+		t.Spare += f.real
+	}
+	return t, r.mu.count.recycled
+}
+
+func (n *nvme) stats() TierStats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := TierStats{Budget: n.budget, Used: n.mu.used, Slabs: len(n.mu.slabs), Damaged: n.mu.hurt}
+	for _, d := range n.mu.dying {
+		t.Dying += d.size
+	}
+	if time.Now().Before(n.mu.until) {
+		t.Ill = n.mu.ill
+	}
+	return t
+}
