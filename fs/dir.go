@@ -1,0 +1,133 @@
+package fs
+
+import (
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// A listing is what one open of a directory goes through. Entries are made
+// when they are asked for: a rank's directory may have millions.
+type listing struct {
+	ino    uint64
+	parent uint64
+	length uint64
+	entry  func(i uint64, name []byte) (ino uint64, isDir bool, appended []byte)
+	name   []byte // reused from entry to entry
+}
+
+func (t *Tree) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	l, status := t.list(input.NodeId)
+	if status != fuse.OK {
+		return status
+	}
+	l.ino = input.NodeId
+	out.Fh = t.handles.add(handle{listing: l})
+	if l.parent >= inoViews {
+		// A rank's batches never change: let the kernel keep the listing.
+		out.OpenFlags = fuse.FOPEN_CACHE_DIR | fuse.FOPEN_KEEP_CACHE
+	}
+	return fuse.OK
+}
+
+func (t *Tree) ReleaseDir(input *fuse.ReleaseIn) { t.handles.remove(input.Fh) }
+
+func (t *Tree) list(ino uint64) (*listing, fuse.Status) {
+	switch ino {
+	case inoRoot:
+		return static(inoRoot, true, []string{".rankfs", "datasets"}, []uint64{inoInfo, inoDatasets}), fuse.OK
+	case inoInfo:
+		var names []string
+		var inos []uint64
+		for i, f := range t.config.Info {
+			names, inos = append(names, f.Name), append(inos, inoInfoFiles+uint64(i))
+		}
+		return static(inoRoot, false, names, inos), fuse.OK
+	case inoDatasets:
+		names := t.config.Catalog.Names()
+		return static(inoRoot, true, names, make([]uint64, len(names))), fuse.OK
+	}
+	n, ok := t.views.byIno(ino)
+	switch {
+	case !ok:
+		return nil, fuse.Status(syscall.ESTALE)
+	case n.kind == kindView:
+		return listView(n.dir), fuse.OK
+	case n.kind == kindRank:
+		return listRank(n), fuse.OK
+	}
+	return nil, fuse.ENOTDIR
+}
+
+func static(parent uint64, isDir bool, names []string, inos []uint64) *listing {
+	return &listing{parent: parent, length: uint64(len(names)),
+		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
+			return inos[i], isDir, append(b, names[i]...)
+		}}
+}
+
+func listView(d *viewDir) *listing {
+	return &listing{parent: inoDatasets, length: 2 + d.ranks,
+		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
+			n := node{dir: d, kind: kindDescription + kind(min(i, 2))}
+			if i >= 2 {
+				n.rank = i - 2
+			}
+			return n.ino(), n.isDir(), n.appendName(b)
+		}}
+}
+
+func listRank(rank node) *listing {
+	return &listing{parent: rank.dir.base, length: 2 * rank.dir.steps,
+		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
+			n := rank
+			n.kind, n.step = kindBatch+kind(i%2), i/2
+			return n.ino(), false, n.appendName(b)
+		}}
+}
+
+// ReadDir goes on where the last one ended: offset k stands before entry k,
+// counting "." and ".." as 0 and 1.
+func (t *Tree) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return t.readDir(input, func(e fuse.DirEntry) bool { return out.AddDirEntry(e) })
+}
+
+// ReadDirPlus adds the attributes, for an ls -l. The kernel asks for them as
+// long as somebody stats what was listed, and for the first page.
+func (t *Tree) ReadDirPlus(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return t.readDir(input, func(e fuse.DirEntry) bool {
+		entry := out.AddDirLookupEntry(e)
+		if entry == nil {
+			return false
+		}
+		if e.Ino != 0 && e.Name != "." && e.Name != ".." {
+			t.entry(entry, e.Ino, forViews)
+		}
+		return true
+	})
+}
+
+func (t *Tree) readDir(input *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status {
+	h, ok := t.handles.get(input.Fh)
+	if !ok || h.listing == nil {
+		return fuse.EBADF
+	}
+	l := h.listing
+	for at := input.Offset; at < l.length+2; at++ {
+		e := fuse.DirEntry{Name: ".", Ino: l.ino, Mode: syscall.S_IFDIR, Off: at + 1}
+		if at == 1 {
+			e.Name, e.Ino = "..", l.parent
+		} else if at > 1 {
+			var isDir bool
+			e.Ino, isDir, l.name = l.entry(at-2, l.name[:0])
+			e.Name = string(l.name)
+			if !isDir {
+				e.Mode = syscall.S_IFREG
+			}
+		}
+		if !add(e) {
+			break
+		}
+	}
+	return fuse.OK
+}

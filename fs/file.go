@@ -1,0 +1,151 @@
+package fs
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// A handle is one open file or directory: exactly one of its fields is set,
+// besides dir.
+type handle struct {
+	dir     *viewDir // whose batch it is
+	slab    Slab
+	size    int64
+	text    []byte
+	table   *Table
+	listing *listing
+}
+
+type handles struct {
+	mu struct {
+		sync.Mutex
+		byFh map[uint64]handle
+		last uint64
+	}
+}
+
+func (h *handles) init() { h.mu.byFh = make(map[uint64]handle) }
+
+func (h *handles) len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.mu.byFh)
+}
+
+func (h *handles) add(one handle) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.last++
+	h.mu.byFh[h.mu.last] = one
+	return h.mu.last
+}
+
+func (h *handles) get(fh uint64) (handle, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one, ok := h.mu.byFh[fh]
+	return one, ok
+}
+
+func (h *handles) remove(fh uint64) (handle, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one, ok := h.mu.byFh[fh]
+	delete(h.mu.byFh, fh)
+	return one, ok
+}
+
+func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if input.NodeId < inoViews {
+		if i := int(input.NodeId) - inoInfoFiles; i >= 0 && i < len(t.config.Info) {
+			out.Fh = t.handles.add(handle{text: t.config.Info[i].Content()})
+			out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+			return fuse.OK
+		}
+		return fuse.EISDIR
+	}
+	n, ok := t.views.byIno(input.NodeId)
+	if !ok {
+		return fuse.Status(unix.ESTALE)
+	}
+	out.OpenFlags = fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH
+	switch n.kind {
+	case kindBatch:
+		return t.openBatch(cancel, n, out)
+	case kindOffsets:
+		out.Fh = t.handles.add(handle{text: n.dir.Offsets(n.rank, n.step)})
+	case kindLocality:
+		table := n.dir.Locality()
+		out.Fh = t.handles.add(handle{table: &table})
+	case kindDescription:
+		out.Fh = t.handles.add(handle{text: n.dir.Describe()})
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+	default:
+		return fuse.EISDIR
+	}
+	return fuse.OK
+}
+
+// openBatch waits for the slab. From here on the kernel reads and maps it
+// without us.
+func (t *Tree) openBatch(cancel <-chan struct{}, n node, out *fuse.OpenOut) fuse.Status {
+	slab, err := n.dir.Open(requestContext(cancel), n.rank, n.step)
+	if err != nil {
+		return t.errno("open batch", n.path(), err)
+	}
+	t.views.hold(n.dir, 1, time.Now())
+	h := handle{dir: n.dir, slab: slab}
+	if t.passthrough.Load() {
+		out.OpenFlags = fuse.FOPEN_PASSTHROUGH | fuse.FOPEN_NOFLUSH
+		out.BackingID = slab.Backing()
+	} else {
+		h.size = n.size()
+	}
+	out.Fh = t.handles.add(h)
+	return fuse.OK
+}
+
+func (t *Tree) Release(cancel <-chan struct{}, input *fuse.ReleaseIn) {
+	h, ok := t.handles.remove(input.Fh)
+	if ok && h.slab != nil {
+		h.slab.Release()
+		t.views.hold(h.dir, -1, time.Time{})
+	}
+}
+
+func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	h, ok := t.handles.get(input.Fh)
+	if !ok {
+		return nil, fuse.EBADF
+	}
+	if h.slab != nil {
+		t.count.batchReads.Add(1)
+		size := min(int64(len(buf)), max(0, h.size-int64(input.Offset)))
+		return fuse.ReadResultFd(uintptr(h.slab.Fd()), int64(input.Offset), int(size)), fuse.OK
+	}
+	t.count.textReads.Add(1)
+	if h.table != nil {
+		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, cap(buf))), fuse.OK
+	}
+	from := min(input.Offset, uint64(len(h.text)))
+	to := min(from+uint64(len(buf)), uint64(len(h.text)))
+	return fuse.ReadResultData(h.text[from:to]), fuse.OK
+}
+
+// read appends up to n bytes of the table from the given offset.
+func (t *Table) read(dst []byte, offset uint64, n int) []byte {
+	width := uint64(t.Width)
+	skip := int(offset % width)
+	for line := offset / width; line < t.Lines && len(dst) < n+skip; line++ {
+		dst = t.Append(dst, line)
+	}
+	if len(dst) <= skip {
+		return nil
+	}
+	return dst[skip:min(len(dst), n+skip)]
+}
+
+func (t *Tree) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.Status { return fuse.OK }

@@ -1,0 +1,336 @@
+package fs
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"rankfs/meta"
+)
+
+// The inodes that are always there. Those of the files below /.rankfs follow.
+const (
+	inoRoot = 1 + iota
+	inoDatasets
+	inoInfo
+	inoInfoFiles
+	inoViews = 1 << 16 // the first of the first view
+)
+
+// A kind says what a number stands for within its view.
+type kind uint8
+
+const (
+	kindView kind = iota
+	kindDescription
+	kindLocality
+	kindRank
+	kindBatch
+	kindOffsets
+)
+
+const (
+	nameDescription = "dataset.json"
+	nameLocality    = "locality"
+	rankPrefix      = "rank-"
+	batchPrefix     = "batch-"
+	offsetsSuffix   = ".idx"
+	// fixed is how many numbers of a view stand before those of its ranks.
+	fixed = 3
+)
+
+// A node is what an inode number means.
+type node struct {
+	dir        *viewDir
+	kind       kind
+	rank, step uint64
+}
+
+// A viewDir is one name below /datasets with its run of inode numbers.
+//
+//	base + 0                           the directory
+//	base + 1, 2                        dataset.json, locality
+//	base + 3 + rank                    rank directories
+//	base + 3 + ranks + 2 x (rank x steps + step)        batches,
+//	                                       ... + 1      and their .idx
+type viewDir struct {
+	View
+	name  string
+	base  uint64
+	made  time.Time
+	uses  int       // opens of its batches, ever
+	held  int       // handles open now
+	used  time.Time // when a batch was opened last
+	ranks uint64
+	steps uint64
+}
+
+// files is how many numbers a view of that shape takes, if they are few enough
+// to go round: the numbers of a mount last for 2^15 views of the largest kind.
+func files(ranks, steps uint64) (uint64, bool) {
+	const most = 1 << 48
+	if steps != 0 && ranks > most/2/steps {
+		return 0, false
+	}
+	n := fixed + ranks + 2*ranks*steps
+	return n, n <= most
+}
+
+func (d *viewDir) ino(k kind, rank, step uint64) uint64 {
+	switch k {
+	case kindRank:
+		return d.base + fixed + rank
+	case kindBatch:
+		return d.base + fixed + d.ranks + 2*(rank*d.steps+step)
+	case kindOffsets:
+		return d.base + fixed + d.ranks + 2*(rank*d.steps+step) + 1
+	}
+	return d.base + uint64(k)
+}
+
+// node is the inverse of ino, for numbers of the directory's run.
+func (d *viewDir) node(ino uint64) node {
+	n := ino - d.base
+	if n < fixed {
+		return node{dir: d, kind: kind(n)}
+	}
+	if n -= fixed; n < d.ranks {
+		return node{dir: d, kind: kindRank, rank: n}
+	}
+	n -= d.ranks
+	batch := n / 2
+	return node{dir: d, kind: kindBatch + kind(n%2), rank: batch / d.steps, step: batch % d.steps}
+}
+
+// child finds a name in the directory n.
+func (n node) child(name string) (node, bool) {
+	switch n.kind {
+	case kindView:
+		switch {
+		case name == nameDescription:
+			return node{dir: n.dir, kind: kindDescription}, true
+		case name == nameLocality:
+			return node{dir: n.dir, kind: kindLocality}, true
+		}
+		digits, ok := strings.CutPrefix(name, rankPrefix)
+		rank, err := strconv.ParseUint(digits, 10, 64)
+		n = node{dir: n.dir, kind: kindRank, rank: rank}
+		return n, ok && err == nil && rank < n.dir.ranks && n.name() == name
+	case kindRank:
+		base, isOffsets := strings.CutSuffix(name, offsetsSuffix)
+		digits, ok := strings.CutPrefix(base, batchPrefix)
+		step, err := strconv.ParseUint(digits, 10, 64)
+		n.kind, n.step = kindBatch, step
+		if isOffsets {
+			n.kind = kindOffsets
+		}
+		return n, ok && err == nil && step < n.dir.steps && n.name() == name
+	}
+	return node{}, false
+}
+
+// name is what n is called in its directory.
+func (n node) name() string {
+	return string(n.appendName(nil))
+}
+
+func (n node) appendName(b []byte) []byte {
+	switch n.kind {
+	case kindView:
+		return append(b, n.dir.name...)
+	case kindDescription:
+		return append(b, nameDescription...)
+	case kindLocality:
+		return append(b, nameLocality...)
+	case kindRank:
+		return strconv.AppendUint(append(b, rankPrefix...), n.rank, 10)
+	}
+	b = append(b, batchPrefix...)
+	for limit := uint64(100000); limit > n.step && limit > 1; limit /= 10 {
+		b = append(b, '0')
+	}
+	b = strconv.AppendUint(b, n.step, 10)
+	if n.kind == kindOffsets {
+		b = append(b, offsetsSuffix...)
+	}
+	return b
+}
+
+func (n node) path() string {
+	p := "datasets/" + n.dir.name
+	if n.kind >= kindRank {
+		p += "/" + rankPrefix + strconv.FormatUint(n.rank, 10)
+	}
+	if n.kind != kindView && n.kind != kindRank {
+		p += "/" + n.name()
+	}
+	return p
+}
+
+func (n node) ino() uint64 { return n.dir.ino(n.kind, n.rank, n.step) }
+
+func (n node) isDir() bool { return n.kind == kindView || n.kind == kindRank }
+
+// size is st_size: exact, and known without fetching anything.
+func (n node) size() int64 {
+	switch n.kind {
+	case kindBatch:
+		return n.dir.Size(n.rank, n.step)
+	case kindOffsets:
+		return 8 * int64(n.dir.Records(n.rank, n.step)+1)
+	case kindLocality:
+		t := n.dir.Locality()
+		return int64(t.Lines) * int64(t.Width)
+	case kindDescription:
+		return int64(len(n.dir.Describe()))
+	}
+	return 0
+}
+
+// views is the table of the names below /datasets that the kernel may know.
+// Looking a view up makes it, so a stranger can make many: the table is
+// bounded, and gives up first what nobody has read from.
+type views struct {
+	mu struct {
+		sync.Mutex
+		byName map[string]*viewDir
+		byBase []*viewDir // ascending
+		next   uint64
+	}
+}
+
+// maxViews is far more than a node's jobs read at once; a view holds about a
+// kilobyte.
+const maxViews = 1024
+
+func (v *views) init() {
+	v.mu.byName = make(map[string]*viewDir)
+	v.mu.next = inoViews
+}
+
+func (v *views) len() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.mu.byName)
+}
+
+func (v *views) byName(name string) *viewDir {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.mu.byName[name]
+}
+
+// byIno finds the view that a number belongs to.
+func (v *views) byIno(ino uint64) (node, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	low, high := 0, len(v.mu.byBase)
+	for low < high {
+		if mid := (low + high) / 2; v.mu.byBase[mid].base <= ino {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low == 0 {
+		return node{}, false
+	}
+	d := v.mu.byBase[low-1]
+	if n, _ := files(d.ranks, d.steps); ino-d.base >= n {
+		return node{}, false
+	}
+	return d.node(ino), true
+}
+
+// add enters a view under a name, and returns what had to go for it. If the
+// name was entered meanwhile, that one stays.
+func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *viewDir, err error) {
+	d = &viewDir{View: view, name: name, made: now, ranks: view.Ranks(), steps: view.Steps()}
+	n, ok := files(d.ranks, d.steps)
+	if !ok {
+		return nil, nil, fmt.Errorf("view %s %w: %d ranks of %d batches are too many files", name, meta.ErrInvalid, d.ranks, d.steps)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if old := v.mu.byName[name]; old != nil {
+		return old, nil, nil
+	}
+	if n > math.MaxInt64-v.mu.next {
+		return nil, nil, fmt.Errorf("view %s: %w: this mount has used up its inode numbers; unmount and mount again", name, meta.ErrBusy)
+	}
+	if len(v.mu.byName) >= maxViews {
+		if gone = v.leastUsed(); gone == nil {
+			return nil, nil, fmt.Errorf("view %s: %w: %d views are open", name, meta.ErrBusy, maxViews)
+		}
+		v.drop(gone)
+	}
+	d.base = v.mu.next
+	v.mu.next += n
+	v.mu.byName[name] = d
+	v.mu.byBase = append(v.mu.byBase, d)
+	return d, gone, nil
+}
+
+// leastUsed is the view to give up: nobody has a file of it open, and it was
+// never read from, if there is such a one, or else not for the longest time.
+// mu is held.
+func (v *views) leastUsed() *viewDir {
+	var least *viewDir
+	for _, d := range v.mu.byBase {
+		if d.held > 0 {
+			continue
+		}
+		if least == nil || (d.uses == 0) && (least.uses > 0) ||
+			(d.uses == 0) == (least.uses == 0) && d.used.Before(least.used) {
+			least = d
+		}
+	}
+	return least
+}
+
+// drop takes a view out of the table. mu is held.
+func (v *views) drop(d *viewDir) {
+	delete(v.mu.byName, d.name)
+	for i := range v.mu.byBase {
+		if v.mu.byBase[i] == d {
+			v.mu.byBase = append(v.mu.byBase[:i], v.mu.byBase[i+1:]...)
+			return
+		}
+	}
+}
+
+// dropDataset takes every view of a dataset out of the table.
+func (v *views) dropDataset(dataset string) (gone []*viewDir) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, d := range v.mu.byName {
+		if d.Dataset() == dataset {
+			gone = append(gone, d)
+		}
+	}
+	for _, d := range gone {
+		v.drop(d)
+	}
+	return gone
+}
+
+// hold counts handles on a view's files: by is 1 or -1.
+func (v *views) hold(d *viewDir, by int, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d.held += by
+	if by > 0 {
+		d.uses++
+		d.used = now
+	}
+}
+
+// modes of files and directories, before the umask.
+const (
+	modeFile = syscall.S_IFREG | 0444
+	modeDir  = syscall.S_IFDIR | 0555
+)

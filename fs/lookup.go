@@ -1,0 +1,213 @@
+package fs
+
+import (
+	"path"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A view never changes, so the kernel may remember its files for as long as it
+// likes; it is told when a dataset goes.
+const (
+	forViews = time.Hour
+	forNames = time.Second // the listing of /datasets, and what has no view
+)
+
+func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	t.count.lookups.Add(1)
+	switch header.NodeId {
+	case inoRoot:
+		for ino, child := range map[uint64]string{inoDatasets: "datasets", inoInfo: ".rankfs"} {
+			if child == name {
+				t.entry(out, ino, forViews)
+				return fuse.OK
+			}
+		}
+		return fuse.ENOENT
+	case inoInfo:
+		for i, f := range t.config.Info {
+			if f.Name == name {
+				out.SetEntryTimeout(forViews)
+				out.NodeId = inoInfoFiles + uint64(i)
+				t.attributes(out.NodeId, &out.Attr)
+				return fuse.OK
+			}
+		}
+		return fuse.ENOENT
+	case inoDatasets:
+		d, err := t.view(name)
+		if err != nil {
+			return t.errno("look up view", path.Join("datasets", name), err)
+		}
+		t.entry(out, d.base, forViews)
+		return fuse.OK
+	}
+	n, ok := t.views.byIno(header.NodeId)
+	if !ok {
+		return fuse.Status(unix.ESTALE)
+	}
+	child, ok := n.child(name)
+	if !ok {
+		return fuse.ENOENT
+	}
+	t.entry(out, child.ino(), forViews)
+	return fuse.OK
+}
+
+// view finds the directory of a name below /datasets, making it if need be.
+func (t *Tree) view(name string) (*viewDir, error) {
+	if d := t.views.byName(name); d != nil {
+		return d, nil
+	}
+	v, err := t.config.Catalog.View(name)
+	if err != nil {
+		return nil, err
+	}
+	d, gone, err := t.views.add(name, v, time.Now())
+	if gone != nil {
+		t.forget(gone)
+	}
+	return d, err
+}
+
+// Drop makes the names of a dataset mean what the catalog says from now on.
+// Files of it that are open stay readable.
+func (t *Tree) Drop(dataset string) {
+	t.forget(t.views.dropDataset(dataset)...)
+}
+
+// forget tells the kernel that the names are gone, from a goroutine of its own.
+func (t *Tree) forget(gone ...*viewDir) {
+	if t.server == nil {
+		return
+	}
+	t.notices.Go(func() {
+		for _, d := range gone {
+			// ENOENT: the kernel did not remember it.
+			t.server.EntryNotify(inoDatasets, d.name)
+		}
+	})
+}
+
+// entry answers a lookup with the inode and its attributes.
+func (t *Tree) entry(out *fuse.EntryOut, ino uint64, valid time.Duration) {
+	out.NodeId = ino
+	out.SetEntryTimeout(valid)
+	if t.attributes(ino, &out.Attr) == fuse.OK {
+		out.SetAttrTimeout(t.attrTimeout(ino))
+	}
+}
+
+// attrTimeout: a description's text, and so its size, may change; what is
+// below /.rankfs changes all the time.
+func (t *Tree) attrTimeout(ino uint64) time.Duration {
+	if ino < inoViews {
+		if ino >= inoInfoFiles {
+			return 0
+		}
+		return forViews
+	}
+	if n, ok := t.views.byIno(ino); !ok || n.kind == kindDescription {
+		return 0
+	}
+	return forViews
+}
+
+func (t *Tree) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	status := t.attributes(input.NodeId, &out.Attr)
+	if status == fuse.OK {
+		out.SetTimeout(t.attrTimeout(input.NodeId))
+	}
+	return status
+}
+
+func (t *Tree) attributes(ino uint64, a *fuse.Attr) fuse.Status {
+	isDir, size, made := true, int64(0), t.born
+	if ino >= inoViews {
+		n, ok := t.views.byIno(ino)
+		if !ok {
+			return fuse.Status(unix.ESTALE)
+		}
+		isDir, size, made = n.isDir(), n.size(), n.dir.made
+	} else if ino >= inoInfoFiles {
+		i := int(ino - inoInfoFiles)
+		if i >= len(t.config.Info) {
+			return fuse.ENOENT
+		}
+		isDir, size = false, int64(len(t.config.Info[i].Content()))
+	}
+	a.Ino = ino
+	a.Size = uint64(size)
+	a.Blocks = (a.Size + 511) / 512
+	a.Blksize = 1 << 20 // what a copy should ask for at a time
+	a.Nlink = 1
+	a.Mode = modeFile
+	if isDir {
+		a.Nlink = 2
+		a.Mode = modeDir
+	}
+	a.Mode &^= t.config.Umask & 0777
+	a.Uid, a.Gid = t.config.UID, t.config.GID
+	a.SetTimes(&made, &made, &made)
+	return fuse.OK
+}
+
+func (t *Tree) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	out.Bsize, out.Frsize, out.NameLen = 4096, 4096, 255
+	return fuse.OK
+}
+
+// Forget has nothing to do: nothing is remembered per file.
+func (t *Tree) Forget(nodeid, nlookup uint64) {}
+
+const attrPrefix = "user.rankfs."
+
+func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
+	if ino < inoViews {
+		return nil, nil
+	}
+	n, ok := t.views.byIno(ino)
+	if !ok {
+		return nil, meta.ErrStale
+	}
+	if n.kind != kindBatch && n.kind != kindOffsets {
+		return nil, nil
+	}
+	return n.dir.Attributes(n.rank, n.step), nil
+}
+
+func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr string, dest []byte) (uint32, fuse.Status) {
+	all, err := t.xattrs(header.NodeId)
+	if err != nil {
+		return 0, statusOf(err)
+	}
+	for _, a := range all {
+		if attrPrefix+a.Name == attr {
+			return answer(dest, []byte(a.Value))
+		}
+	}
+	return 0, fuse.ENOATTR
+}
+
+func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
+	all, err := t.xattrs(header.NodeId)
+	if err != nil {
+		return 0, statusOf(err)
+	}
+	var names []byte
+	for _, a := range all {
+		names = append(append(names, attrPrefix+a.Name...), 0)
+	}
+	return answer(dest, names)
+}
+
+func answer(dest, value []byte) (uint32, fuse.Status) {
+	if len(value) > len(dest) {
+		return uint32(len(value)), fuse.ERANGE
+	}
+	return uint32(copy(dest, value)), fuse.OK
+}

@@ -1,0 +1,127 @@
+package fs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// A Catalog knows the datasets. Its methods may be called concurrently.
+type Catalog interface {
+	// Names lists the registered datasets in order.
+	Names() []string
+	// View resolves the name of a directory below /datasets, NAME or
+	// NAME@options. It is made by a stranger's lookup, so it must be cheap.
+	View(name string) (View, error)
+}
+
+// A View is one directory below /datasets. Ranks and steps are below Ranks and
+// Steps, which never change. All methods may be called concurrently.
+type View interface {
+	Dataset() string
+	Ranks() uint64
+	Steps() uint64
+	Records(rank, step uint64) uint64
+	Size(rank, step uint64) int64
+	// Offsets is the content of the batch's .idx file.
+	Offsets(rank, step uint64) []byte
+	// Open returns the batch's slab, complete. Changed sources are ErrStale.
+	Open(ctx context.Context, rank, step uint64) (Slab, error)
+	// Describe is the content of dataset.json.
+	Describe() []byte
+	// Locality is the table in the file of that name.
+	Locality() Table
+	// Attributes are the batch's extended attributes, without user.rankfs.
+	Attributes(rank, step uint64) []Attribute
+}
+
+// A Slab is a complete batch: a file that holds exactly its bytes.
+type Slab interface {
+	Backing() int32 // as Register returned it
+	Fd() int
+	Release()
+}
+
+// A Table is text whose lines are equally long, so that any part of it can be
+// made without the rest.
+type Table struct {
+	Lines  uint64
+	Width  int // of a line, with its newline
+	Append func(dst []byte, line uint64) []byte
+}
+
+// An Attribute is one extended attribute.
+type Attribute struct {
+	Name, Value string
+}
+
+// A File is a small text below /.rankfs, made anew for each open.
+type File struct {
+	Name    string
+	Content func() []byte
+}
+
+// Config says how the tree looks.
+type Config struct {
+	Catalog  Catalog
+	Info     []File
+	UID, GID uint32
+	Umask    uint32 // taken away from r-xr-xr-x
+	Log      *slog.Logger
+	// AllowOther lets users other than the daemon's use the mount, as far
+	// as modes permit.
+	AllowOther bool
+	// NoPassthrough serves batches by reads through the daemon, as on a
+	// kernel that has nothing better.
+	NoPassthrough bool
+}
+
+// A Tree serves one mount.
+type Tree struct {
+	fuse.RawFileSystem // answers ENOSYS to what is not here
+	config             Config
+	born               time.Time
+	server             *fuse.Server
+	passthrough        atomic.Bool
+	reason             string // why passthrough is off
+	views              views
+	handles            handles
+	notices            sync.WaitGroup
+	count              struct {
+		lookups, batchOpens, batchReads, textReads, errors atomic.Uint64
+	}
+}
+
+// New returns a tree that is mounted nowhere yet.
+func New(c Config) *Tree {
+	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, born: time.Now()}
+	t.views.init()
+	t.handles.init()
+	return t
+}
+
+// Stats is a snapshot of a tree.
+type Stats struct {
+	Lookups    uint64
+	BatchReads uint64 // READ requests for batches: zero where passthrough is on
+	TextReads  uint64 // READ requests for everything else
+	Errors     uint64 // errnos given to ranks, but for names that do not exist
+	Views      int    // names below /datasets that are known to the kernel
+	Handles    int    // open files
+}
+
+// Stats returns what the tree has done and holds.
+func (t *Tree) Stats() Stats {
+	return Stats{
+		Lookups:    t.count.lookups.Load(),
+		BatchReads: t.count.batchReads.Load(),
+		TextReads:  t.count.textReads.Load(),
+		Errors:     t.count.errors.Load(),
+		Views:      t.views.len(),
+		Handles:    t.handles.len(),
+	}
+}
