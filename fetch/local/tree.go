@@ -1,0 +1,314 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// A Tree is a source whose records are the regular files below a directory,
+// in the bytewise order of their paths. Hidden files are among them; links,
+// devices, fifos and sockets are passed over, and a note counts them.
+//
+// Its index lists the files first and the directories, with a slash at their
+// ends, after them: they hold no record, but a changed one means another tree.
+type Tree struct {
+	path string
+
+	// Set by Attach.
+	root  *os.Root
+	index *index.Index
+	files uint32 // how many of the index's files are files
+	open  *descriptors
+
+	next atomic.Uint32 // directory to check
+}
+
+// OpenTree opens a directory whose files are the records.
+func OpenTree(path string) (*Tree, error) {
+	st, err := statPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("source %q: %w", path, err)
+	}
+	if !st.isDir() {
+		return nil, fmt.Errorf("source %q %w: it is no directory", path, meta.ErrInvalid)
+	}
+	return &Tree{path: path}, nil
+}
+
+func (s *Tree) openRoot() (*os.Root, error) {
+	root, err := os.OpenRoot(s.path)
+	if err != nil {
+		return nil, s.problem(explain(err))
+	}
+	return root, nil
+}
+
+// problem is err, marked as stale if something is not where it was.
+func (s *Tree) problem(err error) error {
+	if moved(err) {
+		return stale(s.path, err.Error())
+	}
+	return fmt.Errorf("source %q: %w", s.path, err)
+}
+
+// Fingerprint implements fetch.Source. It looks at every file of the tree.
+func (s *Tree) Fingerprint(ctx context.Context) (string, error) {
+	root, err := s.openRoot()
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	return s.fingerprint(ctx, root)
+}
+
+func (s *Tree) fingerprint(ctx context.Context, root *os.Root) (string, error) {
+	w := newWalk(root, func(string, stamp) error { return nil })
+	if err := w.all(ctx); err != nil {
+		return "", s.problem(err)
+	}
+	return w.fingerprint(), nil
+}
+
+// Scan implements fetch.Source. It walks the tree twice, and what it indexed
+// is a version only if the second walk saw the same.
+func (s *Tree) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
+	root, err := s.openRoot()
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	w, err := s.list(ctx, root, b, done)
+	if err != nil {
+		return "", s.problem(err)
+	}
+	if err := settle(ctx, w.newest); err != nil {
+		return "", err
+	}
+	again, err := s.Fingerprint(ctx)
+	if err != nil {
+		return "", err
+	}
+	if again != w.fingerprint() {
+		return "", stale(s.path, "files came, went or changed while they were listed")
+	}
+	return again, nil
+}
+
+func (s *Tree) list(ctx context.Context, root *os.Root, b *index.Builder, done func(bytes, total int64)) (*walk, error) {
+	var dirs []index.File
+	add := &adder{b: b}
+	w := newWalk(root, func(path string, st stamp) error {
+		if st.isDir() {
+			dirs = append(dirs, index.File{Path: path, Stamp: st.inTree()})
+			done(b.Bytes(), b.Bytes())
+			return nil
+		}
+		add.file = b.AddFile(index.File{Path: path, Size: st.size, Stamp: st.inTree()})
+		return add.add(0, st.size)
+	})
+	if err := w.all(ctx); err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		b.AddFile(dir)
+	}
+	if left := w.left(); left != "" {
+		b.Note("left out", "not served nor followed: "+left)
+	}
+	done(b.Bytes(), b.Bytes())
+	return w, nil
+}
+
+// Attach implements fetch.Source. It looks at every file of the tree.
+func (s *Tree) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
+	root, err := s.openRoot()
+	if err != nil {
+		return err
+	}
+	if err := s.attach(ctx, root, x, fingerprint); err != nil {
+		root.Close()
+		return err
+	}
+	return nil
+}
+
+func (s *Tree) attach(ctx context.Context, root *os.Root, x *index.Index, fingerprint string) error {
+	now, err := s.fingerprint(ctx, root)
+	if err != nil {
+		return err
+	}
+	if now != fingerprint {
+		return stale(s.path, "files came, went or changed")
+	}
+	files := sort.Search(x.Files(), func(i int) bool { return isDirPath(x.File(uint32(i)).Path) })
+	if files == x.Files() {
+		return fmt.Errorf("index of %q %w: it is that of another source", s.path, meta.ErrCorrupt)
+	}
+	s.root, s.index, s.files = root, x, uint32(files)
+	s.open = &descriptors{open: s.openFile}
+	return nil
+}
+
+// isDirPath reports whether a path in the index is that of a directory. The
+// root has an empty one.
+func isDirPath(path string) bool { return path == "" || strings.HasSuffix(path, "/") }
+
+// dirsPerCheck bounds what a Check costs: about 100 us.
+const dirsPerCheck = 64
+
+// Check implements fetch.Source. It looks at the root and, in turn, at some of
+// the other directories. That a file was written in place it does not see,
+// but a Read of that file does.
+func (s *Tree) Check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now, err := statPath(s.path)
+	if err != nil {
+		return s.problem(err)
+	}
+	if err := s.compare(s.files, now); err != nil {
+		return err
+	}
+	dirs := uint32(s.index.Files()) - s.files - 1 // without the root
+	for range min(dirs, dirsPerCheck) {
+		if err := s.checkDir(s.files + 1 + s.next.Add(1)%dirs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Tree) checkDir(id uint32) error {
+	info, err := s.root.Lstat(strings.TrimSuffix(s.index.File(id).Path, "/"))
+	if err != nil {
+		return s.problem(err)
+	}
+	return s.compare(id, stampOfInfo(info))
+}
+
+// compare reports whether now is what the index says of the file.
+func (s *Tree) compare(id uint32, now stamp) error {
+	if f := s.index.File(id); now.inTree() != f.Stamp || !now.isDir() && now.size != f.Size || now.isDir() != isDirPath(f.Path) {
+		return stale(s.path+"/"+f.Path, "it was written, renamed, linked or replaced")
+	}
+	return nil
+}
+
+// Read implements fetch.Source.
+func (s *Tree) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	for _, e := range extents {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.read(ctx, e, dst[:e.Len]); err != nil {
+			return err
+		}
+		dst = dst[e.Len:]
+	}
+	return nil
+}
+
+func (s *Tree) read(ctx context.Context, e index.Extent, dst []byte) error {
+	d, err := s.open.get(e.File)
+	if err != nil {
+		return err
+	}
+	defer s.open.put(d)
+	if err := s.unchanged(d, e.File); err != nil {
+		return err
+	}
+	short, err := s.pread(ctx, d.file, dst, e.Off)
+	if err != nil {
+		return err
+	}
+	if err := s.unchanged(d, e.File); err != nil {
+		return err
+	}
+	if short {
+		return fmt.Errorf("read %q: %w", d.file.Name(), io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+func (s *Tree) unchanged(d *descriptor, id uint32) error {
+	now, err := statFile(d.file)
+	if err != nil {
+		return err
+	}
+	return s.compare(id, now)
+}
+
+// pread fills dst, or reports that the file is too short for it.
+func (s *Tree) pread(ctx context.Context, f *os.File, dst []byte, off int64) (short bool, err error) {
+	for len(dst) > 0 {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		n, err := f.ReadAt(dst[:min(len(dst), pieceBytes)], off)
+		if err == io.EOF && n == 0 {
+			return true, nil
+		}
+		if err != nil && err != io.EOF {
+			return false, err
+		}
+		dst, off = dst[n:], off+int64(n)
+	}
+	return false, nil
+}
+
+// openFile opens a file of the index and makes sure that it is a regular one.
+func (s *Tree) openFile(id uint32) (*os.File, error) {
+	path := s.index.File(id).Path
+	f, err := s.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, s.whyNot(id, explain(err))
+	}
+	st, err := statFile(f)
+	if err == nil {
+		err = s.compare(id, st)
+	}
+	if err == nil && !st.isRegular() {
+		err = stale(s.path+"/"+path, "something of another kind took its place")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// whyNot is the error for a file that cannot be opened: stale if it is not
+// what the index says, whatever the kernel holds against opening it.
+func (s *Tree) whyNot(id uint32, err error) error {
+	path := s.index.File(id).Path
+	if info, lerr := s.root.Lstat(path); lerr == nil {
+		if err := s.compare(id, stampOfInfo(info)); err != nil {
+			return err
+		}
+	} else if moved(lerr) {
+		return stale(s.path+"/"+path, "it is gone")
+	}
+	return fmt.Errorf("source %q: %w", s.path, err)
+}
+
+// Close implements fetch.Source.
+func (s *Tree) Close() error {
+	if s.root == nil {
+		return nil
+	}
+	s.open.close()
+	err := s.root.Close()
+	s.root = nil
+	return err
+}
