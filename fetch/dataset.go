@@ -1,0 +1,196 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// A Dataset is a source and the index of what is in it. Its methods may be
+// called concurrently; the records of a closed one may not be asked for.
+type Dataset struct {
+	src Source
+	x   *index.Index
+
+	reads, bytes, errors atomic.Uint64
+	reading              atomic.Int64
+	nanos                atomic.Int64
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		users  sync.WaitGroup // of src; none is added once closed
+	}
+}
+
+// Stats counts what a dataset was asked for. Reading is how many reads are
+// under way, Time the sum of the time that the others took.
+type Stats struct {
+	Reads   uint64        `json:"reads"`
+	Bytes   uint64        `json:"bytes"`
+	Errors  uint64        `json:"errors"`
+	Reading int64         `json:"reading"`
+	Time    time.Duration `json:"time"`
+}
+
+// Attach joins a source and its index, which are the dataset's from then on.
+// If the source is no longer what was indexed the error wraps meta.ErrStale;
+// after any error both are still the caller's.
+func Attach(ctx context.Context, src Source, x *index.Index) (*Dataset, error) {
+	err := guard(nil, func() error { return src.Attach(ctx, x, x.Fingerprint()) })
+	if err != nil {
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	return &Dataset{src: src, x: x}, nil
+}
+
+// Close refuses new reads, waits for those under way, and closes the source
+// and the index. A second Close does nothing.
+func (d *Dataset) Close() error {
+	d.mu.Lock()
+	closed := d.mu.closed
+	d.mu.closed = true
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	d.mu.users.Wait()
+	return errors.Join(d.src.Close(), d.x.Close())
+}
+
+// use keeps the source open until the done that it returns is called.
+func (d *Dataset) use() (done func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.closed {
+		return nil, fmt.Errorf("dataset: %w", os.ErrClosed)
+	}
+	d.mu.users.Add(1)
+	return d.mu.users.Done, nil
+}
+
+// Fingerprint identifies the version of the source that the dataset serves.
+func (d *Dataset) Fingerprint() string { return d.x.Fingerprint() }
+
+// Records is the number of records.
+func (d *Dataset) Records() uint64 { return d.x.Records() }
+
+// Bytes is the sum of the lengths of all records.
+func (d *Dataset) Bytes() int64 { return d.x.Bytes() }
+
+// Size is the length of a record.
+func (d *Dataset) Size(record uint64) int64 { return d.x.Size(record) }
+
+// Extent is where a record stands.
+func (d *Dataset) Extent(record uint64) index.Extent { return d.x.Extent(record) }
+
+// AppendExtents appends where n records from first on stand, those side by
+// side as one.
+func (d *Dataset) AppendExtents(extents []index.Extent, first, n uint64) []index.Extent {
+	old := len(extents)
+	for record := first; record < first+n; record++ {
+		e := d.x.Extent(record)
+		if last := len(extents) - 1; last >= old && extents[last].File == e.File && extents[last].Off+extents[last].Len == e.Off {
+			extents[last].Len += e.Len
+			continue
+		}
+		extents = append(extents, e)
+	}
+	return extents
+}
+
+// Chunks is the number of chunks.
+func (d *Dataset) Chunks() int { return d.x.Chunks() }
+
+// Chunk returns a chunk.
+func (d *Dataset) Chunk(i int) index.Chunk { return d.x.Chunk(i) }
+
+// ChunkOf returns the chunk that holds a record.
+func (d *Dataset) ChunkOf(record uint64) int { return d.x.ChunkOf(record) }
+
+// Notes returns what the source had to say when it was scanned.
+func (d *Dataset) Notes() map[string]string { return d.x.Notes() }
+
+// IndexBytes is the size of the index.
+func (d *Dataset) IndexBytes() int64 { return d.x.FileBytes() }
+
+// Snapshot returns the counters.
+func (d *Dataset) Snapshot() Stats {
+	return Stats{
+		Reads:   d.reads.Load(),
+		Bytes:   d.bytes.Load(),
+		Errors:  d.errors.Load(),
+		Reading: d.reading.Load(),
+		Time:    time.Duration(d.nanos.Load()),
+	}
+}
+
+// Check returns an error wrapping meta.ErrStale if the source is known to
+// have changed. It is cheap.
+func (d *Dataset) Check(ctx context.Context) error {
+	done, err := d.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return guard(nil, func() error { return d.src.Check(ctx) })
+}
+
+// Read fills dst with the bytes of the extents, one after another, all of
+// them or an error: one wrapping meta.ErrStale if the source has changed,
+// meta.ErrNoSpace if dst is mapped where there is no memory for it. What is
+// in dst after an error is undefined.
+func (d *Dataset) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	done, err := d.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := d.admit(ctx, extents, int64(len(dst))); err != nil {
+		d.errors.Add(1)
+		return fmt.Errorf("read dataset: %w", err)
+	}
+	d.reading.Add(1)
+	defer d.reading.Add(-1)
+	begin := time.Now()
+	err = guard(dst, func() error { return d.src.Read(ctx, extents, dst) })
+	d.nanos.Add(int64(time.Since(begin)))
+	if err != nil {
+		d.errors.Add(1)
+		return fmt.Errorf("read dataset: %w", err)
+	}
+	d.reads.Add(1)
+	d.bytes.Add(uint64(len(dst)))
+	return nil
+}
+
+// admit reports whether the extents are inside their files and come to
+// exactly n bytes.
+func (d *Dataset) admit(ctx context.Context, extents []index.Extent, n int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	want := n
+	for _, e := range extents {
+		if int64(e.File) >= int64(d.x.Files()) {
+			return fmt.Errorf("extent in file %d %w: there are %d", e.File, meta.ErrInvalid, d.x.Files())
+		}
+		if size := d.x.FileSize(e.File); e.Off < 0 || e.Len < 0 || e.Off > size || e.Len > size-e.Off {
+			return fmt.Errorf("extent at %d+%d %w: its file has %d bytes", e.Off, e.Len, meta.ErrInvalid, size)
+		}
+		if n -= e.Len; n < 0 {
+			break
+		}
+	}
+	if n != 0 {
+		return fmt.Errorf("extents for a buffer of %d bytes %w: they have another length", want, meta.ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package fetch
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rankfs/fetch/local"
+	"rankfs/meta"
+)
+
+// Open opens the source that a URI names:
+//
+//	file:PATH[?as=lines|fixed:N|files]    the default is lines for a file, files for a directory
+//
+// Paths are absolute and taken as they are. Options follow the last question
+// mark, with percent signs decoded; a path that has one needs another at its
+// end.
+func Open(uri string) (Source, error) {
+	src, err := open(uri)
+	if err != nil {
+		return nil, fmt.Errorf("open source %q: %w", uri, err)
+	}
+	return src, nil
+}
+
+func open(uri string) (Source, error) {
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
+		return nil, fmt.Errorf("it %w: use file:PATH or lmdb:PATH", meta.ErrInvalid)
+	}
+	switch scheme {
+	case "file":
+		return openLocal(rest)
+	}
+	return nil, fmt.Errorf("scheme %q %w: there are file and lmdb", scheme, meta.ErrInvalid)
+}
+
+func openLocal(rest string) (Source, error) {
+	path, options, err := splitOptions(rest, "as")
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	as, given := options["as"]
+	switch {
+	case !given && info.IsDir():
+		as = "files"
+	case !given:
+		as = "lines"
+	}
+	number, isFixed := strings.CutPrefix(as, "fixed:")
+	switch {
+	case as == "files" && info.IsDir():
+		return source(local.OpenTree(path))
+	case as == "files":
+		return source(local.OpenWhole(path))
+	case as == "lines":
+		return source(local.OpenLines(path))
+	case isFixed:
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("as=%s %w: use a number of bytes, as fixed:4096", as, meta.ErrInvalid)
+		}
+		return source(local.OpenFixed(path, n))
+	}
+	return nil, fmt.Errorf("as=%s %w: use lines, fixed:N or files", as, meta.ErrInvalid)
+}
+
+// source is s as an interface, which is nil if there is none.
+func source[S Source](s S, err error) (Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// splitOptions divides the part of a URI after the scheme into the path and
+// the options, which must be among those known.
+func splitOptions(rest string, known ...string) (path string, options map[string]string, err error) {
+	path, query := rest, ""
+	if i := strings.LastIndexByte(rest, '?'); i >= 0 {
+		path, query = rest[:i], rest[i+1:]
+	}
+	if strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///") {
+		return "", nil, fmt.Errorf("path %q %w: it begins with the name of a host; use one slash, or three", path, meta.ErrInvalid)
+	}
+	if !filepath.IsAbs(path) {
+		return "", nil, fmt.Errorf("path %q %w: use an absolute path", path, meta.ErrInvalid)
+	}
+	options, err = parseOptions(query, known)
+	return "/" + strings.TrimLeft(path, "/"), options, err
+}
+
+func parseOptions(query string, known []string) (map[string]string, error) {
+	options := make(map[string]string)
+	if query == "" {
+		return options, nil
+	}
+	for option := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(option, "=")
+		if _, twice := options[key]; twice || !slices.Contains(known, key) {
+			return nil, fmt.Errorf("option %q %w: use %s, once; a path with a '?' needs another at its end",
+				option, meta.ErrInvalid, strings.Join(known, ", "))
+		}
+		value, err := url.PathUnescape(value)
+		if err != nil {
+			return nil, fmt.Errorf("option %q %w: %v", option, meta.ErrInvalid, err)
+		}
+		options[key] = value
+	}
+	return options, nil
+}
