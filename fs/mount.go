@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -167,30 +165,4 @@ func (t *Tree) Unmount(dir string, force bool) error {
 	}
 	t.Wait()
 	return nil
-}
-
-// DetachDead clears a directory of a mount of ours whose daemon is gone, as
-// SIGKILL leaves it. Any other mount there is an error.
-func DetachDead(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	if _, err := deviceOf(dir); err != nil {
-		return nil
-	}
-	answer := make(chan error, 1)
-	go func() {
-		var st unix.Stat_t
-		answer <- unix.Stat(dir, &st)
-	}()
-	select {
-	case err = <-answer:
-	case <-time.After(2 * time.Second): // a live daemon that was stopped
-		err = nil
-	}
-	if errors.Is(err, unix.ENOTCONN) {
-		return unix.Unmount(dir, unix.MNT_DETACH)
-	}
-	return fmt.Errorf("%s is a rankfs mount already; unmount it first: rankfs umount %s", dir, dir)
 }

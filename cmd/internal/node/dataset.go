@@ -1,0 +1,159 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// A dataset is one version of a registered dataset. What is known of it comes
+// from its index, which is there even if the source is not; the source is
+// attached when the first byte is asked for.
+//
+// Views of a dataset that was removed or refreshed may live on in the kernel
+// for a while, and look things up in its index. So index and source are closed
+// when nothing refers to them any more, and not before.
+type dataset struct {
+	folder  string
+	record  record
+	view    meta.View
+	content *content
+}
+
+// content is what a dataset's views share.
+type content struct {
+	source string
+	index  *index.Index
+	held   *held
+
+	mu struct {
+		sync.Mutex
+		removed bool
+	}
+}
+
+// held is what has to be closed. It is apart from content so that it can
+// outlive it.
+type held struct {
+	index *index.Index
+
+	mu struct {
+		sync.Mutex
+		data   *fetch.Dataset // owns index once it is there
+		closed bool
+	}
+}
+
+func newDataset(folder string, r record) (*dataset, error) {
+	view, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w: %w", recordFile, meta.ErrCorrupt, err)
+	}
+	x, err := index.Open(filepath.Join(folder, indexFile))
+	if err != nil {
+		return nil, err
+	}
+	c := &content{source: r.Source, index: x, held: &held{index: x}}
+	runtime.AddCleanup(c, func(h *held) { h.close() }, c.held)
+	return &dataset{folder, r, view, c}, nil
+}
+
+// makeIndex scans the source of r.
+func makeIndex(ctx context.Context, r record, path string, report reporter) error {
+	src, err := fetch.Open(r.Source)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	return fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
+		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})
+	})
+}
+
+// remove makes every further open of a view fail: the name stands for
+// something else now, or for nothing.
+func (c *content) remove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.removed = true
+}
+
+// data returns the way to the bytes, or an error wrapping meta.ErrStale if
+// they are no longer those of the index.
+func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
+	c.mu.Lock()
+	removed := c.mu.removed
+	c.mu.Unlock()
+	if removed {
+		return nil, fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
+	}
+	d, err := c.held.attach(ctx, c.source)
+	if err == nil {
+		err = d.Check(ctx)
+	}
+	return d, err
+}
+
+func (h *held) attach(ctx context.Context, source string) (*fetch.Dataset, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.data != nil || h.mu.closed {
+		return h.mu.data, nil
+	}
+	src, err := fetch.Open(source)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", meta.ErrStale, err)
+	}
+	d, err := fetch.Attach(ctx, src, h.index)
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	h.mu.data = d
+	return d, nil
+}
+
+func (h *held) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.closed {
+		return nil
+	}
+	h.mu.closed = true
+	if h.mu.data != nil {
+		return h.mu.data.Close()
+	}
+	return h.index.Close()
+}
+
+// describe says what is known of the dataset, and whether it can be read.
+func (d *dataset) describe(ctx context.Context) control.Dataset {
+	x := d.content.index
+	cut := d.view.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
+	batch := "chunk"
+	if d.view.Step.Unit != meta.UnitChunk {
+		batch = meta.BatchSize{N: (cut.Global + cut.Ranks - 1) / cut.Ranks}.String()
+	}
+	c := control.Dataset{
+		Name: d.record.Name, Source: d.record.Source, State: "ready", Version: x.Fingerprint(),
+		Records: x.Records(), Bytes: x.Bytes(), Chunks: x.Chunks(),
+		Ranks: d.view.Ranks, Batch: batch, Steps: cut.Steps(),
+		Order: d.view.Order.String(), Seed: d.view.Seed, Tail: d.view.Tail.String(),
+		Created: d.record.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
+	}
+	if _, err := d.content.data(ctx); err != nil {
+		c.State, c.Reason = "stale", err.Error()
+		if !errors.Is(err, meta.ErrStale) {
+			c.State = "unreadable"
+		}
+	}
+	return c
+}

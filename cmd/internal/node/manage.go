@@ -1,0 +1,223 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache"
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch/index"
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// A reporter is told how far something has come.
+type reporter func(control.Progress)
+
+// Datasets lists what is registered.
+func (n *Node) Datasets() []control.Dataset {
+	all := []control.Dataset{}
+	for _, d := range n.catalog.list() {
+		all = append(all, d.describe(context.Background()))
+	}
+	return all
+}
+
+// Dataset describes one dataset.
+func (n *Node) Dataset(name string) (control.Dataset, error) {
+	d, err := n.catalog.get(name)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	return d.describe(context.Background()), nil
+}
+
+// Create registers a dataset, indexing its source.
+func (n *Node) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
+	options, err := viewOptions(r)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	release, err := n.catalog.claim(r.Name, false)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	defer release()
+	return n.install(ctx, record{Name: r.Name, Source: r.Source, View: options, Created: time.Now().UTC()}, progress)
+}
+
+// viewOptions checks a request and returns the options of its default view.
+func viewOptions(r control.CreateRequest) (string, error) {
+	if err := meta.CheckName(r.Name); err != nil {
+		return "", err
+	}
+	v := meta.View{Dataset: r.Name, Ranks: 1}
+	v, err := v.With(fmt.Sprintf("ranks=%d,batch=%s,order=%s,seed=%d,tail=%s", max(1, r.Ranks),
+		cmp.Or(r.Batch, "256"), cmp.Or(r.Order, "none"), r.Seed, cmp.Or(r.Tail, "keep")))
+	if err != nil {
+		return "", err
+	}
+	_, options, _ := strings.Cut(v.String(), "@")
+	return options, nil
+}
+
+// Refresh indexes the source again, as it is now.
+func (n *Node) Refresh(ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
+	release, err := n.catalog.claim(name, true)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	defer release()
+	d, err := n.catalog.get(name)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	return n.install(ctx, d.record, progress)
+}
+
+func (n *Node) install(ctx context.Context, r record, progress reporter) (control.Dataset, error) {
+	start := time.Now()
+	d, err := n.catalog.install(ctx, r, progress)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	n.tree.Drop(r.Name)
+	described := d.describe(ctx)
+	n.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,
+		"records", described.Records, "bytes", described.Bytes, "took", time.Since(start))
+	return described, nil
+}
+
+// Remove forgets a dataset. Its source is not touched; batches of it that
+// ranks have open stay readable.
+func (n *Node) Remove(name string) error {
+	release, err := n.catalog.claim(name, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = n.catalog.remove(name)
+	n.tree.Drop(name)
+	return err
+}
+
+// Verify reads every record back, in the source's order.
+func (n *Node) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {
+	d, err := n.catalog.get(name)
+	if err != nil {
+		return control.Verification{}, err
+	}
+	data, err := d.content.data(ctx)
+	if err != nil {
+		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
+	}
+	buf, err := unix.Mmap(-1, 0, groupBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
+	}
+	defer unix.Munmap(buf)
+	hash, x := xxhash.New(), d.content.index
+	v := control.Verification{}
+	var extents []index.Extent
+	fill := 0
+	flush := func() error {
+		if err := data.Read(ctx, extents, buf[:fill]); err != nil {
+			return fmt.Errorf("verify dataset %s: near record %d: %w", name, v.Records, err)
+		}
+		hash.Write(buf[:fill])
+		v.Bytes += int64(fill)
+		extents, fill = extents[:0], 0
+		progress(control.Progress{Stage: "verifying", Bytes: v.Bytes, Total: x.Bytes(), Records: v.Records})
+		return ctx.Err()
+	}
+	for i := range x.Records() {
+		for e := x.Extent(i); ; {
+			part := e
+			part.Len = min(e.Len, int64(len(buf)-fill))
+			extents, fill = appendExtent(extents, part), fill+int(part.Len)
+			e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
+			if fill < len(buf) && len(extents) < groupRecords {
+				break
+			}
+			if err := flush(); err != nil {
+				return v, err
+			}
+			if e.Len == 0 {
+				break
+			}
+		}
+		v.Records++
+	}
+	if err := flush(); err != nil {
+		return v, err
+	}
+	v.Checksum = fmt.Sprintf("xxh64:%016x", hash.Sum64())
+	return v, nil
+}
+
+// Status says how the daemon is.
+func (n *Node) Status() control.Status {
+	s := n.status()
+	s.Datasets = n.Datasets()
+	return s
+}
+
+// info are the files below /.rankfs.
+func (n *Node) info() []fs.File {
+	return []fs.File{{Name: "status.json", Content: func() []byte {
+		text, err := json.MarshalIndent(n.status(), "", "  ")
+		if err != nil {
+			panic(err) // strings and numbers
+		}
+		return append(text, '\n')
+	}}}
+}
+
+// status is what costs nothing to tell: it asks no source.
+func (n *Node) status() control.Status {
+	on, reason := n.tree.Passthrough()
+	c, t := n.cache.Stats(), n.tree.Stats()
+	s := control.Status{
+		Version: n.config.Version, PID: unix.Getpid(), Mount: n.config.Mount,
+		State: n.config.State, Socket: n.socket, Since: n.since,
+		Passthrough: control.Passthrough{On: on, Reason: reason},
+		Tiers:       []control.Tier{tier("ram", "private tmpfs", c.RAM)},
+		Counters: control.Counters{
+			Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
+			WaitSeconds: c.WaitTime.Seconds(), BatchReads: t.BatchReads, Lookups: t.Lookups,
+			Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
+			Prefetched: c.Prefetched, Evicted: c.Evicted, Recycled: c.Recycled,
+			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
+		},
+	}
+	if c.NVMe != nil {
+		s.Tiers = append(s.Tiers, tier("nvme", n.config.NVMe, *c.NVMe))
+		if c.NVMe.Damaged > 0 {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme did not match their checksum and were not served", c.NVMe.Damaged))
+		}
+	}
+	if !on {
+		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
+	}
+	for _, t := range s.Tiers {
+		if t.State != "ok" {
+			s.Warnings = append(s.Warnings, "tier "+t.Name+": "+t.State)
+		}
+	}
+	return s
+}
+
+func tier(name, where string, t cache.TierStats) control.Tier {
+	c := control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok"}
+	if t.Ill != nil {
+		c.State = t.Ill.Error()
+	}
+	return c
+}

@@ -1,0 +1,149 @@
+// Package node is one rankfs daemon: the catalog of its datasets, and the
+// wiring of orders, sources, cache and tree into a mount.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/mounts"
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// A Config is what a node needs to know.
+type Config struct {
+	Mount, State        string
+	NVMe                string // directory of the NVMe tier; empty: none
+	NVMeBytes, RAMBytes int64
+	AllowOther          bool
+	NoPassthrough       bool
+	UID, GID, Umask     uint32
+	RunDir, Version     string
+	Log                 *slog.Logger
+}
+
+// A Node is a running daemon. It implements control.Node.
+type Node struct {
+	config  Config
+	since   time.Time
+	socket  string
+	catalog *catalog
+	sizes   *sizes
+	cache   *cache.Cache
+	tree    *fs.Tree
+}
+
+// Run serves a mount until ctx is done or somebody unmounts it. It calls ready
+// once the mount can be used. It builds bottom up and, by defer, takes down
+// top first: the mount goes before the cache that it asks.
+func Run(ctx context.Context, c Config, ready func()) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.Mount, err = mountPoint(c.Mount); err != nil {
+		return err
+	}
+	release, err := lockState(c.State)
+	if err != nil {
+		return err
+	}
+	defer release()
+	registration, err := mounts.Register(c.RunDir, c.Mount, c.State)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, registration.Close()) }()
+
+	n := &Node{config: c, since: time.Now(), socket: registration.Socket}
+	if n.catalog, err = openCatalog(filepath.Join(c.State, "datasets"), c.Log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.catalog.close()) }()
+	if n.sizes, err = newSizes(); err != nil {
+		return err
+	}
+	defer n.sizes.close()
+	n.tree = fs.New(fs.Config{
+		Catalog: n, Info: n.info(), UID: c.UID, GID: c.GID, Umask: c.Umask,
+		AllowOther: c.AllowOther, NoPassthrough: c.NoPassthrough, Log: c.Log,
+	})
+	n.cache, err = cache.New(cache.Config{
+		RAMBytes: c.RAMBytes, NVMeDir: c.NVMe, NVMeBytes: c.NVMeBytes, Backing: n.tree, Log: c.Log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.cache.Close()) }()
+	if err := n.tree.Mount(c.Mount); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.tree.Unmount(c.Mount, true)) }()
+
+	served := make(chan error, 1)
+	go func() { served <- control.Serve(ctx, registration.Listener, n, c.Log) }()
+	defer func() { cancel(); err = errors.Join(err, <-served) }()
+	unmounted := make(chan struct{})
+	go func() { n.tree.Wait(); close(unmounted) }()
+
+	n.announce()
+	ready()
+	select {
+	case <-ctx.Done():
+	case <-unmounted:
+	}
+	c.Log.Info("unmounting", "mount", c.Mount)
+	return nil
+}
+
+// announce says what was mounted, and loudly what is not as it should be.
+func (n *Node) announce() {
+	on, reason := n.tree.Passthrough()
+	n.config.Log.Info("mounted", "mount", n.config.Mount, "state", n.config.State, "passthrough", on)
+	if !on {
+		n.config.Log.Warn("passthrough is off: every byte goes through the daemon, some 20 times slower", "reason", reason)
+	}
+}
+
+// mountPoint makes dir absolute, and free if a dead daemon left its mount there.
+func mountPoint(dir string) (string, error) {
+	point, err := mounts.Resolve(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := mounts.Clean(point); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(point)
+	if err != nil {
+		return "", fmt.Errorf("mount point: %w; make it with: mkdir -p %s", err, point)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("mount point %s %w: it is not a directory", point, meta.ErrInvalid)
+	}
+	return point, nil
+}
+
+// lockState makes the state directory this daemon's own.
+func lockState(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0700); err != nil {
+		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("state directory %s %w: another rankfs uses it; choose another with --state", dir, meta.ErrBusy)
+	}
+	return func() { lock.Close() }, nil
+}

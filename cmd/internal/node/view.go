@@ -1,0 +1,150 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+
+	"rankfs/cache"
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// A view is one directory below /datasets: a plan, with what the tree shows of
+// it. It implements fs.View.
+type view struct {
+	*plan
+	dataset *dataset
+	cache   *cache.Cache
+	host    string
+}
+
+// Names lists the datasets.
+func (n *Node) Names() []string {
+	var names []string
+	for _, d := range n.catalog.list() {
+		names = append(names, d.record.Name)
+	}
+	return names
+}
+
+// View resolves NAME or NAME@options.
+func (n *Node) View(name string) (fs.View, error) {
+	base, options, isView := meta.SplitView(name)
+	d, err := n.catalog.get(base)
+	if err != nil {
+		return nil, err
+	}
+	v := d.view
+	if isView {
+		if v, err = v.With(options); err != nil {
+			return nil, err
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return &view{newPlan(v, d.content, n.sizes), d, n.cache, host}, nil
+}
+
+// Dataset names the dataset that is viewed.
+func (v *view) Dataset() string { return v.dataset.record.Name }
+
+// Ranks is the number of rank directories.
+func (v *view) Ranks() uint64 { return v.cut.Ranks }
+
+// Open returns the slab of a batch, complete.
+func (v *view) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
+	if _, err := v.content.data(ctx); err != nil {
+		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
+	}
+	s, err := v.cache.Open(ctx, v.plan, rank, step)
+	if err != nil {
+		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
+	}
+	return s, nil
+}
+
+// Describe is the content of dataset.json.
+func (v *view) Describe() []byte {
+	d := v.dataset.describe(context.Background())
+	text, err := json.MarshalIndent(struct {
+		Dataset string `json:"dataset"`
+		View    string `json:"view"`
+		Source  string `json:"source"`
+		Version string `json:"version"`
+		State   string `json:"state"`
+		Reason  string `json:"reason,omitempty"`
+		Records uint64 `json:"records"`
+		Bytes   int64  `json:"bytes"`
+		Epoch   uint64 `json:"epoch"`
+		Ranks   uint64 `json:"ranks"`
+		Steps   uint64 `json:"steps"`
+		Global  uint64 `json:"step_records,omitempty"`
+		Order   string `json:"order"`
+		Seed    uint64 `json:"seed"`
+		Tail    string `json:"tail"`
+	}{
+		Dataset: d.Name, View: v.plan.view.String(), Source: d.Source, Version: d.Version,
+		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
+		Epoch: v.plan.view.Epoch, Ranks: v.cut.Ranks, Steps: v.cut.Steps(), Global: v.stepRecords(),
+		Order: v.plan.view.Order.String(), Seed: v.plan.view.Seed, Tail: v.plan.view.Tail.String(),
+	}, "", "  ")
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return append(text, '\n')
+}
+
+// stepRecords is what all ranks read together in a whole step; zero where that
+// is chunks.
+func (v *view) stepRecords() uint64 {
+	if v.plan.view.Step.Unit == meta.UnitChunk {
+		return 0
+	}
+	return v.cut.Global
+}
+
+// Attributes are what ls -l cannot show of a batch.
+func (v *view) Attributes(rank, step uint64) []fs.Attribute {
+	size := strconv.FormatInt(v.Size(rank, step), 10)
+	tier, ok := v.cache.Contains(v.plan, rank, step)
+	if !ok {
+		tier = "source"
+	}
+	return []fs.Attribute{
+		{Name: "records", Value: strconv.FormatUint(v.Records(rank, step), 10)},
+		{Name: "repeats", Value: strconv.FormatUint(v.Repeats(rank, step), 10)},
+		{Name: "epoch", Value: strconv.FormatUint(v.plan.view.Epoch, 10)},
+		{Name: "view", Value: v.plan.view.String()},
+		{Name: "plan", Value: hex.EncodeToString(v.id[:])},
+		{Name: "tier", Value: tier},
+		{Name: "hosts", Value: v.host},
+		{Name: "local", Value: size},
+	}
+}
+
+// Locality is the table of where the bytes of each batch are: on one node, all
+// of them are here.
+func (v *view) Locality() fs.Table {
+	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*s\n"
+	w := max(len(v.host), len("hosts"))
+	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", w, "hosts")
+	return fs.Table{
+		Lines: 1 + v.cut.Ranks*v.cut.Steps(),
+		Width: len(title),
+		Append: func(dst []byte, i uint64) []byte {
+			if i == 0 {
+				return append(dst, title...)
+			}
+			// Steps outside, ranks inside: the order in which a job reads.
+			step, rank := (i-1)/v.cut.Ranks, (i-1)%v.cut.Ranks
+			size := v.Size(rank, step)
+			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.host, size, size, w, v.host)
+		},
+	}
+}
