@@ -58,7 +58,7 @@ func Register(dir, mount, state string) (*Registration, error) {
 	defer unlock()
 	r := &Registration{file: filepath.Join(dir, id(mount)+".json")}
 	if old, err := read(r.file); err == nil && old.running() {
-		return nil, fmt.Errorf("register mount %s: %w: pid %d serves it", mount, meta.ErrExist, old.PID)
+		return nil, refuse(meta.ErrExist, "mount on %s: pid %d serves it already; unmount it with: rankfs umount %s", mount, old.PID, mount)
 	}
 	started, err := startTime(os.Getpid())
 	if err != nil {

@@ -1,0 +1,157 @@
+package mounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// An Unmounted says what Unmount found and did.
+type Unmounted struct {
+	Mount string `json:"mount"`
+	PID   int    `json:"pid,omitempty"` // of the daemon, if one was registered
+	Stale bool   `json:"stale"`         // the daemon was dead already
+	Lazy  bool   `json:"lazy"`          // detached: it ends with its last user
+}
+
+// A BusyError says who keeps a mount from being unmounted.
+type BusyError struct {
+	Mount   string
+	Holders []Holder
+	More    bool // there may be others
+}
+
+func (e *BusyError) Error() string { return fmt.Sprintf("unmount %s: %v", e.Mount, meta.ErrBusy) }
+
+// Unwrap makes errors.Is find meta.ErrBusy.
+func (e *BusyError) Unwrap() error { return meta.ErrBusy }
+
+// A refusal has its own words and one of meta's errors as its kind.
+type refusal struct {
+	text string
+	kind error
+}
+
+func (e refusal) Error() string { return e.text }
+func (e refusal) Unwrap() error { return e.kind }
+
+func refuse(kind error, format string, args ...any) error {
+	return refusal{fmt.Sprintf(format, args...), kind}
+}
+
+// Unmount unmounts the rankfs at dir and waits for its daemon to end, or for
+// ctx. A mount whose daemon is dead is detached even if it is in use: nothing
+// can be read through it any more. With lazy, any mount is, and nobody waits.
+func Unmount(ctx context.Context, run, dir string, lazy bool) (Unmounted, error) {
+	point, err := Resolve(dir)
+	if err != nil {
+		return Unmounted{}, err
+	}
+	m, err := ours(point)
+	if err != nil {
+		return Unmounted{}, err
+	}
+	daemons, err := List(run)
+	if err != nil {
+		return Unmounted{}, err
+	}
+	done := Unmounted{Mount: point, Lazy: lazy}
+	i := slices.IndexFunc(daemons, func(e Entry) bool { return e.Mount == point })
+	if i >= 0 {
+		done.PID = daemons[i].PID
+	} else {
+		done.Stale = dead(point)
+	}
+	if err := detach(m, lazy || done.Stale); err != nil {
+		return Unmounted{}, err
+	}
+	if i < 0 || lazy {
+		return done, nil
+	}
+	if err := daemons[i].Wait(ctx); err != nil {
+		return done, fmt.Errorf("unmount %s: it is unmounted, but its daemon goes on: %w", point, err)
+	}
+	_, err = List(run) // removes what a daemon that was killed left there
+	return done, err
+}
+
+// Clean detaches the rankfs at dir if its daemon is dead, so that dir can be
+// mounted on, and reports whether it did. A live one is an error wrapping
+// meta.ErrExist.
+func Clean(dir string) (bool, error) {
+	point, err := Resolve(dir)
+	if err != nil {
+		return false, err
+	}
+	table, err := Table()
+	if err != nil {
+		return false, err
+	}
+	m, mounted := around(table, point)
+	switch {
+	case !mounted:
+		return false, nil
+	case m.Point != point:
+		return false, refuse(meta.ErrInvalid, "mount on %s: it is inside the rankfs mount %s", point, m.Point)
+	case !dead(point):
+		return false, refuse(meta.ErrExist, "mount on %s: a rankfs is mounted there; unmount it with: rankfs umount %s", point, point)
+	}
+	return true, detach(m, true)
+}
+
+// ours returns the mount at point if it is a rankfs.
+func ours(point string) (Mount, error) {
+	table, err := Table()
+	if err != nil {
+		return Mount{}, err
+	}
+	if m, ok := At(table, point); ok {
+		if m.Type == FSType {
+			return m, nil
+		}
+		return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is a mount of type %s, not a rankfs", point, m.Type)
+	}
+	if m, ok := around(table, point); ok {
+		return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
+	}
+	return Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there", point)
+}
+
+func detach(m Mount, lazy bool) error {
+	flags := unix.UMOUNT_NOFOLLOW
+	if lazy {
+		flags |= unix.MNT_DETACH
+	}
+	switch err := unix.Unmount(m.Point, flags); {
+	case errors.Is(err, unix.EBUSY):
+		holders, more := Holders(m)
+		return &BusyError{m.Point, holders, more}
+	case err != nil:
+		return fmt.Errorf("unmount %s: %w", m.Point, err)
+	}
+	return nil
+}
+
+// dead reports whether nobody serves the mount at point. It asks the kernel,
+// which knows at once if the daemon has closed its end and asks the daemon
+// otherwise: one that does not answer in time is alive, if only stopped.
+func dead(point string) bool {
+	const answer = 2 * time.Second
+	result := make(chan error, 1)
+	go func() { // ends with the answer, or with the process
+		var s unix.Statfs_t
+		result <- unix.Statfs(point, &s)
+	}()
+	select {
+	case err := <-result:
+		return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
+	case <-time.After(answer):
+		return false
+	}
+}
