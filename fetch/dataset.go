@@ -140,6 +140,9 @@ func (d *Dataset) Check(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return guard(nil, func() error { return d.src.Check(ctx) })
 }
 

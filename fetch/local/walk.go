@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,7 +59,7 @@ func (w *walk) dir(ctx context.Context, path string, listed *stamp) error {
 		return err
 	}
 	if listed != nil && self.ino != listed.ino {
-		return fmt.Errorf("%q was replaced: %w", path, os.ErrNotExist)
+		return fmt.Errorf("directory %q %w", path, errReplaced)
 	}
 	if err := w.meet(path, self); err != nil {
 		return err
@@ -155,5 +156,17 @@ func (w *walk) left() string {
 // moved reports whether err is what opening a path gives that was something
 // else, or nothing, when it was listed.
 func moved(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO)
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		// os.Root itself refused: a link leads out of the tree.
+		var path *os.PathError
+		return errors.As(err, &path) || errors.Is(err, errReplaced)
+	}
+	switch errno {
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO:
+		return true
+	}
+	return false
 }
+
+var errReplaced = errors.New("was replaced while it was listed")
