@@ -1,0 +1,229 @@
+package sourcetest_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/fetch"
+	"rankfs/test/sourcetest"
+)
+
+func TestLines(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var lines [][]byte
+	for range 3000 {
+		line := bytes.Repeat([]byte{byte('a' + r.IntN(26))}, r.IntN(200))
+		lines = append(lines, append(line, "\r\n"[r.IntN(2):]...))
+	}
+	lines = append(lines, bytes.Repeat([]byte("long "), 1<<18), []byte("\n"), []byte("last"))
+	lines[len(lines)-3] = append(lines[len(lines)-3], '\n')
+	sourcetest.Run(t, file("?as=lines", lines, nil))
+}
+
+func TestLinesEmpty(t *testing.T) {
+	sourcetest.Run(t, file("?as=lines", nil, nil))
+}
+
+func TestFixed(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 1))
+	var records [][]byte
+	for range 5000 {
+		records = append(records, fmt.Appendf(nil, "%032x", r.Uint64()))
+	}
+	sourcetest.Run(t, file("?as=fixed:32", records, []byte("remainder")))
+}
+
+func TestFixedEmpty(t *testing.T) {
+	sourcetest.Run(t, file("?as=fixed:32", nil, []byte("less than a record")))
+}
+
+// Several chunks, several times what may be resident.
+func TestFixedLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 192 MiB many times")
+	}
+	const size = 1 << 20
+	record := make([]byte, size)
+	records := make([][]byte, 192)
+	for i := range records {
+		records[i] = record
+	}
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+		path := filepath.Join(t.TempDir(), "data")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, int64(len(records))*size); err != nil {
+			t.Fatal(err)
+		}
+		return sourcetest.Fixture{
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + path + "?as=fixed:1048576") },
+			Records: records,
+		}
+	})
+}
+
+func TestWhole(t *testing.T) {
+	sourcetest.Run(t, file("?as=files", [][]byte{[]byte("one record")}, nil))
+}
+
+func TestWholeEmpty(t *testing.T) {
+	sourcetest.Run(t, file("?as=files", [][]byte{{}}, nil))
+}
+
+// file makes fixtures of one file, which holds the records and then the rest.
+func file(options string, records [][]byte, rest []byte) func(*testing.T) sourcetest.Fixture {
+	return func(t *testing.T) sourcetest.Fixture {
+		path := filepath.Join(t.TempDir(), "data")
+		content := append(bytes.Join(records, nil), rest...)
+		write := func(b []byte) error { return os.WriteFile(path, b, 0o600) }
+		if err := write(content); err != nil {
+			t.Fatal(err)
+		}
+		f := sourcetest.Fixture{
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + path + options) },
+			Records: records,
+			Changes: []sourcetest.Change{
+				{Name: "growth", Do: func() error { return write(append(content, '\n')) }},
+				{Name: "deletion", Do: func() error { return os.Remove(path) }},
+				{Name: "replacement", Do: func() error { return replace(path, content) }},
+				{Name: "moving", Do: func() error { return os.Rename(path, path+".moved") }},
+				{Name: "a fifo in its place", Do: func() error { return fifo(path) }},
+				{Name: "a directory in its place", Do: func() error { return directory(path) }},
+			},
+		}
+		if len(content) > 0 {
+			f.Changes = append(f.Changes,
+				sourcetest.Change{Name: "truncation", Do: func() error { return os.Truncate(path, int64(len(content)/2)) }},
+				sourcetest.Change{Name: "emptying", Do: func() error { return os.Truncate(path, 0) }},
+				sourcetest.Change{Name: "a write in place", Do: func() error { return flip(path) }},
+				sourcetest.Change{Name: "a write and its old time", Do: func() error { return flipQuietly(path) }},
+			)
+		}
+		return f
+	}
+}
+
+func TestTree(t *testing.T) {
+	files := map[string]string{
+		".hidden": "h", "a": "first", "a-b": "", "a.txt": "second", "b/a": "", "b/b/c": "deep", "b.": "between", "b0": "after",
+		"\xff\n": "odd", strings.Repeat("n", 255): "long name", "big": strings.Repeat("x", 100_000),
+	}
+	for i := range 100 {
+		files[fmt.Sprintf("many/%02d/%d", i%80, i)] = fmt.Sprint("file ", i)
+	}
+	var records [][]byte
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		records = append(records, []byte(files[path]))
+	}
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+		dir := t.TempDir()
+		for path, content := range files {
+			path = filepath.Join(dir, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := filepath.Join(dir, "a")
+		return sourcetest.Fixture{
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + dir) },
+			Records: records,
+			Changes: []sourcetest.Change{
+				{Name: "a new file", Do: func() error { return os.WriteFile(a+"a", nil, 0o600) }},
+				{Name: "a write far below", Unseen: true, Do: func() error {
+					return flip(filepath.Join(dir, "many/79/79"))
+				}},
+				{Name: "deletion", Do: func() error { return os.Remove(a) }},
+				{Name: "deletion of all", Do: func() error { return os.RemoveAll(dir) }},
+				{Name: "moving the tree", Do: func() error { return os.Rename(dir, dir+".moved") }},
+				{Name: "replacement", Do: func() error { return replace(a, []byte("first")) }},
+				{Name: "a write in place", Unseen: true, Do: func() error { return flip(a) }},
+				{Name: "a write and its old time", Unseen: true, Do: func() error { return flipQuietly(a) }},
+				{Name: "truncation", Unseen: true, Do: func() error { return os.Truncate(a, 2) }},
+				{Name: "growth of an empty file", Unseen: true, Do: func() error { return os.WriteFile(a+"-b", []byte("x"), 0) }},
+				{Name: "a link in its place", Do: func() error { return link(a, "a.txt") }},
+				{Name: "a link that leads out", Do: func() error { return link(a, "/etc/passwd") }},
+				{Name: "a fifo in its place", Do: func() error { return fifo(a) }},
+				{Name: "a directory in its place", Do: func() error { return directory(a) }},
+				{Name: "a link for a directory", Do: func() error { return link(filepath.Join(dir, "many"), "/etc") }},
+			},
+		}
+	})
+}
+
+func TestTreeEmpty(t *testing.T) {
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+		dir := t.TempDir()
+		return sourcetest.Fixture{
+			Open: func() (fetch.Source, error) { return fetch.Open("file:" + dir) },
+			Changes: []sourcetest.Change{
+				{Name: "a new file", Do: func() error { return os.WriteFile(filepath.Join(dir, "a"), nil, 0o600) }},
+			},
+		}
+	})
+}
+
+func replace(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func flip(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteAt([]byte("?"), 0)
+	return err
+}
+
+// flipQuietly hides the write from who looks at the time of the last one.
+func flipQuietly(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := flip(path); err != nil {
+		return err
+	}
+	return os.Chtimes(path, info.ModTime(), info.ModTime())
+}
+
+// away renames what is at the path, so that open descriptors stay good.
+func away(path string) error { return os.Rename(path, path+".away") }
+
+func fifo(path string) error {
+	if err := away(path); err != nil {
+		return err
+	}
+	return unix.Mkfifo(path, 0o600)
+}
+
+func directory(path string) error {
+	if err := away(path); err != nil {
+		return err
+	}
+	return os.Mkdir(path, 0o700)
+}
+
+func link(path, target string) error {
+	if err := away(path); err != nil {
+		return err
+	}
+	return os.Symlink(target, path)
+}
