@@ -1,0 +1,247 @@
+package lmdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A place is where the parts of a database are.
+type place struct {
+	open   string // what LMDB is given
+	data   string
+	lock   string
+	single bool // open is the file itself and not its directory
+}
+
+// locate finds the parts. The data file of a directory may be named too: if
+// it were taken for a database of one file, its writers would be using
+// another lock file.
+func locate(path string) (place, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return place{}, fmt.Errorf("open lmdb: %w", err)
+	}
+	if !info.IsDir() && filepath.Base(path) == "data.mdb" {
+		if _, err := os.Lstat(path + "-lock"); errors.Is(err, fs.ErrNotExist) {
+			path, info = filepath.Dir(path), nil
+		}
+	}
+	if info == nil || info.IsDir() {
+		return place{path, filepath.Join(path, "data.mdb"), filepath.Join(path, "lock.mdb"), false}, nil
+	}
+	return place{path, path, path + "-lock", true}, nil
+}
+
+// A version is what can be told of a file's content without reading it all.
+//
+// A transaction changes txn. What else may happen to a file changes the rest:
+// another file moved to its path has another inode, and one that was copied
+// over it, perhaps made by the same program and so with the same transaction,
+// another mtime. The device is left out, since it may change with a reboot.
+// A copy on another machine is another version, to be indexed there.
+type version struct {
+	txn, root, entries uint64
+	page, size         int64
+	inode              uint64
+	mtime              int64 // nanoseconds
+}
+
+const versionFormat = "lmdb txn=%d root=%d entries=%d page=%d size=%d inode=%d mtime=%d"
+
+func (v *version) fields() []any {
+	return []any{&v.txn, &v.root, &v.entries, &v.page, &v.size, &v.inode, &v.mtime}
+}
+
+func (v version) String() string {
+	return fmt.Sprintf(versionFormat, v.txn, v.root, v.entries, v.page, v.size, v.inode, v.mtime)
+}
+
+// parseVersion is the inverse of String, for the sake of a message.
+func parseVersion(s string) (v version) {
+	_, _ = fmt.Sscanf(s, versionFormat, v.fields()...)
+	return v
+}
+
+// change says what of v is different now.
+func (v version) change(now version) string {
+	var what []string
+	if v.inode != now.inode {
+		what = append(what, "another file stands at its path")
+	}
+	if v.txn != now.txn {
+		what = append(what, fmt.Sprintf("transaction %d became %d", v.txn, now.txn))
+	}
+	if v.size != now.size {
+		what = append(what, fmt.Sprintf("%d bytes became %d", v.size, now.size))
+	}
+	if len(what) == 0 {
+		what = append(what, "it was written to")
+	}
+	return strings.Join(what, ", ")
+}
+
+// A snapshot is one state of the data file, and what keeps it or tells that
+// it is gone.
+//
+// A writer copies each page that it changes to a free one. Transaction N
+// lists the pages of snapshot N-1 that it made superfluous, and a list is
+// used up by writer W only if no reader is older than the list and its
+// transaction is below W-1. So the first transaction that may overwrite
+// a page of snapshot T is T+3, and it begins after T+1 and T+2 wrote their
+// meta pages.
+//
+// Where the lock file can be used, a read-only transaction pins the snapshot:
+// a reader that LMDB knows of, for as long as the daemon lives. Commits do
+// then no harm and are no change; intact looks only for what defeats a pin.
+//
+// Elsewhere (no lock file, read-only medium, no permission) nothing is locked.
+// If after a copy the meta pages still say T, then T+3 had not begun, and what
+// was copied is T. That a file is rewritten by other means than transactions
+// shows in its mtime, which the kernel sets before it lets the bytes be seen.
+//
+// Neither sees the writers of another machine on a network file system; LMDB
+// does not allow those.
+type snapshot struct {
+	place
+	file    *os.File
+	id      fileID
+	head    head
+	version version
+	pin     *pin
+	unheld  error // why there is no pin
+}
+
+func identify(fd int) (fileID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fileID{}, err
+	}
+	return fileID{uint64(st.Dev), st.Ino}, nil
+}
+
+// look reads the newest meta page and then the file's attributes.
+func look(f *os.File) (h head, v version, id fileID, err error) {
+	if h, err = readHead(f, f.Name()); err != nil {
+		return h, v, id, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(int(f.Fd()), &st); err != nil {
+		return h, v, id, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	v = version{h.txn, h.main.root, h.main.entries, h.page, st.Size, st.Ino, st.Mtim.Nano()}
+	return h, v, fileID{uint64(st.Dev), st.Ino}, nil
+}
+
+// observe looks until the meta page is the same on both sides of the
+// attributes, which are then of its time.
+func observe(f *os.File) (head, version, fileID, error) {
+	for range 100 {
+		h, v, id, err := look(f)
+		if err != nil {
+			return h, v, id, err
+		}
+		again, err := readHead(f, f.Name())
+		if err != nil || h == again {
+			return h, v, id, err
+		}
+	}
+	return head{}, version{}, fileID{}, fmt.Errorf("%s: changes too fast to be read: %w", f.Name(), meta.ErrBusy)
+}
+
+// openData opens a data file for reading. A named pipe would block.
+func openData(at place) (*os.File, error) {
+	f, err := os.OpenFile(at.data, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open lmdb: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("open lmdb: %s %w as a source: it is not a regular file", at.data, meta.ErrInvalid)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// take opens the data file and pins its newest snapshot if that can be done.
+func take(at place, pins *Pins) (*snapshot, error) {
+	f, err := openData(at)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{place: at, file: f}
+	for range 100 {
+		if s.head, s.version, s.id, err = observe(f); err != nil {
+			break
+		}
+		s.pin, s.unheld = pins.pin(at, s.id, s.head)
+		if s.pin == nil || s.pin.id == s.head.txn {
+			return s, nil
+		}
+		// A transaction came between. The pin keeps nothing that we know.
+		s.pin.release()
+		s.pin, err = nil, fmt.Errorf("%s: changes too fast to be pinned: %w", at.data, meta.ErrBusy)
+	}
+	f.Close()
+	return nil, err
+}
+
+func (s *snapshot) stale(format string, args ...any) error {
+	return fmt.Errorf("lmdb %s: %w: %w; run `rankfs dataset refresh`", s.data, fmt.Errorf(format, args...), meta.ErrStale)
+}
+
+// intact returns nil if no byte of the snapshot had changed when it was called.
+func (s *snapshot) intact() error {
+	head, now, _, err := look(s.file)
+	if errors.Is(err, meta.ErrCorrupt) {
+		return s.stale("its meta pages are gone: %v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if s.pin == nil {
+		if head != s.head || now != s.version {
+			return s.stale("%s", s.version.change(now))
+		}
+		return nil
+	}
+	if now.size < s.version.size || head.page != s.head.page || head.txn == s.head.txn && head != s.head {
+		return s.stale("it was overwritten: %s", s.version.change(now))
+	}
+	if head.txn == s.head.txn {
+		return nil
+	}
+	if err := s.pin.holds(head.txn); err != nil {
+		return s.stale("%w", err)
+	}
+	return nil
+}
+
+// explain returns err, or what it is a symptom of: pages that are overwritten
+// while they are read look like damage.
+func (s *snapshot) explain(err error) error {
+	if err != nil {
+		if gone := s.intact(); errors.Is(gone, meta.ErrStale) {
+			return gone
+		}
+	}
+	return err
+}
+
+func (s *snapshot) close() error {
+	if s == nil {
+		return nil
+	}
+	s.pin.release()
+	return s.file.Close()
+}
