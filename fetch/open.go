@@ -9,26 +9,29 @@ import (
 	"strconv"
 	"strings"
 
+	"rankfs/fetch/lmdb"
 	"rankfs/fetch/local"
 	"rankfs/meta"
 )
 
 // Open opens the source that a URI names:
 //
+//	lmdb:PATH[?db=NAME]                   a data file or the directory it is in
 //	file:PATH[?as=lines|fixed:N|files]    the default is lines for a file, files for a directory
 //
 // Paths are absolute and taken as they are. Options follow the last question
 // mark, with percent signs decoded; a path that has one needs another at its
-// end.
-func Open(uri string) (Source, error) {
-	src, err := open(uri)
+// end. The pins are those of the process, shared by all its sources; with nil
+// an LMDB database is stale as soon as anybody writes to it.
+func Open(uri string, pins *lmdb.Pins) (Source, error) {
+	src, err := open(uri, pins)
 	if err != nil {
 		return nil, fmt.Errorf("open source %q: %w", uri, err)
 	}
 	return src, nil
 }
 
-func open(uri string) (Source, error) {
+func open(uri string, pins *lmdb.Pins) (Source, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	if !ok {
 		return nil, fmt.Errorf("it %w: use file:PATH or lmdb:PATH", meta.ErrInvalid)
@@ -36,8 +39,18 @@ func open(uri string) (Source, error) {
 	switch scheme {
 	case "file":
 		return openLocal(rest)
+	case "lmdb":
+		return openLMDB(rest, pins)
 	}
 	return nil, fmt.Errorf("scheme %q %w: there are file and lmdb", scheme, meta.ErrInvalid)
+}
+
+func openLMDB(rest string, pins *lmdb.Pins) (Source, error) {
+	path, options, err := splitOptions(rest, "db")
+	if err != nil {
+		return nil, err
+	}
+	return source(lmdb.Open(path, options["db"], pins))
 }
 
 func openLocal(rest string) (Source, error) {

@@ -2,18 +2,22 @@ package sourcetest_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	clib "github.com/bmatsuo/lmdb-go/lmdb"
 	"golang.org/x/sys/unix"
 
 	"rankfs/fetch"
+	"rankfs/fetch/lmdb"
 	"rankfs/test/sourcetest"
 )
 
@@ -66,7 +70,7 @@ func TestFixedLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		return sourcetest.Fixture{
-			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + path + "?as=fixed:1048576") },
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:"+path+"?as=fixed:1048576", nil) },
 			Records: records,
 		}
 	})
@@ -90,7 +94,7 @@ func file(options string, records [][]byte, rest []byte) func(*testing.T) source
 			t.Fatal(err)
 		}
 		f := sourcetest.Fixture{
-			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + path + options) },
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:"+path+options, nil) },
 			Records: records,
 			Changes: []sourcetest.Change{
 				{Name: "growth", Do: func() error { return write(append(content, '\n')) }},
@@ -111,6 +115,73 @@ func file(options string, records [][]byte, rest []byte) func(*testing.T) source
 		}
 		return f
 	}
+}
+
+func TestLMDB(t *testing.T)       { lmdbSuite(t, "", nil) }
+func TestLMDBNamed(t *testing.T)  { lmdbSuite(t, "a db", nil) }
+func TestLMDBPinned(t *testing.T) { lmdbSuite(t, "", new(lmdb.Pins)) }
+
+func lmdbSuite(t *testing.T, db string, pins *lmdb.Pins) {
+	r := rand.New(rand.NewPCG(3, 1))
+	var records [][]byte
+	for i := range 2000 {
+		size := r.IntN(300)
+		if i%100 == 0 {
+			size = r.IntN(50_000) // on pages of its own
+		}
+		records = append(records, bytes.Repeat([]byte{byte(i)}, size))
+	}
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+		dir := t.TempDir()
+		data := filepath.Join(dir, "data.mdb")
+		if err := put(dir, db, records); err != nil {
+			t.Fatal(err)
+		}
+		f := sourcetest.Fixture{
+			Open: func() (fetch.Source, error) {
+				return fetch.Open("lmdb:"+dir+"?db="+url.PathEscape(db), pins)
+			},
+			Records: records,
+			Changes: []sourcetest.Change{
+				{Name: "deletion", Do: func() error { return os.Remove(data) }},
+				{Name: "truncation", Do: func() error { return os.Truncate(data, 1<<15) }},
+				{Name: "replacement", Do: func() error {
+					content, err := os.ReadFile(data)
+					return errors.Join(err, replace(data, content))
+				}},
+				{Name: "emptying", Do: func() error { return os.Truncate(data, 0) }},
+			},
+		}
+		if pins == nil { // with a pin a commit is none of our business
+			f.Changes = append(f.Changes, sourcetest.Change{
+				Name: "a commit", Do: func() error { return put(dir, db, records[:1]) },
+			})
+		}
+		return f
+	})
+}
+
+// put writes records, with keys in their order, to a database.
+func put(dir, db string, records [][]byte) error {
+	env, err := clib.NewEnv()
+	if err != nil {
+		return err
+	}
+	defer env.Close()
+	err = errors.Join(env.SetMapSize(1<<30), env.SetMaxDBs(4), env.Open(dir, clib.NoSync, 0o600))
+	if err != nil {
+		return err
+	}
+	return env.Update(func(txn *clib.Txn) error {
+		dbi, err := txn.OpenRoot(0)
+		if db != "" {
+			dbi, err = txn.CreateDBI(db)
+		}
+		for i, record := range records {
+			err = errors.Join(err, txn.Put(dbi, fmt.Appendf(nil, "%08d", i), record, 0))
+		}
+		return err
+	})
 }
 
 func TestTree(t *testing.T) {
@@ -138,7 +209,7 @@ func TestTree(t *testing.T) {
 		}
 		a := filepath.Join(dir, "a")
 		return sourcetest.Fixture{
-			Open:    func() (fetch.Source, error) { return fetch.Open("file:" + dir) },
+			Open:    func() (fetch.Source, error) { return fetch.Open("file:"+dir, nil) },
 			Records: records,
 			Changes: []sourcetest.Change{
 				{Name: "a new file", Do: func() error { return os.WriteFile(a+"a", nil, 0o600) }},
@@ -167,7 +238,7 @@ func TestTreeEmpty(t *testing.T) {
 	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
 		dir := t.TempDir()
 		return sourcetest.Fixture{
-			Open: func() (fetch.Source, error) { return fetch.Open("file:" + dir) },
+			Open: func() (fetch.Source, error) { return fetch.Open("file:"+dir, nil) },
 			Changes: []sourcetest.Change{
 				{Name: "a new file", Do: func() error { return os.WriteFile(filepath.Join(dir, "a"), nil, 0o600) }},
 			},
