@@ -1,0 +1,9 @@
+package mounts
+
+// Parts of the package that its tests look at.
+var (
+	ParseTable = parseTable
+	ResolveIn  = resolve
+	Around     = around
+	Write      = write
+)

@@ -1,0 +1,292 @@
+package mounts_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"rankfs/cmd/internal/mounts"
+	"rankfs/meta"
+)
+
+// runDir is a run directory with a short path, for its sockets.
+func runDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestRegisterAndList(t *testing.T) {
+	run := filepath.Join(runDir(t), "made", "here")
+	if live, err := mounts.List(run); len(live) != 0 || err != nil {
+		t.Fatalf("List of no directory = %v, %v", live, err)
+	}
+	b, err := mounts.Register(run, "/mnt/b", "/state/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := mounts.Register(run, "/mnt/a", "/state/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live, err := mounts.List(run); err != nil || !reflect.DeepEqual(live, []mounts.Entry{a.Entry, b.Entry}) {
+		t.Errorf("List = %v, %v", live, err)
+	}
+	if _, err := mounts.Register(run, "/mnt/a", "/state/c"); !errors.Is(err, meta.ErrExist) {
+		t.Errorf("second Register = %v", err)
+	}
+	for name, want := range map[string]os.FileMode{run: 0o700, a.Socket: 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("mode of %s = %v, %v", name, info.Mode(), err)
+		}
+	}
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if live, err := mounts.List(run); len(live) != 0 || err != nil {
+		t.Errorf("List after Close = %v, %v", live, err)
+	}
+	if left, _ := filepath.Glob(run + "/*.*"); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// deadPID is of a process that was and is no more.
+func deadPID(t *testing.T) int {
+	t.Helper()
+	c := exec.Command("/proc/self/exe", "-test.run=^$")
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Process.Pid
+}
+
+func TestDeadEntriesAreRemoved(t *testing.T) {
+	run := runDir(t)
+	dead := map[string]mounts.Entry{
+		"gone":   {PID: deadPID(t), Started: 1, Mount: "/mnt/gone", Socket: run + "/gone.sock"},
+		"reused": {PID: os.Getpid(), Started: 1, Mount: "/mnt/reused", Socket: run + "/reused.sock"},
+	}
+	for name, e := range dead {
+		if err := mounts.Write(filepath.Join(run, name+".json"), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(run+"/torn.json", []byte(`{"pid":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := mounts.Register(run, "/mnt/live", "/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	if got, err := mounts.List(run); err != nil || !slices.Equal(got, []mounts.Entry{live.Entry}) {
+		t.Errorf("List = %v, %v", got, err)
+	}
+	if left, _ := filepath.Glob(run + "/*.json"); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// A daemon that has its entry but no socket yet, or no more, is not listed
+// and not swept away.
+func TestDaemonWithoutSocketKeepsItsEntry(t *testing.T) {
+	run := runDir(t)
+	r, err := mounts.Register(run, "/mnt/a", "/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Listener.Close()
+	if got, err := mounts.List(run); len(got) != 0 || err != nil {
+		t.Errorf("List = %v, %v", got, err)
+	}
+	if left, _ := filepath.Glob(run + "/*.json"); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRegisterTakesOverFromTheDead(t *testing.T) {
+	run := runDir(t)
+	r, err := mounts.Register(run, "/mnt/a", "/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := r.Entry
+	r.Listener.Close()
+	files, _ := filepath.Glob(run + "/*.json")
+	old.PID = deadPID(t)
+	if err := errors.Join(mounts.Write(files[0], old), os.WriteFile(old.Socket, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r, err = mounts.Register(run, "/mnt/a", "/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := mounts.List(run); err != nil || !slices.Equal(got, []mounts.Entry{r.Entry}) {
+		t.Errorf("List = %v, %v", got, err)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	open := runDir(t)
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(runDir(t), strings.Repeat("x", 100))
+	file := filepath.Join(runDir(t), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		open: "chmod 700",
+		long: "longer than 107 bytes",
+		file: "not a directory",
+	} {
+		if _, err := mounts.Register(dir, "/mnt", "/state"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Register in %s = %v, want %q", dir, err, want)
+		}
+	}
+}
+
+const table = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+40 22 0:40 / /mnt/a rw - fuse.rankfs none rw,user_id=0
+41 22 0:41 / /mnt/with\040blank\134 ro master:2 shared:7 - fuse.rankfs none ro
+42 22 0:42 / /mnt/a rw - tmpfs tmpfs rw
+`
+
+func TestParseTable(t *testing.T) {
+	got, err := mounts.ParseTable([]byte(table))
+	want := []mounts.Mount{
+		{22, "8:1", "/", "ext4"},
+		{40, "0:40", "/mnt/a", mounts.FSType},
+		{41, "0:41", `/mnt/with blank\`, mounts.FSType},
+		{42, "0:42", "/mnt/a", "tmpfs"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if m, ok := mounts.At(got, "/mnt/a"); !ok || m.ID != 42 {
+		t.Errorf("At /mnt/a = %v, %v: want the topmost", m, ok)
+	}
+	if _, ok := mounts.At(got, "/mnt"); ok {
+		t.Error("At /mnt found something")
+	}
+	for _, bad := range []string{"x", "1 2 3 - ext4", "x 1 8:1 / / rw - ext4 x rw"} {
+		if got, err := mounts.ParseTable([]byte(bad)); err == nil {
+			t.Errorf("%q: got %v", bad, got)
+		}
+	}
+}
+
+func TestThisProcessHasATable(t *testing.T) {
+	got, err := mounts.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := mounts.At(got, "/"); !ok {
+		t.Errorf("no root in %v", got)
+	}
+}
+
+// Resolve must find a mount through links, and must not look below it: the
+// link below "mount" would lead it astray.
+func TestResolveStopsAtAMount(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	join := func(name string) string { return filepath.Join(top, name) }
+	err = errors.Join(
+		os.MkdirAll(join("mount"), 0o700),
+		os.MkdirAll(join("plain/deep"), 0o700),
+		os.Symlink("/etc", join("mount/inside")),
+		os.Symlink("mount", join("relative")),
+		os.Symlink(join("relative"), join("plain/absolute")),
+		os.Symlink("../../mount", join("plain/deep/up")),
+		os.Symlink("loop", join("loop")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := []mounts.Mount{{1, "0:9", join("mount"), mounts.FSType}}
+	for path, want := range map[string]string{
+		"mount":               "mount",
+		"relative":            "mount",
+		"plain/absolute":      "mount",
+		"plain/deep/up":       "mount",
+		"mount/inside/x":      "mount/inside/x",
+		"relative/inside/x":   "mount/inside/x",
+		"plain/none":          "plain/none",
+		"plain/none/deeper":   "plain/none/deeper",
+		"plain/deep/up/a/b/c": "mount/a/b/c",
+	} {
+		if got, err := mounts.ResolveIn(table, join(path)); err != nil || got != join(want) {
+			t.Errorf("%s: got %s, %v", path, got, err)
+		}
+	}
+	if got, err := mounts.ResolveIn(table, join("loop")); err == nil {
+		t.Errorf("loop: got %s", got)
+	}
+	if got, err := mounts.ResolveIn(nil, "/"); err != nil || got != "/" {
+		t.Errorf("root: got %s, %v", got, err)
+	}
+}
+
+func TestAroundWantsWholeNames(t *testing.T) {
+	table := []mounts.Mount{{1, "0:9", "/mnt/a", mounts.FSType}, {2, "0:10", "/mnt", "tmpfs"}}
+	for path, want := range map[string]bool{"/mnt/a": true, "/mnt/a/b": true, "/mnt/ab": false, "/mnt": false, "/": false} {
+		if _, got := mounts.Around(table, path); got != want {
+			t.Errorf("%s: got %v", path, got)
+		}
+	}
+}
+
+func TestHoldersOfAMount(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := mounts.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mounts.Mount{ID: -2, Device: "999:999"}
+	if found, more := mounts.Holders(m); len(found) != 0 || more {
+		t.Errorf("holders of nothing: %v, %v", found, more)
+	}
+	for at := dir; m.ID == -2; at = filepath.Dir(at) {
+		if top, ok := mounts.At(table, at); ok {
+			m = top
+		}
+	}
+	if found, _ := mounts.Holders(m); len(found) == 0 {
+		t.Errorf("nobody holds %v, but this process does", m)
+	}
+}
+
+func TestUnmountRefusesOtherMounts(t *testing.T) {
+	run := runDir(t)
+	for dir, want := range map[string]error{"/proc": meta.ErrInvalid, t.TempDir(): meta.ErrNotExist} {
+		if _, err := mounts.Unmount(t.Context(), run, dir, false); !errors.Is(err, want) {
+			t.Errorf("unmount %s: %v, want %v", dir, err, want)
+		}
+	}
+	if done, err := mounts.Clean(t.TempDir()); done || err != nil {
+		t.Errorf("Clean of a directory = %v, %v", done, err)
+	}
+}
