@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/fetch/lmdb"
 	"rankfs/meta"
 )
 
@@ -27,8 +28,9 @@ import (
 //
 // A folder appears and goes by a rename, so it is there whole or not at all.
 type catalog struct {
-	dir string
-	log *slog.Logger
+	dir  string
+	log  *slog.Logger
+	pins lmdb.Pins // what its LMDB sources share
 
 	mu struct {
 		sync.Mutex
@@ -69,7 +71,7 @@ func openCatalog(dir string, log *slog.Logger) (*catalog, error) {
 			os.RemoveAll(path)
 			continue
 		}
-		d, err := loadDataset(path)
+		d, err := c.load(path)
 		if err != nil {
 			// One bad folder must not keep the others from being served.
 			log.Error("dataset not loaded", "folder", path, "cause", err)
@@ -80,7 +82,7 @@ func openCatalog(dir string, log *slog.Logger) (*catalog, error) {
 	return c, nil
 }
 
-func loadDataset(folder string) (*dataset, error) {
+func (c *catalog) load(folder string) (*dataset, error) {
 	text, err := os.ReadFile(filepath.Join(folder, recordFile))
 	if err != nil {
 		return nil, err
@@ -92,7 +94,7 @@ func loadDataset(folder string) (*dataset, error) {
 	if r.Name != filepath.Base(folder) {
 		return nil, fmt.Errorf("%s %w: it names dataset %q", recordFile, meta.ErrCorrupt, r.Name)
 	}
-	return newDataset(folder, r)
+	return newDataset(folder, r, &c.pins)
 }
 
 func (c *catalog) get(name string) (*dataset, error) {
@@ -143,7 +145,7 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	defer os.RemoveAll(folder) // by then gone, or the one it replaced
-	if err := makeIndex(ctx, r, filepath.Join(folder, indexFile), report); err != nil {
+	if err := makeIndex(ctx, r, &c.pins, filepath.Join(folder, indexFile), report); err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	r.Indexed = time.Now().UTC()
@@ -158,7 +160,7 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 	if err := replace(folder, home); err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
-	d, err := newDataset(home, r)
+	d, err := newDataset(home, r, &c.pins)
 	if err != nil {
 		return nil, err
 	}
