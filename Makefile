@@ -1,0 +1,45 @@
+# Everything below works from a fresh clone on Debian as root with Go installed.
+GO      ?= go
+PREFIX  ?= /usr/local
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+# The LMDB that lmdb-go brings along is of 2016; today's gcc has remarks.
+export CGO_CFLAGS = -O2 -g -w
+
+.PHONY: build demo test check bench install deps clean
+
+build: deps
+	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
+
+demo: build
+	$(MAKE) -s -C test/mpi
+	test/demo
+
+test: deps
+	$(MAKE) -s -C test/mpi
+	$(GO) test -timeout 15m ./...
+
+check: deps
+	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(MAKE) -s -C test/mpi
+	$(GO) test -race -timeout 20m -count 1 ./...
+	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 ./...
+
+bench: build
+	$(MAKE) -s -C test/mpi
+	$(GO) run ./test/bench
+
+install: build
+	install -D -m 0755 bin/rankfs $(DESTDIR)$(PREFIX)/bin/rankfs
+	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
+	install -D -m 0644 docs/rankfs.8 $(DESTDIR)$(PREFIX)/share/man/man8/rankfs.8
+	install -D -m 0644 docs/rankfs@.service $(DESTDIR)/etc/systemd/system/rankfs@.service
+	install -d $(DESTDIR)/etc/bash_completion.d && bin/rankfs completion bash > $(DESTDIR)/etc/bash_completion.d/rankfs
+
+deps:
+	@test/deps
+
+clean:
+	rm -rf bin && $(MAKE) -s -C test/mpi clean

@@ -1,0 +1,60 @@
+package test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What each package may import of ours; a name ending in / allows all below.
+var mayImport = map[string][]string{
+	"rankfs/meta":                 {},
+	"rankfs/shuffle/order":        {"rankfs/meta"},
+	"rankfs/fetch/index":          {"rankfs/meta"},
+	"rankfs/fetch/lmdb":           {"rankfs/meta", "rankfs/fetch/index"},
+	"rankfs/fetch/local":          {"rankfs/meta", "rankfs/fetch/index"},
+	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
+	"rankfs/cache":                {"rankfs/meta"},
+	"rankfs/fs":                   {"rankfs/meta"},
+	"rankfs/cmd/internal/control": {"rankfs/meta"},
+	"rankfs/cmd/internal/mounts":  {"rankfs/meta"},
+	"rankfs/cmd/internal/supply":  {"rankfs/meta"},
+	"rankfs/cmd/internal/node":    {"rankfs/"},
+	"rankfs/cmd/rankfs":           {"rankfs/meta", "rankfs/cmd/internal/"},
+}
+
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rankfs/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(out)) {
+		pkg, imports := strings.Fields(line)[0], strings.Fields(line)[1:]
+		if strings.HasPrefix(pkg, "rankfs/test") {
+			continue
+		}
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("%s is not in the table", pkg)
+			continue
+		}
+		seen++
+		for _, i := range imports {
+			ours := strings.HasPrefix(i, "rankfs/")
+			ok := slices.ContainsFunc(allowed, func(a string) bool {
+				return a == i || strings.HasSuffix(a, "/") && strings.HasPrefix(i, a)
+			})
+			if ours && !ok {
+				t.Errorf("%s imports %s", pkg, i)
+			}
+			if strings.Contains(i, "go-fuse") && pkg != "rankfs/fs" {
+				t.Errorf("%s imports the FUSE library", pkg)
+			}
+		}
+	}
+	if seen != len(mayImport) {
+		t.Errorf("%d packages of the table exist, want %d", seen, len(mayImport))
+	}
+}
