@@ -1,7 +1,6 @@
 package local
 
 import (
-	"os"
 	"slices"
 	"sync"
 )
@@ -13,7 +12,7 @@ const keptOpen = 32
 // descriptors keeps the files used last open. Besides those that it keeps,
 // there is at most one for each reader.
 type descriptors struct {
-	open func(id uint32) (*os.File, error)
+	open func(id uint32) (*version, error)
 
 	mu struct {
 		sync.Mutex
@@ -23,8 +22,8 @@ type descriptors struct {
 
 // A descriptor is closed when it is neither kept nor used.
 type descriptor struct {
+	*version
 	id   uint32
-	file *os.File
 	uses int
 	kept bool
 }
@@ -34,11 +33,11 @@ func (c *descriptors) get(id uint32) (*descriptor, error) {
 	if d := c.find(id); d != nil {
 		return d, nil
 	}
-	f, err := c.open(id) // two readers may each open one
+	v, err := c.open(id) // two readers may each open one
 	if err != nil {
 		return nil, err
 	}
-	d := &descriptor{id: id, file: f, uses: 1}
+	d := &descriptor{version: v, id: id, uses: 1}
 	c.keep(d)
 	return d, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -15,19 +14,10 @@ import (
 )
 
 // A File is a source whose records are all in one file.
-//
-// Once attached it is read through a mapping: a copy out of one ran at 15
-// GB/s where preads of a megabyte ran at 6.
 type File struct {
-	path string
-	form form
-
-	// Set by Attach.
-	file    *os.File
-	version stamp
-	data    []byte // the mapping, nil if the file is empty
-
-	touched atomic.Int64 // of data, since its page tables were dropped
+	path    string
+	form    form
+	version *version // set by Attach
 }
 
 // openFile finds out early whether path can be read at all. It keeps nothing
@@ -98,7 +88,7 @@ func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return "", fmt.Errorf("scan %q: %w", s.path, err)
 	}
-	if err := s.compare(f, st); err != nil {
+	if err := s.compare(&version{s.path, f, st}); err != nil {
 		return "", err
 	}
 	if err != nil {
@@ -108,28 +98,17 @@ func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 	return s.fingerprint(st), nil
 }
 
-// compare reports whether both f and what the path names are the version.
-func (s *File) compare(f *os.File, version stamp) error {
-	if err := s.unchanged(f, version); err != nil {
+// compare reports whether the file and what its path names are the version.
+func (s *File) compare(v *version) error {
+	if err := v.check(); err != nil {
 		return err
 	}
 	now, err := statPath(s.path)
 	if err != nil {
 		return s.gone(err)
 	}
-	if now != version {
-		return stale(s.path, version.difference(now))
-	}
-	return nil
-}
-
-func (s *File) unchanged(f *os.File, version stamp) error {
-	now, err := statFile(f)
-	if err != nil {
-		return fmt.Errorf("source %q: %w", s.path, err)
-	}
-	if now != version {
-		return stale(s.path, version.difference(now))
+	if now != v.stamp {
+		return stale(s.path, v.stamp.difference(now))
 	}
 	return nil
 }
@@ -143,30 +122,22 @@ func (s *File) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 	if err != nil {
 		return s.gone(err)
 	}
-	data, err := s.mapVersion(f, st, x, fingerprint)
-	if err != nil {
+	if err := s.fits(st, x, fingerprint); err != nil {
 		f.Close()
 		return err
 	}
-	s.file, s.version, s.data = f, st, data
+	s.version = &version{s.path, f, st}
 	return nil
 }
 
-func (s *File) mapVersion(f *os.File, st stamp, x *index.Index, fingerprint string) ([]byte, error) {
+func (s *File) fits(st stamp, x *index.Index, fingerprint string) error {
 	if s.fingerprint(st) != fingerprint {
-		return nil, stale(s.path, "its size, times or place on the disk are others")
+		return stale(s.path, "its size, times or place on the disk are others")
 	}
 	if x.Files() != 1 || x.FileSize(0) != st.size {
-		return nil, fmt.Errorf("index of %q %w: it is that of another source", s.path, meta.ErrCorrupt)
+		return fmt.Errorf("index of %q %w: it is that of another source", s.path, meta.ErrCorrupt)
 	}
-	if st.size == 0 {
-		return nil, nil
-	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(st.size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map %q: %w", s.path, os.NewSyscallError("mmap", err))
-	}
-	return data, nil
+	return nil
 }
 
 // Check implements fetch.Source: the file and its path have not changed.
@@ -174,77 +145,23 @@ func (s *File) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.compare(s.file, s.version)
+	return s.compare(s.version)
 }
 
-// Read implements fetch.Source. It faults if the file is cut short under it.
+// Read implements fetch.Source.
 func (s *File) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
-	for len(extents) > 0 {
-		e := extents[0]
-		for extents = extents[1:]; len(extents) > 0 && extents[0].Off == e.Off+e.Len; extents = extents[1:] {
-			e.Len += extents[0].Len // records side by side are one copy
-		}
-		if err := s.copy(ctx, dst[:e.Len], e.Off); err != nil {
-			return err
-		}
-		dst = dst[e.Len:]
-	}
-	return s.unchanged(s.file, s.version)
-}
-
-const (
-	// pieceBytes is what is copied before ctx is looked at again: about a
-	// millisecond's worth.
-	pieceBytes = 8 << 20
-
-	// touchedBytes is what may be resident through a mapping: its page
-	// tables are dropped after so much, the page cache stays as it is.
-	touchedBytes = 64 << 20
-
-	// faultBytes is what one fault makes resident besides the byte asked
-	// for: the kernel maps the pages around it too, if it has them.
-	faultBytes = 64 << 10
-
-	// aheadBytes is the least for which asking the kernel to begin reading
-	// costs less than its own guess, which is half that.
-	aheadBytes = 256 << 10
-)
-
-func (s *File) copy(ctx context.Context, dst []byte, off int64) error {
-	for len(dst) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(int64(len(dst)), pieceBytes)
-		if n >= aheadBytes {
-			page := off &^ int64(os.Getpagesize()-1)
-			unix.Madvise(s.data[page:off+n], unix.MADV_WILLNEED) // a hint
-		}
-		copy(dst, s.data[off:off+n])
-		dst, off = dst[n:], off+n
-		s.touch(n)
-	}
-	return nil
-}
-
-func (s *File) touch(n int64) {
-	if now := s.touched.Add(n + faultBytes); now >= touchedBytes && s.touched.CompareAndSwap(now, 0) {
-		unix.Madvise(s.data, unix.MADV_DONTNEED) // a hint
-	}
+	return s.version.read(ctx, extents, dst)
 }
 
 // Close implements fetch.Source.
 func (s *File) Close() error {
-	var err error
-	if s.data != nil {
-		err = os.NewSyscallError("munmap", unix.Munmap(s.data))
+	if s.version == nil {
+		return nil
 	}
-	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
-	}
-	s.file, s.data = nil, nil
+	err := s.version.file.Close()
+	s.version = nil
 	return err
 }

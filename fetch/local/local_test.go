@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -215,17 +216,44 @@ func TestScanNoticesChange(t *testing.T) {
 	}
 }
 
-// The mapping is longer than the file when the file is cut short between the
-// stat and the copy; cutting it before the first touch of a page is the same.
-func TestCutUnderRead(t *testing.T) {
-	path := write(t, strings.Repeat("x", 1<<20))
-	src, err := local.OpenWhole(path)
-	d, _ := attach(t, src, err)
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Read(t.Context(), d.AppendExtents(nil, 0, 1), make([]byte, 1<<20)); !errors.Is(err, meta.ErrStale) {
-		t.Errorf("got %v, want ErrStale", err)
+// A read under which the file is cut short and written again in a loop gives
+// the bytes that were indexed or none.
+func TestChangesUnderRead(t *testing.T) {
+	const size = 1 << 20
+	want := bytes.Repeat([]byte("x"), size)
+	for round := range 20 {
+		path := write(t, string(want))
+		file, err := local.OpenWhole(path)
+		inFile, _ := attach(t, file, err)
+		tree, err := local.OpenTree(filepath.Dir(path))
+		inTree, _ := attach(t, tree, err)
+		changed := make(chan error)
+		begin := make(chan bool)
+		go func() {
+			<-begin
+			err := os.Truncate(path, int64(round)<<10)
+			changed <- errors.Join(err, os.WriteFile(path, bytes.Repeat([]byte("y"), size), 0))
+		}()
+		dst := make([]byte, size)
+		for tries := 0; ; tries++ {
+			if tries == 2 {
+				close(begin)
+			}
+			d := []*fetch.Dataset{inFile, inTree}[tries%2]
+			err := d.Read(t.Context(), d.AppendExtents(nil, 0, 1), dst)
+			if errors.Is(err, meta.ErrStale) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(dst, want) {
+				t.Fatal("bytes of another version")
+			}
+		}
+		if err := <-changed; err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -399,6 +427,40 @@ func BenchmarkRead(b *testing.B) {
 						b.Fatal(err)
 					}
 					off = (off + n) % size
+				}
+			})
+		}
+	}
+}
+
+// A batch of a shuffled epoch: records from all over the file.
+func BenchmarkReadScattered(b *testing.B) {
+	const size = 1 << 30
+	path := write(b, strings.Repeat("x", size))
+	whole, err := local.OpenWhole(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	tree, err := local.OpenTree(filepath.Dir(path))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, src := range map[string]fetch.Source{"file": whole, "tree": tree} {
+		d, _ := attach(b, src, nil)
+		for _, n := range []int64{100, 4 << 10, 16 << 10, 128 << 10, 1 << 20} {
+			b.Run(fmt.Sprintf("%s/record=%d", name, n), func(b *testing.B) {
+				const batch = 256
+				dst := make([]byte, batch*n)
+				extents := make([]index.Extent, batch)
+				r := rand.New(rand.NewPCG(1, 1))
+				b.SetBytes(batch * n)
+				for b.Loop() {
+					for i := range extents {
+						extents[i] = index.Extent{Off: r.Int64N(size - n), Len: n}
+					}
+					if err := d.Read(context.Background(), extents, dst); err != nil {
+						b.Fatal(err)
+					}
 				}
 			})
 		}

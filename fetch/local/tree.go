@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"sort"
 	"strings"
@@ -207,68 +206,38 @@ func (s *Tree) compare(id uint32, now stamp) error {
 
 // Read implements fetch.Source.
 func (s *Tree) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
-	for _, e := range extents {
+	for len(extents) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.read(ctx, e, dst[:e.Len]); err != nil {
+		n, size := sameFile(extents)
+		if err := s.read(ctx, extents[:n], dst[:size]); err != nil {
 			return err
 		}
-		dst = dst[e.Len:]
+		extents, dst = extents[n:], dst[size:]
 	}
 	return nil
 }
 
-func (s *Tree) read(ctx context.Context, e index.Extent, dst []byte) error {
-	d, err := s.open.get(e.File)
+// sameFile counts the extents that are in the file of the first one.
+func sameFile(extents []index.Extent) (n int, bytes int64) {
+	for ; n < len(extents) && extents[n].File == extents[0].File; n++ {
+		bytes += extents[n].Len
+	}
+	return n, bytes
+}
+
+func (s *Tree) read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	d, err := s.open.get(extents[0].File)
 	if err != nil {
 		return err
 	}
 	defer s.open.put(d)
-	if err := s.unchanged(d, e.File); err != nil {
-		return err
-	}
-	short, err := s.pread(ctx, d.file, dst, e.Off)
-	if err != nil {
-		return err
-	}
-	if err := s.unchanged(d, e.File); err != nil {
-		return err
-	}
-	if short {
-		return fmt.Errorf("read %q: %w", d.file.Name(), io.ErrUnexpectedEOF)
-	}
-	return nil
+	return d.read(ctx, extents, dst)
 }
 
-func (s *Tree) unchanged(d *descriptor, id uint32) error {
-	now, err := statFile(d.file)
-	if err != nil {
-		return err
-	}
-	return s.compare(id, now)
-}
-
-// pread fills dst, or reports that the file is too short for it.
-func (s *Tree) pread(ctx context.Context, f *os.File, dst []byte, off int64) (short bool, err error) {
-	for len(dst) > 0 {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		n, err := f.ReadAt(dst[:min(len(dst), pieceBytes)], off)
-		if err == io.EOF && n == 0 {
-			return true, nil
-		}
-		if err != nil && err != io.EOF {
-			return false, err
-		}
-		dst, off = dst[n:], off+int64(n)
-	}
-	return false, nil
-}
-
-// openFile opens a file of the index and makes sure that it is a regular one.
-func (s *Tree) openFile(id uint32) (*os.File, error) {
+// openFile opens a file of the index and makes sure that it is what it was.
+func (s *Tree) openFile(id uint32) (*version, error) {
 	path := s.index.File(id).Path
 	f, err := s.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -285,7 +254,7 @@ func (s *Tree) openFile(id uint32) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
-	return f, nil
+	return &version{s.path + "/" + path, f, st}, nil
 }
 
 // whyNot is the error for a file that cannot be opened: stale if it is not
