@@ -42,7 +42,8 @@ type Builder struct {
 	err   error
 }
 
-// Create begins an index that Commit will put at path.
+// Create begins an index that Commit will put at path. A process that is
+// killed meanwhile leaves one file, .NAME.*.tmp, beside it.
 func Create(path string) (*Builder, error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
@@ -123,9 +124,7 @@ func (b *Builder) Add(e Extent) error {
 	if b.h.runs == 0 || b.run.length != 0 {
 		b.beginRun(run{first: b.h.records, at: b.h.entries})
 	}
-	var row [entrySize]byte
-	putExtent(row[:], e)
-	if _, err := b.out.Write(row[:]); err != nil {
+	if _, err := b.out.Write(appendExtent(b.out.AvailableBuffer(), e)); err != nil {
 		b.fail(fmt.Errorf("write index: %w", err))
 	}
 	b.h.entries++

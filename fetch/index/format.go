@@ -99,10 +99,10 @@ func (h header) ends(size int64) (ends [6]int64, ok bool) {
 	return ends, at == uint64(size)
 }
 
-func putExtent(b []byte, e Extent) {
-	le.PutUint32(b, e.File)
-	le.PutUint64(b[8:], uint64(e.Len)<<16|uint64(e.Off)>>32)
-	le.PutUint32(b[4:], uint32(e.Off))
+func appendExtent(b []byte, e Extent) []byte {
+	b = le.AppendUint32(b, e.File)
+	b = le.AppendUint32(b, uint32(e.Off))
+	return le.AppendUint64(b, uint64(e.Len)<<16|uint64(e.Off)>>32)
 }
 
 func getExtent(b []byte) Extent {
