@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define PAGE 4096
 
@@ -63,21 +66,30 @@ static inline void *allocate(size_t n)
 	return p;
 }
 
-// private_buffer is n bytes of memory with huge pages, all of them faulted in.
-static inline void *private_buffer(size_t n)
-{
+// A buffer is private memory to copy batches to.
+struct buffer {
 	void *p;
-	if (posix_memalign(&p, 2 << 20, n ? n : 1) != 0)
-		die("%zu bytes: out of memory", n);
-	madvise(p, n, MADV_HUGEPAGE);
-	memset(p, 1, n);
-	return p;
+	size_t size;
+};
+
+// buffer_grow makes it n bytes at least: huge pages, all of them faulted in,
+// with some to spare for batches that differ a little.
+static inline void buffer_grow(struct buffer *b, size_t n)
+{
+	if (n <= b->size)
+		return;
+	free(b->p);
+	b->size = n + n / 8;
+	if (posix_memalign(&b->p, 2 << 20, b->size) != 0)
+		die("%zu bytes: out of memory", b->size);
+	madvise(b->p, b->size, MADV_HUGEPAGE);
+	memset(b->p, 1, b->size);
 }
 
 typedef uint64_t word __attribute__((aligned(1), may_alias));
 
 // work_sum adds up all 8-byte words; the bytes that are left over count as one
-// more word. Four sums at a time keep the adders busy.
+// more word. Eight sums at a time keep the adders busy.
 static inline uint64_t work_sum(const void *p, size_t n)
 {
 	const word *w = p;
@@ -95,27 +107,22 @@ static inline uint64_t work_sum(const void *p, size_t n)
 // work_bytes adds up all bytes, so it does not matter where a record begins.
 static inline uint64_t work_bytes(const void *p, size_t n)
 {
-	const word *w = p;
-	const uint64_t low = 0x00ff00ff00ff00ffu;
-	uint64_t total = 0;
-	size_t words = n / 8, i = 0;
-	while (i < words) {
-		// Each of the four 16-bit lanes takes up to 128 times 2 * 255.
-		uint64_t lanes[4] = {0};
-		size_t end = words - i < 512 ? words : i + 512;
-		for (; i + 4 <= end; i += 4)
-			for (int k = 0; k < 4; k++)
-				lanes[k] += (w[i + k] & low) + (w[i + k] >> 8 & low);
-		for (int k = 0; k < 4; k++)
-			for (; lanes[k]; lanes[k] >>= 16)
-				total += lanes[k] & 0xffff;
-		for (; i < end; i++)
-			for (uint64_t v = w[i]; v; v >>= 8)
-				total += v & 0xff;
-	}
-	for (size_t k = words * 8; k < n; k++)
-		total += ((const unsigned char *)p)[k];
-	return total;
+	const unsigned char *bytes = p;
+	uint64_t sum = 0;
+	size_t i = 0;
+#ifdef __SSE2__
+	__m128i lanes[4] = {0};
+	for (; i + 64 <= n; i += 64)
+		for (int k = 0; k < 4; k++) {
+			__m128i v = _mm_loadu_si128((const __m128i *)(bytes + i) + k);
+			lanes[k] = _mm_add_epi64(lanes[k], _mm_sad_epu8(v, _mm_setzero_si128()));
+		}
+	for (int k = 0; k < 4; k++)
+		sum += (uint64_t)lanes[k][0] + (uint64_t)lanes[k][1];
+#endif
+	for (; i < n; i++)
+		sum += bytes[i];
+	return sum;
 }
 
 // A mode says how a batch is consumed.
@@ -128,14 +135,15 @@ static inline const char *mode_name(enum mode m)
 
 // consume does to a batch what the mode says, and returns its sum. A mere copy
 // returns its last byte, so that it cannot be left out.
-static inline uint64_t consume(enum mode m, const void *batch, size_t n, void *private)
+static inline uint64_t consume(enum mode m, const void *batch, size_t n, struct buffer *copy)
 {
 	if (m == IN_PLACE)
 		return work_sum(batch, n);
-	memcpy(private, batch, n);
-	if (m == COPY_SUM)
-		return work_sum(private, n);
-	return n ? ((unsigned char *)private)[n - 1] : 0;
+	if (n == 0)
+		return 0;
+	buffer_grow(copy, n);
+	memcpy(copy->p, batch, n);
+	return m == COPY_SUM ? work_sum(copy->p, n) : ((unsigned char *)copy->p)[n - 1];
 }
 
 static inline int by_value(const void *a, const void *b)
@@ -169,11 +177,9 @@ struct pairs {
 	struct pair each[];
 };
 
-// run_pairs forks n processes, each of which runs body, and prints a line for
-// each and one for all. The body calls wait_start once it is ready to go, then
-// fills its pair. It returns the exit status for main.
-static inline int run_pairs(int n, const char *what, enum mode m,
-			    void (*body)(struct pairs *, int index, void *arg), void *arg)
+// fork_pairs runs body in n processes. It calls wait_start once it is ready to
+// go, and then fills its pair. The result is NULL if one of them failed.
+static inline struct pairs *fork_pairs(int n, void (*body)(struct pairs *, int index, void *arg), void *arg)
 {
 	size_t size = sizeof(struct pairs) + (size_t)n * sizeof(struct pair);
 	struct pairs *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -184,13 +190,14 @@ static inline int run_pairs(int n, const char *what, enum mode m,
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
 	pthread_barrier_init(&all->start, &shared, (unsigned)n);
 	for (int i = 0; i < n; i++) {
-		all->each[i].process = fork();
-		if (all->each[i].process < 0)
+		pid_t child = fork();
+		if (child < 0)
 			die("fork: %s", strerror(errno));
-		if (all->each[i].process == 0) {
+		if (child == 0) {
 			body(all, i, arg);
 			exit(0);
 		}
+		all->each[i].process = child;
 	}
 	// One that fails would leave the others at the barrier: end them.
 	int failed = 0;
@@ -201,32 +208,54 @@ static inline int run_pairs(int n, const char *what, enum mode m,
 		for (int i = 0; i < n; i++)
 			kill(all->each[i].process, SIGTERM);
 	}
-	if (failed)
-		return 1;
-	struct pair t = {.begin = UINT64_MAX};
-	for (int i = 0; i < n; i++) {
-		struct pair *p = &all->each[i];
-		double seconds = (double)(p->end - p->begin) / 1e9;
-		printf("%s pair=%d mode=%s cycles=%lu bytes=%lu seconds=%.6f GB/s=%.3f p50_us=%.1f p90_us=%.1f p99_us=%.1f sum=%016lx\n",
-		       what, i, mode_name(m), p->cycles, p->bytes, seconds,
-		       (double)p->bytes / 1e9 / seconds, (double)p->p50 / 1e3,
-		       (double)p->p90 / 1e3, (double)p->p99 / 1e3, p->sum);
-		t.cycles += p->cycles;
-		t.bytes += p->bytes;
-		t.sum += p->sum;
-		t.begin = p->begin < t.begin ? p->begin : t.begin;
-		t.end = p->end > t.end ? p->end : t.end;
-	}
-	double seconds = (double)(t.end - t.begin) / 1e9;
-	printf("%s pairs=%d mode=%s cycles=%lu bytes=%lu seconds=%.6f GB/s=%.3f sum=%016lx\n", what, n,
-	       mode_name(m), t.cycles, t.bytes, seconds, (double)t.bytes / 1e9 / seconds, t.sum);
-	return 0;
+	return failed ? NULL : all;
 }
 
 // wait_start returns in all pairs at once.
 static inline void wait_start(struct pairs *all)
 {
 	pthread_barrier_wait(&all->start);
+}
+
+// pair_done notes how long each cycle took.
+static inline void pair_done(struct pair *p, uint64_t *took, uint64_t cycles)
+{
+	sort(took, cycles);
+	p->cycles = cycles;
+	p->p50 = percentile(took, cycles, 50);
+	p->p90 = percentile(took, cycles, 90);
+	p->p99 = percentile(took, cycles, 99);
+}
+
+// total_of is what all did together, from the first begin to the last end.
+static inline struct pair total_of(const struct pairs *all, int n)
+{
+	struct pair t = {.begin = UINT64_MAX};
+	for (int i = 0; i < n; i++) {
+		const struct pair *p = &all->each[i];
+		t.cycles += p->cycles;
+		t.bytes += p->bytes;
+		t.sum += p->sum;
+		t.begin = p->begin < t.begin ? p->begin : t.begin;
+		t.end = p->end > t.end ? p->end : t.end;
+	}
+	return t;
+}
+
+// print_pairs prints a line for each pair and one for all.
+static inline void print_pairs(const char *what, enum mode m, const struct pairs *all, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const struct pair *p = &all->each[i];
+		double seconds = (double)(p->end - p->begin) / 1e9;
+		printf("%s pair=%d mode=%s cycles=%lu bytes=%lu seconds=%.6f GB/s=%.3f p50_us=%.1f p90_us=%.1f p99_us=%.1f sum=%016lx\n",
+		       what, i, mode_name(m), p->cycles, p->bytes, seconds, (double)p->bytes / 1e9 / seconds,
+		       (double)p->p50 / 1e3, (double)p->p90 / 1e3, (double)p->p99 / 1e3, p->sum);
+	}
+	struct pair t = total_of(all, n);
+	double seconds = (double)(t.end - t.begin) / 1e9;
+	printf("%s pairs=%d mode=%s cycles=%lu bytes=%lu seconds=%.6f GB/s=%.3f sum=%016lx\n", what, n,
+	       mode_name(m), t.cycles, t.bytes, seconds, (double)t.bytes / 1e9 / seconds, t.sum);
 }
 
 #endif
