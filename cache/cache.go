@@ -16,11 +16,12 @@ import (
 //
 // ID names the content: equal ids mean equal bytes, on any machine and after
 // any restart. Fill writes the batch into dst, whose length is Size, without
-// keeping dst; it returns an error rather than a short batch. All methods may
-// be called concurrently.
+// keeping dst; it returns an error rather than a short batch. Once says that no
+// other epoch has the same batches. All methods may be called concurrently.
 type Plan interface {
 	ID() [16]byte
 	Steps() uint64
+	Once() bool
 	Size(rank, step uint64) int64
 	Fill(ctx context.Context, rank, step uint64, dst []byte) error
 }
@@ -45,13 +46,15 @@ type Cache struct {
 
 	mu struct {
 		sync.Mutex
-		entries map[Key]*entry
-		demand  []*entry   // waited for and not begun, in order of arrival
-		idle    *list.List // of *entry: ready and held by nobody, the next victim in front
-		readers map[readerKey]*reader
-		closed  bool
-		speed   rate // bytes per second of a fill
-		count   counters
+		entries    map[Key]*entry
+		demand     []*entry   // waited for and not begun, in order of arrival
+		idle       *list.List // of *entry: ready and held by nobody, in order of release
+		spent      *list.List // of *entry: those of idle that have been read and will not be again
+		spentBytes int64
+		readers    map[readerKey]*reader
+		closed     bool
+		speed      rate // bytes per second of a fill
+		count      counters
 	}
 	wake *sync.Cond    // something for a worker to do, or to give up waiting for
 	room chan struct{} // one token: a slab was given back, or may have been
@@ -72,7 +75,8 @@ type entry struct {
 	file     *os.File      // or this, on NVMe
 	backing  int32
 	restored bool          // it was on NVMe already
-	place    *list.Element // in idle
+	place    *list.Element // in idle or spent
+	spent    bool          // which of them
 	stalled  error         // what its fill waits for, while it waits
 }
 
@@ -95,7 +99,7 @@ func New(c Config) (*Cache, error) {
 	k.wake = sync.NewCond(&k.mu)
 	k.mu.entries = make(map[Key]*entry)
 	k.mu.readers = make(map[readerKey]*reader)
-	k.mu.idle = list.New()
+	k.mu.idle, k.mu.spent = list.New(), list.New()
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
 	}
@@ -227,8 +231,7 @@ func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, er
 // hold counts one more open of a ready entry. mu is held.
 func (c *Cache) hold(e *entry) *Slab {
 	if e.place != nil {
-		c.mu.idle.Remove(e.place)
-		e.place = nil
+		c.pick(e)
 	}
 	e.holders++
 	e.opened = true
@@ -250,15 +253,29 @@ func (s *Slab) Release() {
 	})
 }
 
-// rest puts an entry that nobody holds where a victim is looked for. What a
-// rank has had already goes to the back, and leaves in order of release; what
-// was fetched ahead and not been asked for is looked for separately. mu is held.
+// rest puts an entry that nobody holds where a victim is looked for. mu is held.
 func (c *Cache) rest(e *entry) {
-	e.place = c.mu.idle.PushBack(e)
+	if e.spent = e.opened && e.plan.Once(); e.spent {
+		e.place = c.mu.spent.PushBack(e)
+		c.mu.spentBytes += e.size
+	} else {
+		e.place = c.mu.idle.PushBack(e)
+	}
 	select {
 	case c.room <- struct{}{}:
 	default:
 	}
+}
+
+// pick takes an entry from where rest put it. mu is held.
+func (c *Cache) pick(e *entry) {
+	if e.spent {
+		c.mu.spent.Remove(e.place)
+		c.mu.spentBytes -= e.size
+	} else {
+		c.mu.idle.Remove(e.place)
+	}
+	e.place = nil
 }
 
 // Contains reports whether the batch could be opened without a fill, and from
@@ -300,6 +317,7 @@ func (c *Cache) Close() error {
 	}
 	clear(c.mu.readers)
 	c.mu.idle.Init()
+	c.mu.spent.Init()
 	c.mu.count.handles = 0
 	err := c.ram.close()
 	if c.nvme != nil {

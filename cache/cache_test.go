@@ -23,6 +23,7 @@ type testPlan struct {
 	id    byte
 	steps uint64
 	size  int64
+	once  bool
 	fail  func(rank, step uint64) error
 	gate  chan struct{} // if set, a fill takes a token
 
@@ -31,6 +32,7 @@ type testPlan struct {
 }
 
 func (p *testPlan) ID() [16]byte                 { return [16]byte{p.id} }
+func (p *testPlan) Once() bool                   { return p.once }
 func (p *testPlan) Steps() uint64                { return p.steps }
 func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
 func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
@@ -261,6 +263,21 @@ func settle(k *cache.Cache) {
 		} else {
 			last, same = n, 0
 		}
+	}
+}
+
+// Batches that no other epoch has are not hoarded: their memory is used again
+// long before the budget is.
+func TestOnce(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 512 << 20})
+	p := &testPlan{steps: 200, size: 1 << 20, once: true}
+	for step := range p.steps {
+		s := open(t, k, p, 0, step)
+		check(t, s, p, 0, step)
+		s.Release()
+	}
+	if s := k.Stats(); s.RAM.Used > 64<<20 || s.Recycled < 100 {
+		t.Errorf("%d bytes used and %d slabs recycled for an epoch of %d", s.RAM.Used, s.Recycled, 200<<20)
 	}
 }
 

@@ -125,6 +125,9 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 	if pages(size) > c.config.RAMBytes {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
 	}
+	for e := c.worn(); e != nil; e = c.worn() {
+		c.evict(e, false)
+	}
 	for {
 		f, err := c.ram.take(size)
 		if !errors.Is(err, errNoRoom) {
@@ -172,12 +175,30 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 // roomPoll is short beside any fill that had to wait for memory.
 const roomPoll = 10 * time.Millisecond
 
+// lingering is how many bytes of batches that will not be read again are kept
+// in case somebody looks at one twice. What is beyond is filled anew before
+// fresh memory is taken: it is zeroed, mapped, and in the processor's cache.
+const lingering = 16 << 20
+
+// worn returns the oldest spent entry, out of the cache, if too much lingers.
+func (c *Cache) worn() *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.spentBytes <= lingering {
+		return nil
+	}
+	return c.remove(c.mu.spent.Front().Value.(*entry))
+}
+
 // victim takes the entry that is to go next out of the cache, or returns nil.
 // Those that a rank has read and closed go first, in order; unread ones only
 // for a fill that a rank waits for, the one needed last first.
 func (c *Cache) victim(demanded bool) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p := c.mu.spent.Front(); p != nil {
+		return c.remove(p.Value.(*entry))
+	}
 	var unread *entry
 	for p := c.mu.idle.Front(); p != nil; p = p.Next() {
 		e := p.Value.(*entry)
@@ -189,6 +210,7 @@ func (c *Cache) victim(demanded bool) *entry {
 		}
 	}
 	if demanded && unread != nil {
+		c.unread(unread)
 		return c.remove(unread)
 	}
 	return nil
@@ -196,8 +218,7 @@ func (c *Cache) victim(demanded bool) *entry {
 
 // remove takes an idle entry out of the cache. mu is held.
 func (c *Cache) remove(e *entry) *entry {
-	c.mu.idle.Remove(e.place)
-	e.place = nil
+	c.pick(e)
 	delete(c.mu.entries, e.key)
 	return e
 }
@@ -205,7 +226,7 @@ func (c *Cache) remove(e *entry) *entry {
 // evict gives up a slab. One in memory is kept on NVMe, if there is such a
 // tier, unless a rank is waiting for its room.
 func (c *Cache) evict(e *entry, keep bool) {
-	if keep && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
+	if keep && !e.spent && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
 		mem := e.ram.mem
 		err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
 			if _, err := f.WriteAt(mem, 0); err != nil {

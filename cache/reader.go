@@ -15,6 +15,7 @@ type reader struct {
 	seen   time.Time     // when
 	pace   time.Duration // between its opens; zero until there were two in order
 	run    int           // opens in order, one step after the other
+	next   uint64        // no step from at to here is missing
 	barred uint64        // nothing is made ready from this step on; above at
 	bar    bool
 }
@@ -45,8 +46,9 @@ func (c *Cache) follow(e *entry, now time.Time) {
 		r.run++
 		r.pace = blend(r.pace, now.Sub(r.seen))
 	} else if step != r.at {
-		r.run, r.pace = 0, 0 // a jump: a resume, or a person looking around
+		r.run, r.pace, r.next = 0, 0, 0 // a jump: a resume, or a person looking around
 	}
+	r.next = max(r.next, step+1)
 	if e.state == ready {
 		r.size = e.size
 	}
@@ -96,12 +98,19 @@ func (c *Cache) missing(r *reader) (step uint64, ok bool) {
 	if r.bar {
 		last = min(last, r.barred-1)
 	}
-	for step = r.at + 1; step <= last; step++ {
-		if c.mu.entries[Key{r.plan.ID(), r.rank, step}] == nil {
-			return step, true
+	for ; r.next <= last; r.next++ {
+		if c.mu.entries[Key{r.plan.ID(), r.rank, r.next}] == nil {
+			return r.next, true
 		}
 	}
 	return 0, false
+}
+
+// unread notes that a batch made ready ahead is given up. mu is held.
+func (c *Cache) unread(e *entry) {
+	if r := c.mu.readers[readerKey{e.key.Plan, e.key.Rank}]; r != nil && e.key.Step > r.at {
+		r.next = min(r.next, e.key.Step)
+	}
 }
 
 // window is how many steps ahead of a reader are worth having: as many as it
@@ -123,6 +132,7 @@ func (c *Cache) window(r *reader) uint64 {
 func (c *Cache) balk(k Key, err error) {
 	if r := c.mu.readers[readerKey{k.Plan, k.Rank}]; r != nil && k.Step > r.at {
 		r.barred, r.bar = k.Step, true
+		r.next = min(r.next, k.Step)
 		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
 			c.config.Log.Debug("batch not made ready ahead", "rank", k.Rank, "step", k.Step, "cause", err)
 		}

@@ -54,6 +54,9 @@ func (p *plan) ID() [16]byte { return p.id }
 // Steps is the number of batches of each rank.
 func (p *plan) Steps() uint64 { return p.cut.Steps() }
 
+// Once reports whether other epochs have other batches.
+func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone }
+
 // runs calls f for each run of neighbouring records of a batch, in order.
 func (p *plan) runs(rank, step uint64, f func(first, n uint64)) {
 	s := p.cut.Span(rank, step)
