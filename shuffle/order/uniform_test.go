@@ -44,7 +44,7 @@ func TestAllPermutationsAreEquallyLikely(t *testing.T) {
 		{"full", 2}, {"full", 3}, {"full", 4}, {"full", 5}, {"full", 6},
 		{"window:2", 4}, {"window:2", 5}, {"window:3", 5}, // blocks of one record
 	}
-	const side = 500
+	const side = 300
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s/n=%d", tt.order, tt.n), func(t *testing.T) {
 			kind := parse(t, tt.order)
@@ -93,7 +93,7 @@ func TestARecordStandsAnywhere(t *testing.T) {
 		order   string
 		n, side uint64
 	}{
-		{"full", 16, 150}, {"full", 1000, 45}, {"window:3", 16, 150}, {"window:100", 1000, 45},
+		{"full", 16, 100}, {"full", 1000, 40}, {"window:3", 16, 100}, {"window:100", 1000, 40},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s/n=%d", tt.order, tt.n), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestARecordStandsAnywhere(t *testing.T) {
 // A network of too few rounds keeps two records apart by what their
 // positions were apart, above all if these shared a digit.
 func TestTwoRecordsStandApartAnyhow(t *testing.T) {
-	const side = 350
+	const side = 200
 	for _, n := range []uint64{7, 15, 16, 36, 100, 255, 256, 257, 400, 1000} {
 		root := uint64(math.Ceil(math.Sqrt(float64(n))))
 		for _, apart := range []uint64{1, 2, root - 1, root, root + 1, n / 2} {
@@ -169,7 +169,7 @@ func TestGridsFallApart(t *testing.T) {
 // The orders of two keys, however alike the keys, have as much in common as
 // two random permutations.
 func TestKeysAreUnrelated(t *testing.T) {
-	const n, side = 500, 30
+	const n, side = 200, 25
 	tests := []struct {
 		name  string
 		other func(seed, epoch uint64) (uint64, uint64)
@@ -189,7 +189,7 @@ func TestKeysAreUnrelated(t *testing.T) {
 			keys(side, func(seed, epoch uint64) {
 				seed += 1 << 32 // so that no key is swapped with itself
 				s, e := tt.other(seed, epoch)
-				for kind, sum := range map[string]*likeness{"full": &full, "window:50": &window} {
+				for kind, sum := range map[string]*likeness{"full": &full, "window:20": &window} {
 					o := parse(t, kind)
 					sum.add(order.New(o, n, seed, epoch), order.New(o, n, s, e), n)
 				}
