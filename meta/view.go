@@ -157,7 +157,7 @@ func CheckName(s string) error {
 		c := s[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_'
 		if !letter && (i == 0 || c != '.' && c != '-') {
-			return fmt.Errorf("dataset name %q %w: use letters, digits, '_', '.' and '-', a letter or digit first", s, ErrInvalid)
+			return fmt.Errorf("dataset name %q %w: use letters, digits, '_', '.' and '-', not '.' or '-' first", s, ErrInvalid)
 		}
 	}
 	return nil
@@ -217,15 +217,22 @@ func (b BatchSize) Times(n uint64) BatchSize {
 	return BatchSize{b.Unit, b.N * n}
 }
 
-// Check reports what is wrong with a view that did not come from With.
+// Check reports what is wrong with a view that did not come from With. The
+// name of a view that passes opens the same view.
 func (v View) Check() error {
 	switch {
 	case v.Ranks < 1 || v.Ranks > MaxRanks:
 		return fmt.Errorf("%d ranks %w: use 1 to %d", v.Ranks, ErrInvalid, MaxRanks)
 	case v.Step.Unit != UnitChunk && (v.Step.N < 1 || v.Step.N > MaxBatch):
 		return fmt.Errorf("step of %v %w: use 1 to %d", v.Step, ErrInvalid, uint64(MaxBatch))
-	case v.Order.Kind == OrderWindow && v.Order.Window < 2:
-		return fmt.Errorf("order %v %w: use a window of 2 records or more", v.Order, ErrInvalid)
+	case v.Step.Unit > UnitChunk || v.Step.Unit == UnitChunk && v.Step.N != 0:
+		return fmt.Errorf("step of %d in unit %d %w: whole chunks have no number", v.Step.N, v.Step.Unit, ErrInvalid)
+	case v.Order.Kind == OrderWindow && (v.Order.Window < 2 || v.Order.Window > MaxBatch):
+		return fmt.Errorf("order %v %w: use a window of 2 to %d records", v.Order, ErrInvalid, uint64(MaxBatch))
+	case v.Order.Kind > OrderFull || v.Order.Kind != OrderWindow && v.Order.Window != 0:
+		return fmt.Errorf("order %d with a window of %d %w: use none, full or window:N", v.Order.Kind, v.Order.Window, ErrInvalid)
+	case v.Tail > TailPad:
+		return fmt.Errorf("tail %d %w: use keep, drop or pad", v.Tail, ErrInvalid)
 	}
 	return nil
 }
@@ -276,7 +283,8 @@ func ParseBytes(s string) (uint64, error) {
 	return 0, fmt.Errorf("size %q %w: use a number and a unit, as 512MiB or 2GiB", s, ErrInvalid)
 }
 
-// FormatBytes writes n so that ParseBytes reads it back exactly.
+// FormatBytes writes n, up to math.MaxInt64, so that ParseBytes reads it back
+// exactly.
 func FormatBytes(n uint64) string {
 	for _, u := range byteUnits[:4] {
 		if n >= u.size && n%u.size == 0 {
@@ -285,4 +293,3 @@ func FormatBytes(n uint64) string {
 	}
 	return strconv.FormatUint(n, 10) + "B"
 }
-
