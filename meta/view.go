@@ -252,8 +252,8 @@ func (v View) Cut(records uint64, bytes int64, chunks uint64) Cut {
 	case UnitChunk:
 		c.N, c.Global = chunks, v.Ranks
 	case UnitBytes:
-		mean := max(1, uint64(bytes)/max(1, records))
-		c.Global = max(1, v.Step.N/mean)
+		// Records of less than a byte on the mean count as a byte each.
+		c.Global = max(1, mulDiv(v.Step.N, records, max(1, records, uint64(bytes))))
 	}
 	return c
 }
