@@ -31,7 +31,7 @@ type Source struct {
 
 	scanned  *snapshot // what Scan saw, until Attach takes it over
 	attached *snapshot
-	values   *mapping // of attached
+	values   *reader // of attached
 }
 
 // Open opens the database at path: a directory with data.mdb in it, or a
@@ -117,8 +117,7 @@ func (s *Source) scan(ctx context.Context, snap *snapshot, b *index.Builder, don
 	return snap.intact()
 }
 
-// Attach maps the file and, if it can, pins the snapshot for as long as the
-// source is open. It must be the newest, or the one that Scan just saw.
+// Attach pins the snapshot, if it can, for as long as the source is open. It must be the newest, or the one that Scan just saw.
 func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
 	if s.attached != nil {
 		return fmt.Errorf("attach lmdb %s: it is attached already", s.place.data)
@@ -134,22 +133,22 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 			return err
 		}
 	}
-	values, err := s.attach(snap, x, fingerprint)
-	if err != nil {
+	if err := snap.suits(x, fingerprint); err != nil {
 		return errors.Join(err, snap.close())
 	}
-	s.attached, s.values = snap, values
+	s.attached, s.values = snap, newReader(snap)
 	return nil
 }
 
-func (s *Source) attach(snap *snapshot, x *index.Index, fingerprint string) (*mapping, error) {
-	if snap.version.String() != fingerprint {
-		return nil, snap.stale("%s", parseVersion(fingerprint).change(snap.version))
+// suits returns nil if x is an index of the snapshot.
+func (s *snapshot) suits(x *index.Index, fingerprint string) error {
+	if s.version.String() != fingerprint {
+		return s.stale("%s", parseVersion(fingerprint).change(s.version))
 	}
-	if x.Files() > 1 || x.Files() == 1 && x.File(0).Size != snap.version.size {
-		return nil, fmt.Errorf("attach lmdb %s: the index is of another file: it %w", snap.data, meta.ErrCorrupt)
+	if x.Files() != 1 || x.File(0).Size != s.version.size {
+		return fmt.Errorf("attach lmdb %s: the index is of another file: it %w", s.data, meta.ErrCorrupt)
 	}
-	return mapFile(snap)
+	return nil
 }
 
 // Unpinned returns nil if the attached snapshot is pinned, and otherwise why
@@ -173,10 +172,8 @@ func (s *Source) Check(ctx context.Context) error {
 	return s.attached.intact()
 }
 
-// Read copies the values to dst. A fault of the mapping, because the file was
-// truncated or its disk failed, is a signal: call Read under
-// debug.SetPanicOnFault, which makes it a panic, and recover. The source can
-// be used and closed after that.
+// Read reads the values into dst. It never faults: a file that was truncated
+// is an error like any other.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	if err := s.values.read(ctx, extents, dst); err != nil {
 		return s.attached.explain(err)
@@ -184,9 +181,9 @@ func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) e
 	return s.attached.intact()
 }
 
-// Close lets go of the snapshot and the mapping.
+// Close lets go of the snapshot.
 func (s *Source) Close() error {
-	err := errors.Join(s.values.close(), s.attached.close(), s.scanned.close())
+	err := errors.Join(s.attached.close(), s.scanned.close())
 	s.values, s.attached, s.scanned = nil, nil, nil
 	return err
 }

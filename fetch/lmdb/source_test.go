@@ -1,0 +1,59 @@
+package lmdb_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	clib "github.com/bmatsuo/lmdb-go/lmdb"
+
+	"rankfs/fetch"
+	"rankfs/fetch/lmdb"
+	"rankfs/test/sourcetest"
+)
+
+func TestSource(t *testing.T) {
+	for name, pinned := range map[string]bool{"pinned": true, "watched": false} {
+		t.Run(name, func(t *testing.T) {
+			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture { return fixture(t, pinned) })
+		})
+	}
+}
+
+func fixture(t *testing.T, pinned bool) sourcetest.Fixture {
+	path, pins := t.TempDir(), (*lmdb.Pins)(nil)
+	records := numbered(300, 8, func(i int) int { return i * i % 9000 })
+	makeDB(t, path, "", 0, records)
+	var values [][]byte
+	for _, r := range records {
+		values = append(values, r.value)
+	}
+	replace := sourcetest.Change{Name: "another file", Do: func() error {
+		other := t.TempDir()
+		makeDB(t, other, "", 0, numbered(300, 8, fixed(100)))
+		return os.Rename(filepath.Join(other, "data.mdb"), filepath.Join(path, "data.mdb"))
+	}}
+	shrink := sourcetest.Change{Name: "truncation", Do: func() error {
+		return os.Truncate(filepath.Join(path, "data.mdb"), 8192)
+	}}
+	changes := []sourcetest.Change{replace, shrink}
+	if pinned {
+		pins = new(lmdb.Pins)
+	} else {
+		changes = append(changes, sourcetest.Change{Name: "commit", Do: func() error {
+			update(t, path, 0, func(txn *clib.Txn) error {
+				dbi, err := txn.OpenRoot(0)
+				if err != nil {
+					return err
+				}
+				return txn.Put(dbi, records[0].key, []byte("other"), 0)
+			})
+			return nil
+		}})
+	}
+	return sourcetest.Fixture{
+		Open:    func() (fetch.Source, error) { return lmdb.Open(path, "", pins) },
+		Records: values,
+		Changes: changes,
+	}
+}
