@@ -197,7 +197,8 @@ func (x *Index) checkFiles() error {
 	}
 	for i := range x.Files() {
 		row := getFile(x.files[i*fileSize:])
-		if row.size < 0 || !within(row.text, uint64(row.path)+uint64(row.stamp), x.h.text) {
+		if row.size < 0 || row.path > maxText || row.stamp > maxText ||
+			!within(row.text, uint64(row.path)+uint64(row.stamp), x.h.text) {
 			return corrupt("file table", "file %d is out of bounds", i)
 		}
 	}
@@ -291,7 +292,7 @@ func (x *Index) checkChunks() error {
 	for i := range x.Chunks() {
 		row, end := x.chunkRow(i)
 		if row.first >= end || i == 0 && row.first != 0 ||
-			row.bytes < 0 || uint64(row.bytes) > bytes || !within(row.text, uint64(row.hosts), x.h.text) {
+			row.bytes < 0 || uint64(row.bytes) > bytes || row.hosts > maxText || !within(row.text, uint64(row.hosts), x.h.text) {
 			return corrupt("chunk table", "chunk %d is out of bounds", i)
 		}
 		bytes -= uint64(row.bytes)
