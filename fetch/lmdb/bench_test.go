@@ -21,17 +21,19 @@ const (
 	benchBatch   = 256
 )
 
-// benchDB is a database of 200,000 values of 4 KiB, 1.6 GB. It is made once
-// and kept, so that the disk and not the test is measured.
+func benchPath() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("rankfs-bench-%d", os.Getpid()))
+}
+
+// benchDB is a database of 200,000 values of 4 KiB, 1.6 GB. It is made once in
+// a run and removed at its end.
 func benchDB(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(os.TempDir(), "rankfs-bench.lmdb")
+	path := benchPath()
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	making := path + ".making"
-	os.RemoveAll(making)
-	update(b, making, 0, func(txn *clib.Txn) error {
+	update(b, path, 0, func(txn *clib.Txn) error {
 		dbi, err := txn.OpenRoot(0)
 		value := make([]byte, benchSize)
 		for i := range benchRecords {
@@ -42,9 +44,6 @@ func benchDB(b *testing.B) string {
 		}
 		return err
 	})
-	if err := os.Rename(making, path); err != nil {
-		b.Fatal(err)
-	}
 	return path
 }
 

@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 	role, path, _ := strings.Cut(os.Getenv(roleVar), ":")
 	switch role {
 	case "":
-		os.Exit(m.Run())
+		code := m.Run()
+		os.RemoveAll(benchPath())
+		os.Exit(code)
 	case "writer":
 		write(path, 0)
 	case "writer without locks":
