@@ -1,0 +1,253 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/mounts"
+	"rankfs/cmd/internal/node"
+)
+
+// A running node in this process. The test itself must not touch the mount.
+type running struct {
+	t      *testing.T
+	mount  string
+	client *control.Client
+	stop   func()
+}
+
+func run(t *testing.T, change func(*node.Config)) running {
+	t.Helper()
+	dir := t.TempDir()
+	c := node.Config{
+		Mount: filepath.Join(dir, "mnt"), State: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"),
+		RAMBytes: 64 << 20, Umask: 022, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if change != nil {
+		change(&c)
+	}
+	if err := os.MkdirAll(c.Mount, 0755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- node.Run(ctx, c, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatalf("run: %v", err)
+	}
+	stopped := false
+	stop := func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	entries, err := mounts.List(c.RunDir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("list mounts: %v, %v", entries, err)
+	}
+	return running{t, c.Mount, control.Dial(entries[0].Socket), stop}
+}
+
+func (r running) create(q control.CreateRequest) control.Dataset {
+	r.t.Helper()
+	d, err := r.client.Create(r.t.Context(), q, func(control.Progress) {})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+// shell runs a command line in the mount, in a process of its own.
+func (r running) shell(line string) string {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-ec", "cd "+r.mount+"; "+line)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
+}
+
+// After a mount there is no goroutine, no descriptor, no mapping, no mount and
+// no file left.
+func TestRunLeavesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, bytes.Repeat([]byte("0123456789abcde\n"), 1<<14), 0600); err != nil {
+		t.Fatal(err)
+	}
+	mountOnce(t, source) // what the runtime and the FUSE library open once and keep
+	before := open(t)
+	mount := mountOnce(t, source)
+	if after := open(t); after != before {
+		t.Errorf("open before:\n%s\nafter:\n%s", before, after)
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(table), mount) {
+		t.Errorf("mount table has %s still (%v)", mount, err)
+	}
+	left, err := os.ReadDir(filepath.Join(filepath.Dir(mount), "run"))
+	for _, e := range left {
+		if e.Name() != "lock" {
+			t.Errorf("left in the run directory: %s (%v)", e.Name(), err)
+		}
+	}
+}
+
+// mountOnce is a mount's whole life.
+func mountOnce(t *testing.T, source string) (mount string) {
+	t.Helper()
+	r := run(t, nil)
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 2, Batch: "100", Order: "full"})
+	r.shell("cat datasets/d/rank-*/* datasets/d/locality > /dev/null; find . -size +0 > /dev/null; cat .rankfs/* datasets/d/dataset.json")
+	if n := len(strings.Fields(r.shell("ls datasets/d@ranks=3"))); n != 5 {
+		t.Errorf("%d entries in a view of 3 ranks", n)
+	}
+	r.stop()
+	return r.mount
+}
+
+// open lists what this process has open and mapped, but for its own libraries.
+func open(t *testing.T) string {
+	t.Helper()
+	var all []string
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && !strings.HasPrefix(to, "/proc/") {
+			all = append(all, to)
+		}
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		if f := strings.Fields(line); len(f) > 5 && f[4] != "0" && !strings.Contains(f[5], "/lib/") && !strings.HasSuffix(f[5], ".test") {
+			all = append(all, f[5])
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// Refresh and remove: names mean the new version at once, what was open stays.
+func TestRefreshAndRemove(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	write := func(s string) {
+		t.Helper()
+		if err := os.WriteFile(source+".new", []byte(s), 0600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(source+".new", source); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\ntwo\n")
+	r := run(t, nil)
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + source})
+	if got := r.shell("cat datasets/d/rank-0/batch-000000"); got != "one\ntwo\n" {
+		t.Errorf("first version: %q", got)
+	}
+	write("three\n")
+	if got := r.shell("cat datasets/d/rank-0/batch-000000 2>&1 || true"); !strings.Contains(got, "Stale file handle") {
+		t.Errorf("changed source: %q, want a stale handle", got)
+	}
+	if d, err := r.client.Dataset(t.Context(), "d"); err != nil || d.State != "stale" || !strings.Contains(d.Reason, "refresh") {
+		t.Errorf("changed source: %+v, %v", d, err)
+	}
+	if _, err := r.client.Refresh(t.Context(), "d", func(control.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.shell("cat datasets/d/rank-0/batch-000000"); got != "three\n" {
+		t.Errorf("refreshed: %q", got)
+	}
+	if err := r.client.Remove(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.shell("ls datasets; cat datasets/d/rank-0/batch-000000 2>&1 || true"); !strings.Contains(got, "No such file") {
+		t.Errorf("removed: %q", got)
+	}
+}
+
+// A catalog outlives its daemon, and a folder that is damaged does not keep
+// the others from being served.
+func TestCatalogIsKept(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source")
+	if err := os.WriteFile(source, []byte("a\nb\n"), 0600); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(c *node.Config) { c.State = filepath.Join(dir, "state") }
+	r := run(t, keep)
+	for _, name := range []string{"good", "bad", "torn"} {
+		r.create(control.CreateRequest{Name: name, Source: "file:" + source})
+	}
+	r.stop()
+	folder := filepath.Join(dir, "state", "datasets")
+	damage := func(file string, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage("bad/index", "not an index")
+	damage("torn/dataset.json", `{"name": "to`)
+	r = run(t, keep)
+	if got := r.shell("ls datasets; cat datasets/good/rank-0/batch-000000"); got != "good\na\nb\n" {
+		t.Errorf("after a restart: %q", got)
+	}
+}
+
+// Verify reads everything back, whatever its size, and says what it hashes to.
+func TestVerify(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	text := bytes.Repeat([]byte("a line\n"), 2_000_000) // more than one read's worth
+	if err := os.WriteFile(source, text, 0600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, nil)
+	sums := make(map[string]bool)
+	for i, as := range []string{"lines", "fixed:7", "files"} { // the same bytes in records of three kinds
+		name := fmt.Sprint("d", i)
+		r.create(control.CreateRequest{Name: name, Source: "file:" + source + "?as=" + as})
+		v, err := r.client.Verify(t.Context(), name, func(control.Progress) {})
+		if err != nil || v.Bytes != int64(len(text)) {
+			t.Fatalf("%s: %+v, %v", as, v, err)
+		}
+		sums[v.Checksum] = true
+	}
+	if len(sums) != 1 {
+		t.Errorf("the same bytes have checksums %v", sums)
+	}
+	if _, err := r.client.Verify(t.Context(), "none", func(control.Progress) {}); err == nil {
+		t.Error("verified a dataset that is not there")
+	}
+	want := fmt.Sprintf("%x", sha256.Sum256(text))
+	if got := r.shell("cat datasets/d0@batch=100000/rank-0/batch-*[0-9] | sha256sum"); !strings.HasPrefix(got, want) {
+		t.Errorf("through the mount: %s, want %s", got, want)
+	}
+}
