@@ -1,0 +1,7 @@
+//go:build race
+
+package system_test
+
+// The daemon is built as the tests are. A race in it makes it exit with 66,
+// which every test takes for a failure.
+const buildFlag = "-race"
