@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bench is the place where measures are taken: a directory on a disk, a
+// tmpfs, and at most one mount, all of which go with it.
+type bench struct {
+	root   string // of the checkout
+	dir    string // on a disk
+	shm    string // on a tmpfs with huge pages, as local programs would have it
+	mnt    string
+	mounts int
+}
+
+// A failure ends the run: a benchmark that goes on after an error lies.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func newBench(on string) (*bench, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(on, "rankfs-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{root: root, dir: dir, shm: filepath.Join(dir, "shm"), mnt: filepath.Join(dir, "mnt")}
+	for _, d := range []string{b.shm, b.mnt} {
+		if err := os.Mkdir(d, 0755); err != nil {
+			return nil, err
+		}
+	}
+	return b, unix.Mount("bench", b.shm, "tmpfs", 0, "huge=within_size")
+}
+
+func (b *bench) close() {
+	b.reset()
+	unix.Unmount(b.shm, unix.MNT_DETACH)
+	os.RemoveAll(b.dir)
+}
+
+// reset unmounts, and forgets the state.
+func (b *bench) reset() {
+	if b.mounts > 0 {
+		b.mounts = 0
+		b.rankfs("umount", b.mnt)
+	}
+	os.RemoveAll(filepath.Join(b.dir, "state"))
+	os.RemoveAll(filepath.Join(b.dir, "nvme"))
+	for _, f := range glob(filepath.Join(b.shm, "*")) {
+		os.RemoveAll(f)
+	}
+}
+
+func glob(pattern string) []string {
+	found, err := filepath.Glob(pattern)
+	check(err)
+	return found
+}
+
+// output runs a program and returns what it printed.
+func output(name string, args ...string) string {
+	cmd := exec.Command(name, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		check(fmt.Errorf("%s: %w\n%s", cmd, err, errs.Bytes()))
+	}
+	return string(out)
+}
+
+func (b *bench) rankfs(args ...string) string {
+	return output(filepath.Join(b.root, "bin/rankfs"), append(args, "--run", filepath.Join(b.dir, "run"))...)
+}
+
+func (b *bench) tool(name string, args ...string) string {
+	return output(filepath.Join(b.root, "test/mpi/bin", name), args...)
+}
+
+// mount mounts with the given options.
+func (b *bench) mount(options ...string) {
+	b.rankfs(append([]string{"mount", b.mnt, "--background", "--state", filepath.Join(b.dir, "state")}, options...)...)
+	b.mounts++
+}
+
+// create registers a dataset and returns its directory.
+func (b *bench) create(name, source string, options ...string) string {
+	b.rankfs(append([]string{"dataset", "create", name, "--source", source}, options...)...)
+	return filepath.Join(b.mnt, "datasets", name)
+}
+
+// data makes test data once per run.
+func (b *bench) data(name string, args ...string) string {
+	path := filepath.Join(b.dir, name)
+	if _, err := os.Stat(path); err != nil {
+		args = append([]string{"run", "./test/makedata"}, args...)
+		output("go", append(args, "-o", path)...)
+	}
+	return path
+}
+
+// A status is what is needed here of what rankfs status --json says.
+type status struct {
+	PID      int `json:"pid"`
+	Counters struct {
+		Fills uint64 `json:"fills"`
+	} `json:"counters"`
+	Tiers []struct {
+		Used int64 `json:"used"`
+	} `json:"tiers"`
+}
+
+func (b *bench) status() (s status) {
+	check(json.Unmarshal([]byte(b.rankfs("status", "--json")), &s))
+	return s
+}
+
+// value finds key=VALUE in the last line that has it.
+func value(text, key string) float64 {
+	at := strings.LastIndex(text, " "+key+"=")
+	if at < 0 {
+		check(fmt.Errorf("no %s= in %q", key, text))
+	}
+	field := strings.Fields(text[at+len(key)+2:])[0]
+	v, err := strconv.ParseFloat(field, 64)
+	check(err)
+	return v
+}
+
+// word is value for what is not a number.
+func word(text, key string) string {
+	at := strings.LastIndex(text, " "+key+"=")
+	if at < 0 {
+		check(fmt.Errorf("no %s= in %q", key, text))
+	}
+	return strings.Fields(text[at+len(key)+2:])[0]
+}
+
+// seconds times a command, or whatever f does.
+func seconds(f func()) float64 {
+	start := time.Now()
+	f()
+	return time.Since(start).Seconds()
+}
+
+// read reads files through, so that they are in memory and, below a mount,
+// ready.
+func read(files ...string) {
+	output("cat", append(files, "/dev/null")...)
+}
+
+func dropCaches() {
+	unix.Sync()
+	check(os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0))
+}
+
+// resident is the memory of a process but for shared memory, which is where
+// the slabs are.
+func resident(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	check(err)
+	kb := func(key string) float64 {
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); f[0] == key+":" {
+				v, err := strconv.ParseFloat(f[1], 64)
+				check(err)
+				return v
+			}
+		}
+		check(fmt.Errorf("no %s of process %d", key, pid))
+		return 0
+	}
+	return (kb("VmRSS") - kb("RssShmem")) / 1024
+}
+
+func kill(pid int) { check(syscall.Kill(pid, syscall.SIGKILL)) }

@@ -1,0 +1,139 @@
+// Bench measures rankfs against what a rank would do without it, side by side
+// in one run: the two sides of a measure take turns, and what counts is the
+// median of the ratios of neighbouring turns.
+//
+//	make bench                       all measures
+//	go run ./test/bench -only ls     those whose name contains ls
+//
+// Each measure prints one line: its name, the ratio with the range from the
+// lowest to the highest pair, the target, and pass or miss. Nothing else should
+// run on the machine meanwhile; bench says so if something does.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A measure compares two sides. Its sides return figures in the same unit; the
+// ratio is ours over theirs.
+type measure struct {
+	name   string
+	target float64
+	atMost bool // the ratio must not be above target, rather than not below
+	pairs  int  // zero: the usual number
+	setup  func(*bench) (ours, theirs func() float64)
+}
+
+var (
+	only  = flag.String("only", "", "run the measures whose name contains this")
+	turns = flag.Int("n", 7, "pairs of turns of each measure")
+	dir   = flag.String("dir", "/var/tmp", "directory on a disk for data and mounts")
+)
+
+func main() {
+	flag.Parse()
+	os.Exit(run())
+}
+
+func run() int {
+	b, err := newBench(*dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	defer b.close()
+	defer func() {
+		if f, ok := recover().(failure); ok {
+			b.close()
+			fmt.Fprintln(os.Stderr, "bench:", f.error)
+			os.Exit(1)
+		}
+	}()
+	warnIfBusy()
+	misses := 0
+	for _, m := range measures {
+		if !strings.Contains(m.name, *only) {
+			continue
+		}
+		if !b.compare(m) {
+			misses++
+		}
+		b.reset()
+	}
+	for _, f := range figures {
+		if strings.Contains(f.name, *only) {
+			if !b.report(f) {
+				misses++
+			}
+			b.reset()
+		}
+	}
+	fmt.Printf("%d missed\n", misses)
+	return 0
+}
+
+func (b *bench) compare(m measure) (pass bool) {
+	ours, theirs := m.setup(b)
+	ours()
+	theirs() // a first turn of each is not counted
+	n := m.pairs
+	if n == 0 {
+		n = *turns
+	}
+	var ratios, left, right []float64
+	for range n {
+		o, t := ours(), theirs()
+		left, right, ratios = append(left, o), append(right, t), append(ratios, o/t)
+	}
+	median := middle(ratios)
+	pass = median >= m.target
+	sign := ">="
+	if m.atMost {
+		pass, sign = median <= m.target, "<="
+	}
+	fmt.Printf("%-62s %6.2f  (%.2f-%.2f)  target %s %-5v %s   [%.4g against %.4g]\n", m.name, median,
+		slices.Min(ratios), slices.Max(ratios), sign, m.target, verdict(pass), middle(left), middle(right))
+	return pass
+}
+
+// A figure is a measure with one side.
+type figure struct {
+	name   string
+	unit   string
+	atMost float64
+	get    func(*bench) float64
+}
+
+func (b *bench) report(f figure) (pass bool) {
+	v := f.get(b)
+	pass = v <= f.atMost
+	fmt.Printf("%-62s %6.4g %s  target <= %v %s\n", f.name, v, f.unit, f.atMost, verdict(pass))
+	return pass
+}
+
+func verdict(pass bool) string {
+	if pass {
+		return "pass"
+	}
+	return "MISS"
+}
+
+func middle(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
+}
+
+func warnIfBusy() {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return
+	}
+	if load, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64); err == nil && load > 0.5 {
+		fmt.Printf("note: the load of this machine was %.1f when this began; ratios will be rough\n", load)
+	}
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/shuffle/order"
+)
+
+var measures = []measure{
+	{name: "first mmap pass, 256 MiB batch in ram / file on ext4, warm", target: 1.15, setup: passRAM},
+	{name: "first mmap pass, 256 MiB batch on nvme / file on ext4, warm", target: 0.97, setup: passNVMe},
+	{name: "cycle p50 of ready batches / files on tmpfs", target: 6, atMost: true, setup: cycle},
+	{name: "supply 64 MiB, 1 rank, copied out / seed in C", target: 1.9, setup: supply(64<<20, 1, "-c", "-c")},
+	{name: "supply 64 MiB, 2 ranks, copied out / seed in C", target: 1.9, setup: supply(64<<20, 2, "-c", "-c")},
+	{name: "supply 64 MiB, 1 rank, summed in place / seed in C", target: 3, setup: supply(64<<20, 1, "-i", "-s")},
+	{name: "supply 64 MiB, 2 ranks, summed in place / seed in C", target: 3, setup: supply(64<<20, 2, "-i", "-s")},
+	{name: "supply 1 MiB, 1 rank, copied out / seed in C", target: 1.3, setup: supply(1<<20, 1, "-c", "-c")},
+	{name: "supply 1 MiB, 2 ranks, copied out / seed in C", target: 1.3, setup: supply(1<<20, 2, "-c", "-c")},
+	{name: "supply 1 MiB, 1 rank, summed in place / seed in C", target: 1.3, setup: supply(1<<20, 1, "-i", "-s")},
+	{name: "supply 1 MiB, 2 ranks, summed in place / seed in C", target: 1.3, setup: supply(1<<20, 2, "-i", "-s")},
+	{name: "epoch of a 2 GiB LMDB, order none, 2 ranks / C with cursors", target: 0.8, setup: epoch("none")},
+	{name: "epoch of a 2 GiB LMDB, order full, 2 ranks / C with mdb_get", target: 1.5, setup: epoch("full")},
+	{name: "dataset create, cold LMDB of 200,000 x 4 KiB / cursor walk", target: 0.1, atMost: true, pairs: 3, setup: create},
+	{name: "ls -f of 1,000,000 batches / as many names on ext4", target: 2, atMost: true, setup: list},
+}
+
+var figures = []figure{
+	{"resident memory, 10 M records and 4 GiB of slabs", "MiB", 300, memory},
+	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
+}
+
+// one makes a dataset of a single batch of 256 MiB, and the same bytes in a
+// file on the disk.
+func (b *bench) one(options ...string) (batch, file string) {
+	file = b.data("pass.bin", "fixed", "-n", "256", "-size", "1048576")
+	b.mount(options...)
+	batch = b.create("pass", "file:"+file, "--as", "fixed:1048576", "--batch", "256") + "/rank-0/batch-000000"
+	read(batch, file)
+	return batch, file
+}
+
+func passRAM(b *bench) (ours, theirs func() float64) { return b.pass(b.one("--ram", "1GiB")) }
+func passNVMe(b *bench) (ours, theirs func() float64) {
+	return b.pass(b.one("--ram", "64MiB", "--nvme", filepath.Join(b.dir, "nvme")+":2GiB"))
+}
+
+func (b *bench) pass(batch, file string) (ours, theirs func() float64) {
+	side := func(path string) func() float64 {
+		return func() float64 { return value(b.tool("pass", path), "GB/s") }
+	}
+	return side(batch), side(file)
+}
+
+func cycle(b *bench) (ours, theirs func() float64) {
+	const batches = 64
+	data := b.data("cycle.bin", "fixed", "-n", fmt.Sprint(batches*16), "-size", "65536")
+	b.mount("--ram", "1GiB")
+	batch := b.create("cycle", "file:"+data, "--as", "fixed:65536", "--batch", "16") + "/rank-0"
+	local := filepath.Join(b.shm, "rank-0")
+	output("cp", "-r", batch, local)
+	read(glob(batch + "/batch-??????")...)
+	side := func(dir string) func() float64 {
+		return func() float64 {
+			return value(b.tool("cycle", "-n", fmt.Sprint(batches), "-r", "100", dir), "p50_ns")
+		}
+	}
+	return side(batch), side(local)
+}
+
+// supply compares a rank that maps ready batches with one that is fed by the
+// seed's protocol: a server in C that copies each into a shared file and says
+// so through a pipe. Both go round in 512 MiB a rank, more than the
+// processor's caches hold.
+func supply(size, ranks int, oursMode, theirsMode string) func(*bench) (ours, theirs func() float64) {
+	return func(b *bench) (ours, theirs func() float64) {
+		const each = 512 << 20
+		cycles := fmt.Sprint(max(32, (4<<30)/size/ranks))
+		if size < 1<<22 {
+			cycles = fmt.Sprint(4096)
+		}
+		n := each / size * ranks
+		data := b.data(fmt.Sprintf("supply-%d-%d.bin", size, ranks), "fixed", "-n", fmt.Sprint(n), "-size", fmt.Sprint(size))
+		b.mount("--ram", "3GiB")
+		dir := b.create("supply", "file:"+data, "--as", fmt.Sprintf("fixed:%d", size), "--batch", "1", "--ranks", fmt.Sprint(ranks))
+		for r := range ranks {
+			read(glob(fmt.Sprintf("%s/rank-%d/batch-??????", dir, r))...)
+		}
+		own := dir
+		if ranks == 1 {
+			own += "/rank-0"
+		}
+		ours = func() float64 {
+			args := []string{own, cycles, oursMode}
+			if ranks > 1 {
+				args = append(args, "-p", fmt.Sprint(ranks))
+			}
+			return value(b.tool("cycle_consume", args...), "GB/s")
+		}
+		return ours, func() float64 { return b.seed(size, ranks, cycles, theirsMode) }
+	}
+}
+
+func (b *bench) seed(size, ranks int, cycles, mode string) float64 {
+	var maps, pipes strings.Builder
+	for r := range ranks {
+		fmt.Fprintf(&maps, "%s/map-%d\n", b.shm, r)
+		fmt.Fprintf(&pipes, "%s/pipe-%d\n", b.shm, r)
+	}
+	mapsFile, pipesFile := filepath.Join(b.shm, "maps"), filepath.Join(b.shm, "pipes")
+	check(os.WriteFile(mapsFile, []byte(maps.String()), 0600))
+	check(os.WriteFile(pipesFile, []byte(pipes.String()), 0600))
+	server := exec.Command(filepath.Join(b.root, "test/mpi/bin/seed_server"), mapsFile, pipesFile, fmt.Sprint(size), cycles, "-m", "512")
+	check(server.Start())
+	args := []string{mapsFile, pipesFile, "0", cycles, mode}
+	if ranks > 1 {
+		args = append(args, "-p", fmt.Sprint(ranks))
+	}
+	v := value(b.tool("seed_client", args...), "GB/s")
+	check(server.Wait())
+	return v
+}
+
+// epoch compares two ranks that sum an epoch in place with two processes that
+// get the same values from LMDB, copy and sum them. The page cache is warm; no
+// batch is: every turn is another epoch, or a fresh mount.
+func epoch(o string) func(*bench) (ours, theirs func() float64) {
+	return func(b *bench) (ours, theirs func() float64) {
+		const records, ranks, batch = 524288, 2, 256
+		keys := filepath.Join(b.dir, "epoch.keys")
+		db := filepath.Join(b.dir, "epoch.lmdb")
+		if _, err := os.Stat(db); err != nil {
+			b.data("epoch.lmdb", "lmdb", "-n", fmt.Sprint(records), "-size", "4096", "-keys", keys)
+		}
+		read(glob(db + "/data.mdb")...)
+		turn := uint64(0)
+		var sum string
+		ours = func() float64 {
+			turn++
+			b.reset()
+			b.mount("--ram", "1GiB")
+			dir := b.create("epoch", "lmdb:"+db, "--ranks", fmt.Sprint(ranks), "--batch", fmt.Sprint(batch), "--order", o)
+			out := b.tool("epoch", "-p", fmt.Sprint(ranks), "mount", fmt.Sprintf("%s@epoch=%d", dir, turn))
+			sum = word(out, "sum")
+			return value(out, "GB/s")
+		}
+		theirs = func() float64 {
+			args := []string{"-p", fmt.Sprint(ranks), "cursor", db}
+			if o == "full" {
+				args = []string{"-p", fmt.Sprint(ranks), "keys", db, shuffled(keys, turn, ranks, batch)}
+			}
+			out := b.tool("epoch", args...)
+			if s := word(out, "sum"); s != sum {
+				check(fmt.Errorf("the sides read different bytes: sums %s and %s", sum, s))
+			}
+			return value(out, "GB/s")
+		}
+		return ours, theirs
+	}
+}
+
+// shuffled writes the keys in the order in which the ranks of an epoch get
+// them, the first half for the first rank.
+func shuffled(keys string, epoch, ranks, batch uint64) string {
+	text, err := os.ReadFile(keys)
+	check(err)
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	n := uint64(len(all))
+	o := order.New(meta.Order{Kind: meta.OrderFull}, n, 0, epoch)
+	cut := meta.Cut{N: n, Global: ranks * batch, Ranks: ranks}
+	var out strings.Builder
+	for r := range ranks {
+		for s := range cut.Steps() {
+			span := cut.Span(r, s)
+			for p := span.First; p < span.First+span.Count; p++ {
+				out.WriteString(all[o.At(p)])
+				out.WriteByte('\n')
+			}
+		}
+	}
+	file := keys + ".shuffled"
+	check(os.WriteFile(file, []byte(out.String()), 0600))
+	return file
+}
+
+func create(b *bench) (ours, theirs func() float64) {
+	db := b.data("create.lmdb", "lmdb", "-n", "200000", "-size", "4096")
+	b.mount("--ram", "256MiB")
+	n := 0
+	ours = func() float64 {
+		n++
+		dropCaches()
+		return seconds(func() { b.create(fmt.Sprintf("create-%d", n), "lmdb:"+db) })
+	}
+	theirs = func() float64 {
+		dropCaches()
+		return value(b.tool("walk", db), "seconds")
+	}
+	return ours, theirs
+}
+
+func list(b *bench) (ours, theirs func() float64) {
+	data := b.data("list.bin", "fixed", "-n", "1000000", "-size", "8")
+	b.mount("--ram", "256MiB")
+	dir := b.create("list", "file:"+data, "--as", "fixed:8", "--batch", "1")
+	local := filepath.Join(b.dir, "list.ext4")
+	if _, err := os.Stat(local); err != nil {
+		check(os.Mkdir(local, 0700))
+		for i := range 1_000_000 {
+			for _, suffix := range []string{"", ".idx"} {
+				f, err := os.Create(fmt.Sprintf("%s/batch-%06d%s", local, i, suffix))
+				check(err)
+				f.Close()
+			}
+		}
+	}
+	epoch := 0
+	ours = func() float64 { // a view that the kernel has no listing of yet
+		epoch++
+		s := seconds(func() { output("ls", "-f", fmt.Sprintf("%s@epoch=%d/rank-0", dir, epoch)) })
+		if c := b.status().Counters; c.Fills != 0 {
+			check(fmt.Errorf("a listing fetched %d batches", c.Fills))
+		}
+		return s
+	}
+	return ours, func() float64 { return seconds(func() { output("ls", "-f", local) }) }
+}
+
+func memory(b *bench) float64 {
+	db := b.data("memory.lmdb", "lmdb", "-n", "10000000", "-size", "430")
+	b.mount("--ram", "4GiB")
+	dir := b.create("memory", "lmdb:"+db, "--ranks", "2", "--batch", "4096", "--order", "full")
+	b.tool("epoch", "mount", dir)               // every record by the index, in no order
+	b.tool("epoch", "mount", dir+"@order=none") // and all of memory in slabs
+	s := b.status()
+	if used := s.Tiers[0].Used; used < 4<<30*9/10 {
+		check(fmt.Errorf("only %d bytes of slabs", used))
+	}
+	return resident(s.PID)
+}
+
+func restart(b *bench) float64 {
+	data := b.data("cycle.bin", "fixed", "-n", "1024", "-size", "65536")
+	nvme := filepath.Join(b.dir, "nvme") + ":1GiB"
+	b.mount("--ram", "16MiB", "--nvme", nvme)
+	dir := b.create("restart", "file:"+data, "--as", "fixed:65536", "--batch", "16") + "/rank-0"
+	batches := glob(dir + "/batch-??????")
+	read(batches...)
+	pid := b.status().PID
+	start := time.Now()
+	kill(pid)
+	b.mount("--ram", "16MiB", "--nvme", nvme)
+	read(batches[0])
+	return time.Since(start).Seconds()
+}
