@@ -17,8 +17,14 @@ const (
 	forNames = time.Second // the listing of /datasets, and what has no view
 )
 
+// nameMax bounds a name, as on any other file system.
+const nameMax = 255
+
 func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	t.count.lookups.Add(1)
+	if len(name) > nameMax {
+		return fuse.Status(unix.ENAMETOOLONG) // the kernel would let 1024 bytes pass
+	}
 	switch header.NodeId {
 	case inoRoot:
 		for ino, child := range map[uint64]string{inoDatasets: "datasets", inoInfo: ".rankfs"} {
@@ -157,7 +163,7 @@ func (t *Tree) attributes(ino uint64, a *fuse.Attr) fuse.Status {
 }
 
 func (t *Tree) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	out.Bsize, out.Frsize, out.NameLen = 4096, 4096, 255
+	out.Bsize, out.Frsize, out.NameLen = 4096, 4096, nameMax
 	return fuse.OK
 }
 
