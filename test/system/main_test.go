@@ -48,6 +48,10 @@ func runTests(m *testing.M) (code int, err error) {
 	if root, err = os.MkdirTemp("", rootPrefix); err != nil {
 		return 1, err
 	}
+	// Other users have to get through to the mounts.
+	if err := os.Chmod(root, 0o711); err != nil {
+		return 1, err
+	}
 	lock, err := lockRoot(root)
 	if err != nil {
 		return 1, err
