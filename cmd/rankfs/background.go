@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The bounds of a background mount.
+const (
+	readyTime = 60 * time.Second // a large NVMe directory is looked through first
+	endTime   = 5 * time.Second  // for a child that was told to stop
+	maxLog    = 10 << 20         // of the log of one run and those before it
+)
+
+// An outcome is the one line by which the child tells how the mount went.
+type outcome struct {
+	Ready   bool   `json:"ready"`
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	Code    int    `json:"code,omitempty"`
+}
+
+// A toldError is an error that the child reported, with its exit code.
+type toldError struct{ outcome }
+
+func (e toldError) Error() string { return e.Message }
+
+// A teller is the child's end of the pipe. It speaks once.
+type teller struct{ pipe *os.File }
+
+func newTeller(fd int) *teller {
+	if fd < 0 {
+		return &teller{}
+	}
+	unix.CloseOnExec(fd)
+	return &teller{os.NewFile(uintptr(fd), "ready")}
+}
+
+// ready reports whether there was a parent to tell.
+func (t *teller) ready() bool { return t.tell(outcome{Ready: true}) }
+
+func (t *teller) failed(err error) {
+	if err == nil {
+		return
+	}
+	o := outcome{Message: err.Error(), Code: exitCode(err)}
+	var h hinted
+	if errors.As(err, &h) {
+		o.Hint = h.hint
+	}
+	t.tell(o)
+}
+
+func (t *teller) tell(o outcome) bool {
+	if t.pipe == nil {
+		return false
+	}
+	_ = json.NewEncoder(t.pipe).Encode(o)
+	t.pipe.Close()
+	t.pipe = nil
+	return true
+}
+
+// mountBehind starts this program again, detached from the terminal, and
+// returns when its mount is ready.
+func (p *program) mountBehind(ctx context.Context, o mountOptions, dir string) (mounted, error) {
+	log, err := openLog(o.state)
+	if err != nil {
+		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+	}
+	defer log.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+	}
+	defer r.Close()
+	child := exec.Command("/proc/self/exe") // PATH may be empty
+	child.Args = append([]string{"rankfs", "--run=" + p.run}, o.args(dir)...)
+	child.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "NOTIFY_SOCKET=") })
+	child.Dir = "/"
+	child.Stdout, child.Stderr = log, log
+	child.ExtraFiles = []*os.File{w}
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = child.Start()
+	w.Close()
+	if err != nil {
+		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+	}
+	if err := awaitReady(ctx, r); err != nil {
+		end(child)
+		var told toldError
+		if errors.As(err, &told) {
+			return mounted{}, err
+		}
+		return mounted{}, hint(fmt.Errorf("mount on %s: %w", dir, err), "see the log: %s", log.Name())
+	}
+	m := mounted{Mount: dir, PID: child.Process.Pid, State: o.state, Log: log.Name()}
+	return m, child.Process.Release()
+}
+
+// awaitReady reads the child's line.
+func awaitReady(ctx context.Context, pipe *os.File) error {
+	_ = pipe.SetReadDeadline(time.Now().Add(readyTime))
+	stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	line, err := bufio.NewReader(io.LimitReader(pipe, 64<<10)).ReadBytes('\n')
+	var o outcome
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the daemon is not ready after %v", readyTime)
+	case err != nil || json.Unmarshal(line, &o) != nil:
+		return errors.New("the daemon ended before it was ready")
+	case o.Ready:
+		return nil
+	case o.Hint != "":
+		return hinted{toldError{o}, o.Hint}
+	}
+	return toldError{o}
+}
+
+// end stops a child that is of no use and waits for it.
+func end(child *exec.Cmd) {
+	_ = child.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(endTime, func() { _ = child.Process.Kill() })
+	defer kill.Stop()
+	_ = child.Wait()
+}
+
+// openLog opens the log in the state directory, or nothing if that cannot be
+// written: the daemon itself has the words for what is wrong with it.
+func openLog(state string) (*os.File, error) {
+	name := filepath.Join(state, "rankfs.log")
+	if os.MkdirAll(state, 0o700) == nil {
+		if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
+			_ = os.Rename(name, name+".1")
+		}
+		if f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err == nil {
+			return f, nil
+		}
+	}
+	return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+func (p *program) datasetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "dataset",
+		Short: "Register datasets, look at them, remove them",
+		Args:  noSuchCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	p.mountFlag(c)
+	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(),
+		p.verifyCommand(), p.refreshCommand(), p.removeCommand())
+	return c
+}
+
+func (p *program) createCommand() *cobra.Command {
+	var r control.CreateRequest
+	var as, db string
+	c := &cobra.Command{
+		Use:   "create NAME --source URI",
+		Short: "Register a dataset and index its source",
+		Long: `Register a dataset and index its source.
+
+Sources:
+  lmdb:PATH            an LMDB, a directory or a single file; --db names a
+                       database in it
+  file:PATH            with --as lines: a text file, each line a record
+                       with --as fixed:N: a file of records of N bytes
+                       with --as files: a directory, each file a record`,
+		Args: wants("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.Name = args[0]
+			if err := checkCreate(&r, as, db); err != nil {
+				return usage(c, err)
+			}
+			return p.long(c.Context(), r.Name, func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
+				made, err := d.Create(ctx, r, show)
+				if errors.Is(err, meta.ErrExist) {
+					return hint(err, "remove it with: rankfs dataset rm %[1]s\nor index it again with: rankfs dataset refresh %[1]s", r.Name)
+				}
+				if err != nil {
+					return err
+				}
+				return p.print(made, func(w io.Writer) { writeIndexed(w, made) })
+			})
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&r.Source, "source", "", "`URI` of the records")
+	f.StringVar(&as, "as", "", "what a record of a file: source is, `KIND` lines, fixed:N or files")
+	f.StringVar(&db, "db", "", "database `NAME` in an lmdb: source")
+	f.Uint64Var(&r.Ranks, "ranks", 1, "number `N` of ranks that read it")
+	f.StringVar(&r.Batch, "batch", "256", "`SIZE` of a batch: records, bytes as 64MiB, or chunk")
+	f.StringVar(&r.Order, "order", "none", "`ORDER` of records: none, window:N or full")
+	f.Uint64Var(&r.Seed, "seed", 0, "number `N` that chooses the order")
+	f.StringVar(&r.Tail, "tail", "keep", "`RULE` for records that do not fill the last step: keep, drop or pad")
+	_ = c.MarkFlagRequired("source")
+	return c
+}
+
+// checkCreate finds what is wrong without asking a daemon.
+func checkCreate(r *control.CreateRequest, as, db string) (err error) {
+	if r.Source, err = sourceURI(r.Source, as, db); err != nil {
+		return err
+	}
+	if r.Ranks < 1 || r.Ranks > meta.MaxRanks {
+		return fmt.Errorf("%d ranks %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
+	}
+	_, batch := meta.ParseBatch(r.Batch)
+	_, order := meta.ParseOrder(r.Order)
+	_, tail := meta.ParseTail(r.Tail)
+	return firstOf(meta.CheckName(r.Name), batch, order, tail)
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the datasets",
+		Args:    wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			list, err := d.Datasets(c.Context())
+			if err != nil {
+				return err
+			}
+			if list == nil {
+				list = []control.Dataset{} // [] in JSON
+			}
+			return p.print(list, func(w io.Writer) { writeDatasets(w, list) })
+		},
+	}
+}
+
+func (p *program) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show all that is known of a dataset",
+		Args:  wants("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			set, err := d.Dataset(c.Context(), args[0])
+			if err != nil {
+				return about(err, args[0])
+			}
+			return p.print(set, func(w io.Writer) { writeDataset(w, set) })
+		},
+	}
+}
+
+func (p *program) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify NAME",
+		Short: "Read every record of a dataset back",
+		Args:  wants("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.long(c.Context(), args[0], func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
+				v, err := d.Verify(ctx, args[0], show)
+				if err != nil {
+					return about(err, args[0])
+				}
+				return p.print(v, func(w io.Writer) {
+					fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
+						args[0], plural(v.Records, "record"), size(v.Bytes), v.Checksum)
+				})
+			})
+		},
+	}
+}
+
+func (p *program) refreshCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "refresh NAME",
+		Short: "Index a dataset again whose source has changed",
+		Args:  wants("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.long(c.Context(), args[0], func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
+				set, err := d.Refresh(ctx, args[0], show)
+				if err != nil {
+					return about(err, args[0])
+				}
+				return p.print(set, func(w io.Writer) { writeIndexed(w, set) })
+			})
+		},
+	}
+}
+
+func (p *program) removeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Forget a dataset; its source stays as it is",
+		Args:    wants("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			if err := d.Remove(c.Context(), args[0]); err != nil {
+				return about(err, args[0])
+			}
+			removed := struct {
+				Removed string `json:"removed"`
+			}{args[0]}
+			return p.print(removed, func(w io.Writer) { fmt.Fprintln(w, "removed", args[0]) })
+		},
+	}
+}
+
+// long runs an operation that shows its progress.
+func (p *program) long(ctx context.Context, name string, do func(context.Context, *control.Client, func(control.Progress)) error) error {
+	d, err := p.daemon()
+	if err != nil {
+		return err
+	}
+	m := p.meter(name)
+	defer m.done()
+	err = do(ctx, d, func(progress control.Progress) { m.show(progress) })
+	if ctx.Err() != nil {
+		return failf(context.Canceled, "stopped: %s is as it was before", name)
+	}
+	return err
+}
+
+// about adds the next step to an error about a dataset.
+func about(err error, name string) error {
+	switch {
+	case errors.Is(err, meta.ErrNotExist):
+		return hint(err, "see what there is with: rankfs dataset ls")
+	case errors.Is(err, meta.ErrStale):
+		return hint(err, "index it again with: rankfs dataset refresh %s", name)
+	case errors.Is(err, meta.ErrBusy):
+		return hint(err, "try again when nobody reads it")
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/meta"
+)
+
+// A hinted error knows what to do next.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// hint adds the next step to an error that does not know one.
+func hint(err error, format string, args ...any) error {
+	var h hinted
+	if err == nil || errors.As(err, &h) {
+		return err
+	}
+	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// A failure has its own words and the kind of another error.
+type failure struct {
+	text string
+	kind error
+}
+
+func (e failure) Error() string { return e.text }
+func (e failure) Unwrap() error { return e.kind }
+
+func failf(kind error, format string, args ...any) error {
+	return failure{fmt.Sprintf(format, args...), kind}
+}
+
+// errUsage is the kind of an error in how the command was called.
+var errUsage = errors.New("usage")
+
+func usage(c *cobra.Command, err error) error {
+	name := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), "rankfs"), " ")
+	text := err.Error()
+	if name != "" {
+		text = name + ": " + text
+	}
+	if h := (hinted{}); errors.As(err, &h) {
+		return hinted{failure{text, errUsage}, h.hint}
+	}
+	return hinted{failure{text, errUsage}, "see: " + c.CommandPath() + " --help"}
+}
+
+// wants refuses any other arguments than those named.
+func wants(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage(c, fmt.Errorf("%s is missing", names[len(args)]))
+		case len(args) > len(names):
+			return usage(c, fmt.Errorf("%q is one argument too many", args[len(names)]))
+		}
+		return nil
+	}
+}
+
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("no such command: %q", args[0])
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		err = hint(err, "perhaps: %s %s", c.CommandPath(), near[0])
+	}
+	return usage(c, err)
+}
+
+// The exit codes. A script may branch on them.
+const (
+	exitOK       = 0
+	exitFailure  = 1
+	exitUsage    = 2
+	exitNotFound = 3
+	exitTaken    = 4
+	exitSource   = 5
+	exitStopped  = 130
+)
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes of rankfs mean",
+		Long: `Exit codes of rankfs:
+
+    0  done
+    1  failure of any other kind
+    2  wrong usage: an argument or an option that can never be right
+    3  not found: no such mount or dataset
+    4  taken: it exists already, or is busy
+    5  source: it has changed since it was indexed, or is corrupt
+  130  stopped by a signal
+
+mount.rankfs, which mount(8) calls, has the codes of mount(8) instead:
+1 for wrong usage, 8 when stopped, 32 when the mount failed.`,
+	}
+}
+
+func exitCode(err error) int {
+	kinds := []struct {
+		err  error
+		code int
+	}{
+		{errUsage, exitUsage},
+		{meta.ErrInvalid, exitUsage},
+		{meta.ErrNotExist, exitNotFound},
+		{meta.ErrExist, exitTaken},
+		{meta.ErrBusy, exitTaken},
+		{meta.ErrStale, exitSource},
+		{meta.ErrCorrupt, exitSource},
+		{context.Canceled, exitStopped},
+	}
+	if err == nil {
+		return exitOK
+	}
+	if told := (toldError{}); errors.As(err, &told) {
+		return told.Code
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.code
+		}
+	}
+	return exitFailure
+}
+
+// report writes an error for a person and returns its exit code.
+func (p *program) report(err error) int {
+	if err != nil {
+		fmt.Fprintf(p.err, "rankfs: %v\n", err)
+	}
+	var h hinted
+	if errors.As(err, &h) {
+		fmt.Fprintf(p.err, "  %s\n", strings.ReplaceAll(h.hint, "\n", "\n  "))
+	}
+	return exitCode(err)
+}

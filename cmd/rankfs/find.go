@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/mounts"
+	"rankfs/meta"
+)
+
+// daemon finds the daemon to ask: the one that runs, or that of --mount.
+func (p *program) daemon() (*control.Client, error) {
+	e, err := p.find()
+	if err != nil {
+		return nil, err
+	}
+	return control.Dial(e.Socket), nil
+}
+
+func (p *program) find() (mounts.Entry, error) {
+	running, err := mounts.List(p.run)
+	if errors.Is(err, fs.ErrPermission) {
+		return mounts.Entry{}, hint(err, "run it as the user who mounted, often root")
+	}
+	if err != nil {
+		return mounts.Entry{}, err
+	}
+	if p.mount != "" {
+		return pick(running, p.mount)
+	}
+	switch len(running) {
+	case 0:
+		return mounts.Entry{}, noMount()
+	case 1:
+		return running[0], nil
+	}
+	var list strings.Builder
+	for _, e := range running {
+		list.WriteString("\n  --mount " + e.Mount)
+	}
+	return mounts.Entry{}, hint(failf(errUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
+}
+
+func pick(running []mounts.Entry, dir string) (mounts.Entry, error) {
+	point, err := mounts.Resolve(dir)
+	if err != nil {
+		return mounts.Entry{}, err
+	}
+	if i := slices.IndexFunc(running, func(e mounts.Entry) bool { return e.Mount == point }); i >= 0 {
+		return running[i], nil
+	}
+	if slices.Contains(stale(), point) {
+		return mounts.Entry{}, hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
+			"clean up with: rankfs umount %s", point)
+	}
+	err = failf(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
+	if len(running) > 0 {
+		return mounts.Entry{}, hint(err, "there is one on %s", running[0].Mount)
+	}
+	return mounts.Entry{}, hint(err, "start it with: rankfs mount %s", point)
+}
+
+// noMount is the error where nothing runs. A mount that is there all the same
+// has lost its daemon, or belongs to another run directory.
+func noMount() error {
+	if left := stale(); len(left) > 0 {
+		return hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
+			"clean up with: rankfs umount %s", left[0])
+	}
+	return hint(failf(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
+}
+
+// stale lists the rankfs mounts that the kernel knows.
+func stale() (points []string) {
+	table, _ := mounts.Table()
+	for _, m := range table {
+		if m.Type == mounts.FSType {
+			points = append(points, m.Point)
+		}
+	}
+	return points
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// A mounted is what mount says when the mount is ready.
+type mounted struct {
+	Mount string `json:"mount"`
+	PID   int    `json:"pid"`
+	State string `json:"state"`
+	Log   string `json:"log,omitempty"` // where a background daemon writes
+}
+
+func (m mounted) text(w io.Writer) {
+	fmt.Fprintf(w, "mounted %s (pid %d)\n", m.Mount, m.PID)
+}
+
+func (p *program) mountCommand() *cobra.Command {
+	o := defaultMountOptions()
+	var background bool
+	var ready int
+	c := &cobra.Command{
+		Use:   "mount DIR",
+		Short: "Mount on DIR and serve it until it is unmounted",
+		Long: `Mount on DIR and serve it until it is unmounted or the command is stopped.
+
+DIR must exist. A mount whose daemon has died is replaced.`,
+		Args: wants("DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, dir, err := o.complete(args[0])
+			if err != nil {
+				return usage(c, err)
+			}
+			if background {
+				m, err := p.mountBehind(c.Context(), o, dir)
+				if err != nil {
+					return err
+				}
+				return p.print(m, m.text)
+			}
+			return p.mountHere(c.Context(), o, dir, ready)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.BoolVar(&background, "background", false, "return when the mount is ready")
+	f.StringVar(&o.state, "state", "", "keep indexes and the log in `DIR` (default one in "+stateRoot+", named for the mount point)")
+	f.StringVar(&o.nvme, "nvme", "", "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB")
+	f.StringVar(&o.ram, "ram", "", "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)")
+	f.BoolVar(&o.allowOther, "allow-other", false, "let other users read the mount")
+	f.Uint32Var(&o.uid, "uid", o.uid, "user `ID` that owns all files (default: who mounts)")
+	f.Uint32Var(&o.gid, "gid", o.gid, "group `ID` of all files (default: that of who mounts)")
+	f.StringVar(&o.umask, "umask", o.umask, "`MODE` bits that no file has, in octal")
+	f.StringVar(&o.logLevel, "log-level", o.logLevel, "write messages from `LEVEL` on: debug, info, warn, error")
+	f.BoolVar(&o.noPassthrough, "no-passthrough", false, "let the daemon serve all reads, to compare")
+	f.IntVar(&ready, "ready-fd", -1, "tell the parent of a background mount how it went")
+	_ = f.MarkHidden("no-passthrough")
+	_ = f.MarkHidden("ready-fd")
+	return c
+}
+
+// mountHere serves the mount in this process. With a ready descriptor, it is
+// the child of a background mount.
+func (p *program) mountHere(ctx context.Context, o mountOptions, dir string, readyFD int) error {
+	tell := newTeller(readyFD)
+	err := p.serveMount(ctx, o, dir, func() {
+		notify("READY=1")
+		if !tell.ready() {
+			m := mounted{Mount: dir, PID: os.Getpid(), State: o.state}
+			_ = p.print(m, m.text)
+		}
+	})
+	tell.failed(err)
+	return err
+}
+
+func (p *program) serveMount(ctx context.Context, o mountOptions, dir string, ready func()) error {
+	config, err := o.config(dir)
+	if err != nil {
+		return err
+	}
+	level, err := o.level()
+	if err != nil {
+		return err
+	}
+	config.RunDir = p.run
+	config.Log = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+	defer notify("STOPPING=1")
+	return p.serve(ctx, config, ready)
+}

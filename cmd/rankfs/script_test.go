@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"rankfs/cmd/internal/mounts"
+)
+
+// TestMain makes this test binary the command itself, over a fake daemon.
+func TestMain(m *testing.M) {
+	command := func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		code := run(ctx, os.Args, &program{
+			out: os.Stdout, err: os.Stderr, serve: serveFake,
+			now: ticking(), run: os.Getenv("RUN"),
+		})
+		stop()
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){"rankfs": command, helperName: command})
+}
+
+// ticking is a clock that goes on by 50 ms whenever it is looked at.
+func ticking() func() time.Time {
+	now := epoch.Add(2*time.Hour + 13*time.Minute)
+	return func() time.Time { now = now.Add(50 * time.Millisecond); return now }
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Condition: func(name string) (bool, error) {
+			if name != "fuse" {
+				return false, errors.New("no such condition: " + name)
+			}
+			return canMount(), nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"signal": sendSignal,
+			"hold":   hold,
+			"unhold": unhold,
+			"exits":  exits,
+			"await":  await,
+		},
+	})
+}
+
+func canMount() bool {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return os.Geteuid() == 0
+}
+
+// setup gives a script a run directory, whose path is short enough for
+// sockets, and ends the daemons that the script leaves.
+func setup(env *testscript.Env) error {
+	dir, err := os.MkdirTemp("", "rankfs")
+	if err != nil {
+		return err
+	}
+	env.Setenv("RUN", dir)
+	env.Setenv("TERM", "dumb")
+	for _, name := range []string{"a", "b", "fuse", "refused", "dies"} {
+		if err := os.Mkdir(filepath.Join(env.WorkDir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	env.Defer(func() {
+		running, _ := mounts.List(dir)
+		for _, e := range running {
+			_ = unix.Kill(e.PID, unix.SIGCONT)
+			_ = unix.Kill(e.PID, unix.SIGKILL)
+			_ = e.Wait(context.Background())
+		}
+		_ = unix.Unmount(filepath.Join(env.WorkDir, "fuse"), unix.MNT_DETACH)
+		os.RemoveAll(dir)
+	})
+	return nil
+}
+
+func find(ts *testscript.TestScript, dir string) mounts.Entry {
+	running, err := mounts.List(ts.Getenv("RUN"))
+	ts.Check(err)
+	for _, e := range running {
+		if e.Mount == ts.MkAbs(dir) {
+			return e
+		}
+	}
+	ts.Fatalf("no daemon serves %s: %v", dir, running)
+	return mounts.Entry{}
+}
+
+// sendSignal sends the daemon of a mount a signal: signal KILL DIR. It waits
+// for the end of one that is killed.
+func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
+	e := find(ts, args[1])
+	ts.Check(unix.Kill(e.PID, unix.SignalNum("SIG"+args[0])))
+	if args[0] == "KILL" || args[0] == "TERM" {
+		ts.Check(e.Wait(context.Background()))
+	}
+}
+
+// held is what scripts hold open, by path.
+var held = make(map[string]*os.File)
+
+// hold opens a directory in this process; unhold closes it.
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	held[f.Name()] = f
+	ts.Setenv("HOLDER", strconv.Itoa(os.Getpid()))
+}
+
+func unhold(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(held[ts.MkAbs(args[0])].Close())
+}
+
+// exits runs a command and wants its exit code: exits 3 rankfs status.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || strconv.Itoa(exit.ExitCode()) != args[0] {
+		ts.Fatalf("got %v, want exit code %s", err, args[0])
+	}
+}
+
+// await waits until a file has a text, or until a daemon can be asked: await
+// FILE TEXT, await DIR. It looks again and again, since nothing else tells.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if len(args) == 1 {
+			running, _ := mounts.List(ts.Getenv("RUN"))
+			if slices.ContainsFunc(running, func(e mounts.Entry) bool { return e.Mount == ts.MkAbs(args[0]) }) {
+				return
+			}
+			continue
+		}
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if strings.Contains(string(data), args[1]) {
+			return
+		}
+	}
+	ts.Fatalf("waited for %v in vain", args)
+}

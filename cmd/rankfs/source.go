@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// sourceURI spells a source as the daemon wants it: SCHEME:PATH?OPTIONS, the
+// path absolute and otherwise as it is, what --as and --db say among the
+// options. Options begin at the last question mark.
+func sourceURI(source, as, db string) (string, error) {
+	scheme, rest, ok := strings.Cut(source, ":")
+	if !ok || strings.ContainsAny(scheme, "/.") {
+		return "", hint(fmt.Errorf("source %q does not say of what kind it is", source),
+			"use lmdb:%[1]s for an LMDB, or file:%[1]s with --as lines, fixed:N or files", source)
+	}
+	switch {
+	case as != "" && scheme != "file":
+		return "", fmt.Errorf("--as is for a file: source, not for %s:", scheme)
+	case db != "" && scheme != "lmdb":
+		return "", fmt.Errorf("--db is for an lmdb: source, not for %s:", scheme)
+	case scheme != "file" && scheme != "lmdb":
+		return source, nil // the daemon knows what it can read
+	}
+	path, query := rest, ""
+	if i := strings.LastIndexByte(rest, '?'); i >= 0 {
+		path, query = rest[:i], rest[i+1:]
+	}
+	if path == "" {
+		return "", fmt.Errorf("source %q names no path", source)
+	}
+	if !strings.HasPrefix(path, "//") { // the daemon has the words for those that do
+		var err error
+		if path, err = filepath.Abs(path); err != nil {
+			return "", fmt.Errorf("source %q: %w", source, err)
+		}
+	}
+	query, err := addOption(query, "as", as)
+	if err != nil {
+		return "", err
+	}
+	if query, err = addOption(query, "db", db); err != nil {
+		return "", err
+	}
+	if query != "" || strings.Contains(path, "?") {
+		path += "?" + query
+	}
+	return scheme + ":" + path, nil
+}
+
+// addOption adds key=value to options that have no such key yet.
+func addOption(options, key, value string) (string, error) {
+	if value == "" {
+		return options, nil
+	}
+	for option := range strings.SplitSeq(options, "&") {
+		if strings.HasPrefix(option, key+"=") {
+			return "", fmt.Errorf("the source says %s already: leave out --%s", option, key)
+		}
+	}
+	if options != "" {
+		options += "&"
+	}
+	// A blank as %20, not +, and the colon of fixed:N for people to read.
+	value = strings.NewReplacer("+", "%20", "%3A", ":").Replace(url.QueryEscape(value))
+	return options + key + "=" + value, nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+)
+
+func (p *program) statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show how a mount is doing",
+		Args:  wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			s, err := d.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			return p.print(s, func(w io.Writer) { writeStatus(w, s, p.now()) })
+		},
+	}
+	p.mountFlag(c)
+	return c
+}
+
+func writeStatus(w io.Writer, s control.Status, now time.Time) {
+	pairs(w, "",
+		"mount", s.Mount,
+		"state", s.State,
+		"daemon", fmt.Sprintf("pid %d, rankfs %s, up %s", s.PID, s.Version, span(now.Sub(s.Since))),
+	)
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "\nWARNING: %s\n", wrap(warning, 71, "  "))
+	}
+	writePassthrough(w, s.Passthrough, s.Counters.BatchReads)
+	writeTiers(w, s.Tiers)
+	writeCounters(w, s.Counters)
+	fmt.Fprintln(w)
+	if len(s.Datasets) > 0 {
+		fmt.Fprintln(w, "datasets")
+		writeDatasetTable(w, "  ", s.Datasets)
+	} else {
+		writeDatasets(w, nil)
+	}
+}
+
+func writePassthrough(w io.Writer, p control.Passthrough, reads uint64) {
+	if p.On {
+		fmt.Fprintln(w, "\npassthrough ON: the kernel reads and maps batches without the daemon")
+	} else {
+		fmt.Fprintln(w, "\npassthrough OFF: what is read of a batch goes through the daemon, slowly")
+		fmt.Fprintln(w, "  "+wrap(p.Reason, 76, "  "))
+	}
+	fmt.Fprintf(w, "  READ requests that reached the daemon: %s\n", count(reads))
+}
+
+func writeTiers(w io.Writer, tiers []control.Tier) {
+	fmt.Fprintln(w)
+	t := newTable("", "TIER", " USED", " BUDGET", " DYING", " SLABS", "STATE", "WHERE")
+	for _, tier := range tiers {
+		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), tier.State, tier.Where)
+	}
+	t.write(w)
+}
+
+func writeCounters(w io.Writer, c control.Counters) {
+	rate := ""
+	if c.FillSeconds > 0 {
+		rate = fmt.Sprintf(" at %s/s", size(int64(float64(c.FillBytes)/c.FillSeconds)))
+	}
+	fmt.Fprintln(w, "\nbatches, since the mount")
+	pairs(w, "  ",
+		"opened", fmt.Sprintf("%s: %s ready, %s waited (%.1f s), %s",
+			count(c.Opens), count(c.OpensReady), count(c.OpensWaited), c.WaitSeconds, plural(c.OpenErrors, "error")),
+		"filled", fmt.Sprintf("%s: %s%s, %s ahead, %s",
+			count(c.Fills), size(int64(c.FillBytes)), rate, count(c.Prefetched), plural(c.FillErrors, "error")),
+		"slabs", fmt.Sprintf("%s evicted, %s recycled", count(c.Evicted), count(c.Recycled)),
+		"now", fmt.Sprintf("%s, %s, %s", plural(c.Readers, "reading rank"), plural(c.OpenHandles, "open file"), plural(c.Views, "view")),
+	)
+}

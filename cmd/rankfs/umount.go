@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/mounts"
+)
+
+// goneTime is how long a daemon may take to end after its unmount: it gives
+// its memory back, of which there may be much.
+const goneTime = 30 * time.Second
+
+func (p *program) umountCommand() *cobra.Command {
+	var lazy bool
+	c := &cobra.Command{
+		Use:     "umount DIR",
+		Aliases: []string{"unmount"},
+		Short:   "Unmount DIR and wait for its daemon to end",
+		Long: `Unmount DIR and wait for its daemon to end.
+
+A mount whose daemon has died is detached, and what the daemon left is removed.`,
+		Args: wants("DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			late := fmt.Errorf("it has not ended after %v", goneTime)
+			ctx, cancel := context.WithTimeoutCause(c.Context(), goneTime, late)
+			defer cancel()
+			done, err := mounts.Unmount(ctx, p.run, args[0], lazy)
+			if err != nil {
+				return explainUnmount(err, done)
+			}
+			return p.print(done, func(w io.Writer) { writeUnmounted(w, done) })
+		},
+	}
+	c.Flags().BoolVar(&lazy, "lazy", false, "detach it now, even if it is in use; it ends with its last user")
+	return c
+}
+
+func explainUnmount(err error, done mounts.Unmounted) error {
+	var busy *mounts.BusyError
+	switch {
+	case errors.As(err, &busy):
+		return hint(err, "%s", holders(busy))
+	case done.Mount != "":
+		return hint(err, "look at it with: ps -o pid,stat,wchan -p %d", done.PID)
+	}
+	return err
+}
+
+// holders says who keeps a mount busy and what to do about it.
+func holders(e *mounts.BusyError) string {
+	var b strings.Builder
+	for _, h := range e.Holders {
+		fmt.Fprintf(&b, "pid %d (%s): %s\n", h.PID, h.Name, strings.Join(h.Uses, ", "))
+	}
+	if e.More {
+		b.WriteString("and others\n")
+	}
+	fmt.Fprintf(&b, "stop who uses it, or detach it with: rankfs umount --lazy %s", e.Mount)
+	return b.String()
+}
+
+func writeUnmounted(w io.Writer, done mounts.Unmounted) {
+	switch {
+	case done.Stale:
+		fmt.Fprintf(w, "unmounted %s, whose daemon had died\n", done.Mount)
+	case done.Lazy:
+		fmt.Fprintf(w, "detached %s; it ends with its last user\n", done.Mount)
+	default:
+		fmt.Fprintf(w, "unmounted %s\n", done.Mount)
+	}
+}
