@@ -136,14 +136,30 @@ func (r *ram) create(size int64) (*ramFile, error) {
 	return f, nil
 }
 
-// grow gives a new file its size, its pages and its mapping. The pages are
-// asked for at once: a copy into a mapping cannot report a full tmpfs.
+// grow gives a new file its size, its pages and its mapping, all at once: a
+// copy into a mapping cannot report a full tmpfs.
+//
+// The pages come from writing zeros, not from faults. A write gets the largest
+// folio that fits, a fault below 2 MiB a single page, and that is what ranks
+// feel: a 1 MiB batch is summed through a fresh mapping in 39 us from one
+// folio and in 110 us from 256 pages.
 func (f *ramFile) grow(size int64) error {
 	if size == 0 {
 		return nil
 	}
 	if err := unix.Ftruncate(f.fd, size); err != nil {
 		return err
+	}
+	zeros, err := zeroBytes()
+	if err != nil {
+		return err
+	}
+	for at := int64(0); at < size; {
+		n, err := unix.Pwrite(f.fd, zeros[:min(size-at, int64(len(zeros)))], at)
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, errNoRoom)
+		}
+		at += int64(n)
 	}
 	mem, err := unix.Mmap(f.fd, 0, int(f.real), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -155,6 +171,11 @@ func (f *ramFile) grow(size int64) error {
 	}
 	return nil
 }
+
+// zeroBytes is 2 MiB, a huge page, that are zero and cost no memory.
+var zeroBytes = sync.OnceValues(func() ([]byte, error) {
+	return unix.Mmap(-1, 0, 2<<20, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+})
 
 // resize changes the size within the last page. Shrinking makes the kernel
 // clear the rest of that page, so no old byte shows past the end.

@@ -53,7 +53,9 @@ func (c *Cache) follow(e *entry, now time.Time) {
 		r.size = e.size
 	}
 	r.plan, r.at, r.seen, r.bar = p, step, now, false
-	c.wake.Signal()
+	if _, ok := c.missing(r); ok { // waking a worker for nothing costs the rank 10 us
+		c.wake.Signal()
+	}
 }
 
 // forget drops the readers that have been silent for long. mu is held.
