@@ -29,11 +29,11 @@ func (p *program) find() (mounts.Entry, error) {
 		return mounts.Entry{}, err
 	}
 	if p.mount != "" {
-		return pick(running, p.mount)
+		return p.pick(running)
 	}
 	switch len(running) {
 	case 0:
-		return mounts.Entry{}, noMount()
+		return mounts.Entry{}, p.noMount()
 	case 1:
 		return running[0], nil
 	}
@@ -44,15 +44,15 @@ func (p *program) find() (mounts.Entry, error) {
 	return mounts.Entry{}, hint(failf(errUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
 }
 
-func pick(running []mounts.Entry, dir string) (mounts.Entry, error) {
-	point, err := mounts.Resolve(dir)
+func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
+	point, err := mounts.Resolve(p.mount)
 	if err != nil {
 		return mounts.Entry{}, err
 	}
 	if i := slices.IndexFunc(running, func(e mounts.Entry) bool { return e.Mount == point }); i >= 0 {
 		return running[i], nil
 	}
-	if slices.Contains(stale(), point) {
+	if slices.Contains(p.stale(), point) {
 		return mounts.Entry{}, hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
 			"clean up with: rankfs umount %s", point)
 	}
@@ -63,23 +63,11 @@ func pick(running []mounts.Entry, dir string) (mounts.Entry, error) {
 	return mounts.Entry{}, hint(err, "start it with: rankfs mount %s", point)
 }
 
-// noMount is the error where nothing runs. A mount that is there all the same
-// has lost its daemon, or belongs to another run directory.
-func noMount() error {
-	if left := stale(); len(left) > 0 {
+// noMount is the error where nothing runs, though something may have run.
+func (p *program) noMount() error {
+	if left := p.stale(); len(left) > 0 {
 		return hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
 			"clean up with: rankfs umount %s", left[0])
 	}
 	return hint(failf(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
-}
-
-// stale lists the rankfs mounts that the kernel knows.
-func stale() (points []string) {
-	table, _ := mounts.Table()
-	for _, m := range table {
-		if m.Type == mounts.FSType {
-			points = append(points, m.Point)
-		}
-	}
-	return points
 }

@@ -18,7 +18,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args, &program{
 		out: os.Stdout, err: os.Stderr,
-		now: time.Now, serve: node.Run, run: mounts.DefaultRunDir,
+		now: time.Now, serve: node.Run, stale: mounts.Stale, run: mounts.DefaultRunDir,
 	})
 	os.Exit(code)
 }

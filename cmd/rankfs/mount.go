@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // A mounted is what mount says when the mount is ready.
@@ -51,6 +52,14 @@ DIR must exist. A mount whose daemon has died is replaced.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&background, "background", false, "return when the mount is ready")
+	o.flags(f)
+	f.IntVar(&ready, "ready-fd", -1, "tell the parent of a background mount how it went")
+	_ = f.MarkHidden("ready-fd")
+	return c
+}
+
+// flags lets o be set by flags.
+func (o *mountOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.state, "state", "", "keep indexes and the log in `DIR` (default one in "+stateRoot+", named for the mount point)")
 	f.StringVar(&o.nvme, "nvme", "", "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB")
 	f.StringVar(&o.ram, "ram", "", "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)")
@@ -60,10 +69,7 @@ DIR must exist. A mount whose daemon has died is replaced.`,
 	f.StringVar(&o.umask, "umask", o.umask, "`MODE` bits that no file has, in octal")
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "write messages from `LEVEL` on: debug, info, warn, error")
 	f.BoolVar(&o.noPassthrough, "no-passthrough", false, "let the daemon serve all reads, to compare")
-	f.IntVar(&ready, "ready-fd", -1, "tell the parent of a background mount how it went")
 	_ = f.MarkHidden("no-passthrough")
-	_ = f.MarkHidden("ready-fd")
-	return c
 }
 
 // mountHere serves the mount in this process. With a ready descriptor, it is

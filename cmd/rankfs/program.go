@@ -20,6 +20,7 @@ type program struct {
 	out, err io.Writer
 	now      func() time.Time
 	serve    func(ctx context.Context, c node.Config, ready func()) error
+	stale    func() []string // mounts whose daemon is dead
 
 	run   string // the run directory
 	mount string // which mount to ask, if there are several

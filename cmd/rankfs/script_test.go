@@ -26,12 +26,18 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		code := run(ctx, os.Args, &program{
 			out: os.Stdout, err: os.Stderr, serve: serveFake,
-			now: ticking(), run: os.Getenv("RUN"),
+			now: ticking(), stale: staleHere, run: os.Getenv("RUN"),
 		})
 		stop()
 		os.Exit(code)
 	}
 	testscript.Main(m, map[string]func(){"rankfs": command, helperName: command})
+}
+
+// staleHere is without what other tests on this machine leave for a moment.
+func staleHere() []string {
+	here := os.Getenv("WORK")
+	return slices.DeleteFunc(mounts.Stale(), func(s string) bool { return !strings.HasPrefix(s, here) })
 }
 
 // ticking is a clock that goes on by 50 ms whenever it is looked at.
@@ -80,6 +86,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Setenv("RUN", dir)
 	env.Setenv("TERM", "dumb")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // or every command takes a second under -race
 	for _, name := range []string{"a", "b", "fuse", "refused", "dies"} {
 		if err := os.Mkdir(filepath.Join(env.WorkDir, name), 0o755); err != nil {
 			return err

@@ -105,6 +105,17 @@ func Clean(dir string) (bool, error) {
 	return true, detach(m, true)
 }
 
+// Stale lists the mount points of rankfs whose daemon is dead.
+func Stale() (points []string) {
+	table, _ := Table()
+	for _, m := range table {
+		if m.Type == FSType && dead(m.Point) {
+			points = append(points, m.Point)
+		}
+	}
+	return points
+}
+
 // ours returns the mount at point if it is a rankfs.
 func ours(point string) (Mount, error) {
 	table, err := Table()
