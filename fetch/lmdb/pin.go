@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/bmatsuo/lmdb-go/lmdb"
 )
@@ -56,6 +57,45 @@ func (p *Pins) pin(at place, id fileID, h head) (*pin, error) {
 	if p == nil {
 		return nil, errors.New("locks are not to be used")
 	}
+	return patiently(func() (*pin, error) { return p.begin(at, id, h) }, (*pin).release)
+}
+
+// patience is how long the mutex in a lock file is waited for. LMDB holds it
+// for microseconds, and takes it over from a process that died with it.
+const patience = 5 * time.Second
+
+// patiently calls f, which may wait for that mutex in the C library, where
+// nothing can interrupt it, and leaves it behind when its time is up. What
+// comes late is undone.
+func patiently[T any](f func() (T, error), undo func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done, late := make(chan result), make(chan struct{})
+	go func() {
+		v, err := f()
+		select {
+		case done <- result{v, err}:
+		case <-late:
+			if err == nil {
+				undo(v)
+			}
+		}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-timer.C:
+		close(late)
+		var none T
+		return none, fmt.Errorf("some process has held the lock file for %v", patience)
+	}
+}
+
+func (p *Pins) begin(at place, id fileID, h head) (*pin, error) {
 	on, err := p.acquire(at, id, h)
 	if err != nil {
 		return nil, err
@@ -168,7 +208,7 @@ func (n *pin) holds(newest uint64) error {
 		return fmt.Errorf("lock file %s was removed or replaced", n.place.lock)
 	}
 	if newest > n.id {
-		txn, err := n.on.env.BeginTxn(nil, lmdb.Readonly)
+		txn, err := patiently(func() (*lmdb.Txn, error) { return n.on.env.BeginTxn(nil, lmdb.Readonly) }, (*lmdb.Txn).Abort)
 		if err != nil {
 			return fmt.Errorf("begin a transaction: %w", err)
 		}
