@@ -45,16 +45,14 @@ Sources:
 			if err := checkCreate(&r, as, db); err != nil {
 				return usage(c, err)
 			}
-			return p.long(c.Context(), r.Name, func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
+			create := func(d *control.Client, ctx context.Context, _ string, show func(control.Progress)) (control.Dataset, error) {
 				made, err := d.Create(ctx, r, show)
 				if errors.Is(err, meta.ErrExist) {
-					return hint(err, "remove it with: rankfs dataset rm %[1]s\nor index it again with: rankfs dataset refresh %[1]s", r.Name)
+					err = hint(err, "remove it with: rankfs dataset rm %[1]s\nor index it again with: rankfs dataset refresh %[1]s", r.Name)
 				}
-				if err != nil {
-					return err
-				}
-				return p.print(made, func(w io.Writer) { writeIndexed(w, made) })
-			})
+				return made, err
+			}
+			return long(c.Context(), p, r.Name, create, writeIndexed)
 		},
 	}
 	f := c.Flags()
@@ -142,15 +140,9 @@ func (p *program) verifyCommand() *cobra.Command {
 		Short: "Read every record of a dataset back",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.long(c.Context(), args[0], func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
-				v, err := d.Verify(ctx, args[0], show)
-				if err != nil {
-					return about(err, args[0])
-				}
-				return p.print(v, func(w io.Writer) {
-					fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
-						args[0], plural(v.Records, "record"), size(v.Bytes), v.Checksum)
-				})
+			return long(c.Context(), p, args[0], (*control.Client).Verify, func(w io.Writer, v control.Verification) {
+				fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
+					args[0], plural(v.Records, "record"), size(v.Bytes), v.Checksum)
 			})
 		},
 	}
@@ -162,13 +154,7 @@ func (p *program) refreshCommand() *cobra.Command {
 		Short: "Index a dataset again whose source has changed",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.long(c.Context(), args[0], func(ctx context.Context, d *control.Client, show func(control.Progress)) error {
-				set, err := d.Refresh(ctx, args[0], show)
-				if err != nil {
-					return about(err, args[0])
-				}
-				return p.print(set, func(w io.Writer) { writeIndexed(w, set) })
-			})
+			return long(c.Context(), p, args[0], (*control.Client).Refresh, writeIndexed)
 		},
 	}
 }
@@ -195,19 +181,25 @@ func (p *program) removeCommand() *cobra.Command {
 	}
 }
 
-// long runs an operation that shows its progress.
-func (p *program) long(ctx context.Context, name string, do func(context.Context, *control.Client, func(control.Progress)) error) error {
+// An operation is a method of a client that takes its time.
+type operation[T any] func(d *control.Client, ctx context.Context, name string, show func(control.Progress)) (T, error)
+
+// long shows the progress of an operation and then its result.
+func long[T any](ctx context.Context, p *program, name string, do operation[T], text func(io.Writer, T)) error {
 	d, err := p.daemon()
 	if err != nil {
 		return err
 	}
 	m := p.meter(name)
-	defer m.done()
-	err = do(ctx, d, func(progress control.Progress) { m.show(progress) })
-	if ctx.Err() != nil {
+	result, err := do(d, ctx, name, m.show)
+	m.done() // before anything else is written to the terminal
+	switch {
+	case ctx.Err() != nil:
 		return failf(context.Canceled, "stopped: %s is as it was before", name)
+	case err != nil:
+		return about(err, name)
 	}
-	return err
+	return p.print(result, func(w io.Writer) { text(w, result) })
 }
 
 // about adds the next step to an error about a dataset.

@@ -17,7 +17,17 @@ func (p *program) daemon() (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.asked = e
 	return control.Dial(e.Socket), nil
+}
+
+// noAnswer adds to the error of a daemon that says nothing what to do with it.
+func (p *program) noAnswer(err error) error {
+	if !errors.Is(err, control.ErrNoAnswer) {
+		return err
+	}
+	return hint(failf(err, "ask daemon of %s: it does not answer", p.asked.Mount),
+		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", p.asked.PID)
 }
 
 func (p *program) find() (mounts.Entry, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 	"rankfs/cmd/internal/supply"
 )
@@ -25,6 +26,8 @@ type program struct {
 	run   string // the run directory
 	mount string // which mount to ask, if there are several
 	json  bool
+
+	asked mounts.Entry // the daemon that a command found
 }
 
 // run is main without the process: it returns the exit code.
@@ -37,7 +40,7 @@ func run(ctx context.Context, args []string, p *program) int {
 	}
 	root := p.root()
 	root.SetArgs(args[1:])
-	return p.report(root.ExecuteContext(ctx))
+	return p.report(p.noAnswer(root.ExecuteContext(ctx)))
 }
 
 func (p *program) root() *cobra.Command {

@@ -18,9 +18,9 @@ func sourceURI(source, as, db string) (string, error) {
 	}
 	switch {
 	case as != "" && scheme != "file":
-		return "", fmt.Errorf("--as is for a file: source, not for %s:", scheme)
+		return "", fmt.Errorf("--as is for a file source, and this is %q", source)
 	case db != "" && scheme != "lmdb":
-		return "", fmt.Errorf("--db is for an lmdb: source, not for %s:", scheme)
+		return "", fmt.Errorf("--db is for an lmdb source, and this is %q", source)
 	case scheme != "file" && scheme != "lmdb":
 		return source, nil // the daemon knows what it can read
 	}

@@ -70,8 +70,9 @@ func (c *Client) Verify(ctx context.Context, name string, progress func(Progress
 	return ask[Verification](ctx, c, "verify", named{name}, progress)
 }
 
-// errNoAnswer is the cause of a context that waited for a daemon in vain.
-var errNoAnswer = errors.New("the daemon does not answer; if it is stopped, continue it with kill -CONT")
+// ErrNoAnswer is the error of a daemon that is there and says nothing, as one
+// that is stopped.
+var ErrNoAnswer = errors.New("it does not answer")
 
 // ask sends one request and reads its answer. Only an answer with progress
 // may take longer than c.answer as a whole; that one must begin in time.
@@ -79,7 +80,7 @@ func ask[T any](ctx context.Context, c *Client, method string, request any, prog
 	var result T
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(c.answer, func() { cancel(errNoAnswer) })
+	late := time.AfterFunc(c.answer, func() { cancel(ErrNoAnswer) })
 	defer late.Stop()
 
 	body, err := c.post(ctx, method, request)
