@@ -115,6 +115,7 @@ func (n *node) finish() {
 	select {
 	case <-n.ended:
 	default:
+		n.cmd.Process.Signal(syscall.SIGCONT) // the test may have failed in between
 		n.stop()
 	}
 	if n.t.Failed() {
@@ -125,7 +126,7 @@ func (n *node) finish() {
 // stop unmounts, and holds the daemon to a clean end.
 func (n *node) stop() {
 	n.t.Helper()
-	if r := n.cli("umount", n.mount); r.code != 0 {
+	if r := tryCommand(rankfs, "--run", n.run, "umount", n.mount); r.code != 0 {
 		n.t.Errorf("umount: %v", r)
 		n.cmd.Process.Kill()
 		n.awaitEnd()
@@ -246,10 +247,17 @@ func (n *node) create(name string, s source, args ...string) {
 // command runs a program with a deadline.
 func command(t testing.TB, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), toolTime)
-	if t.Context().Err() != nil { // in a cleanup
-		ctx, cancel = context.WithTimeout(context.Background(), toolTime)
+	r := tryCommand(args...)
+	if r.code < 0 {
+		t.Fatalf("%s: %v", strings.Join(args, " "), r)
 	}
+	return r
+}
+
+// tryCommand is command for a cleanup, which must go on: what did not run to
+// its end has the code -1.
+func tryCommand(args ...string) result {
+	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -257,10 +265,11 @@ func command(t testing.TB, args ...string) result {
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if ctx.Err() != nil || err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s: %v %v\n%s%s", strings.Join(args, " "), err, ctx.Err(), out.String(), errs.String())
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(&errs, err)
+		return result{out.String(), errs.String(), -1}
 	}
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()} // -1 too if it was killed
 }
 
 // sh runs a script whose $1 ... are the arguments. It must succeed.

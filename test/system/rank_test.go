@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -52,9 +53,9 @@ type consumer struct{ files map[string]*held }
 func rankMain() {
 	runtime.LockOSThread()
 	debug.SetPanicOnFault(true)
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT) // it interrupts and does not end
 	c := consumer{make(map[string]*held)}
 	verbs := map[string]func(order) (int64, string, error){
-		"tid":      func(order) (int64, string, error) { return int64(unix.Gettid()), "", nil },
 		"open":     c.open,
 		"map":      c.mmap,
 		"sum":      c.sum,
@@ -67,6 +68,9 @@ func rankMain() {
 		"stat":     c.stat,
 	}
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	if out.Encode(answer{N: int64(unix.Gettid())}) != nil {
+		return
+	}
 	for {
 		var o order
 		if in.Decode(&o) != nil {
@@ -229,6 +233,8 @@ type rank struct {
 	out    *os.File
 	in     *bufio.Reader
 	pid    int
+	tid    int // of the thread that does what it is told
+	ended  chan struct{}
 }
 
 // answerTime bounds the wait for a rank. The longest that anything here does
@@ -239,7 +245,7 @@ func newRank(t testing.TB) *rank {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	r := &rank{t: t, cmd: exec.Command(self)}
+	r := &rank{t: t, cmd: exec.Command(self), ended: make(chan struct{})}
 	r.cmd.Env = append(os.Environ(), rankEnv+"=1", "GODEBUG=asyncpreemptoff=1")
 	r.cmd.Stderr = os.Stderr
 	r.orders, err = r.cmd.StdinPipe()
@@ -252,19 +258,33 @@ func newRank(t testing.TB) *rank {
 	done, err := note(r.cmd.Process.Pid)
 	must(t, err)
 	r.pid = r.cmd.Process.Pid
-	t.Cleanup(func() { r.end(); done() })
+	go func() { _, _ = r.cmd.Process.Wait(); close(r.ended) }() // not cmd.Wait, which closes pipes
+	t.Cleanup(func() { r.end(); r.out.Close(); done() })
+	r.tid = int(r.receive().N)
 	return r
 }
 
 // end ends the rank, as the end of its program would. It may be called twice.
 func (r *rank) end() {
+	r.t.Helper()
 	r.orders.Close()
-	kill := time.AfterFunc(10*time.Second, func() { r.cmd.Process.Kill() })
-	defer kill.Stop()
-	if err := r.cmd.Wait(); err != nil && !errors.Is(err, os.ErrProcessDone) && r.pid != 0 {
-		r.t.Logf("rank %d: %v", r.pid, err)
+	select {
+	case <-r.ended:
+	case <-time.After(10 * time.Second):
+		r.t.Errorf("rank %d does not end", r.pid)
+		r.kill()
 	}
-	r.pid = 0
+}
+
+// kill ends it as somebody else would.
+func (r *rank) kill() {
+	r.t.Helper()
+	_ = r.cmd.Process.Kill()
+	select {
+	case <-r.ended:
+	case <-time.After(10 * time.Second):
+		r.t.Errorf("rank %d cannot be killed", r.pid)
+	}
 }
 
 // send tells the rank what to do and does not wait.

@@ -1,0 +1,290 @@
+package system_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Batches of these tests: 256 of them have 1 MiB.
+const batchRecords = 256
+
+// SIGKILL of the daemon: what a rank opened it has, mapped or not, touched or
+// not. A new daemon takes the mount point over and finds what is on NVMe.
+func TestKilledDaemonLeavesMappings(t *testing.T) {
+	t.Parallel()
+	p, s := newPlace(t), newFixed(t, 40*batchRecords, recordSize)
+	args := []string{"--ram", "16MiB", "--nvme", p.at + ":256MiB"}
+	old := p.start(args...)
+	old.create("d", s, "--batch", fmt.Sprint(batchRecords))
+	want := func(k int) string { return sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) }
+
+	mapped, open, gone := newRank(t), newRank(t), newRank(t)
+	mapped.open("a", old.batch("d", 0, 0))
+	mapped.do("map", "a")
+	mapped.well(order{Do: "byte", Name: "a", Off: 0}) // no other page
+	open.open("b", old.batch("d", 0, 1))
+	gone.open("c", old.batch("d", 0, 2))
+	gone.do("map", "c")
+	gone.do("close", "c")
+	for k := 3; k < 40; k++ { // batches leave memory for the disk
+		open.batch(old.batch("d", 0, k))
+	}
+	_, _, kept, _ := old.status().tier("nvme")
+	if kept == 0 {
+		t.Fatal("no batch was kept on nvme")
+	}
+
+	old.kill()
+	hold := func(when string) {
+		t.Helper()
+		if mapped.do("sum", "a").Sum != want(0) || gone.do("sum", "c").Sum != want(2) {
+			t.Errorf("%s: a mapped batch has other bytes", when)
+		}
+		if open.do("read", "b").Sum != want(1) || mapped.do("read", "a").Sum != want(0) {
+			t.Errorf("%s: an open batch has other bytes", when)
+		}
+		open.do("map", "b")
+		if open.do("sum", "b").Sum != want(1) {
+			t.Errorf("%s: a batch mapped now has other bytes", when)
+		}
+		open.do("unmap", "b")
+	}
+	hold("after the kill")
+	for _, path := range []string{old.batch("d", 0, 5), old.batch("d", 0, 0), old.path("d@epoch=1"), old.path()} {
+		if got := open.errno("open", path); got != "ENOTCONN" {
+			t.Errorf("open %s without a daemon: %q, want ENOTCONN", path, got)
+		}
+	}
+
+	next := p.start(args...)
+	hold("with the new daemon")
+	if _, _, slabs, _ := next.status().tier("nvme"); slabs < kept-1 { // one may have been half written
+		t.Errorf("the new daemon found %d slabs on nvme, the old one had %d", slabs, kept)
+	}
+	restored := 0
+	for k := range 40 {
+		before := attribute(t, next.batch("d", 0, k), "tier")
+		open.open("d", next.batch("d", 0, k))
+		if before == "nvme" && attribute(t, next.batch("d", 0, k), "tier") == "nvme" {
+			restored++
+		}
+		if open.do("read", "d").Sum != want(k) {
+			t.Errorf("batch %d has other bytes", k)
+		}
+		open.do("close", "d")
+	}
+	if restored == 0 {
+		t.Error("no batch was served from what is on nvme")
+	}
+	hold("after an epoch of the new daemon")
+	if c := next.status().Counters; c.Fills+restored < 40-restored || c.BatchReads != 0 {
+		t.Logf("%d of 40 from nvme: %+v", restored, c)
+	}
+}
+
+// attribute is the value of an extended attribute.
+func attribute(t testing.TB, path, name string) string {
+	t.Helper()
+	buf := make([]byte, 256)
+	n, err := unix.Getxattr(path, "user.rankfs."+name, buf)
+	must(t, err)
+	return string(buf[:n])
+}
+
+// A stale mount is cleaned up by umount as well.
+func TestUmountAfterKill(t *testing.T) {
+	t.Parallel()
+	n := start(t)
+	r := newRank(t)
+	n.create("d", newLines(t, 10))
+	r.open("a", n.batch("d", 0, 0)) // keeps the dead mount busy
+	n.kill()
+	if got := n.cli("status"); got.code != 3 {
+		t.Errorf("status without a daemon: %v, want exit 3", got)
+	}
+	n.ok("umount", n.mount)
+	n.clean(nil)
+	if left := mountsBelow(n.dir); len(left) != 0 {
+		t.Errorf("after umount there are %v", left)
+	}
+	if got := n.cli("umount", n.mount); got.code != 3 {
+		t.Errorf("umount of nothing: %v, want exit 3", got)
+	}
+}
+
+// A rank maps a batch, closes it, and keeps the mapping while thousands of
+// batches come and go through all of the memory.
+func TestMappingOutlivesChurn(t *testing.T) {
+	t.Parallel()
+	const each = 64 // records of a batch, 256 KiB
+	n, s := start(t, "--ram", "16MiB"), newFixed(t, 200*each, recordSize)
+	n.create("d", s, "--batch", fmt.Sprint(each), "--order", "full")
+	first := n.readView(t, "d")
+	keeper, churn := newRank(t), newRank(t)
+	for k := range 8 {
+		name := fmt.Sprint(k)
+		keeper.open(name, n.batch("d", 0, k))
+		keeper.do("map", name)
+		keeper.do("close", name)
+	}
+	hold := func() {
+		t.Helper()
+		for k := range 8 {
+			if keeper.do("sum", fmt.Sprint(k)).Sum != sumOf(bytes.Join(first[k].records(), nil)) {
+				t.Errorf("batch %d changed under its mapping", k)
+			}
+		}
+	}
+	goThrough := func(epoch int) {
+		view := fmt.Sprintf("d@epoch=%d", epoch)
+		for k := range 200 {
+			churn.batch(n.batch(view, 0, k))
+		}
+	}
+	for epoch := range 12 {
+		goThrough(1 + epoch)
+		hold()
+	}
+	if c := n.status(); c.Counters.Evicted < 2000 || c.Counters.Recycled < 1000 {
+		t.Errorf("that was no churn: %+v", c.Counters)
+	}
+	if used, dying, _, _ := n.status().tier("ram"); dying != 8*each*recordSize || used > 16<<20 {
+		t.Errorf("%d bytes are used and %d dying, want 16 MiB at most and those of 8 batches", used, dying)
+	}
+	for k := range 8 {
+		keeper.do("unmap", fmt.Sprint(k))
+	}
+	goThrough(13)
+	if _, dying, _, _ := n.status().tier("ram"); dying != 0 {
+		t.Errorf("%d bytes are dying though nobody maps anything", dying)
+	}
+}
+
+// A daemon that is stopped for a minute: what is mapped is read on, opens
+// wait and can be killed, and everything goes on when it does.
+func TestStoppedDaemon(t *testing.T) {
+	t.Parallel()
+	pause := time.Minute
+	if testing.Short() {
+		pause = time.Second
+	}
+	n, s := start(t), newFixed(t, 8*batchRecords, recordSize)
+	n.create("d", s, "--batch", fmt.Sprint(batchRecords))
+	want := func(k int) string { return sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) }
+	reader, waiter, victim := newRank(t), newRank(t), newRank(t)
+	reader.open("a", n.batch("d", 0, 0))
+	reader.do("map", "a")
+	reader.open("b", n.batch("d", 0, 1))
+
+	n.signal(syscall.SIGSTOP)
+	// What a thread of the daemon took before it stopped, nobody can take
+	// back: who waits for that cannot even be killed.
+	eventually(t, "all of the daemon has stopped", n.stopped)
+	over := time.After(pause)
+	waiter.send(order{Do: "batch", Path: n.batch("d", 0, 7)})
+	victim.send(order{Do: "batch", Path: n.batch("d", 0, 6)})
+	eventually(t, "an open waits for the stopped daemon", func() bool { return waits(waiter) && waits(victim) })
+	for stands := true; stands; {
+		if reader.do("sum", "a").Sum != want(0) || reader.do("read", "b").Sum != want(1) {
+			t.Fatal("other bytes while the daemon is stopped")
+		}
+		select {
+		case <-over:
+			stands = false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if !waits(waiter) {
+		t.Error("the open did not wait")
+	}
+	victim.kill() // a process that waits can be killed
+
+	n.signal(syscall.SIGCONT)
+	if a := waiter.receive(); a.Errno != "" || a.Sum != want(7) {
+		t.Errorf("after the pause: %+v", a)
+	}
+	if reader.batch(n.batch("d", 0, 5)) != want(5) {
+		t.Error("other bytes after the pause")
+	}
+	eventually(t, "no handle is left of who was killed", func() bool { return n.status().Counters.OpenHandles == 2 })
+}
+
+// stopped reports whether every thread of the daemon is.
+func (n *node) stopped() bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.cmd.Process.Pid))
+	must(n.t, err)
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err == nil && !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return true
+}
+
+// waits reports whether a rank is asleep in open(2).
+func waits(r *rank) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", r.pid, r.tid))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	var number int
+	_, err = fmt.Sscan(string(text), &number)
+	return err == nil && number == unix.SYS_OPENAT
+}
+
+// An open that waits for room ends with EINTR when its process is interrupted,
+// and nobody else notices.
+func TestInterruptedOpen(t *testing.T) {
+	t.Parallel()
+	// 16 batches fill the budget, and all of them are held.
+	n, s := start(t, "--ram", "16MiB"), newFixed(t, 40*batchRecords, recordSize)
+	n.create("d", s, "--batch", fmt.Sprint(batchRecords))
+	want := func(k int) string { return sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) }
+	holder := newRank(t)
+	for k := range 16 {
+		holder.open(fmt.Sprint(k), n.batch("d", 0, k))
+	}
+	impatient, patient, killed := newRank(t), newRank(t), newRank(t)
+	for _, r := range []*rank{impatient, patient, killed} {
+		r.send(order{Do: "batch", Path: n.batch("d", 0, 30)})
+		eventually(t, "the open waits", func() bool { return waits(r) })
+	}
+	eventually(t, "three opens wait", func() bool { return n.status().Counters.Opens >= 19 })
+	must(t, unix.Tgkill(impatient.pid, impatient.tid, unix.SIGINT))
+	if a := impatient.receive(); a.Errno != "EINTR" {
+		t.Errorf("an interrupted open: %+v, want EINTR", a)
+	}
+	killed.kill()
+	if !waits(patient) {
+		t.Fatal("the other open did not go on waiting")
+	}
+	if holder.do("read", "3").Sum != want(3) {
+		t.Error("other bytes in a batch that was open all the time")
+	}
+	holder.do("close", "3")
+	if a := patient.receive(); a.Errno != "" || a.Sum != want(30) {
+		t.Errorf("the patient open: %+v", a)
+	}
+	if impatient.batch(n.batch("d", 0, 30)) != want(30) {
+		t.Error("other bytes in the second try")
+	}
+	for k := range 16 {
+		if k != 3 {
+			holder.do("close", fmt.Sprint(k))
+		}
+	}
+	eventually(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
+	if n.logged("level=ERROR") != 0 || n.logged("EIO") != 0 {
+		t.Error("there are errors in the log")
+	}
+}
