@@ -91,6 +91,7 @@ type Tree struct {
 	views              views
 	handles            handles
 	notices            sync.WaitGroup
+	said               said
 	count              struct {
 		lookups, batchOpens, batchReads, textReads, errors atomic.Uint64
 	}
