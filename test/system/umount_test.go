@@ -1,0 +1,234 @@
+package system_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// umount of a mount in use fails, says who uses it and what can be done, and
+// changes nothing. Detached lazily, it ends with its last user.
+func TestUmountWhileBusy(t *testing.T) {
+	t.Parallel()
+	n, s := start(t), newLines(t, 100)
+	n.create("d", s, "--batch", "10")
+	r := newRank(t)
+	r.open("a", n.batch("d", 0, 3))
+	got := n.cli("umount", n.mount)
+	for _, word := range []string{fmt.Sprintf("pid %d", r.pid), "open file", "--lazy"} {
+		if got.code != 4 || !strings.Contains(got.err, word) {
+			t.Errorf("umount while busy: %vwant exit 4 and %q", got, word)
+		}
+	}
+	if r.batch(n.batch("d", 0, 4)) != sumOf(s.all(40, 50)) {
+		t.Error("other bytes after an umount that was refused")
+	}
+
+	n.ok("umount", "--lazy", n.mount)
+	if left := mountsBelow(n.dir); len(left) != 0 {
+		t.Errorf("detached, but there is %v", left)
+	}
+	if got := r.errno("open", n.batch("d", 0, 4)); got != "ENOENT" {
+		t.Errorf("open below a detached mount: %q, want ENOENT", got)
+	}
+	if r.do("read", "a").Sum != sumOf(s.all(30, 40)) {
+		t.Error("other bytes through what is open in a detached mount")
+	}
+	r.do("map", "a")
+	r.do("close", "a")
+	if r.do("sum", "a").Sum != sumOf(s.all(30, 40)) {
+		t.Error("other bytes in what is mapped in a detached mount")
+	}
+	r.do("unmap", "a")
+	n.clean(n.awaitEnd())
+}
+
+// A rank that has closed its batch and still maps it uses the mount too.
+func TestUmountWhileMapped(t *testing.T) {
+	t.Parallel()
+	n, s := start(t), newFixed(t, batchRecords, recordSize)
+	n.create("d", s)
+	r := newRank(t)
+	r.open("a", n.batch("d", 0, 0))
+	r.do("map", "a")
+	r.do("close", "a")
+	got := n.cli("umount", n.mount)
+	if got.code != 4 || !strings.Contains(got.err, fmt.Sprintf("pid %d", r.pid)) || !strings.Contains(got.err, "mapped file") {
+		t.Errorf("umount: %vwant exit 4, the pid and what it does", got)
+	}
+	if r.do("sum", "a").Sum != sumOf(s.all(0, batchRecords)) {
+		t.Error("other bytes after an umount that was refused")
+	}
+	r.do("unmap", "a")
+}
+
+// A signal ends the daemon even if ranks have files open, and takes nothing
+// from them.
+func TestSignalWithOpenHandles(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			n, s := p.start("--nvme", p.at+":64MiB"), newFixed(t, 4*batchRecords, recordSize)
+			n.create("d", s)
+			open, mapped := newRank(t), newRank(t)
+			open.open("a", n.batch("d", 0, 0))
+			mapped.open("b", n.batch("d", 0, 1))
+			mapped.do("map", "b")
+			n.signal(signal)
+			n.clean(n.awaitEnd())
+			if left := mountsBelow(n.dir); len(left) != 0 {
+				t.Errorf("the daemon has ended and there is %v", left)
+			}
+			if open.do("read", "a").Sum != sumOf(s.all(0, batchRecords)) || mapped.do("sum", "b").Sum != sumOf(s.all(batchRecords, 2*batchRecords)) {
+				t.Error("other bytes after the end of the daemon")
+			}
+			next := p.start("--nvme", p.at+":64MiB") // at once, on the same place
+			if mapped.batch(next.batch("d", 0, 1)) != sumOf(s.all(batchRecords, 2*batchRecords)) {
+				t.Error("other bytes from the next daemon")
+			}
+		})
+	}
+}
+
+// Whoever comes second is told why it cannot start, and the first one does
+// not notice.
+func TestTwoDaemons(t *testing.T) {
+	t.Parallel()
+	p, other := newPlace(t), newPlace(t)
+	first, s := p.start("--nvme", p.at+":64MiB"), newLines(t, 100)
+	first.create("d", s, "--batch", "10")
+	r := newRank(t)
+	r.open("a", first.batch("d", 0, 0))
+	for _, tt := range []struct {
+		name string
+		at   place
+		args []string
+		code int
+		want []string
+	}{
+		{"one state directory", place{t, other.dir, other.mount, p.state, p.run, ""}, nil, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
+		{"one state directory, other run directories", place{t, other.dir, other.mount, p.state, other.run, ""}, nil, 4, []string{"state directory", p.state, "another rankfs"}},
+		{"one nvme directory", place{t, other.dir, other.mount, other.state, other.run, ""}, []string{"--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
+		{"one mount point", place{t, other.dir, p.mount, other.state, p.run, ""}, nil, 4, []string{p.mount, "rankfs umount"}},
+		{"one mount point, other run directories", place{t, other.dir, p.mount, other.state, other.run, ""}, nil, 4, []string{p.mount, "rankfs umount"}},
+		{"a mount point inside", place{t, other.dir, first.path("d"), other.state, other.run, ""}, nil, 2, []string{"inside the rankfs mount"}},
+	} {
+		must(t, os.RemoveAll(filepath.Join(other.dir, "log")))
+		n, err := tt.at.tryStart(tt.args...)
+		if err == nil {
+			t.Fatalf("%s: a second daemon runs", tt.name)
+		}
+		if code := n.cmd.ProcessState.ExitCode(); code != tt.code {
+			t.Errorf("%s: exit %d, want %d", tt.name, code, tt.code)
+		}
+		for _, word := range tt.want {
+			if !strings.Contains(n.tail(), word) {
+				t.Errorf("%s: it says %q, want %q in it", tt.name, n.tail(), word)
+			}
+		}
+	}
+	if left := mountsBelow(other.dir); len(left) != 0 {
+		t.Errorf("a daemon that did not start left %v", left)
+	}
+	if r.do("read", "a").Sum != sumOf(s.all(0, 10)) || r.batch(first.batch("d", 0, 9)) != sumOf(s.all(90, 100)) {
+		t.Error("the first daemon has other bytes")
+	}
+	if first.status().PID != first.cmd.Process.Pid {
+		t.Error("the first daemon does not answer")
+	}
+	r.do("close", "a")
+}
+
+// What cannot be mounted is refused with the next step to take.
+func TestMountIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, tt := range []struct {
+		name  string
+		mount string
+		args  []string
+		code  int
+		want  string
+	}{
+		{"no such directory", p.dir + "/none", nil, 1, "mkdir -p"},
+		{"a file", file, nil, 2, "not a directory"},
+		{"too little memory", p.mount, []string{"--ram", "1MiB"}, 1, "16777216"},
+		{"a negative size", p.mount, []string{"--ram", "-1"}, 2, "ram"},
+		{"no unit", p.mount, []string{"--ram", "64"}, 2, "unit"},
+		{"a huge size", p.mount, []string{"--ram", "99999999TiB"}, 2, "ram"},
+		{"nvme without a size", p.mount, []string{"--nvme", p.at}, 2, "DIR:SIZE"},
+		{"nvme of nothing", p.mount, []string{"--nvme", p.at + ":0B"}, 1, "budget"},
+		{"nvme in a file", p.mount, []string{"--nvme", file + ":1GiB"}, 1, file},
+		{"state in a file", p.mount, []string{"--state", file}, 1, "--state"},
+		{"an odd umask", p.mount, []string{"--umask", "9"}, 2, "octal"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at := p
+			at.t, at.mount, at.dir = t, tt.mount, t.TempDir()
+			n, err := at.tryStart(tt.args...)
+			if err == nil {
+				t.Fatal("it runs")
+			}
+			if code := n.cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(n.tail(), tt.want) {
+				t.Errorf("exit %d: %q; want exit %d and %q", code, n.tail(), tt.code, tt.want)
+			}
+			if left := mountsBelow(p.dir); len(left) != 0 {
+				t.Errorf("it left %v", left)
+			}
+		})
+	}
+}
+
+// An end by umount leaves no mount, process, file or memory behind.
+func TestCleanExitLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":64MiB"), newFixed(t, 40*batchRecords, recordSize)
+	n.create("d", s)
+	r := newRank(t)
+	for k := range 40 {
+		r.batch(n.batch("d", 0, k))
+	}
+	pid := n.cmd.Process.Pid
+	n.stop() // looks at mounts, the run directory and unfinished slabs
+	if _, err := lookAt(pid); err == nil {
+		t.Errorf("process %d lives", pid)
+	}
+	for _, e := range entries(p.at) {
+		if e != ".lock" && !strings.HasSuffix(e, ".slab") {
+			t.Errorf("in the nvme directory there is %s", e)
+		}
+	}
+	if got := entries(p.state); strings.Join(got, " ") != "datasets lock" {
+		t.Errorf("in the state directory there is %q", got)
+	}
+	if got := entries(p.state + "/datasets"); strings.Join(got, " ") != "d" {
+		t.Errorf("in the catalog there is %q", got)
+	}
+}
+
+// A mount in the background is ready when the command returns, and says what
+// was wrong if there is none.
+func TestBackgroundMount(t *testing.T) {
+	t.Parallel()
+	p, s := newPlace(t), newLines(t, 100)
+	n := &node{place: p, log: p.state + "/rankfs.log"}
+	n.ok("mount", p.mount, "--state", p.state, "--ram", "16MiB", "--background")
+	t.Cleanup(func() { tryCommand("umount", "-l", p.mount) }) // if the test fails
+	n.create("d", s, "--batch", "10")
+	if newRank(t).batch(n.batch("d", 0, 2)) != sumOf(s.all(20, 30)) {
+		t.Error("other bytes")
+	}
+	if got := n.cli("mount", p.mount, "--state", p.state, "--background"); got.code != 4 || !strings.Contains(got.err, p.mount) {
+		t.Errorf("a second one: %v, want exit 4", got)
+	}
+	n.ok("umount", p.mount)
+	n.clean(nil)
+}
