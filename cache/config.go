@@ -37,7 +37,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Workers == 0 {
-		c.Workers = max(2, runtime.GOMAXPROCS(0))
+		c.Workers = max(2, runtime.NumCPU())
 	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = 2 * time.Minute

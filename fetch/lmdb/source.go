@@ -172,8 +172,8 @@ func (s *Source) Check(ctx context.Context) error {
 	return s.attached.intact()
 }
 
-// Read reads the values into dst. It never faults: a file that was truncated
-// is an error like any other.
+// Read reads the values into dst. While the file is cached it copies them from
+// a mapping, and faults if the file is truncated meanwhile.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	if err := s.values.read(ctx, extents, dst); err != nil {
 		return s.attached.explain(err)
@@ -183,6 +183,9 @@ func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) e
 
 // Close lets go of the snapshot.
 func (s *Source) Close() error {
+	if s.values != nil {
+		s.values.warm.Close()
+	}
 	err := errors.Join(s.attached.close(), s.scanned.close())
 	s.values, s.attached, s.scanned = nil, nil, nil
 	return err

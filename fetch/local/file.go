@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/fetch/index"
+	"rankfs/fetch/warm"
 	"rankfs/meta"
 )
 
@@ -18,6 +19,7 @@ type File struct {
 	path    string
 	form    form
 	version *version // set by Attach
+	warm    *warm.File
 }
 
 // openFile finds out early whether path can be read at all. It keeps nothing
@@ -126,7 +128,7 @@ func (s *File) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 		f.Close()
 		return err
 	}
-	s.version = &version{s.path, f, st}
+	s.version, s.warm = &version{s.path, f, st}, warm.New(int(f.Fd()), st.size)
 	return nil
 }
 
@@ -153,7 +155,9 @@ func (s *File) Read(ctx context.Context, extents []index.Extent, dst []byte) err
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
-	return s.version.read(ctx, extents, dst)
+	r := s.warm.Begin(int64(len(dst)))
+	defer r.Done()
+	return s.version.read(ctx, extents, dst, r.Data)
 }
 
 // Close implements fetch.Source.
@@ -161,6 +165,7 @@ func (s *File) Close() error {
 	if s.version == nil {
 		return nil
 	}
+	s.warm.Close()
 	err := s.version.file.Close()
 	s.version = nil
 	return err

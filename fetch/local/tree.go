@@ -233,7 +233,7 @@ func (s *Tree) read(ctx context.Context, extents []index.Extent, dst []byte) err
 		return err
 	}
 	defer s.open.put(d)
-	return d.read(ctx, extents, dst)
+	return d.read(ctx, extents, dst, nil)
 }
 
 // openFile opens a file of the index and makes sure that it is what it was.

@@ -34,12 +34,13 @@ func (v *version) check() error {
 	return nil
 }
 
-// read fills dst with the extents' bytes, of this version or not at all.
-func (v *version) read(ctx context.Context, extents []index.Extent, dst []byte) error {
+// read fills dst with the extents' bytes, of this version or not at all. It
+// copies them from data, if that is not nil: a mapping of the file.
+func (v *version) read(ctx context.Context, extents []index.Extent, dst, data []byte) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	readErr := v.copy(ctx, extents, dst)
+	readErr := v.copy(ctx, extents, dst, data)
 	if err := v.check(); err != nil {
 		return err
 	}
@@ -49,7 +50,14 @@ func (v *version) read(ctx context.Context, extents []index.Extent, dst []byte) 
 	return nil
 }
 
-func (v *version) copy(ctx context.Context, extents []index.Extent, dst []byte) error {
+func (v *version) copy(ctx context.Context, extents []index.Extent, dst, data []byte) error {
+	if data != nil {
+		for _, e := range extents {
+			copy(dst[:e.Len], data[e.Off:e.Off+e.Len])
+			dst = dst[e.Len:]
+		}
+		return ctx.Err()
+	}
 	for len(extents) > 0 {
 		e := extents[0]
 		for extents = extents[1:]; len(extents) > 0 && extents[0].Off == e.Off+e.Len; extents = extents[1:] {

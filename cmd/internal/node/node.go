@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,10 @@ type Node struct {
 func Run(ctx context.Context, c Config, ready func()) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Copies keep a scheduler's processor busy for milliseconds. With as many
+	// more for the requests of the kernel, the operating system decides who
+	// runs, and it lets in who has waited.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * runtime.NumCPU()))
 	if c.Mount, err = mountPoint(c.Mount); err != nil {
 		return err
 	}
