@@ -1,0 +1,134 @@
+package warm_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/fetch/warm"
+)
+
+func open(t *testing.T, content []byte) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mapped(t *testing.T, f *os.File) bool {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(maps), f.Name())
+}
+
+// Both ways are tried; the mapping is the file; it goes when it is idle, and
+// at Close.
+func TestMapsWhatIsCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+		f := open(t, content)
+		w := warm.New(int(f.Fd()), int64(len(content)))
+		ways := make(map[bool]int)
+		for range 200 {
+			r := w.Begin(4096)
+			if r.Data != nil && !bytes.Equal(r.Data, content) {
+				t.Fatal("the mapping is not the file")
+			}
+			ways[r.Data != nil]++
+			r.Done()
+		}
+		if ways[true] == 0 || ways[false] == 0 {
+			t.Errorf("mapped %d times and read %d times, want both tried", ways[true], ways[false])
+		}
+		for range 200 { // whichever is better here, the other is tried now and then
+			r := w.Begin(4096)
+			held := r.Data != nil
+			if held {
+				time.Sleep(time.Hour) // in use: it stays however long that takes
+				if !mapped(t, f) || !bytes.Equal(r.Data[:16], content[:16]) {
+					t.Fatal("the mapping went while it was in use")
+				}
+			}
+			r.Done()
+			if held {
+				break
+			}
+		}
+		time.Sleep(time.Hour)
+		if mapped(t, f) {
+			t.Error("an idle file is still mapped")
+		}
+		w.Begin(1).Done()
+		w.Close()
+		if mapped(t, f) {
+			t.Error("a closed file is still mapped")
+		}
+		if r := w.Begin(1); r.Data != nil {
+			t.Error("a closed file was mapped again")
+		}
+	})
+}
+
+// What is not in the page cache is never mapped: a fault on it would stop more
+// than its reader.
+func TestReadsWhatIsNotCached(t *testing.T) {
+	for name, size := range map[string]int{"empty": 0, "dropped": 8 << 20} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, make([]byte, size))
+			if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+				t.Fatal(err)
+			}
+			w := warm.New(int(f.Fd()), int64(size))
+			defer w.Close()
+			for range 100 {
+				r := w.Begin(4096)
+				if r.Data != nil {
+					t.Fatal("mapped")
+				}
+				r.Done()
+			}
+		})
+	}
+}
+
+func TestConcurrent(t *testing.T) {
+	content := bytes.Repeat([]byte{7}, 1<<20)
+	f := open(t, content)
+	w := warm.New(int(f.Fd()), int64(len(content)))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				r := w.Begin(100)
+				if r.Data != nil && r.Data[i*1000] != 7 {
+					t.Error("wrong byte")
+				}
+				r.Done()
+			}
+		})
+	}
+	all.Wait()
+	w.Close()
+	if mapped(t, f) {
+		t.Error("still mapped")
+	}
+}
