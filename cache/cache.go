@@ -255,7 +255,7 @@ func (s *Slab) Release() {
 
 // rest puts an entry that nobody holds where a victim is looked for. mu is held.
 func (c *Cache) rest(e *entry) {
-	if e.spent = e.opened && e.plan.Once(); e.spent {
+	if e.spent = e.opened && (e.plan.Once() || c.overflows(e)); e.spent {
 		e.place = c.mu.spent.PushBack(e)
 		c.mu.spentBytes += e.size
 	} else {
@@ -265,6 +265,14 @@ func (c *Cache) rest(e *entry) {
 	case c.room <- struct{}{}:
 	default:
 	}
+}
+
+// overflows reports whether the readers will have gone through more than memory
+// holds before they come to e again: then it is no use to keep it until they
+// have. mu is held.
+func (c *Cache) overflows(e *entry) bool {
+	batches := e.plan.Steps() * uint64(max(1, len(c.mu.readers)))
+	return e.size > 0 && batches > uint64(c.config.RAMBytes/e.size)
 }
 
 // pick takes an entry from where rest put it. mu is held.

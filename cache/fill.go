@@ -126,7 +126,7 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
 	}
 	for e := c.worn(); e != nil; e = c.worn() {
-		c.evict(e, false)
+		c.evict(e, !demanded)
 	}
 	for {
 		f, err := c.ram.take(size)
@@ -175,9 +175,10 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 // roomPoll is short beside any fill that had to wait for memory.
 const roomPoll = 10 * time.Millisecond
 
-// lingering is how many bytes of batches that will not be read again are kept
-// in case somebody looks at one twice. What is beyond is filled anew before
-// fresh memory is taken: it is zeroed, mapped, and in the processor's cache.
+// lingering is how many bytes of batches that will not be read again from
+// memory are kept in case somebody looks at one twice. What is beyond is filled
+// anew before fresh memory is taken: it need not be zeroed, it is mapped, and
+// it is in the processor's cache, which fresh memory is not.
 const lingering = 16 << 20
 
 // worn returns the oldest spent entry, out of the cache, if too much lingers.
@@ -226,7 +227,7 @@ func (c *Cache) remove(e *entry) *entry {
 // evict gives up a slab. One in memory is kept on NVMe, if there is such a
 // tier, unless a rank is waiting for its room.
 func (c *Cache) evict(e *entry, keep bool) {
-	if keep && !e.spent && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
+	if keep && !e.plan.Once() && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
 		mem := e.ram.mem
 		err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
 			if _, err := f.WriteAt(mem, 0); err != nil {
