@@ -180,8 +180,10 @@ func (s *Tree) Check(ctx context.Context) error {
 		return err
 	}
 	dirs := uint32(s.index.Files()) - s.files - 1 // without the root
-	for range min(dirs, dirsPerCheck) {
-		if err := s.checkDir(s.files + 1 + s.next.Add(1)%dirs); err != nil {
+	n := min(dirs, dirsPerCheck)
+	first := s.next.Add(n) // in one go: checks at the same time must not share a round
+	for i := range n {
+		if err := s.checkDir(s.files + 1 + (first+i)%dirs); err != nil {
 			return err
 		}
 	}
