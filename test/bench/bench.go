@@ -165,8 +165,14 @@ func seconds(f func()) float64 {
 
 // read reads files through, so that they are in memory and, below a mount,
 // ready.
-func read(files ...string) {
-	output("cat", append(files, "/dev/null")...)
+func read(files ...string) { quiet("cat", append(files, "/dev/null")...) }
+
+// quiet runs a program whose output, to /dev/null, does not matter.
+func quiet(name string, args ...string) {
+	cmd := exec.Command(name, args...)
+	if err := cmd.Run(); err != nil {
+		check(fmt.Errorf("%s: %w", cmd, err))
+	}
 }
 
 func dropCaches() {
