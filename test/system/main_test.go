@@ -57,8 +57,12 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer lock.Close()
-	// t.TempDir is below root too.
-	if err := errors.Join(os.Setenv("TMPDIR", root), os.Mkdir(pidDir(root), 0o700)); err != nil {
+	err = errors.Join(
+		os.Setenv("TMPDIR", root), // for t.TempDir
+		// A program with the race detector waits for a second before it ends.
+		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"),
+		os.Mkdir(pidDir(root), 0o700))
+	if err != nil {
 		return 1, err
 	}
 	rankfs = filepath.Join(root, "rankfs")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -142,8 +143,8 @@ func (n *node) clean(err error) {
 	if err != nil {
 		n.t.Errorf("daemon: %v", err)
 	}
-	if left := mountsBelow(n.dir); len(left) > 0 && err == nil {
-		n.t.Errorf("after the end of the daemon there are mounts: %v", left)
+	if slices.Contains(mountsBelow(root), n.mount) {
+		n.t.Errorf("the daemon has ended and %s is mounted", n.mount)
 	}
 	for _, e := range entries(n.run) {
 		if e != "lock" {

@@ -39,6 +39,13 @@ type answer struct {
 	Sum   string // of the bytes
 }
 
+func (a answer) err() error {
+	if a.Errno == "" {
+		return nil
+	}
+	return errors.New(a.Errno)
+}
+
 // held is a file that a rank has open, or maps, or both.
 type held struct {
 	fd  int
@@ -304,6 +311,13 @@ func (r *rank) receive() answer {
 	var a answer
 	must(r.t, json.Unmarshal(line, &a))
 	return a
+}
+
+// answered reports whether receive would find an answer at once.
+func (r *rank) answered() bool {
+	must(r.t, r.out.SetReadDeadline(time.Now().Add(time.Millisecond)))
+	_, err := r.in.Peek(1)
+	return err == nil
 }
 
 // try does what may fail.

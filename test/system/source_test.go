@@ -55,7 +55,8 @@ func TestChangedSource(t *testing.T) {
 				_ = os.Remove(s.path + ".moved")
 				must(t, os.WriteFile(s.path, read(t, backup), 0o600))
 				n.ok("dataset", "refresh", name)
-				if r := n.readView(t, name); !sameRecords(r.records(), s.records) {
+				// In other batches, since the next dataset would have these ready.
+				if r := n.readView(t, name+"@step=99"); !sameRecords(r.records(), s.records) {
 					t.Error("a refresh brings other bytes")
 				}
 				n.ok("dataset", "rm", name)

@@ -1,0 +1,298 @@
+package system_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// newDisk mounts a small ext4 of its own.
+func newDisk(t testing.TB, p place, mib int) string {
+	t.Helper()
+	image, dir := filepath.Join(p.dir, "disk.img"), filepath.Join(p.dir, "disk")
+	sh(t, `truncate -s "$3"M "$1" && mkfs.ext4 -q -F "$1" && mkdir "$2" && mount -o loop "$1" "$2"`, image, dir, fmt.Sprint(mib))
+	t.Cleanup(func() {
+		if r := tryCommand("umount", dir); r.code != 0 {
+			t.Errorf("umount %s: %v", dir, r)
+			tryCommand("umount", "-l", dir)
+		}
+	})
+	return dir
+}
+
+// newTmpfs mounts a small tmpfs.
+func newTmpfs(t testing.TB, p place, size string) string {
+	t.Helper()
+	dir := filepath.Join(p.dir, "tmpfs")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, unix.Mount("none", dir, "tmpfs", 0, "size="+size))
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+			_ = unix.Unmount(dir, unix.MNT_DETACH)
+		}
+	})
+	return dir
+}
+
+// A disk that fills up costs its tier and nothing else: memory serves on, and
+// status says what is wrong.
+func TestFullDiskUnderNVMe(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.at = newDisk(t, p, 24) + "/slabs"
+	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB"), newFixed(t, 60*batchRecords, recordSize)
+	n.create("d", s)
+	r := newRank(t)
+	for range 2 {
+		for k := range 60 {
+			if r.batch(n.batch("d", 0, k)) != sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) {
+				t.Errorf("batch %d has other bytes", k)
+			}
+		}
+	}
+	st := n.status()
+	if _, _, slabs, state := st.tier("nvme"); slabs == 0 || !strings.Contains(state, "no space left on device") {
+		t.Errorf("nvme has %d slabs and is %q", slabs, state)
+	}
+	if _, _, _, state := st.tier("ram"); state != "ok" {
+		t.Errorf("ram is %q", state)
+	}
+	if len(st.Warnings) != 1 || !strings.Contains(st.Warnings[0], "nvme") {
+		t.Errorf("warnings: %q", st.Warnings)
+	}
+	if got := n.logged("level=WARN", "nvme tier rests", "no space left on device"); got != 1 {
+		t.Errorf("%d warnings in the log, want 1", got)
+	}
+	if st.Counters.OpenErrors != 0 {
+		t.Errorf("%d opens failed", st.Counters.OpenErrors)
+	}
+}
+
+// A disk that takes nothing more, whatever the reason, is no other case.
+func TestNVMeThatRefusesWrites(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	disk := newTmpfs(t, p, "200m")
+	p.at = disk + "/slabs"
+	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":100MiB"), newFixed(t, 60*batchRecords, recordSize)
+	n.create("d", s)
+	// A remount would fail: the lock in it is open to write.
+	sh(t, `chattr +i "$1"`, p.at)
+	r := newRank(t)
+	for k := range 60 {
+		if r.batch(n.batch("d", 0, k)) != sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) {
+			t.Errorf("batch %d has other bytes", k)
+		}
+	}
+	if _, _, _, state := n.status().tier("nvme"); !strings.Contains(state, "operation not permitted") {
+		t.Errorf("nvme is %q", state)
+	}
+}
+
+// A slab on NVMe that is not what it was is never served.
+func TestDamagedSlab(t *testing.T) {
+	t.Parallel()
+	p, s := newPlace(t), newFixed(t, 30*batchRecords, recordSize)
+	args := []string{"--ram", "16MiB", "--nvme", p.at + ":100MiB"}
+	n := p.start(args...)
+	n.create("d", s)
+	r := newRank(t)
+	for k := range 30 {
+		r.batch(n.batch("d", 0, k))
+	}
+	n.stop()
+	slabs, err := filepath.Glob(p.at + "/*.slab")
+	must(t, err)
+	if len(slabs) < 3 {
+		t.Fatalf("%d slabs on nvme", len(slabs))
+	}
+	flip(t, slabs[0])
+	must(t, os.Truncate(slabs[1], 1000))
+	must(t, os.WriteFile(p.at+"/.part-77", []byte("left by a crash"), 0o600))
+	must(t, os.WriteFile(p.at+"/mine", []byte("not a slab"), 0o600))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(p.at, strings.Repeat("0", 32)+"-0-0-10-0000000000000000.slab")))
+	next := p.start(args...)
+	for k := range 30 {
+		if r.batch(next.batch("d", 0, k)) != sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) {
+			t.Errorf("batch %d has other bytes", k)
+		}
+	}
+	if got := next.logged("level=WARN", "nvme slab discarded", filepath.Base(slabs[0]), "checksum"); got != 1 {
+		t.Errorf("%d lines in the log name the damaged slab, want 1", got)
+	}
+	if w := next.status().Warnings; len(w) != 1 || !strings.Contains(w[0], "checksum") {
+		t.Errorf("warnings: %q", w)
+	}
+	if got := read(t, p.at+"/mine"); string(got) != "not a slab" {
+		t.Error("a file of somebody else was touched")
+	}
+}
+
+func flip(t *testing.T, path string) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	var b [1]byte
+	_, err = f.ReadAt(b[:], 5000)
+	must(t, err)
+	_, err = f.WriteAt([]byte{b[0] ^ 1}, 5000)
+	must(t, err)
+}
+
+// Without room in the state directory nothing can be registered, and nothing
+// else is the worse for it.
+func TestFullStateDirectory(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	disk := newTmpfs(t, p, "1m")
+	p.state = disk + "/state"
+	n, s := p.start(), newLines(t, 1000)
+	n.create("d", s, "--batch", "50")
+	before := entries(p.state + "/datasets")
+	filler := disk + "/filler"
+	for size := 1 << 20; size > 0; size /= 2 { // to the last byte
+		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		must(t, err)
+		f.Write(make([]byte, size))
+		f.Close()
+	}
+	for what, args := range map[string][]string{
+		"create":  {"dataset", "create", "e", "--source", newLines(t, 20000).uri},
+		"refresh": {"dataset", "refresh", "d"},
+	} {
+		if got := n.cli(args...); got.code == 0 || !strings.Contains(got.err, "no space left on device") {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if after := entries(p.state + "/datasets"); strings.Join(after, " ") != strings.Join(before, " ") {
+		t.Errorf("what could not be made left %q", after)
+	}
+	if r := n.readView(t, "d"); !sameRecords(r.records(), s.records) {
+		t.Error("other bytes with a full state directory")
+	}
+	must(t, os.Remove(filler))
+	n.create("e", newLines(t, 100))
+	n.stop()
+	if again := p.start(); strings.Join(list(t, again.path()), " ") != "d e" {
+		t.Errorf("after a restart there are %q", list(t, again.path()))
+	} else {
+		again.stop()
+	}
+}
+
+// A state directory that cannot be written: a daemon does not start on it, and
+// one that runs goes on serving what it has.
+func TestReadOnlyStateDirectory(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	disk := newTmpfs(t, p, "8m")
+	p.state = disk + "/state"
+	readOnly := func(flags uintptr) { must(t, unix.Mount("", disk, "", unix.MS_REMOUNT|flags, "size=8m")) }
+
+	readOnly(unix.MS_RDONLY)
+	n, err := p.tryStart()
+	if err == nil {
+		t.Fatal("it runs")
+	}
+	for _, word := range []string{"state directory", disk, "read-only file system", "--state"} {
+		if code := n.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(n.tail(), word) {
+			t.Errorf("exit %d: %q; want exit 1 and %q", code, n.tail(), word)
+		}
+	}
+	got := n.cli("mount", p.mount, "--state", p.state, "--background")
+	if got.code != 1 || !strings.Contains(got.err, "read-only file system") {
+		t.Errorf("in the background: %v", got)
+	}
+	readOnly(0)
+
+	n = p.start()
+	s := newLines(t, 1000)
+	n.create("d", s, "--batch", "50")
+	turnReadOnly(t, disk)
+	for what, args := range map[string][]string{
+		"create":  {"dataset", "create", "e", "--source", newLines(t, 10).uri},
+		"refresh": {"dataset", "refresh", "d"},
+		"rm":      {"dataset", "rm", "d"},
+	} {
+		if got := n.cli(args...); got.code == 0 || !strings.Contains(got.err, "read-only file system") {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if r := n.readView(t, "d"); !sameRecords(r.records(), s.records) {
+		t.Error("other bytes with a read-only state directory")
+	}
+	n.stop()
+}
+
+// turnReadOnly covers a directory with a read-only mount of itself, which is
+// what whoever looks it up by its path gets from then on.
+func turnReadOnly(t *testing.T, dir string) {
+	t.Helper()
+	sh(t, `mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"`, dir)
+	t.Cleanup(func() { tryCommand("umount", dir) })
+}
+
+// With few descriptors the cache keeps fewer batches; with none an open waits
+// for one that is closed, and the daemon lives.
+func TestDescriptorsExhausted(t *testing.T) {
+	t.Parallel()
+	n, s := start(t), newFixed(t, 300*16, recordSize)
+	n.create("d", s, "--batch", "16")
+	r, other := newRank(t), newRank(t)
+	r.batch(n.batch("d", 0, 0)) // the source is open now
+	now := n.descriptors()
+	var old unix.Rlimit
+	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &old))
+	limit := unix.Rlimit{Cur: uint64(now + 12), Max: old.Max}
+	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	want := func(k int) string { return sumOf(s.all(16*k, 16*k+16)) }
+	for k := range 300 {
+		if r.batch(n.batch("d", 0, k)) != want(k) {
+			t.Errorf("batch %d has other bytes", k)
+		}
+	}
+	held := 0
+	for waiting := false; !waiting; held++ {
+		if held > 40 {
+			t.Fatal("40 batches are open with 12 descriptors")
+		}
+		r.send(order{Do: "open", Name: fmt.Sprint(held), Path: n.batch("d", 0, 2*held)})
+		eventually(t, "the open is answered, or waits with all descriptors taken", func() bool {
+			waiting = waits(r) && n.descriptors() >= now+11
+			return waiting || r.answered()
+		})
+		if !waiting {
+			must(t, r.receive().err())
+		}
+	}
+	// The last one waits, for a descriptor or for a moment.
+	limit.Cur += 4
+	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	if a := r.receive(); a.Errno != "" {
+		t.Errorf("an open that waited for a descriptor: %+v", a)
+	}
+	for i := range held {
+		if r.do("read", fmt.Sprint(i)).Sum != want(2*i) {
+			t.Errorf("batch %d has other bytes", 2*i)
+		}
+		r.do("close", fmt.Sprint(i))
+	}
+	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &old, nil))
+	if other.batch(n.batch("d", 0, 299)) != want(299) {
+		t.Error("other bytes afterwards")
+	}
+	eventually(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
+	if got := n.logged("EIO") + n.logged("input/output"); got != 0 {
+		t.Errorf("%d lines in the log say EIO", got)
+	}
+}
+
+// descriptors is how many the daemon has.
+func (n *node) descriptors() int {
+	return len(entries(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid)))
+}
