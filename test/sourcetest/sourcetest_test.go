@@ -52,9 +52,6 @@ func TestFixedEmpty(t *testing.T) {
 
 // Several chunks, several times what may be resident.
 func TestFixedLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 192 MiB many times")
-	}
 	const size = 1 << 20
 	record := make([]byte, size)
 	records := make([][]byte, 192)
