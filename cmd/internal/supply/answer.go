@@ -1,0 +1,80 @@
+package supply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	errNoReader = errors.New("the client did not come for its answer")
+	errUnread   = errors.New("the client did not read its answer")
+)
+
+// answer hands a notification to the client that comes for it with patience,
+// and returns once it is read. An answer that is not read is left to the next
+// request to discard.
+func (p *pair) answer(ctx context.Context, n notification, patience time.Duration) error {
+	w, err := p.reader(ctx, patience)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if _, err := unix.Write(w.fd, n.encode()); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	left := 0
+	err = w.await(ctx, time.Now().Add(p.timeout), func() bool {
+		if left = w.unread(); left > 0 && w.abandoned() {
+			left = w.unread()
+			return true
+		}
+		return left == 0
+	})
+	if left == 0 || ctx.Err() != nil {
+		return nil // while the client holds the pipe open, so does what lies in it
+	}
+	p.stale = left
+	return errUnread
+}
+
+// reader waits for the client to open the pipe for reading. The kernel gives
+// no sign of that, so it tries: without a pause while the client must be on
+// its way, then ever more rarely, a sixteenth of the time waited so far.
+func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error) {
+	start := time.Now()
+	for {
+		w, err := p.pipe.open(unix.O_WRONLY)
+		if !errors.Is(err, unix.ENXIO) {
+			return w, err
+		}
+		waited := time.Since(start)
+		if ctx.Err() != nil {
+			patience = min(patience, waited+parting)
+			ctx = context.WithoutCancel(ctx)
+		}
+		switch {
+		case waited >= patience:
+			return nil, errNoReader
+		case waited < spin:
+			yield()
+		default:
+			pause(min(waited/16, maxPause))
+		}
+	}
+}
+
+// release tells a client that waits for the answer of an earlier server that
+// its request is lost. It must not be called while a request lies in the FIFO:
+// the client would be woken and read it back.
+func (p *pair) release(ctx context.Context) {
+	switch err := p.answer(ctx, notification{sequence: closing, status: failed}, 0); {
+	case err == nil:
+		p.log.Warn("a client waited for an earlier server: told to ask again")
+	case !errors.Is(err, errNoReader):
+		p.log.Warn("a client of an earlier server was there and is dropped", "cause", err)
+	}
+}

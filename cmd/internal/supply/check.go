@@ -1,0 +1,85 @@
+package supply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check writes a line for each pair that Run would serve, and makes nothing.
+// Its error says that Run would fail.
+func Check(ctx context.Context, c Config, out io.Writer) error {
+	c = c.withDefaults()
+	places, err := c.places(ctx)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	seen := map[fileID]bool{}
+	for _, at := range places {
+		mapped, err := checkMapped(at.mapped, seen)
+		pipe, pipeErr := checkPipe(at.pipe, seen)
+		if err = errors.Join(err, pipeErr); err != nil {
+			bad++
+		}
+		fmt.Fprintf(out, "rank %d  pipe %s (%s)  map %s (%s)\n", at.rank, at.pipe, pipe, at.mapped, mapped)
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d pairs cannot be used: change their lines in %s and %s", bad, len(places), c.Pipes, c.Maps)
+	}
+	return nil
+}
+
+var errTwice = errors.New("is listed twice")
+
+func checkPipe(path string, seen map[fileID]bool) (string, error) {
+	id, err := findPipe(path)
+	return judge(path, id, err, "ready", seen)
+}
+
+func checkMapped(path string, seen map[fileID]bool) (string, error) {
+	id, err := findMapped(path)
+	if err != nil {
+		return judge(path, id, err, "", seen)
+	}
+	fd, err := openFile(path, unix.O_RDWR|unix.O_NONBLOCK)
+	if err != nil {
+		return err.Error(), err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err.Error(), err
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return "another supply uses it", err
+	}
+	good := fmt.Sprintf("%d bytes", st.Size)
+	if !inMemory(path) {
+		good += ", on a disk: use a tmpfs"
+	}
+	return judge(path, id, nil, good, seen)
+}
+
+// judge turns the finding about a path into words.
+func judge(path string, id fileID, err error, good string, seen map[fileID]bool) (string, error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		dir := filepath.Dir(path)
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Sprintf("cannot be made in %s: %v", dir, err), err
+		}
+		return "to be made", nil
+	case err != nil:
+		return err.Error(), err
+	case seen[id]:
+		return errTwice.Error(), errTwice
+	}
+	seen[id] = true
+	return good, nil
+}

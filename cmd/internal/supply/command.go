@@ -1,0 +1,74 @@
+package supply
+
+import (
+	"fmt"
+	"log/slog"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// Command is the supply command. findMount turns its --mount flag, empty if
+// it was not given, into the directory of a mounted rankfs.
+func Command(findMount func(flag string) (string, error)) *cobra.Command {
+	var c Config
+	var mount, dataset, view string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "supply --maps FILE --pipes FILE --dataset NAME",
+		Short: "Feed programs that ask for batches through named pipes",
+		Long: `Feed programs that ask for batches through named pipes and map one file each.
+
+FILE lists one path a line; line i of both files serves rank i. Pipes and
+mapped files that do not exist are made, and removed at the end.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := viewName(dataset, view)
+			if err != nil {
+				return err
+			}
+			root, err := findMount(mount)
+			if err != nil {
+				return err
+			}
+			c.Batches = filepath.Join(root, "datasets", name)
+			c.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+			defer stop()
+			if check {
+				return Check(ctx, c, cmd.OutOrStdout())
+			}
+			return Run(ctx, c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Maps, "maps", "", "file that lists the mapped files")
+	f.StringVar(&c.Pipes, "pipes", "", "file that lists the named pipes")
+	f.StringVar(&dataset, "dataset", "", "dataset to supply")
+	f.StringVar(&view, "view", "", "options of a view of it, as epoch=3,ranks=16")
+	f.StringVar(&mount, "mount", "", "directory where rankfs is mounted")
+	f.DurationVar(&c.Timeout, "timeout", time.Minute, "longest wait for a client, or for a batch")
+	f.BoolVar(&check, "check", false, "only check the two lists, print a line for each pair")
+	for _, name := range []string{"maps", "pipes", "dataset"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+	return cmd
+}
+
+// viewName is the directory of a dataset, or of a view of it.
+func viewName(dataset, view string) (string, error) {
+	name := dataset
+	if view != "" {
+		name += "@" + view
+	}
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return "", fmt.Errorf("dataset %q: is not a name", name)
+	}
+	return name, nil
+}

@@ -1,0 +1,189 @@
+// Package supply feeds programs that were written for named pipes and mapped
+// files: one FIFO and one mapped file per rank, over which a client asks for
+// a batch and is told when it lies in the mapped file.
+//
+// Both directions share the FIFO, so the two sides take turns:
+//
+//	client                              server
+//	open WRONLY (waits for a reader)    request: open RDONLY, wait for bytes
+//	write 8 bytes, close                read 8 bytes, close
+//	open RDONLY (waits for a writer)    copy the batch into the mapped file
+//	                                    answer: open WRONLY once a reader is there
+//	read 56 bytes, close                write 56 bytes, keep the end open
+//	open WRONLY (waits for a reader)    once they are read: close, then request
+//
+// Three rules keep one side from reading its own bytes, which a FIFO would
+// gladly hand back:
+//
+//   - The server never holds both ends. With its reading end open it would be
+//     its own reader; with its writing end open, a client that has just
+//     written a request would not wait in its open for reading, and would
+//     read the request back.
+//   - It closes the reading end before it answers, so that a successful open
+//     for writing proves that the client is there to read.
+//   - It does not open the reading end again before its answer has left the
+//     FIFO, either read or, when the client is gone, thrown away. Until then a
+//     client that asks again waits in its open.
+//
+// All opens are O_NONBLOCK, waits go through the runtime's poller, and each
+// has a deadline, except that for a request: that is the state in which a
+// pair is ready for anyone, and it ends with the context. Whatever goes wrong
+// leads back to it.
+package supply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Config says which pairs serve which directory.
+type Config struct {
+	Maps    string        // file that lists one mapped file a line; line i is rank i's
+	Pipes   string        // file that lists one named pipe a line
+	Batches string        // directory of rank-N/batch-KKKKKK, as MOUNT/datasets/NAME
+	Timeout time.Duration // of each wait for a client or a batch; 0 is a minute
+	Log     *slog.Logger  // nil discards
+}
+
+// withDefaults: a minute outlasts a batch that comes from a slow source, and
+// is short enough for a job that was killed and started again by its queue.
+func (c Config) withDefaults() Config {
+	if c.Timeout <= 0 {
+		c.Timeout = time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Run serves all ranks of the directory until each client has closed its
+// pair, or until ctx is done; both return nil. It makes the pipes and mapped
+// files that are missing, and removes those, and only those, when it returns.
+//
+// The process must not start others meanwhile: between fork and exec a child
+// holds a copy of every open end, and the first rule of the package is broken.
+func Run(ctx context.Context, c Config) error {
+	c = c.withDefaults()
+	places, err := c.places(ctx)
+	if err != nil {
+		return err
+	}
+	pairs := make([]*pair, 0, len(places))
+	defer func() {
+		for _, p := range pairs {
+			p.close()
+		}
+	}()
+	seen := map[fileID]string{}
+	for _, at := range places {
+		p, err := openPair(at, c)
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+		if other, twice := seen[p.pipe.id]; twice {
+			return fmt.Errorf("%s and %s are one pipe: give each rank its own", other, at.pipe)
+		}
+		seen[p.pipe.id] = at.pipe
+	}
+	c.Log.Info("supplying", "directory", c.Batches, "ranks", len(pairs))
+	for _, p := range pairs {
+		go p.serve(ctx)
+	}
+	for _, p := range pairs {
+		<-p.done
+	}
+	return nil
+}
+
+// A place is where one rank meets its client.
+type place struct {
+	rank      int
+	mapped    string
+	pipe      string
+	directory string // of the rank's batches
+}
+
+// places pairs the lines of the two lists with the ranks of the directory.
+func (c Config) places(ctx context.Context) ([]place, error) {
+	maps, err := readList(c.Maps)
+	if err != nil {
+		return nil, err
+	}
+	pipes, err := readList(c.Pipes)
+	if err != nil {
+		return nil, err
+	}
+	ranks, err := within(ctx, c.Timeout, func() (int, error) { return countRanks(c.Batches) })
+	if err != nil {
+		return nil, fmt.Errorf("count ranks of %s: %w", c.Batches, err)
+	}
+	if n := min(len(maps), len(pipes)); n < ranks {
+		return nil, fmt.Errorf("%s has %d lines and %s has %d, too few for the %d ranks of %s: add lines, or choose a view of fewer ranks",
+			c.Maps, len(maps), c.Pipes, len(pipes), ranks, c.Batches)
+	}
+	if n := max(len(maps), len(pipes)); n > ranks {
+		c.Log.Warn("more lines than ranks: the last ones are not served", "lines", n, "ranks", ranks)
+	}
+	all := make([]place, ranks)
+	for i := range all {
+		all[i] = place{i, maps[i], pipes[i], filepath.Join(c.Batches, "rank-"+strconv.Itoa(i))}
+	}
+	return all, nil
+}
+
+// countRanks counts rank-0, rank-1 ... in a directory.
+func countRanks(directory string) (int, error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, err
+	}
+	found := map[string]bool{}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "rank-") {
+			found[e.Name()] = true
+		}
+	}
+	n := 0
+	for found["rank-"+strconv.Itoa(n)] {
+		n++
+	}
+	if n == 0 {
+		return 0, errors.New("no rank-0 there: name a dataset of a mounted rankfs")
+	}
+	return n, nil
+}
+
+// within runs f and stops waiting for it after a time, or when ctx is done. A
+// call that hangs in a dead mount cannot be interrupted: its goroutine ends
+// when the kernel lets it go.
+func within[T any](ctx context.Context, limit time.Duration, f func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := f()
+		done <- outcome{v, err}
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var zero T
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-timer.C:
+		return zero, fmt.Errorf("the mount did not answer within %v", limit)
+	case <-ctx.Done():
+		return zero, ctx.Err()
+	}
+}

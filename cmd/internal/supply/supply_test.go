@@ -1,0 +1,631 @@
+package supply_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rankfs/cmd/internal/supply"
+)
+
+// never is a deadline that no test may need.
+const never = 5 * time.Minute
+
+// A stage is a directory that looks like a dataset, two lists, and a log.
+type stage struct {
+	t       *testing.T
+	dir     string
+	config  supply.Config
+	log     lines
+	batches int
+	done    chan error
+	cancel  context.CancelFunc
+}
+
+// sizeOf gives batches of one rank different sizes, an empty one among them.
+func sizeOf(rank, k int) int { return (rank*7919 + k*k*40961) % 300_000 }
+
+func newStage(t *testing.T, ranks, batches int) *stage {
+	t.Helper()
+	s := &stage{t: t, dir: t.TempDir(), batches: batches}
+	var maps, pipes strings.Builder
+	for r := range ranks {
+		dir := filepath.Join(s.dir, "data", fmt.Sprint("rank-", r))
+		must(t, os.MkdirAll(dir, 0o755))
+		for k := range batches {
+			must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("batch-%06d", k)), content(r, k), 0o644))
+		}
+		fmt.Fprintf(&maps, "%s\n# rank %d\n\n", s.mapped(r), r)
+		fmt.Fprintf(&pipes, "  %s \n", s.pipe(r))
+	}
+	must(t, os.WriteFile(filepath.Join(s.dir, "maps"), []byte(maps.String()), 0o644))
+	must(t, os.WriteFile(filepath.Join(s.dir, "pipes"), []byte(pipes.String()), 0o644))
+	s.log.t = t
+	s.config = supply.Config{
+		Maps:    filepath.Join(s.dir, "maps"),
+		Pipes:   filepath.Join(s.dir, "pipes"),
+		Batches: filepath.Join(s.dir, "data"),
+		Timeout: never,
+		Log:     slog.New(slog.NewTextHandler(&s.log, nil)),
+	}
+	return s
+}
+
+func (s *stage) pipe(rank int) string   { return filepath.Join(s.dir, fmt.Sprint("pipe", rank)) }
+func (s *stage) mapped(rank int) string { return filepath.Join(s.dir, fmt.Sprint("map", rank)) }
+
+func content(rank, k int) []byte {
+	b := make([]byte, sizeOf(rank, k))
+	r := rand.NewChaCha8([32]byte{byte(rank), byte(k)})
+	r.Read(b)
+	return b
+}
+
+// serve runs the server inside the test. Its end is checked in any case.
+func (s *stage) serve() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.done = make(chan error, 1)
+	go func() { s.done <- supply.Run(ctx, s.config) }()
+	s.t.Cleanup(func() { s.stop() })
+	s.log.await("supplying")
+}
+
+func (s *stage) stop() {
+	if s.cancel == nil {
+		return
+	}
+	s.cancel()
+	s.cancel = nil
+	if err := <-s.done; err != nil {
+		s.t.Errorf("Run: %v", err)
+	}
+}
+
+// wantAll checks what a reader of all batches of a rank printed.
+func (s *stage) wantAll(rank int, printed []string) {
+	s.t.Helper()
+	var want []string
+	for k := range s.batches {
+		b := content(rank, k)
+		want = append(want, fmt.Sprintf("batch %d %d %d", k, len(b), crc32.ChecksumIEEE(b)))
+	}
+	if want = append(want, "status 1"); !reflect.DeepEqual(printed, want) {
+		s.t.Errorf("rank %d read\n%s\nwant\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (s *stage) reader(rank int) *process {
+	return start(s.t, "read", s.pipe(rank), s.mapped(rank), "1000000")
+}
+
+// readers starts a reader for each rank, before the server of this process: a
+// child holds copies of all descriptors between its fork and its exec, and a
+// pipe's end must not have a second holder while others talk.
+func (s *stage) readers(ranks int) []*process {
+	s.t.Helper()
+	all := make([]*process, ranks)
+	for r := range all {
+		must(s.t, syscall.Mkfifo(s.pipe(r), 0o600))
+		all[r] = s.reader(r)
+	}
+	return all
+}
+
+// lines is a log that a test can wait for.
+type lines struct {
+	t       *testing.T
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return l.text.Write(b)
+}
+
+func (l *lines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+// await returns once the log has the text.
+func (l *lines) await(part string) {
+	l.t.Helper()
+	l.awaitCount(part, 1)
+}
+
+func (l *lines) awaitCount(part string, times int) {
+	l.t.Helper()
+	for {
+		l.mu.Lock()
+		found := strings.Count(l.text.String(), part) >= times
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			l.t.Fatalf("no %q in the log:\n%s", part, l.text.String())
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryPairReadsItsRank(t *testing.T) {
+	for _, ranks := range []int{1, 12} {
+		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+			s := newStage(t, ranks, 20)
+			readers := s.readers(ranks)
+			s.serve()
+			for r, p := range readers {
+				s.wantAll(r, p.finish())
+			}
+			if err := <-s.done; err != nil { // every client closed its pair
+				t.Error(err)
+			}
+			s.cancel = nil
+		})
+	}
+}
+
+// A client alternates faster than the server can follow only if one of the
+// rules of the package comment is broken: it would read its own request.
+func TestManyRoundTrips(t *testing.T) {
+	s := newStage(t, 1, 1)
+	n := 5000
+	if testing.Short() {
+		n = 500
+	}
+	want := content(0, 0)
+	s.serve()
+	var c client
+	defer c.unmap()
+	for range n {
+		got, err := c.next(s.pipe(0), s.mapped(0), 0)
+		must(t, err)
+		if got.status != 0 || !bytes.Equal(c.data[:got.total], want) {
+			t.Fatalf("told %+v", got)
+		}
+	}
+}
+
+func TestOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := newStage(t, 5, 10)
+	readers := s.readers(5)
+	s.serve()
+	for r, p := range readers {
+		s.wantAll(r, p.finish())
+	}
+}
+
+// Wherever a client is killed, the next one is served.
+func TestKilledClient(t *testing.T) {
+	for _, at := range []struct {
+		stage string
+		log   string
+	}{
+		{"opened to ask", ""},
+		{"half a request", "3 bytes, and not the 8"},
+		{"asked", "did not come"},
+		{"closed after asking", "did not come"},
+		{"opened to read", "did not read"},
+		{"half an answer", "did not read"},
+		{"answered", ""},
+	} {
+		t.Run(at.stage, func(t *testing.T) {
+			s := newStage(t, 1, 5)
+			s.config.Timeout = 100 * time.Millisecond
+			if at.stage == "half a request" || strings.Contains(at.log, "read") {
+				s.config.Timeout = never // death itself is the news
+			}
+			s.serve()
+			for range 3 {
+				p := start(t, "hold", s.pipe(0), at.stage)
+				p.until("at " + at.stage)
+				p.kill()
+			}
+			s.wantAll(0, s.reader(0).finish())
+			if at.log != "" && s.log.count(at.log) == 0 {
+				t.Errorf("no %q in the log:\n%s", at.log, s.log.text.String())
+			}
+		})
+	}
+}
+
+// The deadline ends the cycle of a client that stops, alive, at a stage.
+func TestStoppedClient(t *testing.T) {
+	for _, at := range []struct {
+		stage string
+		log   string
+	}{
+		{"half a request", "3 bytes, and not the 8"},
+		{"asked", "did not come"},
+		{"closed after asking", "did not come"},
+		{"opened to read", "did not read"},
+		{"half an answer", "did not read"},
+	} {
+		t.Run(at.stage, func(t *testing.T) {
+			s := newStage(t, 1, 5)
+			s.config.Timeout = 50 * time.Millisecond
+			s.serve()
+			p := start(t, "hold", s.pipe(0), at.stage)
+			p.until("at " + at.stage)
+			s.log.await(at.log)
+			p.kill() // two living clients on one pipe would hear each other
+			s.wantAll(0, s.reader(0).finish())
+		})
+	}
+}
+
+// A client that has read its answer may compute, with the pipe open, for
+// longer than any deadline.
+func TestSlowClientIsNotDropped(t *testing.T) {
+	s := newStage(t, 1, 2)
+	s.config.Timeout = 20 * time.Millisecond
+	s.serve()
+	fd, err := openBlocking(s.pipe(0), syscall.O_WRONLY)
+	must(t, err)
+	_, err = syscall.Write(fd, make([]byte, 8))
+	must(t, err)
+	must(t, syscall.Close(fd))
+	fd, err = openBlocking(s.pipe(0), syscall.O_RDONLY)
+	must(t, err)
+	var b [56]byte
+	if n, err := syscall.Read(fd, b[:]); n != len(b) {
+		t.Fatal(n, err)
+	}
+	s.log.await("no request yet") // the deadline has passed
+	must(t, syscall.Close(fd))
+	s.wantAll(0, s.reader(0).finish())
+	if s.log.count("WARN rank")+s.log.count("dropped") > 0 {
+		t.Error(s.log.text.String())
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	for _, g := range []struct {
+		name, hex string
+		status    string
+	}{
+		{"a byte", "00", "status 2"},
+		{"seven bytes", "00000000000000", "status 2"},
+		{"nine bytes", "000000000000000000", "status 2"},
+		{"two requests", strings.Repeat("0000000000000000", 2), "status 2"},
+		{"pages", strings.Repeat("5a", 20_000), "status 2"},
+		{"out of range", "ffffff0000000000", "status 1"},
+		{"far out of range", "feffffffffffffff", "status 1"},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			s := newStage(t, 1, 3)
+			s.serve()
+			if got := start(t, "send", s.pipe(0), g.hex, "answer").finish(); !reflect.DeepEqual(got, []string{g.status}) {
+				t.Errorf("answered %q, want %q", got, g.status)
+			}
+			start(t, "send", s.pipe(0), g.hex, "no answer").finish()
+			if g.status == "status 1" { // a request is waited for: help it
+				_, err := hear(s.pipe(0))
+				must(t, err)
+			}
+			s.wantAll(0, s.reader(0).finish())
+		})
+	}
+}
+
+func TestKilledServer(t *testing.T) {
+	s := newStage(t, 1, 400)
+	serve := func() *process {
+		p := start(t, "serve", s.config.Maps, s.config.Pipes, s.config.Batches, "5m")
+		p.until("supplying")
+		return p
+	}
+	server := serve()
+	reader := s.reader(0)
+	for k := 50; k < 300; k += 50 {
+		reader.until(fmt.Sprintf("batch %d ", k))
+		server.kill()
+		server = serve()
+	}
+	var got []string
+	for _, line := range reader.finish() {
+		if !strings.HasPrefix(line, "again") {
+			got = append(got, line)
+		}
+	}
+	s.wantAll(0, got)
+	server.finish()
+}
+
+// SIGTERM ends a server that waits in any stage, and what it made is gone.
+func TestCancel(t *testing.T) {
+	for _, stage := range []string{"", "opened to ask", "half a request", "asked", "closed after asking", "opened to read", "half an answer", "answered"} {
+		t.Run(stage, func(t *testing.T) {
+			before := descriptors(t)
+			s := newStage(t, 2, 3)
+			must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+			must(t, os.WriteFile(s.mapped(0), nil, 0o600))
+			s.serve()
+			if stage != "" {
+				p := start(t, "hold", s.pipe(0), stage)
+				p.until("at " + stage)
+				defer p.kill()
+			}
+			s.stop()
+			for path, want := range map[string]bool{s.pipe(0): true, s.mapped(0): true, s.pipe(1): false, s.mapped(1): false} {
+				if _, err := os.Lstat(path); (err == nil) != want {
+					t.Errorf("%s: %v, want it to exist: %v", path, err, want)
+				}
+			}
+			if stage == "" {
+				goleak.VerifyNone(t)
+				if after := descriptors(t); after > before {
+					t.Errorf("%d descriptors, %d before", after, before)
+				}
+			}
+		})
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(entries)
+}
+
+// After clients of every sort the server holds nothing but its maps.
+func TestNoLeaks(t *testing.T) {
+	s := newStage(t, 1, 2)
+	s.config.Timeout = 10 * time.Millisecond
+	s.serve()
+	var c client
+	cycle := func() {
+		_, err := c.next(s.pipe(0), s.mapped(0), 1)
+		must(t, err)
+	}
+	cycle()
+	before := descriptors(t)
+	for i := range 20 {
+		must(t, request(s.pipe(0), 0))
+		s.log.awaitCount("did not come", i+1)
+		cycle()
+	}
+	c.unmap()
+	if after := descriptors(t); after > before+1 {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+	s.stop()
+	goleak.VerifyNone(t)
+}
+
+func TestMappedFileGrowsAndNeverShrinks(t *testing.T) {
+	s := newStage(t, 1, 10)
+	must(t, os.WriteFile(s.mapped(0), make([]byte, 1), 0o600))
+	s.serve()
+	largest := int64(0)
+	var c client
+	defer c.unmap()
+	for k := range 10 {
+		got, err := c.next(s.pipe(0), s.mapped(0), uint64(k))
+		must(t, err)
+		if !bytes.Equal(c.data[:got.total], content(0, k)) {
+			t.Fatalf("batch %d differs", k)
+		}
+		st, err := os.Stat(s.mapped(0))
+		must(t, err)
+		if largest = max(largest, int64(got.total)); st.Size() < largest {
+			t.Fatalf("mapped file has %d bytes after a batch of %d", st.Size(), largest)
+		}
+	}
+	c.unmap()
+	must(t, os.Truncate(s.mapped(0), 0)) // by someone else: it comes back
+	got, err := c.next(s.pipe(0), s.mapped(0), 3)
+	must(t, err)
+	if !bytes.Equal(c.data[:got.total], content(0, 3)) {
+		t.Error("batch 3 differs after the file was cut")
+	}
+}
+
+func TestBatchThatCannotBeRead(t *testing.T) {
+	s := newStage(t, 1, 3)
+	must(t, os.Remove(filepath.Join(s.config.Batches, "rank-0", "batch-000001")))
+	must(t, os.Mkdir(filepath.Join(s.config.Batches, "rank-0", "batch-000001"), 0o755))
+	s.serve()
+	var c client
+	defer c.unmap()
+	for k, want := range []uint32{0, 2, 0, 1} {
+		got, err := c.next(s.pipe(0), s.mapped(0), uint64(k))
+		must(t, err)
+		if got.status != want {
+			t.Errorf("batch %d: status %d, want %d", k, got.status, want)
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(s.config.Batches, "rank-0")))
+	if got, err := c.next(s.pipe(0), s.mapped(0), 0); err != nil || got.status != 2 {
+		t.Errorf("a rank that vanished: status %d, %v, want 2", got.status, err)
+	}
+}
+
+// A mount that hangs costs one request, not the pair, and not the server's end.
+func TestHungMount(t *testing.T) {
+	s := newStage(t, 1, 3)
+	s.config.Timeout = 50 * time.Millisecond
+	hang := filepath.Join(s.config.Batches, "rank-0", "batch-000001")
+	must(t, os.Remove(hang))
+	must(t, syscall.Mkfifo(hang, 0o600)) // to open it for reading waits for a writer
+	s.serve()
+	var c client
+	defer c.unmap()
+	for _, want := range []struct {
+		batch  uint64
+		status uint32
+	}{{0, 0}, {1, 2}, {0, 2}, {2, 2}} {
+		got, err := c.next(s.pipe(0), s.mapped(0), want.batch)
+		must(t, err)
+		if got.status != want.status {
+			t.Errorf("batch %d: status %d, want %d", want.batch, got.status, want.status)
+		}
+	}
+	w, err := os.OpenFile(hang, os.O_WRONLY, 0)
+	must(t, err)
+	defer w.Close()
+	for status := uint32(2); status != 0; {
+		got, err := c.next(s.pipe(0), s.mapped(0), 0)
+		must(t, err)
+		status = got.status
+	}
+	if !bytes.Equal(c.data[:sizeOf(0, 0)], content(0, 0)) {
+		t.Error("batch 0 differs")
+	}
+	w.Close()
+	got, err := c.next(s.pipe(0), s.mapped(0), 1) // hangs again
+	must(t, err)
+	if got.status != 2 {
+		t.Errorf("batch 1: status %d, want 2", got.status)
+	}
+	s.stop()
+	w, err = os.OpenFile(hang, os.O_WRONLY, 0)
+	must(t, err)
+	w.Close()
+	goleak.VerifyNone(t)
+}
+
+func TestPipeRemovedAndMadeAgain(t *testing.T) {
+	s := newStage(t, 1, 3)
+	s.config.Timeout = 50 * time.Millisecond
+	s.serve()
+	var c client
+	defer c.unmap()
+	_, err := c.next(s.pipe(0), s.mapped(0), 0)
+	must(t, err)
+	must(t, os.Remove(s.pipe(0)))
+	s.log.await("pipe is not usable")
+	must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+	s.wantAll(0, s.reader(0).finish())
+}
+
+func TestRefusedAtStart(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		spoil func(s *stage)
+		want  string
+	}{
+		{"no list", func(s *stage) { os.Remove(s.config.Maps) }, "no such file"},
+		{"too few lines", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
+		{"no dataset", func(s *stage) { s.config.Batches += "x" }, "no such file"},
+		{"no ranks", func(s *stage) { s.config.Batches = s.dir }, "no rank-0"},
+		{"pipe is a file", func(s *stage) { os.WriteFile(s.pipe(1), nil, 0o600) }, "not a named pipe"},
+		{"pipe is a link", func(s *stage) { syscall.Mkfifo(s.pipe(1)+"x", 0o600); os.Symlink(s.pipe(1)+"x", s.pipe(1)) }, "not a named pipe"},
+		{"map is a pipe", func(s *stage) { syscall.Mkfifo(s.mapped(1), 0o600) }, "not a regular file"},
+		{"map is a directory", func(s *stage) { os.Mkdir(s.mapped(1), 0o700) }, "not a regular file"},
+		{"map is a link", func(s *stage) { os.Symlink("/dev/zero", s.mapped(1)) }, "not a regular file"},
+		{"map twice", func(s *stage) { os.WriteFile(s.config.Maps, []byte(s.mapped(0)+"\n"+s.mapped(0)), 0o600) }, "another supply, or another line"},
+		{"pipe twice", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"+s.pipe(0)), 0o600) }, "are one pipe"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, 2, 1)
+			row.spoil(s)
+			before, err := os.ReadDir(s.dir)
+			must(t, err)
+			if err := supply.Run(t.Context(), s.config); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("Run: %v, want %q", err, row.want)
+			}
+			var out bytes.Buffer
+			err = supply.Check(t.Context(), s.config, &out)
+			if err == nil && !strings.HasSuffix(row.name, "twice") {
+				t.Errorf("Check finds nothing: %s", out.String())
+			}
+			after, err := os.ReadDir(s.dir)
+			must(t, err)
+			if len(before) != len(after) {
+				t.Errorf("left behind: %v, before %v", after, before)
+			}
+		})
+	}
+}
+
+func TestSecondServerIsRefused(t *testing.T) {
+	s := newStage(t, 1, 3)
+	s.serve()
+	if err := supply.Run(t.Context(), s.config); err == nil || !strings.Contains(err.Error(), "another supply") {
+		t.Errorf("second server: %v", err)
+	}
+	s.wantAll(0, s.reader(0).finish())
+}
+
+func TestCheck(t *testing.T) {
+	s := newStage(t, 2, 1)
+	must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+	must(t, os.WriteFile(s.mapped(0), make([]byte, 100), 0o600))
+	var out bytes.Buffer
+	must(t, supply.Check(t.Context(), s.config, &out))
+	got := strings.ReplaceAll(strings.ReplaceAll(out.String(), s.dir, "D"), ", on a disk: use a tmpfs", "")
+	want := "rank 0  pipe D/pipe0 (ready)  map D/map0 (100 bytes)\nrank 1  pipe D/pipe1 (to be made)  map D/map1 (to be made)\n"
+	if got != want {
+		t.Errorf("Check printed\n%swant\n%s", got, want)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	s := newStage(t, 1, 1)
+	must(t, os.MkdirAll(filepath.Join(s.dir, "datasets"), 0o755))
+	must(t, os.Rename(s.config.Batches, filepath.Join(s.dir, "datasets", "pets@ranks=1")))
+	for _, row := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"check", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "pets", "--view", "ranks=1", "--check"}, ""},
+		{"no dataset", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes}, "dataset"},
+		{"path for a name", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "../pets", "--check"}, "is not a name"},
+		{"unknown", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "cats", "--check"}, "no such file"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			cmd := supply.Command(func(string) (string, error) { return s.dir, nil })
+			var out bytes.Buffer
+			cmd.SetArgs(row.args)
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			err := cmd.ExecuteContext(t.Context())
+			if row.want == "" && (err != nil || !strings.Contains(out.String(), "rank 0")) {
+				t.Errorf("%v: %s", err, out.String())
+			}
+			if row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+				t.Errorf("error %v, want %q", err, row.want)
+			}
+		})
+	}
+}
