@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,5 +142,35 @@ func TestShellAndFio(t *testing.T) {
 	}
 	if reads := n.status().Counters.BatchReads; reads != 0 {
 		t.Errorf("%v READ requests for batches reached the daemon", reads)
+	}
+}
+
+// The C header: records by number, an empty batch, and a batch that is not there.
+func TestCHeader(t *testing.T) {
+	t.Parallel()
+	n := start(t)
+	n.create("d", newLines(t, 1000), "--batch", "300", "--ranks", "2")
+	for _, file := range []string{n.batch("d", 0, 0), n.batch("d", 1, 1), n.batch("d@batch=800", 1, 0)} {
+		out := program(t, programs+"bin/records", file)
+		sizes := make(map[string]int64)
+		for _, f := range []string{file, file + ".idx"} {
+			info, err := os.Stat(f)
+			must(t, err)
+			sizes[f] = info.Size()
+		}
+		want := readBatch(t, file, sizes)
+		sum, bytes := 0, 0
+		for _, r := range want {
+			bytes += len(r)
+			for _, b := range r {
+				sum += int(b)
+			}
+		}
+		if w := fmt.Sprintf("records n=%d bytes=%d sum=%d\n", len(want), bytes, sum); out != w {
+			t.Errorf("%s: %swant %s", file, out, w)
+		}
+	}
+	if r := command(t, programs+"bin/records", n.path("d", "rank-0", "batch-999999")); r.code != 1 || !strings.Contains(r.err, "No such file") {
+		t.Errorf("a batch that is not there: %v", r)
 	}
 }
