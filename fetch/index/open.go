@@ -24,6 +24,8 @@ type Index struct {
 
 	fingerprint string
 	notes       map[string]string
+
+	shortest, longest int64 // of the records
 }
 
 // Open maps the index at path. It reads the file once to check it: a file
@@ -63,7 +65,7 @@ func open(f *os.File) (*Index, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
 	}
-	x := &Index{h: h, data: data}
+	x := &Index{h: h, data: data, shortest: -1}
 	at := int64(headerSize)
 	for i, s := range []*[]byte{&x.entries, &x.runs, &x.files, &x.chunks, &x.text} {
 		*s = data[at:ends[i]:ends[i]]
@@ -110,6 +112,26 @@ func (x *Index) Notes() map[string]string { return x.notes }
 
 // Size is the length of record i.
 func (x *Index) Size(i uint64) int64 { return x.Extent(i).Len }
+
+// Uniform returns the length that all records have, if they have one.
+func (x *Index) Uniform() (length int64, ok bool) {
+	return x.longest, x.longest == x.shortest && x.h.records > 0
+}
+
+// AppendExtents appends where the records stand. Looked up together, they wait
+// for memory together: a third of the time of one after the other.
+func (x *Index) AppendExtents(extents []Extent, records []uint64) []Extent {
+	if x.h.runs != 1 || getRun(x.runs).length > 0 {
+		for _, i := range records {
+			extents = append(extents, x.Extent(i))
+		}
+		return extents
+	}
+	for _, i := range records {
+		extents = append(extents, getExtent(x.entries[i*entrySize:]))
+	}
+	return extents
+}
 
 // Extent is where record i stands.
 func (x *Index) Extent(i uint64) Extent {
@@ -245,8 +267,17 @@ func (x *Index) checkEntries(b []byte) error {
 		if e.Off > size-e.Len {
 			return corrupt("record table", "a record at %d+%d in a file of %d bytes", e.Off, e.Len, size)
 		}
+		x.spread(e.Len)
 	}
 	return nil
+}
+
+// spread notes the length of some records.
+func (x *Index) spread(length int64) {
+	if x.shortest < 0 || length < x.shortest {
+		x.shortest = length
+	}
+	x.longest = max(x.longest, length)
 }
 
 func (x *Index) checkRuns() error {
@@ -280,6 +311,7 @@ func (x *Index) holds(r run, n uint64, entries *uint64) bool {
 	if r.length < 0 || uint64(r.file) >= x.h.files {
 		return false
 	}
+	x.spread(r.length)
 	size := uint64(x.FileSize(r.file))
 	return r.at <= size && n <= (size-r.at)/uint64(r.length)
 }

@@ -41,7 +41,6 @@ func newReader(s *snapshot) *reader {
 type request struct {
 	*reader
 	flags  int    // unix.RWF_NOWAIT until something was not cached
-	mapped []byte // the file, or nil if it is to be read
 	number int64  // of the page in leaf, or 0
 	leaf   []byte // the last leaf that values were copied from
 	header [pageHeader]byte
@@ -55,7 +54,10 @@ func (r *reader) read(ctx context.Context, extents []index.Extent, dst []byte) e
 	}
 	turn := r.warm.Begin(int64(len(dst)))
 	defer turn.Done()
-	q := &request{reader: r, flags: unix.RWF_NOWAIT, mapped: turn.Data}
+	if turn.Data != nil {
+		return r.copyMapped(ctx, turn.Data, extents, dst)
+	}
+	q := &request{reader: r, flags: unix.RWF_NOWAIT}
 	for i, e := range extents {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -72,6 +74,44 @@ func (r *reader) read(ctx context.Context, extents []index.Extent, dst []byte) e
 		dst = dst[e.Len:]
 	}
 	return nil
+}
+
+// copyMapped copies from a mapping of the file. It looks at the headers of some
+// values together before it copies them: each is far away in memory, and the
+// processor waits for several at a time where it would wait for one.
+func (r *reader) copyMapped(ctx context.Context, data []byte, extents []index.Extent, dst []byte) error {
+	const together = 32
+	for len(extents) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(together, len(extents))
+		for _, e := range extents[:n] {
+			if err := r.mappedHeader(data, e); err != nil {
+				return fmt.Errorf("read %s: %w", r.name, err)
+			}
+		}
+		for _, e := range extents[:n] {
+			copy(dst[:e.Len], data[e.Off:])
+			dst = dst[e.Len:]
+		}
+		extents = extents[n:]
+	}
+	return nil
+}
+
+// mappedHeader makes sure that a value stands where values do.
+func (r *reader) mappedHeader(data []byte, e index.Extent) error {
+	switch start := e.Off - e.Off%r.page; {
+	case e.Len == 0:
+		return nil
+	case e.Off-start == pageHeader:
+		return r.checkOverflow(data[start:], e)
+	case start+r.page > r.size:
+		return fmt.Errorf("file ends in page %d: it %w", start/r.page, meta.ErrCorrupt)
+	default:
+		return r.checkLeaf(data[start:start+r.page], e)
+	}
 }
 
 // check makes sure that the extents are in the file and fill dst.
@@ -103,29 +143,24 @@ func (q *request) value(e index.Extent, dst []byte) error {
 
 // overflow reads a value together with the header of its pages.
 func (q *request) overflow(e index.Extent, dst []byte) error {
-	h := q.header[:]
-	if q.mapped != nil {
-		h = q.mapped[e.Off-pageHeader : e.Off]
-	} else if err := q.fill(h, dst, e.Off-pageHeader); err != nil {
+	if err := q.fill(q.header[:], dst, e.Off-pageHeader); err != nil {
 		return err
 	}
-	number, kind, pages := little.Uint64(h[:]), little.Uint16(h[10:]), int64(little.Uint32(h[12:]))
-	if number != uint64(e.Off/q.page) || kind&pageKinds != pageOverflow || pages*q.page < pageHeader+e.Len {
-		return fmt.Errorf("page %d: not the pages of a value of %d bytes: it %w", e.Off/q.page, e.Len, meta.ErrCorrupt)
-	}
-	if q.mapped != nil {
-		copy(dst, q.mapped[e.Off:])
+	return q.checkOverflow(q.header[:], e)
+}
+
+func (r *reader) checkOverflow(h []byte, e index.Extent) error {
+	number, kind, pages := little.Uint64(h), little.Uint16(h[10:]), int64(little.Uint32(h[12:]))
+	if number != uint64(e.Off/r.page) || kind&pageKinds != pageOverflow || pages*r.page < pageHeader+e.Len {
+		return fmt.Errorf("page %d: not the pages of a value of %d bytes: it %w", e.Off/r.page, e.Len, meta.ErrCorrupt)
 	}
 	return nil
 }
 
 func (q *request) inline(e index.Extent, dst []byte) error {
 	number, at := e.Off/q.page, e.Off%q.page
-	if end := (number + 1) * q.page; q.mapped != nil && end <= q.size {
-		q.leaf, q.number = q.mapped[end-q.page:end], number
-	}
 	if q.number != number {
-		if q.leaf == nil || q.mapped != nil {
+		if q.leaf == nil {
 			q.leaf = make([]byte, q.page)
 		}
 		q.number = 0
@@ -134,10 +169,17 @@ func (q *request) inline(e index.Extent, dst []byte) error {
 		}
 		q.number = number
 	}
-	if p := page(q.leaf); p.number() != uint64(number) || p.kind() != pageLeaf || e.Len > q.page-at {
-		return fmt.Errorf("page %d: not the page of a value of %d bytes: it %w", number, e.Len, meta.ErrCorrupt)
+	if err := q.checkLeaf(q.leaf, e); err != nil {
+		return err
 	}
 	copy(dst, q.leaf[at:])
+	return nil
+}
+
+func (r *reader) checkLeaf(leaf page, e index.Extent) error {
+	if number := uint64(e.Off / r.page); leaf.number() != number || leaf.kind() != pageLeaf || e.Len > r.page-e.Off%r.page {
+		return fmt.Errorf("page %d: not the page of a value of %d bytes: it %w", number, e.Len, meta.ErrCorrupt)
+	}
 	return nil
 }
 

@@ -20,9 +20,11 @@ const (
 	lookAgain = time.Second
 	// letGo is how long after its last use a mapping goes. Its pages count
 	// as resident memory of the daemon, though they are the kernel's cache.
-	letGo = 200 * time.Millisecond
-	// tryOther is after how many requests the slower way is tried again.
-	tryOther = 64
+	letGo = 2 * time.Second
+	// tryOther is after how many requests the slower way is tried again. The
+	// first request through a mapping pays for its page tables, so that a
+	// single trial says little.
+	tryOther = 16
 	// learn is how many requests are served each way before one is chosen.
 	learn = 4
 )

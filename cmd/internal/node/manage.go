@@ -118,7 +118,7 @@ func (n *Node) Verify(ctx context.Context, name string, progress func(control.Pr
 	if err != nil {
 		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
 	}
-	buf, err := unix.Mmap(-1, 0, groupBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	buf, err := unix.Mmap(-1, 0, readBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
 	}
@@ -128,7 +128,7 @@ func (n *Node) Verify(ctx context.Context, name string, progress func(control.Pr
 	var extents []index.Extent
 	fill := 0
 	flush := func() error {
-		if err := data.Read(ctx, extents, buf[:fill]); err != nil {
+		if err := data.Read(ctx, index.Merge(extents), buf[:fill]); err != nil {
 			return fmt.Errorf("verify dataset %s: near record %d: %w", name, v.Records, err)
 		}
 		hash.Write(buf[:fill])
@@ -141,7 +141,7 @@ func (n *Node) Verify(ctx context.Context, name string, progress func(control.Pr
 		for e := x.Extent(i); ; {
 			part := e
 			part.Len = min(e.Len, int64(len(buf)-fill))
-			extents, fill = appendExtent(extents, part), fill+int(part.Len)
+			extents, fill = append(extents, part), fill+int(part.Len)
 			e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
 			if fill < len(buf) && len(extents) < groupRecords {
 				break

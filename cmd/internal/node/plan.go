@@ -57,36 +57,66 @@ func (p *plan) Steps() uint64 { return p.cut.Steps() }
 // Once reports whether other epochs have other batches.
 func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone }
 
-// runs calls f for each run of neighbouring records of a batch, in order.
-func (p *plan) runs(rank, step uint64, f func(first, n uint64)) {
+// A group is how many records are dealt with at a time: enough that what is
+// done once a group is nothing, few enough that a fill that nobody wants any
+// more ends soon.
+const groupRecords = 4096
+
+// A group is the room for one, used again and again.
+type group struct {
+	records []uint64
+	extents []index.Extent
+}
+
+var groups = sync.Pool{New: func() any { return &group{records: make([]uint64, 0, groupRecords)} }}
+
+// each calls f with the records of a batch in order, a group at a time, until
+// one fails.
+func (p *plan) each(rank, step uint64, f func(g *group) error) error {
+	g := groups.Get().(*group)
+	defer groups.Put(g)
+	g.records = g.records[:0]
 	s := p.cut.Span(rank, step)
 	for at := s.First; at < s.First+s.Count; at++ {
-		item := p.order.At(at % p.cut.N)
+		first, n := p.order.At(at%p.cut.N), uint64(1)
 		if p.view.Step.Unit == meta.UnitChunk {
-			c := p.content.index.Chunk(int(item))
-			f(c.First, c.Records)
-		} else {
-			f(item, 1)
+			c := p.content.index.Chunk(int(first))
+			first, n = c.First, c.Records
+		}
+		for ; n > 0; first, n = first+1, n-1 {
+			if g.records = append(g.records, first); len(g.records) < groupRecords {
+				continue
+			}
+			if err := f(g); err != nil {
+				return err
+			}
+			g.records = g.records[:0]
 		}
 	}
+	if len(g.records) == 0 {
+		return nil
+	}
+	return f(g)
 }
 
 // Records is the number of records in a batch.
-func (p *plan) Records(rank, step uint64) (n uint64) {
-	if p.view.Step.Unit != meta.UnitChunk {
-		return p.cut.Span(rank, step).Count
-	}
-	p.runs(rank, step, func(_, count uint64) { n += count })
-	return n
+func (p *plan) Records(rank, step uint64) uint64 {
+	s := p.cut.Span(rank, step)
+	return p.count(s.First, s.Count)
 }
 
 // Repeats is how many records at the end of a batch the epoch has had already.
-func (p *plan) Repeats(rank, step uint64) (n uint64) {
+func (p *plan) Repeats(rank, step uint64) uint64 {
 	s := p.cut.Span(rank, step)
+	return p.count(s.First+s.Count-s.Repeat, s.Repeat)
+}
+
+// count is the number of records at so many positions.
+func (p *plan) count(first, positions uint64) (n uint64) {
 	if p.view.Step.Unit != meta.UnitChunk {
-		return s.Repeat
+		return positions
 	}
-	for at := s.First + s.Count - s.Repeat; at < s.First+s.Count; at++ {
+	for at := first; at < first+positions; at++ {
 		n += p.content.index.Chunk(int(p.order.At(at % p.cut.N))).Records
 	}
 	return n
@@ -94,11 +124,16 @@ func (p *plan) Repeats(rank, step uint64) (n uint64) {
 
 // Size is the number of bytes in a batch.
 func (p *plan) Size(rank, step uint64) int64 {
+	if length, ok := p.content.index.Uniform(); ok {
+		return length * int64(p.Records(rank, step))
+	}
 	return p.sizes.get(p, rank, step, func() (size int64) {
-		p.runs(rank, step, func(first, n uint64) {
-			for i := first; i < first+n; i++ {
-				size += p.content.index.Size(i)
+		p.each(rank, step, func(g *group) error {
+			g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
+			for _, e := range g.extents {
+				size += e.Len
 			}
+			return nil
 		})
 		return size
 	})
@@ -109,24 +144,19 @@ func (p *plan) Size(rank, step uint64) int64 {
 func (p *plan) Offsets(rank, step uint64) []byte {
 	table := make([]byte, 8, 8*(p.Records(rank, step)+1))
 	at := int64(0)
-	p.runs(rank, step, func(first, n uint64) {
-		for i := first; i < first+n; i++ {
-			at += p.content.index.Size(i)
+	p.each(rank, step, func(g *group) error {
+		g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
+		for _, e := range g.extents {
+			at += e.Len
 			table = binary.LittleEndian.AppendUint64(table, uint64(at))
 		}
+		return nil
 	})
 	return table
 }
 
-// A group is how much of a batch is fetched by one read: enough records that
-// its cost is nothing, little enough that a fill that nobody wants any more
-// ends soon.
-const (
-	groupRecords = 4096
-	groupBytes   = 8 << 20
-)
-
-var extentPool = sync.Pool{New: func() any { return new([]index.Extent) }}
+// readBytes is how much is read at once, unless a record is longer.
+const readBytes = 8 << 20
 
 // Fill writes a batch into dst.
 func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
@@ -134,42 +164,28 @@ func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	pooled := extentPool.Get().(*[]index.Extent)
-	defer extentPool.Put(pooled)
-	extents, bytes := (*pooled)[:0], int64(0)
-	flush := func() {
-		if err != nil || bytes > int64(len(dst)) {
-			return
-		}
-		err = data.Read(ctx, extents, dst[:bytes])
-		dst, extents, bytes = dst[bytes:], extents[:0], 0
-	}
-	p.runs(rank, step, func(first, n uint64) {
-		for i := first; i < first+n && err == nil; i++ {
-			e := p.content.index.Extent(i)
-			if len(extents) == groupRecords || bytes > 0 && bytes+e.Len > groupBytes {
-				flush()
+	err = p.each(rank, step, func(g *group) error {
+		g.extents = index.Merge(p.content.index.AppendExtents(g.extents[:0], g.records))
+		for rest := g.extents; len(rest) > 0; {
+			n, bytes := 0, int64(0)
+			for n < len(rest) && (n == 0 || bytes+rest[n].Len <= readBytes) {
+				bytes += rest[n].Len
+				n++
 			}
-			extents, bytes = appendExtent(extents, e), bytes+e.Len
+			if bytes > int64(len(dst)) {
+				return fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, bytes-int64(len(dst)))
+			}
+			if err := data.Read(ctx, rest[:n], dst[:bytes]); err != nil {
+				return err
+			}
+			rest, dst = rest[n:], dst[bytes:]
 		}
+		return nil
 	})
-	flush()
-	*pooled = extents[:0]
 	if err == nil && len(dst) != 0 {
-		return fmt.Errorf("fill batch %w: %d bytes over", meta.ErrCorrupt, len(dst))
+		return fmt.Errorf("fill batch %w: %d bytes are missing", meta.ErrCorrupt, len(dst))
 	}
 	return err
-}
-
-// appendExtent joins records that stand side by side.
-func appendExtent(extents []index.Extent, e index.Extent) []index.Extent {
-	if n := len(extents); n > 0 {
-		if last := &extents[n-1]; last.File == e.File && last.Off+last.Len == e.Off {
-			last.Len += e.Len
-			return extents
-		}
-	}
-	return append(extents, e)
 }
 
 // sizes remembers batch sizes, which a listing asks for and a fill again: with

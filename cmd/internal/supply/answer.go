@@ -26,8 +26,8 @@ func (p *pair) answer(ctx context.Context, n notification, patience time.Duratio
 	if _, err := unix.Write(w.fd, n.encode()); err != nil {
 		return fmt.Errorf("%w: %w", errUnread, err)
 	}
-	left := 0
-	err = w.await(ctx, time.Now().Add(p.timeout), func() bool {
+	left := 0 // tells what became of the wait
+	w.await(ctx, time.Now().Add(p.timeout), func() bool {
 		if left = w.unread(); left > 0 && w.abandoned() {
 			left = w.unread()
 			return true

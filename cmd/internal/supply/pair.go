@@ -42,7 +42,7 @@ type pair struct {
 	done      chan struct{}
 }
 
-func openPair(at place, c Config) (_ *pair, err error) {
+func openPair(ctx context.Context, at place, c Config) (_ *pair, err error) {
 	p := &pair{
 		place:   at,
 		timeout: c.Timeout,
@@ -56,7 +56,7 @@ func openPair(at place, c Config) (_ *pair, err error) {
 		p.log.Warn("mapped file is on a disk: every batch is written to it; use a tmpfs", "file", at.mapped)
 	}
 	if p.mapped.created {
-		err = p.mapped.hold(max(firstBytes, p.firstBatch(c.Timeout)))
+		err = p.mapped.hold(max(firstBytes, p.firstBatch(ctx)))
 	}
 	if err == nil {
 		p.pipe, err = makePipe(at.pipe)
@@ -72,8 +72,8 @@ func openPair(at place, c Config) (_ *pair, err error) {
 }
 
 // firstBatch is the size that clients will want to map, if it is known.
-func (p *pair) firstBatch(limit time.Duration) int64 {
-	st, err := within(context.Background(), limit, func() (fs.FileInfo, error) {
+func (p *pair) firstBatch(ctx context.Context) int64 {
+	st, err := within(ctx, p.timeout, func() (fs.FileInfo, error) {
 		return os.Stat(filepath.Join(p.directory, "batch-000000"))
 	})
 	if err != nil {

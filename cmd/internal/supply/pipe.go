@@ -107,8 +107,8 @@ func (e *end) abandoned() bool {
 }
 
 // await asks ready until it is true, first in a short spin and then whenever
-// the kernel reports a change of the end. A zero deadline is none. Its errors
-// are os.ErrDeadlineExceeded and the context's.
+// the kernel reports a change of the end. Its errors are
+// os.ErrDeadlineExceeded and the context's.
 func (e *end) await(ctx context.Context, deadline time.Time, ready func() bool) error {
 	for start := time.Now(); ; yield() {
 		if ready() {

@@ -84,7 +84,7 @@ func Run(ctx context.Context, c Config) error {
 	}()
 	seen := map[fileID]string{}
 	for _, at := range places {
-		p, err := openPair(at, c)
+		p, err := openPair(ctx, at, c)
 		if err != nil {
 			return err
 		}
