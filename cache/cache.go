@@ -46,15 +46,14 @@ type Cache struct {
 
 	mu struct {
 		sync.Mutex
-		entries    map[Key]*entry
-		demand     []*entry   // waited for and not begun, in order of arrival
-		idle       *list.List // of *entry: ready and held by nobody, in order of release
-		spent      *list.List // of *entry: those of idle that have been read and will not be again
-		spentBytes int64
-		readers    map[readerKey]*reader
-		closed     bool
-		speed      rate // bytes per second of a fill
-		count      counters
+		entries map[Key]*entry
+		demand  []*entry   // waited for and not begun, in order of arrival
+		idle    *list.List // of *entry: ready and held by nobody, in order of release
+		spent   *list.List // of *entry: those of idle that have been read and will not be again
+		readers map[readerKey]*reader
+		closed  bool
+		speed   rate // bytes per second of a fill
+		count   counters
 	}
 	wake *sync.Cond    // something for a worker to do, or to give up waiting for
 	room chan struct{} // one token: a slab was given back, or may have been
@@ -257,7 +256,6 @@ func (s *Slab) Release() {
 func (c *Cache) rest(e *entry) {
 	if e.spent = e.opened && (e.plan.Once() || c.overflows(e)); e.spent {
 		e.place = c.mu.spent.PushBack(e)
-		c.mu.spentBytes += e.size
 	} else {
 		e.place = c.mu.idle.PushBack(e)
 	}
@@ -279,7 +277,6 @@ func (c *Cache) overflows(e *entry) bool {
 func (c *Cache) pick(e *entry) {
 	if e.spent {
 		c.mu.spent.Remove(e.place)
-		c.mu.spentBytes -= e.size
 	} else {
 		c.mu.idle.Remove(e.place)
 	}

@@ -128,13 +128,11 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 	for e := c.worn(); e != nil; e = c.worn() {
 		c.evict(e, !demanded)
 	}
+	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
 	for {
 		f, err := c.ram.take(size)
 		if !errors.Is(err, errNoRoom) {
 			return f, err
-		}
-		if c.ram.sweep() {
-			continue
 		}
 		victim := c.victim(demanded)
 		if victim == nil {
@@ -175,17 +173,14 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 // roomPoll is short beside any fill that had to wait for memory.
 const roomPoll = 10 * time.Millisecond
 
-// lingering is how many bytes of batches that will not be read again from
-// memory are kept in case somebody looks at one twice. What is beyond is filled
-// anew before fresh memory is taken: it need not be zeroed, it is mapped, and
-// it is in the processor's cache, which fresh memory is not.
-const lingering = 16 << 20
-
-// worn returns the oldest spent entry, out of the cache, if too much lingers.
+// worn returns the oldest spent entry, out of the cache, if more of them linger
+// than each reader's last one. They are filled anew before fresh memory is
+// taken: it need not be zeroed, it is mapped, and it is in the processor's
+// cache, which fresh memory is not.
 func (c *Cache) worn() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.spentBytes <= lingering {
+	if c.mu.spent.Len() <= len(c.mu.readers) {
 		return nil
 	}
 	return c.remove(c.mu.spent.Front().Value.(*entry))

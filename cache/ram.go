@@ -200,13 +200,15 @@ func (r *ram) retire(f *ramFile) {
 	}
 }
 
-// sweep makes spare the dying files that are no longer mapped, and reports
-// whether there were any.
-func (r *ram) sweep() bool {
+// sweep makes spare the dying files that are no longer mapped.
+func (r *ram) sweep() {
 	r.mu.Lock()
 	dying := r.mu.dying
 	r.mu.dying = nil
 	r.mu.Unlock()
+	if len(dying) == 0 {
+		return
+	}
 	var spare, still []*ramFile
 	for _, f := range dying {
 		if unmapped(f.fd) {
@@ -219,7 +221,6 @@ func (r *ram) sweep() bool {
 	defer r.mu.Unlock()
 	r.mu.spare = append(r.mu.spare, spare...)
 	r.mu.dying = append(r.mu.dying, still...)
-	return len(spare) > 0
 }
 
 func (f *ramFile) close() {

@@ -49,6 +49,10 @@ func (c *Cache) follow(e *entry, now time.Time) {
 		r.run, r.pace, r.next = 0, 0, 0 // a jump: a resume, or a person looking around
 	}
 	r.next = max(r.next, step+1)
+	if step+1 == p.Steps() {
+		delete(c.mu.readers, k) // it is through
+		return
+	}
 	if e.state == ready {
 		r.size = e.size
 	}

@@ -4,8 +4,8 @@
 // one by one, but only if nothing has to be fetched: a page fault that waits
 // for a disk holds up a processor of the Go scheduler, and everybody's opens
 // with it. So a file is mapped while all of it is cached, and read otherwise.
-// Where its cache consists of single pages a fault costs more than a read; what
-// is the better way is found out by trying both.
+// The mapping's page tables are filled in aside, before anybody copies from
+// it. What is then the better way is found out by trying both.
 package warm
 
 import (
@@ -21,10 +21,8 @@ const (
 	// letGo is how long after its last use a mapping goes. Its pages count
 	// as resident memory of the daemon, though they are the kernel's cache.
 	letGo = 2 * time.Second
-	// tryOther is after how many requests the slower way is tried again. The
-	// first request through a mapping pays for its page tables, so that a
-	// single trial says little.
-	tryOther = 16
+	// tryOther is after how many requests the slower way is tried again.
+	tryOther = 64
 	// learn is how many requests are served each way before one is chosen.
 	learn = 4
 )
@@ -38,7 +36,8 @@ type File struct {
 	mu struct {
 		sync.Mutex
 		data   []byte // the mapping, if there is one
-		users  int    // requests that copy from it
+		filled bool   // its page tables are
+		users  int    // who uses it
 		used   time.Time
 		idle   *time.Timer // lets go of the mapping; nil if there is none
 		looked time.Time
@@ -47,6 +46,7 @@ type File struct {
 		count  uint64
 		closed bool
 	}
+	tasks sync.WaitGroup
 }
 
 // A pace is the running mean of what a byte costs.
@@ -84,21 +84,56 @@ func (f *File) Begin(bytes int64) Request {
 	f.look(r.start)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.closed || !f.mu.cached || !f.choose() {
+	if f.mu.closed || !f.mu.cached {
 		return r
 	}
 	if f.mu.data == nil {
-		data, err := unix.Mmap(f.fd, 0, int(f.size), unix.PROT_READ, unix.MAP_SHARED)
-		if err != nil {
-			f.mu.cached = false // for a while
-			return r
-		}
-		f.mu.data = data
-		f.mu.idle = time.AfterFunc(letGo, f.expire)
+		f.open(r.start)
+	}
+	if !f.mu.filled || !f.choose() {
+		return r
 	}
 	f.mu.users++
 	r.Data = f.mu.data
 	return r
+}
+
+// open maps the file and has the page tables filled in. mu is held.
+func (f *File) open(now time.Time) {
+	data, err := unix.Mmap(f.fd, 0, int(f.size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		f.mu.cached = false // for a while
+		return
+	}
+	f.mu.data, f.mu.used = data, now
+	f.mu.users++
+	f.mu.idle = time.AfterFunc(letGo, f.expire)
+	f.tasks.Go(func() {
+		err := f.fill(data)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.mu.users--
+		f.mu.used = time.Now()
+		f.mu.filled = err == nil
+	})
+}
+
+// fill has the kernel enter all pages of the mapping, a part at a time: it
+// holds a lock that new mappings wait for.
+func (f *File) fill(data []byte) error {
+	const part = 16 << 20
+	for from := 0; from < len(data); from += part {
+		f.mu.Lock()
+		closed := f.mu.closed
+		f.mu.Unlock()
+		if closed {
+			return nil
+		}
+		if err := unix.Madvise(data[from:min(from+part, len(data))], unix.MADV_POPULATE_READ); err != nil {
+			return err // the file was cut short; or Linux before 5.14
+		}
+	}
+	return nil
 }
 
 // choose says whether to map. mu is held.
@@ -123,16 +158,13 @@ func (r Request) Done() {
 	f, now := r.file, time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.mu.cached {
-		return
-	}
-	if r.Data == nil {
-		f.mu.took[0].add(r.bytes, now.Sub(r.start))
-		return
-	}
-	f.mu.took[1].add(r.bytes, now.Sub(r.start))
-	f.mu.users--
 	f.mu.used = now
+	if r.Data != nil {
+		f.mu.users--
+		f.mu.took[1].add(r.bytes, now.Sub(r.start))
+	} else if f.mu.filled { // while both ways are open
+		f.mu.took[0].add(r.bytes, now.Sub(r.start))
+	}
 }
 
 // look finds out now and then whether the whole file is cached.
@@ -185,14 +217,17 @@ func (f *File) unmap() {
 	if f.mu.data != nil {
 		f.mu.idle.Stop()
 		unix.Munmap(f.mu.data)
-		f.mu.data, f.mu.idle = nil, nil
+		f.mu.data, f.mu.idle, f.mu.filled = nil, nil, false
 	}
 }
 
 // Close lets go of the file. No request is under way.
 func (f *File) Close() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.mu.closed = true
+	f.mu.Unlock()
+	f.tasks.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.unmap()
 }
