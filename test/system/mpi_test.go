@@ -111,7 +111,7 @@ func TestSupplyFeedsThePapersClient(t *testing.T) {
 	n.ok("supply", "--check", "--maps", dir+"/maps", "--pipes", dir+"/pipes", "--dataset", "d")
 	got := sh(t, `
 		"$1" --run "$2" supply --maps "$3/maps" --pipes "$3/pipes" --dataset d & supplier=$!
-		trap 'kill $supplier; wait $supplier || true' EXIT
+		trap 'kill $supplier 2>/dev/null || true; wait $supplier || true' EXIT
 		"$4" "$3/maps" "$3/pipes" 0 4 -i -p 2`, rankfs, n.run, dir, programs+"bin/seed_client")
 	if !strings.Contains(got, " sum="+want) {
 		t.Errorf("the client's sum is not %s:\n%s", want, got)
