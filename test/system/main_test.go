@@ -93,6 +93,9 @@ func lockRoot(dir string) (*os.File, error) {
 func sweepOldRuns() error {
 	old, err := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
 	for _, dir := range old {
+		if _, lerr := os.Lstat(filepath.Join(dir, "lock")); lerr != nil {
+			continue // it has just begun
+		}
 		lock, lerr := lockRoot(dir)
 		if lerr != nil {
 			continue // it is still going on
