@@ -1,0 +1,162 @@
+package fs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A shape is a view of which only ranks and steps are asked.
+type shape struct {
+	View
+	dataset      string
+	ranks, steps uint64
+}
+
+func (s shape) Dataset() string { return s.dataset }
+func (s shape) Ranks() uint64   { return s.ranks }
+func (s shape) Steps() uint64   { return s.steps }
+
+// Every file of a view has a number of its own, and the number says which file
+// it is; the next view's begin where these end.
+func TestInodeNumbers(t *testing.T) {
+	var v views
+	v.init()
+	end := uint64(inoViews)
+	for i, s := range []shape{{ranks: 1, steps: 1}, {ranks: 3, steps: 7}, {ranks: 5}, {ranks: 1, steps: 1000}} {
+		d, _, err := v.add(fmt.Sprint("d", i), s, time.Now())
+		if err != nil || d.base != end {
+			t.Fatalf("view %d begins at %d (%v), want %d", i, d.base, err, end)
+		}
+		n, _ := files(s.ranks, s.steps)
+		seen := make(map[string]bool)
+		for ino := d.base; ino < d.base+n; ino++ {
+			one, ok := v.byIno(ino)
+			if !ok || one.dir != d || one.ino() != ino {
+				t.Fatalf("number %d is %+v, %v", ino, one, ok)
+			}
+			parent := node{dir: d}
+			switch one.kind {
+			case kindView:
+				continue
+			case kindBatch, kindOffsets:
+				parent = node{dir: d, kind: kindRank, rank: one.rank}
+			}
+			if found, ok := parent.child(one.name()); !ok || found != one {
+				t.Fatalf("%s: found %+v, want %+v", one.path(), found, one)
+			}
+			if seen[one.path()] {
+				t.Fatalf("%s stands twice", one.path())
+			}
+			seen[one.path()] = true
+		}
+		end = d.base + n
+	}
+	for _, ino := range []uint64{0, 1, inoViews - 1, end, math.MaxUint64} {
+		if n, ok := v.byIno(ino); ok {
+			t.Errorf("number %d is %+v, want nothing", ino, n)
+		}
+	}
+}
+
+func TestNamesHaveOneSpelling(t *testing.T) {
+	d := &viewDir{ranks: 12, steps: 2_000_000}
+	rank := node{dir: d, kind: kindRank, rank: 3}
+	for _, row := range []struct {
+		in    node
+		name  string
+		there bool
+	}{
+		{node{dir: d}, "rank-0", true}, {node{dir: d}, "rank-11", true}, {node{dir: d}, "rank-12", false},
+		{node{dir: d}, "rank-00", false}, {node{dir: d}, "rank-", false}, {node{dir: d}, "rank--1", false},
+		{node{dir: d}, "rank-+1", false}, {node{dir: d}, "rank-18446744073709551616", false}, {node{dir: d}, "batch-000000", false},
+		{rank, "batch-000000", true}, {rank, "batch-1999999", true}, {rank, "batch-1999999.idx", true},
+		{rank, "batch-2000000", false}, {rank, "batch-0", false}, {rank, "batch-0000000", false},
+		{rank, "batch-000000.idx.idx", false}, {rank, "batch-.idx", false}, {rank, ".idx", false}, {rank, "", false},
+	} {
+		if n, ok := row.in.child(row.name); ok != row.there || ok && n.name() != row.name {
+			t.Errorf("%q: %+v, %v, want there: %v", row.name, n, ok, row.there)
+		}
+	}
+}
+
+// However many views strangers look up, the table stays small, numbers are
+// not used twice, and what is read from stays.
+func TestViewsAreBounded(t *testing.T) {
+	var v views
+	v.init()
+	now := time.Now()
+	held, _, _ := v.add("held", shape{ranks: 2, steps: 2}, now)
+	v.hold(held, 1, now)
+	read, _, _ := v.add("read", shape{ranks: 2, steps: 2}, now)
+	v.hold(read, 1, now)
+	v.hold(read, -1, now)
+	last := uint64(0)
+	for i := range 5 * maxViews {
+		d, gone, err := v.add(fmt.Sprint("stranger-", i), shape{ranks: 4, steps: 4}, now)
+		if err != nil || d.base <= last {
+			t.Fatalf("view %d at %d after %d: %v", i, d.base, last, err)
+		}
+		if last = d.base; gone == held || gone == read {
+			t.Fatalf("%s had to go for a stranger", gone.name)
+		}
+		if v.len() > maxViews {
+			t.Fatalf("%d views", v.len())
+		}
+	}
+	if _, ok := v.byIno(held.base); !ok || v.byName("read") != read {
+		t.Error("a view in use is gone")
+	}
+	if _, _, err := v.add("vast", shape{ranks: meta.MaxRanks, steps: math.MaxUint64 / 4}, now); err == nil {
+		t.Error("a view with more files than there are numbers was taken")
+	}
+}
+
+func TestDropDataset(t *testing.T) {
+	var v views
+	v.init()
+	for _, name := range []string{"a", "a@epoch=1", "b"} {
+		dataset, _, _ := meta.SplitView(name)
+		v.add(name, shape{dataset: dataset, ranks: 1}, time.Now())
+	}
+	if gone := v.dropDataset("a"); len(gone) != 2 || v.len() != 1 || v.byName("b") == nil {
+		t.Errorf("%d dropped, %d left", len(gone), v.len())
+	}
+}
+
+// A table read in parts of any size is the same text.
+func TestTableInParts(t *testing.T) {
+	table := Table{Lines: 50, Width: 9, Append: func(dst []byte, i uint64) []byte { return fmt.Appendf(dst, "line %03d\n", i) }}
+	whole := table.read(nil, 0, 1<<20)
+	if len(whole) != 450 {
+		t.Fatalf("%d bytes", len(whole))
+	}
+	for range 1000 {
+		from, n := rand.IntN(500), rand.IntN(100)
+		got := table.read(make([]byte, 0, n), uint64(from), n)
+		want := whole[min(from, 450):min(from+n, 450)]
+		if string(got) != string(want) {
+			t.Fatalf("%d bytes from %d: %q, want %q", n, from, got, want)
+		}
+	}
+}
+
+func TestErrno(t *testing.T) {
+	for err, want := range map[error]syscall.Errno{
+		fmt.Errorf("x: %w", meta.ErrStale):                              syscall.ESTALE,
+		fmt.Errorf("x: %w", meta.ErrInvalid):                            syscall.EINVAL,
+		fmt.Errorf("%w: %w", context.DeadlineExceeded, meta.ErrNoSpace): syscall.ETIMEDOUT,
+		fmt.Errorf("a cause that nobody thought of"):                    syscall.EIO,
+		fmt.Errorf("%w: %w", context.Canceled, meta.ErrNoSpace):         syscall.EINTR,
+	} {
+		if got := syscall.Errno(statusOf(err)); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
