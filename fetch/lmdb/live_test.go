@@ -278,6 +278,7 @@ func TestStale(t *testing.T) {
 		{"another file, pinned", new(lmdb.Pins), replace, "another file"},
 		{"removed", nil, func(t *testing.T, path string) { os.Remove(filepath.Join(path, "data.mdb")) }, "no such file"},
 		{"copied over", nil, copyOver, "it was written to"},
+		{"copied over, pinned", new(lmdb.Pins), copyOver, "not by a transaction"},
 		{"made smaller", nil, shrink, "bytes became"},
 		{"made smaller, pinned", new(lmdb.Pins), shrink, "bytes became"},
 		{"emptied, pinned", new(lmdb.Pins), func(t *testing.T, path string) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -117,6 +119,11 @@ type snapshot struct {
 	version version
 	pin     *pin
 	unheld  error // why there is no pin
+
+	mu struct {
+		sync.Mutex
+		foreign int64 // a time of the file that no transaction came with, or 0
+	}
 }
 
 func identify(fd int) (fileID, error) {
@@ -218,6 +225,11 @@ func (s *snapshot) intact() error {
 	if now.size < s.version.size || head.page != s.head.page || head.txn == s.head.txn && head != s.head {
 		return s.stale("it was overwritten: %s", s.version.change(now))
 	}
+	if head.txn == s.head.txn && now.mtime != s.version.mtime {
+		if head, err = s.settle(now.mtime); err != nil {
+			return err
+		}
+	}
 	if head.txn == s.head.txn {
 		return nil
 	}
@@ -225,6 +237,36 @@ func (s *snapshot) intact() error {
 		return s.stale("%w", err)
 	}
 	return nil
+}
+
+// commitTime is how long a transaction may take from its first write to the
+// file to its last, which makes it the newest.
+const commitTime = 2 * time.Second
+
+// settle is for a pinned file that was written to since, with no transaction to
+// show for it: either a writer is about to commit, or the file was overwritten
+// by something else that looks alike, such as a database that the same program
+// made of other data. It waits to see which.
+func (s *snapshot) settle(mtime int64) (head, error) {
+	s.mu.Lock()
+	foreign := s.mu.foreign == mtime
+	s.mu.Unlock()
+	for until := time.Now().Add(commitTime); !foreign; time.Sleep(2 * time.Millisecond) {
+		head, now, _, err := look(s.file)
+		if err != nil {
+			return head, err
+		}
+		if head.txn != s.head.txn || now.mtime == s.version.mtime {
+			return head, nil
+		}
+		if mtime = now.mtime; time.Now().After(until) {
+			break
+		}
+	}
+	s.mu.Lock()
+	s.mu.foreign = mtime
+	s.mu.Unlock()
+	return head{}, s.stale("it was written to, but not by a transaction")
 }
 
 // explain returns err, or what it is a symptom of: pages that are overwritten
