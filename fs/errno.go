@@ -26,7 +26,11 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 		return status
 	}
 	t.count.errors.Add(1)
-	if t.said.again(doing+path+err.Error(), time.Now()) {
+	again, left := t.said.again(doing+path+err.Error(), time.Now())
+	if left > 0 {
+		t.config.Log.Warn("errors not logged: too many at once", "lines", left)
+	}
+	if again {
 		return status
 	}
 	t.config.Log.Warn(doing, "path", path, "errno", syscall.Errno(status).Error(), "cause", err)
@@ -39,20 +43,30 @@ type said struct {
 		sync.Mutex
 		since time.Time
 		lines map[string]bool
+		left  int // lines left out since then
 	}
 }
 
-// again reports whether the line is there already, and enters it.
-func (s *said) again(line string, now time.Time) bool {
-	const most = 1024 // lines remembered
+// again reports whether the line is there already, or there are too many, and
+// enters it otherwise. In a new second it also returns how many were left out
+// in the last one: a stranger must not fill the log with names that he makes up.
+func (s *said) again(line string, now time.Time) (again bool, left int) {
+	const most = 64
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.lines == nil || now.Sub(s.mu.since) > time.Second || len(s.mu.lines) >= most {
-		s.mu.since, s.mu.lines = now, make(map[string]bool)
+	if s.mu.lines == nil || now.Sub(s.mu.since) > time.Second {
+		left = s.mu.left
+		s.mu.since, s.mu.lines, s.mu.left = now, make(map[string]bool), 0
 	}
-	before := s.mu.lines[line]
+	if s.mu.lines[line] {
+		return true, left
+	}
+	if len(s.mu.lines) >= most {
+		s.mu.left++
+		return true, left
+	}
 	s.mu.lines[line] = true
-	return before
+	return false, left
 }
 
 func statusOf(err error) fuse.Status {

@@ -147,6 +147,24 @@ func TestTableInParts(t *testing.T) {
 	}
 }
 
+// The log has each error once a second, and not too many of them.
+func TestLogIsBounded(t *testing.T) {
+	var s said
+	now := time.Now()
+	lines := 0
+	for i := range 1000 {
+		if again, _ := s.again(fmt.Sprint(i), now); !again {
+			lines++
+		}
+	}
+	if again, _ := s.again("0", now); !again || lines > 100 {
+		t.Errorf("%d lines of 1000, again: %v", lines, again)
+	}
+	if again, left := s.again("0", now.Add(2*time.Second)); again || left != 1000-lines {
+		t.Errorf("two seconds later: again %v, %d left out, want %d", again, left, 1000-lines)
+	}
+}
+
 func TestErrno(t *testing.T) {
 	for err, want := range map[error]syscall.Errno{
 		fmt.Errorf("x: %w", meta.ErrStale):                              syscall.ESTALE,
