@@ -126,7 +126,7 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
 	}
 	for e := c.worn(); e != nil; e = c.worn() {
-		c.evict(e, !demanded)
+		c.evict(e)
 	}
 	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
 	for {
@@ -138,7 +138,7 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 		if victim == nil {
 			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, errNoRoom)
 		}
-		c.evict(victim, !demanded)
+		c.evict(victim)
 	}
 }
 
@@ -219,10 +219,11 @@ func (c *Cache) remove(e *entry) *entry {
 	return e
 }
 
-// evict gives up a slab. One in memory is kept on NVMe, if there is such a
-// tier, unless a rank is waiting for its room.
-func (c *Cache) evict(e *entry, keep bool) {
-	if keep && !e.plan.Once() && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
+// evict gives up a slab. One in memory that an epoch may have again is kept on
+// NVMe, if there is such a tier: its disk then sets the pace, as long as what
+// is read does not fit in memory.
+func (c *Cache) evict(e *entry) {
+	if !e.plan.Once() && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
 		mem := e.ram.mem
 		err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
 			if _, err := f.WriteAt(mem, 0); err != nil {
