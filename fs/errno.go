@@ -26,7 +26,11 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 		return status
 	}
 	t.count.errors.Add(1)
-	again, left := t.said.again(doing+path+err.Error(), time.Now())
+	s, most := &t.said, 1024
+	if status == fuse.EINVAL { // a stranger must not fill the log with names that he makes up
+		s, most = &t.saidNames, 16
+	}
+	again, left := s.again(doing+path+err.Error(), most, time.Now())
 	if left > 0 {
 		t.config.Log.Warn("errors not logged: too many at once", "lines", left)
 	}
@@ -47,11 +51,10 @@ type said struct {
 	}
 }
 
-// again reports whether the line is there already, or there are too many, and
+// again reports whether the line is there already, or as many as may be, and
 // enters it otherwise. In a new second it also returns how many were left out
-// in the last one: a stranger must not fill the log with names that he makes up.
-func (s *said) again(line string, now time.Time) (again bool, left int) {
-	const most = 64
+// in the last one.
+func (s *said) again(line string, most int, now time.Time) (again bool, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.lines == nil || now.Sub(s.mu.since) > time.Second {

@@ -153,14 +153,14 @@ func TestLogIsBounded(t *testing.T) {
 	now := time.Now()
 	lines := 0
 	for i := range 1000 {
-		if again, _ := s.again(fmt.Sprint(i), now); !again {
+		if again, _ := s.again(fmt.Sprint(i), 64, now); !again {
 			lines++
 		}
 	}
-	if again, _ := s.again("0", now); !again || lines > 100 {
+	if again, _ := s.again("0", 64, now); !again || lines != 64 {
 		t.Errorf("%d lines of 1000, again: %v", lines, again)
 	}
-	if again, left := s.again("0", now.Add(2*time.Second)); again || left != 1000-lines {
+	if again, left := s.again("0", 64, now.Add(2*time.Second)); again || left != 1000-lines {
 		t.Errorf("two seconds later: again %v, %d left out, want %d", again, left, 1000-lines)
 	}
 }

@@ -91,7 +91,7 @@ type Tree struct {
 	views              views
 	handles            handles
 	notices            sync.WaitGroup
-	said               said
+	said, saidNames    said
 	count              struct {
 		lookups, batchOpens, batchReads, textReads, errors atomic.Uint64
 	}
