@@ -34,8 +34,7 @@ type Key struct {
 
 // A Cache turns batches into slabs.
 //
-// Lock order: mu before none; no tier is called and no byte is moved while mu
-// is held.
+// While mu is held no other lock is taken, no tier is called and no byte moved.
 type Cache struct {
 	config Config
 	ram    *ram
