@@ -94,16 +94,11 @@ func (d *Dataset) Extent(record uint64) index.Extent { return d.x.Extent(record)
 // AppendExtents appends where n records from first on stand, those side by
 // side as one.
 func (d *Dataset) AppendExtents(extents []index.Extent, first, n uint64) []index.Extent {
-	old := len(extents)
+	own := make([]index.Extent, 0, n)
 	for record := first; record < first+n; record++ {
-		e := d.x.Extent(record)
-		if last := len(extents) - 1; last >= old && extents[last].File == e.File && extents[last].Off+extents[last].Len == e.Off {
-			extents[last].Len += e.Len
-			continue
-		}
-		extents = append(extents, e)
+		own = append(own, d.x.Extent(record))
 	}
-	return extents
+	return append(extents, index.Merge(own)...)
 }
 
 // Chunks is the number of chunks.
