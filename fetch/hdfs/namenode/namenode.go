@@ -1,0 +1,61 @@
+// Package namenode asks HDFS namenodes what is stored where.
+//
+// hdfs/v2 reads data but cannot say which hosts hold a block, sets no deadline
+// on a call, and keeps a dead connection. This client speaks the same protocol
+// over the messages that hdfs/v2 registers, for the few calls that a reader
+// needs.
+package namenode
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// A Status is what a namenode says of one path.
+type Status struct {
+	Name        string // the last element; empty for what was asked for itself
+	Dir         bool
+	Size        int64
+	ModTime     time.Time
+	FileID      uint64
+	BlockSize   int64
+	Replication int
+	Owner       string
+	Group       string
+	Mode        uint32  // permission bits
+	Encrypted   bool    // in an encryption zone
+	ErasureCode string  // the name of the policy; empty if blocks are replicated
+	Link        string  // of a symbolic link
+	Blocks      *Blocks // nil unless asked for
+}
+
+// Blocks says where the bytes of a file are, as far as they were asked for.
+type Blocks struct {
+	Size   int64 // of the whole file
+	Open   bool  // somebody is writing to it
+	Blocks []Block
+}
+
+// A Block is a run of bytes of a file that is on the same datanodes.
+type Block struct {
+	Off, Size int64
+	Pool      string
+	ID        uint64
+	Stamp     uint64    // generation stamp: changes when the block does
+	Corrupt   bool      // no replica of it is sound
+	Replicas  []Replica // the namenode's choice first
+
+	// Message is the LocatedBlockProto itself, for hdfs/v2, with the token
+	// that a datanode wants to see.
+	Message proto.Message
+}
+
+// A Replica is one datanode's copy of a block.
+type Replica struct {
+	Host    string // as the datanode calls itself
+	Addr    string // IP:PORT of its data transfer
+	ID      string // of the datanode
+	Rack    string // network location, such as /default-rack
+	Storage string // DISK, SSD, ARCHIVE, RAM_DISK
+}
