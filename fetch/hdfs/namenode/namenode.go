@@ -4,6 +4,11 @@
 // on a call, and keeps a dead connection. This client speaks the same protocol
 // over the messages that hdfs/v2 registers, for the few calls that a reader
 // needs.
+//
+// A call goes to the namenode that answered last. One that cannot be reached,
+// is silent or in standby is passed over for the next, in rounds, until the
+// call's deadline; every call is a question and may be asked twice. Calls of one
+// client share a connection for each namenode and do not wait for each other.
 package namenode
 
 import (
@@ -27,12 +32,13 @@ type Status struct {
 	Encrypted   bool    // in an encryption zone
 	ErasureCode string  // the name of the policy; empty if blocks are replicated
 	Link        string  // of a symbolic link
-	Blocks      *Blocks // nil unless asked for
+	Blocks      *Blocks // nil unless asked for, and for directories
 }
 
 // Blocks says where the bytes of a file are, as far as they were asked for.
+// The blocks follow each other without a gap.
 type Blocks struct {
-	Size   int64 // of the whole file
+	Size   int64 // of the whole file; without the block that is being written
 	Open   bool  // somebody is writing to it
 	Blocks []Block
 }
@@ -42,20 +48,24 @@ type Block struct {
 	Off, Size int64
 	Pool      string
 	ID        uint64
-	Stamp     uint64    // generation stamp: changes when the block does
-	Corrupt   bool      // no replica of it is sound
-	Replicas  []Replica // the namenode's choice first
+	Stamp     uint64 // generation stamp: changes when the block does
+	Corrupt   bool   // no replica of it is sound
 
-	// Message is the LocatedBlockProto itself, for hdfs/v2, with the token
-	// that a datanode wants to see.
+	// Replicas are those that the namenode holds for sound. Locate has the
+	// nearest to this host first, List has them in no order.
+	Replicas []Replica
+
+	// Message is the LocatedBlockProto itself, for hdfs/v2. From Locate it
+	// has the token that a datanode of a secure cluster wants to see; from
+	// List it has none.
 	Message proto.Message
 }
 
 // A Replica is one datanode's copy of a block.
 type Replica struct {
 	Host    string // as the datanode calls itself
-	Addr    string // IP:PORT of its data transfer
+	Addr    string // IP:PORT of its data transfer, HOST:PORT with UseHostname
 	ID      string // of the datanode
 	Rack    string // network location, such as /default-rack
-	Storage string // DISK, SSD, ARCHIVE, RAM_DISK
+	Storage string // DISK, SSD, ARCHIVE, RAM_DISK, PROVIDED
 }

@@ -1,0 +1,155 @@
+package namenode
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/colinmarc/hdfs/v2"
+	"google.golang.org/protobuf/proto"
+
+	"rankfs/meta"
+)
+
+// Stat asks what is at a path. It follows no symbolic link.
+func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
+	const method = "getFileInfo"
+	if err := checkPath(name); err != nil {
+		return Status{}, err
+	}
+	resp := message("hdfs.GetFileInfoResponseProto", nil)
+	if err := c.call(ctx, method, name, message("hdfs.GetFileInfoRequestProto", fields{"src": name}), resp); err != nil {
+		return Status{}, err
+	}
+	m, _ := part(resp, "fs").(*hdfs.FileStatus)
+	if m == nil {
+		return Status{}, c.problem(ctx, method, name, "", meta.ErrNotExist)
+	}
+	st, err := statusOf(m)
+	st.Name = ""
+	return st, c.problem(ctx, method, name, "", err)
+}
+
+// locateSpan is how much of a file is located by one call. At HDFS's smallest
+// blocks, of 1 MiB, its reply has 45 MiB.
+const locateSpan = 64 << 30
+
+// Locate asks where the n bytes of a file from off on are. It returns whole
+// blocks, with tokens for datanodes, and fewer if the file ends before.
+func (c *Client) Locate(ctx context.Context, name string, off, n int64) (*Blocks, error) {
+	const method = "getBlockLocations"
+	if err := checkPath(name); err != nil {
+		return nil, err
+	}
+	if off < 0 || n < 0 {
+		return nil, fmt.Errorf("locate %q: bytes %d+%d: %w", name, off, n, meta.ErrInvalid)
+	}
+	end := off + min(n, math.MaxInt64-off)
+	var all *Blocks
+	for at := off; ; {
+		got, err := c.locate(ctx, name, at, min(end-at, locateSpan))
+		if err != nil {
+			return nil, err
+		}
+		if all, err = join(all, got); err != nil {
+			return nil, c.problem(ctx, method, name, "", err)
+		}
+		if end, at = min(end, all.Size), all.end(at); at >= end {
+			return all, nil
+		}
+	}
+}
+
+func (c *Client) locate(ctx context.Context, name string, off, n int64) (*Blocks, error) {
+	const method = "getBlockLocations"
+	req := message("hdfs.GetBlockLocationsRequestProto", fields{"src": name, "offset": uint64(off), "length": uint64(n)})
+	resp := message("hdfs.GetBlockLocationsResponseProto", nil)
+	if err := c.call(ctx, method, name, req, resp); err != nil {
+		return nil, err
+	}
+	st := new(hdfs.FileStatus)
+	if st.Locations = as(part(resp, "locations"), st.Locations); st.Locations == nil {
+		return nil, c.problem(ctx, method, name, "", meta.ErrNotExist)
+	}
+	b, err := c.blocksOf(st, off, n)
+	return b, c.problem(ctx, method, name, "", err)
+}
+
+// join appends the blocks of got, which begin where a's end.
+func join(a, got *Blocks) (*Blocks, error) {
+	if a == nil {
+		return got, nil
+	}
+	if a.Size != got.Size && !got.Open {
+		return nil, fmt.Errorf("%w: its size went from %d to %d while it was located", meta.ErrStale, a.Size, got.Size)
+	}
+	a.Size, a.Open = got.Size, got.Open
+	a.Blocks = append(a.Blocks, got.Blocks...)
+	return a, nil
+}
+
+// end is where the blocks that are known end, at least at.
+func (b *Blocks) end(at int64) int64 {
+	if len(b.Blocks) == 0 {
+		return at
+	}
+	last := b.Blocks[len(b.Blocks)-1]
+	return last.Off + last.Size
+}
+
+// Defaults is what a namenode tells every client.
+type Defaults struct {
+	BlockSize    int64
+	Replication  int
+	EncryptData  bool   // datanodes demand connections with the key of EncryptionKey
+	KeyProvider  string // of encryption zones; empty if there are none
+	ChecksumSize int    // bytes for each checksum of a block
+}
+
+// Defaults asks for the namenode's settings for clients.
+func (c *Client) Defaults(ctx context.Context) (Defaults, error) {
+	resp := message("hdfs.GetServerDefaultsResponseProto", nil)
+	if err := c.call(ctx, "getServerDefaults", "", message("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
+		return Defaults{}, err
+	}
+	m := field(resp, "serverDefaults").Message().Interface()
+	return Defaults{
+		BlockSize:    int64(field(m, "blockSize").Uint()),
+		Replication:  int(field(m, "replication").Uint()),
+		EncryptData:  field(m, "encryptDataTransfer").Bool(),
+		KeyProvider:  field(m, "keyProviderUri").String(),
+		ChecksumSize: int(field(m, "bytesPerChecksum").Uint()),
+	}, nil
+}
+
+// EncryptionKey asks for a key for connections to datanodes: hdfs/v2's
+// DataEncryptionKeyProto, and when it ends to be valid. The message is nil if
+// the cluster does not encrypt.
+func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until time.Time, err error) {
+	resp := message("hdfs.GetDataEncryptionKeyResponseProto", nil)
+	err = c.call(ctx, "getDataEncryptionKey", "", message("hdfs.GetDataEncryptionKeyRequestProto", nil), resp)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if key = part(resp, "dataEncryptionKey"); key == nil {
+		return nil, time.Time{}, nil
+	}
+	return key, time.UnixMilli(int64(field(key, "expiryDate").Uint())), nil
+}
+
+// maxPath is HDFS's own bound.
+const maxPath = 8000
+
+// checkPath refuses what a namenode would understand in its own way.
+func checkPath(name string) error {
+	if !strings.HasPrefix(name, "/") || path.Clean(name) != name || len(name) > maxPath ||
+		!utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("HDFS path %q %w: give an absolute path of at most %d bytes without '.', '..' and '//'",
+			name[:min(len(name), maxPath)], meta.ErrInvalid, maxPath)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package namenode
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// A Client asks the namenodes of one nameservice. Its methods may be called
+// concurrently.
+type Client struct {
+	config Config
+	id     []byte        // names this client to namenodes
+	slots  chan struct{} // one for each call under way
+
+	ctx    context.Context // of connections
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // connections
+
+	mu struct {
+		sync.Mutex
+		conns  []*conn // of the address of that index, or nil
+		active int     // the index of the address that answered last
+		closed bool
+	}
+}
+
+const (
+	// maxCalls bounds the memory for replies: a page of a listing is 1 MiB.
+	maxCalls = 64
+
+	firstPause = 200 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// rounds is how often to go through n addresses. Where one of them is in
+// standby a fail-over is under way, and there are more, until the deadline.
+func rounds(n int) int {
+	if n == 1 {
+		return 2 // nobody could take over
+	}
+	return 6
+}
+
+// New returns a client. It connects when it is first asked something.
+func New(config Config) (*Client, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{config: config, id: make([]byte, 16), slots: make(chan struct{}, maxCalls)}
+	rand.Read(c.id)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.mu.conns = make([]*conn, len(config.Addresses))
+	return c, nil
+}
+
+// Close ends all connections and the calls on them.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.mu.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.wg.Wait()
+	return nil
+}
+
+// call asks for a method about a path, which may be empty, and fills resp.
+func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, errSilent)
+	defer cancel()
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return c.problem(ctx, method, path, "", fmt.Errorf("%d calls are waiting already: %w", maxCalls, ErrUnreachable))
+	}
+	addr, body, err := c.ask(ctx, method, req)
+	if err == nil {
+		_, err = shift(body, resp)
+	}
+	return c.problem(ctx, method, path, addr, err)
+}
+
+// problem names whom an error is from and what it is about.
+func (c *Client) problem(ctx context.Context, method, path, addr string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if addr == "" { // nobody answered
+		addr = strings.Join(c.config.Addresses, ", ")
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errSilent):
+			err = fmt.Errorf("%w (a call may take %v): %w", context.DeadlineExceeded, c.config.Timeout, err)
+		case cause != nil:
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+	if path != "" {
+		method += fmt.Sprintf(" %q", path)
+	}
+	return fmt.Errorf("namenode %s: %s: %w", addr, method, explain(err, c.who(), path))
+}
+
+// who is the user as he is known to the namenode.
+func (c *Client) who() string {
+	if c.config.ActFor != "" {
+		return c.config.ActFor
+	}
+	return c.config.User
+}
+
+// ask puts a question to one namenode after the other until one answers. addr
+// is empty if none did.
+func (c *Client) ask(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
+	n := len(c.config.Addresses)
+	tried := make(attempts, n)
+	for round := 0; round < rounds(n) || n > 1 && tried.standby(); round++ {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		first := c.active()
+		for k := range n {
+			i := (first + k) % n
+			addr := c.config.Addresses[i]
+			body, err := c.try(ctx, i, method, req)
+			if err == nil || !elsewhere(err) {
+				c.answered(i)
+				return addr, body, err
+			}
+			tried[i].addr, tried[i].err = addr, err
+			if ctx.Err() != nil {
+				return "", nil, tried.problem()
+			}
+		}
+	}
+	return "", nil, tried.problem()
+}
+
+// standby reports whether a namenode said that it is not active (yet).
+func (a attempts) standby() bool {
+	for _, t := range a {
+		if isNotActive(t.err) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits before a round, longer each time. It returns false if the call's
+// time is over.
+func pause(ctx context.Context, round int) bool {
+	t := time.NewTimer(min(maxPause, firstPause<<min(round-1, 10)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try asks one namenode. With several, none may use up the time of the others
+// by being silent. A connection may have been closed while it was idle, so one
+// that was there before is given a second chance.
+func (c *Client) try(ctx context.Context, i int, method string, req proto.Message) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout/time.Duration(len(c.config.Addresses)), errSilent)
+	defer cancel()
+	for again := false; ; again = true {
+		cn, fresh, err := c.conn(i)
+		if err != nil {
+			return nil, err
+		}
+		body, err := cn.call(ctx, method, req)
+		var broken *brokenError
+		if fresh || again || ctx.Err() != nil || !errors.As(err, &broken) {
+			return body, err
+		}
+	}
+}
+
+func (c *Client) active() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.active
+}
+
+func (c *Client) answered(i int) {
+	c.mu.Lock()
+	was := c.mu.active
+	c.mu.active = i
+	c.mu.Unlock()
+	if was != i {
+		c.config.Log.Info("another namenode answers", "namenode", c.config.Addresses[i], "before", c.config.Addresses[was])
+	}
+}
+
+// conn is the connection to an address. fresh is whether this call began it.
+func (c *Client) conn(i int) (cn *conn, fresh bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return nil, false, errClosed
+	}
+	if cn := c.mu.conns[i]; cn != nil && cn.alive() {
+		return cn, false, nil
+	}
+	cn = newConn(c, c.config.Addresses[i])
+	c.mu.conns[i] = cn
+	c.wg.Go(cn.run)
+	return cn, true, nil
+}

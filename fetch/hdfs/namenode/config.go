@@ -1,0 +1,91 @@
+package namenode
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/user"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Config says which namenodes to ask, and as whom.
+type Config struct {
+	// Addresses are HOST:PORT of the namenodes of one nameservice.
+	Addresses []string
+
+	// User is who asks; the process's user if empty. With Kerberos it is the
+	// ticket's principal and must be left empty.
+	User string
+	// ActFor is whom User acts for, if the namenode's hadoop.proxyuser
+	// settings let him; nobody if empty.
+	ActFor string
+
+	// Timeout bounds each call, with all its retries. The default, 20 s, is
+	// twice what a fail-over or a long collection of garbage in a namenode
+	// takes, and a fraction of what an open of a batch may wait.
+	Timeout time.Duration
+
+	// Dial opens connections; net.Dialer's DialContext if nil.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Log hears of fail-overs; nobody does if nil.
+	Log *slog.Logger
+	// Kerberos, if not nil, is demanded of the namenodes.
+	Kerberos *Kerberos
+
+	// Data is for who reads blocks; of it the client uses UseHostname.
+	Data Data
+}
+
+// Data is what a Hadoop configuration says of connections to datanodes.
+type Data struct {
+	UseHostname bool     // connect to a datanode's name, not to its address
+	Protection  []string // of dfs.data.transfer.protection, such as integrity
+	Encrypt     bool     // dfs.encrypt.data.transfer
+}
+
+const (
+	defaultTimeout = 20 * time.Second
+	maxAddresses   = 16 // a nameservice has two or three namenodes
+)
+
+// withDefaults returns the configuration with what it left out, if it is valid.
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Addresses) == 0 || len(c.Addresses) > maxAddresses {
+		return c, fmt.Errorf("namenodes %q %w: give 1 to %d addresses HOST:PORT", c.Addresses, meta.ErrInvalid, maxAddresses)
+	}
+	for _, addr := range c.Addresses {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+			return c, fmt.Errorf("namenode address %q %w: give HOST:PORT, as in fs.defaultFS", addr, meta.ErrInvalid)
+		}
+	}
+	if c.Kerberos != nil && c.User != "" {
+		return c, fmt.Errorf("namenode user %q %w: with Kerberos the user is that of the ticket", c.User, meta.ErrInvalid)
+	}
+	if c.Timeout < 0 {
+		return c, fmt.Errorf("namenode timeout %v %w: give a positive one", c.Timeout, meta.ErrInvalid)
+	}
+	return c.filled()
+}
+
+func (c Config) filled() (Config, error) {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.User == "" && c.Kerberos == nil {
+		u, err := user.Current()
+		if err != nil {
+			return c, fmt.Errorf("namenode user: %w; name one", err)
+		}
+		c.User = u.Username
+	}
+	return c, nil
+}

@@ -1,0 +1,176 @@
+package namenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"google.golang.org/protobuf/proto"
+
+	"rankfs/meta"
+)
+
+// The errors that callers branch on. Both are also meta.ErrBusy: the same
+// question may be answered later.
+var (
+	// ErrUnreachable: no namenode answers.
+	ErrUnreachable error = sentinel("no namenode answers")
+	// ErrSafeMode: the namenode is starting up or was put into safe mode.
+	ErrSafeMode error = sentinel("namenode is not ready")
+)
+
+type sentinel string
+
+func (s sentinel) Error() string { return string(s) }
+func (s sentinel) Unwrap() error { return meta.ErrBusy }
+
+var (
+	errSilent = errors.New("no answer in time")
+	errClosed = errors.New("client is closed")
+)
+
+// A brokenError is why a connection failed; it says nothing of the call.
+type brokenError struct{ cause error }
+
+func (e *brokenError) Error() string { return e.cause.Error() }
+func (e *brokenError) Unwrap() error { return e.cause }
+
+// A remoteError is an exception of a namenode.
+type remoteError struct {
+	class string // of Java
+	text  string
+}
+
+// maxText bounds what a namenode can put into an error.
+const maxText = 400
+
+func remoteErrorOf(header proto.Message) *remoteError {
+	text, _, _ := strings.Cut(field(header, "errorMsg").String(), "\n") // a stack trace follows
+	class := field(header, "exceptionClassName").String()
+	return &remoteError{class: clean(class), text: clean(text)}
+}
+
+// clean makes text of a stranger fit to print.
+func clean(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxText)], "?")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func (e *remoteError) Error() string {
+	if e.text == "" {
+		return e.short()
+	}
+	return e.short() + ": " + e.text
+}
+
+// short is the name of the exception without its package.
+func (e *remoteError) short() string {
+	if e.class == "" {
+		return "an error without a name"
+	}
+	return e.class[strings.LastIndexAny(e.class, ".$")+1:]
+}
+
+// elsewhere reports whether another namenode, or this one a little later, may
+// answer instead.
+func elsewhere(err error) bool {
+	var broken *brokenError
+	if errors.As(err, &broken) {
+		return true
+	}
+	return isNotActive(err)
+}
+
+// isNotActive reports whether a namenode said that it is in standby, or not
+// ready yet.
+func isNotActive(err error) bool {
+	var remote *remoteError
+	if !errors.As(err, &remote) {
+		return false
+	}
+	switch remote.short() {
+	case "StandbyException":
+		return true
+	case "RetriableException":
+		return !strings.Contains(remote.text, "SafeMode") // it lasts longer than a call may
+	}
+	return false
+}
+
+// explain turns an exception into an error that a person can act on.
+func explain(err error, user, path string) error {
+	var remote *remoteError
+	if !errors.As(err, &remote) {
+		return err
+	}
+	switch remote.short() {
+	case "FileNotFoundException", "ParentNotDirectoryException":
+		return meta.ErrNotExist
+	case "AccessControlException", "AuthorizationException":
+		return denied(remote, user, path)
+	case "SafeModeException", "RetriableException", "StandbyException":
+		return fmt.Errorf("%w: %s; wait, or see 'hdfs dfsadmin -safemode get'", ErrSafeMode, remote.text)
+	case "InvalidPathException", "IllegalArgumentException", "SnapshotAccessControlException":
+		return fmt.Errorf("%w: %w", meta.ErrInvalid, remote)
+	case "UnresolvedPathException":
+		return fmt.Errorf("%w: a symbolic link is on the way; give the path that it leads to", meta.ErrInvalid)
+	}
+	return remote
+}
+
+func denied(remote *remoteError, user, path string) error {
+	if strings.Contains(remote.text, "SIMPLE authentication is not enabled") {
+		return fmt.Errorf("%w: the namenode wants Kerberos; give a keytab or a credential cache", syscall.EACCES)
+	}
+	if remote.short() == "AuthorizationException" || path == "" {
+		return fmt.Errorf("%w for user %q: %s", syscall.EACCES, user, remote.text)
+	}
+	return fmt.Errorf("%w for user %q: %s; ask its owner to let you in, as with 'hdfs dfs -setfacl -m user:%s:r-x %s'",
+		syscall.EACCES, user, remote.text, user, path)
+}
+
+// attempts is why each address did not answer.
+type attempts []struct {
+	addr string
+	err  error
+}
+
+// problem puts the reasons into one error.
+func (a attempts) problem() error {
+	var reasons []string
+	for _, t := range a {
+		if t.err != nil {
+			reasons = append(reasons, t.addr+": "+reason(t.err))
+		}
+	}
+	what := ErrUnreachable
+	for _, t := range a {
+		if isNotActive(t.err) {
+			what = ErrSafeMode
+		}
+	}
+	return fmt.Errorf("%w (%s); check that they run and that the addresses are those of fs.defaultFS",
+		what, strings.Join(reasons, "; "))
+}
+
+// reason says in few words why a connection failed.
+func reason(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Sprintf("host name %q is not known (%s)", dns.Name, dns.Err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused, nobody listens there"
+	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
+		return errSilent.Error()
+	}
+	return clean(err.Error())
+}

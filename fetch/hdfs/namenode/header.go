@@ -1,0 +1,79 @@
+package namenode
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+const (
+	protocol        = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+	protocolVersion = 1
+
+	// Call ids below zero are not calls.
+	contextID = -3
+	saslID    = -33
+
+	authNone = 0
+	authSASL = 0xdf
+)
+
+// preamble opens a connection: version 9 of the protocol, service class 0.
+func preamble(auth byte) []byte { return []byte{'h', 'r', 'p', 'c', 9, 0, auth} }
+
+// packet is a frame for the call id.
+func packet(client []byte, id int32, messages ...proto.Message) ([]byte, error) {
+	header := message("common.RpcRequestHeaderProto", fields{
+		"rpcKind":  protoreflect.EnumNumber(2), // protocol buffers
+		"rpcOp":    protoreflect.EnumNumber(0), // the only packet of the call
+		"callId":   id,
+		"clientId": client,
+	})
+	return frame(append([]proto.Message{header}, messages...)...)
+}
+
+// methodHeader says which method the request behind it is for.
+func methodHeader(method string) proto.Message {
+	return message("common.RequestHeaderProto", fields{
+		"methodName":                 method,
+		"declaringClassProtocolName": protocol,
+		"clientProtocolVersion":      uint64(protocolVersion),
+	})
+}
+
+// connectionContext says who is asking. realUser is empty unless he acts for
+// another.
+func connectionContext(user, realUser string) proto.Message {
+	who := fields{"effectiveUser": user}
+	if realUser != "" {
+		who["realUser"] = realUser
+	}
+	return message("common.IpcConnectionContextProto", fields{
+		"userInfo": message("common.UserInformationProto", who),
+		"protocol": protocol,
+	})
+}
+
+// A reply is what came for a call: the message as bytes, or why there is none.
+type reply struct {
+	body []byte
+	err  error
+}
+
+// parseReply takes a reply's header off. An error means that the connection is
+// of no more use: a broken frame, or a namenode that gives up on us.
+func parseReply(b []byte) (id int32, r reply, err error) {
+	header := message("common.RpcResponseHeaderProto", nil)
+	rest, err := shift(b, header)
+	if err != nil {
+		return 0, reply{}, err
+	}
+	id = int32(field(header, "callId").Uint())
+	switch field(header, "status").Enum() {
+	case 0:
+		return id, reply{body: rest}, nil
+	case 1:
+		return id, reply{err: remoteErrorOf(header)}, nil
+	default:
+		return id, reply{}, remoteErrorOf(header)
+	}
+}
