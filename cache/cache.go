@@ -17,11 +17,13 @@ import (
 // ID names the content: equal ids mean equal bytes, on any machine and after
 // any restart. Fill writes the batch into dst, whose length is Size, without
 // keeping dst; it returns an error rather than a short batch. Once says that no
-// other epoch has the same batches. All methods may be called concurrently.
+// other epoch has the same batches; Shared, that fills of other plans copy from
+// them, by Part. All methods may be called concurrently.
 type Plan interface {
 	ID() [16]byte
 	Steps() uint64
 	Once() bool
+	Shared() bool
 	Size(rank, step uint64) int64
 	Fill(ctx context.Context, rank, step uint64, dst []byte) error
 }
@@ -253,7 +255,7 @@ func (s *Slab) Release() {
 
 // rest puts an entry that nobody holds where a victim is looked for. mu is held.
 func (c *Cache) rest(e *entry) {
-	if e.spent = e.opened && (e.plan.Once() || c.overflows(e)); e.spent {
+	if e.spent = e.opened && !e.plan.Shared() && (e.plan.Once() || c.overflows(e)); e.spent {
 		e.place = c.mu.spent.PushBack(e)
 	} else {
 		e.place = c.mu.idle.PushBack(e)

@@ -24,6 +24,7 @@ type testPlan struct {
 	steps uint64
 	size  int64
 	once  bool
+	share bool
 	fail  func(rank, step uint64) error
 	gate  chan struct{} // if set, a fill takes a token
 
@@ -33,6 +34,7 @@ type testPlan struct {
 
 func (p *testPlan) ID() [16]byte                 { return [16]byte{p.id} }
 func (p *testPlan) Once() bool                   { return p.once }
+func (p *testPlan) Shared() bool                 { return p.share }
 func (p *testPlan) Steps() uint64                { return p.steps }
 func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
 func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {

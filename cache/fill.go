@@ -18,10 +18,15 @@ func (c *Cache) work() {
 		if e == nil {
 			return
 		}
-		start := time.Now()
-		err := c.fill(e, demanded)
-		c.finish(e, err, time.Since(start))
+		c.make(e, demanded)
 	}
+}
+
+// make fills e and tells those who wait.
+func (c *Cache) make(e *entry, demanded bool) {
+	start := time.Now()
+	err := c.fill(e, demanded)
+	c.finish(e, err, time.Since(start))
 }
 
 // next waits for something to do. It returns nil when the cache closes.
@@ -66,15 +71,15 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 			return err
 		}
 		demanded = demanded || c.waitedFor(e)
-		huge := pages(e.size) > c.config.RAMBytes
-		if c.nvme != nil && (demanded || huge) {
+		huge, shared := pages(e.size) > c.config.RAMBytes, e.plan.Shared()
+		if c.nvme != nil && (demanded || huge || shared) {
 			nerr := c.fillNVMe(e)
 			if !errors.Is(nerr, errNoRoom) {
 				return nerr
 			}
 			err = errors.Join(err, nerr)
 		}
-		if !demanded || huge {
+		if !demanded || huge || shared { // whoever asks for a part holds memory that others wait for
 			return err
 		}
 		if err := c.awaitRoom(e, err); err != nil {

@@ -1,0 +1,59 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"rankfs/meta"
+)
+
+// Part returns a slab that a Fill wants to copy from, one of a plan that is
+// shared. Whoever asks for one that is not there fills it: a fill that left
+// that to another worker could wait for itself.
+//
+// It never waits for memory, as its caller holds some. An error that wraps
+// meta.ErrNoSpace means that there is none: go to the source for the bytes.
+// Parts count as opens of their plan's rank, so what is read one after the
+// other is made ready ahead.
+func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+	now := time.Now()
+	c.mu.Lock()
+	if c.mu.closed {
+		c.mu.Unlock()
+		return nil, fmt.Errorf("part of a batch: %w: the daemon is shutting down", meta.ErrBusy)
+	}
+	e := c.want(p, rank, step)
+	c.follow(e, now)
+	if e.state == ready {
+		defer c.mu.Unlock()
+		return c.hold(e), nil
+	}
+	e.waiters++
+	mine := e.state == wanted
+	if mine {
+		e.state = filling
+	}
+	c.mu.Unlock()
+	if mine {
+		c.make(e, false)
+	}
+	return c.await(ctx, e, now)
+}
+
+// ReadAt copies bytes of the slab. It may be called until Release.
+func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
+	e := s.entry
+	if e.ram == nil {
+		return e.file.ReadAt(p, off)
+	}
+	if off < 0 || off > e.size {
+		return 0, fmt.Errorf("read slab at %d %w: it has %d bytes", off, meta.ErrInvalid, e.size)
+	}
+	n := copy(p, e.ram.mem[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
