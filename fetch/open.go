@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rankfs/fetch/hdfs"
 	"rankfs/fetch/lmdb"
 	"rankfs/fetch/local"
 	"rankfs/meta"
@@ -18,39 +19,71 @@ import (
 //
 //	lmdb:PATH[?db=NAME]                   a data file or the directory it is in
 //	file:PATH[?as=lines|fixed:N|files]    the default is lines for a file, files for a directory
+//	hdfs://[HOST:PORT]/PATH[?as=FORM]     a file, a directory or a pattern; see fetch/hdfs
 //
 // Paths are absolute and taken as they are. Options follow the last question
 // mark, with percent signs decoded; a path that has one needs another at its
-// end. The pins are those of the process, shared by all its sources; with nil
-// an LMDB database is stale as soon as anybody writes to it.
-func Open(uri string, pins *lmdb.Pins) (Source, error) {
-	src, err := open(uri, pins)
+// end.
+func Open(uri string, env *Env) (Source, error) {
+	src, err := open(uri, env)
 	if err != nil {
 		return nil, fmt.Errorf("open source %q: %w", uri, err)
 	}
 	return src, nil
 }
 
-func open(uri string, pins *lmdb.Pins) (Source, error) {
+// An Env is what all sources of a process share. Without one, an LMDB database
+// is stale as soon as anybody writes to it, and HDFS cannot be reached.
+type Env struct {
+	Pins *lmdb.Pins
+	HDFS *hdfs.Clusters
+}
+
+// IsRemote reports whether bytes of a source are dear to ask for and cheap once
+// they flow, so that chunks are better fetched whole.
+func IsRemote(uri string) bool { return strings.HasPrefix(uri, "hdfs:") }
+
+func open(uri string, env *Env) (Source, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	if !ok {
-		return nil, fmt.Errorf("it %w: use file:PATH or lmdb:PATH", meta.ErrInvalid)
+		return nil, fmt.Errorf("it %w: use file:PATH, lmdb:PATH or hdfs://HOST:PORT/PATH", meta.ErrInvalid)
+	}
+	if env == nil {
+		env = new(Env)
 	}
 	switch scheme {
 	case "file":
 		return openLocal(rest)
 	case "lmdb":
-		return openLMDB(rest, pins)
+		return openLMDB(rest, env)
+	case "hdfs":
+		return openHDFS(rest, env)
 	}
-	return nil, fmt.Errorf("scheme %q %w: there are file and lmdb", scheme, meta.ErrInvalid)
+	return nil, fmt.Errorf("scheme %q %w: there are file, lmdb and hdfs", scheme, meta.ErrInvalid)
 }
 
-func openLMDB(rest string, pins *lmdb.Pins) (Source, error) {
+func openHDFS(rest string, env *Env) (Source, error) {
+	if env.HDFS == nil {
+		return nil, fmt.Errorf("hdfs %w: no cluster is configured", meta.ErrInvalid)
+	}
+	rest, ok := strings.CutPrefix(rest, "//")
+	authority, path, _ := strings.Cut(rest, "/")
+	if !ok {
+		return nil, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", rest, meta.ErrInvalid)
+	}
+	path, options, err := splitOptions("/"+path, "as")
+	if err != nil {
+		return nil, err
+	}
+	return source(env.HDFS.Open(authority, path, options["as"]))
+}
+
+func openLMDB(rest string, env *Env) (Source, error) {
 	path, options, err := splitOptions(rest, "db")
 	if err != nil {
 		return nil, err
 	}
-	return source(lmdb.Open(path, options["db"], pins))
+	return source(lmdb.Open(path, options["db"], env.Pins))
 }
 
 func openLocal(rest string) (Source, error) {

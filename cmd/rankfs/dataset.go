@@ -58,7 +58,7 @@ Sources:
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&r.Source, "source", "", "`URI` of the records")
-	f.StringVar(&as, "as", "", "what a record of a file: source is, `KIND` lines, fixed:N or files")
+	f.StringVar(&as, "as", "", "what a record of files is, `KIND` lines, fixed:N, files, or in HDFS sequence")
 	f.StringVar(&db, "db", "", "database `NAME` in an lmdb: source")
 	f.Uint64Var(&r.Ranks, "ranks", 1, "number `N` of ranks that read it")
 	f.StringVar(&r.Batch, "batch", "256", "`SIZE` of a batch: records, bytes as 64MiB, or chunk")

@@ -184,6 +184,10 @@ func (o *mountOptions) set(option string) (err error) {
 		o.uid, err = parseID(value)
 	case "gid":
 		o.gid, err = parseID(value)
+	case "hadoop-conf":
+		o.hadoopConf, err = absolute(value)
+	case "hdfs-user":
+		o.hdfsUser = value
 	case "log-level":
 		o.logLevel = value
 	default:

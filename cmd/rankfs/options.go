@@ -28,6 +28,8 @@ type mountOptions struct {
 	uid, gid      uint32
 	umask         string // octal
 	logLevel      string
+	hadoopConf    string // directory
+	hdfsUser      string
 }
 
 func defaultMountOptions() mountOptions {
@@ -36,6 +38,8 @@ func defaultMountOptions() mountOptions {
 		gid:      uint32(os.Getgid()),
 		umask:    "022", // as files that anybody else made
 		logLevel: "info",
+
+		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
 	}
 }
 
@@ -51,6 +55,11 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 	}
 	if o.state, err = filepath.Abs(o.state); err != nil {
 		return o, "", err
+	}
+	if o.hadoopConf != "" {
+		if o.hadoopConf, err = filepath.Abs(o.hadoopConf); err != nil {
+			return o, "", err
+		}
 	}
 	if o.nvme != "" {
 		where, size, err := splitNVMe(o.nvme)
@@ -70,7 +79,7 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 func (o mountOptions) config(dir string) (node.Config, error) {
 	c := node.Config{
 		Mount: dir, State: o.state, AllowOther: o.allowOther, NoPassthrough: o.noPassthrough,
-		UID: o.uid, GID: o.gid, Version: version(),
+		UID: o.uid, GID: o.gid, Version: version(), HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
 	}
 	umask, err := strconv.ParseUint(o.umask, 8, 32)
 	if err != nil || umask > 0o777 {
@@ -109,12 +118,15 @@ func (o mountOptions) level() (level slog.Level, err error) {
 func (o mountOptions) args(dir string) []string {
 	args := []string{"mount", "--ready-fd=3", "--state=" + o.state,
 		fmt.Sprintf("--uid=%d", o.uid), fmt.Sprintf("--gid=%d", o.gid),
-		"--umask=" + o.umask, "--log-level=" + o.logLevel}
+		"--umask=" + o.umask, "--log-level=" + o.logLevel, "--hadoop-conf=" + o.hadoopConf}
 	if o.nvme != "" {
 		args = append(args, "--nvme="+o.nvme)
 	}
 	if o.ram != "" {
 		args = append(args, "--ram="+o.ram)
+	}
+	if o.hdfsUser != "" {
+		args = append(args, "--hdfs-user="+o.hdfsUser)
 	}
 	if o.allowOther {
 		args = append(args, "--allow-other")

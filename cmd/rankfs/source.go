@@ -14,14 +14,14 @@ func sourceURI(source, as, db string) (string, error) {
 	scheme, rest, ok := strings.Cut(source, ":")
 	if !ok || strings.ContainsAny(scheme, "/.") {
 		return "", hint(fmt.Errorf("source %q does not say of what kind it is", source),
-			"use lmdb:%[1]s for an LMDB, or file:%[1]s with --as lines, fixed:N or files", source)
+			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, or hdfs://HOST:PORT/PATH", source)
 	}
 	switch {
-	case as != "" && scheme != "file":
-		return "", fmt.Errorf("--as is for a file source, and this is %q", source)
+	case as != "" && scheme != "file" && scheme != "hdfs":
+		return "", fmt.Errorf("--as is for a file or HDFS, and this is %q", source)
 	case db != "" && scheme != "lmdb":
 		return "", fmt.Errorf("--db is for an lmdb source, and this is %q", source)
-	case scheme != "file" && scheme != "lmdb":
+	case scheme != "file" && scheme != "lmdb" && scheme != "hdfs":
 		return source, nil // the daemon knows what it can read
 	}
 	path, query := rest, ""

@@ -136,7 +136,7 @@ func lmdbSuite(t *testing.T, db string, pins *lmdb.Pins) {
 		}
 		f := sourcetest.Fixture{
 			Open: func() (fetch.Source, error) {
-				return fetch.Open("lmdb:"+dir+"?db="+url.PathEscape(db), pins)
+				return fetch.Open("lmdb:"+dir+"?db="+url.PathEscape(db), &fetch.Env{Pins: pins})
 			},
 			Records: records,
 			Changes: []sourcetest.Change{

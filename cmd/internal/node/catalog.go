@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/fetch/lmdb"
+	"rankfs/fetch"
 	"rankfs/meta"
 )
 
@@ -28,9 +28,9 @@ import (
 //
 // A folder appears and goes by a rename, so it is there whole or not at all.
 type catalog struct {
-	dir  string
-	log  *slog.Logger
-	pins lmdb.Pins // what its LMDB sources share
+	dir string
+	log *slog.Logger
+	env *fetch.Env
 
 	mu struct {
 		sync.Mutex
@@ -55,8 +55,8 @@ const (
 	oldPrefix  = ".old-"
 )
 
-func openCatalog(dir string, log *slog.Logger) (*catalog, error) {
-	c := &catalog{dir: dir, log: log}
+func openCatalog(dir string, env *fetch.Env, log *slog.Logger) (*catalog, error) {
+	c := &catalog{dir: dir, env: env, log: log}
 	c.mu.byName, c.mu.making = make(map[string]*dataset), make(map[string]bool)
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
@@ -94,7 +94,7 @@ func (c *catalog) load(folder string) (*dataset, error) {
 	if r.Name != filepath.Base(folder) {
 		return nil, fmt.Errorf("%s %w: it names dataset %q", recordFile, meta.ErrCorrupt, r.Name)
 	}
-	return newDataset(folder, r, &c.pins)
+	return newDataset(folder, r, c.env)
 }
 
 func (c *catalog) get(name string) (*dataset, error) {
@@ -145,7 +145,7 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	defer os.RemoveAll(folder) // by then gone, or the one it replaced
-	if err := makeIndex(ctx, r, &c.pins, filepath.Join(folder, indexFile), report); err != nil {
+	if err := makeIndex(ctx, r, c.env, filepath.Join(folder, indexFile), report); err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	r.Indexed = time.Now().UTC()
@@ -160,7 +160,7 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 	if err := replace(folder, home); err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
-	d, err := newDataset(home, r, &c.pins)
+	d, err := newDataset(home, r, c.env)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
-	"rankfs/fetch/lmdb"
 	"rankfs/meta"
 )
 
@@ -32,7 +31,7 @@ type dataset struct {
 // content is what a dataset's views share.
 type content struct {
 	source string
-	pins   *lmdb.Pins
+	env    *fetch.Env
 	index  *index.Index
 	held   *held
 
@@ -54,7 +53,7 @@ type held struct {
 	}
 }
 
-func newDataset(folder string, r record, pins *lmdb.Pins) (*dataset, error) {
+func newDataset(folder string, r record, env *fetch.Env) (*dataset, error) {
 	view, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", recordFile, meta.ErrCorrupt, err)
@@ -63,14 +62,14 @@ func newDataset(folder string, r record, pins *lmdb.Pins) (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{source: r.Source, pins: pins, index: x, held: &held{index: x}}
+	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}}
 	runtime.AddCleanup(c, func(h *held) { h.close() }, c.held)
 	return &dataset{folder, r, view, c}, nil
 }
 
 // makeIndex scans the source of r.
-func makeIndex(ctx context.Context, r record, pins *lmdb.Pins, path string, report reporter) error {
-	src, err := fetch.Open(r.Source, pins)
+func makeIndex(ctx context.Context, r record, env *fetch.Env, path string, report reporter) error {
+	src, err := fetch.Open(r.Source, env)
 	if err != nil {
 		return err
 	}
@@ -97,20 +96,20 @@ func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
 	if removed {
 		return nil, fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
 	}
-	d, err := c.held.attach(ctx, c.source, c.pins)
+	d, err := c.held.attach(ctx, c.source, c.env)
 	if err == nil {
 		err = d.Check(ctx)
 	}
 	return d, err
 }
 
-func (h *held) attach(ctx context.Context, source string, pins *lmdb.Pins) (*fetch.Dataset, error) {
+func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetch.Dataset, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mu.data != nil || h.mu.closed {
 		return h.mu.data, nil
 	}
-	src, err := fetch.Open(source, pins)
+	src, err := fetch.Open(source, env)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", meta.ErrStale, err)
 	}

@@ -17,6 +17,9 @@ import (
 	"rankfs/cache"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
+	"rankfs/fetch"
+	"rankfs/fetch/hdfs"
+	"rankfs/fetch/lmdb"
 	"rankfs/fs"
 	"rankfs/meta"
 )
@@ -30,6 +33,8 @@ type Config struct {
 	NoPassthrough       bool
 	UID, GID, Umask     uint32
 	RunDir, Version     string
+	HadoopConf          string // directory; empty: HDFS is named by HOST:PORT alone
+	HDFSUser            string // empty: the one who runs the daemon
 	Log                 *slog.Logger
 }
 
@@ -38,6 +43,7 @@ type Node struct {
 	config  Config
 	since   time.Time
 	socket  string
+	hdfs    *hdfs.Clusters
 	catalog *catalog
 	sizes   *sizes
 	cache   *cache.Cache
@@ -69,7 +75,15 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, registration.Close()) }()
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket}
-	if n.catalog, err = openCatalog(filepath.Join(c.State, "datasets"), c.Log); err != nil {
+	n.hdfs, err = hdfs.New(hdfs.Config{
+		Conf: c.HadoopConf, User: c.HDFSUser, Scratch: filepath.Join(c.State, "indexing"), Log: c.Log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
+	env := &fetch.Env{Pins: new(lmdb.Pins), HDFS: n.hdfs}
+	if n.catalog, err = openCatalog(filepath.Join(c.State, "datasets"), env, c.Log); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.catalog.close()) }()

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -23,26 +22,28 @@ type plan struct {
 	content *content
 	id      [16]byte
 	sizes   *sizes
+	parts   *parts // of what the batches are made, if not straight from the source
+	shared  bool   // the plan of those parts
 }
 
 func newPlan(v meta.View, c *content, s *sizes) *plan {
 	x := c.index
 	p := &plan{view: v, content: c, sizes: s, cut: v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
 	p.order = order.New(v.Order, p.cut.N, v.Seed, v.Epoch)
-	p.id = p.identify()
+	p.id = p.identify("")
 	return p
 }
 
 // identify names the plan's content: equal ids mean equal batches, whatever
 // the dataset is called and whichever daemon asks. What does not change a
 // batch's bytes is left out, so that its slabs are shared.
-func (p *plan) identify() (id [16]byte) {
+func (p *plan) identify(kind string) (id [16]byte) {
 	seed, epoch := p.view.Seed, p.view.Epoch
 	if p.view.Order.Kind == meta.OrderNone {
 		seed, epoch = 0, 0
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "rankfs plan 1\n%s\n%v %d %d\n%d %d %d %v %v\n",
-		p.content.index.Fingerprint(), p.view.Order, seed, epoch,
+	sum := sha256.Sum256(fmt.Appendf(nil, "rankfs plan 1%s\n%s\n%v %d %d\n%d %d %d %v %v\n",
+		kind, p.content.index.Fingerprint(), p.view.Order, seed, epoch,
 		p.cut.N, p.cut.Global, p.cut.Ranks, p.cut.Tail, p.view.Step.Unit == meta.UnitChunk))
 	copy(id[:], sum[:])
 	return id
@@ -54,8 +55,12 @@ func (p *plan) ID() [16]byte { return p.id }
 // Steps is the number of batches of each rank.
 func (p *plan) Steps() uint64 { return p.cut.Steps() }
 
-// Once reports whether other epochs have other batches.
-func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone }
+// Once reports whether other epochs have other batches, or it is the parts they
+// are made of that are kept.
+func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone || p.parts != nil }
+
+// Shared reports whether the batches are parts of other plans' batches.
+func (p *plan) Shared() bool { return p.shared }
 
 // A group is how many records are dealt with at a time: enough that what is
 // done once a group is nothing, few enough that a fill that nobody wants any
@@ -66,6 +71,7 @@ const groupRecords = 4096
 type group struct {
 	records []uint64
 	extents []index.Extent
+	pieces  []piece
 }
 
 var groups = sync.Pool{New: func() any { return &group{records: make([]uint64, 0, groupRecords)} }}
@@ -153,39 +159,6 @@ func (p *plan) Offsets(rank, step uint64) []byte {
 		return nil
 	})
 	return table
-}
-
-// readBytes is how much is read at once, unless a record is longer.
-const readBytes = 8 << 20
-
-// Fill writes a batch into dst.
-func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
-	data, err := p.content.data(ctx)
-	if err != nil {
-		return err
-	}
-	err = p.each(rank, step, func(g *group) error {
-		g.extents = index.Merge(p.content.index.AppendExtents(g.extents[:0], g.records))
-		for rest := g.extents; len(rest) > 0; {
-			n, bytes := 0, int64(0)
-			for n < len(rest) && (n == 0 || bytes+rest[n].Len <= readBytes) {
-				bytes += rest[n].Len
-				n++
-			}
-			if bytes > int64(len(dst)) {
-				return fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, bytes-int64(len(dst)))
-			}
-			if err := data.Read(ctx, rest[:n], dst[:bytes]); err != nil {
-				return err
-			}
-			rest, dst = rest[n:], dst[bytes:]
-		}
-		return nil
-	})
-	if err == nil && len(dst) != 0 {
-		return fmt.Errorf("fill batch %w: %d bytes are missing", meta.ErrCorrupt, len(dst))
-	}
-	return err
 }
 
 // sizes remembers batch sizes, which a listing asks for and a fill again: with

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"rankfs/cache"
+	"rankfs/fetch"
 	"rankfs/fs"
 	"rankfs/meta"
 )
@@ -48,8 +49,20 @@ func (n *Node) View(name string) (fs.View, error) {
 	if err != nil {
 		host = "localhost"
 	}
-	return &view{newPlan(v, d.content, n.sizes), d, n.cache, host}, nil
+	return &view{n.plan(v, d.content), d, n.cache, host}, nil
 }
+
+// plan makes the plan of a view, from parts where that saves fetching.
+func (n *Node) plan(v meta.View, c *content) *plan {
+	p := newPlan(v, c, n.sizes)
+	if fetch.IsRemote(c.source) && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()) {
+		p.parts = newParts(c, n.sizes, n.cache)
+	}
+	return p
+}
+
+// room is how much the cache can be trusted to keep beside the batches in use.
+func (n *Node) room() int64 { return n.config.RAMBytes/4*3 + n.config.NVMeBytes }
 
 // Dataset names the dataset that is viewed.
 func (v *view) Dataset() string { return v.dataset.record.Name }

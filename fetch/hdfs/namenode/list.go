@@ -20,6 +20,11 @@ const maxEntries = 6_400_000
 // page is on its way while each is called. A file is a list of itself, with an
 // empty name. An error from each ends the listing and is returned.
 func (c *Client) List(ctx context.Context, dir string, located bool, each func(Status) error) error {
+	return c.ListAfter(ctx, dir, "", located, each)
+}
+
+// ListAfter is List of the names that come after one, which need not exist.
+func (c *Client) ListAfter(ctx context.Context, dir, name string, located bool, each func(Status) error) error {
 	if err := checkPath(dir); err != nil {
 		return err
 	}
@@ -31,7 +36,7 @@ func (c *Client) List(ctx context.Context, dir string, located bool, each func(S
 	pages := make(chan page, 1)
 	fetch := func(after []byte) { wg.Go(func() { pages <- l.page(ctx, after) }) }
 
-	fetch(nil)
+	fetch([]byte(name))
 	for seen := 0; ; {
 		p := <-pages
 		if seen += len(p.entries); p.err == nil && seen > maxEntries {

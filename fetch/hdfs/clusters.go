@@ -1,0 +1,140 @@
+// Package hdfs is the source of datasets that are in HDFS: files, directories
+// and patterns, as lines, records of one length, whole files, sequence files,
+// or an LMDB database.
+//
+// Where blocks are it asks by namenode, what is in them by datanode. Each of
+// these keeps its own deadlines; here nothing waits without one.
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/user"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"rankfs/fetch/hdfs/datanode"
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// Config says how HDFS clusters are reached.
+type Config struct {
+	Conf    string // directory of core-site.xml and hdfs-site.xml; may be empty
+	User    string // without Kerberos; empty: the one this process runs as
+	Scratch string // directory for what an interrupted scan has found out
+	Log     *slog.Logger
+
+	// Timeout bounds each call of a namenode and each wait for a datanode's
+	// next byte; zero leaves their own defaults.
+	Timeout time.Duration
+}
+
+// Clusters are the HDFS clusters that sources are in. Sources of one cluster
+// share its connections and what is known of its datanodes.
+type Clusters struct {
+	config Config
+	host   string
+
+	mu struct {
+		sync.Mutex
+		byAuthority map[string]*cluster
+	}
+}
+
+// A cluster is one HDFS.
+type cluster struct {
+	names *namenode.Client
+	data  *datanode.Client
+}
+
+// New returns clusters, none of which is contacted yet.
+func New(c Config) (*Clusters, error) {
+	if c.User == "" {
+		u, err := user.Current()
+		if err != nil {
+			return nil, err
+		}
+		c.User = u.Username
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	k := &Clusters{config: c, host: host}
+	k.mu.byAuthority = make(map[string]*cluster)
+	return k, nil
+}
+
+// Close ends all connections. No source is open any more.
+func (c *Clusters) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, k := range c.mu.byAuthority {
+		errs = append(errs, k.names.Close())
+	}
+	clear(c.mu.byAuthority)
+	return errors.Join(errs...)
+}
+
+// cluster returns the one that a URI's authority names.
+func (c *Clusters) cluster(authority string) (*cluster, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.mu.byAuthority[authority]; k != nil {
+		return k, nil
+	}
+	conf, err := namenode.FromConf(c.config.Conf, authority)
+	if err != nil {
+		return nil, err
+	}
+	if conf.Kerberos == nil {
+		conf.User = c.config.User
+	}
+	conf.Timeout, conf.Log = c.config.Timeout, c.config.Log
+	names, err := namenode.New(conf)
+	if err != nil {
+		return nil, err
+	}
+	k := &cluster{names: names, data: datanode.New(datanode.Config{
+		User: c.config.User, Host: c.host, Protection: protection(conf.Data), Timeout: c.config.Timeout, Log: c.config.Log,
+		Key: func(ctx context.Context) (proto.Message, error) {
+			key, _, err := names.EncryptionKey(ctx)
+			return key, err
+		},
+	})}
+	c.mu.byAuthority[authority] = k
+	return k, nil
+}
+
+// protection is the strongest that the configuration names.
+func protection(d namenode.Data) string {
+	if d.Encrypt {
+		return "privacy"
+	}
+	if len(d.Protection) == 0 {
+		return ""
+	}
+	return slices.Max(d.Protection) // authentication, integrity, privacy: the alphabet's order too
+}
+
+// Stats counts what all datanodes were asked for.
+func (c *Clusters) Stats() (s datanode.Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.mu.byAuthority {
+		n := k.data.Snapshot()
+		s.Bytes, s.Local = s.Bytes+n.Bytes, s.Local+n.Local
+		s.Corrupt, s.Failures = s.Corrupt+n.Corrupt, s.Failures+n.Failures
+		s.Streams += n.Streams
+	}
+	return s
+}

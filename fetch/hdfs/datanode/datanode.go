@@ -1,0 +1,191 @@
+// Package datanode reads blocks from HDFS datanodes, with hdfs/v2.
+//
+// The library's reader does what is hard: the protocol, its three kinds of
+// SASL, the checksums. What it decides badly is decided here: which replica is
+// asked, for exactly which bytes, how long, and what happens when that fails.
+// So each stream has a library client of its own, whose namenode is a function
+// in this process (front.go) that offers it one replica and the wanted range.
+package datanode
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// Config says how datanodes are reached.
+type Config struct {
+	User string // as the namenode knows us
+	Host string // this host's name: a replica on it is preferred
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Log  *slog.Logger
+
+	// Protection is what hdfs/v2 demands of a datanode: authentication,
+	// integrity or privacy; empty where blocks travel in the clear.
+	Protection string
+	// Key returns the DataEncryptionKeyProto of the namenode, where there is
+	// a Protection.
+	Key func(ctx context.Context) (proto.Message, error)
+
+	// Timeout bounds the wait for a connection, and for each next byte. A
+	// datanode whose disk seeks under load answers within two seconds.
+	Timeout time.Duration
+	// Rest is how long a datanode that failed is asked last.
+	Rest time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	if c.Rest == 0 {
+		c.Rest = 30 * time.Second
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Client reads blocks. Its methods may be called concurrently.
+type Client struct {
+	config Config
+	here   map[string]bool // addresses of this host
+
+	bytes, local, corrupt, failures atomic.Uint64
+
+	mu struct {
+		sync.Mutex
+		nodes map[string]*node // by the datanode's id; as many as the cluster has
+	}
+}
+
+// A node is what we know of a datanode's state.
+type node struct {
+	streams int       // under way
+	failed  time.Time // last; zero if it has answered since
+}
+
+// Stats counts what datanodes were asked for.
+type Stats struct {
+	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
+	Local    uint64 `json:"local"`    // of these, from this host
+	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match
+	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
+	Streams  int    `json:"streams"`  // under way
+}
+
+// New returns a client. It does no I/O.
+func New(c Config) *Client {
+	k := &Client{config: c.withDefaults(), here: make(map[string]bool)}
+	k.mu.nodes = make(map[string]*node)
+	addrs, _ := net.InterfaceAddrs() // without them the host's name decides
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok {
+			k.here[ip.IP.String()] = true
+		}
+	}
+	return k
+}
+
+// Snapshot returns the counters.
+func (c *Client) Snapshot() Stats {
+	s := Stats{Bytes: c.bytes.Load(), Local: c.local.Load(), Corrupt: c.corrupt.Load(), Failures: c.failures.Load()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.mu.nodes {
+		s.Streams += n.streams
+	}
+	return s
+}
+
+// isLocal reports whether a replica is on this host.
+func (c *Client) isLocal(r namenode.Replica) bool {
+	ip, _, err := net.SplitHostPort(r.Addr)
+	return err == nil && c.here[ip] || c.config.Host != "" && r.Host == c.config.Host
+}
+
+// pick chooses the replica to ask: one on this host, else the one with the
+// fewest streams of ours; of equals the namenode's first. One that failed
+// lately comes last. Those in tried are out of the question. The caller ends
+// its use with drop.
+func (c *Client) pick(replicas []namenode.Replica, tried map[string]bool) (r namenode.Replica, ok bool) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	best := score{}
+	for _, candidate := range replicas {
+		if tried[candidate.ID] {
+			continue
+		}
+		s := c.score(candidate, now)
+		if !ok || s.less(best) {
+			r, best, ok = candidate, s, true
+		}
+	}
+	if ok {
+		c.node(r.ID).streams++
+	}
+	return r, ok
+}
+
+// A score orders replicas: the least is asked.
+type score struct {
+	failed  time.Time // zero if not resting
+	remote  bool
+	streams int
+}
+
+func (c *Client) score(r namenode.Replica, now time.Time) score {
+	n := c.node(r.ID)
+	s := score{remote: !c.isLocal(r), streams: n.streams}
+	if now.Sub(n.failed) < c.config.Rest {
+		s.failed = n.failed
+	}
+	return s
+}
+
+func (s score) less(o score) bool {
+	switch {
+	case !s.failed.Equal(o.failed):
+		return s.failed.Before(o.failed)
+	case s.remote != o.remote:
+		return o.remote
+	}
+	return s.remote && s.streams < o.streams
+}
+
+// node finds or makes what is known of a datanode. mu is held.
+func (c *Client) node(id string) *node {
+	n := c.mu.nodes[id]
+	if n == nil {
+		n = &node{}
+		c.mu.nodes[id] = n
+	}
+	return n
+}
+
+// drop ends a stream's use of a datanode, and remembers how it went.
+func (c *Client) drop(r namenode.Replica, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.node(r.ID)
+	n.streams--
+	switch {
+	case err == nil:
+		n.failed = time.Time{}
+	case !errors.Is(err, context.Canceled):
+		n.failed = time.Now()
+	}
+}

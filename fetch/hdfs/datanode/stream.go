@@ -1,0 +1,165 @@
+package datanode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/colinmarc/hdfs/v2"
+
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// A Stream is a range of a block, read forward. It goes on with another
+// replica where one fails. It is for one goroutine.
+type Stream struct {
+	client *Client
+	ctx    context.Context
+	block  namenode.Block
+	at     int64 // in the block; all before it was given out
+	end    int64
+
+	tried   map[string]bool // replicas that failed since the last byte that one gave
+	errs    []error         // how
+	replica namenode.Replica
+	link    *link // nil if there is none
+}
+
+// Open begins to read n bytes of a block. It does no I/O yet.
+func (c *Client) Open(ctx context.Context, b namenode.Block, off, n int64) *Stream {
+	return &Stream{client: c, ctx: ctx, block: b, at: off, end: off + n, tried: make(map[string]bool)}
+}
+
+// Read fills p, or what is left of the range, with bytes whose checksums were
+// seen to match. At the end it returns io.EOF. Any other error means that no
+// replica could be read, and says why of each.
+func (s *Stream) Read(p []byte) (int, error) {
+	if s.at == s.end {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), s.end-s.at)]
+	for {
+		err := s.connect()
+		if err != nil {
+			return 0, err
+		}
+		if err = s.link.fill(p); err == nil {
+			s.at += int64(len(p))
+			clear(s.tried)
+			s.errs = nil
+			return len(p), nil
+		}
+		s.fail(err)
+	}
+}
+
+// connect finds a replica, if there is none at work.
+func (s *Stream) connect() error {
+	for s.link == nil {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		r, ok := s.client.pick(s.block.Replicas, s.tried)
+		if !ok {
+			return s.exhausted()
+		}
+		s.replica = r
+		l, err := s.client.dial(s.ctx, s.block, r, s.at, s.end)
+		if err != nil {
+			s.fail(err)
+			continue
+		}
+		s.link = l
+	}
+	return nil
+}
+
+// ErrNoReplica is the error of a block that nobody could read.
+var ErrNoReplica = errors.New("no replica can be read")
+
+func (s *Stream) exhausted() error {
+	if len(s.errs) == 0 {
+		return fmt.Errorf("block %d: %w: no live datanode has one", s.block.ID, ErrNoReplica)
+	}
+	return fmt.Errorf("block %d: %w: %w", s.block.ID, ErrNoReplica, errors.Join(s.errs...))
+}
+
+// fail gives up a replica.
+func (s *Stream) fail(err error) {
+	if s.ctx.Err() != nil {
+		err = s.ctx.Err()
+	}
+	s.release(err)
+	s.tried[s.replica.ID] = true
+	err = fmt.Errorf("datanode %s (%s): %w", s.replica.Host, s.replica.Addr, err)
+	s.errs = append(s.errs, err)
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.client.failures.Add(1)
+	if isChecksum(err) {
+		s.client.corrupt.Add(1)
+	}
+	s.client.config.Log.Warn("replica given up", "block", s.block.ID, "at", s.at, "cause", err)
+}
+
+func isChecksum(err error) bool { return strings.Contains(err.Error(), "invalid checksum") }
+
+func (s *Stream) release(err error) {
+	if s.link != nil {
+		s.link.close()
+		s.link = nil
+	}
+	s.client.drop(s.replica, err)
+}
+
+// Close ends the stream.
+func (s *Stream) Close() error {
+	if s.link != nil {
+		s.release(nil)
+	}
+	return nil
+}
+
+// A link is one replica being read through the library.
+type link struct {
+	client *hdfs.Client
+	file   *hdfs.FileReader
+	wire   *wire
+	left   int64       // of the range
+	stop   func() bool // of the watch over the context
+}
+
+// fill reads p in full.
+//
+// The library returns the bytes of a packet whose checksum is wrong, or which
+// ended early, as if all were well; only its next Read has the error. So the
+// last byte of p is always read alone: a read that short is checked before it
+// is given out, and comes after the errors of those before it.
+func (l *link) fill(p []byte) error {
+	for len(p) > 0 {
+		n, err := l.file.Read(p[:max(1, len(p)-1)])
+		p, l.left = p[n:], l.left-int64(n)
+		if err == io.EOF {
+			if l.left == 0 && len(p) == 0 {
+				return nil
+			}
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return l.wire.explain(err)
+		}
+	}
+	return nil
+}
+
+func (l *link) close() {
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.client.Close()
+	l.wire.close()
+	l.stop()
+}

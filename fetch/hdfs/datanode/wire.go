@@ -1,0 +1,117 @@
+package datanode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// A wire is the connections that the library makes for one stream: it dials
+// them here, and does not close all of those that fail.
+type wire struct {
+	client *Client
+	ctx    context.Context
+	addr   string
+	local  bool
+
+	mu struct {
+		sync.Mutex
+		conns  []*conn
+		closed bool
+	}
+}
+
+// dial is the library's DatanodeDialFunc. The address it was told is made up.
+func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.client.config.Timeout)
+	defer cancel()
+	raw, err := w.client.config.Dial(ctx, network, w.addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, wire: w, buf: make([]byte, 0, bufSize)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.closed {
+		raw.Close()
+		return nil, net.ErrClosed
+	}
+	w.mu.conns = append(w.mu.conns, c)
+	return c, nil
+}
+
+// close ends what is open, which also ends a Read that waits.
+func (w *wire) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.closed = true
+	for _, c := range w.mu.conns {
+		c.Conn.Close()
+	}
+}
+
+// explain says of an error what the library cannot know.
+func (w *wire) explain(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("not a byte for %v: %w", w.client.config.Timeout, err)
+	}
+	return err
+}
+
+// bufSize takes in what comes before the data of a packet: its header and the
+// checksums of 64 KiB. Much more would only be copied twice.
+const bufSize = 1 << 10
+
+// A conn has a deadline for each operation, and a buffer for the library's many
+// small reads; large ones go past it.
+type conn struct {
+	net.Conn
+	wire *wire
+	buf  []byte // what was read and not yet asked for
+	off  int
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	if c.off < len(c.buf) {
+		n := copy(p, c.buf[c.off:])
+		c.off += n
+		return n, nil
+	}
+	if len(p) >= bufSize {
+		return c.receive(p)
+	}
+	n, err := c.receive(c.buf[:bufSize])
+	c.buf, c.off = c.buf[:n], 0
+	if n == 0 {
+		return 0, err
+	}
+	n = copy(p, c.buf)
+	c.off = n
+	return n, nil
+}
+
+func (c *conn) receive(p []byte) (int, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(c.wire.client.config.Timeout)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(p)
+	c.wire.client.bytes.Add(uint64(n))
+	if c.wire.local {
+		c.wire.client.local.Add(uint64(n))
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.wire.client.config.Timeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// SetDeadline does nothing: each operation has its own.
+func (c *conn) SetDeadline(time.Time) error { return nil }

@@ -1,0 +1,168 @@
+package hdfs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/index"
+)
+
+// lines makes a record of each line with its terminator; what follows the last
+// one is a record too. A line that crosses blocks belongs to the chunk in which
+// it begins.
+//
+// The parts are searched for line feeds alone, each on its own; lines are what
+// is between two of them, wherever these are.
+func lines() form {
+	return form{name: "lines", read: plain, scan: func(ctx context.Context, s *scan) error {
+		m := &liner{scan: s, file: -1}
+		if err := s.each(ctx, s.lineFeeds, m.merge); err != nil {
+			return err
+		}
+		return m.end()
+	}}
+}
+
+var scanBuffers = sync.Pool{New: func() any { return new([1 << 20]byte) }}
+
+// lineFeeds finds the line feeds of a part: for each, how far it is from the
+// one before, or from the part's beginning.
+func (s *scan) lineFeeds(ctx context.Context, p part, w *findings) error {
+	buf := scanBuffers.Get().(*[1 << 20]byte)
+	defer scanBuffers.Put(buf)
+	r := s.source.open(ctx, s.files[p.file].path, p.from, p.to)
+	defer r.Close()
+	since := uint64(0)
+	for {
+		n, err := r.Read(buf[:])
+		for rest := buf[:n]; ; {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				since += uint64(len(rest))
+				break
+			}
+			w.put(since + uint64(i))
+			rest, since = rest[i+1:], 0
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A liner turns line feeds into lines.
+type liner struct {
+	scan  *scan
+	file  int // being read; -1 before the first
+	id    uint32
+	begin int64  // of the line
+	chunk int    // the part for which a chunk was begun
+	parts []part // of the file, that begin at or before the line
+}
+
+func (m *liner) merge(p part, found *findings) error {
+	if p.file != m.file {
+		if err := m.end(); err != nil {
+			return err
+		}
+		m.file, m.begin, m.parts = p.file, 0, nil
+		m.id = m.scan.addFile(p.file)
+	}
+	m.parts = append(m.parts, p)
+	for at := p.from; ; at++ {
+		distance, more, err := found.next()
+		if err != nil || !more {
+			return err
+		}
+		at += int64(distance)
+		if err := m.line(at + 1); err != nil {
+			return err
+		}
+	}
+}
+
+// line adds the line that ends at end.
+func (m *liner) line(end int64) error {
+	for len(m.parts) > 0 && m.parts[0].to <= m.begin {
+		m.parts = m.parts[1:]
+		m.chunk = -1
+	}
+	if p := m.parts[0]; m.chunk != p.number {
+		m.scan.b.BeginChunk(p.hosts...)
+		m.chunk = p.number
+	}
+	err := m.scan.b.Add(index.Extent{File: m.id, Off: m.begin, Len: end - m.begin})
+	m.begin = end
+	return err
+}
+
+// end adds what follows the last line feed of the file.
+func (m *liner) end() error {
+	if m.file < 0 || m.begin == m.scan.files[m.file].Size {
+		return nil
+	}
+	return m.line(m.scan.files[m.file].Size)
+}
+
+// fixed makes a record of every n bytes of each file. It reads nothing.
+func fixed(n int64) form {
+	return form{name: fmt.Sprint("fixed:", n), read: plain, scan: func(ctx context.Context, s *scan) error {
+		file, id, rest := -1, uint32(0), int64(0)
+		for _, p := range s.parts {
+			if p.file != file {
+				file, id = p.file, s.addFile(p.file)
+				rest += s.files[file].Size % n
+			}
+			// The records that begin in the part.
+			first, end := (p.from+n-1)/n, min((p.to+n-1)/n, s.files[file].Size/n)
+			if first >= end {
+				continue
+			}
+			s.b.BeginChunk(p.hosts...)
+			if err := s.b.AddStride(id, first*n, n, uint64(end-first)); err != nil {
+				return err
+			}
+			s.done(s.b.Bytes(), s.total)
+		}
+		if rest > 0 {
+			s.b.Note("remainder", fmt.Sprintf("%d bytes at the ends of files are in no record: they do not fill one of %d", rest, n))
+		}
+		return ctx.Err()
+	}}
+}
+
+// smallFiles is what files come to that make a chunk together.
+const smallFiles = 64 << 20
+
+// whole makes one record of each file. Small files that follow one another are
+// a chunk together; a file that is larger is one of its own.
+func whole() form {
+	return form{name: "files", read: plain, scan: func(ctx context.Context, s *scan) error {
+		for first := 0; first < len(s.files); {
+			var blocks []namenode.Block
+			n, size := 0, int64(0)
+			for _, f := range s.files[first:] {
+				if n > 0 && size+f.Size > smallFiles {
+					break
+				}
+				n, size, blocks = n+1, size+f.Size, append(blocks, f.Blocks.Blocks...)
+			}
+			s.b.BeginChunk(hostsOfMost(blocks)...)
+			for i := first; i < first+n; i++ {
+				if err := s.b.Add(index.Extent{File: s.addFile(i), Len: s.files[i].Size}); err != nil {
+					return err
+				}
+			}
+			first += n
+			s.done(s.b.Bytes(), s.total)
+		}
+		return ctx.Err()
+	}}
+}

@@ -1,0 +1,145 @@
+package hdfs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
+)
+
+// A file is one file of a source as it was listed.
+type file struct {
+	path string
+	namenode.Status
+}
+
+// stamp identifies the content: a file that is written anew has another id, one
+// that is appended to another length and time.
+func (f file) stamp() string {
+	return fmt.Sprintf("id=%d,mtime=%d", f.FileID, f.ModTime.UnixMilli())
+}
+
+// list finds the files of the source, with their blocks if asked for.
+func (s *Source) list(ctx context.Context, blocks bool) (*listing, error) {
+	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks}
+	as := "files"
+	var err error
+	if isPattern(s.path) {
+		err = l.names.Glob(ctx, s.path, blocks, l.add)
+	} else {
+		var st namenode.Status
+		if st, err = l.names.Stat(ctx, s.path); err == nil {
+			err = l.add(s.path, st)
+		}
+		if !st.Dir {
+			as = "lines"
+		}
+	}
+	if err == nil && len(l.files) == 0 {
+		err = fmt.Errorf("source %q %w: it has no files", s.path, meta.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.form.name == "" {
+		if s.form, err = formOf(as); err != nil {
+			return nil, err
+		}
+	}
+	l.form = s.form.name
+	slices.SortFunc(l.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	return l, nil
+}
+
+// isPattern reports whether a path is one of Hadoop's patterns.
+func isPattern(path string) bool { return strings.ContainsAny(path, "*?[{") }
+
+// A listing is the files of a source, in the bytewise order of their paths.
+//
+// In a directory, names that begin with a dot or an underscore are passed
+// over, as all of Hadoop does: they are marks and work in progress. A name
+// that the source's path spells out is always taken.
+type listing struct {
+	ctx    context.Context
+	names  *namenode.Client
+	blocks bool
+	form   string
+	files  []file
+	passed int
+}
+
+// add takes a file, or what is below a directory.
+func (l *listing) add(p string, st namenode.Status) error {
+	switch {
+	case st.Link != "":
+		l.passed++
+		return nil
+	case st.Dir:
+		return l.dir(p)
+	}
+	f := file{p, st}
+	if l.blocks && f.Blocks == nil {
+		blocks, err := l.names.Locate(l.ctx, p, 0, st.Size)
+		if err != nil {
+			return err
+		}
+		f.Blocks = blocks
+	}
+	if err := f.refuse(); err != nil {
+		return err
+	}
+	l.files = append(l.files, f)
+	return nil
+}
+
+func (l *listing) dir(p string) error {
+	var dirs []string
+	err := l.names.List(l.ctx, p, l.blocks, func(st namenode.Status) error {
+		switch {
+		case strings.HasPrefix(st.Name, ".") || strings.HasPrefix(st.Name, "_"):
+			l.passed++
+			return nil
+		case st.Dir: // its listing is another call: not within this one
+			dirs = append(dirs, path.Join(p, st.Name))
+			return nil
+		}
+		return l.add(path.Join(p, st.Name), st)
+	})
+	for _, d := range dirs {
+		err = errors.Join(err, l.dir(d))
+	}
+	return err
+}
+
+// refuse says why a file cannot be served, if it cannot.
+func (f file) refuse() error {
+	switch {
+	case f.ErasureCode != "":
+		return fmt.Errorf("file %q %w: it is erasure-coded (%s), which the HDFS library cannot read; copy it to a directory with replication",
+			f.path, meta.ErrInvalid, f.ErasureCode)
+	case f.Encrypted:
+		return fmt.Errorf("file %q %w: it is in an encryption zone, whose keys rankfs does not ask for; copy it out of the zone", f.path, meta.ErrInvalid)
+	case f.Blocks != nil && f.Blocks.Open:
+		return fmt.Errorf("file %q %w: somebody is writing to it; try again when it is closed", f.path, meta.ErrBusy)
+	}
+	return nil
+}
+
+// fingerprint identifies the content of all files, read in one form.
+func (l *listing) fingerprint() string {
+	sum := sha256.New()
+	for _, f := range l.files {
+		fmt.Fprintf(sum, "%q %d %s\n", f.path, f.Size, f.stamp())
+	}
+	return l.form + ",sha256=" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// stale is the error of a file that is no longer what was indexed.
+func stale(path, why string) error { return fmt.Errorf("%q %w: %s", path, meta.ErrStale, why) }

@@ -1,0 +1,189 @@
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"rankfs/fetch/hdfs/datanode"
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/index"
+)
+
+// A reader is a range of a file, read forward, block after block.
+type reader struct {
+	source *Source
+	ctx    context.Context
+	path   string
+	at, to int64
+	blocks []namenode.Block // from the one that holds at on
+	stream *datanode.Stream // nil if none is open
+	again  bool             // the blocks were asked for anew after a failure, at this place
+}
+
+// open begins to read [from, to) of a file. It does no I/O yet.
+func (s *Source) open(ctx context.Context, path string, from, to int64) *reader {
+	return &reader{source: s, ctx: ctx, path: path, at: from, to: to}
+}
+
+// Read gives out bytes that datanodes have sent with matching checksums. If no
+// replica of a block can be read, the namenode is asked once more where it is:
+// replicas move, and the keys to blocks expire.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.at == r.to {
+		return 0, io.EOF
+	}
+	for {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+		n, err := r.stream.Read(p)
+		if n > 0 {
+			r.at, r.again = r.at+int64(n), false
+			return n, nil
+		}
+		r.Close()
+		if err == io.EOF {
+			r.blocks = r.blocks[1:]
+			continue
+		}
+		if r.again || r.ctx.Err() != nil || !errors.Is(err, datanode.ErrNoReplica) {
+			return 0, fmt.Errorf("read %q at %d: %w", r.path, r.at, err)
+		}
+		r.again, r.blocks = true, nil
+	}
+}
+
+// next opens a stream of the block that holds the next byte.
+func (r *reader) next() error {
+	if r.stream != nil {
+		return nil
+	}
+	if len(r.blocks) == 0 {
+		if err := r.locate(); err != nil {
+			return err
+		}
+	}
+	b := r.blocks[0]
+	if r.at < b.Off || r.at >= b.Off+b.Size {
+		return stale(r.path, fmt.Sprintf("its block at %d begins at %d", r.at, b.Off))
+	}
+	end := min(r.to, b.Off+b.Size)
+	r.stream = r.source.cluster.data.Open(r.ctx, b, r.at-b.Off, end-r.at)
+	return nil
+}
+
+// locate asks where the rest of the range is.
+func (r *reader) locate() error {
+	blocks, err := r.source.cluster.names.Locate(r.ctx, r.path, r.at, r.to-r.at)
+	if err != nil {
+		return r.source.gone(err)
+	}
+	if blocks.Size < r.to || len(blocks.Blocks) == 0 {
+		return stale(r.path, fmt.Sprintf("it has %d bytes and had %d or more", blocks.Size, r.to))
+	}
+	r.blocks = blocks.Blocks
+	return nil
+}
+
+// Close ends the stream.
+func (r *reader) Close() error {
+	if r.stream == nil {
+		return nil
+	}
+	err := r.stream.Close()
+	r.stream = nil
+	return err
+}
+
+// streams is how many files are read at a time where many make up one read:
+// a small file is mostly waiting.
+const streams = 4
+
+// Read implements fetch.Source. After the copy it asks the namenode whether the
+// files are still those that were indexed.
+func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	jobs := split(extents, dst)
+	return together(ctx, len(jobs), func(ctx context.Context, i int) error {
+		return s.form.read(ctx, s, jobs[i])
+	})
+}
+
+// A job is what is wanted of one file.
+type job struct {
+	file    uint32
+	extents []index.Extent
+	dst     []byte
+}
+
+func split(extents []index.Extent, dst []byte) (jobs []job) {
+	for len(extents) > 0 {
+		n, size := 0, int64(0)
+		for n < len(extents) && extents[n].File == extents[0].File {
+			size += extents[n].Len
+			n++
+		}
+		jobs = append(jobs, job{extents[0].File, extents[:n], dst[:size]})
+		extents, dst = extents[n:], dst[size:]
+	}
+	return jobs
+}
+
+// together does n jobs, several at a time, until one fails.
+func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	if n == 1 {
+		return do(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range min(streams, n) {
+		work.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return context.Cause(ctx)
+}
+
+// plain reads extents of a file that stand in it as they are.
+func plain(ctx context.Context, s *Source, j job) error {
+	f, dst := s.index.File(j.file), j.dst
+	for _, e := range j.extents {
+		if e.Len == 0 {
+			continue
+		}
+		r := s.open(ctx, f.Path, e.Off, e.Off+e.Len)
+		_, err := io.ReadFull(r, dst[:e.Len])
+		r.Close()
+		if err != nil {
+			return err
+		}
+		dst = dst[e.Len:]
+	}
+	return s.verify(ctx, f)
+}
+
+// verify reports whether a file is still what was indexed.
+func (s *Source) verify(ctx context.Context, f index.File) error {
+	st, err := s.cluster.names.Stat(ctx, f.Path)
+	if err != nil {
+		return s.gone(err)
+	}
+	return compare(f, st)
+}
+
+func compare(f index.File, st namenode.Status) error {
+	if now := (file{f.Path, st}); st.Dir || st.Size != f.Size || now.stamp() != f.Stamp {
+		return stale(f.Path, "it was written anew, appended to or replaced")
+	}
+	return nil
+}

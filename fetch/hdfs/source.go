@@ -1,0 +1,147 @@
+package hdfs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// A Source is a dataset in HDFS. It implements fetch.Source.
+type Source struct {
+	clusters *Clusters
+	cluster  *cluster
+	path     string
+	form     form // none, if it depends on what is at the path
+
+	// Set by Attach.
+	index *index.Index
+	watch *watch
+}
+
+// A form is a way to divide files into records.
+type form struct {
+	name string
+	// scan adds the records of all files.
+	scan func(ctx context.Context, s *scan) error
+	// read fills in what is wanted of one file.
+	read func(ctx context.Context, s *Source, j job) error
+}
+
+// Open returns the source at a path of the cluster that authority names:
+// HOST:PORT, a nameservice, or nothing for the default of the configuration.
+// As is lines, fixed:N, files or sequence; if empty, lines for a file and files
+// for a directory or a pattern. It does no I/O.
+func (c *Clusters) Open(authority, path, as string) (*Source, error) {
+	f, err := formOf(as)
+	if as == "" {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.cluster(authority)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{clusters: c, cluster: k, path: cmp.Or(strings.TrimRight(path, "/"), "/"), form: f}, nil
+}
+
+// formOf returns the form of a name, which is that of a fingerprint too.
+func formOf(as string) (form, error) {
+	number, isFixed := strings.CutPrefix(as, "fixed:")
+	switch {
+	case as == "lines":
+		return lines(), nil
+	case as == "files":
+		return whole(), nil
+	case isFixed:
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 1 || n > 1<<48-1 {
+			return form{}, fmt.Errorf("as=%s %w: use a number of bytes, as fixed:4096", as, meta.ErrInvalid)
+		}
+		return fixed(n), nil
+	}
+	return form{}, fmt.Errorf("as=%s %w: use lines, fixed:N, files or sequence", as, meta.ErrInvalid)
+}
+
+// Fingerprint implements fetch.Source. It asks for the state of every file.
+func (s *Source) Fingerprint(ctx context.Context) (string, error) {
+	l, err := s.list(ctx, false)
+	if err != nil {
+		return "", s.gone(err)
+	}
+	return l.fingerprint(), nil
+}
+
+// gone is err, marked as stale if it says that there is nothing.
+func (s *Source) gone(err error) error {
+	if errors.Is(err, meta.ErrNotExist) {
+		return fmt.Errorf("%w: %w", meta.ErrStale, err)
+	}
+	return err
+}
+
+// Scan implements fetch.Source. It lists the files before and after, and what
+// it indexed is a version only if both were the same.
+func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
+	l, err := s.list(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	version := l.fingerprint()
+	if l.passed > 0 {
+		b.Note("left out", fmt.Sprintf("not served: %d names that begin with a dot or an underscore, or are links", l.passed))
+	}
+	scan := newScan(s, l.files, version, b, done)
+	if err := s.form.scan(ctx, scan); err != nil {
+		return "", fmt.Errorf("scan %q: %w", s.path, err)
+	}
+	again, err := s.Fingerprint(ctx)
+	if err != nil {
+		return "", err
+	}
+	if again != version {
+		return "", stale(s.path, "files came, went or changed while they were read")
+	}
+	done(scan.total, scan.total)
+	scan.forget()
+	return version, nil
+}
+
+// Attach implements fetch.Source.
+func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
+	now, err := s.Fingerprint(ctx)
+	if err != nil {
+		return err
+	}
+	if now != fingerprint {
+		return stale(s.path, "files came, went or changed")
+	}
+	s.index = x
+	s.watch = newWatch(s.cluster, x)
+	return nil
+}
+
+// Check implements fetch.Source. The namenode is asked now and then, by
+// somebody else: an open costs it nothing, and goes on when it is away.
+func (s *Source) Check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.watch.state()
+}
+
+// Close implements fetch.Source.
+func (s *Source) Close() error {
+	if s.watch != nil {
+		s.watch.close()
+		s.watch = nil
+	}
+	return nil
+}
