@@ -15,6 +15,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/warm":           {},
 	"rankfs/fetch/lmdb":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/local":          {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
+	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
 	"rankfs/cache":                {"rankfs/meta"},
 	"rankfs/fs":                   {"rankfs/meta"},
