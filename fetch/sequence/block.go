@@ -1,0 +1,119 @@
+package sequence
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+
+	"rankfs/meta"
+)
+
+const (
+	// maxSizes bounds the compressed lengths of one block's values, which
+	// are kept while its values are read. A block of Hadoop's default size,
+	// 1 MB, has some kilobytes of them.
+	maxSizes = 16 << 20
+	// maxRecords bounds the records of one block: a compressed list of
+	// lengths may be a thousand times shorter than what it says.
+	maxRecords = 1 << 24
+	// maxValues is what Java can hold of one block.
+	maxValues = math.MaxInt32
+)
+
+// block reads a block: after its marker, how many records there are, and four
+// buffers, each compressed: lengths of keys, keys, lengths of values, values.
+func (p *Part) block() error {
+	count, err := p.in.vint()
+	if err != nil {
+		return err
+	}
+	if count < 0 || count > maxRecords {
+		return p.damaged("a block of %d records, at most %d", count, maxRecords)
+	}
+	for range 2 { // keys are not wanted
+		n, err := p.buffer()
+		if err != nil {
+			return err
+		}
+		if err := p.in.skip(n); err != nil {
+			return err
+		}
+	}
+	if err := p.readSizes(); err != nil {
+		return err
+	}
+	n, err := p.buffer()
+	if err != nil {
+		return err
+	}
+	if p.bodies {
+		return p.blockBodies(count, n)
+	}
+	if err := p.blockValues(count, value{off: -1}); err != nil {
+		return err
+	}
+	return p.in.skip(n)
+}
+
+// buffer returns the length of the buffer that follows.
+func (p *Part) buffer() (int64, error) {
+	n, err := p.in.vint()
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 || n > p.size-p.in.off {
+		return 0, p.damaged("a buffer of %d bytes, and %d left of the file", n, p.size-p.in.off)
+	}
+	return n, nil
+}
+
+// readSizes makes p.sizes ready to decode the lengths of the block's values.
+// They are read into memory, as the stream will go on to the values.
+func (p *Part) readSizes() error {
+	n, err := p.buffer()
+	if err != nil {
+		return err
+	}
+	if n > maxSizes {
+		return fmt.Errorf("offset %d: a block with %d bytes of lengths %w, at most %d: write the file with a smaller io.seqfile.compress.blocksize", p.at, n, meta.ErrInvalid, maxSizes)
+	}
+	p.packed.Reset()
+	if _, err := io.CopyN(&p.packed, p.in, n); err != nil {
+		return p.refuse(err)
+	}
+	if err := p.sizes.reset(bytes.NewReader(p.packed.Bytes())); err != nil {
+		return p.refuse(err)
+	}
+	return nil
+}
+
+// blockBodies has a block's values taken from the n bytes that follow.
+func (p *Part) blockBodies(count, n int64) error {
+	if err := p.values.reset(&section{p.in, n}); err != nil {
+		return p.refuse(err)
+	}
+	if err := p.blockValues(count, value{body: p.values.out, off: -1}); err != nil {
+		return err
+	}
+	return p.ended(p.values)
+}
+
+// blockValues has the values of a block taken, each v with a size.
+func (p *Part) blockValues(count int64, v value) error {
+	var total int64
+	for range count {
+		size, _, err := readVint(p.sizes.out)
+		if err != nil {
+			return p.refuse(fmt.Errorf("lengths of values: %w", unexpected(err)))
+		}
+		v.size = size
+		if total += v.size; v.size < 0 || total > maxValues {
+			return p.damaged("a value of %d bytes in a block of %d or more", v.size, total)
+		}
+		if err := p.take(v); err != nil {
+			return err
+		}
+	}
+	return p.ended(p.sizes)
+}

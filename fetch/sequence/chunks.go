@@ -1,0 +1,215 @@
+package sequence
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/s2"
+
+	"rankfs/meta"
+)
+
+// maxChunk bounds a chunk, compressed and not. Hadoop compresses 256 KiB at
+// once unless it is told otherwise.
+const maxChunk = 4 << 20
+
+// A chunks undoes the framing that Hadoop puts around codecs that know only
+// blocks in memory: the length of a group before it was compressed; then,
+// until they give that length, the length of a chunk and the chunk.
+type chunks struct {
+	block block
+
+	src    *bufio.Reader
+	left   int    // of the group, as it was
+	packed []byte // a chunk
+	plain  []byte // what it was
+	rest   []byte // of plain: what was not read
+}
+
+// A block is a codec that knows only blocks in memory.
+type block interface {
+	// bound is what src may at most decode to.
+	bound(src []byte) int
+	// decode fills dst from its beginning, and refuses what does not fit.
+	decode(dst, src []byte) (int, error)
+}
+
+func (c *chunks) reset(r *bufio.Reader) error {
+	c.src, c.left, c.rest = r, 0, nil
+	return nil
+}
+
+// Read decodes straight into p what certainly fits there.
+func (c *chunks) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+		if c.left == 0 {
+			continue
+		}
+		room := min(c.left, c.block.bound(c.packed))
+		if room <= len(p) {
+			n, err := c.unpack(p[:room])
+			if n > 0 || err != nil {
+				return n, err
+			}
+			continue
+		}
+		c.plain = atLeast(c.plain, min(room, maxChunk))
+		n, err := c.unpack(c.plain[:min(room, maxChunk)])
+		if err != nil {
+			return 0, err
+		}
+		c.rest = c.plain[:n]
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// next reads the next chunk, or an empty group.
+func (c *chunks) next() error {
+	if c.left == 0 {
+		n, err := c.length()
+		if c.left = n; err != nil || n == 0 {
+			return err
+		}
+	}
+	n, err := c.length()
+	if err != nil {
+		return unexpected(err)
+	}
+	if n > maxChunk {
+		return fmt.Errorf("a chunk of %d bytes %w, at most %d: write the file with a smaller buffer of the codec", n, meta.ErrInvalid, maxChunk)
+	}
+	c.packed = atLeast(c.packed, n)[:n]
+	_, err = io.ReadFull(c.src, c.packed)
+	return unexpected(err)
+}
+
+// length reads the length of a group or chunk.
+func (c *chunks) length() (int, error) {
+	b, err := c.src.Peek(4)
+	if err != nil {
+		if len(b) > 0 {
+			err = unexpected(err)
+		}
+		return 0, err
+	}
+	n := bigInt32(b)
+	c.src.Discard(4) // it was peeked at
+	if n < 0 {
+		return 0, fmt.Errorf("a chunk of %d bytes", n)
+	}
+	return int(n), nil
+}
+
+func (c *chunks) unpack(dst []byte) (int, error) {
+	n, err := c.block.decode(dst, c.packed)
+	c.left -= n
+	return n, err
+}
+
+// atLeast is b, or a new one, with room for n bytes.
+func atLeast(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:cap(b)]
+}
+
+type snappyBlock struct{}
+
+// bound is a guess if src is no Snappy; then decode says so.
+func (snappyBlock) bound(src []byte) int {
+	n, _ := s2.DecodedLen(src)
+	return n
+}
+
+func (snappyBlock) decode(dst, src []byte) (int, error) {
+	n, err := s2.DecodedLen(src)
+	if err == nil && n > len(dst) {
+		err = errors.New("a chunk longer than it should be")
+	}
+	if err != nil {
+		return 0, err
+	}
+	_, err = s2.Decode(dst[:n:n], src)
+	return n, err
+}
+
+type lz4Block struct{}
+
+var errLz4 = errors.New("LZ4: damaged block")
+
+func (lz4Block) bound(src []byte) int { return 255 * len(src) }
+
+// decode decodes a block, a row of sequences: lengths, literals, and how far
+// back and how much is to be repeated. The last one has literals only.
+func (lz4Block) decode(dst, src []byte) (int, error) {
+	d, s := 0, 0
+	for s < len(src) {
+		token := src[s]
+		n, next, ok := lz4Length(src, s+1, int(token>>4))
+		if s = next; !ok || n > len(src)-s || n > len(dst)-d {
+			return 0, errLz4
+		}
+		copyShort(dst[d:], src[s:], n)
+		d, s = d+n, s+n
+		if s == len(src) {
+			return d, nil
+		}
+		if len(src)-s < 2 {
+			return 0, errLz4
+		}
+		back := int(binary.LittleEndian.Uint16(src[s:]))
+		n, next, ok = lz4Length(src, s+2, int(token&15))
+		n += 4
+		if s = next; !ok || back == 0 || back > d || n > len(dst)-d {
+			return 0, errLz4
+		}
+		repeat(dst[d-back:], back, n)
+		d += n
+	}
+	return 0, errLz4
+}
+
+// lz4Length is n, or if its four bits are not enough, n and what is at s.
+func lz4Length(src []byte, s, n int) (int, int, bool) {
+	if n < 15 {
+		return n, s, true
+	}
+	for s < len(src) {
+		b := src[s]
+		n, s = n+int(b), s+1
+		if b < 255 {
+			return n, s, true
+		}
+	}
+	return 0, s, false
+}
+
+// copyShort copies n bytes, and if they are few and there is room 16, which
+// takes two instructions.
+func copyShort(dst, src []byte, n int) {
+	if n <= 16 && len(dst) >= 16 && len(src) >= 16 {
+		copy(dst[:16], src[:16])
+		return
+	}
+	copy(dst[:n], src)
+}
+
+// repeat writes n bytes behind the first back bytes of b, which it repeats.
+func repeat(b []byte, back, n int) {
+	if back >= 16 && n <= 16 && len(b) >= back+16 {
+		copy(b[back:back+16], b[:16])
+		return
+	}
+	for end := back + n; back < end; {
+		back += copy(b[back:end], b[:back])
+	}
+}

@@ -1,0 +1,175 @@
+package sequence
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"rankfs/meta"
+)
+
+const (
+	// maxHeader bounds a header, nearly all of which is metadata: Avro and
+	// Hive put schemas there, of some kilobytes.
+	maxHeader = 1 << 20
+	// maxClass bounds the name of a class; Java's own limit is 64 KiB, but
+	// nobody could read the message that quotes it.
+	maxClass = 1 << 10
+
+	syncBytes = 16
+)
+
+// A Compression says what the codec was applied to.
+type Compression int
+
+const (
+	Uncompressed Compression = iota
+	ByRecord                 // each value by itself
+	ByBlock                  // many values together
+)
+
+func (c Compression) String() string {
+	return [...]string{"none", "record", "block"}[c]
+}
+
+// A Header is what a file says of itself.
+type Header struct {
+	Version     int
+	Key, Value  string // classes
+	Compression Compression
+	Codec       string // class; empty if nothing is compressed
+	Metadata    map[string]string
+	Length      int64 // of the header, sync marker included
+
+	sync  [syncBytes]byte
+	codec *codec
+}
+
+// ReadHeader reads the header of a file of that size, and refuses files that
+// the package cannot decode.
+func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
+	d := headerReader{r: bufio.NewReader(io.NewSectionReader(r, 0, min(size, maxHeader)))}
+	var h Header
+	d.header(&h)
+	switch err := d.err; {
+	case err == nil:
+		return h, nil
+	case !errors.Is(err, io.EOF):
+		return Header{}, fmt.Errorf("header: %w", err)
+	case size > maxHeader:
+		return Header{}, fmt.Errorf("header: offset %d: more than %d bytes of metadata: it %w", d.off, maxHeader, meta.ErrCorrupt)
+	default:
+		return Header{}, fmt.Errorf("header: offset %d: the file ends in it: it %w", d.off, meta.ErrCorrupt)
+	}
+}
+
+// A headerReader reads what a header consists of. The first error sticks.
+type headerReader struct {
+	r   *bufio.Reader
+	off int64
+	err error
+}
+
+func (d *headerReader) header(h *Header) {
+	h.Version = d.version()
+	h.Key, h.Value = d.text(maxClass), d.text(maxClass)
+	h.Compression = d.compression()
+	if h.Compression != Uncompressed {
+		h.Codec = defaultCodec
+		if h.Version >= 5 {
+			h.Codec = d.text(maxClass)
+		}
+		h.codec = d.codec(h.Codec)
+	}
+	if h.Version >= 6 {
+		h.Metadata = d.metadata()
+	}
+	copy(h.sync[:], d.bytes(syncBytes))
+	h.Length = d.off
+}
+
+func (d *headerReader) version() int {
+	b := d.bytes(4)
+	switch {
+	case d.err != nil && d.off == 0 || d.err == nil && string(b[:3]) != "SEQ":
+		d.err = fmt.Errorf("it does not begin with SEQ and a version: this as a SequenceFile %w: name the format that it has", meta.ErrInvalid)
+	case d.err == nil && (b[3] < 4 || b[3] > 6):
+		d.err = fmt.Errorf("version %d of the format %w: write the file with Hadoop 1 to 3, which make version 6", b[3], meta.ErrInvalid)
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int(b[3])
+}
+
+func (d *headerReader) compression() Compression {
+	b := d.bytes(2) // is compressed, is compressed by block
+	switch {
+	case d.err != nil || b[0] == 0 && b[1] == 0:
+		return Uncompressed
+	case b[0] == 0:
+		d.damaged("blocks without compression")
+		return Uncompressed
+	case b[1] == 0:
+		return ByRecord
+	}
+	return ByBlock
+}
+
+func (d *headerReader) codec(name string) *codec {
+	if d.err != nil {
+		return nil
+	}
+	c := codecs[name]
+	if c == nil {
+		d.err = fmt.Errorf("codec %q %w here: write the file with one of %s", name, meta.ErrInvalid, codecNames())
+	}
+	return c
+}
+
+func (d *headerReader) metadata() map[string]string {
+	b := d.bytes(4)
+	if d.err != nil {
+		return nil
+	}
+	n := bigInt32(b)
+	if n < 0 {
+		d.damaged("%d entries of metadata", n)
+	}
+	m := make(map[string]string)
+	for ; n > 0 && d.err == nil; n-- {
+		key := d.text(maxHeader)
+		m[key] = d.text(maxHeader)
+	}
+	return m
+}
+
+func (d *headerReader) text(most int64) string {
+	if d.err != nil {
+		return ""
+	}
+	n, used, err := readVint(d.r)
+	d.off += used
+	if d.err = err; err == nil && (n < 0 || n > most) {
+		d.damaged("a text of %d bytes, at most %d", n, most)
+	}
+	return string(d.bytes(n))
+}
+
+func (d *headerReader) bytes(n int64) []byte {
+	if d.err != nil {
+		return nil
+	}
+	b := make([]byte, n)
+	read, err := io.ReadFull(d.r, b)
+	d.off += int64(read)
+	if d.err = err; err == io.ErrUnexpectedEOF {
+		d.err = io.EOF
+	}
+	return b
+}
+
+func (d *headerReader) damaged(format string, args ...any) {
+	d.err = fmt.Errorf("offset %d: %w: it %w", d.off, fmt.Errorf(format, args...), meta.ErrCorrupt)
+}
