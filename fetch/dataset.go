@@ -107,6 +107,16 @@ func (d *Dataset) Chunks() int { return d.x.Chunks() }
 // Chunk returns a chunk.
 func (d *Dataset) Chunk(i int) index.Chunk { return d.x.Chunk(i) }
 
+// Hosts returns the hosts that hold a chunk, as the source knows them now.
+func (d *Dataset) Hosts(i int) []string {
+	if moving, ok := d.src.(interface{ Hosts(chunk int) []string }); ok {
+		if hosts := moving.Hosts(i); hosts != nil {
+			return hosts
+		}
+	}
+	return d.x.Chunk(i).Hosts
+}
+
 // ChunkOf returns the chunk that holds a record.
 func (d *Dataset) ChunkOf(record uint64) int { return d.x.ChunkOf(record) }
 

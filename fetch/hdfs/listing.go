@@ -23,7 +23,15 @@ type file struct {
 // stamp identifies the content: a file that is written anew has another id, one
 // that is appended to another length and time.
 func (f file) stamp() string {
-	return fmt.Sprintf("id=%d,mtime=%d", f.FileID, f.ModTime.UnixMilli())
+	return fmt.Sprintf("id=%d,size=%d,mtime=%d", f.FileID, f.Size, f.ModTime.UnixMilli())
+}
+
+// sizeIn returns the size of the file that a stamp is of.
+func sizeIn(stamp string) (size int64, err error) {
+	if _, err = fmt.Sscanf(stamp, "id=%d,size=%d", new(uint64), &size); err != nil {
+		err = fmt.Errorf("index %w: stamp %q", meta.ErrCorrupt, stamp)
+	}
+	return size, err
 }
 
 // list finds the files of the source, with their blocks if asked for.
@@ -136,7 +144,7 @@ func (f file) refuse() error {
 func (l *listing) fingerprint() string {
 	sum := sha256.New()
 	for _, f := range l.files {
-		fmt.Fprintf(sum, "%q %d %s\n", f.path, f.Size, f.stamp())
+		fmt.Fprintf(sum, "%q %s\n", f.path, f.stamp())
 	}
 	return l.form + ",sha256=" + hex.EncodeToString(sum.Sum(nil))
 }

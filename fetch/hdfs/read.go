@@ -182,7 +182,7 @@ func (s *Source) verify(ctx context.Context, f index.File) error {
 }
 
 func compare(f index.File, st namenode.Status) error {
-	if now := (file{f.Path, st}); st.Dir || st.Size != f.Size || now.stamp() != f.Stamp {
+	if now := (file{f.Path, st}); st.Dir || now.stamp() != wholeStamp(f.Stamp) {
 		return stale(f.Path, "it was written anew, appended to or replaced")
 	}
 	return nil

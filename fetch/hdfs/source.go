@@ -60,6 +60,8 @@ func formOf(as string) (form, error) {
 		return lines(), nil
 	case as == "files":
 		return whole(), nil
+	case as == "sequence":
+		return sequences(), nil
 	case isFixed:
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 1 || n > 1<<48-1 {

@@ -107,20 +107,20 @@ func (w *watch) compareListing(ctx context.Context, dir string, at, end int) err
 	first := path.Base(w.index.File(uint32(at)).Path)
 	before := first[:len(first)-1] // after which at most a few others come
 	err := w.cluster.names.ListAfter(ctx, dir, before, false, func(st namenode.Status) error {
-		f := w.index.File(uint32(at))
-		switch name := path.Base(f.Path); {
-		case st.Name < name:
-			return nil
-		case st.Name > name:
-			return stale(f.Path, "it is gone")
+		for at < end {
+			f := w.index.File(uint32(at))
+			switch name := path.Base(f.Path); {
+			case st.Name < name:
+				return nil
+			case st.Name > name:
+				return stale(f.Path, "it is gone")
+			}
+			if err := compare(f, st); err != nil {
+				return err
+			}
+			at++ // perhaps another part of the same file
 		}
-		if err := compare(f, st); err != nil {
-			return err
-		}
-		if at++; at == end {
-			return errSeen
-		}
-		return nil
+		return errSeen
 	})
 	switch {
 	case errors.Is(err, errSeen):

@@ -34,6 +34,10 @@ type content struct {
 	env    *fetch.Env
 	index  *index.Index
 	held   *held
+	remote bool // the bytes are on hosts that the index names
+
+	width   sync.Once
+	longest int // name of a host
 
 	mu struct {
 		sync.Mutex
@@ -62,7 +66,7 @@ func newDataset(folder string, r record, env *fetch.Env) (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}}
+	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source)}
 	runtime.AddCleanup(c, func(h *held) { h.close() }, c.held)
 	return &dataset{folder, r, view, c}, nil
 }
@@ -120,6 +124,16 @@ func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetc
 	}
 	h.mu.data = d
 	return d, nil
+}
+
+// attached is the way to the bytes, or nil if none were asked for yet.
+func (h *held) attached() *fetch.Dataset {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.closed {
+		return nil
+	}
+	return h.mu.data
 }
 
 func (h *held) close() error {

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"rankfs/cache"
-	"rankfs/fetch"
 	"rankfs/fs"
 	"rankfs/meta"
 )
@@ -55,7 +55,7 @@ func (n *Node) View(name string) (fs.View, error) {
 // plan makes the plan of a view, from parts where that saves fetching.
 func (n *Node) plan(v meta.View, c *content) *plan {
 	p := newPlan(v, c, n.sizes)
-	if fetch.IsRemote(c.source) && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()) {
+	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()) {
 		p.parts = newParts(c, n.sizes, n.cache)
 	}
 	return p
@@ -124,7 +124,6 @@ func (v *view) stepRecords() uint64 {
 
 // Attributes are what ls -l cannot show of a batch.
 func (v *view) Attributes(rank, step uint64) []fs.Attribute {
-	size := strconv.FormatInt(v.Size(rank, step), 10)
 	tier, ok := v.cache.Contains(v.plan, rank, step)
 	if !ok {
 		tier = "source"
@@ -136,28 +135,7 @@ func (v *view) Attributes(rank, step uint64) []fs.Attribute {
 		{Name: "view", Value: v.plan.view.String()},
 		{Name: "plan", Value: hex.EncodeToString(v.id[:])},
 		{Name: "tier", Value: tier},
-		{Name: "hosts", Value: v.host},
-		{Name: "local", Value: size},
-	}
-}
-
-// Locality is the table of where the bytes of each batch are: on one node, all
-// of them are here.
-func (v *view) Locality() fs.Table {
-	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*s\n"
-	w := max(len(v.host), len("hosts"))
-	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", w, "hosts")
-	return fs.Table{
-		Lines: 1 + v.cut.Ranks*v.cut.Steps(),
-		Width: len(title),
-		Append: func(dst []byte, i uint64) []byte {
-			if i == 0 {
-				return append(dst, title...)
-			}
-			// Steps outside, ranks inside: the order in which a job reads.
-			step, rank := (i-1)/v.cut.Ranks, (i-1)%v.cut.Ranks
-			size := v.Size(rank, step)
-			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.host, size, size, w, v.host)
-		},
+		{Name: "hosts", Value: strings.Join(v.holders(rank, step).names(), ",")},
+		{Name: "local", Value: strconv.FormatInt(v.holders(rank, step).held(v.host), 10)},
 	}
 }

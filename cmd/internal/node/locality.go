@@ -1,0 +1,111 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// Holders says how many bytes of a batch each host has on its own disks.
+type holders map[string]int64
+
+// maxHolders is how many hosts of a batch are named: a block has as many.
+const maxHolders = 3
+
+// names are the hosts that hold most, these first.
+func (h holders) names() []string {
+	names := slices.SortedFunc(maps.Keys(h), func(a, b string) int { return cmp.Or(cmp.Compare(h[b], h[a]), cmp.Compare(a, b)) })
+	return names[:min(maxHolders, len(names))]
+}
+
+// held is what a host holds. It may be known by its full name or the first part.
+func (h holders) held(host string) int64 {
+	n, ok := h[host]
+	if short, _, cut := strings.Cut(host, "."); !ok && cut {
+		n = h[short]
+	}
+	return n
+}
+
+// holders finds out who holds a batch. What is not said to be anywhere is on
+// this host: the source is a file of its own.
+func (v *view) holders(rank, step uint64) holders {
+	h, x := make(holders), v.content.index
+	add := func(chunk int, bytes int64) {
+		hosts := v.content.hosts(chunk)
+		if len(hosts) == 0 && !v.content.remote {
+			hosts = []string{v.host}
+		}
+		for _, host := range hosts {
+			h[host] += bytes
+		}
+	}
+	if v.plan.view.Step.Unit == meta.UnitChunk {
+		s := v.cut.Span(rank, step)
+		for at := s.First; at < s.First+s.Count; at++ {
+			c := int(v.order.At(at % v.cut.N))
+			add(c, x.Chunk(c).Bytes)
+		}
+		return h
+	}
+	if !v.content.remote {
+		h[v.host] = v.Size(rank, step)
+		return h
+	}
+	v.each(rank, step, func(g *group) error {
+		for _, r := range g.records {
+			add(x.ChunkOf(r), x.Size(r))
+		}
+		return nil
+	})
+	return h
+}
+
+// Locality is the table of where the bytes of each batch are.
+func (v *view) Locality() fs.Table {
+	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
+	w, hosts := max(len(v.host), len("node")), max(len("hosts"), v.content.hostsWidth(v.host))
+	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", hosts, "hosts")
+	return fs.Table{
+		Lines: 1 + v.cut.Ranks*v.cut.Steps(),
+		Width: len(title),
+		Append: func(dst []byte, i uint64) []byte {
+			if i == 0 {
+				return append(dst, title...)
+			}
+			// Steps outside, ranks inside: the order in which a job reads.
+			step, rank := (i-1)/v.cut.Ranks, (i-1)%v.cut.Ranks
+			h := v.holders(rank, step)
+			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.host,
+				v.Size(rank, step), h.held(v.host), hosts, hosts, strings.Join(h.names(), ","))
+		},
+	}
+}
+
+// hostsWidth is the room that the names of a batch's hosts take at most.
+func (c *content) hostsWidth(own string) int {
+	if !c.remote {
+		return len(own)
+	}
+	c.width.Do(func() {
+		for i := range c.index.Chunks() {
+			for _, h := range c.index.Chunk(i).Hosts {
+				c.longest = max(c.longest, len(h))
+			}
+		}
+	})
+	return maxHolders*(c.longest+1) - 1
+}
+
+// hosts are those that hold a chunk, as last heard.
+func (c *content) hosts(chunk int) []string {
+	if d := c.held.attached(); d != nil {
+		return d.Hosts(chunk)
+	}
+	return c.index.Chunk(chunk).Hosts
+}

@@ -1,0 +1,165 @@
+package hdfs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/fetch/index"
+	"rankfs/fetch/sequence"
+	"rankfs/meta"
+)
+
+// sequences makes a record of each value of SequenceFiles. Most values stand
+// nowhere as they are: in the index each part of a file is a file of its own,
+// which has the part's values one after another.
+func sequences() form {
+	return form{name: "sequence", read: decode, scan: func(ctx context.Context, s *scan) error {
+		return s.each(ctx, s.values, s.addValues)
+	}}
+}
+
+// values finds the length of each value of a part and, last, how far into the
+// file the part reaches.
+func (s *scan) values(ctx context.Context, p part, w *findings) error {
+	f := s.files[p.file]
+	h, err := s.source.header(ctx, f.path, f.Size)
+	if err != nil {
+		return err
+	}
+	r := s.source.open(ctx, f.path, p.from, f.Size)
+	defer r.Close()
+	run := h.Part(r, f.Size, p.from, p.to)
+	err = run.Scan(ctx, func(_, length int64) error {
+		w.put(uint64(length))
+		return nil
+	})
+	w.put(uint64(run.Offset()))
+	if err != nil {
+		return fmt.Errorf("%q: %w", f.path, err)
+	}
+	return nil
+}
+
+// addValues enters a part as a file, and its values as records.
+func (s *scan) addValues(p part, found *findings) error {
+	total, end, n := int64(0), int64(0), 0
+	for ; ; n++ {
+		v, more, err := found.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		total, end = total+end, int64(v)
+	}
+	if n < 2 { // no values: a part within one large record
+		return nil
+	}
+	if err := found.rewind(); err != nil {
+		return err
+	}
+	f := s.files[p.file]
+	id := s.b.AddFile(index.File{Path: f.path, Size: total, Stamp: f.stamp() + partMark(p.from, p.to, end)})
+	s.b.BeginChunk(p.hosts...)
+	for at := int64(0); n > 1; n-- {
+		length, _, err := found.next()
+		if err != nil {
+			return err
+		}
+		if err := s.b.Add(index.Extent{File: id, Off: at, Len: int64(length)}); err != nil {
+			return err
+		}
+		at += int64(length)
+	}
+	return nil
+}
+
+// partMark says, behind a file's stamp, which part of it is meant, and up to
+// where its last value reaches.
+func partMark(from, to, end int64) string { return fmt.Sprintf(";part=%d-%d-%d", from, to, end) }
+
+// wholeStamp is a stamp without such a mark.
+func wholeStamp(stamp string) string {
+	s, _, _ := strings.Cut(stamp, ";")
+	return s
+}
+
+// decode reads values of one part of a file.
+func decode(ctx context.Context, s *Source, j job) error {
+	f := s.index.File(j.file)
+	if f.Size == 0 || len(j.extents) == 1 && j.extents[0].Len == f.Size {
+		return s.decodePart(ctx, f, j.dst)
+	}
+	// Some values of many: all have to be decoded. This is for who has no
+	// room for whole parts.
+	all, err := unix.Mmap(-1, 0, int(f.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return fmt.Errorf("room for %d bytes of %q: %w", f.Size, f.Path, err)
+	}
+	defer unix.Munmap(all)
+	if err := s.decodePart(ctx, f, all); err != nil {
+		return err
+	}
+	at := 0
+	for _, e := range j.extents {
+		at += copy(j.dst[at:], all[e.Off:e.Off+e.Len])
+	}
+	return nil
+}
+
+func (s *Source) decodePart(ctx context.Context, f index.File, dst []byte) error {
+	var from, to, end int64
+	if _, err := fmt.Sscanf(strings.TrimPrefix(f.Stamp, wholeStamp(f.Stamp)), ";part=%d-%d-%d", &from, &to, &end); err != nil {
+		return fmt.Errorf("index of %q %w: part %q", f.Path, meta.ErrCorrupt, f.Stamp)
+	}
+	size, err := sizeIn(f.Stamp)
+	if err != nil {
+		return err
+	}
+	h, err := s.header(ctx, f.Path, size)
+	if err != nil {
+		return err
+	}
+	r := s.open(ctx, f.Path, from, end)
+	defer r.Close()
+	if err := h.Part(r, size, from, to).Copy(ctx, dst); err != nil {
+		return fmt.Errorf("%q: %w", f.Path, err)
+	}
+	return s.verify(ctx, f)
+}
+
+// header reads the head of a SequenceFile.
+func (s *Source) header(ctx context.Context, path string, size int64) (sequence.Header, error) {
+	h, err := sequence.ReadHeader(readerAt{s, ctx, path, size}, size)
+	if err != nil {
+		return h, fmt.Errorf("%q: %w", path, err)
+	}
+	return h, nil
+}
+
+// A readerAt reads a file here and there.
+type readerAt struct {
+	source *Source
+	ctx    context.Context
+	path   string
+	size   int64
+}
+
+func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
+	end := min(r.size, off+int64(len(p)))
+	if off >= end {
+		return 0, io.EOF
+	}
+	in := r.source.open(r.ctx, r.path, off, end)
+	defer in.Close()
+	n, err := io.ReadFull(in, p[:end-off])
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
