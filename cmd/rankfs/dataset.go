@@ -149,14 +149,20 @@ func (p *program) verifyCommand() *cobra.Command {
 }
 
 func (p *program) refreshCommand() *cobra.Command {
-	return &cobra.Command{
+	var records bool
+	c := &cobra.Command{
 		Use:   "refresh NAME",
 		Short: "Index a dataset again whose source has changed",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return long(c.Context(), p, args[0], (*control.Client).Refresh, writeIndexed)
+			refresh := func(d *control.Client, ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
+				return d.Refresh(ctx, control.RefreshRequest{Name: name, Records: records}, progress)
+			}
+			return long(c.Context(), p, args[0], refresh, writeIndexed)
 		},
 	}
+	c.Flags().BoolVar(&records, "records", false, "count the lines of a dataset whose batches are chunks, so that it can be cut otherwise")
+	return c
 }
 
 func (p *program) removeCommand() *cobra.Command {

@@ -142,8 +142,8 @@ func work(progress func(control.Progress), stage string, total int64) {
 	}
 }
 
-func (n *fakeNode) Refresh(_ context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
-	d, err := n.find(name)
+func (n *fakeNode) Refresh(_ context.Context, r control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
+	d, err := n.find(r.Name)
 	if err == nil {
 		work(progress, "indexing", d.Bytes)
 	}

@@ -111,6 +111,86 @@ func (m *liner) end() error {
 	return m.line(m.scan.files[m.file].Size)
 }
 
+// lineChunks makes one record of all lines that begin in a part. Of each part
+// it reads the beginning, up to the first line feed.
+func lineChunks() form {
+	return form{name: "chunks", read: plain, scan: func(ctx context.Context, s *scan) error {
+		s.b.Note("records", "each is a chunk of lines, which nobody has counted")
+		c := &chunker{scan: s}
+		if err := s.each(ctx, s.firstLine, c.merge); err != nil {
+			return err
+		}
+		return c.end()
+	}}
+}
+
+// firstLine finds where the first line of a part begins, if one does.
+func (s *scan) firstLine(ctx context.Context, p part, w *findings) error {
+	if p.from == 0 {
+		w.put(0)
+		return nil
+	}
+	const most = 64 << 10 // to read at once: lines are mostly shorter
+	buf := scanBuffers.Get().(*[1 << 20]byte)
+	defer scanBuffers.Put(buf)
+	for at := p.from - 1; at < p.to-1; { // a line may begin right behind one that ends the part before
+		end := min(at+most, p.to-1)
+		r := s.source.open(ctx, s.files[p.file].path, at, end)
+		_, err := io.ReadFull(r, buf[:end-at])
+		r.Close()
+		if err != nil {
+			return err
+		}
+		if i := bytes.IndexByte(buf[:end-at], '\n'); i >= 0 {
+			w.put(uint64(at + int64(i) + 1))
+			return nil
+		}
+		at = end
+	}
+	return nil
+}
+
+// A chunker turns the first lines of parts into chunks.
+type chunker struct {
+	scan  *scan
+	last  *part // in which a line begins; its chunk is not added yet
+	begin int64 // of that line
+	file  uint32
+}
+
+func (c *chunker) merge(p part, found *findings) error {
+	begin, any, err := found.next()
+	if err != nil || !any {
+		return err
+	}
+	if c.last != nil && c.last.file == p.file {
+		if err := c.add(int64(begin)); err != nil {
+			return err
+		}
+	} else {
+		if err := c.end(); err != nil {
+			return err
+		}
+		c.file = c.scan.addFile(p.file)
+	}
+	c.last, c.begin = &p, int64(begin)
+	return nil
+}
+
+// add makes the chunk of the lines up to end.
+func (c *chunker) add(end int64) error {
+	c.scan.b.BeginChunk(c.last.hosts...)
+	return c.scan.b.Add(index.Extent{File: c.file, Off: c.begin, Len: end - c.begin})
+}
+
+// end makes the last chunk of the file.
+func (c *chunker) end() error {
+	if c.last == nil {
+		return nil
+	}
+	return c.add(c.scan.files[c.last.file].Size)
+}
+
 // fixed makes a record of every n bytes of each file. It reads nothing.
 func fixed(n int64) form {
 	return form{name: fmt.Sprint("fixed:", n), read: plain, scan: func(ctx context.Context, s *scan) error {

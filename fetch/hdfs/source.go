@@ -35,7 +35,7 @@ type form struct {
 
 // Open returns the source at a path of the cluster that authority names:
 // HOST:PORT, a nameservice, or nothing for the default of the configuration.
-// As is lines, fixed:N, files or sequence; if empty, lines for a file and files
+// As is lines, chunks of them, fixed:N, files or sequence; if empty, lines for a file and files
 // for a directory or a pattern. It does no I/O.
 func (c *Clusters) Open(authority, path, as string) (*Source, error) {
 	f, err := formOf(as)
@@ -58,6 +58,8 @@ func formOf(as string) (form, error) {
 	switch {
 	case as == "lines":
 		return lines(), nil
+	case as == "chunks":
+		return lineChunks(), nil
 	case as == "files":
 		return whole(), nil
 	case as == "sequence":
@@ -69,7 +71,7 @@ func formOf(as string) (form, error) {
 		}
 		return fixed(n), nil
 	}
-	return form{}, fmt.Errorf("as=%s %w: use lines, fixed:N, files or sequence", as, meta.ErrInvalid)
+	return form{}, fmt.Errorf("as=%s %w: use lines, chunks, fixed:N, files or sequence", as, meta.ErrInvalid)
 }
 
 // Fingerprint implements fetch.Source. It asks for the state of every file.
@@ -116,8 +118,28 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 	return version, nil
 }
 
+// ByChunk makes Scan look for where chunks begin alone, if the records are lines:
+// a chunk is then one record, whose lines nobody has counted. It reports
+// whether it does.
+func (s *Source) ByChunk(ctx context.Context) (bool, error) {
+	if s.form.name == "" {
+		if _, err := s.list(ctx, false); err != nil {
+			return false, err
+		}
+	}
+	if s.form.name == "lines" {
+		s.form = lineChunks()
+	}
+	return s.form.name == "chunks", nil
+}
+
 // Attach implements fetch.Source.
 func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
+	name, _, _ := strings.Cut(fingerprint, ",")
+	var err error
+	if s.form, err = formOf(name); err != nil {
+		return fmt.Errorf("index of %q: %w", s.path, err)
+	}
 	now, err := s.Fingerprint(ctx)
 	if err != nil {
 		return err

@@ -61,8 +61,8 @@ func (c *Client) Create(ctx context.Context, r CreateRequest, progress func(Prog
 }
 
 // Refresh indexes a dataset's source again, as Create.
-func (c *Client) Refresh(ctx context.Context, name string, progress func(Progress)) (Dataset, error) {
-	return ask[Dataset](ctx, c, "refresh", named{name}, progress)
+func (c *Client) Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error) {
+	return ask[Dataset](ctx, c, "refresh", r, progress)
 }
 
 // Verify reads every record of a dataset back, as Create.

@@ -16,7 +16,7 @@ type Node interface {
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
 	Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error)
-	Refresh(ctx context.Context, name string, progress func(Progress)) (Dataset, error)
+	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)
 	Remove(name string) error
 }
@@ -105,6 +105,13 @@ type Counters struct {
 	Readers     int     `json:"readers"`  // ranks that are reading now
 	OpenHandles int     `json:"open_handles"`
 	Views       int     `json:"views"`
+}
+
+// A RefreshRequest asks for a dataset to be indexed again. Records counts the
+// records of one whose chunks alone were looked for.
+type RefreshRequest struct {
+	Name    string `json:"name"`
+	Records bool   `json:"records,omitempty"`
 }
 
 // Status is what a daemon says of itself.

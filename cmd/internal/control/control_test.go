@@ -51,8 +51,8 @@ func (f *fake) Create(ctx context.Context, r control.CreateRequest, p func(contr
 	return control.Dataset{Name: r.Name, Source: r.Source, Ranks: r.Ranks}, f.do(ctx, p)
 }
 
-func (f *fake) Refresh(ctx context.Context, name string, p func(control.Progress)) (control.Dataset, error) {
-	return control.Dataset{Name: name}, f.do(ctx, p)
+func (f *fake) Refresh(ctx context.Context, r control.RefreshRequest, p func(control.Progress)) (control.Dataset, error) {
+	return control.Dataset{Name: r.Name}, f.do(ctx, p)
 }
 
 func (f *fake) Verify(ctx context.Context, name string, p func(control.Progress)) (control.Verification, error) {
@@ -118,7 +118,7 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	if !reflect.DeepEqual(got, sent) {
 		t.Errorf("progress %v, want %v", got, sent)
 	}
-	if d, err := c.Refresh(ctx, "y", show); err != nil || d.Name != "y" {
+	if d, err := c.Refresh(ctx, control.RefreshRequest{Name: "y"}, show); err != nil || d.Name != "y" {
 		t.Errorf("Refresh() = %v, %v", d, err)
 	}
 	if v, err := c.Verify(ctx, "z", show); err != nil || v.Checksum != "z" {

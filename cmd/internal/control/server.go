@@ -117,11 +117,11 @@ func handler(n Node, t timeouts) http.Handler {
 		return n.Create(c.stream(), r, c.progress)
 	})
 	route("refresh", func(c *call) (any, error) {
-		var r named
+		var r RefreshRequest
 		if err := c.request(&r); err != nil {
 			return nil, err
 		}
-		return n.Refresh(c.stream(), r.Name, c.progress)
+		return n.Refresh(c.stream(), r, c.progress)
 	})
 	route("verify", func(c *call) (any, error) {
 		var r named

@@ -44,6 +44,7 @@ type record struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"`
 	View    string    `json:"view"` // the options of the default view, all of them
+	ByChunk bool      `json:"by_chunk,omitempty"` // records need not be counted
 	Created time.Time `json:"created"`
 	Indexed time.Time `json:"indexed"`
 }

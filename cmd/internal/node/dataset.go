@@ -71,6 +71,16 @@ func newDataset(folder string, r record, env *fetch.Env) (*dataset, error) {
 	return &dataset{folder, r, view, c}, nil
 }
 
+// A chunked source can say where its chunks are long before it has counted the
+// records in them.
+type chunked interface {
+	ByChunk(ctx context.Context) (bool, error)
+}
+
+// countsRecords reports whether the records of the index are those of the
+// source, not chunks of them.
+func (c *content) countsRecords() bool { return c.index.Notes()["records"] == "" }
+
 // makeIndex scans the source of r.
 func makeIndex(ctx context.Context, r record, env *fetch.Env, path string, report reporter) error {
 	src, err := fetch.Open(r.Source, env)
@@ -78,6 +88,11 @@ func makeIndex(ctx context.Context, r record, env *fetch.Env, path string, repor
 		return err
 	}
 	defer src.Close()
+	if c, ok := src.(chunked); ok && r.ByChunk {
+		if _, err := c.ByChunk(ctx); err != nil {
+			return err
+		}
+	}
 	return fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
 		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})
 	})

@@ -50,7 +50,14 @@ func (n *Node) Create(ctx context.Context, r control.CreateRequest, progress fun
 		return control.Dataset{}, err
 	}
 	defer release()
-	return n.install(ctx, record{Name: r.Name, Source: r.Source, View: options, Created: time.Now().UTC()}, progress)
+	return n.install(ctx, record{
+		Name: r.Name, Source: r.Source, View: options, ByChunk: wantsChunks(r), Created: time.Now().UTC(),
+	}, progress)
+}
+
+// wantsChunks reports whether nobody needs to know where the records are.
+func wantsChunks(r control.CreateRequest) bool {
+	return r.Batch == "chunk" && cmp.Or(r.Order, "none") == "none"
 }
 
 // viewOptions checks a request and returns the options of its default view.
@@ -69,17 +76,19 @@ func viewOptions(r control.CreateRequest) (string, error) {
 }
 
 // Refresh indexes the source again, as it is now.
-func (n *Node) Refresh(ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
-	release, err := n.catalog.claim(name, true)
+func (n *Node) Refresh(ctx context.Context, q control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
+	release, err := n.catalog.claim(q.Name, true)
 	if err != nil {
 		return control.Dataset{}, err
 	}
 	defer release()
-	d, err := n.catalog.get(name)
+	d, err := n.catalog.get(q.Name)
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	return n.install(ctx, d.record, progress)
+	r := d.record
+	r.ByChunk = r.ByChunk && !q.Records
+	return n.install(ctx, r, progress)
 }
 
 func (n *Node) install(ctx context.Context, r record, progress reporter) (control.Dataset, error) {

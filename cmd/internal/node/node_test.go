@@ -179,7 +179,7 @@ func TestRefreshAndRemove(t *testing.T) {
 	if d, err := r.client.Dataset(t.Context(), "d"); err != nil || d.State != "stale" || !strings.Contains(d.Reason, "refresh") {
 		t.Errorf("changed source: %+v, %v", d, err)
 	}
-	if _, err := r.client.Refresh(t.Context(), "d", func(control.Progress) {}); err != nil {
+	if _, err := r.client.Refresh(t.Context(), control.RefreshRequest{Name: "d"}, func(control.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.shell("cat datasets/d/rank-0/batch-000000"); got != "three\n" {

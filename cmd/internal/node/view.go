@@ -45,6 +45,10 @@ func (n *Node) View(name string) (fs.View, error) {
 			return nil, err
 		}
 	}
+	if v.Step.Unit != meta.UnitChunk && !d.content.countsRecords() {
+		return nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
+			name, meta.ErrInvalid, base, base)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
