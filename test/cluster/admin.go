@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rankfs/test/cluster/internal/health"
+)
+
+// Hadoop's programs for administrators.
+const (
+	haAdmin  = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
+	dfsAdmin = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+)
+
+// FailOver makes the namenode active that is not. One that is dead need not
+// agree; one that is frozen cannot be failed over from, kill it first.
+func (c *Cluster) FailOver(ctx context.Context) error {
+	names := c.NameNodes()
+	next := names[1]
+	if active, err := c.Active(ctx); err == nil && active == next {
+		next = names[0]
+	}
+	return c.Activate(ctx, next)
+}
+
+// Activate makes a namenode the active one, and waits until it is.
+func (c *Cluster) Activate(ctx context.Context, h *Host) error {
+	if err := c.waitState(ctx, h, func(health.State) bool { return true }); err != nil {
+		return err
+	}
+	active, err := c.Active(ctx)
+	switch {
+	case err != nil:
+		err = h.tool(ctx, haAdmin, "-transitionToActive", c.id(h))
+	case active != h:
+		err = h.tool(ctx, haAdmin, "-failover", c.id(active), c.id(h))
+	}
+	if err != nil {
+		return err
+	}
+	return c.waitState(ctx, h, func(s health.State) bool { return s.Active })
+}
+
+// id is how administrators call a namenode.
+func (c *Cluster) id(h *Host) string {
+	for i, name := range c.NameNodes() {
+		if name == h {
+			return fmt.Sprintf("nn%d", i+1)
+		}
+	}
+	panic(h.Name + " is no namenode")
+}
+
+// SafeMode turns the safe mode of all namenodes on or off.
+func (c *Cluster) SafeMode(ctx context.Context, on bool) error {
+	verb := "leave"
+	if on {
+		verb = "enter"
+	}
+	return c.NameNodes()[0].tool(ctx, dfsAdmin, "-safemode", verb)
+}
+
+// WaitLive waits until the active namenode knows of so many live datanodes.
+func (c *Cluster) WaitLive(ctx context.Context, n int) error {
+	active, err := c.Active(ctx)
+	if err != nil {
+		return err
+	}
+	return c.waitState(ctx, active, func(s health.State) bool { return s.Live == n })
+}
+
+// waitState waits until a namenode is as wanted.
+func (c *Cluster) waitState(ctx context.Context, h *Host, as func(health.State) bool) error {
+	for {
+		state, err := h.state(ctx)
+		if err == nil && as(state) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for namenode %s: %w: it is %+v, %w", h.Name, ctx.Err(), state, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// tool runs one of Hadoop's programs on the host.
+func (h *Host) tool(ctx context.Context, class string, args ...string) error {
+	if out, err := h.Java(ctx, class, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s %v on %s: %w: %s", class, args, h.Name, err, out)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"rankfs/test/cluster/internal/control"
+	"rankfs/test/cluster/internal/site"
+)
+
+// A Cluster runs at least until it is closed. Its methods may be called
+// concurrently, but faults are for those who have it alone.
+type Cluster struct {
+	site    *site.Site
+	holding *site.Lock
+	hosts   map[string]*Host
+}
+
+// Open starts the cluster of that name or joins those who use it. It knows
+// nothing of tests that are breaking something: tests take Shared.
+func Open(ctx context.Context, name string) (*Cluster, error) {
+	root, err := site.Root()
+	if err != nil {
+		return nil, err
+	}
+	want, err := site.New(name, root)
+	if err != nil {
+		return nil, err
+	}
+	holding, err := want.WaitLock(ctx, site.Holding, false)
+	if err != nil {
+		return nil, err
+	}
+	found, err := join(ctx, want)
+	if err != nil {
+		holding.Close()
+		return nil, err
+	}
+	return newCluster(found, holding), nil
+}
+
+func newCluster(s *site.Site, holding *site.Lock) *Cluster {
+	c := &Cluster{s, holding, make(map[string]*Host)}
+	for _, h := range s.Hosts {
+		c.hosts[h.Name] = &Host{Host: h, cluster: c}
+	}
+	return c
+}
+
+// Close lets the cluster end when nobody else uses it.
+func (c *Cluster) Close() error { return c.holding.Close() }
+
+// Host is the host of that name; to ask for one that does not exist is a bug.
+func (c *Cluster) Host(name string) *Host {
+	h := c.hosts[name]
+	if h == nil {
+		panic(fmt.Sprintf("cluster %s has no host %q", c.site.Name, name))
+	}
+	return h
+}
+
+// Hosts are all hosts, in the order of their addresses.
+func (c *Cluster) Hosts() []*Host { return c.pick(c.site.Hosts) }
+
+// DataNodes are the hosts that keep blocks.
+func (c *Cluster) DataNodes() []*Host { return c.pick(c.site.With(site.DataNode)) }
+
+// NameNodes are the hosts that know which; the first is active unless a test
+// failed over.
+func (c *Cluster) NameNodes() []*Host { return c.pick(c.site.With(site.NameNode)) }
+
+func (c *Cluster) pick(of []site.Host) []*Host {
+	var hosts []*Host
+	for _, h := range of {
+		hosts = append(hosts, c.hosts[h.Name])
+	}
+	return hosts
+}
+
+// Nameservice is what stands for the namenodes in a URL: hdfs://rankfs/path.
+func (c *Cluster) Nameservice() string { return site.Nameservice }
+
+// Addresses are those of the namenodes, HOST:PORT.
+func (c *Cluster) Addresses() []string { return c.addresses(site.NameRPC) }
+
+// WebAddresses are where the namenodes serve HTTP, HOST:PORT.
+func (c *Cluster) WebAddresses() []string { return c.addresses(site.NameHTTP) }
+
+func (c *Cluster) addresses(port int) []string {
+	var all []string
+	for _, h := range c.site.With(site.NameNode) {
+		all = append(all, fmt.Sprintf("%s:%d", h.Name, port))
+	}
+	return all
+}
+
+// Conf is a folder for HADOOP_CONF_DIR, the same for all hosts.
+func (c *Cluster) Conf() string { return c.site.Conf() }
+
+// Log is where a daemon writes what it does.
+func (h *Host) Log(daemon string) string {
+	return filepath.Join(h.cluster.site.HostDir(h.Name), "log", daemon)
+}
+
+// order has the keeper do something.
+func (c *Cluster) order(o control.Order) (control.Answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return control.Send(ctx, c.site.Control(), o)
+}

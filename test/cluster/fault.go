@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"rankfs/test/cluster/internal/control"
+	"rankfs/test/cluster/internal/site"
+)
+
+// The daemons of Hadoop.
+const (
+	NameNode = site.NameNode
+	DataNode = site.DataNode
+)
+
+// Start starts a daemon of the host, unless it runs. It does not wait until it
+// is of use.
+func (h *Host) Start(daemon string) error {
+	_, err := h.cluster.order(control.Order{Do: control.Start, Host: h.Name, Daemon: daemon})
+	return err
+}
+
+// Signal sends a daemon a signal. After SIGKILL it is gone; SIGSTOP makes it
+// one that accepts connections and says nothing, until SIGCONT.
+func (h *Host) Signal(daemon string, s syscall.Signal) error {
+	_, err := h.cluster.order(control.Order{Do: control.Signal, Host: h.Name, Daemon: daemon, Signal: s})
+	return err
+}
+
+// Kill ends a daemon at once.
+func (h *Host) Kill(daemon string) error { return h.Signal(daemon, syscall.SIGKILL) }
+
+// Stop freezes a daemon.
+func (h *Host) Stop(daemon string) error { return h.Signal(daemon, syscall.SIGSTOP) }
+
+// Continue thaws it.
+func (h *Host) Continue(daemon string) error { return h.Signal(daemon, syscall.SIGCONT) }
+
+// Restart kills a daemon and starts it again.
+func (h *Host) Restart(daemon string) error {
+	if err := h.Kill(daemon); err != nil {
+		return err
+	}
+	return h.Start(daemon)
+}
+
+// LinkDown has the network lose all that the host sends or is sent. Nobody is
+// told: connections are silent.
+func (h *Host) LinkDown() error {
+	return h.cluster.onSwitch("ip", "link", "set", h.Name, "nomaster")
+}
+
+// LinkUp plugs the host in again.
+func (h *Host) LinkUp() error {
+	return h.cluster.onSwitch("ip", "link", "set", h.Name, "master", "br0")
+}
+
+// LinkRate limits each direction of the host's link to so many bytes a second;
+// 0 is no limit.
+func (h *Host) LinkRate(rate int64) error {
+	out, err := h.Command(context.Background(), "tc", shape("eth0", rate)...).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), noShape) {
+		return fmt.Errorf("limit the link of %s: %w: %s", h.Name, err, out)
+	}
+	return h.cluster.onSwitch("tc", shape(h.Name, rate)...)
+}
+
+// noShape is what tc(8) says when there is no limit to take away.
+const noShape = "Cannot delete qdisc with handle of zero"
+
+// shape are the words for tc(8). The bucket holds 10 ms of the rate, but some
+// large packets at least.
+func shape(device string, rate int64) []string {
+	if rate == 0 {
+		return []string{"qdisc", "del", "dev", device, "root"}
+	}
+	return []string{"qdisc", "replace", "dev", device, "root", "tbf",
+		"rate", fmt.Sprintf("%dbps", rate), "burst", fmt.Sprint(max(rate/100, 256<<10)), "latency", "50ms"}
+}
+
+// onSwitch runs a command where the switch is that the hosts are plugged into.
+func (c *Cluster) onSwitch(name string, args ...string) error {
+	out, err := command(context.Background(), c.site, c.site.Pid, os.TempDir(), name, args...).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), noShape) {
+		return fmt.Errorf("run %s %s: %w: %s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// CorruptReplica flips a bit of a block's replica on the host.
+func (h *Host) CorruptReplica(block uint64) error {
+	file, err := h.replica(block)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], 0); err != nil {
+		return err
+	}
+	b[0] ^= 1
+	_, err = f.WriteAt(b[:], 0)
+	return err
+}
+
+// DeleteReplica removes a block's replica from the host; its datanode is the
+// last to know.
+func (h *Host) DeleteReplica(block uint64) error {
+	file, err := h.replica(block)
+	if err != nil {
+		return err
+	}
+	return os.Remove(file)
+}
+
+// HasReplica says whether the host has a replica of a block.
+func (h *Host) HasReplica(block uint64) bool {
+	_, err := h.replica(block)
+	return err == nil
+}
+
+// replica finds the file of a block on the host's disk.
+func (h *Host) replica(block uint64) (string, error) {
+	data := filepath.Join(h.cluster.site.HostDir(h.Name), "data")
+	name := fmt.Sprintf("blk_%d", int64(block))
+	var found string
+	err := filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == name {
+			found = path
+			return fs.SkipAll
+		}
+		return nil // a file that went away meanwhile
+	})
+	if err == nil && found == "" {
+		err = fmt.Errorf("no replica of block %d on host %s", int64(block), h.Name)
+	}
+	return found, err
+}

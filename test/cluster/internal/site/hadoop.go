@@ -1,0 +1,153 @@
+package site
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Nameservice is the name by which clients mean whichever namenode is active.
+const Nameservice = "rankfs"
+
+// Ports of the daemons.
+const (
+	NameRPC  = 8020
+	NameHTTP = 9870
+)
+
+// Classes are the programs behind the daemons.
+var Classes = map[string]string{
+	NameNode: "org.apache.hadoop.hdfs.server.namenode.NameNode",
+	DataNode: "org.apache.hadoop.hdfs.server.datanode.DataNode",
+}
+
+// core are the settings that every client needs.
+func (s *Site) core() map[string]string {
+	return map[string]string{
+		"fs.defaultFS":   "hdfs://" + Nameservice,
+		"hadoop.tmp.dir": "${host.dir}/tmp",
+		// A namenode that is gone is given up in seconds, not minutes.
+		"ipc.client.connect.timeout":                 "2000",
+		"ipc.client.connect.max.retries":             "2",
+		"ipc.client.connect.max.retries.on.timeouts": "1",
+	}
+}
+
+// hdfs are the settings of the daemons and of HDFS clients. ${host.dir} is
+// filled in by Java from a property of the process: one file serves all hosts.
+func (s *Site) hdfs() map[string]string {
+	conf := map[string]string{
+		"dfs.namenode.name.dir":         "file://${host.dir}/name",
+		"dfs.datanode.data.dir":         "file://${host.dir}/data",
+		"dfs.namenode.shared.edits.dir": "file://" + filepath.Join(s.Dir, "edits"),
+		"dfs.replication":               "2",
+		"dfs.webhdfs.enabled":           "true",
+
+		"dfs.nameservices": Nameservice,
+		"dfs.client.failover.proxy.provider." + Nameservice: "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+		"dfs.ha.fencing.methods":                            "shell(/bin/true)", // a test that fails over has seen to the other one
+		"dfs.ha.tail-edits.period":                          "1",
+
+		// Small files of many blocks.
+		"dfs.namenode.fs-limits.min-block-size": "1024",
+		// Placement depends on who writes and on nothing else.
+		"dfs.namenode.redundancy.considerLoad": "false",
+		// A dead datanode is known to be dead after 2*recheck + 10*heartbeat: 14 s.
+		"dfs.heartbeat.interval":                                                       "1",
+		"dfs.namenode.heartbeat.recheck-interval":                                      "2000",
+		"dfs.namenode.redundancy.interval.seconds":                                     "1",
+		"dfs.namenode.safemode.extension":                                              "0",
+		"dfs.namenode.edits.noeditlogchannelflush":                                     "true", // nobody pulls the plug
+		"dfs.namenode.handler.count":                                                   "8",
+		"dfs.datanode.handler.count":                                                   "3",
+		"dfs.namenode.service.handler.count":                                           "3",
+		"dfs.datanode.du.reserved":                                                     "0",
+		"dfs.datanode.available-space-volume-choosing-policy.balanced-space-threshold": "10737418240",
+	}
+	var ids []string
+	for i, h := range s.With(NameNode) {
+		id := fmt.Sprintf("nn%d", i+1)
+		ids = append(ids, id)
+		conf["dfs.namenode.rpc-address."+Nameservice+"."+id] = fmt.Sprintf("%s:%d", h.Name, NameRPC)
+		conf["dfs.namenode.http-address."+Nameservice+"."+id] = fmt.Sprintf("%s:%d", h.Name, NameHTTP)
+	}
+	conf["dfs.ha.namenodes."+Nameservice] = strings.Join(ids, ",")
+	return conf
+}
+
+const log4j = `log4j.rootLogger=${hadoop.root.logger}
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+`
+
+// WriteConf writes the folder that Hadoop's programs read.
+func (s *Site) WriteConf() error {
+	if err := os.MkdirAll(s.Conf(), 0o755); err != nil {
+		return err
+	}
+	if err := s.writeXML("core-site.xml", s.core()); err != nil {
+		return err
+	}
+	if err := s.writeXML("hdfs-site.xml", s.hdfs()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Conf(), "log4j.properties"), []byte(log4j), 0o644)
+}
+
+type property struct {
+	Name  string `xml:"name"`
+	Value string `xml:"value"`
+}
+
+func (s *Site) writeXML(file string, conf map[string]string) error {
+	var c struct {
+		XMLName    xml.Name   `xml:"configuration"`
+		Properties []property `xml:"property"`
+	}
+	for _, name := range slices.Sorted(maps.Keys(conf)) {
+		c.Properties = append(c.Properties, property{name, conf[name]})
+	}
+	text, err := xml.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Conf(), file), append(text, '\n'), 0o644)
+}
+
+// Java is the command line of a Java program on a host.
+func (s *Site) Java(host string, options []string, class string, args ...string) []string {
+	line := []string{
+		"java", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData",
+		"-Djava.net.preferIPv4Stack=true",
+		"-Dhost.dir=" + s.HostDir(host),
+		"-cp", s.Conf() + ":" + filepath.Join(s.Home, "classes") + ":" + filepath.Join(s.Home, "lib", "*"),
+	}
+	for _, p := range opens {
+		line = append(line, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
+	}
+	line = append(line, options...)
+	return append(append(line, class), args...)
+}
+
+// DaemonOptions suit a daemon: the first compiler is enough for programs that
+// mostly call sendfile(2), and costs a third of the memory and the start.
+var DaemonOptions = []string{
+	"-Xms48m", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=INFO,console",
+}
+
+// ToolOptions suit a program that runs once.
+var ToolOptions = []string{
+	"-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=WARN,console",
+}
+
+// Packages into which Hadoop reaches by reflection.
+var opens = []string{
+	"java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio",
+	"java.util", "java.util.concurrent", "sun.nio.ch",
+}

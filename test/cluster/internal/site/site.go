@@ -1,0 +1,165 @@
+// Package site says what a cluster consists of: its hosts, what runs on them,
+// where their files are, and how Hadoop is told. The keeper builds what it
+// says and tests find their way by it.
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The daemons that a host may run.
+const (
+	NameNode = "namenode"
+	DataNode = "datanode"
+)
+
+// A Host is one machine of the cluster.
+type Host struct {
+	Name    string
+	IP      string
+	Daemons []string
+	Pid     int // of the process that holds its namespaces, as the machine outside counts
+}
+
+// A Site is a cluster as it was built, or as it is to be built.
+type Site struct {
+	Name  string
+	Dir   string // all that the cluster keeps on disk; goes with it
+	Home  string // the jars, see test/hadoop/prepare
+	Lock  string // the file of locks, beside the jars: it must outlive Dir
+	Hosts []Host
+	Pid   int // of the keeper, which holds the switch between the hosts
+}
+
+// Plain is two namenodes that share their edits, three datanodes, and a host
+// that has no block of any file.
+func Plain() []Host {
+	return number([]Host{
+		{Name: "name1", Daemons: []string{NameNode}},
+		{Name: "name2", Daemons: []string{NameNode}},
+		{Name: "data1", Daemons: []string{DataNode}},
+		{Name: "data2", Daemons: []string{DataNode}},
+		{Name: "data3", Daemons: []string{DataNode}},
+		{Name: "client"},
+	})
+}
+
+// Bridge is the address of the keeper itself on the hosts' network.
+const Bridge = "10.77.0.1"
+
+func number(hosts []Host) []Host {
+	for i := range hosts {
+		hosts[i].IP = fmt.Sprintf("10.77.0.%d", 11+i)
+	}
+	return hosts
+}
+
+// variants are the clusters that there are, by name.
+var variants = map[string]func() []Host{"plain": Plain}
+
+// New describes the cluster of that name which belongs to the checkout root:
+// another checkout has another, for its harness may be another.
+func New(name, root string) (*Site, error) {
+	hosts, known := variants[name]
+	if !known {
+		return nil, fmt.Errorf("no cluster %q: there is \"plain\"", name)
+	}
+	home := filepath.Join(root, "test", "hadoop", "build")
+	sum := sha256.Sum256([]byte(root))
+	return &Site{
+		Name:  name,
+		Dir:   fmt.Sprintf("/var/tmp/rankfs-%s-%x", name, sum[:4]),
+		Home:  home,
+		Lock:  filepath.Join(home, name+".lock"),
+		Hosts: hosts(),
+	}, nil
+}
+
+// Root finds the checkout that the working directory is in.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "hadoop", "pom.xml")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("find test/hadoop/pom.xml: not in a checkout of rankfs; change into one")
+}
+
+// Host is the host of that name.
+func (s *Site) Host(name string) (Host, error) {
+	i := slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, fmt.Errorf("no host %q in cluster %s", name, s.Name)
+	}
+	return s.Hosts[i], nil
+}
+
+// With lists the hosts that run a daemon.
+func (s *Site) With(daemon string) []Host {
+	var with []Host
+	for _, h := range s.Hosts {
+		if slices.Contains(h.Daemons, daemon) {
+			with = append(with, h)
+		}
+	}
+	return with
+}
+
+// HostDir is what a host has of its own on disk.
+func (s *Site) HostDir(name string) string { return filepath.Join(s.Dir, "hosts", name) }
+
+// Conf is a folder with core-site.xml and hdfs-site.xml.
+func (s *Site) Conf() string { return filepath.Join(s.Dir, "conf") }
+
+// Control is the socket on which the keeper takes orders.
+func (s *Site) Control() string { return filepath.Join(s.Dir, "control") }
+
+// Keeper is the program that holds the cluster, and enters its hosts.
+func (s *Site) Keeper() string { return filepath.Join(s.Dir, "keeper") }
+
+// Pinned is a file; while it is there the cluster stays without users.
+func (s *Site) Pinned() string { return filepath.Join(s.Dir, "pinned") }
+
+// Broken is a file; while it is there a test may have broken the cluster.
+func (s *Site) Broken() string { return filepath.Join(s.Dir, "broken") }
+
+// Log is what the keeper and its helpers have to say.
+func (s *Site) Log() string { return filepath.Join(s.Dir, "keeper.log") }
+
+func record(dir string) string { return filepath.Join(dir, "site.json") }
+
+// Save writes the site down; a reader sees all of it or the one before.
+func (s *Site) Save() error {
+	text, err := json.MarshalIndent(s, "", "\t")
+	if err != nil {
+		return err
+	}
+	next := record(s.Dir) + ".next"
+	if err := os.WriteFile(next, text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, record(s.Dir))
+}
+
+// Load reads what Save wrote.
+func Load(dir string) (*Site, error) {
+	text, err := os.ReadFile(record(dir))
+	if err != nil {
+		return nil, err
+	}
+	s := new(Site)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read %s: %w", record(dir), err)
+	}
+	return s, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"rankfs/test/cluster/internal/health"
+	"rankfs/test/cluster/internal/site"
+)
+
+const startTime = 2 * time.Minute // at most; a busy machine may need a fifth of it
+
+// startHadoop starts all daemons at once and makes the first namenode active.
+func startHadoop(ctx context.Context, s *site.Site, d *daemons) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.WriteConf(); err != nil {
+		return err
+	}
+	if err := format(s); err != nil {
+		return err
+	}
+	for _, h := range s.Hosts {
+		for _, name := range h.Daemons {
+			if err := d.start(place{h.Name, name}); err != nil {
+				return err
+			}
+		}
+	}
+	first := s.With(site.NameNode)[0]
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	d.onEnd(cancelCause)
+	defer d.onEnd(nil)
+	if err := waitPort(ctx, fmt.Sprintf("%s:%d", first.IP, site.NameRPC)); err != nil {
+		return err
+	}
+	if err := tool(s, first.Name, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "nn1"); err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	return health.Wait(ctx, dialer.DialContext, s)
+}
+
+// format makes the empty namespace, and gives all namenodes the same.
+func format(s *site.Site) error {
+	names := s.With(site.NameNode)
+	first := filepath.Join(s.HostDir(names[0].Name), "name")
+	if err := tool(s, names[0].Name, site.Classes[site.NameNode], "-format", "-force", "-nonInteractive"); err != nil {
+		return err
+	}
+	for _, h := range names[1:] {
+		if err := os.CopyFS(filepath.Join(s.HostDir(h.Name), "name"), os.DirFS(first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tool runs one of Hadoop's programs on a host.
+func tool(s *site.Site, host, class string, args ...string) error {
+	c, err := command(s, host, s.Java(host, site.ToolOptions, class, args...))
+	if err != nil {
+		return err
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s %v: %w: %s", class, args, err, out)
+	}
+	return nil
+}
+
+// poll asks until it is told so, that is, until done returns nil.
+func poll(ctx context.Context, done func() error) error {
+	for {
+		err := done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w, waiting for: %w", context.Cause(ctx), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func waitPort(ctx context.Context, address string) error {
+	return poll(ctx, func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/test/cluster/internal/control"
+	"rankfs/test/cluster/internal/site"
+)
+
+// idle is how long a cluster stays when nobody holds it: the tests of the next
+// package come within seconds.
+const idle = 20 * time.Second
+
+// keep is the keeper. It builds the cluster that its folder describes, answers
+// when it is ready, and ends when it is told to or nobody has wanted the
+// cluster for a while.
+func keep(args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: keeper keep DIR")
+	}
+	s, err := site.Load(args[0])
+	if err != nil {
+		return err
+	}
+	lock, err := s.TryLock(site.Keeping, true)
+	if err != nil {
+		return fmt.Errorf("keep cluster %s: %w", s.Name, err)
+	}
+	defer lock.Close()
+	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer cancel()
+	d := newDaemons(s)
+	defer d.killAll()
+	if err := build(ctx, s, d); err != nil {
+		return err // what is on disk says why
+	}
+	serve(ctx, cancel, s, d)
+	d.killAll()
+	return os.RemoveAll(s.Dir)
+}
+
+// build makes the hosts and starts what runs on them.
+func build(ctx context.Context, s *site.Site, d *daemons) (err error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("have mounts of its own: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "hosts.txt"), []byte(hostsFile(s)), 0o644); err != nil {
+		return err
+	}
+	holders := make([]*holder, len(s.Hosts))
+	for i := range s.Hosts {
+		if holders[i], err = startHost(s, &s.Hosts[i]); err != nil {
+			return err
+		}
+	}
+	if err := buildNetwork(s, holders); err != nil {
+		return err
+	}
+	for _, h := range holders {
+		if err := h.connect(); err != nil {
+			return err
+		}
+	}
+	if err := startHadoop(ctx, s, d); err != nil {
+		return err
+	}
+	if s.Pid, err = self(); err != nil {
+		return err
+	}
+	return s.Save() // now with all pids
+}
+
+// serve takes orders until the cluster is to end.
+func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) error {
+	l, err := net.Listen("unix", s.Control())
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	go func() {
+		defer cancel()
+		waitUnused(ctx, s)
+	}()
+	do := func(o control.Order) control.Answer {
+		if o.Do == control.Stop {
+			cancel()
+			return control.Answer{}
+		}
+		return d.do(o)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return ctx.Err() // closed by its end, and by nothing else
+		}
+		go control.Serve(conn, do)
+	}
+}
+
+// waitUnused waits until nobody has held the cluster for a while, and then
+// holds it alone, until this process ends: who comes now starts another.
+func waitUnused(ctx context.Context, s *site.Site) {
+	since := time.Now()
+	for ctx.Err() == nil {
+		unix.Nanosleep(&unix.Timespec{Nsec: 5e8}, nil)
+		if _, err := os.Stat(s.Pinned()); err == nil {
+			since = time.Now()
+			continue
+		}
+		lock, err := s.TryLock(site.Holding, true)
+		if err != nil {
+			since = time.Now()
+			continue
+		}
+		if time.Since(since) > idle {
+			return
+		}
+		lock.Close()
+	}
+}

@@ -1,0 +1,54 @@
+// Command keeper owns a cluster of hosts for tests.
+//
+//	keeper up [NAME]                     starts a cluster ("plain") that stays
+//	keeper down [NAME]                   removes it
+//	keeper enter PID TMPDIR COMMAND...   runs a command on the host that process PID holds
+//
+// Tests start `keeper keep DIR`, which
+// is the first process of a PID namespace and of the namespace that has the
+// hosts' network: whatever ends it, the kernel ends all of the cluster with it.
+// It starts `keeper host` for each host, which holds that host's namespaces.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"rankfs/test/cluster/internal/netns"
+)
+
+const usage = `keeper up|down [NAME]: start a cluster that stays, or remove it
+keeper enter PID TMPDIR COMMAND...: run a command on the host that process PID holds`
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "keeper:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	verbs := map[string]func([]string) error{
+		"up": up, "down": down, "enter": enter, "keep": keep, "host": hold,
+	}
+	if len(args) == 0 || verbs[args[0]] == nil {
+		return errors.New(usage)
+	}
+	return verbs[args[0]](args[1:])
+}
+
+// enter becomes a program on a host. TMPDIR is set because hosts share /tmp,
+// where tests have what they give to programs.
+func enter(args []string) error {
+	if len(args) < 3 {
+		return errors.New(usage)
+	}
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return fmt.Errorf("pid %q: %w", args[0], err)
+	}
+	os.Setenv("TMPDIR", args[1])
+	return netns.Exec(pid, args[2:], os.Environ())
+}

@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster/internal/site"
+)
+
+// patience is how long a test waits for the cluster: others may be starting it
+// or have it for themselves, one after the other.
+const patience = 10 * time.Minute
+
+// Shared gives a test the plain cluster, healthy, until the test ends. The
+// test breaks nothing and keeps to files of its own, see [Cluster.Dir].
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, (*Cluster).share)
+}
+
+// Exclusive gives a test the plain cluster, healthy and for itself, until the
+// test ends. Then what it broke is repaired; what cannot be fails the test. A
+// test that has it already, shared or not, waits for itself.
+func Exclusive(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, (*Cluster).seize)
+}
+
+func take(t testing.TB, use func(*Cluster, context.Context) (release func() error, err error)) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := Open(ctx, "plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := use(c, ctx)
+	if err != nil {
+		t.Fatal(errors.Join(err, c.Close()))
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(release(), c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// share waits until nobody has the cluster for himself.
+func (c *Cluster) share(ctx context.Context) (release func() error, err error) {
+	using, err := c.lock(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if !c.broken() {
+		return using.Close, nil
+	}
+	// Who had it alone was killed. Repair it, as he would have.
+	using.Close()
+	release, err = c.seize(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := release(); err != nil {
+		return nil, err
+	}
+	return c.share(ctx)
+}
+
+// seize waits until nobody uses the cluster. It is taken to be broken until
+// release has repaired it.
+func (c *Cluster) seize(ctx context.Context) (release func() error, err error) {
+	using, err := c.lock(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if c.broken() {
+		err = c.repair(ctx)
+	}
+	if err == nil {
+		err = os.WriteFile(c.site.Broken(), nil, 0o644)
+	}
+	if err != nil {
+		return nil, errors.Join(err, using.Close())
+	}
+	return func() error { return errors.Join(c.release(), using.Close()) }, nil
+}
+
+func (c *Cluster) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
+	defer cancel()
+	if err := c.repair(ctx); err != nil {
+		return err
+	}
+	return os.Remove(c.site.Broken())
+}
+
+func (c *Cluster) broken() bool {
+	_, err := os.Stat(c.site.Broken())
+	return err == nil
+}
+
+// lock waits for the right to use the cluster. Nobody overtakes who waits, or
+// a test that wants it alone would wait for as long as others come.
+func (c *Cluster) lock(ctx context.Context, alone bool) (*site.Lock, error) {
+	waiting, err := c.site.WaitLock(ctx, site.Waiting, true)
+	if err != nil {
+		return nil, err
+	}
+	defer waiting.Close()
+	return c.site.WaitLock(ctx, site.Using, alone)
+}

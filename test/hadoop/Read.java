@@ -1,0 +1,1 @@
+public class Read { public static void main(String[] a) {} }
