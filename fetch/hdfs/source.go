@@ -86,7 +86,7 @@ func (s *Source) Fingerprint(ctx context.Context) (string, error) {
 // gone is err, marked as stale if it says that there is nothing.
 func (s *Source) gone(err error) error {
 	if errors.Is(err, meta.ErrNotExist) {
-		return fmt.Errorf("%w: %w", meta.ErrStale, err)
+		return stale(s.path, err.Error())
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	name, _, _ := strings.Cut(fingerprint, ",")
 	var err error
 	if s.form, err = formOf(name); err != nil {
-		return fmt.Errorf("index of %q: %w", s.path, err)
+		return stale(s.path, "its index is of a kind that is not known")
 	}
 	now, err := s.Fingerprint(ctx)
 	if err != nil {

@@ -33,6 +33,11 @@ func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tcp, ok := raw.(*net.TCPConn); ok {
+		// Who closes first keeps the port for a minute; small files would use
+		// up all there are. The datanode has sent what it had.
+		_ = tcp.SetLinger(0)
+	}
 	c := &conn{Conn: raw, wire: w, buf: make([]byte, 0, bufSize)}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,200 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	library "github.com/colinmarc/hdfs/v2"
+
+	"rankfs/fetch"
+	"rankfs/fetch/hdfs"
+	"rankfs/test/cluster"
+	"rankfs/test/sourcetest"
+)
+
+// clusters reaches the cluster of the tests.
+func clusters(t testing.TB, c *cluster.Cluster, change func(*hdfs.Config)) *hdfs.Clusters {
+	t.Helper()
+	config := hdfs.Config{Conf: c.Conf(), User: "root", Scratch: t.TempDir(), Timeout: 5 * time.Second,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	if change != nil {
+		change(&config)
+	}
+	k, err := hdfs.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+func dial(t testing.TB, h *cluster.Host) *library.Client {
+	t.Helper()
+	client, err := h.HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// write puts a file into HDFS, in blocks of so many bytes.
+func write(t testing.TB, h *cluster.Host, name string, content []byte, block int64) {
+	t.Helper()
+	client := dial(t, h)
+	if err := client.MkdirAll(path.Dir(name), 0755); err != nil {
+		t.Fatal(err)
+	}
+	if len(content) == 0 {
+		if err := client.CreateEmptyFile(name); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	w, err := client.CreateFile(name, 2, block, 0644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, w)
+}
+
+// finish closes a file, which takes until enough datanodes have it.
+func finish(t testing.TB, w *library.FileWriter) {
+	t.Helper()
+	for range 100 {
+		err := w.Close()
+		if err == nil {
+			return
+		}
+		if !library.IsErrReplicating(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("a file is not replicated after five seconds")
+}
+
+// text is n lines, some of them empty, some with CRLF, some longer than a
+// block of 64 KiB, the last without an end.
+func text(n int) (content []byte, records [][]byte) {
+	r := rand.New(rand.NewPCG(7, 0))
+	for i := range n {
+		var line []byte
+		switch i % 50 {
+		case 3:
+		case 17:
+			line = bytes.Repeat([]byte{'x'}, r.IntN(200_000))
+		default:
+			line = fmt.Appendf(nil, "line %d %s", i, strings.Repeat("ab", r.IntN(300)))
+		}
+		if i%7 == 0 {
+			line = append(line, '\r')
+		}
+		if i < n-1 {
+			line = append(line, '\n')
+		}
+		records = append(records, line)
+		content = append(content, line...)
+	}
+	return content, records
+}
+
+const block = 64 << 10
+
+// Every form is a source like any other.
+func TestConformance(t *testing.T) {
+	c := cluster.Shared(t)
+	content, records := text(400)
+	for _, test := range []struct {
+		name    string
+		options string
+		files   map[string][]byte
+		records [][]byte
+	}{
+		{"lines", "f?as=lines", map[string][]byte{"f": content}, records},
+		{"lines of a directory", "d?as=lines", map[string][]byte{"d/a": content, "d/b": content[:100_000], "d/_SUCCESS": nil},
+			append(append([][]byte{}, records...), cutLines(content[:100_000])...)},
+		{"fixed", "f?as=fixed:1000", map[string][]byte{"f": content}, cutFixed(content, 1000)},
+		{"files", "d", map[string][]byte{"d/a": content[:10], "d/b/c": content[:block], "d/b/d": nil, "d/e": content[:block+1]},
+			[][]byte{content[:10], content[:block], nil, content[:block+1]}},
+		{"pattern", "part-{0,1}?as=fixed:7", map[string][]byte{"part-0": content[:70], "part-1": content[70:80], "part-2": content[:9]},
+			append(cutFixed(content[:70], 7), content[70:77])},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			common := c.Dir(t)
+			put := func(dir string) {
+				for name, content := range test.files {
+					write(t, c.Host("data1"), dir+"/"+name, content, block)
+				}
+			}
+			put(common)
+			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+				dir := common
+				if strings.Contains(t.Name(), "notices") { // a change spoils it for the others
+					dir = c.Dir(t)
+					put(dir)
+				}
+				env := &fetch.Env{HDFS: clusters(t, c, nil)}
+				first := ""
+				for name := range test.files {
+					if !strings.Contains(name, "_") && (first == "" || name < first) {
+						first = name
+					}
+				}
+				client := dial(t, c.Host("data1"))
+				return sourcetest.Fixture{
+					Open:    func() (fetch.Source, error) { return fetch.Open("hdfs://rankfs"+dir+"/"+test.options, env) },
+					Records: test.records,
+					Changes: []sourcetest.Change{
+						{Name: "a file that is gone", Unseen: true, Do: func() error { return client.Remove(dir + "/" + first) }},
+						{Name: "a file that was renamed", Unseen: true, Do: func() error { return client.Rename(dir+"/"+first, dir+"/_other") }},
+						{Name: "a file that is written anew", Unseen: true, Do: func() error {
+							err := client.Remove(dir + "/" + first)
+							write(t, c.Host("data1"), dir+"/"+first, test.files[first], block)
+							return err
+						}},
+						{Name: "a file that is appended to", Unseen: true, Do: func() error {
+							w, err := client.Append(dir + "/" + first)
+							if err != nil {
+								return err
+							}
+							_, err = w.Write([]byte("more\n"))
+							finish(t, w)
+							return err
+						}},
+					},
+				}
+			})
+		})
+	}
+}
+
+func cutLines(content []byte) (records [][]byte) {
+	for line := range bytes.Lines(content) {
+		records = append(records, line)
+	}
+	return records
+}
+
+func cutFixed(content []byte, n int) (records [][]byte) {
+	for ; len(content) >= n; content = content[n:] {
+		records = append(records, content[:n])
+	}
+	return records
+}
+
+var _ = context.Background
