@@ -8,6 +8,7 @@ import (
 
 	"rankfs/test/cluster/internal/control"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/hadoop"
 )
 
 // A Cluster runs at least until it is closed. Its methods may be called
@@ -21,11 +22,11 @@ type Cluster struct {
 // Open starts the cluster of that name or joins those who use it. It knows
 // nothing of tests that are breaking something: tests take Shared.
 func Open(ctx context.Context, name string) (*Cluster, error) {
-	root, err := site.Root()
+	home, err := hadoop.Prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
-	want, err := site.New(name, root)
+	want, err := site.New(name, home)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster/internal/netns"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/hadoop"
 )
 
 // A Host is one machine of the cluster.
@@ -40,7 +41,7 @@ func command(ctx context.Context, s *site.Site, pid int, tmp, name string, args 
 // org.apache.hadoop.fs.FsShell is `hdfs dfs`, those in
 // org.apache.hadoop.hdfs.tools are the rest.
 func (h *Host) Java(ctx context.Context, class string, args ...string) *exec.Cmd {
-	return h.JavaWith(ctx, site.ToolOptions, class, args...)
+	return h.JavaWith(ctx, hadoop.ToolOptions, class, args...)
 }
 
 // JavaWith is Java with options of the virtual machine; Java itself spares

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -53,10 +52,6 @@ func runs(s *site.Site) (bool, error) {
 func launch(ctx context.Context, s *site.Site) error {
 	if os.Getuid() != 0 {
 		return errors.New("only root can make hosts; run this as root")
-	}
-	prepare := filepath.Join(filepath.Dir(s.Home), "prepare")
-	if out, err := exec.CommandContext(ctx, prepare).CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w: %s", prepare, err, out)
 	}
 	if err := errors.Join(os.RemoveAll(s.Dir), os.MkdirAll(s.Dir, 0o755)); err != nil {
 		return err

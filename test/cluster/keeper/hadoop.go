@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster/internal/health"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/hadoop"
 )
 
 const startTime = 2 * time.Minute // at most; a busy machine may need a fifth of it
@@ -62,7 +63,7 @@ func format(s *site.Site) error {
 
 // tool runs one of Hadoop's programs on a host.
 func tool(s *site.Site, host, class string, args ...string) error {
-	c, err := command(s, host, s.Java(host, site.ToolOptions, class, args...))
+	c, err := command(s, host, s.Java(host, hadoop.ToolOptions, class, args...))
 	if err != nil {
 		return err
 	}

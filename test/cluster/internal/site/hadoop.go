@@ -79,13 +79,6 @@ func (s *Site) hdfs() map[string]string {
 	return conf
 }
 
-const log4j = `log4j.rootLogger=${hadoop.root.logger}
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.target=System.err
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
-`
-
 // WriteConf writes the folder that Hadoop's programs read.
 func (s *Site) WriteConf() error {
 	if err := os.MkdirAll(s.Conf(), 0o755); err != nil {
@@ -94,10 +87,7 @@ func (s *Site) WriteConf() error {
 	if err := s.writeXML("core-site.xml", s.core()); err != nil {
 		return err
 	}
-	if err := s.writeXML("hdfs-site.xml", s.hdfs()); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(s.Conf(), "log4j.properties"), []byte(log4j), 0o644)
+	return s.writeXML("hdfs-site.xml", s.hdfs())
 }
 
 type property struct {
@@ -122,32 +112,6 @@ func (s *Site) writeXML(file string, conf map[string]string) error {
 
 // Java is the command line of a Java program on a host.
 func (s *Site) Java(host string, options []string, class string, args ...string) []string {
-	line := []string{
-		"java", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData",
-		"-Djava.net.preferIPv4Stack=true",
-		"-Dhost.dir=" + s.HostDir(host),
-		"-cp", s.Conf() + ":" + filepath.Join(s.Home, "classes") + ":" + filepath.Join(s.Home, "lib", "*"),
-	}
-	for _, p := range opens {
-		line = append(line, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
-	}
-	line = append(line, options...)
-	return append(append(line, class), args...)
-}
-
-// DaemonOptions suit a daemon: the first compiler is enough for programs that
-// mostly call sendfile(2), and costs a third of the memory and the start.
-var DaemonOptions = []string{
-	"-Xms48m", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=INFO,console",
-}
-
-// ToolOptions suit a program that runs once.
-var ToolOptions = []string{
-	"-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=WARN,console",
-}
-
-// Packages into which Hadoop reaches by reflection.
-var opens = []string{
-	"java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio",
-	"java.util", "java.util.concurrent", "sun.nio.ch",
+	options = append([]string{"-Dhost.dir=" + s.HostDir(host)}, options...)
+	return s.Home.Line(s.Conf(), options, class, args...)
 }

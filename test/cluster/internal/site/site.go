@@ -6,11 +6,12 @@ package site
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"rankfs/test/hadoop"
 )
 
 // The daemons that a host may run.
@@ -31,7 +32,7 @@ type Host struct {
 type Site struct {
 	Name  string
 	Dir   string // all that the cluster keeps on disk; goes with it
-	Home  string // the jars, see test/hadoop/prepare
+	Home  hadoop.Home
 	Lock  string // the file of locks, beside the jars: it must outlive Dir
 	Hosts []Host
 	Pid   int // of the keeper, which holds the switch between the hosts
@@ -63,36 +64,21 @@ func number(hosts []Host) []Host {
 // variants are the clusters that there are, by name.
 var variants = map[string]func() []Host{"plain": Plain}
 
-// New describes the cluster of that name which belongs to the checkout root:
-// another checkout has another, for its harness may be another.
-func New(name, root string) (*Site, error) {
+// New describes the cluster of that name which belongs to a checkout: another
+// checkout has another, for its harness may be another.
+func New(name string, home hadoop.Home) (*Site, error) {
 	hosts, known := variants[name]
 	if !known {
 		return nil, fmt.Errorf("no cluster %q: there is \"plain\"", name)
 	}
-	home := filepath.Join(root, "test", "hadoop", "build")
-	sum := sha256.Sum256([]byte(root))
+	sum := sha256.Sum256([]byte(home))
 	return &Site{
 		Name:  name,
 		Dir:   fmt.Sprintf("/var/tmp/rankfs-%s-%x", name, sum[:4]),
 		Home:  home,
-		Lock:  filepath.Join(home, name+".lock"),
+		Lock:  filepath.Join(string(home), name+".lock"),
 		Hosts: hosts(),
 	}, nil
-}
-
-// Root finds the checkout that the working directory is in.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; dir != "/"; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "test", "hadoop", "pom.xml")); err == nil {
-			return dir, nil
-		}
-	}
-	return "", errors.New("find test/hadoop/pom.xml: not in a checkout of rankfs; change into one")
 }
 
 // Host is the host of that name.

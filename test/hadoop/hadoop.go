@@ -1,0 +1,74 @@
+// Package hadoop has the jars of a real HDFS, and programs of ours that use
+// them: Read.java reads as Hadoop's clients do, Sequence.java writes
+// SequenceFiles.
+package hadoop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Folder finds this folder in the checkout that the working directory is in.
+func Folder() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		folder := filepath.Join(dir, "test", "hadoop")
+		if _, err := os.Stat(filepath.Join(folder, "pom.xml")); err == nil {
+			return folder, nil
+		}
+	}
+	return "", errors.New("find test/hadoop/pom.xml: not in a checkout of rankfs; change into one")
+}
+
+// A Home has the jars and our programs.
+type Home string
+
+// Prepare makes the home, which is done once for each state of this folder.
+func Prepare(ctx context.Context) (Home, error) {
+	folder, err := Folder()
+	if err != nil {
+		return "", err
+	}
+	prepare := filepath.Join(folder, "prepare")
+	if out, err := exec.CommandContext(ctx, prepare).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("run %s: %w: %s", prepare, err, out)
+	}
+	return Home(filepath.Join(folder, "build")), nil
+}
+
+// The first compiler alone is enough for programs that mostly call sendfile(2)
+// or do one thing once; it costs a third of the memory and of the start.
+var (
+	DaemonOptions = []string{"-XX:+UseSerialGC", "-Xms48m", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=INFO,console"}
+	ToolOptions   = []string{"-XX:+UseSerialGC", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dhadoop.root.logger=WARN,console"}
+	// SpeedOptions do justice to a program that is measured.
+	SpeedOptions = []string{"-Xms512m", "-Xmx1g", "-XX:+UseParallelGC", "-Dhadoop.root.logger=WARN,console"}
+)
+
+// Line is the command line of a Java program. Conf is a folder with
+// core-site.xml and the rest, or empty for the defaults.
+func (h Home) Line(conf string, options []string, class string, args ...string) []string {
+	path := filepath.Join(string(h), "classes") + ":" + filepath.Join(string(h), "lib", "*")
+	if conf != "" {
+		path = conf + ":" + path
+	}
+	line := []string{"java", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", "-cp", path}
+	for _, p := range opens {
+		line = append(line, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
+	}
+	line = append(line, options...)
+	return append(append(line, class), args...)
+}
+
+// opens are packages into which Hadoop reaches by reflection.
+var opens = []string{
+	"java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio",
+	"java.util", "java.util.concurrent", "sun.nio.ch",
+}
