@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A wire is the connections that the library makes for one stream: it dials
@@ -33,12 +37,7 @@ func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tcp, ok := raw.(*net.TCPConn); ok {
-		// Who closes first keeps the port for a minute; small files would use
-		// up all there are. The datanode has sent what it had.
-		_ = tcp.SetLinger(0)
-	}
-	c := &conn{Conn: raw, wire: w, buf: make([]byte, 0, bufSize)}
+	c := newConn(raw, w)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mu.closed {
@@ -67,46 +66,90 @@ func (w *wire) explain(err error) error {
 	return err
 }
 
-// bufSize takes in what comes before the data of a packet: its header and the
-// checksums of 64 KiB. Much more would only be copied twice.
-const bufSize = 1 << 10
+// ahead is how much of what follows a large read is taken along with it: the
+// header and the checksums of the next packet of 64 KiB. Much more would only
+// be copied twice.
+const ahead = 1 << 10
 
 // A conn has a deadline for each operation, and a buffer for the library's many
-// small reads; large ones go past it.
+// small reads. A large one goes past it, into its place, and fills it with what
+// comes behind: one call of the kernel for each packet.
 type conn struct {
 	net.Conn
-	wire *wire
-	buf  []byte // what was read and not yet asked for
-	off  int
+	wire  *wire
+	raw   syscall.RawConn // nil if it is no socket
+	space [ahead]byte
+	buf   []byte    // what was read and not yet asked for
+	set   time.Time // when the deadline was set last
+}
+
+func newConn(c net.Conn, w *wire) *conn {
+	k := &conn{Conn: c, wire: w}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		// Who closes first keeps the port for a minute; small files would use
+		// up all there are. The datanode has sent what it had.
+		_ = tcp.SetLinger(0)
+		k.raw, _ = tcp.SyscallConn()
+	}
+	return k
 }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if c.off < len(c.buf) {
-		n := copy(p, c.buf[c.off:])
-		c.off += n
-		return n, nil
+	if len(c.buf) == 0 {
+		n, err := c.receive(p)
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
 	}
-	if len(p) >= bufSize {
-		return c.receive(p)
-	}
-	n, err := c.receive(c.buf[:bufSize])
-	c.buf, c.off = c.buf[:n], 0
-	if n == 0 {
-		return 0, err
-	}
-	n = copy(p, c.buf)
-	c.off = n
+	n := copy(p, c.buf)
+	c.buf = c.buf[n:]
 	return n, nil
 }
 
-func (c *conn) receive(p []byte) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(c.wire.client.config.Timeout)); err != nil {
+// receive reads into p, if that is worth a call of its own, and what follows
+// into the buffer.
+func (c *conn) receive(p []byte) (direct int, err error) {
+	if err := c.wait(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
-	n, err := c.Conn.Read(p)
+	if len(p) < ahead {
+		p = nil
+	}
+	n, err := c.readv(p, c.space[:])
+	if n > len(p) {
+		c.buf = c.space[:n-len(p)]
+	}
 	c.wire.client.bytes.Add(uint64(n))
 	if c.wire.local {
 		c.wire.client.local.Add(uint64(n))
+	}
+	return min(n, len(p)), err
+}
+
+// readv fills p, then q, with what there is, waiting for the first byte.
+func (c *conn) readv(p, q []byte) (n int, err error) {
+	if c.raw == nil {
+		if len(p) == 0 {
+			p = q
+		}
+		return c.Conn.Read(p)
+	}
+	parts := [][]byte{p, q}
+	if len(p) == 0 {
+		parts = parts[1:]
+	}
+	var got error
+	err = c.raw.Read(func(fd uintptr) (done bool) {
+		for n, got = unix.Readv(int(fd), parts); got == unix.EINTR; {
+			n, got = unix.Readv(int(fd), parts)
+		}
+		return got != unix.EAGAIN
+	})
+	if err == nil {
+		err = os.NewSyscallError("readv", got)
+	}
+	if n = max(n, 0); n == 0 && err == nil {
+		err = io.EOF
 	}
 	return n, err
 }
@@ -116,6 +159,16 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// wait sets the deadline of the next reads, now and then: they are many.
+func (c *conn) wait(set func(time.Time) error) error {
+	now, timeout := time.Now(), c.wire.client.config.Timeout
+	if now.Sub(c.set) < timeout/8 {
+		return nil
+	}
+	c.set = now
+	return set(now.Add(timeout))
 }
 
 // SetDeadline does nothing: each operation has its own.
