@@ -151,7 +151,10 @@ func (d *headerReader) text(most int64) string {
 	}
 	n, used, err := readVint(d.r)
 	d.off += used
-	if d.err = err; err == nil && (n < 0 || n > most) {
+	switch d.err = err; {
+	case err == errVint:
+		d.damaged("%w", err)
+	case err == nil && (n < 0 || n > most):
 		d.damaged("a text of %d bytes, at most %d", n, most)
 	}
 	return string(d.bytes(n))

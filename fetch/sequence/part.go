@@ -78,9 +78,12 @@ func (p *Part) read(ctx context.Context) error {
 	p.in = newInput(ctx, p.r, min(p.from, p.size), p.size)
 	defer p.in.close()
 	if c := p.h.codec; c != nil {
-		p.values, p.sizes = c.get(), c.get()
+		p.values = c.get()
 		defer c.put(p.values)
-		defer c.put(p.sizes)
+		if p.h.Compression == ByBlock {
+			p.sizes = c.get()
+			defer c.put(p.sizes)
+		}
 	}
 	found, err := p.begin()
 	if err != nil || !found {

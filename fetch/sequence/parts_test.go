@@ -43,7 +43,7 @@ func once(t *testing.T, w *file, cuts []int64) {
 func TestRandomCuts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, f := range formats(2000, 9) {
-		w := write(t, f, someValues(3000, 800))
+		w := write(t, f, someValues(1000, 800))
 		h := header(t, w.data)
 		size := int64(len(w.data))
 		cuts := []int64{0, size, w.header, w.header + 1}
