@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -49,7 +50,7 @@ func BenchmarkRead(b *testing.B) {
 					}
 				}
 			}
-			name := fmt.Sprintf("%s/%s/%s/%d", f.kind, f.codec, f.value[23:], size)
+			name := fmt.Sprintf("%s-%s-%s/%d", f.kind, f.codec, strings.TrimPrefix(f.value, "org.apache.hadoop.io."), size)
 			b.Run("copy/"+name, run(func() error {
 				return part(h, w.data, 0, int64(len(w.data))).Copy(b.Context(), dst)
 			}))
