@@ -13,7 +13,7 @@ func TestEveryCut(t *testing.T) {
 		{4, "record", "DefaultCodec", text, 60, 0},
 		{5, "block", "Lz4Codec", other, 60, 1},
 	} {
-		w := write(t, f, someValues(9, 30))
+		w := write(t, f, someValues(6, 16))
 		h := header(t, w.data)
 		size := int64(len(w.data))
 		for a := int64(0); a <= size+1; a++ {
