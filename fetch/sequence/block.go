@@ -90,7 +90,8 @@ func (p *Part) readSizes() error {
 
 // blockBodies has a block's values taken from the n bytes that follow.
 func (p *Part) blockBodies(count, n int64) error {
-	if err := p.values.reset(&section{p.in, n}); err != nil {
+	p.coded = section{p.in, n}
+	if err := p.values.reset(&p.coded); err != nil {
 		return p.refuse(err)
 	}
 	if err := p.blockValues(count, value{body: p.values.out, off: -1}); err != nil {

@@ -134,8 +134,11 @@ func (e *zlibEngine) reset(r *bufio.Reader) (err error) {
 func (e *zlibEngine) Read(p []byte) (int, error) {
 	for {
 		n, err := e.z.Read(p)
-		if n > 0 || err != io.EOF {
+		if err != io.EOF {
 			return n, err
+		}
+		if n > 0 { // the end will be met again
+			return n, nil
 		}
 		if _, err := e.src.Peek(1); err != nil {
 			return 0, err

@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 
@@ -55,7 +54,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	switch err := d.err; {
 	case err == nil:
 		return h, nil
-	case !errors.Is(err, io.EOF):
+	case err != io.EOF && err != io.ErrUnexpectedEOF:
 		return Header{}, fmt.Errorf("header: %w", err)
 	case size > maxHeader:
 		return Header{}, fmt.Errorf("header: offset %d: more than %d bytes of metadata: it %w", d.off, maxHeader, meta.ErrCorrupt)
@@ -151,7 +150,10 @@ func (d *headerReader) text(most int64) string {
 	}
 	n, used, err := readVint(d.r)
 	d.off += used
-	if d.err = err; err == nil && (n < 0 || n > most) {
+	switch d.err = err; {
+	case err == errVint:
+		d.damaged("%w", err)
+	case err == nil && (n < 0 || n > most):
 		d.damaged("a text of %d bytes, at most %d", n, most)
 	}
 	return string(d.bytes(n))
@@ -164,9 +166,7 @@ func (d *headerReader) bytes(n int64) []byte {
 	b := make([]byte, n)
 	read, err := io.ReadFull(d.r, b)
 	d.off += int64(read)
-	if d.err = err; err == io.ErrUnexpectedEOF {
-		d.err = io.EOF
-	}
+	d.err = err
 	return b
 }
 

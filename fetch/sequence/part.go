@@ -26,6 +26,7 @@ type Part struct {
 
 	in     *input
 	at     int64    // where the record or block being read begins
+	coded  section  // what values decodes
 	values *decoder // if the file is compressed
 	sizes  *decoder // of values in blocks
 	packed bytes.Buffer
@@ -78,9 +79,12 @@ func (p *Part) read(ctx context.Context) error {
 	p.in = newInput(ctx, p.r, min(p.from, p.size), p.size)
 	defer p.in.close()
 	if c := p.h.codec; c != nil {
-		p.values, p.sizes = c.get(), c.get()
+		p.values = c.get()
 		defer c.put(p.values)
-		defer c.put(p.sizes)
+		if p.h.Compression == ByBlock {
+			p.sizes = c.get()
+			defer c.put(p.sizes)
+		}
 	}
 	found, err := p.begin()
 	if err != nil || !found {
@@ -192,8 +196,8 @@ func (p *Part) record(n int64) error {
 
 // compressed reads the value of a record, compressed to n bytes.
 func (p *Part) compressed(n int64) error {
-	packed := section{p.in, n}
-	if err := p.values.reset(&packed); err != nil {
+	p.coded = section{p.in, n}
+	if err := p.values.reset(&p.coded); err != nil {
 		return p.refuse(err)
 	}
 	if err := p.take(value{body: p.values.out, off: -1, size: -1}); err != nil {
@@ -202,7 +206,7 @@ func (p *Part) compressed(n int64) error {
 	if p.bodies {
 		return p.ended(p.values)
 	}
-	return p.in.skip(packed.left)
+	return p.in.skip(p.coded.left)
 }
 
 // refuse makes an error of what a decoder says, which may be that the stream

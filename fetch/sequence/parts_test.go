@@ -13,7 +13,7 @@ func TestEveryCut(t *testing.T) {
 		{4, "record", "DefaultCodec", text, 60, 0},
 		{5, "block", "Lz4Codec", other, 60, 1},
 	} {
-		w := write(t, f, someValues(9, 30))
+		w := write(t, f, someValues(6, 16))
 		h := header(t, w.data)
 		size := int64(len(w.data))
 		for a := int64(0); a <= size+1; a++ {
@@ -43,7 +43,7 @@ func once(t *testing.T, w *file, cuts []int64) {
 func TestRandomCuts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, f := range formats(2000, 9) {
-		w := write(t, f, someValues(3000, 800))
+		w := write(t, f, someValues(1000, 800))
 		h := header(t, w.data)
 		size := int64(len(w.data))
 		cuts := []int64{0, size, w.header, w.header + 1}

@@ -75,7 +75,7 @@ var sync = []byte{0xff, 0xff, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 // write makes a file of the values.
 func write(t testing.TB, f format, values [][]byte) *file {
 	t.Helper()
-	w := &writer{t: t, file: &file{format: f, values: values}}
+	w := &writer{pack: packer(t, f.codec), file: &file{format: f, values: values}}
 	w.head()
 	if f.kind == "block" {
 		w.blocks()
@@ -87,9 +87,9 @@ func write(t testing.TB, f format, values [][]byte) *file {
 }
 
 type writer struct {
-	t testing.TB
 	*file
-	out []byte
+	pack func([]byte) []byte
+	out  []byte
 }
 
 func (w *writer) head() {
@@ -135,7 +135,7 @@ func (w *writer) records() {
 		}
 		v = serialise(w.value, v)
 		if w.kind == "record" {
-			v = pack(w.t, w.codec, v)
+			v = w.pack(v)
 		}
 		w.int32(w.key + len(v))
 		w.int32(w.key)
@@ -159,7 +159,7 @@ func (w *writer) blocks() {
 		w.marker(first)
 		w.out = appendVint(w.out, n)
 		for _, b := range [][]byte{keySizes, keys, sizes, values} {
-			b = pack(w.t, w.codec, b)
+			b = w.pack(b)
 			w.out = append(appendVint(w.out, len(b)), b...)
 		}
 		first += n
@@ -188,16 +188,18 @@ func appendVint(b []byte, n int) []byte {
 	return append(append(b, byte(-112-len(digits))), digits...)
 }
 
-func pack(t testing.TB, codec string, b []byte) []byte {
+// packer returns what compresses as a codec of Hadoop does.
+func packer(t testing.TB, codec string) func([]byte) []byte {
+	var out bytes.Buffer
+	var w interface {
+		io.WriteCloser
+		Reset(io.Writer)
+	}
 	switch codec {
 	case "SnappyCodec":
-		return frame(b, func(b []byte) []byte { return snappy.Encode(nil, b) })
+		return func(b []byte) []byte { return frame(b, func(b []byte) []byte { return snappy.Encode(nil, b) }) }
 	case "Lz4Codec":
-		return frame(b, packLz4)
-	}
-	var out bytes.Buffer
-	var w io.WriteCloser
-	switch codec {
+		return func(b []byte) []byte { return frame(b, packLz4) }
 	case "GzipCodec":
 		w = gzip.NewWriter(&out)
 	case "ZStandardCodec":
@@ -208,13 +210,17 @@ func pack(t testing.TB, codec string, b []byte) []byte {
 	default:
 		w = zlib.NewWriter(&out)
 	}
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
+	return func(b []byte) []byte {
+		out.Reset()
+		w.Reset(&out)
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Clone(out.Bytes())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }
 
 // frame writes b as Hadoop does for codecs that know only blocks.
