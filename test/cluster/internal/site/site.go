@@ -113,6 +113,9 @@ func (s *Site) Control() string { return filepath.Join(s.Dir, "control") }
 // Keeper is the program that holds the cluster, and enters its hosts.
 func (s *Site) Keeper() string { return filepath.Join(s.Dir, "keeper") }
 
+// Bin is a folder of commands for people on the hosts.
+func (s *Site) Bin() string { return filepath.Join(s.Dir, "bin") }
+
 // Pinned is a file; while it is there the cluster stays without users.
 func (s *Site) Pinned() string { return filepath.Join(s.Dir, "pinned") }
 
