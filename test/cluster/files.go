@@ -11,7 +11,10 @@ import (
 )
 
 // HDFS is a client of the cluster that is on the host: the namenodes and
-// datanodes see the host's address, wherever the caller is.
+// datanodes see the host's address, wherever the caller is. It is for writing
+// and looking: hdfs v2.4.0 hands out the bytes of a corrupt chunk before it
+// turns to another replica, and Close may return ErrReplicating and is then to
+// be called again.
 func (h *Host) HDFS(user string) (*hdfs.Client, error) {
 	return hdfs.NewClient(hdfs.ClientOptions{
 		Addresses:        h.cluster.Addresses(),
