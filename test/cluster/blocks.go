@@ -3,9 +3,12 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"time"
 
 	"rankfs/test/cluster/internal/site"
 )
@@ -62,6 +65,22 @@ func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
 		return nil, fmt.Errorf("read the blocks of %s: %w", file, err)
 	}
 	return l.blocks(), nil
+}
+
+// WaitReplicas waits until the namenode knows n replicas of each block of a
+// file: who closes a file has waited for one alone.
+func (c *Cluster) WaitReplicas(ctx context.Context, file string, n int) error {
+	for {
+		blocks, err := c.Blocks(ctx, file)
+		if err == nil && !slices.ContainsFunc(blocks, func(b Block) bool { return len(b.Hosts) < n }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("wait for %d replicas of %s: %w: there are %v", n, file, ctx.Err(), blocks), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func (l *located) blocks() []Block {

@@ -30,7 +30,7 @@ func must(t *testing.T, err error) {
 func TestDataNodeDiesAndComesBack(t *testing.T) {
 	c := cluster.Exclusive(t)
 	file := c.Dir(t) + "/file"
-	write(t, c.Host("data1"), file, []byte("hello"))
+	write(t, c, c.Host("data1"), file, []byte("hello"))
 	must(t, c.Host("data1").Kill(cluster.DataNode))
 	if got := read(t, c.Host("client"), file); string(got) != "hello" {
 		t.Errorf("read %q", got)
@@ -109,7 +109,7 @@ func TestFailOver(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := cluster.Exclusive(t)
 			file := c.Dir(t) + "/file"
-			write(t, c.Host("client"), file, []byte("hello"))
+			write(t, c, c.Host("client"), file, []byte("hello"))
 			must(t, test.first(c))
 			must(t, c.FailOver(soon(t)))
 			if got := read(t, c.Host("client"), file); string(got) != "hello" {
@@ -127,7 +127,12 @@ func TestFailOver(t *testing.T) {
 // cat reads by Hadoop's own client, and gives up soon.
 func cat(t *testing.T, h *cluster.Host, file string) ([]byte, error) {
 	t.Helper()
-	return h.Java(soon(t), "org.apache.hadoop.fs.FsShell", "-D", "dfs.client.retry.window.base=1", "-cat", file).Output()
+	c := h.Java(soon(t), "org.apache.hadoop.fs.FsShell", "-D", "dfs.client.retry.window.base=1", "-cat", file)
+	var said strings.Builder
+	c.Stderr = &said
+	data, err := c.Output()
+	t.Log(said.String())
+	return data, err
 }
 
 func TestReplicas(t *testing.T) {
@@ -144,7 +149,7 @@ func TestReplicas(t *testing.T) {
 			file := c.Dir(t) + "/file"
 			data := bytes.Repeat([]byte("x"), 10_000)
 			h := c.Host("data2")
-			write(t, h, file, data)
+			write(t, c, h, file, data)
 			for _, b := range blocks(t, c, file) {
 				must(t, test.damage(h, b.ID))
 			}
@@ -162,7 +167,7 @@ func TestCorruptIsFound(t *testing.T) {
 	c := cluster.Exclusive(t)
 	file := c.Dir(t) + "/file"
 	h := c.Host("data2")
-	write(t, h, file, bytes.Repeat([]byte("x"), 10_000))
+	write(t, c, h, file, bytes.Repeat([]byte("x"), 10_000))
 	for _, b := range blocks(t, c, file) {
 		for _, host := range b.Hosts {
 			must(t, c.Host(host).CorruptReplica(b.ID))

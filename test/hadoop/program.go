@@ -88,7 +88,7 @@ type Range struct {
 	Length int64  `json:"length"`
 }
 
-// ReadAnswer is what Read measured: times in seconds.
+// ReadAnswer is what Read measured: seconds, those of CPU counted in hundredths.
 type ReadAnswer struct {
 	Bytes int64
 	Wall  float64
