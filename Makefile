@@ -6,7 +6,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # The LMDB that lmdb-go brings along is of 2016; today's gcc has remarks.
 export CGO_CFLAGS = -O2 -g -w
 
-.PHONY: build demo test check bench install deps clean
+.PHONY: build demo test check bench install deps clean hdfs-up hdfs-down
 
 build: deps
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -31,6 +31,13 @@ bench: build
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench
 
+# A real HDFS on hosts of its own, to try things on; see test/cluster.
+hdfs-up: deps
+	@$(GO) run ./test/cluster/keeper up
+
+hdfs-down:
+	@$(GO) run ./test/cluster/keeper down
+
 install: build
 	install -D -m 0755 bin/rankfs $(DESTDIR)$(PREFIX)/bin/rankfs
 	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
@@ -41,5 +48,5 @@ install: build
 deps:
 	@test/deps
 
-clean:
-	rm -rf bin && $(MAKE) -s -C test/mpi clean
+clean: hdfs-down
+	rm -rf bin test/hadoop/build && $(MAKE) -s -C test/mpi clean

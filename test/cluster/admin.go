@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,8 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 	active, err := c.Active(ctx)
 	switch {
 	case err != nil:
-		err = h.tool(ctx, haAdmin, "-transitionToActive", c.id(h))
+		// It need not ask the other one, which may be dead.
+		err = h.tool(ctx, haAdmin, "-transitionToActive", "--forceactive", c.id(h))
 	case active != h:
 		err = h.tool(ctx, haAdmin, "-failover", c.id(active), c.id(h))
 	}
@@ -80,7 +82,7 @@ func (c *Cluster) waitState(ctx context.Context, h *Host, as func(health.State) 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for namenode %s: %w: it is %+v, %w", h.Name, ctx.Err(), state, err)
+			return errors.Join(fmt.Errorf("wait for namenode %s: %w: it is %+v", h.Name, ctx.Err(), state), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -111,3 +112,6 @@ func (c *Cluster) order(o control.Order) (control.Answer, error) {
 	defer cancel()
 	return control.Send(ctx, c.site.Control(), o)
 }
+
+// Pin has the cluster stay without users, until somebody takes it down.
+func (c *Cluster) Pin() error { return os.WriteFile(c.site.Pinned(), nil, 0o644) }

@@ -18,7 +18,13 @@ const patience = 10 * time.Minute
 // test breaks nothing and keeps to files of its own, see [Cluster.Dir].
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, (*Cluster).share)
+	return take(t, "plain", (*Cluster).share)
+}
+
+// Bare gives a test four hosts on which nothing runs, until the test ends.
+func Bare(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "bare", (*Cluster).share)
 }
 
 // Exclusive gives a test the plain cluster, healthy and for itself, until the
@@ -26,14 +32,14 @@ func Shared(t testing.TB) *Cluster {
 // test that has it already, shared or not, waits for itself.
 func Exclusive(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, (*Cluster).seize)
+	return take(t, "plain", (*Cluster).seize)
 }
 
-func take(t testing.TB, use func(*Cluster, context.Context) (release func() error, err error)) *Cluster {
+func take(t testing.TB, name string, use func(*Cluster, context.Context) (release func() error, err error)) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := Open(ctx, "plain")
+	c, err := Open(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

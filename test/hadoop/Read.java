@@ -69,6 +69,9 @@ public class Read {
   }
 
   Map<String, Object> measure(Order order) throws Exception {
+    if (order.buffer <= 0) {
+      throw new IllegalArgumentException("a buffer of " + order.buffer + " bytes");
+    }
     for (int i = 0; i < order.warmups; i++) {
       readAll(order);
     }

@@ -78,7 +78,7 @@ type ReadOrder struct {
 	Ranges  []Range `json:"ranges"`
 	Threads int     `json:"threads"`
 	Warmups int     `json:"warmups,omitempty"` // passes before the measured one
-	Buffer  int     `json:"buffer"`            // bytes
+	Buffer  int     `json:"buffer,omitempty"`  // bytes
 }
 
 // A Range is part of a file; a length below 0 is all of the rest.
@@ -88,7 +88,7 @@ type Range struct {
 	Length int64  `json:"length"`
 }
 
-// ReadAnswer is what Read measured: times in seconds.
+// ReadAnswer is what Read measured: seconds, those of CPU counted in hundredths.
 type ReadAnswer struct {
 	Bytes int64
 	Wall  float64

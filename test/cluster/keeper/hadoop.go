@@ -17,6 +17,9 @@ const startTime = 2 * time.Minute // at most; a busy machine may need a fifth of
 
 // startHadoop starts all daemons at once and makes the first namenode active.
 func startHadoop(ctx context.Context, s *site.Site, d *daemons) error {
+	if len(s.With(site.NameNode)) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	if err := s.WriteConf(); err != nil {

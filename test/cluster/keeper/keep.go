@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -27,6 +28,9 @@ func keep(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: keeper keep DIR")
 	}
+	if err := shed(); err != nil {
+		return err
+	}
 	s, err := site.Load(args[0])
 	if err != nil {
 		return err
@@ -46,6 +50,24 @@ func keep(args []string) error {
 	serve(ctx, cancel, s, d)
 	d.killAll()
 	return os.RemoveAll(s.Dir)
+}
+
+// shed lets go of the files that this process inherited: the keeper outlives
+// whoever had them open, and some are locks. Only exec closes those that the
+// Go runtime does not know of.
+func shed() error {
+	const done = "RANKFS_KEEPER_SHED"
+	if os.Getenv(done) != "" {
+		return os.Unsetenv(done)
+	}
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close what was inherited: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return unix.Exec(self, os.Args, append(os.Environ(), done+"=1"))
 }
 
 // build makes the hosts and starts what runs on them.
@@ -71,6 +93,9 @@ func build(ctx context.Context, s *site.Site, d *daemons) (err error) {
 		}
 	}
 	if err := startHadoop(ctx, s, d); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Mkdir(s.Bin(), 0o755), os.Symlink(s.Keeper(), filepath.Join(s.Bin(), "hdfs"))); err != nil {
 		return err
 	}
 	if s.Pid, err = self(); err != nil {

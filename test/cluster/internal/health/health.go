@@ -1,4 +1,4 @@
-// Package health asks a namenode over HTTP how it is.
+// Package health asks the daemons of a cluster over HTTP how they are.
 package health
 
 import (
@@ -38,27 +38,34 @@ type beans struct {
 
 const maxAnswer = 1 << 20
 
-// Ask asks the namenode at an address, and waits for two seconds at most: its
-// process may be stopped.
+// Ask asks the namenode at an address.
 func Ask(ctx context.Context, dial Dialer, address string) (State, error) {
+	var b beans
+	if err := query(ctx, dial, address, "Hadoop:service=NameNode,name=*", &b); err != nil {
+		return State{}, err
+	}
+	return b.state(address)
+}
+
+// query has a daemon tell about itself, and waits for two seconds at most: its
+// process may be stopped.
+func query(ctx context.Context, dial Dialer, address, beans string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	url := fmt.Sprintf("http://%s/jmx?qry=Hadoop:service=NameNode,name=*", address)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/jmx?qry="+beans, nil)
 	if err != nil {
-		return State{}, err
+		return err
 	}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
-		return State{}, err
+		return err
 	}
-	defer answer.Body.Close()
-	var b beans
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&b); err != nil {
-		return State{}, fmt.Errorf("read the state of namenode %s: %w", address, err)
+	defer response.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(answer); err != nil {
+		return fmt.Errorf("read the state of %s: %w", address, err)
 	}
-	return b.state(address)
+	return nil
 }
 
 func (b *beans) state(address string) (State, error) {

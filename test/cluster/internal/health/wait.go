@@ -9,32 +9,51 @@ import (
 )
 
 // Wait waits until a cluster is as it was new: every namenode knows every
-// datanode, the first one serves, and no block is in danger.
+// datanode and the other way round, the first namenode serves, and no block is
+// in danger.
 func Wait(ctx context.Context, dial Dialer, s *site.Site) error {
-	for i, h := range s.With(site.NameNode) {
-		want := State{Active: i == 0, Live: len(s.With(site.DataNode))}
-		if err := waitFor(ctx, dial, h, want); err != nil {
+	names, nodes := s.With(site.NameNode), s.With(site.DataNode)
+	for i, h := range names {
+		want := State{Active: i == 0, Live: len(nodes)}
+		if err := poll(ctx, h, func() error { return nameNode(ctx, dial, h, want) }); err != nil {
+			return err
+		}
+	}
+	for _, h := range nodes {
+		if err := poll(ctx, h, func() error { return dataNode(ctx, dial, h, names) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func waitFor(ctx context.Context, dial Dialer, h site.Host, want State) error {
-	address := fmt.Sprintf("%s:%d", h.IP, site.NameHTTP)
+// nameNode says what is not as wanted with a namenode.
+func nameNode(ctx context.Context, dial Dialer, h site.Host, want State) error {
+	state, err := Ask(ctx, dial, fmt.Sprintf("%s:%d", h.IP, site.NameHTTP))
+	if err != nil {
+		return err
+	}
+	// One that stands by leaves safe mode when it is to serve, and has not heard
+	// of all blocks.
+	if !want.Active && !state.Active {
+		state.Safe, state.Missing, state.Corrupt = false, 0, 0
+	}
+	if state != want {
+		return fmt.Errorf("it is %+v, not %+v", state, want)
+	}
+	return nil
+}
+
+// poll waits until nothing is wrong with a host any more.
+func poll(ctx context.Context, h site.Host, wrong func() error) error {
 	for {
-		state, err := Ask(ctx, dial, address)
-		// One that stands by leaves safe mode when it is to serve, and has not
-		// heard of all blocks.
-		if !want.Active && !state.Active {
-			state.Safe, state.Missing, state.Corrupt = false, 0, 0
-		}
-		if err == nil && state == want {
+		err := wrong()
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for namenode %s: %w: it is %+v, not %+v: %w", h.Name, context.Cause(ctx), state, want, err)
+			return fmt.Errorf("wait for %s: %w: %w", h.Name, context.Cause(ctx), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

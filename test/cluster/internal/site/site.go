@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,12 @@ func Plain() []Host {
 	})
 }
 
+// Bare is hosts and no HDFS: they are up within a second. The harness has one
+// to itself, the scrap, to find out what is left of it.
+func Bare() []Host {
+	return number([]Host{{Name: "node1"}, {Name: "node2"}, {Name: "node3"}, {Name: "node4"}})
+}
+
 // Bridge is the address of the keeper itself on the hosts' network.
 const Bridge = "10.77.0.1"
 
@@ -62,14 +69,14 @@ func number(hosts []Host) []Host {
 }
 
 // variants are the clusters that there are, by name.
-var variants = map[string]func() []Host{"plain": Plain}
+var variants = map[string]func() []Host{"plain": Plain, "bare": Bare, "scrap": Bare}
 
 // New describes the cluster of that name which belongs to a checkout: another
 // checkout has another, for its harness may be another.
 func New(name string, home hadoop.Home) (*Site, error) {
 	hosts, known := variants[name]
 	if !known {
-		return nil, fmt.Errorf("no cluster %q: there is \"plain\"", name)
+		return nil, fmt.Errorf("no cluster %q: there are %q", name, slices.Sorted(maps.Keys(variants)))
 	}
 	sum := sha256.Sum256([]byte(home))
 	return &Site{
@@ -112,6 +119,9 @@ func (s *Site) Control() string { return filepath.Join(s.Dir, "control") }
 
 // Keeper is the program that holds the cluster, and enters its hosts.
 func (s *Site) Keeper() string { return filepath.Join(s.Dir, "keeper") }
+
+// Bin is a folder of commands for people on the hosts.
+func (s *Site) Bin() string { return filepath.Join(s.Dir, "bin") }
 
 // Pinned is a file; while it is there the cluster stays without users.
 func (s *Site) Pinned() string { return filepath.Join(s.Dir, "pinned") }

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"rankfs/test/cluster/internal/site"
+)
+
+// A Block is one of a file's, with the hosts that the namenode says have it,
+// the nearest to itself first.
+type Block struct {
+	ID     uint64
+	Offset int64
+	Bytes  int64
+	Hosts  []string
+}
+
+// located is what WebHDFS says of blocks.
+type located struct {
+	LocatedBlocks struct {
+		Blocks []struct {
+			Block struct {
+				ID    uint64 `json:"blockId"`
+				Bytes int64  `json:"numBytes"`
+			} `json:"block"`
+			Start     int64 `json:"startOffset"`
+			Locations []struct {
+				Host string `json:"hostName"`
+			} `json:"locations"`
+		} `json:"locatedBlocks"`
+	}
+}
+
+const maxLocations = 16 << 20 // bytes: some 10,000 blocks
+
+// Blocks are a file's blocks.
+func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
+	active, err := c.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	url := fmt.Sprintf("http://%s:%d/webhdfs/v1%s?op=GET_BLOCK_LOCATIONS&user.name=root", active.Name, site.NameHTTP, file)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: active.DialContext, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the blocks of %s: %s", file, answer.Status)
+	}
+	var l located
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxLocations)).Decode(&l); err != nil {
+		return nil, fmt.Errorf("read the blocks of %s: %w", file, err)
+	}
+	return l.blocks(), nil
+}
+
+// WaitReplicas waits until the namenode knows n replicas of each block of a
+// file: who closes a file has waited for one alone.
+func (c *Cluster) WaitReplicas(ctx context.Context, file string, n int) error {
+	for {
+		blocks, err := c.Blocks(ctx, file)
+		if err == nil && !slices.ContainsFunc(blocks, func(b Block) bool { return len(b.Hosts) < n }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("wait for %d replicas of %s: %w: there are %v", n, file, ctx.Err(), blocks), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (l *located) blocks() []Block {
+	var blocks []Block
+	for _, b := range l.LocatedBlocks.Blocks {
+		one := Block{ID: b.Block.ID, Offset: b.Start, Bytes: b.Block.Bytes}
+		for _, at := range b.Locations {
+			one.Hosts = append(one.Hosts, at.Host)
+		}
+		blocks = append(blocks, one)
+	}
+	return blocks
+}

@@ -1,0 +1,55 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rankfs/test/cluster/internal/site"
+)
+
+// An actor is what a datanode has for each namenode.
+type actor struct {
+	NamenodeAddress string
+	ActorState      string
+	NamenodeHaState string
+	LastHeartbeat   string // seconds ago
+}
+
+// dataNode says what is not as it should be between a datanode and the
+// namenodes: these count on one that was killed until it is missed, and on one
+// that was started again before it has reported.
+func dataNode(ctx context.Context, dial Dialer, h site.Host, names []site.Host) error {
+	var info struct {
+		Beans []struct{ BPServiceActorInfo string }
+	}
+	address := fmt.Sprintf("%s:%d", h.IP, site.DataHTTP)
+	if err := query(ctx, dial, address, "Hadoop:service=DataNode,name=DataNodeInfo", &info); err != nil {
+		return err
+	}
+	if len(info.Beans) != 1 {
+		return fmt.Errorf("datanode %s is still starting", h.Name)
+	}
+	var actors []actor
+	if err := json.Unmarshal([]byte(info.Beans[0].BPServiceActorInfo), &actors); err != nil {
+		return fmt.Errorf("read the state of datanode %s: %w", h.Name, err)
+	}
+	for i, name := range names {
+		if !slices.ContainsFunc(actors, func(a actor) bool { return a.serves(name.Name, i == 0) }) {
+			return fmt.Errorf("namenode %s did not hear from it: %+v", name.Name, actors)
+		}
+	}
+	return nil
+}
+
+// serves says whether it and a namenode heard from each other just now, and
+// agree on which namenode is active.
+func (a actor) serves(name string, active bool) bool {
+	host, _, _ := strings.Cut(a.NamenodeAddress, ":")
+	ago, err := strconv.Atoi(a.LastHeartbeat)
+	return host == name && a.ActorState == "RUNNING" && err == nil && ago <= 2 &&
+		(a.NamenodeHaState == "active") == active
+}
