@@ -324,6 +324,44 @@ func TestBlock(t *testing.T) {
 	}
 }
 
+// The block that somebody is writing is left out, whatever is said of it.
+func TestOpenFile(t *testing.T) {
+	rows := []struct {
+		name  string
+		size  uint64
+		sizes []uint64 // of the blocks
+		want  int
+		is    error
+	}{
+		{name: "nothing yet", sizes: []uint64{}},
+		{name: "begun", sizes: []uint64{0}},
+		{name: "first, with bytes", sizes: []uint64{100}},
+		{name: "second", size: 100, sizes: []uint64{100, 0}, want: 1},
+		{name: "second, with bytes", size: 100, sizes: []uint64{100, 7}, want: 1},
+		{name: "a whole one missing", size: 200, sizes: []uint64{100, 0}, is: meta.ErrCorrupt},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			at, blocks := uint64(0), []proto.Message{}
+			for _, n := range r.sizes {
+				blocks = append(blocks, locatedBlock(at, n))
+				at += n
+			}
+			c := client(t, func(a *asked) {
+				a.reply(set{"locations": made("hdfs.LocatedBlocksProto", set{
+					"fileLength": r.size, "blocks": blocks, "underConstruction": true, "isLastBlockComplete": false,
+				})})
+			})
+			got, err := c.Locate(t.Context(), "/f", 0, math.MaxInt64)
+			if r.is != nil {
+				holds(t, err, []string{"ends at 100 of 200"}, []error{r.is})
+			} else if err != nil || !got.Open || len(got.Blocks) != r.want || got.Size != int64(r.size) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
 // A file that changed between two pages is not put together from both.
 func TestLocateChanged(t *testing.T) {
 	size := uint64(200 << 30)

@@ -15,9 +15,10 @@ import (
 // A Client asks the namenodes of one nameservice. Its methods may be called
 // concurrently.
 type Client struct {
-	config Config
-	id     []byte        // names this client to namenodes
-	slots  chan struct{} // one for each call under way
+	config  Config
+	id      []byte        // names this client to namenodes
+	slots   chan struct{} // one for each call under way
+	tickets *tickets      // nil without Kerberos
 
 	ctx    context.Context // of connections
 	cancel context.CancelFunc
@@ -27,6 +28,7 @@ type Client struct {
 		sync.Mutex
 		conns  []*conn // of the address of that index, or nil
 		active int     // the index of the address that answered last
+		who    string  // as whom namenodes know us
 		closed bool
 	}
 }
@@ -58,6 +60,10 @@ func New(config Config) (*Client, error) {
 	rand.Read(c.id)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.mu.conns = make([]*conn, len(config.Addresses))
+	c.mu.who = config.User
+	if config.Kerberos != nil {
+		c.tickets = newTickets(c.ctx, config, &c.wg)
+	}
 	return c, nil
 }
 
@@ -68,6 +74,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.cancel()
 	c.wg.Wait()
+	if c.tickets != nil {
+		c.tickets.close()
+	}
 	return nil
 }
 
@@ -113,7 +122,15 @@ func (c *Client) who() string {
 	if c.config.ActFor != "" {
 		return c.config.ActFor
 	}
-	return c.config.User
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.who
+}
+
+func (c *Client) setWho(who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.who = who
 }
 
 // ask puts a question to one namenode after the other until one answers. addr

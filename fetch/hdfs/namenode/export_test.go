@@ -7,7 +7,7 @@ import (
 
 // DecodeListing takes a reply apart as a connection and List do.
 func DecodeListing(r io.Reader) (entries []Status, left uint64, err error) {
-	b, err := readFrame(r)
+	b, err := readFrame(r, maxFrame)
 	if err != nil {
 		return nil, 0, err
 	}
