@@ -164,12 +164,12 @@ func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
 			continue
 		}
 		if is := field(m, "protocol").String() + "/" + field(m, "serverId").String(); is != service {
-			return nil, fmt.Errorf("namenode calls itself %q, but by dfs.namenode.kerberos.principal and its address it is %q; %w: make them agree",
-				clean(is), service, meta.ErrInvalid)
+			return nil, fmt.Errorf("principal %q %w: the namenode at this address calls itself %q; make dfs.namenode.kerberos.principal or the address agree",
+				service, meta.ErrInvalid, clean(is))
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("namenode does not offer Kerberos, which is demanded; %w: is it of another cluster?", meta.ErrInvalid)
+	return nil, fmt.Errorf("kerberos %w: the namenode does not offer it; is it of another cluster?", meta.ErrInvalid)
 }
 
 // agree takes up the namenode's first sealed message, which offers guards, and

@@ -112,6 +112,6 @@ func (k *Kerberos) choose(offered byte) (guard, error) {
 			names = append(names, g.String())
 		}
 	}
-	return 0, fmt.Errorf("namenode demands %s, but hadoop.rpc.protection here is %s; %w: make them agree",
-		strings.Join(names, " or "), strings.Join(k.Protection, ","), meta.ErrInvalid)
+	return 0, fmt.Errorf("hadoop.rpc.protection %q %w: the namenode demands %s; make them agree",
+		strings.Join(k.Protection, ","), meta.ErrInvalid, strings.Join(names, " or "))
 }
