@@ -3,6 +3,9 @@ package namenode
 import (
 	"context"
 	"io"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/types"
 )
 
 // DecodeListing takes a reply apart as a connection and List do.
@@ -29,3 +32,32 @@ func DecodeListing(r io.Reader) (entries []Status, left uint64, err error) {
 		return nil
 	})
 }
+
+// TicketEnd is when the credential cache's ticket ends.
+func (c *Client) TicketEnd() time.Time {
+	return time.Now().Add(c.tickets.left()).Round(time.Second)
+}
+
+// Renew does what is done before the ticket ends.
+func (c *Client) Renew() error { return c.tickets.renew() }
+
+// Disconnect ends the connections that there are.
+func (c *Client) Disconnect() {
+	c.mu.Lock()
+	conns := c.mu.conns
+	c.mu.Unlock()
+	for _, cn := range conns {
+		cn.end(errIdle)
+	}
+}
+
+// A Seal is what guards packets.
+type Seal struct{ *seal }
+
+func NewSeal(key types.EncryptionKey) (Seal, error) {
+	s, err := newSeal(key, 1)
+	return Seal{s}, err
+}
+
+func (s Seal) Out(message []byte, secret bool) ([]byte, error) { return s.out(message, secret) }
+func (s Seal) In(token []byte, secret bool) ([]byte, error)    { return s.in(token, secret) }

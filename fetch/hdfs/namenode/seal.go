@@ -65,7 +65,7 @@ func (s *seal) out(message []byte, secret bool) ([]byte, error) {
 
 // in takes the message out of a token of the namenode's.
 func (s *seal) in(token []byte, secret bool) ([]byte, error) {
-	if len(token) < sealHead || token[0] != 5 || token[1] != 4 || token[2]&^encrypted != fromAcceptor {
+	if len(token) < sealHead || token[0] != 5 || token[1] != 4 || token[2]&^encrypted != fromAcceptor || token[3] != 0xff {
 		return nil, fmt.Errorf("token of %d bytes %w: it is none of a namenode", len(token), meta.ErrCorrupt)
 	}
 	if secret != (token[2]&encrypted != 0) {
