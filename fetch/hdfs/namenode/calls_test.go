@@ -132,6 +132,20 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
+// An error names who said so, not all who might have been asked.
+func TestWhoAnswered(t *testing.T) {
+	f := &fake{hosts: map[string]func(*asked){"a:1": standby, "b:1": func(a *asked) { a.reply(nil) }}}
+	c := f.connected(t, namenode.Config{Addresses: []string{"a:1", "b:1"}})
+	_, stat := c.Stat(t.Context(), "/x")
+	_, locate := c.Locate(t.Context(), "/x", 0, 1)
+	list := c.List(t.Context(), "/x", false, nil)
+	for _, err := range []error{stat, locate, list} {
+		if !errors.Is(err, meta.ErrNotExist) || !strings.HasPrefix(err.Error(), "namenode b:1: get") {
+			t.Error(err)
+		}
+	}
+}
+
 // tree answers listings and stats of directories, some entries a page.
 func tree(perPage int, dirs map[string][]proto.Message) func(*asked) {
 	return func(a *asked) {

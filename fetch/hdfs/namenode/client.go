@@ -80,21 +80,22 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// call asks for a method about a path, which may be empty, and fills resp.
-func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) error {
+// call asks for a method about a path, which may be empty, and fills resp. addr
+// is who answered.
+func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) (addr string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, errSilent)
 	defer cancel()
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return c.problem(ctx, method, path, "", fmt.Errorf("%d calls are waiting already: %w", maxCalls, ErrUnreachable))
+		return "", c.problem(ctx, method, path, "", fmt.Errorf("%d calls are waiting already: %w", maxCalls, ErrUnreachable))
 	}
 	addr, body, err := c.ask(ctx, method, req)
 	if err == nil {
 		_, err = shift(body, resp)
 	}
-	return c.problem(ctx, method, path, addr, err)
+	return addr, c.problem(ctx, method, path, addr, err)
 }
 
 // problem names whom an error is from and what it is about.
