@@ -22,16 +22,17 @@ func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
 		return Status{}, err
 	}
 	resp := message("hdfs.GetFileInfoResponseProto", nil)
-	if err := c.call(ctx, method, name, message("hdfs.GetFileInfoRequestProto", fields{"src": name}), resp); err != nil {
+	addr, err := c.call(ctx, method, name, message("hdfs.GetFileInfoRequestProto", fields{"src": name}), resp)
+	if err != nil {
 		return Status{}, err
 	}
 	m, _ := part(resp, "fs").(*hdfs.FileStatus)
 	if m == nil {
-		return Status{}, c.problem(ctx, method, name, "", meta.ErrNotExist)
+		return Status{}, c.problem(ctx, method, name, addr, meta.ErrNotExist)
 	}
 	st, err := statusOf(m)
 	st.Name = ""
-	return st, c.problem(ctx, method, name, "", err)
+	return st, c.problem(ctx, method, name, addr, err)
 }
 
 // locateSpan is how much of a file is located by one call. At HDFS's smallest
@@ -68,15 +69,16 @@ func (c *Client) locate(ctx context.Context, name string, off, n int64) (*Blocks
 	const method = "getBlockLocations"
 	req := message("hdfs.GetBlockLocationsRequestProto", fields{"src": name, "offset": uint64(off), "length": uint64(n)})
 	resp := message("hdfs.GetBlockLocationsResponseProto", nil)
-	if err := c.call(ctx, method, name, req, resp); err != nil {
+	addr, err := c.call(ctx, method, name, req, resp)
+	if err != nil {
 		return nil, err
 	}
 	st := new(hdfs.FileStatus)
 	if st.Locations = as(part(resp, "locations"), st.Locations); st.Locations == nil {
-		return nil, c.problem(ctx, method, name, "", meta.ErrNotExist)
+		return nil, c.problem(ctx, method, name, addr, meta.ErrNotExist)
 	}
 	b, err := c.blocksOf(st, off, n)
-	return b, c.problem(ctx, method, name, "", err)
+	return b, c.problem(ctx, method, name, addr, err)
 }
 
 // join appends the blocks of got, which begin where a's end.
@@ -113,7 +115,7 @@ type Defaults struct {
 // Defaults asks for the namenode's settings for clients.
 func (c *Client) Defaults(ctx context.Context) (Defaults, error) {
 	resp := message("hdfs.GetServerDefaultsResponseProto", nil)
-	if err := c.call(ctx, "getServerDefaults", "", message("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
+	if _, err := c.call(ctx, "getServerDefaults", "", message("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
 		return Defaults{}, err
 	}
 	m := field(resp, "serverDefaults").Message().Interface()
@@ -131,7 +133,7 @@ func (c *Client) Defaults(ctx context.Context) (Defaults, error) {
 // the cluster does not encrypt.
 func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until time.Time, err error) {
 	resp := message("hdfs.GetDataEncryptionKeyResponseProto", nil)
-	err = c.call(ctx, "getDataEncryptionKey", "", message("hdfs.GetDataEncryptionKeyRequestProto", nil), resp)
+	_, err = c.call(ctx, "getDataEncryptionKey", "", message("hdfs.GetDataEncryptionKeyRequestProto", nil), resp)
 	if err != nil {
 		return nil, time.Time{}, err
 	}

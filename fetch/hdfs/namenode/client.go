@@ -15,9 +15,10 @@ import (
 // A Client asks the namenodes of one nameservice. Its methods may be called
 // concurrently.
 type Client struct {
-	config Config
-	id     []byte        // names this client to namenodes
-	slots  chan struct{} // one for each call under way
+	config  Config
+	id      []byte        // names this client to namenodes
+	slots   chan struct{} // one for each call under way
+	tickets *tickets      // nil without Kerberos
 
 	ctx    context.Context // of connections
 	cancel context.CancelFunc
@@ -27,6 +28,7 @@ type Client struct {
 		sync.Mutex
 		conns  []*conn // of the address of that index, or nil
 		active int     // the index of the address that answered last
+		who    string  // as whom namenodes know us
 		closed bool
 	}
 }
@@ -58,6 +60,10 @@ func New(config Config) (*Client, error) {
 	rand.Read(c.id)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.mu.conns = make([]*conn, len(config.Addresses))
+	c.mu.who = config.User
+	if config.Kerberos != nil {
+		c.tickets = newTickets(c.ctx, config, &c.wg)
+	}
 	return c, nil
 }
 
@@ -68,24 +74,28 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.cancel()
 	c.wg.Wait()
+	if c.tickets != nil {
+		c.tickets.close()
+	}
 	return nil
 }
 
-// call asks for a method about a path, which may be empty, and fills resp.
-func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) error {
+// call asks for a method about a path, which may be empty, and fills resp. addr
+// is who answered.
+func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) (addr string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, errSilent)
 	defer cancel()
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return c.problem(ctx, method, path, "", fmt.Errorf("%d calls are waiting already: %w", maxCalls, ErrUnreachable))
+		return "", c.problem(ctx, method, path, "", fmt.Errorf("%d calls are waiting already: %w", maxCalls, ErrUnreachable))
 	}
 	addr, body, err := c.ask(ctx, method, req)
 	if err == nil {
 		_, err = shift(body, resp)
 	}
-	return c.problem(ctx, method, path, addr, err)
+	return addr, c.problem(ctx, method, path, addr, err)
 }
 
 // problem names whom an error is from and what it is about.
@@ -113,7 +123,15 @@ func (c *Client) who() string {
 	if c.config.ActFor != "" {
 		return c.config.ActFor
 	}
-	return c.config.User
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.who
+}
+
+func (c *Client) setWho(who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.who = who
 }
 
 // ask puts a question to one namenode after the other until one answers. addr

@@ -18,7 +18,10 @@ import (
 	"rankfs/meta"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The keeper of a real cluster outlives the tests that started it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
+}
 
 type set = map[protoreflect.Name]any
 

@@ -64,6 +64,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Kerberos != nil && c.User != "" {
 		return c, fmt.Errorf("namenode user %q %w: with Kerberos the user is that of the ticket", c.User, meta.ErrInvalid)
 	}
+	if c.Kerberos != nil {
+		if err := c.Kerberos.check(); err != nil {
+			return c, err
+		}
+	}
 	if c.Timeout < 0 {
 		return c, fmt.Errorf("namenode timeout %v %w: give a positive one", c.Timeout, meta.ErrInvalid)
 	}

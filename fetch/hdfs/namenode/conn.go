@@ -59,8 +59,7 @@ func (c *conn) alive() bool {
 // end gives up the connection and all calls on it; the first cause counts.
 func (c *conn) end(cause error) {
 	defer c.cancel()
-	var remote *remoteError
-	if !errors.As(cause, &remote) {
+	if !isFinal(cause) {
 		cause = &brokenError{cause}
 	}
 	c.mu.Lock()
@@ -93,7 +92,7 @@ func (c *conn) run() {
 }
 
 // open dials, within the time that a call may take, and greets.
-func (c *conn) open() (net.Conn, wrapper, error) {
+func (c *conn) open() (net.Conn, *wrapping, error) {
 	share := c.client.config.Timeout / time.Duration(len(c.client.config.Addresses))
 	ctx, cancel := context.WithTimeoutCause(c.ctx, share, errSilent)
 	defer cancel()
@@ -113,7 +112,7 @@ func (c *conn) open() (net.Conn, wrapper, error) {
 }
 
 // write sends packets until the connection ends or nobody needs it.
-func (c *conn) write(nc net.Conn, w wrapper) error {
+func (c *conn) write(nc net.Conn, w *wrapping) error {
 	idle := time.NewTicker(maxIdle)
 	defer idle.Stop()
 	busy := true
@@ -135,7 +134,7 @@ func (c *conn) write(nc net.Conn, w wrapper) error {
 	}
 }
 
-func (c *conn) send(nc net.Conn, w wrapper, b []byte) (err error) {
+func (c *conn) send(nc net.Conn, w *wrapping, b []byte) (err error) {
 	if w != nil {
 		if b, err = w.wrap(b); err != nil {
 			return err
@@ -153,13 +152,13 @@ func (c *conn) unused() bool {
 }
 
 // read hands out replies until the connection ends.
-func (c *conn) read(nc net.Conn, w wrapper) error {
-	r := bufio.NewReaderSize(nc, 64<<10)
+func (c *conn) read(nc net.Conn, w *wrapping) error {
+	var r io.Reader = bufio.NewReaderSize(nc, 64<<10)
+	if w != nil {
+		r = w.reader(r)
+	}
 	for {
-		b, err := readFrame(r)
-		if err == nil && w != nil {
-			b, err = w.unwrap(b)
-		}
+		b, err := readFrame(r, maxFrame)
 		if errors.Is(err, io.EOF) {
 			return errors.New("the namenode closed the connection")
 		}

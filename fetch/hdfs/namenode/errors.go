@@ -38,6 +38,21 @@ type brokenError struct{ cause error }
 func (e *brokenError) Error() string { return e.cause.Error() }
 func (e *brokenError) Unwrap() error { return e.cause }
 
+// A finalError is why a connection cannot be made that is no passing trouble.
+type finalError struct{ cause error }
+
+func (e *finalError) Error() string { return e.cause.Error() }
+func (e *finalError) Unwrap() error { return e.cause }
+
+func final(err error) error { return &finalError{err} }
+
+// isFinal reports whether another namenode, or a later try, would do no better.
+func isFinal(err error) bool {
+	var remote *remoteError
+	var end *finalError
+	return errors.As(err, &remote) || errors.As(err, &end)
+}
+
 // A remoteError is an exception of a namenode.
 type remoteError struct {
 	class string // of Java
@@ -116,6 +131,9 @@ func explain(err error, user, path string) error {
 		return meta.ErrNotExist
 	case "AccessControlException", "AuthorizationException":
 		return denied(remote, user, path)
+	case "SaslException":
+		return fmt.Errorf("%w for user %q: the namenode refuses the ticket (%s); are the clocks the same, and its principal the one that is configured?",
+			syscall.EACCES, user, remote.text)
 	case "SafeModeException", "RetriableException", "StandbyException":
 		return fmt.Errorf("%w: %s; wait, or see 'hdfs dfsadmin -safemode get'", ErrSafeMode, remote.text)
 	case "InvalidPathException", "IllegalArgumentException", "SnapshotAccessControlException":

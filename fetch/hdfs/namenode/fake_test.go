@@ -234,7 +234,7 @@ const blockSize = 128 << 20
 // are.
 func located(size, off, end uint64) proto.Message {
 	var blocks []proto.Message
-	for at := off / blockSize * blockSize; at < min(end, size); at += blockSize {
+	for at := off / blockSize * blockSize; off < size && at < min(end, size); at += blockSize {
 		blocks = append(blocks, locatedBlock(at, min(blockSize, size-at)))
 	}
 	return made("hdfs.LocatedBlocksProto", map[protoreflect.Name]any{

@@ -36,10 +36,10 @@ func frame(messages ...proto.Message) ([]byte, error) {
 	return b, nil
 }
 
-// readFrame reads a frame and returns what is behind the length. Memory is
-// taken as bytes come in, not because a length says so. At the end of the
-// stream it returns io.EOF.
-func readFrame(r io.Reader) ([]byte, error) {
+// readFrame reads a frame of up to most bytes and returns what is behind the
+// length. Memory is taken as bytes come in, not because a length says so. At
+// the end of the stream it returns io.EOF.
+func readFrame(r io.Reader, most int64) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	if string(head[:]) == "HTTP" {
 		return nil, fmt.Errorf("reply %w: it is HTTP; give the namenode's RPC port, 8020 by default", meta.ErrCorrupt)
 	}
-	if n > maxFrame {
-		return nil, fmt.Errorf("reply %w: %d bytes announced, at most %d are allowed; is this a namenode's RPC port?", meta.ErrCorrupt, n, maxFrame)
+	if n > most {
+		return nil, fmt.Errorf("reply %w: %d bytes announced, at most %d are allowed; is this a namenode's RPC port?", meta.ErrCorrupt, n, most)
 	}
 	var b bytes.Buffer
 	b.Grow(int(min(n, 64<<10)))

@@ -2,18 +2,28 @@ package namenode
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"rankfs/meta"
 )
 
-// A wrapper signs or encrypts packets, as agreed on when the connection was
-// opened. wrap and unwrap may run at the same time, but not twice.
-type wrapper interface {
-	wrap(packet []byte) ([]byte, error)
-	unwrap(frame []byte) ([]byte, error)
-}
+// States of a SASL exchange, as in RpcSaslProto.
+const (
+	saslSuccess protoreflect.EnumNumber = iota
+	saslNegotiate
+	saslInitiate
+	saslChallenge
+	saslResponse
+	saslWrap
+)
 
-// greet says who we are. The wrapper is nil if packets go as they are.
-func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (wrapper, error) {
+// greet says who we are. What it returns is nil if packets go as they are.
+func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
 	if c.config.Kerberos != nil {
 		return c.greetKerberos(ctx, nc, addr)
 	}
@@ -27,4 +37,159 @@ func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (wrapper, 
 	}
 	_, err = nc.Write(append(preamble(authNone), b...))
 	return nil, err
+}
+
+// greetKerberos proves who we are by SASL's GSSAPI mechanism (RFC 4752). That
+// the namenode is the right one is proven by the seal on its first message:
+// the key is new, and went to it in a ticket that only it can read.
+func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
+	service, realm, err := c.config.Kerberos.service(addr)
+	if err != nil {
+		return nil, final(err)
+	}
+	if _, err := nc.Write(preamble(authSASL)); err != nil {
+		return nil, err
+	}
+	x := exchange{client: c, nc: nc}
+	offer, err := x.ask(saslNegotiate, nil, nil, saslNegotiate)
+	if err != nil {
+		return nil, err
+	}
+	method, err := kerberosOf(offer, service)
+	if err != nil {
+		return nil, final(err)
+	}
+	k, err := c.tickets.key(ctx, service, realm)
+	if err != nil {
+		return nil, err
+	}
+	c.setWho(k.who)
+	challenge, err := x.ask(saslInitiate, k.token, method, saslChallenge)
+	if err != nil {
+		return nil, err
+	}
+	w, answer, err := c.agree(k.seal, field(challenge, "token").Bytes())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := x.ask(saslResponse, answer, nil, saslSuccess); err != nil {
+		return nil, err
+	}
+	return w, c.introduce(nc, w, k.who)
+}
+
+// introduce sends the connection's context, which a namenode checks against
+// the ticket.
+func (c *Client) introduce(nc net.Conn, w *wrapping, who string) error {
+	if c.config.ActFor != "" {
+		who = c.config.ActFor
+	}
+	b, err := packet(c.id, contextID, connectionContext(who, ""))
+	if err == nil && w != nil {
+		b, err = w.wrap(b)
+	}
+	if err == nil {
+		_, err = nc.Write(b)
+	}
+	return err
+}
+
+// An exchange is the messages that go to and fro until both sides trust each
+// other.
+type exchange struct {
+	client *Client
+	nc     net.Conn
+}
+
+// ask sends a state with a token and, once, the chosen method, and waits for a
+// reply in the state that is due.
+func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.Message, due protoreflect.EnumNumber) (proto.Message, error) {
+	req := message("common.RpcSaslProto", fields{"state": state})
+	if token != nil {
+		set(req, "token", token)
+	}
+	if method != nil {
+		r := req.ProtoReflect()
+		r.Mutable(r.Descriptor().Fields().ByName("auths")).List().Append(protoreflect.ValueOf(method.ProtoReflect()))
+	}
+	b, err := packet(x.client.id, saslID, req)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := x.nc.Write(b); err != nil {
+		return nil, err
+	}
+	return readSASL(x.nc, due)
+}
+
+// maxGreeting bounds what a namenode may send before it has proven anything.
+const maxGreeting = 1 << 20
+
+// readSASL reads a reply in the state that is due.
+func readSASL(r io.Reader, due protoreflect.EnumNumber) (proto.Message, error) {
+	b, err := readFrame(r, maxGreeting)
+	if err != nil {
+		return nil, err
+	}
+	return parseSASL(b, due)
+}
+
+func parseSASL(b []byte, due protoreflect.EnumNumber) (proto.Message, error) {
+	id, answer, err := parseReply(b)
+	if err == nil {
+		err = answer.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp := message("common.RpcSaslProto", nil)
+	if id != saslID {
+		return nil, fmt.Errorf("reply %w: it is for call %d where SASL is due; does the namenode use Kerberos?", meta.ErrCorrupt, id)
+	}
+	if _, err := shift(answer.body, resp); err != nil {
+		return nil, err
+	}
+	if state := field(resp, "state").Enum(); state != due {
+		return nil, fmt.Errorf("reply %w: SASL state %d where %d is due; does the namenode use Kerberos?", meta.ErrCorrupt, state, due)
+	}
+	return resp, nil
+}
+
+// kerberosOf is the way to log in by Kerberos among those that are offered.
+func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
+	list := field(offer, "auths").List()
+	for i := range list.Len() {
+		m := list.Get(i).Message().Interface()
+		if field(m, "method").String() != "KERBEROS" || field(m, "mechanism").String() != "GSSAPI" {
+			continue
+		}
+		if is := field(m, "protocol").String() + "/" + field(m, "serverId").String(); is != service {
+			return nil, fmt.Errorf("principal %q %w: the namenode at this address calls itself %q; make dfs.namenode.kerberos.principal or the address agree",
+				service, meta.ErrInvalid, clean(is))
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("kerberos %w: the namenode does not offer it; is it of another cluster?", meta.ErrInvalid)
+}
+
+// agree takes up the namenode's first sealed message, which offers guards, and
+// returns what then happens to packets, and our sealed answer.
+func (c *Client) agree(s *seal, token []byte) (*wrapping, []byte, error) {
+	offer, err := s.in(token, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(offer) != 4 {
+		return nil, nil, fmt.Errorf("offer of guards %w: it has %d bytes", meta.ErrCorrupt, len(offer))
+	}
+	g, err := c.config.Kerberos.choose(offer[0])
+	if err != nil {
+		return nil, nil, final(err)
+	}
+	choice, w := []byte{byte(g), 0xff, 0xff, 0xff}, &wrapping{client: c, seal: s, secret: g == privacy}
+	if g == authentication {
+		choice, w = []byte{byte(g), 0, 0, 0}, nil
+	}
+	answer, err := s.out(choice, false)
+	return w, answer, err
 }

@@ -1,21 +1,117 @@
 package namenode
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"net"
+	"strings"
+
+	"rankfs/meta"
 )
 
-// Kerberos says how to prove who we are.
+// Kerberos says how to prove who we are. With neither Keytab nor Cache set, the
+// credential cache is the file that kinit writes by default.
 type Kerberos struct {
 	// Service is the namenodes' principal, such as nn/_HOST@EXAMPLE.COM, where
 	// _HOST stands for the host of the address.
 	Service string
 	// Protection is how packets may be guarded, best first: of
-	// authentication, integrity, privacy.
+	// authentication, integrity, privacy. If empty, as the namenode does it
+	// best.
 	Protection []string
+
+	// Principal is who logs in with the key in Keytab, such as
+	// rankfs/node1@EXAMPLE.COM.
+	Principal string
+	Keytab    string
+	// Cache is a file of tickets. It is read again when it changes, and what
+	// it holds is renewed as far as it can be.
+	Cache string
+	// Conf is krb5.conf; /etc/krb5.conf if empty.
+	Conf string
 }
 
-func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (wrapper, error) {
-	return nil, errors.ErrUnsupported
+func (k *Kerberos) check() error {
+	if service, host, ok := strings.Cut(k.Service, "/"); !ok || service == "" || host == "" {
+		return fmt.Errorf("namenode principal %q %w: give dfs.namenode.kerberos.principal, such as nn/_HOST@REALM", k.Service, meta.ErrInvalid)
+	}
+	if (k.Keytab == "") != (k.Principal == "") {
+		return fmt.Errorf("keytab %q and principal %q %w: give both or neither", k.Keytab, k.Principal, meta.ErrInvalid)
+	}
+	if k.Keytab != "" && k.Cache != "" {
+		return fmt.Errorf("keytab %q and credential cache %q %w: give one of them", k.Keytab, k.Cache, meta.ErrInvalid)
+	}
+	_, err := guardsOf(k.Protection)
+	return err
+}
+
+// service is the principal, without its realm, of the namenode at an address.
+func (k *Kerberos) service(addr string) (principal, realm string, err error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", err
+	}
+	principal, realm, _ = strings.Cut(k.Service, "@")
+	if !strings.HasSuffix(principal, "/_HOST") {
+		return principal, realm, nil
+	}
+	if net.ParseIP(host) != nil {
+		return "", "", fmt.Errorf("namenode address %q %w: with Kerberos give the host's name, which its principal has", addr, meta.ErrInvalid)
+	}
+	return strings.TrimSuffix(principal, "_HOST") + strings.ToLower(host), realm, nil
+}
+
+// A guard is what is done to packets, as a bit of SASL's GSSAPI mechanism.
+type guard byte
+
+const (
+	authentication guard = 1 << iota // of the connection, nothing to packets
+	integrity
+	privacy
+)
+
+var guardNames = map[string]guard{"authentication": authentication, "integrity": integrity, "privacy": privacy}
+
+func (g guard) String() string {
+	for name, is := range guardNames {
+		if is == g {
+			return name
+		}
+	}
+	return fmt.Sprintf("guard %d", byte(g))
+}
+
+func guardsOf(names []string) ([]guard, error) {
+	if len(names) == 0 {
+		return []guard{privacy, integrity, authentication}, nil
+	}
+	var out []guard
+	for _, n := range names {
+		g, known := guardNames[strings.ToLower(n)]
+		if !known {
+			return nil, fmt.Errorf("hadoop.rpc.protection %q %w: give authentication, integrity or privacy", n, meta.ErrInvalid)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// choose takes the first guard that the namenode offers too.
+func (k *Kerberos) choose(offered byte) (guard, error) {
+	guards, err := guardsOf(k.Protection)
+	if err != nil {
+		return 0, err
+	}
+	for _, g := range guards {
+		if offered&byte(g) != 0 {
+			return g, nil
+		}
+	}
+	var names []string
+	for _, g := range []guard{authentication, integrity, privacy} {
+		if offered&byte(g) != 0 {
+			names = append(names, g.String())
+		}
+	}
+	return 0, fmt.Errorf("hadoop.rpc.protection %q %w: the namenode demands %s; make them agree",
+		strings.Join(k.Protection, ","), meta.ErrInvalid, strings.Join(names, " or "))
 }

@@ -40,7 +40,7 @@ func (c *Client) ListAfter(ctx context.Context, dir, name string, located bool, 
 	for seen := 0; ; {
 		p := <-pages
 		if seen += len(p.entries); p.err == nil && seen > maxEntries {
-			p.err = l.problem(ctx, fmt.Errorf("list of over %d entries %w", maxEntries, meta.ErrCorrupt))
+			p.err = l.problem(ctx, p.addr, fmt.Errorf("list of over %d entries %w", maxEntries, meta.ErrCorrupt))
 		}
 		if p.err != nil {
 			return p.err
@@ -64,29 +64,32 @@ type listing struct {
 type page struct {
 	entries []*hdfs.FileStatus
 	left    uint64 // how many come behind it
+	addr    string // of the namenode that it is from
 	err     error
 }
 
 func (p page) last() []byte { return p.entries[len(p.entries)-1].GetPath() }
 
-func (l listing) problem(ctx context.Context, err error) error {
-	return l.client.problem(ctx, "getListing", l.dir, "", err)
+func (l listing) problem(ctx context.Context, addr string, err error) error {
+	return l.client.problem(ctx, "getListing", l.dir, addr, err)
 }
 
 // page asks for what comes after a name.
 func (l listing) page(ctx context.Context, after []byte) page {
 	req := message("hdfs.GetListingRequestProto", fields{"src": l.dir, "startAfter": after, "needLocation": l.located})
 	resp := message("hdfs.GetListingResponseProto", nil)
-	if err := l.client.call(ctx, "getListing", l.dir, req, resp); err != nil {
+	addr, err := l.client.call(ctx, "getListing", l.dir, req, resp)
+	if err != nil {
 		return page{err: err}
 	}
 	list := part(resp, "dirList")
 	if list == nil {
-		return page{err: l.problem(ctx, meta.ErrNotExist)}
+		return page{err: l.problem(ctx, addr, meta.ErrNotExist)}
 	}
 	p := pageOf(list)
+	p.addr = addr
 	if p.left > 0 && (len(p.entries) == 0 || string(p.last()) == string(after)) {
-		return page{err: l.problem(ctx, fmt.Errorf("list %w: it does not get on after %q", meta.ErrCorrupt, after))}
+		return page{err: l.problem(ctx, addr, fmt.Errorf("list %w: it does not get on after %q", meta.ErrCorrupt, after))}
 	}
 	return p
 }
@@ -108,7 +111,7 @@ func (l listing) tell(ctx context.Context, p page, each func(Status) error) erro
 			st.Blocks, err = l.client.blocksOf(m, 0, st.Size)
 		}
 		if err != nil {
-			return l.problem(ctx, fmt.Errorf("%q: %w", m.GetPath(), err))
+			return l.problem(ctx, p.addr, fmt.Errorf("%q: %w", m.GetPath(), err))
 		}
 		if err := each(st); err != nil {
 			return err

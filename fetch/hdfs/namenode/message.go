@@ -16,19 +16,24 @@ type fields map[protoreflect.Name]any
 
 // message makes one of Hadoop's messages, such as hdfs.GetListingRequestProto.
 // The names and types in it are ours: a wrong one is a defect.
-func message(name string, set fields) proto.Message {
+func message(name string, values fields) proto.Message {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop." + name))
 	if err != nil {
 		panic(fmt.Sprintf("message %s: %v", name, err))
 	}
-	m := t.New()
-	for name, value := range set {
-		if sub, ok := value.(proto.Message); ok {
-			value = sub.ProtoReflect()
-		}
-		m.Set(m.Descriptor().Fields().ByName(name), protoreflect.ValueOf(value))
+	m := t.New().Interface()
+	for name, value := range values {
+		set(m, name, value)
 	}
-	return m.Interface()
+	return m
+}
+
+func set(m proto.Message, name protoreflect.Name, value any) {
+	if sub, ok := value.(proto.Message); ok {
+		value = sub.ProtoReflect()
+	}
+	r := m.ProtoReflect()
+	r.Set(r.Descriptor().Fields().ByName(name), protoreflect.ValueOf(value))
 }
 
 func field(m proto.Message, name protoreflect.Name) protoreflect.Value {

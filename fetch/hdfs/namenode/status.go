@@ -144,8 +144,8 @@ func (c *Client) replica(id interface {
 // writing, and makes sure that the rest covers the n bytes from off on, as far
 // as the file has them, without a gap.
 func (b *Blocks) check(off, n int64) error {
-	for i := range b.Blocks {
-		if b.Open && b.Blocks[i].Off+b.Blocks[i].Size > b.Size {
+	for i, x := range b.Blocks {
+		if b.Open && (x.Size == 0 || x.Off+x.Size > b.Size) {
 			b.Blocks = b.Blocks[:i]
 			break
 		}

@@ -1,0 +1,63 @@
+package namenode
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// DecodeListing takes a reply apart as a connection and List do.
+func DecodeListing(r io.Reader) (entries []Status, left uint64, err error) {
+	b, err := readFrame(r, maxFrame)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, answer, err := parseReply(b)
+	if err == nil {
+		err = answer.err
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	resp := message("hdfs.GetListingResponseProto", nil)
+	if _, err := shift(answer.body, resp); err != nil || part(resp, "dirList") == nil {
+		return nil, 0, err
+	}
+	p := pageOf(part(resp, "dirList"))
+	l := listing{client: new(Client), located: true}
+	return entries, p.left, l.tell(context.Background(), p, func(st Status) error {
+		entries = append(entries, st)
+		return nil
+	})
+}
+
+// TicketEnd is when the credential cache's ticket ends.
+func (c *Client) TicketEnd() time.Time {
+	return time.Now().Add(c.tickets.left()).Round(time.Second)
+}
+
+// Renew does what is done before the ticket ends.
+func (c *Client) Renew() error { return c.tickets.renew() }
+
+// Disconnect ends the connections that there are.
+func (c *Client) Disconnect() {
+	c.mu.Lock()
+	conns := c.mu.conns
+	c.mu.Unlock()
+	for _, cn := range conns {
+		cn.end(errIdle)
+	}
+}
+
+// A Seal is what guards packets.
+type Seal struct{ *seal }
+
+func NewSeal(key types.EncryptionKey) (Seal, error) {
+	s, err := newSeal(key, 1)
+	return Seal{s}, err
+}
+
+func (s Seal) Out(message []byte, secret bool) ([]byte, error) { return s.out(message, secret) }
+func (s Seal) In(token []byte, secret bool) ([]byte, error)    { return s.in(token, secret) }
