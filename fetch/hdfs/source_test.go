@@ -2,11 +2,10 @@ package hdfs_test
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"path"
 	"strings"
 	"testing"
 	"time"
@@ -47,45 +46,6 @@ func dial(t testing.TB, h *cluster.Host) *library.Client {
 	}
 	t.Cleanup(func() { client.Close() })
 	return client
-}
-
-// write puts a file into HDFS, in blocks of so many bytes.
-func write(t testing.TB, h *cluster.Host, name string, content []byte, block int64) {
-	t.Helper()
-	client := dial(t, h)
-	if err := client.MkdirAll(path.Dir(name), 0755); err != nil {
-		t.Fatal(err)
-	}
-	if len(content) == 0 {
-		if err := client.CreateEmptyFile(name); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	w, err := client.CreateFile(name, 2, block, 0644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	finish(t, w)
-}
-
-// finish closes a file, which takes until enough datanodes have it.
-func finish(t testing.TB, w *library.FileWriter) {
-	t.Helper()
-	for range 100 {
-		err := w.Close()
-		if err == nil {
-			return
-		}
-		if !library.IsErrReplicating(err) {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("a file is not replicated after five seconds")
 }
 
 // text is n lines, some of them empty, some with CRLF, some longer than a
@@ -138,7 +98,7 @@ func TestConformance(t *testing.T) {
 			common := c.Dir(t)
 			put := func(dir string) {
 				for name, content := range test.files {
-					write(t, c.Host("data1"), dir+"/"+name, content, block)
+					c.Host("data1").Put(t, dir+"/"+name, content, 2, block)
 				}
 			}
 			put(common)
@@ -164,7 +124,7 @@ func TestConformance(t *testing.T) {
 						{Name: "a file that was renamed", Unseen: true, Do: func() error { return client.Rename(dir+"/"+first, dir+"/_other") }},
 						{Name: "a file that is written anew", Unseen: true, Do: func() error {
 							err := client.Remove(dir + "/" + first)
-							write(t, c.Host("data1"), dir+"/"+first, test.files[first], block)
+							c.Host("data1").Put(t, dir+"/"+first, test.files[first], 2, block)
 							return err
 						}},
 						{Name: "a file that is appended to", Unseen: true, Do: func() error {
@@ -173,8 +133,7 @@ func TestConformance(t *testing.T) {
 								return err
 							}
 							_, err = w.Write([]byte("more\n"))
-							finish(t, w)
-							return err
+							return errors.Join(err, cluster.Finish(w))
 						}},
 					},
 				}
@@ -196,5 +155,3 @@ func cutFixed(content []byte, n int) (records [][]byte) {
 	}
 	return records
 }
-
-var _ = context.Background

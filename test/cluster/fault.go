@@ -93,8 +93,12 @@ func (c *Cluster) onSwitch(name string, args ...string) error {
 	return nil
 }
 
-// CorruptReplica flips a bit of a block's replica on the host.
-func (h *Host) CorruptReplica(block uint64) error {
+// CorruptReplica flips a bit of the first byte of a block's replica on the
+// host.
+func (h *Host) CorruptReplica(block uint64) error { return h.CorruptReplicaAt(block, 0) }
+
+// CorruptReplicaAt flips a bit of the byte at off; doing so again mends it.
+func (h *Host) CorruptReplicaAt(block uint64, off int64) error {
 	file, err := h.replica(block)
 	if err != nil {
 		return err
@@ -105,12 +109,22 @@ func (h *Host) CorruptReplica(block uint64) error {
 	}
 	defer f.Close()
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], 0); err != nil {
+	if _, err := f.ReadAt(b[:], off); err != nil {
 		return err
 	}
 	b[0] ^= 1
-	_, err = f.WriteAt(b[:], 0)
+	_, err = f.WriteAt(b[:], off)
 	return err
+}
+
+// TruncateReplica leaves of a block's replica on the host so many bytes; its
+// datanode believes that it has them all.
+func (h *Host) TruncateReplica(block uint64, size int64) error {
+	file, err := h.replica(block)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(file, size)
 }
 
 // DeleteReplica removes a block's replica from the host; its datanode is the

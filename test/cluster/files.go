@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/colinmarc/hdfs/v2"
 )
@@ -46,4 +50,54 @@ func (c *Cluster) asRoot(t testing.TB, do func(*hdfs.Client) error) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// Put writes a file from the host, whose own datanode gets a replica of each
+// block.
+func (h *Host) Put(t testing.TB, name string, content []byte, replication int, block int64) {
+	t.Helper()
+	client, err := h.HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.MkdirAll(path.Dir(name), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		err = put(client, name, content, replication, block)
+		if err == nil || !strings.Contains(err.Error(), "NotReplicatedYet") {
+			break
+		}
+		// The namenode has not heard of a block when the next one is asked
+		// for; the library cannot ask again.
+		err = errors.Join(err, client.Remove(name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(client *hdfs.Client, name string, content []byte, replication int, block int64) error {
+	w, err := client.CreateFile(name, replication, block, 0o644)
+	if err != nil {
+		return err
+	}
+	if len(content) > 0 { // else the library asks for a block that stays empty
+		if _, err := io.Copy(w, bytes.NewReader(content)); err != nil {
+			return errors.Join(err, w.Close())
+		}
+	}
+	return Finish(w)
+}
+
+// Finish closes a file, which takes until enough datanodes have it.
+func Finish(w *hdfs.FileWriter) (err error) {
+	for range 200 {
+		if err = w.Close(); !hdfs.IsErrReplicating(err) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("wait for replicas: %w", err)
 }

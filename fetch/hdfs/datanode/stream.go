@@ -142,6 +142,7 @@ func (l *link) fill(p []byte) error {
 	for len(p) > 0 {
 		n, err := l.file.Read(p[:max(1, len(p)-1)])
 		p, l.left = p[n:], l.left-int64(n)
+		l.wire.idle = l.wire.idle && n == 0
 		if err == io.EOF {
 			if l.left == 0 && len(p) == 0 {
 				return nil

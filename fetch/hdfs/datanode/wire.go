@@ -14,47 +14,66 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wire is the connections that the library makes for one stream: it dials
-// them here, and does not close all of those that fail.
+// A wire is the connection that the library has for a stream: it dials here,
+// and does not close all that fail.
+//
+// Where a connection ends before the range does, the library makes another, and
+// so on. It does so after it has lost the last bytes of a block that were asked
+// for in small pieces, which is well; and where the datanode accepts each read
+// and hangs up, as it does if its disk fails there, which is not: a connection
+// that brought nothing is the last.
 type wire struct {
 	client *Client
 	ctx    context.Context
 	addr   string
 	local  bool
 
+	idle bool // a connection was made that has brought nothing yet; the reader's alone
+
 	mu struct {
 		sync.Mutex
-		conns  []*conn
+		conn   net.Conn // the last; nil if there was none
 		closed bool
 	}
 }
 
+var errHungUp = errors.New("it accepts the read and hangs up; its log says why")
+
 // dial is the library's DatanodeDialFunc. The address it was told is made up.
 func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
+	if w.idle {
+		return nil, errHungUp
+	}
+	w.idle = true
 	ctx, cancel := context.WithTimeout(w.ctx, w.client.config.Timeout)
 	defer cancel()
 	raw, err := w.client.config.Dial(ctx, network, w.addr)
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(raw, w)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.mu.closed {
-		raw.Close()
-		return nil, net.ErrClosed
-	}
-	w.mu.conns = append(w.mu.conns, c)
-	return c, nil
+	w.use(raw)
+	return newConn(raw, w), nil
 }
 
-// close ends what is open, which also ends a Read that waits.
+// use makes c the connection, in place of the one before.
+func (w *wire) use(c net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.conn != nil {
+		w.mu.conn.Close()
+	}
+	if w.mu.conn = c; w.mu.closed {
+		c.Close()
+	}
+}
+
+// close ends the connection, and with it a Read that waits.
 func (w *wire) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.closed = true
-	for _, c := range w.mu.conns {
-		c.Conn.Close()
+	if w.mu.conn != nil {
+		w.mu.conn.Close()
 	}
 }
 

@@ -1,0 +1,92 @@
+package datanode_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"rankfs/fetch/hdfs/datanode"
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/test/cluster"
+)
+
+// A bench is a client, and which datanodes it has connected to.
+type bench struct {
+	*datanode.Client
+	t     testing.TB
+	names *namenode.Client
+
+	mu     sync.Mutex
+	dialed []string // hosts, in order
+}
+
+// newBench reaches the cluster. Its client gives up a silent datanode after a
+// second and asks it last for two.
+func newBench(t testing.TB, c *cluster.Cluster) *bench {
+	t.Helper()
+	conf, err := namenode.FromConf(c.Conf(), c.Nameservice())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf.User = "root"
+	b := &bench{t: t}
+	if b.names, err = namenode.New(conf); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.names.Close() })
+	hosts := make(map[string]string)
+	for _, h := range c.Hosts() {
+		hosts[h.IP] = h.Name
+	}
+	b.Client = datanode.New(datanode.Config{
+		User: "root", Timeout: time.Second, Rest: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ip, _, _ := net.SplitHostPort(addr)
+			b.mu.Lock()
+			b.dialed = append(b.dialed, hosts[ip])
+			b.mu.Unlock()
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	})
+	return b
+}
+
+// hosts returns whom the client has connected to since it was last asked.
+func (b *bench) hosts() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer func() { b.dialed = nil }()
+	return b.dialed
+}
+
+// block is the only block of a file.
+func (b *bench) block(name string) namenode.Block {
+	b.t.Helper()
+	located, err := b.names.Locate(b.t.Context(), name, 0, 1<<40)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if len(located.Blocks) != 1 {
+		b.t.Fatalf("%s has %d blocks", name, len(located.Blocks))
+	}
+	return located.Blocks[0]
+}
+
+func random(n int) []byte {
+	content := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
+	r.Read(content)
+	return content
+}
+
+// patient is how long a read may take that passes over some datanodes.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
