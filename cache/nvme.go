@@ -37,7 +37,9 @@ type nvme struct {
 		sync.Mutex
 		slabs  map[Key]*nvmeSlab
 		recent *list.List // of *nvmeSlab, the one used last in front
-		used   int64      // bytes of all slabs, of those being written and of dying ones
+		used   int64      // bytes of all slabs, of those being written and of dying ones, and reserved
+		others int64      // of used: reserved for what is not a slab
+		claims int64      // bytes that are to be reserved: no slab may take them
 		dying  []dyingFile
 		serial uint64
 		ill    error // why nothing is written now
@@ -233,8 +235,11 @@ func verify(f *os.File, s *nvmeSlab) error {
 // write makes the slab of k: produce fills a file that has its size and its
 // blocks already and returns the hash of what it wrote.
 func (n *nvme) write(k Key, size int64, produce func(*os.File) (uint64, error)) error {
-	if err := n.reserve(size); err != nil {
+	if err := n.rested(); err != nil {
 		return err
+	}
+	if err := n.reserve(size); err != nil {
+		return fmt.Errorf("slab: %w", err)
 	}
 	s := &nvmeSlab{key: k, size: size, verified: true}
 	err := n.writeFile(s, produce)
@@ -282,32 +287,48 @@ func (n *nvme) writeFile(s *nvmeSlab, produce func(*os.File) (uint64, error)) er
 	return nil
 }
 
+// rested returns nil if the disk may be written to.
+func (n *nvme) rested() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.ill != nil && time.Now().Before(n.mu.until) {
+		return fmt.Errorf("nvme tier rests: %w", n.mu.ill)
+	}
+	n.mu.ill = nil
+	return nil
+}
+
 // reserve counts size bytes as used, evicting what was used longest ago.
 func (n *nvme) reserve(size int64) error {
 	for {
 		n.mu.Lock()
 		switch {
-		case n.mu.ill != nil && time.Now().Before(n.mu.until):
+		case size > n.budget-n.mu.others:
 			defer n.mu.Unlock()
-			return fmt.Errorf("nvme tier rests: %w", n.mu.ill)
-		case size > n.budget:
-			defer n.mu.Unlock()
-			return fmt.Errorf("slab of %d bytes, nvme budget of %d: %w", size, n.budget, errNoRoom)
-		case n.mu.used+size <= n.budget:
-			n.mu.ill = nil
+			return fmt.Errorf("%d bytes, nvme budget of %d, %d of it for other files: %w", size, n.budget, n.mu.others, errNoRoom)
+		case n.mu.used+n.mu.claims+size <= n.budget:
 			n.mu.used += size
 			n.mu.Unlock()
 			return nil
 		}
-		victim := n.oldestIdle()
 		n.mu.Unlock()
-		if victim == nil && !n.sweep() {
-			return fmt.Errorf("slab of %d bytes, all of the nvme budget in use: %w", size, errNoRoom)
-		}
-		if victim != nil {
-			n.drop(victim)
+		if !n.shrink() {
+			return fmt.Errorf("%d bytes, all of the nvme budget in use: %w", size, errNoRoom)
 		}
 	}
+}
+
+// shrink gives up the slab used longest ago that nobody holds, or what ranks
+// have let go of. It reports whether there was any.
+func (n *nvme) shrink() bool {
+	n.mu.Lock()
+	victim := n.oldestIdle()
+	n.mu.Unlock()
+	if victim == nil {
+		return n.sweep()
+	}
+	n.drop(victim)
+	return true
 }
 
 // oldestIdle is the slab used longest ago that nobody holds. mu is held.

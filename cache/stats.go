@@ -30,6 +30,7 @@ type TierStats struct {
 	Used    int64
 	Dying   int64 // part of Used: given up, but still mapped by a rank
 	Spare   int64 // part of Used: ready to be filled again
+	Others  int64 // part of Used: reserved for files that are not slabs
 	Slabs   int
 	Ill     error  // why the tier takes nothing now
 	Damaged uint64 // slabs found to differ from their checksum, and not served
@@ -71,7 +72,7 @@ func (r *ram) stats() (t TierStats, recycled uint64) {
 func (n *nvme) stats() TierStats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t := TierStats{Budget: n.budget, Used: n.mu.used, Slabs: len(n.mu.slabs), Damaged: n.mu.hurt}
+	t := TierStats{Budget: n.budget, Used: n.mu.used, Others: n.mu.others, Slabs: len(n.mu.slabs), Damaged: n.mu.hurt}
 	for _, d := range n.mu.dying {
 		t.Dying += d.size
 	}

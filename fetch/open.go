@@ -20,6 +20,7 @@ import (
 //	lmdb:PATH[?db=NAME]                   a data file or the directory it is in
 //	file:PATH[?as=lines|fixed:N|files]    the default is lines for a file, files for a directory
 //	hdfs://[HOST:PORT]/PATH[?as=FORM]     a file, a directory or a pattern; see fetch/hdfs
+//	hdfs://[HOST:PORT]/PATH?as=lmdb[&db=NAME]  an LMDB that is copied here; see fetch/hdfs
 //
 // Paths are absolute and taken as they are. Options follow the last question
 // mark, with percent signs decoded; a path that has one needs another at its
@@ -40,8 +41,13 @@ type Env struct {
 }
 
 // IsRemote reports whether bytes of a source are dear to ask for and cheap once
-// they flow, so that chunks are better fetched whole.
-func IsRemote(uri string) bool { return strings.HasPrefix(uri, "hdfs:") }
+// they flow, so that chunks are better fetched whole. Those of an LMDB in HDFS
+// are not: they come from a local copy.
+func IsRemote(uri string) bool {
+	rest, ok := strings.CutPrefix(uri, "hdfs:")
+	_, _, options, err := splitHDFS(rest)
+	return ok && err == nil && options["as"] != "lmdb"
+}
 
 func open(uri string, env *Env) (Source, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
@@ -66,16 +72,28 @@ func openHDFS(rest string, env *Env) (Source, error) {
 	if env.HDFS == nil {
 		return nil, fmt.Errorf("hdfs %w: no cluster is configured", meta.ErrInvalid)
 	}
-	rest, ok := strings.CutPrefix(rest, "//")
-	authority, path, _ := strings.Cut(rest, "/")
-	if !ok {
-		return nil, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", rest, meta.ErrInvalid)
-	}
-	path, options, err := splitOptions("/"+path, "as")
+	authority, path, options, err := splitHDFS(rest)
 	if err != nil {
 		return nil, err
 	}
+	db, named := options["db"]
+	switch {
+	case options["as"] == "lmdb":
+		return source(env.HDFS.OpenLMDB(authority, path, db))
+	case named:
+		return nil, fmt.Errorf("db=%s %w: it is a database of an LMDB; add as=lmdb", db, meta.ErrInvalid)
+	}
 	return source(env.HDFS.Open(authority, path, options["as"]))
+}
+
+func splitHDFS(rest string) (authority, path string, options map[string]string, err error) {
+	rest, ok := strings.CutPrefix(rest, "//")
+	authority, path, _ = strings.Cut(rest, "/")
+	if !ok {
+		return "", "", nil, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", rest, meta.ErrInvalid)
+	}
+	path, options, err = splitOptions("/"+path, "as", "db")
+	return authority, path, options, err
 }
 
 func openLMDB(rest string, env *Env) (Source, error) {

@@ -29,6 +29,12 @@ type Config struct {
 	Scratch string // directory for what an interrupted scan has found out
 	Log     *slog.Logger
 
+	// Copies is the directory of local copies, which only this process uses,
+	// and Space the budget that their bytes count in. If empty, what has to be
+	// copied cannot be read.
+	Copies string
+	Space  Space
+
 	// Timeout bounds each call of a namenode and each wait for a datanode's
 	// next byte; zero leaves their own defaults.
 	Timeout time.Duration
@@ -39,6 +45,7 @@ type Config struct {
 type Clusters struct {
 	config Config
 	host   string
+	copies *copies // nil if there may be none
 
 	mu struct {
 		sync.Mutex
@@ -70,11 +77,17 @@ func New(c Config) (*Clusters, error) {
 	}
 	k := &Clusters{config: c, host: host}
 	k.mu.byAuthority = make(map[string]*cluster)
+	if c.Copies != "" {
+		k.copies = newCopies(c.Copies, c.Space, c.Log)
+	}
 	return k, nil
 }
 
 // Close ends all connections. No source is open any more.
 func (c *Clusters) Close() error {
+	if c.copies != nil {
+		c.copies.close()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error

@@ -29,9 +29,9 @@ type reader struct {
 	warm       *warm.File
 }
 
-func newReader(s *snapshot) *reader {
-	fd := int(s.file.Fd())
-	r := &reader{fd, s.data, s.version.size, s.head.page, warm.New(fd, s.version.size)}
+func newReader(file *os.File, name string, size, page int64) *reader {
+	fd := int(file.Fd())
+	r := &reader{fd, name, size, page, warm.New(fd, size)}
 	// Or a miss would read much more than the value. An error is no matter.
 	_ = unix.Fadvise(r.fd, 0, 0, unix.FADV_RANDOM)
 	return r

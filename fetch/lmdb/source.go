@@ -88,11 +88,19 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 
 func (s *Source) scan(ctx context.Context, snap *snapshot, b *index.Builder, done func(bytes, total int64)) error {
 	w := newWalker(snap.file, snap.data, snap.version.size, snap.head)
-	t, err := w.database(ctx, s.db)
+	if err := w.scan(ctx, s.db, b, index.File{Path: snap.data, Size: snap.version.size}, done); err != nil {
+		return err
+	}
+	return snap.intact()
+}
+
+// scan adds the records of a database to b, as being in the file as.
+func (w *walker) scan(ctx context.Context, db string, b *index.Builder, as index.File, done func(bytes, total int64)) error {
+	t, err := w.database(ctx, db)
 	if err != nil {
 		return err
 	}
-	file := b.AddFile(index.File{Path: snap.data, Size: snap.version.size})
+	file := b.AddFile(as)
 	chunk := int64(chunkBytes)
 	var read, total int64 = 0, int64(min(t.leaves, w.pages())) * w.head.page
 	err = w.records(ctx, t, func(spans []span) error {
@@ -110,11 +118,10 @@ func (s *Source) scan(ctx context.Context, snap *snapshot, b *index.Builder, don
 		read += w.head.page
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		done(total, total)
 	}
-	done(total, total)
-	return snap.intact()
+	return err
 }
 
 // Attach pins the snapshot, if it can, for as long as the source is open. It must be the newest, or the one that Scan just saw.
@@ -136,7 +143,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	if err := snap.suits(x, fingerprint); err != nil {
 		return errors.Join(err, snap.close())
 	}
-	s.attached, s.values = snap, newReader(snap)
+	s.attached, s.values = snap, newReader(snap.file, snap.data, snap.version.size, snap.head.page)
 	return nil
 }
 

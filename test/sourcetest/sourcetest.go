@@ -36,6 +36,8 @@ type Change struct {
 	Do   func() error
 	// Unseen: Check may miss it. A Read of what changed never does.
 	Unseen bool
+	// Late: Check notices it soon; until then Read has the bytes as they were.
+	Late bool
 }
 
 // Run holds a source to the promises of fetch.Source and of the dataset over
@@ -395,7 +397,7 @@ func changed(t *testing.T, f Fixture, i int) {
 		t.Fatal(err)
 	}
 	seen := d.Check(t.Context())
-	if !change.Unseen && !errors.Is(seen, meta.ErrStale) {
+	if !change.Unseen && !change.Late && !errors.Is(seen, meta.ErrStale) {
 		t.Errorf("Check: got %v, want ErrStale", seen)
 	}
 	for record := range d.Records() {
@@ -408,6 +410,9 @@ func changed(t *testing.T, f Fixture, i int) {
 		case !bytes.Equal(got, f.Records[record]):
 			t.Errorf("record %d has bytes of another version", record)
 		}
+	}
+	for deadline := time.Now().Add(time.Minute); change.Late && seen == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		seen = d.Check(t.Context())
 	}
 	if seen == nil {
 		t.Error("neither Check nor Read noticed")

@@ -1,0 +1,192 @@
+package hdfs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"rankfs/fetch/index"
+	"rankfs/fetch/lmdb"
+	"rankfs/meta"
+)
+
+// An LMDB is one database of an LMDB file in HDFS. Its records are read from a
+// copy on a local disk; the file is only watched. It implements fetch.Source.
+type LMDB struct {
+	clusters  *Clusters
+	source    *Source // of the file's bytes
+	authority string
+	db        string
+
+	copied *copied     // held since Copy, Scan or Attach
+	data   *lmdb.Still // in it
+	watch  *watch      // since Attach
+}
+
+// OpenLMDB returns the database of that name in the file, or in data.mdb in the
+// directory, at a path of the cluster that authority names. It does no I/O.
+func (c *Clusters) OpenLMDB(authority, path, db string) (*LMDB, error) {
+	k, err := c.cluster(authority)
+	if err != nil {
+		return nil, err
+	}
+	path = cmp.Or(strings.TrimRight(path, "/"), "/")
+	return &LMDB{clusters: c, source: &Source{clusters: c, cluster: k, path: path}, authority: authority, db: db}, nil
+}
+
+// Retain says what datasets there are, by their fingerprints. Copies that none
+// of them is made from are removed, once nobody reads them.
+func (c *Clusters) Retain(fingerprints []string) {
+	if c.copies == nil {
+		return
+	}
+	keys := make(map[string]bool)
+	for _, f := range fingerprints {
+		rest, ok := strings.CutPrefix(f, "lmdb,copy=")
+		if key, _, _ := strings.Cut(rest, ","); ok {
+			keys[key] = true
+		}
+	}
+	c.copies.retain(keys)
+}
+
+func (s *LMDB) fingerprint(f file) string {
+	return fmt.Sprintf("lmdb,copy=%s,db=%q", keyOf(s.authority, f), s.db)
+}
+
+// original asks the namenode what the file is like.
+func (s *LMDB) original(ctx context.Context) (file, error) {
+	p := s.source.path
+	st, err := s.source.cluster.names.Stat(ctx, p)
+	if err == nil && st.Dir {
+		p = path.Join(p, "data.mdb")
+		st, err = s.source.cluster.names.Stat(ctx, p)
+	}
+	f := file{p, st}
+	switch {
+	case err != nil:
+		return f, err
+	case st.Dir || st.Link != "" || st.Size == 0:
+		return f, fmt.Errorf("%q %w as an LMDB: it is no file, or an empty one", p, meta.ErrInvalid)
+	}
+	return f, f.refuse()
+}
+
+// Fingerprint implements fetch.Source.
+func (s *LMDB) Fingerprint(ctx context.Context) (string, error) {
+	f, err := s.original(ctx)
+	if err != nil {
+		return "", s.source.gone(err)
+	}
+	return s.fingerprint(f), nil
+}
+
+// Copy brings the file to the local disk, unless it is there, and calls done now
+// and then with the bytes that are. Scan does the same untold.
+func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
+	f, err := s.original(ctx)
+	if err != nil {
+		return err
+	}
+	return s.hold(f, func(set *copies, key string) (*copied, error) {
+		return set.get(ctx, s.source, key, f, func(bytes int64) { done(bytes, f.Size) })
+	})
+}
+
+// hold makes sure that the source has the copy of f, and no other one.
+func (s *LMDB) hold(f file, get func(set *copies, key string) (*copied, error)) error {
+	key, set := keyOf(s.authority, f), s.clusters.copies
+	if set == nil {
+		return fmt.Errorf("as=lmdb %w here: the file is read from a copy on a local disk; mount with --nvme DIR:SIZE", meta.ErrInvalid)
+	}
+	if s.copied != nil && s.copied.key == key {
+		return nil
+	}
+	s.release()
+	k, err := get(set, key)
+	if err != nil {
+		return err
+	}
+	if s.data, err = lmdb.OpenStill(k.file, k); err != nil {
+		set.drop(k)
+		return err
+	}
+	s.copied = k
+	return nil
+}
+
+func (s *LMDB) release() {
+	if s.copied != nil {
+		s.data.Close()
+		s.clusters.copies.drop(s.copied)
+		s.copied, s.data = nil, nil
+	}
+}
+
+// Scan implements fetch.Source.
+func (s *LMDB) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
+	if err := s.Copy(ctx, func(int64, int64) {}); err != nil {
+		return "", err
+	}
+	f := s.copied.of
+	as := index.File{Path: f.path, Size: f.Size, Stamp: f.stamp()}
+	if err := s.data.Scan(ctx, s.db, b, as, done); err != nil {
+		return "", err
+	}
+	now, err := s.Fingerprint(ctx)
+	if err == nil && now != s.fingerprint(f) {
+		err = stale(f.path, "it changed while it was read")
+	}
+	return now, err
+}
+
+// Attach implements fetch.Source. If the copy is not there, it is begun, and the
+// error wraps meta.ErrBusy until it is whole.
+func (s *LMDB) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
+	f, err := s.original(ctx)
+	if err != nil {
+		return s.source.gone(err)
+	}
+	if s.fingerprint(f) != fingerprint {
+		return stale(s.source.path, "it was written anew, appended to or replaced")
+	}
+	if x.Files() != 1 || x.File(0).Size != f.Size {
+		return fmt.Errorf("attach %q: the index is of another file: it %w", f.path, meta.ErrCorrupt)
+	}
+	err = s.hold(f, func(set *copies, key string) (*copied, error) {
+		return set.find(ctx, s.source, key, f)
+	})
+	if err != nil {
+		return err
+	}
+	s.watch = newWatch(s.source.cluster, x)
+	return nil
+}
+
+// Check implements fetch.Source. A file that has changed is noticed within a
+// second or two; until then what is read is of the version that was attached.
+func (s *LMDB) Check(ctx context.Context) error {
+	return cmp.Or(ctx.Err(), s.watch.state())
+}
+
+// Read implements fetch.Source. The copy does not change, so nobody is asked.
+func (s *LMDB) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	if err := s.copied.trust(ctx, extents); err != nil {
+		return err
+	}
+	err := s.data.Read(ctx, extents, dst)
+	return errors.Join(err, s.watch.state())
+}
+
+// Close implements fetch.Source.
+func (s *LMDB) Close() error {
+	if s.watch != nil {
+		s.watch.close()
+		s.watch = nil
+	}
+	s.release()
+	return nil
+}

@@ -1,0 +1,77 @@
+package hdfs
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// ReadAt reads bytes that match their sums.
+func (k *copied) ReadAt(p []byte, off int64) (int, error) {
+	if err := k.trust(context.Background(), []index.Extent{{Off: off, Len: int64(len(p))}}); err != nil {
+		return 0, err
+	}
+	return k.file.ReadAt(p, off)
+}
+
+// trust makes sure that all granules which extents touch match their sums.
+func (k *copied) trust(ctx context.Context, extents []index.Extent) error {
+	var doubtful []int
+	for _, e := range extents {
+		end := min(granules(e.Off+e.Len), len(k.sums.seen))
+		for i := int(e.Off / granule); i < end; i++ {
+			if !k.sums.seen[i].Load() && (len(doubtful) == 0 || doubtful[len(doubtful)-1] != i) {
+				doubtful = append(doubtful, i)
+			}
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	return together(ctx, len(doubtful), func(ctx context.Context, i int) error { return k.prove(ctx, doubtful[i]) })
+}
+
+// prove compares a granule with its sum, and mends it if it does not match.
+func (k *copied) prove(ctx context.Context, i int) error {
+	buf := scanBuffers.Get().(*[granule]byte)
+	defer scanBuffers.Put(buf)
+	if k.sums.seen[i].Load() {
+		return nil
+	}
+	if match, err := k.sums.match(k.file, i, buf[:]); match && err == nil {
+		return nil
+	}
+	select {
+	case k.mending <- struct{}{}:
+		defer func() { <-k.mending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	match, err := k.sums.match(k.file, i, buf[:]) // somebody may have mended it meanwhile
+	if match && err == nil {
+		return nil
+	}
+	k.set.log.Warn("copy damaged on disk: fetching the piece again", "file", k.of.path, "copy", k.name("mdb"), "piece", i, "cause", err)
+	if err := k.mend(ctx, i, buf[:k.sums.length(i)]); err != nil {
+		return fmt.Errorf("local copy of %q: piece %d %w on disk, and was not fetched again: %w", k.of.path, i, meta.ErrCorrupt, err)
+	}
+	return nil
+}
+
+// mend fetches a granule again. It may be stored only if it is of the version
+// that the copy is of.
+func (k *copied) mend(ctx context.Context, i int, b []byte) error {
+	at := int64(i) * granule
+	in := k.source.open(ctx, k.of.path, at, at+int64(len(b)))
+	defer in.Close()
+	if _, err := io.ReadFull(in, b); err != nil {
+		return err
+	}
+	if err := k.source.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
+		return err
+	}
+	return k.store(i, b)
+}

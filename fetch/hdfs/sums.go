@@ -1,0 +1,108 @@
+package hdfs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+)
+
+// granule is the unit in which a copy is written and checked. Finding a record
+// on a cold disk takes one at most, and their sums are 8 MiB for a terabyte.
+const granule = 1 << 20
+
+// Sums say of each granule of a copy what its bytes hash to. They are kept in a
+// file beside the copy, in no order with it: after a crash of the machine either
+// may be behind, which a comparison shows.
+type sums struct {
+	file *os.File
+	size int64           // of the copy
+	want []atomic.Uint64 // zero: it is not there
+	seen []atomic.Bool   // it matched, or was written, since this process runs
+}
+
+func granules(size int64) int { return int((size + granule - 1) / granule) }
+
+// sumsBytes is how large the file of sums is.
+func sumsBytes(size int64) int64 { return 8 * int64(granules(size)) }
+
+func newSums(size int64) *sums {
+	n := granules(size)
+	return &sums{size: size, want: make([]atomic.Uint64, n), seen: make([]atomic.Bool, n)}
+}
+
+// read takes the sums from the file, whose size must fit.
+func (s *sums) read() error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != sumsBytes(s.size) {
+		return fmt.Errorf("%s %w: it has %d bytes", s.file.Name(), meta.ErrCorrupt, info.Size())
+	}
+	var b [4096]byte
+	for at := 0; at < len(s.want); {
+		n := min(len(b)/8, len(s.want)-at)
+		if _, err := s.file.ReadAt(b[:8*n], 8*int64(at)); err != nil {
+			return err
+		}
+		for i := range n {
+			s.want[at+i].Store(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		at += n
+	}
+	return nil
+}
+
+// none reports whether nothing of the copy is there.
+func (s *sums) none() bool {
+	for i := range s.want {
+		if s.want[i].Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// put enters what granule i was written with.
+func (s *sums) put(i int, content []byte) error {
+	sum := sumOf(content)
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], sum)
+	if _, err := s.file.WriteAt(b[:], 8*int64(i)); err != nil {
+		return err
+	}
+	s.want[i].Store(sum)
+	s.seen[i].Store(true)
+	return nil
+}
+
+// match reports whether granule i of the copy is what it was written with. It
+// uses buf, a granule's room.
+func (s *sums) match(copy io.ReaderAt, i int, buf []byte) (bool, error) {
+	want := s.want[i].Load()
+	if want == 0 {
+		return false, nil
+	}
+	b := buf[:s.length(i)]
+	if n, err := copy.ReadAt(b, int64(i)*granule); n < len(b) {
+		return false, errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	if sumOf(b) != want {
+		return false, nil
+	}
+	s.seen[i].Store(true)
+	return true, nil
+}
+
+// length is that of granule i.
+func (s *sums) length(i int) int64 { return min(granule, s.size-int64(i)*granule) }
+
+// sumOf is never zero.
+func sumOf(b []byte) uint64 { return max(1, xxhash.Sum64(b)) }

@@ -1,0 +1,56 @@
+package lmdb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"rankfs/fetch/index"
+)
+
+// A Still is a data file that nobody writes to, such as a copy of one that is
+// elsewhere: there is one snapshot, and nothing to lock or to watch. Its methods
+// but Close may be called concurrently.
+type Still struct {
+	file   *os.File
+	pages  io.ReaderAt
+	size   int64
+	head   head
+	values *reader
+}
+
+// OpenStill reads the values from file and all else from pages, which are the
+// same bytes. The file stays the caller's, to be closed after the Still is.
+func OpenStill(file *os.File, pages io.ReaderAt) (*Still, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHead(pages, file.Name())
+	if err != nil {
+		return nil, fmt.Errorf("open lmdb: %w", err)
+	}
+	values := newReader(file, file.Name(), info.Size(), h.page)
+	return &Still{file, pages, info.Size(), h, values}, nil
+}
+
+// CheckHead returns an error if what file begins with is not that of an LMDB.
+func CheckHead(file io.ReaderAt, name string) error {
+	_, err := readHead(file, name)
+	return err
+}
+
+// Scan adds the records of the database of that name to b. In the index they
+// are in the file as, wherever this one is.
+func (s *Still) Scan(ctx context.Context, db string, b *index.Builder, as index.File, done func(bytes, total int64)) error {
+	return newWalker(s.pages, as.Path, s.size, s.head).scan(ctx, db, b, as, done)
+}
+
+// Read reads values into dst, as Source does.
+func (s *Still) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	return s.values.read(ctx, extents, dst)
+}
+
+// Close gives back what reading took.
+func (s *Still) Close() { s.values.warm.Close() }
