@@ -157,12 +157,12 @@ func TestLMDBConformance(t *testing.T) {
 	records := random(300, 20_000)
 	content := database(t, records, "train", "test")
 	common := c.Dir(t)
-	write(t, c.Host("data1"), common+"/data.mdb", content, 1<<20)
+	c.Host("data1").Put(t, common+"/data.mdb", content, 2, 1<<20)
 	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
 		dir := common
 		if strings.Contains(t.Name(), "notices") {
 			dir = c.Dir(t)
-			write(t, c.Host("data1"), dir+"/data.mdb", content, 1<<20)
+			c.Host("data1").Put(t, dir+"/data.mdb", content, 2, 1<<20)
 		}
 		env := &fetch.Env{HDFS: clusters(t, c, newDisk(t, 64<<20).on)}
 		client := dial(t, c.Host("data1"))
@@ -173,7 +173,7 @@ func TestLMDBConformance(t *testing.T) {
 				{Name: "a file that is gone", Late: true, Do: func() error { return client.Remove(dir + "/data.mdb") }},
 				{Name: "a file that is written anew", Late: true, Do: func() error {
 					err := client.Remove(dir + "/data.mdb")
-					write(t, c.Host("data1"), dir+"/data.mdb", content, 1<<20)
+					c.Host("data1").Put(t, dir+"/data.mdb", content, 2, 1<<20)
 					return err
 				}},
 				{Name: "a file that is appended to", Late: true, Do: func() error {
@@ -182,7 +182,9 @@ func TestLMDBConformance(t *testing.T) {
 						return err
 					}
 					_, err = w.Write(make([]byte, 4096))
-					finish(t, w)
+					if err := cluster.Finish(w); err != nil {
+						return err
+					}
 					return err
 				}},
 			},
@@ -196,7 +198,7 @@ func TestDatasetsShareACopy(t *testing.T) {
 	records := random(300, 20_000)
 	content := database(t, records, "a", "b")
 	path := c.Dir(t) + "/data.mdb"
-	write(t, c.Host("data1"), path, content, 1<<20)
+	c.Host("data1").Put(t, path, content, 2, 1<<20)
 	d := newDisk(t, 64<<20)
 	k := clusters(t, c, d.on)
 	k.Retain(nil)
@@ -249,7 +251,7 @@ func TestInterruptedCopy(t *testing.T) {
 	}
 	content := database(t, records, "a")
 	path := c.Dir(t) + "/data.mdb"
-	write(t, c.Host("data1"), path, content, 4<<20)
+	c.Host("data1").Put(t, path, content, 2, 4<<20)
 	d := newDisk(t, 128<<20)
 
 	brought := interrupt(t, clusters(t, c, d.on), path, len(content))
@@ -301,7 +303,7 @@ func TestTornCopy(t *testing.T) {
 	records := random(400, 40_000)
 	content := database(t, records, "a")
 	path := c.Dir(t) + "/data.mdb"
-	write(t, c.Host("data1"), path, content, 1<<20)
+	c.Host("data1").Put(t, path, content, 2, 1<<20)
 	for _, test := range []struct {
 		name  string
 		spoil func(t *testing.T, d disk)
@@ -388,9 +390,9 @@ func TestNoRoomForACopy(t *testing.T) {
 	content := database(t, records, "a")
 	dir := c.Dir(t)
 	path := dir + "/data.mdb"
-	write(t, c.Host("data1"), path, content, 1<<20)
-	write(t, c.Host("data1"), dir+"/text", bytes.Repeat([]byte("text\n"), 10_000), 1<<20)
-	write(t, c.Host("data1"), dir+"/empty", nil, 1<<20)
+	c.Host("data1").Put(t, path, content, 2, 1<<20)
+	c.Host("data1").Put(t, dir+"/text", bytes.Repeat([]byte("text\n"), 10_000), 2, 1<<20)
+	c.Host("data1").Put(t, dir+"/empty", nil, 2, 1<<20)
 	for _, test := range []struct {
 		name, path string
 		budget     int64

@@ -215,14 +215,15 @@ func (r *reader) ask(extents []index.Extent) {
 			to = max(to, end)
 			continue
 		}
-		r.willNeed(from, to)
+		willNeed(r.fd, from, to)
 		from, to = first, end
 	}
-	r.willNeed(from, to)
+	willNeed(r.fd, from, to)
 }
 
-func (r *reader) willNeed(from, to int64) {
+// willNeed advises the kernel to begin to read a part of a file.
+func willNeed(fd int, from, to int64) {
 	if from < to {
-		_ = unix.Fadvise(r.fd, from, to-from, unix.FADV_WILLNEED)
+		_ = unix.Fadvise(fd, from, to-from, unix.FADV_WILLNEED)
 	}
 }

@@ -88,6 +88,8 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 
 func (s *Source) scan(ctx context.Context, snap *snapshot, b *index.Builder, done func(bytes, total int64)) error {
 	w := newWalker(snap.file, snap.data, snap.version.size, snap.head)
+	fd := int(snap.file.Fd())
+	w.ask = func(at, n int64) { willNeed(fd, at, at+n) }
 	if err := w.scan(ctx, s.db, b, index.File{Path: snap.data, Size: snap.version.size}, done); err != nil {
 		return err
 	}
