@@ -19,7 +19,7 @@ import (
 // is between two of them, wherever these are.
 func lines() form {
 	return form{name: "lines", read: plain, scan: func(ctx context.Context, s *scan) error {
-		m := &liner{scan: s, file: -1}
+		m := &liner{scan: s, file: -1, chunk: -1}
 		if err := s.each(ctx, s.lineFeeds, m.merge); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,4 +155,26 @@ func cutFixed(content []byte, n int) (records [][]byte) {
 		records = append(records, content[:n])
 	}
 	return records
+}
+
+// Every chunk names the hosts of its block, in every form.
+func TestHosts(t *testing.T) {
+	c := cluster.Shared(t)
+	content, _ := text(400)
+	dir := c.Dir(t)
+	c.Host("data1").Put(t, dir+"/f", content, 2, block)
+	for _, as := range []string{"lines", "chunks", "fixed:1000", "files"} {
+		d := sourcetest.Attach(t, sourcetest.Fixture{Open: func() (fetch.Source, error) {
+			return fetch.Open("hdfs://rankfs"+dir+"/f?as="+as, &fetch.Env{HDFS: clusters(t, c, nil)})
+		}})
+		if d.Chunks() == 0 {
+			t.Errorf("%s: no chunks", as)
+		}
+		for i := range d.Chunks() {
+			hosts := d.Chunk(i).Hosts
+			if len(hosts) < 2 || as != "files" && !slices.Contains(hosts, "data1") {
+				t.Errorf("%s: chunk %d is on %q, want data1, where it was written, and another", as, i, hosts)
+			}
+		}
+	}
 }

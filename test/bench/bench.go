@@ -23,6 +23,7 @@ type bench struct {
 	shm    string // on a tmpfs with huge pages, as local programs would have it
 	mnt    string
 	mounts int
+	hdfs   *hadoop // nil until a measure needs it
 }
 
 // A failure ends the run: a benchmark that goes on after an error lies.
@@ -54,6 +55,10 @@ func newBench(on string) (*bench, error) {
 
 func (b *bench) close() {
 	b.reset()
+	if b.hdfs != nil {
+		b.hdfs.close()
+		b.hdfs = nil
+	}
 	unix.Unmount(b.shm, unix.MNT_DETACH)
 	os.RemoveAll(b.dir)
 }

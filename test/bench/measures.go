@@ -28,10 +28,15 @@ var measures = []measure{
 	{name: "epoch of a 2 GiB LMDB, order full, 2 ranks / C with mdb_get", target: 1.5, setup: epoch("full")},
 	{name: "dataset create, cold LMDB of 200,000 x 4 KiB / cursor walk", target: 0.1, atMost: true, pairs: 3, setup: create},
 	{name: "ls -f of 1,000,000 batches / as many names on ext4", target: 2, atMost: true, setup: list},
+	{name: "hdfs, 1 GiB by one stream into slabs / Hadoop's client to nowhere", target: 1, setup: hdfsStreams(1, perSecond)},
+	{name: "hdfs, 1 GiB by four streams / the same", target: 1, setup: hdfsStreams(4, perSecond)},
+	{name: "hdfs, processor time of a GiB, one stream / the same", target: 0.7, atMost: true, setup: hdfsStreams(1, cpuPerGiB)},
+	{name: "hdfs, locations of 100,000 files of a block / hdfs dfs -ls", target: 1, atMost: true, setup: locations},
 }
 
 var figures = []figure{
 	{"resident memory at rest, 10 M records and 4 GiB of slabs", "MiB", 300, memory},
+	{"hdfs, bytes received in an epoch / bytes of the dataset", "", 1.01, received},
 	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
 }
 

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,11 +25,7 @@ import (
 	"rankfs/fetch/index"
 )
 
-var (
-	conf    = flag.String("conf", "", "Hadoop configuration directory")
-	profile = flag.String("profile", "", "write a profile to `FILE`")
-	once    = flag.String("once", "", "one order, as an argument")
-)
+var conf = flag.String("conf", "", "Hadoop configuration directory")
 
 type order struct {
 	Path    string `json:"path"`
@@ -61,25 +56,7 @@ func run() error {
 	defer clusters.Close()
 	// The daemon's own setting: see cmd/internal/node.
 	runtime.GOMAXPROCS(2 * runtime.NumCPU())
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err != nil {
-			return err
-		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	in := bufio.NewScanner(os.Stdin)
-	if *once != "" {
-		for range 3 {
-			if err := serve(clusters, []byte(*once)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	for in.Scan() {
 		if err := serve(clusters, in.Bytes()); err != nil {
 			return err
