@@ -84,8 +84,7 @@ func startKeeper(s *site.Site) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	go c.Wait() // ends with it, or with this process
-	return nil
+	return c.Process.Release() // nobody here waits for its end
 }
 
 // environment is what the daemons get of ours, which is that of some test.

@@ -22,7 +22,7 @@ import (
 // that the host is up.
 func hold(args []string) error {
 	if len(args) != 3 {
-		return errors.New("usage: keeper host NAME ADDRESS DIR")
+		return errors.New("use keeper host NAME ADDRESS DIR")
 	}
 	name, address, dir := args[0], args[1], args[2]
 	if err := unix.Sethostname([]byte(name)); err != nil {

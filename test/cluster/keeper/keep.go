@@ -26,7 +26,7 @@ const idle = 20 * time.Second
 // cluster for a while.
 func keep(args []string) error {
 	if len(args) != 1 {
-		return errors.New("usage: keeper keep DIR")
+		return errors.New("use keeper keep DIR")
 	}
 	if err := shed(); err != nil {
 		return err

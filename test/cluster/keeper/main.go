@@ -21,7 +21,7 @@ import (
 	"rankfs/test/cluster/internal/netns"
 )
 
-const usage = "usage: keeper up|down [NAME], or keeper on HOST [COMMAND...]"
+const usage = "use keeper up|down [NAME], or keeper on HOST [COMMAND...]"
 
 func main() {
 	args := os.Args[1:]
@@ -49,7 +49,7 @@ func run(args []string) error {
 // where tests have what they give to programs.
 func enter(args []string) error {
 	if len(args) < 3 {
-		return errors.New("usage: keeper enter PID TMPDIR COMMAND...")
+		return errors.New("use keeper enter PID TMPDIR COMMAND [ARGUMENTS]")
 	}
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {

@@ -73,7 +73,7 @@ func on(args []string) error {
 // hdfs becomes one of Hadoop's programs, on whatever host this is.
 func hdfs(args []string) error {
 	if len(args) == 0 || tools[args[0]] == "" {
-		return fmt.Errorf("usage: hdfs %s ARGUMENTS", strings.Join(slices.Sorted(maps.Keys(tools)), "|"))
+		return fmt.Errorf("use hdfs %s ARGUMENTS", strings.Join(slices.Sorted(maps.Keys(tools)), "|"))
 	}
 	s, err := here()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type State struct {
 	Active  bool // it is the one that serves
 	Safe    bool // it is in safe mode
-	Live    int  // datanodes
+	Live    int  // datanodes that are of use: it knows what room they have
 	Missing int  // blocks without a replica
 	Corrupt int  // replicas known to be bad
 }
@@ -30,7 +30,7 @@ type beans struct {
 		Name          string `json:"name"`
 		State         string
 		FSState       string
-		NumLive       int `json:"NumLiveDataNodes"`
+		LiveNodes     string // JSON again
 		MissingBlocks int
 		CorruptBlocks int
 	} `json:"beans"`
@@ -78,15 +78,37 @@ func (b *beans) state(address string) (State, error) {
 			seen++
 		case "FSNamesystemState":
 			s.Safe = bean.FSState != "Operational"
-			s.Live = bean.NumLive
+			seen++
+		case "NameNodeInfo":
+			live, err := countLive(bean.LiveNodes)
+			if err != nil {
+				return State{}, fmt.Errorf("read the datanodes of namenode %s: %w", address, err)
+			}
+			s.Live = live
 			seen++
 		case "FSNamesystem":
 			s.Missing, s.Corrupt = bean.MissingBlocks, bean.CorruptBlocks
 			seen++
 		}
 	}
-	if seen < 3 {
+	if seen < 4 {
 		return State{}, fmt.Errorf("namenode %s is still starting", address)
 	}
 	return s, nil
+}
+
+// countLive counts the nodes that have room. One that has just come back to a
+// namenode has none, and gets no blocks, until its next heartbeat.
+func countLive(list string) (int, error) {
+	var nodes map[string]struct{ Capacity int64 }
+	if err := json.Unmarshal([]byte(list), &nodes); err != nil {
+		return 0, err
+	}
+	live := 0
+	for _, n := range nodes {
+		if n.Capacity > 0 {
+			live++
+		}
+	}
+	return live, nil
 }

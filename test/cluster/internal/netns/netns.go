@@ -49,15 +49,39 @@ func enter(pid int, kinds ...string) error {
 // itself, not through another goroutine.
 func Do(pid int, f func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		err := enter(pid, "net")
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	}()
+	go func() { done <- visit(pid, f) }()
 	return <-done
+}
+
+// visit does it on its own thread, which goes back afterwards. It must not end
+// instead: the kernel would kill the children that it once started.
+func visit(pid int, f func() error) error {
+	home, err := lockThread()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(home)
+	defer func() {
+		// A thread that cannot go back ends with its goroutine.
+		if unix.Setns(home, unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	if err := enter(pid, "net"); err != nil {
+		return err
+	}
+	return f()
+}
+
+// lockThread keeps the goroutine on its thread, and opens that one's network.
+func lockThread() (home int, err error) {
+	runtime.LockOSThread()
+	home, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return 0, fmt.Errorf("open network namespace: %w", err)
+	}
+	return home, nil
 }
 
 // Exec replaces this process by a program on the host which process pid
