@@ -32,8 +32,8 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 	}
 	active, err := c.Active(ctx)
 	switch {
-	case err != nil:
-		err = h.tool(ctx, haAdmin, "-transitionToActive", c.id(h))
+	case err != nil: // without force it wants to hear from the other one
+		err = h.tool(ctx, haAdmin, "-transitionToActive", "--forceactive", c.id(h))
 	case active != h:
 		err = h.tool(ctx, haAdmin, "-failover", c.id(active), c.id(h))
 	}

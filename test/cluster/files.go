@@ -37,13 +37,30 @@ func (c *Cluster) Dir(t testing.TB) string {
 	if err := client.MkdirAll(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
+	client.Close()
 	t.Cleanup(func() {
-		if err := client.RemoveAll(dir); err != nil && !os.IsNotExist(err) {
+		if err := c.remove(dir); err != nil {
 			t.Error(err)
 		}
-		client.Close()
 	})
 	return dir
+}
+
+// remove removes a directory. The test may have left the namenodes just
+// recovering from what it did.
+func (c *Cluster) remove(dir string) (err error) {
+	for range 20 {
+		client, cerr := c.Hosts()[0].HDFS("root")
+		if err = cerr; err == nil {
+			err = client.RemoveAll(dir)
+			client.Close()
+		}
+		if err == nil || os.IsNotExist(err) {
+			return nil
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	return err
 }
 
 // Put writes a file from the host, whose own datanode gets a replica of each
@@ -58,18 +75,16 @@ func (h *Host) Put(t testing.TB, name string, content []byte, replication int, b
 	if err := client.MkdirAll(path.Dir(name), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	// The library gives up where the namenode has not heard of a block when the
+	// next one is asked for, or has just begun and knows of no room yet.
 	for range 20 {
-		err = put(client, name, content, replication, block)
-		if err == nil || !strings.Contains(err.Error(), "NotReplicatedYet") {
-			break
+		if err = put(client, name, content, replication, block); err == nil {
+			return
 		}
-		// The namenode has not heard of a block when the next one is asked
-		// for; the library cannot ask again.
-		err = errors.Join(err, client.Remove(name))
+		client.Remove(name)
+		time.Sleep(200 * time.Millisecond)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Fatal(err)
 }
 
 func put(client *hdfs.Client, name string, content []byte, replication int, block int64) error {

@@ -33,6 +33,8 @@ type beans struct {
 		NumLive       int `json:"NumLiveDataNodes"`
 		MissingBlocks int
 		CorruptBlocks int
+
+		BPServiceActorInfo string // how a datanode gets on with each namenode
 	} `json:"beans"`
 }
 
@@ -41,24 +43,40 @@ const maxAnswer = 1 << 20
 // Ask asks the namenode at an address, and waits for two seconds at most: its
 // process may be stopped.
 func Ask(ctx context.Context, dial Dialer, address string) (State, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	url := fmt.Sprintf("http://%s/jmx?qry=Hadoop:service=NameNode,name=*", address)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	b, err := get(ctx, dial, address, "Hadoop:service=NameNode,name=*")
 	if err != nil {
-		return State{}, err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return State{}, err
-	}
-	defer answer.Body.Close()
-	var b beans
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&b); err != nil {
 		return State{}, fmt.Errorf("read the state of namenode %s: %w", address, err)
 	}
 	return b.state(address)
+}
+
+// askData asks a datanode how many namenodes know it.
+func askData(ctx context.Context, dial Dialer, address string) (known int, err error) {
+	b, err := get(ctx, dial, address, "Hadoop:service=DataNode,name=DataNodeInfo")
+	if err != nil {
+		return 0, fmt.Errorf("read the state of datanode %s: %w", address, err)
+	}
+	for _, bean := range b.Beans {
+		known += strings.Count(bean.BPServiceActorInfo, `"RUNNING"`)
+	}
+	return known, nil
+}
+
+// get asks a daemon for some beans.
+func get(ctx context.Context, dial Dialer, address, query string) (b beans, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/jmx?qry=%s", address, query), nil)
+	if err != nil {
+		return b, err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return b, err
+	}
+	defer answer.Body.Close()
+	return b, json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&b)
 }
 
 func (b *beans) state(address string) (State, error) {

@@ -17,6 +17,7 @@ const Nameservice = "rankfs"
 const (
 	NameRPC  = 8020
 	NameHTTP = 9870
+	DataHTTP = 9864
 )
 
 // Classes are the programs behind the daemons.
