@@ -2,12 +2,16 @@ package datanode
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
+
+	"rankfs/meta"
 )
 
 // A wire is the connection that the library has for a stream: it dials here,
@@ -81,10 +85,19 @@ func (w *wire) close() {
 // explain says of an error what the library cannot know.
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("not a byte for %v: %w", w.client.config.Timeout, err)
+		return fmt.Errorf("it did not send %d KiB within %v: %w", pace>>10, w.client.config.Timeout, err)
 	}
 	return err
 }
+
+// pace is what a datanode has to send within the timeout, or the rest of what
+// was asked for: a disk that still does some work may be slower than another
+// replica, but not a thousand times.
+const pace = 64 << 10
+
+// maxReply bounds what a datanode may answer before the data: a token and some
+// words.
+const maxReply = 64 << 10
 
 // bufSize takes in what comes before the data of a packet: its header and the
 // checksums of 64 KiB. Much more would only be copied twice.
@@ -94,9 +107,15 @@ const bufSize = 1 << 10
 // small reads; large ones go past it.
 type conn struct {
 	net.Conn
-	wire *wire
-	buf  []byte // what was read and not yet asked for
-	off  int
+	wire    *wire
+	buf     []byte // what was read and not yet asked for
+	off     int
+	greeted bool
+
+	// What came since the datanode last kept pace, and how long that took,
+	// without the time in which nobody asked it for more.
+	came   int
+	waited time.Duration
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -105,10 +124,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.off += n
 		return n, nil
 	}
-	if len(p) >= bufSize {
+	if len(p) >= bufSize && c.greeted {
 		return c.receive(p)
 	}
-	n, err := c.receive(c.buf[:bufSize])
+	n, err := c.refill()
 	c.buf, c.off = c.buf[:n], 0
 	if n == 0 {
 		return 0, err
@@ -118,11 +137,35 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// refill receives into the buffer. Of the first answer it looks at the length:
+// the library has room made for as much as it says.
+func (c *conn) refill() (int, error) {
+	if c.greeted {
+		return c.receive(c.buf[:bufSize])
+	}
+	c.greeted = true
+	n, err := io.ReadAtLeast(readerFunc(c.receive), c.buf[:bufSize], binary.MaxVarintLen32)
+	if size, _ := binary.Uvarint(c.buf[:n]); size > maxReply {
+		return 0, fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, size)
+	}
+	return n, err
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func (c *conn) receive(p []byte) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(c.wire.client.config.Timeout)); err != nil {
+	begin := time.Now()
+	if err := c.Conn.SetReadDeadline(begin.Add(c.wire.client.config.Timeout - c.waited)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(p)
+	if c.came += n; c.came >= pace {
+		c.came, c.waited = 0, 0
+	} else {
+		c.waited += time.Since(begin)
+	}
 	c.wire.client.bytes.Add(uint64(n))
 	if c.wire.local {
 		c.wire.client.local.Add(uint64(n))
