@@ -340,7 +340,7 @@ func TestTornCopy(t *testing.T) {
 			test.spoil(t, d)
 			k := clusters(t, c, d.on)
 			k.Retain([]string{x.Fingerprint()})
-			src := attach(t, k, path, x)
+			src := reattach(t, k, path, x)
 			defer src.Close()
 			same(t, src, x, records)
 			if n := int(k.Stats().Bytes); n > test.most<<20*5/4 {
@@ -350,8 +350,8 @@ func TestTornCopy(t *testing.T) {
 	}
 }
 
-// attach attaches a source, waiting for its copy to be made.
-func attach(t *testing.T, k *hdfs.Clusters, path string, x *index.Index) *hdfs.LMDB {
+// reattach attaches a source, waiting for its copy to be made.
+func reattach(t *testing.T, k *hdfs.Clusters, path string, x *index.Index) *hdfs.LMDB {
 	t.Helper()
 	src := open(t, k, path, "a")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

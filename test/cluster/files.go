@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -15,10 +16,7 @@ import (
 )
 
 // HDFS is a client of the cluster that is on the host: the namenodes and
-// datanodes see the host's address, wherever the caller is. It is for writing
-// and looking: hdfs v2.4.0 hands out the bytes of a corrupt chunk before it
-// turns to another replica, and Close may return ErrReplicating and is then to
-// be called again.
+// datanodes see the host's address, wherever the caller is.
 func (h *Host) HDFS(user string) (*hdfs.Client, error) {
 	return hdfs.NewClient(hdfs.ClientOptions{
 		Addresses:        h.cluster.Addresses(),
@@ -31,25 +29,38 @@ func (h *Host) HDFS(user string) (*hdfs.Client, error) {
 // Dir makes a directory in HDFS that is removed when the test ends.
 func (c *Cluster) Dir(t testing.TB) string {
 	t.Helper()
+	client, err := c.Hosts()[0].HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := path.Join("/test", strings.ReplaceAll(t.Name(), "/", "-")+"-"+rand.Text()[:6])
-	c.asRoot(t, func(client *hdfs.Client) error { return client.MkdirAll(dir, 0o777) })
+	if err := client.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
 	t.Cleanup(func() {
-		c.asRoot(t, func(client *hdfs.Client) error { return client.RemoveAll(dir) })
+		if err := c.remove(dir); err != nil {
+			t.Error(err)
+		}
 	})
 	return dir
 }
 
-// asRoot does something with a new client: one that is older may not know that
-// its namenode is gone.
-func (c *Cluster) asRoot(t testing.TB, do func(*hdfs.Client) error) {
-	t.Helper()
-	client, err := c.Hosts()[0].HDFS("root")
-	if err == nil {
-		err = errors.Join(do(client), client.Close())
+// remove removes a directory. The test may have left the namenodes just
+// recovering from what it did.
+func (c *Cluster) remove(dir string) (err error) {
+	for range 20 {
+		client, cerr := c.Hosts()[0].HDFS("root")
+		if err = cerr; err == nil {
+			err = client.RemoveAll(dir)
+			client.Close()
+		}
+		if err == nil || os.IsNotExist(err) {
+			return nil
+		}
+		time.Sleep(250 * time.Millisecond)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	return err
 }
 
 // Put writes a file from the host, whose own datanode gets a replica of each
@@ -64,18 +75,16 @@ func (h *Host) Put(t testing.TB, name string, content []byte, replication int, b
 	if err := client.MkdirAll(path.Dir(name), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	// The library gives up where the namenode has not heard of a block when the
+	// next one is asked for, or has just begun and knows of no room yet.
 	for range 20 {
-		err = put(client, name, content, replication, block)
-		if err == nil || !strings.Contains(err.Error(), "NotReplicatedYet") {
-			break
+		if err = put(client, name, content, replication, block); err == nil {
+			return
 		}
-		// The namenode has not heard of a block when the next one is asked
-		// for; the library cannot ask again.
-		err = errors.Join(err, client.Remove(name))
+		client.Remove(name)
+		time.Sleep(200 * time.Millisecond)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Fatal(err)
 }
 
 func put(client *hdfs.Client, name string, content []byte, replication int, block int64) error {

@@ -2,6 +2,7 @@ package datanode
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A wire is the connection that the library has for a stream: it dials here,
@@ -80,7 +83,7 @@ func (w *wire) close() {
 // explain says of an error what the library cannot know.
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("not a byte for %v: %w", w.client.config.Timeout, err)
+		return fmt.Errorf("it did not send %d KiB within %v: %w", pace>>10, w.client.config.Timeout, err)
 	}
 	return err
 }
@@ -90,16 +93,31 @@ func (w *wire) explain(err error) error {
 // be copied twice.
 const ahead = 1 << 10
 
+// pace is what a datanode has to send within the timeout, or the rest of what
+// was asked for: a disk that still does some work may be slower than another
+// replica, but not a thousand times.
+const pace = 64 << 10
+
+// maxReply bounds what a datanode may answer before the data: a token and some
+// words.
+const maxReply = 64 << 10
+
 // A conn has a deadline for each operation, and a buffer for the library's many
 // small reads. A large one goes past it, into its place, and fills it with what
 // comes behind: one call of the kernel for each packet.
 type conn struct {
 	net.Conn
-	wire  *wire
-	raw   syscall.RawConn // nil if it is no socket
-	space [ahead]byte
-	buf   []byte    // what was read and not yet asked for
-	set   time.Time // when the deadline was set last
+	wire    *wire
+	raw     syscall.RawConn // nil if it is no socket
+	space   [ahead]byte
+	buf     []byte // what was read and not yet asked for
+	greeted bool
+	set     time.Time // when the deadline was set last
+
+	// What came since the datanode last kept pace, and how long that took,
+	// without the time in which nobody asked it for more.
+	came   int
+	waited time.Duration
 }
 
 func newConn(c net.Conn, w *wire) *conn {
@@ -115,8 +133,11 @@ func newConn(c net.Conn, w *wire) *conn {
 
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.buf) == 0 {
-		n, err := c.receive(p)
-		if n > 0 || err != nil || len(p) == 0 {
+		if !c.greeted {
+			if err := c.greet(); err != nil {
+				return 0, err
+			}
+		} else if n, err := c.refill(p); n > 0 || err != nil {
 			return n, err
 		}
 	}
@@ -125,27 +146,64 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// receive reads into p, if that is worth a call of its own, and what follows
-// into the buffer.
-func (c *conn) receive(p []byte) (direct int, err error) {
-	if err := c.wait(c.Conn.SetReadDeadline); err != nil {
-		return 0, err
+// greet receives the first answer and looks at its length: the library has room
+// made for as much as it says.
+func (c *conn) greet() error {
+	c.greeted = true
+	n, err := io.ReadAtLeast(readerFunc(func(p []byte) (int, error) { return c.receive(p, nil) }), c.space[:], binary.MaxVarintLen32)
+	c.buf = c.space[:n]
+	if size, _ := binary.Uvarint(c.buf); size > maxReply {
+		return fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, size)
 	}
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// refill receives into p, if that is worth a call of its own, and what follows
+// into the buffer.
+func (c *conn) refill(p []byte) (direct int, err error) {
 	if len(p) < ahead {
 		p = nil
 	}
-	n, err := c.readv(p, c.space[:])
+	n, err := c.receive(p, c.space[:])
 	if n > len(p) {
 		c.buf = c.space[:n-len(p)]
+	}
+	return min(n, len(p)), err
+}
+
+// receive fills p, then q, with what there is, waiting for the first byte.
+func (c *conn) receive(p, q []byte) (int, error) {
+	begin, timeout := time.Now(), c.wire.client.config.Timeout
+	if c.waited > 0 || begin.Sub(c.set) >= timeout/8 { // not for each of many
+		c.set = begin
+		if err := c.Conn.SetReadDeadline(begin.Add(timeout - c.waited)); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.readv(p, q)
+	if c.came += n; c.came >= pace {
+		if c.waited > 0 {
+			c.set = time.Time{}
+		}
+		c.came, c.waited = 0, 0
+	} else {
+		c.waited += time.Since(begin)
 	}
 	c.wire.client.bytes.Add(uint64(n))
 	if c.wire.local {
 		c.wire.client.local.Add(uint64(n))
 	}
-	return min(n, len(p)), err
+	return n, err
 }
 
-// readv fills p, then q, with what there is, waiting for the first byte.
+// readv is readv(2).
 func (c *conn) readv(p, q []byte) (n int, err error) {
 	if c.raw == nil {
 		if len(p) == 0 {
@@ -178,16 +236,6 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
-}
-
-// wait sets the deadline of the next reads, now and then: they are many.
-func (c *conn) wait(set func(time.Time) error) error {
-	now, timeout := time.Now(), c.wire.client.config.Timeout
-	if now.Sub(c.set) < timeout/8 {
-		return nil
-	}
-	c.set = now
-	return set(now.Add(timeout))
 }
 
 // SetDeadline does nothing: each operation has its own.
