@@ -14,8 +14,7 @@ import (
 )
 
 // A reader copies values out of a snapshot's file: from a mapping, where
-// package warm says that it is cached and that this is faster, by reading
-// otherwise. The caller turns the fault of a mapped file that was truncated
+// package warm says that it is cached, by reading otherwise. The caller turns the fault of a mapped file that was truncated
 // into an error.
 //
 // Values of one leaf share a read of it. A request asks for what is cached
@@ -52,7 +51,7 @@ func (r *reader) read(ctx context.Context, extents []index.Extent, dst []byte) e
 	if err := r.check(extents, int64(len(dst))); err != nil {
 		return err
 	}
-	turn := r.warm.Begin(int64(len(dst)))
+	turn := r.warm.Begin()
 	defer turn.Done()
 	if turn.Data != nil {
 		return r.copyMapped(ctx, turn.Data, extents, dst)
