@@ -266,6 +266,9 @@ func (c *Cache) fillNVMe(e *entry) error {
 			return 0, err
 		}
 		defer unix.Munmap(mem)
+		// Or the file's cache is of small pages in part, which ranks feel
+		// for as long as it lives. Advice: an error is no matter.
+		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 		if err := e.plan.Fill(c.ctx, e.key.Rank, e.key.Step, mem); err != nil {
 			return 0, err
 		}

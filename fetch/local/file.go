@@ -155,7 +155,7 @@ func (s *File) Read(ctx context.Context, extents []index.Extent, dst []byte) err
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
-	r := s.warm.Begin(int64(len(dst)))
+	r := s.warm.Begin()
 	defer r.Done()
 	return s.version.read(ctx, extents, dst, r.Data)
 }

@@ -5,7 +5,7 @@
 // for a disk holds up a processor of the Go scheduler, and everybody's opens
 // with it. So a file is mapped while all of it is cached, and read otherwise.
 // The mapping's page tables are filled in aside, before anybody copies from
-// it. What is then the better way is found out by trying both.
+// it.
 package warm
 
 import (
@@ -21,14 +21,10 @@ const (
 	// letGo is how long after its last use a mapping goes. Its pages count
 	// as resident memory of the daemon, though they are the kernel's cache.
 	letGo = 2 * time.Second
-	// tryOther is after how many requests the slower way is tried again.
-	tryOther = 64
-	// learn is how many requests are served each way before one is chosen.
-	learn = 4
 )
 
-// A File chooses for each request whether to copy from a mapping. The zero
-// value is not ready; its methods may be called concurrently.
+// A File says for each request whether to copy from a mapping. The zero value
+// is not ready; its methods may be called concurrently.
 type File struct {
 	fd   int
 	size int64
@@ -42,25 +38,9 @@ type File struct {
 		idle   *time.Timer // lets go of the mapping; nil if there is none
 		looked time.Time
 		cached bool
-		took   [2]pace // reading, mapped
-		count  uint64
 		closed bool
 	}
 	tasks sync.WaitGroup
-}
-
-// A pace is the running mean of what a byte costs.
-type pace struct {
-	perByte float64 // nanoseconds
-	n       uint64
-}
-
-func (p *pace) add(bytes int64, took time.Duration) {
-	now := float64(took) / float64(max(1, bytes))
-	if p.n++; p.n == 1 {
-		p.perByte = now
-	}
-	p.perByte += (now - p.perByte) / 8
 }
 
 // New is for the first size bytes of an open file, which has to stay open
@@ -72,29 +52,26 @@ type Request struct {
 	// Data is the file's bytes, to be copied from until Done, or nil if
 	// they are to be read. If the file is truncated meanwhile, touching
 	// them faults.
-	Data  []byte
-	file  *File
-	bytes int64
-	start time.Time
+	Data []byte
+	file *File
 }
 
-// Begin starts a request for so many bytes.
-func (f *File) Begin(bytes int64) Request {
-	r := Request{file: f, bytes: bytes, start: time.Now()}
-	f.look(r.start)
+// Begin starts a request.
+func (f *File) Begin() Request {
+	r, now := Request{file: f}, time.Now()
+	f.look(now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.closed || !f.mu.cached {
 		return r
 	}
 	if f.mu.data == nil {
-		f.open(r.start)
+		f.open(now)
 	}
-	if !f.mu.filled || !f.choose() {
-		return r
+	if f.mu.filled {
+		f.mu.users++
+		r.Data = f.mu.data
 	}
-	f.mu.users++
-	r.Data = f.mu.data
 	return r
 }
 
@@ -136,34 +113,14 @@ func (f *File) fill(data []byte) error {
 	return nil
 }
 
-// choose says whether to map. mu is held.
-func (f *File) choose() bool {
-	f.mu.count++
-	reading, mapped := &f.mu.took[0], &f.mu.took[1]
-	switch {
-	case mapped.n < learn:
-		return true
-	case reading.n < learn:
-		return false
-	}
-	better := mapped.perByte < reading.perByte
-	if f.mu.count%tryOther == 0 {
-		return !better
-	}
-	return better
-}
-
 // Done ends a request.
 func (r Request) Done() {
-	f, now := r.file, time.Now()
+	f := r.file
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mu.used = now
+	f.mu.used = time.Now()
 	if r.Data != nil {
 		f.mu.users--
-		f.mu.took[1].add(r.bytes, now.Sub(r.start))
-	} else if f.mu.filled { // while both ways are open
-		f.mu.took[0].add(r.bytes, now.Sub(r.start))
 	}
 }
 
