@@ -103,7 +103,8 @@ type SequenceOrder struct {
 	Key         string `json:"key,omitempty"`         // a class of org.apache.hadoop.io, as Value
 	Value       string `json:"value,omitempty"`
 	Records     int    `json:"records"`
-	Size        int    `json:"size"` // bytes of a value, on the mean
+	Size        int    `json:"size"`                // bytes of a value, on the mean
+	BlockSize   int    `json:"blockSize,omitempty"` // of BLOCK, before compression
 	Seed        int64  `json:"seed"`
 }
 
