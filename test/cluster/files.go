@@ -40,16 +40,21 @@ func (c *Cluster) Dir(t testing.TB) string {
 }
 
 // asRoot does something with a new client: one that is older may not know that
-// its namenode is gone.
+// its namenode is gone. The namenodes may just be recovering from the test.
 func (c *Cluster) asRoot(t testing.TB, do func(*hdfs.Client) error) {
 	t.Helper()
-	client, err := c.Hosts()[0].HDFS("root")
-	if err == nil {
-		err = errors.Join(do(client), client.Close())
+	var err error
+	for range 20 {
+		var client *hdfs.Client
+		if client, err = c.Hosts()[0].HDFS("root"); err == nil {
+			err = errors.Join(do(client), client.Close())
+		}
+		if err == nil {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	t.Error(err)
 }
 
 // Put writes a file from the host, whose own datanode gets a replica of each
@@ -64,18 +69,16 @@ func (h *Host) Put(t testing.TB, name string, content []byte, replication int, b
 	if err := client.MkdirAll(path.Dir(name), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	// The library gives up where the namenode has not heard of a block when the
+	// next one is asked for, or has just begun and knows of no room yet.
 	for range 20 {
-		err = put(client, name, content, replication, block)
-		if err == nil || !strings.Contains(err.Error(), "NotReplicatedYet") {
-			break
+		if err = put(client, name, content, replication, block); err == nil {
+			return
 		}
-		// The namenode has not heard of a block when the next one is asked
-		// for; the library cannot ask again.
-		err = errors.Join(err, client.Remove(name))
+		client.Remove(name)
+		time.Sleep(200 * time.Millisecond)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Fatal(err)
 }
 
 func put(client *hdfs.Client, name string, content []byte, replication int, block int64) error {
