@@ -49,7 +49,7 @@ func TestNeverAWrongByte(t *testing.T) {
 		name := fmt.Sprintf("%s/%d", dir, size)
 		content := random(size)
 		c.Host("data2").Put(t, name, content, 1, 1<<20)
-		block := b.block(name)
+		block := b.block(name, 1)
 		for _, wrong := range []int{0, size - 1, min(size-1, checked-1), size / 2, r.IntN(size), r.IntN(size)} {
 			if err := c.Host("data2").CorruptReplicaAt(block.ID, int64(wrong)); err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func TestReplicaCutShort(t *testing.T) {
 			b := newBench(t, c)
 			name := fmt.Sprintf("%s/%d", dir, size)
 			c.Host("data1").Put(t, name, content, 1, 1<<20)
-			block := b.block(name)
+			block := b.block(name, 1)
 			if err := c.Host("data1").TruncateReplica(block.ID, size); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestCorruptReplicaIsPassedOver(t *testing.T) {
 	content := random(300_000)
 	c.Host("data1").Put(t, name, content, 2, 1<<20)
 	b := newBench(t, c)
-	block := b.block(name)
+	block := b.block(name, 2)
 	if err := c.Host("data1").CorruptReplicaAt(block.ID, 299_999); err != nil {
 		t.Fatal(err)
 	}

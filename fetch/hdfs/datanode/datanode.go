@@ -35,7 +35,7 @@ type Config struct {
 	// a Protection.
 	Key func(ctx context.Context) (proto.Message, error)
 
-	// Timeout bounds the wait for a connection, and for each next byte. A
+	// Timeout bounds the wait for a connection, and for each next 64 KiB. A
 	// datanode whose disk seeks under load answers within two seconds.
 	Timeout time.Duration
 	// Rest is how long a datanode that failed is asked last.
@@ -74,7 +74,7 @@ type Client struct {
 // A node is what we know of a datanode's state.
 type node struct {
 	streams int       // under way
-	failed  time.Time // last; zero if it has answered since
+	failed  time.Time // last, or when it was tried again; zero if it has answered since
 }
 
 // Stats counts what datanodes were asked for.
@@ -118,7 +118,8 @@ func (c *Client) isLocal(r namenode.Replica) bool {
 
 // pick chooses the replica to ask: one on this host, else the one with the
 // fewest streams of ours; of equals the namenode's first. One that failed
-// lately comes last. Those in tried are out of the question. The caller ends
+// lately comes last; when it has rested one stream tries it, and the others
+// when that went well. Those in tried are out of the question. The caller ends
 // its use with drop.
 func (c *Client) pick(replicas []namenode.Replica, tried map[string]bool) (r namenode.Replica, ok bool) {
 	now := time.Now()
@@ -135,7 +136,11 @@ func (c *Client) pick(replicas []namenode.Replica, tried map[string]bool) (r nam
 		}
 	}
 	if ok {
-		c.node(r.ID).streams++
+		n := c.node(r.ID)
+		n.streams++
+		if !n.failed.IsZero() {
+			n.failed = now
+		}
 	}
 	return r, ok
 }

@@ -64,17 +64,21 @@ func (b *bench) hosts() []string {
 	return b.dialed
 }
 
-// block is the only block of a file.
-func (b *bench) block(name string) namenode.Block {
+// block is the only block of a file, as soon as the namenode has heard of n
+// replicas.
+func (b *bench) block(name string, n int) namenode.Block {
 	b.t.Helper()
-	located, err := b.names.Locate(b.t.Context(), name, 0, 1<<40)
-	if err != nil {
-		b.t.Fatal(err)
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		located, err := b.names.Locate(b.t.Context(), name, 0, 1<<40)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(located.Blocks) == 1 && len(located.Blocks[0].Replicas) == n {
+			return located.Blocks[0]
+		}
 	}
-	if len(located.Blocks) != 1 {
-		b.t.Fatalf("%s has %d blocks", name, len(located.Blocks))
-	}
-	return located.Blocks[0]
+	b.t.Fatalf("%s is not one block on %d datanodes", name, n)
+	return namenode.Block{}
 }
 
 func random(n int) []byte {

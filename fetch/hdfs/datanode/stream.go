@@ -10,6 +10,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
 )
 
 // A Stream is a range of a block, read forward. It goes on with another
@@ -83,7 +84,20 @@ func (s *Stream) exhausted() error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("block %d: %w: no live datanode has one", s.block.ID, ErrNoReplica)
 	}
-	return fmt.Errorf("block %d: %w: %w", s.block.ID, ErrNoReplica, errors.Join(s.errs...))
+	return fmt.Errorf("block %d: %w: %w", s.block.ID, ErrNoReplica, causes(s.errs))
+}
+
+// Causes are one error, on one line.
+type causes []error
+
+func (c causes) Unwrap() []error { return c }
+
+func (c causes) Error() string {
+	words := make([]string, len(c))
+	for i, err := range c {
+		words[i] = err.Error()
+	}
+	return strings.Join(words, "; ")
 }
 
 // fail gives up a replica.
@@ -140,7 +154,7 @@ type link struct {
 // is given out, and comes after the errors of those before it.
 func (l *link) fill(p []byte) error {
 	for len(p) > 0 {
-		n, err := l.file.Read(p[:max(1, len(p)-1)])
+		n, err := l.read(p[:max(1, len(p)-1)])
 		p, l.left = p[n:], l.left-int64(n)
 		l.wire.idle = l.wire.idle && n == 0
 		if err == io.EOF {
@@ -154,6 +168,21 @@ func (l *link) fill(p []byte) error {
 		}
 	}
 	return nil
+}
+
+// read calls the library, which panics on some answers that no sound datanode
+// gives. A fault in p itself is the caller's.
+func (l *link) read(p []byte) (n int, err error) {
+	defer func() {
+		v := recover()
+		if _, fault := v.(interface{ Addr() uintptr }); fault {
+			panic(v)
+		}
+		if v != nil {
+			err = fmt.Errorf("its answer %w: %v", meta.ErrCorrupt, v)
+		}
+	}()
+	return l.file.Read(p)
 }
 
 func (l *link) close() {

@@ -2,6 +2,7 @@ package datanode
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A wire is the connection that the library has for a stream: it dials here,
@@ -80,10 +83,19 @@ func (w *wire) close() {
 // explain says of an error what the library cannot know.
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("not a byte for %v: %w", w.client.config.Timeout, err)
+		return fmt.Errorf("it did not send %d KiB within %v: %w", pace>>10, w.client.config.Timeout, err)
 	}
 	return err
 }
+
+// pace is what a datanode has to send within the timeout, or the rest of what
+// was asked for: a disk that still does some work may be slower than another
+// replica, but not a thousand times.
+const pace = 64 << 10
+
+// maxReply bounds what a datanode may answer before the data: a token and some
+// words.
+const maxReply = 64 << 10
 
 // ahead is how much of what follows a large read is taken along with it: the
 // header and the checksums of the next packet of 64 KiB. Much more would only
@@ -95,11 +107,17 @@ const ahead = 1 << 10
 // comes behind: one call of the kernel for each packet.
 type conn struct {
 	net.Conn
-	wire  *wire
-	raw   syscall.RawConn // nil if it is no socket
-	space [ahead]byte
-	buf   []byte    // what was read and not yet asked for
-	set   time.Time // when the deadline was set last
+	wire    *wire
+	raw     syscall.RawConn // nil if it is no socket
+	space   [ahead]byte
+	buf     []byte // what was read and not yet asked for
+	greeted bool   // the datanode has begun to answer
+
+	set time.Time // when the deadline was set last
+	// What came since the datanode last kept pace, and how long that took,
+	// without the time in which nobody asked it for more.
+	came   int
+	waited time.Duration
 }
 
 func newConn(c net.Conn, w *wire) *conn {
@@ -114,6 +132,11 @@ func newConn(c net.Conn, w *wire) *conn {
 }
 
 func (c *conn) Read(p []byte) (int, error) {
+	if !c.greeted {
+		if err := c.greet(); err != nil {
+			return 0, err
+		}
+	}
 	if len(c.buf) == 0 {
 		n, err := c.receive(p)
 		if n > 0 || err != nil || len(p) == 0 {
@@ -125,24 +148,54 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// greet waits for the first answer and looks at its length: the library makes
+// room for as much as it says.
+func (c *conn) greet() error {
+	n, err := io.ReadAtLeast(readerFunc(func(q []byte) (int, error) { return c.take(nil, q) }), c.space[:], binary.MaxVarintLen32)
+	if err != nil {
+		return err
+	}
+	if size, _ := binary.Uvarint(c.space[:n]); size > maxReply {
+		return fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, size)
+	}
+	c.greeted, c.buf = true, c.space[:n]
+	return nil
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // receive reads into p, if that is worth a call of its own, and what follows
 // into the buffer.
 func (c *conn) receive(p []byte) (direct int, err error) {
-	if err := c.wait(c.Conn.SetReadDeadline); err != nil {
-		return 0, err
-	}
 	if len(p) < ahead {
 		p = nil
 	}
-	n, err := c.readv(p, c.space[:])
+	n, err := c.take(p, c.space[:])
 	if n > len(p) {
 		c.buf = c.space[:n-len(p)]
+	}
+	return min(n, len(p)), err
+}
+
+// take reads into p, then q, and counts.
+func (c *conn) take(p, q []byte) (int, error) {
+	begin := time.Now()
+	if err := c.extend(begin); err != nil {
+		return 0, err
+	}
+	n, err := c.readv(p, q)
+	if c.came += n; c.came >= pace {
+		c.came, c.waited = 0, 0
+	} else {
+		c.waited += time.Since(begin)
 	}
 	c.wire.client.bytes.Add(uint64(n))
 	if c.wire.local {
 		c.wire.client.local.Add(uint64(n))
 	}
-	return min(n, len(p)), err
+	return n, err
 }
 
 // readv fills p, then q, with what there is, waiting for the first byte.
@@ -180,14 +233,14 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// wait sets the deadline of the next reads, now and then: they are many.
-func (c *conn) wait(set func(time.Time) error) error {
-	now, timeout := time.Now(), c.wire.client.config.Timeout
+// extend sets the deadline of the next reads, now and then: they are many.
+func (c *conn) extend(now time.Time) error {
+	timeout := c.wire.client.config.Timeout
 	if now.Sub(c.set) < timeout/8 {
 		return nil
 	}
 	c.set = now
-	return set(now.Add(timeout))
+	return c.Conn.SetReadDeadline(now.Add(timeout - c.waited))
 }
 
 // SetDeadline does nothing: each operation has its own.
