@@ -36,7 +36,7 @@ type Config struct {
 	Space  Space
 
 	// Timeout bounds each call of a namenode and each wait for a datanode's
-	// next byte; zero leaves their own defaults.
+	// next 64 KiB; zero leaves their own defaults.
 	Timeout time.Duration
 }
 
@@ -59,7 +59,8 @@ type cluster struct {
 	data  *datanode.Client
 }
 
-// New returns clusters, none of which is contacted yet.
+// New returns clusters, none of which is contacted yet. It removes what scans
+// left in Scratch that nobody went on with.
 func New(c Config) (*Clusters, error) {
 	if c.User == "" {
 		u, err := user.Current()
@@ -74,6 +75,9 @@ func New(c Config) (*Clusters, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
+	}
+	if err := sweep(c.Scratch, time.Now().Add(-keepFindings)); err != nil {
+		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
 	k := &Clusters{config: c, host: host}
 	k.mu.byAuthority = make(map[string]*cluster)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -29,8 +30,34 @@ func newStore(scratch, path, version string) *store {
 		return &store{}
 	}
 	sum := sha256.Sum256([]byte(path + "\n" + version))
-	return &store{filepath.Join(scratch, hex.EncodeToString(sum[:16]))}
+	return &store{filepath.Join(scratch, hex.EncodeToString(sum[:storeName]))}
 }
+
+// keepFindings is how long after its last finding a scan may be taken up again.
+const keepFindings = 7 * 24 * time.Hour
+
+// sweep removes the stores in a directory to which nothing was added since.
+func sweep(scratch string, since time.Time) error {
+	if scratch == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(scratch)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		info, ierr := e.Info()
+		name, herr := hex.DecodeString(e.Name())
+		if ierr != nil || herr != nil || len(name) != storeName || !e.IsDir() || info.ModTime().After(since) {
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(scratch, e.Name())))
+	}
+	return err
+}
+
+// storeName is how many bytes of a hash name a store.
+const storeName = 16
 
 // get returns the findings of an earlier scan, or nil.
 func (s *store) get(number int) (*findings, error) {
