@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -51,10 +52,18 @@ func (r *reader) Read(p []byte) (int, error) {
 			continue
 		}
 		if r.again || r.ctx.Err() != nil || !errors.Is(err, datanode.ErrNoReplica) {
-			return 0, fmt.Errorf("read %q at %d: %w", r.path, r.at, err)
+			return 0, r.problem(err)
 		}
 		r.again, r.blocks = true, nil
 	}
+}
+
+// problem says where an error is, and who knows more.
+func (r *reader) problem(err error) error {
+	if errors.Is(err, datanode.ErrNoReplica) {
+		return fmt.Errorf("read %q at %d: %w; see 'hdfs fsck %s -files -blocks -locations'", r.path, r.at, err, r.path)
+	}
+	return fmt.Errorf("read %q at %d: %w", r.path, r.at, err)
 }
 
 // next opens a stream of the block that holds the next byte.
@@ -132,7 +141,9 @@ func split(extents []index.Extent, dst []byte) (jobs []job) {
 	return jobs
 }
 
-// together does n jobs, several at a time, until one fails.
+// together does n jobs, several at a time, until one fails. A fault of memory,
+// where there is no room for what is read, is one of the caller, who knows what
+// it means.
 func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)
@@ -141,8 +152,16 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	defer cancel(nil)
 	var next atomic.Int64
 	var work sync.WaitGroup
+	var panicked atomic.Value
 	for range min(streams, n) {
 		work.Go(func() {
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+			defer func() {
+				if v := recover(); v != nil {
+					panicked.CompareAndSwap(nil, &v)
+					cancel(nil)
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {
 					cancel(err)
@@ -151,6 +170,9 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 		})
 	}
 	work.Wait()
+	if v, ok := panicked.Load().(*any); ok {
+		panic(*v)
+	}
 	return context.Cause(ctx)
 }
 

@@ -1,0 +1,185 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/fetch"
+	"rankfs/fetch/hdfs"
+	"rankfs/fetch/hdfs/datanode"
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
+	"rankfs/test/cluster"
+	"rankfs/test/sourcetest"
+)
+
+// dataset registers what is at a path of the cluster.
+func dataset(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Config)) *fetch.Dataset {
+	t.Helper()
+	env := &fetch.Env{HDFS: clusters(t, c, change)}
+	return sourcetest.Attach(t, sourcetest.Fixture{Open: func() (fetch.Source, error) {
+		return fetch.Open("hdfs://"+c.Nameservice()+path, env)
+	}})
+}
+
+// readAll reads all records in order.
+func readAll(d *fetch.Dataset, ctx context.Context) ([]byte, error) {
+	extents := d.AppendExtents(nil, 0, d.Records())
+	dst := make([]byte, d.Bytes())
+	return dst, d.Read(ctx, extents, dst)
+}
+
+// mustRead fails the test if a dataset does not have that content.
+func mustRead(t *testing.T, d *fetch.Dataset, content []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if got, err := readAll(d, ctx); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("other bytes, or %v", err)
+	}
+}
+
+// The namenode that answers dies, and later the other one.
+func TestFailOver(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
+	c.Host("data1").Put(t, path, content, 2, 1<<20)
+	d := dataset(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 20 * time.Second })
+
+	// Readers go on all the while, and none may notice more than a delay.
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 4)
+	for range 4 {
+		go func() {
+			for ctx.Err() == nil {
+				got, err := readAll(d, t.Context())
+				if err != nil || !bytes.Equal(got, content) {
+					done <- errors.Join(errors.New("other bytes"), err)
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	names := c.NameNodes()
+	for i, failed := range names {
+		if err := failed.Kill(cluster.NameNode); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Activate(limit, names[1-i]); err != nil {
+			t.Fatal(err)
+		}
+		mustRead(t, d, content)
+		if err := failed.Start(cluster.NameNode); err != nil {
+			t.Fatal(err)
+		}
+		// It takes over as soon as it has heard of the blocks.
+		for err := c.Activate(limit, failed); err != nil; err = c.Activate(limit, failed) {
+			if limit.Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRead(t, d, content)
+	}
+	stop()
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// No namenode answers, either because both are dead or because both are silent.
+func TestNoNameNode(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
+	c.Host("data1").Put(t, path, content, 2, 1<<20)
+	quick := func(k *hdfs.Config) { k.Timeout = 4 * time.Second }
+	d := dataset(t, c, path+"?as=fixed:1000", quick)
+	env := &fetch.Env{HDFS: clusters(t, c, quick)}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for _, way := range []struct{ down, up func(*cluster.Host) error }{
+		{func(h *cluster.Host) error { return h.Stop(cluster.NameNode) }, func(h *cluster.Host) error { return h.Continue(cluster.NameNode) }},
+		{func(h *cluster.Host) error { return h.Kill(cluster.NameNode) }, func(h *cluster.Host) error { return h.Start(cluster.NameNode) }},
+	} {
+		for _, h := range c.NameNodes() {
+			if err := way.down(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := readAll(d, ctx); !errors.Is(err, namenode.ErrUnreachable) {
+			t.Errorf("a read ends with %v", err)
+		}
+		if err := d.Check(ctx); err != nil {
+			t.Errorf("nobody knows whether it changed, and Check says %v", err)
+		}
+		src, err := fetch.Open("hdfs://"+c.Nameservice()+path, env)
+		if err == nil {
+			_, err = src.Fingerprint(ctx)
+		}
+		if !errors.Is(err, namenode.ErrUnreachable) || !errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), "check that they run") {
+			t.Errorf("a new dataset is refused with %v", err)
+		}
+		for _, h := range c.NameNodes() {
+			if err := way.up(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Activate(ctx, c.NameNodes()[0]); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := readAll(d, ctx); err != nil; _, err = readAll(d, ctx) {
+			if ctx.Err() != nil {
+				t.Fatalf("the namenodes are back, and a read ends with %v", err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		mustRead(t, d, content)
+	}
+}
+
+// A block whose replicas are all gone fails, in a way that somebody can act on,
+// and alone.
+func TestLostBlock(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+	c.Host("data2").Put(t, path, content, 1, block)
+	d := dataset(t, c, path+"?as=fixed:16", nil)
+	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := readAll(d, ctx)
+	if !errors.Is(err, datanode.ErrNoReplica) || errors.Is(err, meta.ErrStale) {
+		t.Fatalf("a read ends with %v", err)
+	}
+	for _, word := range []string{path, "block ", "data2 (", "hdfs fsck " + path} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("no word of %q in: %v", word, err)
+		}
+	}
+	if err := d.Check(ctx); err != nil {
+		t.Errorf("Check says %v", err)
+	}
+	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := readAll(d, ctx); err != nil; _, err = readAll(d, ctx) {
+		if ctx.Err() != nil {
+			t.Fatalf("the datanode is back, and a read ends with %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	mustRead(t, d, content)
+}
