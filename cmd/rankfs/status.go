@@ -43,6 +43,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) {
 	writePassthrough(w, s.Passthrough, s.Counters.BatchReads)
 	writeTiers(w, s.Tiers)
 	writeCounters(w, s.Counters)
+	writeHDFS(w, s.HDFS)
 	fmt.Fprintln(w)
 	if len(s.Datasets) > 0 {
 		fmt.Fprintln(w, "datasets")
@@ -69,6 +70,14 @@ func writeTiers(w io.Writer, tiers []control.Tier) {
 		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), tier.State, tier.Where)
 	}
 	t.write(w)
+}
+
+func writeHDFS(w io.Writer, h *control.HDFS) {
+	if h == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nhdfs: %s received, %s local; %s given up, %s corrupt; %s\n",
+		size(int64(h.Bytes)), size(int64(h.Local)), plural(h.Failures, "replica"), count(h.Corrupt), plural(h.Streams, "stream"))
 }
 
 func writeCounters(w io.Writer, c control.Counters) {

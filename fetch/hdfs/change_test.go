@@ -60,7 +60,7 @@ func TestChangeInTheMiddle(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := c.Dir(t) + "/f"
 			c.Host("data2").Put(t, path, content, 2, block)
-			d := attach(t, c, path+"?as=lines", nil)
+			d := dataset(t, c, path+"?as=lines", nil)
 			read := func(first, n uint64) error {
 				extents := d.AppendExtents(nil, first, n)
 				dst := make([]byte, n*24)
@@ -171,14 +171,14 @@ func TestRefused(t *testing.T) {
 			}
 		}()
 		// It does not hinder reading.
-		if err := tryBuild(t.Context(), k, "hdfs://rankfs"+dir+"/plain", filepath.Join(t.TempDir(), "index")); err != nil {
+		if err := register(t.Context(), k, "hdfs://rankfs"+dir+"/plain", filepath.Join(t.TempDir(), "index")); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// build makes an index, as the creation of a dataset does.
-func tryBuild(ctx context.Context, k *hdfs.Clusters, uri, index string) error {
+// register makes an index, as the creation of a dataset does.
+func register(ctx context.Context, k *hdfs.Clusters, uri, index string) error {
 	src, err := fetch.Open(uri, &fetch.Env{HDFS: k})
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func tryBuild(ctx context.Context, k *hdfs.Clusters, uri, index string) error {
 func refused(t *testing.T, ctx context.Context, k *hdfs.Clusters, uri string, is error, words string) {
 	t.Helper()
 	dir := t.TempDir()
-	err := tryBuild(ctx, k, uri, filepath.Join(dir, "index"))
+	err := register(ctx, k, uri, filepath.Join(dir, "index"))
 	if !errors.Is(err, is) || !strings.Contains(fmt.Sprint(err), words) || ctx.Err() != nil {
 		t.Errorf("refused with %v; want %v with %q", err, is, words)
 	}
@@ -229,7 +229,7 @@ func TestLinesAcrossBlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := dir + "/" + strings.ReplaceAll(name, " ", "-")
 			c.Host("data1").Put(t, path, []byte(content), 2, small)
-			d := attach(t, c, path+"?as=lines", nil)
+			d := dataset(t, c, path+"?as=lines", nil)
 			records := cutLines([]byte(content))
 			if d.Records() != uint64(len(records)) {
 				t.Fatalf("%d records, want %d", d.Records(), len(records))
@@ -240,7 +240,7 @@ func TestLinesAcrossBlocks(t *testing.T) {
 				}
 			}
 			mustRead(t, d, []byte(content))
-			byChunk := attach(t, c, path+"?as=chunks", nil)
+			byChunk := dataset(t, c, path+"?as=chunks", nil)
 			mustRead(t, byChunk, []byte(content))
 			if byChunk.Chunks() != d.Chunks() {
 				t.Errorf("%d chunks, and %d if lines are not counted", d.Chunks(), byChunk.Chunks())
@@ -262,7 +262,7 @@ func TestEmptyFiles(t *testing.T) {
 		c.Host("data1").Put(t, dir+"/"+name, []byte(content), 1, block)
 	}
 	for as, want := range map[string]uint64{"files": 4, "lines": 2, "fixed:1": 3, "chunks": 2} {
-		d := attach(t, c, dir+"?as="+as, nil)
+		d := dataset(t, c, dir+"?as="+as, nil)
 		if d.Records() != want {
 			t.Errorf("%s: %d records, want %d", as, d.Records(), want)
 		}

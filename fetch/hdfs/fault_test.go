@@ -17,8 +17,8 @@ import (
 	"rankfs/test/sourcetest"
 )
 
-// attach registers what is at a path of the cluster.
-func attach(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Config)) *fetch.Dataset {
+// dataset registers what is at a path of the cluster.
+func dataset(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Config)) *fetch.Dataset {
 	t.Helper()
 	env := &fetch.Env{HDFS: clusters(t, c, change)}
 	return sourcetest.Attach(t, sourcetest.Fixture{Open: func() (fetch.Source, error) {
@@ -49,7 +49,7 @@ func TestFailOver(t *testing.T) {
 	path := c.Dir(t) + "/f"
 	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
-	d := attach(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 20 * time.Second })
+	d := dataset(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 20 * time.Second })
 
 	// Readers go on all the while, and none may notice more than a delay.
 	ctx, stop := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestNoNameNode(t *testing.T) {
 	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
 	quick := func(k *hdfs.Config) { k.Timeout = 4 * time.Second }
-	d := attach(t, c, path+"?as=fixed:1000", quick)
+	d := dataset(t, c, path+"?as=fixed:1000", quick)
 	env := &fetch.Env{HDFS: clusters(t, c, quick)}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -154,7 +154,7 @@ func TestLostBlock(t *testing.T) {
 	path := c.Dir(t) + "/f"
 	content := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	c.Host("data2").Put(t, path, content, 1, block)
-	d := attach(t, c, path+"?as=fixed:16", nil)
+	d := dataset(t, c, path+"?as=fixed:16", nil)
 	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}

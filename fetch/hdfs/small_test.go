@@ -139,7 +139,7 @@ func TestNoRoom(t *testing.T) {
 	for i := range 4 {
 		c.Host("data1").Put(t, fmt.Sprint(dir, "/", i), []byte("some bytes of a file\n"), 1, 1<<20)
 	}
-	d := attach(t, c, dir, nil)
+	d := dataset(t, c, dir, nil)
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ type Source struct {
 	// Set by Attach.
 	index *index.Index
 	watch *watch
+	where *whereabouts
 }
 
 // A form is a way to divide files into records.
@@ -149,8 +150,13 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	}
 	s.index = x
 	s.watch = newWatch(s.cluster, x)
+	s.where = newWhereabouts(s.cluster, x, name == "files")
 	return nil
 }
+
+// Hosts returns the hosts that hold a chunk now, or nil if they are those of
+// the index. It asks nobody.
+func (s *Source) Hosts(chunk int) []string { return s.where.hosts(chunk) }
 
 // Check implements fetch.Source. The namenode is asked now and then, by
 // somebody else: an open costs it nothing, and goes on when it is away.
@@ -165,6 +171,7 @@ func (s *Source) Check(ctx context.Context) error {
 func (s *Source) Close() error {
 	if s.watch != nil {
 		s.watch.close()
+		s.where.close()
 		s.watch = nil
 	}
 	return nil

@@ -82,12 +82,7 @@ const perRound = 1000
 // of one directory are seen by its listing.
 func (w *watch) look(ctx context.Context, at int) (next int, err error) {
 	f := w.index.File(uint32(at))
-	dir := path.Dir(f.Path)
-	for next = at + 1; next < w.index.Files() && next-at < perRound; next++ {
-		if path.Dir(w.index.File(uint32(next)).Path) != dir {
-			break
-		}
-	}
+	next = sameDir(w.index, at)
 	if next-at < 4 {
 		st, err := w.cluster.names.Stat(ctx, f.Path)
 		if errors.Is(err, meta.ErrNotExist) {
@@ -98,7 +93,18 @@ func (w *watch) look(ctx context.Context, at int) (next int, err error) {
 		}
 		return at + 1, compare(f, st)
 	}
-	return next, w.compareListing(ctx, dir, at, next)
+	return next, w.compareListing(ctx, path.Dir(f.Path), at, next)
+}
+
+// sameDir returns the end of the files from number at on that one listing shows.
+func sameDir(x *index.Index, at int) (end int) {
+	dir := path.Dir(x.File(uint32(at)).Path)
+	for end = at + 1; end < x.Files() && end-at < perRound; end++ {
+		if path.Dir(x.File(uint32(end)).Path) != dir {
+			break
+		}
+	}
+	return end
 }
 
 // compareListing compares files of one directory, which are in the order of

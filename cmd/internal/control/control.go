@@ -107,6 +107,15 @@ type Counters struct {
 	Views       int     `json:"views"`
 }
 
+// HDFS counts what datanodes were asked for since the mount.
+type HDFS struct {
+	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
+	Local    uint64 `json:"local"`    // of these, from this host
+	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match
+	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
+	Streams  int    `json:"streams"`  // under way
+}
+
 // A RefreshRequest asks for a dataset to be indexed again. Records counts the
 // records of one whose chunks alone were looked for.
 type RefreshRequest struct {
@@ -125,6 +134,7 @@ type Status struct {
 	Passthrough Passthrough `json:"passthrough"`
 	Tiers       []Tier      `json:"tiers"`
 	Counters    Counters    `json:"counters"`
+	HDFS        *HDFS       `json:"hdfs,omitempty"` // none if no cluster was asked
 	Datasets    []Dataset   `json:"datasets"`
 	Warnings    []string    `json:"warnings,omitempty"`
 }

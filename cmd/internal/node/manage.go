@@ -206,6 +206,9 @@ func (n *Node) status() control.Status {
 			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
 		},
 	}
+	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
+		s.HDFS = &h
+	}
 	if c.NVMe != nil {
 		s.Tiers = append(s.Tiers, tier("nvme", n.config.NVMe, *c.NVMe))
 		if c.NVMe.Damaged > 0 {

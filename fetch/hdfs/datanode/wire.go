@@ -88,11 +88,6 @@ func (w *wire) explain(err error) error {
 	return err
 }
 
-// ahead is how much of what follows a large read is taken along with it: the
-// header and the checksums of the next packet of 64 KiB. Much more would only
-// be copied twice.
-const ahead = 1 << 10
-
 // pace is what a datanode has to send within the timeout, or the rest of what
 // was asked for: a disk that still does some work may be slower than another
 // replica, but not a thousand times.
@@ -101,6 +96,11 @@ const pace = 64 << 10
 // maxReply bounds what a datanode may answer before the data: a token and some
 // words.
 const maxReply = 64 << 10
+
+// ahead is how much of what follows a large read is taken along with it: the
+// header and the checksums of the next packet of 64 KiB. Much more would only
+// be copied twice.
+const ahead = 1 << 10
 
 // A conn has a deadline for each operation, and a buffer for the library's many
 // small reads. A large one goes past it, into its place, and fills it with what
@@ -111,9 +111,9 @@ type conn struct {
 	raw     syscall.RawConn // nil if it is no socket
 	space   [ahead]byte
 	buf     []byte // what was read and not yet asked for
-	greeted bool
-	set     time.Time // when the deadline was set last
+	greeted bool   // the datanode has begun to answer
 
+	set time.Time // when the deadline was set last
 	// What came since the datanode last kept pace, and how long that took,
 	// without the time in which nobody asked it for more.
 	came   int
@@ -132,12 +132,14 @@ func newConn(c net.Conn, w *wire) *conn {
 }
 
 func (c *conn) Read(p []byte) (int, error) {
+	if !c.greeted {
+		if err := c.greet(); err != nil {
+			return 0, err
+		}
+	}
 	if len(c.buf) == 0 {
-		if !c.greeted {
-			if err := c.greet(); err != nil {
-				return 0, err
-			}
-		} else if n, err := c.refill(p); n > 0 || err != nil {
+		n, err := c.receive(p)
+		if n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
 	}
@@ -146,52 +148,45 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// greet receives the first answer and looks at its length: the library has room
-// made for as much as it says.
+// greet waits for the first answer and looks at its length: the library makes
+// room for as much as it says.
 func (c *conn) greet() error {
-	c.greeted = true
-	n, err := io.ReadAtLeast(readerFunc(func(p []byte) (int, error) { return c.receive(p, nil) }), c.space[:], binary.MaxVarintLen32)
-	c.buf = c.space[:n]
-	if size, _ := binary.Uvarint(c.buf); size > maxReply {
+	n, err := io.ReadAtLeast(readerFunc(func(q []byte) (int, error) { return c.take(nil, q) }), c.space[:], binary.MaxVarintLen32)
+	if err != nil {
+		return err
+	}
+	if size, _ := binary.Uvarint(c.space[:n]); size > maxReply {
 		return fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, size)
 	}
-	if n > 0 {
-		return nil
-	}
-	return err
+	c.greeted, c.buf = true, c.space[:n]
+	return nil
 }
 
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// refill receives into p, if that is worth a call of its own, and what follows
+// receive reads into p, if that is worth a call of its own, and what follows
 // into the buffer.
-func (c *conn) refill(p []byte) (direct int, err error) {
+func (c *conn) receive(p []byte) (direct int, err error) {
 	if len(p) < ahead {
 		p = nil
 	}
-	n, err := c.receive(p, c.space[:])
+	n, err := c.take(p, c.space[:])
 	if n > len(p) {
 		c.buf = c.space[:n-len(p)]
 	}
 	return min(n, len(p)), err
 }
 
-// receive fills p, then q, with what there is, waiting for the first byte.
-func (c *conn) receive(p, q []byte) (int, error) {
-	begin, timeout := time.Now(), c.wire.client.config.Timeout
-	if c.waited > 0 || begin.Sub(c.set) >= timeout/8 { // not for each of many
-		c.set = begin
-		if err := c.Conn.SetReadDeadline(begin.Add(timeout - c.waited)); err != nil {
-			return 0, err
-		}
+// take reads into p, then q, and counts.
+func (c *conn) take(p, q []byte) (int, error) {
+	begin := time.Now()
+	if err := c.extend(begin); err != nil {
+		return 0, err
 	}
 	n, err := c.readv(p, q)
 	if c.came += n; c.came >= pace {
-		if c.waited > 0 {
-			c.set = time.Time{}
-		}
 		c.came, c.waited = 0, 0
 	} else {
 		c.waited += time.Since(begin)
@@ -203,7 +198,7 @@ func (c *conn) receive(p, q []byte) (int, error) {
 	return n, err
 }
 
-// readv is readv(2).
+// readv fills p, then q, with what there is, waiting for the first byte.
 func (c *conn) readv(p, q []byte) (n int, err error) {
 	if c.raw == nil {
 		if len(p) == 0 {
@@ -236,6 +231,16 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// extend sets the deadline of the next reads, now and then: they are many.
+func (c *conn) extend(now time.Time) error {
+	timeout := c.wire.client.config.Timeout
+	if now.Sub(c.set) < timeout/8 {
+		return nil
+	}
+	c.set = now
+	return c.Conn.SetReadDeadline(now.Add(timeout - c.waited))
 }
 
 // SetDeadline does nothing: each operation has its own.
