@@ -23,9 +23,11 @@ type Dataset struct {
 	reading              atomic.Int64
 	nanos                atomic.Int64
 
+	closeSource, closeIndex sync.Once
+
 	mu struct {
 		sync.Mutex
-		closed bool
+		closed error          // why nothing can be read any more
 		users  sync.WaitGroup // of src; none is added once closed
 	}
 }
@@ -54,23 +56,32 @@ func Attach(ctx context.Context, src Source, x *index.Index) (*Dataset, error) {
 // Close refuses new reads, waits for those under way, and closes the source
 // and the index. A second Close does nothing.
 func (d *Dataset) Close() error {
+	err := d.Detach(os.ErrClosed)
+	d.closeIndex.Do(func() { err = errors.Join(err, d.x.Close()) })
+	return err
+}
+
+// Detach is Close for the source alone: what is known of the records stays.
+// Reads fail with why from then on.
+func (d *Dataset) Detach(why error) (err error) {
 	d.mu.Lock()
-	closed := d.mu.closed
-	d.mu.closed = true
-	d.mu.Unlock()
-	if closed {
-		return nil
+	if d.mu.closed == nil {
+		d.mu.closed = why
 	}
-	d.mu.users.Wait()
-	return errors.Join(d.src.Close(), d.x.Close())
+	d.mu.Unlock()
+	d.closeSource.Do(func() {
+		d.mu.users.Wait()
+		err = d.src.Close()
+	})
+	return err
 }
 
 // use keeps the source open until the done that it returns is called.
 func (d *Dataset) use() (done func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.closed {
-		return nil, fmt.Errorf("dataset: %w", os.ErrClosed)
+	if d.mu.closed != nil {
+		return nil, fmt.Errorf("dataset: %w", d.mu.closed)
 	}
 	d.mu.users.Add(1)
 	return d.mu.users.Done, nil

@@ -58,8 +58,8 @@ Sources:
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&r.Source, "source", "", "`URI` of the records")
-	f.StringVar(&as, "as", "", "what a record of files is, `KIND` lines, fixed:N, files, or in HDFS sequence")
-	f.StringVar(&db, "db", "", "database `NAME` in an lmdb: source")
+	f.StringVar(&as, "as", "", "what a record of files is, `KIND` lines, fixed:N, files, or in HDFS sequence or lmdb")
+	f.StringVar(&db, "db", "", "database `NAME` in an LMDB")
 	f.Uint64Var(&r.Ranks, "ranks", 1, "number `N` of ranks that read it")
 	f.StringVar(&r.Batch, "batch", "256", "`SIZE` of a batch: records, bytes as 64MiB, or chunk")
 	f.StringVar(&r.Order, "order", "none", "`ORDER` of records: none, window:N or full")

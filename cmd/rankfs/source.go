@@ -19,7 +19,7 @@ func sourceURI(source, as, db string) (string, error) {
 	switch {
 	case as != "" && scheme != "file" && scheme != "hdfs":
 		return "", fmt.Errorf("--as is for a file or HDFS, and this is %q", source)
-	case db != "" && scheme != "lmdb":
+	case db != "" && scheme != "lmdb" && !(scheme == "hdfs" && (as == "lmdb" || strings.Contains(rest, "as=lmdb"))):
 		return "", fmt.Errorf("--db is for an lmdb source, and this is %q", source)
 	case scheme != "file" && scheme != "lmdb" && scheme != "hdfs":
 		return source, nil // the daemon knows what it can read

@@ -62,7 +62,16 @@ func (s *Source) Fingerprint(ctx context.Context) (string, error) {
 	}
 	defer f.Close()
 	_, v, _, err := observe(f)
-	return v.String(), err
+	return s.fingerprint(v), err
+}
+
+// fingerprint tells the databases of a file apart, too: their records stand in
+// the same file, and are others.
+func (s *Source) fingerprint(v version) string {
+	if s.db == "" {
+		return v.String()
+	}
+	return fmt.Sprintf("%v db=%q", v, s.db)
 }
 
 // Scan adds the records of the newest snapshot to b. It pins the snapshot if
@@ -83,7 +92,7 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 	if err := old.close(); err != nil {
 		return "", err
 	}
-	return snap.version.String(), nil
+	return s.fingerprint(snap.version), nil
 }
 
 func (s *Source) scan(ctx context.Context, snap *snapshot, b *index.Builder, done func(bytes, total int64)) error {
@@ -133,7 +142,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	}
 	snap := s.scanned
 	s.scanned = nil
-	if snap == nil || snap.version.String() != fingerprint || snap.intact() != nil {
+	if snap == nil || s.fingerprint(snap.version) != fingerprint || snap.intact() != nil {
 		var err error
 		if err = snap.close(); err == nil {
 			snap, err = take(s.place, s.pins)
@@ -142,7 +151,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 			return err
 		}
 	}
-	if err := snap.suits(x, fingerprint); err != nil {
+	if err := s.suits(snap, x, fingerprint); err != nil {
 		return errors.Join(err, snap.close())
 	}
 	s.attached, s.values = snap, newReader(snap.file, snap.data, snap.version.size, snap.head.page)
@@ -150,12 +159,12 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 }
 
 // suits returns nil if x is an index of the snapshot.
-func (s *snapshot) suits(x *index.Index, fingerprint string) error {
-	if s.version.String() != fingerprint {
-		return s.stale("%s", parseVersion(fingerprint).change(s.version))
+func (s *Source) suits(snap *snapshot, x *index.Index, fingerprint string) error {
+	if s.fingerprint(snap.version) != fingerprint {
+		return snap.stale("%s", parseVersion(fingerprint).change(snap.version))
 	}
-	if x.Files() != 1 || x.File(0).Size != s.version.size {
-		return fmt.Errorf("attach lmdb %s: the index is of another file: it %w", s.data, meta.ErrCorrupt)
+	if x.Files() != 1 || x.File(0).Size != snap.version.size {
+		return fmt.Errorf("attach lmdb %s: the index is of another file: it %w", snap.data, meta.ErrCorrupt)
 	}
 	return nil
 }

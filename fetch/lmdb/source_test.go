@@ -57,3 +57,25 @@ func fixture(t *testing.T, pinned bool) sourcetest.Fixture {
 		Changes: changes,
 	}
 }
+
+// What is made from the records is kept by the fingerprint, so two databases of
+// one file must not have the same.
+func TestDatabasesHaveFingerprints(t *testing.T) {
+	path := t.TempDir()
+	seen := make(map[string]string)
+	for _, db := range []string{"a", "b"} {
+		makeDB(t, path, db, 0, numbered(10, 8, fixed(100)))
+	}
+	for _, db := range []string{"", "a", "b"} {
+		src, err := lmdb.Open(path, db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		now, err := src.Fingerprint(t.Context())
+		if other, twice := seen[now]; err != nil || twice {
+			t.Errorf("%q has the fingerprint of %q: %s, %v", db, other, now, err)
+		}
+		seen[now] = db
+	}
+}

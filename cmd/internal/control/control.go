@@ -34,7 +34,7 @@ type CreateRequest struct {
 
 // Progress is how far a long operation has come.
 type Progress struct {
-	Stage   string `json:"stage"` // "indexing", "verifying"
+	Stage   string `json:"stage"` // "copying", "indexing", "verifying"
 	Bytes   int64  `json:"bytes"`
 	Total   int64  `json:"total"`
 	Records uint64 `json:"records"`
@@ -81,7 +81,8 @@ type Tier struct {
 	Where  string `json:"where"`
 	Budget int64  `json:"budget"`
 	Used   int64  `json:"used"`
-	Dying  int64  `json:"dying"` // part of Used: discarded, but a rank still maps it
+	Dying  int64  `json:"dying"`            // part of Used: discarded, but a rank still maps it
+	Copies int64  `json:"copies,omitempty"` // part of Used: of source files, on nvme
 	Slabs  int    `json:"slabs"`
 	State  string `json:"state"` // "ok", or what is wrong
 }

@@ -43,7 +43,7 @@ type catalog struct {
 type record struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"`
-	View    string    `json:"view"` // the options of the default view, all of them
+	View    string    `json:"view"`               // the options of the default view, all of them
 	ByChunk bool      `json:"by_chunk,omitempty"` // records need not be counted
 	Created time.Time `json:"created"`
 	Indexed time.Time `json:"indexed"`
@@ -146,7 +146,12 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	defer os.RemoveAll(folder) // by then gone, or the one it replaced
-	if err := makeIndex(ctx, r, c.env, filepath.Join(folder, indexFile), report); err != nil {
+	src, err := fetch.Open(r.Source, c.env)
+	if err != nil {
+		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
+	}
+	defer src.Close() // after the dataset is in the catalog, so that what it has copied is wanted by then
+	if err := makeIndex(ctx, r, src, filepath.Join(folder, indexFile), report); err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
 	r.Indexed = time.Now().UTC()
@@ -170,9 +175,10 @@ func (c *catalog) install(ctx context.Context, r record, report reporter) (*data
 	c.mu.byName[r.Name] = d
 	c.mu.Unlock()
 	if old != nil {
-		old.content.remove()
+		err = old.content.held.remove()
 	}
-	return d, nil
+	c.retain()
+	return d, err
 }
 
 // replace gives the folder a name, in exchange for the one that has it: at no
@@ -204,8 +210,20 @@ func (c *catalog) remove(name string) error {
 	c.mu.Lock()
 	delete(c.mu.byName, name)
 	c.mu.Unlock()
-	d.content.remove()
-	return os.RemoveAll(grave)
+	err = d.content.held.remove()
+	c.retain()
+	return errors.Join(err, os.RemoveAll(grave))
+}
+
+// retain says which versions of sources there are datasets of.
+func (c *catalog) retain() {
+	c.mu.Lock()
+	var fingerprints []string
+	for _, d := range c.mu.byName {
+		fingerprints = append(fingerprints, d.content.index.Fingerprint())
+	}
+	c.mu.Unlock()
+	c.env.HDFS.Retain(fingerprints)
 }
 
 func (c *catalog) close() error {

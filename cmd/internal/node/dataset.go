@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
@@ -38,11 +39,6 @@ type content struct {
 
 	width   sync.Once
 	longest int // name of a host
-
-	mu struct {
-		sync.Mutex
-		removed bool
-	}
 }
 
 // held is what has to be closed. It is apart from content so that it can
@@ -52,8 +48,9 @@ type held struct {
 
 	mu struct {
 		sync.Mutex
-		data   *fetch.Dataset // owns index once it is there
-		closed bool
+		data    *fetch.Dataset // owns index once it is there
+		removed bool           // data is detached, if it is there, and will not be attached
+		closed  bool
 	}
 }
 
@@ -81,13 +78,21 @@ type chunked interface {
 // source, not chunks of them.
 func (c *content) countsRecords() bool { return c.index.Notes()["records"] == "" }
 
+// A copying source brings its bytes here before it can scan them.
+type copying interface {
+	Copy(ctx context.Context, done func(bytes, total int64)) error
+}
+
 // makeIndex scans the source of r.
-func makeIndex(ctx context.Context, r record, env *fetch.Env, path string, report reporter) error {
-	src, err := fetch.Open(r.Source, env)
-	if err != nil {
-		return err
+func makeIndex(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
+	if c, ok := src.(copying); ok {
+		err := c.Copy(ctx, func(bytes, total int64) {
+			report(control.Progress{Stage: "copying", Bytes: bytes, Total: total})
+		})
+		if err != nil {
+			return err
+		}
 	}
-	defer src.Close()
 	if c, ok := src.(chunked); ok && r.ByChunk {
 		if _, err := c.ByChunk(ctx); err != nil {
 			return err
@@ -98,23 +103,24 @@ func makeIndex(ctx context.Context, r record, env *fetch.Env, path string, repor
 	})
 }
 
+var errRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
+
 // remove makes every further open of a view fail: the name stands for
-// something else now, or for nothing.
-func (c *content) remove() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.removed = true
+// something else now, or for nothing. What the source holds, perhaps much of a
+// disk, is given back; the index stays for who looks things up in it.
+func (h *held) remove() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.removed = true
+	if h.mu.data == nil {
+		return nil
+	}
+	return h.mu.data.Detach(errRemoved)
 }
 
 // data returns the way to the bytes, or an error wrapping meta.ErrStale if
 // they are no longer those of the index.
 func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
-	c.mu.Lock()
-	removed := c.mu.removed
-	c.mu.Unlock()
-	if removed {
-		return nil, fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
-	}
 	d, err := c.held.attach(ctx, c.source, c.env)
 	if err == nil {
 		err = d.Check(ctx)
@@ -122,9 +128,32 @@ func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
 	return d, err
 }
 
+// await waits until there is a way to the bytes. A source may be busy for a
+// while bringing them here.
+func (c *content) await(ctx context.Context) error {
+	const patience, pause = 2 * time.Minute, time.Second // as for a batch
+	for deadline := time.Now().Add(patience); ; {
+		_, err := c.data(ctx)
+		if !errors.Is(err, meta.ErrBusy) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w after %v: %w", context.DeadlineExceeded, patience, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
 func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetch.Dataset, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.mu.removed {
+		return nil, errRemoved
+	}
 	if h.mu.data != nil || h.mu.closed {
 		return h.mu.data, nil
 	}

@@ -227,7 +227,7 @@ func (n *Node) status() control.Status {
 }
 
 func tier(name, where string, t cache.TierStats) control.Tier {
-	c := control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok"}
+	c := control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Copies: t.Others, Slabs: t.Slabs, State: "ok"}
 	if t.Ill != nil {
 		c.State = t.Ill.Error()
 	}

@@ -75,9 +75,11 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, registration.Close()) }()
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket}
-	n.hdfs, err = hdfs.New(hdfs.Config{
-		Conf: c.HadoopConf, User: c.HDFSUser, Scratch: filepath.Join(c.State, "indexing"), Log: c.Log,
-	})
+	h := hdfs.Config{Conf: c.HadoopConf, User: c.HDFSUser, Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n}
+	if c.NVMe != "" {
+		h.Copies = filepath.Join(c.NVMe, "copies")
+	}
+	n.hdfs, err = hdfs.New(h)
 	if err != nil {
 		return err
 	}
@@ -102,6 +104,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
+	n.catalog.retain() // now that the disk is ours
 	if err := n.tree.Mount(c.Mount); err != nil {
 		return err
 	}
@@ -121,6 +124,11 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	c.Log.Info("unmounting", "mount", c.Mount)
 	return nil
+}
+
+// Reserve implements hdfs.Space.
+func (n *Node) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
+	return n.cache.Reserve(ctx, bytes)
 }
 
 // announce says what was mounted, and loudly what is not as it should be.

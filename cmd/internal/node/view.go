@@ -66,7 +66,13 @@ func (n *Node) plan(v meta.View, c *content) *plan {
 }
 
 // room is how much the cache can be trusted to keep beside the batches in use.
-func (n *Node) room() int64 { return n.config.RAMBytes/4*3 + n.config.NVMeBytes }
+func (n *Node) room() int64 {
+	room := n.config.RAMBytes/4*3 + n.config.NVMeBytes
+	if s := n.cache.Stats().NVMe; s != nil {
+		room -= s.Others
+	}
+	return room
+}
 
 // Dataset names the dataset that is viewed.
 func (v *view) Dataset() string { return v.dataset.record.Name }
@@ -76,7 +82,7 @@ func (v *view) Ranks() uint64 { return v.cut.Ranks }
 
 // Open returns the slab of a batch, complete.
 func (v *view) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	if _, err := v.content.data(ctx); err != nil {
+	if err := v.content.await(ctx); err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
 	}
 	s, err := v.cache.Open(ctx, v.plan, rank, step)

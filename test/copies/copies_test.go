@@ -1,0 +1,284 @@
+// Package copies_test reads an LMDB that is in HDFS through a mount.
+package copies_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clib "github.com/bmatsuo/lmdb-go/lmdb"
+
+	"rankfs/test/cluster"
+)
+
+// limit bounds each wait: it turns a hang into a failure.
+const limit = 2 * time.Minute
+
+// A mount is a daemon on a host of the cluster.
+type mount struct {
+	t    *testing.T
+	host *cluster.Host
+	dir  string // with all that the daemon has
+	cmd  *exec.Cmd
+}
+
+func newMount(t *testing.T, c *cluster.Cluster) *mount {
+	t.Helper()
+	m := &mount{t: t, host: c.Host("data1"), dir: t.TempDir()}
+	if out, err := exec.Command("go", "build", "-o", m.dir+"/rankfs", "rankfs/cmd/rankfs").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if err := os.Mkdir(m.dir+"/mnt", 0755); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // the daemon ends with the thread that began it
+	m.start(c)
+	t.Cleanup(func() {
+		m.stop()
+		runtime.UnlockOSThread()
+	})
+	return m
+}
+
+// start mounts and waits until the mount is ready.
+func (m *mount) start(c *cluster.Cluster) {
+	m.t.Helper()
+	m.cmd = m.host.Command(context.Background(), m.dir+"/rankfs", "--run", m.dir+"/run", "--json", "mount", m.dir+"/mnt",
+		"--state", m.dir+"/state", "--ram", "16MiB", "--nvme", m.dir+"/nvme:64MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
+	m.cmd.Stderr = m.t.Output()
+	out, err := m.cmd.StdoutPipe()
+	if err == nil {
+		err = m.cmd.Start()
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { m.cmd.Process.Kill() })
+	defer timer.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "/mnt") {
+		m.t.Fatalf("daemon is not ready: %q, %v", line, err)
+	}
+}
+
+// stop ends the daemon, which unmounts.
+func (m *mount) stop() {
+	m.t.Helper()
+	if m.cmd == nil {
+		return
+	}
+	timer := time.AfterFunc(limit, func() { m.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := m.cmd.Process.Signal(syscall.SIGTERM)
+	if err := errors.Join(err, m.cmd.Wait()); err != nil {
+		m.t.Errorf("daemon: %v", err)
+	}
+	m.cmd = nil
+}
+
+// run runs a command on the host and returns what it says, and whether it
+// failed.
+func (m *mount) run(line ...string) (string, error) {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, err := m.host.Command(ctx, line[0], line[1:]...).CombinedOutput()
+	return string(out), err
+}
+
+func (m *mount) must(line ...string) string {
+	m.t.Helper()
+	out, err := m.run(line...)
+	if err != nil {
+		m.t.Fatalf("%v: %v\n%s", line, err, out)
+	}
+	return out
+}
+
+// rankfs runs the command.
+func (m *mount) rankfs(words ...string) []string {
+	return append([]string{m.dir + "/rankfs", "--run", m.dir + "/run", "--json"}, append(words, "--mount", m.dir+"/mnt")...)
+}
+
+// status returns the state of a dataset, and what copies take of the disk.
+func (m *mount) status() (datasets map[string]string, copies int64) {
+	m.t.Helper()
+	var s struct {
+		Tiers []struct {
+			Name         string
+			Copies, Used int64
+		}
+		Datasets []struct{ Name, State string }
+	}
+	out := m.must(m.rankfs("status")...)
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		m.t.Fatalf("%v: %s", err, out)
+	}
+	datasets = make(map[string]string)
+	for _, d := range s.Datasets {
+		datasets[d.Name] = d.State
+	}
+	for _, t := range s.Tiers {
+		if copies += t.Copies; t.Used < t.Copies {
+			m.t.Errorf("tier %s has %d bytes used, copies %d", t.Name, t.Used, t.Copies)
+		}
+	}
+	return datasets, copies
+}
+
+// files are the copies on the disk.
+func (m *mount) files() []string {
+	names, err := filepath.Glob(m.dir + "/nvme/copies/*")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return names
+}
+
+// A database in HDFS is copied once, served from the copy over restarts, goes
+// stale with its file, and the copy goes with the last dataset.
+func TestLMDBInHDFS(t *testing.T) {
+	c := cluster.Shared(t)
+	values, content := database(t)
+	dir := c.Dir(t)
+	put(t, c, dir+"/data.mdb", content)
+	m := newMount(t, c)
+	sum := fmt.Sprintf("%x", sha256.Sum256(bytes.Join(values, nil)))
+	read := []string{"sh", "-ec", "cat " + m.dir + "/mnt/datasets/a/rank-0/batch-?????? | sha256sum"}
+	for _, name := range []string{"a", "b"} {
+		m.must(m.rankfs("dataset", "create", name, "--source", "hdfs://rankfs"+dir, "--as", "lmdb", "--db", name, "--batch", "50")...)
+	}
+	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+		t.Error("the records are not those of the database")
+	}
+	if _, copies := m.status(); copies < int64(len(content)) || len(m.files()) != 2 {
+		t.Errorf("copies take %d bytes, in %v", copies, m.files())
+	}
+
+	m.stop()
+	m.start(c)
+	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+		t.Error("after a restart the records are others")
+	}
+	m.must(m.rankfs("dataset", "rm", "b")...)
+	if len(m.files()) != 2 {
+		t.Error("the copy went with one of two datasets")
+	}
+
+	// The copy is lost: an open waits until it is there again.
+	m.stop()
+	for _, f := range append(m.files(), slabs(m)...) {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.start(c)
+	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+		t.Error("with a copy made anew the records are others")
+	}
+
+	client, err := c.Host("data1").HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Remove(dir + "/data.mdb"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, dir+"/data.mdb", content)
+	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		if datasets, _ := m.status(); datasets["a"] == "stale" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody noticed that the file was written anew")
+		}
+	}
+	if out, err := m.run(read...); err == nil && strings.HasPrefix(out, sum) {
+		t.Error("batches of a stale dataset can be opened")
+	}
+	m.must(m.rankfs("dataset", "refresh", "a")...)
+	if got := m.must(read...); !strings.HasPrefix(got, sum) || len(m.files()) != 2 {
+		t.Errorf("after a refresh the records are others, or the old copy is there: %v", m.files())
+	}
+	m.must(m.rankfs("dataset", "rm", "a")...)
+	if _, copies := m.status(); copies != 0 || len(m.files()) != 0 {
+		t.Errorf("with no dataset copies take %d bytes, in %v", copies, m.files())
+	}
+}
+
+// slabs are the batches that are on the disk.
+func slabs(m *mount) []string {
+	names, _ := filepath.Glob(m.dir + "/nvme/*.slab")
+	return names
+}
+
+// database is the file of an LMDB with two databases of the same values.
+func database(t *testing.T) (values [][]byte, file []byte) {
+	t.Helper()
+	for i := range 300 {
+		values = append(values, bytes.Repeat(fmt.Appendf(nil, "value %d ", i), i*7))
+	}
+	dir := t.TempDir()
+	env, err := clib.NewEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer env.Close()
+	err = errors.Join(env.SetMapSize(1<<30), env.SetMaxDBs(2), env.Open(dir, clib.NoSync, 0600))
+	for _, name := range []string{"a", "b"} {
+		err = errors.Join(err, env.Update(func(txn *clib.Txn) error {
+			dbi, err := txn.OpenDBI(name, clib.Create)
+			for i, v := range values {
+				if err == nil {
+					err = txn.Put(dbi, binary.BigEndian.AppendUint32(nil, uint32(i)), v, 0)
+				}
+			}
+			return err
+		}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err = os.ReadFile(filepath.Join(dir, "data.mdb")); err != nil {
+		t.Fatal(err)
+	}
+	return values, file
+}
+
+// put writes a file to HDFS, in blocks of 1 MiB.
+func put(t *testing.T, c *cluster.Cluster, name string, content []byte) {
+	t.Helper()
+	client, err := c.Host("data1").HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	w, err := client.CreateFile(name, 2, 1<<20, 0644)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		if err = w.Close(); err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
