@@ -191,7 +191,7 @@ func (o *mountOptions) set(option string) (err error) {
 	case "log-level":
 		o.logLevel = value
 	default:
-		return errUnknownOption
+		return o.login.set(key, value)
 	}
 	return err
 }

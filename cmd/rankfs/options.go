@@ -30,6 +30,7 @@ type mountOptions struct {
 	logLevel      string
 	hadoopConf    string // directory
 	hdfsUser      string
+	login         login
 }
 
 func defaultMountOptions() mountOptions {
@@ -40,6 +41,7 @@ func defaultMountOptions() mountOptions {
 		logLevel: "info",
 
 		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
+		login:      defaultLogin(),
 	}
 }
 
@@ -61,6 +63,9 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 			return o, "", err
 		}
 	}
+	if o.login, err = o.login.complete(o.hdfsUser); err != nil {
+		return o, "", err
+	}
 	if o.nvme != "" {
 		where, size, err := splitNVMe(o.nvme)
 		if err != nil {
@@ -80,6 +85,8 @@ func (o mountOptions) config(dir string) (node.Config, error) {
 	c := node.Config{
 		Mount: dir, State: o.state, AllowOther: o.allowOther, NoPassthrough: o.noPassthrough,
 		UID: o.uid, GID: o.gid, Version: version(), HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
+		HDFSActFor: o.login.actFor, Keytab: o.login.keytab, Principal: o.login.principal,
+		TicketCache: o.login.tickets(), Krb5Conf: o.login.conf,
 	}
 	umask, err := strconv.ParseUint(o.umask, 8, 32)
 	if err != nil || umask > 0o777 {
@@ -128,6 +135,7 @@ func (o mountOptions) args(dir string) []string {
 	if o.hdfsUser != "" {
 		args = append(args, "--hdfs-user="+o.hdfsUser)
 	}
+	args = append(args, o.login.args()...)
 	if o.allowOther {
 		args = append(args, "--allow-other")
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/user"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ import (
 type Config struct {
 	Conf    string // directory of core-site.xml and hdfs-site.xml; may be empty
 	User    string // without Kerberos; empty: the one this process runs as
+	ActFor  string // whom that user, or who logs in, acts for; empty: nobody
 	Scratch string // directory for what an interrupted scan has found out
 	Log     *slog.Logger
 
@@ -34,6 +34,10 @@ type Config struct {
 	// copied cannot be read.
 	Copies string
 	Space  Space
+
+	// Kerberos is how to log in where Conf demands it, which has Service and
+	// Protection.
+	Kerberos namenode.Kerberos
 
 	// Timeout bounds each call of a namenode and each wait for a datanode's
 	// next 64 KiB; zero leaves their own defaults.
@@ -62,12 +66,8 @@ type cluster struct {
 // New returns clusters, none of which is contacted yet. It removes what scans
 // left in Scratch that nobody went on with.
 func New(c Config) (*Clusters, error) {
-	if c.User == "" {
-		u, err := user.Current()
-		if err != nil {
-			return nil, err
-		}
-		c.User = u.Username
+	if err := readable(c.Kerberos.Keytab); err != nil {
+		return nil, err
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -113,8 +113,8 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if conf.Kerberos == nil {
-		conf.User = c.config.User
+	if err := c.identify(&conf); err != nil {
+		return nil, err
 	}
 	conf.Timeout, conf.Log = c.config.Timeout, c.config.Log
 	names, err := namenode.New(conf)
@@ -122,7 +122,7 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 		return nil, err
 	}
 	k := &cluster{names: names, data: datanode.New(datanode.Config{
-		User: c.config.User, Host: c.host, Protection: protection(conf.Data), Timeout: c.config.Timeout, Log: c.config.Log,
+		User: conf.User, Host: c.host, Protection: protection(conf.Data), Timeout: c.config.Timeout, Log: c.config.Log,
 		Key: func(ctx context.Context) (proto.Message, error) {
 			key, _, err := names.EncryptionKey(ctx)
 			return key, err

@@ -19,6 +19,7 @@ import (
 	"rankfs/cmd/internal/mounts"
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
+	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/lmdb"
 	"rankfs/fs"
 	"rankfs/meta"
@@ -34,8 +35,16 @@ type Config struct {
 	UID, GID, Umask     uint32
 	RunDir, Version     string
 	HadoopConf          string // directory; empty: HDFS is named by HOST:PORT alone
-	HDFSUser            string // empty: the one who runs the daemon
+	HDFSUser            string // without Kerberos; empty: the one who runs the daemon
+	HDFSActFor          string // whom that user, or who logs in, acts for; empty: nobody
+	Keytab, Principal   string // to log in with; empty: with TicketCache
+	TicketCache         string // empty: that of kinit
+	Krb5Conf            string // empty: /etc/krb5.conf
 	Log                 *slog.Logger
+}
+
+func (c Config) kerberos() namenode.Kerberos {
+	return namenode.Kerberos{Principal: c.Principal, Keytab: c.Keytab, Cache: c.TicketCache, Conf: c.Krb5Conf}
 }
 
 // A Node is a running daemon. It implements control.Node.
@@ -75,7 +84,10 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, registration.Close()) }()
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket}
-	h := hdfs.Config{Conf: c.HadoopConf, User: c.HDFSUser, Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n}
+	h := hdfs.Config{
+		Conf: c.HadoopConf, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
+		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n,
+	}
 	if c.NVMe != "" {
 		h.Copies = filepath.Join(c.NVMe, "copies")
 	}

@@ -40,6 +40,9 @@ func (k *Kerberos) check() error {
 	if k.Keytab != "" && k.Cache != "" {
 		return fmt.Errorf("keytab %q and credential cache %q %w: give one of them", k.Keytab, k.Cache, meta.ErrInvalid)
 	}
+	if kind, _, ok := strings.Cut(k.Cache, ":"); ok && !strings.Contains(kind, "/") {
+		return fmt.Errorf("credential cache %q %w: only files can be read; run kinit -c FILE, and name that or a keytab", k.Cache, meta.ErrInvalid)
+	}
 	_, err := guardsOf(k.Protection)
 	return err
 }
