@@ -16,7 +16,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/lmdb":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/local":          {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/hdfs/namenode":  {"rankfs/meta"},
-	"rankfs/fetch/hdfs/datanode":  {"rankfs/fetch/hdfs/namenode"},
+	"rankfs/fetch/hdfs/datanode":  {"rankfs/meta", "rankfs/fetch/hdfs/namenode"},
 	"rankfs/fetch/hdfs":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/"},
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
