@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +36,10 @@ func keep(args []string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := s.TryLock(site.Keeping, true)
+	// Who waits for the cluster tries this lock now and then, for a moment.
+	soon, done := context.WithTimeout(context.Background(), 5*time.Second)
+	defer done()
+	lock, err := s.WaitLock(soon, site.Keeping, true)
 	if err != nil {
 		return fmt.Errorf("keep cluster %s: %w", s.Name, err)
 	}
@@ -47,9 +51,13 @@ func keep(args []string) error {
 	if err := build(ctx, s, d); err != nil {
 		return err // what is on disk says why
 	}
-	serve(ctx, cancel, s, d)
+	alone, err := serve(ctx, cancel, s, d)
 	d.killAll()
-	return os.RemoveAll(s.Dir)
+	err = errors.Join(err, os.RemoveAll(s.Dir))
+	if alone != nil {
+		alone.Close() // until here: who comes now starts another
+	}
+	return err
 }
 
 // shed lets go of the files that this process inherited: the keeper outlives
@@ -104,18 +112,22 @@ func build(ctx context.Context, s *site.Site, d *daemons) (err error) {
 	return s.Save() // now with all pids
 }
 
-// serve takes orders until the cluster is to end.
-func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) error {
+// serve takes orders until the cluster is to end. If that is because nobody uses
+// it, it is held alone.
+func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) (alone *site.Lock, err error) {
 	l, err := net.Listen("unix", s.Control())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	context.AfterFunc(ctx, func() { l.Close() })
+	var asked atomic.Int64 // when the last order came, in nanoseconds
+	unused := make(chan *site.Lock, 1)
 	go func() {
 		defer cancel()
-		waitUnused(ctx, s)
+		unused <- waitUnused(ctx, s, &asked)
 	}()
 	do := func(o control.Order) control.Answer {
+		asked.Store(time.Now().UnixNano())
 		if o.Do == control.Stop {
 			cancel()
 			return control.Answer{}
@@ -125,15 +137,16 @@ func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) error {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			return ctx.Err() // closed by its end, and by nothing else
+			return <-unused, nil // closed by its end, and by nothing else
 		}
 		go control.Serve(conn, do)
 	}
 }
 
-// waitUnused waits until nobody has held the cluster for a while, and then
-// holds it alone, until this process ends: who comes now starts another.
-func waitUnused(ctx context.Context, s *site.Site) {
+// waitUnused waits until nobody has held the cluster or asked for anything for a
+// while, and then holds it alone, if it is not told to end before. A test that
+// becomes a program on a host lets go of the cluster for a moment.
+func waitUnused(ctx context.Context, s *site.Site, asked *atomic.Int64) (alone *site.Lock) {
 	since := time.Now()
 	for ctx.Err() == nil {
 		unix.Nanosleep(&unix.Timespec{Nsec: 5e8}, nil)
@@ -146,9 +159,13 @@ func waitUnused(ctx context.Context, s *site.Site) {
 			since = time.Now()
 			continue
 		}
+		if at := time.Unix(0, asked.Load()); at.After(since) {
+			since = at
+		}
 		if time.Since(since) > idle {
-			return
+			return lock
 		}
 		lock.Close()
 	}
+	return nil
 }
