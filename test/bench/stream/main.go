@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -83,9 +84,14 @@ func measure(clusters *hdfs.Clusters, o order) (a answer, err error) {
 		return a, err
 	}
 	defer d.Close()
+	dir, done, err := room()
+	if err != nil {
+		return a, err
+	}
+	defer done()
 	slabs := make([][]byte, o.Threads)
 	for i := range slabs {
-		if slabs[i], err = slab(d.Chunk(0).Bytes); err != nil {
+		if slabs[i], err = slab(dir, d.Chunk(0).Bytes); err != nil {
 			return a, err
 		}
 		defer unix.Munmap(slabs[i])
@@ -136,18 +142,35 @@ func attach(clusters *hdfs.Clusters, path string) (*fetch.Dataset, error) {
 	return fetch.Attach(context.Background(), src, x)
 }
 
-// slab is memory as the daemon's: a mapping of a file on a tmpfs, there and
-// mapped.
-func slab(size int64) ([]byte, error) {
-	fd, err := unix.MemfdCreate("slab", unix.MFD_CLOEXEC)
+// slab is memory as the daemon's: a mapping of a file on a tmpfs with huge
+// pages, there and mapped.
+func slab(dir string, size int64) ([]byte, error) {
+	f, err := os.CreateTemp(dir, "")
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
-	if err := unix.Ftruncate(fd, size); err != nil {
-		return nil, err
+	defer f.Close()
+	zeros := make([]byte, 8<<20)
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+			return nil, err
+		}
 	}
-	return unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+}
+
+// room is a tmpfs for slabs, which goes with done.
+func room() (dir string, done func(), err error) {
+	if dir, err = os.MkdirTemp("", "slabs-"); err != nil {
+		return "", nil, err
+	}
+	if err := unix.Mount("slabs", dir, "tmpfs", 0, "huge=within_size"); err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	return dir, func() {
+		unix.Unmount(dir, unix.MNT_DETACH)
+		os.Remove(dir)
+	}, nil
 }
 
 func cpu() float64 {
