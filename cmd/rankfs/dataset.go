@@ -38,7 +38,11 @@ Sources:
                        database in it
   file:PATH            with --as lines: a text file, each line a record
                        with --as fixed:N: a file of records of N bytes
-                       with --as files: a directory, each file a record`,
+                       with --as files: a directory, each file a record
+  hdfs://HOST:PORT/PATH, or a nameservice, or nothing, of --hadoop-conf
+                       a file, directory or pattern in HDFS, as above, or
+                       with --as sequence: SequenceFiles, each value a record
+                       with --as lmdb: an LMDB, copied to --nvme`,
 		Args: wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
@@ -216,7 +220,7 @@ func about(err error, name string) error {
 	case errors.Is(err, meta.ErrStale):
 		return hint(err, "index it again with: rankfs dataset refresh %s", name)
 	case errors.Is(err, meta.ErrBusy):
-		return hint(err, "try again when nobody reads it")
+		return hint(err, "try again in a while")
 	}
 	return err
 }

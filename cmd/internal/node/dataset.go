@@ -83,8 +83,17 @@ type copying interface {
 	Copy(ctx context.Context, done func(bytes, total int64)) error
 }
 
-// makeIndex scans the source of r.
+// makeIndex scans the source of r. To callers, what does not exist is a dataset:
+// that a source is not there is another kind of error.
 func makeIndex(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
+	err := scanSource(ctx, r, src, path, report)
+	if errors.Is(err, meta.ErrNotExist) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+func scanSource(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
 	if c, ok := src.(copying); ok {
 		err := c.Copy(ctx, func(bytes, total int64) {
 			report(control.Progress{Stage: "copying", Bytes: bytes, Total: total})
