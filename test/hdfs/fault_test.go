@@ -1,0 +1,182 @@
+package hdfs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/test/cluster"
+)
+
+// A file that becomes another is stale for who opens it, and says what to do.
+func TestOverwritten(t *testing.T) {
+	c := cluster.Shared(t)
+	path := c.Dir(t) + "/f"
+	content := lines(2000)
+	c.Host("data2").Put(t, path, []byte(content), 2, block)
+	d := newPlace(t, c, "data1").start()
+	d.create("train", path)
+	if got, err := d.read("train"); err != nil || got != content {
+		t.Fatalf("other bytes, or %v", err)
+	}
+	client, err := c.Host("data2").HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	c.Host("data2").Put(t, path, []byte(lines(2001)), 2, block)
+	until(t, waitTime, "a batch is stale", func() bool {
+		got, err := d.batch("train", 0)
+		if err == nil && !strings.HasPrefix(content, got) {
+			t.Fatal("a batch of another version")
+		}
+		return err != nil && strings.Contains(err.Error(), "Stale file handle")
+	})
+	d.must(rankfs, "--run", d.dir+"/run", "dataset", "refresh", "train")
+	if got, err := d.read("train"); err != nil || got != lines(2001) {
+		t.Errorf("other bytes after a refresh, or %v", err)
+	}
+}
+
+// A block that nobody has is an error of input and output, named in the log;
+// with its datanode it is back.
+func TestLostBlock(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := lines(2000)
+	c.Host("data2").Put(t, path, []byte(content), 1, block)
+	d := newPlace(t, c, "client").start()
+	d.create("train", path)
+	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.batch("train", 3); err == nil || !strings.Contains(err.Error(), "Input/output error") {
+		t.Errorf("a batch ends with %v", err)
+	}
+	if log := d.log(); !strings.Contains(log, "no replica can be read") || !strings.Contains(log, "hdfs fsck "+path) {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	until(t, waitTime, "the block is read again", func() bool {
+		got, err := d.read("train")
+		return err == nil && got == content
+	})
+}
+
+// While no namenode answers what is in memory stays, and what is not is refused
+// in a way that says to try again.
+func TestNoNameNode(t *testing.T) {
+	c := cluster.Exclusive(t)
+	dir := c.Dir(t)
+	content := lines(2000)
+	d := newPlace(t, c, "client").start()
+	for _, name := range []string{"seen", "new"} {
+		c.Host("data2").Put(t, dir+"/"+name, []byte(content), 2, block)
+		d.create(name, dir+"/"+name)
+	}
+	if got, err := d.read("seen"); err != nil || got != content {
+		t.Fatalf("other bytes, or %v", err)
+	}
+	names := c.NameNodes()
+	if err := errors.Join(names[0].Stop(cluster.NameNode), names[1].Stop(cluster.NameNode)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.batch("seen", 0); err != nil || !strings.HasPrefix(content, got) {
+		t.Errorf("a batch in memory has other bytes, or ends with %v", err)
+	}
+	_, err := d.batch("new", 0)
+	if err == nil || !strings.Contains(err.Error(), "timed out") && !strings.Contains(err.Error(), "busy") {
+		t.Errorf("a batch that is not there ends with %v", err)
+	}
+	if log := d.log(); !strings.Contains(log, "no namenode answers") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+	if err := errors.Join(names[0].Continue(cluster.NameNode), names[1].Continue(cluster.NameNode)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, waitTime, "the new dataset is read", func() bool {
+		got, err := d.read("new")
+		return err == nil && got == content
+	})
+}
+
+// A replica is spoiled: nobody notices but the counter.
+func TestCorruptReplica(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := lines(500)
+	c.Host("data1").Put(t, path, []byte(content), 3, 1<<20)
+	d := newPlace(t, c, "data1").start()
+	d.create("train", path, "--batch", "chunk") // reads almost nothing
+	if err := c.Host("data1").CorruptReplicaAt(onlyBlock(t, c, path), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.read("train"); err != nil || got != content {
+		t.Errorf("other bytes, or %v", err)
+	}
+	if h := d.status().HDFS; h.Corrupt != 1 || h.Failures != 1 {
+		t.Errorf("status says %+v", h)
+	}
+}
+
+// onlyBlock is the id of the one block of a file, as soon as it is on all three
+// datanodes.
+func onlyBlock(t *testing.T, c *cluster.Cluster, path string) (id uint64) {
+	t.Helper()
+	names, err := namenode.New(namenode.Config{Addresses: c.Addresses(), User: "root", Dial: c.Host("client").DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer names.Close()
+	until(t, waitTime, "a block on three datanodes", func() bool {
+		located, err := names.Locate(t.Context(), path, 0, 1<<30)
+		if err != nil || len(located.Blocks) != 1 {
+			t.Fatalf("%+v, %v", located, err)
+		}
+		id = located.Blocks[0].ID
+		return len(located.Blocks[0].Replicas) == 3
+	})
+	return id
+}
+
+// A daemon that was killed has its batches on NVMe, and the next one serves them.
+func TestKilled(t *testing.T) {
+	c := cluster.Shared(t)
+	path := c.Dir(t) + "/f"
+	content := strings.Repeat(lines(2000), 120)
+	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
+	p := newPlace(t, c, "data1")
+	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme:256MiB"}
+	d := p.start()
+	d.create("train", path, "--batch", "chunk")
+	if got, err := d.read("train"); err != nil || got != content {
+		t.Fatalf("other bytes, or %v", err)
+	}
+	until(t, waitTime, "batches are on nvme", func() bool { return d.onNVMe() > 3 })
+	d.kill()
+	next := p.start()
+	if n := next.onNVMe(); n < 3 {
+		t.Errorf("the next daemon finds %d slabs", n)
+	}
+	if got, err := next.read("train"); err != nil || got != content {
+		t.Errorf("other bytes, or %v", err)
+	}
+	if h := next.status().HDFS; h.Bytes >= uint64(len(content)) {
+		t.Errorf("all of %d bytes were fetched again: %+v", len(content), h)
+	}
+}
+
+func (d *daemon) onNVMe() int {
+	for _, tier := range d.status().Tiers {
+		if tier.Name == "nvme" {
+			return tier.Slabs
+		}
+	}
+	return 0
+}

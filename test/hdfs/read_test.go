@@ -1,0 +1,97 @@
+package hdfs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+)
+
+const block = 64 << 10
+
+// lines is text of n lines, all of them different.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d %s\n", i, strings.Repeat("x", i*7919%400))
+	}
+	return b.String()
+}
+
+func sorted(text string) []string {
+	all := strings.SplitAfter(text, "\n")
+	slices.Sort(all)
+	return all
+}
+
+// Every view of a dataset has each line once, in its order.
+func TestViews(t *testing.T) {
+	c := cluster.Shared(t)
+	path := c.Dir(t) + "/f"
+	content := lines(5000)
+	c.Host("data2").Put(t, path, []byte(content), 2, block)
+	d := newPlace(t, c, "data1").start()
+	d.create("train", path, "--batch", "256")
+	d.create("loose", path, "--batch", "chunk")
+	for _, set := range []string{"train@batch=256", "train@batch=chunk", "train@batch=64MiB", "loose"} {
+		for _, order := range []string{"none", "window:1000", "full"} {
+			view := set + map[bool]string{true: ",order=", false: "@order="}[strings.Contains(set, "@")] + order
+			t.Run(view, func(t *testing.T) {
+				got, err := d.read(view)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if order == "none" && got != content {
+					t.Error("other bytes than the file has")
+				}
+				if !slices.Equal(sorted(got), sorted(content)) {
+					t.Error("other lines than the file has")
+				}
+			})
+		}
+	}
+	if got, err := d.read("train@ranks=3"); err != nil || !slices.Equal(sorted(got), sorted(content)) {
+		t.Errorf("three ranks read other lines, or %v", err)
+	}
+	if h := d.status().HDFS; h.Bytes < uint64(len(content)) || h.Failures != 0 || h.Corrupt != 0 {
+		t.Errorf("status says %+v", h)
+	}
+}
+
+// Where batches are is said as HDFS says it, and followed.
+func TestLocality(t *testing.T) {
+	c := cluster.Exclusive(t)
+	path := c.Dir(t) + "/f"
+	content := lines(1000)
+	c.Host("data2").Put(t, path, []byte(content), 1, block)
+	d := newPlace(t, c, "data2").start()
+	d.create("train", path)
+	if got, err := d.batch("train", 0); err != nil || !strings.HasPrefix(content, got) {
+		t.Fatalf("a batch has other bytes, or %v", err)
+	}
+	attribute := func(name string) string {
+		t.Helper()
+		return strings.TrimSpace(d.must("getfattr", "--absolute-names", "--only-values", "-n", "user.rankfs."+name, d.path("train", 0)))
+	}
+	size := strings.TrimSpace(d.must("stat", "-c", "%s", d.path("train", 0)))
+	if hosts, local := attribute("hosts"), attribute("local"); hosts != "data2" || local != size {
+		t.Errorf("a batch of %s bytes is on %q, %s bytes of it here", size, hosts, local)
+	}
+	table := d.must("cat", d.dir+"/mnt/datasets/train/locality")
+	if !strings.Contains(table, "data2") || strings.Contains(table, "data1") {
+		t.Errorf("locality says\n%s", table)
+	}
+	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
+		t.Errorf("the replica is local, and status says %+v", h)
+	}
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "2", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	until(t, 100*time.Second, "a second host is named", func() bool {
+		return strings.Count(attribute("hosts"), ",") == 1
+	})
+}
