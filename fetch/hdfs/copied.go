@@ -16,7 +16,6 @@ import (
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
-	"rankfs/fetch/lmdb"
 	"rankfs/meta"
 )
 
@@ -115,9 +114,6 @@ func (k *copied) load(ctx context.Context) (err error) {
 // make fetches what is missing, and gives the copy its name.
 func (k *copied) make(ctx context.Context, made chan<- struct{}) error {
 	k.whole = false
-	if err := lmdb.CheckHead(readerAt{k.source, ctx, k.of.path, k.size}, k.of.path); err != nil {
-		return err
-	}
 	blocks, err := k.source.cluster.names.Locate(ctx, k.of.path, 0, k.size)
 	if err != nil {
 		return k.source.gone(err)

@@ -92,8 +92,41 @@ func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
 		return err
 	}
 	return s.hold(f, func(set *copies, key string) (*copied, error) {
+		if err := s.look(ctx, f); err != nil {
+			return nil, err
+		}
 		return set.get(ctx, s.source, key, f, func(bytes int64) { done(bytes, f.Size) })
 	})
+}
+
+// glance bounds the pages that are read to see whether there is a database: a
+// file with names has few others in the way, and each is a request to a datanode.
+const glance = 64
+
+// look finds out in HDFS what is plainly no source, or has no such database: the
+// copy would be made for nothing.
+func (s *LMDB) look(ctx context.Context, f file) error {
+	pages := &few{readerAt{s.source, ctx, f.path, f.Size}, glance}
+	err := lmdb.CheckDatabase(ctx, pages, f.path, f.Size, s.db)
+	if errors.Is(err, errTooMany) {
+		return nil // the scan will tell
+	}
+	return err
+}
+
+// A few is a file of which so many pieces may be read.
+type few struct {
+	readerAt
+	left int
+}
+
+var errTooMany = errors.New("too many pieces were asked for")
+
+func (r *few) ReadAt(p []byte, off int64) (int, error) {
+	if r.left--; r.left < 0 {
+		return 0, errTooMany
+	}
+	return r.readerAt.ReadAt(p, off)
 }
 
 // hold makes sure that the source has the copy of f, and no other one.

@@ -393,6 +393,7 @@ func TestNoRoomForACopy(t *testing.T) {
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
 	c.Host("data1").Put(t, dir+"/text", bytes.Repeat([]byte("text\n"), 10_000), 2, 1<<20)
 	c.Host("data1").Put(t, dir+"/empty", nil, 2, 1<<20)
+	c.Host("data1").Put(t, dir+"/other.mdb", database(t, records, "b"), 2, 1<<20)
 	for _, test := range []struct {
 		name, path string
 		budget     int64
@@ -406,6 +407,7 @@ func TestNoRoomForACopy(t *testing.T) {
 		{"no LMDB", dir + "/text", 64 << 20, nil, meta.ErrCorrupt, "/text"},
 		{"empty", dir + "/empty", 64 << 20, nil, meta.ErrInvalid, "empty"},
 		{"nothing", dir + "/nothing", 64 << 20, nil, meta.ErrNotExist, "nothing"},
+		{"no such database", dir + "/other.mdb", 64 << 20, nil, meta.ErrNotExist, `there are the databases ["b"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDisk(t, test.budget)

@@ -35,16 +35,22 @@ func OpenStill(file *os.File, pages io.ReaderAt) (*Still, error) {
 	return &Still{file, pages, info.Size(), h, values}, nil
 }
 
-// CheckHead returns an error if what file begins with is not that of an LMDB.
-func CheckHead(file io.ReaderAt, name string) error {
-	_, err := readHead(file, name)
+// CheckDatabase returns an error if the file cannot be a source: it is no LMDB,
+// or has no database of that name. It reads a few pages.
+func CheckDatabase(ctx context.Context, file io.ReaderAt, name string, size int64, db string) error {
+	h, err := readHead(file, name)
+	if err == nil {
+		_, err = newWalker(file, name, size, h).database(ctx, db)
+	}
 	return err
 }
 
 // Scan adds the records of the database of that name to b. In the index they
 // are in the file as, wherever this one is.
 func (s *Still) Scan(ctx context.Context, db string, b *index.Builder, as index.File, done func(bytes, total int64)) error {
-	return newWalker(s.pages, as.Path, s.size, s.head).scan(ctx, db, b, as, done)
+	w := newWalker(s.pages, as.Path, s.size, s.head)
+	w.ask = func(at, n int64) { willNeed(s.values.fd, at, at+n) }
+	return w.scan(ctx, db, b, as, done)
 }
 
 // Read reads values into dst, as Source does.
