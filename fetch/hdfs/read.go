@@ -54,6 +54,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			return 0, fmt.Errorf("read %q at %d: %w", r.path, r.at, err)
 		}
 		r.again, r.blocks = true, nil
+		r.source.cluster.guardian.forget()
 	}
 }
 

@@ -2,9 +2,9 @@ package datanode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,18 +17,19 @@ import (
 )
 
 // dial opens the range [from, to) of a block at one replica.
-func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica, from, to int64) (*link, error) {
+func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica, g Guard, from, to int64) (*link, error) {
 	located, err := offer(b, r, to)
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r)}
-	f := &front{client: c, ctx: ctx, located: located, size: to}
+	g = g.at(r.Addr)
+	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r), guard: g}
+	f := &front{located: located, size: to, key: g.Key}
 	l := &link{wire: w, left: to - from}
 	l.client, err = hdfs.NewClient(hdfs.ClientOptions{
-		Addresses: []string{"front"}, User: c.config.User,
+		Addresses: []string{"front"}, User: cmp.Or(c.config.User, "ticket"), // for the front alone, but it must be there
 		NamenodeDialFunc: f.dial, DatanodeDialFunc: w.dial,
-		DataTransferProtection: c.config.Protection,
+		DataTransferProtection: g.Protection,
 	})
 	if err != nil {
 		return nil, err
@@ -82,10 +83,9 @@ func makeLike[T any](*T) *T { return new(T) }
 // A front is the namenode of one library client: it knows one file, which is a
 // range of one block at one datanode.
 type front struct {
-	client  *Client
-	ctx     context.Context
 	located proto.Message
 	size    int64
+	key     proto.Message // of the guard; nil if it has none
 }
 
 // dial is the library's NamenodeDialFunc.
@@ -139,14 +139,7 @@ func (f *front) answer(method string) ([]byte, error) {
 		}
 		return b, nil
 	case "getDataEncryptionKey":
-		if f.client.config.Key == nil {
-			return nil, errors.New("no key")
-		}
-		key, err := f.client.config.Key(f.ctx)
-		if err != nil || key == nil {
-			return nil, err
-		}
-		return marshal(key)
+		return marshal(f.key)
 	case "renewLease":
 		return nil, nil
 	}

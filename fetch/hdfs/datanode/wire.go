@@ -27,6 +27,7 @@ type wire struct {
 	ctx    context.Context
 	addr   string
 	local  bool
+	guard  Guard
 
 	idle bool // a connection was made that has brought nothing yet; the reader's alone
 
@@ -81,6 +82,9 @@ func (w *wire) close() {
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("not a byte for %v: %w", w.client.config.Timeout, err)
+	}
+	if w.idle {
+		return w.guard.explain(err)
 	}
 	return err
 }
