@@ -109,7 +109,7 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 	if err := c.identify(&conf); err != nil {
 		return nil, err
 	}
-	least, err := leastProtection(conf.Data.Protection)
+	allowed, err := protections(conf.Data.Protection)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := newGuardian(names, conf.Data.Encrypt, least)
+	g := newGuardian(names, conf.Data.Encrypt, allowed)
 	k := &cluster{names: names, guardian: g, data: datanode.New(datanode.Config{
 		User: conf.User, Host: c.host, Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
 	})}

@@ -18,8 +18,8 @@ import (
 // while.
 type guardian struct {
 	names   *namenode.Client
-	encrypt bool   // the configuration says so
-	least   string // protection
+	encrypt bool     // the configuration says so
+	allowed []string // protections, best first
 
 	turn chan struct{} // held by the one who asks the namenode
 
@@ -34,8 +34,8 @@ type guardian struct {
 // Hadoop's clients take as long.
 const keepGuard = time.Hour
 
-func newGuardian(names *namenode.Client, encrypt bool, least string) *guardian {
-	return &guardian{names: names, encrypt: encrypt, least: least, turn: make(chan struct{}, 1)}
+func newGuardian(names *namenode.Client, encrypt bool, allowed []string) *guardian {
+	return &guardian{names: names, encrypt: encrypt, allowed: allowed, turn: make(chan struct{}, 1)}
 }
 
 // guard implements datanode.Config's.
@@ -77,13 +77,13 @@ func (g *guardian) ask(ctx context.Context) (told datanode.Guard, keep time.Dura
 		return told, 0, err
 	}
 	if !g.encrypt && !defaults.EncryptData {
-		return datanode.Guard{Protection: g.least}, keepGuard, nil
+		return datanode.Guard{Allowed: g.allowed}, keepGuard, nil
 	}
 	key, until, err := g.names.EncryptionKey(ctx)
 	if err != nil || key == nil {
-		return datanode.Guard{Protection: "privacy"}, keepGuard, err
+		return datanode.Guard{Allowed: privacy}, keepGuard, err
 	}
-	return datanode.Guard{Protection: "privacy", Key: key}, min(keepGuard, time.Until(until)*3/4), nil
+	return datanode.Guard{Allowed: privacy, Key: key}, min(keepGuard, time.Until(until)*3/4), nil
 }
 
 // forget has the namenode asked again: it, or a datanode, may have been started
@@ -94,20 +94,17 @@ func (g *guardian) forget() {
 	g.mu.until = time.Time{}
 }
 
-// leastProtection is the weakest of those that a configuration allows; with it
-// goes whatever a datanode offers that is better.
-func leastProtection(allowed []string) (string, error) {
-	ranks := []string{"authentication", "integrity", "privacy"}
-	least := len(ranks)
-	for _, p := range allowed {
-		rank := slices.Index(ranks, strings.ToLower(p))
-		if rank < 0 {
-			return "", fmt.Errorf("dfs.data.transfer.protection %q %w: give authentication, integrity or privacy", p, meta.ErrInvalid)
+var privacy = []string{"privacy"}
+
+// protections are those that a configuration allows, in its order, which says
+// what is best.
+func protections(names []string) (allowed []string, err error) {
+	for _, name := range names {
+		p := strings.ToLower(name)
+		if !slices.Contains([]string{"authentication", "integrity", "privacy"}, p) {
+			return nil, fmt.Errorf("dfs.data.transfer.protection %q %w: give authentication, integrity or privacy", name, meta.ErrInvalid)
 		}
-		least = min(least, rank)
+		allowed = append(allowed, p)
 	}
-	if len(allowed) == 0 {
-		return "", nil
-	}
-	return ranks[least], nil
+	return allowed, nil
 }

@@ -52,8 +52,7 @@ func TestEncryption(t *testing.T) {
 	stopName()
 	stopData()
 	r.Configure(settings)
-	r.NameNode()
-	r.DataNode()
+	stopName, stopData = r.NameNode(), r.DataNode()
 	r.AwaitBlocks("/data/01")
 	t.Run("started anew", again)
 
@@ -70,6 +69,16 @@ func TestEncryption(t *testing.T) {
 	}
 	t.Run("ended", again)
 
+	stopData()
+	delete(settings, suites)
+	r.Configure(settings)
+	stopData = r.DataNode()
+	r.AwaitBlocks("/data/01")
+	t.Run("without AES", func(t *testing.T) {
+		if err := h.read(t, h.dataset(t, conf)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // again reads with what was good before, which d knows to replace, and a bare
@@ -117,7 +126,7 @@ func (o held) read(t *testing.T) error {
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Guard: func(ctx context.Context) (datanode.Guard, error) {
 			key, _, err := o.names.EncryptionKey(ctx)
-			return datanode.Guard{Protection: "privacy", Key: key}, err
+			return datanode.Guard{Allowed: []string{"privacy"}, Key: key}, err
 		},
 	})
 	s := c.Open(ctx, o.block, 0, o.block.Size)

@@ -127,7 +127,12 @@ func TestDatanodes(t *testing.T) {
 			{"authentication", ""}, {all, ""},
 			{"integrity", "does not offer integrity"}, {"privacy", "does not offer privacy"}, {"", "hangs up"},
 		}},
+		{"integrity", secure.Settings{protects: "integrity"}, []view{
+			{"integrity", ""}, {"privacy,Integrity", ""}, {"privacy", "does not offer privacy"}, {"", "hangs up"},
+		}},
+		{"privacy", secure.Settings{protects: "privacy"}, []view{{"privacy", ""}, {"integrity,privacy", ""}}},
 		{"privacy by AES", secure.Settings{protects: "privacy", suites: aes}, []view{{"privacy", ""}}},
+		{"all", secure.Settings{protects: all}, []view{{"authentication", ""}, {"integrity", ""}, {"privacy", ""}}},
 		{"none", nil, []view{{"", ""}, {"privacy", "hangs up"}}},
 	}
 	for _, row := range rows {

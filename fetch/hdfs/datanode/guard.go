@@ -2,6 +2,7 @@ package datanode
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -11,18 +12,21 @@ import (
 	"syscall"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A Guard is what both ends of a connection agree on before a block is asked
-// for. Of what a datanode offers, the best is taken.
+// A Guard is what both ends of a connection have to agree on before a block is
+// asked for.
 type Guard struct {
-	// Protection is the least that will do: authentication, integrity or
+	// Allowed are protections, best first, of authentication, integrity and
 	// privacy; empty if nothing has to be agreed on.
-	Protection string
+	Allowed []string
 	// Key is the DataEncryptionKeyProto that proves who we are where a cluster
 	// encrypts; nil where the block's token does.
 	Key proto.Message
 }
+
+const setting = "dfs.data.transfer.protection"
 
 func (c *Client) guard(ctx context.Context) (Guard, error) {
 	if c.config.Guard == nil {
@@ -42,19 +46,38 @@ func (g Guard) at(addr string) Guard {
 	return g
 }
 
+// A token is what a namenode gives for a block.
+type token interface {
+	GetIdentifier() []byte
+	GetPassword() []byte
+}
+
+// proof is who we are to a datanode.
+func (g Guard) proof(t token) proof {
+	text := base64.StdEncoding.EncodeToString
+	if g.Key == nil {
+		return proof{text(t.GetIdentifier()), text(t.GetPassword())}
+	}
+	id := int32(value(g.Key, "keyId").Uint()) // Java's, which has a sign
+	name := fmt.Sprintf("%d %s %s", id, value(g.Key, "blockPoolId").String(), text(value(g.Key, "nonce").Bytes()))
+	return proof{name, text(value(g.Key, "encryptionKey").Bytes())}
+}
+
+func value(m proto.Message, name protoreflect.Name) protoreflect.Value {
+	r := m.ProtoReflect()
+	return r.Get(r.Descriptor().Fields().ByName(name))
+}
+
 // explain says of an error what of the guard may have brought it about: a
 // datanode tells only its log.
 func (g Guard) explain(err error) error {
-	const setting = "dfs.data.transfer.protection"
-	switch text := err.Error(); {
-	case strings.Contains(text, "invalid qop"):
-		return fmt.Errorf("it does not offer %s: %w; make %s the same on both sides", g.Protection, err, setting)
-	case strings.Contains(text, "rspauth"), strings.Contains(text, "ERROR_ACCESS_TOKEN"):
-		return fmt.Errorf("%w: it refuses the block's token or the encryption key: %w; its log says why", syscall.EACCES, err)
+	switch {
+	case strings.Contains(err.Error(), "ERROR_ACCESS_TOKEN"):
+		return fmt.Errorf("%w: it refuses the block's token: %w; its log says why", syscall.EACCES, err)
 	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET):
 		return err
-	case g.Protection == "":
+	case len(g.Allowed) == 0:
 		return fmt.Errorf("it hangs up: %w; if it has a %s, give the Hadoop configuration that says so", err, setting)
 	}
-	return fmt.Errorf("it hangs up: %w; does it have the %s of the Hadoop configuration, which allows %s?", err, setting, g.Protection)
+	return fmt.Errorf("it hangs up: %w; is its %s %s, as in the Hadoop configuration?", err, setting, strings.Join(g.Allowed, " or "))
 }

@@ -28,6 +28,7 @@ type wire struct {
 	addr   string
 	local  bool
 	guard  Guard
+	proof  proof // for the guard
 
 	idle bool // a connection was made that has brought nothing yet; the reader's alone
 
@@ -53,7 +54,10 @@ func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
 		return nil, err
 	}
 	w.use(raw)
-	return newConn(raw, w), nil
+	if len(w.guard.Allowed) == 0 {
+		return newConn(raw, w), nil
+	}
+	return w.guard.agree(newConn(raw, w), w.proof)
 }
 
 // use makes c the connection, in place of the one before.
