@@ -7,15 +7,11 @@
 package hdfs
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
@@ -59,8 +55,9 @@ type Clusters struct {
 
 // A cluster is one HDFS.
 type cluster struct {
-	names *namenode.Client
-	data  *datanode.Client
+	names    *namenode.Client
+	data     *datanode.Client
+	guardian *guardian
 }
 
 // New returns clusters, none of which is contacted yet. It removes what scans
@@ -116,31 +113,21 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 	if err := c.identify(&conf); err != nil {
 		return nil, err
 	}
+	allowed, err := protections(conf.Data.Protection)
+	if err != nil {
+		return nil, err
+	}
 	conf.Timeout, conf.Log = c.config.Timeout, c.config.Log
 	names, err := namenode.New(conf)
 	if err != nil {
 		return nil, err
 	}
-	k := &cluster{names: names, data: datanode.New(datanode.Config{
-		User: conf.User, Host: c.host, Protection: protection(conf.Data), Timeout: c.config.Timeout, Log: c.config.Log,
-		Key: func(ctx context.Context) (proto.Message, error) {
-			key, _, err := names.EncryptionKey(ctx)
-			return key, err
-		},
+	g := newGuardian(names, conf.Data.Encrypt, allowed)
+	k := &cluster{names: names, guardian: g, data: datanode.New(datanode.Config{
+		User: conf.User, Host: c.host, Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
 	})}
 	c.mu.byAuthority[authority] = k
 	return k, nil
-}
-
-// protection is the strongest that the configuration names.
-func protection(d namenode.Data) string {
-	if d.Encrypt {
-		return "privacy"
-	}
-	if len(d.Protection) == 0 {
-		return ""
-	}
-	return slices.Max(d.Protection) // authentication, integrity, privacy: the alphabet's order too
 }
 
 // Stats counts what all datanodes were asked for.

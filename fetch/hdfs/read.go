@@ -55,6 +55,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			return 0, r.problem(err)
 		}
 		r.again, r.blocks = true, nil
+		r.source.cluster.guardian.forget()
 	}
 }
 

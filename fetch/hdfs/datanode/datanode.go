@@ -16,24 +16,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"rankfs/fetch/hdfs/namenode"
 )
 
 // Config says how datanodes are reached.
 type Config struct {
-	User string // as the namenode knows us
+	User string // as the namenode knows us; with Kerberos empty
 	Host string // this host's name: a replica on it is preferred
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
 
-	// Protection is what hdfs/v2 demands of a datanode: authentication,
-	// integrity or privacy; empty where blocks travel in the clear.
-	Protection string
-	// Key returns the DataEncryptionKeyProto of the namenode, where there is
-	// a Protection.
-	Key func(ctx context.Context) (proto.Message, error)
+	// Guard says how connections are guarded, for each that is made; nil where
+	// blocks travel in the clear. Its error ends the stream.
+	Guard func(ctx context.Context) (Guard, error)
 
 	// Timeout bounds the wait for a connection, and for each next 64 KiB. A
 	// datanode whose disk seeks under load answers within two seconds.

@@ -2,9 +2,9 @@ package datanode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,18 +17,18 @@ import (
 )
 
 // dial opens the range [from, to) of a block at one replica.
-func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica, from, to int64) (*link, error) {
-	located, err := offer(b, r, to)
+func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica, g Guard, from, to int64) (*link, error) {
+	located, pass, err := offer(b, r, to)
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r)}
-	f := &front{client: c, ctx: ctx, located: located, size: to}
+	g = g.at(r.Addr)
+	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r), guard: g, proof: g.proof(pass)}
+	f := &front{located: located, size: to}
 	l := &link{wire: w, left: to - from}
 	l.client, err = hdfs.NewClient(hdfs.ClientOptions{
-		Addresses: []string{"front"}, User: c.config.User,
+		Addresses: []string{"front"}, User: cmp.Or(c.config.User, "ticket"), // for the front alone, but it must be there
 		NamenodeDialFunc: f.dial, DatanodeDialFunc: w.dial,
-		DataTransferProtection: c.config.Protection,
 	})
 	if err != nil {
 		return nil, err
@@ -45,11 +45,12 @@ func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica,
 }
 
 // offer is the block as the library shall see it: at one replica, and no
-// longer than wanted, since it asks a datanode for all that there is.
-func offer(b namenode.Block, r namenode.Replica, end int64) (proto.Message, error) {
+// longer than wanted, since it asks a datanode for all that there is. With it
+// comes the block's token.
+func offer(b namenode.Block, r namenode.Replica, end int64) (proto.Message, token, error) {
 	m, ok := like((&hdfs.FileStatus{}).GetLocations().GetBlocks(), b.Message)
 	if !ok {
-		return nil, fmt.Errorf("block %d: its location is a %T", b.ID, b.Message)
+		return nil, nil, fmt.Errorf("block %d: its location is a %T", b.ID, b.Message)
 	}
 	for _, loc := range m.GetLocs() {
 		if loc.GetId().GetDatanodeUuid() != r.ID {
@@ -64,9 +65,9 @@ func offer(b namenode.Block, r namenode.Replica, end int64) (proto.Message, erro
 		all.FileLength = proto.Uint64(uint64(end))
 		all.Blocks = append(all.Blocks, one)
 		all.UnderConstruction, all.IsLastBlockComplete = proto.Bool(false), proto.Bool(true)
-		return all, nil
+		return all, m.GetBlockToken(), nil
 	}
-	return nil, fmt.Errorf("block %d: datanode %s is not among its locations", b.ID, r.ID)
+	return nil, nil, fmt.Errorf("block %d: datanode %s is not among its locations", b.ID, r.ID)
 }
 
 // The library's messages have types that cannot be named outside of it, but
@@ -82,8 +83,6 @@ func makeLike[T any](*T) *T { return new(T) }
 // A front is the namenode of one library client: it knows one file, which is a
 // range of one block at one datanode.
 type front struct {
-	client  *Client
-	ctx     context.Context
 	located proto.Message
 	size    int64
 }
@@ -138,15 +137,6 @@ func (f *front) answer(method string) ([]byte, error) {
 			b = protowire.AppendVarint(b, 1)
 		}
 		return b, nil
-	case "getDataEncryptionKey":
-		if f.client.config.Key == nil {
-			return nil, errors.New("no key")
-		}
-		key, err := f.client.config.Key(f.ctx)
-		if err != nil || key == nil {
-			return nil, err
-		}
-		return marshal(key)
 	case "renewLease":
 		return nil, nil
 	}

@@ -62,12 +62,16 @@ func (s *Stream) connect() error {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
+		guard, err := s.client.guard(s.ctx)
+		if err != nil {
+			return err
+		}
 		r, ok := s.client.pick(s.block.Replicas, s.tried)
 		if !ok {
 			return s.exhausted()
 		}
 		s.replica = r
-		l, err := s.client.dial(s.ctx, s.block, r, s.at, s.end)
+		l, err := s.client.dial(s.ctx, s.block, r, guard, s.at, s.end)
 		if err != nil {
 			s.fail(err)
 			continue

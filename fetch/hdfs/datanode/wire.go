@@ -30,6 +30,8 @@ type wire struct {
 	ctx    context.Context
 	addr   string
 	local  bool
+	guard  Guard
+	proof  proof // for the guard
 
 	idle bool // a connection was made that has brought nothing yet; the reader's alone
 
@@ -55,7 +57,10 @@ func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
 		return nil, err
 	}
 	w.use(raw)
-	return newConn(raw, w), nil
+	if len(w.guard.Allowed) == 0 {
+		return newConn(raw, w), nil
+	}
+	return w.guard.agree(newConn(raw, w), w.proof)
 }
 
 // use makes c the connection, in place of the one before.
@@ -84,6 +89,9 @@ func (w *wire) close() {
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("it did not send %d KiB within %v: %w", pace>>10, w.client.config.Timeout, err)
+	}
+	if w.idle {
+		return w.guard.explain(err)
 	}
 	return err
 }

@@ -160,7 +160,7 @@ func (t *tickets) fromKeytab(conf *config.Config) (krb *client.Client, err error
 	defer unbroken(t.Keytab, &err)
 	keys, err := keytab.Load(t.Keytab)
 	if err != nil {
-		return nil, fmt.Errorf("keytab %s: %w", t.Keytab, err)
+		return nil, fmt.Errorf("keytab %s: %w; make it anew, or let this user read it", t.Keytab, err)
 	}
 	user, realm, _ := strings.Cut(t.Principal, "@")
 	if realm == "" {

@@ -1,0 +1,83 @@
+package datanode
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// A Guard is what both ends of a connection have to agree on before a block is
+// asked for.
+type Guard struct {
+	// Allowed are protections, best first, of authentication, integrity and
+	// privacy; empty if nothing has to be agreed on.
+	Allowed []string
+	// Key is the DataEncryptionKeyProto that proves who we are where a cluster
+	// encrypts; nil where the block's token does.
+	Key proto.Message
+}
+
+const setting = "dfs.data.transfer.protection"
+
+func (c *Client) guard(ctx context.Context) (Guard, error) {
+	if c.config.Guard == nil {
+		return Guard{}, nil
+	}
+	return c.config.Guard(ctx)
+}
+
+// at is the guard towards an address. Nobody but root can open a port below
+// 1024, so that Hadoop takes who listens there for a datanode and asks no more,
+// unless it has to encrypt.
+func (g Guard) at(addr string) Guard {
+	_, port, err := net.SplitHostPort(addr)
+	if n, _ := strconv.Atoi(port); err == nil && n < 1024 && g.Key == nil {
+		return Guard{}
+	}
+	return g
+}
+
+// A token is what a namenode gives for a block.
+type token interface {
+	GetIdentifier() []byte
+	GetPassword() []byte
+}
+
+// proof is who we are to a datanode.
+func (g Guard) proof(t token) proof {
+	text := base64.StdEncoding.EncodeToString
+	if g.Key == nil {
+		return proof{text(t.GetIdentifier()), text(t.GetPassword())}
+	}
+	id := int32(value(g.Key, "keyId").Uint()) // Java's, which has a sign
+	name := fmt.Sprintf("%d %s %s", id, value(g.Key, "blockPoolId").String(), text(value(g.Key, "nonce").Bytes()))
+	return proof{name, text(value(g.Key, "encryptionKey").Bytes())}
+}
+
+func value(m proto.Message, name protoreflect.Name) protoreflect.Value {
+	r := m.ProtoReflect()
+	return r.Get(r.Descriptor().Fields().ByName(name))
+}
+
+// explain says of an error what of the guard may have brought it about: a
+// datanode tells only its log.
+func (g Guard) explain(err error) error {
+	switch {
+	case strings.Contains(err.Error(), "ERROR_ACCESS_TOKEN"):
+		return fmt.Errorf("%w: it refuses the block's token: %w; its log says why", syscall.EACCES, err)
+	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET):
+		return err
+	case len(g.Allowed) == 0:
+		return fmt.Errorf("it hangs up: %w; if it has a %s, give the Hadoop configuration that says so", err, setting)
+	}
+	return fmt.Errorf("it hangs up: %w; is its %s %s, as in the Hadoop configuration?", err, setting, strings.Join(g.Allowed, " or "))
+}

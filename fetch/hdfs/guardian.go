@@ -1,0 +1,110 @@
+package hdfs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rankfs/fetch/hdfs/datanode"
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
+)
+
+// A guardian knows how connections to the datanodes of a cluster are guarded:
+// by the configuration, or as the namenode says. What that said holds for a
+// while.
+type guardian struct {
+	names   *namenode.Client
+	encrypt bool     // the configuration says so
+	allowed []string // protections, best first
+
+	turn chan struct{} // held by the one who asks the namenode
+
+	mu struct {
+		sync.Mutex
+		told  datanode.Guard
+		until time.Time
+	}
+}
+
+// keepGuard is how long a cluster that is set up anew goes unnoticed at most.
+// Hadoop's clients take as long.
+const keepGuard = time.Hour
+
+func newGuardian(names *namenode.Client, encrypt bool, allowed []string) *guardian {
+	return &guardian{names: names, encrypt: encrypt, allowed: allowed, turn: make(chan struct{}, 1)}
+}
+
+// guard implements datanode.Config's.
+func (g *guardian) guard(ctx context.Context) (datanode.Guard, error) {
+	if told, ok := g.known(); ok {
+		return told, nil
+	}
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return datanode.Guard{}, ctx.Err()
+	}
+	if told, ok := g.known(); ok {
+		return told, nil
+	}
+	told, keep, err := g.ask(ctx)
+	if err != nil {
+		return told, fmt.Errorf("guard of datanodes: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.told, g.mu.until = told, time.Now().Add(keep)
+	return told, nil
+}
+
+func (g *guardian) known() (datanode.Guard, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.told, time.Now().Before(g.mu.until)
+}
+
+// ask asks the namenode, and says how long its answer is good for. A key is
+// used for three quarters of what it has left, if the clocks agree; if not, a
+// datanode refuses it, and it is forgotten.
+func (g *guardian) ask(ctx context.Context) (told datanode.Guard, keep time.Duration, err error) {
+	defaults, err := g.names.Defaults(ctx)
+	if err != nil {
+		return told, 0, err
+	}
+	if !g.encrypt && !defaults.EncryptData {
+		return datanode.Guard{Allowed: g.allowed}, keepGuard, nil
+	}
+	key, until, err := g.names.EncryptionKey(ctx)
+	if err != nil || key == nil {
+		return datanode.Guard{Allowed: privacy}, keepGuard, err
+	}
+	return datanode.Guard{Allowed: privacy, Key: key}, min(keepGuard, time.Until(until)*3/4), nil
+}
+
+// forget has the namenode asked again: it, or a datanode, may have been started
+// anew and know the key no more.
+func (g *guardian) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.until = time.Time{}
+}
+
+var privacy = []string{"privacy"}
+
+// protections are those that a configuration allows, in its order, which says
+// what is best.
+func protections(names []string) (allowed []string, err error) {
+	for _, name := range names {
+		p := strings.ToLower(name)
+		if !slices.Contains([]string{"authentication", "integrity", "privacy"}, p) {
+			return nil, fmt.Errorf("dfs.data.transfer.protection %q %w: give authentication, integrity or privacy", name, meta.ErrInvalid)
+		}
+		allowed = append(allowed, p)
+	}
+	return allowed, nil
+}

@@ -1,0 +1,186 @@
+package secure
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/test/hadoop"
+)
+
+// Settings are those of a Hadoop configuration, by their names.
+type Settings map[string]string
+
+// Address is HOST:PORT of the namenode.
+func (r *Realm) Address() string { return r.name }
+
+// Configure writes the files that NameNode, DataNode and Shell go by, and
+// clients may: those of an HDFS with Kerberos and block tokens, and changes.
+func (r *Realm) Configure(changes Settings) {
+	r.t.Helper()
+	r.data = FreePort(r.t)
+	conf := Settings{
+		"dfs.namenode.http-address": FreePort(r.t),
+		"dfs.datanode.address":      r.data,
+		"dfs.datanode.ipc.address":  FreePort(r.t),
+		"dfs.datanode.http.address": FreePort(r.t),
+	}
+	maps.Copy(conf, changes)
+	r.Conf("conf", conf)
+}
+
+// Conf writes the like as a folder of that name, and returns its path.
+func (r *Realm) Conf(name string, changes Settings) string {
+	r.t.Helper()
+	r.settings(name+"/core-site.xml", Settings{
+		"fs.defaultFS":                   "hdfs://" + r.name,
+		"hadoop.tmp.dir":                 r.Path("tmp"),
+		"hadoop.security.authentication": "kerberos",
+		"hadoop.security.authorization":  "true",
+		"hadoop.rpc.protection":          "authentication,integrity,privacy",
+		"hadoop.proxyuser.alice.hosts":   "*",
+		"hadoop.proxyuser.alice.users":   "carol",
+	})
+	conf := Settings{
+		"dfs.block.access.token.enable":             "true",
+		"dfs.namenode.kerberos.principal":           "nn/_HOST@" + Name,
+		"dfs.namenode.keytab.file":                  r.Path("nn.keytab"),
+		"dfs.web.authentication.kerberos.principal": "HTTP/_HOST@" + Name,
+		"dfs.web.authentication.kerberos.keytab":    r.Path("nn.keytab"),
+		"dfs.namenode.safemode.extension":           "0",
+		"dfs.namenode.fs-limits.min-block-size":     "1024",
+		"dfs.replication":                           "1",
+
+		"dfs.datanode.hostname":           "localhost",
+		"dfs.datanode.kerberos.principal": "dn/_HOST@" + Name,
+		"dfs.datanode.keytab.file":        r.Path("nn.keytab"),
+		"dfs.heartbeat.interval":          "1",
+		// Else a datanode wants a port that only root may open, or HTTPS.
+		"ignore.secure.ports.for.testing": "true",
+	}
+	maps.Copy(conf, changes)
+	r.settings(name+"/hdfs-site.xml", conf)
+	return r.Path(name)
+}
+
+func (r *Realm) settings(name string, values Settings) {
+	r.t.Helper()
+	type property struct {
+		Name  string `xml:"name"`
+		Value string `xml:"value"`
+	}
+	var c struct {
+		XMLName    xml.Name   `xml:"configuration"`
+		Properties []property `xml:"property"`
+	}
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		c.Properties = append(c.Properties, property{k, values[k]})
+	}
+	b, err := xml.Marshal(c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.File(name, string(b))
+}
+
+func (r *Realm) java(class string, args ...string) []string {
+	r.t.Helper()
+	home, err := hadoop.Prepare(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	options := append([]string{"-Djava.security.krb5.conf=" + r.Path("krb5.conf")}, hadoop.DaemonOptions...)
+	return home.Line(r.Path("conf"), options, class, args...)
+}
+
+const (
+	nameNode = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+	shell    = "org.apache.hadoop.fs.FsShell"
+	dataNode = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+)
+
+// NameNode starts the namenode, which keeps what was stored, and returns when
+// it answers.
+func (r *Realm) NameNode() (stop func()) {
+	r.t.Helper()
+	if !r.formatted {
+		format := r.java(nameNode, "-format", "-force", "-nonInteractive")
+		r.Run(format[0], format[1:]...)
+		r.Run("kinit", "-kt", r.Path("nn.keytab"), "nn/localhost")
+		r.formatted = true
+	}
+	serve := r.java(nameNode)
+	stop = r.Start(serve[0], serve[1:]...)
+	r.await(func(c *namenode.Client) bool {
+		_, err := c.Stat(r.t.Context(), "/")
+		return err == nil
+	})
+	return stop
+}
+
+// DataNode starts the datanode, which keeps what was stored. Who reads from it
+// has to wait for its blocks.
+func (r *Realm) DataNode() (stop func()) {
+	r.t.Helper()
+	serve := r.java(dataNode)
+	return r.Start(serve[0], serve[1:]...)
+}
+
+// AwaitBlocks waits until the namenode knows that the datanode, as it is
+// configured now, has the first block of a file.
+func (r *Realm) AwaitBlocks(file string) {
+	r.t.Helper()
+	_, port, _ := net.SplitHostPort(r.data)
+	r.await(func(c *namenode.Client) bool {
+		b, err := c.Locate(r.t.Context(), file, 0, 1)
+		return err == nil && len(b.Blocks) > 0 && len(b.Blocks[0].Replicas) > 0 && strings.HasSuffix(b.Blocks[0].Replicas[0].Addr, ":"+port)
+	})
+}
+
+// await waits until something holds.
+func (r *Realm) await(holds func(*namenode.Client) bool) {
+	r.t.Helper()
+	config, err := namenode.FromConf(r.Path("conf"), "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	config.Kerberos.Conf, config.Kerberos.Cache = r.Path("krb5.conf"), r.Path("cache")
+	c, err := namenode.New(config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(c); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("the HDFS in %s is not ready; see the logs", filepath.Base(r.dir))
+		}
+	}
+}
+
+// Put copies a file or directory into HDFS, as soon as there is a datanode.
+func (r *Realm) Put(block int, from, to string) {
+	r.t.Helper()
+	line := r.java(shell, "-D", fmt.Sprint("dfs.blocksize=", block), "-put", "-f", from, to)
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		err := r.Try(line[0], line[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// Shell is `hdfs dfs` as the user of the namenode, who may do all.
+func (r *Realm) Shell(args ...string) {
+	r.t.Helper()
+	line := r.java(shell, args...)
+	r.Run(line[0], line[1:]...)
+}
