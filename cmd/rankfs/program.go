@@ -86,7 +86,7 @@ func (p *program) supplyCommand() *cobra.Command {
 		p.mount = mount
 		e, err := p.find()
 		return e.Mount, err
-	})
+	}, p.print)
 	c.Args = wants()
 	return c
 }

@@ -4,20 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// Check writes a line for each pair that Run would serve, and makes nothing.
-// Its error says that Run would fail.
-func Check(ctx context.Context, c Config, out io.Writer) error {
+// A Finding is what Check says of a pair.
+type Finding struct {
+	Rank      int    `json:"rank"`
+	Pipe      string `json:"pipe"`
+	PipeState string `json:"pipe_state"`
+	Map       string `json:"map"`
+	MapState  string `json:"map_state"`
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("rank %d  pipe %s (%s)  map %s (%s)", f.Rank, f.Pipe, f.PipeState, f.Map, f.MapState)
+}
+
+// Check looks at each pair that Run would serve, and makes nothing. Its error
+// says that Run would fail; the findings say more.
+func Check(ctx context.Context, c Config) (findings []Finding, err error) {
 	c = c.withDefaults()
 	places, err := c.places(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bad := 0
 	seen := map[fileID]bool{}
@@ -27,12 +39,12 @@ func Check(ctx context.Context, c Config, out io.Writer) error {
 		if err = errors.Join(err, pipeErr); err != nil {
 			bad++
 		}
-		fmt.Fprintf(out, "rank %d  pipe %s (%s)  map %s (%s)\n", at.rank, at.pipe, pipe, at.mapped, mapped)
+		findings = append(findings, Finding{int(at.rank), at.pipe, pipe, at.mapped, mapped})
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d pairs cannot be used: change their lines in %s and %s", bad, len(places), c.Pipes, c.Maps)
+		return findings, fmt.Errorf("%d of %d pairs cannot be used: change their lines in %s and %s", bad, len(places), c.Pipes, c.Maps)
 	}
-	return nil
+	return findings, nil
 }
 
 var errTwice = errors.New("is listed twice")

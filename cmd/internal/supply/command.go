@@ -1,7 +1,9 @@
 package supply
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/signal"
 	"path/filepath"
@@ -14,7 +16,9 @@ import (
 
 // Command is the supply command. findMount turns its --mount flag, empty if
 // it was not given, into the directory of a mounted rankfs.
-func Command(findMount func(flag string) (string, error)) *cobra.Command {
+//
+// What comes of it goes to print, as a value or as the text of one.
+func Command(findMount func(flag string) (string, error), print func(v any, text func(io.Writer)) error) *cobra.Command {
 	var c Config
 	var mount, dataset, view string
 	var check bool
@@ -40,9 +44,17 @@ mapped files that do not exist are made, and removed at the end.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 			defer stop()
 			if check {
-				return Check(ctx, c, cmd.OutOrStdout())
+				findings, err := Check(ctx, c)
+				return errors.Join(print(findings, func(w io.Writer) {
+					for _, f := range findings {
+						fmt.Fprintln(w, f)
+					}
+				}), err)
 			}
-			return Run(ctx, c)
+			if err := Run(ctx, c); err != nil {
+				return err
+			}
+			return print(map[string]string{"supplied": name}, func(io.Writer) {})
 		},
 	}
 	f := cmd.Flags()

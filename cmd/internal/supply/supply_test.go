@@ -2,7 +2,9 @@ package supply_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -396,10 +398,9 @@ func TestRefusedAtStart(t *testing.T) {
 			if err := supply.Run(t.Context(), s.config); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("Run: %v, want %q", err, row.want)
 			}
-			var out bytes.Buffer
-			err = supply.Check(t.Context(), s.config, &out)
+			findings, err := supply.Check(t.Context(), s.config)
 			if err == nil && !strings.HasSuffix(row.name, "twice") {
-				t.Errorf("Check finds nothing: %s", out.String())
+				t.Errorf("Check finds nothing: %v", findings)
 			}
 			after, err := os.ReadDir(s.dir)
 			must(t, err)
@@ -423,10 +424,10 @@ func TestCheck(t *testing.T) {
 	s := newStage(t, 2, 1)
 	must(t, syscall.Mkfifo(s.pipe(0), 0o600))
 	must(t, os.WriteFile(s.mapped(0), make([]byte, 100), 0o600))
-	var out bytes.Buffer
-	must(t, supply.Check(t.Context(), s.config, &out))
-	got := strings.ReplaceAll(strings.ReplaceAll(out.String(), s.dir, "D"), ", on a disk: use a tmpfs", "")
-	want := "rank 0  pipe D/pipe0 (ready)  map D/map0 (100 bytes)\nrank 1  pipe D/pipe1 (to be made)  map D/map1 (to be made)\n"
+	findings, err := supply.Check(t.Context(), s.config)
+	must(t, err)
+	got := strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(findings), s.dir, "D"), ", on a disk: use a tmpfs", "")
+	want := "[rank 0  pipe D/pipe0 (ready)  map D/map0 (100 bytes) rank 1  pipe D/pipe1 (to be made)  map D/map1 (to be made)]"
 	if got != want {
 		t.Errorf("Check printed\n%swant\n%s", got, want)
 	}
@@ -447,8 +448,14 @@ func TestCommand(t *testing.T) {
 		{"unknown", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "cats", "--check"}, "no such file"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cmd := supply.Command(func(string) (string, error) { return s.dir, nil })
 			var out bytes.Buffer
+			cmd := supply.Command(func(string) (string, error) { return s.dir, nil }, func(v any, text func(io.Writer)) error {
+				if _, err := json.Marshal(v); err != nil {
+					return err
+				}
+				text(&out)
+				return nil
+			})
 			cmd.SetArgs(row.args)
 			cmd.SetOut(&out)
 			cmd.SetErr(&out)
