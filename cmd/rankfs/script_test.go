@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"unhold": unhold,
 			"exits":  exits,
 			"await":  await,
+			"ended":  ended,
 		},
 	})
 }
@@ -125,6 +126,17 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 
 func unhold(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(held[ts.MkAbs(args[0])].Close())
+}
+
+// ended waits until no daemon serves a mount any more: ended DIR.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	running, err := mounts.List(ts.Getenv("RUN"))
+	ts.Check(err)
+	for _, e := range running {
+		if e.Mount == ts.MkAbs(args[0]) {
+			ts.Check(e.Wait(context.Background()))
+		}
+	}
 }
 
 // exits runs a command and wants its exit code: exits 3 rankfs status.
