@@ -52,7 +52,8 @@ func TestEncryption(t *testing.T) {
 	stopName()
 	stopData()
 	r.Configure(settings)
-	stopName, stopData = r.NameNode(), r.DataNode()
+	r.NameNode()
+	stopData = r.DataNode()
 	r.AwaitBlocks("/data/01")
 	t.Run("started anew", again)
 
@@ -72,7 +73,7 @@ func TestEncryption(t *testing.T) {
 	stopData()
 	delete(settings, suites)
 	r.Configure(settings)
-	stopData = r.DataNode()
+	r.DataNode()
 	r.AwaitBlocks("/data/01")
 	t.Run("without AES", func(t *testing.T) {
 		if err := h.read(t, h.dataset(t, conf)); err != nil {

@@ -47,7 +47,7 @@ func located(t *testing.T, ids ...string) namenode.Block {
 		b.Replicas = append(b.Replicas, namenode.Replica{Host: id, Addr: id + ":1", ID: id})
 	}
 	m = bytes(number(m, 4, 0), 5, token)
-	b.Message = kind.New().Interface().(protoreflect.ProtoMessage)
+	b.Message = kind.New().Interface()
 	if err := proto.Unmarshal(m, b.Message); err != nil {
 		t.Fatal(err)
 	}
