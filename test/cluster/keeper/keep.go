@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -48,9 +49,13 @@ func keep(args []string) error {
 	defer cancel()
 	d := newDaemons(s)
 	defer d.killAll()
-	if err := build(ctx, s, d); err != nil {
+	holders, err := build(ctx, s, d)
+	if err != nil {
 		return err // what is on disk says why
 	}
+	// A host lives as long as its holder's stdin, which the garbage collector
+	// would close as soon as nothing refers to it.
+	defer runtime.KeepAlive(holders)
 	alone, err := serve(ctx, cancel, s, d)
 	d.killAll()
 	err = errors.Join(err, os.RemoveAll(s.Dir))
@@ -79,37 +84,46 @@ func shed() error {
 }
 
 // build makes the hosts and starts what runs on them.
-func build(ctx context.Context, s *site.Site, d *daemons) (err error) {
+func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("have mounts of its own: %w", err)
+		return nil, fmt.Errorf("have mounts of its own: %w", err)
 	}
+	holders, err := buildHosts(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := startHadoop(ctx, s, d); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Mkdir(s.Bin(), 0o755), os.Symlink(s.Keeper(), filepath.Join(s.Bin(), "hdfs"))); err != nil {
+		return nil, err
+	}
+	if s.Pid, err = self(); err != nil {
+		return nil, err
+	}
+	return holders, s.Save() // now with all pids
+}
+
+// buildHosts makes the hosts and the network between them.
+func buildHosts(s *site.Site) (holders []*holder, err error) {
 	if err := os.WriteFile(filepath.Join(s.Dir, "hosts.txt"), []byte(hostsFile(s)), 0o644); err != nil {
-		return err
+		return nil, err
 	}
-	holders := make([]*holder, len(s.Hosts))
+	holders = make([]*holder, len(s.Hosts))
 	for i := range s.Hosts {
 		if holders[i], err = startHost(s, &s.Hosts[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := buildNetwork(s, holders); err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range holders {
 		if err := h.connect(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := startHadoop(ctx, s, d); err != nil {
-		return err
-	}
-	if err := errors.Join(os.Mkdir(s.Bin(), 0o755), os.Symlink(s.Keeper(), filepath.Join(s.Bin(), "hdfs"))); err != nil {
-		return err
-	}
-	if s.Pid, err = self(); err != nil {
-		return err
-	}
-	return s.Save() // now with all pids
+	return holders, nil
 }
 
 // serve takes orders until the cluster is to end. If that is because nobody uses
