@@ -14,8 +14,8 @@ import (
 
 // errno is the only place where an error becomes a number for the kernel. What
 // it does not know is EIO: a false success is worse than a failure. Everything
-// but a plain "no such file" and an interrupt leaves a line in the log, one a
-// second: the kernel itself asks twice when it is told ESTALE.
+// but a plain "no such file" and an interrupt leaves a line in the log, one in a
+// second or two: the kernel itself asks twice when it is told ESTALE.
 func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
@@ -41,13 +41,14 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	return status
 }
 
-// said is what stands in the log of the second that began at since.
+// said is what stands in the log of the second that began at since, and of the
+// one before it: the kernel's second question may fall into the next second.
 type said struct {
 	mu struct {
 		sync.Mutex
-		since time.Time
-		lines map[string]bool
-		left  int // lines left out since then
+		since         time.Time
+		lines, before map[string]bool
+		left          int // lines left out since then
 	}
 }
 
@@ -59,9 +60,13 @@ func (s *said) again(line string, most int, now time.Time) (again bool, left int
 	defer s.mu.Unlock()
 	if s.mu.lines == nil || now.Sub(s.mu.since) > time.Second {
 		left = s.mu.left
+		s.mu.before = s.mu.lines
+		if now.Sub(s.mu.since) >= 2*time.Second {
+			s.mu.before = nil
+		}
 		s.mu.since, s.mu.lines, s.mu.left = now, make(map[string]bool), 0
 	}
-	if s.mu.lines[line] {
+	if s.mu.lines[line] || s.mu.before[line] {
 		return true, left
 	}
 	if len(s.mu.lines) >= most {
