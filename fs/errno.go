@@ -90,6 +90,8 @@ func statusOf(err error) fuse.Status {
 		{context.DeadlineExceeded, syscall.ETIMEDOUT},
 		{meta.ErrNoSpace, syscall.ENOSPC},
 		{meta.ErrBusy, syscall.EBUSY},
+		{meta.ErrUnavailable, syscall.EHOSTUNREACH},
+		{meta.ErrDenied, syscall.EPERM},
 		{syscall.EMFILE, syscall.EMFILE},
 		{syscall.ENFILE, syscall.ENFILE},
 		{syscall.ENOMEM, syscall.ENOMEM},

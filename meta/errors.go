@@ -4,9 +4,9 @@ import "errors"
 
 // The errors that callers branch on. Package fs turns each into an errno.
 var (
-	// ErrNotExist: no such dataset, view, rank or batch.
+	// ErrNotExist: no such dataset, view, rank, batch or node.
 	ErrNotExist = errors.New("does not exist")
-	// ErrExist: a dataset of that name is registered already.
+	// ErrExist: something else of that name is there already.
 	ErrExist = errors.New("exists already")
 	// ErrInvalid: a name, number or option that can never be right.
 	ErrInvalid = errors.New("is not valid")
@@ -18,4 +18,8 @@ var (
 	ErrNoSpace = errors.New("no room in any tier")
 	// ErrBusy: a bounded resource is taken; the same request may succeed later.
 	ErrBusy = errors.New("is busy")
+	// ErrUnavailable: those who could answer do not, be it for now.
+	ErrUnavailable = errors.New("is not available")
+	// ErrDenied: whoever asks may not.
+	ErrDenied = errors.New("is not allowed")
 )

@@ -31,6 +31,14 @@ const (
 	TailPad              // the last step is filled from the start of the order
 )
 
+// An Assign says by what rule the records of a step go to ranks.
+type Assign uint8
+
+const (
+	AssignLocal  Assign = iota // to ranks where the bytes are, in equal shares
+	AssignStrict               // by their position alone: rank r has the r-th run of the step
+)
+
 // A BatchUnit says what BatchSize counts.
 type BatchUnit uint8
 
@@ -57,8 +65,9 @@ type View struct {
 	// Step is what all ranks together read in one step. It, not the batch
 	// of one rank, is what the order is cut by: the same dataset read by
 	// more ranks goes through the same steps.
-	Step BatchSize
-	Tail Tail
+	Step   BatchSize
+	Tail   Tail
+	Assign Assign
 }
 
 // Bounds on what a name can ask for, far above any real job and far below
@@ -66,7 +75,7 @@ type View struct {
 const (
 	MaxRanks = 1 << 20
 	MaxBatch = 1 << 40
-	MaxName  = 128 // of a dataset; leaves room for a view's options in NAME_MAX
+	MaxName  = 112 // of a dataset; leaves room for a view's options in NAME_MAX
 )
 
 func (o Order) String() string {
@@ -109,6 +118,20 @@ func ParseTail(s string) (Tail, error) {
 		}
 	}
 	return 0, fmt.Errorf("tail %q %w: use keep, drop or pad", s, ErrInvalid)
+}
+
+func (a Assign) String() string {
+	return [...]string{"local", "strict"}[a]
+}
+
+// ParseAssign reads local or strict.
+func ParseAssign(s string) (Assign, error) {
+	for a := AssignLocal; a <= AssignStrict; a++ {
+		if s == a.String() {
+			return a, nil
+		}
+	}
+	return 0, fmt.Errorf("assign %q %w: use local or strict", s, ErrInvalid)
 }
 
 func (b BatchSize) String() string {
@@ -206,8 +229,10 @@ func (v *View) set(key, value string) (err error) {
 		v.Step, err = ParseBatch(value)
 	case "tail":
 		v.Tail, err = ParseTail(value)
+	case "assign":
+		v.Assign, err = ParseAssign(value)
 	default:
-		err = fmt.Errorf("%w: no such option; there are epoch, ranks, seed, order, batch, step and tail", ErrInvalid)
+		err = fmt.Errorf("%w: no such option; there are epoch, ranks, seed, order, batch, step, tail and assign", ErrInvalid)
 	}
 	return err
 }
@@ -233,6 +258,8 @@ func (v View) Check() error {
 		return fmt.Errorf("order %d with a window of %d %w: use none, full or window:N", v.Order.Kind, v.Order.Window, ErrInvalid)
 	case v.Tail > TailPad:
 		return fmt.Errorf("tail %d %w: use keep, drop or pad", v.Tail, ErrInvalid)
+	case v.Assign > AssignStrict:
+		return fmt.Errorf("assign %d %w: use local or strict", v.Assign, ErrInvalid)
 	}
 	return nil
 }
@@ -240,8 +267,8 @@ func (v View) Check() error {
 // String spells every option out, in a fixed order: a name under which the
 // view can be opened whatever the dataset's defaults are.
 func (v View) String() string {
-	return fmt.Sprintf("%s@epoch=%d,ranks=%d,seed=%d,order=%v,step=%v,tail=%v",
-		v.Dataset, v.Epoch, v.Ranks, v.Seed, v.Order, v.Step, v.Tail)
+	return fmt.Sprintf("%s@epoch=%d,ranks=%d,seed=%d,order=%v,step=%v,tail=%v,assign=%v",
+		v.Dataset, v.Epoch, v.Ranks, v.Seed, v.Order, v.Step, v.Tail, v.Assign)
 }
 
 // Cut divides a dataset of so many records, bytes and chunks as v asks. The

@@ -25,21 +25,22 @@ func TestWith(t *testing.T) {
 		options string
 		want    string // the options of the view, spelled out
 	}{
-		{"epoch=3", "epoch=3,ranks=4,seed=0,order=full,step=1024,tail=keep"},
-		{"ranks=16", "epoch=0,ranks=16,seed=0,order=full,step=1024,tail=keep"},
-		{"batch=32,ranks=16", "epoch=0,ranks=16,seed=0,order=full,step=512,tail=keep"},
-		{"ranks=16,batch=32", "epoch=0,ranks=16,seed=0,order=full,step=512,tail=keep"},
-		{"batch=32", "epoch=0,ranks=4,seed=0,order=full,step=128,tail=keep"},
-		{"step=32", "epoch=0,ranks=4,seed=0,order=full,step=32,tail=keep"},
-		{"batch=16MiB", "epoch=0,ranks=4,seed=0,order=full,step=64MiB,tail=keep"},
-		{"batch=1000B", "epoch=0,ranks=4,seed=0,order=full,step=4000B,tail=keep"},
-		{"step=64M", "epoch=0,ranks=4,seed=0,order=full,step=64MiB,tail=keep"},
-		{"step=1MB", "epoch=0,ranks=4,seed=0,order=full,step=1000000B,tail=keep"},
-		{"batch=chunk", "epoch=0,ranks=4,seed=0,order=full,step=chunk,tail=keep"},
-		{"order=none,tail=pad", "epoch=0,ranks=4,seed=0,order=none,step=1024,tail=pad"},
-		{"order=window:50000,tail=drop", "epoch=0,ranks=4,seed=0,order=window:50000,step=1024,tail=drop"},
-		{"seed=18446744073709551615,epoch=18446744073709551615", "epoch=18446744073709551615,ranks=4,seed=18446744073709551615,order=full,step=1024,tail=keep"},
-		{"ranks=1048576,step=1TiB", "epoch=0,ranks=1048576,seed=0,order=full,step=1TiB,tail=keep"},
+		{"epoch=3", "epoch=3,ranks=4,seed=0,order=full,step=1024,tail=keep,assign=local"},
+		{"ranks=16", "epoch=0,ranks=16,seed=0,order=full,step=1024,tail=keep,assign=local"},
+		{"batch=32,ranks=16", "epoch=0,ranks=16,seed=0,order=full,step=512,tail=keep,assign=local"},
+		{"ranks=16,batch=32", "epoch=0,ranks=16,seed=0,order=full,step=512,tail=keep,assign=local"},
+		{"batch=32", "epoch=0,ranks=4,seed=0,order=full,step=128,tail=keep,assign=local"},
+		{"step=32", "epoch=0,ranks=4,seed=0,order=full,step=32,tail=keep,assign=local"},
+		{"batch=16MiB", "epoch=0,ranks=4,seed=0,order=full,step=64MiB,tail=keep,assign=local"},
+		{"batch=1000B", "epoch=0,ranks=4,seed=0,order=full,step=4000B,tail=keep,assign=local"},
+		{"step=64M", "epoch=0,ranks=4,seed=0,order=full,step=64MiB,tail=keep,assign=local"},
+		{"step=1MB", "epoch=0,ranks=4,seed=0,order=full,step=1000000B,tail=keep,assign=local"},
+		{"batch=chunk", "epoch=0,ranks=4,seed=0,order=full,step=chunk,tail=keep,assign=local"},
+		{"assign=strict", "epoch=0,ranks=4,seed=0,order=full,step=1024,tail=keep,assign=strict"},
+		{"order=none,tail=pad", "epoch=0,ranks=4,seed=0,order=none,step=1024,tail=pad,assign=local"},
+		{"order=window:50000,tail=drop", "epoch=0,ranks=4,seed=0,order=window:50000,step=1024,tail=drop,assign=local"},
+		{"seed=18446744073709551615,epoch=18446744073709551615", "epoch=18446744073709551615,ranks=4,seed=18446744073709551615,order=full,step=1024,tail=keep,assign=local"},
+		{"ranks=1048576,step=1TiB", "epoch=0,ranks=1048576,seed=0,order=full,step=1TiB,tail=keep,assign=local"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.options, func(t *testing.T) {
@@ -117,6 +118,8 @@ func TestWithRefuses(t *testing.T) {
 		{"a window in bytes", "order=window:1MiB"},
 		{"an unknown tail", "tail=cut"},
 		{"an empty tail", "tail="},
+		{"an unknown assignment", "assign=remote"},
+		{"an empty assignment", "assign="},
 		{"NUL", "epoch=1\x00"},
 		{"NUL in a key", "ep\x00och=1"},
 		{"not UTF-8", "epoch=\xff\xfe"},
@@ -137,13 +140,14 @@ var anyView = rapid.Custom(func(t *rapid.T) meta.View {
 		return rapid.OneOf(rapid.Uint64Range(0, high), rapid.Uint64Range(0, 3)).Draw(t, name)
 	}
 	v := meta.View{
-		Dataset: rapid.StringMatching(`[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}`).Draw(t, "dataset"),
+		Dataset: rapid.StringMatching(`[A-Za-z0-9_][A-Za-z0-9_.-]{0,111}`).Draw(t, "dataset"),
 		Epoch:   number("epoch", math.MaxUint64),
 		Ranks:   number("ranks", meta.MaxRanks+1),
 		Seed:    number("seed", math.MaxUint64),
 		Order:   meta.Order{Kind: meta.OrderKind(number("order", 3))},
 		Step:    meta.BatchSize{Unit: meta.BatchUnit(number("unit", 3))},
 		Tail:    meta.Tail(number("tail", 3)),
+		Assign:  meta.Assign(number("assign", 2)),
 	}
 	if v.Order.Kind == meta.OrderWindow || rapid.IntRange(0, 9).Draw(t, "odd window") == 0 {
 		v.Order.Window = number("window", meta.MaxBatch+1)
@@ -185,6 +189,7 @@ func TestTheLongestViewFitsAName(t *testing.T) {
 		Seed:    math.MaxUint64,
 		Order:   meta.Order{Kind: meta.OrderWindow, Window: meta.MaxBatch},
 		Step:    meta.BatchSize{Unit: meta.UnitBytes, N: meta.MaxBatch - 1},
+		Assign:  meta.AssignStrict,
 	}
 	if err := v.Check(); err != nil {
 		t.Fatal(err)
@@ -195,7 +200,7 @@ func TestTheLongestViewFitsAName(t *testing.T) {
 }
 
 func TestTheSequenceOfOptionsDoesNotMatter(t *testing.T) {
-	options := strings.Split("epoch=3,ranks=7,seed=9,order=window:100,batch=5,tail=pad", ",")
+	options := strings.Split("epoch=3,ranks=7,seed=9,order=window:100,batch=5,tail=pad,assign=strict", ",")
 	want, err := defaults.With(strings.Join(options, ","))
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +236,8 @@ func TestCheck(t *testing.T) {
 		{"a window of a full order", func(v *meta.View) { v.Order.Window = 5 }, false},
 		{"an unknown order", func(v *meta.View) { v.Order.Kind = 3 }, false},
 		{"an unknown tail", func(v *meta.View) { v.Tail = 3 }, false},
+		{"strict", func(v *meta.View) { v.Assign = meta.AssignStrict }, true},
+		{"an unknown assignment", func(v *meta.View) { v.Assign = 2 }, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
