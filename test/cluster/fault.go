@@ -137,6 +137,25 @@ func (h *Host) DeleteReplica(block uint64) error {
 	return os.Remove(file)
 }
 
+// Sums is the file on the host that has the checksums of a block's replica, and
+// a head of seven bytes: a version of two, a kind, and how many bytes have a
+// checksum together in four. Its datanode looks at it for each read alone, so
+// that a test may damage or remove it.
+func (h *Host) Sums(block uint64) (string, error) {
+	file, err := h.replica(block)
+	if err != nil {
+		return "", err
+	}
+	found, err := filepath.Glob(file + "_*.meta")
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%d files of checksums for block %d on host %s", len(found), int64(block), h.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
 // HasReplica says whether the host has a replica of a block.
 func (h *Host) HasReplica(block uint64) bool {
 	_, err := h.replica(block)

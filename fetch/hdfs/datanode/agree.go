@@ -100,15 +100,8 @@ const maxTalk = 16 << 10
 
 // hear returns the datanode's next message, if it does not refuse.
 func hear(c net.Conn) ([]byte, error) {
-	n, err := binary.ReadUvarint(oneByOne{c})
+	m, err := readMessage(c, maxTalk)
 	if err != nil {
-		return nil, err
-	}
-	if n > maxTalk {
-		return nil, fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, n)
-	}
-	m := make([]byte, n)
-	if _, err := io.ReadFull(c, m); err != nil {
 		return nil, err
 	}
 	status, bad := protowire.ConsumeVarint(field(m, fieldStatus))
@@ -121,6 +114,20 @@ func hear(c net.Conn) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it refuses the block's token: %s", syscall.EACCES, words(bytesOf(m, fieldMessage)))
 	}
 	return m, nil
+}
+
+// readMessage reads a message with its length before it.
+func readMessage(c net.Conn, most uint64) ([]byte, error) {
+	n, err := binary.ReadUvarint(oneByOne{c})
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, n)
+	}
+	m := make([]byte, n)
+	_, err = io.ReadFull(c, m)
+	return m, err
 }
 
 // words makes a stranger's text fit to print.

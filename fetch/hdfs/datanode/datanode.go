@@ -76,7 +76,7 @@ type node struct {
 type Stats struct {
 	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
 	Local    uint64 `json:"local"`    // of these, from this host
-	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match
+	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match, or are lost
 	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
 	Streams  int    `json:"streams"`  // under way
 }

@@ -23,9 +23,9 @@ func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica,
 		return nil, err
 	}
 	g = g.at(r.Addr)
-	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r), guard: g, proof: g.proof(pass)}
+	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r), guard: g, proof: g.proof(pass), at: from}
 	f := &front{located: located, size: to}
-	l := &link{wire: w, left: to - from}
+	l := &link{wire: w, end: to}
 	l.client, err = hdfs.NewClient(hdfs.ClientOptions{
 		Addresses: []string{"front"}, User: cmp.Or(c.config.User, "ticket"), // for the front alone, but it must be there
 		NamenodeDialFunc: f.dial, DatanodeDialFunc: w.dial,

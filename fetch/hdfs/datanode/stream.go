@@ -117,13 +117,16 @@ func (s *Stream) fail(err error) {
 		return
 	}
 	s.client.failures.Add(1)
-	if isChecksum(err) {
+	if isCorrupt(err) {
 		s.client.corrupt.Add(1)
 	}
 	s.client.config.Log.Warn("replica given up", "block", s.block.ID, "at", s.at, "cause", err)
 }
 
-func isChecksum(err error) bool { return strings.Contains(err.Error(), "invalid checksum") }
+// isCorrupt reports whether it is the replica that is bad, and not its datanode.
+func isCorrupt(err error) bool {
+	return errors.Is(err, errSums) || strings.Contains(err.Error(), "invalid checksum")
+}
 
 func (s *Stream) release(err error) {
 	if s.link != nil {
@@ -146,7 +149,7 @@ type link struct {
 	client *hdfs.Client
 	file   *hdfs.FileReader
 	wire   *wire
-	left   int64       // of the range
+	end    int64       // of the range, in the block
 	stop   func() bool // of the watch over the context
 }
 
@@ -159,10 +162,10 @@ type link struct {
 func (l *link) fill(p []byte) error {
 	for len(p) > 0 {
 		n, err := l.read(p[:max(1, len(p)-1)])
-		p, l.left = p[n:], l.left-int64(n)
+		p, l.wire.at = p[n:], l.wire.at+int64(n)
 		l.wire.idle = l.wire.idle && n == 0
 		if err == io.EOF {
-			if l.left == 0 && len(p) == 0 {
+			if l.wire.at == l.end && len(p) == 0 {
 				return nil
 			}
 			err = io.ErrUnexpectedEOF

@@ -2,7 +2,6 @@ package datanode
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"rankfs/meta"
 )
 
 // A wire is the connection that the library has for a stream: it dials here,
@@ -33,7 +30,9 @@ type wire struct {
 	guard  Guard
 	proof  proof // for the guard
 
-	idle bool // a connection was made that has brought nothing yet; the reader's alone
+	// The reader's alone.
+	at   int64 // in the block, up to which it has read
+	idle bool  // a connection was made that has brought nothing yet
 
 	mu struct {
 		sync.Mutex
@@ -57,10 +56,13 @@ func (w *wire) dial(_ context.Context, network, _ string) (net.Conn, error) {
 		return nil, err
 	}
 	w.use(raw)
-	if len(w.guard.Allowed) == 0 {
-		return newConn(raw, w), nil
+	agreed := net.Conn(newConn(raw, w))
+	if len(w.guard.Allowed) > 0 {
+		if agreed, err = w.guard.agree(agreed, w.proof); err != nil {
+			return nil, err
+		}
 	}
-	return w.guard.agree(newConn(raw, w), w.proof)
+	return newAnswer(agreed, w.at), nil
 }
 
 // use makes c the connection, in place of the one before.
@@ -115,11 +117,10 @@ const ahead = 1 << 10
 // comes behind: one call of the kernel for each packet.
 type conn struct {
 	net.Conn
-	wire    *wire
-	raw     syscall.RawConn // nil if it is no socket
-	space   [ahead]byte
-	buf     []byte // what was read and not yet asked for
-	greeted bool   // the datanode has begun to answer
+	wire  *wire
+	raw   syscall.RawConn // nil if it is no socket
+	space [ahead]byte
+	buf   []byte // what was read and not yet asked for
 
 	set time.Time // when the deadline was set last
 	// What came since the datanode last kept pace, and how long that took,
@@ -140,11 +141,6 @@ func newConn(c net.Conn, w *wire) *conn {
 }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.greeted {
-		if err := c.greet(); err != nil {
-			return 0, err
-		}
-	}
 	if len(c.buf) == 0 {
 		n, err := c.receive(p)
 		if n > 0 || err != nil || len(p) == 0 {
@@ -155,24 +151,6 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.buf = c.buf[n:]
 	return n, nil
 }
-
-// greet waits for the first answer and looks at its length: the library makes
-// room for as much as it says.
-func (c *conn) greet() error {
-	n, err := io.ReadAtLeast(readerFunc(func(q []byte) (int, error) { return c.take(nil, q) }), c.space[:], binary.MaxVarintLen32)
-	if err != nil {
-		return err
-	}
-	if size, _ := binary.Uvarint(c.space[:n]); size > maxReply {
-		return fmt.Errorf("its answer %w: %d bytes", meta.ErrCorrupt, size)
-	}
-	c.greeted, c.buf = true, c.space[:n]
-	return nil
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // receive reads into p, if that is worth a call of its own, and what follows
 // into the buffer.
