@@ -131,7 +131,7 @@ func (k *copied) make(ctx context.Context, made chan<- struct{}) error {
 	if err := together(ctx, len(runs), func(ctx context.Context, i int) error { return k.fetch(ctx, runs[i]) }); err != nil {
 		return err
 	}
-	if err := k.source.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
+	if err := k.source.cluster.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
 		return err
 	}
 	return k.finish()

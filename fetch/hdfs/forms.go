@@ -218,8 +218,13 @@ func fixed(n int64) form {
 	}}
 }
 
-// smallFiles is what files come to that make a chunk together.
-const smallFiles = 64 << 20
+// What files come to that make a chunk together. A small one costs some
+// milliseconds, however small it is: a thousand are fetched while 64 MiB are,
+// many times within the time that an open may wait.
+const (
+	chunkBytes = 64 << 20
+	chunkFiles = 1000
+)
 
 // whole makes one record of each file. Small files that follow one another are
 // a chunk together; a file that is larger is one of its own.
@@ -229,7 +234,7 @@ func whole() form {
 			var blocks []namenode.Block
 			n, size := 0, int64(0)
 			for _, f := range s.files[first:] {
-				if n > 0 && size+f.Size > smallFiles {
+				if n == chunkFiles || n > 0 && size+f.Size > chunkBytes {
 					break
 				}
 				n, size, blocks = n+1, size+f.Size, append(blocks, f.Blocks.Blocks...)

@@ -36,7 +36,7 @@ func sizeIn(stamp string) (size int64, err error) {
 
 // list finds the files of the source, with their blocks if asked for.
 func (s *Source) list(ctx context.Context, blocks bool) (*listing, error) {
-	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks}
+	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks, held: make(map[string][]namenode.Replica)}
 	as := "files"
 	var err error
 	if isPattern(s.path) {
@@ -81,6 +81,7 @@ type listing struct {
 	form   string
 	files  []file
 	passed int
+	held   map[string][]namenode.Replica // by the names of the hosts
 }
 
 // add takes a file, or what is below a directory.
@@ -103,8 +104,36 @@ func (l *listing) add(p string, st namenode.Status) error {
 	if err := f.refuse(); err != nil {
 		return err
 	}
-	l.files = append(l.files, f)
+	l.files = append(l.files, l.spare(f))
 	return nil
+}
+
+// spare is a file without what a scan does not ask for: a namenode says
+// kilobytes of each, and there may be millions.
+func (l *listing) spare(f file) file {
+	kept := namenode.Status{Size: f.Size, ModTime: f.ModTime, FileID: f.FileID}
+	if f.Blocks != nil {
+		kept.Blocks = &namenode.Blocks{Blocks: make([]namenode.Block, len(f.Blocks.Blocks))}
+		for i, b := range f.Blocks.Blocks {
+			kept.Blocks.Blocks[i] = namenode.Block{Off: b.Off, Size: b.Size, Replicas: l.holders(b)}
+		}
+	}
+	return file{f.path, kept}
+}
+
+// holders are a block's replicas, of which all blocks on the same hosts have
+// the same.
+func (l *listing) holders(b namenode.Block) []namenode.Replica {
+	names := hosts(b)
+	key := strings.Join(names, " ")
+	held, known := l.held[key]
+	if !known {
+		for _, name := range names {
+			held = append(held, namenode.Replica{Host: name})
+		}
+		l.held[key] = held
+	}
+	return held
 }
 
 func (l *listing) dir(p string) error {

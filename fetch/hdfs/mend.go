@@ -70,7 +70,7 @@ func (k *copied) mend(ctx context.Context, i int, b []byte) error {
 	if _, err := io.ReadFull(in, b); err != nil {
 		return err
 	}
-	if err := k.source.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
+	if err := k.source.cluster.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
 		return err
 	}
 	return k.store(i, b)

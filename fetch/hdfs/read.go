@@ -117,8 +117,32 @@ const streams = 4
 // files are still those that were indexed.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	jobs := split(extents, dst)
-	return together(ctx, len(jobs), func(ctx context.Context, i int) error {
+	err := together(ctx, len(jobs), func(ctx context.Context, i int) error {
 		return s.form.read(ctx, s, jobs[i])
+	})
+	if err != nil {
+		return err
+	}
+	return s.verify(ctx, jobs)
+}
+
+// verify reports whether files are still what was indexed. Those that follow
+// one another are looked at together.
+func (s *Source) verify(ctx context.Context, jobs []job) error {
+	type run struct{ at, end int }
+	var runs []run
+	for _, j := range jobs {
+		if n := len(runs); n > 0 && runs[n-1].end == int(j.file) {
+			runs[n-1].end++
+			continue
+		}
+		runs = append(runs, run{int(j.file), int(j.file) + 1})
+	}
+	return together(ctx, len(runs), func(ctx context.Context, i int) (err error) {
+		for r := runs[i]; r.at < r.end && err == nil; {
+			r.at, err = s.cluster.compare(ctx, s.index, r.at, r.end)
+		}
+		return err
 	})
 }
 
@@ -191,22 +215,6 @@ func plain(ctx context.Context, s *Source, j job) error {
 			return err
 		}
 		dst = dst[e.Len:]
-	}
-	return s.verify(ctx, f)
-}
-
-// verify reports whether a file is still what was indexed.
-func (s *Source) verify(ctx context.Context, f index.File) error {
-	st, err := s.cluster.names.Stat(ctx, f.Path)
-	if err != nil {
-		return s.gone(err)
-	}
-	return compare(f, st)
-}
-
-func compare(f index.File, st namenode.Status) error {
-	if now := (file{f.Path, st}); st.Dir || now.stamp() != wholeStamp(f.Stamp) {
-		return stale(f.Path, "it was written anew, appended to or replaced")
 	}
 	return nil
 }

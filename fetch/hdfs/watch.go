@@ -3,6 +3,7 @@ package hdfs
 import (
 	"context"
 	"errors"
+	"os"
 	"path"
 	"sync"
 	"time"
@@ -63,7 +64,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		next, err := w.look(ctx, at%w.index.Files())
+		next, err := w.cluster.compare(ctx, w.index, at%w.index.Files(), w.index.Files())
 		if errors.Is(err, meta.ErrStale) {
 			w.mu.Lock()
 			w.mu.stale = err
@@ -75,33 +76,54 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// perRound bounds the files that a round looks at.
-const perRound = 1000
+const (
+	// perRound bounds the files that are looked at together: a page of a listing
+	// shows as many.
+	perRound = 1000
+	// worthAPage is how many files have to be asked for one by one to cost more
+	// than a page.
+	worthAPage = 10
+)
 
-// look compares the files from number at on, and returns where to go on. Files
-// of one directory are seen by its listing.
-func (w *watch) look(ctx context.Context, at int) (next int, err error) {
-	f := w.index.File(uint32(at))
-	next = sameDir(w.index, at)
-	if next-at < 4 {
-		st, err := w.cluster.names.Stat(ctx, f.Path)
-		if errors.Is(err, meta.ErrNotExist) {
-			return 0, stale(f.Path, "it is gone")
+// compare looks whether files from number at on, and before end, are still
+// those of the index, and returns where to go on. Files of one directory are
+// seen by its listing, if we may see that.
+func (c *cluster) compare(ctx context.Context, x *index.Index, at, end int) (next int, err error) {
+	if next = sameDir(x, at, end); next-at >= worthAPage {
+		if err = c.compareListing(ctx, x, at, next); !errors.Is(err, os.ErrPermission) {
+			return next, err
 		}
-		if err != nil {
-			return 0, err
-		}
-		return at + 1, compare(f, st)
 	}
-	return next, w.compareListing(ctx, path.Dir(f.Path), at, next)
+	return at + 1, c.verify(ctx, x.File(uint32(at)))
 }
 
-// sameDir returns the end of the files from number at on that one listing shows.
-func sameDir(x *index.Index, at int) (end int) {
+// verify reports whether a file is still what was indexed.
+func (c *cluster) verify(ctx context.Context, f index.File) error {
+	st, err := c.names.Stat(ctx, f.Path)
+	if errors.Is(err, meta.ErrNotExist) {
+		return stale(f.Path, "it is gone")
+	}
+	if err != nil {
+		return err
+	}
+	return compare(f, st)
+}
+
+func compare(f index.File, st namenode.Status) error {
+	if now := (file{f.Path, st}); st.Dir || now.stamp() != wholeStamp(f.Stamp) {
+		return stale(f.Path, "it was written anew, appended to or replaced")
+	}
+	return nil
+}
+
+// sameDir returns the end of the files from number at on, and before end, that
+// one listing shows.
+func sameDir(x *index.Index, at, end int) int {
 	dir := path.Dir(x.File(uint32(at)).Path)
-	for end = at + 1; end < x.Files() && end-at < perRound; end++ {
-		if path.Dir(x.File(uint32(end)).Path) != dir {
-			break
+	end = min(end, at+perRound)
+	for i := at + 1; i < end; i++ {
+		if path.Dir(x.File(uint32(i)).Path) != dir {
+			return i
 		}
 	}
 	return end
@@ -109,12 +131,12 @@ func sameDir(x *index.Index, at int) (end int) {
 
 // compareListing compares files of one directory, which are in the order of
 // its listing.
-func (w *watch) compareListing(ctx context.Context, dir string, at, end int) error {
-	first := path.Base(w.index.File(uint32(at)).Path)
-	before := first[:len(first)-1] // after which at most a few others come
-	err := w.cluster.names.ListAfter(ctx, dir, before, false, func(st namenode.Status) error {
+func (c *cluster) compareListing(ctx context.Context, x *index.Index, at, end int) error {
+	dir, first := path.Split(x.File(uint32(at)).Path)
+	dir = path.Clean(dir)
+	err := c.names.ListAfter(ctx, dir, before(first), false, func(st namenode.Status) error {
 		for at < end {
-			f := w.index.File(uint32(at))
+			f := x.File(uint32(at))
 			switch name := path.Base(f.Path); {
 			case st.Name < name:
 				return nil
@@ -132,11 +154,17 @@ func (w *watch) compareListing(ctx context.Context, dir string, at, end int) err
 	case errors.Is(err, errSeen):
 		return nil
 	case err == nil:
-		return stale(w.index.File(uint32(at)).Path, "it is gone")
+		return stale(x.File(uint32(at)).Path, "it is gone")
 	case errors.Is(err, meta.ErrNotExist):
 		return stale(dir, "it is gone")
 	}
 	return err
+}
+
+// before is what stands right before a name: in a listing nothing is between.
+func before(name string) string {
+	last := len(name) - 1
+	return name[:last] + string([]byte{name[last] - 1, 0xff})
 }
 
 var errSeen = errors.New("all were seen")

@@ -145,8 +145,8 @@ func (s *survey) blocks(ctx context.Context, file uint32) ([]namenode.Block, err
 // ask finds the blocks of files from number at on.
 func (s *survey) ask(ctx context.Context, at int) error {
 	s.first, s.found = at, nil
-	end := sameDir(s.index, at)
-	if end-at < 4 {
+	end := sameDir(s.index, at, s.index.Files())
+	if end-at < worthAPage {
 		f := s.index.File(uint32(at))
 		size, err := sizeIn(f.Stamp)
 		if err != nil {
@@ -166,7 +166,7 @@ func (s *survey) ask(ctx context.Context, at int) error {
 func (s *survey) list(ctx context.Context, at, end int) error {
 	dir, first := path.Split(s.index.File(uint32(at)).Path)
 	n := 0
-	err := s.cluster.names.ListAfter(ctx, path.Clean(dir), first[:len(first)-1], true, func(st namenode.Status) error {
+	err := s.cluster.names.ListAfter(ctx, path.Clean(dir), before(first), true, func(st namenode.Status) error {
 		for ; at < end; at++ {
 			name := path.Base(s.index.File(uint32(at)).Path)
 			if st.Name < name {

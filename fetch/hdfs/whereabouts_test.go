@@ -16,8 +16,8 @@ func TestReplicasMove(t *testing.T) {
 	c := cluster.Exclusive(t)
 	dir := c.Dir(t)
 	content, _ := text(100)
-	for i := range 6 {
-		c.Host("data2").Put(t, fmt.Sprintf("%s/d/%d", dir, i), content[:1000], 1, block)
+	for i := range 12 {
+		c.Host("data2").Put(t, fmt.Sprintf("%s/d/%02d", dir, i), content[:1000], 1, block)
 	}
 	c.Host("data2").Put(t, dir+"/f", content, 1, block)
 	sets := map[string]*fetch.Dataset{
