@@ -226,10 +226,14 @@ const (
 	chunkFiles = 1000
 )
 
+// wholeFiles is the form of files since a chunk has a thousand at most. Before
+// it was "files": what is cut otherwise is another version.
+const wholeFiles = "files:1000"
+
 // whole makes one record of each file. Small files that follow one another are
 // a chunk together; a file that is larger is one of its own.
-func whole() form {
-	return form{name: "files", read: plain, scan: func(ctx context.Context, s *scan) error {
+func whole(name string) form {
+	return form{name: name, read: plain, scan: func(ctx context.Context, s *scan) error {
 		for first := 0; first < len(s.files); {
 			var blocks []namenode.Block
 			n, size := 0, int64(0)

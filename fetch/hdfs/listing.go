@@ -37,7 +37,7 @@ func sizeIn(stamp string) (size int64, err error) {
 // list finds the files of the source, with their blocks if asked for.
 func (s *Source) list(ctx context.Context, blocks bool) (*listing, error) {
 	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks, held: make(map[string][]namenode.Replica)}
-	as := "files"
+	as := wholeFiles
 	var err error
 	if isPattern(s.path) {
 		err = l.names.Glob(ctx, s.path, blocks, l.add)

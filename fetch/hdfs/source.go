@@ -39,6 +39,9 @@ type form struct {
 // As is lines, chunks of them, fixed:N, files or sequence; if empty, lines for a file and files
 // for a directory or a pattern. It does no I/O.
 func (c *Clusters) Open(authority, path, as string) (*Source, error) {
+	if as == "files" {
+		as = wholeFiles
+	}
 	f, err := formOf(as)
 	if as == "" {
 		err = nil
@@ -61,8 +64,8 @@ func formOf(as string) (form, error) {
 		return lines(), nil
 	case as == "chunks":
 		return lineChunks(), nil
-	case as == "files":
-		return whole(), nil
+	case as == "files" || as == wholeFiles:
+		return whole(as), nil
 	case as == "sequence":
 		return sequences(), nil
 	case isFixed:
@@ -150,7 +153,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	}
 	s.index = x
 	s.watch = newWatch(s.cluster, x)
-	s.where = newWhereabouts(s.cluster, x, name == "files")
+	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"))
 	return nil
 }
 
