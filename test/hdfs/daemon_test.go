@@ -159,7 +159,10 @@ type status struct {
 		Name, State string
 		Slabs       int
 	}
-	HDFS struct{ Bytes, Local, Corrupt, Failures uint64 }
+	HDFS struct {
+		Bytes, Local, Corrupt, Failures uint64
+		Streams                         int
+	}
 }
 
 func (d *daemon) status() (s status) {
