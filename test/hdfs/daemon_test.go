@@ -154,7 +154,11 @@ func (d *daemon) path(view string, n int) string {
 
 // A status is what these tests want to know of one.
 type status struct {
-	Counters struct{ Fills uint64 }
+	Counters struct {
+		Fills      uint64
+		OpenErrors uint64 `json:"open_errors"`
+	}
+	Warnings []string
 	Tiers    []struct {
 		Name, State string
 		Slabs       int

@@ -2,6 +2,7 @@ package hdfs_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,4 +180,44 @@ func (d *daemon) onNVMe() int {
 		}
 	}
 	return 0
+}
+
+// The disk of --nvme fills up under batches and chunks from HDFS, long before
+// its budget does: memory serves on, and it is said.
+func TestFullDisk(t *testing.T) {
+	c := cluster.Shared(t)
+	path := c.Dir(t) + "/f"
+	content := strings.Repeat(lines(2000), 100) // 41 MB
+	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
+	p := newPlace(t, c, "data1")
+	p.must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.dir+"/nvme")
+	t.Cleanup(func() { p.must("umount", p.dir+"/nvme") })
+	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme/slabs:256MiB"}
+	d := p.start()
+	d.create("train", path, "--batch", "2000")
+	for _, view := range []string{"train", "train@batch=chunk", "train@order=window:5000", "train@batch=chunk", "train"} {
+		got, err := d.read(view)
+		if err != nil || view != "train@order=window:5000" && got != content || !slices.Equal(sorted(got), sorted(content)) {
+			t.Errorf("%s: other bytes, or %v", view, err)
+		}
+	}
+	s := d.status()
+	for _, tier := range s.Tiers {
+		full := strings.Contains(tier.State, "no space left on device")
+		if full != (tier.Name == "nvme") || !full && tier.State != "ok" {
+			t.Errorf("%s is %q", tier.Name, tier.State)
+		}
+	}
+	if d.onNVMe() == 0 {
+		t.Error("nothing is on the disk")
+	}
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "nvme") {
+		t.Errorf("warnings: %q", s.Warnings)
+	}
+	if log := d.log(); !strings.Contains(log, "nvme tier rests") || !strings.Contains(log, "no space left on device") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+	if s.HDFS.Failures != 0 || s.Counters.OpenErrors != 0 {
+		t.Errorf("status says %+v", s)
+	}
 }
