@@ -80,6 +80,7 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindLocality:
 		table := n.dir.Locality()
 		out.Fh = t.handles.add(handle{table: &table})
+		out.OpenFlags = fuse.FOPEN_NOFLUSH // the places of bytes change
 	case kindDescription:
 		out.Fh = t.handles.add(handle{text: n.dir.Describe()})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
