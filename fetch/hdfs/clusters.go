@@ -7,6 +7,7 @@
 package hdfs
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -38,6 +39,10 @@ type Config struct {
 	// Timeout bounds each call of a namenode and each wait for a datanode's
 	// next 64 KiB; zero leaves their own defaults.
 	Timeout time.Duration
+
+	// Review is how often all chunks of a source are looked for; zero is a
+	// minute. A namenode takes longer than this to give up a datanode.
+	Review time.Duration
 }
 
 // Clusters are the HDFS clusters that sources are in. Sources of one cluster
@@ -69,6 +74,7 @@ func New(c Config) (*Clusters, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Review = cmp.Or(c.Review, time.Minute)
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err

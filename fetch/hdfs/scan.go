@@ -164,7 +164,7 @@ func hostsOfMost(blocks []namenode.Block) []string {
 			held[h] += b.Size
 		}
 	}
-	var names []string
+	names := make([]string, 0, len(held))
 	for h := range held {
 		names = append(names, h)
 	}

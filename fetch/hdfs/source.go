@@ -153,12 +153,12 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	}
 	s.index = x
 	s.watch = newWatch(s.cluster, x)
-	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"))
+	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"), s.clusters.config.Review)
 	return nil
 }
 
-// Hosts returns the hosts that hold a chunk now, or nil if they are those of
-// the index. It asks nobody.
+// Hosts returns the hosts that hold a chunk now, which may be none, or nil if
+// they are those of the index. It asks nobody.
 func (s *Source) Hosts(chunk int) []string { return s.where.hosts(chunk) }
 
 // Check implements fetch.Source. The namenode is asked now and then, by

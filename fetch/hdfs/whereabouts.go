@@ -29,14 +29,11 @@ type whereabouts struct {
 	}
 }
 
-// review is how often all chunks are looked for. A namenode takes longer than
-// this to give up a datanode.
-const review = time.Minute
-
-func newWhereabouts(c *cluster, x *index.Index, whole bool) *whereabouts {
+// newWhereabouts has all chunks looked for every so often.
+func newWhereabouts(c *cluster, x *index.Index, whole bool, every time.Duration) *whereabouts {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &whereabouts{cluster: c, index: x, whole: whole, cancel: cancel, done: make(chan struct{})}
-	go w.run(ctx)
+	go w.run(ctx, every)
 	return w
 }
 
@@ -45,9 +42,9 @@ func (w *whereabouts) close() {
 	<-w.done
 }
 
-func (w *whereabouts) run(ctx context.Context) {
+func (w *whereabouts) run(ctx context.Context, every time.Duration) {
 	defer close(w.done)
-	tick := time.NewTicker(review)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -81,14 +78,15 @@ func (w *whereabouts) look(ctx context.Context) (map[int][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(now) > 0 && !slices.Equal(now, c.Hosts) {
+		if now != nil && !slices.Equal(now, c.Hosts) {
 			moved[i] = now
 		}
 	}
 	return moved, nil
 }
 
-// holders returns who holds a chunk now, as a scan would say it.
+// holders returns who holds a chunk now, as a scan would say it; nil, and not
+// just nobody, if it has no blocks.
 func (w *whereabouts) holders(ctx context.Context, s *survey, c index.Chunk) ([]string, error) {
 	first := w.index.Extent(c.First)
 	blocks, err := s.blocks(ctx, first.File)
@@ -115,6 +113,9 @@ func (w *whereabouts) holders(ctx context.Context, s *survey, c index.Chunk) ([]
 			return nil, err
 		}
 		blocks = append(blocks, more...)
+	}
+	if len(blocks) == 0 { // empty files
+		return nil, nil
 	}
 	return hostsOfMost(blocks), nil
 }

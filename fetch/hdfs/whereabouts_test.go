@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankfs/fetch"
+	"rankfs/fetch/hdfs"
 	"rankfs/test/cluster"
 )
 
@@ -15,37 +16,72 @@ import (
 func TestReplicasMove(t *testing.T) {
 	c := cluster.Exclusive(t)
 	dir := c.Dir(t)
+	sets := placed(t, c, dir)
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-R", "3", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sets.until(t, "data1", "data2", "data3")
+}
+
+// A datanode dies: those who live hold the chunks, and nobody if there is none;
+// when it is back it holds them again.
+func TestHoldersDie(t *testing.T) {
+	c := cluster.Exclusive(t)
+	dir := c.Dir(t)
+	sets := placed(t, c, dir)
+	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	sets.until(t)
+	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	sets.until(t, "data2")
+}
+
+type sets map[string]*fetch.Dataset
+
+// placed makes datasets that are on data2 alone, of files that are asked for
+// singly and of those of a listing. Where they are is asked for all the time.
+func placed(t *testing.T, c *cluster.Cluster, dir string) sets {
+	t.Helper()
 	content, _ := text(100)
 	for i := range 12 {
 		c.Host("data2").Put(t, fmt.Sprintf("%s/d/%02d", dir, i), content[:1000], 1, block)
 	}
 	c.Host("data2").Put(t, dir+"/f", content, 1, block)
-	sets := map[string]*fetch.Dataset{
-		"lines":    dataset(t, c, dir+"/f?as=lines", nil),
-		"listing":  dataset(t, c, dir+"/d?as=lines", nil),
-		"together": dataset(t, c, dir+"/d", nil),
+	often := func(k *hdfs.Config) { k.Review = 100 * time.Millisecond }
+	s := sets{
+		"lines":    dataset(t, c, dir+"/f?as=lines", often),
+		"listing":  dataset(t, c, dir+"/d?as=lines", often),
+		"together": dataset(t, c, dir+"/d", often),
 	}
-	at := func(d *fetch.Dataset, hosts ...string) bool {
-		for i := range d.Chunks() {
-			if !slices.Equal(d.Hosts(i), hosts) {
-				return false
-			}
-		}
-		return true
-	}
-	for name, d := range sets {
+	for name, d := range s {
 		if !at(d, "data2") {
 			t.Fatalf("%s: a chunk is on %v", name, d.Hosts(0))
 		}
 	}
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-R", "3", dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	return s
+}
+
+// at reports whether all chunks are on those hosts alone.
+func at(d *fetch.Dataset, hosts ...string) bool {
+	for i := range d.Chunks() {
+		if !slices.Equal(d.Hosts(i), hosts) {
+			return false
+		}
 	}
-	for name, d := range sets {
-		for end := time.Now().Add(100 * time.Second); !at(d, "data1", "data2", "data3"); time.Sleep(200 * time.Millisecond) {
+	return true
+}
+
+// until waits until all chunks are on those hosts alone. No file has changed.
+func (s sets) until(t *testing.T, hosts ...string) {
+	t.Helper()
+	for name, d := range s {
+		for end := time.Now().Add(time.Minute); !at(d, hosts...); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: a chunk is on %v", name, d.Hosts(0))
+				t.Fatalf("%s: a chunk is on %v, not on %v", name, d.Hosts(0), hosts)
 			}
 		}
 		if err := d.Check(t.Context()); err != nil {

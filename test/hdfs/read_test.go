@@ -87,11 +87,18 @@ func TestLocality(t *testing.T) {
 	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
 		t.Errorf("the replica is local, and status says %+v", h)
 	}
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "2", path).CombinedOutput()
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-w", "2", path).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	until(t, 100*time.Second, "a second host is named", func() bool {
-		return strings.Count(attribute("hosts"), ",") == 1
+	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 2*time.Minute, "those who live are named", func() bool {
+		return attribute("hosts") == "data1,data3" && attribute("local") == "0"
 	})
+	table = d.must("sh", "-c", `cut -d " " -f 2- "$0" | sed "s/  data2 //"`, d.dir+"/mnt/datasets/train/locality") // on which the daemon is
+	if !strings.Contains(table, "data1,data3") || strings.Contains(table, "data2") {
+		t.Errorf("locality says\n%s", table)
+	}
 }
