@@ -1,0 +1,71 @@
+package hdfs_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"rankfs/test/cluster"
+)
+
+// corpus makes data that readers verify by their checksums alone, and puts it
+// into HDFS.
+func corpus(t *testing.T, c *cluster.Cluster, dir, kind string, n int) (path, sums string) {
+	t.Helper()
+	local := t.TempDir()
+	data, sums := filepath.Join(local, kind), filepath.Join(local, "sums")
+	made := exec.Command("go", "run", "rankfs/test/makedata", kind, "-n", strconv.Itoa(n), "-checksums", sums, "-o", data)
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	put := c.Host("data2").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-D", "dfs.blocksize=262144", "-put", "-t", "8", data, dir)
+	if out, err := put.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir + "/" + kind, sums
+}
+
+// MPI ranks in C map the batches of datasets in HDFS, and together see every
+// record exactly once, in every order, while their neighbours hold all batches
+// that they have read.
+func TestMPIRanks(t *testing.T) {
+	c := cluster.Shared(t)
+	dir := c.Dir(t)
+	p := newPlace(t, c, "data1")
+	p.options = []string{"--nvme", p.dir + "/nvme:128MiB"}
+	d := p.start()
+	const programs = "../mpi/"
+	for _, test := range []struct {
+		kind, as string
+		records  int
+		check    []string
+	}{
+		{"lines", "lines", 20_000, nil},
+		{"fixed", "fixed:4096", 1500, []string{"-g", "0"}},
+		{"tree", "files", 200, nil},
+		{"datum", "lmdb", 1500, []string{"-d"}},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			path, sums := corpus(t, c, dir, test.kind, test.records)
+			d.create(test.kind, path+"?as="+test.as, "--ranks", "4", "--batch", strconv.Itoa(test.records/50))
+			for _, view := range []string{"", "@order=full,seed=5", "@order=window:100,epoch=3", "@tail=pad,order=full,ranks=3", "@batch=chunk,ranks=2"} {
+				ranks := 4
+				if _, n, named := strings.Cut(view, "ranks="); named {
+					ranks, _ = strconv.Atoi(n)
+				}
+				line := append([]string{strconv.Itoa(ranks), programs + "bin/map_verify", "-m", "-r"}, test.check...)
+				out := d.must(programs+"run", append(line, d.dir+"/mnt/datasets/"+test.kind+view, sums)...)
+				want := []string{fmt.Sprintf("OK ranks=%d ", ranks), fmt.Sprintf(" records=%d ", test.records)}
+				if !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) {
+					t.Errorf("%s: %s", view, out)
+				}
+			}
+		})
+	}
+	if h := d.status().HDFS; h.Failures != 0 || h.Corrupt != 0 {
+		t.Errorf("status says %+v", h)
+	}
+}
