@@ -45,9 +45,10 @@ type copied struct {
 	mending chan struct{} // a token: one granule is mended at a time
 }
 
-// keyOf names the copy of one version of a file.
-func keyOf(authority string, f file) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", authority, f.path, f.stamp()))
+// keyOf names the copy of one version of a file, whatever its cluster is called:
+// pool is that of its blocks, which no two clusters share.
+func keyOf(pool string, f file) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", pool, f.path, f.stamp()))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -16,10 +16,9 @@ import (
 // An LMDB is one database of an LMDB file in HDFS. Its records are read from a
 // copy on a local disk; the file is only watched. It implements fetch.Source.
 type LMDB struct {
-	clusters  *Clusters
-	source    *Source // of the file's bytes
-	authority string
-	db        string
+	clusters *Clusters
+	source   *Source // of the file's bytes
+	db       string
 
 	copied *copied     // held since Copy, Scan or Attach
 	data   *lmdb.Still // in it
@@ -34,7 +33,7 @@ func (c *Clusters) OpenLMDB(authority, path, db string) (*LMDB, error) {
 		return nil, err
 	}
 	path = cmp.Or(strings.TrimRight(path, "/"), "/")
-	return &LMDB{clusters: c, source: &Source{clusters: c, cluster: k, path: path}, authority: authority, db: db}, nil
+	return &LMDB{clusters: c, source: &Source{clusters: c, cluster: k, path: path}, db: db}, nil
 }
 
 // Retain says what datasets there are, by their fingerprints. Copies that none
@@ -53,45 +52,53 @@ func (c *Clusters) Retain(fingerprints []string) {
 	c.copies.retain(keys)
 }
 
-func (s *LMDB) fingerprint(f file) string {
-	return fmt.Sprintf("lmdb,copy=%s,db=%q", keyOf(s.authority, f), s.db)
-}
+func (s *LMDB) fingerprint(key string) string { return fmt.Sprintf("lmdb,copy=%s,db=%q", key, s.db) }
 
-// original asks the namenode what the file is like.
-func (s *LMDB) original(ctx context.Context) (file, error) {
-	p := s.source.path
-	st, err := s.source.cluster.names.Stat(ctx, p)
+// original asks the namenode what the file is like, and names its copy.
+func (s *LMDB) original(ctx context.Context) (f file, key string, err error) {
+	names, p := s.source.cluster.names, s.source.path
+	st, err := names.Stat(ctx, p)
 	if err == nil && st.Dir {
 		p = path.Join(p, "data.mdb")
-		st, err = s.source.cluster.names.Stat(ctx, p)
+		st, err = names.Stat(ctx, p)
 	}
-	f := file{p, st}
+	f = file{p, st}
 	switch {
 	case err != nil:
-		return f, err
+		return f, "", err
 	case st.Dir || st.Link != "" || st.Size == 0:
-		return f, fmt.Errorf("%q %w as an LMDB: it is no file, or an empty one", p, meta.ErrInvalid)
+		return f, "", fmt.Errorf("%q %w as an LMDB: it is no file, or an empty one", p, meta.ErrInvalid)
 	}
-	return f, f.refuse()
+	if err := f.refuse(); err != nil {
+		return f, "", err
+	}
+	first, err := names.Locate(ctx, p, 0, 1)
+	if err == nil && len(first.Blocks) == 0 {
+		err = stale(p, "it has no blocks any more")
+	}
+	if err != nil {
+		return f, "", err
+	}
+	return f, keyOf(first.Blocks[0].Pool, f), nil
 }
 
 // Fingerprint implements fetch.Source.
 func (s *LMDB) Fingerprint(ctx context.Context) (string, error) {
-	f, err := s.original(ctx)
+	_, key, err := s.original(ctx)
 	if err != nil {
 		return "", s.source.gone(err)
 	}
-	return s.fingerprint(f), nil
+	return s.fingerprint(key), nil
 }
 
 // Copy brings the file to the local disk, unless it is there, and calls done now
 // and then with the bytes that are. Scan does the same untold.
 func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
-	f, err := s.original(ctx)
+	f, key, err := s.original(ctx)
 	if err != nil {
 		return err
 	}
-	return s.hold(f, func(set *copies, key string) (*copied, error) {
+	return s.hold(key, func(set *copies) (*copied, error) {
 		if err := s.look(ctx, f); err != nil {
 			return nil, err
 		}
@@ -129,9 +136,9 @@ func (r *few) ReadAt(p []byte, off int64) (int, error) {
 	return r.readerAt.ReadAt(p, off)
 }
 
-// hold makes sure that the source has the copy of f, and no other one.
-func (s *LMDB) hold(f file, get func(set *copies, key string) (*copied, error)) error {
-	key, set := keyOf(s.authority, f), s.clusters.copies
+// hold makes sure that the source has the copy of that key, and no other one.
+func (s *LMDB) hold(key string, get func(set *copies) (*copied, error)) error {
+	set := s.clusters.copies
 	if set == nil {
 		return fmt.Errorf("as=lmdb %w here: the file is read from a copy on a local disk; mount with --nvme DIR:SIZE", meta.ErrInvalid)
 	}
@@ -139,7 +146,7 @@ func (s *LMDB) hold(f file, get func(set *copies, key string) (*copied, error)) 
 		return nil
 	}
 	s.release()
-	k, err := get(set, key)
+	k, err := get(set)
 	if err != nil {
 		return err
 	}
@@ -170,7 +177,7 @@ func (s *LMDB) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 		return "", err
 	}
 	now, err := s.Fingerprint(ctx)
-	if err == nil && now != s.fingerprint(f) {
+	if err == nil && now != s.fingerprint(s.copied.key) {
 		err = stale(f.path, "it changed while it was read")
 	}
 	return now, err
@@ -179,17 +186,17 @@ func (s *LMDB) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 // Attach implements fetch.Source. If the copy is not there, it is begun, and the
 // error wraps meta.ErrBusy until it is whole.
 func (s *LMDB) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
-	f, err := s.original(ctx)
+	f, key, err := s.original(ctx)
 	if err != nil {
 		return s.source.gone(err)
 	}
-	if s.fingerprint(f) != fingerprint {
+	if s.fingerprint(key) != fingerprint {
 		return stale(s.source.path, "it was written anew, appended to or replaced")
 	}
 	if x.Files() != 1 || x.File(0).Size != f.Size {
 		return fmt.Errorf("attach %q: the index is of another file: it %w", f.path, meta.ErrCorrupt)
 	}
-	err = s.hold(f, func(set *copies, key string) (*copied, error) {
+	err = s.hold(key, func(set *copies) (*copied, error) {
 		return set.find(ctx, s.source, key, f)
 	})
 	if err != nil {

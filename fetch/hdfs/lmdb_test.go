@@ -192,7 +192,8 @@ func TestLMDBConformance(t *testing.T) {
 	})
 }
 
-// Databases of one file are made from one copy, which goes with the last dataset.
+// Databases of one file are made from one copy, whatever the cluster is called;
+// it goes with the last dataset.
 func TestDatasetsShareACopy(t *testing.T) {
 	c := cluster.Shared(t)
 	records := random(300, 20_000)
@@ -205,10 +206,24 @@ func TestDatasetsShareACopy(t *testing.T) {
 
 	a, b := open(t, k, path, "a"), open(t, k, path, "b")
 	xa, xb := build(t, a), build(t, b)
+	for _, authority := range []string{"", c.Addresses()[0]} {
+		src, err := k.OpenLMDB(authority, path, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := build(t, src)
+		defer x.Close()
+		if x.Fingerprint() != xa.Fingerprint() {
+			t.Errorf("by %q it is another version of the same file", authority)
+		}
+		if err := src.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	defer xa.Close()
 	defer xb.Close()
 	if n := k.Stats().Bytes; n > uint64(len(content)*11/10) {
-		t.Errorf("%d bytes were fetched for two datasets of a file of %d", n, len(content))
+		t.Errorf("%d bytes were fetched for four datasets of a file of %d", n, len(content))
 	}
 	if copies := d.files(t, "mdb"); len(copies) != 1 || d.used() < int64(len(content)) || d.used() > int64(len(content)+8192) {
 		t.Errorf("copies %v take %d bytes of the budget, want one of %d", copies, d.used(), len(content))
