@@ -70,8 +70,9 @@ func (l login) complete(user string) (login, error) {
 		return l, failf(meta.ErrInvalid, "hdfs-principal %q: its keys are missing; give hdfs-keytab", l.principal)
 	}
 	l.cache = strings.TrimPrefix(l.cache, "FILE:")
-	for _, path := range []*string{&l.keytab, &l.cache, &l.conf} {
-		if *path == "" {
+	l.environ = strings.TrimPrefix(l.environ, "FILE:")
+	for _, path := range []*string{&l.keytab, &l.cache, &l.conf, &l.environ} {
+		if *path == "" || path == &l.environ && strings.Contains(*path, ":") { // such as KEYRING:, no file
 			continue
 		}
 		var err error
@@ -90,7 +91,15 @@ func (l login) tickets() string {
 	case l.cache != "":
 		return l.cache
 	}
-	return strings.TrimPrefix(l.environ, "FILE:")
+	return l.environ
+}
+
+// env is the environment of a child that runs elsewhere.
+func (l login) env(of []string) []string {
+	if l.environ == "" {
+		return of
+	}
+	return append(of, "KRB5CCNAME="+l.environ) // the last counts
 }
 
 // args spells a complete login as flags. What is from the environment the child
