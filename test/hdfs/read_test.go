@@ -84,6 +84,10 @@ func TestLocality(t *testing.T) {
 	if !strings.Contains(table, "data2") || strings.Contains(table, "data1") {
 		t.Errorf("locality says\n%s", table)
 	}
+	chunks := d.must("cat", d.dir+"/mnt/datasets/train/chunks")
+	if n := strings.Count(chunks, "  data2"); n != strings.Count(chunks, "\n")-1 || n < 2 || strings.Contains(chunks, ",") {
+		t.Errorf("chunks says\n%s", chunks)
+	}
 	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
 		t.Errorf("the replica is local, and status says %+v", h)
 	}
@@ -94,4 +98,10 @@ func TestLocality(t *testing.T) {
 	until(t, 100*time.Second, "a second host is named", func() bool {
 		return strings.Count(attribute("hosts"), ",") == 1
 	})
+	for name, before := range map[string]string{"locality": table, "chunks": chunks} {
+		now := d.must("cat", d.dir+"/mnt/datasets/train/"+name)
+		if len(now) != len(before) || !strings.Contains(now, ",") {
+			t.Errorf("%s says\n%sand said before\n%s", name, now, before)
+		}
+	}
 }

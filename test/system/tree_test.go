@@ -48,6 +48,7 @@ func TestShellTools(t *testing.T) {
 		{`wc -l <"$1/locality"`, "27\n"},
 		{`awk 'NR > 1 { n += $4 } END { print n }' "$1/locality"`, fmt.Sprintln(len(s.all(0, 250)))},
 		{`wc -l <"$1/chunks"`, "2\n"},
+		{`dd if="$1/chunks" bs=7 skip=1 count=1 status=none`, "f 1  of"},
 		{`awk 'NR > 1 { print $1, $2, $3, $4, $5 }' "$1/chunks"`, fmt.Sprintln(0, 0, len(s.all(0, 250)), 0, 250)},
 		{`awk 'NR > 1 { print $6 }' "$1/chunks"; hostname`, func() string { h := sh(t, "hostname"); return h + h }()},
 		{`getfattr --absolute-names -d "$1" | grep ^user`, fmt.Sprintf("user.rankfs.bytes=\"%d\"\nuser.rankfs.chunks=\"1\"\nuser.rankfs.records=\"250\"\n", len(s.all(0, 250)))},
