@@ -42,6 +42,8 @@ install: build
 	install -D -m 0755 bin/rankfs $(DESTDIR)$(PREFIX)/bin/rankfs
 	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
 	install -D -m 0644 docs/rankfs.8 $(DESTDIR)$(PREFIX)/share/man/man8/rankfs.8
+	install -D -m 0644 docs/dli.3 $(DESTDIR)$(PREFIX)/share/man/man3/dli.3
+	install -d $(DESTDIR)$(PREFIX)/include && install -m 0644 include/rankfs.h include/dli.h $(DESTDIR)$(PREFIX)/include
 	install -D -m 0644 docs/rankfs@.service $(DESTDIR)/etc/systemd/system/rankfs@.service
 	install -d $(DESTDIR)/etc/bash_completion.d && bin/rankfs completion bash > $(DESTDIR)/etc/bash_completion.d/rankfs
 

@@ -67,11 +67,12 @@ func static(parent uint64, isDir bool, names []string, inos []uint64) *listing {
 }
 
 func listView(d *viewDir) *listing {
-	return &listing{parent: inoDatasets, length: 2 + d.ranks,
+	const texts = uint64(kindRank - kindDescription)
+	return &listing{parent: inoDatasets, length: texts + d.ranks,
 		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
-			n := node{dir: d, kind: kindDescription + kind(min(i, 2))}
-			if i >= 2 {
-				n.rank = i - 2
+			n := node{dir: d, kind: kindDescription + kind(min(i, texts))}
+			if i >= texts {
+				n.rank = i - texts
 			}
 			return n.ino(), n.isDir(), n.appendName(b)
 		}}

@@ -80,7 +80,13 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindLocality:
 		table := n.dir.Locality()
 		out.Fh = t.handles.add(handle{table: &table})
-		out.OpenFlags = fuse.FOPEN_NOFLUSH // the places of bytes change
+		out.OpenFlags = fuse.FOPEN_NOFLUSH // who holds what changes: forget what the last reader saw
+	case kindChunks:
+		// Straight to the daemon: who reads whole lines gets each line as it
+		// was at one moment, though replicas move.
+		table := n.dir.Chunks()
+		out.Fh = t.handles.add(handle{table: &table})
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	case kindDescription:
 		out.Fh = t.handles.add(handle{text: n.dir.Describe()})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
@@ -129,12 +135,14 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 	}
 	t.count.textReads.Add(1)
 	if h.table != nil {
-		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, cap(buf))), fuse.OK
+		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, len(buf))), fuse.OK
 	}
 	from := min(input.Offset, uint64(len(h.text)))
 	to := min(from+uint64(len(buf)), uint64(len(h.text)))
 	return fuse.ReadResultData(h.text[from:to]), fuse.OK
 }
+
+func (t Table) size() int64 { return int64(t.Lines) * int64(t.Width) }
 
 // read appends up to n bytes of the table from the given offset.
 func (t *Table) read(dst []byte, offset uint64, n int) []byte {

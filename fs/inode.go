@@ -28,6 +28,7 @@ const (
 	kindView kind = iota
 	kindDescription
 	kindLocality
+	kindChunks
 	kindRank
 	kindBatch
 	kindOffsets
@@ -36,11 +37,14 @@ const (
 const (
 	nameDescription = "dataset.json"
 	nameLocality    = "locality"
+	nameChunks      = "chunks"
 	rankPrefix      = "rank-"
 	batchPrefix     = "batch-"
 	offsetsSuffix   = ".idx"
-	// fixed is how many numbers of a view stand before those of its ranks.
-	fixed = 3
+	// fixed is how many numbers of a view stand before those of its ranks,
+	// perRank how many each rank has before those of the batches: of its
+	// directory, and one that is free for another file in there.
+	fixed, perRank = 4, 2
 )
 
 // A node is what an inode number means.
@@ -53,9 +57,9 @@ type node struct {
 // A viewDir is one name below /datasets with its run of inode numbers.
 //
 //	base + 0                           the directory
-//	base + 1, 2                        dataset.json, locality
-//	base + 3 + rank                    rank directories
-//	base + 3 + ranks + 2 x (rank x steps + step)        batches,
+//	base + 1, 2, 3                     dataset.json, locality, chunks
+//	base + 4 + 2 x rank                rank directories; ... + 1 is free
+//	base + 4 + 2 x ranks + 2 x (rank x steps + step)    batches,
 //	                                       ... + 1      and their .idx
 type viewDir struct {
 	View
@@ -76,34 +80,34 @@ func files(ranks, steps uint64) (uint64, bool) {
 	if steps != 0 && ranks > most/2/steps {
 		return 0, false
 	}
-	n := fixed + ranks + 2*ranks*steps
+	n := fixed + perRank*ranks + 2*ranks*steps
 	return n, n <= most
 }
 
 func (d *viewDir) ino(k kind, rank, step uint64) uint64 {
 	switch k {
 	case kindRank:
-		return d.base + fixed + rank
+		return d.base + fixed + perRank*rank
 	case kindBatch:
-		return d.base + fixed + d.ranks + 2*(rank*d.steps+step)
+		return d.base + fixed + perRank*d.ranks + 2*(rank*d.steps+step)
 	case kindOffsets:
-		return d.base + fixed + d.ranks + 2*(rank*d.steps+step) + 1
+		return d.base + fixed + perRank*d.ranks + 2*(rank*d.steps+step) + 1
 	}
 	return d.base + uint64(k)
 }
 
 // node is the inverse of ino, for numbers of the directory's run.
-func (d *viewDir) node(ino uint64) node {
-	n := ino - d.base
-	if n < fixed {
-		return node{dir: d, kind: kind(n)}
+func (d *viewDir) node(ino uint64) (n node, ok bool) {
+	i := ino - d.base
+	if i < fixed {
+		return node{dir: d, kind: kind(i)}, true
 	}
-	if n -= fixed; n < d.ranks {
-		return node{dir: d, kind: kindRank, rank: n}
+	if i -= fixed; i < perRank*d.ranks {
+		return node{dir: d, kind: kindRank, rank: i / perRank}, i%perRank == 0
 	}
-	n -= d.ranks
-	batch := n / 2
-	return node{dir: d, kind: kindBatch + kind(n%2), rank: batch / d.steps, step: batch % d.steps}
+	i -= perRank * d.ranks
+	batch := i / 2
+	return node{dir: d, kind: kindBatch + kind(i%2), rank: batch / d.steps, step: batch % d.steps}, true
 }
 
 // child finds a name in the directory n.
@@ -115,6 +119,8 @@ func (n node) child(name string) (node, bool) {
 			return node{dir: n.dir, kind: kindDescription}, true
 		case name == nameLocality:
 			return node{dir: n.dir, kind: kindLocality}, true
+		case name == nameChunks:
+			return node{dir: n.dir, kind: kindChunks}, true
 		}
 		digits, ok := strings.CutPrefix(name, rankPrefix)
 		rank, err := strconv.ParseUint(digits, 10, 64)
@@ -146,6 +152,8 @@ func (n node) appendName(b []byte) []byte {
 		return append(b, nameDescription...)
 	case kindLocality:
 		return append(b, nameLocality...)
+	case kindChunks:
+		return append(b, nameChunks...)
 	case kindRank:
 		return strconv.AppendUint(append(b, rankPrefix...), n.rank, 10)
 	}
@@ -183,8 +191,9 @@ func (n node) size() int64 {
 	case kindOffsets:
 		return 8 * int64(n.dir.Records(n.rank, n.step)+1)
 	case kindLocality:
-		t := n.dir.Locality()
-		return int64(t.Lines) * int64(t.Width)
+		return n.dir.Locality().size()
+	case kindChunks:
+		return n.dir.Chunks().size()
 	case kindDescription:
 		return int64(len(n.dir.Describe()))
 	}
@@ -243,7 +252,7 @@ func (v *views) byIno(ino uint64) (node, bool) {
 	if n, _ := files(d.ranks, d.steps); ino-d.base >= n {
 		return node{}, false
 	}
-	return d.node(ino), true
+	return d.node(ino)
 }
 
 // add enters a view under a name, and returns what had to go for it. If the

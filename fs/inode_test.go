@@ -38,6 +38,12 @@ func TestInodeNumbers(t *testing.T) {
 		seen := make(map[string]bool)
 		for ino := d.base; ino < d.base+n; ino++ {
 			one, ok := v.byIno(ino)
+			if i := ino - d.base - fixed; i < perRank*s.ranks && i%perRank != 0 {
+				if ok {
+					t.Fatalf("number %d is free, and is %+v", ino, one)
+				}
+				continue
+			}
 			if !ok || one.dir != d || one.ino() != ino {
 				t.Fatalf("number %d is %+v, %v", ino, one, ok)
 			}
@@ -55,6 +61,9 @@ func TestInodeNumbers(t *testing.T) {
 				t.Fatalf("%s stands twice", one.path())
 			}
 			seen[one.path()] = true
+		}
+		if want := int(3 + s.ranks + 2*s.ranks*s.steps); len(seen) != want {
+			t.Fatalf("%d files and directories in view %d, want %d", len(seen), i, want)
 		}
 		end = d.base + n
 	}

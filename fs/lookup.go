@@ -180,10 +180,13 @@ func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
 	if !ok {
 		return nil, meta.ErrStale
 	}
-	if n.kind != kindBatch && n.kind != kindOffsets {
-		return nil, nil
+	switch n.kind {
+	case kindView:
+		return n.dir.Totals(), nil
+	case kindBatch, kindOffsets:
+		return n.dir.Attributes(n.rank, n.step), nil
 	}
-	return n.dir.Attributes(n.rank, n.step), nil
+	return nil, nil
 }
 
 func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr string, dest []byte) (uint32, fuse.Status) {

@@ -33,9 +33,13 @@ type View interface {
 	Open(ctx context.Context, rank, step uint64) (Slab, error)
 	// Describe is the content of dataset.json.
 	Describe() []byte
-	// Locality is the table in the file of that name.
+	// Locality and Chunks are the tables in the files of those names. Their
+	// size stays what it was, their hosts may change.
 	Locality() Table
-	// Attributes are the batch's extended attributes, without user.rankfs.
+	Chunks() Table
+	// Totals are the extended attributes of the directory, Attributes those
+	// of a batch, without user.rankfs.
+	Totals() []Attribute
 	Attributes(rank, step uint64) []Attribute
 }
 

@@ -181,6 +181,9 @@ func walk(t testing.TB, x *index.Index) {
 		if c.First != next || c.Records == 0 {
 			t.Fatalf("chunk %d begins at %d, want %d", i, c.First, next)
 		}
+		if at := x.ChunkOffset(i); at != bytes {
+			t.Fatalf("chunk %d begins at byte %d, want %d", i, at, bytes)
+		}
 		next, bytes = next+c.Records, bytes+c.Bytes
 	}
 	if next != x.Records() || bytes != x.Bytes() {
@@ -199,6 +202,23 @@ func walk(t testing.TB, x *index.Index) {
 				t.Fatalf("record %d is not in its chunk %v", record, c)
 			}
 		}
+	}
+}
+
+// Where a chunk begins is right for many of them, and for none.
+func TestChunkOffset(t *testing.T) {
+	for _, chunks := range []int{0, 1, 255, 256, 257, 1000} {
+		x := open(t, build(t, func(b *index.Builder) {
+			f := b.AddFile(index.File{Path: "f", Size: 1 << 40})
+			for i := range chunks {
+				b.BeginChunk()
+				b.Add(index.Extent{File: f, Len: int64(i * i % 97)})
+			}
+		}))
+		if x.Chunks() != chunks {
+			t.Fatalf("%d chunks, want %d", x.Chunks(), chunks)
+		}
+		walk(t, x)
 	}
 }
 

@@ -26,7 +26,13 @@ type Index struct {
 	notes       map[string]string
 
 	shortest, longest int64 // of the records
+
+	begins []int64 // where every stride-th chunk begins; see ChunkOffset
 }
+
+// stride is how many rows of the chunk table ChunkOffset adds up at most: 8 KiB,
+// less than a microsecond. A million chunks cost 31 KiB.
+const stride = 256
 
 // Open maps the index at path. It reads the file once to check it: a file
 // that is torn, flipped or crafted gives an error wrapping meta.ErrCorrupt.
@@ -161,6 +167,15 @@ func (x *Index) Chunk(i int) Chunk {
 		}
 	}
 	return c
+}
+
+// ChunkOffset is how many bytes of records stand before those of chunk i.
+func (x *Index) ChunkOffset(i int) int64 {
+	at := x.begins[i/stride]
+	for j := i - i%stride; j < i; j++ {
+		at += int64(le.Uint64(x.chunks[j*chunkSize+8:]))
+	}
+	return at
 }
 
 // chunkRow returns row i of the chunk table and the record that it ends before.
@@ -326,6 +341,9 @@ func (x *Index) checkChunks() error {
 		if row.first >= end || i == 0 && row.first != 0 ||
 			row.bytes < 0 || uint64(row.bytes) > bytes || row.hosts > maxText || !within(row.text, uint64(row.hosts), x.h.text) {
 			return corrupt("chunk table", "chunk %d is out of bounds", i)
+		}
+		if i%stride == 0 {
+			x.begins = append(x.begins, int64(x.h.bytes-bytes))
 		}
 		bytes -= uint64(row.bytes)
 	}

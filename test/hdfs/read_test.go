@@ -84,6 +84,10 @@ func TestLocality(t *testing.T) {
 	if !strings.Contains(table, "data2") || strings.Contains(table, "data1") {
 		t.Errorf("locality says\n%s", table)
 	}
+	chunks := d.must("cat", d.dir+"/mnt/datasets/train/chunks")
+	if n := strings.Count(chunks, "  data2"); n != strings.Count(chunks, "\n")-1 || n < 2 || strings.Contains(chunks, ",") {
+		t.Errorf("chunks says\n%s", chunks)
+	}
 	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
 		t.Errorf("the replica is local, and status says %+v", h)
 	}
@@ -97,8 +101,10 @@ func TestLocality(t *testing.T) {
 	until(t, 2*time.Minute, "those who live are named", func() bool {
 		return attribute("hosts") == "data1,data3" && attribute("local") == "0"
 	})
-	table = d.must("sh", "-c", `cut -d " " -f 2- "$0" | sed "s/  data2 //"`, d.dir+"/mnt/datasets/train/locality") // on which the daemon is
-	if !strings.Contains(table, "data1,data3") || strings.Contains(table, "data2") {
-		t.Errorf("locality says\n%s", table)
+	for name, before := range map[string]string{"locality": table, "chunks": chunks} {
+		now := d.must("cat", d.dir+"/mnt/datasets/train/"+name)
+		if len(now) != len(before) || !strings.Contains(now, ",") {
+			t.Errorf("%s says\n%sand said before\n%s", name, now, before)
+		}
 	}
 }

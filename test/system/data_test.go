@@ -189,8 +189,8 @@ func TestEmptyDatasets(t *testing.T) {
 				t.Errorf("%s: %s has %d steps", kind, name+options, len(r))
 			}
 		}
-		if got := len(list(t, n.path(name))); got != 4 {
-			t.Errorf("%s: %d entries, want two ranks, dataset.json and locality", kind, got)
+		if got := len(list(t, n.path(name))); got != 5 {
+			t.Errorf("%s: %d entries, want two ranks, dataset.json, locality and chunks", kind, got)
 		}
 	}
 }

@@ -24,11 +24,11 @@ func TestShellTools(t *testing.T) {
 	// 13 steps of 2 ranks, the last one short; 5 records fall to it each.
 	must(t, os.WriteFile(flat, s.all(0, len(s.records)), 0o600))
 	for _, tt := range []struct{ script, want string }{
-		{`ls "$1"`, "dataset.json\nlocality\nrank-0\nrank-1\n"},
+		{`ls "$1"`, "chunks\ndataset.json\nlocality\nrank-0\nrank-1\n"},
 		{`ls "$1/rank-1" | wc -l`, "26\n"},
 		{`ls -f "$1/rank-1" | grep -vc '^\.'`, "26\n"},
 		{`ls -l "$1/rank-0" | grep -c '^-r--r--r-- 1 root root '`, "26\n"},
-		{`find "$1" -type f | wc -l`, "54\n"},
+		{`find "$1" -type f | wc -l`, "55\n"},
 		{`find "$1" -type d | wc -l`, "3\n"},
 		{`find "$1" -name 'batch-??????' -size +0 | wc -l`, "26\n"},
 		{`for k in $(seq -f %06.0f 0 12); do cat "$1/rank-0/batch-$k" "$1/rank-1/batch-$k"; done | cmp - "$3" && echo same`, "same\n"},
@@ -47,6 +47,11 @@ func TestShellTools(t *testing.T) {
 		{`grep -o '"records": [0-9]*' "$1/dataset.json"`, "\"records\": 250\n"},
 		{`wc -l <"$1/locality"`, "27\n"},
 		{`awk 'NR > 1 { n += $4 } END { print n }' "$1/locality"`, fmt.Sprintln(len(s.all(0, 250)))},
+		{`wc -l <"$1/chunks"`, "2\n"},
+		{`dd if="$1/chunks" bs=7 skip=1 count=1 status=none`, "f 1  of"},
+		{`awk 'NR > 1 { print $1, $2, $3, $4, $5 }' "$1/chunks"`, fmt.Sprintln(0, 0, len(s.all(0, 250)), 0, 250)},
+		{`awk 'NR > 1 { print $6 }' "$1/chunks"; hostname`, func() string { h := sh(t, "hostname"); return h + h }()},
+		{`getfattr --absolute-names -d "$1" | grep ^user`, fmt.Sprintf("user.rankfs.bytes=\"%d\"\nuser.rankfs.chunks=\"1\"\nuser.rankfs.records=\"250\"\n", len(s.all(0, 250)))},
 		{`stat -f -c %T "$1" >/dev/null && df "$1" >/dev/null && echo ok`, "ok\n"},
 		{`cd "$1/rank-0" && pwd -P`, d + "/rank-0\n"},
 		{`test -s "$1/../../.rankfs/status.json" && echo ok`, "ok\n"},
@@ -250,7 +255,7 @@ type model map[string]any
 func modelOf(n *node, s source, views map[string]int, global int) model {
 	m := model{}
 	for view, ranks := range views {
-		dir := []string{"dataset.json", "locality"}
+		dir := []string{"dataset.json", "locality", "chunks"}
 		for rank := range ranks {
 			name := fmt.Sprintf("rank-%d", rank)
 			dir = append(dir, name)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +51,7 @@ func (n *node) readView(t testing.TB, view string) reading {
 	t.Helper()
 	ranks := 0
 	for _, name := range list(t, n.path(view)) {
-		if name != "dataset.json" && name != "locality" {
+		if strings.HasPrefix(name, "rank-") {
 			ranks++
 		}
 	}

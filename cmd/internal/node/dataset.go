@@ -39,6 +39,7 @@ type content struct {
 
 	width   sync.Once
 	longest int // name of a host
+	most    int // hosts of a chunk
 }
 
 // held is what has to be closed. It is apart from content so that it can

@@ -32,16 +32,11 @@ func (h holders) held(host string) int64 {
 	return n
 }
 
-// holders finds out who holds a batch. What is not said to be anywhere is on
-// this host: the source is a file of its own.
+// holders finds out who holds a batch.
 func (v *view) holders(rank, step uint64) holders {
 	h, x := make(holders), v.content.index
 	add := func(chunk int, bytes int64) {
-		hosts := v.content.hosts(chunk)
-		if len(hosts) == 0 && !v.content.remote {
-			hosts = []string{v.host}
-		}
-		for _, host := range hosts {
+		for _, host := range v.chunkHosts(chunk) {
 			h[host] += bytes
 		}
 	}
@@ -92,14 +87,29 @@ func (c *content) hostsWidth(own string) int {
 	if !c.remote {
 		return len(own)
 	}
-	c.width.Do(func() {
-		for i := range c.index.Chunks() {
-			for _, h := range c.index.Chunk(i).Hosts {
-				c.longest = max(c.longest, len(h))
-			}
-		}
-	})
+	c.width.Do(c.measure)
 	return maxHolders*(c.longest+1) - 1
+}
+
+// holdersWidth is the same for all hosts of a chunk. Where replicas moved since
+// the index was made there may be more, or longer names; what does not fit is left out.
+func (c *content) holdersWidth(own string) int {
+	if !c.remote {
+		return max(len("hosts"), len(own))
+	}
+	c.width.Do(c.measure)
+	return max(len("hosts"), min(maxHostsWidth, max(c.most, maxHolders)*(c.longest+1)-1))
+}
+
+// measure looks for the longest name of a host and the most hosts of a chunk.
+func (c *content) measure() {
+	for i := range c.index.Chunks() {
+		hosts := c.index.Chunk(i).Hosts
+		c.most = max(c.most, len(hosts))
+		for _, h := range hosts {
+			c.longest = max(c.longest, len(h))
+		}
+	}
 }
 
 // hosts are those that hold a chunk, as last heard.

@@ -121,8 +121,8 @@ func mountOnce(t *testing.T, source string) (mount string) {
 	t.Helper()
 	r := run(t, nil)
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 2, Batch: "100", Order: "full"})
-	r.shell("cat datasets/d/rank-*/* datasets/d/locality > /dev/null; find . -size +0 > /dev/null; cat .rankfs/* datasets/d/dataset.json")
-	if n := len(strings.Fields(r.shell("ls datasets/d@ranks=3"))); n != 5 {
+	r.shell("cat datasets/d/rank-*/* datasets/d/locality datasets/d/chunks > /dev/null; find . -size +0 > /dev/null; cat .rankfs/* datasets/d/dataset.json")
+	if n := len(strings.Fields(r.shell("ls datasets/d@ranks=3"))); n != 6 {
 		t.Errorf("%d entries in a view of 3 ranks", n)
 	}
 	r.stop()
