@@ -1,8 +1,8 @@
 package assign_test
 
 import (
+	"math/rand/v2"
 	"slices"
-	"testing"
 
 	"pgregory.net/rapid"
 
@@ -37,6 +37,15 @@ func (c caseOf) step(t fataler) assign.Division {
 		t.Fatalf("step: %v", err)
 	}
 	return d
+}
+
+func (c caseOf) epoch(t fataler, serve []int32) assign.Plan {
+	t.Helper()
+	plan, err := c.planner(t).Epoch(c.strict, c.of, serve)
+	if err != nil {
+		t.Fatalf("epoch: %v", err)
+	}
+	return plan
 }
 
 func (c caseOf) held(position, node int) bool {
@@ -149,4 +158,52 @@ func ranks(d assign.Division) (lists [][]int32) {
 	return lists
 }
 
-var _ fataler = (*testing.T)(nil)
+// rename returns the same case in other words, with node n called nodes[n].
+func (c caseOf) rename(r *rand.Rand, nodes []int) caseOf {
+	sets := r.Perm(len(c.holders))
+	name := func(node int32) int32 { return int32(nodes[node]) }
+	renamed := caseOf{strict: c.strict, holders: make([][]int32, len(c.holders))}
+	renamed.cluster.Nodes = c.cluster.Nodes
+	for _, node := range c.cluster.NodeOf {
+		renamed.cluster.NodeOf = append(renamed.cluster.NodeOf, name(node))
+	}
+	if c.cluster.RackOf != nil {
+		renamed.cluster.RackOf = make([]int32, c.cluster.Nodes)
+		for node, rack := range c.cluster.RackOf {
+			renamed.cluster.RackOf[name(int32(node))] = max(-1, 7*rack)
+		}
+	}
+	for set, holders := range c.holders {
+		var other []int32
+		for _, node := range holders {
+			other = append(other, name(node))
+			if r.IntN(4) == 0 {
+				other = append(other, name(node))
+			}
+		}
+		r.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
+		renamed.holders[sets[set]] = other
+	}
+	for _, set := range c.of {
+		if renamed.of = append(renamed.of, int32(sets[set])); r.IntN(4) == 0 { // an equal set
+			renamed.holders = append(renamed.holders, renamed.holders[sets[set]])
+			renamed.of[len(renamed.of)-1] = int32(len(renamed.holders) - 1)
+		}
+	}
+	return renamed
+}
+
+// another returns a case of the same cluster and sets with other positions.
+func (c caseOf) another(t fataler, r *rand.Rand) caseOf {
+	t.Helper()
+	counts := make([]int32, c.strict.Ranks())
+	c.of = nil
+	for rank := range counts {
+		counts[rank] = int32(r.IntN(40))
+		for range counts[rank] {
+			c.of = append(c.of, int32(r.IntN(len(c.holders))))
+		}
+	}
+	c.strict = contiguous(t, counts)
+	return c
+}

@@ -1,5 +1,7 @@
 package assign_test
 
+import "rankfs/meta/assign"
+
 // A network is a flow problem written down in full, an arc for each pair, and
 // solved one unit at a time along shortest or cheapest paths: slow, short and
 // independent of the package.
@@ -84,4 +86,32 @@ func leastCost(c caseOf) int {
 	}
 	_, cost := n.flow()
 	return cost
+}
+
+// canServe reports whether the holders of what d reads from elsewhere can
+// serve it, if node j serves at most serve[j]+over.
+func canServe(c caseOf, d assign.Division, serve []int32, over int) bool {
+	n := newNetwork(2 + len(c.of) + c.cluster.Nodes)
+	for node := range c.cluster.Nodes {
+		n.arc(2+len(c.of)+node, 1, int(serve[node])+over, 0)
+	}
+	remote := 0
+	for rank, reader := range c.cluster.NodeOf {
+		for _, position := range d.Of(rank) {
+			distance := c.distance(int(position), int(reader))
+			if distance == 0 || len(c.holders[c.of[position]]) == 0 {
+				continue
+			}
+			remote++
+			n.arc(0, 2+int(position), 1, 0)
+			for node := range c.cluster.Nodes {
+				inRack := distance == 2 || c.cluster.RackOf[node] == c.cluster.RackOf[reader]
+				if c.held(int(position), node) && inRack {
+					n.arc(2+int(position), 2+len(c.of)+node, 1, 0)
+				}
+			}
+		}
+	}
+	sent, _ := n.flow()
+	return sent == remote
 }

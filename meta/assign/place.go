@@ -85,19 +85,29 @@ func (w *work) placeRest() {
 	}
 }
 
-// deal divides what each node reads among its ranks: in consecutive runs, as
-// many for each as the shares say.
-func (w *work) deal(shares []int32) Division {
-	p := w.p
-	d := Division{start: shares, list: make([]int32, len(w.at))}
-	w.next = append(w.next[:0], p.ranks.start[:len(p.outer)]...)
-	w.filled = append(w.filled[:0], shares...)
+// deal divides what each node reads among its ranks, as assign=strict does: the
+// i-th position that the node reads goes to the rank that has the i-th of the
+// node's there. So ranks keep their shares; a step falls into a run for each
+// rank of a node, an epoch of chunks to them in turn.
+func (w *work) deal(strict Division) Division {
+	d := Division{start: strict.start, list: make([]int32, len(w.at))}
+	w.next = fill(sized(w.next, len(w.p.outer)+1), 0)
+	for _, node := range w.at {
+		w.next[node+1]++
+	}
+	for node := range w.p.outer {
+		w.next[node+1] += w.next[node]
+	}
+	w.turns = sized(w.turns, len(w.at))
+	w.taken = append(w.taken[:0], w.next...)
+	for position, node := range w.home {
+		w.turns[w.taken[node]] = w.reader[position]
+		w.taken[node]++
+	}
+	w.filled = append(w.filled[:0], strict.start...)
 	for position, node := range w.at {
-		rank := p.ranks.list[w.next[node]]
-		for w.filled[rank] == shares[rank+1] {
-			w.next[node]++
-			rank = p.ranks.list[w.next[node]]
-		}
+		rank := w.turns[w.next[node]]
+		w.next[node]++
 		d.list[w.filled[rank]] = int32(position)
 		w.filled[rank]++
 	}

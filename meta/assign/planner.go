@@ -26,13 +26,14 @@ const maxNodes = 1 << 20
 // cluster calls its nodes makes no difference therefore. Nodes and racks
 // together are targets: rack k is target nodes+k.
 type Planner struct {
-	sets   *Sets
-	nodeOf []int32 // by rank
-	outer  []int32 // what the cluster calls a node
-	inner  []int32 // and back: -1 without ranks
-	rackOf []int32 // by node, -1 if unknown
-	ranks  table   // by node
-	racks  table   // the nodes of each rack
+	sets      *Sets
+	nodeOf    []int32 // by rank
+	outer     []int32 // what the cluster calls a node
+	inner     []int32 // and back: -1 without ranks
+	rackOf    []int32 // by node, -1 if unknown
+	innerRack []int32 // the same of each node of the cluster; -1 too if the rack has no ranks
+	ranks     table   // by node
+	racks     table   // the nodes of each rack
 
 	kindOf []int32 // by set; sets of one kind have the same targets
 	kinds  []kind
@@ -87,9 +88,8 @@ func New(c Cluster, sets *Sets) (*Planner, error) {
 		}
 		p.nodeOf = append(p.nodeOf, p.inner[node])
 	}
-	p.ranks = tabulate(len(p.outer), p.nodeOf)
-	innerRack := p.numberRacks(c.RackOf)
-	if err := p.sortKinds(innerRack); err != nil {
+	p.numberRacks(c.RackOf)
+	if err := p.sortKinds(); err != nil {
 		return nil, err
 	}
 	p.works.New = func() any { return newWork(p) }
@@ -111,10 +111,9 @@ func (c Cluster) check() error {
 	return nil
 }
 
-// numberRacks returns what each node of the cluster, with ranks or without,
-// has for a rack inside: -1 if that is unknown or has no ranks.
-func (p *Planner) numberRacks(rackOf []int32) []int32 {
-	inside := filled(len(p.inner), -1)
+// numberRacks numbers the racks that have ranks.
+func (p *Planner) numberRacks(rackOf []int32) {
+	p.innerRack = filled(len(p.inner), -1)
 	number := make(map[int32]int32)
 	for _, node := range p.outer {
 		if rackOf == nil || rackOf[node] < 0 {
@@ -126,19 +125,18 @@ func (p *Planner) numberRacks(rackOf []int32) []int32 {
 	}
 	for node, rack := range rackOf {
 		if k, known := number[rack]; known {
-			inside[node] = k
+			p.innerRack[node] = k
 		}
 	}
 	for _, node := range p.outer {
-		p.rackOf = append(p.rackOf, inside[node])
+		p.rackOf = append(p.rackOf, p.innerRack[node])
 	}
 	p.racks = tabulate(len(number), p.rackOf)
-	return inside
 }
 
 // sortKinds finds the targets of each set. Many sets have the same, the more
 // so the fewer nodes have ranks.
-func (p *Planner) sortKinds(innerRack []int32) error {
+func (p *Planner) sortKinds() error {
 	known := make(map[string]int32)
 	var hosts, racks []int32
 	var key []byte
@@ -152,7 +150,7 @@ func (p *Planner) sortKinds(innerRack []int32) error {
 			if n := p.inner[node]; n >= 0 {
 				hosts = append(hosts, n)
 			}
-			if k := innerRack[node]; k >= 0 {
+			if k := p.innerRack[node]; k >= 0 {
 				racks = append(racks, int32(len(p.outer))+k)
 			}
 		}

@@ -142,75 +142,38 @@ func TestStepDependsOnNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase.Draw(t, "case")
 		want := c.step(t)
-		renamed := c.rename(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		renamed := c.rename(r, r.Perm(c.cluster.Nodes))
 		if got := renamed.step(t); !equal(got, want) {
 			t.Fatalf("got %v, want %v, after\n%v\nbecame\n%v", ranks(got), ranks(want), c, renamed)
 		}
 	})
 }
 
-// rename returns the same case in other words.
-func (c caseOf) rename(r *rand.Rand) caseOf {
-	nodes, sets := r.Perm(c.cluster.Nodes), r.Perm(len(c.holders))
-	name := func(node int32) int32 { return int32(nodes[node]) }
-	renamed := caseOf{strict: c.strict, holders: make([][]int32, len(c.holders))}
-	renamed.cluster.Nodes = c.cluster.Nodes
-	for _, node := range c.cluster.NodeOf {
-		renamed.cluster.NodeOf = append(renamed.cluster.NodeOf, name(node))
-	}
-	if c.cluster.RackOf != nil {
-		renamed.cluster.RackOf = make([]int32, c.cluster.Nodes)
-		for node, rack := range c.cluster.RackOf {
-			renamed.cluster.RackOf[name(int32(node))] = max(-1, 7*rack)
-		}
-	}
-	for set, holders := range c.holders {
-		var other []int32
-		for _, node := range holders {
-			other = append(other, name(node))
-			if r.IntN(4) == 0 {
-				other = append(other, name(node))
-			}
-		}
-		r.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
-		renamed.holders[sets[set]] = other
-	}
-	for _, set := range c.of {
-		if renamed.of = append(renamed.of, int32(sets[set])); r.IntN(4) == 0 { // an equal set
-			renamed.holders = append(renamed.holders, renamed.holders[sets[set]])
-			renamed.of[len(renamed.of)-1] = int32(len(renamed.holders) - 1)
-		}
-	}
-	return renamed
-}
-
 // One planner divides many steps, from many goroutines, as a fresh one does.
 func TestPlannerIsShared(t *testing.T) {
 	c := randomCase(8, 32, 3, 1, 2)
+	c.cluster.RackOf = []int32{0, 0, 0, 1, 1, 1, 2, 2}
 	p := c.planner(t)
 	var wg sync.WaitGroup
 	for worker := range 4 {
+		r := rand.New(rand.NewPCG(uint64(worker), 3))
+		var cases []caseOf
+		var wantStep []assign.Division
+		var wantEpoch []assign.Plan
+		for range 20 {
+			one := c.another(t, r)
+			cases, wantStep, wantEpoch = append(cases, one), append(wantStep, one.step(t)), append(wantEpoch, one.epoch(t, nil))
+		}
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(worker), 3))
-			for range 20 {
-				counts := make([]int32, c.strict.Ranks())
-				var of []int32
-				for rank := range counts {
-					counts[rank] = int32(r.IntN(40))
-					for range counts[rank] {
-						of = append(of, int32(r.IntN(len(c.holders))))
-					}
+			for i, one := range cases {
+				step, err := p.Step(one.strict, one.of)
+				if err != nil || !equal(step, wantStep[i]) {
+					t.Errorf("step of a shared planner: %v, want %v (%v)", step, wantStep[i], err)
 				}
-				strict, err := assign.Contiguous(counts)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				one := caseOf{c.cluster, c.holders, of, strict}
-				fresh, errFresh := one.planner(t).Step(strict, of)
-				shared, err := p.Step(strict, of)
-				if err != nil || errFresh != nil || !equal(fresh, shared) {
-					t.Errorf("a shared planner says otherwise: %v, %v", err, errFresh)
+				epoch, err := p.Epoch(one.strict, one.of, nil)
+				if err != nil || !equal(epoch.Division, wantEpoch[i].Division) || !slices.Equal(epoch.From, wantEpoch[i].From) {
+					t.Errorf("epoch of a shared planner: %v, want %v (%v)", epoch, wantEpoch[i], err)
 				}
 			}
 		})

@@ -7,12 +7,13 @@ type work struct {
 
 	local  []int32 // by kind: its group in this division, or -1
 	group  []int32 // by position
-	home   []int32 // by position: the node that reads it under assign=strict
+	reader []int32 // by position: the rank that reads it under assign=strict
+	home   []int32 // by position: the node of that rank
 	at     []int32 // by position: the node that reads it, or -1
 	kinds  []int32 // by group
 	counts []int32 // by group: its positions
 
-	next, filled []int32
+	next, taken, filled, turns []int32 // of deal
 }
 
 func newWork(p *Planner) *work {
@@ -63,10 +64,10 @@ func (w *work) link(racks bool) error {
 // settle gives each node room for its ranks' shares of a division, and notes
 // where each position would be read.
 func (w *work) settle(d Division) {
-	w.home = sized(w.home, d.Len())
+	w.reader, w.home = sized(w.reader, d.Len()), sized(w.home, d.Len())
 	for rank, node := range w.p.nodeOf {
 		for _, position := range d.Of(rank) {
-			w.home[position] = node
+			w.reader[position], w.home[position] = int32(rank), node
 		}
 		w.g.room[node] += d.start[rank+1] - d.start[rank]
 	}
