@@ -1,0 +1,68 @@
+package assign_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rankfs/meta/assign"
+)
+
+func TestReport(t *testing.T) {
+	// Node 2 has no ranks, is in the rack of node 1, and holds the last three.
+	c := caseOf{
+		cluster: assign.Cluster{Nodes: 4, NodeOf: []int32{0, 1, 3}, RackOf: []int32{0, 1, 1, -1}},
+		holders: [][]int32{{0}, {1}, {2}, {}},
+		of:      []int32{1, 1, 0, 0, 3, 2},
+		strict:  contiguous(t, []int32{2, 2, 2}),
+	}
+	sizes := []uint64{1, 2, 4, 8, 16, 32}
+	p := c.planner(t)
+	plan := c.epoch(t, nil)
+	got := p.Report(c.of, plan.Division, c.strict, func(position int) uint64 { return sizes[position] })
+	want := assign.Report{
+		Plan:   assign.Tally{Positions: [3]uint64{4, 0, 2}, Bytes: [3]uint64{15, 0, 48}, Ranks: 3, Most: 48},
+		Strict: assign.Tally{Positions: [3]uint64{0, 0, 6}, Bytes: [3]uint64{0, 0, 63}, Ranks: 3, Most: 48},
+	}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if b := got.Plan.Balance(); b != 48.0*3/63 {
+		t.Errorf("balance %v", b)
+	}
+	if share := got.Plan.LocalShare(); share != 4.0/6 {
+		t.Errorf("local share %v", share)
+	}
+	if empty := (assign.Tally{}); empty.Balance() != 1 || empty.LocalShare() != 1 {
+		t.Error("nothing read is not even, or not local")
+	}
+}
+
+// A report says what can be counted in the plan.
+func TestReportCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase.Draw(t, "case")
+		plan := c.epoch(t, nil)
+		size := func(position int) uint64 { return uint64(7*position) % 5 }
+		got := c.planner(t).Report(c.of, plan.Division, c.strict, size)
+		want := assign.Report{Plan: c.tally(plan.Division, size), Strict: c.tally(c.strict, size)}
+		if got != want {
+			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+func (c caseOf) tally(d assign.Division, size func(int) uint64) assign.Tally {
+	tally := assign.Tally{Ranks: uint64(d.Ranks())}
+	for rank, node := range c.cluster.NodeOf {
+		sum := uint64(0)
+		for _, position := range d.Of(rank) {
+			distance := c.distance(int(position), int(node))
+			tally.Positions[distance]++
+			tally.Bytes[distance] += size(int(position))
+			sum += size(int(position))
+		}
+		tally.Most = max(tally.Most, sum)
+	}
+	return tally
+}
