@@ -1,0 +1,98 @@
+package assign_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"rankfs/meta/assign"
+)
+
+// Steps of 1,024 records, as they are divided when a batch is looked up: of a
+// shuffled order, whose records are anywhere among many chunks, and of the
+// source's own, where they are in a few.
+func BenchmarkStep(b *testing.B) {
+	for _, nodes := range []int{4, 16, 64, 128} {
+		for _, order := range []string{"none", "full"} {
+			for _, replicas := range []int{1, 3} {
+				b.Run(fmt.Sprintf("nodes=%d/order=%s/replicas=%d", nodes, order, replicas), func(b *testing.B) {
+					c := randomCase(nodes, 1024/nodes, replicas, 1, 2)
+					if order == "none" {
+						for position := range c.of {
+							c.of[position] = int32(position / 300)
+						}
+					}
+					benchmarkStep(b, c)
+				})
+			}
+		}
+	}
+}
+
+// A large step of a large job.
+func BenchmarkLargeStep(b *testing.B) {
+	benchmarkStep(b, randomCase(1000, 256, 3, 1, 2))
+}
+
+func benchmarkStep(b *testing.B, c caseOf) {
+	p := c.planner(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Step(c.strict, c.of); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Whole epochs of chunks in three replicas as HDFS places them: one on any
+// node, two in another rack.
+func BenchmarkEpoch(b *testing.B) {
+	for _, size := range []struct{ chunks, nodes, racks int }{{16_384, 128, 8}, {16_384, 128, 0}, {1_000_000, 1000, 40}, {1_000_000, 1000, 0}} {
+		b.Run(fmt.Sprintf("chunks=%d/nodes=%d/racks=%d", size.chunks, size.nodes, size.racks), func(b *testing.B) {
+			cluster, sets, of := hdfsPlacement(size.chunks, size.nodes, size.racks)
+			strict := shares(b, size.chunks, size.nodes)
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := assign.New(cluster, sets)
+				if err != nil {
+					b.Fatal(err)
+				}
+				plan, err := p.Epoch(strict, of, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
+				b.ReportMetric(100*float64(r.Plan.Positions[assign.Local])/float64(size.chunks), "%local")
+			}
+		})
+	}
+}
+
+func hdfsPlacement(chunks, nodes, racks int) (assign.Cluster, *assign.Sets, []int32) {
+	r := rand.New(rand.NewPCG(5, uint64(nodes)))
+	c := assign.Cluster{Nodes: nodes}
+	for node := range nodes {
+		c.NodeOf = append(c.NodeOf, int32(node))
+		if racks > 0 {
+			c.RackOf = append(c.RackOf, int32(node%racks))
+		}
+	}
+	var sets assign.Sets
+	of := make([]int32, chunks)
+	for i := range of {
+		first, second, third := r.IntN(nodes), r.IntN(nodes), r.IntN(nodes)
+		if racks > 0 {
+			third = (second + racks*(1+r.IntN(nodes/racks-1))) % (nodes / racks * racks)
+		}
+		of[i] = sets.Add(int32(first), int32(second), int32(third))
+	}
+	return c, &sets, of
+}
+
+func shares(t fataler, positions, ranks int) assign.Division {
+	counts := make([]int32, ranks)
+	for rank := range counts {
+		counts[rank] = int32(positions*(rank+1)/ranks - positions*rank/ranks)
+	}
+	return contiguous(t, counts)
+}
