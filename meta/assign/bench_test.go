@@ -45,44 +45,57 @@ func benchmarkStep(b *testing.B, c caseOf) {
 }
 
 // Whole epochs of chunks in three replicas as HDFS places them: one on any
-// node, two in another rack.
+// node, two in another rack. With skew two chunks in three have one replica, on
+// half the nodes of a quarter of the racks, so that much is not local.
 func BenchmarkEpoch(b *testing.B) {
-	for _, size := range []struct{ chunks, nodes, racks int }{{16_384, 128, 8}, {16_384, 128, 0}, {1_000_000, 1000, 40}, {1_000_000, 1000, 0}} {
-		b.Run(fmt.Sprintf("chunks=%d/nodes=%d/racks=%d", size.chunks, size.nodes, size.racks), func(b *testing.B) {
-			cluster, sets, of := hdfsPlacement(size.chunks, size.nodes, size.racks)
+	for _, size := range []struct {
+		chunks, nodes, racks int
+		skew                 bool
+	}{
+		{16_384, 128, 8, false}, {16_384, 128, 0, false}, {16_384, 128, 8, true},
+		{1_000_000, 1000, 40, false}, {1_000_000, 1000, 0, false}, {1_000_000, 1000, 40, true},
+	} {
+		b.Run(fmt.Sprintf("chunks=%d/nodes=%d/racks=%d/skew=%v", size.chunks, size.nodes, size.racks, size.skew), func(b *testing.B) {
+			cluster, sets, of := hdfsPlacement(size.chunks, size.nodes, size.racks, size.skew)
 			strict := shares(b, size.chunks, size.nodes)
 			b.ReportAllocs()
+			var p *assign.Planner
+			var plan assign.Plan
+			var err error
 			for b.Loop() {
-				p, err := assign.New(cluster, sets)
-				if err != nil {
+				if p, err = assign.New(cluster, sets); err != nil {
 					b.Fatal(err)
 				}
-				plan, err := p.Epoch(strict, of, nil)
-				if err != nil {
+				if plan, err = p.Epoch(strict, of, nil); err != nil {
 					b.Fatal(err)
 				}
-				r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
-				b.ReportMetric(100*float64(r.Plan.Positions[assign.Local])/float64(size.chunks), "%local")
+			}
+			r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
+			for d := assign.Local; d <= assign.Remote; d++ {
+				b.ReportMetric(100*float64(r.Plan.Positions[d])/float64(size.chunks), "%"+d.String())
 			}
 		})
 	}
 }
 
-func hdfsPlacement(chunks, nodes, racks int) (assign.Cluster, *assign.Sets, []int32) {
+func hdfsPlacement(chunks, nodes, racks int, skew bool) (assign.Cluster, *assign.Sets, []int32) {
 	r := rand.New(rand.NewPCG(5, uint64(nodes)))
 	c := assign.Cluster{Nodes: nodes}
+	inRack := nodes / max(racks, 1)
 	for node := range nodes {
 		c.NodeOf = append(c.NodeOf, int32(node))
 		if racks > 0 {
-			c.RackOf = append(c.RackOf, int32(node%racks))
+			c.RackOf = append(c.RackOf, int32(node/inRack))
 		}
 	}
 	var sets assign.Sets
 	of := make([]int32, chunks)
 	for i := range of {
-		first, second, third := r.IntN(nodes), r.IntN(nodes), r.IntN(nodes)
-		if racks > 0 {
-			third = (second + racks*(1+r.IntN(nodes/racks-1))) % (nodes / racks * racks)
+		first, second := r.IntN(nodes), r.IntN(nodes)
+		third := second/inRack*inRack + r.IntN(inRack)
+		if skew && i%3 > 0 {
+			first = first / 4 &^ 1
+			second, third = first, first
 		}
 		of[i] = sets.Add(int32(first), int32(second), int32(third))
 	}

@@ -32,24 +32,25 @@ type graph struct {
 // maxArcs bounds a graph's memory: some 20 bytes for each arc.
 const maxArcs = 1 << 27
 
-// reset makes g a graph of so many groups and targets, without arcs.
-func (g *graph) reset(groups, nodes int32, racks table) {
-	g.left = sized(g.left, int(groups))
-	g.first = append(sized(g.first, 0), 0)
-	g.to, g.from = g.to[:0], g.from[:0]
-	g.nodes, g.racks = nodes, racks
-	g.room = fill(sized(g.room, int(nodes)), 0)
-	g.viaRack = fill(sized(g.viaRack, int(nodes)), 0)
+// reset makes g a graph of so many nodes that have no room, to which so many
+// groups with so many arcs in all are added next.
+func (g *graph) reset(groups, arcs, nodes int, racks table) error {
+	if arcs > maxArcs {
+		return fmt.Errorf("dividing by locality %w: %d groups of positions have %d holders, use assign=strict", meta.ErrInvalid, groups, arcs)
+	}
+	g.left, g.first = sized(g.left, groups)[:0], append(sized(g.first, groups+1)[:0], 0)
+	g.to, g.from = sized(g.to, arcs)[:0], sized(g.from, arcs)[:0]
+	g.nodes, g.racks = int32(nodes), racks
+	g.room = fill(sized(g.room, nodes), 0)
+	g.viaRack = fill(sized(g.viaRack, nodes), 0)
 	g.waiting = 0
+	return nil
 }
 
 // addGroup adds the next group, of n positions.
-func (g *graph) addGroup(n int32, targets []int32) error {
-	x := int32(len(g.first) - 1)
-	if len(g.to)+len(targets) > maxArcs {
-		return fmt.Errorf("dividing %d positions by locality %w: they have too many holders, use assign=strict", len(g.left), meta.ErrInvalid)
-	}
-	g.left[x] = n
+func (g *graph) addGroup(n int32, targets []int32) {
+	x := int32(len(g.left))
+	g.left = append(g.left, n)
 	g.to = append(g.to, targets...)
 	for range targets {
 		g.from = append(g.from, x)
@@ -58,7 +59,6 @@ func (g *graph) addGroup(n int32, targets []int32) error {
 	if len(targets) > 0 {
 		g.waiting += int64(n)
 	}
-	return nil
 }
 
 // ready ends the adding of groups.

@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,19 +31,13 @@ type Planner struct {
 	inner     []int32 // and back: -1 without ranks
 	rackOf    []int32 // by node, -1 if unknown
 	innerRack []int32 // the same of each node of the cluster; -1 too if the rack has no ranks
-	ranks     table   // by node
 	racks     table   // the nodes of each rack
 
 	kindOf []int32 // by set; sets of one kind have the same targets
-	kinds  []kind
-	target []int32
+	kinds  kinds
 
 	works sync.Pool // of *work
 }
-
-// A kind is where something can be read at the cost of a host, ascending in
-// target[first:racks], and at that of a rack, in target[racks:end].
-type kind struct{ first, racks, end int32 }
 
 // A table is a list of numbers for each of several rows.
 type table struct{ start, list []int32 }
@@ -136,10 +129,8 @@ func (p *Planner) numberRacks(rackOf []int32) {
 
 // sortKinds finds the targets of each set. Many sets have the same, the more
 // so the fewer nodes have ranks.
-func (p *Planner) sortKinds() error {
-	known := make(map[string]int32)
+func (p *Planner) sortKinds() (err error) {
 	var hosts, racks []int32
-	var key []byte
 	p.kindOf = make([]int32, p.sets.Len())
 	for set := range p.kindOf {
 		hosts, racks = hosts[:0], racks[:0]
@@ -154,38 +145,17 @@ func (p *Planner) sortKinds() error {
 				racks = append(racks, int32(len(p.outer))+k)
 			}
 		}
-		hosts, racks = distinct(hosts), distinct(racks)
-		key = key[:0]
-		for _, t := range hosts {
-			key = binary.NativeEndian.AppendUint32(key, uint32(t))
+		if p.kindOf[set], err = p.kinds.number(distinct(hosts), distinct(racks)); err != nil {
+			return err
 		}
-		for _, t := range racks {
-			key = binary.NativeEndian.AppendUint32(key, uint32(t))
-		}
-		k, ok := known[string(key)]
-		if !ok {
-			k = int32(len(p.kinds))
-			known[string(key)] = k
-			p.addKind(hosts, racks)
-		}
-		p.kindOf[set] = k
 	}
 	return nil
 }
 
-func (p *Planner) addKind(hosts, racks []int32) {
-	first := int32(len(p.target))
-	p.target = append(append(p.target, hosts...), racks...)
-	p.kinds = append(p.kinds, kind{first, first + int32(len(hosts)), int32(len(p.target))})
-}
-
-func (p *Planner) hosts(k int32) []int32 { return p.target[p.kinds[k].first:p.kinds[k].racks] }
-func (p *Planner) all(k int32) []int32   { return p.target[p.kinds[k].first:p.kinds[k].end] }
-
 // Indifferent reports whether no step can be more local than assign=strict
 // makes it, so that none need be divided.
 func (p *Planner) Indifferent() bool {
-	return !slices.ContainsFunc(p.kinds, func(k kind) bool {
+	return !slices.ContainsFunc(p.kinds.list, func(k kind) bool {
 		hosts := int(k.racks - k.first)
 		return hosts > 0 && hosts < len(p.outer)
 	})

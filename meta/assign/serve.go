@@ -50,9 +50,14 @@ func (w *work) serve(plan *Plan, of, capacity []int32) error {
 
 // servers is the graph of the nodes that may serve each of some positions.
 func (w *work) servers(remote, of, capacity []int32) (*graph, error) {
-	p := w.p
+	p, arcs := w.p, 0
+	for _, position := range remote {
+		arcs += len(p.sets.at(of[position]))
+	}
 	g := &graph{}
-	g.reset(int32(len(remote)), int32(len(p.inner)), table{})
+	if err := g.reset(len(remote), arcs, len(p.inner), table{}); err != nil {
+		return nil, err
+	}
 	copy(g.room, capacity)
 	var near, nodes []int32
 	for _, position := range remote {
@@ -65,11 +70,9 @@ func (w *work) servers(remote, of, capacity []int32) (*graph, error) {
 			}
 		}
 		if len(near) == 0 {
-			near = nodes
+			near = append(near, nodes...)
 		}
-		if err := g.addGroup(1, near); err != nil {
-			return nil, err
-		}
+		g.addGroup(1, near)
 	}
 	g.ready()
 	return g, nil

@@ -20,5 +20,5 @@ func (p *Planner) Step(strict Division, of []int32) (Division, error) {
 		w.g.augment()
 	}
 	w.place()
-	return w.deal(strict.start), nil
+	return w.deal(strict), nil
 }

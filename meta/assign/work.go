@@ -17,7 +17,7 @@ type work struct {
 }
 
 func newWork(p *Planner) *work {
-	return &work{p: p, local: filled(len(p.kinds), -1)}
+	return &work{p: p, local: filled(len(p.kinds.list), -1)}
 }
 
 // gather makes groups of the positions, numbered as they come first, and a
@@ -42,20 +42,20 @@ func (w *work) gather(of []int32, racks bool) error {
 }
 
 func (w *work) link(racks bool) error {
-	p, known := w.p, table{}
+	p, targets, known := w.p, w.p.kinds.hosts, table{}
 	if racks {
-		known = p.racks
+		targets, known = p.kinds.all, p.racks
 	}
-	w.g.reset(int32(len(w.kinds)), int32(len(p.outer)), known)
+	arcs := 0
+	for _, k := range w.kinds {
+		arcs += len(targets(k))
+	}
+	if err := w.g.reset(len(w.kinds), arcs, len(p.outer), known); err != nil {
+		return err
+	}
 	w.g.rackOf = p.rackOf
 	for x, k := range w.kinds {
-		targets := p.hosts(k)
-		if racks {
-			targets = p.all(k)
-		}
-		if err := w.g.addGroup(w.counts[x], targets); err != nil {
-			return err
-		}
+		w.g.addGroup(w.counts[x], targets(k))
 	}
 	w.g.ready()
 	return nil
