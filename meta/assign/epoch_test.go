@@ -45,6 +45,53 @@ func TestEpochOfRacksCostsLeast(t *testing.T) {
 	}
 }
 
+// A strict division that is at the least distance and has most on hosts is left
+// as it is.
+func TestEpochKeepsStrictWhereItCan(t *testing.T) {
+	kept := 0
+	for seed := range uint64(3000) {
+		c := rackCase(rand.New(rand.NewPCG(seed, 2)))
+		if seed%2 == 0 { // most on their readers' nodes or racks
+			c.rehome(rand.New(rand.NewPCG(seed, 3)))
+		}
+		plan := c.epoch(t, nil)
+		cost, local := c.cost(plan.Division)
+		strictCost, strictLocal := c.cost(c.strict)
+		if cost > strictCost {
+			t.Fatalf("seed %d: costs %d, strict %d", seed, cost, strictCost)
+		}
+		if cost != strictCost || local != strictLocal || local != matching(c) {
+			continue
+		}
+		if !equal(plan.Division, c.strict) {
+			t.Fatalf("seed %d: got %v, want %v, of %v", seed, ranks(plan.Division), ranks(c.strict), c)
+		}
+		if 2*(len(c.of)-local) != cost {
+			kept++
+		}
+	}
+	if kept < 100 {
+		t.Errorf("%d strict divisions could be kept that use racks: these test too little", kept)
+	}
+}
+
+// rehome places what each rank reads under assign=strict on its node, or
+// another of its rack, or anywhere.
+func (c caseOf) rehome(r *rand.Rand) {
+	for rank, node := range c.cluster.NodeOf {
+		for _, position := range c.strict.Of(rank) {
+			holder := node
+			for r.IntN(3) == 0 {
+				holder = int32(r.IntN(c.cluster.Nodes))
+				if c.cluster.RackOf[holder] == c.cluster.RackOf[node] || r.IntN(9) == 0 {
+					break
+				}
+			}
+			c.holders[c.of[position]] = []int32{holder}
+		}
+	}
+}
+
 // rackCase has racks of two to four nodes, two replicas in one rack, and much
 // of the data on few nodes.
 func rackCase(r *rand.Rand) caseOf {

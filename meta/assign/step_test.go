@@ -223,8 +223,8 @@ func TestLocalShare(t *testing.T) {
 	}
 }
 
-// matching is mostLocal for cases too large for a matrix: positions are
-// matched one by one, by Kuhn's search, to nodes that have equal shares.
+// matching is mostLocal where a matrix is too slow: positions are
+// matched one by one, by Kuhn's search, to nodes, which take their ranks' shares.
 func matching(c caseOf) (size int) {
 	holds := make([][]int, c.cluster.Nodes) // by node: the positions that it reads
 	share := make([]int, c.cluster.Nodes)

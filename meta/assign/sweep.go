@@ -3,15 +3,14 @@ package assign
 // A sweep is the flow for a time that grows: all that can be local by then is.
 type sweep struct {
 	w      *work
-	quotas *finish // what each rank can read by then
+	quotas *finish // what each rank may read
 	time   Ratio
 	local  int
 	chunks int
 
-	// dead nodes get nothing local any more: none of the chunks that are left
-	// can be moved to one, directly or by moving others. It stays so, since
-	// flow is never taken back from a chunk, and no path enters a node that no
-	// path left.
+	// A search that fails has seen all that leads to its node, and found no
+	// chunk that is left: these nodes are dead. They stay so. What they could
+	// read is read by one of them, and no later search takes from them.
 	dead    []bool
 	visited []int32 // the nodes of the present search
 	seen    []bool  // by node
@@ -35,17 +34,13 @@ func newSweep(w *work, of []int32, speeds []uint32) (*sweep, error) {
 	s.local = int(total - g.waiting)
 	s.dead, s.seen = make([]bool, len(g.room)), make([]bool, len(g.room))
 	s.direct = append(s.direct, g.into.start[:len(g.room)]...)
-	for node, n := range g.room {
-		if n > 0 && !s.dead[node] {
-			s.bury(int32(node))
-		}
-	}
 	return s, nil
 }
 
 // shortest is the shortest time that chunks of one size take, and how many of
-// them each rank can read by then. Nothing is done before chunks/sum(speeds);
-// from what ranks can do by then, less than a chunk for each is missing.
+// them each rank reads if they are done by then. That is never before
+// chunks/sum(speeds), and of what ranks can do by then, less than a chunk for
+// each is missing.
 func shortest(speeds []uint32, chunks int) (*finish, Ratio) {
 	given, ranks := make([]int32, len(speeds)), make([]int32, len(speeds))
 	sum, missing := uint64(0), chunks
@@ -69,16 +64,13 @@ func shortest(speeds []uint32, chunks int) (*finish, Ratio) {
 		time = f.end()
 		f.give()
 	}
-	for chunks > 0 && f.end().Compare(time) == 0 {
-		f.give()
-	}
 	return f, ratio(time.Num, time.Den)
 }
 
 func (s *sweep) point() Point { return Point{s.local, s.time} }
 
-// next lets time go on until one more chunk is local. It returns false if no
-// time is enough for that.
+// next lets time go on, or not even that if a rank may have more already, until
+// one more chunk is local. It returns false if no time is enough for that.
 func (s *sweep) next() bool {
 	g := &s.w.g
 	for g.waiting > 0 && len(s.quotas.ranks) > 0 {
@@ -95,8 +87,6 @@ func (s *sweep) next() bool {
 			s.time = ratio(end.Num, end.Den)
 			return true
 		}
-		g.room[node]++
-		s.bury(node)
 	}
 	return false
 }
@@ -111,13 +101,6 @@ func (s *sweep) pull(node int32) bool {
 	}
 	s.visited = s.visited[:0]
 	return found
-}
-
-// bury marks a node that has room after a maximum flow.
-func (s *sweep) bury(node int32) {
-	if s.pull(node) {
-		panic("assign: a flow that was not a maximum")
-	}
 }
 
 func (s *sweep) search(node int32) bool {
