@@ -1,6 +1,7 @@
 package assign_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -50,6 +51,35 @@ func TestReportCounts(t *testing.T) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 	})
+}
+
+// Many sets that differ in their racks alone are told apart.
+func TestReportOfManySets(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	var c caseOf
+	counts := make([]int32, 12)
+	for rank := range counts { // node n has rank n, node n+12 is in its rack
+		c.cluster.NodeOf = append(c.cluster.NodeOf, int32(rank))
+		counts[rank] = 50
+	}
+	c.cluster.Nodes = 2 * len(counts)
+	for node := range c.cluster.Nodes {
+		c.cluster.RackOf = append(c.cluster.RackOf, int32(node%len(counts)))
+	}
+	for position := range 50 * len(counts) {
+		var set []int32
+		for node := range len(counts) {
+			if r.IntN(2) == 0 {
+				set = append(set, int32(len(counts)+node))
+			}
+		}
+		c.holders, c.of = append(c.holders, set), append(c.of, int32(position))
+	}
+	c.strict = contiguous(t, counts)
+	size := func(int) uint64 { return 1 }
+	if got, want := c.planner(t).Report(c.of, c.strict, c.strict, size).Strict, c.tally(c.strict, size); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
 }
 
 func (c caseOf) tally(d assign.Division, size func(int) uint64) assign.Tally {

@@ -89,7 +89,7 @@ func (w *work) stayInRack() {
 	g := &w.g
 	for position, x := range w.group {
 		home := w.home[position]
-		if g.left[x] == 0 || g.room[home] == 0 || g.targetHigh[home] || g.rackOf[home] < 0 {
+		if g.left[x] == 0 || g.room[home] == 0 || g.rackOf[home] < 0 {
 			continue
 		}
 		if a := g.arc(x, g.nodes+g.rackOf[home]); a >= 0 {
