@@ -7,8 +7,9 @@ import (
 )
 
 // MaxPositions is how many positions can be divided at once: a petabyte of
-// chunks of 64 MiB. Tables of a planner take some 40 bytes for each.
-const MaxPositions = 1 << 24
+// chunks of 256 MiB. An epoch of chunks that all have other holders, three and
+// in two racks, takes some 250 bytes for each while it is divided: a gibibyte.
+const MaxPositions = 1 << 22
 
 // A Division says which positions each rank reads, in ascending order. The
 // positions count from the beginning of the step or epoch that was divided.

@@ -15,7 +15,8 @@ type Cluster struct {
 	RackOf []int32 // the rack of each node, below zero if unknown; nil if all are
 }
 
-const maxNodes = 1 << 20
+// maxNodes bounds how deep a search can be: two calls for each node.
+const maxNodes = 1 << 16
 
 // A Planner divides the steps of one job. It holds what is the same for every
 // step and never changes: any number of goroutines may use it.
@@ -68,7 +69,7 @@ func tabulate(n int, rowOf []int32) table {
 }
 
 // New returns a planner for a job whose data is held as sets say. The caller
-// must not change either any more.
+// must not change the sets any more.
 func New(c Cluster, sets *Sets) (*Planner, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (w *work) stay() {
 }
 
 // stayInRack does the same with positions that are left after raise: each is
-// as well placed in the rack of a holder.
+// as well placed in the rack of a holder. Only nodes of the low price have room.
 func (w *work) stayInRack() {
 	g := &w.g
 	for position, x := range w.group {
