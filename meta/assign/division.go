@@ -63,16 +63,18 @@ func StrictStep(c meta.Cut, step uint64) (Division, error) {
 // StrictEpoch is a whole epoch as assign=strict divides it. Positions from
 // c.N on stand for the order begun again.
 func StrictEpoch(c meta.Cut) (Division, error) {
-	d := Division{start: make([]int32, c.Ranks+1)}
-	steps := c.Steps()
+	steps, size := c.Steps(), uint64(0)
+	if steps > 0 {
+		last := c.Span(c.Ranks-1, steps-1)
+		size = last.First + last.Count
+	}
+	if err := checkSize(c, size); err != nil {
+		return Division{}, err
+	}
+	d := Division{start: make([]int32, c.Ranks+1), list: make([]int32, 0, size)}
 	if steps == 0 {
 		return d, nil
 	}
-	end := c.Span(c.Ranks-1, steps-1)
-	if err := checkSize(c, end.First+end.Count); err != nil {
-		return Division{}, err
-	}
-	d.list = make([]int32, 0, end.First+end.Count)
 	for rank := range c.Ranks {
 		if whole := c.Span(rank, 0); whole.Count > 0 {
 			for range steps - 1 {

@@ -62,6 +62,9 @@ func TestTooLarge(t *testing.T) {
 	if _, err := assign.StrictStep(meta.Cut{N: 10, Global: 10, Ranks: meta.MaxRanks + 1}, 0); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("too many ranks: %v", err)
 	}
+	if _, err := assign.StrictEpoch(meta.Cut{N: 0, Global: 10, Ranks: 1 << 62}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("too many ranks for nothing: %v", err)
+	}
 	for _, counts := range [][]int32{{1, -1}, {assign.MaxPositions, 1}, {math.MaxInt32, math.MaxInt32, math.MaxInt32}} {
 		if _, err := assign.Contiguous(counts); !errors.Is(err, meta.ErrInvalid) {
 			t.Errorf("shares %v: %v", counts, err)
