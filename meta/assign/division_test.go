@@ -1,0 +1,129 @@
+package assign_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rankfs/meta"
+	"rankfs/meta/assign"
+)
+
+// What assign=strict divides is what meta.Cut says, for any cut.
+func TestStrict(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := meta.Cut{
+			N:      rapid.Uint64Range(0, 300).Draw(t, "N"),
+			Global: rapid.Uint64Range(1, 40).Draw(t, "Global"),
+			Ranks:  rapid.Uint64Range(1, 20).Draw(t, "Ranks"),
+			Tail:   rapid.SampledFrom([]meta.Tail{meta.TailKeep, meta.TailDrop, meta.TailPad}).Draw(t, "Tail"),
+		}
+		want := make([][]int32, c.Ranks) // the epoch
+		for step := range c.Steps() {
+			d, err := assign.StrictStep(c, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rank := range c.Ranks {
+				span := c.Span(rank, step)
+				var list []int32
+				for p := span.First; p < span.First+span.Count; p++ {
+					list = append(list, int32(p-step*c.Global))
+					want[rank] = append(want[rank], int32(p))
+				}
+				if got := d.Of(int(rank)); !slices.Equal(got, list) {
+					t.Fatalf("rank %d of step %d: %v, want %v", rank, step, got, list)
+				}
+			}
+		}
+		d, err := assign.StrictEpoch(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank, list := range want {
+			if got := d.Of(rank); !slices.Equal(got, list) {
+				t.Fatalf("rank %d: %v, want %v", rank, got, list)
+			}
+		}
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	cut := meta.Cut{N: 1 << 63, Global: 1 << 62, Ranks: 4}
+	if _, err := assign.StrictStep(cut, 1); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("a step of 2^62: %v", err)
+	}
+	if _, err := assign.StrictEpoch(meta.Cut{N: 1 << 40, Global: 1, Ranks: 1}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("an epoch of 2^40: %v", err)
+	}
+	if _, err := assign.StrictStep(meta.Cut{N: 10, Global: 10, Ranks: meta.MaxRanks + 1}, 0); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("too many ranks: %v", err)
+	}
+	if _, err := assign.StrictEpoch(meta.Cut{N: 0, Global: 10, Ranks: 1 << 62}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("too many ranks for nothing: %v", err)
+	}
+	for _, counts := range [][]int32{{1, -1}, {assign.MaxPositions, 1}, {math.MaxInt32, math.MaxInt32, math.MaxInt32}} {
+		if _, err := assign.Contiguous(counts); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("shares %v: %v", counts, err)
+		}
+	}
+}
+
+func TestInvalid(t *testing.T) {
+	sets := func(list ...[]int32) *assign.Sets {
+		var s assign.Sets
+		for _, nodes := range list {
+			s.Add(nodes...)
+		}
+		return &s
+	}
+	clusters := []struct {
+		name    string
+		cluster assign.Cluster
+		sets    *assign.Sets
+	}{
+		{"no ranks", assign.Cluster{Nodes: 2}, sets()},
+		{"negative nodes", assign.Cluster{Nodes: -1, NodeOf: []int32{0}}, sets()},
+		{"too many nodes", assign.Cluster{Nodes: 1 << 30, NodeOf: []int32{0}}, sets()},
+		{"a rank on no node", assign.Cluster{Nodes: 2, NodeOf: []int32{0, 2}}, sets()},
+		{"a rank below all", assign.Cluster{Nodes: 2, NodeOf: []int32{-1}}, sets()},
+		{"racks of other nodes", assign.Cluster{Nodes: 2, NodeOf: []int32{0}, RackOf: []int32{0}}, sets()},
+		{"a holder that is no node", assign.Cluster{Nodes: 2, NodeOf: []int32{0}}, sets([]int32{0, 2})},
+		{"a holder below all", assign.Cluster{Nodes: 2, NodeOf: []int32{0}}, sets([]int32{-1})},
+	}
+	for _, tt := range clusters {
+		if _, err := assign.New(tt.cluster, tt.sets); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	p, err := assign.New(assign.Cluster{Nodes: 2, NodeOf: []int32{0, 1}}, sets([]int32{0}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := contiguous(t, []int32{1, 1})
+	calls := []struct {
+		name string
+		call func() error
+	}{
+		{"a step of other ranks", func() error { _, err := p.Step(contiguous(t, []int32{2}), []int32{0, 0}); return err }},
+		{"a step of other positions", func() error { _, err := p.Step(strict, []int32{0}); return err }},
+		{"an unknown set", func() error { _, err := p.Step(strict, []int32{0, 1}); return err }},
+		{"a set below all", func() error { _, err := p.Epoch(strict, []int32{0, -1}, nil); return err }},
+		{"capacities of other nodes", func() error { _, err := p.Epoch(strict, []int32{0, 0}, []int32{1}); return err }},
+		{"a negative capacity", func() error { _, err := p.Epoch(strict, []int32{0, 0}, []int32{1, -1}); return err }},
+		{"speeds of other ranks", func() error { _, err := p.Static([]int32{0}, []uint32{1}, assign.Weights{}); return err }},
+		{"no speed", func() error { _, err := p.Static([]int32{0}, []uint32{0, 0}, assign.Weights{}); return err }},
+		{"an unknown set of a program", func() error { _, err := p.Static([]int32{7}, []uint32{1, 1}, assign.Weights{}); return err }},
+	}
+	for _, tt := range calls {
+		if err := tt.call(); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if d, err := p.Step(strict, []int32{0, 0}); err != nil || d.Len() != 2 {
+		t.Errorf("after all of that: %v, %v", d, err)
+	}
+}

@@ -1,0 +1,164 @@
+package assign
+
+// A sweep is the flow for a time that grows: all that can be local by then is.
+type sweep struct {
+	w      *work
+	quotas *finish // what each rank may read
+	time   Ratio
+	local  int
+	chunks int
+
+	// A search that fails has seen all that leads to its node, and found no
+	// chunk that is left: these nodes are dead. They stay so. What they could
+	// read is read by one of them, and no later search takes from them.
+	dead    []bool
+	visited []int32 // the nodes of the present search
+	seen    []bool  // by node
+	direct  []int32 // by node: arcs into it before this one are of groups with nothing left
+}
+
+func newSweep(w *work, of []int32, speeds []uint32) (*sweep, error) {
+	if err := w.gather(of, false); err != nil {
+		return nil, err
+	}
+	s := &sweep{w: w, chunks: len(of)}
+	s.quotas, s.time = shortest(speeds, len(of))
+	g := &w.g
+	for rank, n := range s.quotas.given {
+		g.room[w.p.nodeOf[rank]] += n
+	}
+	total := g.waiting
+	if g.greedy() {
+		g.augment()
+	}
+	s.local = int(total - g.waiting)
+	s.dead, s.seen = make([]bool, len(g.room)), make([]bool, len(g.room))
+	s.direct = append(s.direct, g.into.start[:len(g.room)]...)
+	return s, nil
+}
+
+// shortest is the shortest time that chunks of one size take, and how many of
+// them each rank reads if they are done by then. That is never before
+// chunks/sum(speeds), and of what ranks can do by then, less than a chunk for
+// each is missing.
+func shortest(speeds []uint32, chunks int) (*finish, Ratio) {
+	given, ranks := make([]int32, len(speeds)), make([]int32, len(speeds))
+	sum, missing := uint64(0), chunks
+	for rank, s := range speeds {
+		ranks[rank] = int32(rank)
+		sum += uint64(s)
+	}
+	time := Ratio{0, 1}
+	for rank, s := range speeds {
+		if s == 0 {
+			continue
+		}
+		given[rank] = int32(uint64(chunks) * uint64(s) / sum)
+		missing -= int(given[rank])
+		if end := ratio(uint64(given[rank]), uint64(s)); end.Compare(time) > 0 {
+			time = end
+		}
+	}
+	f := newFinish(speeds, given, ranks)
+	for ; missing > 0; missing-- {
+		time = f.end()
+		f.give()
+	}
+	return f, ratio(time.Num, time.Den)
+}
+
+func (s *sweep) point() Point { return Point{s.local, s.time} }
+
+// next lets time go on, or not even that if a rank may have more already, until
+// one more chunk is local. It returns false if no time is enough for that.
+func (s *sweep) next() bool {
+	g := &s.w.g
+	for g.waiting > 0 && len(s.quotas.ranks) > 0 {
+		node := s.w.p.nodeOf[s.quotas.ranks[0]]
+		if s.dead[node] {
+			s.quotas.drop()
+			continue
+		}
+		end := s.quotas.end()
+		s.quotas.give()
+		if s.pull(node) {
+			g.waiting--
+			s.local++
+			s.time = ratio(end.Num, end.Den)
+			return true
+		}
+	}
+	return false
+}
+
+// pull makes one more chunk be read at node: one that nobody reads, or one of
+// another node that gets one instead in the same way.
+func (s *sweep) pull(node int32) bool {
+	found := s.search(node)
+	for _, n := range s.visited {
+		s.seen[n] = false
+		s.dead[n] = s.dead[n] || !found
+	}
+	s.visited = s.visited[:0]
+	return found
+}
+
+func (s *sweep) search(node int32) bool {
+	g := &s.w.g
+	s.seen[node] = true
+	s.visited = append(s.visited, node)
+	for end := g.into.start[node+1]; s.direct[node] < end; s.direct[node]++ {
+		a := g.into.list[s.direct[node]]
+		if x := g.from[a]; g.left[x] > 0 {
+			g.left[x]--
+			g.flow[a]++
+			return true
+		}
+	}
+	for _, a := range g.into.row(node) {
+		x := g.from[a]
+		for b := g.first[x]; b < g.first[x+1]; b++ {
+			other := g.to[b]
+			if g.flow[b] == 0 || s.seen[other] || s.dead[other] {
+				continue
+			}
+			if s.search(other) {
+				g.flow[b]--
+				g.flow[a]++
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// division gives each rank its chunks: the local ones of a node to its ranks,
+// the others to whoever is done first, which is never after the time of the
+// sweep.
+func (s *sweep) division() (Division, error) {
+	w, g, speeds := s.w, &s.w.g, s.quotas.speeds
+	local := make([]int32, len(g.room))
+	for a, n := range g.flow {
+		local[g.to[a]] += n
+	}
+	given, all := make([]int32, len(speeds)), make([]int32, 0, len(speeds))
+	ranks := tabulate(len(local), w.p.nodeOf)
+	for node, n := range local {
+		newFinish(speeds, given, ranks.row(int32(node))).giveOut(int(n))
+	}
+	for rank := range speeds {
+		all = append(all, int32(rank))
+	}
+	newFinish(speeds, given, all).giveOut(s.chunks - s.local)
+	strict, err := Contiguous(given)
+	if err != nil {
+		return Division{}, err
+	}
+	fill(g.room, 0)
+	w.settle(strict)
+	for node, n := range local {
+		g.room[node] -= n
+	}
+	w.place()
+	return w.deal(strict), nil
+}
