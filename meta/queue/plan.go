@@ -1,0 +1,155 @@
+package queue
+
+import "time"
+
+// plan divides the free units anew.
+func (f *flow) plan(now time.Duration) {
+	share(f.bids(now), f.free)
+	clear(f.limit)
+	for _, b := range f.offers {
+		f.limit[b.node] += b.quota
+	}
+	if f.made == 0 {
+		f.spread()
+	}
+	for k := range f.limit {
+		f.release(k)
+	}
+	f.search.begin(len(f.limit))
+	for k := range f.limit {
+		for f.load[k] < f.limit[k] && f.load[k] < f.pool.nodes[k].here && f.reach(k) {
+		}
+	}
+	f.made++
+	f.when, f.asked, f.due = now, 0, false
+}
+
+// spread is a good first plan, quickly made: each group goes to the one of its
+// holders that has the most room.
+func (f *flow) spread() {
+	for i := len(f.slack) - 1; i >= 0; i-- {
+		g := f.slack[i]
+		for e := f.roomiest(g); e >= 0 && f.loose(g) > 0; e = f.roomiest(g) {
+			f.place(e, min(f.loose(g), int32(f.room(e))))
+		}
+		f.settle(g)
+	}
+}
+
+func (f *flow) room(e int32) int {
+	k := f.edges[e].node
+	return f.limit[k] - f.load[k]
+}
+
+// roomiest is the edge of a group to the node with the most room, or -1.
+func (f *flow) roomiest(g int32) int32 {
+	best, most := int32(-1), 0
+	for e := f.groups[g].edge; e < f.groups[g+1].edge; e++ {
+		if room := f.room(e); room > most {
+			best, most = e, room
+		}
+	}
+	return best
+}
+
+// release takes from a node what is above its limit: first what another of its
+// holders has room for, then anything.
+func (f *flow) release(k int) {
+	live := f.pool.nodes[k].live
+	for i := 0; i < len(live) && f.load[k] > f.limit[k]; i++ {
+		g := f.edges[live[i]].group
+		if f.planned[live[i]] == 0 {
+			continue
+		}
+		if to := f.roomiest(g); to >= 0 {
+			n := min(f.planned[live[i]], int32(f.room(to)), int32(f.load[k]-f.limit[k]))
+			f.place(live[i], -n)
+			f.place(to, n)
+		}
+	}
+	for i := 0; i < len(live) && f.load[k] > f.limit[k]; i++ {
+		f.place(live[i], -min(f.planned[live[i]], int32(f.load[k]-f.limit[k])))
+		f.settle(f.edges[live[i]].group)
+	}
+}
+
+// A search is a breadth-first one for a node's augmenting path: from the node
+// to the groups that it holds, from there to the nodes that have some of these,
+// and so on until a group has loose units.
+type search struct {
+	queue []int32 // nodes
+	seen  []int32 // by node: the number of the last search that came by
+	via   []hop   // by node: how it came there
+	id    int32
+	dead  []bool // by node: a search came by and found nothing, so none will in this plan
+}
+
+// A hop is a unit that one node could give to another.
+type hop struct {
+	from, to int32 // edges of one group
+}
+
+func (s *search) begin(nodes int) {
+	if len(s.seen) < nodes {
+		s.seen, s.via, s.dead = make([]int32, nodes), make([]hop, nodes), make([]bool, nodes)
+	}
+	clear(s.dead)
+}
+
+func (s *search) visit(k int32, by hop) {
+	s.queue = append(s.queue, k)
+	s.seen[k], s.via[k] = s.id, by
+}
+
+// reach plans more units for a node, along one shortest path.
+func (f *flow) reach(k int) bool {
+	s := &f.search
+	s.id++
+	s.queue = s.queue[:0]
+	s.visit(int32(k), hop{-1, -1})
+	for i := 0; i < len(s.queue); i++ {
+		if f.look(s.queue[i], int32(k)) {
+			return true
+		}
+	}
+	for _, j := range s.queue {
+		s.dead[j] = true
+	}
+	return false
+}
+
+// look goes through what node j holds for a loose unit, and notes the nodes
+// which the others are planned for.
+func (f *flow) look(j, k int32) bool {
+	s := &f.search
+	for _, e := range f.pool.nodes[j].live {
+		g := f.edges[e].group
+		if f.loose(g) > 0 {
+			f.augment(e, j, k)
+			return true
+		}
+		for o := f.groups[g].edge; o < f.groups[g+1].edge; o++ {
+			other := f.edges[o].node
+			if f.planned[o] > 0 && s.seen[other] != s.id && !s.dead[other] {
+				s.visit(other, hop{o, e})
+			}
+		}
+	}
+	return false
+}
+
+// augment gives loose units of an edge's group to node j, so many of j's to the
+// node from which the search came to j, and so on to k.
+func (f *flow) augment(e, j, k int32) {
+	g := f.edges[e].group
+	n := min(f.loose(g), int32(f.limit[k]-f.load[k]))
+	for at := j; at != k; at = f.edges[f.search.via[at].to].node {
+		n = min(n, f.planned[f.search.via[at].from])
+	}
+	f.place(e, n)
+	f.settle(g)
+	for at := j; at != k; at = f.edges[f.search.via[at].to].node {
+		f.place(f.search.via[at].from, -n)
+		f.place(f.search.via[at].to, n)
+	}
+}
