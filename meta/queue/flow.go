@@ -30,7 +30,7 @@ type flow struct {
 	asked int           // units taken since then
 	due   bool          // something happened that the plan did not foresee
 
-	offers []bid
+	bids   []bid
 	search search
 }
 

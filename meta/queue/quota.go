@@ -13,7 +13,8 @@ type bid struct {
 	from  float64 // when it is done with what it has
 	near  float64 // what it takes for a unit on its node
 	far   float64 // and for any other
-	local float64 // how many of the free units are on its node, its share of them
+	local float64 // how many of the free units are on its node: its share of them
+	mates float64 // who share them
 }
 
 // by is how many units the worker could have done at a time.
@@ -82,22 +83,21 @@ func total(bids []bid, at float64, n int) int {
 	return sum
 }
 
-// bids asks everybody who can be counted on.
-func (f *flow) bids(now time.Duration) []bid {
+// bid asks everybody who can be counted on.
+func (f *flow) bid(now time.Duration) {
 	workers := make([]float64, len(f.pool.nodes))
-	bids := f.offers[:0]
+	f.bids = f.bids[:0]
 	for _, w := range f.workers {
 		w.quota, w.fresh = 0, false
 		if f.present(now, w) {
 			near := f.near(w)
-			bids = append(bids, bid{w, float64(f.idle(now, w)), near, near + f.further(), 0})
+			f.bids = append(f.bids, bid{worker: w, from: float64(f.idle(now, w)), near: near, far: near + f.further()})
 			workers[w.node]++
 		}
 	}
-	for i := range bids {
-		k := bids[i].node
-		bids[i].local = math.Floor(float64(f.pool.nodes[k].here) / workers[k])
+	for i := range f.bids {
+		b := &f.bids[i]
+		b.mates = workers[b.node]
+		b.local = float64(f.pool.nodes[b.node].here) / b.mates
 	}
-	f.offers = bids
-	return bids
 }

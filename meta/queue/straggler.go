@@ -7,13 +7,14 @@ import "time"
 // never given a third time at once, nor to its owner.
 func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
 	until = now + max(time.Duration(s.crew.usual()), time.Millisecond)
+	idle := s.crew.idle(now, w)
 	var most time.Duration
 	for _, owner := range s.crew.workers {
 		for i, c := range owner.claims {
 			if owner == w || c.lost || s.pool.state[c.unit] != 1 {
 				continue
 			}
-			ends := now + s.crew.takes(w, !s.pool.holds(w.node, c.unit))
+			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, c.unit))
 			margin := s.crew.ends(now, owner, i) - ends
 			if margin > most {
 				unit, most, ok = c.unit, margin, true
