@@ -23,6 +23,7 @@ type flow struct {
 	slack   []int32 // groups with more free units than placed ones
 	at      []int32 // by group: its index in slack, or -1
 	load    []int   // by node: sum of planned over its edges
+	spare   []int   // by node: loose units that it holds
 	limit   []int   // by node: sum of its workers' quotas
 
 	made  uint64        // plans so far
@@ -39,11 +40,12 @@ func newFlow(p *pool, c *crew) *flow {
 	f.planned = make([]int32, len(p.edges))
 	f.placed = make([]int32, len(p.groups))
 	f.at = make([]int32, len(p.groups))
+	f.grow()
 	for g := range f.at {
 		f.at[g] = -1
 	}
 	for _, g := range p.live {
-		f.settle(g)
+		f.loosen(g, int(p.groups[g].free))
 	}
 	return f
 }
@@ -66,6 +68,7 @@ func (f *flow) pick(now time.Duration, w *worker) (int, time.Duration, bool) {
 func (f *flow) grow() {
 	for len(f.load) < len(f.pool.nodes) {
 		f.load = append(f.load, 0)
+		f.spare = append(f.spare, 0)
 		f.limit = append(f.limit, 0)
 	}
 }
@@ -113,12 +116,12 @@ func (f *flow) took(unit, node int) {
 	f.grow()
 	f.asked++
 	g := f.group[unit]
+	f.loosen(g, -1)
 	if e := f.edgeTo(g, node); e >= 0 && f.planned[e] > 0 {
 		f.place(e, -1)
-	} else if f.placed[g] > f.groups[g].free {
+	} else if f.loose(g) < 0 {
 		f.place(f.somePlanned(g), -1)
 	}
-	f.settle(g)
 }
 
 // somePlanned is an edge of a group by which some of it is planned.
@@ -132,7 +135,7 @@ func (f *flow) somePlanned(g int32) int32 {
 
 func (f *flow) back(unit int) {
 	f.grow()
-	f.settle(f.group[unit])
+	f.loosen(f.group[unit], 1)
 	f.due = true
 }
 
@@ -140,17 +143,31 @@ func (f *flow) left() { f.due = true }
 
 // place plans n more units of an edge's group to be done by its node.
 func (f *flow) place(e, n int32) {
+	g := f.edges[e].group
 	f.planned[e] += n
-	f.placed[f.edges[e].group] += n
+	f.placed[g] += n
 	f.load[f.edges[e].node] += int(n)
+	f.loosen(g, -int(n))
+}
+
+// move plans n units of a group to be done by the node of another edge of it.
+func (f *flow) move(from, to, n int32) {
+	f.planned[from] -= n
+	f.planned[to] += n
+	f.load[f.edges[from].node] -= int(n)
+	f.load[f.edges[to].node] += int(n)
 }
 
 func (f *flow) loose(g int32) int32 {
 	return f.groups[g].free - f.placed[g]
 }
 
-// settle lists a group in slack, or not, as it should be.
-func (f *flow) settle(g int32) {
+// loosen notes that a group has n more loose units, which it has already, and
+// lists it in slack, or not, as it should be.
+func (f *flow) loosen(g int32, n int) {
+	for _, e := range f.of(g) {
+		f.spare[e.node] += n
+	}
 	i := f.at[g]
 	switch loose := f.loose(g) > 0; {
 	case loose && i < 0:

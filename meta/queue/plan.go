@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // rounds bounds how often one plan corrects itself. Where 128 nodes drift, 1, 4
 // and 16 rounds end 16.4, 15.9 and 15.1 per cent above ideal; few plans but the
@@ -37,7 +40,7 @@ func (f *flow) match() {
 	}
 	f.search.begin(len(f.limit))
 	for k := range f.limit {
-		for f.load[k] < f.limit[k] && f.load[k] < f.pool.nodes[k].here && f.reach(k) {
+		for f.load[k] < f.limit[k] && f.load[k] < f.pool.nodes[k].here && f.reach(int32(k)) {
 		}
 	}
 }
@@ -64,7 +67,6 @@ func (f *flow) spread() {
 		for e := f.roomiest(g); e >= 0 && f.loose(g) > 0; e = f.roomiest(g) {
 			f.place(e, min(f.loose(g), int32(f.room(e))))
 		}
-		f.settle(g)
 	}
 }
 
@@ -95,25 +97,25 @@ func (f *flow) release(k int) {
 		}
 		if to := f.roomiest(g); to >= 0 {
 			n := min(f.planned[live[i]], int32(f.room(to)), int32(f.load[k]-f.limit[k]))
-			f.place(live[i], -n)
-			f.place(to, n)
+			f.move(live[i], to, n)
 		}
 	}
 	for i := 0; i < len(live) && f.load[k] > f.limit[k]; i++ {
-		f.place(live[i], -min(f.planned[live[i]], int32(f.load[k]-f.limit[k])))
-		f.settle(f.edges[live[i]].group)
+		if n := min(f.planned[live[i]], int32(f.load[k]-f.limit[k])); n > 0 {
+			f.place(live[i], -n)
+		}
 	}
 }
 
 // A search is a breadth-first one for a node's augmenting path: from the node
 // to the groups that it holds, from there to the nodes that have some of these,
-// and so on until a group has loose units.
+// and so on until a node holds loose units.
 type search struct {
 	queue []int32 // nodes
 	seen  []int32 // by node: the number of the last search that came by
 	via   []hop   // by node: how it came there
 	id    int32
-	dead  []bool // by node: a search came by and found nothing, so none will in this plan
+	dead  []bool // by node: a search came by and found nothing, so none will for this flow
 }
 
 // A hop is a unit that one node could give to another.
@@ -128,21 +130,32 @@ func (s *search) begin(nodes int) {
 	clear(s.dead)
 }
 
+func (s *search) start(k int32) {
+	s.id++
+	s.queue = s.queue[:0]
+	s.visit(k, hop{-1, -1})
+}
+
 func (s *search) visit(k int32, by hop) {
 	s.queue = append(s.queue, k)
 	s.seen[k], s.via[k] = s.id, by
 }
 
-// reach plans more units for a node, along one shortest path.
-func (f *flow) reach(k int) bool {
+func (s *search) fresh(k int32) bool {
+	return s.seen[k] != s.id && !s.dead[k]
+}
+
+// reach plans more units for node k, along one shortest path.
+func (f *flow) reach(k int32) bool {
 	s := &f.search
-	s.id++
-	s.queue = s.queue[:0]
-	s.visit(int32(k), hop{-1, -1})
-	for i := 0; i < len(s.queue); i++ {
-		if f.look(s.queue[i], int32(k)) {
-			return true
-		}
+	s.start(k)
+	end := k
+	for i := 0; i < len(s.queue) && f.spare[end] == 0; i++ {
+		end = f.look(s.queue[i])
+	}
+	if f.spare[end] > 0 {
+		f.augment(end, k)
+		return true
 	}
 	for _, j := range s.queue {
 		s.dead[j] = true
@@ -150,38 +163,43 @@ func (f *flow) reach(k int) bool {
 	return false
 }
 
-// look goes through what node j holds for a loose unit, and notes the nodes
-// which the others are planned for.
-func (f *flow) look(j, k int32) bool {
+// look visits the nodes for which units are planned that j holds as well, up to
+// one that holds loose ones. It returns the last.
+func (f *flow) look(j int32) int32 {
 	s := &f.search
 	for _, e := range f.pool.nodes[j].live {
 		g := f.edges[e].group
-		if f.loose(g) > 0 {
-			f.augment(e, j, k)
-			return true
-		}
 		for o := f.groups[g].edge; o < f.groups[g+1].edge; o++ {
 			other := f.edges[o].node
-			if f.planned[o] > 0 && s.seen[other] != s.id && !s.dead[other] {
-				s.visit(other, hop{o, e})
+			if f.planned[o] == 0 || !s.fresh(other) {
+				continue
+			}
+			s.visit(other, hop{o, e})
+			if f.spare[other] > 0 {
+				return other
 			}
 		}
 	}
-	return false
+	return j
 }
 
-// augment gives loose units of an edge's group to node j, so many of j's to the
-// node from which the search came to j, and so on to k.
-func (f *flow) augment(e, j, k int32) {
-	g := f.edges[e].group
-	n := min(f.loose(g), int32(f.limit[k]-f.load[k]))
-	for at := j; at != k; at = f.edges[f.search.via[at].to].node {
-		n = min(n, f.planned[f.search.via[at].from])
+// augment gives loose units that node j holds to j, so many of j's to the node
+// from which the search came to j, and so on to k.
+func (f *flow) augment(j, k int32) {
+	e := f.someLoose(j)
+	n := min(f.loose(f.edges[e].group), int32(f.limit[k]-f.load[k]))
+	via := f.search.via
+	for at := j; at != k; at = f.edges[via[at].to].node {
+		n = min(n, f.planned[via[at].from])
 	}
 	f.place(e, n)
-	f.settle(g)
-	for at := j; at != k; at = f.edges[f.search.via[at].to].node {
-		f.place(f.search.via[at].from, -n)
-		f.place(f.search.via[at].to, n)
+	for at := j; at != k; at = f.edges[via[at].to].node {
+		f.move(via[at].from, via[at].to, n)
 	}
+}
+
+// someLoose is an edge to j of a group that has loose units.
+func (f *flow) someLoose(j int32) int32 {
+	live := f.pool.nodes[j].live
+	return live[slices.IndexFunc(live, func(e int32) bool { return f.loose(f.edges[e].group) > 0 })]
 }
