@@ -171,10 +171,10 @@ func (s *Scheduler) overrule(unit int) {
 // Finished says that a worker has done a unit. Whoever else had it has lost it,
 // and says so by finishing it, returning it, or asking for more.
 func (s *Scheduler) Finished(now time.Duration, id, unit int) {
-	if s.pool.state[unit] != stateDone {
-		s.close(unit)
-	}
 	_, w := s.crew.find(id)
+	if s.pool.state[unit] != stateDone {
+		s.close(unit, w)
+	}
 	if w == nil {
 		return
 	}
@@ -188,15 +188,26 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	}
 }
 
-// close makes a unit done, and lost for all who have it.
-func (s *Scheduler) close(unit int) {
-	if s.pool.state[unit] == stateFree {
+// close makes a unit done by one worker, and lost for all others who have it.
+func (s *Scheduler) close(unit int, by *worker) {
+	claims := int(s.pool.state[unit])
+	if claims == 0 {
 		s.take(unit, -1)
+	}
+	if by != nil && by.claimOn(unit) >= 0 {
+		claims--
 	}
 	s.pool.finish(unit)
 	if s.pool.undone == 0 {
 		s.changes++
 	}
+	if claims > 0 {
+		s.lose(unit)
+	}
+}
+
+// lose tells all who have a unit that is done.
+func (s *Scheduler) lose(unit int) {
 	for _, w := range s.crew.workers {
 		if w.offer == unit {
 			s.withdraw(w)

@@ -29,14 +29,7 @@ func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, wo
 	s.pool.reset()
 	s.begin()
 	s.changes++
-	if want := (len(s.pool.state) + 63) / 64; len(done) != want {
-		return fmt.Errorf("%d words of done units %w: want %d", len(done), meta.ErrInvalid, want)
-	}
-	s.restoreDone(done)
-	err := s.restoreWorkers(now, workers)
-	if err == nil {
-		err = s.restoreLeases(leases)
-	}
+	err := s.restore(now, done, leases, workers)
 	if err != nil {
 		s.pool.reset()
 		s.begin()
@@ -44,7 +37,10 @@ func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, wo
 	return err
 }
 
-func (s *Scheduler) restoreDone(done []uint64) {
+func (s *Scheduler) restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
+	if want := (len(s.pool.state) + 63) / 64; len(done) != want {
+		return fmt.Errorf("%d words of done units %w: want %d", len(done), meta.ErrInvalid, want)
+	}
 	for unit := range s.pool.state {
 		if done[unit/64]>>(unit%64)&1 != 0 {
 			s.pool.take(unit)
@@ -52,6 +48,10 @@ func (s *Scheduler) restoreDone(done []uint64) {
 		}
 	}
 	s.begin()
+	if err := s.restoreWorkers(now, workers); err != nil {
+		return err
+	}
+	return s.restoreLeases(leases)
 }
 
 func (s *Scheduler) restoreWorkers(now time.Duration, workers []History) error {
