@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // rounds bounds how often one plan corrects itself. Where 128 nodes drift, 1, 4
 // and 16 rounds end 16.4, 15.9 and 15.1 per cent above ideal; few plans but the
@@ -201,5 +198,9 @@ func (f *flow) augment(j, k int32) {
 // someLoose is an edge to j of a group that has loose units.
 func (f *flow) someLoose(j int32) int32 {
 	live := f.pool.nodes[j].live
-	return live[slices.IndexFunc(live, func(e int32) bool { return f.loose(f.edges[e].group) > 0 })]
+	i := len(live) - 1
+	for f.loose(f.edges[live[i]].group) == 0 {
+		i--
+	}
+	return live[i]
 }

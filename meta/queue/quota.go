@@ -45,12 +45,17 @@ func share(bids []bid, n int) {
 		n -= b.quota
 	}
 	for n > 0 {
-		slices.SortStableFunc(bids, func(a, b bid) int { return cmp.Compare(a.end(), b.end()) })
+		slices.SortStableFunc(bids, before)
 		for _, b := range bids[:min(n, len(bids))] {
 			b.quota++
 		}
 		n -= min(n, len(bids))
 	}
+}
+
+// before prefers who ends first, and of these who has nothing else to do.
+func before(a, b bid) int {
+	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.claims), len(b.claims)))
 }
 
 // latest is the latest time, to one part in 2^40, by which all together
