@@ -85,10 +85,33 @@ func (g *group) happen(d deed, nodes int) {
 		g.giveBack(g.someLease(d))
 	case d.Do < 18:
 		g.leave(g.someone(d))
-	case d.Do < 19:
+	case d.Do < 19 && d.Which%2 == 0:
 		g.restore()
+	case d.Do < 19:
+		g.agree(g.someone(d), d.Which)
 	default:
 		g.refuse(g.someone(d), d.Which%(len(g.done)+1))
+	}
+}
+
+// agree lets a worker have a unit that this scheduler never advised, but perhaps
+// the one before it did.
+func (g *group) agree(worker, which int) {
+	if len(g.done) == 0 {
+		return
+	}
+	unit, had := which%len(g.done), 0
+	for _, l := range g.leases {
+		if l.Unit == unit {
+			had++
+			if l.Worker == worker {
+				return
+			}
+		}
+	}
+	if had < 2 && !g.done[unit] {
+		g.leases = append(g.leases, queue.Lease{Unit: unit, Worker: worker, Since: g.now})
+		g.s.Began(g.now, worker, unit)
 	}
 }
 

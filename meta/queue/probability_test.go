@@ -125,8 +125,11 @@ func TestSpeedFollowsHistory(t *testing.T) {
 	c := &crew{}
 	a := newProbability(poolOf(t, [][]int{{0}, {1}, {2}}), c, 1)
 	for id, each := range []time.Duration{time.Second, 2 * time.Second} {
-		c.learn(each, c.join(0, id, id), claim{})
-		a.follow(id)
+		w := c.join(0, id, id)
+		for range 2 {
+			c.learn(each, w, claim{})
+			a.follow(id)
+		}
 	}
 	if fast, slow, other := a.busy(0), a.busy(1), a.busy(2); slow != 2*fast || math.Abs(other-fast/0.75) > 1 {
 		t.Errorf("T of %v, %v and %v", fast, slow, other)

@@ -166,6 +166,60 @@ func TestSecondFinisher(t *testing.T) {
 	}
 }
 
+// crewOf has workers on node 0 that have done one unit each, in so long.
+func crewOf(t *testing.T, units int, each ...time.Duration) *queue.Scheduler {
+	t.Helper()
+	s := scheduler(t, queue.PolicyFlow, make([][]int, units))
+	var workers []queue.History
+	for id, took := range each {
+		workers = append(workers, queue.History{Worker: id, Units: 1, Took: took})
+	}
+	if err := s.Restore(0, make([]uint64, (units+63)/64), nil, workers); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func waits(t *testing.T, s *queue.Scheduler, now time.Duration, worker int) {
+	t.Helper()
+	if a, err := s.Next(now, worker); err != nil || a.Verdict != queue.Wait {
+		t.Fatalf("worker %d: %+v, %v", worker, a, err)
+	}
+}
+
+// A slow worker leaves the last units to faster ones, until one of these is gone.
+func TestSlowWorkerWaits(t *testing.T) {
+	s := crewOf(t, 2, time.Second, time.Second, 1500*time.Millisecond)
+	waits(t, s, 0, 2)
+	before := s.Changes()
+	s.Leave(0)
+	if s.Changes() == before {
+		t.Error("nobody who waits would know")
+	}
+	take(t, s, 0, 2)
+}
+
+// What is given back can be had again at once, by whoever gave it back as well.
+func TestReturnedUnit(t *testing.T) {
+	each := slices.Repeat([]time.Duration{time.Second}, 32)
+	s := crewOf(t, 32, each...)
+	unit := take(t, s, 0, 0)
+	before := s.Changes()
+	s.Returned(0, unit)
+	if s.Changes() == before {
+		t.Error("nobody who waits would know")
+	}
+	take(t, s, 0, 0)
+}
+
+// Who lost a unit is not taken to be at work on it once it asks for another.
+func TestLostUnitIsForgotten(t *testing.T) {
+	s := crewOf(t, 2, time.Second, time.Second)
+	lost := take(t, s, 0, 0)
+	s.Finished(time.Second, 1, lost)
+	take(t, s, time.Minute, 0)
+}
+
 func TestParsePolicy(t *testing.T) {
 	for _, want := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
 		if got, err := queue.ParsePolicy(want.String()); err != nil || got != want {
