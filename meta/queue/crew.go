@@ -88,9 +88,12 @@ func (c *crew) usual() float64 {
 	return c.all.or(float64(unknown))
 }
 
-// near is how long w takes for a unit on its node.
+// near is how long w takes for a unit on its node. Workers of one node share
+// its speed, mostly, so what the node shows counts as three units of w's own.
 func (c *crew) near(w *worker) float64 {
-	return w.pace.or(c.nodes[w.node].or(c.usual()))
+	own := min(float64(w.pace.n), 1/newest)
+	node := c.nodes[w.node].or(c.usual())
+	return max((own*w.pace.mean+3*node)/(own+3), 1)
 }
 
 // further is what any worker takes longer for a unit from elsewhere: as long

@@ -189,14 +189,14 @@ func waits(t *testing.T, s *queue.Scheduler, now time.Duration, worker int) {
 
 // A slow worker leaves the last units to faster ones, until one of these is gone.
 func TestSlowWorkerWaits(t *testing.T) {
-	s := crewOf(t, 2, time.Second, time.Second, 1500*time.Millisecond)
-	waits(t, s, 0, 2)
+	s := crewOf(t, 2, 1500*time.Millisecond, time.Second, time.Second)
+	waits(t, s, 0, 0)
 	before := s.Changes()
-	s.Leave(0)
+	s.Leave(1)
 	if s.Changes() == before {
 		t.Error("nobody who waits would know")
 	}
-	take(t, s, 0, 2)
+	take(t, s, 0, 0)
 }
 
 // What is given back can be had again at once, by whoever gave it back as well.
@@ -217,7 +217,19 @@ func TestLostUnitIsForgotten(t *testing.T) {
 	s := crewOf(t, 2, time.Second, time.Second)
 	lost := take(t, s, 0, 0)
 	s.Finished(time.Second, 1, lost)
-	take(t, s, time.Minute, 0)
+	take(t, s, 2*time.Second, 0)
+}
+
+// If the group lets a third have a unit that was offered to a second, the offer
+// is void.
+func TestOverruledOffer(t *testing.T) {
+	s := crewOf(t, 1, time.Minute, time.Second, time.Second)
+	s.Began(0, 0, 0)
+	if a, err := s.Next(0, 1); err != nil || !a.Second {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	s.Began(0, 2, 0)
+	waits(t, s, 0, 1)
 }
 
 func TestParsePolicy(t *testing.T) {

@@ -23,6 +23,7 @@ type cluster struct {
 	noise  float64   // sigma of a lognormal
 	hold   [][]int   // by unit: nodes
 	mortal float64   // chance that a worker dies of a unit
+	crew   int
 
 	now       time.Duration
 	events    events
@@ -70,12 +71,17 @@ type scenario struct {
 	heter  bool    // speeds 0.5 to 1.5 instead of 1
 	noise  float64 // of each task
 	mortal float64
+	crew   int // workers, if not one for each node
 }
 
 const unitsPerNode, replicas = 16, 3
 
 func newCluster(t *testing.T, sc scenario, policy queue.Policy, seed uint64) *cluster {
-	c := &cluster{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: sc.nodes, noise: sc.noise, mortal: sc.mortal}
+	c := &cluster{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: sc.nodes, noise: sc.noise, mortal: sc.mortal,
+		crew: sc.crew}
+	if c.crew == 0 {
+		c.crew = sc.nodes
+	}
 	for range sc.nodes {
 		speed := 1.0
 		if sc.heter {
@@ -114,8 +120,8 @@ func (c *cluster) after(d time.Duration, do func()) {
 
 // run simulates until all units are done and all workers know.
 func (c *cluster) run() {
-	for _, node := range c.random.Perm(c.nodes) {
-		c.join(node)
+	for _, i := range c.random.Perm(c.crew) {
+		c.join(i % c.nodes)
 	}
 	for len(c.events) > 0 {
 		next := heap.Pop(&c.events).(event)
@@ -224,8 +230,8 @@ func (c *cluster) die(w *simWorker, unit int) {
 // ideal is how long the work would take if it could be divided at will.
 func (c *cluster) ideal() float64 {
 	var speed float64
-	for _, s := range c.speed {
-		speed += s
+	for i := range c.crew {
+		speed += c.speed[i%c.nodes]
 	}
 	return float64(len(c.hold)) / speed
 }
@@ -249,6 +255,8 @@ func TestMakespan(t *testing.T) {
 		{name: "32 heterogeneous", nodes: 32, heter: true},
 		{name: "32 drifting", nodes: 32, heter: true, noise: 0.3},
 		{name: "32 dying", nodes: 32, heter: true, noise: 0.3, mortal: 0.05},
+		{name: "32 with two workers each", nodes: 32, heter: true, noise: 0.3, crew: 64},
+		{name: "32 with workers on half", nodes: 32, heter: true, noise: 0.3, crew: 16},
 		{name: "128 equal", nodes: 128},
 		{name: "128 heterogeneous", nodes: 128, heter: true},
 		{name: "128 drifting", nodes: 128, heter: true, noise: 0.3},
