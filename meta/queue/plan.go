@@ -195,12 +195,13 @@ func (f *flow) augment(j, k int32) {
 	}
 }
 
-// someLoose is an edge to j of a group that has loose units.
+// someLoose is an edge to j of a group that has loose units. It looks where
+// release does first: from the back it took five times as long, for a million.
 func (f *flow) someLoose(j int32) int32 {
 	live := f.pool.nodes[j].live
-	i := len(live) - 1
+	i := 0
 	for f.loose(f.edges[live[i]].group) == 0 {
-		i--
+		i++
 	}
 	return live[i]
 }
