@@ -1,0 +1,106 @@
+package queue_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"rankfs/meta/queue"
+)
+
+// BenchmarkNext is what the leader pays for a unit: Next, Began and Finished,
+// with all plans that fall due, from the first unit to the last. The dearest
+// of the calls that planned is reported beside the mean.
+func BenchmarkNext(b *testing.B) {
+	for _, size := range []struct{ units, workers int }{{16_384, 128}, {1_000_000, 1_000}} {
+		for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
+			b.Run(fmt.Sprintf("%v/%dx%d", policy, size.units, size.workers), func(b *testing.B) {
+				benchmarkNext(b, policy, size.units, size.workers)
+			})
+		}
+	}
+}
+
+func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
+	random := rand.New(rand.NewPCG(1, 2))
+	hold := make([][]int, units)
+	for unit := range hold {
+		hold[unit] = []int{random.IntN(workers), random.IntN(workers), random.IntN(workers)}
+	}
+	s, err := queue.New(units, holders(hold), policy, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events turns
+	begin := func() {
+		events = events[:0]
+		var crew []queue.History
+		for w := range workers {
+			crew = append(crew, queue.History{Worker: w, Node: w})
+			heap.Push(&events, turn{worker: w, unit: -1})
+		}
+		if err := s.Restore(0, make([]uint64, (units+63)/64), nil, crew); err != nil {
+			b.Fatal(err)
+		}
+	}
+	begin()
+	var spent, dearest time.Duration
+	taken := 0
+	plans := s.Changes()
+	for range b.N {
+		if len(events) == 0 {
+			b.StopTimer()
+			begin()
+			b.StartTimer()
+		}
+		t := heap.Pop(&events).(turn)
+		start := time.Now()
+		if t.unit >= 0 {
+			s.Finished(t.at, t.worker, t.unit)
+		}
+		advice, err := s.Next(t.at, t.worker)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if advice.Verdict == queue.Take {
+			s.Began(t.at, t.worker, advice.Unit)
+			taken++
+		}
+		took := time.Since(start)
+		spent += took
+		if plans != s.Changes() {
+			plans, dearest = s.Changes(), max(dearest, took)
+		}
+		switch t.unit = advice.Unit; advice.Verdict {
+		case queue.Take:
+			t.at += time.Duration(math.Exp(0.3*random.NormFloat64()) * (0.5 + float64(t.worker)/float64(workers)) * float64(time.Second))
+			heap.Push(&events, t)
+		case queue.Wait:
+			t.at, t.unit = advice.Until, -1
+			heap.Push(&events, t)
+		}
+	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(taken), "ns/unit")
+	b.ReportMetric(float64(b.N)/float64(taken), "calls/unit")
+	b.ReportMetric(float64(dearest.Microseconds())/1000, "ms/dearest")
+}
+
+type turn struct {
+	at           time.Duration
+	worker, unit int
+}
+
+type turns []turn
+
+func (t turns) Len() int           { return len(t) }
+func (t turns) Less(i, j int) bool { return t[i].at < t[j].at }
+func (t turns) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *turns) Push(x any)        { *t = append(*t, x.(turn)) }
+func (t *turns) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
+}

@@ -1,0 +1,152 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A worker is an open descriptor of the queue.
+type worker struct {
+	id     int
+	node   int
+	pace   pace          // of units that its node holds
+	claims []claim       // oldest first: it works on the first and has the others in hand
+	offer  int           // the unit that it was told to take and has not begun, or -1
+	seen   time.Duration // when it last did anything
+	quota  int           // units that the plan still has for it
+	fresh  bool          // it joined after the plan was made
+}
+
+// A claim is a unit that a worker has begun and neither finished nor returned.
+type claim struct {
+	unit  int
+	since time.Duration
+	far   bool // its node does not hold the unit
+	lost  bool // somebody else finished it first; the worker may not know yet
+}
+
+func (w *worker) claimOn(unit int) int {
+	return slices.IndexFunc(w.claims, func(c claim) bool { return c.unit == unit })
+}
+
+// A pace is a mean that follows what it is the mean of.
+type pace struct {
+	mean float64 // nanoseconds
+	n    int
+}
+
+// Half of what a pace says is from the last three units: speeds drift within
+// minutes, and one unit's time says little (see TestMakespan).
+const newest = 0.2
+
+func (p *pace) add(d time.Duration) {
+	p.n++
+	p.mean += (float64(max(d, 0)) - p.mean) * max(1/float64(p.n), newest)
+}
+
+// or is the pace if anything is known of it.
+func (p pace) or(otherwise float64) float64 {
+	if p.n == 0 {
+		return otherwise
+	}
+	return max(p.mean, 1)
+}
+
+// A crew is who works and what is known of their speed. What it knows is for
+// estimates only: it may be lost, and is then learnt again.
+type crew struct {
+	workers []*worker // by id
+	nodes   []pace
+	all     pace
+	far     pace // what a unit takes longer if it is not on the worker's node
+}
+
+// unknown is how long a unit takes when none has been finished yet.
+const unknown = time.Second
+
+func (c *crew) find(id int) (int, *worker) {
+	i, ok := slices.BinarySearchFunc(c.workers, id, func(w *worker, id int) int { return cmp.Compare(w.id, id) })
+	if !ok {
+		return i, nil
+	}
+	return i, c.workers[i]
+}
+
+func (c *crew) join(now time.Duration, id, node int) *worker {
+	w := &worker{id: id, node: node, offer: -1, seen: now, fresh: true}
+	i, _ := c.find(id)
+	c.workers = slices.Insert(c.workers, i, w)
+	for len(c.nodes) <= node {
+		c.nodes = append(c.nodes, pace{})
+	}
+	return w
+}
+
+// usual is how long a unit takes a worker of whom nothing is known.
+func (c *crew) usual() float64 {
+	return c.all.or(float64(unknown))
+}
+
+// near is how long w takes for a unit on its node. Workers of one node share
+// its speed, mostly, so what the node shows counts as three units of w's own.
+func (c *crew) near(w *worker) float64 {
+	own := min(float64(w.pace.n), 1/newest)
+	node := c.nodes[w.node].or(c.usual())
+	return max((own*w.pace.mean+3*node)/(own+3), 1)
+}
+
+// further is what any worker takes longer for a unit from elsewhere: as long
+// again, until one has been seen.
+func (c *crew) further() float64 {
+	return c.far.or(c.usual())
+}
+
+func (c *crew) takes(w *worker, far bool) time.Duration {
+	if far {
+		return time.Duration(c.near(w) + c.further())
+	}
+	return time.Duration(c.near(w))
+}
+
+// ends estimates when w will have done its i-th claim. A claim that is overdue
+// is taken to need as long again as it is overdue: nothing better is known, and
+// so whoever hangs falls behind everybody else.
+func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
+	var at time.Duration
+	for _, claim := range w.claims[:i+1] {
+		at = max(at, claim.since) + c.takes(w, claim.far)
+		at += 2 * max(0, now-at)
+	}
+	return at
+}
+
+// idle estimates when w will have done all that it has in hand.
+func (c *crew) idle(now time.Duration, w *worker) time.Duration {
+	at := max(now, c.ends(now, w, len(w.claims)-1))
+	if w.offer >= 0 {
+		at += c.takes(w, false)
+	}
+	return at
+}
+
+// learn adds what is known when w has done a claim.
+func (c *crew) learn(now time.Duration, w *worker, done claim) {
+	took := now - done.since
+	if done.far && w.pace.n > 0 {
+		c.far.add(took - time.Duration(w.pace.mean))
+		return
+	}
+	if done.far {
+		took = max(took-time.Duration(c.further()), took/2)
+	}
+	w.pace.add(took)
+	c.nodes[w.node].add(took)
+	c.all.add(took)
+}
+
+// present says whether w can be counted on to take units: it works on one, or
+// asked for one lately. A descriptor may be open and not be read.
+func (c *crew) present(now time.Duration, w *worker) bool {
+	return len(w.claims) > 0 || w.offer >= 0 || now-w.seen <= time.Duration(4*c.usual())
+}

@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"testing"
+	"time"
+)
+
+const second = float64(time.Second)
+
+// A worker may hold a unit in hand while it works on another. The second one's
+// time begins when the first is done.
+func TestUnitsInHand(t *testing.T) {
+	s, err := New(2, func(int) []Holder { return []Holder{{Node: 0, Bytes: 1}} }, PolicyFlow, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := s.crew.join(0, 0, 0)
+	s.Began(0, 0, 0)
+	s.Began(0, 0, 1)
+	if ends := s.crew.ends(0, w, 1) - s.crew.ends(0, w, 0); ends != s.crew.takes(w, false) {
+		t.Errorf("the second takes %v, want %v", ends, s.crew.takes(w, false))
+	}
+	s.Finished(1*time.Second, 0, 0)
+	s.Finished(2*time.Second, 0, 1)
+	if w.pace.n != 2 || w.pace.mean != second {
+		t.Errorf("%+v, want a mean of a second", w.pace)
+	}
+}
+
+// What distance costs is learnt from those who also worked nearby.
+func TestDistanceIsLearnt(t *testing.T) {
+	c := &crew{}
+	w, stranger := c.join(0, 0, 0), c.join(0, 1, 1)
+	if got := c.further(); got != second {
+		t.Errorf("%v further at first", got)
+	}
+	c.learn(2*time.Second, w, claim{})
+	c.learn(5*time.Second, w, claim{far: true})
+	if got := c.further(); got != 3*second {
+		t.Errorf("%v further, want 5 - 2 s", got)
+	}
+	c.learn(4*time.Second, stranger, claim{far: true})
+	if got := c.near(stranger); got != 2*second {
+		t.Errorf("%v near for who was never: want half, at least", got)
+	}
+}
+
+// An estimate comes from the worker, or its node, or everybody, or nowhere.
+func TestEstimates(t *testing.T) {
+	c := &crew{}
+	w := c.join(0, 0, 0)
+	if got := c.near(w); got != second {
+		t.Errorf("%v of nobody known", got)
+	}
+	c.learn(3*time.Second, w, claim{})
+	for _, tt := range []struct {
+		id, node int
+		want     float64
+	}{{1, 0, 3}, {2, 1, 3}} {
+		if got := c.near(c.join(0, tt.id, tt.node)); got != tt.want*second {
+			t.Errorf("worker %d on node %d: %v", tt.id, tt.node, got)
+		}
+	}
+	c.learn(5*time.Second, c.workers[2], claim{})
+	if got := c.near(c.join(0, 3, 0)); got != 3*second {
+		t.Errorf("%v on node 0, after 5 s on node 1", got)
+	}
+}

@@ -1,0 +1,321 @@
+package queue_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"rankfs/meta/queue"
+)
+
+// A group is what Raft would hold of a queue, and the rules by which it accepts
+// or refuses. Every claim of the scheduler is checked against it.
+type group struct {
+	s       *queue.Scheduler
+	now     time.Duration
+	done    []bool
+	leases  []queue.Lease
+	workers []queue.History
+	nextID  int
+	log     []string // all advice
+	fail    func(format string, args ...any)
+}
+
+// A deed is one thing that happens to a queue, chosen by numbers.
+type deed struct {
+	Do, Who, Which int
+	Pass           time.Duration
+}
+
+var anyDeed = rapid.Custom(func(t *rapid.T) deed {
+	return deed{
+		Do:    rapid.IntRange(0, 19).Draw(t, "do"),
+		Who:   rapid.IntRange(0, 1000).Draw(t, "who"),
+		Which: rapid.IntRange(0, 1000).Draw(t, "which"),
+		Pass:  time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond,
+	}
+})
+
+// A story is a queue and all that happens to it.
+type story struct {
+	Hold   [][]int
+	Nodes  int
+	Policy queue.Policy
+	Seed   uint64
+	Deeds  []deed
+}
+
+var anyStory = rapid.Custom(func(t *rapid.T) story {
+	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
+	set := rapid.SliceOfN(rapid.IntRange(0, nodes-1), 0, 3)
+	return story{
+		Hold:   rapid.SliceOfN(set, 0, 40).Draw(t, "hold"),
+		Nodes:  nodes,
+		Policy: rapid.SampledFrom([]queue.Policy{queue.PolicyFlow, queue.PolicyProbability}).Draw(t, "policy"),
+		Seed:   rapid.Uint64().Draw(t, "seed"),
+		Deeds:  rapid.SliceOfN(anyDeed, 0, 150).Draw(t, "deeds"),
+	}
+})
+
+func begin(s story, fail func(string, ...any)) *group {
+	g := &group{done: make([]bool, len(s.Hold)), fail: fail}
+	var err error
+	if g.s, err = queue.New(len(s.Hold), holders(s.Hold), s.Policy, s.Seed); err != nil {
+		fail("%v", err)
+	}
+	for _, d := range s.Deeds {
+		g.now += d.Pass
+		g.happen(d, s.Nodes)
+	}
+	return g
+}
+
+func (g *group) happen(d deed, nodes int) {
+	switch {
+	case d.Do == 0 || len(g.workers) == 0:
+		g.join(d.Which % nodes)
+	case d.Do < 9:
+		g.next(g.someone(d), d.Which%10 != 0)
+	case d.Do < 16:
+		g.finish(g.someLease(d))
+	case d.Do < 17:
+		g.giveBack(g.someLease(d))
+	case d.Do < 18:
+		g.leave(g.someone(d))
+	case d.Do < 19 && d.Which%2 == 0:
+		g.restore()
+	case d.Do < 19:
+		g.agree(g.someone(d), d.Which)
+	default:
+		g.refuse(g.someone(d), d.Which%(len(g.done)+1))
+	}
+}
+
+// agree lets a worker have a unit that this scheduler never advised, but perhaps
+// the one before it did.
+func (g *group) agree(worker, which int) {
+	if len(g.done) == 0 {
+		return
+	}
+	unit, had := which%len(g.done), 0
+	for _, l := range g.leases {
+		if l.Unit == unit {
+			had++
+			if l.Worker == worker {
+				return
+			}
+		}
+	}
+	if had < 2 && !g.done[unit] {
+		g.leases = append(g.leases, queue.Lease{Unit: unit, Worker: worker, Since: g.now})
+		g.s.Began(g.now, worker, unit)
+	}
+}
+
+// refuse turns down a lease that a worker may or may not have been advised to ask for.
+func (g *group) refuse(worker, unit int) {
+	if !slices.ContainsFunc(g.leases, func(l queue.Lease) bool { return l.Unit == unit && l.Worker == worker }) {
+		g.s.Returned(worker, unit)
+	}
+}
+
+func (g *group) someone(d deed) int { return g.workers[d.Who%len(g.workers)].Worker }
+
+func (g *group) someLease(d deed) queue.Lease {
+	if len(g.leases) == 0 {
+		return queue.Lease{Unit: -1}
+	}
+	return g.leases[d.Who%len(g.leases)]
+}
+
+func (g *group) join(node int) {
+	if err := g.s.Join(g.now, g.nextID, node); err != nil {
+		g.fail("%v", err)
+	}
+	g.workers = append(g.workers, queue.History{Worker: g.nextID, Node: node})
+	g.nextID++
+}
+
+// next asks for advice and checks it. Now and then the group does not agree.
+func (g *group) next(worker int, agree bool) queue.Advice {
+	a, err := g.s.Next(g.now, worker)
+	if err != nil {
+		g.fail("%v", err)
+	}
+	g.log = append(g.log, fmt.Sprint(worker, a))
+	switch {
+	case a.Verdict == queue.Over && slices.Contains(g.done, false):
+		g.fail("over, and not all is done")
+	case a.Verdict == queue.Wait && a.Until <= g.now:
+		g.fail("wait from %v until %v", g.now, a.Until)
+	case a.Verdict == queue.Take:
+		g.check(worker, a)
+		if agree {
+			g.leases = append(g.leases, queue.Lease{Unit: a.Unit, Worker: worker, Since: g.now})
+			g.s.Began(g.now, worker, a.Unit)
+		}
+	}
+	return a
+}
+
+func (g *group) check(worker int, a queue.Advice) {
+	if a.Unit < 0 || a.Unit >= len(g.done) || g.done[a.Unit] {
+		g.fail("unit %d is done, or none", a.Unit)
+	}
+	had := 0
+	for _, l := range g.leases {
+		if l.Unit == a.Unit {
+			had++
+			if l.Worker == worker {
+				g.fail("worker %d is offered unit %d, which it has", worker, a.Unit)
+			}
+		}
+	}
+	if had > 1 || had == 1 && !a.Second {
+		g.fail("%+v of a unit that %d have", a, had)
+	}
+}
+
+// finish is a worker's report; the first of two is believed.
+func (g *group) finish(l queue.Lease) {
+	if l.Unit < 0 {
+		return
+	}
+	g.drop(l)
+	g.done[l.Unit] = true
+	i := slices.IndexFunc(g.workers, func(h queue.History) bool { return h.Worker == l.Worker })
+	g.workers[i].Units++
+	g.workers[i].Took += g.now - l.Since
+	g.s.Finished(g.now, l.Worker, l.Unit)
+	g.leases = slices.DeleteFunc(g.leases, func(o queue.Lease) bool { return o.Unit == l.Unit })
+}
+
+func (g *group) giveBack(l queue.Lease) {
+	if l.Unit >= 0 {
+		g.drop(l)
+		g.s.Returned(l.Worker, l.Unit)
+	}
+}
+
+func (g *group) drop(l queue.Lease) {
+	g.leases = slices.DeleteFunc(g.leases, func(o queue.Lease) bool { return o == l })
+}
+
+func (g *group) leave(worker int) {
+	g.leases = slices.DeleteFunc(g.leases, func(l queue.Lease) bool { return l.Worker == worker })
+	g.workers = slices.DeleteFunc(g.workers, func(h queue.History) bool { return h.Worker == worker })
+	g.s.Leave(worker)
+}
+
+func (g *group) restore() {
+	done := make([]uint64, (len(g.done)+63)/64)
+	for unit, d := range g.done {
+		if d {
+			done[unit/64] |= 1 << (unit % 64)
+		}
+	}
+	if err := g.s.Restore(g.now, done, g.leases, g.workers); err != nil {
+		g.fail("%v", err)
+	}
+}
+
+// drain has all workers work until they are told that it is over.
+func (g *group) drain() {
+	for range 50 * (len(g.done) + 1) {
+		over := 0
+		for _, h := range g.workers {
+			if g.next(h.Worker, true).Verdict == queue.Over {
+				over++
+			}
+		}
+		if over == len(g.workers) {
+			return
+		}
+		g.now += time.Second
+		for len(g.leases) > 0 {
+			g.finish(g.leases[0])
+		}
+	}
+	g.fail("not done: %v, %d workers", g.done, len(g.workers))
+}
+
+// Whatever happens, no advice contradicts the group, and all units get done.
+func TestEveryUnitIsFinished(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := begin(anyStory.Draw(t, "story"), t.Fatalf)
+		if len(g.workers) == 0 {
+			g.join(0)
+		}
+		g.drain()
+		if slices.Contains(g.done, false) {
+			t.Fatalf("over, but done: %v", g.done)
+		}
+	})
+}
+
+// Whoever asks, as the only one and as often as told to, gets what nobody has.
+func TestNobodyStarves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := begin(anyStory.Draw(t, "story"), t.Fatalf)
+		g.join(0)
+		who := g.workers[rapid.IntRange(0, len(g.workers)-1).Draw(t, "who")].Worker
+		for len(g.leases) > 0 {
+			g.giveBack(g.leases[0])
+		}
+		for unit := range g.done {
+			for _, h := range g.workers {
+				g.refuse(h.Worker, unit)
+			}
+		}
+		for range 40 {
+			a := g.next(who, true)
+			if a.Verdict != queue.Wait {
+				return
+			}
+			g.now = a.Until
+		}
+		t.Fatalf("worker %d of %d waits for ever, done: %v", who, len(g.workers), g.done)
+	})
+}
+
+// A worker whose rank hangs keeps its unit only until somebody else would be
+// done with it sooner.
+func TestHungWorker(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
+		t.Run(policy.String(), func(t *testing.T) {
+			g := begin(story{Hold: make([][]int, 20), Nodes: 1, Policy: policy}, t.Fatalf)
+			g.join(0)
+			g.join(0)
+			hung := g.next(0, true).Unit
+			for range 100 {
+				a := g.next(1, true)
+				switch a.Verdict {
+				case queue.Take:
+					g.now += time.Second
+					g.finish(g.leases[1])
+					if a.Second != (a.Unit == hung) {
+						t.Fatalf("%+v, and unit %d hangs", a, hung)
+					}
+				case queue.Wait:
+					g.now = a.Until
+				case queue.Over:
+					return
+				}
+			}
+			t.Fatalf("done: %v", g.done)
+		})
+	}
+}
+
+// The same seed and the same calls get the same advice.
+func TestSameSeedSameAdvice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := anyStory.Draw(t, "story")
+		if a, b := begin(s, t.Fatalf), begin(s, t.Fatalf); !slices.Equal(a.log, b.log) {
+			t.Fatalf("%v\n%v", a.log, b.log)
+		}
+	})
+}

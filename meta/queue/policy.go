@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Policy says by what rule free units go to workers.
+type Policy uint8
+
+const (
+	PolicyFlow        Policy = iota // a max-flow of units to nodes, planned anew as speeds show
+	PolicyProbability               // Algorithm 1 of DL-MPI
+)
+
+func (p Policy) String() string {
+	return [...]string{"flow", "probability"}[p]
+}
+
+// ParsePolicy reads flow or probability.
+func ParsePolicy(s string) (Policy, error) {
+	for p := PolicyFlow; p <= PolicyProbability; p++ {
+		if s == p.String() {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("policy %q %w: use flow or probability", s, meta.ErrInvalid)
+}
+
+// A chooser is a policy at work on a pool. It hears of every unit that stops
+// being free or becomes free again, right after the pool did.
+type chooser interface {
+	// pick names a free unit for w. If w had better wait it says until when.
+	pick(now time.Duration, w *worker) (unit int, until time.Duration, ok bool)
+	took(unit, node int)
+	back(unit int)
+	// left is told that a worker is gone, when its units are back.
+	left()
+	// plans counts how often those that wait could have been given something.
+	plans() uint64
+}

@@ -1,0 +1,137 @@
+package queue
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Algorithm 1 by the book: for each free unit, the probability that a worker of
+// node i gets it.
+func byTheBook(p *probability, i int) []float64 {
+	odds := make([]float64, len(p.state))
+	local := p.pool.nodes[i].here > 0
+	var sum, alone float64
+	for unit := range odds {
+		if p.state[unit] != stateFree || local && !p.holds(i, unit) {
+			continue
+		}
+		odds[unit] = math.Inf(1)
+		for k := range p.pool.nodes {
+			if k != i && p.holds(k, unit) {
+				odds[unit] = min(odds[unit], float64(p.pool.nodes[k].here)/p.speed[k])
+			}
+		}
+		if math.IsInf(odds[unit], 1) {
+			alone++
+		} else {
+			sum += odds[unit]
+		}
+	}
+	for unit, t := range odds {
+		switch {
+		case alone > 0 && math.IsInf(t, 1):
+			odds[unit] = 1 / alone
+		case alone > 0:
+			odds[unit] = 0
+		case sum > 0:
+			odds[unit] = t / sum
+		}
+	}
+	return odds
+}
+
+func TestDrawsAreByTheBook(t *testing.T) {
+	everybody := [][]int{{0, 1}, {0, 2}, {0, 2}, {0, 1, 2}, {1, 2}, {2, 3}, {3}, {3, 1}}
+	for _, tt := range []struct {
+		name string
+		hold [][]int
+		node int
+		gone []int
+	}{
+		{"local", everybody, 0, nil},
+		{"nobody else has it", everybody, 3, nil},
+		{"remote", everybody, 0, []int{0, 1, 2, 3}},
+		{"remote, few", everybody, 0, []int{0, 1, 2, 3, 4, 6}},
+		{"nobody has it", append(everybody, nil, nil), 0, []int{0, 1, 2, 3}},
+		{"one rare group of many", append(make([][]int, 200), []int{0, 1}, []int{0, 2}), 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := poolOf(t, tt.hold)
+			for _, unit := range tt.gone {
+				p.state[unit] = 1
+				p.take(unit)
+			}
+			a := newProbability(p, &crew{}, 7)
+			a.speed = []float64{1, 0.5, 2, 1.5}[:len(p.nodes)]
+			a.known = len(a.speed)
+			compare(t, a, tt.node)
+		})
+	}
+}
+
+func poolOf(t *testing.T, hold [][]int) *pool {
+	p, err := newPool(len(hold), func(unit int) (of []Holder) {
+		for _, k := range hold[unit] {
+			of = append(of, Holder{k, 1})
+		}
+		return of
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// compare draws often enough that five standard deviations mean a wrong draw.
+// The seed is fixed, so what passes once passes always.
+func compare(t *testing.T, a *probability, node int) {
+	const draws = 100_000
+	counts := make([]float64, len(a.state))
+	for range draws {
+		unit, _, _ := a.pick(0, &worker{node: node})
+		counts[unit]++
+	}
+	for unit, want := range byTheBook(a, node) {
+		sigma := math.Sqrt(draws * want * (1 - want))
+		if off := math.Abs(counts[unit] - draws*want); off > 5*sigma+1e-6 {
+			t.Errorf("unit %d was drawn %v times, want %.0f", unit, counts[unit], draws*want)
+		}
+	}
+}
+
+// What is on the node goes first, from the first unit to the last.
+func TestProbabilityIsLocalFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPool(t)
+		a := newProbability(p, &crew{}, rapid.Uint64().Draw(t, "seed"))
+		for p.free > 0 {
+			w := &worker{node: rapid.IntRange(0, len(p.nodes)-1).Draw(t, "node")}
+			local := p.nodes[w.node].here > 0
+			unit, _, ok := a.pick(0, w)
+			if !ok || p.state[unit] != stateFree || local != p.holds(w.node, unit) {
+				t.Fatalf("unit %d for node %d, local ones left: %v", unit, w.node, local)
+			}
+			p.state[unit] = 1
+			p.take(unit)
+		}
+	})
+}
+
+// Who was seen to be twice as fast has half of T.
+func TestSpeedFollowsHistory(t *testing.T) {
+	c := &crew{}
+	a := newProbability(poolOf(t, [][]int{{0}, {1}, {2}}), c, 1)
+	for id, each := range []time.Duration{time.Second, 2 * time.Second} {
+		w := c.join(0, id, id)
+		for range 2 {
+			c.learn(each, w, claim{})
+			a.follow(id)
+		}
+	}
+	if fast, slow, other := a.busy(0), a.busy(1), a.busy(2); slow != 2*fast || math.Abs(other-fast/0.75) > 1 {
+		t.Errorf("T of %v, %v and %v", fast, slow, other)
+	}
+}

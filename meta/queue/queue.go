@@ -1,0 +1,274 @@
+// Package queue decides which unit of a shared queue a worker gets next.
+//
+// A unit is a batch; a worker is an open descriptor of a queue file. Reading a
+// line takes a unit, reading the next line finishes it, closing the descriptor
+// returns it. The scheduler lives beside the leader of the group, which asks
+// it, has the group agree, and then tells it what was agreed. So all that it
+// says is advice, and none of what it knows is needed for a unit to be done
+// exactly once: a new leader makes one anew from what the group holds.
+//
+// There is no clock here. Time is what callers say it is, since any start.
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Verdict says what a worker should do.
+type Verdict uint8
+
+const (
+	Take Verdict = iota // the unit
+	Wait                // and ask again
+	Over                // there will be nothing more
+)
+
+// Advice answers Next.
+type Advice struct {
+	Verdict Verdict
+	Unit    int // to take
+	// Second: the unit is at work already, and this worker would finish it
+	// first. Exactly one of the two may be let finish.
+	Second bool
+	// Until is when to ask again. To ask as soon as Changes has grown is
+	// better; to ask again before either is of no use.
+	Until time.Duration
+}
+
+// A Scheduler is one queue's. It is not safe for concurrent use.
+//
+// A unit is free, or has claims, or is done. A claim is a worker's: a lease
+// that the group agreed on, or an offer that it may yet agree on. Offers bind
+// only this scheduler, so that it does not advise two workers alike.
+type Scheduler struct {
+	pool    *pool
+	crew    *crew
+	chooser chooser
+	policy  Policy
+	seed    uint64
+	changes uint64
+}
+
+// New makes a scheduler of a queue whose units are all free. It asks for the
+// holders of each unit once, in order, and keeps nothing of what is returned.
+// The same calls with the same seed get the same advice.
+func New(units int, holders func(unit int) []Holder, policy Policy, seed uint64) (*Scheduler, error) {
+	p, err := newPool(units, holders)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scheduler{pool: p, policy: policy, seed: seed}
+	s.begin()
+	return s, nil
+}
+
+func (s *Scheduler) begin() {
+	s.crew = &crew{}
+	if s.policy == PolicyProbability {
+		s.chooser = newProbability(s.pool, s.crew, s.seed)
+	} else {
+		s.chooser = newFlow(s.pool, s.crew)
+	}
+}
+
+// Join adds a worker on a node.
+func (s *Scheduler) Join(now time.Duration, id, node int) error {
+	if node < 0 || node >= MaxNodes {
+		return fmt.Errorf("worker %d on node %d %w: nodes are numbered from 0", id, node, meta.ErrInvalid)
+	}
+	if _, w := s.crew.find(id); w != nil {
+		return fmt.Errorf("worker %d %w: give each descriptor a number of its own", id, meta.ErrExist)
+	}
+	s.pool.grow(node)
+	s.crew.join(now, id, node)
+	return nil
+}
+
+// Leave removes a worker. Its units are free again.
+func (s *Scheduler) Leave(id int) {
+	i, w := s.crew.find(id)
+	if w == nil {
+		return
+	}
+	for len(w.claims) > 0 {
+		s.drop(w, 0)
+	}
+	if w.offer >= 0 {
+		s.withdraw(w)
+	}
+	s.crew.workers = slices.Delete(s.crew.workers, i, i+1)
+	s.chooser.left()
+	s.changes++
+}
+
+// Next says what a worker should do. What it is told to take is kept for it
+// until it begins or returns that, asks again, or leaves.
+func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
+	_, w := s.crew.find(id)
+	if w == nil {
+		return Advice{}, fmt.Errorf("worker %d %w: it must join first", id, meta.ErrNotExist)
+	}
+	w.seen = now
+	s.forgetLost(w)
+	if w.offer >= 0 {
+		return Advice{Unit: w.offer, Second: s.pool.state[w.offer] > 1}, nil
+	}
+	if s.pool.undone == 0 {
+		return Advice{Verdict: Over}, nil
+	}
+	unit, until, ok := s.choose(now, w)
+	if !ok {
+		return Advice{Verdict: Wait, Until: until}, nil
+	}
+	w.offer = unit
+	s.claim(unit, w)
+	return Advice{Unit: unit, Second: s.pool.state[unit] > 1}, nil
+}
+
+func (s *Scheduler) choose(now time.Duration, w *worker) (int, time.Duration, bool) {
+	if s.pool.free == 0 {
+		return s.second(now, w)
+	}
+	return s.chooser.pick(now, w)
+}
+
+// Changes grows whenever a worker that waits could be told something else.
+func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.plans() }
+
+// Began says that the group agreed on a worker's lease of a unit.
+func (s *Scheduler) Began(now time.Duration, id, unit int) {
+	_, w := s.crew.find(id)
+	if w == nil || s.pool.state[unit] == stateDone || w.claimOn(unit) >= 0 {
+		return
+	}
+	if w.offer == unit {
+		w.offer = -1
+	} else {
+		s.overrule(unit)
+		s.claim(unit, w)
+	}
+	w.claims = append(w.claims, claim{unit: unit, since: now, far: !s.pool.holds(w.node, unit)})
+}
+
+// overrule withdraws an offer of a unit where there are two claims already: the
+// group let somebody else have it.
+func (s *Scheduler) overrule(unit int) {
+	if s.pool.state[unit] < 2 {
+		return
+	}
+	for _, w := range s.crew.workers {
+		if w.offer == unit {
+			s.withdraw(w)
+			return
+		}
+	}
+}
+
+// Finished says that a worker has done a unit. Whoever else had it has lost it,
+// and says so by finishing it, returning it, or asking for more.
+func (s *Scheduler) Finished(now time.Duration, id, unit int) {
+	_, w := s.crew.find(id)
+	if s.pool.state[unit] != stateDone {
+		s.close(unit, w)
+	}
+	if w == nil {
+		return
+	}
+	w.seen = now
+	if i := w.claimOn(unit); i >= 0 {
+		s.crew.learn(now, w, w.claims[i])
+		s.drop(w, i)
+		if len(w.claims) > 0 {
+			w.claims[0].since = max(w.claims[0].since, now)
+		}
+	}
+}
+
+// close makes a unit done by one worker, and lost for all others who have it.
+func (s *Scheduler) close(unit int, by *worker) {
+	claims := int(s.pool.state[unit])
+	if claims == 0 {
+		s.take(unit, -1)
+	}
+	if by != nil && by.claimOn(unit) >= 0 {
+		claims--
+	}
+	s.pool.finish(unit)
+	if s.pool.undone == 0 {
+		s.changes++
+	}
+	if claims > 0 {
+		s.lose(unit)
+	}
+}
+
+// lose tells all who have a unit that is done.
+func (s *Scheduler) lose(unit int) {
+	for _, w := range s.crew.workers {
+		if w.offer == unit {
+			s.withdraw(w)
+		}
+		if i := w.claimOn(unit); i >= 0 {
+			w.claims[i].lost = true
+		}
+	}
+}
+
+// Returned says that a worker gives a unit back, or will not take it after all.
+func (s *Scheduler) Returned(id, unit int) {
+	_, w := s.crew.find(id)
+	if w == nil {
+		return
+	}
+	if w.offer == unit {
+		s.withdraw(w)
+	}
+	if i := w.claimOn(unit); i >= 0 {
+		s.drop(w, i)
+	}
+}
+
+func (s *Scheduler) take(unit, node int) {
+	s.pool.take(unit)
+	s.chooser.took(unit, node)
+}
+
+func (s *Scheduler) claim(unit int, w *worker) {
+	if s.pool.state[unit] == stateFree {
+		s.take(unit, w.node)
+	}
+	s.pool.state[unit]++
+}
+
+func (s *Scheduler) drop(w *worker, i int) {
+	unit := w.claims[i].unit
+	w.claims = slices.Delete(w.claims, i, i+1)
+	s.unclaim(unit)
+}
+
+func (s *Scheduler) withdraw(w *worker) {
+	unit := w.offer
+	w.offer = -1
+	s.unclaim(unit)
+}
+
+// unclaim makes a unit free that nobody has a claim on any more.
+func (s *Scheduler) unclaim(unit int) {
+	if s.pool.state[unit] == stateDone {
+		return
+	}
+	s.pool.state[unit]--
+	s.changes++
+	if s.pool.state[unit] == stateFree {
+		s.pool.put(unit)
+		s.chooser.back(unit)
+	}
+}
+
+func (s *Scheduler) forgetLost(w *worker) {
+	w.claims = slices.DeleteFunc(w.claims, func(c claim) bool { return c.lost })
+}

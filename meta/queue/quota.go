@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// A bid is what one worker could do, in nanoseconds.
+type bid struct {
+	*worker
+	from  float64 // when it is done with what it has
+	near  float64 // what it takes for a unit on its node
+	far   float64 // and for any other
+	local float64 // how many of the free units are on its node: its share of them
+	mates float64 // who share them
+}
+
+// by is how many units the worker could have done at a time.
+func (b bid) by(at float64) int {
+	units := max(0, at-b.from) / b.near
+	if units > b.local {
+		units = b.local + max(0, at-b.from-b.local*b.near)/b.far
+	}
+	return int(units)
+}
+
+// end is when it would have done one more than its quota.
+func (b bid) end() float64 {
+	units := float64(b.quota + 1)
+	return b.from + min(units, b.local)*b.near + max(0, units-b.local)*b.far
+}
+
+// share divides n units so that the last of them is done as early as the
+// estimates allow: everybody gets what they can do by the latest time at which
+// that is not more than n, and the few that are left go where they end first.
+func share(bids []bid, n int) {
+	if len(bids) == 0 {
+		return
+	}
+	at := latest(bids, n)
+	for _, b := range bids {
+		b.quota = b.by(at)
+		n -= b.quota
+	}
+	for n > 0 {
+		slices.SortStableFunc(bids, before)
+		for _, b := range bids[:min(n, len(bids))] {
+			b.quota++
+		}
+		n -= min(n, len(bids))
+	}
+}
+
+// before prefers who ends first, and of these who has nothing else to do.
+func before(a, b bid) int {
+	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.claims), len(b.claims)))
+}
+
+// latest is the latest time, to one part in 2^40, by which all together
+// would have done at most n.
+func latest(bids []bid, n int) float64 {
+	low, high := math.Inf(1), 0.0
+	for _, b := range bids {
+		low = min(low, b.from)
+		high = max(high, b.from+float64(n+1)*max(b.near, b.far))
+	}
+	for range 40 {
+		middle := (low + high) / 2
+		if total(bids, middle, n) > n {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return low
+}
+
+// total counts up to n+1 only.
+func total(bids []bid, at float64, n int) int {
+	sum := 0
+	for _, b := range bids {
+		if sum += b.by(at); sum > n {
+			break
+		}
+	}
+	return sum
+}
+
+// bid asks everybody who can be counted on.
+func (f *flow) bid(now time.Duration) {
+	workers := make([]float64, len(f.pool.nodes))
+	f.bids = f.bids[:0]
+	for _, w := range f.workers {
+		w.quota, w.fresh = 0, false
+		if f.present(now, w) {
+			near := f.near(w)
+			f.bids = append(f.bids, bid{worker: w, from: float64(f.idle(now, w)), near: near, far: near + f.further()})
+			workers[w.node]++
+		}
+	}
+	for i := range f.bids {
+		b := &f.bids[i]
+		b.mates = workers[b.node]
+		b.local = float64(f.pool.nodes[b.node].here) / b.mates
+	}
+}

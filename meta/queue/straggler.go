@@ -1,0 +1,27 @@
+package queue
+
+import "time"
+
+// second names a unit that somebody else is at work on and that w would finish
+// earlier, by the largest margin; or it says when there may be one. A unit is
+// never given a third time at once, nor to its owner.
+func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
+	until = now + max(time.Duration(s.crew.usual()), time.Millisecond)
+	idle := s.crew.idle(now, w)
+	var most time.Duration
+	for _, owner := range s.crew.workers {
+		for i, c := range owner.claims {
+			if owner == w || s.pool.state[c.unit] != 1 {
+				continue
+			}
+			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, c.unit))
+			margin := s.crew.ends(now, owner, i) - ends
+			if margin > most {
+				unit, most, ok = c.unit, margin, true
+			}
+			// The owner's estimate moves on twice as fast as time once it is overdue.
+			until = min(until, now+max(-margin, time.Millisecond))
+		}
+	}
+	return unit, until, ok
+}
