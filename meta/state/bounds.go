@@ -17,16 +17,16 @@ const (
 	MaxRemoved = 1 << 20 // nodes that there were: none may return
 
 	MaxDatasets = 1 << 16
-	MaxRecord   = 64 << 10  // bytes of one dataset's record
-	MaxRecords  = 256 << 20 // bytes of all
-	MaxHoldings = 1 << 22   // copies of indexes: 64 MiB
+	MaxRecord   = 64 << 10 // bytes of one dataset's record
+	MaxRecords  = 64 << 20 // bytes of all
+	MaxHoldings = 1 << 22  // copies of indexes: 64 MiB
 
 	MaxJobs    = 256     // numbers of ranks with claims, of one dataset
 	MaxAllJobs = 1 << 16 // of all
 	MaxClaimed = 1 << 22 // ranks of all jobs: 64 MiB
 
 	MaxPlans = 1 << 16
-	MaxRuns  = 1 << 22 // runs of all rank maps that differ: 96 MiB
+	MaxRuns  = 1 << 21 // runs of all rank maps that differ: 48 MiB
 
 	MaxQueues     = 4096
 	MaxUnits      = 1 << 28 // of one queue: 32 MiB

@@ -38,7 +38,7 @@ func (c *cluster) do(command state.Command) state.Result {
 	c.t.Helper()
 	r, err := c.try(command)
 	if err != nil {
-		c.t.Fatalf("%+v: %v", command, err)
+		c.t.Fatalf("%T%.300s: %v", command, fmt.Sprintf("%+v", command), err)
 	}
 	return r
 }
@@ -47,7 +47,7 @@ func (c *cluster) do(command state.Command) state.Result {
 func (c *cluster) refuse(want error, command state.Command) {
 	c.t.Helper()
 	if r, err := c.try(command); !errors.Is(err, want) {
-		c.t.Fatalf("%+v: got %+v, %v; want %v", command, r, err, want)
+		c.t.Fatalf("%T%.300s: got %s, %v; want %v", command, fmt.Sprintf("%+v", command), text(r), err, want)
 	}
 }
 
