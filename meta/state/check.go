@@ -8,9 +8,11 @@ import (
 	"rankfs/meta"
 )
 
+const nobody = "0000000000000000"
+
 // checkID reports whether s can be a node's id. All zeros stand for nobody.
 func checkID(s string) error {
-	if len(s) != 16 || !isHex(s) || s == idString(0) {
+	if len(s) != 16 || !isHex(s) || s == nobody {
 		return fmt.Errorf("node id %q %w: use 16 lower-case hexadecimal digits, not all zero", s, meta.ErrInvalid)
 	}
 	return nil
@@ -36,7 +38,12 @@ func checkHash(what, s string) error {
 }
 
 func isHex(s string) bool {
-	return strings.Trim(s, "0123456789abcdef") == ""
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // checkText reports whether s is 1 to most printable characters, without

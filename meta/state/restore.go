@@ -308,7 +308,7 @@ func (in *restorer) plan(payload []byte) error {
 		return errWrong
 	}
 	p.Nodes, in.pinned = in.nodes[frame.Map], p.Sequence
-	if err := first(in.sequence(p.Sequence), must(!twice, errTwice), p.Nodes.check(v.Ranks)); err != nil {
+	if err := first(in.sequence(p.Sequence), must(!twice, errTwice), must(p.Nodes.Ranks() == v.Ranks, errWrong)); err != nil {
 		return err
 	}
 	in.s.addPlan(&p)
