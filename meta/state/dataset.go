@@ -169,7 +169,7 @@ func (c *Holding) apply(s *state) (Result, error) {
 		if s.indexes[c.Index] == 0 {
 			return Result{}, fmt.Errorf("index %s %w: no dataset has it", c.Index, meta.ErrNotExist)
 		}
-		if s.holdings >= MaxHoldings {
+		if s.holdings >= MaxHoldings && !slices.Contains(s.holders.m[c.Index], c.ID) {
 			return Result{}, fmt.Errorf("copy of index %s %w: there are %d; remove datasets", c.Index, meta.ErrBusy, MaxHoldings)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -265,8 +266,17 @@ func TestClaims(t *testing.T) {
 		}
 	}
 	want := state.Runs{{Count: 2}, {Node: id(3), Count: 1}, {Count: 1}}
-	if got := c.m.Claims("d", 4); fmt.Sprint(got) != fmt.Sprint(want) {
+	got := c.m.Claims("d", 4)
+	if !slices.Equal(got, want) {
 		t.Fatalf("got %v", got)
+	}
+	sent, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var received state.Runs
+	if err := json.Unmarshal(sent, &received); err != nil || !slices.Equal(received, want) {
+		t.Fatalf("%s was received as %v, %v", sent, received, err)
 	}
 }
 

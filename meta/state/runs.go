@@ -104,7 +104,7 @@ func (r *Runs) UnmarshalText(text []byte) error {
 	for field := range strings.SplitSeq(string(text), " ") {
 		node, count, _ := strings.Cut(field, "*")
 		c, err := strconv.ParseUint(count, 10, 32)
-		if err != nil || checkID(node) != nil {
+		if err != nil || node != "" && checkID(node) != nil {
 			return fmt.Errorf("nodes of ranks %w: %q", meta.ErrInvalid, shorten(field))
 		}
 		name, ok := names[node]
