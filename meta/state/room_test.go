@@ -90,6 +90,10 @@ func fill[V any](t *table[string, V], n int) {
 func TestCounts(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{
+		&PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)},
+		&Holding{ID: idString(1), Index: idString(2), Holds: true},
+		&Holding{ID: idString(1), Index: idString(2)},
+		&RemoveDataset{Name: "e", Generation: 2},
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
 		&Pin{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
 		&RemoveDataset{Name: "d", Generation: 1},

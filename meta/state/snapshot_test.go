@@ -117,6 +117,12 @@ func TestSnapshotDamage(t *testing.T) {
 	if _, err := state.Read(iotest.OneByteReader(bytes.NewReader(data))); err != nil {
 		t.Fatal(err)
 	}
+	length := len(data) - 16
+	longer := binary.LittleEndian.AppendUint64(bytes.Clone(data[:length]), uint64(length)+1)
+	longer = binary.LittleEndian.AppendUint64(longer, xxhash.Sum64(longer))
+	if _, err := state.Read(bytes.NewReader(longer)); !errors.Is(err, meta.ErrCorrupt) {
+		t.Fatalf("another length, with a good sum: %v", err)
+	}
 	later := sealed(2, frames(data))
 	if _, err := state.Read(bytes.NewReader(later)); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
 		t.Fatalf("a later version: %v", err)
@@ -222,6 +228,8 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a queue with the number of a plan", 'q', `"Sequence":5`, `"Sequence":2`},
 		{"a page that is not there", 'u', "\x00\x00\x00\x00\x00\x00\x00\x00", "\xff\x00\x00\x00\x00\x00\x00\x00"},
 		{"a short page", 'u', "\x00\x00\x00\x00\x00\x00\x00\x00", ""},
+		{"a unit past the last", 'u', strings.Repeat("\x00", 8) + "\x01" + strings.Repeat("\x00", 215),
+			"\x03" + strings.Repeat("\x00", 7+212) + "\x01" + strings.Repeat("\x00", 3)},
 		{"a worker without id", 'w', `"ID":"a\u003c"`, `"ID":""`},
 		{"a worker on no node", 'w', id(1), ""},
 		{"a worker on a node that is down", 'w', id(1), id(3)},
