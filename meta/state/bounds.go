@@ -1,0 +1,43 @@
+package state
+
+// Bounds on what the machine holds. Each node has all of it in memory, and a
+// node that joins is sent it, so the sum matters: a cluster that reaches every
+// bound at once takes about a gigabyte.
+const (
+	// MaxCommand is a plan of MaxRanks ranks, no two neighbours on one node.
+	MaxCommand = 24 << 20
+
+	MaxTokens = 1024 // with uses left
+	// MaxSpent is of tokens that are used up or dropped and not yet expired:
+	// until then the command that made one must not make it again.
+	MaxSpent = 8192
+	MaxUses  = 4096 // of one token: one for each node there can be
+
+	MaxNodes   = 4096
+	MaxRemoved = 1 << 20 // nodes that there were: none may return
+
+	MaxDatasets = 1 << 16
+	MaxRecord   = 64 << 10 // bytes of one dataset's record
+	MaxRecords  = 64 << 20 // bytes of all
+	MaxHoldings = 1 << 22  // copies of indexes: 64 MiB
+
+	MaxJobs    = 256     // numbers of ranks with claims, of one dataset
+	MaxAllJobs = 1 << 16 // of all
+	MaxClaimed = 1 << 22 // ranks of all jobs: 64 MiB
+
+	MaxPlans = 1 << 16
+	MaxRuns  = 1 << 21 // runs of all rank maps that differ: 48 MiB
+
+	MaxQueues     = 4096
+	MaxUnits      = 1 << 28 // of one queue: 32 MiB
+	MaxAllUnits   = 1 << 31 // of all: 256 MiB
+	MaxWorkers    = 1 << 16 // of one queue
+	MaxAllWorkers = 1 << 20 // of all: 300 MiB
+	MaxWorkerID   = 64      // bytes
+
+	MaxSettings     = 256
+	MaxSettingKey   = 64
+	MaxSettingValue = 4096
+
+	maxText = 256 // bytes of a host, an address, a fingerprint, a policy
+)

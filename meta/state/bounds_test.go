@@ -1,0 +1,235 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+func TestTokenBounds(t *testing.T) {
+	c := founded(t, 1)
+	c.do(&state.DropToken{Hash: index(1)})
+	for n := range state.MaxTokens {
+		c.do(&state.Token{Hash: index(n + 10), Expires: 1 << 61, Uses: 1})
+	}
+	c.refuse(meta.ErrBusy, &state.Token{Hash: index(9), Expires: 1 << 61, Uses: 1})
+	c.do(&state.Admit{TokenHash: index(10), Node: nodeOf(2)})
+	c.do(&state.Token{Hash: index(9), Expires: 1 << 61, Uses: 1})
+	for n := range state.MaxSpent - state.MaxTokens - 2 { // with the first one, and the one used up
+		c.do(&state.DropToken{Hash: index(n + 11)})
+		c.do(&state.Token{Hash: index(n + 10 + state.MaxTokens), Expires: 1 << 61, Uses: 1})
+	}
+	c.do(&state.DropToken{Hash: index(9)})
+	c.refuse(meta.ErrBusy, &state.Token{Hash: index(8), Expires: 1 << 62, Uses: 1})
+	c.now = 1 << 61
+	c.do(&state.Token{Hash: index(8), Expires: 1 << 62, Uses: 1})
+	if got := c.m.Summary().Tokens; got != 1 {
+		t.Fatalf("%d tokens", got)
+	}
+}
+
+func TestNodeBounds(t *testing.T) {
+	c := founded(t, state.MaxNodes)
+	c.do(&state.Token{Hash: index(2), Expires: 1 << 62, Uses: 1})
+	c.refuse(meta.ErrBusy, &state.Admit{TokenHash: index(2), Node: nodeOf(state.MaxNodes + 1)})
+	c.do(&state.Remove{ID: id(1)})
+	c.do(&state.Admit{TokenHash: index(2), Node: nodeOf(state.MaxNodes + 1)})
+	if got := c.m.Summary(); got.Nodes != state.MaxNodes || got.Up != state.MaxNodes {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestSettingBounds(t *testing.T) {
+	c := newCluster(t)
+	for n := range state.MaxSettings {
+		c.do(&state.Setting{Key: fmt.Sprint(n), Value: "v"})
+	}
+	c.refuse(meta.ErrBusy, &state.Setting{Key: "k", Value: "v"})
+	c.do(&state.Setting{Key: "0", Value: "w"})
+	c.do(&state.Setting{Key: "1"})
+	c.do(&state.Setting{Key: "k", Value: "v"})
+	if c.m.Setting("0") != "w" || c.m.Setting("1") != "" || len(c.m.Settings()) != state.MaxSettings {
+		t.Fatal(c.m.Settings())
+	}
+}
+
+func TestRecordBounds(t *testing.T) {
+	c := newCluster(t)
+	record := make(json.RawMessage, state.MaxRecord)
+	for i := range record {
+		record[i] = '1'
+	}
+	put := func(n int) *state.PutDataset {
+		return &state.PutDataset{Name: fmt.Sprint(n), Record: record, Index: index(n)}
+	}
+	for n := range state.MaxRecords / state.MaxRecord {
+		c.do(put(n))
+	}
+	c.refuse(meta.ErrBusy, put(1<<20))
+	larger := put(1)
+	larger.Index, larger.Generation = index(0), 2
+	c.do(larger) // in place of as much
+	c.do(&state.RemoveDataset{Name: "0", Generation: 1})
+	c.do(put(1 << 20))
+}
+
+// Of jobs, the oldest go: of a dataset, and of all when their ranks are many.
+func TestJobBounds(t *testing.T) {
+	c := founded(t, 1)
+	c.do(&state.PutDataset{Name: "e", Record: json.RawMessage("1"), Index: index(1)})
+	claim := func(dataset string, generation, ranks uint64) {
+		c.do(&state.Claim{Dataset: dataset, Generation: generation, Ranks: ranks, Node: id(1)})
+	}
+	claim("e", 2, 1)
+	for n := range uint64(state.MaxJobs + 1) {
+		claim("d", 1, n+1)
+	}
+	if c.m.Claims("d", 1) != nil || c.m.Claims("d", 2) == nil || c.m.Claims("e", 1) == nil {
+		t.Fatal("another job was dropped than the oldest of the dataset")
+	}
+	for n := range uint64(4) {
+		claim("e", 2, meta.MaxRanks-n)
+	}
+	if c.m.Claims("e", 1) != nil || c.m.Claims("d", 2) != nil || c.m.Claims("e", meta.MaxRanks) == nil {
+		t.Fatal("other jobs were dropped than the oldest")
+	}
+	if got := c.m.Summary().Jobs; got >= state.MaxJobs {
+		t.Fatalf("%d jobs", got)
+	}
+}
+
+func TestPlanBounds(t *testing.T) {
+	c := founded(t, 1)
+	pin := func(epoch int) {
+		c.do(&state.Pin{View: view(epoch, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}})
+	}
+	isPinned := func(epoch int) bool {
+		_, ok := c.m.Plan(view(epoch, 1))
+		return ok
+	}
+	for n := range state.MaxPlans {
+		pin(n)
+	}
+	c.do(&state.Unpin{View: view(0, 1)})
+	pin(0) // it is the latest now
+	pin(state.MaxPlans)
+	if !isPinned(0) || isPinned(1) || !isPinned(2) || !isPinned(state.MaxPlans) {
+		t.Fatal("another plan was dropped than the oldest")
+	}
+	if got := c.m.Summary().Plans; got != state.MaxPlans {
+		t.Fatalf("%d plans", got)
+	}
+	c.m = through(t, c.m)
+	pin(state.MaxPlans + 1)
+	if isPinned(2) || !isPinned(3) {
+		t.Fatal("after a snapshot another plan was dropped than the oldest")
+	}
+}
+
+// Nodes of plans that differ take room; equal ones do not.
+func TestRankMapBounds(t *testing.T) {
+	c := founded(t, 8)
+	pin := func(epoch, n int) {
+		var runs state.Runs
+		for i := range meta.MaxRanks {
+			runs = append(runs, state.Run{Node: id(1 + i%2*n), Count: 1})
+		}
+		c.do(&state.Pin{View: view(epoch, meta.MaxRanks), Generation: 1, Nodes: runs})
+	}
+	for epoch := range state.MaxRuns / meta.MaxRanks {
+		pin(epoch, 1+epoch)
+	}
+	pin(10, 1) // as those of epoch 0
+	if got := c.m.Summary().Plans; got != 3 {
+		t.Fatalf("%d plans", got)
+	}
+	pin(11, 7) // until epoch 1 is gone, since epoch 10 has the nodes of epoch 0
+	for epoch, want := range map[int]bool{0: false, 1: false, 10: true, 11: true} {
+		if _, ok := c.m.Plan(view(epoch, meta.MaxRanks)); ok != want {
+			t.Errorf("epoch %d is pinned: %v", epoch, ok)
+		}
+	}
+}
+
+func TestQueueBounds(t *testing.T) {
+	c := founded(t, 1)
+	open := func(epoch int, units uint64) *state.OpenQueue {
+		return &state.OpenQueue{View: view(epoch, 1), Generation: 1, Units: units, Policy: "flow"}
+	}
+	for epoch := range state.MaxQueues {
+		c.do(open(epoch, 1))
+	}
+	c.refuse(meta.ErrBusy, open(1<<16, 1))
+	for _, epoch := range []int{9, 7} {
+		c.do(&state.Step{View: view(epoch, 1), Worker: "w", Node: id(1), Nonce: 1})
+	}
+	c.refuse(meta.ErrBusy, open(1<<16, 1)) // they are not done
+	for _, epoch := range []int{9, 7} {
+		c.do(&state.Step{View: view(epoch, 1), Worker: "w", Node: id(1), Finish: true, Take: -1, Nonce: 2})
+	}
+	c.do(open(1<<16, 1))
+	_, seven := c.m.Queue(view(7, 1))
+	_, nine := c.m.Queue(view(9, 1))
+	if seven || !nine {
+		t.Fatal("another queue was dropped than the oldest that was done")
+	}
+}
+
+func TestUnitBounds(t *testing.T) {
+	c := founded(t, 1)
+	open := func(epoch int, units uint64) *state.OpenQueue {
+		return &state.OpenQueue{View: view(epoch, 1), Generation: 1, Units: units, Policy: "flow"}
+	}
+	for epoch := range state.MaxAllUnits / state.MaxUnits {
+		c.do(open(epoch, state.MaxUnits))
+	}
+	c.refuse(meta.ErrBusy, open(100, 1))
+	c.do(open(101, 0))
+	last := int64(state.MaxUnits - 1)
+	c.do(&state.Step{View: view(3, 1), Worker: "w", Node: id(1), Take: last, Nonce: 1})
+	c.do(&state.Step{View: view(3, 1), Worker: "w", Node: id(1), Finish: true, Take: -1, Nonce: 2})
+	c.m = through(t, c.m)
+	if q, _ := c.m.QueueState(view(3, 1)); q.Queue.Done != 1 || !isDone(q.Done, last) || isDone(q.Done, last-1) {
+		t.Fatalf("%+v", q.Queue)
+	}
+}
+
+// Of a full queue's workers those are forgotten that hold nothing and were
+// silent for longest; never one that holds a unit.
+func TestWorkerBounds(t *testing.T) {
+	c := founded(t, 1)
+	c.do(&state.OpenQueue{View: view(1, 1), Generation: 1, Units: 2 * state.MaxWorkers, Policy: "flow"})
+	step := func(worker int, take int64) *state.Step {
+		return &state.Step{View: view(1, 1), Worker: fmt.Sprint(worker), Node: id(1), Take: take, Nonce: 1}
+	}
+	knows := func(worker int) bool {
+		_, ok := c.m.Worker(view(1, 1), fmt.Sprint(worker))
+		return ok
+	}
+	for n := range state.MaxWorkers {
+		take := int64(n)
+		if n == 5 || n == 9 {
+			take = -1
+		}
+		c.do(step(n, take))
+	}
+	c.do(step(state.MaxWorkers, state.MaxWorkers))
+	if knows(5) || knows(9) || !knows(0) || !knows(state.MaxWorkers) {
+		t.Fatal("others were forgotten than those that held nothing")
+	}
+	c.do(step(state.MaxWorkers+1, state.MaxWorkers+1))
+	c.refuse(meta.ErrBusy, step(state.MaxWorkers+2, state.MaxWorkers+2))
+	c.do(&state.Health{ID: id(1)})
+	c.do(&state.Health{ID: id(1), Up: true})
+	c.do(step(state.MaxWorkers+2, 0))
+	q, _ := c.m.Queue(view(1, 1))
+	if knows(0) || !knows(state.MaxWorkers+1) || q.Workers != state.MaxWorkers-state.MaxWorkers/16+1 || q.Held != 1 {
+		t.Fatalf("%+v", q)
+	}
+	if got := c.m.Summary().Workers; got != q.Workers {
+		t.Fatalf("%d workers", got)
+	}
+}

@@ -1,0 +1,142 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// A jobKey names those who read a dataset with so many ranks.
+type jobKey struct {
+	dataset string
+	ranks   uint64
+}
+
+// A job is which node claims each rank, and who did before. Zero is nobody.
+type job struct {
+	era        uint64
+	sequence   uint64
+	node, last []uint64
+}
+
+// Claim says that a rank was opened on a node. The latest claim counts for
+// plans that are made from then on. Its result is who held the rank before
+// that node, however often the node says that it holds it.
+type Claim struct {
+	Time
+	Dataset    string
+	Generation uint64
+	Ranks      uint64
+	Rank       uint64
+	Node       string
+}
+
+func (*Claim) kind() kind { return kindClaim }
+
+func (c *Claim) check() error {
+	if c.Ranks < 1 || c.Ranks > meta.MaxRanks || c.Rank >= c.Ranks {
+		return fmt.Errorf("rank %d of %d %w: there are up to %d", c.Rank, c.Ranks, meta.ErrInvalid, meta.MaxRanks)
+	}
+	return first(meta.CheckName(c.Dataset), checkID(c.Node))
+}
+
+func (c *Claim) apply(s *state) (Result, error) {
+	if _, err := s.current(c.Dataset, c.Generation); err != nil {
+		return Result{}, err
+	}
+	if _, err := s.member(c.Node); err != nil {
+		return Result{}, err
+	}
+	key, id := jobKey{c.Dataset, c.Ranks}, idNumber(c.Node)
+	j := s.jobToChange(key)
+	if j.node[c.Rank] != id {
+		j.node[c.Rank], j.last[c.Rank] = id, j.node[c.Rank]
+		s.changed.cluster = true
+	}
+	if last := j.last[c.Rank]; last != 0 {
+		return Result{Before: idString(last)}, nil
+	}
+	return Result{}, nil
+}
+
+// jobToChange is the job of that key, made if need be.
+func (s *state) jobToChange(key jobKey) *job {
+	j, ok := s.jobs.get(key)
+	if !ok {
+		s.roomForJob(key)
+		j = &job{era: s.era, sequence: s.next(), node: make([]uint64, key.ranks), last: make([]uint64, key.ranks)}
+		s.addJob(key, j)
+	}
+	if j.era != s.era {
+		j = &job{era: s.era, sequence: j.sequence, node: slices.Clone(j.node), last: slices.Clone(j.last)}
+		s.jobs.set(key, j)
+	}
+	return j
+}
+
+func (s *state) addJob(key jobKey, j *job) {
+	s.jobs.set(key, j)
+	s.claimed += key.ranks
+}
+
+func (s *state) dropJob(key jobKey) {
+	s.jobs.drop(key)
+	s.claimed -= key.ranks
+}
+
+// roomForJob drops the oldest jobs, of the dataset if it has too many, and of
+// all while they or their ranks are too many.
+func (s *state) roomForJob(key jobKey) {
+	for s.jobsOf(key.dataset) >= MaxJobs {
+		s.dropJob(s.oldestJob(func(k jobKey) bool { return k.dataset == key.dataset }))
+	}
+	for s.jobs.len() >= MaxAllJobs || s.claimed+key.ranks > MaxClaimed {
+		s.dropJob(s.oldestJob(func(jobKey) bool { return true }))
+	}
+}
+
+func (s *state) jobsOf(dataset string) (n int) {
+	for k := range s.jobs.m {
+		if k.dataset == dataset {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *state) oldestJob(among func(jobKey) bool) (oldest jobKey) {
+	var sequence uint64
+	for k, j := range s.jobs.m {
+		if among(k) && (sequence == 0 || j.sequence < sequence) {
+			oldest, sequence = k, j.sequence
+		}
+	}
+	return oldest
+}
+
+func (s *state) dropJobs(dataset string) {
+	for k := range s.jobs.m {
+		if k.dataset == dataset {
+			s.dropJob(k)
+		}
+	}
+}
+
+// runs is the job as nodes of ranks.
+func (j *job) runs() Runs {
+	var r Runs
+	for i := 0; i < len(j.node); {
+		n := 1
+		for i+n < len(j.node) && j.node[i+n] == j.node[i] {
+			n++
+		}
+		run := Run{Count: uint64(n)}
+		if j.node[i] != 0 {
+			run.Node = idString(j.node[i])
+		}
+		r = append(r, run)
+		i += n
+	}
+	return r
+}

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// Version is of the form and the meaning of commands.
+const Version = 1
+
+// A Command is one change of the machine: a pointer to one of the structs
+// below, which have no others beside them.
+type Command interface {
+	// Stamp says what the clock of the leader shows, in nanoseconds since
+	// 1970. The leader stamps every command that it puts into the log.
+	Stamp(at int64)
+
+	at() int64
+	kind() kind
+	check() error // what is wrong with it whatever the state
+
+	// apply changes nothing if it returns an error, but for what was dropped
+	// in the attempt to make room.
+	apply(*state) (Result, error)
+}
+
+// Time is when a command was put into the log.
+type Time struct {
+	At int64 `json:",omitempty"`
+}
+
+// Stamp implements Command.
+func (t *Time) Stamp(at int64) { t.At = at }
+
+func (t *Time) at() int64 { return t.At }
+
+// A Result is what a command came to. Of its fields those are set that the
+// kind of command names.
+type Result struct {
+	Node       *Node    `json:",omitempty"` // Admit: the node as it is entered now
+	Generation uint64   `json:",omitempty"` // PutDataset: of the dataset now
+	Before     string   `json:",omitempty"` // Claim: the node that held the rank before; empty if none did
+	Plan       *Plan    `json:",omitempty"` // Pin: the plan that is pinned now
+	Queue      *Queue   `json:",omitempty"` // OpenQueue, ResetQueue: the queue as it is now
+	Step       *Stepped `json:",omitempty"` // Step
+}
+
+// A kind is the second byte of an encoded command. Numbers are never used for
+// anything else again.
+type kind byte
+
+const (
+	kindFound kind = iota + 1
+	kindToken
+	kindDropToken
+	kindAdmit
+	kindRenew
+	kindMove
+	kindDrain
+	kindRemove
+	kindHealth
+	kindPutDataset
+	kindRemoveDataset
+	kindHolding
+	kindClaim
+	kindPin
+	kindUnpin
+	kindOpenQueue
+	kindStep
+	kindLeaveQueue
+	kindResetQueue
+	kindDropQueue
+	kindSetting
+)
+
+// blank is an empty command of that kind, nil if there is no such kind.
+func (k kind) blank() Command {
+	switch k {
+	case kindFound:
+		return new(Found)
+	case kindToken:
+		return new(Token)
+	case kindDropToken:
+		return new(DropToken)
+	case kindAdmit:
+		return new(Admit)
+	case kindRenew:
+		return new(Renew)
+	case kindMove:
+		return new(Move)
+	case kindDrain:
+		return new(Drain)
+	case kindRemove:
+		return new(Remove)
+	case kindHealth:
+		return new(Health)
+	case kindPutDataset:
+		return new(PutDataset)
+	case kindRemoveDataset:
+		return new(RemoveDataset)
+	case kindHolding:
+		return new(Holding)
+	case kindClaim:
+		return new(Claim)
+	case kindPin:
+		return new(Pin)
+	case kindUnpin:
+		return new(Unpin)
+	case kindOpenQueue:
+		return new(OpenQueue)
+	case kindStep:
+		return new(Step)
+	case kindLeaveQueue:
+		return new(LeaveQueue)
+	case kindResetQueue:
+		return new(ResetQueue)
+	case kindDropQueue:
+		return new(DropQueue)
+	case kindSetting:
+		return new(Setting)
+	}
+	return nil
+}
+
+// Encode is the form of a command in the log: its version, its kind, and JSON.
+// It refuses what no machine would accept.
+func Encode(c Command) ([]byte, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Write([]byte{Version, byte(c.kind())})
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(c); err != nil {
+		return nil, fmt.Errorf("encode command: %w: %w", meta.ErrInvalid, err)
+	}
+	if b.Len() > MaxCommand {
+		return nil, fmt.Errorf("command of %d bytes %w: the most is %d", b.Len(), meta.ErrInvalid, MaxCommand)
+	}
+	return b.Bytes(), nil
+}
+
+// Decode reads a command. Whoever takes encoded commands from others decodes
+// them before they go into the log: there they would stop every machine.
+func Decode(data []byte) (Command, error) {
+	if len(data) < 2 || len(data) > MaxCommand {
+		return nil, fmt.Errorf("command of %d bytes %w", len(data), meta.ErrCorrupt)
+	}
+	c := kind(data[1]).blank()
+	if data[0] != Version || c == nil {
+		return nil, fmt.Errorf("command of version %d and kind %d %w in this release: upgrade rankfs on this node",
+			data[0], data[1], meta.ErrUnavailable)
+	}
+	d := json.NewDecoder(bytes.NewReader(data[2:]))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("command of kind %d %w or of a later release: upgrade rankfs on this node: %w",
+			data[1], meta.ErrCorrupt, err)
+	}
+	if rest := data[2+d.InputOffset():]; len(bytes.TrimSpace(rest)) != 0 {
+		return nil, fmt.Errorf("command of kind %d %w: %d bytes follow it", data[1], meta.ErrCorrupt, len(rest))
+	}
+	return c, nil
+}

@@ -1,0 +1,199 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// A Dataset is what was registered under a name.
+type Dataset struct {
+	Name       string
+	Record     json.RawMessage // how to read it; nobody's business here
+	Index      string          // hash of its index file
+	IndexBytes int64
+	Generation uint64 // grows with every change of any dataset
+	Before     uint64 // the generation that it replaced; zero if none
+	Registered int64  // time of the cluster
+}
+
+// PutDataset registers a dataset (Generation 0: there must be none of the
+// name) or replaces the one of that generation. What is registered already,
+// with the same index and record, is left as it is.
+type PutDataset struct {
+	Time
+	Name       string
+	Record     json.RawMessage
+	Index      string
+	IndexBytes int64
+	Generation uint64 `json:",omitempty"`
+}
+
+func (*PutDataset) kind() kind { return kindPutDataset }
+
+func (c *PutDataset) check() error {
+	if len(c.Record) > MaxRecord || len(c.Record) == 0 {
+		return fmt.Errorf("record of dataset %q %w: %d bytes; it has 1 to %d", shorten(c.Name), meta.ErrInvalid, len(c.Record), MaxRecord)
+	}
+	if c.IndexBytes < 0 {
+		return fmt.Errorf("index of dataset %q %w: %d bytes", shorten(c.Name), meta.ErrInvalid, c.IndexBytes)
+	}
+	return first(meta.CheckName(c.Name), checkHash("index", c.Index))
+}
+
+func (c *PutDataset) apply(s *state) (Result, error) {
+	old, ok := s.datasets.get(c.Name)
+	if ok && c.isDone(old) {
+		return Result{Generation: old.Generation}, nil
+	}
+	if err := c.mayReplace(s, old); err != nil {
+		return Result{}, fmt.Errorf("register dataset %q: %w", c.Name, err)
+	}
+	s.Generation++
+	d := &Dataset{
+		Name: c.Name, Record: c.Record, Index: c.Index, IndexBytes: c.IndexBytes,
+		Generation: s.Generation, Before: c.Generation, Registered: s.Now,
+	}
+	s.addDataset(d)
+	if ok {
+		s.forget(old) // after d is counted, so that copies of the same index stay known
+	}
+	s.changed.cluster = true
+	return Result{Generation: d.Generation}, nil
+}
+
+// isDone reports whether d is what c asks for: c comes for the second time,
+// or somebody else did the same.
+func (c *PutDataset) isDone(d *Dataset) bool {
+	same := d.Index == c.Index && d.IndexBytes == c.IndexBytes && bytes.Equal(d.Record, c.Record)
+	return same && (c.Generation == 0 || c.Generation == d.Generation || c.Generation == d.Before)
+}
+
+func (c *PutDataset) mayReplace(s *state, old *Dataset) error {
+	var before, bytes int
+	if old != nil {
+		before, bytes = 1, len(old.Record)
+	}
+	switch {
+	case old != nil && c.Generation == 0:
+		return fmt.Errorf("%w: remove it, or replace its generation %d", meta.ErrExist, old.Generation)
+	case old == nil && c.Generation != 0:
+		return fmt.Errorf("%w: generation %d was removed; register it anew", meta.ErrStale, c.Generation)
+	case old != nil && c.Generation != old.Generation:
+		return fmt.Errorf("%w: it is at generation %d, not %d; look at it again", meta.ErrStale, old.Generation, c.Generation)
+	case s.datasets.len()-before >= MaxDatasets:
+		return fmt.Errorf("%w: there are %d datasets; remove some", meta.ErrBusy, MaxDatasets)
+	case s.records-int64(bytes)+int64(len(c.Record)) > MaxRecords:
+		return fmt.Errorf("%w: records have %d bytes; remove some datasets", meta.ErrBusy, s.records)
+	}
+	return nil
+}
+
+func (s *state) addDataset(d *Dataset) {
+	s.datasets.set(d.Name, d)
+	s.records += int64(len(d.Record))
+	s.indexes[d.Index]++
+}
+
+// forget drops all that was of a generation of a dataset.
+func (s *state) forget(d *Dataset) {
+	s.records -= int64(len(d.Record))
+	if s.indexes[d.Index]--; s.indexes[d.Index] == 0 {
+		delete(s.indexes, d.Index)
+		s.holdings -= len(s.holders.m[d.Index])
+		s.holders.drop(d.Index)
+	}
+	s.dropPlans(d.Name)
+	s.dropJobs(d.Name)
+	s.dropQueues(d.Name)
+}
+
+// current is the dataset of that name, if it is at that generation.
+func (s *state) current(name string, generation uint64) (*Dataset, error) {
+	d, ok := s.datasets.get(name)
+	if !ok {
+		return nil, fmt.Errorf("dataset %q %w", name, meta.ErrNotExist)
+	}
+	if d.Generation != generation {
+		return nil, fmt.Errorf("dataset %q: %w: it is at generation %d, not %d; open it again",
+			name, meta.ErrStale, d.Generation, generation)
+	}
+	return d, nil
+}
+
+// RemoveDataset forgets a dataset. One that is not there is removed.
+type RemoveDataset struct {
+	Time
+	Name       string
+	Generation uint64
+}
+
+func (*RemoveDataset) kind() kind { return kindRemoveDataset }
+
+func (c *RemoveDataset) check() error { return meta.CheckName(c.Name) }
+
+func (c *RemoveDataset) apply(s *state) (Result, error) {
+	if _, ok := s.datasets.get(c.Name); !ok {
+		return Result{}, nil
+	}
+	d, err := s.current(c.Name, c.Generation)
+	if err != nil {
+		return Result{}, err
+	}
+	s.datasets.drop(d.Name)
+	s.forget(d)
+	s.changed.cluster = true
+	return Result{}, nil
+}
+
+// Holding says whether a node has a copy of an index file that some dataset
+// has. The copies of an index that no dataset has any more are not counted.
+type Holding struct {
+	Time
+	ID, Index string
+	Holds     bool
+}
+
+func (*Holding) kind() kind { return kindHolding }
+
+func (c *Holding) check() error { return first(checkID(c.ID), checkHash("index", c.Index)) }
+
+func (c *Holding) apply(s *state) (Result, error) {
+	if c.Holds {
+		if _, err := s.member(c.ID); err != nil {
+			return Result{}, err
+		}
+		if s.indexes[c.Index] == 0 {
+			return Result{}, fmt.Errorf("index %s %w: no dataset has it", c.Index, meta.ErrNotExist)
+		}
+		if s.holdings >= MaxHoldings && !slices.Contains(s.holders.m[c.Index], c.ID) {
+			return Result{}, fmt.Errorf("copy of index %s %w: there are %d; remove datasets", c.Index, meta.ErrBusy, MaxHoldings)
+		}
+	}
+	s.setHolder(c.Index, c.ID, c.Holds)
+	return Result{}, nil
+}
+
+func (s *state) setHolder(index, id string, holds bool) {
+	old, _ := s.holders.get(index)
+	i, found := slices.BinarySearch(old, id)
+	if found == holds {
+		return
+	}
+	s.changed.cluster = true
+	now := slices.Clone(old)
+	if holds {
+		s.holdings++
+		s.holders.set(index, slices.Insert(now, i, id))
+		return
+	}
+	s.holdings--
+	if len(now) == 1 {
+		s.holders.drop(index)
+		return
+	}
+	s.holders.set(index, slices.Delete(now, i, i+1))
+}

@@ -1,0 +1,20 @@
+// Package state is what the daemons of a cluster agree on: who belongs to it,
+// which datasets there are, where ranks run, which plans are pinned, and who
+// holds which unit of a queue. It is a machine that commands are applied to,
+// one after the other, in the order of a replicated log.
+//
+// It is pure. Two machines that were given the same commands are the same, to
+// the byte of their snapshots, whatever the machine, the hour or the order of
+// a map's keys. So a command carries all that a rule asks for: the wall clock
+// of the leader that put it into the log, numbers that it drew. Time of the
+// cluster is the latest such clock; one that jumps back changes nothing.
+//
+// Whoever sent a command and lost its leader does not know whether it was
+// taken, and sends it again. So the same command twice in a row changes
+// nothing the second time, and its result is that of the first.
+//
+// A command that this release does not know cannot be left out: the others
+// apply it. The machine then refuses everything from there on, and says that
+// the node must be upgraded. For the same reason a rule that changes needs a
+// new version of commands; so does a field.
+package state

@@ -1,0 +1,212 @@
+package state
+
+import (
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// A Node is one daemon that belongs to the cluster.
+type Node struct {
+	ID     string
+	Host   string // as HDFS knows it
+	Addr   string // HOST:PORT
+	Key    string // fingerprint of its public key
+	Serial string // of its certificate
+
+	// Set by the machine; what a command says is ignored.
+	Up       bool  `json:",omitempty"` // as far as the leader has seen
+	Drained  bool  `json:",omitempty"` // gets no new work
+	Admitted int64 `json:",omitempty"` // time of the cluster
+}
+
+func (n *Node) check() error {
+	return first(
+		checkID(n.ID),
+		checkText("host", n.Host, maxText),
+		checkText("address", n.Addr, maxText),
+		checkText("fingerprint", n.Key, maxText),
+		checkText("serial number", n.Serial, maxText))
+}
+
+// Admit enters a node, and redeems the token that lets it in. The first node
+// of a cluster needs none. A node that is in already, with the same key, is
+// told so and uses up nothing.
+type Admit struct {
+	Time
+	TokenHash string `json:",omitempty"`
+	Node      Node
+}
+
+func (*Admit) kind() kind { return kindAdmit }
+
+func (c *Admit) check() error {
+	if c.TokenHash != "" {
+		if err := checkTokenHash(c.TokenHash); err != nil {
+			return err
+		}
+	}
+	return c.Node.check()
+}
+
+func (c *Admit) apply(s *state) (Result, error) {
+	n, ok := s.nodes.get(c.Node.ID)
+	if ok {
+		if n.Key != c.Node.Key {
+			return Result{}, fmt.Errorf("node %s %w with another key: join with a new state directory", n.ID, meta.ErrExist)
+		}
+		return Result{Node: &n}, nil
+	}
+	if err := s.mayEnter(c); err != nil {
+		return Result{}, fmt.Errorf("admit node %s: %w", c.Node.ID, err)
+	}
+	n = c.Node
+	n.Up, n.Drained, n.Admitted = true, false, s.Now
+	s.setNode(n)
+	return Result{Node: &n}, nil
+}
+
+func (s *state) mayEnter(c *Admit) error {
+	_, removed := s.removed.get(c.Node.ID)
+	switch {
+	case s.Cluster == Cluster{}:
+		return fmt.Errorf("%w: no cluster was founded; run rankfs cluster init", meta.ErrDenied)
+	case removed:
+		return fmt.Errorf("%w: it was removed; join with a new state directory", meta.ErrDenied)
+	case s.nodes.len() >= MaxNodes:
+		return fmt.Errorf("%w: the cluster has %d nodes; remove one first", meta.ErrBusy, MaxNodes)
+	case s.nodes.len()+s.removed.len() >= MaxRemoved:
+		return fmt.Errorf("%w: the cluster has had %d nodes; found another", meta.ErrBusy, MaxRemoved)
+	case s.nodes.len() == 0:
+		return nil
+	}
+	return s.redeem(c.TokenHash)
+}
+
+func (s *state) setNode(n Node) {
+	s.nodes.set(n.ID, n)
+	s.changed.cluster = true
+}
+
+// member is a node of the cluster.
+func (s *state) member(id string) (Node, error) {
+	if n, ok := s.nodes.get(id); ok {
+		return n, nil
+	}
+	if _, ok := s.removed.get(id); ok {
+		return Node{}, fmt.Errorf("node %s %w: it was removed from the cluster", id, meta.ErrDenied)
+	}
+	return Node{}, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+}
+
+// change replaces a node by what f makes of it.
+func (s *state) change(id string, f func(*Node)) (Result, error) {
+	n, err := s.member(id)
+	if err != nil {
+		return Result{}, err
+	}
+	old := n
+	if f(&n); n != old {
+		s.setNode(n)
+	}
+	return Result{}, nil
+}
+
+// Renew says that a node has a new certificate.
+type Renew struct {
+	Time
+	ID, Serial string
+}
+
+func (*Renew) kind() kind { return kindRenew }
+
+func (c *Renew) check() error {
+	return first(checkID(c.ID), checkText("serial number", c.Serial, maxText))
+}
+
+func (c *Renew) apply(s *state) (Result, error) {
+	return s.change(c.ID, func(n *Node) { n.Serial = c.Serial })
+}
+
+// Move says that a node is reached elsewhere.
+type Move struct {
+	Time
+	ID, Host, Addr string
+}
+
+func (*Move) kind() kind { return kindMove }
+
+func (c *Move) check() error {
+	return first(checkID(c.ID), checkText("host", c.Host, maxText), checkText("address", c.Addr, maxText))
+}
+
+func (c *Move) apply(s *state) (Result, error) {
+	return s.change(c.ID, func(n *Node) { n.Host, n.Addr = c.Host, c.Addr })
+}
+
+// Drain says whether a node gets new work.
+type Drain struct {
+	Time
+	ID      string
+	Drained bool
+}
+
+func (*Drain) kind() kind { return kindDrain }
+
+func (c *Drain) check() error { return checkID(c.ID) }
+
+func (c *Drain) apply(s *state) (Result, error) {
+	return s.change(c.ID, func(n *Node) { n.Drained = c.Drained })
+}
+
+// Health is what the leader saw of a node. What a node that is down held of
+// queues is for others to take. A daemon that was started again has nothing
+// of what it held: whoever sees that says that it is down, then that it is up.
+type Health struct {
+	Time
+	ID string
+	Up bool
+}
+
+func (*Health) kind() kind { return kindHealth }
+
+func (c *Health) check() error { return checkID(c.ID) }
+
+func (c *Health) apply(s *state) (Result, error) {
+	result, err := s.change(c.ID, func(n *Node) { n.Up = c.Up })
+	if err == nil && !c.Up {
+		s.returnLeases(c.ID, false)
+	}
+	return result, err
+}
+
+// Remove takes a node out of the cluster for ever. Its claims stay, so that
+// plans that name it can be made again; the last node cannot be removed.
+type Remove struct {
+	Time
+	ID string
+}
+
+func (*Remove) kind() kind { return kindRemove }
+
+func (c *Remove) check() error { return checkID(c.ID) }
+
+func (c *Remove) apply(s *state) (Result, error) {
+	if _, ok := s.removed.get(c.ID); ok {
+		return Result{}, nil
+	}
+	if _, err := s.member(c.ID); err != nil {
+		return Result{}, err
+	}
+	if s.nodes.len() == 1 {
+		return Result{}, fmt.Errorf("node %s %w now: it is the last of the cluster", c.ID, meta.ErrBusy)
+	}
+	s.nodes.drop(c.ID)
+	s.removed.set(c.ID, struct{}{})
+	s.returnLeases(c.ID, true)
+	for index := range s.holders.m {
+		s.setHolder(index, c.ID, false)
+	}
+	s.changed.cluster = true
+	return Result{}, nil
+}

@@ -1,0 +1,201 @@
+package state
+
+import "maps"
+
+// A Summary counts what there is.
+type Summary struct {
+	Cluster  Cluster
+	Now      int64  // time of the cluster, nanoseconds since 1970
+	Applied  uint64 // index of the last command
+	Tokens   int    // with uses left
+	Nodes    int
+	Up       int // of the nodes
+	Removed  int
+	Datasets int
+	Jobs     int // numbers of ranks, of all datasets, with claims
+	Plans    int
+	Queues   int
+	Units    uint64 // of all queues
+	Workers  int    // of all queues, those that have left included
+	Settings int
+}
+
+// read is how every read begins: the state, and what ends the read.
+func (m *Machine) read() (*state, func()) {
+	m.mu.RLock()
+	return m.mu.state, m.mu.RUnlock
+}
+
+// Summary counts what there is.
+func (m *Machine) Summary() Summary {
+	s, done := m.read()
+	defer done()
+	sum := Summary{
+		Cluster: s.Cluster, Now: s.Now, Applied: s.Applied,
+		Tokens: s.tokens.len() - s.spent, Nodes: s.nodes.len(), Removed: s.removed.len(),
+		Datasets: s.datasets.len(), Jobs: s.jobs.len(), Plans: s.plans.len(),
+		Queues: s.queues.len(), Units: s.units, Workers: s.workers, Settings: s.settings.len(),
+	}
+	for _, n := range s.nodes.m {
+		if n.Up {
+			sum.Up++
+		}
+	}
+	return sum
+}
+
+// Nodes are those of the cluster, by id.
+func (m *Machine) Nodes() []Node {
+	s, done := m.read()
+	defer done()
+	return values(&s.nodes)
+}
+
+// Node is the node of that id.
+func (m *Machine) Node(id string) (Node, bool) {
+	s, done := m.read()
+	defer done()
+	return s.nodes.get(id)
+}
+
+// Removed reports whether there was a node of that id, for the last time.
+func (m *Machine) Removed(id string) bool {
+	s, done := m.read()
+	defer done()
+	_, ok := s.removed.get(id)
+	return ok
+}
+
+// Tokens are those with uses left, by hash.
+func (m *Machine) Tokens() []Token {
+	s, done := m.read()
+	defer done()
+	var live []Token
+	for _, t := range sorted(&s.tokens) {
+		if !t.isSpent() {
+			live = append(live, t)
+		}
+	}
+	return live
+}
+
+// Settings are all that are set.
+func (m *Machine) Settings() map[string]string {
+	s, done := m.read()
+	defer done()
+	return maps.Clone(s.settings.m)
+}
+
+// Setting is one of them, empty if it is not set.
+func (m *Machine) Setting(key string) string {
+	s, done := m.read()
+	defer done()
+	return s.settings.m[key]
+}
+
+// Datasets are all, by name.
+func (m *Machine) Datasets() []Dataset {
+	s, done := m.read()
+	defer done()
+	var all []Dataset
+	for _, d := range sorted(&s.datasets) {
+		all = append(all, *d)
+	}
+	return all
+}
+
+// Dataset is the one of that name.
+func (m *Machine) Dataset(name string) (Dataset, bool) {
+	s, done := m.read()
+	defer done()
+	d, ok := s.datasets.get(name)
+	if !ok {
+		return Dataset{}, false
+	}
+	return *d, true
+}
+
+// Holders are the nodes that have a copy of that index, by id.
+func (m *Machine) Holders(index string) []string {
+	s, done := m.read()
+	defer done()
+	return append([]string(nil), s.holders.m[index]...)
+}
+
+// Claims says which node claims each of so many ranks of a dataset: nil if no
+// rank was ever claimed.
+func (m *Machine) Claims(dataset string, ranks uint64) Runs {
+	s, done := m.read()
+	defer done()
+	if j, ok := s.jobs.get(jobKey{dataset, ranks}); ok {
+		return j.runs()
+	}
+	return nil
+}
+
+// Plan is what is pinned for a view.
+func (m *Machine) Plan(view string) (Plan, bool) {
+	s, done := m.read()
+	defer done()
+	p, ok := s.plans.get(view)
+	if !ok {
+		return Plan{}, false
+	}
+	return *p, true
+}
+
+// Queue is the queue of a view, with its counts.
+func (m *Machine) Queue(view string) (Queue, bool) {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	if !ok {
+		return Queue{}, false
+	}
+	return *q.info(), true
+}
+
+// Queues are all, by view.
+func (m *Machine) Queues() []Queue {
+	s, done := m.read()
+	defer done()
+	var all []Queue
+	for _, q := range sorted(&s.queues) {
+		all = append(all, *q.info())
+	}
+	return all
+}
+
+// A QueueState is a queue as a scheduler has to know it before its first
+// choice. Afterwards the results of steps say what changes.
+type QueueState struct {
+	Queue
+	Workers []Worker // by id, those that have left included
+	Done    []uint64 // a bitmap: unit 0 is the lowest bit of the first word
+}
+
+// QueueState is the queue of a view, with all there is to know about it.
+func (m *Machine) QueueState(view string) (QueueState, bool) {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	if !ok {
+		return QueueState{}, false
+	}
+	all := QueueState{Queue: *q.info(), Done: q.units.words(q.Units)}
+	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
+		all.Workers = append(all.Workers, w.Worker)
+	}
+	return all, true
+}
+
+// Worker is one of the workers of a queue.
+func (m *Machine) Worker(view, id string) (Worker, bool) {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	if !ok || q.workers[id] == nil {
+		return Worker{}, false
+	}
+	return q.workers[id].Worker, true
+}

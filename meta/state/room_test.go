@@ -1,0 +1,110 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"rankfs/meta"
+)
+
+// roomy has a dataset and two queues that are worked off, of one worker each.
+func roomy(t *testing.T) *state {
+	s := newState()
+	do := func(c Command) {
+		if err := c.check(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.apply(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(&Found{Cluster: Cluster{ID: "c", CA: "ca"}})
+	do(&Admit{Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k", Serial: "1"}})
+	do(&PutDataset{Name: "d", Record: json.RawMessage("1"), Index: idString(1)})
+	do(&Holding{ID: idString(1), Index: idString(1), Holds: true})
+	for epoch := range 2 {
+		do(&OpenQueue{View: viewOf(epoch), Generation: 1, Units: 1, Policy: "flow"})
+		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
+		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Finish: true, Take: -1, Nonce: 2})
+	}
+	return s
+}
+
+func viewOf(epoch int) string {
+	return fmt.Sprintf("d@epoch=%d,ranks=1,seed=0,order=full,step=1,tail=keep,assign=local", epoch)
+}
+
+// Bounds that take too long to reach: what is counted is set to them.
+func TestDistantBounds(t *testing.T) {
+	another := &PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)}
+	step := &Step{View: viewOf(0), Worker: "v", Node: idString(1), Take: -1}
+	tests := []struct {
+		name    string
+		full    func(*state)
+		command Command
+		want    error
+	}{
+		{"datasets", func(s *state) { fill(&s.datasets, MaxDatasets) }, another, meta.ErrBusy},
+		{"datasets, one to come", func(s *state) { fill(&s.datasets, MaxDatasets-1) }, another, nil},
+		{"removed nodes", func(s *state) { fill(&s.removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
+		{"copies", func(s *state) { s.holdings = MaxHoldings }, &Holding{ID: idString(1), Index: idString(1), Holds: true}, nil},
+		{"copies and one", func(s *state) {
+			s.setHolder(idString(1), idString(1), false)
+			s.holdings = MaxHoldings
+		}, &Holding{ID: idString(1), Index: idString(1), Holds: true}, meta.ErrBusy},
+		{"workers, another queue being over", func(s *state) { s.workers = MaxAllWorkers }, step, nil},
+		{"workers, no other queue being over", func(s *state) {
+			s.dropQueue(s.queues.m[viewOf(1)])
+			s.workers = MaxAllWorkers
+		}, step, meta.ErrBusy},
+		{"workers, somebody leaving", func(s *state) {
+			s.dropQueue(s.queues.m[viewOf(1)])
+			s.workers = MaxAllWorkers
+		}, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := roomy(t)
+			tt.full(s)
+			if _, err := tt.command.apply(s); !errors.Is(err, tt.want) {
+				t.Fatalf("got %v", err)
+			}
+			if _, ok := s.queues.get(viewOf(0)); !ok {
+				t.Fatal("the queue that wanted room was dropped")
+			}
+		})
+	}
+}
+
+// fill adds keys that mean nothing until a table has so many.
+func fill[V any](t *table[string, V], n int) {
+	var none V
+	for i := 0; t.len() < n; i++ {
+		t.set(fmt.Sprint(i), none)
+	}
+}
+
+// What is counted comes to nothing when all is gone.
+func TestCounts(t *testing.T) {
+	s := roomy(t)
+	for _, c := range []Command{
+		&PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)},
+		&Holding{ID: idString(1), Index: idString(2), Holds: true},
+		&Holding{ID: idString(1), Index: idString(2)},
+		&RemoveDataset{Name: "e", Generation: 2},
+		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
+		&Pin{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
+		&RemoveDataset{Name: "d", Generation: 1},
+	} {
+		if _, err := c.apply(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := s.derived
+	if d.records != 0 || len(d.indexes) != 0 || d.holdings != 0 || d.claimed != 0 || d.maps.runs != 0 ||
+		len(d.maps.all) != 0 || d.units != 0 || d.workers != 0 {
+		t.Fatalf("%+v", d)
+	}
+}

@@ -1,0 +1,155 @@
+package state
+
+import (
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// Step is what a worker does when it asks for the next unit: it finishes what
+// it holds, and takes the unit that the scheduler has chosen. Either may be
+// left out. The same step again, told by its nonce, has the same result.
+type Step struct {
+	Time
+	View   string
+	Worker string
+	Node   string
+	Rank   uint64
+	Finish bool  `json:",omitempty"`
+	Take   int64 // -1 for nothing
+	Nonce  uint64
+}
+
+// A Finish is what became of the unit that a worker held.
+type Finish string
+
+const (
+	// Finished: it is done, by this worker.
+	Finished Finish = "finished"
+	// Lost: another that held it too was the first.
+	Lost Finish = "lost"
+	// Returned: the worker held nothing. What it may think that it held was
+	// given back when its node was seen down, or when the queue was reset.
+	Returned Finish = "returned"
+)
+
+// A Refusal is why a unit was not taken. The scheduler, whose knowledge was
+// old, has to choose again.
+type Refusal string
+
+const (
+	RefusedDone Refusal = "done" // the unit is finished
+	RefusedHeld Refusal = "held" // two hold it already
+)
+
+// Stepped is what came of a step.
+type Stepped struct {
+	Unit     int64   // that was taken; -1 if none
+	Refused  Refusal `json:",omitempty"`
+	Finish   Finish  `json:",omitempty"` // empty if nothing was to be finished
+	Finished int64   // the unit that Finish is about; -1 if none
+}
+
+func (*Step) kind() kind { return kindStep }
+
+func (c *Step) check() error {
+	if c.Take < -1 || c.Take >= MaxUnits || c.Rank >= meta.MaxRanks || len(c.View) > 2*maxText {
+		return fmt.Errorf("step of rank %d to unit %d %w", c.Rank, c.Take, meta.ErrInvalid)
+	}
+	return first(checkWorker(c.Worker), checkID(c.Node))
+}
+
+func (c *Step) apply(s *state) (Result, error) {
+	q, err := s.opened(c.View)
+	if err != nil {
+		return Result{}, err
+	}
+	w := q.workers[c.Worker]
+	if err := c.mayStep(s, q, w); err != nil {
+		return Result{}, fmt.Errorf("queue of %s: %w", c.View, err)
+	}
+	if w != nil && w.Nonce == c.Nonce {
+		last := w.Last
+		return Result{Step: &last}, nil
+	}
+	if w == nil {
+		if q, err = s.roomForWorker(q); err != nil {
+			return Result{}, err
+		}
+	}
+	q = s.toChange(q)
+	mine := q.worker(c.Worker)
+	if mine == nil {
+		mine = s.enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
+	}
+	stepped := c.step(q, mine, s.Now)
+	return Result{Step: &stepped}, nil
+}
+
+// mayStep refuses what a worker cannot ask for. A step that was made already
+// is not asked what it may.
+func (c *Step) mayStep(s *state, q *queue, w *worker) error {
+	n, err := s.member(c.Node)
+	switch {
+	case err != nil:
+		return err
+	case w != nil && w.Left:
+		return fmt.Errorf("worker %q %w: it has left; open the queue again", c.Worker, meta.ErrDenied)
+	case w != nil && (w.Node != c.Node || w.Rank != c.Rank):
+		return fmt.Errorf("worker %q %w: it is of rank %d on node %s", c.Worker, meta.ErrInvalid, w.Rank, w.Node)
+	case w != nil && w.Nonce == c.Nonce:
+		return nil
+	case c.Take >= int64(q.Units):
+		return fmt.Errorf("unit %d %w: there are %d", c.Take, meta.ErrInvalid, q.Units)
+	case c.Rank >= q.ranks:
+		return fmt.Errorf("rank %d %w: there are %d", c.Rank, meta.ErrInvalid, q.ranks)
+	case c.Take >= 0 && !c.Finish && w != nil && w.Unit >= 0:
+		return fmt.Errorf("unit %d %w while worker %q holds unit %d: finish it", c.Take, meta.ErrInvalid, c.Worker, w.Unit)
+	case c.Take >= 0 && !n.Up:
+		return fmt.Errorf("node %s %w: it was seen down; try again when it is seen up", c.Node, meta.ErrUnavailable)
+	}
+	return nil
+}
+
+// step makes the step and remembers it.
+func (c *Step) step(q *queue, w *worker, now int64) Stepped {
+	r := Stepped{Unit: -1, Finished: -1}
+	if c.Finish {
+		r.Finished = w.Unit
+		r.Finish = q.finish(w, now)
+	}
+	if c.Take >= 0 {
+		if r.Refused = q.take(w, c.Take, now); r.Refused == "" {
+			r.Unit = c.Take
+		}
+	}
+	w.Seen, w.Nonce, w.Last = now, c.Nonce, r
+	return r
+}
+
+func (q *queue) finish(w *worker, now int64) Finish {
+	unit := w.Unit
+	if unit < 0 {
+		return Returned
+	}
+	w.Units++
+	w.Busy += now - w.Since
+	q.release(w)
+	if q.units.has(unit) {
+		return Lost
+	}
+	q.units.set(unit)
+	return Finished
+}
+
+func (q *queue) take(w *worker, unit, now int64) Refusal {
+	switch {
+	case q.units.has(unit):
+		return RefusedDone
+	case q.holders[unit] >= 2:
+		return RefusedHeld
+	}
+	q.holders[unit]++
+	w.Unit, w.Since = unit, now
+	return ""
+}
