@@ -3,6 +3,7 @@ package trust
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -72,7 +73,7 @@ func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 	_, err := t.Write([]byte{greetingFor(why)})
 	if why != accepted {
 		c.Close()
-		return why, nil
+		return why, fmt.Errorf("node %q asks for %s", c.peer, protocol)
 	}
 	if err != nil {
 		p.release(l)

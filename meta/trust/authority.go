@@ -39,7 +39,8 @@ type Fingerprint [sha256.Size]byte
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
 // An Authority is whom a cluster trusts. A voter has its key and can sign;
-// others have its certificate alone. Its methods may be called concurrently.
+// others have its certificate alone. Its methods may be called concurrently,
+// but for Import and Forget, which write.
 type Authority struct {
 	dir     vault
 	cluster string

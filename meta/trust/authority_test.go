@@ -282,6 +282,7 @@ func TestFiles(t *testing.T) {
 		{"no certificate", remove("ca.crt"), meta.ErrNotExist, "ca.crt"},
 		{"garbage", write("ca.crt", strings.Repeat("-----BEGIN ", 500)), meta.ErrCorrupt, "copy it"},
 		{"huge", write("ca.crt", strings.Repeat("x", 1<<20)), meta.ErrCorrupt, "bytes"},
+		{"no directory but a file", func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) }, nil, "not a directory"},
 		{"a directory", instead("node.crt", directory), meta.ErrCorrupt, "node.crt"},
 		{"a pipe", instead("node.key", pipe), meta.ErrCorrupt, "node.key"},
 		{"a link that leads out", instead("ca.crt", outside), nil, "ca.crt"},

@@ -22,8 +22,8 @@ type Config struct {
 	Log     *slog.Logger
 
 	// Guests bounds the connections that have shown no certificate. A handshake
-	// costs 1 ms of a core and some 50 KiB: a restart of all of a cluster gets
-	// through in a second.
+	// takes each end half a millisecond of a core and 90 KiB of garbage, so a
+	// cluster of a thousand that starts anew gets through in a second or two.
 	Guests int
 	// GuestsPerHost bounds those of one address, below Guests so that one host
 	// cannot have all places, above the daemons that a host has in a test.

@@ -128,7 +128,7 @@ func pinned(chain []*x509.Certificate, pin Fingerprint) (*Authority, error) {
 		}
 		cluster, err := clusterOf(cert)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", meta.ErrDenied, err)
 		}
 		a := &Authority{cluster: cluster, cert: cert, roots: x509.NewCertPool()}
 		a.roots.AddCert(cert)

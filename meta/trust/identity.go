@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -20,7 +19,8 @@ const (
 )
 
 // An Identity is what a node shows: a key, which never leaves it, and the
-// newest certificate for it. Its methods may be called concurrently.
+// newest certificate for it. Its methods may be called concurrently, but for
+// Renew, which writes: that is for whoever looks at Due.
 type Identity struct {
 	dir  vault
 	node string
@@ -100,7 +100,7 @@ func (i *Identity) Request() ([]byte, error) { return encodeRequest(i.key, i.nod
 // Renew takes what the authority signed. Connections go on as they are; the
 // next one shows the new certificate.
 func (i *Identity) Renew(text []byte, by *Authority, now time.Time) error {
-	cert, err := i.certificate(bytes.Clone(text))
+	cert, err := i.certificate(text)
 	if err != nil {
 		return fmt.Errorf("renew: %w", err)
 	}

@@ -378,6 +378,88 @@ func TestRenewUnderConnections(t *testing.T) {
 	}
 }
 
+// Clocks jump, and jump back. What is open stays open.
+func TestClocksJump(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, 1), c.node(t, 2)
+	b.echo(t, trust.Call)
+	old := a.dial(t, b, trust.Call)
+	for _, by := range []time.Duration{trust.Life * 520, -trust.Life * 520, trust.Life + time.Hour, -time.Hour} {
+		for _, who := range []*node{a, b} {
+			who.clock.move(by)
+			_, err := a.Dial(t.Context(), b.addr(), "", trust.Call)
+			wants(t, err, meta.ErrDenied)
+			works(t, old)
+			who.clock.move(-by)
+		}
+		works(t, a.dial(t, b, trust.Call))
+	}
+}
+
+// More dial at once, from one host, than there are places for guests.
+func TestStorm(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, 1), c.node(t, 2)
+	b.echo(t, trust.Data)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Data)
+			if err == nil {
+				err = errors.Join(ping(conn), conn.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestSecondListener(t *testing.T) {
+	b := newCluster(t).node(t, 2)
+	b.Listener(trust.Call)
+	for _, protocol := range []trust.Protocol{trust.Call, "rankfs-call/2"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s can be listened to", protocol)
+				}
+			}()
+			b.Listener(protocol)
+		}()
+	}
+	b.Close()
+	_, err := b.Listener(trust.Raft).Accept()
+	wants(t, err, net.ErrClosed)
+}
+
+// A port without descriptors is there again when there are some.
+func TestOutOfDescriptors(t *testing.T) {
+	c := newCluster(t)
+	b := c.node(t, 2)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	connected := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: b.Addr().(*net.TCPAddr).Port})
+	await(t, "it to notice", func() bool { return b.Stats().Refused["connections"] > 0 })
+	if err := errors.Join(connected, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a guest", func() bool { return b.Stats().Guests == 1 })
+}
+
 func TestListenerClosed(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)
