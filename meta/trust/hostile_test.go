@@ -133,6 +133,22 @@ func TestHostileTLS(t *testing.T) {
 	}
 }
 
+// Why it is refused reaches a client that has sent more than was read.
+func TestAlertsArrive(t *testing.T) {
+	c := newCluster(t)
+	b := c.node(t, 2)
+	config := raw(t, c, "reader", nil)
+	for range 40 {
+		config.Certificates[0].Certificate = append(config.Certificates[0].Certificate, c.ca.Raw())
+	}
+	for range 50 {
+		var alert *net.OpError
+		if err := attempt(b.addr(), config); !errors.As(err, &alert) || alert.Op != "remote error" {
+			t.Fatalf("error is %v, want an alert", err)
+		}
+	}
+}
+
 // attempt connects and waits for the greeting.
 func attempt(addr string, config *tls.Config) error {
 	conn, err := tls.Dial("tcp", addr, config)

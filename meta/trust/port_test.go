@@ -293,6 +293,23 @@ func TestDialWithoutGreeting(t *testing.T) {
 	wants(t, err, meta.ErrUnavailable)
 }
 
+// A server of the cluster, as far as its certificate says, with an old TLS.
+func TestDialOldTLS(t *testing.T) {
+	c := newCluster(t)
+	a := c.node(t, 1)
+	config := raw(t, c, trust.RoleNode, nil)
+	config.NextProtos, config.MaxVersion = []string{string(trust.Call)}, tls.VersionTLS12
+	addr := serve(t, func(c net.Conn) {
+		s := tls.Server(c, config)
+		s.Write([]byte{'w'})
+		io.Copy(io.Discard, s)
+	})
+	_, err := a.Dial(t.Context(), addr, "", trust.Call)
+	wants(t, err, meta.ErrDenied)
+	_, _, err = trust.DialJoin(t.Context(), addr, c.ca.Fingerprint(), c.clock.now())
+	wants(t, err, meta.ErrDenied)
+}
+
 func TestRevoke(t *testing.T) {
 	c := newCluster(t)
 	a, b, other := c.node(t, 1), c.node(t, 2), c.node(t, 3)
