@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"time"
@@ -54,11 +53,7 @@ func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 	raw.SetDeadline(time.Now().Add(p.config.HandshakeTime))
 	t := tls.Server(raw, p.server)
 	if err := t.Handshake(); err != nil {
-		why := whyFailed(err)
-		if why != refusedLate && why != refusedLeft && why != refusedGarbage {
-			drain(raw)
-		}
-		return why, err
+		return whyFailed(err), err
 	}
 	c := &conn{Conn: t, raw: raw, port: p, guest: g}
 	protocol := Protocol(t.ConnectionState().NegotiatedProtocol)
@@ -84,20 +79,6 @@ func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 	p.deliver(l, c)
 	return accepted, nil
 }
-
-// drain reads what a client has sent before it knew that it is refused: closed
-// over unread bytes, the connection would be reset, and the alert that says why
-// may be lost.
-func drain(raw *net.TCPConn) {
-	raw.CloseWrite()
-	raw.SetReadDeadline(time.Now().Add(drainTime))
-	io.CopyN(io.Discard, raw, drainBytes)
-}
-
-const (
-	drainTime  = 200 * time.Millisecond
-	drainBytes = 64 << 10
-)
 
 // admit registers a connection whose certificate is good, and finds its
 // listener a place for it. First registered, then asked whether it is allowed:

@@ -29,6 +29,3 @@ func (a *Authority) Check(chain []*x509.Certificate, now time.Time) (Name, error
 
 // Leaf is the certificate in use.
 func (i *Identity) Leaf() *x509.Certificate { return i.cert.Load().Leaf }
-
-// Raw is the authority's certificate in DER.
-func (a *Authority) Raw() []byte { return a.cert.Raw }

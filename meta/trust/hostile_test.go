@@ -138,15 +138,37 @@ func TestAlertsArrive(t *testing.T) {
 	c := newCluster(t)
 	b := c.node(t, 2)
 	config := raw(t, c, "reader", nil)
-	for range 40 {
-		config.Certificates[0].Certificate = append(config.Certificates[0].Certificate, c.ca.Raw())
-	}
 	for range 50 {
+		conn, err := tls.Dial("tcp", b.addr(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write(make([]byte, 32<<10))
+		_, err = conn.Read(make([]byte, 1))
+		conn.Close()
 		var alert *net.OpError
-		if err := attempt(b.addr(), config); !errors.As(err, &alert) || alert.Op != "remote error" {
+		if !errors.As(err, &alert) || alert.Op != "remote error" {
 			t.Fatalf("error is %v, want an alert", err)
 		}
 	}
+}
+
+// The time for a handshake is not the time for what comes after it.
+func TestHandshakeTimeEnds(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.HandshakeTime = 300 * time.Millisecond })
+	b.echo(t, trust.Call)
+	var conn net.Conn
+	await(t, "a connection", func() (ok bool) {
+		var err error
+		conn, err = a.Dial(t.Context(), b.addr(), b.id, trust.Call)
+		return err == nil
+	})
+	defer conn.Close()
+	late := b.Stats().Refused["late"]
+	knock(t, "127.0.0.1", b) // when its time is over, so is that of the one before
+	await(t, "the other to be late", func() bool { return b.Stats().Refused["late"] > late })
+	works(t, conn)
 }
 
 // attempt connects and waits for the greeting.
@@ -186,7 +208,10 @@ func TestJoinReachesNothingElse(t *testing.T) {
 	if peer, ok := trust.PeerID(joined); ok {
 		t.Errorf("it is %s", peer)
 	}
-	if s := b.Stats(); s.Guests != 1 || s.Waiting != 0 || s.Accepted != 1 {
+	if n := b.Revoke(""); n != 0 {
+		t.Errorf("%d connections of nobody were cut", n)
+	}
+	if s := b.Stats(); s.Guests != 1 || s.In != 1 || s.Waiting != 0 || s.Accepted != 1 {
 		t.Errorf("%+v", s)
 	}
 	calls.Close()

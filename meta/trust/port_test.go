@@ -497,7 +497,7 @@ func TestListenerClosed(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	c := newCluster(t)
-	a, b := c.node(t, 1), c.node(t, 2)
+	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.HandshakeTime = time.Hour })
 	l := b.Listener(trust.Call)
 	conn := a.dial(t, b, trust.Call)
 	silent, err := net.Dial("tcp", b.addr())
@@ -523,7 +523,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}()
 	b.Close()
 	wants(t, <-accepts, net.ErrClosed)
-	wants(t, <-dialled, meta.ErrUnavailable)
+	wants(t, <-dialled, context.Canceled)
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection is open")
 	}
