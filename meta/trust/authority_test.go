@@ -97,15 +97,7 @@ func request(t testing.TB, node string) trust.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := i.Request()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := trust.ParseRequest(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return requestOf(t, i)
 }
 
 func TestSignRefuses(t *testing.T) {
@@ -149,7 +141,7 @@ func TestLeafWithinAuthority(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := c.ca.Sign(request2(t, i), trust.RoleNode, at, 0)
+		text, err := c.ca.Sign(requestOf(t, i), trust.RoleNode, at, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,18 +152,6 @@ func TestLeafWithinAuthority(t *testing.T) {
 			t.Errorf("from %v until %v", leaf.NotBefore, leaf.NotAfter)
 		}
 	}
-}
-
-func request2(t *testing.T, i *trust.Identity) trust.Request {
-	der, err := i.Request()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := trust.ParseRequest(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestRequestRefused(t *testing.T) {

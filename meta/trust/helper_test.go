@@ -60,6 +60,16 @@ func (c *cluster) identity(t testing.TB, node string) *trust.Identity {
 
 func (c *cluster) sign(t testing.TB, i *trust.Identity, role trust.Role) []byte {
 	t.Helper()
+	text, err := c.ca.Sign(requestOf(t, i), role, c.clock.now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// requestOf is what an identity asks for, as the authority reads it.
+func requestOf(t testing.TB, i *trust.Identity) trust.Request {
+	t.Helper()
 	der, err := i.Request()
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +78,7 @@ func (c *cluster) sign(t testing.TB, i *trust.Identity, role trust.Role) []byte 
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := c.ca.Sign(r, role, c.clock.now(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return r
 }
 
 func (c *cluster) renew(t testing.TB, i *trust.Identity) {
