@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -51,7 +50,7 @@ func (p *Port) meet(raw *net.TCPConn) {
 // receive has a connection show who it is and gives it to its listener.
 func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 	raw.SetDeadline(time.Now().Add(p.config.HandshakeTime))
-	t := tls.Server(raw, p.server)
+	t := p.server(raw, g)
 	if err := t.Handshake(); err != nil {
 		return whyFailed(err), err
 	}

@@ -51,28 +51,36 @@ func knock(t testing.TB, source string, b *node) net.Conn {
 	return conn
 }
 
-// All places are taken by connections that say nothing, and are taken again
+// All places are taken by connections that go no further, and are taken again
 // as soon as they are free. Real peers get in.
-func TestSilentCrowd(t *testing.T) {
+func TestCrowd(t *testing.T) {
 	c := newCluster(t)
-	b := c.node(t, 2)
-	b.echo(t, trust.Call)
-	a := c.node(t, 1)
-	for i := range 64 {
-		knock(t, net.IPv4(127, 0, 1, byte(i/8)).String(), b)
-	}
-	await(t, "all places taken", func() bool { return b.Stats().Guests == 64 })
-	await(t, "the bound of a host", func() bool { // those that came first may have lost patience
-		knock(t, "127.0.1.0", b)
-		return b.Stats().Refused["host"] > 0
-	})
-	await(t, "the bound of all", func() bool {
-		knock(t, "127.0.2.1", b)
-		return b.Stats().Refused["handshakes"] > 0
-	})
-	works(t, a.dial(t, b, trust.Call))
-	if s := b.Stats(); s.Guests > 64 {
-		t.Errorf("%+v", s)
+	for name, says := range map[string][]byte{"nothing": nil, "hello": clientHello(t)} {
+		t.Run("that says "+name, func(t *testing.T) {
+			a, b := c.node(t, 1), c.node(t, 2)
+			b.echo(t, trust.Call)
+			from := func(host byte) {
+				if conn := knock(t, net.IPv4(127, 0, 1, host).String(), b); conn != nil {
+					conn.Write(says)
+				}
+			}
+			for i := range 64 {
+				from(byte(i / 8))
+			}
+			await(t, "all places taken", func() bool { return b.Stats().Guests == 64 })
+			await(t, "the bound of a host", func() bool { // those that came first may have lost patience
+				from(0)
+				return b.Stats().Refused["host"] > 0
+			})
+			await(t, "the bound of all", func() bool {
+				from(100)
+				return b.Stats().Refused["handshakes"] > 0
+			})
+			works(t, a.dial(t, b, trust.Call))
+			if s := b.Stats(); s.Guests > 64 {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }
 

@@ -21,9 +21,10 @@ const (
 	// dialTime bounds dialling where the caller's context is longer.
 	dialTime = 10 * time.Second
 	// A port whose places for guests are taken turns newcomers away unanswered,
-	// for no longer than its patience. So they try again, for longer than that.
-	firstPause = 50 * time.Millisecond
-	lastPause  = 1600 * time.Millisecond
+	// for no longer than three times its patience. So they try again, for longer
+	// than that.
+	retryTime = 4 * patience
+	lastPause = 800 * time.Millisecond
 )
 
 // Dial connects to a node, or to whichever node is at that address if node is
@@ -71,10 +72,14 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 	if err := p.config.Identity.ready(p.config.Authority, p.config.Now()); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	t, err := connect(ctx, address, p.clientConfig(protocol, node))
+	var t *tls.Conn
+	err := p.inLane(ctx, address, func() (err error) {
+		t, err = connect(ctx, address, p.clientConfig(protocol, node))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +106,8 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 // what Adopt takes. What is sent must prove itself: a token, or a Request of a
 // node that the cluster knows the key of.
 func DialJoin(ctx context.Context, address string, pin Fingerprint, now time.Time) (net.Conn, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
 	var found *Authority
 	t, err := connect(ctx, address, &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -137,16 +144,15 @@ func pinned(chain []*x509.Certificate, pin Fingerprint) (*Authority, error) {
 	return nil, fmt.Errorf("it is not of the token's cluster: %w: check the address, or get a token of this cluster", meta.ErrDenied)
 }
 
-// errTurnedAway is a connection that ended before a server said anything.
+// errTurnedAway is a connection that ended before a server said what it makes of it.
 var errTurnedAway = fmt.Errorf("closed without an answer: too many connect, or it is no rankfs port: %w", meta.ErrUnavailable)
 
 // connect makes a connection that was greeted.
 func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	for pause := firstPause; ; pause *= 2 {
+	begun := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, lastPause) {
 		t, err := connectOnce(ctx, address, config)
-		if !errors.Is(err, errTurnedAway) || pause > lastPause {
+		if !errors.Is(err, errTurnedAway) || time.Since(begun) > retryTime {
 			return t, err
 		}
 		select {
@@ -162,7 +168,7 @@ func connectOnce(ctx context.Context, address string, config *tls.Config) (*tls.
 	dialer := net.Dialer{Control: tune, KeepAliveConfig: probes}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, explain(err, false)
+		return nil, explain(err)
 	}
 	t := tls.Client(raw, config)
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
@@ -172,7 +178,7 @@ func connectOnce(ctx context.Context, address string, config *tls.Config) (*tls.
 	}
 	if err != nil {
 		raw.Close()
-		return nil, explain(err, t.ConnectionState().HandshakeComplete)
+		return nil, explain(err)
 	}
 	return t, nil
 }
@@ -190,7 +196,7 @@ func greet(t *tls.Conn) error {
 }
 
 // explain says what the failure of a handshake means.
-func explain(err error, shaken bool) error {
+func explain(err error) error {
 	var alert *net.OpError
 	var garbage tls.RecordHeaderError
 	switch {
@@ -202,7 +208,7 @@ func explain(err error, shaken bool) error {
 		return fmt.Errorf("the node does not take this one's certificate or version (%v): %w: its log says more", alert.Err, meta.ErrDenied)
 	case errors.As(err, &garbage):
 		return fmt.Errorf("it does not speak TLS, so it is no rankfs port: %w", meta.ErrUnavailable)
-	case !shaken && (errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)):
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return errTurnedAway
 	}
 	return fmt.Errorf("%w: %w", meta.ErrUnavailable, err)

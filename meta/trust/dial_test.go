@@ -230,7 +230,7 @@ func TestStorm(t *testing.T) {
 	a, b := c.node(t, 1), c.node(t, 2)
 	b.echo(t, trust.Data)
 	var wg sync.WaitGroup
-	for range 100 {
+	for range 40 {
 		wg.Go(func() {
 			conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Data)
 			if err == nil {
@@ -259,4 +259,28 @@ func TestNoCertificateYet(t *testing.T) {
 	wants(t, err, meta.ErrDenied)
 	c.renew(t, blank)
 	works(t, b.dial(t, a, trust.Call))
+}
+
+// A host that does not answer holds up nobody who dials another.
+func TestLanes(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, 1), c.node(t, 2)
+	b.echo(t, trust.Call)
+	hung := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, err := a.Dial(ctx, hung, "", trust.Call)
+			wants(t, err, context.Canceled)
+			wants(t, err, meta.ErrUnavailable)
+		})
+	}
+	await(t, "all to dial", func() bool { return a.Stats().Out == 20 })
+	works(t, a.dial(t, b, trust.Call))
+	cancel()
+	wg.Wait()
+	if n := trust.Lanes(a.Port); n != 0 {
+		t.Errorf("%d lanes are left", n)
+	}
 }

@@ -12,9 +12,11 @@ import (
 // handshake, and those that join. There are at most limit, and perHost of one
 // address.
 //
-// Whoever has stood there for longer than patience makes room for a newcomer: a
-// handshake takes milliseconds, so it is those who say nothing that give way,
-// and real peers get in while somebody holds all places.
+// Whoever has stood there for longer than patience and said nothing makes room
+// for a newcomer, and so does, after three times that, whoever began to talk. A
+// handshake takes milliseconds, or a second on a host whose ranks leave it no
+// core: so real peers get in while somebody holds all places, and do not push
+// out each other.
 type door struct {
 	limit    int
 	perHost  int
@@ -31,6 +33,7 @@ type guest struct {
 	host  netip.Addr
 	since time.Time
 	conn  net.Conn // closed when it has to give way
+	spoke bool     // has said hello; the door's lock guards it
 }
 
 // enter lets a connection in, or says why not.
@@ -51,8 +54,8 @@ func (d *door) enter(conn net.Conn, host netip.Addr, now time.Time) (*guest, rea
 	return g, why
 }
 
-// makeRoom takes away the oldest of those that a newcomer would be one too
-// many of, if that has stood there for long.
+// makeRoom takes away one of those that a newcomer would be one too many of,
+// if it has stood there for too long.
 func (d *door) makeRoom(g *guest) (*guest, reason) {
 	var same []*guest
 	for _, other := range d.mu.guests {
@@ -67,12 +70,28 @@ func (d *door) makeRoom(g *guest) (*guest, reason) {
 			return nil, accepted
 		}
 	}
-	oldest := crowd[0]
-	if g.since.Sub(oldest.since) < d.patience {
+	idle := slices.IndexFunc(crowd, func(o *guest) bool { return d.tired(o, g.since) })
+	if idle < 0 {
 		return nil, why
 	}
-	d.drop(oldest)
-	return oldest, accepted
+	gone := crowd[idle]
+	d.drop(gone)
+	return gone, accepted
+}
+
+// tired reports whether a guest has had its time.
+func (d *door) tired(g *guest, now time.Time) bool {
+	if g.spoke {
+		return now.Sub(g.since) >= 3*d.patience
+	}
+	return now.Sub(g.since) >= d.patience
+}
+
+// heard is told when a guest has said hello.
+func (d *door) heard(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	g.spoke = true
 }
 
 // leave makes room for others; it may be called twice.

@@ -37,8 +37,10 @@ func TestDoor(t *testing.T) {
 			conn  *fakeConn
 			host  netip.Addr
 			since time.Time
+			speak func()
 			leave func()
 			left  bool
+			time  time.Duration // that nobody may take from it
 		}
 		var all []*guest
 		now := time.Unix(0, 0)
@@ -57,18 +59,38 @@ func TestDoor(t *testing.T) {
 			"enter": func(t *rapid.T) {
 				g := &guest{conn: &fakeConn{}, host: netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(t, "host"))}), since: now}
 				same, total := inside(g.host), inside(netip.Addr{})
-				leave, why := d.Enter(g.conn, g.host, now)
-				g.leave = leave
+				var why string
+				g.speak, g.leave, why = d.Enter(g.conn, g.host, now)
+				g.time = time.Second
+				crowd, tired := 0, 0
+				for _, other := range all {
+					if !other.left && (same < perHost || other.host == g.host) {
+						crowd++
+						if now.Sub(other.since) >= other.time {
+							tired++
+						}
+					}
+				}
+				if why != "" && tired > 0 {
+					t.Fatalf("refused by %s, while %d of %d stand there for too long", why, tired, crowd)
+				}
 				if why == "" {
 					all = append(all, g)
 				} else if same < perHost && total < limit {
 					t.Fatalf("refused by %s: %d of the host, %d of all", why, same, total)
 				}
 				for _, other := range all {
-					if other.conn.closed && now.Sub(other.since) < time.Second && !other.left {
+					if other.conn.closed && now.Sub(other.since) < other.time && !other.left {
 						t.Fatal("closed before its time")
 					}
 					other.left = other.left || other.conn.closed
+				}
+			},
+			"speak": func(t *rapid.T) {
+				if len(all) > 0 {
+					g := rapid.SampledFrom(all).Draw(t, "guest")
+					g.speak()
+					g.time = 3 * time.Second
 				}
 			},
 			"leave": func(t *rapid.T) {
@@ -95,10 +117,10 @@ func TestDoor(t *testing.T) {
 func TestDoorShut(t *testing.T) {
 	d := trust.NewDoor(2, 2, time.Second)
 	inside := &fakeConn{}
-	leave, _ := d.Enter(inside, netip.Addr{}, time.Unix(0, 0))
+	_, leave, _ := d.Enter(inside, netip.Addr{}, time.Unix(0, 0))
 	d.Shut()
 	leave()
-	if _, why := d.Enter(&fakeConn{}, netip.Addr{}, time.Unix(0, 0)); !inside.closed || why != "handshakes" || d.Count() != 0 {
+	if _, _, why := d.Enter(&fakeConn{}, netip.Addr{}, time.Unix(0, 0)); !inside.closed || why != "handshakes" || d.Count() != 0 {
 		t.Errorf("closed: %v, next one: %q, %d inside", inside.closed, why, d.Count())
 	}
 }

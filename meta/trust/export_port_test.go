@@ -17,10 +17,10 @@ func NewDoor(limit, perHost int, patience time.Duration) *Door {
 	return &Door{door{limit: limit, perHost: perHost, patience: patience}}
 }
 
-// Enter returns why not, and a function that leaves.
-func (d *Door) Enter(c net.Conn, host netip.Addr, now time.Time) (func(), string) {
-	g, why := d.enter(c, host, now)
-	return func() { d.leave(g) }, string(why)
+// Enter returns functions that speak and leave, and why not.
+func (d *Door) Enter(c net.Conn, host netip.Addr, now time.Time) (speak, leave func(), why string) {
+	g, no := d.enter(c, host, now)
+	return func() { d.heard(g) }, func() { d.leave(g) }, string(no)
 }
 
 func (d *Door) Count() int { return d.count() }
@@ -34,4 +34,11 @@ func NewLedger(log *slog.Logger) *Ledger {
 
 func (l *Ledger) Refuse(why string, from netip.AddrPort, err error, now time.Time) {
 	l.refuse(reason(why), from, err, now)
+}
+
+// Lanes is how many addresses are being dialled.
+func Lanes(p *Port) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.mu.lanes)
 }

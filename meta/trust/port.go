@@ -20,8 +20,7 @@ import (
 type Port struct {
 	config  Config
 	tcp     *net.TCPListener
-	server  *tls.Config              // before a client has named its protocol
-	servers map[Protocol]*tls.Config // after
+	servers map[Protocol]*tls.Config // once a client has named its protocol
 	door    door
 	ledger  ledger
 
@@ -35,6 +34,7 @@ type Port struct {
 		peers     map[string]map[*conn]struct{} // by node; "" has those that join
 		in, out   int                           // connections; out counts those being dialled too
 		listeners map[Protocol]*listener
+		lanes     map[string]*lane // by address
 		accepted  uint64
 		dialled   uint64
 	}
@@ -59,18 +59,13 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	p.ledger.mu.counts = make(map[reason]uint64)
 	p.mu.peers = make(map[string]map[*conn]struct{})
 	p.mu.listeners = make(map[Protocol]*listener)
-	p.configure()
-	p.wg.Go(p.acceptAll)
-	return p, nil
-}
-
-func (p *Port) configure() {
-	p.server = p.base()
-	p.server.GetConfigForClient = p.choose
+	p.mu.lanes = make(map[string]*lane)
 	p.servers = make(map[Protocol]*tls.Config)
 	for _, name := range protocols {
 		p.servers[Protocol(name)] = p.serverConfig(Protocol(name))
 	}
+	p.wg.Go(p.acceptAll)
+	return p, nil
 }
 
 // Addr is where the port listens.

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"rankfs/meta"
@@ -103,6 +104,16 @@ var (
 	errVersion  = errors.New("client does not speak TLS 1.3")
 	errProtocol = errors.New("client does not name one protocol of ours")
 )
+
+// server handles one guest. Its configuration is found once it says hello.
+func (p *Port) server(conn net.Conn, g *guest) *tls.Conn {
+	c := p.base()
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		p.door.heard(g)
+		return p.choose(hello)
+	}
+	return tls.Server(conn, c)
+}
 
 // choose picks the configuration by the one protocol that a client names. A
 // client that names several would leave open which rules are its own.
