@@ -1,0 +1,115 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+func (p *Port) acceptAll() {
+	for {
+		raw, err := p.tcp.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.ledger.refuse(refusedBusy, netip.AddrPort{}, err, time.Now())
+			select {
+			case <-p.ctx.Done():
+				return
+			case <-time.After(acceptPause):
+				continue
+			}
+		}
+		p.meet(raw)
+	}
+}
+
+// meet lets a connection in as a guest. Who is refused is reset rather than
+// closed: this end is not to keep anything of it.
+func (p *Port) meet(raw *net.TCPConn) {
+	from := raw.RemoteAddr().(*net.TCPAddr).AddrPort()
+	guest, why := p.door.enter(raw, from.Addr().Unmap(), time.Now())
+	if why != accepted {
+		raw.SetLinger(0)
+		raw.Close()
+		p.ledger.refuse(why, from, nil, time.Now())
+		return
+	}
+	p.wg.Go(func() {
+		if why, err := p.receive(raw, guest); why != accepted {
+			p.door.leave(guest)
+			raw.Close()
+			p.ledger.refuse(why, from, err, time.Now())
+		}
+	})
+}
+
+// receive has a connection show who it is and gives it to its listener.
+func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
+	raw.SetDeadline(time.Now().Add(p.config.HandshakeTime))
+	t := p.server(raw, g)
+	if err := t.Handshake(); err != nil {
+		return whyFailed(err), err
+	}
+	c := &conn{Conn: t, raw: raw, port: p, guest: g}
+	protocol := Protocol(t.ConnectionState().NegotiatedProtocol)
+	if protocol != Join {
+		name, err := nameIn(t.ConnectionState().PeerCertificates[0])
+		if err != nil {
+			return refusedCertificate, err
+		}
+		c.peer = name.Node
+	}
+	l, why := p.admit(c, protocol)
+	_, err := t.Write([]byte{greetingFor(why)})
+	if why != accepted {
+		c.Close()
+		return why, fmt.Errorf("node %q asks for %s", c.peer, protocol)
+	}
+	if err != nil {
+		p.release(l)
+		c.cut()
+		return whyFailed(err), err
+	}
+	p.settle(c)
+	p.deliver(l, c)
+	return accepted, nil
+}
+
+// admit registers a connection whose certificate is good, and finds its
+// listener a place for it. First registered, then asked whether it is allowed:
+// see Port.
+func (p *Port) admit(c *conn, protocol Protocol) (*listener, reason) {
+	if why := p.register(c); why != accepted {
+		return nil, why
+	}
+	if protocol != Join && !p.config.Allowed(c.peer) {
+		return nil, refusedRevoked
+	}
+	return p.reserve(protocol)
+}
+
+func greetingFor(why reason) byte {
+	switch why {
+	case accepted:
+		return greetWelcome
+	case refusedRevoked:
+		return greetRevoked
+	case refusedNobody:
+		return greetNobody
+	}
+	return greetBusy
+}
+
+// settle ends the time of a handshake. Who joins remains a guest, for JoinTime.
+func (p *Port) settle(c *conn) {
+	c.raw.SetDeadline(time.Time{})
+	if c.peer == "" {
+		c.limit(p.config.JoinTime)
+		return
+	}
+	p.door.leave(c.guest)
+}

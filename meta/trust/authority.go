@@ -1,0 +1,252 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync/atomic"
+	"time"
+
+	"rankfs/meta"
+)
+
+const (
+	authorityCert = "ca.crt"
+	authorityKey  = "ca.key"
+)
+
+const (
+	// Life of a node's certificate. A node that is off for longer has to be
+	// let in anew, so it outlasts a long weekend; it bounds how long a stolen
+	// one is of use where a revocation has not arrived.
+	Life = 7 * 24 * time.Hour
+	// authorityLife is longer than a cluster. Renewing it by hand is a new cluster.
+	authorityLife = 10 * 365 * 24 * time.Hour
+	// skew is how far behind ours another node's clock may be.
+	skew = 10 * time.Minute
+)
+
+// A Fingerprint is the SHA-256 of an authority's certificate.
+type Fingerprint [sha256.Size]byte
+
+// String is the fingerprint as other tools print it, without colons.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
+// An Authority is whom a cluster trusts. A voter has its key and can sign;
+// others have its certificate alone. Its methods may be called concurrently,
+// but for Import and Forget, which write.
+type Authority struct {
+	dir     vault
+	cluster string
+	cert    *x509.Certificate
+	roots   *x509.CertPool
+	key     atomic.Pointer[ed25519.PrivateKey] // nil where there is only the certificate
+}
+
+// Create makes the authority of a new cluster in dir, where there must be none.
+func Create(dir string, now time.Time) (*Authority, error) {
+	v := vault(dir)
+	if err := v.vacant(); err != nil {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key of authority: %w", err)
+	}
+	der, err := selfSigned(key, newID(), now)
+	if err != nil {
+		return nil, fmt.Errorf("make authority: %w", err)
+	}
+	// The certificate comes last: without it there is no authority, and a
+	// crash before it left a key that nobody trusts.
+	text, err := encodeKey(key)
+	if err == nil {
+		err = v.write(authorityKey, text, secretMode)
+	}
+	if err == nil {
+		err = v.write(authorityCert, encode(certificateBlock, der), publicMode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return OpenAuthority(dir)
+}
+
+// vacant refuses a directory that has an authority.
+func (v vault) vacant() error {
+	switch _, err := v.read(authorityCert, publicMode); {
+	case err == nil:
+		return fmt.Errorf("authority %s: %w: this node is of a cluster; use a new state directory for another",
+			v.path(authorityCert), meta.ErrExist)
+	case !errors.Is(err, meta.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
+func newID() string {
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+func serial() *big.Int {
+	var b [16]byte
+	rand.Read(b[:])
+	b[0] &= 0x7f
+	b[15] |= 1 // never zero
+	return new(big.Int).SetBytes(b[:])
+}
+
+// selfSigned is a certificate that can speak of one cluster only: the names
+// that it may sign are constrained to it.
+func selfSigned(key ed25519.PrivateKey, cluster string, now time.Time) ([]byte, error) {
+	template := &x509.Certificate{
+		SerialNumber:                serial(),
+		Subject:                     pkix.Name{CommonName: "rankfs cluster " + cluster},
+		NotBefore:                   now.Add(-24 * time.Hour),
+		NotAfter:                    now.Add(authorityLife),
+		KeyUsage:                    x509.KeyUsageCertSign,
+		BasicConstraintsValid:       true,
+		IsCA:                        true,
+		MaxPathLenZero:              true,
+		PermittedURIDomains:         []string{cluster},
+		PermittedDNSDomainsCritical: true, // of all constraints
+	}
+	return x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+}
+
+// Adopt stores the certificate of the authority that a node was told of. pin
+// is what the node's token says, or another source that is trusted.
+func Adopt(dir string, certificate []byte, pin Fingerprint) (*Authority, error) {
+	v := vault(dir)
+	if err := v.vacant(); err != nil {
+		return nil, err
+	}
+	cert, _, err := parseAuthority(certificate)
+	if err != nil {
+		return nil, err
+	}
+	if got := Fingerprint(sha256.Sum256(cert.Raw)); got != pin {
+		return nil, fmt.Errorf("authority has fingerprint %v, not %v: %w", got, pin, meta.ErrDenied)
+	}
+	// The key, if there is one, is of an authority that was never finished.
+	if err := v.remove(authorityKey); err != nil {
+		return nil, err
+	}
+	if err := v.write(authorityCert, certificate, publicMode); err != nil {
+		return nil, err
+	}
+	return OpenAuthority(dir)
+}
+
+// OpenAuthority opens what Create or Adopt made. It is meta.ErrNotExist that
+// there is none: the node is of no cluster.
+func OpenAuthority(dir string) (*Authority, error) {
+	v := vault(dir)
+	text, err := v.read(authorityCert, publicMode)
+	if err != nil {
+		return nil, err
+	}
+	cert, cluster, err := parseAuthority(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: copy it from another node", v.path(authorityCert), err)
+	}
+	a := &Authority{dir: v, cluster: cluster, cert: cert, roots: x509.NewCertPool()}
+	a.roots.AddCert(cert)
+	text, err = v.read(authorityKey, secretMode)
+	if errors.Is(err, meta.ErrNotExist) {
+		return a, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := a.setKey(text); err != nil {
+		return nil, fmt.Errorf("%s: %w: remove it, and another voter will send it", v.path(authorityKey), err)
+	}
+	return a, nil
+}
+
+// parseAuthority returns the certificate of an authority and its cluster.
+func parseAuthority(text []byte) (*x509.Certificate, string, error) {
+	cert, err := decodeCertificate(text)
+	if err != nil {
+		return nil, "", err
+	}
+	cluster, err := clusterOf(cert)
+	return cert, cluster, err
+}
+
+// clusterOf is the cluster whose authority a certificate is of.
+func clusterOf(cert *x509.Certificate) (string, error) {
+	if !cert.IsCA || !cert.MaxPathLenZero || len(cert.PermittedURIDomains) != 1 || !isID(cert.PermittedURIDomains[0]) {
+		return "", fmt.Errorf("certificate of an authority %w: it is of something else", meta.ErrInvalid)
+	}
+	return cert.PermittedURIDomains[0], nil
+}
+
+func (a *Authority) setKey(text []byte) error {
+	key, err := decodeKey(text)
+	if err != nil {
+		return err
+	}
+	if !matches(a.cert, key) {
+		return fmt.Errorf("key %w: it is of another authority", meta.ErrCorrupt)
+	}
+	a.key.Store(&key)
+	return nil
+}
+
+// Cluster is the id of the cluster.
+func (a *Authority) Cluster() string { return a.cluster }
+
+// Certificate is what a node has to have, in PEM.
+func (a *Authority) Certificate() []byte { return encode(certificateBlock, a.cert.Raw) }
+
+// Fingerprint is how a token names the authority.
+func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.cert.Raw) }
+
+// CanSign reports whether the key is here.
+func (a *Authority) CanSign() bool { return a.key.Load() != nil }
+
+// Export returns the key, for a call of another voter and nobody else.
+func (a *Authority) Export() ([]byte, error) {
+	key := a.key.Load()
+	if key == nil {
+		return nil, errKeyless
+	}
+	return encodeKey(*key)
+}
+
+// Import stores the key that another voter exported.
+func (a *Authority) Import(text []byte) error {
+	key, err := decodeKey(text)
+	if err != nil {
+		return fmt.Errorf("import key of authority: %w", err)
+	}
+	if !matches(a.cert, key) {
+		return fmt.Errorf("import key of authority: key %w: it is of another authority", meta.ErrInvalid)
+	}
+	if text, err = encodeKey(key); err != nil {
+		return err
+	}
+	if err := a.dir.write(authorityKey, text, secretMode); err != nil {
+		return err
+	}
+	a.key.Store(&key)
+	return nil
+}
+
+// Forget removes the key of a node that is a voter no more.
+func (a *Authority) Forget() error {
+	a.key.Store(nil)
+	return a.dir.remove(authorityKey)
+}
+
+var errKeyless = fmt.Errorf("key of the authority %w on this node: ask a voter", meta.ErrNotExist)

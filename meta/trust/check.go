@@ -1,0 +1,58 @@
+package trust
+
+import (
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"rankfs/meta"
+)
+
+// check says who has shown a chain of certificates, if it is genuine, of this
+// cluster, of a role that will do, and of now. It is the only place where that
+// is decided, for both ends of a connection.
+func (a *Authority) check(chain []*x509.Certificate, use x509.ExtKeyUsage, now time.Time) (Name, error) {
+	if len(chain) == 0 {
+		return Name{}, fmt.Errorf("no certificate: %w", meta.ErrDenied)
+	}
+	leaf := chain[0]
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots:         a.roots,
+		Intermediates: x509.NewCertPool(), // there are none
+		CurrentTime:   leaf.NotBefore,     // time is looked at below, for a better answer
+		KeyUsages:     []x509.ExtKeyUsage{use},
+	})
+	if err != nil {
+		return Name{}, fmt.Errorf("certificate is not of cluster %s: %w", a.cluster, meta.ErrDenied)
+	}
+	name, err := nameIn(leaf)
+	if err != nil {
+		return Name{}, fmt.Errorf("%w: %w", meta.ErrDenied, err)
+	}
+	if name.Cluster != a.cluster {
+		return Name{}, fmt.Errorf("certificate is of cluster %s, not %s: %w", name.Cluster, a.cluster, meta.ErrDenied)
+	}
+	if name.Role != RoleNode {
+		return Name{}, fmt.Errorf("role %s of certificate: %w", name.Role, meta.ErrDenied)
+	}
+	if err := inTime(leaf, now); err != nil {
+		return Name{}, fmt.Errorf("node %s: %w", name.Node, err)
+	}
+	return name, nil
+}
+
+// inTime says in words of clocks whether a certificate is valid now: it is a
+// clock that is wrong more often than a certificate.
+func inTime(c *x509.Certificate, now time.Time) error {
+	const form = "2006-01-02 15:04:05 UTC"
+	here := now.UTC().Format(form)
+	switch {
+	case now.Before(c.NotBefore):
+		return fmt.Errorf("certificate is valid from %s, and the clock here says %s: %w: set the clocks",
+			c.NotBefore.UTC().Format(form), here, meta.ErrDenied)
+	case now.After(c.NotAfter):
+		return fmt.Errorf("certificate expired at %s, and the clock here says %s: %w: set the clocks, or join again with a token",
+			c.NotAfter.UTC().Format(form), here, meta.ErrDenied)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package trust
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// A conn is a connection that was greeted. The port knows it until it is closed.
+type conn struct {
+	*tls.Conn
+	raw   net.Conn
+	port  *Port
+	peer  string // the node at the other end; "" if it joins
+	guest *guest // of an accepted connection; nil for a dialled one
+
+	mu struct {
+		sync.Mutex
+		timer  *time.Timer // ends one that joins
+		closed bool
+	}
+}
+
+// PeerID is the node at the other end of a connection of a port, as its
+// certificate says. One that joins has none.
+func PeerID(c net.Conn) (node string, ok bool) {
+	own, ok := c.(*conn)
+	if !ok || own.peer == "" {
+		return "", false
+	}
+	return own.peer, true
+}
+
+// Close says goodbye and closes.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.gone()
+	return err
+}
+
+// cut closes at once: what is on its way is lost.
+func (c *conn) cut() {
+	if tcp, ok := c.raw.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	c.raw.Close()
+	c.gone()
+}
+
+// limit cuts the connection after d.
+func (c *conn) limit(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.mu.closed {
+		c.mu.timer = time.AfterFunc(d, c.cut)
+	}
+}
+
+// gone tells the port, once.
+func (c *conn) gone() {
+	c.mu.Lock()
+	first := !c.mu.closed
+	c.mu.closed = true
+	if c.mu.timer != nil {
+		c.mu.timer.Stop()
+	}
+	c.mu.Unlock()
+	if first {
+		c.port.forget(c)
+	}
+}
+
+// register counts an accepted connection, and lets Revoke and Close find it.
+func (p *Port) register(c *conn) reason {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed || p.mu.in >= p.config.Connections || c.peer != "" && p.inFrom(c.peer) >= p.config.PerNode {
+		return refusedBusy
+	}
+	p.mu.in++
+	p.add(c)
+	return accepted
+}
+
+// inFrom counts the connections that a node has made.
+func (p *Port) inFrom(node string) (n int) {
+	for c := range p.mu.peers[node] {
+		if c.guest != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Port) add(c *conn) {
+	if p.mu.peers[c.peer] == nil {
+		p.mu.peers[c.peer] = make(map[*conn]struct{})
+	}
+	p.mu.peers[c.peer][c] = struct{}{}
+}
+
+// forget is the reverse of register, and of Dial.
+func (p *Port) forget(c *conn) {
+	if c.guest != nil {
+		p.door.leave(c.guest)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.mu.peers[c.peer][c]; !known {
+		return
+	}
+	delete(p.mu.peers[c.peer], c)
+	if len(p.mu.peers[c.peer]) == 0 {
+		delete(p.mu.peers, c.peer)
+	}
+	if c.guest != nil {
+		p.mu.in--
+	} else {
+		p.mu.out--
+	}
+}

@@ -1,0 +1,215 @@
+package trust
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+const (
+	// dialTime bounds dialling where the caller's context is longer.
+	dialTime = 10 * time.Second
+	// A port whose places for guests are taken turns newcomers away unanswered,
+	// for no longer than three times its patience. So they try again, for longer
+	// than that.
+	retryTime = 4 * patience
+	lastPause = 800 * time.Millisecond
+)
+
+// Dial connects to a node, or to whichever node is at that address if node is
+// empty. When it returns, the other end has let this node in. An error that is
+// meta.ErrDenied will not go away by trying again; meta.ErrUnavailable and
+// meta.ErrBusy may.
+func (p *Port) Dial(ctx context.Context, address, node string, protocol Protocol) (net.Conn, error) {
+	if p.servers[protocol] == nil || protocol == Join {
+		return nil, fmt.Errorf("dial %s: protocol %q %w", address, protocol, meta.ErrInvalid)
+	}
+	if err := p.begin(); err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	defer p.wg.Done()
+	c, err := p.dial(ctx, address, node, protocol)
+	if err != nil {
+		p.mu.Lock()
+		p.mu.out--
+		p.mu.Unlock()
+		return nil, fmt.Errorf("dial %s at %s: %w", protocol, address, err)
+	}
+	if !p.config.Allowed(c.peer) { // asked after it was registered: see Port
+		c.cut()
+		return nil, fmt.Errorf("dial %s at %s: node %s is not of the cluster any more: %w", protocol, address, c.peer, meta.ErrDenied)
+	}
+	return c, nil
+}
+
+// begin counts a connection before it is one.
+func (p *Port) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return net.ErrClosed
+	}
+	if p.mu.out >= p.config.Connections {
+		return fmt.Errorf("this node has dialled %d connections: %w", p.mu.out, meta.ErrBusy)
+	}
+	p.mu.out++
+	p.wg.Add(1)
+	return nil
+}
+
+func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol) (*conn, error) {
+	if err := p.config.Identity.ready(p.config.Authority, p.config.Now()); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	var t *tls.Conn
+	err := p.inLane(ctx, address, func() (err error) {
+		t, err = connect(ctx, address, p.clientConfig(protocol, node))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	name, err := nameIn(t.ConnectionState().PeerCertificates[0])
+	if err != nil {
+		t.NetConn().Close()
+		return nil, err
+	}
+	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		c.raw.Close()
+		return nil, net.ErrClosed
+	}
+	p.mu.dialled++
+	p.add(c)
+	return c, nil
+}
+
+// DialJoin connects a node that has no certificate, or one that has expired, to
+// a node of the cluster whose authority has the fingerprint. It fails before
+// anything is said to another. The certificate of the authority, in PEM, is
+// what Adopt takes. What is sent must prove itself: a token, or a Request of a
+// node that the cluster knows the key of.
+func DialJoin(ctx context.Context, address string, pin Fingerprint, now time.Time) (net.Conn, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	var found *Authority
+	t, err := connect(ctx, address, &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		NextProtos:         []string{string(Join)},
+		InsecureSkipVerify: true, // VerifyConnection does
+		VerifyConnection: func(s tls.ConnectionState) (err error) {
+			if found, err = pinned(s.PeerCertificates, pin); err != nil {
+				return err
+			}
+			_, err = found.check(s.PeerCertificates, x509.ExtKeyUsageServerAuth, now)
+			return err
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("join at %s: %w", address, err)
+	}
+	return t, found.Certificate(), nil
+}
+
+// pinned finds the authority of a fingerprint in what a server has shown.
+func pinned(chain []*x509.Certificate, pin Fingerprint) (*Authority, error) {
+	for _, cert := range chain {
+		if sha256.Sum256(cert.Raw) != pin {
+			continue
+		}
+		cluster, err := clusterOf(cert)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", meta.ErrDenied, err)
+		}
+		a := &Authority{cluster: cluster, cert: cert, roots: x509.NewCertPool()}
+		a.roots.AddCert(cert)
+		return a, nil
+	}
+	return nil, fmt.Errorf("it is not of the token's cluster: %w: check the address, or get a token of this cluster", meta.ErrDenied)
+}
+
+// errTurnedAway is a connection that ended before a server said what it makes of it.
+var errTurnedAway = fmt.Errorf("closed without an answer: too many connect, or it is no rankfs port: %w", meta.ErrUnavailable)
+
+// connect makes a connection that was greeted.
+func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
+	begun := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, lastPause) {
+		t, err := connectOnce(ctx, address, config)
+		if !errors.Is(err, errTurnedAway) || time.Since(begun) > retryTime {
+			return t, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		}
+	}
+}
+
+func connectOnce(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
+	// A reset may come before the connection is even noticed here.
+	dialer := net.Dialer{Control: tune, KeepAliveConfig: probes}
+	raw, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, explain(err)
+	}
+	t := tls.Client(raw, config)
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	err = greet(t)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		raw.Close()
+		return nil, explain(err)
+	}
+	return t, nil
+}
+
+// greet ends when the server has said what it makes of this client.
+func greet(t *tls.Conn) error {
+	if err := t.Handshake(); err != nil {
+		return err
+	}
+	var greeting [1]byte
+	if _, err := io.ReadFull(t, greeting[:]); err != nil {
+		return err
+	}
+	return greeted(greeting[0])
+}
+
+// explain says what the failure of a handshake means.
+func explain(err error) error {
+	var alert *net.OpError
+	var garbage tls.RecordHeaderError
+	switch {
+	case errors.Is(err, meta.ErrDenied), errors.Is(err, meta.ErrBusy), errors.Is(err, meta.ErrUnavailable):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fmt.Errorf("no answer: %w: %w", meta.ErrUnavailable, err)
+	case errors.As(err, &alert) && alert.Op == "remote error":
+		return fmt.Errorf("the node does not take this one's certificate or version (%v): %w: its log says more", alert.Err, meta.ErrDenied)
+	case errors.As(err, &garbage):
+		return fmt.Errorf("it does not speak TLS, so it is no rankfs port: %w", meta.ErrUnavailable)
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
+		return errTurnedAway
+	}
+	return fmt.Errorf("%w: %w", meta.ErrUnavailable, err)
+}

@@ -1,0 +1,123 @@
+package trust
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A door bounds the connections that have shown no certificate: those in their
+// handshake, and those that join. There are at most limit, and perHost of one
+// address.
+//
+// Whoever has stood there for longer than patience and said nothing makes room
+// for a newcomer, and so does, after three times that, whoever began to talk. A
+// handshake takes milliseconds, or a second on a host whose ranks leave it no
+// core: so real peers get in while somebody holds all places, and do not push
+// out each other.
+type door struct {
+	limit    int
+	perHost  int
+	patience time.Duration
+
+	mu struct {
+		sync.Mutex
+		guests []*guest // the oldest first
+		closed bool
+	}
+}
+
+type guest struct {
+	host  netip.Addr
+	since time.Time
+	conn  net.Conn // closed when it has to give way
+	spoke bool     // has said hello; the door's lock guards it
+}
+
+// enter lets a connection in, or says why not.
+func (d *door) enter(conn net.Conn, host netip.Addr, now time.Time) (*guest, reason) {
+	g := &guest{host: host, since: now, conn: conn}
+	d.mu.Lock()
+	evicted, why := d.makeRoom(g)
+	if d.mu.closed {
+		why = refusedDoor
+	}
+	if why == accepted {
+		d.mu.guests = append(d.mu.guests, g)
+	}
+	d.mu.Unlock()
+	if evicted != nil {
+		evicted.conn.Close()
+	}
+	return g, why
+}
+
+// makeRoom takes away one of those that a newcomer would be one too many of,
+// if it has stood there for too long.
+func (d *door) makeRoom(g *guest) (*guest, reason) {
+	var same []*guest
+	for _, other := range d.mu.guests {
+		if other.host == g.host {
+			same = append(same, other)
+		}
+	}
+	crowd, why := same, refusedHost
+	if len(same) < d.perHost {
+		crowd, why = d.mu.guests, refusedDoor
+		if len(crowd) < d.limit {
+			return nil, accepted
+		}
+	}
+	idle := slices.IndexFunc(crowd, func(o *guest) bool { return d.tired(o, g.since) })
+	if idle < 0 {
+		return nil, why
+	}
+	gone := crowd[idle]
+	d.drop(gone)
+	return gone, accepted
+}
+
+// tired reports whether a guest has had its time.
+func (d *door) tired(g *guest, now time.Time) bool {
+	if g.spoke {
+		return now.Sub(g.since) >= 3*d.patience
+	}
+	return now.Sub(g.since) >= d.patience
+}
+
+// heard is told when a guest has said hello.
+func (d *door) heard(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	g.spoke = true
+}
+
+// leave makes room for others; it may be called twice.
+func (d *door) leave(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drop(g)
+}
+
+func (d *door) drop(g *guest) {
+	d.mu.guests = slices.DeleteFunc(d.mu.guests, func(o *guest) bool { return o == g })
+}
+
+func (d *door) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.mu.guests)
+}
+
+// shut ends what is under way and lets nobody in.
+func (d *door) shut() {
+	d.mu.Lock()
+	d.mu.closed = true
+	all := slices.Clone(d.mu.guests)
+	d.mu.Unlock()
+	for _, g := range all {
+		g.conn.Close()
+	}
+}

@@ -1,0 +1,167 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// maxFile is far more than a key or a certificate has.
+const maxFile = 16 << 10
+
+const (
+	secretMode = 0o600
+	publicMode = 0o644
+)
+
+// A vault is the directory of keys and certificates. It is entered anew for
+// each use, so that nothing has to be closed, and through an os.Root, so that
+// no link leads out of it.
+type vault string
+
+// open enters the directory, which only its owner may write to.
+func (v vault) open() (*os.Root, error) {
+	root, err := os.OpenRoot(string(v))
+	if err != nil {
+		return nil, err
+	}
+	info, err := root.Stat(".")
+	if err == nil {
+		err = owned(string(v), info, 0o022)
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// owned refuses what belongs to another user, or lets others do what the bits
+// of forbidden say.
+func owned(path string, info fs.FileInfo, forbidden fs.FileMode) error {
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user: %w: chown it to the user of the daemon", path, meta.ErrDenied)
+	}
+	if mode := info.Mode().Perm(); mode&forbidden != 0 {
+		return fmt.Errorf("%s has mode %04o, so others may have been at it: %w: chmod go= it if you know that they were not",
+			path, mode, meta.ErrDenied)
+	}
+	return nil
+}
+
+// read returns a file whole. One that only the owner may read, or nobody gets
+// it. A missing file is meta.ErrNotExist.
+func (v vault) read(name string, mode fs.FileMode) ([]byte, error) {
+	data, err := v.readFile(name, mode)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", v.path(name), meta.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", v.path(name), err)
+	}
+	return data, nil
+}
+
+func (v vault) readFile(name string, mode fs.FileMode) ([]byte, error) {
+	root, err := v.open()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("no file of at most %d bytes: %w", maxFile, meta.ErrCorrupt)
+	}
+	forbidden := fs.FileMode(0o022)
+	if mode == secretMode {
+		forbidden = 0o077
+	}
+	if err := owned(v.path(name), info, forbidden); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+func (v vault) path(name string) string { return filepath.Join(string(v), name) }
+
+// write makes name hold data, or leaves it as it was: there is no moment at
+// which a crash leaves a part. The directory is made if there is none.
+func (v vault) write(name string, data []byte, mode fs.FileMode) error {
+	if err := v.writeFile(name, data, mode); err != nil {
+		return fmt.Errorf("write %s: %w", v.path(name), err)
+	}
+	return nil
+}
+
+func (v vault) writeFile(name string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(string(v), 0o700); err != nil {
+		return err
+	}
+	root, err := v.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	fresh := name + ".new"
+	if err := writeAnew(root, fresh, data, mode); err != nil {
+		root.Remove(fresh)
+		return err
+	}
+	if err := root.Rename(fresh, name); err != nil {
+		return err
+	}
+	return syncDir(root)
+}
+
+// writeAnew writes a file of its own, whatever a crash left under that name.
+func writeAnew(root *os.Root, name string, data []byte, mode fs.FileMode) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// remove takes a file away; that there is none is fine.
+func (v vault) remove(name string) error {
+	root, err := v.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", v.path(name), err)
+	}
+	defer root.Close()
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", v.path(name), err)
+	}
+	return syncDir(root)
+}
+
+func syncDir(root *os.Root) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

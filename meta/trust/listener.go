@@ -1,0 +1,121 @@
+package trust
+
+import (
+	"fmt"
+	"net"
+	"slices"
+)
+
+// A listener hands out the connections of one protocol. Its fields but the
+// channels are guarded by the port's lock.
+type listener struct {
+	port     *Port
+	protocol Protocol
+	queue    chan *conn // never full: a place is reserved before a connection is greeted
+	done     chan struct{}
+	waiting  int // places reserved and connections in the queue
+	shutdown bool
+}
+
+// Listener returns what accepts the connections of a protocol, until it is
+// closed. There can be one at a time.
+func (p *Port) Listener(protocol Protocol) net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(protocols, string(protocol)) || p.mu.listeners[protocol] != nil {
+		panic(fmt.Sprintf("trust: second listener for %q, or no such protocol", protocol))
+	}
+	l := &listener{port: p, protocol: protocol, queue: make(chan *conn, p.config.Waiting), done: make(chan struct{})}
+	if p.mu.closed {
+		l.shut()
+		return l
+	}
+	p.mu.listeners[protocol] = l
+	return l
+}
+
+// reserve finds a place for a connection with the listener of a protocol.
+func (p *Port) reserve(protocol Protocol) (*listener, reason) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.mu.listeners[protocol]
+	switch {
+	case l == nil || l.shutdown:
+		return nil, refusedNobody
+	case l.waiting >= cap(l.queue):
+		return nil, refusedWaiting
+	}
+	l.waiting++
+	return l, accepted
+}
+
+// release gives a place back.
+func (p *Port) release(l *listener) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.waiting--
+}
+
+// deliver puts a connection in its place. If the listener was closed meanwhile
+// the connection is cut.
+func (p *Port) deliver(l *listener, c *conn) {
+	p.mu.Lock()
+	gone := l.shutdown
+	if !gone {
+		p.mu.accepted++
+		l.queue <- c
+	}
+	p.mu.Unlock()
+	if gone {
+		p.release(l)
+		c.cut()
+	}
+}
+
+// Accept waits for the next connection.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.done:
+		return nil, l.closed()
+	default:
+	}
+	select {
+	case c := <-l.queue:
+		l.port.release(l)
+		return c, nil
+	case <-l.done:
+		return nil, l.closed()
+	}
+}
+
+func (l *listener) closed() error {
+	return &net.OpError{Op: "accept", Net: string(l.protocol), Addr: l.Addr(), Err: net.ErrClosed}
+}
+
+// Close refuses what comes from now on, and cuts what nobody has taken.
+func (l *listener) Close() error {
+	l.port.mu.Lock()
+	if !l.shutdown {
+		l.shut()
+		delete(l.port.mu.listeners, l.protocol)
+	}
+	l.port.mu.Unlock()
+	for {
+		select {
+		case c := <-l.queue:
+			l.port.release(l)
+			c.cut()
+		default:
+			return nil
+		}
+	}
+}
+
+// shut ends waiting Accepts. The port's lock is held.
+func (l *listener) shut() {
+	l.shutdown = true
+	close(l.done)
+}
+
+// Addr is the port's.
+func (l *listener) Addr() net.Addr { return l.port.Addr() }

@@ -1,0 +1,85 @@
+package trust
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// A Role is what a certificate is good for. There is one CA and may be many
+// rights, so each use of a certificate asks for its role.
+type Role string
+
+// RoleNode is a daemon of the cluster: it may use all protocols.
+const RoleNode Role = "node"
+
+// A Name is who a certificate speaks of.
+type Name struct {
+	Cluster string // 16 lower-case hex digits
+	Role    Role
+	Node    string // 16 lower-case hex digits
+}
+
+const scheme = "rankfs"
+
+// String is the name as it stands in a certificate, as its only alternative
+// name: rankfs://CLUSTER/ROLE/NODE.
+func (n Name) String() string { return fmt.Sprintf("%s://%s/%s/%s", scheme, n.Cluster, n.Role, n.Node) }
+
+func (n Name) uri() *url.URL {
+	return &url.URL{Scheme: scheme, Host: n.Cluster, Path: "/" + string(n.Role) + "/" + n.Node}
+}
+
+// parseName is the inverse of String, and takes nothing else.
+func parseName(s string) (Name, error) {
+	rest, found := strings.CutPrefix(s, scheme+"://")
+	parts := strings.Split(rest, "/")
+	if !found || len(parts) != 3 {
+		return Name{}, fmt.Errorf("name in certificate: %w", meta.ErrInvalid)
+	}
+	n := Name{Cluster: parts[0], Role: Role(parts[1]), Node: parts[2]}
+	if !isID(n.Cluster) || !isRole(n.Role) || !isID(n.Node) {
+		return Name{}, fmt.Errorf("name in certificate: %w", meta.ErrInvalid)
+	}
+	return n, nil
+}
+
+// nameIn is the name in a certificate, which must say nothing else about whom
+// it is for. It does not say that the certificate is genuine.
+func nameIn(c *x509.Certificate) (Name, error) {
+	others := len(c.DNSNames) + len(c.EmailAddresses) + len(c.IPAddresses)
+	if len(c.URIs) != 1 || others != 0 || c.IsCA {
+		return Name{}, fmt.Errorf("name in certificate: %w", meta.ErrInvalid)
+	}
+	return parseName(c.URIs[0].String())
+}
+
+func isRole(r Role) bool {
+	return r != "" && len(r) <= 16 && strings.Trim(string(r), "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// isID reports whether s is the id of a node or a cluster.
+func isID(s string) bool {
+	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// maxHost is what the domain name system allows.
+const maxHost = 253
+
+// isHost reports whether s can be a host's name or address. Nothing is decided
+// by it; it must only be fit to be printed.
+func isHost(s string) bool {
+	if s == "" || len(s) > maxHost {
+		return false
+	}
+	for _, r := range s {
+		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-_:%", r)
+		if !ok {
+			return false
+		}
+	}
+	return true
+}

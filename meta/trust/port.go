@@ -1,0 +1,140 @@
+package trust
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Port is the one TCP port of a node. Its methods may be called concurrently.
+//
+// Each connection is a guest of the door until it has shown a certificate, and
+// from then on one of its peer's; a connection that joins stays a guest. Whom
+// the peer is registered under is known before Allowed is asked: so a node that
+// is revoked meanwhile is either refused, or found by Revoke.
+type Port struct {
+	config  Config
+	tcp     *net.TCPListener
+	servers map[Protocol]*tls.Config // once a client has named its protocol
+	door    door
+	ledger  ledger
+
+	ctx    context.Context // of dialling
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // accepting, handshakes, dialling
+
+	mu struct {
+		sync.Mutex
+		closed    bool
+		peers     map[string]map[*conn]struct{} // by node; "" has those that join
+		in, out   int                           // connections; out counts those being dialled too
+		listeners map[Protocol]*listener
+		lanes     map[string]*lane // by address
+		accepted  uint64
+		dialled   uint64
+	}
+}
+
+// Open listens. A protocol is refused until its Listener is asked for.
+func Open(ctx context.Context, config Config) (*Port, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	listen := net.ListenConfig{Control: tune, KeepAliveConfig: probes}
+	listen.SetMultipathTCP(false) // its sockets do not take all of TCP's options
+	tcp, err := listen.Listen(ctx, "tcp", config.Address)
+	if err != nil {
+		return nil, fmt.Errorf("open port: %w", err)
+	}
+	p := &Port{config: config, tcp: tcp.(*net.TCPListener)}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.door = door{limit: config.Guests, perHost: config.GuestsPerHost, patience: patience}
+	p.ledger = ledger{log: config.Log}
+	p.ledger.mu.counts = make(map[reason]uint64)
+	p.mu.peers = make(map[string]map[*conn]struct{})
+	p.mu.listeners = make(map[Protocol]*listener)
+	p.mu.lanes = make(map[string]*lane)
+	p.servers = make(map[Protocol]*tls.Config)
+	for _, name := range protocols {
+		p.servers[Protocol(name)] = p.serverConfig(Protocol(name))
+	}
+	p.wg.Go(p.acceptAll)
+	return p, nil
+}
+
+// Addr is where the port listens.
+func (p *Port) Addr() net.Addr { return p.tcp.Addr() }
+
+// Close ends all connections and waits for everything that the port began.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	if p.mu.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.mu.closed = true
+	var open []*conn
+	for _, conns := range p.mu.peers {
+		open = slices.AppendSeq(open, maps.Keys(conns))
+	}
+	listeners := slices.Collect(maps.Values(p.mu.listeners))
+	p.mu.Unlock()
+
+	p.cancel()
+	err := p.tcp.Close()
+	p.door.shut()
+	for _, c := range open {
+		c.cut()
+	}
+	p.wg.Wait()
+	for _, l := range listeners { // nobody delivers any more
+		l.Close()
+	}
+	return err
+}
+
+// Revoke ends all connections with a node at once, whoever made them, and says
+// how many there were.
+func (p *Port) Revoke(node string) int {
+	if !isID(node) {
+		return 0
+	}
+	p.mu.Lock()
+	open := slices.Collect(maps.Keys(p.mu.peers[node]))
+	p.mu.Unlock()
+	for _, c := range open {
+		c.cut()
+	}
+	return len(open)
+}
+
+// Stats are counts since the port was opened, and of now.
+type Stats struct {
+	Accepted uint64 // connections that went to a listener
+	Dialled  uint64
+	Refused  map[string]uint64 // by reason
+	In, Out  int               // connections of now, by who made them
+	Guests   int               // of now, that have shown no certificate
+	Waiting  int               // of now, for their listener to take them
+}
+
+// Stats returns what the port has seen.
+func (p *Port) Stats() Stats {
+	s := Stats{Refused: p.ledger.snapshot(), Guests: p.door.count()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Accepted, s.Dialled, s.In, s.Out = p.mu.accepted, p.mu.dialled, p.mu.in, p.mu.out
+	for _, l := range p.mu.listeners {
+		s.Waiting += l.waiting
+	}
+	return s
+}
+
+// acceptPause is for when the process has no descriptor left.
+const acceptPause = 50 * time.Millisecond

@@ -1,0 +1,131 @@
+package trust
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// A Protocol is one of those that share a port, by its name in ALPN.
+type Protocol string
+
+const (
+	Join Protocol = "rankfs-join/1" // asks for no certificate
+	Raft Protocol = "rankfs-raft/1"
+	Call Protocol = "rankfs-call/1"
+	Data Protocol = "rankfs-data/1"
+)
+
+var protocols = []string{string(Join), string(Raft), string(Call), string(Data)}
+
+// What a server says of a client, in one byte, when it has looked at its
+// certificate. In TLS 1.3 a client's handshake is over before that, so this is
+// how Dial knows; and while its certificate is good it learns what else is wrong.
+const (
+	greetWelcome = 'w'
+	greetRevoked = 'r' // of the cluster, but not let in
+	greetBusy    = 'b' // too many connections
+	greetNobody  = 'n' // nobody listens for the protocol
+)
+
+// greeted turns a greeting into an error.
+func greeted(b byte) error {
+	switch b {
+	case greetWelcome:
+		return nil
+	case greetRevoked:
+		return fmt.Errorf("the node does not let this one in: %w: it was removed from the cluster; join again with a token", meta.ErrDenied)
+	case greetBusy:
+		return fmt.Errorf("the node has all the connections that it will have: %w", meta.ErrBusy)
+	case greetNobody:
+		return fmt.Errorf("nobody listens there: %w", meta.ErrUnavailable)
+	}
+	return fmt.Errorf("greeting %w", meta.ErrCorrupt)
+}
+
+// base is what both ends of all connections have in common. Nothing is resumed:
+// each connection has a handshake that looks at certificates.
+func (p *Port) base() *tls.Config {
+	return &tls.Config{
+		MinVersion:                  tls.VersionTLS13,
+		MaxVersion:                  tls.VersionTLS13,
+		Time:                        p.config.Now,
+		SessionTicketsDisabled:      true,
+		DynamicRecordSizingDisabled: true, // bulk, not pages for people
+	}
+}
+
+// serverConfig is for a connection that has named one protocol.
+func (p *Port) serverConfig(protocol Protocol) *tls.Config {
+	c := p.base()
+	c.NextProtos = []string{string(protocol)}
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return p.config.Identity.shown(p.config.Authority)
+	}
+	if protocol == Join {
+		return c
+	}
+	c.ClientAuth = tls.RequireAnyClientCert
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		_, err := p.config.Authority.check(s.PeerCertificates, x509.ExtKeyUsageClientAuth, p.config.Now())
+		return err
+	}
+	return c
+}
+
+// clientConfig verifies the whole chain itself, so that there is one judge for
+// both ends; the names that crypto/tls would look at are not those that matter.
+func (p *Port) clientConfig(protocol Protocol, node string) *tls.Config {
+	c := p.base()
+	c.NextProtos = []string{string(protocol)}
+	c.InsecureSkipVerify = true
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return p.config.Identity.shown(p.config.Authority)
+	}
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		name, err := p.config.Authority.check(s.PeerCertificates, x509.ExtKeyUsageServerAuth, p.config.Now())
+		if err != nil {
+			return err
+		}
+		if node != "" && name.Node != node {
+			return fmt.Errorf("node %s answers, not %s: %w", name.Node, node, meta.ErrDenied)
+		}
+		return nil
+	}
+	return c
+}
+
+var (
+	errVersion  = errors.New("client does not speak TLS 1.3")
+	errProtocol = errors.New("client does not name one protocol of ours")
+)
+
+// server handles one guest. Its configuration is found once it says hello.
+func (p *Port) server(conn net.Conn, g *guest) *tls.Conn {
+	c := p.base()
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		p.door.heard(g)
+		return p.choose(hello)
+	}
+	return tls.Server(conn, c)
+}
+
+// choose picks the configuration by the one protocol that a client names. A
+// client that names several would leave open which rules are its own.
+func (p *Port) choose(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if !slices.Contains(hello.SupportedVersions, tls.VersionTLS13) {
+		return nil, errVersion
+	}
+	if len(hello.SupportedProtos) != 1 {
+		return nil, errProtocol
+	}
+	if c := p.servers[Protocol(hello.SupportedProtos[0])]; c != nil {
+		return c, nil
+	}
+	return nil, errProtocol
+}
