@@ -29,7 +29,10 @@
 //
 // # Why not HTTP
 //
-// See BenchmarkHTTP: the same bytes, unchecked, through net/http cost no less
-// processor time, and their checksums, ends and errors would have to be framed
-// inside all the same.
+// BenchmarkHTTP moves the same bytes by net/http, unchecked: over TLS on
+// loopback 1.1 to 1.25 s of processor time for a GiB, both sides together,
+// against 1.2 to 1.4 here, where 0.12 to 0.15 is the checksums' and as much the
+// copying of records of 4 KiB that both do. So neither is faster; checksums,
+// signs of life, and errors in mid-stream that leave the connection of use
+// would have to be framed inside HTTP all the same.
 package peers

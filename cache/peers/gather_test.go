@@ -68,15 +68,15 @@ func TestGatherManyRuns(t *testing.T) {
 }
 
 func TestRandomGathers(t *testing.T) {
-	s := &store{mean: 20_000}
+	s := &store{mean: 10_000}
 	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
 		run := rapid.Custom(func(t *rapid.T) peers.Run {
-			return peers.Run{First: rapid.Uint64Range(0, 1000).Draw(t, "first"), N: rapid.Uint64Range(1, 20).Draw(t, "n")}
+			return peers.Run{First: rapid.Uint64Range(0, 1000).Draw(t, "first"), N: rapid.Uint64Range(1, 8).Draw(t, "n")}
 		})
 		rapid.Check(t, func(r *rapid.T) {
 			runs := rapid.SliceOfN(run, 1, 10).Draw(r, "runs")
 			want := s.want(runs)
-			got, parts := pieces(len(want), rapid.IntRange(1, 100_000).Draw(r, "part"))
+			got, parts := pieces(len(want), rapid.IntRange(1_000, 100_000).Draw(r, "part"))
 			if err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, parts); err != nil {
 				r.Fatal(err)
 			}

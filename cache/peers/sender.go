@@ -38,6 +38,7 @@ type sender struct {
 	patience time.Duration // with a reader that takes nothing
 	beat     time.Duration // of silence, after which the peer is told to wait
 	limit    time.Duration // of silence, after which the answer is given up
+	timer    *time.Timer   // of the next tick
 
 	mu struct {
 		sync.Mutex
@@ -48,11 +49,18 @@ type sender struct {
 		left    uint64 // bytes that are still to be emitted
 		sent    uint64
 		err     error // of the connection; nothing is sent after it
-		timer   *time.Timer
 		stalled func(error)
 		data    time.Time // when there was data, or the answer began
 		last    time.Time // when something was sent
 	}
+}
+
+func newSender(c net.Conn, l *Limits) *sender {
+	s := &sender{conn: c, patience: l.Take, beat: l.Beat, limit: l.Store}
+	s.mu.out = make([]byte, 0, gathered+maxText+4*headSize)
+	s.timer = time.AfterFunc(time.Hour, s.tick)
+	s.timer.Stop()
+	return s
 }
 
 // begin starts an answer of so many bytes. If no data comes for long, stalled
@@ -65,17 +73,15 @@ func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
 	m.pace = pace{patience: s.patience}
 	m.data = time.Now()
 	m.last = m.data
-	if m.timer == nil {
-		m.out = make([]byte, 0, gathered+maxText+4*headSize)
-		m.timer = time.AfterFunc(s.beat, s.tick)
-	} else {
-		m.timer.Reset(s.beat)
-	}
+	s.timer.Reset(s.beat)
 }
 
 // tick sends what waits to be gathered, or word that there is nothing yet.
 func (s *sender) tick() {
-	s.mu.Lock()
+	if !s.mu.TryLock() { // something is being sent
+		s.timer.Reset(s.beat)
+		return
+	}
 	defer s.mu.Unlock()
 	m := &s.mu
 	if m.stalled == nil || m.err != nil {
@@ -93,7 +99,7 @@ func (s *sender) tick() {
 		_ = s.flush() // kept
 		quiet = 0
 	}
-	m.timer.Reset(s.beat - quiet)
+	s.timer.Reset(s.beat - quiet)
 }
 
 // emit sends p, which is not needed afterwards.
@@ -127,7 +133,7 @@ func (s *sender) end(failure error) (sent uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.mu
-	m.timer.Stop()
+	s.timer.Stop()
 	m.stalled = nil
 	if failure == nil && m.left > 0 {
 		failure = fmt.Errorf("records %w: they are %d bytes shorter than was asked for", meta.ErrInvalid, m.left)

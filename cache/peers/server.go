@@ -173,11 +173,10 @@ func (s *Server) attend(ctx context.Context, c net.Conn) {
 	defer done()
 	s.count.conns.Add(1)
 	defer s.count.conns.Add(-1)
-	v := &visit{server: s, conn: c, node: node}
-	v.out = sender{conn: c, patience: s.limits.Take, beat: s.limits.Beat, limit: s.limits.Store}
+	v := &visit{server: s, conn: c, node: node, out: newSender(c, &s.limits)}
 	err := v.serve(ctx)
 	s.count.in.Add(v.in)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		s.count.broken.Add(1)
 		s.limits.Log.Debug("connection of another node ended", "node", node, "cause", err)
 	}

@@ -19,7 +19,7 @@ type visit struct {
 	server *Server
 	conn   net.Conn
 	node   string
-	out    sender
+	out    *sender
 	in     uint64
 }
 
