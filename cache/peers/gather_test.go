@@ -19,6 +19,10 @@ import (
 
 // everywhere runs a test on each kind of connection.
 func everywhere(t *testing.T, s *store, f func(t *testing.T, server *peers.Server, c *peers.Client)) {
+	onEach(t, wires, s, f)
+}
+
+func onEach(t *testing.T, wires []wire, s *store, f func(t *testing.T, server *peers.Server, c *peers.Client)) {
 	for _, w := range wires {
 		t.Run(w.name, func(t *testing.T) {
 			l, dial := w.listen(t)
