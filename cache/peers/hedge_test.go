@@ -181,9 +181,10 @@ func TestRest(t *testing.T) {
 		l, dial := listenPipe(t)
 		_, stop := serve(t, l, s, peers.Limits{})
 		defer stop()
-		dials, down := 0, true
+		var dials, down atomic.Int64
+		down.Store(1)
 		c := peers.New(func(ctx context.Context, n string) (net.Conn, error) {
-			if dials++; down {
+			if dials.Add(1); down.Load() > 0 {
 				time.Sleep(time.Second)
 				return nil, errors.New("refused")
 			}
@@ -193,11 +194,11 @@ func TestRest(t *testing.T) {
 		try := func() error {
 			return c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{make([]byte, s.length(1))})
 		}
-		asked := func(want int) {
+		asked := func(want int64) {
 			t.Helper()
-			before := dials
-			if err := try(); !errors.Is(err, meta.ErrUnavailable) || dials-before != want {
-				t.Fatalf("%v, asked %d times, want %d", err, dials-before, want)
+			before := dials.Load()
+			if err := try(); !errors.Is(err, meta.ErrUnavailable) || dials.Load()-before != want {
+				t.Fatalf("%v, asked %d times, want %d", err, dials.Load()-before, want)
 			}
 		}
 		for range 3 {
@@ -211,9 +212,9 @@ func TestRest(t *testing.T) {
 			second := make(chan error)
 			go func() { // beside the trial
 				time.Sleep(time.Millisecond)
-				before := dials
+				before := dials.Load()
 				err := try()
-				if dials != before {
+				if dials.Load() != before {
 					err = errors.New("it was asked twice")
 				}
 				second <- err
@@ -224,7 +225,7 @@ func TestRest(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		down = false
+		down.Store(0)
 		for range 3 {
 			if err := try(); err != nil {
 				t.Fatal(err)

@@ -303,7 +303,9 @@ func TestMemory(t *testing.T) {
 		get()
 	}
 	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+	// It is 2 MiB, of crypto/tls above all; with the race detector, for which
+	// sync.Pool forgets things, 80.
+	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
 		t.Errorf("%d KiB were allocated for a GiB", n>>10)
 	}
 	if after.HeapSys > before.HeapSys+8<<20 {
@@ -364,7 +366,7 @@ func (f *failing) Accept() (net.Conn, error) {
 
 func (f *failing) Close() error { f.closed = true; return nil }
 
-type passing struct{ error }
+type passing struct{}
 
 func (passing) Error() string   { return "too many open files" }
 func (passing) Temporary() bool { return true }
