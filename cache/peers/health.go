@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"rankfs/meta"
@@ -83,5 +82,3 @@ func (p *peer) ill(cause error) {
 		p.client.config.Log.Warn("node is not asked for a while", "node", p.node, "for", h.rest, "cause", cause)
 	}
 }
-
-func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

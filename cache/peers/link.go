@@ -63,7 +63,7 @@ func (l *link) request(q request, runs []Run, p patience) error {
 	}
 	raw := q.encode()
 	if l.buf == nil {
-		l.buf = make([]byte, 16<<10)
+		l.buf = make([]byte, 4<<10)
 	}
 	b := append(l.buf[:0], raw[:]...)
 	var sum []byte

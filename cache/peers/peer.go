@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -93,19 +94,15 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 	l.in, l.out = 0, 0
 	x.heard = x.heard || l.heard
 	var said *remote
-	alive := unhook() && (err == nil || errors.As(err, &said))
-	stale := !alive && !l.heard && l.used && ctx.Err() == nil && !isTimeout(err)
-	if !alive {
-		p.discard(l)
-	} else {
+	if unhook() && (err == nil || errors.As(err, &said)) {
 		p.keep(l)
-	}
-	switch {
-	case alive:
 		return err
-	case stale:
+	}
+	p.discard(l)
+	if l.used && !l.heard && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errStale, broken(err))
-	case errors.Is(err, meta.ErrCorrupt):
+	}
+	if errors.Is(err, meta.ErrCorrupt) {
 		c.count.corrupt.Add(1)
 	}
 	return broken(err)
@@ -125,8 +122,7 @@ func (p *peer) link(ctx context.Context) (*link, error) {
 	}
 	c.count.dials.Add(1)
 	c.count.conns.Add(1)
-	l := &link{conn: conn}
-	return l, nil
+	return &link{conn: conn}, nil
 }
 
 func (p *peer) take() *link {

@@ -28,8 +28,9 @@ const (
 // errStalled is why a request ends whose records nobody can bring.
 var errStalled = fmt.Errorf("%w: the records did not come in time", meta.ErrUnavailable)
 
-// A sender writes answers to a connection, one at a time. Its memory is out,
-// however much it sends: all but small pieces are sent from where they stand.
+// A sender writes answers to a connection, one at a time. Its memory is a
+// scratch, however much it sends: all but small pieces are sent from where they
+// stand. Between answers it has none.
 //
 // What the lock guards is the connection's sending side above all, so it is
 // held while that is written to: for a patience at most.
@@ -39,12 +40,14 @@ type sender struct {
 	beat     time.Duration // of silence, after which the peer is told to wait
 	limit    time.Duration // of silence, after which the answer is given up
 	timer    *time.Timer   // of the next tick
+	scratch  *sync.Pool    // of *[]byte
 
 	mu struct {
 		sync.Mutex
 		sum     xxhash.Digest
-		out     []byte // frames that are not sent yet; the last may be open
-		open    int    // where in out the open frame begins; its end if there is none
+		spare   *[]byte // of scratch, while there is an answer; out uses it
+		out     []byte  // frames that are not sent yet; the last may be open
+		open    int     // where in out the open frame begins; its end if there is none
 		pace    pace
 		left    uint64 // bytes that are still to be emitted
 		sent    uint64
@@ -55,12 +58,18 @@ type sender struct {
 	}
 }
 
-func newSender(c net.Conn, l *Limits) *sender {
-	s := &sender{conn: c, patience: l.Take, beat: l.Beat, limit: l.Store}
-	s.mu.out = make([]byte, 0, gathered+maxText+4*headSize)
+func newSender(c net.Conn, l *Limits, scratch *sync.Pool) *sender {
+	s := &sender{conn: c, patience: l.Take, beat: l.Beat, limit: l.Store, scratch: scratch}
 	s.timer = time.AfterFunc(time.Hour, s.tick)
 	s.timer.Stop()
 	return s
+}
+
+func newScratch() *sync.Pool {
+	return &sync.Pool{New: func() any {
+		b := make([]byte, 0, gathered+maxText+4*headSize)
+		return &b
+	}}
 }
 
 // begin starts an answer of so many bytes. If no data comes for long, stalled
@@ -70,6 +79,8 @@ func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
 	defer s.mu.Unlock()
 	m := &s.mu
 	m.sum, m.left, m.sent, m.stalled = sum, bytes, 0, stalled
+	m.spare = s.scratch.Get().(*[]byte)
+	m.out, m.open = (*m.spare)[:0], 0
 	m.pace = pace{patience: s.patience}
 	m.data = time.Now()
 	m.last = m.data
@@ -145,6 +156,8 @@ func (s *sender) end(failure error) (sent uint64, err error) {
 	}
 	s.control(head{kind: kindEnd}, nil)
 	err = s.flush()
+	s.scratch.Put(m.spare)
+	m.spare, m.out = nil, nil
 	return m.sent, err
 }
 

@@ -62,7 +62,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.PerPeer, 8)    // twice what a Client asks
 	number(&l.Queue, 256)    // each holds a connection and its runs
 	number(&l.Runs, 4<<20)   // 64 MiB
-	number(&l.Conns, 2048)   // 40 KiB each, with TLS's: 80 MiB
+	number(&l.Conns, 4096)   // a thousand nodes; 20 KiB each, TLS's above all
 	number(&l.PeerConns, 32) // a Client has 4; those that were cut may linger
 	span(&l.Wait, 10*time.Second)
 	span(&l.Idle, 2*time.Minute) // longer than a Client's
@@ -93,11 +93,13 @@ type Server struct {
 	limits Limits
 	gate   *gate
 	count  serverCounters
+
+	scratch *sync.Pool // of senders
 }
 
 // NewServer makes a server; limits that are zero get their defaults.
 func NewServer(store Store, l Limits) (*Server, error) {
-	s := &Server{store: store, limits: l.withDefaults()}
+	s := &Server{store: store, limits: l.withDefaults(), scratch: newScratch()}
 	if s.limits.Runs < MaxRuns {
 		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
 	}
@@ -173,7 +175,7 @@ func (s *Server) attend(ctx context.Context, c net.Conn) {
 	defer done()
 	s.count.conns.Add(1)
 	defer s.count.conns.Add(-1)
-	v := &visit{server: s, conn: c, node: node, out: newSender(c, &s.limits)}
+	v := &visit{server: s, conn: c, node: node, out: newSender(c, &s.limits, s.scratch)}
 	err := v.serve(ctx)
 	s.count.in.Add(v.in)
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
