@@ -252,3 +252,44 @@ func TestNoRest(t *testing.T) {
 		}
 	})
 }
+
+// A race that was lost counts too, or a node that has begun to be slow would
+// be taken for as fast as ever.
+func TestLostRacesCount(t *testing.T) {
+	race(t, func(t *testing.T, r *racer) {
+		first := r.store.before
+		var at atomic.Int64
+		r.store.before = func(ctx context.Context) error {
+			if at.Add(1)%2 == 1 {
+				return nil // something is heard of it at once
+			}
+			return first(ctx)
+		}
+		r.store.mean = 100_000
+		two := []peers.Run{{First: 1, N: 1}, {First: 8, N: 1}}
+		dst := make([]byte, len(r.store.want(two)))
+		for range 50 {
+			if err := r.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: two}, [][]byte{dst}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spares := 0
+		for i := range 100 {
+			at.Store(0)
+			r.slow.Store(int64(time.Duration(200+i*7%40) * time.Millisecond))
+			spare, err := r.Hedge(t.Context(), "n", peers.Want{Dataset: dataset, Runs: two}, [][]byte{dst}, func(ctx context.Context) error {
+				time.Sleep(50 * time.Millisecond)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spare {
+				spares++
+			}
+		}
+		if spares == 0 || spares > 30 {
+			t.Errorf("%d of 100 races lost, want a few", spares)
+		}
+	})
+}

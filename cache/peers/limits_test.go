@@ -83,6 +83,10 @@ func TestBusy(t *testing.T) {
 		if n := server.Stats(); n.Busy != 4 {
 			t.Errorf("%d were too many, want 4", n.Busy)
 		}
+		synctest.Wait()
+		if err := gatherOne(t.Context(), c, s, 0); err != nil {
+			t.Errorf("when all is over: %v", err)
+		}
 	})
 }
 

@@ -114,11 +114,24 @@ func decodeHead(b []byte, sum *xxhash.Digest) (h head, err error) {
 		return h, fmt.Errorf("answer %w: its checksum is wrong", meta.ErrCorrupt)
 	}
 	h = head{length: binary.LittleEndian.Uint32(b), kind: b[4], code: b[5]}
-	limit, ok := map[uint8]uint32{kindData: maxFrame, kindSize: 8, kindFail: maxText, kindWait: 0, kindEnd: 0}[h.kind]
-	if !ok || h.length > limit || h.kind == kindSize && h.length != 8 || h.kind == kindData && h.length == 0 || b[6] != 0 || b[7] != 0 {
+	if !h.possible() || b[6] != 0 || b[7] != 0 {
 		return h, fmt.Errorf("answer %w: a frame of kind %d with %d bytes", meta.ErrCorrupt, h.kind, h.length)
 	}
 	return h, nil
+}
+
+func (h head) possible() bool {
+	switch h.kind {
+	case kindData:
+		return h.length > 0 && h.length <= maxFrame
+	case kindSize:
+		return h.length == 8
+	case kindFail:
+		return h.length <= maxText
+	case kindWait, kindEnd:
+		return h.length == 0
+	}
+	return false
 }
 
 // greet begins the sum of an exchange: an answer is to this request alone.
