@@ -48,7 +48,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Conns == 0 {
-		c.Conns = 4 // two fill a wire of 10 Gbit/s; the rest hides round trips
+		c.Conns = 4 // one fills a wire of 1 Gbit/s, and so little is lost by a slow one
 	}
 	if c.MaxFile == 0 {
 		c.MaxFile = 1 << 40 // the index of 2^36 records
