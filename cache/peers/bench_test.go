@@ -1,0 +1,173 @@
+package peers_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache/peers"
+	"rankfs/meta"
+)
+
+const (
+	total = 256 << 20
+	batch = 8 << 20
+)
+
+// A slab is a mapped file of records that are equally long.
+type slab struct {
+	mem    []byte
+	record int
+}
+
+func newSlab(b *testing.B, record int) *slab {
+	f, err := os.CreateTemp("/dev/shm", "peers-")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	os.Remove(f.Name())
+	if err := f.Truncate(total); err != nil {
+		b.Fatal(err)
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { unix.Munmap(mem) })
+	for i := 0; i < total; i += 8 {
+		binary.LittleEndian.PutUint64(mem[i:], uint64(i)*0x9e3779b97f4a7c15)
+	}
+	return &slab{mem, record}
+}
+
+func (s *slab) Gather(_ context.Context, _ peers.ID, runs []peers.Run, emit func([]byte) error) error {
+	for _, r := range runs {
+		for i := r.First; i < r.First+r.N; i++ {
+			if err := emit(s.mem[int(i)*s.record:][:s.record]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *slab) File(context.Context, peers.ID) (*os.File, int64, error) {
+	return nil, 0, meta.ErrNotExist
+}
+
+// batches calls get for every batch of the slab: its records stand apart, and
+// go to where they belong in dst.
+func (s *slab) batches(get func(runs []peers.Run, dst [][]byte) error) error {
+	dst := make([]byte, batch)
+	count, each := total/s.record, batch/s.record
+	for at := 0; at+each <= count; at += each {
+		runs := make([]peers.Run, each)
+		parts := make([][]byte, each)
+		for i := range runs {
+			runs[i] = peers.Run{First: uint64((at + i) * 7919 % count), N: 1}
+			parts[i] = dst[i*s.record:][:s.record]
+		}
+		if err := get(runs, parts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var sizes = []int{4 << 10, 110 << 10, 8 << 20}
+
+// measure reports the processor time of both sides together.
+func measure(b *testing.B, f func() error) {
+	before := processor()
+	b.SetBytes(total)
+	for b.Loop() {
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric((processor()-before)/float64(b.N)*(1<<30)/total, "cpu-s/GiB")
+}
+
+func processor() float64 {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it cannot fail
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+func BenchmarkGather(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("record=%dKiB", size>>10), func(b *testing.B) {
+			s := newSlab(b, size)
+			l, dial := listenTLS(b)
+			serve(b, l, s, peers.Limits{})
+			c := newClient(b, dial, peers.Config{})
+			b.ReportAllocs()
+			measure(b, func() error {
+				return s.batches(func(runs []peers.Run, dst [][]byte) error {
+					return c.Gather(b.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, dst)
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkHTTP is the same by net/http, without checksums. What it is told to
+// send stands in a variable.
+func BenchmarkHTTP(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("record=%dKiB", size>>10), func(b *testing.B) {
+			s := newSlab(b, size)
+			l, dial := listenTLS(b)
+			asked := make(chan []peers.Run, 1)
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				to := bufio.NewWriterSize(w, 64<<10)
+				s.Gather(r.Context(), dataset, <-asked, func(p []byte) error {
+					_, err := to.Write(p)
+					return err
+				})
+				to.Flush()
+			})}
+			go server.Serve(l)
+			defer server.Close()
+			transport := &http.Transport{ReadBufferSize: 64 << 10, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, "n") }}
+			defer transport.CloseIdleConnections()
+			measure(b, func() error {
+				return s.batches(func(runs []peers.Run, dst [][]byte) error {
+					asked <- runs
+					return fetch(transport, dst)
+				})
+			})
+		})
+	}
+}
+
+func fetch(transport *http.Transport, dst [][]byte) error {
+	r, err := http.NewRequest("GET", "https://node/", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	for _, p := range dst {
+		if _, err := io.ReadFull(answer.Body, p); err != nil {
+			return err
+		}
+	}
+	if n, err := io.Copy(io.Discard, answer.Body); n > 0 || err != nil {
+		return errors.Join(err, fmt.Errorf("%d bytes too many", n))
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"rankfs/meta"
+)
+
+// codes are the errors that keep their meaning on the way to another node. An
+// error's code is its place here: append only.
+var codes = []error{
+	nil, // any other
+	meta.ErrNotExist, meta.ErrExist, meta.ErrInvalid, meta.ErrStale, meta.ErrCorrupt,
+	meta.ErrNoSpace, meta.ErrBusy, meta.ErrUnavailable, meta.ErrDenied,
+}
+
+func codeOf(err error) uint8 {
+	for code, known := range codes {
+		if known != nil && errors.Is(err, known) {
+			return uint8(code)
+		}
+	}
+	return 0
+}
+
+// A remote is what a peer said was wrong on its side.
+type remote struct {
+	kind error
+	text string
+}
+
+func (r *remote) Error() string { return r.text }
+func (r *remote) Unwrap() error { return r.kind }
+
+func decodeFailure(code uint8, text []byte) error {
+	kind := meta.ErrUnavailable
+	if code > 0 && int(code) < len(codes) {
+		kind = codes[code]
+	}
+	return &remote{kind, "it answers: " + printable(string(text))}
+}
+
+// printable is text that can be logged, whoever wrote it.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// broken says of an error of a connection what a caller can branch on.
+func broken(err error) error {
+	switch {
+	case err == nil, errors.Is(err, meta.ErrCorrupt), errors.Is(err, meta.ErrNoSpace):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: it has stopped answering (%w)", meta.ErrUnavailable, err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+		return fmt.Errorf("%w: it hung up (%w)", meta.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", meta.ErrUnavailable, err)
+}
+
+// guard calls f, which touches mapped memory, and turns a fault there into an
+// error: a page past the end of a file that was cut short, or of a tmpfs that
+// is full.
+func guard(kind error, f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case interface {
+			runtime.Error
+			Addr() uintptr
+		}:
+			err = fmt.Errorf("%w: mapped memory is not there", kind)
+		default:
+			panic(v)
+		}
+	}()
+	if err = f(); errors.Is(err, syscall.EFAULT) { // the kernel met the fault first
+		err = fmt.Errorf("%w: mapped memory is not there (%w)", kind, err)
+	}
+	return err
+}
+
+// abort ends a connection at once, without the farewell of TLS, for which a
+// full socket would have to be waited for.
+func abort(c net.Conn) {
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // there is nobody left to tell
+}
+
+// why prefers the reason for which a context ended to what came of it.
+func why(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/meta"
+)
+
+// errSlower is why the second of a race is stopped.
+var errSlower = errors.New("somebody else was faster")
+
+// Hedge is Gather with a second way to the same bytes: fallback reads them
+// into memory of its own. It begins when the node fails, or has taken longer
+// than it mostly does. Who is done first wins, and the other is stopped and
+// waited for.
+//
+// Spare reports that fallback won: the bytes are where it put them, and nothing
+// writes to dst any more. An error means that neither could.
+func (c *Client) Hedge(ctx context.Context, node string, w Want, dst [][]byte, fallback func(context.Context) error) (spare bool, err error) {
+	r := c.race(ctx, node, w, dst)
+	defer r.cancel(nil)
+	timer := time.NewTimer(c.hedgeAfter(node, length(dst)))
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		if r.err == nil || ctx.Err() != nil {
+			return false, r.err
+		}
+		if err := fallback(ctx); err != nil {
+			return false, errors.Join(r.err, err)
+		}
+		return true, nil
+	case <-timer.C:
+	}
+	c.count.hedges.Add(1)
+	return c.both(ctx, r, fallback)
+}
+
+// A race is a node that is being asked while others may be as well.
+type race struct {
+	node   string
+	bytes  uint64
+	begin  time.Time
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it has ended; then:
+	heard  bool
+	err    error
+}
+
+func (c *Client) race(ctx context.Context, node string, w Want, dst [][]byte) *race {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &race{node: node, bytes: length(dst), begin: time.Now(), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.heard, r.err = c.gather(ctx, node, w, dst)
+	}()
+	return r
+}
+
+// both runs fallback beside the node, and waits for both.
+func (c *Client) both(ctx context.Context, r *race, fallback func(context.Context) error) (spare bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	second := make(chan error, 1)
+	go func() { second <- fallback(ctx) }()
+	select {
+	case <-r.done:
+		if r.err == nil {
+			cancel(errSlower)
+		}
+		err = <-second
+	case err = <-second:
+		if err == nil {
+			r.cancel(errSlower)
+		}
+		<-r.done
+	}
+	switch {
+	case r.err == nil:
+		return false, nil
+	case err == nil:
+		c.count.won.Add(1)
+		c.lost(r)
+		return true, nil
+	}
+	return false, errors.Join(r.err, err)
+}
+
+// lost notes that a node was stopped because another way was faster. It would
+// have taken longer still; if that were not remembered, a node that has become
+// slow would be raced for ever. One that had not said a word is taken for ill.
+func (c *Client) lost(r *race) {
+	p := c.known(r.node)
+	if p == nil || !errors.Is(r.err, errSlower) {
+		return
+	}
+	p.learn(r.bytes, time.Since(r.begin))
+	if !r.heard {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ill(fmt.Errorf("%w: %w", meta.ErrUnavailable, errSlower))
+	}
+}
+
+// hedgeAfter is how long a node is given before a second way is tried.
+func (c *Client) hedgeAfter(node string, bytes uint64) time.Duration {
+	if p := c.known(node); p != nil {
+		if usual, ok := p.usual(bytes); ok {
+			return max(usual, c.config.HedgeMin)
+		}
+	}
+	return c.config.HedgeBlind
+}

@@ -1,0 +1,295 @@
+package peers_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/cache/peers"
+	"rankfs/meta"
+)
+
+// A racer is a node whose store takes a settable time for a record.
+type racer struct {
+	*peers.Client
+	store *store
+	slow  atomic.Int64
+	dst   []byte
+}
+
+var one = []peers.Run{{First: 1, N: 1}}
+
+// race runs f in a bubble, with a racer.
+func race(t *testing.T, f func(t *testing.T, r *racer)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &racer{store: &store{mean: 1000}}
+		r.store.before = func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Duration(r.slow.Load())):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		l, dial := listenPipe(t)
+		_, stop := serve(t, l, r.store, peers.Limits{})
+		defer stop()
+		r.Client = peers.New(dial, peers.Config{})
+		defer closeClient(t, r.Client)
+		r.dst = make([]byte, r.store.length(1))
+		f(t, r)
+	})
+}
+
+// run hedges one request, with a fallback that takes so long, and says how
+// long it took.
+func (r *racer) run(t *testing.T, takes time.Duration, fails error) (spare bool, took time.Duration, err error) {
+	t.Helper()
+	begin := time.Now()
+	under := false
+	spare, err = r.Hedge(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{r.dst}, func(ctx context.Context) error {
+		under = true
+		defer func() { under = false }()
+		select {
+		case <-time.After(takes):
+			return fails
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if under || r.Stats().UnderWay != 0 {
+		t.Error("somebody is still at work")
+	}
+	return spare, time.Since(begin), err
+}
+
+// learn makes the racer known for requests that take so long.
+func (r *racer) learn(t *testing.T, takes time.Duration) {
+	t.Helper()
+	r.slow.Store(int64(takes))
+	for range 50 {
+		if err := r.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{r.dst}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHedge(t *testing.T) {
+	const ms = time.Millisecond
+	bad := errors.New("bad disk")
+	for _, test := range []struct {
+		name       string
+		usual, now time.Duration // of the node
+		fallback   time.Duration
+		fails      error
+		took       time.Duration
+		spare      bool
+		begun, won uint64
+	}{
+		{"as usual", 100 * ms, 99 * ms, time.Hour, nil, 99 * ms, false, 0, 0},
+		{"the node is late and first", 100 * ms, 150 * ms, time.Hour, nil, 150 * ms, false, 1, 0},
+		{"the fallback is first", 100 * ms, 500 * ms, 50 * ms, nil, 150 * ms, true, 1, 1},
+		{"never before 20 ms", 1 * ms, time.Second, 5 * ms, nil, 25 * ms, true, 1, 1},
+		{"the fallback fails", 100 * ms, 500 * ms, 50 * ms, bad, 500 * ms, false, 1, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			race(t, func(t *testing.T, r *racer) {
+				r.learn(t, test.usual)
+				r.slow.Store(int64(test.now))
+				spare, took, err := r.run(t, test.fallback, test.fails)
+				if spare != test.spare || took != test.took || err != nil {
+					t.Errorf("spare %v after %v, %v; want %v after %v", spare, took, err, test.spare, test.took)
+				}
+				if n := r.Stats(); n.HedgesBegun != test.begun || n.HedgesWon != test.won {
+					t.Errorf("%+v, want %d begun, %d won", n, test.begun, test.won)
+				}
+				if !spare && string(r.dst) != string(r.store.want(one)) {
+					t.Error("wrong bytes")
+				}
+			})
+		})
+	}
+}
+
+// Of a node that nothing is known of yet, a second is not too much.
+func TestHedgeBlind(t *testing.T) {
+	race(t, func(t *testing.T, r *racer) {
+		r.slow.Store(int64(5 * time.Second))
+		if spare, took, err := r.run(t, 0, nil); !spare || took != time.Second || err != nil {
+			t.Errorf("spare %v after %v, %v; want it after 1s", spare, took, err)
+		}
+	})
+}
+
+// Where the node fails the fallback begins at once.
+func TestHedgeOfFailure(t *testing.T) {
+	bad := errors.New("bad disk")
+	synctest.Test(t, func(t *testing.T) {
+		r := &racer{Client: peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }, peers.Config{})}
+		defer closeClient(t, r.Client)
+		if spare, took, err := r.run(t, time.Millisecond, nil); !spare || took != time.Millisecond || err != nil {
+			t.Errorf("spare %v after %v, %v; want it after 1ms", spare, took, err)
+		}
+		if spare, _, err := r.run(t, 0, bad); spare || !errors.Is(err, bad) || !errors.Is(err, meta.ErrUnavailable) {
+			t.Errorf("spare %v, %v; want both errors", spare, err)
+		}
+	})
+}
+
+// A node that has become slow is raced until that is known, not for ever.
+func TestHedgesEnd(t *testing.T) {
+	race(t, func(t *testing.T, r *racer) {
+		r.learn(t, 10*time.Millisecond)
+		for i := range 300 {
+			r.slow.Store(int64(time.Duration(200+i*7%40) * time.Millisecond))
+			if _, _, err := r.run(t, 300*time.Millisecond, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := r.Stats(); n.HedgesBegun == 0 || n.HedgesBegun > 60 {
+			t.Errorf("%d of 300 raced, want a few", n.HedgesBegun)
+		}
+	})
+}
+
+// One that says nothing at all is soon not asked, and all goes to the source.
+func TestHedgesOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &racer{Client: peers.New(fake(t, func(net.Conn, []byte) {}), peers.Config{})}
+		defer closeClient(t, r.Client)
+		r.dst = make([]byte, 10)
+		for i, want := range []time.Duration{1010, 1010, 1010, 10, 10} {
+			spare, took, err := r.run(t, 10*time.Millisecond, nil)
+			if !spare || took != want*time.Millisecond || err != nil {
+				t.Errorf("turn %d: spare %v after %v, %v; want it after %d ms", i, spare, took, err, want)
+			}
+		}
+		if p := r.Peers(); len(p) != 1 || p[0].Rests <= 0 {
+			t.Errorf("%+v, want it to rest", p)
+		}
+	})
+}
+
+// Three failures in a row are a rest of 5 s, then a single request decides.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{mean: 1000}
+		l, dial := listenPipe(t)
+		_, stop := serve(t, l, s, peers.Limits{})
+		defer stop()
+		var dials, down atomic.Int64
+		down.Store(1)
+		c := peers.New(func(ctx context.Context, n string) (net.Conn, error) {
+			if dials.Add(1); down.Load() > 0 {
+				time.Sleep(time.Second)
+				return nil, errors.New("refused")
+			}
+			return dial(ctx, n)
+		}, peers.Config{})
+		defer closeClient(t, c)
+		try := func() error {
+			return c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{make([]byte, s.length(1))})
+		}
+		asked := func(want int64) {
+			t.Helper()
+			before := dials.Load()
+			if err := try(); !errors.Is(err, meta.ErrUnavailable) || dials.Load()-before != want {
+				t.Fatalf("%v, asked %d times, want %d", err, dials.Load()-before, want)
+			}
+		}
+		for range 3 {
+			asked(1)
+		}
+		for _, rest := range []time.Duration{5, 10, 20, 40, 60, 60} {
+			asked(0)
+			time.Sleep(rest*time.Second - time.Millisecond)
+			asked(0)
+			time.Sleep(time.Millisecond)
+			second := make(chan error)
+			go func() { // beside the trial
+				time.Sleep(time.Millisecond)
+				before := dials.Load()
+				err := try()
+				if dials.Load() != before {
+					err = errors.New("it was asked twice")
+				}
+				second <- err
+			}()
+			asked(1)
+			if err := <-second; !errors.Is(err, meta.ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		down.Store(0)
+		for range 3 {
+			if err := try(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// What a node says of itself is no failure, nor is a caller that gives up.
+func TestNoRest(t *testing.T) {
+	race(t, func(t *testing.T, r *racer) {
+		for range 10 {
+			err := r.Gather(t.Context(), "n", peers.Want{Runs: one}, [][]byte{r.dst})
+			if !errors.Is(err, meta.ErrNotExist) {
+				t.Fatal(err)
+			}
+			r.slow.Store(int64(time.Minute))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err = r.Gather(ctx, "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{r.dst})
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// A race that was lost counts too, or a node that has begun to be slow would
+// be taken for as fast as ever.
+func TestLostRacesCount(t *testing.T) {
+	race(t, func(t *testing.T, r *racer) {
+		first := r.store.before
+		var at atomic.Int64
+		r.store.before = func(ctx context.Context) error {
+			if at.Add(1)%2 == 1 {
+				return nil // something is heard of it at once
+			}
+			return first(ctx)
+		}
+		r.store.mean = 100_000
+		two := []peers.Run{{First: 1, N: 1}, {First: 8, N: 1}}
+		dst := make([]byte, len(r.store.want(two)))
+		for range 50 {
+			if err := r.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: two}, [][]byte{dst}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spares := 0
+		for i := range 100 {
+			at.Store(0)
+			r.slow.Store(int64(time.Duration(200+i*7%40) * time.Millisecond))
+			spare, err := r.Hedge(t.Context(), "n", peers.Want{Dataset: dataset, Runs: two}, [][]byte{dst}, func(ctx context.Context) error {
+				time.Sleep(50 * time.Millisecond)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spare {
+				spares++
+			}
+		}
+		if spares == 0 || spares > 30 {
+			t.Errorf("%d of 100 races lost, want a few", spares)
+		}
+	})
+}

@@ -1,0 +1,30 @@
+package peers
+
+import "time"
+
+// slowest is what a peer must give or take on the average, in bytes per
+// second: less than a disk does under any load, more than is worth waiting for.
+const slowest = 64 << 10
+
+// A pace bounds the steps of one exchange in time: each by the patience, and
+// all together by what slowest allows. What passes between steps is somebody
+// else's time.
+type pace struct {
+	patience time.Duration
+	moved    int64
+	spent    time.Duration
+	began    time.Time // the step under way
+}
+
+// step begins one and returns when it has to be over.
+func (p *pace) step() time.Time {
+	p.began = time.Now()
+	left := p.patience + time.Duration(p.moved/slowest)*time.Second - p.spent
+	return p.began.Add(min(p.patience, left))
+}
+
+// done ends a step that moved n bytes.
+func (p *pace) done(n int) {
+	p.moved += int64(n)
+	p.spent += time.Since(p.began)
+}

@@ -1,0 +1,189 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A peer is what is known of another node, and the connections to it.
+type peer struct {
+	client *Client
+	node   string
+	turns  chan struct{} // one for each exchange that may be under way
+
+	mu struct {
+		sync.Mutex
+		idle    []*link // the one used last at the end
+		retired bool    // no link is kept any more
+		health  health
+		times   [classes]times
+	}
+}
+
+func newPeer(c *Client, node string) *peer {
+	return &peer{client: c, node: node, turns: make(chan struct{}, c.config.Conns)}
+}
+
+// exchange waits for its turn, and asks. If a connection turns out to have
+// ended while it was idle, it asks again on a new one: no byte of the answer
+// has come then.
+func (p *peer) exchange(ctx context.Context, x *exchange) error {
+	if err := p.turn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-p.turns }()
+	if err := p.healthy(); err != nil {
+		return err
+	}
+	err := p.try(ctx, x)
+	if errors.Is(err, errStale) {
+		p.dropIdle()
+		err = p.try(ctx, x)
+	}
+	err = why(ctx, err)
+	p.note(ctx, err)
+	return err
+}
+
+func (p *peer) turn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case p.turns <- struct{}{}:
+		return nil
+	default:
+	}
+	c := p.client
+	c.count.waiting.Add(1)
+	defer c.count.waiting.Add(-1)
+	timer := time.NewTimer(c.config.Wait)
+	defer timer.Stop()
+	select {
+	case p.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return fmt.Errorf("%w: %d requests to it are under way", meta.ErrBusy, c.config.Conns)
+	}
+}
+
+// errStale is the error of a connection that was found to have ended.
+var errStale = errors.New("the connection had ended")
+
+// try makes the exchange on one connection.
+func (p *peer) try(ctx context.Context, x *exchange) error {
+	c := p.client
+	l, err := p.link(ctx)
+	if err != nil {
+		return err
+	}
+	unhook := context.AfterFunc(ctx, func() { abort(l.conn) })
+	c.count.under.Add(1)
+	err = l.ask(x.request, x.runs, x.to, patience{step: c.config.Silence, nothing: c.config.Source})
+	c.count.under.Add(-1)
+	c.count.in.Add(l.in)
+	c.count.out.Add(l.out)
+	l.in, l.out = 0, 0
+	x.heard = x.heard || l.heard
+	var said *remote
+	if unhook() && (err == nil || errors.As(err, &said)) {
+		p.keep(l)
+		return err
+	}
+	p.discard(l)
+	if l.used && !l.heard && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errStale, broken(err))
+	}
+	if errors.Is(err, meta.ErrCorrupt) {
+		c.count.corrupt.Add(1)
+	}
+	return broken(err)
+}
+
+// link is an idle connection, or a new one.
+func (p *peer) link(ctx context.Context) (*link, error) {
+	c := p.client
+	if l := p.take(); l != nil {
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Dial)
+	defer cancel()
+	conn, err := c.dial(ctx, p.node)
+	if err != nil {
+		return nil, fmt.Errorf("%w: it cannot be connected to: %w", meta.ErrUnavailable, err)
+	}
+	c.count.dials.Add(1)
+	c.count.conns.Add(1)
+	return &link{conn: conn}, nil
+}
+
+func (p *peer) take() *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := len(p.mu.idle); n > 0; n-- {
+		l := p.mu.idle[n-1]
+		p.mu.idle = p.mu.idle[:n-1]
+		if l.timer.Stop() {
+			return l
+		}
+		// Its time was up just now; the timer closes it.
+	}
+	return nil
+}
+
+// keep makes a link idle.
+func (p *peer) keep(l *link) {
+	l.used = true
+	p.mu.Lock()
+	retired := p.mu.retired
+	if !retired {
+		p.mu.idle = append(p.mu.idle, l)
+		l.timer = time.AfterFunc(p.client.config.Idle, func() { p.expire(l) })
+	}
+	p.mu.Unlock()
+	if retired {
+		p.discard(l)
+	}
+}
+
+// expire closes a link that was idle for long.
+func (p *peer) expire(l *link) {
+	p.mu.Lock()
+	for i, o := range p.mu.idle {
+		if o == l {
+			p.mu.idle = append(p.mu.idle[:i], p.mu.idle[i+1:]...)
+			break
+		}
+	}
+	p.mu.Unlock()
+	p.discard(l)
+}
+
+func (p *peer) discard(l *link) {
+	abort(l.conn)
+	p.client.count.conns.Add(-1)
+}
+
+// dropIdle closes all idle links: where one was found to have ended, the
+// others did so as well.
+func (p *peer) dropIdle() {
+	for l := p.take(); l != nil; l = p.take() {
+		p.discard(l)
+	}
+}
+
+// retire closes the idle links, and those under way once they are idle.
+func (p *peer) retire() {
+	p.mu.Lock()
+	p.mu.retired = true
+	p.mu.Unlock()
+	p.dropIdle()
+}

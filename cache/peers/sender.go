@@ -1,0 +1,247 @@
+package peers
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+)
+
+const (
+	// gathered is how much of small records is put together before it is
+	// sent: a call of the kernel for each would cost more than the copy.
+	gathered = 64 << 10
+	// direct is from what size on a piece is sent from where it stands.
+	direct = 32 << 10
+	// tlsRecord is what TLS encrypts at a time. The start of a direct piece
+	// shares a record with its head.
+	tlsRecord = 16 << 10
+	// piece is what is summed and then sent while the processor still has it.
+	piece = 64 << 10
+)
+
+// errStalled is why a request ends whose records nobody can bring.
+var errStalled = fmt.Errorf("%w: the records did not come in time", meta.ErrUnavailable)
+
+// A sender writes answers to a connection, one at a time. Its memory is a
+// scratch, however much it sends: all but small pieces are sent from where they
+// stand. Between answers it has none.
+//
+// What the lock guards is the connection's sending side above all, so it is
+// held while that is written to: for a patience at most.
+type sender struct {
+	conn     net.Conn
+	patience time.Duration // with a reader that takes nothing
+	beat     time.Duration // of silence, after which the peer is told to wait
+	limit    time.Duration // of silence, after which the answer is given up
+	timer    *time.Timer   // of the next tick
+	scratch  *sync.Pool    // of *[]byte
+
+	mu struct {
+		sync.Mutex
+		sum     xxhash.Digest
+		spare   *[]byte // of scratch, while there is an answer; out uses it
+		out     []byte  // frames that are not sent yet; the last may be open
+		open    int     // where in out the open frame begins; its end if there is none
+		pace    pace
+		left    uint64 // bytes that are still to be emitted
+		sent    uint64
+		err     error // of the connection; nothing is sent after it
+		stalled func(error)
+		data    time.Time // when there was data, or the answer began
+		last    time.Time // when something was sent
+	}
+}
+
+func newSender(c net.Conn, l *Limits, scratch *sync.Pool) *sender {
+	s := &sender{conn: c, patience: l.Take, beat: l.Beat, limit: l.Store, scratch: scratch}
+	s.timer = time.AfterFunc(time.Hour, s.tick)
+	s.timer.Stop()
+	return s
+}
+
+func newScratch() *sync.Pool {
+	return &sync.Pool{New: func() any {
+		b := make([]byte, 0, gathered+maxText+4*headSize)
+		return &b
+	}}
+}
+
+// begin starts an answer of so many bytes. If no data comes for long, stalled
+// is called; it must not call back. Sum is that of the request.
+func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.mu
+	m.sum, m.left, m.sent, m.stalled = sum, bytes, 0, stalled
+	m.spare = s.scratch.Get().(*[]byte)
+	m.out, m.open = (*m.spare)[:0], 0
+	m.pace = pace{patience: s.patience}
+	m.data = time.Now()
+	m.last = m.data
+	s.timer.Reset(s.beat)
+}
+
+// tick sends what waits to be gathered, or word that there is nothing yet.
+func (s *sender) tick() {
+	if !s.mu.TryLock() { // something is being sent
+		s.timer.Reset(s.beat)
+		return
+	}
+	defer s.mu.Unlock()
+	m := &s.mu
+	if m.stalled == nil || m.err != nil {
+		return
+	}
+	if time.Since(m.data) >= s.limit {
+		m.stalled(errStalled)
+		return
+	}
+	quiet := time.Since(m.last)
+	if quiet >= s.beat {
+		if s.pending() == 0 {
+			s.control(head{kind: kindWait}, nil)
+		}
+		_ = s.flush() // kept
+		quiet = 0
+	}
+	s.timer.Reset(s.beat - quiet)
+}
+
+// emit sends p, which is not needed afterwards.
+func (s *sender) emit(p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.mu
+	if uint64(len(p)) > m.left {
+		return fmt.Errorf("records %w: they are longer than was asked for", meta.ErrInvalid)
+	}
+	m.left -= uint64(len(p))
+	err := guard(meta.ErrStale, func() error { return s.add(p) })
+	m.data = time.Now()
+	if m.err == nil {
+		m.err = err // a fault leaves half a frame
+	}
+	return err
+}
+
+// expect tells the size of a file, and that so much will be emitted.
+func (s *sender) expect(size uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.left = size
+	s.control(head{kind: kindSize, length: 8}, binary.LittleEndian.AppendUint64(nil, size))
+}
+
+// end sends the rest of an answer and how it ended, and says how much it came
+// to on the wire. Its error is that of the connection.
+func (s *sender) end(failure error) (sent uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.mu
+	s.timer.Stop()
+	m.stalled = nil
+	if failure == nil && m.left > 0 {
+		failure = fmt.Errorf("records %w: they are %d bytes shorter than was asked for", meta.ErrInvalid, m.left)
+	}
+	if failure != nil {
+		text := failure.Error()
+		text = text[:min(len(text), maxText)]
+		s.control(head{kind: kindFail, code: codeOf(failure), length: uint32(len(text))}, []byte(text))
+	}
+	s.control(head{kind: kindEnd}, nil)
+	err = s.flush()
+	s.scratch.Put(m.spare)
+	m.spare, m.out = nil, nil
+	return m.sent, err
+}
+
+// add puts p into frames. mu is held, as for all below.
+func (s *sender) add(p []byte) error {
+	m := &s.mu
+	for len(p) > 0 && m.err == nil {
+		n := min(len(p), gathered-s.pending())
+		switch {
+		case len(p) >= direct:
+			n = min(len(p), maxFrame)
+			s.straight(p[:n])
+		case s.pending() == 0:
+			m.out = append(m.out, make([]byte, headSize)...)
+			fallthrough
+		default:
+			m.out = append(m.out, p[:n]...)
+			if s.pending() == gathered {
+				_ = s.flush() // kept
+			}
+		}
+		p = p[n:]
+	}
+	return m.err
+}
+
+// straight sends p as a frame of its own.
+func (s *sender) straight(p []byte) {
+	m := &s.mu
+	s.seal()
+	m.out = append(m.out, make([]byte, headSize)...)
+	head{kind: kindData, length: uint32(len(p))}.encode(m.out[m.open:], &m.sum)
+	n := min(len(p), tlsRecord-len(m.out)%tlsRecord)
+	_, _ = m.sum.Write(p[:n])
+	m.out = append(m.out, p[:n]...)
+	m.open = len(m.out)
+	_ = s.flush() // kept
+	for p = p[n:]; len(p) > 0 && m.err == nil; p = p[n:] {
+		n = min(len(p), piece)
+		_, _ = m.sum.Write(p[:n])
+		s.write(p[:n])
+	}
+}
+
+// pending is how much data waits in the open frame.
+func (s *sender) pending() int { return max(0, len(s.mu.out)-s.mu.open-headSize) }
+
+// seal closes the open frame.
+func (s *sender) seal() {
+	m := &s.mu
+	if n := s.pending(); n > 0 {
+		head{kind: kindData, length: uint32(n)}.encode(m.out[m.open:], &m.sum)
+		_, _ = m.sum.Write(m.out[m.open+headSize:])
+	}
+	m.open = len(m.out)
+}
+
+func (s *sender) control(h head, text []byte) {
+	m := &s.mu
+	s.seal()
+	m.out = append(m.out, make([]byte, headSize)...)
+	h.encode(m.out[m.open:], &m.sum)
+	_, _ = m.sum.Write(text)
+	m.out = append(m.out, text...)
+	m.open = len(m.out)
+}
+
+func (s *sender) flush() error {
+	s.seal()
+	s.write(s.mu.out)
+	s.mu.out, s.mu.open = s.mu.out[:0], 0
+	return s.mu.err
+}
+
+func (s *sender) write(p []byte) {
+	m := &s.mu
+	if m.err != nil {
+		return
+	}
+	if m.err = s.conn.SetWriteDeadline(m.pace.step()); m.err != nil {
+		return
+	}
+	n, err := s.conn.Write(p)
+	m.pace.done(n)
+	m.sent += uint64(n)
+	m.err, m.last = err, time.Now()
+}

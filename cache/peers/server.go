@@ -1,0 +1,185 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Store is what a node has for others. It is called concurrently.
+type Store interface {
+	// Gather emits the bytes of runs of records, in that order, in pieces
+	// of any length. A piece may be mapped memory: it is not used after
+	// emit has returned. After an error of emit Gather returns it.
+	Gather(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
+	// File opens a file by its hash, for the caller to close, and says how
+	// long it is.
+	File(ctx context.Context, hash ID) (*os.File, int64, error)
+}
+
+// Limits say what a Server does for others at most.
+type Limits struct {
+	Requests  int // under way at once; more would only share the wire
+	PerPeer   int // of one node
+	Queue     int // that wait
+	Runs      int // of all requests, 16 bytes each
+	Conns     int
+	PeerConns int // of one node
+
+	Wait  time.Duration // of a request for its turn
+	Idle  time.Duration // of a connection between requests
+	Ask   time.Duration // for a request to come in
+	Take  time.Duration // for a reader to take something
+	Beat  time.Duration // between signs of life while there is nothing to send
+	Store time.Duration // for the store to emit something
+
+	// Name says which node a connection is of. By default its address is
+	// taken for a node's.
+	Name func(net.Conn) string
+	Log  *slog.Logger
+}
+
+func (l Limits) withDefaults() Limits {
+	number := func(p *int, d int) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	span := func(p *time.Duration, d time.Duration) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	number(&l.Requests, 64)  // some tens of nodes fill a batch at the same time
+	number(&l.PerPeer, 8)    // twice what a Client asks
+	number(&l.Queue, 256)    // each holds a connection and its runs
+	number(&l.Runs, 4<<20)   // 64 MiB
+	number(&l.Conns, 4096)   // a thousand nodes; 20 KiB each, TLS's above all
+	number(&l.PeerConns, 32) // a Client has 4; those that were cut may linger
+	span(&l.Wait, 10*time.Second)
+	span(&l.Idle, 2*time.Minute) // longer than a Client's
+	span(&l.Ask, 10*time.Second)
+	span(&l.Take, 30*time.Second)
+	span(&l.Beat, 3*time.Second) // a third of a Client's patience
+	span(&l.Store, time.Minute)  // a Client has given up by then, or is gone
+	if l.Name == nil {
+		l.Name = host
+	}
+	if l.Log == nil {
+		l.Log = slog.New(slog.DiscardHandler)
+	}
+	return l
+}
+
+func host(c net.Conn) string {
+	name, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return name
+}
+
+// A Server answers other nodes out of a Store.
+type Server struct {
+	store  Store
+	limits Limits
+	gate   *gate
+	count  serverCounters
+
+	scratch *sync.Pool // of senders
+}
+
+// NewServer makes a server; limits that are zero get their defaults.
+func NewServer(store Store, l Limits) (*Server, error) {
+	s := &Server{store: store, limits: l.withDefaults(), scratch: newScratch()}
+	if s.limits.Runs < MaxRuns {
+		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
+	}
+	s.gate = newGate(&s.limits)
+	return s, nil
+}
+
+// Serve answers on connections that l accepts, whose peers have shown who they
+// are, until ctx is done. Then it closes l, ends what is under way, waits for
+// it and returns nil. Any other end is an error.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	places := make(chan struct{}, s.limits.Conns)
+	for {
+		c, err := s.accept(ctx, l)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("accept from other nodes: %w", err), l.Close())
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			s.refuse(c, "too many connections")
+			continue
+		}
+		conns.Go(func() {
+			s.attend(ctx, c)
+			<-places
+		})
+	}
+}
+
+func (s *Server) refuse(c net.Conn, cause string) {
+	s.count.refused.Add(1)
+	s.limits.Log.Warn("connection of another node refused", "from", c.RemoteAddr().String(), "cause", cause)
+	abort(c)
+}
+
+// accept goes on after errors that pass, such as too many open files.
+func (s *Server) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := l.Accept()
+		var passing interface{ Temporary() bool }
+		if !errors.As(err, &passing) || !passing.Temporary() {
+			return c, err
+		}
+		s.limits.Log.Warn("cannot accept another node's connection now", "cause", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// attend serves one connection to its end.
+func (s *Server) attend(ctx context.Context, c net.Conn) {
+	defer abort(c)
+	defer context.AfterFunc(ctx, func() { abort(c) })()
+	node := s.limits.Name(c)
+	done, ok := s.gate.connect(node)
+	if !ok {
+		s.refuse(c, "too many connections of this node")
+		return
+	}
+	defer done()
+	s.count.conns.Add(1)
+	defer s.count.conns.Add(-1)
+	v := &visit{server: s, conn: c, node: node, out: newSender(c, &s.limits, s.scratch)}
+	err := v.serve(ctx)
+	s.count.in.Add(v.in)
+	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		s.count.broken.Add(1)
+		s.limits.Log.Debug("connection of another node ended", "node", node, "cause", err)
+	}
+}
