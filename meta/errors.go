@@ -18,6 +18,8 @@ var (
 	ErrNoSpace = errors.New("no room in any tier")
 	// ErrBusy: a bounded resource is taken; the same request may succeed later.
 	ErrBusy = errors.New("is busy")
+	// ErrOvertaken: what was being worked on is somebody else's now.
+	ErrOvertaken = errors.New("is another reader's now")
 	// ErrUnavailable: those who could answer do not, be it for now.
 	ErrUnavailable = errors.New("is not available")
 	// ErrDenied: whoever asks may not.

@@ -1,0 +1,55 @@
+package meta
+
+import (
+	"context"
+	"errors"
+)
+
+// kinds are the errors that callers branch on, under names that may cross a
+// wire.
+var kinds = []struct {
+	name string
+	err  error
+}{
+	{"not_exist", ErrNotExist},
+	{"exist", ErrExist},
+	{"invalid", ErrInvalid},
+	{"stale", ErrStale},
+	{"corrupt", ErrCorrupt},
+	{"no_space", ErrNoSpace},
+	{"busy", ErrBusy},
+	{"overtaken", ErrOvertaken},
+	{"unavailable", ErrUnavailable},
+	{"denied", ErrDenied},
+	{"canceled", context.Canceled},
+	{"deadline", context.DeadlineExceeded},
+}
+
+// A Told error is one of another process: its words, and for errors.Is the
+// sentinel that it wrapped there.
+type Told struct {
+	Message string `json:"message"`
+	Kind    string `json:"kind,omitempty"`
+}
+
+// Tell makes an error fit to be sent.
+func Tell(err error) *Told {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return &Told{err.Error(), k.name}
+		}
+	}
+	return &Told{Message: err.Error()}
+}
+
+func (t *Told) Error() string { return t.Message }
+
+// Unwrap is the sentinel, or nil for an error of no kind or one unknown here.
+func (t *Told) Unwrap() error {
+	for _, k := range kinds {
+		if t.Kind == k.name {
+			return k.err
+		}
+	}
+	return nil
+}
