@@ -18,7 +18,7 @@ func seeds() []state.Command {
 		&state.DropToken{Hash: index(1)},
 		&state.Admit{TokenHash: index(1), Node: nodeOf(9)},
 		&state.Renew{ID: id(1), Serial: "2"},
-		&state.Move{ID: id(1), Host: "h", Addr: "h:2"},
+		&state.Move{ID: id(1), Addr: "h:2"},
 		&state.Drain{ID: id(1), Drained: true},
 		&state.Remove{ID: id(1)},
 		&state.Health{ID: id(1)},

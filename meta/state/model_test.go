@@ -89,7 +89,7 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 	case *state.Renew:
 		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Serial = c.Serial })
 	case *state.Move:
-		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Host, n.Addr = c.Host, c.Addr })
+		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Addr = c.Addr })
 	case *state.Drain:
 		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Drained = c.Drained })
 	case *state.Health:

@@ -128,20 +128,21 @@ func (c *Renew) apply(s *state) (Result, error) {
 	return s.change(c.ID, func(n *Node) { n.Serial = c.Serial })
 }
 
-// Move says that a node is reached elsewhere.
+// Move says that a node is reached elsewhere. Its host stays the same: plans go
+// by it.
 type Move struct {
 	Time
-	ID, Host, Addr string
+	ID, Addr string
 }
 
 func (*Move) kind() kind { return kindMove }
 
 func (c *Move) check() error {
-	return first(checkID(c.ID), checkText("host", c.Host, maxText), checkText("address", c.Addr, maxText))
+	return first(checkID(c.ID), checkText("address", c.Addr, maxText))
 }
 
 func (c *Move) apply(s *state) (Result, error) {
-	return s.change(c.ID, func(n *Node) { n.Host, n.Addr = c.Host, c.Addr })
+	return s.change(c.ID, func(n *Node) { n.Addr = c.Addr })
 }
 
 // Drain says whether a node gets new work.
@@ -180,8 +181,9 @@ func (c *Health) apply(s *state) (Result, error) {
 	return result, err
 }
 
-// Remove takes a node out of the cluster for ever. Its claims stay, so that
-// plans that name it can be made again; the last node cannot be removed.
+// Remove takes a node out of the cluster for ever. Its claims stay, and its host
+// is remembered, so that plans that name it stay what they are; the last node
+// cannot be removed.
 type Remove struct {
 	Time
 	ID string
@@ -195,14 +197,15 @@ func (c *Remove) apply(s *state) (Result, error) {
 	if _, ok := s.removed.get(c.ID); ok {
 		return Result{}, nil
 	}
-	if _, err := s.member(c.ID); err != nil {
+	n, err := s.member(c.ID)
+	if err != nil {
 		return Result{}, err
 	}
 	if s.nodes.len() == 1 {
 		return Result{}, fmt.Errorf("node %s %w now: it is the last of the cluster", c.ID, meta.ErrBusy)
 	}
 	s.nodes.drop(c.ID)
-	s.removed.set(c.ID, struct{}{})
+	s.removed.set(c.ID, n.Host)
 	s.returnLeases(c.ID, true)
 	for index := range s.holders.m {
 		s.setHolder(index, c.ID, false)

@@ -60,7 +60,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	case 7:
 		return &state.Renew{ID: node(), Serial: fmt.Sprint(one("serial", 3))}
 	case 8:
-		return &state.Move{ID: node(), Host: "h", Addr: fmt.Sprint("h:", one("port", 3))}
+		return &state.Move{ID: node(), Addr: fmt.Sprint("h:", one("port", 3))}
 	case 9:
 		return &state.Drain{ID: node(), Drained: flag()}
 	case 10:

@@ -1,6 +1,10 @@
 package state
 
-import "maps"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // A Summary counts what there is.
 type Summary struct {
@@ -56,6 +60,17 @@ func (m *Machine) Node(id string) (Node, bool) {
 	s, done := m.read()
 	defer done()
 	return s.nodes.get(id)
+}
+
+// HostOf is the host of a node that there is or was; empty if there was none.
+func (m *Machine) HostOf(id string) string {
+	s, done := m.read()
+	defer done()
+	if n, ok := s.nodes.get(id); ok {
+		return n.Host
+	}
+	host, _ := s.removed.get(id)
+	return host
 }
 
 // Removed reports whether there was a node of that id, for the last time.
@@ -144,6 +159,18 @@ func (m *Machine) Plan(view string) (Plan, bool) {
 	return *p, true
 }
 
+// Plans are all that are pinned, the latest last.
+func (m *Machine) Plans() []Plan {
+	s, done := m.read()
+	defer done()
+	all := make([]Plan, 0, s.plans.len())
+	for _, p := range s.plans.m {
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(a, b Plan) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return all
+}
+
 // Queue is the queue of a view, with its counts.
 func (m *Machine) Queue(view string) (Queue, bool) {
 	s, done := m.read()
@@ -198,4 +225,33 @@ func (m *Machine) Worker(view, id string) (Worker, bool) {
 		return Worker{}, false
 	}
 	return q.workers[id].Worker, true
+}
+
+// Workers are those of a queue, by id, the ones that have left included.
+func (m *Machine) Workers(view string) (all []Worker) {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	if !ok {
+		return nil
+	}
+	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
+		all = append(all, w.Worker)
+	}
+	return all
+}
+
+// LastStep is the last step of a worker: its nonce, and what came of it.
+func (m *Machine) LastStep(view, id string) (nonce uint64, last Stepped, ok bool) {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	if !ok {
+		return 0, Stepped{}, false
+	}
+	w := q.workers[id]
+	if w == nil {
+		return 0, Stepped{}, false
+	}
+	return w.Nonce, w.Last, true
 }

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"no serial number", admit(func(n *state.Node) { n.Serial = "" })},
 		{"a renewal of nobody", &state.Renew{Serial: "1"}},
 		{"a renewal without number", &state.Renew{ID: id(1)}},
-		{"a move to nowhere", &state.Move{ID: id(1), Host: "h"}},
+		{"a move to nowhere", &state.Move{ID: id(1)}},
 		{"a drain of nobody", &state.Drain{}},
 		{"a removal of nobody", &state.Remove{}},
 		{"the health of nobody", &state.Health{}},
@@ -172,7 +173,7 @@ func TestRemovedNode(t *testing.T) {
 	c.refuse(meta.ErrNotExist, &state.Pin{View: view(2, 2), Generation: 1, Nodes: state.Runs{{Node: id(9), Count: 2}}})
 	denied := []state.Command{
 		&state.Admit{TokenHash: index(1), Node: nodeOf(2)},
-		&state.Move{ID: id(2), Host: "h", Addr: "a:1"},
+		&state.Move{ID: id(2), Addr: "a:1"},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(2)},
 		&state.Step{View: view(1, 2), Worker: "v", Node: id(2), Take: 4},
 		&state.Holding{ID: id(2), Index: index(1), Holds: true},
@@ -247,6 +248,31 @@ func TestNewGeneration(t *testing.T) {
 	c.refuse(meta.ErrStale, &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(1)})
 	c.refuse(meta.ErrStale, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 1, Policy: "flow"})
 	c.refuse(meta.ErrNotExist, &state.Step{View: view(1, 2), Worker: "w", Node: id(1), Take: 0})
+}
+
+func TestPlans(t *testing.T) {
+	c := founded(t, 1)
+	if got := c.m.Plans(); len(got) != 0 {
+		t.Fatalf("plans of nobody: %v", got)
+	}
+	pin := func(epoch int) {
+		c.do(&state.Pin{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
+	}
+	for _, epoch := range []int{2, 1, 3, 2} { // the second time it is pinned already
+		pin(epoch)
+	}
+	c.do(&state.Unpin{View: view(1, 2)})
+	pin(1)
+	var got []string
+	for _, p := range c.m.Plans() {
+		if one, ok := c.m.Plan(p.View); !ok || fmt.Sprint(one) != fmt.Sprint(p) {
+			t.Errorf("plan %v, by its view %v", p, one)
+		}
+		got = append(got, p.View)
+	}
+	if want := []string{view(2, 2), view(3, 2), view(1, 2)}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 func TestClaims(t *testing.T) {
@@ -373,8 +399,8 @@ func TestChanged(t *testing.T) {
 		{"the same step", &state.Step{View: view(1, 1), Worker: "w", Node: id(1), Nonce: 1}, false, false},
 		{"a node goes down", &state.Health{ID: id(1)}, true, true},
 		{"it is still down", &state.Health{ID: id(1)}, false, false},
-		{"a move", &state.Move{ID: id(1), Host: "h", Addr: "h:2"}, true, false},
-		{"a move to where it is", &state.Move{ID: id(1), Host: "h", Addr: "h:2"}, false, false},
+		{"a move", &state.Move{ID: id(1), Addr: "h:2"}, true, false},
+		{"a move to where it is", &state.Move{ID: id(1), Addr: "h:2"}, false, false},
 		{"a pin", &state.Pin{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, true, false},
 		{"a second pin", &state.Pin{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, false, false},
 		{"a dataset goes", &state.RemoveDataset{Name: "d", Generation: 1}, true, true},
@@ -390,5 +416,28 @@ func TestChanged(t *testing.T) {
 	c.do(&state.Holding{ID: id(1), Index: index(1)})
 	if !isClosed(token) || c.m.Summary().Tokens != 0 {
 		t.Error("a token expired without anybody noticing")
+	}
+}
+
+// A plan goes by the hosts of its nodes, so these are known for good.
+func TestTheHostOfARemovedNodeIsRemembered(t *testing.T) {
+	c := founded(t, 2)
+	c.do(&state.Remove{ID: id(2)})
+	snapshot, err := c.m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := snapshot.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	later := state.New()
+	if err := later.Restore(&b); err != nil {
+		t.Fatal(err)
+	}
+	for what, m := range map[string]*state.Machine{"now": c.m, "from a snapshot": later} {
+		if got := []string{m.HostOf(id(1)), m.HostOf(id(2)), m.HostOf(id(3))}; !slices.Equal(got, []string{"h", "h", ""}) {
+			t.Errorf("%s: hosts %q", what, got)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"rankfs/meta"
 )
@@ -52,11 +53,12 @@ func (in *restorer) node(payload []byte) error {
 	return must(in.s.nodes.len() <= MaxNodes, errMany)
 }
 
-func (in *restorer) removed(id string) error {
-	if err := first(checkID(id), in.newID(id)); err != nil {
+func (in *restorer) removed(payload string) error {
+	id, host, _ := strings.Cut(payload, " ")
+	if err := first(checkID(id), checkText("host", host, maxText), in.newID(id)); err != nil {
 		return err
 	}
-	in.s.removed.set(id, struct{}{})
+	in.s.removed.set(id, host)
 	return must(in.s.removed.len() <= MaxRemoved, errMany)
 }
 

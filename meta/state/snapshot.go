@@ -88,8 +88,8 @@ func (s *state) write(f *frameWriter) {
 	for _, n := range sorted(&s.nodes) {
 		f.json(sectionNode, n)
 	}
-	for id := range sorted(&s.removed) {
-		f.frame(sectionRemoved, []byte(id))
+	for id, host := range sorted(&s.removed) {
+		f.frame(sectionRemoved, []byte(id+" "+host))
 	}
 	for _, d := range sorted(&s.datasets) {
 		f.json(sectionDataset, datasetFrame{*d, d.Record})

@@ -12,7 +12,7 @@ type state struct {
 	header
 	tokens   table[string, Token]
 	nodes    table[string, Node]
-	removed  table[string, struct{}]
+	removed  table[string, string] // hosts of nodes that there were
 	datasets table[string, *Dataset]
 	holders  table[string, []string] // of an index that a dataset has: nodes, sorted
 	jobs     table[jobKey, *job]
