@@ -1,0 +1,263 @@
+package group
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// An application is what a node that wants in sends: a request for a
+// certificate, where it will be reached, and the hash of its token, or nothing if
+// it was in before and its certificate has expired. A token's secret need not
+// leave the node: its hash, sent once over a connection whose other end has shown
+// the cluster's authority, is as good, and is what the cluster remembers.
+type application struct {
+	Request []byte `json:"request"`
+	Addr    string `json:"addr"`
+	Token   string `json:"token,omitempty"`
+}
+
+// An admittance is the answer: a certificate.
+type admittance struct {
+	Certificate []byte     `json:"certificate,omitempty"`
+	Error       *meta.Told `json:"error,omitempty"`
+}
+
+const maxApplication = 16 << 10
+
+// Join asks the node at an address to let this one into its cluster, and fills
+// dir with what it needs there: the authority's certificate and its own. addr is
+// where others will reach this node.
+func Join(ctx context.Context, dir, at string, token trust.Token, id *trust.Identity, addr string, now time.Time) (*trust.Authority, error) {
+	request, err := id.Request()
+	if err != nil {
+		return nil, err
+	}
+	hash := token.Hash()
+	conn, pem, err := trust.DialJoin(ctx, at, token.Pin(), now)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	a := application{Request: request, Addr: addr, Token: hex.EncodeToString(hash[:])}
+	certificate, err := apply(conn, a)
+	if err != nil {
+		return nil, fmt.Errorf("join at %s: %w", at, err)
+	}
+	authority, err := trust.Adopt(dir, pem, token.Pin())
+	if err != nil {
+		return nil, err
+	}
+	return authority, id.Renew(certificate, authority, now)
+}
+
+func apply(conn net.Conn, a application) ([]byte, error) {
+	if err := json.NewEncoder(conn).Encode(a); err != nil {
+		return nil, fmt.Errorf("%w: %w", meta.ErrUnavailable, err)
+	}
+	var answer admittance
+	if err := json.NewDecoder(io.LimitReader(conn, maxApplication)).Decode(&answer); err != nil {
+		return nil, fmt.Errorf("no answer: %w: %w", meta.ErrUnavailable, err)
+	}
+	if answer.Error != nil {
+		return nil, answer.Error
+	}
+	return answer.Certificate, nil
+}
+
+// An office takes applications.
+type office struct {
+	group    *Group
+	listener net.Listener
+	done     sync.WaitGroup
+}
+
+func newOffice(l net.Listener, g *Group) *office {
+	o := &office{group: g, listener: l}
+	o.done.Go(o.serve)
+	return o
+}
+
+func (o *office) close() error {
+	err := o.listener.Close()
+	o.done.Wait()
+	return err
+}
+
+// serve takes them one by one: the port bounds how many wait, and for how long.
+func (o *office) serve() {
+	for {
+		conn, err := o.listener.Accept()
+		if err != nil {
+			return
+		}
+		o.done.Go(func() { o.take(conn) })
+	}
+}
+
+func (o *office) take(conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), o.group.times.patience)
+	defer cancel()
+	var a application
+	var answer admittance
+	err := json.NewDecoder(io.LimitReader(conn, maxApplication)).Decode(&a)
+	if err == nil {
+		answer.Certificate, err = o.group.certify(ctx, a)
+	} else {
+		err = fmt.Errorf("application %w: %w", meta.ErrInvalid, err)
+	}
+	if err != nil {
+		answer.Error = meta.Tell(err)
+		o.group.config.Log.Warn("node not admitted", "from", conn.RemoteAddr(), "cause", err)
+	}
+	_ = json.NewEncoder(conn).Encode(answer)
+}
+
+// certify has the leader admit a node.
+func (g *Group) certify(ctx context.Context, a application) (certificate []byte, err error) {
+	err = g.AskLeader(ctx, callAdmit, a, &certificate)
+	return certificate, err
+}
+
+// serveAdmit enters a node, or finds that it is entered, and signs for it.
+func (g *Group) serveAdmit(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	a, err := decode[application](request)
+	if err != nil {
+		return nil, err
+	}
+	r, err := trust.ParseRequest(a.Request)
+	if err != nil {
+		return nil, err
+	}
+	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: keyOf(r), Serial: "none"}
+	if known, ok := g.config.Machine.Node(r.Node); !ok || known.Key != n.Key {
+		if a.Token == "" {
+			return nil, fmt.Errorf("node %s %w: it is not of this cluster; it needs a token, from: rankfs token create", r.Node, meta.ErrDenied)
+		}
+		if _, err := g.apply(ctx, &state.Admit{TokenHash: a.Token, Node: n}); err != nil {
+			return nil, err
+		}
+		g.config.Log.Info("node admitted", "node", n.ID, "host", n.Host, "addr", n.Addr)
+	} else if known.Addr != n.Addr {
+		if _, err := g.apply(ctx, &state.Move{ID: n.ID, Addr: n.Addr}); err != nil {
+			return nil, err
+		}
+	}
+	return g.config.Authority.Sign(r, trust.RoleNode, g.config.Now(), 0)
+}
+
+// keyOf is the fingerprint of the key that a request is about.
+func keyOf(r trust.Request) string {
+	sum := sha256.Sum256(r.Key)
+	return hex.EncodeToString(sum[:])
+}
+
+// found makes this node the first of a new cluster.
+func (g *Group) found(ctx context.Context) error {
+	request, err := g.config.Identity.Request()
+	if err != nil {
+		return err
+	}
+	r, err := trust.ParseRequest(request)
+	if err != nil {
+		return err
+	}
+	first := g.config.Self
+	first.Key, first.Serial = keyOf(r), "none"
+	a := g.config.Authority
+	_, err = g.Do(ctx, &state.Found{Cluster: state.Cluster{ID: a.Cluster(), CA: a.Fingerprint().String()}})
+	if err == nil {
+		_, err = g.Do(ctx, &state.Admit{Node: first})
+	}
+	return err
+}
+
+// renew gets a new certificate when it is time.
+func (g *Group) renew(ctx context.Context) {
+	said := ""
+	for {
+		wait := g.times.renew
+		if g.config.Identity.Due(g.config.Now()) {
+			err := g.renewOnce(ctx)
+			if err != nil {
+				wait = g.times.look // others may be getting theirs just now
+			}
+			if now := fmt.Sprint(err); err != nil && ctx.Err() == nil && now != said {
+				said = now
+				g.config.Log.Warn("certificate not renewed yet", "expires", g.config.Identity.Until(), "cause", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (g *Group) renewOnce(ctx context.Context) error {
+	request, err := g.config.Identity.Request()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	a := application{Request: request, Addr: g.config.Self.Addr}
+	var certificate []byte
+	if now := g.config.Now(); now.Before(g.config.Identity.Until()) {
+		certificate, err = g.certify(ctx, a)
+	} else {
+		certificate, err = g.recertify(ctx, a, now)
+	}
+	if err != nil {
+		return err
+	}
+	return g.config.Identity.Renew(certificate, g.config.Authority, g.config.Now())
+}
+
+// recertify is for a node that was off for longer than its certificate lasts:
+// nobody talks to it, and it to nobody. Who has the authority's key signs for
+// itself. Others apply as one who joins does, without a token: the cluster knows
+// their key.
+func (g *Group) recertify(ctx context.Context, a application, now time.Time) (certificate []byte, err error) {
+	authority := g.config.Authority
+	if authority.CanSign() {
+		r, err := trust.ParseRequest(a.Request)
+		if err != nil {
+			return nil, err
+		}
+		return authority.Sign(r, trust.RoleNode, now, 0)
+	}
+	err = fmt.Errorf("certificate of this node: %w: it has expired, and no other node is known; remove the state directory and join anew", meta.ErrDenied)
+	for _, n := range g.config.Machine.Nodes() {
+		if n.ID == g.config.Self.ID {
+			continue
+		}
+		if certificate, err = g.reapply(ctx, n.Addr, a, now); err == nil {
+			break
+		}
+	}
+	return certificate, err
+}
+
+func (g *Group) reapply(ctx context.Context, addr string, a application, now time.Time) ([]byte, error) {
+	conn, _, err := trust.DialJoin(ctx, addr, g.config.Authority.Fingerprint(), now)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	return apply(conn, a)
+}

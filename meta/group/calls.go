@@ -1,0 +1,163 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// The bounds of calls between nodes. Bulk goes another way.
+const (
+	maxCall     = 2 * state.MaxCommand // which is in base 64
+	maxCalls    = 256                  // under way at this node
+	callIdle    = time.Minute
+	callRequest = 10 * time.Second // to send a request
+)
+
+// A Handler answers a call of another node, which is who it says it is. It may
+// be called concurrently.
+type Handler func(ctx context.Context, from string, request json.RawMessage) (any, error)
+
+// calls are the questions that nodes ask one another: JSON over HTTP/1.1 on
+// connections that are authenticated already.
+type calls struct {
+	handlers map[string]Handler
+	slots    chan struct{}
+	server   *http.Server
+	client   *http.Client
+	done     sync.WaitGroup
+}
+
+// An answer is what comes back: one of its fields.
+type answer struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *meta.Told      `json:"error,omitempty"`
+}
+
+type peerKey struct{}
+
+// newCalls serves handlers on l, whose connections peer identifies, and asks
+// others by connections that dial makes.
+func newCalls(l net.Listener, peer func(net.Conn) (string, bool), dial func(ctx context.Context, id string) (net.Conn, error),
+	handlers map[string]Handler, log *slog.Logger) *calls {
+	c := &calls{handlers: handlers, slots: make(chan struct{}, maxCalls)}
+	c.server = &http.Server{
+		Handler: http.HandlerFunc(c.serve), ReadTimeout: callRequest, IdleTimeout: callIdle, MaxHeaderBytes: 8 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			id, _ := peer(conn)
+			return context.WithValue(ctx, peerKey{}, id)
+		},
+	}
+	c.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			id, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			return dial(ctx, id)
+		},
+		MaxConnsPerHost: 16, MaxIdleConnsPerHost: 2, IdleConnTimeout: callIdle / 2, DisableCompression: true,
+	}}
+	c.done.Go(func() { _ = c.server.Serve(l) })
+	return c
+}
+
+func (c *calls) close() error {
+	c.client.CloseIdleConnections()
+	err := c.server.Close()
+	c.done.Wait()
+	return err
+}
+
+func (c *calls) serve(w http.ResponseWriter, r *http.Request) {
+	var a answer
+	if result, err := c.handle(w, r); err != nil {
+		a.Error = meta.Tell(err)
+	} else {
+		a.Result = result
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a) // who does not take it does not want it
+}
+
+func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	default:
+		return nil, fmt.Errorf("this node %w: %d calls are under way", meta.ErrBusy, maxCalls)
+	}
+	name := r.URL.Path
+	handler := c.handlers[name]
+	if handler == nil || r.Method != http.MethodPost {
+		return nil, fmt.Errorf("call %q %w at this node; is it of another version?", name, meta.ErrNotExist)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	if err != nil {
+		return nil, fmt.Errorf("read call %s: %w (%w)", name, err, meta.ErrInvalid)
+	}
+	from, _ := r.Context().Value(peerKey{}).(string)
+	result, err := handler(r.Context(), from, body)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// ask calls a node; result may be nil. An error that the node gave is a *meta.Told; any other wraps
+// meta.ErrUnavailable, and nobody knows whether the call was heard.
+func (c *calls) ask(ctx context.Context, id, name string, request, result any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+id+name, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	response, err := c.client.Do(r)
+	if err != nil {
+		return unavailable(ctx, id, err)
+	}
+	defer response.Body.Close()
+	var a answer
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxCall)).Decode(&a); err != nil {
+		return unavailable(ctx, id, err)
+	}
+	if a.Error != nil {
+		return a.Error
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Result, result)
+}
+
+func unavailable(ctx context.Context, id string, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("node %s %w: %w", id, meta.ErrUnavailable, err)
+}
+
+// decode reads the request of a call.
+func decode[T any](request json.RawMessage) (v T, err error) {
+	d := json.NewDecoder(bytes.NewReader(request))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, fmt.Errorf("read call: %w (%w)", err, meta.ErrInvalid)
+	}
+	return v, nil
+}

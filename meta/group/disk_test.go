@@ -1,0 +1,229 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// big writes settings that take room.
+func big(n *node, i int, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(n.t.Context(), within)
+	defer cancel()
+	_, err := n.group.Do(ctx, &state.Setting{Key: fmt.Sprintf("k%d", i%8), Value: strings.Repeat(fmt.Sprint(i%10), state.MaxSettingValue)})
+	return err
+}
+
+// A disk that is full refuses writes and nothing else; with room on it again
+// they go on, also after a new start.
+func TestAFullDisk(t *testing.T) {
+	n := newNode(t, 0)
+	raft := filepath.Join(n.dir, "raft")
+	if err := os.Mkdir(raft, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", raft, "tmpfs", 0, "size=12m"); err != nil {
+		t.Fatalf("this test mounts, as root: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(raft, syscall.MNT_DETACH) })
+	n.found()
+	if err := set(n, "before", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody else fills the disk.
+	filler := filepath.Join(raft, "filler")
+	if err := os.WriteFile(filler, make([]byte, 7<<20), 0o600); err != nil {
+		t.Logf("filled: %v", err)
+	}
+	var err error
+	for i := 0; i < 1<<16 && err == nil; i++ {
+		err = big(n, i, 2*time.Second)
+	}
+	if !errors.Is(err, meta.ErrUnavailable) || !errors.Is(err, meta.ErrNoSpace) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	t.Log(err)
+	if v := n.machine.Setting("k"); v != "before" {
+		t.Errorf("reads are disturbed: %q", v)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(n, "after", 15*time.Second); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	n.stop()
+	n.start(false)
+	if err := set(n, "again", 15*time.Second); err != nil {
+		t.Errorf("after a new start: %v", err)
+	}
+}
+
+// A log that was cut short anywhere, as by a crash, is opened, and a node gets
+// from the others what it lacks.
+func TestATornLog(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	for i := range 50 {
+		if err := set(nodes[0], fmt.Sprint(i), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, rest := leading(t, nodes)
+	n := rest[0]
+	for round := range 6 {
+		n.stop()
+		segments, err := filepath.Glob(filepath.Join(n.dir, "raft", "log", "*.wal"))
+		if err != nil || len(segments) == 0 {
+			t.Fatal(err, segments)
+		}
+		size := rand.Int64N(4000)
+		if err := os.Truncate(segments[len(segments)-1], size); err != nil {
+			t.Fatal(err)
+		}
+		n.start(false)
+		value := fmt.Sprint("round ", round)
+		if err := set(n, value, 10*time.Second); err != nil {
+			t.Fatalf("cut to %d bytes: %v", size, err)
+		}
+		agree(t, nodes, value)
+	}
+}
+
+// snapshot has a node keep so many entries of its log beside a new snapshot.
+func (n *node) snapshot(trailing uint64) {
+	n.t.Helper()
+	c := n.group.raft.ReloadableConfig()
+	c.TrailingLogs = trailing
+	if err := errors.Join(n.group.raft.ReloadConfig(c), n.group.raft.Snapshot().Error()); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// A node that was away while the log went on, and was cut, gets a snapshot. The
+// log gives out what was cut from it until that is a whole segment.
+func TestANodeThatWasAwayForLong(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	leader, rest := leading(t, nodes)
+	rest[0].stop()
+	for i := range 2 * segmentBytes / state.MaxSettingValue {
+		if err := big(leader, i, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []*node{leader, rest[1]} {
+		n.snapshot(5)
+	}
+	if err := set(leader, "last", 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if first, err := leader.group.store.log.FirstIndex(); err != nil || first < 100 {
+		t.Fatalf("the leader has its log from %d on (%v)", first, err)
+	}
+	rest[0].start(false)
+	agree(t, nodes, "last")
+	if first, err := rest[0].group.store.log.FirstIndex(); err != nil || first < 100 {
+		t.Errorf("it got the log from %d on, and no snapshot (%v)", first, err)
+	}
+}
+
+// spoil damages the state in a node's snapshots, the newest first, so many.
+func (n *node) spoil(many int) {
+	n.t.Helper()
+	all, err := filepath.Glob(filepath.Join(n.dir, "raft", "snapshots", "*", "state.bin"))
+	if err != nil || len(all) < many {
+		n.t.Fatal(all, err)
+	}
+	for _, path := range all[len(all)-many:] {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		text[len(text)/2] ^= 1
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+func TestDamagedSnapshots(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		trailing uint64 // entries of the log that are kept
+		spoilt   int
+		says     string
+	}{
+		{"the last, and the log reaches back", 1000, 1, ""},
+		{"the last, and the log does not reach back", 1, 1, "the log goes on"},
+		{"all", 1, 2, "none of the 2 snapshots"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t, 0).found()
+			for i, name := range []string{"a", "b", "c"} {
+				for range 10 {
+					if err := put(n, fmt.Sprint(name, rand.Uint32())); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := set(n, name, time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if i < 2 {
+					n.snapshot(tt.trailing)
+				}
+			}
+			c := n.group.raft.ReloadableConfig()
+			c.TrailingLogs = tt.trailing
+			if err := n.group.raft.ReloadConfig(c); err != nil {
+				t.Fatal(err)
+			}
+			n.stop() // makes the third, of which the last two are kept
+			n.spoil(tt.spoilt)
+			err := n.try(false)
+			if tt.says == "" && err != nil || tt.says != "" && (!errors.Is(err, meta.ErrCorrupt) || !strings.Contains(err.Error(), tt.says)) {
+				t.Fatalf("got %v", err)
+			}
+			if err != nil {
+				t.Log(err)
+				n.group = nil
+				return
+			}
+			if err := n.group.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if v := n.machine.Setting("k"); v != "c" {
+				t.Errorf("it knows %q", v)
+			}
+		})
+	}
+}
+
+// Clocks that jump move the cluster's time ahead at most, and keep nobody out.
+func TestClocksThatJump(t *testing.T) {
+	var ahead atomic.Int64
+	nodes := clusterWith(t, 3, func(n *node) {
+		n.ahead = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	await(t, "all votes are given", func() bool { return nodes[0].voters() == 3 })
+	for _, jump := range []time.Duration{48 * time.Hour, -time.Hour, 0} {
+		ahead.Store(int64(jump))
+		if err := set(nodes[1], fmt.Sprint(jump), 5*time.Second); err != nil {
+			t.Fatalf("%v ahead: %v", jump, err)
+		}
+		agree(t, nodes, fmt.Sprint(jump))
+	}
+	joined := newNode(t, 9)
+	if err := joined.join(nodes[0], nodes[0].token(1)); err != nil {
+		t.Errorf("after a clock was ahead for a moment nobody can join: %v", err)
+	}
+}

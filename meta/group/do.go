@@ -1,0 +1,161 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+var errNoLeader = fmt.Errorf("cluster %w: it has no leader; a majority of the voters must be up; see: rankfs node ls", meta.ErrUnavailable)
+
+// An applied command is one that the leader has executed.
+type applied struct {
+	Index  uint64       `json:"index"`
+	Result state.Result `json:"result"`
+}
+
+// Do has the cluster execute a command, and returns when this node's machine has
+// executed it too. It tries again when a leader is lost: whether a command whose
+// leader vanished was executed nobody knows, which is why all are idempotent. An
+// error that wraps meta.ErrUnavailable leaves that open.
+func (g *Group) Do(ctx context.Context, c state.Command) (state.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	var full error
+	for {
+		a, err := g.attempt(ctx, c)
+		if err == nil {
+			return a.Result, g.follow(ctx, a.Index)
+		}
+		if !errors.Is(err, meta.ErrUnavailable) {
+			return state.Result{}, err
+		}
+		if errors.Is(err, meta.ErrNoSpace) {
+			full = err // a leader that cannot write leads no more, but that is not what is wrong
+		}
+		select {
+		case <-ctx.Done():
+			return state.Result{}, cmp.Or(full, err)
+		case <-time.After(g.times.pause):
+		}
+	}
+}
+
+// attempt executes a command here, if this node leads, or where the leader is.
+func (g *Group) attempt(ctx context.Context, c state.Command) (a applied, err error) {
+	if g.Leads() {
+		return g.apply(ctx, c)
+	}
+	data, err := state.Encode(c)
+	if err != nil {
+		return a, err
+	}
+	err = g.toLeader(ctx, func(ctx context.Context, leader string) error {
+		if leader == g.config.Self.ID {
+			return errNoLeader // it has led
+		}
+		return g.calls.ask(ctx, leader, callApply, data, &a)
+	})
+	return a, err
+}
+
+// maxWrites bounds the commands that this node has put into its log and that are
+// not executed, whoever still waits for them.
+const maxWrites = 1024
+
+// apply executes a command as the leader, with the leader's time.
+func (g *Group) apply(ctx context.Context, c state.Command) (a applied, err error) {
+	c.Stamp(g.config.Now().UnixNano())
+	data, err := state.Encode(c)
+	if err != nil {
+		return a, err
+	}
+	future, err := g.write(ctx, func() raft.Future { return g.raft.Apply(data, g.times.patience) })
+	if err != nil {
+		return a, err
+	}
+	f := future.(raft.ApplyFuture)
+	o := f.Response().(outcome)
+	if o.err != nil {
+		return a, o.err
+	}
+	return applied{f.Index(), o.result}, nil
+}
+
+// write has Raft do something that goes through the log. A leader whose
+// followers answer and do not write, their disks full, waits for ever; who asked
+// it does not.
+func (g *Group) write(ctx context.Context, begin func() raft.Future) (raft.Future, error) {
+	select {
+	case g.writes <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("the leader %w: %d commands wait to be written; are disks full? see: rankfs node ls", meta.ErrUnavailable, maxWrites)
+	}
+	future := begin()
+	written := make(chan error, 1)
+	g.written.Go(func() { // until Raft is shut down at the latest
+		written <- future.Error()
+		<-g.writes
+	})
+	select {
+	case err := <-written:
+		return future, leaderless(err)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("write to the cluster's log: %w: no majority of the voters has written it: %w", meta.ErrUnavailable, ctx.Err())
+	}
+}
+
+// leaderless makes what Raft says when it cannot now into an error that wraps
+// meta.ErrUnavailable.
+func leaderless(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, passing := range []error{
+		raft.ErrNotLeader, raft.ErrLeadershipLost, raft.ErrLeadershipTransferInProgress,
+		raft.ErrEnqueueTimeout, raft.ErrAbortedByRestore, raft.ErrRaftShutdown,
+	} {
+		if errors.Is(err, passing) {
+			return fmt.Errorf("%w (%w)", errNoLeader, err)
+		}
+	}
+	return fmt.Errorf("write to the cluster's log: %w (%w)", err, meta.ErrUnavailable)
+}
+
+// follow waits until this node has executed what the leader has.
+func (g *Group) follow(ctx context.Context, index uint64) error {
+	for g.config.Machine.Summary().Applied < index {
+		select {
+		case <-time.After(g.times.follow):
+		case <-ctx.Done():
+			return fmt.Errorf("this node %w: it is behind the cluster: %w", meta.ErrUnavailable, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// serveApply executes the command of a node that does not lead.
+func (g *Group) serveApply(ctx context.Context, from string, request json.RawMessage) (any, error) {
+	data, err := decode[[]byte](request)
+	if err != nil {
+		return nil, err
+	}
+	c, err := state.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if !g.Leads() {
+		return nil, errNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	return g.apply(ctx, c)
+}

@@ -1,0 +1,157 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// Config is what a member needs. All of it but Handlers and Log is open and
+// stays open until the group is closed.
+type Config struct {
+	Dir       string // of the log and the snapshots
+	Self      state.Node
+	Machine   *state.Machine
+	Port      Port
+	Authority *trust.Authority
+	Identity  *trust.Identity
+	Handlers  map[string]Handler // of the packages above, by path: "/queue"
+	Now       func() time.Time   // wall clock
+	Log       *slog.Logger
+}
+
+// A Port is where a node meets the others: a *trust.Port.
+type Port interface {
+	// Listener is what the others' connections come from; trust.PeerID knows who made them.
+	Listener(p trust.Protocol) net.Listener
+	// Dial connects to the node of that id at an address.
+	Dial(ctx context.Context, addr, id string, p trust.Protocol) (net.Conn, error)
+}
+
+// times are how long things take and may take; tests shorten them.
+type times struct {
+	patience  time.Duration // for one command, an election and all
+	pause     time.Duration // between attempts
+	follow    time.Duration // between looks whether this node has caught up
+	heartbeat time.Duration // of a leader, that its followers await
+	tick      time.Duration // between the rounds of a leader
+	look      time.Duration // for one round of asking who is there
+	dead      time.Duration // without an answer
+	renew     time.Duration // between looks at this node's certificate
+}
+
+func defaultTimes() times {
+	return times{
+		patience: 10 * time.Second, pause: 50 * time.Millisecond, follow: time.Millisecond,
+		heartbeat: time.Second,
+		tick:      500 * time.Millisecond, look: 2 * time.Second, dead: 5 * time.Second, renew: time.Minute,
+	}
+}
+
+// A Group is this node's membership of its cluster. Its methods may be called
+// concurrently.
+type Group struct {
+	config  Config
+	times   times
+	store   *store
+	raft    *raft.Raft
+	calls   *calls
+	office  *office
+	seen    sightings
+	reign   reign
+	writes  chan struct{}  // one for each that Raft has not answered
+	written sync.WaitGroup // who waits for those
+	said    string         // of what could not be changed, last
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// The calls of this package.
+const (
+	callApply   = "/apply"
+	callPulse   = "/pulse"
+	callNow     = "/now"
+	callEntrust = "/entrust"
+	callAdmit   = "/admit"
+)
+
+// Open enters the cluster that Join or an earlier Open made this node part of.
+// A node that is part of none founds one if founds is set.
+func Open(ctx context.Context, c Config, founds bool) (*Group, error) {
+	return open(ctx, c, founds, defaultTimes())
+}
+
+func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err error) {
+	g = &Group{config: c, times: t, writes: make(chan struct{}, maxWrites)}
+	g.reign.begin()
+	if g.store, err = openStore(c.Dir, c.Log); err != nil {
+		return nil, err
+	}
+	began, err := g.store.began()
+	if err == nil {
+		err = g.start(founds && !began)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.store.close())
+	}
+	run, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	g.calls = newCalls(c.Port.Listener(trust.Call), trust.PeerID, g.dialCall, g.handlers(), c.Log)
+	g.office = newOffice(c.Port.Listener(trust.Join), g)
+	g.done.Go(func() { g.observe(run) })
+	g.done.Go(func() { g.lead(run) })
+	g.done.Go(func() { g.renew(run) })
+	if founds && !began {
+		err = g.found(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// start runs Raft.
+func (g *Group) start(bootstrap bool) error {
+	c, self := g.config, raftAddress(g.config.Self.ID, g.config.Self.Addr)
+	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: stream{c.Port.Listener(trust.Raft), self, g.dialRaft}, MaxPool: 3, Timeout: g.times.patience, Logger: hclogger(c.Log),
+	})
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = raft.ServerID(c.Self.ID), hclogger(c.Log)
+	patient := g.times.heartbeat + time.Millisecond
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = patient, patient, g.times.heartbeat/2
+	conf.SnapshotThreshold, conf.TrailingLogs = 4096, 4096
+	conf.ShutdownOnRemove = false
+	var err error
+	if bootstrap {
+		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
+		err = raft.BootstrapCluster(conf, g.store.log, g.store.log, g.store.snapshots, network, only)
+	}
+	if err == nil {
+		g.raft, err = raft.NewRaft(conf, fsm{c.Machine}, g.store.log, g.store.log, g.store.snapshots, network)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())
+	}
+	return g.hurry()
+}
+
+// hurry has a node elect itself at once where nobody else could be: Raft looks
+// up when its patience is shortened, and finds that it has heard of no leader.
+func (g *Group) hurry() error {
+	if len(g.servers()) > 1 {
+		return nil
+	}
+	c := g.raft.ReloadableConfig()
+	c.HeartbeatTimeout, c.ElectionTimeout = g.times.heartbeat, g.times.heartbeat
+	return g.raft.ReloadConfig(c)
+}

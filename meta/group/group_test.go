@@ -1,0 +1,367 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// A node is one member of a test's cluster, in this process, with a port of its
+// own on loopback.
+type node struct {
+	t        *testing.T
+	dir, id  string
+	machine  *state.Machine
+	identity *trust.Identity
+	port     *trust.Port
+	group    *Group
+	addr     string
+	net      *network         // nil: nothing goes wrong
+	ahead    func() time.Time // nil: the clock is right
+	times    times
+}
+
+func quick() times {
+	t := defaultTimes()
+	t.heartbeat, t.tick, t.dead, t.look = 200*time.Millisecond, 50*time.Millisecond, 600*time.Millisecond, 300*time.Millisecond
+	return t
+}
+
+func newNode(t *testing.T, number int) *node {
+	t.Helper()
+	n := &node{t: t, dir: t.TempDir(), id: fmt.Sprintf("%016x", 0xa0+number), times: quick()}
+	var err error
+	if n.identity, err = trust.OpenIdentity(n.trust(), n.id, fmt.Sprintf("host%d", number)); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *node) trust() string { return filepath.Join(n.dir, "trust") }
+
+// found makes n the first node of a cluster.
+func (n *node) found() *node {
+	n.t.Helper()
+	a, err := trust.Create(n.trust(), time.Now())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	request, err := n.identity.Request()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	r, err := trust.ParseRequest(request)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	certificate, err := a.Sign(r, trust.RoleNode, time.Now(), 0)
+	if err == nil {
+		err = n.identity.Renew(certificate, a, time.Now())
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.start(true)
+	return n
+}
+
+// join makes n a node of the cluster that other is of.
+func (n *node) join(other *node, token trust.Token) error {
+	n.addr = reserve(n.t)
+	_, err := Join(n.t.Context(), n.trust(), other.addr, token, n.identity, n.addr, time.Now())
+	if err == nil {
+		n.start(false)
+	}
+	return err
+}
+
+// token is one that the cluster of n takes.
+func (n *node) token(uses int) trust.Token {
+	n.t.Helper()
+	token := trust.NewToken(n.group.config.Authority.Fingerprint())
+	if err := n.group.AddToken(n.t.Context(), token, time.Hour, uses); err != nil {
+		n.t.Fatal(err)
+	}
+	return token
+}
+
+func (n *node) start(founds bool) {
+	n.t.Helper()
+	if err := n.try(founds); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// try is start for a node that may not start.
+func (n *node) try(founds bool) error {
+	n.t.Helper()
+	a, err := trust.OpenAuthority(n.trust())
+	if err != nil {
+		return err
+	}
+	n.machine = state.New()
+	address := n.addr
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	n.port, err = trust.Open(n.t.Context(), trust.Config{
+		Address: address, Authority: a, Identity: n.identity, GuestsPerHost: 64, Now: n.ahead,
+		Allowed: func(id string) bool { return !n.machine.Removed(id) },
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.addr = n.port.Addr().String()
+	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", n.id)
+	c := Config{
+		Dir: filepath.Join(n.dir, "raft"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr}, Machine: n.machine,
+		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log,
+	}
+	if n.net != nil {
+		c.Port = gate{n.port, n.id, n.net}
+	}
+	if n.ahead != nil {
+		c.Now = n.ahead
+	}
+	n.group, err = open(n.t.Context(), c, founds, n.times)
+	if err != nil {
+		return errors.Join(err, n.port.Close())
+	}
+	n.t.Cleanup(n.stop)
+	return nil
+}
+
+func (n *node) stop() {
+	if n.group == nil {
+		return
+	}
+	if err := errors.Join(n.group.Close(), n.port.Close()); err != nil {
+		n.t.Errorf("close %s: %v", n.id, err)
+	}
+	n.group = nil
+}
+
+// reserve is an address that nobody listens at.
+func reserve(t *testing.T) string {
+	t.Helper()
+	p, err := trustPort(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// await waits until what is true of n.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func (n *node) voters() (voters int) {
+	for _, m := range n.group.Status().Members {
+		if m.Voter {
+			voters++
+		}
+	}
+	return voters
+}
+
+func cluster(t *testing.T, size int) []*node {
+	t.Helper()
+	return clusterWith(t, size, func(*node) {})
+}
+
+// clusterWith is a cluster of nodes that are made ready in some way.
+func clusterWith(t *testing.T, size int, ready func(*node)) []*node {
+	t.Helper()
+	first := newNode(t, 0)
+	ready(first)
+	nodes := []*node{first.found()}
+	token := nodes[0].token(size)
+	for i := 1; i < size; i++ {
+		n := newNode(t, i)
+		ready(n)
+		if err := n.join(nodes[0], token); err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func put(n *node, name string) error {
+	_, err := n.group.Do(n.t.Context(), &state.PutDataset{Name: name, Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1})
+	return err
+}
+
+func TestOneNodeAlone(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	n := newNode(t, 0).found()
+	if err := put(n, "a"); err != nil {
+		t.Fatal(err)
+	}
+	n.stop()
+	n.start(false)
+	if err := n.group.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := n.machine.Dataset("a"); !ok {
+		t.Error("the dataset is gone after a restart")
+	}
+	n.stop()
+}
+
+func TestVotersAreKept(t *testing.T) {
+	nodes := cluster(t, 4)
+	await(t, "three voters of four", func() bool { return nodes[0].voters() == 3 })
+	if err := put(nodes[3], "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		await(t, "the dataset is everywhere", func() bool { _, ok := n.machine.Dataset("a"); return ok })
+	}
+	var dead *node
+	for _, m := range nodes[0].group.Status().Members {
+		for _, n := range nodes[1:] {
+			if m.Voter && n.id == m.ID && n.group.Leader() != n.id {
+				dead = n
+			}
+		}
+	}
+	dead.stop()
+	left := nodes[0]
+	await(t, "the dead voter is replaced", func() bool {
+		alive := 0
+		for _, m := range left.group.Status().Members {
+			if m.Voter && m.ID != dead.id {
+				alive++
+			}
+			if m.Voter && m.ID == dead.id {
+				return false
+			}
+		}
+		return alive == 3
+	})
+	if n, _ := left.machine.Node(dead.id); n.Up {
+		t.Error("it is still up")
+	}
+}
+
+func TestAnotherLeads(t *testing.T) {
+	nodes := cluster(t, 3)
+	await(t, "three voters", func() bool { return nodes[0].voters() == 3 })
+	var rest []*node
+	for _, n := range nodes {
+		if n.group.Leads() {
+			n.stop()
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	if len(rest) != 2 {
+		t.Fatalf("%d do not lead", len(rest))
+	}
+	if err := put(rest[0], "after"); err != nil {
+		t.Fatal(err)
+	}
+	joined := newNode(t, 9)
+	if err := joined.join(rest[1], rest[1].token(1)); err != nil {
+		t.Fatalf("the new leader cannot admit: %v", err)
+	}
+}
+
+func TestWithoutAMajority(t *testing.T) {
+	nodes := cluster(t, 3)
+	await(t, "three voters", func() bool { return nodes[0].voters() == 3 })
+	if err := put(nodes[0], "before"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "all have it", func() bool { _, ok := nodes[2].machine.Dataset("before"); return ok })
+	nodes[0].stop()
+	nodes[1].stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := nodes[2].group.Do(ctx, &state.Setting{Key: "k", Value: "v"})
+	if !errors.Is(err, meta.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if _, ok := nodes[2].machine.Dataset("before"); !ok {
+		t.Error("what was known is not any more")
+	}
+}
+
+func TestWhoIsNotAdmitted(t *testing.T) {
+	first := newNode(t, 0).found()
+	token := first.token(1)
+	second := newNode(t, 1)
+	if err := second.join(first, token); err != nil {
+		t.Fatal(err)
+	}
+	if err := newNode(t, 2).join(first, token); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("a used token: %v", err)
+	}
+	if err := newNode(t, 3).join(first, trust.NewToken(first.group.config.Authority.Fingerprint())); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("a forged token: %v", err)
+	}
+	if err := newNode(t, 4).join(first, trust.NewToken(trust.Fingerprint{1})); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("another cluster's token: %v", err)
+	}
+}
+
+func TestRemovedNodesStayOut(t *testing.T) {
+	nodes := cluster(t, 2)
+	if _, err := nodes[0].group.Do(t.Context(), &state.Remove{ID: nodes[1].id}); err != nil {
+		t.Fatal(err)
+	}
+	nodes[0].port.Revoke(nodes[1].id)
+	await(t, "raft has it no more", func() bool { return len(nodes[0].group.servers()) == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := nodes[1].group.Do(ctx, &state.Setting{Key: "k", Value: "v"}); err == nil {
+		t.Error("a removed node still writes")
+	}
+}
+
+// A cluster that was off for longer than certificates last comes back by itself:
+// those who have the authority's key sign for themselves, and for the others.
+func TestCertificatesThatHaveExpired(t *testing.T) {
+	nodes := cluster(t, 4)
+	await(t, "three voters of four", func() bool { return nodes[0].voters() == 3 })
+	if err := put(nodes[3], "before"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		await(t, "all know it", func() bool { _, ok := n.machine.Dataset("before"); return ok })
+	}
+	for _, n := range nodes {
+		n.stop()
+	}
+	later := func() time.Time { return time.Now().Add(10 * 24 * time.Hour) }
+	for _, n := range nodes {
+		n.ahead = later
+		n.start(false)
+	}
+	for i, n := range nodes {
+		await(t, "its certificate is good", func() bool { return n.identity.Until().After(later()) })
+		if err := put(n, fmt.Sprint("after", i)); err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { os.Exit(m.Run()) }

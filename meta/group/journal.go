@@ -1,0 +1,117 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a
+// full disk. To the WAL a segment for which it finds no room is the end: it has
+// sealed the one before and takes no more, now and after a new start. And Raft
+// panics if it cannot note its term.
+type journal struct {
+	*wal.WAL
+	dir     string
+	log     *slog.Logger
+	closing chan struct{}
+	full    atomic.Bool // and a person was told
+	lied    atomic.Bool // of a term that was not noted; so nothing is noted any more
+}
+
+// room is what a new segment takes, and a little.
+const room = segmentBytes + 1<<20
+
+// giveUp ends waiting for room, when Raft is about to end.
+func (j *journal) giveUp() { close(j.closing) }
+
+// StoreLog implements raft.LogStore.
+func (j *journal) StoreLog(l *raft.Log) error { return j.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (j *journal) StoreLogs(logs []*raft.Log) error {
+	err := j.WAL.StoreLogs(logs)
+	if errors.Is(err, wal.ErrSealed) {
+		err = j.unseal(logs)
+	}
+	if err == nil && j.full.Swap(false) {
+		j.log.Info("the cluster's log is written again", "dir", j.dir)
+	}
+	return j.told(err)
+}
+
+// unseal begins a new segment when there is room, which the WAL does when it is
+// asked to forget its last entry, and writes that entry again.
+func (j *journal) unseal(logs []*raft.Log) error {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(j.dir, &disk); err != nil {
+		return err
+	}
+	if disk.Bavail*uint64(disk.Bsize) < room {
+		return unix.ENOSPC
+	}
+	index, err := j.LastIndex()
+	if err != nil {
+		return err
+	}
+	var last raft.Log
+	if err := j.GetLog(index, &last); err != nil {
+		return err
+	}
+	last.Data, last.Extensions = slices.Clone(last.Data), slices.Clone(last.Extensions)
+	if err := j.DeleteRange(index, index); err != nil {
+		return err
+	}
+	return j.WAL.StoreLogs(append([]*raft.Log{&last}, logs...))
+}
+
+// told tells a person when the disk is full, once.
+func (j *journal) told(err error) error {
+	if !errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	err = fmt.Errorf("the disk of %s is full (%w); make room for %s there", j.dir, meta.ErrNoSpace, meta.FormatBytes(room))
+	if !j.full.Swap(true) {
+		j.log.Error("the cluster's log cannot be written on this node", "cause", err)
+	}
+	return err
+}
+
+var errClosing = errors.New("the log is being closed")
+
+// SetUint64 implements raft.StableStore. It waits for room: this node then takes
+// no part in Raft, and what it knows can be read.
+func (j *journal) SetUint64(key []byte, value uint64) error {
+	for {
+		if j.lied.Load() {
+			return nil
+		}
+		err := j.told(j.WAL.SetUint64(key, value))
+		if !errors.Is(err, meta.ErrNoSpace) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-j.closing:
+			j.lied.Store(true) // rather than have Raft panic; no vote is noted after it, and so none given
+			return nil
+		}
+	}
+}
+
+// Set implements raft.StableStore.
+func (j *journal) Set(key, value []byte) error {
+	if j.lied.Load() {
+		return errClosing
+	}
+	return j.told(j.WAL.Set(key, value))
+}

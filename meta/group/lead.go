@@ -1,0 +1,210 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// sightings are when each node answered last, as the leader knows.
+type sightings struct {
+	mu struct {
+		sync.Mutex
+		last map[string]time.Time
+		lag  map[string]uint64
+	}
+}
+
+func (s *sightings) begin(ids []string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.last, s.mu.lag = make(map[string]time.Time), make(map[string]uint64)
+	for _, id := range ids {
+		s.mu.last[id] = now
+	}
+}
+
+func (s *sightings) saw(id string, applied uint64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.last[id], s.mu.lag[id] = now, applied
+}
+
+func (s *sightings) of(id string) (last time.Time, applied uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.last[id], s.mu.lag[id]
+}
+
+// lead does what a leader has to do beside Raft, whenever this node is one.
+func (g *Group) lead(ctx context.Context) {
+	tick := time.NewTicker(g.times.tick)
+	defer tick.Stop()
+	led := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		leads := g.Leads()
+		if leads && !led {
+			g.seen.begin(g.ids(), time.Now())
+		}
+		if led = leads; leads {
+			g.look(ctx)
+			g.report(ctx)
+			g.reconcile(ctx)
+		}
+	}
+}
+
+func (g *Group) ids() []string {
+	var ids []string
+	for _, n := range g.config.Machine.Nodes() {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// maxLooks bounds how many nodes are asked at once.
+const maxLooks = 32
+
+// look asks all nodes whether they are there.
+func (g *Group) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, g.times.look)
+	defer cancel()
+	slots := make(chan struct{}, maxLooks)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, id := range g.ids() {
+		if id == g.config.Self.ID {
+			g.seen.saw(id, g.raft.AppliedIndex(), time.Now())
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			var p pulse
+			if g.calls.ask(ctx, id, callPulse, struct{}{}, &p) == nil {
+				g.seen.saw(id, p.Applied, time.Now())
+			}
+		})
+	}
+}
+
+// live reports whether a node has answered lately.
+func (g *Group) live(id string, now time.Time) bool {
+	last, _ := g.seen.of(id)
+	return now.Sub(last) < g.times.dead
+}
+
+// report writes down who came and who went.
+func (g *Group) report(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	now := time.Now()
+	for _, n := range g.config.Machine.Nodes() {
+		if up := g.live(n.ID, now); up != n.Up {
+			if _, err := g.apply(ctx, &state.Health{ID: n.ID, Up: up}); err != nil {
+				return
+			}
+			g.config.Log.Info("node changed", "node", n.ID, "host", n.Host, "up", up)
+		}
+	}
+}
+
+func (g *Group) servers() map[string]raft.Server {
+	servers := make(map[string]raft.Server)
+	future := g.raft.GetConfiguration()
+	if future.Error() == nil {
+		for _, s := range future.Configuration().Servers {
+			servers[string(s.ID)] = s
+		}
+	}
+	return servers
+}
+
+// reconcile takes one step towards the configuration that Raft should have.
+func (g *Group) reconcile(ctx context.Context) {
+	servers, now := g.servers(), time.Now()
+	byID := make(map[string]member)
+	for id, s := range servers {
+		byID[id] = member{id: id, server: true, voter: s.Suffrage == raft.Voter, live: g.live(id, now)}
+	}
+	nodes := make(map[string]state.Node)
+	for _, n := range g.config.Machine.Nodes() {
+		m := byID[n.ID]
+		m.id, m.admit, m.live, m.idle, m.since = n.ID, true, g.live(n.ID, now), n.Drained, uint64(n.Admitted)
+		m.server = m.server && servers[n.ID].Address == raftAddress(n.ID, n.Addr)
+		byID[n.ID], nodes[n.ID] = m, n
+	}
+	c := next(g.config.Self.ID, slices.Collect(maps.Values(byID)))
+	if c.do == nothing {
+		g.stepDown(nodes)
+		return
+	}
+	err := g.change(ctx, c, nodes[c.id], servers[c.id])
+	if said := fmt.Sprint(c, err); err != nil && ctx.Err() == nil && said != g.said {
+		g.said = said
+		g.config.Log.Warn("members of the cluster not changed yet", "node", c.id, "cause", err)
+	}
+}
+
+// stepDown gives the lead away if this node is drained.
+func (g *Group) stepDown(nodes map[string]state.Node) {
+	if nodes[g.config.Self.ID].Drained && len(g.servers()) > 1 {
+		_ = g.raft.LeadershipTransfer().Error() // tried again at the next tick
+	}
+}
+
+func (g *Group) change(ctx context.Context, c change, n state.Node, s raft.Server) error {
+	id, wait := raft.ServerID(c.id), g.times.patience
+	switch c.do {
+	case add:
+		if s.Suffrage == raft.Voter && s.ID == id {
+			return g.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, wait).Error() // it has moved
+		}
+		return g.raft.AddNonvoter(id, raftAddress(n.ID, n.Addr), 0, wait).Error()
+	case promote:
+		if err := g.entrust(ctx, c.id); err != nil {
+			return err
+		}
+		g.config.Log.Info("node becomes a voter", "node", c.id, "host", n.Host)
+		return g.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, wait).Error()
+	case demote:
+		g.config.Log.Info("node is a voter no more", "node", c.id, "host", n.Host)
+		return g.raft.DemoteVoter(id, 0, wait).Error()
+	case remove:
+		return g.raft.RemoveServer(id, 0, wait).Error()
+	}
+	panic(fmt.Sprintf("change %d", c.do))
+}
+
+// entrust gives a node the authority's key, which a voter must have in case it
+// leads.
+func (g *Group) entrust(ctx context.Context, id string) error {
+	if id == g.config.Self.ID {
+		return nil
+	}
+	key, err := g.config.Authority.Export()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.times.look)
+	defer cancel()
+	err = g.calls.ask(ctx, id, callEntrust, key, nil)
+	if errors.Is(err, meta.ErrUnavailable) {
+		return fmt.Errorf("give node %s the authority's key: %w", id, err)
+	}
+	return err
+}

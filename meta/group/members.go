@@ -1,0 +1,206 @@
+package group
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// A pulse is how a node says that it is there.
+type pulse struct {
+	Applied uint64 `json:"applied"`
+}
+
+func (g *Group) handlers() map[string]Handler {
+	all := map[string]Handler{
+		callApply:   g.serveApply,
+		callAdmit:   g.serveAdmit,
+		callEntrust: g.serveEntrust,
+		callNow:     g.serveNow,
+		callPulse: func(context.Context, string, json.RawMessage) (any, error) {
+			return pulse{g.config.Machine.Summary().Applied}, nil
+		},
+	}
+	for name, h := range g.config.Handlers {
+		all[name] = h
+	}
+	return all
+}
+
+// serveEntrust takes the authority's key from the leader, to whom alone Raft has
+// given the lead.
+func (g *Group) serveEntrust(_ context.Context, from string, request json.RawMessage) (any, error) {
+	if _, leader := g.raft.LeaderWithID(); string(leader) != from {
+		return nil, fmt.Errorf("node %s %w to send the authority's key: it does not lead", from, meta.ErrDenied)
+	}
+	key, err := decode[[]byte](request)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, g.config.Authority.Import(key)
+}
+
+// Leads reports whether this node leads the cluster, as far as it knows.
+func (g *Group) Leads() bool { return g.raft.State() == raft.Leader }
+
+// Leader is the node that leads, empty if none is known.
+func (g *Group) Leader() string {
+	_, id := g.raft.LeaderWithID()
+	return string(id)
+}
+
+// Self is this node's id.
+func (g *Group) Self() string { return g.config.Self.ID }
+
+// AskLeader calls the leader, be it this node, and tries again with the next one
+// if it is lost. So what is asked must be harmless to ask twice.
+func (g *Group) AskLeader(ctx context.Context, name string, request, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	for {
+		err := g.askOnce(ctx, name, request, result)
+		if err == nil || !errors.Is(err, meta.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(g.times.pause):
+		}
+	}
+}
+
+func (g *Group) askOnce(ctx context.Context, name string, request, result any) error {
+	return g.toLeader(ctx, func(ctx context.Context, leader string) error {
+		return g.Ask(ctx, leader, name, request, result)
+	})
+}
+
+// Ask calls a node, be it this one.
+func (g *Group) Ask(ctx context.Context, id, name string, request, result any) error {
+	if id != g.config.Self.ID {
+		return g.calls.ask(ctx, id, name, request, result)
+	}
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	answer, err := g.calls.handlers[name](ctx, id, data)
+	if err != nil || result == nil {
+		return err
+	}
+	if data, err = json.Marshal(answer); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, result)
+}
+
+// Dial connects to a node's port.
+func (g *Group) Dial(ctx context.Context, id string, p trust.Protocol) (net.Conn, error) {
+	n, ok := g.config.Machine.Node(id)
+	if !ok {
+		return nil, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+	}
+	return g.config.Port.Dial(ctx, n.Addr, id, p)
+}
+
+func (g *Group) dialCall(ctx context.Context, id string) (net.Conn, error) {
+	return g.Dial(ctx, id, trust.Call)
+}
+
+func (g *Group) dialRaft(ctx context.Context, addr, id string) (net.Conn, error) {
+	return g.config.Port.Dial(ctx, addr, id, trust.Raft)
+}
+
+// A Status is how a node sees its cluster.
+type Status struct {
+	Cluster string   `json:"cluster"`
+	Leader  string   `json:"leader,omitempty"` // none if no majority is up
+	Term    uint64   `json:"term"`
+	Last    uint64   `json:"last"` // index of this node's log
+	Applied uint64   `json:"applied"`
+	Members []Member `json:"members"`
+}
+
+// A Member is a node as this one sees it.
+type Member struct {
+	state.Node
+	Voter bool    `json:"voter"`
+	Lag   *uint64 `json:"lag,omitempty"` // commands behind the leader, where the leader is asked
+}
+
+// Status is how this node sees the cluster.
+func (g *Group) Status() Status {
+	m := g.config.Machine
+	s := Status{
+		Cluster: m.Summary().Cluster.ID, Leader: g.Leader(), Term: g.raft.CurrentTerm(),
+		Last: g.raft.LastIndex(), Applied: g.raft.AppliedIndex(),
+	}
+	servers := g.servers()
+	for _, n := range m.Nodes() {
+		member := Member{Node: n, Voter: servers[n.ID].Suffrage == raft.Voter && servers[n.ID].ID != ""}
+		if _, applied := g.seen.of(n.ID); g.Leads() && applied > 0 {
+			lag := max(s.Applied, applied) - applied
+			member.Lag = &lag
+		}
+		s.Members = append(s.Members, member)
+	}
+	return s
+}
+
+// Ready waits until this node knows what the cluster knew when it was asked, if
+// there is a leader to ask before ctx ends.
+func (g *Group) Ready(ctx context.Context) error {
+	var p pulse
+	if err := g.AskLeader(ctx, callNow, struct{}{}, &p); err != nil {
+		return err
+	}
+	return g.follow(ctx, p.Applied)
+}
+
+// serveNow says how far the cluster is. A leader that was stopped for a while may
+// not know yet that another leads, and a new one not what the one before it had
+// written: both know when a majority has written something of theirs.
+func (g *Group) serveNow(ctx context.Context, _ string, _ json.RawMessage) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	if _, err := g.write(ctx, func() raft.Future { return g.raft.Barrier(g.times.patience) }); err != nil {
+		return nil, err
+	}
+	return pulse{g.config.Machine.Summary().Applied}, nil
+}
+
+// Close leaves, until this node is started again. What it knows is on disk.
+func (g *Group) Close() error {
+	g.cancel()
+	g.done.Wait()
+	errs := []error{g.office.close(), g.calls.close()}
+	if g.config.Machine.Summary().Applied > 0 {
+		_ = g.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
+	}
+	g.store.log.giveUp()
+	errs = append(errs, g.raft.Shutdown().Error())
+	g.written.Wait()
+	g.reign.end()
+	errs = append(errs, g.store.close())
+	return errors.Join(errs...)
+}
+
+// AddToken has the cluster take a token so many times, until it expires. By the
+// cluster's time, that is: a clock that was ahead for a moment has moved it ahead
+// for good.
+func (g *Group) AddToken(ctx context.Context, t trust.Token, life time.Duration, uses int) error {
+	hash, now := t.Hash(), max(g.config.Now().UnixNano(), g.config.Machine.Summary().Now)
+	_, err := g.Do(ctx, &state.Token{Hash: hex.EncodeToString(hash[:]), Expires: now + int64(life), Uses: uses})
+	return err
+}

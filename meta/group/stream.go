@@ -1,0 +1,45 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
+)
+
+// Raft knows a server by an address. Ours says who must be there as well as
+// where: ID@HOST:PORT.
+func raftAddress(id, addr string) raft.ServerAddress {
+	return raft.ServerAddress(id + "@" + addr)
+}
+
+// A stream is the way that Raft's connections take: the node's port.
+type stream struct {
+	net.Listener
+	self raft.ServerAddress
+	dial func(ctx context.Context, addr, id string) (net.Conn, error)
+}
+
+// Dial implements raft.StreamLayer.
+func (s stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, addr, ok := strings.Cut(string(address), "@")
+	if !ok {
+		return nil, fmt.Errorf("raft address %q %w", address, meta.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.dial(ctx, addr, id)
+}
+
+// Addr is what other members know this one by.
+func (s stream) Addr() net.Addr { return streamAddr(s.self) }
+
+type streamAddr string
+
+func (streamAddr) Network() string  { return "rankfs" }
+func (a streamAddr) String() string { return string(a) }

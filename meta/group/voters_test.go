@@ -1,0 +1,140 @@
+package group
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// made is a cluster of n nodes of which the first are voters.
+func made(n, voters int) []member {
+	var all []member
+	for i := range n {
+		all = append(all, member{id: fmt.Sprintf("%02d", i), admit: true, server: true, voter: i < voters, live: true, since: uint64(i)})
+	}
+	return all
+}
+
+func TestNext(t *testing.T) {
+	change1 := func(id string, do step) change { return change{id, do} }
+	tests := []struct {
+		name string
+		have []member
+		with func(all []member)
+		want change
+	}{
+		{"one alone", made(1, 1), func([]member) {}, change{}},
+		{"two: one vote", made(2, 1), func([]member) {}, change{}},
+		{"a third makes voters", made(3, 1), func([]member) {}, change1("01", promote)},
+		{"three voters are enough for four", made(4, 3), func([]member) {}, change{}},
+		{"five for five", made(5, 3), func([]member) {}, change1("03", promote)},
+		{"five for a hundred", made(100, 5), func([]member) {}, change{}},
+		{"one who was admitted", made(3, 3), func(all []member) { all[2].server, all[2].voter = false, false }, change1("02", add)},
+		{"a dead voter is replaced before it goes", made(4, 3), func(all []member) { all[1].live = false }, change1("03", promote)},
+		{"a dead voter that cannot be replaced goes with the number", made(3, 3), func(all []member) { all[1].live = false }, change1("01", demote)},
+		{"then one vote is too many", made(3, 3), func(all []member) { all[1].live, all[1].voter = false, false }, change1("02", demote)},
+		{"a dead one without a vote stays", made(4, 3), func(all []member) { all[3].live = false }, change{}},
+		{"one who was removed loses its vote", made(4, 3), func(all []member) { all[1].admit = false }, change1("03", promote)},
+		{"and then its place", made(4, 3), func(all []member) { all[3].admit = false }, change1("03", remove)},
+		{"one who is drained is replaced", made(4, 3), func(all []member) { all[1].idle = true }, change1("03", promote)},
+		{"unless nobody is there", made(3, 3), func(all []member) { all[1].idle = true }, change{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.with(tt.have)
+			if got := next("00", tt.have); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// From any configuration the changes come to an end, and then it is what it
+// should be; on the way there is always a live majority if there was one.
+func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := make([]member, rapid.IntRange(1, 12).Draw(t, "nodes"))
+		for i := range all {
+			all[i] = member{
+				id: fmt.Sprintf("%02d", i), since: uint64(i),
+				admit: i == 0 || rapid.IntRange(0, 5).Draw(t, "admitted") > 0, server: i == 0 || rapid.Bool().Draw(t, "server"),
+				live: i == 0 || rapid.IntRange(0, 3).Draw(t, "live") > 0, idle: rapid.IntRange(0, 5).Draw(t, "idle") == 0,
+			}
+			all[i].voter = i == 0 || all[i].server && rapid.Bool().Draw(t, "voter")
+		}
+		majority := quorate(all)
+		for steps := 0; ; steps++ {
+			c := next("00", all)
+			if c.do == nothing {
+				break
+			}
+			if steps > 60 {
+				t.Fatalf("no end: %+v", all)
+			}
+			for i := range all {
+				if all[i].id == c.id {
+					take(t, &all[i], c.do)
+				}
+			}
+			if majority && !quorate(all) {
+				t.Fatalf("%+v lost the majority: %+v", c, all)
+			}
+			majority = quorate(all)
+		}
+		live, voters, candidates := 0, 0, 0
+		for _, m := range all {
+			if m.server != m.admit {
+				t.Fatalf("%+v", m)
+			}
+			if m.admit && m.live {
+				live++
+			}
+			if m.voter && m.live {
+				voters++
+			}
+			if m.admit && m.live && !m.idle {
+				candidates++
+			}
+		}
+		if want := votersFor(live); voters != want {
+			t.Fatalf("%d live voters of %d live nodes, want %d: %+v", voters, live, want, all)
+		}
+		if idle := count(all, func(m member) bool { return m.voter && m.idle && m.id != "00" }); idle > 0 && candidates >= votersFor(live) {
+			t.Fatalf("%d voters are drained while others could vote: %+v", idle, all)
+		}
+	})
+}
+
+func take(t *rapid.T, m *member, do step) {
+	switch do {
+	case add:
+		m.server = true
+	case promote:
+		if !m.live || !m.server {
+			t.Fatalf("promoted %+v", *m)
+		}
+		m.voter = true
+	case demote:
+		m.voter = false
+	case remove:
+		if m.voter {
+			t.Fatalf("removed a voter %+v", *m)
+		}
+		m.server = false
+	}
+}
+
+func quorate(all []member) bool {
+	voters := count(all, func(m member) bool { return m.voter })
+	return 2*count(all, func(m member) bool { return m.voter && m.live }) > voters
+}
+
+func count(all []member, f func(member) bool) (n int) {
+	for _, m := range all {
+		if f(m) {
+			n++
+		}
+	}
+	return n
+}
