@@ -24,6 +24,7 @@ type Plan interface {
 	Steps() uint64
 	Once() bool
 	Shared() bool
+	Ahead(rank, step uint64) bool
 	Size(rank, step uint64) int64
 	Fill(ctx context.Context, rank, step uint64, dst []byte) error
 }

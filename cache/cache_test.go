@@ -35,6 +35,7 @@ type testPlan struct {
 func (p *testPlan) ID() [16]byte                 { return [16]byte{p.id} }
 func (p *testPlan) Once() bool                   { return p.once }
 func (p *testPlan) Shared() bool                 { return p.share }
+func (p *testPlan) Ahead(uint64, uint64) bool    { return true }
 func (p *testPlan) Steps() uint64                { return p.steps }
 func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
 func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {

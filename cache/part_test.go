@@ -23,6 +23,7 @@ type madeOf struct {
 func (p *madeOf) ID() [16]byte                 { return [16]byte{255} }
 func (p *madeOf) Once() bool                   { return true }
 func (p *madeOf) Shared() bool                 { return false }
+func (p *madeOf) Ahead(uint64, uint64) bool    { return true }
 func (p *madeOf) Steps() uint64                { return p.parts.steps * uint64(p.parts.size/p.each) }
 func (p *madeOf) Size(rank, step uint64) int64 { return p.each }
 

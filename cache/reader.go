@@ -105,7 +105,7 @@ func (c *Cache) missing(r *reader) (step uint64, ok bool) {
 		last = min(last, r.barred-1)
 	}
 	for ; r.next <= last; r.next++ {
-		if c.mu.entries[Key{r.plan.ID(), r.rank, r.next}] == nil {
+		if c.mu.entries[Key{r.plan.ID(), r.rank, r.next}] == nil && r.plan.Ahead(r.rank, r.next) {
 			return r.next, true
 		}
 	}
