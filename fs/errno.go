@@ -86,6 +86,7 @@ func statusOf(err error) fuse.Status {
 		{meta.ErrNotExist, syscall.ENOENT},
 		{meta.ErrInvalid, syscall.EINVAL},
 		{meta.ErrStale, syscall.ESTALE},
+		{meta.ErrOvertaken, syscall.ESTALE},
 		{meta.ErrCorrupt, syscall.EIO},
 		{context.DeadlineExceeded, syscall.ETIMEDOUT},
 		{meta.ErrNoSpace, syscall.ENOSPC},

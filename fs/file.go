@@ -17,6 +17,7 @@ type handle struct {
 	text    []byte
 	table   *Table
 	listing *listing
+	queue   *reading
 }
 
 type handles struct {
@@ -76,11 +77,18 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindBatch:
 		return t.openBatch(cancel, n, out)
 	case kindOffsets:
-		out.Fh = t.handles.add(handle{text: n.dir.Offsets(n.rank, n.step)})
+		text, err := n.dir.Offsets(requestContext(cancel), n.rank, n.step)
+		if err != nil {
+			return t.errno("open record table", n.path(), err)
+		}
+		out.Fh = t.handles.add(handle{text: text})
 	case kindLocality:
 		table := n.dir.Locality()
 		out.Fh = t.handles.add(handle{table: &table})
 		out.OpenFlags = fuse.FOPEN_NOFLUSH // who holds what changes: forget what the last reader saw
+		if !n.dir.Settled() {
+			out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+		}
 	case kindChunks:
 		// Straight to the daemon: who reads whole lines gets each line as it
 		// was at one moment, though replicas move.
@@ -90,6 +98,9 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindDescription:
 		out.Fh = t.handles.add(handle{text: n.dir.Describe()})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+	case kindQueue:
+		out.Fh = t.handles.add(handle{queue: newReading(n.dir.Queue(n.rank))})
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_STREAM | fuse.FOPEN_NOFLUSH
 	default:
 		return fuse.EISDIR
 	}
@@ -121,6 +132,9 @@ func (t *Tree) Release(cancel <-chan struct{}, input *fuse.ReleaseIn) {
 		h.slab.Release()
 		t.views.hold(h.dir, -1, time.Time{})
 	}
+	if ok && h.queue != nil {
+		h.queue.close()
+	}
 }
 
 func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
@@ -134,6 +148,9 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 		return fuse.ReadResultFd(uintptr(h.slab.Fd()), int64(input.Offset), int(size)), fuse.OK
 	}
 	t.count.textReads.Add(1)
+	if h.queue != nil {
+		return t.readQueue(cancel, input, h.queue, buf)
+	}
 	if h.table != nil {
 		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, len(buf))), fuse.OK
 	}

@@ -30,6 +30,7 @@ const (
 	kindLocality
 	kindChunks
 	kindRank
+	kindQueue
 	kindBatch
 	kindOffsets
 )
@@ -37,13 +38,14 @@ const (
 const (
 	nameDescription = "dataset.json"
 	nameLocality    = "locality"
+	nameQueue       = "queue"
 	nameChunks      = "chunks"
 	rankPrefix      = "rank-"
 	batchPrefix     = "batch-"
 	offsetsSuffix   = ".idx"
 	// fixed is how many numbers of a view stand before those of its ranks,
 	// perRank how many each rank has before those of the batches: of its
-	// directory, and one that is free for another file in there.
+	// directory and its queue.
 	fixed, perRank = 4, 2
 )
 
@@ -58,7 +60,7 @@ type node struct {
 //
 //	base + 0                           the directory
 //	base + 1, 2, 3                     dataset.json, locality, chunks
-//	base + 4 + 2 x rank                rank directories; ... + 1 is free
+//	base + 4 + 2 x rank                rank directories; ... + 1 their queues
 //	base + 4 + 2 x ranks + 2 x (rank x steps + step)    batches,
 //	                                       ... + 1      and their .idx
 type viewDir struct {
@@ -77,7 +79,7 @@ type viewDir struct {
 // to go round: the numbers of a mount last for 2^15 views of the largest kind.
 func files(ranks, steps uint64) (uint64, bool) {
 	const most = 1 << 48
-	if steps != 0 && ranks > most/2/steps {
+	if steps != 0 && ranks > most/4/steps {
 		return 0, false
 	}
 	n := fixed + perRank*ranks + 2*ranks*steps
@@ -88,6 +90,8 @@ func (d *viewDir) ino(k kind, rank, step uint64) uint64 {
 	switch k {
 	case kindRank:
 		return d.base + fixed + perRank*rank
+	case kindQueue:
+		return d.base + fixed + perRank*rank + 1
 	case kindBatch:
 		return d.base + fixed + perRank*d.ranks + 2*(rank*d.steps+step)
 	case kindOffsets:
@@ -97,17 +101,17 @@ func (d *viewDir) ino(k kind, rank, step uint64) uint64 {
 }
 
 // node is the inverse of ino, for numbers of the directory's run.
-func (d *viewDir) node(ino uint64) (n node, ok bool) {
+func (d *viewDir) node(ino uint64) node {
 	i := ino - d.base
 	if i < fixed {
-		return node{dir: d, kind: kind(i)}, true
+		return node{dir: d, kind: kind(i)}
 	}
 	if i -= fixed; i < perRank*d.ranks {
-		return node{dir: d, kind: kindRank, rank: i / perRank}, i%perRank == 0
+		return node{dir: d, kind: kindRank + kind(i%perRank), rank: i / perRank}
 	}
 	i -= perRank * d.ranks
 	batch := i / 2
-	return node{dir: d, kind: kindBatch + kind(i%2), rank: batch / d.steps, step: batch % d.steps}, true
+	return node{dir: d, kind: kindBatch + kind(i%2), rank: batch / d.steps, step: batch % d.steps}
 }
 
 // child finds a name in the directory n.
@@ -127,6 +131,9 @@ func (n node) child(name string) (node, bool) {
 		n = node{dir: n.dir, kind: kindRank, rank: rank}
 		return n, ok && err == nil && rank < n.dir.ranks && n.name() == name
 	case kindRank:
+		if name == nameQueue {
+			return node{dir: n.dir, kind: kindQueue, rank: n.rank}, true
+		}
 		base, isOffsets := strings.CutSuffix(name, offsetsSuffix)
 		digits, ok := strings.CutPrefix(base, batchPrefix)
 		step, err := strconv.ParseUint(digits, 10, 64)
@@ -156,6 +163,8 @@ func (n node) appendName(b []byte) []byte {
 		return append(b, nameChunks...)
 	case kindRank:
 		return strconv.AppendUint(append(b, rankPrefix...), n.rank, 10)
+	case kindQueue:
+		return append(b, nameQueue...)
 	}
 	b = append(b, batchPrefix...)
 	for limit := uint64(100000); limit > n.step && limit > 1; limit /= 10 {
@@ -252,7 +261,7 @@ func (v *views) byIno(ino uint64) (node, bool) {
 	if n, _ := files(d.ranks, d.steps); ino-d.base >= n {
 		return node{}, false
 	}
-	return d.node(ino)
+	return d.node(ino), true
 }
 
 // add enters a view under a name, and returns what had to go for it. If the

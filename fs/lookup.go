@@ -108,8 +108,9 @@ func (t *Tree) entry(out *fuse.EntryOut, ino uint64, valid time.Duration) {
 	}
 }
 
-// attrTimeout: a description's text, and so its size, may change; what is
-// below /.rankfs changes all the time.
+// attrTimeout: a description's text, and so its size, may change, as do the
+// sizes of a view that is not settled; what is below /.rankfs changes all the
+// time.
 func (t *Tree) attrTimeout(ino uint64) time.Duration {
 	if ino < inoViews {
 		if ino >= inoInfoFiles {
@@ -117,7 +118,8 @@ func (t *Tree) attrTimeout(ino uint64) time.Duration {
 		}
 		return forViews
 	}
-	if n, ok := t.views.byIno(ino); !ok || n.kind == kindDescription {
+	n, ok := t.views.byIno(ino)
+	if !ok || n.kind == kindDescription || !n.isDir() && !n.dir.Settled() {
 		return 0
 	}
 	return forViews

@@ -25,10 +25,13 @@ type View interface {
 	Dataset() string
 	Ranks() uint64
 	Steps() uint64
+	// Settled reports whether all the rest never changes either. Until then
+	// the kernel is not to remember it. The first Open settles a view.
+	Settled() bool
 	Records(rank, step uint64) uint64
 	Size(rank, step uint64) int64
-	// Offsets is the content of the batch's .idx file.
-	Offsets(rank, step uint64) []byte
+	// Offsets is the content of the batch's .idx file. It settles the view.
+	Offsets(ctx context.Context, rank, step uint64) ([]byte, error)
 	// Open returns the batch's slab, complete. Changed sources are ErrStale.
 	Open(ctx context.Context, rank, step uint64) (Slab, error)
 	// Describe is the content of dataset.json.
@@ -41,6 +44,19 @@ type View interface {
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(rank, step uint64) []Attribute
+	// Queue is for a rank that takes batches as they come.
+	Queue(rank uint64) Queue
+}
+
+// A Queue is one open queue file. It is used by one goroutine at a time.
+type Queue interface {
+	// Next says that the line before it is done with and returns another,
+	// with its newline, or nothing if all is done. If there is none for now
+	// it may wait long, or does not wait and returns EAGAIN; after an error
+	// the same line comes.
+	Next(ctx context.Context, wait bool) ([]byte, error)
+	// Close gives back what was begun. It does not wait.
+	Close()
 }
 
 // A Slab is a complete batch: a file that holds exactly its bytes.

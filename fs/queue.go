@@ -1,0 +1,62 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// A reading is an open queue file. A shell asks for a line byte by byte, so
+// what is left of one waits here.
+//
+// The file is found by its name and not listed: whoever copies or searches a
+// tree would take the work of those who do it.
+type reading struct {
+	queue Queue
+	turn  chan struct{} // holds one token, of whoever reads now
+	rest  []byte
+}
+
+func newReading(q Queue) *reading {
+	return &reading{queue: q, turn: make(chan struct{}, 1)}
+}
+
+// read returns what is left of a line, or the next one.
+func (r *reading) read(ctx context.Context, buf []byte, wait bool) ([]byte, error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if len(r.rest) == 0 {
+		line, err := r.queue.Next(ctx, wait)
+		if err != nil {
+			return nil, err
+		}
+		r.rest = line
+	}
+	n := copy(buf, r.rest)
+	r.rest = r.rest[n:]
+	return buf[:n], nil
+}
+
+// close gives the work back. The kernel closes a file after its last read.
+func (r *reading) close() { r.queue.Close() }
+
+func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading, buf []byte) (fuse.ReadResult, fuse.Status) {
+	data, err := r.read(requestContext(cancel), buf, input.Flags&syscall.O_NONBLOCK == 0)
+	if err == nil {
+		return fuse.ReadResultData(data), fuse.OK
+	}
+	if errors.Is(err, syscall.EAGAIN) { // what was asked for, no error
+		return nil, fuse.EAGAIN
+	}
+	name := nameQueue
+	if n, ok := t.views.byIno(input.NodeId); ok {
+		name = n.path()
+	}
+	return nil, t.errno("read queue", name, err)
+}
