@@ -19,6 +19,7 @@ type Client struct {
 	socket string
 	http   *http.Client
 	answer time.Duration // for an answer to begin
+	change time.Duration // for a change of the cluster, an election and all
 }
 
 // Dial returns the client of the daemon that listens on socket. It connects
@@ -26,7 +27,8 @@ type Client struct {
 func Dial(socket string) *Client {
 	const answer = 10 * time.Second // a daemon answers in milliseconds unless it is stopped
 	dialer := net.Dialer{Timeout: answer}
-	return &Client{socket: socket, answer: answer, http: &http.Client{Transport: &http.Transport{
+	const change = 30 * time.Second // a daemon gives up after ten
+	return &Client{socket: socket, answer: answer, change: change, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", socket)
 		},
@@ -51,7 +53,7 @@ func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
 
 // Remove unregisters a dataset.
 func (c *Client) Remove(ctx context.Context, name string) error {
-	_, err := ask[struct{}](ctx, c, "remove", named{name}, nil)
+	_, err := change[struct{}](ctx, c, "remove", named{name})
 	return err
 }
 
@@ -69,6 +71,44 @@ func (c *Client) Refresh(ctx context.Context, r RefreshRequest, progress func(Pr
 func (c *Client) Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error) {
 	return ask[Verification](ctx, c, "verify", named{name}, progress)
 }
+
+// Cluster asks what the node knows of its cluster.
+func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
+	return ask[Cluster](ctx, c, "cluster", struct{}{}, nil)
+}
+
+// CreateToken makes a token that lets nodes into the cluster.
+func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (Token, error) {
+	return change[Token](ctx, c, "token", r)
+}
+
+// DrainNode has a node get no new work, or some again.
+func (c *Client) DrainNode(ctx context.Context, r DrainRequest) error {
+	_, err := change[struct{}](ctx, c, "drain", r)
+	return err
+}
+
+// RemoveNode takes a node out of the cluster for good.
+func (c *Client) RemoveNode(ctx context.Context, id string) error {
+	_, err := change[struct{}](ctx, c, "remove-node", named{id})
+	return err
+}
+
+// Plan asks who reads what in one epoch of a view. It takes as long as that
+// takes to reckon.
+func (c *Client) Plan(ctx context.Context, r PlanRequest) (Plan, error) {
+	return ask[Plan](ctx, c, "plan", r, unseen)
+}
+
+// change asks for what the whole cluster has to agree to.
+func change[T any](ctx context.Context, c *Client, method string, request any) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.change, ErrNoAnswer)
+	defer cancel()
+	return ask[T](ctx, c, method, request, unseen)
+}
+
+// unseen is for what may take its time and says nothing meanwhile.
+func unseen(Progress) {}
 
 // ErrNoAnswer is the error of a daemon that is there and says nothing, as one
 // that is stopped.

@@ -19,6 +19,12 @@ type Node interface {
 	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)
 	Remove(name string) error
+
+	Cluster() Cluster
+	CreateToken(ctx context.Context, r TokenRequest) (Token, error)
+	DrainNode(ctx context.Context, r DrainRequest) error
+	RemoveNode(ctx context.Context, id string) error
+	Plan(ctx context.Context, r PlanRequest) (Plan, error)
 }
 
 // A CreateRequest registers a dataset. Empty strings mean the default.
@@ -124,6 +130,124 @@ type RefreshRequest struct {
 	Records bool   `json:"records,omitempty"`
 }
 
+// A TokenRequest asks for a token that lets nodes into the cluster.
+type TokenRequest struct {
+	Life time.Duration `json:"life"`
+	Uses int           `json:"uses"`
+}
+
+// A Token lets nodes into the cluster.
+type Token struct {
+	Token   string    `json:"token"`
+	Expires time.Time `json:"expires"`
+	Uses    int       `json:"uses"`
+	Join    string    `json:"join"` // where to join with it
+}
+
+// A DrainRequest asks that a node, by its id or host, gets no new work, or that
+// it gets some again.
+type DrainRequest struct {
+	Node  string `json:"node"`
+	Drain bool   `json:"drain"`
+}
+
+// A Cluster is what a node knows of those it works with.
+type Cluster struct {
+	ID      string   `json:"id"`
+	Self    string   `json:"self"`             // the node that was asked
+	Leader  string   `json:"leader,omitempty"` // none if no majority of voters is up
+	Term    uint64   `json:"term"`
+	Applied uint64   `json:"applied"` // index of the last change that the node knows
+	Nodes   []Member `json:"nodes"`
+}
+
+// A Member is one node of a cluster.
+type Member struct {
+	ID      string    `json:"id"`
+	Host    string    `json:"host"`
+	Addr    string    `json:"addr"`
+	State   string    `json:"state"` // "up", "down" or "draining", as the leader saw it last
+	Voter   bool      `json:"voter"`
+	Lag     *uint64   `json:"lag,omitempty"` // changes that it does not know yet; only the leader knows
+	Entered time.Time `json:"entered"`
+}
+
+// A PlanRequest asks who reads what in one epoch of a view, and may have that
+// pinned or no longer pinned.
+type PlanRequest struct {
+	View    string   `json:"view"`            // NAME or NAME@options
+	Seats   []Seat   `json:"seats,omitempty"` // where the ranks are, from rank 0 on; none: as the cluster has it
+	Pin     bool     `json:"pin,omitempty"`
+	Unpin   bool     `json:"unpin,omitempty"`
+	Weights *Weights `json:"weights,omitempty"` // solve DL-MPI's program too
+}
+
+// A Seat is where so many ranks in a row are.
+type Seat struct {
+	Host  string `json:"host"` // or the id of its node
+	Ranks uint64 `json:"ranks"`
+}
+
+// Weights say what DL-MPI's program is to be best at. Only their relation
+// matters.
+type Weights struct {
+	Local uint32 `json:"local"`
+	Time  uint32 `json:"time"`
+}
+
+// The states of a plan.
+const (
+	PlanPinned = "pinned" // the same on all nodes from now on
+	PlanOpen   = "open"   // as it would be, were it pinned now
+	PlanFixed  = "fixed"  // it follows from the view alone
+)
+
+// A Plan is what follows for an epoch from where ranks and bytes are.
+type Plan struct {
+	View    string     `json:"view"` // with all options
+	State   string     `json:"state"`
+	Reason  string     `json:"reason,omitempty"` // why a fixed one is
+	Pinned  *time.Time `json:"pinned,omitempty"`
+	Ranks   uint64     `json:"ranks"`
+	Steps   uint64     `json:"steps"`
+	Looked  uint64     `json:"looked"`  // steps that the numbers below are of: all, or some of many
+	Located bool       `json:"located"` // the source says where its bytes are
+	Nodes   []Reads    `json:"nodes"`   // in the order of their first rank
+	Plan    Share      `json:"plan"`    // what the plan comes to
+	Strict  Share      `json:"strict"`  // what fixed ranks, assign=strict, would come to
+	Program *Program   `json:"program,omitempty"`
+}
+
+// Reads are what the ranks of one host read, of the steps looked at.
+type Reads struct {
+	Host   string `json:"host"`
+	Ranks  uint64 `json:"ranks"`
+	Bytes  int64  `json:"bytes"`
+	Local  int64  `json:"local"`  // of these, held by the host itself
+	Strict int64  `json:"strict"` // what would be, were the ranks fixed
+}
+
+// A Share says how good a division is.
+type Share struct {
+	Local   float64 `json:"local"`   // bytes of all that the reader's host holds
+	Balance float64 `json:"balance"` // bytes of the rank that reads most over the mean
+}
+
+// A Program is the best division of a dataset's chunks as a whole, by DL-MPI's
+// program, among ranks of equal speed.
+type Program struct {
+	Chunks int     `json:"chunks"`
+	Best   Point   `json:"best"`
+	Curve  []Point `json:"curve"` // all that no other beats in both, or some of many
+	Points int     `json:"points"`
+}
+
+// A Point is a division that none other beats both in locality and in time.
+type Point struct {
+	Local int    `json:"local"` // chunks that are local
+	Most  uint64 `json:"most"`  // chunks of the rank that reads most
+}
+
 // Status is what a daemon says of itself.
 type Status struct {
 	Version     string      `json:"version"`
@@ -136,6 +260,7 @@ type Status struct {
 	Tiers       []Tier      `json:"tiers"`
 	Counters    Counters    `json:"counters"`
 	HDFS        *HDFS       `json:"hdfs,omitempty"` // none if no cluster was asked
+	Cluster     Cluster     `json:"cluster"`
 	Datasets    []Dataset   `json:"datasets"`
 	Warnings    []string    `json:"warnings,omitempty"`
 }

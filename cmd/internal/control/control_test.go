@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	work func(ctx context.Context, progress func(control.Progress)) error
 	fail error
+	got  any // the last request
 }
 
 func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
@@ -57,6 +58,31 @@ func (f *fake) Refresh(ctx context.Context, r control.RefreshRequest, p func(con
 
 func (f *fake) Verify(ctx context.Context, name string, p func(control.Progress)) (control.Verification, error) {
 	return control.Verification{Checksum: name}, f.do(ctx, p)
+}
+
+func (f *fake) Cluster() control.Cluster {
+	lag := uint64(3)
+	return control.Cluster{ID: "c", Self: "1", Leader: "2", Term: 4, Nodes: []control.Member{{ID: "1", Lag: &lag}, {ID: "2", Voter: true}}}
+}
+
+func (f *fake) CreateToken(ctx context.Context, r control.TokenRequest) (control.Token, error) {
+	f.got = r
+	return control.Token{Token: "secret", Uses: r.Uses}, f.do(ctx, nil)
+}
+
+func (f *fake) DrainNode(ctx context.Context, r control.DrainRequest) error {
+	f.got = r
+	return f.do(ctx, nil)
+}
+
+func (f *fake) RemoveNode(ctx context.Context, id string) error {
+	f.got = id
+	return f.do(ctx, nil)
+}
+
+func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+	f.got = r
+	return control.Plan{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
 // start serves n until the test ends, and returns the socket.
@@ -126,9 +152,91 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	}
 }
 
+func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	got := func(what string, want any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(n.got, want) {
+			t.Errorf("%s: the node got %+v, %v, want %+v", what, n.got, err, want)
+		}
+	}
+
+	if k, err := c.Cluster(ctx); err != nil || !reflect.DeepEqual(k, n.Cluster()) {
+		t.Errorf("Cluster() = %+v, %v", k, err)
+	}
+	token, err := c.CreateToken(ctx, control.TokenRequest{Life: time.Hour, Uses: 3})
+	got("CreateToken", control.TokenRequest{Life: time.Hour, Uses: 3}, err)
+	if token.Token != "secret" || token.Uses != 3 {
+		t.Errorf("CreateToken() = %+v", token)
+	}
+	err = c.DrainNode(ctx, control.DrainRequest{Node: "n", Drain: true})
+	got("DrainNode", control.DrainRequest{Node: "n", Drain: true}, err)
+	err = c.RemoveNode(ctx, "../odd name")
+	got("RemoveNode", "../odd name", err)
+	r := control.PlanRequest{View: "d@epoch=3", Pin: true, Weights: &control.Weights{Local: 1, Time: 2}}
+	for i := range 10_000 { // a job of as many ranks, no two neighbours on one host
+		r.Seats = append(r.Seats, control.Seat{Host: fmt.Sprint("node-", i%2), Ranks: 1})
+	}
+	p, err := c.Plan(ctx, r)
+	got("Plan", r, err)
+	if p.View != "d@epoch=3" || p.Ranks != 1<<20 || len(p.Program.Curve) != 1 {
+		t.Errorf("Plan() = %+v", p)
+	}
+}
+
+// A daemon that has taken a change of the cluster on may wait for an election;
+// one that never comes back from that does not hang its clients.
+func TestChangesOfTheClusterTakeTheirTime(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *control.Client) error{
+		"token": func(ctx context.Context, c *control.Client) error {
+			_, err := c.CreateToken(ctx, control.TokenRequest{})
+			return err
+		},
+		"drain":  func(ctx context.Context, c *control.Client) error { return c.DrainNode(ctx, control.DrainRequest{}) },
+		"remove": func(ctx context.Context, c *control.Client) error { return c.RemoveNode(ctx, "x") },
+		"plan": func(ctx context.Context, c *control.Client) error {
+			_, err := c.Plan(ctx, control.PlanRequest{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const answer = 250 * time.Millisecond
+			n := &fake{work: func(ctx context.Context, _ func(control.Progress)) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(2 * answer):
+					return fmt.Errorf("no leader: %w", meta.ErrUnavailable)
+				}
+			}}
+			c := control.Dial(start(t, n))
+			c.SetAnswer(answer)
+			if err := do(t.Context(), c); !errors.Is(err, meta.ErrUnavailable) {
+				t.Errorf("got %v, want the daemon's own answer", err)
+			}
+		})
+	}
+}
+
+func TestChangeThatNeverEnds(t *testing.T) {
+	ended := make(chan bool)
+	n := &fake{work: func(ctx context.Context, _ func(control.Progress)) error {
+		defer close(ended)
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	c := control.Dial(start(t, n))
+	c.SetChange(10 * time.Millisecond)
+	if err := c.RemoveNode(t.Context(), "x"); !errors.Is(err, control.ErrNoAnswer) {
+		t.Errorf("got %v", err)
+	}
+	<-ended
+}
+
 func TestErrorsKeepTheirWordsAndKind(t *testing.T) {
 	kinds := []error{meta.ErrNotExist, meta.ErrExist, meta.ErrInvalid, meta.ErrStale,
-		meta.ErrCorrupt, meta.ErrNoSpace, meta.ErrBusy, context.Canceled}
+		meta.ErrCorrupt, meta.ErrNoSpace, meta.ErrBusy, meta.ErrUnavailable, meta.ErrDenied, context.Canceled}
 	n := &fake{}
 	c := control.Dial(start(t, n))
 	for _, kind := range kinds {
@@ -141,6 +249,9 @@ func TestErrorsKeepTheirWordsAndKind(t *testing.T) {
 			if errors.Is(err, other) != (other == kind) {
 				t.Errorf("errors.Is(%v, %v) = %v", err, other, !errors.Is(err, other))
 			}
+		}
+		if err := c.DrainNode(t.Context(), control.DrainRequest{}); !errors.Is(err, kind) || err.Error() != n.fail.Error() {
+			t.Errorf("of a node: got %v, want %v", err, n.fail)
 		}
 	}
 	n.fail = errors.New("something else")
@@ -184,6 +295,14 @@ func TestBadRequests(t *testing.T) {
 		{"unknown field", "POST", "/v1/verify", `{"path":"/etc"}`, `"kind":"invalid"`},
 		{"two values", "POST", "/v1/remove", `{"name":"x"}{"name":"y"}`, `more than one JSON value`},
 		{"oversized", "POST", "/v1/create", `{"name":"` + strings.Repeat("x", control.MaxBody) + `"}`, `too large`},
+		{"a life that is no number", "POST", "/v1/token", `{"life":"1h"}`, `"kind":"invalid"`},
+		{"half a use", "POST", "/v1/token", `{"uses":0.5}`, `"kind":"invalid"`},
+		{"a token for good measure", "POST", "/v1/token", `{"life":1,"uses":1,"token":"x"}`, `"kind":"invalid"`},
+		{"a drain of two", "POST", "/v1/drain", `{"node":["a","b"]}`, `"kind":"invalid"`},
+		{"a removal of nothing", "POST", "/v1/remove-node", ``, `"kind":"invalid"`},
+		{"ranks below zero", "POST", "/v1/plan", `{"seats":[{"host":"a","ranks":-1}]}`, `"kind":"invalid"`},
+		{"weights below zero", "POST", "/v1/plan", `{"weights":{"local":-1}}`, `"kind":"invalid"`},
+		{"too many seats", "POST", "/v1/plan", `{"seats":[` + strings.Repeat(`{"host":"a","ranks":1},`, control.MaxBody/20) + `]}`, `too large`},
 		{"get", "GET", "/v1/status", ``, `405 `},
 		{"no such method", "POST", "/v1/format", ``, `404 `},
 		{"no such path", "POST", "/etc/passwd", ``, `404 `},

@@ -15,6 +15,9 @@ func ServeImpatient(ctx context.Context, l net.Listener, n Node, d time.Duration
 // SetAnswer sets how long a client waits for an answer to begin.
 func (c *Client) SetAnswer(d time.Duration) { c.answer = d }
 
+// SetChange sets how long a client waits for a change of the cluster.
+func (c *Client) SetChange(d time.Duration) { c.change = d }
+
 // Limit returns l with at most n connections at a time.
 func Limit(l net.Listener, n int) net.Listener { return newLimited(l, n) }
 

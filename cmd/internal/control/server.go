@@ -18,9 +18,9 @@ import (
 
 // The bounds of a control socket. Its clients are people and their scripts.
 const (
-	maxConns  = 32       // far more commands than anybody runs at once on one mount
-	maxHeader = 8 << 10  // net/http adds 4 KiB of its own
-	maxBody   = 64 << 10 // a path is at most 4 KiB
+	maxConns  = 32      // far more commands than anybody runs at once on one mount
+	maxHeader = 8 << 10 // net/http adds 4 KiB of its own
+	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
 )
 
 // timeouts are those of one server; tests shorten them.
@@ -107,6 +107,7 @@ func handler(n Node, t timeouts) http.Handler {
 		if err := c.request(&r); err != nil {
 			return nil, err
 		}
+		c.stream() // as all that asks the cluster: an election may come between
 		return struct{}{}, n.Remove(r.Name)
 	})
 	route("create", func(c *call) (any, error) {
@@ -129,6 +130,35 @@ func handler(n Node, t timeouts) http.Handler {
 			return nil, err
 		}
 		return n.Verify(c.stream(), r.Name, c.progress)
+	})
+	route("cluster", func(*call) (any, error) { return n.Cluster(), nil })
+	route("token", func(c *call) (any, error) {
+		var r TokenRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.CreateToken(c.stream(), r)
+	})
+	route("drain", func(c *call) (any, error) {
+		var r DrainRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.DrainNode(c.stream(), r)
+	})
+	route("remove-node", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.RemoveNode(c.stream(), r.Name)
+	})
+	route("plan", func(c *call) (any, error) {
+		var r PlanRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Plan(c.stream(), r)
 	})
 	return mux
 }
@@ -187,12 +217,12 @@ func (c *call) progress(p Progress) { c.send(event{Progress: &p}) }
 
 func (c *call) finish(result any, err error) {
 	if err != nil {
-		c.send(event{Error: newRemoteError(err)})
+		c.send(event{Error: meta.Tell(err)})
 		return
 	}
 	data, err := json.Marshal(result)
 	if err != nil {
-		c.send(event{Error: newRemoteError(err)})
+		c.send(event{Error: meta.Tell(err)})
 		return
 	}
 	c.send(event{Result: data})

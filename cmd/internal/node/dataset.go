@@ -2,17 +2,19 @@ package node
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
+	"rankfs/cache/peers"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/meta/state"
 )
 
 // A dataset is one version of a registered dataset. What is known of it comes
@@ -23,10 +25,11 @@ import (
 // for a while, and look things up in its index. So index and source are closed
 // when nothing refers to them any more, and not before.
 type dataset struct {
-	folder  string
-	record  record
-	view    meta.View
-	content *content
+	record     record
+	view       meta.View
+	generation uint64 // of the cluster's state
+	hash       string // of the index
+	content    *content
 }
 
 // content is what a dataset's views share.
@@ -36,6 +39,9 @@ type content struct {
 	index  *index.Index
 	held   *held
 	remote bool // the bytes are on hosts that the index names
+	id     peers.ID
+	origin string // the node that indexed it
+	homes  *homes
 
 	width   sync.Once
 	longest int // name of a host
@@ -55,18 +61,21 @@ type held struct {
 	}
 }
 
-func newDataset(folder string, r record, env *fetch.Env) (*dataset, error) {
+func newDataset(path string, r record, d state.Dataset, env *fetch.Env, h *homes) (*dataset, error) {
 	view, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w: %w", recordFile, meta.ErrCorrupt, err)
+		return nil, fmt.Errorf("record of dataset %s %w: %w", r.Name, meta.ErrCorrupt, err)
 	}
-	x, err := index.Open(filepath.Join(folder, indexFile))
+	x, err := index.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source)}
+	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), origin: r.Origin, homes: h}
+	if _, err := hex.Decode(c.id[:], []byte(d.Index)); err != nil {
+		return nil, errors.Join(fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt), x.Close())
+	}
 	runtime.AddCleanup(c, func(h *held) { h.close() }, c.held)
-	return &dataset{folder, r, view, c}, nil
+	return &dataset{r, view, d.Generation, d.Index, c}, nil
 }
 
 // A chunked source can say where its chunks are long before it has counted the
@@ -138,9 +147,28 @@ func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
 	return d, err
 }
 
-// await waits until there is a way to the bytes. A source may be busy for a
-// while bringing them here.
+// elsewhere is the node that has the source where it is not here: what is not
+// remote lies on the disks of the node that indexed it. Empty if that is this one,
+// or gone.
+func (c *content) elsewhere() string {
+	if !c.remote && c.origin != c.homes.self && c.homes.up(c.origin) {
+		return c.origin
+	}
+	return ""
+}
+
+// await waits until there is a way to the bytes, be it by another node.
 func (c *content) await(ctx context.Context) error {
+	err := c.awaitHere(ctx)
+	if err != nil && c.elsewhere() != "" {
+		return nil
+	}
+	return err
+}
+
+// awaitHere waits for a source that may be busy for a while bringing its bytes
+// here.
+func (c *content) awaitHere(ctx context.Context) error {
 	const patience, pause = 2 * time.Minute, time.Second // as for a batch
 	for deadline := time.Now().Add(patience); ; {
 		_, err := c.data(ctx)
@@ -218,7 +246,7 @@ func (d *dataset) describe(ctx context.Context) control.Dataset {
 		Order: d.view.Order.String(), Seed: d.view.Seed, Tail: d.view.Tail.String(),
 		Created: d.record.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}
-	if _, err := d.content.data(ctx); err != nil {
+	if _, err := d.content.data(ctx); err != nil && d.content.elsewhere() == "" {
 		c.State, c.Reason = "stale", err.Error()
 		if !errors.Is(err, meta.ErrStale) {
 			c.State = "unreadable"

@@ -15,17 +15,26 @@ const readBytes = 8 << 20
 // Fill writes a batch into dst.
 func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	data, err := p.content.data(ctx)
-	if err != nil {
+	home := p.content.elsewhere()
+	if err != nil && home == "" {
 		return err
 	}
 	f := &fill{plan: p, data: data, dst: dst}
 	switch {
+	case err != nil:
+		f.data = nil
+		err = p.each(rank, step, func(g *handful) error {
+			if err := f.lay(g); err != nil {
+				return err
+			}
+			return f.receive(ctx, home, join(g.pieces))
+		})
 	case p.view.Step.Unit == meta.UnitChunk:
-		err = f.chunks(ctx, p.cut.Span(rank, step))
+		err = f.chunks(ctx, rank, step)
 	case p.parts != nil:
-		err = p.each(rank, step, func(g *group) error { return f.gather(ctx, g) })
+		err = p.each(rank, step, func(g *handful) error { return f.gather(ctx, g) })
 	default:
-		err = p.each(rank, step, func(g *group) error {
+		err = p.each(rank, step, func(g *handful) error {
 			return f.read(ctx, index.Merge(p.content.index.AppendExtents(g.extents[:0], g.records)))
 		})
 	}
@@ -74,10 +83,14 @@ func (f *fill) read(ctx context.Context, extents []index.Extent) error {
 }
 
 // chunks takes whole chunks from the source.
-func (f *fill) chunks(ctx context.Context, s meta.Span) error {
+func (f *fill) chunks(ctx context.Context, rank, step uint64) error {
+	r, err := f.plan.run(rank, step)
+	if err != nil {
+		return err
+	}
 	x := f.plan.content.index
-	for at := s.First; at < s.First+s.Count; at++ {
-		c := x.Chunk(int(f.plan.order.At(at % f.plan.cut.N)))
+	for i := range r.n {
+		c := x.Chunk(int(f.plan.order.At(r.at(i) % f.plan.cut.N)))
 		if err := f.read(ctx, chunkExtents(x, c)); err != nil {
 			return err
 		}
@@ -96,10 +109,10 @@ func chunkExtents(x *index.Index, c index.Chunk) []index.Extent {
 
 // recordExtents is where n records from first on stand.
 func recordExtents(x *index.Index, first, n uint64) (extents []index.Extent) {
-	records := make([]uint64, 0, min(n, groupRecords))
+	records := make([]uint64, 0, min(n, handfulRecords))
 	for end := first + n; first < end; first += uint64(len(records)) {
 		records = records[:0]
-		for r := first; r < min(end, first+groupRecords); r++ {
+		for r := first; r < min(end, first+handfulRecords); r++ {
 			records = append(records, r)
 		}
 		extents = index.Merge(x.AppendExtents(extents, records))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -26,10 +27,18 @@ func (h holders) names() []string {
 // held is what a host holds. It may be known by its full name or the first part.
 func (h holders) held(host string) int64 {
 	n, ok := h[host]
-	if short, _, cut := strings.Cut(host, "."); !ok && cut {
-		n = h[short]
+	if !ok {
+		n = h[short(host)]
 	}
 	return n
+}
+
+// short is the first part of a host's name, or all of an address.
+func short(host string) string {
+	if first, _, ok := strings.Cut(host, "."); ok && net.ParseIP(host) == nil {
+		return first
+	}
+	return host
 }
 
 // holders finds out who holds a batch.
@@ -41,9 +50,12 @@ func (v *view) holders(rank, step uint64) holders {
 		}
 	}
 	if v.plan.view.Step.Unit == meta.UnitChunk {
-		s := v.cut.Span(rank, step)
-		for at := s.First; at < s.First+s.Count; at++ {
-			c := int(v.order.At(at % v.cut.N))
+		r, err := v.run(rank, step)
+		if err != nil {
+			return h
+		}
+		for i := range r.n {
+			c := int(v.order.At(r.at(i) % v.cut.N))
 			add(c, x.Chunk(c).Bytes)
 		}
 		return h
@@ -52,7 +64,7 @@ func (v *view) holders(rank, step uint64) holders {
 		h[v.host] = v.Size(rank, step)
 		return h
 	}
-	v.each(rank, step, func(g *group) error {
+	v.each(rank, step, func(g *handful) error {
 		for _, r := range g.records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
@@ -64,7 +76,10 @@ func (v *view) holders(rank, step uint64) holders {
 // Locality is the table of where the bytes of each batch are.
 func (v *view) Locality() fs.Table {
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
-	w, hosts := max(len(v.host), len("node")), max(len("hosts"), v.content.hostsWidth(v.host))
+	w, hosts := len("node"), max(len("hosts"), v.content.hostsWidth(v.host))
+	for _, s := range append(v.seats, seat{Host: v.host}) {
+		w = max(w, len(s.Host))
+	}
 	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", hosts, "hosts")
 	return fs.Table{
 		Lines: 1 + v.cut.Ranks*v.cut.Steps(),
@@ -76,8 +91,8 @@ func (v *view) Locality() fs.Table {
 			// Steps outside, ranks inside: the order in which a job reads.
 			step, rank := (i-1)/v.cut.Ranks, (i-1)%v.cut.Ranks
 			h := v.holders(rank, step)
-			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.host,
-				v.Size(rank, step), h.held(v.host), hosts, hosts, strings.Join(h.names(), ","))
+			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.hostOf(rank),
+				v.Size(rank, step), h.held(v.hostOf(rank)), hosts, hosts, strings.Join(h.names(), ","))
 		},
 	}
 }

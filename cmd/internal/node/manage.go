@@ -52,7 +52,7 @@ func (n *Node) Create(ctx context.Context, r control.CreateRequest, progress fun
 	defer release()
 	return n.install(ctx, record{
 		Name: r.Name, Source: r.Source, View: options, ByChunk: wantsChunks(r), Created: time.Now().UTC(),
-	}, progress)
+	}, 0, progress)
 }
 
 // wantsChunks reports whether nobody needs to know where the records are.
@@ -82,22 +82,21 @@ func (n *Node) Refresh(ctx context.Context, q control.RefreshRequest, progress f
 		return control.Dataset{}, err
 	}
 	defer release()
-	d, err := n.catalog.get(q.Name)
+	r, generation, err := n.catalog.registered(q.Name)
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	r := d.record
 	r.ByChunk = r.ByChunk && !q.Records
-	return n.install(ctx, r, progress)
+	return n.install(ctx, r, generation, progress)
 }
 
-func (n *Node) install(ctx context.Context, r record, progress reporter) (control.Dataset, error) {
+func (n *Node) install(ctx context.Context, r record, instead uint64, progress reporter) (control.Dataset, error) {
 	start := time.Now()
-	d, err := n.catalog.install(ctx, r, progress)
+	r.Origin = n.member.group.Self()
+	d, err := n.catalog.install(ctx, r, instead, progress)
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	n.tree.Drop(r.Name)
 	described := d.describe(ctx)
 	n.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,
 		"records", described.Records, "bytes", described.Bytes, "took", time.Since(start))
@@ -112,9 +111,7 @@ func (n *Node) Remove(name string) error {
 		return err
 	}
 	defer release()
-	err = n.catalog.remove(name)
-	n.tree.Drop(name)
-	return err
+	return n.catalog.remove(context.Background(), name)
 }
 
 // Verify reads every record back, in the source's order.
@@ -152,7 +149,7 @@ func (n *Node) Verify(ctx context.Context, name string, progress func(control.Pr
 			part.Len = min(e.Len, int64(len(buf)-fill))
 			extents, fill = append(extents, part), fill+int(part.Len)
 			e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
-			if fill < len(buf) && len(extents) < groupRecords {
+			if fill < len(buf) && len(extents) < handfulRecords {
 				break
 			}
 			if err := flush(); err != nil {
@@ -180,13 +177,14 @@ func (n *Node) Status() control.Status {
 
 // info are the files below /.rankfs.
 func (n *Node) info() []fs.File {
-	return []fs.File{{Name: "status.json", Content: func() []byte {
+	status := fs.File{Name: "status.json", Content: func() []byte {
 		text, err := json.MarshalIndent(n.status(), "", "  ")
 		if err != nil {
 			panic(err) // strings and numbers
 		}
 		return append(text, '\n')
-	}}}
+	}}
+	return append(n.tables(), status)
 }
 
 // status is what costs nothing to tell: it asks no source.
@@ -208,6 +206,13 @@ func (n *Node) status() control.Status {
 	}
 	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
+	}
+	s.Cluster = n.Cluster()
+	if s.Cluster.Leader == "" {
+		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
+	}
+	if err := n.member.machine.Err(); err != nil {
+		s.Warnings = append(s.Warnings, "this node does not follow the cluster: "+err.Error())
 	}
 	if c.NVMe != nil {
 		s.Tiers = append(s.Tiers, tier("nvme", n.config.NVMe, *c.NVMe))

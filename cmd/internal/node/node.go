@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ import (
 	"rankfs/fetch/lmdb"
 	"rankfs/fs"
 	"rankfs/meta"
+	"rankfs/meta/group"
 )
 
 // A Config is what a node needs to know.
@@ -40,6 +42,8 @@ type Config struct {
 	Keytab, Principal   string // to log in with; empty: with TicketCache
 	TicketCache         string // empty: that of kinit
 	Krb5Conf            string // empty: /etc/krb5.conf
+	Listen              string // HOST:PORT for other nodes; empty: loopback, any port
+	Join, Token         string // a node of the cluster to join, and what lets this one in
 	Log                 *slog.Logger
 }
 
@@ -52,7 +56,10 @@ type Node struct {
 	config  Config
 	since   time.Time
 	socket  string
+	ctx     context.Context // until the mount is gone
+	tasks   sync.WaitGroup  // of the node's own, which end with ctx
 	hdfs    *hdfs.Clusters
+	member  *member
 	catalog *catalog
 	sizes   *sizes
 	cache   *cache.Cache
@@ -83,7 +90,13 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, registration.Close()) }()
 
-	n := &Node{config: c, since: time.Now(), socket: registration.Socket}
+	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx}
+	dispatcher := newDispatcher(n)
+	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.member.close()) }()
+	n.member.catchUp(ctx)
 	h := hdfs.Config{
 		Conf: c.HadoopConf, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
 		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n,
@@ -97,10 +110,13 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
 	env := &fetch.Env{Pins: new(lmdb.Pins), HDFS: n.hdfs}
-	if n.catalog, err = openCatalog(filepath.Join(c.State, "datasets"), env, c.Log); err != nil {
+	x, err := openIndexes(filepath.Join(c.State, "indexes"))
+	if err != nil {
 		return err
 	}
+	n.catalog = newCatalog(n.member, x, env, &n.member.homes, c.Log)
 	defer func() { err = errors.Join(err, n.catalog.close()) }()
+	n.catalog.update(ctx)
 	if n.sizes, err = newSizes(); err != nil {
 		return err
 	}
@@ -117,6 +133,14 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
 	n.catalog.retain() // now that the disk is ours
+	n.catalog.dropped = n.tree.Drop
+	defer func() { cancel(); n.tasks.Wait() }()
+	n.tasks.Go(func() { n.catalog.follow(ctx) })
+	n.tasks.Go(func() { n.member.follow(ctx) })
+	n.tasks.Go(func() { n.member.announce(ctx) })
+	n.tasks.Go(func() { n.member.serve(ctx, store{n}) })
+	n.tasks.Go(func() { dispatcher.follow(ctx) })
+	dispatcher.opened.Store(true)
 	if err := n.tree.Mount(c.Mount); err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,32 +195,50 @@ func TestRefreshAndRemove(t *testing.T) {
 	}
 }
 
-// A catalog outlives its daemon, and a folder that is damaged does not keep
-// the others from being served.
+// A catalog outlives its daemon. An index that is damaged does not keep the
+// others from being served, and is made again by a refresh.
 func TestCatalogIsKept(t *testing.T) {
 	dir := t.TempDir()
-	source := filepath.Join(dir, "source")
-	if err := os.WriteFile(source, []byte("a\nb\n"), 0600); err != nil {
-		t.Fatal(err)
-	}
 	keep := func(c *node.Config) { c.State = filepath.Join(dir, "state") }
 	r := run(t, keep)
-	for _, name := range []string{"good", "bad", "torn"} {
-		r.create(control.CreateRequest{Name: name, Source: "file:" + source})
-	}
-	r.stop()
-	folder := filepath.Join(dir, "state", "datasets")
-	damage := func(file string, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0600); err != nil {
+	index := make(map[string]string) // by name of dataset
+	for _, name := range []string{"good", "bad", "gone"} {
+		source := filepath.Join(dir, name)
+		if err := os.WriteFile(source, []byte("a\n"+name+"\n"), 0600); err != nil {
 			t.Fatal(err)
 		}
+		r.create(control.CreateRequest{Name: name, Source: "file:" + source})
+		files, err := filepath.Glob(filepath.Join(dir, "state", "indexes", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if !slices.Contains(slices.Collect(maps.Values(index)), f) {
+				index[name] = f
+			}
+		}
 	}
-	damage("bad/index", "not an index")
-	damage("torn/dataset.json", `{"name": "to`)
+	r.stop()
+	if err := os.WriteFile(index["bad"], []byte("not an index"), 0600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(index["gone"]); err != nil {
+		t.Fatal(err)
+	}
 	r = run(t, keep)
-	if got := r.shell("ls datasets; cat datasets/good/rank-0/batch-000000"); got != "good\na\nb\n" {
+	if got := r.shell("ls datasets; cat datasets/good/rank-0/batch-000000"); got != "good\na\ngood\n" {
 		t.Errorf("after a restart: %q", got)
+	}
+	for _, name := range []string{"bad", "gone"} {
+		if _, err := r.client.Dataset(t.Context(), name); err == nil || !strings.Contains(err.Error(), "rankfs dataset refresh "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := r.client.Refresh(t.Context(), control.RefreshRequest{Name: name}, func(control.Progress) {}); err != nil {
+			t.Errorf("refresh %s: %v", name, err)
+		}
+		if got := r.shell("cat datasets/" + name + "/rank-0/batch-000000"); got != "a\n"+name+"\n" {
+			t.Errorf("%s after a refresh: %q", name, got)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"rankfs/cache"
 	"rankfs/fetch/index"
@@ -27,16 +28,84 @@ func newParts(c *content, s *sizes, k *cache.Cache) *parts {
 	return &parts{k, p}
 }
 
+// home is the node that fetches a chunk.
+func (p *parts) home(number int) string {
+	return p.plan.content.homes.of(p.plan.seed(), number, p.plan.content.hosts(number))
+}
+
+// A shelf is a chunk in the cache, with where its records stand.
+type shelf struct {
+	*cache.Slab
+	index  *index.Index
+	chunk  index.Chunk
+	whole  index.Extent
+	solid  bool
+	record uint64 // where that is not the source's layout: the record at off
+	off    int64
+}
+
+func (p *parts) open(ctx context.Context, number int) (*shelf, error) {
+	s, err := p.cache.Part(ctx, p.plan, 0, uint64(number))
+	if err != nil {
+		return nil, err
+	}
+	x := p.plan.content.index
+	l := &shelf{Slab: s, index: x, chunk: x.Chunk(number)}
+	l.whole, l.solid = solid(x, l.chunk)
+	l.record = l.chunk.First
+	return l, nil
+}
+
+// offset is where a record of the chunk begins, or the chunk ends. Ask in the
+// order of records.
+func (l *shelf) offset(record uint64) int64 {
+	if record == l.chunk.First+l.chunk.Records {
+		return l.chunk.Bytes
+	}
+	if l.solid {
+		return l.index.Extent(record).Off - l.whole.Off
+	}
+	for ; l.record < record; l.record++ {
+		l.off += l.index.Size(l.record)
+	}
+	return l.off
+}
+
 // A piece is a run of bytes that a batch takes from a chunk.
 type piece struct {
 	record, n uint64 // which records
 	at, len   int64  // where in the batch
 }
 
-// gather takes the records of a group from parts.
-func (f *fill) gather(ctx context.Context, g *group) error {
+// gather takes the records of a handful from parts, here or at their homes.
+func (f *fill) gather(ctx context.Context, g *handful) error {
 	x := f.plan.content.index
-	g.extents, g.pieces = x.AppendExtents(g.extents[:0], g.records), g.pieces[:0]
+	if err := f.lay(g); err != nil {
+		return err
+	}
+	slices.SortStableFunc(g.pieces, func(a, b piece) int { return cmp.Compare(a.record, b.record) })
+	var own []lot
+	away := make(map[string][]piece)
+	for rest := g.pieces; len(rest) > 0; {
+		number := x.ChunkOf(rest[0].record)
+		c, n := x.Chunk(number), 1
+		for n < len(rest) && rest[n].record < c.First+c.Records {
+			n++
+		}
+		pieces := join(rest[:n])
+		if home := f.plan.parts.home(number); home == f.plan.content.homes.self {
+			own = append(own, lot{number, pieces})
+		} else {
+			away[home] = append(away[home], pieces...)
+		}
+		rest = rest[n:]
+	}
+	return f.fetch(ctx, own, away)
+}
+
+// lay finds the places in the batch of a handful's records.
+func (f *fill) lay(g *handful) error {
+	g.extents, g.pieces = f.plan.content.index.AppendExtents(g.extents[:0], g.records), g.pieces[:0]
 	for i, r := range g.records {
 		at := f.at
 		if _, err := f.next(g.extents[i].Len); err != nil {
@@ -44,19 +113,39 @@ func (f *fill) gather(ctx context.Context, g *group) error {
 		}
 		g.pieces = append(g.pieces, piece{r, 1, at, g.extents[i].Len})
 	}
-	slices.SortStableFunc(g.pieces, func(a, b piece) int { return cmp.Compare(a.record, b.record) })
-	for rest := g.pieces; len(rest) > 0; {
-		number := x.ChunkOf(rest[0].record)
-		c, n := x.Chunk(number), 1
-		for n < len(rest) && rest[n].record < c.First+c.Records {
-			n++
-		}
-		if err := f.take(ctx, uint64(number), c, join(rest[:n])); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
 	return nil
+}
+
+// A lot is what a batch takes of one chunk.
+type lot struct {
+	chunk  int
+	pieces []piece
+}
+
+// fetch takes what is this node's to fetch, while others send what is theirs.
+func (f *fill) fetch(ctx context.Context, own []lot, away map[string][]piece) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var others sync.WaitGroup
+	errs := make(chan error, len(away)+1)
+	for home, pieces := range away {
+		others.Go(func() {
+			if err := f.receive(ctx, home, pieces); err != nil {
+				cancel(err)
+				errs <- err
+			}
+		})
+	}
+	for _, l := range own {
+		if err := f.take(ctx, l); err != nil {
+			cancel(err)
+			errs <- err
+			break
+		}
+	}
+	others.Wait()
+	close(errs)
+	return <-errs // the first one: the others may be its consequence
 }
 
 // join makes one piece of those that follow one another on both sides. It
@@ -75,37 +164,29 @@ func join(pieces []piece) []piece {
 }
 
 // take copies pieces of one chunk, in the order of their records.
-func (f *fill) take(ctx context.Context, number uint64, c index.Chunk, pieces []piece) error {
-	s, err := f.plan.parts.cache.Part(ctx, f.plan.parts.plan, 0, number)
+func (f *fill) take(ctx context.Context, l lot) error {
+	s, err := f.plan.parts.open(ctx, l.chunk)
 	if errors.Is(err, meta.ErrNoSpace) {
-		return f.direct(ctx, pieces)
+		return f.direct(ctx, l.pieces, f.dst)
 	}
 	if err != nil {
 		return err
 	}
 	defer s.Release()
-	x := f.plan.content.index
-	whole, isSolid := solid(x, c)
-	off, record := int64(0), c.First // of that record in the slab
-	for _, p := range pieces {
-		if isSolid {
-			off = x.Extent(p.record).Off - whole.Off
-		}
-		for ; !isSolid && record < p.record; record++ {
-			off += x.Size(record)
-		}
-		if _, err := s.ReadAt(f.dst[p.at:p.at+p.len], off); err != nil {
+	for _, p := range l.pieces {
+		if _, err := s.ReadAt(f.dst[p.at:p.at+p.len], s.offset(p.record)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// direct takes pieces from the source: for what the cache has no room for.
-func (f *fill) direct(ctx context.Context, pieces []piece) error {
+// direct takes pieces from the source, each to its place in dst: for what the
+// cache has no room for, or its home does not send.
+func (f *fill) direct(ctx context.Context, pieces []piece, dst []byte) error {
 	for _, p := range pieces {
 		extents := recordExtents(f.plan.content.index, p.record, p.n)
-		if err := f.data.Read(ctx, extents, f.dst[p.at:p.at+p.len]); err != nil {
+		if err := f.data.Read(ctx, extents, dst[p.at:p.at+p.len]); err != nil {
 			return err
 		}
 	}

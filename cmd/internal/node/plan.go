@@ -8,6 +8,7 @@ import (
 
 	"github.com/dgraph-io/ristretto/v2"
 
+	"rankfs/cache/peers"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/shuffle/order"
@@ -24,6 +25,9 @@ type plan struct {
 	sizes   *sizes
 	parts   *parts // of what the batches are made, if not straight from the source
 	shared  bool   // the plan of those parts
+
+	placement *placement // nil: who reads what follows from positions alone
+	peers     *peers.Client
 }
 
 func newPlan(v meta.View, c *content, s *sizes) *plan {
@@ -62,35 +66,50 @@ func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone || p.par
 // Shared reports whether the batches are parts of other plans' batches.
 func (p *plan) Shared() bool { return p.shared }
 
-// A group is how many records are dealt with at a time: enough that what is
-// done once a group is nothing, few enough that a fill that nobody wants any
-// more ends soon.
-const groupRecords = 4096
+// Ahead reports whether a batch may be made ready before somebody asks: not a
+// part whose home is another node.
+func (p *plan) Ahead(_, step uint64) bool {
+	if !p.shared {
+		return true
+	}
+	return p.content.homes.of(p.seed(), int(step), p.content.hosts(int(step))) == p.content.homes.self
+}
 
-// A group is the room for one, used again and again.
-type group struct {
+// seed makes the homes of datasets' chunks independent of one another.
+func (p *plan) seed() uint64 { return binary.LittleEndian.Uint64(p.content.id[:]) }
+
+// A handful is how many records are dealt with at a time: enough that what is
+// done once a handful is nothing, few enough that a fill that nobody wants any
+// more ends soon.
+const handfulRecords = 4096
+
+// A handful is the room for one, used again and again.
+type handful struct {
 	records []uint64
 	extents []index.Extent
 	pieces  []piece
 }
 
-var groups = sync.Pool{New: func() any { return &group{records: make([]uint64, 0, groupRecords)} }}
+var handfuls = sync.Pool{New: func() any { return &handful{records: make([]uint64, 0, handfulRecords)} }}
 
-// each calls f with the records of a batch in order, a group at a time, until
+// each calls f with the records of a batch in order, a handful at a time, until
 // one fails.
-func (p *plan) each(rank, step uint64, f func(g *group) error) error {
-	g := groups.Get().(*group)
-	defer groups.Put(g)
+func (p *plan) each(rank, step uint64, f func(g *handful) error) error {
+	g := handfuls.Get().(*handful)
+	defer handfuls.Put(g)
 	g.records = g.records[:0]
-	s := p.cut.Span(rank, step)
-	for at := s.First; at < s.First+s.Count; at++ {
-		first, n := p.order.At(at%p.cut.N), uint64(1)
+	r, err := p.run(rank, step)
+	if err != nil {
+		return err
+	}
+	for i := range r.n {
+		first, n := p.order.At(r.at(i)%p.cut.N), uint64(1)
 		if p.view.Step.Unit == meta.UnitChunk {
 			c := p.content.index.Chunk(int(first))
 			first, n = c.First, c.Records
 		}
 		for ; n > 0; first, n = first+1, n-1 {
-			if g.records = append(g.records, first); len(g.records) < groupRecords {
+			if g.records = append(g.records, first); len(g.records) < handfulRecords {
 				continue
 			}
 			if err := f(g); err != nil {
@@ -105,25 +124,54 @@ func (p *plan) each(rank, step uint64, f func(g *group) error) error {
 	return f(g)
 }
 
+// A run is the positions of a batch.
+type run struct {
+	first, n uint64
+	list     []int32 // of them, counted from first; nil: they follow one another
+}
+
+func (r run) at(i uint64) uint64 {
+	if r.list != nil {
+		return r.first + uint64(r.list[i])
+	}
+	return r.first + i
+}
+
+// run finds the positions of a batch.
+func (p *plan) run(rank, step uint64) (run, error) {
+	if p.placement == nil {
+		s := p.cut.Span(rank, step)
+		return run{first: s.First, n: s.Count}, nil
+	}
+	list, base, err := p.placement.positions(rank, step)
+	return run{first: base, n: uint64(len(list)), list: list}, err
+}
+
 // Records is the number of records in a batch.
 func (p *plan) Records(rank, step uint64) uint64 {
-	s := p.cut.Span(rank, step)
-	return p.count(s.First, s.Count)
+	return p.count(rank, step, 0)
 }
 
 // Repeats is how many records at the end of a batch the epoch has had already.
 func (p *plan) Repeats(rank, step uint64) uint64 {
-	s := p.cut.Span(rank, step)
-	return p.count(s.First+s.Count-s.Repeat, s.Repeat)
+	return p.count(rank, step, p.cut.N)
 }
 
-// count is the number of records at so many positions.
-func (p *plan) count(first, positions uint64) (n uint64) {
-	if p.view.Step.Unit != meta.UnitChunk {
-		return positions
+// count is the number of records of a batch at positions from a certain one on.
+func (p *plan) count(rank, step, from uint64) (n uint64) {
+	r, err := p.run(rank, step)
+	if err != nil {
+		return 0 // as for every batch: opening one says why
 	}
-	for at := first; at < first+positions; at++ {
-		n += p.content.index.Chunk(int(p.order.At(at % p.cut.N))).Records
+	for i := r.n; i > 0 && r.at(i-1) >= from; i-- {
+		if p.view.Step.Unit != meta.UnitChunk {
+			if r.list == nil {
+				return min(r.n, r.first+r.n-min(from, r.first+r.n))
+			}
+			n++
+			continue
+		}
+		n += p.content.index.Chunk(int(p.order.At(r.at(i-1) % p.cut.N))).Records
 	}
 	return n
 }
@@ -134,7 +182,7 @@ func (p *plan) Size(rank, step uint64) int64 {
 		return length * int64(p.Records(rank, step))
 	}
 	return p.sizes.get(p, rank, step, func() (size int64) {
-		p.each(rank, step, func(g *group) error {
+		p.each(rank, step, func(g *handful) error {
 			g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
 			for _, e := range g.extents {
 				size += e.Len
@@ -150,7 +198,7 @@ func (p *plan) Size(rank, step uint64) int64 {
 func (p *plan) Offsets(rank, step uint64) []byte {
 	table := make([]byte, 8, 8*(p.Records(rank, step)+1))
 	at := int64(0)
-	p.each(rank, step, func(g *group) error {
+	p.each(rank, step, func(g *handful) error {
 		g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
 		for _, e := range g.extents {
 			at += e.Len

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -14,13 +13,25 @@ import (
 	"rankfs/meta"
 )
 
-// A view is one directory below /datasets: a plan, with what the tree shows of
-// it. It implements fs.View.
+// A view is one directory below /datasets as of one plan, with what the tree
+// shows of it.
 type view struct {
 	*plan
 	dataset *dataset
 	cache   *cache.Cache
 	host    string
+	seats   []seat // of its ranks; nil: all are here
+}
+
+// hostOf is where a rank runs, as far as its plan knows.
+func (v *view) hostOf(rank uint64) string {
+	for _, s := range v.seats {
+		if rank < s.Ranks {
+			return s.Host
+		}
+		rank -= s.Ranks
+	}
+	return v.host
 }
 
 // Names lists the datasets.
@@ -33,36 +44,46 @@ func (n *Node) Names() []string {
 }
 
 // View resolves NAME or NAME@options.
-func (n *Node) View(name string) (fs.View, error) {
-	base, options, isView := meta.SplitView(name)
-	d, err := n.catalog.get(base)
+func (n *Node) View(name string) (fs.View, error) { return n.open(name) }
+
+func (n *Node) open(name string) (*settling, error) {
+	v, d, err := n.resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	v := d.view
+	return n.settling(name, v, d)
+}
+
+func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
+	base, options, isView := meta.SplitView(name)
+	if d, err = n.catalog.get(base); err != nil {
+		return v, nil, err
+	}
+	v = d.view
 	if isView {
 		if v, err = v.With(options); err != nil {
-			return nil, err
+			return v, nil, err
 		}
 	}
 	if v.Step.Unit != meta.UnitChunk && !d.content.countsRecords() {
-		return nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
+		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return &view{n.plan(v, d.content), d, n.cache, host}, nil
+	return v, d, nil
 }
 
-// plan makes the plan of a view, from parts where that saves fetching.
-func (n *Node) plan(v meta.View, c *content) *plan {
+// plan makes the plan of a view whose ranks sit so, from parts where that saves
+// fetching.
+func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 	p := newPlan(v, c, n.sizes)
-	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()) {
+	p.peers = n.member.peers
+	if err := p.place(seats); err != nil {
+		return nil, fmt.Errorf("plan of %v: %w", v, err)
+	}
+	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.homes.count())) {
 		p.parts = newParts(c, n.sizes, n.cache)
 	}
-	return p
+	return p, nil
 }
 
 // room is how much the cache can be trusted to keep beside the batches in use.

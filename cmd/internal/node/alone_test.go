@@ -1,0 +1,71 @@
+package node_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// A node alone is a cluster like any other, as the command sees it.
+func TestClusterOfOne(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, []byte("one\ntwo\nthree\nfour\n"), 0600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, nil)
+	ctx := t.Context()
+	k, err := r.client.Cluster(ctx)
+	for end := time.Now().Add(time.Minute); err == nil && k.Nodes[0].State != "up" && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // who leads sees a daemon that has just begun as down, and then as up
+		k, err = r.client.Cluster(ctx)
+	}
+	if err != nil || len(k.Nodes) != 1 || k.Leader != k.Self || k.Nodes[0].ID != k.Self || !k.Nodes[0].Voter || k.Nodes[0].State != "up" {
+		t.Fatalf("cluster %+v, %v", k, err)
+	}
+	if got := r.shell("cat .rankfs/nodes"); !strings.Contains(got, k.Self) || strings.Count(got, "\n") != 2 {
+		t.Errorf("nodes:\n%s", got)
+	}
+	if got := r.shell("cat .rankfs/plans .rankfs/queues"); strings.Count(got, "\n") != 2 || strings.Count(got, "view") != 2 {
+		t.Errorf("plans and queues:\n%s", got)
+	}
+
+	token, err := r.client.CreateToken(ctx, control.TokenRequest{Life: time.Minute, Uses: 2})
+	if err != nil || token.Token == "" || token.Uses != 2 || token.Join != k.Nodes[0].Addr {
+		t.Errorf("token %+v, %v", token, err)
+	}
+	for what, q := range map[string]control.TokenRequest{
+		"a life of weeks": {Life: 30 * 24 * time.Hour}, "a life of less than nothing": {Life: -1},
+		"less than no use": {Uses: -1}, "uses for all the world": {Uses: 1 << 30},
+	} {
+		if _, err := r.client.CreateToken(ctx, q); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("a token with %s: %v", what, err)
+		}
+	}
+	for _, drain := range []bool{true, false} {
+		err := r.client.DrainNode(ctx, control.DrainRequest{Node: k.Nodes[0].Host, Drain: drain})
+		if k, _ := r.client.Cluster(ctx); err != nil || (k.Nodes[0].State == "draining") != drain {
+			t.Errorf("drain %v: %+v, %v", drain, k.Nodes, err)
+		}
+	}
+	if err := r.client.RemoveNode(ctx, k.Self); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("removed itself: %v", err)
+	}
+	if err := r.client.RemoveNode(ctx, "nowhere"); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("removed nobody: %v", err)
+	}
+
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 2, Batch: "1"})
+	p, err := r.client.Plan(ctx, control.PlanRequest{View: "d@order=full"})
+	if err != nil || p.State != control.PlanFixed || p.Steps != 2 || p.Looked != 2 || p.Nodes[0].Bytes != 19 || p.Nodes[0].Ranks != 2 {
+		t.Errorf("plan %+v, %v", p, err)
+	}
+	if _, err := r.client.Plan(ctx, control.PlanRequest{View: "e"}); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("plan of nothing: %v", err)
+	}
+}

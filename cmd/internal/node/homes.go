@@ -1,0 +1,94 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta/state"
+)
+
+// homes says which node fetches a chunk, for itself and for the others. It is
+// one that has the chunk on its own disks, if there is such a one. Where bytes
+// come from changes with who is up; what a batch holds does not.
+type homes struct {
+	self string
+	now  atomic.Pointer[members]
+}
+
+// members are the nodes, as of one moment: all that fetch chunks, and those that
+// can be asked for what they have.
+type members struct {
+	up     map[string]bool
+	all    []state.Node
+	byHost map[string][]state.Node
+}
+
+// follow makes homes those that are up.
+func (h *homes) follow(nodes []state.Node) {
+	m := &members{up: make(map[string]bool), byHost: make(map[string][]state.Node)}
+	for _, n := range nodes {
+		m.up[n.ID] = n.Up
+	}
+	for _, drained := range []bool{false, true} {
+		for _, n := range nodes {
+			if (n.Up || n.ID == h.self) && n.Drained == drained {
+				m.add(n)
+			}
+		}
+		if len(m.all) > 0 {
+			break
+		}
+	}
+	h.now.Store(m)
+}
+
+func (m *members) add(n state.Node) {
+	m.all = append(m.all, n)
+	m.byHost[n.Host] = append(m.byHost[n.Host], n)
+	if s := short(n.Host); s != n.Host {
+		m.byHost[s] = append(m.byHost[s], n)
+	}
+}
+
+// count is how many nodes fetch chunks.
+func (h *homes) count() int { return max(1, len(h.now.Load().all)) }
+
+// up reports whether a node is there to be asked.
+func (h *homes) up(id string) bool {
+	return h.now.Load().up[id]
+}
+
+// of is the home of a chunk that hosts hold. Nodes that agree on who is up agree
+// on it, and when one goes the chunks of the others keep theirs: each node draws
+// a number for each chunk, and the highest of them has it.
+func (h *homes) of(seed uint64, chunk int, hosts []string) string {
+	m := h.now.Load()
+	if len(m.all) == 1 {
+		return m.all[0].ID
+	}
+	var near []state.Node
+	for _, host := range hosts {
+		nodes := m.byHost[host]
+		if nodes == nil {
+			nodes = m.byHost[short(host)]
+		}
+		near = append(near, nodes...)
+	}
+	if len(near) == 0 {
+		near = m.all
+	}
+	return slices.MaxFunc(near, func(a, b state.Node) int {
+		return cmp.Or(cmp.Compare(draw(a.Host, seed, chunk), draw(b.Host, seed, chunk)), cmp.Compare(a.ID, b.ID))
+	}).ID
+}
+
+func draw(host string, seed uint64, chunk int) uint64 {
+	// Mixing after the sum keeps neighbouring chunks apart.
+	x := (xxhash.Sum64String(host) ^ seed) + uint64(chunk)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

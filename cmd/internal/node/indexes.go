@@ -1,0 +1,111 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// indexes are the record tables of datasets. A file is named for the hash of its
+// bytes, so what has the name is whole, and the same for every node.
+type indexes struct {
+	dir string
+
+	mu struct {
+		sync.Mutex
+		fresh map[string]int // hashes that no dataset has yet, with how often they were added
+	}
+}
+
+func openIndexes(dir string) (*indexes, error) {
+	if err := os.MkdirAll(dir, 0700); err != nil {
+		return nil, fmt.Errorf("indexes: %w", err)
+	}
+	x := &indexes{dir: dir}
+	x.mu.fresh = make(map[string]int)
+	return x, x.discard(func(name string) bool { return strings.HasPrefix(name, newPrefix) })
+}
+
+func (x *indexes) path(hash string) string { return filepath.Join(x.dir, hash) }
+
+func (x *indexes) has(hash string) bool {
+	_, err := os.Stat(x.path(hash))
+	return err == nil
+}
+
+// create says where an index can be made.
+func (x *indexes) create() (path string, err error) {
+	dir, err := os.MkdirTemp(x.dir, newPrefix)
+	if err != nil {
+		return "", fmt.Errorf("make index: %w", err)
+	}
+	return filepath.Join(dir, "index"), nil
+}
+
+// add takes in an index that was made. It is kept until settle at least.
+func (x *indexes) add(path string) (hash string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("take in index: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if size, err = io.Copy(h, f); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("take in index: %w", err)
+	}
+	hash = hex.EncodeToString(h.Sum(nil))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.fresh[hash]++
+	if err := os.Rename(path, x.path(hash)); err != nil {
+		return "", 0, fmt.Errorf("take in index: %w", err)
+	}
+	return hash, size, nil
+}
+
+// settle says that a dataset has an index that was added, or will not have it.
+func (x *indexes) settle(hash string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.mu.fresh[hash]--; x.mu.fresh[hash] <= 0 {
+		delete(x.mu.fresh, hash)
+	}
+}
+
+// keep discards all indexes but those, and those that were just added.
+func (x *indexes) keep(hashes map[string]bool) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.discard(func(name string) bool {
+		return !strings.HasPrefix(name, newPrefix) && !hashes[name] && x.mu.fresh[name] == 0
+	})
+}
+
+func (x *indexes) discard(is func(name string) bool) error {
+	entries, err := os.ReadDir(x.dir)
+	if err != nil {
+		return fmt.Errorf("indexes: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if is(e.Name()) {
+			errs = append(errs, os.RemoveAll(filepath.Join(x.dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// discardOne removes an index that cannot be read.
+func (x *indexes) discardOne(hash string) { os.Remove(x.path(hash)) }
+
+// abandon removes what was made and not added.
+func (x *indexes) abandon(path string) { os.RemoveAll(filepath.Dir(path)) }

@@ -1,0 +1,275 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rankfs/cache/peers"
+	"rankfs/meta"
+	"rankfs/meta/group"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// A member is this node as one of its cluster. A node alone is a cluster of one,
+// which listens on loopback.
+type member struct {
+	machine   *state.Machine
+	authority *trust.Authority
+	port      *trust.Port
+	group     *group.Group
+	peers     *peers.Client
+	homes     homes
+	host      string
+	log       *slog.Logger
+}
+
+// openMember enters the cluster that the state directory is of, or joins the one
+// that c names, or founds one.
+func openMember(ctx context.Context, c Config, handlers map[string]group.Handler) (m *member, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	m = &member{machine: state.New(), host: host, log: c.Log}
+	id, err := nodeID(c.State)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.State, "trust")
+	identity, err := trust.OpenIdentity(dir, id, host)
+	if err != nil {
+		return nil, err
+	}
+	authority, founds, err := m.enter(ctx, c, dir, identity)
+	if err != nil {
+		return nil, err
+	}
+	m.authority = authority
+	m.port, err = trust.Open(ctx, trust.Config{
+		Address: c.Listen, Authority: authority, Identity: identity, Log: c.Log,
+		Allowed: func(id string) bool { return !m.machine.Removed(id) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	self := state.Node{ID: id, Host: host, Addr: m.addr()}
+	m.group, err = group.Open(ctx, group.Config{
+		Dir: filepath.Join(c.State, "raft"), Self: self, Machine: m.machine, Port: m.port,
+		Authority: authority, Identity: identity, Handlers: handlers, Now: time.Now, Log: c.Log,
+	}, founds)
+	if err != nil {
+		return nil, errors.Join(err, m.port.Close())
+	}
+	m.peers = peers.New(func(ctx context.Context, node string) (net.Conn, error) {
+		return m.group.Dial(ctx, node, trust.Data)
+	}, peers.Config{Log: c.Log})
+	m.homes.self = id
+	m.homes.follow(m.machine.Nodes())
+	return m, nil
+}
+
+// serve gives other nodes what s has, until ctx is done.
+func (m *member) serve(ctx context.Context, s peers.Store) {
+	server, err := peers.NewServer(s, peers.Limits{Log: m.log, Name: func(c net.Conn) string {
+		node, _ := trust.PeerID(c)
+		return node
+	}})
+	if err == nil {
+		err = server.Serve(ctx, m.port.Listener(trust.Data))
+	}
+	if err != nil {
+		m.log.Error("other nodes get nothing from this one any more", "cause", err)
+	}
+}
+
+// enter finds out whose cluster this node is of.
+func (m *member) enter(ctx context.Context, c Config, dir string, identity *trust.Identity) (a *trust.Authority, founds bool, err error) {
+	a, err = trust.OpenAuthority(dir)
+	switch {
+	case err == nil && c.Join != "":
+		m.log.Info("this node is of a cluster already, and does not join another", "cluster", a.Cluster())
+		return a, false, nil
+	case err == nil:
+		return a, a.CanSign() && !began(c.State), nil
+	case !errors.Is(err, meta.ErrNotExist):
+		return nil, false, err
+	case c.Join != "" && c.Token == "":
+		return nil, false, fmt.Errorf("join %s: token %w: it is missing; get one on that node with: rankfs token create", c.Join, meta.ErrInvalid)
+	case c.Join != "":
+		token, err := trust.ParseToken(c.Token)
+		if err != nil {
+			return nil, false, err
+		}
+		a, err = group.Join(ctx, dir, c.Join, token, identity, reachable(c.Listen, m.host), time.Now())
+		return a, false, err
+	}
+	if a, err = trust.Create(dir, time.Now()); err != nil {
+		return nil, false, err
+	}
+	return a, true, m.certify(a, identity)
+}
+
+// began reports whether there is a log: a node that was killed while it founded
+// its cluster founds it again.
+func began(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "raft"))
+	return err == nil
+}
+
+// certify gives the first node of a cluster its certificate.
+func (m *member) certify(a *trust.Authority, identity *trust.Identity) error {
+	der, err := identity.Request()
+	if err != nil {
+		return err
+	}
+	r, err := trust.ParseRequest(der)
+	if err != nil {
+		return err
+	}
+	certificate, err := a.Sign(r, trust.RoleNode, time.Now(), 0)
+	if err != nil {
+		return err
+	}
+	return identity.Renew(certificate, a, time.Now())
+}
+
+// reachable is an address for others: where a node listens everywhere, by its
+// host's name.
+func reachable(addr, host string) string {
+	h, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(h); h == "" || ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort(host, port)
+	}
+	return addr
+}
+
+// nodeID reads what this node is called, or makes it up.
+func nodeID(dir string) (string, error) {
+	path := filepath.Join(dir, "node")
+	text, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(text)); err == nil && len(id) == 16 {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("id of this node: %w", err)
+	}
+	var b [8]byte
+	rand.Read(b[:])
+	id := hex.EncodeToString(b[:])
+	if err := os.WriteFile(path, []byte(id+"\n"), 0600); err != nil {
+		return "", fmt.Errorf("id of this node: %w", err)
+	}
+	return id, nil
+}
+
+// catchUp waits a while until this node knows what the cluster knows. Without
+// the others it goes on with what it knew.
+func (m *member) catchUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := m.group.Ready(ctx); err != nil {
+		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)
+	}
+}
+
+// announce tells the cluster that this node has begun anew: it may be elsewhere,
+// and what it held of queues before nobody holds any more.
+func (m *member) announce(ctx context.Context) {
+	addr := m.addr()
+	n, ok := m.machine.Node(m.group.Self())
+	if !ok {
+		return // founded or admitted just now, as it is
+	}
+	commands := []state.Command{&state.Health{ID: n.ID, Up: false}, &state.Health{ID: n.ID, Up: true}}
+	if n.Host != m.host {
+		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
+			"host", m.host, "was", n.Host)
+	}
+	if n.Addr != addr {
+		commands = append(commands, &state.Move{ID: n.ID, Addr: addr})
+	}
+	for _, c := range commands {
+		if _, err := m.group.Do(ctx, c); err != nil {
+			m.log.Warn("the cluster was not told that this node began anew", "addr", addr, "cause", err)
+			return
+		}
+	}
+}
+
+// follow does what follows from changes of the cluster: nodes that were removed
+// are talked to no more.
+func (m *member) follow(ctx context.Context) {
+	known := make(map[string]bool)
+	for {
+		changed := m.machine.Changed()
+		now := make(map[string]bool)
+		for _, n := range m.machine.Nodes() {
+			now[n.ID] = true
+		}
+		for id := range known {
+			if !now[id] && m.machine.Removed(id) {
+				m.port.Revoke(id)
+			}
+		}
+		known = now
+		m.homes.follow(m.machine.Nodes())
+		m.peers.Keep(func(id string) bool { return now[id] })
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Datasets implements cluster.
+func (m *member) Datasets() []state.Dataset { return m.machine.Datasets() }
+
+// Changed implements cluster.
+func (m *member) Changed() <-chan struct{} { return m.machine.Changed() }
+
+// Do implements cluster.
+func (m *member) Do(ctx context.Context, c state.Command) (state.Result, error) {
+	return m.group.Do(ctx, c)
+}
+
+func (m *member) close() error {
+	return errors.Join(m.peers.Close(), m.group.Close(), m.port.Close())
+}
+
+// Bring implements cluster. It asks the node that made the index first, and then
+// the others.
+func (m *member) Bring(ctx context.Context, d state.Dataset, path string) error {
+	var hash peers.ID
+	if _, err := hex.Decode(hash[:], []byte(d.Index)); err != nil {
+		return fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt)
+	}
+	var r record
+	_ = json.Unmarshal(d.Record, &r) // without it any node is as good
+	err := fmt.Errorf("it %w on any node that is up", meta.ErrNotExist)
+	for _, origin := range []bool{true, false} {
+		for _, n := range m.machine.Nodes() {
+			if n.ID == m.group.Self() || !n.Up || (n.ID == r.Origin) != origin {
+				continue
+			}
+			if err = m.peers.Fetch(ctx, n.ID, hash, path); err == nil {
+				return nil
+			}
+		}
+	}
+	return err
+}

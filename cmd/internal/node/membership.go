@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// Cluster says who works together, as this node knows.
+func (n *Node) Cluster() control.Cluster {
+	s := n.member.group.Status()
+	c := control.Cluster{
+		ID: s.Cluster, Self: n.member.group.Self(), Leader: s.Leader, Term: s.Term, Applied: s.Applied,
+		Nodes: []control.Member{},
+	}
+	for _, m := range s.Members {
+		state := "up"
+		switch {
+		case !m.Up:
+			state = "down"
+		case m.Drained:
+			state = "draining"
+		}
+		c.Nodes = append(c.Nodes, control.Member{
+			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter, Lag: m.Lag,
+			Entered: time.Unix(0, m.Admitted).UTC(),
+		})
+	}
+	return c
+}
+
+// Bounds of what a person may ask for. A token lives as long as it takes to
+// start nodes, not as long as they run.
+const (
+	tokenLife    = time.Hour
+	maxTokenLife = 7 * 24 * time.Hour
+)
+
+// CreateToken makes a token.
+func (n *Node) CreateToken(ctx context.Context, r control.TokenRequest) (control.Token, error) {
+	life, uses := r.Life, r.Uses
+	if life == 0 {
+		life = tokenLife
+	}
+	if uses == 0 {
+		uses = 1
+	}
+	if life < time.Second || life > maxTokenLife {
+		return control.Token{}, fmt.Errorf("life of %v of a token %w: use up to %v", life, meta.ErrInvalid, maxTokenLife)
+	}
+	t := trust.NewToken(n.member.authority.Fingerprint())
+	if err := n.member.group.AddToken(ctx, t, life, uses); err != nil {
+		return control.Token{}, err
+	}
+	return control.Token{Token: t.Reveal(), Expires: time.Now().Add(life).UTC(), Uses: uses, Join: n.member.addr()}, nil
+}
+
+// DrainNode says whether a node gets new work.
+func (n *Node) DrainNode(ctx context.Context, r control.DrainRequest) error {
+	id, err := n.member.find(r.Node)
+	if err == nil {
+		_, err = n.member.group.Do(ctx, &state.Drain{ID: id, Drained: r.Drain})
+	}
+	return err
+}
+
+// RemoveNode takes a node out of the cluster for good.
+func (n *Node) RemoveNode(ctx context.Context, name string) error {
+	id, err := n.member.find(name)
+	if err != nil {
+		return err
+	}
+	if id == n.member.group.Self() {
+		return fmt.Errorf("node %s %w to remove itself: ask another one to", id, meta.ErrDenied)
+	}
+	_, err = n.member.group.Do(ctx, &state.Remove{ID: id})
+	return err
+}
+
+// find is the id of a node that a person named by it, or by its host if that has
+// one node only.
+func (m *member) find(name string) (id string, err error) {
+	for _, n := range m.machine.Nodes() {
+		switch {
+		case n.ID == name:
+			return n.ID, nil
+		case n.Host != name && short(n.Host) != name:
+		case id != "":
+			return "", fmt.Errorf("node %q %w: host %s has several; name one by its id", name, meta.ErrInvalid, name)
+		default:
+			id = n.ID
+		}
+	}
+	if id == "" {
+		return "", fmt.Errorf("node %q %w; see: rankfs node ls", name, meta.ErrNotExist)
+	}
+	return id, nil
+}
+
+// addr is where others reach this node.
+func (m *member) addr() string { return reachable(m.port.Addr().String(), m.host) }

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// Plan says who reads what in one epoch of a view, for people to judge it, and
+// has it pinned or no longer pinned.
+func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+	v, d, err := n.resolve(r.View)
+	if err != nil {
+		return control.Plan{}, err
+	}
+	if r.Unpin && (r.Pin || r.Seats != nil) {
+		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
+	}
+	p := control.Plan{View: v.String(), Ranks: v.Ranks, Located: d.content.remote}
+	seats, err := n.seat(ctx, v, d, r, &p)
+	if err != nil {
+		return p, err
+	}
+	if err := n.survey(ctx, v, d, seats, &p); err != nil {
+		return p, fmt.Errorf("plan of %v: %w", v, err)
+	}
+	if r.Weights != nil {
+		p.Program, err = d.content.program(seats, *r.Weights)
+	}
+	return p, err
+}
+
+// seat finds out where the ranks of a view are, having it pinned or not as r
+// asks, and notes in p how certain that is.
+func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.PlanRequest, p *control.Plan) ([]seat, error) {
+	asked, err := n.member.asked(r.Seats, v.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	p.State, p.Reason = control.PlanOpen, indifference(v, d)
+	if p.Reason != "" {
+		p.State = control.PlanFixed
+		if r.Pin || r.Unpin {
+			return nil, fmt.Errorf("plan of %v %w: there is nothing to pin: %s", v, meta.ErrInvalid, p.Reason)
+		}
+	}
+	if r.Unpin {
+		_, err = n.member.Do(ctx, &state.Unpin{View: v.String()})
+		n.catalog.dropped(v.Dataset) // which looks its views up again
+	}
+	if r.Pin && err == nil {
+		err = n.pin(ctx, v, d, asked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pinned, ok := n.member.machine.Plan(v.String())
+	if ok = ok && pinned.Generation == d.generation; ok {
+		at := time.Unix(0, pinned.Pinned).UTC()
+		p.Pinned = &at
+	}
+	switch {
+	case asked.seats != nil && !r.Pin:
+		return asked.seats, nil
+	case ok:
+		p.State = control.PlanPinned
+		return n.member.seats(pinned.Nodes), nil
+	}
+	return n.member.seats(n.member.wouldBe(v)), nil
+}
+
+// indifference is why it makes no difference where ranks are, empty if it does.
+func indifference(v meta.View, d *dataset) string {
+	switch {
+	case v.Assign == meta.AssignStrict:
+		return "with assign=strict each rank has its share of every step, wherever it is"
+	case !d.content.remote:
+		return "the source does not say which hosts have its bytes"
+	}
+	return ""
+}
+
+// pin pins the plan of a view for ranks that are where somebody said, or else
+// where the cluster would have them.
+func (n *Node) pin(ctx context.Context, v meta.View, d *dataset, asked asked) error {
+	if asked.unknown != nil {
+		return fmt.Errorf("pin plan of %v: %w", v, asked.unknown)
+	}
+	nodes := asked.nodes
+	if nodes == nil {
+		nodes = n.member.wouldBe(v)
+	}
+	r, err := n.member.Do(ctx, &state.Pin{View: v.String(), Generation: d.generation, Nodes: nodes})
+	if err != nil {
+		return err
+	}
+	if asked.nodes != nil && !slices.Equal(r.Plan.Nodes, nodes) {
+		return fmt.Errorf("pin plan of %v: one for other nodes %w", v, meta.ErrExist)
+	}
+	n.catalog.dropped(v.Dataset)
+	return nil
+}
+
+// An asked is where somebody says that ranks are. Hosts need not be of the
+// cluster, unless that is to be pinned.
+type asked struct {
+	seats   []seat
+	nodes   state.Runs
+	unknown error // of a host that no node is on
+}
+
+// asked takes seats for as many ranks as there are; those left over stay empty,
+// as mpirun leaves them.
+func (m *member) asked(all []control.Seat, ranks uint64) (a asked, err error) {
+	known := make(map[string]seat)
+	ids := make(map[string]string)
+	left := ranks
+	for _, s := range all {
+		if left == 0 {
+			break
+		}
+		if s.Host == "" || s.Ranks == 0 {
+			return a, fmt.Errorf("%d ranks on host %q %w", s.Ranks, s.Host, meta.ErrInvalid)
+		}
+		if _, ok := known[s.Host]; !ok {
+			if known[s.Host], ids[s.Host], err = m.hostOf(s.Host); errors.Is(err, meta.ErrInvalid) {
+				return a, err
+			} else if err != nil && a.unknown == nil {
+				a.unknown = err
+			}
+		}
+		here := min(s.Ranks, left)
+		left -= here
+		a.seats = append(a.seats, seat{known[s.Host].Host, here})
+		a.nodes = append(a.nodes, state.Run{Node: ids[s.Host], Count: here})
+	}
+	if all != nil && left > 0 {
+		return a, fmt.Errorf("hosts for %d ranks %w: the view has %d; give each host its slots=N", ranks-left, meta.ErrInvalid, ranks)
+	}
+	a.nodes = joined(a.nodes)
+	return a, nil
+}
+
+// joined makes one run of those that follow one another on the same node.
+func joined(runs state.Runs) (r state.Runs) {
+	for _, run := range runs {
+		if last := len(r) - 1; last >= 0 && r[last].Node == run.Node {
+			r[last].Count += run.Count
+			continue
+		}
+		r = append(r, run)
+	}
+	return r
+}
+
+// hostOf is the host that somebody called by its name or by its node's id, and
+// that node. A host without a node is what it was called.
+func (m *member) hostOf(name string) (s seat, id string, err error) {
+	if id, err = m.find(name); err != nil {
+		return seat{Host: name}, "", err
+	}
+	n, _ := m.machine.Node(id)
+	return seat{Host: n.Host}, id, nil
+}

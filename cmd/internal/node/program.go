@@ -1,0 +1,49 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/assign"
+)
+
+// Bounds of DL-MPI's program. It does not stop half way.
+const (
+	mostChunks = 1 << 20 // some seconds
+	mostPoints = 1000    // of the curve, for a person to see
+)
+
+// program divides all chunks of a dataset among ranks of equal speed.
+func (c *content) program(seats []seat, w control.Weights) (*control.Program, error) {
+	if !c.remote {
+		return nil, fmt.Errorf("best division of chunks %w: the source does not say which hosts have them", meta.ErrInvalid)
+	}
+	if n := c.index.Chunks(); n > mostChunks {
+		return nil, fmt.Errorf("best division of %d chunks %w: it is for %d at most", n, meta.ErrInvalid, mostChunks)
+	}
+	hosts, hostOf := number(seats)
+	held := c.holdings(hosts)
+	planner, err := held.planner(hostOf, len(hosts))
+	if err != nil {
+		return nil, err
+	}
+	s, err := planner.Static(held.setOf, slices.Repeat([]uint32{1}, len(hostOf)), assign.Weights{Local: w.Local, Time: w.Time})
+	if err != nil {
+		return nil, err
+	}
+	p := &control.Program{Chunks: len(held.setOf), Best: point(s.Curve[s.Best]), Points: len(s.Curve)}
+	for i := range min(len(s.Curve), mostPoints) {
+		if len(s.Curve) > mostPoints {
+			i = i * (len(s.Curve) - 1) / (mostPoints - 1) // the first, the last, and some between
+		}
+		p.Curve = append(p.Curve, point(s.Curve[i]))
+	}
+	return p, nil
+}
+
+// point says it in chunks: ranks of equal speed read one in a unit of time.
+func point(p assign.Point) control.Point {
+	return control.Point{Local: p.Local, Most: p.Time.Num / max(1, p.Time.Den)}
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"rankfs/fs"
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A taker is one open queue file. Its lease on a batch is the cluster's; what is
+// here is who it is, and how often it has asked.
+type taker struct {
+	view  *settling
+	rank  uint64
+	id    string
+	asked uint64 // lines, this one included
+	holds bool   // a batch, as far as it knows
+	line  []byte // to be given next
+}
+
+// Queue is for a rank that takes batches as they come.
+func (s *settling) Queue(rank uint64) fs.Queue {
+	var b [8]byte
+	rand.Read(b[:])
+	return &taker{view: s, rank: rank, id: hex.EncodeToString(b[:])}
+}
+
+// errLost is what a reader has to know before it asks for more.
+var errLost = fmt.Errorf("the batch before %w: it took long, or this node was thought dead; discard what was made of it, and read on",
+	meta.ErrOvertaken)
+
+// Next finishes the batch before and takes another.
+func (t *taker) Next(ctx context.Context, wait bool) ([]byte, error) {
+	if err := t.view.settle(ctx, t.rank); err != nil {
+		return nil, err
+	}
+	if t.line == nil {
+		if err := t.ask(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+	line := t.line
+	t.line = nil
+	return line, nil
+}
+
+// ask has the leader choose. After an error, and when there is nothing to take
+// for now, the same question is asked again.
+func (t *taker) ask(ctx context.Context, wait bool) error {
+	q := t.question()
+	q.Wait = wait
+	for {
+		var a turn
+		if err := t.view.node.member.group.AskLeader(ctx, callQueue, q, &a); err != nil {
+			return fmt.Errorf("queue of %v: %w", t.view.asked, err)
+		}
+		switch {
+		case a.Wait && !wait:
+			return syscall.EAGAIN
+		case a.Wait && ctx.Err() != nil:
+			return ctx.Err()
+		case a.Wait:
+			continue
+		}
+		t.asked++
+		t.holds = a.Unit >= 0
+		switch {
+		case a.Unit >= 0:
+			t.line = t.view.describeUnit(uint64(a.Unit))
+		case !a.Lost:
+			t.line = []byte{}
+		}
+		if a.Lost {
+			return errLost
+		}
+		return nil
+	}
+}
+
+func (t *taker) question() question {
+	return question{
+		View: t.view.asked.String(), Generation: t.view.dataset.generation, Worker: t.id,
+		Node: t.view.node.member.group.Self(), Rank: t.rank, Turn: t.asked + 1, Finish: t.holds,
+	}
+}
+
+// describeUnit is the line of a batch.
+func (s *settling) describeUnit(unit uint64) []byte {
+	v := s.view.Load()
+	rank, step := unit%v.cut.Ranks, unit/v.cut.Ranks
+	size, where := v.Size(rank, step), "remote"
+	if 2*v.holders(rank, step).held(v.host) > size || !v.content.remote {
+		where = "local"
+	}
+	path := filepath.Join(s.node.config.Mount, "datasets", s.name, fmt.Sprintf("rank-%d/batch-%06d", rank, step))
+	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, v.Records(rank, step), where)
+}
+
+// Close gives the batch back that was taken last. The cluster is told beside:
+// whoever closes a file does not wait for it.
+func (t *taker) Close() {
+	if t.asked == 0 && !t.holds {
+		return
+	}
+	n := t.view.node
+	n.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), leaveTime)
+		defer cancel()
+		if _, err := n.member.group.Do(ctx, &state.LeaveQueue{View: t.view.asked.String(), Worker: t.id}); err != nil {
+			n.config.Log.Warn("a batch was not given back to its queue", "view", t.view.asked.String(), "cause", err)
+		}
+	})
+}
+
+// leaveTime is how long an unmount may wait for the cluster to take work back.
+// What it did not hear of comes back when this node is seen down.
+const leaveTime = 2 * time.Second

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache/peers"
+	"rankfs/meta"
+)
+
+// patience is how long a node that has enough to do may let a request wait; then
+// the source is the better way.
+const patience = 5 * time.Second
+
+// receive has a node send pieces straight to their places in the batch. If it
+// does not, or takes longer than it mostly does, the source has them too.
+func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
+	runs, places := make([]peers.Run, len(pieces)), make([][]byte, len(pieces))
+	for i, p := range pieces {
+		runs[i] = peers.Run{First: p.record, N: p.n}
+		places[i] = f.dst[p.at : p.at+p.len]
+	}
+	want := peers.Want{Dataset: f.plan.content.id, Runs: runs, Wait: patience}
+	if f.data == nil { // only that node has it
+		return f.plan.peers.Gather(ctx, from, want, places)
+	}
+	var s spare
+	defer s.free()
+	won, err := f.plan.peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
+		return s.read(ctx, f, pieces)
+	})
+	if err != nil || !won {
+		return err
+	}
+	for i, p := range s.pieces {
+		copy(places[i], s.room[p.at:p.at+p.len])
+	}
+	return nil
+}
+
+// A spare is memory for what is read beside the batch's own, outside of Go's
+// heap.
+type spare struct {
+	room   []byte
+	pieces []piece // with their places in room
+}
+
+func (s *spare) read(ctx context.Context, f *fill, pieces []piece) error {
+	var size int64
+	s.pieces = append(s.pieces, pieces...)
+	for i := range s.pieces {
+		s.pieces[i].at = size
+		size += s.pieces[i].len
+	}
+	if size == 0 {
+		return nil
+	}
+	room, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return fmt.Errorf("room for %d bytes: %w: %w", size, meta.ErrBusy, err)
+	}
+	s.room = room
+	return f.direct(ctx, s.pieces, room)
+}
+
+func (s *spare) free() {
+	if s.room != nil {
+		_ = unix.Munmap(s.room)
+	}
+}

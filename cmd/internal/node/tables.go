@@ -1,0 +1,104 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fs"
+	"rankfs/meta/state"
+)
+
+// mostLines bounds a table below /.rankfs, which is made anew for each open. A
+// cluster may have many more plans; the latest are what people look for.
+const mostLines = 1000
+
+// tables are the files below /.rankfs about the cluster.
+func (n *Node) tables() []fs.File {
+	return []fs.File{
+		{Name: "nodes", Content: func() []byte { return nodesTable(n.Cluster()) }},
+		{Name: "plans", Content: func() []byte { return plansTable(n.member.machine) }},
+		{Name: "queues", Content: func() []byte { return queuesTable(n.member.machine) }},
+	}
+}
+
+// columns writes lines whose columns are apart by two blanks at least.
+func columns(write func(line func(cells ...any))) []byte {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	write(func(cells ...any) {
+		for i, c := range cells {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, c)
+		}
+		fmt.Fprintln(w)
+	})
+	w.Flush()
+	return b.Bytes()
+}
+
+// nodesTable is that of rankfs node ls, for programs to read: a dash stands for
+// what is not known.
+func nodesTable(c control.Cluster) []byte {
+	return columns(func(line func(...any)) {
+		line("node", "host", "address", "state", "role", "lag", "since", "here")
+		for _, m := range c.Nodes {
+			role, lag, here := "member", any("-"), "-"
+			switch {
+			case m.ID == c.Leader:
+				role = "leader"
+			case m.Voter:
+				role = "voter"
+			}
+			if m.Lag != nil {
+				lag = *m.Lag
+			}
+			if m.ID == c.Self {
+				here = "here"
+			}
+			line(m.ID, m.Host, m.Addr, m.State, role, lag, stamp(m.Entered.UnixNano()), here)
+		}
+	})
+}
+
+// plansTable is the views that are pinned, the latest last.
+func plansTable(m *state.Machine) []byte {
+	plans := m.Plans()
+	return columns(func(line func(...any)) {
+		line("view", "ranks", "nodes", "pinned")
+		for _, p := range plans[max(0, len(plans)-mostLines):] {
+			line(p.View, p.Nodes.Ranks(), nodesOf(p.Nodes), stamp(p.Pinned))
+		}
+	})
+}
+
+// nodesOf counts the different nodes of ranks.
+func nodesOf(r state.Runs) int {
+	var ids []string
+	for _, run := range r {
+		ids = append(ids, run.Node)
+	}
+	slices.Sort(ids)
+	return len(slices.Compact(ids))
+}
+
+// queuesTable is how far each queue is, the latest last.
+func queuesTable(m *state.Machine) []byte {
+	queues := m.Queues()
+	slices.SortFunc(queues, func(a, b state.Queue) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return columns(func(line func(...any)) {
+		line("view", "units", "done", "held", "workers", "policy", "run", "opened")
+		for _, q := range queues[max(0, len(queues)-mostLines):] {
+			line(q.View, q.Units, q.Done, q.Held, q.Workers, q.Policy, q.Run, stamp(q.Opened))
+		}
+	})
+}
+
+// stamp writes a time of the cluster in one word.
+func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta/state"
+)
+
+func TestNodesTable(t *testing.T) {
+	lag := uint64(12)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	got := nodesTable(control.Cluster{Self: "2", Leader: "1", Nodes: []control.Member{
+		{ID: "1", Host: "node1", Addr: "node1:7420", State: "up", Voter: true, Entered: at},
+		{ID: "2", Host: "node2.example.com", Addr: "node2:7420", State: "up", Voter: true, Lag: &lag, Entered: at.Add(time.Second)},
+		{ID: "3", Host: "node3", Addr: "[::1]:7420", State: "draining", Entered: at},
+	}})
+	want := strings.TrimPrefix(`
+node  host               address     state     role    lag  since                 here
+1     node1              node1:7420  up        leader  -    2026-03-01T12:00:00Z  -
+2     node2.example.com  node2:7420  up        voter   12   2026-03-01T12:00:01Z  here
+3     node3              [::1]:7420  draining  member  -    2026-03-01T12:00:00Z  -
+`, "\n")
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What is pinned and queued, the latest last.
+func TestTablesOfPlansAndQueues(t *testing.T) {
+	m := memberOf(t, 2)
+	a, b := made(0).ID, made(1).ID
+	name := func(epoch, ranks int) string {
+		return fmt.Sprintf("d@epoch=%d,ranks=%d,seed=0,order=none,step=8,tail=keep,assign=local", epoch, ranks)
+	}
+	apply(t, m,
+		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)},
+		&state.Pin{View: name(7, 4), Generation: 1, Nodes: state.Runs{{Node: a, Count: 1}, {Node: b, Count: 2}, {Node: a, Count: 1}}},
+		&state.Pin{View: name(0, 16), Generation: 1, Nodes: state.Runs{{Node: b, Count: 16}}},
+		&state.OpenQueue{View: name(7, 4), Generation: 1, Units: 1000, Policy: "flow"},
+		&state.OpenQueue{View: name(0, 4), Generation: 1, Units: 2, Policy: "probability"},
+		&state.Step{View: name(7, 4), Worker: "w", Node: a, Take: 5, Nonce: 1},
+		&state.Step{View: name(7, 4), Worker: "w", Node: a, Finish: true, Take: 6, Nonce: 2},
+	)
+	if got, want := string(plansTable(m.machine)), strings.TrimPrefix(`
+view                                                                ranks  nodes  pinned
+d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local   4      2      1970-01-01T00:00:06Z
+d@epoch=0,ranks=16,seed=0,order=none,step=8,tail=keep,assign=local  16     1      1970-01-01T00:00:07Z
+`, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := string(queuesTable(m.machine)), strings.TrimPrefix(`
+view                                                               units  done  held  workers  policy       run  opened
+d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  1000   1     1     1        flow         0    1970-01-01T00:00:08Z
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  2      0     0     0        probability  0    1970-01-01T00:00:09Z
+`, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A cluster may have very many plans; the file has the latest.
+func TestLongTable(t *testing.T) {
+	m := memberOf(t, 1)
+	apply(t, m, &state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)})
+	for epoch := range mostLines + 5 {
+		apply(t, m, &state.Pin{
+			View:       fmt.Sprintf("d@epoch=%d,ranks=1,seed=0,order=none,step=8,tail=keep,assign=local", epoch),
+			Generation: 1, Nodes: state.Runs{{Node: made(0).ID, Count: 1}},
+		})
+	}
+	lines := strings.Split(strings.TrimSpace(string(plansTable(m.machine))), "\n")
+	if len(lines) != 1+mostLines || !strings.HasPrefix(lines[1], "d@epoch=5,") || !strings.HasPrefix(lines[mostLines], "d@epoch=1004,") {
+		t.Errorf("%d lines, from %s to %s", len(lines), lines[1], lines[len(lines)-1])
+	}
+}
