@@ -89,7 +89,7 @@ func (p *program) mountBehind(ctx context.Context, o mountOptions, dir string) (
 	defer r.Close()
 	child := exec.Command("/proc/self/exe") // PATH may be empty
 	child.Args = append([]string{"rankfs", "--run=" + p.run}, o.args(dir)...)
-	child.Env = slices.DeleteFunc(o.login.env(os.Environ()), func(s string) bool { return strings.HasPrefix(s, "NOTIFY_SOCKET=") })
+	child.Env = slices.DeleteFunc(o.cluster.environ(o.login.env(os.Environ())), func(s string) bool { return strings.HasPrefix(s, "NOTIFY_SOCKET=") })
 	child.Dir = "/"
 	child.Stdout, child.Stderr = log, log
 	child.ExtraFiles = []*os.File{w}

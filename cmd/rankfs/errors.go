@@ -89,6 +89,8 @@ const (
 	exitNotFound = 3
 	exitTaken    = 4
 	exitSource   = 5
+	exitAway     = 6
+	exitDenied   = 7
 	exitStopped  = 130
 )
 
@@ -101,9 +103,11 @@ func exitCodesTopic() *cobra.Command {
     0  done
     1  failure of any other kind
     2  wrong usage: an argument or an option that can never be right
-    3  not found: no such mount or dataset
+    3  not found: no such mount, dataset or node
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
+    6  away: no leader, or a node does not answer; try later
+    7  denied: a wrong or used token, a node that was removed
   130  stopped by a signal
 
 mount.rankfs, which mount(8) calls, has the codes of mount(8) instead:
@@ -123,6 +127,8 @@ func exitCode(err error) int {
 		{meta.ErrBusy, exitTaken},
 		{meta.ErrStale, exitSource},
 		{meta.ErrCorrupt, exitSource},
+		{meta.ErrUnavailable, exitAway},
+		{meta.ErrDenied, exitDenied},
 		{context.Canceled, exitStopped},
 	}
 	if err == nil {

@@ -31,8 +31,17 @@ type fakeNode struct {
 
 	mu struct {
 		sync.Mutex
-		sets []control.Dataset
+		sets    []control.Dataset
+		drained map[string]bool // by host: what was asked for
+		removed map[string]bool
+		pinned  bool
 	}
+}
+
+func newFake(c node.Config, socket string) *fakeNode {
+	n := &fakeNode{config: c, socket: socket}
+	n.mu.drained, n.mu.removed = make(map[string]bool), make(map[string]bool)
+	return n
 }
 
 // serveFake is node.Run without a file system. What the mount point is called
@@ -61,7 +70,7 @@ func serveFake(ctx context.Context, c node.Config, ready func()) error {
 	}
 	c.Log.Debug("fake daemon", "config", fmt.Sprintf("%+v", c))
 	ready()
-	return control.Serve(ctx, r.Listener, &fakeNode{config: c, socket: r.Socket}, c.Log)
+	return control.Serve(ctx, r.Listener, newFake(c, r.Socket), c.Log)
 }
 
 func (n *fakeNode) Status() control.Status {
@@ -77,7 +86,11 @@ func (n *fakeNode) Status() control.Status {
 			FillSeconds: 20, Prefetched: 355, Evicted: 388, Recycled: 380, Readers: 8, OpenHandles: 9, Views: 1,
 		},
 		HDFS:     &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2},
+		Cluster:  n.Cluster(),
 		Datasets: n.Datasets(),
+	}
+	if s.Cluster.Leader == "" {
+		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
 	}
 	if c.NVMe != "" {
 		s.Tiers = append(s.Tiers, control.Tier{Name: "nvme", Where: c.NVMe, Budget: c.NVMeBytes, State: "full"})

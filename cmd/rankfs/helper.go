@@ -191,7 +191,11 @@ func (o *mountOptions) set(option string) (err error) {
 	case "log-level":
 		o.logLevel = value
 	default:
-		return o.login.set(key, value)
+		err := o.login.set(key, value)
+		if errors.Is(err, errUnknownOption) {
+			err = o.cluster.set(key, value)
+		}
+		return err
 	}
 	return err
 }

@@ -70,6 +70,7 @@ func (o *mountOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.hadoopConf, "hadoop-conf", o.hadoopConf, "read how to reach HDFS from the files in `DIR` (default $HADOOP_CONF_DIR)")
 	f.StringVar(&o.hdfsUser, "hdfs-user", "", "be `USER` in an HDFS without Kerberos (default: who mounts)")
 	o.login.flags(f)
+	o.cluster.flags(f)
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "write messages from `LEVEL` on: debug, info, warn, error")
 	f.BoolVar(&o.noPassthrough, "no-passthrough", false, "let the daemon serve all reads, to compare")
 	_ = f.MarkHidden("no-passthrough")

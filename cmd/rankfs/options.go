@@ -31,6 +31,7 @@ type mountOptions struct {
 	hadoopConf    string // directory
 	hdfsUser      string
 	login         login
+	cluster       membership
 }
 
 func defaultMountOptions() mountOptions {
@@ -66,6 +67,9 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 	if o.login, err = o.login.complete(o.hdfsUser); err != nil {
 		return o, "", err
 	}
+	if o.cluster, err = o.cluster.complete(); err != nil {
+		return o, "", err
+	}
 	if o.nvme != "" {
 		where, size, err := splitNVMe(o.nvme)
 		if err != nil {
@@ -87,6 +91,7 @@ func (o mountOptions) config(dir string) (node.Config, error) {
 		UID: o.uid, GID: o.gid, Version: version(), HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
 		HDFSActFor: o.login.actFor, Keytab: o.login.keytab, Principal: o.login.principal,
 		TicketCache: o.login.tickets(), Krb5Conf: o.login.conf,
+		Listen: o.cluster.listen, Join: o.cluster.join, Token: o.cluster.token,
 	}
 	umask, err := strconv.ParseUint(o.umask, 8, 32)
 	if err != nil || umask > 0o777 {
@@ -136,6 +141,7 @@ func (o mountOptions) args(dir string) []string {
 		args = append(args, "--hdfs-user="+o.hdfsUser)
 	}
 	args = append(args, o.login.args()...)
+	args = append(args, o.cluster.args()...)
 	if o.allowOther {
 		args = append(args, "--allow-other")
 	}

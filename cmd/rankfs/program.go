@@ -75,6 +75,7 @@ in memory already.
 	_ = flags.MarkHidden("run")
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
+		p.tokenCommand(), p.nodeCommand(), p.planCommand(),
 		p.statusCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
 
 	"rankfs/cmd/internal/control"
 )
@@ -78,7 +77,7 @@ func writeDataset(w io.Writer, d control.Dataset) {
 		"seed", fmt.Sprint(d.Seed),
 		"tail", d.Tail,
 		"index", size(d.IndexBytes),
-		"created", d.Created.UTC().Format(time.DateTime+" UTC"),
+		"created", date(d.Created),
 	)
 	writeNotes(w, d)
 }

@@ -44,6 +44,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) {
 	writeTiers(w, s.Tiers)
 	writeCounters(w, s.Counters)
 	writeHDFS(w, s.HDFS)
+	writeCluster(w, s.Cluster)
 	fmt.Fprintln(w)
 	if len(s.Datasets) > 0 {
 		fmt.Fprintln(w, "datasets")

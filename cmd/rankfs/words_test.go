@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 )
 
@@ -52,6 +53,46 @@ func TestWrap(t *testing.T) {
 	}
 	if got := wrap("averylongword x", 3, ""); got != "averylongword\nx" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A terminal is told what to type next; a pipe gets the token alone.
+func TestTokenOnATerminal(t *testing.T) {
+	master, terminal := openTerminal(t)
+	const join = "node1.example.com:7420"
+	for uses, who := range map[int]string{1: "one node", 3: "3 nodes"} {
+		token := control.Token{Token: "secret", Expires: epoch.Add(90 * time.Minute), Uses: uses, Join: join}
+		writeToken(terminal, token, epoch)
+		var got string
+		for buf := make([]byte, 4096); !strings.HasSuffix(got, "the others.\r\n"); {
+			n, err := master.Read(buf)
+			if err != nil {
+				t.Fatalf("%q, then %v", got, err)
+			}
+			got += string(buf[:n])
+		}
+		want := "secret\n\nIt lets in " + who + ", for 1h 30m. There, put it into a FILE that only root can\nread, and:\n\n" +
+			"  rankfs mount DIR --listen HOST:PORT --join " + join + " --token-file FILE\n\n" +
+			"HOST:PORT is where that node is reached by the others.\n"
+		if got := strings.ReplaceAll(got, "\r\n", "\n"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "0.0%", 0.5: "50.0%", 0.99999: "99.9%", 1: "100%"} {
+		if got := percent(share); got != want {
+			t.Errorf("percent(%v) = %s, want %s", share, got, want)
+		}
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{"127.0.0.1": true, "127.1.2.3": true, "::1": true, "localhost": true, "node1": false, "10.0.0.1": false, "": false} {
+		if got := isLoopback(host); got != want {
+			t.Errorf("isLoopback(%q) = %v", host, got)
+		}
 	}
 }
 

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// Cluster is what the address that the fake daemon listens on says: without
+// one it is alone, at lost:7420 it has no leader, at follower:7420 it does not
+// lead, and elsewhere it does.
+func (n *fakeNode) Cluster() control.Cluster {
+	node := func(i int, state string) control.Member {
+		return control.Member{
+			ID: strings.Repeat(fmt.Sprint(i), 16), Host: fmt.Sprintf("node%d", i), Addr: fmt.Sprintf("node%d:7420", i),
+			State: state, Voter: i <= 3, Entered: epoch.Add(time.Duration(i) * time.Hour),
+		}
+	}
+	c := control.Cluster{ID: "c0ffee", Self: strings.Repeat("1", 16), Leader: strings.Repeat("1", 16), Term: 7, Applied: 1234}
+	switch n.config.Listen {
+	case "":
+		alone := node(1, "up")
+		alone.Addr = "127.0.0.1:41873"
+		c.Nodes = []control.Member{alone}
+		return c
+	case "lost:7420":
+		c.Leader = ""
+		c.Nodes = []control.Member{node(1, "up"), node(2, "down"), node(3, "down")}
+		return c
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, state := range []string{"up", "up", "down", "up", "draining"} {
+		m := node(i+1, state)
+		if drained, ok := n.mu.drained[m.Host]; ok && state != "down" {
+			m.State = map[bool]string{true: "draining", false: "up"}[drained]
+		}
+		if n.mu.removed[m.Host] {
+			continue
+		}
+		if lag := uint64(i * 1000); i > 0 && n.config.Listen != "follower:7420" {
+			m.Lag = &lag
+		}
+		c.Nodes = append(c.Nodes, m)
+	}
+	if n.config.Listen == "follower:7420" {
+		c.Leader = strings.Repeat("2", 16)
+	}
+	return c
+}
+
+// led is the error of what needs a leader.
+func (n *fakeNode) led() error {
+	if n.Cluster().Leader == "" {
+		return fmt.Errorf("cluster %w: it has no leader; a majority of the voters must be up; see: rankfs node ls", meta.ErrUnavailable)
+	}
+	return nil
+}
+
+func (n *fakeNode) member(name string) (control.Member, error) {
+	for _, m := range n.Cluster().Nodes {
+		if m.ID == name || m.Host == name {
+			return m, n.led()
+		}
+	}
+	return control.Member{}, fmt.Errorf("node %q %w; see: rankfs node ls", name, meta.ErrNotExist)
+}
+
+func (n *fakeNode) CreateToken(_ context.Context, r control.TokenRequest) (control.Token, error) {
+	return control.Token{
+		Token: "rankfs-token", Expires: epoch.Add(2*time.Hour + 13*time.Minute + r.Life), Uses: r.Uses,
+		Join: n.Cluster().Nodes[0].Addr,
+	}, n.led()
+}
+
+func (n *fakeNode) DrainNode(_ context.Context, r control.DrainRequest) error {
+	m, err := n.member(r.Node)
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.mu.drained[m.Host] = r.Drain
+	}
+	return err
+}
+
+func (n *fakeNode) RemoveNode(_ context.Context, name string) error {
+	m, err := n.member(name)
+	if err == nil && m.Host == "node1" {
+		err = fmt.Errorf("node %s %w to remove itself: ask another one to", m.ID, meta.ErrDenied)
+	}
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.mu.removed[m.Host] = true
+	}
+	return err
+}
+
+// Plan is that of eight ranks, the fifth to eighth of which are on node2.
+func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan, error) {
+	name, options, _ := meta.SplitView(r.View)
+	if _, err := n.find(name); err != nil {
+		return control.Plan{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r.Pin && n.mu.pinned {
+		return control.Plan{}, fmt.Errorf("pin plan of %s: one for other nodes %w", r.View, meta.ErrExist)
+	}
+	p := control.Plan{
+		View: r.View + "@epoch=0,ranks=8", State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
+		Nodes: []control.Reads{
+			{Host: "node1", Ranks: 4, Bytes: 10 << 30, Local: 10<<30 - 1<<20, Strict: 5 << 30},
+			{Host: "node2", Ranks: 4, Bytes: 10 << 30, Local: 9 << 30, Strict: 4 << 30},
+		},
+		Plan: control.Share{Local: 0.949951, Balance: 1}, Strict: control.Share{Local: 0.45, Balance: 1.0345},
+	}
+	for i, s := range r.Seats {
+		p.Nodes[i%2].Host, p.Nodes[i%2].Ranks = s.Host, s.Ranks
+	}
+	switch options {
+	case "assign=strict":
+		p.State, p.Reason = control.PlanFixed, "with assign=strict each rank has its share of every step, wherever it is"
+		p.Looked, p.Steps = 7, 7
+	case "epoch=1":
+		p.State, p.Reason, p.Located = control.PlanFixed, "the source does not say which hosts have its bytes", false
+	}
+	switch at := epoch.Add(time.Hour); {
+	case p.State == control.PlanFixed:
+	case r.Pin:
+		n.mu.pinned = true
+		p.State, p.Pinned = control.PlanPinned, &at
+	case r.Unpin:
+		n.mu.pinned = false
+	case n.mu.pinned:
+		p.Pinned = &at
+		if r.Seats == nil {
+			p.State = control.PlanPinned
+		}
+	}
+	if w := r.Weights; w != nil {
+		p.Program = &control.Program{
+			Chunks: 1000, Best: control.Point{Local: 990, Most: 130}, Points: 3,
+			Curve: []control.Point{{Local: 900, Most: 125}, {Local: 990, Most: 130}, {Local: 1000, Most: 200}},
+		}
+		if w.Local == 0 {
+			p.Program.Best = p.Program.Curve[0]
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// A planning is what a person asks about a plan.
+type planning struct {
+	request     control.PlanRequest
+	hostfile    string
+	alpha, beta float64
+	pareto      bool
+}
+
+func (p *program) planCommand() *cobra.Command {
+	var a planning
+	c := &cobra.Command{
+		Use:   "plan NAME[@OPTIONS]",
+		Short: "Show how local an epoch is, and pin who reads what",
+		Long: `Show for one epoch how much the ranks on each node read, how much of that the
+node itself holds, and what it would be if each rank had a fixed share.
+
+Until a plan is pinned, ranks are where they were opened last, and the others
+in blocks on the nodes that are up, as mpirun places them. The first open of a
+batch pins it; so does --pin.
+
+  rankfs plan train@epoch=3,ranks=16
+  rankfs plan train@ranks=16 --hostfile hosts --pin
+  rankfs plan logs@batch=chunk --alpha 1 --beta 0.5 --pareto`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.datasetNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			a.request.View = args[0]
+			f := c.Flags()
+			if err := a.complete(f.Changed("alpha") || f.Changed("beta") || a.pareto); err != nil {
+				return usage(c, err)
+			}
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			plan, err := d.Plan(c.Context(), a.request)
+			if err != nil {
+				return aboutPlan(err, args[0])
+			}
+			return p.print(plan, func(w io.Writer) { a.write(w, plan) })
+		},
+	}
+	p.mountFlag(c)
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&a.hostfile, "hostfile", "", "the ranks are where `FILE` says: lines of HOST slots=N, or the host of each rank")
+	f.BoolVar(&a.request.Pin, "pin", false, "pin the plan: from now on it is the same on all nodes")
+	f.BoolVar(&a.request.Unpin, "unpin", false, "forget what was pinned; no rank may be reading it")
+	f.Float64Var(&a.alpha, "alpha", 1, "solve DL-MPI's program: `WEIGHT` of the share of chunks that are local")
+	f.Float64Var(&a.beta, "beta", 1, "and `WEIGHT` of the shortest time over the time that it takes")
+	f.BoolVar(&a.pareto, "pareto", false, "and show all that there is to choose from")
+	_ = c.MarkFlagFilename("hostfile")
+	return c
+}
+
+// complete checks what a person wrote, and reads the hostfile.
+func (a *planning) complete(weighed bool) (err error) {
+	if a.request.Unpin && (a.request.Pin || a.hostfile != "") {
+		return failf(meta.ErrInvalid, "--unpin goes with neither --pin nor --hostfile: unpin first")
+	}
+	if weighed {
+		w := new(control.Weights)
+		var alpha, beta error
+		w.Local, alpha = weight("alpha", a.alpha)
+		w.Time, beta = weight("beta", a.beta)
+		if err := firstOf(alpha, beta); err != nil {
+			return err
+		}
+		a.request.Weights = w
+	}
+	if a.hostfile != "" {
+		a.request.Seats, err = readHostfile(a.hostfile)
+	}
+	return err
+}
+
+// weight makes a whole number of a weight: only the relation of two matters.
+func weight(name string, f float64) (uint32, error) {
+	const most, unit = 4000, 1_000_000 // what 32 bits hold
+	if !(f >= 0 && f <= most) {
+		return 0, failf(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
+	}
+	return uint32(math.Round(f * unit)), nil
+}
+
+// aboutPlan adds the next step to an error about a plan.
+func aboutPlan(err error, view string) error {
+	switch {
+	case errors.Is(err, meta.ErrExist):
+		return hint(err, "when no rank reads it any more: rankfs plan %s --unpin", view)
+	case errors.Is(err, meta.ErrNotExist):
+		return hint(err, "see what there is with: rankfs dataset ls\nand where ranks can be with: rankfs node ls")
+	}
+	name, _, _ := meta.SplitView(view)
+	return about(err, name)
+}
+
+func (a *planning) write(w io.Writer, p control.Plan) {
+	pairs(w, "",
+		"view", p.View,
+		"plan", wrap(a.state(p), 73, "       "),
+		"steps", looked(p),
+	)
+	fmt.Fprintln(w)
+	writeReads(w, p)
+	fmt.Fprintln(w)
+	local, balance := "", fmt.Sprintf("the busiest rank reads %.2f times the mean", p.Plan.Balance)
+	if p.Located {
+		local = percent(p.Plan.Local) + " of the bytes"
+	}
+	if p.State != control.PlanFixed {
+		local += fmt.Sprintf("; with fixed ranks (assign=strict) %s", percent(p.Strict.Local))
+		balance += fmt.Sprintf("; with fixed ranks %.2f", p.Strict.Balance)
+	}
+	pairs(w, "", "local", local, "balance", balance)
+	if p.Program != nil {
+		a.writeProgram(w, *p.Program)
+	}
+}
+
+// writeReads is a line for each host. What cannot differ is left out.
+func writeReads(w io.Writer, p control.Plan) {
+	titles := []string{"HOST", " RANKS", " BYTES"}
+	if p.Located {
+		titles = append(titles, " LOCAL", " ", " REMOTE")
+	}
+	if p.State != control.PlanFixed {
+		titles = append(titles, " LOCAL IF FIXED")
+	}
+	t := newTable("", titles...)
+	for _, n := range p.Nodes {
+		cells := []string{n.Host, count(n.Ranks), size(n.Bytes), size(n.Local), percent(ratio(n.Local, n.Bytes)), size(n.Bytes - n.Local), size(n.Strict)}
+		if !p.Located {
+			cells = cells[:3]
+		}
+		t.add(cells[:len(titles)]...)
+	}
+	t.write(w)
+}
+
+// state says in words how certain a plan is.
+func (a *planning) state(p control.Plan) string {
+	switch {
+	case p.State == control.PlanFixed:
+		return "nothing to choose: " + p.Reason
+	case p.State == control.PlanPinned:
+		return "pinned " + date(*p.Pinned)
+	case p.Pinned != nil:
+		return "not this one: that of other hosts was pinned " + date(*p.Pinned)
+	case a.hostfile != "":
+		return "not pinned; to have it so: --pin"
+	}
+	return "not pinned: it is as if all ranks were opened now"
+}
+
+func looked(p control.Plan) string {
+	if p.Looked == p.Steps {
+		return count(p.Steps)
+	}
+	return fmt.Sprintf("%s, of which %s at equal distances are counted here", count(p.Steps), count(p.Looked))
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 1
+	}
+	return float64(a) / float64(b)
+}
+
+// percent writes a share; all of it only if it is all.
+func percent(share float64) string {
+	p := strconv.FormatFloat(math.Floor(share*1000)/10, 'f', 1, 64)
+	if share == 1 {
+		p = "100"
+	}
+	return p + "%"
+}
+
+func (a *planning) writeProgram(w io.Writer, p control.Program) {
+	fmt.Fprintf(w, "\n%s\n", wrap(fmt.Sprintf("all %s at once, by DL-MPI's program, if ranks are equally fast and chunks equally large; "+
+		"alpha %v, beta %v", plural(p.Chunks, "chunk"), a.alpha, a.beta), 79, ""))
+	say := func(q control.Point) string {
+		return fmt.Sprintf("%s local (%s), no rank reads more than %s",
+			plural(q.Local, "chunk"), percent(ratio(int64(q.Local), int64(p.Chunks))), count(q.Most))
+	}
+	pairs(w, "  ", "best", say(p.Best))
+	if !a.pareto {
+		return
+	}
+	fmt.Fprintf(w, "\nwhat there is to choose from: more local takes longer\n")
+	t := newTable("  ", "", " MOST CHUNKS OF A RANK", " LOCAL CHUNKS", " SHARE")
+	for _, q := range p.Curve {
+		mark := ""
+		if q == p.Best {
+			mark = "*"
+		}
+		t.add(mark, count(q.Most), count(q.Local), percent(ratio(int64(q.Local), int64(p.Chunks))))
+	}
+	t.write(w)
+	if p.Points > len(p.Curve) {
+		fmt.Fprintf(w, "  %s of %s are shown\n", count(len(p.Curve)), plural(p.Points, "point"))
+	}
+}
+
+// datasetNames completes the name of a dataset.
+func (p *program) datasetNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	d, err := p.daemon()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := d.Datasets(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, set := range list {
+		names = append(names, cobra.CompletionWithDesc(set.Name, plural(set.Records, "record")))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
