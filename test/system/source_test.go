@@ -281,7 +281,7 @@ func TestHostileLMDB(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := entries(n.state + "/datasets"); len(got) != 1 {
+	if got := entries(n.state + "/indexes"); len(got) != 1 {
 		t.Errorf("what could not be made left %q", got)
 	}
 	if got := n.readView(t, "good"); !sameRecords(got.records(), good.records) {

@@ -190,7 +190,7 @@ func TestOddNames(t *testing.T) {
 			"d/rank-0x0", "d/rank-18446744073709551616", "d/rank-\xff", "d/Rank-0", "d/" + long, "d/dataset.json ", "d/@",
 			"d/rank-0/batch-0", "d/rank-0/batch-0000000", "d/rank-0/batch-00000", "d/rank-0/batch-000005", "d/rank-0/batch-99999999999999999999",
 			"d/rank-0/batch--00001", "d/rank-0/batch-00000 ", "d/rank-0/batch-000000.idx.idx", "d/rank-0/batch-000000.id",
-			"d/rank-0/batch-000000\n", "d/rank-0/batch-00000a", "d/rank-0/batch-", "d/rank-0/" + long, "d/rank-0/queue",
+			"d/rank-0/batch-000000\n", "d/rank-0/batch-00000a", "d/rank-0/batch-", "d/rank-0/" + long, "d/rank-0/queue.idx", "d/queue",
 		},
 		"EINVAL": {
 			"d@", "d@@", "d@epoch", "d@epoch=", "d@epoch=-1", "d@epoch=+1", "d@epoch=01", "d@epoch= 1", "d@epoch=1.5", "d@epoch=1e3",

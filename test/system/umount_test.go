@@ -206,11 +206,11 @@ func TestCleanExitLeavesNothing(t *testing.T) {
 			t.Errorf("in the nvme directory there is %s", e)
 		}
 	}
-	if got := entries(p.state); strings.Join(got, " ") != "datasets lock" {
+	if got := entries(p.state); strings.Join(got, " ") != "indexes lock node raft trust" {
 		t.Errorf("in the state directory there is %q", got)
 	}
-	if got := entries(p.state + "/datasets"); strings.Join(got, " ") != "d" {
-		t.Errorf("in the catalog there is %q", got)
+	if got := entries(p.state + "/indexes"); len(got) != 1 {
+		t.Errorf("indexes of one dataset: %q", got)
 	}
 }
 
