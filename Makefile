@@ -6,7 +6,11 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # The LMDB that lmdb-go brings along is of 2016; today's gcc has remarks.
 export CGO_CFLAGS = -O2 -g -w
 
-.PHONY: build demo test check bench install deps clean hdfs-up hdfs-down
+# Tests whose daemons are processes of their own on a cluster's hosts: neither the
+# race detector nor GOMAXPROCS reaches those.
+INSIDE = $$($(GO) list ./... | grep -v -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/hdfs -e test/copies)
+
+.PHONY: build demo test check soak bench install deps clean hdfs-up hdfs-down
 
 build: deps
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -24,10 +28,11 @@ check: deps
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -timeout 20m -count 1 ./...
-	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $$($(GO) list ./... | grep -v -e test/cluster -e test/hadoop -e test/secure)
+	$(GO) test -race -timeout 20m -count 1 $(INSIDE)
+	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $(INSIDE)
 
 bench: build
+	@test/deps iperf3
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench
 

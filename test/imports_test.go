@@ -10,6 +10,11 @@ import (
 // What each package may import of ours; a name ending in / allows all below.
 var mayImport = map[string][]string{
 	"rankfs/meta":                 {},
+	"rankfs/meta/assign":          {"rankfs/meta"},
+	"rankfs/meta/queue":           {"rankfs/meta"},
+	"rankfs/meta/state":           {"rankfs/meta"},
+	"rankfs/meta/trust":           {"rankfs/meta"},
+	"rankfs/meta/group":           {"rankfs/meta", "rankfs/meta/state", "rankfs/meta/trust"},
 	"rankfs/shuffle/order":        {"rankfs/meta"},
 	"rankfs/fetch/index":          {"rankfs/meta"},
 	"rankfs/fetch/warm":           {},
@@ -21,6 +26,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
 	"rankfs/cache":                {"rankfs/meta"},
+	"rankfs/cache/peers":          {"rankfs/meta"},
 	"rankfs/fs":                   {"rankfs/meta"},
 	"rankfs/cmd/internal/control": {"rankfs/meta"},
 	"rankfs/cmd/internal/mounts":  {"rankfs/meta"},

@@ -2,11 +2,14 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"testing"
 
 	"rankfs/test/cluster/internal/netns"
 	"rankfs/test/cluster/internal/site"
@@ -71,4 +74,16 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (conn n
 		return err
 	})
 	return conn, err
+}
+
+// Agent is a program that runs a command on a host of the cluster, as ssh does:
+// AGENT HOST COMMAND...; it can be run on any of them.
+func (c *Cluster) Agent(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent")
+	text := fmt.Sprintf("#!/bin/sh\nhost=$1\nshift\nexec %s on \"$host\" sh -c \"$*\"\n", c.site.Keeper())
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

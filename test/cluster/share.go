@@ -21,6 +21,19 @@ func Shared(t testing.TB) *Cluster {
 	return take(t, "plain", (*Cluster).share)
 }
 
+// Wide gives a test a cluster with a datanode more, healthy, until the test ends;
+// as Shared.
+func Wide(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "wide", (*Cluster).share)
+}
+
+// WideAlone gives a test the wide cluster as Exclusive does the plain one.
+func WideAlone(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "wide", (*Cluster).seize)
+}
+
 // Bare gives a test four hosts on which nothing runs, until the test ends.
 func Bare(t testing.TB) *Cluster {
 	t.Helper()

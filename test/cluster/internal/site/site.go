@@ -52,6 +52,18 @@ func Plain() []Host {
 	})
 }
 
+// Wide is two namenodes and four datanodes.
+func Wide() []Host {
+	return number([]Host{
+		{Name: "name1", Daemons: []string{NameNode}},
+		{Name: "name2", Daemons: []string{NameNode}},
+		{Name: "data1", Daemons: []string{DataNode}},
+		{Name: "data2", Daemons: []string{DataNode}},
+		{Name: "data3", Daemons: []string{DataNode}},
+		{Name: "data4", Daemons: []string{DataNode}},
+	})
+}
+
 // Bare is hosts and no HDFS: they are up within a second. The harness has one
 // to itself, the scrap, to find out what is left of it.
 func Bare() []Host {
@@ -69,7 +81,7 @@ func number(hosts []Host) []Host {
 }
 
 // variants are the clusters that there are, by name.
-var variants = map[string]func() []Host{"plain": Plain, "bare": Bare, "scrap": Bare}
+var variants = map[string]func() []Host{"plain": Plain, "wide": Wide, "bare": Bare, "scrap": Bare}
 
 // New describes the cluster of that name which belongs to a checkout: another
 // checkout has another, for its harness may be another.

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"rankfs/test/cluster"
+)
+
+// A Team is daemons on several hosts, of one cluster.
+type Team struct {
+	t     testing.TB
+	c     *cluster.Cluster
+	Nodes []*Place
+}
+
+// port is where the daemons listen, each on its host.
+const port = ":7420"
+
+// NewTeam founds a cluster on the first host and has the others join.
+func NewTeam(t testing.TB, program string, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *Team {
+	t.Helper()
+	m := &Team{t: t, c: c}
+	for _, h := range hosts {
+		m.Nodes = append(m.Nodes, New(t, program, h, append([]string{"--listen", h.IP + port}, options...)...))
+	}
+	first := m.Nodes[0]
+	first.Start()
+	token := strings.TrimSpace(first.Do("token", "create", "--uses", fmt.Sprint(len(hosts))))
+	for _, n := range m.Nodes[1:] {
+		n.Start("--join", hosts[0].IP+port, "--token", token)
+	}
+	return m
+}
+
+// Restart ends all daemons and starts them again: what they had in memory is
+// gone, what they know is not.
+func (m *Team) Restart() {
+	m.t.Helper()
+	err := m.each(func(n *Place) error {
+		n.finish()
+		return nil
+	})
+	// None is ready before a majority is there.
+	if err = errors.Join(err, m.each(func(n *Place) error { return n.Try() })); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *Team) each(do func(*Place) error) error {
+	errs := make([]error, len(m.Nodes))
+	var all sync.WaitGroup
+	for i, n := range m.Nodes {
+		all.Go(func() { errs[i] = do(n) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Await waits until a dataset is everywhere.
+func (m *Team) Await(name string) {
+	m.t.Helper()
+	for _, n := range m.Nodes {
+		Until(m.t, waitTime, "the dataset is there", func() bool {
+			_, err := n.Tool("test", "-d", n.Mount()+"/datasets/"+name)
+			return err == nil
+		})
+	}
+}
+
+// Leader is the node that leads, and the others.
+func (m *Team) Leader() (leader *Place, others []*Place) {
+	m.t.Helper()
+	for _, n := range m.Nodes {
+		var s struct{ Self, Leader string }
+		text := n.Do("--json", "node", "ls")
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			m.t.Fatalf("%v: %s", err, text)
+		}
+		if s.Self == s.Leader {
+			leader = n
+		} else {
+			others = append(others, n)
+		}
+	}
+	if leader == nil {
+		m.t.Fatal("nobody leads")
+	}
+	return leader, others
+}
+
+// Dirs are where each node has a view.
+func (m *Team) Dirs(view string) (dirs []string) {
+	for _, n := range m.Nodes {
+		dirs = append(dirs, n.Mount()+"/datasets/"+view)
+	}
+	return dirs
+}
+
+// MPI runs a program with so many ranks on each host, side by side. It is
+// started on the first, which reaches the others over the network that they
+// share.
+func (m *Team) MPI(agent string, perNode int, program string, args ...string) (string, error) {
+	var hosts []string
+	for _, n := range m.Nodes {
+		hosts = append(hosts, fmt.Sprintf("%s:%d", n.Host.Name, perNode))
+	}
+	const network = "10.77.0.0/24"
+	line := []string{
+		"--quiet", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot",
+		"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+		"--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+		"--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
+		"--mca", "mpi_yield_when_idle", "1", "--mca", "hwloc_base_mem_bind_failure_action", "silent",
+		"--host", strings.Join(hosts, ","), "-np", fmt.Sprint(perNode * len(m.Nodes)), program,
+	}
+	return m.Nodes[0].Tool("mpirun", append(line, args...)...)
+}

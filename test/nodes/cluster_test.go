@@ -1,0 +1,199 @@
+package nodes_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// A team is daemons on several hosts, of one cluster.
+type team struct {
+	t     *testing.T
+	c     *cluster.Cluster
+	nodes []*daemon.Place
+}
+
+// port is where the daemons listen, each on its host.
+const port = ":7420"
+
+// newTeam founds a cluster on the first host and has the others join.
+func newTeam(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *team {
+	t.Helper()
+	m := &team{t: t, c: c}
+	for _, h := range hosts {
+		m.nodes = append(m.nodes, daemon.New(t, rankfs, h, append([]string{"--ram", "256MiB", "--listen", h.IP + port}, options...)...))
+	}
+	m.nodes[0].Start()
+	token := m.token(m.nodes[0], len(hosts))
+	for _, n := range m.nodes[1:] {
+		n.Start("--join", hosts[0].IP+port, "--token", token)
+	}
+	return m
+}
+
+func (m *team) token(n *daemon.Place, uses int) string {
+	m.t.Helper()
+	return strings.TrimSpace(n.Do("token", "create", "--uses", fmt.Sprint(uses)))
+}
+
+// A view of a cluster by one of its nodes.
+type members struct {
+	Self, Leader string
+	Nodes        []struct {
+		ID, Host, State string
+		Voter           bool
+	}
+}
+
+func (m *team) members(n *daemon.Place) (s members) {
+	m.t.Helper()
+	text := n.Do("--json", "node", "ls")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		m.t.Fatalf("%v: %s", err, text)
+	}
+	return s
+}
+
+func (s members) voters() (n int) {
+	for _, one := range s.Nodes {
+		if one.Voter {
+			n++
+		}
+	}
+	return n
+}
+
+// leader is the node that leads, and the others.
+func (m *team) leader() (leader *daemon.Place, others []*daemon.Place) {
+	m.t.Helper()
+	s := m.members(m.nodes[0])
+	for _, n := range m.nodes {
+		if m.members(n).Self == s.Leader {
+			leader = n
+		} else {
+			others = append(others, n)
+		}
+	}
+	if leader == nil {
+		m.t.Fatal("nobody leads")
+	}
+	return leader, others
+}
+
+// each does something on all nodes at once.
+func each(nodes []*daemon.Place, do func(i int, n *daemon.Place)) {
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { do(i, n) })
+	}
+	all.Wait()
+}
+
+// lines is a text of so many bytes, each line with its number.
+func lines(n int) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%08d %s\n", i, strings.Repeat("abcdefghij", i%12))
+	}
+	return b.Bytes()
+}
+
+// sums has the SHA-256 of each batch of a view on a node, by rank/batch.
+func sums(n *daemon.Place, view string) (map[string]string, error) {
+	out, err := n.Tool("sh", "-c", `cd "$0" && for r in rank-*; do sha256sum $r/batch-*[0-9] || exit; done`, n.Mount()+"/datasets/"+view)
+	all := make(map[string]string)
+	for line := range strings.Lines(out) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		all[name] = sum
+	}
+	return all, err
+}
+
+// What is registered on one node is there on all, and every node serves the same
+// bytes under the same names, whoever read them first.
+func TestOneTree(t *testing.T) {
+	c := cluster.Wide(t)
+	text := lines(24 << 20)
+	dir := c.Dir(t)
+	for i, h := range c.DataNodes() {
+		part := text[i*len(text)/4 : (i+1)*len(text)/4]
+		h.Put(t, fmt.Sprintf("%s/%d", dir, i), part, 2, 1<<20)
+	}
+	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
+	m.nodes[1].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+		"--ranks", "4", "--batch", "4096", "--order", "full", "--seed", "3")
+	for _, n := range m.nodes {
+		daemon.Until(t, 20*time.Second, "the dataset is there", func() bool {
+			return strings.Contains(n.Must("ls", n.Mount()+"/datasets"), "d")
+		})
+	}
+	// Each node opens its own rank, all at once; then everything.
+	each(m.nodes, func(i int, n *daemon.Place) {
+		if _, err := n.Tool("cat", fmt.Sprintf("%s/datasets/d/rank-%d/batch-000000", n.Mount(), i)); err != nil {
+			t.Error(err)
+		}
+	})
+	seen := make([]map[string]string, len(m.nodes))
+	for i, n := range m.nodes {
+		var err error
+		if seen[i], err = sums(n, "d"); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && fmt.Sprint(seen[i]) != fmt.Sprint(seen[0]) {
+			t.Errorf("%s has other bytes than %s", n.Host.Name, m.nodes[0].Host.Name)
+		}
+	}
+	// Every line once.
+	n := m.nodes[2]
+	out := n.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort | sha256sum`, n.Mount()+"/datasets/d")
+	var all []string
+	for i := range 4 {
+		part := text[i*len(text)/4 : (i+1)*len(text)/4]
+		all = append(all, strings.Split(strings.TrimSuffix(string(part), "\n"), "\n")...)
+	}
+	slices.Sort(all)
+	want := sha256.Sum256([]byte(strings.Join(all, "\n") + "\n"))
+	if !strings.HasPrefix(out, hex.EncodeToString(want[:])) {
+		t.Errorf("the records are not those of the source: %s", out)
+	}
+}
+
+// A source on the disks of one node is read by all, through that node.
+func TestASourceOfOneNode(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	dir := t.TempDir()
+	first := m.nodes[0]
+	first.Must("mount", "-t", "tmpfs", "none", dir)
+	t.Cleanup(func() { first.Must("umount", dir) })
+	first.Must("sh", "-c", `seq 1 200000 > "$0"`, dir+"/numbers")
+	text := first.Must("cat", dir+"/numbers")
+	first.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "1000")
+	m.await("d")
+	for _, n := range m.nodes {
+		if got := n.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort -n`, n.Mount()+"/datasets/d"); got != text {
+			t.Errorf("on %s there are %d bytes that differ from the %d of the source", n.Host.Name, len(got), len(text))
+		}
+		if out := n.Do("dataset", "show", "d"); !strings.Contains(out, "ready") {
+			t.Errorf("on %s: %s", n.Host.Name, out)
+		}
+	}
+	// Without that node nobody has it, and says so.
+	first.Kill()
+	n := m.nodes[1]
+	out, err := n.Tool("timeout", "60", "cat", n.Mount()+"/datasets/d@epoch=1,order=full/rank-0/batch-000000")
+	if err == nil {
+		t.Errorf("read %d bytes that nobody has", len(out))
+	}
+	t.Log(err)
+}

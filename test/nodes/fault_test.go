@@ -1,0 +1,328 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// numbers makes a source on a node's host, and a dataset of it: 4 ranks, 25
+// batches each.
+func (m *team) numbers(n *daemon.Place, name string) {
+	m.t.Helper()
+	m.source(n)
+	n.Do("dataset", "create", name, "--source", "file:"+n.Dir+"/numbers", "--as", "lines", "--ranks", "4", "--batch", "100")
+	m.await(name)
+}
+
+func (m *team) source(n *daemon.Place) {
+	m.t.Helper()
+	n.Must("sh", "-c", `seq 1 10000 > "$0"`, n.Dir+"/numbers")
+}
+
+// create makes a dataset of a node's source, and says how long that took.
+func create(n *daemon.Place, name string) (time.Duration, error) {
+	begun := time.Now()
+	_, err := n.Rankfs("dataset", "create", name, "--source", "file:"+n.Dir+"/numbers", "--as", "lines")
+	return time.Since(begun), err
+}
+
+// voting waits until as many nodes vote as should.
+func (m *team) voting() {
+	m.t.Helper()
+	daemon.Until(m.t, 30*time.Second, "one leads, three vote, all are up", func() bool {
+		s := m.members(m.nodes[0])
+		up := 0
+		for _, n := range s.Nodes {
+			if n.State == "up" {
+				up++
+			}
+		}
+		return s.Leader != "" && s.voters() == 3 && up == len(m.nodes)
+	})
+}
+
+// agree waits until all nodes have a dataset.
+func (m *team) agree(name string) {
+	m.t.Helper()
+	m.await(name)
+	m.voting()
+}
+
+// One team goes through everything that happens to nodes, one after the other.
+// It stays of one mind, and goes on after each.
+func TestATeamOutlivesItsTroubles(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts())
+	for _, n := range m.nodes {
+		m.source(n)
+	}
+	m.numbers(m.nodes[0], "d")
+	want, err := sums(m.nodes[0], "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T, m *team)
+	}{
+		{"a follower is killed", killFollower},
+		{"the leader is killed", killLeader},
+		{"the leader is stopped", stopLeader},
+		{"the leader's link is down", unplugLeader},
+		{"strangers at the port", strangers},
+		{"all daemons are started anew", rolling},
+		{"two claim one rank", claimTwice},
+		{"a removed node tries again", removed},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			m.t = t
+			m.voting()
+			part.run(t, m)
+		}) {
+			return // the rest would wait for what does not come
+		}
+		m.t = t
+		got, err := sums(m.nodes[0], "d")
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after %q the view has other bytes: %v", part.name, err)
+		}
+	}
+}
+
+func killFollower(t *testing.T, m *team) {
+	leader, others := m.leader()
+	dead := others[len(others)-1]
+	dead.Kill()
+	took, err := create(leader, "f")
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("written within %v", took)
+	dead.Start()
+	m.agree("f")
+}
+
+func killLeader(t *testing.T, m *team) {
+	leader, others := m.leader()
+	leader.Kill()
+	took, err := create(others[0], "l")
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("another leads, and it is written, within %v", took)
+	leader.Start()
+	m.agree("l")
+}
+
+func stopLeader(t *testing.T, m *team) {
+	leader, others := m.leader()
+	leader.Signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	took, err := create(others[0], "s")
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("another leads, and it is written, within %v", took)
+	time.Sleep(time.Until(stopped.Add(20 * time.Second)))
+	leader.Signal(syscall.SIGCONT)
+	if took, err = create(leader, "s2"); err != nil {
+		t.Errorf("it writes no more: %v", err)
+	}
+	t.Logf("it writes again within %v", took)
+	m.agree("s2")
+	m.await("s")
+}
+
+// A node that is cut off serves what is planned from what it has, and says that
+// it cannot write; nobody hangs.
+func unplugLeader(t *testing.T, m *team) {
+	leader, others := m.leader()
+	name := "u-" + leader.Host.Name
+	leader.Do("dataset", "create", name, "--source", "file:"+leader.Dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "100")
+	m.await(name)
+	before, err := sums(leader, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Host.LinkDown(); err != nil {
+		t.Fatal(err)
+	}
+	defer leader.Host.LinkUp()
+	took, err := create(others[0], "n")
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("another leads, and it is written, within %v", took)
+	if took, err = create(leader, "m"); err == nil || took > time.Minute {
+		t.Errorf("cut off, it wrote: %v after %v", err, took)
+	} else if !strings.Contains(err.Error(), "majority") {
+		t.Errorf("it does not say why: %v", err)
+	}
+	t.Logf("refused within %v: %v", took, err)
+	after, err := sums(leader, name)
+	if err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("cut off, it reads other bytes: %v", err)
+	}
+	if err := leader.Host.LinkUp(); err != nil {
+		t.Fatal(err)
+	}
+	m.agree("n")
+}
+
+// Who is not of the cluster disturbs nobody, and costs little.
+func strangers(t *testing.T, m *team) {
+	n := m.nodes[0]
+	before := resident(t, n)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := n.Host.DialContext(ctx, "tcp", n.Host.IP+port)
+				if err != nil {
+					continue
+				}
+				conn.SetDeadline(time.Now().Add(time.Second))
+				conn.Write([]byte(strings.Repeat("GET / HTTP/1.1\r\n\x16\x03\x01\xff\xff", 4096)))
+				conn.Close()
+			}
+		})
+	}
+	var silent []interface{ Close() error }
+	for range 300 {
+		if conn, err := n.Host.DialContext(ctx, "tcp", n.Host.IP+port); err == nil {
+			silent = append(silent, conn)
+		}
+	}
+	reads := 0
+	for ; ctx.Err() == nil; reads++ {
+		if _, err := n.Tool("cat", fmt.Sprintf("%s/datasets/d/rank-%d/batch-%06d", n.Mount(), reads%4, reads%25)); err != nil {
+			t.Fatalf("a reader is disturbed: %v", err)
+		}
+	}
+	all.Wait()
+	for _, c := range silent {
+		c.Close()
+	}
+	grown := resident(t, n) - before
+	t.Logf("%d reads meanwhile; memory grew by %d MiB", reads, grown>>20)
+	if grown > 64<<20 {
+		t.Errorf("memory grew by %d bytes", grown)
+	}
+	if _, err := create(m.nodes[1], "x"); err != nil {
+		t.Errorf("the cluster is disturbed: %v", err)
+	}
+}
+
+// resident is how much memory a daemon has.
+func resident(t *testing.T, n *daemon.Place) int64 {
+	t.Helper()
+	text := n.Must("sh", "-c", `awk '/^(RssAnon)/ {print $2}' /proc/$0/status`, strconv.Itoa(n.Pid()))
+	kib, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// rolling starts each daemon anew while a loop reads on its host. What is open
+// stays readable; an open that finds nobody tries again.
+func rolling(t *testing.T, m *team) {
+	for _, n := range m.nodes {
+		log := filepath.Join(n.Dir, "loop")
+		ctx, cancel := context.WithCancel(context.Background())
+		loop := n.Command(ctx, "sh", "-c", `
+			exec 3< "$0/datasets/d/rank-0/batch-000000"
+			i=0
+			while [ ! -e "$1.end" ]; do
+				f=$0/datasets/d/rank-$((i % 4))/batch-$(printf %06d $((i / 4 % 25)))
+				if sum=$(sha256sum "$f" 2>>"$1.err"); then echo "rank-$((i % 4))/batch-$(printf %06d $((i / 4 % 25))) ${sum%% *}" >> "$1"; i=$((i + 1))
+				else echo retry >> "$1"; sleep 0.1; fi
+			done
+			sha256sum <&3`, n.Mount(), log)
+		var out strings.Builder
+		loop.Stdout, loop.Stderr = &out, &out
+		if err := loop.Start(); err != nil {
+			t.Fatal(err)
+		}
+		read := func() int {
+			text, _ := os.ReadFile(log)
+			return strings.Count(string(text), "batch")
+		}
+		daemon.Until(t, 20*time.Second, "the loop reads", func() bool { return read() > 10 })
+		n.Kill()
+		n.Start()
+		again := read()
+		daemon.Until(t, 20*time.Second, "the loop reads again", func() bool { return read() > again+100 })
+		os.WriteFile(log+".end", nil, 0o600)
+		if err := loop.Wait(); err != nil {
+			t.Errorf("on %s: %v %s", n.Host.Name, err, out.String())
+		}
+		cancel()
+		want, err := sums(n, "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := os.ReadFile(log)
+		for line := range strings.Lines(string(text)) {
+			if name, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok && want[name] != sum {
+				t.Fatalf("on %s: %s, want %s", n.Host.Name, line, want[name])
+			}
+		}
+		if got := strings.TrimSuffix(strings.TrimSpace(out.String()), "  -"); got != want["rank-0/batch-000000"] {
+			t.Errorf("on %s what was open is %s", n.Host.Name, got)
+		}
+		m.voting()
+	}
+}
+
+// Two nodes open the same rank of a view that is not planned yet: both read, and
+// both the same.
+func claimTwice(t *testing.T, m *team) {
+	var got [2]string
+	var errs [2]error
+	each(m.nodes[:2], func(i int, n *daemon.Place) {
+		got[i], errs[i] = n.Tool("cat", n.Mount()+"/datasets/d@epoch=7,order=full/rank-0/batch-000000")
+	})
+	if errs[0] != nil || errs[1] != nil || got[0] != got[1] || got[0] == "" {
+		t.Errorf("%v; %d and %d bytes", errs, len(got[0]), len(got[1]))
+	}
+}
+
+// A removed node keeps what it has open and nothing else, and does not come back.
+func removed(t *testing.T, m *team) {
+	last := m.nodes[len(m.nodes)-1]
+	id := m.members(last).Self
+	leader, _ := m.leader()
+	if leader == last {
+		leader = m.nodes[0]
+	}
+	leader.Do("node", "rm", id)
+	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.members(leader).Nodes) == len(m.nodes)-1 })
+	took, err := create(last, "r")
+	if err == nil {
+		t.Error("it still writes")
+	}
+	t.Logf("refused within %v: %v", took, err)
+	last.Kill()
+	if err := last.Try(); err == nil {
+		if _, err := create(last, "r2"); err == nil {
+			t.Error("it writes again")
+		}
+	}
+	if s := m.members(leader); len(s.Nodes) != len(m.nodes)-1 {
+		t.Errorf("it is back: %+v", s)
+	}
+}

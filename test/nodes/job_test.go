@@ -1,0 +1,231 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// A job is an MPI program with ranks on all hosts of a team, side by side.
+type job struct {
+	*team
+	agent, program string
+	perNode        int
+}
+
+// newJob prepares a program of test/mpi.
+func (m *team) newJob(program string, perNode int) *job {
+	m.t.Helper()
+	path, err := filepath.Abs("../mpi/bin/" + program)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		m.t.Fatalf("%v: build it with: make -C test/mpi", err)
+	}
+	return &job{m, m.c.Agent(m.t), path, perNode}
+}
+
+// run starts mpirun on the first host, which reaches the others over the
+// network that they share, and returns what the program says.
+func (j *job) run(args ...string) (string, error) {
+	var hosts []string
+	for _, n := range j.nodes {
+		hosts = append(hosts, fmt.Sprintf("%s:%d", n.Host.Name, j.perNode))
+	}
+	const network = "10.77.0.0/24"
+	line := []string{
+		"--quiet", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot",
+		"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", j.agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+		"--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+		"--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
+		"--mca", "mpi_yield_when_idle", "1", "--mca", "hwloc_base_mem_bind_failure_action", "silent",
+		"--host", strings.Join(hosts, ","), "-np", fmt.Sprint(j.perNode * len(j.nodes)), j.program,
+	}
+	return j.nodes[0].Tool("mpirun", append(line, args...)...)
+}
+
+// dirs are where each node has a view.
+func (m *team) dirs(view string) (dirs []string) {
+	for _, n := range m.nodes {
+		dirs = append(dirs, n.Mount()+"/datasets/"+view)
+	}
+	return dirs
+}
+
+// corpus writes a text to HDFS, each datanode a part of it, with two replicas of
+// each block, and returns its folder, its size, and a file with the checksum of
+// every line.
+func corpus(t *testing.T, c *cluster.Cluster, size int, block int64) (dir string, bytes int, checksums string) {
+	t.Helper()
+	text, hosts := lines(size), c.DataNodes()
+	dir = c.Dir(t)
+	var sums strings.Builder
+	for i, h := range hosts {
+		part := text[i*len(text)/len(hosts) : (i+1)*len(text)/len(hosts)]
+		h.Put(t, fmt.Sprintf("%s/%d", dir, i), part, 2, block)
+		for line := range strings.Lines(string(part)) {
+			fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64String(line))
+		}
+	}
+	checksums = filepath.Join(t.TempDir(), "checksums")
+	if err := os.WriteFile(checksums, []byte(sums.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, len(text), checksums
+}
+
+// A job of eight ranks on four hosts reads an epoch in full order: every record
+// once, nearly all of it where it lies, and each byte leaves HDFS once.
+func TestAnEpochIsLocal(t *testing.T) {
+	c := cluster.Wide(t)
+	dir, size, checksums := corpus(t, c, 64<<20, 1<<20)
+	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
+	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+		"--ranks", "8", "--batch", "2048", "--order", "full", "--seed", "5")
+	m.await("d")
+	var before [4]status
+	for i, n := range m.nodes {
+		n.Status(&before[i])
+	}
+	out, err := m.newJob("map_verify", 2).run(append(m.dirs("d"), checksums)...)
+	if err != nil || !strings.Contains(out, "map_verify OK ranks=8") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var received, local uint64
+	for i, n := range m.nodes {
+		var s status
+		n.Status(&s)
+		received += s.HDFS.Bytes - before[i].HDFS.Bytes
+		local += s.HDFS.Local - before[i].HDFS.Local
+	}
+	t.Logf("%s\nreceived from HDFS %.3f of the dataset, %.3f of that from the own host", out,
+		float64(received)/float64(size), float64(local)/float64(received))
+	if float64(received) > 1.02*float64(size) {
+		t.Errorf("%d bytes received for %d", received, size)
+	}
+	if float64(local) < 0.9*float64(received) {
+		t.Errorf("%d bytes of %d are local", local, received)
+	}
+	// The same by the table that people read.
+	var all, near int64
+	table := m.nodes[1].Must("cat", m.dirs("d")[1]+"/locality")
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
+		var batch, node, hosts string
+		var rank, bytes, here int64
+		if _, err := fmt.Sscan(line, &batch, &rank, &node, &bytes, &here, &hosts); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if at := m.nodes[rank/2].Host.Name; node != at {
+			t.Errorf("%s of rank %d is planned for %s, and was read on %s", batch, rank, node, at)
+		}
+		all, near = all+bytes, near+here
+	}
+	t.Logf("%.3f of the bytes are read by a rank whose host has them", float64(near)/float64(all))
+	if all != int64(size) || float64(near) < 0.9*float64(all) {
+		t.Errorf("%d bytes of %d are near", near, all)
+	}
+}
+
+// A status is what these tests want to know of one.
+type status struct {
+	HDFS struct{ Bytes, Local, Corrupt, Failures uint64 }
+}
+
+// await waits until a dataset is everywhere.
+func (m *team) await(name string) {
+	m.t.Helper()
+	for _, n := range m.nodes {
+		daemon.Until(m.t, 30*time.Second, "the dataset is there", func() bool {
+			_, err := n.Tool("test", "-d", n.Mount()+"/datasets/"+name)
+			return err == nil
+		})
+	}
+}
+
+// A node that is killed in the middle takes its ranks with it. The others go on,
+// and its ranks begin again elsewhere where they were, with the same bytes.
+func TestJobOutlivesANode(t *testing.T) {
+	c := cluster.Wide(t)
+	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
+	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
+	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+		"--ranks", "6", "--batch", "512", "--order", "full", "--seed", "5")
+	m.await("d")
+	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.members(m.nodes[0]).voters() == 3 })
+	// The job runs on three hosts; the fourth, which has no vote, only sends.
+	var dead *daemon.Place
+	s := m.members(m.nodes[0])
+	for i, n := range m.nodes {
+		for _, one := range s.Nodes {
+			if one.Host == n.Host.Name && !one.Voter {
+				dead = n
+				m.nodes = append(m.nodes[:i:i], m.nodes[i+1:]...)
+			}
+		}
+		if dead != nil {
+			break
+		}
+	}
+	if dead == nil {
+		t.Fatalf("all vote: %+v", s)
+	}
+	j := m.newJob("map_verify", 2)
+	type end struct {
+		out string
+		err error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		out, err := j.run(append([]string{"-s", "60"}, append(m.dirs("d"), checksums)...)...)
+		ended <- end{out, err}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for m.opens() < 30 && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	dead.Kill()
+	e := <-ended
+	if e.err != nil || !strings.Contains(e.out, "map_verify OK ranks=6") {
+		t.Fatalf("%v\n%s", e.err, e.out)
+	}
+	t.Log(e.out)
+	daemon.Until(t, 30*time.Second, "the dead node is seen", func() bool {
+		for _, one := range m.members(m.nodes[0]).Nodes {
+			if one.Host == dead.Host.Name {
+				return one.State == "down"
+			}
+		}
+		return false
+	})
+	// All ranks on one host that is left: the same files.
+	first, err := sums(m.nodes[0], "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Start()
+	again, err := sums(dead, "d")
+	if err != nil || fmt.Sprint(first) != fmt.Sprint(again) {
+		t.Errorf("the node that came back has other bytes (%v)", err)
+	}
+}
+
+// opens is how many batches were opened on all nodes.
+func (m *team) opens() (n uint64) {
+	for _, node := range m.nodes {
+		var s struct{ Counters struct{ Opens uint64 } }
+		node.Status(&s)
+		n += s.Counters.Opens
+	}
+	return n
+}

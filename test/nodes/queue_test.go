@@ -1,0 +1,138 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// A reader takes batches from a queue in a shell loop. It notes what it has
+// begun, and, once it has been told that it counts, what it has finished; before
+// it goes on it waits while a file is there that holds it up.
+type reader struct {
+	cmd  *exec.Cmd
+	dir  string
+	ends context.CancelFunc
+}
+
+const readerLoop = `
+	exec 3< "$0" || exit 1
+	had=
+	while :; do
+		if read -r path size records where <&3 2>"$1/err"; then
+			[ -z "$had" ] || echo "$had" >> "$1/finished"
+			had=$(basename $(dirname $path))/$(basename $path)
+			echo "$had" >> "$1/begun"
+			while [ -e "$1/hold" ]; do sleep 0.05; done
+		elif grep -q Stale "$1/err"; then
+			had=
+		elif [ -s "$1/err" ]; then
+			cat "$1/err" >&2; exit 1
+		else
+			[ -z "$had" ] || echo "$had" >> "$1/finished"
+			exit 0
+		fi
+	done`
+
+func newReader(t *testing.T, n *daemon.Place, view string, rank int, held bool) *reader {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	r := &reader{dir: t.TempDir(), ends: cancel}
+	if held {
+		os.WriteFile(r.dir+"/hold", nil, 0o600)
+	}
+	r.cmd = n.Command(ctx, "bash", "-c", readerLoop, fmt.Sprintf("%s/datasets/%s/rank-%d/queue", n.Mount(), view, rank), r.dir)
+	r.cmd.Stderr = os.Stderr
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// votes is how many votes a node has.
+func (m *team) votes(n *daemon.Place) int {
+	for _, one := range m.members(m.nodes[0]).Nodes {
+		if one.Host == n.Host.Name && one.Voter {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (r *reader) lines(name string) []string {
+	text, _ := os.ReadFile(filepath.Join(r.dir, name))
+	return strings.Fields(string(text))
+}
+
+// Every batch of a queue is finished by one reader, and by no other, although a
+// reader, a daemon and the leader are killed while they have some.
+func TestAQueueOutlivesItsReaders(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts())
+	m.numbers(m.nodes[0], "d")
+	m.voting()
+	leader, others := m.leader()
+	// The daemon that is killed beside the leader has no vote: two votes of three
+	// would be too many.
+	slices.SortFunc(others, func(a, b *daemon.Place) int { return m.votes(b) - m.votes(a) })
+	const view = "d@order=full"
+	holds := func(r *reader) func() bool { return func() bool { return len(r.lines("begun")) == 1 } }
+	// Two that are going to be killed with a batch in hand.
+	killed := newReader(t, others[0], view, 0, true)
+	orphan := newReader(t, others[2], view, 1, true)
+	for _, r := range []*reader{killed, orphan} {
+		daemon.Until(t, 30*time.Second, "it has a batch", holds(r))
+	}
+	var readers []*reader
+	for i, n := range []*daemon.Place{others[0], others[0], others[1], others[1]} {
+		readers = append(readers, newReader(t, n, view, i, false))
+	}
+	finished := func() (n int) {
+		for _, r := range readers {
+			n += len(r.lines("finished"))
+		}
+		return n
+	}
+	daemon.Until(t, 30*time.Second, "some is done", func() bool { return finished() > 10 })
+	killed.ends()
+	others[2].Kill()
+	leader.Kill()
+	begun := time.Now()
+	before := finished()
+	daemon.Until(t, 30*time.Second, "it goes on", func() bool { return finished() > before+4 })
+	t.Logf("it goes on %v after the leader was killed, from %d of 100", time.Since(begun), before)
+	for _, r := range readers {
+		if err := r.cmd.Wait(); err != nil {
+			t.Errorf("a reader: %v", err)
+		}
+	}
+	count := make(map[string]int)
+	for _, r := range readers {
+		for _, batch := range r.lines("finished") {
+			count[batch]++
+		}
+	}
+	for batch, n := range count {
+		if n != 1 {
+			t.Errorf("%s was finished %d times", batch, n)
+		}
+	}
+	if len(count) != 100 {
+		t.Errorf("%d batches of 100 are finished", len(count))
+	}
+	for _, r := range []*reader{killed, orphan} {
+		if done := r.lines("finished"); len(done) != 0 {
+			t.Errorf("held up, it finished %v", done)
+		}
+	}
+}
