@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +26,8 @@ type bench struct {
 	mnt    string
 	mounts int
 	hdfs   *hadoop // nil until a measure needs it
+	stage  *stage  // of a study that uses what tests use
+	closed sync.Once
 }
 
 // A failure ends the run: a benchmark that goes on after an error lies.
@@ -54,17 +58,34 @@ func newBench(on string) (*bench, error) {
 }
 
 func (b *bench) close() {
-	b.reset()
-	if b.hdfs != nil {
-		b.hdfs.close()
-		b.hdfs = nil
-	}
-	unix.Unmount(b.shm, unix.MNT_DETACH)
-	os.RemoveAll(b.dir)
+	b.closed.Do(func() {
+		b.reset()
+		if b.hdfs != nil {
+			b.hdfs.close()
+			b.hdfs = nil
+		}
+		unix.Unmount(b.shm, unix.MNT_DETACH)
+		os.RemoveAll(b.dir)
+	})
+}
+
+// closeOnSignal has a bench that is interrupted leave nothing behind.
+func (b *bench) closeOnSignal() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		b.close()
+		os.Exit(1)
+	}()
 }
 
 // reset unmounts, and forgets the state.
 func (b *bench) reset() {
+	if s := b.stage; s != nil {
+		b.stage = nil
+		s.end()
+	}
 	if b.mounts > 0 {
 		b.mounts = 0
 		b.rankfs("umount", b.mnt)
@@ -187,21 +208,6 @@ func dropCaches() {
 
 // resident is the memory of a process but for shared memory, which is where
 // the slabs are.
-func resident(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	check(err)
-	kb := func(key string) float64 {
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); f[0] == key+":" {
-				v, err := strconv.ParseFloat(f[1], 64)
-				check(err)
-				return v
-			}
-		}
-		check(fmt.Errorf("no %s of process %d", key, pid))
-		return 0
-	}
-	return (kb("VmRSS") - kb("RssShmem")) / 1024
-}
+func resident(pid int) float64 { return ofProcess(pid, "VmRSS") - ofProcess(pid, "RssShmem") }
 
 func kill(pid int) { check(syscall.Kill(pid, syscall.SIGKILL)) }

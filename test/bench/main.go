@@ -7,7 +7,8 @@
 //
 // Each measure prints one line: its name, the ratio with the range from the
 // lowest to the highest pair, the target, and pass or miss. Nothing else should
-// run on the machine meanwhile; bench says so if something does.
+// run on the machine meanwhile; bench says so if something does. Those of the
+// cluster (-only cluster) run daemons on the hosts of test/cluster.
 package main
 
 import (
@@ -47,6 +48,7 @@ func run() int {
 		return 1
 	}
 	defer b.close()
+	b.closeOnSignal()
 	defer func() {
 		if f, ok := recover().(failure); ok {
 			b.close()
@@ -73,6 +75,12 @@ func run() int {
 			b.reset()
 		}
 	}
+	for _, s := range studies {
+		if strings.Contains(s.name, *only) {
+			misses += s.run(b)
+			b.reset()
+		}
+	}
 	fmt.Printf("%d missed\n", misses)
 	return 0
 }
@@ -90,15 +98,10 @@ func (b *bench) compare(m measure) (pass bool) {
 		o, t := ours(), theirs()
 		left, right, ratios = append(left, o), append(right, t), append(ratios, o/t)
 	}
-	median := middle(ratios)
-	pass = median >= m.target
-	sign := ">="
-	if m.atMost {
-		pass, sign = median <= m.target, "<="
-	}
-	fmt.Printf("%-62s %6.2f  (%.2f-%.2f)  target %s %-5v %s   [%.4g against %.4g]\n", m.name, median,
-		slices.Min(ratios), slices.Max(ratios), sign, m.target, verdict(pass), middle(left), middle(right))
-	return pass
+	return outcome{
+		name: m.name, values: ratios, target: m.target, atMost: m.atMost,
+		note: fmt.Sprintf("%.4g against %.4g", middle(left), middle(right)),
+	}.report()
 }
 
 // A figure is a measure with one side.
@@ -110,10 +113,51 @@ type figure struct {
 }
 
 func (b *bench) report(f figure) (pass bool) {
-	v := f.get(b)
-	pass = v <= f.atMost
-	fmt.Printf("%-62s %6.4g %s  target <= %v %s\n", f.name, v, f.unit, f.atMost, verdict(pass))
+	return outcome{name: f.name, values: []float64{f.get(b)}, unit: f.unit, target: f.atMost, atMost: true}.report()
+}
+
+// A study reports several measures that one setup gives, and says how many
+// missed their targets.
+type study struct {
+	name string
+	run  func(*bench) (misses int)
+}
+
+// An outcome is what was measured, to be held against a target.
+type outcome struct {
+	name   string
+	values []float64
+	unit   string
+	target float64
+	atMost bool
+	note   string
+}
+
+// report prints the median, with the range if there are several.
+func (o outcome) report() (pass bool) {
+	median, spread, sign, note := middle(o.values), "", ">=", ""
+	pass = median >= o.target
+	if o.atMost {
+		pass, sign = median <= o.target, "<="
+	}
+	if len(o.values) > 1 {
+		spread = fmt.Sprintf("(%.3g-%.3g)", slices.Min(o.values), slices.Max(o.values))
+	}
+	if o.note != "" {
+		note = "  [" + o.note + "]"
+	}
+	fmt.Printf("%-66s %7.4g %-3s %-14s target %s %-5v %s%s\n", o.name, median, o.unit, spread, sign, o.target, verdict(pass), note)
 	return pass
+}
+
+// missed reports outcomes and counts those that missed.
+func missed(all ...outcome) (misses int) {
+	for _, o := range all {
+		if !o.report() {
+			misses++
+		}
+	}
+	return misses
 }
 
 func verdict(pass bool) string {

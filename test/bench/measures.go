@@ -40,6 +40,16 @@ var figures = []figure{
 	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
 }
 
+var studies = []study{
+	{"cluster locality", locality},
+	{"cluster links", links},
+	{"cluster planning", planning},
+	{"cluster wire", wireShare},
+	{"cluster group", opensUnderWrites},
+	{"cluster petabyte", petabyte},
+	{"cluster queue", queuePolicies},
+}
+
 // one makes a dataset of a single batch of 256 MiB, and the same bytes in a
 // file on the disk.
 func (b *bench) one(options ...string) (batch, file string) {

@@ -101,9 +101,9 @@ func take(ctx context.Context, there, here *end) error {
 	if middle(ratios) < target {
 		verdict = "MISS"
 	}
-	fmt.Printf("records of %d KiB over %s, %d at a time / iperf3  %.3f  (%.3f-%.3f)  target >= %v %s   [%.1f against %.1f MB/s; %.2f s of processor time for a GiB, both sides]\n",
-		*record>>10, *rate, *streams, middle(ratios), slices.Min(ratios), slices.Max(ratios), target, verdict,
-		middle(ours)/1e6, middle(theirs)/1e6, middle(costs))
+	name := fmt.Sprintf("records of %d KiB over %s, TLS, %d at a time / iperf3", *record>>10, *rate, *streams)
+	fmt.Printf("%-66s %7.4g     (%.3g-%.3g)  target >= %v %-5s  [%.1f against %.1f MB/s; %.2f s of processor time for a GiB, both sides]\n",
+		name, middle(ratios), slices.Min(ratios), slices.Max(ratios), target, verdict, middle(ours)/1e6, middle(theirs)/1e6, middle(costs))
 	return nil
 }
 

@@ -1,0 +1,85 @@
+// Division divides one epoch of chunks among nodes with a rank each, and says
+// how long that took and how much memory the process had at most:
+//
+//	division CHUNKS NODES RACKS
+//
+// A chunk has three replicas as HDFS places them, one on any node and two in
+// another rack.
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta/assign"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "division:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 4 {
+		return fmt.Errorf("usage: division CHUNKS NODES RACKS")
+	}
+	var n [3]int
+	for i := range n {
+		var err error
+		if n[i], err = strconv.Atoi(os.Args[i+1]); err != nil || n[i] < 1 {
+			return fmt.Errorf("%q is no number above zero", os.Args[i+1])
+		}
+	}
+	chunks, nodes, racks := n[0], n[1], n[2]
+	cluster, sets, of := place(chunks, nodes, racks)
+	counts := make([]int32, nodes)
+	for rank := range counts {
+		counts[rank] = int32(chunks*(rank+1)/nodes - chunks*rank/nodes)
+	}
+	strict, err := assign.Contiguous(counts)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	p, err := assign.New(cluster, sets)
+	if err != nil {
+		return err
+	}
+	plan, err := p.Epoch(strict, of, nil)
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		return err
+	}
+	r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
+	fmt.Printf("division seconds=%.4f MiB=%.1f local=%.4f\n",
+		took.Seconds(), float64(usage.Maxrss)/1024, float64(r.Plan.Positions[assign.Local])/float64(chunks))
+	return nil
+}
+
+func place(chunks, nodes, racks int) (assign.Cluster, *assign.Sets, []int32) {
+	random := rand.New(rand.NewPCG(5, uint64(nodes)))
+	c := assign.Cluster{Nodes: nodes}
+	inRack := nodes / racks
+	for node := range nodes {
+		c.NodeOf, c.RackOf = append(c.NodeOf, int32(node)), append(c.RackOf, int32(node/inRack))
+	}
+	var sets assign.Sets
+	of := make([]int32, chunks)
+	for i := range of {
+		first, second := random.IntN(nodes), random.IntN(nodes)
+		third := min(nodes-1, second/inRack*inRack+random.IntN(inRack))
+		of[i] = sets.Add(int32(first), int32(second), int32(third))
+	}
+	return c, &sets, of
+}

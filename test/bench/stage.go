@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// A stage lets a benchmark use what was made for tests: it takes the part of
+// the test. To fail is to end the run, and what a test would have undone at its end
+// is undone when the bench is reset.
+type stage struct {
+	testing.TB // which nobody may implement; what is missing below is not used
+	name, dir  string
+
+	mu struct {
+		sync.Mutex
+		undo   []func()
+		failed bool
+	}
+}
+
+// on is the stage of a study.
+func (b *bench) on(name string) *stage {
+	b.stage = &stage{name: name, dir: b.dir}
+	return b.stage
+}
+
+func (s *stage) end() {
+	for {
+		s.mu.Lock()
+		n := len(s.mu.undo)
+		if n == 0 {
+			s.mu.Unlock()
+			return
+		}
+		last := s.mu.undo[n-1]
+		s.mu.undo = slices.Delete(s.mu.undo, n-1, n)
+		s.mu.Unlock()
+		last()
+	}
+}
+
+// Cleanup implements testing.TB, and so do those below.
+func (s *stage) Cleanup(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.undo = append(s.mu.undo, f)
+}
+
+func (s *stage) TempDir() string {
+	dir, err := os.MkdirTemp(s.dir, s.name+"-")
+	check(err)
+	s.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (s *stage) Error(args ...any) {
+	s.mu.Lock()
+	s.mu.failed = true
+	s.mu.Unlock()
+	fmt.Fprintln(os.Stderr, args...)
+}
+
+func (s *stage) Failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.failed
+}
+
+func (s *stage) Helper()                           {}
+func (s *stage) Name() string                      { return s.name }
+func (s *stage) Errorf(format string, args ...any) { s.Error(fmt.Sprintf(format, args...)) }
+func (s *stage) Fatal(args ...any)                 { s.Fatalf("%s", fmt.Sprint(args...)) }
+func (s *stage) Log(args ...any)                   { fmt.Fprintln(os.Stderr, args...) }
+func (s *stage) Logf(format string, args ...any)   { s.Log(fmt.Sprintf(format, args...)) }
+
+func (s *stage) Fatalf(format string, args ...any) {
+	s.mu.Lock()
+	s.mu.failed = true
+	s.mu.Unlock()
+	check(fmt.Errorf(format, args...))
+}
