@@ -12,9 +12,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rankfs/meta/assign"
 )
@@ -57,14 +56,27 @@ func run() error {
 		return err
 	}
 	took := time.Since(begin)
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+	most, err := peak()
+	if err != nil {
 		return err
 	}
 	r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
 	fmt.Printf("division seconds=%.4f MiB=%.1f local=%.4f\n",
-		took.Seconds(), float64(usage.Maxrss)/1024, float64(r.Plan.Positions[assign.Local])/float64(chunks))
+		took.Seconds(), most, float64(r.Plan.Positions[assign.Local])/float64(chunks))
 	return nil
+}
+
+// peak is the most memory that the process had, in MiB. What getrusage(2) says
+// would be that of the process that started this one, if it had more.
+func peak() (float64, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kib float64
+	_, err = fmt.Sscan(rest, &kib)
+	return kib / 1024, err
 }
 
 func place(chunks, nodes, racks int) (assign.Cluster, *assign.Sets, []int32) {
