@@ -45,6 +45,9 @@ func (p *plan) place(seats []seat) error {
 	if p.view.Assign == meta.AssignStrict || len(hosts) < 2 {
 		return nil
 	}
+	if n := p.positions(); n > assign.MaxPositions { // said before any of it is looked at
+		return fmt.Errorf("dividing %d positions by locality %w: use assign=strict, or fewer than %d", n, meta.ErrInvalid, assign.MaxPositions)
+	}
 	held := p.content.holdings(hosts)
 	if p.view.Step.Unit != meta.UnitChunk {
 		held = held.homes(hosts, p.seed())
@@ -61,6 +64,14 @@ func (p *plan) place(seats []seat) error {
 	// replicas move: what decides the batches is this one.
 	p.id = p.identify(fmt.Sprintf(" for %v by %x", seats, p.content.id))
 	return nil
+}
+
+// positions is how many have to be divided at once.
+func (p *plan) positions() uint64 {
+	if p.view.Step.Unit == meta.UnitChunk {
+		return p.cut.N
+	}
+	return min(p.cut.N, p.cut.Global)
 }
 
 // holdings say which of the hosts where ranks run hold each chunk.
