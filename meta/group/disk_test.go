@@ -214,7 +214,7 @@ func TestClocksThatJump(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) {
 		n.ahead = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	await(t, "all votes are given", func() bool { return nodes[0].voters() == 3 })
+	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	for _, jump := range []time.Duration{48 * time.Hour, -time.Hour, 0} {
 		ahead.Store(int64(jump))
 		if err := set(nodes[1], fmt.Sprint(jump), 5*time.Second); err != nil {

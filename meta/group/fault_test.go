@@ -17,7 +17,7 @@ func settled(t *testing.T, size int) ([]*node, *network) {
 	t.Helper()
 	w := newNetwork()
 	nodes := clusterWith(t, size, func(n *node) { n.net = w })
-	await(t, "all votes are given", func() bool { return nodes[0].voters() == votersFor(size) })
+	await(t, "all votes are given", func() bool { return vote(nodes, votersFor(size)) })
 	t.Cleanup(w.heal) // before the nodes stop
 	return nodes, w
 }

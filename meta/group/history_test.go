@@ -59,7 +59,7 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 		n.net = p.net
 		n.times.dead = time.Hour // leases of nodes that are thought dead would come back
 	})
-	await(t, "all votes are given", func() bool { return p.nodes[0].voters() == size })
+	await(t, "all votes are given", func() bool { return vote(p.nodes, size) })
 	t.Cleanup(p.net.heal)
 	return p
 }
