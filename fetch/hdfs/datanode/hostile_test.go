@@ -85,6 +85,13 @@ func packetAt(at uint64, n, size int32) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, 4<<3|5), uint32(n))
 }
 
+// last is the packet that ends what was sent up to some byte of the block.
+func last(at int) []byte {
+	b := packetAt(uint64(at), 0, 0)
+	b[len(b)-6] = 1
+	return b
+}
+
 // whole is a packet of that content, with its checksums.
 func whole(content []byte) []byte {
 	b := packet(int32(len(content)))
@@ -172,7 +179,7 @@ func TestHostile(t *testing.T) {
 // FuzzAnswer has a datanode send anything: a read ends, with an error or with
 // the bytes of which it sent the checksums.
 func FuzzAnswer(f *testing.F) {
-	f.Add(answer(crc32c, 512, append(zeros(crc32c), packetAt(1000, 0, 0)...)...))
+	f.Add(answer(crc32c, 512, append(zeros(crc32c), last(1000)...)...))
 	f.Add(answer(crc32c, 64, packetAt(0, 1, 5)...))
 	for _, test := range hostile {
 		f.Add(test.send)
@@ -233,7 +240,7 @@ func TestRested(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return sends(answer(crc32c, 512, append(zeros(crc32c), packetAt(1000, 0, 0)...)...), false), nil
+			return sends(answer(crc32c, 512, append(zeros(crc32c), last(1000)...)...), false), nil
 		}})
 		b := located(t, "silent", "sound")
 		for round := range int64(3) {
