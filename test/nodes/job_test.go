@@ -214,6 +214,12 @@ func TestJobOutlivesANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.Start()
+	// The leader calls one that was away less and less often, every ten seconds
+	// at last: until it does, that one knows nothing.
+	daemon.Until(t, 30*time.Second, "the dataset is there again", func() bool {
+		_, err := dead.Tool("test", "-d", dead.Mount()+"/datasets/d")
+		return err == nil
+	})
 	again, err := sums(dead, "d")
 	if err != nil || fmt.Sprint(first) != fmt.Sprint(again) {
 		t.Errorf("the node that came back has other bytes (%v)", err)
