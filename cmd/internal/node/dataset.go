@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rankfs/cache/peers"
@@ -42,6 +43,8 @@ type content struct {
 	id     peers.ID
 	origin string // the node that indexed it
 	homes  *homes
+
+	readers atomic.Pointer[readers] // as of the plan settled last: what is ahead for those is for others too
 
 	width   sync.Once
 	longest int // name of a host

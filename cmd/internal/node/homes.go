@@ -61,9 +61,20 @@ func (h *homes) up(id string) bool {
 	return h.now.Load().up[id]
 }
 
-// of is the home of a chunk that hosts hold. Nodes that agree on who is up agree
-// on it, and when one goes the chunks of the others keep theirs: each node draws
-// a number for each chunk, and the highest of them has it.
+// at is the node on a host, if one is up: the first of several.
+func (h *homes) at(host string) (id string, ok bool) {
+	for _, n := range h.now.Load().byHost[host] {
+		if id == "" || n.ID < id {
+			id = n.ID
+		}
+	}
+	return id, id != ""
+}
+
+// of is the home of a chunk that hosts hold, if no plan says where its readers
+// are, or nobody is there. Nodes that agree on who is up agree on it, and when
+// one goes the chunks of the others keep theirs: each node draws a number for
+// each chunk, and the highest of them has it.
 func (h *homes) of(seed uint64, chunk int, hosts []string) string {
 	m := h.now.Load()
 	if len(m.all) == 1 {

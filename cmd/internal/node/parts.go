@@ -20,18 +20,21 @@ type parts struct {
 	plan  *plan // whose steps are the chunks
 }
 
-func newParts(c *content, s *sizes, k *cache.Cache) *parts {
+// Readers are who reads parts: as placed, or anyhow if that is nil.
+type readers struct{ placed *placement }
+
+// newParts makes the parts of what readers read; nil: they are not known.
+func newParts(c *content, s *sizes, k *cache.Cache, r *readers) *parts {
 	v := meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
 	p := newPlan(v, c, s)
 	p.shared = true
 	p.id = p.identify(" parts")
+	p.readers = r
 	return &parts{k, p}
 }
 
 // home is the node that fetches a chunk.
-func (p *parts) home(number int) string {
-	return p.plan.content.homes.of(p.plan.seed(), number, p.plan.content.hosts(number))
-}
+func (p *parts) home(number int) string { return p.plan.home(number) }
 
 // A shelf is a chunk in the cache, with where its records stand.
 type shelf struct {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,7 +21,8 @@ type seat struct {
 type placement struct {
 	plan    *plan
 	planner *assign.Planner
-	setOf   []int32 // the holders of each chunk
+	setOf   []int32  // the holders of each chunk, or its home
+	hosts   []string // by number
 
 	epoch func() (assign.Division, error) // where a position is a chunk
 
@@ -50,13 +50,19 @@ func (p *plan) place(seats []seat) error {
 	}
 	held := p.content.holdings(hosts)
 	if p.view.Step.Unit != meta.UnitChunk {
-		held = held.homes(hosts, p.seed())
+		var err error
+		if held, err = held.homes(ranks, len(hosts)); err != nil {
+			return err
+		}
 	}
 	planner, err := held.planner(ranks, len(hosts))
 	if err != nil || planner.Indifferent() {
 		return err
 	}
-	l := &placement{plan: p, planner: planner, setOf: held.setOf}
+	l := &placement{plan: p, planner: planner, setOf: held.setOf, hosts: make([]string, len(hosts))}
+	for name, n := range hosts {
+		l.hosts[n] = name
+	}
 	l.mu.steps = make(map[uint64]assign.Division)
 	l.epoch = sync.OnceValues(l.divideEpoch)
 	p.placement = l
@@ -105,29 +111,38 @@ func (c *content) holdings(hosts map[string]int32) holdings {
 
 // homes leaves of the holders of each chunk the one that fetches it, as long as
 // all are up: a record read there has been read from the source for good, while
-// another holder would have to read the chunk once more, or ask.
-func (h holdings) homes(hosts map[string]int32, seed uint64) holdings {
-	names := make([]string, len(hosts))
-	for name, n := range hosts {
-		names[n] = name
+// another holder would have to read the chunk once more, or ask. Chunks find
+// their homes as they would find readers if each were a batch, so that a node is
+// home to as much as its ranks read, where holders allow.
+func (h holdings) homes(ofRank []int32, nodes int) (holdings, error) {
+	planner, err := h.planner(ofRank, nodes)
+	if err != nil {
+		return h, err
 	}
-	all := make([]int32, len(hosts))
-	homes := holdings{setOf: make([]int32, len(h.setOf))}
-	for n := range all {
-		all[n] = int32(n)
-		homes.sets = append(homes.sets, all[n:n+1])
+	chunks := uint64(len(h.setOf))
+	v := meta.View{Ranks: uint64(len(ofRank)), Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
+	strict, err := assign.StrictEpoch(v.Cut(0, 0, chunks))
+	if err != nil {
+		return h, err
 	}
-	for chunk, set := range h.setOf {
-		near := h.sets[set]
-		if len(near) == 0 {
-			near = all
+	d, err := planner.Step(strict, h.setOf)
+	if err != nil {
+		return h, err
+	}
+	homes := holdings{setOf: make([]int32, chunks)}
+	for n := range int32(nodes) {
+		homes.sets = append(homes.sets, []int32{n})
+	}
+	for rank, node := range ofRank {
+		for _, chunk := range d.Of(rank) {
+			homes.setOf[chunk] = node
 		}
-		homes.setOf[chunk] = slices.MaxFunc(near, func(a, b int32) int {
-			return cmp.Compare(draw(names[a], seed, chunk), draw(names[b], seed, chunk))
-		})
 	}
-	return homes
+	return homes, nil
 }
+
+// home is the host that fetches a chunk, where positions are records.
+func (l *placement) home(chunk int) string { return l.hosts[l.setOf[chunk]] }
 
 func (h holdings) planner(nodeOf []int32, nodes int) (*assign.Planner, error) {
 	sets := new(assign.Sets)

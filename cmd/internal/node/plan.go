@@ -27,6 +27,7 @@ type plan struct {
 	shared  bool   // the plan of those parts
 
 	placement *placement // nil: who reads what follows from positions alone
+	readers   *readers   // of parts
 	peers     *peers.Client
 }
 
@@ -67,12 +68,23 @@ func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone || p.par
 func (p *plan) Shared() bool { return p.shared }
 
 // Ahead reports whether a batch may be made ready before somebody asks: not a
-// part whose home is another node.
+// part whose home is another node, or may be.
 func (p *plan) Ahead(_, step uint64) bool {
 	if !p.shared {
 		return true
 	}
-	return p.content.homes.of(p.seed(), int(step), p.content.hosts(int(step))) == p.content.homes.self
+	return p.readers != nil && p.home(int(step)) == p.content.homes.self
+}
+
+// home is the node that fetches a chunk: where it is read most, if that is up.
+func (p *plan) home(chunk int) string {
+	c := p.content
+	if p.readers != nil && p.readers.placed != nil {
+		if id, ok := c.homes.at(p.readers.placed.home(chunk)); ok {
+			return id
+		}
+	}
+	return c.homes.of(p.seed(), chunk, c.hosts(chunk))
 }
 
 // seed makes the homes of datasets' chunks independent of one another.

@@ -57,6 +57,9 @@ func (s *settling) become(seats []seat, settled bool) error {
 	if err != nil {
 		return err
 	}
+	if settled && p.parts != nil {
+		p.content.readers.Store(p.parts.plan.readers)
+	}
 	s.view.Store(&view{p, s.dataset, s.node.cache, s.node.member.host, seats})
 	s.settled.Store(settled)
 	return nil

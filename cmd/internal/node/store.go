@@ -39,7 +39,7 @@ func (s store) Gather(ctx context.Context, dataset peers.ID, runs []peers.Run, e
 	defer unix.Munmap(room)
 	g := &giving{content: c, room: room, emit: emit, read: data.Read}
 	if c.remote {
-		g.parts = newParts(c, s.node.sizes, s.node.cache)
+		g.parts = newParts(c, s.node.sizes, s.node.cache, c.readers.Load())
 	}
 	for _, r := range runs {
 		if r.First >= c.index.Records() || r.N > c.index.Records()-r.First {

@@ -81,7 +81,7 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.homes.count())) {
-		p.parts = newParts(c, n.sizes, n.cache)
+		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
 	}
 	return p, nil
 }

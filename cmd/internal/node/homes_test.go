@@ -1,0 +1,76 @@
+package node
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Two replicas of each chunk somewhere, as HDFS puts them: each node is home to
+// as many chunks as its ranks' share is, and nearly all of them lie there.
+func TestHomesAreEven(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		h := holdings{}
+		held := make([]map[int32]bool, 64)
+		for chunk := range held {
+			first := int32(chunk / 16) // who writes keeps one
+			other := (first + 1 + r.Int32N(3)) % 4
+			h.sets, h.setOf = append(h.sets, []int32{first, other}), append(h.setOf, int32(chunk))
+			held[chunk] = map[int32]bool{first: true, other: true}
+		}
+		homes, err := h.homes([]int32{0, 0, 1, 1, 2, 2, 3, 3}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var count [4]int
+		for chunk, home := range homes.setOf {
+			count[home]++
+			if !held[chunk][home] {
+				t.Errorf("seed %d: chunk %d is at home where it is not", seed, chunk)
+			}
+		}
+		if count != [4]int{16, 16, 16, 16} {
+			t.Errorf("seed %d: homes of %v chunks", seed, count)
+		}
+	}
+}
+
+// A chunk is at home where its readers' plan says, until that node is down;
+// then where all that are up would have it.
+func TestHomeFollowsThePlan(t *testing.T) {
+	m := memberOf(t, 3)
+	n := planner(t, m, "ranks=3,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
+	d := n.catalog.mu.byName["d"]
+	p := newPlan(d.view, d.content, n.sizes)
+	if err := p.place([]seat{{"a", 1}, {"b", 1}, {"c", 1}}); err != nil {
+		t.Fatal(err)
+	}
+	parts := newParts(d.content, n.sizes, nil, &readers{p.placement})
+	nodes := m.machine.Nodes()
+	for i := range nodes {
+		nodes[i].Up = true
+	}
+	m.homes.follow(nodes)
+	for chunk := range 4 {
+		at := p.placement.home(chunk)
+		want, ok := m.homes.at(at)
+		if got := parts.home(chunk); !ok || got != want {
+			t.Errorf("chunk %d of %s is at home on %q, want %q", chunk, at, got, want)
+		}
+		down := m.machine.Nodes()
+		for i := range down {
+			down[i].Up = down[i].Host != at
+		}
+		m.homes.follow(down)
+		if got, drawn := parts.home(chunk), m.homes.of(parts.plan.seed(), chunk, d.content.hosts(chunk)); got != drawn || got == want {
+			t.Errorf("with %s down chunk %d is at home on %q, want %q", at, chunk, got, drawn)
+		}
+		m.homes.follow(nodes)
+		if newParts(d.content, n.sizes, nil, nil).plan.Ahead(0, uint64(chunk)) {
+			t.Errorf("chunk %d is fetched ahead for nobody knows whom", chunk)
+		}
+	}
+	if r, err := parts.plan.run(0, 2); err != nil || r.first != 2 || r.n != 1 || r.list != nil {
+		t.Errorf("parts are divided as their readers are: %v %v", r, err)
+	}
+}
