@@ -2,6 +2,7 @@ package trust_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"rankfs/meta"
 	"rankfs/meta/trust"
 )
 
@@ -102,6 +104,21 @@ func (n *node) dial(t testing.TB, to *node, protocol trust.Protocol) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// reach dials until it is let in, where too many others dial too.
+func (n *node) reach(t testing.TB, to *node, protocol trust.Protocol) (c net.Conn) {
+	t.Helper()
+	await(t, "being let in", func() bool {
+		var err error
+		c, err = n.Dial(t.Context(), to.addr(), to.id, protocol)
+		if err != nil && !errors.Is(err, meta.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
