@@ -47,6 +47,8 @@ func explainUnmount(err error, done mounts.Unmounted) error {
 	switch {
 	case errors.As(err, &busy):
 		return hint(err, "%s", holders(busy))
+	case len(done.Elsewhere) > 0:
+		return hint(err, "%s", namespaces(done))
 	case done.Mount != "":
 		return hint(err, "look at it with: ps -o pid,stat,wchan -p %d", done.PID)
 	}
@@ -63,6 +65,16 @@ func holders(e *mounts.BusyError) string {
 		b.WriteString("and others\n")
 	}
 	fmt.Fprintf(&b, "stop who uses it, or detach it with: rankfs umount --lazy %s", e.Mount)
+	return b.String()
+}
+
+// namespaces says who else has a mount that is gone from here.
+func namespaces(done mounts.Unmounted) string {
+	var b strings.Builder
+	for _, h := range done.Elsewhere {
+		fmt.Fprintf(&b, "pid %d (%s) has a mount namespace with this mount in it\n", h.PID, h.Name)
+	}
+	fmt.Fprintf(&b, "stop it, or unmount it there: nsenter -m -t %d umount %s", done.Elsewhere[0].PID, done.Mount)
 	return b.String()
 }
 

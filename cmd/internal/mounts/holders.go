@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 type Holder struct {
 	PID  int
 	Name string
-	Uses []string // "open file", "mapped file", "working directory", "root directory"
+	Uses []string // "open file", "mapped file", "working directory", "root directory", "mount namespace"
 }
 
 // The bounds of a search for holders: it is for a person to read.
@@ -62,6 +63,27 @@ func Holders(m Mount) (found []Holder, more bool) {
 			return found, true
 		}
 	}
+}
+
+// Elsewhere finds the mount namespaces that have m too, by a process in each: a
+// namespace begins with all mounts of the one that it is made from, and keeps
+// them when they are unmounted there.
+func Elsewhere(m Mount) (found []Holder) {
+	seen := make(map[string]bool)
+	for _, pid := range processes() {
+		proc := fmt.Sprintf("/proc/%d/", pid)
+		space, err := os.Readlink(proc + "ns/mnt")
+		if err != nil || seen[space] {
+			continue
+		}
+		seen[space] = true
+		table, err := readTable(proc + "mountinfo")
+		if err != nil || !slices.ContainsFunc(table, func(o Mount) bool { return o.Device == m.Device }) {
+			continue
+		}
+		found = append(found, Holder{pid, processName(pid), []string{"mount namespace"}})
+	}
+	return found
 }
 
 func processes() []int {

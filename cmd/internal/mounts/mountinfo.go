@@ -22,8 +22,10 @@ type Mount struct {
 
 // Table returns the mounts that this process sees, the later above the
 // earlier where they share a mount point.
-func Table() ([]Mount, error) {
-	data, err := os.ReadFile("/proc/self/mountinfo")
+func Table() ([]Mount, error) { return readTable("/proc/self/mountinfo") }
+
+func readTable(file string) ([]Mount, error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read mount table: %w", err)
 	}

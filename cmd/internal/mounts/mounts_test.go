@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
 )
@@ -276,6 +278,43 @@ func TestHoldersOfAMount(t *testing.T) {
 	}
 	if found, _ := mounts.Holders(m); len(found) == 0 {
 		t.Errorf("nobody holds %v, but this process does", m)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	table, err := mounts.Table()
+	m, ok := mounts.At(table, dir)
+	if !ok || err != nil {
+		t.Fatalf("mount of %s: %v, %v", dir, ok, err)
+	}
+	other := exec.Command("unshare", "--mount", "sh", "-c", "echo; read end")
+	in, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.StdoutPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1))
+	}
+	if err = errors.Join(err, unix.Unmount(dir, 0)); err != nil {
+		t.Fatal(err)
+	}
+	// Other tests may have got namespaces with this mount in the meantime.
+	here := func(h mounts.Holder) bool { return h.PID == other.Process.Pid }
+	if found := mounts.Elsewhere(m); !slices.ContainsFunc(found, here) {
+		t.Errorf("the mount is still seen by %v, want pid %d among them", found, other.Process.Pid)
+	}
+	in.Close()
+	_ = other.Wait() // read fails at the end of its input
+	if found := mounts.Elsewhere(m); slices.ContainsFunc(found, here) {
+		t.Errorf("the mount is still seen by %v, one of which has ended", found)
 	}
 }
 

@@ -18,6 +18,9 @@ type Unmounted struct {
 	PID   int    `json:"pid,omitempty"` // of the daemon, if one was registered
 	Stale bool   `json:"stale"`         // the daemon was dead already
 	Lazy  bool   `json:"lazy"`          // detached: it ends with its last user
+
+	// Elsewhere are processes that still see the mount, if the daemon goes on.
+	Elsewhere []Holder `json:"-"`
 }
 
 // A BusyError says who keeps a mount from being unmounted.
@@ -75,6 +78,7 @@ func Unmount(ctx context.Context, run, dir string, lazy bool) (Unmounted, error)
 		return done, nil
 	}
 	if err := daemons[i].Wait(ctx); err != nil {
+		done.Elsewhere = Elsewhere(m)
 		return done, fmt.Errorf("unmount %s: it is unmounted, but its daemon goes on: %w", point, err)
 	}
 	_, err = List(run) // removes what a daemon that was killed left there

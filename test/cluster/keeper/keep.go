@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -88,6 +90,9 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("have mounts of its own: %w", err)
 	}
+	if err := unmountOthers(); err != nil {
+		return nil, err
+	}
 	holders, err := buildHosts(s)
 	if err != nil {
 		return nil, err
@@ -102,6 +107,29 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 		return nil, err
 	}
 	return holders, s.Save() // now with all pids
+}
+
+// unmountOthers lets go of the rankfs mounts that were there when this process
+// got its mount namespace: a daemon of another test goes on as long as anybody
+// sees its mount. None of them is looked into.
+func unmountOthers() error {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(table)) {
+		if !strings.Contains(line, " - fuse.rankfs ") {
+			continue
+		}
+		point, err := strconv.Unquote(`"` + strings.Fields(line)[4] + `"`) // blanks are \040
+		if err != nil {
+			return fmt.Errorf("read mount table: odd line %q", line)
+		}
+		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("let go of the mount %s: %w", point, err)
+		}
+	}
+	return nil
 }
 
 // buildHosts makes the hosts and the network between them.
