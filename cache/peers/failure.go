@@ -16,24 +16,9 @@ import (
 	"rankfs/meta"
 )
 
-// codes are the errors that keep their meaning on the way to another node. An
-// error's code is its place here: append only.
-var codes = []error{
-	nil, // any other
-	meta.ErrNotExist, meta.ErrExist, meta.ErrInvalid, meta.ErrStale, meta.ErrCorrupt,
-	meta.ErrNoSpace, meta.ErrBusy, meta.ErrUnavailable, meta.ErrDenied,
-}
-
-func codeOf(err error) uint8 {
-	for code, known := range codes {
-		if known != nil && errors.Is(err, known) {
-			return uint8(code)
-		}
-	}
-	return 0
-}
-
-// A remote is what a peer said was wrong on its side.
+// A remote is what a peer said was wrong on its side. What nobody here knows to
+// be anything else makes that peer as good as not there; so does that somebody
+// gave up over there, which must not pass for the caller here having done so.
 type remote struct {
 	kind error
 	text string
@@ -42,12 +27,22 @@ type remote struct {
 func (r *remote) Error() string { return r.text }
 func (r *remote) Unwrap() error { return r.kind }
 
-func decodeFailure(code uint8, text []byte) error {
-	kind := meta.ErrUnavailable
-	if code > 0 && int(code) < len(codes) {
-		kind = codes[code]
+// encodeFailure writes the kind of an error, a blank, and as much of its words as
+// there is room for.
+func encodeFailure(err error) []byte {
+	told := meta.Tell(err)
+	text := told.Kind + " " + told.Message
+	return []byte(text[:min(len(text), maxText)])
+}
+
+func decodeFailure(text []byte) error {
+	kind, words, _ := strings.Cut(string(text), " ")
+	r := &remote{(&meta.Told{Kind: kind}).Unwrap(), "it answers: " + printable(words)}
+	switch r.kind {
+	case nil, context.Canceled, context.DeadlineExceeded:
+		r.kind = meta.ErrUnavailable
 	}
-	return &remote{kind, "it answers: " + printable(string(text))}
+	return r
 }
 
 // printable is text that can be logged, whoever wrote it.

@@ -84,14 +84,14 @@ func answer(request []byte) *stream {
 	return s
 }
 
-func (s *stream) frame(kind, code byte, p []byte) *stream {
-	return s.head(uint32(len(p)), kind, code, p)
+func (s *stream) frame(kind, spare byte, p []byte) *stream {
+	return s.head(uint32(len(p)), kind, spare, p)
 }
 
-func (s *stream) head(length uint32, kind, code byte, p []byte) *stream {
+func (s *stream) head(length uint32, kind, spare byte, p []byte) *stream {
 	s.at = append(s.at, len(s.b))
 	h := binary.LittleEndian.AppendUint32(nil, length)
-	h = append(h, kind, code, 0, 0)
+	h = append(h, kind, spare, 0, 0)
 	s.sum.Write(h)
 	s.b = append(s.b, h...)
 	s.b = binary.LittleEndian.AppendUint64(s.b, s.sum.Sum64())
@@ -193,8 +193,11 @@ func TestCorruptAnswers(t *testing.T) {
 		{"a kind that is none", func(q []byte) []byte {
 			return answer(q).frame(9, 0, nil).b
 		}},
+		{"a head with something to spare", func(q []byte) []byte {
+			return answer(q).frame(frameWait, 1, nil).b
+		}},
 		{"an error of 2 KiB", func(q []byte) []byte {
-			return answer(q).head(2<<10, frameFail, 1, nil).b
+			return answer(q).head(2<<10, frameFail, 0, nil).b
 		}},
 		{"more than was asked for", func(q []byte) []byte {
 			return answer(q).frame(frameData, 0, make([]byte, n+1)).frame(frameEnd, 0, nil).b
@@ -206,7 +209,7 @@ func TestCorruptAnswers(t *testing.T) {
 			return answer(q).frame(frameEnd, 0, nil).b
 		}},
 		{"data after an error", func(q []byte) []byte {
-			return answer(q).frame(frameFail, 1, []byte("no")).frame(frameData, 0, make([]byte, n)).frame(frameEnd, 0, nil).b
+			return answer(q).frame(frameFail, 0, []byte("invalid no")).frame(frameData, 0, make([]byte, n)).frame(frameEnd, 0, nil).b
 		}},
 		{"a file", func(q []byte) []byte {
 			return answer(q).frame(frameSize, 0, make([]byte, 8)).frame(frameEnd, 0, nil).b

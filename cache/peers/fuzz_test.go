@@ -78,7 +78,7 @@ func FuzzRuns(f *testing.F) {
 // heads are made right, so that something is behind them.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0, kindData, 0, 0, 0, 'a', 'b', 'c', 0, 0, 0, 0, kindEnd, 0, 0, 0}, 3)
-	f.Add([]byte{0, 0, 0, 0, kindWait, 0, 0, 0, 2, 0, 0, 0, kindFail, 3, 0, 0, 'n', 'o', 0, 0, 0, 0, kindEnd, 0, 0, 0}, 3)
+	f.Add([]byte{0, 0, 0, 0, kindWait, 0, 0, 0, 2, 0, 0, 0, kindFail, 0, 0, 0, 'n', 'o', 0, 0, 0, 0, kindEnd, 0, 0, 0}, 3)
 	f.Add([]byte{255, 255, 255, 255, kindData, 0, 0, 0}, 1<<20)
 	f.Add([]byte{8, 0, 0, 0, kindSize, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}, 0)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {

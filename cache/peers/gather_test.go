@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,7 +128,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		dst := [][]byte{make([]byte, len(s.want(runs)))}
 		for _, kind := range []error{
 			meta.ErrNotExist, meta.ErrExist, meta.ErrInvalid, meta.ErrStale, meta.ErrCorrupt,
-			meta.ErrNoSpace, meta.ErrBusy, meta.ErrUnavailable, meta.ErrDenied,
+			meta.ErrNoSpace, meta.ErrBusy, meta.ErrOvertaken, meta.ErrUnavailable, meta.ErrDenied,
 		} {
 			failure = fmt.Errorf("chunk\n7: %w", kind)
 			err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, dst)
@@ -135,10 +136,16 @@ func TestErrorsOfTheStore(t *testing.T) {
 				t.Errorf("%v, want %v", err, failure)
 			}
 		}
-		failure = errors.New("something else")
-		err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, dst)
-		if !errors.Is(err, meta.ErrUnavailable) {
-			t.Errorf("%v, want %v", err, meta.ErrUnavailable)
+		for _, other := range []error{errors.New("something else"), context.Canceled, context.DeadlineExceeded} {
+			failure = fmt.Errorf("chunk 7: %w", other)
+			err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, dst)
+			if !errors.Is(err, meta.ErrUnavailable) || errors.Is(err, other) || !strings.Contains(err.Error(), failure.Error()) {
+				t.Errorf("%v, want %v", err, meta.ErrUnavailable)
+			}
+		}
+		failure = fmt.Errorf("%w: %s", meta.ErrStale, strings.Repeat("many words ", 200))
+		if err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: runs}, dst); !errors.Is(err, meta.ErrStale) {
+			t.Errorf("%v, want %v", err, meta.ErrStale)
 		}
 		failure = nil
 		gather(t, c, s, runs, 10_000)

@@ -169,7 +169,7 @@ func (l *link) failure(h head) (said, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeFailure(h.code, b), nil
+	return decodeFailure(b), nil
 }
 
 func (l *link) size(to sink) error {

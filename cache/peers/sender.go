@@ -150,9 +150,8 @@ func (s *sender) end(failure error) (sent uint64, err error) {
 		failure = fmt.Errorf("records %w: they are %d bytes shorter than was asked for", meta.ErrInvalid, m.left)
 	}
 	if failure != nil {
-		text := failure.Error()
-		text = text[:min(len(text), maxText)]
-		s.control(head{kind: kindFail, code: codeOf(failure), length: uint32(len(text))}, []byte(text))
+		text := encodeFailure(failure)
+		s.control(head{kind: kindFail, length: uint32(len(text))}, text)
 	}
 	s.control(head{kind: kindEnd}, nil)
 	err = s.flush()

@@ -87,7 +87,7 @@ const (
 	kindData uint8 = iota + 1
 	kindSize       // of the file that follows: 8 bytes
 	kindWait       // nothing yet
-	kindFail       // why there will be no more: a code and a text
+	kindFail       // why there will be no more: the kind of error and its words
 	kindEnd
 )
 
@@ -95,13 +95,12 @@ const (
 type head struct {
 	length uint32
 	kind   uint8
-	code   uint8 // of kindFail
 }
 
 // encode writes h with the sum of the stream up to here, and enters it in sum.
 func (h head) encode(b []byte, sum *xxhash.Digest) {
 	binary.LittleEndian.PutUint32(b, h.length)
-	b[4], b[5], b[6], b[7] = h.kind, h.code, 0, 0
+	b[4], b[5], b[6], b[7] = h.kind, 0, 0, 0
 	_, _ = sum.Write(b[:8])
 	binary.LittleEndian.PutUint64(b[8:headSize], sum.Sum64())
 }
@@ -113,8 +112,8 @@ func decodeHead(b []byte, sum *xxhash.Digest) (h head, err error) {
 	if binary.LittleEndian.Uint64(b[8:headSize]) != sum.Sum64() {
 		return h, fmt.Errorf("answer %w: its checksum is wrong", meta.ErrCorrupt)
 	}
-	h = head{length: binary.LittleEndian.Uint32(b), kind: b[4], code: b[5]}
-	if !h.possible() || b[6] != 0 || b[7] != 0 {
+	h = head{length: binary.LittleEndian.Uint32(b), kind: b[4]}
+	if !h.possible() || b[5] != 0 || b[6] != 0 || b[7] != 0 {
 		return h, fmt.Errorf("answer %w: a frame of kind %d with %d bytes", meta.ErrCorrupt, h.kind, h.length)
 	}
 	return h, nil
