@@ -217,10 +217,15 @@ func (c *Client) do(ctx context.Context, node string, x *exchange) error {
 		cancel(fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy))
 	})()
 	c.count.requests.Add(1)
+	p.count.requests.Add(1)
 	if err = p.exchange(ctx, x); err != nil {
 		c.count.failed(err, ctx.Err() != nil)
+		p.count.ended(err, ctx.Err() != nil)
 		return fmt.Errorf("ask node %s: %w", node, err)
 	}
+	n := total(x.runs)
+	c.count.records.Add(n)
+	p.count.records.Add(n)
 	return nil
 }
 

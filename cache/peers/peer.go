@@ -16,6 +16,7 @@ type peer struct {
 	client *Client
 	node   string
 	turns  chan struct{} // one for each exchange that may be under way
+	count  peerCounters
 
 	mu struct {
 		sync.Mutex
@@ -90,6 +91,7 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 	err = l.ask(x.request, x.runs, x.to, patience{step: c.config.Silence, nothing: c.config.Source})
 	c.count.under.Add(-1)
 	c.count.in.Add(l.in)
+	p.count.in.Add(l.in)
 	c.count.out.Add(l.out)
 	l.in, l.out = 0, 0
 	x.heard = x.heard || l.heard

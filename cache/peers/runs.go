@@ -27,6 +27,14 @@ func checkRuns(runs []Run) error {
 	return nil
 }
 
+// total is how many records there are in runs that were checked.
+func total(runs []Run) (n uint64) {
+	for _, r := range runs {
+		n += r.N
+	}
+	return n
+}
+
 // sendRuns writes runs and their sum behind what is in b, using no more than
 // b's capacity, and returns the sum.
 func sendRuns(w io.Writer, b []byte, runs []Run) (sum []byte, err error) {

@@ -95,6 +95,11 @@ type Server struct {
 	count  serverCounters
 
 	scratch *sync.Pool // of senders
+
+	mu struct {
+		sync.Mutex
+		visitors map[string]*visitorCounters
+	}
 }
 
 // NewServer makes a server; limits that are zero get their defaults.
@@ -104,6 +109,7 @@ func NewServer(store Store, l Limits) (*Server, error) {
 		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
 	}
 	s.gate = newGate(&s.limits)
+	s.mu.visitors = make(map[string]*visitorCounters)
 	return s, nil
 }
 
@@ -175,7 +181,7 @@ func (s *Server) attend(ctx context.Context, c net.Conn) {
 	defer done()
 	s.count.conns.Add(1)
 	defer s.count.conns.Add(-1)
-	v := &visit{server: s, conn: c, node: node, out: newSender(c, &s.limits, s.scratch)}
+	v := &visit{server: s, conn: c, node: node, count: s.visitor(node), out: newSender(c, &s.limits, s.scratch)}
 	err := v.serve(ctx)
 	s.count.in.Add(v.in)
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) {

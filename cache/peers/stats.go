@@ -3,6 +3,7 @@ package peers
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 type clientCounters struct {
-	requests, in, out, dials                         atomic.Uint64
+	requests, in, out, records, dials                atomic.Uint64
 	unavailable, corruptErrors, busy, other, stopped atomic.Uint64
 	corrupt, hedges, won                             atomic.Uint64
 	under, waiting, conns                            atomic.Int64
@@ -37,6 +38,7 @@ func (c *clientCounters) failed(err error, stopped bool) {
 // gauges, and zero after Close; the others are totals.
 type ClientStats struct {
 	Requests, BytesIn, BytesOut, Dials uint64
+	Records                            uint64 // of requests that were answered whole
 
 	// How requests failed. Stopped are those whose caller gave up, or
 	// that lost a race.
@@ -52,7 +54,7 @@ type ClientStats struct {
 func (c *Client) Stats() ClientStats {
 	n := &c.count
 	return ClientStats{
-		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Dials: n.dials.Load(),
+		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Records: n.records.Load(), Dials: n.dials.Load(),
 		Unavailable: n.unavailable.Load(), Corrupt: n.corruptErrors.Load(), Busy: n.busy.Load(),
 		Other: n.other.Load(), Stopped: n.stopped.Load(),
 		CorruptStreams: n.corrupt.Load(), HedgesBegun: n.hedges.Load(), HedgesWon: n.won.Load(),
@@ -60,9 +62,30 @@ func (c *Client) Stats() ClientStats {
 	}
 }
 
+// peerCounters are of one node.
+type peerCounters struct {
+	requests, in, records, busy, failed atomic.Uint64
+}
+
+// ended counts an error. That the caller gave up is not the node's.
+func (c *peerCounters) ended(err error, stopped bool) {
+	switch {
+	case stopped:
+	case errors.Is(err, meta.ErrBusy):
+		c.busy.Add(1)
+	default:
+		c.failed.Add(1)
+	}
+}
+
 // PeerStats is what is known of a node.
 type PeerStats struct {
-	Node     string
+	Node string
+
+	Requests, BytesIn, Records uint64 // as in ClientStats
+	Busy                       uint64 // requests that it was too busy for
+	Failed                     uint64 // and that failed otherwise
+
 	Failures int           // in a row
 	Rests    time.Duration // how much longer it is not asked
 	// P95 is how long requests of up to 64 KiB, 1 MiB, 16 MiB, and more
@@ -85,7 +108,12 @@ func (c *Client) Peers() []PeerStats {
 func (p *peer) stats() PeerStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PeerStats{Node: p.node, Failures: p.mu.health.failed, Rests: max(0, time.Until(p.mu.health.until))}
+	n := &p.count
+	s := PeerStats{
+		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), Records: n.records.Load(),
+		Busy: n.busy.Load(), Failed: n.failed.Load(),
+		Failures: p.mu.health.failed, Rests: max(0, time.Until(p.mu.health.until)),
+	}
 	for i := range p.mu.times {
 		s.P95[i], _ = p.mu.times[i].p95()
 	}
@@ -93,7 +121,7 @@ func (p *peer) stats() PeerStats {
 }
 
 type serverCounters struct {
-	requests, in, out                   atomic.Uint64
+	requests, in, out, records          atomic.Uint64
 	failed, busy, broken, slow, refused atomic.Uint64
 	conns, queued, under                atomic.Int64
 }
@@ -102,6 +130,7 @@ type serverCounters struct {
 // and zero after Serve; the others are totals.
 type ServerStats struct {
 	Requests, BytesIn, BytesOut uint64
+	Records                     uint64 // of requests that were answered whole
 
 	Failed  uint64 // requests that were answered with an error
 	Busy    uint64 // and those that there was no room for
@@ -116,8 +145,60 @@ type ServerStats struct {
 func (s *Server) Stats() ServerStats {
 	n := &s.count
 	return ServerStats{
-		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(),
+		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Records: n.records.Load(),
 		Failed: n.failed.Load(), Busy: n.busy.Load(), Broken: n.broken.Load(), Slow: n.slow.Load(), Refused: n.refused.Load(),
 		Conns: n.conns.Load(), Queued: n.queued.Load(), UnderWay: n.under.Load(),
 	}
+}
+
+// maxVisitors bounds the nodes that a server counts apart: those that were
+// removed from the cluster are forgotten, and no cluster has so many others.
+const maxVisitors = 4096
+
+// visitorCounters are of one node.
+type visitorCounters struct {
+	requests, out, records, busy, failed atomic.Uint64
+}
+
+// VisitorStats is what a node was given, counted as in ServerStats.
+type VisitorStats struct {
+	Node                        string
+	Requests, BytesOut, Records uint64
+	Busy, Failed                uint64
+}
+
+// visitor finds the counters of a node.
+func (s *Server) visitor(node string) *visitorCounters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.mu.visitors[node]
+	if c == nil {
+		c = new(visitorCounters)
+		if len(s.mu.visitors) < maxVisitors {
+			s.mu.visitors[node] = c
+		}
+	}
+	return c
+}
+
+// Keep forgets what was counted of nodes that are not to be kept.
+func (s *Server) Keep(keep func(node string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.mu.visitors, func(node string, _ *visitorCounters) bool { return !keep(node) })
+}
+
+// Visitors returns the nodes that asked, by name.
+func (s *Server) Visitors() []VisitorStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []VisitorStats
+	for node, n := range s.mu.visitors {
+		all = append(all, VisitorStats{
+			Node: node, Requests: n.requests.Load(), BytesOut: n.out.Load(), Records: n.records.Load(),
+			Busy: n.busy.Load(), Failed: n.failed.Load(),
+		})
+	}
+	slices.SortFunc(all, func(a, b VisitorStats) int { return cmp.Compare(a.Node, b.Node) })
+	return all
 }

@@ -19,6 +19,7 @@ type visit struct {
 	server *Server
 	conn   net.Conn
 	node   string
+	count  *visitorCounters
 	out    *sender
 	in     uint64
 }
@@ -54,8 +55,9 @@ func (v *visit) request() (q request, raw [requestSize]byte, err error) {
 }
 
 func (v *visit) answer(ctx context.Context, q request, raw [requestSize]byte) error {
-	count, limits := &v.server.count, &v.server.limits
-	count.requests.Add(1)
+	limits := &v.server.limits
+	v.server.count.requests.Add(1)
+	v.count.requests.Add(1)
 	done, room := v.server.gate.hold(int(q.count))
 	if room {
 		defer done()
@@ -82,12 +84,19 @@ func (v *visit) answer(ctx context.Context, q request, raw [requestSize]byte) er
 		abort(v.conn)
 	}
 	v.tally(failure)
-	return errors.Join(gone, v.end(why(ctx, failure)))
+	err = v.end(why(ctx, failure))
+	if failure == nil && gone == nil && err == nil {
+		n := total(runs)
+		v.server.count.records.Add(n)
+		v.count.records.Add(n)
+	}
+	return errors.Join(gone, err)
 }
 
 func (v *visit) end(failure error) error {
 	sent, err := v.out.end(failure)
 	v.server.count.out.Add(sent)
+	v.count.out.Add(sent)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		v.server.count.slow.Add(1)
 	}
@@ -101,9 +110,11 @@ func (v *visit) tally(failure error) {
 	}
 	if errors.Is(failure, meta.ErrBusy) {
 		count.busy.Add(1)
+		v.count.busy.Add(1)
 		return
 	}
 	count.failed.Add(1)
+	v.count.failed.Add(1)
 	v.server.limits.Log.Debug("request of another node failed", "node", v.node, "cause", failure)
 }
 

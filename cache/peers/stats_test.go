@@ -1,0 +1,69 @@
+package peers_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/cache/peers"
+	"rankfs/meta"
+)
+
+// Both sides count the same: in all, and for each node, as long as it is one.
+func TestCountsOfNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{mean: 1000}
+		l, dial := listenPipe(t)
+		server, stop := serve(t, l, s, peers.Limits{Name: func(net.Conn) string { return "asks" }})
+		defer stop()
+		c := peers.New(dial, peers.Config{})
+		defer closeClient(t, c)
+		runs := []peers.Run{{First: 1, N: 5}, {First: 100, N: 2}}
+		bytes := uint64(len(s.want(runs)))
+		gather(t, c, s, runs, 4096)
+		gather(t, c, s, runs, 4096)
+		for _, failure := range []error{meta.ErrBusy, meta.ErrStale} {
+			s.before = func(context.Context) error { return failure }
+			if err := gatherOne(t.Context(), c, s, 0); !errors.Is(err, failure) {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s.before = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		if err := gatherOne(ctx, c, s, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+
+		all, of := c.Stats(), c.Peers()
+		if len(of) != 1 || of[0].Node != "n" {
+			t.Fatalf("%+v, want one node", of)
+		}
+		n := of[0]
+		if n.Requests != 5 || n.Records != 14 || n.Busy != 1 || n.Failed != 1 || n.BytesIn < 2*bytes || n.BytesIn > 2*bytes+1000 {
+			t.Errorf("of a node: %+v", n)
+		}
+		if all.Requests != 5 || all.Records != 14 || all.Busy != 1 || all.Other != 1 || all.Stopped != 1 || all.BytesIn != n.BytesIn {
+			t.Errorf("of all: %+v", all)
+		}
+		given, to := server.Stats(), server.Visitors()
+		if len(to) != 1 || to[0].Node != "asks" {
+			t.Fatalf("%+v, want one node", to)
+		}
+		v := to[0]
+		if v.Requests != 5 || v.Records != 14 || v.Busy != 1 || v.Failed != 2 || v.BytesOut != n.BytesIn {
+			t.Errorf("of a node that asked: %+v, which has %d bytes", v, n.BytesIn)
+		}
+		if given.Requests != 5 || given.Records != 14 || given.Busy != 1 || given.Failed != 2 || given.BytesOut != v.BytesOut {
+			t.Errorf("of all that asked: %+v", given)
+		}
+		server.Keep(func(node string) bool { return node != "asks" })
+		if to := server.Visitors(); len(to) != 0 {
+			t.Errorf("%+v is kept", to)
+		}
+	})
+}
