@@ -53,6 +53,26 @@ func (n *fakeNode) Cluster() control.Cluster {
 	return c
 }
 
+// fakePeers has node2 do well, and node3 not.
+func fakePeers() *control.Peers {
+	return &control.Peers{
+		Received: control.Traffic{Bytes: 3 << 30, Records: 300_000, Requests: 1200, Refused: 3, Failed: 12},
+		Sent:     control.Traffic{Bytes: 2 << 30, Records: 200_000, Requests: 800, Failed: 1},
+		Corrupt:  1, Hedges: 14, HedgesWon: 9, Turned: 2,
+		Nodes: []control.Peer{
+			{
+				Node: strings.Repeat("2", 16), Host: "node2",
+				Received: control.Traffic{Bytes: 3<<30 - 5<<20, Records: 299_488, Requests: 1180, Refused: 3},
+				Sent:     control.Traffic{Bytes: 2 << 30, Records: 200_000, Requests: 800, Failed: 1},
+			},
+			{
+				Node: strings.Repeat("3", 16), Host: "node3",
+				Received: control.Traffic{Bytes: 5 << 20, Records: 512, Requests: 20, Failed: 12}, Rests: 37.4,
+			},
+		},
+	}
+}
+
 // led is the error of what needs a leader.
 func (n *fakeNode) led() error {
 	if n.Cluster().Leader == "" {

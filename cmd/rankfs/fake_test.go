@@ -89,6 +89,9 @@ func (n *fakeNode) Status() control.Status {
 		Cluster:  n.Cluster(),
 		Datasets: n.Datasets(),
 	}
+	if len(s.Cluster.Nodes) > 1 {
+		s.Peers = fakePeers()
+	}
 	if s.Cluster.Leader == "" {
 		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
 	}

@@ -45,6 +45,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) {
 	writeCounters(w, s.Counters)
 	writeHDFS(w, s.HDFS)
 	writeCluster(w, s.Cluster)
+	writePeers(w, s.Peers)
 	fmt.Fprintln(w)
 	if len(s.Datasets) > 0 {
 		fmt.Fprintln(w, "datasets")
@@ -79,6 +80,50 @@ func writeHDFS(w io.Writer, h *control.HDFS) {
 	}
 	fmt.Fprintf(w, "\nhdfs: %s received, %s local; %s given up, %s corrupt; %s\n",
 		size(int64(h.Bytes)), size(int64(h.Local)), plural(h.Failures, "replica"), count(h.Corrupt), plural(h.Streams, "stream"))
+}
+
+// maxPeers is how many other nodes are shown, those with most bytes; the others
+// are in status --json.
+const maxPeers = 16
+
+func writePeers(w io.Writer, p *control.Peers) {
+	if p == nil {
+		return
+	}
+	fmt.Fprintln(w, "\nother nodes, since the mount")
+	say := func(t control.Traffic) string {
+		return fmt.Sprintf("%s: %s in %s; %s refused, %s failed",
+			size(int64(t.Bytes)), plural(t.Records, "record"), plural(t.Requests, "request"), count(t.Refused), count(t.Failed))
+	}
+	hedges, corrupt, turned := "", "", ""
+	if p.Hedges > 0 {
+		hedges = fmt.Sprintf("%s, as a node was slow: the source was asked too, and faster %s", count(p.Hedges), plural(p.HedgesWon, "time"))
+	}
+	if p.Corrupt > 0 {
+		corrupt = plural(p.Corrupt, "answer") + " with a wrong checksum, given up"
+	}
+	if p.Turned > 0 {
+		turned = plural(p.Turned, "connection") + " over a limit"
+	}
+	pairs(w, "  ", "received", say(p.Received), "sent", say(p.Sent), "hedges", hedges, "corrupt", corrupt, "turned away", turned)
+	if len(p.Nodes) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable("  ", "HOST", " RECEIVED", " RECORDS", " REFUSED", " FAILED", " SENT", " RECORDS", "")
+	for _, n := range p.Nodes[:min(len(p.Nodes), maxPeers)] {
+		rests := ""
+		if n.Rests > 0 {
+			rests = fmt.Sprintf("not asked for %.0f s", max(1, n.Rests))
+		}
+		r, s := n.Received, n.Sent
+		t.add(n.Host, size(int64(r.Bytes)), count(r.Records), count(r.Refused), count(r.Failed),
+			size(int64(s.Bytes)), count(s.Records), rests)
+	}
+	t.write(w)
+	if more := len(p.Nodes) - maxPeers; more > 0 {
+		fmt.Fprintf(w, "  and %s; see: rankfs status --json\n", plural(more, "other"))
+	}
 }
 
 func writeCounters(w io.Writer, c control.Counters) {

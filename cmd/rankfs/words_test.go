@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -44,6 +45,15 @@ func TestSpan(t *testing.T) {
 		if got := span(d); got != want {
 			t.Errorf("span(%v) = %s, want %s", d, got, want)
 		}
+	}
+}
+
+// Of many nodes some are shown, and it is said how many are not.
+func TestManyPeers(t *testing.T) {
+	var text bytes.Buffer
+	writePeers(&text, &control.Peers{Nodes: slices.Repeat([]control.Peer{{Host: "node7"}}, maxPeers+3)})
+	if lines := strings.Count(text.String(), "node7"); lines != maxPeers || !strings.HasSuffix(text.String(), "  and 3 others; see: rankfs status --json\n") {
+		t.Errorf("%d of %d nodes: %s", lines, maxPeers+3, text.String())
 	}
 }
 

@@ -188,6 +188,15 @@ func TestASourceOfOneNode(t *testing.T) {
 			t.Errorf("on %s: %s", n.Host.Name, out)
 		}
 	}
+	for i, n := range m.nodes {
+		want := traffic{Received: records{200_000}, Nodes: 1}
+		if i == 0 {
+			want = traffic{Sent: records{400_000}, Nodes: 2}
+		}
+		if got := trafficOf(t, n); got != want {
+			t.Errorf("on %s: %+v, want %+v", n.Host.Name, got, want)
+		}
+	}
 	// Without that node nobody has it, and says so.
 	first.Kill()
 	n := m.nodes[1]
@@ -196,4 +205,45 @@ func TestASourceOfOneNode(t *testing.T) {
 		t.Errorf("read %d bytes that nobody has", len(out))
 	}
 	t.Log(err)
+}
+
+// traffic is what a daemon says that it and others had of each other: once in
+// all, and once for each node.
+type traffic struct {
+	Received, Sent records
+	Nodes          int
+}
+
+type records struct{ Records uint64 }
+
+func trafficOf(t *testing.T, n *daemon.Place) traffic {
+	t.Helper()
+	var s struct {
+		Peers struct {
+			Received, Sent records
+			Nodes          []struct {
+				Host           string
+				Received, Sent records
+			}
+		}
+	}
+	text := n.Must("cat", n.Mount()+"/.rankfs/status.json")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	all := traffic{s.Peers.Received, s.Peers.Sent, 0}
+	for _, p := range s.Peers.Nodes {
+		if p.Host == "" {
+			t.Errorf("a node without a host: %s", text)
+		}
+		s.Peers.Received.Records -= p.Received.Records
+		s.Peers.Sent.Records -= p.Sent.Records
+		if p.Received.Records+p.Sent.Records > 0 {
+			all.Nodes++
+		}
+	}
+	if s.Peers.Received.Records != 0 || s.Peers.Sent.Records != 0 {
+		t.Errorf("all nodes come to another sum than each: %s", text)
+	}
+	return all
 }

@@ -123,6 +123,36 @@ type HDFS struct {
 	Streams  int    `json:"streams"`  // under way
 }
 
+// Peers counts what this node and others had of each other since the mount:
+// records of chunks, and indexes. Bytes are those on the wire.
+type Peers struct {
+	Received  Traffic `json:"received"`   // asked for by this node
+	Sent      Traffic `json:"sent"`       // asked for by others
+	Corrupt   uint64  `json:"corrupt"`    // answers that were given up since their checksum was wrong
+	Hedges    uint64  `json:"hedges"`     // a node was slow, and the source was asked beside it
+	HedgesWon uint64  `json:"hedges_won"` // and was faster
+	Turned    uint64  `json:"turned"`     // connections of others that were over a limit
+	Nodes     []Peer  `json:"nodes"`      // those that were asked or have asked, most bytes first
+}
+
+// Traffic is what went one way.
+type Traffic struct {
+	Bytes    uint64 `json:"bytes"`
+	Records  uint64 `json:"records"`
+	Requests uint64 `json:"requests"`
+	Refused  uint64 `json:"refused"` // requests for which the one who was asked was too busy
+	Failed   uint64 `json:"failed"`  // requests that failed otherwise
+}
+
+// A Peer is one other node.
+type Peer struct {
+	Node     string  `json:"node"`
+	Host     string  `json:"host"`
+	Received Traffic `json:"received"`
+	Sent     Traffic `json:"sent"`
+	Rests    float64 `json:"rests,omitempty"` // seconds for which it is not asked, having failed several times in a row
+}
+
 // A RefreshRequest asks for a dataset to be indexed again. Records counts the
 // records of one whose chunks alone were looked for.
 type RefreshRequest struct {
@@ -259,7 +289,8 @@ type Status struct {
 	Passthrough Passthrough `json:"passthrough"`
 	Tiers       []Tier      `json:"tiers"`
 	Counters    Counters    `json:"counters"`
-	HDFS        *HDFS       `json:"hdfs,omitempty"` // none if no cluster was asked
+	HDFS        *HDFS       `json:"hdfs,omitempty"`  // none if no cluster was asked
+	Peers       *Peers      `json:"peers,omitempty"` // none if nobody asked anybody
 	Cluster     Cluster     `json:"cluster"`
 	Datasets    []Dataset   `json:"datasets"`
 	Warnings    []string    `json:"warnings,omitempty"`

@@ -207,6 +207,7 @@ func (n *Node) status() control.Status {
 	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
 	}
+	s.Peers = n.member.traffic()
 	s.Cluster = n.Cluster()
 	if s.Cluster.Leader == "" {
 		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")

@@ -29,6 +29,7 @@ type member struct {
 	port      *trust.Port
 	group     *group.Group
 	peers     *peers.Client
+	server    *peers.Server // of what others ask for
 	homes     homes
 	host      string
 	log       *slog.Logger
@@ -79,16 +80,18 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	return m, nil
 }
 
-// serve gives other nodes what s has, until ctx is done.
-func (m *member) serve(ctx context.Context, s peers.Store) {
-	server, err := peers.NewServer(s, peers.Limits{Log: m.log, Name: func(c net.Conn) string {
+// offer makes the server of what s has.
+func (m *member) offer(s peers.Store) (err error) {
+	m.server, err = peers.NewServer(s, peers.Limits{Log: m.log, Name: func(c net.Conn) string {
 		node, _ := trust.PeerID(c)
 		return node
 	}})
-	if err == nil {
-		err = server.Serve(ctx, m.port.Listener(trust.Data))
-	}
-	if err != nil {
+	return err
+}
+
+// serve gives other nodes what they ask for, until ctx is done.
+func (m *member) serve(ctx context.Context) {
+	if err := m.server.Serve(ctx, m.port.Listener(trust.Data)); err != nil {
 		m.log.Error("other nodes get nothing from this one any more", "cause", err)
 	}
 }
@@ -228,6 +231,7 @@ func (m *member) follow(ctx context.Context) {
 		known = now
 		m.homes.follow(m.machine.Nodes())
 		m.peers.Keep(func(id string) bool { return now[id] })
+		m.server.Keep(func(id string) bool { return now[id] })
 		select {
 		case <-ctx.Done():
 			return

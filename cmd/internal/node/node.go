@@ -134,11 +134,14 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
 	n.catalog.retain() // now that the disk is ours
 	n.catalog.dropped = n.tree.Drop
+	if err := n.member.offer(store{n}); err != nil {
+		return err
+	}
 	defer func() { cancel(); n.tasks.Wait() }()
 	n.tasks.Go(func() { n.catalog.follow(ctx) })
 	n.tasks.Go(func() { n.member.follow(ctx) })
 	n.tasks.Go(func() { n.member.announce(ctx) })
-	n.tasks.Go(func() { n.member.serve(ctx, store{n}) })
+	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { dispatcher.follow(ctx) })
 	dispatcher.opened.Store(true)
 	if err := n.tree.Mount(c.Mount); err != nil {
