@@ -39,6 +39,7 @@ type Builder struct {
 		size int64
 	}
 	notes []byte
+	racks map[string]string // of hosts
 	err   error
 }
 
@@ -216,6 +217,22 @@ func (b *Builder) Note(key, value string) {
 	}
 }
 
+// Rack says in which rack a host is. Of several the first by name counts.
+func (b *Builder) Rack(host, rack string) {
+	if b.racks == nil {
+		b.racks = make(map[string]string)
+	}
+	before, known := b.racks[host]
+	switch {
+	case !isName(host) || !isName(rack):
+		b.fail(fmt.Errorf("host %.40q in rack %.40q %w: a name is empty, too long or has a zero byte", host, rack, meta.ErrInvalid))
+	case !known && len(b.racks) == maxHosts:
+		b.fail(fmt.Errorf("racks of more than %d hosts %w", maxHosts, meta.ErrInvalid))
+	case !known || rack < before:
+		b.racks[host] = rack
+	}
+}
+
 func (b *Builder) fail(err error) error {
 	if b.err == nil {
 		b.err = err
@@ -252,12 +269,18 @@ func (b *Builder) write(fingerprint string) error {
 	}
 	notes := append(appendString(nil, fingerprint), b.notes...)
 	b.h.notes = uint64(len(notes))
+	racks, err := appendRacks(nil, b.racks)
+	if err != nil {
+		return err
+	}
+	b.h.racks = uint64(len(racks))
 	b.out.Write(notes) // Flush returns its error
+	b.out.Write(racks)
 	if err := b.out.Flush(); err != nil {
 		return err
 	}
 	b.h.sum = b.sum.Sum64()
-	_, err := b.file.WriteAt(b.h.encode(), 0)
+	_, err = b.file.WriteAt(b.h.encode(), 0)
 	return err
 }
 

@@ -8,7 +8,8 @@ func Seal(b []byte) {
 		return
 	}
 	copy(b, magic)
-	le.PutUint32(b[8:], version)
+	h := header{racks: le.Uint64(b[16+8*9:])}
+	le.PutUint32(b[8:], h.version())
 	le.PutUint64(b[16+8*8:], xxhash.Sum64(b[headerSize:]))
 	le.PutUint64(b[headerSize-8:], xxhash.Sum64(b[:headerSize-8]))
 }

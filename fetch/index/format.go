@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// An index file is a header and six sections, one after another, all numbers
+// An index file is a header and seven sections, one after another, all numbers
 // little-endian:
 //
 //	entries  16 bytes a record: file, offset, length
@@ -20,13 +20,17 @@ import (
 //	chunks   32 bytes a chunk: first record, bytes, and its hosts in text
 //	text     paths, stamps and hosts
 //	notes    the fingerprint, then keys and values, each with its length before
+//	racks    racks that are known, each with its length before: its name, then
+//	         its hosts, with a zero byte after each
 //
 // The header has the counts, a checksum of the sections and one of itself.
 // The sections' places follow from the counts, and the size of the file does
-// too: there is one valid layout for a header.
+// too: there is one valid layout for a header. Without racks the format is 1, as
+// it was before there were any, and 2 otherwise: who knows none would plan
+// other batches than those who do.
 const (
 	magic   = "rankfs\x00i"
-	version = 1
+	version = 2 // the latest
 
 	headerSize = 128
 	entrySize  = 16
@@ -35,7 +39,8 @@ const (
 	chunkSize  = 32
 
 	maxOffset = 1<<48 - 1 // of an offset or a length in an entry
-	maxText   = 1 << 20   // of one path, stamp, list of hosts; of all notes
+	maxText   = 1 << 20   // of one path, stamp, list of hosts, rack; of all notes
+	maxHosts  = 1 << 16   // whose rack is known
 )
 
 var le = binary.LittleEndian
@@ -51,16 +56,24 @@ type header struct {
 	text    uint64 // bytes
 	notes   uint64 // bytes
 	sum     uint64 // of the sections
+	racks   uint64 // bytes
 }
 
 func (h *header) fields() []*uint64 {
-	return []*uint64{&h.records, &h.bytes, &h.entries, &h.runs, &h.files, &h.chunks, &h.text, &h.notes, &h.sum}
+	return []*uint64{&h.records, &h.bytes, &h.entries, &h.runs, &h.files, &h.chunks, &h.text, &h.notes, &h.sum, &h.racks}
+}
+
+func (h *header) version() uint32 {
+	if h.racks == 0 {
+		return 1
+	}
+	return version
 }
 
 func (h header) encode() []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
-	le.PutUint32(b[8:], version)
+	le.PutUint32(b[8:], h.version())
 	for i, f := range h.fields() {
 		le.PutUint64(b[16+8*i:], *f)
 	}
@@ -74,21 +87,24 @@ func decodeHeader(b []byte) (h header, err error) {
 		return h, fmt.Errorf("header %w: this is no index", meta.ErrCorrupt)
 	case le.Uint64(b[headerSize-8:]) != xxhash.Sum64(b[:headerSize-8]):
 		return h, fmt.Errorf("header %w: wrong checksum", meta.ErrCorrupt)
-	case le.Uint32(b[8:]) != version:
-		return h, fmt.Errorf("format %d of the index %w: this rankfs reads format %d", le.Uint32(b[8:]), meta.ErrCorrupt, version)
+	case le.Uint32(b[8:]) < 1 || le.Uint32(b[8:]) > version:
+		return h, fmt.Errorf("format %d of the index %w: this rankfs reads formats up to %d", le.Uint32(b[8:]), meta.ErrCorrupt, version)
 	}
 	for i, f := range h.fields() {
 		*f = le.Uint64(b[16+8*i:])
 	}
+	if h.version() != le.Uint32(b[8:]) {
+		return h, fmt.Errorf("header %w: format %d with %d bytes of racks", meta.ErrCorrupt, le.Uint32(b[8:]), h.racks)
+	}
 	return h, nil
 }
 
-// ends returns where each of the six sections ends, or false if they do not
+// ends returns where each of the seven sections ends, or false if they do not
 // come to exactly size bytes.
-func (h header) ends(size int64) (ends [6]int64, ok bool) {
+func (h header) ends(size int64) (ends [7]int64, ok bool) {
 	at := uint64(headerSize)
 	for i, s := range [...]struct{ count, width uint64 }{
-		{h.entries, entrySize}, {h.runs, runSize}, {h.files, fileSize}, {h.chunks, chunkSize}, {h.text, 1}, {h.notes, 1},
+		{h.entries, entrySize}, {h.runs, runSize}, {h.files, fileSize}, {h.chunks, chunkSize}, {h.text, 1}, {h.notes, 1}, {h.racks, 1},
 	} {
 		if s.count > uint64(size)/s.width {
 			return ends, false

@@ -2,6 +2,8 @@ package index_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"rankfs/fetch/index"
@@ -58,6 +61,11 @@ func small(b *index.Builder) {
 	b.Add(index.Extent{File: a, Off: 99, Len: 1})
 	b.Note("remainder", "3 bytes")
 	b.Note("remainder", "2 bytes")
+	b.Rack("host3", "/row1/rack2")
+	b.Rack("host1", "/row1/rack1")
+	b.Rack("host4", "/row1/rack1")
+	b.Rack("host1", "/row1/rack0")
+	b.Rack("host1", "/row1/rack3")
 }
 
 func TestReadBack(t *testing.T) {
@@ -100,6 +108,48 @@ func TestReadBack(t *testing.T) {
 	}
 	if notes := x.Notes(); len(notes) != 1 || notes["remainder"] != "2 bytes" {
 		t.Errorf("notes %v", notes)
+	}
+	want1 := map[string]string{"host1": "/row1/rack0", "host3": "/row1/rack2", "host4": "/row1/rack1"}
+	if racks := x.Racks(); !reflect.DeepEqual(racks, want1) {
+		t.Errorf("racks %v, want %v", racks, want1)
+	}
+}
+
+// An index without racks is what it was before there were any: old ones can be
+// read, and are the same when they are made again.
+func TestFormatWithoutRacks(t *testing.T) {
+	path := build(t, func(b *index.Builder) {
+		f := b.AddFile(index.File{Path: "f", Size: 100, Stamp: "s"})
+		b.BeginChunk("host1", "host2")
+		b.AddStride(f, 0, 10, 10)
+		b.Note("key", "value")
+	})
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "21f2d51d"
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:4]) != want || text[8] != 1 {
+		t.Errorf("format %d, SHA-256 %x..., want 1, %s", text[8], sum[:4], want)
+	}
+	if x := open(t, path); x.Racks() != nil {
+		t.Errorf("racks %v", x.Racks())
+	}
+}
+
+// Looking hosts up makes no garbage.
+func TestAppendHosts(t *testing.T) {
+	x := open(t, build(t, small))
+	known, seen := map[string]int{"host1": 1, "host2": 2, "host3": 3}, 0
+	var names [][]byte
+	allocs := testing.AllocsPerRun(100, func() {
+		names = x.AppendHosts(x.AppendHosts(names[:0], 0), 1)
+		for _, name := range names {
+			seen = 10*seen%1000 + known[string(name)]
+		}
+	})
+	if seen != 123 || allocs > 0 {
+		t.Errorf("seen %d, with %v allocations", seen, allocs)
 	}
 }
 
@@ -240,6 +290,16 @@ func TestBuilderRefuses(t *testing.T) {
 			b.AddFile(index.File{Size: -1})
 			return b.Add(index.Extent{})
 		}},
+		{"rack with zero", rack("host", "a\x00b")},
+		{"rack without a name", rack("host", "")},
+		{"host of a rack without a name", rack("", "rack")},
+		{"host of a rack with a long name", rack(strings.Repeat("h", 1025), "rack")},
+		{"racks of too many hosts", func(b *index.Builder) error {
+			for i := range 1<<16 + 1 {
+				b.Rack(fmt.Sprint(i), "rack")
+			}
+			return b.Add(index.Extent{})
+		}},
 		{"host with zero", func(b *index.Builder) error {
 			b.BeginChunk("a\x00b")
 			return b.Add(index.Extent{})
@@ -261,6 +321,13 @@ func TestBuilderRefuses(t *testing.T) {
 			}
 			empty(t, dir)
 		})
+	}
+}
+
+func rack(host, rack string) func(b *index.Builder) error {
+	return func(b *index.Builder) error {
+		b.Rack(host, rack)
+		return b.Add(index.Extent{})
 	}
 }
 

@@ -24,6 +24,7 @@ type Index struct {
 
 	fingerprint string
 	notes       map[string]string
+	racks       map[string]string // of hosts
 
 	shortest, longest int64 // of the records
 
@@ -77,7 +78,7 @@ func open(f *os.File) (*Index, error) {
 		*s = data[at:ends[i]:ends[i]]
 		at = ends[i]
 	}
-	if err := x.check(f, data[at:]); err != nil {
+	if err := x.check(f, data[at:ends[5]], data[ends[5]:]); err != nil {
 		unix.Munmap(data)
 		return nil, err
 	}
@@ -159,12 +160,9 @@ func (x *Index) Extent(i uint64) Extent {
 func (x *Index) Chunk(i int) Chunk {
 	row, end := x.chunkRow(i)
 	c := Chunk{First: row.first, Records: end - row.first, Bytes: row.bytes}
-	hosts := x.text[row.text : row.text+uint64(row.hosts)]
-	for start, at := 0, 0; at < len(hosts); at++ {
-		if hosts[at] == 0 {
-			c.Hosts = append(c.Hosts, string(hosts[start:at]))
-			start = at + 1
-		}
+	var room [8][]byte
+	for _, name := range x.AppendHosts(room[:0], i) {
+		c.Hosts = append(c.Hosts, string(name))
 	}
 	return c
 }
@@ -212,7 +210,7 @@ func (x *Index) FileSize(i uint32) int64 { return getFile(x.files[int(i)*fileSiz
 // check proves that every later access stays in bounds. The big tables are
 // read with pread: what is read through the mapping stays resident for as
 // long as nobody wants the memory.
-func (x *Index) check(f *os.File, notes []byte) error {
+func (x *Index) check(f *os.File, notes, racks []byte) error {
 	if err := x.checkFiles(); err != nil {
 		return err
 	}
@@ -225,7 +223,10 @@ func (x *Index) check(f *os.File, notes []byte) error {
 	if err := x.checkChunks(); err != nil {
 		return err
 	}
-	return x.readNotes(notes)
+	if err := x.readNotes(notes); err != nil {
+		return err
+	}
+	return x.readRacks(racks)
 }
 
 func (x *Index) checkFiles() error {

@@ -1,0 +1,75 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// Racks returns the rack of each host whose rack the source knew when it was
+// scanned, which may be none. The map is shared.
+func (x *Index) Racks() map[string]string { return x.racks }
+
+// AppendHosts appends the names of the hosts that hold chunk i. They are parts of
+// the mapping: good until Close, and not to be changed. Unlike Chunk it makes no
+// garbage, nor does looking a name up in a map.
+func (x *Index) AppendHosts(names [][]byte, i int) [][]byte {
+	row, _ := x.chunkRow(i)
+	hosts, start := x.text[row.text:row.text+uint64(row.hosts)], 0
+	for at, c := range hosts {
+		if c == 0 {
+			names = append(names, hosts[start:at:at])
+			start = at + 1
+		}
+	}
+	return names
+}
+
+// isName reports whether a host or a rack can be called so.
+func isName(s string) bool {
+	const most = 1 << 10
+	return s != "" && len(s) <= most && strings.IndexByte(s, 0) < 0
+}
+
+// appendRacks encodes the racks of hosts, in the order of their names.
+func appendRacks(b []byte, rackOf map[string]string) ([]byte, error) {
+	hosts := make(map[string][]string)
+	for host, rack := range rackOf {
+		hosts[rack] = append(hosts[rack], host)
+	}
+	for _, rack := range slices.Sorted(maps.Keys(hosts)) {
+		slices.Sort(hosts[rack])
+		text := rack + "\x00" + strings.Join(hosts[rack], "\x00") + "\x00"
+		if len(text) > maxText {
+			return nil, fmt.Errorf("rack %.40q of %d hosts %w: their names have more than %d bytes", rack, len(hosts[rack]), meta.ErrInvalid, maxText)
+		}
+		b = appendString(b, text)
+	}
+	return b, nil
+}
+
+func (x *Index) readRacks(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	x.racks = make(map[string]string)
+	for last := ""; len(b) > 0; {
+		text, rest, ok := cutString(b)
+		names := strings.Split(text, "\x00")
+		n := len(names) - 1
+		if !ok || len(text) > maxText || n < 2 || names[n] != "" || names[0] <= last {
+			return corrupt("rack table", "a rack has no name, no hosts, or is out of order")
+		}
+		for _, host := range names[1:n] {
+			if _, known := x.racks[host]; known || !isName(host) || !isName(names[0]) || len(x.racks) == maxHosts {
+				return corrupt("rack table", "host %.40q", host)
+			}
+			x.racks[host] = names[0]
+		}
+		last, b = names[0], rest
+	}
+	return nil
+}
