@@ -36,7 +36,8 @@ func sizeIn(stamp string) (size int64, err error) {
 
 // list finds the files of the source, with their blocks if asked for.
 func (s *Source) list(ctx context.Context, blocks bool) (*listing, error) {
-	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks, held: make(map[string][]namenode.Replica)}
+	l := &listing{ctx: ctx, names: s.cluster.names, blocks: blocks,
+		held: make(map[string][]namenode.Replica), racks: make(map[string]string)}
 	as := wholeFiles
 	var err error
 	if isPattern(s.path) {
@@ -82,6 +83,7 @@ type listing struct {
 	files  []file
 	passed int
 	held   map[string][]namenode.Replica // by the names of the hosts
+	racks  map[string]string             // of hosts, where they are known
 }
 
 // add takes a file, or what is below a directory.
@@ -115,6 +117,7 @@ func (l *listing) spare(f file) file {
 	if f.Blocks != nil {
 		kept.Blocks = &namenode.Blocks{Blocks: make([]namenode.Block, len(f.Blocks.Blocks))}
 		for i, b := range f.Blocks.Blocks {
+			l.place(b)
 			kept.Blocks.Blocks[i] = namenode.Block{Off: b.Off, Size: b.Size, Replicas: l.holders(b)}
 		}
 	}
@@ -134,6 +137,25 @@ func (l *listing) holders(b namenode.Block) []namenode.Replica {
 		l.held[key] = held
 	}
 	return held
+}
+
+// defaultRack is where a namenode has all hosts if nobody told it otherwise.
+const defaultRack = "/default-rack"
+
+// Bounds of racks that an index takes.
+const maxRacked, maxRackName = 1 << 16, 1 << 10
+
+// place notes the racks of a block's hosts. It is a hint: where all are in the
+// default rack, or that of a host is nothing that an index can keep, none is known.
+func (l *listing) place(b namenode.Block) {
+	for _, r := range b.Replicas {
+		rack, known := l.racks[r.Host]
+		odd := r.Host == "" || r.Rack == "" || max(len(r.Host), len(r.Rack)) > maxRackName || strings.Contains(r.Host+r.Rack, "\x00")
+		if odd || r.Rack == defaultRack || known && rack <= r.Rack || !known && len(l.racks) == maxRacked {
+			continue
+		}
+		l.racks[r.Host] = r.Rack
+	}
 }
 
 func (l *listing) dir(p string) error {

@@ -106,6 +106,9 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 	if l.passed > 0 {
 		b.Note("left out", fmt.Sprintf("not served: %d names that begin with a dot or an underscore, or are links", l.passed))
 	}
+	for host, rack := range l.racks {
+		b.Rack(host, rack)
+	}
 	scan := newScan(s, l.files, version, b, done)
 	if err := s.form.scan(ctx, scan); err != nil {
 		return "", fmt.Errorf("scan %q: %w", s.path, err)

@@ -269,10 +269,7 @@ func (b *Builder) write(fingerprint string) error {
 	}
 	notes := append(appendString(nil, fingerprint), b.notes...)
 	b.h.notes = uint64(len(notes))
-	racks, err := appendRacks(nil, b.racks)
-	if err != nil {
-		return err
-	}
+	racks := appendRacks(nil, b.racks)
 	b.h.racks = uint64(len(racks))
 	b.out.Write(notes) // Flush returns its error
 	b.out.Write(racks)
@@ -280,7 +277,7 @@ func (b *Builder) write(fingerprint string) error {
 		return err
 	}
 	b.h.sum = b.sum.Sum64()
-	_, err = b.file.WriteAt(b.h.encode(), 0)
+	_, err := b.file.WriteAt(b.h.encode(), 0)
 	return err
 }
 

@@ -39,8 +39,9 @@ const (
 	chunkSize  = 32
 
 	maxOffset = 1<<48 - 1 // of an offset or a length in an entry
-	maxText   = 1 << 20   // of one path, stamp, list of hosts, rack; of all notes
+	maxText   = 1 << 20   // of one path, stamp, list of hosts; of all notes
 	maxHosts  = 1 << 16   // whose rack is known
+	maxName   = 1 << 10   // of such a host, and of a rack
 )
 
 var le = binary.LittleEndian

@@ -1,12 +1,9 @@
 package index
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"rankfs/meta"
 )
 
 // Racks returns the rack of each host whose rack the source knew when it was
@@ -30,37 +27,35 @@ func (x *Index) AppendHosts(names [][]byte, i int) [][]byte {
 
 // isName reports whether a host or a rack can be called so.
 func isName(s string) bool {
-	const most = 1 << 10
-	return s != "" && len(s) <= most && strings.IndexByte(s, 0) < 0
+	return s != "" && len(s) <= maxName && strings.IndexByte(s, 0) < 0
 }
 
 // appendRacks encodes the racks of hosts, in the order of their names.
-func appendRacks(b []byte, rackOf map[string]string) ([]byte, error) {
+func appendRacks(b []byte, rackOf map[string]string) []byte {
 	hosts := make(map[string][]string)
 	for host, rack := range rackOf {
 		hosts[rack] = append(hosts[rack], host)
 	}
 	for _, rack := range slices.Sorted(maps.Keys(hosts)) {
 		slices.Sort(hosts[rack])
-		text := rack + "\x00" + strings.Join(hosts[rack], "\x00") + "\x00"
-		if len(text) > maxText {
-			return nil, fmt.Errorf("rack %.40q of %d hosts %w: their names have more than %d bytes", rack, len(hosts[rack]), meta.ErrInvalid, maxText)
-		}
-		b = appendString(b, text)
+		b = appendString(b, rack+"\x00"+strings.Join(hosts[rack], "\x00")+"\x00")
 	}
-	return b, nil
+	return b
 }
 
 func (x *Index) readRacks(b []byte) error {
-	if len(b) == 0 {
+	switch {
+	case len(b) == 0:
 		return nil
+	case len(b) > 2*maxHosts*(maxName+4):
+		return corrupt("rack table", "%d bytes", len(b))
 	}
 	x.racks = make(map[string]string)
 	for last := ""; len(b) > 0; {
 		text, rest, ok := cutString(b)
 		names := strings.Split(text, "\x00")
 		n := len(names) - 1
-		if !ok || len(text) > maxText || n < 2 || names[n] != "" || names[0] <= last {
+		if !ok || n < 2 || names[n] != "" || names[0] <= last {
 			return corrupt("rack table", "a rack has no name, no hosts, or is out of order")
 		}
 		for _, host := range names[1:n] {

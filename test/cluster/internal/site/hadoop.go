@@ -77,7 +77,24 @@ func (s *Site) hdfs() map[string]string {
 		conf["dfs.namenode.http-address."+Nameservice+"."+id] = fmt.Sprintf("%s:%d", h.Name, NameHTTP)
 	}
 	conf["dfs.ha.namenodes."+Nameservice] = strings.Join(ids, ",")
+	if s.racks() != "" {
+		conf["net.topology.node.switch.mapping.impl"] = "org.apache.hadoop.net.TableMapping"
+		conf["net.topology.table.file.name"] = s.topology()
+	}
 	return conf
+}
+
+func (s *Site) topology() string { return filepath.Join(s.Conf(), "topology") }
+
+// racks is the table of them, empty if there are none.
+func (s *Site) racks() string {
+	var b strings.Builder
+	for _, h := range s.Hosts {
+		if h.Rack != "" {
+			fmt.Fprintf(&b, "%s %s\n", h.IP, h.Rack)
+		}
+	}
+	return b.String()
 }
 
 // WriteConf writes the folder that Hadoop's programs read.
@@ -86,6 +103,9 @@ func (s *Site) WriteConf() error {
 		return err
 	}
 	if err := s.writeXML("core-site.xml", s.core()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.topology(), []byte(s.racks()), 0o644); err != nil {
 		return err
 	}
 	return s.writeXML("hdfs-site.xml", s.hdfs())

@@ -25,6 +25,7 @@ const (
 type Host struct {
 	Name    string
 	IP      string
+	Rack    string // that the namenode knows it by; none: the default
 	Daemons []string
 	Pid     int // of the process that holds its namespaces, as the machine outside counts
 }
@@ -52,15 +53,15 @@ func Plain() []Host {
 	})
 }
 
-// Wide is two namenodes and four datanodes.
+// Wide is two namenodes and four datanodes, two in each of two racks.
 func Wide() []Host {
 	return number([]Host{
 		{Name: "name1", Daemons: []string{NameNode}},
 		{Name: "name2", Daemons: []string{NameNode}},
-		{Name: "data1", Daemons: []string{DataNode}},
-		{Name: "data2", Daemons: []string{DataNode}},
-		{Name: "data3", Daemons: []string{DataNode}},
-		{Name: "data4", Daemons: []string{DataNode}},
+		{Name: "data1", Rack: "/row/rack1", Daemons: []string{DataNode}},
+		{Name: "data2", Rack: "/row/rack1", Daemons: []string{DataNode}},
+		{Name: "data3", Rack: "/row/rack2", Daemons: []string{DataNode}},
+		{Name: "data4", Rack: "/row/rack2", Daemons: []string{DataNode}},
 	})
 }
 
