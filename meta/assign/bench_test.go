@@ -60,17 +60,17 @@ func BenchmarkEpoch(b *testing.B) {
 			strict := shares(b, size.chunks, size.nodes)
 			b.ReportAllocs()
 			var p *assign.Planner
-			var plan assign.Plan
+			var plan assign.Division
 			var err error
 			for b.Loop() {
 				if p, err = assign.New(cluster, sets); err != nil {
 					b.Fatal(err)
 				}
-				if plan, err = p.Epoch(strict, of, nil); err != nil {
+				if plan, err = p.Epoch(strict, of); err != nil {
 					b.Fatal(err)
 				}
 			}
-			r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
+			r := p.Report(of, plan, strict, func(int) uint64 { return 1 })
 			for d := assign.Local; d <= assign.Remote; d++ {
 				b.ReportMetric(100*float64(r.Plan.Positions[d])/float64(size.chunks), "%"+d.String())
 			}

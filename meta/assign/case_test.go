@@ -39,13 +39,35 @@ func (c caseOf) step(t fataler) assign.Division {
 	return d
 }
 
-func (c caseOf) epoch(t fataler, serve []int32) assign.Plan {
+// A served is an epoch and who serves it.
+type served struct {
+	assign.Division
+	assign.Service
+}
+
+func (c caseOf) epoch(t fataler, capacity []int32) served {
 	t.Helper()
-	plan, err := c.planner(t).Epoch(c.strict, c.of, serve)
+	p := c.planner(t)
+	d, err := p.Epoch(c.strict, c.of)
 	if err != nil {
 		t.Fatalf("epoch: %v", err)
 	}
-	return plan
+	s, err := p.Serve(c.readers(d), c.of, capacity)
+	if err != nil {
+		t.Fatalf("serve: %v", err)
+	}
+	return served{d, s}
+}
+
+// readers are the nodes that read each position.
+func (c caseOf) readers(d assign.Division) []int32 {
+	reader := make([]int32, len(c.of))
+	for rank, node := range c.cluster.NodeOf {
+		for _, position := range d.Of(rank) {
+			reader[position] = node
+		}
+	}
+	return reader
 }
 
 func (c caseOf) held(position, node int) bool {

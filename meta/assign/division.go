@@ -48,41 +48,36 @@ func Contiguous(counts []int32) (Division, error) {
 }
 
 // StrictStep is one step as assign=strict divides it.
-func StrictStep(c meta.Cut, step uint64) (Division, error) {
-	last := c.Span(c.Ranks-1, step)
-	if err := checkSize(c, last.First+last.Count-step*c.Global); err != nil {
-		return Division{}, err
-	}
-	counts := make([]int32, c.Ranks)
-	for rank := range counts {
-		counts[rank] = int32(c.Span(uint64(rank), step).Count)
-	}
-	return Contiguous(counts)
-}
+func StrictStep(c meta.Cut, step uint64) (Division, error) { return StrictSteps(c, step, 1) }
 
 // StrictEpoch is a whole epoch as assign=strict divides it. Positions from
 // c.N on stand for the order begun again.
-func StrictEpoch(c meta.Cut) (Division, error) {
-	steps, size := c.Steps(), uint64(0)
-	if steps > 0 {
-		last := c.Span(c.Ranks-1, steps-1)
-		size = last.First + last.Count
+func StrictEpoch(c meta.Cut) (Division, error) { return StrictSteps(c, 0, c.Steps()) }
+
+// StrictSteps is n steps of an epoch from the first on, as assign=strict
+// divides them.
+func StrictSteps(c meta.Cut, first, n uint64) (Division, error) {
+	size := uint64(0)
+	if n > 0 {
+		last := c.Span(c.Ranks-1, first+n-1)
+		size = last.First + last.Count - first*c.Global
 	}
 	if err := checkSize(c, size); err != nil {
 		return Division{}, err
 	}
 	d := Division{start: make([]int32, c.Ranks+1), list: make([]int32, 0, size)}
-	if steps == 0 {
+	if n == 0 {
 		return d, nil
 	}
+	base := first * c.Global
 	for rank := range c.Ranks {
-		if whole := c.Span(rank, 0); whole.Count > 0 {
-			for range steps - 1 {
-				d.list = appendRun(d.list, whole)
+		if whole := c.Span(rank, first); n > 1 && whole.Count > 0 {
+			for range n - 1 { // all steps but the last have the same size
+				d.list = appendRun(d.list, whole, base)
 				whole.First += c.Global
 			}
 		}
-		d.list = appendRun(d.list, c.Span(rank, steps-1))
+		d.list = appendRun(d.list, c.Span(rank, first+n-1), base)
 		d.start[rank+1] = int32(len(d.list))
 	}
 	return d, nil
@@ -96,8 +91,8 @@ func checkSize(c meta.Cut, positions uint64) error {
 	return nil
 }
 
-func appendRun(list []int32, s meta.Span) []int32 {
-	for p := s.First; p < s.First+s.Count; p++ {
+func appendRun(list []int32, s meta.Span, base uint64) []int32 {
+	for p := s.First - base; p < s.First-base+s.Count; p++ {
 		list = append(list, int32(p))
 	}
 	return list

@@ -2,6 +2,7 @@ package assign_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -47,6 +48,51 @@ func TestStrict(t *testing.T) {
 			if got := d.Of(rank); !slices.Equal(got, list) {
 				t.Fatalf("rank %d: %v, want %v", rank, got, list)
 			}
+		}
+		if c.Steps() == 0 {
+			return
+		}
+		first := rapid.Uint64Range(0, c.Steps()-1).Draw(t, "first")
+		n := rapid.Uint64Range(0, c.Steps()-first).Draw(t, "n")
+		if d, err = assign.StrictSteps(c, first, n); err != nil {
+			t.Fatal(err)
+		}
+		for rank, list := range want {
+			var part []int32
+			for _, p := range list {
+				if at := uint64(p); at >= first*c.Global && at < (first+n)*c.Global {
+					part = append(part, p-int32(first*c.Global))
+				}
+			}
+			if got := d.Of(rank); !slices.Equal(got, part) {
+				t.Fatalf("rank %d of %d steps from %d on: %v, want %v", rank, n, first, got, part)
+			}
+		}
+	})
+}
+
+// Sets that are alike have the same number, others have not.
+func TestNumberedSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sets assign.Sets
+		numbers := make(map[string]int32)
+		for range rapid.IntRange(0, 300).Draw(t, "sets") {
+			set := rapid.SliceOfN(rapid.Int32Range(0, 6), 0, 3).Draw(t, "set")
+			n, err := sets.Number(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, known := numbers[fmt.Sprint(set)]
+			if !known {
+				want = int32(len(numbers))
+				numbers[fmt.Sprint(set)] = want
+			}
+			if n != want || !slices.Equal(sets.At(n), set) {
+				t.Fatalf("%v has number %d, which is %v; want %d", set, n, sets.At(n), want)
+			}
+		}
+		if sets.Len() != len(numbers) {
+			t.Fatalf("%d sets, want %d", sets.Len(), len(numbers))
 		}
 	})
 }
@@ -111,9 +157,13 @@ func TestInvalid(t *testing.T) {
 		{"a step of other ranks", func() error { _, err := p.Step(contiguous(t, []int32{2}), []int32{0, 0}); return err }},
 		{"a step of other positions", func() error { _, err := p.Step(strict, []int32{0}); return err }},
 		{"an unknown set", func() error { _, err := p.Step(strict, []int32{0, 1}); return err }},
-		{"a set below all", func() error { _, err := p.Epoch(strict, []int32{0, -1}, nil); return err }},
-		{"capacities of other nodes", func() error { _, err := p.Epoch(strict, []int32{0, 0}, []int32{1}); return err }},
-		{"a negative capacity", func() error { _, err := p.Epoch(strict, []int32{0, 0}, []int32{1, -1}); return err }},
+		{"a set below all", func() error { _, err := p.Epoch(strict, []int32{0, -1}); return err }},
+		{"readers of other positions", func() error { _, err := p.Serve([]int32{0}, []int32{0, 0}, nil); return err }},
+		{"a reader that is no node", func() error { _, err := p.Serve([]int32{0, 2}, []int32{0, 0}, nil); return err }},
+		{"a reader below all", func() error { _, err := p.Serve([]int32{0, -1}, []int32{0, 0}, nil); return err }},
+		{"an unknown set of a reader", func() error { _, err := p.Serve([]int32{0}, []int32{1}, nil); return err }},
+		{"capacities of other nodes", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1}); return err }},
+		{"a negative capacity", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1, -1}); return err }},
 		{"speeds of other ranks", func() error { _, err := p.Static([]int32{0}, []uint32{1}, assign.Weights{}); return err }},
 		{"no speed", func() error { _, err := p.Static([]int32{0}, []uint32{0, 0}, assign.Weights{}); return err }},
 		{"an unknown set of a program", func() error { _, err := p.Static([]int32{7}, []uint32{1, 1}, assign.Weights{}); return err }},

@@ -34,7 +34,7 @@ type Planner struct {
 	innerRack []int32 // the same of each node of the cluster; -1 too if the rack has no ranks
 	racks     table   // the nodes of each rack
 
-	kindOf []int32 // by set; sets of one kind have the same targets
+	kindOf []int32 // by set; sets of one kind can be read at the same costs
 	kinds  kinds
 
 	works sync.Pool // of *work
@@ -131,35 +131,44 @@ func (p *Planner) numberRacks(rackOf []int32) {
 // sortKinds finds the targets of each set. Many sets have the same, the more
 // so the fewer nodes have ranks.
 func (p *Planner) sortKinds() (err error) {
-	var hosts, racks []int32
+	var targets []int32
+	p.kinds.nodes = int32(len(p.outer))
 	p.kindOf = make([]int32, p.sets.Len())
 	for set := range p.kindOf {
-		hosts, racks = hosts[:0], racks[:0]
-		for _, node := range p.sets.at(int32(set)) {
+		targets = targets[:0]
+		for _, node := range p.sets.At(int32(set)) {
 			if node < 0 || int(node) >= len(p.inner) {
 				return fmt.Errorf("node %d of set %d %w: there are %d", node, set, meta.ErrInvalid, len(p.inner))
 			}
 			if n := p.inner[node]; n >= 0 {
-				hosts = append(hosts, n)
+				targets = append(targets, n)
 			}
 			if k := p.innerRack[node]; k >= 0 {
-				racks = append(racks, int32(len(p.outer))+k)
+				targets = append(targets, p.kinds.nodes+k)
 			}
 		}
-		if p.kindOf[set], err = p.kinds.number(distinct(hosts), distinct(racks)); err != nil {
+		if p.kindOf[set], err = p.kinds.number(distinct(targets)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Indifferent reports whether no step can be more local than assign=strict
-// makes it, so that none need be divided.
+// Indifferent reports whether all divisions are as good as assign=strict, so
+// that nothing need be divided: each set is as far from one node as from another.
 func (p *Planner) Indifferent() bool {
-	return !slices.ContainsFunc(p.kinds.list, func(k kind) bool {
-		hosts := int(k.racks - k.first)
-		return hosts > 0 && hosts < len(p.outer)
-	})
+	for k := range p.kinds.end {
+		hosts, near := p.kinds.hosts(int32(k)), 0
+		for _, rack := range p.kinds.at(int32(k))[len(hosts):] {
+			near += len(p.racks.row(rack - p.kinds.nodes))
+		}
+		switch {
+		case len(hosts) == len(p.outer):
+		case len(hosts) > 0, near > 0 && near < len(p.outer):
+			return false
+		}
+	}
+	return true
 }
 
 func (p *Planner) check(strict Division, of []int32) error {

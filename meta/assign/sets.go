@@ -3,25 +3,17 @@ package assign
 // Sets is a table of sets of nodes: who holds what. The zero value is empty.
 // Sets may be equal, may be empty, and name a node twice; that and the order
 // within a set make no difference to any result.
-type Sets struct {
-	end   []int // where each set ends in nodes
-	nodes []int32
-}
+type Sets struct{ lists lists }
 
 // Add appends a set and returns its number.
-func (s *Sets) Add(nodes ...int32) int32 {
-	s.nodes = append(s.nodes, nodes...)
-	s.end = append(s.end, len(s.nodes))
-	return int32(len(s.end) - 1)
-}
+func (s *Sets) Add(nodes ...int32) int32 { return s.lists.add(nodes) }
+
+// Number returns the number of the set of these nodes in this order, and adds it
+// if there is none. Many chunks with few sets so take little memory.
+func (s *Sets) Number(nodes []int32) (int32, error) { return s.lists.number(nodes) }
 
 // Len is the number of sets.
-func (s *Sets) Len() int { return len(s.end) }
+func (s *Sets) Len() int { return len(s.lists.end) }
 
-func (s *Sets) at(set int32) []int32 {
-	first := 0
-	if set > 0 {
-		first = s.end[set-1]
-	}
-	return s.nodes[first:s.end[set]]
-}
+// At returns a set. The caller must not change it.
+func (s *Sets) At(set int32) []int32 { return s.lists.at(set) }

@@ -92,7 +92,38 @@ func TestIndifferentMeansStrict(t *testing.T) {
 		if p.Indifferent() && !equal(d, c.strict) {
 			t.Fatalf("got %v, want %v", ranks(d), ranks(c.strict))
 		}
+		epoch, err := p.Epoch(c.strict, c.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Indifferent() && !equal(epoch, c.strict) {
+			t.Fatalf("got %v for an epoch, want %v", ranks(epoch), ranks(c.strict))
+		}
+		if c.cluster.RackOf == nil && !equal(epoch, d) {
+			t.Fatalf("got %v for an epoch without racks, want %v", ranks(epoch), ranks(d))
+		}
 	})
+}
+
+// A planner of one set is indifferent if and only if that is as far from one
+// node as from another.
+func TestIndifferent(t *testing.T) {
+	seen := map[bool]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase.Draw(t, "case")
+		c.holders, c.of = c.holders[:1], []int32{0}
+		same := true
+		for _, node := range c.cluster.NodeOf {
+			same = same && c.distance(0, int(node)) == c.distance(0, int(c.cluster.NodeOf[0]))
+		}
+		if got := c.planner(t).Indifferent(); got != same {
+			t.Fatalf("got %v, want %v", got, same)
+		}
+		seen[same]++
+	})
+	if len(seen) < 2 {
+		t.Errorf("all cases were alike: %v", seen)
+	}
 }
 
 // A source that is read in its own order stays in runs.
@@ -160,7 +191,7 @@ func TestPlannerIsShared(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(worker), 3))
 		var cases []caseOf
 		var wantStep []assign.Division
-		var wantEpoch []assign.Plan
+		var wantEpoch []served
 		for range 20 {
 			one := c.another(t, r)
 			cases, wantStep, wantEpoch = append(cases, one), append(wantStep, one.step(t)), append(wantEpoch, one.epoch(t, nil))
@@ -171,8 +202,8 @@ func TestPlannerIsShared(t *testing.T) {
 				if err != nil || !equal(step, wantStep[i]) {
 					t.Errorf("step of a shared planner: %v, want %v (%v)", step, wantStep[i], err)
 				}
-				epoch, err := p.Epoch(one.strict, one.of, nil)
-				if err != nil || !equal(epoch.Division, wantEpoch[i].Division) || !slices.Equal(epoch.From, wantEpoch[i].From) {
+				epoch, err := p.Epoch(one.strict, one.of)
+				if err != nil || !equal(epoch, wantEpoch[i].Division) {
 					t.Errorf("epoch of a shared planner: %v, want %v (%v)", epoch, wantEpoch[i], err)
 				}
 			}

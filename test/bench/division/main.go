@@ -51,7 +51,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	plan, err := p.Epoch(strict, of, nil)
+	plan, err := p.Epoch(strict, of)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	r := p.Report(of, plan.Division, strict, func(int) uint64 { return 1 })
+	r := p.Report(of, plan, strict, func(int) uint64 { return 1 })
 	fmt.Printf("division seconds=%.4f MiB=%.1f local=%.4f\n",
 		took.Seconds(), most, float64(r.Plan.Positions[assign.Local])/float64(chunks))
 	return nil
