@@ -240,27 +240,47 @@ type Plan struct {
 	Pinned  *time.Time `json:"pinned,omitempty"`
 	Ranks   uint64     `json:"ranks"`
 	Steps   uint64     `json:"steps"`
-	Looked  uint64     `json:"looked"`  // steps that the numbers below are of: all, or some of many
-	Located bool       `json:"located"` // the source says where its bytes are
-	Nodes   []Reads    `json:"nodes"`   // in the order of their first rank
-	Plan    Share      `json:"plan"`    // what the plan comes to
-	Strict  Share      `json:"strict"`  // what fixed ranks, assign=strict, would come to
+	Looked  uint64     `json:"looked"`            // steps that the numbers below are of: all, or some of many
+	Located bool       `json:"located"`           // the source says where its bytes are
+	Racks   int        `json:"racks"`             // that it names
+	Nodes   []Reads    `json:"nodes"`             // in the order of their first rank
+	Plan    Share      `json:"plan"`              // what the plan comes to
+	Strict  Share      `json:"strict"`            // what fixed ranks, assign=strict, would come to
+	Serving *Serving   `json:"serving,omitempty"` // of batches that are chunks, where not all are local
 	Program *Program   `json:"program,omitempty"`
 }
 
 // Reads are what the ranks of one host read, of the steps looked at.
 type Reads struct {
 	Host   string `json:"host"`
+	Rack   string `json:"rack,omitempty"` // if it is known
 	Ranks  uint64 `json:"ranks"`
 	Bytes  int64  `json:"bytes"`
 	Local  int64  `json:"local"`  // of these, held by the host itself
-	Strict int64  `json:"strict"` // what would be, were the ranks fixed
+	Near   int64  `json:"near"`   // and by another of its rack
+	Strict int64  `json:"strict"` // what would be local, were the ranks fixed
 }
 
-// A Share says how good a division is.
+// A Share says how good a division is, of the steps looked at.
 type Share struct {
 	Local   float64 `json:"local"`   // bytes of all that the reader's host holds
 	Balance float64 `json:"balance"` // bytes of the rank that reads most over the mean
+	Bytes   Bytes   `json:"bytes"`
+}
+
+// Bytes are counted by who holds them.
+type Bytes struct {
+	Host   int64 `json:"host"` // the reader's
+	Rack   int64 `json:"rack"` // another of its rack
+	Remote int64 `json:"remote"`
+}
+
+// Serving says who sends what is not local, if all is spread as evenly as those
+// who hold it allow. HDFS chooses for itself, so the busiest sends no less.
+type Serving struct {
+	Hosts   int     `json:"hosts"`   // that send something
+	Busiest string  `json:"busiest"` // of them
+	Share   float64 `json:"share"`   // of what is not local, that it sends
 }
 
 // A Program is the best division of a dataset's chunks as a whole, by DL-MPI's

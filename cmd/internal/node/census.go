@@ -8,6 +8,7 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/meta/assign"
 )
 
 // Bounds of what is looked at, so that a person waits for seconds at most.
@@ -32,13 +33,13 @@ func sample(c meta.Cut) []uint64 {
 // were they fixed.
 func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat, p *control.Plan) error {
 	hosts, hostOf := number(seats)
-	k := census{hostOf: hostOf, hosts: len(hosts), held: d.content.holdings(hosts)}
+	k := census{hostOf: hostOf, hosts: len(hosts), near: newNearByRack(d.content.index, hosts)}
 	planned := newPlan(v, d.content, n.sizes)
 	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
 		return fmt.Errorf("steps of %d records %w to count: use at most %d", size, meta.ErrInvalid, mostPositions)
 	}
 	steps := sample(planned.cut)
-	p.Steps, p.Looked = planned.cut.Steps(), uint64(len(steps))
+	p.Steps, p.Looked, p.Racks = planned.cut.Steps(), uint64(len(steps)), len(k.near.racks)
 	fixed, err := k.take(ctx, planned, steps) // nothing is placed yet
 	if err != nil {
 		return err
@@ -52,12 +53,18 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 	}
 	p.Nodes = make([]control.Reads, len(hosts))
 	for host, i := range hosts {
-		p.Nodes[i] = control.Reads{Host: host, Bytes: chosen.bytes[i], Local: chosen.local[i], Strict: fixed.local[i]}
+		p.Nodes[i] = control.Reads{
+			Host: host, Rack: k.near.rack(i), Bytes: sum(chosen.bytes[i]),
+			Local: chosen.bytes[i][assign.Local], Near: chosen.bytes[i][assign.Rack], Strict: fixed.bytes[i][assign.Local],
+		}
 	}
 	for _, i := range hostOf {
 		p.Nodes[i].Ranks++
 	}
 	p.Plan, p.Strict = chosen.share(), fixed.share()
+	if err == nil {
+		p.Serving, err = d.content.serving(chosen.far, hosts, hostOf)
+	}
 	return err
 }
 
@@ -65,17 +72,18 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 type census struct {
 	hosts  int
 	hostOf []int32 // of each rank
-	held   holdings
+	near   *near
 }
 
 // A tally is the outcome of a census.
 type tally struct {
-	bytes, local []int64 // by host
-	ranks        []int64 // bytes of each
+	bytes [][3]int64 // by host and assign.Distance
+	ranks []int64    // bytes of each
+	far   *far       // chunks that are read whole, by hosts that do not hold them
 }
 
 func (k census) take(ctx context.Context, p *plan, steps []uint64) (tally, error) {
-	t := tally{make([]int64, k.hosts), make([]int64, k.hosts), make([]int64, len(k.hostOf))}
+	t := tally{make([][3]int64, k.hosts), make([]int64, len(k.hostOf)), new(far)}
 	for _, step := range steps {
 		for rank := range p.cut.Ranks {
 			if err := k.count(ctx, p, rank, step, t); err != nil {
@@ -89,18 +97,19 @@ func (k census) take(ctx context.Context, p *plan, steps []uint64) (tally, error
 // count adds one batch.
 func (k census) count(ctx context.Context, p *plan, rank, step uint64, t tally) error {
 	host, x := k.hostOf[rank], p.content.index
-	add := func(chunk int, bytes int64) {
-		t.bytes[host] += bytes
+	add := func(chunk int, bytes int64) assign.Distance {
+		distance := k.near.distance(k.near.holders(chunk), host)
+		t.bytes[host][distance] += bytes
 		t.ranks[rank] += bytes
-		if slices.Contains(k.held.sets[k.held.setOf[chunk]], host) {
-			t.local[host] += bytes
-		}
+		return distance
 	}
 	if p.view.Step.Unit == meta.UnitChunk {
 		r, err := p.run(rank, step)
 		for i := range r.n {
 			c := int(p.order.At(r.at(i) % p.cut.N))
-			add(c, x.Chunk(c).Bytes)
+			if add(c, x.Chunk(c).Bytes) != assign.Local {
+				t.far.add(c, host)
+			}
 		}
 		return errors.Join(err, ctx.Err())
 	}
@@ -112,16 +121,21 @@ func (k census) count(ctx context.Context, p *plan, rank, step uint64, t tally) 
 	})
 }
 
+func sum(bytes [3]int64) int64 {
+	return bytes[assign.Local] + bytes[assign.Rack] + bytes[assign.Remote]
+}
+
 func (t tally) share() control.Share {
-	var bytes, local int64
-	for i := range t.bytes {
-		bytes, local = bytes+t.bytes[i], local+t.local[i]
+	var all [3]int64
+	for _, bytes := range t.bytes {
+		for distance, n := range bytes {
+			all[distance] += n
+		}
 	}
-	if bytes == 0 {
-		return control.Share{Local: 1, Balance: 1}
+	s := control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Host: all[assign.Local], Rack: all[assign.Rack], Remote: all[assign.Remote]}}
+	if bytes := sum(all); bytes > 0 {
+		s.Local = float64(s.Bytes.Host) / float64(bytes)
+		s.Balance = float64(slices.Max(t.ranks)) * float64(len(t.ranks)) / float64(bytes)
 	}
-	return control.Share{
-		Local:   float64(local) / float64(bytes),
-		Balance: float64(slices.Max(t.ranks)) * float64(len(t.ranks)) / float64(bytes),
-	}
+	return s
 }

@@ -46,6 +46,9 @@ type content struct {
 
 	readers atomic.Pointer[readers] // as of the plan settled last: what is ahead for those is for others too
 
+	divisions  divisions  // of epochs of chunks
+	allotments allotments // of chunks to hosts
+
 	width   sync.Once
 	longest int // name of a host
 	most    int // hosts of a chunk

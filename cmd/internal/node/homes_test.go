@@ -8,22 +8,25 @@ import (
 // Two replicas of each chunk somewhere, as HDFS puts them: each node is home to
 // as many chunks as its ranks' share is, and nearly all of them lie there.
 func TestHomesAreEven(t *testing.T) {
+	m := memberOf(t, 4)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		h := holdings{}
+		hosts := []string{"a", "b", "c", "d"}
+		var chunks [][]string
 		held := make([]map[int32]bool, 64)
 		for chunk := range held {
 			first := int32(chunk / 16) // who writes keeps one
 			other := (first + 1 + r.Int32N(3)) % 4
-			h.sets, h.setOf = append(h.sets, []int32{first, other}), append(h.setOf, int32(chunk))
+			chunks = append(chunks, []string{hosts[first], hosts[other]})
 			held[chunk] = map[int32]bool{first: true, other: true}
 		}
-		homes, err := h.homes([]int32{0, 0, 1, 1, 2, 2, 3, 3}, 4)
+		n := planner(t, m, "ranks=8,batch=2", 2, chunks...)
+		homes, err := n.catalog.mu.byName["d"].content.allot([]seat{{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var count [4]int
-		for chunk, home := range homes.setOf {
+		for chunk, home := range homes.homeOf {
 			count[home]++
 			if !held[chunk][home] {
 				t.Errorf("seed %d: chunk %d is at home where it is not", seed, chunk)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"rankfs/meta"
@@ -20,11 +19,9 @@ type seat struct {
 // everywhere. So nodes that agree on these agree on every batch.
 type placement struct {
 	plan    *plan
+	chunks  *stretches // where a position is a chunk; the rest is for records
 	planner *assign.Planner
-	setOf   []int32  // the holders of each chunk, or its home
-	hosts   []string // by number
-
-	epoch func() (assign.Division, error) // where a position is a chunk
+	homes   *allotment
 
 	mu struct {
 		sync.Mutex
@@ -45,112 +42,40 @@ func (p *plan) place(seats []seat) error {
 	if p.view.Assign == meta.AssignStrict || len(hosts) < 2 {
 		return nil
 	}
-	if n := p.positions(); n > assign.MaxPositions { // said before any of it is looked at
+	if p.view.Step.Unit == meta.UnitChunk {
+		p.placeChunks(seats, hosts, ranks)
+		return nil
+	}
+	if n := min(p.cut.N, p.cut.Global); n > assign.MaxPositions { // said before any of it is looked at
 		return fmt.Errorf("dividing %d positions by locality %w: use assign=strict, or fewer than %d", n, meta.ErrInvalid, assign.MaxPositions)
 	}
-	held := p.content.holdings(hosts)
-	if p.view.Step.Unit != meta.UnitChunk {
-		var err error
-		if held, err = held.homes(ranks, len(hosts)); err != nil {
-			return err
-		}
-	}
-	planner, err := held.planner(ranks, len(hosts))
-	if err != nil || planner.Indifferent() {
+	homes, err := p.content.allot(seats)
+	if err != nil {
 		return err
 	}
-	l := &placement{plan: p, planner: planner, setOf: held.setOf, hosts: make([]string, len(hosts))}
-	for name, n := range hosts {
-		l.hosts[n] = name
+	sets := new(assign.Sets)
+	for host := range homes.hosts {
+		sets.Add(int32(host))
 	}
+	planner, err := assign.New(assign.Cluster{Nodes: len(hosts), NodeOf: ranks}, sets)
+	if err != nil {
+		return err
+	}
+	l := &placement{plan: p, planner: planner, homes: homes}
 	l.mu.steps = make(map[uint64]assign.Division)
-	l.epoch = sync.OnceValues(l.divideEpoch)
 	p.placement = l
-	// Of the same version of a source there can be several indexes, as
-	// replicas move: what decides the batches is this one.
-	p.id = p.identify(fmt.Sprintf(" for %v by %x", seats, p.content.id))
+	p.id = p.identify(p.decidedBy(seats) + homes.kind)
 	return nil
 }
 
-// positions is how many have to be divided at once.
-func (p *plan) positions() uint64 {
-	if p.view.Step.Unit == meta.UnitChunk {
-		return p.cut.N
-	}
-	return min(p.cut.N, p.cut.Global)
-}
-
-// holdings say which of the hosts where ranks run hold each chunk.
-type holdings struct {
-	sets  [][]int32 // of hosts, by number
-	setOf []int32   // of each chunk
-}
-
-func (c *content) holdings(hosts map[string]int32) holdings {
-	h := holdings{setOf: make([]int32, c.index.Chunks())}
-	known := make(map[string]int32)
-	var key []byte
-	var set []int32
-	for i := range h.setOf {
-		key, set = key[:0], set[:0]
-		for _, name := range c.index.Chunk(i).Hosts {
-			if n, ok := lookUp(hosts, name); ok {
-				set, key = append(set, n), fmt.Append(key, n, " ")
-			}
-		}
-		number, ok := known[string(key)]
-		if !ok {
-			number = int32(len(h.sets))
-			h.sets = append(h.sets, slices.Clone(set))
-			known[string(key)] = number
-		}
-		h.setOf[i] = number
-	}
-	return h
-}
-
-// homes leaves of the holders of each chunk the one that fetches it, as long as
-// all are up: a record read there has been read from the source for good, while
-// another holder would have to read the chunk once more, or ask. Chunks find
-// their homes as they would find readers if each were a batch, so that a node is
-// home to as much as its ranks read, where holders allow.
-func (h holdings) homes(ofRank []int32, nodes int) (holdings, error) {
-	planner, err := h.planner(ofRank, nodes)
-	if err != nil {
-		return h, err
-	}
-	chunks := uint64(len(h.setOf))
-	v := meta.View{Ranks: uint64(len(ofRank)), Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
-	strict, err := assign.StrictEpoch(v.Cut(0, 0, chunks))
-	if err != nil {
-		return h, err
-	}
-	d, err := planner.Step(strict, h.setOf)
-	if err != nil {
-		return h, err
-	}
-	homes := holdings{setOf: make([]int32, chunks)}
-	for n := range int32(nodes) {
-		homes.sets = append(homes.sets, []int32{n})
-	}
-	for rank, node := range ofRank {
-		for _, chunk := range d.Of(rank) {
-			homes.setOf[chunk] = node
-		}
-	}
-	return homes, nil
+// decidedBy is what decides the batches beside the view. Of the same version of a
+// source there can be several indexes, as replicas move: this one does.
+func (p *plan) decidedBy(seats []seat) string {
+	return fmt.Sprintf(" for %v by %x", seats, p.content.id)
 }
 
 // home is the host that fetches a chunk, where positions are records.
-func (l *placement) home(chunk int) string { return l.hosts[l.setOf[chunk]] }
-
-func (h holdings) planner(nodeOf []int32, nodes int) (*assign.Planner, error) {
-	sets := new(assign.Sets)
-	for _, set := range h.sets {
-		sets.Add(set...)
-	}
-	return assign.New(assign.Cluster{Nodes: nodes, NodeOf: nodeOf}, sets)
-}
+func (l *placement) home(chunk int) string { return l.homes.hosts[l.homes.homeOf[chunk]] }
 
 // number gives hosts numbers in the order of their first rank.
 func number(seats []seat) (hosts map[string]int32, ofRank []int32) {
@@ -179,16 +104,8 @@ func lookUp(hosts map[string]int32, name string) (int32, bool) {
 
 // positions are those of a batch, ascending, counted from base.
 func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err error) {
-	if l.plan.view.Step.Unit == meta.UnitChunk {
-		d, err := l.epoch()
-		if err != nil {
-			return nil, 0, err
-		}
-		all := d.Of(int(rank))
-		if step >= uint64(len(all)) {
-			return nil, 0, nil
-		}
-		return all[step : step+1], 0, nil
+	if l.chunks != nil {
+		return l.chunkOf(rank, step)
 	}
 	d, err := l.divideStep(step)
 	if err != nil {
@@ -209,26 +126,13 @@ func (l *placement) divideStep(step uint64) (assign.Division, error) {
 	of := make([]int32, strict.Len())
 	for i := range of {
 		record := p.order.At((step*p.cut.Global + uint64(i)) % p.cut.N)
-		of[i] = l.setOf[p.content.index.ChunkOf(record)]
+		of[i] = l.homes.homeOf[p.content.index.ChunkOf(record)]
 	}
 	d, err := l.planner.Step(strict, of)
 	if err == nil {
 		l.remember(step, d)
 	}
 	return d, err
-}
-
-func (l *placement) divideEpoch() (assign.Division, error) {
-	p := l.plan
-	strict, err := assign.StrictEpoch(p.cut)
-	if err != nil {
-		return assign.Division{}, err
-	}
-	of := make([]int32, strict.Len())
-	for i := range of {
-		of[i] = l.setOf[p.order.At(uint64(i)%p.cut.N)]
-	}
-	return l.planner.Step(strict, of)
 }
 
 func (l *placement) remembered(step uint64) (assign.Division, bool) {

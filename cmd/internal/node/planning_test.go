@@ -26,6 +26,12 @@ import (
 // many records of 10 bytes each on the hosts of their number.
 func planner(t testing.TB, m *member, view string, records uint64, chunks ...[]string) *Node {
 	t.Helper()
+	return plannerInRacks(t, m, nil, view, records, chunks...)
+}
+
+// plannerInRacks is planner with hosts in racks.
+func plannerInRacks(t testing.TB, m *member, racks map[string]string, view string, records uint64, chunks ...[]string) *Node {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "index")
 	b, err := index.Create(path)
 	if err != nil {
@@ -35,6 +41,9 @@ func planner(t testing.TB, m *member, view string, records uint64, chunks ...[]s
 	for i, hosts := range chunks {
 		b.BeginChunk(hosts...)
 		b.AddStride(f, int64(i)*int64(records)*10, 10, records)
+	}
+	for host, rack := range racks {
+		b.Rack(host, rack)
 	}
 	if err := b.Commit("v1"); err != nil {
 		t.Fatal(err)
@@ -135,7 +144,8 @@ func TestPlanOfSteps(t *testing.T) {
 	want := control.Plan{
 		View:  "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local",
 		State: control.PlanOpen, Ranks: 4, Steps: 16, Looked: 16, Located: true,
-		Plan: control.Share{Local: 1, Balance: 1}, Strict: control.Share{Local: 0.5, Balance: 1},
+		Plan:   control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Host: 64000}},
+		Strict: control.Share{Local: 0.5, Balance: 1, Bytes: control.Bytes{Host: 32000, Remote: 32000}},
 		Nodes: []control.Reads{
 			{Host: "a", Ranks: 1, Bytes: 16000, Local: 16000, Strict: 16000},
 			{Host: "b", Ranks: 1, Bytes: 16000, Local: 16000},

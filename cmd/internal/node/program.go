@@ -24,16 +24,22 @@ func (c *content) program(seats []seat, w control.Weights) (*control.Program, er
 		return nil, fmt.Errorf("best division of %d chunks %w: it is for %d at most", n, meta.ErrInvalid, mostChunks)
 	}
 	hosts, hostOf := number(seats)
-	held := c.holdings(hosts)
-	planner, err := held.planner(hostOf, len(hosts))
+	near, sets, of := newNear(c.index, hosts), new(assign.Sets), make([]int32, c.index.Chunks())
+	for chunk := range of {
+		var err error
+		if of[chunk], err = sets.Number(near.holders(chunk)); err != nil {
+			return nil, err
+		}
+	}
+	planner, err := assign.New(near.cluster(hostOf), sets)
 	if err != nil {
 		return nil, err
 	}
-	s, err := planner.Static(held.setOf, slices.Repeat([]uint32{1}, len(hostOf)), assign.Weights{Local: w.Local, Time: w.Time})
+	s, err := planner.Static(of, slices.Repeat([]uint32{1}, len(hostOf)), assign.Weights{Local: w.Local, Time: w.Time})
 	if err != nil {
 		return nil, err
 	}
-	p := &control.Program{Chunks: len(held.setOf), Best: point(s.Curve[s.Best]), Points: len(s.Curve)}
+	p := &control.Program{Chunks: len(of), Best: point(s.Curve[s.Best]), Points: len(s.Curve)}
 	for i := range min(len(s.Curve), mostPoints) {
 		if len(s.Curve) > mostPoints {
 			i = i * (len(s.Curve) - 1) / (mostPoints - 1) // the first, the last, and some between

@@ -1,0 +1,344 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/assign"
+)
+
+// A scene is a dataset in racks, and ranks of a job on some hosts.
+type scene struct {
+	racks  map[string]string
+	chunks [][]string
+	seats  []seat
+}
+
+// anyScene draws hosts by full names, some without a rack, some of which hold
+// nothing, and ranks on some of them, by either name, or elsewhere.
+var anyScene = rapid.Custom(func(t *rapid.T) scene {
+	s := scene{racks: make(map[string]string)}
+	hosts := []string{"a.x", "b.x", "c", "d", "e", "f", "g"}
+	for _, h := range hosts {
+		if rack := rapid.IntRange(-1, 2).Draw(t, "rack of "+h); rack >= 0 {
+			s.racks[h] = fmt.Sprint("/r", rack)
+		}
+	}
+	for range rapid.IntRange(1, 30).Draw(t, "chunks") {
+		s.chunks = append(s.chunks, rapid.SliceOfN(rapid.SampledFrom(hosts[:6]), 0, 3).Draw(t, "holders"))
+	}
+	for range rapid.IntRange(1, 6).Draw(t, "ranks") {
+		s.seats = append(s.seats, seat{rapid.SampledFrom([]string{"a", "b.x", "c", "g", "z"}).Draw(t, "seat"), 1})
+	}
+	return s
+})
+
+// distance is how far a chunk is from a host, by the words of the scene.
+func (s scene) distance(chunk int, host string) assign.Distance {
+	is := func(name string) bool { return name == host || short(name) == host }
+	rackOf := ""
+	for name, rack := range s.racks {
+		if is(name) {
+			rackOf = rack
+		}
+	}
+	distance := assign.Remote
+	for _, name := range s.chunks[chunk] {
+		if is(name) {
+			return assign.Local
+		}
+		if rackOf != "" && s.racks[name] == rackOf {
+			distance = assign.Rack
+		}
+	}
+	return distance
+}
+
+// What a plan says of bytes is what its batches are, by distance, and no plan is
+// dearer than fixed ranks, nor than one that knows every host by its name.
+func TestPlanByRacks(t *testing.T) {
+	m := memberOf(t, 2)
+	byRack := 0
+	rapid.Check(t, func(r *rapid.T) {
+		s := anyScene.Draw(r, "scene")
+		n := plannerInRacks(t, m, s.racks, "batch=chunk", 3, s.chunks...)
+		var seats []control.Seat
+		for _, one := range s.seats {
+			seats = append(seats, control.Seat{Host: one.Host, Ranks: 1})
+		}
+		name := fmt.Sprintf("d@ranks=%d,batch=chunk,order=%s", len(seats), rapid.SampledFrom([]string{"none", "full"}).Draw(r, "order"))
+		got := n.mustPlan(t, control.PlanRequest{View: name, Seats: seats})
+		v, d, err := n.resolve(name)
+		if err != nil {
+			r.Fatal(err)
+		}
+		p := newPlan(v, d.content, n.sizes)
+		strict := s.bytes(r, p)
+		if err := p.place(s.seats); err != nil {
+			r.Fatal(err)
+		}
+		planned := s.bytes(r, p)
+		if got.Plan.Bytes != planned || got.Strict.Bytes != strict {
+			r.Fatalf("got %+v and %+v if fixed, want %+v and %+v", got.Plan.Bytes, got.Strict.Bytes, planned, strict)
+		}
+		var sum control.Bytes
+		for _, h := range got.Nodes {
+			sum.Host, sum.Rack, sum.Remote = sum.Host+h.Local, sum.Rack+h.Near, sum.Remote+h.Bytes-h.Local-h.Near
+		}
+		if sum != planned {
+			r.Fatalf("hosts come to %+v, all to %+v", sum, planned)
+		}
+		cost := func(b control.Bytes) int64 { return b.Rack + 2*b.Remote }
+		if least := s.least(r, p); cost(planned) != least*30 || cost(planned) > cost(strict) {
+			r.Fatalf("costs %d chunks, could cost %d; fixed %d", cost(planned)/30, least, cost(strict)/30)
+		}
+		if p.placement == nil && planned != strict {
+			r.Fatal("nothing is placed, and it is better than fixed")
+		}
+		if planned.Rack > 0 && planned.Rack > strict.Rack {
+			byRack++
+		}
+		s.checkServing(r, got, planned)
+	})
+	if byRack == 0 {
+		t.Error("no plan was chosen by racks")
+	}
+}
+
+// bytes counts what the batches of a plan are.
+func (s scene) bytes(t *rapid.T, p *plan) (b control.Bytes) {
+	for step := range p.Steps() {
+		for rank := range p.cut.Ranks {
+			r, err := p.run(rank, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.n {
+				n := p.Size(rank, step)
+				switch s.distance(int(p.order.At(r.at(i)%p.cut.N)), s.seats[rank].Host) {
+				case assign.Local:
+					b.Host += n
+				case assign.Rack:
+					b.Rack += n
+				default:
+					b.Remote += n
+				}
+			}
+		}
+	}
+	return b
+}
+
+// least is what a plan costs in chunks for which every host is a node.
+func (s scene) least(t *rapid.T, p *plan) (cost int64) {
+	numbers, racks := make(map[string]int32), make(map[string]int32)
+	number := func(m map[string]int32, name string) int32 {
+		if _, ok := m[name]; !ok {
+			m[name] = int32(len(m))
+		}
+		return m[name]
+	}
+	var c assign.Cluster
+	for _, one := range s.seats {
+		c.NodeOf = append(c.NodeOf, number(numbers, short(one.Host)))
+	}
+	var sets assign.Sets
+	for _, names := range s.chunks {
+		var set []int32
+		for _, name := range names {
+			set = append(set, number(numbers, short(name)))
+		}
+		sets.Add(set...)
+	}
+	c.Nodes = len(numbers)
+	c.RackOf = slices.Repeat([]int32{-1}, c.Nodes)
+	for name, rack := range s.racks {
+		if n, ok := numbers[short(name)]; ok {
+			c.RackOf[n] = number(racks, rack)
+		}
+	}
+	planner, err := assign.New(c, &sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := assign.StrictEpoch(p.cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := make([]int32, strict.Len())
+	for i := range of {
+		of[i] = int32(p.order.At(uint64(i)))
+	}
+	d, err := planner.Epoch(strict, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := planner.Report(of, d, strict, func(int) uint64 { return 1 })
+	return int64(r.Plan.Positions[assign.Rack] + 2*r.Plan.Positions[assign.Remote])
+}
+
+// checkServing checks what must hold of who serves: it is said if something that
+// somebody holds is not local, and the busiest is no less busy than the mean.
+func (s scene) checkServing(t *rapid.T, p control.Plan, b control.Bytes) {
+	known := false
+	for chunk := range s.chunks {
+		known = known || len(s.chunks[chunk]) > 0
+	}
+	v := p.Serving
+	switch {
+	case v == nil && (b.Rack > 0 || b.Remote > 0 && !slices.ContainsFunc(s.chunks, func(c []string) bool { return len(c) == 0 })):
+		t.Fatalf("nobody serves %+v", b)
+	case v == nil:
+	case !known || b.Rack+b.Remote == 0:
+		t.Fatalf("%+v serves nothing", v)
+	case v.Hosts < 1 || v.Busiest == "" || v.Share*float64(v.Hosts) < 0.999 || v.Share > 1:
+		t.Fatalf("%+v", v)
+	}
+}
+
+// One host holds all that is not local, or two of a rack.
+func TestServing(t *testing.T) {
+	m := memberOf(t, 2)
+	racks := map[string]string{"a": "/r1", "b": "/r2", "h": "/r1", "i": "/r2"}
+	far := []string{"h", "i"}
+	for what, tt := range map[string]struct {
+		racks map[string]string
+		want  control.Serving
+	}{
+		"by racks": {racks, control.Serving{Hosts: 2, Busiest: "h", Share: 0.5}},
+		"evenly":   {nil, control.Serving{Hosts: 2, Busiest: "h", Share: 0.5}},
+	} {
+		n := plannerInRacks(t, m, tt.racks, "ranks=2,batch=chunk", 1, far, far, far, far)
+		p := n.mustPlan(t, control.PlanRequest{View: "d"})
+		if p.Serving == nil || *p.Serving != tt.want {
+			t.Errorf("%s: got %+v, want %+v", what, p.Serving, tt.want)
+		}
+		if rack := p.Plan.Bytes.Rack; rack != map[bool]int64{true: 40}[tt.racks != nil] {
+			t.Errorf("%s: %d bytes are in the rack", what, rack)
+		}
+	}
+	n := planner(t, m, "ranks=2,batch=chunk", 1, []string{"h"}, []string{"h"}, []string{"h", "i"}, []string{"a"})
+	if p := n.mustPlan(t, control.PlanRequest{View: "d"}); p.Serving == nil || p.Serving.Hosts != 2 || p.Serving.Share != 2./3 {
+		t.Errorf("one host has most: %+v", p.Serving)
+	}
+}
+
+// Stretches of a few steps are an epoch all the same: each chunk once, each rank
+// as many as with assign=strict, and local wherever every stretch can be.
+func TestStretches(t *testing.T) {
+	m := memberOf(t, 2)
+	rapid.Check(t, func(r *rapid.T) {
+		s := anyScene.Draw(r, "scene")
+		n := plannerInRacks(t, m, s.racks, "batch=chunk", 3, s.chunks...)
+		tail := rapid.SampledFrom([]string{"keep", "drop", "pad"}).Draw(r, "tail")
+		v, d, err := n.resolve(fmt.Sprintf("d@ranks=%d,batch=chunk,order=full,tail=%s", len(s.seats), tail))
+		if err != nil {
+			r.Fatal(err)
+		}
+		whole, parts := newPlan(v, d.content, n.sizes), newPlan(v, d.content, n.sizes)
+		for _, p := range []*plan{whole, parts} {
+			if err := p.place(s.seats); err != nil {
+				r.Fatal(err)
+			}
+		}
+		if parts.placement == nil {
+			return
+		}
+		parts.id[0]++ // of another plan
+		parts.placement.chunks.steps = rapid.Uint64Range(1, 4).Draw(r, "steps")
+		seen := make(map[uint64]int)
+		for step := range parts.Steps() {
+			for rank := range parts.cut.Ranks {
+				a, err := whole.run(rank, step)
+				if err != nil {
+					r.Fatal(err)
+				}
+				b, err := parts.run(rank, step)
+				if err != nil || a.n != b.n {
+					r.Fatalf("rank %d has %d chunks in step %d, and %d in stretches (%v)", rank, a.n, step, b.n, err)
+				}
+				for i := range b.n {
+					seen[b.at(i)]++
+				}
+			}
+		}
+		want := parts.cut.Steps() * parts.cut.Global
+		if v.Tail == meta.TailKeep {
+			want = parts.cut.N
+		}
+		if uint64(len(seen)) != want {
+			r.Fatalf("%d positions of %d: %v", len(seen), want, seen)
+		}
+	})
+}
+
+// An epoch longer than a stretch, of chunks that are on hosts in turn: as local as
+// one that is short, and called otherwise than if it were divided as a whole.
+func TestLongEpoch(t *testing.T) {
+	hosts := [][]string{{"a"}, {"b"}, {"c"}}
+	all := make([][]string, stretch+10_000)
+	for i := range all {
+		all[i] = hosts[i%3]
+	}
+	n := planner(t, memberOf(t, 3), "ranks=3,batch=chunk,order=full", 1, all...)
+	p := n.mustPlan(t, control.PlanRequest{View: "d"})
+	if p.Plan.Local < 0.99 || p.Looked != mostSteps {
+		t.Errorf("%+v", p.Plan)
+	}
+	d := n.catalog.mu.byName["d"]
+	short := newPlan(d.view, d.content, n.sizes)
+	seats := []seat{{"a", 1}, {"b", 1}, {"c", 1}}
+	if err := short.place(seats); err != nil {
+		t.Fatal(err)
+	}
+	if short.placement.chunks.count() != 2 || short.id == short.identify(short.decidedBy(seats)) {
+		t.Errorf("%d stretches", short.placement.chunks.count())
+	}
+	if kept := len(d.content.divisions.mu.kept); kept != 2 {
+		t.Errorf("%d stretches are kept", kept)
+	}
+}
+
+// What is kept is bounded by positions and by number; what is used stays.
+func TestDivisionsAreForgotten(t *testing.T) {
+	var d divisions
+	made := 0
+	get := func(number uint64, positions int) {
+		t.Helper()
+		_, err := d.get(division{number: number}, func() (assign.Division, error) {
+			made++
+			return assign.Contiguous([]int32{int32(positions)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		for i := range uint64(keptDivisions) {
+			get(i, 1)
+		}
+	}
+	if made != keptDivisions || len(d.mu.kept) != keptDivisions {
+		t.Errorf("%d were made, %d are kept", made, len(d.mu.kept))
+	}
+	get(1000, 1)
+	get(1, 1)
+	if made != keptDivisions+1 || len(d.mu.kept) != keptDivisions {
+		t.Errorf("%d were made, %d are kept", made, len(d.mu.kept))
+	}
+	get(0, 1)
+	if made != keptDivisions+2 {
+		t.Error("the one used least recently was kept")
+	}
+	for i := range uint64(6) {
+		get(2000+i, assign.MaxPositions)
+	}
+	if len(d.mu.kept) != keptPositions/assign.MaxPositions {
+		t.Errorf("%d large ones are kept", len(d.mu.kept))
+	}
+}

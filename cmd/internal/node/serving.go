@@ -1,0 +1,95 @@
+package node
+
+import (
+	"maps"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta/assign"
+)
+
+// Far is chunks that others hold than those who read them.
+type far struct {
+	chunks []int32
+	reader []int32 // the host of each
+}
+
+// Bounds of a survey of who serves: some hundred MiB.
+const (
+	mostFar     = 1 << 20
+	mostServers = 1 << 15
+)
+
+func (f *far) add(chunk int, host int32) {
+	if len(f.chunks) < mostFar {
+		f.chunks, f.reader = append(f.chunks, int32(chunk)), append(f.reader, host)
+	}
+}
+
+// serving finds out who has to send what is far to hosts of ranks; nil if nobody
+// has to, as far as is known.
+func (c *content) serving(f *far, hosts map[string]int32, hostOf []int32) (*control.Serving, error) {
+	all, names := c.withHolders(f, hosts)
+	if len(names) > mostServers {
+		return nil, nil
+	}
+	n, sets, of := newNearByRack(c.index, all), new(assign.Sets), make([]int32, len(f.chunks))
+	for i, chunk := range f.chunks {
+		var err error
+		if of[i], err = sets.Number(n.holders(int(chunk))); err != nil {
+			return nil, err
+		}
+	}
+	planner, err := assign.New(n.cluster(hostOf), sets)
+	if err != nil {
+		return nil, err
+	}
+	s, err := planner.Serve(f.reader, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	sends := make([]int64, len(names))
+	for i, from := range s.From {
+		if from >= 0 {
+			sends[from] += c.index.Chunk(int(f.chunks[i])).Bytes
+		}
+	}
+	return busiest(names, sends), nil
+}
+
+// withHolders adds to hosts those that hold what is far, and says what all are
+// called.
+func (c *content) withHolders(f *far, hosts map[string]int32) (all map[string]int32, names []string) {
+	all, names = maps.Clone(hosts), make([]string, len(hosts))
+	for name, n := range hosts {
+		names[n] = name
+	}
+	var held [][]byte
+	for _, chunk := range f.chunks {
+		held = c.index.AppendHosts(held[:0], int(chunk))
+		for _, name := range held {
+			if _, ok := lookUp(all, string(name)); !ok {
+				all[string(name)] = int32(len(names))
+				names = append(names, string(name))
+			}
+		}
+	}
+	return all, names
+}
+
+func busiest(names []string, sends []int64) *control.Serving {
+	v, sum, most := new(control.Serving), int64(0), int64(0)
+	for host, bytes := range sends {
+		if bytes == 0 {
+			continue
+		}
+		v.Hosts++
+		if sum += bytes; bytes > most {
+			v.Busiest, most = names[host], bytes
+		}
+	}
+	if v.Hosts == 0 {
+		return nil
+	}
+	v.Share = float64(most) / float64(sum)
+	return v
+}
