@@ -154,23 +154,6 @@ func (p *Planner) sortKinds() (err error) {
 	return nil
 }
 
-// Indifferent reports whether all divisions are as good as assign=strict, so
-// that nothing need be divided: each set is as far from one node as from another.
-func (p *Planner) Indifferent() bool {
-	for k := range p.kinds.end {
-		hosts, near := p.kinds.hosts(int32(k)), 0
-		for _, rack := range p.kinds.at(int32(k))[len(hosts):] {
-			near += len(p.racks.row(rack - p.kinds.nodes))
-		}
-		switch {
-		case len(hosts) == len(p.outer):
-		case len(hosts) > 0, near > 0 && near < len(p.outer):
-			return false
-		}
-	}
-	return true
-}
-
 func (p *Planner) check(strict Division, of []int32) error {
 	if strict.Ranks() != len(p.nodeOf) || strict.Len() != len(of) {
 		return fmt.Errorf("%d positions for %d ranks %w: there are %d ranks, and the holders of %d positions are given",

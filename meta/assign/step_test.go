@@ -65,9 +65,6 @@ func TestStepWithoutLocalityIsStrict(t *testing.T) {
 					t.Fatal(err)
 				}
 				c := caseOf{assign.Cluster{Nodes: 3, NodeOf: tt.nodeOf}, [][]int32{tt.holder}, make([]int32, 100), strict}
-				if !c.planner(t).Indifferent() {
-					t.Error("a planner that could tell ranks apart")
-				}
 				d := c.step(t)
 				for rank := range cut.Ranks {
 					span := cut.Span(rank, step)
@@ -81,49 +78,15 @@ func TestStepWithoutLocalityIsStrict(t *testing.T) {
 	}
 }
 
-func TestIndifferentMeansStrict(t *testing.T) {
+// Without racks an epoch is divided as a step is.
+func TestEpochWithoutRacksIsAStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase.Draw(t, "case")
-		p := c.planner(t)
-		d, err := p.Step(c.strict, c.of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Indifferent() && !equal(d, c.strict) {
-			t.Fatalf("got %v, want %v", ranks(d), ranks(c.strict))
-		}
-		epoch, err := p.Epoch(c.strict, c.of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Indifferent() && !equal(epoch, c.strict) {
-			t.Fatalf("got %v for an epoch, want %v", ranks(epoch), ranks(c.strict))
-		}
-		if c.cluster.RackOf == nil && !equal(epoch, d) {
-			t.Fatalf("got %v for an epoch without racks, want %v", ranks(epoch), ranks(d))
+		c.cluster.RackOf = nil
+		if step, epoch := c.step(t), c.epoch(t, nil); !equal(epoch.Division, step) {
+			t.Fatalf("got %v, want %v", ranks(epoch.Division), ranks(step))
 		}
 	})
-}
-
-// A planner of one set is indifferent if and only if that is as far from one
-// node as from another.
-func TestIndifferent(t *testing.T) {
-	seen := map[bool]int{}
-	rapid.Check(t, func(t *rapid.T) {
-		c := anyCase.Draw(t, "case")
-		c.holders, c.of = c.holders[:1], []int32{0}
-		same := true
-		for _, node := range c.cluster.NodeOf {
-			same = same && c.distance(0, int(node)) == c.distance(0, int(c.cluster.NodeOf[0]))
-		}
-		if got := c.planner(t).Indifferent(); got != same {
-			t.Fatalf("got %v, want %v", got, same)
-		}
-		seen[same]++
-	})
-	if len(seen) < 2 {
-		t.Errorf("all cases were alike: %v", seen)
-	}
 }
 
 // A source that is read in its own order stays in runs.
