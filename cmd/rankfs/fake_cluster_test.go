@@ -137,7 +137,9 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 			{Host: "node1", Ranks: 4, Bytes: 10 << 30, Local: 10<<30 - 1<<20, Strict: 5 << 30},
 			{Host: "node2", Ranks: 4, Bytes: 10 << 30, Local: 9 << 30, Strict: 4 << 30},
 		},
-		Plan: control.Share{Local: 0.949951, Balance: 1}, Strict: control.Share{Local: 0.45, Balance: 1.0345},
+		Racks: 2, Serving: &control.Serving{Hosts: 3, Busiest: "data7", Share: 0.41666},
+		Plan:   control.Share{Local: 0.949951, Balance: 1, Bytes: control.Bytes{Host: 19<<30 - 1<<20, Rack: 1 << 30, Remote: 1 << 20}},
+		Strict: control.Share{Local: 0.45, Balance: 1.0345, Bytes: control.Bytes{Host: 9 << 30, Rack: 4 << 30, Remote: 7 << 30}},
 	}
 	for i, s := range r.Seats {
 		p.Nodes[i%2].Host, p.Nodes[i%2].Ranks = s.Host, s.Ranks
@@ -145,9 +147,10 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 	switch options {
 	case "assign=strict":
 		p.State, p.Reason = control.PlanFixed, "with assign=strict each rank has its share of every step, wherever it is"
-		p.Looked, p.Steps = 7, 7
+		p.Looked, p.Steps, p.Racks, p.Serving = 7, 7, 0, nil
 	case "epoch=1":
 		p.State, p.Reason, p.Located = control.PlanFixed, "the source does not say which hosts have its bytes", false
+		p.Racks, p.Serving = 0, nil
 	}
 	switch at := epoch.Add(time.Hour); {
 	case p.State == control.PlanFixed:

@@ -119,25 +119,57 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 	fmt.Fprintln(w)
 	writeReads(w, p)
 	fmt.Fprintln(w)
-	local, balance := "", fmt.Sprintf("the busiest rank reads %.2f times the mean", p.Plan.Balance)
 	if p.Located {
-		local = percent(p.Plan.Local) + " of the bytes"
+		writeDistances(w, p)
+		fmt.Fprintln(w)
 	}
+	balance := fmt.Sprintf("the busiest rank reads %.2f times the mean", p.Plan.Balance)
 	if p.State != control.PlanFixed {
-		local += fmt.Sprintf("; with fixed ranks (assign=strict) %s", percent(p.Strict.Local))
 		balance += fmt.Sprintf("; with fixed ranks %.2f", p.Strict.Balance)
 	}
-	pairs(w, "", "local", local, "balance", balance)
+	pairs(w, "", "balance", balance, "served", wrap(served(p), 71, "         "))
 	if p.Program != nil {
 		a.writeProgram(w, *p.Program)
 	}
+}
+
+// writeDistances is a line for this plan, and one for fixed ranks where that
+// would be another.
+func writeDistances(w io.Writer, p control.Plan) {
+	titles := []string{"HELD BY", " OWN HOST", " "}
+	if p.Racks > 0 {
+		titles = append(titles, " OWN RACK", " ")
+	}
+	t := newTable("", append(titles, " OTHERS", " ")...)
+	add := func(what string, b control.Bytes) {
+		all := b.Host + b.Rack + b.Remote
+		cells := []string{what, size(b.Host), percent(ratio(b.Host, all))}
+		if p.Racks > 0 {
+			cells = append(cells, size(b.Rack), percent(part(b.Rack, all)))
+		}
+		t.add(append(cells, size(b.Remote), percent(part(b.Remote, all)))...)
+	}
+	add("this plan", p.Plan.Bytes)
+	if p.State != control.PlanFixed {
+		add("assign=strict", p.Strict.Bytes)
+	}
+	t.write(w)
+}
+
+// served says who sends what is not local.
+func served(p control.Plan) string {
+	if p.Serving == nil {
+		return ""
+	}
+	return fmt.Sprintf("what is not local comes from %s; the busiest, %s, sends %s of it at least",
+		plural(p.Serving.Hosts, "host"), p.Serving.Busiest, percent(p.Serving.Share))
 }
 
 // writeReads is a line for each host. What cannot differ is left out.
 func writeReads(w io.Writer, p control.Plan) {
 	titles := []string{"HOST", " RANKS", " BYTES"}
 	if p.Located {
-		titles = append(titles, " LOCAL", " ", " REMOTE")
+		titles = append(titles, " LOCAL", " ", " NOT LOCAL")
 	}
 	if p.State != control.PlanFixed {
 		titles = append(titles, " LOCAL IF FIXED")
@@ -173,6 +205,14 @@ func looked(p control.Plan) string {
 		return count(p.Steps)
 	}
 	return fmt.Sprintf("%s, of which %s at equal distances are counted here", count(p.Steps), count(p.Looked))
+}
+
+// part is ratio for what is nothing of nothing.
+func part(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return ratio(a, b)
 }
 
 func ratio(a, b int64) float64 {
