@@ -6,9 +6,10 @@ import (
 	"rankfs/meta"
 )
 
-// MaxPositions is how many positions can be divided at once: a petabyte of
-// chunks of 256 MiB. An epoch of chunks that all have other holders, three and
-// in two racks, takes some 250 bytes for each while it is divided: a gibibyte.
+// MaxPositions is how many positions can be divided at once. Chunks that all have
+// other holders, three and in two racks, take some 200 bytes each while they are
+// divided: longer epochs, and those for which that is too much, are divided by
+// stretches.
 const MaxPositions = 1 << 22
 
 // A Division says which positions each rank reads, in ascending order. The

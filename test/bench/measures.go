@@ -44,6 +44,7 @@ var studies = []study{
 	{"cluster locality", locality},
 	{"cluster links", links},
 	{"cluster planning", planning},
+	{"cluster petabyte plan", petabytePlan},
 	{"cluster wire", wireShare},
 	{"cluster group", opensUnderWrites},
 	{"cluster petabyte", petabyte},

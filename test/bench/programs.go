@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,6 +32,35 @@ func planning(b *bench) (misses int) {
 		misses += missed(took, memory)
 	}
 	return misses
+}
+
+// petabytePlan has an epoch of 8,388,608 chunks divided by a node's own code, for
+// ranks on few hosts and on all.
+func petabytePlan(b *bench) (misses int) {
+	for _, hosts := range []string{"4", "1000"} {
+		out := output("go", "test", "-run", "^$", "-bench", "Petabyte/hosts="+hosts+"/order=full", "-benchtime", "1x", "./cmd/internal/node")
+		what := "plan of 8,388,608 chunks on 1,000 hosts, ranks on " + hosts
+		misses += missed(
+			outcome{
+				name: what + ", processor time to the first batch", values: []float64{metric(out, "first-stretch-cpu-s")}, unit: "s", target: 5, atMost: true,
+				note: fmt.Sprintf("%.1f s for all of the epoch, %.1f s for the homes of chunks", metric(out, "epoch-cpu-s"), metric(out, "homes-cpu-s")),
+			},
+			outcome{name: "memory of the same without file pages, at most", values: []float64{metric(out, "all-MiB")}, unit: "MiB", target: 700, atMost: true},
+		)
+	}
+	return misses
+}
+
+// metric is what a benchmark of Go's says in some unit.
+func metric(text, unit string) float64 {
+	fields := strings.Fields(text)
+	at := slices.Index(fields, unit)
+	if at < 1 {
+		check(fmt.Errorf("no %s in %q", unit, text))
+	}
+	v, err := strconv.ParseFloat(fields[at-1], 64)
+	check(err)
+	return v
 }
 
 // wireShare is a program of its own: it needs networks of its own. It holds its
