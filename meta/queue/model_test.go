@@ -17,6 +17,7 @@ type group struct {
 	s       *queue.Scheduler
 	now     time.Duration
 	done    []bool
+	aside   []bool
 	leases  []queue.Lease
 	workers []queue.History
 	nextID  int
@@ -32,7 +33,7 @@ type deed struct {
 
 var anyDeed = rapid.Custom(func(t *rapid.T) deed {
 	return deed{
-		Do:    rapid.IntRange(0, 19).Draw(t, "do"),
+		Do:    rapid.IntRange(0, 20).Draw(t, "do"),
 		Who:   rapid.IntRange(0, 1000).Draw(t, "who"),
 		Which: rapid.IntRange(0, 1000).Draw(t, "which"),
 		Pass:  time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond,
@@ -61,7 +62,7 @@ var anyStory = rapid.Custom(func(t *rapid.T) story {
 })
 
 func begin(s story, fail func(string, ...any)) *group {
-	g := &group{done: make([]bool, len(s.Hold)), fail: fail}
+	g := &group{done: make([]bool, len(s.Hold)), aside: make([]bool, len(s.Hold)), fail: fail}
 	var err error
 	if g.s, err = queue.New(len(s.Hold), holders(s.Hold), s.Policy, s.Seed); err != nil {
 		fail("%v", err)
@@ -89,6 +90,8 @@ func (g *group) happen(d deed, nodes int) {
 		g.restore()
 	case d.Do < 19:
 		g.agree(g.someone(d), d.Which)
+	case d.Do < 20:
+		g.setAside(d.Which)
 	default:
 		g.refuse(g.someone(d), d.Which%(len(g.done)+1))
 	}
@@ -109,10 +112,36 @@ func (g *group) agree(worker, which int) {
 			}
 		}
 	}
-	if had < 2 && !g.done[unit] {
+	if had < 2 && !g.done[unit] && !g.aside[unit] {
 		g.leases = append(g.leases, queue.Lease{Unit: unit, Worker: worker, Since: g.now})
 		g.s.Began(g.now, worker, unit)
 	}
+}
+
+// setAside has the group give a unit to nobody any more.
+func (g *group) setAside(which int) {
+	if which%3 != 0 || len(g.done) == 0 {
+		return
+	}
+	unit := which % len(g.done)
+	if news := g.s.SetAside(unit); news == (g.aside[unit] || g.done[unit]) {
+		g.fail("unit %d is set aside: news %v", unit, news)
+	}
+	g.aside[unit] = true
+}
+
+// open reports whether a unit is neither done nor set aside for good.
+func (g *group) open(unit int) bool {
+	return !g.done[unit] && (!g.aside[unit] || slices.ContainsFunc(g.leases, func(l queue.Lease) bool { return l.Unit == unit }))
+}
+
+func (g *group) anyOpen() bool {
+	for unit := range g.done {
+		if g.open(unit) {
+			return true
+		}
+	}
+	return false
 }
 
 // refuse turns down a lease that a worker may or may not have been advised to ask for.
@@ -147,8 +176,8 @@ func (g *group) next(worker int, agree bool) queue.Advice {
 	}
 	g.log = append(g.log, fmt.Sprint(worker, a))
 	switch {
-	case a.Verdict == queue.Over && slices.Contains(g.done, false):
-		g.fail("over, and not all is done")
+	case (a.Verdict == queue.Over) == g.anyOpen():
+		g.fail("%+v, and done %v, aside %v", a, g.done, g.aside)
 	case a.Verdict == queue.Wait && a.Until <= g.now:
 		g.fail("wait from %v until %v", g.now, a.Until)
 	case a.Verdict == queue.Take:
@@ -162,8 +191,8 @@ func (g *group) next(worker int, agree bool) queue.Advice {
 }
 
 func (g *group) check(worker int, a queue.Advice) {
-	if a.Unit < 0 || a.Unit >= len(g.done) || g.done[a.Unit] {
-		g.fail("unit %d is done, or none", a.Unit)
+	if a.Unit < 0 || a.Unit >= len(g.done) || g.done[a.Unit] || g.aside[a.Unit] {
+		g.fail("unit %d is done, or set aside, or none", a.Unit)
 	}
 	had := 0
 	for _, l := range g.leases {
@@ -220,6 +249,13 @@ func (g *group) restore() {
 	if err := g.s.Restore(g.now, done, g.leases, g.workers); err != nil {
 		g.fail("%v", err)
 	}
+	for unit, aside := range g.aside {
+		if aside {
+			g.s.SetAside(unit)
+		} else if unit%3 == 0 {
+			g.s.Postpone(unit)
+		}
+	}
 }
 
 // drain has all workers work until they are told that it is over.
@@ -250,8 +286,8 @@ func TestEveryUnitIsFinished(t *testing.T) {
 			g.join(0)
 		}
 		g.drain()
-		if slices.Contains(g.done, false) {
-			t.Fatalf("over, but done: %v", g.done)
+		if g.anyOpen() {
+			t.Fatalf("over, but done: %v, aside: %v", g.done, g.aside)
 		}
 	})
 }

@@ -2,7 +2,8 @@
 //
 // A unit is a batch; a worker is an open descriptor of a queue file. Reading a
 // line takes a unit, reading the next line finishes it, closing the descriptor
-// returns it. The scheduler lives beside the leader of the group, which asks
+// returns it. What was returned goes last, and what was returned too often the
+// group sets aside. The scheduler lives beside the leader of the group, which asks
 // it, has the group agree, and then tells it what was agreed. So all that it
 // says is advice, and none of what it knows is needed for a unit to be done
 // exactly once: a new leader makes one anew from what the group holds.
@@ -43,11 +44,14 @@ type Advice struct {
 //
 // A unit is free, or has claims, or is done. A claim is a worker's: a lease
 // that the group agreed on, or an offer that it may yet agree on. Offers bind
-// only this scheduler, so that it does not advise two workers alike.
+// only this scheduler, so that it does not advise two workers alike. Of the free
+// units those that were returned wait beside the pool until it is empty.
 type Scheduler struct {
 	pool    *pool
 	crew    *crew
 	chooser chooser
+	later   []int        // free units that were returned, in that order
+	aside   map[int]bool // units with claims that are offered to nobody else
 	policy  Policy
 	seed    uint64
 	changes uint64
@@ -68,6 +72,7 @@ func New(units int, holders func(unit int) []Holder, policy Policy, seed uint64)
 
 func (s *Scheduler) begin() {
 	s.crew = &crew{}
+	s.later, s.aside = nil, make(map[int]bool)
 	if s.policy == PolicyProbability {
 		s.chooser = newProbability(s.pool, s.crew, s.seed)
 	} else {
@@ -129,11 +134,16 @@ func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
 	return Advice{Unit: unit, Second: s.pool.state[unit] > 1}, nil
 }
 
-func (s *Scheduler) choose(now time.Duration, w *worker) (int, time.Duration, bool) {
-	if s.pool.free == 0 {
-		return s.second(now, w)
+func (s *Scheduler) choose(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
+	if s.pool.free > 0 {
+		if unit, until, ok = s.chooser.pick(now, w); ok || len(s.later) == 0 {
+			return unit, until, ok
+		}
 	}
-	return s.chooser.pick(now, w)
+	if s.recall(); s.pool.free > 0 {
+		return s.chooser.pick(now, w)
+	}
+	return s.second(now, w)
 }
 
 // Changes grows whenever a worker that waits could be told something else.
@@ -197,12 +207,18 @@ func (s *Scheduler) close(unit int, by *worker) {
 	if by != nil && by.claimOn(unit) >= 0 {
 		claims--
 	}
-	s.pool.finish(unit)
-	if s.pool.undone == 0 {
-		s.changes++
-	}
+	s.end(unit)
 	if claims > 0 {
 		s.lose(unit)
+	}
+}
+
+// end makes a unit done that is not free.
+func (s *Scheduler) end(unit int) {
+	s.pool.finish(unit)
+	delete(s.aside, unit)
+	if s.pool.undone == 0 {
+		s.changes++
 	}
 }
 
@@ -233,8 +249,16 @@ func (s *Scheduler) Returned(id, unit int) {
 }
 
 func (s *Scheduler) take(unit, node int) {
+	if s.forgetLater(unit) {
+		return // the pool has not got it
+	}
 	s.pool.take(unit)
 	s.chooser.took(unit, node)
+}
+
+func (s *Scheduler) put(unit int) {
+	s.pool.put(unit)
+	s.chooser.back(unit)
 }
 
 func (s *Scheduler) claim(unit int, w *worker) {
@@ -247,26 +271,34 @@ func (s *Scheduler) claim(unit int, w *worker) {
 func (s *Scheduler) drop(w *worker, i int) {
 	unit := w.claims[i].unit
 	w.claims = slices.Delete(w.claims, i, i+1)
-	s.unclaim(unit)
+	if s.unclaim(unit) {
+		s.later = append(s.later, unit)
+	}
 }
 
 func (s *Scheduler) withdraw(w *worker) {
 	unit := w.offer
 	w.offer = -1
-	s.unclaim(unit)
+	if s.unclaim(unit) {
+		s.put(unit)
+	}
 }
 
-// unclaim makes a unit free that nobody has a claim on any more.
-func (s *Scheduler) unclaim(unit int) {
+// unclaim takes a claim from a unit, and reports whether it is free now.
+func (s *Scheduler) unclaim(unit int) bool {
 	if s.pool.state[unit] == stateDone {
-		return
+		return false
 	}
 	s.pool.state[unit]--
 	s.changes++
-	if s.pool.state[unit] == stateFree {
-		s.pool.put(unit)
-		s.chooser.back(unit)
+	if s.pool.state[unit] != stateFree {
+		return false
 	}
+	if s.aside[unit] {
+		s.end(unit)
+		return false
+	}
+	return true
 }
 
 func (s *Scheduler) forgetLost(w *worker) {

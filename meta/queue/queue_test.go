@@ -199,7 +199,8 @@ func TestSlowWorkerWaits(t *testing.T) {
 	take(t, s, 0, 0)
 }
 
-// What is given back can be had again at once, by whoever gave it back as well.
+// What is given back can be had again at once if nothing else is left, by whoever
+// gave it back as well.
 func TestReturnedUnit(t *testing.T) {
 	each := slices.Repeat([]time.Duration{time.Second}, 32)
 	s := crewOf(t, 32, each...)

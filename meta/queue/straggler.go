@@ -11,7 +11,7 @@ func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.D
 	var most time.Duration
 	for _, owner := range s.crew.workers {
 		for i, c := range owner.claims {
-			if owner == w || s.pool.state[c.unit] != 1 {
+			if owner == w || s.pool.state[c.unit] != 1 || s.aside[c.unit] {
 				continue
 			}
 			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, c.unit))

@@ -1,0 +1,55 @@
+package queue
+
+import "slices"
+
+// A unit that was returned goes last. It may be what ended its reader, and would
+// end the next ones: by then the others' work is done. And readers that all end
+// at once, because their program is wrong, come back to other units, so that
+// none of these is returned often.
+
+// Postpone says that a unit was returned before this scheduler was made.
+func (s *Scheduler) Postpone(unit int) {
+	if s.pool.state[unit] == stateFree && !slices.Contains(s.later, unit) {
+		s.take(unit, -1)
+		s.later = append(s.later, unit)
+	}
+}
+
+// recall gives the pool what was returned. What it is given last goes out first.
+func (s *Scheduler) recall() {
+	for _, unit := range slices.Backward(s.later) {
+		s.put(unit)
+	}
+	s.later = s.later[:0]
+}
+
+func (s *Scheduler) forgetLater(unit int) bool {
+	i := slices.Index(s.later, unit)
+	if i < 0 {
+		return false
+	}
+	s.later = slices.Delete(s.later, i, i+1)
+	return true
+}
+
+// SetAside says that nobody is to be offered a unit any more. Who has it may yet
+// finish it; until then it is not over. It reports whether that is news.
+func (s *Scheduler) SetAside(unit int) bool {
+	switch s.pool.state[unit] {
+	case stateDone:
+		return false
+	case stateFree:
+		s.close(unit, nil)
+		return true
+	}
+	if s.aside[unit] {
+		return false
+	}
+	s.aside[unit] = true
+	for _, w := range s.crew.workers {
+		if w.offer == unit {
+			s.withdraw(w)
+		}
+	}
+	return true
+}
