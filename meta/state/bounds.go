@@ -35,6 +35,13 @@ const (
 	MaxAllWorkers = 1 << 20 // of all: 300 MiB
 	MaxWorkerID   = 64      // bytes
 
+	// MaxReturns is how many workers give a unit back before it is set aside.
+	// A node that reboots, a job that is killed and a program with an error
+	// in its first lines may follow one another.
+	MaxReturns     = 4
+	MaxSuspects    = MaxWorkers // of one queue: as when all its workers end at once
+	MaxAllSuspects = 1 << 18    // of all: 120 MiB
+
 	MaxSettings     = 256
 	MaxSettingKey   = 64
 	MaxSettingValue = 4096

@@ -45,6 +45,7 @@ const (
 	sectionPlan    section = 'p'
 	sectionQueue   section = 'q'
 	sectionUnits   section = 'u' // a page, of the queue before it
+	sectionSuspect section = 'b' // of the queue before it, after its units
 	sectionWorker  section = 'w' // of the queue before it
 	sectionSetting section = 's'
 )

@@ -32,6 +32,7 @@ type model struct {
 type modelQueue struct {
 	state.Queue
 	finisher map[int64]string
+	returns  map[int64][]state.Return
 	workers  map[string]*modelWorker
 }
 
@@ -95,7 +96,7 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 	case *state.Health:
 		err := m.change(c.ID, func(n *state.Node) { n.Up = c.Up })
 		if err == nil && !c.Up {
-			m.giveBack(func(w *modelWorker) bool { return w.Node == c.ID })
+			m.giveBack(state.Down, func(w *modelWorker) bool { return w.Node == c.ID })
 		}
 		return state.Result{}, err
 	case *state.Remove:
@@ -129,7 +130,8 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 				q.workers[c.Worker] = w
 			}
 			if !w.Left {
-				w.Unit, w.Since, w.Left, w.Seen = -1, 0, true, m.now
+				m.giveBack(state.Closed, func(other *modelWorker) bool { return other == w })
+				w.Left, w.Seen = true, m.now
 			}
 		}
 	case *state.ResetQueue:
@@ -142,8 +144,15 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		}
 		if c.Run == q.Run {
 			q.Run++
-			clear(q.finisher)
-			m.giveBack(func(w *modelWorker) bool { return q.workers[w.ID] == w })
+			clear(q.returns)
+			for _, w := range q.workers {
+				if !c.Aside {
+					w.Unit, w.Since, w.Units, w.Busy = -1, 0, 0, 0
+				}
+			}
+			if !c.Aside {
+				clear(q.finisher)
+			}
 		}
 		return state.Result{Queue: q.info()}, nil
 	case *state.DropQueue:
@@ -228,7 +237,7 @@ func (m *model) remove(c *state.Remove) error {
 	delete(m.nodes, c.ID)
 	m.removed[c.ID] = true
 	ofIt := func(w *modelWorker) bool { return w.Node == c.ID }
-	m.giveBack(ofIt)
+	m.giveBack(state.Removal, ofIt)
 	for _, q := range m.queues {
 		for _, w := range q.workers {
 			w.Left = w.Left || ofIt(w)
@@ -242,13 +251,26 @@ func (m *model) remove(c *state.Remove) error {
 	return nil
 }
 
-func (m *model) giveBack(which func(*modelWorker) bool) {
+func (m *model) giveBack(cause state.Cause, which func(*modelWorker) bool) {
 	for _, q := range m.queues {
-		for _, w := range q.workers {
-			if which(w) {
+		for _, id := range sortedKeys(q.workers) {
+			if w := q.workers[id]; which(w) {
+				q.suspect(w, m.now, cause)
 				w.Unit, w.Since = -1, 0
 			}
 		}
+	}
+}
+
+func (q *modelQueue) suspect(w *modelWorker, now int64, cause state.Cause) {
+	by := q.returns[w.Unit]
+	for _, r := range by {
+		if r.Worker == w.ID {
+			return
+		}
+	}
+	if w.Unit >= 0 && q.finisher[w.Unit] == "" && len(by) < 4 {
+		q.returns[w.Unit] = append(by, state.Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: now, Cause: cause})
 	}
 }
 
@@ -383,6 +405,11 @@ func (q *modelQueue) info() *state.Queue {
 		}
 	}
 	i.Held = len(held)
+	for _, by := range q.returns {
+		if len(by) == 4 {
+			i.Aside++
+		}
+	}
 	return &i
 }
 
@@ -397,7 +424,7 @@ func (m *model) open(c *state.OpenQueue) (state.Result, error) {
 				View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed,
 				Sequence: m.next(), Opened: m.now,
 			},
-			finisher: make(map[int64]string), workers: make(map[string]*modelWorker),
+			finisher: make(map[int64]string), returns: make(map[int64][]state.Return), workers: make(map[string]*modelWorker),
 		}
 		m.queues[c.View] = q
 	}
@@ -445,6 +472,7 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 			w.Busy += m.now - w.Since
 			if q.finisher[w.Unit] == "" {
 				q.finisher[w.Unit] = w.ID
+				delete(q.returns, w.Unit)
 				r.Finish = state.Finished
 			}
 		}
@@ -462,6 +490,8 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 			r.Refused = state.RefusedDone
 		case holders >= 2:
 			r.Refused = state.RefusedHeld
+		case len(q.returns[c.Take]) == 4:
+			r.Refused = state.RefusedAside
 		default:
 			r.Unit, w.Unit, w.Since = c.Take, c.Take, m.now
 		}
@@ -575,7 +605,25 @@ func (m *model) differQueues(real *state.Machine) error {
 				return fmt.Errorf("worker %+v, not %+v", w, q.workers[w.ID].Worker)
 			}
 		}
+		if len(got.Suspects) != len(q.returns) {
+			return fmt.Errorf("suspects %+v, not %+v", got.Suspects, q.returns)
+		}
+		for _, s := range got.Suspects {
+			if !reflect.DeepEqual(s.By, q.returns[s.Unit]) {
+				return fmt.Errorf("suspects %+v, not %+v", got.Suspects, q.returns)
+			}
+		}
 		for unit := range int64(info.Units) {
+			want := state.Undone
+			switch {
+			case q.finisher[unit] != "":
+				want = state.Done
+			case len(q.returns[unit]) == 4:
+				want = state.SetAside
+			}
+			if got := real.Fate(info.View, unit); got != want {
+				return fmt.Errorf("unit %d of %s: %v, not %v", unit, info.View, got, want)
+			}
 			if isDone(got.Done, unit) != (q.finisher[unit] != "") {
 				return fmt.Errorf("unit %d of %s", unit, info.View)
 			}

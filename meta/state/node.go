@@ -176,7 +176,7 @@ func (c *Health) check() error { return checkID(c.ID) }
 func (c *Health) apply(s *state) (Result, error) {
 	result, err := s.change(c.ID, func(n *Node) { n.Up = c.Up })
 	if err == nil && !c.Up {
-		s.returnLeases(c.ID, false)
+		s.returnLeases(c.ID, Down)
 	}
 	return result, err
 }
@@ -206,7 +206,7 @@ func (c *Remove) apply(s *state) (Result, error) {
 	}
 	s.nodes.drop(c.ID)
 	s.removed.set(c.ID, n.Host)
-	s.returnLeases(c.ID, true)
+	s.returnLeases(c.ID, Removal)
 	for index := range s.holders.m {
 		s.setHolder(index, c.ID, false)
 	}

@@ -16,12 +16,13 @@ type Queue struct {
 	Seed       uint64
 	Sequence   uint64 // later queues have larger numbers
 	Opened     int64  // time of the cluster
-	Run        uint64 // how often it was begun again
+	Run        uint64 // how often it was begun again, or what was set aside of it
 
 	// Counted by the machine.
 	Done    uint64
 	Held    int // units that a worker has, or two
 	Workers int // that have not left
+	Aside   int `json:",omitempty"` // units that are given to nobody any more
 }
 
 // A queue is a Queue with its workers. Those of an era are shared with the
@@ -35,7 +36,9 @@ type queue struct {
 	here    int // workers that have not left
 	// holders counts who holds a unit. It follows from workers, and goes
 	// along with the queue that is in use; older ones must not ask for it.
-	holders map[int64]int
+	holders  map[int64]int
+	suspects map[int64][]Return // units that were given back and are not done
+	aside    int                // of these, given back so often that nobody gets them
 }
 
 func newQueue(info Queue, ranks, era uint64) *queue {
@@ -43,19 +46,19 @@ func newQueue(info Queue, ranks, era uint64) *queue {
 		Queue: info, ranks: ranks, era: era,
 		units:   newUnits(info.Units),
 		workers: make(map[string]*worker),
-		holders: make(map[int64]int),
+		holders: make(map[int64]int), suspects: make(map[int64][]Return),
 	}
 }
 
 // info is the queue with its counts.
 func (q *queue) info() *Queue {
 	i := q.Queue
-	i.Done, i.Held, i.Workers = q.units.done, len(q.holders), q.here
+	i.Done, i.Held, i.Workers, i.Aside = q.units.done, len(q.holders), q.here, q.aside
 	return &i
 }
 
-// isOver reports whether nothing is left to do.
-func (q *queue) isOver() bool { return q.units.done == q.Units && len(q.holders) == 0 }
+// isOver reports whether nothing is left to do that can be done.
+func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units && len(q.holders) == 0 }
 
 // OpenQueue opens the queue of a view. The first wins: the result is the
 // queue as it is. When there are too many, the oldest that is worked off goes.
@@ -105,12 +108,14 @@ func (s *state) addQueue(q *queue) {
 	s.queues.set(q.View, q)
 	s.units += q.Units
 	s.workers += len(q.workers)
+	s.suspects += len(q.suspects)
 }
 
 func (s *state) dropQueue(q *queue) {
 	s.queues.drop(q.View)
 	s.units -= q.Units
 	s.workers -= len(q.workers)
+	s.suspects -= len(q.suspects)
 	s.changed.queues = true
 }
 
@@ -152,17 +157,20 @@ func (s *state) toChange(q *queue) *queue {
 		return q
 	}
 	c := *q
-	c.era, c.units, c.workers = s.era, q.units.share(), maps.Clone(q.workers)
+	c.era, c.units, c.workers, c.suspects = s.era, q.units.share(), maps.Clone(q.workers), maps.Clone(q.suspects)
 	s.queues.set(c.View, &c)
 	return &c
 }
 
-// ResetQueue begins a queue again, all units undone, if it is in that run: a
-// command that comes late does not undo the next run.
+// ResetQueue begins a queue again if it is in that run: a command that comes
+// late does not undo the next run. All units are undone; or, with Aside, those
+// that were set aside, or might soon have been, are given to workers again, and
+// all else stays as it is.
 type ResetQueue struct {
 	Time
-	View string
-	Run  uint64
+	View  string
+	Run   uint64
+	Aside bool `json:",omitempty"`
 }
 
 func (*ResetQueue) kind() kind { return kindResetQueue }
@@ -183,12 +191,22 @@ func (c *ResetQueue) apply(s *state) (Result, error) {
 	case c.Run == q.Run:
 		q = s.toChange(q)
 		q.Run++
-		q.units = newUnits(q.Units)
-		for id := range q.workers {
-			q.release(q.worker(id))
+		s.forgiveAll(q)
+		if !c.Aside {
+			q.undo()
 		}
 	}
 	return Result{Queue: q.info()}, nil
+}
+
+// undo makes all units undone. Nobody holds one any more, or has done one.
+func (q *queue) undo() {
+	q.units = newUnits(q.Units)
+	for id := range q.workers {
+		w := q.worker(id)
+		q.release(w)
+		w.Units, w.Busy = 0, 0
+	}
 }
 
 func (s *state) opened(view string) (*queue, error) {

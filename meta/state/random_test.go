@@ -98,7 +98,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	case 24:
 		return &state.LeaveQueue{View: view(), Worker: worker()}
 	case 25:
-		return &state.ResetQueue{View: view(), Run: rapid.Uint64Range(0, 2).Draw(t, "run")}
+		return &state.ResetQueue{View: view(), Run: rapid.Uint64Range(0, 2).Draw(t, "run"), Aside: flag()}
 	case 26:
 		if one("drop", 4) == 1 {
 			return &state.DropQueue{View: view()}
@@ -124,6 +124,10 @@ func TestModel(t *testing.T) {
 			}
 			begin(&state.PutDataset{Name: "d", Record: json.RawMessage("1"), Index: index(1)})
 			begin(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 5, Policy: "flow"})
+			for n := range rapid.IntRange(0, 4).Draw(t, "returns") {
+				begin(&state.Step{View: view(1, 2), Worker: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})
+				begin(&state.LeaveQueue{View: view(1, 2), Worker: fmt.Sprint("v", n)})
+			}
 		}
 		var kept *state.Snapshot
 		var bytesThen []byte

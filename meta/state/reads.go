@@ -197,8 +197,9 @@ func (m *Machine) Queues() []Queue {
 // choice. Afterwards the results of steps say what changes.
 type QueueState struct {
 	Queue
-	Workers []Worker // by id, those that have left included
-	Done    []uint64 // a bitmap: unit 0 is the lowest bit of the first word
+	Workers  []Worker  // by id, those that have left included
+	Done     []uint64  // a bitmap: unit 0 is the lowest bit of the first word
+	Suspects []Suspect // by unit
 }
 
 // QueueState is the queue of a view, with all there is to know about it.
@@ -209,7 +210,7 @@ func (m *Machine) QueueState(view string) (QueueState, bool) {
 	if !ok {
 		return QueueState{}, false
 	}
-	all := QueueState{Queue: *q.info(), Done: q.units.words(q.Units)}
+	all := QueueState{Queue: *q.info(), Done: q.units.words(q.Units), Suspects: q.suspected()}
 	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
 		all.Workers = append(all.Workers, w.Worker)
 	}

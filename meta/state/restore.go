@@ -116,6 +116,8 @@ func (in *restorer) frame(s section, payload []byte) error {
 		return in.readQueue(payload)
 	case sectionUnits:
 		return in.units(payload)
+	case sectionSuspect:
+		return in.suspect(payload)
 	case sectionWorker:
 		return in.worker(payload)
 	case sectionSetting:

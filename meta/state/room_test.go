@@ -78,6 +78,26 @@ func TestDistantBounds(t *testing.T) {
 	}
 }
 
+// Suspects of all queues together have a bound as well.
+func TestAllSuspects(t *testing.T) {
+	for spare, want := range []int{0, 1} {
+		s := roomy(t)
+		s.suspects = MaxAllSuspects - spare
+		for _, c := range []Command{
+			&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
+			&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
+			&LeaveQueue{View: viewOf(2), Worker: "w"},
+		} {
+			if _, err := c.apply(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if q := s.queues.m[viewOf(2)]; len(q.suspects) != want || len(q.holders) != 0 {
+			t.Errorf("%d suspects with room for %d", len(q.suspects), spare)
+		}
+	}
+}
+
 // fill adds keys that mean nothing until a table has so many.
 func fill[V any](t *table[string, V], n int) {
 	var none V
@@ -96,6 +116,9 @@ func TestCounts(t *testing.T) {
 		&RemoveDataset{Name: "e", Generation: 2},
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
 		&Pin{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
+		&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
+		&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
+		&LeaveQueue{View: viewOf(2), Worker: "w"},
 		&RemoveDataset{Name: "d", Generation: 1},
 	} {
 		if _, err := c.apply(s); err != nil {
@@ -104,7 +127,7 @@ func TestCounts(t *testing.T) {
 	}
 	d := s.derived
 	if d.records != 0 || len(d.indexes) != 0 || d.holdings != 0 || d.claimed != 0 || d.maps.runs != 0 ||
-		len(d.maps.all) != 0 || d.units != 0 || d.workers != 0 {
+		len(d.maps.all) != 0 || d.units != 0 || d.workers != 0 || d.suspects != 0 {
 		t.Fatalf("%+v", d)
 	}
 }

@@ -191,7 +191,7 @@ func (in *restorer) readQueue(payload []byte) error {
 		return err
 	}
 	_, twice := in.s.queues.get(info.View)
-	if err := first(must(!twice, errTwice), must(info.Done == 0 && info.Held == 0 && info.Workers == 0, errWrong)); err != nil {
+	if err := first(must(!twice, errTwice), must(info.Done == 0 && info.Held == 0 && info.Workers == 0 && info.Aside == 0, errWrong)); err != nil {
 		return err
 	}
 	in.queue = newQueue(info, v.Ranks, in.s.era)
@@ -200,7 +200,7 @@ func (in *restorer) readQueue(payload []byte) error {
 }
 
 func (in *restorer) units(payload []byte) error {
-	if in.queue == nil || len(payload) != 8+pageUnits/8 {
+	if in.queue == nil || len(payload) != 8+pageUnits/8 || len(in.queue.suspects) > 0 {
 		return errWrong
 	}
 	u, number := &in.queue.units, binary.LittleEndian.Uint64(payload)

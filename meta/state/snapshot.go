@@ -154,6 +154,9 @@ func (q *queue) write(f *frameWriter) {
 		}
 		f.frame(sectionUnits, b)
 	}
+	for _, r := range q.suspected() {
+		f.json(sectionSuspect, r)
+	}
 	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
 		f.json(sectionWorker, w)
 	}

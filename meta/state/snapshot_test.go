@@ -40,6 +40,10 @@ func full(t testing.TB) *cluster {
 		c.do(&state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 40_000 * n, Nonce: uint64(n)})
 	}
 	c.do(&state.LeaveQueue{View: view(1, 2), Worker: "b"})
+	for n := range state.MaxReturns {
+		c.giveBack(view(1, 2), fmt.Sprint("back", n), 9)
+	}
+	c.giveBack(view(1, 2), "x", 10)
 	c.do(&state.Setting{Key: "k", Value: "<v>\u2028"})
 	return c
 }
@@ -230,6 +234,17 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a short page", 'u', "\x00\x00\x00\x00\x00\x00\x00\x00", ""},
 		{"a unit past the last", 'u', strings.Repeat("\x00", 8) + "\x01" + strings.Repeat("\x00", 215),
 			"\x03" + strings.Repeat("\x00", 7+212) + "\x01" + strings.Repeat("\x00", 3)},
+		{"a suspect that is not there", 'b', `"Unit":9`, `"Unit":100000`},
+		{"a suspect before the first unit", 'b', `"Unit":9`, `"Unit":-1`},
+		{"a suspect that is done", 'b', `"Unit":9`, `"Unit":0`},
+		{"a suspect twice", 'b', `"Unit":9`, `"Unit":10`},
+		{"a suspect returned by one twice", 'b', `back0`, `back1`},
+		{"a suspect returned by nobody", 'b', `"x"`, `""`},
+		{"a suspect returned nowhere", 'b', `"Node":"` + id(1), `"Node":"`},
+		{"a suspect returned by no rank", 'b', `"Rank":0`, `"Rank":1048576`},
+		{"a suspect returned for no cause", 'b', `closed`, `clos`},
+		{"a suspect returned too often", 'b', `"By":[`, `"By":[{"Worker":"y","Node":"` + id(1) + `","Rank":0,"At":1,"Cause":"down"},`},
+		{"a queue that counts suspects", 'q', `"Done":0`, `"Aside":1,"Done":0`},
 		{"a worker without id", 'w', `"ID":"a\u003c"`, `"ID":""`},
 		{"a worker on no node", 'w', id(1), ""},
 		{"a worker on a node that is down", 'w', id(1), id(3)},

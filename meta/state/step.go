@@ -40,6 +40,8 @@ type Refusal string
 const (
 	RefusedDone Refusal = "done" // the unit is finished
 	RefusedHeld Refusal = "held" // two hold it already
+	// RefusedAside: it was set aside.
+	RefusedAside Refusal = "aside"
 )
 
 // Stepped is what came of a step.
@@ -82,7 +84,7 @@ func (c *Step) apply(s *state) (Result, error) {
 	if mine == nil {
 		mine = s.enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
 	}
-	stepped := c.step(q, mine, s.Now)
+	stepped := c.step(s, q, mine)
 	return Result{Step: &stepped}, nil
 }
 
@@ -112,33 +114,34 @@ func (c *Step) mayStep(s *state, q *queue, w *worker) error {
 }
 
 // step makes the step and remembers it.
-func (c *Step) step(q *queue, w *worker, now int64) Stepped {
+func (c *Step) step(s *state, q *queue, w *worker) Stepped {
 	r := Stepped{Unit: -1, Finished: -1}
 	if c.Finish {
 		r.Finished = w.Unit
-		r.Finish = q.finish(w, now)
+		r.Finish = s.finish(q, w)
 	}
 	if c.Take >= 0 {
-		if r.Refused = q.take(w, c.Take, now); r.Refused == "" {
+		if r.Refused = q.take(w, c.Take, s.Now); r.Refused == "" {
 			r.Unit = c.Take
 		}
 	}
-	w.Seen, w.Nonce, w.Last = now, c.Nonce, r
+	w.Seen, w.Nonce, w.Last = s.Now, c.Nonce, r
 	return r
 }
 
-func (q *queue) finish(w *worker, now int64) Finish {
+func (s *state) finish(q *queue, w *worker) Finish {
 	unit := w.Unit
 	if unit < 0 {
 		return Returned
 	}
 	w.Units++
-	w.Busy += now - w.Since
+	w.Busy += s.Now - w.Since
 	q.release(w)
 	if q.units.has(unit) {
 		return Lost
 	}
 	q.units.set(unit)
+	s.forgive(q, unit)
 	return Finished
 }
 
@@ -148,6 +151,8 @@ func (q *queue) take(w *worker, unit, now int64) Refusal {
 		return RefusedDone
 	case q.holders[unit] >= 2:
 		return RefusedHeld
+	case isAside(q.suspects[unit]):
+		return RefusedAside
 	}
 	q.holders[unit]++
 	w.Unit, w.Since = unit, now

@@ -97,21 +97,29 @@ func (q *queue) leave(w *worker) {
 }
 
 // returnLeases takes back what the workers of a node hold. Those of a node
-// that does not come back have left.
-func (s *state) returnLeases(node string, left bool) {
-	for _, q := range s.queues.m {
-		for id, w := range q.workers {
-			leaves := left && !w.Left
-			if w.Node != node || w.Unit < 0 && !leaves {
-				continue
-			}
+// that was removed have left.
+func (s *state) returnLeases(node string, cause Cause) {
+	for _, q := range sorted(&s.queues) {
+		for _, id := range q.affected(node, cause) {
 			q = s.toChange(q)
-			q.release(q.worker(id))
-			if leaves {
+			s.giveBack(q, q.worker(id), cause)
+			if cause == Removal {
 				q.leave(q.worker(id))
 			}
 		}
 	}
+}
+
+// affected are the workers of a node that have something to return, or to leave.
+// Their order shows in what was returned.
+func (q *queue) affected(node string, cause Cause) (ids []string) {
+	for id, w := range q.workers {
+		if w.Node == node && (w.Unit >= 0 || cause == Removal && !w.Left) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // LeaveQueue says that a worker is gone. What it holds is for others to take.
@@ -155,6 +163,7 @@ func (c *LeaveQueue) apply(s *state) (Result, error) {
 	if mine == nil {
 		mine = s.enter(q, Worker{ID: c.Worker})
 	}
+	s.giveBack(q, mine, Closed)
 	q.leave(mine)
 	mine.Seen = s.Now
 	return Result{}, nil

@@ -1,0 +1,156 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// A Suspect is a unit that workers gave back, and nobody has finished since. It
+// may be what ended them.
+type Suspect struct {
+	Unit int64
+	By   []Return // each worker once, the first first
+}
+
+// Aside reports whether so many gave it back that nobody is given it any more.
+// Who has it still may yet finish it.
+func (r Suspect) Aside() bool { return isAside(r.By) }
+
+func isAside(by []Return) bool { return len(by) >= MaxReturns }
+
+// A Return is how a unit came back.
+type Return struct {
+	Worker string
+	Node   string
+	Rank   uint64
+	At     int64 // time of the cluster
+	Cause  Cause
+}
+
+// A Cause is why a unit came back.
+type Cause string
+
+const (
+	Closed  Cause = "closed"  // the worker closed the queue, or ended
+	Down    Cause = "down"    // its node was seen down, or began anew
+	Removal Cause = "removed" // its node was taken out of the cluster
+)
+
+// giveBack lets go of the unit that w holds, which makes that a suspect. Where
+// there are as many as there can be it does not: they are finished, or there is
+// no good unit.
+func (s *state) giveBack(q *queue, w *worker, cause Cause) {
+	unit := w.Unit
+	q.release(w)
+	if unit < 0 || q.units.has(unit) {
+		return
+	}
+	by, known := q.suspects[unit]
+	twice := slices.ContainsFunc(by, func(r Return) bool { return r.Worker == w.ID })
+	if isAside(by) || twice || !known && (len(q.suspects) >= MaxSuspects || s.suspects >= MaxAllSuspects) {
+		return
+	}
+	if !known {
+		s.suspects++
+	}
+	// A snapshot may share by, whose end is therefore not written to.
+	by = append(slices.Clip(by), Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: s.Now, Cause: cause})
+	q.suspects[unit] = by
+	if isAside(by) {
+		q.aside++
+	}
+}
+
+// forgive makes a unit no suspect any more.
+func (s *state) forgive(q *queue, unit int64) {
+	by, known := q.suspects[unit]
+	if !known {
+		return
+	}
+	delete(q.suspects, unit)
+	s.suspects--
+	if isAside(by) {
+		q.aside--
+	}
+}
+
+func (s *state) forgiveAll(q *queue) {
+	s.suspects -= len(q.suspects)
+	q.suspects, q.aside = make(map[int64][]Return), 0
+}
+
+// suspected are the suspects, by unit.
+func (q *queue) suspected() []Suspect {
+	all := make([]Suspect, 0, len(q.suspects))
+	for unit, by := range q.suspects {
+		all = append(all, Suspect{unit, by})
+	}
+	slices.SortFunc(all, func(a, b Suspect) int { return cmp.Compare(a.Unit, b.Unit) })
+	return all
+}
+
+// Suspects are those of a queue, by unit.
+func (m *Machine) Suspects(view string) []Suspect {
+	s, done := m.read()
+	defer done()
+	if q, ok := s.queues.get(view); ok {
+		return q.suspected()
+	}
+	return nil
+}
+
+// A Fate is what became of a unit.
+type Fate uint8
+
+const (
+	Undone   Fate = iota // somebody has it, or is yet to have it
+	SetAside             // nobody is given it any more
+	Done
+)
+
+// Fate is what became of a unit of a queue.
+func (m *Machine) Fate(view string, unit int64) Fate {
+	s, done := m.read()
+	defer done()
+	q, ok := s.queues.get(view)
+	switch {
+	case !ok || unit < 0 || unit >= int64(q.Units):
+		return Undone
+	case q.units.has(unit):
+		return Done
+	case isAside(q.suspects[unit]):
+		return SetAside
+	}
+	return Undone
+}
+
+// suspect reads one of the queue before it, whose units came first.
+func (in *restorer) suspect(payload []byte) error {
+	var r Suspect
+	if err := decode(payload, &r); err != nil {
+		return err
+	}
+	q := in.queue
+	if q == nil || r.Unit < 0 || r.Unit >= int64(q.Units) || q.units.has(r.Unit) || len(r.By) == 0 || len(r.By) > MaxReturns {
+		return errWrong
+	}
+	if _, twice := q.suspects[r.Unit]; twice {
+		return errTwice
+	}
+	workers := make(map[string]bool)
+	for _, by := range r.By {
+		workers[by.Worker] = true
+		known := by.Cause == Closed || by.Cause == Down || by.Cause == Removal
+		if err := first(checkWorker(by.Worker), checkID(by.Node), must(known && by.Rank < meta.MaxRanks, errWrong)); err != nil {
+			return err
+		}
+	}
+	q.suspects[r.Unit] = r.By
+	if isAside(r.By) {
+		q.aside++
+	}
+	in.s.suspects++
+	return first(must(len(workers) == len(r.By), errTwice), must(len(q.suspects) <= MaxSuspects && in.s.suspects <= MaxAllSuspects, errMany))
+}
