@@ -87,6 +87,7 @@ func statusOf(err error) fuse.Status {
 		{meta.ErrInvalid, syscall.EINVAL},
 		{meta.ErrStale, syscall.ESTALE},
 		{meta.ErrOvertaken, syscall.ESTALE},
+		{meta.ErrSetAside, syscall.EOWNERDEAD},
 		{meta.ErrCorrupt, syscall.EIO},
 		{context.DeadlineExceeded, syscall.ETIMEDOUT},
 		{meta.ErrNoSpace, syscall.ENOSPC},

@@ -53,7 +53,8 @@ type Queue interface {
 	// Next says that the line before it is done with and returns another,
 	// with its newline, or nothing if all is done. If there is none for now
 	// it may wait long, or does not wait and returns EAGAIN; after an error
-	// the same line comes.
+	// the same line comes. Before the end it is once ErrSetAside, if some of
+	// the work was not done.
 	Next(ctx context.Context, wait bool) ([]byte, error)
 	// Close gives back what was begun. It does not wait.
 	Close()

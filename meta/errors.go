@@ -20,6 +20,8 @@ var (
 	ErrBusy = errors.New("is busy")
 	// ErrOvertaken: what was being worked on is somebody else's now.
 	ErrOvertaken = errors.New("is another reader's now")
+	// ErrSetAside: what nobody could do, and nobody is asked to do any more.
+	ErrSetAside = errors.New("was set aside in part")
 	// ErrUnavailable: those who could answer do not, be it for now.
 	ErrUnavailable = errors.New("is not available")
 	// ErrDenied: whoever asks may not.

@@ -19,6 +19,7 @@ var kinds = []struct {
 	{"no_space", ErrNoSpace},
 	{"busy", ErrBusy},
 	{"overtaken", ErrOvertaken},
+	{"set_aside", ErrSetAside},
 	{"unavailable", ErrUnavailable},
 	{"denied", ErrDenied},
 	{"canceled", context.Canceled},
