@@ -101,6 +101,16 @@ func (m *Machine) Suspects(view string) []Suspect {
 	return nil
 }
 
+// Suspect is what is known of a unit that is one.
+func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
+	s, done := m.read()
+	defer done()
+	if q, ok := s.queues.get(view); ok && q.suspects[unit] != nil {
+		return Suspect{unit, q.suspects[unit]}, true
+	}
+	return Suspect{}, false
+}
+
 // A Fate is what became of a unit.
 type Fate uint8
 

@@ -21,8 +21,10 @@ type taker struct {
 	rank  uint64
 	id    string
 	asked uint64 // lines, this one included
+	known bool   // to the cluster, perhaps
 	holds bool   // a batch, as far as it knows
 	line  []byte // to be given next
+	told  bool   // that some batches were set aside
 }
 
 // Queue is for a rank that takes batches as they come.
@@ -33,7 +35,7 @@ func (s *settling) Queue(rank uint64) fs.Queue {
 }
 
 // errLost is what a reader has to know before it asks for more.
-var errLost = fmt.Errorf("the batch before %w: it took long, or this node was thought dead; discard what was made of it, and read on",
+var errLost = fmt.Errorf("the batch before %w: it took long, this node was thought dead, or the queue was begun again; discard what was made of it, and read on",
 	meta.ErrOvertaken)
 
 // Next finishes the batch before and takes another.
@@ -55,7 +57,7 @@ func (t *taker) Next(ctx context.Context, wait bool) ([]byte, error) {
 // for now, the same question is asked again.
 func (t *taker) ask(ctx context.Context, wait bool) error {
 	q := t.question()
-	q.Wait = wait
+	q.Wait, t.known = wait, true
 	for {
 		var a turn
 		if err := t.view.node.member.group.AskLeader(ctx, callQueue, q, &a); err != nil {
@@ -80,8 +82,27 @@ func (t *taker) ask(ctx context.Context, wait bool) error {
 		if a.Lost {
 			return errLost
 		}
+		if a.Aside > 0 && !t.told {
+			t.told = true
+			return t.view.errAside(a.Aside)
+		}
 		return nil
 	}
+}
+
+// errAside is what a reader has to know before it takes the end for the end. The
+// batch before counts.
+func (s *settling) errAside(n int) error {
+	what := s.node.member.aside(s.asked.String())
+	if what == "" { // this node does not know yet
+		what = fmt.Sprint("batches: ", n)
+	}
+	return fmt.Errorf("queue of %s %w: %s; see: rankfs queue show %[1]s", s.name, meta.ErrSetAside, what)
+}
+
+// unitName is the batch that a unit of a queue is.
+func unitName(unit, ranks uint64) string {
+	return fmt.Sprintf("rank-%d/batch-%06d", unit%ranks, unit/ranks)
 }
 
 func (t *taker) question() question {
@@ -99,14 +120,15 @@ func (s *settling) describeUnit(unit uint64) []byte {
 	if 2*v.holders(rank, step).held(v.host) > size || !v.content.remote {
 		where = "local"
 	}
-	path := filepath.Join(s.node.config.Mount, "datasets", s.name, fmt.Sprintf("rank-%d/batch-%06d", rank, step))
+	path := filepath.Join(s.node.config.Mount, "datasets", s.name, unitName(unit, v.cut.Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, v.Records(rank, step), where)
 }
 
-// Close gives the batch back that was taken last. The cluster is told beside:
-// whoever closes a file does not wait for it.
+// Close gives the batch back that was taken last, or that was on its way to a
+// reader who did not wait for it. The cluster is told beside: whoever closes a
+// file does not wait for it.
 func (t *taker) Close() {
-	if t.asked == 0 && !t.holds {
+	if !t.known {
 		return
 	}
 	n := t.view.node
