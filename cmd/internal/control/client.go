@@ -100,6 +100,21 @@ func (c *Client) Plan(ctx context.Context, r PlanRequest) (Plan, error) {
 	return ask[Plan](ctx, c, "plan", r, unseen)
 }
 
+// Queues asks how far each queue is.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	return ask[[]Queue](ctx, c, "queues", struct{}{}, nil)
+}
+
+// Queue asks for one queue, and who works on it.
+func (c *Client) Queue(ctx context.Context, name string) (QueueDetail, error) {
+	return ask[QueueDetail](ctx, c, "queue", named{name}, nil)
+}
+
+// ResetQueue begins a queue again.
+func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) {
+	return change[Queue](ctx, c, "reset-queue", r)
+}
+
 // change asks for what the whole cluster has to agree to.
 func change[T any](ctx context.Context, c *Client, method string, request any) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.change, ErrNoAnswer)

@@ -25,6 +25,10 @@ type Node interface {
 	DrainNode(ctx context.Context, r DrainRequest) error
 	RemoveNode(ctx context.Context, id string) error
 	Plan(ctx context.Context, r PlanRequest) (Plan, error)
+
+	Queues() []Queue
+	Queue(name string) (QueueDetail, error)
+	ResetQueue(ctx context.Context, r ResetRequest) (Queue, error)
 }
 
 // A CreateRequest registers a dataset. Empty strings mean the default.

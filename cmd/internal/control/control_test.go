@@ -85,6 +85,21 @@ func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	return control.Plan{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
+func (f *fake) Queues() []control.Queue { return []control.Queue{{Name: "d", Batches: 9}} }
+
+func (f *fake) Queue(name string) (control.QueueDetail, error) {
+	batch := control.AsideBatch{Batch: "rank-0/batch-000007", By: []control.Giver{{Rank: 3, Cause: "closed"}}}
+	return control.QueueDetail{
+		Queue: control.Queue{Name: name}, Nodes: []control.QueueNode{{Host: "h"}},
+		Leases: []control.Lease{{Rank: 1}}, SetAside: []control.AsideBatch{batch},
+	}, f.fail
+}
+
+func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
+	f.got = r
+	return control.Queue{Name: r.Name, Run: 2}, f.do(ctx, nil)
+}
+
 // start serves n until the test ends, and returns the socket.
 func start(t *testing.T, n control.Node) string {
 	t.Helper()

@@ -160,6 +160,21 @@ func handler(n Node, t timeouts) http.Handler {
 		}
 		return n.Plan(c.stream(), r)
 	})
+	route("queues", func(*call) (any, error) { return n.Queues(), nil })
+	route("queue", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Queue(r.Name)
+	})
+	route("reset-queue", func(c *call) (any, error) {
+		var r ResetRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.ResetQueue(c.stream(), r)
+	})
 	return mux
 }
 

@@ -224,6 +224,7 @@ func (n *Node) status() control.Status {
 	if !on {
 		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
 	}
+	s.Warnings = append(s.Warnings, n.asideWarnings()...)
 	for _, t := range s.Tiers {
 		if t.State != "ok" {
 			s.Warnings = append(s.Warnings, "tier "+t.Name+": "+t.State)

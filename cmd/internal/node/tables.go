@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -22,7 +21,7 @@ func (n *Node) tables() []fs.File {
 	return []fs.File{
 		{Name: "nodes", Content: func() []byte { return nodesTable(n.Cluster()) }},
 		{Name: "plans", Content: func() []byte { return plansTable(n.member.machine) }},
-		{Name: "queues", Content: func() []byte { return queuesTable(n.member.machine) }},
+		{Name: "queues", Content: func() []byte { return queuesTable(n.member) }},
 	}
 }
 
@@ -88,14 +87,38 @@ func nodesOf(r state.Runs) int {
 	return len(slices.Compact(ids))
 }
 
-// queuesTable is how far each queue is, the latest last.
-func queuesTable(m *state.Machine) []byte {
-	queues := m.Queues()
-	slices.SortFunc(queues, func(a, b state.Queue) int { return cmp.Compare(a.Sequence, b.Sequence) })
+// queuesTable is how far each queue is, the latest last, and below that what is
+// set aside, if anything is.
+func queuesTable(m *member) []byte {
+	queues := latest(m.machine)
+	queues = queues[max(0, len(queues)-mostLines):]
+	table := columns(func(line func(...any)) {
+		line("view", "units", "done", "held", "aside", "workers", "policy", "run", "opened")
+		for _, q := range queues {
+			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Run, stamp(q.Opened))
+		}
+	})
+	if slices.ContainsFunc(queues, func(q state.Queue) bool { return q.Aside > 0 }) {
+		table = append(append(table, '\n'), m.asideTable(queues)...)
+	}
+	return table
+}
+
+// asideTable is a line for each batch that was set aside.
+func (m *member) asideTable(queues []state.Queue) []byte {
+	left := mostLines
 	return columns(func(line func(...any)) {
-		line("view", "units", "done", "held", "workers", "policy", "run", "opened")
-		for _, q := range queues[max(0, len(queues)-mostLines):] {
-			line(q.View, q.Units, q.Done, q.Held, q.Workers, q.Policy, q.Run, stamp(q.Opened))
+		line("view", "batch", "returned", "last", "rank", "host", "cause")
+		for _, q := range queues {
+			if q.Aside == 0 {
+				continue
+			}
+			for _, s := range m.machine.Suspects(q.View) {
+				if last := s.By[len(s.By)-1]; s.Aside() && left > 0 {
+					line(q.View, batchOf(q.View, s.Unit), len(s.By), stamp(last.At), last.Rank, m.machine.HostOf(last.Node), last.Cause)
+					left--
+				}
+			}
 		}
 	})
 }

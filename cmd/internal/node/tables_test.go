@@ -45,6 +45,7 @@ func TestTablesOfPlansAndQueues(t *testing.T) {
 		&state.Step{View: name(7, 4), Worker: "w", Node: a, Take: 5, Nonce: 1},
 		&state.Step{View: name(7, 4), Worker: "w", Node: a, Finish: true, Take: 6, Nonce: 2},
 	)
+	giveBack(t, m, name(0, 4), b, 1, state.MaxReturns-1)
 	if got, want := string(plansTable(m.machine)), strings.TrimPrefix(`
 view                                                                ranks  nodes  pinned
 d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local   4      2      1970-01-01T00:00:06Z
@@ -52,12 +53,54 @@ d@epoch=0,ranks=16,seed=0,order=none,step=8,tail=keep,assign=local  16     1    
 `, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := string(queuesTable(m.machine)), strings.TrimPrefix(`
-view                                                               units  done  held  workers  policy       run  opened
-d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  1000   1     1     1        flow         0    1970-01-01T00:00:08Z
-d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  2      0     0     0        probability  0    1970-01-01T00:00:09Z
+	if got, want := string(queuesTable(m)), strings.TrimPrefix(`
+view                                                               units  done  held  aside  workers  policy       run  opened
+d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  1000   1     1     0      1        flow         0    1970-01-01T00:00:08Z
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  2      0     0     0      0        probability  0    1970-01-01T00:00:09Z
 `, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// giveBack has so many workers take a unit and leave.
+func giveBack(t *testing.T, m *member, view, node string, unit int64, times int) {
+	t.Helper()
+	for range times {
+		worker := fmt.Sprint("w", m.machine.Summary().Applied)
+		apply(t, m,
+			&state.Step{View: view, Worker: worker, Node: node, Rank: 3, Take: unit, Nonce: 1},
+			&state.LeaveQueue{View: view, Worker: worker})
+	}
+}
+
+// Below the queues is what was set aside of them.
+func TestTableOfBatchesSetAside(t *testing.T) {
+	m := memberOf(t, 2)
+	const view = "d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local"
+	apply(t, m,
+		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)},
+		&state.OpenQueue{View: view, Generation: 1, Units: 100, Policy: "flow"})
+	for _, unit := range []int64{99, 7} {
+		giveBack(t, m, view, made(1).ID, unit, state.MaxReturns)
+	}
+	if got, want := string(queuesTable(m)), strings.TrimPrefix(`
+view                                                               units  done  held  aside  workers  policy  run  opened
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  100    0     0     2      0        flow    0    1970-01-01T00:00:06Z
+
+view                                                               batch                returned  last                  rank  host  cause
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-000001  4         1970-01-01T00:00:22Z  3     b     closed
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-000024  4         1970-01-01T00:00:14Z  3     b     closed
+`, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	want := "rank-3/batch-000001, the first of 2: 4 readers gave it back, the last one of rank 3 on b, which ended or closed the queue"
+	if got := m.aside(view); got != want {
+		t.Errorf("got %s", got)
+	}
+	apply(t, m, &state.OpenQueue{View: strings.Replace(view, "epoch=0", "epoch=1", 1), Generation: 1, Units: 1, Policy: "flow"})
+	giveBack(t, m, strings.Replace(view, "epoch=0", "epoch=1", 1), made(0).ID, 0, state.MaxReturns)
+	if got := m.aside(strings.Replace(view, "epoch=0", "epoch=1", 1)); !strings.HasPrefix(got, "rank-0/batch-000000: 4 readers") {
+		t.Errorf("got %s", got)
 	}
 }
 

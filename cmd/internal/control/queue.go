@@ -1,0 +1,69 @@
+package control
+
+import "time"
+
+// A Queue is how far a view is whose batches go to whoever asks next.
+type Queue struct {
+	Name    string    `json:"name"` // the shortest that the view has
+	View    string    `json:"view"` // with all options
+	Policy  string    `json:"policy"`
+	Batches uint64    `json:"batches"`
+	Done    uint64    `json:"done"`
+	Leased  uint64    `json:"leased"`  // readers have them
+	Waiting uint64    `json:"waiting"` // for a reader
+	Aside   uint64    `json:"aside"`   // so many readers gave them back that nobody is given them any more
+	Readers int       `json:"readers"` // that have the queue open
+	Run     uint64    `json:"run"`     // how often it, or what was set aside of it, was begun again
+	Opened  time.Time `json:"opened"`
+}
+
+// A QueueDetail is a queue with who works on it.
+type QueueDetail struct {
+	Queue
+	Nodes    []QueueNode  `json:"nodes"`
+	Leases   []Lease      `json:"leases"`          // the oldest; at most MostListed
+	SetAside []AsideBatch `json:"set_aside"`       // the first; at most MostListed
+	Tried    []AsideBatch `json:"tried,omitempty"` // that were given back and may yet be set aside; likewise
+}
+
+// MostListed bounds each list of a QueueDetail.
+const MostListed = 1000
+
+// A QueueNode is what the readers on one host do. What those did of whom the
+// cluster has no memory any more, as there were very many, is missing.
+type QueueNode struct {
+	Host    string  `json:"host"`
+	Readers int     `json:"readers"` // that have the queue open
+	Leased  int     `json:"leased"`
+	Read    uint64  `json:"read"`    // batches that readers have worked through
+	Seconds float64 `json:"seconds"` // that they had them
+}
+
+// A Lease is a batch that a reader has.
+type Lease struct {
+	Batch string    `json:"batch"` // rank-N/batch-KKKKKK
+	Rank  uint64    `json:"rank"`  // whose queue file the reader has open
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+}
+
+// An AsideBatch is one that readers gave back.
+type AsideBatch struct {
+	Batch string  `json:"batch"`
+	By    []Giver `json:"by"` // the first first
+}
+
+// A Giver is a reader that gave a batch back.
+type Giver struct {
+	Rank  uint64    `json:"rank"`
+	Host  string    `json:"host"`
+	At    time.Time `json:"at"`
+	Cause string    `json:"cause"` // "closed": it ended, or closed the queue; "down", "removed": its node
+}
+
+// A ResetRequest asks for a queue to be begun again: all of it, or what was set
+// aside alone.
+type ResetRequest struct {
+	Name  string `json:"name"` // NAME or NAME@options
+	Aside bool   `json:"aside,omitempty"`
+}

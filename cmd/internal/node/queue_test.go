@@ -1,0 +1,107 @@
+package node_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// oneFatal reads a queue, noting in the file done what it is done with, and ends
+// at the batch that the file fatal names.
+const oneFatal = `exec 3< datasets/d/rank-1/queue; had=
+	while read -r path rest <&3; do
+		[ -z "$had" ] || echo "$had" >> "$1/done"
+		had=${path#*datasets/d/}
+		[ "$had" != "$(cat "$1/fatal")" ] || exit 1
+	done; echo "$had" >> "$1/done"`
+
+// A batch that ends its readers keeps the others from being read no longer than
+// it takes four of these, and who reaches the end is told.
+func TestABatchThatEndsItsReaders(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("source", "one\ntwo\nthree\nfour\nfive\nsix\n")
+	write("fatal", "rank-1/batch-000000")
+	write("reader", oneFatal)
+	r := run(t, nil)
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + filepath.Join(dir, "source"), Ranks: 2, Batch: "1"})
+	read := func() string { return r.shell("sh " + dir + "/reader " + dir + " 2>&1 || echo $?") }
+	done := func() string {
+		text, _ := os.ReadFile(filepath.Join(dir, "done"))
+		return string(text)
+	}
+	for range 4 {
+		if got := read(); got != "1\n" {
+			t.Fatalf("a reader: %s", got)
+		}
+	}
+	if got, all := done(), 5; strings.Count(got, "\n") != all || strings.Contains(got, "rank-1/batch-000000") {
+		t.Errorf("done when the last reader had ended, a batch in hand:\n%s", got)
+	}
+	const view = "d@epoch=0,ranks=2,seed=0,order=none,step=2,tail=keep,assign=local"
+	const blamed = "rank-1/batch-000000: 4 readers gave it back, the last one of rank 1 on "
+	if got, want := r.shell("cat datasets/d/rank-0/queue 2>&1 || :"), "cat: datasets/d/rank-0/queue: Owner died\n"; got != want {
+		t.Errorf("at the end cat said %q, want %q", got, want)
+	}
+	if got := r.shell(atTheEnd); strings.Count(got, "\n") != 2 || !strings.HasSuffix(got, ": Owner died\n1\n") {
+		t.Errorf("two reads at the end: %q", got)
+	}
+	if got := r.shell("cat .rankfs/queues"); !strings.Contains(got, view+"  rank-1/batch-000000  4 ") {
+		t.Errorf("queues:\n%s", got)
+	}
+	s, err := r.client.Status(t.Context())
+	if err != nil || !strings.Contains(strings.Join(s.Warnings, "\n"), "queue of d: set aside was "+blamed) {
+		t.Errorf("warnings %q, %v", s.Warnings, err)
+	}
+
+	q, err := r.client.Queue(t.Context(), "d")
+	if err != nil || q.Name != "d" || q.View != view || q.Batches != 6 || q.Done != 5 || q.Aside != 1 || q.Waiting != 0 || q.Leased != 0 {
+		t.Errorf("queue %+v, %v", q, err)
+	}
+	if len(q.Nodes) != 1 || q.Nodes[0].Read != 5 || len(q.SetAside) != 1 || len(q.SetAside[0].By) != 4 || q.SetAside[0].By[3].Cause != "closed" {
+		t.Errorf("queue %+v", q)
+	}
+	for name, want := range map[string]error{"e": meta.ErrNotExist, "d@epoch=1": meta.ErrNotExist, "d@epoch=x": meta.ErrInvalid} {
+		if _, err := r.client.Queue(t.Context(), name); !errors.Is(err, want) {
+			t.Errorf("queue of %s: %v", name, err)
+		}
+	}
+
+	reset := func(aside bool) (control.Queue, error) {
+		return r.client.ResetQueue(t.Context(), control.ResetRequest{Name: "d", Aside: aside})
+	}
+	if q, err := reset(true); err != nil || q.Done != 5 || q.Aside != 0 || q.Waiting != 1 || q.Run != 1 {
+		t.Errorf("reset to %+v, %v", q, err)
+	}
+	write("fatal", "")
+	if got := read(); got != "" {
+		t.Errorf("a better reader: %s", got)
+	}
+	if got := done(); strings.Count(got, "\n") != 6 || strings.Count(got, "rank-1/batch-000000") != 1 {
+		t.Errorf("done in all:\n%s", got)
+	}
+	if _, err := reset(true); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("reset of nothing: %v", err)
+	}
+	if q, err := reset(false); err != nil || q.Done != 0 || q.Waiting != 6 || q.Run != 2 {
+		t.Errorf("reset to %+v, %v", q, err)
+	}
+	if got := r.shell("wc -l < datasets/d/rank-0/queue"); strings.TrimSpace(got) != "6" {
+		t.Errorf("read in the new run: %s lines", got)
+	}
+	if all, err := r.client.Queues(t.Context()); err != nil || len(all) != 1 || all[0].Done != 6 {
+		t.Errorf("queues %+v, %v", all, err)
+	}
+}
+
+// atTheEnd reads a queue that is over twice.
+const atTheEnd = `bash -c 'exec 3< datasets/d/rank-1/queue; read line <&3; read line <&3; echo $?' 2>&1`
