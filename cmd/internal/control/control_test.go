@@ -200,6 +200,26 @@ func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
 	}
 }
 
+func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	if list, err := c.Queues(ctx); err != nil || !reflect.DeepEqual(list, n.Queues()) {
+		t.Errorf("Queues() = %+v, %v", list, err)
+	}
+	want, _ := n.Queue("d@epoch=3")
+	if q, err := c.Queue(ctx, "d@epoch=3"); err != nil || !reflect.DeepEqual(q, want) {
+		t.Errorf("Queue() = %+v, %v", q, err)
+	}
+	r := control.ResetRequest{Name: "d@epoch=3", Aside: true}
+	if q, err := c.ResetQueue(ctx, r); err != nil || q.Name != r.Name || q.Run != 2 || n.got != r {
+		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
+	}
+	n.fail = meta.ErrNotExist
+	if _, err := c.Queue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("Queue() of nothing: %v", err)
+	}
+}
+
 // A daemon that has taken a change of the cluster on may wait for an election;
 // one that never comes back from that does not hang its clients.
 func TestChangesOfTheClusterTakeTheirTime(t *testing.T) {
@@ -212,6 +232,10 @@ func TestChangesOfTheClusterTakeTheirTime(t *testing.T) {
 		"remove": func(ctx context.Context, c *control.Client) error { return c.RemoveNode(ctx, "x") },
 		"plan": func(ctx context.Context, c *control.Client) error {
 			_, err := c.Plan(ctx, control.PlanRequest{})
+			return err
+		},
+		"reset": func(ctx context.Context, c *control.Client) error {
+			_, err := c.ResetQueue(ctx, control.ResetRequest{})
 			return err
 		},
 	} {
