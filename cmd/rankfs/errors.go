@@ -103,7 +103,7 @@ func exitCodesTopic() *cobra.Command {
     0  done
     1  failure of any other kind
     2  wrong usage: an argument or an option that can never be right
-    3  not found: no such mount, dataset or node
+    3  not found: no such mount, dataset, queue or node
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
     6  away: no leader, or a node does not answer; try later

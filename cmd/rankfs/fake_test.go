@@ -35,6 +35,7 @@ type fakeNode struct {
 		drained map[string]bool // by host: what was asked for
 		removed map[string]bool
 		pinned  bool
+		resets  uint64 // of the queue of train
 	}
 }
 

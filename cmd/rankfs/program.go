@@ -75,7 +75,7 @@ in memory already.
 	_ = flags.MarkHidden("run")
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
-		p.tokenCommand(), p.nodeCommand(), p.planCommand(),
+		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(),
 		p.statusCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root

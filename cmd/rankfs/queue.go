@@ -1,0 +1,270 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+func (p *program) queueCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "queue",
+		Short: "See how far queues are, and begin them again",
+		Long: `See how far queues are, and begin them again.
+
+A queue hands out the batches of a view to whoever asks next: reading a line of
+rank-N/queue takes a batch, and says that the one before it is done.`,
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	p.mountFlag(c)
+	c.AddCommand(p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand())
+	return c
+}
+
+func (p *program) listQueuesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the queues, the latest last",
+		Args:    wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			list, err := d.Queues(c.Context())
+			if err != nil {
+				return err
+			}
+			if list == nil {
+				list = []control.Queue{} // [] in JSON
+			}
+			return p.print(list, func(w io.Writer) { p.writeQueues(w, list) })
+		},
+	}
+}
+
+func (p *program) writeQueues(w io.Writer, list []control.Queue) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "no queues; one begins when it is first read: %s\n", filepath.Join(p.asked.Mount, "datasets/NAME/rank-N/queue"))
+		return
+	}
+	t := newTable("", "QUEUE", " BATCHES", " DONE", " LEASED", " WAITING", " ASIDE", " READERS", "OPENED")
+	for _, q := range list {
+		t.add(q.Name, count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside), count(q.Readers),
+			q.Opened.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	t.write(w)
+	for _, q := range list {
+		if q.Aside > 0 {
+			fmt.Fprintf(w, "\n%s of %s: set aside, since readers gave them back again and again\n  see: rankfs queue show %[2]s\n",
+				batches(q.Aside), q.Name)
+		}
+	}
+}
+
+func (p *program) showQueueCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME[@OPTIONS]",
+		Short: "Show who works on a queue, and what nobody could do",
+		Long: `Show how far a queue is, what the readers on each host do, which batches have
+been with a reader for longest, and which were given back.
+
+A batch that four readers gave back, by closing the queue or by dying, without
+any of them finishing it, is set aside: nobody is given it any more, so that the
+others get to the end. There their last read fails once, with EOWNERDEAD.`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.queueNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			q, err := d.Queue(c.Context(), args[0])
+			if err != nil {
+				return aboutQueue(err)
+			}
+			return p.print(q, func(w io.Writer) { writeQueue(w, q, p.now()) })
+		},
+	}
+}
+
+func (p *program) resetQueueCommand() *cobra.Command {
+	r := control.ResetRequest{}
+	c := &cobra.Command{
+		Use:   "reset NAME[@OPTIONS]",
+		Short: "Begin a queue again, or what was set aside of it",
+		Long: `Begin a queue again: all its batches are handed out once more, those that are
+done as well.
+
+With --aside, only those that were set aside are handed out again, when what
+was wrong with their readers is put right; what is done stays done.`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.queueNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			r.Name = args[0]
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			q, err := d.ResetQueue(c.Context(), r)
+			if err != nil {
+				return aboutQueue(err)
+			}
+			return p.print(q, func(w io.Writer) { writeReset(w, q, r.Aside) })
+		},
+	}
+	c.Flags().BoolVar(&r.Aside, "aside", false, "hand out again what was set aside, and nothing else")
+	return c
+}
+
+func writeReset(w io.Writer, q control.Queue, aside bool) {
+	if aside {
+		fmt.Fprintf(w, "%s: what was set aside is handed out again; %s now\n"+
+			"readers that were at the end have to open the queue again\n", q.Name, isWaiting(q.Waiting))
+		return
+	}
+	fmt.Fprintf(w, "%s: begun again; %s now\n", q.Name, isWaiting(q.Waiting))
+	if q.Readers > 0 {
+		fmt.Fprintln(w, "what readers hold counts no more; the next read of each says so, with ESTALE")
+	}
+}
+
+func isWaiting(n uint64) string {
+	if n == 1 {
+		return "1 batch is waiting"
+	}
+	return batches(n) + " are waiting"
+}
+
+func batches(n uint64) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return count(n) + " batches"
+}
+
+// aboutQueue adds the next step to an error about a queue.
+func aboutQueue(err error) error {
+	switch {
+	case errors.Is(err, meta.ErrNotExist):
+		return hint(err, "see what there is with: rankfs queue ls")
+	case errors.Is(err, meta.ErrBusy):
+		return hint(err, "try again in a while")
+	}
+	return err
+}
+
+// Bounds of what a person is shown of long lists; --json has more.
+const (
+	mostLeases = 8
+	mostAside  = 20
+)
+
+func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
+	again := ""
+	if q.Run > 0 {
+		again = "; begun again " + plural(q.Run, "time")
+	}
+	view := q.View
+	if view == q.Name {
+		view = ""
+	}
+	pairs(w, "",
+		"queue", q.Name,
+		"view", view,
+		"batches", fmt.Sprintf("%s: %s done, %s leased, %s waiting, %s set aside",
+			count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside)),
+		"policy", q.Policy,
+		"opened", date(q.Opened)+again,
+	)
+	if len(q.Nodes) > 0 {
+		fmt.Fprintln(w)
+		writeQueueNodes(w, q.Nodes)
+	}
+	if len(q.Leases) > 0 {
+		fmt.Fprintln(w, "\nleased, the longest first")
+		writeLeases(w, q.Leases, now)
+	}
+	if len(q.SetAside) > 0 {
+		fmt.Fprintln(w, "\nset aside: no reader is given these any more")
+		writeGiven(w, q.SetAside, int(q.Aside))
+		fmt.Fprintf(w, "\nwhen readers can do them: rankfs queue reset %s --aside\n", q.Name)
+	}
+	if len(q.Tried) > 0 {
+		fmt.Fprintln(w, "\ngiven back, and not done yet")
+		writeGiven(w, q.Tried, len(q.Tried))
+	}
+}
+
+func writeQueueNodes(w io.Writer, nodes []control.QueueNode) {
+	t := newTable("", "HOST", " READERS", " LEASED", " READ", " SECONDS EACH")
+	for _, n := range nodes {
+		each := "-"
+		if n.Read > 0 {
+			each = fmt.Sprintf("%.2f", n.Seconds/float64(n.Read))
+		}
+		t.add(n.Host, count(n.Readers), count(n.Leased), count(n.Read), each)
+	}
+	t.write(w)
+}
+
+func writeLeases(w io.Writer, leases []control.Lease, now time.Time) {
+	t := newTable("  ", "BATCH", " RANK", "HOST", " FOR")
+	for _, l := range leases[:min(len(leases), mostLeases)] {
+		t.add(l.Batch, count(l.Rank), l.Host, span(max(0, now.Sub(l.Since))))
+	}
+	t.write(w)
+	writeMore(w, len(leases)-mostLeases)
+}
+
+// reasons are the words for why a batch came back.
+var reasons = map[string]string{
+	"closed":  "reader ended or closed the queue",
+	"down":    "node was seen down",
+	"removed": "node was removed",
+}
+
+// writeGiven is a line for each batch, with the last who gave it back.
+func writeGiven(w io.Writer, list []control.AsideBatch, of int) {
+	t := newTable("  ", "BATCH", " TIMES", "LAST", " RANK", "HOST", "WHY")
+	for _, b := range list[:min(len(list), mostAside)] {
+		if len(b.By) > 0 {
+			last := b.By[len(b.By)-1]
+			t.add(b.Batch, count(len(b.By)), date(last.At), count(last.Rank), last.Host, reasons[last.Cause])
+		}
+	}
+	t.write(w)
+	writeMore(w, of-mostAside)
+}
+
+func writeMore(w io.Writer, n int) {
+	if n > 0 {
+		fmt.Fprintf(w, "  and %s more; see: rankfs queue show --json\n", count(n))
+	}
+}
+
+// queueNames completes the name of a queue.
+func (p *program) queueNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	d, err := p.daemon()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := d.Queues(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, q := range list {
+		names = append(names, cobra.CompletionWithDesc(q.Name, fmt.Sprintf("%s of %s done", count(q.Done), batches(q.Batches))))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
