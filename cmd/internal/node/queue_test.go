@@ -1,11 +1,16 @@
 package node_test
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
@@ -105,3 +110,57 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 
 // atTheEnd reads a queue that is over twice.
 const atTheEnd = `bash -c 'exec 3< datasets/d/rank-1/queue; read line <&3; read line <&3; echo $?' 2>&1`
+
+// overtaken reads a queue, waits until it is told to go on, and reads on.
+const overtaken = `exec 3< datasets/d/rank-0/queue
+	read -r path rest <&3; echo "has ${path#*datasets/d/}"
+	read -r
+	read -r path rest <&3 || echo "it is not its own"
+	read -r path rest <&3; echo "has ${path#*datasets/d/}"`
+
+// Who has a batch of a queue that is begun again is told that it does not count,
+// and gets one of the new run.
+func TestAQueueIsBegunAgain(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, []byte("one\ntwo\n"), 0600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, nil)
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "1"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reader := exec.CommandContext(ctx, "bash", "-c", overtaken)
+	reader.Dir = r.mount
+	tell, err := reader.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	says, err := reader.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Stderr = reader.Stdout
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(says)
+	if got, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(got, "has rank-0/batch-") {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if q, err := r.client.ResetQueue(ctx, control.ResetRequest{Name: "d"}); err != nil || q.Waiting != 2 || q.Leased != 0 {
+		t.Errorf("reset to %+v, %v", q, err)
+	}
+	if _, err := tell.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	if err := errors.Join(err, reader.Wait()); err != nil {
+		t.Error(err)
+	}
+	if got := string(rest); !strings.Contains(got, "Stale file handle\nit is not its own\nhas rank-0/batch-") {
+		t.Errorf("it went on so: %s", got)
+	}
+	if got := r.shell("wc -l < datasets/d/rank-0/queue"); strings.TrimSpace(got) != "2" {
+		t.Errorf("read in the new run, by others: %s lines", got)
+	}
+}
