@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -25,27 +26,38 @@ func big(n *node, i int, within time.Duration) error {
 	return err
 }
 
+// small puts a node's log on a disk of its own.
+func small(n *node) {
+	n.t.Helper()
+	raft := filepath.Join(n.dir, "raft")
+	if err := os.Mkdir(raft, 0o700); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := syscall.Mount("none", raft, "tmpfs", 0, "size=12m"); err != nil {
+		n.t.Fatalf("this test mounts, as root: %v", err)
+	}
+	n.t.Cleanup(func() { syscall.Unmount(raft, syscall.MNT_DETACH) })
+}
+
+// fill has somebody else fill that disk; removing the file makes room again.
+func fill(n *node) (filler string) {
+	filler = filepath.Join(n.dir, "raft", "filler")
+	if err := os.WriteFile(filler, make([]byte, 7<<20), 0o600); err != nil {
+		n.t.Logf("filled: %v", err)
+	}
+	return filler
+}
+
 // A disk that is full refuses writes and nothing else; with room on it again
 // they go on, also after a new start.
 func TestAFullDisk(t *testing.T) {
 	n := newNode(t, 0)
-	raft := filepath.Join(n.dir, "raft")
-	if err := os.Mkdir(raft, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("none", raft, "tmpfs", 0, "size=12m"); err != nil {
-		t.Fatalf("this test mounts, as root: %v", err)
-	}
-	t.Cleanup(func() { syscall.Unmount(raft, syscall.MNT_DETACH) })
+	small(n)
 	n.found()
 	if err := set(n, "before", time.Second); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody else fills the disk.
-	filler := filepath.Join(raft, "filler")
-	if err := os.WriteFile(filler, make([]byte, 7<<20), 0o600); err != nil {
-		t.Logf("filled: %v", err)
-	}
+	filler := fill(n)
 	var err error
 	for i := 0; i < 1<<16 && err == nil; i++ {
 		err = big(n, i, 2*time.Second)
@@ -68,6 +80,50 @@ func TestAFullDisk(t *testing.T) {
 	if err := set(n, "again", 15*time.Second); err != nil {
 		t.Errorf("after a new start: %v", err)
 	}
+}
+
+// A leader whose disk is full leaves the lead to others, and nobody who writes by
+// them hears of it. It has what they wrote once there is room.
+func TestALeaderWithAFullDisk(t *testing.T) {
+	nodes := clusterWith(t, 3, small)
+	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	n, rest := leading(t, nodes)
+	filler := fill(n)
+	for i := range 9 * segmentBytes / state.MaxSettingValue / 10 {
+		if err := big(n, i, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var writers sync.WaitGroup
+	for w := range 16 { // together they write more at a time than is left at last
+		writers.Go(func() {
+			for i := 0; !n.group.store.log.full.Load(); i++ {
+				if err := big(rest[w%2], i, 10*time.Second); err != nil {
+					t.Errorf("write %d: %v", i, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	for i := range 20 {
+		if err := set(rest[i%2], fmt.Sprint(i), 10*time.Second); err != nil {
+			t.Errorf("write %d beside it: %v", i, err)
+		}
+	}
+	if n.group.Leads() {
+		t.Error("it leads")
+	}
+	if err := set(n, "by the others", 2*time.Second); err == nil {
+		t.Error("it has executed what it cannot have written")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	agree(t, nodes, "by the others")
+	if err := set(n, "after", 10*time.Second); err != nil {
+		t.Error(err)
+	}
+	agree(t, nodes, "after")
 }
 
 // A log that was cut short anywhere, as by a crash, is opened, and a node gets

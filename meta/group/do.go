@@ -64,6 +64,9 @@ func (g *Group) attempt(ctx context.Context, c state.Command) (a applied, err er
 		}
 		return g.calls.ask(ctx, leader, callApply, data, &a)
 	})
+	if errors.Is(err, meta.ErrNoSpace) {
+		err = fmt.Errorf("%w (%w)", err, meta.ErrUnavailable) // for now: it leads no more
+	}
 	return a, err
 }
 
