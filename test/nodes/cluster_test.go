@@ -29,16 +29,29 @@ const port = ":7420"
 // newTeam founds a cluster on the first host and has the others join.
 func newTeam(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *team {
 	t.Helper()
+	m := gather(t, c, hosts, options...)
+	m.found()
+	return m
+}
+
+// gather is a team whose daemons are yet to be started.
+func gather(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *team {
+	t.Helper()
 	m := &team{t: t, c: c}
 	for _, h := range hosts {
 		m.nodes = append(m.nodes, daemon.New(t, rankfs, h, append([]string{"--ram", "256MiB", "--listen", h.IP + port}, options...)...))
 	}
-	m.nodes[0].Start()
-	token := m.token(m.nodes[0], len(hosts))
-	for _, n := range m.nodes[1:] {
-		n.Start("--join", hosts[0].IP+port, "--token", token)
-	}
 	return m
+}
+
+func (m *team) found() {
+	m.t.Helper()
+	first := m.nodes[0]
+	first.Start()
+	token := m.token(first, len(m.nodes))
+	for _, n := range m.nodes[1:] {
+		n.Start("--join", first.Host.IP+port, "--token", token)
+	}
 }
 
 func (m *team) token(n *daemon.Place, uses int) string {
