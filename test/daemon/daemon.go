@@ -113,9 +113,6 @@ func (p *Place) Kill() {
 	p.ended <- <-p.ended
 }
 
-// Pid is the daemon's process.
-func (p *Place) Pid() int { return p.cmd.Process.Pid }
-
 // Signal sends the daemon a signal.
 func (p *Place) Signal(s syscall.Signal) {
 	p.t.Helper()

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -80,7 +78,6 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 		{"the leader is killed", killLeader},
 		{"the leader is stopped", stopLeader},
 		{"the leader's link is down", unplugLeader},
-		{"strangers at the port", strangers},
 		{"all daemons are started anew", rolling},
 		{"two claim one rank", claimTwice},
 		{"a removed node tries again", removed},
@@ -178,63 +175,6 @@ func unplugLeader(t *testing.T, m *team) {
 		t.Fatal(err)
 	}
 	m.agree("n")
-}
-
-// Who is not of the cluster disturbs nobody, and costs little.
-func strangers(t *testing.T, m *team) {
-	n := m.nodes[0]
-	before := resident(t, n)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				conn, err := n.Host.DialContext(ctx, "tcp", n.Host.IP+port)
-				if err != nil {
-					continue
-				}
-				conn.SetDeadline(time.Now().Add(time.Second))
-				conn.Write([]byte(strings.Repeat("GET / HTTP/1.1\r\n\x16\x03\x01\xff\xff", 4096)))
-				conn.Close()
-			}
-		})
-	}
-	var silent []interface{ Close() error }
-	for range 300 {
-		if conn, err := n.Host.DialContext(ctx, "tcp", n.Host.IP+port); err == nil {
-			silent = append(silent, conn)
-		}
-	}
-	reads := 0
-	for ; ctx.Err() == nil; reads++ {
-		if _, err := n.Tool("cat", fmt.Sprintf("%s/datasets/d/rank-%d/batch-%06d", n.Mount(), reads%4, reads%25)); err != nil {
-			t.Fatalf("a reader is disturbed: %v", err)
-		}
-	}
-	all.Wait()
-	for _, c := range silent {
-		c.Close()
-	}
-	grown := resident(t, n) - before
-	t.Logf("%d reads meanwhile; memory grew by %d MiB", reads, grown>>20)
-	if grown > 64<<20 {
-		t.Errorf("memory grew by %d bytes", grown)
-	}
-	if _, err := create(m.nodes[1], "x"); err != nil {
-		t.Errorf("the cluster is disturbed: %v", err)
-	}
-}
-
-// resident is how much memory a daemon has.
-func resident(t *testing.T, n *daemon.Place) int64 {
-	t.Helper()
-	text := n.Must("sh", "-c", `awk '/^(RssAnon)/ {print $2}' /proc/$0/status`, strconv.Itoa(n.Pid()))
-	kib, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib << 10
 }
 
 // rolling starts each daemon anew while a loop reads on its host. What is open
