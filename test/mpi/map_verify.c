@@ -16,6 +16,7 @@
 //   -p       only a part of the records is to be expected (-k implies it)
 //   -r       read(2) each batch too: the bytes must be those of the mapping
 //   -s MS    sleep so long after every step
+//   -w SECS  for so long open a batch again while no daemon is there
 //
 // Rank 0 prints one line, and the status is not 0 after any error:
 //
@@ -33,7 +34,7 @@
 
 static struct {
 	bool datum, generated, hold, part, reread;
-	uint64_t seed, first, sleep_ms;
+	uint64_t seed, first, sleep_ms, wait_s;
 	const char *out, *sums;
 } opt;
 
@@ -87,14 +88,38 @@ static void hold(struct batch *b)
 	me.held[me.whole.n - 1] = *b;
 }
 
+// is_there says whether there is a daemon to ask for batches.
+static bool is_there(const char *directory)
+{
+	struct stat st;
+	return stat(directory, &st) == 0;
+}
+
+// take opens this rank's batch of a step, and asks the daemon all there is to ask;
+// false if there is none. Without a daemon nothing is there, the last batch too.
+static bool take(struct batch *b, const char *directory, uint64_t step)
+{
+	uint64_t until = now_ns() + opt.wait_s * 1000000000;
+	for (;; usleep(100000)) {
+		bool before = is_there(directory);
+		bool there = batch_open(b, directory, step, me.error);
+		if (there && batch_map(b, me.error) && batch_index(b, me.error) && batch_repeats(b, me.error))
+			return true;
+		if (now_ns() >= until || (!there && !me.error[0] && before && is_there(directory)))
+			return there;
+		batch_close(b);
+		me.error[0] = '\0';
+	}
+}
+
 // check_step reads this rank's batch of a step; false if there is none.
 static bool check_step(const char *directory, uint64_t step)
 {
 	struct batch b;
 	size_t before = me.sums.n;
-	if (!batch_open(&b, directory, step, me.error))
+	if (!take(&b, directory, step))
 		return false;
-	bool ok = batch_map(&b, me.error) && batch_index(&b, me.error) && batch_repeats(&b, me.error);
+	bool ok = !me.error[0];
 	for (uint64_t i = 0; ok && i < b.records; i++)
 		ok = check_record(&b, i);
 	if (ok && opt.reread)
@@ -316,7 +341,7 @@ static void report(double seconds)
 
 static void parse(int argc, char **argv)
 {
-	for (int c; (c = getopt(argc, argv, "dg:k:mo:prs:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "dg:k:mo:prs:w:")) != -1;) {
 		switch (c) {
 		case 'd': opt.datum = true; break;
 		case 'g': opt.generated = true; opt.seed = number(optarg); break;
@@ -326,6 +351,7 @@ static void parse(int argc, char **argv)
 		case 'p': opt.part = true; break;
 		case 'r': opt.reread = true; break;
 		case 's': opt.sleep_ms = number(optarg); break;
+		case 'w': opt.wait_s = number(optarg); break;
 		default: exit(2);
 		}
 	}
@@ -343,7 +369,7 @@ int main(int argc, char **argv)
 		opt.sums = argv[--argc];
 	int places = argc - optind;
 	if (places < 1)
-		usage("[-dmpr] [-g SEED] [-k STEP] [-o FILE] [-s MS] DATASETDIR... [CHECKSUMS]");
+		usage("[-dmpr] [-g SEED] [-k STEP] [-o FILE] [-s MS] [-w SECS] DATASETDIR... [CHECKSUMS]");
 	snprintf(directory, sizeof directory, "%s/rank-%d",
 		 argv[optind + (int)((long)me.rank * places / me.ranks)], me.rank);
 

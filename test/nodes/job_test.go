@@ -226,12 +226,53 @@ func TestJobOutlivesANode(t *testing.T) {
 	}
 }
 
+// All daemons are killed and started anew, one after the other, under a job whose
+// ranks wait for theirs. It ends with every record read once, and every byte right.
+func TestAJobOutlivesARollingRestart(t *testing.T) {
+	c := cluster.Wide(t)
+	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
+	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
+	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+		"--ranks", "8", "--batch", "512", "--order", "full", "--seed", "5")
+	m.agree("d")
+	j := m.newJob("map_verify", 2)
+	ended := make(chan error, 1)
+	var out string
+	go func() {
+		var err error
+		out, err = j.run(append([]string{"-w", "60", "-s", "300", "-m"}, append(m.dirs("d"), checksums)...)...)
+		ended <- err
+	}()
+	for i, n := range m.nodes {
+		before := opened(n)
+		daemon.Until(t, time.Minute, "its ranks read", func() bool { return opened(n) > before+4 })
+		n.Kill()
+		n.Start()
+		daemon.Until(t, time.Minute, "its ranks read again", func() bool { return opened(n) > 4 })
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before daemon %d was started anew: %v\n%s", i, err, out)
+		default:
+		}
+		m.voting()
+	}
+	if err := <-ended; err != nil || !strings.Contains(out, "map_verify OK ranks=8") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Log(out)
+}
+
+// opened is how many batches were opened on a node.
+func opened(n *daemon.Place) uint64 {
+	var s struct{ Counters struct{ Opens uint64 } }
+	n.Status(&s)
+	return s.Counters.Opens
+}
+
 // opens is how many batches were opened on all nodes.
 func (m *team) opens() (n uint64) {
 	for _, node := range m.nodes {
-		var s struct{ Counters struct{ Opens uint64 } }
-		node.Status(&s)
-		n += s.Counters.Opens
+		n += opened(node)
 	}
 	return n
 }
