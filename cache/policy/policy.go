@@ -1,0 +1,60 @@
+// Package policy decides which partitions a node keeps, and in what form.
+//
+// Everything here is pure: no clock, no I/O, no randomness. A cache and a
+// simulator ask the same planners, so what the one predicts is what the other
+// does.
+package policy
+
+// A Level is a form in which a partition's bytes can be had, the fastest last.
+type Level uint8
+
+const (
+	Source Level = iota // not kept here: a peer or the source has it
+	Disk                // a file on NVMe, mapped by ranks in place
+	Packed              // compressed in memory: unpacked before it is opened
+	RAM                 // in memory, mapped by ranks in place
+	Levels
+)
+
+// An Item is a partition: a batch, or a chunk that batches are made of.
+type Item struct {
+	Bytes [Levels]int64   // that it takes at each level; below zero: it cannot be there
+	Wait  [Levels]float64 // seconds that an open waits if it is there, seldom rising with the level
+	Move  [Levels]float64 // seconds of work to bring it there, once its bytes are in memory
+	Now   Level           // where it is
+	Floor Level           // pinned: never below this level, as long as the budgets allow
+	Set   int32           // the view it belongs to; equal numbers, equal view
+	Group int32           // all or nothing with the others of its group; below zero: none
+	Job   int32           // on whose account it is kept; below zero: nobody's
+	Last  float64         // when it was used last, in seconds; below zero: never
+}
+
+// A Use is an open that is known to come.
+type Use struct {
+	Item int32
+	At   float64 // in seconds, on the clock of Problem.Now
+}
+
+// A Problem is all there is to decide on at one moment. Memory is the budget of
+// RAM and Packed together.
+type Problem struct {
+	Now    float64
+	Memory int64
+	Disk   int64
+	Items  []Item
+	Uses   []Use // ascending by time, as far as the future is known
+}
+
+// A Planner decides where partitions should be. It may keep what it learnt from
+// one call to the next; it is used by one goroutine at a time.
+type Planner interface {
+	// Plan sets levels[i], where p.Items[i] should be until the next call.
+	// What it sets fits the budgets. It keeps neither p nor levels.
+	Plan(p *Problem, levels []Level)
+
+	// Worth orders what is kept between two plans: of the items at a level,
+	// the one worth least goes first if room is needed. next is when i is used
+	// next, +Inf if that is not known. It costs a few nanoseconds and may be
+	// compared with what it was for other items, at any time since the plan.
+	Worth(i *Item, next float64) float64
+}
