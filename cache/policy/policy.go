@@ -20,7 +20,7 @@ const (
 type Item struct {
 	Bytes [Levels]int64   // that it takes at each level; below zero: it cannot be there
 	Wait  [Levels]float64 // seconds that an open waits if it is there, seldom rising with the level
-	Move  [Levels]float64 // seconds of work to bring it there, once its bytes are in memory
+	Move  [Levels]float64 // seconds of work to bring it there, once its bytes are in memory: not the fetch
 	Now   Level           // where it is
 	Floor Level           // pinned: never below this level, as long as the budgets allow
 	Set   int32           // the view it belongs to; equal numbers, equal view

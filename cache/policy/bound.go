@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"math"
+	"slices"
+)
+
+// Bound is no less than the Gain of any plan that keeps to the budgets and
+// leaves groups whole: the optimum of the linear program in which a lot may be
+// in parts at several levels, without pins and without regard to jobs.
+func Bound(p *Problem) float64 {
+	var f forecast
+	var d draft
+	f.learn(p)
+	d.gather(p, &f, 0)
+	high := 0.0
+	for i := range d.lots {
+		if d.lots[i].bytes[Disk] >= 0 {
+			high = math.Max(high, d.lots[i].density(Disk))
+		}
+	}
+	low, best := 0.0, relaxed(d.lots, p, 0)
+	if p.Disk <= 0 {
+		return math.Min(best, relaxed(d.lots, p, high))
+	}
+	// Convex in the price of disk, and a bound at any.
+	for range 100 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		x, y := relaxed(d.lots, p, a), relaxed(d.lots, p, b)
+		best = min(best, x, y)
+		if x < y {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	return best
+}
+
+// relaxed is the most that can be gained if disk has a price and no limit, and
+// the last step may be taken in part.
+func relaxed(lots []lot, p *Problem, price float64) float64 {
+	sum := price * float64(max(p.Disk, 0))
+	var steps []step
+	var out [2]step
+	for i := range lots {
+		l := &lots[i]
+		n, onDisk := l.steps(price, &out)
+		if onDisk {
+			gain, _ := l.ground(price)
+			sum += gain
+		}
+		steps = append(steps, out[:n]...)
+	}
+	slices.SortFunc(steps, func(a, b step) int {
+		switch {
+		case a.slope > b.slope:
+			return -1
+		case a.slope < b.slope:
+			return 1
+		}
+		return 0
+	})
+	left := max(p.Memory, 0)
+	for _, s := range steps {
+		part := min(s.bytes, left)
+		left -= part
+		if s.bytes == 0 {
+			sum += s.slope * 1e-9
+			continue
+		}
+		sum += s.slope * float64(part)
+	}
+	return sum
+}

@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	few  = 24 // steps that are sorted at once
+	deep = 64 // levels of splitting, after which they are sorted whatever it costs
+)
+
+// A ladder takes steps in falling order of slope for as long as they fit.
+// Sorting a million of them exactly would be most of a plan, and is needed only
+// where they do not all fit: they are counted into buckets, and a bucket is
+// sorted when it is more than what is left.
+type ladder struct {
+	steps, spare []step
+	ends         [buckets + 1]int32
+	least        int64
+}
+
+func (r *ladder) reset() { r.steps = r.steps[:0] }
+
+func (r *ladder) add(lot int32, steps []step) {
+	for _, s := range steps {
+		s.lot = lot
+		r.steps = append(r.steps, s)
+	}
+}
+
+// climb calls take for every step in order, until left says that none can fit.
+func (r *ladder) climb(lots []lot, left func() int64, take func(*lot, step)) {
+	r.count()
+	for b := range buckets {
+		group := r.spare[r.ends[b]:r.ends[b+1]]
+		if len(group) == 0 {
+			continue
+		}
+		if left() < r.least {
+			return
+		}
+		choose(lots, group, left, take, 0)
+	}
+}
+
+// choose takes those steps that fit, in order: a quicksort that leaves alone
+// what fits as a whole, and drops what cannot fit any more. Of equal items,
+// which are all in one bucket, it so sorts few.
+func choose(lots []lot, group []step, left func() int64, take func(*lot, step), depth int) {
+	for len(group) > 0 {
+		room, sum := left(), int64(0)
+		group = slices.DeleteFunc(group, func(s step) bool { return s.bytes > room })
+		for _, s := range group {
+			sum += s.bytes
+		}
+		if sum > room && len(group) > few && depth < deep {
+			k := split(lots, group)
+			choose(lots, group[:k], left, take, depth+1)
+			group = group[k:]
+			continue
+		}
+		if sum > room {
+			slices.SortFunc(group, func(a, b step) int { return before(lots, a, b) })
+		}
+		for _, s := range group {
+			take(&lots[s.lot], s)
+		}
+		return
+	}
+}
+
+// split parts steps into some that come before all others, and the others:
+// neither is empty.
+func split(lots []lot, group []step) int {
+	pivots := []step{group[0], group[len(group)/2], group[len(group)-1]}
+	slices.SortFunc(pivots, func(a, b step) int { return before(lots, a, b) })
+	k := 0
+	for i, s := range group {
+		if before(lots, s, pivots[1]) < 0 {
+			group[i], group[k] = group[k], s
+			k++
+		}
+	}
+	return max(k, 1)
+}
+
+// count puts the steps into their buckets, the steepest first.
+func (r *ladder) count() {
+	r.ends, r.least = [buckets + 1]int32{}, 1<<62
+	for _, s := range r.steps {
+		b := buckets - 1 - bucket(s.slope)
+		r.ends[b+1]++
+		r.least = min(r.least, s.bytes)
+	}
+	for b := range buckets {
+		r.ends[b+1] += r.ends[b]
+	}
+	r.spare = resize(r.spare, len(r.steps))
+	at := r.ends
+	for _, s := range r.steps {
+		b := buckets - 1 - bucket(s.slope)
+		r.spare[at[b]] = s
+		at[b]++
+	}
+}
+
+// before orders steps that compete: by slope, then by what is used sooner, was
+// used later, is smaller. Only what is equal in all that goes by its place.
+func before(lots []lot, a, b step) int {
+	x, y := &lots[a.lot], &lots[b.lot]
+	return cmp.Or(cmp.Compare(b.slope, a.slope), cmp.Compare(x.next, y.next), cmp.Compare(y.last, x.last),
+		cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.lot, b.lot))
+}

@@ -1,0 +1,35 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// Names lists the planners, the default first.
+func Names() []string {
+	return []string{"mckp", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
+}
+
+// New gives the planner of a name.
+func New(name string) (Planner, error) {
+	switch name {
+	case "mckp":
+		return &mckp{}, nil
+	case "lru":
+		return &ranked{by: byLast, at: RAM}, nil
+	case "lrc":
+		return &ranked{by: byCount, at: RAM}, nil
+	case "mrd":
+		return &ranked{by: byNext, at: RAM}, nil
+	case "all-ram":
+		return &ranked{by: byLast, at: RAM}, nil
+	case "all-packed":
+		return &ranked{by: byLast, at: Packed}, nil
+	case "all-disk":
+		return &ranked{by: byLast, at: Disk}, nil
+	}
+	return nil, fmt.Errorf("policy %q: %w: choose one of %s", name, meta.ErrInvalid, strings.Join(slices.Clip(Names()), ", "))
+}

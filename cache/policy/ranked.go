@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// An order says which of two lots rather stays.
+type order uint8
+
+const (
+	byLast  order = iota // lru: what was used last
+	byCount              // lrc: what has most uses to come
+	byNext               // mrd: what is used soonest
+)
+
+// Ranked keeps lots at one level, the first in its order until it is full, and
+// is what mckp is compared with: lru, least reference count, most reference
+// distance, and everything at one level.
+//
+// All-ram and all-packed differ from lru in nothing but the level: that is what
+// Spark does with a persisted set. Unlike mckp they know no price: they take
+// what is in their order, whatever it costs to bring it.
+type ranked struct {
+	by     order
+	at     Level
+	future forecast
+	draft  draft
+	counts map[int32]float64 // by Set: known uses to come of an item, on the mean
+}
+
+func (r *ranked) Plan(p *Problem, levels []Level) {
+	r.future.learn(p)
+	r.draft.begin(p, &r.future, 0)
+	r.count(p)
+	lots := make([]*lot, len(r.draft.lots))
+	for i := range lots {
+		lots[i] = &r.draft.lots[i]
+	}
+	slices.SortStableFunc(lots, func(a, b *lot) int {
+		return cmp.Or(cmp.Compare(r.rank(b), r.rank(a)), cmp.Compare(b.now, a.now),
+			cmp.Compare(a.next, b.next), cmp.Compare(b.last, a.last))
+	})
+	for _, l := range lots {
+		if l.level < r.at {
+			r.draft.put(l, r.at)
+		}
+	}
+	r.draft.finish(levels)
+}
+
+func (r *ranked) rank(l *lot) float64 {
+	switch r.by {
+	case byCount:
+		return r.future.known(l.first)
+	case byNext:
+		return -l.next
+	}
+	return l.last
+}
+
+// count learns how often the items of a set will be used: Worth is not told.
+func (r *ranked) count(p *Problem) {
+	if r.by != byCount {
+		return
+	}
+	r.counts = map[int32]float64{}
+	sizes := map[int32]float64{}
+	for i := range p.Items {
+		sizes[p.Items[i].Set]++
+		r.counts[p.Items[i].Set] += r.future.known(int32(i))
+	}
+	for set, n := range sizes {
+		r.counts[set] /= n
+	}
+}
+
+// known is how many uses of an item are known.
+func (f *forecast) known(item int32) float64 {
+	if math.IsInf(f.next[item], 1) {
+		return 0
+	}
+	return f.uses[item] - again
+}
+
+func (r *ranked) Worth(i *Item, next float64) float64 {
+	switch {
+	case i.Floor > Source && i.Now <= i.Floor:
+		return math.Inf(1)
+	case r.by == byLast:
+		return i.Last
+	case math.IsInf(next, 1):
+		return unknown + i.Last
+	case r.by == byCount:
+		// Counts first, then the later use: a tie-break of at most one count.
+		return r.counts[i.Set] + i.Last/-unknown
+	}
+	return -next
+}
