@@ -10,7 +10,7 @@ import (
 
 // Names lists the planners, the default first.
 func Names() []string {
-	return []string{"mckp", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
+	return []string{"mckp", "interval", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
 }
 
 // New gives the planner of a name.
@@ -18,6 +18,8 @@ func New(name string) (Planner, error) {
 	switch name {
 	case "mckp":
 		return &mckp{}, nil
+	case "interval":
+		return &interval{}, nil
 	case "lru":
 		return &ranked{by: byLast, at: RAM}, nil
 	case "lrc":

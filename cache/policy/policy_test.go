@@ -151,7 +151,7 @@ func TestPins(t *testing.T) {
 
 // The order in which items are given matters only where they are equal.
 func TestPermutation(t *testing.T) {
-	for _, name := range []string{"mckp", "lru", "lrc", "mrd"} {
+	for _, name := range []string{"mckp", "interval", "lru", "lrc", "mrd"} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			p := problems(t)
 			for i := range p.Items {
