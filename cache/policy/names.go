@@ -10,7 +10,7 @@ import (
 
 // Names lists the planners, the default first.
 func Names() []string {
-	return []string{"mckp", "interval", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
+	return []string{"mckp", "interval", "dp25", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
 }
 
 // New gives the planner of a name.
@@ -20,6 +20,8 @@ func New(name string) (Planner, error) {
 		return &mckp{}, nil
 	case "interval":
 		return &interval{}, nil
+	case "dp25":
+		return &dp25{}, nil
 	case "lru":
 		return &ranked{by: byLast, at: RAM}, nil
 	case "lrc":

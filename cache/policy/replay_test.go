@@ -192,8 +192,8 @@ func TestReplay(t *testing.T) {
 						t.Errorf("%s: %.4f and %.4f of the hits that are possible", name, all, seldom)
 					}
 				}
-				t.Logf("lru %.4f, mrd %.4f; optimum: %.4f of all uses", ratio("lru", 6*n, 25),
-					ratio("mrd", 6*n, 25), best/float64(len(accesses)))
+				t.Logf("lru %.4f, mrd %.4f, dp25 %.4f; optimum: %.4f of all uses", ratio("lru", 6*n, 25),
+					ratio("mrd", 6*n, 25), ratio("dp25", 6*n, 25), best/float64(len(accesses)))
 			})
 		}
 	}

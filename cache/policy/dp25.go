@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	setLimit = 4 // 50,625 states
+	jobLimit = 64
+)
+
+// Dp25 is Neutrino's dynamic program: before each stage every set gets a mix of
+// quarters, so that all stages together take the least time. A set that the
+// stage does not use can only be discarded from; one that it uses can be turned
+// into any mix, what is packed anew costs the work of it, and the waits are
+// those of the mix before. Disk is not used.
+//
+// The cost of a transition is a sum over sets, so the minimum over all mixes of
+// R sets is taken set by set: R*15^(R+1) operations instead of 15^(2R), and no
+// state has to be left out for being dominated. Left out are states that do
+// not fit, and mixes of sets that no later stage uses; stages that repeat are
+// solved once. Beyond setLimit sets, those that save most by their uses are
+// planned, and each of the others gets RAM, or else packed memory, if it fits
+// as a whole in what is left. Beyond jobLimit stages nothing is looked at.
+type dp25 struct {
+	future forecast
+	draft  draft
+	sets   []set
+	plan   []stage
+}
+
+func (n *dp25) Plan(p *Problem, levels []Level) {
+	n.future.learn(p)
+	n.draft.begin(p, &n.future, 0)
+	n.gather(p)
+	n.stages(p)
+	planned, _ := n.solve(float64(n.draft.left.mem))
+	for r, m := range planned {
+		n.fill(&n.sets[r], m)
+	}
+	for r := len(planned); r < len(n.sets); r++ {
+		n.whole(&n.sets[r])
+	}
+	n.draft.finish(levels)
+}
+
+func (n *dp25) Worth(i *Item, _ float64) float64 {
+	if i.Floor > Source && i.Now <= i.Floor {
+		return math.Inf(1)
+	}
+	return i.Last
+}
+
+// solve gives the mixes for the first stage: those that there are if no others
+// are better. It says what all stages take.
+func (n *dp25) solve(memory float64) (out []mix, seconds float64) {
+	sets := n.sets[:min(len(n.sets), setLimit)]
+	states := 1
+	for range sets {
+		states *= mixes
+	}
+	value := make([]float64, states)
+	for j := len(n.plan) - 1; j > 0; j-- {
+		n.repeat(value, sets, j, memory)
+		for r, each := 0, 1; r < len(sets); r, each = r+1, each*mixes {
+			relax(value, each, &sets[r], n.plan[j].used[r])
+		}
+	}
+	n.repeat(value, sets, 0, memory)
+	chosen := n.here(sets)
+	best := n.total(value, sets, chosen)
+	// Mixes with more in RAM have the larger numbers.
+	for state := states - 1; state >= 0; state-- {
+		if total := n.total(value, sets, state); total < best-1e-9*math.Abs(best) || math.IsInf(best, 1) {
+			best, chosen = total, state
+		}
+	}
+	for range sets {
+		out, chosen = append(out, allMixes[chosen%mixes]), chosen/mixes
+	}
+	return out, best
+}
+
+// here is the state that there is, without sets that are not used again.
+func (n *dp25) here(sets []set) (state int) {
+	dead := n.dead(0)
+	for r, each := 0, 1; r < len(sets); r, each = r+1, each*mixes {
+		if !dead[r] {
+			state += sets[r].now * each
+		}
+	}
+	return state
+}
+
+// total is what everything takes from now on if a state is what comes next.
+func (n *dp25) total(value []float64, sets []set, state int) float64 {
+	total := value[state]
+	for r := 0; r < len(sets); r, state = r+1, state/mixes {
+		total += sets[r].cost(n.plan[0].used[r], sets[r].now, state%mixes)
+	}
+	return total
+}
+
+// repeat adds to every state what a stage costs that repeats in it, and rules
+// out states that cannot be.
+func (n *dp25) repeat(value []float64, sets []set, j int, memory float64) {
+	var bytes, stay [setLimit][mixes]float64
+	dead := n.dead(j)
+	for r := range sets {
+		for k, m := range allMixes {
+			bytes[r][k] = sets[r].memory(m)
+			stay[r][k] = float64(n.plan[j].times-1) * sets[r].cost(n.plan[j].used[r], k, k)
+			if m.packed > 0 && !sets[r].packs || m != (mix{}) && dead[r] {
+				bytes[r][k] = math.Inf(1)
+			}
+		}
+	}
+	for state := range value {
+		need := 0.0
+		for r, left := 0, state; r < len(sets); r, left = r+1, left/mixes {
+			need += bytes[r][left%mixes]
+			value[state] += stay[r][left%mixes]
+		}
+		if need > memory {
+			value[state] = math.Inf(1)
+		}
+	}
+}
+
+// dead says of each set that no stage from j on uses it.
+func (n *dp25) dead(j int) []bool {
+	dead := make([]bool, len(n.sets))
+	for r := range dead {
+		dead[r] = !slices.ContainsFunc(n.plan[j:], func(s stage) bool { return s.used[r] > 0 })
+	}
+	return dead
+}
+
+// relax takes the minimum over the next mix of one set.
+func relax(value []float64, each int, s *set, used float64) {
+	var table [mixes][mixes]float64
+	for u := range mixes {
+		for v := range mixes {
+			table[u][v] = s.cost(used, u, v)
+		}
+	}
+	var next [mixes]float64
+	for base := range value {
+		if base/each%mixes != 0 {
+			continue
+		}
+		for u := range mixes {
+			next[u] = math.Inf(1)
+		}
+		for v := range mixes {
+			then := value[base+v*each]
+			for u := 0; u < mixes && !math.IsInf(then, 1); u++ {
+				next[u] = min(next[u], table[u][v]+then)
+			}
+		}
+		for u := range mixes {
+			value[base+u*each] = next[u]
+		}
+	}
+}
+
+// fill gives the items of a set the levels of a mix.
+func (n *dp25) fill(s *set, m mix) {
+	ram := len(s.items) * m.ram / quarters
+	packed := len(s.items)*(m.ram+m.packed)/quarters - ram
+	for k, i := range s.items {
+		switch {
+		case k < ram:
+			n.raise(i, RAM)
+		case k < ram+packed:
+			n.raise(i, Packed)
+		}
+	}
+}
+
+func (n *dp25) raise(item int32, at Level) {
+	if l := n.draft.lot(int(item)); at > l.level {
+		n.draft.put(l, at)
+	}
+}
+
+// whole keeps a set as it is if all of it fits.
+func (n *dp25) whole(s *set) {
+	left := float64(n.draft.left.mem)
+	for _, at := range []Level{RAM, Packed} {
+		if s.bytes[at] > left || at == Packed && !s.packs {
+			continue
+		}
+		for _, i := range s.items {
+			n.raise(i, at)
+		}
+		return
+	}
+}
