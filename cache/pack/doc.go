@@ -1,0 +1,16 @@
+// Package pack keeps slabs compressed, in memory that is not Go's.
+//
+// A slab is cut into blocks that are packed each by itself, so that several
+// processors can unpack one slab, and a range of it needs no more than its own
+// blocks. A block carries two sums: one of what is stored, which is compared
+// before a decompressor sees it, and one of the plain bytes, which is compared
+// before anybody else does. Whatever memory or a codec does to a byte, a Get
+// fails rather than hand it out.
+//
+// Packed bytes live in anonymous mappings and count in whole pages, which is
+// what they cost. What is dropped goes back to the system at once, or, if
+// somebody is just reading it, right after that.
+//
+// Which codec is worth its time is not known beforehand: a Chooser tries them
+// on samples of a dataset.
+package pack

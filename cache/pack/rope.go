@@ -1,0 +1,75 @@
+package pack
+
+// A rope is a run of bytes in frames, written once by its owner and then only
+// read.
+type rope struct {
+	frames []frame
+	length int64
+	real   int64 // bytes that count for it: whole pages
+}
+
+// grow adds n bytes of anything to the end of a rope.
+func (a *arena) grow(r *rope, n int) error {
+	length := r.length + int64(n)
+	if more := int64(pages(int(length))) - r.real; more > 0 {
+		if err := a.reserve(more); err != nil {
+			return err
+		}
+		from := r.real
+		r.real += more
+		if err := a.populate(r, from); err != nil {
+			return err
+		}
+	}
+	r.length = length
+	return nil
+}
+
+// populate brings the pages of a rope from a page on.
+func (a *arena) populate(r *rope, from int64) error {
+	for from < r.real {
+		if from == int64(len(r.frames))*frameBytes {
+			f, err := a.lend()
+			if err != nil {
+				return err
+			}
+			r.frames = append(r.frames, f)
+		}
+		at := int(from % frameBytes)
+		n := min(r.real-from, int64(frameBytes-at))
+		if err := populate(r.frames[from/frameBytes].mem[at : at+int(n)]); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// chunk is what there is of n bytes at off in one piece, at least one byte.
+// Frames are a multiple of a head and of an entry, which are never in two.
+func (r *rope) chunk(off int64, n int) []byte {
+	at := int(off % frameBytes)
+	return r.frames[off/frameBytes].mem[at:min(at+n, frameBytes)]
+}
+
+// write replaces bytes of the rope.
+func (r *rope) write(b []byte, off int64) {
+	for len(b) > 0 {
+		n := copy(r.chunk(off, len(b)), b)
+		b, off = b[n:], off+int64(n)
+	}
+}
+
+// read returns n bytes, in place if they are in one frame, or else together in
+// joined.
+func (r *rope) read(joined []byte, off int64, n int) []byte {
+	if b := r.chunk(off, n); len(b) == n {
+		return b
+	}
+	joined = joined[:n]
+	for to := joined; len(to) > 0; {
+		k := copy(to, r.chunk(off, len(to)))
+		to, off = to[k:], off+int64(k)
+	}
+	return joined
+}
