@@ -1,0 +1,126 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"rankfs/meta"
+)
+
+// Get unpacks a slab into dst, which must be as long as it is. Where there is
+// nothing it returns an error that wraps meta.ErrNotExist. If one byte is not
+// what was packed, it drops the slab and returns an error that wraps
+// meta.ErrCorrupt; dst must then not be served.
+func (s *Store[K]) Get(key K, dst []byte) error {
+	return s.get(key, dst, 0, true)
+}
+
+// GetRange fills dst with the bytes of a slab from off on, and otherwise does
+// as Get. It unpacks whole blocks, but no others.
+func (s *Store[K]) GetRange(key K, dst []byte, off int64) error {
+	return s.get(key, dst, off, false)
+}
+
+func (s *Store[K]) get(key K, dst []byte, off int64, whole bool) error {
+	l := s.hold(key)
+	if l == nil {
+		return fmt.Errorf("packed slab: %w", meta.ErrNotExist)
+	}
+	defer s.release(l)
+	n := int64(len(dst))
+	if off < 0 || off > l.plain || n > l.plain-off || whole && n != l.plain {
+		return fmt.Errorf("unpack %d bytes at %d of a slab of %d: %w", n, off, l.plain, meta.ErrInvalid)
+	}
+	err := s.unpack(&l.rope, dst, off)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.mu.count.unpacked++
+		return nil
+	}
+	if errors.Is(err, meta.ErrCorrupt) && !l.left {
+		s.mu.count.damaged++
+		s.leave(key, l)
+	}
+	return err
+}
+
+// unpack shares the blocks out among its caller and as many more workers as
+// are free, up to one for each two blocks.
+func (s *Store[K]) unpack(r *rope, dst []byte, off int64) error {
+	v, err := parse(r, s.config.BlockBytes)
+	if err != nil || len(dst) == 0 {
+		return err
+	}
+	first, last := int(off/int64(v.block)), int((off+int64(len(dst))-1)/int64(v.block))
+	j := &job{view: v, dst: dst, off: off, end: last + 1}
+	j.next.Store(int64(first))
+	var helpers sync.WaitGroup
+	for range (last - first) / 2 {
+		p := s.free()
+		if p == nil {
+			break
+		}
+		helpers.Go(func() {
+			for ; p != nil && j.work(p); p = s.free() {
+				s.presses <- p
+			}
+			if p != nil {
+				s.presses <- p
+			}
+		})
+	}
+	for more := true; more; {
+		p := <-s.presses
+		more = j.work(p)
+		s.presses <- p
+	}
+	helpers.Wait()
+	return j.err
+}
+
+// free returns a press if there is one that nobody wants.
+func (s *Store[K]) free() *press {
+	select {
+	case p := <-s.presses:
+		return p
+	default:
+		return nil
+	}
+}
+
+// A job is a range of blocks that several workers unpack.
+type job struct {
+	view packed
+	dst  []byte
+	off  int64
+	end  int // the block after the last
+	next atomic.Int64
+	once sync.Once
+	err  error // the first; read when all workers are done
+}
+
+// work unpacks the next block and reports whether there may be more to do.
+func (j *job) work(p *press) bool {
+	i := int(j.next.Add(1) - 1)
+	if i >= j.end {
+		return false
+	}
+	err := j.block(p, i)
+	if err != nil {
+		j.once.Do(func() { j.err = err })
+		j.next.Store(int64(j.end))
+	}
+	return err == nil
+}
+
+// block unpacks what is wanted of a block.
+func (j *job) block(p *press, i int) error {
+	start := j.view.start(i)
+	from := max(j.off-start, 0)
+	to := min(int64(j.view.size(i)), j.off+int64(len(j.dst))-start)
+	at := start + from - j.off
+	return j.view.readPart(p, i, j.dst[at:at+to-from], int(from))
+}

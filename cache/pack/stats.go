@@ -1,0 +1,28 @@
+package pack
+
+// Stats is a snapshot of a store. Those up to Damaged are totals; the rest are
+// gauges, and but for Limit zero after Close.
+type Stats struct {
+	Packed, Unpacked uint64 // slabs and reads of them
+	PlainBytes       uint64 // that were packed, and what
+	PackedBytes      uint64 // they became
+	Damaged          uint64 // slabs found not to be what was packed, and not served
+
+	Limit int64 // the budget
+	Used  int64 // real bytes, in whole pages, of all slabs there are
+	Plain int64 // bytes that those unpack to which can be read
+	Slabs int   // that can be read, or are being packed
+	Dying int   // that were dropped and are still read
+}
+
+// Stats returns what the store did and holds.
+func (s *Store[K]) Stats() Stats {
+	used, limit := s.arena.usage()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.mu.count
+	return Stats{
+		Packed: n.packed, Unpacked: n.unpacked, PlainBytes: n.plainIn, PackedBytes: n.packedOut, Damaged: n.damaged,
+		Limit: limit, Used: used, Plain: s.mu.plain, Slabs: len(s.mu.slabs), Dying: s.mu.dying,
+	}
+}

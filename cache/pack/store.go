@@ -1,0 +1,262 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"rankfs/meta"
+)
+
+// Config says what a store may use.
+type Config[K comparable] struct {
+	Bytes int64 // budget: real bytes of packed slabs, in whole pages
+	// Codec says how the slab of a key is to be packed; it may be called
+	// concurrently. Without one everything is packed by s2, the fastest.
+	Codec func(key K) Codec
+	// Workers bounds how many blocks are packed and unpacked at a time, and
+	// with it the working memory, some 3 MiB for each, which does not count in
+	// Bytes. One per core: nothing but the processor is waited for.
+	Workers int
+	// BlockBytes is how much plain data is packed by itself. With 256 KiB zstd
+	// comes within 4 to 8 per cent of what it makes of 1 MiB, s2 unpacks
+	// faster than larger ones, and a slab of 1 MiB still keeps four cores busy.
+	BlockBytes int
+}
+
+func (c Config[K]) withDefaults() (Config[K], error) {
+	if c.Codec == nil {
+		c.Codec = func(K) Codec { return Codec{Algorithm: S2} }
+	}
+	if c.Workers == 0 {
+		c.Workers = runtime.NumCPU()
+	}
+	if c.BlockBytes == 0 {
+		c.BlockBytes = 256 << 10
+	}
+	if c.Bytes < 0 || c.Workers < 0 {
+		return c, fmt.Errorf("packed level of %d bytes, %d workers: %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
+	}
+	if c.BlockBytes < minBlock || c.BlockBytes > maxBlock {
+		return c, fmt.Errorf("packed blocks of %d bytes: %w: use %d to %d", c.BlockBytes, meta.ErrInvalid, minBlock, maxBlock)
+	}
+	return c, nil
+}
+
+// A Store is the packed level: slabs by key, which names their content. All
+// methods may be called concurrently.
+//
+// A slab is in slabs from the begin of its Put, and leaves by Drop, Close or
+// damage. Its memory goes when it has left and nobody uses it. mu takes no
+// other lock but the arena's, and none at all while bytes move.
+type Store[K comparable] struct {
+	config  Config[K]
+	arena   *arena
+	presses chan *press // those that nobody works with, for one block at a time: waits are short
+	users   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		slabs   map[K]*slab
+		closed  bool
+		dying   int // slabs that left and are still used
+		plain   int64
+		count   counters
+		failure error // of giving memory back: told by Close
+	}
+}
+
+type counters struct {
+	packed, unpacked, plainIn, packedOut, damaged uint64
+}
+
+// A slab's rope is written by Put alone, and then read until users is zero.
+type slab struct {
+	rope  rope
+	plain int64
+	real  int64 // as the rope's, for those who do not use it
+	ready bool
+	left  bool
+	users int
+}
+
+// New makes a store with nothing in it.
+func New[K comparable](c Config[K]) (*Store[K], error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store[K]{config: c, arena: newArena(c.Bytes), presses: make(chan *press, c.Workers)}
+	s.mu.slabs = make(map[K]*slab)
+	for range c.Workers {
+		p, err := newPress(c.BlockBytes)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.presses <- p
+	}
+	return s, nil
+}
+
+// Put packs a slab. It returns an error that wraps meta.ErrNoSpace if the
+// budget has no room for it, and one that wraps meta.ErrBusy if another Put of
+// the key is under way. A slab that is there already stays as it is.
+func (s *Store[K]) Put(key K, plain []byte) error {
+	l, err := s.begin(key, int64(len(plain)))
+	if l == nil || err != nil {
+		return err
+	}
+	err = write(s.arena, &l.rope, s.presses, s.config.BlockBytes, plain, s.config.Codec(key))
+	s.finish(key, l, err)
+	if err != nil {
+		return fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
+	}
+	return nil
+}
+
+// begin enters a new slab, or returns nil if there is nothing to do.
+func (s *Store[K]) begin(key K, plain int64) (*slab, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed {
+		return nil, fmt.Errorf("pack slab: %w: the store is closed", meta.ErrBusy)
+	}
+	if l := s.mu.slabs[key]; l != nil {
+		if !l.ready {
+			return nil, fmt.Errorf("pack slab: %w: it is being packed", meta.ErrBusy)
+		}
+		return nil, nil
+	}
+	l := &slab{plain: plain, users: 1}
+	s.mu.slabs[key] = l
+	s.users.Add(1)
+	return l, nil
+}
+
+func (s *Store[K]) finish(key K, l *slab, err error) {
+	s.mu.Lock()
+	l.real = l.rope.real
+	if err != nil {
+		s.leave(key, l)
+	} else {
+		s.mu.count.packed++
+		s.mu.count.plainIn += uint64(l.plain)
+		s.mu.count.packedOut += uint64(l.rope.length)
+	}
+	if !l.left {
+		l.ready = true
+		s.mu.plain += l.plain
+	}
+	s.mu.Unlock()
+	s.release(l)
+}
+
+// leave takes a slab out of the map. Whoever uses it last gives its memory
+// back. mu is held.
+func (s *Store[K]) leave(key K, l *slab) {
+	if l.left {
+		return
+	}
+	l.left = true
+	s.mu.dying++
+	delete(s.mu.slabs, key)
+	if l.ready {
+		s.mu.plain -= l.plain
+	}
+}
+
+// hold returns a slab that is there, to be released, or nil.
+func (s *Store[K]) hold(key K) *slab {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.mu.slabs[key]
+	if l == nil || !l.ready || s.mu.closed {
+		return nil
+	}
+	l.users++
+	s.users.Add(1)
+	return l
+}
+
+func (s *Store[K]) release(l *slab) {
+	defer s.users.Done()
+	s.mu.Lock()
+	l.users--
+	last := l.left && l.users == 0
+	s.mu.Unlock()
+	if !last {
+		return
+	}
+	err := s.arena.end(&l.rope)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.dying--
+	s.mu.failure = errors.Join(s.mu.failure, err)
+}
+
+// Has returns what a slab costs, in real bytes, and whether it is there.
+func (s *Store[K]) Has(key K) (real int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.mu.slabs[key]
+	if l == nil || !l.ready {
+		return 0, false
+	}
+	return l.real, true
+}
+
+// Drop forgets a slab and reports whether there was one. Whoever is just
+// reading it goes on; its memory counts until then. A slab that is being packed
+// is dropped as soon as it is.
+func (s *Store[K]) Drop(key K) bool {
+	s.mu.Lock()
+	l := s.mu.slabs[key]
+	if l == nil || s.mu.closed {
+		s.mu.Unlock()
+		return false
+	}
+	l.users++
+	s.users.Add(1)
+	s.leave(key, l)
+	s.mu.Unlock()
+	s.release(l)
+	return true
+}
+
+// Limit sets the budget. What is over it is not dropped: the caller knows best
+// what to drop, until Stats says that Used is no more than Limit.
+func (s *Store[K]) Limit(bytes int64) { s.arena.resize(bytes) }
+
+// Close waits for who is packing or reading, and gives all memory back.
+func (s *Store[K]) Close() error {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.closed = true
+	s.mu.Unlock()
+	s.users.Wait()
+	err := s.clear()
+	for range len(s.presses) {
+		err = errors.Join(err, (<-s.presses).close())
+	}
+	if used, _ := s.arena.usage(); used != 0 {
+		err = errors.Join(err, fmt.Errorf("close packed level: %d bytes not given back", used))
+	}
+	return err
+}
+
+// clear ends all slabs, which nobody uses any more.
+func (s *Store[K]) clear() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.mu.failure
+	for _, l := range s.mu.slabs {
+		err = errors.Join(err, s.arena.end(&l.rope))
+	}
+	clear(s.mu.slabs)
+	s.mu.plain = 0
+	return err
+}

@@ -1,0 +1,289 @@
+package pack_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rankfs/cache/pack"
+	"rankfs/meta"
+)
+
+// plainOf is what the slab of a key holds: numbers that say which it is, some
+// of them noise.
+func plainOf(key, n int) []byte {
+	r := rand.New(rand.NewPCG(uint64(key), 9))
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		v := uint64(key)<<32 | uint64(len(b)/8)
+		if key%3 == 0 && len(b)>>14&1 == 1 {
+			v = r.Uint64()
+		}
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b[:n]
+}
+
+func newStore(t testing.TB, c pack.Config[int]) *pack.Store[int] {
+	t.Helper()
+	s, err := pack.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeStore(t, s) })
+	return s
+}
+
+func closeStore(t testing.TB, s *pack.Store[int]) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if n := s.Stats(); n.Used != 0 || n.Plain != 0 || n.Slabs != 0 || n.Dying != 0 {
+		t.Errorf("after close: %+v, want every gauge zero", n)
+	}
+}
+
+func codecOf(key int) pack.Codec {
+	all := append(pack.Codecs(), pack.Codec{})
+	return all[key%len(all)]
+}
+
+// Slabs of all lengths around a page, a block and a frame come back, whole and
+// in parts.
+func TestSizes(t *testing.T) {
+	s := newStore(t, pack.Config[int]{Bytes: 64 << 20, Codec: codecOf, BlockBytes: 64 << 10, Workers: 3})
+	for i, n := range []int{0, 1, 7, 4095, 4096, 4097, 64<<10 - 1, 64 << 10, 64<<10 + 1, 700_005} {
+		for key := i * 100; key < i*100+17; key++ {
+			if err := s.Put(key, plainOf(key, n)); err != nil {
+				t.Fatal(err)
+			}
+			plain := plainOf(key, n)
+			for _, part := range [][2]int{{0, n}, {n / 2, n}, {n / 3, n/3 + min(1, n-n/3)}, {n, n}, {min(1, n), n - n/7}} {
+				dst := make([]byte, part[1]-part[0])
+				if err := s.GetRange(key, dst, int64(part[0])); err != nil || !bytes.Equal(dst, plain[part[0]:part[1]]) {
+					t.Errorf("key %d: bytes %d to %d of %d: %v", key, part[0], part[1], n, err)
+				}
+			}
+			dst := make([]byte, n)
+			if err := s.Get(key, dst); err != nil || !bytes.Equal(dst, plain) {
+				t.Errorf("get %d of %d bytes: %v", key, n, err)
+			}
+			if err := s.GetRange(key, make([]byte, 2), int64(n)-1); !errors.Is(err, meta.ErrInvalid) {
+				t.Errorf("read past the end of %d: %v", n, err)
+			}
+			if err := s.GetRange(key, nil, -1); !errors.Is(err, meta.ErrInvalid) {
+				t.Errorf("read before the begin: %v", err)
+			}
+			if err := s.Get(key, make([]byte, n+1)); !errors.Is(err, meta.ErrInvalid) {
+				t.Errorf("get %d bytes into %d: %v", n, n+1, err)
+			}
+			if !s.Drop(key) || s.Drop(key) {
+				t.Errorf("drop of key %d", key)
+			}
+			if err := s.Get(key, make([]byte, n)); !errors.Is(err, meta.ErrNotExist) {
+				t.Errorf("get of what was dropped: %v", err)
+			}
+		}
+	}
+	if n := s.Stats(); n.Used != 0 || n.Slabs != 0 {
+		t.Errorf("all dropped: %+v", n)
+	}
+}
+
+// A model: whatever is put, dropped and read, the store has what it should,
+// within its budget, and its gauges are sums over that.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := pack.New(pack.Config[int]{Bytes: 1 << 20, Codec: codecOf, BlockBytes: 16 << 10, Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := map[int]int{}
+		limit, most := int64(1<<20), int64(0)
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				key, n := rapid.IntRange(0, 30).Draw(t, "key"), rapid.IntRange(0, 400<<10).Draw(t, "length")
+				before := s.Stats().Used
+				err := s.Put(key, plainOf(key, n))
+				_, had := have[key]
+				if !had && err == nil {
+					have[key] = n
+				}
+				if errors.Is(err, meta.ErrNoSpace) && before+int64(n)+4096+32*30 <= limit {
+					t.Errorf("no room for %d bytes beside %d", n, before)
+				} else if err != nil && (had || !errors.Is(err, meta.ErrNoSpace)) {
+					t.Errorf("put: %v", err)
+				}
+			},
+			"drop": func(t *rapid.T) {
+				key := rapid.IntRange(0, 30).Draw(t, "key")
+				if _, had := have[key]; s.Drop(key) != had {
+					t.Errorf("drop of %d", key)
+				}
+				delete(have, key)
+			},
+			"limit": func(t *rapid.T) {
+				limit = rapid.Int64Range(0, 1<<20).Draw(t, "limit")
+				s.Limit(limit)
+			},
+			"": func(t *rapid.T) {
+				var plain, real int64
+				for key, n := range have {
+					plain += int64(n)
+					got, ok := s.Has(key)
+					if !ok || got%int64(os.Getpagesize()) != 0 {
+						t.Errorf("key %d: %d bytes, %v", key, got, ok)
+					}
+					real += got
+				}
+				st := s.Stats()
+				if st.Slabs != len(have) || st.Plain != plain || st.Used != real || st.Limit != limit || st.Dying != 0 {
+					t.Errorf("%+v, want %d slabs of %d bytes in %d", st, len(have), plain, real)
+				}
+				if most = max(st.Used, most); most > 1<<20 {
+					t.Errorf("%d bytes used", most)
+				}
+			},
+			"get": func(t *rapid.T) {
+				key := rapid.IntRange(0, 30).Draw(t, "key")
+				n, had := have[key]
+				dst := make([]byte, n)
+				err := s.Get(key, dst)
+				if had && (err != nil || !bytes.Equal(dst, plainOf(key, n))) || !had && !errors.Is(err, meta.ErrNotExist) {
+					t.Errorf("get %d: %v", key, err)
+				}
+			},
+		})
+		if err := s.Close(); err != nil || s.Stats().Used != 0 {
+			t.Errorf("close: %v, %+v", err, s.Stats())
+		}
+	})
+}
+
+// Gets beside drops and puts of the same keys, more than there are workers:
+// right bytes or none, and every byte is given back.
+func TestStress(t *testing.T) {
+	const n, keys = 300_000, 12
+	s := newStore(t, pack.Config[int]{Bytes: 1 << 20, Codec: codecOf, BlockBytes: 32 << 10, Workers: 2})
+	want := make([][]byte, keys)
+	for key := range want {
+		want[key] = plainOf(key, n)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			dst := make([]byte, n)
+			for range 150 {
+				key := r.IntN(keys)
+				switch r.IntN(4) {
+				case 0:
+					if err := s.Put(key, want[key]); err != nil && !errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, meta.ErrBusy) {
+						t.Errorf("put: %v", err)
+					}
+				case 1:
+					s.Drop(key)
+				default:
+					if err := s.Get(key, dst); err == nil && !bytes.Equal(dst, want[key]) {
+						t.Error("wrong bytes")
+					} else if err != nil && !errors.Is(err, meta.ErrNotExist) {
+						t.Errorf("get: %v", err)
+					}
+				}
+				if u := s.Stats().Used; u > 1<<20 {
+					t.Errorf("%d bytes used", u)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for key := range keys {
+		s.Drop(key)
+	}
+	if st := s.Stats(); st.Used != 0 || st.Dying != 0 || st.Unpacked == 0 || st.Packed == 0 {
+		t.Errorf("in the end %+v", st)
+	}
+}
+
+// A store that closes lets those finish who are in it, and lets nobody in.
+func TestClose(t *testing.T) {
+	const n = 2 << 20
+	s := newStore(t, pack.Config[int]{Bytes: 64 << 20})
+	for key := range 4 {
+		if err := s.Put(key, plainOf(key, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for key := range 4 {
+		all.Go(func() {
+			dst := make([]byte, n)
+			if err := s.Get(key, dst); err == nil && !bytes.Equal(dst, plainOf(key, n)) {
+				t.Error("wrong bytes")
+			} else if err != nil && !errors.Is(err, meta.ErrNotExist) {
+				t.Error(err)
+			}
+			if err := s.Put(100+key, dst); err != nil && !errors.Is(err, meta.ErrBusy) {
+				t.Error(err)
+			}
+		})
+	}
+	closeStore(t, s)
+	all.Wait()
+	if err := s.Put(1, nil); !errors.Is(err, meta.ErrBusy) {
+		t.Errorf("put after close: %v", err)
+	}
+	if s.Drop(1) {
+		t.Error("something was there to drop after close")
+	}
+}
+
+// The process really has no more memory than what counts, and loses it when it
+// is given back.
+func TestReal(t *testing.T) {
+	const n = 16 << 20
+	s := newStore(t, pack.Config[int]{Bytes: 64 << 20, Codec: func(int) pack.Codec { return pack.Codec{} }})
+	plain := plainOf(3, n)
+	before := anonymous(t)
+	if err := s.Put(1, plain); err != nil {
+		t.Fatal(err)
+	}
+	used := s.Stats().Used
+	if grown := anonymous(t) - before; used < n || used > n+2<<20 || grown < used*9/10 || grown > used+4<<20 {
+		t.Errorf("%d bytes count, %d more are there", used, grown)
+	}
+	s.Drop(1)
+	if left := anonymous(t) - before; left > 4<<20 {
+		t.Errorf("%d bytes are left after the drop", left)
+	}
+}
+
+// anonymous is how much anonymous memory the process has.
+func anonymous(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kB int64
+	if _, err := fmt.Sscanf(string(b[bytes.Index(b, []byte("RssAnon:")):]), "RssAnon: %d kB", &kB); err != nil {
+		t.Fatal(err)
+	}
+	return kB << 10
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []pack.Config[int]{{Bytes: -1}, {Workers: -1}, {BlockBytes: 1}, {BlockBytes: 8 << 20}} {
+		if s, err := pack.New(c); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("%+v: %v, %v", c, s, err)
+		}
+	}
+}
