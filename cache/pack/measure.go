@@ -1,0 +1,142 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+)
+
+// A Measure is what a codec was seen to do with a dataset.
+type Measure struct {
+	Codec  Codec
+	Ratio  float64       // packed bytes for one plain byte
+	Pack   time.Duration // processor time for a MiB, with both sums
+	Unpack time.Duration // the same
+}
+
+// towards moves a measure by a part of the way to another.
+func (m Measure) towards(to Measure, weight float64) Measure {
+	m.Ratio += weight * (to.Ratio - m.Ratio)
+	m.Pack += time.Duration(weight * float64(to.Pack-m.Pack))
+	m.Unpack += time.Duration(weight * float64(to.Unpack-m.Unpack))
+	return m
+}
+
+// A Setting is what packing a dataset is good for.
+type Setting struct {
+	Memory  int64         // bytes for the dataset's slabs, plain and packed
+	Dataset int64         // bytes of the dataset
+	Below   time.Duration // wait for a MiB that is not in memory
+	// Uses is how often a slab is unpacked for each time that it is packed:
+	// the epochs to come. Zero counts as one.
+	Uses float64
+}
+
+// unpacked is the wait for a MiB of the dataset, on average, if nothing is
+// packed.
+func (s Setting) unpacked() time.Duration {
+	if s.Dataset <= s.Memory || s.Dataset <= 0 {
+		return 0
+	}
+	return time.Duration(float64(s.Below) * float64(s.Dataset-max(s.Memory, 0)) / float64(s.Dataset))
+}
+
+// Wait is the same if slabs are packed as measured.
+//
+// Let M bytes of memory hold a bytes of a dataset of W plainly and b packed, in
+// b*r. A byte of the first is there, one of the second costs u to unpack, and
+// others t from below: together b*u + (W-a-b)*t, where a = M - b*r. That is
+// linear in b and falls if u < t*(1-r). So either nothing should be packed,
+// or as much as it takes to have all of W in memory, or all that memory holds.
+func (s Setting) Wait(m Measure) time.Duration {
+	w, mem, t := float64(s.Dataset), float64(max(s.Memory, 0)), float64(s.Below)
+	u := float64(m.Unpack) + float64(m.Pack)/max(s.Uses, 1)
+	if w <= mem || m.Ratio <= 0 || u >= t*(1-m.Ratio) {
+		return s.unpacked()
+	}
+	b := min((w-mem)/(1-m.Ratio), mem/m.Ratio)
+	a := max(0, mem-b*m.Ratio)
+	return time.Duration((b*u + max(0, w-a-b)*t) / w)
+}
+
+// measure tries all codecs on some blocks of a slab.
+func (c *Chooser) measure(plain []byte) (all []Measure, err error) {
+	p, err := newPress(c.config.BlockBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	to, err := mapBytes(pages(c.config.BlockBytes))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unmapBytes(to)) }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, k := range c.config.Codecs {
+		m, err := c.try(p, k, to, plain)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// try measures one codec.
+func (c *Chooser) try(p *press, k Codec, to, plain []byte) (Measure, error) {
+	m := Measure{Codec: k}
+	var from, became int
+	for i := range samples {
+		b := c.sample(plain, i)
+		packed, pack, unpack, err := c.round(p, k, to[:len(b)], b)
+		if err != nil {
+			return m, fmt.Errorf("%v: %w", k, err)
+		}
+		from, became = from+len(b), became+packed
+		m.Pack, m.Unpack = m.Pack+pack, m.Unpack+unpack
+	}
+	perMiB := func(t time.Duration) time.Duration { return time.Duration(float64(t) * (1 << 20) / float64(from)) }
+	m.Ratio, m.Pack, m.Unpack = float64(became)/float64(from), perMiB(m.Pack), perMiB(m.Unpack)
+	return m, nil
+}
+
+// sample is one of the blocks that are tried, which are spread over the slab.
+func (c *Chooser) sample(plain []byte, i int) []byte {
+	size := min(len(plain), c.config.BlockBytes)
+	at := (len(plain) - size) * (2*i + 1) / (2 * samples)
+	at -= at % c.config.BlockBytes // numbers begin where they do when it is packed
+	return plain[at:][:size]
+}
+
+// round packs and unpacks a block, twice, and returns the better times: the
+// first brings tables and pages.
+func (c *Chooser) round(p *press, k Codec, to, plain []byte) (packed int, pack, unpack time.Duration, err error) {
+	pack, unpack = math.MaxInt64, math.MaxInt64
+	for range 2 {
+		start := c.config.Clock()
+		b, as, err := p.pack(plain, k)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		sums := xxhash.Sum64(b) ^ xxhash.Sum64(plain)
+		between := c.config.Clock()
+		same := xxhash.Sum64(b)
+		if err := p.unpack(to, b, as); err != nil {
+			return 0, 0, 0, err
+		}
+		same ^= xxhash.Sum64(to)
+		end := c.config.Clock()
+		if same != sums {
+			return 0, 0, 0, fmt.Errorf("unpacked to other bytes: %w", meta.ErrCorrupt)
+		}
+		packed, pack, unpack = len(b), min(pack, between-start), min(unpack, end-between)
+	}
+	return packed, pack, unpack, nil
+}
