@@ -1,0 +1,176 @@
+package pressure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+const inside = "live-in-cgroup"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == inside {
+		if err := live(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// A tenant is a cache in a group: a file on a tmpfs, and its watcher. It always
+// holds all that it may.
+type tenant struct {
+	fd        int
+	resizing  sync.Mutex
+	inherited atomic.Int64 // bytes of slabs that it did not fill
+	own       atomic.Int64
+	samples   atomic.Int64
+	failed    atomic.Pointer[error]
+	watcher   *Watcher
+}
+
+const (
+	budget = 2 * limit
+	step   = budget / steps
+)
+
+func (c *tenant) held() int64 {
+	c.samples.Add(1)
+	return c.inherited.Load() + c.own.Load()
+}
+
+// resize is both fill and evict.
+func (c *tenant) resize(n int64) error {
+	c.resizing.Lock()
+	defer c.resizing.Unlock()
+	if err := unix.Ftruncate(c.fd, n); err != nil {
+		return err
+	}
+	if err := unix.Fallocate(c.fd, 0, 0, max(n, 1)); err != nil {
+		return err
+	}
+	c.own.Store(n)
+	return nil
+}
+
+func (c *tenant) changed(a Allowance, _ Sample) {
+	if err := c.resize(max(a.Bytes-c.inherited.Load(), 0)); err != nil {
+		c.failed.Store(&err)
+	}
+}
+
+// live is the child: it goes into the group and does what a cache does there.
+func live(does, group string) error {
+	group = filepath.Join(group, "inner")
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return err
+	}
+	c := new(tenant)
+	if does == "inherit" {
+		c.inherited.Store(limit / 2)
+	}
+	var err error
+	if c.fd, err = unix.MemfdCreate("slabs", unix.MFD_CLOEXEC); err != nil {
+		return err
+	}
+	if c.watcher, err = New(Config{Budget: budget, Every: 5 * time.Millisecond, Held: c.held, Changed: c.changed}); err != nil {
+		return err
+	}
+	first, sample, _ := c.watcher.Allowance()
+	fmt.Printf("at first %+v: %v\n", first, sample)
+	if want := strings.TrimPrefix(filepath.Dir(group), "/"); sample.Name != want || sample.Limit != limit {
+		return fmt.Errorf("the group is %s, not %+v", want, sample)
+	}
+	if does == "defy" {
+		return c.resize(budget)
+	}
+	if first.Bytes < limit/2 || first.Bytes >= limit || !first.Ahead {
+		return fmt.Errorf("%+v at first, with a limit of %d", first, limit)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	c.changed(first, sample)
+	done := make(chan struct{})
+	go func() { defer close(done); c.watcher.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	if does == "inherit" {
+		return c.trade(ctx)
+	}
+	return c.crowd(ctx, first.Bytes)
+}
+
+// await waits for so many more samples.
+func (c *tenant) await(ctx context.Context, n int64) {
+	for seen := c.samples.Load(); c.samples.Load() < seen+2*n && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// crowd lets others take 80 MiB, two at a time, and give them back.
+func (c *tenant) crowd(ctx context.Context, first int64) error {
+	others, err := unix.Mmap(-1, 0, 80*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return err
+	}
+	c.await(ctx, 2)
+	for at := 0; at < len(others); at += 2 * mib {
+		if err := unix.Madvise(others[at:at+2*mib], unix.MADV_POPULATE_WRITE); err != nil {
+			return err
+		}
+		c.await(ctx, 2)
+	}
+	now, sample, ill := c.watcher.Allowance()
+	fmt.Printf("beside others %+v: %v\n", now, sample)
+	if held := c.own.Load(); held > limit-int64(len(others)) || held == 0 || ill != nil {
+		return fmt.Errorf("%+v beside others, %d held, %v", now, held, ill)
+	}
+	if err := unix.Munmap(others); err != nil {
+		return err
+	}
+	return c.recover(ctx, first-2*step)
+}
+
+// recover waits until so much is held again.
+func (c *tenant) recover(ctx context.Context, want int64) error {
+	for ; c.own.Load() < want; time.Sleep(time.Millisecond) {
+		if failed := c.failed.Load(); failed != nil {
+			return *failed
+		}
+		if ctx.Err() != nil {
+			now, sample, ill := c.watcher.Allowance()
+			return fmt.Errorf("the memory did not come back: %+v: %v, %v", now, sample, ill)
+		}
+	}
+	fmt.Printf("%d bytes are held again after %d samples\n", c.own.Load(), c.samples.Load()/2)
+	return nil
+}
+
+// trade gives up what was inherited for slabs of its own, all at once, before
+// the next sample: the group's use grows by as much.
+func (c *tenant) trade(ctx context.Context) error {
+	c.await(ctx, 10)
+	now, sample, _ := c.watcher.Allowance()
+	fmt.Printf("with what was inherited %+v: %v\n", now, sample)
+	if now.Bytes < limit/2 || now.Bytes > limit-reserve(limit) || sample.Used > limit*3/4 {
+		return fmt.Errorf("%+v: %v", now, sample)
+	}
+	c.inherited.Store(0)
+	if err := unix.Ftruncate(3, 0); err != nil {
+		return err
+	}
+	if err := c.resize(now.Bytes); err != nil {
+		return err
+	}
+	c.await(ctx, 10)
+	return c.recover(ctx, limit/2)
+}
