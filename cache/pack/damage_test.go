@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestDamage(t *testing.T) {
 	dst := make([]byte, len(plain))
 	damage := map[string]int64{"head": 9, "sum of the table": 24, "table": headSize + 40, "block": -20_000, "last": -1}
 	for where, at := range damage {
-		if err := s.Put(where, plain); err != nil {
+		if err := s.Put(context.Background(), where, plain); err != nil {
 			t.Fatal(err)
 		}
 		r := &s.mu.slabs[where].rope
@@ -33,7 +34,7 @@ func TestDamage(t *testing.T) {
 		if _, ok := s.Has(where); ok {
 			t.Errorf("%s: still there", where)
 		}
-		if err := s.Put(where, plain); err != nil {
+		if err := s.Put(context.Background(), where, plain); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Get(where, dst); err != nil || !bytes.Equal(dst, plain) {
@@ -56,7 +57,7 @@ func TestDropWhileRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := bytes.Repeat([]byte("rank and step"), 100_000)
-	if err := s.Put(1, plain); err != nil {
+	if err := s.Put(context.Background(), 1, plain); err != nil {
 		t.Fatal(err)
 	}
 	l := s.hold(1)
@@ -91,12 +92,12 @@ func TestDropWhilePacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- s.Put(1, make([]byte, 1<<20)) }()
+	go func() { done <- s.Put(context.Background(), 1, make([]byte, 1<<20)) }()
 	<-begun
 	if _, ok := s.Has(1); ok {
 		t.Error("there before it was packed")
 	}
-	if err := s.Put(1, nil); !errors.Is(err, meta.ErrBusy) {
+	if err := s.Put(context.Background(), 1, nil); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("put beside put: %v", err)
 	}
 	if !s.Drop(1) || s.Drop(1) {

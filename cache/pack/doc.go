@@ -12,5 +12,6 @@
 // somebody is just reading it, right after that.
 //
 // Which codec is worth its time is not known beforehand: a Chooser tries them
-// on samples of a dataset.
+// on samples of a dataset. Whether one slab is worth it shows when its first
+// eighth is packed, and it is refused if not.
 package pack

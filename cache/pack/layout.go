@@ -64,13 +64,17 @@ type packed struct {
 }
 
 // write packs a slab to the end of an empty rope, which the caller ends if
-// that fails.
-func write(a *arena, r *rope, presses chan *press, block int, plain []byte, c Codec) error {
+// that fails. Before each block on is told how many bytes were packed, and into
+// how many, and may end it.
+func write(a *arena, r *rope, presses chan *press, block int, plain []byte, c Codec, on func(from, into int64) error) error {
 	v := packed{r, block, int64(len(plain))}
 	if err := a.grow(r, headSize+v.blocks()*entrySize); err != nil {
 		return err
 	}
 	for i := range v.blocks() {
+		if err := on(v.start(i), r.length); err != nil {
+			return err
+		}
 		p := <-presses
 		err := v.add(a, p, i, plain[v.start(i):][:v.size(i)], c)
 		presses <- p

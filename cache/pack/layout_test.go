@@ -75,11 +75,13 @@ func newPresses(t testing.TB, block int) chan *press {
 	return c
 }
 
+func always(int64, int64) error { return nil }
+
 // packedBytes is the packed form of plain.
 func packedBytes(t testing.TB, presses chan *press, block int, plain []byte, c Codec) []byte {
 	t.Helper()
 	a, r := newArena(1<<30), new(rope)
-	if err := write(a, r, presses, block, plain, c); err != nil {
+	if err := write(a, r, presses, block, plain, c, always); err != nil {
 		t.Fatal(err)
 	}
 	b := bytesOf(r)
@@ -212,7 +214,7 @@ func TestRoundTrip(t *testing.T) {
 		plain := kinds[rapid.SampledFrom(names).Draw(t, "kind")](r, rapid.IntRange(0, 5*minBlock).Draw(t, "length"))
 		c := rapid.SampledFrom(append(Codecs(), Codec{})).Draw(t, "codec")
 		a, rope := newArena(1<<30), new(rope)
-		if err := write(a, rope, presses, minBlock, plain, c); err != nil {
+		if err := write(a, rope, presses, minBlock, plain, c, always); err != nil {
 			t.Fatal(err)
 		}
 		if most := headSize + int64(blocksOf(int64(len(plain)), minBlock))*entrySize + int64(len(plain)); rope.length > most {

@@ -4,6 +4,7 @@ package pack
 // gauges, and but for Limit zero after Close.
 type Stats struct {
 	Packed, Unpacked uint64 // slabs and reads of them
+	Refused          uint64 // slabs that were not worth packing
 	PlainBytes       uint64 // that were packed, and what
 	PackedBytes      uint64 // they became
 	Damaged          uint64 // slabs found not to be what was packed, and not served
@@ -22,7 +23,7 @@ func (s *Store[K]) Stats() Stats {
 	defer s.mu.Unlock()
 	n := s.mu.count
 	return Stats{
-		Packed: n.packed, Unpacked: n.unpacked, PlainBytes: n.plainIn, PackedBytes: n.packedOut, Damaged: n.damaged,
+		Packed: n.packed, Refused: n.refused, Unpacked: n.unpacked, PlainBytes: n.plainIn, PackedBytes: n.packedOut, Damaged: n.damaged,
 		Limit: limit, Used: used, Plain: s.mu.plain, Slabs: len(s.mu.slabs), Dying: s.mu.dying,
 	}
 }

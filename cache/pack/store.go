@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -68,7 +69,7 @@ type Store[K comparable] struct {
 }
 
 type counters struct {
-	packed, unpacked, plainIn, packedOut, damaged uint64
+	packed, refused, unpacked, plainIn, packedOut, damaged uint64
 }
 
 // A slab's rope is written by Put alone, and then read until users is zero.
@@ -99,20 +100,70 @@ func New[K comparable](c Config[K]) (*Store[K], error) {
 	return s, nil
 }
 
-// Put packs a slab. It returns an error that wraps meta.ErrNoSpace if the
-// budget has no room for it, and one that wraps meta.ErrBusy if another Put of
-// the key is under way. A slab that is there already stays as it is.
-func (s *Store[K]) Put(key K, plain []byte) error {
+// ErrNoGain says that a slab is not worth packing: it would take hardly less
+// memory than it does as it is.
+var ErrNoGain = errors.New("hardly becomes smaller")
+
+// Put packs a slab, one block after the other, for as long as ctx lasts. It
+// returns an error that wraps ErrNoGain if that is not worth it, meta.ErrNoSpace
+// if the budget has no room, or meta.ErrBusy if another Put of the key is under
+// way or the store is closed. A slab that is there already stays as it is; one
+// that is dropped meanwhile is packed no further, which is no error.
+func (s *Store[K]) Put(ctx context.Context, key K, plain []byte) error {
 	l, err := s.begin(key, int64(len(plain)))
 	if l == nil || err != nil {
 		return err
 	}
-	err = write(s.arena, &l.rope, s.presses, s.config.BlockBytes, plain, s.config.Codec(key))
+	err = s.pack(ctx, l, plain, s.config.Codec(key))
 	s.finish(key, l, err)
-	if err != nil {
+	if err != nil && err != errDropped {
 		return fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
 	}
 	return nil
+}
+
+var errDropped = errors.New("dropped")
+
+func (s *Store[K]) pack(ctx context.Context, l *slab, plain []byte, c Codec) error {
+	if c == (Codec{}) {
+		return ErrNoGain
+	}
+	err := write(s.arena, &l.rope, s.presses, s.config.BlockBytes, plain, c, func(from, into int64) error {
+		if hopeless(l.plain, from, into) {
+			return ErrNoGain
+		}
+		return s.wanted(ctx, l)
+	})
+	if err == nil && !worth(l.rope.real, l.plain) {
+		return ErrNoGain
+	}
+	return err
+}
+
+// worth reports whether a packed slab saves an eighth of what it takes as it
+// is, in whole pages: less is not worth unpacking it for each use.
+func worth(real, plain int64) bool {
+	whole := int64(pages(int(plain)))
+	return whole-real >= whole/8 && whole > 0
+}
+
+// hopeless reports whether the begin of a slab, an eighth or more of it, became
+// so little smaller that the rest will hardly make it worth while.
+func hopeless(plain, from, into int64) bool {
+	return from > 0 && from >= plain/8 && into > from-from/16
+}
+
+// wanted returns why nobody wants a slab packed any longer, or nil.
+func (s *Store[K]) wanted(ctx context.Context, l *slab) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case l.left:
+		return errDropped
+	case s.mu.closed:
+		return fmt.Errorf("%w: the store is closed", meta.ErrBusy)
+	}
+	return ctx.Err()
 }
 
 // begin enters a new slab, or returns nil if there is nothing to do.
@@ -137,9 +188,13 @@ func (s *Store[K]) begin(key K, plain int64) (*slab, error) {
 func (s *Store[K]) finish(key K, l *slab, err error) {
 	s.mu.Lock()
 	l.real = l.rope.real
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoGain):
+		s.mu.count.refused++
 		s.leave(key, l)
-	} else {
+	case err != nil:
+		s.leave(key, l)
+	default:
 		s.mu.count.packed++
 		s.mu.count.plainIn += uint64(l.plain)
 		s.mu.count.packedOut += uint64(l.rope.length)
