@@ -5,23 +5,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"time"
 
+	"rankfs/cache/policy"
 	"rankfs/meta"
 )
 
+// belady keeps what is used soonest.
+type belady struct{}
+
+func (belady) Plan(*policy.Problem, []policy.Level) {}
+func (belady) Worth(i *policy.Item, next float64) float64 {
+	if math.IsInf(next, 1) {
+		return i.Last - 1e12
+	}
+	return -next
+}
+
 // A Plan is a view whose bytes can be had: the cache's only source.
 //
-// ID names the content: equal ids mean equal bytes, on any machine and after
-// any restart. Fill writes the batch into dst, whose length is Size, without
-// keeping dst; it returns an error rather than a short batch. Once says that no
-// other epoch has the same batches; Shared, that fills of other plans copy from
-// them, by Part. All methods may be called concurrently.
+// ID names the whole, Key the content of a batch: equal keys mean equal bytes,
+// on any machine and after any restart. Find is the inverse of Key, if it is
+// quick to say. Next is the plan of the epoch to come, nil if that is not known;
+// it may take its time, the others not. Fill writes the batch into dst, whose
+// length is Size, without keeping dst; it returns an error rather than a short
+// batch. Once says that no other epoch has the same batches; Shared, that fills
+// of other plans copy from them, by Part. All methods may be called concurrently.
 type Plan interface {
 	ID() [16]byte
 	Steps() uint64
+	Key(rank, step uint64) Key
+	Find(k Key) (rank, step uint64, ok bool)
+	Next() Plan
 	Once() bool
 	Shared() bool
 	Ahead(rank, step uint64) bool
@@ -29,7 +47,8 @@ type Plan interface {
 	Fill(ctx context.Context, rank, step uint64, dst []byte) error
 }
 
-// A Key names one batch of one plan.
+// A Key names the content of a batch: that of a plan's rank and step, unless
+// other plans have it too and agree on another name.
 type Key struct {
 	Plan       [16]byte
 	Rank, Step uint64
@@ -39,20 +58,25 @@ type Key struct {
 //
 // While mu is held no other lock is taken, no tier is called and no byte moved.
 type Cache struct {
-	config Config
-	ram    *ram
-	nvme   *nvme // nil if there is none
-	ctx    context.Context
-	stop   context.CancelFunc
-	tasks  sync.WaitGroup
+	config  Config
+	ram     *ram
+	nvme    *nvme // nil if there is none
+	planner policy.Planner
+	began   time.Time
+	ctx     context.Context
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
 		entries map[Key]*entry
 		demand  []*entry   // waited for and not begun, in order of arrival
-		idle    *list.List // of *entry: ready and held by nobody, in order of release
-		spent   *list.List // of *entry: those of idle that have been read and will not be again
-		readers map[readerKey]*reader
+		idle    idle       // ready and held by nobody
+		spent   *list.List // of *entry: the same, but read, and never to be read again; in order of release
+		jobs    map[[16]byte]*job
+		readers int           // of all jobs
+		others  turn          // for opens that are followed no more
+		clock   time.Duration // of turns
 		closed  bool
 		speed   rate // bytes per second of a fill
 		count   counters
@@ -64,7 +88,9 @@ type Cache struct {
 // An entry is a batch that is wanted or there.
 type entry struct {
 	key      Key
-	plan     Plan
+	plan     Plan // whose rank and step it is, or one of several
+	rank     uint64
+	step     uint64
 	size     int64
 	state    state
 	done     chan struct{} // closed when state is ready or failed
@@ -76,8 +102,13 @@ type entry struct {
 	file     *os.File      // or this, on NVMe
 	backing  int32
 	restored bool          // it was on NVMe already
-	place    *list.Element // in idle or spent
-	spent    bool          // which of them
+	place    *list.Element // in spent
+	slot     int           // in idle
+	worth    float64       // as of its last use
+	last     time.Time     // when that was
+	gap      time.Duration // between uses; zero until there were two
+	took     time.Duration // to fill it
+	astray   bool          // wanted by an open that no reader was expected to make
 	stalled  error         // what its fill waits for, while it waits
 }
 
@@ -96,11 +127,11 @@ func New(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Cache{config: c, room: make(chan struct{}, 1)}
+	k := &Cache{config: c, room: make(chan struct{}, 1), planner: belady{}, began: time.Now()}
 	k.wake = sync.NewCond(&k.mu)
 	k.mu.entries = make(map[Key]*entry)
-	k.mu.readers = make(map[readerKey]*reader)
-	k.mu.idle, k.mu.spent = list.New(), list.New()
+	k.mu.jobs = make(map[[16]byte]*job)
+	k.mu.spent = list.New()
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
 	}
@@ -163,7 +194,7 @@ func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 		return nil, fmt.Errorf("open batch: %w: %d opens wait already", meta.ErrBusy, maxDemand)
 	}
 	e := c.want(p, rank, step)
-	c.follow(e, start)
+	expected := c.follow(e, p, rank, step, start)
 	if e.state == ready {
 		c.mu.count.ready++
 		s := c.hold(e)
@@ -172,6 +203,7 @@ func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	}
 	e.waiters++
 	if e.state == wanted {
+		e.astray = !expected
 		c.mu.demand = append(c.mu.demand, e)
 		e.state = filling
 		c.wake.Broadcast()
@@ -187,10 +219,10 @@ const maxDemand = 1 << 16
 
 // want finds or makes the entry of a batch. mu is held.
 func (c *Cache) want(p Plan, rank, step uint64) *entry {
-	k := Key{p.ID(), rank, step}
+	k := p.Key(rank, step)
 	e := c.mu.entries[k]
 	if e == nil {
-		e = &entry{key: k, plan: p, done: make(chan struct{})}
+		e = &entry{key: k, plan: p, rank: rank, step: step, slot: away, done: make(chan struct{})}
 		c.mu.entries[k] = e
 	}
 	return e
@@ -219,7 +251,7 @@ func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, er
 	if err == context.DeadlineExceeded {
 		err = fmt.Errorf("batch not ready after %v: %w", c.config.OpenTimeout, errors.Join(err, e.stalled))
 	}
-	if e.state == ready && e.waiters == 0 && e.holders == 0 && e.place == nil {
+	if e.state == ready && e.waiters == 0 && e.holders == 0 && !e.resting() {
 		c.rest(e)
 	}
 	c.mu.count.openErrors++
@@ -231,9 +263,7 @@ func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, er
 
 // hold counts one more open of a ready entry. mu is held.
 func (c *Cache) hold(e *entry) *Slab {
-	if e.place != nil {
-		c.pick(e)
-	}
+	c.pick(e)
 	e.holders++
 	e.opened = true
 	c.mu.count.handles++
@@ -254,41 +284,10 @@ func (s *Slab) Release() {
 	})
 }
 
-// rest puts an entry that nobody holds where a victim is looked for. mu is held.
-func (c *Cache) rest(e *entry) {
-	if e.spent = e.opened && !e.plan.Shared() && (e.plan.Once() || c.overflows(e)); e.spent {
-		e.place = c.mu.spent.PushBack(e)
-	} else {
-		e.place = c.mu.idle.PushBack(e)
-	}
-	select {
-	case c.room <- struct{}{}:
-	default:
-	}
-}
-
-// overflows reports whether the readers will have gone through more than memory
-// holds before they come to e again: then it is no use to keep it until they
-// have. mu is held.
-func (c *Cache) overflows(e *entry) bool {
-	batches := e.plan.Steps() * uint64(max(1, len(c.mu.readers)))
-	return e.size > 0 && batches > uint64(c.config.RAMBytes/e.size)
-}
-
-// pick takes an entry from where rest put it. mu is held.
-func (c *Cache) pick(e *entry) {
-	if e.spent {
-		c.mu.spent.Remove(e.place)
-	} else {
-		c.mu.idle.Remove(e.place)
-	}
-	e.place = nil
-}
-
 // Contains reports whether the batch could be opened without a fill, and from
 // which tier.
 func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
-	k := Key{p.ID(), rank, step}
+	k := p.Key(rank, step)
 	c.mu.Lock()
 	e := c.mu.entries[k]
 	if e != nil && e.state == ready {
@@ -322,8 +321,8 @@ func (c *Cache) Close() error {
 		}
 		delete(c.mu.entries, k)
 	}
-	clear(c.mu.readers)
-	c.mu.idle.Init()
+	clear(c.mu.jobs)
+	c.mu.idle, c.mu.readers = nil, 0
 	c.mu.spent.Init()
 	c.mu.count.handles = 0
 	err := c.ram.close()

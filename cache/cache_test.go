@@ -25,6 +25,8 @@ type testPlan struct {
 	size  int64
 	once  bool
 	share bool
+	last  bool      // no epoch follows
+	next  *testPlan // that does; nil: the same again
 	fail  func(rank, step uint64) error
 	gate  chan struct{} // if set, a fill takes a token
 
@@ -32,7 +34,22 @@ type testPlan struct {
 	fills map[[2]uint64]int
 }
 
-func (p *testPlan) ID() [16]byte                 { return [16]byte{p.id} }
+func (p *testPlan) ID() [16]byte { return [16]byte{p.id} }
+func (p *testPlan) Key(rank, step uint64) cache.Key {
+	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+}
+func (p *testPlan) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return k.Rank, k.Step, k.Plan == p.ID()
+}
+func (p *testPlan) Next() cache.Plan {
+	switch {
+	case p.last:
+		return nil
+	case p.next != nil:
+		return p.next
+	}
+	return p
+}
 func (p *testPlan) Once() bool                   { return p.once }
 func (p *testPlan) Shared() bool                 { return p.share }
 func (p *testPlan) Ahead(uint64, uint64) bool    { return true }
@@ -247,14 +264,107 @@ func TestAhead(t *testing.T) {
 	if n := p.filled(7, 40); n != 0 {
 		t.Errorf("a step beyond the window was filled")
 	}
+	// Somebody looks around: the rank's own way stays what it was.
+	open(t, k, p, 7, 90).Release()
+	settle(k)
+	open(t, k, p, 7, 20).Release()
+	settle(k)
+	if p.filled(7, 91) != 0 || p.filled(7, 21) != 1 {
+		t.Errorf("after a look at 90: 91 filled %d times, 21 %d times", p.filled(7, 91), p.filled(7, 21))
+	}
 	// A resume: the window goes along.
 	open(t, k, p, 7, 60).Release()
+	open(t, k, p, 7, 61).Release()
 	settle(k)
-	if p.filled(7, 61) != 1 || p.filled(7, 59) != 0 {
-		t.Errorf("after a jump to 60: 61 filled %d times, 59 %d times", p.filled(7, 61), p.filled(7, 59))
+	if p.filled(7, 62) != 1 || p.filled(7, 59) != 0 {
+		t.Errorf("after a jump to 60: 62 filled %d times, 59 %d times", p.filled(7, 62), p.filled(7, 59))
 	}
 	if n := p.filled(0, 0); n != 0 {
 		t.Error("a rank that nobody reads was filled")
+	}
+}
+
+// The first steps of the next epoch are there before this one ends.
+func TestAheadOfTheEpoch(t *testing.T) {
+	k := newCache(t, cache.Config{MaxAhead: 4})
+	next := &testPlan{id: 2, steps: 20, size: 1 << 10, last: true}
+	p := &testPlan{id: 1, steps: 20, size: 1 << 10, next: next}
+	for step := range p.steps - 1 {
+		open(t, k, p, 7, step).Release()
+		settle(k)
+	}
+	if next.filled(7, 0) != 1 || next.filled(7, 10) != 0 {
+		t.Errorf("before the last step: the next epoch's step 0 was filled %d times, 10 %d times", next.filled(7, 0), next.filled(7, 10))
+	}
+	open(t, k, p, 7, p.steps-1).Release()
+	for step := range next.steps {
+		settle(k)
+		if next.filled(7, step) != 1 {
+			t.Fatalf("step %d of the next epoch was filled %d times before it was opened", step, next.filled(7, step))
+		}
+		open(t, k, next, 7, step).Release()
+	}
+}
+
+// A cyclic scan of more than memory holds: a part of it stays, the rest goes by.
+func TestCycle(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 32 << 20, MaxAhead: 2})
+	p := &testPlan{steps: 64, size: 1 << 20}
+	const epochs = 5
+	for range epochs {
+		for step := range p.steps {
+			s := open(t, k, p, 0, step)
+			check(t, s, p, 0, step)
+			s.Release()
+		}
+	}
+	total := 0
+	for step := range p.steps {
+		total += p.filled(0, step)
+	}
+	// Of 32 slabs a few are on their way in or out.
+	if most := int(p.steps) + (epochs-1)*int(p.steps-32+6); total > most {
+		t.Errorf("%d fills in %d epochs, want %d at most", total, epochs, most)
+	}
+}
+
+// A random reader beside a job takes its turn with it: the job's batches are
+// still ready ahead.
+func TestStray(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	job := &testPlan{id: 1, steps: 200, size: 100 << 10}
+	other := &testPlan{id: 2, steps: 1 << 20, size: 100 << 10}
+	stop := make(chan struct{})
+	var strays sync.WaitGroup
+	for i := range uint64(4) {
+		strays.Go(func() {
+			for step := i * 7919; ; step = (step*2654435761 + 1) % other.steps {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s, err := k.Open(t.Context(), other, 0, step)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Release()
+			}
+		})
+	}
+	waited := 0
+	for step := range job.steps {
+		time.Sleep(time.Millisecond)
+		if _, ok := k.Contains(job, 3, step); !ok && step > 10 {
+			waited++
+		}
+		open(t, k, job, 3, step).Release()
+	}
+	close(stop)
+	strays.Wait()
+	if waited > 20 {
+		t.Errorf("%d of %d batches of the job were not ready", waited, job.steps)
 	}
 }
 

@@ -37,14 +37,9 @@ func (c *Cache) next() (e *entry, demanded bool) {
 		if c.mu.closed {
 			return nil, false
 		}
-		if len(c.mu.demand) > 0 {
-			e = c.mu.demand[0]
-			c.mu.demand = c.mu.demand[1:]
-			return e, true
-		}
-		if e = c.ahead(); e != nil {
+		if e, demanded = c.choose(); e != nil {
 			e.state = filling
-			return e, false
+			return e, demanded
 		}
 		c.wake.Wait()
 	}
@@ -54,7 +49,7 @@ func (c *Cache) next() (e *entry, demanded bool) {
 // or on NVMe if RAM has no room for it. A fill that is ahead of its reader
 // gives up where one that a rank waits for waits too.
 func (c *Cache) fill(e *entry, demanded bool) error {
-	e.size = e.plan.Size(e.key.Rank, e.key.Step)
+	e.size = e.plan.Size(e.rank, e.step)
 	if c.nvme != nil {
 		f, err := c.nvme.get(e.key)
 		if f != nil {
@@ -89,11 +84,11 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 }
 
 func (c *Cache) fillRAM(e *entry, demanded bool) error {
-	f, err := c.takeRAM(e.size, demanded)
+	f, err := c.takeRAM(e, demanded)
 	if err != nil {
 		return err
 	}
-	if err := e.plan.Fill(c.ctx, e.key.Rank, e.key.Step, f.mem); err != nil {
+	if err := e.plan.Fill(c.ctx, e.rank, e.step, f.mem); err != nil {
 		c.ram.retire(f)
 		return err
 	}
@@ -123,15 +118,14 @@ func (c *Cache) giveBack(e *entry) {
 	e.ram, e.file = nil, nil
 }
 
-// takeRAM finds room in RAM, evicting what it may: a fill that a rank waits
-// for may take what was made ready for later, one that is ahead of its reader
-// takes only what has been read.
-func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
+// takeRAM finds room in RAM, evicting what it may.
+func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
+	size := e.size
 	if pages(size) > c.config.RAMBytes {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
 	}
-	for e := c.worn(); e != nil; e = c.worn() {
-		c.evict(e)
+	for w := c.worn(); w != nil; w = c.worn() {
+		c.evict(w)
 	}
 	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
 	for {
@@ -139,7 +133,7 @@ func (c *Cache) takeRAM(size int64, demanded bool) (*ramFile, error) {
 		if !errors.Is(err, errNoRoom) {
 			return f, err
 		}
-		victim := c.victim(demanded)
+		victim := c.victim(e, demanded)
 		if victim == nil {
 			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, errNoRoom)
 		}
@@ -177,52 +171,6 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 
 // roomPoll is short beside any fill that had to wait for memory.
 const roomPoll = 10 * time.Millisecond
-
-// worn returns the oldest spent entry, out of the cache, if more of them linger
-// than each reader's last one. They are filled anew before fresh memory is
-// taken: it need not be zeroed, it is mapped, and it is in the processor's
-// cache, which fresh memory is not.
-func (c *Cache) worn() *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.spent.Len() <= len(c.mu.readers) {
-		return nil
-	}
-	return c.remove(c.mu.spent.Front().Value.(*entry))
-}
-
-// victim takes the entry that is to go next out of the cache, or returns nil.
-// Those that a rank has read and closed go first, in order; unread ones only
-// for a fill that a rank waits for, the one needed last first.
-func (c *Cache) victim(demanded bool) *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.mu.spent.Front(); p != nil {
-		return c.remove(p.Value.(*entry))
-	}
-	var unread *entry
-	for p := c.mu.idle.Front(); p != nil; p = p.Next() {
-		e := p.Value.(*entry)
-		if e.opened {
-			return c.remove(e)
-		}
-		if unread == nil || c.lead(e) > c.lead(unread) {
-			unread = e
-		}
-	}
-	if demanded && unread != nil {
-		c.unread(unread)
-		return c.remove(unread)
-	}
-	return nil
-}
-
-// remove takes an idle entry out of the cache. mu is held.
-func (c *Cache) remove(e *entry) *entry {
-	c.pick(e)
-	delete(c.mu.entries, e.key)
-	return e
-}
 
 // evict gives up a slab. One in memory that an epoch may have again is kept on
 // NVMe, if there is such a tier: its disk then sets the pace, as long as what
@@ -269,7 +217,7 @@ func (c *Cache) fillNVMe(e *entry) error {
 		// Or the file's cache is of small pages in part, which ranks feel
 		// for as long as it lives. Advice: an error is no matter.
 		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-		if err := e.plan.Fill(c.ctx, e.key.Rank, e.key.Step, mem); err != nil {
+		if err := e.plan.Fill(c.ctx, e.rank, e.step, mem); err != nil {
 			return 0, err
 		}
 		return xxhash.Sum64(mem), nil
@@ -288,10 +236,12 @@ func (c *Cache) finish(e *entry, err error, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
+	e.took = took
+	c.turnOf(e).end += took
 	if err != nil {
 		e.state, e.err = failed, err
 		delete(c.mu.entries, e.key)
-		c.balk(e.key, err)
+		c.balk(e, err)
 		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
 			c.mu.count.fillErrors++
 		}

@@ -20,7 +20,14 @@ type madeOf struct {
 	direct func()
 }
 
-func (p *madeOf) ID() [16]byte                 { return [16]byte{255} }
+func (p *madeOf) ID() [16]byte { return [16]byte{255} }
+func (p *madeOf) Key(rank, step uint64) cache.Key {
+	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+}
+func (p *madeOf) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return k.Rank, k.Step, k.Plan == p.ID()
+}
+func (p *madeOf) Next() cache.Plan             { return nil }
 func (p *madeOf) Once() bool                   { return true }
 func (p *madeOf) Shared() bool                 { return false }
 func (p *madeOf) Ahead(uint64, uint64) bool    { return true }

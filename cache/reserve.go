@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -52,12 +51,14 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err e
 func (c *Cache) victimOnNVMe() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, list := range []*list.List{c.mu.spent, c.mu.idle} {
-		for p := list.Front(); p != nil; p = p.Next() {
-			if e := p.Value.(*entry); e.file != nil {
-				c.unread(e)
-				return c.remove(e)
-			}
+	for p := c.mu.spent.Front(); p != nil; p = p.Next() {
+		if e := p.Value.(*entry); e.file != nil {
+			return c.remove(e)
+		}
+	}
+	for _, e := range c.mu.idle {
+		if e.file != nil {
+			return c.remove(e)
 		}
 	}
 	return nil

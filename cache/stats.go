@@ -45,7 +45,7 @@ func (c *Cache) Stats() Stats {
 		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
 		WaitTime: n.waitTime, FillTime: n.fillTime,
-		Handles: n.handles, Readers: len(c.mu.readers),
+		Handles: n.handles, Readers: c.mu.readers,
 	}
 	c.mu.Unlock()
 	s.RAM, s.Recycled = c.ram.stats()

@@ -1,0 +1,277 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A job is those who read one plan: the ranks that go through it, each a reader.
+type job struct {
+	plan    Plan
+	readers map[uint64]*reader // by rank
+	next    Plan               // of the epoch after this one; nil if that is not known
+	asked   bool               // next was asked for
+	turns   [2]turn            // for what its readers need, and for what else is opened
+}
+
+// A reader is one rank going through a plan, as its opens show it. Its steps
+// count on into the next epoch: those of that one begin at the plan's Steps.
+type reader struct {
+	rank   uint64
+	pos    uint64        // the step that is to be opened next
+	size   int64         // of a batch, as last seen; zero if none was ready yet
+	seen   time.Time     // when a step was opened
+	pace   time.Duration // from one step to the next; zero until there were two in order
+	run    int           // opens in order
+	stray  uint64        // the step after one that was opened far from here
+	scan   uint64        // no step from pos to here is missing
+	barred uint64        // nothing is made ready from this step on; pos or more
+	bar    bool
+	course course
+}
+
+// A course is a guess of when a reader comes to which step: one a tick. It is
+// kept for as long as it is about right, since what is in the cache was put in
+// order by it; a guess made anew at each step would be off by as much as the
+// pace varies, times an epoch.
+type course struct {
+	from time.Time
+	step int64 // that it opened then; below zero: of the epoch before
+	tick time.Duration
+}
+
+func (c course) at(step uint64) time.Time {
+	return c.from.Add(time.Duration(int64(step)-c.step) * c.tick)
+}
+
+// mean is the pace since the course was set.
+func (c course) mean(r *reader) time.Duration {
+	return r.seen.Sub(c.from) / time.Duration(max(1, int64(r.pos)-1-c.step))
+}
+
+// strays reports whether the course is far from what the reader does.
+func (c course) strays(r *reader) bool {
+	mean := c.mean(r)
+	return c.tick > mean/4*5 || c.tick < mean/5*4
+}
+
+// maxReaders bounds how many ranks are followed at once on one node.
+const maxReaders = 4096
+
+// trusted is how many opens in order make a reader: fewer may be somebody's cat.
+const trusted = 2
+
+// follow notes that a rank opens a batch, and reports whether that was expected
+// of it. mu is held.
+func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expected bool) {
+	j, r := c.reader(p, rank, step, now)
+	if r == nil {
+		return false
+	}
+	moved, expected := r.opens(step, uint64(c.config.MaxAhead), now)
+	if !moved {
+		return expected
+	}
+	j.plan = p
+	if e.state == ready {
+		r.size = e.size
+	}
+	if r.run == trusted {
+		r.course = course{r.seen, int64(r.pos) - 1, r.pace}
+	}
+	if r.run >= trusted {
+		c.expect(j)
+	}
+	if r.pos == p.Steps() {
+		c.turnPage(j, r)
+	} else if _, _, ok := c.missing(j, r); ok { // waking a worker for nothing costs the rank 10 us
+		c.wake.Signal()
+	}
+	return true
+}
+
+// reader finds or makes the reader of a rank; nil if there are too many.
+func (c *Cache) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader) {
+	j := c.mu.jobs[p.ID()]
+	if j != nil && j.readers[rank] != nil {
+		return j, j.readers[rank]
+	}
+	if c.mu.readers >= maxReaders {
+		c.forget(now)
+	}
+	if c.mu.readers >= maxReaders {
+		return nil, nil
+	}
+	return c.enter(p, &reader{rank: rank, pos: step, stray: none, seen: now})
+}
+
+// enter adds a reader to the job of p.
+func (c *Cache) enter(p Plan, r *reader) (*job, *reader) {
+	j := c.mu.jobs[p.ID()]
+	if j == nil {
+		j = &job{plan: p, readers: make(map[uint64]*reader)}
+		c.mu.jobs[p.ID()] = j
+	}
+	if j.readers[r.rank] == nil {
+		c.mu.readers++
+	}
+	j.readers[r.rank] = r
+	return j, r
+}
+
+// opens moves a reader to where it opens a step. One that is far from where a
+// reader is moves it only if the next one follows: a job that was resumed goes
+// on from there, while somebody who looks around does not. So a job's batches
+// are made ready ahead whoever else opens some of them.
+func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
+	switch {
+	case step >= r.pos && step-r.pos < near:
+		if r.run > 0 {
+			r.pace = blend(r.pace, now.Sub(r.seen)/time.Duration(step+1-r.pos))
+		}
+		r.run = max(1, r.run+1-int(step-r.pos))
+	case step == r.stray || r.run < trusted:
+		r.run, r.pace, r.scan = 1, 0, 0
+	default:
+		r.stray = step + 1
+		if step < r.pos && r.pos-step <= near { // one of a rank's several workers is a little late
+			r.run++
+			return false, true
+		}
+		return false, false
+	}
+	r.pos, r.seen, r.bar, r.stray = step+1, now, false, none
+	r.scan = max(r.scan, r.pos)
+	return true, true
+}
+
+const none = ^uint64(0)
+
+// expect asks for the epoch that comes after that of j, once. A plan may take a
+// while to make. mu is held.
+func (c *Cache) expect(j *job) {
+	if j.asked || c.mu.closed {
+		return
+	}
+	j.asked = true
+	p := j.plan
+	c.tasks.Go(func() {
+		next := p.Next()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		j.next = next
+		c.wake.Signal()
+	})
+}
+
+// turnPage takes a reader that is through with its epoch to the next one. It is
+// not forgotten that it reads in order, nor how fast. mu is held.
+func (c *Cache) turnPage(j *job, r *reader) {
+	c.leave(j, r)
+	if j.next == nil || r.run < trusted {
+		return
+	}
+	next := *r
+	next.pos, next.scan, next.bar = 0, 0, false
+	next.course.step -= int64(j.plan.Steps())
+	if j, n := c.enter(j.next, &next); true {
+		if _, _, ok := c.missing(j, n); ok {
+			c.wake.Signal()
+		}
+	}
+}
+
+// leave forgets a reader. mu is held.
+func (c *Cache) leave(j *job, r *reader) {
+	delete(j.readers, r.rank)
+	c.mu.readers--
+	if len(j.readers) == 0 {
+		delete(c.mu.jobs, j.plan.ID())
+	}
+}
+
+// forget drops the readers that have been silent for long. mu is held.
+func (c *Cache) forget(now time.Time) {
+	for _, j := range c.mu.jobs {
+		for _, r := range j.readers {
+			if now.Sub(r.seen) > c.config.Idle {
+				c.leave(j, r)
+			}
+		}
+	}
+}
+
+// at is where a step stands that may be beyond the epoch's end. mu is held.
+func (j *job) at(step uint64) (p Plan, s uint64, ok bool) {
+	steps := j.plan.Steps()
+	if step < steps {
+		return j.plan, step, true
+	}
+	if step -= steps; j.next == nil || step >= j.next.Steps() {
+		return nil, 0, false
+	}
+	return j.next, step, true
+}
+
+// missing is the first step in a reader's window that nobody has begun. mu is held.
+func (c *Cache) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
+	last := r.pos + c.window(r)
+	if r.bar {
+		last = min(last, r.barred)
+	}
+	for ; r.scan < last; r.scan++ {
+		if p, step, ok = j.at(r.scan); !ok {
+			return nil, 0, false
+		}
+		if c.mu.entries[p.Key(r.rank, step)] == nil && p.Ahead(r.rank, step) {
+			return p, step, true
+		}
+	}
+	return nil, 0, false
+}
+
+// due is when a reader comes to a step, from now. mu is held.
+func (r *reader) due(step uint64, now time.Time) time.Duration {
+	return time.Duration(step+1-r.pos)*r.pace - now.Sub(r.seen)
+}
+
+// window is how many steps ahead of a reader are worth having: as many as it
+// consumes while one is made, and one more. It grows with trust: one open may
+// be somebody's cat. All readers share the memory evenly.
+func (c *Cache) window(r *reader) uint64 {
+	size := max(pages(r.size), 1)
+	share := c.ram.budget / int64(max(1, c.mu.readers)) / size
+	fit := max(1, share-2) // beside the one being read and the one just read
+	want := int64(r.run)
+	if r.pace > 0 && r.run > trusted {
+		want = int64(c.mu.speed.duration(float64(size))/r.pace) + 3
+	}
+	return uint64(max(1, min(want, fit, int64(c.config.MaxAhead))))
+}
+
+// balk notes that a fill ahead of its reader failed: there is no use in trying
+// again before the rank has moved. mu is held.
+func (c *Cache) balk(e *entry, err error) {
+	j := c.mu.jobs[e.plan.ID()]
+	if j == nil || j.readers[e.rank] == nil {
+		return
+	}
+	if r := j.readers[e.rank]; e.step >= r.pos {
+		r.barred, r.bar = e.step, true
+		r.scan = min(r.scan, e.step)
+		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
+			c.config.Log.Debug("batch not made ready ahead", "rank", e.rank, "step", e.step, "cause", err)
+		}
+	}
+}
+
+// lost notes that a batch is no longer there that readers may have ahead of
+// them. mu is held.
+func (c *Cache) lost(e *entry) {
+	for _, j := range c.mu.jobs {
+		if rank, step, ok := j.plan.Find(e.key); ok && j.readers[rank] != nil && step >= j.readers[rank].pos {
+			j.readers[rank].scan = min(j.readers[rank].scan, step)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package cache
+
+import "time"
+
+// A rate is a running mean of amounts over time.
+type rate struct{ perSecond float64 }
+
+func (r *rate) add(amount float64, took time.Duration) {
+	now := amount / max(took.Seconds(), 1e-6)
+	if r.perSecond == 0 {
+		r.perSecond = now
+	}
+	r.perSecond += (now - r.perSecond) / 8
+}
+
+func (r *rate) duration(amount float64) time.Duration {
+	if r.perSecond == 0 {
+		return 0
+	}
+	return time.Duration(amount / r.perSecond * float64(time.Second))
+}
+
+// blend is a running mean of durations.
+func blend(old, now time.Duration) time.Duration {
+	if old == 0 {
+		return now
+	}
+	return old + (now-old)/4
+}
