@@ -51,6 +51,21 @@ func (c Cut) Span(rank, step uint64) Span {
 	return s
 }
 
+// Reader is who reads a position below N, and when: the inverse of Span. With
+// tail=drop the step may be one that there is not.
+func (c Cut) Reader(position uint64) (rank, step uint64) {
+	step = position / c.Global
+	first, size := step*c.Global, c.Global
+	if rest := c.N - first; rest < size && c.Tail != TailPad {
+		size = rest
+	}
+	rank = mulDiv(c.Ranks, position-first, size)
+	for mulDiv(size, rank+1, c.Ranks) <= position-first {
+		rank++
+	}
+	return rank, step
+}
+
 // mulDiv is a*b/c without overflow, for b <= c.
 func mulDiv(a, b, c uint64) uint64 {
 	high, low := bits.Mul64(a, b)

@@ -221,3 +221,20 @@ func TestStepByBytes(t *testing.T) {
 		}
 	})
 }
+
+// Whose a position is, the batch that has it says too.
+func TestCutReader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCut.Draw(t, "cut")
+		for step := range c.Steps() {
+			for rank := range c.Ranks {
+				s := c.Span(rank, step)
+				for p := s.First; p < min(s.First+s.Count, c.N); p++ {
+					if r, at := c.Reader(p); r != rank || at != step {
+						t.Fatalf("%+v: position %d is read by rank %d in step %d, want %d in %d", c, p, r, at, rank, step)
+					}
+				}
+			}
+		}
+	})
+}

@@ -29,6 +29,7 @@ func newParts(c *content, s *sizes, k *cache.Cache, r *readers) *parts {
 	p := newPlan(v, c, s)
 	p.shared = true
 	p.id = p.identify(" parts")
+	p.following = func() *plan { return p }
 	p.readers = r
 	return &parts{k, p}
 }

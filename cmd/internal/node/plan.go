@@ -8,6 +8,7 @@ import (
 
 	"github.com/dgraph-io/ristretto/v2"
 
+	"rankfs/cache"
 	"rankfs/cache/peers"
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -26,6 +27,9 @@ type plan struct {
 	parts   *parts // of what the batches are made, if not straight from the source
 	shared  bool   // the plan of those parts
 
+	chunks    [16]byte     // names the chunks that batches are, if they are chunks
+	following func() *plan // of the next epoch
+
 	placement *placement // nil: who reads what follows from positions alone
 	readers   *readers   // of parts
 	peers     *peers.Client
@@ -36,7 +40,18 @@ func newPlan(v meta.View, c *content, s *sizes) *plan {
 	p := &plan{view: v, content: c, sizes: s, cut: v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
 	p.order = order.New(v.Order, p.cut.N, v.Seed, v.Epoch)
 	p.id = p.identify("")
+	p.following = func() *plan { return nil }
+	if v.Step.Unit == meta.UnitChunk {
+		p.chunks = chunksOf(v, c)
+	}
 	return p
+}
+
+// chunksOf names the chunks of an index, whoever reads them in which order.
+func chunksOf(v meta.View, c *content) [16]byte {
+	chunks := &plan{view: meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}, content: c}
+	chunks.cut = chunks.view.Cut(c.index.Records(), c.index.Bytes(), uint64(c.index.Chunks()))
+	return chunks.identify(" parts")
 }
 
 // identify names the plan's content: equal ids mean equal batches, whatever
@@ -60,9 +75,49 @@ func (p *plan) ID() [16]byte { return p.id }
 // Steps is the number of batches of each rank.
 func (p *plan) Steps() uint64 { return p.cut.Steps() }
 
+// Key names the content of a batch: where that is a chunk, so that all epochs
+// and orders have it by one name.
+func (p *plan) Key(rank, step uint64) cache.Key {
+	if p.view.Step.Unit == meta.UnitChunk {
+		if r, err := p.run(rank, step); err == nil && r.n == 1 {
+			return cache.Key{Plan: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
+		}
+	}
+	return cache.Key{Plan: p.id, Rank: rank, Step: step}
+}
+
+// Find is the inverse of Key.
+func (p *plan) Find(k cache.Key) (rank, step uint64, ok bool) {
+	if k.Plan == p.id {
+		return k.Rank, k.Step, true
+	}
+	if k.Plan != p.chunks || p.view.Step.Unit != meta.UnitChunk || k.Step >= p.cut.N {
+		return 0, 0, false
+	}
+	position := p.order.Position(k.Step)
+	if p.placement != nil {
+		return p.placement.reader(position)
+	}
+	rank, step = p.cut.Reader(position)
+	return rank, step, step < p.cut.Steps()
+}
+
+// Next is the plan of the epoch to come: the ranks will be where they are.
+func (p *plan) Next() cache.Plan {
+	if next := p.following(); next != nil {
+		return next
+	}
+	return nil
+}
+
 // Once reports whether other epochs have other batches, or it is the parts they
 // are made of that are kept.
-func (p *plan) Once() bool { return p.view.Order.Kind != meta.OrderNone || p.parts != nil }
+func (p *plan) Once() bool {
+	if p.view.Step.Unit == meta.UnitChunk {
+		return false
+	}
+	return p.view.Order.Kind != meta.OrderNone || p.parts != nil
+}
 
 // Shared reports whether the batches are parts of other plans' batches.
 func (p *plan) Shared() bool { return p.shared }

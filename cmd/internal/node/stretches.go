@@ -118,6 +118,21 @@ func (l *placement) chunkOf(rank, step uint64) (of []int32, base uint64, err err
 	return all[at : at+1], s.first(number), nil
 }
 
+// reader is who reads a position, and when, if its stretch is divided already.
+func (l *placement) reader(position uint64) (rank, step uint64, ok bool) {
+	if l.chunks == nil {
+		return 0, 0, false
+	}
+	number := position / (l.chunks.steps * l.chunks.cut.Global)
+	places := l.plan.content.divisions.places(division{l.plan.id, number})
+	position -= l.chunks.first(number)
+	if position >= uint64(len(places)) {
+		return 0, 0, false
+	}
+	at := places[position]
+	return uint64(at.rank), number*l.chunks.steps + uint64(at.step), true
+}
+
 // A division is a stretch of a plan.
 type division struct {
 	plan   [16]byte
@@ -125,7 +140,7 @@ type division struct {
 }
 
 // Bounds of the stretches that a dataset's plans remember, all together: those
-// of two petabytes, 64 MiB.
+// of two petabytes, 64 MiB, and thrice that where who reads what was asked.
 const (
 	keptPositions = 1 << 24
 	keptDivisions = 256
@@ -145,36 +160,60 @@ type divisions struct {
 type divided struct {
 	division
 	assign.Division
+	places func() []place // the inverse, made when it is asked for
+}
+
+// A place is whose turn a position is, and in which step of the stretch.
+type place struct{ rank, step uint32 }
+
+func newDivided(key division, d assign.Division) divided {
+	return divided{key, d, sync.OnceValue(func() []place {
+		places := make([]place, d.Len())
+		for rank := range d.Ranks() {
+			for step, position := range d.Of(rank) {
+				places[position] = place{uint32(rank), uint32(step)}
+			}
+		}
+		return places
+	})}
 }
 
 // get finds a stretch, or has it divided.
 func (d *divisions) get(key division, divide func() (assign.Division, error)) (assign.Division, error) {
 	if found, ok := d.find(key); ok {
-		return found, nil
+		return found.Division, nil
 	}
 	d.turn.Lock()
 	defer d.turn.Unlock()
 	if found, ok := d.find(key); ok {
-		return found, nil
+		return found.Division, nil
 	}
 	made, err := divide()
 	if err == nil {
-		d.keep(divided{key, made})
+		d.keep(newDivided(key, made))
 	}
 	return made, err
 }
 
-func (d *divisions) find(key division) (assign.Division, bool) {
+// places are those of a stretch that is known; nil if it is not.
+func (d *divisions) places(key division) []place {
+	if found, ok := d.find(key); ok {
+		return found.places()
+	}
+	return nil
+}
+
+func (d *divisions) find(key division) (divided, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	i := slices.IndexFunc(d.mu.kept, func(k divided) bool { return k.division == key })
 	if i < 0 {
-		return assign.Division{}, false
+		return divided{}, false
 	}
 	found := d.mu.kept[i]
 	copy(d.mu.kept[i:], d.mu.kept[i+1:])
 	d.mu.kept[len(d.mu.kept)-1] = found
-	return found.Division, true
+	return found, true
 }
 
 // keep remembers one, and forgets others for it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"rankfs/cache"
 	"rankfs/fs"
@@ -77,6 +78,7 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 	p := newPlan(v, c, n.sizes)
 	p.peers = n.member.peers
+	p.following = sync.OnceValue(func() *plan { return n.following(p, seats) })
 	if err := p.place(seats); err != nil {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
@@ -84,6 +86,24 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
 	}
 	return p, nil
+}
+
+// following is the plan of the epoch after that of p, for which nobody has asked
+// yet; nil if there is none.
+func (n *Node) following(p *plan, seats []seat) *plan {
+	v := p.view
+	if v.Order.Kind == meta.OrderNone {
+		return p
+	}
+	if v.Epoch++; v.Epoch == 0 {
+		return nil
+	}
+	next, err := n.plan(v, p.content, seats)
+	if err != nil {
+		n.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
+		return nil
+	}
+	return next
 }
 
 // room is how much the cache can be trusted to keep beside the batches in use.
