@@ -108,7 +108,7 @@ type entry struct {
 	last     time.Time     // when that was
 	gap      time.Duration // between uses; zero until there were two
 	took     time.Duration // to fill it
-	astray   bool          // wanted by an open that no reader was expected to make
+	turn     *turn         // on whose account its fill goes
 	stalled  error         // what its fill waits for, while it waits
 }
 
@@ -203,7 +203,7 @@ func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	}
 	e.waiters++
 	if e.state == wanted {
-		e.astray = !expected
+		e.turn = c.turnOf(p, expected)
 		c.mu.demand = append(c.mu.demand, e)
 		e.state = filling
 		c.wake.Broadcast()

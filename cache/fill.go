@@ -237,7 +237,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration) {
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
 	e.took = took
-	c.turnOf(e).end += took
+	e.turn.end += took
 	if err != nil {
 		e.state, e.err = failed, err
 		delete(c.mu.entries, e.key)

@@ -12,7 +12,7 @@ type job struct {
 	readers map[uint64]*reader // by rank
 	next    Plan               // of the epoch after this one; nil if that is not known
 	asked   bool               // next was asked for
-	turns   [2]turn            // for what its readers need, and for what else is opened
+	turns   [2]turn            // for what readers in order need, and for what else is opened
 }
 
 // A reader is one rank going through a plan, as its opens show it. Its steps
@@ -62,8 +62,8 @@ const maxReaders = 4096
 // trusted is how many opens in order make a reader: fewer may be somebody's cat.
 const trusted = 2
 
-// follow notes that a rank opens a batch, and reports whether that was expected
-// of it. mu is held.
+// follow notes that a rank opens a batch, and reports whether that was to be
+// expected. mu is held.
 func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expected bool) {
 	j, r := c.reader(p, rank, step, now)
 	if r == nil {
@@ -88,7 +88,7 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 	} else if _, _, ok := c.missing(j, r); ok { // waking a worker for nothing costs the rank 10 us
 		c.wake.Signal()
 	}
-	return true
+	return r.run >= trusted
 }
 
 // reader finds or makes the reader of a rank; nil if there are too many.
@@ -200,6 +200,14 @@ func (c *Cache) forget(now time.Time) {
 			}
 		}
 	}
+}
+
+// turn is the account of what is made ready for r.
+func (j *job) turn(r *reader) *turn {
+	if r.run >= trusted {
+		return &j.turns[0]
+	}
+	return &j.turns[1]
 }
 
 // at is where a step stands that may be beyond the epoch's end. mu is held.

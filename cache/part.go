@@ -25,7 +25,7 @@ func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 		return nil, fmt.Errorf("part of a batch: %w: the daemon is shutting down", meta.ErrBusy)
 	}
 	e := c.want(p, rank, step)
-	e.astray = !c.follow(e, p, rank, step, now)
+	expected := c.follow(e, p, rank, step, now)
 	if e.state == ready {
 		defer c.mu.Unlock()
 		return c.hold(e), nil
@@ -33,7 +33,7 @@ func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	e.waiters++
 	mine := e.state == wanted
 	if mine {
-		e.state = filling
+		e.state, e.turn = filling, c.turnOf(p, expected)
 	}
 	c.mu.Unlock()
 	if mine {

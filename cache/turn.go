@@ -19,76 +19,79 @@ func (c *Cache) take(t *turn) {
 	t.end = c.mu.clock
 }
 
-// turnOf is the account of those who want e, nil if they are not followed. mu is held.
-func (c *Cache) turnOf(e *entry) *turn {
-	j := c.mu.jobs[e.plan.ID()]
+// turnOf is the account of an open, which was to be expected or not. mu is held.
+func (c *Cache) turnOf(p Plan, expected bool) *turn {
+	j := c.mu.jobs[p.ID()]
 	switch {
 	case j == nil:
 		return &c.mu.others
-	case e.astray:
-		return &j.turns[1]
+	case expected:
+		return &j.turns[0]
 	}
-	return &j.turns[0]
+	return &j.turns[1]
 }
 
 // maxLook bounds how many waiting opens are looked through for the one whose
 // turn it is.
 const maxLook = 256
 
-// demanded is the waiting open whose turn it is, and that turn; nil if none
-// waits. mu is held.
-func (c *Cache) demanded() (which int, best *turn) {
-	for i, e := range c.mu.demand[:min(maxLook, len(c.mu.demand))] {
-		if t := c.turnOf(e); best == nil || c.start(t) < c.start(best) {
-			which, best = i, t
-		}
-	}
-	return which, best
+// A task is what a worker may do next: fill what an open waits for, or what a
+// reader will want.
+type task struct {
+	turn   *turn
+	demand int           // which of the waiting opens, or
+	ahead  bool          // the batch of a plan that is
+	due    time.Duration // in so long
+	plan   Plan
+	rank   uint64
+	step   uint64
 }
 
-// choose picks what a worker does next: what an open waits for, what a reader
-// needs soonest, or nothing. mu is held.
-func (c *Cache) choose() (e *entry, demanded bool) {
-	wish, ok := c.ahead()
-	if i, turn := c.demanded(); turn != nil && (!ok || c.start(turn) <= c.start(&wish.job.turns[0])) {
-		e = c.mu.demand[i]
-		c.mu.demand = slices.Delete(c.mu.demand, i, i+1)
-		c.take(turn)
-		return e, true
+// before reports whether a is done first: that whose turn it is, then what an
+// open waits for, in order, then what is needed soonest. mu is held.
+func (c *Cache) before(a, b task) bool {
+	if x, y := c.start(a.turn), c.start(b.turn); x != y {
+		return x < y
 	}
+	if a.ahead != b.ahead {
+		return b.ahead
+	}
+	return a.ahead && a.due < b.due
+}
+
+// choose picks what a worker does next, if anything. mu is held.
+func (c *Cache) choose() (e *entry, demanded bool) {
+	best, ok := c.task()
 	if !ok {
 		return nil, false
 	}
-	c.take(&wish.job.turns[0])
+	c.take(best.turn)
+	if !best.ahead {
+		e = c.mu.demand[best.demand]
+		c.mu.demand = slices.Delete(c.mu.demand, best.demand, best.demand+1)
+		return e, true
+	}
 	c.mu.count.prefetched++
-	return c.want(wish.plan, wish.rank, wish.step), false
+	e = c.want(best.plan, best.rank, best.step)
+	e.turn = best.turn
+	return e, false
 }
 
-// A wish is a batch that a reader will want.
-type wish struct {
-	job        *job
-	plan       Plan
-	rank, step uint64
-}
-
-// ahead finds the batch that is needed soonest and not there or on its way; of
-// those that are late already, that of the job whose turn it is. mu is held.
-func (c *Cache) ahead() (best wish, ok bool) {
-	now, due := time.Now(), time.Duration(0)
+func (c *Cache) task() (best task, ok bool) {
+	consider := func(t task) {
+		if !ok || c.before(t, best) {
+			best, ok = t, true
+		}
+	}
+	for i, e := range c.mu.demand[:min(maxLook, len(c.mu.demand))] {
+		consider(task{turn: e.turn, demand: i})
+	}
+	now := time.Now()
 	c.forget(now)
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
-			p, step, is := c.missing(j, r)
-			if !is {
-				continue
-			}
-			in := r.due(r.scan, now)
-			sooner := in < due
-			if in <= 0 && due <= 0 && ok && j != best.job {
-				sooner = c.start(&j.turns[0]) < c.start(&best.job.turns[0])
-			}
-			if !ok || sooner {
-				best, due, ok = wish{j, p, r.rank, step}, in, true
+			if p, step, is := c.missing(j, r); is {
+				consider(task{turn: j.turn(r), ahead: true, due: r.due(r.scan, now), plan: p, rank: r.rank, step: step})
 			}
 		}
 	}
