@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"sync"
 	"time"
@@ -13,17 +12,6 @@ import (
 	"rankfs/cache/policy"
 	"rankfs/meta"
 )
-
-// belady keeps what is used soonest.
-type belady struct{}
-
-func (belady) Plan(*policy.Problem, []policy.Level) {}
-func (belady) Worth(i *policy.Item, next float64) float64 {
-	if math.IsInf(next, 1) {
-		return i.Last - 1e12
-	}
-	return -next
-}
 
 // A Plan is a view whose bytes can be had: the cache's only source.
 //
@@ -33,9 +21,12 @@ func (belady) Worth(i *policy.Item, next float64) float64 {
 // it may take its time, the others not. Fill writes the batch into dst, whose
 // length is Size, without keeping dst; it returns an error rather than a short
 // batch. Once says that no other epoch has the same batches; Shared, that fills
-// of other plans copy from them, by Part. All methods may be called concurrently.
+// of other plans copy from them, by Part. Dataset names what all records are of:
+// what packs one batch well packs others well. All methods may be called
+// concurrently.
 type Plan interface {
 	ID() [16]byte
+	Dataset() string
 	Steps() uint64
 	Key(rank, step uint64) Key
 	Find(k Key) (rank, step uint64, ok bool)
@@ -58,58 +49,64 @@ type Key struct {
 //
 // While mu is held no other lock is taken, no tier is called and no byte moved.
 type Cache struct {
-	config  Config
-	ram     *ram
-	nvme    *nvme // nil if there is none
-	planner policy.Planner
-	began   time.Time
-	ctx     context.Context
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup
+	config Config
+	ram    *ram
+	packed *packed
+	nvme   *nvme // nil if there is none
+	began  time.Time
+	ctx    context.Context
+	stop   context.CancelFunc
+	tasks  sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
 		entries map[Key]*entry
-		demand  []*entry   // waited for and not begun, in order of arrival
-		idle    idle       // ready and held by nobody
-		spent   *list.List // of *entry: the same, but read, and never to be read again; in order of release
+		demand  []*entry       // waited for and not begun, in order of arrival
+		blobs   map[Key]*entry // those that are packed
+		idle    idle           // ready and held by nobody, and blobs
+		spent   *list.List     // of *entry: the same, but read, and never to be read again; in order of release
 		jobs    map[[16]byte]*job
 		readers int           // of all jobs
 		others  turn          // for opens that are followed no more
 		clock   time.Duration // of turns
-		closed  bool
-		speed   rate // bytes per second of a fill
-		count   counters
+		strategy
+		pins   map[[16]byte]policy.Level // by plan: no batch of it goes below
+		closed bool
+		speeds [policy.Levels]rate // bytes per second of a fill from there
+		count  counters
 	}
-	wake *sync.Cond    // something for a worker to do, or to give up waiting for
-	room chan struct{} // one token: a slab was given back, or may have been
+	wake   *sync.Cond    // something for a worker to do, or to give up waiting for
+	room   chan struct{} // one token: a slab was given back, or may have been
+	replan chan struct{} // one token: what was planned is no longer right
 }
 
 // An entry is a batch that is wanted or there.
 type entry struct {
-	key      Key
-	plan     Plan // whose rank and step it is, or one of several
-	rank     uint64
-	step     uint64
-	size     int64
-	state    state
-	done     chan struct{} // closed when state is ready or failed
-	err      error         // why it failed
-	waiters  int           // opens waiting on done
-	holders  int           // opens not released
-	opened   bool          // some rank has had it; what nobody had yet is kept longer
-	ram      *ramFile      // where its bytes are: this
-	file     *os.File      // or this, on NVMe
-	backing  int32
-	restored bool          // it was on NVMe already
-	place    *list.Element // in spent
-	slot     int           // in idle
-	worth    float64       // as of its last use
-	last     time.Time     // when that was
-	gap      time.Duration // between uses; zero until there were two
-	took     time.Duration // to fill it
-	turn     *turn         // on whose account its fill goes
-	stalled  error         // what its fill waits for, while it waits
+	key     Key
+	plan    Plan // whose rank and step it is, or one of several
+	rank    uint64
+	step    uint64
+	size    int64
+	state   state
+	done    chan struct{} // closed when state is ready or failed
+	err     error         // why it failed
+	waiters int           // opens waiting on done
+	holders int           // opens not released
+	opened  bool          // some rank has had it; what nobody had yet is kept longer
+	ram     *ramFile      // where its bytes are: this
+	file    *os.File      // or this, on NVMe
+	backing int32
+	blob    bool // it is the packed form, of so many real bytes
+	real    int64
+	from    policy.Level  // where its bytes came from
+	place   *list.Element // in spent
+	slot    int           // in idle
+	worth   float64       // as of its last use
+	last    time.Time     // when that was
+	gap     time.Duration // between uses; zero until there were two
+	took    time.Duration // to fill it
+	turn    *turn         // on whose account its fill goes
+	stalled error         // what its fill waits for, while it waits
 }
 
 type state uint8
@@ -127,23 +124,31 @@ func New(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Cache{config: c, room: make(chan struct{}, 1), planner: belady{}, began: time.Now()}
+	k := &Cache{config: c, room: make(chan struct{}, 1), replan: make(chan struct{}, 1), began: time.Now()}
+	if k.mu.strategy, err = newStrategy(c.Policy); err != nil {
+		return nil, err
+	}
 	k.wake = sync.NewCond(&k.mu)
-	k.mu.entries = make(map[Key]*entry)
+	k.mu.entries, k.mu.blobs = make(map[Key]*entry), make(map[Key]*entry)
+	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
 	k.mu.spent = list.New()
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
 	}
+	if k.packed, err = newPacked(k.ram); err != nil {
+		return nil, errors.Join(err, k.ram.close())
+	}
 	if c.NVMeDir != "" {
 		if k.nvme, err = newNVMe(c.NVMeDir, c.NVMeBytes, c.Log); err != nil {
-			return nil, errors.Join(err, k.ram.close())
+			return nil, errors.Join(err, k.packed.close(), k.ram.close())
 		}
 	}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	for range c.Workers {
 		k.tasks.Go(k.work)
 	}
+	k.tasks.Go(k.keepPlanning)
 	return k, nil
 }
 
@@ -294,7 +299,11 @@ func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
 		defer c.mu.Unlock()
 		return e.tier(), true
 	}
+	packed := c.mu.blobs[k] != nil
 	c.mu.Unlock()
+	if packed {
+		return "packed", true
+	}
 	if c.nvme != nil && c.nvme.has(k) {
 		return "nvme", true
 	}
@@ -322,10 +331,11 @@ func (c *Cache) Close() error {
 		delete(c.mu.entries, k)
 	}
 	clear(c.mu.jobs)
+	clear(c.mu.blobs)
 	c.mu.idle, c.mu.readers = nil, 0
 	c.mu.spent.Init()
 	c.mu.count.handles = 0
-	err := c.ram.close()
+	err := errors.Join(c.packed.close(), c.ram.close())
 	if c.nvme != nil {
 		err = errors.Join(err, c.nvme.close())
 	}

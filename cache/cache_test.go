@@ -34,7 +34,8 @@ type testPlan struct {
 	fills map[[2]uint64]int
 }
 
-func (p *testPlan) ID() [16]byte { return [16]byte{p.id} }
+func (p *testPlan) ID() [16]byte    { return [16]byte{p.id} }
+func (p *testPlan) Dataset() string { return "test" }
 func (p *testPlan) Key(rank, step uint64) cache.Key {
 	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
 }

@@ -20,6 +20,7 @@ type Config struct {
 	NVMeDir   string // directory of the NVMe tier; empty: there is none
 	NVMeBytes int64  // budget of the NVMe tier
 	Backing   Backing
+	Policy    string // of policy.Names; empty: the first
 	Log       *slog.Logger
 
 	// Workers fill slabs. One per core: a fill is a copy, bound by memory.

@@ -9,18 +9,33 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"rankfs/cache/policy"
 )
 
 // work serves opens that wait, then what the readers will ask for next.
 func (c *Cache) work() {
 	for {
-		e, demanded := c.next()
-		if e == nil {
+		switch e, what := c.next(); what {
+		case nothing:
 			return
+		case toConvert:
+			c.convert(e)
+		default:
+			c.make(e, what == demanded)
 		}
-		c.make(e, demanded)
 	}
 }
+
+// An errand is why a worker is given an entry.
+type errand uint8
+
+const (
+	nothing   errand = iota // the cache closes
+	demanded                // an open waits for it
+	wished                  // a reader will want it
+	toConvert               // it is there, and should be elsewhere
+)
 
 // make fills e and tells those who wait.
 func (c *Cache) make(e *entry, demanded bool) {
@@ -29,17 +44,20 @@ func (c *Cache) make(e *entry, demanded bool) {
 	c.finish(e, err, time.Since(start))
 }
 
-// next waits for something to do. It returns nil when the cache closes.
-func (c *Cache) next() (e *entry, demanded bool) {
+// next waits for something to do.
+func (c *Cache) next() (*entry, errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
 		if c.mu.closed {
-			return nil, false
+			return nil, nothing
 		}
-		if e, demanded = c.choose(); e != nil {
+		if e, what := c.choose(); e != nil {
 			e.state = filling
-			return e, demanded
+			return e, what
+		}
+		if e := c.move(); e != nil {
+			return e, toConvert
 		}
 		c.wake.Wait()
 	}
@@ -50,10 +68,10 @@ func (c *Cache) next() (e *entry, demanded bool) {
 // gives up where one that a rank waits for waits too.
 func (c *Cache) fill(e *entry, demanded bool) error {
 	e.size = e.plan.Size(e.rank, e.step)
-	if c.nvme != nil {
+	if c.nvme != nil && !c.isPacked(e.key) {
 		f, err := c.nvme.get(e.key)
 		if f != nil {
-			e.file, e.restored = f, true
+			e.file, e.from = f, policy.Disk
 			return c.register(e)
 		}
 		if err != nil {
@@ -88,12 +106,20 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 	if err != nil {
 		return err
 	}
-	if err := e.plan.Fill(c.ctx, e.rank, e.step, f.mem); err != nil {
-		c.ram.retire(f)
+	e.ram = f
+	if c.unpack(e, f) {
+		e.from = policy.Packed
+	} else if err := e.plan.Fill(c.ctx, e.rank, e.step, f.mem); err != nil {
+		c.giveBack(e)
 		return err
 	}
-	e.ram = f
 	return c.register(e)
+}
+
+func (c *Cache) isPacked(k Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.blobs[k] != nil
 }
 
 // register makes the slab known to the kernel, or gives it back.
@@ -172,26 +198,57 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 // roomPoll is short beside any fill that had to wait for memory.
 const roomPoll = 10 * time.Millisecond
 
-// evict gives up a slab. One in memory that an epoch may have again is kept on
-// NVMe, if there is such a tier: its disk then sets the pace, as long as what
-// is read does not fit in memory.
+// evict gives up a slab. One in memory that an epoch may have again is kept in
+// the form that the planner wants; if it has not said, on NVMe, if there is such
+// a tier: its disk then sets the pace, as long as what is read does not fit in
+// memory.
 func (c *Cache) evict(e *entry) {
-	if !e.plan.Once() && c.nvme != nil && e.ram != nil && !c.nvme.has(e.key) {
-		mem := e.ram.mem
-		err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
-			if _, err := f.WriteAt(mem, 0); err != nil {
-				return 0, fmt.Errorf("%w: %w", err, errNoRoom)
-			}
-			return xxhash.Sum64(mem), nil
-		})
-		if err != nil {
-			c.config.Log.Debug("slab not kept on nvme", "cause", err)
-		}
+	if e.ram != nil && !e.plan.Once() && !c.isPacked(e.key) {
+		c.keep(e)
 	}
-	c.discard(e)
+	c.drop(e)
+}
+
+func (c *Cache) keep(e *entry) {
+	if err := c.packed.offer(e.plan.Dataset(), e.ram.mem); err != nil {
+		c.config.Log.Debug("codecs not tried", "cause", err)
+	}
+	at, known := c.target(e)
+	if at == policy.Packed && c.pack(e) {
+		return
+	}
+	if !known || at >= policy.Disk {
+		c.spill(e)
+	}
+}
+
+// spill keeps a copy of a slab on NVMe.
+func (c *Cache) spill(e *entry) {
+	if c.nvme == nil || c.nvme.has(e.key) {
+		return
+	}
+	mem := e.ram.mem
+	err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
+		if _, err := f.WriteAt(mem, 0); err != nil {
+			return 0, fmt.Errorf("%w: %w", err, errNoRoom)
+		}
+		return xxhash.Sum64(mem), nil
+	})
+	if err != nil {
+		c.config.Log.Debug("slab not kept on nvme", "cause", err)
+	}
+}
+
+// drop gives up what is in the cache no more.
+func (c *Cache) drop(e *entry) {
+	if e.blob {
+		c.packed.drop(e.key)
+	} else {
+		c.discard(e)
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.mu.count.evicted++
-	c.mu.Unlock()
 }
 
 // discard gives up a slab that is in the cache no more.
@@ -236,7 +293,6 @@ func (c *Cache) finish(e *entry, err error, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
-	e.took = took
 	e.turn.end += took
 	if err != nil {
 		e.state, e.err = failed, err
@@ -247,13 +303,17 @@ func (c *Cache) finish(e *entry, err error, took time.Duration) {
 		}
 	} else {
 		e.state = ready
-		if e.restored {
+		switch e.from {
+		case policy.Disk:
 			c.mu.count.restored++
-		} else {
+		case policy.Packed:
+			c.mu.count.unpacked++
+		default:
 			c.mu.count.fills++
 			c.mu.count.fillBytes += uint64(e.size)
+			e.took = took
 		}
-		c.mu.speed.add(float64(e.size), took)
+		c.mu.speeds[e.from].add(float64(e.size), took)
 		if e.waiters == 0 {
 			c.rest(e)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"rankfs/cache/policy"
 )
 
 // A job is those who read one plan: the ranks that go through it, each a reader.
@@ -249,11 +251,11 @@ func (r *reader) due(step uint64, now time.Time) time.Duration {
 // be somebody's cat. All readers share the memory evenly.
 func (c *Cache) window(r *reader) uint64 {
 	size := max(pages(r.size), 1)
-	share := c.ram.budget / int64(max(1, c.mu.readers)) / size
+	share := c.ram.budget.Load() / int64(max(1, c.mu.readers)) / size
 	fit := max(1, share-2) // beside the one being read and the one just read
 	want := int64(r.run)
 	if r.pace > 0 && r.run > trusted {
-		want = int64(c.mu.speed.duration(float64(size))/r.pace) + 3
+		want = int64(c.mu.speeds[policy.Source].duration(float64(size))/r.pace) + 3
 	}
 	return uint64(max(1, min(want, fit, int64(c.config.MaxAhead))))
 }

@@ -46,6 +46,11 @@ func (c *Cache) rest(e *entry) {
 		e.last = now
 	}
 	e.worth = c.worth(e)
+	if b := c.mu.blobs[e.key]; b != nil && b.slot != away {
+		b.last, b.gap = e.last, e.gap
+		b.worth = c.worth(b)
+		heap.Fix(&c.mu.idle, b.slot)
+	}
 	if e.opened && e.plan.Once() && !e.plan.Shared() {
 		e.place = c.mu.spent.PushBack(e)
 	} else {
@@ -106,6 +111,10 @@ func (c *Cache) worn() *entry {
 // remove takes a resting entry out of the cache. mu is held.
 func (c *Cache) remove(e *entry) *entry {
 	c.pick(e)
+	if e.blob {
+		delete(c.mu.blobs, e.key)
+		return e
+	}
 	delete(c.mu.entries, e.key)
 	c.lost(e)
 	return e
@@ -114,14 +123,19 @@ func (c *Cache) remove(e *entry) *entry {
 // worth is what it is worth to keep e in memory, as the planner has it. mu is held.
 func (c *Cache) worth(e *entry) float64 {
 	item := c.item(e)
-	return c.planner.Worth(&item, c.nextUse(e))
+	return c.mu.planner.Worth(&item, c.nextUse(e))
 }
 
-// item is what a planner wants to know of e.
+// item is what a planner wants to know of e. If its bytes are in memory in
+// another form too, that is all that is lost with it. mu is held.
 func (c *Cache) item(e *entry) policy.Item {
-	i := policy.Item{Now: policy.RAM, Group: -1, Job: -1, Last: c.seconds(e.last)}
-	i.Bytes = [policy.Levels]int64{policy.RAM: pages(e.size), policy.Disk: e.size, policy.Packed: -1}
-	i.Wait[policy.Source] = e.took.Seconds()
+	id := e.plan.ID()
+	i := policy.Item{Now: e.level(), Group: -1, Job: -1, Last: c.seconds(e.last), Floor: c.mu.pins[id]}
+	i.Bytes[policy.Packed], i.Wait[policy.Source] = e.real, e.took.Seconds()
+	describe(&i, e.size, c.mu.packing[id], &c.mu.speeds, c.nvme != nil)
+	if e.ram != nil && c.mu.blobs[e.key] != nil {
+		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
+	}
 	return i
 }
 

@@ -20,7 +20,8 @@ type madeOf struct {
 	direct func()
 }
 
-func (p *madeOf) ID() [16]byte { return [16]byte{255} }
+func (p *madeOf) ID() [16]byte    { return [16]byte{255} }
+func (p *madeOf) Dataset() string { return "test" }
 func (p *madeOf) Key(rank, step uint64) cache.Key {
 	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -19,16 +20,17 @@ import (
 // that are there and mapped, 25 GB/s where a fresh file costs its zeroing too.
 // That mapping does not stand in the way of the write lease.
 type ram struct {
-	budget int64
+	budget atomic.Int64
 	dir    *os.File
 
 	mu struct {
 		sync.Mutex
-		used  int64      // bytes of every file there is: held, spare and dying
-		held  int        // files given out by take and not retired
-		spare []*ramFile // filled once, owned by nobody, ready to be filled again
-		dying []*ramFile // retired, but some rank still maps them
-		count ramCounters
+		used   int64      // bytes of every file there is: held, spare and dying; and of claims
+		claims int64      // bytes that are taken by what is no file
+		held   int        // files given out by take and not retired
+		spare  []*ramFile // filled once, owned by nobody, ready to be filled again
+		dying  []*ramFile // retired, but some rank still maps them
+		count  ramCounters
 	}
 }
 
@@ -55,7 +57,9 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ram{budget: budget, dir: dir}, nil
+	r := &ram{dir: dir}
+	r.budget.Store(budget)
+	return r, nil
 }
 
 // take returns a file of the given size whose bytes are anything, or errNoRoom
@@ -96,19 +100,50 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 			return f, nil, nil
 		}
 	}
-	for r.mu.used+need > r.budget && len(r.mu.spare) > 0 {
+	discard, err = r.set(need)
+	if err == nil {
+		r.mu.held++
+		r.mu.count.fresh++
+	}
+	return nil, discard, err
+}
+
+// set counts bytes as used, those of spare files that must go taken off. mu is
+// held; the files are to be closed without it.
+func (r *ram) set(need int64) (discard []*ramFile, err error) {
+	budget := r.budget.Load()
+	for r.mu.used+need > budget && len(r.mu.spare) > 0 {
 		d := r.mu.spare[0]
 		r.mu.spare = r.mu.spare[1:]
 		r.mu.used -= d.real
 		discard = append(discard, d)
 	}
-	if r.mu.used+need > r.budget {
-		return nil, discard, errNoRoom
+	if r.mu.used+need > budget {
+		return discard, errNoRoom
 	}
 	r.mu.used += need
-	r.mu.held++
-	r.mu.count.fresh++
-	return nil, discard, nil
+	return discard, nil
+}
+
+// claim counts bytes that somebody else takes of the budget.
+func (r *ram) claim(bytes int64) error {
+	r.mu.Lock()
+	discard, err := r.set(bytes)
+	if err == nil {
+		r.mu.claims += bytes
+	}
+	r.mu.Unlock()
+	for _, d := range discard {
+		d.close()
+	}
+	return err
+}
+
+func (r *ram) unclaim(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.used -= bytes
+	r.mu.claims -= bytes
 }
 
 // release takes back what reserve set aside.

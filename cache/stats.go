@@ -6,6 +6,7 @@ type counters struct {
 	opens, ready, waited, openErrors uint64
 	fills, fillBytes, fillErrors     uint64
 	prefetched, evicted, restored    uint64
+	unpacked, converted              uint64
 	waitTime, fillTime               time.Duration
 	handles                          int
 }
@@ -16,12 +17,14 @@ type Stats struct {
 	Opens, OpensReady, OpensWaited, OpenErrors uint64
 	Fills, FillBytes, FillErrors               uint64
 	Prefetched, Evicted, Restored, Recycled    uint64
+	Unpacked, Converted                        uint64
 	WaitTime, FillTime                         time.Duration
 
 	Handles int
 	Readers int
 	RAM     TierStats
-	NVMe    *TierStats // nil if there is no such tier
+	Packed  PackedStats // in what RAM has of Others
+	NVMe    *TierStats  // nil if there is no such tier
 }
 
 // TierStats is what one tier holds, in real bytes.
@@ -36,6 +39,14 @@ type TierStats struct {
 	Damaged uint64 // slabs found to differ from their checksum, and not served
 }
 
+// PackedStats is what is compressed in memory.
+type PackedStats struct {
+	Used    int64 // real bytes
+	Plain   int64 // that they unpack to
+	Slabs   int
+	Damaged uint64 // found to differ from their checksums, and not served
+}
+
 // Stats returns what the cache did and holds.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
@@ -44,11 +55,14 @@ func (c *Cache) Stats() Stats {
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
 		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
+		Unpacked: n.unpacked, Converted: n.converted,
 		WaitTime: n.waitTime, FillTime: n.fillTime,
 		Handles: n.handles, Readers: c.mu.readers,
 	}
 	c.mu.Unlock()
 	s.RAM, s.Recycled = c.ram.stats()
+	p := c.packed.store.Stats()
+	s.Packed = PackedStats{Used: p.Used, Plain: p.Plain, Slabs: p.Slabs, Damaged: p.Damaged}
 	if c.nvme != nil {
 		t := c.nvme.stats()
 		s.NVMe = &t
@@ -59,7 +73,7 @@ func (c *Cache) Stats() Stats {
 func (r *ram) stats() (t TierStats, recycled uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t = TierStats{Budget: r.budget, Used: r.mu.used, Slabs: r.mu.held}
+	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held}
 	for _, f := range r.mu.dying {
 		t.Dying += f.real
 	}

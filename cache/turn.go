@@ -60,21 +60,21 @@ func (c *Cache) before(a, b task) bool {
 }
 
 // choose picks what a worker does next, if anything. mu is held.
-func (c *Cache) choose() (e *entry, demanded bool) {
+func (c *Cache) choose() (e *entry, what errand) {
 	best, ok := c.task()
 	if !ok {
-		return nil, false
+		return nil, nothing
 	}
 	c.take(best.turn)
 	if !best.ahead {
 		e = c.mu.demand[best.demand]
 		c.mu.demand = slices.Delete(c.mu.demand, best.demand, best.demand+1)
-		return e, true
+		return e, demanded
 	}
 	c.mu.count.prefetched++
 	e = c.want(best.plan, best.rank, best.step)
 	e.turn = best.turn
-	return e, false
+	return e, wished
 }
 
 func (c *Cache) task() (best task, ok bool) {

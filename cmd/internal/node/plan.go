@@ -72,6 +72,9 @@ func (p *plan) identify(kind string) (id [16]byte) {
 // ID names the content of the plan.
 func (p *plan) ID() [16]byte { return p.id }
 
+// Dataset names what all views of a dataset are made of.
+func (p *plan) Dataset() string { return p.content.index.Fingerprint() }
+
 // Steps is the number of batches of each rank.
 func (p *plan) Steps() uint64 { return p.cut.Steps() }
 

@@ -1,0 +1,183 @@
+package cache
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"rankfs/cache/pack"
+	"rankfs/cache/policy"
+)
+
+// An outlook is what a planner is asked: what there is, and what will be used.
+// It is drawn without the cache's lock, from a glance at what it needs of it.
+type outlook struct {
+	cache   *Cache
+	problem policy.Problem
+	keys    []Key // of the items
+	index   map[Key]int32
+	courses []bound
+	rates   [policy.Levels]rate
+	pins    map[[16]byte]policy.Level
+	sets    map[[16]byte]int32
+	packing map[[16]byte]pack.Measure // by plan; none where it does not pay
+}
+
+// A bound is a reader with the two epochs that it will read.
+type bound struct {
+	plan, next Plan
+	reader     reader
+}
+
+// mostItems bounds a plan: beyond it the future is too far to matter.
+const mostItems = 1 << 20
+
+// glance begins an outlook with what there is. mu is held.
+func (c *Cache) glance() *outlook {
+	o := &outlook{
+		cache: c, rates: c.mu.speeds,
+		index: make(map[Key]int32, len(c.mu.entries)), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
+		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure),
+	}
+	o.problem.Now = c.seconds(time.Now())
+	o.problem.Memory = c.ram.budget.Load()
+	if c.nvme != nil {
+		o.problem.Disk = c.config.NVMeBytes
+	}
+	for id, at := range c.mu.pins {
+		o.pins[id] = at
+	}
+	for _, j := range c.mu.jobs {
+		for _, r := range j.readers {
+			if r.run >= trusted {
+				o.courses = append(o.courses, bound{j.plan, j.next, *r})
+			}
+		}
+	}
+	for _, e := range c.mu.blobs {
+		o.there(e, policy.Packed)
+	}
+	for _, e := range c.mu.entries {
+		if e.state == ready && !e.plan.Once() && c.mu.blobs[e.key] == nil {
+			o.there(e, e.level())
+		}
+	}
+	return o
+}
+
+func (e *entry) level() policy.Level {
+	switch {
+	case e.blob:
+		return policy.Packed
+	case e.file != nil:
+		return policy.Disk
+	}
+	return policy.RAM
+}
+
+// there adds what is in the cache.
+func (o *outlook) there(e *entry, at policy.Level) {
+	if len(o.keys) == mostItems {
+		return
+	}
+	item := policy.Item{Now: at, Last: o.cache.seconds(e.last)}
+	item.Wait[policy.Source] = e.took.Seconds()
+	item.Bytes[policy.Packed] = e.real
+	o.add(e.plan, e.key, e.size, item)
+}
+
+// add completes an item with what is known of its plan.
+func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
+	id := p.ID()
+	set, ok := o.sets[id]
+	if !ok {
+		set = int32(len(o.sets))
+		o.sets[id] = set
+		if m, pays := o.measure(p, size); pays {
+			o.packing[id] = m
+		}
+	}
+	i.Set, i.Job, i.Group, i.Floor = set, set, -1, o.pins[id]
+	describe(&i, size, o.packing[id], &o.rates, o.problem.Disk > 0)
+	n := int32(len(o.keys))
+	o.keys = append(o.keys, k)
+	o.index[k] = n
+	o.problem.Items = append(o.problem.Items, i)
+	return n
+}
+
+// measure is how a plan's batches are packed, if that pays.
+func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
+	readers := 0
+	for _, b := range o.courses {
+		if b.plan.ID() == p.ID() {
+			readers++
+		}
+	}
+	const perMiB = 1 << 20
+	return o.cache.packed.measured(p.Dataset(), pack.Setting{
+		Memory: o.problem.Memory, Dataset: size * int64(p.Steps()) * int64(max(1, readers)),
+		Below: o.rates[policy.Source].duration(perMiB), Uses: 2,
+	})
+}
+
+// describe says what an item of some bytes costs at each level, as far as that
+// is not known of itself.
+func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, disk bool) {
+	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
+	mib := float64(size) / (1 << 20)
+	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1
+	if disk {
+		i.Bytes[policy.Disk] = size
+	}
+	switch {
+	case i.Bytes[policy.Packed] > 0: // it is there
+	case m.Ratio > 0:
+		i.Bytes[policy.Packed] = pages(int64(float64(size) * m.Ratio))
+	default:
+		i.Bytes[policy.Packed] = -1
+	}
+	if i.Wait[policy.Source] == 0 {
+		i.Wait[policy.Source] = seconds(policy.Source)
+	}
+	i.Wait[policy.Packed], i.Move[policy.Packed] = m.Unpack.Seconds()*mib, m.Pack.Seconds()*mib
+	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/diskPace
+}
+
+// diskPace is what a disk is taken to write in a second.
+const diskPace = 1 << 30
+
+// foresee adds what readers will open, to the end of the next epoch, as far as
+// there is room for it.
+func (o *outlook) foresee() {
+	for n, b := range o.courses {
+		end := b.plan.Steps()
+		if b.next != nil {
+			end += b.next.Steps()
+		}
+		most := (mostItems - len(o.keys)) / (len(o.courses) - n)
+		for step := b.reader.pos; step < end && most > 0; step, most = step+1, most-1 {
+			o.uses(&b, step)
+		}
+	}
+	slices.SortFunc(o.problem.Uses, func(a, b policy.Use) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Item, b.Item))
+	})
+}
+
+// uses adds one step of a reader.
+func (o *outlook) uses(b *bound, step uint64) {
+	p, s := b.plan, step
+	if s >= p.Steps() {
+		p, s = b.next, s-p.Steps()
+	}
+	if p.Once() {
+		return
+	}
+	k := p.Key(b.reader.rank, s)
+	i, ok := o.index[k]
+	if !ok {
+		i = o.add(p, k, p.Size(b.reader.rank, s), policy.Item{Last: -1})
+	}
+	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.course.at(step))})
+}

@@ -1,0 +1,249 @@
+package cache
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"rankfs/cache/pack"
+	"rankfs/meta"
+)
+
+// packed is the tier of slabs that are compressed in memory. What it takes is
+// claimed from the budget of the RAM tier: the two share one.
+type packed struct {
+	ram   *ram
+	store *pack.Store[Key]
+
+	mu struct {
+		sync.Mutex
+		claimed  int64 // of the budget: what slabs take, and what those being packed may
+		pending  int64 // of claimed: the latter
+		choosers map[string]*chooser
+		codecs   map[Key]pack.Codec // of those being packed
+	}
+}
+
+// A chooser knows how the batches of a dataset are best packed.
+type chooser struct {
+	*pack.Chooser
+	used time.Time
+}
+
+// maxChoosers bounds the datasets that are known at once.
+const maxChoosers = 64
+
+func newPacked(r *ram) (*packed, error) {
+	p := &packed{ram: r}
+	p.mu.choosers = make(map[string]*chooser)
+	p.mu.codecs = make(map[Key]pack.Codec)
+	var err error
+	p.store, err = pack.New(pack.Config[Key]{Codec: p.codec})
+	return p, err
+}
+
+func (p *packed) codec(k Key) pack.Codec {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.codecs[k]
+}
+
+// of finds or makes the chooser of a dataset.
+func (p *packed) of(dataset string) (*chooser, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.mu.choosers[dataset]
+	if c == nil {
+		fresh, err := pack.NewChooser(pack.ChooserConfig{})
+		if err != nil {
+			return nil, err
+		}
+		if len(p.mu.choosers) >= maxChoosers {
+			p.forget()
+		}
+		c = &chooser{Chooser: fresh}
+		p.mu.choosers[dataset] = c
+	}
+	c.used = time.Now()
+	return c, nil
+}
+
+// offer shows bytes of a dataset to who knows how to pack it.
+func (p *packed) offer(dataset string, plain []byte) error {
+	c, err := p.of(dataset)
+	if err != nil {
+		return err
+	}
+	return c.Offer(plain)
+}
+
+// forget drops the chooser that was used longest ago. mu is held.
+func (p *packed) forget() {
+	oldest := ""
+	for name, c := range p.mu.choosers {
+		if o := p.mu.choosers[oldest]; o == nil || c.used.Before(o.used) {
+			oldest = name
+		}
+	}
+	delete(p.mu.choosers, oldest)
+}
+
+// measured is what is known of the codec that is best for a setting; ok is
+// false if packing does not pay, as far as is known.
+func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bool) {
+	c, err := p.of(dataset)
+	if err != nil {
+		return m, false
+	}
+	best := c.Choose(s)
+	for _, m := range c.Measures() {
+		if m.Codec == best && best != (pack.Codec{}) {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// put packs bytes that do not change meanwhile. The error wraps errNoRoom if
+// the budget cannot take so many more.
+func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (real int64, err error) {
+	most := pages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
+	if err := p.claim(k, most, m.Codec); err != nil {
+		return 0, err
+	}
+	defer p.settle(k, most)
+	if err := p.store.Put(ctx, k, plain); err != nil {
+		if errors.Is(err, meta.ErrNoSpace) {
+			err = errors.Join(err, errNoRoom)
+		}
+		return 0, err
+	}
+	real, _ = p.store.Has(k)
+	return real, nil
+}
+
+// What one batch is packed to may be a quarter more than what was measured of
+// others; a blob ends within a page, and has a table.
+const (
+	spread       = 1.25
+	packedMargin = 64 << 10
+)
+
+func (p *packed) claim(k Key, bytes int64, codec pack.Codec) error {
+	if err := p.ram.claim(bytes); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.claimed += bytes
+	p.mu.pending += bytes
+	p.mu.codecs[k] = codec
+	p.store.Limit(p.mu.claimed)
+	return nil
+}
+
+// settle ends a claim: what is packed counts with its real bytes.
+func (p *packed) settle(k Key, claimed int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.pending -= claimed
+	delete(p.mu.codecs, k)
+	p.shrink()
+}
+
+// shrink gives back what is claimed and not needed. mu is held.
+func (p *packed) shrink() {
+	need := p.store.Stats().Used + p.mu.pending
+	if more := p.mu.claimed - need; more > 0 {
+		p.mu.claimed = need
+		p.store.Limit(need)
+		p.ram.unclaim(more)
+	}
+}
+
+func (p *packed) drop(k Key) {
+	p.store.Drop(k)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shrink()
+}
+
+func (p *packed) close() error {
+	err := p.store.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.pending = 0
+	p.shrink()
+	return err
+}
+
+// pack keeps a slab that nobody changes in packed form too, if that pays. The
+// first one costs another its place: there is no other room to begin with.
+func (c *Cache) pack(e *entry) bool {
+	c.mu.Lock()
+	m, pays := c.mu.packing[e.plan.ID()]
+	c.mu.Unlock()
+	if !pays {
+		return false
+	}
+	real, err := c.packed.put(c.ctx, e.key, e.ram.mem, m)
+	if errors.Is(err, errNoRoom) {
+		if least := c.least(); least != nil {
+			c.drop(least)
+			real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
+		}
+	}
+	if err != nil {
+		if !errors.Is(err, errNoRoom) {
+			c.config.Log.Debug("slab not packed", "cause", err)
+		}
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &entry{
+		key: e.key, plan: e.plan, rank: e.rank, step: e.step, size: e.size, state: ready, slot: away,
+		blob: true, real: real, opened: e.opened, last: e.last, gap: e.gap, took: e.took,
+	}
+	c.mu.blobs[e.key] = b
+	b.worth = c.worth(b)
+	heap.Push(&c.mu.idle, b)
+	return true
+}
+
+// least takes what is worth least out of the cache, if nobody wants it kept.
+func (c *Cache) least() *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.mu.idle) == 0 || math.IsInf(c.mu.idle[0].worth, 1) {
+		return nil
+	}
+	return c.remove(c.mu.idle[0])
+}
+
+// unpack fills a slab from its packed form, if there is one that is whole.
+func (c *Cache) unpack(e *entry, f *ramFile) bool {
+	c.mu.Lock()
+	b := c.mu.blobs[e.key]
+	c.mu.Unlock()
+	if b == nil || b.size != e.size {
+		return false
+	}
+	err := c.packed.store.Get(e.key, f.mem)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, meta.ErrNotExist) {
+		c.config.Log.Warn("packed slab not served", "cause", err)
+	}
+	c.packed.drop(e.key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.blobs[e.key] == b {
+		c.remove(b)
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package cache
+
+import (
+	"container/heap"
+	"time"
+
+	"rankfs/cache/pack"
+	"rankfs/cache/policy"
+)
+
+// A strategy is who decides what is kept, and what it decided last.
+type strategy struct {
+	name    string
+	planner policy.Planner // says what things are worth
+	drafter policy.Planner // makes the next plan meanwhile; then the two change places
+	targets map[Key]policy.Level
+	packing map[[16]byte]pack.Measure // how batches of a plan are packed, where that pays
+	moves   []*entry                  // idle and not where they should be
+	opens   uint64                    // when that was decided
+}
+
+func newStrategy(name string) (strategy, error) {
+	if name == "" {
+		name = policy.Names()[0]
+	}
+	s := strategy{name: name}
+	var err error
+	if s.planner, err = policy.New(name); err != nil {
+		return s, err
+	}
+	s.drafter, err = policy.New(name)
+	return s, err
+}
+
+// Policy is the name of the planner in use.
+func (c *Cache) Policy() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.strategy.name
+}
+
+// SetPolicy changes the planner. What it decides takes effect within moments;
+// nothing is thrown away before its room is needed.
+func (c *Cache) SetPolicy(name string) error {
+	s, err := newStrategy(name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.strategy = s
+	c.planSoon()
+	return nil
+}
+
+// Pin keeps all batches of a plan from going below a level, as long as the
+// budgets allow; the level of the source ends that.
+func (c *Cache) Pin(plan [16]byte, at policy.Level) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at == policy.Source {
+		delete(c.mu.pins, plan)
+	} else {
+		c.mu.pins[plan] = at
+	}
+	c.planSoon()
+}
+
+// planSoon says that what was planned is no longer right.
+func (c *Cache) planSoon() {
+	select {
+	case c.replan <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// planEvery is the least time between two plans. What happens between them
+	// is decided by what things are worth.
+	planEvery = time.Second
+	// planShare is the part of a processor that planning may take, inverted.
+	planShare = 50
+)
+
+// keepPlanning makes a plan now and then, if there is anything new.
+func (c *Cache) keepPlanning() {
+	pause := planEvery
+	for {
+		timer := time.NewTimer(pause)
+		forced := false
+		select {
+		case <-c.ctx.Done():
+			timer.Stop()
+			return
+		case <-c.replan:
+			timer.Stop()
+			forced = true
+		case <-timer.C:
+		}
+		start := time.Now()
+		if c.plan(forced) {
+			pause = max(planEvery, planShare*time.Since(start))
+		}
+	}
+}
+
+// plan asks the planner where everything should be, if something was opened
+// since it was asked last.
+func (c *Cache) plan(forced bool) bool {
+	c.mu.Lock()
+	if !forced && c.mu.opens == c.mu.count.opens {
+		c.mu.Unlock()
+		return false
+	}
+	c.mu.opens = c.mu.count.opens
+	c.setCourse()
+	strategy, o := c.mu.strategy, c.glance()
+	c.mu.Unlock()
+	o.foresee()
+	levels := make([]policy.Level, len(o.problem.Items))
+	strategy.drafter.Plan(&o.problem, levels)
+	c.adopt(strategy, o, levels)
+	return true
+}
+
+// adopt makes a plan that of the cache, unless the policy was changed meanwhile.
+func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
+	targets := make(map[Key]policy.Level, len(levels))
+	for i, level := range levels {
+		targets[o.keys[i]] = level
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.planner != s.planner {
+		return
+	}
+	c.mu.planner, c.mu.drafter = s.drafter, s.planner
+	c.mu.targets, c.mu.packing, c.mu.moves = targets, o.packing, c.mu.moves[:0]
+	for _, e := range c.mu.idle {
+		e.worth = c.worth(e)
+		if c.displaced(e) {
+			c.mu.moves = append(c.mu.moves, e)
+		}
+	}
+	heap.Init(&c.mu.idle)
+	if len(c.mu.moves) > 0 {
+		c.wake.Signal()
+	}
+}
+
+// displaced reports whether an idle slab has a copy to be made or given up. mu
+// is held.
+func (c *Cache) displaced(e *entry) bool {
+	at, ok := c.mu.targets[e.key]
+	switch {
+	case !ok || e.plan.Once():
+		return false
+	case e.blob: // a copy of what is in memory, and should be there
+		return at == policy.RAM && c.mu.entries[e.key] != nil && c.mu.entries[e.key].state == ready
+	case e.ram == nil:
+		return false
+	}
+	return at == policy.Packed && c.mu.blobs[e.key] == nil || at == policy.Disk && c.nvme != nil && !c.nvme.has(e.key)
+}
+
+// move takes something that is not where it should be, to be put there, or
+// returns nil. mu is held.
+func (c *Cache) move() *entry {
+	for n := len(c.mu.moves); n > 0; n = len(c.mu.moves) {
+		e := c.mu.moves[n-1]
+		c.mu.moves = c.mu.moves[:n-1]
+		if e.slot != away && c.displaced(e) {
+			c.pick(e)
+			e.holders++ // so that nobody evicts it
+			return e
+		}
+	}
+	return nil
+}
+
+// convert puts a slab where it should be, on a core that has nothing else to do.
+func (c *Cache) convert(e *entry) {
+	switch at, _ := c.target(e); {
+	case e.blob:
+		c.packed.drop(e.key)
+	case at == policy.Packed:
+		c.pack(e)
+	default:
+		c.spill(e)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.holders--
+	c.mu.count.converted++
+	switch {
+	case e.blob:
+		delete(c.mu.blobs, e.key)
+	case e.holders == 0 && e.waiters == 0:
+		c.rest(e)
+	}
+}
+
+// target is where the planner wants an entry to be, if it knows of it.
+func (c *Cache) target(e *entry) (at policy.Level, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, known = c.mu.targets[e.key]
+	return at, known
+}
