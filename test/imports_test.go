@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
 	"rankfs/cache":                {"rankfs/meta"},
+	"rankfs/cache/disks":          {"rankfs/meta"},
 	"rankfs/cache/peers":          {"rankfs/meta"},
 	"rankfs/fs":                   {"rankfs/meta"},
 	"rankfs/cmd/internal/control": {"rankfs/meta"},

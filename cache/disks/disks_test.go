@@ -1,0 +1,433 @@
+package disks_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache/disks"
+	"rankfs/meta"
+)
+
+func key(n int) disks.Key { return disks.Key{Plan: [16]byte{1, 2, 3}, Rank: 7, Step: uint64(n)} }
+
+// content is what the slab of a key holds, whatever its size.
+func content(k disks.Key, size int) []byte {
+	b := make([]byte, 0, size+32)
+	for i := uint64(0); len(b) < size; i++ {
+		b = append(b, k.Plan[:]...)
+		b = binary.LittleEndian.AppendUint64(b, k.Rank^i<<32)
+		b = binary.LittleEndian.AppendUint64(b, k.Step)
+	}
+	return b[:size]
+}
+
+// journal keeps what is logged.
+type journal struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.Write(b)
+}
+
+func (j *journal) count(words ...string) (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+lines:
+	for line := range strings.Lines(j.b.String()) {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// A tier is a tier under test.
+type tier struct {
+	*disks.Tier
+	t   testing.TB
+	log journal
+}
+
+func start(t testing.TB, c disks.Config) *tier {
+	t.Helper()
+	k, err := tryStart(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func tryStart(t testing.TB, c disks.Config) (*tier, error) {
+	k := &tier{t: t}
+	c.Log = slog.New(slog.NewTextHandler(&k.log, nil))
+	var err error
+	if k.Tier, err = disks.New(c); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { k.Close() })
+	return k, nil
+}
+
+func one(dir string, bytes int64) disks.Config {
+	return disks.Config{Dirs: []disks.Dir{{Path: dir, Bytes: bytes}}}
+}
+
+func (k *tier) stop() {
+	k.t.Helper()
+	if err := k.Close(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *tier) put(n, size int) {
+	k.t.Helper()
+	if err := k.Put(key(n), content(key(n), size)); err != nil {
+		k.t.Fatalf("put %d: %v", n, err)
+	}
+}
+
+// got opens the slab of a key, compares it, and reports whether there was one.
+func (k *tier) got(n, size int) bool {
+	k.t.Helper()
+	s, err := k.Open(key(n))
+	if err != nil {
+		k.t.Fatalf("open %d: %v", n, err)
+	}
+	if s == nil {
+		return false
+	}
+	defer s.Release()
+	compare(k.t, s, key(n), size)
+	return true
+}
+
+func (k *tier) hold(n int) *disks.Slab {
+	k.t.Helper()
+	s, err := k.Open(key(n))
+	if err != nil || s == nil {
+		k.t.Fatalf("open %d: %v, %v", n, s, err)
+	}
+	return s
+}
+
+// compare reads a slab by a descriptor of its own, to its end.
+func compare(t testing.TB, s *disks.Slab, k disks.Key, size int) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
+	if err != nil {
+		t.Fatalf("read %v: %v", k, err)
+	}
+	if !bytes.Equal(b, content(k, size)) {
+		t.Fatalf("wrong bytes of %v: %d of them, want %d", k, len(b), size)
+	}
+}
+
+func (k *tier) stats() disks.Stats { return k.Stats()[0] }
+
+// until waits for what takes the time of a disk or of a rest.
+func until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func slabs(t testing.TB, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(dir + "/*.slab")
+	must(t, err)
+	return names
+}
+
+// diskUsage is what the files of a directory take.
+func diskUsage(t testing.TB, dir string) (bytes int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		var s unix.Stat_t
+		must(t, unix.Stat(filepath.Join(dir, e.Name()), &s))
+		if !e.IsDir() {
+			bytes += s.Blocks * 512
+		}
+	}
+	return bytes
+}
+
+func TestSizes(t *testing.T) {
+	k := start(t, one(t.TempDir(), 64<<20))
+	for n, size := range []int{0, 1, 4095, 4096, 4097, 256 << 10, 256<<10 + 1, 5<<20 + 3} {
+		k.put(n, size)
+		if !k.got(n, size) {
+			t.Errorf("a slab of %d bytes is not there", size)
+		}
+		err := k.Fill(key(100+n), int64(size), func(mem []byte) error {
+			copy(mem, content(key(100+n), size))
+			return nil
+		})
+		if err != nil || !k.got(100+n, size) {
+			t.Errorf("a filled slab of %d bytes is not there: %v", size, err)
+		}
+	}
+	if k.Has(key(50)) || k.got(50, 1) {
+		t.Error("there is a slab that nobody made")
+	}
+}
+
+// A fill that fails leaves nothing.
+func TestFillFails(t *testing.T) {
+	dir := t.TempDir()
+	k := start(t, one(dir, 1<<20))
+	broken := errors.New("no route")
+	if err := k.Fill(key(1), 5000, func([]byte) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if s := k.stats(); s.Used != 0 || s.Slabs != 0 || s.Ill != nil || k.Has(key(1)) {
+		t.Errorf("%+v", s)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// The budget is of blocks on disk, and slabs used longest ago make way.
+func TestBudget(t *testing.T) {
+	dir := t.TempDir()
+	k := start(t, one(dir, 100<<10))
+	for n := range 50 {
+		k.put(n, 9000) // three blocks
+		if u, real := k.stats().Used, diskUsage(t, dir); u != real || u > 100<<10 {
+			t.Fatalf("%d bytes used, %d on disk", u, real)
+		}
+		if !k.got(0, 9000) {
+			t.Fatalf("the slab that is used most went at %d", n)
+		}
+	}
+	if s := k.stats(); s.Slabs != 8 || !k.Has(key(49)) || k.Has(key(42)) {
+		t.Errorf("%+v", s)
+	}
+	if err := k.Put(key(60), make([]byte, 101<<10)); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("more than the budget: %v", err)
+	}
+	if s := k.stats(); s.Slabs != 8 || s.Ill != nil {
+		t.Errorf("what can never fit has driven out others: %+v", s)
+	}
+}
+
+// A planner says which goes first, of those used longest ago that nobody has open.
+func TestFirst(t *testing.T) {
+	c := one(t.TempDir(), 10*4096)
+	c.First = func(a, b disks.Key) bool { return a.Step > b.Step }
+	k := start(t, c)
+	for n := range 10 {
+		k.put(n, 4096)
+	}
+	held := k.hold(9)
+	for n := 20; n < 23; n++ { // each goes for the next one
+		k.put(n, 4096)
+	}
+	held.Release()
+	for n, want := range map[int]bool{0: true, 7: true, 8: false, 9: true, 20: false, 21: false, 22: true} {
+		if k.Has(key(n)) != want {
+			t.Errorf("slab %d is there: %v", n, !want)
+		}
+	}
+}
+
+// A slab that is open stays readable when it is dropped, and one that is mapped
+// when it is closed as well; its bytes count until both have ended.
+func TestDrop(t *testing.T) {
+	dir := t.TempDir()
+	k := start(t, one(dir, 16<<10))
+	k.put(1, 8192)
+	s := k.hold(1)
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.Fd())) // as the kernel has one of its own for a rank
+	must(t, err)
+	mem, err := unix.Mmap(int(f.Fd()), 0, 8192, unix.PROT_READ, unix.MAP_SHARED)
+	must(t, err)
+	f.Close()
+	k.Drop(key(1))
+	k.Drop(key(1))
+	if k.Has(key(1)) || len(slabs(t, dir)) != 0 {
+		t.Error("it is still there")
+	}
+	compare(t, s, key(1), 8192)
+	k.put(1, 8192) // anew, while the old one lives
+	s.Release()
+	s.Release()
+	if s := k.stats(); s.Used != 16<<10 || s.Dying != 8192 || s.Slabs != 1 {
+		t.Errorf("while it is mapped: %+v", s)
+	}
+	if !bytes.Equal(mem, content(key(1), 8192)) {
+		t.Error("the mapping changed")
+	}
+	held := k.hold(1)
+	if err := k.Put(key(2), content(key(2), 4096)); !errors.Is(err, disks.ErrNoRoom) {
+		t.Errorf("put while all is held or mapped: %v", err)
+	}
+	must(t, unix.Munmap(mem))
+	k.put(2, 4096)
+	if s := k.stats(); s.Used != 12<<10 || s.Dying != 0 {
+		t.Errorf("when it is not mapped: %+v", s)
+	}
+	held.Release()
+	k.Drop(key(1))
+	k.Drop(key(2))
+	if s := k.stats(); s.Used != 0 || s.Slabs != 0 || diskUsage(t, dir) != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// Slabs go where most of the budget is left.
+func TestDirectoriesShare(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	k := start(t, disks.Config{Dirs: []disks.Dir{{Path: a, Bytes: 40 << 10}, {Path: b, Bytes: 80 << 10}}})
+	for n := range 30 {
+		k.put(n, 4096)
+	}
+	if s := k.Stats(); s[0].Slabs != 10 || s[1].Slabs != 20 {
+		t.Errorf("%d and %d slabs", s[0].Slabs, s[1].Slabs)
+	}
+	for n := range 30 {
+		if !k.got(n, 4096) {
+			t.Errorf("slab %d is not there", n)
+		}
+	}
+	k.put(30, 60<<10) // fits in one of them
+	if s := k.Stats(); s[0].Used > 40<<10 || s[1].Used > 80<<10 || !k.got(30, 60<<10) {
+		t.Errorf("%+v", s)
+	}
+	if s := k.hold(30); s.Dir() != b {
+		t.Errorf("it is in %s", s.Dir())
+	} else {
+		s.Release()
+	}
+}
+
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(dir+"/file", nil, 0o600))
+	for _, test := range []struct {
+		name string
+		dirs []disks.Dir
+		want string
+	}{
+		{"no budget", []disks.Dir{{Path: dir, Bytes: 0}}, "budget above zero"},
+		{"twice", []disks.Dir{{Path: dir, Bytes: 1}, {Path: dir + "/", Bytes: 1}}, "given twice"},
+		{"a file", []disks.Dir{{Path: dir + "/file", Bytes: 1}}, "not a directory"},
+		{"twice by another name", []disks.Dir{{Path: dir, Bytes: 1}, {Path: "/proc/self/root" + dir, Bytes: 1}}, "another rankfs"},
+	} {
+		if _, err := tryStart(t, disks.Config{Dirs: test.dirs}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+	k, err := tryStart(t, disks.Config{Dirs: []disks.Dir{{Path: dir + "/file", Bytes: 1 << 20}, {Path: dir + "/new/one", Bytes: 1 << 20}}})
+	if err != nil {
+		t.Fatalf("one of two is bad: %v", err)
+	}
+	k.put(1, 100)
+	if s := k.Stats(); s[0].Ill == nil || s[1].Ill != nil || s[1].Slabs != 1 || k.log.count("nvme tier rests", "not a directory") != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := tryStart(t, one(dir+"/new/one", 1)); !errors.Is(err, meta.ErrBusy) {
+		t.Errorf("a second daemon: %v", err)
+	}
+}
+
+// What is claimed for others is not for slabs, which make way.
+func TestClaim(t *testing.T) {
+	k := start(t, one(t.TempDir(), 40<<10))
+	for n := range 10 {
+		k.put(n, 4096)
+	}
+	held := k.hold(0)
+	c, err := k.Claim(36 << 10)
+	must(t, err)
+	if !c.Settle() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) {
+		t.Errorf("%+v", k.stats())
+	}
+	if _, err := k.Claim(5 << 10); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("more than is left: %v", err)
+	}
+	more, err := k.Claim(4 << 10)
+	must(t, err)
+	if more.Settle() {
+		t.Error("a slab that is open made way")
+	}
+	held.Release()
+	if !more.Settle() || !more.Settle() || k.stats().Slabs != 0 {
+		t.Errorf("%+v", k.stats())
+	}
+	for range 2 {
+		c.Release()
+		more.Release()
+	}
+	if s := k.stats(); s.Used != 0 || s.Others != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Many at once: right bytes, and the budget holds.
+func TestStress(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	k := start(t, disks.Config{Dirs: []disks.Dir{{Path: a, Bytes: 300 << 10}, {Path: b, Bytes: 200 << 10}}, Trust: 1})
+	var all sync.WaitGroup
+	for g := range 6 {
+		all.Go(func() {
+			for i := range 200 {
+				n := (i*7 + g*13) % 40
+				size := 1000 + 997*n
+				if s, err := k.Open(key(n)); err != nil {
+					t.Error(err)
+				} else if s != nil {
+					compare(t, s, key(n), size)
+					s.Release()
+					if i%5 == 0 {
+						k.Drop(key(n))
+					}
+				} else if err := k.Put(key(n), content(key(n), size)); err != nil && !errors.Is(err, disks.ErrNoRoom) {
+					t.Error(err)
+				}
+				if s := k.Stats(); s[0].Used > 300<<10 || s[1].Used > 200<<10 {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, s := range k.Stats() {
+		if dir := []string{a, b}[i]; s.Used != diskUsage(t, dir) || s.Used > s.Budget || s.Slabs != len(slabs(t, dir)) || s.Dying != 0 {
+			t.Errorf("%+v, on disk %d bytes in %d slabs", s, diskUsage(t, dir), len(slabs(t, dir)))
+		}
+		if s.Damaged+s.Lost+s.Failed != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package disks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An illness is why a directory rests.
+type illness struct {
+	cause error
+	until time.Time
+	blind bool // it is not read either
+}
+
+var (
+	errStuck = errors.New("its disk does not answer")
+	errGone  = errors.New("the directory is gone, or something else is mounted there; bring it back, or mount without it")
+)
+
+// fail lets the directory rest.
+func (d *directory) fail(cause error, blind bool) {
+	d.mu.Lock()
+	old := d.mu.ill
+	now := time.Now()
+	d.mu.ill = illness{cause, now.Add(d.config.Rest), blind || old.blind}
+	d.mu.Unlock()
+	if blind {
+		select {
+		case d.sick <- struct{}{}:
+		default:
+		}
+	}
+	if old.cause == nil || blind && !old.blind || !old.blind && now.After(old.until) {
+		d.log.Warn("nvme tier rests", "dir", d.path, "for", d.config.Rest, "cause", cause)
+	}
+}
+
+// illness returns why nothing is written to the directory, or nil. mu is held.
+func (d *directory) illness() error {
+	if i := &d.mu.ill; i.cause != nil && (i.blind || time.Now().Before(i.until)) {
+		return i.cause
+	}
+	return nil
+}
+
+func (d *directory) healthy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.place != nil && d.illness() == nil
+}
+
+// blind reports whether the directory is not to be read. mu is held.
+func (d *directory) blind() bool { return d.mu.place == nil || d.mu.ill.blind }
+
+// writable waits until the names of the directory have been seen, so that all
+// that is in it counts, and returns its place unless it rests.
+func (d *directory) writable() (*place, error) {
+	d.mu.Lock()
+	p, err := d.mu.place, d.illness()
+	d.mu.Unlock()
+	if err != nil || p == nil {
+		return nil, fmt.Errorf("nvme tier rests: %s: %w: %w", d.path, err, ErrNoRoom)
+	}
+	timer := time.NewTimer(d.config.Patience)
+	defer timer.Stop()
+	select {
+	case <-p.listed:
+		return p, nil
+	case <-timer.C:
+		return nil, fmt.Errorf("nvme directory %s: its files are still being looked through: %w", d.path, ErrNoRoom)
+	}
+}
+
+// nurse tries a directory that is not to be read every so often, until it can be.
+func (d *directory) nurse(ctx context.Context) {
+	for {
+		d.mu.Lock()
+		blind, wait := d.mu.ill.blind, time.Until(d.mu.ill.until)
+		d.mu.Unlock()
+		if !blind {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		err := d.revive()
+		if err == nil {
+			d.mu.Lock()
+			d.mu.ill = illness{}
+			d.mu.Unlock()
+			d.log.Info("nvme directory is used again", "dir", d.path)
+			return
+		}
+		d.fail(err, true)
+	}
+}
+
+// revive finds out whether the directory can be used again, and enters it anew
+// if it is another one by now.
+func (d *directory) revive() error {
+	d.mu.Lock()
+	p, stuck := d.mu.place, d.mu.stuck
+	d.mu.Unlock()
+	if stuck > 0 {
+		return errStuck
+	}
+	if p != nil {
+		err := d.do(func(*job) error { return p.probe(d.path) })
+		if again := err == nil && !p.seen(); !again && !errors.Is(err, errGone) {
+			return err
+		}
+		if err := d.do(func(*job) error { return p.mayReturn(d.path) }); err != nil {
+			return err
+		}
+		d.forget(p)
+	}
+	if err := d.enter(false); err != nil {
+		return fmt.Errorf("nvme directory %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// probe reports whether path still leads to the place, and the disk answers.
+func (p *place) probe(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGone
+	}
+	if err != nil {
+		return err
+	}
+	if dev, ino := identity(info); dev != p.dev || ino != p.ino {
+		return errGone
+	}
+	f, err := p.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.ReadDir(1)
+	return err
+}
+
+// seen reports whether all names in the place have been looked at.
+func (p *place) seen() bool {
+	select {
+	case <-p.listed:
+		return true
+	default:
+		return false
+	}
+}
+
+// mayReturn makes the directory if somebody removed it. It refuses one on
+// another disk, or where the disk's mount point is all that is left: that is
+// the room of others.
+func (p *place) mayReturn(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		above, err := os.Stat(filepath.Dir(path))
+		if err != nil {
+			return errGone
+		}
+		if dev, _ := identity(above); dev != p.dev || p.mounted {
+			return errGone
+		}
+		return os.Mkdir(path, 0700)
+	}
+	if err != nil {
+		return err
+	}
+	if dev, _ := identity(info); p.mounted != isMounted(path, dev) || !p.mounted && dev != p.dev {
+		return errGone
+	}
+	return nil
+}
+
+// A job is a run of system calls that a disk may never answer.
+type job struct {
+	mu              sync.Mutex
+	steps           int
+	ended, forsaken bool
+}
+
+// alive is a sign of life. It reports whether somebody waits for the job.
+func (j *job) alive() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.steps++
+	return !j.forsaken
+}
+
+// end reports whether somebody waited to the end.
+func (j *job) end() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ended = true
+	return !j.forsaken
+}
+
+// forsake gives the job up, unless it has ended or gone on since it had made
+// so many steps.
+func (j *job) forsake(steps int) (now int, done bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.forsaken = !j.ended && j.steps == steps
+	return j.steps, j.forsaken
+}
+
+// watch runs f and waits for it while there are signs of life. A job that was
+// given up holds a thread until the disk answers; what it returns then goes to
+// undo. Meanwhile nothing else is begun, so there are never more of them than
+// were running when the disk went silent.
+func watch[T any](d *directory, f func(*job) (T, error), undo func(T)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	j, done := &job{}, make(chan answer, 1)
+	d.jobs.Go(func() {
+		v, err := f(j)
+		if j.end() {
+			done <- answer{v, err}
+			return
+		}
+		if err == nil && undo != nil {
+			undo(v)
+		}
+		d.mu.Lock()
+		d.mu.stuck--
+		d.mu.Unlock()
+	})
+	d.mu.Lock()
+	patience := d.config.Patience
+	if d.mu.stuck > 0 {
+		patience = time.Millisecond // this one only tidies up
+	}
+	d.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for steps := 0; ; {
+		select {
+		case a := <-done:
+			return a.value, a.err
+		case <-timer.C:
+		}
+		d.mu.Lock()
+		d.mu.stuck++ // before the job may see that it is given up
+		d.mu.Unlock()
+		now, forsaken := j.forsake(steps)
+		if forsaken {
+			d.fail(errStuck, true)
+			var none T
+			return none, fmt.Errorf("nvme directory %s: %w: %w", d.path, errStuck, ErrNoRoom)
+		}
+		d.mu.Lock()
+		d.mu.stuck--
+		d.mu.Unlock()
+		steps = now
+		timer.Reset(patience)
+	}
+}
+
+// do watches what returns nothing.
+func (d *directory) do(f func(*job) error) error {
+	_, err := watch(d, func(j *job) (struct{}, error) { return struct{}{}, f(j) }, nil)
+	return err
+}
+
+// outOfFiles: the process has no descriptors, which is not the disk's fault.
+func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

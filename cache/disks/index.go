@@ -1,0 +1,176 @@
+package disks
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+)
+
+// The index file has a header, a record for each slab, the one used longest
+// ago first, and the sum of both. All numbers are little-endian.
+const (
+	indexName   = ".index"
+	indexMagic  = "rankfs slabs 1\n\x00"
+	indexHeader = len(indexMagic) + 8 // and how many slabs
+	indexRecord = 64
+	// 4 million slabs: of 1 MiB each, 4 TiB. With more, names are looked through.
+	indexMost = indexHeader + 1<<22*indexRecord + 8
+)
+
+// An item is what the index says of a slab.
+type item struct {
+	label
+	real int64
+}
+
+func encodeIndex(items []item) []byte {
+	b := make([]byte, 0, indexHeader+len(items)*indexRecord+8)
+	b = append(b, indexMagic...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(items)))
+	for _, i := range items {
+		b = append(b, i.key.Plan[:]...)
+		for _, n := range [...]uint64{i.key.Rank, i.key.Step, uint64(i.size), i.sum, uint64(i.real), 0} {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+	}
+	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+}
+
+var errIndex = fmt.Errorf("%w index", meta.ErrCorrupt)
+
+// decodeIndex refuses what encodeIndex would not write.
+func decodeIndex(b []byte) ([]item, error) {
+	if len(b) < indexHeader+8 || string(b[:len(indexMagic)]) != indexMagic {
+		return nil, fmt.Errorf("%w: it does not begin as one", errIndex)
+	}
+	body, tail := b[:len(b)-8], b[len(b)-8:]
+	if xxhash.Sum64(body) != binary.LittleEndian.Uint64(tail) {
+		return nil, fmt.Errorf("%w: it does not match its checksum", errIndex)
+	}
+	records := body[indexHeader:]
+	if count := binary.LittleEndian.Uint64(body[len(indexMagic):]); len(records)%indexRecord != 0 || count != uint64(len(records)/indexRecord) {
+		return nil, fmt.Errorf("%w: it has not %d records", errIndex, count)
+	}
+	items := make([]item, 0, len(records)/indexRecord)
+	for ; len(records) > 0; records = records[indexRecord:] {
+		i, ok := decodeItem(records)
+		if !ok {
+			return nil, fmt.Errorf("%w: record %d is impossible", errIndex, len(items))
+		}
+		items = append(items, i)
+	}
+	return items, nil
+}
+
+func decodeItem(b []byte) (i item, ok bool) {
+	copy(i.key.Plan[:], b)
+	n := func(k int) uint64 { return binary.LittleEndian.Uint64(b[16+8*k:]) }
+	i.key.Rank, i.key.Step, i.size, i.sum, i.real = n(0), n(1), int64(n(2)), n(3), int64(n(4))
+	// A file takes no more than its bytes in huge pages, and a map of them.
+	const most = 1 << 50
+	return i, 0 <= i.size && i.size < most && 0 <= i.real && i.real <= i.size+i.size/64+4<<20 && n(5) == 0
+}
+
+// load enters what the index says, and reports whether there was one.
+func (d *directory) load(p *place) bool {
+	var real int64
+	items, err := watch(d, func(*job) (items []item, err error) {
+		items, real, err = readIndex(p)
+		return items, err
+	}, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		d.log.Warn("nvme index not used: looking through the names", "dir", d.path, "cause", err)
+		_ = d.do(func(*job) error { return p.root.Remove(indexName) })
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.index = real
+	d.mu.used += real
+	for _, i := range items {
+		if d.mu.slabs[i.key] == nil {
+			d.insert(p, i.label, i.real, false)
+		}
+	}
+	return true
+}
+
+func readIndex(p *place) (items []item, real int64, err error) {
+	f, err := p.open(indexName)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > int64(indexMost) {
+		return nil, 0, fmt.Errorf("%w: it is %v of %d bytes", errIndex, info.Mode(), info.Size())
+	}
+	b := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, 0, err
+	}
+	items, err = decodeIndex(b)
+	return items, info.Sys().(*unixStat).Blocks * 512, err
+}
+
+// saveIndex writes the index, if it would say something new. Nothing syncs it:
+// one that a power failure tore does not match its sum.
+func (d *directory) saveIndex() error {
+	items, change, p := d.items()
+	if items == nil || p == nil || !p.seen() {
+		return nil
+	}
+	if _, err := d.writable(); err != nil {
+		return err
+	}
+	b := encodeIndex(items)
+	if err := d.reserve(p, p.blocks(int64(len(b)))); err != nil {
+		return err
+	}
+	return d.do(func(j *job) error {
+		u, err := d.begin(p, int64(len(b)))
+		if err != nil {
+			return err
+		}
+		if _, err = u.file.WriteAt(b, 0); err == nil && j.alive() {
+			err = p.root.Rename(u.name, indexName)
+		}
+		if err != nil {
+			d.discard(u)
+			return d.refusal(refused(err))
+		}
+		u.file.Close()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.mu.used -= d.mu.index
+		d.mu.index, d.mu.saved = u.real, change
+		return nil
+	})
+}
+
+// items is what the index is to say, or nil if it says so already.
+func (d *directory) items() ([]item, uint64, *place) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.change == d.mu.saved || len(d.mu.slabs) > 1<<22 {
+		return nil, 0, nil
+	}
+	items := make([]item, 0, len(d.mu.slabs))
+	for e := d.mu.recent.Back(); e != nil; e = e.Prev() {
+		s := e.Value.(*slab)
+		items = append(items, item{s.label, s.real})
+	}
+	return items, d.mu.change, d.mu.place
+}

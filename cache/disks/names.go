@@ -1,0 +1,145 @@
+package disks
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// found is a slab of an earlier daemon that no index told of.
+type found struct {
+	label
+	real int64
+	when time.Time
+}
+
+// seeNames is list for a directory that is in use meanwhile.
+func (d *directory) seeNames(p *place) {
+	if err := d.list(p); err != nil && !d.closing.Load() {
+		d.fail(err, true)
+	}
+}
+
+// list looks through the names: what the index did not tell of is added, what
+// it told of and is not there is forgotten, what was left unfinished is
+// removed, and what is somebody else's is let be. Then slabs may be written.
+func (d *directory) list(p *place) error {
+	all, err := watch(d, func(j *job) ([]found, error) { return d.names(j, p) }, nil)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	d.disown(p)
+	slices.SortStableFunc(all, func(a, b found) int { return a.when.Compare(b.when) })
+	for _, f := range all {
+		d.adopt(p, f)
+	}
+	close(p.listed)
+	_ = d.trim() // the oldest go; what cannot go now has to before anything is written
+	return nil
+}
+
+func (d *directory) names(j *job, p *place) (all []found, err error) {
+	dir, err := p.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			if f, ok := d.see(p, name); ok {
+				all = append(all, f)
+			}
+		}
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !j.alive() || d.closing.Load() {
+			return nil, errStuck
+		}
+	}
+}
+
+// see looks at a name, and returns the slab if it is unknown.
+func (d *directory) see(p *place, name string) (f found, ok bool) {
+	if strings.HasPrefix(name, partPrefix) && !strings.HasPrefix(name, d.parts) {
+		_ = p.root.Remove(name)
+		return f, false
+	}
+	l, ok := parseName(name)
+	if !ok || d.known(l) {
+		return f, false
+	}
+	info, err := p.root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return f, false
+	}
+	if info.Size() != l.size { // cut short: its bytes count for nobody
+		d.mu.Lock()
+		d.mu.count.damaged++
+		d.mu.Unlock()
+		_ = p.root.Remove(name)
+		return f, false
+	}
+	return found{l, info.Sys().(*unixStat).Blocks * 512, info.ModTime()}, true
+}
+
+// known notes that a slab's name was seen.
+func (d *directory) known(l label) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.mu.slabs[l.key]
+	if s == nil || s.label != l {
+		return false
+	}
+	s.seen = true
+	return true
+}
+
+// disown forgets the slabs that the index told of and that are not there.
+func (d *directory) disown(p *place) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, s := range d.mu.slabs {
+		if s.seen || s.place != p || s.at == nil {
+			continue
+		}
+		d.mu.recent.Remove(s.at)
+		s.at = nil
+		delete(d.mu.slabs, k)
+		d.mu.used -= s.real
+		d.mu.change++
+	}
+}
+
+// adopt takes a slab of an earlier daemon on. Of two for one key the first is
+// kept: that which was there, or the older one.
+func (d *directory) adopt(p *place, f found) {
+	d.mu.Lock()
+	_, taken := d.mu.slabs[f.key]
+	if d.mu.place != p {
+		d.mu.Unlock()
+		return
+	}
+	if !taken {
+		d.insert(p, f.label, f.real, true)
+		d.mu.change++
+	}
+	d.mu.Unlock()
+	if taken {
+		_ = d.do(func(*job) error { return p.root.Remove(f.name()) })
+	}
+}
+
+// insert enters a slab of an earlier daemon as the one used last. mu is held.
+func (d *directory) insert(p *place, l label, real int64, seen bool) {
+	s := &slab{label: l, place: p, real: real, seen: seen}
+	d.mu.slabs[l.key] = s
+	s.at = d.mu.recent.PushFront(s)
+	d.mu.used += real
+}

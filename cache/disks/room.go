@@ -1,0 +1,296 @@
+package disks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// sample bounds how many slabs are compared to find one to give up: those that
+// were used longest ago.
+const sample = 64
+
+// left is the budget that is not used; less than nothing if nothing is to be
+// written.
+func (d *directory) left() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.place == nil || d.illness() != nil {
+		return -1
+	}
+	return max(0, d.budget-d.mu.used-d.mu.claims)
+}
+
+// blocks are the bytes that a file of that size takes, but for the map of its
+// blocks.
+func (p *place) blocks(size int64) int64 {
+	if size > 1<<62 {
+		return size
+	}
+	return (size + p.block - 1) / p.block * p.block
+}
+
+// reserve counts bytes as used and pending, giving up slabs for them.
+func (d *directory) reserve(p *place, need int64) error {
+	for {
+		ok, err := d.count(need)
+		if ok {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if !d.shrink() {
+			return fmt.Errorf("%d bytes, all of the nvme budget in use: %w", need, ErrNoRoom)
+		}
+	}
+	p.pending.Add(need)
+	if err := d.clear(p); err != nil {
+		p.pending.Add(-need)
+		d.unreserve(need)
+		return d.refusal(err)
+	}
+	return nil
+}
+
+// count counts bytes as used if the budget allows. It fails if it never will.
+func (d *directory) count(need int64) (ok bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case need > d.budget-d.mu.others:
+		return false, fmt.Errorf("%d bytes, nvme budget of %d, %d of it for other files: %w", need, d.budget, d.mu.others, ErrNoRoom)
+	case d.mu.used+d.mu.claims+need > d.budget:
+		return false, nil
+	}
+	d.mu.used += need
+	return true, nil
+}
+
+func (d *directory) unreserve(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.used -= bytes
+}
+
+// trim gives up slabs until what is used is within the budget.
+func (d *directory) trim() error {
+	for {
+		d.mu.Lock()
+		over := d.mu.used+d.mu.claims > d.budget
+		d.mu.Unlock()
+		if !over {
+			return nil
+		}
+		if !d.shrink() {
+			return fmt.Errorf("more than the nvme budget in use: %w", ErrNoRoom)
+		}
+	}
+}
+
+// clear gives up slabs until the file system has its floor free, when what is
+// pending is written.
+func (d *directory) clear(p *place) error {
+	for range 2 {
+		short, err := d.short(p)
+		if err != nil {
+			return refused(err)
+		}
+		if short <= 0 {
+			return nil
+		}
+		d.squeeze()
+		// What is given up is counted here, as some file systems free blocks
+		// when they please.
+		d.mu.Lock()
+		goal := d.mu.used - short
+		d.mu.Unlock()
+		for d.usage() > goal && d.shrink() {
+		}
+	}
+	if short, err := d.short(p); err != nil || short > 0 {
+		return refused(errors.Join(err, errFull))
+	}
+	return nil
+}
+
+var errFull = fmt.Errorf("%w beside what stays free: free some, or lower --nvme-floor or the budget", unix.ENOSPC)
+
+// squeeze says that slabs are given up though the budget has room.
+func (d *directory) squeeze() {
+	d.mu.Lock()
+	now := time.Now()
+	told := now.Before(d.mu.full)
+	d.mu.full = now.Add(d.config.Rest)
+	d.mu.Unlock()
+	if !told {
+		d.log.Warn("nvme tier makes way", "dir", d.path, "cause", errFull)
+	}
+}
+
+func (d *directory) usage() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.used
+}
+
+// short is how many bytes the file system will lack of its floor.
+func (d *directory) short(p *place) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(p.lock.Fd()), &s); err != nil {
+		return 0, err
+	}
+	floor := d.config.Floor.of(int64(s.Blocks) * s.Bsize)
+	return floor + p.pending.Load() - int64(s.Bavail)*s.Bsize, nil
+}
+
+// shrink gives up what ranks have let go of, or a slab that nobody has open.
+// It reports whether there was any.
+func (d *directory) shrink() bool {
+	if d.sweep() {
+		return true
+	}
+	if victim := d.victim(); victim != nil {
+		return d.remove(victim) == nil
+	}
+	return d.awaitRemoval()
+}
+
+// awaitRemoval waits for the end of a removal that others have begun, and
+// reports whether there was one.
+func (d *directory) awaitRemoval() bool {
+	d.mu.Lock()
+	busy, ended := d.mu.removing > 0, d.mu.removed
+	d.mu.Unlock()
+	if !busy {
+		return false
+	}
+	timer := time.NewTimer(d.config.Patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// victim takes the slab that is to go first from those that may be opened.
+func (d *directory) victim() *slab {
+	for {
+		keys := d.oldest()
+		if len(keys) == 0 {
+			return nil
+		}
+		first := keys[0]
+		if d.config.First != nil {
+			for _, k := range keys[1:] {
+				if d.config.First(k, first) {
+					first = k
+				}
+			}
+		}
+		if s := d.leaveIdle(first); s != nil {
+			return s
+		}
+	}
+}
+
+// oldest are keys of slabs that nobody has open, the one used longest ago first.
+func (d *directory) oldest() []Key {
+	most := sample
+	if d.config.First == nil {
+		most = 1
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var keys []Key
+	for e := d.mu.recent.Back(); e != nil && len(keys) < most; e = e.Prev() {
+		if s := e.Value.(*slab); s.users == 0 {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// leaveIdle is leave, if still nobody has the slab open.
+func (d *directory) leaveIdle(k Key) *slab {
+	d.mu.Lock()
+	s := d.mu.slabs[k]
+	busy := s == nil || s.users > 0
+	d.mu.Unlock()
+	if busy {
+		return nil
+	}
+	return d.leave(k)
+}
+
+// A Claim is room for files that are not slabs, in a tier's first directory.
+type Claim struct {
+	dir    *directory
+	bytes  int64
+	holds  bool
+	closed bool
+}
+
+// Claim keeps bytes of the first directory's budget from slabs to come. The
+// error wraps meta.ErrNoSpace if they are more than others have left of it.
+func (t *Tier) Claim(bytes int64) (*Claim, error) {
+	d := t.dirs[0]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if taken := d.mu.others + d.mu.claims; bytes > d.budget-taken {
+		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
+			meta.ErrNoSpace, bytes, d.budget, taken)
+	}
+	d.mu.claims += bytes
+	return &Claim{dir: d, bytes: bytes}, nil
+}
+
+// Settle counts the bytes as used, if slabs that nobody has open can make way
+// for them. It may be called until it reports that they have.
+func (c *Claim) Settle() bool {
+	for !c.settle() {
+		if !c.dir.shrink() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Claim) settle() bool {
+	d := c.dir
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.holds || c.closed {
+		return true
+	}
+	if d.mu.used+c.bytes > d.budget {
+		return false
+	}
+	d.mu.claims -= c.bytes
+	d.mu.others += c.bytes
+	d.mu.used += c.bytes
+	c.holds = true
+	return true
+}
+
+// Release gives the bytes back. It may be called more than once.
+func (c *Claim) Release() {
+	d := c.dir
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case c.closed:
+	case c.holds:
+		d.mu.others -= c.bytes
+		d.mu.used -= c.bytes
+	default:
+		d.mu.claims -= c.bytes
+	}
+	c.closed = true
+}

@@ -1,0 +1,282 @@
+package disks
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"rankfs/meta"
+)
+
+type unixStat = syscall.Stat_t
+
+// A slab is a file that has its name.
+type slab struct {
+	label
+	place  *place
+	real   int64         // bytes on disk
+	at     *list.Element // in recent; nil: it is being removed, or was
+	users  int           // opens not released
+	hashed time.Time     // when its bytes were last known to be right; zero: not by this daemon
+	seen   bool          // its name, by this daemon
+	last   *os.File      // when its name is gone: for the last user to bury
+}
+
+// A dying file has no name any more but is still mapped by a rank.
+type dying struct {
+	file *os.File
+	real int64
+}
+
+// A Slab is an open slab, until Release. It may be read concurrently.
+type Slab struct {
+	dir  *directory
+	slab *slab
+	file *os.File
+	once sync.Once
+}
+
+// Fd is the slab's file, open to read.
+func (s *Slab) Fd() uintptr { return s.file.Fd() }
+
+// ReadAt reads bytes of the slab.
+func (s *Slab) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p, off) }
+
+// Dir is the directory in which the slab is.
+func (s *Slab) Dir() string { return s.dir.path }
+
+// Release ends the open. A rank may still map the slab.
+func (s *Slab) Release() {
+	s.once.Do(func() {
+		s.file.Close()
+		s.dir.unuse(s.slab)
+	})
+}
+
+// unuse ends the use of a slab, and reports whether it may be opened still.
+func (d *directory) unuse(s *slab) bool {
+	d.mu.Lock()
+	s.users--
+	f, there := s.last, s.at != nil
+	if s.users > 0 {
+		f = nil
+	}
+	d.mu.Unlock()
+	if f != nil {
+		d.bury(f, s.real)
+	}
+	return there
+}
+
+func (d *directory) has(k Key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.mu.slabs[k]
+	return s != nil && s.at != nil && !d.blind()
+}
+
+// take finds the slab of k for one more user.
+func (d *directory) take(k Key) (s *slab, hashed time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s = d.mu.slabs[k]
+	if s == nil || s.at == nil || d.blind() {
+		return nil, time.Time{}
+	}
+	s.users++
+	d.mu.recent.MoveToFront(s.at)
+	d.mu.change++
+	return s, s.hashed
+}
+
+// open opens the slab of k. One whose bytes are not what they were is removed
+// and counted, never served.
+func (d *directory) open(k Key) (*Slab, error) {
+	s, hashed := d.take(k)
+	if s == nil {
+		return nil, nil
+	}
+	f, err := watch(d, func(j *job) (*os.File, error) { return d.read(j, s, hashed) }, func(f *os.File) { f.Close() })
+	if err == nil {
+		return &Slab{dir: d, slab: s, file: f}, nil
+	}
+	there := d.unuse(s)
+	if outOfFiles(err) {
+		return nil, fmt.Errorf("open nvme slab: %w", err)
+	}
+	if there {
+		d.reject(s, err)
+	}
+	return nil, nil
+}
+
+// reject gives up a slab that could not be read.
+func (d *directory) reject(s *slab, cause error) {
+	blind := false
+	d.mu.Lock()
+	switch {
+	case errors.Is(cause, meta.ErrCorrupt):
+		d.mu.count.damaged++
+	case errors.Is(cause, fs.ErrNotExist):
+		d.mu.count.lost++
+	default:
+		d.mu.count.failed++
+		blind = true
+	}
+	s.hashed = time.Time{} // should it stay
+	d.mu.Unlock()
+	d.log.Warn("nvme slab discarded", "slab", filepath.Join(d.path, s.name()), "cause", cause)
+	if errors.Is(cause, errStuck) {
+		return
+	}
+	if errors.Is(cause, fs.ErrNotExist) {
+		if err := d.do(func(*job) error { return s.place.probe(d.path) }); err != nil {
+			cause, blind = err, true
+		}
+	}
+	if blind {
+		d.fail(cause, true)
+	}
+	if s := d.leave(s.key); s != nil {
+		_ = d.remove(s)
+	}
+}
+
+// leave takes a slab from those that may be opened, to be removed.
+func (d *directory) leave(k Key) *slab {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.mu.slabs[k]
+	if s == nil || s.at == nil {
+		return nil
+	}
+	d.mu.recent.Remove(s.at)
+	s.at = nil
+	d.mu.change++
+	return s
+}
+
+// remove removes the name of a slab that leaves. If that fails it stays. A
+// rank may map it still: then its bytes count until the rank is done.
+func (d *directory) remove(s *slab) error {
+	d.mu.Lock()
+	d.mu.removing++
+	d.mu.Unlock()
+	return d.do(func(*job) error {
+		defer d.endRemoval()
+		f, openErr := s.place.open(s.name())
+		err := s.place.root.Remove(s.name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if openErr == nil {
+				f.Close()
+			}
+			d.stay(s)
+			d.fail(fmt.Errorf("remove slab: %w", err), false)
+			return err
+		}
+		d.mu.Lock()
+		delete(d.mu.slabs, s.key)
+		held := s.users > 0
+		switch {
+		case openErr != nil: // nothing is there, or nothing can be known of it
+			d.mu.used -= s.real
+		case held:
+			s.last = f
+		}
+		d.mu.Unlock()
+		if openErr == nil && !held {
+			d.settle(f, s.real)
+		}
+		return nil
+	})
+}
+
+func (d *directory) endRemoval() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.removing--
+	close(d.mu.removed)
+	d.mu.removed = make(chan struct{})
+}
+
+// stay undoes leave, unless the place has been given up meanwhile.
+func (d *directory) stay(s *slab) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.place == d.mu.place {
+		s.at = d.mu.recent.PushFront(s)
+		return
+	}
+	delete(d.mu.slabs, s.key)
+	d.mu.used -= s.real
+}
+
+// bury gives back a file that has no name.
+func (d *directory) bury(f *os.File, real int64) {
+	_ = d.do(func(*job) error { d.settle(f, real); return nil })
+}
+
+// settle closes a file that has no name, which frees its blocks, unless
+// somebody maps it.
+func (d *directory) settle(f *os.File, real int64) {
+	if !unmapped(f) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.mu.dying = append(d.mu.dying, dying{f, real})
+		return
+	}
+	f.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.used -= real
+}
+
+// sweep lets go of dying files that nobody maps any more and reports whether
+// there were any.
+func (d *directory) sweep() bool {
+	d.mu.Lock()
+	all := d.mu.dying
+	d.mu.dying = nil
+	d.mu.Unlock()
+	if len(all) == 0 {
+		return false
+	}
+	still := slices.Clone(all)
+	still = slices.DeleteFunc(still, func(y dying) bool { return unmapped(y.file) })
+	d.mu.Lock()
+	d.mu.dying = append(d.mu.dying, still...)
+	d.mu.Unlock()
+	for _, y := range all {
+		if !slices.Contains(still, y) {
+			d.bury(y.file, y.real)
+		}
+	}
+	return len(still) < len(all)
+}
+
+// forget drops all that is known of a place that is no more, or another's now.
+// What ranks hold there counts no longer.
+func (d *directory) forget(p *place) {
+	d.mu.Lock()
+	for k, s := range d.mu.slabs {
+		if s.at == nil {
+			continue // whoever removes it finds out
+		}
+		d.mu.recent.Remove(s.at)
+		s.at = nil
+		delete(d.mu.slabs, k)
+		d.mu.used -= s.real
+	}
+	d.mu.used -= d.mu.index
+	d.mu.index = 0
+	d.mu.place = nil
+	d.mu.Unlock()
+	p.close()
+}

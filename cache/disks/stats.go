@@ -1,0 +1,46 @@
+package disks
+
+import "time"
+
+// Stats is a snapshot of one directory: gauges, then totals.
+type Stats struct {
+	Path   string
+	Budget int64
+	Used   int64 // bytes on disk
+	Dying  int64 // part of Used: given up, but still mapped by a rank
+	Others int64 // part of Used: claimed for files that are not slabs
+	Slabs  int
+	Ill    error // why nothing is written to it now, or less than the budget
+
+	Damaged     uint64 // slabs found to differ from their checksum, and not served
+	Lost        uint64 // slabs whose file was gone
+	Failed      uint64 // slabs that the disk could not read
+	Hashed      uint64 // slabs read to compare them with their checksum
+	HashedBytes uint64
+}
+
+// Stats returns what each directory holds and did.
+func (t *Tier) Stats() []Stats {
+	all := make([]Stats, len(t.dirs))
+	for i, d := range t.dirs {
+		all[i] = d.stats()
+	}
+	return all
+}
+
+func (d *directory) stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.mu.count
+	s := Stats{
+		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: len(d.mu.slabs), Ill: d.illness(),
+		Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes,
+	}
+	if s.Ill == nil && time.Now().Before(d.mu.full) {
+		s.Ill = errFull
+	}
+	for _, y := range d.mu.dying {
+		s.Dying += y.real
+	}
+	return s
+}
