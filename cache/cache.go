@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
+	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 	"rankfs/meta"
 )
@@ -52,7 +52,7 @@ type Cache struct {
 	config Config
 	ram    *ram
 	packed *packed
-	nvme   *nvme // nil if there is none
+	nvme   *disks.Tier // nil if there is none
 	began  time.Time
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -94,7 +94,7 @@ type entry struct {
 	holders int           // opens not released
 	opened  bool          // some rank has had it; what nobody had yet is kept longer
 	ram     *ramFile      // where its bytes are: this
-	file    *os.File      // or this, on NVMe
+	file    *disks.Slab   // or this, on NVMe
 	backing int32
 	blob    bool // it is the packed form, of so many real bytes
 	real    int64
@@ -139,8 +139,8 @@ func New(c Config) (*Cache, error) {
 	if k.packed, err = newPacked(k.ram); err != nil {
 		return nil, errors.Join(err, k.ram.close())
 	}
-	if c.NVMeDir != "" {
-		if k.nvme, err = newNVMe(c.NVMeDir, c.NVMeBytes, c.Log); err != nil {
+	if len(c.NVMe) > 0 {
+		if k.nvme, err = disks.New(disks.Config{Dirs: c.NVMe, Floor: c.NVMeFloor, Log: c.Log}); err != nil {
 			return nil, errors.Join(err, k.packed.close(), k.ram.close())
 		}
 	}
@@ -304,7 +304,7 @@ func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
 	if packed {
 		return "packed", true
 	}
-	if c.nvme != nil && c.nvme.has(k) {
+	if c.nvme != nil && c.nvme.Has(disks.Key(k)) {
 		return "nvme", true
 	}
 	return "", false
@@ -337,7 +337,7 @@ func (c *Cache) Close() error {
 	c.mu.count.handles = 0
 	err := errors.Join(c.packed.close(), c.ram.close())
 	if c.nvme != nil {
-		err = errors.Join(err, c.nvme.close())
+		err = errors.Join(err, c.nvme.Close())
 	}
 	return err
 }

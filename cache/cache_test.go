@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -395,7 +396,7 @@ func TestOnce(t *testing.T) {
 // was damaged.
 func TestNVMe(t *testing.T) {
 	dir := t.TempDir()
-	config := cache.Config{RAMBytes: 16 << 20, NVMeDir: dir, NVMeBytes: 256 << 20}
+	config := cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 256 << 20}}}
 	k := newCache(t, config)
 	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
 	s := open(t, k, large, 0, 0)
@@ -411,7 +412,7 @@ func TestNVMe(t *testing.T) {
 		check(t, s, small, 0, step)
 		s.Release()
 	}
-	if n := k.Stats().NVMe.Slabs; n < 20 {
+	if n := k.Stats().NVMe[0].Slabs; n < 20 {
 		t.Errorf("%d slabs on nvme, want most of what ram could not hold", n)
 	}
 	if err := k.Close(); err != nil {
@@ -442,12 +443,12 @@ func TestNVMe(t *testing.T) {
 		s.Release()
 	}
 	if n := k.Stats().Restored; n < 19 {
-		t.Errorf("%d slabs found again of %d", n, before.NVMe.Slabs)
+		t.Errorf("%d slabs found again of %d", n, before.NVMe[0].Slabs)
 	}
 	if _, err := os.Stat(dir + "/.part-7"); err == nil {
 		t.Error("an unfinished slab was left")
 	}
-	if n := k.Stats().NVMe.Damaged; damaged == "" || n != 1 {
+	if n := k.Stats().NVMe[0].Damaged; damaged == "" || n != 1 {
 		t.Errorf("%d slabs found damaged, want the one that was (%q)", n, damaged)
 	}
 }

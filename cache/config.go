@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"rankfs/cache/disks"
 )
 
 // A Backing makes a file known to the kernel, so that a batch opened with the
@@ -16,9 +18,9 @@ type Backing interface {
 
 // Config says what a cache may use.
 type Config struct {
-	RAMBytes  int64  // budget of the RAM tier, in real bytes
-	NVMeDir   string // directory of the NVMe tier; empty: there is none
-	NVMeBytes int64  // budget of the NVMe tier
+	RAMBytes  int64       // budget of the RAM tier, in real bytes
+	NVMe      []disks.Dir // of the NVMe tier; without any there is none
+	NVMeFloor disks.Floor
 	Backing   Backing
 	Policy    string // of policy.Names; empty: the first
 	Log       *slog.Logger
@@ -54,9 +56,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.RAMBytes < minRAM {
 		return c, fmt.Errorf("ram budget of %d bytes: use %d or more", c.RAMBytes, minRAM)
-	}
-	if c.NVMeDir != "" && c.NVMeBytes <= 0 {
-		return c, fmt.Errorf("nvme directory %s: give it a budget above zero", c.NVMeDir)
 	}
 	return c, nil
 }

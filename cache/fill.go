@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-	"golang.org/x/sys/unix"
-
+	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 )
 
@@ -69,7 +66,7 @@ func (c *Cache) next() (*entry, errand) {
 func (c *Cache) fill(e *entry, demanded bool) error {
 	e.size = e.plan.Size(e.rank, e.step)
 	if c.nvme != nil && !c.isPacked(e.key) {
-		f, err := c.nvme.get(e.key)
+		f, err := c.nvme.Open(disks.Key(e.key))
 		if f != nil {
 			e.file, e.from = f, policy.Disk
 			return c.register(e)
@@ -139,7 +136,7 @@ func (c *Cache) giveBack(e *entry) {
 	case e.ram != nil:
 		c.ram.retire(e.ram)
 	case e.file != nil:
-		c.nvme.put(e.key, e.file)
+		e.file.Release()
 	}
 	e.ram, e.file = nil, nil
 }
@@ -224,17 +221,10 @@ func (c *Cache) keep(e *entry) {
 
 // spill keeps a copy of a slab on NVMe.
 func (c *Cache) spill(e *entry) {
-	if c.nvme == nil || c.nvme.has(e.key) {
+	if c.nvme == nil {
 		return
 	}
-	mem := e.ram.mem
-	err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
-		if _, err := f.WriteAt(mem, 0); err != nil {
-			return 0, fmt.Errorf("%w: %w", err, errNoRoom)
-		}
-		return xxhash.Sum64(mem), nil
-	})
-	if err != nil {
+	if err := c.nvme.Put(disks.Key(e.key), e.ram.mem); err != nil {
 		c.config.Log.Debug("slab not kept on nvme", "cause", err)
 	}
 }
@@ -259,30 +249,15 @@ func (c *Cache) discard(e *entry) {
 	c.giveBack(e)
 }
 
-// fillNVMe makes the slab on disk, through a mapping of its file, which the
-// kernel writes out as it must: a batch may be larger than memory.
+// fillNVMe makes the slab on disk: a batch may be larger than memory.
 func (c *Cache) fillNVMe(e *entry) error {
-	err := c.nvme.write(e.key, e.size, func(f *os.File) (uint64, error) {
-		if e.size == 0 {
-			return xxhash.Sum64(nil), nil
-		}
-		mem, err := unix.Mmap(int(f.Fd()), 0, int(e.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		if err != nil {
-			return 0, err
-		}
-		defer unix.Munmap(mem)
-		// Or the file's cache is of small pages in part, which ranks feel
-		// for as long as it lives. Advice: an error is no matter.
-		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-		if err := e.plan.Fill(c.ctx, e.rank, e.step, mem); err != nil {
-			return 0, err
-		}
-		return xxhash.Sum64(mem), nil
+	err := c.nvme.Fill(disks.Key(e.key), e.size, func(mem []byte) error {
+		return e.plan.Fill(c.ctx, e.rank, e.step, mem)
 	})
 	if err != nil {
 		return err
 	}
-	if e.file, err = c.nvme.get(e.key); e.file == nil {
+	if e.file, err = c.nvme.Open(disks.Key(e.key)); e.file == nil {
 		return fmt.Errorf("nvme slab is gone before it was opened: %w", errors.Join(err, errNoRoom))
 	}
 	return c.register(e)

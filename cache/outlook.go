@@ -41,8 +41,8 @@ func (c *Cache) glance() *outlook {
 	}
 	o.problem.Now = c.seconds(time.Now())
 	o.problem.Memory = c.ram.budget.Load()
-	if c.nvme != nil {
-		o.problem.Disk = c.config.NVMeBytes
+	for _, d := range c.config.NVMe {
+		o.problem.Disk += d.Bytes
 	}
 	for id, at := range c.mu.pins {
 		o.pins[id] = at

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -104,9 +105,9 @@ func TestPartsWithoutRoom(t *testing.T) {
 		{"nvme beside it", 256 << 20, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := cache.Config{RAMBytes: 16 << 20, NVMeBytes: test.nvme}
+			config := cache.Config{RAMBytes: 16 << 20}
 			if test.nvme > 0 {
-				config.NVMeDir = t.TempDir()
+				config.NVMe = []disks.Dir{{Path: t.TempDir(), Bytes: test.nvme}}
 			}
 			k := newCache(t, config)
 			var direct atomic.Int64

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/meta"
+	"rankfs/cache/disks"
 )
 
 // ram is the tier of slabs in memory: unnamed files on a private tmpfs with
@@ -48,7 +48,7 @@ type ramFile struct {
 
 // errNoRoom: the tier cannot take a slab of that size now. It is ErrNoSpace to
 // whom it may concern.
-var errNoRoom = fmt.Errorf("%w now", meta.ErrNoSpace)
+var errNoRoom = disks.ErrNoRoom
 
 func newRAM(budget int64) (*ram, error) {
 	// within_size: huge pages where a file fills them, none past its end,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -13,7 +14,7 @@ import (
 // and have the room again afterwards.
 func TestReserve(t *testing.T) {
 	dir := t.TempDir()
-	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMeDir: dir, NVMeBytes: 128 << 20})
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 128 << 20}}})
 	large := &testPlan{id: 1, steps: 4, size: 20 << 20}
 	for step := range large.steps { // each is larger than memory, and stays open in the cache
 		open(t, k, large, 0, step).Release()
@@ -24,7 +25,7 @@ func TestReserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := k.Stats().NVMe; s.Used != 120<<20 || s.Others != 100<<20 || s.Slabs != 1 {
+	if s := k.Stats().NVMe[0]; s.Used != 120<<20 || s.Others != 100<<20 || s.Slabs != 1 {
 		t.Errorf("the tier says %+v, want one slab beside the 100 MiB", s)
 	}
 	if files, err := filepath.Glob(dir + "/*.slab"); err != nil || len(files) != 1 {
@@ -43,7 +44,7 @@ func TestReserve(t *testing.T) {
 	}
 	release()
 	release()
-	if s := k.Stats().NVMe; s.Others != 0 || s.Used > 20<<20 {
+	if s := k.Stats().NVMe[0]; s.Others != 0 || s.Used > 20<<20 {
 		t.Errorf("after release the tier says %+v", s)
 	}
 	open(t, k, large, 0, 1).Release()

@@ -1,6 +1,10 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"rankfs/cache/disks"
+)
 
 type counters struct {
 	opens, ready, waited, openErrors uint64
@@ -23,20 +27,18 @@ type Stats struct {
 	Handles int
 	Readers int
 	RAM     TierStats
-	Packed  PackedStats // in what RAM has of Others
-	NVMe    *TierStats  // nil if there is no such tier
+	Packed  PackedStats   // in what RAM has of Others
+	NVMe    []disks.Stats // one for each directory
 }
 
-// TierStats is what one tier holds, in real bytes.
+// TierStats is what the RAM tier holds, in real bytes.
 type TierStats struct {
-	Budget  int64
-	Used    int64
-	Dying   int64 // part of Used: given up, but still mapped by a rank
-	Spare   int64 // part of Used: ready to be filled again
-	Others  int64 // part of Used: reserved for files that are not slabs
-	Slabs   int
-	Ill     error  // why the tier takes nothing now
-	Damaged uint64 // slabs found to differ from their checksum, and not served
+	Budget int64
+	Used   int64
+	Dying  int64 // part of Used: given up, but still mapped by a rank
+	Spare  int64 // part of Used: ready to be filled again
+	Others int64 // part of Used: of what is not slabs
+	Slabs  int
 }
 
 // PackedStats is what is compressed in memory.
@@ -64,8 +66,7 @@ func (c *Cache) Stats() Stats {
 	p := c.packed.store.Stats()
 	s.Packed = PackedStats{Used: p.Used, Plain: p.Plain, Slabs: p.Slabs, Damaged: p.Damaged}
 	if c.nvme != nil {
-		t := c.nvme.stats()
-		s.NVMe = &t
+		s.NVMe = c.nvme.Stats()
 	}
 	return s
 }
@@ -81,17 +82,4 @@ func (r *ram) stats() (t TierStats, recycled uint64) {
 		t.Spare += f.real
 	}
 	return t, r.mu.count.recycled
-}
-
-func (n *nvme) stats() TierStats {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t := TierStats{Budget: n.budget, Used: n.mu.used, Others: n.mu.others, Slabs: len(n.mu.slabs), Damaged: n.mu.hurt}
-	for _, d := range n.mu.dying {
-		t.Dying += d.size
-	}
-	if time.Now().Before(n.mu.until) {
-		t.Ill = n.mu.ill
-	}
-	return t
 }

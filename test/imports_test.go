@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/"},
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
-	"rankfs/cache":                {"rankfs/meta"},
+	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks"},
 	"rankfs/cache/disks":          {"rankfs/meta"},
 	"rankfs/cache/peers":          {"rankfs/meta"},
 	"rankfs/fs":                   {"rankfs/meta"},

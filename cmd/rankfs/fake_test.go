@@ -96,8 +96,8 @@ func (n *fakeNode) Status() control.Status {
 	if s.Cluster.Leader == "" {
 		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
 	}
-	if c.NVMe != "" {
-		s.Tiers = append(s.Tiers, control.Tier{Name: "nvme", Where: c.NVMe, Budget: c.NVMeBytes, State: "full"})
+	for _, disk := range c.NVMe {
+		s.Tiers = append(s.Tiers, control.Tier{Name: "nvme", Where: disk.Path, Budget: disk.Bytes, State: "full"})
 	}
 	if c.NoPassthrough {
 		s.Passthrough.Reason = "the kernel is 6.1 and passthrough needs 6.9 or later; boot a newer kernel to read batches at the speed of local files"

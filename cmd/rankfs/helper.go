@@ -175,7 +175,10 @@ func (o *mountOptions) set(option string) (err error) {
 	case "state":
 		o.state, err = absolute(value)
 	case "nvme":
-		o.nvme, err = absolute(value)
+		value, err = absolute(value)
+		o.nvme = append(o.nvme, value)
+	case "nvme-floor":
+		o.nvmeFloor = value
 	case "ram":
 		o.ram = value
 	case "umask":

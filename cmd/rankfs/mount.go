@@ -61,7 +61,8 @@ DIR must exist. A mount whose daemon has died is replaced.`,
 // flags lets o be set by flags.
 func (o *mountOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.state, "state", "", "keep indexes and the log in `DIR` (default one in "+stateRoot+", named for the mount point)")
-	f.StringVar(&o.nvme, "nvme", "", "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB")
+	f.StringArrayVar(&o.nvme, "nvme", nil, "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB; once for each disk")
+	f.StringVar(&o.nvmeFloor, "nvme-floor", o.nvmeFloor, "leave `SIZE` or N% of each of those disks free")
 	f.StringVar(&o.ram, "ram", "", "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)")
 	f.BoolVar(&o.allowOther, "allow-other", false, "let other users read the mount")
 	f.Uint32Var(&o.uid, "uid", o.uid, "user `ID` that owns all files (default: who mounts)")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,8 @@ const stateRoot = "/var/lib/rankfs"
 // or in fstab.
 type mountOptions struct {
 	state         string
-	nvme          string // DIR:SIZE
+	nvme          []string // DIR:SIZE
+	nvmeFloor     string   // SIZE or N%
 	ram           string
 	allowOther    bool
 	noPassthrough bool
@@ -40,6 +42,8 @@ func defaultMountOptions() mountOptions {
 		gid:      uint32(os.Getgid()),
 		umask:    "022", // as files that anybody else made
 		logLevel: "info",
+		// Others fill disks too, and file systems are slow to the last byte.
+		nvmeFloor: "5%",
 
 		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
 		login:      defaultLogin(),
@@ -70,15 +74,16 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 	if o.cluster, err = o.cluster.complete(); err != nil {
 		return o, "", err
 	}
-	if o.nvme != "" {
-		where, size, err := splitNVMe(o.nvme)
+	o.nvme = slices.Clone(o.nvme)
+	for i, disk := range o.nvme {
+		where, size, err := splitNVMe(disk)
 		if err != nil {
 			return o, "", err
 		}
 		if where, err = filepath.Abs(where); err != nil {
 			return o, "", err
 		}
-		o.nvme = where + ":" + meta.FormatBytes(size)
+		o.nvme[i] = where + ":" + meta.FormatBytes(size)
 	}
 	_, err = o.config(dir)
 	return o, dir, err
@@ -107,12 +112,15 @@ func (o mountOptions) config(dir string) (node.Config, error) {
 		}
 		c.RAMBytes = int64(ram)
 	}
-	if o.nvme != "" {
-		where, size, err := splitNVMe(o.nvme)
+	for _, disk := range o.nvme {
+		where, size, err := splitNVMe(disk)
 		if err != nil {
 			return c, err
 		}
-		c.NVMe, c.NVMeBytes = where, int64(size)
+		c.NVMe = append(c.NVMe, node.Disk{Path: where, Bytes: int64(size)})
+	}
+	if c.NVMeFloor, err = parseFloor(o.nvmeFloor); err != nil {
+		return c, err
 	}
 	_, err = o.level()
 	return c, err
@@ -130,9 +138,10 @@ func (o mountOptions) level() (level slog.Level, err error) {
 func (o mountOptions) args(dir string) []string {
 	args := []string{"mount", "--ready-fd=3", "--state=" + o.state,
 		fmt.Sprintf("--uid=%d", o.uid), fmt.Sprintf("--gid=%d", o.gid),
-		"--umask=" + o.umask, "--log-level=" + o.logLevel, "--hadoop-conf=" + o.hadoopConf}
-	if o.nvme != "" {
-		args = append(args, "--nvme="+o.nvme)
+		"--umask=" + o.umask, "--log-level=" + o.logLevel, "--hadoop-conf=" + o.hadoopConf,
+		"--nvme-floor=" + o.nvmeFloor}
+	for _, disk := range o.nvme {
+		args = append(args, "--nvme="+disk)
 	}
 	if o.ram != "" {
 		args = append(args, "--ram="+o.ram)
@@ -162,6 +171,24 @@ func splitNVMe(s string) (dir string, size uint64, err error) {
 		return "", 0, fmt.Errorf("nvme %q: %w", s, err)
 	}
 	return s[:i], size, nil
+}
+
+// parseFloor reads SIZE, or N% of a file system.
+func parseFloor(s string) (f node.Floor, err error) {
+	number, percent := strings.CutSuffix(s, "%")
+	if !percent {
+		bytes, err := meta.ParseBytes(s)
+		if err != nil {
+			return f, fmt.Errorf("nvme floor: %w", err)
+		}
+		f.Bytes = int64(bytes)
+		return f, nil
+	}
+	f.Percent, err = strconv.ParseFloat(number, 64)
+	if err != nil || !(f.Percent >= 0 && f.Percent < 100) {
+		return node.Floor{}, failf(meta.ErrInvalid, "nvme floor %q is neither a size, as 50GiB, nor a part of the disk, as 5%%", s)
+	}
+	return f, nil
 }
 
 // escapePath makes one file name of a path, as systemd-escape does: readable,

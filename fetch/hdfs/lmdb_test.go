@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
@@ -83,7 +84,7 @@ type disk struct {
 func newDisk(t testing.TB, bytes int64) disk {
 	t.Helper()
 	dir := t.TempDir()
-	k, err := cache.New(cache.Config{RAMBytes: 16 << 20, NVMeDir: dir, NVMeBytes: bytes})
+	k, err := cache.New(cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: bytes}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func newDisk(t testing.TB, bytes int64) disk {
 // on makes copies go to the disk.
 func (d disk) on(c *hdfs.Config) { c.Copies, c.Space = d.dir, d.cache }
 
-func (d disk) used() int64 { return d.cache.Stats().NVMe.Others }
+func (d disk) used() int64 { return d.cache.Stats().NVMe[0].Others }
 
 // files lists the copies by kind.
 func (d disk) files(t testing.TB, kind string) []string {

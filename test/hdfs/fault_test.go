@@ -192,7 +192,7 @@ func TestFullDisk(t *testing.T) {
 	p := newPlace(t, c, "data1")
 	p.must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.dir+"/nvme")
 	t.Cleanup(func() { p.must("umount", p.dir+"/nvme") })
-	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme/slabs:256MiB"}
+	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme/slabs:256MiB", "--nvme-floor", "0B"}
 	d := p.start()
 	d.create("train", path, "--batch", "2000")
 	for _, view := range []string{"train", "train@batch=chunk", "train@order=window:5000", "train@batch=chunk", "train"} {
@@ -214,7 +214,7 @@ func TestFullDisk(t *testing.T) {
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "nvme") {
 		t.Errorf("warnings: %q", s.Warnings)
 	}
-	if log := d.log(); !strings.Contains(log, "nvme tier rests") || !strings.Contains(log, "no space left on device") {
+	if log := d.log(); !strings.Contains(log, "nvme tier makes way") || !strings.Contains(log, "no space left on device") {
 		t.Errorf("the log does not say why:\n%s", log)
 	}
 	if s.HDFS.Failures != 0 || s.Counters.OpenErrors != 0 {

@@ -45,7 +45,7 @@ func TestFullDiskUnderNVMe(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.at = newDisk(t, p, 24) + "/slabs"
-	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB"), newFixed(t, 60*batchRecords, recordSize)
+	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B"), newFixed(t, 60*batchRecords, recordSize)
 	n.create("d", s)
 	r := newRank(t)
 	for range 2 {
@@ -65,7 +65,7 @@ func TestFullDiskUnderNVMe(t *testing.T) {
 	if len(st.Warnings) != 1 || !strings.Contains(st.Warnings[0], "nvme") {
 		t.Errorf("warnings: %q", st.Warnings)
 	}
-	if got := n.logged("level=WARN", "nvme tier rests", "no space left on device"); got != 1 {
+	if got := n.logged("level=WARN", "nvme tier makes way", "no space left on device"); got != 1 {
 		t.Errorf("%d warnings in the log, want 1", got)
 	}
 	if st.Counters.OpenErrors != 0 {
@@ -81,7 +81,6 @@ func TestNVMeThatRefusesWrites(t *testing.T) {
 	p.at = disk + "/slabs"
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":100MiB"), newFixed(t, 60*batchRecords, recordSize)
 	n.create("d", s)
-	// A remount would fail: the lock in it is open to write.
 	sh(t, `chattr +i "$1"`, p.at)
 	r := newRank(t)
 	for k := range 60 {

@@ -95,6 +95,10 @@ type Tier struct {
 	Copies int64  `json:"copies,omitempty"` // part of Used: of source files, on nvme
 	Slabs  int    `json:"slabs"`
 	State  string `json:"state"` // "ok", or what is wrong
+
+	Damaged uint64 `json:"damaged,omitempty"` // slabs that did not match their checksum, and were not served
+	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file somebody removed
+	Failed  uint64 `json:"failed,omitempty"`  // slabs that the disk could not read
 }
 
 // Counters are totals since the mount.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
 	"rankfs/fs"
@@ -215,10 +216,13 @@ func (n *Node) status() control.Status {
 	if err := n.member.machine.Err(); err != nil {
 		s.Warnings = append(s.Warnings, "this node does not follow the cluster: "+err.Error())
 	}
-	if c.NVMe != nil {
-		s.Tiers = append(s.Tiers, tier("nvme", n.config.NVMe, *c.NVMe))
-		if c.NVMe.Damaged > 0 {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme did not match their checksum and were not served", c.NVMe.Damaged))
+	for _, d := range c.NVMe {
+		s.Tiers = append(s.Tiers, nvmeTier(d))
+		if d.Damaged > 0 {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s did not match their checksum and were not served", d.Damaged, d.Path))
+		}
+		if d.Failed > 0 {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s could not be read and were fetched again; look at its disk", d.Failed, d.Path))
 		}
 	}
 	if !on {
@@ -227,16 +231,23 @@ func (n *Node) status() control.Status {
 	s.Warnings = append(s.Warnings, n.asideWarnings()...)
 	for _, t := range s.Tiers {
 		if t.State != "ok" {
-			s.Warnings = append(s.Warnings, "tier "+t.Name+": "+t.State)
+			s.Warnings = append(s.Warnings, "tier "+t.Name+" in "+t.Where+": "+t.State)
 		}
 	}
 	return s
 }
 
 func tier(name, where string, t cache.TierStats) control.Tier {
-	c := control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Copies: t.Others, Slabs: t.Slabs, State: "ok"}
-	if t.Ill != nil {
-		c.State = t.Ill.Error()
+	return control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok"}
+}
+
+func nvmeTier(d disks.Stats) control.Tier {
+	t := control.Tier{
+		Name: "nvme", Where: d.Path, Budget: d.Budget, Used: d.Used, Dying: d.Dying, Copies: d.Others, Slabs: d.Slabs,
+		State: "ok", Damaged: d.Damaged, Lost: d.Lost, Failed: d.Failed,
 	}
-	return c
+	if d.Ill != nil {
+		t.State = d.Ill.Error()
+	}
+	return t
 }

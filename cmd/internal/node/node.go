@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/fetch"
@@ -29,23 +30,31 @@ import (
 
 // A Config is what a node needs to know.
 type Config struct {
-	Mount, State        string
-	NVMe                string // directory of the NVMe tier; empty: none
-	NVMeBytes, RAMBytes int64
-	AllowOther          bool
-	NoPassthrough       bool
-	UID, GID, Umask     uint32
-	RunDir, Version     string
-	HadoopConf          string // directory; empty: HDFS is named by HOST:PORT alone
-	HDFSUser            string // without Kerberos; empty: the one who runs the daemon
-	HDFSActFor          string // whom that user, or who logs in, acts for; empty: nobody
-	Keytab, Principal   string // to log in with; empty: with TicketCache
-	TicketCache         string // empty: that of kinit
-	Krb5Conf            string // empty: /etc/krb5.conf
-	Listen              string // HOST:PORT for other nodes; empty: loopback, any port
-	Join, Token         string // a node of the cluster to join, and what lets this one in
-	Log                 *slog.Logger
+	Mount, State      string
+	RAMBytes          int64
+	NVMe              []Disk // the first has copies of files too; without any there is no such tier
+	NVMeFloor         Floor
+	AllowOther        bool
+	NoPassthrough     bool
+	UID, GID, Umask   uint32
+	RunDir, Version   string
+	HadoopConf        string // directory; empty: HDFS is named by HOST:PORT alone
+	HDFSUser          string // without Kerberos; empty: the one who runs the daemon
+	HDFSActFor        string // whom that user, or who logs in, acts for; empty: nobody
+	Keytab, Principal string // to log in with; empty: with TicketCache
+	TicketCache       string // empty: that of kinit
+	Krb5Conf          string // empty: /etc/krb5.conf
+	Listen            string // HOST:PORT for other nodes; empty: loopback, any port
+	Join, Token       string // a node of the cluster to join, and what lets this one in
+	Log               *slog.Logger
 }
+
+// A Disk is a directory on a local disk and its budget, a Floor what is left
+// free of its file system.
+type (
+	Disk  = disks.Dir
+	Floor = disks.Floor
+)
 
 func (c Config) kerberos() namenode.Kerberos {
 	return namenode.Kerberos{Principal: c.Principal, Keytab: c.Keytab, Cache: c.TicketCache, Conf: c.Krb5Conf}
@@ -101,8 +110,8 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		Conf: c.HadoopConf, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
 		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n,
 	}
-	if c.NVMe != "" {
-		h.Copies = filepath.Join(c.NVMe, "copies")
+	if len(c.NVMe) > 0 {
+		h.Copies = filepath.Join(c.NVMe[0].Path, "copies")
 	}
 	n.hdfs, err = hdfs.New(h)
 	if err != nil {
@@ -126,7 +135,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		AllowOther: c.AllowOther, NoPassthrough: c.NoPassthrough, Log: c.Log,
 	})
 	n.cache, err = cache.New(cache.Config{
-		RAMBytes: c.RAMBytes, NVMeDir: c.NVMe, NVMeBytes: c.NVMeBytes, Backing: n.tree, Log: c.Log,
+		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Backing: n.tree, Log: c.Log,
 	})
 	if err != nil {
 		return err

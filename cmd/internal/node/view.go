@@ -108,9 +108,9 @@ func (n *Node) following(p *plan, seats []seat) *plan {
 
 // room is how much the cache can be trusted to keep beside the batches in use.
 func (n *Node) room() int64 {
-	room := n.config.RAMBytes/4*3 + n.config.NVMeBytes
-	if s := n.cache.Stats().NVMe; s != nil {
-		room -= s.Others
+	room := n.config.RAMBytes / 4 * 3
+	for _, d := range n.cache.Stats().NVMe {
+		room += d.Budget - d.Others
 	}
 	return room
 }
