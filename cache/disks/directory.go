@@ -37,6 +37,7 @@ type directory struct {
 
 	mu struct {
 		sync.Mutex
+		home     *home  // of the last place; nil if there was none
 		place    *place // nil if it could not be opened
 		slabs    map[Key]*slab
 		recent   *list.List // of *slab, the one used last in front
@@ -64,12 +65,17 @@ type counters struct{ damaged, lost, failed, hashed, hashedBytes uint64 }
 type place struct {
 	root    *os.Root
 	lock    *os.File
-	dev     uint64
+	home    home
 	ino     uint64
-	mounted bool // something is mounted on the very directory
 	block   int64
 	pending *atomic.Int64 // bytes to be written on this file system that have no blocks yet
 	listed  chan struct{} // closed when its names have been seen
+}
+
+// A home is what is known of a directory that is gone.
+type home struct {
+	dev     uint64
+	mounted bool // the very directory is where its file system is mounted
 }
 
 // fileSystems are shared by directories: what one is about to write is not
@@ -105,7 +111,7 @@ func (d *directory) enter(create bool) error {
 	}
 	known := d.load(p)
 	d.mu.Lock()
-	d.mu.place = p
+	d.mu.place, d.mu.home = p, &p.home
 	d.mu.Unlock()
 	if known {
 		d.jobs.Go(func() { d.seeNames(p) }) // meanwhile it is read, but not written
@@ -145,9 +151,9 @@ func (p *place) fill(systems *fileSystems) (err error) {
 	if err != nil {
 		return err
 	}
-	p.dev, p.ino = identity(self)
-	p.mounted = isMounted(p.root.Name(), p.dev)
-	p.pending = systems.of(p.dev)
+	p.home.dev, p.ino = identity(self)
+	p.home.mounted = isMounted(p.root.Name(), p.home.dev)
+	p.pending = systems.of(p.home.dev)
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(p.lock.Fd()), &s); err != nil {
 		return err
@@ -191,10 +197,25 @@ func (d *directory) attend(ctx context.Context) {
 			d.nurse(ctx)
 		case <-tick.C:
 			d.sweep()
+			d.miss()
 			if err := d.saveIndex(); err != nil {
 				d.log.Debug("nvme index not written", "dir", d.path, "cause", err)
 			}
 		}
+	}
+}
+
+// miss notices that the path leads elsewhere by now: the disk is then let go
+// of, for whoever wants to take it out.
+func (d *directory) miss() {
+	d.mu.Lock()
+	p, blind := d.mu.place, d.blind()
+	d.mu.Unlock()
+	if blind {
+		return
+	}
+	if err := d.do(func(*job) error { return p.probe(d.path) }); err != nil {
+		d.fail(err, true)
 	}
 }
 

@@ -230,7 +230,11 @@ func (t *Tier) byRoom() []*directory {
 // Drop gives up the slab of k, if there is one. Who has it open keeps it.
 func (t *Tier) Drop(k Key) {
 	for _, d := range t.dirs {
-		if s := d.leave(k); s != nil {
+		d.mu.Lock()
+		s := d.mu.slabs[k]
+		leaves := d.drop(s)
+		d.mu.Unlock()
+		if leaves {
 			_ = d.remove(s)
 		}
 	}

@@ -109,7 +109,7 @@ func (d *directory) nurse(ctx context.Context) {
 // if it is another one by now.
 func (d *directory) revive() error {
 	d.mu.Lock()
-	p, stuck := d.mu.place, d.mu.stuck
+	p, home, stuck := d.mu.place, d.mu.home, d.mu.stuck
 	d.mu.Unlock()
 	if stuck > 0 {
 		return errStuck
@@ -119,10 +119,12 @@ func (d *directory) revive() error {
 		if again := err == nil && !p.seen(); !again && !errors.Is(err, errGone) {
 			return err
 		}
-		if err := d.do(func(*job) error { return p.mayReturn(d.path) }); err != nil {
+		d.forget(p)
+	}
+	if home != nil {
+		if err := d.do(func(*job) error { return home.mayReturn(d.path) }); err != nil {
 			return err
 		}
-		d.forget(p)
 	}
 	if err := d.enter(false); err != nil {
 		return fmt.Errorf("nvme directory %s: %w", d.path, err)
@@ -139,7 +141,7 @@ func (p *place) probe(path string) error {
 	if err != nil {
 		return err
 	}
-	if dev, ino := identity(info); dev != p.dev || ino != p.ino {
+	if dev, ino := identity(info); dev != p.home.dev || ino != p.ino {
 		return errGone
 	}
 	f, err := p.root.Open(".")
@@ -164,14 +166,14 @@ func (p *place) seen() bool {
 // mayReturn makes the directory if somebody removed it. It refuses one on
 // another disk, or where the disk's mount point is all that is left: that is
 // the room of others.
-func (p *place) mayReturn(path string) error {
+func (h *home) mayReturn(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		above, err := os.Stat(filepath.Dir(path))
 		if err != nil {
 			return errGone
 		}
-		if dev, _ := identity(above); dev != p.dev || p.mounted {
+		if dev, _ := identity(above); dev != h.dev || h.mounted {
 			return errGone
 		}
 		return os.Mkdir(path, 0700)
@@ -179,7 +181,7 @@ func (p *place) mayReturn(path string) error {
 	if err != nil {
 		return err
 	}
-	if dev, _ := identity(info); p.mounted != isMounted(path, dev) || !p.mounted && dev != p.dev {
+	if dev, _ := identity(info); h.mounted != isMounted(path, dev) || !h.mounted && dev != h.dev {
 		return errGone
 	}
 	return nil

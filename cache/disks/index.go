@@ -144,7 +144,10 @@ func (d *directory) saveIndex() error {
 		if err != nil {
 			return err
 		}
-		if _, err = u.file.WriteAt(b, 0); err == nil && j.alive() {
+		if _, err = u.file.WriteAt(b, 0); err == nil && !j.alive() {
+			err = errStuck // and perhaps another one has been written since
+		}
+		if err == nil {
 			err = p.root.Rename(u.name, indexName)
 		}
 		if err != nil {

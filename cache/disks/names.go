@@ -109,11 +109,9 @@ func (d *directory) disown(p *place) {
 		if s.seen || s.place != p || s.at == nil {
 			continue
 		}
-		d.mu.recent.Remove(s.at)
-		s.at = nil
+		d.drop(s)
 		delete(d.mu.slabs, k)
 		d.mu.used -= s.real
-		d.mu.change++
 	}
 }
 

@@ -217,16 +217,15 @@ func (d *directory) oldest() []Key {
 	return keys
 }
 
-// leaveIdle is leave, if still nobody has the slab open.
+// leaveIdle takes the slab of k from those that may be opened, if still nobody
+// has it open.
 func (d *directory) leaveIdle(k Key) *slab {
 	d.mu.Lock()
-	s := d.mu.slabs[k]
-	busy := s == nil || s.users > 0
-	d.mu.Unlock()
-	if busy {
-		return nil
+	defer d.mu.Unlock()
+	if s := d.mu.slabs[k]; s != nil && s.users == 0 && d.drop(s) {
+		return s
 	}
-	return d.leave(k)
+	return nil
 }
 
 // A Claim is room for files that are not slabs, in a tier's first directory.

@@ -119,48 +119,58 @@ func (d *directory) open(k Key) (*Slab, error) {
 
 // reject gives up a slab that could not be read.
 func (d *directory) reject(s *slab, cause error) {
-	blind := false
-	d.mu.Lock()
+	if told := d.tally(s, cause); told {
+		d.log.Warn("nvme slab discarded", "slab", filepath.Join(d.path, s.name()), "cause", cause)
+	}
 	switch {
-	case errors.Is(cause, meta.ErrCorrupt):
-		d.mu.count.damaged++
-	case errors.Is(cause, fs.ErrNotExist):
-		d.mu.count.lost++
-	default:
-		d.mu.count.failed++
-		blind = true
-	}
-	s.hashed = time.Time{} // should it stay
-	d.mu.Unlock()
-	d.log.Warn("nvme slab discarded", "slab", filepath.Join(d.path, s.name()), "cause", cause)
-	if errors.Is(cause, errStuck) {
+	case errors.Is(cause, errStuck):
 		return
-	}
-	if errors.Is(cause, fs.ErrNotExist) {
-		if err := d.do(func(*job) error { return s.place.probe(d.path) }); err != nil {
-			cause, blind = err, true
-		}
-	}
-	if blind {
+	case errors.Is(cause, fs.ErrNotExist):
+		d.miss() // or was it all of them?
+	case !errors.Is(cause, meta.ErrCorrupt):
 		d.fail(cause, true)
 	}
-	if s := d.leave(s.key); s != nil {
+	if d.leave(s) {
 		_ = d.remove(s)
 	}
 }
 
-// leave takes a slab from those that may be opened, to be removed.
-func (d *directory) leave(k Key) *slab {
+// tally counts why a slab is rejected. One that an index from before a crash
+// told of, and nobody has seen, is no loss.
+func (d *directory) tally(s *slab, cause error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.mu.slabs[k]
+	s.hashed = time.Time{} // should it stay
+	switch {
+	case errors.Is(cause, meta.ErrCorrupt):
+		d.mu.count.damaged++
+	case !errors.Is(cause, fs.ErrNotExist):
+		d.mu.count.failed++
+	case s.seen:
+		d.mu.count.lost++
+	default:
+		return false
+	}
+	return true
+}
+
+// leave takes a slab from those that may be opened, to be removed, and reports
+// whether it was one.
+func (d *directory) leave(s *slab) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drop(s)
+}
+
+// drop is leave. mu is held.
+func (d *directory) drop(s *slab) bool {
 	if s == nil || s.at == nil {
-		return nil
+		return false
 	}
 	d.mu.recent.Remove(s.at)
 	s.at = nil
 	d.mu.change++
-	return s
+	return true
 }
 
 // remove removes the name of a slab that leaves. If that fails it stays. A
@@ -269,8 +279,7 @@ func (d *directory) forget(p *place) {
 		if s.at == nil {
 			continue // whoever removes it finds out
 		}
-		d.mu.recent.Remove(s.at)
-		s.at = nil
+		d.drop(s)
 		delete(d.mu.slabs, k)
 		d.mu.used -= s.real
 	}

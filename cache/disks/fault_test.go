@@ -1,0 +1,278 @@
+package disks_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache/disks"
+	"rankfs/meta"
+)
+
+// two is a tier on a disk that will fail and on one that will not.
+func two(t testing.TB, i *image) (*tier, disks.Config) {
+	t.Helper()
+	c := disks.Config{
+		Dirs: []disks.Dir{{Path: i.slab, Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 4 << 20}},
+		Rest: 20 * time.Millisecond, Patience: 2 * time.Second, Trust: 1, Save: 10 * time.Millisecond,
+	}
+	return start(t, c), c
+}
+
+// The disk of one directory fails: what was on it is there no more, other
+// directories go on, and it is used again when it is back.
+func TestDiskFails(t *testing.T) {
+	i := newImage(t, 32)
+	k, _ := two(t, i)
+	for n := range 20 {
+		k.put(n, 100<<10)
+	}
+	on := k.Stats()[0].Slabs
+	if on < 10 {
+		t.Fatalf("%d slabs on the disk", on)
+	}
+	i.fail()
+	fails := func() { // of each slab the right bytes or none
+		for n := range 20 {
+			if !k.got(n, 100<<10) {
+				k.put(n, 100<<10)
+			}
+		}
+	}
+	fails()
+	s := k.Stats()
+	if s[0].Failed == 0 || s[1].Ill != nil || s[1].Slabs < 10 { // the rest is in memory still
+		t.Errorf("%+v", s)
+	}
+	if n := k.log.count("nvme tier rests", i.slab); n == 0 {
+		t.Error("the log does not say so")
+	}
+	// Somebody takes it out: its mount point is not filled instead.
+	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
+	fails()
+	if s := k.Stats(); s[1].Ill != nil || s[1].Slabs < 10 {
+		t.Errorf("%+v", s)
+	}
+	if names, _ := os.ReadDir(i.mnt); len(names) != 0 {
+		t.Errorf("%d files where the disk should be mounted", len(names))
+	}
+	i.mount()
+	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
+	for n := 100; n < 120; n++ {
+		k.put(n, 100<<10)
+	}
+	for n := range 20 {
+		k.got(n, 100<<10)
+	}
+	if s := k.Stats()[0]; s.Slabs < 10 {
+		t.Errorf("%+v", s)
+	}
+	until(t, "all that is on the disk counts", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
+	k.stop()
+}
+
+// A disk that does not answer holds nobody up for long, and a slab that it
+// took half of gets no name.
+func TestDiskStuck(t *testing.T) {
+	i := newImage(t, 32)
+	k, _ := two(t, i)
+	k.put(1, 100<<10)
+	i.ioctl(freeze, 0) // what writes to it waits now
+	size := 200 << 10
+	mem := content(key(2), size)
+	must(t, k.Put(key(2), mem))
+	clear(mem) // it is ours again
+	s := k.Stats()
+	if s[0].Ill == nil || !strings.Contains(s[0].Ill.Error(), "does not answer") || s[1].Slabs != 1 {
+		t.Errorf("%+v", s)
+	}
+	for n := 10; n < 20; n++ {
+		k.put(n, 100<<10)
+	}
+	if !k.got(2, size) || k.got(1, 100<<10) {
+		t.Error("slabs of the wrong directories")
+	}
+	thaw(i.mnt)
+	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
+	if !k.got(1, 100<<10) {
+		t.Error("the slab that was there is not")
+	}
+	until(t, "nothing unfinished is left", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
+	if s := k.Stats()[0]; s.Slabs != 1 || s.Failed != 0 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
+
+// A disk that turns read-only is read, and not written to.
+func TestDiskReadOnly(t *testing.T) {
+	i := newImage(t, 32)
+	k, _ := two(t, i)
+	k.put(1, 100<<10)
+	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	for n := 10; n < 20; n++ {
+		k.put(n, 100<<10)
+	}
+	s := k.Stats()
+	if k.log.count("nvme tier rests", "read-only file system") == 0 || s[0].Slabs != 1 || s[1].Slabs != 10 || !k.got(1, 100<<10) {
+		t.Errorf("%+v", s)
+	}
+	k.Drop(key(1)) // it cannot be removed: it counts, and is right
+	if s := k.Stats()[0]; s.Slabs != 1 || s.Used < 100<<10 || !k.got(1, 100<<10) {
+		t.Errorf("%+v", s)
+	}
+	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT, ""))
+	until(t, "it has rested", func() bool { return k.Stats()[0].Ill == nil })
+	k.put(30, 100<<10)
+	if s := k.Stats()[0]; s.Slabs != 2 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
+
+// A directory that somebody removed is made again, and nothing of the old one
+// counts.
+func TestDirectoryRemoved(t *testing.T) {
+	i := newImage(t, 32)
+	k, _ := two(t, i)
+	k.put(1, 100<<10)
+	held := k.hold(1)
+	must(t, os.RemoveAll(i.slab))
+	compare(t, held, key(1), 100<<10)
+	if k.got(1, 100<<10) {
+		t.Error("there is no such file")
+	}
+	for n := 10; n < 20; n++ {
+		k.put(n, 100<<10)
+	}
+	if s := k.Stats(); s[0].Failed != 0 || s[1].Ill != nil || k.log.count("nvme tier rests", "is gone") == 0 {
+		t.Errorf("%+v", s)
+	}
+	until(t, "it is there again", func() bool {
+		_, err := os.Stat(i.slab)
+		return err == nil && k.Stats()[0].Ill == nil
+	})
+	for n := 30; n < 60; n++ { // more than the other one holds
+		k.put(n, 100<<10)
+	}
+	compare(t, held, key(1), 100<<10)
+	held.Release()
+	until(t, "all that is on the disk counts", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
+	if s := k.Stats()[0]; s.Slabs < 5 || s.Slabs != len(slabs(t, i.slab)) || k.Has(key(1)) {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
+
+// The mount point of a disk that is gone is not a place for slabs. The disk is
+// let go of, and taken again when it is back.
+func TestMountPointLeft(t *testing.T) {
+	i := newImage(t, 32)
+	i.slab = i.mnt // the very root of the disk
+	k, _ := two(t, i)
+	k.put(1, 100<<10)
+	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
+	must(t, os.WriteFile(i.mnt+"/mine", nil, 0o600))
+	until(t, "it is missed", func() bool { return k.Stats()[0].Ill != nil })
+	for n := 10; n < 20; n++ {
+		k.put(n, 100<<10)
+	}
+	until(t, "it is let go of", func() bool { return k.Stats()[0].Slabs == 0 })
+	if s := k.Stats(); !strings.Contains(s[0].Ill.Error(), "is gone") || s[0].Used != 0 || s[1].Slabs != 10 {
+		t.Errorf("%+v", s)
+	}
+	if names, _ := os.ReadDir(i.mnt); len(names) != 1 {
+		t.Errorf("there is %v where the disk should be", names)
+	}
+	must(t, os.Remove(i.mnt+"/mine"))
+	i.mount()
+	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
+	if !k.got(1, 100<<10) {
+		t.Error("the slab on it is not there")
+	}
+	k.stop()
+}
+
+// Nothing is written that would leave less than the floor free; slabs make way
+// when others fill the disk, and if that does not help it is said.
+func TestFloor(t *testing.T) {
+	i := newImage(t, 64)
+	c := one(i.slab, 40<<20)
+	c.Floor = disks.Floor{Bytes: 10 << 20, Percent: 1}
+	c.Rest = time.Hour
+	k := start(t, c)
+	i.fillUp(20 << 20)
+	for n := range 30 {
+		k.put(n, 1<<20)
+		if free := i.free(); free < 10<<20 {
+			t.Fatalf("%d bytes free", free)
+		}
+	}
+	if s := k.stats(); s.Slabs < 5 || s.Slabs > 10 || !errors.Is(s.Ill, unix.ENOSPC) || k.log.count("nvme tier makes way") != 1 {
+		t.Errorf("%+v", s)
+	}
+	k.put(40, 1<<20) // that it is said does not stop it
+	f, err := os.Create(i.mnt + "/more")
+	must(t, err)
+	defer f.Close()
+	must(t, unix.Fallocate(int(f.Fd()), 0, 0, 9<<20))
+	if err := k.Put(key(50), make([]byte, 11<<20)); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if s := k.stats(); s.Slabs != 0 || k.log.count("nvme tier rests", "--nvme-floor") != 1 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
+
+// Two directories on one disk share its floor.
+func TestFloorShared(t *testing.T) {
+	i := newImage(t, 64)
+	must(t, os.Mkdir(i.slab, 0o700))
+	k := start(t, disks.Config{Floor: disks.Floor{Percent: 50},
+		Dirs: []disks.Dir{{Path: i.slab + "/a", Bytes: 100 << 20}, {Path: i.slab + "/b", Bytes: 100 << 20}}})
+	var s unix.Statfs_t
+	must(t, unix.Statfs(i.mnt, &s))
+	for n := range 60 {
+		if err := k.Put(key(n), content(key(n), 1<<20)); err != nil && !errors.Is(err, meta.ErrNoSpace) {
+			t.Error(err)
+		}
+		if free := i.free(); free < int64(s.Blocks)*s.Bsize/2 {
+			t.Fatalf("%d bytes free", free)
+		}
+	}
+	if a, b := k.Stats()[0].Slabs, k.Stats()[1].Slabs; a < 5 || b < 5 {
+		t.Errorf("%d and %d slabs", a, b)
+	}
+	k.stop()
+}
+
+// A disk that is full to the last block, inodes too, is no other case.
+func TestDiskFull(t *testing.T) {
+	i := newImage(t, 16)
+	must(t, os.Mkdir(i.slab, 0o700))
+	i.fillUp(0)
+	for n := 0; ; n++ {
+		f, err := os.Create(i.mnt + "/file" + string(rune('a'+n%26)) + time.Duration(n).String())
+		if err != nil {
+			break
+		}
+		f.Close()
+	}
+	k, err := tryStart(t, one(i.slab, 8<<20))
+	if err == nil || !errors.Is(err, unix.ENOSPC) || k != nil {
+		t.Errorf("started without an inode for its lock: %v", err)
+	}
+	k, _ = two(t, i)
+	for n := range 10 {
+		k.put(n, 100<<10)
+	}
+	if s := k.Stats(); s[0].Ill == nil || s[1].Slabs != 10 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
