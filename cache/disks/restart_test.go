@@ -1,13 +1,17 @@
 package disks_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"rankfs/cache/disks"
 )
 
 // filled is a directory that a tier has left with slabs of 5000 bytes.
@@ -236,5 +240,41 @@ func TestHashedAgain(t *testing.T) {
 	k.put(1, 300<<10)
 	if !k.got(1, 300<<10) || k.stats().Used != diskUsage(t, dir) {
 		t.Errorf("%+v", k.stats())
+	}
+}
+
+// oldName is what the first version called a slab.
+func oldName(k disks.Key, b []byte) string {
+	return fmt.Sprintf("%x-%d-%d-%d-%016x.slab", k.Plan, k.Rank, k.Step, len(b), xxhash.Sum64(b))
+}
+
+// A directory of the first version, which had no index and summed bytes alone,
+// is understood, and is checked as it was then.
+func TestFirstVersion(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 10 {
+		b := content(key(n), 5000)
+		must(t, os.WriteFile(filepath.Join(dir, oldName(key(n), b)), b, 0o600))
+	}
+	must(t, os.WriteFile(dir+"/.part-7", []byte("half"), 0o600))
+	must(t, os.WriteFile(dir+"/.lock", nil, 0o600))
+	bad := slabs(t, dir)[3]
+	flip(t, bad, 77)
+	for range 2 { // and then again, with an index
+		k := start(t, one(dir, 1<<20))
+		there := 0
+		for n := range 10 {
+			if k.got(n, 5000) {
+				there++
+			}
+		}
+		if there != 9 || k.stats().Damaged > 1 || k.log.count("nvme slab discarded") > 1 {
+			t.Errorf("%d slabs are there: %+v", there, k.stats())
+		}
+		k.put(20, 5000)
+		if _, err := os.Stat(dir + "/.part-7"); err == nil || k.stats().Used != diskUsage(t, dir) {
+			t.Errorf("what a crash left counts: %+v", k.stats())
+		}
+		k.stop()
 	}
 }
