@@ -20,10 +20,11 @@
 //
 // # What a disk does meanwhile
 //
-// Bytes that are in the page cache are those that were hashed or written. When
-// an open finds that some have left it, all are read and hashed again, which
-// brings back for the ranks what they are about to read. What is not found is
-// what the disk gives for a page that left and came back between two opens.
+// Bytes that are in the page cache are those that were hashed or written, if the
+// file's ctime says that nobody has written to it since. When an open finds that
+// some have left it, all are read and hashed again, which brings back for the
+// ranks what they are about to read. What is not found is what the disk gives
+// for a page that left and came back between two opens, or within Config.Trust.
 //
 // # Disks that fail
 //

@@ -243,6 +243,29 @@ func TestHashedAgain(t *testing.T) {
 	}
 }
 
+// Who writes to a slab while a daemon has it in memory is found out as well.
+func TestChangedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	k := start(t, one(dir, 1<<20))
+	k.put(1, 300<<10)
+	k.put(2, 300<<10)
+	held := k.hold(2)
+	for _, path := range slabs(t, dir) {
+		before, err := os.Stat(path)
+		must(t, err)
+		flip(t, path, 200<<10)
+		must(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
+	}
+	if k.got(1, 300<<10) || k.got(2, 300<<10) || k.stats().Damaged != 2 {
+		t.Errorf("%+v", k.stats())
+	}
+	held.Release()
+	k.put(1, 300<<10)
+	if !k.got(1, 300<<10) || k.stats().Hashed != 0 || k.stats().Used != diskUsage(t, dir) {
+		t.Errorf("%+v", k.stats())
+	}
+}
+
 // oldName is what the first version called a slab.
 func oldName(k disks.Key, b []byte) string {
 	return fmt.Sprintf("%x-%d-%d-%d-%016x.slab", k.Plan, k.Rank, k.Step, len(b), xxhash.Sum64(b))

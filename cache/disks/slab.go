@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/meta"
 )
 
@@ -20,13 +22,20 @@ type unixStat = syscall.Stat_t
 // A slab is a file that has its name.
 type slab struct {
 	label
-	place  *place
-	real   int64         // bytes on disk
-	at     *list.Element // in recent; nil: it is being removed, or was
-	users  int           // opens not released
-	hashed time.Time     // when its bytes were last known to be right; zero: not by this daemon
-	seen   bool          // its name, by this daemon
-	last   *os.File      // when its name is gone: for the last user to bury
+	place *place
+	real  int64         // bytes on disk
+	at    *list.Element // in recent; nil: it is being removed, or was
+	users int           // opens not released
+	right proof
+	seen  bool     // its name, by this daemon
+	last  *os.File // when its name is gone: for the last user to bury
+}
+
+// A proof is when the bytes of a slab were last known to be right, and of which
+// change of the file that was; zero: never, by this daemon.
+type proof struct {
+	at      time.Time
+	changed unix.Timespec // its ctime, which nobody can set
 }
 
 // A dying file has no name any more but is still mapped by a rank.
@@ -83,27 +92,27 @@ func (d *directory) has(k Key) bool {
 }
 
 // take finds the slab of k for one more user.
-func (d *directory) take(k Key) (s *slab, hashed time.Time) {
+func (d *directory) take(k Key) (s *slab, right proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s = d.mu.slabs[k]
 	if s == nil || s.at == nil || d.blind() {
-		return nil, time.Time{}
+		return nil, right
 	}
 	s.users++
 	d.mu.recent.MoveToFront(s.at)
 	d.mu.change++
-	return s, s.hashed
+	return s, s.right
 }
 
 // open opens the slab of k. One whose bytes are not what they were is removed
 // and counted, never served.
 func (d *directory) open(k Key) (*Slab, error) {
-	s, hashed := d.take(k)
+	s, right := d.take(k)
 	if s == nil {
 		return nil, nil
 	}
-	f, err := watch(d, func(j *job) (*os.File, error) { return d.read(j, s, hashed) }, func(f *os.File) { f.Close() })
+	f, err := watch(d, func(j *job) (*os.File, error) { return d.read(j, s, right) }, func(f *os.File) { f.Close() })
 	if err == nil {
 		return &Slab{dir: d, slab: s, file: f}, nil
 	}
@@ -140,7 +149,7 @@ func (d *directory) reject(s *slab, cause error) {
 func (d *directory) tally(s *slab, cause error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.hashed = time.Time{} // should it stay
+	s.right = proof{} // should it stay
 	switch {
 	case errors.Is(cause, meta.ErrCorrupt):
 		d.mu.count.damaged++

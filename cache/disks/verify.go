@@ -3,6 +3,7 @@ package disks
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -13,14 +14,14 @@ import (
 )
 
 // read opens a slab's file and makes sure that its bytes are right: if this
-// daemon has hashed or written them, and they have been in memory since or it
-// was a moment ago, they are.
-func (d *directory) read(j *job, s *slab, hashed time.Time) (*os.File, error) {
+// daemon has hashed or written them, nobody has written to the file since, and
+// they have been in memory all the while or it was a moment ago, they are.
+func (d *directory) read(j *job, s *slab, right proof) (*os.File, error) {
 	f, err := s.place.open(s.name())
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(j, f, s, hashed); err != nil {
+	if err := d.check(j, f, s, right); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (p *place) open(name string) (*os.File, error) {
 	return nil, err
 }
 
-func (d *directory) check(j *job, f *os.File, s *slab, hashed time.Time) error {
+func (d *directory) check(j *job, f *os.File, s *slab, right proof) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -48,7 +49,8 @@ func (d *directory) check(j *job, f *os.File, s *slab, hashed time.Time) error {
 	if !info.Mode().IsRegular() || info.Size() != s.size {
 		return fmt.Errorf("%w: it is %v of %d bytes", meta.ErrCorrupt, info.Mode(), info.Size())
 	}
-	if !hashed.IsZero() && (time.Since(hashed) < d.config.Trust || resident(f, s.size)) {
+	changed := changeOf(info)
+	if !right.at.IsZero() && right.changed == changed && (time.Since(right.at) < d.config.Trust || resident(f, s.size)) {
 		return nil
 	}
 	if err := verify(j, f, s.label); err != nil {
@@ -56,10 +58,14 @@ func (d *directory) check(j *job, f *os.File, s *slab, hashed time.Time) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.hashed = time.Now()
+	s.right = proof{time.Now(), changed}
 	d.mu.count.hashed++
 	d.mu.count.hashedBytes += uint64(s.size)
 	return nil
+}
+
+func changeOf(info fs.FileInfo) unix.Timespec {
+	return unix.Timespec(info.Sys().(*unixStat).Ctim)
 }
 
 // resident reports whether all of the file is in the page cache.

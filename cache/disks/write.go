@@ -196,7 +196,7 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 	if err := d.weigh(u); err != nil { // the map of its blocks may have grown
 		return refused(err)
 	}
-	s := &slab{label: l, place: u.place, hashed: time.Now(), seen: true}
+	s := &slab{label: l, place: u.place, seen: true}
 	if !d.enlist(s) {
 		return fmt.Errorf("its predecessor is being removed: %w", ErrNoRoom)
 	}
@@ -208,9 +208,13 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 		d.delist(s)
 		return refused(err)
 	}
+	info, err := u.file.Stat()
 	u.file.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err == nil { // or it is hashed when it is opened
+		s.right = proof{time.Now(), changeOf(info)}
+	}
 	s.real = u.real
 	s.at = d.mu.recent.PushFront(s)
 	d.mu.change++
