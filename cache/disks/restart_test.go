@@ -92,6 +92,11 @@ func TestRestart(t *testing.T) {
 			if u, real := k.stats().Used, diskUsage(t, dir); u != real {
 				t.Errorf("%d bytes used, %d on disk", u, real)
 			}
+			k.stop()
+			k = start(t, one(dir, 1<<20)) // with an index that is right again
+			if s := k.stats(); s.Slabs != 21 || k.log.count("nvme index not used") != 0 {
+				t.Errorf("the next one: %+v", s)
+			}
 		})
 	}
 }
