@@ -95,6 +95,7 @@ type entry struct {
 	opened  bool          // some rank has had it; what nobody had yet is kept longer
 	ram     *ramFile      // where its bytes are: this
 	file    *disks.Slab   // or this, on NVMe
+	stale   bool          // that is not what it was, and the entry is out of the cache
 	backing int32
 	blob    bool // it is the packed form, of so many real bytes
 	real    int64
@@ -186,6 +187,20 @@ func (e *entry) tier() string {
 // Open returns the slab of a batch, waiting for it to be complete. The wait
 // ends with ctx, or after the configured time; the fill goes on for others.
 func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+	var wrong error
+	for range 3 {
+		s, err := c.open(ctx, p, rank, step)
+		if err != nil {
+			return nil, err
+		}
+		if wrong = s.check(); wrong == nil {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("open batch: its slab was wrong three times; look at the disks of --nvme: %w", wrong)
+}
+
+func (c *Cache) open(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
 	start := time.Now()
 	c.mu.Lock()
 	if c.mu.closed {

@@ -51,7 +51,7 @@ func (c *Cache) rest(e *entry) {
 		b.worth = c.worth(b)
 		heap.Fix(&c.mu.idle, b.slot)
 	}
-	if e.opened && e.plan.Once() && !e.plan.Shared() {
+	if e.stale || e.opened && e.plan.Once() && !e.plan.Shared() {
 		e.place = c.mu.spent.PushBack(e)
 	} else {
 		heap.Push(&c.mu.idle, e)
@@ -115,8 +115,10 @@ func (c *Cache) remove(e *entry) *entry {
 		delete(c.mu.blobs, e.key)
 		return e
 	}
-	delete(c.mu.entries, e.key)
-	c.lost(e)
+	if c.mu.entries[e.key] == e {
+		delete(c.mu.entries, e.key)
+		c.lost(e)
+	}
 	return e
 }
 

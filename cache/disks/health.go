@@ -22,6 +22,7 @@ type illness struct {
 
 var (
 	errStuck = errors.New("its disk does not answer")
+	errBlind = errors.New("it is not read now")
 	errGone  = errors.New("the directory is gone, or something else is mounted there; bring it back, or mount without it")
 )
 

@@ -22,13 +22,14 @@ type unixStat = syscall.Stat_t
 // A slab is a file that has its name.
 type slab struct {
 	label
-	place *place
-	real  int64         // bytes on disk
-	at    *list.Element // in recent; nil: it is being removed, or was
-	users int           // opens not released
-	right proof
-	seen  bool     // its name, by this daemon
-	last  *os.File // when its name is gone: for the last user to bury
+	place    *place
+	real     int64         // bytes on disk
+	at       *list.Element // in recent; nil: it is being removed, or was
+	users    int           // opens not released
+	right    proof
+	rejected bool     // counted as wrong
+	seen     bool     // its name, by this daemon
+	last     *os.File // when its name is gone: for the last user to bury
 }
 
 // A proof is when the bytes of a slab were last known to be right, and of which
@@ -60,6 +61,26 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p
 
 // Dir is the directory in which the slab is.
 func (s *Slab) Dir() string { return s.dir.path }
+
+// Check makes sure once more that the bytes are right, as Open did, for one who
+// is to have the same open slab later. One that fails is not to be served.
+func (s *Slab) Check() error {
+	d := s.dir
+	d.mu.Lock()
+	right, lost := s.slab.right, d.blind() || d.mu.place != s.slab.place
+	d.mu.Unlock()
+	if lost {
+		return fmt.Errorf("nvme directory %s: %w", d.path, errBlind)
+	}
+	if _, still, err := d.still(s.file, s.slab, right); err == nil && still {
+		return nil // without a goroutine
+	}
+	err := d.do(func(j *job) error { return d.check(j, s.file, s.slab, right) })
+	if err != nil && !outOfFiles(err) {
+		d.reject(s.slab, err)
+	}
+	return err
+}
 
 // Release ends the open. A rank may still map the slab.
 func (s *Slab) Release() {
@@ -150,7 +171,11 @@ func (d *directory) tally(s *slab, cause error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.right = proof{} // should it stay
+	known := s.rejected
+	s.rejected = true
 	switch {
+	case known: // by another who had it open
+		return false
 	case errors.Is(cause, meta.ErrCorrupt):
 		d.mu.count.damaged++
 	case !errors.Is(cause, fs.ErrNotExist):

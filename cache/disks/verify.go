@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,16 +43,9 @@ func (p *place) open(name string) (*os.File, error) {
 }
 
 func (d *directory) check(j *job, f *os.File, s *slab, right proof) error {
-	info, err := f.Stat()
-	if err != nil {
+	changed, still, err := d.still(f, s, right)
+	if err != nil || still {
 		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() != s.size {
-		return fmt.Errorf("%w: it is %v of %d bytes", meta.ErrCorrupt, info.Mode(), info.Size())
-	}
-	changed := changeOf(info)
-	if !right.at.IsZero() && right.changed == changed && (time.Since(right.at) < d.config.Trust || resident(f, s.size)) {
-		return nil
 	}
 	if err := verify(j, f, s.label); err != nil {
 		return err
@@ -61,6 +55,37 @@ func (d *directory) check(j *job, f *os.File, s *slab, right proof) error {
 	s.right = proof{time.Now(), changed}
 	d.mu.count.hashed++
 	d.mu.count.hashedBytes += uint64(s.size)
+	return nil
+}
+
+// still reports whether what was proven holds, as far as can be said without
+// reading, and which change of the file that is about.
+func (d *directory) still(f *os.File, s *slab, right proof) (changed unix.Timespec, ok bool, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return changed, false, err
+	}
+	if !info.Mode().IsRegular() || info.Size() != s.size {
+		return changed, false, fmt.Errorf("%w: it is %v of %d bytes", meta.ErrCorrupt, info.Mode(), info.Size())
+	}
+	if err := answers(f); err != nil {
+		return changed, false, err
+	}
+	changed = changeOf(info)
+	if right.at.IsZero() || right.changed != changed {
+		return changed, false, nil
+	}
+	return changed, time.Since(right.at) < d.config.Trust || resident(f, s.size), nil
+}
+
+// answers reports whether a file can be read, without waiting for its disk: one
+// that has been shut down refuses even what is in memory.
+func answers(f *os.File) error {
+	var b [1]byte
+	_, err := unix.Preadv2(int(f.Fd()), [][]byte{b[:]}, 0, unix.RWF_NOWAIT)
+	if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("read: %w", err)
+	}
 	return nil
 }
 

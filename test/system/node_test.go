@@ -291,11 +291,7 @@ type status struct {
 		On     bool
 		Reason string
 	}
-	Tiers []struct {
-		Name, State         string
-		Budget, Used, Dying int64
-		Slabs               int
-	}
+	Tiers    []tierStatus
 	Counters struct {
 		Opens, OpensReady, OpensWaited, OpenErrors int
 		BatchReads, Lookups, Fills, FillErrors     int
@@ -303,6 +299,13 @@ type status struct {
 		Readers, OpenHandles, Views                int
 	}
 	Warnings []string
+}
+
+type tierStatus struct {
+	Name, Where, State    string
+	Budget, Used, Dying   int64
+	Slabs                 int
+	Damaged, Lost, Failed int
 }
 
 // UnmarshalJSON reads names with underscores into the fields without.
@@ -325,6 +328,16 @@ func (s status) tier(name string) (used, dying int64, slabs int, state string) {
 		}
 	}
 	return 0, 0, 0, "there is none"
+}
+
+// disk is the status of an NVMe directory.
+func (s status) disk(dir string) tierStatus {
+	for _, t := range s.Tiers {
+		if t.Name == "nvme" && t.Where == dir {
+			return t
+		}
+	}
+	return tierStatus{}
 }
 
 // path is a path below the mount.

@@ -93,6 +93,63 @@ func TestNVMeThatRefusesWrites(t *testing.T) {
 	}
 }
 
+// One of two disks dies: what was on it is fetched again, the other one serves
+// on, and status says which it is and why it is not used.
+func TestOneDiskDies(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	disk := newDisk(t, p, 96)
+	dying := disk + "/slabs"
+	n := p.start("--ram", "16MiB", "--nvme", dying+":48MiB", "--nvme", p.at+":48MiB", "--nvme-floor", "0B")
+	s := newFixed(t, 60*batchRecords, recordSize)
+	n.create("d", s)
+	r := newRank(t)
+	all := func(when string) {
+		for k := range 60 {
+			if r.batch(n.batch("d", 0, k)) != sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) {
+				t.Errorf("%s: batch %d has other bytes", when, k)
+			}
+		}
+	}
+	all("before")
+	all("again")
+	before := n.status()
+	for _, dir := range []string{dying, p.at} {
+		if d := before.disk(dir); d.Slabs < 2 || d.State != "ok" || d.Budget == 0 || d.Used == 0 {
+			t.Errorf("before, %s: %+v", dir, d)
+		}
+	}
+	shutDown(t, disk)
+	all("afterwards")
+	all("afterwards again")
+	after := n.status()
+	if d := after.disk(dying); d.State == "ok" || d.Failed == 0 {
+		t.Errorf("the dead disk: %+v", d)
+	}
+	if d := after.disk(p.at); d.State != "ok" || d.Slabs < 2 {
+		t.Errorf("the other one: %+v", d)
+	}
+	if w := strings.Join(after.Warnings, "\n"); !strings.Contains(w, dying) || strings.Contains(w, p.at) {
+		t.Errorf("warnings: %q", after.Warnings)
+	}
+	if text := n.ok("status").out; !strings.Contains(text, dying) || !strings.Contains(text, p.at) {
+		t.Errorf("status has not both directories:\n%s", text)
+	}
+	if after.Counters.OpenErrors != 0 {
+		t.Errorf("%d opens failed", after.Counters.OpenErrors)
+	}
+}
+
+// shutDown makes an ext4 answer everything with an error from now on.
+func shutDown(t *testing.T, disk string) {
+	t.Helper()
+	const request, noFlush = 0x8004587d, 2 // EXT4_IOC_SHUTDOWN
+	f, err := os.Open(disk)
+	must(t, err)
+	defer f.Close()
+	must(t, unix.IoctlSetPointerInt(int(f.Fd()), request, noFlush))
+}
+
 // A slab on NVMe that is not what it was is never served.
 func TestDamagedSlab(t *testing.T) {
 	t.Parallel()
