@@ -96,6 +96,9 @@ func (d *directory) load(p *place) bool {
 	defer d.mu.Unlock()
 	d.mu.index = real
 	d.mu.used += real
+	if len(d.mu.slabs) == 0 {
+		d.mu.slabs = make(map[Key]*slab, len(items))
+	}
 	for _, i := range items {
 		if d.mu.slabs[i.key] == nil {
 			d.insert(p, i.label, i.real, false)
