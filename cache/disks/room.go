@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -237,11 +238,16 @@ type Claim struct {
 }
 
 // Claim keeps bytes of the first directory's budget from slabs to come. The
-// error wraps meta.ErrNoSpace if they are more than others have left of it.
+// error wraps meta.ErrNoSpace if they are more than others have left of it, or
+// the directory is not used now: who writes there all the same might write to
+// what is below a mount point.
 func (t *Tier) Claim(bytes int64) (*Claim, error) {
 	d := t.dirs[0]
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.blind() {
+		return nil, fmt.Errorf("%w: nvme directory %s: %w", meta.ErrNoSpace, d.path, cmp.Or(d.mu.ill.cause, errBlind))
+	}
 	if taken := d.mu.others + d.mu.claims; bytes > d.budget-taken {
 		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
 			meta.ErrNoSpace, bytes, d.budget, taken)
