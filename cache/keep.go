@@ -135,7 +135,7 @@ func (c *Cache) item(e *entry) policy.Item {
 	i := policy.Item{Now: e.level(), Group: -1, Job: -1, Last: c.seconds(e.last), Floor: c.mu.pins[id]}
 	i.Bytes[policy.Packed], i.Wait[policy.Source] = e.real, e.took.Seconds()
 	describe(&i, e.size, c.mu.packing[id], &c.mu.speeds, c.nvme != nil)
-	if e.ram != nil && c.mu.blobs[e.key] != nil {
+	if !e.blob && c.mu.blobs[e.key] != nil {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}
 	return i

@@ -47,13 +47,16 @@ func (c *Cache) glance() *outlook {
 	for id, at := range c.mu.pins {
 		o.pins[id] = at
 	}
+	ahead := int64(0) // what passes through memory on its way to readers
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			if r.run >= trusted {
 				o.courses = append(o.courses, bound{j.plan, j.next, *r})
 			}
+			ahead += int64(c.window(r)+2) * pages(r.size)
 		}
 	}
+	o.problem.Memory -= min(ahead, o.problem.Memory/2)
 	for _, e := range c.mu.blobs {
 		o.there(e, policy.Packed)
 	}
