@@ -107,6 +107,9 @@ type entry struct {
 	gap     time.Duration // between uses; zero until there were two
 	took    time.Duration // to fill it
 	turn    *turn         // on whose account its fill goes
+	wisher  *reader       // ahead of whom it is filled, if no open waited for it
+	ahead   uint64        // which step that is of that reader's
+	dense   bool          // hardly smaller if packed
 	stalled error         // what its fill waits for, while it waits
 }
 

@@ -38,7 +38,7 @@ const (
 func (c *Cache) make(e *entry, demanded bool) {
 	start := time.Now()
 	err := c.fill(e, demanded)
-	c.finish(e, err, time.Since(start))
+	c.finish(e, err, time.Since(start), demanded)
 }
 
 // next waits for something to do.
@@ -264,11 +264,17 @@ func (c *Cache) fillNVMe(e *entry) error {
 }
 
 // finish publishes an entry, or its failure, to those who wait.
-func (c *Cache) finish(e *entry, err error, took time.Duration) {
+func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
 	e.turn.end += took
+	if errors.Is(err, errNoRoom) && !demanded && e.waiters > 0 && !e.plan.Shared() {
+		// An open has come while it failed: that may take anything's place.
+		c.mu.demand = append(c.mu.demand, e)
+		c.wake.Signal()
+		return
+	}
 	if err != nil {
 		e.state, e.err = failed, err
 		delete(c.mu.entries, e.key)

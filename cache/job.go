@@ -263,16 +263,14 @@ func (c *Cache) window(r *reader) uint64 {
 // balk notes that a fill ahead of its reader failed: there is no use in trying
 // again before the rank has moved. mu is held.
 func (c *Cache) balk(e *entry, err error) {
-	j := c.mu.jobs[e.plan.ID()]
-	if j == nil || j.readers[e.rank] == nil {
+	r := e.wisher
+	if r == nil || e.ahead < r.pos {
 		return
 	}
-	if r := j.readers[e.rank]; e.step >= r.pos {
-		r.barred, r.bar = e.step, true
-		r.scan = min(r.scan, e.step)
-		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
-			c.config.Log.Debug("batch not made ready ahead", "rank", e.rank, "step", e.step, "cause", err)
-		}
+	r.barred, r.bar = e.ahead, true
+	r.scan = min(r.scan, e.ahead)
+	if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
+		c.config.Log.Debug("batch not made ready ahead", "rank", e.rank, "step", e.step, "cause", err)
 	}
 }
 

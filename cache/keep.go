@@ -89,10 +89,18 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 		return nil
 	}
 	e := c.mu.idle[0]
-	if !demanded && e.worth >= c.worth(newcomer) {
+	if !demanded && (e.worth >= c.worth(newcomer) || c.precedes(e, newcomer)) {
 		return nil
 	}
 	return c.remove(e)
+}
+
+// precedes reports whether e waits for a reader that comes to it before n. Worths
+// are estimates of different times: two batches that are made ready ahead could
+// otherwise take each other's place again and again. mu is held.
+func (c *Cache) precedes(e, n *entry) bool {
+	next := c.nextUse(e)
+	return !e.opened && !math.IsInf(next, 1) && next <= c.nextUse(n)
 }
 
 // worn returns the oldest spent entry, out of the cache, if more of them linger

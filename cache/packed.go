@@ -189,39 +189,44 @@ func (c *Cache) pack(e *entry) bool {
 	if !pays {
 		return false
 	}
+	b := &entry{
+		key: e.key, plan: e.plan, rank: e.rank, step: e.step, size: e.size, state: ready, slot: away,
+		blob: true, opened: e.opened, last: e.last, gap: e.gap, took: e.took,
+	}
 	real, err := c.packed.put(c.ctx, e.key, e.ram.mem, m)
 	if errors.Is(err, errNoRoom) {
-		if least := c.least(); least != nil {
+		if least := c.lesser(b); least != nil {
 			c.drop(least)
 			real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
 		}
 	}
-	if err != nil {
-		if !errors.Is(err, errNoRoom) {
-			c.config.Log.Debug("slab not packed", "cause", err)
-		}
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := &entry{
-		key: e.key, plan: e.plan, rank: e.rank, step: e.step, size: e.size, state: ready, slot: away,
-		blob: true, real: real, opened: e.opened, last: e.last, gap: e.gap, took: e.took,
+	if err != nil {
+		e.dense = errors.Is(err, pack.ErrNoGain)
+		c.config.Log.Debug("slab not packed", "cause", err)
+		return false
 	}
+	b.real = real
 	c.mu.blobs[e.key] = b
 	b.worth = c.worth(b)
 	heap.Push(&c.mu.idle, b)
 	return true
 }
 
-// least takes what is worth least out of the cache, if nobody wants it kept.
-func (c *Cache) least() *entry {
+// lesser takes what is worth less than b out of the cache, unless a reader is
+// just coming to it.
+func (c *Cache) lesser(b *entry) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.mu.idle) == 0 || math.IsInf(c.mu.idle[0].worth, 1) {
+	if len(c.mu.idle) == 0 {
 		return nil
 	}
-	return c.remove(c.mu.idle[0])
+	least := c.mu.idle[0]
+	if least.worth >= c.worth(b) || !least.opened && !math.IsInf(c.nextUse(least), 1) {
+		return nil
+	}
+	return c.remove(least)
 }
 
 // unpack fills a slab from its packed form, if there is one that is whole.

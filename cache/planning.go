@@ -161,7 +161,7 @@ func (c *Cache) displaced(e *entry) bool {
 	case e.ram == nil:
 		return false
 	}
-	return at == policy.Packed && c.mu.blobs[e.key] == nil || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(e.key))
+	return at == policy.Packed && c.mu.blobs[e.key] == nil && !e.dense || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(e.key))
 }
 
 // move takes something that is not where it should be, to be put there, or

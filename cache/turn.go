@@ -42,8 +42,8 @@ type task struct {
 	demand int           // which of the waiting opens, or
 	ahead  bool          // the batch of a plan that is
 	due    time.Duration // in so long
+	reader *reader
 	plan   Plan
-	rank   uint64
 	step   uint64
 }
 
@@ -72,8 +72,8 @@ func (c *Cache) choose() (e *entry, what errand) {
 		return e, demanded
 	}
 	c.mu.count.prefetched++
-	e = c.want(best.plan, best.rank, best.step)
-	e.turn = best.turn
+	e = c.want(best.plan, best.reader.rank, best.step)
+	e.turn, e.wisher, e.ahead = best.turn, best.reader, best.reader.scan
 	return e, wished
 }
 
@@ -91,7 +91,7 @@ func (c *Cache) task() (best task, ok bool) {
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			if p, step, is := c.missing(j, r); is {
-				consider(task{turn: j.turn(r), ahead: true, due: r.due(r.scan, now), plan: p, rank: r.rank, step: step})
+				consider(task{turn: j.turn(r), ahead: true, due: r.due(r.scan, now), reader: r, plan: p, step: step})
 			}
 		}
 	}
