@@ -28,12 +28,14 @@ var mayImport = map[string][]string{
 	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks"},
 	"rankfs/cache/disks":          {"rankfs/meta"},
 	"rankfs/cache/peers":          {"rankfs/meta"},
+	"rankfs/cache/policy":         {"rankfs/meta"},
+	"rankfs/cache/simulate":       {"rankfs/meta", "rankfs/cache/policy", "rankfs/shuffle/order"},
 	"rankfs/fs":                   {"rankfs/meta"},
 	"rankfs/cmd/internal/control": {"rankfs/meta"},
 	"rankfs/cmd/internal/mounts":  {"rankfs/meta"},
 	"rankfs/cmd/internal/supply":  {"rankfs/meta"},
 	"rankfs/cmd/internal/node":    {"rankfs/"},
-	"rankfs/cmd/rankfs":           {"rankfs/meta", "rankfs/cmd/internal/"},
+	"rankfs/cmd/rankfs":           {"rankfs/meta", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cmd/internal/"},
 }
 
 func TestImports(t *testing.T) {

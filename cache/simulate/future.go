@@ -1,0 +1,141 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+
+	"rankfs/meta"
+	"rankfs/shuffle/order"
+)
+
+// A future is who reads what, of an epoch and those that can be seen beyond it.
+// Steps are counted on through all epochs.
+type future struct {
+	s      *Scenario
+	cut    meta.Cut
+	steps  int64      // of an epoch
+	first  int64      // epoch of those below
+	epochs []sequence // one more than planners see
+}
+
+// A sequence is what an epoch reads.
+type sequence struct {
+	grains []uint32 // by position: which grain is there
+	when   []uint32 // by partition, as many as it has grains: the steps that read it, ascending
+}
+
+// never is the step of a grain that an epoch leaves out, and the grain of a
+// position that it does not have.
+const never = math.MaxUint32
+
+func newFuture(s *Scenario) *future {
+	f := &future{s: s, cut: s.cut(s.most()), epochs: make([]sequence, s.Horizon+1)}
+	f.steps = int64(f.cut.Steps())
+	for i := range f.epochs {
+		f.read(i, int64(i))
+	}
+	return f
+}
+
+func (s *Scenario) cut(n int) meta.Cut {
+	return meta.Cut{N: uint64(n), Global: uint64(s.ranks() * s.Batch), Ranks: uint64(s.ranks()), Tail: s.Tail}
+}
+
+// goOn makes the next epoch the first.
+func (f *future) goOn() {
+	f.first++
+	last, old := len(f.epochs)-1, f.epochs[0]
+	copy(f.epochs, f.epochs[1:])
+	f.epochs[last] = old
+	f.read(last, f.first+int64(last))
+}
+
+// read looks into an epoch. In the source's order all are the same.
+func (f *future) read(i int, epoch int64) {
+	same := f.s.Order.Kind == meta.OrderNone && f.s.Reads == nil
+	if same && f.epochs[0].grains != nil {
+		f.epochs[i] = f.epochs[0]
+		return
+	}
+	q := &f.epochs[i]
+	if q.grains == nil {
+		q.grains, q.when = make([]uint32, f.cut.N), make([]uint32, f.s.Partitions*f.s.Grains)
+	}
+	f.sequence(q.grains, epoch)
+	for i := range q.when {
+		q.when[i] = never
+	}
+	per := uint32(f.s.Grains)
+	used := make([]uint32, f.s.Partitions)
+	for p := range min(uint64(f.steps)*f.cut.Global, f.cut.N) { // padding repeats what was there
+		if q.grains[p] != never {
+			at := q.grains[p] / per
+			q.when[at*per+used[at]] = uint32(p / f.cut.Global)
+			used[at]++
+		}
+	}
+}
+
+// sequence finds which grain is where in an epoch.
+func (f *future) sequence(grains []uint32, epoch int64) {
+	if f.s.Reads == nil {
+		o := order.New(f.s.Order, f.cut.N, f.s.Seed, uint64(epoch))
+		for p := range grains {
+			grains[p] = uint32(o.At(uint64(p)))
+		}
+		return
+	}
+	n := 0
+	if epoch < int64(len(f.s.Reads)) {
+		n = copy(grains, f.s.Reads[epoch])
+	}
+	for p := n; p < len(grains); p++ {
+		grains[p] = never
+	}
+}
+
+// batch calls f with the grains of a batch.
+func (f *future) batch(rank int32, step int64, each func(partition int32, bytes int64)) {
+	epoch := step / f.steps
+	span := f.cut.Span(uint64(rank), uint64(step%f.steps))
+	grains, per := f.epochs[epoch-f.first].grains, uint32(f.s.Grains)
+	for p := span.First; p < span.First+span.Count; p++ {
+		if g := grains[p%f.cut.N]; g != never {
+			each(int32(g/per), f.s.grain(int32(g/per), int(g%per)))
+		}
+	}
+}
+
+// one is the first partition of a batch that is not empty.
+func (f *future) one(rank int32, step int64) (partition int32) {
+	span := f.cut.Span(uint64(rank), uint64(step%f.steps))
+	return int32(f.epochs[step/f.steps-f.first].grains[span.First%f.cut.N] / uint32(f.s.Grains))
+}
+
+// share is how much of a whole batch a rank has in a step: less in the last one.
+func (f *future) share(rank int32, step int64) float64 {
+	n := 0
+	f.batch(rank, step, func(int32, int64) { n++ })
+	return float64(n) / float64(f.s.Batch)
+}
+
+// empty reports whether a rank has nothing in a step. What an epoch does not
+// have is at its end.
+func (f *future) empty(rank int32, step int64) bool {
+	span := f.cut.Span(uint64(rank), uint64(step%f.steps))
+	return span.Count == 0 || f.epochs[step/f.steps-f.first].grains[span.First%f.cut.N] == never
+}
+
+// next is the first step after another one that reads a partition; ok is false
+// if that is not known.
+func (f *future) next(partition int32, after int64) (step int64, ok bool) {
+	from := max(after+1, f.first*f.steps)
+	for epoch := from / f.steps; epoch-f.first < int64(len(f.epochs)); epoch++ {
+		when := f.epochs[epoch-f.first].when[int(partition)*f.s.Grains : (int(partition)+1)*f.s.Grains]
+		i, _ := slices.BinarySearch(when, uint32(max(0, from-epoch*f.steps)))
+		if i < len(when) && when[i] != never {
+			return epoch*f.steps + int64(when[i]), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,85 @@
+package simulate
+
+import "rankfs/cache/policy"
+
+// A Cause is what an open waits for.
+type Cause uint8
+
+const (
+	Source    Cause = iota // bytes from it
+	Peer                   // bytes from another node
+	Disk                   // bytes from this node's
+	Decode                 // a partition to be unpacked
+	Plan                   // of who reads what
+	Admission              // a worker, or memory
+	Causes
+)
+
+func (c Cause) String() string {
+	return [...]string{"source", "peer", "disk", "decode", "plan", "admission"}[c]
+}
+
+// An Outcome is what became of a scenario.
+type Outcome struct {
+	Epochs []Epoch
+}
+
+// An Epoch is what happened in one. A use is that of a partition by a batch; it
+// is counted at the level where the partition was then, at its home.
+type Epoch struct {
+	Seconds float64
+	Working float64 // seconds of all ranks together, without stalls
+
+	Opens  int64 // of batches
+	Waited int64 // of them
+	Stall  [Causes]float64
+	Meet   float64 // seconds that ranks in lockstep waited for others that were stalled, or had more to do
+
+	Uses  [policy.Levels]int64
+	Bytes [policy.Levels]int64 // of what was used
+
+	Fetched  int64 // bytes that came from the source
+	Peers    int64 // bytes that came from another node's memory or disk, or through it
+	Read     int64 // bytes from disks
+	Written  int64 // bytes to disks
+	Unpacked int64
+
+	Evictions int64
+	Moves     int64
+}
+
+// Hits is the share of the bytes used that were at a level.
+func (e *Epoch) Hits(l policy.Level) float64 {
+	all := int64(0)
+	for _, b := range e.Bytes {
+		all += b
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(e.Bytes[l]) / float64(all)
+}
+
+// Stalled is the share of the ranks' time that they waited, for others too.
+func (e *Epoch) Stalled() float64 {
+	sum := e.Meet
+	for _, s := range e.Stall {
+		sum += s
+	}
+	if sum == 0 {
+		return 0
+	}
+	return sum / (sum + e.Working)
+}
+
+// Last is the last epoch: the first ones find nothing or little in the cache.
+func (o Outcome) Last() *Epoch { return &o.Epochs[len(o.Epochs)-1] }
+
+// Seconds is the time of all epochs.
+func (o Outcome) Seconds() float64 {
+	sum := 0.0
+	for i := range o.Epochs {
+		sum += o.Epochs[i].Seconds
+	}
+	return sum
+}

@@ -1,0 +1,197 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+
+	"rankfs/meta"
+)
+
+// A Scenario is a job, its dataset and the machines that it runs on.
+type Scenario struct {
+	Nodes  int
+	Ranks  int     // on each node
+	Epochs int     //
+	Step   float64 // seconds that a rank works on a batch
+
+	// What is kept and moved is a partition: a batch, or a chunk that batches
+	// are made of.
+	Partitions int
+	Bytes      []int64 // of each partition, or one number for all
+	Packed     float64 // bytes of it packed, for each of its own; zero: it is never packed
+	Grains     int     // equal parts of a partition that the order deals with; zero: 1
+	Batch      int     // grains of a batch; zero: 1
+	Order      meta.Order
+	Seed       uint64
+	Tail       meta.Tail
+	Lockstep   bool // ranks meet after every step, as those of a training job do
+	Once       bool // nothing is kept: the batches of every epoch are others, and made straight from the source
+
+	// Reads, if there are any, are the grains of each epoch in order, instead of
+	// all of them in Order. An epoch has each once at most, and takes as many
+	// steps as the longest one has.
+	Reads   [][]uint32
+	Sets    []int32 // which set each partition belongs to; nil: all to one
+	Horizon int     // epochs that planners see; zero: 1
+
+	Memory int64 // of a node, in bytes: RAM and packed
+	Disk   int64
+	Costs  Costs
+
+	Workers  int  // of a node; zero: 2
+	MaxAhead int  // batches made ready ahead of a rank; zero: 16
+	Cross    bool // they may be the next epoch's
+	Plans    int  // in an epoch; zero: 4
+}
+
+// Costs are what it takes to move bytes, in bytes a second and seconds. Of
+// rates, zero is infinite.
+type Costs struct {
+	Source  float64 // of the source, for all nodes together
+	Stream  float64 // of one transfer from it
+	Latency float64 // until one begins
+
+	Link        float64 // of a node's link to the others, each direction
+	LinkLatency float64 // until a transfer begins
+
+	DiskRead, DiskWrite float64 // of a node
+	Decode, Encode      float64 // of a worker, in bytes that are not packed
+
+	Settle float64 // until the plan of an epoch is pinned
+}
+
+// Bounds on what a scenario may be: 200 bytes are kept for a partition, and 16
+// for a grain.
+const (
+	MaxPartitions = 1 << 22
+	MaxGrains     = 1 << 25
+	MaxNodes      = 1 << 12
+	MaxRanks      = 1 << 16
+	MaxEpochs     = 1 << 16
+	maxAhead      = ring - 4
+	maxHorizon    = 64
+)
+
+func (s Scenario) withDefaults() (Scenario, error) {
+	s.Grains, s.Batch = max(s.Grains, 1), max(s.Batch, 1)
+	if s.Workers == 0 {
+		s.Workers = 2
+	}
+	if s.MaxAhead == 0 {
+		s.MaxAhead = 16 // as package cache has it
+	}
+	if s.Plans == 0 {
+		s.Plans = 4
+	}
+	s.Horizon = max(s.Horizon, 1)
+	for _, rate := range []*float64{&s.Costs.Source, &s.Costs.Stream, &s.Costs.Link, &s.Costs.DiskRead, &s.Costs.DiskWrite, &s.Costs.Decode, &s.Costs.Encode} {
+		if *rate == 0 {
+			*rate = math.Inf(1)
+		}
+	}
+	return s, s.check()
+}
+
+// check reports what cannot be simulated, and what to do about it.
+func (s *Scenario) check() error {
+	for _, n := range []struct {
+		what       string
+		n, low, to int
+	}{
+		{"nodes", s.Nodes, 1, MaxNodes},
+		{"ranks", s.Ranks * max(1, min(s.Nodes, MaxNodes)), 1, MaxRanks},
+		{"epochs", s.Epochs, 1, MaxEpochs},
+		{"partitions", s.Partitions, 1, MaxPartitions},
+		{"grains", s.Partitions * min(s.Grains, MaxGrains), 1, MaxGrains},
+		{"grains of a batch", s.Batch, 1, MaxGrains},
+		{"workers", s.Workers, 1, MaxRanks},
+		{"batches ahead", s.MaxAhead, 1, maxAhead},
+		{"plans of an epoch", s.Plans, 1, 1000},
+		{"epochs to see", s.Horizon, 1, maxHorizon},
+	} {
+		if n.n < n.low || n.n > n.to {
+			return fmt.Errorf("simulate %d %s: %w: use %d to %d", n.n, n.what, meta.ErrInvalid, n.low, n.to)
+		}
+	}
+	for _, v := range []float64{s.Step, s.Packed, s.Costs.Source, s.Costs.Stream, s.Costs.Latency, s.Costs.Link, s.Costs.LinkLatency,
+		s.Costs.DiskRead, s.Costs.DiskWrite, s.Costs.Decode, s.Costs.Encode, s.Costs.Settle} {
+		if !(v >= 0) {
+			return fmt.Errorf("simulate: %w: %v is no time and no rate: use zero or more", meta.ErrInvalid, v)
+		}
+	}
+	if err := s.checkReads(); err != nil {
+		return err
+	}
+	return s.checkBytes()
+}
+
+func (s *Scenario) checkReads() error {
+	if n := len(s.Sets); n != 0 && n != s.Partitions {
+		return fmt.Errorf("simulate: %w: sets of %d partitions, and there are %d", meta.ErrInvalid, n, s.Partitions)
+	}
+	if s.Reads == nil {
+		return nil
+	}
+	if len(s.Reads) < s.Epochs || s.Tail != meta.TailKeep {
+		return fmt.Errorf("simulate: %w: reads of %d epochs of %d: say all, with tail=keep", meta.ErrInvalid, len(s.Reads), s.Epochs)
+	}
+	seen := make([]int, s.Partitions*s.Grains)
+	for epoch, reads := range s.Reads {
+		for _, g := range reads {
+			if int(g) >= len(seen) || seen[g] == epoch+1 {
+				return fmt.Errorf("simulate: %w: epoch %d reads grain %d, which is not there or was read", meta.ErrInvalid, epoch, g)
+			}
+			seen[g] = epoch + 1
+		}
+	}
+	return nil
+}
+
+// most is how many grains the longest epoch has.
+func (s *Scenario) most() (n int) {
+	if s.Reads == nil {
+		return s.Partitions * s.Grains
+	}
+	for _, reads := range s.Reads {
+		n = max(n, len(reads))
+	}
+	return n
+}
+
+func (s *Scenario) checkBytes() error {
+	if n := len(s.Bytes); n != 1 && n != s.Partitions {
+		return fmt.Errorf("simulate: %w: bytes of %d partitions, and there are %d", meta.ErrInvalid, n, s.Partitions)
+	}
+	if s.Memory < 0 || s.Disk < 0 {
+		return fmt.Errorf("simulate: %w: budgets are zero or more", meta.ErrInvalid)
+	}
+	largest := int64(0)
+	for _, b := range s.Bytes {
+		if b < 0 || b > 1<<50 {
+			return fmt.Errorf("simulate: %w: a partition of %d bytes", meta.ErrInvalid, b)
+		}
+		largest = max(largest, b)
+	}
+	// As many grains as a batch has, each of the largest partition.
+	batch := float64(largest) * float64(s.Batch) / float64(s.Grains)
+	if float64(s.Memory) < batch {
+		return fmt.Errorf("simulate: memory of %d bytes, a batch has %.0f: %w: give it more", s.Memory, batch, meta.ErrInvalid)
+	}
+	return nil
+}
+
+func (s *Scenario) ranks() int { return s.Nodes * s.Ranks }
+
+// bytes are those of a partition.
+func (s *Scenario) bytes(partition int32) int64 {
+	if len(s.Bytes) == 1 {
+		return s.Bytes[0]
+	}
+	return s.Bytes[partition]
+}
+
+// grain are the bytes of a part of a partition, which add up to those of all.
+func (s *Scenario) grain(partition int32, i int) int64 {
+	b, n := s.bytes(partition), int64(s.Grains)
+	return b*int64(i+1)/n - b*int64(i)/n
+}

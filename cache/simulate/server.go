@@ -1,0 +1,99 @@
+package simulate
+
+import "math"
+
+// A server is a resource that its transfers share evenly: the source, a disk,
+// the processors that unpack. All of them advance by the same number of bytes
+// at any time, so it is enough to know how many that are: a transfer ends when
+// the server has advanced by its bytes since it came.
+type server struct {
+	rate   float64 // bytes a second, of all together
+	stream float64 // of one of them at most
+	slot   int32
+
+	advanced float64 // by how many bytes, since it was idle last
+	at       float64 // when that was so
+	queue    []transfer
+
+	moved float64 // bytes, in all
+	busy  float64 // seconds
+}
+
+type transfer struct {
+	until float64 // of server.advanced
+	set   uint64
+	chain int32
+}
+
+// speed is that of each transfer.
+func (s *server) speed() float64 {
+	return math.Min(s.stream, s.rate/float64(len(s.queue)))
+}
+
+// advance brings the server up to date.
+func (s *server) advance(now float64) {
+	if n := len(s.queue); n > 0 && now > s.at {
+		by := (now - s.at) * s.speed()
+		s.advanced += by
+		s.moved += by * float64(n)
+		s.busy += now - s.at
+	}
+	s.at = now
+}
+
+// add begins a transfer.
+func (s *server) add(c *clock, chain int32, bytes int64) {
+	s.advance(c.now)
+	if len(s.queue) == 0 {
+		s.advanced = 0
+	}
+	c.set++
+	s.queue = append(s.queue, transfer{s.advanced + float64(bytes), c.set, chain})
+	for i := len(s.queue) - 1; i > 0 && s.before(i, (i-1)/2); i = (i - 1) / 2 {
+		s.queue[i], s.queue[(i-1)/2] = s.queue[(i-1)/2], s.queue[i]
+	}
+	s.plan(c)
+}
+
+// end takes the transfer that ends first, when its time has come.
+func (s *server) end(c *clock) (chain int32) {
+	s.advance(c.now)
+	first, last := s.queue[0], len(s.queue)-1
+	s.moved += (first.until - s.advanced) * float64(last+1) // what rounding left
+	s.advanced = first.until
+	s.queue[0] = s.queue[last]
+	s.queue = s.queue[:last]
+	s.down()
+	s.plan(c)
+	return first.chain
+}
+
+// plan sets the alarm for the next end.
+func (s *server) plan(c *clock) {
+	if len(s.queue) == 0 {
+		c.clear(s.slot)
+		return
+	}
+	c.wake(s.slot, c.now+math.Max(0, s.queue[0].until-s.advanced)/s.speed())
+}
+
+func (s *server) before(i, j int) bool {
+	a, b := &s.queue[i], &s.queue[j]
+	return a.until < b.until || a.until == b.until && a.set < b.set
+}
+
+func (s *server) down() {
+	for i := 0; ; {
+		least := i
+		for j := 2*i + 1; j <= 2*i+2 && j < len(s.queue); j++ {
+			if s.before(j, least) {
+				least = j
+			}
+		}
+		if least == i {
+			return
+		}
+		s.queue[i], s.queue[least] = s.queue[least], s.queue[i]
+		i = least
+	}
+}
