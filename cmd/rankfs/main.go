@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -18,7 +19,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args, &program{
 		out: os.Stdout, err: os.Stderr,
-		now: time.Now, serve: node.Run, stale: mounts.Stale, run: mounts.DefaultRunDir,
+		now: time.Now, serve: node.Run, stale: mounts.Stale, run: mounts.DefaultRunDir, cores: runtime.NumCPU(),
 	})
 	os.Exit(code)
 }

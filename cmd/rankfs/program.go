@@ -22,6 +22,7 @@ type program struct {
 	now      func() time.Time
 	serve    func(ctx context.Context, c node.Config, ready func()) error
 	stale    func() []string // mounts whose daemon is dead
+	cores    int             // of this machine
 
 	run   string // the run directory
 	mount string // which mount to ask, if there are several
@@ -75,7 +76,7 @@ in memory already.
 	_ = flags.MarkHidden("run")
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
-		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(),
+		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.simulateCommand(),
 		p.statusCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root

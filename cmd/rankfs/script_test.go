@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		code := run(ctx, os.Args, &program{
 			out: os.Stdout, err: os.Stderr, serve: serveFake,
-			now: ticking(), stale: staleHere, run: os.Getenv("RUN"),
+			now: ticking(), stale: staleHere, run: os.Getenv("RUN"), cores: 2,
 		})
 		stop()
 		os.Exit(code)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// A job is what is simulated: a view of a dataset, on machines like these. What
+// is below zero, or zero where that means nothing, is not known yet.
+type job struct {
+	set  control.Dataset
+	view meta.View
+
+	nodes, epochs         int
+	ranks                 uint64
+	workers               int
+	ram, nvme             int64
+	bandwidth, link, disk int64
+	stream                int64 // of the bandwidth, for one transfer
+	step, packed          float64
+	pace                  float64 // what was measured of step; zero: nothing
+	bytes                 int64   // of a dataset that there is not yet; zero: there is one
+
+	facts []fact
+}
+
+// A fact is what was reckoned with, and where that is from.
+type fact struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"` // bytes, bytes a second, or seconds
+	Text  string  `json:"text"`
+	From  string  `json:"from"` // "given", "mounted", "measured" or "assumed"
+}
+
+// What is assumed where nothing was measured: a disk and a network of today, and
+// a step of a training job on one.
+const (
+	assumedSource  = 1 << 30
+	assumedLink    = 1_250_000_000 // 10 Gbit/s
+	assumedDisk    = 1 << 30
+	assumedStep    = 100 * time.Millisecond
+	assumedLatency = 5 * time.Millisecond // of HDFS
+	assumedUnpack  = 1 << 30
+)
+
+// complete takes from the daemon what a person has not said.
+func (j *job) complete(set control.Dataset, options string, s control.Status, cores int) (err error) {
+	j.set, j.workers = set, max(2, cores)
+	if j.view, err = viewOf(set, options); err != nil {
+		return err
+	}
+	if j.ranks > 0 {
+		if j.view, err = j.view.With(fmt.Sprintf("ranks=%d", j.ranks)); err != nil {
+			return err
+		}
+	}
+	if set.Records == 0 && set.Chunks == 0 || set.Bytes <= 0 {
+		return failf(meta.ErrInvalid, "%s has no bytes: there is nothing to simulate", set.Name)
+	}
+	if j.cut().Steps() == 0 {
+		return failf(meta.ErrInvalid, "%s has less than one step, and tail=drop leaves that out", set.Name)
+	}
+	if err := j.machines(s); err != nil {
+		return err
+	}
+	if batch := j.batchBytes(); batch > j.ram {
+		return failf(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", size(batch), size(j.ram))
+	}
+	j.rates(s)
+	return nil
+}
+
+// batchBytes is the size of a batch on the mean.
+func (j *job) batchBytes() int64 {
+	cut := j.cut()
+	return int64(float64(j.set.Bytes) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
+}
+
+// imagined is a dataset that there is not yet. Its records are small beside a
+// batch, and its chunks are as HDFS has them.
+func (j *job) imagined(name string) (control.Dataset, error) {
+	if j.ram < 0 {
+		return control.Dataset{}, failf(meta.ErrInvalid, "nothing need be mounted with --bytes, so say --ram too")
+	}
+	batch := meta.BatchSize{Unit: meta.UnitBytes, N: imaginedBatch}
+	return control.Dataset{
+		Name: name, Bytes: j.bytes, Records: uint64(max(1, j.bytes/imaginedRecord)), Chunks: int(max(1, j.bytes/imaginedChunk)),
+		Ranks: max(1, j.ranks), Batch: batch.String(), Order: meta.Order{}.String(), Tail: meta.TailKeep.String(),
+	}, nil
+}
+
+const (
+	imaginedRecord = 4 << 10
+	imaginedBatch  = 64 << 20
+	imaginedChunk  = 128 << 20
+)
+
+// viewOf is a view of a dataset as the daemon describes it.
+func viewOf(set control.Dataset, options string) (v meta.View, err error) {
+	v = meta.View{Dataset: set.Name, Ranks: set.Ranks, Seed: set.Seed}
+	if v.Order, err = meta.ParseOrder(set.Order); err != nil {
+		return v, err
+	}
+	if v.Tail, err = meta.ParseTail(set.Tail); err != nil {
+		return v, err
+	}
+	if v.Step, err = meta.ParseBatch(set.Batch); err != nil {
+		return v, err
+	}
+	v.Step = v.Step.Times(v.Ranks)
+	if options != "" {
+		return v.With(options)
+	}
+	return v, v.Check()
+}
+
+func (j *job) cut() meta.Cut {
+	return j.view.Cut(j.set.Records, j.set.Bytes, uint64(j.set.Chunks))
+}
+
+// machines finds how many nodes there are, and what they have.
+func (j *job) machines(s control.Status) error {
+	from := "given"
+	if j.nodes == 0 {
+		from = "mounted"
+		for _, n := range s.Cluster.Nodes {
+			if n.State == "up" {
+				j.nodes++
+			}
+		}
+		j.nodes = max(j.nodes, 1)
+	}
+	if j.view.Ranks%uint64(j.nodes) != 0 {
+		return hint(failf(meta.ErrInvalid, "%s do not divide evenly among %s", plural(j.view.Ranks, "rank"), plural(j.nodes, "node")),
+			"give --nodes or --ranks, so that each node has as many")
+	}
+	j.note("nodes", float64(j.nodes), count(j.nodes), from)
+	for _, b := range []struct {
+		name string
+		to   *int64
+	}{{"ram", &j.ram}, {"nvme", &j.nvme}} {
+		from := "given"
+		if *b.to < 0 {
+			*b.to, from = 0, "mounted"
+			for _, t := range s.Tiers {
+				if t.Name == b.name {
+					*b.to = t.Budget
+				}
+			}
+		}
+		if *b.to > 0 {
+			j.note(b.name, float64(*b.to), size(*b.to)+" a node", from)
+		}
+	}
+	return nil
+}
+
+// rates takes those that were measured, or assumes some.
+func (j *job) rates(s control.Status) {
+	j.source(s)
+	if j.nodes > 1 {
+		j.rate("link", &j.link, assumedLink, " a node")
+	}
+	if j.nvme > 0 {
+		j.rate("disk", &j.disk, assumedDisk, " a node")
+	}
+	if j.packed > 0 {
+		j.note("unpacking", assumedUnpack, size(assumedUnpack)+"/s a worker", "assumed")
+	}
+	from := "given"
+	switch {
+	case j.step == 0 && j.pace > 0:
+		j.step, from = j.pace, "measured"
+	case j.step == 0:
+		j.step, from = assumedStep.Seconds(), "assumed"
+	}
+	j.note("step", j.step, seconds(j.step)+" a batch", from)
+}
+
+func (j *job) rate(name string, to *int64, assumed int64, of string) {
+	from := "given"
+	if *to == 0 {
+		*to, from = assumed, "assumed"
+	}
+	j.note(name, float64(*to), size(*to)+"/s"+of, from)
+}
+
+// source finds the rate of the source. What the daemon has measured is how long
+// fills took, of which there are as many at a time as workers.
+func (j *job) source(s control.Status) {
+	if c := s.Counters; j.bandwidth == 0 && c.FillBytes > 0 && c.FillSeconds > 0 {
+		j.stream = int64(max(1, float64(c.FillBytes)/c.FillSeconds))
+		j.bandwidth = j.stream * int64(j.workers*j.nodes)
+		j.note("source", float64(j.bandwidth), fmt.Sprintf("%s/s a fill, %d at a time", size(j.stream), j.workers*j.nodes), "measured")
+		return
+	}
+	j.rate("source", &j.bandwidth, assumedSource, " for all")
+	j.stream = j.bandwidth
+}
+
+func (j *job) note(name string, value float64, text, from string) {
+	j.facts = append(j.facts, fact{name, value, text, from})
+}
