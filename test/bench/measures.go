@@ -49,6 +49,8 @@ var studies = []study{
 	{"cluster group", opensUnderWrites},
 	{"cluster petabyte", petabyte},
 	{"cluster queue", queuePolicies},
+	{"simulate neutrino", neutrino},
+	{"simulate hits", hitRatios},
 }
 
 // one makes a dataset of a single batch of 256 MiB, and the same bytes in a

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"rankfs/cache/policy"
+	"rankfs/cache/simulate"
+	"rankfs/meta"
+)
+
+// Epochs of tables below run on the simulator's clock, with the planners of the
+// cache: they are the same on every machine, and take no time of this one.
+
+const mib = 1 << 20
+
+// neutrino compares mckp with what Neutrino compares itself with, and with that:
+// two sets of forty partitions of 128 MiB, equal or skewed, in its three
+// scenarios and four patterns of access, twelve epochs each. Ranks do little but
+// wait for data; there is disk for half of these.
+func neutrino(*bench) (misses int) {
+	for _, skew := range []float64{0, 0.5} {
+		for _, s := range rooms {
+			for _, p := range patterns {
+				ratio, best := contest(s.scenario(p, skew))
+				o := outcome{name: fmt.Sprintf("mckp / best of the others, data %s, %s, skew %g", s.name, p.name, skew), target: 1.01, atMost: true}
+				o.values, o.note = []float64{ratio}, best
+				misses += missed(o)
+			}
+		}
+	}
+	return misses
+}
+
+// A pattern is which of eighty partitions an epoch reads, in which order.
+type pattern struct {
+	name  string
+	epoch func(rng *rand.Rand, k int) []uint32
+}
+
+var patterns = []pattern{
+	{"iterate one", func(*rand.Rand, int) []uint32 { return fromTo(0, 40) }},
+	{"alternate two", func(_ *rand.Rand, k int) []uint32 { return fromTo(k%2*40, k%2*40+40) }},
+	{"growing set", func(_ *rand.Rand, k int) []uint32 { return fromTo(0, min(80, 8*(k+1))) }},
+	{"random", func(rng *rand.Rand, _ int) (reads []uint32) {
+		for _, p := range rng.Perm(80)[:40] {
+			reads = append(reads, uint32(p))
+		}
+		return reads
+	}},
+}
+
+func fromTo(from, to int) (reads []uint32) {
+	for p := from; p < to; p++ {
+		reads = append(reads, uint32(p))
+	}
+	return reads
+}
+
+// A room is memory for a share of the data that are read, as they are or packed.
+type room struct {
+	name   string
+	packed bool
+	share  float64
+}
+
+var rooms = []room{{"fit", false, 1.05}, {"fit packed", true, 1.05}, {"do not fit packed", true, 0.5}}
+
+func (m room) scenario(p pattern, skew float64) simulate.Scenario {
+	s := simulate.Scenario{
+		Nodes: 1, Ranks: 2, Epochs: 12, Horizon: 12, Step: 0.05, Partitions: 80, Packed: 0.4, Cross: true,
+		Costs: simulate.Costs{
+			Source: 100 * mib, DiskRead: 400 * mib, DiskWrite: 200 * mib, Decode: 500 * mib, Encode: 200 * mib,
+		},
+	}
+	rng := rand.New(rand.NewPCG(3, 5))
+	for i := range s.Partitions {
+		s.Bytes = append(s.Bytes, int64(128*mib*math.Exp(skew*rng.NormFloat64())))
+		s.Sets = append(s.Sets, int32(i/40))
+	}
+	used, read := make([]bool, s.Partitions), 0.0
+	for k := range s.Epochs {
+		s.Reads = append(s.Reads, p.epoch(rng, k))
+		for _, i := range s.Reads[k] {
+			if !used[i] {
+				used[i] = true
+				read += float64(s.Bytes[i])
+			}
+		}
+	}
+	if m.packed {
+		m.share *= s.Packed
+	}
+	s.Disk, s.Memory = int64(read/2), int64(m.share*read)+int64(s.Ranks)*4*128*mib // beside what is in use
+	return s
+}
+
+// contest is the time of mckp over that of the best of the others.
+func contest(s simulate.Scenario) (ratio float64, best string) {
+	least := math.Inf(1)
+	for _, name := range []string{"all-ram", "all-packed", "all-disk", "dp25"} {
+		if t := under(s, name).Seconds(); t < least {
+			least, best = t, name
+		}
+	}
+	return under(s, "mckp").Seconds() / least, best
+}
+
+func under(s simulate.Scenario, name string) simulate.Outcome {
+	_, err := policy.New(name)
+	check(err)
+	o, err := simulate.Run(context.Background(), s, func() policy.Planner {
+		p, _ := policy.New(name)
+		return p
+	})
+	check(err)
+	return o
+}
+
+// hitRatios compares what is found in memory over five epochs with what an
+// offline optimum would find, and lru beside it.
+func hitRatios(*bench) (misses int) {
+	for _, order := range []string{"none", "window:100", "full"} {
+		for _, share := range []float64{0.1, 0.25, 0.5, 0.9} {
+			s := simulate.Scenario{
+				Nodes: 1, Ranks: 1, Epochs: 5, Step: 0.01, Cross: true, Partitions: 1000, Bytes: []int64{mib}, Memory: int64(1000 * share * mib),
+				Costs: simulate.Costs{Source: 100 * mib},
+			}
+			var err error
+			s.Order, err = meta.ParseOrder(order)
+			check(err)
+			most, err := simulate.Optimum(s)
+			check(err)
+			own, lru := inMemory(under(s, "mckp")), inMemory(under(s, "lru"))
+			misses += missed(outcome{
+				name: fmt.Sprintf("hits / offline optimum, 5 epochs, order=%s, cache %.0f%%", order, 100*share), values: []float64{own / most}, target: 0.95,
+				note: fmt.Sprintf("%.4f of %.4f; lru %.4f, %.2f of it", own, most, lru, lru/most),
+			})
+		}
+	}
+	return misses
+}
+
+// inMemory is the share of all uses that were found there.
+func inMemory(o simulate.Outcome) float64 {
+	hits, uses := int64(0), int64(0)
+	for i := range o.Epochs {
+		hits += o.Epochs[i].Uses[policy.RAM]
+		for _, n := range o.Epochs[i].Uses {
+			uses += n
+		}
+	}
+	return float64(hits) / float64(uses)
+}
