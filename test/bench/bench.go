@@ -27,6 +27,7 @@ type bench struct {
 	mounts int
 	hdfs   *hadoop // nil until a measure needs it
 	stage  *stage  // of a study that uses what tests use
+	served []func()
 	closed sync.Once
 }
 
@@ -63,6 +64,9 @@ func (b *bench) close() {
 		if b.hdfs != nil {
 			b.hdfs.close()
 			b.hdfs = nil
+		}
+		for _, end := range b.served {
+			end()
 		}
 		unix.Unmount(b.shm, unix.MNT_DETACH)
 		os.RemoveAll(b.dir)

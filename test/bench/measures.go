@@ -51,6 +51,7 @@ var studies = []study{
 	{"cluster queue", queuePolicies},
 	{"simulate neutrino", neutrino},
 	{"simulate hits", hitRatios},
+	{"simulate epochs", forecasts},
 }
 
 // one makes a dataset of a single batch of 256 MiB, and the same bytes in a
