@@ -1,0 +1,64 @@
+// Package stall accounts for waiting: of every open of a batch it knows whether
+// the batch was ready, and if not for how long the rank waited and for what. It
+// does no I/O, and its time comes from a clock that tests can move.
+//
+// A fill goes through causes one after the other, and a Clock adds up how long
+// it was in each. A Wait is what passes on a clock between its begin and its
+// end, so that an open that comes in the middle of a fill is charged for the
+// part of each cause that lies within its wait, and no other. A Table adds up
+// the waits of each job, beside the time that the job's ranks took in all.
+//
+// Where a fill does several things at once, each of the causes that are under
+// way gets an equal share of the time. For branches that began together this is
+// their Shapley value in the length of the longest: all bear together what is
+// only saved if all get faster, and the slowest alone bears what is saved if it
+// gets faster alone.
+package stall
+
+import "time"
+
+// A Cause is what an open waits for.
+type Cause uint8
+
+const (
+	Admission Cause = iota // a worker, or memory
+	Plan                   // who reads what, and what the daemon does besides
+	Source                 // what the source sends
+	Peer                   // what other nodes send
+	Decode                 // unpacking, and copying from what is in memory
+	Disk                   // the slabs of the disk tier
+	Causes                 // how many there are
+
+	idle = Causes // nothing: a branch that waits for others
+)
+
+var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk"}
+
+func (c Cause) String() string { return names[c] }
+
+// A Split is a span of time by cause.
+type Split [Causes]time.Duration
+
+// Sum is the span.
+func (s Split) Sum() (sum time.Duration) {
+	for _, d := range s {
+		sum += d
+	}
+	return sum
+}
+
+// Add returns both together.
+func (s Split) Add(t Split) Split {
+	for i, d := range t {
+		s[i] += d
+	}
+	return s
+}
+
+// Sub returns what s has more than t.
+func (s Split) Sub(t Split) Split {
+	for i, d := range t {
+		s[i] -= d
+	}
+	return s
+}

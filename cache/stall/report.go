@@ -1,0 +1,100 @@
+package stall
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A Report is a snapshot of a table.
+type Report struct {
+	Jobs      []Job // the one that was opened last first
+	Others    Totals
+	Forgotten int // jobs that are in Others
+	Flows     [Causes]Flow
+}
+
+// A Job is the account of one job.
+type Job struct {
+	Name     string
+	Totals   Totals
+	Waiting  int // opens that wait now
+	Typical  time.Duration
+	Longest  time.Duration // wait but for one in a hundred
+	Ranks    []Rank
+	Silent   time.Duration // since its last open
+	Now      Window        // some 10 s
+	Recently Window        // some minute
+}
+
+// A Rank is the account of one rank.
+type Rank struct {
+	Rank    uint64
+	Totals  Totals
+	Waiting int
+}
+
+// A Window is what was between a moment and now.
+type Window struct {
+	Width  time.Duration
+	Ranks  int // that read
+	Totals Totals
+}
+
+// Report returns what there is, up to now.
+func (t *Table) Report() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	r := Report{Others: t.mu.others, Forgotten: t.mu.forgotten, Flows: t.flows.Read()}
+	for name, j := range t.mu.jobs {
+		r.Jobs = append(r.Jobs, j.report(name, now))
+	}
+	slices.SortFunc(r.Jobs, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(a.Silent, b.Silent), cmp.Compare(a.Name, b.Name))
+	})
+	return r
+}
+
+// All are the totals of all jobs together.
+func (r Report) All() Totals {
+	all := r.Others
+	for _, j := range r.Jobs {
+		all.add(j.Totals)
+	}
+	return all
+}
+
+func (j *job) report(name string, now time.Time) Job {
+	r := Job{
+		Name: name, Totals: j.now(now), Waiting: j.waiting,
+		Typical: j.spans.quantile(0.5), Longest: j.spans.quantile(0.99),
+		Silent: max(0, now.Sub(j.last)),
+	}
+	for _, number := range slices.Sorted(maps.Keys(j.ranks)) {
+		one := j.ranks[number]
+		total, d := one.totals, one.pending(now)
+		total.Time, total.Stalled = total.Time+d, total.Stalled+d
+		r.Ranks = append(r.Ranks, Rank{number, total, one.waiting})
+	}
+	r.Now, r.Recently = j.window(now, 10*time.Second), j.window(now, time.Minute)
+	j.sample(now)
+	return r
+}
+
+// window is what has been since about so long ago. The ranks' time is reckoned
+// anew: in the totals it comes when the next open does.
+func (j *job) window(now time.Time, width time.Duration) Window {
+	from, was := j.samples.near(now.Add(-width))
+	w := Window{Width: now.Sub(from), Totals: j.now(now).since(was)}
+	w.Totals.Time = 0
+	for _, r := range j.ranks {
+		if d := r.active(from, now); d > 0 {
+			w.Totals.Time += d
+			w.Ranks++
+		}
+	}
+	w.Totals.Stalled = min(w.Totals.Stalled, w.Totals.Time)
+	return w
+}

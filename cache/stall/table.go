@@ -1,0 +1,143 @@
+package stall
+
+import (
+	"sync"
+	"time"
+)
+
+// The bounds of a table.
+const (
+	maxJobs  = 64   // those of a node; the one that was silent longest is forgotten
+	maxRanks = 4096 // of all jobs, as many as the cache follows
+	// Gap is how long a rank may take between two opens and still be reading:
+	// a step may well take a minute. Longer gaps are no time of the job.
+	Gap = time.Minute
+)
+
+// A Table is the account of all jobs of a node. A job is a dataset's name and
+// a view, whatever the epoch. Its methods may be called concurrently.
+type Table struct {
+	now   func() time.Time
+	flows *Flows
+
+	// The locks of clocks are taken under this one.
+	mu struct {
+		sync.Mutex
+		jobs      map[string]*job
+		ranks     int // followed, of all jobs
+		others    Totals
+		forgotten int // jobs whose totals are in others
+	}
+}
+
+// Totals are of a job or a rank. Opens that are under way count in Wait, Time
+// and Stalled as far as they have come, and elsewhere when they end.
+type Totals struct {
+	Opens  uint64 // that have ended
+	Ready  uint64 // without a wait
+	Waited uint64 // after one, however they ended
+	Errors uint64
+	Bytes  int64
+	Wait   Split // of all opens, so that the sum may be longer than Stalled
+
+	// Time is how long the ranks were at it, each from its first open to the
+	// end of its last, without what lies between two if that is longer than
+	// Gap. Stalled is the part in which they waited for at least one open.
+	Time, Stalled time.Duration
+}
+
+// Share is the part of the ranks' time that was waiting.
+func (t Totals) Share() float64 {
+	if t.Time <= 0 {
+		return 0
+	}
+	return float64(t.Stalled) / float64(t.Time)
+}
+
+// count counts an open that has ended.
+func (t *Totals) count(waited bool, bytes int64, err error) {
+	t.Opens++
+	switch {
+	case waited:
+		t.Waited++
+	case err == nil:
+		t.Ready++
+	}
+	if err != nil {
+		t.Errors++
+		return
+	}
+	t.Bytes += bytes
+}
+
+func (t *Totals) add(o Totals) {
+	t.Opens, t.Ready, t.Waited, t.Errors = t.Opens+o.Opens, t.Ready+o.Ready, t.Waited+o.Waited, t.Errors+o.Errors
+	t.Bytes, t.Wait = t.Bytes+o.Bytes, t.Wait.Add(o.Wait)
+	t.Time, t.Stalled = t.Time+o.Time, t.Stalled+o.Stalled
+}
+
+// since is what t has more than an earlier state of it.
+func (t Totals) since(o Totals) Totals {
+	t.Opens, t.Ready, t.Waited, t.Errors = t.Opens-o.Opens, t.Ready-o.Ready, t.Waited-o.Waited, t.Errors-o.Errors
+	t.Bytes, t.Wait = t.Bytes-o.Bytes, t.Wait.Sub(o.Wait)
+	t.Time, t.Stalled = t.Time-o.Time, t.Stalled-o.Stalled
+	return t
+}
+
+// NewTable makes an empty table. Now is time.Now, but in tests.
+func NewTable(now func() time.Time) *Table {
+	t := &Table{now: now, flows: NewFlows(now)}
+	t.mu.jobs = make(map[string]*job)
+	return t
+}
+
+// Clock starts the clock of a fill, whose bytes the table adds up too.
+func (t *Table) Clock(c Cause) *Clock { return newClock(t.now, t.flows, c) }
+
+// job finds or makes the account of a job. mu is held.
+func (t *Table) job(name string, now time.Time) *job {
+	j := t.mu.jobs[name]
+	if j == nil {
+		for len(t.mu.jobs) >= maxJobs && t.forget() {
+		}
+		j = newJob(now)
+		t.mu.jobs[name] = j
+	}
+	if now.After(j.last) {
+		j.last = now
+	}
+	return j
+}
+
+// forget drops the job that was silent longest, and has no open that waits. It
+// reports whether there was one: those that wait are bounded by the cache. mu is
+// held.
+func (t *Table) forget() bool {
+	var oldest string
+	for name, j := range t.mu.jobs {
+		if j.waits == nil && (oldest == "" || j.last.Before(t.mu.jobs[oldest].last)) {
+			oldest = name
+		}
+	}
+	j := t.mu.jobs[oldest]
+	if j == nil {
+		return false
+	}
+	t.mu.others.add(j.totals)
+	t.mu.forgotten++
+	t.mu.ranks -= len(j.ranks)
+	delete(t.mu.jobs, oldest)
+	return true
+}
+
+// rank finds or makes the account of a rank; nil: there are too many, and this
+// one's time does not count. mu is held.
+func (t *Table) rank(j *job, number uint64) *rank {
+	r := j.ranks[number]
+	if r == nil && t.mu.ranks < maxRanks {
+		r = new(rank)
+		j.ranks[number] = r
+		t.mu.ranks++
+	}
+	return r
+}
