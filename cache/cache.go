@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/policy"
+	"rankfs/cache/stall"
 	"rankfs/meta"
 )
 
@@ -111,6 +112,7 @@ type entry struct {
 	ahead   uint64        // which step that is of that reader's
 	dense   bool          // hardly smaller if packed
 	stalled error         // what its fill waits for, while it waits
+	clock   *stall.Clock  // of its fill, while state is filling
 }
 
 type state uint8
@@ -170,6 +172,9 @@ func (s *Slab) Backing() int32 { return s.entry.backing }
 // Fd is the slab's file. It is valid until Release and must only be read.
 func (s *Slab) Fd() int { return s.entry.fd() }
 
+// Size is how many bytes the batch has.
+func (s *Slab) Size() int64 { return s.entry.size }
+
 func (e *entry) fd() int {
 	if e.ram != nil {
 		return e.ram.fd
@@ -190,9 +195,14 @@ func (e *entry) tier() string {
 // Open returns the slab of a batch, waiting for it to be complete. The wait
 // ends with ctx, or after the configured time; the fill goes on for others.
 func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+	return c.OpenFor(ctx, nil, p, rank, step)
+}
+
+// OpenFor is Open, and has the account know what was waited for.
+func (c *Cache) OpenFor(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
 	var wrong error
 	for range 3 {
-		s, err := c.open(ctx, p, rank, step)
+		s, err := c.open(ctx, account, p, rank, step)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +213,7 @@ func (c *Cache) Open(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	return nil, fmt.Errorf("open batch: its slab was wrong three times; look at the disks of --nvme: %w", wrong)
 }
 
-func (c *Cache) open(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
 	start := time.Now()
 	c.mu.Lock()
 	if c.mu.closed {
@@ -229,11 +239,13 @@ func (c *Cache) open(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 		e.turn = c.turnOf(p, expected)
 		c.mu.demand = append(c.mu.demand, e)
 		e.state = filling
+		e.clock = c.config.Stalls.Clock(stall.Admission)
 		c.wake.Broadcast()
 	}
 	c.mu.count.waited++
+	clock := e.clock
 	c.mu.Unlock()
-	return c.await(ctx, e, start)
+	return c.stalled(ctx, account, e, clock.Wait(start))
 }
 
 // maxDemand bounds the opens that may wait for a worker: each is a thread of
@@ -251,7 +263,7 @@ func (c *Cache) want(p Plan, rank, step uint64) *entry {
 	return e
 }
 
-func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, error) {
+func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	timer := time.NewTimer(c.config.OpenTimeout)
 	defer timer.Stop()
 	var err error
@@ -267,7 +279,6 @@ func (c *Cache) await(ctx context.Context, e *entry, start time.Time) (*Slab, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.waiters--
-	c.mu.count.waitTime += time.Since(start)
 	if e.state == ready && err == nil {
 		return c.hold(e), nil
 	}

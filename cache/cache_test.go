@@ -96,7 +96,7 @@ func (p *testPlan) want(rank, step uint64) []byte {
 	return b[:p.size]
 }
 
-func newCache(t *testing.T, c cache.Config) *cache.Cache {
+func newCache(t testing.TB, c cache.Config) *cache.Cache {
 	t.Helper()
 	if c.RAMBytes == 0 {
 		c.RAMBytes = 64 << 20

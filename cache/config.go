@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankfs/cache/disks"
+	"rankfs/cache/stall"
 )
 
 // A Backing makes a file known to the kernel, so that a batch opened with the
@@ -24,6 +25,7 @@ type Config struct {
 	Backing   Backing
 	Policy    string // of policy.Names; empty: the first
 	Log       *slog.Logger
+	Stalls    *stall.Table // has the clocks of fills; nil: one of its own
 
 	// Workers fill slabs. One per core: a fill is a copy, bound by memory.
 	Workers int
@@ -53,6 +55,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Stalls == nil {
+		c.Stalls = stall.NewTable(time.Now)
 	}
 	if c.RAMBytes < minRAM {
 		return c, fmt.Errorf("ram budget of %d bytes: use %d or more", c.RAMBytes, minRAM)

@@ -8,6 +8,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/policy"
+	"rankfs/cache/stall"
 )
 
 // work serves opens that wait, then what the readers will ask for next.
@@ -51,6 +52,9 @@ func (c *Cache) next() (*entry, errand) {
 		}
 		if e, what := c.choose(); e != nil {
 			e.state = filling
+			if what == wished {
+				e.clock = c.config.Stalls.Clock(stall.Plan)
+			}
 			return e, what
 		}
 		if e := c.move(); e != nil {
@@ -64,8 +68,10 @@ func (c *Cache) next() (*entry, errand) {
 // or on NVMe if RAM has no room for it. A fill that is ahead of its reader
 // gives up where one that a rank waits for waits too.
 func (c *Cache) fill(e *entry, demanded bool) error {
+	e.clock.Enter(stall.Plan)
 	e.size = e.plan.Size(e.rank, e.step)
 	if c.nvme != nil && !c.isPacked(e.key) {
+		e.clock.Enter(stall.Disk)
 		f, err := c.nvme.Open(disks.Key(e.key))
 		if f != nil {
 			e.file, e.from = f, policy.Disk
@@ -99,14 +105,22 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 }
 
 func (c *Cache) fillRAM(e *entry, demanded bool) error {
+	e.clock.Enter(stall.Admission)
 	f, err := c.takeRAM(e, demanded)
 	if err != nil {
 		return err
 	}
 	e.ram = f
+	e.clock.Enter(stall.Plan)
+	ctx := stall.With(c.ctx, e.clock)
+	unpacking := stall.Enter(ctx, stall.Decode)
 	if c.unpack(e, f) {
+		unpacking.Leave(e.size)
 		e.from = policy.Packed
-	} else if err := e.plan.Fill(c.ctx, e.rank, e.step, f.mem); err != nil {
+		return c.register(e)
+	}
+	unpacking.Leave(0)
+	if err := e.plan.Fill(ctx, e.rank, e.step, f.mem); err != nil {
 		c.giveBack(e)
 		return err
 	}
@@ -174,6 +188,7 @@ func (c *Cache) waitedFor(e *entry) bool {
 // when the last mapping of a dying slab goes. It fails with why when no open
 // waits for e any more.
 func (c *Cache) awaitRoom(e *entry, why error) error {
+	e.clock.Enter(stall.Admission)
 	c.mu.Lock()
 	e.stalled = why
 	wanted := e.waiters > 0
@@ -251,8 +266,11 @@ func (c *Cache) discard(e *entry) {
 
 // fillNVMe makes the slab on disk: a batch may be larger than memory.
 func (c *Cache) fillNVMe(e *entry) error {
+	e.clock.Enter(stall.Disk)
 	err := c.nvme.Fill(disks.Key(e.key), e.size, func(mem []byte) error {
-		return e.plan.Fill(c.ctx, e.rank, e.step, mem)
+		e.clock.Enter(stall.Plan)
+		defer e.clock.Enter(stall.Disk)
+		return e.plan.Fill(stall.With(c.ctx, e.clock), e.rank, e.step, mem)
 	})
 	if err != nil {
 		return err
@@ -265,6 +283,7 @@ func (c *Cache) fillNVMe(e *entry) error {
 
 // finish publishes an entry, or its failure, to those who wait.
 func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
+	e.clock.Enter(stall.Admission) // from here on who waits, waits for a processor
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
@@ -275,6 +294,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 		c.wake.Signal()
 		return
 	}
+	e.clock = nil
 	if err != nil {
 		e.state, e.err = failed, err
 		delete(c.mu.entries, e.key)

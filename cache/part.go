@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"rankfs/cache/stall"
 	"rankfs/meta"
 )
 
@@ -34,12 +35,15 @@ func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	mine := e.state == wanted
 	if mine {
 		e.state, e.turn = filling, c.turnOf(p, expected)
+		e.clock = c.config.Stalls.Clock(stall.Plan)
 	}
+	clock := e.clock
 	c.mu.Unlock()
+	defer stall.Follow(ctx, clock)() // who waits for the batch waits for its part
 	if mine {
 		c.make(e, false)
 	}
-	return c.await(ctx, e, now)
+	return c.await(ctx, e)
 }
 
 // ReadAt copies bytes of the slab. It may be called until Release.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rankfs/cache/disks"
+	"rankfs/cache/stall"
 )
 
 type counters struct {
@@ -11,7 +12,8 @@ type counters struct {
 	fills, fillBytes, fillErrors     uint64
 	prefetched, evicted, restored    uint64
 	unpacked, converted              uint64
-	waitTime, fillTime               time.Duration
+	waits                            stall.Split // of opens
+	fillTime                         time.Duration
 	handles                          int
 }
 
@@ -23,6 +25,7 @@ type Stats struct {
 	Prefetched, Evicted, Restored, Recycled    uint64
 	Unpacked, Converted                        uint64
 	WaitTime, FillTime                         time.Duration
+	Waits                                      stall.Split // WaitTime by cause
 
 	Handles int
 	Readers int
@@ -58,7 +61,7 @@ func (c *Cache) Stats() Stats {
 		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
 		Unpacked: n.unpacked, Converted: n.converted,
-		WaitTime: n.waitTime, FillTime: n.fillTime,
+		WaitTime: n.waits.Sum(), Waits: n.waits, FillTime: n.fillTime,
 		Handles: n.handles, Readers: c.mu.readers,
 	}
 	c.mu.Unlock()
