@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
@@ -180,6 +181,8 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	var panicked atomic.Value
 	for range min(streams, n) {
 		work.Go(func() {
+			ctx := stall.Fork(ctx)
+			defer stall.Enter(ctx, stall.Source).Leave(0)
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			defer func() {
 				if v := recover(); v != nil {
@@ -194,7 +197,9 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 			}
 		})
 	}
+	idle := stall.Idle(ctx)
 	work.Wait()
+	idle.Leave(0)
 	if v, ok := panicked.Load().(*any); ok {
 		panic(*v)
 	}

@@ -1,11 +1,14 @@
 package hdfs_test
 
 import (
+	"context"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/test/cluster"
@@ -51,45 +54,51 @@ func TestSequence(t *testing.T) {
 			if blocks := len(content) / small; d.Chunks() < 2 && blocks > 20 {
 				t.Errorf("%d chunks of %d blocks", d.Chunks(), blocks)
 			}
+			clock := stall.NewClock(time.Now, stall.Plan)
+			wait := clock.Wait(time.Now())
+			ctx := stall.With(t.Context(), clock)
 			sum := uint32(0)
 			for i := range d.Chunks() {
-				whole := readChunk(t, d, i)
+				whole := readChunk(ctx, t, d, i)
 				sum = crc32.Update(sum, crc32.IEEETable, whole)
-				someValues(t, d, i, whole)
+				someValues(ctx, t, d, i, whole)
 			}
 			if sum != written.CRC32 {
 				t.Errorf("the values are others: checksum %08x, want %08x", sum, written.CRC32)
+			}
+			if w := wait.Split(); w[stall.Source] == 0 || w[stall.Decode] == 0 {
+				t.Errorf("read for %v, want some of source and some of decode", w)
 			}
 		})
 	}
 }
 
-func readChunk(t *testing.T, d *fetch.Dataset, i int) []byte {
+func readChunk(ctx context.Context, t *testing.T, d *fetch.Dataset, i int) []byte {
 	t.Helper()
 	c := d.Chunk(i)
-	return readExtents(t, d, d.AppendExtents(nil, c.First, c.Records))
+	return readExtents(ctx, t, d, d.AppendExtents(nil, c.First, c.Records))
 }
 
 // someValues reads the first and the last value of a chunk alone.
-func someValues(t *testing.T, d *fetch.Dataset, i int, whole []byte) {
+func someValues(ctx context.Context, t *testing.T, d *fetch.Dataset, i int, whole []byte) {
 	t.Helper()
 	c := d.Chunk(i)
 	last := d.Extent(c.First + c.Records - 1)
-	got := readExtents(t, d, []index.Extent{last, d.Extent(c.First)})
+	got := readExtents(ctx, t, d, []index.Extent{last, d.Extent(c.First)})
 	want := append(append([]byte{}, whole[len(whole)-int(last.Len):]...), whole[:d.Size(c.First)]...)
 	if string(got) != string(want) {
 		t.Errorf("chunk %d: its last and first values are others than within it", i)
 	}
 }
 
-func readExtents(t *testing.T, d *fetch.Dataset, extents []index.Extent) []byte {
+func readExtents(ctx context.Context, t *testing.T, d *fetch.Dataset, extents []index.Extent) []byte {
 	t.Helper()
 	size := int64(0)
 	for _, e := range extents {
 		size += e.Len
 	}
 	dst := make([]byte, size)
-	if err := d.Read(t.Context(), extents, dst); err != nil {
+	if err := d.Read(ctx, extents, dst); err != nil {
 		t.Fatal(err)
 	}
 	return dst

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch/index"
 	"rankfs/fetch/sequence"
 	"rankfs/meta"
@@ -127,10 +128,20 @@ func (s *Source) decodePart(ctx context.Context, f index.File, dst []byte) error
 	}
 	r := s.open(ctx, f.Path, from, end)
 	defer r.Close()
-	if err := h.Part(r, size, from, to).Copy(ctx, dst); err != nil {
+	defer stall.Enter(ctx, stall.Decode).Leave(int64(len(dst)))
+	if err := h.Part(received{r}, size, from, to).Copy(ctx, dst); err != nil {
 		return fmt.Errorf("%q: %w", f.Path, err)
 	}
 	return nil
+}
+
+// A received stream is one that is unpacked as it comes: its part of the time
+// is the source's.
+type received struct{ *reader }
+
+func (r received) Read(p []byte) (int, error) {
+	defer stall.Enter(r.ctx, stall.Source).Leave(0)
+	return r.reader.Read(p)
 }
 
 // header reads the head of a SequenceFile.
