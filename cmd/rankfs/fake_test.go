@@ -38,6 +38,7 @@ type fakeNode struct {
 		removed map[string]bool
 		pinned  bool
 		resets  uint64 // of the queue of train
+		loads   int    // how often was asked
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // half made.
 type Node interface {
 	Status() Status
+	Load(r LoadRequest) (Load, error)
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
 	Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error)
@@ -108,6 +109,7 @@ type Counters struct {
 	OpensWaited uint64  `json:"opens_waited"`
 	OpenErrors  uint64  `json:"open_errors"`
 	WaitSeconds float64 `json:"wait_seconds"`
+	Waits       Waits   `json:"waits"`       // WaitSeconds by cause
 	BatchReads  uint64  `json:"batch_reads"` // READ requests for batches that reached the daemon
 	Lookups     uint64  `json:"lookups"`
 	Fills       uint64  `json:"fills"`
@@ -115,6 +117,7 @@ type Counters struct {
 	FillSeconds float64 `json:"fill_seconds"`
 	FillErrors  uint64  `json:"fill_errors"`
 	Prefetched  uint64  `json:"prefetched"` // fills begun before any open
+	Restored    uint64  `json:"restored"`   // batches that were on nvme already
 	Evicted     uint64  `json:"evicted"`
 	Recycled    uint64  `json:"recycled"` // slabs whose memory was used again in place
 	Readers     int     `json:"readers"`  // ranks that are reading now

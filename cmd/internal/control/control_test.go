@@ -33,6 +33,11 @@ type fake struct {
 
 func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
 
+func (f *fake) Load(r control.LoadRequest) (control.Load, error) {
+	f.got = r
+	return control.Load{Workers: 2, Jobs: []control.Job{{Name: r.Name, Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
+}
+
 func (f *fake) Datasets() []control.Dataset { return []control.Dataset{{Name: "a"}, {Name: "b"}} }
 
 func (f *fake) Dataset(name string) (control.Dataset, error) {
@@ -149,6 +154,10 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	}
 	if err := c.Remove(ctx, "x"); err != nil {
 		t.Errorf("Remove() = %v", err)
+	}
+	load := control.LoadRequest{Name: "d@ranks=2", Ranks: true}
+	if l, err := c.Load(ctx, load); err != nil || n.got != load || len(l.Jobs) != 1 || l.Jobs[0].Name != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
+		t.Errorf("Load() = %+v, %v", l, err)
 	}
 	var got []control.Progress
 	show := func(p control.Progress) { got = append(got, p) }

@@ -94,6 +94,13 @@ func handler(n Node, t timeouts) http.Handler {
 		})
 	}
 	route("status", func(*call) (any, error) { return n.Status(), nil })
+	route("load", func(c *call) (any, error) {
+		var r LoadRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Load(r)
+	})
 	route("datasets", func(*call) (any, error) { return n.Datasets(), nil })
 	route("dataset", func(c *call) (any, error) {
 		var r named

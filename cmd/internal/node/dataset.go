@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rankfs/cache/peers"
+	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
@@ -43,6 +44,7 @@ type content struct {
 	id     peers.ID
 	origin string // the node that indexed it
 	homes  *homes
+	flows  *stall.Flows // what came of it to this node
 
 	readers atomic.Pointer[readers] // as of the plan settled last: what is ahead for those is for others too
 
@@ -76,7 +78,7 @@ func newDataset(path string, r record, d state.Dataset, env *fetch.Env, h *homes
 	if err != nil {
 		return nil, err
 	}
-	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), origin: r.Origin, homes: h}
+	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), origin: r.Origin, homes: h, flows: stall.NewFlows(time.Now)}
 	if _, err := hex.Decode(c.id[:], []byte(d.Index)); err != nil {
 		return nil, errors.Join(fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt), x.Close())
 	}
@@ -164,8 +166,11 @@ func (c *content) elsewhere() string {
 }
 
 // await waits until there is a way to the bytes, be it by another node.
-func (c *content) await(ctx context.Context) error {
-	err := c.awaitHere(ctx)
+func (c *content) await(ctx context.Context, account *stall.Open) error {
+	if c.elsewhere() != "" {
+		account = nil // here there may be nothing to wait for
+	}
+	err := c.awaitHere(ctx, account)
 	if err != nil && c.elsewhere() != "" {
 		return nil
 	}
@@ -174,7 +179,13 @@ func (c *content) await(ctx context.Context) error {
 
 // awaitHere waits for a source that may be busy for a while bringing its bytes
 // here.
-func (c *content) awaitHere(ctx context.Context) error {
+func (c *content) awaitHere(ctx context.Context, account *stall.Open) error {
+	if c.held.attached() != nil {
+		if _, err := c.data(ctx); !errors.Is(err, meta.ErrBusy) {
+			return err
+		}
+	}
+	defer account.End(account.For(stall.Source))
 	const patience, pause = 2 * time.Minute, time.Second // as for a batch
 	for deadline := time.Now().Add(patience); ; {
 		_, err := c.data(ctx)

@@ -116,7 +116,7 @@ func (d *dispatcher) open(ctx context.Context, q question, term uint64) (*desk, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.settle(ctx, q.Rank); err != nil {
+	if err := s.settle(ctx, nil, q.Rank); err != nil {
 		return nil, err
 	}
 	v := s.view.Load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -14,6 +15,7 @@ const readBytes = 8 << 20
 
 // Fill writes a batch into dst.
 func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+	stall.Of(ctx, p.content.flows)
 	data, err := p.content.data(ctx)
 	home := p.content.elsewhere()
 	if err != nil && home == "" {
@@ -74,12 +76,18 @@ func (f *fill) read(ctx context.Context, extents []index.Extent) error {
 		if err != nil {
 			return err
 		}
-		if err := f.data.Read(ctx, extents[:n], room); err != nil {
+		if err := f.ask(ctx, extents[:n], room); err != nil {
 			return err
 		}
 		extents = extents[n:]
 	}
 	return nil
+}
+
+// ask waits for the source.
+func (f *fill) ask(ctx context.Context, extents []index.Extent, dst []byte) error {
+	defer stall.Enter(ctx, stall.Source).Leave(int64(len(dst)))
+	return f.data.Read(ctx, extents, dst)
 }
 
 // chunks takes whole chunks from the source.

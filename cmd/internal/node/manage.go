@@ -192,6 +192,7 @@ func (n *Node) info() []fs.File {
 func (n *Node) status() control.Status {
 	on, reason := n.tree.Passthrough()
 	c, t := n.cache.Stats(), n.tree.Stats()
+	waits := n.stalls.Report().All().Wait
 	s := control.Status{
 		Version: n.config.Version, PID: unix.Getpid(), Mount: n.config.Mount,
 		State: n.config.State, Socket: n.socket, Since: n.since,
@@ -199,9 +200,9 @@ func (n *Node) status() control.Status {
 		Tiers:       []control.Tier{tier("ram", "private tmpfs", c.RAM)},
 		Counters: control.Counters{
 			Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
-			WaitSeconds: c.WaitTime.Seconds(), BatchReads: t.BatchReads, Lookups: t.Lookups,
+			WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
 			Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
-			Prefetched: c.Prefetched, Evicted: c.Evicted, Recycled: c.Recycled,
+			Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
 			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
 		},
 	}

@@ -17,6 +17,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/fetch"
@@ -72,6 +73,7 @@ type Node struct {
 	catalog *catalog
 	sizes   *sizes
 	cache   *cache.Cache
+	stalls  *stall.Table
 	tree    *fs.Tree
 }
 
@@ -99,7 +101,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, registration.Close()) }()
 
-	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx}
+	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
 	dispatcher := newDispatcher(n)
 	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve}); err != nil {
 		return err
@@ -135,7 +137,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		AllowOther: c.AllowOther, NoPassthrough: c.NoPassthrough, Log: c.Log,
 	})
 	n.cache, err = cache.New(cache.Config{
-		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Backing: n.tree, Log: c.Log,
+		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Backing: n.tree, Log: c.Log, Stalls: n.stalls,
 	})
 	if err != nil {
 		return err

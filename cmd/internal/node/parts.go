@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"rankfs/cache"
+	"rankfs/cache/stall"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 )
@@ -133,6 +134,7 @@ func (f *fill) fetch(ctx context.Context, own []lot, away map[string][]piece) er
 	var others sync.WaitGroup
 	errs := make(chan error, len(away)+1)
 	for home, pieces := range away {
+		ctx := stall.Fork(ctx)
 		others.Go(func() {
 			if err := f.receive(ctx, home, pieces); err != nil {
 				cancel(err)
@@ -147,7 +149,9 @@ func (f *fill) fetch(ctx context.Context, own []lot, away map[string][]piece) er
 			break
 		}
 	}
+	idle := stall.Idle(ctx)
 	others.Wait()
+	idle.Leave(0)
 	close(errs)
 	return <-errs // the first one: the others may be its consequence
 }
@@ -167,6 +171,14 @@ func join(pieces []piece) []piece {
 	return kept
 }
 
+// total is how many bytes pieces have.
+func total(pieces []piece) (bytes int64) {
+	for _, p := range pieces {
+		bytes += p.len
+	}
+	return bytes
+}
+
 // take copies pieces of one chunk, in the order of their records.
 func (f *fill) take(ctx context.Context, l lot) error {
 	s, err := f.plan.parts.open(ctx, l.chunk)
@@ -177,6 +189,11 @@ func (f *fill) take(ctx context.Context, l lot) error {
 		return err
 	}
 	defer s.Release()
+	from := stall.Decode
+	if s.Tier() == "nvme" {
+		from = stall.Disk
+	}
+	defer stall.Enter(ctx, from).Leave(total(l.pieces))
 	for _, p := range l.pieces {
 		if _, err := s.ReadAt(f.dst[p.at:p.at+p.len], s.offset(p.record)); err != nil {
 			return err
@@ -190,7 +207,7 @@ func (f *fill) take(ctx context.Context, l lot) error {
 func (f *fill) direct(ctx context.Context, pieces []piece, dst []byte) error {
 	for _, p := range pieces {
 		extents := recordExtents(f.plan.content.index, p.record, p.n)
-		if err := f.data.Read(ctx, extents, dst[p.at:p.at+p.len]); err != nil {
+		if err := f.ask(ctx, extents, dst[p.at:p.at+p.len]); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ var errLost = fmt.Errorf("the batch before %w: it took long, this node was thoug
 
 // Next finishes the batch before and takes another.
 func (t *taker) Next(ctx context.Context, wait bool) ([]byte, error) {
-	if err := t.view.settle(ctx, t.rank); err != nil {
+	if err := t.view.settle(ctx, nil, t.rank); err != nil {
 		return nil, err
 	}
 	if t.line == nil {

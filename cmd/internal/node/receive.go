@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache/peers"
+	"rankfs/cache/stall"
 	"rankfs/meta"
 )
 
@@ -24,14 +25,20 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 		places[i] = f.dst[p.at : p.at+p.len]
 	}
 	want := peers.Want{Dataset: f.plan.content.id, Runs: runs, Wait: patience}
+	received := total(pieces)
+	m := stall.Enter(ctx, stall.Peer)
+	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
 		return f.plan.peers.Gather(ctx, from, want, places)
 	}
 	var s spare
 	defer s.free()
 	won, err := f.plan.peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
-		return s.read(ctx, f, pieces)
+		return s.read(stall.Fork(ctx), f, pieces)
 	})
+	if won {
+		received = 0
+	}
 	if err != nil || !won {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankfs/cache"
+	"rankfs/cache/stall"
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -19,6 +21,7 @@ import (
 type settling struct {
 	node    *Node
 	name    string // under which it was looked up
+	job     string // under which its waits are accounted for
 	asked   meta.View
 	dataset *dataset
 	view    atomic.Pointer[view]
@@ -39,7 +42,7 @@ const (
 
 // settling is the view v, settled if nothing about it can be otherwise.
 func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error) {
-	s := &settling{node: n, name: name, key: v.String(), asked: v, dataset: d, turn: make(chan struct{}, 1)}
+	s := &settling{node: n, name: name, job: jobName(v, d.view), key: v.String(), asked: v, dataset: d, turn: make(chan struct{}, 1)}
 	if v.Assign == meta.AssignStrict || !d.content.remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.become(nil, true)
@@ -66,11 +69,12 @@ func (s *settling) become(seats []seat, settled bool) error {
 }
 
 // settle sees to it that s is settled, for a rank that is about to read.
-func (s *settling) settle(ctx context.Context, rank uint64) error {
+func (s *settling) settle(ctx context.Context, account *stall.Open, rank uint64) error {
 	if s.settled.Load() {
 		s.claimed.later(s, rank)
 		return s.holds()
 	}
+	defer account.End(account.For(stall.Plan))
 	// Each rank says where it is before it waits for its turn: who has the turn
 	// waits for all, those of this node too.
 	if err := s.claim(ctx, rank); err != nil {
@@ -250,7 +254,7 @@ func (s *settling) Size(rank, step uint64) int64 { return s.view.Load().Size(ran
 
 // Offsets is the record table of a batch.
 func (s *settling) Offsets(ctx context.Context, rank, step uint64) ([]byte, error) {
-	if err := s.settle(ctx, rank); err != nil {
+	if err := s.settle(ctx, nil, rank); err != nil {
 		return nil, err
 	}
 	return s.view.Load().Offsets(rank, step), nil
@@ -258,10 +262,21 @@ func (s *settling) Offsets(ctx context.Context, rank, step uint64) ([]byte, erro
 
 // Open returns the slab of a batch, complete.
 func (s *settling) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	if err := s.settle(ctx, rank); err != nil {
+	account := s.node.stalls.Open(s.job, rank)
+	slab, err := s.openFor(ctx, &account, rank, step)
+	if err != nil {
+		account.Done(0, err)
 		return nil, err
 	}
-	return s.view.Load().Open(ctx, rank, step)
+	account.Done(slab.Size(), nil)
+	return slab, nil
+}
+
+func (s *settling) openFor(ctx context.Context, account *stall.Open, rank, step uint64) (*cache.Slab, error) {
+	if err := s.settle(ctx, account, rank); err != nil {
+		return nil, err
+	}
+	return s.view.Load().Open(ctx, account, rank, step)
 }
 
 // Describe is the content of dataset.json.

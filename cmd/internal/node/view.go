@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"rankfs/cache"
+	"rankfs/cache/stall"
 	"rankfs/fs"
 	"rankfs/meta"
 )
@@ -122,11 +123,11 @@ func (v *view) Dataset() string { return v.dataset.record.Name }
 func (v *view) Ranks() uint64 { return v.cut.Ranks }
 
 // Open returns the slab of a batch, complete.
-func (v *view) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	if err := v.content.await(ctx); err != nil {
+func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (*cache.Slab, error) {
+	if err := v.content.await(ctx, account); err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
 	}
-	s, err := v.cache.Open(ctx, v.plan, rank, step)
+	s, err := v.cache.OpenFor(ctx, account, v.plan, rank, step)
 	if err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
 	}

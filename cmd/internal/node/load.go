@@ -1,0 +1,125 @@
+package node
+
+import (
+	"strings"
+	"time"
+
+	"rankfs/cache/stall"
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// jobName is what the account of waits calls a view: its dataset, and in what
+// it differs from the dataset's own view, whatever the epoch. It is a name of
+// the view.
+func jobName(v, own meta.View) string {
+	v.Epoch, own.Epoch = 0, 0
+	_, options, _ := meta.SplitView(v.String())
+	_, usual, _ := meta.SplitView(own.String())
+	var differ []string
+	defaults := strings.Split(usual, ",")
+	for i, option := range strings.Split(options, ",") {
+		if option != defaults[i] {
+			differ = append(differ, option)
+		}
+	}
+	if differ == nil {
+		return v.Dataset
+	}
+	return v.Dataset + "@" + strings.Join(differ, ",")
+}
+
+// Load says how jobs are supplied.
+func (n *Node) Load(r control.LoadRequest) (control.Load, error) {
+	wanted, err := n.wanted(r.Name)
+	if err != nil {
+		return control.Load{}, err
+	}
+	report, s := n.stalls.Report(), n.status()
+	l := control.Load{
+		Time: time.Now(), Mount: s.Mount, Since: s.Since, Workers: n.cache.Workers(),
+		Host: n.member.host, Nodes: len(n.member.group.Status().Members),
+		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
+		Flows: flows(report.Flows), Tiers: s.Tiers, Counters: s.Counters,
+	}
+	for _, j := range report.Jobs {
+		l.Ranks += j.Recently.Ranks
+		if wanted(j.Name) {
+			l.Jobs = append(l.Jobs, n.job(j, r.Ranks))
+		}
+	}
+	return l, nil
+}
+
+// wanted says which jobs a name stands for: those of a dataset, or of a view.
+func (n *Node) wanted(name string) (func(job string) bool, error) {
+	if name == "" {
+		return func(string) bool { return true }, nil
+	}
+	v, d, err := n.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, isView := meta.SplitView(name); isView {
+		name = jobName(v, d.view)
+		return func(job string) bool { return job == name }, nil
+	}
+	return func(job string) bool { return job == name || strings.HasPrefix(job, name+"@") }, nil
+}
+
+func (n *Node) job(j stall.Job, ranks bool) control.Job {
+	dataset, _, _ := meta.SplitView(j.Name)
+	c := control.Job{
+		Name: j.Name, Dataset: dataset, Silent: j.Silent.Seconds(), Waiting: j.Waiting,
+		Typical: j.Typical.Seconds(), Longest: j.Longest.Seconds(), Here: len(j.Ranks),
+		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), View: n.facts(j.Name),
+	}
+	if ranks {
+		for _, r := range j.Ranks {
+			c.Ranks = append(c.Ranks, control.Rank{Rank: r.Rank, Waiting: r.Waiting, Account: account(r.Totals)})
+		}
+	}
+	return c
+}
+
+// facts are of the view that a job reads, unless it is there no more.
+func (n *Node) facts(job string) *control.Facts {
+	v, d, err := n.resolve(job)
+	if err != nil {
+		return nil
+	}
+	x := d.content.index
+	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
+	return &control.Facts{
+		Ranks: v.Ranks, Bytes: x.Bytes(), Batch: x.Bytes() / int64(max(1, cut.Steps()*cut.Ranks)),
+		// A shuffled batch is never read again, but the parts it is made of are.
+		Again:  v.Order.Kind == meta.OrderNone || d.content.remote && v.Step.Unit != meta.UnitChunk,
+		Remote: d.content.remote, Flows: flows(d.content.flows.Read()),
+	}
+}
+
+func window(w stall.Window) control.Window {
+	return control.Window{Seconds: w.Width.Seconds(), Ranks: w.Ranks, Account: account(w.Totals)}
+}
+
+func account(t stall.Totals) control.Account {
+	return control.Account{
+		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Bytes: t.Bytes,
+		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait),
+	}
+}
+
+func waitsOf(s stall.Split) control.Waits {
+	return control.Waits{
+		Admission: s[stall.Admission].Seconds(), Plan: s[stall.Plan].Seconds(), Source: s[stall.Source].Seconds(),
+		Peer: s[stall.Peer].Seconds(), Decode: s[stall.Decode].Seconds(), Disk: s[stall.Disk].Seconds(),
+	}
+}
+
+func flows(f [stall.Causes]stall.Flow) control.Flows {
+	return control.Flows{Source: flow(f[stall.Source]), Peers: flow(f[stall.Peer]), Decoded: flow(f[stall.Decode])}
+}
+
+func flow(f stall.Flow) control.Flow {
+	return control.Flow{Bytes: f.Bytes, Busy: f.Busy.Seconds(), Held: f.Held.Seconds(), Under: f.Under}
+}
