@@ -77,7 +77,7 @@ in memory already.
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
 		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.simulateCommand(),
-		p.statusCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
+		p.statusCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root
 }

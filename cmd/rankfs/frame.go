@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"rankfs/cmd/internal/control"
+)
+
+// frame is the picture of one moment, in lines that fit.
+func frame(l control.Load, r rates, columns, rows int) []string {
+	tail := tailLines(l, r)
+	lines := headLines(l)
+	room := max(1, rows-len(lines)-len(tail)-1)
+	lines = append(lines, jobLines(l.Jobs, columns, room)...)
+	lines = append(append(lines, ""), tail...)
+	if len(lines) > rows {
+		lines = lines[:max(rows, 1)]
+	}
+	for i, line := range lines {
+		lines[i] = cut(line, columns)
+	}
+	return lines
+}
+
+// headLines say what the picture is of.
+func headLines(l control.Load) []string {
+	lines := []string{fmt.Sprintf("rankfs on %s, up %s; %s; last 10 s",
+		l.Mount, span(l.Time.Sub(l.Since)), l.Time.UTC().Format(time.TimeOnly+" UTC"))}
+	if node := oneOf(l); node != "" {
+		lines = append(lines, "node "+node+": jobs of its own ranks")
+	}
+	return append(lines, "")
+}
+
+// oneOf is which node it is that tells, if there are several.
+func oneOf(l control.Load) string {
+	if l.Nodes < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%s, one of %s", middle(l.Host), count(l.Nodes))
+}
+
+// jobLines is the table of jobs, in so many lines at most.
+func jobLines(jobs []control.Job, columns, room int) []string {
+	if len(jobs) == 0 {
+		return []string{"no rank has opened a batch since the mount"}
+	}
+	t := newTable("", "JOB", " RANKS", " BATCH/S", " BYTES/S", " READY", " STALLED", "WAITING FOR")
+	causes := 1 // what 80 columns have room for
+	if columns >= 110 {
+		causes = 3
+	}
+	for _, j := range jobs {
+		t.add(jobCells(j, causes)...)
+	}
+	var b bytes.Buffer
+	t.write(&b)
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(lines) > room {
+		left := len(lines) - room + 1
+		lines = append(lines[:max(room-1, 1)], fmt.Sprintf("and %s", plural(left, "job")))
+	}
+	return lines
+}
+
+func jobCells(j control.Job, causes int) []string {
+	n := j.Now
+	if n.Ranks == 0 && j.Waiting == 0 {
+		return []string{middle(j.Name), "0", "-", "-", "-", "-", "silent for " + span(time.Duration(j.Silent)*time.Second)}
+	}
+	return []string{
+		middle(j.Name), count(n.Ranks), number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))),
+		readyShare(n), part(n.Share()), worst(n, causes),
+	}
+}
+
+func perSecond(n control.Window, amount float64) float64 {
+	if n.Seconds <= 0 {
+		return 0
+	}
+	return amount / n.Seconds
+}
+
+// readyShare is of the opens that ended; nothing if none did.
+func readyShare(n control.Window) string {
+	if n.Opens == 0 {
+		return "-"
+	}
+	return percent(of(n.Ready, n.Opens))
+}
+
+// worst are the worst causes, each with its part of the ranks' time.
+func worst(n control.Window, most int) string {
+	var all []string
+	for _, c := range ranked(n.Waits)[:most] {
+		if share := c.seconds / n.Waits.Sum() * n.Share(); share >= 0.001 {
+			all = append(all, c.name+" "+percent(share))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// number writes a rate of things in three digits.
+func number(n float64) string {
+	if n < 9.95 {
+		return fmt.Sprintf("%.1f", n)
+	}
+	return count(int64(math.Round(n)))
+}
+
+// tailLines are those of the tiers, and of what comes from where.
+func tailLines(l control.Load, r rates) []string {
+	var b bytes.Buffer
+	t := newTable("", "TIER", " USED", " BUDGET", "", "HITS")
+	for _, tier := range l.Tiers {
+		used := control.Progress{Bytes: tier.Used, Total: max(tier.Budget, 1)}
+		t.add(tier.Name, size(tier.Used), size(tier.Budget), gauge(used, 20), hits(tier.Name, r))
+	}
+	t.write(&b)
+	fmt.Fprintln(&b)
+	pairs(&b, "",
+		"from", fmt.Sprintf("source %s, peers %s", rate(r, r.Source), rate(r, r.Peers)),
+		"filled", fmt.Sprintf("%s, %s batches/s ahead of a rank", rate(r, r.Filled), things(r, r.Ahead)),
+		"evicted", fmt.Sprintf("%s batches/s; %s since the mount", things(r, r.Evictions), count(l.Counters.Evicted)),
+	)
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+func hits(tier string, r rates) string {
+	switch {
+	case tier == "ram" && r.Opened:
+		return percent(r.RAMHits) + " of the opens"
+	case tier == "nvme" && r.NeededDisk:
+		return percent(r.DiskHits) + " of what memory had not"
+	}
+	return "-"
+}
+
+func rate(r rates, bytes float64) string {
+	if r.Seconds == 0 {
+		return "-"
+	}
+	return speed(bytes)
+}
+
+func things(r rates, n float64) string {
+	if r.Seconds == 0 {
+		return "-"
+	}
+	return number(n)
+}
+
+// middle shortens a name that would push everything else off the screen.
+func middle(name string) string {
+	const most = 20
+	if utf8.RuneCountInString(name) <= most {
+		return name
+	}
+	runes := []rune(name)
+	return string(runes[:most/2-1]) + ".." + string(runes[len(runes)-most/2+1:])
+}
+
+func cut(line string, columns int) string {
+	if utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:columns])
+}
+
+// writeLines is one look for who cannot draw: a line for each job that is not
+// silent, and one for the node.
+func writeLines(w io.Writer, l control.Load, r rates) {
+	at := l.Time.UTC().Format(time.TimeOnly)
+	for _, j := range l.Jobs {
+		if n := j.Now; n.Ranks > 0 || j.Waiting > 0 {
+			line := fmt.Sprintf("%s %s: %s, %s batches/s, %s, %s ready, %s stalled", at, j.Name, plural(n.Ranks, "rank"),
+				number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))), readyShare(n), part(n.Share()))
+			if why := worst(n, 6); why != "" {
+				line += " (" + why + ")"
+			}
+			fmt.Fprintln(w, line)
+		}
+	}
+	name := "node"
+	if l.Nodes > 1 {
+		name += " " + l.Host
+	}
+	line := fmt.Sprintf("%s %s: source %s, peers %s, filled %s, %s evictions/s", at, name,
+		rate(r, r.Source), rate(r, r.Peers), rate(r, r.Filled), things(r, r.Evictions))
+	for _, t := range l.Tiers {
+		line += fmt.Sprintf("; %s %s of %s, hits %s", t.Name, size(t.Used), size(t.Budget), hits(t.Name, r))
+	}
+	fmt.Fprintln(w, line)
+}

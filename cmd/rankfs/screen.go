@@ -1,0 +1,50 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A screen is a terminal on which a picture is drawn over and over, beside what
+// was there: the terminal's other screen, which goes when the command ends.
+type screen struct {
+	w    *os.File
+	size func() (columns, rows int)
+}
+
+// What a terminal is told; all since the VT100 and xterm know it.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the other screen, no cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	endOfLine   = "\x1b[K\r\n" // and nothing to the right of it
+	nothingElse = "\x1b[J"     // below
+)
+
+// newScreen is that of w, or nil if w is not a terminal that can be drawn on.
+func newScreen(w io.Writer) *screen {
+	if terminal(w) == nil {
+		return nil
+	}
+	f := w.(*os.File)
+	return &screen{f, func() (int, int) {
+		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil || size.Col == 0 || size.Row == 0 {
+			return 80, 24 // a terminal that does not know
+		}
+		return int(size.Col), int(size.Row)
+	}}
+}
+
+func (s *screen) open()  { _, _ = io.WriteString(s.w, enterScreen) }
+func (s *screen) close() { _, _ = io.WriteString(s.w, leaveScreen) }
+
+// draw writes the lines over those before, in one piece so that nothing
+// flickers. They fit: the last one is not ended, or the picture would scroll.
+func (s *screen) draw(lines []string) error {
+	_, err := io.WriteString(s.w, home+strings.Join(lines, endOfLine)+"\x1b[K"+nothingElse)
+	return err
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+func (p *program) stallCommand() *cobra.Command {
+	var ranks bool
+	c := &cobra.Command{
+		Use:   "stall NAME[@OPTIONS]",
+		Short: "Show how much of the ranks' time is waiting, and what for",
+		Long: `Show for the jobs on this node that read a dataset, or one view of it in any
+epoch, what share of the ranks' time was waiting for opens, what was waited
+for, and what would remove that. Each node of a cluster tells of its own ranks.
+
+A rank's time goes from its first open to its last, without gaps of more than a
+minute. What would remove the waits is an estimate from what was measured.
+
+  rankfs stall train
+  rankfs stall train@ranks=16 --ranks`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.datasetNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			l, err := d.Load(c.Context(), control.LoadRequest{Name: args[0], Ranks: ranks})
+			if errors.Is(err, meta.ErrNotExist) {
+				return hint(err, "see what there is with: rankfs dataset ls")
+			}
+			if err != nil {
+				return err
+			}
+			return p.print(stalls(l), func(w io.Writer) { writeStalls(w, l, args[0]) })
+		},
+	}
+	p.mountFlag(c)
+	c.Flags().BoolVar(&ranks, "ranks", false, "show each rank's part")
+	return c
+}
+
+// An advised job is a job with what would remove its waits.
+type advised struct {
+	control.Job
+	Share  float64 `json:"share"` // of the ranks' time that was waiting
+	Wanted float64 `json:"wanted_bytes_per_second"`
+	Advice string  `json:"advice"`
+}
+
+// stalls are the jobs of a load, for JSON.
+func stalls(l control.Load) []advised {
+	all := []advised{}
+	for _, j := range l.Jobs {
+		n := needOf(l, j)
+		all = append(all, advised{j, n.share, n.wanted, advise(l, j)})
+	}
+	return all
+}
+
+func writeStalls(w io.Writer, l control.Load, name string) {
+	if len(l.Jobs) == 0 {
+		where := "on this node"
+		if node := oneOf(l); node != "" {
+			where = "on " + node + " nodes,"
+		}
+		fmt.Fprintf(w, "no rank %s has opened a batch of %s since the mount\n", where, name)
+		return
+	}
+	for i, j := range l.Jobs {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		writeStall(w, l, j)
+	}
+}
+
+func writeStall(w io.Writer, l control.Load, j control.Job) {
+	a := j.Total
+	pairs(w, "",
+		"job", j.Name,
+		"ranks", ranksOf(j),
+		"node", nodeOf(l),
+		"opened", fmt.Sprintf("%s batches, %s: %s ready, %s waited, %s",
+			count(a.Opens), size(a.Bytes), count(a.Ready), count(a.Waited), plural(a.Errors, "error")),
+		"stalled", fmt.Sprintf("%s of the ranks' time (%s of %s)%s", part(a.Share()), brief(a.Stalled), brief(a.RankSeconds), lately(j)),
+		"waits", waitsOf(j),
+	)
+	fmt.Fprintln(w)
+	if a.Waits.Sum() > 0 {
+		writeCauses(w, a)
+		fmt.Fprintln(w)
+	}
+	if len(j.Ranks) > 0 {
+		writeRanks(w, j.Ranks)
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "what would remove it, as an estimate:\n  %s\n", wrap(advise(l, j), 78, "  "))
+}
+
+func ranksOf(j control.Job) string {
+	text := fmt.Sprintf("%s here", count(j.Here))
+	if j.View != nil {
+		text += fmt.Sprintf(" of %s", count(j.View.Ranks))
+	}
+	if j.Waiting > 0 {
+		text += fmt.Sprintf("; %s waiting now", plural(j.Waiting, "open"))
+	}
+	return text
+}
+
+// nodeOf says whose ranks these are, if there are several nodes.
+func nodeOf(l control.Load) string {
+	if l.Nodes < 2 {
+		return ""
+	}
+	return oneOf(l) + ": each tells of its own ranks"
+}
+
+// lately is how it is now, unless nobody reads or it began just then.
+func lately(j control.Job) string {
+	if j.Minute.Ranks == 0 {
+		return "; none reads now"
+	}
+	if j.Minute.Opens == j.Total.Opens {
+		return ""
+	}
+	return fmt.Sprintf("; %s in the last %s", part(j.Minute.Share()), brief(j.Minute.Seconds))
+}
+
+func waitsOf(j control.Job) string {
+	if j.Total.Waited == 0 {
+		return ""
+	}
+	return fmt.Sprintf("half of them at most %s, all but one in a hundred at most %s", brief(j.Typical), brief(j.Longest))
+}
+
+// A cause is what was waited for.
+type cause struct {
+	name, words string
+	seconds     float64
+}
+
+// ranked are the causes, the worst first.
+func ranked(w control.Waits) []cause {
+	all := []cause{
+		{"source", "what the source sends", w.Source},
+		{"peer", "what other nodes send", w.Peer},
+		{"decode", "unpacking, and copying in memory", w.Decode},
+		{"disk", "the disk of --nvme", w.Disk},
+		{"plan", "who reads what, and the daemon's own work", w.Plan},
+		{"admission", "a worker, or memory", w.Admission},
+	}
+	slices.SortStableFunc(all, func(a, b cause) int { return cmp.Compare(b.seconds, a.seconds) })
+	return all
+}
+
+// writeCauses divides the share among what was waited for. Opens of one rank
+// that waited at once stalled it once, so they bear their part of that.
+func writeCauses(w io.Writer, a control.Account) {
+	t := newTable("", "WAITED FOR", " TIME", " SHARE", "WHICH IS")
+	for _, c := range ranked(a.Waits) {
+		if c.seconds > 0 {
+			t.add(c.name, brief(c.seconds), part(c.seconds/a.Waits.Sum()*a.Share()), c.words)
+		}
+	}
+	t.write(w)
+}
+
+func writeRanks(w io.Writer, ranks []control.Rank) {
+	t := newTable("", " RANK", " BATCHES", " READY", " TIME", " STALLED", " SHARE", "MOSTLY FOR")
+	for _, r := range ranks {
+		mostly := ""
+		if worst := ranked(r.Waits)[0]; worst.seconds > 0 {
+			mostly = worst.name
+		}
+		t.add(count(r.Rank), count(r.Opens), percent(of(r.Ready, r.Opens)), brief(r.RankSeconds), brief(r.Stalled), part(r.Share()), mostly)
+	}
+	t.write(w)
+}
+
+// part writes a share of which something is there, however little.
+func part(share float64) string {
+	if share > 0 && share < 0.001 {
+		return "<0.1%"
+	}
+	return percent(share)
+}
+
+// of is a part of opens; all of none.
+func of(part, all uint64) float64 { return ratio(int64(part), int64(all)) }
+
+// brief writes seconds in two or three digits.
+func brief(seconds float64) string {
+	switch d := time.Duration(seconds * float64(time.Second)); {
+	case d == 0:
+		return "0 s"
+	case d < 999500*time.Nanosecond:
+		return fmt.Sprintf("%.0f us", seconds*1e6)
+	case d < 9950*time.Microsecond:
+		return fmt.Sprintf("%.1f ms", seconds*1e3)
+	case d < 999500*time.Microsecond:
+		return fmt.Sprintf("%.0f ms", seconds*1e3)
+	case d < 59950*time.Millisecond:
+		return fmt.Sprintf("%.1f s", seconds)
+	default:
+		return span(d)
+	}
+}
