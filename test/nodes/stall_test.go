@@ -1,0 +1,57 @@
+package nodes_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"rankfs/test/cluster"
+)
+
+// The first of two ranks waits a while for where the other one is. Its node says
+// that it was the plan, and how not to wait for it; the other node knows of no
+// rank, and both say which node it is that tells. With the plan pinned before,
+// there is no such wait.
+func TestStallOfAPlan(t *testing.T) {
+	c := cluster.Wide(t)
+	dir := c.Dir(t)
+	c.DataNodes()[0].Put(t, dir+"/lines", []byte(strings.Repeat("a line\n", 64)), 1, 1<<20)
+	m := newTeam(t, c, c.DataNodes()[:2], "--hadoop-conf", c.Conf())
+	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines", "--ranks", "2", "--batch", "4")
+	m.await("d")
+	worst := func(view string) (cause, advice string) {
+		t.Helper()
+		n := m.nodes[0]
+		n.Must("cat", n.Mount()+"/datasets/"+view+"/rank-0/batch-000000")
+		var jobs []struct {
+			Advice string
+			Total  struct{ Waits map[string]float64 }
+		}
+		if err := json.Unmarshal([]byte(n.Do("--json", "stall", view)), &jobs); err != nil || len(jobs) != 1 {
+			t.Fatalf("%d jobs, %v", len(jobs), err)
+		}
+		waits := jobs[0].Total.Waits
+		for c, seconds := range waits {
+			if seconds > waits[cause] {
+				cause = c
+			}
+		}
+		t.Logf("%s waited for %v", view, waits)
+		return cause, jobs[0].Advice
+	}
+	cause, advice := worst("d")
+	if cause != "plan" || !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --pin") {
+		t.Errorf("of %s: %s", cause, advice)
+	}
+	one, other := m.nodes[0].Do("stall", "d"), m.nodes[1].Do("stall", "d")
+	if !strings.Contains(one, "\nnode     "+m.nodes[0].Host.Name+", one of 2: each tells of its own ranks\n") {
+		t.Errorf("on the node that reads:\n%s", one)
+	}
+	if other != "no rank on "+m.nodes[1].Host.Name+", one of 2 nodes, has opened a batch of d since the mount\n" {
+		t.Errorf("on the other:\n%s", other)
+	}
+	m.nodes[0].Do("plan", "d@order=full", "--pin")
+	if cause, advice := worst("d@order=full"); cause == "plan" {
+		t.Errorf("with a pinned plan, of %s: %s", cause, advice)
+	}
+}
