@@ -145,9 +145,9 @@ func writeDistances(w io.Writer, p control.Plan) {
 		all := b.Host + b.Rack + b.Remote
 		cells := []string{what, size(b.Host), percent(ratio(b.Host, all))}
 		if p.Racks > 0 {
-			cells = append(cells, size(b.Rack), percent(part(b.Rack, all)))
+			cells = append(cells, size(b.Rack), percent(portion(b.Rack, all)))
 		}
-		t.add(append(cells, size(b.Remote), percent(part(b.Remote, all)))...)
+		t.add(append(cells, size(b.Remote), percent(portion(b.Remote, all)))...)
 	}
 	add("this plan", p.Plan.Bytes)
 	if p.State != control.PlanFixed {
@@ -207,8 +207,8 @@ func looked(p control.Plan) string {
 	return fmt.Sprintf("%s, of which %s at equal distances are counted here", count(p.Steps), count(p.Looked))
 }
 
-// part is ratio for what is nothing of nothing.
-func part(a, b int64) float64 {
+// portion is ratio for what is nothing of nothing.
+func portion(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}

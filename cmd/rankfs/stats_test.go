@@ -115,8 +115,8 @@ func (p *picture) String() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// job is one that reads.
-func job(name string, ranks int, stalled float64) control.Job {
+// reading is one that reads.
+func reading(name string, ranks int, stalled float64) control.Job {
 	n := control.Account{Opens: 12000, Ready: 11400, Waited: 600, Bytes: 12000 << 23, RankSeconds: 80, Stalled: 80 * stalled}
 	n.Waits.Admission, n.Waits.Source = 70*stalled, 10*stalled
 	return control.Job{Name: name, Now: control.Window{Seconds: 10, Ranks: ranks, Account: n}}
@@ -128,9 +128,9 @@ func TestStatsOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	master, terminal := openTerminal(t)
 	ctx, stop := context.WithCancel(t.Context())
-	many := []control.Job{job("train", 8, 0.125), job("imagenet-22k@ranks=16,order=full", 16, 0.0004)}
+	many := []control.Job{reading("train", 8, 0.125), reading("imagenet-22k@ranks=16,order=full", 16, 0.0004)}
 	for i := range 30 {
-		many = append(many, job(fmt.Sprint("job-", i), 1, 0))
+		many = append(many, reading(fmt.Sprint("job-", i), 1, 0))
 	}
 	d := &loads{said: []control.Load{second(1, many...), second(3, many[:2]...)}, then: stop, fail: context.Canceled}
 	w := (&program{out: terminal}).watch(d, time.Millisecond)
@@ -204,7 +204,7 @@ func TestStatsElsewhere(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		silent := control.Job{Name: "silent", Silent: 70}
-		d := &loads{said: []control.Load{second(1, job("train", 8, 0.125), silent), second(2)}, then: stop, fail: context.Canceled}
+		d := &loads{said: []control.Load{second(1, reading("train", 8, 0.125), silent), second(2)}, then: stop, fail: context.Canceled}
 		begin := time.Now()
 		if err := (&program{out: &out}).watch(d, time.Minute).follow(ctx); err != nil {
 			t.Fatal(err)
@@ -221,7 +221,7 @@ func TestStatsElsewhere(t *testing.T) {
 
 // However little room there is, the picture stays inside.
 func TestFrameFits(t *testing.T) {
-	jobs := []control.Job{job(strings.Repeat("long", 40), 1<<20, 0.9999), job("x", 1, 0)}
+	jobs := []control.Job{reading(strings.Repeat("long", 40), 1<<20, 0.9999), reading("x", 1, 0)}
 	jobs[0].Now.Opens, jobs[0].Now.Bytes = 1<<62, 1<<62
 	for columns := 1; columns < 120; columns += 7 {
 		for rows := 1; rows < 40; rows++ {
