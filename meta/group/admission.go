@@ -141,7 +141,7 @@ func (g *Group) serveAdmit(ctx context.Context, _ string, request json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: keyOf(r), Serial: "none"}
+	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: keyOf(r)}
 	if known, ok := g.config.Machine.Node(r.Node); !ok || known.Key != n.Key {
 		if a.Token == "" {
 			return nil, fmt.Errorf("node %s %w: it is not of this cluster; it needs a token, from: rankfs token create", r.Node, meta.ErrDenied)
@@ -175,7 +175,7 @@ func (g *Group) found(ctx context.Context) error {
 		return err
 	}
 	first := g.config.Self
-	first.Key, first.Serial = keyOf(r), "none"
+	first.Key = keyOf(r)
 	a := g.config.Authority
 	_, err = g.Do(ctx, &state.Found{Cluster: state.Cluster{ID: a.Cluster(), CA: a.Fingerprint().String()}})
 	if err == nil {

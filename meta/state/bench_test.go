@@ -54,9 +54,6 @@ func large(b *testing.B) *cluster {
 	for n := range 1000 {
 		record := json.RawMessage(fmt.Sprintf(`{"source":"hdfs://namenode/data/%d","layout":"records","files":%d}`, n, n))
 		c.do(&state.PutDataset{Name: fmt.Sprintf("set%d", n), Record: record, Index: index(n + 10), IndexBytes: 1 << 20})
-		for node := range 8 {
-			c.do(&state.Holding{ID: id(1 + (n+node)%64), Index: index(n + 10), Holds: true})
-		}
 		for rank := range uint64(64) {
 			c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 64, Rank: rank, Node: id(1 + n%64)})
 		}

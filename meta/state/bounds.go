@@ -19,7 +19,6 @@ const (
 	MaxDatasets = 1 << 16
 	MaxRecord   = 64 << 10 // bytes of one dataset's record
 	MaxRecords  = 64 << 20 // bytes of all
-	MaxHoldings = 1 << 22  // copies of indexes: 64 MiB
 
 	MaxJobs    = 256     // numbers of ranks with claims, of one dataset
 	MaxAllJobs = 1 << 16 // of all

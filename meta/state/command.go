@@ -9,7 +9,7 @@ import (
 )
 
 // Version is of the form and the meaning of commands.
-const Version = 1
+const Version = 2
 
 // A Command is one change of the machine: a pointer to one of the structs
 // below, which have no others beside them.
@@ -57,14 +57,13 @@ const (
 	kindToken
 	kindDropToken
 	kindAdmit
-	kindRenew
 	kindMove
 	kindDrain
 	kindRemove
 	kindHealth
+	kindBegin
 	kindPutDataset
 	kindRemoveDataset
-	kindHolding
 	kindClaim
 	kindPin
 	kindUnpin
@@ -87,8 +86,6 @@ func (k kind) blank() Command {
 		return new(DropToken)
 	case kindAdmit:
 		return new(Admit)
-	case kindRenew:
-		return new(Renew)
 	case kindMove:
 		return new(Move)
 	case kindDrain:
@@ -97,12 +94,12 @@ func (k kind) blank() Command {
 		return new(Remove)
 	case kindHealth:
 		return new(Health)
+	case kindBegin:
+		return new(Begin)
 	case kindPutDataset:
 		return new(PutDataset)
 	case kindRemoveDataset:
 		return new(RemoveDataset)
-	case kindHolding:
-		return new(Holding)
 	case kindClaim:
 		return new(Claim)
 	case kindPin:

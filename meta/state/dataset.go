@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"rankfs/meta"
 )
@@ -59,7 +58,7 @@ func (c *PutDataset) apply(s *state) (Result, error) {
 	}
 	s.addDataset(d)
 	if ok {
-		s.forget(old) // after d is counted, so that copies of the same index stay known
+		s.forget(old)
 	}
 	s.changed.cluster = true
 	return Result{Generation: d.Generation}, nil
@@ -95,17 +94,11 @@ func (c *PutDataset) mayReplace(s *state, old *Dataset) error {
 func (s *state) addDataset(d *Dataset) {
 	s.datasets.set(d.Name, d)
 	s.records += int64(len(d.Record))
-	s.indexes[d.Index]++
 }
 
 // forget drops all that was of a generation of a dataset.
 func (s *state) forget(d *Dataset) {
 	s.records -= int64(len(d.Record))
-	if s.indexes[d.Index]--; s.indexes[d.Index] == 0 {
-		delete(s.indexes, d.Index)
-		s.holdings -= len(s.holders.m[d.Index])
-		s.holders.drop(d.Index)
-	}
 	s.dropPlans(d.Name)
 	s.dropJobs(d.Name)
 	s.dropQueues(d.Name)
@@ -147,53 +140,4 @@ func (c *RemoveDataset) apply(s *state) (Result, error) {
 	s.forget(d)
 	s.changed.cluster = true
 	return Result{}, nil
-}
-
-// Holding says whether a node has a copy of an index file that some dataset
-// has. The copies of an index that no dataset has any more are not counted.
-type Holding struct {
-	Time
-	ID, Index string
-	Holds     bool
-}
-
-func (*Holding) kind() kind { return kindHolding }
-
-func (c *Holding) check() error { return first(checkID(c.ID), checkHash("index", c.Index)) }
-
-func (c *Holding) apply(s *state) (Result, error) {
-	if c.Holds {
-		if _, err := s.member(c.ID); err != nil {
-			return Result{}, err
-		}
-		if s.indexes[c.Index] == 0 {
-			return Result{}, fmt.Errorf("index %s %w: no dataset has it", c.Index, meta.ErrNotExist)
-		}
-		if s.holdings >= MaxHoldings && !slices.Contains(s.holders.m[c.Index], c.ID) {
-			return Result{}, fmt.Errorf("copy of index %s %w: there are %d; remove datasets", c.Index, meta.ErrBusy, MaxHoldings)
-		}
-	}
-	s.setHolder(c.Index, c.ID, c.Holds)
-	return Result{}, nil
-}
-
-func (s *state) setHolder(index, id string, holds bool) {
-	old, _ := s.holders.get(index)
-	i, found := slices.BinarySearch(old, id)
-	if found == holds {
-		return
-	}
-	s.changed.cluster = true
-	now := slices.Clone(old)
-	if holds {
-		s.holdings++
-		s.holders.set(index, slices.Insert(now, i, id))
-		return
-	}
-	s.holdings--
-	if len(now) == 1 {
-		s.holders.drop(index)
-		return
-	}
-	s.holders.set(index, slices.Delete(now, i, i+1))
 }

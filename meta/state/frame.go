@@ -24,7 +24,7 @@ import (
 // damage can be told from an older release that reads it.
 const (
 	magic           = "rankfsst"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	maxFrame        = 32 << 20 // the nodes of a plan of MaxRanks ranks
 )
 
@@ -38,7 +38,6 @@ const (
 	sectionNode    section = 'n'
 	sectionRemoved section = 'r'
 	sectionDataset section = 'd'
-	sectionHolders section = 'h'
 	sectionJob     section = 'j'
 	sectionClaims  section = 'c' // of the job before it
 	sectionNodes   section = 'm' // of plans that follow

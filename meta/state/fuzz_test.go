@@ -17,14 +17,13 @@ func seeds() []state.Command {
 		&state.Token{Hash: index(3), Expires: 1 << 60, Uses: 2},
 		&state.DropToken{Hash: index(1)},
 		&state.Admit{TokenHash: index(1), Node: nodeOf(9)},
-		&state.Renew{ID: id(1), Serial: "2"},
 		&state.Move{ID: id(1), Addr: "h:2"},
 		&state.Drain{ID: id(1), Drained: true},
 		&state.Remove{ID: id(1)},
-		&state.Health{ID: id(1)},
+		&state.Health{ID: id(1), Life: 77},
+		&state.Begin{ID: id(2), Addr: "h:4", Life: 78},
 		&state.PutDataset{Name: "d", Record: json.RawMessage(`{"b":[1]}`), Index: index(1), IndexBytes: 5, Generation: 1},
 		&state.RemoveDataset{Name: "d", Generation: 1},
-		&state.Holding{ID: id(2), Index: index(1), Holds: true},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 2, Node: id(1)},
 		&state.Pin{View: view(7, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}},
 		&state.Unpin{View: view(1, 2)},
@@ -55,8 +54,8 @@ func FuzzApply(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte("\x01\x11{\"Take\":-1}"))
-	f.Add([]byte("\x01\x0enull"))
+	f.Add([]byte("\x02\x10{\"Take\":-1}"))
+	f.Add([]byte("\x02\x0dnull"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		one, err := state.Read(bytes.NewReader(base))
 		if err != nil {
@@ -94,7 +93,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		work(t, data)
-		work(t, sealed(1, unpack(data)))
+		work(t, sealed(2, unpack(data)))
 	})
 }
 

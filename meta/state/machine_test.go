@@ -55,7 +55,7 @@ func id(n int) string    { return fmt.Sprintf("%016x", n) }
 func index(n int) string { return fmt.Sprintf("%064x", n) }
 
 func nodeOf(n int) state.Node {
-	return state.Node{ID: id(n), Host: "h", Addr: "h:1", Key: fmt.Sprint("key", n), Serial: "1"}
+	return state.Node{ID: id(n), Host: "h", Addr: "h:1", Key: fmt.Sprint("key", n)}
 }
 
 // founded has so many nodes, let in by one token, and one dataset, "d".
@@ -84,10 +84,10 @@ func TestUnknownCommand(t *testing.T) {
 		data string
 		want error
 	}{
-		{"a later version", "\x02\x01{}", meta.ErrUnavailable},
-		{"an unknown kind", "\x01\xff{}", meta.ErrUnavailable},
-		{"no kind", "\x01\x00{}", meta.ErrUnavailable},
-		{"an unknown field", "\x01\x01{\"Color\":1}", meta.ErrCorrupt},
+		{"a later version", "\x03\x01{}", meta.ErrUnavailable},
+		{"an unknown kind", "\x02\xff{}", meta.ErrUnavailable},
+		{"no kind", "\x02\x00{}", meta.ErrUnavailable},
+		{"an unknown field", "\x02\x01{\"Color\":1}", meta.ErrCorrupt},
 		{"nothing", "", meta.ErrCorrupt},
 		{"half a command", string(good[:len(good)-3]), meta.ErrCorrupt},
 		{"two commands", string(good) + "{}", meta.ErrCorrupt},

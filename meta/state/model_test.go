@@ -21,7 +21,6 @@ type model struct {
 	removed  map[string]bool
 	latest   uint64 // generation
 	datasets map[string]state.Dataset
-	holders  map[[2]string]bool // index and node
 	jobs     map[string]map[uint64][2]string
 	plans    map[string]state.Plan
 	queues   map[string]*modelQueue
@@ -45,8 +44,8 @@ type modelWorker struct {
 func newModel() *model {
 	return &model{
 		tokens: make(map[string]state.Token), nodes: make(map[string]state.Node), removed: make(map[string]bool),
-		datasets: make(map[string]state.Dataset), holders: make(map[[2]string]bool),
-		jobs: make(map[string]map[uint64][2]string), plans: make(map[string]state.Plan),
+		datasets: make(map[string]state.Dataset),
+		jobs:     make(map[string]map[uint64][2]string), plans: make(map[string]state.Plan),
 		queues: make(map[string]*modelQueue), settings: make(map[string]string), uses: make(map[string]int),
 	}
 }
@@ -87,15 +86,23 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		m.tokens[c.Hash] = t
 	case *state.Admit:
 		return m.admit(c)
-	case *state.Renew:
-		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Serial = c.Serial })
 	case *state.Move:
 		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Addr = c.Addr })
 	case *state.Drain:
 		return state.Result{}, m.change(c.ID, func(n *state.Node) { n.Drained = c.Drained })
 	case *state.Health:
+		if m.nodes[c.ID].Life != c.Life {
+			return state.Result{}, m.member(c.ID)
+		}
 		err := m.change(c.ID, func(n *state.Node) { n.Up = c.Up })
 		if err == nil && !c.Up {
+			m.giveBack(state.Down, func(w *modelWorker) bool { return w.Node == c.ID })
+		}
+		return state.Result{}, err
+	case *state.Begin:
+		again := m.nodes[c.ID].Life == c.Life
+		err := m.change(c.ID, func(n *state.Node) { n.Addr, n.Life, n.Up = c.Addr, c.Life, n.Up || !again })
+		if err == nil && !again {
 			m.giveBack(state.Down, func(w *modelWorker) bool { return w.Node == c.ID })
 		}
 		return state.Result{}, err
@@ -110,8 +117,6 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		}
 		delete(m.datasets, c.Name)
 		m.forget(c.Name)
-	case *state.Holding:
-		return state.Result{}, m.holding(c)
 	case *state.Claim:
 		return m.claim(c)
 	case *state.Pin:
@@ -243,11 +248,6 @@ func (m *model) remove(c *state.Remove) error {
 			w.Left = w.Left || ofIt(w)
 		}
 	}
-	for h := range m.holders {
-		if h[1] == c.ID {
-			delete(m.holders, h)
-		}
-	}
 	return nil
 }
 
@@ -295,8 +295,7 @@ func (m *model) put(c *state.PutDataset) (state.Result, error) {
 	return state.Result{Generation: m.latest}, nil
 }
 
-// forget drops what was of the generation before, and copies of indexes that
-// no dataset has.
+// forget drops what was of the generation before.
 func (m *model) forget(name string) {
 	for _, ranks := range []uint64{2, 4} {
 		delete(m.jobs, jobName(name, ranks))
@@ -311,35 +310,6 @@ func (m *model) forget(name string) {
 			delete(m.queues, v)
 		}
 	}
-	for h := range m.holders {
-		if !m.hasIndex(h[0]) {
-			delete(m.holders, h)
-		}
-	}
-}
-
-func (m *model) hasIndex(index string) bool {
-	for _, d := range m.datasets {
-		if d.Index == index {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *model) holding(c *state.Holding) error {
-	if !c.Holds {
-		delete(m.holders, [2]string{c.Index, c.ID})
-		return nil
-	}
-	if err := m.member(c.ID); err != nil {
-		return err
-	}
-	if !m.hasIndex(c.Index) {
-		return meta.ErrNotExist
-	}
-	m.holders[[2]string{c.Index, c.ID}] = true
-	return nil
 }
 
 func (m *model) current(name string, generation uint64) error {
@@ -524,14 +494,6 @@ func (m *model) differ(real *state.Machine) error {
 	for _, t := range tokens {
 		if t != m.tokens[t.Hash] {
 			return fmt.Errorf("token %+v, not %+v", t, m.tokens[t.Hash])
-		}
-	}
-	for _, n := range nodes {
-		for i := range 3 {
-			has := slices.Contains(real.Holders(index(i)), n.ID)
-			if has != m.holders[[2]string{index(i), n.ID}] {
-				return fmt.Errorf("node %s has index %d: %v", n.ID, i, has)
-			}
 		}
 	}
 	if got := real.Settings(); len(got) != len(m.settings) || len(got) > 0 && !reflect.DeepEqual(got, m.settings) {

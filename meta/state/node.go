@@ -8,16 +8,16 @@ import (
 
 // A Node is one daemon that belongs to the cluster.
 type Node struct {
-	ID     string
-	Host   string // as HDFS knows it
-	Addr   string // HOST:PORT
-	Key    string // fingerprint of its public key
-	Serial string // of its certificate
+	ID   string
+	Host string // as HDFS knows it
+	Addr string // HOST:PORT
+	Key  string // fingerprint of its public key
 
 	// Set by the machine; what a command says is ignored.
-	Up       bool  `json:",omitempty"` // as far as the leader has seen
-	Drained  bool  `json:",omitempty"` // gets no new work
-	Admitted int64 `json:",omitempty"` // time of the cluster
+	Up       bool   `json:",omitempty"` // as far as the leader has seen
+	Drained  bool   `json:",omitempty"` // gets no new work
+	Admitted int64  `json:",omitempty"` // time of the cluster
+	Life     uint64 `json:",omitempty"` // of its daemon, as that drew it; zero before the first Begin
 }
 
 func (n *Node) check() error {
@@ -25,8 +25,7 @@ func (n *Node) check() error {
 		checkID(n.ID),
 		checkText("host", n.Host, maxText),
 		checkText("address", n.Addr, maxText),
-		checkText("fingerprint", n.Key, maxText),
-		checkText("serial number", n.Serial, maxText))
+		checkText("fingerprint", n.Key, maxText))
 }
 
 // Admit enters a node, and redeems the token that lets it in. The first node
@@ -61,7 +60,7 @@ func (c *Admit) apply(s *state) (Result, error) {
 		return Result{}, fmt.Errorf("admit node %s: %w", c.Node.ID, err)
 	}
 	n = c.Node
-	n.Up, n.Drained, n.Admitted = true, false, s.Now
+	n.Up, n.Drained, n.Admitted, n.Life = true, false, s.Now, 0
 	s.setNode(n)
 	return Result{Node: &n}, nil
 }
@@ -112,22 +111,6 @@ func (s *state) change(id string, f func(*Node)) (Result, error) {
 	return Result{}, nil
 }
 
-// Renew says that a node has a new certificate.
-type Renew struct {
-	Time
-	ID, Serial string
-}
-
-func (*Renew) kind() kind { return kindRenew }
-
-func (c *Renew) check() error {
-	return first(checkID(c.ID), checkText("serial number", c.Serial, maxText))
-}
-
-func (c *Renew) apply(s *state) (Result, error) {
-	return s.change(c.ID, func(n *Node) { n.Serial = c.Serial })
-}
-
 // Move says that a node is reached elsewhere. Its host stays the same: plans go
 // by it.
 type Move struct {
@@ -160,13 +143,14 @@ func (c *Drain) apply(s *state) (Result, error) {
 	return s.change(c.ID, func(n *Node) { n.Drained = c.Drained })
 }
 
-// Health is what the leader saw of a node. What a node that is down held of
-// queues is for others to take. A daemon that was started again has nothing
-// of what it held: whoever sees that says that it is down, then that it is up.
+// Health is what the leader saw of a node in one of its lives; of a life that is
+// over it says nothing. What a node that is down held of queues is for others to
+// take.
 type Health struct {
 	Time
-	ID string
-	Up bool
+	ID   string
+	Life uint64 `json:",omitempty"`
+	Up   bool
 }
 
 func (*Health) kind() kind { return kindHealth }
@@ -174,11 +158,46 @@ func (*Health) kind() kind { return kindHealth }
 func (c *Health) check() error { return checkID(c.ID) }
 
 func (c *Health) apply(s *state) (Result, error) {
-	result, err := s.change(c.ID, func(n *Node) { n.Up = c.Up })
-	if err == nil && !c.Up {
+	n, err := s.member(c.ID)
+	if err != nil || n.Life != c.Life {
+		return Result{}, err
+	}
+	if !c.Up {
 		s.returnLeases(c.ID, Down)
 	}
-	return result, err
+	return s.change(c.ID, func(n *Node) { n.Up = c.Up })
+}
+
+// Begin says that a node's daemon was started: it is up, it is reached at Addr,
+// and of what it held of queues before it has nothing. Life is a number that the
+// daemon has drawn. Sent again, it says where the node is and nothing else.
+type Begin struct {
+	Time
+	ID, Addr string
+	Life     uint64
+}
+
+func (*Begin) kind() kind { return kindBegin }
+
+func (c *Begin) check() error {
+	if c.Life == 0 {
+		return fmt.Errorf("life 0 of node %s %w", shorten(c.ID), meta.ErrInvalid)
+	}
+	return first(checkID(c.ID), checkText("address", c.Addr, maxText))
+}
+
+func (c *Begin) apply(s *state) (Result, error) {
+	n, err := s.member(c.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	again := n.Life == c.Life
+	if !again {
+		s.returnLeases(c.ID, Down)
+	}
+	return s.change(c.ID, func(n *Node) {
+		n.Addr, n.Life, n.Up = c.Addr, c.Life, n.Up || !again
+	})
 }
 
 // Remove takes a node out of the cluster for ever. Its claims stay, and its host
@@ -207,9 +226,6 @@ func (c *Remove) apply(s *state) (Result, error) {
 	s.nodes.drop(c.ID)
 	s.removed.set(c.ID, n.Host)
 	s.returnLeases(c.ID, Removal)
-	for index := range s.holders.m {
-		s.setHolder(index, c.ID, false)
-	}
 	s.changed.cluster = true
 	return Result{}, nil
 }

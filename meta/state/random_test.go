@@ -57,8 +57,8 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 			n.Key = "another"
 		}
 		return &state.Admit{TokenHash: hash(), Node: n}
-	case 7:
-		return &state.Renew{ID: node(), Serial: fmt.Sprint(one("serial", 3))}
+	case 7, 16:
+		return &state.Begin{ID: node(), Addr: fmt.Sprint("h:", one("port", 3)), Life: uint64(one("life", 2))}
 	case 8:
 		return &state.Move{ID: node(), Addr: fmt.Sprint("h:", one("port", 3))}
 	case 9:
@@ -67,9 +67,10 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 		if one("remove", 4) == 1 {
 			return &state.Remove{ID: node()}
 		}
-		return &state.Health{ID: node(), Up: true}
+		return &state.Health{ID: node(), Life: uint64(one("life", 2)), Up: true}
 	case 11, 12:
-		return &state.Health{ID: node(), Up: flag()}
+		n := node()
+		return &state.Health{ID: n, Life: m.nodes[n].Life, Up: flag()}
 	case 13, 14:
 		name := dataset()
 		record := json.RawMessage(fmt.Sprintf(`{"r":%d}`, one("record", 2)))
@@ -77,8 +78,6 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	case 15:
 		name := dataset()
 		return &state.RemoveDataset{Name: name, Generation: generation(name)}
-	case 16:
-		return &state.Holding{ID: node(), Index: index(one("index", 2)), Holds: flag()}
 	case 17, 18:
 		name, ranks := dataset(), ranks()
 		return &state.Claim{

@@ -130,13 +130,6 @@ func (m *Machine) Dataset(name string) (Dataset, bool) {
 	return *d, true
 }
 
-// Holders are the nodes that have a copy of that index, by id.
-func (m *Machine) Holders(index string) []string {
-	s, done := m.read()
-	defer done()
-	return append([]string(nil), s.holders.m[index]...)
-}
-
 // Claims says which node claims each of so many ranks of a dataset: nil if no
 // rank was ever claimed.
 func (m *Machine) Claims(dataset string, ranks uint64) Runs {

@@ -102,8 +102,6 @@ func (in *restorer) frame(s section, payload []byte) error {
 		return in.removed(string(payload))
 	case sectionDataset:
 		return in.dataset(payload)
-	case sectionHolders:
-		return in.holders(payload)
 	case sectionJob:
 		return in.readJob(payload)
 	case sectionClaims:

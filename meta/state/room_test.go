@@ -21,9 +21,8 @@ func roomy(t *testing.T) *state {
 		}
 	}
 	do(&Found{Cluster: Cluster{ID: "c", CA: "ca"}})
-	do(&Admit{Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k", Serial: "1"}})
+	do(&Admit{Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k"}})
 	do(&PutDataset{Name: "d", Record: json.RawMessage("1"), Index: idString(1)})
-	do(&Holding{ID: idString(1), Index: idString(1), Holds: true})
 	for epoch := range 2 {
 		do(&OpenQueue{View: viewOf(epoch), Generation: 1, Units: 1, Policy: "flow"})
 		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
@@ -49,11 +48,6 @@ func TestDistantBounds(t *testing.T) {
 		{"datasets", func(s *state) { fill(&s.datasets, MaxDatasets) }, another, meta.ErrBusy},
 		{"datasets, one to come", func(s *state) { fill(&s.datasets, MaxDatasets-1) }, another, nil},
 		{"removed nodes", func(s *state) { fill(&s.removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
-		{"copies", func(s *state) { s.holdings = MaxHoldings }, &Holding{ID: idString(1), Index: idString(1), Holds: true}, nil},
-		{"copies and one", func(s *state) {
-			s.setHolder(idString(1), idString(1), false)
-			s.holdings = MaxHoldings
-		}, &Holding{ID: idString(1), Index: idString(1), Holds: true}, meta.ErrBusy},
 		{"workers, another queue being over", func(s *state) { s.workers = MaxAllWorkers }, step, nil},
 		{"workers, no other queue being over", func(s *state) {
 			s.dropQueue(s.queues.m[viewOf(1)])
@@ -111,8 +105,6 @@ func TestCounts(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{
 		&PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)},
-		&Holding{ID: idString(1), Index: idString(2), Holds: true},
-		&Holding{ID: idString(1), Index: idString(2)},
 		&RemoveDataset{Name: "e", Generation: 2},
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
 		&Pin{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
@@ -126,7 +118,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	d := s.derived
-	if d.records != 0 || len(d.indexes) != 0 || d.holdings != 0 || d.claimed != 0 || d.maps.runs != 0 ||
+	if d.records != 0 || d.claimed != 0 || d.maps.runs != 0 ||
 		len(d.maps.all) != 0 || d.units != 0 || d.workers != 0 || d.suspects != 0 {
 		t.Fatalf("%+v", d)
 	}

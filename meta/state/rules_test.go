@@ -43,9 +43,9 @@ func TestEncodeRefuses(t *testing.T) {
 		{"a host of bytes", admit(func(n *state.Node) { n.Host = "\xff" })},
 		{"a long address", admit(func(n *state.Node) { n.Addr = long })},
 		{"no key", admit(func(n *state.Node) { n.Key = "" })},
-		{"no serial number", admit(func(n *state.Node) { n.Serial = "" })},
-		{"a renewal of nobody", &state.Renew{Serial: "1"}},
-		{"a renewal without number", &state.Renew{ID: id(1)}},
+		{"a beginning of nobody", &state.Begin{Addr: "h:1", Life: 1}},
+		{"a beginning nowhere", &state.Begin{ID: id(1), Life: 1}},
+		{"a beginning of no life", &state.Begin{ID: id(1), Addr: "h:1"}},
 		{"a move to nowhere", &state.Move{ID: id(1)}},
 		{"a drain of nobody", &state.Drain{}},
 		{"a removal of nobody", &state.Remove{}},
@@ -59,8 +59,6 @@ func TestEncodeRefuses(t *testing.T) {
 		{"an index of odd digits", &state.PutDataset{Name: "d", Record: record, Index: index(1)[1:]}},
 		{"an index of less than nothing", &state.PutDataset{Name: "d", Record: record, Index: index(1), IndexBytes: -1}},
 		{"the removal of no dataset", &state.RemoveDataset{}},
-		{"nobody's copy", &state.Holding{Index: index(1)}},
-		{"a copy of nothing", &state.Holding{ID: id(1)}},
 		{"a claim of no ranks", &state.Claim{Dataset: "d", Node: id(1)}},
 		{"a claim past the ranks", &state.Claim{Dataset: "d", Ranks: 2, Rank: 2, Node: id(1)}},
 		{"a claim of too many ranks", &state.Claim{Dataset: "d", Ranks: meta.MaxRanks + 1, Node: id(1)}},
@@ -109,7 +107,7 @@ func TestEncodeRefuses(t *testing.T) {
 // does not stop it.
 func TestApplyRefuses(t *testing.T) {
 	c := founded(t, 1)
-	_, err := c.m.Apply(1000, []byte("\x01\x02{\"Hash\":\"00\",\"Uses\":1}"))
+	_, err := c.m.Apply(1000, []byte("\x02\x02{\"Hash\":\"00\",\"Uses\":1}"))
 	if !errors.Is(err, meta.ErrInvalid) || c.m.Err() != nil {
 		t.Fatal(err, c.m.Err())
 	}
@@ -159,14 +157,13 @@ func TestTokens(t *testing.T) {
 func TestRemovedNode(t *testing.T) {
 	c := founded(t, 3)
 	c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: id(2)})
-	c.do(&state.Holding{ID: id(2), Index: index(1), Holds: true})
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 9, Policy: "flow"})
 	c.do(&state.Step{View: view(1, 2), Worker: "w", Node: id(2), Take: 3})
 	c.do(&state.Remove{ID: id(2)})
 	if got := c.m.Claims("d", 2).Nodes(); got[0] != "" || got[1] != id(2) {
 		t.Fatalf("claims %q", got)
 	}
-	if w, _ := c.m.Worker(view(1, 2), "w"); w.Unit != -1 || !w.Left || len(c.m.Holders(index(1))) != 0 {
+	if w, _ := c.m.Worker(view(1, 2), "w"); w.Unit != -1 || !w.Left {
 		t.Fatalf("%+v", w)
 	}
 	c.do(&state.Pin{View: view(1, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
@@ -176,7 +173,8 @@ func TestRemovedNode(t *testing.T) {
 		&state.Move{ID: id(2), Addr: "a:1"},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(2)},
 		&state.Step{View: view(1, 2), Worker: "v", Node: id(2), Take: 4},
-		&state.Holding{ID: id(2), Index: index(1), Holds: true},
+		&state.Health{ID: id(2), Up: true},
+		&state.Begin{ID: id(2), Addr: "a:1", Life: 1},
 	}
 	for _, command := range denied {
 		c.refuse(meta.ErrDenied, command)
@@ -188,6 +186,41 @@ func TestRemovedNode(t *testing.T) {
 	}
 }
 
+// What is said of a life of a daemon that is over comes too late: the daemon that
+// was started since is up, and holds nothing but what it took itself.
+func TestLives(t *testing.T) {
+	c := founded(t, 2)
+	v := view(1, 2)
+	c.do(&state.OpenQueue{View: v, Generation: 1, Units: 9, Policy: "flow"})
+	take := func(unit int64) {
+		c.do(&state.Step{View: v, Worker: "w", Node: id(2), Take: unit, Nonce: uint64(unit)})
+	}
+	holds := func(unit int64, up bool) {
+		t.Helper()
+		w, _ := c.m.Worker(v, "w")
+		if n, _ := c.m.Node(id(2)); w.Unit != unit || n.Up != up {
+			t.Fatalf("it holds %d; %+v", w.Unit, n)
+		}
+	}
+	take(3)
+	c.do(&state.Begin{ID: id(2), Addr: "h:2", Life: 5})
+	holds(-1, true)
+	take(4)
+	c.do(&state.Health{ID: id(2)}) // of the life before the first
+	holds(4, true)
+	c.do(&state.Begin{ID: id(2), Addr: "h:3", Life: 5}) // sent again
+	holds(4, true)
+	c.do(&state.Health{ID: id(2), Life: 5})
+	holds(-1, false)
+	c.do(&state.Begin{ID: id(2), Addr: "h:3", Life: 5})
+	holds(-1, false)
+	c.do(&state.Begin{ID: id(2), Addr: "h:4", Life: 6})
+	holds(-1, true)
+	if n, _ := c.m.Node(id(2)); n.Addr != "h:4" {
+		t.Errorf("%+v", n)
+	}
+}
+
 func TestDatasets(t *testing.T) {
 	c := founded(t, 1)
 	put := func(record string, i int, generation uint64) *state.PutDataset {
@@ -196,20 +229,13 @@ func TestDatasets(t *testing.T) {
 	c.refuse(meta.ErrExist, put(`{"a":2}`, 1, 0))
 	c.refuse(meta.ErrExist, put(`{"a":1}`, 2, 0))
 	c.refuse(meta.ErrStale, put(`{"a":2}`, 1, 2))
-	c.do(&state.Holding{ID: id(1), Index: index(1), Holds: true})
 	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation != 2 {
 		t.Fatalf("%+v", r)
-	}
-	if len(c.m.Holders(index(1))) != 1 {
-		t.Fatal("the index is the same, but its copies are forgotten")
 	}
 	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation != 2 { // sent again
 		t.Fatalf("%+v", r)
 	}
 	c.do(put(`{"a":2}`, 2, 2))
-	if len(c.m.Holders(index(1))) != 0 {
-		t.Fatal("copies of an index that no dataset has")
-	}
 	c.refuse(meta.ErrStale, &state.RemoveDataset{Name: "d", Generation: 2})
 	c.do(&state.RemoveDataset{Name: "d", Generation: 3})
 	c.do(&state.RemoveDataset{Name: "d", Generation: 3})
@@ -413,7 +439,7 @@ func TestChanged(t *testing.T) {
 	}
 	token := c.m.Changed()
 	c.now = 1 << 62
-	c.do(&state.Holding{ID: id(1), Index: index(1)})
+	c.do(&state.Unpin{View: view(1, 1)})
 	if !isClosed(token) || c.m.Summary().Tokens != 0 {
 		t.Error("a token expired without anybody noticing")
 	}

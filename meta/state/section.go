@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/bits"
-	"slices"
 	"strings"
 
 	"rankfs/meta"
@@ -83,22 +82,6 @@ func (in *restorer) dataset(payload []byte) error {
 	}
 	in.s.addDataset(&d)
 	return must(in.s.datasets.len() <= MaxDatasets && in.s.records <= MaxRecords, errMany)
-}
-
-func (in *restorer) holders(payload []byte) error {
-	var frame holdersFrame
-	if err := decode(payload, &frame); err != nil {
-		return err
-	}
-	_, twice := in.s.holders.get(frame.Index)
-	known := len(frame.Nodes) > 0 && slices.IsSorted(frame.Nodes) && in.s.indexes[frame.Index] > 0
-	for i, id := range frame.Nodes {
-		_, member := in.s.nodes.get(id)
-		known = known && member && (i == 0 || frame.Nodes[i-1] != id)
-	}
-	in.s.holders.set(frame.Index, frame.Nodes)
-	in.s.holdings += len(frame.Nodes)
-	return first(must(!twice, errTwice), must(known, errWrong), must(in.s.holdings <= MaxHoldings, errMany))
 }
 
 // sequence takes a number that nothing else may have.

@@ -63,10 +63,6 @@ type (
 		Dataset
 		Record []byte // to the byte, which JSON in JSON is not
 	}
-	holdersFrame struct {
-		Index string
-		Nodes []string
-	}
 	jobFrame struct {
 		Dataset  string
 		Ranks    uint64
@@ -93,9 +89,6 @@ func (s *state) write(f *frameWriter) {
 	}
 	for _, d := range sorted(&s.datasets) {
 		f.json(sectionDataset, datasetFrame{*d, d.Record})
-	}
-	for index, nodes := range sorted(&s.holders) {
-		f.json(sectionHolders, holdersFrame{index, nodes})
 	}
 	s.writeJobs(f)
 	s.writePlans(f)

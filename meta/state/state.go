@@ -15,7 +15,6 @@ type state struct {
 	nodes    table[string, Node]
 	removed  table[string, string] // hosts of nodes that there were
 	datasets table[string, *Dataset]
-	holders  table[string, []string] // of an index that a dataset has: nodes, sorted
 	jobs     table[jobKey, *job]
 	plans    table[string, *Plan]
 	queues   table[string, *queue]
@@ -39,12 +38,10 @@ type header struct {
 
 // derived follows from the rest, and is in no snapshot.
 type derived struct {
-	expiry   int64          // of the token that expires next
-	spent    int            // tokens
-	records  int64          // bytes of datasets' records
-	indexes  map[string]int // datasets that have an index
-	holdings int            // nodes of all holders
-	claimed  uint64         // ranks of all jobs
+	expiry   int64  // of the token that expires next
+	spent    int    // tokens
+	records  int64  // bytes of datasets' records
+	claimed  uint64 // ranks of all jobs
 	maps     rankMaps
 	pins     []pin  // plans in the order of their pinning, and some that are gone
 	units    uint64 // of all queues
@@ -54,8 +51,7 @@ type derived struct {
 
 func newState() *state {
 	return &state{derived: derived{
-		indexes: make(map[string]int),
-		maps:    rankMaps{all: make(map[[32]byte]*rankMap)},
+		maps: rankMaps{all: make(map[[32]byte]*rankMap)},
 	}}
 }
 
@@ -81,7 +77,6 @@ func (s *state) share() *state {
 		nodes:    s.nodes.share(),
 		removed:  s.removed.share(),
 		datasets: s.datasets.share(),
-		holders:  s.holders.share(),
 		jobs:     s.jobs.share(),
 		plans:    s.plans.share(),
 		queues:   s.queues.share(),

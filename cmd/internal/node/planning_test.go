@@ -114,7 +114,7 @@ func admissions(n int) []state.Command {
 // made is node i, on host a, b, c and so on.
 func made(i int) state.Node {
 	host := string(rune('a' + i))
-	return state.Node{ID: fmt.Sprintf("%016x", i+1), Host: host, Addr: host + ":1", Key: "key" + host, Serial: "1"}
+	return state.Node{ID: fmt.Sprintf("%016x", i+1), Host: host, Addr: host + ":1", Key: "key" + host}
 }
 
 func (n *Node) mustPlan(t testing.TB, r control.PlanRequest) control.Plan {
