@@ -115,6 +115,8 @@ func TestPlanBounds(t *testing.T) {
 	}
 	c.do(&state.Unpin{View: view(0, 1)})
 	pin(0) // it is the latest now
+	evicted, _ := c.m.Plan(view(1, 1))
+	next, _ := c.m.Plan(view(2, 1))
 	pin(state.MaxPlans)
 	if !isPinned(0) || isPinned(1) || !isPinned(2) || !isPinned(state.MaxPlans) {
 		t.Fatal("another plan was dropped than the oldest")
@@ -123,7 +125,13 @@ func TestPlanBounds(t *testing.T) {
 		t.Fatalf("%d plans", got)
 	}
 	c.m = through(t, c.m)
-	pin(state.MaxPlans + 1)
+	if c.m.Overtaken(evicted.View, evicted.Sequence) {
+		t.Fatal("a plan that was dropped for room does not stand")
+	}
+	pin(1)
+	if !c.m.Overtaken(evicted.View, evicted.Sequence) || c.m.Overtaken(next.View, next.Sequence) {
+		t.Fatal("a plan stands beside another, or one that was dropped for that does not")
+	}
 	if isPinned(2) || !isPinned(3) {
 		t.Fatal("after a snapshot another plan was dropped than the oldest")
 	}

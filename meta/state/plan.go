@@ -119,6 +119,7 @@ func (s *state) dropOldestPlan() {
 	for !s.isPinned(s.pins[0]) {
 		s.pins = s.pins[1:]
 	}
+	s.Evicted = s.pins[0].sequence
 	s.dropPlan(s.plans.m[s.pins[0].view])
 }
 

@@ -152,6 +152,18 @@ func (m *Machine) Plan(view string) (Plan, bool) {
 	return *p, true
 }
 
+// Overtaken reports whether a plan, of that sequence, of a view was unpinned, or
+// another one was pinned. One that was dropped for room, and no other pinned,
+// stands where it is known.
+func (m *Machine) Overtaken(view string, sequence uint64) bool {
+	s, done := m.read()
+	defer done()
+	if p, ok := s.plans.get(view); ok {
+		return p.Sequence != sequence
+	}
+	return sequence > s.Evicted
+}
+
 // Plans are all that are pinned, the latest last.
 func (m *Machine) Plans() []Plan {
 	s, done := m.read()

@@ -287,8 +287,18 @@ func TestPlans(t *testing.T) {
 	for _, epoch := range []int{2, 1, 3, 2} { // the second time it is pinned already
 		pin(epoch)
 	}
+	before, _ := c.m.Plan(view(1, 2))
+	overtaken := func(want bool) {
+		t.Helper()
+		if got := c.m.Overtaken(view(1, 2), before.Sequence); got != want {
+			t.Errorf("overtaken: %v", got)
+		}
+	}
+	overtaken(false)
 	c.do(&state.Unpin{View: view(1, 2)})
+	overtaken(true)
 	pin(1)
+	overtaken(true)
 	var got []string
 	for _, p := range c.m.Plans() {
 		if one, ok := c.m.Plan(p.View); !ok || fmt.Sprint(one) != fmt.Sprint(p) {

@@ -21,7 +21,7 @@ func (in *restorer) readHeader(payload []byte) error {
 	if err := decode(payload, h); err != nil {
 		return err
 	}
-	return must(h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63, errWrong)
+	return must(h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63 && h.Evicted <= h.Sequence, errWrong)
 }
 
 func (in *restorer) token(payload []byte) error {

@@ -186,6 +186,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"an endless sequence", 'i', `"Sequence":`, `"Sequence":1844674407370955161`},
 		{"no sequence", 'i', `"Sequence":6`, `"Sequence":1`},
 		{"an unknown field", 'i', `{`, `{"Color":1,`},
+		{"a plan evicted that is yet to come", 'i', `{`, `{"Evicted":7,`},
 		{"an old generation", 'i', `"Generation":2`, `"Generation":1`},
 		{"a token overused", 't', `"Used":`, `"Used":9999`},
 		{"a token used backwards", 't', `"Used":`, `"Used":-`},

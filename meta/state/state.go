@@ -33,7 +33,8 @@ type header struct {
 	Now        int64  // time of the cluster
 	Generation uint64 // the last that a dataset was given
 	Sequence   uint64 // the last number that a job, plan or queue was given
-	Applied    uint64 `json:"-"` // index of the last command
+	Evicted    uint64 `json:",omitempty"` // of the last plan that was dropped for room
+	Applied    uint64 `json:"-"`          // index of the last command
 }
 
 // derived follows from the rest, and is in no snapshot.
