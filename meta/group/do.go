@@ -146,6 +146,9 @@ func (g *Group) follow(ctx context.Context, index uint64) error {
 }
 
 // serveApply executes the command of a node that does not lead.
+//
+// Who sends one is there. A daemon that says that it has begun must not be taken
+// for dead because the leader has not yet asked it anything.
 func (g *Group) serveApply(ctx context.Context, from string, request json.RawMessage) (any, error) {
 	data, err := decode[[]byte](request)
 	if err != nil {
@@ -158,6 +161,7 @@ func (g *Group) serveApply(ctx context.Context, from string, request json.RawMes
 	if !g.Leads() {
 		return nil, errNoLeader
 	}
+	g.seen.heard(from, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
 	return g.apply(ctx, c)

@@ -39,6 +39,15 @@ func (s *sightings) saw(id string, applied uint64, now time.Time) {
 	s.mu.last[id], s.mu.lag[id] = now, applied
 }
 
+// heard notes that a node has said something.
+func (s *sightings) heard(id string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.last != nil { // this node has led
+		s.mu.last[id] = now
+	}
+}
+
 func (s *sightings) of(id string) (last time.Time, applied uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +124,7 @@ func (g *Group) report(ctx context.Context) {
 	now := time.Now()
 	for _, n := range g.config.Machine.Nodes() {
 		if up := g.live(n.ID, now); up != n.Up {
-			if _, err := g.apply(ctx, &state.Health{ID: n.ID, Up: up}); err != nil {
+			if _, err := g.apply(ctx, &state.Health{ID: n.ID, Life: n.Life, Up: up}); err != nil {
 				return
 			}
 			g.config.Log.Info("node changed", "node", n.ID, "host", n.Host, "up", up)
