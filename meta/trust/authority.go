@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"sync/atomic"
 	"time"
 
 	"rankfs/meta"
@@ -46,7 +46,7 @@ type Authority struct {
 	cluster string
 	cert    *x509.Certificate
 	roots   *x509.CertPool
-	key     atomic.Pointer[ed25519.PrivateKey] // nil where there is only the certificate
+	key     secret // none where there is only the certificate
 }
 
 // Create makes the authority of a new cluster in dir, where there must be none.
@@ -66,6 +66,7 @@ func Create(dir string, now time.Time) (*Authority, error) {
 	// The certificate comes last: without it there is no authority, and a
 	// crash before it left a key that nobody trusts.
 	text, err := encodeKey(key)
+	defer func() { clear(key); clear(text) }()
 	if err == nil {
 		err = v.write(authorityKey, text, secretMode)
 	}
@@ -161,6 +162,7 @@ func OpenAuthority(dir string) (*Authority, error) {
 	a := &Authority{dir: v, cluster: cluster, cert: cert, roots: x509.NewCertPool()}
 	a.roots.AddCert(cert)
 	text, err = v.read(authorityKey, secretMode)
+	defer clear(text)
 	if errors.Is(err, meta.ErrNotExist) {
 		return a, nil
 	}
@@ -199,7 +201,7 @@ func (a *Authority) setKey(text []byte) error {
 	if !matches(a.cert, key) {
 		return fmt.Errorf("key %w: it is of another authority", meta.ErrCorrupt)
 	}
-	a.key.Store(&key)
+	a.key.set(key)
 	return nil
 }
 
@@ -213,18 +215,19 @@ func (a *Authority) Certificate() []byte { return encode(certificateBlock, a.cer
 func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.cert.Raw) }
 
 // CanSign reports whether the key is here.
-func (a *Authority) CanSign() bool { return a.key.Load() != nil }
+func (a *Authority) CanSign() bool { return a.key.known() }
 
 // Export returns the key, for a call of another voter and nobody else.
-func (a *Authority) Export() ([]byte, error) {
-	key := a.key.Load()
-	if key == nil {
-		return nil, errKeyless
-	}
-	return encodeKey(*key)
+func (a *Authority) Export() (text []byte, err error) {
+	err = a.key.use(func(key ed25519.PrivateKey) error {
+		text, err = encodeKey(key)
+		return err
+	})
+	return text, err
 }
 
-// Import stores the key that another voter exported.
+// Import stores the key that another voter exported. One that is there is not
+// written again, which would leave the bytes of the file before it on the disk.
 func (a *Authority) Import(text []byte) error {
 	key, err := decodeKey(text)
 	if err != nil {
@@ -236,17 +239,21 @@ func (a *Authority) Import(text []byte) error {
 	if text, err = encodeKey(key); err != nil {
 		return err
 	}
-	if err := a.dir.write(authorityKey, text, secretMode); err != nil {
-		return err
+	defer clear(text)
+	if old, err := a.dir.read(authorityKey, secretMode); err != nil || !bytes.Equal(old, text) {
+		if err := a.dir.write(authorityKey, text, secretMode); err != nil {
+			return err
+		}
 	}
-	a.key.Store(&key)
+	a.key.set(key)
 	return nil
 }
 
-// Forget removes the key of a node that is a voter no more.
+// Forget removes the key of a node that is a voter no more, from memory and from
+// the disk, as far as a disk that writes elsewhere what is written again lets it.
 func (a *Authority) Forget() error {
-	a.key.Store(nil)
-	return a.dir.remove(authorityKey)
+	a.key.wipe()
+	return a.dir.shred(authorityKey)
 }
 
 var errKeyless = fmt.Errorf("key of the authority %w on this node: ask a voter", meta.ErrNotExist)

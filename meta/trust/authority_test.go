@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,9 +84,22 @@ func TestExport(t *testing.T) {
 	if err != nil || len(a) == 0 {
 		t.Fatal(err)
 	}
-	if err := errors.Join(other.Forget(), other.Forget()); err != nil {
+	// Whoever still has the file open, or the disk, finds nothing there.
+	file, err := os.Open(filepath.Join(dir, "ca.key"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer file.Close()
+	if err := errors.Join(other.Import(key), other.Forget(), other.Forget()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := io.ReadAll(file); err != nil || len(left) != len(key) || bytes.ContainsFunc(left, func(r rune) bool { return r != 0 }) {
+		t.Errorf("left of the key are %d bytes (%v)", len(bytes.Trim(left, "\x00")), err)
+	}
+	_, exporting := other.Export()
+	_, signing := other.Sign(request(t, id(4)), trust.RoleNode, c.clock.now(), 0)
+	wants(t, exporting, meta.ErrNotExist)
+	wants(t, signing, meta.ErrNotExist)
 	if other, err = trust.OpenAuthority(dir); err != nil || other.CanSign() {
 		t.Errorf("may sign: %v, %v", other.CanSign(), err)
 	}

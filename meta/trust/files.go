@@ -158,6 +158,32 @@ func (v vault) remove(name string) error {
 	return syncDir(root)
 }
 
+// shred is remove for a file whose bytes nobody is to find on the disk: they are
+// written over first.
+func (v vault) shred(name string) error {
+	if err := v.blank(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write over %s: %w", v.path(name), err)
+	}
+	return v.remove(name)
+}
+
+func (v vault) blank(name string) error {
+	root, err := v.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(name, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		_, err = f.Write(make([]byte, min(info.Size(), maxFile)))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
 func syncDir(root *os.Root) error {
 	d, err := root.Open(".")
 	if err != nil {

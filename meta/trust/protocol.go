@@ -33,13 +33,17 @@ const (
 	greetNobody  = 'n' // nobody listens for the protocol
 )
 
+// ErrRemoved is what a node learns that was removed from its cluster.
+var ErrRemoved = fmt.Errorf("this node was removed from the cluster (%w): unmount it, and mount it with another --state, "+
+	"or with that directory moved away, as a new node: --join HOST:PORT and a token, from: rankfs token create", meta.ErrDenied)
+
 // greeted turns a greeting into an error.
 func greeted(b byte) error {
 	switch b {
 	case greetWelcome:
 		return nil
 	case greetRevoked:
-		return fmt.Errorf("the node does not let this one in: %w: it was removed from the cluster; join again with a token", meta.ErrDenied)
+		return ErrRemoved
 	case greetBusy:
 		return fmt.Errorf("the node has all the connections that it will have: %w", meta.ErrBusy)
 	case greetNobody:

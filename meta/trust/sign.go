@@ -73,8 +73,7 @@ func (a *Authority) Sign(r Request, role Role, now time.Time, life time.Duration
 	if life == 0 {
 		life = Life
 	}
-	key := a.key.Load()
-	if key == nil {
+	if !a.CanSign() {
 		return nil, errKeyless
 	}
 	if err := r.check(); err != nil {
@@ -87,7 +86,11 @@ func (a *Authority) Sign(r Request, role Role, now time.Time, life time.Duration
 	if err := inTime(a.cert, now); err != nil {
 		return nil, fmt.Errorf("authority: %w", err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, a.leaf(r, name, now, life), a.cert, r.Key, *key)
+	var der []byte
+	err := a.key.use(func(key ed25519.PrivateKey) (err error) {
+		der, err = x509.CreateCertificate(rand.Reader, a.leaf(r, name, now, life), a.cert, r.Key, key)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate of node %s: %w", r.Node, err)
 	}
