@@ -119,6 +119,7 @@ func (p *troop) history() {
 	}
 	p.net.heal()
 	clients.Wait()
+	r.leave()
 	if got := porcupine.CheckOperationsTimeout(model, r.ops, 20*time.Second); got != porcupine.Ok {
 		p.t.Errorf("history %d with -seed %d: %v", p.number, p.seed, got)
 		for _, o := range r.ops {
@@ -166,7 +167,7 @@ func (r *run) must(c state.Command) state.Result {
 
 // An asked is what a client wants, a seen what it got.
 type asked struct {
-	kind   string // claim, claims, pin, token, drop, step
+	kind   string // claim, claims, pin, token, drop, redeem, step
 	key    string
 	value  string
 	worker int
@@ -235,7 +236,8 @@ func (r *run) client(c int, random *rand.Rand) {
 				return seen{value: got.Plan.Nodes[0].Node}, nil
 			})
 		case 3:
-			r.token(c, g, key, value, random.IntN(3) == 0)
+			r.token(c, g, key, value, random.IntN(4) == 0)
+			r.redeem(c, g, key, random.IntN(guests))
 		default:
 			w.step()
 		}
@@ -244,7 +246,7 @@ func (r *run) client(c int, random *rand.Rand) {
 
 // token makes a token, or drops it.
 func (r *run) token(c int, g *Group, key, value string, drop bool) {
-	hash := fmt.Sprintf("%060x%03x%s", r.seed, r.number, key)
+	hash := r.hash(key)
 	a := asked{kind: "token", key: key, value: value}
 	var command state.Command = &state.Token{Hash: hash, Expires: 1 << 62, Uses: int(value[0] - '0')}
 	if drop {
@@ -257,6 +259,42 @@ func (r *run) token(c int, g *Group, key, value string, drop bool) {
 		}
 		return seen{value: "yes"}, err
 	})
+}
+
+func (r *run) hash(key string) string { return fmt.Sprintf("%060x%03x%s", r.seed, r.number, key) }
+
+// guests are the nodes that a client tries to let in with each token. They are
+// nowhere; the leader enters them, and never hears of them.
+const guests = 2
+
+func (r *run) guest(client int, key string, number int) string {
+	return fmt.Sprintf("%012x%02x%s%x", r.number, client, key, number)
+}
+
+// redeem lets a node in by a token, or finds that it is in.
+func (r *run) redeem(client int, g *Group, key string, number int) {
+	a := asked{kind: "redeem", key: key, worker: client*guests + number}
+	n := state.Node{ID: r.guest(client, key, number), Host: "guest", Addr: "127.0.0.1:1", Key: "k"}
+	r.record(client, a, func(ctx context.Context) (seen, error) {
+		_, err := g.Do(ctx, &state.Admit{TokenHash: r.hash(key), Node: n})
+		if errors.Is(err, meta.ErrDenied) {
+			return seen{value: "no"}, nil
+		}
+		return seen{value: "yes"}, err
+	})
+}
+
+// leave takes all guests out again, that the next history may have others.
+func (r *run) leave() {
+	g, m := r.at(0)
+	if err := g.Ready(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, n := range m.Nodes() {
+		if n.Host == "guest" {
+			r.must(&state.Remove{ID: n.ID})
+		}
+	}
 }
 
 // A stepper is a client as a worker of a queue. A step whose outcome it does
@@ -306,7 +344,7 @@ var model = porcupine.Model{
 		byKey := make(map[string][]porcupine.Operation)
 		for _, o := range history {
 			a := o.Input.(asked)
-			kind := map[string]string{"claims": "claim", "drop": "token"}[a.kind]
+			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token"}[a.kind]
 			if kind == "" {
 				kind = a.kind
 			}
@@ -329,6 +367,8 @@ var model = porcupine.Model{
 // or a queue. Comparable, as porcupine likes it.
 type thing struct {
 	now, last string
+	dropped   bool
+	redeemed  [workers * guests]bool
 	done      [units]bool
 	held      [workers]int64
 }
@@ -353,9 +393,29 @@ func (s thing) do(a asked) (thing, seen) {
 		}
 		return s, yes(s.now == a.value)
 	case "drop":
-		return s, yes(s.now != "")
+		s.dropped = s.now != ""
+		return s, yes(s.dropped)
+	case "redeem":
+		return s.redeem(a.worker)
 	}
 	return s.step(a)
+}
+
+// redeem lets a guest in who is not in yet, as often as the token says.
+func (s thing) redeem(guest int) (thing, seen) {
+	left := 0
+	if s.now != "" && !s.dropped {
+		left = int(s.now[0] - '0')
+	}
+	for _, used := range s.redeemed {
+		if used {
+			left--
+		}
+	}
+	if s.redeemed[guest] || left > 0 {
+		s.redeemed[guest] = true
+	}
+	return s, yes(s.redeemed[guest])
 }
 
 func yes(is bool) seen {
