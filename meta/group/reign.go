@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -70,7 +71,8 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	defer cancel()
 	defer context.AfterFunc(reign, cancel)()
 	err := ask(within, leader)
-	if err != nil && ctx.Err() == nil && within.Err() != nil {
+	// It was cancelled, and not by who asks, whose time may be up by now.
+	if err != nil && errors.Is(within.Err(), context.Canceled) && !errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("%w (node %s led)", errNoLeader, leader)
 	}
 	return err
