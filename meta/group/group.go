@@ -64,6 +64,7 @@ type Group struct {
 	times   times
 	store   *store
 	raft    *raft.Raft
+	courier *courier
 	calls   *calls
 	office  *office
 	seen    sightings
@@ -125,6 +126,7 @@ func (g *Group) start(bootstrap bool) error {
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: stream{c.Port.Listener(trust.Raft), self, g.dialRaft}, MaxPool: 3, Timeout: g.times.patience, Logger: hclogger(c.Log),
 	})
+	g.courier = newCourier(network, func(id raft.ServerID) bool { return g.servers()[string(id)].ID != "" })
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = raft.ServerID(c.Self.ID), hclogger(c.Log)
 	patient := g.times.heartbeat + time.Millisecond
@@ -134,10 +136,10 @@ func (g *Group) start(bootstrap bool) error {
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
-		err = raft.BootstrapCluster(conf, g.store.log, g.store.log, g.store.snapshots, network, only)
+		err = raft.BootstrapCluster(conf, g.store.log, g.store.log, g.store.snapshots, g.courier, only)
 	}
 	if err == nil {
-		g.raft, err = raft.NewRaft(conf, fsm{c.Machine}, g.store.log, g.store.log, g.store.snapshots, network)
+		g.raft, err = raft.NewRaft(conf, fsm{c.Machine}, g.store.log, g.store.log, g.store.snapshots, g.courier)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())

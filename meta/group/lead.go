@@ -194,7 +194,9 @@ func (g *Group) change(ctx context.Context, c change, n state.Node, s raft.Serve
 		g.config.Log.Info("node is a voter no more", "node", c.id, "host", n.Host)
 		return g.raft.DemoteVoter(id, 0, wait).Error()
 	case remove:
-		return g.raft.RemoveServer(id, 0, wait).Error()
+		err := g.raft.RemoveServer(id, 0, wait).Error()
+		g.courier.called(id) // whom nobody waits for any more
+		return err
 	}
 	panic(fmt.Sprintf("change %d", c.do))
 }

@@ -119,7 +119,9 @@ func (g *Group) dialCall(ctx context.Context, id string) (net.Conn, error) {
 }
 
 func (g *Group) dialRaft(ctx context.Context, addr, id string) (net.Conn, error) {
-	return g.config.Port.Dial(ctx, addr, id, trust.Raft)
+	return g.courier.hang(ctx, raft.ServerID(id), func(ctx context.Context) (net.Conn, error) {
+		return g.config.Port.Dial(ctx, addr, id, trust.Raft)
+	})
 }
 
 // A Status is how a node sees its cluster.
@@ -185,6 +187,7 @@ func (g *Group) Close() error {
 	g.cancel()
 	g.done.Wait()
 	errs := []error{g.office.close(), g.calls.close()}
+	g.courier.end()
 	if g.config.Machine.Summary().Applied > 0 {
 		_ = g.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
 	}

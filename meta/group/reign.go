@@ -54,6 +54,7 @@ func (g *Group) observe(ctx context.Context) {
 		select {
 		case <-changes:
 			g.reign.begin()
+			g.courier.giveUp()
 		case <-ctx.Done():
 			return
 		}

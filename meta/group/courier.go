@@ -1,0 +1,204 @@
+package group
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// A courier is Raft's transport. Raft sends the log to a follower that fails to
+// answer less and less often, every ten seconds at last, and does not look up
+// when it is back. So the courier keeps to itself that sending has failed until
+// the follower may be there again: until it has answered a heartbeat, of which
+// there are several a second, or has called. To Raft it has failed once, and is
+// sent the log at once.
+//
+// Nobody is waited for who is not in Raft's configuration, nor by one who leads
+// no more.
+type courier struct {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+	stays func(id raft.ServerID) bool // in Raft's configuration
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		peers  map[raft.ServerID]*peer
+	}
+}
+
+// A peer is what a courier knows of another node: how often it was heard, and
+// what its connections hang on.
+type peer struct {
+	times uint64
+	wake  chan struct{} // closed when it is heard again; nil if nobody waits
+	line  context.Context
+	cut   context.CancelFunc
+}
+
+// hear notes that a node was heard, or is waited for no more.
+func (p *peer) hear() {
+	p.times++
+	if p.wake != nil {
+		close(p.wake)
+		p.wake = nil
+	}
+}
+
+// silence bounds waiting for a follower, beside all else that ends it. Each time
+// Raft counts a failure, and with the twelfth in a row it waits those ten seconds.
+const silence = time.Hour
+
+// newCourier is one by way of a network transport.
+func newCourier(t *raft.NetworkTransport, stays func(raft.ServerID) bool) *courier {
+	c := &courier{Transport: t, WithPreVote: t, WithClose: t, stays: stays}
+	c.mu.peers = make(map[raft.ServerID]*peer)
+	return c
+}
+
+// peer is what is known of a node. The lock is held.
+func (c *courier) peer(id raft.ServerID) *peer {
+	p := c.mu.peers[id]
+	if p == nil {
+		p = new(peer)
+		p.line, p.cut = context.WithCancel(context.Background())
+		c.mu.peers[id] = p
+	}
+	return p
+}
+
+// times is how often a node was heard.
+func (c *courier) times(id raft.ServerID) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer(id).times
+}
+
+// line is done when the connections to a node are to be cut.
+func (c *courier) line(id raft.ServerID) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer(id).line
+}
+
+// heard ends waiting for a node that has answered, or called.
+func (c *courier) heard(id raft.ServerID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peer(id).hear()
+}
+
+// called ends waiting for a node that says that it hears nothing, and connections
+// on which nothing arrives.
+func (c *courier) called(id raft.ServerID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(id)
+	p.cut()
+	p.line, p.cut = context.WithCancel(context.Background())
+	p.hear()
+}
+
+// giveUp ends waiting for anybody.
+func (c *courier) giveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.mu.peers {
+		p.hear()
+	}
+}
+
+// end ends waiting, for good.
+func (c *courier) end() {
+	c.mu.Lock()
+	c.mu.closed = true
+	c.mu.Unlock()
+	c.giveUp()
+}
+
+// AppendEntries implements raft.Transport.
+func (c *courier) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+	times := c.times(id)
+	err := c.Transport.AppendEntries(id, to, request, response)
+	switch {
+	case err == nil:
+		c.heard(id)
+	case !isHeartbeat(request):
+		c.await(id, times)
+	}
+	return err
+}
+
+// InstallSnapshot implements raft.Transport.
+func (c *courier) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, request *raft.InstallSnapshotRequest, response *raft.InstallSnapshotResponse, content io.Reader) error {
+	times := c.times(id)
+	err := c.Transport.InstallSnapshot(id, to, request, response, content)
+	if err != nil {
+		c.await(id, times)
+	}
+	return err
+}
+
+// isHeartbeat reports whether a request says nothing but that there is a leader.
+func isHeartbeat(r *raft.AppendEntriesRequest) bool {
+	return len(r.Entries) == 0 && r.PrevLogEntry == 0 && r.PrevLogTerm == 0 && r.LeaderCommitIndex == 0
+}
+
+// await returns when it makes sense to try again to reach a node that was heard
+// so many times before it was tried in vain.
+func (c *courier) await(id raft.ServerID, times uint64) {
+	wake := c.wake(id, times)
+	if wake == nil {
+		return
+	}
+	timer := time.NewTimer(silence)
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+// wake is closed when a node is heard again; nil if it was, or nobody is to wait.
+func (c *courier) wake(id raft.ServerID, times uint64) <-chan struct{} {
+	stays := c.stays(id) // who is taken out after this is heard, so to say, too
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(id)
+	if c.mu.closed || p.times != times || !stays {
+		return nil
+	}
+	if p.wake == nil {
+		p.wake = make(chan struct{})
+	}
+	return p.wake
+}
+
+// hang has a connection to a node hang on its line.
+func (c *courier) hang(ctx context.Context, id raft.ServerID, dial func(ctx context.Context) (net.Conn, error)) (net.Conn, error) {
+	line := c.line(id)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(line, cancel)()
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &hung{conn, context.AfterFunc(line, func() { conn.Close() })}, nil
+}
+
+// A hung connection is closed when the line that it hangs on is cut.
+type hung struct {
+	net.Conn
+	leave func() bool
+}
+
+func (h *hung) Close() error {
+	h.leave()
+	return h.Conn.Close()
+}

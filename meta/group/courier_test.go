@@ -1,0 +1,135 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// A wall is a transport that nothing passes while it stands.
+type wall struct {
+	raft.Transport
+	stands bool
+}
+
+var errWall = errors.New("nobody there")
+
+func (w *wall) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error {
+	if w.stands {
+		return errWall
+	}
+	return nil
+}
+
+func (w *wall) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallSnapshotRequest, *raft.InstallSnapshotResponse, io.Reader) error {
+	return errWall
+}
+
+// Raft is not told that sending the log has failed before it makes sense to send
+// it again: it would wait for longer and longer. Heartbeats are its own business.
+func TestACourierKeepsFailuresToItself(t *testing.T) {
+	heartbeat := &raft.AppendEntriesRequest{Term: 1}
+	for _, tt := range []struct {
+		name string
+		ends func(c *courier, w *wall, gone *bool)
+	}{
+		{"it answers a heartbeat", func(c *courier, w *wall, _ *bool) {
+			w.stands = false
+			c.AppendEntries("a", "", heartbeat, nil)
+		}},
+		{"it calls", func(c *courier, _ *wall, _ *bool) { c.called("a") }},
+		{"this node leads no more", func(c *courier, _ *wall, _ *bool) { c.giveUp() }},
+		{"it is taken out", func(c *courier, _ *wall, gone *bool) { *gone = true; c.called("a") }},
+		{"this node ends", func(c *courier, _ *wall, _ *bool) { c.end() }},
+		{"it is silent for long", func(*courier, *wall, *bool) { time.Sleep(silence) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, gone := &wall{stands: true}, false
+				c := &courier{Transport: w, stays: func(raft.ServerID) bool { return !gone }}
+				c.mu.peers = make(map[raft.ServerID]*peer)
+				sent, installed := make(chan error, 1), make(chan error, 1)
+				go func() { sent <- c.AppendEntries("a", "", &raft.AppendEntriesRequest{PrevLogEntry: 7}, nil) }()
+				go func() { installed <- c.InstallSnapshot("a", "", nil, nil, nil) }()
+				time.Sleep(silence / 2)
+				c.AppendEntries("a", "", heartbeat, nil) // fails
+				c.called("b")
+				synctest.Wait()
+				if len(sent)+len(installed) != 0 {
+					t.Fatal("told too early")
+				}
+				tt.ends(c, w, &gone)
+				synctest.Wait()
+				if len(sent) != 1 || len(installed) != 1 || <-sent != errWall || <-installed != errWall {
+					t.Error("not told, or something else")
+				}
+			})
+		})
+	}
+}
+
+// Nobody waits for one who is not in the configuration, or once all has ended.
+func TestACourierDoesNotWaitForStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &courier{Transport: &wall{stands: true}, stays: func(id raft.ServerID) bool { return id == "a" }}
+		c.mu.peers = make(map[raft.ServerID]*peer)
+		begun := time.Now()
+		c.InstallSnapshot("b", "", nil, nil, nil)
+		c.end()
+		c.InstallSnapshot("a", "", nil, nil, nil)
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("waited for %v", waited)
+		}
+	})
+}
+
+// A node that calls hears nothing: connections to it, and those being made, are
+// of no use.
+func TestALineIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &courier{stays: func(raft.ServerID) bool { return true }}
+		c.mu.peers = make(map[raft.ServerID]*peer)
+		made, other := net.Pipe()
+		old, err := c.hang(t.Context(), "a", func(context.Context) (net.Conn, error) { return made, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.hang(t.Context(), "a", func(ctx context.Context) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			failed <- err
+		}()
+		synctest.Wait()
+		c.called("b")
+		synctest.Wait()
+		if len(failed) != 0 {
+			t.Fatal("cut by the call of another")
+		}
+		c.called("a")
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("dialling: %v", err)
+		}
+		if _, err := other.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the connection: %v", err)
+		}
+		old.Close()
+		made, other = net.Pipe()
+		if _, err := c.hang(t.Context(), "a", func(context.Context) (net.Conn, error) { return made, nil }); err != nil {
+			t.Fatal(err)
+		}
+		go other.Write([]byte{1})
+		if _, err := made.Read(make([]byte, 1)); err != nil {
+			t.Errorf("a connection that was made since: %v", err)
+		}
+		made.Close()
+	})
+}
