@@ -69,9 +69,10 @@ type Group struct {
 	office  *office
 	seen    sightings
 	reign   reign
-	writes  chan struct{}  // one for each that Raft has not answered
-	written sync.WaitGroup // who waits for those
-	said    string         // of what could not be changed, last
+	writes  chan struct{}     // one for each that Raft has not answered
+	written sync.WaitGroup    // who waits for those
+	vault   chan struct{}     // for who changes the authority's key
+	said    map[string]string // of what this node, leading, could not do
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -82,6 +83,8 @@ const (
 	callPulse   = "/pulse"
 	callNow     = "/now"
 	callEntrust = "/entrust"
+	callKey     = "/key"
+	callForget  = "/forget"
 	callAdmit   = "/admit"
 )
 
@@ -92,7 +95,9 @@ func Open(ctx context.Context, c Config, founds bool) (*Group, error) {
 }
 
 func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err error) {
-	g = &Group{config: c, times: t, writes: make(chan struct{}, maxWrites)}
+	g = &Group{
+		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1), said: make(map[string]string),
+	}
 	g.reign.begin()
 	if g.store, err = openStore(c.Dir, c.Log); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
@@ -20,23 +18,23 @@ type sightings struct {
 	mu struct {
 		sync.Mutex
 		last map[string]time.Time
-		lag  map[string]uint64
+		said map[string]pulse
 	}
 }
 
 func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.last, s.mu.lag = make(map[string]time.Time), make(map[string]uint64)
+	s.mu.last, s.mu.said = make(map[string]time.Time), make(map[string]pulse)
 	for _, id := range ids {
 		s.mu.last[id] = now
 	}
 }
 
-func (s *sightings) saw(id string, applied uint64, now time.Time) {
+func (s *sightings) saw(id string, p pulse, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.last[id], s.mu.lag[id] = now, applied
+	s.mu.last[id], s.mu.said[id] = now, p
 }
 
 // heard notes that a node has said something.
@@ -48,10 +46,19 @@ func (s *sightings) heard(id string, now time.Time) {
 	}
 }
 
+// signs reports whether a node has said that it has the authority's key, and
+// whether it has said anything.
+func (s *sightings) signs(id string) (signs, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, known := s.mu.said[id]
+	return p.Signs, known
+}
+
 func (s *sightings) of(id string) (last time.Time, applied uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.last[id], s.mu.lag[id]
+	return s.mu.last[id], s.mu.said[id].Applied
 }
 
 // lead does what a leader has to do beside Raft, whenever this node is one.
@@ -73,6 +80,7 @@ func (g *Group) lead(ctx context.Context) {
 			g.look(ctx)
 			g.report(ctx)
 			g.reconcile(ctx)
+			g.shareKey(ctx)
 		}
 	}
 }
@@ -97,7 +105,7 @@ func (g *Group) look(ctx context.Context) {
 	defer all.Wait()
 	for _, id := range g.ids() {
 		if id == g.config.Self.ID {
-			g.seen.saw(id, g.raft.AppliedIndex(), time.Now())
+			g.seen.saw(id, pulse{Applied: g.raft.AppliedIndex()}, time.Now())
 			continue
 		}
 		slots <- struct{}{}
@@ -105,7 +113,7 @@ func (g *Group) look(ctx context.Context) {
 			defer func() { <-slots }()
 			var p pulse
 			if g.calls.ask(ctx, id, callPulse, struct{}{}, &p) == nil {
-				g.seen.saw(id, p.Applied, time.Now())
+				g.seen.saw(id, p, time.Now())
 			}
 		})
 	}
@@ -148,7 +156,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	servers, now := g.servers(), time.Now()
 	byID := make(map[string]member)
 	for id, s := range servers {
-		byID[id] = member{id: id, server: true, voter: s.Suffrage == raft.Voter, live: g.live(id, now)}
+		byID[id] = member{id: id, server: true, voter: isVoter(s), live: g.live(id, now)}
 	}
 	nodes := make(map[string]state.Node)
 	for _, n := range g.config.Machine.Nodes() {
@@ -162,11 +170,7 @@ func (g *Group) reconcile(ctx context.Context) {
 		g.stepDown(nodes)
 		return
 	}
-	err := g.change(ctx, c, nodes[c.id], servers[c.id])
-	if said := fmt.Sprint(c, err); err != nil && ctx.Err() == nil && said != g.said {
-		g.said = said
-		g.config.Log.Warn("members of the cluster not changed yet", "node", c.id, "cause", err)
-	}
+	g.told("members of the cluster not changed", c.id, g.change(ctx, c, nodes[c.id], servers[c.id]))
 }
 
 // stepDown gives the lead away if this node is drained.
@@ -199,23 +203,4 @@ func (g *Group) change(ctx context.Context, c change, n state.Node, s raft.Serve
 		return err
 	}
 	panic(fmt.Sprintf("change %d", c.do))
-}
-
-// entrust gives a node the authority's key, which a voter must have in case it
-// leads.
-func (g *Group) entrust(ctx context.Context, id string) error {
-	if id == g.config.Self.ID {
-		return nil
-	}
-	key, err := g.config.Authority.Export()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, g.times.look)
-	defer cancel()
-	err = g.calls.ask(ctx, id, callEntrust, key, nil)
-	if errors.Is(err, meta.ErrUnavailable) {
-		return fmt.Errorf("give node %s the authority's key: %w", id, err)
-	}
-	return err
 }

@@ -19,6 +19,7 @@ import (
 // A pulse is how a node says that it is there.
 type pulse struct {
 	Applied uint64 `json:"applied"`
+	Signs   bool   `json:"signs,omitempty"` // has the authority's key
 }
 
 func (g *Group) handlers() map[string]Handler {
@@ -26,28 +27,17 @@ func (g *Group) handlers() map[string]Handler {
 		callApply:   g.serveApply,
 		callAdmit:   g.serveAdmit,
 		callEntrust: g.serveEntrust,
+		callKey:     g.serveKey,
+		callForget:  g.serveForget,
 		callNow:     g.serveNow,
 		callPulse: func(context.Context, string, json.RawMessage) (any, error) {
-			return pulse{g.config.Machine.Summary().Applied}, nil
+			return pulse{g.config.Machine.Summary().Applied, g.config.Authority.CanSign()}, nil
 		},
 	}
 	for name, h := range g.config.Handlers {
 		all[name] = h
 	}
 	return all
-}
-
-// serveEntrust takes the authority's key from the leader, to whom alone Raft has
-// given the lead.
-func (g *Group) serveEntrust(_ context.Context, from string, request json.RawMessage) (any, error) {
-	if _, leader := g.raft.LeaderWithID(); string(leader) != from {
-		return nil, fmt.Errorf("node %s %w to send the authority's key: it does not lead", from, meta.ErrDenied)
-	}
-	key, err := decode[[]byte](request)
-	if err != nil {
-		return nil, err
-	}
-	return struct{}{}, g.config.Authority.Import(key)
 }
 
 // Leads reports whether this node leads the cluster, as far as it knows.
@@ -150,7 +140,7 @@ func (g *Group) Status() Status {
 	}
 	servers := g.servers()
 	for _, n := range m.Nodes() {
-		member := Member{Node: n, Voter: servers[n.ID].Suffrage == raft.Voter && servers[n.ID].ID != ""}
+		member := Member{Node: n, Voter: isVoter(servers[n.ID])}
 		if _, applied := g.seen.of(n.ID); g.Leads() && applied > 0 {
 			lag := max(s.Applied, applied) - applied
 			member.Lag = &lag
@@ -179,7 +169,7 @@ func (g *Group) serveNow(ctx context.Context, _ string, _ json.RawMessage) (any,
 	if _, err := g.write(ctx, func() raft.Future { return g.raft.Barrier(g.times.patience) }); err != nil {
 		return nil, err
 	}
-	return pulse{g.config.Machine.Summary().Applied}, nil
+	return pulse{Applied: g.config.Machine.Summary().Applied}, nil
 }
 
 // Close leaves, until this node is started again. What it knows is on disk.

@@ -1,0 +1,82 @@
+package group
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// keyless reports whether a node has the authority's key neither in memory nor on
+// its disk.
+func (n *node) keyless() bool {
+	_, err := os.Stat(filepath.Join(n.trust(), "ca.key"))
+	return !n.group.config.Authority.CanSign() && errors.Is(err, os.ErrNotExist)
+}
+
+// The authority's key is where a vote is, and nowhere else: who loses its vote
+// forgets it, and who gets one gets it, be it again.
+func TestTheKeyGoesWithTheVote(t *testing.T) {
+	nodes := cluster(t, 4)
+	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	keys := func() bool {
+		for _, n := range nodes {
+			if isVoter(nodes[0].group.servers()[n.id]) == n.keyless() {
+				return false
+			}
+		}
+		return true
+	}
+	await(t, "the voters have the key", keys)
+	leader, rest := leading(t, nodes)
+	drain := func(n *node, drained bool) {
+		t.Helper()
+		if _, err := leader.group.Do(t.Context(), &state.Drain{ID: n.id, Drained: drained}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range rest {
+		drain(n, true) // whoever votes loses its vote to one that does not
+		await(t, "it has no vote", func() bool { return !isVoter(leader.group.servers()[n.id]) && vote(nodes, 3) })
+		await(t, "it has no key, and the others have", keys)
+		drain(n, false)
+	}
+}
+
+// A voter that has lost its key is sent it, and one that leads fetches it.
+func TestAKeyThatIsLost(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	leader, rest := leading(t, nodes)
+	for _, n := range []*node{rest[0], leader} {
+		n.stop()
+		if err := os.Remove(filepath.Join(n.trust(), "ca.key")); err != nil {
+			t.Fatal(err)
+		}
+		n.start(false)
+		await(t, "it has the key again", func() bool { return !n.keyless() })
+	}
+	// Be it that it leads by now.
+	leader, _ = leading(t, nodes)
+	if err := leader.group.config.Authority.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the leader has the key again", func() bool { return !leader.keyless() })
+	if err := newNode(t, 9).join(leader, leader.token(1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Only the leader handles the key.
+func TestTheKeyIsForTheLeader(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	_, rest := leading(t, nodes)
+	for _, call := range []string{callKey, callForget, callEntrust} {
+		var key []byte
+		if err := rest[0].group.Ask(t.Context(), rest[1].id, call, []byte("key"), &key); !errors.Is(err, meta.ErrDenied) {
+			t.Errorf("%s: %v, %d bytes", call, err, len(key))
+		}
+	}
+}
