@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,7 @@ type application struct {
 // An admittance is the answer: a certificate.
 type admittance struct {
 	Certificate []byte     `json:"certificate,omitempty"`
+	Removed     bool       `json:"removed,omitempty"` // the node was
 	Error       *meta.Told `json:"error,omitempty"`
 }
 
@@ -69,6 +71,9 @@ func apply(conn net.Conn, a application) ([]byte, error) {
 	var answer admittance
 	if err := json.NewDecoder(io.LimitReader(conn, maxApplication)).Decode(&answer); err != nil {
 		return nil, fmt.Errorf("no answer: %w: %w", meta.ErrUnavailable, err)
+	}
+	if answer.Removed {
+		return nil, trust.ErrRemoved
 	}
 	if answer.Error != nil {
 		return nil, answer.Error
@@ -119,7 +124,7 @@ func (o *office) take(conn net.Conn) {
 		err = fmt.Errorf("application %w: %w", meta.ErrInvalid, err)
 	}
 	if err != nil {
-		answer.Error = meta.Tell(err)
+		answer.Error, answer.Removed = meta.Tell(err), o.group.wasRemoved(a)
 		o.group.config.Log.Warn("node not admitted", "from", conn.RemoteAddr(), "cause", err)
 	}
 	_ = json.NewEncoder(conn).Encode(answer)
@@ -129,6 +134,12 @@ func (o *office) take(conn net.Conn) {
 func (g *Group) certify(ctx context.Context, a application) (certificate []byte, err error) {
 	err = g.AskLeader(ctx, callAdmit, a, &certificate)
 	return certificate, err
+}
+
+// wasRemoved reports whether a node that applies was taken out of the cluster.
+func (g *Group) wasRemoved(a application) bool {
+	r, err := trust.ParseRequest(a.Request)
+	return err == nil && g.config.Machine.Removed(r.Node)
 }
 
 // serveAdmit enters a node, or finds that it is entered, and signs for it.
@@ -149,6 +160,7 @@ func (g *Group) serveAdmit(ctx context.Context, _ string, request json.RawMessag
 		if _, err := g.apply(ctx, &state.Admit{TokenHash: a.Token, Node: n}); err != nil {
 			return nil, err
 		}
+		g.seen.heard(n.ID, time.Now())
 		g.config.Log.Info("node admitted", "node", n.ID, "host", n.Host, "addr", n.Addr)
 	} else if known.Addr != n.Addr {
 		if _, err := g.apply(ctx, &state.Move{ID: n.ID, Addr: n.Addr}); err != nil {
@@ -202,6 +214,8 @@ func (g *Group) renew(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-g.home.removed:
+			return
 		case <-time.After(wait):
 		}
 	}
@@ -241,11 +255,9 @@ func (g *Group) recertify(ctx context.Context, a application, now time.Time) (ce
 		return authority.Sign(r, trust.RoleNode, now, 0)
 	}
 	err = fmt.Errorf("certificate of this node: %w: it has expired, and no other node is known; remove the state directory and join anew", meta.ErrDenied)
-	for _, n := range g.config.Machine.Nodes() {
-		if n.ID == g.config.Self.ID {
-			continue
-		}
-		if certificate, err = g.reapply(ctx, n.Addr, a, now); err == nil {
+	for _, addr := range g.addresses() {
+		certificate, err = g.reapply(ctx, addr, a, now)
+		if g.refused(err); err == nil || errors.Is(err, trust.ErrRemoved) {
 			break
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/meta/trust"
 )
 
 var errNoLeader = fmt.Errorf("cluster %w: it has no leader; a majority of the voters must be up; see: rankfs node ls", meta.ErrUnavailable)
@@ -34,6 +35,9 @@ func (g *Group) Do(ctx context.Context, c state.Command) (state.Result, error) {
 		a, err := g.attempt(ctx, c)
 		if err == nil {
 			return a.Result, g.follow(ctx, a.Index)
+		}
+		if g.Removed() {
+			return state.Result{}, trust.ErrRemoved
 		}
 		if !errors.Is(err, meta.ErrUnavailable) {
 			return state.Result{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ import (
 // Config is what a member needs. All of it but Handlers and Log is open and
 // stays open until the group is closed.
 type Config struct {
-	Dir       string // of the log and the snapshots
-	Self      state.Node
+	Dir       string     // of the log and the snapshots
+	Known     string     // file, outside of Dir, of where other nodes are
+	Self      state.Node // with a number for this life of the daemon, or none: then one is drawn
 	Machine   *state.Machine
 	Port      Port
 	Authority *trust.Authority
@@ -64,9 +66,12 @@ type Group struct {
 	times   times
 	store   *store
 	raft    *raft.Raft
+	endRaft func() raft.Future // the same each time
 	courier *courier
 	calls   *calls
 	office  *office
+	known   *acquaintances
+	home    home
 	seen    sightings
 	reign   reign
 	writes  chan struct{}     // one for each that Raft has not answered
@@ -81,6 +86,7 @@ type Group struct {
 const (
 	callApply   = "/apply"
 	callPulse   = "/pulse"
+	callHello   = "/hello"
 	callNow     = "/now"
 	callEntrust = "/entrust"
 	callKey     = "/key"
@@ -95,8 +101,15 @@ func Open(ctx context.Context, c Config, founds bool) (*Group, error) {
 }
 
 func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err error) {
+	if c.Self.Life == 0 {
+		c.Self.Life = rand.Uint64() | 1
+	}
 	g = &Group{
 		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1), said: make(map[string]string),
+		home: home{begun: make(chan struct{}), removed: make(chan struct{})},
+	}
+	if g.known, err = openKnown(c.Known); err != nil {
+		return nil, err
 	}
 	g.reign.begin()
 	if g.store, err = openStore(c.Dir, c.Log); err != nil {
@@ -119,6 +132,9 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 	if founds && !began {
 		err = g.found(ctx)
 	}
+	g.done.Go(func() { g.callHome(run) })
+	g.done.Go(func() { g.awaitRemoval(run) })
+	g.done.Go(func() { g.remember(run) })
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -149,6 +165,7 @@ func (g *Group) start(bootstrap bool) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())
 	}
+	g.endRaft = sync.OnceValue(g.raft.Shutdown)
 	return g.hurry()
 }
 

@@ -30,6 +30,7 @@ type node struct {
 	net      *network         // nil: nothing goes wrong
 	ahead    func() time.Time // nil: the clock is right
 	times    times
+	life     uint64 // zero: another one each time it is started
 }
 
 func quick() times {
@@ -125,7 +126,7 @@ func (n *node) try(founds bool) error {
 	n.addr = n.port.Addr().String()
 	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", n.id)
 	c := Config{
-		Dir: filepath.Join(n.dir, "raft"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr}, Machine: n.machine,
+		Dir: filepath.Join(n.dir, "raft"), Known: filepath.Join(n.dir, "known"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr, Life: n.life}, Machine: n.machine,
 		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log,
 	}
 	if n.net != nil {

@@ -57,7 +57,7 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 	p := &troop{t: t, random: rand.New(rand.NewPCG(seed, 1)), net: newNetwork(), seed: seed}
 	p.nodes = clusterWith(t, size, func(n *node) {
 		n.net = p.net
-		n.times.dead = time.Hour // leases of nodes that are thought dead would come back
+		n.times.dead, n.life = time.Hour, 1 // leases of nodes that are thought dead, or begin anew, would come back
 	})
 	await(t, "all votes are given", func() bool { return vote(p.nodes, size) })
 	t.Cleanup(p.net.heal)

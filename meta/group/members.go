@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -26,6 +25,7 @@ func (g *Group) handlers() map[string]Handler {
 	all := map[string]Handler{
 		callApply:   g.serveApply,
 		callAdmit:   g.serveAdmit,
+		callHello:   g.serveHello,
 		callEntrust: g.serveEntrust,
 		callKey:     g.serveKey,
 		callForget:  g.serveForget,
@@ -59,6 +59,9 @@ func (g *Group) AskLeader(ctx context.Context, name string, request, result any)
 	defer cancel()
 	for {
 		err := g.askOnce(ctx, name, request, result)
+		if err != nil && g.Removed() {
+			return trust.ErrRemoved
+		}
 		if err == nil || !errors.Is(err, meta.ErrUnavailable) {
 			return err
 		}
@@ -97,11 +100,13 @@ func (g *Group) Ask(ctx context.Context, id, name string, request, result any) e
 
 // Dial connects to a node's port.
 func (g *Group) Dial(ctx context.Context, id string, p trust.Protocol) (net.Conn, error) {
-	n, ok := g.config.Machine.Node(id)
-	if !ok {
-		return nil, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+	addr, err := g.address(id)
+	if err != nil {
+		return nil, err
 	}
-	return g.config.Port.Dial(ctx, n.Addr, id, p)
+	conn, err := g.config.Port.Dial(ctx, addr, id, p)
+	g.refused(err)
+	return conn, err
 }
 
 func (g *Group) dialCall(ctx context.Context, id string) (net.Conn, error) {
@@ -110,7 +115,9 @@ func (g *Group) dialCall(ctx context.Context, id string) (net.Conn, error) {
 
 func (g *Group) dialRaft(ctx context.Context, addr, id string) (net.Conn, error) {
 	return g.courier.hang(ctx, raft.ServerID(id), func(ctx context.Context) (net.Conn, error) {
-		return g.config.Port.Dial(ctx, addr, id, trust.Raft)
+		conn, err := g.config.Port.Dial(ctx, addr, id, trust.Raft)
+		g.refused(err)
+		return conn, err
 	})
 }
 
@@ -119,7 +126,8 @@ type Status struct {
 	Cluster string   `json:"cluster"`
 	Leader  string   `json:"leader,omitempty"` // none if no majority is up
 	Term    uint64   `json:"term"`
-	Last    uint64   `json:"last"` // index of this node's log
+	Last    uint64   `json:"last"`              // index of this node's log
+	Removed bool     `json:"removed,omitempty"` // this node was taken out of the cluster
 	Applied uint64   `json:"applied"`
 	Members []Member `json:"members"`
 }
@@ -136,7 +144,7 @@ func (g *Group) Status() Status {
 	m := g.config.Machine
 	s := Status{
 		Cluster: m.Summary().Cluster.ID, Leader: g.Leader(), Term: g.raft.CurrentTerm(),
-		Last: g.raft.LastIndex(), Applied: g.raft.AppliedIndex(),
+		Last: g.raft.LastIndex(), Applied: g.raft.AppliedIndex(), Removed: g.Removed(),
 	}
 	servers := g.servers()
 	for _, n := range m.Nodes() {
@@ -182,7 +190,7 @@ func (g *Group) Close() error {
 		_ = g.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
 	}
 	g.store.log.giveUp()
-	errs = append(errs, g.raft.Shutdown().Error())
+	errs = append(errs, g.endRaft().Error())
 	g.written.Wait()
 	g.reign.end()
 	errs = append(errs, g.store.close())

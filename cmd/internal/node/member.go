@@ -66,7 +66,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	}
 	self := state.Node{ID: id, Host: host, Addr: m.addr()}
 	m.group, err = group.Open(ctx, group.Config{
-		Dir: filepath.Join(c.State, "raft"), Self: self, Machine: m.machine, Port: m.port,
+		Dir: filepath.Join(c.State, "raft"), Known: knownNodes(c.State), Self: self, Machine: m.machine, Port: m.port,
 		Authority: authority, Identity: identity, Handlers: handlers, Now: time.Now, Log: c.Log,
 	}, founds)
 	if err != nil {
@@ -129,6 +129,9 @@ func began(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "raft"))
 	return err == nil
 }
+
+// knownNodes is the list of where other nodes are.
+func knownNodes(dir string) string { return filepath.Join(dir, "nodes") }
 
 // certify gives the first node of a cluster its certificate.
 func (m *member) certify(a *trust.Authority, identity *trust.Identity) error {
