@@ -47,13 +47,12 @@ type answer struct {
 
 type peerKey struct{}
 
-// newCalls serves handlers on l, whose connections peer identifies, and asks
-// others by connections that dial makes.
-func newCalls(l net.Listener, peer func(net.Conn) (string, bool), dial func(ctx context.Context, id string) (net.Conn, error),
-	handlers map[string]Handler, log *slog.Logger) *calls {
-	c := &calls{handlers: handlers, slots: make(chan struct{}, maxCalls)}
+// newCalls asks others by connections that dial makes, and is ready to serve
+// those whose connections peer identifies.
+func newCalls(peer func(net.Conn) (string, bool), dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
+	c := &calls{slots: make(chan struct{}, maxCalls)}
 	c.server = &http.Server{
-		Handler: http.HandlerFunc(c.serve), ReadTimeout: callRequest, IdleTimeout: callIdle, MaxHeaderBytes: 8 << 10,
+		Handler: http.HandlerFunc(c.answer), ReadTimeout: callRequest, IdleTimeout: callIdle, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			id, _ := peer(conn)
@@ -70,8 +69,13 @@ func newCalls(l net.Listener, peer func(net.Conn) (string, bool), dial func(ctx 
 		},
 		MaxConnsPerHost: 16, MaxIdleConnsPerHost: 2, IdleConnTimeout: callIdle / 2, DisableCompression: true,
 	}}
-	c.done.Go(func() { _ = c.server.Serve(l) })
 	return c
+}
+
+// serve answers what comes to l.
+func (c *calls) serve(l net.Listener, handlers map[string]Handler) {
+	c.handlers = handlers
+	c.done.Go(func() { _ = c.server.Serve(l) })
 }
 
 func (c *calls) close() error {
@@ -81,7 +85,7 @@ func (c *calls) close() error {
 	return err
 }
 
-func (c *calls) serve(w http.ResponseWriter, r *http.Request) {
+func (c *calls) answer(w http.ResponseWriter, r *http.Request) {
 	var a answer
 	if result, err := c.handle(w, r); err != nil {
 		a.Error = meta.Tell(err)

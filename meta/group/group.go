@@ -112,19 +112,20 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 		return nil, err
 	}
 	g.reign.begin()
-	if g.store, err = openStore(c.Dir, c.Log); err != nil {
-		return nil, err
+	g.calls = newCalls(trust.PeerID, g.dialCall, c.Log)
+	if g.store, err = g.openStore(ctx, founds); err != nil {
+		return nil, errors.Join(err, g.calls.close())
 	}
 	began, err := g.store.began()
 	if err == nil {
 		err = g.start(founds && !began)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.store.close())
+		return nil, errors.Join(err, g.store.close(), g.calls.close())
 	}
 	run, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
-	g.calls = newCalls(c.Port.Listener(trust.Call), trust.PeerID, g.dialCall, g.handlers(), c.Log)
+	g.calls.serve(c.Port.Listener(trust.Call), g.handlers())
 	g.office = newOffice(c.Port.Listener(trust.Join), g)
 	g.done.Go(func() { g.observe(run) })
 	g.done.Go(func() { g.lead(run) })

@@ -24,6 +24,7 @@ type hello struct {
 	Addr string `json:"addr"`
 	Life uint64 `json:"life"`
 	Deaf bool   `json:"deaf,omitempty"` // it hears from no leader
+	Lost bool   `json:"lost,omitempty"` // its log or its snapshots cannot be read
 }
 
 // A welcome is the answer of the leader, or of another node that knows who leads.
@@ -31,6 +32,7 @@ type welcome struct {
 	Leader  string `json:"leader,omitempty"` // ask that one
 	Addr    string `json:"addr,omitempty"`   // where it is
 	Applied uint64 `json:"applied,omitempty"`
+	Wait    bool   `json:"wait,omitempty"` // the others still count on what was lost
 }
 
 // A home is how a node stands with its cluster.
@@ -87,7 +89,7 @@ func (g *Group) callHome(ctx context.Context) {
 			wait = g.times.dead
 			tries++
 		default:
-			applied, err := g.sayHello(ctx)
+			applied, err := g.sayHello(ctx, false)
 			if err == nil && !begun {
 				begun, tries = true, 0
 				g.done.Go(func() { g.settleIn(ctx, applied) })
@@ -152,11 +154,11 @@ func (g *Group) leave() {
 
 // sayHello has the leader hear of this node, through others if it is not known,
 // and returns how far the leader was then.
-func (g *Group) sayHello(ctx context.Context) (applied uint64, err error) {
+func (g *Group) sayHello(ctx context.Context, lost bool) (applied uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.times.look)
 	defer cancel()
 	self := g.config.Self
-	h := hello{Addr: self.Addr, Life: self.Life, Deaf: g.Leader() == ""}
+	h := hello{Addr: self.Addr, Life: self.Life, Deaf: lost || g.Leader() == "", Lost: lost}
 	w, err := g.greeted(ctx, h)
 	if leader := w.Leader; err == nil && leader != "" && leader != self.ID {
 		g.known.meet(acquaintance{leader, w.Addr})
@@ -166,6 +168,8 @@ func (g *Group) sayHello(ctx context.Context) (applied uint64, err error) {
 	switch {
 	case err != nil:
 		return 0, err
+	case w.Wait:
+		return 0, fmt.Errorf("the cluster %w: it has not yet let go of what this node was", meta.ErrUnavailable)
 	case w.Leader != "":
 		return 0, errNoLeader
 	}
@@ -174,7 +178,7 @@ func (g *Group) sayHello(ctx context.Context) (applied uint64, err error) {
 
 // greeted is the first answer of those that are asked, or why there is none.
 func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
-	if g.Leads() {
+	if g.raft != nil && g.Leads() {
 		return g.begin(ctx, g.config.Self.ID, h)
 	}
 	asked := g.whom()
@@ -208,12 +212,14 @@ func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
 // whom a node asks: the leader if it knows one, or else voters, and others that
 // know who leads.
 func (g *Group) whom() (ids []string) {
-	if leader := g.Leader(); leader != "" {
-		return []string{leader}
-	}
-	for id, s := range g.servers() {
-		if isVoter(s) {
-			ids = append(ids, id)
+	if g.raft != nil {
+		if leader := g.Leader(); leader != "" {
+			return []string{leader}
+		}
+		for id, s := range g.servers() {
+			if isVoter(s) {
+				ids = append(ids, id)
+			}
 		}
 	}
 	for _, a := range g.known.list() {
@@ -233,6 +239,9 @@ func (g *Group) serveHello(ctx context.Context, from string, request json.RawMes
 	if g.Leads() {
 		ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 		defer cancel()
+		if h.Lost {
+			return g.release(ctx, from)
+		}
 		return g.begin(ctx, from, h)
 	}
 	leader, ok := g.config.Machine.Node(g.Leader())
@@ -245,7 +254,7 @@ func (g *Group) serveHello(ctx context.Context, from string, request json.RawMes
 // begin enters that a node was started, and has Raft send it the log at once: on
 // new connections if those that there are lead to who it was, or nowhere.
 func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) {
-	g.seen.heard(id, time.Now())
+	g.seen.found(id, time.Now())
 	before, _ := g.config.Machine.Node(id)
 	switch {
 	case id == g.config.Self.ID:
@@ -256,4 +265,22 @@ func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) 
 	}
 	a, err := g.apply(ctx, &state.Begin{ID: id, Addr: h.Addr, Life: h.Life})
 	return welcome{Applied: a.Index}, err
+}
+
+// release lets go of a replica whose log is lost. Its votes are, too, and what it
+// has said that it has; so it must be out of Raft's configuration, and all must
+// know, before it begins with nothing.
+func (g *Group) release(ctx context.Context, id string) (welcome, error) {
+	if _, ok := g.config.Machine.Node(id); !ok {
+		return welcome{}, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+	}
+	g.seen.lose(id, time.Now())
+	if g.servers()[id].ID != "" {
+		return welcome{Wait: true}, nil
+	}
+	// It is out of what this node has written. When that is agreed on, it is out.
+	if _, err := g.write(ctx, func() raft.Future { return g.raft.Barrier(g.times.patience) }); err != nil {
+		return welcome{}, err
+	}
+	return welcome{Wait: g.servers()[id].ID != ""}, nil
 }

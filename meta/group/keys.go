@@ -43,7 +43,7 @@ func (g *Group) shareKey(ctx context.Context) {
 	for id, s := range g.servers() {
 		signs, known := g.seen.signs(id)
 		switch {
-		case id == g.config.Self.ID || !known || !g.live(id, now):
+		case id == g.config.Self.ID || !known || !g.live(id, now) || g.seen.isLost(id):
 		case isVoter(s) && signs && !own:
 			own = g.told("the authority's key is not here", id, g.fetchKey(ctx, id))
 		case isVoter(s) && !signs && own:

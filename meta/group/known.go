@@ -17,7 +17,7 @@ import (
 )
 
 // Acquaintances are other nodes and where they are, in a file beside the log: for
-// a node that does not know yet what the cluster knows.
+// when that, and the state, cannot be read.
 type acquaintances struct {
 	path string
 	mu   struct {

@@ -19,13 +19,14 @@ type sightings struct {
 		sync.Mutex
 		last map[string]time.Time
 		said map[string]pulse
+		lost map[string]bool // whose log is, until they begin anew
 	}
 }
 
 func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.last, s.mu.said = make(map[string]time.Time), make(map[string]pulse)
+	s.mu.last, s.mu.said, s.mu.lost = make(map[string]time.Time), make(map[string]pulse), make(map[string]bool)
 	for _, id := range ids {
 		s.mu.last[id] = now
 	}
@@ -44,6 +45,30 @@ func (s *sightings) heard(id string, now time.Time) {
 	if s.mu.last != nil { // this node has led
 		s.mu.last[id] = now
 	}
+}
+
+// found notes that a node has begun.
+func (s *sightings) found(id string, now time.Time) {
+	s.heard(id, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.lost, id)
+}
+
+// lose notes that a node has nothing of what Raft counts on.
+func (s *sightings) lose(id string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.lost != nil {
+		s.mu.lost[id] = true
+		s.mu.last[id] = now
+	}
+}
+
+func (s *sightings) isLost(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.lost[id]
 }
 
 // signs reports whether a node has said that it has the authority's key, and
@@ -161,7 +186,8 @@ func (g *Group) reconcile(ctx context.Context) {
 	nodes := make(map[string]state.Node)
 	for _, n := range g.config.Machine.Nodes() {
 		m := byID[n.ID]
-		m.id, m.admit, m.live, m.idle, m.since = n.ID, true, g.live(n.ID, now), n.Drained, uint64(n.Admitted)
+		m.id, m.admit, m.idle, m.lost, m.since = n.ID, true, n.Drained, g.seen.isLost(n.ID), uint64(n.Admitted)
+		m.live = g.live(n.ID, now)
 		m.server = m.server && servers[n.ID].Address == raftAddress(n.ID, n.Addr)
 		byID[n.ID], nodes[n.ID] = m, n
 	}

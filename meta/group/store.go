@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
@@ -23,12 +24,21 @@ type store struct {
 // log of a day's metadata, and little enough for a laptop's state directory.
 const segmentBytes = 4 << 20
 
-func openStore(dir string, log *slog.Logger) (*store, error) {
+// A damage is why a log or snapshots cannot be used, and never will.
+type damage struct{ error }
+
+func (d damage) Unwrap() error { return d.error }
+
+// openStore opens what is in dir. Of a node that is alone there is no other copy.
+func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
 	folder := filepath.Join(dir, "log")
 	if err := os.MkdirAll(folder, 0700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	w, err := wal.Open(folder, wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
+	if err != nil && isDamage(err) {
+		return nil, damage{fmt.Errorf("log %s %w: %w", folder, meta.ErrCorrupt, err)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", folder, err, 2*segmentBytes>>20)
 	}
@@ -36,18 +46,23 @@ func openStore(dir string, log *slog.Logger) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open snapshots: %w", err), w.Close())
 	}
-	j := &journal{WAL: w, dir: folder, log: log, closing: make(chan struct{})}
-	if err := check(w, snapshots); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: if other nodes of the cluster are up, remove this one there (rankfs node rm) and have it join "+
-			"with another state directory; if it is alone, start it with another and create its datasets again; %s is left as it is", err, dir), w.Close())
+	if err := check(w, snapshots, alone); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
-	return &store{j, snapshots}, nil
+	return &store{&journal{WAL: w, dir: folder, log: log, closing: make(chan struct{})}, snapshots}, nil
+}
+
+// isDamage tells a log whose bytes are wrong from one that the system does not let
+// us read or write now. A segment that is missing is the former.
+func isDamage(err error) bool {
+	var system syscall.Errno
+	return !errors.As(err, &system) || errors.Is(err, os.ErrNotExist)
 }
 
 // check finds out whether a snapshot and the log after it are whole: Raft takes
 // an older snapshot if the last cannot be read, and panics if the log does not go
 // on from there.
-func check(log *wal.WAL, snapshots *raft.FileSnapshotStore) error {
+func check(log *wal.WAL, snapshots *raft.FileSnapshotStore, alone bool) error {
 	all, err := snapshots.List()
 	if err != nil {
 		return err
@@ -65,14 +80,33 @@ func check(log *wal.WAL, snapshots *raft.FileSnapshotStore) error {
 			return err
 		}
 		if first > s.Index+1 {
-			return fmt.Errorf("snapshot %s is whole, but the log goes on %d commands later (%w)", s.ID, first-s.Index-1, meta.ErrCorrupt)
+			return damage{fmt.Errorf("snapshot %s is whole, but the log goes on %d commands later (%w)", s.ID, first-s.Index-1, meta.ErrCorrupt)}
 		}
-		return nil
+		return goOn(log, s.Index, alone)
 	}
 	if len(all) > 0 || first > 1 {
-		return fmt.Errorf("none of the %d snapshots of the cluster's state is whole (%w)", len(all), meta.ErrCorrupt)
+		return damage{fmt.Errorf("none of the %d snapshots of the cluster's state is whole (%w)", len(all), meta.ErrCorrupt)}
 	}
 	return nil
+}
+
+// goOn sees to it that a log can go on after a snapshot of that index. One that
+// ends before it has lost its end, or the node was stopped while it got the
+// snapshot, which cannot be told apart; and the WAL takes no entry that is not the
+// next. Nobody minds what a node alone has lost.
+func goOn(log *wal.WAL, index uint64, alone bool) error {
+	first, err := log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := log.LastIndex()
+	if err != nil || last == 0 || last >= index {
+		return err
+	}
+	if !alone {
+		return damage{fmt.Errorf("the log ends %d commands before its snapshot (%w)", index-last, meta.ErrCorrupt)}
+	}
+	return log.DeleteRange(first, last)
 }
 
 // began reports whether this node was part of a cluster before.

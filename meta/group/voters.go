@@ -13,6 +13,7 @@ type member struct {
 	voter  bool
 	live   bool // it answers
 	idle   bool // it is being drained: rather no voter
+	lost   bool // its log is lost: it must be out before it begins with nothing, and is not in until it has
 	since  uint64
 }
 
@@ -54,21 +55,32 @@ func next(self string, all []member) change {
 	members := slices.SortedFunc(slices.Values(all), func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id))
 	})
-	var live, voters, liveVoters int
+	var live, able, liveVoters int
 	for _, m := range members {
-		if m.admit && m.live {
-			live++
+		switch {
+		case !m.admit || !m.live:
+			continue
+		case !m.lost:
+			able++
 		}
+		live++
 		if m.voter {
-			voters++
-			if m.live && m.admit {
-				liveVoters++
-			}
+			liveVoters++
 		}
 	}
-	want := votersFor(live)
+	// Who is about to begin anew is missing for a moment; nobody loses a vote for it.
+	want := min(votersFor(live), able)
 	for _, m := range members {
-		if m.admit && !m.server {
+		switch {
+		case !m.lost || !m.server || m.id == self:
+		case m.voter:
+			return change{m.id, demote}
+		default:
+			return change{m.id, remove}
+		}
+	}
+	for _, m := range members {
+		if m.admit && !m.server && !m.lost {
 			return change{m.id, add}
 		}
 	}

@@ -39,6 +39,16 @@ func TestNext(t *testing.T) {
 		{"and then its place", made(4, 3), func(all []member) { all[3].admit = false }, change1("03", remove)},
 		{"one who is drained is replaced", made(4, 3), func(all []member) { all[1].idle = true }, change1("03", promote)},
 		{"unless nobody is there", made(3, 3), func(all []member) { all[1].idle = true }, change{}},
+		{"a voter that has lost its log loses its vote", made(3, 3), func(all []member) { all[1].lost = true }, change1("01", demote)},
+		{"then its place", made(3, 3), func(all []member) { all[1].lost, all[1].voter = true, false }, change1("01", remove)},
+		{"of those who were removed the dead go first", made(4, 3), func(all []member) {
+			all[1].admit, all[2].admit, all[2].live, all[3].live = false, false, false, false
+		}, change1("02", demote)},
+		{"the dead go first when all who could vote have lost theirs", made(5, 3), func(all []member) {
+			all[1].admit, all[2].live = false, false
+			all[3].lost, all[3].server, all[4].lost, all[4].server = true, false, true, false
+		}, change1("02", demote)},
+		{"and the others keep theirs", made(3, 3), func(all []member) { all[1].lost, all[1].voter, all[1].server = true, false, false }, change{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,6 +72,7 @@ func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
 				live: i == 0 || rapid.IntRange(0, 3).Draw(t, "live") > 0, idle: rapid.IntRange(0, 5).Draw(t, "idle") == 0,
 			}
 			all[i].voter = i == 0 || all[i].server && rapid.Bool().Draw(t, "voter")
+			all[i].lost = i > 0 && rapid.IntRange(0, 5).Draw(t, "lost") == 0
 		}
 		majority := quorate(all)
 		for steps := 0; ; steps++ {
@@ -82,9 +93,9 @@ func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
 			}
 			majority = quorate(all)
 		}
-		live, voters, candidates := 0, 0, 0
+		live, able, voters, candidates := 0, 0, 0, 0
 		for _, m := range all {
-			if m.server != m.admit {
+			if m.server != (m.admit && !m.lost) {
 				t.Fatalf("%+v", m)
 			}
 			if m.admit && m.live {
@@ -93,11 +104,14 @@ func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
 			if m.voter && m.live {
 				voters++
 			}
-			if m.admit && m.live && !m.idle {
+			if m.admit && m.live && !m.idle && !m.lost {
 				candidates++
 			}
+			if m.admit && m.live && !m.lost {
+				able++
+			}
 		}
-		if want := votersFor(live); voters != want {
+		if want := min(votersFor(live), able); voters != want {
 			t.Fatalf("%d live voters of %d live nodes, want %d: %+v", voters, live, want, all)
 		}
 		if idle := count(all, func(m member) bool { return m.voter && m.idle && m.id != "00" }); idle > 0 && candidates >= votersFor(live) {
@@ -111,7 +125,7 @@ func take(t *rapid.T, m *member, do step) {
 	case add:
 		m.server = true
 	case promote:
-		if !m.live || !m.server {
+		if !m.live || !m.server || m.lost {
 			t.Fatalf("promoted %+v", *m)
 		}
 		m.voter = true
@@ -127,7 +141,7 @@ func take(t *rapid.T, m *member, do step) {
 
 func quorate(all []member) bool {
 	voters := count(all, func(m member) bool { return m.voter })
-	return 2*count(all, func(m member) bool { return m.voter && m.live }) > voters
+	return 2*count(all, func(m member) bool { return m.voter && m.live && !m.lost }) > voters
 }
 
 func count(all []member, f func(member) bool) (n int) {

@@ -123,11 +123,13 @@ func (m *member) enter(ctx context.Context, c Config, dir string, identity *trus
 	return a, true, m.certify(a, identity)
 }
 
-// began reports whether there is a log: a node that was killed while it founded
-// its cluster founds it again.
+// began reports whether there is a log, or other nodes are known: a node that was
+// killed while it founded its cluster founds it again, one that has lost its log
+// does not.
 func began(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "raft"))
-	return err == nil
+	_, log := os.Stat(filepath.Join(dir, "raft"))
+	_, known := os.Stat(knownNodes(dir))
+	return log == nil || known == nil
 }
 
 // knownNodes is the list of where other nodes are.
