@@ -193,6 +193,36 @@ func TestANodeThatWasAwayForLong(t *testing.T) {
 	}
 }
 
+// The log keeps what a node that is away for a moment may lack, and not more.
+func TestTheLogIsCut(t *testing.T) {
+	n := newNode(t, 0).found()
+	const writers = 256
+	errs := make(chan error, writers)
+	for w := range writers {
+		go func() {
+			var err error
+			for i := 0; i < 3*trailing/2/writers && err == nil; i++ {
+				_, err = n.group.Do(t.Context(), &state.Setting{Key: fmt.Sprint("k", w), Value: fmt.Sprint(i)})
+			}
+			errs <- err
+		}()
+	}
+	for range writers {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.group.raft.Snapshot().Error(); err != nil {
+		t.Fatal(err)
+	}
+	log := n.group.store.log
+	first, err := log.FirstIndex()
+	last, also := log.LastIndex()
+	if err := errors.Join(err, also); err != nil || last-first+1 != trailing || last < 3*trailing/2 {
+		t.Errorf("the log goes from %d to %d (%v)", first, last, err)
+	}
+}
+
 // spoil damages the state in a node's snapshots, the newest first, so many.
 func (n *node) spoil(many int) {
 	n.t.Helper()
