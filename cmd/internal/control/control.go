@@ -195,8 +195,9 @@ type DrainRequest struct {
 // A Cluster is what a node knows of those it works with.
 type Cluster struct {
 	ID      string   `json:"id"`
-	Self    string   `json:"self"`             // the node that was asked
-	Leader  string   `json:"leader,omitempty"` // none if no majority of voters is up
+	Self    string   `json:"self"`              // the node that was asked
+	Leader  string   `json:"leader,omitempty"`  // none if no majority of voters is up
+	Removed bool     `json:"removed,omitempty"` // that node was taken out of the cluster
 	Term    uint64   `json:"term"`
 	Applied uint64   `json:"applied"` // index of the last change that the node knows
 	Nodes   []Member `json:"nodes"`

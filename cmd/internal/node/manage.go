@@ -17,6 +17,7 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/fs"
 	"rankfs/meta"
+	"rankfs/meta/trust"
 )
 
 // A reporter is told how far something has come.
@@ -211,7 +212,10 @@ func (n *Node) status() control.Status {
 	}
 	s.Peers = n.member.traffic()
 	s.Cluster = n.Cluster()
-	if s.Cluster.Leader == "" {
+	switch {
+	case s.Cluster.Removed:
+		s.Warnings = append(s.Warnings, trust.ErrRemoved.Error())
+	case s.Cluster.Leader == "":
 		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
 	}
 	if err := n.member.machine.Err(); err != nil {

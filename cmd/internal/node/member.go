@@ -184,38 +184,24 @@ func nodeID(dir string) (string, error) {
 	return id, nil
 }
 
-// catchUp waits a while until this node knows what the cluster knows. Without
-// the others it goes on with what it knew.
-func (m *member) catchUp(ctx context.Context) {
+// catchUp waits a while until the cluster knows that this node was started, and
+// this node what the cluster knows. Without the others it goes on with what it
+// knew. One that was removed does not go on.
+func (m *member) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := m.group.Ready(ctx); err != nil {
+	err := m.group.Begun(ctx)
+	if errors.Is(err, trust.ErrRemoved) {
+		return err
+	}
+	if err != nil {
 		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)
 	}
-}
-
-// announce tells the cluster that this node has begun anew: it may be elsewhere,
-// and what it held of queues before nobody holds any more.
-func (m *member) announce(ctx context.Context) {
-	addr := m.addr()
-	n, ok := m.machine.Node(m.group.Self())
-	if !ok {
-		return // founded or admitted just now, as it is
-	}
-	commands := []state.Command{&state.Health{ID: n.ID, Up: false}, &state.Health{ID: n.ID, Up: true}}
-	if n.Host != m.host {
+	if n, ok := m.machine.Node(m.group.Self()); ok && n.Host != m.host {
 		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
 			"host", m.host, "was", n.Host)
 	}
-	if n.Addr != addr {
-		commands = append(commands, &state.Move{ID: n.ID, Addr: addr})
-	}
-	for _, c := range commands {
-		if _, err := m.group.Do(ctx, c); err != nil {
-			m.log.Warn("the cluster was not told that this node began anew", "addr", addr, "cause", err)
-			return
-		}
-	}
+	return nil
 }
 
 // follow does what follows from changes of the cluster: nodes that were removed

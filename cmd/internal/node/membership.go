@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
 )
@@ -15,19 +17,21 @@ import (
 func (n *Node) Cluster() control.Cluster {
 	s := n.member.group.Status()
 	c := control.Cluster{
-		ID: s.Cluster, Self: n.member.group.Self(), Leader: s.Leader, Term: s.Term, Applied: s.Applied,
+		ID: s.Cluster, Self: n.member.group.Self(), Leader: s.Leader, Removed: s.Removed, Term: s.Term, Applied: s.Applied,
 		Nodes: []control.Member{},
 	}
 	for _, m := range s.Members {
 		state := "up"
 		switch {
-		case !m.Up:
+		case s.Removed && m.ID == c.Self:
+			state = "removed"
+		case !m.Up && m.ID != c.Self: // which answers
 			state = "down"
 		case m.Drained:
 			state = "draining"
 		}
 		c.Nodes = append(c.Nodes, control.Member{
-			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter, Lag: m.Lag,
+			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
 			Entered: time.Unix(0, m.Admitted).UTC(),
 		})
 	}
@@ -78,8 +82,17 @@ func (n *Node) RemoveNode(ctx context.Context, name string) error {
 	if id == n.member.group.Self() {
 		return fmt.Errorf("node %s %w to remove itself: ask another one to", id, meta.ErrDenied)
 	}
+	if n.member.votesAlone(id) {
+		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
+	}
 	_, err = n.member.group.Do(ctx, &state.Remove{ID: id})
 	return err
+}
+
+// votesAlone reports whether a node is the only voter.
+func (m *member) votesAlone(id string) bool {
+	voters := slices.DeleteFunc(m.group.Status().Members, func(m group.Member) bool { return !m.Voter })
+	return len(voters) == 1 && voters[0].ID == id
 }
 
 // find is the id of a node that a person named by it, or by its host if that has

@@ -107,7 +107,9 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.member.close()) }()
-	n.member.catchUp(ctx)
+	if err := n.member.catchUp(ctx); err != nil {
+		return err
+	}
 	h := hdfs.Config{
 		Conf: c.HadoopConf, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
 		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n,
@@ -151,7 +153,6 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { cancel(); n.tasks.Wait() }()
 	n.tasks.Go(func() { n.catalog.follow(ctx) })
 	n.tasks.Go(func() { n.member.follow(ctx) })
-	n.tasks.Go(func() { n.member.announce(ctx) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { dispatcher.follow(ctx) })
 	dispatcher.opened.Store(true)

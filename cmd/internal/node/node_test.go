@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,8 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
+	"rankfs/meta"
+	"rankfs/meta/trust"
 )
 
 // A running node in this process. The test itself must not touch the mount.
@@ -269,5 +273,72 @@ func TestVerify(t *testing.T) {
 	want := fmt.Sprintf("%x", sha256.Sum256(text))
 	if got := r.shell("cat datasets/d0@batch=100000/rank-0/batch-*[0-9] | sha256sum"); !strings.HasPrefix(got, want) {
 		t.Errorf("through the mount: %s, want %s", got, want)
+	}
+}
+
+// free is an address that nobody listens at.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// A node that is removed says so, serves what it has, and is not mounted again.
+func TestARemovedNode(t *testing.T) {
+	first := run(t, func(c *node.Config) { c.Listen = "127.0.0.1:0" })
+	token, err := first.client.CreateToken(t.Context(), control.TokenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config node.Config
+	second := run(t, func(c *node.Config) {
+		c.Listen, c.Join, c.Token = free(t), token.Join, token.Token
+		config = *c
+	})
+	source := filepath.Join(t.TempDir(), "words")
+	if err := os.WriteFile(source, []byte("one\ntwo\n"), 0644); err != nil {
+		t.Fatal(err)
+	}
+	second.create(control.CreateRequest{Name: "d", Source: "file:" + source, Batch: "2"})
+	read := func() string { return second.shell("cat datasets/d/rank-0/batch-000000") }
+	want := read()
+	cluster := func(r running) control.Cluster {
+		t.Helper()
+		k, err := r.client.Cluster(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	self := cluster(second).Self
+	if err := second.client.RemoveNode(t.Context(), cluster(first).Self); !errors.Is(err, meta.ErrBusy) {
+		t.Errorf("the only one that votes is removed: %v", err)
+	}
+	if err := first.client.RemoveNode(t.Context(), self); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !cluster(second).Removed; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not know that it was removed")
+		}
+	}
+	status, err := second.client.Status(t.Context())
+	if err != nil || !slices.Contains(status.Warnings, trust.ErrRemoved.Error()) {
+		t.Errorf("%q, %v", status.Warnings, err)
+	}
+	if got := read(); got != want {
+		t.Errorf("it serves %q", got)
+	}
+	second.stop()
+	err = node.Run(t.Context(), config, func() { t.Error("it was mounted") })
+	if !errors.Is(err, trust.ErrRemoved) {
+		t.Errorf("it is mounted again: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(config.State, "trust", "ca.key")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has the authority's key: %v", err)
 	}
 }
