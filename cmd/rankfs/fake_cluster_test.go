@@ -11,8 +11,8 @@ import (
 )
 
 // Cluster is what the address that the fake daemon listens on says: without
-// one it is alone, at lost:7420 it has no leader, at follower:7420 it does not
-// lead, and elsewhere it does.
+// one it is alone, at lost:7420 it has no leader, at out:7420 it was removed, at
+// follower:7420 it does not lead, and elsewhere it does.
 func (n *fakeNode) Cluster() control.Cluster {
 	node := func(i int, state string) control.Member {
 		return control.Member{
@@ -30,6 +30,10 @@ func (n *fakeNode) Cluster() control.Cluster {
 	case "lost:7420":
 		c.Leader = ""
 		c.Nodes = []control.Member{node(1, "up"), node(2, "down"), node(3, "down")}
+		return c
+	case "out:7420":
+		c.Self, c.Leader, c.Removed = strings.Repeat("4", 16), "", true
+		c.Nodes = []control.Member{node(4, "removed"), node(2, "up"), node(3, "up")}
 		return c
 	}
 	n.mu.Lock()

@@ -57,7 +57,11 @@ func writeNodes(w io.Writer, k control.Cluster) {
 	}
 	t.write(w)
 	fmt.Fprintln(w, "\n*: this node; LAG: changes of the cluster that a node does not know yet, as the\nleader counts them")
-	if k.Leader == "" {
+	switch {
+	case k.Removed:
+		fmt.Fprintf(w, "\nWARNING: %s\n", wrap("this node was removed from the cluster, and this is what it "+
+			"knew before; see: rankfs status", 71, "  "))
+	case k.Leader == "":
 		fmt.Fprintf(w, "\nWARNING: %s\n", wrap("no node leads: nothing can be registered, planned or removed until "+
 			"more than half of the voters are up and reach each other", 71, "  "))
 	}
