@@ -31,6 +31,7 @@ type member struct {
 	peers     *peers.Client
 	server    *peers.Server // of what others ask for
 	homes     homes
+	pins      pins
 	host      string
 	log       *slog.Logger
 }
@@ -205,8 +206,8 @@ func (m *member) catchUp(ctx context.Context) error {
 }
 
 // follow does what follows from changes of the cluster: nodes that were removed
-// are talked to no more.
-func (m *member) follow(ctx context.Context) {
+// are talked to no more, and views of plans that were unpinned are dropped.
+func (m *member) follow(ctx context.Context, drop func(dataset string)) {
 	known := make(map[string]bool)
 	for {
 		changed := m.machine.Changed()
@@ -223,6 +224,9 @@ func (m *member) follow(ctx context.Context) {
 		m.homes.follow(m.machine.Nodes())
 		m.peers.Keep(func(id string) bool { return now[id] })
 		m.server.Keep(func(id string) bool { return now[id] })
+		for _, dataset := range m.pins.overtaken(m.machine) {
+			drop(dataset)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -152,7 +152,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { cancel(); n.tasks.Wait() }()
 	n.tasks.Go(func() { n.catalog.follow(ctx) })
-	n.tasks.Go(func() { n.member.follow(ctx) })
+	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { dispatcher.follow(ctx) })
 	dispatcher.opened.Store(true)

@@ -48,7 +48,7 @@ func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error)
 		return s, s.become(nil, true)
 	}
 	if p, ok := n.member.machine.Plan(s.key); ok && p.Generation == d.generation {
-		s.sequence = p.Sequence
+		s.pinned(p)
 		return s, s.become(n.member.seats(p.Nodes), true)
 	}
 	return s, s.become(n.member.seats(n.member.wouldBe(v)), false)
@@ -66,6 +66,12 @@ func (s *settling) become(seats []seat, settled bool) error {
 	s.view.Store(&view{p, s.dataset, s.node.cache, s.node.member.host, seats})
 	s.settled.Store(settled)
 	return nil
+}
+
+// pinned notes the plan that s goes by.
+func (s *settling) pinned(p state.Plan) {
+	s.sequence = p.Sequence
+	s.node.member.pins.note(s.key, p.Sequence)
 }
 
 // settle sees to it that s is settled, for a rank that is about to read.
@@ -96,21 +102,18 @@ func (s *settling) settle(ctx context.Context, account *stall.Open, rank uint64)
 	if p.Generation != s.dataset.generation {
 		return fmt.Errorf("plan of %v: %w", s.asked, errRemoved)
 	}
-	s.sequence = p.Sequence
+	s.pinned(p)
 	return s.become(s.node.member.seats(p.Nodes), true)
 }
 
 // holds reports whether s is still the cluster's plan: somebody may have had it
-// unpinned, and another one pinned. Then its name stands for something else.
+// unpinned. Then its name stands for something else.
 func (s *settling) holds() error {
-	if s.sequence == 0 {
+	if s.sequence == 0 || !s.node.member.machine.Overtaken(s.key, s.sequence) {
 		return nil
 	}
-	if p, ok := s.node.member.machine.Plan(s.key); !ok || p.Sequence == s.sequence {
-		return nil // where it is no longer known, nobody knows another
-	}
 	s.node.catalog.dropped(s.asked.Dataset)
-	return fmt.Errorf("view %s: %w: another plan was pinned for it; open it by its path again", s.key, meta.ErrOvertaken)
+	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", s.key, meta.ErrOvertaken)
 }
 
 // claim says that a rank is on this node, for a plan that is yet to be pinned.
