@@ -71,10 +71,11 @@ type Cache struct {
 		others  turn          // for opens that are followed no more
 		clock   time.Duration // of turns
 		strategy
-		pins   map[[16]byte]policy.Level // by plan: no batch of it goes below
-		closed bool
-		speeds [policy.Levels]rate // bytes per second of a fill from there
-		count  counters
+		pins     map[[16]byte]policy.Level // by plan: no batch of it goes below
+		strained bool                      // nothing is made ready ahead now
+		closed   bool
+		speeds   [policy.Levels]rate // bytes per second of a fill from there
+		count    counters
 	}
 	wake   *sync.Cond    // something for a worker to do, or to give up waiting for
 	room   chan struct{} // one token: a slab was given back, or may have been
@@ -111,6 +112,7 @@ type entry struct {
 	wisher  *reader       // ahead of whom it is filled, if no open waited for it
 	ahead   uint64        // which step that is of that reader's
 	dense   bool          // hardly smaller if packed
+	byHand  bool          // made ready because somebody said so
 	stalled error         // what its fill waits for, while it waits
 	clock   *stall.Clock  // of its fill, while state is filling
 }

@@ -88,7 +88,7 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 		}
 		demanded = demanded || c.waitedFor(e)
 		huge, shared := pages(e.size) > c.config.RAMBytes, e.plan.Shared()
-		if c.nvme != nil && (demanded || huge || shared) {
+		if c.nvme != nil && (demanded || huge || shared || e.byHand) {
 			nerr := c.fillNVMe(e)
 			if !errors.Is(nerr, errNoRoom) {
 				return nerr

@@ -95,10 +95,14 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	return c.remove(e)
 }
 
-// precedes reports whether e waits for a reader that comes to it before n. Worths
+// precedes reports whether e waits for a reader that comes to it before n, or was
+// made ready by hand before it. Worths
 // are estimates of different times: two batches that are made ready ahead could
 // otherwise take each other's place again and again. mu is held.
 func (c *Cache) precedes(e, n *entry) bool {
+	if e.byHand && n.byHand {
+		return !e.opened
+	}
 	next := c.nextUse(e)
 	return !e.opened && !math.IsInf(next, 1) && next <= c.nextUse(n)
 }

@@ -167,7 +167,7 @@ func (c *Cache) displaced(e *entry) bool {
 // move takes something that is not where it should be, to be put there, or
 // returns nil. mu is held.
 func (c *Cache) move() *entry {
-	for n := len(c.mu.moves); n > 0; n = len(c.mu.moves) {
+	for n := len(c.mu.moves); n > 0 && !c.mu.strained; n = len(c.mu.moves) {
 		e := c.mu.moves[n-1]
 		c.mu.moves = c.mu.moves[:n-1]
 		if e.slot != away && c.displaced(e) {

@@ -88,6 +88,9 @@ func (c *Cache) task() (best task, ok bool) {
 	}
 	now := time.Now()
 	c.forget(now)
+	if c.mu.strained {
+		return best, ok
+	}
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			if p, step, is := c.missing(j, r); is {

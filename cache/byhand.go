@@ -1,0 +1,105 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rankfs/cache/disks"
+	"rankfs/cache/stall"
+	"rankfs/meta"
+)
+
+// Prepare makes a batch ready for whoever opens it next, on the caller's
+// goroutine. It takes the place of nothing that a reader is known to come to:
+// the error then wraps meta.ErrNoSpace, if no disk has room for it either.
+func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
+	now := time.Now()
+	c.mu.Lock()
+	if c.mu.closed {
+		c.mu.Unlock()
+		return fmt.Errorf("prepare batch: %w: the daemon is shutting down", meta.ErrBusy)
+	}
+	e := c.want(p, rank, step)
+	if e.state == wanted {
+		e.state, e.turn = filling, &c.mu.others
+		e.clock = c.config.Stalls.Clock(stall.Plan)
+		e.byHand, e.last = true, now // as if it had been used
+		c.mu.Unlock()
+		c.make(e, false)
+		c.mu.Lock()
+	}
+	if e.state != filling { // by others, or an open has come meanwhile
+		defer c.mu.Unlock()
+		return e.err
+	}
+	e.waiters++
+	c.mu.Unlock()
+	s, err := c.await(ctx, e)
+	if err == nil {
+		s.Release()
+	}
+	return err
+}
+
+// Discard gives up a batch in all its forms. It reports whether nothing is left:
+// what ranks hold stays.
+func (c *Cache) Discard(p Plan, rank, step uint64) bool {
+	k := p.Key(rank, step)
+	c.mu.Lock()
+	var gone []*entry
+	e := c.mu.entries[k]
+	held := e != nil && !e.resting()
+	if e != nil && !held {
+		gone = append(gone, c.remove(e))
+	}
+	if b := c.mu.blobs[k]; b != nil && b.resting() {
+		gone = append(gone, c.remove(b))
+	}
+	c.mu.Unlock()
+	for _, e := range gone {
+		c.drop(e)
+	}
+	if c.nvme != nil && !held {
+		c.nvme.Drop(disks.Key(k))
+	}
+	return !held
+}
+
+// Allow sets how much of its budget memory may take now, and whether anything
+// may be made ready ahead. What is over it goes at once, but for what ranks hold
+// or map.
+func (c *Cache) Allow(bytes int64, ahead bool) {
+	c.ram.budget.Store(min(max(bytes, minRAM), c.config.RAMBytes))
+	c.mu.Lock()
+	c.mu.strained = !ahead
+	c.wake.Broadcast()
+	c.mu.Unlock()
+	for !c.ram.fits() {
+		victim := c.victim(nil, true)
+		if victim == nil {
+			break
+		}
+		c.evict(victim)
+	}
+	c.planSoon()
+}
+
+// Held is how many bytes of memory slabs take, of any form.
+func (c *Cache) Held() int64 {
+	c.ram.mu.Lock()
+	defer c.ram.mu.Unlock()
+	return c.ram.mu.used
+}
+
+// fits gives spare files back until what is used is within the budget, if that
+// is enough.
+func (r *ram) fits() bool {
+	r.mu.Lock()
+	discard, err := r.set(0)
+	r.mu.Unlock()
+	for _, d := range discard {
+		d.close()
+	}
+	return err == nil
+}
