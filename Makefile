@@ -31,6 +31,12 @@ check: deps
 	$(GO) test -race -timeout 20m -count 1 $(INSIDE)
 	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $(INSIDE)
 
+# Histories of a cluster under random faults, and ten minutes of a cache that
+# anybody may read and change; a failure prints its seed.
+soak: deps
+	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
+	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
+
 bench: build
 	@test/deps iperf3
 	$(MAKE) -s -C test/mpi

@@ -396,7 +396,7 @@ func TestOnce(t *testing.T) {
 // was damaged.
 func TestNVMe(t *testing.T) {
 	dir := t.TempDir()
-	config := cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 256 << 20}}}
+	config := cache.Config{RAMBytes: 16 << 20, Policy: "all-disk", NVMe: []disks.Dir{{Path: dir, Bytes: 256 << 20}}}
 	k := newCache(t, config)
 	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
 	s := open(t, k, large, 0, 0)

@@ -35,10 +35,11 @@ func processStat(pid int) ([]string, error) {
 }
 
 // running reports whether the process of the entry lives. One that ended and
-// that nobody has waited for does not.
+// that nobody has waited for does not, but for one whose first thread alone has:
+// the others still have its files open.
 func (e Entry) running() bool {
 	fields, err := processStat(e.PID)
-	if err != nil || fields[0] == "Z" || fields[0] == "X" {
+	if err != nil || fields[0] == "X" || fields[0] == "Z" && fields[17] == "1" {
 		return false
 	}
 	started, err := strconv.ParseUint(fields[19], 10, 64)
