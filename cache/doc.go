@@ -18,5 +18,13 @@
 // next, the most urgent first, as far ahead as the measured pace of fills and
 // ranks makes useful and the memory budget allows. Nothing is queued: what is
 // needed is looked up when a worker is free, so a rank that jumps or stops
-// takes its wishes with it.
+// takes its wishes with it. The workers' time is shared by turns between jobs, and
+// with those who open at random.
+//
+// # What is kept
+//
+// A planner says at which level each batch should be, from what is known of the
+// readers' future (planning.go, outlook.go); a heap by worth says what goes first
+// when room is needed (keep.go). What memory gives up is packed, written to a
+// disk, or dropped, as the planner wants it.
 package cache
