@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ type testPlan struct {
 	size  int64
 	once  bool
 	share bool
+	noise bool      // batches are random bytes, which nothing packs
 	last  bool      // no epoch follows
 	next  *testPlan // that does; nil: the same again
 	fail  func(rank, step uint64) error
@@ -87,6 +89,11 @@ func (p *testPlan) filled(rank, step uint64) int {
 }
 
 func (p *testPlan) want(rank, step uint64) []byte {
+	if p.noise {
+		b := make([]byte, p.size)
+		rand.NewChaCha8([32]byte{p.id, byte(rank), byte(step), byte(step >> 8)}).Read(b)
+		return b
+	}
 	b := make([]byte, 0, p.size+24)
 	for int64(len(b)) < p.size {
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.id))

@@ -1,0 +1,115 @@
+package cache_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/cache"
+)
+
+// A chunked plan is one epoch of batches that all epochs have, in an order of
+// its own.
+type chunked struct {
+	*testPlan
+	epoch  byte
+	order  []uint64 // by step
+	place  []uint64 // by chunk
+	follow *chunked
+}
+
+func (p *chunked) ID() [16]byte { return [16]byte{p.id, p.epoch} }
+func (p *chunked) Key(_, step uint64) cache.Key {
+	return cache.Key{Plan: [16]byte{p.id}, Step: p.order[step]}
+}
+func (p *chunked) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return 0, p.place[k.Step], k.Plan == [16]byte{p.id}
+}
+func (p *chunked) Next() cache.Plan {
+	if p.follow == nil {
+		return nil
+	}
+	return p.follow
+}
+
+// epochs are n epochs of so many chunks, in a new order each, or all in one.
+func epochs(n int, chunks uint64, shuffled bool) []*chunked {
+	r := rand.New(rand.NewPCG(1, 2))
+	base := &testPlan{id: 9, steps: chunks, size: 16 << 10, noise: true, fail: slow(2 * time.Millisecond)}
+	all := make([]*chunked, n)
+	for e := range all {
+		p := &chunked{testPlan: base, epoch: byte(e), order: make([]uint64, chunks), place: make([]uint64, chunks)}
+		for i := range p.order {
+			p.order[i] = uint64(i)
+		}
+		if shuffled {
+			r.Shuffle(len(p.order), func(i, j int) { p.order[i], p.order[j] = p.order[j], p.order[i] })
+		}
+		for i, chunk := range p.order {
+			p.place[chunk] = uint64(i)
+		}
+		if all[e] = p; e > 0 {
+			all[e-1].follow = p
+		}
+	}
+	return all
+}
+
+// belady counts the hits of the best there can be with so many places, if what
+// is used later than all that is kept may be passed by.
+func belady(all []*chunked, places int) (hits int) {
+	next := make(map[uint64]int) // of what is kept: when it is used next
+	for e, p := range all {
+		for _, chunk := range p.order {
+			if _, ok := next[chunk]; ok {
+				hits++
+			}
+			next[chunk] = math.MaxInt
+			if e+1 < len(all) {
+				next[chunk] = len(p.order)*(e+1) + int(all[e+1].place[chunk])
+			}
+			if len(next) > places {
+				latest := chunk
+				for c, at := range next {
+					if at > next[latest] {
+						latest = c
+					}
+				}
+				delete(next, latest)
+			}
+		}
+	}
+	return hits
+}
+
+// The cache finds nearly as much of five epochs in memory as the best of all
+// policies would, which knows the future and has no batches on their way.
+func TestHits(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		for _, percent := range []uint64{25, 50, 90} {
+			t.Run(fmt.Sprintf("shuffled=%v/%d%%", shuffled, percent), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const places = 1024
+					all := epochs(5, places*100/percent, shuffled)
+					k := newCache(t, cache.Config{RAMBytes: places * 16 << 10, Workers: 1})
+					opens := 0
+					for _, p := range all {
+						for step := range p.steps {
+							time.Sleep(10 * time.Millisecond)
+							open(t, k, p, 0, step).Release()
+							opens++
+						}
+					}
+					hits, best := opens-int(k.Stats().Fills), belady(all, places)
+					t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
+					if float64(hits) < 0.99*float64(best) {
+						t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, opens, best)
+					}
+				})
+			})
+		}
+	}
+}
