@@ -71,7 +71,7 @@ type Cache struct {
 		others  turn          // for opens that are followed no more
 		clock   time.Duration // of turns
 		strategy
-		pins     map[[16]byte]policy.Level // by plan: no batch of it goes below
+		pins     map[[16]byte]policy.Level // by the plan of keys: no batch goes below
 		strained bool                      // nothing is made ready ahead now
 		closed   bool
 		speeds   [policy.Levels]rate // bytes per second of a fill from there

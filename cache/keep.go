@@ -143,10 +143,9 @@ func (c *Cache) worth(e *entry) float64 {
 // item is what a planner wants to know of e. If its bytes are in memory in
 // another form too, that is all that is lost with it. mu is held.
 func (c *Cache) item(e *entry) policy.Item {
-	id := e.plan.ID()
-	i := policy.Item{Now: e.level(), Group: -1, Job: -1, Last: c.seconds(e.last), Floor: c.mu.pins[id]}
+	i := policy.Item{Now: e.level(), Group: -1, Job: -1, Last: c.seconds(e.last), Floor: c.mu.pins[e.key.Plan]}
 	i.Bytes[policy.Packed], i.Wait[policy.Source] = e.real, e.took.Seconds()
-	describe(&i, e.size, c.mu.packing[id], &c.mu.speeds, c.nvme != nil)
+	describe(&i, e.size, c.mu.packing[e.key.Plan], &c.mu.speeds, c.nvme != nil)
 	if !e.blob && c.mu.blobs[e.key] != nil {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}

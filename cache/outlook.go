@@ -20,13 +20,22 @@ type outlook struct {
 	rates   [policy.Levels]rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32
-	packing map[[16]byte]pack.Measure // by plan; none where it does not pay
+	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
+	groups  map[group]int32
+}
+
+// A group is the batches of one step: one of them alone keeps nobody from waiting.
+type group struct {
+	plan [16]byte
+	step uint64
 }
 
 // A bound is a reader with the two epochs that it will read.
 type bound struct {
 	plan, next Plan
 	reader     reader
+	job        int32
+	grouped    bool // others read beside it
 }
 
 // mostItems bounds a plan: beyond it the future is too far to matter.
@@ -37,7 +46,7 @@ func (c *Cache) glance() *outlook {
 	o := &outlook{
 		cache: c, rates: c.mu.speeds,
 		index: make(map[Key]int32, len(c.mu.entries)), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
-		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure),
+		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[group]int32),
 	}
 	o.problem.Now = c.seconds(time.Now())
 	o.problem.Memory = c.ram.budget.Load()
@@ -48,10 +57,12 @@ func (c *Cache) glance() *outlook {
 		o.pins[id] = at
 	}
 	ahead := int64(0) // what passes through memory on its way to readers
+	jobs := int32(0)
 	for _, j := range c.mu.jobs {
+		jobs++
 		for _, r := range j.readers {
 			if r.run >= trusted {
-				o.courses = append(o.courses, bound{j.plan, j.next, *r})
+				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
 			}
 			ahead += int64(c.window(r)+2) * pages(r.size)
 		}
@@ -91,17 +102,16 @@ func (o *outlook) there(e *entry, at policy.Level) {
 
 // add completes an item with what is known of its plan.
 func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
-	id := p.ID()
-	set, ok := o.sets[id]
+	set, ok := o.sets[k.Plan]
 	if !ok {
 		set = int32(len(o.sets))
-		o.sets[id] = set
+		o.sets[k.Plan] = set
 		if m, pays := o.measure(p, size); pays {
-			o.packing[id] = m
+			o.packing[k.Plan] = m
 		}
 	}
-	i.Set, i.Job, i.Group, i.Floor = set, set, -1, o.pins[id]
-	describe(&i, size, o.packing[id], &o.rates, o.problem.Disk > 0)
+	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Plan]
+	describe(&i, size, o.packing[k.Plan], &o.rates, o.problem.Disk > 0)
 	n := int32(len(o.keys))
 	o.keys = append(o.keys, k)
 	o.index[k] = n
@@ -182,5 +192,21 @@ func (o *outlook) uses(b *bound, step uint64) {
 	if !ok {
 		i = o.add(p, k, p.Size(b.reader.rank, s), policy.Item{Last: -1})
 	}
+	if item := &o.problem.Items[i]; item.Job < 0 {
+		item.Job = b.job
+		if b.grouped {
+			item.Group = o.group(group{p.ID(), s})
+		}
+	}
 	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.course.at(step))})
+}
+
+// group numbers a step.
+func (o *outlook) group(g group) int32 {
+	n, ok := o.groups[g]
+	if !ok {
+		n = int32(len(o.groups))
+		o.groups[g] = n
+	}
+	return n
 }

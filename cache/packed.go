@@ -184,7 +184,7 @@ func (p *packed) close() error {
 // first one costs another its place: there is no other room to begin with.
 func (c *Cache) pack(e *entry) bool {
 	c.mu.Lock()
-	m, pays := c.mu.packing[e.plan.ID()]
+	m, pays := c.mu.packing[e.key.Plan]
 	c.mu.Unlock()
 	if !pays {
 		return false

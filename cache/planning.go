@@ -15,7 +15,7 @@ type strategy struct {
 	planner policy.Planner // says what things are worth
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
 	targets map[Key]policy.Level
-	packing map[[16]byte]pack.Measure // how batches of a plan are packed, where that pays
+	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
 	moves   []*entry                  // idle and not where they should be
 	opens   uint64                    // when that was decided
 }
@@ -55,8 +55,10 @@ func (c *Cache) SetPolicy(name string) error {
 }
 
 // Pin keeps all batches of a plan from going below a level, as long as the
-// budgets allow; the level of the source ends that.
-func (c *Cache) Pin(plan [16]byte, at policy.Level) {
+// budgets allow; the level of the source ends that. Where plans have batches in
+// common, by one name, these are pinned for all of them.
+func (c *Cache) Pin(p Plan, at policy.Level) {
+	plan := p.Key(0, 0).Plan
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at == policy.Source {
