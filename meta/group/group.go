@@ -154,6 +154,9 @@ func (g *Group) start(bootstrap bool) error {
 	c, self := g.config, raftAddress(g.config.Self.ID, g.config.Self.Addr)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: stream{c.Port.Listener(trust.Raft), self, g.dialRaft}, MaxPool: 3, Timeout: g.times.patience, Logger: hclogger(c.Log),
+		// No pipelines: one whose follower knows of a newer term is left with a
+		// send that nobody takes, and Raft waits for it when it is to end.
+		MaxRPCsInFlight: 1,
 	})
 	g.courier = newCourier(network, func(id raft.ServerID) bool { return g.servers()[string(id)].ID != "" })
 	conf := raft.DefaultConfig()

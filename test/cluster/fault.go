@@ -61,6 +61,26 @@ func (h *Host) LinkUp() error {
 	return h.cluster.onSwitch("ip", "link", "set", h.Name, "master", "br0")
 }
 
+// LoseTo has the network lose what the host sends to another, and nothing that
+// it is sent.
+func (h *Host) LoseTo(other *Host) error {
+	const nobody = "02:00:00:00:00:01"
+	return h.neighbour("replace", other.IP, "lladdr", nobody, "dev", "eth0", "nud", "permanent")
+}
+
+// LoseNothing undoes LoseTo.
+func (h *Host) LoseNothing() error {
+	return h.neighbour("flush", "dev", "eth0", "nud", "permanent")
+}
+
+func (h *Host) neighbour(args ...string) error {
+	out, err := h.Command(context.Background(), "ip", append([]string{"neighbour"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("change who %s can send to: %w: %s", h.Name, err, out)
+	}
+	return nil
+}
+
 // LinkRate limits each direction of the host's link to so many bytes a second;
 // 0 is no limit.
 func (h *Host) LinkRate(rate int64) error {

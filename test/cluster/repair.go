@@ -44,7 +44,7 @@ func (h *Host) repair() error {
 	if err := h.LinkUp(); err != nil {
 		return err
 	}
-	if err := h.LinkRate(0); err != nil {
+	if err := errors.Join(h.LinkRate(0), h.LoseNothing()); err != nil {
 		return err
 	}
 	for _, daemon := range h.Daemons {

@@ -40,6 +40,12 @@ func Bare(t testing.TB) *Cluster {
 	return take(t, "bare", (*Cluster).share)
 }
 
+// Five gives a test five such hosts, for itself, as Exclusive does.
+func Five(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "five", (*Cluster).seize)
+}
+
 // Exclusive gives a test the plain cluster, healthy and for itself, until the
 // test ends. Then what it broke is repaired; what cannot be fails the test. A
 // test that has it already, shared or not, waits for itself.

@@ -71,6 +71,9 @@ func Bare() []Host {
 	return number([]Host{{Name: "node1"}, {Name: "node2"}, {Name: "node3"}, {Name: "node4"}})
 }
 
+// Five is one host more than Bare.
+func Five() []Host { return number(append(Bare(), Host{Name: "node5"})) }
+
 // Bridge is the address of the keeper itself on the hosts' network.
 const Bridge = "10.77.0.1"
 
@@ -82,7 +85,7 @@ func number(hosts []Host) []Host {
 }
 
 // variants are the clusters that there are, by name.
-var variants = map[string]func() []Host{"plain": Plain, "wide": Wide, "bare": Bare, "scrap": Bare}
+var variants = map[string]func() []Host{"plain": Plain, "wide": Wide, "bare": Bare, "five": Five, "scrap": Bare}
 
 // New describes the cluster of that name which belongs to a checkout: another
 // checkout has another, for its harness may be another.
