@@ -81,8 +81,8 @@ func TestPolicies(t *testing.T) {
 				if err := k.SetPolicy(name); err != nil || k.Policy() != name {
 					t.Fatalf("set policy %s: %v, it is %s", name, err, k.Policy())
 				}
-				p := &testPlan{id: 1, steps: 40, size: 1 << 20, fail: slow(20 * time.Millisecond)}
-				for range 3 {
+				p := &testPlan{id: 1, steps: 24, size: 1 << 20, fail: slow(20 * time.Millisecond)}
+				for range 2 {
 					readEpoch(t, k, p, 30*time.Millisecond)
 				}
 			})
