@@ -79,7 +79,7 @@ func TestCrashAtEachStep(t *testing.T) {
 				copy(mem, content(key(n), size))
 				snap()
 				return nil
-			})
+			}, nil)
 			must(t, err)
 		}
 		snap()

@@ -163,19 +163,20 @@ func (t *Tier) Put(k Key, mem []byte) error {
 	sum := sumOf(k, mem)
 	return t.write(k, int64(len(mem)), func(d *directory, f *os.File) (uint64, error) {
 		return sum, d.copyTo(f, mem)
-	})
+	}, nil)
 }
 
 // Fill makes the slab of k, unless it is there: fill writes all of mem, which
 // is the file, mapped. It is called again for another directory if the first
-// fails. ErrNoRoom is wrapped if no directory takes it.
-func (t *Tier) Fill(k Key, size int64, fill func(mem []byte) error) error {
+// fails. Only slabs that may go make way for it; nil is all. ErrNoRoom is wrapped
+// if no directory takes it.
+func (t *Tier) Fill(k Key, size int64, fill func(mem []byte) error, may func(Key) bool) error {
 	return t.write(k, size, func(_ *directory, f *os.File) (uint64, error) {
 		return fillMapped(k, size, f, fill)
-	})
+	}, may)
 }
 
-func (t *Tier) write(k Key, size int64, produce producer) error {
+func (t *Tier) write(k Key, size int64, produce producer, may spare) error {
 	if !t.begin(k) {
 		return fmt.Errorf("write nvme slab: it is being written already: %w", ErrNoRoom)
 	}
@@ -185,7 +186,7 @@ func (t *Tier) write(k Key, size int64, produce producer) error {
 	}
 	var refusals []error
 	for _, d := range t.byRoom() {
-		err := d.write(k, size, produce)
+		err := d.write(k, size, produce, may)
 		if err == nil || !errors.Is(err, ErrNoRoom) {
 			return err
 		}

@@ -191,7 +191,7 @@ func TestSizes(t *testing.T) {
 		err := k.Fill(key(100+n), int64(size), func(mem []byte) error {
 			copy(mem, content(key(100+n), size))
 			return nil
-		})
+		}, nil)
 		if err != nil || !k.got(100+n, size) {
 			t.Errorf("a filled slab of %d bytes is not there: %v", size, err)
 		}
@@ -206,7 +206,7 @@ func TestFillFails(t *testing.T) {
 	dir := t.TempDir()
 	k := start(t, one(dir, 1<<20))
 	broken := errors.New("no route")
-	if err := k.Fill(key(1), 5000, func([]byte) error { return broken }); !errors.Is(err, broken) {
+	if err := k.Fill(key(1), 5000, func([]byte) error { return broken }, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	if s := k.stats(); s.Used != 0 || s.Slabs != 0 || s.Ill != nil || k.Has(key(1)) {
@@ -432,5 +432,41 @@ func TestStress(t *testing.T) {
 		if s.Damaged+s.Lost+s.Failed != 0 {
 			t.Errorf("%+v", s)
 		}
+	}
+}
+
+// A slab that is filled may leave alone those that may not go for it.
+func TestFillSpares(t *testing.T) {
+	k := start(t, one(t.TempDir(), 1<<20))
+	const size = 100 << 10
+	for n := range 9 {
+		k.put(n, size)
+	}
+	fill := func(n int, may func(disks.Key) bool) error {
+		return k.Fill(key(n), size, func(mem []byte) error { copy(mem, content(key(n), size)); return nil }, may)
+	}
+	odd := func(k disks.Key) bool { return k.Step%2 == 1 }
+	for n := 20; n < 30; n += 2 {
+		if err := fill(n, odd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := error(nil)
+	for n := 30; n < 40 && err == nil; n += 2 {
+		err = fill(n, odd)
+	}
+	if !errors.Is(err, disks.ErrNoRoom) {
+		t.Errorf("got %v", err)
+	}
+	for n := range 9 {
+		if even := n%2 == 0; k.Has(key(n)) != even {
+			t.Errorf("slab %d is there: %v", n, !even)
+		}
+	}
+	if h := k.Holdings()[key(0).Plan]; h.Slabs != len(k.Keys(key(0).Plan)) || h.Bytes < int64(h.Slabs)*size || h.Slabs < 9 {
+		t.Errorf("%+v, %d keys", h, len(k.Keys(key(0).Plan)))
+	}
+	if err := fill(99, nil); err != nil {
+		t.Error(err)
 	}
 }

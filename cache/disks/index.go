@@ -139,11 +139,11 @@ func (d *directory) saveIndex() error {
 		return err
 	}
 	b := encodeIndex(items)
-	if err := d.reserve(p, p.blocks(int64(len(b)))); err != nil {
+	if err := d.reserve(p, p.blocks(int64(len(b))), nil); err != nil {
 		return err
 	}
 	return d.do(func(j *job) error {
-		u, err := d.begin(p, int64(len(b)))
+		u, err := d.begin(p, int64(len(b)), nil)
 		if err != nil {
 			return err
 		}

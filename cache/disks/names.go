@@ -36,7 +36,7 @@ func (d *directory) list(p *place) error {
 		d.adopt(p, f)
 	}
 	close(p.listed)
-	_ = d.trim() // the oldest go; what cannot go now has to before anything is written
+	_ = d.trim(nil) // the oldest go; what cannot go now has to before anything is written
 	return nil
 }
 

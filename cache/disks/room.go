@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +36,8 @@ func (p *place) blocks(size int64) int64 {
 	return (size + p.block - 1) / p.block * p.block
 }
 
-// reserve counts bytes as used and pending, giving up slabs for them.
-func (d *directory) reserve(p *place, need int64) error {
+// reserve counts bytes as used and pending, giving up slabs for them that may go.
+func (d *directory) reserve(p *place, need int64, may spare) error {
 	for {
 		ok, err := d.count(need)
 		if ok {
@@ -45,12 +46,12 @@ func (d *directory) reserve(p *place, need int64) error {
 		if err != nil {
 			return err
 		}
-		if !d.shrink() {
+		if !d.shrink(may) {
 			return fmt.Errorf("%d bytes, all of the nvme budget in use: %w", need, ErrNoRoom)
 		}
 	}
 	p.pending.Add(need)
-	if err := d.clear(p); err != nil {
+	if err := d.clear(p, may); err != nil {
 		p.pending.Add(-need)
 		d.unreserve(need)
 		return d.refusal(err)
@@ -79,7 +80,7 @@ func (d *directory) unreserve(bytes int64) {
 }
 
 // trim gives up slabs until what is used is within the budget.
-func (d *directory) trim() error {
+func (d *directory) trim(may spare) error {
 	for {
 		d.mu.Lock()
 		over := d.mu.used+d.mu.claims > d.budget
@@ -87,7 +88,7 @@ func (d *directory) trim() error {
 		if !over {
 			return nil
 		}
-		if !d.shrink() {
+		if !d.shrink(may) {
 			return fmt.Errorf("more than the nvme budget in use: %w", ErrNoRoom)
 		}
 	}
@@ -95,7 +96,7 @@ func (d *directory) trim() error {
 
 // clear gives up slabs until the file system has its floor free, when what is
 // pending is written.
-func (d *directory) clear(p *place) error {
+func (d *directory) clear(p *place, may spare) error {
 	for range 2 {
 		short, err := d.short(p)
 		if err != nil {
@@ -110,7 +111,7 @@ func (d *directory) clear(p *place) error {
 		d.mu.Lock()
 		goal := d.mu.used - short
 		d.mu.Unlock()
-		for d.usage() > goal && d.shrink() {
+		for d.usage() > goal && d.shrink(may) {
 		}
 	}
 	if short, err := d.short(p); err != nil || short > 0 {
@@ -149,13 +150,16 @@ func (d *directory) short(p *place) (int64, error) {
 	return floor + p.pending.Load() - int64(s.Bavail)*s.Bsize, nil
 }
 
-// shrink gives up what ranks have let go of, or a slab that nobody has open.
-// It reports whether there was any.
-func (d *directory) shrink() bool {
+// A spare says which slabs may be given up; nil: all that nobody has open.
+type spare func(Key) bool
+
+// shrink gives up what ranks have let go of, or a slab that nobody has open and
+// that may go. It reports whether there was any.
+func (d *directory) shrink(may spare) bool {
 	if d.sweep() {
 		return true
 	}
-	if victim := d.victim(); victim != nil {
+	if victim := d.victim(may); victim != nil {
 		return d.remove(victim) == nil
 	}
 	return d.awaitRemoval()
@@ -181,9 +185,9 @@ func (d *directory) awaitRemoval() bool {
 }
 
 // victim takes the slab that is to go first from those that may be opened.
-func (d *directory) victim() *slab {
+func (d *directory) victim(may spare) *slab {
 	for {
-		keys := d.oldest()
+		keys := d.oldest(may)
 		if len(keys) == 0 {
 			return nil
 		}
@@ -201,12 +205,25 @@ func (d *directory) victim() *slab {
 	}
 }
 
-// oldest are keys of slabs that nobody has open, the one used longest ago first.
-func (d *directory) oldest() []Key {
-	most := sample
-	if d.config.First == nil {
-		most = 1
+// oldest are keys of slabs that nobody has open and that may go, the one used
+// longest ago first.
+func (d *directory) oldest(may spare) []Key {
+	switch {
+	case may != nil:
+		keys := slices.DeleteFunc(d.idle(looked), func(k Key) bool { return !may(k) })
+		return keys[:min(len(keys), sample)]
+	case d.config.First == nil:
+		return d.idle(1)
 	}
+	return d.idle(sample)
+}
+
+// looked bounds how many slabs are looked at to find one that may go.
+const looked = 1024
+
+// idle are so many keys at most of slabs that nobody has open, the one used
+// longest ago first.
+func (d *directory) idle(most int) []Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var keys []Key
@@ -260,7 +277,7 @@ func (t *Tier) Claim(bytes int64) (*Claim, error) {
 // for them. It may be called until it reports that they have.
 func (c *Claim) Settle() bool {
 	for !c.settle() {
-		if !c.dir.shrink() {
+		if !c.dir.shrink(nil) {
 			return false
 		}
 	}

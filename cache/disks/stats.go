@@ -44,3 +44,49 @@ func (d *directory) stats() Stats {
 	}
 	return s
 }
+
+// A Holding is how many slabs of one plan there are, and their bytes on disk.
+type Holding struct {
+	Slabs int
+	Bytes int64
+}
+
+// Holdings is what there is of each plan.
+func (t *Tier) Holdings() map[[16]byte]Holding {
+	all := make(map[[16]byte]Holding)
+	for _, d := range t.dirs {
+		d.tell(all)
+	}
+	return all
+}
+
+// tell adds what the directory has.
+func (d *directory) tell(all map[[16]byte]Holding) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, s := range d.mu.slabs {
+		if s.at != nil {
+			h := all[k.Plan]
+			all[k.Plan] = Holding{h.Slabs + 1, h.Bytes + s.real}
+		}
+	}
+}
+
+// Keys are those of a plan's slabs.
+func (t *Tier) Keys(plan [16]byte) (keys []Key) {
+	for _, d := range t.dirs {
+		keys = append(keys, d.keys(plan)...)
+	}
+	return keys
+}
+
+func (d *directory) keys(plan [16]byte) (keys []Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, s := range d.mu.slabs {
+		if k.Plan == plan && s.at != nil {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}

@@ -37,6 +37,7 @@ type unfinished struct {
 	name  string
 	file  *os.File
 	real  int64
+	spare spare // what may go for it
 }
 
 // partPrefix begins the names of unfinished files. Those of another daemon,
@@ -44,15 +45,15 @@ type unfinished struct {
 const partPrefix = ".part-"
 
 // write makes the slab of k in this directory.
-func (d *directory) write(k Key, size int64, produce producer) error {
+func (d *directory) write(k Key, size int64, produce producer, may spare) error {
 	p, err := d.writable()
 	if err != nil {
 		return err
 	}
-	if err := d.reserve(p, p.blocks(size)); err != nil {
+	if err := d.reserve(p, p.blocks(size), may); err != nil {
 		return err
 	}
-	u, err := watch(d, func(*job) (*unfinished, error) { return d.begin(p, size) }, d.discard)
+	u, err := watch(d, func(*job) (*unfinished, error) { return d.begin(p, size, may) }, d.discard)
 	if err != nil {
 		return d.refusal(err)
 	}
@@ -79,10 +80,10 @@ func (d *directory) refusal(err error) error {
 }
 
 // begin makes a file with the blocks for a slab, which have been reserved.
-func (d *directory) begin(p *place, size int64) (*unfinished, error) {
+func (d *directory) begin(p *place, size int64, may spare) (*unfinished, error) {
 	d.mu.Lock()
 	d.mu.serial++
-	u := &unfinished{place: p, name: d.parts + strconv.FormatUint(d.mu.serial, 10), real: p.blocks(size)}
+	u := &unfinished{place: p, name: d.parts + strconv.FormatUint(d.mu.serial, 10), real: p.blocks(size), spare: may}
 	d.mu.Unlock()
 	defer p.pending.Add(-u.real) // from here on the file system counts them
 	var err error
@@ -114,7 +115,7 @@ func (d *directory) weigh(u *unfinished) error {
 	d.mu.used += real - u.real
 	u.real = real
 	d.mu.Unlock()
-	return d.trim()
+	return d.trim(u.spare)
 }
 
 // discard removes an unfinished file.
