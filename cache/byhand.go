@@ -11,8 +11,9 @@ import (
 )
 
 // Prepare makes a batch ready for whoever opens it next, on the caller's
-// goroutine. It takes the place of nothing that a reader is known to come to:
-// the error then wraps meta.ErrNoSpace, if no disk has room for it either.
+// goroutine. It takes the place of nothing that a reader is known to come to, nor
+// on a disk of what was pinned or is of the same plan: the error then wraps
+// meta.ErrNoSpace.
 func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -30,22 +31,42 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 		c.mu.Lock()
 	}
 	if e.state != filling { // by others, or an open has come meanwhile
-		defer c.mu.Unlock()
-		return e.err
+		err := e.err
+		c.mu.Unlock()
+		c.shelve(e)
+		return err
 	}
 	e.waiters++
 	c.mu.Unlock()
 	s, err := c.await(ctx, e)
 	if err == nil {
 		s.Release()
+		c.shelve(e)
 	}
 	return err
+}
+
+// shelve closes a slab on disk that nobody has open: there may be more of them
+// than files that can be open.
+func (c *Cache) shelve(e *entry) {
+	c.mu.Lock()
+	idle := e.file != nil && e.resting()
+	if idle {
+		c.remove(e)
+	}
+	c.mu.Unlock()
+	if idle {
+		c.discard(e)
+	}
 }
 
 // Discard gives up a batch in all its forms. It reports whether nothing is left:
 // what ranks hold stays.
 func (c *Cache) Discard(p Plan, rank, step uint64) bool {
-	k := p.Key(rank, step)
+	return c.discardKey(p.Key(rank, step))
+}
+
+func (c *Cache) discardKey(k Key) bool {
 	c.mu.Lock()
 	var gone []*entry
 	e := c.mu.entries[k]

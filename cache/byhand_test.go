@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
+	"rankfs/cache/policy"
 	"rankfs/meta"
 )
 
@@ -81,5 +83,57 @@ func testAllow(t *testing.T) {
 	readEpoch(t, k, p, time.Second)
 	if fills := readEpoch(t, k, p, time.Second); fills > 0 {
 		t.Errorf("%d batches were filled again though all fit", fills)
+	}
+}
+
+// On a disk, too, nothing makes way that a reader comes to, and no slab stays
+// open.
+func TestPrepareOnDisk(t *testing.T) { synctest.Test(t, testPrepareOnDisk) }
+
+func testPrepareOnDisk(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 48 << 20}}})
+	job := &testPlan{id: 1, steps: 40, size: 1 << 20}
+	warm := &testPlan{id: 2, steps: 80, size: 1 << 20, last: true}
+	readEpoch(t, k, job, time.Second)
+	readEpoch(t, k, job, time.Second)
+	kept := k.Holdings()[job.ID()]
+	ready, err := uint64(0), error(nil)
+	for err == nil && ready < warm.steps {
+		if err = k.Prepare(t.Context(), warm, 0, ready); err == nil {
+			ready++
+		}
+	}
+	h := k.Holdings()[warm.ID()]
+	if !errors.Is(err, meta.ErrNoSpace) || ready == 0 || uint64(h.Batches[policy.RAM]+h.Batches[policy.Disk]) < ready {
+		t.Errorf("%d batches were made ready, %+v are there: %v", ready, h, err)
+	}
+	if now := k.Holdings()[job.ID()]; now.Batches[policy.Disk] < kept.Batches[policy.Disk] {
+		t.Errorf("the job had %+v, and has %+v", kept, now)
+	}
+	gone, held := k.DiscardAll(warm.ID())
+	if left := k.Holdings()[warm.ID()]; uint64(gone) < ready || held > 0 || left.Total() != 0 {
+		t.Errorf("%d discarded, %d held, %+v left", gone, held, left)
+	}
+}
+
+// What is read once stays if it is pinned, and no longer.
+func TestPinOfWhatIsReadOnce(t *testing.T) { synctest.Test(t, testPinOfWhatIsReadOnce) }
+
+func testPinOfWhatIsReadOnce(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1})
+	once := &testPlan{id: 1, steps: 10, size: 1 << 20, once: true, last: true}
+	others := &testPlan{id: 2, steps: 60, size: 1 << 20}
+	readEpoch(t, k, once, time.Second)
+	k.Pin(once.ID(), policy.RAM)
+	readEpoch(t, k, others, time.Second)
+	readEpoch(t, k, once, time.Second)
+	readEpoch(t, k, others, time.Second)
+	if fills := readEpoch(t, k, once, time.Second); fills > 0 {
+		t.Errorf("%d pinned batches were filled again", fills)
+	}
+	k.Pin(once.ID(), policy.Source)
+	readEpoch(t, k, others, time.Second)
+	if h := k.Holdings()[once.ID()]; h.Batches[policy.RAM] > 1 {
+		t.Errorf("no longer pinned: %+v", h)
 	}
 }

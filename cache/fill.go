@@ -215,10 +215,17 @@ const roomPoll = 10 * time.Millisecond
 // a tier: its disk then sets the pace, as long as what is read does not fit in
 // memory.
 func (c *Cache) evict(e *entry) {
-	if e.ram != nil && !e.plan.Once() && !c.isPacked(e.key) {
+	if e.ram != nil && c.recurs(e) {
 		c.keep(e)
 	}
 	c.drop(e)
+}
+
+// recurs reports whether somebody may want e again, and it is not packed.
+func (c *Cache) recurs(e *entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.passes(e) && c.mu.blobs[e.key] == nil
 }
 
 func (c *Cache) keep(e *entry) {
@@ -271,7 +278,7 @@ func (c *Cache) fillNVMe(e *entry) error {
 		e.clock.Enter(stall.Plan)
 		defer e.clock.Enter(stall.Disk)
 		return e.plan.Fill(stall.With(c.ctx, e.clock), e.rank, e.step, mem)
-	})
+	}, c.spare(e))
 	if err != nil {
 		return err
 	}
@@ -279,6 +286,19 @@ func (c *Cache) fillNVMe(e *entry) error {
 		return fmt.Errorf("nvme slab is gone before it was opened: %w", errors.Join(err, errNoRoom))
 	}
 	return c.register(e)
+}
+
+// spare says which slabs on disk may make way for e: not those that a reader
+// comes to, nor those that somebody said should be there, if nobody waits for e.
+func (c *Cache) spare(e *entry) func(disks.Key) bool {
+	if !e.byHand || c.waitedFor(e) {
+		return nil
+	}
+	return func(k disks.Key) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return k.Plan != e.key.Plan && c.mu.pins[k.Plan] == policy.Source && !c.comesTo(Key(k))
+	}
 }
 
 // finish publishes an entry, or its failure, to those who wait.

@@ -51,7 +51,7 @@ func (c *Cache) rest(e *entry) {
 		b.worth = c.worth(b)
 		heap.Fix(&c.mu.idle, b.slot)
 	}
-	if e.stale || e.opened && e.plan.Once() && !e.plan.Shared() {
+	if e.stale || e.opened && c.passes(e) && !e.plan.Shared() {
 		e.place = c.mu.spent.PushBack(e)
 	} else {
 		heap.Push(&c.mu.idle, e)
@@ -60,6 +60,12 @@ func (c *Cache) rest(e *entry) {
 	case c.room <- struct{}{}:
 	default:
 	}
+}
+
+// passes reports whether e is of no use to anybody once it was read, as nobody
+// pinned it. mu is held.
+func (c *Cache) passes(e *entry) bool {
+	return e.plan.Once() && c.mu.pins[e.key.Plan] == policy.Source
 }
 
 // pick takes an entry from where rest put it. mu is held.
@@ -95,13 +101,13 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	return c.remove(e)
 }
 
-// precedes reports whether e waits for a reader that comes to it before n, or was
-// made ready by hand before it. Worths
-// are estimates of different times: two batches that are made ready ahead could
-// otherwise take each other's place again and again. mu is held.
+// precedes reports whether e waits for a reader that comes to it before n, or if
+// n is made ready by hand, for any reader, or as long as n. Worths are estimates
+// of different times: two batches that are made ready ahead could otherwise take
+// each other's place again and again. mu is held.
 func (c *Cache) precedes(e, n *entry) bool {
-	if e.byHand && n.byHand {
-		return !e.opened
+	if n.byHand {
+		return e.byHand && !e.opened || c.comesTo(e.key)
 	}
 	next := c.nextUse(e)
 	return !e.opened && !math.IsInf(next, 1) && next <= c.nextUse(n)
@@ -177,6 +183,16 @@ func (c *Cache) nextUse(e *entry) float64 {
 		next = c.seconds(e.last) + e.gap.Seconds()
 	}
 	return next
+}
+
+// comesTo reports whether any reader comes to the batch of k. mu is held.
+func (c *Cache) comesTo(k Key) bool {
+	for _, j := range c.mu.jobs {
+		if _, ok := j.comesTo(k); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // comesTo is when a reader of j opens the batch of k. mu is held.

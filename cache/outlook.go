@@ -72,7 +72,7 @@ func (c *Cache) glance() *outlook {
 		o.there(e, policy.Packed)
 	}
 	for _, e := range c.mu.entries {
-		if e.state == ready && !e.plan.Once() && c.mu.blobs[e.key] == nil {
+		if e.state == ready && !c.passes(e) && c.mu.blobs[e.key] == nil {
 			o.there(e, e.level())
 		}
 	}
@@ -184,10 +184,10 @@ func (o *outlook) uses(b *bound, step uint64) {
 	if s >= p.Steps() {
 		p, s = b.next, s-p.Steps()
 	}
-	if p.Once() {
+	k := p.Key(b.reader.rank, s)
+	if p.Once() && o.pins[k.Plan] == policy.Source {
 		return
 	}
-	k := p.Key(b.reader.rank, s)
 	i, ok := o.index[k]
 	if !ok {
 		i = o.add(p, k, p.Size(b.reader.rank, s), policy.Item{Last: -1})

@@ -54,17 +54,22 @@ func (c *Cache) SetPolicy(name string) error {
 	return nil
 }
 
-// Pin keeps all batches of a plan from going below a level, as long as the
-// budgets allow; the level of the source ends that. Where plans have batches in
-// common, by one name, these are pinned for all of them.
-func (c *Cache) Pin(p Plan, at policy.Level) {
-	plan := p.Key(0, 0).Plan
+// Pin keeps all batches whose key names a plan from going below a level, as long
+// as the budgets allow, those too that are read once; the level of the source
+// ends that.
+func (c *Cache) Pin(plan [16]byte, at policy.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at == policy.Source {
 		delete(c.mu.pins, plan)
 	} else {
 		c.mu.pins[plan] = at
+	}
+	for k, e := range c.mu.entries {
+		if k.Plan == plan && e.resting() && c.passes(e) != (e.place != nil) {
+			c.pick(e)
+			c.rest(e)
+		}
 	}
 	c.planSoon()
 }
@@ -156,7 +161,7 @@ func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 func (c *Cache) displaced(e *entry) bool {
 	at, ok := c.mu.targets[e.key]
 	switch {
-	case !ok || e.plan.Once():
+	case !ok || c.passes(e):
 		return false
 	case e.blob: // a copy of what is in memory, and should be there
 		return at == policy.RAM && c.mu.entries[e.key] != nil && c.mu.entries[e.key].state == ready

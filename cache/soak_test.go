@@ -109,7 +109,7 @@ func (s *soaking) settings(r *rand.Rand) {
 			s.t.Error(err)
 		}
 	case 1:
-		s.k.Pin(s.plan(r), policy.Level(r.IntN(int(policy.Levels))))
+		s.k.Pin(s.plan(r).ID(), policy.Level(r.IntN(int(policy.Levels))))
 	case 2:
 		s.k.Allow(s.config.RAMBytes/4*r.Int64N(5), r.IntN(3) > 0)
 	}

@@ -59,13 +59,13 @@ func testPin(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1, Policy: "lru"})
 	mine := &testPlan{id: 1, steps: 8, size: 1 << 20, last: true}
 	scan := &testPlan{id: 2, steps: 100, size: 1 << 20, last: true}
-	k.Pin(mine, policy.RAM)
+	k.Pin(mine.ID(), policy.RAM)
 	readEpoch(t, k, mine, time.Millisecond)
 	readEpoch(t, k, scan, time.Millisecond)
 	if fills := readEpoch(t, k, mine, time.Millisecond); fills != 0 {
 		t.Errorf("%d of %d pinned batches were gone", fills, mine.steps)
 	}
-	k.Pin(mine, policy.Source)
+	k.Pin(mine.ID(), policy.Source)
 	time.Sleep(2 * time.Second) // for a plan
 	readEpoch(t, k, scan, time.Millisecond)
 	if fills := readEpoch(t, k, mine, time.Millisecond); fills == 0 {
