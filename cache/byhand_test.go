@@ -137,3 +137,26 @@ func testPinOfWhatIsReadOnce(t *testing.T) {
 		t.Errorf("no longer pinned: %+v", h)
 	}
 }
+
+// What is pinned on a disk stays there while much else comes and goes.
+func TestPinOnDisk(t *testing.T) { synctest.Test(t, testPinOnDisk) }
+
+func testPinOnDisk(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 32 << 20}}})
+	mine := &testPlan{id: 1, steps: 20, size: 1 << 20, last: true}
+	others := &testPlan{id: 2, steps: 100, size: 1 << 20}
+	for step := range mine.steps {
+		if err := k.Prepare(t.Context(), mine, 0, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Pin(mine.ID(), policy.Disk)
+	for range 3 {
+		readEpoch(t, k, others, time.Second)
+	}
+	for step := range mine.steps {
+		if _, ok := k.Contains(mine, 0, step); !ok {
+			t.Errorf("batch %d is gone", step)
+		}
+	}
+}

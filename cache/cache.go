@@ -148,7 +148,10 @@ func New(c Config) (*Cache, error) {
 		return nil, errors.Join(err, k.ram.close())
 	}
 	if len(c.NVMe) > 0 {
-		if k.nvme, err = disks.New(disks.Config{Dirs: c.NVMe, Floor: c.NVMeFloor, Log: c.Log}); err != nil {
+		if k.nvme, err = disks.New(disks.Config{
+			Dirs: c.NVMe, Floor: c.NVMeFloor, Log: c.Log, Spare: k.unpinned,
+			First: func(a, b disks.Key) bool { return k.unpinned(a) && !k.unpinned(b) },
+		}); err != nil {
 			return nil, errors.Join(err, k.packed.close(), k.ram.close())
 		}
 	}

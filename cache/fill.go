@@ -301,6 +301,13 @@ func (c *Cache) spare(e *entry) func(disks.Key) bool {
 	}
 }
 
+// unpinned reports whether nobody said that a slab should be there.
+func (c *Cache) unpinned(k disks.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.pins[k.Plan] == policy.Source
+}
+
 // finish publishes an entry, or its failure, to those who wait.
 func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	e.clock.Enter(stall.Admission) // from here on who waits, waits for a processor

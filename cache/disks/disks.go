@@ -34,6 +34,9 @@ type Config struct {
 	// used long ago. If nil, the one used longest ago is. It may be called
 	// concurrently.
 	First func(a, b Key) bool
+	// Spare reports whether a slab may be given up for one that is Put; nil: any.
+	// It may be called concurrently.
+	Spare func(Key) bool
 	Log   *slog.Logger
 
 	// Rest is how long a directory that failed is left alone: long enough
@@ -95,6 +98,7 @@ func (f Floor) of(total int64) int64 {
 // be called concurrently.
 type Tier struct {
 	dirs  []*directory
+	spare spare // for what is Put
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
@@ -112,7 +116,7 @@ func New(c Config) (*Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tier{}
+	t := &Tier{spare: c.Spare}
 	t.mu.writing = make(map[Key]struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -163,7 +167,7 @@ func (t *Tier) Put(k Key, mem []byte) error {
 	sum := sumOf(k, mem)
 	return t.write(k, int64(len(mem)), func(d *directory, f *os.File) (uint64, error) {
 		return sum, d.copyTo(f, mem)
-	}, nil)
+	}, t.spare)
 }
 
 // Fill makes the slab of k, unless it is there: fill writes all of mem, which

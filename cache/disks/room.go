@@ -206,16 +206,31 @@ func (d *directory) victim(may spare) *slab {
 }
 
 // oldest are keys of slabs that nobody has open and that may go, the one used
-// longest ago first.
+// longest ago first. Those that may not count as used: so others are found next.
 func (d *directory) oldest(may spare) []Key {
 	switch {
 	case may != nil:
-		keys := slices.DeleteFunc(d.idle(looked), func(k Key) bool { return !may(k) })
+		keys := slices.DeleteFunc(d.idle(looked), func(k Key) bool {
+			stays := !may(k)
+			if stays {
+				d.touch(k)
+			}
+			return stays
+		})
 		return keys[:min(len(keys), sample)]
 	case d.config.First == nil:
 		return d.idle(1)
 	}
 	return d.idle(sample)
+}
+
+// touch counts a slab as used.
+func (d *directory) touch(k Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.mu.slabs[k]; s != nil && s.at != nil {
+		d.mu.recent.MoveToFront(s.at)
+	}
 }
 
 // looked bounds how many slabs are looked at to find one that may go.
