@@ -39,11 +39,14 @@ type fakeNode struct {
 		pinned  bool
 		resets  uint64 // of the queue of train
 		loads   int    // how often was asked
+		policy  string // of the cache; empty: as mounted
+		stays   map[string]string
 	}
 }
 
 func newFake(c node.Config, socket string) *fakeNode {
 	n := &fakeNode{config: c, socket: socket}
+	n.mu.stays = make(map[string]string)
 	n.mu.drained, n.mu.removed = make(map[string]bool), make(map[string]bool)
 	return n
 }

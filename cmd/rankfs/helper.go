@@ -181,6 +181,8 @@ func (o *mountOptions) set(option string) (err error) {
 		o.nvmeFloor = value
 	case "ram":
 		o.ram = value
+	case "cache-policy":
+		o.cachePolicy = value
 	case "umask":
 		o.umask = value
 	case "uid":

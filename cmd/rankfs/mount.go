@@ -6,9 +6,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"rankfs/cache/policy"
 )
 
 // A mounted is what mount says when the mount is ready.
@@ -64,6 +67,7 @@ func (o *mountOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.nvme, "nvme", nil, "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB; once for each disk")
 	f.StringVar(&o.nvmeFloor, "nvme-floor", o.nvmeFloor, "leave `SIZE` or N% of each of those disks free")
 	f.StringVar(&o.ram, "ram", "", "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)")
+	f.StringVar(&o.cachePolicy, "cache-policy", "", "decide what is kept by the policy `NAME`, one of "+strings.Join(policy.Names(), ", ")+" (default "+policy.Names()[0]+")")
 	f.BoolVar(&o.allowOther, "allow-other", false, "let other users read the mount")
 	f.Uint32Var(&o.uid, "uid", o.uid, "user `ID` that owns all files (default: who mounts)")
 	f.Uint32Var(&o.gid, "gid", o.gid, "group `ID` of all files (default: that of who mounts)")

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rankfs/cache/policy"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
@@ -25,6 +26,7 @@ type mountOptions struct {
 	nvme          []string // DIR:SIZE
 	nvmeFloor     string   // SIZE or N%
 	ram           string
+	cachePolicy   string // empty: the first
 	allowOther    bool
 	noPassthrough bool
 	uid, gid      uint32
@@ -122,6 +124,11 @@ func (o mountOptions) config(dir string) (node.Config, error) {
 	if c.NVMeFloor, err = parseFloor(o.nvmeFloor); err != nil {
 		return c, err
 	}
+	if c.CachePolicy = o.cachePolicy; c.CachePolicy != "" {
+		if _, err := policy.New(c.CachePolicy); err != nil {
+			return c, fmt.Errorf("cache %w", err)
+		}
+	}
 	_, err = o.level()
 	return c, err
 }
@@ -145,6 +152,9 @@ func (o mountOptions) args(dir string) []string {
 	}
 	if o.ram != "" {
 		args = append(args, "--ram="+o.ram)
+	}
+	if o.cachePolicy != "" {
+		args = append(args, "--cache-policy="+o.cachePolicy)
 	}
 	if o.hdfsUser != "" {
 		args = append(args, "--hdfs-user="+o.hdfsUser)

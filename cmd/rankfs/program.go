@@ -76,7 +76,7 @@ in memory already.
 	_ = flags.MarkHidden("run")
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
-		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.simulateCommand(),
+		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.cacheCommand(), p.warmCommand(), p.simulateCommand(),
 		p.statusCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root

@@ -167,7 +167,7 @@ func TestDamagedSlab(t *testing.T) {
 	if len(slabs) < 3 {
 		t.Fatalf("%d slabs on nvme", len(slabs))
 	}
-	flip(t, slabs[0])
+	flip(t, slabs[0], 5000)
 	must(t, os.Truncate(slabs[1], 1000))
 	must(t, os.WriteFile(p.at+"/.part-77", []byte("left by a crash"), 0o600))
 	must(t, os.WriteFile(p.at+"/mine", []byte("not a slab"), 0o600))
@@ -189,14 +189,14 @@ func TestDamagedSlab(t *testing.T) {
 	}
 }
 
-func flip(t *testing.T, path string) {
+func flip(t *testing.T, path string, at int64) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	must(t, err)
 	defer f.Close()
 	var b [1]byte
-	_, err = f.ReadAt(b[:], 5000)
+	_, err = f.ReadAt(b[:], at)
 	must(t, err)
-	_, err = f.WriteAt([]byte{b[0] ^ 1}, 5000)
+	_, err = f.WriteAt([]byte{b[0] ^ 1}, at)
 	must(t, err)
 }
 

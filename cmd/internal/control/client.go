@@ -115,6 +115,31 @@ func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) 
 	return change[Queue](ctx, c, "reset-queue", r)
 }
 
+// Policy asks how it is decided what is kept, or for another way.
+func (c *Client) Policy(ctx context.Context, r PolicyRequest) (Policy, error) {
+	return ask[Policy](ctx, c, "policy", r, nil)
+}
+
+// PinCache has a view pinned in the cache, or no longer.
+func (c *Client) PinCache(ctx context.Context, r CachePinRequest) (CachePin, error) {
+	return ask[CachePin](ctx, c, "pin", r, unseen)
+}
+
+// Cached asks what there is of each view.
+func (c *Client) Cached(ctx context.Context) (CacheList, error) {
+	return ask[CacheList](ctx, c, "cached", struct{}{}, unseen)
+}
+
+// Evict gives up what there is of a dataset or a view.
+func (c *Client) Evict(ctx context.Context, name string) (Eviction, error) {
+	return ask[Eviction](ctx, c, "evict", named{name}, unseen)
+}
+
+// Warm makes batches of a view ready, as Create.
+func (c *Client) Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error) {
+	return ask[Warm](ctx, c, "warm", r, progress)
+}
+
 // change asks for what the whole cluster has to agree to.
 func change[T any](ctx context.Context, c *Client, method string, request any) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.change, ErrNoAnswer)

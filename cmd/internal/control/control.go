@@ -30,6 +30,12 @@ type Node interface {
 	Queues() []Queue
 	Queue(name string) (QueueDetail, error)
 	ResetQueue(ctx context.Context, r ResetRequest) (Queue, error)
+
+	Policy(r PolicyRequest) (Policy, error)
+	PinCache(r CachePinRequest) (CachePin, error)
+	Cached() CacheList
+	Evict(ctx context.Context, name string) (Eviction, error)
+	Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error)
 }
 
 // A CreateRequest registers a dataset. Empty strings mean the default.
@@ -45,7 +51,7 @@ type CreateRequest struct {
 
 // Progress is how far a long operation has come.
 type Progress struct {
-	Stage   string `json:"stage"` // "copying", "indexing", "verifying"
+	Stage   string `json:"stage"` // "copying", "indexing", "verifying", "warming"
 	Bytes   int64  `json:"bytes"`
 	Total   int64  `json:"total"`
 	Records uint64 `json:"records"`

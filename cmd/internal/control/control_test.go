@@ -105,6 +105,30 @@ func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.
 	return control.Queue{Name: r.Name, Run: 2}, f.do(ctx, nil)
 }
 
+func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
+	f.got = r
+	return control.Policy{Name: r.Name, Names: []string{"a", "b"}}, f.fail
+}
+
+func (f *fake) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+	f.got = r
+	return control.CachePin{View: r.View, Tier: r.Tier, Kind: control.Chunks}, f.fail
+}
+
+func (f *fake) Cached() control.CacheList {
+	return control.CacheList{Policy: "a", Views: []control.Cached{{View: "d", RAM: control.Held{Batches: 3, Bytes: 1 << 40}}}}
+}
+
+func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error) {
+	f.got = name
+	return control.Eviction{Name: name, Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
+}
+
+func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {
+	f.got = r
+	return control.Warm{View: r.View, All: 9, Ready: 8, Full: "full"}, f.do(ctx, p)
+}
+
 // start serves n until the test ends, and returns the socket.
 func start(t *testing.T, n control.Node) string {
 	t.Helper()
@@ -226,6 +250,38 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 	n.fail = meta.ErrNotExist
 	if _, err := c.Queue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
 		t.Errorf("Queue() of nothing: %v", err)
+	}
+}
+
+func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	got := func(what string, answer, want, request any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got, request) {
+			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got)
+		}
+	}
+	policy := control.PolicyRequest{Name: "b"}
+	p, err := c.Policy(ctx, policy)
+	got("Policy()", p, control.Policy{Name: "b", Names: []string{"a", "b"}}, policy, err)
+	pin := control.CachePinRequest{View: "d@epoch=3", Tier: control.TierRAM}
+	i, err := c.PinCache(ctx, pin)
+	got("PinCache()", i, control.CachePin{View: "d@epoch=3", Tier: "ram", Kind: "chunks"}, pin, err)
+	list, err := c.Cached(ctx)
+	got("Cached()", list, n.Cached(), pin, err)
+	e, err := c.Evict(ctx, "../odd name")
+	got("Evict()", e, control.Eviction{Name: "../odd name", Stayed: control.Held{Batches: 1}}, "../odd name", err)
+	rank, seen := uint64(7), 0
+	n.work = func(_ context.Context, progress func(control.Progress)) error {
+		progress(control.Progress{Stage: "warming"})
+		return nil
+	}
+	warm := control.WarmRequest{View: "d", Rank: &rank, Check: true}
+	w, err := c.Warm(ctx, warm, func(control.Progress) { seen++ })
+	got("Warm()", w, control.Warm{View: "d", All: 9, Ready: 8, Full: "full"}, warm, err)
+	if seen != 1 {
+		t.Errorf("%d times progress", seen)
 	}
 }
 

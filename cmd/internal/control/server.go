@@ -182,6 +182,39 @@ func handler(n Node, t timeouts) http.Handler {
 		}
 		return n.ResetQueue(c.stream(), r)
 	})
+	route("policy", func(c *call) (any, error) {
+		var r PolicyRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Policy(r)
+	})
+	route("pin", func(c *call) (any, error) {
+		var r CachePinRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		c.stream()
+		return n.PinCache(r)
+	})
+	route("cached", func(c *call) (any, error) {
+		c.stream()
+		return n.Cached(), nil
+	})
+	route("evict", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Evict(c.stream(), r.Name)
+	})
+	route("warm", func(c *call) (any, error) {
+		var r WarmRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Warm(c.stream(), r, c.progress)
+	})
 	return mux
 }
 

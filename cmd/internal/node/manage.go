@@ -234,6 +234,9 @@ func (n *Node) status() control.Status {
 		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
 	}
 	s.Warnings = append(s.Warnings, n.asideWarnings()...)
+	if err := n.stays.warning(); err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
 	for _, t := range s.Tiers {
 		if t.State != "ok" {
 			s.Warnings = append(s.Warnings, "tier "+t.Name+" in "+t.Where+": "+t.State)

@@ -47,6 +47,7 @@ type Config struct {
 	Krb5Conf          string // empty: /etc/krb5.conf
 	Listen            string // HOST:PORT for other nodes; empty: loopback, any port
 	Join, Token       string // a node of the cluster to join, and what lets this one in
+	CachePolicy       string // of cache/policy.Names; empty: the first
 	Log               *slog.Logger
 }
 
@@ -73,6 +74,9 @@ type Node struct {
 	catalog *catalog
 	sizes   *sizes
 	cache   *cache.Cache
+	stays   *stays
+	titles  titles
+	warmUps warmUps
 	stalls  *stall.Table
 	tree    *fs.Tree
 }
@@ -139,12 +143,16 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		AllowOther: c.AllowOther, NoPassthrough: c.NoPassthrough, Log: c.Log,
 	})
 	n.cache, err = cache.New(cache.Config{
-		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Backing: n.tree, Log: c.Log, Stalls: n.stalls,
+		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
+		Backing: n.tree, Log: c.Log, Stalls: n.stalls,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
+	if n.stays, err = openStays(c.State, n.cache.Pin); err != nil {
+		return err
+	}
 	n.catalog.retain() // now that the disk is ours
 	n.catalog.dropped = n.tree.Drop
 	if err := n.member.offer(store{n}); err != nil {
@@ -155,6 +163,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { dispatcher.follow(ctx) })
+	n.tasks.Go(n.meetStays)
 	dispatcher.opened.Store(true)
 	if err := n.tree.Mount(c.Mount); err != nil {
 		return err

@@ -63,6 +63,8 @@ func (s *settling) become(seats []seat, settled bool) error {
 	if settled && p.parts != nil {
 		p.content.readers.Store(p.parts.plan.readers)
 	}
+	plans, _ := p.kept()
+	s.node.stays.meet(s.key, plans)
 	s.view.Store(&view{p, s.dataset, s.node.cache, s.node.member.host, seats})
 	s.settled.Store(settled)
 	return nil

@@ -1,0 +1,104 @@
+package control
+
+// A Policy is how it is decided what the cache keeps, and how it could be.
+type Policy struct {
+	Name  string   `json:"policy"`
+	Names []string `json:"policies"`
+}
+
+// A PolicyRequest asks for another policy; without a name, for nothing.
+type PolicyRequest struct {
+	Name string `json:"name,omitempty"`
+}
+
+// Where cached bytes are, the fastest first.
+const (
+	TierRAM    = "ram"
+	TierPacked = "packed" // in memory, compressed
+	TierNVMe   = "nvme"
+)
+
+// Kinds of what is kept.
+const (
+	Batches = "batches"
+	Chunks  = "chunks" // of the source: all views of it that are made of them share them
+)
+
+// A CachePinRequest asks that no batch of a view goes below a tier any more; an empty
+// tier ends that.
+type CachePinRequest struct {
+	View string `json:"view"`
+	Tier string `json:"tier,omitempty"`
+}
+
+// A CachePin is what follows from such a request.
+type CachePin struct {
+	View string `json:"view"`
+	Tier string `json:"tier,omitempty"` // empty: none any more
+	Kind string `json:"kind"`           // what is pinned of the view
+	Once bool   `json:"once,omitempty"` // other epochs have other batches
+	Was  string `json:"was,omitempty"`  // the tier before
+}
+
+// A Held is how much there is somewhere.
+type Held struct {
+	Batches int   `json:"batches"`
+	Bytes   int64 `json:"bytes"` // real ones
+}
+
+// An Eviction is what was given up of a dataset or a view, and what was not, as
+// ranks hold it or it was just being made.
+type Eviction struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Evicted Held   `json:"evicted"`
+	Stayed  Held   `json:"stayed"`
+}
+
+// A CacheList is what there is of each view.
+type CacheList struct {
+	Policy  string   `json:"policy"`
+	Views   []Cached `json:"views"`
+	Warming []WarmUp `json:"warming,omitempty"`
+}
+
+// A Cached is what there is of a view, or of the chunks of a dataset. What is
+// there in two forms counts twice.
+type Cached struct {
+	View   string `json:"view"` // empty: of views that were not opened since the mount
+	Kind   string `json:"kind"`
+	RAM    Held   `json:"ram"`
+	Packed Held   `json:"packed"`
+	NVMe   Held   `json:"nvme"`
+	Pinned string `json:"pinned,omitempty"` // at which tier
+}
+
+// A WarmUp is one that is going on.
+type WarmUp struct {
+	View string `json:"view"`
+	Done uint64 `json:"done"`
+	Of   uint64 `json:"of"`
+}
+
+// A WarmRequest asks for the batches of a view that this node is to serve to be
+// made ready.
+type WarmRequest struct {
+	View       string  `json:"view"`
+	Rank       *uint64 `json:"rank,omitempty"`       // for this one alone
+	Background bool    `json:"background,omitempty"` // the answer comes at once
+	Check      bool    `json:"check,omitempty"`      // only say what is ready
+}
+
+// A Warm is how much of a view is ready.
+type Warm struct {
+	View   string `json:"view"`
+	Kind   string `json:"kind"`
+	All    uint64 `json:"all"` // that this node is to serve, or this rank to read
+	Ready  uint64 `json:"ready"`
+	RAM    uint64 `json:"ram"` // of these, by the fastest tier that has them
+	Packed uint64 `json:"packed"`
+	NVMe   uint64 `json:"nvme"`
+	Open   bool   `json:"open,omitempty"`  // the plan is not pinned: ranks may start elsewhere
+	Begun  bool   `json:"begun,omitempty"` // it goes on without whoever asked
+	Full   string `json:"full,omitempty"`  // why the rest does not fit
+}

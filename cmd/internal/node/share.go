@@ -1,0 +1,105 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+// A share is what of a view this node is to have: the batches of its ranks, or
+// the chunks that it fetches, of which these are made.
+type share struct {
+	plan  *plan
+	kind  string
+	ranks []uint64 // of batches
+	list  []uint64 // of chunks
+	bytes int64    // about
+}
+
+// share is what of v is for the ranks of this node as planned, or for one rank.
+func (v *view) share(n *Node, rank *uint64) (s share, err error) {
+	_, kind := v.kept()
+	if v.parts != nil {
+		if rank != nil {
+			return s, fmt.Errorf("warm up rank %d %w: the ranks of this view read parts of the same chunks; warm up all of them", *rank, meta.ErrInvalid)
+		}
+		return v.parts.share(), nil
+	}
+	s = share{plan: v.plan, kind: kind}
+	switch {
+	case rank == nil:
+		s.ranks = v.ranksHere(n)
+	case *rank < v.cut.Ranks:
+		s.ranks = []uint64{*rank}
+	default:
+		return s, fmt.Errorf("warm up rank %d %w: the view has %d ranks", *rank, meta.ErrInvalid, v.cut.Ranks)
+	}
+	s.bytes = int64(float64(v.content.index.Bytes()) / float64(v.cut.Ranks) * float64(len(s.ranks)))
+	return s, nil
+}
+
+// share is the chunks whose home is this node.
+func (p *parts) share() share {
+	s := share{plan: p.plan, kind: control.Chunks}
+	x := p.plan.content.index
+	for chunk := range x.Chunks() {
+		if p.home(chunk) == p.plan.content.homes.self {
+			s.list = append(s.list, uint64(chunk))
+			s.bytes += x.Chunk(chunk).Bytes
+		}
+	}
+	return s
+}
+
+// ranksHere are the ranks of this node, as its plan has them or as they would be
+// placed.
+func (v *view) ranksHere(n *Node) (ranks []uint64) {
+	seats := v.seats
+	if seats == nil {
+		seats = n.member.seats(n.member.wouldBe(v.plan.view))
+	}
+	first := uint64(0)
+	for _, s := range seats {
+		for rank := first; rank < first+s.Ranks && s.Host == v.host; rank++ {
+			ranks = append(ranks, rank)
+		}
+		first += s.Ranks
+	}
+	return ranks
+}
+
+// count is how many there are.
+func (s share) count() uint64 {
+	if s.list != nil {
+		return uint64(len(s.list))
+	}
+	return uint64(len(s.ranks)) * s.plan.Steps()
+}
+
+// at is one of them: of batches, those that are read first come first.
+func (s share) at(i uint64) (rank, step uint64) {
+	if s.list != nil {
+		return 0, s.list[i]
+	}
+	n := uint64(len(s.ranks))
+	return s.ranks[i%n], i / n
+}
+
+// look counts those that are ready, by the fastest tier that has them.
+func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
+	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, 0, 0, 0
+	tiers := map[string]*uint64{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
+	for i := range w.All {
+		if i%handfulRecords == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		rank, step := s.at(i)
+		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
+			w.Ready++
+			*tiers[tier]++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cache/policy"
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+func (p *program) cacheCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cache",
+		Short: "See what is in the cache, pin it, give it up, decide how",
+		Long: `See what of each view is in this node's cache, have it stay there, give it up,
+or change how it is decided what is kept.
+
+Where the batches of a view are made of chunks of its source, these are what is
+kept, for all views that are made of them.`,
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	p.mountFlag(c)
+	c.AddCommand(p.listCachedCommand(), p.pinCachedCommand(), p.unpinCachedCommand(), p.evictCommand(), p.policyCommand())
+	return c
+}
+
+func (p *program) policyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "policy [NAME]",
+		Short: "Show how it is decided what is kept, or change that",
+		Long: `Show how it is decided what the cache keeps, and in which form, or change that
+until the next mount. Nothing is thrown away before its room is needed.
+
+See what each would come to with: rankfs simulate NAME --policy all`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if _, err := policy.New(args[0]); err != nil {
+				return usage(c, err)
+			}
+			return wants("NAME")(c, args)
+		},
+		ValidArgs: policy.Names(),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			now, err := d.Policy(c.Context(), control.PolicyRequest{Name: strings.Join(args, "")})
+			if err != nil {
+				return err
+			}
+			return p.print(now, func(w io.Writer) {
+				others := slices.DeleteFunc(slices.Clone(now.Names), func(name string) bool { return name == now.Name })
+				pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
+			})
+		},
+	}
+}
+
+func (p *program) pinCachedCommand() *cobra.Command {
+	r := control.CachePinRequest{}
+	c := &cobra.Command{
+		Use:   "pin NAME[@OPTIONS]",
+		Short: "Keep what is in the cache of a view at a tier or above",
+		Long: `Keep batches of a view from going below a tier, as long as the budgets allow:
+ram, packed (in memory, compressed) or nvme. It holds until it is unpinned, over
+restarts too. What is not in the cache yet is not fetched: see rankfs warm.`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.datasetNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			r.View = args[0]
+			if tiers := []string{control.TierRAM, control.TierPacked, control.TierNVMe}; !slices.Contains(tiers, r.Tier) {
+				return usage(c, failf(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
+			}
+			return p.pinCached(c.Context(), r)
+		},
+	}
+	c.Flags().StringVar(&r.Tier, "tier", control.TierRAM, "keep it at `TIER` or above: ram, packed, nvme")
+	return c
+}
+
+func (p *program) unpinCachedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "unpin NAME[@OPTIONS]",
+		Short:             "Let what was pinned go when its room is needed",
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.datasetNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.pinCached(c.Context(), control.CachePinRequest{View: args[0]})
+		},
+	}
+}
+
+func (p *program) pinCached(ctx context.Context, r control.CachePinRequest) error {
+	d, err := p.daemon()
+	if err != nil {
+		return err
+	}
+	pin, err := d.PinCache(ctx, r)
+	if err != nil {
+		return aboutCached(err, r.View)
+	}
+	return p.print(pin, func(w io.Writer) { writePin(w, pin) })
+}
+
+func writePin(w io.Writer, pin control.CachePin) {
+	if pin.Tier == "" {
+		fmt.Fprintf(w, "%s: no longer pinned at %s\n", pin.View, pin.Was)
+		return
+	}
+	was := ""
+	if pin.Was != "" && pin.Was != pin.Tier {
+		was = ", no longer at " + pin.Was
+	}
+	fmt.Fprintf(w, "%s: pinned at %s%s\n", pin.View, pin.Tier, was)
+	if pin.Kind == control.Chunks {
+		name, _, _ := meta.SplitView(pin.View)
+		fmt.Fprintf(w, "  its batches are made of chunks, so these are pinned, for all views of %s\n", name)
+	}
+	if pin.Once {
+		fmt.Fprintln(w, "  of this epoch alone: others have other batches")
+	}
+}
+
+func (p *program) evictCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "evict NAME[@OPTIONS]",
+		Short: "Give up all that is in the cache of a dataset or a view",
+		Long: `Give up all that is in this node's cache of a dataset, or of one view of it: in
+memory, packed and on disk. What ranks hold stays. A warm-up of it ends.`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.datasetNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			e, err := d.Evict(c.Context(), args[0])
+			if err != nil {
+				return aboutCached(err, args[0])
+			}
+			return p.print(e, func(w io.Writer) { writeEviction(w, e) })
+		},
+	}
+}
+
+func writeEviction(w io.Writer, e control.Eviction) {
+	if e.Evicted.Batches == 0 && e.Stayed.Batches == 0 {
+		fmt.Fprintf(w, "%s: nothing of it was in the cache\n", e.Name)
+		return
+	}
+	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.Name, some(e.Evicted.Batches, e.Kind), size(e.Evicted.Bytes))
+	if n := e.Stayed; n.Batches > 0 {
+		fmt.Fprintf(w, "  %s stayed, %s: ranks hold them, or they were just being made\n", some(n.Batches, e.Kind), size(n.Bytes))
+	}
+}
+
+// some counts batches or chunks.
+func some[N int | uint64](n N, kind string) string {
+	if kind == control.Chunks {
+		return plural(n, "chunk")
+	}
+	return batches(uint64(n))
+}
+
+func (p *program) listCachedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List what there is of each view, and what is pinned",
+		Args:    wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			list, err := d.Cached(c.Context())
+			if err != nil {
+				return err
+			}
+			return p.print(list, func(w io.Writer) { writeCached(w, list) })
+		},
+	}
+}
+
+func writeCached(w io.Writer, list control.CacheList) {
+	fmt.Fprintf(w, "policy: %s\n\n", list.Policy)
+	if len(list.Views) == 0 {
+		fmt.Fprintln(w, "nothing is in the cache; bring something with: rankfs warm NAME")
+		return
+	}
+	t := newTable("", "VIEW", "KEPT", " RAM", " ", " PACKED", " ", " NVME", " ", "PINNED")
+	for _, v := range list.Views {
+		cells := []string{v.View, v.Kind}
+		if v.View == "" {
+			cells[0] = "(others)"
+		}
+		for _, n := range []control.Held{v.RAM, v.Packed, v.NVMe} {
+			cells = append(cells, count(n.Batches), size(n.Bytes))
+		}
+		pinned := "-"
+		if v.Pinned != "" {
+			pinned = v.Pinned
+		}
+		t.add(append(cells, pinned)...)
+	}
+	t.write(w)
+	for _, u := range list.Warming {
+		fmt.Fprintf(w, "\n%s is being warmed up: %s of %s done\n", u.View, count(u.Done), count(u.Of))
+	}
+}
+
+// aboutCached adds the next step to an error about what is in the cache.
+func aboutCached(err error, view string) error {
+	name, _, _ := meta.SplitView(view)
+	if errors.Is(err, meta.ErrNotExist) && strings.HasPrefix(err.Error(), "pin of ") {
+		return hint(err, "see what is pinned with: rankfs cache ls")
+	}
+	return about(err, name)
+}
