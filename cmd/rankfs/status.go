@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,11 @@ func writeTiers(w io.Writer, tiers []control.Tier) {
 	fmt.Fprintln(w)
 	t := newTable("", "TIER", " USED", " BUDGET", " DYING", " SLABS", "STATE", "WHERE")
 	for _, tier := range tiers {
-		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), tier.State, tier.Where)
+		state := tier.State
+		if tier.Name == "ram" {
+			state, _, _ = strings.Cut(state, ": ") // the rest is in a warning
+		}
+		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), state, tier.Where)
 	}
 	t.write(w)
 }

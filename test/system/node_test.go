@@ -31,6 +31,7 @@ type place struct {
 	t                     testing.TB
 	dir                   string
 	mount, state, run, at string // at is NVMe's
+	group                 string // directory of the cgroup that a daemon lives in; empty: that of the test
 }
 
 var places atomic.Int64
@@ -38,7 +39,7 @@ var places atomic.Int64
 func newPlace(t testing.TB) place {
 	t.Helper()
 	dir := filepath.Join(root, fmt.Sprintf("n%d", places.Add(1)))
-	p := place{t, dir, dir + "/mnt", dir + "/state", dir + "/run", dir + "/nvme"}
+	p := place{t, dir, dir + "/mnt", dir + "/state", dir + "/run", dir + "/nvme", ""}
 	must(t, os.MkdirAll(p.mount, 0o755))
 	t.Cleanup(func() {
 		if left := mountsBelow(dir); len(left) > 0 {
@@ -89,6 +90,9 @@ func (p place) tryStart(args ...string) (*node, error) {
 	defer log.Close()
 	base := []string{"--run", p.run, "--json", "mount", p.mount, "--state", p.state, "--ram", "64MiB"}
 	n.cmd = exec.Command(rankfs, append(base, args...)...)
+	if p.group != "" {
+		n.cmd = exec.Command("sh", append([]string{"-ec", `echo 0 > "$0"/cgroup.procs; exec "$@"`, p.group, rankfs}, append(base, args...)...)...)
+	}
 	n.cmd.Stderr = log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, err := n.cmd.StdoutPipe()

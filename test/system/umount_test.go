@@ -111,12 +111,12 @@ func TestTwoDaemons(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"one state directory", place{t, other.dir, other.mount, p.state, p.run, ""}, nil, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
-		{"one state directory, other run directories", place{t, other.dir, other.mount, p.state, other.run, ""}, nil, 4, []string{"state directory", p.state, "another rankfs"}},
-		{"one nvme directory", place{t, other.dir, other.mount, other.state, other.run, ""}, []string{"--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
-		{"one mount point", place{t, other.dir, p.mount, other.state, p.run, ""}, nil, 4, []string{p.mount, "rankfs umount"}},
-		{"one mount point, other run directories", place{t, other.dir, p.mount, other.state, other.run, ""}, nil, 4, []string{p.mount, "rankfs umount"}},
-		{"a mount point inside", place{t, other.dir, first.path("d"), other.state, other.run, ""}, nil, 2, []string{"inside the rankfs mount"}},
+		{"one state directory", place{t, other.dir, other.mount, p.state, p.run, "", ""}, nil, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
+		{"one state directory, other run directories", place{t, other.dir, other.mount, p.state, other.run, "", ""}, nil, 4, []string{"state directory", p.state, "another rankfs"}},
+		{"one nvme directory", place{t, other.dir, other.mount, other.state, other.run, "", ""}, []string{"--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
+		{"one mount point", place{t, other.dir, p.mount, other.state, p.run, "", ""}, nil, 4, []string{p.mount, "rankfs umount"}},
+		{"one mount point, other run directories", place{t, other.dir, p.mount, other.state, other.run, "", ""}, nil, 4, []string{p.mount, "rankfs umount"}},
+		{"a mount point inside", place{t, other.dir, first.path("d"), other.state, other.run, "", ""}, nil, 2, []string{"inside the rankfs mount"}},
 	} {
 		must(t, os.RemoveAll(filepath.Join(other.dir, "log")))
 		n, err := tt.at.tryStart(tt.args...)

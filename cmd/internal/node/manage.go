@@ -11,7 +11,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache"
 	"rankfs/cache/disks"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
@@ -198,7 +197,7 @@ func (n *Node) status() control.Status {
 		Version: n.config.Version, PID: unix.Getpid(), Mount: n.config.Mount,
 		State: n.config.State, Socket: n.socket, Since: n.since,
 		Passthrough: control.Passthrough{On: on, Reason: reason},
-		Tiers:       []control.Tier{tier("ram", "private tmpfs", c.RAM)},
+		Tiers:       []control.Tier{n.memory.tier(n.config.RAMBytes, c.RAM)},
 		Counters: control.Counters{
 			Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
 			WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
@@ -243,10 +242,6 @@ func (n *Node) status() control.Status {
 		}
 	}
 	return s
-}
-
-func tier(name, where string, t cache.TierStats) control.Tier {
-	return control.Tier{Name: name, Where: where, Budget: t.Budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok"}
 }
 
 func nvmeTier(d disks.Stats) control.Tier {

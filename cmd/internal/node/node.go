@@ -74,6 +74,7 @@ type Node struct {
 	catalog *catalog
 	sizes   *sizes
 	cache   *cache.Cache
+	memory  memory
 	stays   *stays
 	titles  titles
 	warmUps warmUps
@@ -150,6 +151,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
+	n.memory = watchMemory(c, n.cache)
 	if n.stays, err = openStays(c.State, n.cache.Pin); err != nil {
 		return err
 	}
@@ -163,6 +165,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { dispatcher.follow(ctx) })
+	n.tasks.Go(func() { n.memory.follow(ctx) })
 	n.tasks.Go(n.meetStays)
 	dispatcher.opened.Store(true)
 	if err := n.tree.Mount(c.Mount); err != nil {

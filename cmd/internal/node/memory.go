@@ -1,0 +1,59 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"rankfs/cache"
+	"rankfs/cache/pressure"
+	"rankfs/cmd/internal/control"
+)
+
+// A memory is what of its budget the cache may have now. Where nobody can say, it
+// has all of it.
+type memory struct {
+	watcher *pressure.Watcher
+	ill     error // why nobody can say
+}
+
+// watchMemory has the cache be smaller than its budget while memory is short.
+func watchMemory(c Config, k *cache.Cache) memory {
+	w, err := pressure.New(pressure.Config{
+		Budget: c.RAMBytes, Held: k.Held, Log: c.Log,
+		Changed: func(a pressure.Allowance, _ pressure.Sample) { k.Allow(a.Bytes, a.Ahead) },
+	})
+	if err != nil {
+		c.Log.Warn("memory is not watched: the cache may use all of its budget", "cause", err)
+		return memory{ill: err}
+	}
+	if a, _, _ := w.Allowance(); a.Bytes < c.RAMBytes || !a.Ahead {
+		k.Allow(a.Bytes, a.Ahead)
+	}
+	return memory{watcher: w}
+}
+
+func (m memory) follow(ctx context.Context) {
+	if m.watcher != nil {
+		m.watcher.Run(ctx)
+	}
+}
+
+// tier is that of memory: with its whole budget, and how much of that is allowed
+// now, if it is less.
+func (m memory) tier(budget int64, t cache.TierStats) control.Tier {
+	c := control.Tier{
+		Name: "ram", Where: "private tmpfs", Budget: budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok",
+	}
+	if m.watcher == nil {
+		c.State = fmt.Sprintf("not watched: %v", m.ill)
+		return c
+	}
+	a, s, ill := m.watcher.Allowance()
+	switch {
+	case ill != nil:
+		c.State = fmt.Sprintf("not watched: %v", ill)
+	case a.Bytes < budget:
+		c.State = fmt.Sprintf("%d MiB allowed: memory is short: %v", t.Budget>>20, s)
+	}
+	return c
+}

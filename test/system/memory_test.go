@@ -1,0 +1,99 @@
+package system_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupPrefix begins the names of these tests' cgroups.
+const groupPrefix = "rankfs-system-test-"
+
+// newGroup makes a cgroup that may have so much memory. What an earlier run left,
+// if it was killed, is removed.
+func newGroup(t *testing.T, limit int64) (dir string, killed func() string) {
+	t.Helper()
+	root, file, kills := "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"
+	if _, err := os.Stat(root); err != nil {
+		root, file, kills = "/sys/fs/cgroup", "memory.max", "memory.events"
+	}
+	left, _ := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
+	for _, group := range left {
+		if _, err := os.Stat("/proc/" + strings.TrimPrefix(filepath.Base(group), groupPrefix)); os.IsNotExist(err) {
+			_ = unix.Rmdir(group)
+		}
+	}
+	dir = filepath.Join(root, groupPrefix+strconv.Itoa(os.Getpid()))
+	must(t, os.Mkdir(dir, 0o755))
+	t.Cleanup(func() {
+		err := unix.Rmdir(dir)
+		for range 1000 { // the kernel takes a moment after the last process has ended
+			if err == nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+			err = unix.Rmdir(dir)
+		}
+		t.Errorf("remove %s: %v", dir, err)
+	})
+	must(t, os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0))
+	return dir, func() string {
+		for line := range strings.Lines(string(read(t, filepath.Join(dir, kills)))) {
+			if name, n, _ := strings.Cut(strings.TrimSpace(line), " "); name == "oom_kill" {
+				return n
+			}
+		}
+		return "unknown"
+	}
+}
+
+// A daemon whose budget is twice what its cgroup may have makes do with less,
+// says so, and serves a job; it gives up more while others in the group grow.
+func TestLessMemoryThanTheBudget(t *testing.T) {
+	t.Parallel()
+	const limit, budget, batches = 192 << 20, 2 * 192 << 20, 220
+	p := newPlace(t)
+	group, killed := newGroup(t, limit)
+	p.group = group
+	n, s := p.start("--ram", fmt.Sprint(budget>>20, "MiB")), newFixed(t, batches*batchRecords, recordSize)
+	n.create("d", s)
+	r := newRank(t)
+	epoch := func() {
+		for k := range batches {
+			if r.batch(n.batch("d", 0, k)) != sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) {
+				t.Fatalf("batch %d has other bytes", k)
+			}
+		}
+	}
+	ram := func() tierStatus { return n.status().Tiers[0] }
+	epoch()
+	epoch()
+	before := ram()
+	if !strings.Contains(before.State, "MiB allowed: memory is short: ") || !strings.Contains(before.State, filepath.Base(group)) ||
+		before.Budget != budget || before.Used >= limit || before.Used < limit/8 {
+		t.Errorf("%+v", before)
+	}
+	if text := n.ok("status").out; !strings.Contains(text, "MiB allowed  private tmpfs") || !strings.Contains(text, "WARNING: tier ram in private tmpfs: ") {
+		t.Errorf("status:\n%s", text)
+	}
+
+	const step = 4 << 20 // of somebody else in the group; memory on a tmpfs is of who writes it
+	others := newTmpfs(t, p, "64m") + "/file"
+	for taken := int64(step); taken <= 10*step; taken += step {
+		sh(t, `echo 0 > "$1"/cgroup.procs; head -c "$3" /dev/zero >> "$2"`, group, others, fmt.Sprint(step))
+		eventually(t, "the cache makes way", func() bool { return ram().Used <= before.Used-taken+2*step })
+	}
+	epoch()
+	if n := killed(); n != "0" {
+		t.Errorf("%s were killed", n)
+	}
+	if c := n.status().Counters; c.OpenErrors != 0 {
+		t.Errorf("%d opens failed", c.OpenErrors)
+	}
+}
