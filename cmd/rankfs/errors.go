@@ -101,9 +101,9 @@ func exitCodesTopic() *cobra.Command {
 		Long: `Exit codes of rankfs:
 
     0  done
-    1  failure of any other kind
+    1  failure of any other kind; not everything is ready
     2  wrong usage: an argument or an option that can never be right
-    3  not found: no such mount, dataset, queue or node
+    3  not found: no such mount, dataset, queue, node or pin
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
     6  away: no leader, or a node does not answer; try later
