@@ -206,6 +206,11 @@ func (n *Node) status() control.Status {
 			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
 		},
 	}
+	if p := c.Packed; p.Slabs > 0 {
+		s.Tiers = append(s.Tiers, control.Tier{
+			Name: "packed", Where: "in ram, of its budget", Budget: c.RAM.Budget, Used: p.Used, Slabs: p.Slabs, State: "ok", Damaged: p.Damaged,
+		})
+	}
 	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
 	}
