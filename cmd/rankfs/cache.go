@@ -161,7 +161,7 @@ func writeEviction(w io.Writer, e control.Eviction) {
 	}
 	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.Name, some(e.Evicted.Batches, e.Kind), size(e.Evicted.Bytes))
 	if n := e.Stayed; n.Batches > 0 {
-		fmt.Fprintf(w, "  %s stayed, %s: ranks hold them, or they were just being made\n", some(n.Batches, e.Kind), size(n.Bytes))
+		fmt.Fprintf(w, "  %s stayed, %s: held by ranks, or just being made\n", some(n.Batches, e.Kind), size(n.Bytes))
 	}
 }
 

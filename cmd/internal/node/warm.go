@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,7 +148,7 @@ func (w *warmUp) through(ctx context.Context, c control.Warm, progress reporter)
 		err = w.work(ctx, progress)
 	}
 	if errors.Is(err, meta.ErrNoSpace) {
-		c.Full, err = err.Error(), nil
+		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
 	// What was ready may have made way since: only looking tells.
 	lerr := w.share.look(context.WithoutCancel(ctx), w.node, &c)
