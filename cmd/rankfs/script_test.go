@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -108,9 +109,31 @@ func find(ts *testscript.TestScript, dir string) mounts.Entry {
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	e := find(ts, args[1])
 	ts.Check(unix.Kill(e.PID, unix.SignalNum("SIG"+args[0])))
-	if args[0] == "KILL" || args[0] == "TERM" {
+	switch args[0] {
+	case "KILL", "TERM":
 		ts.Check(e.Wait(context.Background()))
+	case "STOP":
+		for !stopped(ts, e.PID) {
+			time.Sleep(time.Millisecond)
+		}
 	}
+}
+
+// stopped reports whether all threads of a process are: each stops when it is
+// next to run.
+func stopped(ts *testscript.TestScript, pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	ts.Check(err)
+	if len(threads) == 0 {
+		ts.Fatalf("process %d is gone", pid)
+	}
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return true
 }
 
 // held is what scripts hold open, by path.
