@@ -7,12 +7,12 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 export CGO_CFLAGS = -O2 -g -w
 
 # Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
-# their own on a cluster's hosts, and pure packages start no goroutine. Sources are
-# the same with one processor.
+# their own on a cluster's hosts, and pure packages start no goroutine. With one
+# processor those differ whose goroutines wait for each other.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/hdfs -e test/copies \
-	-e cache/policy -e cache/simulate -e meta/assign -e meta/queue -e shuffle/order
+	-e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
-ALONE  = $$($(GO) list ./... | grep -v $(OUTSIDE) -e fetch/)
+ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 
 .PHONY: build demo test check soak bench install deps clean hdfs-up hdfs-down
 
