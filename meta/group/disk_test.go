@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	walfs "github.com/hashicorp/raft-wal/fs"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -311,5 +314,33 @@ func TestClocksThatJump(t *testing.T) {
 	joined := newNode(t, 9)
 	if err := joined.join(nodes[0], nodes[0].token(1)); err != nil {
 		t.Errorf("after a clock was ahead for a moment nobody can join: %v", err)
+	}
+}
+
+// Of a segment for which there was no room nothing is left, so that it can be
+// made by the same name later: a leader's log that is to be cut needs that.
+func TestNothingIsLeftOfASegment(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	disk := tidy{walfs.New()}
+	if _, err := disk.Create(dir, "segment", segmentBytes); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("made in 1 MiB: %v", err)
+	}
+	f, err := disk.Create(dir, "segment", 64<<10)
+	if err != nil {
+		t.Fatalf("with room: %v", err)
+	}
+	if _, err := disk.Create(dir, "segment", 64<<10); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("made twice: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/types"
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
@@ -26,6 +28,19 @@ type journal struct {
 	closing chan struct{}
 	full    atomic.Bool // and a person was told
 	lied    atomic.Bool // of a term that was not noted; so nothing is noted any more
+}
+
+// A tidy file system leaves nothing of a segment for which there was no room: the
+// WAL makes it anew, by the same name, once there is.
+type tidy struct{ types.VFS }
+
+// Create implements types.VFS.
+func (t tidy) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	f, err := t.VFS.Create(dir, name, size)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = errors.Join(err, t.Delete(dir, name))
+	}
+	return f, err
 }
 
 // room is what a new segment takes, and a little.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
 
 	"rankfs/meta"
 )
@@ -35,7 +37,8 @@ func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(folder, 0700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	w, err := wal.Open(folder, wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
+	segments := segment.NewFiler(folder, tidy{walfs.New()})
+	w, err := wal.Open(folder, wal.WithSegmentFiler(segments), wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
 	if err != nil && isDamage(err) {
 		return nil, damage{fmt.Errorf("log %s %w: %w", folder, meta.ErrCorrupt, err)}
 	}
