@@ -43,7 +43,7 @@ func (b *bench) site() *site {
 	s.hosts = s.cluster.DataNodes()
 	dir := s.put()
 	s.agent = s.cluster.Agent(s.stage)
-	s.Team = daemon.NewTeam(s.stage, filepath.Join(b.root, "bin/rankfs"), s.cluster, s.hosts,
+	s.Team = daemon.NewTeam(s.stage, filepath.Join(b.root, "bin/rankfs"), s.hosts,
 		"--ram", "512MiB", "--hadoop-conf", s.cluster.Conf())
 	s.Nodes[0].Do("dataset", "create", "d", "--source",
 		fmt.Sprintf("hdfs://%s%s?as=fixed:%d", s.cluster.Nameservice(), dir, siteRecord),

@@ -28,7 +28,7 @@ const writers = 16
 func (b *bench) busyGroup() *busyGroup {
 	s := b.on("group")
 	c := cluster.Bare(s)
-	g := &busyGroup{Team: daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), c, c.Hosts()[:3], "--ram", "256MiB")}
+	g := &busyGroup{Team: daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), c.Hosts()[:3], "--ram", "256MiB")}
 	leader, others := g.Leader()
 	g.leader, g.writer, g.others = leader, others[0], others
 	daemon.Until(s, time.Minute, "three voters", func() bool { return g.voters() == 3 })

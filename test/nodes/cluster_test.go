@@ -16,48 +16,29 @@ import (
 	"rankfs/test/daemon"
 )
 
-// A team is daemons on several hosts, of one cluster.
+// A team is one of daemons, with what the tests here ask of it.
 type team struct {
-	t     *testing.T
-	c     *cluster.Cluster
-	nodes []*daemon.Place
+	*daemon.Team
+	t *testing.T
+	c *cluster.Cluster
 }
-
-// port is where the daemons listen, each on its host.
-const port = ":7420"
 
 // newTeam founds a cluster on the first host and has the others join.
 func newTeam(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *team {
 	t.Helper()
 	m := gather(t, c, hosts, options...)
-	m.found()
+	m.Found()
 	return m
 }
 
 // gather is a team whose daemons are yet to be started.
 func gather(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...string) *team {
 	t.Helper()
-	m := &team{t: t, c: c}
-	for _, h := range hosts {
-		m.nodes = append(m.nodes, daemon.New(t, rankfs, h, append([]string{"--ram", "256MiB", "--listen", h.IP + port}, options...)...))
-	}
-	return m
+	return &team{daemon.Gather(t, rankfs, hosts, append([]string{"--ram", "256MiB"}, options...)...), t, c}
 }
 
-func (m *team) found() {
-	m.t.Helper()
-	first := m.nodes[0]
-	first.Start()
-	token := m.token(first, len(m.nodes))
-	for _, n := range m.nodes[1:] {
-		n.Start("--join", first.Host.IP+port, "--token", token)
-	}
-}
-
-func (m *team) token(n *daemon.Place, uses int) string {
-	m.t.Helper()
-	return strings.TrimSpace(n.Do("token", "create", "--uses", fmt.Sprint(uses)))
-}
+// in has a part of a test be told what goes wrong.
+func (m *team) in(t *testing.T) { m.t, m.T = t, t }
 
 // A view of a cluster by one of its nodes.
 type members struct {
@@ -84,23 +65,6 @@ func (s members) voters() (n int) {
 		}
 	}
 	return n
-}
-
-// leader is the node that leads, and the others.
-func (m *team) leader() (leader *daemon.Place, others []*daemon.Place) {
-	m.t.Helper()
-	s := m.members(m.nodes[0])
-	for _, n := range m.nodes {
-		if m.members(n).Self == s.Leader {
-			leader = n
-		} else {
-			others = append(others, n)
-		}
-	}
-	if leader == nil {
-		m.t.Fatal("nobody leads")
-	}
-	return leader, others
 }
 
 // each does something on all nodes at once.
@@ -143,31 +107,31 @@ func TestOneTree(t *testing.T) {
 		h.Put(t, fmt.Sprintf("%s/%d", dir, i), part, 2, 1<<20)
 	}
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
-	m.nodes[1].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+	m.Nodes[1].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "4", "--batch", "4096", "--order", "full", "--seed", "3")
-	for _, n := range m.nodes {
+	for _, n := range m.Nodes {
 		daemon.Until(t, 20*time.Second, "the dataset is there", func() bool {
 			return strings.Contains(n.Must("ls", n.Mount()+"/datasets"), "d")
 		})
 	}
 	// Each node opens its own rank, all at once; then everything.
-	each(m.nodes, func(i int, n *daemon.Place) {
+	each(m.Nodes, func(i int, n *daemon.Place) {
 		if _, err := n.Tool("cat", fmt.Sprintf("%s/datasets/d/rank-%d/batch-000000", n.Mount(), i)); err != nil {
 			t.Error(err)
 		}
 	})
-	seen := make([]map[string]string, len(m.nodes))
-	for i, n := range m.nodes {
+	seen := make([]map[string]string, len(m.Nodes))
+	for i, n := range m.Nodes {
 		var err error
 		if seen[i], err = sums(n, "d"); err != nil {
 			t.Fatal(err)
 		}
 		if i > 0 && fmt.Sprint(seen[i]) != fmt.Sprint(seen[0]) {
-			t.Errorf("%s has other bytes than %s", n.Host.Name, m.nodes[0].Host.Name)
+			t.Errorf("%s has other bytes than %s", n.Host.Name, m.Nodes[0].Host.Name)
 		}
 	}
 	// Every line once.
-	n := m.nodes[2]
+	n := m.Nodes[2]
 	out := n.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort | sha256sum`, n.Mount()+"/datasets/d")
 	var all []string
 	for i := range 4 {
@@ -186,14 +150,14 @@ func TestASourceOfOneNode(t *testing.T) {
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	dir := t.TempDir()
-	first := m.nodes[0]
+	first := m.Nodes[0]
 	first.Must("mount", "-t", "tmpfs", "none", dir)
 	t.Cleanup(func() { first.Must("umount", dir) })
 	first.Must("sh", "-c", `seq 1 200000 > "$0"`, dir+"/numbers")
 	text := first.Must("cat", dir+"/numbers")
 	first.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "1000")
-	m.await("d")
-	for _, n := range m.nodes {
+	m.Await("d")
+	for _, n := range m.Nodes {
 		if got := n.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort -n`, n.Mount()+"/datasets/d"); got != text {
 			t.Errorf("on %s there are %d bytes that differ from the %d of the source", n.Host.Name, len(got), len(text))
 		}
@@ -201,7 +165,7 @@ func TestASourceOfOneNode(t *testing.T) {
 			t.Errorf("on %s: %s", n.Host.Name, out)
 		}
 	}
-	for i, n := range m.nodes {
+	for i, n := range m.Nodes {
 		want := traffic{Received: records{200_000}, Nodes: 1}
 		if i == 0 {
 			want = traffic{Sent: records{400_000}, Nodes: 2}
@@ -212,7 +176,7 @@ func TestASourceOfOneNode(t *testing.T) {
 	}
 	// Without that node nobody has it, and says so.
 	first.Kill()
-	n := m.nodes[1]
+	n := m.Nodes[1]
 	out, err := n.Tool("timeout", "60", "cat", n.Mount()+"/datasets/d@epoch=1,order=full/rank-0/batch-000000")
 	if err == nil {
 		t.Errorf("read %d bytes that nobody has", len(out))

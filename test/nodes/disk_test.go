@@ -20,22 +20,19 @@ import (
 func TestAFullDiskUnderTheLog(t *testing.T) {
 	c := cluster.Bare(t)
 	m := gather(t, c, c.Hosts()[:3])
-	for _, n := range m.nodes {
+	for _, n := range m.Nodes {
 		n.Must("mount", "-t", "tmpfs", "-o", "mode=700,size=40m", "none", n.Dir+"/state")
 		t.Cleanup(func() { n.Must("umount", n.Dir+"/state") })
 		m.source(n)
 	}
-	m.found()
-	m.numbers(m.nodes[0], "d")
-	first := m.nodes[0]
-	first.Must("sh", "-c", `seq 1 $1 > "$0"`, first.Dir+"/many", fmt.Sprint(tasks))
-	first.Do("dataset", "create", writing, "--source", "file:"+first.Dir+"/many", "--as", "lines", "--ranks", "4", "--batch", "1")
-	m.await(writing)
+	m.Found()
+	m.numbers(m.Nodes[0], "d")
+	m.units(m.Nodes[0], writing)
 	for i, part := range []string{"the leader's", "a follower's"} {
 		if !t.Run(part, func(t *testing.T) {
-			m.t = t
+			m.in(t)
 			m.voting()
-			n, rest := m.leader()
+			n, rest := m.Leader()
 			if i > 0 {
 				n, rest = rest[0], []*daemon.Place{n, rest[1]}
 			}
@@ -51,6 +48,14 @@ func TestAFullDiskUnderTheLog(t *testing.T) {
 var writing = strings.Repeat("w", 64)
 
 const tasks = 40_000 // batches
+
+// units makes a dataset whose queue has so many.
+func (m *team) units(n *daemon.Place, name string) {
+	m.t.Helper()
+	n.Must("sh", "-c", `seq 1 $1 > "$0"`, n.Dir+"/many", fmt.Sprint(tasks))
+	n.Do("dataset", "create", name, "--source", "file:"+n.Dir+"/many", "--as", "lines", "--ranks", "4", "--batch", "1")
+	m.Await(name)
+}
 
 func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	t := m.t

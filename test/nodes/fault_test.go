@@ -20,7 +20,7 @@ func (m *team) numbers(n *daemon.Place, name string) {
 	m.t.Helper()
 	m.source(n)
 	n.Do("dataset", "create", name, "--source", "file:"+n.Dir+"/numbers", "--as", "lines", "--ranks", "4", "--batch", "100")
-	m.await(name)
+	m.Await(name)
 }
 
 func (m *team) source(n *daemon.Place) {
@@ -39,21 +39,21 @@ func create(n *daemon.Place, name string) (time.Duration, error) {
 func (m *team) voting() {
 	m.t.Helper()
 	daemon.Until(m.t, 30*time.Second, "one leads, three vote, all are up", func() bool {
-		s := m.members(m.nodes[0])
+		s := m.members(m.Nodes[0])
 		up := 0
 		for _, n := range s.Nodes {
 			if n.State == "up" {
 				up++
 			}
 		}
-		return s.Leader != "" && s.voters() == 3 && up == len(m.nodes)
+		return s.Leader != "" && s.voters() == 3 && up == len(m.Nodes)
 	})
 }
 
 // agree waits until all nodes have a dataset.
 func (m *team) agree(name string) {
 	m.t.Helper()
-	m.await(name)
+	m.Await(name)
 	m.voting()
 }
 
@@ -62,11 +62,11 @@ func (m *team) agree(name string) {
 func TestATeamOutlivesItsTroubles(t *testing.T) {
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts())
-	for _, n := range m.nodes {
+	for _, n := range m.Nodes {
 		m.source(n)
 	}
-	m.numbers(m.nodes[0], "d")
-	want, err := sums(m.nodes[0], "d")
+	m.numbers(m.Nodes[0], "d")
+	want, err := sums(m.Nodes[0], "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +83,14 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 		{"a removed node tries again", removed},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
-			m.t = t
+			m.in(t)
 			m.voting()
 			part.run(t, m)
 		}) {
 			return // the rest would wait for what does not come
 		}
-		m.t = t
-		got, err := sums(m.nodes[0], "d")
+		m.in(t)
+		got, err := sums(m.Nodes[0], "d")
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("after %q the view has other bytes: %v", part.name, err)
 		}
@@ -98,7 +98,7 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 }
 
 func killFollower(t *testing.T, m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	dead := others[len(others)-1]
 	dead.Kill()
 	took, err := create(leader, "f")
@@ -111,7 +111,7 @@ func killFollower(t *testing.T, m *team) {
 }
 
 func killLeader(t *testing.T, m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	leader.Kill()
 	took, err := create(others[0], "l")
 	if err != nil {
@@ -123,7 +123,7 @@ func killLeader(t *testing.T, m *team) {
 }
 
 func stopLeader(t *testing.T, m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	leader.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
 	took, err := create(others[0], "s")
@@ -138,16 +138,16 @@ func stopLeader(t *testing.T, m *team) {
 	}
 	t.Logf("it writes again within %v", took)
 	m.agree("s2")
-	m.await("s")
+	m.Await("s")
 }
 
 // A node that is cut off serves what is planned from what it has, and says that
 // it cannot write; nobody hangs.
 func unplugLeader(t *testing.T, m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	name := "u-" + leader.Host.Name
 	leader.Do("dataset", "create", name, "--source", "file:"+leader.Dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "100")
-	m.await(name)
+	m.Await(name)
 	before, err := sums(leader, name)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func unplugLeader(t *testing.T, m *team) {
 // rolling starts each daemon anew while a loop reads on its host. What is open
 // stays readable; an open that finds nobody tries again.
 func rolling(t *testing.T, m *team) {
-	for _, n := range m.nodes {
+	for _, n := range m.Nodes {
 		log := filepath.Join(n.Dir, "loop")
 		ctx, cancel := context.WithCancel(context.Background())
 		loop := n.Command(ctx, "sh", "-c", `
@@ -233,7 +233,7 @@ func rolling(t *testing.T, m *team) {
 func claimTwice(t *testing.T, m *team) {
 	var got [2]string
 	var errs [2]error
-	each(m.nodes[:2], func(i int, n *daemon.Place) {
+	each(m.Nodes[:2], func(i int, n *daemon.Place) {
 		got[i], errs[i] = n.Tool("cat", n.Mount()+"/datasets/d@epoch=7,order=full/rank-0/batch-000000")
 	})
 	if errs[0] != nil || errs[1] != nil || got[0] != got[1] || got[0] == "" {
@@ -243,14 +243,14 @@ func claimTwice(t *testing.T, m *team) {
 
 // A removed node keeps what it has open and nothing else, and does not come back.
 func removed(t *testing.T, m *team) {
-	last := m.nodes[len(m.nodes)-1]
+	last := m.Nodes[len(m.Nodes)-1]
 	id := m.members(last).Self
-	leader, _ := m.leader()
+	leader, _ := m.Leader()
 	if leader == last {
-		leader = m.nodes[0]
+		leader = m.Nodes[0]
 	}
 	leader.Do("node", "rm", id)
-	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.members(leader).Nodes) == len(m.nodes)-1 })
+	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.members(leader).Nodes) == len(m.Nodes)-1 })
 	took, err := create(last, "r")
 	if err == nil {
 		t.Error("it still writes")
@@ -262,7 +262,7 @@ func removed(t *testing.T, m *team) {
 			t.Error("it writes again")
 		}
 	}
-	if s := m.members(leader); len(s.Nodes) != len(m.nodes)-1 {
+	if s := m.members(leader); len(s.Nodes) != len(m.Nodes)-1 {
 		t.Errorf("it is back: %+v", s)
 	}
 }

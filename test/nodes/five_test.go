@@ -15,10 +15,10 @@ import (
 func TestFiveNodes(t *testing.T) {
 	c := cluster.Five(t)
 	m := newTeam(t, c, c.Hosts())
-	for _, n := range m.nodes {
+	for _, n := range m.Nodes {
 		m.source(n)
 	}
-	m.numbers(m.nodes[0], "d")
+	m.numbers(m.Nodes[0], "d")
 	for _, part := range []struct {
 		name string
 		run  func(m *team)
@@ -30,14 +30,14 @@ func TestFiveNodes(t *testing.T) {
 		{"a link is slow", slowLink},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
-			m.t = t
+			m.in(t)
 			m.allVote()
 			part.run(m)
 			m.allVote()
 		}) {
 			return // the rest would wait for what does not come
 		}
-		m.t = t
+		m.in(t)
 	}
 }
 
@@ -45,14 +45,14 @@ func TestFiveNodes(t *testing.T) {
 func (m *team) allVote() {
 	m.t.Helper()
 	daemon.Until(m.t, time.Minute, "all vote and are up", func() bool {
-		s := m.members(m.nodes[0])
+		s := m.members(m.Nodes[0])
 		up := 0
 		for _, n := range s.Nodes {
 			if n.State == "up" {
 				up++
 			}
 		}
-		return s.Leader != "" && s.voters() == len(m.nodes) && up == len(m.nodes)
+		return s.Leader != "" && s.voters() == len(m.Nodes) && up == len(m.Nodes)
 	})
 }
 
@@ -76,7 +76,7 @@ func (m *team) during(nodes []*daemon.Place, name string, amiss func(), over fun
 	for _, r := range readers {
 		r.finish()
 	}
-	m.await(name)
+	m.Await(name)
 }
 
 func (m *team) must(err error) {
@@ -87,7 +87,7 @@ func (m *team) must(err error) {
 }
 
 func killTwo(m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	dead := []*daemon.Place{leader, others[0]}
 	m.during(others[1:], "k", func() { each(dead, func(_ int, n *daemon.Place) { n.Kill() }) },
 		func() {
@@ -100,7 +100,7 @@ func killTwo(m *team) {
 // deafToLeader: what the leader sends to one node is lost, and not what that one
 // sends.
 func deafToLeader(m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	m.during(append([]*daemon.Place{leader}, others[1:]...), "deaf",
 		func() { m.must(leader.Host.LoseTo(others[0].Host)) },
 		func() { m.must(leader.Host.LoseNothing()) })
@@ -109,7 +109,7 @@ func deafToLeader(m *team) {
 // muteLeader: all that the leader sends is lost, so that another must lead, and
 // the old one hears of it without being heard.
 func muteLeader(m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	m.during(others, "mute", func() {
 		for _, n := range others {
 			m.must(leader.Host.LoseTo(n.Host))
@@ -118,7 +118,7 @@ func muteLeader(m *team) {
 }
 
 func flap(m *team) {
-	_, others := m.leader()
+	_, others := m.Leader()
 	stop, stopped := make(chan struct{}), make(chan error)
 	m.during(others[1:], "flap", func() {
 		go func() { stopped <- flapping(others[0].Host, stop) }()
@@ -148,7 +148,7 @@ func flapping(h *cluster.Host, stop chan struct{}) error {
 }
 
 func slowLink(m *team) {
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	const perSecond = 32 << 10
 	m.during(append([]*daemon.Place{leader}, others[1:]...), "slow",
 		func() { m.must(others[0].Host.LinkRate(perSecond)) },

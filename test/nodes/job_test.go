@@ -35,31 +35,9 @@ func (m *team) newJob(program string, perNode int) *job {
 	return &job{m, m.c.Agent(m.t), path, perNode}
 }
 
-// run starts mpirun on the first host, which reaches the others over the
-// network that they share, and returns what the program says.
+// run returns what the program says.
 func (j *job) run(args ...string) (string, error) {
-	var hosts []string
-	for _, n := range j.nodes {
-		hosts = append(hosts, fmt.Sprintf("%s:%d", n.Host.Name, j.perNode))
-	}
-	const network = "10.77.0.0/24"
-	line := []string{
-		"--quiet", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot",
-		"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", j.agent, "--mca", "plm_rsh_no_tree_spawn", "1",
-		"--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
-		"--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
-		"--mca", "mpi_yield_when_idle", "1", "--mca", "hwloc_base_mem_bind_failure_action", "silent",
-		"--host", strings.Join(hosts, ","), "-np", fmt.Sprint(j.perNode * len(j.nodes)), j.program,
-	}
-	return j.nodes[0].Tool("mpirun", append(line, args...)...)
-}
-
-// dirs are where each node has a view.
-func (m *team) dirs(view string) (dirs []string) {
-	for _, n := range m.nodes {
-		dirs = append(dirs, n.Mount()+"/datasets/"+view)
-	}
-	return dirs
+	return j.MPI(j.agent, j.perNode, j.program, args...)
 }
 
 // corpus writes a text to HDFS, each datanode a part of it, with two replicas of
@@ -90,19 +68,19 @@ func TestAnEpochIsLocal(t *testing.T) {
 	c := cluster.Wide(t)
 	dir, size, checksums := corpus(t, c, 64<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
-	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "8", "--batch", "2048", "--order", "full", "--seed", "5")
-	m.await("d")
+	m.Await("d")
 	var before [4]status
-	for i, n := range m.nodes {
+	for i, n := range m.Nodes {
 		n.Status(&before[i])
 	}
-	out, err := m.newJob("map_verify", 2).run(append(m.dirs("d"), checksums)...)
+	out, err := m.newJob("map_verify", 2).run(append(m.Dirs("d"), checksums)...)
 	if err != nil || !strings.Contains(out, "map_verify OK ranks=8") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var received, local uint64
-	for i, n := range m.nodes {
+	for i, n := range m.Nodes {
 		var s status
 		n.Status(&s)
 		received += s.HDFS.Bytes - before[i].HDFS.Bytes
@@ -118,14 +96,14 @@ func TestAnEpochIsLocal(t *testing.T) {
 	}
 	// The same by the table that people read.
 	var all, near int64
-	table := m.nodes[1].Must("cat", m.dirs("d")[1]+"/locality")
+	table := m.Nodes[1].Must("cat", m.Dirs("d")[1]+"/locality")
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
 		var batch, node, hosts string
 		var rank, bytes, here int64
 		if _, err := fmt.Sscan(line, &batch, &rank, &node, &bytes, &here, &hosts); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if at := m.nodes[rank/2].Host.Name; node != at {
+		if at := m.Nodes[rank/2].Host.Name; node != at {
 			t.Errorf("%s of rank %d is planned for %s, and was read on %s", batch, rank, node, at)
 		}
 		all, near = all+bytes, near+here
@@ -141,35 +119,24 @@ type status struct {
 	HDFS struct{ Bytes, Local, Corrupt, Failures uint64 }
 }
 
-// await waits until a dataset is everywhere.
-func (m *team) await(name string) {
-	m.t.Helper()
-	for _, n := range m.nodes {
-		daemon.Until(m.t, 30*time.Second, "the dataset is there", func() bool {
-			_, err := n.Tool("test", "-d", n.Mount()+"/datasets/"+name)
-			return err == nil
-		})
-	}
-}
-
 // A node that is killed in the middle takes its ranks with it. The others go on,
 // and its ranks begin again elsewhere where they were, with the same bytes.
 func TestJobOutlivesANode(t *testing.T) {
 	c := cluster.Wide(t)
 	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
-	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "6", "--batch", "512", "--order", "full", "--seed", "5")
-	m.await("d")
-	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.members(m.nodes[0]).voters() == 3 })
+	m.Await("d")
+	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.members(m.Nodes[0]).voters() == 3 })
 	// The job runs on three hosts; the fourth, which has no vote, only sends.
 	var dead *daemon.Place
-	s := m.members(m.nodes[0])
-	for i, n := range m.nodes {
+	s := m.members(m.Nodes[0])
+	for i, n := range m.Nodes {
 		for _, one := range s.Nodes {
 			if one.Host == n.Host.Name && !one.Voter {
 				dead = n
-				m.nodes = append(m.nodes[:i:i], m.nodes[i+1:]...)
+				m.Nodes = append(m.Nodes[:i:i], m.Nodes[i+1:]...)
 			}
 		}
 		if dead != nil {
@@ -186,7 +153,7 @@ func TestJobOutlivesANode(t *testing.T) {
 	}
 	ended := make(chan end, 1)
 	go func() {
-		out, err := j.run(append([]string{"-s", "60"}, append(m.dirs("d"), checksums)...)...)
+		out, err := j.run(append([]string{"-s", "60"}, append(m.Dirs("d"), checksums)...)...)
 		ended <- end{out, err}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -201,7 +168,7 @@ func TestJobOutlivesANode(t *testing.T) {
 	}
 	t.Log(e.out)
 	daemon.Until(t, 30*time.Second, "the dead node is seen", func() bool {
-		for _, one := range m.members(m.nodes[0]).Nodes {
+		for _, one := range m.members(m.Nodes[0]).Nodes {
 			if one.Host == dead.Host.Name {
 				return one.State == "down"
 			}
@@ -209,7 +176,7 @@ func TestJobOutlivesANode(t *testing.T) {
 		return false
 	})
 	// All ranks on one host that is left: the same files.
-	first, err := sums(m.nodes[0], "d")
+	first, err := sums(m.Nodes[0], "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +199,7 @@ func TestAJobOutlivesARollingRestart(t *testing.T) {
 	c := cluster.Wide(t)
 	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
-	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "8", "--batch", "512", "--order", "full", "--seed", "5")
 	m.agree("d")
 	j := m.newJob("map_verify", 2)
@@ -240,10 +207,10 @@ func TestAJobOutlivesARollingRestart(t *testing.T) {
 	var out string
 	go func() {
 		var err error
-		out, err = j.run(append([]string{"-w", "60", "-s", "300", "-m"}, append(m.dirs("d"), checksums)...)...)
+		out, err = j.run(append([]string{"-w", "60", "-s", "300", "-m"}, append(m.Dirs("d"), checksums)...)...)
 		ended <- err
 	}()
-	for i, n := range m.nodes {
+	for i, n := range m.Nodes {
 		before := opened(n)
 		daemon.Until(t, time.Minute, "its ranks read", func() bool { return opened(n) > before+4 })
 		n.Kill()
@@ -271,7 +238,7 @@ func opened(n *daemon.Place) uint64 {
 
 // opens is how many batches were opened on all nodes.
 func (m *team) opens() (n uint64) {
-	for _, node := range m.nodes {
+	for _, node := range m.Nodes {
 		n += opened(node)
 	}
 	return n

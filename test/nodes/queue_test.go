@@ -61,7 +61,7 @@ func newReader(t *testing.T, n *daemon.Place, view string, rank int, held bool) 
 
 // votes is how many votes a node has.
 func (m *team) votes(n *daemon.Place) int {
-	for _, one := range m.members(m.nodes[0]).Nodes {
+	for _, one := range m.members(m.Nodes[0]).Nodes {
 		if one.Host == n.Host.Name && one.Voter {
 			return 1
 		}
@@ -79,9 +79,9 @@ func (r *reader) lines(name string) []string {
 func TestAQueueOutlivesItsReaders(t *testing.T) {
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts())
-	m.numbers(m.nodes[0], "d")
+	m.numbers(m.Nodes[0], "d")
 	m.voting()
-	leader, others := m.leader()
+	leader, others := m.Leader()
 	// The daemon that is killed beside the leader has no vote: two votes of three
 	// would be too many.
 	slices.SortFunc(others, func(a, b *daemon.Place) int { return m.votes(b) - m.votes(a) })

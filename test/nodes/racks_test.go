@@ -21,9 +21,9 @@ func TestPlanByRacks(t *testing.T) {
 		hosts[i].Put(t, fmt.Sprintf("%s/%d", dir, i), make([]byte, blocks*block), 1, block)
 	}
 	m := newTeam(t, c, hosts, "--hadoop-conf", c.Conf())
-	first := m.nodes[0]
+	first := m.Nodes[0]
 	first.Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "fixed:1024", "--ranks", "4", "--batch", "chunk", "--order", "full")
-	m.await("d")
+	m.Await("d")
 	var names []string
 	for _, h := range hosts {
 		names = append(names, h.Name)
@@ -32,7 +32,7 @@ func TestPlanByRacks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Join(names, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range m.nodes { // the same on each
+	for _, n := range m.Nodes { // the same on each
 		var p struct {
 			Racks        int
 			Plan, Strict struct {

@@ -17,11 +17,11 @@ func TestStallOfAPlan(t *testing.T) {
 	dir := c.Dir(t)
 	c.DataNodes()[0].Put(t, dir+"/lines", []byte(strings.Repeat("a line\n", 64)), 1, 1<<20)
 	m := newTeam(t, c, c.DataNodes()[:2], "--hadoop-conf", c.Conf())
-	m.nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines", "--ranks", "2", "--batch", "4")
-	m.await("d")
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines", "--ranks", "2", "--batch", "4")
+	m.Await("d")
 	worst := func(view string) (cause, advice string) {
 		t.Helper()
-		n := m.nodes[0]
+		n := m.Nodes[0]
 		n.Must("cat", n.Mount()+"/datasets/"+view+"/rank-0/batch-000000")
 		var jobs []struct {
 			Advice string
@@ -43,14 +43,14 @@ func TestStallOfAPlan(t *testing.T) {
 	if cause != "plan" || !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --pin") {
 		t.Errorf("of %s: %s", cause, advice)
 	}
-	one, other := m.nodes[0].Do("stall", "d"), m.nodes[1].Do("stall", "d")
-	if !strings.Contains(one, "\nnode     "+m.nodes[0].Host.Name+", one of 2: each tells of its own ranks\n") {
+	one, other := m.Nodes[0].Do("stall", "d"), m.Nodes[1].Do("stall", "d")
+	if !strings.Contains(one, "\nnode     "+m.Nodes[0].Host.Name+", one of 2: each tells of its own ranks\n") {
 		t.Errorf("on the node that reads:\n%s", one)
 	}
-	if other != "no rank on "+m.nodes[1].Host.Name+", one of 2 nodes, has opened a batch of d since the mount\n" {
+	if other != "no rank on "+m.Nodes[1].Host.Name+", one of 2 nodes, has opened a batch of d since the mount\n" {
 		t.Errorf("on the other:\n%s", other)
 	}
-	m.nodes[0].Do("plan", "d@order=full", "--pin")
+	m.Nodes[0].Do("plan", "d@order=full", "--pin")
 	if cause, advice := worst("d@order=full"); cause == "plan" {
 		t.Errorf("with a pinned plan, of %s: %s", cause, advice)
 	}

@@ -37,7 +37,7 @@ const guest = "00000000000000ff" // a node's id
 func (s *stranger) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := s.host.DialContext(ctx, "tcp", s.at.Host.IP+port)
+	conn, err := s.host.DialContext(ctx, "tcp", s.at.Host.IP+daemon.Port)
 	if err == nil {
 		err = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	}
@@ -132,7 +132,7 @@ func (s *stranger) joins(dir, node string, token trust.Token) error {
 		defer cancel()
 		id, err := trust.OpenIdentity(dir, node, "stranger")
 		if err == nil {
-			_, err = group.Join(ctx, dir, s.at.Host.IP+port, token, id, s.host.IP+port, time.Now())
+			_, err = group.Join(ctx, dir, s.at.Host.IP+daemon.Port, token, id, s.host.IP+daemon.Port, time.Now())
 		}
 		return err
 	})
@@ -182,11 +182,11 @@ func shown(t *testing.T, dir string) *tls.Certificate {
 func TestStrangers(t *testing.T) {
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
-	n := m.nodes[0]
+	n := m.Nodes[0]
 	s := &stranger{t, c.Hosts()[3], n}
 	m.numbers(n, "d")
 	m.voting()
-	readers := []*rereader{newRereader(t, n, "d"), newRereader(t, m.nodes[1], "d")}
+	readers := []*rereader{newRereader(t, n, "d"), newRereader(t, m.Nodes[1], "d")}
 	m.progress(readers)
 	memory, files := resident(t, n), descriptors(n)
 
@@ -276,7 +276,7 @@ func (s *stranger) withWords() {
 // node then does is none of what nodes do, and it is removed.
 func (s *stranger) withTokens(m *team) {
 	t := s.t
-	token, err := trust.ParseToken(m.token(s.at, 1))
+	token, err := trust.ParseToken(m.Token(s.at, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func (s *stranger) withTokens(m *team) {
 	s.refused("a token once more", "node not admitted", func() error { return s.joins(t.TempDir(), others, token) })
 	member := shown(t, dir)
 	s.asANode(member)
-	m.nodes[1].Do("node", "rm", guest)
+	m.Nodes[1].Do("node", "rm", guest)
 	daemon.Until(t, 30*time.Second, "the node is removed", func() bool { return len(m.members(s.at).Nodes) == 3 })
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		s.refused("a removed node", "why=revoked", func() error { return s.shows(protocol, member) })
@@ -371,7 +371,7 @@ func (s *stranger) inCrowds() {
 		for range size {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					if conn, err := s.host.DialContext(ctx, "tcp", s.at.Host.IP+port); err == nil {
+					if conn, err := s.host.DialContext(ctx, "tcp", s.at.Host.IP+daemon.Port); err == nil {
 						conn.SetDeadline(time.Now().Add(5 * time.Second))
 						do(conn)
 						conn.Close()
