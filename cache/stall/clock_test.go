@@ -183,7 +183,7 @@ func TestSplitsAddUp(t *testing.T) {
 				l := rapid.SampledFrom(lines).Draw(t, "branch")
 				n := len(l.marks)
 				if n == 0 {
-					t.Skip("nothing to leave")
+					return // it is in nothing
 				}
 				l.marks[n-1].Leave(1)
 				l.marks, l.causes = l.marks[:n-1], l.causes[:len(l.causes)-1]
@@ -198,7 +198,7 @@ func TestSplitsAddUp(t *testing.T) {
 			},
 			"resume": func(t *rapid.T) {
 				if len(waits) == 0 {
-					t.Skip("nobody waits")
+					return
 				}
 				i := rapid.IntRange(0, len(waits)-1).Draw(t, "wait")
 				check(waits[i])

@@ -232,7 +232,7 @@ func TestTotalsAddUp(t *testing.T) {
 			},
 			"end": func(t *rapid.T) {
 				if len(under) == 0 {
-					t.Skip("nobody waits")
+					return
 				}
 				i := rapid.IntRange(0, len(under)-1).Draw(t, "open")
 				o := under[i]
