@@ -138,6 +138,13 @@ func (d *daemon) create(name, path string, options ...string) {
 		"--source", "hdfs://" + d.c.Nameservice() + path}, options...)...)
 }
 
+// keepOnDisk has what leaves memory kept on disk, also while the planner finds
+// that the source is as good.
+func (d *daemon) keepOnDisk(view string) {
+	d.t.Helper()
+	d.must(rankfs, "--run", d.dir+"/run", "cache", "pin", view, "--tier", "nvme")
+}
+
 // read is what all batches of a view have, one after another.
 func (d *daemon) read(view string) (string, error) {
 	return d.tool("sh", "-c", `for r in "$0"/rank-*; do cat "$r"/batch-*[0-9] || exit; done`, d.dir+"/mnt/datasets/"+view)

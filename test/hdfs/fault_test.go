@@ -156,6 +156,7 @@ func TestKilled(t *testing.T) {
 	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme:256MiB"}
 	d := p.start()
 	d.create("train", path, "--batch", "chunk")
+	d.keepOnDisk("train")
 	if got, err := d.read("train"); err != nil || got != content {
 		t.Fatalf("other bytes, or %v", err)
 	}
@@ -195,6 +196,7 @@ func TestFullDisk(t *testing.T) {
 	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme/slabs:256MiB", "--nvme-floor", "0B"}
 	d := p.start()
 	d.create("train", path, "--batch", "2000")
+	d.keepOnDisk("train")
 	for _, view := range []string{"train", "train@batch=chunk", "train@order=window:5000", "train@batch=chunk", "train"} {
 		got, err := d.read(view)
 		if err != nil || view != "train@order=window:5000" && got != content || !slices.Equal(sorted(got), sorted(content)) {

@@ -123,7 +123,7 @@ func TestCacheEvict(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":64MiB"), newFixed(t, 40*batchRecords, recordSize)
-	n.create("d", s)
+	n.createKept("d", s)
 	r := newRank(t)
 	for k := range 40 {
 		r.batch(n.batch("d", 0, k))

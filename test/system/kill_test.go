@@ -24,7 +24,7 @@ func TestKilledDaemonLeavesMappings(t *testing.T) {
 	p, s := newPlace(t), newFixed(t, 40*batchRecords, recordSize)
 	args := []string{"--ram", "16MiB", "--nvme", p.at + ":256MiB"}
 	old := p.start(args...)
-	old.create("d", s, "--batch", fmt.Sprint(batchRecords))
+	old.createKept("d", s, "--batch", fmt.Sprint(batchRecords))
 	want := func(k int) string { return sumOf(s.all(k*batchRecords, (k+1)*batchRecords)) }
 
 	mapped, open, gone := newRank(t), newRank(t), newRank(t)

@@ -249,6 +249,14 @@ func (n *node) create(name string, s source, args ...string) {
 	n.ok(append([]string{"dataset", "create", name, "--source", s.uri}, args...)...)
 }
 
+// createKept is create, and keeps on disk what leaves memory, also while the
+// planner finds that the source is as good.
+func (n *node) createKept(name string, s source, args ...string) {
+	n.t.Helper()
+	n.create(name, s, args...)
+	n.ok("cache", "pin", name, "--tier", "nvme")
+}
+
 // command runs a program with a deadline.
 func command(t testing.TB, args ...string) result {
 	t.Helper()

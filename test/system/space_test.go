@@ -46,7 +46,7 @@ func TestFullDiskUnderNVMe(t *testing.T) {
 	p := newPlace(t)
 	p.at = newDisk(t, p, 24) + "/slabs"
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B"), newFixed(t, 60*batchRecords, recordSize)
-	n.create("d", s)
+	n.createKept("d", s)
 	r := newRank(t)
 	for range 2 {
 		for k := range 60 {
@@ -80,7 +80,7 @@ func TestNVMeThatRefusesWrites(t *testing.T) {
 	disk := newTmpfs(t, p, "200m")
 	p.at = disk + "/slabs"
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":100MiB"), newFixed(t, 60*batchRecords, recordSize)
-	n.create("d", s)
+	n.createKept("d", s)
 	sh(t, `chattr +i "$1"`, p.at)
 	r := newRank(t)
 	for k := range 60 {
@@ -102,7 +102,7 @@ func TestOneDiskDies(t *testing.T) {
 	dying := disk + "/slabs"
 	n := p.start("--ram", "16MiB", "--nvme", dying+":48MiB", "--nvme", p.at+":48MiB", "--nvme-floor", "0B")
 	s := newFixed(t, 60*batchRecords, recordSize)
-	n.create("d", s)
+	n.createKept("d", s)
 	r := newRank(t)
 	all := func(when string) {
 		for k := range 60 {
@@ -156,7 +156,7 @@ func TestDamagedSlab(t *testing.T) {
 	p, s := newPlace(t), newFixed(t, 30*batchRecords, recordSize)
 	args := []string{"--ram", "16MiB", "--nvme", p.at + ":100MiB"}
 	n := p.start(args...)
-	n.create("d", s)
+	n.createKept("d", s)
 	r := newRank(t)
 	for k := range 30 {
 		r.batch(n.batch("d", 0, k))
