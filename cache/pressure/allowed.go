@@ -22,9 +22,19 @@ const (
 )
 
 // reserve is what is left free of a limit: what others take between two
-// samples, and what the kernel needs to work.
+// samples, this process's own heap among them, and what the kernel needs to work.
 func reserve(limit int64) int64 {
-	return min(max(limit/16, 16<<20), 1<<30, limit/4)
+	return min(max(limit/16, 32<<20), 1<<30, limit/4)
+}
+
+// first is what is allowed before anything is known of what others will take,
+// and this process itself, which has just begun: half of what there is room for,
+// unless that is all of the budget.
+func first(s Sample, budget int64) int64 {
+	if a := Allowed(s, budget, budget); a < budget {
+		return a / 2
+	}
+	return budget
 }
 
 // Allowed returns how many bytes of a budget may be used, after last was

@@ -95,7 +95,7 @@ func live(does, group string) error {
 	if does == "defy" {
 		return c.resize(budget)
 	}
-	if first.Bytes < limit/2 || first.Bytes >= limit || !first.Ahead {
+	if first.Bytes < limit/4 || first.Bytes >= limit/2 || !first.Ahead {
 		return fmt.Errorf("%+v at first, with a limit of %d", first, limit)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -106,7 +106,7 @@ func live(does, group string) error {
 	if does == "inherit" {
 		return c.trade(ctx)
 	}
-	return c.crowd(ctx, first.Bytes)
+	return c.crowd(ctx)
 }
 
 // await waits for so many more samples.
@@ -116,13 +116,18 @@ func (c *tenant) await(ctx context.Context, n int64) {
 	}
 }
 
-// crowd lets others take 80 MiB, two at a time, and give them back.
-func (c *tenant) crowd(ctx context.Context, first int64) error {
+// crowd takes all there is, lets others take 80 MiB, two at a time, and give
+// them back.
+func (c *tenant) crowd(ctx context.Context) error {
 	others, err := unix.Mmap(-1, 0, 80*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return err
 	}
-	c.await(ctx, 2)
+	if err := c.recover(ctx, limit/2); err != nil {
+		return err
+	}
+	c.await(ctx, 10)
+	alone := c.own.Load()
 	for at := 0; at < len(others); at += 2 * mib {
 		if err := unix.Madvise(others[at:at+2*mib], unix.MADV_POPULATE_WRITE); err != nil {
 			return err
@@ -137,10 +142,10 @@ func (c *tenant) crowd(ctx context.Context, first int64) error {
 	if err := unix.Munmap(others); err != nil {
 		return err
 	}
-	return c.recover(ctx, first-2*step)
+	return c.recover(ctx, alone-2*step)
 }
 
-// recover waits until so much is held again.
+// recover waits until so much is held.
 func (c *tenant) recover(ctx context.Context, want int64) error {
 	for ; c.own.Load() < want; time.Sleep(time.Millisecond) {
 		if failed := c.failed.Load(); failed != nil {
@@ -148,10 +153,10 @@ func (c *tenant) recover(ctx context.Context, want int64) error {
 		}
 		if ctx.Err() != nil {
 			now, sample, ill := c.watcher.Allowance()
-			return fmt.Errorf("the memory did not come back: %+v: %v, %v", now, sample, ill)
+			return fmt.Errorf("the memory did not come: %+v: %v, %v", now, sample, ill)
 		}
 	}
-	fmt.Printf("%d bytes are held again after %d samples\n", c.own.Load(), c.samples.Load()/2)
+	fmt.Printf("%d bytes are held after %d samples\n", c.own.Load(), c.samples.Load()/2)
 	return nil
 }
 

@@ -62,7 +62,8 @@ type Watcher struct {
 	}
 }
 
-// New takes a first sample. What it allows then, it allows at once.
+// New takes a first sample. Where there is room for the whole budget, it is
+// allowed at once.
 func New(c Config) (*Watcher, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -79,7 +80,7 @@ func New(c Config) (*Watcher, error) {
 	calm := s
 	calm.Stall.Mean = 0 // whoever stalls now does so without us
 	w.mu.sample, w.mu.taken = s, time.Now()
-	w.mu.allowed = Allowance{Allowed(calm, c.Budget, c.Budget), Ahead(calm, true)}
+	w.mu.allowed = Allowance{first(calm, c.Budget), Ahead(calm, true)}
 	if w.mu.allowed.Bytes < c.Budget {
 		c.Log.Warn("memory is short: the cache will be smaller than its budget until there is more",
 			"budget", c.Budget, "allowed", w.mu.allowed.Bytes, "because", s)

@@ -125,6 +125,33 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// Where there is no room for all of a budget, a process that has just begun
+// leaves as much to itself and others as it takes, until it is seen what they do.
+func TestWatchBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m machine
+		var c cache
+		m.set(64, 6, 0)
+		w, stop := watch(t, pressure.Config{Budget: 8 * gib, Held: c.held.Load, Changed: c.changed, Root: &m})
+		defer stop()
+		const room = 5 * gib // a GiB is reserved
+		if a, _, _ := w.Allowance(); a != (pressure.Allowance{Bytes: room / 2, Ahead: true}) {
+			t.Errorf("%+v at first", a)
+		}
+		c.held.Store(2 * gib)
+		for i := range 10 {
+			m.set(64, 6-int((c.held.Load()+gib-1)/gib), 0) // the cache takes what it may
+			time.Sleep(500 * time.Millisecond)
+			if i == 0 && c.held.Load() > room*3/4 {
+				t.Errorf("%d bytes held after one sample", c.held.Load())
+			}
+		}
+		if n := c.held.Load(); n < room-gib || n > room {
+			t.Errorf("%d bytes held in the end, there is room for %d", n, int64(room))
+		}
+	})
+}
+
 // Tasks that stall stop what nobody waits for yet within a sample, whatever the
 // mean of ten seconds says by then.
 func TestStall(t *testing.T) {
