@@ -11,21 +11,22 @@ type counters struct {
 	opens, ready, waited, openErrors uint64
 	fills, fillBytes, fillErrors     uint64
 	prefetched, evicted, restored    uint64
-	unpacked, converted              uint64
+	unpacked, converted, plans       uint64
 	waits                            stall.Split // of opens
-	fillTime                         time.Duration
+	fillTime, planTime               time.Duration
 	handles                          int
 }
 
-// Stats is a snapshot of a cache. Those up to FillTime are totals; the rest
+// Stats is a snapshot of a cache. Those up to Waits are totals; the rest
 // are gauges, and zero after Close.
 type Stats struct {
 	Opens, OpensReady, OpensWaited, OpenErrors uint64
 	Fills, FillBytes, FillErrors               uint64
 	Prefetched, Evicted, Restored, Recycled    uint64
-	Unpacked, Converted                        uint64
+	Unpacked, Converted, Plans                 uint64
 	WaitTime, FillTime                         time.Duration
-	Waits                                      stall.Split // WaitTime by cause
+	PlanTime                                   time.Duration // of a processor
+	Waits                                      stall.Split   // WaitTime by cause
 
 	Handles int
 	Readers int
@@ -60,7 +61,7 @@ func (c *Cache) Stats() Stats {
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
 		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
-		Unpacked: n.unpacked, Converted: n.converted,
+		Unpacked: n.unpacked, Converted: n.converted, Plans: n.plans, PlanTime: n.planTime,
 		WaitTime: n.waits.Sum(), Waits: n.waits, FillTime: n.fillTime,
 		Handles: n.handles, Readers: c.mu.readers,
 	}

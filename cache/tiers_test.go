@@ -46,7 +46,12 @@ func testPacked(t *testing.T) {
 	if fills := readEpoch(t, k, p, 10*time.Millisecond); fills > 0 {
 		t.Errorf("%d of %d batches came from the source in the fourth epoch, all fit into memory packed", fills, p.steps)
 	}
+	time.Sleep(time.Minute) // the last opens are planned for
 	s := k.Stats()
+	time.Sleep(time.Hour)
+	if again := k.Stats(); s.Plans == 0 || s.PlanTime == 0 || again.Plans != s.Plans {
+		t.Errorf("%d plans took %v of a processor, %d an hour later", s.Plans, s.PlanTime, again.Plans)
+	}
 	if s.Packed.Slabs == 0 || s.Packed.Used >= s.Packed.Plain || s.RAM.Others != s.Packed.Used {
 		t.Errorf("packed: %+v, of memory %+v", s.Packed, s.RAM)
 	}

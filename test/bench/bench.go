@@ -153,7 +153,9 @@ func (b *bench) data(name string, args ...string) string {
 type status struct {
 	PID      int `json:"pid"`
 	Counters struct {
-		Fills uint64 `json:"fills"`
+		Fills       uint64  `json:"fills"`
+		Plans       uint64  `json:"plans"`
+		PlanSeconds float64 `json:"plan_seconds"`
 	} `json:"counters"`
 	Tiers []struct {
 		Used int64 `json:"used"`

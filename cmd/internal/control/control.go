@@ -125,8 +125,10 @@ type Counters struct {
 	Prefetched  uint64  `json:"prefetched"` // fills begun before any open
 	Restored    uint64  `json:"restored"`   // batches that were on nvme already
 	Evicted     uint64  `json:"evicted"`
-	Recycled    uint64  `json:"recycled"` // slabs whose memory was used again in place
-	Readers     int     `json:"readers"`  // ranks that are reading now
+	Recycled    uint64  `json:"recycled"`     // slabs whose memory was used again in place
+	Plans       uint64  `json:"plans"`        // of what is kept where
+	PlanSeconds float64 `json:"plan_seconds"` // of a processor, that these took
+	Readers     int     `json:"readers"`      // ranks that are reading now
 	OpenHandles int     `json:"open_handles"`
 	Views       int     `json:"views"`
 }

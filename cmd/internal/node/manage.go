@@ -202,6 +202,7 @@ func (n *Node) status() control.Status {
 			Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
 			WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
 			Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
+			Plans: c.Plans, PlanSeconds: c.PlanTime.Seconds(),
 			Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
 			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
 		},

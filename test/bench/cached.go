@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// onDisk makes a dataset of batches of 64 MiB, more than memory may hold, with
+// all of it on disk.
+func (b *bench) onDisk(batches int) (dir, data string) {
+	data = b.data(fmt.Sprintf("disk-%d.bin", batches), "fixed", "-n", fmt.Sprint(64*batches), "-size", fmt.Sprint(mib))
+	b.mountOnDisk()
+	dir = b.create("disk", "file:"+data, "--as", fmt.Sprintf("fixed:%d", mib), "--batch", "64")
+	b.rankfs("cache", "pin", "disk", "--tier", "nvme")
+	b.rankfs("warm", "disk")
+	return dir, data
+}
+
+func (b *bench) mountOnDisk() {
+	b.mount("--ram", "16MiB", "--nvme", filepath.Join(b.dir, "nvme")+":8GiB")
+}
+
+// coldNVMe compares an epoch of batches that are on disk, by a daemon that was
+// started just now and has to check what it finds, with what fio reads of the
+// same device, past the page cache and eight requests at a time.
+func coldNVMe(b *bench) (ours, theirs func() float64) {
+	const batches = 32
+	dir, data := b.onDisk(batches)
+	ours = func() float64 {
+		b.rankfs("umount", b.mnt)
+		dropCaches()
+		b.mountOnDisk()
+		speed := value(b.tool("epoch", "-p", "1", "mount", dir), "GB/s")
+		if n := b.status().Counters.Fills; n > 0 {
+			check(fmt.Errorf("%d batches were not on disk", n))
+		}
+		return speed
+	}
+	theirs = func() float64 {
+		var o struct {
+			Jobs []struct {
+				Read struct {
+					Bytes   float64 `json:"bw_bytes"`
+					IOBytes int64   `json:"io_bytes"`
+				} `json:"read"`
+			} `json:"jobs"`
+		}
+		check(json.Unmarshal([]byte(output("fio", "--name=read", "--filename="+data, "--readonly", "--rw=read", "--bs=1M", "--direct=1",
+			"--ioengine=libaio", "--iodepth=8", "--output-format=json")), &o))
+		if len(o.Jobs) != 1 || o.Jobs[0].Read.IOBytes != batches*64*mib {
+			check(fmt.Errorf("fio read something else: %+v", o))
+		}
+		return o.Jobs[0].Read.Bytes / 1e9
+	}
+	return ours, theirs
+}
+
+// warmNVMe compares an epoch of batches on disk that were read before, in place,
+// with one of files with the same bytes on that disk.
+func warmNVMe(b *bench) (ours, theirs func() float64) {
+	dir, _ := b.onDisk(16)
+	files := filepath.Join(b.dir, "files")
+	check(os.RemoveAll(files))
+	check(os.MkdirAll(files, 0755))
+	quiet("cp", "-r", dir+"/rank-0", files)
+	unix.Sync()
+	side := func(dir string) func() float64 {
+		return func() float64 { return value(b.tool("epoch", "-p", "1", "mount", dir), "GB/s") }
+	}
+	return side(dir), side(files)
+}
+
+// stalls is how much of its time a rank waits that works on a batch for as long as
+// 80 % of the source's bandwidth leaves, from the third step of its first epoch
+// to the end of its third; nothing of an epoch is kept to the next.
+func stalls(b *bench) (misses int) {
+	source, path := b.slow(b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)), slowRate)
+	for _, order := range []string{"none", "full"} {
+		b.mount("--ram", "48MiB", "--cache-policy", "lru")
+		dir := b.create("d", "file:"+path, "--as", fmt.Sprintf("fixed:%d", mib), "--batch", "1", "--order", order)
+		source.speed()
+		quiet("sh", "-c", `cat "$0"@epoch=9/rank-0/batch-*[0-9]`, dir)
+		step := time.Duration(mib / (0.8 * source.speed()) * float64(time.Second))
+		var waited, all time.Duration
+		for epoch := range slowEpochs {
+			for k := range slowRecords {
+				begin := time.Now()
+				wait, err := wait(fmt.Sprintf("%s@epoch=%d/rank-0/batch-%06d", dir, epoch, k))
+				check(err)
+				time.Sleep(step)
+				if epoch > 0 || k >= 2 {
+					waited, all = waited+wait, all+time.Since(begin)
+				}
+			}
+		}
+		misses += missed(outcome{
+			name:   fmt.Sprintf("share of a rank's time that it waits at 80 %% of the source, order=%s", order),
+			values: []float64{100 * waited.Seconds() / all.Seconds()}, unit: "%", target: 1, atMost: true,
+			note: fmt.Sprintf("%d steps of %v, %d epochs", slowEpochs*slowRecords, step.Round(time.Microsecond), slowEpochs),
+		})
+		b.reset()
+	}
+	return misses
+}
+
+// wait is how long a rank waits for a batch that it opens and maps.
+func wait(batch string) (time.Duration, error) {
+	start := time.Now()
+	f, err := os.Open(batch)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	mem, err := unix.Mmap(int(f.Fd()), 0, mib, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	return took, unix.Munmap(mem)
+}
+
+// partitions has a rank open 10,000 of 8.4 million batches of a page a second, in
+// the order of the source, so that what comes when is known of all of them.
+func partitions(b *bench) (misses int) {
+	const records, rate, seconds = 8_400_000, 10_000, 30
+	data := filepath.Join(b.dir, "partitions.bin")
+	f, err := os.Create(data)
+	check(err)
+	check(f.Truncate(records * 4096)) // none of it is written anywhere
+	check(f.Close())
+	b.mount("--ram", "128MiB")
+	dir := b.create("d", "file:"+data, "--as", "fixed:4096", "--batch", "1") + "/rank-0"
+	before, begin := b.status(), time.Now()
+	opened, most := 0, 0.0
+	for ; opened < rate*seconds; opened++ {
+		if due := begin.Add(time.Duration(opened) * time.Second / rate); time.Until(due) > time.Millisecond {
+			time.Sleep(time.Until(due))
+		}
+		fd, err := unix.Open(fmt.Sprintf("%s/batch-%06d", dir, opened), unix.O_RDONLY, 0)
+		check(err)
+		check(unix.Close(fd))
+		if opened%rate == 0 {
+			most = max(most, resident(before.PID))
+		}
+	}
+	took, after := time.Since(begin).Seconds(), b.status()
+	made := output("go", "test", "-run", "^$", "-bench", "^Benchmark(Plan/mckp|Worth/mckp)$", "-benchtime", "5x", "./cache/policy")
+	worth := metric(made, "cpu-ns/op") * rate / 1e9
+	planned := (after.Counters.PlanSeconds - before.Counters.PlanSeconds) / took
+	return missed(
+		outcome{
+			name: "share of a core that planning takes at 10,000 batches/s", values: []float64{100 * (planned + worth)}, unit: "%", target: 2, atMost: true,
+			note: fmt.Sprintf("%.2f %% plans, %d of them, and %.2f %% worth; %.0f batches/s", 100*planned, after.Counters.Plans-before.Counters.Plans, 100*worth, float64(opened)/took),
+		},
+		outcome{
+			name: "plan of 1,000,000 partitions", values: []float64{metric(made, "cpu-s/op")}, unit: "s", target: 2, atMost: true,
+		},
+		outcome{
+			name: "memory beside the slabs at 8.4 million partitions, most", values: []float64{most}, unit: "MiB", target: 700, atMost: true,
+			note: fmt.Sprintf("%.0f at the end", resident(after.PID)),
+		},
+	)
+}
