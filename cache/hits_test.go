@@ -37,11 +37,14 @@ func (p *chunked) Next() cache.Plan {
 
 // epochs are n epochs of so many chunks, in a new order each, or all in one.
 func epochs(n int, chunks uint64, shuffled bool) []*chunked {
+	return epochsOf(&testPlan{id: 9, steps: chunks, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}, n, shuffled)
+}
+
+func epochsOf(base *testPlan, n int, shuffled bool) []*chunked {
 	r := rand.New(rand.NewPCG(1, 2))
-	base := &testPlan{id: 9, steps: chunks, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}
 	all := make([]*chunked, n)
 	for e := range all {
-		p := &chunked{testPlan: base, epoch: byte(e), order: make([]uint64, chunks), place: make([]uint64, chunks)}
+		p := &chunked{testPlan: base, epoch: byte(e), order: make([]uint64, base.steps), place: make([]uint64, base.steps)}
 		for i := range p.order {
 			p.order[i] = uint64(i)
 		}
@@ -112,4 +115,27 @@ func TestHits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An epoch that is longer than what a plan looks at is no other case: what was
+// kept of it is still there when its readers come to that again.
+func TestHitsFarAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, page = 4096, 4096
+		all := epochsOf(&testPlan{id: 9, steps: 70_000, size: page, noise: true, fail: slow(50 * time.Microsecond)}, 2, false)
+		k := newCache(t, cache.Config{RAMBytes: places * page, Workers: 1})
+		opens, best := 0, places*(len(all)-1) // of each epoch but the first: as many as there are places
+		for _, p := range all {
+			for step := range p.steps {
+				time.Sleep(200 * time.Microsecond)
+				open(t, k, p, 0, step).Release()
+				opens++
+			}
+		}
+		hits := opens - int(k.Stats().Fills)
+		t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
+		if float64(hits) < 0.95*float64(best) {
+			t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, opens, best)
+		}
+	})
 }

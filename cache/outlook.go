@@ -38,8 +38,14 @@ type bound struct {
 	grouped    bool // others read beside it
 }
 
-// mostItems bounds a plan: beyond it the future is too far to matter.
-const mostItems = 1 << 20
+// mostItems bounds a plan. So does what budgets can hold, a few times over: of
+// what comes after that they could save little. Fewer than leastItems are no
+// burden.
+const (
+	mostItems  = 1 << 20
+	leastItems = 1 << 16
+	overBudget = 8
+)
 
 // glance begins an outlook with what there is. mu is held.
 func (c *Cache) glance() *outlook {
@@ -163,19 +169,30 @@ const diskPace = 1 << 30
 // foresee adds what readers will open, to the end of the next epoch, as far as
 // there is room for it.
 func (o *outlook) foresee() {
+	most := o.most()
 	for n, b := range o.courses {
 		end := b.plan.Steps()
 		if b.next != nil {
 			end += b.next.Steps()
 		}
-		most := (mostItems - len(o.keys)) / (len(o.courses) - n)
-		for step := b.reader.pos; step < end && most > 0; step, most = step+1, most-1 {
+		share := (most - len(o.keys)) / (len(o.courses) - n)
+		for step := b.reader.pos; step < end && share > 0; step, share = step+1, share-1 {
 			o.uses(&b, step)
 		}
 	}
 	slices.SortFunc(o.problem.Uses, func(a, b policy.Use) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Item, b.Item))
 	})
+}
+
+// most is how many items are looked at, what is there among them.
+func (o *outlook) most() int {
+	size := int64(0)
+	for _, b := range o.courses {
+		size += max(pages(b.reader.size), 1) / int64(len(o.courses))
+	}
+	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)
+	return int(min(int64(len(o.keys))+max(enough, leastItems), mostItems))
 }
 
 // uses adds one step of a reader.

@@ -17,10 +17,25 @@ type strategy struct {
 	name    string
 	planner policy.Planner // says what things are worth
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
-	targets map[Key]policy.Level
+	targets placement
 	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
 	moves   []*entry                  // idle and not where they should be
 	opens   uint64                    // when that was decided
+}
+
+// A placement is a plan: where each item should be.
+type placement struct {
+	index  map[Key]int32
+	levels []policy.Level
+}
+
+// of is where an item should be, if the plan has it.
+func (p placement) of(k Key) (at policy.Level, known bool) {
+	i, known := p.index[k]
+	if !known {
+		return at, false
+	}
+	return p.levels[i], true
 }
 
 func newStrategy(name string) (strategy, error) {
@@ -163,17 +178,13 @@ func (c *Cache) draft() {
 
 // adopt makes a plan that of the cache, unless the policy was changed meanwhile.
 func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
-	targets := make(map[Key]policy.Level, len(levels))
-	for i, level := range levels {
-		targets[o.keys[i]] = level
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.planner != s.planner {
 		return
 	}
 	c.mu.planner, c.mu.drafter = s.drafter, s.planner
-	c.mu.targets, c.mu.packing, c.mu.moves = targets, o.packing, c.mu.moves[:0]
+	c.mu.targets, c.mu.packing, c.mu.moves = placement{o.index, levels}, o.packing, c.mu.moves[:0]
 	for _, e := range c.mu.idle {
 		e.worth = c.worth(e)
 		if c.displaced(e) {
@@ -189,7 +200,7 @@ func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 // displaced reports whether an idle slab has a copy to be made or given up. mu
 // is held.
 func (c *Cache) displaced(e *entry) bool {
-	at, ok := c.mu.targets[e.key]
+	at, ok := c.mu.targets.of(e.key)
 	switch {
 	case !ok || c.passes(e):
 		return false
@@ -242,6 +253,6 @@ func (c *Cache) convert(e *entry) {
 func (c *Cache) target(e *entry) (at policy.Level, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, known = c.mu.targets[e.key]
+	at, known = c.mu.targets.of(e.key)
 	return at, known
 }
