@@ -117,7 +117,7 @@ func (c *Cache) Held() int64 {
 // is enough.
 func (r *ram) fits() bool {
 	r.mu.Lock()
-	discard, err := r.set(0)
+	discard, err := r.set(0, 0)
 	r.mu.Unlock()
 	for _, d := range discard {
 		d.close()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +24,7 @@ import (
 type ram struct {
 	budget atomic.Int64
 	dir    *os.File
+	most   int // files: the kernel lets a process have so many mappings
 
 	mu struct {
 		sync.Mutex
@@ -57,7 +60,7 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ram{dir: dir}
+	r := &ram{dir: dir, most: mostMappings() / 4 * 3}
 	r.budget.Store(budget)
 	return r, nil
 }
@@ -75,6 +78,9 @@ func (r *ram) take(size int64) (*ramFile, error) {
 	}
 	if f == nil {
 		f, err = r.create(size)
+		for errors.Is(err, errNoRoom) && r.thin() {
+			f, err = r.create(size)
+		}
 	} else if len(f.mem) != int(size) {
 		err = f.resize(size)
 	}
@@ -100,7 +106,7 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 			return f, nil, nil
 		}
 	}
-	discard, err = r.set(need)
+	discard, err = r.set(need, 1)
 	if err == nil {
 		r.mu.held++
 		r.mu.count.fresh++
@@ -108,27 +114,48 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 	return nil, discard, err
 }
 
-// set counts bytes as used, those of spare files that must go taken off. mu is
-// held; the files are to be closed without it.
-func (r *ram) set(need int64) (discard []*ramFile, err error) {
-	budget := r.budget.Load()
-	for r.mu.used+need > budget && len(r.mu.spare) > 0 {
-		d := r.mu.spare[0]
-		r.mu.spare = r.mu.spare[1:]
-		r.mu.used -= d.real
-		discard = append(discard, d)
+// set counts bytes as used, for so many more files, those of spare files that must
+// go taken off. mu is held; the files are to be closed without it.
+func (r *ram) set(need int64, files int) (discard []*ramFile, err error) {
+	fits := func() bool {
+		return r.mu.used+need <= r.budget.Load() && r.mu.held+len(r.mu.spare)+len(r.mu.dying)+files <= r.most
 	}
-	if r.mu.used+need > budget {
+	for !fits() && len(r.mu.spare) > 0 {
+		discard = append(discard, r.oldest())
+	}
+	if !fits() {
 		return discard, errNoRoom
 	}
 	r.mu.used += need
 	return discard, nil
 }
 
+// oldest takes the first of the spare files. mu is held.
+func (r *ram) oldest() *ramFile {
+	f := r.mu.spare[0]
+	r.mu.spare = r.mu.spare[1:]
+	r.mu.used -= f.real
+	return f
+}
+
+// thin closes a spare file, if there is one: what it takes of the process, not
+// its memory, may be what another lacks.
+func (r *ram) thin() bool {
+	r.mu.Lock()
+	if len(r.mu.spare) == 0 {
+		r.mu.Unlock()
+		return false
+	}
+	f := r.oldest()
+	r.mu.Unlock()
+	f.close()
+	return true
+}
+
 // claim counts bytes that somebody else takes of the budget.
 func (r *ram) claim(bytes int64) error {
 	r.mu.Lock()
-	discard, err := r.set(bytes)
+	discard, err := r.set(bytes, 0)
 	if err == nil {
 		r.mu.claims += bytes
 	}
@@ -156,6 +183,10 @@ func (r *ram) release(real int64) {
 
 func (r *ram) create(size int64) (*ramFile, error) {
 	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
+	if err == nil && fd >= mostDescriptors() {
+		unix.Close(fd)
+		err = unix.EMFILE
+	}
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		// As good as full: what is evicted leaves its descriptor behind.
 		return nil, fmt.Errorf("create ram slab: %w: %w", err, errNoRoom)
@@ -169,6 +200,32 @@ func (r *ram) create(size int64) (*ramFile, error) {
 		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
 	}
 	return f, nil
+}
+
+// mostDescriptors is the first number that a slab leaves to the daemon itself,
+// who could not even answer an umount without one. The kernel gives the lowest
+// number that is free.
+func mostDescriptors() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	n := min(limit.Cur, 1<<30)
+	return int(n - min(n/64, 256))
+}
+
+// mostMappings is how many the kernel lets a process have.
+func mostMappings() int {
+	const usual = 65530
+	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil {
+		return usual
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return usual
+	}
+	return n
 }
 
 // grow gives a new file its size, its pages and its mapping, all at once: a
