@@ -156,6 +156,7 @@ type status struct {
 		Fills       uint64  `json:"fills"`
 		Plans       uint64  `json:"plans"`
 		PlanSeconds float64 `json:"plan_seconds"`
+		WaitSeconds float64 `json:"wait_seconds"`
 	} `json:"counters"`
 	Tiers []struct {
 		Used int64 `json:"used"`
