@@ -32,6 +32,7 @@ type catalog struct {
 		byName  map[string]*dataset
 		making  map[string]bool // names for which an index is being made
 		failed  map[string]failure
+		removed []*held       // that are open still, as far as is known
 		updated chan struct{} // closed at the next update
 	}
 }
@@ -144,6 +145,9 @@ func (c *catalog) enter(name string, d *dataset) {
 		c.mu.byName[name] = d
 	} else {
 		delete(c.mu.byName, name)
+	}
+	if old != nil {
+		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*held).isClosed), old.content.held)
 	}
 	c.mu.Unlock()
 	if old == nil {
@@ -357,10 +361,18 @@ func (c *catalog) retain() {
 	}
 }
 
+// close closes what is open, of datasets that were removed too: nobody looks
+// anything up any more.
 func (c *catalog) close() error {
-	var errs []error
+	c.mu.Lock()
+	all := slices.Clone(c.mu.removed)
+	c.mu.Unlock()
 	for _, d := range c.list() {
-		errs = append(errs, d.content.held.close())
+		all = append(all, d.content.held)
+	}
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, h.close())
 	}
 	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ import (
 //
 // Views of a dataset that was removed or refreshed may live on in the kernel
 // for a while, and look things up in its index. So index and source are closed
-// when nothing refers to them any more, and not before.
+// when nothing refers to them any more or the mount is gone, and not before.
 type dataset struct {
 	record     record
 	view       meta.View
@@ -59,13 +59,13 @@ type content struct {
 // held is what has to be closed. It is apart from content so that it can
 // outlive it.
 type held struct {
-	index *index.Index
+	index  *index.Index
+	closed atomic.Bool // set under mu
 
 	mu struct {
 		sync.Mutex
 		data    *fetch.Dataset // owns index once it is there
 		removed bool           // data is detached, if it is there, and will not be attached
-		closed  bool
 	}
 }
 
@@ -209,7 +209,7 @@ func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetc
 	if h.mu.removed {
 		return nil, errRemoved
 	}
-	if h.mu.data != nil || h.mu.closed {
+	if h.mu.data != nil || h.closed.Load() {
 		return h.mu.data, nil
 	}
 	src, err := fetch.Open(source, env)
@@ -229,19 +229,21 @@ func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetc
 func (h *held) attached() *fetch.Dataset {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mu.closed {
+	if h.closed.Load() {
 		return nil
 	}
 	return h.mu.data
 }
 
+// isClosed does not wait for a source that is being attached.
+func (h *held) isClosed() bool { return h.closed.Load() }
+
 func (h *held) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mu.closed {
+	if h.closed.Swap(true) {
 		return nil
 	}
-	h.mu.closed = true
 	if h.mu.data != nil {
 		return h.mu.data.Close()
 	}
