@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +28,6 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type fakeNode struct {
 	config node.Config
 	socket string
-	looks  atomic.Int64 // at its status
 
 	mu struct {
 		sync.Mutex
@@ -98,10 +96,6 @@ func (n *fakeNode) Status() control.Status {
 	}
 	if len(s.Cluster.Nodes) > 1 {
 		s.Peers = fakePeers()
-	}
-	if looks := n.looks.Add(1); filepath.Base(c.Mount) == "busy" { // two batches of each rank between two looks
-		s.Counters.Opens += uint64(16 * looks)
-		s.Counters.WaitSeconds += 0.1 * float64(looks)
 	}
 	if s.Cluster.Leader == "" {
 		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")

@@ -36,8 +36,8 @@ func (p *program) simulateCommand() *cobra.Command {
 policies: on a virtual clock, with the planners of the cache itself. No data is
 read, and nothing changes.
 
-What is not given is as mounted, as measured since the mount or, if ranks read
-now, from what they do, or assumed; the answer says which. A SIZE is of each
+What is not given is as mounted, as measured since the mount, --step of ranks
+that read the dataset now, or assumed; the answer says which. A SIZE is of each
 node, a RATE a size for each second. With --bytes nothing need be mounted.
 
   rankfs simulate train --step 120ms
@@ -110,10 +110,12 @@ func (p *program) known(c *cobra.Command, view string, j *job) (set control.Data
 	if set, err = d.Dataset(c.Context(), name); err != nil {
 		return set, options, s, about(err, name)
 	}
-	if s, err = d.Status(c.Context()); err == nil && j.step == 0 {
-		j.pace, err = p.pace(c.Context(), d, s.Counters)
+	if s, err = d.Status(c.Context()); err != nil || j.step > 0 {
+		return set, options, s, err
 	}
-	return set, options, s, err
+	l, err := d.Load(c.Context(), control.LoadRequest{Name: name})
+	j.pace = pace(l)
+	return set, options, s, about(err, name)
 }
 
 func aboutJob(c *cobra.Command, err error) error {
