@@ -103,22 +103,10 @@ func TestNobodyBeatsTheOptimum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := found(o); got > most+1e-9 {
+		if got := o.Found(policy.RAM); got > most+1e-9 {
 			t.Fatalf("hits of %v, the optimum is %v", got, most)
 		}
 	})
-}
-
-// found is the share of uses of all epochs that were in memory.
-func found(o simulate.Outcome) float64 {
-	hits, uses := int64(0), int64(0)
-	for i := range o.Epochs {
-		hits += o.Epochs[i].Uses[policy.RAM]
-		for _, n := range o.Epochs[i].Uses {
-			uses += n
-		}
-	}
-	return float64(hits) / float64(uses)
 }
 
 func TestOptimumRisesWithMemory(t *testing.T) {

@@ -133,7 +133,7 @@ func hitRatios(*bench) (misses int) {
 			check(err)
 			most, err := simulate.Optimum(s)
 			check(err)
-			own, lru := inMemory(under(s, "mckp")), inMemory(under(s, "lru"))
+			own, lru := under(s, "mckp").Found(policy.RAM), under(s, "lru").Found(policy.RAM)
 			misses += missed(outcome{
 				name: fmt.Sprintf("hits / offline optimum, 5 epochs, order=%s, cache %.0f%%", order, 100*share), values: []float64{own / most}, target: 0.99,
 				note: fmt.Sprintf("%.4f of %.4f; lru %.4f, %.2f of it", own, most, lru, lru/most),
@@ -141,16 +141,4 @@ func hitRatios(*bench) (misses int) {
 		}
 	}
 	return misses
-}
-
-// inMemory is the share of all uses that were found there.
-func inMemory(o simulate.Outcome) float64 {
-	hits, uses := int64(0), int64(0)
-	for i := range o.Epochs {
-		hits += o.Epochs[i].Uses[policy.RAM]
-		for _, n := range o.Epochs[i].Uses {
-			uses += n
-		}
-	}
-	return float64(hits) / float64(uses)
 }
