@@ -1,0 +1,147 @@
+package control_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"rankfs/cmd/internal/control"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fake is a Node whose long operations are one function.
+type fake struct {
+	work func(ctx context.Context, progress func(control.Progress)) error
+	fail error
+	got  any // the last request
+}
+
+func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
+
+func (f *fake) Load(r control.LoadRequest) (control.Load, error) {
+	f.got = r
+	return control.Load{Workers: 2, Jobs: []control.Job{{Name: r.Name, Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
+}
+
+func (f *fake) Datasets() []control.Dataset { return []control.Dataset{{Name: "a"}, {Name: "b"}} }
+
+func (f *fake) Dataset(name string) (control.Dataset, error) {
+	return control.Dataset{Name: name}, f.fail
+}
+
+func (f *fake) Remove(string) error { return f.fail }
+
+func (f *fake) do(ctx context.Context, progress func(control.Progress)) error {
+	if f.work == nil {
+		return f.fail
+	}
+	return f.work(ctx, progress)
+}
+
+func (f *fake) Create(ctx context.Context, r control.CreateRequest, p func(control.Progress)) (control.Dataset, error) {
+	return control.Dataset{Name: r.Name, Source: r.Source, Ranks: r.Ranks}, f.do(ctx, p)
+}
+
+func (f *fake) Refresh(ctx context.Context, r control.RefreshRequest, p func(control.Progress)) (control.Dataset, error) {
+	return control.Dataset{Name: r.Name}, f.do(ctx, p)
+}
+
+func (f *fake) Verify(ctx context.Context, name string, p func(control.Progress)) (control.Verification, error) {
+	return control.Verification{Checksum: name}, f.do(ctx, p)
+}
+
+func (f *fake) Cluster() control.Cluster {
+	lag := uint64(3)
+	return control.Cluster{ID: "c", Self: "1", Leader: "2", Term: 4, Nodes: []control.Member{{ID: "1", Lag: &lag}, {ID: "2", Voter: true}}}
+}
+
+func (f *fake) CreateToken(ctx context.Context, r control.TokenRequest) (control.Token, error) {
+	f.got = r
+	return control.Token{Token: "secret", Uses: r.Uses}, f.do(ctx, nil)
+}
+
+func (f *fake) DrainNode(ctx context.Context, r control.DrainRequest) error {
+	f.got = r
+	return f.do(ctx, nil)
+}
+
+func (f *fake) RemoveNode(ctx context.Context, id string) error {
+	f.got = id
+	return f.do(ctx, nil)
+}
+
+func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+	f.got = r
+	return control.Plan{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
+}
+
+func (f *fake) Queues() []control.Queue { return []control.Queue{{Name: "d", Batches: 9}} }
+
+func (f *fake) Queue(name string) (control.QueueDetail, error) {
+	batch := control.AsideBatch{Batch: "rank-0/batch-000007", By: []control.Giver{{Rank: 3, Cause: "closed"}}}
+	return control.QueueDetail{
+		Queue: control.Queue{Name: name}, Nodes: []control.QueueNode{{Host: "h"}},
+		Leases: []control.Lease{{Rank: 1}}, SetAside: []control.AsideBatch{batch},
+	}, f.fail
+}
+
+func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
+	f.got = r
+	return control.Queue{Name: r.Name, Run: 2}, f.do(ctx, nil)
+}
+
+func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
+	f.got = r
+	return control.Policy{Name: r.Name, Names: []string{"a", "b"}}, f.fail
+}
+
+func (f *fake) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+	f.got = r
+	return control.CachePin{View: r.View, Tier: r.Tier, Kind: control.Chunks}, f.fail
+}
+
+func (f *fake) Cached() control.CacheList {
+	return control.CacheList{Policy: "a", Views: []control.Cached{{View: "d", RAM: control.Held{Batches: 3, Bytes: 1 << 40}}}}
+}
+
+func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error) {
+	f.got = name
+	return control.Eviction{Name: name, Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
+}
+
+func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {
+	f.got = r
+	return control.Warm{View: r.View, All: 9, Ready: 8, Full: "full"}, f.do(ctx, p)
+}
+
+// start serves n until the test ends, and returns the socket.
+func start(t *testing.T, n control.Node) string {
+	t.Helper()
+	return startWith(t, func(ctx context.Context, l net.Listener) error {
+		return control.Serve(ctx, l, n, slog.New(slog.DiscardHandler))
+	})
+}
+
+func startWith(t *testing.T, serve func(context.Context, net.Listener) error) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return socket
+}

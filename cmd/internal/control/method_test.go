@@ -1,0 +1,142 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+)
+
+func TestEveryMethodReachesTheNode(t *testing.T) {
+	ctx := t.Context()
+	sent := []control.Progress{{Stage: "indexing", Bytes: 1, Total: 2}, {Stage: "indexing", Bytes: 2, Total: 2, Records: 9}}
+	n := &fake{work: func(_ context.Context, progress func(control.Progress)) error {
+		for _, p := range sent {
+			progress(p)
+		}
+		return nil
+	}}
+	c := control.Dial(start(t, n))
+
+	if s, err := c.Status(ctx); err != nil || !reflect.DeepEqual(s, n.Status()) {
+		t.Errorf("Status() = %v, %v", s, err)
+	}
+	if list, err := c.Datasets(ctx); err != nil || !reflect.DeepEqual(list, n.Datasets()) {
+		t.Errorf("Datasets() = %v, %v", list, err)
+	}
+	if d, err := c.Dataset(ctx, "../odd name"); err != nil || d.Name != "../odd name" {
+		t.Errorf("Dataset() = %v, %v", d, err)
+	}
+	if err := c.Remove(ctx, "x"); err != nil {
+		t.Errorf("Remove() = %v", err)
+	}
+	load := control.LoadRequest{Name: "d@ranks=2", Ranks: true}
+	if l, err := c.Load(ctx, load); err != nil || n.got != load || len(l.Jobs) != 1 || l.Jobs[0].Name != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
+		t.Errorf("Load() = %+v, %v", l, err)
+	}
+	var got []control.Progress
+	show := func(p control.Progress) { got = append(got, p) }
+	request := control.CreateRequest{Name: "x", Source: "file:/x", Ranks: 1 << 40}
+	if d, err := c.Create(ctx, request, show); err != nil || d.Name != "x" || d.Source != "file:/x" || d.Ranks != 1<<40 {
+		t.Errorf("Create() = %v, %v", d, err)
+	}
+	if !reflect.DeepEqual(got, sent) {
+		t.Errorf("progress %v, want %v", got, sent)
+	}
+	if d, err := c.Refresh(ctx, control.RefreshRequest{Name: "y"}, show); err != nil || d.Name != "y" {
+		t.Errorf("Refresh() = %v, %v", d, err)
+	}
+	if v, err := c.Verify(ctx, "z", show); err != nil || v.Checksum != "z" {
+		t.Errorf("Verify() = %v, %v", v, err)
+	}
+}
+
+func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	got := func(what string, want any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(n.got, want) {
+			t.Errorf("%s: the node got %+v, %v, want %+v", what, n.got, err, want)
+		}
+	}
+
+	if k, err := c.Cluster(ctx); err != nil || !reflect.DeepEqual(k, n.Cluster()) {
+		t.Errorf("Cluster() = %+v, %v", k, err)
+	}
+	token, err := c.CreateToken(ctx, control.TokenRequest{Life: time.Hour, Uses: 3})
+	got("CreateToken", control.TokenRequest{Life: time.Hour, Uses: 3}, err)
+	if token.Token != "secret" || token.Uses != 3 {
+		t.Errorf("CreateToken() = %+v", token)
+	}
+	err = c.DrainNode(ctx, control.DrainRequest{Node: "n", Drain: true})
+	got("DrainNode", control.DrainRequest{Node: "n", Drain: true}, err)
+	err = c.RemoveNode(ctx, "../odd name")
+	got("RemoveNode", "../odd name", err)
+	r := control.PlanRequest{View: "d@epoch=3", Pin: true, Weights: &control.Weights{Local: 1, Time: 2}}
+	for i := range 10_000 { // a job of as many ranks, no two neighbours on one host
+		r.Seats = append(r.Seats, control.Seat{Host: fmt.Sprint("node-", i%2), Ranks: 1})
+	}
+	p, err := c.Plan(ctx, r)
+	got("Plan", r, err)
+	if p.View != "d@epoch=3" || p.Ranks != 1<<20 || len(p.Program.Curve) != 1 {
+		t.Errorf("Plan() = %+v", p)
+	}
+}
+
+func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	if list, err := c.Queues(ctx); err != nil || !reflect.DeepEqual(list, n.Queues()) {
+		t.Errorf("Queues() = %+v, %v", list, err)
+	}
+	want, _ := n.Queue("d@epoch=3")
+	if q, err := c.Queue(ctx, "d@epoch=3"); err != nil || !reflect.DeepEqual(q, want) {
+		t.Errorf("Queue() = %+v, %v", q, err)
+	}
+	r := control.ResetRequest{Name: "d@epoch=3", Aside: true}
+	if q, err := c.ResetQueue(ctx, r); err != nil || q.Name != r.Name || q.Run != 2 || n.got != r {
+		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
+	}
+	n.fail = meta.ErrNotExist
+	if _, err := c.Queue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("Queue() of nothing: %v", err)
+	}
+}
+
+func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	got := func(what string, answer, want, request any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got, request) {
+			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got)
+		}
+	}
+	policy := control.PolicyRequest{Name: "b"}
+	p, err := c.Policy(ctx, policy)
+	got("Policy()", p, control.Policy{Name: "b", Names: []string{"a", "b"}}, policy, err)
+	pin := control.CachePinRequest{View: "d@epoch=3", Tier: control.TierRAM}
+	i, err := c.PinCache(ctx, pin)
+	got("PinCache()", i, control.CachePin{View: "d@epoch=3", Tier: "ram", Kind: "chunks"}, pin, err)
+	list, err := c.Cached(ctx)
+	got("Cached()", list, n.Cached(), pin, err)
+	e, err := c.Evict(ctx, "../odd name")
+	got("Evict()", e, control.Eviction{Name: "../odd name", Stayed: control.Held{Batches: 1}}, "../odd name", err)
+	rank, seen := uint64(7), 0
+	n.work = func(_ context.Context, progress func(control.Progress)) error {
+		progress(control.Progress{Stage: "warming"})
+		return nil
+	}
+	warm := control.WarmRequest{View: "d", Rank: &rank, Check: true}
+	w, err := c.Warm(ctx, warm, func(control.Progress) { seen++ })
+	got("Warm()", w, control.Warm{View: "d", All: 9, Ready: 8, Full: "full"}, warm, err)
+	if seen != 1 {
+		t.Errorf("%d times progress", seen)
+	}
+}

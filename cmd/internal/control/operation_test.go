@@ -1,0 +1,108 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/cmd/internal/control"
+)
+
+func TestDisconnectCancels(t *testing.T) {
+	begun, ended := make(chan bool), make(chan error, 1)
+	n := &fake{work: func(ctx context.Context, progress func(control.Progress)) error {
+		close(begun)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}}
+	c := control.Dial(start(t, n))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	if _, err := c.Verify(ctx, "x", func(control.Progress) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("client: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("node: %v", err)
+	}
+}
+
+// A request may take longer than the time to send it.
+func TestLongOperationOutlivesRequestTimeout(t *testing.T) {
+	const d = 250 * time.Millisecond
+	n := &fake{work: func(ctx context.Context, progress func(control.Progress)) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * d):
+			return nil
+		}
+	}}
+	c := control.Dial(startWith(t, func(ctx context.Context, l net.Listener) error {
+		return control.ServeImpatient(ctx, l, n, d)
+	}))
+	if _, err := c.Verify(t.Context(), "x", func(control.Progress) {}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClientThatDoesNotReadEndsItsOperation(t *testing.T) {
+	ended := make(chan bool)
+	n := &fake{work: func(ctx context.Context, progress func(control.Progress)) error {
+		for ctx.Err() == nil {
+			progress(control.Progress{Stage: strings.Repeat("x", 1000)})
+		}
+		close(ended)
+		return ctx.Err()
+	}}
+	socket := startWith(t, func(ctx context.Context, l net.Listener) error {
+		return control.ServeImpatient(ctx, l, n, 50*time.Millisecond)
+	})
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+	<-ended
+}
+
+func TestServeWaitsForWhatIsUnderWay(t *testing.T) {
+	begun, over := make(chan bool), false
+	n := &fake{work: func(ctx context.Context, progress func(control.Progress)) error {
+		close(begun)
+		<-ctx.Done()
+		over = true // read after Serve returned: the race detector objects if it did not wait
+		return fmt.Errorf("verify x: %w", ctx.Err())
+	}}
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	answer := make(chan error)
+	go func() {
+		_, err := control.Dial(socket).Verify(context.WithoutCancel(ctx), "x", func(control.Progress) {})
+		answer <- err
+	}()
+	if err := control.Serve(ctx, l, n, slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("Serve() = %v", err)
+	}
+	if !over {
+		t.Error("the operation goes on")
+	}
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("the client was told %v", err)
+	}
+	if _, err := net.Dial("unix", socket); err == nil {
+		t.Error("the socket is still there")
+	}
+}
