@@ -177,10 +177,10 @@ func trimRate(s string) string {
 
 // predict runs the job under each policy, and looks for what would remove the
 // stall under the best.
-func (j *job) predict(ctx context.Context, names []string) (*outlook, error) {
-	o := &outlook{View: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
+func (j *job) predict(ctx context.Context, names []string) (*prediction, error) {
+	p := &prediction{View: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
 	s, size := j.scenario(batchesRun)
-	o.Scale, o.Steps = size.by, j.cut().Steps()
+	p.Scale, p.Steps = size.by, j.cut().Steps()
 	if j.epochs > 1 {
 		s.Epochs++ // the last one that is shown is followed by another, as all are
 	}
@@ -191,19 +191,19 @@ func (j *job) predict(ctx context.Context, names []string) (*outlook, error) {
 			return nil, err
 		}
 		out.Epochs = out.Epochs[:j.epochs]
-		o.Policies = append(o.Policies, prediction(name, out, size.by))
-		if o.Policies[i].last().Seconds < o.Policies[best].last().Seconds {
+		p.Policies = append(p.Policies, prospectOf(name, out, size.by))
+		if p.Policies[i].last().Seconds < p.Policies[best].last().Seconds {
 			best = i
 		}
 	}
-	o.Best = names[best]
-	if o.Policies[best].last().Stall <= simulate.Calm {
-		return o, nil
+	p.Best = names[best]
+	if p.Policies[best].last().Stall <= simulate.Calm {
+		return p, nil
 	}
 	small, size := j.scenario(batchesSearched)
-	found, err := simulate.Remedies(ctx, small, planner(o.Best))
-	o.Remedies = j.remedies(found, size)
-	return o, err
+	found, err := simulate.Remedies(ctx, small, planner(p.Best))
+	p.Remedies = j.remedies(found, size)
+	return p, err
 }
 
 func planner(name string) func() policy.Planner {

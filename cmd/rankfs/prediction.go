@@ -13,8 +13,8 @@ import (
 	"rankfs/meta"
 )
 
-// An outlook is what came of a simulation.
-type outlook struct {
+// A prediction is what came of simulations of a job, one for each policy.
+type prediction struct {
 	View     string     `json:"view"`
 	Records  uint64     `json:"records"`
 	Bytes    int64      `json:"bytes"`
@@ -60,9 +60,9 @@ type remedy struct {
 
 var levelNames = [policy.Levels]string{policy.Source: "source", policy.Disk: "disk", policy.Packed: "packed", policy.RAM: "ram"}
 
-// prediction is an outcome in the size of the job.
-func prediction(name string, out simulate.Outcome, scale float64) prospect {
-	o := prospect{Policy: name}
+// prospectOf is an outcome in the size of the job.
+func prospectOf(name string, out simulate.Outcome, scale float64) prospect {
+	p := prospect{Policy: name}
 	large := func(n int64) int64 { return int64(float64(n) * scale) }
 	for i := range out.Epochs {
 		e := &out.Epochs[i]
@@ -74,33 +74,33 @@ func prediction(name string, out simulate.Outcome, scale float64) prospect {
 			waits[c.String()] = e.Stall[c] * scale
 		}
 		waits["ranks"] = e.Meet * scale
-		o.Epochs = append(o.Epochs, epochAhead{
+		p.Epochs = append(p.Epochs, epochAhead{
 			Seconds: e.Seconds * scale, Hits: hits, Stall: e.Stalled(), Waits: waits,
 			Source: large(e.Fetched), Peers: large(e.Peers), Read: large(e.Read), Written: large(e.Written),
 			Unpacked: large(e.Unpacked), Evicted: large(e.Evictions), Moves: large(e.Moves), Opens: large(e.Opens),
 		})
 	}
-	return o
+	return p
 }
 
-func (o *prospect) last() *epochAhead { return &o.Epochs[len(o.Epochs)-1] }
+func (p *prospect) last() *epochAhead { return &p.Epochs[len(p.Epochs)-1] }
 
-func (o *outlook) write(w io.Writer) {
-	view := strings.Replace(o.View, fmt.Sprintf("@epoch=%d,", o.epoch), "@", 1) // all epochs are meant
+func (p *prediction) write(w io.Writer) {
+	view := strings.Replace(p.View, fmt.Sprintf("@epoch=%d,", p.epoch), "@", 1) // all epochs are meant
 	cells := []string{"view", view, "reads", fmt.Sprintf("%s in %s of %s on %s",
-		size(o.Bytes), plural(o.Steps, "step"), plural(o.Ranks, "rank"), plural(o.Nodes, "node"))}
-	for _, f := range o.Facts {
+		size(p.Bytes), plural(p.Steps, "step"), plural(p.Ranks, "rank"), plural(p.Nodes, "node"))}
+	for _, f := range p.Facts {
 		if f.Name != "nodes" {
 			cells = append(cells, f.Name, f.Text+", "+f.words())
 		}
 	}
 	pairs(w, "", cells...)
 	fmt.Fprintln(w)
-	o.writeTable(w)
+	p.writeTable(w)
 	fmt.Fprintln(w)
-	o.writeStall(w)
-	if o.Scale > 1 {
-		fmt.Fprintf(w, "%s\n", wrap(fmt.Sprintf("simulated: one batch in %.0f, with budgets to match", o.Scale), 79, ""))
+	p.writeStall(w)
+	if p.Scale > 1 {
+		fmt.Fprintf(w, "%s\n", wrap(fmt.Sprintf("simulated: one batch in %.0f, with budgets to match", p.Scale), 79, ""))
 	}
 }
 
@@ -119,27 +119,27 @@ func (f fact) words() string {
 }
 
 // writeTable is a line for each policy. Levels that no policy uses are left out.
-func (o *outlook) writeTable(w io.Writer) {
+func (p *prediction) writeTable(w io.Writer) {
 	titles, names := []string{"POLICY"}, []string(nil)
 	for _, name := range []string{"ram", "packed", "disk", "source"} {
-		used := func(p prospect) bool { return p.last().Hits[name] > 0 }
-		if name == "ram" || name == "source" || slices.ContainsFunc(o.Policies, used) {
+		used := func(each prospect) bool { return each.last().Hits[name] > 0 }
+		if name == "ram" || name == "source" || slices.ContainsFunc(p.Policies, used) {
 			titles, names = append(titles, " "+strings.ToUpper(name)), append(names, name)
 		}
 	}
-	if n := len(o.Policies[0].Epochs); n > 1 {
+	if n := len(p.Policies[0].Epochs); n > 1 {
 		titles = append(titles, " EPOCH 1", " EPOCH "+count(n), " STALL", " FROM SOURCE")
 	} else {
 		titles = append(titles, " EPOCH", " STALL", " FROM SOURCE")
 	}
 	t := newTable("", titles...)
-	for _, p := range o.Policies {
-		e, cells := p.last(), []string{p.Policy}
+	for _, each := range p.Policies {
+		e, cells := each.last(), []string{each.Policy}
 		for _, name := range names {
 			cells = append(cells, percent(e.Hits[name]))
 		}
-		if len(p.Epochs) > 1 {
-			cells = append(cells, seconds(p.Epochs[0].Seconds))
+		if len(each.Epochs) > 1 {
+			cells = append(cells, seconds(each.Epochs[0].Seconds))
 		}
 		t.add(append(cells, seconds(e.Seconds), percent(e.Stall), size(e.Source))...)
 	}
@@ -148,20 +148,20 @@ func (o *outlook) writeTable(w io.Writer) {
 
 // writeStall says what ranks wait for under the best policy, and what would
 // change that.
-func (o *outlook) writeStall(w io.Writer) {
-	best := &o.Policies[slices.IndexFunc(o.Policies, func(p prospect) bool { return p.Policy == o.Best })]
+func (p *prediction) writeStall(w io.Writer) {
+	best := &p.Policies[slices.IndexFunc(p.Policies, func(each prospect) bool { return each.Policy == p.Best })]
 	e := best.last()
 	if e.Stall <= simulate.Calm {
-		fmt.Fprintf(w, "with %s ranks wait %s of their time: there is nothing to remove\n", o.Best, percent(e.Stall))
+		fmt.Fprintf(w, "with %s ranks wait %s of their time: there is nothing to remove\n", p.Best, percent(e.Stall))
 		return
 	}
-	fmt.Fprintln(w, wrap(fmt.Sprintf("with %s ranks wait for %s", o.Best, e.reasons()), 79, ""))
-	if len(o.Remedies) == 0 {
+	fmt.Fprintln(w, wrap(fmt.Sprintf("with %s ranks wait for %s", p.Best, e.reasons()), 79, ""))
+	if len(p.Remedies) == 0 {
 		fmt.Fprintln(w, wrap("nothing alone would remove that: more than one thing is short; try several options at once, or a longer --step", 79, ""))
 		return
 	}
 	var each []string
-	for _, r := range o.Remedies {
+	for _, r := range p.Remedies {
 		each = append(each, fmt.Sprintf("--%s %s", r.Option, meta.FormatBytes(uint64(r.Bytes))))
 	}
 	if len(each) == 1 {
