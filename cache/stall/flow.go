@@ -14,15 +14,6 @@ type Flow struct {
 	Under int           // fills that are at it now
 }
 
-// Rate is the bytes of a second in which anything flowed: what the source, or
-// whatever it is, gives while it is asked. Zero if nothing did.
-func (f Flow) Rate() float64 {
-	if f.Busy <= 0 {
-		return 0
-	}
-	return float64(f.Bytes) / f.Busy.Seconds()
-}
-
 // Flows are those of all causes. A nil one counts nothing. Its methods may be
 // called concurrently.
 type Flows struct {

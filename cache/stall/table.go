@@ -46,14 +46,6 @@ type Totals struct {
 	Time, Stalled time.Duration
 }
 
-// Share is the part of the ranks' time that was waiting.
-func (t Totals) Share() float64 {
-	if t.Time <= 0 {
-		return 0
-	}
-	return float64(t.Stalled) / float64(t.Time)
-}
-
 // count counts an open that has ended.
 func (t *Totals) count(waited bool, bytes int64, err error) {
 	t.Opens++
