@@ -35,12 +35,12 @@ func (n *Node) Load(r control.LoadRequest) (control.Load, error) {
 	if err != nil {
 		return control.Load{}, err
 	}
-	report, s := n.stalls.Report(), n.status()
+	report, c := n.stalls.Report(), n.cache.Stats()
 	l := control.Load{
-		Time: time.Now(), Mount: s.Mount, Since: s.Since, Workers: n.cache.Workers(),
+		Time: time.Now(), Mount: n.config.Mount, Since: n.since, Workers: n.cache.Workers(),
 		Host: n.member.host, Nodes: len(n.member.group.Status().Members),
 		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
-		Flows: flows(report.Flows), Tiers: s.Tiers, Counters: s.Counters,
+		Flows: flows(report.Flows), Tiers: n.tiers(c), Counters: n.counters(c, report),
 	}
 	for _, j := range report.Jobs {
 		l.Ranks += j.Recently.Ranks

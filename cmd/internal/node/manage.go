@@ -11,7 +11,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
+	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
 	"rankfs/fs"
@@ -191,26 +193,12 @@ func (n *Node) info() []fs.File {
 // status is what costs nothing to tell: it asks no source.
 func (n *Node) status() control.Status {
 	on, reason := n.tree.Passthrough()
-	c, t := n.cache.Stats(), n.tree.Stats()
-	waits := n.stalls.Report().All().Wait
+	c := n.cache.Stats()
 	s := control.Status{
 		Version: n.config.Version, PID: unix.Getpid(), Mount: n.config.Mount,
 		State: n.config.State, Socket: n.socket, Since: n.since,
 		Passthrough: control.Passthrough{On: on, Reason: reason},
-		Tiers:       []control.Tier{n.memory.tier(n.config.RAMBytes, c.RAM)},
-		Counters: control.Counters{
-			Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
-			WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
-			Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
-			Plans: c.Plans, PlanSeconds: c.PlanTime.Seconds(),
-			Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
-			Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
-		},
-	}
-	if p := c.Packed; p.Slabs > 0 {
-		s.Tiers = append(s.Tiers, control.Tier{
-			Name: "packed", Where: "in ram, of its budget", Budget: c.RAM.Budget, Used: p.Used, Slabs: p.Slabs, State: "ok", Damaged: p.Damaged,
-		})
+		Tiers:       n.tiers(c), Counters: n.counters(c, n.stalls.Report()),
 	}
 	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
@@ -227,7 +215,6 @@ func (n *Node) status() control.Status {
 		s.Warnings = append(s.Warnings, "this node does not follow the cluster: "+err.Error())
 	}
 	for _, d := range c.NVMe {
-		s.Tiers = append(s.Tiers, nvmeTier(d))
 		if d.Damaged > 0 {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s did not match their checksum and were not served", d.Damaged, d.Path))
 		}
@@ -248,6 +235,33 @@ func (n *Node) status() control.Status {
 		}
 	}
 	return s
+}
+
+// counters are those of the cache, of the tree and of the account of waits.
+func (n *Node) counters(c cache.Stats, r stall.Report) control.Counters {
+	t, waits := n.tree.Stats(), r.All().Wait
+	return control.Counters{
+		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
+		WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
+		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
+		Plans: c.Plans, PlanSeconds: c.PlanTime.Seconds(),
+		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
+		Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
+	}
+}
+
+// tiers are where batches are, the fastest first.
+func (n *Node) tiers(c cache.Stats) []control.Tier {
+	all := []control.Tier{n.memory.tier(n.config.RAMBytes, c.RAM)}
+	if p := c.Packed; p.Slabs > 0 {
+		all = append(all, control.Tier{
+			Name: "packed", Where: "in ram, of its budget", Budget: c.RAM.Budget, Used: p.Used, Slabs: p.Slabs, State: "ok", Damaged: p.Damaged,
+		})
+	}
+	for _, d := range c.NVMe {
+		all = append(all, nvmeTier(d))
+	}
+	return all
 }
 
 func nvmeTier(d disks.Stats) control.Tier {
