@@ -14,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // A Builder writes an index. The file appears under its name whole, at
@@ -253,7 +254,7 @@ func (b *Builder) Commit(fingerprint string) error {
 		b.fail(b.write(fingerprint))
 	}
 	if b.err == nil {
-		b.fail(b.publish())
+		b.fail(durable.Rename(b.file, b.path))
 	}
 	if b.err != nil {
 		return fmt.Errorf("commit index: %w", b.err)
@@ -279,20 +280,6 @@ func (b *Builder) write(fingerprint string) error {
 	b.h.sum = b.sum.Sum64()
 	_, err := b.file.WriteAt(b.h.encode(), 0)
 	return err
-}
-
-func (b *Builder) publish() error {
-	if err := b.file.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(b.file.Name(), b.path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(b.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Abort leaves nothing of the index behind. After Commit it does nothing.

@@ -8,12 +8,12 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // Acquaintances are other nodes and where they are, in a file beside the log: for
@@ -89,39 +89,15 @@ func (k *acquaintances) keep(all []acquaintance) error {
 	}
 	text, err := json.Marshal(all)
 	if err == nil {
-		err = replaceFile(k.path, text)
+		err = durable.WriteFile(k.path, text, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write the list of other nodes: %w", err)
+		return fmt.Errorf("note the other nodes: %w", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mu.all = all
 	return nil
-}
-
-// replaceFile makes a file hold a text, or leaves it as it is.
-func replaceFile(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // remember keeps the list of other nodes as it should be.

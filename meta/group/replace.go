@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 	"rankfs/meta/trust"
 )
 
@@ -104,5 +105,5 @@ func setAside(dir string) (string, error) {
 			err = nil
 		}
 	}
-	return aside, errors.Join(err, syncDir(dir))
+	return aside, errors.Join(err, durable.SyncDir(dir))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // maxFile is far more than a key or a certificate has.
@@ -118,28 +119,7 @@ func (v vault) writeFile(name string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	fresh := name + ".new"
-	if err := writeAnew(root, fresh, data, mode); err != nil {
-		root.Remove(fresh)
-		return err
-	}
-	if err := root.Rename(fresh, name); err != nil {
-		return err
-	}
-	return syncDir(root)
-}
-
-// writeAnew writes a file of its own, whatever a crash left under that name.
-func writeAnew(root *os.Root, name string, data []byte, mode fs.FileMode) error {
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return durable.WriteIn(root, name, data, mode)
 }
 
 // remove takes a file away; that there is none is fine.
@@ -155,7 +135,7 @@ func (v vault) remove(name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", v.path(name), err)
 	}
-	return syncDir(root)
+	return durable.SyncDir(root.Name())
 }
 
 // shred is remove for a file whose bytes nobody is to find on the disk: they are
@@ -182,12 +162,4 @@ func (v vault) blank(name string) error {
 		_, err = f.Write(make([]byte, min(info.Size(), maxFile)))
 	}
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(root *os.Root) error {
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

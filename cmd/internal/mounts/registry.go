@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // DefaultRunDir is where mounts are registered unless told otherwise.
@@ -181,10 +182,7 @@ func write(file string, e Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return durable.WriteFile(file, append(data, '\n'), 0o600)
 }
 
 func read(file string) (Entry, error) {

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/policy"
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // Stays are the views that are pinned in this node's cache, by their full names,
@@ -118,7 +119,7 @@ func (s *stays) set(view string, at policy.Level, plans [][16]byte) (was policy.
 	if len(levels) > mostStays {
 		return was, fmt.Errorf("pin %s %w: %d views are pinned already; see: rankfs cache ls", view, meta.ErrNoSpace, mostStays)
 	}
-	if err := replaceFile(s.path, encodeStays(levels)); err != nil {
+	if err := durable.WriteFile(s.path, encodeStays(levels), 0o600); err != nil {
 		return was, fmt.Errorf("pin %s: %w", view, err)
 	}
 	delete(s.mu.views, view)
@@ -166,26 +167,6 @@ func (s *stays) warning() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.damaged
-}
-
-// replaceFile makes a file hold a text, or leaves it as it is.
-func replaceFile(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // tierNames are those of levels, in files and for people.
