@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"rankfs/meta/durable"
 )
 
 // indexes are the record tables of datasets. A file is named for the hash of its
@@ -56,17 +58,15 @@ func (x *indexes) add(path string) (hash string, size int64, err error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if size, err = io.Copy(h, f); err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
+	if size, err = io.Copy(h, f); err != nil {
 		return "", 0, fmt.Errorf("take in index: %w", err)
 	}
 	hash = hex.EncodeToString(h.Sum(nil))
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.mu.fresh[hash]++
-	if err := os.Rename(path, x.path(hash)); err != nil {
+	x.mu.Unlock()
+	if err := durable.Rename(f, x.path(hash)); err != nil {
+		x.settle(hash)
 		return "", 0, fmt.Errorf("take in index: %w", err)
 	}
 	return hash, size, nil
