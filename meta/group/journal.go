@@ -5,22 +5,34 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
 
+// segmentBytes is how much disk the log takes at a time, and takes ahead: the
+// log of a day's metadata, and little enough for a laptop's state directory.
+const segmentBytes = 4 << 20
+
+// room is what a new segment takes, and a little.
+const room = segmentBytes + 1<<20
+
 // A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a
-// full disk. To the WAL a segment for which it finds no room is the end: it has
-// sealed the one before and takes no more, now and after a new start. And Raft
-// panics if it cannot note its term.
+// full disk, which ends others in three ways. A segment for which there was no room
+// is left in the way of itself: see tidy. The log takes nothing more, now and after
+// a new start, for it has sealed the segment before: see unseal. And Raft panics
+// if it cannot note its term: see SetUint64.
 type journal struct {
 	*wal.WAL
 	dir     string
@@ -28,6 +40,28 @@ type journal struct {
 	closing chan struct{}
 	full    atomic.Bool // and a person was told
 	lied    atomic.Bool // of a term that was not noted; so nothing is noted any more
+}
+
+func openJournal(dir string, log *slog.Logger) (*journal, error) {
+	if err := os.MkdirAll(dir, 0700); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	segments := segment.NewFiler(dir, tidy{walfs.New()})
+	w, err := wal.Open(dir, wal.WithSegmentFiler(segments), wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
+	if err != nil && isDamage(err) {
+		return nil, damage{fmt.Errorf("log %s %w: %w", dir, meta.ErrCorrupt, err)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", dir, err, 2*segmentBytes>>20)
+	}
+	return &journal{WAL: w, dir: dir, log: log, closing: make(chan struct{})}, nil
+}
+
+// isDamage tells a log whose bytes are wrong from one that the system does not let
+// us read or write now. A segment that is missing is the former.
+func isDamage(err error) bool {
+	var system syscall.Errno
+	return !errors.As(err, &system) || errors.Is(err, os.ErrNotExist)
 }
 
 // A tidy file system leaves nothing of a segment for which there was no room: the
@@ -42,9 +76,6 @@ func (t tidy) Create(dir, name string, size uint64) (types.WritableFile, error) 
 	}
 	return f, err
 }
-
-// room is what a new segment takes, and a little.
-const room = segmentBytes + 1<<20
 
 // giveUp ends waiting for room, when Raft is about to end.
 func (j *journal) giveUp() { close(j.closing) }

@@ -9,9 +9,7 @@ import (
 
 // hclogger passes Raft's messages on. What of them is worth telling a person
 // this package tells again, shorter; so they are for debugging, but for errors
-// that only Raft knows of, as of its disk. What Raft finds worth telling a person is
-// told again, shorter, by this package; so its own words are for debugging,
-// except for its errors.
+// that only Raft knows of, as of its disk.
 func hclogger(l *slog.Logger) hclog.Logger {
 	intercept := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Debug, Output: io.Discard})
 	intercept.RegisterSink(sink{l})

@@ -4,14 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
-	walfs "github.com/hashicorp/raft-wal/fs"
-	"github.com/hashicorp/raft-wal/segment"
 
 	"rankfs/meta"
 )
@@ -22,10 +17,6 @@ type store struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-// segmentBytes is how much disk the log takes at a time, and takes ahead: the
-// log of a day's metadata, and little enough for a laptop's state directory.
-const segmentBytes = 4 << 20
-
 // A damage is why a log or snapshots cannot be used, and never will.
 type damage struct{ error }
 
@@ -33,39 +24,24 @@ func (d damage) Unwrap() error { return d.error }
 
 // openStore opens what is in dir. Of a node that is alone there is no other copy.
 func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
-	folder := filepath.Join(dir, "log")
-	if err := os.MkdirAll(folder, 0700); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	segments := segment.NewFiler(folder, tidy{walfs.New()})
-	w, err := wal.Open(folder, wal.WithSegmentFiler(segments), wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
-	if err != nil && isDamage(err) {
-		return nil, damage{fmt.Errorf("log %s %w: %w", folder, meta.ErrCorrupt, err)}
-	}
+	journal, err := openJournal(filepath.Join(dir, "log"), log)
 	if err != nil {
-		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", folder, err, 2*segmentBytes>>20)
+		return nil, err
 	}
 	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, hclogger(log))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open snapshots: %w", err), w.Close())
+		return nil, errors.Join(fmt.Errorf("open snapshots: %w", err), journal.Close())
 	}
-	if err := check(w, snapshots, alone); err != nil {
-		return nil, errors.Join(err, w.Close())
+	if err := check(journal, snapshots, alone); err != nil {
+		return nil, errors.Join(err, journal.Close())
 	}
-	return &store{&journal{WAL: w, dir: folder, log: log, closing: make(chan struct{})}, snapshots}, nil
-}
-
-// isDamage tells a log whose bytes are wrong from one that the system does not let
-// us read or write now. A segment that is missing is the former.
-func isDamage(err error) bool {
-	var system syscall.Errno
-	return !errors.As(err, &system) || errors.Is(err, os.ErrNotExist)
+	return &store{journal, snapshots}, nil
 }
 
 // check finds out whether a snapshot and the log after it are whole: Raft takes
 // an older snapshot if the last cannot be read, and panics if the log does not go
 // on from there.
-func check(log *wal.WAL, snapshots *raft.FileSnapshotStore, alone bool) error {
+func check(log *journal, snapshots *raft.FileSnapshotStore, alone bool) error {
 	all, err := snapshots.List()
 	if err != nil {
 		return err
@@ -97,7 +73,7 @@ func check(log *wal.WAL, snapshots *raft.FileSnapshotStore, alone bool) error {
 // ends before it has lost its end, or the node was stopped while it got the
 // snapshot, which cannot be told apart; and the WAL takes no entry that is not the
 // next. Nobody minds what a node alone has lost.
-func goOn(log *wal.WAL, index uint64, alone bool) error {
+func goOn(log *journal, index uint64, alone bool) error {
 	first, err := log.FirstIndex()
 	if err != nil {
 		return err
