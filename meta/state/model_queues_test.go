@@ -1,0 +1,149 @@
+package state_test
+
+import (
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+type modelQueue struct {
+	state.Queue
+	finisher map[int64]string
+	returns  map[int64][]state.Return
+	workers  map[string]*modelWorker
+}
+
+type modelWorker struct {
+	state.Worker
+	nonce uint64
+	last  state.Stepped
+}
+
+func (m *model) giveBack(cause state.Cause, which func(*modelWorker) bool) {
+	for _, q := range m.queues {
+		for _, id := range sortedKeys(q.workers) {
+			if w := q.workers[id]; which(w) {
+				q.suspect(w, m.now, cause)
+				w.Unit, w.Since = -1, 0
+			}
+		}
+	}
+}
+
+func (q *modelQueue) suspect(w *modelWorker, now int64, cause state.Cause) {
+	by := q.returns[w.Unit]
+	for _, r := range by {
+		if r.Worker == w.ID {
+			return
+		}
+	}
+	if w.Unit >= 0 && q.finisher[w.Unit] == "" && len(by) < 4 {
+		q.returns[w.Unit] = append(by, state.Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: now, Cause: cause})
+	}
+}
+
+func (q *modelQueue) info() *state.Queue {
+	i, held := q.Queue, make(map[int64]bool)
+	i.Done = uint64(len(q.finisher))
+	for _, w := range q.workers {
+		if w.Unit >= 0 {
+			held[w.Unit] = true
+		}
+		if !w.Left {
+			i.Workers++
+		}
+	}
+	i.Held = len(held)
+	for _, by := range q.returns {
+		if len(by) == 4 {
+			i.Aside++
+		}
+	}
+	return &i
+}
+
+func (m *model) open(c *state.OpenQueue) (state.Result, error) {
+	if err := m.current(datasetOf(c.View), c.Generation); err != nil {
+		return state.Result{}, err
+	}
+	q := m.queues[c.View]
+	if q == nil {
+		q = &modelQueue{
+			Queue: state.Queue{
+				View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed,
+				Sequence: m.next(), Opened: m.now,
+			},
+			finisher: make(map[int64]string), returns: make(map[int64][]state.Return), workers: make(map[string]*modelWorker),
+		}
+		m.queues[c.View] = q
+	}
+	return state.Result{Queue: q.info()}, nil
+}
+
+func (m *model) step(c *state.Step) (state.Result, error) {
+	q := m.queues[c.View]
+	if q == nil {
+		return state.Result{}, meta.ErrNotExist
+	}
+	if err := m.member(c.Node); err != nil {
+		return state.Result{}, err
+	}
+	w := q.workers[c.Worker]
+	if w != nil {
+		switch {
+		case w.Left:
+			return state.Result{}, meta.ErrDenied
+		case w.Node != c.Node || w.Rank != c.Rank:
+			return state.Result{}, meta.ErrInvalid
+		case w.nonce == c.Nonce:
+			return state.Result{Step: &w.last}, nil
+		case c.Take >= 0 && !c.Finish && w.Unit >= 0:
+			return state.Result{}, meta.ErrInvalid
+		}
+	}
+	v, err := meta.View{}.With(c.View[len(datasetOf(c.View))+1:])
+	if err != nil || c.Take >= int64(q.Units) || c.Rank >= v.Ranks {
+		return state.Result{}, meta.ErrInvalid
+	}
+	if c.Take >= 0 && !m.nodes[c.Node].Up {
+		return state.Result{}, meta.ErrUnavailable
+	}
+	if w == nil {
+		w = &modelWorker{Worker: state.Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank, Unit: -1}}
+		q.workers[c.Worker] = w
+	}
+	r := state.Stepped{Unit: -1, Finished: -1}
+	if c.Finish {
+		r.Finish, r.Finished = state.Returned, w.Unit
+		if w.Unit >= 0 {
+			r.Finish = state.Lost
+			w.Units++
+			w.Busy += m.now - w.Since
+			if q.finisher[w.Unit] == "" {
+				q.finisher[w.Unit] = w.ID
+				delete(q.returns, w.Unit)
+				r.Finish = state.Finished
+			}
+		}
+		w.Unit, w.Since = -1, 0
+	}
+	if c.Take >= 0 {
+		holders := 0
+		for _, other := range q.workers {
+			if other.Unit == c.Take {
+				holders++
+			}
+		}
+		switch {
+		case q.finisher[c.Take] != "":
+			r.Refused = state.RefusedDone
+		case holders >= 2:
+			r.Refused = state.RefusedHeld
+		case len(q.returns[c.Take]) == 4:
+			r.Refused = state.RefusedAside
+		default:
+			r.Unit, w.Unit, w.Since = c.Take, c.Take, m.now
+		}
+	}
+	w.Seen, w.nonce, w.last = m.now, c.Nonce, r
+	return state.Result{Step: &r}, nil
+}
