@@ -147,3 +147,42 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 	w.Seen, w.nonce, w.last = m.now, c.Nonce, r
 	return state.Result{Step: &r}, nil
 }
+
+func (m *model) leave(c *state.LeaveQueue) {
+	q := m.queues[c.View]
+	if q == nil {
+		return
+	}
+	w := q.workers[c.Worker]
+	if w == nil {
+		w = &modelWorker{Worker: state.Worker{ID: c.Worker, Unit: -1}}
+		q.workers[c.Worker] = w
+	}
+	if !w.Left {
+		m.giveBack(state.Closed, func(other *modelWorker) bool { return other == w })
+		w.Left, w.Seen = true, m.now
+	}
+}
+
+func (m *model) reset(c *state.ResetQueue) (state.Result, error) {
+	q := m.queues[c.View]
+	if q == nil {
+		return state.Result{}, meta.ErrNotExist
+	}
+	if c.Run > q.Run {
+		return state.Result{}, meta.ErrInvalid
+	}
+	if c.Run == q.Run {
+		q.Run++
+		clear(q.returns)
+		for _, w := range q.workers {
+			if !c.Aside {
+				w.Unit, w.Since, w.Units, w.Busy = -1, 0, 0, 0
+			}
+		}
+		if !c.Aside {
+			clear(q.finisher)
+		}
+	}
+	return state.Result{Queue: q.info()}, nil
+}

@@ -112,38 +112,9 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 	case *state.Step:
 		return m.step(c)
 	case *state.LeaveQueue:
-		if q := m.queues[c.View]; q != nil {
-			w := q.workers[c.Worker]
-			if w == nil {
-				w = &modelWorker{Worker: state.Worker{ID: c.Worker, Unit: -1}}
-				q.workers[c.Worker] = w
-			}
-			if !w.Left {
-				m.giveBack(state.Closed, func(other *modelWorker) bool { return other == w })
-				w.Left, w.Seen = true, m.now
-			}
-		}
+		m.leave(c)
 	case *state.ResetQueue:
-		q := m.queues[c.View]
-		if q == nil {
-			return state.Result{}, meta.ErrNotExist
-		}
-		if c.Run > q.Run {
-			return state.Result{}, meta.ErrInvalid
-		}
-		if c.Run == q.Run {
-			q.Run++
-			clear(q.returns)
-			for _, w := range q.workers {
-				if !c.Aside {
-					w.Unit, w.Since, w.Units, w.Busy = -1, 0, 0, 0
-				}
-			}
-			if !c.Aside {
-				clear(q.finisher)
-			}
-		}
-		return state.Result{Queue: q.info()}, nil
+		return m.reset(c)
 	case *state.DropQueue:
 		delete(m.queues, c.View)
 	case *state.Setting:
