@@ -10,6 +10,7 @@ import (
 // What each package may import of ours; a name ending in / allows all below.
 var mayImport = map[string][]string{
 	"rankfs/meta":                 {},
+	"rankfs/meta/fault":           {},
 	"rankfs/meta/assign":          {"rankfs/meta"},
 	"rankfs/meta/durable":         {},
 	"rankfs/meta/queue":           {"rankfs/meta"},
@@ -27,11 +28,11 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
 	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall"},
-	"rankfs/cache/disks":          {"rankfs/meta"},
+	"rankfs/cache/disks":          {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/cache/pack":           {"rankfs/meta"},
 	"rankfs/cache/pressure":       {"rankfs/meta"},
 	"rankfs/cache/stall":          {},
-	"rankfs/cache/peers":          {"rankfs/meta"},
+	"rankfs/cache/peers":          {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/cache/policy":         {"rankfs/meta"},
 	"rankfs/cache/simulate":       {"rankfs/meta", "rankfs/cache/policy", "rankfs/shuffle/order"},
 	"rankfs/fs":                   {"rankfs/meta"},

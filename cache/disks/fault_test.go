@@ -3,6 +3,7 @@ package disks_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,30 @@ func TestDiskFails(t *testing.T) {
 	}
 	until(t, "all that is on the disk counts", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
 	k.stop()
+}
+
+// A page that is not there for a slab that is filled ends the fill in its
+// directory, and no more: it is begun anew in another.
+func TestPageGoneUnderFill(t *testing.T) {
+	bad := t.TempDir()
+	k := start(t, disks.Config{Dirs: []disks.Dir{{Path: bad, Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 4 << 20}}})
+	const size = 100 << 10
+	fills := 0
+	err := k.Fill(key(1), size, func(mem []byte) error {
+		if fills++; fills == 1 {
+			parts, err := filepath.Glob(bad + "/.part-*")
+			must(t, err)
+			must(t, os.Truncate(parts[0], 0))
+		}
+		copy(mem, content(key(1), size))
+		return nil
+	}, nil)
+	if err != nil || fills != 2 || !k.got(1, size) {
+		t.Errorf("%d fills: %v", fills, err)
+	}
+	if s := k.Stats(); s[0].Ill == nil || s[0].Used != 0 || s[1].Slabs != 1 || k.log.count("nvme tier rests", bad, "mapped page") != 1 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // A disk that does not answer holds nobody up for long, and a slab that it

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/fault"
 )
 
 // A producer writes a whole slab into a file that has its size and its blocks
@@ -158,39 +157,19 @@ func fillMapped(k Key, size int64, f *os.File, fill func(mem []byte) error) (sum
 	// Or the file's cache is of small pages in part, which ranks feel for as
 	// long as it lives. Advice: an error is no matter.
 	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-	err = guard(func() error {
+	err = fault.Guard(func() error {
 		if err := fill(mem); err != nil {
 			return err
 		}
 		sum = sumOf(k, mem)
 		return nil
 	})
+	// The disk failed under a mapped page, and who fills may have met it first.
+	if errors.Is(err, unix.EFAULT) || errors.Is(err, meta.ErrNoSpace) {
+		return 0, refused(err)
+	}
 	return sum, err
 }
-
-// guard turns a fault into an error: the disk failed under a mapped page.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case interface {
-			runtime.Error
-			Addr() uintptr
-		}:
-			err = refused(errFault)
-		default:
-			panic(v)
-		}
-	}()
-	err = f()
-	if errors.Is(err, unix.EFAULT) || errors.Is(err, meta.ErrNoSpace) { // who fills met it first
-		return refused(err)
-	}
-	return err
-}
-
-var errFault = errors.New("a mapped page cannot be had")
 
 // publish gives the file its name.
 func (d *directory) publish(j *job, u *unfinished, l label) error {

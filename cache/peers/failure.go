@@ -7,13 +7,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"unicode"
 
 	"rankfs/meta"
+	"rankfs/meta/fault"
 )
 
 // A remote is what a peer said was wrong on its side. What nobody here knows to
@@ -68,25 +67,12 @@ func broken(err error) error {
 	return fmt.Errorf("%w: %w", meta.ErrUnavailable, err)
 }
 
-// guard calls f, which touches mapped memory, and turns a fault there into an
-// error: a page past the end of a file that was cut short, or of a tmpfs that
-// is full.
-func guard(kind error, f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case interface {
-			runtime.Error
-			Addr() uintptr
-		}:
-			err = fmt.Errorf("%w: mapped memory is not there", kind)
-		default:
-			panic(v)
-		}
-	}()
-	if err = f(); errors.Is(err, syscall.EFAULT) { // the kernel met the fault first
-		err = fmt.Errorf("%w: mapped memory is not there (%w)", kind, err)
+// guard calls f, which touches mapped memory, and makes a fault there an error
+// of a kind.
+func guard(kind error, f func() error) error {
+	err := fault.Guard(f)
+	if errors.Is(err, syscall.EFAULT) {
+		return fmt.Errorf("%w: %v", kind, err)
 	}
 	return err
 }
