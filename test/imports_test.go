@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs/datanode":  {"rankfs/meta", "rankfs/fetch/hdfs/namenode"},
 	"rankfs/fetch/hdfs":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/", "rankfs/cache/stall"},
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
-	"rankfs/fetch":                {"rankfs/meta", "rankfs/fetch/"},
+	"rankfs/fetch":                {"rankfs/meta", "rankfs/meta/fault", "rankfs/fetch/"},
 	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall"},
 	"rankfs/cache/disks":          {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/cache/pack":           {"rankfs/meta"},
