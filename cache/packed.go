@@ -23,7 +23,6 @@ type packed struct {
 		claimed  int64 // of the budget: what slabs take, and what those being packed may
 		pending  int64 // of claimed: the latter
 		choosers map[string]*chooser
-		codecs   map[Key]pack.Codec // of those being packed
 	}
 }
 
@@ -39,16 +38,9 @@ const maxChoosers = 64
 func newPacked(r *ram) (*packed, error) {
 	p := &packed{ram: r}
 	p.mu.choosers = make(map[string]*chooser)
-	p.mu.codecs = make(map[Key]pack.Codec)
 	var err error
-	p.store, err = pack.New(pack.Config[Key]{Codec: p.codec})
+	p.store, err = pack.New[Key](pack.Config{})
 	return p, err
-}
-
-func (p *packed) codec(k Key) pack.Codec {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.codecs[k]
 }
 
 // of finds or makes the chooser of a dataset.
@@ -111,11 +103,11 @@ func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bo
 // the budget cannot take so many more.
 func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (real int64, err error) {
 	most := pages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
-	if err := p.claim(k, most, m.Codec); err != nil {
+	if err := p.claim(most); err != nil {
 		return 0, err
 	}
-	defer p.settle(k, most)
-	if err := p.store.Put(ctx, k, plain); err != nil {
+	defer p.settle(most)
+	if err := p.store.Put(ctx, k, plain, m.Codec); err != nil {
 		if errors.Is(err, meta.ErrNoSpace) {
 			err = errors.Join(err, errNoRoom)
 		}
@@ -132,7 +124,7 @@ const (
 	packedMargin = 64 << 10
 )
 
-func (p *packed) claim(k Key, bytes int64, codec pack.Codec) error {
+func (p *packed) claim(bytes int64) error {
 	if err := p.ram.claim(bytes); err != nil {
 		return err
 	}
@@ -140,17 +132,15 @@ func (p *packed) claim(k Key, bytes int64, codec pack.Codec) error {
 	defer p.mu.Unlock()
 	p.mu.claimed += bytes
 	p.mu.pending += bytes
-	p.mu.codecs[k] = codec
 	p.store.Limit(p.mu.claimed)
 	return nil
 }
 
 // settle ends a claim: what is packed counts with its real bytes.
-func (p *packed) settle(k Key, claimed int64) {
+func (p *packed) settle(claimed int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.pending -= claimed
-	delete(p.mu.codecs, k)
 	p.shrink()
 }
 

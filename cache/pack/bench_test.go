@@ -121,20 +121,20 @@ func BenchmarkStore(b *testing.B) {
 	plain := many(digit)(rand.New(rand.NewPCG(5, 5)), 16<<20)
 	dst := make([]byte, len(plain))
 	for _, c := range []Codec{{Algorithm: S2}, {Algorithm: ZstdFastest}} {
-		s, err := New(Config[int]{Bytes: 64 << 20, Workers: 1, Codec: func(int) Codec { return c }})
+		s, err := New[int](Config{Bytes: 64 << 20, Workers: 1})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run("put/"+c.String(), func(b *testing.B) {
 			cpu(b, len(plain), func() {
 				s.Drop(1)
-				if err := s.Put(b.Context(), 1, plain); err != nil {
+				if err := s.Put(b.Context(), 1, plain, c); err != nil {
 					b.Fatal(err)
 				}
 			})
 		})
 		b.Run("get/"+c.String(), func(b *testing.B) {
-			if err := s.Put(b.Context(), 1, plain); err != nil {
+			if err := s.Put(b.Context(), 1, plain, c); err != nil {
 				b.Fatal(err)
 			}
 			cpu(b, len(plain), func() {

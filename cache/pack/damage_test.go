@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"rankfs/meta"
 )
@@ -12,7 +13,7 @@ import (
 // A slab that memory damaged is not served, is dropped and counted, whoever
 // reads it, whole or in part; one that is put in its place is as good as new.
 func TestDamage(t *testing.T) {
-	s, err := New(Config[string]{Bytes: 8 << 20, BlockBytes: minBlock, Workers: 2})
+	s, err := New[string](Config{Bytes: 8 << 20, BlockBytes: minBlock, Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +21,7 @@ func TestDamage(t *testing.T) {
 	dst := make([]byte, len(plain))
 	damage := map[string]int64{"head": 9, "sum of the table": 24, "table": headSize + 40, "block": -20_000, "last": -1}
 	for where, at := range damage {
-		if err := s.Put(context.Background(), where, plain); err != nil {
+		if err := s.Put(context.Background(), where, plain, Codec{Algorithm: S2}); err != nil {
 			t.Fatal(err)
 		}
 		r := &s.mu.slabs[where].rope
@@ -34,7 +35,7 @@ func TestDamage(t *testing.T) {
 		if _, ok := s.Has(where); ok {
 			t.Errorf("%s: still there", where)
 		}
-		if err := s.Put(context.Background(), where, plain); err != nil {
+		if err := s.Put(context.Background(), where, plain, Codec{Algorithm: S2}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Get(where, dst); err != nil || !bytes.Equal(dst, plain) {
@@ -52,12 +53,12 @@ func TestDamage(t *testing.T) {
 // Whoever reads a slab that is dropped gets it all, and its memory counts until
 // then.
 func TestDropWhileRead(t *testing.T) {
-	s, err := New(Config[int]{Bytes: 8 << 20})
+	s, err := New[int](Config{Bytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := bytes.Repeat([]byte("rank and step"), 100_000)
-	if err := s.Put(context.Background(), 1, plain); err != nil {
+	if err := s.Put(context.Background(), 1, plain, Codec{Algorithm: S2}); err != nil {
 		t.Fatal(err)
 	}
 	l := s.hold(1)
@@ -81,29 +82,27 @@ func TestDropWhileRead(t *testing.T) {
 }
 
 // A slab that is dropped while it is packed is gone when that is done.
-func TestDropWhilePacked(t *testing.T) {
-	begun, dropped := make(chan bool), make(chan bool)
-	s, err := New(Config[int]{Bytes: 8 << 20, Codec: func(int) Codec {
-		begun <- true
-		<-dropped
-		return Codec{Algorithm: S2}
-	}})
+func TestDropWhilePacked(t *testing.T) { synctest.Test(t, testDropWhilePacked) }
+
+func testDropWhilePacked(t *testing.T) {
+	s, err := New[int](Config{Bytes: 8 << 20, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := <-s.presses // who packs waits for it
 	done := make(chan error)
-	go func() { done <- s.Put(context.Background(), 1, make([]byte, 1<<20)) }()
-	<-begun
+	go func() { done <- s.Put(t.Context(), 1, make([]byte, 1<<20), Codec{Algorithm: S2}) }()
+	synctest.Wait()
 	if _, ok := s.Has(1); ok {
 		t.Error("there before it was packed")
 	}
-	if err := s.Put(context.Background(), 1, nil); !errors.Is(err, meta.ErrBusy) {
+	if err := s.Put(t.Context(), 1, nil, Codec{}); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("put beside put: %v", err)
 	}
 	if !s.Drop(1) || s.Drop(1) {
 		t.Error("dropped not once")
 	}
-	dropped <- true
+	s.presses <- p
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

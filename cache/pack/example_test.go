@@ -19,10 +19,7 @@ func Example() {
 		return
 	}
 	network := pack.Setting{Memory: 8 << 30, Dataset: 32 << 30, Below: 20 * time.Millisecond, Uses: 3}
-	store, err := pack.New(pack.Config[string]{
-		Bytes: 1 << 30,
-		Codec: func(string) pack.Codec { return chooser.Choose(network) },
-	})
+	store, err := pack.New[string](pack.Config{Bytes: 1 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,7 +35,7 @@ func Example() {
 		if err := chooser.Offer(plain); err != nil {
 			fmt.Println(err)
 		}
-		err := store.Put(context.Background(), key, plain)
+		err := store.Put(context.Background(), key, plain, chooser.Choose(network))
 		if errors.Is(err, pack.ErrNoGain) {
 			fmt.Println(key, "stays as it is")
 			continue

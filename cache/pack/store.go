@@ -11,11 +11,8 @@ import (
 )
 
 // Config says what a store may use.
-type Config[K comparable] struct {
+type Config struct {
 	Bytes int64 // budget: real bytes of packed slabs, in whole pages
-	// Codec says how the slab of a key is to be packed; it may be called
-	// concurrently. Without one everything is packed by s2, the fastest.
-	Codec func(key K) Codec
 	// Workers bounds how many blocks are packed and unpacked at a time, and
 	// with it the working memory, some 3 MiB for each, which does not count in
 	// Bytes. One per core: nothing but the processor is waited for.
@@ -26,10 +23,7 @@ type Config[K comparable] struct {
 	BlockBytes int
 }
 
-func (c Config[K]) withDefaults() (Config[K], error) {
-	if c.Codec == nil {
-		c.Codec = func(K) Codec { return Codec{Algorithm: S2} }
-	}
+func (c Config) withDefaults() (Config, error) {
 	if c.Workers == 0 {
 		c.Workers = runtime.NumCPU()
 	}
@@ -52,7 +46,7 @@ func (c Config[K]) withDefaults() (Config[K], error) {
 // damage. Its memory goes when it has left and nobody uses it. mu takes no
 // other lock but the arena's, and none at all while bytes move.
 type Store[K comparable] struct {
-	config  Config[K]
+	config  Config
 	arena   *arena
 	presses chan *press // those that nobody works with, for one block at a time: waits are short
 	users   sync.WaitGroup
@@ -83,7 +77,7 @@ type slab struct {
 }
 
 // New makes a store with nothing in it.
-func New[K comparable](c Config[K]) (*Store[K], error) {
+func New[K comparable](c Config) (*Store[K], error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -104,17 +98,18 @@ func New[K comparable](c Config[K]) (*Store[K], error) {
 // memory than it does as it is.
 var ErrNoGain = errors.New("hardly becomes smaller")
 
-// Put packs a slab, one block after the other, for as long as ctx lasts. It
-// returns an error that wraps ErrNoGain if that is not worth it, meta.ErrNoSpace
-// if the budget has no room, or meta.ErrBusy if another Put of the key is under
-// way or the store is closed. A slab that is there already stays as it is; one
-// that is dropped meanwhile is packed no further, which is no error.
-func (s *Store[K]) Put(ctx context.Context, key K, plain []byte) error {
+// Put packs a slab by a codec, one block after the other, for as long as ctx
+// lasts. It returns an error that wraps ErrNoGain if that is not worth it,
+// meta.ErrNoSpace if the budget has no room, or meta.ErrBusy if another Put of
+// the key is under way or the store is closed. A slab that is there already
+// stays as it is; one that is dropped meanwhile is packed no further, which is
+// no error.
+func (s *Store[K]) Put(ctx context.Context, key K, plain []byte, c Codec) error {
 	l, err := s.begin(key, int64(len(plain)))
 	if l == nil || err != nil {
 		return err
 	}
-	err = s.pack(ctx, l, plain, s.config.Codec(key))
+	err = s.pack(ctx, l, plain, c)
 	s.finish(key, l, err)
 	if err != nil && err != errDropped {
 		return fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)

@@ -33,9 +33,9 @@ func plainOf(key, n int) []byte {
 	return b[:n]
 }
 
-func newStore(t testing.TB, c pack.Config[int]) *pack.Store[int] {
+func newStore(t testing.TB, c pack.Config) *pack.Store[int] {
 	t.Helper()
-	s, err := pack.New(c)
+	s, err := pack.New[int](c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,8 @@ func closeStore(t testing.TB, s *pack.Store[int]) {
 	}
 }
 
+var fast = pack.Codec{Algorithm: pack.S2}
+
 func codecOf(key int) pack.Codec {
 	all := pack.Codecs()
 	return all[key%len(all)]
@@ -61,10 +63,10 @@ func codecOf(key int) pack.Codec {
 // Slabs of all lengths around a page, a block and a frame come back, whole and
 // in parts.
 func TestSizes(t *testing.T) {
-	s := newStore(t, pack.Config[int]{Bytes: 64 << 20, Codec: codecOf, BlockBytes: 64 << 10, Workers: 3})
+	s := newStore(t, pack.Config{Bytes: 64 << 20, BlockBytes: 64 << 10, Workers: 3})
 	for i, n := range []int{20479, 20480, 20481, 64<<10 - 1, 64 << 10, 64<<10 + 1, 700_005} {
 		for key := i * 100; key < i*100+16; key++ {
-			if err := s.Put(context.Background(), key, plainOf(key, n)); err != nil {
+			if err := s.Put(context.Background(), key, plainOf(key, n), codecOf(key)); err != nil {
 				t.Fatal(err)
 			}
 			plain := plainOf(key, n)
@@ -104,7 +106,7 @@ func TestSizes(t *testing.T) {
 // within its budget, and its gauges are sums over that.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := pack.New(pack.Config[int]{Bytes: 1 << 20, Codec: codecOf, BlockBytes: 16 << 10, Workers: 2})
+		s, err := pack.New[int](pack.Config{Bytes: 1 << 20, BlockBytes: 16 << 10, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +116,7 @@ func TestModel(t *testing.T) {
 			"put": func(t *rapid.T) {
 				key, n := rapid.IntRange(0, 30).Draw(t, "key"), rapid.IntRange(0, 400<<10).Draw(t, "length")
 				before := s.Stats().Used
-				err := s.Put(context.Background(), key, plainOf(key, n))
+				err := s.Put(context.Background(), key, plainOf(key, n), codecOf(key))
 				_, had := have[key]
 				if !had && err == nil {
 					have[key] = n
@@ -176,7 +178,7 @@ func TestModel(t *testing.T) {
 // right bytes or none, and every byte is given back.
 func TestStress(t *testing.T) {
 	const n, keys = 300_000, 12
-	s := newStore(t, pack.Config[int]{Bytes: 1 << 20, Codec: codecOf, BlockBytes: 32 << 10, Workers: 2})
+	s := newStore(t, pack.Config{Bytes: 1 << 20, BlockBytes: 32 << 10, Workers: 2})
 	want := make([][]byte, keys)
 	for key := range want {
 		want[key] = plainOf(key, n)
@@ -190,7 +192,7 @@ func TestStress(t *testing.T) {
 				key := r.IntN(keys)
 				switch r.IntN(4) {
 				case 0:
-					if err := s.Put(context.Background(), key, want[key]); err != nil && !errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, meta.ErrBusy) {
+					if err := s.Put(context.Background(), key, want[key], codecOf(key)); err != nil && !errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, meta.ErrBusy) {
 						t.Errorf("put: %v", err)
 					}
 				case 1:
@@ -220,9 +222,9 @@ func TestStress(t *testing.T) {
 // A store that closes lets those finish who are in it, and lets nobody in.
 func TestClose(t *testing.T) {
 	const n = 2 << 20
-	s := newStore(t, pack.Config[int]{Bytes: 64 << 20})
+	s := newStore(t, pack.Config{Bytes: 64 << 20})
 	for key := range 4 {
-		if err := s.Put(context.Background(), key, plainOf(key, n)); err != nil {
+		if err := s.Put(context.Background(), key, plainOf(key, n), fast); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,14 +237,14 @@ func TestClose(t *testing.T) {
 			} else if err != nil && !errors.Is(err, meta.ErrNotExist) {
 				t.Error(err)
 			}
-			if err := s.Put(context.Background(), 100+key, dst); err != nil && !errors.Is(err, meta.ErrBusy) {
+			if err := s.Put(context.Background(), 100+key, dst, fast); err != nil && !errors.Is(err, meta.ErrBusy) {
 				t.Error(err)
 			}
 		})
 	}
 	closeStore(t, s)
 	all.Wait()
-	if err := s.Put(context.Background(), 1, nil); !errors.Is(err, meta.ErrBusy) {
+	if err := s.Put(context.Background(), 1, nil, fast); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("put after close: %v", err)
 	}
 	if s.Drop(1) {
@@ -254,10 +256,10 @@ func TestClose(t *testing.T) {
 // is given back.
 func TestReal(t *testing.T) {
 	const n = 32 << 20
-	s := newStore(t, pack.Config[int]{Bytes: 64 << 20})
+	s := newStore(t, pack.Config{Bytes: 64 << 20})
 	plain := plainOf(3, n) // half of it noise
 	before := anonymous(t)
-	if err := s.Put(context.Background(), 1, plain); err != nil {
+	if err := s.Put(context.Background(), 1, plain, fast); err != nil {
 		t.Fatal(err)
 	}
 	used := s.Stats().Used
@@ -280,20 +282,20 @@ func TestNoGain(t *testing.T) {
 		codec   pack.Codec
 		refused bool
 	}{
-		{"nothing", nil, pack.Codec{Algorithm: pack.S2}, true},
-		{"a page", plainOf(1, 4096), pack.Codec{Algorithm: pack.S2}, true},
+		{"nothing", nil, fast, true},
+		{"a page", plainOf(1, 4096), fast, true},
 		{"noise", plainNoise(2 << 20), pack.Codec{Algorithm: pack.ZstdDefault}, true},
 		{"a codec that does nothing", plainOf(1, 2<<20), pack.Codec{}, true},
-		{"noise first", half, pack.Codec{Algorithm: pack.S2}, true},
-		{"noise last", slices.Concat(half[1<<20:], half[:1<<20]), pack.Codec{Algorithm: pack.S2}, false},
-		{"numbers", plainOf(1, 2<<20), pack.Codec{Algorithm: pack.S2}, false},
+		{"noise first", half, fast, true},
+		{"noise last", slices.Concat(half[1<<20:], half[:1<<20]), fast, false},
+		{"numbers", plainOf(1, 2<<20), fast, false},
 	} {
 		// of what is refused no more than a fifth fits
-		s := newStore(t, pack.Config[int]{Bytes: int64(len(row.plain)/5 + 8192), BlockBytes: 64 << 10, Codec: func(int) pack.Codec { return row.codec }})
+		s := newStore(t, pack.Config{Bytes: int64(len(row.plain)/5 + 8192), BlockBytes: 64 << 10})
 		if !row.refused {
 			s.Limit(4 << 20)
 		}
-		err := s.Put(context.Background(), 1, row.plain)
+		err := s.Put(context.Background(), 1, row.plain, row.codec)
 		_, ok := s.Has(1)
 		if st := s.Stats(); errors.Is(err, pack.ErrNoGain) != row.refused || ok == row.refused || (st.Used == 0) != row.refused || (st.Refused == 1) != row.refused {
 			t.Errorf("%s: %v, there: %v, %+v", row.name, err, ok, st)
@@ -301,15 +303,29 @@ func TestNoGain(t *testing.T) {
 	}
 }
 
+// ending is a context that ends when it has been asked so many times.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
 // A Put ends with its context, between two blocks, and leaves nothing.
 func TestPutEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := newStore(t, pack.Config[int]{Bytes: 64 << 20, Codec: func(int) pack.Codec { cancel(); return pack.Codec{Algorithm: pack.S2} }})
-	if err := s.Put(ctx, 1, plainOf(1, 1<<20)); !errors.Is(err, context.Canceled) {
-		t.Errorf("put: %v", err)
-	}
-	if st := s.Stats(); st.Used != 0 || st.Slabs != 0 || st.Packed != 0 {
-		t.Errorf("%+v", st)
+	s := newStore(t, pack.Config{Bytes: 64 << 20})
+	for blocks := range 3 {
+		if err := s.Put(&ending{t.Context(), blocks}, 1, plainOf(1, 1<<20), fast); !errors.Is(err, context.Canceled) {
+			t.Errorf("put: %v", err)
+		}
+		if st := s.Stats(); st.Used != 0 || st.Slabs != 0 || st.Packed != 0 {
+			t.Errorf("%+v", st)
+		}
 	}
 }
 
@@ -328,8 +344,8 @@ func anonymous(t *testing.T) int64 {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []pack.Config[int]{{Bytes: -1}, {Workers: -1}, {BlockBytes: 1}, {BlockBytes: 8 << 20}} {
-		if s, err := pack.New(c); !errors.Is(err, meta.ErrInvalid) {
+	for _, c := range []pack.Config{{Bytes: -1}, {Workers: -1}, {BlockBytes: 1}, {BlockBytes: 8 << 20}} {
+		if s, err := pack.New[int](c); !errors.Is(err, meta.ErrInvalid) {
 			t.Errorf("%+v: %v, %v", c, s, err)
 		}
 	}
