@@ -16,11 +16,42 @@ import (
 	"rankfs/cache/disks"
 )
 
-// copyDir is what a daemon that starts would find if another one, or the
-// power, failed now.
-func copyDir(t testing.TB, from, to string) {
-	t.Helper()
-	must(t, os.CopyFS(to, os.DirFS(from)))
+// clones are copies of a directory at several times: what a daemon that starts
+// would find if another one, or the power, had failed then.
+type clones struct {
+	t   testing.TB
+	top string
+	mu  sync.Mutex // under it:
+	all []clone
+	now int // least of the next
+}
+
+type clone struct {
+	dir   string
+	least int // slabs that are in it for sure
+}
+
+func newClones(t testing.TB) *clones { return &clones{t: t, top: t.TempDir()} }
+
+func (c *clones) add(from string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := clone{fmt.Sprintf("%s/%d", c.top, len(c.all)), c.now}
+	must(c.t, os.CopyFS(to.dir, os.DirFS(from)))
+	c.all = append(c.all, to)
+}
+
+// expect says that so many more slabs are complete from now on.
+func (c *clones) expect(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += more
+}
+
+func (c *clones) taken() []clone {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
 }
 
 // reopen starts a tier on what a crash left, and reports how many of so many
@@ -30,11 +61,7 @@ func reopen(t testing.TB, dir string, n, size int) (there int, s disks.Stats) {
 	k := start(t, one(dir, 64<<20))
 	defer k.stop()
 	k.put99()
-	for i := range n {
-		if k.got(i, size) {
-			there++
-		}
-	}
+	there = k.gotOf(n, size)
 	until(t, "what is not a slab is gone", func() bool {
 		names, err := filepath.Glob(dir + "/.part-*")
 		return err == nil && len(names) == 0
@@ -54,16 +81,12 @@ func reopen(t testing.TB, dir string, n, size int) (there int, s disks.Stats) {
 // The directory is copied after every step of a run; whatever is copied, a
 // daemon finds whole slabs in it and nothing else.
 func TestCrashAtEachStep(t *testing.T) {
-	dir, copies := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	c := one(dir, 60<<10) // seven slabs
 	k := start(t, c)
 	const size = 8000
-	var states []string
-	snap := func() {
-		to := filepath.Join(copies, fmt.Sprint(len(states)))
-		copyDir(t, dir, to)
-		states = append(states, to)
-	}
+	states := newClones(t)
+	snap := func() { states.add(dir) }
 	for n := range 20 {
 		switch n % 4 {
 		case 3:
@@ -90,10 +113,10 @@ func TestCrashAtEachStep(t *testing.T) {
 		}
 	}
 	most := 0
-	for _, state := range states {
-		there, s := reopen(t, state, 20, size)
+	for _, state := range states.taken() {
+		there, s := reopen(t, state.dir, 20, size)
 		if s.Damaged != 0 || s.Lost > 0 {
-			t.Errorf("%s: %+v", state, s)
+			t.Errorf("%s: %+v", state.dir, s)
 		}
 		most = max(most, there)
 	}
@@ -109,22 +132,16 @@ func TestPowerFails(t *testing.T) {
 	const n, size = 12, 5000
 	base := t.TempDir()
 	k := start(t, one(base, 1<<20))
-	for i := range n / 2 {
-		k.put(i, size)
-	}
+	k.putAll(0, n/2, size)
 	k.stop()
 	old, err := os.ReadFile(base + "/.index")
 	must(t, err)
 	k = start(t, one(base, 1<<20))
-	for i := n / 2; i < n; i++ {
-		k.put(i, size)
-	}
+	k.putAll(n/2, n, size)
 	k.stop()
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		must(t, err)
-		dir += "/slabs"
-		copyDir(t, base, dir)
+		dir := t.TempDir() + "/slabs"
+		must(t, os.CopyFS(dir, os.DirFS(base)))
 		whole := 0
 		for _, path := range slabs(t, dir) {
 			before, err := os.ReadFile(path)
@@ -161,13 +178,7 @@ func TestPowerFails(t *testing.T) {
 		k := start(t, one(dir, 1<<20))
 		defer k.stop()
 		until(t, "the names have been seen", func() bool { return k.stats().Slabs >= whole && k.put99() })
-		there := 0
-		for i := range n {
-			if k.got(i, size) {
-				there++
-			}
-		}
-		if there != whole {
+		if there := k.gotOf(n, size); there != whole {
 			r.Errorf("%d slabs of %d: %+v", there, whole, k.stats())
 		}
 	})
@@ -182,13 +193,9 @@ func TestPowerFailsBeforeBytes(t *testing.T) {
 	i := newImage(t, 64)
 	const size = 300 << 10
 	k := start(t, one(i.slab, 32<<20))
-	for n := range 10 {
-		k.put(n, size)
-	}
+	k.putAll(0, 10, size)
 	run(t, "sync", "-f", i.mnt)
-	for n := 10; n < 20; n++ {
-		k.put(n, size)
-	}
+	k.putAll(10, 20, size)
 	i.syncNames()
 	i.cutPower()
 	k.Close()

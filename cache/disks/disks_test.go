@@ -104,6 +104,29 @@ func (k *tier) put(n, size int) {
 	}
 }
 
+func (k *tier) putAll(from, to, size int) {
+	k.t.Helper()
+	for n := from; n < to; n++ {
+		k.put(n, size)
+	}
+}
+
+// fill is put with the slab's file mapped.
+func (k *tier) fill(n, size int, may func(disks.Key) bool) error {
+	return k.Fill(key(n), int64(size), func(mem []byte) error { copy(mem, content(key(n), size)); return nil }, may)
+}
+
+// gotOf is how many there are of the first so many slabs.
+func (k *tier) gotOf(most, size int) (there int) {
+	k.t.Helper()
+	for n := range most {
+		if k.got(n, size) {
+			there++
+		}
+	}
+	return there
+}
+
 // got opens the slab of a key, compares it, and reports whether there was one.
 func (k *tier) got(n, size int) bool {
 	k.t.Helper()
@@ -141,6 +164,19 @@ func compare(t testing.TB, s *disks.Slab, k disks.Key, size int) {
 }
 
 func (k *tier) stats() disks.Stats { return k.Stats()[0] }
+
+// untilCounted waits until what is counted of the first directory is what is in
+// it.
+func (k *tier) untilCounted(dir string) {
+	k.t.Helper()
+	until(k.t, "all that is on the disk counts", func() bool { return k.stats().Used == diskUsage(k.t, dir) })
+}
+
+// untilUsed waits until the first directory is used again.
+func (k *tier) untilUsed() {
+	k.t.Helper()
+	until(k.t, "it is used again", func() bool { return k.stats().Ill == nil })
+}
 
 // until waits for what takes the time of a disk or of a rest.
 func until(t testing.TB, what string, f func() bool) {
@@ -188,11 +224,7 @@ func TestSizes(t *testing.T) {
 		if !k.got(n, size) {
 			t.Errorf("a slab of %d bytes is not there", size)
 		}
-		err := k.Fill(key(100+n), int64(size), func(mem []byte) error {
-			copy(mem, content(key(100+n), size))
-			return nil
-		}, nil)
-		if err != nil || !k.got(100+n, size) {
+		if err := k.fill(100+n, size, nil); err != nil || !k.got(100+n, size) {
 			t.Errorf("a filled slab of %d bytes is not there: %v", size, err)
 		}
 	}
@@ -246,13 +278,9 @@ func TestFirst(t *testing.T) {
 	c := one(t.TempDir(), 10*4096)
 	c.First = func(a, b disks.Key) bool { return a.Step > b.Step }
 	k := start(t, c)
-	for n := range 10 {
-		k.put(n, 4096)
-	}
+	k.putAll(0, 10, 4096)
 	held := k.hold(9)
-	for n := 20; n < 23; n++ { // each goes for the next one
-		k.put(n, 4096)
-	}
+	k.putAll(20, 23, 4096) // each goes for the next one
 	held.Release()
 	for n, want := range map[int]bool{0: true, 7: true, 8: false, 9: true, 20: false, 21: false, 22: true} {
 		if k.Has(key(n)) != want {
@@ -309,16 +337,12 @@ func TestDrop(t *testing.T) {
 func TestDirectoriesShare(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	k := start(t, disks.Config{Dirs: []disks.Dir{{Path: a, Bytes: 40 << 10}, {Path: b, Bytes: 80 << 10}}})
-	for n := range 30 {
-		k.put(n, 4096)
-	}
+	k.putAll(0, 30, 4096)
 	if s := k.Stats(); s[0].Slabs != 10 || s[1].Slabs != 20 {
 		t.Errorf("%d and %d slabs", s[0].Slabs, s[1].Slabs)
 	}
-	for n := range 30 {
-		if !k.got(n, 4096) {
-			t.Errorf("slab %d is not there", n)
-		}
+	if n := k.gotOf(30, 4096); n != 30 {
+		t.Errorf("%d slabs are there", n)
 	}
 	k.put(30, 60<<10) // fits in one of them
 	if s := k.Stats(); s[0].Used > 40<<10 || s[1].Used > 80<<10 || !k.got(30, 60<<10) {
@@ -364,9 +388,7 @@ func TestConfig(t *testing.T) {
 // What is claimed for others is not for slabs, which make way.
 func TestClaim(t *testing.T) {
 	k := start(t, one(t.TempDir(), 40<<10))
-	for n := range 10 {
-		k.put(n, 4096)
-	}
+	k.putAll(0, 10, 4096)
 	held := k.hold(0)
 	c, err := k.Claim(36 << 10)
 	must(t, err)
@@ -439,21 +461,14 @@ func TestStress(t *testing.T) {
 func TestFillSpares(t *testing.T) {
 	k := start(t, one(t.TempDir(), 1<<20))
 	const size = 100 << 10
-	for n := range 9 {
-		k.put(n, size)
-	}
-	fill := func(n int, may func(disks.Key) bool) error {
-		return k.Fill(key(n), size, func(mem []byte) error { copy(mem, content(key(n), size)); return nil }, may)
-	}
+	k.putAll(0, 9, size)
 	odd := func(k disks.Key) bool { return k.Step%2 == 1 }
 	for n := 20; n < 30; n += 2 {
-		if err := fill(n, odd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.fill(n, size, odd))
 	}
 	err := error(nil)
 	for n := 30; n < 40 && err == nil; n += 2 {
-		err = fill(n, odd)
+		err = k.fill(n, size, odd)
 	}
 	if !errors.Is(err, disks.ErrNoRoom) {
 		t.Errorf("got %v", err)
@@ -466,7 +481,5 @@ func TestFillSpares(t *testing.T) {
 	if h := k.Holdings()[key(0).Plan]; h.Slabs != len(k.Keys(key(0).Plan)) || h.Bytes < int64(h.Slabs)*size || h.Slabs < 9 {
 		t.Errorf("%+v, %d keys", h, len(k.Keys(key(0).Plan)))
 	}
-	if err := fill(99, nil); err != nil {
-		t.Error(err)
-	}
+	must(t, k.fill(99, size, nil))
 }

@@ -15,24 +15,21 @@ import (
 )
 
 // two is a tier on a disk that will fail and on one that will not.
-func two(t testing.TB, i *image) (*tier, disks.Config) {
+func two(t testing.TB, i *image) *tier {
 	t.Helper()
-	c := disks.Config{
+	return start(t, disks.Config{
 		Dirs: []disks.Dir{{Path: i.slab, Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 4 << 20}},
 		Rest: 20 * time.Millisecond, Patience: 2 * time.Second, Trust: 1, Save: 10 * time.Millisecond,
-	}
-	return start(t, c), c
+	})
 }
 
 // The disk of one directory fails: what was on it is there no more, other
 // directories go on, and it is used again when it is back.
 func TestDiskFails(t *testing.T) {
 	i := newImage(t, 32)
-	k, _ := two(t, i)
-	for n := range 20 {
-		k.put(n, 100<<10)
-	}
-	on := k.Stats()[0].Slabs
+	k := two(t, i)
+	k.putAll(0, 20, 100<<10)
+	on := k.stats().Slabs
 	if on < 10 {
 		t.Fatalf("%d slabs on the disk", on)
 	}
@@ -62,17 +59,15 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("%d files where the disk should be mounted", len(names))
 	}
 	i.mount()
-	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
-	for n := 100; n < 120; n++ {
-		k.put(n, 100<<10)
-	}
+	k.untilUsed()
+	k.putAll(100, 120, 100<<10)
 	for n := range 20 {
 		k.got(n, 100<<10)
 	}
-	if s := k.Stats()[0]; s.Slabs < 10 {
+	if s := k.stats(); s.Slabs < 10 {
 		t.Errorf("%+v", s)
 	}
-	until(t, "all that is on the disk counts", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
+	k.untilCounted(i.slab)
 	k.stop()
 }
 
@@ -104,7 +99,7 @@ func TestPageGoneUnderFill(t *testing.T) {
 // took half of gets no name.
 func TestDiskStuck(t *testing.T) {
 	i := newImage(t, 32)
-	k, _ := two(t, i)
+	k := two(t, i)
 	k.put(1, 100<<10)
 	i.ioctl(freeze, 0) // what writes to it waits now
 	size := 200 << 10
@@ -115,19 +110,17 @@ func TestDiskStuck(t *testing.T) {
 	if s[0].Ill == nil || !strings.Contains(s[0].Ill.Error(), "does not answer") || s[1].Slabs != 1 {
 		t.Errorf("%+v", s)
 	}
-	for n := 10; n < 20; n++ {
-		k.put(n, 100<<10)
-	}
+	k.putAll(10, 20, 100<<10)
 	if !k.got(2, size) || k.got(1, 100<<10) {
 		t.Error("slabs of the wrong directories")
 	}
 	thaw(i.mnt)
-	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
+	k.untilUsed()
 	if !k.got(1, 100<<10) {
 		t.Error("the slab that was there is not")
 	}
-	until(t, "nothing unfinished is left", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
-	if s := k.Stats()[0]; s.Slabs != 1 || s.Failed != 0 {
+	k.untilCounted(i.slab) // nothing unfinished is left
+	if s := k.stats(); s.Slabs != 1 || s.Failed != 0 {
 		t.Errorf("%+v", s)
 	}
 	k.stop()
@@ -136,24 +129,22 @@ func TestDiskStuck(t *testing.T) {
 // A disk that turns read-only is read, and not written to.
 func TestDiskReadOnly(t *testing.T) {
 	i := newImage(t, 32)
-	k, _ := two(t, i)
+	k := two(t, i)
 	k.put(1, 100<<10)
 	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	for n := 10; n < 20; n++ {
-		k.put(n, 100<<10)
-	}
+	k.putAll(10, 20, 100<<10)
 	s := k.Stats()
 	if k.log.count("nvme tier rests", "read-only file system") == 0 || s[0].Slabs != 1 || s[1].Slabs != 10 || !k.got(1, 100<<10) {
 		t.Errorf("%+v", s)
 	}
 	k.Drop(key(1)) // it cannot be removed: it counts, and is right
-	if s := k.Stats()[0]; s.Slabs != 1 || s.Used < 100<<10 || !k.got(1, 100<<10) {
+	if s := k.stats(); s.Slabs != 1 || s.Used < 100<<10 || !k.got(1, 100<<10) {
 		t.Errorf("%+v", s)
 	}
 	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT, ""))
-	until(t, "it has rested", func() bool { return k.Stats()[0].Ill == nil })
+	k.untilUsed()
 	k.put(30, 100<<10)
-	if s := k.Stats()[0]; s.Slabs != 2 {
+	if s := k.stats(); s.Slabs != 2 {
 		t.Errorf("%+v", s)
 	}
 	k.stop()
@@ -163,7 +154,7 @@ func TestDiskReadOnly(t *testing.T) {
 // counts.
 func TestDirectoryRemoved(t *testing.T) {
 	i := newImage(t, 32)
-	k, _ := two(t, i)
+	k := two(t, i)
 	k.put(1, 100<<10)
 	held := k.hold(1)
 	must(t, os.RemoveAll(i.slab))
@@ -171,23 +162,19 @@ func TestDirectoryRemoved(t *testing.T) {
 	if k.got(1, 100<<10) {
 		t.Error("there is no such file")
 	}
-	for n := 10; n < 20; n++ {
-		k.put(n, 100<<10)
-	}
+	k.putAll(10, 20, 100<<10)
 	if s := k.Stats(); s[0].Failed != 0 || s[1].Ill != nil || k.log.count("nvme tier rests", "is gone") == 0 {
 		t.Errorf("%+v", s)
 	}
 	until(t, "it is there again", func() bool {
 		_, err := os.Stat(i.slab)
-		return err == nil && k.Stats()[0].Ill == nil
+		return err == nil && k.stats().Ill == nil
 	})
-	for n := 30; n < 60; n++ { // more than the other one holds
-		k.put(n, 100<<10)
-	}
+	k.putAll(30, 60, 100<<10) // more than the other one holds
 	compare(t, held, key(1), 100<<10)
 	held.Release()
-	until(t, "all that is on the disk counts", func() bool { return k.Stats()[0].Used == diskUsage(t, i.slab) })
-	if s := k.Stats()[0]; s.Slabs < 5 || s.Slabs != len(slabs(t, i.slab)) || k.Has(key(1)) {
+	k.untilCounted(i.slab)
+	if s := k.stats(); s.Slabs < 5 || s.Slabs != len(slabs(t, i.slab)) || k.Has(key(1)) {
 		t.Errorf("%+v", s)
 	}
 	k.stop()
@@ -198,15 +185,13 @@ func TestDirectoryRemoved(t *testing.T) {
 func TestMountPointLeft(t *testing.T) {
 	i := newImage(t, 32)
 	i.slab = i.mnt // the very root of the disk
-	k, _ := two(t, i)
+	k := two(t, i)
 	k.put(1, 100<<10)
 	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
 	must(t, os.WriteFile(i.mnt+"/mine", nil, 0o600))
-	until(t, "it is missed", func() bool { return k.Stats()[0].Ill != nil })
-	for n := 10; n < 20; n++ {
-		k.put(n, 100<<10)
-	}
-	until(t, "it is let go of", func() bool { return k.Stats()[0].Slabs == 0 })
+	until(t, "it is missed", func() bool { return k.stats().Ill != nil })
+	k.putAll(10, 20, 100<<10)
+	until(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
 	if _, err := k.Claim(1 << 10); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("a claim where no disk is: %v", err)
 	}
@@ -218,7 +203,7 @@ func TestMountPointLeft(t *testing.T) {
 	}
 	must(t, os.Remove(i.mnt+"/mine"))
 	i.mount()
-	until(t, "it is used again", func() bool { return k.Stats()[0].Ill == nil })
+	k.untilUsed()
 	if !k.got(1, 100<<10) {
 		t.Error("the slab on it is not there")
 	}
@@ -295,10 +280,8 @@ func TestDiskFull(t *testing.T) {
 	if err == nil || !errors.Is(err, unix.ENOSPC) || k != nil {
 		t.Errorf("started without an inode for its lock: %v", err)
 	}
-	k, _ = two(t, i)
-	for n := range 10 {
-		k.put(n, 100<<10)
-	}
+	k = two(t, i)
+	k.putAll(0, 10, 100<<10)
 	if s := k.Stats(); s[0].Ill == nil || s[1].Slabs != 10 {
 		t.Errorf("%+v", s)
 	}

@@ -2,11 +2,7 @@ package disks_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,21 +31,13 @@ func (p *pane) WrapChild(_ context.Context, node fs.InodeEmbedder) fs.InodeEmbed
 
 func newGlass(t testing.TB, step func(behind string)) *glass {
 	t.Helper()
-	top := imagesPrefix + strconv.Itoa(os.Getpid())
-	must(t, os.MkdirAll(top, 0o700))
-	dir, err := os.MkdirTemp(top, "")
-	must(t, err)
-	g := &glass{behind: t.TempDir(), path: dir + "/mnt", listing: make(chan struct{})}
+	g := &glass{behind: t.TempDir(), path: newMountPoint(t) + "/mnt", listing: make(chan struct{})}
 	g.step = func() { step(g.behind) }
-	must(t, os.Mkdir(g.path, 0o700))
 	root, err := fs.NewLoopbackRoot(g.behind)
 	must(t, err)
 	server, err := fs.Mount(g.path, &pane{root.(*fs.LoopbackNode), g}, &fs.Options{MountOptions: fuse.MountOptions{DirectMount: true}})
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, server.Unmount())
-		os.RemoveAll(dir)
-	})
+	t.Cleanup(func() { must(t, server.Unmount()) })
 	return g
 }
 
@@ -132,28 +120,10 @@ func (l *listing) Readdirent(ctx context.Context) (*fuse.DirEntry, syscall.Errno
 // and at each change of a name. In none of the copies is anything served that
 // is not whole, and none lacks what had its name and was let be.
 func TestCrashAtEachWrite(t *testing.T) {
-	copies := t.TempDir()
 	const size = 300 << 10 // three writes
-	type state struct {
-		dir   string
-		least int // slabs that are complete for sure
-	}
-	var mu sync.Mutex
-	var states []state
-	done := 0
-	g := newGlass(t, func(behind string) {
-		mu.Lock()
-		defer mu.Unlock()
-		to := fmt.Sprintf("%s/%d", copies, len(states))
-		copyDir(t, behind, to)
-		states = append(states, state{to, done})
-	})
+	states := newClones(t)
+	g := newGlass(t, states.add)
 	close(g.listing)
-	finish := func(n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		done += n
-	}
 	c := one(g.path, 1<<20) // three slabs
 	c.Save = time.Hour
 	k := start(t, c)
@@ -163,18 +133,16 @@ func TestCrashAtEachWrite(t *testing.T) {
 			k = start(t, c)
 		}
 		if n > 2 {
-			finish(-1) // one makes way
+			states.expect(-1) // one makes way
 		}
 		k.put(n, size)
-		finish(1)
+		states.expect(1)
 	}
 	k.stop()
-	mu.Lock()
-	defer mu.Unlock()
-	if len(states) < 5*(2+6+1) {
-		t.Fatalf("%d states", len(states))
+	if n := len(states.taken()); n < 5*(2+6+1) {
+		t.Fatalf("%d states", n)
 	}
-	for _, s := range states {
+	for _, s := range states.taken() {
 		if there, stats := reopen(t, s.dir, 5, size); there < s.least || stats.Damaged+stats.Failed > 0 {
 			t.Errorf("%s: %d slabs, want %d or more: %+v", s.dir, there, s.least, stats)
 		}
@@ -186,9 +154,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 func TestWarmBeforeNamesAreSeen(t *testing.T) {
 	g := newGlass(t, func(string) {})
 	left := start(t, one(g.behind, 1<<20))
-	for n := range 20 {
-		left.put(n, 5000)
-	}
+	left.putAll(0, 20, 5000)
 	left.stop()
 	c := one(g.path, 1<<20)
 	c.Patience = 20 * time.Second

@@ -40,6 +40,19 @@ func unmountLeftovers() {
 	}
 }
 
+// newMountPoint makes a directory with a mount point mnt in it, which is
+// removed when what the test mounts is unmounted.
+func newMountPoint(t testing.TB) string {
+	t.Helper()
+	top := imagesPrefix + strconv.Itoa(os.Getpid())
+	must(t, os.MkdirAll(top, 0o700))
+	dir, err := os.MkdirTemp(top, "")
+	must(t, err)
+	must(t, os.Mkdir(dir+"/mnt", 0o700))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // An image is a file system of a test, in a file.
 type image struct {
 	t    testing.TB
@@ -51,12 +64,8 @@ type image struct {
 // newImage makes an ext4 and mounts it.
 func newImage(t testing.TB, mib int) *image {
 	t.Helper()
-	top := imagesPrefix + strconv.Itoa(os.Getpid())
-	must(t, os.MkdirAll(top, 0o700))
-	dir, err := os.MkdirTemp(top, "")
-	must(t, err)
+	dir := newMountPoint(t)
 	i := &image{t: t, file: dir + "/image", mnt: dir + "/mnt", slab: dir + "/mnt/slabs"}
-	must(t, os.Mkdir(i.mnt, 0o700))
 	f, err := os.Create(i.file)
 	must(t, err)
 	must(t, f.Truncate(int64(mib)<<20))
@@ -69,7 +78,6 @@ func newImage(t testing.TB, mib int) *image {
 			t.Errorf("umount: %v", err)
 			_ = unix.Unmount(i.mnt, unix.MNT_DETACH)
 		}
-		os.RemoveAll(dir)
 	})
 	return i
 }

@@ -2,7 +2,6 @@ package disks_test
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,8 +14,7 @@ import (
 // is what is on the disks.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		top, err := os.MkdirTemp(t.TempDir(), "")
-		must(t, err)
+		top := t.TempDir()
 		c := disks.Config{Dirs: []disks.Dir{{Path: top + "/a", Bytes: 100 << 10}, {Path: top + "/b", Bytes: 60 << 10}}, Trust: 1}
 		if rapid.Bool().Draw(r, "first") {
 			c.First = func(a, b disks.Key) bool { return a.Step < b.Step }

@@ -19,9 +19,7 @@ func filled(t testing.TB, n int) string {
 	t.Helper()
 	dir := t.TempDir()
 	k := start(t, one(dir, 1<<20))
-	for i := range n {
-		k.put(i, 5000)
-	}
+	k.putAll(0, n, 5000)
 	k.got(0, 5000) // the one used last
 	k.stop()
 	return dir
@@ -190,9 +188,7 @@ func TestForeignFiles(t *testing.T) {
 	must(t, os.WriteFile(dir+"/.part-99", []byte("half"), 0o600))
 	must(t, os.Remove(dir+"/.index"))
 	k := start(t, one(dir, 20<<10))
-	for n := 10; n < 30; n++ {
-		k.put(n, 5000)
-	}
+	k.putAll(10, 30, 5000)
 	k.stop()
 	for _, name := range files {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); string(b) != "mine!" {
