@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -37,12 +36,6 @@ type slab struct {
 type proof struct {
 	at      time.Time
 	changed unix.Timespec // its ctime, which nobody can set
-}
-
-// A dying file has no name any more but is still mapped by a rank.
-type dying struct {
-	file *os.File
-	real int64
 }
 
 // A Slab is an open slab, until Release. It may be read concurrently.
@@ -186,140 +179,4 @@ func (d *directory) tally(s *slab, cause error) bool {
 		return false
 	}
 	return true
-}
-
-// leave takes a slab from those that may be opened, to be removed, and reports
-// whether it was one.
-func (d *directory) leave(s *slab) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.drop(s)
-}
-
-// drop is leave. mu is held.
-func (d *directory) drop(s *slab) bool {
-	if s == nil || s.at == nil {
-		return false
-	}
-	d.mu.recent.Remove(s.at)
-	s.at = nil
-	d.mu.change++
-	return true
-}
-
-// remove removes the name of a slab that leaves. If that fails it stays. A
-// rank may map it still: then its bytes count until the rank is done.
-func (d *directory) remove(s *slab) error {
-	d.mu.Lock()
-	d.mu.removing++
-	d.mu.Unlock()
-	return d.do(func(*job) error {
-		defer d.endRemoval()
-		f, openErr := s.place.open(s.name())
-		err := s.place.root.Remove(s.name())
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			if openErr == nil {
-				f.Close()
-			}
-			d.stay(s)
-			d.fail(fmt.Errorf("remove slab: %w", err), false)
-			return err
-		}
-		d.mu.Lock()
-		delete(d.mu.slabs, s.key)
-		held := s.users > 0
-		switch {
-		case openErr != nil: // nothing is there, or nothing can be known of it
-			d.mu.used -= s.real
-		case held:
-			s.last = f
-		}
-		d.mu.Unlock()
-		if openErr == nil && !held {
-			d.settle(f, s.real)
-		}
-		return nil
-	})
-}
-
-func (d *directory) endRemoval() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.removing--
-	close(d.mu.removed)
-	d.mu.removed = make(chan struct{})
-}
-
-// stay undoes leave, unless the place has been given up meanwhile.
-func (d *directory) stay(s *slab) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.place == d.mu.place {
-		s.at = d.mu.recent.PushFront(s)
-		return
-	}
-	delete(d.mu.slabs, s.key)
-	d.mu.used -= s.real
-}
-
-// bury gives back a file that has no name.
-func (d *directory) bury(f *os.File, real int64) {
-	_ = d.do(func(*job) error { d.settle(f, real); return nil })
-}
-
-// settle closes a file that has no name, which frees its blocks, unless
-// somebody maps it.
-func (d *directory) settle(f *os.File, real int64) {
-	if !unmapped(f) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.mu.dying = append(d.mu.dying, dying{f, real})
-		return
-	}
-	f.Close()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.used -= real
-}
-
-// sweep lets go of dying files that nobody maps any more and reports whether
-// there were any.
-func (d *directory) sweep() bool {
-	d.mu.Lock()
-	all := d.mu.dying
-	d.mu.dying = nil
-	d.mu.Unlock()
-	if len(all) == 0 {
-		return false
-	}
-	still := slices.Clone(all)
-	still = slices.DeleteFunc(still, func(y dying) bool { return unmapped(y.file) })
-	d.mu.Lock()
-	d.mu.dying = append(d.mu.dying, still...)
-	d.mu.Unlock()
-	for _, y := range all {
-		if !slices.Contains(still, y) {
-			d.bury(y.file, y.real)
-		}
-	}
-	return len(still) < len(all)
-}
-
-// forget drops all that is known of a place that is no more, or another's now.
-// What ranks hold there counts no longer.
-func (d *directory) forget(p *place) {
-	d.mu.Lock()
-	for k, s := range d.mu.slabs {
-		if s.at == nil {
-			continue // whoever removes it finds out
-		}
-		d.drop(s)
-		delete(d.mu.slabs, k)
-		d.mu.used -= s.real
-	}
-	d.mu.used -= d.mu.index
-	d.mu.index = 0
-	d.mu.place = nil
-	d.mu.Unlock()
-	p.close()
 }
