@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,11 +76,11 @@ func (c Config) withDefaults() (Config, error) {
 		if d.Bytes <= 0 {
 			return c, fmt.Errorf("nvme directory %s: give it a budget above zero", d.Path)
 		}
-		if path := filepath.Clean(d.Path); seen[path] {
+		path := filepath.Clean(d.Path)
+		if seen[path] {
 			return c, fmt.Errorf("nvme directory %s is given twice: give it once, with one budget", d.Path)
-		} else {
-			seen[path] = true
 		}
+		seen[path] = true
 	}
 	return c, nil
 }
@@ -224,7 +225,7 @@ func (t *Tier) byRoom() []*directory {
 	for i, d := range t.dirs {
 		all[i] = candidate{d, d.left()}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return int(max(-1, min(1, b.left-a.left))) })
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.left, a.left) })
 	dirs := make([]*directory, len(all))
 	for i, c := range all {
 		dirs[i] = c.d

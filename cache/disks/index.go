@@ -19,8 +19,9 @@ const (
 	indexMagic  = "rankfs slabs 1\n\x00"
 	indexHeader = len(indexMagic) + 8 // and how many slabs
 	indexRecord = 64
-	// 4 million slabs: of 1 MiB each, 4 TiB. With more, names are looked through.
-	indexMost = indexHeader + 1<<22*indexRecord + 8
+	// indexSlabs: of 1 MiB each, 4 TiB. With more, names are looked through.
+	indexSlabs = 1 << 22
+	indexMost  = indexHeader + indexSlabs*indexRecord + 8
 )
 
 // An item is what the index says of a slab.
@@ -125,7 +126,7 @@ func readIndex(p *place) (items []item, real int64, err error) {
 		return nil, 0, err
 	}
 	items, err = decodeIndex(b)
-	return items, info.Sys().(*unixStat).Blocks * 512, err
+	return items, realOf(info), err
 }
 
 // saveIndex writes the index, if it would say something new. Nothing syncs it:
@@ -170,7 +171,7 @@ func (d *directory) saveIndex() error {
 func (d *directory) items() ([]item, uint64, *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.change == d.mu.saved || len(d.mu.slabs) > 1<<22 {
+	if d.mu.change == d.mu.saved || len(d.mu.slabs) > indexSlabs {
 		return nil, 0, nil
 	}
 	items := make([]item, 0, len(d.mu.slabs))

@@ -86,7 +86,7 @@ func (d *directory) see(p *place, name string) (f found, ok bool) {
 		_ = p.root.Remove(name)
 		return f, false
 	}
-	return found{l, info.Sys().(*unixStat).Blocks * 512, info.ModTime()}, true
+	return found{l, realOf(info), info.ModTime()}, true
 }
 
 // known notes that a slab's name was seen.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,20 +116,21 @@ func (d *directory) sweep() bool {
 	all := d.mu.dying
 	d.mu.dying = nil
 	d.mu.Unlock()
-	if len(all) == 0 {
-		return false
+	var still, free []dying
+	for _, y := range all {
+		if unmapped(y.file) {
+			free = append(free, y)
+		} else {
+			still = append(still, y)
+		}
 	}
-	still := slices.Clone(all)
-	still = slices.DeleteFunc(still, func(y dying) bool { return unmapped(y.file) })
 	d.mu.Lock()
 	d.mu.dying = append(d.mu.dying, still...)
 	d.mu.Unlock()
-	for _, y := range all {
-		if !slices.Contains(still, y) {
-			d.bury(y.file, y.real)
-		}
+	for _, y := range free {
+		d.bury(y.file, y.real)
 	}
-	return len(still) < len(all)
+	return len(free) > 0
 }
 
 // forget drops all that is known of a place that is no more, or another's now.

@@ -18,6 +18,9 @@ import (
 
 type unixStat = syscall.Stat_t
 
+// realOf is what a file takes on its disk, in bytes.
+func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * 512 }
+
 // A slab is a file that has its name.
 type slab struct {
 	label

@@ -105,11 +105,11 @@ func (d *directory) begin(p *place, size int64, may spare) (*unfinished, error) 
 
 // weigh counts what the file really takes.
 func (d *directory) weigh(u *unfinished) error {
-	var s unix.Stat_t
-	if err := unix.Fstat(int(u.file.Fd()), &s); err != nil {
+	info, err := u.file.Stat()
+	if err != nil {
 		return err
 	}
-	real := s.Blocks * 512
+	real := realOf(info)
 	d.mu.Lock()
 	d.mu.used += real - u.real
 	u.real = real
