@@ -53,7 +53,7 @@ const (
 	maxSegments = 4096
 )
 
-// size is how long the segments of a budget are.
+// segmentSize is how long the segments of a budget are.
 func segmentSize(limit int64) int {
 	n := segmentBytes
 	for int64(n)*maxSegments/16 < limit {

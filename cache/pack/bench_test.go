@@ -72,14 +72,11 @@ func cpu(b *testing.B, plain int, f func()) {
 	b.ReportMetric(float64(took)/float64(time.Microsecond)/float64(n)/(float64(plain)/(1<<20)), "cpu-us/MiB")
 }
 
-// benchBlock is the block of a store by default.
-const benchBlock = 256 << 10
-
 func benchCodecs(b *testing.B, run func(b *testing.B, p *press, plain []byte, c Codec)) {
-	presses := newPresses(b, benchBlock)
+	presses := newPresses(b, defaultBlock)
 	p := <-presses
 	for _, kind := range benchKinds {
-		plain := kind.make(rand.New(rand.NewPCG(5, 5)), benchBlock)
+		plain := kind.make(rand.New(rand.NewPCG(5, 5)), defaultBlock)
 		for _, c := range Codecs() {
 			b.Run(kind.name+"/"+c.String(), func(b *testing.B) { run(b, p, plain, c) })
 		}
@@ -101,7 +98,7 @@ func BenchmarkPack(b *testing.B) {
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	dst := make([]byte, benchBlock)
+	dst := make([]byte, defaultBlock)
 	benchCodecs(b, func(b *testing.B, p *press, plain []byte, c Codec) {
 		packed, as, err := p.pack(plain, c)
 		if err != nil {

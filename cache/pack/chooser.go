@@ -53,11 +53,9 @@ func NewChooser(c ChooserConfig) (*Chooser, error) {
 			return nil, fmt.Errorf("choose codec: %v: %w", k, meta.ErrInvalid)
 		}
 	}
-	if c.BlockBytes == 0 {
-		c.BlockBytes = 256 << 10
-	}
-	if c.BlockBytes < minBlock || c.BlockBytes > maxBlock {
-		return nil, fmt.Errorf("choose codec for blocks of %d bytes: %w: use %d to %d", c.BlockBytes, meta.ErrInvalid, minBlock, maxBlock)
+	var err error
+	if c.BlockBytes, err = blockBytes(c.BlockBytes); err != nil {
+		return nil, fmt.Errorf("choose codec: %w", err)
 	}
 	if c.Clock == nil {
 		c.Clock = threadTime

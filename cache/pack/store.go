@@ -16,27 +16,36 @@ type Config struct {
 	// Workers bounds how many blocks are packed and unpacked at a time, and
 	// with it the working memory, some 3 MiB for each, which does not count in
 	// Bytes. One per core: nothing but the processor is waited for.
-	Workers int
-	// BlockBytes is how much plain data is packed by itself. With 256 KiB zstd
-	// comes within 4 to 8 per cent of what it makes of 1 MiB, s2 unpacks
-	// faster than larger ones, and a slab of 1 MiB still keeps four cores busy.
-	BlockBytes int
+	Workers    int
+	BlockBytes int // how much plain data is packed by itself
 }
+
+// defaultBlock: with blocks of 256 KiB zstd comes within 4 to 8 per cent of what
+// it makes of 1 MiB, s2 unpacks faster than larger ones, and a slab of 1 MiB
+// still keeps four cores busy.
+const defaultBlock = 256 << 10
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Workers == 0 {
 		c.Workers = runtime.NumCPU()
 	}
-	if c.BlockBytes == 0 {
-		c.BlockBytes = 256 << 10
-	}
 	if c.Bytes < 0 || c.Workers < 0 {
 		return c, fmt.Errorf("packed level of %d bytes, %d workers: %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
 	}
-	if c.BlockBytes < minBlock || c.BlockBytes > maxBlock {
-		return c, fmt.Errorf("packed blocks of %d bytes: %w: use %d to %d", c.BlockBytes, meta.ErrInvalid, minBlock, maxBlock)
+	var err error
+	c.BlockBytes, err = blockBytes(c.BlockBytes)
+	return c, err
+}
+
+// blockBytes is the configured size of blocks, or the default for none.
+func blockBytes(n int) (int, error) {
+	if n == 0 {
+		return defaultBlock, nil
 	}
-	return c, nil
+	if n < minBlock || n > maxBlock {
+		return n, fmt.Errorf("packed blocks of %d bytes: %w: use %d to %d", n, meta.ErrInvalid, minBlock, maxBlock)
+	}
+	return n, nil
 }
 
 // A Store is the packed level: slabs by key, which names their content. All
