@@ -1,10 +1,12 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	walfs "github.com/hashicorp/raft-wal/fs"
 
 	"rankfs/meta"
@@ -342,5 +345,60 @@ func TestNothingIsLeftOfASegment(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A log that begins a new segment with an entry that it had acknowledged has it
+// whenever the process ends, and no entry twice.
+func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	open := func() *journal {
+		j, err := openJournal(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry := func(i uint64) *raft.Log {
+		return &raft.Log{Index: i, Term: 7, Type: raft.LogCommand, Data: []byte{0, 255, byte(i)}}
+	}
+	whole := func(when string, j *journal) {
+		t.Helper()
+		if last, err := j.LastIndex(); last != 3 || err != nil {
+			t.Errorf("%s: the log ends at %d, %v", when, last, err)
+		}
+		for i := uint64(1); i <= 3; i++ {
+			var l raft.Log
+			must(j.GetLog(i, &l))
+			if want := entry(i); l.Index != i || l.Term != 7 || l.Type != want.Type || !bytes.Equal(l.Data, want.Data) {
+				t.Errorf("%s: entry %d is %+v", when, i, l)
+			}
+		}
+		if _, err := os.Stat(j.aside()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: an entry is aside (%v)", when, err)
+		}
+	}
+	j := open()
+	must(j.StoreLogs([]*raft.Log{entry(1), entry(2), entry(3)}))
+	must(j.putAside(entry(3)))
+	must(j.Close())
+	j = open()
+	whole("ended before it was forgotten", j)
+	must(j.putAside(entry(3)))
+	must(j.DeleteRange(3, 3))
+	must(j.Close())
+	j = open()
+	whole("ended before it was written again", j)
+	must(j.Close())
+	must(os.WriteFile(j.aside(), []byte("{"), 0o600))
+	var d damage
+	if _, err := openJournal(dir, slog.New(slog.DiscardHandler)); !errors.As(err, &d) || !errors.Is(err, meta.ErrCorrupt) {
+		t.Errorf("with damage aside: %v", err)
 	}
 }

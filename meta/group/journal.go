@@ -1,11 +1,13 @@
 package group
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // segmentBytes is how much disk the log takes at a time, and takes ahead: the
@@ -54,7 +57,11 @@ func openJournal(dir string, log *slog.Logger) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", dir, err, 2*segmentBytes>>20)
 	}
-	return &journal{WAL: w, dir: dir, log: log, closing: make(chan struct{})}, nil
+	j := &journal{WAL: w, dir: dir, log: log, closing: make(chan struct{})}
+	if err := j.takeBack(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open log %s: %w", dir, err), w.Close())
+	}
+	return j, nil
 }
 
 // isDamage tells a log whose bytes are wrong from one that the system does not let
@@ -96,7 +103,8 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 }
 
 // unseal begins a new segment when there is room, which the WAL does when it is
-// asked to forget its last entry, and writes that entry again.
+// asked to forget its last entry, and writes that entry again. It was acknowledged,
+// so it is kept beside the log meanwhile.
 func (j *journal) unseal(logs []*raft.Log) error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(j.dir, &disk); err != nil {
@@ -114,10 +122,59 @@ func (j *journal) unseal(logs []*raft.Log) error {
 		return err
 	}
 	last.Data, last.Extensions = slices.Clone(last.Data), slices.Clone(last.Extensions)
+	if err := j.putAside(&last); err != nil {
+		return err
+	}
 	if err := j.DeleteRange(index, index); err != nil {
 		return err
 	}
-	return j.WAL.StoreLogs(append([]*raft.Log{&last}, logs...))
+	if err := j.WAL.StoreLogs(append([]*raft.Log{&last}, logs...)); err != nil {
+		return err
+	}
+	return j.noneAside()
+}
+
+// aside has the entry that unseal writes again.
+func (j *journal) aside() string { return filepath.Join(j.dir, "aside") }
+
+func (j *journal) putAside(l *raft.Log) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(j.aside(), text, 0600)
+}
+
+func (j *journal) noneAside() error {
+	if err := os.Remove(j.aside()); err != nil {
+		return err
+	}
+	return durable.SyncDir(j.dir)
+}
+
+// takeBack ends what unseal had begun when the machine or this process ended.
+func (j *journal) takeBack() error {
+	text, err := os.ReadFile(j.aside())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var l raft.Log
+	if err := json.Unmarshal(text, &l); err != nil {
+		return damage{fmt.Errorf("%s: %w: %w", j.aside(), meta.ErrCorrupt, err)}
+	}
+	last, err := j.LastIndex()
+	if err != nil {
+		return err
+	}
+	if l.Index == last+1 {
+		if err := j.WAL.StoreLogs([]*raft.Log{&l}); err != nil {
+			return err
+		}
+	}
+	return j.noneAside()
 }
 
 // told tells a person when the disk is full, once.
