@@ -87,10 +87,18 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 	}
 	if r.pos == p.Steps() {
 		c.turnPage(j, r)
-	} else if _, _, ok := c.missing(j, r); ok { // waking a worker for nothing costs the rank 10 us
-		c.wake.Signal()
+	} else {
+		c.rouse(j, r)
 	}
 	return r.run >= trusted
+}
+
+// rouse wakes a worker if there is anything to make ready for r: for nothing it
+// would cost the rank 10 us. mu is held.
+func (c *Cache) rouse(j *job, r *reader) {
+	if _, _, ok := c.missing(j, r); ok {
+		c.wake.Signal()
+	}
 }
 
 // reader finds or makes the reader of a rank; nil if there are too many.
@@ -105,11 +113,12 @@ func (c *Cache) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader)
 	if c.mu.readers >= maxReaders {
 		return nil, nil
 	}
-	return c.enter(p, &reader{rank: rank, pos: step, stray: none, seen: now})
+	r := &reader{rank: rank, pos: step, stray: none, seen: now}
+	return c.enter(p, r), r
 }
 
-// enter adds a reader to the job of p.
-func (c *Cache) enter(p Plan, r *reader) (*job, *reader) {
+// enter adds a reader to the job of p. mu is held.
+func (c *Cache) enter(p Plan, r *reader) *job {
 	j := c.mu.jobs[p.ID()]
 	if j == nil {
 		j = &job{plan: p, readers: make(map[uint64]*reader)}
@@ -119,7 +128,7 @@ func (c *Cache) enter(p Plan, r *reader) (*job, *reader) {
 		c.mu.readers++
 	}
 	j.readers[r.rank] = r
-	return j, r
+	return j
 }
 
 // opens moves a reader to where it opens a step. One that is far from where a
@@ -177,11 +186,7 @@ func (c *Cache) turnPage(j *job, r *reader) {
 	next := *r
 	next.pos, next.scan, next.bar = 0, 0, false
 	next.course.step -= int64(j.plan.Steps())
-	if j, n := c.enter(j.next, &next); true {
-		if _, _, ok := c.missing(j, n); ok {
-			c.wake.Signal()
-		}
-	}
+	c.rouse(c.enter(j.next, &next), &next)
 }
 
 // leave forgets a reader. mu is held.
