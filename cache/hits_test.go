@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/simulate"
 )
 
 // A chunked plan is one epoch of batches that all epochs have, in an order of
@@ -61,31 +62,21 @@ func epochsOf(base *testPlan, n int, shuffled bool) []*chunked {
 	return all
 }
 
-// belady counts the hits of the best there can be with so many places, if what
-// is used later than all that is kept may be passed by.
-func belady(all []*chunked, places int) (hits int) {
-	next := make(map[uint64]int) // of what is kept: when it is used next
-	for e, p := range all {
-		for _, chunk := range p.order {
-			if _, ok := next[chunk]; ok {
-				hits++
-			}
-			next[chunk] = math.MaxInt
-			if e+1 < len(all) {
-				next[chunk] = len(p.order)*(e+1) + int(all[e+1].place[chunk])
-			}
-			if len(next) > places {
-				latest := chunk
-				for c, at := range next {
-					if at > next[latest] {
-						latest = c
-					}
-				}
-				delete(next, latest)
-			}
+// optimum is how many hits the best of all policies would have with so many places.
+func optimum(t *testing.T, all []*chunked, places, opens int) int {
+	s := simulate.Scenario{Nodes: 1, Ranks: 1, Epochs: len(all), Partitions: len(all[0].order), Bytes: []int64{1}, Memory: int64(places)}
+	for _, p := range all {
+		reads := make([]uint32, len(p.order))
+		for i, chunk := range p.order {
+			reads[i] = uint32(chunk)
 		}
+		s.Reads = append(s.Reads, reads)
 	}
-	return hits
+	share, err := simulate.Optimum(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(math.Round(share * float64(opens)))
 }
 
 // The cache finds nearly as much of five epochs in memory as the best of all
@@ -106,7 +97,7 @@ func TestHits(t *testing.T) {
 							opens++
 						}
 					}
-					hits, best := opens-int(k.Stats().Fills), belady(all, places)
+					hits, best := opens-int(k.Stats().Fills), optimum(t, all, places, opens)
 					t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
 					if float64(hits) < 0.99*float64(best) {
 						t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, opens, best)
