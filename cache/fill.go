@@ -64,9 +64,8 @@ func (c *Cache) next() (*entry, errand) {
 	}
 }
 
-// fill gives e a slab: the one that is on NVMe already, or a new one in RAM,
-// or on NVMe if RAM has no room for it. A fill that is ahead of its reader
-// gives up where one that a rank waits for waits too.
+// fill gives e a slab: the one that is on NVMe already, or a new one in RAM; if
+// RAM has no room for it, one on NVMe, as far as its recourse allows.
 func (c *Cache) fill(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Plan)
 	e.size = e.plan.Size(e.rank, e.step)
@@ -87,15 +86,15 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 			return err
 		}
 		demanded = demanded || c.waitedFor(e)
-		huge, shared := pages(e.size) > c.config.RAMBytes, e.plan.Shared()
-		if c.nvme != nil && (demanded || huge || shared || e.byHand) {
+		next := c.recourse(e, demanded)
+		if next != giveUp && c.nvme != nil {
 			nerr := c.fillNVMe(e)
 			if !errors.Is(nerr, errNoRoom) {
 				return nerr
 			}
 			err = errors.Join(err, nerr)
 		}
-		if !demanded || huge || shared { // whoever asks for a part holds memory that others wait for
+		if next != toDiskOrWait {
 			return err
 		}
 		if err := c.awaitRoom(e, err); err != nil {
@@ -103,6 +102,33 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 		}
 	}
 }
+
+// A recourse is what a fill does that memory has no room for now.
+type recourse uint8
+
+const (
+	giveUp recourse = iota
+	toDisk
+	toDiskOrWait // for room
+)
+
+// recourse says which fills may go to the disk, and which may wait for room.
+func (c *Cache) recourse(e *entry, demanded bool) recourse {
+	switch {
+	case c.huge(e.size): // there is no other place for it
+		return toDisk
+	case e.plan.Shared(): // whoever asks for a part holds memory that others wait for
+		return toDisk
+	case demanded:
+		return toDiskOrWait
+	case e.byHand:
+		return toDisk
+	}
+	return giveUp // its reader is not there yet
+}
+
+// huge reports whether memory could not hold so much if it were empty.
+func (c *Cache) huge(size int64) bool { return pages(size) > c.config.RAMBytes }
 
 func (c *Cache) fillRAM(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Admission)
@@ -158,7 +184,7 @@ func (c *Cache) giveBack(e *entry) {
 // takeRAM finds room in RAM, evicting what it may.
 func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	size := e.size
-	if pages(size) > c.config.RAMBytes {
+	if c.huge(size) {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
 	}
 	for w := c.worn(); w != nil; w = c.worn() {
