@@ -82,50 +82,6 @@ type Cache struct {
 	replan chan struct{} // one token: what was planned is no longer right
 }
 
-// An entry is a batch that is wanted or there.
-type entry struct {
-	key     Key
-	plan    Plan // whose rank and step it is, or one of several
-	rank    uint64
-	step    uint64
-	size    int64
-	state   state
-	done    chan struct{} // closed when state is ready or failed
-	err     error         // why it failed
-	waiters int           // opens waiting on done
-	holders int           // opens not released
-	opened  bool          // some rank has had it; what nobody had yet is kept longer
-	ram     *ramFile      // where its bytes are: this
-	file    *disks.Slab   // or this, on NVMe
-	stale   bool          // that is not what it was, and the entry is out of the cache
-	backing int32
-	blob    bool // it is the packed form, of so many real bytes
-	real    int64
-	from    policy.Level  // where its bytes came from
-	place   *list.Element // in spent
-	slot    int           // in idle
-	worth   float64       // as of its last use
-	last    time.Time     // when that was
-	gap     time.Duration // between uses; zero until there were two
-	took    time.Duration // to fill it
-	turn    *turn         // on whose account its fill goes
-	wisher  *reader       // ahead of whom it is filled, if no open waited for it
-	ahead   uint64        // which step that is of that reader's
-	dense   bool          // hardly smaller if packed
-	byHand  bool          // made ready because somebody said so
-	stalled error         // what its fill waits for, while it waits
-	clock   *stall.Clock  // of its fill, while state is filling
-}
-
-type state uint8
-
-const (
-	wanted state = iota
-	filling
-	ready
-	failed
-)
-
 // New starts a cache. Its workers run until Close.
 func New(c Config) (*Cache, error) {
 	c, err := c.withDefaults()
@@ -180,22 +136,8 @@ func (s *Slab) Fd() int { return s.entry.fd() }
 // Size is how many bytes the batch has.
 func (s *Slab) Size() int64 { return s.entry.size }
 
-func (e *entry) fd() int {
-	if e.ram != nil {
-		return e.ram.fd
-	}
-	return int(e.file.Fd())
-}
-
 // Tier says where the slab's bytes are.
 func (s *Slab) Tier() string { return s.entry.tier() }
-
-func (e *entry) tier() string {
-	if e.file != nil {
-		return "nvme"
-	}
-	return "ram"
-}
 
 // Open returns the slab of a batch, waiting for it to be complete. The wait
 // ends with ctx, or after the configured time; the fill goes on for others.
@@ -256,17 +198,6 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 // maxDemand bounds the opens that may wait for a worker: each is a thread of
 // some process, so a job has far fewer.
 const maxDemand = 1 << 16
-
-// want finds or makes the entry of a batch. mu is held.
-func (c *Cache) want(p Plan, rank, step uint64) *entry {
-	k := p.Key(rank, step)
-	e := c.mu.entries[k]
-	if e == nil {
-		e = &entry{key: k, plan: p, rank: rank, step: step, slot: away, done: make(chan struct{})}
-		c.mu.entries[k] = e
-	}
-	return e
-}
 
 func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	timer := time.NewTimer(c.config.OpenTimeout)

@@ -79,8 +79,6 @@ func (c *Cache) pick(e *entry) {
 	}
 }
 
-func (e *entry) resting() bool { return e.place != nil || e.slot != away }
-
 // victim takes the entry that is to go next out of the cache, or returns nil:
 // what is spent, in order, and then what is worth least. One that a rank waits
 // for may take anything's place, another only that of what is worth less. mu

@@ -85,16 +85,6 @@ func (c *Cache) glance() *outlook {
 	return o
 }
 
-func (e *entry) level() policy.Level {
-	switch {
-	case e.blob:
-		return policy.Packed
-	case e.file != nil:
-		return policy.Disk
-	}
-	return policy.RAM
-}
-
 // there adds what is in the cache.
 func (o *outlook) there(e *entry, at policy.Level) {
 	if len(o.keys) == mostItems {
