@@ -9,39 +9,61 @@ import (
 	"rankfs/cache/stall"
 )
 
-// An entry is a batch that is wanted or there.
+// An entry is a batch that is wanted or there. The cache's lock guards what changes
+// of it, but for its form: that belongs to who fills it, then stays what it is,
+// and at the end belongs to who took the entry out of the cache.
 type entry struct {
-	key     Key
-	plan    Plan // whose rank and step it is, or one of several
-	rank    uint64
-	step    uint64
-	size    int64
+	batch
 	state   state
 	done    chan struct{} // closed when state is ready or failed
 	err     error         // why it failed
 	waiters int           // opens waiting on done
 	holders int           // opens not released
-	opened  bool          // some rank has had it; what nobody had yet is kept longer
-	ram     *ramFile      // where its bytes are: this
-	file    *disks.Slab   // or this, on NVMe
-	stale   bool          // that is not what it was, and the entry is out of the cache
-	backing int32
-	blob    bool // it is the packed form, of so many real bytes
-	real    int64
-	from    policy.Level  // where its bytes came from
-	place   *list.Element // in spent
-	slot    int           // in idle
+	place   *list.Element // in spent, if there are none of both,
+	slot    int           // or in idle
 	worth   float64       // as of its last use
-	last    time.Time     // when that was
-	gap     time.Duration // between uses; zero until there were two
-	took    time.Duration // to fill it
-	turn    *turn         // on whose account its fill goes
-	wisher  *reader       // ahead of whom it is filled, if no open waited for it
-	ahead   uint64        // which step that is of that reader's
+	stale   bool          // its bytes are not what they were, and it is out of the cache
 	dense   bool          // hardly smaller if packed
-	byHand  bool          // made ready because somebody said so
-	stalled error         // what its fill waits for, while it waits
-	clock   *stall.Clock  // of its fill, while state is filling
+	making
+	form
+	history
+}
+
+// A batch is what a rank opens at a step of a plan, or of one of several that
+// have it.
+type batch struct {
+	key        Key
+	plan       Plan
+	rank, step uint64
+}
+
+// A making is for whom an entry is filled, and how that goes.
+type making struct {
+	turn    *turn        // on whose account it is
+	wisher  *reader      // ahead of whom it is, if no open waited for it
+	ahead   uint64       // which step that is of that reader's
+	byHand  bool         // somebody said so
+	clock   *stall.Clock // of the fill, while state is filling
+	stalled error        // what it waits for, while it waits
+}
+
+// A form is where the bytes of an entry are: in one of the first three.
+type form struct {
+	ram     *ramFile
+	file    *disks.Slab // on NVMe
+	blob    bool        // packed, and not what an open gets
+	size    int64       // of the batch
+	real    int64       // that it takes, if packed
+	backing int32
+	from    policy.Level // where they came from
+}
+
+// A history is what the worth of an entry is guessed from.
+type history struct {
+	opened bool          // some rank has had it; what nobody had yet is kept longer
+	last   time.Time     // when it was used
+	gap    time.Duration // between uses; zero until there were two
+	took   time.Duration // to fill it
 }
 
 type state uint8
@@ -58,7 +80,7 @@ func (c *Cache) want(p Plan, rank, step uint64) *entry {
 	k := p.Key(rank, step)
 	e := c.mu.entries[k]
 	if e == nil {
-		e = &entry{key: k, plan: p, rank: rank, step: step, slot: away, done: make(chan struct{})}
+		e = &entry{batch: batch{k, p, rank, step}, slot: away, done: make(chan struct{})}
 		c.mu.entries[k] = e
 	}
 	return e

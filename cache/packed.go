@@ -179,10 +179,7 @@ func (c *Cache) pack(e *entry) bool {
 	if !pays {
 		return false
 	}
-	b := &entry{
-		key: e.key, plan: e.plan, rank: e.rank, step: e.step, size: e.size, state: ready, slot: away,
-		blob: true, opened: e.opened, last: e.last, gap: e.gap, took: e.took,
-	}
+	b := &entry{batch: e.batch, state: ready, slot: away, form: form{blob: true, size: e.size}, history: e.history}
 	real, err := c.packed.put(c.ctx, e.key, e.ram.mem, m)
 	if errors.Is(err, errNoRoom) {
 		if least := c.lesser(b); least != nil {
