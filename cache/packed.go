@@ -175,11 +175,12 @@ func (p *packed) close() error {
 func (c *Cache) pack(e *entry) bool {
 	c.mu.Lock()
 	m, pays := c.mu.packing[e.key.Plan]
+	history := e.history // an open may change it meanwhile
 	c.mu.Unlock()
 	if !pays {
 		return false
 	}
-	b := &entry{batch: e.batch, state: ready, slot: away, form: form{blob: true, size: e.size}, history: e.history}
+	b := &entry{batch: e.batch, state: ready, slot: away, form: form{blob: true, size: e.size}, history: history}
 	real, err := c.packed.put(c.ctx, e.key, e.ram.mem, m)
 	if errors.Is(err, errNoRoom) {
 		if least := c.lesser(b); least != nil {
