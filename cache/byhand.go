@@ -7,7 +7,6 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/stall"
-	"rankfs/meta"
 )
 
 // Prepare makes a batch ready for whoever opens it next, on the caller's
@@ -19,12 +18,11 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
-		return fmt.Errorf("prepare batch: %w: the daemon is shutting down", meta.ErrBusy)
+		return fmt.Errorf("prepare batch: %w", errClosing)
 	}
-	e := c.want(p, rank, step)
-	if e.state == wanted {
-		e.state, e.turn = filling, &c.mu.others
-		e.clock = c.config.Stalls.Clock(stall.Plan)
+	e, mine := c.want(p, rank, step)
+	if mine {
+		c.begin(e, &c.mu.others, stall.Plan)
 		e.byHand, e.last = true, now // as if it had been used
 		c.mu.Unlock()
 		c.make(e, false)

@@ -165,7 +165,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
-		return nil, fmt.Errorf("open batch: %w: the daemon is shutting down", meta.ErrBusy)
+		return nil, fmt.Errorf("open batch: %w", errClosing)
 	}
 	c.mu.count.opens++
 	if len(c.mu.demand) >= maxDemand {
@@ -173,20 +173,14 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		c.mu.Unlock()
 		return nil, fmt.Errorf("open batch: %w: %d opens wait already", meta.ErrBusy, maxDemand)
 	}
-	e := c.want(p, rank, step)
-	expected := c.follow(e, p, rank, step, start)
-	if e.state == ready {
+	s, e, mine := c.join(p, rank, step, start, stall.Admission)
+	if s != nil {
 		c.mu.count.ready++
-		s := c.hold(e)
 		c.mu.Unlock()
 		return s, nil
 	}
-	e.waiters++
-	if e.state == wanted {
-		e.turn = c.turnOf(p, expected)
+	if mine {
 		c.mu.demand = append(c.mu.demand, e)
-		e.state = filling
-		e.clock = c.config.Stalls.Clock(stall.Admission)
 		c.wake.Broadcast()
 	}
 	c.mu.count.waited++
@@ -195,9 +189,26 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 	return c.stalled(ctx, account, e, clock.Wait(start))
 }
 
+// join has an open wait for the entry of a batch, unless that is ready: then it
+// holds the slab. mu is held.
+func (c *Cache) join(p Plan, rank, step uint64, now time.Time, with stall.Cause) (s *Slab, e *entry, mine bool) {
+	e, mine = c.want(p, rank, step)
+	expected := c.follow(e, p, rank, step, now)
+	if e.state == ready {
+		return c.hold(e), e, false
+	}
+	e.waiters++
+	if mine {
+		c.begin(e, c.turnOf(p, expected), with)
+	}
+	return nil, e, mine
+}
+
 // maxDemand bounds the opens that may wait for a worker: each is a thread of
 // some process, so a job has far fewer.
 const maxDemand = 1 << 16
+
+var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 
 func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	timer := time.NewTimer(c.config.OpenTimeout)
@@ -210,7 +221,7 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	case <-timer.C:
 		err = context.DeadlineExceeded
 	case <-c.ctx.Done():
-		err = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
+		err = errClosing
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,21 +69,27 @@ type history struct {
 type state uint8
 
 const (
-	wanted state = iota
-	filling
+	filling state = iota // or about to be
 	ready
 	failed
 )
 
-// want finds or makes the entry of a batch. mu is held.
-func (c *Cache) want(p Plan, rank, step uint64) *entry {
+// want finds the entry of a batch, or makes one, which is then the caller's to
+// begin, and to have filled. mu is held.
+func (c *Cache) want(p Plan, rank, step uint64) (e *entry, mine bool) {
 	k := p.Key(rank, step)
-	e := c.mu.entries[k]
-	if e == nil {
-		e = &entry{batch: batch{k, p, rank, step}, slot: away, done: make(chan struct{})}
-		c.mu.entries[k] = e
+	if e = c.mu.entries[k]; e != nil {
+		return e, false
 	}
-	return e
+	e = &entry{batch: batch{k, p, rank, step}, slot: away, done: make(chan struct{})}
+	c.mu.entries[k] = e
+	return e, true
+}
+
+// begin says on whose account an entry is filled, and what that begins with. mu
+// is held.
+func (c *Cache) begin(e *entry, t *turn, with stall.Cause) {
+	e.turn, e.clock = t, c.config.Stalls.Clock(with)
 }
 
 // resting reports whether nobody holds e, so that it may be evicted.

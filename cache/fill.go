@@ -51,10 +51,6 @@ func (c *Cache) next() (*entry, errand) {
 			return nil, nothing
 		}
 		if e, what := c.choose(); e != nil {
-			e.state = filling
-			if what == wished {
-				e.clock = c.config.Stalls.Clock(stall.Plan)
-			}
 			return e, what
 		}
 		if e := c.move(); e != nil {

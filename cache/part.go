@@ -23,19 +23,12 @@ func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, err
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
-		return nil, fmt.Errorf("part of a batch: %w: the daemon is shutting down", meta.ErrBusy)
+		return nil, fmt.Errorf("part of a batch: %w", errClosing)
 	}
-	e := c.want(p, rank, step)
-	expected := c.follow(e, p, rank, step, now)
-	if e.state == ready {
-		defer c.mu.Unlock()
-		return c.hold(e), nil
-	}
-	e.waiters++
-	mine := e.state == wanted
-	if mine {
-		e.state, e.turn = filling, c.turnOf(p, expected)
-		e.clock = c.config.Stalls.Clock(stall.Plan)
+	s, e, mine := c.join(p, rank, step, now, stall.Plan)
+	if s != nil {
+		c.mu.Unlock()
+		return s, nil
 	}
 	clock := e.clock
 	c.mu.Unlock()

@@ -3,6 +3,8 @@ package cache
 import (
 	"slices"
 	"time"
+
+	"rankfs/cache/stall"
 )
 
 // A turn is an account of workers' time. Who had least is served first, so a job
@@ -72,8 +74,9 @@ func (c *Cache) choose() (e *entry, what errand) {
 		return e, demanded
 	}
 	c.mu.count.prefetched++
-	e = c.want(best.plan, best.reader.rank, best.step)
-	e.turn, e.wisher, e.ahead = best.turn, best.reader, best.reader.scan
+	e, _ = c.want(best.plan, best.reader.rank, best.step) // which is missing
+	c.begin(e, best.turn, stall.Plan)
+	e.wisher, e.ahead = best.reader, best.reader.scan
 	return e, wished
 }
 
