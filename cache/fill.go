@@ -123,6 +123,12 @@ func (c *Cache) recourse(e *entry, demanded bool) recourse {
 	return giveUp // its reader is not there yet
 }
 
+// again reports whether an open that came while a fill failed for lack of room may
+// find some: it takes anything's place, and waits where who left did no longer.
+func (c *Cache) again(e *entry, demanded bool) bool {
+	return !e.plan.Shared() && (!demanded || c.recourse(e, true) == toDiskOrWait)
+}
+
 // huge reports whether memory could not hold so much if it were empty.
 func (c *Cache) huge(size int64) bool { return pages(size) > c.config.RAMBytes }
 
@@ -337,8 +343,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	defer c.mu.Unlock()
 	c.mu.count.fillTime += took
 	e.turn.end += took
-	if errors.Is(err, errNoRoom) && !demanded && e.waiters > 0 && !e.plan.Shared() {
-		// An open has come while it failed: that may take anything's place.
+	if errors.Is(err, errNoRoom) && e.waiters > 0 && c.again(e, demanded) {
 		c.mu.demand = append(c.mu.demand, e)
 		c.wake.Signal()
 		return
