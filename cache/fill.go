@@ -65,19 +65,8 @@ func (c *Cache) next() (*entry, errand) {
 func (c *Cache) fill(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Plan)
 	e.size = e.plan.Size(e.rank, e.step)
-	if c.nvme != nil && !c.isPacked(e.key) {
-		e.clock.Enter(stall.Disk)
-		f, err := c.nvme.Open(disks.Key(e.key))
-		if f != nil {
-			e.file, e.from = f, policy.Disk
-			return c.register(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	for {
-		err := c.fillRAM(e, demanded)
+		err := c.bring(e, demanded)
 		if !errors.Is(err, errNoRoom) {
 			return err
 		}
@@ -96,6 +85,33 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 		if err := c.awaitRoom(e, err); err != nil {
 			return err
 		}
+	}
+}
+
+// bring gives e the slab that is on NVMe already, or a new one in RAM.
+func (c *Cache) bring(e *entry, demanded bool) error {
+	if c.nvme != nil && !c.isPacked(e.key) {
+		if err := c.restore(e, demanded); err != nil || e.file != nil {
+			return err
+		}
+	}
+	return c.fillRAM(e, demanded)
+}
+
+// restore opens the slab on NVMe, if there is one, for which others make way that
+// have all the descriptors.
+func (c *Cache) restore(e *entry, demanded bool) error {
+	e.clock.Enter(stall.Disk)
+	for {
+		f, err := c.nvme.Open(disks.Key(e.key))
+		switch {
+		case f != nil:
+			e.file, e.from = f, policy.Disk
+			return c.register(e)
+		case !errors.Is(err, errNoRoom) || !c.makeWay(e, demanded, err):
+			return err
+		}
+		c.ram.thin()
 	}
 }
 
@@ -198,12 +214,27 @@ func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 		if !errors.Is(err, errNoRoom) {
 			return f, err
 		}
-		victim := c.victim(e, demanded)
-		if victim == nil {
-			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, errNoRoom)
+		if !c.makeWay(e, demanded, err) {
+			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, err)
 		}
-		c.evict(victim)
 	}
+}
+
+// makeWay evicts what is to go next, if anything may, for the lack of something.
+// Descriptors are rather taken from what stays on disk without one.
+func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
+	var victim *entry
+	if c.nvme != nil && disks.OutOfFiles(lack) {
+		victim = c.victimOnNVMe(func(*disks.Slab) bool { return true })
+	}
+	if victim == nil {
+		victim = c.victim(e, demanded)
+	}
+	if victim == nil {
+		return false
+	}
+	c.evict(victim)
+	return true
 }
 
 func (c *Cache) waitedFor(e *entry) bool {

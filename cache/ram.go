@@ -183,7 +183,7 @@ func (r *ram) release(real int64) {
 
 func (r *ram) create(size int64) (*ramFile, error) {
 	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
-	if err == nil && fd >= mostDescriptors() {
+	if err == nil && fd >= disks.MostFiles() {
 		unix.Close(fd)
 		err = unix.EMFILE
 	}
@@ -200,18 +200,6 @@ func (r *ram) create(size int64) (*ramFile, error) {
 		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
 	}
 	return f, nil
-}
-
-// mostDescriptors is the first number that a slab leaves to the daemon itself,
-// who could not even answer an umount without one. The kernel gives the lowest
-// number that is free.
-func mostDescriptors() int {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
-	}
-	n := min(limit.Cur, 1<<30)
-	return int(n - min(n/64, 256))
 }
 
 // mostMappings is how many the kernel lets a process have.

@@ -1,12 +1,9 @@
 package disks
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A job is a run of system calls that a disk may never answer.
@@ -100,6 +97,3 @@ func (d *directory) do(f func(*job) error) error {
 	_, err := watch(d, func(j *job) (struct{}, error) { return struct{}{}, f(j) }, nil)
 	return err
 }
-
-// outOfFiles: the process has no descriptors, which is not the disk's fault.
-func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

@@ -72,7 +72,7 @@ func (s *Slab) Check() error {
 		return nil // without a goroutine
 	}
 	err := d.do(func(j *job) error { return d.check(j, s.file, s.slab, right) })
-	if err != nil && !outOfFiles(err) {
+	if err != nil && !OutOfFiles(err) {
 		d.reject(s.slab, err)
 	}
 	return err
@@ -134,8 +134,8 @@ func (d *directory) open(k Key) (*Slab, error) {
 		return &Slab{dir: d, slab: s, file: f}, nil
 	}
 	there := d.unuse(s)
-	if outOfFiles(err) {
-		return nil, fmt.Errorf("open nvme slab: %w", err)
+	if OutOfFiles(err) {
+		return nil, fmt.Errorf("open nvme slab: %w: %w", err, ErrNoRoom)
 	}
 	if there {
 		d.reject(s, err)

@@ -33,7 +33,11 @@ func (d *directory) read(j *job, s *slab, right proof) (*os.File, error) {
 // have it wait, a link lead elsewhere.
 func (p *place) open(name string) (*os.File, error) {
 	f, err := p.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err == nil {
+	switch {
+	case err == nil && int(f.Fd()) >= MostFiles():
+		f.Close()
+		return nil, errOutOfFiles
+	case err == nil:
 		return f, nil
 	}
 	if info, other := p.root.Lstat(name); other == nil && !info.Mode().IsRegular() {

@@ -24,7 +24,7 @@ func refused(err error) error {
 	if err == nil || errors.Is(err, ErrNoRoom) {
 		return err
 	}
-	if outOfFiles(err) {
+	if OutOfFiles(err) {
 		return fmt.Errorf("%w: %w", err, ErrNoRoom)
 	}
 	return fmt.Errorf("%w: %w", err, errRefused)

@@ -347,6 +347,49 @@ func TestDescriptorsExhausted(t *testing.T) {
 	}
 }
 
+// More batches fit into memory and on disk than the daemon may have descriptors:
+// it keeps fewer open, whatever their sizes, and some for itself, so it answers.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	p, s := newPlace(t), newFixed(t, 1200, recordSize)
+	args := []string{"--ram", "64MiB", "--nvme", p.at + ":64MiB"}
+	n := p.start(args...)
+	n.createKept("d", s, "--batch", "1")
+	n.ok("warm", "d")
+	r := newRank(t)
+	read := func(n *node, batch int) {
+		t.Helper()
+		view := fmt.Sprintf("d@batch=%d", batch)
+		for k := range 1200 / batch {
+			if r.batch(n.batch(view, 0, k)) != sumOf(s.all(batch*k, batch*k+batch)) {
+				t.Errorf("%s: batch %d has other bytes", view, k)
+			}
+		}
+		if c := n.status().Counters; c.OpenErrors != 0 {
+			t.Errorf("%s: %d opens failed", view, c.OpenErrors)
+		}
+	}
+	few := func(n *node) {
+		limit := unix.Rlimit{Cur: 300, Max: 300}
+		must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	}
+	few(n)
+	read(n, 2)
+	read(n, 3)
+	read(n, 2)
+	n.ok("cache", "evict", "d@batch=2")
+	n.ok("cache", "evict", "d@batch=3")
+	n.stop()
+
+	n = p.start(args...)
+	few(n)
+	if _, _, slabs, _ := n.status().tier("nvme"); slabs < 300 {
+		t.Errorf("%d slabs on disk are no more than there are descriptors", slabs)
+	}
+	read(n, 1)
+	read(n, 1)
+}
+
 // descriptors is how many the daemon has.
 func (n *node) descriptors() int {
 	return len(entries(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid)))
