@@ -86,12 +86,12 @@ func lotOf(p *Problem, f *forecast, i int, reluctance float64) lot {
 // merge makes one lot of each group, at the place of its first item.
 func (d *draft) merge(p *Problem) {
 	d.link, d.of = make([]int32, len(p.Items)), make([]int32, len(p.Items))
-	lots, tails := d.lots[:0], make(map[int32]int32)
+	lots, tails := d.lots[:0], make(map[int32]int32, len(p.Items)/2)
 	for i := range p.Items {
 		l := d.lots[i]
 		d.link[i] = -1
-		tail, more := tails[p.Items[i].Group]
 		if g := p.Items[i].Group; g >= 0 {
+			tail, more := tails[g]
 			tails[g] = int32(i)
 			if more {
 				d.link[tail], d.of[i] = int32(i), d.of[tail]

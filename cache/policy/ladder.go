@@ -56,7 +56,8 @@ func choose(lots []lot, group []step, left func() int64, take func(*lot, step), 
 		}
 		if sum > room && len(group) > few && depth < deep {
 			k := split(lots, group)
-			choose(lots, group[:k], left, take, depth+1)
+			depth++
+			choose(lots, group[:k], left, take, depth)
 			group = group[k:]
 			continue
 		}
@@ -71,13 +72,18 @@ func choose(lots []lot, group []step, left func() int64, take func(*lot, step), 
 }
 
 // split parts steps into some that come before all others, and the others:
-// neither is empty.
+// neither is empty. Steps often are in some order already, or in two, one into the
+// other, so it looks at several places for one in the middle.
 func split(lots []lot, group []step) int {
-	pivots := []step{group[0], group[len(group)/2], group[len(group)-1]}
-	slices.SortFunc(pivots, func(a, b step) int { return before(lots, a, b) })
+	const looks = few / 2
+	var pivots [looks]step
+	for i := range pivots {
+		pivots[i] = group[i*(len(group)-1)/(looks-1)]
+	}
+	slices.SortFunc(pivots[:], func(a, b step) int { return before(lots, a, b) })
 	k := 0
 	for i, s := range group {
-		if before(lots, s, pivots[1]) < 0 {
+		if before(lots, s, pivots[looks/2]) < 0 {
 			group[i], group[k] = group[k], s
 			k++
 		}

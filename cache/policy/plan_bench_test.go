@@ -52,11 +52,18 @@ func BenchmarkPlan(b *testing.B) {
 		it.Bytes, it.Wait, it.Move = equal.Items[0].Bytes, equal.Items[0].Wait, equal.Items[0].Move
 	}
 	equal.Memory, equal.Disk = size(equal, policy.RAM)/5, size(equal, policy.RAM)*2/5
+	twins := million(1_000_000) // two readers, one through the first half and one through the second
+	for i := range twins.Items {
+		twins.Items[i] = equal.Items[0]
+		twins.Items[i].Last = -1
+		twins.Uses[i].Item = int32(i%2*500_000 + i/2)
+	}
+	twins.Memory, twins.Disk = equal.Memory, equal.Disk
 	for _, test := range []struct {
 		name    string
 		planner string
 		problem *policy.Problem
-	}{{"mckp", "mckp", p}, {"mckp of equal items", "mckp", equal}, {"mckp of 4 jobs", "mckp", jobs}, {"interval", "interval", p}, {"dp25", "dp25", p}, {"lru", "lru", p}} {
+	}{{"mckp", "mckp", p}, {"mckp of equal items", "mckp", equal}, {"mckp of 4 jobs", "mckp", jobs}, {"mckp of 2 readers", "mckp", twins}, {"interval", "interval", p}, {"dp25", "dp25", p}, {"lru", "lru", p}} {
 		b.Run(test.name, func(b *testing.B) {
 			planner := newPlanner(b, test.planner)
 			levels := make([]policy.Level, len(p.Items))
