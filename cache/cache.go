@@ -58,6 +58,7 @@ type Cache struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
+	drawn  policy.Problem // what was planned last, whose memory the next plan takes; of who plans alone
 
 	mu struct {
 		sync.Mutex

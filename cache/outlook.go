@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -14,20 +15,14 @@ import (
 type outlook struct {
 	cache   *Cache
 	problem policy.Problem
-	keys    []Key // of the items
 	index   map[Key]int32
 	courses []bound
 	rates   [policy.Levels]rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32
 	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
-	groups  map[group]int32
-}
-
-// A group is the batches of one step: one of them alone keeps nobody from waiting.
-type group struct {
-	plan [16]byte
-	step uint64
+	groups  map[[16]byte]int32        // by the plan of steps: the first of their numbers
+	steps   int64                     // so many numbers are taken
 }
 
 // A bound is a reader with the two epochs that it will read.
@@ -51,9 +46,10 @@ const (
 func (c *Cache) glance() *outlook {
 	o := &outlook{
 		cache: c, rates: c.mu.speeds,
-		index: make(map[Key]int32, len(c.mu.entries)), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
-		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[group]int32),
+		index: make(map[Key]int32, max(len(c.mu.entries), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
+		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
+	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
 	o.problem.Now = c.seconds(time.Now())
 	o.problem.Memory = c.ram.budget.Load()
 	for _, d := range c.config.NVMe {
@@ -87,7 +83,7 @@ func (c *Cache) glance() *outlook {
 
 // there adds what is in the cache.
 func (o *outlook) there(e *entry, at policy.Level) {
-	if len(o.keys) == mostItems {
+	if len(o.problem.Items) == mostItems {
 		return
 	}
 	item := policy.Item{Now: at, Last: o.cache.seconds(e.last)}
@@ -108,8 +104,7 @@ func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
 	}
 	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Plan]
 	describe(&i, size, o.packing[k.Plan], &o.rates, o.problem.Disk > 0)
-	n := int32(len(o.keys))
-	o.keys = append(o.keys, k)
+	n := int32(len(o.problem.Items))
 	o.index[k] = n
 	o.problem.Items = append(o.problem.Items, i)
 	return n
@@ -165,7 +160,7 @@ func (o *outlook) foresee() {
 		if b.next != nil {
 			end += b.next.Steps()
 		}
-		share := (most - len(o.keys)) / (len(o.courses) - n)
+		share := (most - len(o.problem.Items)) / (len(o.courses) - n)
 		for step := b.reader.pos; step < end && share > 0; step, share = step+1, share-1 {
 			o.uses(&b, step)
 		}
@@ -182,7 +177,7 @@ func (o *outlook) most() int {
 		size += max(pages(b.reader.size), 1) / int64(len(o.courses))
 	}
 	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)
-	return int(min(int64(len(o.keys))+max(enough, leastItems), mostItems))
+	return int(min(int64(len(o.problem.Items))+max(enough, leastItems), mostItems))
 }
 
 // uses adds one step of a reader.
@@ -202,18 +197,22 @@ func (o *outlook) uses(b *bound, step uint64) {
 	if item := &o.problem.Items[i]; item.Job < 0 {
 		item.Job = b.job
 		if b.grouped {
-			item.Group = o.group(group{p.ID(), s})
+			item.Group = o.group(p, s)
 		}
 	}
 	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.course.at(step))})
 }
 
-// group numbers a step.
-func (o *outlook) group(g group) int32 {
-	n, ok := o.groups[g]
+// group numbers a step: one of its batches alone keeps nobody from waiting.
+func (o *outlook) group(p Plan, step uint64) int32 {
+	first, ok := o.groups[p.ID()]
 	if !ok {
-		n = int32(len(o.groups))
-		o.groups[g] = n
+		if o.steps+int64(p.Steps()) > math.MaxInt32 {
+			return -1
+		}
+		first = int32(o.steps)
+		o.groups[p.ID()] = first
+		o.steps += int64(p.Steps())
 	}
-	return n
+	return first + int32(step)
 }

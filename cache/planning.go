@@ -105,7 +105,7 @@ const (
 	// is decided by what things are worth.
 	planEvery = time.Second
 	// planShare is the part of a processor that planning may take, inverted.
-	planShare = 50
+	planShare = 100
 )
 
 // keepPlanning makes a plan now and then, if there is anything new.
@@ -152,6 +152,7 @@ func (c *Cache) plan(forced bool) bool {
 	c.mu.Lock()
 	if !forced && c.mu.opens == c.mu.count.opens {
 		c.mu.Unlock()
+		c.drawn = policy.Problem{}
 		return false
 	}
 	c.mu.opens = c.mu.count.opens
@@ -173,6 +174,7 @@ func (c *Cache) draft() {
 	o.foresee()
 	levels := make([]policy.Level, len(o.problem.Items))
 	strategy.drafter.Plan(&o.problem, levels)
+	c.drawn = o.problem
 	c.adopt(strategy, o, levels)
 }
 

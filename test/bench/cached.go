@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -132,31 +134,33 @@ func open(batch string) (time.Duration, error) {
 	return took, unix.Munmap(mem)
 }
 
-// partitions has a rank open 10,000 of 8.4 million batches of a page a second, in
-// the order of the source, so that what comes when is known of all of them.
+// partitions has two ranks open 10,000 of 8.4 million batches of a page a second
+// together, in the order of the source, so that it is known of all when they come.
 func partitions(b *bench) (misses int) {
-	const records, rate, seconds = 8_400_000, 10_000, 30
+	const records, ranks, rate, seconds = 8_400_000, 2, 10_000, 90
 	data := filepath.Join(b.dir, "partitions.bin")
 	f, err := os.Create(data)
 	check(err)
 	check(f.Truncate(records * 4096)) // none of it is written anywhere
 	check(f.Close())
 	b.mount("--ram", "128MiB")
-	dir := b.create("d", "file:"+data, "--as", "fixed:4096", "--batch", "1") + "/rank-0"
+	dir := b.create("d", "file:"+data, "--as", "fixed:4096", "--batch", "1", "--ranks", fmt.Sprint(ranks))
 	before, begin := b.status(), time.Now()
-	opened, most := 0, 0.0
-	for ; opened < rate*seconds; opened++ {
-		if due := begin.Add(time.Duration(opened) * time.Second / rate); time.Until(due) > time.Millisecond {
-			time.Sleep(time.Until(due))
-		}
-		f, err := os.Open(fmt.Sprintf("%s/batch-%06d", dir, opened))
-		check(err)
-		check(f.Close())
-		if opened%rate == 0 {
-			most = max(most, resident(before.PID))
-		}
+	var all sync.WaitGroup
+	var errs [ranks]error
+	for rank := range ranks {
+		all.Go(func() { errs[rank] = openAll(fmt.Sprintf("%s/rank-%d", dir, rank), rate*seconds/ranks, rate/ranks) })
 	}
+	most := 0.0
+	for range seconds {
+		time.Sleep(time.Second)
+		most = max(most, resident(before.PID))
+	}
+	all.Wait()
+	check(errors.Join(errs[:]...))
+	opened := rate * seconds
 	took, after := time.Since(begin).Seconds(), b.status()
+	most = max(most, resident(after.PID))
 	made := output("go", "test", "-run", "^$", "-bench", "^Benchmark(Plan|Worth)$/^mckp$", "-benchtime", "1s", "./cache/policy")
 	worth := metric(made, "cpu-ns/op") * rate / 1e9
 	planned := (after.Counters.PlanSeconds - before.Counters.PlanSeconds) / took
@@ -173,4 +177,22 @@ func partitions(b *bench) (misses int) {
 			note: fmt.Sprintf("%.0f at the end", resident(after.PID)),
 		},
 	)
+}
+
+// openAll opens the first n batches of a rank, so many a second at most.
+func openAll(rank string, n, rate int) error {
+	begin := time.Now()
+	for i := range n {
+		if due := begin.Add(time.Duration(i) * time.Second / time.Duration(rate)); time.Until(due) > time.Millisecond {
+			time.Sleep(time.Until(due))
+		}
+		f, err := os.Open(fmt.Sprintf("%s/batch-%06d", rank, i))
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
