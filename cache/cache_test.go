@@ -173,15 +173,7 @@ func TestMappedAfterRelease(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
 	p := &testPlan{steps: 200, size: 1 << 20}
 	s := open(t, k, p, 0, 0)
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := unix.Mmap(int(f.Fd()), 0, int(p.size), unix.PROT_READ, unix.MAP_SHARED)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mapped(t, s)
 	s.Release()
 	for step := uint64(1); step < p.steps; step++ {
 		s := open(t, k, p, 0, step)
