@@ -2,6 +2,7 @@ package disks
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -52,5 +53,48 @@ func BenchmarkCheck(b *testing.B) {
 		if err := s.Check(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// million is a directory that knows a million slabs, of no files.
+func million(tb testing.TB) *Tier {
+	tb.Helper()
+	d := newDirectory(Dir{tb.TempDir(), 1 << 50}, Config{}, nil)
+	p := &place{}
+	d.mu.place = p
+	for n := range 1_000_000 {
+		d.insert(label{scattered(n), 1 << 20, uint64(n)}, 1<<20, true)
+	}
+	return &Tier{dirs: []*directory{d}}
+}
+
+// scattered is the key of slab n.
+func scattered(n int) Key {
+	return Key{Plan: [16]byte{byte(n % 3)}, Rank: uint64(n % 8), Step: uint64(n / 8)}
+}
+
+func BenchmarkHas(b *testing.B) {
+	t := million(b)
+	for _, test := range []struct {
+		name  string
+		first int
+		want  bool
+	}{{"there", 0, true}, {"not", 1_000_000, false}} {
+		b.Run(test.name, func(b *testing.B) {
+			for b.Loop() {
+				if t.Has(scattered(test.first+rand.IntN(1_000_000))) != test.want {
+					b.Fatal("wrong")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkUse is an open and its end, without the file.
+func BenchmarkUse(b *testing.B) {
+	d := million(b).dirs[0]
+	for b.Loop() {
+		s, _ := d.take(scattered(rand.IntN(1_000_000)))
+		d.unuse(s)
 	}
 }

@@ -1,7 +1,6 @@
 package disks
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,9 +20,10 @@ import (
 
 // A directory is one of a tier's.
 //
-// A slab is in slabs for as long as its name is on the disk, and in recent for
-// as long as it may be opened. While mu is held no other lock is taken, and
-// nothing is asked of the disk.
+// A slab is in slabs for as long as its name is on the disk, and listed there
+// for as long as it may be opened; then it is in place. It is in held while there
+// is more to say of it. While mu is held no other lock is taken, and nothing is
+// asked of the disk.
 type directory struct {
 	path    string
 	budget  int64
@@ -39,12 +39,12 @@ type directory struct {
 		sync.Mutex
 		home     *home  // of the last place; nil if there was none
 		place    *place // nil if it could not be opened
-		slabs    map[Key]*slab
-		recent   *list.List // of *slab, the one used last in front
-		used     int64      // bytes of all slabs, of those being written and of dying ones, of the index, and reserved
-		others   int64      // of used: reserved for what is not a slab
-		claims   int64      // bytes that are to be reserved: no slab may take them
-		index    int64      // of used: the index file's
+		slabs    *table
+		held     map[uint32]*slab // that have users, or are not listed
+		used     int64            // bytes of all slabs, of those being written and of dying ones, of the index, and reserved
+		others   int64            // of used: reserved for what is not a slab
+		claims   int64            // bytes that are to be reserved: no slab may take them
+		index    int64            // of used: the index file's
 		dying    []dying
 		serial   uint64
 		removing int           // slabs
@@ -99,7 +99,7 @@ func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 		path: dir.Path, budget: dir.Bytes, config: c, log: c.Log, systems: systems,
 		parts: partPrefix + rand.Text() + "-", sick: make(chan struct{}, 1),
 	}
-	d.mu.slabs, d.mu.recent, d.mu.removed = make(map[Key]*slab), list.New(), make(chan struct{})
+	d.mu.slabs, d.mu.held, d.mu.removed = newTable(), make(map[uint32]*slab), make(chan struct{})
 	return d
 }
 
@@ -109,11 +109,7 @@ func (d *directory) enter(create bool) error {
 	if err != nil {
 		return err
 	}
-	known := d.load(p)
-	d.mu.Lock()
-	d.mu.place, d.mu.home = p, &p.home
-	d.mu.Unlock()
-	if known {
+	if d.load(p) {
 		d.jobs.Go(func() { d.seeNames(p) }) // meanwhile it is read, but not written
 		return nil
 	}

@@ -237,7 +237,7 @@ func (t *Tier) byRoom() []*directory {
 func (t *Tier) Drop(k Key) {
 	for _, d := range t.dirs {
 		d.mu.Lock()
-		s := d.mu.slabs[k]
+		s := d.hold(d.find(k))
 		leaves := d.drop(s)
 		d.mu.Unlock()
 		if leaves {

@@ -78,34 +78,40 @@ func decodeItem(b []byte) (i item, ok bool) {
 	return i, 0 <= i.size && i.size < most && 0 <= i.real && i.real <= i.size+i.size/64+4<<20 && n(5) == 0
 }
 
-// load enters what the index says, and reports whether there was one.
+// load makes p the place, with the slabs that its index tells of, and reports
+// whether there was one.
 func (d *directory) load(p *place) bool {
+	items, real, ok := d.recall(p)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.place, d.mu.home = p, &p.home
+	d.mu.index = real
+	d.mu.used += real
+	d.mu.slabs.spread(len(items))
+	for _, i := range items {
+		if d.mu.slabs.find(i.key) == 0 {
+			d.insert(i.label, i.real, false)
+		}
+	}
+	return ok
+}
+
+// recall is what the index says, if there is one that can be used.
+func (d *directory) recall(p *place) ([]item, int64, bool) {
 	var real int64
 	items, err := watch(d, func(*job) (items []item, err error) {
 		items, real, err = readIndex(p)
 		return items, err
 	}, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false
+		return nil, 0, false
 	}
 	if err != nil {
 		d.log.Warn("nvme index not used: looking through the names", "dir", d.path, "cause", err)
 		_ = d.do(func(*job) error { return p.root.Remove(indexName) })
-		return false
+		return nil, 0, false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.index = real
-	d.mu.used += real
-	if len(d.mu.slabs) == 0 {
-		d.mu.slabs = make(map[Key]*slab, len(items))
-	}
-	for _, i := range items {
-		if d.mu.slabs[i.key] == nil {
-			d.insert(p, i.label, i.real, false)
-		}
-	}
-	return true
+	return items, real, true
 }
 
 func readIndex(p *place) (items []item, real int64, err error) {
@@ -171,13 +177,12 @@ func (d *directory) saveIndex() error {
 func (d *directory) items() ([]item, uint64, *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.change == d.mu.saved || len(d.mu.slabs) > indexSlabs {
+	if d.mu.change == d.mu.saved || d.mu.slabs.slabs > indexSlabs {
 		return nil, 0, nil
 	}
-	items := make([]item, 0, len(d.mu.slabs))
-	for e := d.mu.recent.Back(); e != nil; e = e.Prev() {
-		s := e.Value.(*slab)
-		items = append(items, item{s.label, s.real})
+	items := make([]item, 0, d.mu.slabs.slabs)
+	for id := range d.mu.slabs.oldest() {
+		items = append(items, item{d.mu.slabs.label(id), d.mu.slabs.real(id)})
 	}
 	return items, d.mu.change, d.mu.place
 }

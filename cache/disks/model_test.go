@@ -66,6 +66,9 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"": func(r *rapid.T) {
+				if n := k.Held(); n > len(held) { // or fewer: some were dropped
+					r.Fatalf("%d slabs are held, want %d", n, len(held))
+				}
 				if len(held) > 0 {
 					return // some may have no name
 				}

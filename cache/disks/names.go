@@ -93,11 +93,11 @@ func (d *directory) see(p *place, name string) (f found, ok bool) {
 func (d *directory) known(l label) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.mu.slabs[l.key]
-	if s == nil || s.label != l {
+	id := d.mu.slabs.find(l.key)
+	if id == 0 || d.mu.slabs.label(id) != l {
 		return false
 	}
-	s.seen = true
+	d.mu.slabs.mark(id, seen)
 	return true
 }
 
@@ -105,13 +105,13 @@ func (d *directory) known(l label) bool {
 func (d *directory) disown(p *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k, s := range d.mu.slabs {
-		if s.seen || s.place != p || s.at == nil {
-			continue
+	if d.mu.place != p {
+		return
+	}
+	for id := range d.mu.slabs.listed() {
+		if !d.mu.slabs.is(id, seen) {
+			d.lose(id)
 		}
-		d.drop(s)
-		delete(d.mu.slabs, k)
-		d.mu.used -= s.real
 	}
 }
 
@@ -119,13 +119,13 @@ func (d *directory) disown(p *place) {
 // kept: that which was there, or the older one.
 func (d *directory) adopt(p *place, f found) {
 	d.mu.Lock()
-	_, taken := d.mu.slabs[f.key]
+	taken := d.mu.slabs.find(f.key) != 0
 	if d.mu.place != p {
 		d.mu.Unlock()
 		return
 	}
 	if !taken {
-		d.insert(p, f.label, f.real, true)
+		d.insert(f.label, f.real, true)
 		d.mu.change++
 	}
 	d.mu.Unlock()
@@ -135,9 +135,14 @@ func (d *directory) adopt(p *place, f found) {
 }
 
 // insert enters a slab of an earlier daemon as the one used last. mu is held.
-func (d *directory) insert(p *place, l label, real int64, seen bool) {
-	s := &slab{label: l, place: p, real: real, seen: seen}
-	d.mu.slabs[l.key] = s
-	s.at = d.mu.recent.PushFront(s)
+func (d *directory) insert(l label, real int64, known bool) {
+	id := d.mu.slabs.insert(l, real)
+	if id == 0 {
+		return
+	}
+	if known {
+		d.mu.slabs.mark(id, seen)
+	}
+	d.mu.slabs.list(id)
 	d.mu.used += real
 }

@@ -25,11 +25,10 @@ func (d *directory) leave(s *slab) bool {
 
 // drop is leave. mu is held.
 func (d *directory) drop(s *slab) bool {
-	if s == nil || s.at == nil {
+	if !d.there(s) {
 		return false
 	}
-	d.mu.recent.Remove(s.at)
-	s.at = nil
+	d.mu.slabs.unlist(s.id)
 	d.mu.change++
 	return true
 }
@@ -53,7 +52,7 @@ func (d *directory) remove(s *slab) error {
 			return err
 		}
 		d.mu.Lock()
-		delete(d.mu.slabs, s.key)
+		d.erase(s.id)
 		held := s.users > 0
 		switch {
 		case openErr != nil: // nothing is there, or nothing can be known of it
@@ -77,16 +76,11 @@ func (d *directory) endRemoval() {
 	d.mu.removed = make(chan struct{})
 }
 
-// stay undoes leave, unless the place has been given up meanwhile.
+// stay undoes leave.
 func (d *directory) stay(s *slab) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.place == d.mu.place {
-		s.at = d.mu.recent.PushFront(s)
-		return
-	}
-	delete(d.mu.slabs, s.key)
-	d.mu.used -= s.real
+	d.admit(s)
 }
 
 // bury gives back a file that has no name.
@@ -137,19 +131,21 @@ func (d *directory) sweep() bool {
 // What ranks hold there counts no longer.
 func (d *directory) forget(p *place) {
 	d.mu.Lock()
-	for k, s := range d.mu.slabs {
-		if s.at == nil {
-			continue // whoever removes it finds out
-		}
-		d.drop(s)
-		delete(d.mu.slabs, k)
-		d.mu.used -= s.real
+	for id := range d.mu.slabs.listed() { // whoever removes another finds out
+		d.lose(id)
 	}
 	d.mu.used -= d.mu.index
 	d.mu.index = 0
 	d.mu.place = nil
 	d.mu.Unlock()
 	p.close()
+}
+
+// lose forgets a slab that may be opened and is not there. mu is held.
+func (d *directory) lose(id uint32) {
+	d.mu.used -= d.mu.slabs.real(id)
+	d.mu.change++
+	d.erase(id)
 }
 
 // unmapped reports whether nobody else has the file open or mapped: only then

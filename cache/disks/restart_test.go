@@ -2,6 +2,7 @@ package disks_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,6 +174,54 @@ func TestDamaged(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Any rank and step is as good as another, and none is taken for another.
+func TestAnyRankAndStep(t *testing.T) {
+	dir := t.TempDir()
+	var keys []disks.Key
+	for _, rank := range []uint64{0, 7, 1<<32 + 7, math.MaxUint32, math.MaxUint64} {
+		for _, step := range []uint64{0, 7, 1<<32 + 7, math.MaxUint64} {
+			keys = append(keys, disks.Key{Plan: [16]byte{9}, Rank: rank, Step: step})
+		}
+	}
+	for _, index := range []bool{false, true} {
+		k := start(t, one(dir, 1<<20))
+		for _, key := range keys {
+			if !index {
+				must(t, k.Put(key, content(key, 5000)))
+			}
+			s, err := k.Open(key)
+			if err != nil || s == nil {
+				t.Fatalf("%+v: %v", key, err)
+			}
+			compare(t, s, key, 5000)
+			s.Release()
+		}
+		if n := k.Holdings()[[16]byte{9}].Slabs; n != len(keys) || len(k.Keys([16]byte{9})) != n {
+			t.Errorf("%d slabs, want %d", n, len(keys))
+		}
+		k.stop()
+	}
+	k := start(t, one(dir, 1<<20))
+	for n, key := range keys {
+		if k.Drop(key); k.Has(key) {
+			t.Errorf("%+v is still there", key)
+		}
+		if s := k.stats(); s.Slabs != len(keys)-n-1 {
+			t.Errorf("%d slabs after %d of %d", s.Slabs, n+1, len(keys))
+		}
+	}
+}
+
+// What is asked of a tier that was closed is answered as if nothing were there.
+func TestAfterClose(t *testing.T) {
+	k := start(t, one(t.TempDir(), 20<<10))
+	k.putAll(0, 2, 5000)
+	k.stop()
+	if k.Drop(key(0)); k.Has(key(0)) || k.got(1, 5000) {
+		t.Errorf("%+v", k.stats())
 	}
 }
 

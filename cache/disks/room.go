@@ -225,8 +225,8 @@ func (d *directory) oldest(may spare) []Key {
 func (d *directory) touch(k Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.mu.slabs[k]; s != nil && s.at != nil {
-		d.mu.recent.MoveToFront(s.at)
+	if id := d.find(k); id != 0 {
+		d.mu.slabs.touch(id)
 	}
 }
 
@@ -238,10 +238,16 @@ const looked = 1024
 func (d *directory) idle(most int) []Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.mu.place == nil {
+		return nil
+	}
 	var keys []Key
-	for e := d.mu.recent.Back(); e != nil && len(keys) < most; e = e.Prev() {
-		if s := e.Value.(*slab); s.users == 0 {
-			keys = append(keys, s.key)
+	for id := range d.mu.slabs.oldest() {
+		if len(keys) == most {
+			break
+		}
+		if d.mu.held[id] == nil {
+			keys = append(keys, d.mu.slabs.key(id))
 		}
 	}
 	return keys
@@ -252,8 +258,11 @@ func (d *directory) idle(most int) []Key {
 func (d *directory) leaveIdle(k Key) *slab {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.mu.slabs[k]; s != nil && s.users == 0 && d.drop(s) {
-		return s
+	id := d.find(k)
+	if d.mu.held[id] != nil {
+		return nil
 	}
-	return nil
+	s := d.hold(id)
+	d.drop(s)
+	return s
 }

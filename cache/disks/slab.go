@@ -1,7 +1,6 @@
 package disks
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,18 +18,18 @@ import (
 type unixStat = syscall.Stat_t
 
 // realOf is what a file takes on its disk, in bytes.
-func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * 512 }
+func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * block }
 
-// A slab is a file that has its name.
+// A slab is one that is in use, or on its way in or out: there is more to say
+// of it than the table has room for.
 type slab struct {
 	label
+	id       uint32 // in the table; 0: no more
 	place    *place
-	real     int64         // bytes on disk
-	at       *list.Element // in recent; nil: it is being removed, or was
-	users    int           // opens not released
+	real     int64 // bytes on disk
+	users    int   // opens not released
 	right    proof
 	rejected bool     // counted as wrong
-	seen     bool     // its name, by this daemon
 	last     *os.File // when its name is gone: for the last user to bury
 }
 
@@ -86,38 +85,93 @@ func (s *Slab) Release() {
 	})
 }
 
-// unuse ends the use of a slab, and reports whether it may be opened still.
-func (d *directory) unuse(s *slab) bool {
+// unuse ends the use of a slab.
+func (d *directory) unuse(s *slab) {
 	d.mu.Lock()
 	s.users--
-	f, there := s.last, s.at != nil
+	f := s.last
 	if s.users > 0 {
 		f = nil
 	}
+	d.rest(s)
 	d.mu.Unlock()
 	if f != nil {
 		d.bury(f, s.real)
 	}
-	return there
 }
 
 func (d *directory) has(k Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.mu.slabs[k]
-	return s != nil && s.at != nil && !d.blind()
+	return d.find(k) != 0 && !d.blind()
+}
+
+// find is the slab of k, if it may be opened. mu is held.
+func (d *directory) find(k Key) (id uint32) {
+	if id = d.mu.slabs.find(k); d.mu.place == nil || !d.mu.slabs.is(id, listed) {
+		return 0
+	}
+	return id
+}
+
+// there reports whether a slab may be opened. mu is held.
+func (d *directory) there(s *slab) bool { return s != nil && d.mu.slabs.is(s.id, listed) }
+
+// hold is the slab of a number that find returned. mu is held.
+func (d *directory) hold(id uint32) *slab {
+	s, t := d.mu.held[id], d.mu.slabs
+	if s == nil && id != 0 {
+		s = &slab{label: t.label(id), id: id, place: d.mu.place, real: t.real(id), right: t.proof(id), rejected: t.is(id, rejected)}
+		d.mu.held[id] = s
+	}
+	return s
+}
+
+// rest leaves a slab to the table, unless there is more to say of it. mu is held.
+func (d *directory) rest(s *slab) {
+	if s.users > 0 || !d.there(s) {
+		return
+	}
+	d.mu.slabs.prove(s.id, s.right)
+	if s.rejected {
+		d.mu.slabs.mark(s.id, rejected)
+	}
+	delete(d.mu.held, s.id)
+	s.id = 0
+}
+
+// admit lets a slab be opened, unless its place has been given up meanwhile. mu
+// is held.
+func (d *directory) admit(s *slab) {
+	if s.place != d.mu.place {
+		d.erase(s.id)
+		d.mu.used -= s.real
+		return
+	}
+	d.mu.slabs.list(s.id)
+	d.rest(s)
+}
+
+// erase takes a slab from the table. mu is held.
+func (d *directory) erase(id uint32) {
+	if s := d.mu.held[id]; s != nil {
+		s.id = 0
+		delete(d.mu.held, id)
+	}
+	d.mu.slabs.remove(id)
 }
 
 // take finds the slab of k for one more user.
 func (d *directory) take(k Key) (s *slab, right proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s = d.mu.slabs[k]
-	if s == nil || s.at == nil || d.blind() {
+	id := d.find(k)
+	if id == 0 || d.blind() {
 		return nil, right
 	}
+	s = d.hold(id)
 	s.users++
-	d.mu.recent.MoveToFront(s.at)
+	d.mu.slabs.touch(id)
 	d.mu.change++
 	return s, s.right
 }
@@ -133,10 +187,13 @@ func (d *directory) open(k Key) (*Slab, error) {
 	if err == nil {
 		return &Slab{dir: d, slab: s, file: f}, nil
 	}
-	there := d.unuse(s)
+	defer d.unuse(s)
 	if OutOfFiles(err) {
 		return nil, fmt.Errorf("open nvme slab: %w: %w", err, ErrNoRoom)
 	}
+	d.mu.Lock()
+	there := d.there(s)
+	d.mu.Unlock()
 	if there {
 		d.reject(s, err)
 	}
@@ -176,7 +233,7 @@ func (d *directory) tally(s *slab, cause error) bool {
 		d.mu.count.damaged++
 	case !errors.Is(cause, fs.ErrNotExist):
 		d.mu.count.failed++
-	case s.seen:
+	case d.mu.slabs.is(s.id, seen):
 		d.mu.count.lost++
 	default:
 		return false

@@ -33,7 +33,7 @@ func (d *directory) stats() Stats {
 	defer d.mu.Unlock()
 	n := d.mu.count
 	s := Stats{
-		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: len(d.mu.slabs), Ill: d.illness(),
+		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.slabs, Ill: d.illness(),
 		Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes,
 	}
 	if s.Ill == nil && time.Now().Before(d.mu.full) {
@@ -64,11 +64,10 @@ func (t *Tier) Holdings() map[[16]byte]Holding {
 func (d *directory) tell(all map[[16]byte]Holding) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k, s := range d.mu.slabs {
-		if s.at != nil {
-			h := all[k.Plan]
-			all[k.Plan] = Holding{h.Slabs + 1, h.Bytes + s.real}
-		}
+	for id := range d.mu.slabs.listed() {
+		k := d.mu.slabs.key(id)
+		h := all[k.Plan]
+		all[k.Plan] = Holding{h.Slabs + 1, h.Bytes + d.mu.slabs.real(id)}
 	}
 }
 
@@ -83,8 +82,8 @@ func (t *Tier) Keys(plan [16]byte) (keys []Key) {
 func (d *directory) keys(plan [16]byte) (keys []Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k, s := range d.mu.slabs {
-		if k.Plan == plan && s.at != nil {
+	for id := range d.mu.slabs.listed() {
+		if k := d.mu.slabs.key(id); k.Plan == plan {
 			keys = append(keys, k)
 		}
 	}

@@ -176,7 +176,7 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 	if err := d.weigh(u); err != nil { // the map of its blocks may have grown
 		return refused(err)
 	}
-	s := &slab{label: l, place: u.place, seen: true}
+	s := &slab{label: l, place: u.place, real: u.real}
 	if !d.enlist(s) {
 		return fmt.Errorf("its predecessor is being removed: %w", ErrNoRoom)
 	}
@@ -195,8 +195,7 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 	if err == nil { // or it is hashed when it is opened
 		s.right = proof{time.Now(), changeOf(info)}
 	}
-	s.real = u.real
-	s.at = d.mu.recent.PushFront(s)
+	d.admit(s)
 	d.mu.change++
 	return nil
 }
@@ -205,15 +204,19 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 func (d *directory) enlist(s *slab) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.slabs[s.key] != nil || d.mu.place != s.place {
+	if d.mu.slabs.find(s.key) != 0 || d.mu.place != s.place {
 		return false
 	}
-	d.mu.slabs[s.key] = s
+	if s.id = d.mu.slabs.insert(s.label, s.real); s.id == 0 {
+		return false
+	}
+	d.mu.slabs.mark(s.id, seen)
+	d.mu.held[s.id] = s
 	return true
 }
 
 func (d *directory) delist(s *slab) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.mu.slabs, s.key)
+	d.erase(s.id)
 }
