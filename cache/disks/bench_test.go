@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -15,7 +16,7 @@ func BenchmarkRestart(b *testing.B) {
 			for i := range items {
 				items[i] = item{label{Key{Step: uint64(i)}, 1 << 20, 1}, 1 << 20}
 			}
-			index, dir := encodeIndex(items), b.TempDir()
+			index, dir := encodeIndex(slices.Values(items), len(items)), b.TempDir()
 			for b.Loop() {
 				if err := os.WriteFile(dir+"/"+indexName, index, 0o600); err != nil {
 					b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -30,16 +31,17 @@ type item struct {
 	real int64
 }
 
-func encodeIndex(items []item) []byte {
-	b := make([]byte, 0, indexHeader+len(items)*indexRecord+8)
-	b = append(b, indexMagic...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(items)))
-	for _, i := range items {
+// encodeIndex makes an index of so many items at most.
+func encodeIndex(items iter.Seq[item], most int) []byte {
+	b := make([]byte, indexHeader, indexHeader+most*indexRecord+8)
+	copy(b, indexMagic)
+	for i := range items {
 		b = append(b, i.key.Plan[:]...)
 		for _, n := range [...]uint64{i.key.Rank, i.key.Step, uint64(i.size), i.sum, uint64(i.real), 0} {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
 	}
+	binary.LittleEndian.PutUint64(b[len(indexMagic):], uint64((len(b)-indexHeader)/indexRecord))
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
@@ -138,14 +140,13 @@ func readIndex(p *place) (items []item, real int64, err error) {
 // saveIndex writes the index, if it would say something new. Nothing syncs it:
 // one that a power failure tore does not match its sum.
 func (d *directory) saveIndex() error {
-	items, change, p := d.items()
-	if items == nil || p == nil || !p.seen() {
+	b, change, p := d.encode()
+	if b == nil {
 		return nil
 	}
 	if _, err := d.writable(); err != nil {
 		return err
 	}
-	b := encodeIndex(items)
 	if err := d.reserve(p, p.blocks(int64(len(b))), nil); err != nil {
 		return err
 	}
@@ -173,16 +174,19 @@ func (d *directory) saveIndex() error {
 	})
 }
 
-// items is what the index is to say, or nil if it says so already.
-func (d *directory) items() ([]item, uint64, *place) {
+// encode is what the index is to be, or nil if it is that already.
+func (d *directory) encode() ([]byte, uint64, *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.change == d.mu.saved || d.mu.slabs.slabs > indexSlabs {
+	p, t := d.mu.place, d.mu.slabs
+	if d.mu.change == d.mu.saved || t.slabs > indexSlabs || p == nil || !p.seen() {
 		return nil, 0, nil
 	}
-	items := make([]item, 0, d.mu.slabs.slabs)
-	for id := range d.mu.slabs.oldest() {
-		items = append(items, item{d.mu.slabs.label(id), d.mu.slabs.real(id)})
-	}
-	return items, d.mu.change, d.mu.place
+	return encodeIndex(func(yield func(item) bool) {
+		for id := range t.oldest() {
+			if !yield(item{t.label(id), t.real(id)}) {
+				return
+			}
+		}
+	}, t.slabs), d.mu.change, p
 }
