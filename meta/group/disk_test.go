@@ -402,3 +402,31 @@ func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 		t.Errorf("with damage aside: %v", err)
 	}
 }
+
+// A log that begins after a snapshot knows the term of the entry that this ends
+// with, and of no other that is gone.
+func TestLogAfterASnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStore(dir, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	sink, err := s.snapshots.Create(raft.SnapshotVersionMax, 71, 5, raft.Configuration{}, 60, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.log.StoreLogs([]*raft.Log{{Index: 72, Term: 6}, {Index: 73, Term: 6}}); err != nil {
+		t.Fatal(err)
+	}
+	for index, term := range map[uint64]uint64{70: 0, 71: 5, 72: 6, 73: 6, 74: 0} {
+		var l raft.Log
+		err := s.log.GetLog(index, &l)
+		if term == 0 && !errors.Is(err, raft.ErrLogNotFound) || term > 0 && (err != nil || l.Index != index || l.Term != term) {
+			t.Errorf("entry %d: %+v, %v", index, l, err)
+		}
+	}
+}

@@ -35,14 +35,16 @@ const room = segmentBytes + 1<<20
 // full disk, which ends others in three ways. A segment for which there was no room
 // is left in the way of itself: see tidy. The log takes nothing more, now and after
 // a new start, for it has sealed the segment before: see unseal. And Raft panics
-// if it cannot note its term: see SetUint64.
+// if it cannot note its term: see SetUint64. It also knows the entry that a
+// snapshot ends with: see GetLog.
 type journal struct {
 	*wal.WAL
-	dir     string
-	log     *slog.Logger
-	closing chan struct{}
-	full    atomic.Bool // and a person was told
-	lied    atomic.Bool // of a term that was not noted; so nothing is noted any more
+	snapshots raft.SnapshotStore
+	dir       string
+	log       *slog.Logger
+	closing   chan struct{}
+	full      atomic.Bool // and a person was told
+	lied      atomic.Bool // of a term that was not noted; so nothing is noted any more
 }
 
 func openJournal(dir string, log *slog.Logger) (*journal, error) {
@@ -82,6 +84,34 @@ func (t tidy) Create(dir, name string, size uint64) (types.WritableFile, error) 
 		err = errors.Join(err, t.Delete(dir, name))
 	}
 	return f, err
+}
+
+// GetLog implements raft.LogStore. Of the entry that a snapshot ends with, and after
+// which the log goes on, it knows the term alone, as Raft should: a leader that
+// did not hear that the first entries after it have arrived asks for that, and
+// where the answer is that there is no such entry, it goes back to ever earlier
+// ones, for ever. Nobody gets this one in place of the real one: a leader asks for
+// the entry before, which it has not, and then sends the snapshot.
+func (j *journal) GetLog(index uint64, l *raft.Log) error {
+	err := j.WAL.GetLog(index, l)
+	if !errors.Is(err, raft.ErrLogNotFound) || index < 2 || j.snapshots == nil {
+		return err
+	}
+	first, ferr := j.FirstIndex()
+	if ferr != nil || first != index+1 {
+		return err
+	}
+	all, lerr := j.snapshots.List()
+	if lerr != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Index == index {
+			*l = raft.Log{Index: index, Term: s.Term, Type: raft.LogNoop}
+			return nil
+		}
+	}
+	return err
 }
 
 // giveUp ends waiting for room, when Raft is about to end.

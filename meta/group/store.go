@@ -35,6 +35,7 @@ func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
 	if err := check(journal, snapshots, alone); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
+	journal.snapshots = snapshots
 	return &store{journal, snapshots}, nil
 }
 
