@@ -225,7 +225,7 @@ func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	var victim *entry
 	if c.nvme != nil && disks.OutOfFiles(lack) {
-		victim = c.victimOnNVMe(func(*disks.Slab) bool { return true })
+		victim = c.victimOnNVMe("")
 	}
 	if victim == nil {
 		victim = c.victim(e, demanded)

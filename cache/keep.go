@@ -99,6 +99,26 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	return c.remove(e)
 }
 
+// victimOnNVMe takes an entry that nobody holds and whose slab is on NVMe, in that
+// directory or in any if it is empty, out of the cache: in it the slab cannot be
+// evicted.
+func (c *Cache) victimOnNVMe(dir string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fits := func(e *entry) bool { return e.file != nil && (dir == "" || e.file.Dir() == dir) }
+	for p := c.mu.spent.Front(); p != nil; p = p.Next() {
+		if e := p.Value.(*entry); fits(e) {
+			return c.remove(e)
+		}
+	}
+	for _, e := range c.mu.idle {
+		if fits(e) {
+			return c.remove(e)
+		}
+	}
+	return nil
+}
+
 // precedes reports whether e waits for a reader that comes to it before n, or if
 // n is made ready by hand, for any reader, or as long as n. Worths are estimates
 // of different times: two batches that are made ready ahead could otherwise take

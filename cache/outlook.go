@@ -174,8 +174,9 @@ func (o *outlook) foresee() {
 func (o *outlook) most() int {
 	size := int64(0)
 	for _, b := range o.courses {
-		size += max(pages(b.reader.size), 1) / int64(len(o.courses))
+		size += pages(b.reader.size)
 	}
+	size /= int64(max(len(o.courses), 1))
 	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)
 	return int(min(int64(len(o.problem.Items))+max(enough, leastItems), mostItems))
 }

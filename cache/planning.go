@@ -255,6 +255,5 @@ func (c *Cache) convert(e *entry) {
 func (c *Cache) target(e *entry) (at policy.Level, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, known = c.mu.targets.of(e.key)
-	return at, known
+	return c.mu.targets.of(e.key)
 }

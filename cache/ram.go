@@ -183,11 +183,12 @@ func (r *ram) release(real int64) {
 
 func (r *ram) create(size int64) (*ramFile, error) {
 	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
-	if err == nil && fd >= disks.MostFiles() {
-		unix.Close(fd)
-		err = unix.EMFILE
+	if err == nil {
+		if err = disks.Affordable(fd); err != nil {
+			unix.Close(fd)
+		}
 	}
-	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+	if disks.OutOfFiles(err) {
 		// As good as full: what is evicted leaves its descriptor behind.
 		return nil, fmt.Errorf("create ram slab: %w: %w", err, errNoRoom)
 	}
@@ -267,9 +268,10 @@ func (f *ramFile) resize(size int64) error {
 	return nil
 }
 
-// retire takes a file back. It is spare at once if no rank maps it.
+// retire takes a file back, whose backing id is gone, so that nobody can open it
+// any more. It is spare at once if no rank maps it.
 func (r *ram) retire(f *ramFile) {
-	free := unmapped(f.fd)
+	free := disks.Unmapped(f.fd)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.held--
@@ -291,7 +293,7 @@ func (r *ram) sweep() {
 	}
 	var spare, still []*ramFile
 	for _, f := range dying {
-		if unmapped(f.fd) {
+		if disks.Unmapped(f.fd) {
 			spare = append(spare, f)
 		} else {
 			still = append(still, f)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -30,7 +29,7 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err e
 		meta.ErrNoSpace, c.config.NVMe[0].Bytes, bytes))
 	defer cancel()
 	for !claim.Settle() {
-		if e := c.victimOnNVMe(func(s *disks.Slab) bool { return s.Dir() == c.config.NVMe[0].Path }); e != nil {
+		if e := c.victimOnNVMe(c.config.NVMe[0].Path); e != nil {
 			c.evict(e)
 			continue
 		}
@@ -42,22 +41,4 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err e
 		}
 	}
 	return claim.Release, nil
-}
-
-// victimOnNVMe takes an entry that nobody holds and whose slab is on NVMe, of those
-// that are in the way, out of the cache: in it the slab cannot be evicted.
-func (c *Cache) victimOnNVMe(inTheWay func(*disks.Slab) bool) *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p := c.mu.spent.Front(); p != nil; p = p.Next() {
-		if e := p.Value.(*entry); e.file != nil && inTheWay(e.file) {
-			return c.remove(e)
-		}
-	}
-	for _, e := range c.mu.idle {
-		if e.file != nil && inTheWay(e.file) {
-			return c.remove(e)
-		}
-	}
-	return nil
 }

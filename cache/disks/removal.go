@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // A dying file has no name any more but is still mapped by a rank.
@@ -91,7 +89,7 @@ func (d *directory) bury(f *os.File, real int64) {
 // settle closes a file that has no name, which frees its blocks, unless
 // somebody maps it.
 func (d *directory) settle(f *os.File, real int64) {
-	if !unmapped(f) {
+	if !Unmapped(int(f.Fd())) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.mu.dying = append(d.mu.dying, dying{f, real})
@@ -112,7 +110,7 @@ func (d *directory) sweep() bool {
 	d.mu.Unlock()
 	var still, free []dying
 	for _, y := range all {
-		if unmapped(y.file) {
+		if Unmapped(int(y.file.Fd())) {
 			free = append(free, y)
 		} else {
 			still = append(still, y)
@@ -146,14 +144,4 @@ func (d *directory) lose(id uint32) {
 	d.mu.used -= d.mu.slabs.real(id)
 	d.mu.change++
 	d.erase(id)
-}
-
-// unmapped reports whether nobody else has the file open or mapped: only then
-// does the kernel grant a write lease, which is given back at once.
-func unmapped(f *os.File) bool {
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		return false
-	}
-	_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-	return true
 }

@@ -33,12 +33,12 @@ func (d *directory) read(j *job, s *slab, right proof) (*os.File, error) {
 // have it wait, a link lead elsewhere.
 func (p *place) open(name string) (*os.File, error) {
 	f, err := p.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	switch {
-	case err == nil && int(f.Fd()) >= MostFiles():
+	if err == nil {
+		if err = Affordable(int(f.Fd())); err == nil {
+			return f, nil
+		}
 		f.Close()
-		return nil, errOutOfFiles
-	case err == nil:
-		return f, nil
+		return nil, err
 	}
 	if info, other := p.root.Lstat(name); other == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: it is %v", meta.ErrCorrupt, info.Mode())

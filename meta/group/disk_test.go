@@ -353,7 +353,7 @@ func TestNothingIsLeftOfASegment(t *testing.T) {
 func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	open := func() *journal {
-		j, err := openJournal(dir, slog.New(slog.DiscardHandler))
+		j, err := openJournal(dir, raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 	must(j.Close())
 	must(os.WriteFile(j.aside(), []byte("{"), 0o600))
 	var d damage
-	if _, err := openJournal(dir, slog.New(slog.DiscardHandler)); !errors.As(err, &d) || !errors.Is(err, meta.ErrCorrupt) {
+	if _, err := openJournal(dir, raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler)); !errors.As(err, &d) || !errors.Is(err, meta.ErrCorrupt) {
 		t.Errorf("with damage aside: %v", err)
 	}
 }

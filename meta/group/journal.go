@@ -47,7 +47,7 @@ type journal struct {
 	lied      atomic.Bool // of a term that was not noted; so nothing is noted any more
 }
 
-func openJournal(dir string, log *slog.Logger) (*journal, error) {
+func openJournal(dir string, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
@@ -59,7 +59,7 @@ func openJournal(dir string, log *slog.Logger) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", dir, err, 2*segmentBytes>>20)
 	}
-	j := &journal{WAL: w, dir: dir, log: log, closing: make(chan struct{})}
+	j := &journal{WAL: w, snapshots: snapshots, dir: dir, log: log, closing: make(chan struct{})}
 	if err := j.takeBack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", dir, err), w.Close())
 	}
@@ -84,34 +84,6 @@ func (t tidy) Create(dir, name string, size uint64) (types.WritableFile, error) 
 		err = errors.Join(err, t.Delete(dir, name))
 	}
 	return f, err
-}
-
-// GetLog implements raft.LogStore. Of the entry that a snapshot ends with, and after
-// which the log goes on, it knows the term alone, as Raft should: a leader that
-// did not hear that the first entries after it have arrived asks for that, and
-// where the answer is that there is no such entry, it goes back to ever earlier
-// ones, for ever. Nobody gets this one in place of the real one: a leader asks for
-// the entry before, which it has not, and then sends the snapshot.
-func (j *journal) GetLog(index uint64, l *raft.Log) error {
-	err := j.WAL.GetLog(index, l)
-	if !errors.Is(err, raft.ErrLogNotFound) || index < 2 || j.snapshots == nil {
-		return err
-	}
-	first, ferr := j.FirstIndex()
-	if ferr != nil || first != index+1 {
-		return err
-	}
-	all, lerr := j.snapshots.List()
-	if lerr != nil {
-		return err
-	}
-	for _, s := range all {
-		if s.Index == index {
-			*l = raft.Log{Index: index, Term: s.Term, Type: raft.LogNoop}
-			return nil
-		}
-	}
-	return err
 }
 
 // giveUp ends waiting for room, when Raft is about to end.
