@@ -44,9 +44,22 @@ type Env struct {
 // they flow, so that chunks are better fetched whole. Those of an LMDB in HDFS
 // are not: they come from a local copy.
 func IsRemote(uri string) bool {
+	as, ok := inHDFS(uri)
+	return ok && as != "lmdb"
+}
+
+// IsCopied reports whether a source is brought to a local disk as a whole before
+// anything of it is read.
+func IsCopied(uri string) bool {
+	as, ok := inHDFS(uri)
+	return ok && as == "lmdb"
+}
+
+// inHDFS says what form a source in HDFS has, if it is one.
+func inHDFS(uri string) (as string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, "hdfs:")
 	_, _, options, err := splitHDFS(rest)
-	return ok && err == nil && options["as"] != "lmdb"
+	return options["as"], ok && err == nil
 }
 
 func open(uri string, env *Env) (Source, error) {

@@ -184,6 +184,9 @@ func (c *copies) tryJoin(s *Source, key string, f file, lasting bool) (k *copied
 		k.use.lasting = true
 		k.use.users++ // until it is ready
 	}
+	if lasting && c.mu.wanted != nil {
+		c.mu.wanted[key] = true // until somebody says otherwise
+	}
 	return k, nil, nil
 }
 

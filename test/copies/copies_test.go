@@ -14,7 +14,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 	clib "github.com/bmatsuo/lmdb-go/lmdb"
 
 	"rankfs/test/cluster"
+	"rankfs/test/daemon"
 )
 
 // limit bounds each wait: it turns a hang into a failure.
@@ -217,6 +220,103 @@ func TestLMDBInHDFS(t *testing.T) {
 	if _, copies := m.status(); copies != 0 || len(m.files()) != 0 {
 		t.Errorf("with no dataset copies take %d bytes, in %v", copies, m.files())
 	}
+}
+
+// One node of a cluster copies the database, and gives of it to the others. When
+// it dies in the middle of their reading another one does, and they go on.
+func TestOneCopyInACluster(t *testing.T) {
+	c := cluster.Shared(t)
+	values, content := database(t)
+	dir := c.Dir(t)
+	put(t, c, dir+"/data.mdb", content)
+	program, remove, err := daemon.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove() })
+	m := daemon.Gather(t, program, c.DataNodes()[:3], "--ram", "64MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
+	for _, n := range m.Nodes {
+		n.Options("--nvme", n.Dir+"/nvme:64MiB")
+	}
+	m.Found()
+	maker := m.Nodes[1]
+	maker.Do("dataset", "create", "a", "--source", "hdfs://rankfs"+dir, "--as", "lmdb", "--db", "a", "--batch", "50")
+	m.Await("a")
+
+	// Each view has batches of its own, which nobody has in a cache yet.
+	sum := fmt.Sprintf("%x", sha256.Sum256(bytes.Join(values, nil)))
+	read := func(n *daemon.Place, batches ...int) {
+		for _, batch := range batches {
+			view := fmt.Sprintf("%s/datasets/a@batch=%d", n.Mount(), batch)
+			if got, err := n.Tool("bash", "-c", `set -o pipefail; cat "$0"/rank-0/batch-*[0-9] | sha256sum`, view); err != nil || !strings.HasPrefix(got, sum) {
+				t.Errorf("%s reads other records in batches of %d: %q, %v", n.Host.Name, batch, got, err)
+			}
+		}
+	}
+	for _, n := range m.Nodes {
+		read(n, 50)
+		hosts := strings.TrimSpace(n.Must("getfattr", "--only-values", "-n", "user.rankfs.hosts", n.Mount()+"/datasets/a/rank-0/batch-000001"))
+		if hosts != maker.Host.Name {
+			t.Errorf("as %s has it the batch is on %q", n.Host.Name, hosts)
+		}
+	}
+	if got := holders(t, m); !slices.Equal(got, []string{maker.Host.Name}) {
+		t.Errorf("there are copies on %v", got)
+	}
+	if n := fetched(m); n < int64(len(content)) || n > int64(len(content))*11/10 {
+		t.Errorf("%d bytes were fetched for a file of %d", n, len(content))
+	}
+
+	maker = m.Nodes[2]
+	maker.Do("dataset", "refresh", "a")
+	daemon.Until(t, limit, "the copy is where the dataset was made anew", func() bool {
+		return slices.Equal(holders(t, m), []string{maker.Host.Name})
+	})
+
+	others := m.Nodes[:2]
+	var reading sync.WaitGroup
+	for i, n := range others {
+		reading.Go(func() { read(n, 40+i, 30+i, 20+i, 10+i, 8+i, 6+i) })
+	}
+	maker.Kill()
+	reading.Wait()
+	for _, n := range others {
+		read(n, 17)
+	}
+	if got := holders(t, m, others...); len(got) != 1 {
+		t.Errorf("with one node gone there are copies on %v of the others", got)
+	}
+
+	maker.Start()
+	for _, n := range m.Nodes {
+		read(n, 13)
+	}
+	m.Nodes[0].Do("dataset", "rm", "a")
+	daemon.Until(t, limit, "the copies go with the dataset", func() bool { return len(holders(t, m)) == 0 })
+}
+
+// holders are the hosts that have copies on their disks.
+func holders(t *testing.T, m *daemon.Team, among ...*daemon.Place) (hosts []string) {
+	t.Helper()
+	if among == nil {
+		among = m.Nodes
+	}
+	for _, n := range among {
+		if names, err := filepath.Glob(n.Dir + "/nvme/copies/*.mdb"); err != nil || len(names) > 0 {
+			hosts = append(hosts, n.Host.Name)
+		}
+	}
+	return hosts
+}
+
+// fetched is how much came from HDFS, to all nodes.
+func fetched(m *daemon.Team) (sum int64) {
+	for _, n := range m.Nodes {
+		var s struct{ HDFS struct{ Bytes int64 } }
+		n.Status(&s)
+		sum += s.HDFS.Bytes
+	}
+	return sum
 }
 
 // slabs are the batches that are on the disk.

@@ -61,6 +61,9 @@ func New(t testing.TB, program string, host *cluster.Host, options ...string) *P
 	return p
 }
 
+// Options adds options of mount, for all daemons there from now on.
+func (p *Place) Options(more ...string) { p.options = append(p.options, more...) }
+
 // Mount is where the daemon mounts.
 func (p *Place) Mount() string { return p.Dir + "/mnt" }
 

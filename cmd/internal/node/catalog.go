@@ -27,6 +27,9 @@ type catalog struct {
 	log     *slog.Logger
 	dropped func(name string) // what the name stood for it stands for no more
 
+	loose     bool       // update has taken out what may be wanted by nobody
+	retaining sync.Mutex // before mu
+
 	mu struct {
 		sync.Mutex
 		byName  map[string]*dataset
@@ -83,6 +86,10 @@ func (c *catalog) follow(ctx context.Context) {
 		var retry <-chan time.Time
 		if !c.update(ctx) {
 			retry = time.After(again)
+		}
+		if c.loose {
+			c.loose = false
+			c.retain()
 		}
 		select {
 		case <-ctx.Done():
@@ -153,6 +160,7 @@ func (c *catalog) enter(name string, d *dataset) {
 	if old == nil {
 		return
 	}
+	c.loose = true
 	if err := old.content.held.remove(); err != nil {
 		c.log.Warn("source not closed", "dataset", name, "cause", err)
 	}
@@ -285,7 +293,6 @@ func (c *catalog) install(ctx context.Context, r record, instead uint64, report 
 	if err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
 	}
-	c.retain()
 	return d, nil
 }
 
@@ -294,7 +301,7 @@ func (c *catalog) register(ctx context.Context, r record, instead uint64, report
 	if err != nil {
 		return nil, err
 	}
-	defer src.Close() // after the dataset is in the catalog, so that what it has copied is wanted by then
+	defer src.Close()
 	path, err := c.indexes.create()
 	if err != nil {
 		return nil, err
@@ -319,7 +326,11 @@ func (c *catalog) register(ctx context.Context, r record, instead uint64, report
 	if err != nil {
 		return nil, err
 	}
-	return c.await(ctx, r.Name, result.Generation)
+	d, err := c.await(ctx, r.Name, result.Generation)
+	if err == nil {
+		c.retain() // before src is closed: what it has copied is wanted
+	}
+	return d, err
 }
 
 // remove takes a dataset out of the cluster. Its name must be claimed.
@@ -342,15 +353,17 @@ func (c *catalog) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// retain says which versions of sources there are datasets of, and keeps the
-// indexes of no others.
+// retain says which versions of sources there are datasets of for which this node
+// may need a copy, and keeps the indexes of no others.
 func (c *catalog) retain() {
-	c.mu.Lock()
+	c.retaining.Lock() // who is last knows best
+	defer c.retaining.Unlock()
 	var fingerprints []string
-	for _, d := range c.mu.byName {
-		fingerprints = append(fingerprints, d.content.index.Fingerprint())
+	for _, d := range c.list() {
+		if !d.content.copied || d.content.elsewhere() == "" {
+			fingerprints = append(fingerprints, d.content.index.Fingerprint())
+		}
 	}
-	c.mu.Unlock()
 	c.env.HDFS.Retain(fingerprints)
 	hashes := make(map[string]bool)
 	for _, d := range c.cluster.Datasets() {

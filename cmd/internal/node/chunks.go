@@ -23,7 +23,7 @@ func (v *view) Chunks() fs.Table {
 	titles := []string{
 		fmt.Sprintf("chunk of %d  ", n), column("offset", x.Bytes()), column("bytes", x.Bytes()),
 		column("first", int64(x.Records())), column("records", int64(x.Records())),
-		fmt.Sprintf("%-*s\n", v.content.holdersWidth(v.host), "hosts"),
+		fmt.Sprintf("%-*s\n", v.content.holdersWidth(v.sourceHost()), "hosts"),
 	}
 	return fs.Table{
 		Lines: 1 + uint64(n),
@@ -84,12 +84,11 @@ func isHost(name string) bool {
 	return name != "" && name != "-"
 }
 
-// chunkHosts are all that hold a chunk, as last heard. What is not said to be
-// anywhere is on this host: the source is a file of its own.
+// chunkHosts are all that hold a chunk, as last heard.
 func (v *view) chunkHosts(chunk int) []string {
 	hosts := v.content.hosts(chunk)
 	if len(hosts) == 0 && !v.content.remote {
-		return []string{v.host}
+		return []string{v.sourceHost()}
 	}
 	return hosts
 }

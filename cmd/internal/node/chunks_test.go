@@ -97,7 +97,7 @@ func TestChunks(t *testing.T) {
 // A dataset that is on this machine is held by this host, whatever it is called.
 func TestChunksHere(t *testing.T) {
 	v := viewOf(t, func(b *index.Builder, f uint32) { b.Add(index.Extent{File: f, Len: 5}) })
-	v.content.remote = false
+	v.content.remote, v.content.homes = false, new(homes)
 	if got := lines(t, v.Chunks()); !strings.HasSuffix(got[1], "  me.example.com") {
 		t.Errorf("%q", got)
 	}

@@ -41,6 +41,7 @@ type content struct {
 	index  *index.Index
 	held   *held
 	remote bool // the bytes are on hosts that the index names
+	copied bool // one node of the cluster has them on its disk as a whole
 	id     peers.ID
 	origin string // the node that indexed it
 	homes  *homes
@@ -78,7 +79,10 @@ func newDataset(path string, r record, d state.Dataset, env *fetch.Env, h *homes
 	if err != nil {
 		return nil, err
 	}
-	c := &content{source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), origin: r.Origin, homes: h, flows: stall.NewFlows(time.Now)}
+	c := &content{
+		source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), copied: fetch.IsCopied(r.Source),
+		origin: r.Origin, homes: h, flows: stall.NewFlows(time.Now),
+	}
 	if _, err := hex.Decode(c.id[:], []byte(d.Index)); err != nil {
 		return nil, errors.Join(fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt), x.Close())
 	}
@@ -143,64 +147,6 @@ func (h *held) remove() error {
 		return nil
 	}
 	return h.mu.data.Detach(errRemoved)
-}
-
-// data returns the way to the bytes, or an error wrapping meta.ErrStale if
-// they are no longer those of the index.
-func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
-	d, err := c.held.attach(ctx, c.source, c.env)
-	if err == nil {
-		err = d.Check(ctx)
-	}
-	return d, err
-}
-
-// elsewhere is the node that has the source where it is not here: what is not
-// remote lies on the disks of the node that indexed it. Empty if that is this one,
-// or gone.
-func (c *content) elsewhere() string {
-	if !c.remote && c.origin != c.homes.self && c.homes.up(c.origin) {
-		return c.origin
-	}
-	return ""
-}
-
-// await waits until there is a way to the bytes, be it by another node.
-func (c *content) await(ctx context.Context, account *stall.Open) error {
-	if c.elsewhere() != "" {
-		account = nil // here there may be nothing to wait for
-	}
-	err := c.awaitHere(ctx, account)
-	if err != nil && c.elsewhere() != "" {
-		return nil
-	}
-	return err
-}
-
-// awaitHere waits for a source that may be busy for a while bringing its bytes
-// here.
-func (c *content) awaitHere(ctx context.Context, account *stall.Open) error {
-	if c.held.attached() != nil {
-		if _, err := c.data(ctx); !errors.Is(err, meta.ErrBusy) {
-			return err
-		}
-	}
-	defer account.End(account.For(stall.Source))
-	const patience, pause = 2 * time.Minute, time.Second // as for a batch
-	for deadline := time.Now().Add(patience); ; {
-		_, err := c.data(ctx)
-		if !errors.Is(err, meta.ErrBusy) {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w after %v: %w", context.DeadlineExceeded, patience, err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
 }
 
 func (h *held) attach(ctx context.Context, source string, env *fetch.Env) (*fetch.Dataset, error) {

@@ -61,6 +61,16 @@ func (h *homes) up(id string) bool {
 	return h.now.Load().up[id]
 }
 
+// host is that of a node, if it fetches chunks.
+func (h *homes) host(id string) (host string, ok bool) {
+	for _, n := range h.now.Load().all {
+		if n.ID == id {
+			return n.Host, true
+		}
+	}
+	return "", false
+}
+
 // at is the node on a host, if one is up: the first of several.
 func (h *homes) at(host string) (id string, ok bool) {
 	for _, n := range h.now.Load().byHost[host] {

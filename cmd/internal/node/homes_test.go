@@ -77,3 +77,45 @@ func TestHomeFollowsThePlan(t *testing.T) {
 		t.Errorf("parts are divided as their readers are: %v %v", r, err)
 	}
 }
+
+// Of a copied source one node has the copy: who indexed it while that is up, then
+// one of the others, on which all agree.
+func TestKeeper(t *testing.T) {
+	m := memberOf(t, 3)
+	nodes := m.machine.Nodes()
+	for _, row := range []struct {
+		name           string
+		remote, copied bool
+		down           int  // the node that indexed it, or another; none below zero
+		elsewhere      bool // as the others see it
+	}{
+		{"its own file", false, false, -1, true},
+		{"its own file, gone", false, false, 0, false},
+		{"in HDFS", true, false, -1, false},
+		{"a copy", false, true, -1, true},
+		{"a copy, another one gone", false, true, 1, true},
+		{"a copy, gone", false, true, 0, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for i := range nodes {
+				nodes[i].Up = i != row.down
+			}
+			keepers := make(map[string]bool)
+			for i, n := range nodes {
+				h := &homes{self: n.ID}
+				h.follow(nodes)
+				c := &content{remote: row.remote, copied: row.copied, origin: nodes[0].ID, homes: h}
+				if i == row.down {
+					continue
+				}
+				keepers[c.keeper()] = true
+				if home := c.elsewhere(); (home != "") != (row.elsewhere && c.keeper() != n.ID) || home == n.ID {
+					t.Errorf("as node %d has it the source is on %q", i, home)
+				}
+			}
+			if gone := row.down == 0 && row.copied; len(keepers) != 1 || keepers[nodes[0].ID] == gone {
+				t.Errorf("keepers are %v", keepers)
+			}
+		})
+	}
+}

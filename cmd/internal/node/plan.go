@@ -146,7 +146,9 @@ func (p *plan) home(chunk int) string {
 }
 
 // seed makes the homes of datasets' chunks independent of one another.
-func (p *plan) seed() uint64 { return binary.LittleEndian.Uint64(p.content.id[:]) }
+func (p *plan) seed() uint64 { return seedOf(p.content.id) }
+
+func seedOf(id peers.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
 
 // A handful is how many records are dealt with at a time: enough that what is
 // done once a handful is nothing, few enough that a fill that nobody wants any

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,13 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	m := stall.Enter(ctx, stall.Peer)
 	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
-		return f.plan.peers.Gather(ctx, from, want, places)
+		err := f.plan.peers.Gather(ctx, from, want, places)
+		for _, passing := range []error{meta.ErrBusy, meta.ErrUnavailable, meta.ErrNotExist} { // it has no index yet
+			if f.plan.content.copied && errors.Is(err, passing) {
+				return fmt.Errorf("%w: %w", errKeeper, err)
+			}
+		}
+		return err
 	}
 	var s spare
 	defer s.free()

@@ -124,11 +124,11 @@ func (v *view) Dataset() string { return v.dataset.record.Name }
 func (v *view) Ranks() uint64 { return v.cut.Ranks }
 
 // Open returns the slab of a batch, complete.
-func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (*cache.Slab, error) {
-	if err := v.content.await(ctx, account); err != nil {
-		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
-	}
-	s, err := v.cache.OpenFor(ctx, account, v.plan, rank, step)
+func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (s *cache.Slab, err error) {
+	err = v.content.patiently(ctx, account, func() (err error) {
+		s, err = v.cache.OpenFor(ctx, account, v.plan, rank, step)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
 	}

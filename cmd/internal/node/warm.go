@@ -143,10 +143,7 @@ func (w *warmUp) behind(ctx context.Context, c control.Warm) {
 func (w *warmUp) through(ctx context.Context, c control.Warm, progress reporter) (control.Warm, error) {
 	defer w.node.warmUps.end(w)
 	defer w.stop(nil)
-	err := w.view.dataset.content.await(ctx, nil)
-	if err == nil {
-		err = w.work(ctx, progress)
-	}
+	err := w.view.dataset.content.patiently(ctx, nil, func() error { return w.work(ctx, progress) })
 	if errors.Is(err, meta.ErrNoSpace) {
 		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
