@@ -171,9 +171,9 @@ func TestPowerFails(t *testing.T) {
 		case "lost":
 			must(t, os.Remove(index))
 		case "torn":
-			must(t, os.Truncate(index, int64(rapid.IntRange(0, 24+n*64).Draw(r, "to"))))
+			must(t, os.Truncate(index, int64(rapid.IntRange(0, 16+n*64).Draw(r, "to"))))
 		case "flip":
-			flip(t, index, int64(rapid.IntRange(0, 24+n*64).Draw(r, "at")))
+			flip(t, index, int64(rapid.IntRange(0, 16+n*64).Draw(r, "at")))
 		}
 		k := start(t, one(dir, 1<<20))
 		defer k.stop()

@@ -50,7 +50,7 @@ func TestRestart(t *testing.T) {
 		{"index lost", func(t *testing.T, dir string) { must(t, os.Remove(index(dir))) }, false},
 		{"index empty", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 0)) }, true},
 		{"index torn", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 500)) }, true},
-		{"index short of a record", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 24+64*19+8)) }, true},
+		{"index short of a record", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 16+64*19+8)) }, true},
 		{"index damaged", func(t *testing.T, dir string) { flip(t, index(dir), 300) }, true},
 		{"index of another directory", func(t *testing.T, dir string) {
 			b, err := os.ReadFile(index(filled(t, 30)))

@@ -23,6 +23,7 @@ type table struct {
 	chunks  []chunk
 	made    uint32 // records that are in use or were; the first stands for none
 	free    uint32 // begins the chain of those that were
+	told    uint32 // the slab that next returned last, or 0
 	slabs   int
 	heads   []*[chunkSize]uint32 // of the chains of slabs, by their hash
 	buckets uint32
@@ -237,6 +238,9 @@ func (t *table) list(id uint32) {
 
 func (t *table) unlist(id uint32) {
 	r := t.at(id)
+	if t.told == id {
+		t.told = r.older
+	}
 	t.at(r.newer).older, t.at(r.older).newer = r.older, r.newer
 	r.flags &^= listed
 }
@@ -255,6 +259,19 @@ func (t *table) oldest() iter.Seq[uint32] {
 		}
 	}
 }
+
+// next is oldest for one who lets go of the table between two slabs: it returns
+// 0 when there is no other. One that is used meanwhile comes last, and may come
+// twice. There is one who asks, and begins with rewind.
+func (t *table) next() uint32 {
+	id := t.at(t.told).newer
+	if id != 0 {
+		t.told = id
+	}
+	return id
+}
+
+func (t *table) rewind() { t.told = 0 }
 
 // listed are the same slabs as they lie in memory: a million in 5 ms instead of
 // 250. They may be removed meanwhile.

@@ -40,8 +40,12 @@ func TestTable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		table := newTable()
 		model := make(map[Key]*known)
-		var order []Key // of those that are listed, the one used longest ago first
-		leave := func(k Key) { order = slices.DeleteFunc(order, func(o Key) bool { return o == k }) }
+		var order []Key  // of those that are listed, the one used longest ago first
+		var untold []Key // of those, since rewind neither returned by next nor touched
+		leaveIf := func(gone func(Key) bool) {
+			order, untold = slices.DeleteFunc(order, gone), slices.DeleteFunc(untold, gone)
+		}
+		leave := func(k Key) { leaveIf(func(o Key) bool { return o == k }) }
 		insert := func(r *rapid.T, k Key) {
 			if model[k] == nil {
 				m := &known{label: label{k, sizes.Draw(r, "size"), rapid.Uint64().Draw(r, "sum")}, real: reals.Draw(r, "real")}
@@ -84,7 +88,7 @@ func TestTable(t *testing.T) {
 						delete(model, k)
 					}
 				}
-				order = slices.DeleteFunc(order, func(o Key) bool { return o.Plan == p })
+				leaveIf(func(o Key) bool { return o.Plan == p })
 			},
 			"list": func(r *rapid.T) {
 				some(r, func(id uint32, m *known) {
@@ -111,6 +115,21 @@ func TestTable(t *testing.T) {
 						order = append(order, m.key)
 					}
 				})
+			},
+			"rewind": func(*rapid.T) {
+				table.rewind()
+				untold = slices.Clone(order)
+			},
+			"next": func(r *rapid.T) {
+				switch id := table.next(); {
+				case len(untold) > 0:
+					if id == 0 || table.key(id) != untold[0] {
+						r.Fatalf("slab %d is next, not that of %v", id, untold[0])
+					}
+					untold = untold[1:]
+				case id != 0 && !slices.Contains(order, table.key(id)):
+					r.Fatalf("slab %d is next, and not listed", id)
+				}
 			},
 			"prove": func(r *rapid.T) {
 				some(r, func(id uint32, m *known) {

@@ -24,14 +24,24 @@ const (
 // forecasts compares what rankfs simulate says of epochs with epochs of ranks
 // that read them from a source that sets the pace: in the source's order with a
 // cache for a half and a quarter of the data, and shuffled, so that nothing is
-// kept. It is told how fast the source was, and how long ranks worked: on a
+// kept; and in order with memory for a quarter and room for the rest on a disk, or
+// for half of the rest. It is told how fast the source was, and how long ranks worked: on a
 // machine that has other things to do neither is what was asked for.
 func forecasts(b *bench) (misses int) {
 	source, path := b.slow(b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)), slowRate)
-	for _, c := range []struct{ order, ram string }{{"none", "96MiB"}, {"none", "48MiB"}, {"full", "96MiB"}} {
-		b.mount("--ram", c.ram)
+	for _, c := range []struct{ order, ram, nvme string }{
+		{"none", "96MiB", ""}, {"none", "48MiB", ""}, {"full", "96MiB", ""}, {"none", "48MiB", "8GiB"}, {"none", "48MiB", "72MiB"},
+	} {
+		options := []string{"--ram", c.ram}
+		if c.nvme != "" {
+			options = append(options, "--nvme", filepath.Join(b.dir, "nvme")+":"+c.nvme)
+		}
+		b.mount(options...)
 		b.create("d", "file:"+path, "--as", fmt.Sprintf("fixed:%d", mib), "--batch", "1", "--ranks", fmt.Sprint(slowRanks), "--order", c.order)
 		name := fmt.Sprintf("epochs predicted / measured, order=%s, ram for %s", c.order, c.ram)
+		if c.nvme != "" {
+			name += ", nvme for " + c.nvme
+		}
 		source.speed()
 		first := b.lockstep(0, 1)
 		said := b.predict(source.speed(), first.step)
