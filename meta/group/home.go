@@ -41,6 +41,7 @@ type home struct {
 	removed chan struct{}         // closed when it turns out that it was removed
 	once    sync.Once             // of closing removed
 	why     atomic.Pointer[error] // of not having begun yet
+	deaf    atomic.Pointer[error] // why nobody was reached who may know a leader, when that was tried last
 }
 
 // Begun waits until the cluster knows that this node was started, and this node
@@ -85,11 +86,13 @@ func (g *Group) callHome(ctx context.Context) {
 		switch {
 		case begun && g.Leader() != "":
 			tries = 0
+			g.home.deaf.Store(nil)
 		case begun && tries == 0: // an election is sooner over
 			wait = g.times.dead
 			tries++
 		default:
 			applied, err := g.sayHello(ctx, false)
+			g.home.deaf.Store(&err)
 			if err == nil && !begun {
 				begun, tries = true, 0
 				g.done.Go(func() { g.settleIn(ctx, applied) })
