@@ -7,17 +7,15 @@ import "time"
 const apart = 10 * time.Minute
 
 // compare says which clocks are far from this one's, and whether it is this one
-// that is wrong: most voters say so. By a leader's clock tokens expire; and one
-// that is off by more than a certificate lasts takes nobody's, so that others
-// cannot ask what they follow.
+// that is wrong: most voters say so, or have certificates that are not of now. By
+// a leader's clock tokens expire; and one that is off by more than a certificate
+// lasts takes nobody's, so that all seem dead who follow it on connections that
+// there were.
 func (g *Group) compare() (wrong bool) {
 	var votes, ahead, behind int
-	servers, now := g.servers(), time.Now()
+	servers := g.servers()
 	for _, id := range g.ids() {
 		off := g.seen.ahead(id)
-		if !g.live(id, now) {
-			off = 0
-		}
 		g.notice(id, off)
 		if !isVoter(servers[id]) {
 			continue

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"rankfs/meta/state"
+	"rankfs/meta/trust"
 )
 
 // sightings are when each node answered last, as the leader knows.
@@ -40,6 +42,13 @@ func (s *sightings) saw(id string, p pulse, clock, now time.Time) {
 	defer s.mu.Unlock()
 	s.mu.last[id], s.mu.said[id] = now, p
 	s.mu.off[id] = time.Unix(0, p.Clock).Sub(clock)
+}
+
+// doubt notes how far off a node's clock seems to be that does not answer.
+func (s *sightings) doubt(id string, ahead time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.off[id] = ahead
 }
 
 // ahead is how far the clock of a node was ahead of this one's.
@@ -116,6 +125,7 @@ func (g *Group) lead(ctx context.Context) {
 			g.look(ctx)
 			if g.compare() {
 				g.handOver()
+				continue // it is not to say who is dead
 			}
 			g.report(ctx)
 			g.reconcile(ctx)
@@ -151,8 +161,16 @@ func (g *Group) look(ctx context.Context) {
 		all.Go(func() {
 			defer func() { <-slots }()
 			var p pulse
-			if g.calls.ask(ctx, id, callPulse, struct{}{}, &p) == nil {
+			err := g.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+			if err == nil {
 				g.seen.saw(id, p, g.config.Now(), time.Now())
+				return
+			}
+			var u *trust.Untimely
+			if errors.As(err, &u) {
+				g.seen.doubt(id, u.Off)
+			} else {
+				g.seen.doubt(id, 0)
 			}
 		})
 	}
