@@ -41,7 +41,7 @@ type home struct {
 	removed chan struct{}         // closed when it turns out that it was removed
 	once    sync.Once             // of closing removed
 	why     atomic.Pointer[error] // of not having begun yet
-	deaf    atomic.Pointer[error] // why nobody was reached who may know a leader, when that was tried last
+	alien   atomic.Pointer[error] // a certificate that is not of now, which was in the way last
 }
 
 // Begun waits until the cluster knows that this node was started, and this node
@@ -75,6 +75,12 @@ func (g *Group) refused(err error) {
 	if errors.Is(err, trust.ErrRemoved) {
 		g.home.once.Do(func() { close(g.home.removed) })
 	}
+	var u *trust.Untimely
+	if errors.As(err, &u) {
+		g.home.alien.Store(&err)
+	} else if err == nil {
+		g.home.alien.Store(nil)
+	}
 }
 
 // callHome tells the cluster that this node was started, and calls again whenever
@@ -86,13 +92,11 @@ func (g *Group) callHome(ctx context.Context) {
 		switch {
 		case begun && g.Leader() != "":
 			tries = 0
-			g.home.deaf.Store(nil)
 		case begun && tries == 0: // an election is sooner over
 			wait = g.times.dead
 			tries++
 		default:
 			applied, err := g.sayHello(ctx, false)
-			g.home.deaf.Store(&err)
 			if err == nil && !begun {
 				begun, tries = true, 0
 				g.done.Go(func() { g.settleIn(ctx, applied) })

@@ -79,9 +79,9 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	return err
 }
 
-// unled is errNoLeader, and why this node does not hear of one, if it knows.
+// unled is errNoLeader, and what the clocks have to do with it.
 func (g *Group) unled() error {
-	if why := g.home.deaf.Load(); why != nil && *why != nil && !errors.Is(*why, errNoLeader) {
+	if why := g.home.alien.Load(); why != nil {
 		return fmt.Errorf("%w: %v", errNoLeader, *why)
 	}
 	return errNoLeader
