@@ -300,7 +300,7 @@ func TestDamagedSnapshots(t *testing.T) {
 	}
 }
 
-// Clocks that jump move the cluster's time ahead at most, and keep nobody out.
+// Clocks that jump, all of them, keep nobody out, and let nobody in for longer.
 func TestClocksThatJump(t *testing.T) {
 	var ahead atomic.Int64
 	nodes := clusterWith(t, 3, func(n *node) {

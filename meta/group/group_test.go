@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type node struct {
 	addr     string
 	net      *network         // nil: nothing goes wrong
 	ahead    func() time.Time // nil: the clock is right
+	off      atomic.Int64     // for such a clock
 	times    times
 	life     uint64 // zero: another one each time it is started
 }

@@ -41,6 +41,7 @@ type home struct {
 	removed chan struct{}         // closed when it turns out that it was removed
 	once    sync.Once             // of closing removed
 	why     atomic.Pointer[error] // of not having begun yet
+	alien   atomic.Pointer[error] // a certificate that is not of now, which was in the way last
 }
 
 // Begun waits until the cluster knows that this node was started, and this node
@@ -73,6 +74,12 @@ func (g *Group) Removed() bool {
 func (g *Group) refused(err error) {
 	if errors.Is(err, trust.ErrRemoved) {
 		g.home.once.Do(func() { close(g.home.removed) })
+	}
+	var u *trust.Untimely
+	if errors.As(err, &u) {
+		g.home.alien.Store(&err)
+	} else if err == nil {
+		g.home.alien.Store(nil)
 	}
 }
 

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"rankfs/meta/state"
+	"rankfs/meta/trust"
 )
 
 // sightings are when each node answered last, as the leader knows.
@@ -19,7 +21,8 @@ type sightings struct {
 		sync.Mutex
 		last map[string]time.Time
 		said map[string]pulse
-		lost map[string]bool // whose log is, until they begin anew
+		off  map[string]time.Duration // how far their clocks are ahead of this node's
+		lost map[string]bool          // whose log is, until they begin anew
 	}
 }
 
@@ -27,15 +30,32 @@ func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.last, s.mu.said, s.mu.lost = make(map[string]time.Time), make(map[string]pulse), make(map[string]bool)
+	s.mu.off = make(map[string]time.Duration)
 	for _, id := range ids {
 		s.mu.last[id] = now
 	}
 }
 
-func (s *sightings) saw(id string, p pulse, now time.Time) {
+// saw notes what a node has said when this one's clock showed what it shows.
+func (s *sightings) saw(id string, p pulse, clock, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.last[id], s.mu.said[id] = now, p
+	s.mu.off[id] = time.Unix(0, p.Clock).Sub(clock)
+}
+
+// doubt notes how far off a node's clock seems to be that does not answer.
+func (s *sightings) doubt(id string, ahead time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.off[id] = ahead
+}
+
+// ahead is how far the clock of a node was ahead of this one's.
+func (s *sightings) ahead(id string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.off[id]
 }
 
 // heard notes that a node has said something.
@@ -103,6 +123,10 @@ func (g *Group) lead(ctx context.Context) {
 		}
 		if led = leads; leads {
 			g.look(ctx)
+			if g.compare() {
+				g.handOver()
+				continue // it is not to say who is dead
+			}
 			g.report(ctx)
 			g.reconcile(ctx)
 			g.shareKey(ctx)
@@ -130,15 +154,23 @@ func (g *Group) look(ctx context.Context) {
 	defer all.Wait()
 	for _, id := range g.ids() {
 		if id == g.config.Self.ID {
-			g.seen.saw(id, pulse{Applied: g.raft.AppliedIndex()}, time.Now())
+			g.seen.saw(id, g.pulse(), g.config.Now(), time.Now())
 			continue
 		}
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
 			var p pulse
-			if g.calls.ask(ctx, id, callPulse, struct{}{}, &p) == nil {
-				g.seen.saw(id, p, time.Now())
+			err := g.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+			if err == nil {
+				g.seen.saw(id, p, g.config.Now(), time.Now())
+				return
+			}
+			var u *trust.Untimely
+			if errors.As(err, &u) {
+				g.seen.doubt(id, u.Off)
+			} else {
+				g.seen.doubt(id, 0)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 type pulse struct {
 	Applied uint64 `json:"applied"`
 	Signs   bool   `json:"signs,omitempty"` // has the authority's key
+	Clock   int64  `json:"clock"`           // what its clock shows, in nanoseconds since 1970
 }
 
 func (g *Group) handlers() map[string]Handler {
@@ -31,7 +32,7 @@ func (g *Group) handlers() map[string]Handler {
 		callForget:  g.serveForget,
 		callNow:     g.serveNow,
 		callPulse: func(context.Context, string, json.RawMessage) (any, error) {
-			return pulse{g.config.Machine.Summary().Applied, g.config.Authority.CanSign()}, nil
+			return g.pulse(), nil
 		},
 	}
 	for name, h := range g.config.Handlers {
@@ -177,7 +178,11 @@ func (g *Group) serveNow(ctx context.Context, _ string, _ json.RawMessage) (any,
 	if _, err := g.write(ctx, func() raft.Future { return g.raft.Barrier(g.times.patience) }); err != nil {
 		return nil, err
 	}
-	return pulse{Applied: g.config.Machine.Summary().Applied}, nil
+	return g.pulse(), nil
+}
+
+func (g *Group) pulse() pulse {
+	return pulse{g.config.Machine.Summary().Applied, g.config.Authority.CanSign(), g.config.Now().UnixNano()}
 }
 
 // Close leaves, until this node is started again. What it knows is on disk.
@@ -198,10 +203,13 @@ func (g *Group) Close() error {
 }
 
 // AddToken has the cluster take a token so many times, until it expires. By the
-// cluster's time, that is: a clock that was ahead for a moment has moved it ahead
-// for good.
+// clock of the leader, that is, whatever this node's says.
 func (g *Group) AddToken(ctx context.Context, t trust.Token, life time.Duration, uses int) error {
-	hash, now := t.Hash(), max(g.config.Now().UnixNano(), g.config.Machine.Summary().Now)
-	_, err := g.Do(ctx, &state.Token{Hash: hex.EncodeToString(hash[:]), Expires: now + int64(life), Uses: uses})
+	var p pulse
+	err := g.AskLeader(ctx, callNow, struct{}{}, &p)
+	if err == nil {
+		hash := t.Hash()
+		_, err = g.Do(ctx, &state.Token{Hash: hex.EncodeToString(hash[:]), Expires: p.Clock + int64(life), Uses: uses})
+	}
 	return err
 }

@@ -66,7 +66,7 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	reign := g.reign.now()
 	leader := g.Leader()
 	if leader == "" {
-		return errNoLeader
+		return g.unled()
 	}
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,4 +77,12 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 		return fmt.Errorf("%w (node %s led)", errNoLeader, leader)
 	}
 	return err
+}
+
+// unled is errNoLeader, and what the clocks have to do with it.
+func (g *Group) unled() error {
+	if why := g.home.alien.Load(); why != nil {
+		return fmt.Errorf("%w: %v", errNoLeader, *why)
+	}
+	return errNoLeader
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is of the form and the meaning of commands.
-const Version = 2
+const Version = 3
 
 // A Command is one change of the machine: a pointer to one of the structs
 // below, which have no others beside them.

@@ -7,7 +7,8 @@
 // the byte of their snapshots, whatever the machine, the hour or the order of
 // a map's keys. So a command carries all that a rule asks for: the wall clock
 // of the leader that put it into the log, numbers that it drew. Time of the
-// cluster is the latest such clock; one that jumps back changes nothing.
+// cluster is what the latest says, be it earlier than before; what has expired
+// by then stays so.
 //
 // Whoever sent a command and lost its leader does not know whether it was
 // taken, and sends it again. So the same command twice in a row changes

@@ -54,8 +54,8 @@ func FuzzApply(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte("\x02\x10{\"Take\":-1}"))
-	f.Add([]byte("\x02\x0dnull"))
+	f.Add([]byte("\x03\x10{\"Take\":-1}"))
+	f.Add([]byte("\x03\x0dnull"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		one, err := state.Read(bytes.NewReader(base))
 		if err != nil {

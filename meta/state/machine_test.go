@@ -84,10 +84,10 @@ func TestUnknownCommand(t *testing.T) {
 		data string
 		want error
 	}{
-		{"a later version", "\x03\x01{}", meta.ErrUnavailable},
-		{"an unknown kind", "\x02\xff{}", meta.ErrUnavailable},
-		{"no kind", "\x02\x00{}", meta.ErrUnavailable},
-		{"an unknown field", "\x02\x01{\"Color\":1}", meta.ErrCorrupt},
+		{"a later version", "\x04\x01{}", meta.ErrUnavailable},
+		{"an unknown kind", "\x03\xff{}", meta.ErrUnavailable},
+		{"no kind", "\x03\x00{}", meta.ErrUnavailable},
+		{"an unknown field", "\x03\x01{\"Color\":1}", meta.ErrCorrupt},
 		{"nothing", "", meta.ErrCorrupt},
 		{"half a command", string(good[:len(good)-3]), meta.ErrCorrupt},
 		{"two commands", string(good) + "{}", meta.ErrCorrupt},

@@ -117,7 +117,7 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 		if w.Unit >= 0 {
 			r.Finish = state.Lost
 			w.Units++
-			w.Busy += m.now - w.Since
+			w.Busy += max(0, m.now-w.Since)
 			if q.finisher[w.Unit] == "" {
 				q.finisher[w.Unit] = w.ID
 				delete(q.returns, w.Unit)

@@ -47,7 +47,7 @@ func (m *model) next() uint64 {
 }
 
 func (m *model) apply(c state.Command, at int64) (state.Result, error) {
-	m.now = max(m.now, at)
+	m.now = max(at, 0)
 	for h, t := range m.tokens {
 		if t.Expires <= m.now {
 			delete(m.tokens, h)

@@ -107,7 +107,7 @@ func TestEncodeRefuses(t *testing.T) {
 // does not stop it.
 func TestApplyRefuses(t *testing.T) {
 	c := founded(t, 1)
-	_, err := c.m.Apply(1000, []byte("\x02\x02{\"Hash\":\"00\",\"Uses\":1}"))
+	_, err := c.m.Apply(1000, []byte("\x03\x02{\"Hash\":\"00\",\"Uses\":1}"))
 	if !errors.Is(err, meta.ErrInvalid) || c.m.Err() != nil {
 		t.Fatal(err, c.m.Err())
 	}
@@ -149,7 +149,14 @@ func TestTokens(t *testing.T) {
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(3), Node: nodeOf(4)})
 	c.now = 0 // a clock that jumps back brings nothing back
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(3), Node: nodeOf(4)})
-	if s := c.m.Summary(); s.Now != expires || s.Tokens != 0 {
+	if s := c.m.Summary(); s.Now != c.now || s.Tokens != 0 {
+		t.Fatalf("%+v", s)
+	}
+	c.do(&state.Token{Hash: index(4), Expires: expires, Uses: 1}) // time has come back
+	c.do(&state.Admit{TokenHash: index(4), Node: nodeOf(4)})
+	c.now = -expires // before there is any
+	c.refuse(meta.ErrDenied, &state.Admit{Node: nodeOf(5)})
+	if s := c.m.Summary(); s.Now != 0 {
 		t.Fatalf("%+v", s)
 	}
 }

@@ -56,9 +56,11 @@ func newState() *state {
 	}}
 }
 
-// advance moves the time of the cluster on, never back.
+// advance has it be as late as the clock of the leader shows. That may be earlier
+// than before: else a clock that was years ahead for a moment would end time for
+// years, and no token would expire.
 func (s *state) advance(at int64) {
-	s.Now = max(s.Now, at)
+	s.Now = max(at, 0)
 	if s.tokens.len() > 0 && s.Now >= s.expiry {
 		s.dropExpired()
 	}

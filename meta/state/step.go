@@ -135,7 +135,7 @@ func (s *state) finish(q *queue, w *worker) Finish {
 		return Returned
 	}
 	w.Units++
-	w.Busy += s.Now - w.Since
+	w.Busy += max(0, s.Now-w.Since)
 	q.release(w)
 	if q.units.has(unit) {
 		return Lost

@@ -28,7 +28,8 @@ const (
 	Life = 7 * 24 * time.Hour
 	// authorityLife is longer than a cluster. Renewing it by hand is a new cluster.
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// skew is how far behind ours another node's clock may be.
+	// skew is how much more than Life may be left of a certificate before the
+	// clock that it was signed by is taken to have been ahead.
 	skew = 10 * time.Minute
 )
 

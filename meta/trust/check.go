@@ -41,6 +41,18 @@ func (a *Authority) check(chain []*x509.Certificate, use x509.ExtKeyUsage, now t
 	return name, nil
 }
 
+// An Untimely is what is wrong with a certificate that is not of now, as the
+// clock here has it. It is meta.ErrDenied.
+type Untimely struct {
+	Off  time.Duration // from what the clock here shows to when it is valid; negative if it has expired
+	says string
+}
+
+func (u *Untimely) Error() string { return u.says }
+
+// Unwrap makes it meta.ErrDenied.
+func (u *Untimely) Unwrap() error { return meta.ErrDenied }
+
 // inTime says in words of clocks whether a certificate is valid now: it is a
 // clock that is wrong more often than a certificate.
 func inTime(c *x509.Certificate, now time.Time) error {
@@ -48,11 +60,11 @@ func inTime(c *x509.Certificate, now time.Time) error {
 	here := now.UTC().Format(form)
 	switch {
 	case now.Before(c.NotBefore):
-		return fmt.Errorf("certificate is valid from %s, and the clock here says %s: %w: set the clocks",
-			c.NotBefore.UTC().Format(form), here, meta.ErrDenied)
+		return &Untimely{c.NotBefore.Sub(now), fmt.Sprintf("certificate is valid from %s, and the clock here says %s: %v: set the clocks",
+			c.NotBefore.UTC().Format(form), here, meta.ErrDenied)}
 	case now.After(c.NotAfter):
-		return fmt.Errorf("certificate expired at %s, and the clock here says %s: %w: set the clocks, or join again with a token",
-			c.NotAfter.UTC().Format(form), here, meta.ErrDenied)
+		return &Untimely{c.NotAfter.Sub(now), fmt.Sprintf("certificate expired at %s, and the clock here says %s: %v: set the clocks, or join again with a token",
+			c.NotAfter.UTC().Format(form), here, meta.ErrDenied)}
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func explain(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("no answer: %w: %w", meta.ErrUnavailable, err)
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return fmt.Errorf("the node does not take this one's certificate or version (%v): %w: its log says more", alert.Err, meta.ErrDenied)
+		return fmt.Errorf("the node does not take this one's certificate or version (%v): %w: its log says more; are the clocks of both right?", alert.Err, meta.ErrDenied)
 	case errors.As(err, &garbage):
 		return fmt.Errorf("it does not speak TLS, so it is no rankfs port: %w", meta.ErrUnavailable)
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):

@@ -115,15 +115,15 @@ func (i *Identity) Renew(text []byte, by *Authority, now time.Time) error {
 }
 
 // Due reports whether it is time for another certificate: two thirds of the
-// life of this one are over, or there is none, or it is not yet valid because
-// the clock was ahead when it was signed.
+// life of this one are over, or there is none, or it lasts for longer than one
+// does because the clock was ahead when it was signed.
 func (i *Identity) Due(now time.Time) bool {
 	cert := i.cert.Load()
 	if cert == nil {
 		return true
 	}
-	from, until := cert.Leaf.NotBefore, cert.Leaf.NotAfter
-	return now.Before(from) || !now.Before(from.Add(until.Sub(from)/3*2))
+	left := cert.Leaf.NotAfter.Sub(now)
+	return left <= Life/3 || left > Life+skew
 }
 
 // Until is when the certificate expires; zero if there is none.

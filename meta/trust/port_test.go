@@ -100,13 +100,14 @@ func TestRenewUnderConnections(t *testing.T) {
 	}
 }
 
-// Clocks jump, and jump back. What is open stays open.
+// Clocks jump, and jump back. What is open stays open. Before the cluster was
+// made, and after a certificate has expired, no other connection is made.
 func TestClocksJump(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)
 	b.echo(t, trust.Call)
 	old := a.dial(t, b, trust.Call)
-	for _, by := range []time.Duration{trust.Life * 520, -trust.Life * 520, trust.Life + time.Hour, -time.Hour} {
+	for _, by := range []time.Duration{trust.Life * 520, -trust.Life * 520, trust.Life + time.Hour, -48 * time.Hour} {
 		for _, who := range []*node{a, b} {
 			who.clock.move(by)
 			_, err := a.Dial(t.Context(), b.addr(), "", trust.Call)
@@ -115,6 +116,29 @@ func TestClocksJump(t *testing.T) {
 			who.clock.move(-by)
 		}
 		works(t, a.dial(t, b, trust.Call))
+	}
+}
+
+// Who signs has a clock that is ahead or behind: a node whose clock is right is
+// taken by others with that certificate while it lasts, and gets another.
+func TestSignedByAWrongClock(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, 1), c.node(t, 2)
+	b.echo(t, trust.Call)
+	for _, clock := range []*clock{c.clock, a.clock, b.clock} {
+		clock.move(6 * 24 * time.Hour)
+	}
+	for _, by := range []time.Duration{time.Hour, 24 * time.Hour, 3 * 365 * 24 * time.Hour, -time.Hour, -5 * 24 * time.Hour} {
+		c.clock.move(by)
+		text := c.sign(t, a.identity, trust.RoleNode)
+		c.clock.move(-by)
+		if err := a.identity.Renew(text, c.ca, a.clock.now()); err != nil {
+			t.Errorf("%v ahead: %v", by, err)
+		}
+		works(t, a.dial(t, b, trust.Call))
+		if due, want := a.identity.Due(a.clock.now()), by > 0 || by < -trust.Life*2/3; due != want {
+			t.Errorf("%v ahead: due is %v", by, due)
+		}
 	}
 }
 

@@ -98,19 +98,17 @@ func (a *Authority) Sign(r Request, role Role, now time.Time, life time.Duration
 }
 
 // leaf is valid within the life of the authority, so that only one of the two
-// times has to be looked at.
+// times has to be looked at. It is valid from the beginning of that: who signs may
+// have a clock that is ahead, and then nobody else would take the certificate.
 func (a *Authority) leaf(r Request, name Name, now time.Time, life time.Duration) *x509.Certificate {
-	from, until := now.Add(-skew), now.Add(life)
-	if from.Before(a.cert.NotBefore) {
-		from = a.cert.NotBefore
-	}
+	until := now.Add(life)
 	if until.After(a.cert.NotAfter) {
 		until = a.cert.NotAfter
 	}
 	return &x509.Certificate{
 		SerialNumber:          serial(),
 		Subject:               subject(r.Node, r.Host),
-		NotBefore:             from,
+		NotBefore:             a.cert.NotBefore,
 		NotAfter:              until,
 		URIs:                  []*url.URL{name.uri()},
 		KeyUsage:              x509.KeyUsageDigitalSignature,

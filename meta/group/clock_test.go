@@ -1,0 +1,118 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/trust"
+)
+
+const years = 3 * 365 * 24 * time.Hour
+
+// jump sets the clock of a node ahead of the right time, or behind.
+func (n *node) jump(by time.Duration) { n.off.Store(int64(by)) }
+
+// skewed is a cluster of nodes whose clocks jump one by one.
+func skewed(t *testing.T, size int) []*node {
+	t.Helper()
+	nodes := clusterWith(t, size, func(n *node) {
+		n.ahead = func() time.Time { return time.Now().Add(time.Duration(n.off.Load())) }
+	})
+	await(t, "all votes are given", func() bool { return vote(nodes, size) })
+	return nodes
+}
+
+// A token lasts as long as it was made for, whatever was wrong with the clock of
+// who made it, or with the leader's before.
+func TestATokenLastsAsLongAsItDoes(t *testing.T) {
+	for _, by := range []time.Duration{years, 48 * time.Hour, 0, -48 * time.Hour, -years} {
+		t.Run(fmt.Sprint(by), func(t *testing.T) {
+			nodes := skewed(t, 3)
+			leader, rest := leading(t, nodes)
+			leader.jump(by)
+			if err := set(leader, "x", 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			leader.jump(0)
+			leader, rest = leading(t, nodes)
+			rest[0].jump(min(max(by, -20*time.Hour), 48*time.Hour)) // where it is let talk to the leader
+			token := rest[0].token(2)
+			rest[0].jump(0)
+			in := newNode(t, 9)
+			if err := in.join(leader, token); err != nil {
+				t.Errorf("at once: %v", err)
+			}
+			for _, n := range nodes {
+				n.jump(2 * time.Hour)
+			}
+			if err := newNode(t, 10).join(leader, token); !errors.Is(err, meta.ErrDenied) {
+				t.Errorf("after two hours, with a token of one: %v", err)
+			}
+		})
+	}
+}
+
+// Who leads is right about the time, if most are; and the clock of one that is
+// wrong keeps nobody else from anything, nor it once it is right.
+func TestTheLeaderIsRightAboutTheTime(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour, 20 * years, -years} {
+		t.Run(fmt.Sprint(by), func(t *testing.T) {
+			nodes := skewed(t, 3)
+			leader, rest := leading(t, nodes)
+			leader.jump(by)
+			await(t, "another leads", func() bool {
+				leader.group.calls.client.CloseIdleConnections() // as net/http does when time has passed by the clock
+				return rest[0].group.Leads() || rest[1].group.Leads()
+			})
+			for i, n := range rest {
+				if err := set(n, fmt.Sprint(i), 5*time.Second); err != nil {
+					t.Errorf("with a clock that is right: %v", err)
+				}
+			}
+			leader.jump(0)
+			await(t, "all are up", func() bool { return vote(nodes, 3) && rest[0].machine.Summary().Up == 3 })
+			if err := set(leader, "back", 5*time.Second); err != nil {
+				t.Error(err)
+			}
+			agree(t, nodes, "back")
+			_, rest = leading(t, nodes)
+			rest[0].jump(by)
+			if err := set(rest[1], "away", 5*time.Second); err != nil {
+				t.Error(err)
+			}
+			rest[0].jump(0)
+			agree(t, nodes, "away")
+		})
+	}
+}
+
+// A node whose clock is years ahead signs for itself, is cut off, and says why;
+// once the clock is right it has a certificate as others have, and is back.
+func TestAClockThatIsYearsAhead(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) {
+		n.ahead = func() time.Time { return time.Now().Add(time.Duration(n.off.Load())) }
+		n.times.renew = 100 * time.Millisecond
+	})
+	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	leader, rest := leading(t, nodes)
+	leader.jump(years)
+	await(t, "it signs for itself", func() bool { return leader.identity.Until().After(time.Now().Add(years)) })
+	await(t, "it knows no leader", func() bool { return leader.group.Leader() == "" })
+	await(t, "it says why it cannot write", func() bool {
+		err := set(leader, "wrong", 2*time.Second)
+		return err != nil && strings.Contains(err.Error(), "set the clocks")
+	})
+	if err := set(rest[0], "right", 5*time.Second); err != nil {
+		t.Errorf("the others: %v", err)
+	}
+	leader.jump(0)
+	agree(t, nodes, "right")
+	await(t, "its certificate is of a week", func() bool { return leader.identity.Until().Before(time.Now().Add(trust.Life + time.Hour)) })
+	if err := set(leader, "again", 5*time.Second); err != nil {
+		t.Error(err)
+	}
+}

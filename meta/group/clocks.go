@@ -1,0 +1,52 @@
+package group
+
+import "time"
+
+// apart is how far apart clocks are of which one is wrong: more than anything
+// leaves that sets them, and less than matters to a certificate or a token.
+const apart = 10 * time.Minute
+
+// compare says which clocks are far from this one's, and whether it is this one
+// that is wrong: most voters say so, or have certificates that are not of now. By
+// a leader's clock tokens expire; and one that is off by more than a certificate
+// lasts takes nobody's, so that all seem dead who follow it on connections that
+// there were.
+func (g *Group) compare() (wrong bool) {
+	var votes, ahead, behind int
+	servers := g.servers()
+	for _, id := range g.ids() {
+		off := g.seen.ahead(id)
+		g.notice(id, off)
+		if !isVoter(servers[id]) {
+			continue
+		}
+		votes++
+		switch {
+		case off > apart:
+			ahead++
+		case off < -apart:
+			behind++
+		}
+	}
+	return 2*ahead > votes || 2*behind > votes
+}
+
+// notice says once that the clock of a node is not right, or not that of this one.
+func (g *Group) notice(id string, ahead time.Duration) {
+	const what = "clocks of two nodes are apart: set them; certificates and tokens expire by them"
+	key := what + id
+	if ahead.Abs() <= apart {
+		delete(g.said, key)
+	} else if g.said[key] == "" {
+		g.said[key] = what
+		g.config.Log.Warn(what, "node", id, "ahead of this one", ahead.Round(time.Second))
+	}
+}
+
+// handOver has another node lead, whose clock may be right.
+func (g *Group) handOver() {
+	err := g.raft.LeadershipTransfer().Error() // tried again at the next tick
+	if g.told("most voters' clocks say that this node's is wrong, and no other leads", g.config.Self.ID, err) {
+		g.config.Log.Warn("most voters' clocks say that this node's is wrong: another leads now")
+	}
+}

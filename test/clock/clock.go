@@ -1,0 +1,197 @@
+// Package clock has one process see another time of day. The machine's clock
+// stays as it is, for there is one of it, and Linux has no namespace for it.
+//
+// A Go program asks the vDSO what time it is: code of the kernel's that is
+// mapped into every process. What is written there through /proc/PID/mem is
+// that process's own copy. The code that Jump puts there asks the kernel and
+// adds to what it says of the time of day. Time since a start of any kind stays
+// right, as it does when a clock is set.
+package clock
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	stopTime = 10 * time.Second // for a process to be stopped outside of its vDSO
+	pause    = time.Millisecond
+)
+
+// Jump sets the clock of a process ahead of the machine's by so many whole
+// seconds, or behind. Zero sets it right. The caller must have started it.
+func Jump(pid int, by time.Duration) error {
+	if by%time.Second != 0 {
+		return fmt.Errorf("clock of process %d: it jumps by whole seconds, not by %v", pid, by)
+	}
+	text, err := clockGettime(int64(by / time.Second))
+	if err != nil {
+		return fmt.Errorf("clock of process %d: %w", pid, err)
+	}
+	if err := replace(pid, text); err != nil {
+		return fmt.Errorf("clock of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+func replace(pid int, text []byte) (err error) {
+	v, err := find(pid)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Kill(pid, unix.SIGCONT)) }()
+	if err := v.stop(); err != nil {
+		return err
+	}
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer mem.Close()
+	return v.write(mem, text)
+}
+
+// A vdso is where a process has its own.
+type vdso struct {
+	pid        int
+	start, end uint64
+}
+
+func find(pid int) (v vdso, err error) {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return v, err
+	}
+	v.pid = pid
+	for line := range strings.Lines(string(maps)) {
+		if strings.HasSuffix(line, "[vdso]\n") {
+			_, err := fmt.Sscanf(line, "%x-%x", &v.start, &v.end)
+			return v, err
+		}
+	}
+	return v, errors.New("it has no vDSO: was the kernel started with vdso=0?")
+}
+
+// stop stops the process where none of its threads is about to execute what is
+// going to be written over.
+func (v vdso) stop() error {
+	for end := time.Now().Add(stopTime); ; {
+		if err := unix.Kill(v.pid, unix.SIGSTOP); err != nil {
+			return err
+		}
+		running, within, err := v.threads()
+		switch {
+		case err != nil:
+			return err
+		case !running && !within:
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("its threads do not stop outside of the vDSO within %v", stopTime)
+		case !running:
+			if err := unix.Kill(v.pid, unix.SIGCONT); err != nil {
+				return err
+			}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// threads finds out whether any thread is not stopped yet, or is within the vDSO.
+func (v vdso) threads() (running, within bool, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", v.pid))
+	if err != nil || len(files) == 0 {
+		return false, false, errors.Join(err, errors.New("it has no threads: has it ended?"))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			running = true // until just now: look again
+			continue
+		}
+		if err != nil {
+			return false, false, err
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
+		if err != nil {
+			running = true
+			continue
+		}
+		// The state follows the name, which may have anything in it.
+		if i := bytes.LastIndexByte(stat, ')'); i < 0 || !bytes.HasPrefix(stat[i+1:], []byte(" T ")) {
+			running = true
+			continue
+		}
+		fields := strings.Fields(string(text)) // "running", or a call or -1, ... its stack and where it is
+		at, err := strconv.ParseUint(fields[len(fields)-1], 0, 64)
+		if err != nil {
+			running = true
+			continue
+		}
+		within = within || v.start <= at && at < v.end
+	}
+	return running, within, nil
+}
+
+// write puts text in the place of clock_gettime, or, if that is too small, to
+// the end of the vDSO, where nothing is, and a jump to it in that place.
+func (v vdso) write(mem *os.File, text []byte) error {
+	image := make([]byte, v.end-v.start)
+	if _, err := mem.ReadAt(image, int64(v.start)); err != nil {
+		return fmt.Errorf("read its vDSO: %w", err)
+	}
+	entry, size, err := symbol(image)
+	if err != nil {
+		return err
+	}
+	at := entry
+	if size < uint64(len(text)) {
+		last := uint64(len(image)-len(text)) &^ 15
+		rest := image[last:]
+		if old := text[:codeHead]; !bytes.Equal(rest[:codeHead], old) && len(bytes.Trim(rest, "\x00")) > 0 {
+			return fmt.Errorf("no room in its vDSO: clock_gettime has %d bytes, %d are needed, and the end is not empty", size, len(text))
+		}
+		at = last
+	}
+	if _, err := mem.WriteAt(text, int64(v.start+at)); err != nil {
+		return fmt.Errorf("write its vDSO: %w", err)
+	}
+	if at == entry {
+		return nil
+	}
+	_, err = mem.WriteAt(jump(int32(at)-int32(entry)), int64(v.start+entry))
+	return err
+}
+
+// symbol is where clock_gettime is, and how long.
+func symbol(image []byte) (at, size uint64, err error) {
+	const name = "__vdso_clock_gettime"
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return 0, 0, fmt.Errorf("its vDSO: %w", err)
+	}
+	all, err := f.DynamicSymbols()
+	if err != nil {
+		return 0, 0, fmt.Errorf("its vDSO: %w", err)
+	}
+	var base uint64
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			base = p.Vaddr - p.Off
+		}
+	}
+	for _, s := range all {
+		if s.Name == name && s.Value-base < uint64(len(image)) {
+			return s.Value - base, s.Size, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("its vDSO has no %s", name)
+}
