@@ -28,12 +28,13 @@ type ram struct {
 
 	mu struct {
 		sync.Mutex
-		used   int64      // bytes of every file there is: held, spare and dying; and of claims
-		claims int64      // bytes that are taken by what is no file
-		held   int        // files given out by take and not retired
-		spare  []*ramFile // filled once, owned by nobody, ready to be filled again
-		dying  []*ramFile // retired, but some rank still maps them
-		count  ramCounters
+		used    int64      // bytes of every file there is: held, spare, dying and looked at; and of claims
+		claims  int64      // bytes that are taken by what is no file
+		held    int        // files given out by take and not retired
+		spare   []*ramFile // filled once, owned by nobody, ready to be filled again
+		dying   []*ramFile // retired, but some rank still maps them
+		looking []*ramFile // dying, as far as is known: sweep is finding out
+		count   ramCounters
 	}
 }
 
@@ -118,7 +119,7 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 // go taken off. mu is held; the files are to be closed without it.
 func (r *ram) set(need int64, files int) (discard []*ramFile, err error) {
 	fits := func() bool {
-		return r.mu.used+need <= r.budget.Load() && r.mu.held+len(r.mu.spare)+len(r.mu.dying)+files <= r.most
+		return r.mu.used+need <= r.budget.Load() && r.mu.held+len(r.mu.spare)+len(r.mu.dying)+len(r.mu.looking)+files <= r.most
 	}
 	for !fits() && len(r.mu.spare) > 0 {
 		discard = append(discard, r.oldest())
@@ -282,17 +283,19 @@ func (r *ram) retire(f *ramFile) {
 	}
 }
 
-// sweep makes spare the dying files that are no longer mapped.
+// sweep makes spare the dying files that are no longer mapped, unless another one
+// is at it.
 func (r *ram) sweep() {
 	r.mu.Lock()
-	dying := r.mu.dying
-	r.mu.dying = nil
-	r.mu.Unlock()
-	if len(dying) == 0 {
+	if len(r.mu.looking) > 0 {
+		r.mu.Unlock()
 		return
 	}
+	r.mu.looking, r.mu.dying = r.mu.dying, nil
+	looking := r.mu.looking
+	r.mu.Unlock()
 	var spare, still []*ramFile
-	for _, f := range dying {
+	for _, f := range looking {
 		if disks.Unmapped(f.fd) {
 			spare = append(spare, f)
 		} else {
@@ -303,6 +306,7 @@ func (r *ram) sweep() {
 	defer r.mu.Unlock()
 	r.mu.spare = append(r.mu.spare, spare...)
 	r.mu.dying = append(r.mu.dying, still...)
+	r.mu.looking = nil
 }
 
 func (f *ramFile) close() {

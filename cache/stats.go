@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"time"
 
 	"rankfs/cache/disks"
@@ -79,7 +80,7 @@ func (r *ram) stats() (t TierStats, recycled uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held}
-	for _, f := range r.mu.dying {
+	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
 		t.Dying += f.real
 	}
 	for _, f := range r.mu.spare {
