@@ -46,6 +46,7 @@ type directory struct {
 		claims   int64            // bytes that are to be reserved: no slab may take them
 		index    int64            // of used: the index file's
 		dying    []dying
+		looking  int64 // bytes of dying files, as far as is known: sweep is finding out
 		serial   uint64
 		removing int           // slabs
 		removed  chan struct{} // closed when one of them is gone

@@ -105,8 +105,12 @@ func (d *directory) settle(f *os.File, real int64) {
 // there were any.
 func (d *directory) sweep() bool {
 	d.mu.Lock()
-	all := d.mu.dying
+	all, looking := d.mu.dying, int64(0)
+	for _, y := range all {
+		looking += y.real
+	}
 	d.mu.dying = nil
+	d.mu.looking += looking
 	d.mu.Unlock()
 	var still, free []dying
 	for _, y := range all {
@@ -118,6 +122,7 @@ func (d *directory) sweep() bool {
 	}
 	d.mu.Lock()
 	d.mu.dying = append(d.mu.dying, still...)
+	d.mu.looking -= looking
 	d.mu.Unlock()
 	for _, y := range free {
 		d.bury(y.file, y.real)

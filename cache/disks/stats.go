@@ -39,6 +39,7 @@ func (d *directory) stats() Stats {
 	if s.Ill == nil && time.Now().Before(d.mu.full) {
 		s.Ill = errFull
 	}
+	s.Dying = d.mu.looking
 	for _, y := range d.mu.dying {
 		s.Dying += y.real
 	}
