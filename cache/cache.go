@@ -106,8 +106,7 @@ func New(c Config) (*Cache, error) {
 	}
 	if len(c.NVMe) > 0 {
 		if k.nvme, err = disks.New(disks.Config{
-			Dirs: c.NVMe, Floor: c.NVMeFloor, Log: c.Log, Spare: k.unpinned,
-			First: func(a, b disks.Key) bool { return k.unpinned(a) && !k.unpinned(b) },
+			Dirs: c.NVMe, Floor: c.NVMeFloor, Log: c.Log, First: k.first,
 		}); err != nil {
 			return nil, errors.Join(err, k.packed.close(), k.ram.close())
 		}

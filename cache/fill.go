@@ -305,7 +305,7 @@ func (c *Cache) spill(e *entry) {
 	if c.nvme == nil {
 		return
 	}
-	if err := c.nvme.Put(disks.Key(e.key), e.ram.mem); err != nil {
+	if err := c.nvme.Put(disks.Key(e.key), e.ram.mem, c.yields(e)); err != nil {
 		c.config.Log.Debug("slab not kept on nvme", "cause", err)
 	}
 }
@@ -360,11 +360,52 @@ func (c *Cache) spare(e *entry) func(disks.Key) bool {
 	}
 }
 
-// unpinned reports whether nobody said that a slab should be there.
-func (c *Cache) unpinned(k disks.Key) bool {
+// A standing is what keeps a slab on disk.
+type standing uint8
+
+const (
+	needless standing = iota // it is in memory, or the planner has better things
+	possible                 // the planner has said nothing of it, or wants it in memory
+	planned                  // to be on disk
+	pinned                   // by somebody
+)
+
+// stands is the standing of a slab. mu is held.
+func (c *Cache) stands(k Key) standing {
+	at, known := c.mu.targets.of(k)
+	e := c.mu.entries[k]
+	switch {
+	case c.mu.pins[k.Plan] != policy.Source:
+		return pinned
+	case known && at == policy.Disk:
+		return planned
+	case known && at == policy.Source, e != nil && e.ram != nil && e.state == ready:
+		return needless
+	}
+	return possible
+}
+
+// first reports whether a is to make way on disk before b.
+func (c *Cache) first(a, b disks.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.pins[k.Plan] == policy.Source
+	return c.stands(Key(a)) < c.stands(Key(b))
+}
+
+// yields says which slabs on disk may make way for a copy of e: what stands for
+// less, and of what nobody has decided on the one used longest ago. Where all are
+// as good, none is: in an epoch that is longer than the disk, each would make way
+// for the next just before its turn.
+func (c *Cache) yields(e *entry) func(disks.Key) bool {
+	c.mu.Lock()
+	mine := c.stands(e.key)
+	c.mu.Unlock()
+	return func(k disks.Key) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		its := c.stands(Key(k))
+		return its < mine || its == possible && mine == possible
+	}
 }
 
 // finish publishes an entry, or its failure, to those who wait.

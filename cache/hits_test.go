@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/cache/simulate"
 )
 
@@ -105,6 +106,38 @@ func TestHits(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A disk that has room for half of what memory has not brings what it has room
+// for: what is kept there is not always what was read last.
+func TestHitsOnDisk(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shuffled=%v", shuffled), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const places, onDisk, size = 512, 768, 32 << 10
+				all := epochs(8, places+2*onDisk, shuffled)
+				k := newCache(t, cache.Config{
+					RAMBytes: places * size, Workers: 1, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: onDisk * size}},
+				})
+				opens := 0
+				for _, p := range all {
+					before := k.Stats()
+					for step := range p.steps {
+						time.Sleep(10 * time.Millisecond)
+						open(t, k, p, 0, step).Release()
+						opens++
+					}
+					s := k.Stats()
+					t.Logf("epoch %d: fills %d restored %d", p.epoch, s.Fills-before.Fills, s.Restored-before.Restored)
+				}
+				hits, best := opens-int(k.Stats().Fills), optimum(t, all, places+onDisk, opens)
+				t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
+				if float64(hits) < 0.95*float64(best) {
+					t.Errorf("%d of %d opens found their batch in memory or on disk, the best of all policies %d", hits, opens, best)
+				}
+			})
+		})
 	}
 }
 

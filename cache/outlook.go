@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rankfs/cache/disks"
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
 )
@@ -193,7 +194,11 @@ func (o *outlook) uses(b *bound, step uint64) {
 	}
 	i, ok := o.index[k]
 	if !ok {
-		i = o.add(p, k, p.Size(b.reader.rank, s), policy.Item{Last: -1})
+		item := policy.Item{Last: -1}
+		if o.cache.nvme != nil && o.cache.nvme.Has(disks.Key(k)) {
+			item.Now = policy.Disk
+		}
+		i = o.add(p, k, p.Size(b.reader.rank, s), item)
 	}
 	if item := &o.problem.Items[i]; item.Job < 0 {
 		item.Job = b.job

@@ -79,7 +79,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer t.Close()
-	if err := t.Put(Key{}, make([]byte, 1<<20)); err != nil {
+	if err := t.Put(Key{}, make([]byte, 1<<20), nil); err != nil {
 		b.Fatal(err)
 	}
 	s, err := t.Open(Key{})

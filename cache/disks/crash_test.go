@@ -232,7 +232,7 @@ func TestPowerFailsAtAnyTime(t *testing.T) {
 					if n == 10 {
 						_ = exec.Command("sync", "-f", i.mnt).Run() // or the power is gone already
 					}
-					if err := k.Put(key(n%60), content(key(n%60), size)); err != nil && !errors.Is(err, disks.ErrNoRoom) {
+					if err := k.Put(key(n%60), content(key(n%60), size), nil); err != nil && !errors.Is(err, disks.ErrNoRoom) {
 						t.Error(err)
 					}
 					if n%5 == 0 {

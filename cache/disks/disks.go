@@ -35,9 +35,6 @@ type Config struct {
 	// used long ago. If nil, the one used longest ago is. It may be called
 	// concurrently.
 	First func(a, b Key) bool
-	// Spare reports whether a slab may be given up for one that is Put; nil: any.
-	// It may be called concurrently.
-	Spare func(Key) bool
 	Log   *slog.Logger
 
 	// Rest is how long a directory that failed is left alone: long enough
@@ -99,7 +96,6 @@ func (f Floor) of(total int64) int64 {
 // be called concurrently.
 type Tier struct {
 	dirs  []*directory
-	spare spare // for what is Put
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
@@ -117,7 +113,7 @@ func New(c Config) (*Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tier{spare: c.Spare}
+	t := new(Tier)
 	t.mu.writing = make(map[Key]struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -161,14 +157,14 @@ func (t *Tier) Open(k Key) (*Slab, error) {
 
 // Put makes the slab of k from mem, unless it is there. What mem holds must
 // not change before Put returns. ErrNoRoom is wrapped if no directory takes it.
-func (t *Tier) Put(k Key, mem []byte) error {
+func (t *Tier) Put(k Key, mem []byte, may func(Key) bool) error {
 	if t.Has(k) {
 		return nil
 	}
 	sum := sumOf(k, mem)
 	return t.write(k, int64(len(mem)), func(d *directory, f *os.File) (uint64, error) {
 		return sum, d.copyTo(f, mem)
-	}, t.spare)
+	}, may)
 }
 
 // Fill makes the slab of k, unless it is there: fill writes all of mem, which

@@ -63,7 +63,7 @@ func TestBudget(t *testing.T) {
 	if s := k.stats(); s.Slabs != 8 || !k.Has(key(49)) || k.Has(key(42)) {
 		t.Errorf("%+v", s)
 	}
-	if err := k.Put(key(60), make([]byte, 101<<10)); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, meta.ErrNoSpace) {
+	if err := k.Put(key(60), make([]byte, 101<<10), nil); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("more than the budget: %v", err)
 	}
 	if s := k.stats(); s.Slabs != 8 || s.Ill != nil {
@@ -115,7 +115,7 @@ func TestDrop(t *testing.T) {
 		t.Error("the mapping changed")
 	}
 	held := k.hold(1)
-	if err := k.Put(key(2), content(key(2), 4096)); !errors.Is(err, disks.ErrNoRoom) {
+	if err := k.Put(key(2), content(key(2), 4096), nil); !errors.Is(err, disks.ErrNoRoom) {
 		t.Errorf("put while all is held or mapped: %v", err)
 	}
 	must(t, unix.Munmap(mem))
@@ -235,7 +235,7 @@ func TestStress(t *testing.T) {
 					if i%5 == 0 {
 						k.Drop(key(n))
 					}
-				} else if err := k.Put(key(n), content(key(n), size)); err != nil && !errors.Is(err, disks.ErrNoRoom) {
+				} else if err := k.Put(key(n), content(key(n), size), nil); err != nil && !errors.Is(err, disks.ErrNoRoom) {
 					t.Error(err)
 				}
 				if s := k.Stats(); s[0].Used > 300<<10 || s[1].Used > 200<<10 {

@@ -104,7 +104,7 @@ func TestDiskStuck(t *testing.T) {
 	i.ioctl(freeze, 0) // what writes to it waits now
 	size := 200 << 10
 	mem := content(key(2), size)
-	must(t, k.Put(key(2), mem))
+	must(t, k.Put(key(2), mem, nil))
 	clear(mem) // it is ours again
 	s := k.Stats()
 	if s[0].Ill == nil || !strings.Contains(s[0].Ill.Error(), "does not answer") || s[1].Slabs != 1 {
@@ -233,7 +233,7 @@ func TestFloor(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	must(t, unix.Fallocate(int(f.Fd()), 0, 0, 9<<20))
-	if err := k.Put(key(50), make([]byte, 11<<20)); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, unix.ENOSPC) {
+	if err := k.Put(key(50), make([]byte, 11<<20), nil); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
 	if s := k.stats(); s.Slabs != 0 || k.log.count("nvme tier rests", "--nvme-floor") != 1 {
@@ -251,7 +251,7 @@ func TestFloorShared(t *testing.T) {
 	var s unix.Statfs_t
 	must(t, unix.Statfs(i.mnt, &s))
 	for n := range 60 {
-		if err := k.Put(key(n), content(key(n), 1<<20)); err != nil && !errors.Is(err, meta.ErrNoSpace) {
+		if err := k.Put(key(n), content(key(n), 1<<20), nil); err != nil && !errors.Is(err, meta.ErrNoSpace) {
 			t.Error(err)
 		}
 		if free := i.free(); free < int64(s.Blocks)*s.Bsize/2 {

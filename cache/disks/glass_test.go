@@ -165,7 +165,7 @@ func TestWarmBeforeNamesAreSeen(t *testing.T) {
 		}
 	}
 	put := make(chan error)
-	go func() { put <- k.Put(key(30), content(key(30), 5000)) }()
+	go func() { put <- k.Put(key(30), content(key(30), 5000), nil) }()
 	select {
 	case err := <-put:
 		t.Errorf("written before the names were seen: %v", err)

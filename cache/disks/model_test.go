@@ -35,7 +35,7 @@ func TestModel(t *testing.T) {
 		r.Repeat(map[string]func(*rapid.T){
 			"put": func(r *rapid.T) {
 				n := slab.Draw(r, "slab")
-				err := k.Put(key(n), content(key(n), size(n)))
+				err := k.Put(key(n), content(key(n), size(n)), nil)
 				if err == nil != k.got(n, size(n)) || err != nil && !errors.Is(err, disks.ErrNoRoom) {
 					r.Fatalf("put %d: %v", n, err)
 				}

@@ -190,7 +190,7 @@ func TestAnyRankAndStep(t *testing.T) {
 		k := start(t, one(dir, 1<<20))
 		for _, key := range keys {
 			if !index {
-				must(t, k.Put(key, content(key, 5000)))
+				must(t, k.Put(key, content(key, 5000), nil))
 			}
 			s, err := k.Open(key)
 			if err != nil || s == nil {

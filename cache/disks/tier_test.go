@@ -97,7 +97,7 @@ func (k *tier) stop() {
 
 func (k *tier) put(n, size int) {
 	k.t.Helper()
-	if err := k.Put(key(n), content(key(n), size)); err != nil {
+	if err := k.Put(key(n), content(key(n), size), nil); err != nil {
 		k.t.Fatalf("put %d: %v", n, err)
 	}
 }

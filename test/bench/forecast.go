@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -62,7 +63,7 @@ func forecasts(b *bench) (misses int) {
 func off(name string, predicted, measured float64) outcome {
 	ratio := predicted / measured
 	return outcome{
-		name: name, values: []float64{max(ratio, 1/ratio)}, target: 1.1, atMost: true,
+		name: name, values: []float64{1 + math.Abs(ratio-1)}, target: 1.1, atMost: true,
 		note: fmt.Sprintf("%.3f: %.2f s against %.2f", ratio, predicted, measured),
 	}
 }
