@@ -32,13 +32,13 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 	for _, by := range []time.Duration{years, 48 * time.Hour, 0, -48 * time.Hour, -years} {
 		t.Run(fmt.Sprint(by), func(t *testing.T) {
 			nodes := skewed(t, 3)
-			leader, rest := leading(t, nodes)
+			leader, _ := leading(t, nodes)
 			leader.jump(by)
 			if err := set(leader, "x", 5*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			leader.jump(0)
-			leader, rest = leading(t, nodes)
+			leader, rest := leading(t, nodes)
 			rest[0].jump(min(max(by, -20*time.Hour), 48*time.Hour)) // where it is let talk to the leader
 			token := rest[0].token(2)
 			rest[0].jump(0)
