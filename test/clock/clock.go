@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	stopTime = 10 * time.Second // for a process to be stopped outside of its vDSO
+	stopTime = 10 * time.Second // for a process to have a vDSO, and to be stopped outside of it
 	pause    = time.Millisecond
 )
 
@@ -66,16 +66,19 @@ type vdso struct {
 	start, end uint64
 }
 
+// find waits for it: a process that has only just begun has none yet.
 func find(pid int) (v vdso, err error) {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		return v, err
-	}
 	v.pid = pid
-	for line := range strings.Lines(string(maps)) {
-		if strings.HasSuffix(line, "[vdso]\n") {
-			_, err := fmt.Sscanf(line, "%x-%x", &v.start, &v.end)
+	for end := time.Now().Add(stopTime); time.Now().Before(end); time.Sleep(pause) {
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+		if err != nil {
 			return v, err
+		}
+		for line := range strings.Lines(string(maps)) {
+			if strings.HasSuffix(line, "[vdso]\n") {
+				_, err := fmt.Sscanf(line, "%x-%x", &v.start, &v.end)
+				return v, err
+			}
 		}
 	}
 	return v, errors.New("it has no vDSO: was the kernel started with vdso=0?")
