@@ -122,10 +122,13 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	if err := set(n, "by the others", 2*time.Second); err == nil {
 		t.Error("it has executed what it cannot have written")
 	}
+	stands := func(n *node) time.Duration { return n.group.raft.ReloadableConfig().HeartbeatTimeout }
+	await(t, "it lets others stand first", func() bool { return stands(n) > 2*stands(rest[0]) && stands(n) > 2*stands(rest[1]) })
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	agree(t, nodes, "by the others")
+	await(t, "it stands as others do", func() bool { return stands(n) <= stands(rest[0]) })
 	if err := set(n, "after", 10*time.Second); err != nil {
 		t.Error(err)
 	}

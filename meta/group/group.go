@@ -129,6 +129,7 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 	g.office = newOffice(c.Port.Listener(trust.Join), g)
 	g.done.Go(func() { g.observe(run) })
 	g.done.Go(func() { g.lead(run) })
+	g.done.Go(func() { g.abstain(run) })
 	g.done.Go(func() { g.renew(run) })
 	if founds && !began {
 		err = g.found(ctx)
@@ -186,7 +187,32 @@ func (g *Group) hurry() error {
 	if len(g.servers()) > 1 {
 		return nil
 	}
+	return g.wait(g.times.heartbeat)
+}
+
+// wait is how long this node does without a leader before it stands for election.
+func (g *Group) wait(patience time.Duration) error {
 	c := g.raft.ReloadableConfig()
-	c.HeartbeatTimeout, c.ElectionTimeout = g.times.heartbeat, g.times.heartbeat
+	c.HeartbeatTimeout, c.ElectionTimeout = patience, patience
 	return g.raft.ReloadConfig(c)
+}
+
+// abstain lets others stand first while the log of this node cannot be written.
+// As soon as it leads it writes, and it may write a little before it leads no more:
+// it could lead again and again, and nobody write for as long.
+func (g *Group) abstain(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.store.log.turned:
+		}
+		patience := g.times.heartbeat
+		if g.store.log.full.Load() {
+			patience *= 4
+		}
+		if err := g.wait(patience); err != nil {
+			g.config.Log.Error("raft not configured", "cause", err)
+		}
+	}
 }

@@ -43,8 +43,9 @@ type journal struct {
 	dir       string
 	log       *slog.Logger
 	closing   chan struct{}
-	full      atomic.Bool // and a person was told
-	lied      atomic.Bool // of a term that was not noted; so nothing is noted any more
+	full      atomic.Bool   // and a person was told
+	turned    chan struct{} // has something after full has changed
+	lied      atomic.Bool   // of a term that was not noted; so nothing is noted any more
 }
 
 func openJournal(dir string, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
@@ -59,7 +60,7 @@ func openJournal(dir string, snapshots raft.SnapshotStore, log *slog.Logger) (*j
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", dir, err, 2*segmentBytes>>20)
 	}
-	j := &journal{WAL: w, snapshots: snapshots, dir: dir, log: log, closing: make(chan struct{})}
+	j := &journal{WAL: w, snapshots: snapshots, dir: dir, log: log, closing: make(chan struct{}), turned: make(chan struct{}, 1)}
 	if err := j.takeBack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", dir, err), w.Close())
 	}
@@ -100,6 +101,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	}
 	if err == nil && j.full.Swap(false) {
 		j.log.Info("the cluster's log is written again", "dir", j.dir)
+		j.turn()
 	}
 	return j.told(err)
 }
@@ -187,8 +189,16 @@ func (j *journal) told(err error) error {
 	err = fmt.Errorf("the disk of %s is full (%w); make room for %s there", j.dir, meta.ErrNoSpace, meta.FormatBytes(room))
 	if !j.full.Swap(true) {
 		j.log.Error("the cluster's log cannot be written on this node", "cause", err)
+		j.turn()
 	}
 	return err
+}
+
+func (j *journal) turn() {
+	select {
+	case j.turned <- struct{}{}:
+	default:
+	}
 }
 
 var errClosing = errors.New("the log is being closed")
