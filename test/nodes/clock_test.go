@@ -1,12 +1,8 @@
 package nodes_test
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -180,29 +176,11 @@ func (m *team) cutOff(by time.Duration) {
 		if s := m.state(rest[0], far); s != "down" {
 			m.t.Errorf("the others say that it is %s", s)
 		}
-		if by > 0 {
-			daemon.Until(m.t, 2*time.Minute, "it has signed for itself", func() bool { return m.expires(far).After(time.Now().Add(by)) })
-		}
 	}, func() {
 		m.jump(far, 0)
 		daemon.Until(m.t, time.Minute, "it is back", func() bool { return m.state(rest[0], far) == "up" })
 		m.writing(m.Nodes)
 	})
-	daemon.Until(m.t, 2*time.Minute, "it has a certificate as others have", func() bool { return m.expires(far).Before(time.Now().Add(8 * day)) })
-}
-
-// expires is when the certificate of a node does.
-func (m *team) expires(n *daemon.Place) time.Time {
-	m.t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.Dir, "state", "trust", "node.crt"))
-	m.must(err)
-	block, _ := pem.Decode(text)
-	if block == nil {
-		m.t.Fatalf("not a certificate: %s", text)
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	m.must(err)
-	return cert.NotAfter
 }
 
 // state is what a node says of another.
