@@ -347,67 +347,6 @@ func (c *Cache) fillNVMe(e *entry) error {
 	return c.register(e)
 }
 
-// spare says which slabs on disk may make way for e: not those that a reader
-// comes to, nor those that somebody said should be there, if nobody waits for e.
-func (c *Cache) spare(e *entry) func(disks.Key) bool {
-	if !e.byHand || c.waitedFor(e) {
-		return nil
-	}
-	return func(k disks.Key) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return k.Plan != e.key.Plan && c.mu.pins[k.Plan] == policy.Source && !c.comesTo(Key(k))
-	}
-}
-
-// A standing is what keeps a slab on disk.
-type standing uint8
-
-const (
-	needless standing = iota // it is in memory, or the planner has better things
-	possible                 // the planner has said nothing of it, or wants it in memory
-	planned                  // to be on disk
-	pinned                   // by somebody
-)
-
-// stands is the standing of a slab. mu is held.
-func (c *Cache) stands(k Key) standing {
-	at, known := c.mu.targets.of(k)
-	e := c.mu.entries[k]
-	switch {
-	case c.mu.pins[k.Plan] != policy.Source:
-		return pinned
-	case known && at == policy.Disk:
-		return planned
-	case known && at == policy.Source, e != nil && e.ram != nil && e.state == ready:
-		return needless
-	}
-	return possible
-}
-
-// first reports whether a is to make way on disk before b.
-func (c *Cache) first(a, b disks.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stands(Key(a)) < c.stands(Key(b))
-}
-
-// yields says which slabs on disk may make way for a copy of e: what stands for
-// less, and of what nobody has decided on the one used longest ago. Where all are
-// as good, none is: in an epoch that is longer than the disk, each would make way
-// for the next just before its turn.
-func (c *Cache) yields(e *entry) func(disks.Key) bool {
-	c.mu.Lock()
-	mine := c.stands(e.key)
-	c.mu.Unlock()
-	return func(k disks.Key) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		its := c.stands(Key(k))
-		return its < mine || its == possible && mine == possible
-	}
-}
-
 // finish publishes an entry, or its failure, to those who wait.
 func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	e.clock.Enter(stall.Admission) // from here on who waits, waits for a processor

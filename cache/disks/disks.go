@@ -156,7 +156,8 @@ func (t *Tier) Open(k Key) (*Slab, error) {
 }
 
 // Put makes the slab of k from mem, unless it is there. What mem holds must
-// not change before Put returns. ErrNoRoom is wrapped if no directory takes it.
+// not change before Put returns. Only slabs that may go make way for it; nil is
+// all. ErrNoRoom is wrapped if no directory takes it.
 func (t *Tier) Put(k Key, mem []byte, may func(Key) bool) error {
 	if t.Has(k) {
 		return nil

@@ -187,11 +187,12 @@ func (g *Group) hurry() error {
 	if len(g.servers()) > 1 {
 		return nil
 	}
-	return g.wait(g.times.heartbeat)
+	return g.standAfter(g.times.heartbeat)
 }
 
-// wait is how long this node does without a leader before it stands for election.
-func (g *Group) wait(patience time.Duration) error {
+// standAfter says how long this node does without a leader before it stands for
+// election.
+func (g *Group) standAfter(patience time.Duration) error {
 	c := g.raft.ReloadableConfig()
 	c.HeartbeatTimeout, c.ElectionTimeout = patience, patience
 	return g.raft.ReloadConfig(c)
@@ -211,7 +212,7 @@ func (g *Group) abstain(ctx context.Context) {
 		if g.store.log.full.Load() {
 			patience *= 4
 		}
-		if err := g.wait(patience); err != nil {
+		if err := g.standAfter(patience); err != nil {
 			g.config.Log.Error("raft not configured", "cause", err)
 		}
 	}

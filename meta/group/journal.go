@@ -181,6 +181,34 @@ func (j *journal) takeBack() error {
 	return j.noneAside()
 }
 
+// GetLog implements raft.LogStore. Of the entry that a snapshot ends with, and after
+// which the log goes on, it knows the term alone, as Raft should: a leader that
+// did not hear that the first entries after it have arrived asks for that, and
+// where the answer is that there is no such entry, it goes back to ever earlier
+// ones, for ever. Nobody gets this one in place of the real one: a leader asks for
+// the entry before, which it has not, and then sends the snapshot.
+func (j *journal) GetLog(index uint64, l *raft.Log) error {
+	err := j.WAL.GetLog(index, l)
+	if !errors.Is(err, raft.ErrLogNotFound) || index < 2 {
+		return err
+	}
+	first, ferr := j.FirstIndex()
+	if ferr != nil || first != index+1 {
+		return err
+	}
+	all, lerr := j.snapshots.List()
+	if lerr != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Index == index {
+			*l = raft.Log{Index: index, Term: s.Term, Type: raft.LogNoop}
+			return nil
+		}
+	}
+	return err
+}
+
 // told tells a person when the disk is full, once.
 func (j *journal) told(err error) error {
 	if !errors.Is(err, unix.ENOSPC) {

@@ -26,8 +26,8 @@ const (
 // that read them from a source that sets the pace: in the source's order with a
 // cache for a half and a quarter of the data, and shuffled, so that nothing is
 // kept; and in order with memory for a quarter and room for the rest on a disk, or
-// for half of the rest. It is told how fast the source was, and how long ranks worked: on a
-// machine that has other things to do neither is what was asked for.
+// for half of the rest. It is told how fast the source was, and how long ranks
+// worked: on a machine that has other things to do neither is what was asked for.
 func forecasts(b *bench) (misses int) {
 	source, path := b.slow(b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)), slowRate)
 	for _, c := range []struct{ order, ram, nvme string }{

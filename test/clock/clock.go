@@ -144,34 +144,23 @@ func (v vdso) threads() (running, within bool, err error) {
 	return running, within, nil
 }
 
-// write puts text in the place of clock_gettime, or, if that is too small, to
-// the end of the vDSO, where nothing is, and a jump to it in that place.
+// write puts text in the place of clock_gettime.
 func (v vdso) write(mem *os.File, text []byte) error {
 	image := make([]byte, v.end-v.start)
 	if _, err := mem.ReadAt(image, int64(v.start)); err != nil {
 		return fmt.Errorf("read its vDSO: %w", err)
 	}
-	entry, size, err := symbol(image)
+	at, size, err := symbol(image)
 	if err != nil {
 		return err
 	}
-	at := entry
 	if size < uint64(len(text)) {
-		last := uint64(len(image)-len(text)) &^ 15
-		rest := image[last:]
-		if old := text[:codeHead]; !bytes.Equal(rest[:codeHead], old) && len(bytes.Trim(rest, "\x00")) > 0 {
-			return fmt.Errorf("no room in its vDSO: clock_gettime has %d bytes, %d are needed, and the end is not empty", size, len(text))
-		}
-		at = last
+		return fmt.Errorf("no room in its vDSO: clock_gettime has %d bytes, %d are needed", size, len(text))
 	}
 	if _, err := mem.WriteAt(text, int64(v.start+at)); err != nil {
 		return fmt.Errorf("write its vDSO: %w", err)
 	}
-	if at == entry {
-		return nil
-	}
-	_, err = mem.WriteAt(jump(int32(at)-int32(entry)), int64(v.start+entry))
-	return err
+	return nil
 }
 
 // symbol is where clock_gettime is, and how long.

@@ -99,16 +99,25 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// The clocks of others, this one among them, stay as they are.
-func TestNobodyElseJumps(t *testing.T) {
+// sleeper is a process that does nothing until the test ends.
+func sleeper(t *testing.T) (pid int) {
+	t.Helper()
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer child.Wait()
-	defer child.Process.Kill()
+	t.Cleanup(func() {
+		child.Process.Kill()
+		child.Wait()
+	})
+	return child.Process.Pid
+}
+
+// The clocks of others, this one among them, stay as they are.
+func TestNobodyElseJumps(t *testing.T) {
+	pid := sleeper(t)
 	before := time.Now()
-	if err := clock.Jump(child.Process.Pid, 1000*time.Hour); err != nil {
+	if err := clock.Jump(pid, 1000*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if moved := time.Now().Round(0).Sub(before.Round(0)); moved > time.Hour {
@@ -117,13 +126,8 @@ func TestNobodyElseJumps(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	child := exec.Command("sleep", "60")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer child.Wait()
-	defer child.Process.Kill()
-	if err := clock.Jump(child.Process.Pid, time.Millisecond); err == nil || !strings.Contains(err.Error(), "whole seconds") {
+	pid := sleeper(t)
+	if err := clock.Jump(pid, time.Millisecond); err == nil || !strings.Contains(err.Error(), "whole seconds") {
 		t.Errorf("by a millisecond: %v", err)
 	}
 	ended := exec.Command("true")

@@ -2,9 +2,6 @@ package clock
 
 import "encoding/binary"
 
-// codeHead is how much of the code is the same whatever it adds.
-const codeHead = 22
-
 // clockGettime is clock_gettime with a clock that is so many seconds ahead.
 func clockGettime(seconds int64) ([]byte, error) {
 	code := []byte{
@@ -23,10 +20,4 @@ func clockGettime(seconds int64) ([]byte, error) {
 		0x48, 0x01, 0x16, // add [rsi], rdx
 		0xc3, // done: ret
 	), nil
-}
-
-// jump goes on so far from where it is.
-func jump(by int32) []byte {
-	const length = 5
-	return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(by-length))
 }

@@ -8,10 +8,6 @@ import (
 	"runtime"
 )
 
-const codeHead = 0
-
 func clockGettime(int64) ([]byte, error) {
 	return nil, fmt.Errorf("there is no code for %s yet: %w; see code_amd64.go", runtime.GOARCH, errors.ErrUnsupported)
 }
-
-func jump(int32) []byte { return nil }

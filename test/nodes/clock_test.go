@@ -29,15 +29,7 @@ func (m *team) jump(n *daemon.Place, by time.Duration) {
 // time goes on, and all do once all have it.
 func TestClocksJump(t *testing.T) {
 	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:3])
-	for _, n := range m.Nodes {
-		m.source(n)
-	}
-	m.numbers(m.Nodes[0], "d")
-	want, err := sums(m.Nodes[0], "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, want := serving(t, c, c.Hosts()[:3])
 	for _, part := range []struct {
 		name string
 		run  func(m *team)
@@ -262,19 +254,6 @@ func TestAQueueOfWrongClocks(t *testing.T) {
 			jumps++
 		}
 	}
-	count := make(map[string]int)
-	for _, r := range readers {
-		for _, batch := range r.lines("finished") {
-			count[batch]++
-		}
-	}
-	for batch, n := range count {
-		if n != 1 {
-			t.Errorf("%s was finished %d times", batch, n)
-		}
-	}
-	if len(count) != batches {
-		t.Errorf("%d batches of %d are finished", len(count), batches)
-	}
+	finishedOnce(t, readers, batches)
 	t.Logf("clocks jumped %d times", jumps)
 }

@@ -19,18 +19,10 @@ import (
 // another.
 func TestWhatIsOnDiskIsDamaged(t *testing.T) {
 	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:3])
-	for _, n := range m.Nodes {
-		m.source(n)
-	}
-	m.numbers(m.Nodes[0], "d")
+	m, want := serving(t, c, c.Hosts()[:3])
 	m.voting()
 	_, others := m.Leader()
 	n := others[0]
-	want, err := sums(n, "d")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, part := range []struct {
 		name string
 		run  func(m *team, n *daemon.Place)

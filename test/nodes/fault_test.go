@@ -57,11 +57,10 @@ func (m *team) agree(name string) {
 	m.voting()
 }
 
-// One team goes through everything that happens to nodes, one after the other.
-// It stays of one mind, and goes on after each.
-func TestATeamOutlivesItsTroubles(t *testing.T) {
-	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts())
+// serving is a team that serves a dataset, d, and the checksums of its batches.
+func serving(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host) (m *team, want map[string]string) {
+	t.Helper()
+	m = newTeam(t, c, hosts)
 	for _, n := range m.Nodes {
 		m.source(n)
 	}
@@ -70,6 +69,14 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, want
+}
+
+// One team goes through everything that happens to nodes, one after the other.
+// It stays of one mind, and goes on after each.
+func TestATeamOutlivesItsTroubles(t *testing.T) {
+	c := cluster.Bare(t)
+	m, want := serving(t, c, c.Hosts())
 	for _, part := range []struct {
 		name string
 		run  func(t *testing.T, m *team)

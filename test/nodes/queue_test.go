@@ -74,6 +74,26 @@ func (r *reader) lines(name string) []string {
 	return strings.Fields(string(text))
 }
 
+// finishedOnce checks that each of a queue's batches was finished by one of the
+// readers, once.
+func finishedOnce(t *testing.T, readers []*reader, batches int) {
+	t.Helper()
+	count := make(map[string]int)
+	for _, r := range readers {
+		for _, batch := range r.lines("finished") {
+			count[batch]++
+		}
+	}
+	for batch, n := range count {
+		if n != 1 {
+			t.Errorf("%s was finished %d times", batch, n)
+		}
+	}
+	if len(count) != batches {
+		t.Errorf("%d batches of %d are finished", len(count), batches)
+	}
+}
+
 // Every batch of a queue is finished by one reader, and by no other, although a
 // reader, a daemon and the leader are killed while they have some.
 func TestAQueueOutlivesItsReaders(t *testing.T) {
@@ -116,20 +136,7 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 			t.Errorf("a reader: %v", err)
 		}
 	}
-	count := make(map[string]int)
-	for _, r := range readers {
-		for _, batch := range r.lines("finished") {
-			count[batch]++
-		}
-	}
-	for batch, n := range count {
-		if n != 1 {
-			t.Errorf("%s was finished %d times", batch, n)
-		}
-	}
-	if len(count) != 100 {
-		t.Errorf("%d batches of 100 are finished", len(count))
-	}
+	finishedOnce(t, readers, 100)
 	for _, r := range []*reader{killed, orphan} {
 		if done := r.lines("finished"); len(done) != 0 {
 			t.Errorf("held up, it finished %v", done)

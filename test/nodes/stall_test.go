@@ -11,7 +11,7 @@ import (
 // The first of two ranks waits a while for where the other one is. Its node says
 // that it was the plan, and how not to wait for it; the other node knows of no
 // rank, and both say which node it is that tells. With the plan pinned before,
-// there is no such wait.
+// nothing of that wait is left but the daemon's own work.
 func TestStallOfAPlan(t *testing.T) {
 	c := cluster.Wide(t)
 	dir := c.Dir(t)
@@ -19,7 +19,7 @@ func TestStallOfAPlan(t *testing.T) {
 	m := newTeam(t, c, c.DataNodes()[:2], "--hadoop-conf", c.Conf())
 	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines", "--ranks", "2", "--batch", "4")
 	m.Await("d")
-	worst := func(view string) (cause, advice string) {
+	waits := func(view string) (all map[string]float64, advice string) {
 		t.Helper()
 		n := m.Nodes[0]
 		n.Must("cat", n.Mount()+"/datasets/"+view+"/rank-0/batch-000000")
@@ -30,18 +30,17 @@ func TestStallOfAPlan(t *testing.T) {
 		if err := json.Unmarshal([]byte(n.Do("--json", "stall", view)), &jobs); err != nil || len(jobs) != 1 {
 			t.Fatalf("%d jobs, %v", len(jobs), err)
 		}
-		waits := jobs[0].Total.Waits
-		for c, seconds := range waits {
-			if seconds > waits[cause] {
-				cause = c
-			}
-		}
-		t.Logf("%s waited for %v", view, waits)
-		return cause, jobs[0].Advice
+		t.Logf("%s waited for %v", view, jobs[0].Total.Waits)
+		return jobs[0].Total.Waits, jobs[0].Advice
 	}
-	cause, advice := worst("d")
-	if cause != "plan" || !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --pin") {
-		t.Errorf("of %s: %s", cause, advice)
+	waited, advice := waits("d")
+	for cause, seconds := range waited {
+		if seconds > waited["plan"] {
+			t.Errorf("it waited longer for %s", cause)
+		}
+	}
+	if !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --pin") {
+		t.Errorf("the advice is %s", advice)
 	}
 	one, other := m.Nodes[0].Do("stall", "d"), m.Nodes[1].Do("stall", "d")
 	if !strings.Contains(one, "\nnode     "+m.Nodes[0].Host.Name+", one of 2: each tells of its own ranks\n") {
@@ -51,7 +50,7 @@ func TestStallOfAPlan(t *testing.T) {
 		t.Errorf("on the other:\n%s", other)
 	}
 	m.Nodes[0].Do("plan", "d@order=full", "--pin")
-	if cause, advice := worst("d@order=full"); cause == "plan" {
-		t.Errorf("with a pinned plan, of %s: %s", cause, advice)
+	if pinned, _ := waits("d@order=full"); pinned["plan"] > waited["plan"]/4 {
+		t.Errorf("with a pinned plan, it waited for the plan for %v s, and %v s without", pinned["plan"], waited["plan"])
 	}
 }

@@ -188,7 +188,15 @@ func TestStrangers(t *testing.T) {
 	m.voting()
 	readers := []*rereader{newRereader(t, n, "d"), newRereader(t, m.Nodes[1], "d")}
 	m.progress(readers)
-	memory, files := resident(t, n), descriptors(n)
+	memory := resident(t, n)
+	conn, err := s.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.connections() != 1 {
+		t.Error("a connection is not counted")
+	}
+	conn.Close()
 
 	s.withoutACertificate()
 	s.withWords()
@@ -199,7 +207,7 @@ func TestStrangers(t *testing.T) {
 	m.progress(readers)
 	s.remembers(memory, 256<<20) // a node may send calls of 48 MiB
 
-	daemon.Until(t, time.Minute, "no connection is left", func() bool { return descriptors(n) <= files+8 })
+	daemon.Until(t, time.Minute, "no connection is left", func() bool { return s.connections() == 0 })
 	for _, r := range readers {
 		r.finish()
 	}
@@ -407,7 +415,14 @@ func resident(t *testing.T, n *daemon.Place) int64 {
 	return kib << 10
 }
 
-func descriptors(n *daemon.Place) int {
-	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.PID()))
-	return len(open)
+// connections is how many the daemon has with the stranger's host; what is
+// closed and only lingers is no file of anybody's.
+func (s *stranger) connections() (open int) {
+	s.t.Helper()
+	for line := range strings.Lines(s.at.Must("ss", "-Htna", "dst", s.host.IP)) {
+		if state, _, _ := strings.Cut(line, " "); state != "TIME-WAIT" {
+			open++
+		}
+	}
+	return open
 }

@@ -42,11 +42,11 @@ func (c *content) keeper() string {
 	return c.origin
 }
 
-// patient bounds how long an open waits for a source that is busy, as for a
+// openTime bounds how long an open waits for a source that is busy, as for a
 // batch; pause is how often it looks.
 const (
-	patient = 2 * time.Minute
-	pause   = time.Second
+	openTime = 2 * time.Minute
+	pause    = time.Second
 )
 
 // errKeeper says that the node that has the copy could not give of it. Soon it
@@ -57,7 +57,7 @@ var errKeeper = fmt.Errorf("source %w: another node has the copy of it", meta.Er
 // it takes: whoever has them may be busy for a while bringing them from where they
 // are, or gone, and another one in its place a few seconds later.
 func (c *content) patiently(ctx context.Context, account *stall.Open, do func() error) error {
-	for deadline := time.Now().Add(patient); ; {
+	for deadline := time.Now().Add(openTime); ; {
 		err := c.reach(ctx, account)
 		again := errors.Is(err, meta.ErrBusy)
 		if err == nil {
@@ -68,7 +68,7 @@ func (c *content) patiently(ctx context.Context, account *stall.Open, do func() 
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w after %v: %w", context.DeadlineExceeded, patient, err)
+			return fmt.Errorf("%w after %v: %w", context.DeadlineExceeded, openTime, err)
 		}
 		if err := rest(ctx, account); err != nil {
 			return err

@@ -31,10 +31,8 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
 		err := f.plan.peers.Gather(ctx, from, want, places)
-		for _, passing := range []error{meta.ErrBusy, meta.ErrUnavailable, meta.ErrNotExist} { // it has no index yet
-			if f.plan.content.copied && errors.Is(err, passing) {
-				return fmt.Errorf("%w: %w", errKeeper, err)
-			}
+		if f.plan.content.copied && passes(err) {
+			return fmt.Errorf("%w: %w", errKeeper, err)
 		}
 		return err
 	}
@@ -53,6 +51,12 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 		copy(places[i], s.room[p.at:p.at+p.len])
 	}
 	return nil
+}
+
+// passes reports whether a node that does not give now what it has may do so soon:
+// it is busy copying, or it is gone and not yet missed, or it has no index yet.
+func passes(err error) bool {
+	return errors.Is(err, meta.ErrBusy) || errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrNotExist)
 }
 
 // A spare is memory for what is read beside the batch's own, outside of Go's
