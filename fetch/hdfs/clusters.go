@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,4 +148,20 @@ func (c *Clusters) Stats() (s datanode.Stats) {
 		s.Streams += n.Streams
 	}
 	return s
+}
+
+// A Way is a cluster whose namenodes are asked by WebHDFS: none answers by RPC.
+type Way struct{ Authority, URL string }
+
+// Web are the clusters for which this is so, in order.
+func (c *Clusters) Web() (all []Way) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for authority, k := range c.mu.byAuthority {
+		if url := k.names.Web(); url != "" {
+			all = append(all, Way{authority, url})
+		}
+	}
+	slices.SortFunc(all, func(a, b Way) int { return cmp.Compare(a.Authority, b.Authority) })
+	return all
 }

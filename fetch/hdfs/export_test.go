@@ -13,3 +13,5 @@ func Racks(blocks ...namenode.Block) map[string]string {
 	}
 	return l.racks
 }
+
+func Before(name string) string { return before(name) }

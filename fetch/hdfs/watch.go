@@ -7,6 +7,8 @@ import (
 	"path"
 	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
@@ -161,10 +163,15 @@ func (c *cluster) compareListing(ctx context.Context, x *index.Index, at, end in
 	return err
 }
 
-// before is what stands right before a name: in a listing nothing is between.
+// before stands before a name in a listing, with hardly anything between, and is
+// UTF-8 as the name is.
 func before(name string) string {
-	last := len(name) - 1
-	return name[:last] + string([]byte{name[last] - 1, 0xff})
+	r, size := utf8.DecodeLastRuneInString(name)
+	r--
+	if utf16.IsSurrogate(r) {
+		r = '\ud7ff'
+	}
+	return name[:len(name)-size] + string(r) + string(utf8.MaxRune)
 }
 
 var errSeen = errors.New("all were seen")

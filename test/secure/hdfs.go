@@ -1,10 +1,12 @@
 package secure
 
 import (
+	"crypto/x509"
 	"encoding/xml"
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,11 @@ func (r *Realm) Conf(name string, changes Settings) string {
 		"hadoop.rpc.protection":          "authentication,integrity,privacy",
 		"hadoop.proxyuser.alice.hosts":   "*",
 		"hadoop.proxyuser.alice.users":   "carol",
+
+		"hadoop.http.filter.initializers":               "org.apache.hadoop.security.AuthenticationFilterInitializer",
+		"hadoop.http.authentication.type":               "kerberos",
+		"hadoop.http.authentication.kerberos.principal": "HTTP/_HOST@" + Name,
+		"hadoop.http.authentication.kerberos.keytab":    r.Path("nn.keytab"),
 	})
 	conf := Settings{
 		"dfs.block.access.token.enable":             "true",
@@ -67,6 +74,28 @@ func (r *Realm) Conf(name string, changes Settings) string {
 	maps.Copy(conf, changes)
 	r.settings(name+"/hdfs-site.xml", conf)
 	return r.Path(name)
+}
+
+// Certificate makes one for the web ports that Configure names, and returns what
+// believes it.
+func (r *Realm) Certificate() *x509.CertPool {
+	r.t.Helper()
+	store := []string{"-alias", "web", "-storetype", "PKCS12", "-storepass", "secret", "-keystore", r.Path("web.p12")}
+	r.Run("keytool", append([]string{"-genkeypair", "-keyalg", "EC", "-dname", "CN=localhost", "-ext", "san=dns:localhost"}, store...)...)
+	r.Run("keytool", append([]string{"-exportcert", "-rfc", "-file", r.Path("web.pem")}, store...)...)
+	r.settings("conf/ssl-server.xml", Settings{
+		"ssl.server.keystore.location": r.Path("web.p12"), "ssl.server.keystore.type": "PKCS12",
+		"ssl.server.keystore.password": "secret", "ssl.server.keystore.keypassword": "secret",
+	})
+	text, err := os.ReadFile(r.Path("web.pem"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		r.t.Fatal("no certificate in web.pem")
+	}
+	return roots
 }
 
 func (r *Realm) settings(name string, values Settings) {

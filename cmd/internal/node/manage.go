@@ -222,6 +222,9 @@ func (n *Node) status() control.Status {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s could not be read and were fetched again; look at its disk", d.Failed, d.Path))
 		}
 	}
+	for _, w := range n.hdfs.Web() {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL))
+	}
 	if !on {
 		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
 	}

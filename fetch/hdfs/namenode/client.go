@@ -19,6 +19,7 @@ type Client struct {
 	id      []byte        // names this client to namenodes
 	slots   chan struct{} // one for each call under way
 	tickets *tickets      // nil without Kerberos
+	webs    []*web        // of Config.Web
 
 	ctx    context.Context // of connections
 	cancel context.CancelFunc
@@ -26,9 +27,10 @@ type Client struct {
 
 	mu struct {
 		sync.Mutex
-		conns  []*conn // of the address of that index, or nil
-		active int     // the index of the address that answered last
-		who    string  // as whom namenodes know us
+		conns  []*conn   // of the address of that index, or nil
+		active int       // the index of the way that answered last
+		sought time.Time // when RPC was last looked for, while WebHDFS answers
+		who    string    // as whom namenodes know us
 		closed bool
 	}
 }
@@ -64,6 +66,9 @@ func New(config Config) (*Client, error) {
 	if config.Kerberos != nil {
 		c.tickets = newTickets(c.ctx, config, &c.wg)
 	}
+	for _, addr := range config.Web {
+		c.webs = append(c.webs, newWeb(c, addr))
+	}
 	return c, nil
 }
 
@@ -74,6 +79,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.cancel()
 	c.wg.Wait()
+	for _, w := range c.webs {
+		w.close()
+	}
 	if c.tickets != nil {
 		c.tickets.close()
 	}
@@ -138,18 +146,17 @@ func (c *Client) setWho(who string) {
 // is empty if none did.
 func (c *Client) ask(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
 	n := len(c.config.Addresses)
-	tried := make(attempts, n)
+	tried := make(attempts, c.ways())
+	c.seek()
 	for round := 0; round < rounds(n) || n > 1 && tried.standby(); round++ {
 		if round > 0 && !pause(ctx, round) {
 			break
 		}
-		first := c.active()
-		for k := range n {
-			i := (first + k) % n
-			addr := c.config.Addresses[i]
+		for _, i := range c.order() {
+			addr := c.address(i)
 			body, err := c.try(ctx, i, method, req)
 			if err == nil || !elsewhere(err) {
-				c.answered(i)
+				c.answered(i, tried)
 				return addr, body, err
 			}
 			tried[i].addr, tried[i].err = addr, err
@@ -184,12 +191,19 @@ func pause(ctx context.Context, round int) bool {
 	}
 }
 
-// try asks one namenode. With several, none may use up the time of the others
-// by being silent. A connection may have been closed while it was idle, so one
-// that was there before is given a second chance.
+// try asks one namenode in one way. With several, none may use up the time of
+// the others by being silent. A connection may have been closed while it was
+// idle, so one that was there before is given a second chance.
 func (c *Client) try(ctx context.Context, i int, method string, req proto.Message) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout/time.Duration(len(c.config.Addresses)), errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.share(), errSilent)
 	defer cancel()
+	if i >= len(c.config.Addresses) {
+		body, err := c.webs[i-len(c.config.Addresses)].call(ctx, method, req)
+		if err != nil && ctx.Err() != nil {
+			err = &brokenError{context.Cause(ctx)}
+		}
+		return body, err
+	}
 	for again := false; ; again = true {
 		cn, fresh, err := c.conn(i)
 		if err != nil {
@@ -203,21 +217,8 @@ func (c *Client) try(ctx context.Context, i int, method string, req proto.Messag
 	}
 }
 
-func (c *Client) active() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.active
-}
-
-func (c *Client) answered(i int) {
-	c.mu.Lock()
-	was := c.mu.active
-	c.mu.active = i
-	c.mu.Unlock()
-	if was != i {
-		c.config.Log.Info("another namenode answers", "namenode", c.config.Addresses[i], "before", c.config.Addresses[was])
-	}
-}
+// share is how much of a call's time one way may take.
+func (c *Client) share() time.Duration { return c.config.Timeout / time.Duration(c.ways()) }
 
 // conn is the connection to an address. fresh is whether this call began it.
 func (c *Client) conn(i int) (cn *conn, fresh bool, err error) {

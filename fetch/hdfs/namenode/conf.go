@@ -27,12 +27,11 @@ func FromConf(dir, authority string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	addresses, err := conf.addresses(authority)
+	hosts, err := conf.namenodes(authority)
 	if err != nil {
 		return Config{}, fmt.Errorf("hadoop configuration %q: %w", dir, err)
 	}
 	c := Config{
-		Addresses: addresses,
 		Data: Data{
 			UseHostname: conf.is("dfs.client.use.datanode.hostname"),
 			Protection:  conf.list("dfs.data.transfer.protection"),
@@ -43,6 +42,12 @@ func FromConf(dir, authority string) (Config, error) {
 		c.Kerberos = &Kerberos{
 			Service:    conf.get("dfs.namenode.kerberos.principal"),
 			Protection: conf.list("hadoop.rpc.protection"),
+		}
+	}
+	for _, h := range hosts {
+		c.Addresses = append(c.Addresses, h.addr)
+		if web := conf.web(h); web != "" && (c.Kerberos == nil || c.Kerberos.unguarded() || strings.HasPrefix(web, "https:")) {
+			c.Web = append(c.Web, web)
 		}
 	}
 	return c, nil
@@ -131,23 +136,49 @@ func (c conf) list(name string) []string {
 	return out
 }
 
-func (c conf) addresses(authority string) ([]string, error) {
+// A host is one that a namenode runs on.
+type host struct {
+	addr string // HOST:PORT of its RPC
+	keys string // what names of settings for it end in; "-" if there are none
+}
+
+func (c conf) namenodes(authority string) ([]host, error) {
+	own, err := c.defaultFS()
 	if authority == "" {
-		var err error
-		if authority, err = c.defaultFS(); err != nil {
+		if err != nil {
 			return nil, err
 		}
+		authority = own
 	}
 	if names := c.list("dfs.ha.namenodes." + authority); len(names) > 0 {
 		return c.ofNameservice(authority, names)
 	}
 	if addr := c.get("dfs.namenode.rpc-address." + authority); addr != "" {
-		return []string{withPort(addr)}, nil
+		return []host{{withPort(addr), "." + authority}}, nil
 	}
 	if strings.Contains(authority, "/") || strings.Contains(authority, "@") {
 		return nil, fmt.Errorf("authority %q %w: give HOST:PORT or a nameservice", authority, meta.ErrInvalid)
 	}
-	return []string{withPort(authority)}, nil
+	if err == nil && withPort(own) == withPort(authority) {
+		return []host{{withPort(authority), ""}}, nil
+	}
+	return []host{{withPort(authority), "-"}}, nil
+}
+
+// web is where a namenode's WebHDFS is, or empty if that is not said.
+func (c conf) web(h host) string {
+	scheme := "http"
+	if strings.Contains(strings.ToUpper(c.get("dfs.http.policy")), "HTTPS") {
+		scheme = "https"
+	}
+	name, port, err := net.SplitHostPort(c.get("dfs.namenode." + scheme + "-address" + h.keys))
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
+		name, _, _ = net.SplitHostPort(h.addr)
+	}
+	return scheme + "://" + net.JoinHostPort(name, port)
 }
 
 func (c conf) defaultFS() (string, error) {
@@ -162,15 +193,16 @@ func (c conf) defaultFS() (string, error) {
 	return u.Host, nil
 }
 
-func (c conf) ofNameservice(service string, names []string) ([]string, error) {
-	var out []string
+func (c conf) ofNameservice(service string, names []string) ([]host, error) {
+	var out []host
 	for _, n := range names {
-		key := "dfs.namenode.rpc-address." + service + "." + n
+		keys := "." + service + "." + n
+		key := "dfs.namenode.rpc-address" + keys
 		addr := c.get(key)
 		if addr == "" {
 			return nil, fmt.Errorf("%s %w: it is missing, but dfs.ha.namenodes.%s names %q", key, meta.ErrInvalid, service, n)
 		}
-		out = append(out, withPort(addr))
+		out = append(out, host{withPort(addr), keys})
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,16 @@ func TestFromConf(t *testing.T) {
 				Kerberos: &namenode.Kerberos{Service: "nn/_HOST@EXAMPLE.COM", Protection: []string{"privacy", "integrity"}}}},
 		{name: "data", authority: "h", hdfs: []string{"dfs.client.use.datanode.hostname=true", "dfs.encrypt.data.transfer=TRUE"},
 			want: namenode.Config{Addresses: []string{"h:8020"}, Data: namenode.Data{UseHostname: true, Encrypt: true}}},
+		{name: "WebHDFS", core: []string{"fs.defaultFS=hdfs://nn:9000"}, hdfs: []string{"dfs.namenode.http-address=0.0.0.0:9870"},
+			want: namenode.Config{Addresses: []string{"nn:9000"}, Web: []string{"http://nn:9870"}}},
+		{name: "WebHDFS of another", authority: "other:9000", core: []string{"fs.defaultFS=hdfs://nn:9000"}, hdfs: []string{"dfs.namenode.http-address=nn:9870"},
+			want: namenode.Config{Addresses: []string{"other:9000"}}},
+		{name: "WebHDFS of a nameservice", authority: "ns1", hdfs: slices.Concat(federation, []string{"dfs.http.policy=HTTPS_ONLY",
+			"dfs.namenode.http-address.ns1.nn1=one:1", "dfs.namenode.https-address.ns1.nn1=one:2", "dfs.namenode.https-address.ns1.nn2=two:2"}),
+			want: namenode.Config{Addresses: []string{"one.example.com:8020", "two.example.com:9000"}, Web: []string{"https://one:2", "https://two:2"}}},
+		{name: "WebHDFS that is guarded less than RPC", core: []string{"fs.defaultFS=hdfs://nn", "hadoop.security.authentication=kerberos", "hadoop.rpc.protection=privacy"},
+			hdfs: []string{"dfs.namenode.kerberos.principal=nn/_HOST@EXAMPLE.COM", "dfs.namenode.http-address=nn:9870"},
+			want: namenode.Config{Addresses: []string{"nn:8020"}, Kerberos: &namenode.Kerberos{Service: "nn/_HOST@EXAMPLE.COM", Protection: []string{"privacy"}}}},
 		{name: "endless variable", core: []string{"fs.defaultFS=hdfs://${a}", "a=${b}${b}", "b=${a}${a}"}, says: "names no HDFS"},
 		{name: "local", core: []string{"fs.defaultFS=file:///"}, says: `fs.defaultFS "file:///" is not valid`},
 		{name: "none", says: `fs.defaultFS "" is not valid`},
@@ -109,6 +120,9 @@ func TestConfig(t *testing.T) {
 		{"no port", namenode.Config{Addresses: []string{"h"}}, `address "h" is not valid`},
 		{"no host", namenode.Config{Addresses: []string{":1"}}, `address ":1" is not valid`},
 		{"two users", namenode.Config{Addresses: []string{"h:1"}, User: "a", Kerberos: &namenode.Kerberos{}}, "that of the ticket"},
+		{"WebHDFS with a path", namenode.Config{Addresses: []string{"h:1"}, Web: []string{"http://h:1/webhdfs"}}, `WebHDFS "http://h:1/webhdfs" is not valid`},
+		{"WebHDFS without a port", namenode.Config{Addresses: []string{"h:1"}, Web: []string{"https://h"}}, `WebHDFS "https://h" is not valid`},
+		{"WebHDFS by another way", namenode.Config{Addresses: []string{"h:1"}, Web: []string{"ftp://h:1"}}, "give http or https"},
 		{"timeout", namenode.Config{Addresses: []string{"h:1"}, Timeout: -1}, "timeout"},
 	}
 	for _, r := range rows {

@@ -2,9 +2,11 @@ package namenode
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os/user"
 	"time"
 
@@ -15,6 +17,12 @@ import (
 type Config struct {
 	// Addresses are HOST:PORT of the namenodes of one nameservice.
 	Addresses []string
+	// Web are the same namenodes' WebHDFS, such as https://nn1:9871. It is asked
+	// when none answers at its address.
+	Web []string
+	// Roots are the authorities that certificates of WebHDFS are believed by;
+	// the system's if nil.
+	Roots *x509.CertPool
 
 	// User is who asks; the process's user if empty. With Kerberos it is the
 	// ticket's principal and must be left empty.
@@ -69,10 +77,31 @@ func (c Config) withDefaults() (Config, error) {
 			return c, err
 		}
 	}
+	if len(c.Web) > maxAddresses {
+		return c, fmt.Errorf("%d addresses of WebHDFS %w: give at most %d", len(c.Web), meta.ErrInvalid, maxAddresses)
+	}
+	for _, addr := range c.Web {
+		u, err := webURL(addr)
+		if err != nil {
+			return c, err
+		}
+		if c.Kerberos != nil && u.Scheme == "http" && !c.Kerberos.unguarded() {
+			return c, fmt.Errorf("WebHDFS %q %w: hadoop.rpc.protection demands more than HTTP gives; give HTTPS, or leave it out", addr, meta.ErrInvalid)
+		}
+	}
 	if c.Timeout < 0 {
 		return c, fmt.Errorf("namenode timeout %v %w: give a positive one", c.Timeout, meta.ErrInvalid)
 	}
 	return c.filled()
+}
+
+// webURL is http or https, and HOST:PORT.
+func webURL(addr string) (*url.URL, error) {
+	u, err := url.Parse(addr)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Scheme+"://"+u.Host != addr {
+		return nil, fmt.Errorf("WebHDFS %q %w: give http or https, and HOST:PORT, as in dfs.namenode.https-address", addr, meta.ErrInvalid)
+	}
+	return u, nil
 }
 
 func (c Config) filled() (Config, error) {

@@ -93,8 +93,7 @@ func (c *conn) run() {
 
 // open dials, within the time that a call may take, and greets.
 func (c *conn) open() (net.Conn, *wrapping, error) {
-	share := c.client.config.Timeout / time.Duration(len(c.client.config.Addresses))
-	ctx, cancel := context.WithTimeoutCause(c.ctx, share, errSilent)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.client.share(), errSilent)
 	defer cancel()
 	nc, err := c.client.config.Dial(ctx, "tcp", c.addr)
 	if err != nil {

@@ -161,14 +161,18 @@ type attempts []struct {
 	err  error
 }
 
-// problem puts the reasons into one error.
-func (a attempts) problem() error {
-	var reasons []string
+func (a attempts) reasons() string {
+	var all []string
 	for _, t := range a {
 		if t.err != nil {
-			reasons = append(reasons, t.addr+": "+reason(t.err))
+			all = append(all, t.addr+": "+reason(t.err))
 		}
 	}
+	return strings.Join(all, "; ")
+}
+
+// problem puts the reasons into one error.
+func (a attempts) problem() error {
 	what := ErrUnreachable
 	for _, t := range a {
 		if isNotActive(t.err) {
@@ -176,7 +180,7 @@ func (a attempts) problem() error {
 		}
 	}
 	return fmt.Errorf("%w (%s); check that they run and that the addresses are those of fs.defaultFS",
-		what, strings.Join(reasons, "; "))
+		what, a.reasons())
 }
 
 // reason says in few words why a connection failed.

@@ -2,10 +2,13 @@ package namenode
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/types"
+	"google.golang.org/protobuf/proto"
 )
 
 // DecodeListing takes a reply apart as a connection and List do.
@@ -28,6 +31,40 @@ func DecodeListing(r io.Reader) (entries []Status, left uint64, err error) {
 	p := pageOf(part(resp, "dirList"))
 	l := listing{client: new(Client), located: true}
 	return entries, p.left, l.tell(context.Background(), p, func(st Status) error {
+		entries = append(entries, st)
+		return nil
+	})
+}
+
+// DecodeWebListing takes a reply of WebHDFS apart, in which each file is where
+// blocks says.
+func DecodeWebListing(list, blocks []byte) (entries []Status, err error) {
+	var told webListing
+	var where webBlocks
+	if err := errors.Join(json.Unmarshal(list, &told), json.Unmarshal(blocks, &where)); err != nil {
+		return nil, err
+	}
+	located, err := where.message()
+	if err != nil {
+		return nil, err
+	}
+	resp, statuses, err := told.message()
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range statuses {
+		set(st, "locations", located)
+	}
+	b, err := proto.Marshal(resp)
+	if err != nil {
+		return nil, err
+	}
+	again := message("hdfs.DirectoryListingProto", nil)
+	if err := proto.Unmarshal(b, again); err != nil {
+		return nil, err
+	}
+	l := listing{client: new(Client), located: true}
+	return entries, l.tell(context.Background(), pageOf(again), func(st Status) error {
 		entries = append(entries, st)
 		return nil
 	})

@@ -3,6 +3,8 @@ package namenode_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
 )
 
 // listingReply is a whole reply with a file of two blocks and a directory.
@@ -45,6 +48,25 @@ func FuzzReply(f *testing.F) {
 		}
 		if n := int(binary.BigEndian.Uint32(b)); n > len(b)-4 && err == nil {
 			t.Errorf("%d bytes announced, %d there, and no error", n, len(b)-4)
+		}
+	})
+}
+
+// FuzzWebReply: the same holds of WebHDFS.
+func FuzzWebReply(f *testing.F) {
+	const block = `{"blockToken":{"urlString":"%s"},"isCorrupt":false,"startOffset":0,"block":{"blockPoolId":"BP-1","blockId":1,"generationStamp":1,"numBytes":7},` +
+		`"locations":[{"ipAddr":"10.0.0.1","hostName":"dn1","storageID":"u","xferPort":9866,"infoPort":9864,"ipcPort":9867,"networkLocation":"/r"}]}`
+	const list = `{"DirectoryListing":{"partialListing":{"FileStatuses":{"FileStatus":[%s]}},"remainingEntries":3}}`
+	for _, token := range []string{"AAAAAA", "BWlkZW50CHBhc3N3b3JkAWsBcw", "j_8BAQ", "iAECAwQFBgcI", "_"} {
+		f.Add([]byte(fmt.Sprintf(list, webStatus(7))), []byte(`{"fileLength":7,"isLastBlockComplete":true,"locatedBlocks":[`+fmt.Sprintf(block, token)+`]}`))
+	}
+	f.Fuzz(func(t *testing.T, list, blocks []byte) {
+		entries, err := namenode.DecodeWebListing(list, blocks)
+		for _, st := range entries {
+			sensible(t, st)
+		}
+		if err != nil && len(entries) > 0 && !errors.Is(err, meta.ErrCorrupt) {
+			t.Error(err)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package namenode
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"rankfs/meta"
@@ -49,11 +50,21 @@ func (k *Kerberos) check() error {
 
 // service is the principal, without its realm, of the namenode at an address.
 func (k *Kerberos) service(addr string) (principal, realm string, err error) {
+	return principalAt(k.Service, addr)
+}
+
+// webService is that of its WebHDFS, which RFC 4559 names.
+func (k *Kerberos) webService(addr string) (principal, realm string, err error) {
+	_, realm, _ = strings.Cut(k.Service, "@")
+	return principalAt("HTTP/_HOST@"+realm, addr)
+}
+
+func principalAt(pattern, addr string) (principal, realm string, err error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", "", err
 	}
-	principal, realm, _ = strings.Cut(k.Service, "@")
+	principal, realm, _ = strings.Cut(pattern, "@")
 	if !strings.HasSuffix(principal, "/_HOST") {
 		return principal, realm, nil
 	}
@@ -61,6 +72,12 @@ func (k *Kerberos) service(addr string) (principal, realm string, err error) {
 		return "", "", fmt.Errorf("namenode address %q %w: with Kerberos give the host's name, which its principal has", addr, meta.ErrInvalid)
 	}
 	return strings.TrimSuffix(principal, "_HOST") + strings.ToLower(host), realm, nil
+}
+
+// unguarded reports whether packets may go as they are.
+func (k *Kerberos) unguarded() bool {
+	guards, err := guardsOf(k.Protection)
+	return err == nil && slices.Contains(guards, authentication)
 }
 
 // A guard is what is done to packets, as a bit of SASL's GSSAPI mechanism.

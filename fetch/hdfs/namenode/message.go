@@ -51,6 +51,15 @@ func part(m proto.Message, name protoreflect.Name) proto.Message {
 	return r.Get(f).Message().Interface()
 }
 
+// add puts messages into a list of m's.
+func add(m proto.Message, name protoreflect.Name, list []proto.Message) {
+	r := m.ProtoReflect()
+	to := r.Mutable(r.Descriptor().Fields().ByName(name)).List()
+	for _, one := range list {
+		to.Append(protoreflect.ValueOf(one.ProtoReflect()))
+	}
+}
+
 // as is m as the type of like, which cannot be written here.
 func as[T proto.Message](m proto.Message, like T) T {
 	t, _ := m.(T)

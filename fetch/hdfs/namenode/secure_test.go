@@ -33,14 +33,14 @@ func newRealm(t *testing.T) realm {
 	return r
 }
 
-// client is one that logs in as alice with her keytab, unless changed.
+// client is one that logs in as alice with her keytab, unless changed, by RPC alone.
 func (r realm) client(t *testing.T, change func(*namenode.Config)) *namenode.Client {
 	t.Helper()
 	config, err := namenode.FromConf(r.Path("conf"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Kerberos.Conf = r.Path("krb5.conf")
+	config.Kerberos.Conf, config.Web = r.Path("krb5.conf"), nil
 	if change != nil {
 		change(&config)
 	}
