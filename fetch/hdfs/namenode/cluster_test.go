@@ -43,6 +43,23 @@ func on(t testing.TB, c *cluster.Cluster, h *cluster.Host, change func(*namenode
 	return names
 }
 
+// ways are clients that a real cluster's namenodes see on a host: one that asks
+// by RPC, and one that cannot.
+func ways(t testing.TB, c *cluster.Cluster, h *cluster.Host, change func(*namenode.Config)) map[string]*namenode.Client {
+	t.Helper()
+	return map[string]*namenode.Client{
+		"RPC": on(t, c, h, change),
+		"WebHDFS": on(t, c, h, func(c *namenode.Config) {
+			for i := range c.Addresses {
+				c.Addresses[i] = "127.0.0.1:1"
+			}
+			if change != nil {
+				change(c)
+			}
+		}),
+	}
+}
+
 // write makes a file with blocks of 1 MiB from a host, by a client that is
 // closed when the test ends.
 func write(t testing.TB, h *cluster.Host, name string, size int) *hdfs.FileWriter {
@@ -117,32 +134,34 @@ func TestRealLocations(t *testing.T) {
 	dir, near := c.Dir(t), c.DataNodes()[1]
 	name := path.Join(dir, "file")
 	finish(t, write(t, near, name, 5<<20+7))
-	names := on(t, c, near, nil)
-
-	got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Size != 5<<20+7 || got.Open || len(got.Blocks) != 6 {
-		t.Errorf("got %+v", got)
-	}
 	want := checked(t, near, name)
-	if !maps.EqualFunc(places(got), want, slices.Equal) {
-		t.Errorf("blocks at %v, fsck says %v", places(got), want)
-	}
-	for _, b := range got.Blocks {
-		if r := b.Replicas[0]; len(b.Replicas) != 2 || r.Host != near.Name {
-			t.Errorf("block at %d: replicas %+v; the first should be on %s", b.Off, b.Replicas, near.Name)
-		}
-	}
-	err = names.List(t.Context(), dir, true, func(st namenode.Status) error {
-		if st.Name != "file" || !maps.EqualFunc(places(st.Blocks), want, slices.Equal) {
-			t.Errorf("listed %+v with blocks at %v", st, places(st.Blocks))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
+	for way, names := range ways(t, c, near, nil) {
+		t.Run(way, func(t *testing.T) {
+			got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Size != 5<<20+7 || got.Open || len(got.Blocks) != 6 {
+				t.Errorf("got %+v", got)
+			}
+			if !maps.EqualFunc(places(got), want, slices.Equal) {
+				t.Errorf("blocks at %v, fsck says %v", places(got), want)
+			}
+			for _, b := range got.Blocks {
+				if r := b.Replicas[0]; len(b.Replicas) != 2 || r.Host != near.Name {
+					t.Errorf("block at %d: replicas %+v; the first should be on %s", b.Off, b.Replicas, near.Name)
+				}
+			}
+			err = names.List(t.Context(), dir, true, func(st namenode.Status) error {
+				if st.Name != "file" || !maps.EqualFunc(places(st.Blocks), want, slices.Equal) {
+					t.Errorf("listed %+v with blocks at %v", st, places(st.Blocks))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -154,7 +173,7 @@ func TestRealRacks(t *testing.T) {
 	name := path.Join(dir, "file")
 	finish(t, write(t, near, name, 3<<20))
 	rackOf := map[string]string{"data1": "/row/rack1", "data2": "/row/rack1", "data3": "/row/rack2", "data4": "/row/rack2"}
-	check := func(b *namenode.Blocks) {
+	check := func(t *testing.T, b *namenode.Blocks) {
 		t.Helper()
 		for _, b := range b.Blocks {
 			for _, r := range b.Replicas {
@@ -164,24 +183,28 @@ func TestRealRacks(t *testing.T) {
 			}
 		}
 	}
-	got, err := on(t, c, c.Host("data4"), nil).Locate(t.Context(), name, 0, math.MaxInt64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(got)
-	for _, b := range got.Blocks {
-		if r := b.Replicas[0]; r.Rack != "/row/rack2" {
-			t.Errorf("of %+v the first is not in the rack of who asked", b.Replicas)
-		}
-	}
-	listed := 0
-	err = on(t, c, near, nil).List(t.Context(), dir, true, func(st namenode.Status) error {
-		listed += len(st.Blocks.Blocks)
-		check(st.Blocks)
-		return nil
-	})
-	if err != nil || listed != 3 {
-		t.Errorf("listed %d blocks: %v", listed, err)
+	for way, names := range ways(t, c, c.Host("data4"), nil) {
+		t.Run(way, func(t *testing.T) {
+			got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, got)
+			for _, b := range got.Blocks {
+				if r := b.Replicas[0]; r.Rack != "/row/rack2" {
+					t.Errorf("of %+v the first is not in the rack of who asked", b.Replicas)
+				}
+			}
+			listed := 0
+			err = names.List(t.Context(), dir, true, func(st namenode.Status) error {
+				listed += len(st.Blocks.Blocks)
+				check(t, st.Blocks)
+				return nil
+			})
+			if err != nil || listed != 3 {
+				t.Errorf("listed %d blocks: %v", listed, err)
+			}
+		})
 	}
 }
 
@@ -207,8 +230,8 @@ func TestRealOpenFile(t *testing.T) {
 	if err := f.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	names := on(t, c, c.DataNodes()[0], nil)
-	look := func() *namenode.Blocks {
+	both := ways(t, c, c.DataNodes()[0], nil)
+	look := func(names *namenode.Client) *namenode.Blocks {
 		t.Helper()
 		got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
 		if err != nil {
@@ -225,12 +248,16 @@ func TestRealOpenFile(t *testing.T) {
 		}
 		return got
 	}
-	if got := look(); !got.Open || got.Size != 1<<20 || len(got.Blocks) != 1 {
-		t.Errorf("while it is written: %+v", got)
+	for way, names := range both {
+		if got := look(names); !got.Open || got.Size != 1<<20 || len(got.Blocks) != 1 {
+			t.Errorf("by %s, while it is written: %+v", way, got)
+		}
 	}
 	finish(t, f)
-	if got := look(); got.Open || got.Size != 1<<20+5 || len(got.Blocks) != 2 {
-		t.Errorf("when it is finished: %+v", got)
+	for way, names := range both {
+		if got := look(names); got.Open || got.Size != 1<<20+5 || len(got.Blocks) != 2 {
+			t.Errorf("by %s, when it is finished: %+v", way, got)
+		}
 	}
 }
 
@@ -251,17 +278,20 @@ func TestRealErasureCode(t *testing.T) {
 			t.Fatalf("%v: %v: %s", args, err, out)
 		}
 	}
-	names := on(t, c, h, nil)
-	st, err := names.Stat(t.Context(), dir+"/file")
-	if err != nil || st.ErasureCode != code || st.Size != 3<<20 {
-		t.Errorf("got %+v, %v", st, err)
-	}
-	if st, err := names.Stat(t.Context(), dir); err != nil || st.ErasureCode != code {
-		t.Errorf("directory: %+v, %v", st, err)
-	}
-	got, err := names.Locate(t.Context(), dir+"/file", 0, math.MaxInt64)
-	if err != nil || len(got.Blocks) != 1 || got.Blocks[0].Size != 3<<20 || len(got.Blocks[0].Replicas) != 3 {
-		t.Errorf("got %+v, %v", got, err)
+	for way, names := range ways(t, c, h, nil) {
+		t.Run(way, func(t *testing.T) {
+			st, err := names.Stat(t.Context(), dir+"/file")
+			if err != nil || st.ErasureCode != code || st.Size != 3<<20 {
+				t.Errorf("got %+v, %v", st, err)
+			}
+			if st, err := names.Stat(t.Context(), dir); err != nil || st.ErasureCode != code {
+				t.Errorf("directory: %+v, %v", st, err)
+			}
+			got, err := names.Locate(t.Context(), dir+"/file", 0, math.MaxInt64)
+			if err != nil || len(got.Blocks) != 1 || got.Blocks[0].Size != 3<<20 || len(got.Blocks[0].Replicas) != 3 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
 	}
 }
 
@@ -276,9 +306,10 @@ func TestRealPermission(t *testing.T) {
 	if err := root.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	names := on(t, c, c.Hosts()[0], func(c *namenode.Config) { c.User = "alice" })
-	err = names.List(t.Context(), dir, false, func(namenode.Status) error { return nil })
-	holds(t, err, []string{`getListing "` + dir + `": permission denied for user "alice"`, "setfacl -m user:alice"}, []error{syscall.EACCES})
+	for _, names := range ways(t, c, c.Hosts()[0], func(c *namenode.Config) { c.User = "alice" }) {
+		err = names.List(t.Context(), dir, false, func(namenode.Status) error { return nil })
+		holds(t, err, []string{`getListing "` + dir + `": permission denied for user "alice"`, "setfacl -m user:alice"}, []error{syscall.EACCES})
+	}
 }
 
 // many makes empty files with names of one length.
@@ -310,16 +341,18 @@ func TestRealListing(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	many(t, c, dir, n)
-	i := 0
-	err := on(t, c, c.Hosts()[0], nil).List(t.Context(), dir, true, func(st namenode.Status) error {
-		if want := fmt.Sprintf("file-%06d", i); st.Name != want || st.Blocks == nil {
-			return fmt.Errorf("entry %d is %+v", i, st)
+	for way, names := range ways(t, c, c.Hosts()[0], nil) {
+		i := 0
+		err := names.List(t.Context(), dir, true, func(st namenode.Status) error {
+			if want := fmt.Sprintf("file-%06d", i); st.Name != want || st.Blocks == nil {
+				return fmt.Errorf("entry %d is %+v", i, st)
+			}
+			i++
+			return nil
+		})
+		if err != nil || i != n {
+			t.Errorf("by %s: %d of %d files, %v", way, i, n, err)
 		}
-		i++
-		return nil
-	})
-	if err != nil || i != n {
-		t.Errorf("%d of %d files, %v", i, n, err)
 	}
 }
 
@@ -327,22 +360,23 @@ func TestRealListing(t *testing.T) {
 // not active hangs.
 func TestRealFailOver(t *testing.T) {
 	c := cluster.Exclusive(t)
-	names := on(t, c, c.Hosts()[0], nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for n := 0; ; n++ {
-				_, err := names.Stat(ctx, "/")
-				if errors.Is(err, context.Canceled) && n > 0 {
-					return
+	for way, names := range ways(t, c, c.Hosts()[0], nil) {
+		for range 4 {
+			wg.Go(func() {
+				for n := 0; ; n++ {
+					_, err := names.Stat(ctx, "/")
+					if errors.Is(err, context.Canceled) && n > 0 {
+						return
+					}
+					if err != nil {
+						t.Errorf("call %d by %s: %v", n, way, err)
+						return
+					}
 				}
-				if err != nil {
-					t.Errorf("call %d: %v", n, err)
-					return
-				}
-			}
-		})
+			})
+		}
 	}
 	for range 2 {
 		if err := c.FailOver(t.Context()); err != nil {

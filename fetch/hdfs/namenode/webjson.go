@@ -77,6 +77,15 @@ func (l *webListing) entries() []webStatus {
 	return l.DirectoryListing.PartialListing.FileStatuses.FileStatus
 }
 
+// cut leaves what is behind n entries to the next page.
+func (l *webListing) cut(n int) {
+	all := l.entries()
+	if len(all) > n {
+		l.DirectoryListing.RemainingEntries += uint32(len(all) - n)
+		l.DirectoryListing.PartialListing.FileStatuses.FileStatus = all[:n]
+	}
+}
+
 // message returns the entries of the list, too.
 func (l *webListing) message() (list proto.Message, entries []proto.Message, err error) {
 	for _, st := range l.entries() {
@@ -105,7 +114,7 @@ type webBlock struct {
 	BlockToken  struct{ URLString string }
 	Block       struct {
 		BlockPoolID     string
-		BlockID         uint64
+		BlockID         int64 // below zero in erasure-coded files
 		GenerationStamp uint64
 		NumBytes        uint64
 	}
@@ -154,7 +163,7 @@ func (b *webBlock) message() (proto.Message, error) {
 	}
 	m := message("hdfs.LocatedBlockProto", fields{
 		"b": message("hdfs.ExtendedBlockProto", fields{
-			"poolId": b.Block.BlockPoolID, "blockId": b.Block.BlockID,
+			"poolId": b.Block.BlockPoolID, "blockId": uint64(b.Block.BlockID),
 			"generationStamp": b.Block.GenerationStamp, "numBytes": b.Block.NumBytes,
 		}),
 		"offset": b.StartOffset, "corrupt": b.IsCorrupt, "blockToken": token,
