@@ -293,6 +293,30 @@ func TestWebListsOneMoment(t *testing.T) {
 	}
 }
 
+// A file that may not be read is listed, and the others are located.
+func TestWebListsWhatIsShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&fake{}).reaches(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.FormValue("op") == "LISTSTATUS_BATCH":
+				named := func(name string) string {
+					return strings.Replace(webStatus(0), `"pathSuffix":""`, `"pathSuffix":"`+name+`"`, 1)
+				}
+				fmt.Fprintf(w, `{"DirectoryListing":{"partialListing":{"FileStatuses":{"FileStatus":[%s,%s]}},"remainingEntries":0}}`, named("open"), named("shut"))
+			case strings.HasSuffix(r.URL.Path, "/shut"):
+				exception(403, "org.apache.hadoop.security.AccessControlException", "Permission denied")(w, r)
+			default:
+				fmt.Fprint(w, `{"LocatedBlocks":{"fileLength":0}}`)
+			}
+		})
+		located := make(map[string]bool)
+		err := c.List(t.Context(), "/d", true, func(st namenode.Status) error { located[st.Name] = st.Blocks != nil; return nil })
+		if err != nil || len(located) != 2 || !located["open"] || located["shut"] {
+			t.Errorf("located: %v, %v", located, err)
+		}
+	})
+}
+
 // The blocks of a large file are asked for piece by piece; if it changes
 // meanwhile, from the beginning.
 func TestWebLocatesInPieces(t *testing.T) {

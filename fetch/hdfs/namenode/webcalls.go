@@ -147,9 +147,10 @@ func (w *web) locateAll(ctx context.Context, dir string, list []webStatus, entri
 			blocks, err := w.locateOne(ctx, dir, st)
 			if err != nil {
 				cancel(err)
-				return
 			}
-			set(entries[i], "locations", blocks)
+			if blocks != nil {
+				set(entries[i], "locations", blocks)
+			}
 		})
 	}
 	all.Wait()
@@ -160,7 +161,8 @@ func (w *web) locateAll(ctx context.Context, dir string, list []webStatus, entri
 }
 
 // locateOne asks about a file that was just listed. If it is another now, or
-// gone, the listing was none of one moment, and is to be made again.
+// gone, the listing was none of one moment, and is to be made again. What may not
+// be read is listed all the same, without where it is.
 func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Message, error) {
 	path := dir
 	if st.PathSuffix != "" {
@@ -168,9 +170,12 @@ func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Me
 	}
 	blocks, err := w.locate(ctx, path, 0, max(st.Length, 1))
 	var remote *remoteError
+	errors.As(err, &remote)
 	switch {
-	case errors.As(err, &remote) && remote.short() == "FileNotFoundException":
+	case remote != nil && remote.short() == "FileNotFoundException":
 		return nil, &brokenError{fmt.Errorf("%q went while its directory was listed", path)}
+	case remote != nil && remote.short() == "AccessControlException":
+		return nil, nil
 	case err == nil && field(blocks, "fileLength").Uint() != st.Length && !field(blocks, "underConstruction").Bool():
 		return nil, &brokenError{fmt.Errorf("%q changed while its directory was listed", path)}
 	}
