@@ -2,12 +2,10 @@ package cluster_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/colinmarc/hdfs/v2"
 
@@ -28,30 +26,9 @@ func client(t *testing.T, h *cluster.Host) *hdfs.Client {
 // write writes a file of two replicas from a host.
 func write(t *testing.T, c *cluster.Cluster, h *cluster.Host, file string, data []byte) {
 	t.Helper()
-	create(t, h, file, data)
+	h.Put(t, file, data, 2, 1<<20)
 	if err := c.WaitReplicas(soon(t), file, 2); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func create(t *testing.T, h *cluster.Host, file string, data []byte) {
-	t.Helper()
-	w, err := client(t, h).CreateFile(file, 2, 1<<20, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	// The client does not wait until the namenode has heard from a datanode.
-	for ctx := soon(t); ; time.Sleep(10 * time.Millisecond) {
-		err := w.Close()
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, hdfs.ErrReplicating) || ctx.Err() != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
