@@ -46,8 +46,8 @@ func FromConf(dir, authority string) (Config, error) {
 	}
 	for _, h := range hosts {
 		c.Addresses = append(c.Addresses, h.addr)
-		if web := conf.web(h); web != "" && (c.Kerberos == nil || c.Kerberos.unguarded() || strings.HasPrefix(web, "https:")) {
-			c.Web = append(c.Web, web)
+		if h.web != "" && c.Kerberos.allowsWeb(h.web) {
+			c.Web = append(c.Web, h.web)
 		}
 	}
 	return c, nil
@@ -139,7 +139,7 @@ func (c conf) list(name string) []string {
 // A host is one that a namenode runs on.
 type host struct {
 	addr string // HOST:PORT of its RPC
-	keys string // what names of settings for it end in; "-" if there are none
+	web  string // of its WebHDFS; empty if that is not said
 }
 
 func (c conf) namenodes(authority string) ([]host, error) {
@@ -154,31 +154,33 @@ func (c conf) namenodes(authority string) ([]host, error) {
 		return c.ofNameservice(authority, names)
 	}
 	if addr := c.get("dfs.namenode.rpc-address." + authority); addr != "" {
-		return []host{{withPort(addr), "." + authority}}, nil
+		return []host{c.host(addr, "."+authority)}, nil
 	}
 	if strings.Contains(authority, "/") || strings.Contains(authority, "@") {
 		return nil, fmt.Errorf("authority %q %w: give HOST:PORT or a nameservice", authority, meta.ErrInvalid)
 	}
 	if err == nil && withPort(own) == withPort(authority) {
-		return []host{{withPort(authority), ""}}, nil
+		return []host{c.host(authority, "")}, nil
 	}
-	return []host{{withPort(authority), "-"}}, nil
+	return []host{{addr: withPort(authority)}}, nil
 }
 
-// web is where a namenode's WebHDFS is, or empty if that is not said.
-func (c conf) web(h host) string {
+// host is the one whose settings have names that end in keys.
+func (c conf) host(addr, keys string) host {
+	h := host{addr: withPort(addr)}
 	scheme := "http"
 	if strings.Contains(strings.ToUpper(c.get("dfs.http.policy")), "HTTPS") {
 		scheme = "https"
 	}
-	name, port, err := net.SplitHostPort(c.get("dfs.namenode." + scheme + "-address" + h.keys))
+	name, port, err := net.SplitHostPort(c.get("dfs.namenode." + scheme + "-address" + keys))
 	if err != nil {
-		return ""
+		return h
 	}
 	if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
 		name, _, _ = net.SplitHostPort(h.addr)
 	}
-	return scheme + "://" + net.JoinHostPort(name, port)
+	h.web = scheme + "://" + net.JoinHostPort(name, port)
+	return h
 }
 
 func (c conf) defaultFS() (string, error) {
@@ -202,7 +204,7 @@ func (c conf) ofNameservice(service string, names []string) ([]host, error) {
 		if addr == "" {
 			return nil, fmt.Errorf("%s %w: it is missing, but dfs.ha.namenodes.%s names %q", key, meta.ErrInvalid, service, n)
 		}
-		out = append(out, host{withPort(addr), keys})
+		out = append(out, c.host(addr, keys))
 	}
 	return out, nil
 }

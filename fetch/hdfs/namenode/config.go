@@ -81,11 +81,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%d addresses of WebHDFS %w: give at most %d", len(c.Web), meta.ErrInvalid, maxAddresses)
 	}
 	for _, addr := range c.Web {
-		u, err := webURL(addr)
-		if err != nil {
+		if _, err := webURL(addr); err != nil {
 			return c, err
 		}
-		if c.Kerberos != nil && u.Scheme == "http" && !c.Kerberos.unguarded() {
+		if !c.Kerberos.allowsWeb(addr) {
 			return c, fmt.Errorf("WebHDFS %q %w: hadoop.rpc.protection demands more than HTTP gives; give HTTPS, or leave it out", addr, meta.ErrInvalid)
 		}
 	}

@@ -161,6 +161,7 @@ type attempts []struct {
 	err  error
 }
 
+// reasons are those, for one line.
 func (a attempts) reasons() string {
 	var all []string
 	for _, t := range a {

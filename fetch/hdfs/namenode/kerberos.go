@@ -74,8 +74,11 @@ func principalAt(pattern, addr string) (principal, realm string, err error) {
 	return strings.TrimSuffix(principal, "_HOST") + strings.ToLower(host), realm, nil
 }
 
-// unguarded reports whether packets may go as they are.
-func (k *Kerberos) unguarded() bool {
+// allowsWeb reports whether packets by a WebHDFS are guarded as RPC's have to be.
+func (k *Kerberos) allowsWeb(url string) bool {
+	if k == nil || strings.HasPrefix(url, "https:") {
+		return true
+	}
 	guards, err := guardsOf(k.Protection)
 	return err == nil && slices.Contains(guards, authentication)
 }

@@ -3,7 +3,7 @@
 // hdfs/v2 reads data but cannot say which hosts hold a block, sets no deadline
 // on a call, and keeps a dead connection. This client speaks the same protocol
 // over the messages that hdfs/v2 registers, for the few calls that a reader
-// needs.
+// needs, and WebHDFS where no namenode answers so.
 //
 // A call goes to the namenode that answered last. One that cannot be reached,
 // is silent or in standby is passed over for the next, in rounds, until the
@@ -57,7 +57,7 @@ type Block struct {
 
 	// Message is the LocatedBlockProto itself, for hdfs/v2. From Locate it
 	// has the token that a datanode of a secure cluster wants to see; from
-	// List it has none.
+	// List by RPC it has none.
 	Message proto.Message
 }
 
