@@ -72,9 +72,18 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 		}
 	}
 	ram := func() tierStatus { return n.status().Tiers[0] }
-	epoch()
-	epoch()
+	// At first it may have half of what there is room for, and takes more as it
+	// sees, twice a second, that nobody else does.
 	before := ram()
+	for same := 0; same < 3; same++ {
+		epoch()
+		time.Sleep(time.Second)
+		now := ram()
+		if now.Used > before.Used {
+			same = -1
+		}
+		before = now
+	}
 	if !strings.Contains(before.State, "MiB allowed: memory is short: ") || !strings.Contains(before.State, filepath.Base(group)) ||
 		before.Budget != budget || before.Used >= limit || before.Used < limit/8 {
 		t.Errorf("%+v", before)
@@ -83,11 +92,13 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 		t.Errorf("status:\n%s", text)
 	}
 
+	// A step of the cache is 6 MiB, and it is not taken back before there is room
+	// for two.
 	const step = 4 << 20 // of somebody else in the group; memory on a tmpfs is of who writes it
 	others := newTmpfs(t, p, "64m") + "/file"
 	for taken := int64(step); taken <= 10*step; taken += step {
 		sh(t, `echo 0 > "$1"/cgroup.procs; head -c "$3" /dev/zero >> "$2"`, group, others, fmt.Sprint(step))
-		eventually(t, "the cache makes way", func() bool { return ram().Used <= before.Used-taken+2*step })
+		eventually(t, "the cache makes way", func() bool { return ram().Used <= before.Used-taken+4*step })
 	}
 	epoch()
 	if n := killed(); n != "0" {
