@@ -12,15 +12,24 @@ import (
 var (
 	errNoReader = errors.New("the client did not come for its answer")
 	errUnread   = errors.New("the client did not read its answer")
+	errAnew     = errors.New("the client died, and another has asked meanwhile")
 )
 
 // answer hands a notification to the client that comes for it with patience,
 // and returns once it is read. An answer that is not read is left to the next
 // request to discard.
+//
+// Just before the reading end was closed another client may have found it, and
+// have its request in the FIFO by now: what came for an answer is that client,
+// and it keeps the writing end until it was heard.
 func (p *pair) answer(ctx context.Context, n notification, patience time.Duration) error {
 	w, err := p.reader(ctx, patience)
 	if err != nil {
 		return err
+	}
+	if w.unread() > 0 {
+		p.early = w
+		return errAnew
 	}
 	defer w.close()
 	if _, err := unix.Write(w.fd, n.encode()); err != nil {
@@ -45,6 +54,10 @@ func (p *pair) answer(ctx context.Context, n notification, patience time.Duratio
 // no sign of that, so it tries: without a pause while the client must be on
 // its way, then ever more rarely, a sixteenth of the time waited so far.
 func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error) {
+	if w := p.early; w != nil {
+		p.early = nil
+		return w, nil
+	}
 	start := time.Now()
 	for {
 		w, err := p.pipe.open(unix.O_WRONLY)
@@ -64,6 +77,14 @@ func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error)
 		default:
 			pause(min(waited/16, maxPause))
 		}
+	}
+}
+
+// dismiss ends the wait of a client that came early, with nothing.
+func (p *pair) dismiss() {
+	if p.early != nil {
+		p.early.close()
+		p.early = nil
 	}
 }
 

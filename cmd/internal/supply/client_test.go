@@ -212,7 +212,13 @@ func hear(pipe string) (note, error) {
 		return note{}, err
 	}
 	defer syscall.Close(fd)
-	var b [56]byte
+	return readNote(fd)
+}
+
+const notificationBytes = 56
+
+func readNote(fd int) (note, error) {
+	var b [notificationBytes]byte
 	for got := 0; got < len(b); {
 		n, err := syscall.Read(fd, b[got:])
 		if err == syscall.EINTR {

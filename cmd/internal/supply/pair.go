@@ -38,6 +38,7 @@ type pair struct {
 	inherited bool            // not made here, and no request was waited for yet
 	hung      <-chan struct{} // closed when an overdue copy has returned; nil if there is none
 	stale     int             // bytes of an answer that no one has read
+	early     *end            // to write to a client whose request is not read yet
 	trouble   string          // the last complaint about the pipe itself
 	done      chan struct{}
 }
@@ -85,6 +86,7 @@ func (p *pair) firstBatch(ctx context.Context) int64 {
 // close is the last call. A copy that hangs in the kernel keeps the mapping
 // that it writes to, and the lock, until the process ends.
 func (p *pair) close() {
+	p.dismiss()
 	p.pipe.remove()
 	p.mapped.remove()
 	if p.hung != nil {

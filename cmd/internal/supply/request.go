@@ -16,7 +16,9 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// request is the idle state: it waits for a request, as long as it takes.
+// request is the idle state: it waits for a request, as long as it takes. Of
+// several it is the newest: who asks does so again only when it was answered,
+// so the clients of the others are dead.
 func (p *pair) request(ctx context.Context) (uint64, error) {
 	in, err := p.listen(ctx)
 	if err != nil {
@@ -29,6 +31,10 @@ func (p *pair) request(ctx context.Context) (uint64, error) {
 	err = in.await(ctx, time.Now().Add(p.timeout), in.whole)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
+	}
+	in.look()
+	if in.n > requestBytes {
+		p.log.Warn("asked anew before an answer: an earlier client has died, or two use one pipe")
 	}
 	return in.sequence()
 }
@@ -43,6 +49,9 @@ func (p *pair) listen(ctx context.Context) (*incoming, error) {
 		}
 		p.discard(r)
 		in := &incoming{end: r}
+		if p.early != nil && !in.begun() { // it has read its own request
+			p.dismiss()
+		}
 		if !p.inherited || !in.nobody() {
 			p.inherited = false
 			return in, nil
@@ -73,15 +82,15 @@ func (p *pair) idle(ctx context.Context, in *incoming) error {
 }
 
 // discard takes an unread answer back out of the FIFO. It was lost with the
-// FIFO's content if no one held it open for a moment; what is there then is at
-// most the request of a client that was waiting.
+// FIFO's content if no one held it open for a moment; what is there then is
+// the request of a client that was waiting.
 func (p *pair) discard(r *end) {
 	n := p.stale
 	if n == 0 {
 		return
 	}
 	p.stale = 0
-	if here := r.unread(); here == n || here == n+requestBytes {
+	if more := r.unread() - n; more >= 0 && more%requestBytes == 0 {
 		unix.Read(r.fd, make([]byte, n))
 	}
 }
@@ -125,11 +134,11 @@ func (in *incoming) sequence() (uint64, error) {
 	switch {
 	case in.n < requestBytes:
 		return 0, refusal(fmt.Sprintf("%d bytes, and not the %d of a request", in.n, requestBytes))
-	case in.n > requestBytes:
+	case in.n%requestBytes > 0 || in.n == len(in.buf):
 		in.drain()
-		return 0, refusal(fmt.Sprintf("more than the %d bytes of a request: not this protocol, or two clients", requestBytes))
+		return 0, refusal(fmt.Sprintf("more than the %d bytes of a request: not this protocol", requestBytes))
 	}
-	return binary.LittleEndian.Uint64(in.buf[:]), nil
+	return binary.LittleEndian.Uint64(in.buf[in.n-requestBytes:]), nil
 }
 
 // drain drops what else lies in the FIFO, of which the largest is 1 MiB.

@@ -102,7 +102,7 @@ func (s *stage) wantAll(rank int, printed []string) {
 		want = append(want, fmt.Sprintf("batch %d %d %d", k, len(b), crc32.ChecksumIEEE(b)))
 	}
 	if want = append(want, "status 1"); !reflect.DeepEqual(printed, want) {
-		s.t.Errorf("rank %d read\n%s\nwant\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"))
+		s.t.Errorf("rank %d read\n%s\nwant\n%s\nlog:\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"), s.log.text.String())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/supply"
 )
@@ -101,6 +102,81 @@ func TestKilledClient(t *testing.T) {
 	}
 }
 
+// The newest request counts, also if the server comes late to look at those of
+// clients that were killed.
+func TestRequestsOfKilledClients(t *testing.T) {
+	s := newStage(t, 1, 3)
+	must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+	fd := come(t, s.pipe(0))
+	for _, sequence := range []uint64{0, 2, 1} {
+		must(t, request(s.pipe(0), sequence))
+	}
+	s.serve()
+	wantAnswer(t, fd, 1)
+	s.wantAll(0, s.reader(0).finish())
+}
+
+// A client that asks before the server has turned from an earlier one, which was
+// killed, is not given the answer to that one.
+func TestAskedWhileAnotherIsServed(t *testing.T) {
+	s := newStage(t, 1, 3)
+	slow := filepath.Join(s.config.Batches, "rank-0", "batch-000001")
+	must(t, os.Remove(slow))
+	must(t, syscall.Mkfifo(slow, 0o600)) // to open it for reading waits for a writer
+	s.serve()
+	for range 3 {
+		must(t, request(s.pipe(0), 1))
+		awaitTurn(t, s.pipe(0))
+		fd := come(t, s.pipe(0))
+		must(t, request(s.pipe(0), 2))
+		w, err := openBlocking(slow, syscall.O_WRONLY)
+		must(t, err)
+		must(t, syscall.Close(w))
+		wantAnswer(t, fd, 2)
+	}
+	s.log.await("another has asked meanwhile")
+	must(t, os.Remove(slow))
+	must(t, os.WriteFile(slow, content(0, 1), 0o644))
+	s.wantAll(0, s.reader(0).finish())
+}
+
+// awaitTurn returns once nobody reads a pipe.
+func awaitTurn(t *testing.T, pipe string) {
+	t.Helper()
+	for {
+		w, err := openBlocking(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK)
+		if err == syscall.ENXIO {
+			return
+		}
+		must(t, err)
+		must(t, syscall.Close(w))
+	}
+}
+
+// come opens a pipe to read an answer, before that is there.
+func come(t *testing.T, pipe string) int {
+	t.Helper()
+	fd, err := openBlocking(pipe, syscall.O_RDONLY|syscall.O_NONBLOCK)
+	must(t, err)
+	return fd
+}
+
+// wantAnswer reads it, once all of it is there and nothing else.
+func wantAnswer(t *testing.T, fd int, sequence uint64) {
+	t.Helper()
+	for n := 0; n != notificationBytes; {
+		var err error
+		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
+		must(t, err)
+	}
+	got, err := readNote(fd)
+	must(t, err)
+	must(t, syscall.Close(fd))
+	if size := uint64(sizeOf(0, int(sequence))); got.status != 0 || got.sequence != sequence || got.total != size {
+		t.Fatalf("told %+v, want batch %d of %d bytes", got, sequence, size)
+	}
+}
+
 // The deadline ends the cycle of a client that stops, alive, at a stage.
 func TestStoppedClient(t *testing.T) {
 	for _, at := range []struct {
@@ -159,7 +235,7 @@ func TestGarbage(t *testing.T) {
 		{"a byte", "00", "status 2"},
 		{"seven bytes", "00000000000000", "status 2"},
 		{"nine bytes", "000000000000000000", "status 2"},
-		{"two requests", strings.Repeat("0000000000000000", 2), "status 2"},
+		{"nine requests", strings.Repeat("0000000000000000", 9), "status 2"},
 		{"pages", strings.Repeat("5a", 20_000), "status 2"},
 		{"out of range", "ffffff0000000000", "status 1"},
 		{"far out of range", "feffffffffffffff", "status 1"},
