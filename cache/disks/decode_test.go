@@ -126,7 +126,7 @@ func TestIndexMeanwhile(t *testing.T) {
 				d.touch(Key{Step: step})
 			}
 		}
-		if id := d.mu.slabs.find(Key{Step: at + 1}); id != 0 {
+		if id := d.mu.slabs.Find(Key{Step: at + 1}); id != 0 {
 			busy[at+1] = true
 			d.lose(id)
 		}
@@ -172,8 +172,8 @@ func TestIndexNotBelieved(t *testing.T) {
 	}
 	defer root.Close()
 	p := &place{root: root, listed: make(chan struct{})}
-	if d.load(p) || d.mu.slabs.made != 1 || d.mu.used != 0 {
-		t.Errorf("%d records, %d bytes used", d.mu.slabs.made, d.mu.used)
+	if d.load(p) || d.mu.slabs.End() != 1 || d.mu.used != 0 {
+		t.Errorf("%d records, %d bytes used", d.mu.slabs.End(), d.mu.used)
 	}
 	d.jobs.Wait()
 	if _, err := os.Stat(d.path + "/" + indexName); err == nil {

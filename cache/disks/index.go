@@ -184,9 +184,9 @@ func (d *directory) recall(p *place, items []item, all int) error {
 	if d.mu.place != p {
 		return errGone
 	}
-	d.mu.slabs.spread(all) // at once: that moves nothing
+	d.mu.slabs.Spread(all) // at once: that moves nothing
 	for _, i := range items {
-		if d.mu.slabs.find(i.key) == 0 {
+		if d.mu.slabs.Find(i.key) == 0 {
 			d.insert(i.label, i.real, false)
 		}
 	}
@@ -233,7 +233,7 @@ func (d *directory) saveIndex() error {
 func (d *directory) stale() (most int, change uint64, p *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, n := d.mu.place, d.mu.slabs.slabs
+	p, n := d.mu.place, d.mu.slabs.Len()
 	if d.mu.change == d.mu.saved || n > indexSlabs || p == nil || !p.seen() {
 		return 0, 0, nil
 	}

@@ -93,7 +93,7 @@ func (d *directory) see(p *place, name string) (f found, ok bool) {
 func (d *directory) known(l label) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := d.mu.slabs.find(l.key)
+	id := d.mu.slabs.Find(l.key)
 	if id == 0 || d.mu.slabs.label(id) != l {
 		return false
 	}
@@ -119,7 +119,7 @@ func (d *directory) disown(p *place) {
 // kept: that which was there, or the older one.
 func (d *directory) adopt(p *place, f found) {
 	d.mu.Lock()
-	taken := d.mu.slabs.find(f.key) != 0
+	taken := d.mu.slabs.Find(f.key) != 0
 	if d.mu.place != p {
 		d.mu.Unlock()
 		return

@@ -108,7 +108,7 @@ func (d *directory) has(k Key) bool {
 
 // find is the slab of k, if it may be opened. mu is held.
 func (d *directory) find(k Key) (id uint32) {
-	if id = d.mu.slabs.find(k); d.mu.place == nil || !d.mu.slabs.is(id, listed) {
+	if id = d.mu.slabs.Find(k); d.mu.place == nil || !d.mu.slabs.is(id, listed) {
 		return 0
 	}
 	return id

@@ -33,7 +33,7 @@ func (d *directory) stats() Stats {
 	defer d.mu.Unlock()
 	n := d.mu.count
 	s := Stats{
-		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.slabs, Ill: d.illness(),
+		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.Len(), Ill: d.illness(),
 		Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes,
 	}
 	if s.Ill == nil && time.Now().Before(d.mu.full) {

@@ -1,43 +1,24 @@
 package disks
 
 import (
-	"hash/maphash"
 	"iter"
-	"math"
-	"math/bits"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/cache/ledger"
 )
 
 // A table is what a directory knows of each slab on its disk: found by its key,
 // and in the order of use. A slab takes 48 bytes, 8 to be found by its key, and
-// 16 more once this daemon has proven its bytes. None of them is a pointer, so
-// the garbage collector does not look through them.
-//
-// Records are numbered. Those of slabs that are gone are used again, and given
-// back when there is no slab left. Nothing is ever moved to make room, so that
-// no insertion takes long: the table grows by a chunk of records, and its hash
-// by a bucket at a time (it is a linear hash table).
+// 16 more once this daemon has proven its bytes.
 type table struct {
-	chunks  []chunk
-	made    uint32 // records that are in use or were; the first stands for none
-	free    uint32 // begins the chain of those that were
-	told    uint32 // the slab that next returned last, or 0
-	slabs   int
-	heads   []*[chunkSize]uint32 // of the chains of slabs, by their hash
-	buckets uint32
-	seed    maphash.Seed
-	plans   plans
-	wide    map[uint32]extent // of the records whose numbers do not fit
-	began   time.Time
-}
-
-const chunkSize = 1024
-
-type chunk struct {
-	records *[chunkSize]record
-	proofs  *[chunkSize]instant // nil: none is proven
+	*ledger.Ledger[Key, record]
+	proofs []*[ledger.Chunk]instant // as the ledger's chunks; nil: none is proven
+	told   uint32                   // the slab that next returned last, or 0
+	plans  ledger.Names[[16]byte]
+	wide   map[uint32]extent // of the records whose numbers do not fit
+	began  time.Time
 }
 
 // A record is what is known of a slab. Record 0 closes the ring of use: the slab
@@ -76,14 +57,12 @@ type extent struct {
 type instant struct{ at, changed int64 }
 
 func newTable() *table {
-	t := &table{made: 1, buckets: 1, seed: maphash.MakeSeed(), wide: make(map[uint32]extent), began: time.Now()}
-	t.chunks = []chunk{{records: new([chunkSize]record)}}
-	t.heads = []*[chunkSize]uint32{new([chunkSize]uint32)}
-	t.plans.numbers = make(map[[16]byte]uint32)
+	t := &table{wide: make(map[uint32]extent), began: time.Now()}
+	t.Ledger = ledger.New(t.key, func(r *record) *uint32 { return &r.next })
 	return t
 }
 
-func (t *table) at(id uint32) *record { return &t.chunks[id/chunkSize].records[id%chunkSize] }
+func (t *table) at(id uint32) *record { return t.At(id) }
 
 func (t *table) is(id uint32, f flags) bool { return t.at(id).flags&f != 0 }
 
@@ -91,7 +70,7 @@ func (t *table) mark(id uint32, f flags) { t.at(id).flags |= f }
 
 func (t *table) key(id uint32) Key {
 	r := t.at(id)
-	k := Key{t.plans.all[r.plan].id, uint64(r.rank), r.step}
+	k := Key{t.plans.Of(r.plan), uint64(r.rank), r.step}
 	if r.flags&wide != 0 {
 		k.Rank = t.wide[id].rank
 	}
@@ -116,52 +95,24 @@ func (t *table) real(id uint32) int64 {
 	return int64(r.blocks) * block
 }
 
-// find returns the slab of k, or 0.
-func (t *table) find(k Key) uint32 {
-	id := *t.head(t.bucket(k))
-	for id != 0 && t.key(id) != k {
-		id = t.at(id).next
-	}
-	return id
-}
-
 // insert enters a slab whose key has none. It is not listed, and nothing else
 // is said of it. There is no room for more than 2^32: then it returns 0.
 func (t *table) insert(l label, real int64) uint32 {
-	id := t.take()
-	if id == 0 {
-		return 0
+	r := record{
+		sum: l.sum, step: l.key.Step, rank: uint32(l.key.Rank), size: uint32(l.size), blocks: uint32(real / block),
 	}
-	r := t.at(id)
-	*r = record{
-		sum: l.sum, step: l.key.Step, rank: uint32(l.key.Rank), size: uint32(l.size),
-		blocks: uint32(real / block), plan: t.plans.take(l.key.Plan),
-	}
-	if t.label(id) != l || t.real(id) != real {
-		t.wide[id] = extent{l.key.Rank, l.size, real}
+	if uint64(r.rank) != l.key.Rank || int64(r.size) != l.size || int64(r.blocks)*block != real {
 		r.flags = wide
 	}
-	t.slabs++
-	t.spread(t.slabs)
-	head := t.head(t.bucket(l.key))
-	r.next, *head = *head, id
-	return id
-}
-
-// take returns a record that is not in use.
-func (t *table) take() uint32 {
-	id := t.free
+	r.plan = t.plans.Take(l.key.Plan)
+	id := t.Insert(l.key, r)
 	switch {
-	case id != 0:
-		t.free = t.at(id).next
-		return id
-	case t.made == math.MaxUint32:
-		return 0
-	case t.made%chunkSize == 0:
-		t.chunks = append(t.chunks, chunk{records: new([chunkSize]record)})
+	case id == 0:
+		t.plans.Give(r.plan)
+	case r.flags == wide:
+		t.wide[id] = extent{l.key.Rank, l.size, real}
 	}
-	t.made++
-	return t.made - 1
+	return id
 }
 
 // remove forgets a slab.
@@ -170,60 +121,12 @@ func (t *table) remove(id uint32) {
 	if r.flags&listed != 0 {
 		t.unlist(id)
 	}
-	link := t.head(t.bucket(t.key(id)))
-	for *link != id {
-		link = &t.at(*link).next
-	}
-	*link = r.next
-	t.plans.give(r.plan)
+	plan := r.plan
+	t.Remove(id)
+	t.plans.Give(plan)
 	delete(t.wide, id)
-	r.next, t.free = t.free, id
-	if t.slabs--; t.slabs == 0 && len(t.chunks) > 1 {
-		*t = *newTable()
-	}
-}
-
-func (t *table) head(bucket uint32) *uint32 {
-	return &t.heads[bucket/chunkSize][bucket%chunkSize]
-}
-
-// bucket is the one of k: as many bits of its hash as number all buckets, or one
-// less if there is none of that number yet.
-func (t *table) bucket(k Key) uint32 {
-	hash := uint32(maphash.Comparable(t.seed, k))
-	mask := uint32(1)<<bits.Len32(t.buckets-1) - 1
-	if b := hash & mask; b < t.buckets {
-		return b
-	}
-	return hash & (mask >> 1)
-}
-
-// spread makes the buckets enough for so many slabs: a chain is short, and one
-// that is not there is mostly not looked for any further.
-func (t *table) spread(slabs int) {
-	for int(t.buckets) < min(2*slabs, math.MaxUint32) {
-		t.split()
-	}
-}
-
-// split adds a bucket, and moves to it what is its own of the bucket whose
-// number has a bit less.
-func (t *table) split() {
-	b := t.buckets
-	if b%chunkSize == 0 {
-		t.heads = append(t.heads, new([chunkSize]uint32))
-	}
-	t.buckets++
-	to := t.head(b)
-	for link := t.head(b - 1<<(bits.Len32(b)-1)); *link != 0; {
-		id := *link
-		r := t.at(id)
-		if t.bucket(t.key(id)) != b {
-			link = &r.next
-			continue
-		}
-		*link = r.next
-		r.next, *to = *to, id
+	if t.Len() == 0 {
+		t.proofs, t.told = nil, 0
 	}
 }
 
@@ -277,7 +180,7 @@ func (t *table) rewind() { t.told = 0 }
 // 250. They may be removed meanwhile.
 func (t *table) listed() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for id := uint32(1); id < t.made; id++ {
+		for id := uint32(1); id < t.End(); id++ {
 			if t.is(id, listed) && !yield(id) {
 				return
 			}
@@ -287,16 +190,19 @@ func (t *table) listed() iter.Seq[uint32] {
 
 // prove keeps a proof. What cannot be kept is none.
 func (t *table) prove(id uint32, p proof) {
-	r, c := t.at(id), &t.chunks[id/chunkSize]
+	r, chunk := t.at(id), int(id/ledger.Chunk)
 	r.flags &^= proven
 	changed := p.changed.Nano()
 	if p.at.IsZero() || unix.NsecToTimespec(changed) != p.changed {
 		return
 	}
-	if c.proofs == nil {
-		c.proofs = new([chunkSize]instant)
+	for len(t.proofs) <= chunk {
+		t.proofs = append(t.proofs, nil)
 	}
-	c.proofs[id%chunkSize] = instant{int64(p.at.Sub(t.began)), changed}
+	if t.proofs[chunk] == nil {
+		t.proofs[chunk] = new([ledger.Chunk]instant)
+	}
+	t.proofs[chunk][id%ledger.Chunk] = instant{int64(p.at.Sub(t.began)), changed}
 	r.flags |= proven
 }
 
@@ -305,6 +211,6 @@ func (t *table) proof(id uint32) proof {
 	if !t.is(id, proven) {
 		return proof{}
 	}
-	p := t.chunks[id/chunkSize].proofs[id%chunkSize]
+	p := t.proofs[id/ledger.Chunk][id%ledger.Chunk]
 	return proof{t.began.Add(time.Duration(p.at)), unix.NsecToTimespec(p.changed)}
 }

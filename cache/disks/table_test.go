@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"rankfs/cache/ledger"
 )
 
 // known is what a table is to say of a slab.
@@ -59,7 +61,7 @@ func TestTable(t *testing.T) {
 				return
 			}
 			k := rapid.SampledFrom(slices.SortedFunc(maps.Keys(model), compareKeys)).Draw(r, "slab")
-			f(table.find(k), model[k])
+			f(table.Find(k), model[k])
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"insert": func(r *rapid.T) { insert(r, keys.Draw(r, "key")) },
@@ -84,7 +86,7 @@ func TestTable(t *testing.T) {
 				p := plan.Draw(r, "plan")
 				for k := range model {
 					if k.Plan == p {
-						table.remove(table.find(k))
+						table.remove(table.Find(k))
 						delete(model, k)
 					}
 				}
@@ -144,11 +146,11 @@ func TestTable(t *testing.T) {
 				})
 			},
 			"": func(r *rapid.T) {
-				if table.slabs != len(model) {
-					r.Fatalf("%d slabs, want %d", table.slabs, len(model))
+				if table.Len() != len(model) {
+					r.Fatalf("%d slabs, want %d", table.Len(), len(model))
 				}
 				for k, m := range model {
-					id := table.find(k)
+					id := table.Find(k)
 					if id == 0 {
 						r.Fatalf("%+v is not there", k)
 					}
@@ -160,7 +162,7 @@ func TestTable(t *testing.T) {
 						r.Fatalf("%+v, want %+v", got, *m)
 					}
 				}
-				if k := keys.Draw(r, "another"); model[k] == nil && table.find(k) != 0 {
+				if k := keys.Draw(r, "another"); model[k] == nil && table.Find(k) != 0 {
 					r.Fatalf("%+v is there", k)
 				}
 				if got := tableKeys(table, table.oldest()); !slices.Equal(got, order) {
@@ -177,8 +179,8 @@ func TestTable(t *testing.T) {
 						extents++
 					}
 				}
-				if len(table.plans.numbers) != len(named) || len(table.wide) != extents {
-					r.Fatalf("%d plans, want %d; %d extents, want %d", len(table.plans.numbers), len(named), len(table.wide), extents)
+				if table.plans.Len() != len(named) || len(table.wide) != extents {
+					r.Fatalf("%d plans, want %d; %d extents, want %d", table.plans.Len(), len(named), len(table.wide), extents)
 				}
 			},
 		})
@@ -196,28 +198,21 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(bytes.Compare(a.Plan[:], b.Plan[:]), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step))
 }
 
-// Memory is used again, and given back when all slabs are gone.
+// What is beside the records goes when all slabs are gone.
 func TestTableShrinks(t *testing.T) {
 	table := newTable()
 	for range 3 {
 		var ids []uint32
-		for n := range 10 * chunkSize {
-			ids = append(ids, table.insert(label{key: Key{Step: uint64(n)}, size: 1 << 40}, block))
+		for n := range 3 * ledger.Chunk {
+			id := table.insert(label{key: Key{Step: uint64(n)}, size: 1 << 40}, block)
+			table.prove(id, proof{at: time.Now()})
+			ids = append(ids, id)
 		}
-		for _, id := range ids[:len(ids)/2] {
+		for _, id := range ids {
 			table.remove(id)
 		}
-		for n := range len(ids) / 2 {
-			table.insert(label{key: Key{Rank: 1, Step: uint64(n)}, size: 1 << 40}, block)
-		}
-		if n := len(table.chunks); n != 11 {
-			t.Errorf("%d chunks", n)
-		}
-		for id := range uint32(10 * chunkSize) {
-			table.remove(id + 1)
-		}
-		if n := len(table.chunks) + len(table.heads) + len(table.wide) + len(table.plans.numbers); n != 2 {
-			t.Errorf("%d chunks, of %d slabs", n, table.slabs)
+		if n := len(table.proofs) + len(table.wide) + table.plans.Len() + int(table.End()); n != 1 {
+			t.Errorf("%d chunks of proofs, %d extents, %d plans, %d records", len(table.proofs), len(table.wide), table.plans.Len(), table.End())
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (d *directory) publish(j *job, u *unfinished, l label) error {
 func (d *directory) enlist(s *slab) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.slabs.find(s.key) != 0 || d.mu.place != s.place {
+	if d.mu.slabs.Find(s.key) != 0 || d.mu.place != s.place {
 		return false
 	}
 	if s.id = d.mu.slabs.insert(s.label, s.real); s.id == 0 {
