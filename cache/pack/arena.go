@@ -3,7 +3,6 @@ package pack
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"rankfs/meta"
@@ -17,28 +16,58 @@ import (
 // count from before they are touched until after they went back to the system,
 // which is when the rope ends.
 //
+// What it knows of a frame takes 12 bytes, on the Go heap but without a pointer:
+// of a small slab that is all.
+//
 // mu takes no other lock, and under it segments are mapped and unmapped but no
 // page is touched or freed.
 type arena struct {
 	mu struct {
 		sync.Mutex
 		limit    int64
-		used     int64 // bytes of the pages that are or may be touched
-		segments []*segment
+		used     int64      // bytes of the pages that are or may be touched
+		segments []*segment // by number; nil: none has it now
 	}
 }
 
 // A segment is one mapping, cut into frames.
 type segment struct {
-	mem  []byte
-	free []int32 // frames, by number
+	mem   []byte
+	cells []cell // what is known of its frames, by number
+	free  int32  // begins the chain of those that are lent to nobody
+	lent  int
 }
+
+// A cell is what is known of a frame.
+type cell struct {
+	next  number // of its slab; of one that is free, in its segment
+	low   uint32 // of a slab's first frame: how many bytes it unpacks to
+	high  uint16
+	pages uint8 // of the frame that count
+	state state
+}
+
+type state uint8
+
+const (
+	body   state = iota // of a slab, or of nothing yet
+	sound               // a slab begins here that may be read
+	spoilt              // and one that may not be, any more
+)
+
+// A number is that of a frame: of its segment, and within that.
+type number uint32
+
+const (
+	none        = ^number(0)
+	segmentBits = 12 // of a number
+	frameBits   = 32 - segmentBits
+)
 
 // A frame is lent to one rope.
 type frame struct {
-	segment *segment
-	number  int32
-	mem     []byte
+	number number
+	mem    []byte
 }
 
 const (
@@ -50,13 +79,13 @@ const (
 	segmentBytes = 64 << 20
 	// maxSegments bounds the mappings of an arena, of which a process may have
 	// 65,530: 256 GiB of addresses, or 16 times the budget.
-	maxSegments = 4096
+	maxSegments = 1<<segmentBits - 1
 )
 
 // segmentSize is how long the segments of a budget are.
 func segmentSize(limit int64) int {
 	n := segmentBytes
-	for int64(n)*maxSegments/16 < limit {
+	for int64(n)*maxSegments/16 < limit && n/frameBytes < 1<<frameBits {
 		n *= 2
 	}
 	return n
@@ -96,32 +125,134 @@ func (a *arena) reserve(more int64) error {
 func (a *arena) lend() (frame, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, s := range a.mu.segments {
-		if len(s.free) > 0 {
-			return s.take(), nil
+	empty := len(a.mu.segments)
+	for n, s := range a.mu.segments {
+		switch {
+		case s == nil:
+			empty = min(empty, n)
+		case s.lent < len(s.cells):
+			return s.take(n), nil
 		}
 	}
-	if len(a.mu.segments) >= maxSegments {
-		return frame{}, fmt.Errorf("%d segments of memory are in use: %w", len(a.mu.segments), meta.ErrNoSpace)
+	if empty >= maxSegments {
+		return frame{}, fmt.Errorf("%d segments of memory are in use: %w", empty, meta.ErrNoSpace)
 	}
-	size := segmentSize(a.mu.limit)
-	mem, err := mapBytes(size)
+	s, err := newSegment(segmentSize(a.mu.limit))
 	if err != nil {
 		return frame{}, err
 	}
-	s := &segment{mem: mem}
-	for n := size/frameBytes - 1; n >= 0; n-- {
-		s.free = append(s.free, int32(n))
+	if empty == len(a.mu.segments) {
+		a.mu.segments = append(a.mu.segments, nil)
 	}
-	a.mu.segments = append(a.mu.segments, s)
-	return s.take(), nil
+	a.mu.segments[empty] = s
+	return s.take(empty), nil
 }
 
-func (s *segment) take() frame {
-	n := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	at := int(n) * frameBytes
-	return frame{s, n, s.mem[at : at+frameBytes : at+frameBytes]}
+func newSegment(size int) (*segment, error) {
+	mem, err := mapBytes(size)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{mem: mem, cells: make([]cell, size/frameBytes)}
+	for n := range s.cells {
+		s.cells[n].next = number(n + 1)
+	}
+	return s, nil
+}
+
+// take lends a frame of the segment of a number.
+func (s *segment) take(own int) frame {
+	n := s.free
+	s.free = int32(s.cells[n].next)
+	s.cells[n] = cell{next: none}
+	s.lent++
+	return frame{number(own)<<frameBits | number(n), s.frame(int(n))}
+}
+
+func (s *segment) frame(n int) []byte {
+	return s.mem[n*frameBytes : (n+1)*frameBytes : (n+1)*frameBytes]
+}
+
+// find is the segment of a frame, and its number there. mu is held.
+func (a *arena) find(n number) (s *segment, at int) {
+	return a.mu.segments[n>>frameBits], int(n & (1<<frameBits - 1))
+}
+
+// cell is what is known of a frame that is lent. mu is held.
+func (a *arena) cell(n number) *cell {
+	s, at := a.find(n)
+	return &s.cells[at]
+}
+
+// keep leaves a rope to the arena, and returns the number by which it can be had
+// again.
+func (a *arena) keep(r *rope, plain int64) number {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next, left := none, r.real
+	for i := len(r.frames) - 1; i >= 0; i-- {
+		n := r.frames[i].number
+		of := left - int64(i)*frameBytes
+		*a.cell(n) = cell{next: next, pages: uint8(of / int64(pages(1)))}
+		next, left = n, left-of
+	}
+	first := a.cell(next)
+	first.low, first.high, first.state = uint32(plain), uint16(plain>>32), sound
+	return next
+}
+
+// kept is what begins at a frame, if anything does: how many bytes it unpacks
+// to, and whether it may be read.
+func (a *arena) kept(n number) (plain int64, s state) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if int(n>>frameBits) >= len(a.mu.segments) || a.mu.segments[n>>frameBits] == nil {
+		return 0, body
+	}
+	if _, at := a.find(n); at >= len(a.mu.segments[n>>frameBits].cells) {
+		return 0, body
+	}
+	c := a.cell(n)
+	return int64(c.high)<<32 | int64(c.low), c.state
+}
+
+// mark changes what may be done with what begins at a frame.
+func (a *arena) mark(n number, s state) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cell(n).state = s
+}
+
+// all are the numbers of what is kept.
+func (a *arena) all() (first []number) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for n, s := range a.mu.segments {
+		if s == nil {
+			continue
+		}
+		for at, c := range s.cells {
+			if c.state != body {
+				first = append(first, number(n)<<frameBits|number(at))
+			}
+		}
+	}
+	return first
+}
+
+// rope is what was kept, as long as its pages.
+func (a *arena) rope(n number) *rope {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := new(rope)
+	for n != none {
+		s, at := a.find(n)
+		r.frames = append(r.frames, frame{n, s.frame(at)})
+		r.real += int64(s.cells[at].pages) * int64(pages(1))
+		n = s.cells[at].next
+	}
+	r.length = r.real
+	return r
 }
 
 // end takes the frames of a rope back and the pages that counted for it.
@@ -134,12 +265,16 @@ func (a *arena) end(r *rope) error {
 	defer a.mu.Unlock()
 	a.mu.used -= r.real
 	for _, f := range r.frames {
-		s := f.segment
-		s.free = append(s.free, f.number)
-		if len(s.free)*frameBytes == len(s.mem) {
-			a.mu.segments = slices.DeleteFunc(a.mu.segments, func(t *segment) bool { return t == s })
+		s, at := a.find(f.number)
+		s.cells[at] = cell{next: number(s.free)}
+		s.free = int32(at)
+		if s.lent--; s.lent == 0 {
+			a.mu.segments[f.number>>frameBits] = nil
 			err = errors.Join(err, unmapBytes(s.mem))
 		}
+	}
+	for n := len(a.mu.segments); n > 0 && a.mu.segments[n-1] == nil; n-- {
+		a.mu.segments = a.mu.segments[:n-1]
 	}
 	*r = rope{}
 	return err

@@ -118,7 +118,7 @@ func BenchmarkStore(b *testing.B) {
 	plain := many(digit)(rand.New(rand.NewPCG(5, 5)), 16<<20)
 	dst := make([]byte, len(plain))
 	for _, c := range []Codec{{Algorithm: S2}, {Algorithm: ZstdFastest}} {
-		s, err := New[int](Config{Bytes: 64 << 20, Workers: 1})
+		s, err := NewKeyed[int](Config{Bytes: 64 << 20, Workers: 1})
 		if err != nil {
 			b.Fatal(err)
 		}

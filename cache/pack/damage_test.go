@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"testing"
-	"testing/synctest"
 
 	"rankfs/meta"
 )
@@ -13,18 +13,20 @@ import (
 // A slab that memory damaged is not served, is dropped and counted, whoever
 // reads it, whole or in part; one that is put in its place is as good as new.
 func TestDamage(t *testing.T) {
-	s, err := New[string](Config{Bytes: 8 << 20, BlockBytes: minBlock, Workers: 2})
+	s, err := NewKeyed[string](Config{Bytes: 8 << 20, BlockBytes: minBlock, Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := bytes.Repeat([]byte("rank and step"), 10_000)
 	dst := make([]byte, len(plain))
-	damage := map[string]int64{"head": 9, "sum of the table": 24, "table": headSize + 40, "block": -20_000, "last": -1}
+	damage := map[string]int64{"plain length": 9, "packed length": 17, "name": 30, "sum of the table": headSize - 1, "table": headSize + 40, "block": -20_000, "last": -1}
 	for where, at := range damage {
 		if err := s.Put(context.Background(), where, plain, Codec{Algorithm: S2}); err != nil {
 			t.Fatal(err)
 		}
-		r := &s.mu.slabs[where].rope
+		id, _ := s.id(where)
+		r := s.arena.rope(number(id))
+		r.settle()
 		if at < 0 {
 			at = max(r.length+at, entryAt(blocksOf(int64(len(plain)), minBlock)))
 		}
@@ -34,6 +36,12 @@ func TestDamage(t *testing.T) {
 		}
 		if _, ok := s.Has(where); ok {
 			t.Errorf("%s: still there", where)
+		}
+		if err := s.Get(where, dst); !errors.Is(err, meta.ErrNotExist) {
+			t.Errorf("%s: once more: %v", where, err)
+		}
+		if !s.Drop(where) {
+			t.Errorf("%s: nothing to give back", where)
 		}
 		if err := s.Put(context.Background(), where, plain, Codec{Algorithm: S2}); err != nil {
 			t.Fatal(err)
@@ -53,7 +61,7 @@ func TestDamage(t *testing.T) {
 // Whoever reads a slab that is dropped gets it all, and its memory counts until
 // then.
 func TestDropWhileRead(t *testing.T) {
-	s, err := New[int](Config{Bytes: 8 << 20})
+	s, err := NewKeyed[int](Config{Bytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,15 +69,16 @@ func TestDropWhileRead(t *testing.T) {
 	if err := s.Put(context.Background(), 1, plain, Codec{Algorithm: S2}); err != nil {
 		t.Fatal(err)
 	}
-	l := s.hold(1)
+	id, _ := s.id(1)
+	l := s.hold(number(id))
 	if !s.Drop(1) {
 		t.Error("nothing was dropped")
 	}
-	if n := s.Stats(); n.Dying != 1 || n.Used != l.real || n.Slabs != 0 || n.Plain != 0 {
+	if n := s.Stats(); n.Dying != 1 || n.Used != l.rope.real || n.Slabs != 0 || n.Plain != 0 {
 		t.Errorf("dropped while read: %+v", n)
 	}
 	dst := make([]byte, len(plain))
-	if err := s.unpack(&l.rope, dst, 0); err != nil || !bytes.Equal(dst, plain) {
+	if err := s.unpack(l.rope, nameOf(1), dst, 0); err != nil || !bytes.Equal(dst, plain) {
 		t.Errorf("read after the drop: %v", err)
 	}
 	s.release(l)
@@ -81,33 +90,87 @@ func TestDropWhileRead(t *testing.T) {
 	}
 }
 
-// A slab that is dropped while it is packed is gone when that is done.
-func TestDropWhilePacked(t *testing.T) { synctest.Test(t, testDropWhilePacked) }
-
-func testDropWhilePacked(t *testing.T) {
-	s, err := New[int](Config{Bytes: 8 << 20, Workers: 1})
+// A number leads to the slab of its name alone.
+func TestNumberOfAnother(t *testing.T) {
+	s, err := New(Config{Bytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := <-s.presses // who packs waits for it
-	done := make(chan error)
-	go func() { done <- s.Put(t.Context(), 1, make([]byte, 1<<20), Codec{Algorithm: S2}) }()
-	synctest.Wait()
-	if _, ok := s.Has(1); ok {
-		t.Error("there before it was packed")
+	mine, other := bytes.Repeat([]byte("rank and step"), 1000), bytes.Repeat([]byte("step and rank"), 1000)
+	old, err := s.Put(t.Context(), Name{1}, mine, Codec{Algorithm: S2})
+	if err != nil || !s.Drop(old) {
+		t.Fatal(err)
 	}
-	if err := s.Put(t.Context(), 1, nil, Codec{}); !errors.Is(err, meta.ErrBusy) {
-		t.Errorf("put beside put: %v", err)
+	id, err := s.Put(t.Context(), Name{2}, other, Codec{Algorithm: S2})
+	if err != nil || id != old {
+		t.Fatalf("%d after %d: %v", id, old, err)
 	}
-	if !s.Drop(1) || s.Drop(1) {
-		t.Error("dropped not once")
+	dst := make([]byte, len(mine))
+	if err := s.Get(old, Name{1}, dst); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("by the number of what was dropped: %v", err)
 	}
-	s.presses <- p
-	if err := <-done; err != nil {
+	if err := s.Get(id, Name{2}, dst); err != nil || !bytes.Equal(dst, other) {
+		t.Errorf("by its own: %v", err)
+	}
+	for _, id := range []uint32{id + 1, 1 << frameBits, 1<<frameBits - 1, uint32(none)} {
+		if err := s.Get(id, Name{2}, dst); !errors.Is(err, meta.ErrNotExist) || s.Drop(id) {
+			t.Errorf("number %d: %v", id, err)
+		}
+	}
+	if n := s.Stats(); n.Damaged != 0 || n.Slabs != 1 {
+		t.Errorf("%+v", n)
+	}
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Stats(); n.Used != 0 || n.Slabs != 0 || n.Dying != 0 || n.Plain != 0 {
-		t.Errorf("dropped while it was packed: %+v", n)
+}
+
+// A small slab takes no more than 16 bytes beside its pages, whatever is packed
+// before and after it.
+func TestBytesPerSlab(t *testing.T) {
+	const n = 20_000
+	s, err := New(Config{Bytes: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	plain := make([]byte, 64<<10)
+	put := func() uint32 {
+		id, err := s.Put(t.Context(), Name{}, plain, Codec{Algorithm: S2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	ids := make([]uint32, n)
+	put()
+	before := heap()
+	for i := range ids {
+		ids[i] = put()
+	}
+	if each := float64(heap()-before) / n; each > 16 {
+		t.Errorf("%.1f bytes", each)
+	}
+	if s.Stats().Used != (n+1)*int64(pages(1)) {
+		t.Errorf("%+v", s.Stats())
+	}
+	for i := range ids {
+		if i%2 == 0 {
+			s.Drop(ids[i])
+			ids[i] = put()
+		}
+	}
+	for _, id := range ids {
+		s.Drop(id)
+	}
+	if len(s.arena.mu.segments) != 1 {
+		t.Errorf("%d segments", len(s.arena.mu.segments))
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -19,7 +19,7 @@ func Example() {
 		return
 	}
 	network := pack.Setting{Memory: 8 << 30, Dataset: 32 << 30, Below: 20 * time.Millisecond, Uses: 3}
-	store, err := pack.New[string](pack.Config{Bytes: 1 << 30})
+	store, err := pack.New(pack.Config{Bytes: 1 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,11 +31,12 @@ func Example() {
 		"noise": plainNoise(4 << 20),
 	}
 	for _, key := range []string{"text", "noise"} {
-		plain := slabs[key]
+		plain, name := slabs[key], pack.Name{}
+		copy(name[:], key)
 		if err := chooser.Offer(plain); err != nil {
 			fmt.Println(err)
 		}
-		err := store.Put(context.Background(), key, plain, chooser.Choose(network))
+		id, err := store.Put(context.Background(), name, plain, chooser.Choose(network))
 		if errors.Is(err, pack.ErrNoGain) {
 			fmt.Println(key, "stays as it is")
 			continue
@@ -43,11 +44,10 @@ func Example() {
 		if err != nil {
 			fmt.Println(err)
 		}
-		real, _ := store.Has(key)
 		slab := make([]byte, len(plain)) // a mapped file, in a cache
-		err = store.Get(key, slab)
-		fmt.Println(key, "is smaller:", real < int64(len(plain))/2, "and comes back:", err == nil && bytes.Equal(slab, plain))
-		store.Drop(key)
+		err = store.Get(id, name, slab)
+		fmt.Println(key, "is smaller:", store.Real(id) < int64(len(plain))/2, "and comes back:", err == nil && bytes.Equal(slab, plain))
+		store.Drop(id)
 	}
 	fmt.Println(store.Stats().Used, "bytes are left")
 	// Output:

@@ -10,21 +10,21 @@ import (
 )
 
 // Get unpacks a slab into dst, which must be as long as it is. Where there is
-// nothing it returns an error that wraps meta.ErrNotExist. If one byte is not
-// what was packed, it drops the slab and returns an error that wraps
-// meta.ErrCorrupt; dst must then not be served.
-func (s *Store[K]) Get(key K, dst []byte) error {
-	return s.get(key, dst, 0, true)
+// nothing of that name it returns an error that wraps meta.ErrNotExist. If one
+// byte is not what was packed, it returns an error that wraps meta.ErrCorrupt;
+// dst must then not be served, and nobody reads the slab again.
+func (s *Store) Get(id uint32, name Name, dst []byte) error {
+	return s.get(id, name, dst, 0, true)
 }
 
 // GetRange fills dst with the bytes of a slab from off on, and otherwise does
 // as Get. It unpacks whole blocks, but no others.
-func (s *Store[K]) GetRange(key K, dst []byte, off int64) error {
-	return s.get(key, dst, off, false)
+func (s *Store) GetRange(id uint32, name Name, dst []byte, off int64) error {
+	return s.get(id, name, dst, off, false)
 }
 
-func (s *Store[K]) get(key K, dst []byte, off int64, whole bool) error {
-	l := s.hold(key)
+func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) error {
+	l := s.hold(number(id))
 	if l == nil {
 		return fmt.Errorf("packed slab: %w", meta.ErrNotExist)
 	}
@@ -33,24 +33,28 @@ func (s *Store[K]) get(key K, dst []byte, off int64, whole bool) error {
 	if off < 0 || off > l.plain || n > l.plain-off || whole && n != l.plain {
 		return fmt.Errorf("unpack %d bytes at %d of a slab of %d: %w", n, off, l.plain, meta.ErrInvalid)
 	}
-	err := s.unpack(&l.rope, dst, off)
+	err := s.unpack(l.rope, name, dst, off)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		s.mu.count.unpacked++
-		return nil
-	}
-	if errors.Is(err, meta.ErrCorrupt) && !l.left {
-		s.mu.count.damaged++
-		s.leave(key, l)
+	case errors.Is(err, meta.ErrCorrupt) && !l.left:
+		if _, is := s.arena.kept(l.number); is == sound {
+			s.mu.count.damaged++
+			s.arena.mark(l.number, spoilt)
+		}
 	}
 	return err
 }
 
 // unpack shares the blocks out among its caller and as many more workers as
 // are free, up to one for each two blocks.
-func (s *Store[K]) unpack(r *rope, dst []byte, off int64) error {
+func (s *Store) unpack(r *rope, name Name, dst []byte, off int64) error {
 	v, err := parse(r, s.config.BlockBytes)
+	if err == nil && v.name() != name {
+		err = fmt.Errorf("packed slab: that is another one: %w", meta.ErrNotExist)
+	}
 	if err != nil || len(dst) == 0 {
 		return err
 	}
@@ -82,7 +86,7 @@ func (s *Store[K]) unpack(r *rope, dst []byte, off int64) error {
 }
 
 // free returns a press if there is one that nobody wants.
-func (s *Store[K]) free() *press {
+func (s *Store) free() *press {
 	select {
 	case p := <-s.presses:
 		return p

@@ -13,15 +13,16 @@ import (
 // A packed slab is a head, a table of its blocks, and the blocks back to back.
 // All numbers are little-endian.
 //
-//	head    "rkp1", bytes of a plain block (4), plain length (8), packed
-//	        length (8), xxh64 of the head before it and of the table (8)
+//	head    "rkp2", bytes of a plain block (4), plain length (8), packed
+//	        length (8), name (32), xxh64 of the head before it and of the
+//	        table (8)
 //	entry   xxh64 of the plain bytes (8), of the packed ones (8), where these
 //	        begin (8), their length (4), algorithm (1), width (1), zero (2)
 //
 // Every byte is under a sum, and there is one way to write what it says.
 const (
-	magic     = "rkp1"
-	headSize  = 32
+	magic     = "rkp2"
+	headSize  = 64
 	entrySize = 32
 	// The bounds of what is believed of a head.
 	minBlock, maxBlock = 4 << 10, 4 << 20
@@ -63,10 +64,14 @@ type packed struct {
 	plain int64
 }
 
+// A Name says of what a packed slab is. It is under the sums, so that a number
+// that went astray never leads to the bytes of another one.
+type Name [32]byte
+
 // write packs a slab to the end of an empty rope, which the caller ends if
 // that fails. Before each block on is told how many bytes were packed, and into
 // how many, and may end it.
-func write(a *arena, r *rope, presses chan *press, block int, plain []byte, c Codec, on func(from, into int64) error) error {
+func write(a *arena, r *rope, presses chan *press, block int, name Name, plain []byte, c Codec, on func(from, into int64) error) error {
 	v := packed{r, block, int64(len(plain))}
 	if err := a.grow(r, headSize+v.blocks()*entrySize); err != nil {
 		return err
@@ -87,7 +92,8 @@ func write(a *arena, r *rope, presses chan *press, block int, plain []byte, c Co
 	binary.LittleEndian.PutUint32(head[4:], uint32(v.block))
 	binary.LittleEndian.PutUint64(head[8:], uint64(v.plain))
 	binary.LittleEndian.PutUint64(head[16:], uint64(r.length))
-	binary.LittleEndian.PutUint64(head[24:], v.headSum())
+	copy(head[24:], name[:])
+	binary.LittleEndian.PutUint64(head[headSize-8:], v.headSum())
 	return nil
 }
 
@@ -120,6 +126,15 @@ func (v packed) headSum() uint64 {
 	return d.Sum64()
 }
 
+// settle gives a rope that was kept the length that its head tells, if that ends
+// in its last page.
+func (r *rope) settle() {
+	n := int64(binary.LittleEndian.Uint64(r.chunk(16, 8)))
+	if n >= headSize && n <= r.real && int64(pages(int(n))) == r.real {
+		r.length = n
+	}
+}
+
 // parse checks the head and table of a packed slab whose blocks are to have at
 // most so many plain bytes. What it returns leads to no byte outside of the
 // rope, and to each block once.
@@ -137,7 +152,7 @@ func parse(r *rope, largest int) (packed, error) {
 	if entryAt(v.blocks()) > r.length {
 		return v, fmt.Errorf("packed slab of %d bytes: table of %d blocks: %w", r.length, v.blocks(), meta.ErrCorrupt)
 	}
-	if v.headSum() != binary.LittleEndian.Uint64(head[24:]) {
+	if v.headSum() != binary.LittleEndian.Uint64(head[headSize-8:]) {
 		return v, fmt.Errorf("packed slab of %d bytes: sum of its table: %w", r.length, meta.ErrCorrupt)
 	}
 	return v, v.check()
@@ -163,6 +178,7 @@ func (v packed) check() error {
 }
 
 func entryAt(i int) int64          { return headSize + int64(i)*entrySize }
+func (v packed) name() Name        { return Name(v.rope.chunk(24, len(Name{}))) }
 func (v packed) blocks() int       { return blocksOf(v.plain, v.block) }
 func (v packed) start(i int) int64 { return int64(i) * int64(v.block) }
 func (v packed) size(i int) int    { return int(min(int64(v.block), v.plain-v.start(i))) }

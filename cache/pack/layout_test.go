@@ -81,7 +81,7 @@ func always(int64, int64) error { return nil }
 func packedBytes(t testing.TB, presses chan *press, block int, plain []byte, c Codec) []byte {
 	t.Helper()
 	a, r := newArena(1<<30), new(rope)
-	if err := write(a, r, presses, block, plain, c, always); err != nil {
+	if err := write(a, r, presses, block, Name{1, 31: 2}, plain, c, always); err != nil {
 		t.Fatal(err)
 	}
 	b := bytesOf(r)
@@ -158,7 +158,7 @@ func reseal(b []byte) {
 	}
 	copy(b, magic)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(b)))
-	binary.LittleEndian.PutUint64(b[24:], v.headSum())
+	binary.LittleEndian.PutUint64(b[headSize-8:], v.headSum())
 }
 
 // Whatever is unpacked has the sums that it says, and nothing is written
@@ -214,7 +214,7 @@ func TestRoundTrip(t *testing.T) {
 		plain := kinds[rapid.SampledFrom(names).Draw(t, "kind")](r, rapid.IntRange(0, 5*minBlock).Draw(t, "length"))
 		c := rapid.SampledFrom(append(Codecs(), Codec{})).Draw(t, "codec")
 		a, rope := newArena(1<<30), new(rope)
-		if err := write(a, rope, presses, minBlock, plain, c, always); err != nil {
+		if err := write(a, rope, presses, minBlock, Name{}, plain, c, always); err != nil {
 			t.Fatal(err)
 		}
 		if most := headSize + int64(blocksOf(int64(len(plain)), minBlock))*entrySize + int64(len(plain)); rope.length > most {

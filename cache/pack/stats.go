@@ -11,19 +11,19 @@ type Stats struct {
 
 	Limit int64 // the budget
 	Used  int64 // real bytes, in whole pages, of all slabs there are
-	Plain int64 // bytes that those unpack to which can be read
-	Slabs int   // that can be read, or are being packed
+	Plain int64 // bytes that slabs unpack to which were not dropped
+	Slabs int   // that were not dropped, or are being packed
 	Dying int   // that were dropped and are still read
 }
 
 // Stats returns what the store did and holds.
-func (s *Store[K]) Stats() Stats {
+func (s *Store) Stats() Stats {
 	used, limit := s.arena.usage()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.mu.count
 	return Stats{
 		Packed: n.packed, Refused: n.refused, Unpacked: n.unpacked, PlainBytes: n.plainIn, PackedBytes: n.packedOut, Damaged: n.damaged,
-		Limit: limit, Used: used, Plain: s.mu.plain, Slabs: len(s.mu.slabs), Dying: s.mu.dying,
+		Limit: limit, Used: used, Plain: s.mu.plain, Slabs: s.mu.slabs, Dying: s.mu.dying,
 	}
 }

@@ -48,13 +48,12 @@ func blockBytes(n int) (int, error) {
 	return n, nil
 }
 
-// A Store is the packed level: slabs by key, which names their content. All
-// methods may be called concurrently.
+// A Store is the packed level. All methods may be called concurrently.
 //
-// A slab is in slabs from the begin of its Put, and leaves by Drop, Close or
-// damage. Its memory goes when it has left and nobody uses it. mu takes no
+// A slab has a number from the end of its Put on, which is its holder's to give
+// back by Drop, once. Its memory goes when nobody uses it any more. mu takes no
 // other lock but the arena's, and none at all while bytes move.
-type Store[K comparable] struct {
+type Store struct {
 	config  Config
 	arena   *arena
 	presses chan *press // those that nobody works with, for one block at a time: waits are short
@@ -62,9 +61,10 @@ type Store[K comparable] struct {
 
 	mu struct {
 		sync.Mutex
-		slabs   map[K]*slab
+		slabs   int
+		held    map[number]*slab // those that are read
 		closed  bool
-		dying   int // slabs that left and are still used
+		dying   int // slabs that were dropped and are still read
 		plain   int64
 		count   counters
 		failure error // of giving memory back: told by Close
@@ -75,24 +75,23 @@ type counters struct {
 	packed, refused, unpacked, plainIn, packedOut, damaged uint64
 }
 
-// A slab's rope is written by Put alone, and then read until users is zero.
+// A slab is one that is read.
 type slab struct {
-	rope  rope
-	plain int64
-	real  int64 // as the rope's, for those who do not use it
-	ready bool
-	left  bool
-	users int
+	number number
+	rope   *rope
+	plain  int64
+	left   bool
+	users  int
 }
 
 // New makes a store with nothing in it.
-func New[K comparable](c Config) (*Store[K], error) {
+func New(c Config) (*Store, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &Store[K]{config: c, arena: newArena(c.Bytes), presses: make(chan *press, c.Workers)}
-	s.mu.slabs = make(map[K]*slab)
+	s := &Store{config: c, arena: newArena(c.Bytes), presses: make(chan *press, c.Workers)}
+	s.mu.held = make(map[number]*slab)
 	for range c.Workers {
 		p, err := newPress(c.BlockBytes)
 		if err != nil {
@@ -108,40 +107,55 @@ func New[K comparable](c Config) (*Store[K], error) {
 var ErrNoGain = errors.New("hardly becomes smaller")
 
 // Put packs a slab by a codec, one block after the other, for as long as ctx
-// lasts. It returns an error that wraps ErrNoGain if that is not worth it,
-// meta.ErrNoSpace if the budget has no room, or meta.ErrBusy if another Put of
-// the key is under way or the store is closed. A slab that is there already
-// stays as it is; one that is dropped meanwhile is packed no further, which is
-// no error.
-func (s *Store[K]) Put(ctx context.Context, key K, plain []byte, c Codec) error {
-	l, err := s.begin(key, int64(len(plain)))
-	if l == nil || err != nil {
-		return err
+// lasts, and returns its number. It returns an error that wraps ErrNoGain if that
+// is not worth it, meta.ErrNoSpace if the budget has no room, or meta.ErrBusy if
+// the store is closed.
+func (s *Store) Put(ctx context.Context, name Name, plain []byte, c Codec) (id uint32, err error) {
+	if err := s.begin(); err != nil {
+		return 0, err
 	}
-	err = s.pack(ctx, l, plain, c)
-	s.finish(key, l, err)
-	if err != nil && err != errDropped {
-		return fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
+	defer s.users.Done()
+	r := new(rope)
+	if err := s.pack(ctx, r, name, plain, c); err != nil {
+		s.give(r, errors.Is(err, ErrNoGain))
+		return 0, fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
 	}
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.count.packed++
+	s.mu.count.plainIn += uint64(len(plain))
+	s.mu.count.packedOut += uint64(r.length)
+	s.mu.plain += int64(len(plain))
+	return uint32(s.arena.keep(r, int64(len(plain)))), nil
 }
 
-var errDropped = errors.New("dropped")
-
-func (s *Store[K]) pack(ctx context.Context, l *slab, plain []byte, c Codec) error {
+func (s *Store) pack(ctx context.Context, r *rope, name Name, plain []byte, c Codec) error {
 	if c == (Codec{}) {
 		return ErrNoGain
 	}
-	err := write(s.arena, &l.rope, s.presses, s.config.BlockBytes, plain, c, func(from, into int64) error {
-		if hopeless(l.plain, from, into) {
+	all := int64(len(plain))
+	err := write(s.arena, r, s.presses, s.config.BlockBytes, name, plain, c, func(from, into int64) error {
+		if hopeless(all, from, into) {
 			return ErrNoGain
 		}
-		return s.wanted(ctx, l)
+		return s.wanted(ctx)
 	})
-	if err == nil && !worth(l.rope.real, l.plain) {
+	if err == nil && !worth(r.real, all) {
 		return ErrNoGain
 	}
 	return err
+}
+
+// give ends a slab that was not packed.
+func (s *Store) give(r *rope, refused bool) {
+	err := s.arena.end(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.slabs--
+	s.mu.failure = errors.Join(s.mu.failure, err)
+	if refused {
+		s.mu.count.refused++
+	}
 }
 
 // worth reports whether a packed slab saves an eighth of what it takes as it
@@ -158,137 +172,110 @@ func hopeless(plain, from, into int64) bool {
 }
 
 // wanted returns why nobody wants a slab packed any longer, or nil.
-func (s *Store[K]) wanted(ctx context.Context, l *slab) error {
+func (s *Store) wanted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case l.left:
-		return errDropped
-	case s.mu.closed:
+	if s.mu.closed {
 		return fmt.Errorf("%w: the store is closed", meta.ErrBusy)
 	}
 	return ctx.Err()
 }
 
-// begin enters a new slab, or returns nil if there is nothing to do.
-func (s *Store[K]) begin(key K, plain int64) (*slab, error) {
+// begin counts one more slab and its user.
+func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
-		return nil, fmt.Errorf("pack slab: %w: the store is closed", meta.ErrBusy)
+		return fmt.Errorf("pack slab: %w: the store is closed", meta.ErrBusy)
 	}
-	if l := s.mu.slabs[key]; l != nil {
-		if !l.ready {
-			return nil, fmt.Errorf("pack slab: %w: it is being packed", meta.ErrBusy)
-		}
-		return nil, nil
-	}
-	l := &slab{plain: plain, users: 1}
-	s.mu.slabs[key] = l
+	s.mu.slabs++
 	s.users.Add(1)
-	return l, nil
-}
-
-func (s *Store[K]) finish(key K, l *slab, err error) {
-	s.mu.Lock()
-	l.real = l.rope.real
-	switch {
-	case errors.Is(err, ErrNoGain):
-		s.mu.count.refused++
-		s.leave(key, l)
-	case err != nil:
-		s.leave(key, l)
-	default:
-		s.mu.count.packed++
-		s.mu.count.plainIn += uint64(l.plain)
-		s.mu.count.packedOut += uint64(l.rope.length)
-	}
-	if !l.left {
-		l.ready = true
-		s.mu.plain += l.plain
-	}
-	s.mu.Unlock()
-	s.release(l)
-}
-
-// leave takes a slab out of the map. Whoever uses it last gives its memory
-// back. mu is held.
-func (s *Store[K]) leave(key K, l *slab) {
-	if l.left {
-		return
-	}
-	l.left = true
-	s.mu.dying++
-	delete(s.mu.slabs, key)
-	if l.ready {
-		s.mu.plain -= l.plain
-	}
+	return nil
 }
 
 // hold returns a slab that is there, to be released, or nil.
-func (s *Store[K]) hold(key K) *slab {
+func (s *Store) hold(n number) *slab {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.mu.slabs[key]
-	if l == nil || !l.ready || s.mu.closed {
+	plain, is := s.arena.kept(n)
+	if is != sound || s.mu.closed {
 		return nil
+	}
+	l := s.mu.held[n]
+	if l == nil {
+		l = &slab{number: n, rope: s.arena.rope(n), plain: plain}
+		l.rope.settle()
+		s.mu.held[n] = l
 	}
 	l.users++
 	s.users.Add(1)
 	return l
 }
 
-func (s *Store[K]) release(l *slab) {
+func (s *Store) release(l *slab) {
 	defer s.users.Done()
 	s.mu.Lock()
 	l.users--
-	last := l.left && l.users == 0
-	s.mu.Unlock()
-	if !last {
-		return
+	last := l.users == 0
+	if last && !l.left {
+		delete(s.mu.held, l.number)
 	}
-	err := s.arena.end(&l.rope)
+	s.mu.Unlock()
+	if last && l.left {
+		s.end(l.rope)
+	}
+}
+
+// end gives the memory back of a slab that was dropped, and read until now.
+func (s *Store) end(r *rope) {
+	err := s.arena.end(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.dying--
 	s.mu.failure = errors.Join(s.mu.failure, err)
 }
 
-// Has returns what a slab costs, in real bytes, and whether it is there.
-func (s *Store[K]) Has(key K) (real int64, ok bool) {
+// Real is what a slab costs, in real bytes.
+func (s *Store) Real(id uint32) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.mu.slabs[key]
-	if l == nil || !l.ready {
-		return 0, false
-	}
-	return l.real, true
+	return s.arena.rope(number(id)).real
 }
 
-// Drop forgets a slab and reports whether there was one. Whoever is just
-// reading it goes on; its memory counts until then. A slab that is being packed
-// is dropped as soon as it is.
-func (s *Store[K]) Drop(key K) bool {
+// Drop gives a slab back, and reports whether there was one. Whoever is just
+// reading it goes on; its memory counts until then.
+func (s *Store) Drop(id uint32) bool {
+	n := number(id)
 	s.mu.Lock()
-	l := s.mu.slabs[key]
-	if l == nil || s.mu.closed {
+	plain, is := s.arena.kept(n)
+	if is == body || s.mu.closed {
 		s.mu.Unlock()
 		return false
 	}
-	l.users++
+	s.mu.plain -= plain
+	s.mu.slabs--
+	s.mu.dying++
+	s.arena.mark(n, body)
+	l := s.mu.held[n]
+	if l != nil {
+		l.left = true
+		delete(s.mu.held, n)
+		s.mu.Unlock()
+		return true
+	}
 	s.users.Add(1)
-	s.leave(key, l)
+	defer s.users.Done()
 	s.mu.Unlock()
-	s.release(l)
+	s.end(s.arena.rope(n))
 	return true
 }
 
 // Limit sets the budget. What is over it is not dropped: the caller knows best
 // what to drop, until Stats says that Used is no more than Limit.
-func (s *Store[K]) Limit(bytes int64) { s.arena.resize(bytes) }
+func (s *Store) Limit(bytes int64) { s.arena.resize(bytes) }
 
 // Close waits for who is packing or reading, and gives all memory back.
-func (s *Store[K]) Close() error {
+func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.mu.closed {
 		s.mu.Unlock()
@@ -308,14 +295,13 @@ func (s *Store[K]) Close() error {
 }
 
 // clear ends all slabs, which nobody uses any more.
-func (s *Store[K]) clear() error {
+func (s *Store) clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.mu.failure
-	for _, l := range s.mu.slabs {
-		err = errors.Join(err, s.arena.end(&l.rope))
+	for _, n := range s.arena.all() {
+		err = errors.Join(err, s.arena.end(s.arena.rope(n)))
 	}
-	clear(s.mu.slabs)
-	s.mu.plain = 0
+	s.mu.slabs, s.mu.plain = 0, 0
 	return err
 }

@@ -32,9 +32,9 @@ func plainOf(key, n int) []byte {
 	return b[:n]
 }
 
-func newStore(t testing.TB, c pack.Config) *pack.Store[int] {
+func newStore(t testing.TB, c pack.Config) *pack.Keyed[int] {
 	t.Helper()
-	s, err := pack.New[int](c)
+	s, err := pack.NewKeyed[int](c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func newStore(t testing.TB, c pack.Config) *pack.Store[int] {
 	return s
 }
 
-func closeStore(t testing.TB, s *pack.Store[int]) {
+func closeStore(t testing.TB, s *pack.Keyed[int]) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
@@ -105,7 +105,7 @@ func TestSizes(t *testing.T) {
 // within its budget, and its gauges are sums over that.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := pack.New[int](pack.Config{Bytes: 1 << 20, BlockBytes: 16 << 10, Workers: 2})
+		s, err := pack.NewKeyed[int](pack.Config{Bytes: 1 << 20, BlockBytes: 16 << 10, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestModel(t *testing.T) {
 				if !had && err == nil {
 					have[key] = n
 				}
-				if errors.Is(err, meta.ErrNoSpace) && before+int64(n)+4096+32*30 <= limit {
+				if errors.Is(err, meta.ErrNoSpace) && before+int64(n)+4096+32*31 <= limit {
 					t.Errorf("no room for %d bytes beside %d", n, before)
 				} else if errors.Is(err, pack.ErrNoGain) && n < 16<<10 {
 					return // a few pages
@@ -243,7 +243,7 @@ func TestClose(t *testing.T) {
 	}
 	closeStore(t, s)
 	all.Wait()
-	if err := s.Put(context.Background(), 1, nil, fast); !errors.Is(err, meta.ErrBusy) {
+	if err := s.Put(context.Background(), 1000, nil, fast); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("put after close: %v", err)
 	}
 	if s.Drop(1) {
@@ -334,7 +334,7 @@ func TestPutEnds(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, c := range []pack.Config{{Bytes: -1}, {Workers: -1}, {BlockBytes: 1}, {BlockBytes: 8 << 20}} {
-		if s, err := pack.New[int](c); !errors.Is(err, meta.ErrInvalid) {
+		if s, err := pack.NewKeyed[int](c); !errors.Is(err, meta.ErrInvalid) {
 			t.Errorf("%+v: %v, %v", c, s, err)
 		}
 	}
