@@ -20,6 +20,12 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 		c.mu.Unlock()
 		return fmt.Errorf("prepare batch: %w", errClosing)
 	}
+	k := p.Key(rank, step)
+	if c.mu.shelf.find(k, false) != 0 {
+		c.mu.Unlock()
+		c.shelve(k)
+		return nil
+	}
 	e, mine := c.want(p, rank, step)
 	if mine {
 		c.begin(e, &c.mu.others, stall.Plan)
@@ -31,7 +37,7 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	if e.state != filling { // by others, or an open has come meanwhile
 		err := e.err
 		c.mu.Unlock()
-		c.shelve(e)
+		c.shelve(k)
 		return err
 	}
 	e.waiters++
@@ -39,21 +45,21 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	s, err := c.await(ctx, e)
 	if err == nil {
 		s.Release()
-		c.shelve(e)
+		c.shelve(k)
 	}
 	return err
 }
 
 // shelve closes a slab on disk that nobody has open: there may be more of them
 // than files that can be open.
-func (c *Cache) shelve(e *entry) {
+func (c *Cache) shelve(k Key) {
 	c.mu.Lock()
-	idle := e.file != nil && e.resting()
-	if idle {
-		c.remove(e)
+	var e *entry
+	if id := c.mu.shelf.find(k, false); id != 0 && c.mu.shelf.file(id) != nil {
+		e = c.remove(id)
 	}
 	c.mu.Unlock()
-	if idle {
+	if e != nil {
 		c.discard(e)
 	}
 }
@@ -67,13 +73,11 @@ func (c *Cache) Discard(p Plan, rank, step uint64) bool {
 func (c *Cache) discardKey(k Key) bool {
 	c.mu.Lock()
 	var gone []*entry
-	e := c.mu.entries[k]
-	held := e != nil && !e.resting()
-	if e != nil && !held {
-		gone = append(gone, c.remove(e))
-	}
-	if b := c.mu.blobs[k]; b != nil && b.resting() {
-		gone = append(gone, c.remove(b))
+	held := c.mu.entries[k] != nil
+	for _, packed := range []bool{false, true} {
+		if id := c.mu.shelf.find(k, packed); id != 0 {
+			gone = append(gone, c.remove(id))
+		}
 	}
 	c.mu.Unlock()
 	for _, e := range gone {

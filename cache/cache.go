@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +62,9 @@ type Cache struct {
 	mu struct {
 		sync.Mutex
 		entries map[Key]*entry
-		demand  []*entry       // waited for and not begun, in order of arrival
-		blobs   map[Key]*entry // those that are packed
-		idle    idle           // ready and held by nobody, and blobs
-		spent   *list.List     // of *entry: the same, but read, and never to be read again; in order of release
+		shelf   *shelf   // has what is ready and held by nobody, and what is packed
+		stale   []*entry // that nobody holds any more
+		demand  []*entry // waited for and not begun, in order of arrival
 		jobs    map[[16]byte]*job
 		readers int           // of all jobs
 		others  turn          // for opens that are followed no more
@@ -94,10 +92,9 @@ func New(c Config) (*Cache, error) {
 		return nil, err
 	}
 	k.wake = sync.NewCond(&k.mu)
-	k.mu.entries, k.mu.blobs = make(map[Key]*entry), make(map[Key]*entry)
+	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
-	k.mu.spent = list.New()
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
 	}
@@ -232,7 +229,7 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	if err == context.DeadlineExceeded {
 		err = fmt.Errorf("batch not ready after %v: %w", c.config.OpenTimeout, errors.Join(err, e.stalled))
 	}
-	if e.state == ready && e.waiters == 0 && e.holders == 0 && !e.resting() {
+	if e.state == ready && e.waiters == 0 && e.holders == 0 {
 		c.rest(e)
 	}
 	c.mu.count.openErrors++
@@ -244,7 +241,6 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 
 // hold counts one more open of a ready entry. mu is held.
 func (c *Cache) hold(e *entry) *Slab {
-	c.pick(e)
 	e.holders++
 	e.opened = true
 	c.mu.count.handles++
@@ -270,13 +266,12 @@ func (s *Slab) Release() {
 func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
 	k := p.Key(rank, step)
 	c.mu.Lock()
-	e := c.mu.entries[k]
-	if e != nil && e.state == ready {
-		defer c.mu.Unlock()
-		return e.tier(), true
-	}
-	packed := c.mu.blobs[k] != nil
+	there, ok := c.ready(k)
+	packed := c.isPacked(k)
 	c.mu.Unlock()
+	if ok {
+		return there.tier(), true
+	}
 	if packed {
 		return "packed", true
 	}
@@ -306,10 +301,16 @@ func (c *Cache) Close() error {
 		}
 		delete(c.mu.entries, k)
 	}
+	for id := range c.mu.shelf.all() {
+		if e := c.remove(id); !e.packed {
+			c.discard(e)
+		}
+	}
+	for _, e := range c.mu.stale {
+		c.discard(e)
+	}
 	clear(c.mu.jobs)
-	clear(c.mu.blobs)
-	c.mu.idle, c.mu.readers = nil, 0
-	c.mu.spent.Init()
+	c.mu.stale, c.mu.readers = nil, 0
 	c.mu.count.handles = 0
 	err := errors.Join(c.packed.close(), c.ram.close())
 	if c.nvme != nil {

@@ -17,7 +17,10 @@ func (s *Slab) check() error {
 	c.mu.Lock()
 	if !e.stale { // others may hold it, and rest it when they are done
 		e.stale = true
-		c.remove(e)
+		if c.mu.entries[e.key] == e {
+			delete(c.mu.entries, e.key)
+			c.lost(e.key)
+		}
 	}
 	c.mu.Unlock()
 	s.Release()

@@ -1,69 +1,33 @@
 package cache
 
 import (
-	"container/list"
-	"time"
-
-	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 	"rankfs/cache/stall"
 )
 
-// An entry is a batch that is wanted or there. The cache's lock guards what changes
-// of it, but for its form: that belongs to who fills it, then stays what it is,
-// and at the end belongs to who took the entry out of the cache.
+// An entry is a batch that is wanted, or held by somebody. The cache's lock guards
+// what changes of it, but for its form: that belongs to who fills it, then stays
+// what it is, and at the end belongs to who took the entry out of the cache.
 type entry struct {
-	batch
+	kept
 	state   state
-	done    chan struct{} // closed when state is ready or failed
+	done    chan struct{} // closed when state is ready or failed; nil if it was there before
 	err     error         // why it failed
 	waiters int           // opens waiting on done
 	holders int           // opens not released
-	place   *list.Element // in spent, if there are none of both,
-	slot    int           // or in idle
-	worth   float64       // as of its last use
 	stale   bool          // its bytes are not what they were, and it is out of the cache
-	dense   bool          // hardly smaller if packed
 	making
-	form
-	history
-}
-
-// A batch is what a rank opens at a step of a plan, or of one of several that
-// have it.
-type batch struct {
-	key        Key
-	plan       Plan
-	rank, step uint64
 }
 
 // A making is for whom an entry is filled, and how that goes.
 type making struct {
-	turn    *turn        // on whose account it is
-	wisher  *reader      // ahead of whom it is, if no open waited for it
-	ahead   uint64       // which step that is of that reader's
-	byHand  bool         // somebody said so
-	clock   *stall.Clock // of the fill, while state is filling
-	stalled error        // what it waits for, while it waits
-}
-
-// A form is where the bytes of an entry are: in one of the first three.
-type form struct {
-	ram     *ramFile
-	file    *disks.Slab // on NVMe
-	blob    bool        // packed, and not what an open gets
-	size    int64       // of the batch
-	real    int64       // that it takes, if packed
-	backing int32
-	from    policy.Level // where they came from
-}
-
-// A history is what the worth of an entry is guessed from.
-type history struct {
-	opened bool          // some rank has had it; what nobody had yet is kept longer
-	last   time.Time     // when it was used
-	gap    time.Duration // between uses; zero until there were two
-	took   time.Duration // to fill it
+	rank, step uint64       // of its plan
+	turn       *turn        // on whose account it is
+	wisher     *reader      // ahead of whom it is, if no open waited for it
+	ahead      uint64       // which step that is of that reader's
+	clock      *stall.Clock // of the fill, while state is filling
+	stalled    error        // what it waits for, while it waits
+	from       policy.Level // where its bytes came from
 }
 
 type state uint8
@@ -75,16 +39,49 @@ const (
 )
 
 // want finds the entry of a batch, or makes one, which is then the caller's to
-// begin, and to have filled. mu is held.
+// begin, and to have filled. One that was there and that nobody held is the
+// caller's to hold. mu is held.
 func (c *Cache) want(p Plan, rank, step uint64) (e *entry, mine bool) {
 	k := p.Key(rank, step)
 	if e = c.mu.entries[k]; e != nil {
 		return e, false
 	}
-	e = &entry{batch: batch{k, p, rank, step}, slot: away, done: make(chan struct{})}
+	if id := c.mu.shelf.find(k, false); id != 0 {
+		return c.pick(id), false
+	}
+	e = &entry{kept: kept{key: k, plan: p}, making: making{rank: rank, step: step}, done: make(chan struct{})}
 	c.mu.entries[k] = e
 	return e, true
 }
+
+// pick takes a batch from the shelf, for somebody who holds it. mu is held.
+func (c *Cache) pick(id uint32) *entry {
+	e := &entry{kept: c.mu.shelf.take(id), state: ready}
+	c.mu.entries[e.key] = e
+	return e
+}
+
+// known reports whether a batch is there in a form that an open gets, or is being
+// made. mu is held.
+func (c *Cache) known(k Key) bool {
+	return c.mu.entries[k] != nil || c.mu.shelf.find(k, false) != 0
+}
+
+// ready is what is known of a batch that is there in a form that an open gets. mu
+// is held.
+func (c *Cache) ready(k Key) (there kept, ok bool) {
+	if e := c.mu.entries[k]; e != nil {
+		return e.kept, e.state == ready
+	}
+	id := c.mu.shelf.find(k, false)
+	if id == 0 {
+		return there, false
+	}
+	return c.mu.shelf.at(id), true
+}
+
+// isPacked reports whether a batch is there in packed form. mu is held.
+func (c *Cache) isPacked(k Key) bool { return c.mu.shelf.find(k, true) != 0 }
 
 // begin says on whose account an entry is filled, and what that begins with. mu
 // is held.
@@ -92,28 +89,25 @@ func (c *Cache) begin(e *entry, t *turn, with stall.Cause) {
 	e.turn, e.clock = t, c.config.Stalls.Clock(with)
 }
 
-// resting reports whether nobody holds e, so that it may be evicted.
-func (e *entry) resting() bool { return e.place != nil || e.slot != away }
-
-func (e *entry) fd() int {
-	if e.ram != nil {
-		return e.ram.fd
+func (f *form) fd() int {
+	if f.ram != nil {
+		return f.ram.fd
 	}
-	return int(e.file.Fd())
+	return int(f.file.Fd())
 }
 
-func (e *entry) tier() string {
-	if e.file != nil {
+func (f *form) tier() string {
+	if f.file != nil {
 		return "nvme"
 	}
 	return "ram"
 }
 
-func (e *entry) level() policy.Level {
+func (f *form) level() policy.Level {
 	switch {
-	case e.blob:
+	case f.packed:
 		return policy.Packed
-	case e.file != nil:
+	case f.file != nil:
 		return policy.Disk
 	}
 	return policy.RAM

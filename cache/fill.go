@@ -90,7 +90,7 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 
 // bring gives e the slab that is on NVMe already, or a new one in RAM.
 func (c *Cache) bring(e *entry, demanded bool) error {
-	if c.nvme != nil && !c.isPacked(e.key) {
+	if c.nvme != nil && !c.unpacks(e.key) {
 		if err := c.restore(e, demanded); err != nil || e.file != nil {
 			return err
 		}
@@ -171,10 +171,11 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 	return c.register(e)
 }
 
-func (c *Cache) isPacked(k Key) bool {
+// unpacks reports whether a batch is there in packed form.
+func (c *Cache) unpacks(k Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.blobs[k] != nil
+	return c.isPacked(k)
 }
 
 // register makes the slab known to the kernel, or gives it back.
@@ -284,14 +285,14 @@ func (c *Cache) evict(e *entry) {
 func (c *Cache) recurs(e *entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.passes(e) && c.mu.blobs[e.key] == nil
+	return !c.passes(&e.kept) && !c.isPacked(e.key)
 }
 
 func (c *Cache) keep(e *entry) {
 	if err := c.packed.offer(e.plan.Dataset(), e.ram.mem); err != nil {
 		c.config.Log.Debug("codecs not tried", "cause", err)
 	}
-	at, known := c.target(e)
+	at, known := c.target(e.key)
 	if at == policy.Packed && c.pack(e) {
 		return
 	}
@@ -312,8 +313,8 @@ func (c *Cache) spill(e *entry) {
 
 // drop gives up what is in the cache no more.
 func (c *Cache) drop(e *entry) {
-	if e.blob {
-		c.packed.drop(e.key)
+	if e.packed {
+		c.packed.drop(e.number)
 	} else {
 		c.discard(e)
 	}

@@ -34,17 +34,23 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k, e := range c.mu.entries {
-		if e.state == ready && e.ram != nil {
-			h := all[k.Plan]
-			h.add(policy.RAM, 1, e.ram.real)
-			all[k.Plan] = h
+	add := func(k kept) {
+		h := all[k.key.Plan]
+		switch {
+		case k.packed:
+			h.add(policy.Packed, 1, k.real)
+		case k.ram != nil:
+			h.add(policy.RAM, 1, k.ram.real)
+		}
+		all[k.key.Plan] = h
+	}
+	for _, e := range c.mu.entries {
+		if e.state == ready {
+			add(e.kept)
 		}
 	}
-	for k, b := range c.mu.blobs {
-		h := all[k.Plan]
-		h.add(policy.Packed, 1, b.real)
-		all[k.Plan] = h
+	for id := range c.mu.shelf.all() {
+		add(c.mu.shelf.at(id))
 	}
 	return all
 }
@@ -77,8 +83,8 @@ func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
 			keys[k] = struct{}{}
 		}
 	}
-	for k := range c.mu.blobs {
-		if k.Plan == plan {
+	for id := range c.mu.shelf.all() {
+		if k := c.mu.shelf.name(id).key; k.Plan == plan {
 			keys[k] = struct{}{}
 		}
 	}

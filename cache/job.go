@@ -239,7 +239,7 @@ func (c *Cache) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
 		if p, step, ok = j.at(r.scan); !ok {
 			return nil, 0, false
 		}
-		if c.mu.entries[p.Key(r.rank, step)] == nil && p.Ahead(r.rank, step) {
+		if !c.known(p.Key(r.rank, step)) && p.Ahead(r.rank, step) {
 			return p, step, true
 		}
 	}
@@ -281,9 +281,9 @@ func (c *Cache) balk(e *entry, err error) {
 
 // lost notes that a batch is no longer there that readers may have ahead of
 // them. mu is held.
-func (c *Cache) lost(e *entry) {
+func (c *Cache) lost(k Key) {
 	for _, j := range c.mu.jobs {
-		if rank, step, ok := j.plan.Find(e.key); ok && j.readers[rank] != nil && step >= j.readers[rank].pos {
+		if rank, step, ok := j.plan.Find(k); ok && j.readers[rank] != nil && step >= j.readers[rank].pos {
 			j.readers[rank].scan = min(j.readers[rank].scan, step)
 		}
 	}

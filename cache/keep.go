@@ -1,42 +1,16 @@
 package cache
 
 import (
-	"container/heap"
 	"math"
+	"slices"
 	"time"
 
+	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 )
 
-// An idle heap holds entries that nobody holds, the one worth least on top.
-type idle []*entry
-
-func (h idle) Len() int           { return len(h) }
-func (h idle) Less(i, j int) bool { return h[i].worth < h[j].worth }
-func (h idle) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].slot, h[j].slot = i, j
-}
-
-// Push and Pop are heap.Interface's.
-func (h *idle) Push(x any) {
-	e := x.(*entry)
-	e.slot = len(*h)
-	*h = append(*h, e)
-}
-
-func (h *idle) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h, e.slot = old[:len(old)-1], away
-	return e
-}
-
-// away is the slot of an entry that is not on the heap.
-const away = -1
-
-// rest puts an entry that nobody holds where a victim is looked for. mu is held.
+// rest lays down an entry that nobody holds, where a victim is looked for. mu is
+// held.
 func (c *Cache) rest(e *entry) {
 	now := time.Now()
 	if e.opened {
@@ -45,16 +19,16 @@ func (c *Cache) rest(e *entry) {
 		}
 		e.last = now
 	}
-	e.worth = c.worth(e)
-	if b := c.mu.blobs[e.key]; b != nil && b.slot != away {
-		b.last, b.gap = e.last, e.gap
-		b.worth = c.worth(b)
-		heap.Fix(&c.mu.idle, b.slot)
-	}
-	if e.stale || e.opened && c.passes(e) && !e.plan.Shared() {
-		e.place = c.mu.spent.PushBack(e)
+	if e.stale {
+		c.mu.stale = append(c.mu.stale, e)
 	} else {
-		heap.Push(&c.mu.idle, e)
+		delete(c.mu.entries, e.key)
+		if id := c.mu.shelf.find(e.key, true); id != 0 {
+			b := c.mu.shelf.at(id)
+			b.last, b.gap = e.last, e.gap
+			c.mu.shelf.change(id, b, c.worth(&b, false))
+		}
+		c.lay(e.kept)
 	}
 	select {
 	case c.room <- struct{}{}:
@@ -62,41 +36,53 @@ func (c *Cache) rest(e *entry) {
 	}
 }
 
-// passes reports whether e is of no use to anybody once it was read, as nobody
-// pinned it. mu is held.
-func (c *Cache) passes(e *entry) bool {
-	return e.plan.Once() && c.mu.pins[e.key.Plan] == policy.Source
+// lay puts what nobody holds on the shelf. mu is held.
+func (c *Cache) lay(k kept) {
+	spent := !k.packed && k.opened && c.passes(&k) && !k.plan.Shared()
+	c.mu.shelf.put(k, spent, c.worth(&k, false))
 }
 
-// pick takes an entry from where rest put it. mu is held.
-func (c *Cache) pick(e *entry) {
-	if e.place != nil {
-		c.mu.spent.Remove(e.place)
-		e.place = nil
-	}
-	if e.slot != away {
-		heap.Remove(&c.mu.idle, e.slot)
-	}
+// passes reports whether k is of no use to anybody once it was read, as nobody
+// pinned it. mu is held.
+func (c *Cache) passes(k *kept) bool {
+	return k.plan.Once() && c.mu.pins[k.key.Plan] == policy.Source
 }
 
 // victim takes the entry that is to go next out of the cache, or returns nil:
-// what is spent, in order, and then what is worth least. One that a rank waits
-// for may take anything's place, another only that of what is worth less. mu
+// what is stale or spent, in order, and then what is worth least. One that a rank
+// waits for may take anything's place, another only that of what is worth less. mu
 // must not be held.
 func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.mu.spent.Front(); p != nil {
-		return c.remove(p.Value.(*entry))
+	if e := c.useless(0); e != nil {
+		return e
 	}
-	if len(c.mu.idle) == 0 {
+	if c.mu.shelf.order.count == 0 {
 		return nil
 	}
-	e := c.mu.idle[0]
-	if !demanded && (e.worth >= c.worth(newcomer) || c.precedes(e, newcomer)) {
+	id, worth := c.mu.shelf.order.least()
+	if !demanded {
+		least := c.mu.shelf.at(id)
+		if worth >= c.worth(&newcomer.kept, newcomer.waiters > 0) || c.precedes(&least, newcomer) {
+			return nil
+		}
+	}
+	return c.remove(id)
+}
+
+// useless takes the oldest entry that nobody has a use for, or returns nil: what
+// is stale, and what is spent if that is more than so many. mu is held.
+func (c *Cache) useless(spent int) *entry {
+	if n := len(c.mu.stale) - 1; n >= 0 {
+		e := c.mu.stale[n]
+		c.mu.stale = c.mu.stale[:n]
+		return e
+	}
+	if c.mu.shelf.spent.Len() <= spent {
 		return nil
 	}
-	return c.remove(e)
+	return c.remove(c.mu.shelf.spent.Front().Value.(uint32))
 }
 
 // victimOnNVMe takes an entry that nobody holds and whose slab is on NVMe, in that
@@ -105,30 +91,30 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 func (c *Cache) victimOnNVMe(dir string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fits := func(e *entry) bool { return e.file != nil && (dir == "" || e.file.Dir() == dir) }
-	for p := c.mu.spent.Front(); p != nil; p = p.Next() {
-		if e := p.Value.(*entry); fits(e) {
-			return c.remove(e)
-		}
+	fits := func(f *disks.Slab) bool { return f != nil && (dir == "" || f.Dir() == dir) }
+	if i := slices.IndexFunc(c.mu.stale, func(e *entry) bool { return fits(e.file) }); i >= 0 {
+		e := c.mu.stale[i]
+		c.mu.stale = slices.Delete(c.mu.stale, i, i+1)
+		return e
 	}
-	for _, e := range c.mu.idle {
-		if fits(e) {
-			return c.remove(e)
+	for id := range c.mu.shelf.inOrder() {
+		if fits(c.mu.shelf.file(id)) {
+			return c.remove(id)
 		}
 	}
 	return nil
 }
 
-// precedes reports whether e waits for a reader that comes to it before n, or if
+// precedes reports whether k waits for a reader that comes to it before n, or if
 // n is made ready by hand, for any reader, or as long as n. Worths are estimates
 // of different times: two batches that are made ready ahead could otherwise take
 // each other's place again and again. mu is held.
-func (c *Cache) precedes(e, n *entry) bool {
+func (c *Cache) precedes(k *kept, n *entry) bool {
 	if n.byHand {
-		return e.byHand && !e.opened || c.comesTo(e.key)
+		return k.byHand && !k.opened || c.comesTo(k.key)
 	}
-	next := c.nextUse(e)
-	return !e.opened && !math.IsInf(next, 1) && next <= c.nextUse(n)
+	next := c.nextUse(k, false)
+	return !k.opened && !math.IsInf(next, 1) && next <= c.nextUse(&n.kept, n.waiters > 0)
 }
 
 // worn returns the oldest spent entry, out of the cache, if more of them linger
@@ -138,39 +124,37 @@ func (c *Cache) precedes(e, n *entry) bool {
 func (c *Cache) worn() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.spent.Len() <= c.mu.readers {
-		return nil
-	}
-	return c.remove(c.mu.spent.Front().Value.(*entry))
+	return c.useless(c.mu.readers)
 }
 
-// remove takes a resting entry out of the cache. mu is held.
-func (c *Cache) remove(e *entry) *entry {
-	c.pick(e)
-	if e.blob {
-		delete(c.mu.blobs, e.key)
-		return e
-	}
-	if c.mu.entries[e.key] == e {
-		delete(c.mu.entries, e.key)
-		c.lost(e)
+// remove takes a batch that nobody holds out of the cache. mu is held.
+func (c *Cache) remove(id uint32) *entry {
+	e := &entry{kept: c.mu.shelf.take(id), state: ready}
+	if !e.packed {
+		c.lost(e.key)
 	}
 	return e
 }
 
-// worth is what it is worth to keep e in memory, as the planner has it. mu is held.
-func (c *Cache) worth(e *entry) float64 {
-	item := c.item(e)
-	return c.mu.planner.Worth(&item, c.nextUse(e))
+// worth is what it is worth to keep k in memory, as the planner has it. mu is held.
+func (c *Cache) worth(k *kept, waited bool) float64 {
+	item := c.item(k)
+	return c.mu.planner.Worth(&item, c.nextUse(k, waited))
 }
 
-// item is what a planner wants to know of e. If its bytes are in memory in
+// worthOf is the worth of what is on the shelf. mu is held.
+func (c *Cache) worthOf(id uint32) float64 {
+	k := c.mu.shelf.at(id)
+	return c.worth(&k, false)
+}
+
+// item is what a planner wants to know of k. If its bytes are in memory in
 // another form too, that is all that is lost with it. mu is held.
-func (c *Cache) item(e *entry) policy.Item {
-	i := policy.Item{Now: e.level(), Group: -1, Job: -1, Last: c.seconds(e.last), Floor: c.mu.pins[e.key.Plan]}
-	i.Bytes[policy.Packed], i.Wait[policy.Source] = e.real, e.took.Seconds()
-	describe(&i, e.size, c.mu.packing[e.key.Plan], &c.mu.speeds, c.nvme != nil)
-	if !e.blob && c.mu.blobs[e.key] != nil {
+func (c *Cache) item(k *kept) policy.Item {
+	i := policy.Item{Now: k.level(), Group: -1, Job: -1, Last: c.seconds(k.last), Floor: c.mu.pins[k.key.Plan]}
+	i.Bytes[policy.Packed], i.Wait[policy.Source] = k.real, k.took.Seconds()
+	describe(&i, k.size, c.mu.packing[k.key.Plan], &c.mu.speeds, c.nvme != nil)
+	if !k.packed && c.isPacked(k.key) {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}
 	return i
@@ -184,21 +168,21 @@ func (c *Cache) seconds(t time.Time) float64 {
 	return t.Sub(c.began).Seconds()
 }
 
-// nextUse is when e will be opened again, as far as anybody can know: when a
+// nextUse is when k will be opened again, as far as anybody can know: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
 // before, after as long as it took last time. mu is held.
-func (c *Cache) nextUse(e *entry) float64 {
-	if e.waiters > 0 {
+func (c *Cache) nextUse(k *kept, waited bool) float64 {
+	if waited {
 		return 0 // before anything that was guessed
 	}
 	next := math.Inf(1)
 	for _, j := range c.mu.jobs {
-		if at, ok := j.comesTo(e.key); ok {
+		if at, ok := j.comesTo(k.key); ok {
 			next = min(next, c.seconds(at))
 		}
 	}
-	if math.IsInf(next, 1) && e.gap > 0 {
-		next = c.seconds(e.last) + e.gap.Seconds()
+	if math.IsInf(next, 1) && k.gap > 0 {
+		next = c.seconds(k.last) + k.gap.Seconds()
 	}
 	return next
 }
@@ -245,8 +229,5 @@ func (c *Cache) setCourse() {
 	if !off {
 		return
 	}
-	for _, e := range c.mu.idle {
-		e.worth = c.worth(e)
-	}
-	heap.Init(&c.mu.idle)
+	c.mu.shelf.order.reorder(c.worthOf)
 }

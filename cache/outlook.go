@@ -47,7 +47,7 @@ const (
 func (c *Cache) glance() *outlook {
 	o := &outlook{
 		cache: c, rates: c.mu.speeds,
-		index: make(map[Key]int32, max(len(c.mu.entries), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
+		index: make(map[Key]int32, max(c.mu.shelf.ledger.Len(), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
 	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
@@ -71,26 +71,28 @@ func (c *Cache) glance() *outlook {
 		}
 	}
 	o.problem.Memory -= min(ahead, o.problem.Memory/2)
-	for _, e := range c.mu.blobs {
-		o.there(e, policy.Packed)
+	for id := range c.mu.shelf.all() {
+		if k := c.mu.shelf.at(id); k.packed || !c.passes(&k) && !c.isPacked(k.key) {
+			o.there(&k)
+		}
 	}
 	for _, e := range c.mu.entries {
-		if e.state == ready && !c.passes(e) && c.mu.blobs[e.key] == nil {
-			o.there(e, e.level())
+		if e.state == ready && !c.passes(&e.kept) && !c.isPacked(e.key) {
+			o.there(&e.kept)
 		}
 	}
 	return o
 }
 
 // there adds what is in the cache.
-func (o *outlook) there(e *entry, at policy.Level) {
+func (o *outlook) there(k *kept) {
 	if len(o.problem.Items) == mostItems {
 		return
 	}
-	item := policy.Item{Now: at, Last: o.cache.seconds(e.last)}
-	item.Wait[policy.Source] = e.took.Seconds()
-	item.Bytes[policy.Packed] = e.real
-	o.add(e.plan, e.key, e.size, item)
+	item := policy.Item{Now: k.level(), Last: o.cache.seconds(k.last)}
+	item.Wait[policy.Source] = k.took.Seconds()
+	item.Bytes[policy.Packed] = k.real
+	o.add(k.plan, k.key, k.size, item)
 }
 
 // add completes an item with what is known of its plan.

@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"container/heap"
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"sync"
@@ -16,7 +16,7 @@ import (
 // claimed from the budget of the RAM tier: the two share one.
 type packed struct {
 	ram   *ram
-	store *pack.Store[Key]
+	store *pack.Store
 
 	mu struct {
 		sync.Mutex
@@ -39,7 +39,7 @@ func newPacked(r *ram) (*packed, error) {
 	p := &packed{ram: r}
 	p.mu.choosers = make(map[string]*chooser)
 	var err error
-	p.store, err = pack.New[Key](pack.Config{})
+	p.store, err = pack.New(pack.Config{})
 	return p, err
 }
 
@@ -101,20 +101,27 @@ func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bo
 
 // put packs bytes that do not change meanwhile. The error wraps errNoRoom if
 // the budget cannot take so many more.
-func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (real int64, err error) {
+func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (number uint32, real int64, err error) {
 	most := pages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
 	if err := p.claim(most); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer p.settle(most)
-	if err := p.store.Put(ctx, k, plain, m.Codec); err != nil {
+	if number, err = p.store.Put(ctx, nameOf(k), plain, m.Codec); err != nil {
 		if errors.Is(err, meta.ErrNoSpace) {
 			err = errors.Join(err, errNoRoom)
 		}
-		return 0, err
+		return 0, 0, err
 	}
-	real, _ = p.store.Has(k)
-	return real, nil
+	return number, p.store.Real(number), nil
+}
+
+// nameOf is how the store names a batch.
+func nameOf(k Key) (n pack.Name) {
+	copy(n[:], k.Plan[:])
+	binary.LittleEndian.PutUint64(n[16:], k.Rank)
+	binary.LittleEndian.PutUint64(n[24:], k.Step)
+	return n
 }
 
 // What one batch is packed to may be a quarter more than what was measured of
@@ -154,8 +161,9 @@ func (p *packed) shrink() {
 	}
 }
 
-func (p *packed) drop(k Key) {
-	p.store.Drop(k)
+// drop gives back a packed slab, once.
+func (p *packed) drop(number uint32) {
+	p.store.Drop(number)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shrink()
@@ -175,68 +183,85 @@ func (p *packed) close() error {
 func (c *Cache) pack(e *entry) bool {
 	c.mu.Lock()
 	m, pays := c.mu.packing[e.key.Plan]
-	history := e.history // an open may change it meanwhile
+	b := kept{key: e.key, plan: e.plan, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
 	c.mu.Unlock()
 	if !pays {
 		return false
 	}
-	b := &entry{batch: e.batch, state: ready, slot: away, form: form{blob: true, size: e.size}, history: history}
-	real, err := c.packed.put(c.ctx, e.key, e.ram.mem, m)
+	put := func() (err error) {
+		b.number, b.real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
+		return err
+	}
+	err := put()
 	if errors.Is(err, errNoRoom) {
-		if least := c.lesser(b); least != nil {
+		if least := c.lesser(&b); least != nil {
 			c.drop(least)
-			real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
+			err = put()
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		e.dense = errors.Is(err, pack.ErrNoGain)
 		c.config.Log.Debug("slab not packed", "cause", err)
 		return false
 	}
-	b.real = real
-	c.mu.blobs[e.key] = b
-	b.worth = c.worth(b)
-	heap.Push(&c.mu.idle, b)
+	c.mu.Lock()
+	late := c.isPacked(b.key) // by another, of another entry that has come and gone
+	if !late {
+		c.lay(b)
+	}
+	c.mu.Unlock()
+	if late {
+		c.packed.drop(b.number)
+	}
 	return true
 }
 
 // lesser takes what is worth less than b out of the cache, unless a reader is
 // just coming to it.
-func (c *Cache) lesser(b *entry) *entry {
+func (c *Cache) lesser(b *kept) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.mu.idle) == 0 {
+	if c.mu.shelf.order.count == 0 {
 		return nil
 	}
-	least := c.mu.idle[0]
-	if least.worth >= c.worth(b) || !least.opened && !math.IsInf(c.nextUse(least), 1) {
+	id, worth := c.mu.shelf.order.least()
+	least := c.mu.shelf.at(id)
+	if worth >= c.worth(b, false) || !least.opened && !math.IsInf(c.nextUse(&least, false), 1) {
 		return nil
 	}
-	return c.remove(least)
+	return c.remove(id)
 }
 
 // unpack fills a slab from its packed form, if there is one that is whole.
 func (c *Cache) unpack(e *entry, f *ramFile) bool {
 	c.mu.Lock()
-	b := c.mu.blobs[e.key]
+	var b kept
+	id := c.mu.shelf.find(e.key, true)
+	if id != 0 {
+		b = c.mu.shelf.at(id)
+	}
 	c.mu.Unlock()
-	if b == nil || b.size != e.size {
+	if id == 0 || b.size != e.size {
 		return false
 	}
-	err := c.packed.store.Get(e.key, f.mem)
+	err := c.packed.store.Get(b.number, nameOf(e.key), f.mem)
 	if err == nil {
 		return true
 	}
 	if !errors.Is(err, meta.ErrNotExist) {
 		c.config.Log.Warn("packed slab not served", "cause", err)
 	}
-	c.packed.drop(e.key)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.blobs[e.key] == b {
-		c.remove(b)
+	id = c.mu.shelf.find(e.key, true)
+	mine := id != 0 && c.mu.shelf.at(id).number == b.number // nobody else took it
+	if mine {
+		c.remove(id)
+	}
+	c.mu.Unlock()
+	if mine {
+		c.packed.drop(b.number)
 	}
 	return false
 }

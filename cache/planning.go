@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/heap"
 	"runtime"
 	"time"
 
@@ -19,7 +18,7 @@ type strategy struct {
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
 	targets placement
 	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
-	moves   []*entry                  // idle and not where they should be
+	moves   []uint32                  // on the shelf, and not where they should be
 	opens   uint64                    // when that was decided
 }
 
@@ -83,10 +82,9 @@ func (c *Cache) Pin(plan [16]byte, at policy.Level) {
 	} else {
 		c.mu.pins[plan] = at
 	}
-	for k, e := range c.mu.entries {
-		if k.Plan == plan && e.resting() && c.passes(e) != (e.place != nil) {
-			c.pick(e)
-			c.rest(e)
+	for id := range c.mu.shelf.all() {
+		if k := c.mu.shelf.at(id); k.key.Plan == plan && !k.packed && c.passes(&k) != c.mu.shelf.isSpent(id) {
+			c.lay(c.mu.shelf.take(id))
 		}
 	}
 	c.planSoon()
@@ -187,41 +185,49 @@ func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 	}
 	c.mu.planner, c.mu.drafter = s.drafter, s.planner
 	c.mu.targets, c.mu.packing, c.mu.moves = placement{o.index, levels}, o.packing, c.mu.moves[:0]
-	for _, e := range c.mu.idle {
-		e.worth = c.worth(e)
-		if c.displaced(e) {
-			c.mu.moves = append(c.mu.moves, e)
+	c.mu.shelf.order.reorder(func(id uint32) float64 {
+		k := c.mu.shelf.at(id)
+		if c.displaced(&k) {
+			c.mu.moves = append(c.mu.moves, id)
 		}
-	}
-	heap.Init(&c.mu.idle)
+		return c.worth(&k, false)
+	})
 	if len(c.mu.moves) > 0 {
 		c.wake.Signal()
 	}
 }
 
-// displaced reports whether an idle slab has a copy to be made or given up. mu
-// is held.
-func (c *Cache) displaced(e *entry) bool {
-	at, ok := c.mu.targets.of(e.key)
+// displaced reports whether a slab on the shelf has a copy to be made or given up.
+// mu is held.
+func (c *Cache) displaced(k *kept) bool {
+	at, ok := c.mu.targets.of(k.key)
 	switch {
-	case !ok || c.passes(e):
+	case !ok || c.passes(k):
 		return false
-	case e.blob: // a copy of what is in memory, and should be there
-		return at == policy.RAM && c.mu.entries[e.key] != nil && c.mu.entries[e.key].state == ready
-	case e.ram == nil:
+	case k.packed: // a copy of what is in memory, and should be there
+		_, there := c.ready(k.key)
+		return at == policy.RAM && there
+	case k.ram == nil:
 		return false
 	}
-	return at == policy.Packed && c.mu.blobs[e.key] == nil && !e.dense || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(e.key))
+	return at == policy.Packed && !c.isPacked(k.key) && !k.dense || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(k.key))
 }
 
 // move takes something that is not where it should be, to be put there, or
 // returns nil. mu is held.
 func (c *Cache) move() *entry {
 	for n := len(c.mu.moves); n > 0 && !c.mu.strained; n = len(c.mu.moves) {
-		e := c.mu.moves[n-1]
+		id := c.mu.moves[n-1]
 		c.mu.moves = c.mu.moves[:n-1]
-		if e.slot != away && c.displaced(e) {
-			c.pick(e)
+		if !c.mu.shelf.has(id) || c.mu.shelf.isSpent(id) {
+			continue
+		}
+		switch k := c.mu.shelf.at(id); { // which may be another one by now
+		case !c.displaced(&k):
+		case k.packed:
+			return c.remove(id)
+		default:
+			e := c.pick(id)
 			e.holders++ // so that nobody evicts it
 			return e
 		}
@@ -231,9 +237,9 @@ func (c *Cache) move() *entry {
 
 // convert puts a slab where it should be, on a core that has nothing else to do.
 func (c *Cache) convert(e *entry) {
-	switch at, _ := c.target(e); {
-	case e.blob:
-		c.packed.drop(e.key)
+	switch at, _ := c.target(e.key); {
+	case e.packed:
+		c.packed.drop(e.number)
 	case at == policy.Packed:
 		c.pack(e)
 	default:
@@ -241,19 +247,18 @@ func (c *Cache) convert(e *entry) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.holders--
 	c.mu.count.converted++
-	switch {
-	case e.blob:
-		delete(c.mu.blobs, e.key)
-	case e.holders == 0 && e.waiters == 0:
+	if e.packed {
+		return
+	}
+	if e.holders--; e.holders == 0 && e.waiters == 0 {
 		c.rest(e)
 	}
 }
 
-// target is where the planner wants an entry to be, if it knows of it.
-func (c *Cache) target(e *entry) (at policy.Level, known bool) {
+// target is where the planner wants a batch to be, if it knows of it.
+func (c *Cache) target(k Key) (at policy.Level, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.targets.of(e.key)
+	return c.mu.targets.of(k)
 }

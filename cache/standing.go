@@ -18,13 +18,13 @@ const (
 // stands is the standing of a slab. mu is held.
 func (c *Cache) stands(k Key) standing {
 	at, known := c.mu.targets.of(k)
-	e := c.mu.entries[k]
+	there, ok := c.ready(k)
 	switch {
 	case c.mu.pins[k.Plan] != policy.Source:
 		return pinned
 	case known && at == policy.Disk:
 		return planned
-	case known && at == policy.Source, e != nil && e.ram != nil && e.state == ready:
+	case known && at == policy.Source, ok && there.ram != nil:
 		return needless
 	}
 	return possible

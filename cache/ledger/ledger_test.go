@@ -124,8 +124,10 @@ func TestNames(t *testing.T) {
 			"give": func(r *rapid.T) {
 				name := names.Draw(r, "name")
 				if uses[name] > 0 {
-					p.Give(numbers[name])
 					uses[name]--
+					if last := p.Give(numbers[name]); last != (uses[name] == 0) {
+						r.Fatalf("%q is given for the last time: %v", name, last)
+					}
 				}
 			},
 			"": func(r *rapid.T) {

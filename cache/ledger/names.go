@@ -32,13 +32,15 @@ func (p *Names[N]) Take(of N) uint32 {
 	return n
 }
 
-// Give is Take undone.
-func (p *Names[N]) Give(n uint32) {
-	if p.all[n].uses--; p.all[n].uses == 0 {
-		delete(p.numbers, p.all[n].name)
-		p.all[n].name = *new(N)
-		p.free = append(p.free, n)
+// Give is Take undone. It reports whether that was the last use.
+func (p *Names[N]) Give(n uint32) bool {
+	if p.all[n].uses--; p.all[n].uses > 0 {
+		return false
 	}
+	delete(p.numbers, p.all[n].name)
+	p.all[n].name = *new(N)
+	p.free = append(p.free, n)
+	return true
 }
 
 // Of is the name of a number that is in use.

@@ -1,0 +1,98 @@
+package cache
+
+import "rankfs/cache/ledger"
+
+// An order is a heap of numbers, that of what is worth least on top. It grows
+// by chunks, so that no push takes long.
+type order struct {
+	chunks []*[ledger.Chunk]uint32 // numbers
+	worths []*[ledger.Chunk]float64
+	count  uint32
+	slot   func(id uint32) *uint32 // where it is noted in which place a number is
+}
+
+func (o *order) id(at uint32) uint32     { return o.chunks[at/ledger.Chunk][at%ledger.Chunk] }
+func (o *order) worth(at uint32) float64 { return o.worths[at/ledger.Chunk][at%ledger.Chunk] }
+
+func (o *order) set(at, id uint32, worth float64) {
+	o.chunks[at/ledger.Chunk][at%ledger.Chunk], o.worths[at/ledger.Chunk][at%ledger.Chunk] = id, worth
+	*o.slot(id) = at
+}
+
+// least is what is worth least, of one or more.
+func (o *order) least() (id uint32, worth float64) { return o.id(0), o.worth(0) }
+
+func (o *order) push(id uint32, worth float64) {
+	if o.count%ledger.Chunk == 0 && int(o.count/ledger.Chunk) == len(o.chunks) {
+		o.chunks = append(o.chunks, new([ledger.Chunk]uint32))
+		o.worths = append(o.worths, new([ledger.Chunk]float64))
+	}
+	o.count++
+	o.up(o.count-1, id, worth)
+}
+
+// remove takes out what is at a place.
+func (o *order) remove(at uint32) {
+	o.count--
+	if last := o.count; at < last {
+		o.settle(at, o.id(last), o.worth(last))
+	}
+	if keep := int(o.count/ledger.Chunk) + 2; keep < len(o.chunks) {
+		clear(o.chunks[keep:])
+		clear(o.worths[keep:])
+		o.chunks, o.worths = o.chunks[:keep], o.worths[:keep]
+	}
+}
+
+// fix gives what is at a place another worth.
+func (o *order) fix(at uint32, worth float64) { o.settle(at, o.id(at), worth) }
+
+// settle puts a number where it belongs, from a place that is to be filled.
+func (o *order) settle(at, id uint32, worth float64) {
+	if at > 0 && worth < o.worth((at-1)/2) {
+		o.up(at, id, worth)
+	} else {
+		o.down(at, id, worth)
+	}
+}
+
+func (o *order) up(at, id uint32, worth float64) {
+	for at > 0 {
+		above := (at - 1) / 2
+		if !(worth < o.worth(above)) {
+			break
+		}
+		o.set(at, o.id(above), o.worth(above))
+		at = above
+	}
+	o.set(at, id, worth)
+}
+
+func (o *order) down(at, id uint32, worth float64) {
+	for {
+		below := 2*at + 1
+		if below >= o.count {
+			break
+		}
+		if below+1 < o.count && o.worth(below+1) < o.worth(below) {
+			below++
+		}
+		if !(o.worth(below) < worth) {
+			break
+		}
+		o.set(at, o.id(below), o.worth(below))
+		at = below
+	}
+	o.set(at, id, worth)
+}
+
+// reorder gives everything the worth that is told of it.
+func (o *order) reorder(worth func(id uint32) float64) {
+	for at := range o.count {
+		id := o.id(at)
+		o.set(at, id, worth(id))
+	}
+	for at := o.count / 2; at > 0; at-- {
+		o.down(at-1, o.id(at-1), o.worth(at-1))
+	}
+}

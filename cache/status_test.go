@@ -1,0 +1,211 @@
+package cache
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"rankfs/cache/pack"
+)
+
+// numbered is a plan that says no more than which it is.
+type numbered struct {
+	Plan
+	id byte
+}
+
+func (p numbered) ID() [16]byte { return [16]byte{15: p.id} }
+
+// Whatever is done in whatever order, a shelf says what a map and a list do.
+func TestShelf(t *testing.T) {
+	keys := rapid.Custom(func(r *rapid.T) named {
+		return named{Key{
+			Plan: [16]byte{rapid.Byte().Draw(r, "plan") % 3},
+			Rank: rapid.SampledFrom([]uint64{0, 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64}).Draw(r, "rank"),
+			Step: rapid.SampledFrom([]uint64{0, 1, 2, 3, math.MaxUint64}).Draw(r, "step"),
+		}, rapid.Bool().Draw(r, "packed")}
+	})
+	began := time.Now().Add(-time.Hour)
+	times := rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1000, 1<<50))
+	histories := rapid.Custom(func(r *rapid.T) history {
+		h := history{
+			opened: rapid.Bool().Draw(r, "opened"), byHand: rapid.Bool().Draw(r, "by hand"),
+			gap:  briefly(time.Duration(times.Draw(r, "gap"))).duration(),
+			took: briefly(time.Duration(times.Draw(r, "took"))).duration(),
+		}
+		if rapid.Bool().Draw(r, "used") {
+			h.last = began.Add(time.Duration(rapid.Int64Range(1, 1<<40).Draw(r, "last")) * time.Microsecond)
+		}
+		return h
+	})
+	worths := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 5))
+	type model struct {
+		kept
+		spent bool
+		worth float64
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		s, have := newShelf(began), make(map[named]*model)
+		var spent []named // in order
+		some := func(r *rapid.T, f func(id uint32, n named, m *model)) {
+			if len(have) > 0 {
+				all := slices.SortedFunc(maps.Keys(have), func(a, b named) int { return int(s.find(a.key, a.packed)) - int(s.find(b.key, b.packed)) })
+				n := rapid.SampledFrom(all).Draw(r, "batch")
+				f(s.find(n.key, n.packed), n, have[n])
+			}
+		}
+		put := func(r *rapid.T, n named) {
+			if have[n] != nil {
+				return
+			}
+			m := &model{worth: worths.Draw(r, "worth")}
+			m.key, m.plan, m.history = n.key, numbered{id: rapid.Byte().Draw(r, "whole") % 3}, histories.Draw(r, "history")
+			m.size = rapid.SampledFrom([]int64{0, 1, math.MaxUint32, math.MaxUint32 + 1, 1 << 50}).Draw(r, "size")
+			m.dense = rapid.Bool().Draw(r, "dense")
+			if m.packed = n.packed; m.packed {
+				m.number, m.real = rapid.Uint32().Draw(r, "number"), pages(rapid.Int64Range(0, 1<<40).Draw(r, "real"))
+			} else {
+				m.ram, m.backing = new(ramFile), rapid.Int32().Draw(r, "backing")
+				m.spent = rapid.Bool().Draw(r, "spent")
+			}
+			have[n] = m
+			s.put(m.kept, m.spent, m.worth)
+			if m.spent {
+				spent = append(spent, n)
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"put": func(r *rapid.T) { put(r, keys.Draw(r, "key")) },
+			"many": func(r *rapid.T) {
+				for n := range uint64(rapid.IntRange(0, 30).Draw(r, "batches")) {
+					put(r, named{Key{Step: 100 + n}, n%3 == 0})
+				}
+			},
+			"take": func(r *rapid.T) {
+				some(r, func(id uint32, n named, m *model) {
+					if got := s.take(id); got != m.kept {
+						r.Fatalf("took %+v, want %+v", got, m.kept)
+					}
+					delete(have, n)
+					spent = slices.DeleteFunc(spent, func(o named) bool { return o == n })
+				})
+			},
+			"change": func(r *rapid.T) {
+				some(r, func(id uint32, _ named, m *model) {
+					if !m.spent {
+						m.history, m.worth = histories.Draw(r, "history"), worths.Draw(r, "worth")
+						s.change(id, m.kept, m.worth)
+					}
+				})
+			},
+			"reorder": func(r *rapid.T) {
+				for _, m := range have {
+					m.worth = -m.worth
+				}
+				s.order.reorder(func(id uint32) float64 { return have[s.name(id)].worth })
+			},
+			"": func(r *rapid.T) {
+				least, ordered := math.Inf(1), 0
+				for n, m := range have {
+					id := s.find(n.key, n.packed)
+					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.kept {
+						r.Fatalf("%+v: number %d, want %+v", n, id, m)
+					}
+					if !m.spent {
+						ordered++
+						least = min(least, m.worth)
+						if at := s.ledger.At(id).slot; s.order.id(at) != id || s.order.worth(at) != m.worth {
+							r.Fatalf("%+v is not at its place in the order", n)
+						}
+					}
+				}
+				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
+					r.Fatalf("%+v is there", n)
+				}
+				if int(s.order.count) != ordered || s.ledger.Len() != len(have) {
+					r.Fatalf("%d in order, want %d; %d batches, want %d", s.order.count, ordered, s.ledger.Len(), len(have))
+				}
+				if ordered > 0 {
+					if _, worth := s.order.least(); worth != least {
+						r.Fatalf("%v is the least worth, want %v", worth, least)
+					}
+				}
+				var got []named
+				all := make(map[named]bool)
+				for id := range s.inOrder() {
+					all[s.name(id)] = true
+					if s.isSpent(id) {
+						got = append(got, s.name(id))
+					}
+				}
+				if !slices.Equal(got, spent) || len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
+					r.Fatalf("spent are %v, want %v; %d batches in order, want %d", got, spent, len(all), len(have))
+				}
+				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+s.views.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
+					r.Fatalf("something is left: %+v", s)
+				}
+			},
+		})
+	})
+}
+
+// A brief time is off by half of a hundredth at most, and no more if it is noted
+// again.
+func TestBrief(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1000, math.MaxInt64/2)).Draw(t, "time"))
+		got := briefly(d).duration()
+		if off := (got - d).Abs(); off > d/200 || (d == 0) != (got == 0) || briefly(got).duration() != got {
+			t.Errorf("%v became %v, then %v", d, got, briefly(got).duration())
+		}
+	})
+}
+
+// A packed batch takes 48 bytes of status, and 36 more at most to be found, to be
+// in the order of worth, and for where its bytes are.
+func TestBytesPerBatch(t *testing.T) {
+	if size := unsafe.Sizeof(status{}); size != 48 {
+		t.Errorf("%d bytes of status", size)
+	}
+	const n, slabs = 1_000_000, 50_000
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	store, err := pack.New(pack.Config{Bytes: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, codec := make([]byte, 64<<10), pack.Codec{Algorithm: pack.S2}
+	before := heap()
+	for range slabs {
+		if _, err := store.Put(t.Context(), pack.Name{}, plain, codec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := float64(heap()-before) / slabs
+	before = heap()
+	s := newShelf(time.Now())
+	for i := range uint64(n) {
+		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: true, size: 64 << 10, real: 4096, number: uint32(i)}}, false, rand.Float64())
+	}
+	each += float64(heap()-before) / n
+	t.Logf("%.1f bytes", each)
+	if each > 48+36 {
+		t.Errorf("%.1f bytes", each)
+	}
+	runtime.KeepAlive(s)
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
