@@ -302,7 +302,7 @@ func (c *Cache) Close() error {
 		delete(c.mu.entries, k)
 	}
 	for id := range c.mu.shelf.all() {
-		if e := c.remove(id); !e.packed {
+		if e := (&entry{kept: c.mu.shelf.at(id)}); !e.packed {
 			c.discard(e)
 		}
 	}
@@ -310,7 +310,7 @@ func (c *Cache) Close() error {
 		c.discard(e)
 	}
 	clear(c.mu.jobs)
-	c.mu.stale, c.mu.readers = nil, 0
+	c.mu.shelf, c.mu.stale, c.mu.readers = newShelf(c.began), nil, 0
 	c.mu.count.handles = 0
 	err := errors.Join(c.packed.close(), c.ram.close())
 	if c.nvme != nil {

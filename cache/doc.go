@@ -11,6 +11,9 @@
 // the kernel has granted a write lease on the file, which it does when no
 // mapping is left. Until then the slab is dying and its bytes count.
 //
+// What is wanted or held is an entry (entry.go). What is there and nobody holds
+// is a status of 48 bytes (status.go), so that there can be very many.
+//
 // # What is ahead
 //
 // Every open also says where its rank stands in an order that is known to the
@@ -24,7 +27,7 @@
 // # What is kept
 //
 // A planner says at which level each batch should be, from what is known of the
-// readers' future (planning.go, outlook.go); a heap by worth says what goes first
-// when room is needed (keep.go). What memory gives up is packed, written to a
-// disk, or dropped, as the planner wants it.
+// readers' future (planning.go, outlook.go); an order by worth says what goes
+// first when room is needed (keep.go, order.go). What memory gives up is packed,
+// written to a disk, or dropped, as the planner wants it.
 package cache

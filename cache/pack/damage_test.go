@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"testing"
+	"unsafe"
 
 	"rankfs/meta"
 )
@@ -125,20 +125,15 @@ func TestNumberOfAnother(t *testing.T) {
 	}
 }
 
-// A small slab takes no more than 16 bytes beside its pages, whatever is packed
-// before and after it.
-func TestBytesPerSlab(t *testing.T) {
-	const n = 20_000
+// Frames are used again, and segments that nobody uses are gone. What is known of
+// a frame is little.
+func TestFramesAreUsedAgain(t *testing.T) {
+	if size := unsafe.Sizeof(cell{}); size != 12 {
+		t.Errorf("%d bytes", size)
+	}
 	s, err := New(Config{Bytes: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
-	}
-	heap := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
 	}
 	plain := make([]byte, 64<<10)
 	put := func() uint32 {
@@ -148,29 +143,29 @@ func TestBytesPerSlab(t *testing.T) {
 		}
 		return id
 	}
+	const n = 3 * segmentBytes / frameBytes
 	ids := make([]uint32, n)
-	put()
-	before := heap()
 	for i := range ids {
 		ids[i] = put()
 	}
-	if each := float64(heap()-before) / n; each > 16 {
-		t.Errorf("%.1f bytes", each)
+	for i := 0; i < n; i += 2 {
+		s.Drop(ids[i])
 	}
-	if s.Stats().Used != (n+1)*int64(pages(1)) {
-		t.Errorf("%+v", s.Stats())
+	for i := 0; i < n; i += 2 {
+		ids[i] = put()
 	}
-	for i := range ids {
-		if i%2 == 0 {
-			s.Drop(ids[i])
-			ids[i] = put()
-		}
+	if st, segments := s.Stats(), len(s.arena.mu.segments); st.Used != n*int64(pages(1)) || st.Slabs != n || segments != 3 {
+		t.Errorf("%d segments, %+v", segments, st)
 	}
+	seen := make(map[uint32]bool)
 	for _, id := range ids {
-		s.Drop(id)
+		if seen[id] || !s.Drop(id) {
+			t.Errorf("number %d", id)
+		}
+		seen[id] = true
 	}
-	if len(s.arena.mu.segments) != 1 {
-		t.Errorf("%d segments", len(s.arena.mu.segments))
+	if n := len(s.arena.mu.segments); n != 0 {
+		t.Errorf("%d segments are left", n)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
