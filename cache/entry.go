@@ -70,14 +70,13 @@ func (c *Cache) known(k Key) bool {
 // ready is what is known of a batch that is there in a form that an open gets. mu
 // is held.
 func (c *Cache) ready(k Key) (there kept, ok bool) {
-	if e := c.mu.entries[k]; e != nil {
-		return e.kept, e.state == ready
+	if e := c.mu.entries[k]; e != nil && e.state == ready {
+		return e.kept, true
 	}
-	id := c.mu.shelf.find(k, false)
-	if id == 0 {
-		return there, false
+	if id := c.mu.shelf.find(k, false); id != 0 {
+		return c.mu.shelf.at(id), true
 	}
-	return c.mu.shelf.at(id), true
+	return there, false
 }
 
 // isPacked reports whether a batch is there in packed form. mu is held.
