@@ -73,6 +73,7 @@ type Cache struct {
 		pins     map[[16]byte]policy.Level // by the plan of keys: no batch goes below
 		strained bool                      // nothing is made ready ahead now
 		closed   bool
+		ended    bool                // and nothing is laid down any more
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
 		count    counters
 	}
@@ -223,6 +224,9 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.waiters--
+	if err == nil && c.mu.ended {
+		err = errClosing
+	}
 	if e.state == ready && err == nil {
 		return c.hold(e), nil
 	}
@@ -253,6 +257,9 @@ func (s *Slab) Release() {
 		c := s.cache
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if c.mu.ended {
+			return
+		}
 		s.entry.holders--
 		c.mu.count.handles--
 		if s.entry.holders == 0 && s.entry.waiters == 0 {
@@ -281,6 +288,28 @@ func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
 	return "", false
 }
 
+// end takes all that can be mapped out of the cache, for good: opens that end, and
+// those that end their wait, find nothing.
+func (c *Cache) end() (all []*entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = c.mu.stale
+	for _, e := range c.mu.entries {
+		if e.state == ready { // and whoever holds it may look at it
+			all = append(all, &entry{kept: e.kept})
+		}
+	}
+	for id := range c.mu.shelf.all() {
+		if e := (&entry{kept: c.mu.shelf.at(id)}); !e.packed {
+			all = append(all, e)
+		}
+	}
+	clear(c.mu.entries)
+	clear(c.mu.jobs)
+	c.mu.shelf, c.mu.stale, c.mu.readers, c.mu.count.handles, c.mu.ended = newShelf(c.began), nil, 0, 0, true
+	return all
+}
+
 // Close stops the workers, fails the opens that wait, and gives everything
 // back. A slab that is still open is given back too: what ranks map, the
 // kernel keeps for them.
@@ -295,23 +324,9 @@ func (c *Cache) Close() error {
 	c.wake.Broadcast()
 	c.mu.Unlock()
 	c.tasks.Wait()
-	for k, e := range c.mu.entries { // nobody else is left to touch them
-		if e.state == ready {
-			c.discard(e)
-		}
-		delete(c.mu.entries, k)
-	}
-	for id := range c.mu.shelf.all() {
-		if e := (&entry{kept: c.mu.shelf.at(id)}); !e.packed {
-			c.discard(e)
-		}
-	}
-	for _, e := range c.mu.stale {
+	for _, e := range c.end() {
 		c.discard(e)
 	}
-	clear(c.mu.jobs)
-	c.mu.shelf, c.mu.stale, c.mu.readers = newShelf(c.began), nil, 0
-	c.mu.count.handles = 0
 	err := errors.Join(c.packed.close(), c.ram.close())
 	if c.nvme != nil {
 		err = errors.Join(err, c.nvme.Close())

@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,49 @@ func TestNoRoomBeyondTheEpoch(t *testing.T) {
 			t.Errorf("%d tries to fill what there is no room for", n)
 		}
 	})
+}
+
+// Whoever lets go of a slab, or has just waited for one, as the cache closes, lets
+// go of it once.
+func TestCloseBesideOthers(t *testing.T) {
+	for range 30 {
+		k, err := cache.New(cache.Config{RAMBytes: 64 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &testPlan{id: 1, steps: 1 << 20, size: 5000}
+		var others sync.WaitGroup
+		var began sync.WaitGroup
+		for rank := range uint64(4) {
+			began.Add(1)
+			others.Go(func() {
+				var held []*cache.Slab
+				for step := uint64(0); ; step++ {
+					s, err := k.Open(t.Context(), p, rank, step)
+					if err != nil {
+						break // it closes
+					}
+					if held = append(held, s); step == 100 {
+						began.Done()
+					}
+				}
+				for _, s := range held {
+					s.Release()
+				}
+			})
+		}
+		began.Wait()
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		others.Wait()
+		if n := k.Stats(); n.Handles != 0 || n.RAM.Used != 0 || n.RAM.Slabs != 0 || n.Readers != 0 {
+			t.Errorf("%+v", n)
+		}
+		if tier, there := k.Contains(p, 0, 0); there {
+			t.Errorf("a batch is in %s of what is closed", tier)
+		}
+	}
 }
 
 // An endingPlan is followed by another.

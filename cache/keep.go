@@ -12,6 +12,9 @@ import (
 // rest lays down an entry that nobody holds, where a victim is looked for. mu is
 // held.
 func (c *Cache) rest(e *entry) {
+	if c.mu.ended {
+		return
+	}
 	now := time.Now()
 	if e.opened {
 		if !e.last.IsZero() {

@@ -107,13 +107,11 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 		return 0, 0, err
 	}
 	defer p.settle(most)
-	if number, err = p.store.Put(ctx, nameOf(k), plain, m.Codec); err != nil {
-		if errors.Is(err, meta.ErrNoSpace) {
-			err = errors.Join(err, errNoRoom)
-		}
-		return 0, 0, err
+	number, real, err = p.store.Put(ctx, nameOf(k), plain, m.Codec)
+	if errors.Is(err, meta.ErrNoSpace) {
+		err = errors.Join(err, errNoRoom)
 	}
-	return number, p.store.Real(number), nil
+	return number, real, err
 }
 
 // nameOf is how the store names a batch.
@@ -188,6 +186,7 @@ func (c *Cache) pack(e *entry) bool {
 	if !pays {
 		return false
 	}
+	b.byHand = false // that is said of the other form
 	put := func() (err error) {
 		b.number, b.real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
 		return err

@@ -189,7 +189,7 @@ func TestBytesPerBatch(t *testing.T) {
 	plain, codec := make([]byte, 64<<10), pack.Codec{Algorithm: pack.S2}
 	before := heap()
 	for range slabs {
-		if _, err := store.Put(t.Context(), pack.Name{}, plain, codec); err != nil {
+		if _, _, err := store.Put(t.Context(), pack.Name{}, plain, codec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -78,7 +78,11 @@ func TestDropWhileRead(t *testing.T) {
 		t.Errorf("dropped while read: %+v", n)
 	}
 	dst := make([]byte, len(plain))
-	if err := s.unpack(l.rope, nameOf(1), dst, 0); err != nil || !bytes.Equal(dst, plain) {
+	v, err := parse(l.rope, defaultBlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.unpack(v, dst, 0); err != nil || !bytes.Equal(dst, plain) {
 		t.Errorf("read after the drop: %v", err)
 	}
 	s.release(l)
@@ -97,17 +101,19 @@ func TestNumberOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine, other := bytes.Repeat([]byte("rank and step"), 1000), bytes.Repeat([]byte("step and rank"), 1000)
-	old, err := s.Put(t.Context(), Name{1}, mine, Codec{Algorithm: S2})
+	old, _, err := s.Put(t.Context(), Name{1}, mine, Codec{Algorithm: S2})
 	if err != nil || !s.Drop(old) {
 		t.Fatal(err)
 	}
-	id, err := s.Put(t.Context(), Name{2}, other, Codec{Algorithm: S2})
+	id, _, err := s.Put(t.Context(), Name{2}, other, Codec{Algorithm: S2})
 	if err != nil || id != old {
 		t.Fatalf("%d after %d: %v", id, old, err)
 	}
 	dst := make([]byte, len(mine))
-	if err := s.Get(old, Name{1}, dst); !errors.Is(err, meta.ErrNotExist) {
-		t.Errorf("by the number of what was dropped: %v", err)
+	for _, dst := range [][]byte{dst, dst[:1]} { // of its length, and not
+		if err := s.Get(old, Name{1}, dst); !errors.Is(err, meta.ErrNotExist) {
+			t.Errorf("by the number of what was dropped: %v", err)
+		}
 	}
 	if err := s.Get(id, Name{2}, dst); err != nil || !bytes.Equal(dst, other) {
 		t.Errorf("by its own: %v", err)
@@ -137,7 +143,7 @@ func TestFramesAreUsedAgain(t *testing.T) {
 	}
 	plain := make([]byte, 64<<10)
 	put := func() uint32 {
-		id, err := s.Put(t.Context(), Name{}, plain, Codec{Algorithm: S2})
+		id, _, err := s.Put(t.Context(), Name{}, plain, Codec{Algorithm: S2})
 		if err != nil {
 			t.Fatal(err)
 		}

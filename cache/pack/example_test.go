@@ -36,7 +36,7 @@ func Example() {
 		if err := chooser.Offer(plain); err != nil {
 			fmt.Println(err)
 		}
-		id, err := store.Put(context.Background(), name, plain, chooser.Choose(network))
+		id, real, err := store.Put(context.Background(), name, plain, chooser.Choose(network))
 		if errors.Is(err, pack.ErrNoGain) {
 			fmt.Println(key, "stays as it is")
 			continue
@@ -46,7 +46,7 @@ func Example() {
 		}
 		slab := make([]byte, len(plain)) // a mapped file, in a cache
 		err = store.Get(id, name, slab)
-		fmt.Println(key, "is smaller:", store.Real(id) < int64(len(plain))/2, "and comes back:", err == nil && bytes.Equal(slab, plain))
+		fmt.Println(key, "is smaller:", real < int64(len(plain))/2, "and comes back:", err == nil && bytes.Equal(slab, plain))
 		store.Drop(id)
 	}
 	fmt.Println(store.Stats().Used, "bytes are left")

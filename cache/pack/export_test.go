@@ -34,13 +34,14 @@ func (s *Store) Resident() (bytes int64, err error) {
 // Keyed is a store whose slabs have keys, as their holders have names for them.
 type Keyed[K comparable] struct {
 	*Store
-	mu  sync.Mutex
-	ids map[K]uint32
+	mu   sync.Mutex
+	ids  map[K]uint32
+	cost map[uint32]int64
 }
 
 func NewKeyed[K comparable](c Config) (*Keyed[K], error) {
 	s, err := New(c)
-	return &Keyed[K]{Store: s, ids: make(map[K]uint32)}, err
+	return &Keyed[K]{Store: s, ids: make(map[K]uint32), cost: make(map[uint32]int64)}, err
 }
 
 func nameOf[K comparable](key K) (n Name) {
@@ -60,7 +61,7 @@ func (s *Keyed[K]) Put(ctx context.Context, key K, plain []byte, c Codec) error 
 	if _, ok := s.id(key); ok {
 		return nil
 	}
-	id, err := s.Store.Put(ctx, nameOf(key), plain, c)
+	id, real, err := s.Store.Put(ctx, nameOf(key), plain, c)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s *Keyed[K]) Put(ctx context.Context, key K, plain []byte, c Codec) error 
 	if _, ok := s.ids[key]; ok { // by another meanwhile
 		s.Store.Drop(id)
 	} else {
-		s.ids[key] = id
+		s.ids[key], s.cost[id] = id, real
 	}
 	return nil
 }
@@ -94,7 +95,9 @@ func (s *Keyed[K]) Has(key K) (real int64, ok bool) {
 	if _, is := s.arena.kept(number(id)); !ok || is != sound {
 		return 0, false
 	}
-	return s.Real(id), true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cost[id], true
 }
 
 func (s *Keyed[K]) Drop(key K) bool {

@@ -29,11 +29,17 @@ func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) err
 		return fmt.Errorf("packed slab: %w", meta.ErrNotExist)
 	}
 	defer s.release(l)
+	v, err := parse(l.rope, s.config.BlockBytes)
+	if err == nil && v.name() != name {
+		return fmt.Errorf("packed slab: that is another one: %w", meta.ErrNotExist)
+	}
 	n := int64(len(dst))
 	if off < 0 || off > l.plain || n > l.plain-off || whole && n != l.plain {
 		return fmt.Errorf("unpack %d bytes at %d of a slab of %d: %w", n, off, l.plain, meta.ErrInvalid)
 	}
-	err := s.unpack(l.rope, name, dst, off)
+	if err == nil {
+		err = s.unpack(v, dst, off)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -50,13 +56,9 @@ func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) err
 
 // unpack shares the blocks out among its caller and as many more workers as
 // are free, up to one for each two blocks.
-func (s *Store) unpack(r *rope, name Name, dst []byte, off int64) error {
-	v, err := parse(r, s.config.BlockBytes)
-	if err == nil && v.name() != name {
-		err = fmt.Errorf("packed slab: that is another one: %w", meta.ErrNotExist)
-	}
-	if err != nil || len(dst) == 0 {
-		return err
+func (s *Store) unpack(v packed, dst []byte, off int64) error {
+	if len(dst) == 0 {
+		return nil
 	}
 	first, last := int(off/int64(v.block)), int((off+int64(len(dst))-1)/int64(v.block))
 	j := &job{view: v, dst: dst, off: off, end: last + 1}

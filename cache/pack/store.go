@@ -107,18 +107,18 @@ func New(c Config) (*Store, error) {
 var ErrNoGain = errors.New("hardly becomes smaller")
 
 // Put packs a slab by a codec, one block after the other, for as long as ctx
-// lasts, and returns its number. It returns an error that wraps ErrNoGain if that
-// is not worth it, meta.ErrNoSpace if the budget has no room, or meta.ErrBusy if
-// the store is closed.
-func (s *Store) Put(ctx context.Context, name Name, plain []byte, c Codec) (id uint32, err error) {
+// lasts, and returns its number and what it costs, in real bytes. It returns an
+// error that wraps ErrNoGain if that is not worth it, meta.ErrNoSpace if the budget
+// has no room, or meta.ErrBusy if the store is closed.
+func (s *Store) Put(ctx context.Context, name Name, plain []byte, c Codec) (id uint32, real int64, err error) {
 	if err := s.begin(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer s.users.Done()
 	r := new(rope)
 	if err := s.pack(ctx, r, name, plain, c); err != nil {
 		s.give(r, errors.Is(err, ErrNoGain))
-		return 0, fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
+		return 0, 0, fmt.Errorf("pack slab of %d bytes: %w", len(plain), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Store) Put(ctx context.Context, name Name, plain []byte, c Codec) (id u
 	s.mu.count.plainIn += uint64(len(plain))
 	s.mu.count.packedOut += uint64(r.length)
 	s.mu.plain += int64(len(plain))
-	return uint32(s.arena.keep(r, int64(len(plain)))), nil
+	return uint32(s.arena.keep(r, int64(len(plain)))), r.real, nil
 }
 
 func (s *Store) pack(ctx context.Context, r *rope, name Name, plain []byte, c Codec) error {
@@ -233,13 +233,6 @@ func (s *Store) end(r *rope) {
 	defer s.mu.Unlock()
 	s.mu.dying--
 	s.mu.failure = errors.Join(s.mu.failure, err)
-}
-
-// Real is what a slab costs, in real bytes.
-func (s *Store) Real(id uint32) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.arena.rope(number(id)).real
 }
 
 // Drop gives a slab back, and reports whether there was one. Whoever is just
