@@ -12,7 +12,7 @@ import (
 var (
 	errNoReader = errors.New("the client did not come for its answer")
 	errUnread   = errors.New("the client did not read its answer")
-	errAnew     = errors.New("the client died, and another has asked meanwhile")
+	errAnew     = errors.New("another client has asked meanwhile")
 )
 
 // answer hands a notification to the client that comes for it with patience,
@@ -21,7 +21,7 @@ var (
 //
 // Just before the reading end was closed another client may have found it, and
 // have its request in the FIFO by now: what came for an answer is that client,
-// and it keeps the writing end until it was heard.
+// and the writing end is kept for it until it was heard.
 func (p *pair) answer(ctx context.Context, n notification, patience time.Duration) error {
 	w, err := p.reader(ctx, patience)
 	if err != nil {
@@ -54,7 +54,9 @@ func (p *pair) answer(ctx context.Context, n notification, patience time.Duratio
 // no sign of that, so it tries: without a pause while the client must be on
 // its way, then ever more rarely, a sixteenth of the time waited so far.
 func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error) {
-	if w := p.early; w != nil {
+	if w := p.early; w != nil && w.abandoned() && w.unread() == 0 {
+		p.dismiss() // and whose request this is will come
+	} else if w != nil {
 		p.early = nil
 		return w, nil
 	}

@@ -130,7 +130,7 @@ func (p *pair) serve(ctx context.Context) {
 // that another goroutine has told it and serves on.
 func (p *pair) supply(ctx context.Context, sequence uint64) bool {
 	tell := func(total int64, err error) {
-		if err := p.answer(ctx, p.outcome(sequence, total, err), p.timeout); err != nil {
+		if err := p.answer(ctx, p.outcome(sequence, total, err), p.timeout); err != nil && err != errAnew { // that is told later
 			p.log.Warn("answer dropped", "batch", sequence, "cause", err)
 		}
 	}

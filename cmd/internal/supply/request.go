@@ -22,20 +22,26 @@ func (r refusal) Error() string { return string(r) }
 func (p *pair) request(ctx context.Context) (uint64, error) {
 	in, err := p.listen(ctx)
 	if err != nil {
+		p.dismiss()
 		return 0, err
 	}
-	defer in.close()
+	sequence, err := p.hear(ctx, in)
+	in.close()
+	if err == nil && (in.n > requestBytes || p.early != nil) {
+		p.log.Warn("asked anew before an answer: an earlier client has died, or two use one pipe")
+	}
+	return sequence, err
+}
+
+func (p *pair) hear(ctx context.Context, in *incoming) (uint64, error) {
 	if err := p.idle(ctx, in); err != nil {
 		return 0, err
 	}
-	err = in.await(ctx, time.Now().Add(p.timeout), in.whole)
+	err := in.await(ctx, time.Now().Add(p.timeout), in.whole)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	in.look()
-	if in.n > requestBytes {
-		p.log.Warn("asked anew before an answer: an earlier client has died, or two use one pipe")
-	}
 	return in.sequence()
 }
 
@@ -49,7 +55,7 @@ func (p *pair) listen(ctx context.Context) (*incoming, error) {
 		}
 		p.discard(r)
 		in := &incoming{end: r}
-		if p.early != nil && !in.begun() { // it has read its own request
+		if p.early != nil && (p.early.id != in.id || !in.begun()) { // it has read its own request
 			p.dismiss()
 		}
 		if !p.inherited || !in.nobody() {
@@ -95,10 +101,11 @@ func (p *pair) discard(r *end) {
 	}
 }
 
-// incoming gathers a request.
+// incoming gathers a request, and those of others that have died. It has room for
+// less than an answer, so that one which nobody read is not taken for requests.
 type incoming struct {
 	*end
-	buf  [64]byte
+	buf  [4 * requestBytes]byte
 	n    int
 	held bool // at the last look, a writer had the pipe open
 }

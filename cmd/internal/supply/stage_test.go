@@ -102,7 +102,7 @@ func (s *stage) wantAll(rank int, printed []string) {
 		want = append(want, fmt.Sprintf("batch %d %d %d", k, len(b), crc32.ChecksumIEEE(b)))
 	}
 	if want = append(want, "status 1"); !reflect.DeepEqual(printed, want) {
-		s.t.Errorf("rank %d read\n%s\nwant\n%s\nlog:\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"), s.log.text.String())
+		s.t.Errorf("rank %d read\n%s\nwant\n%s\nlog:\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"), s.log.all())
 	}
 }
 
@@ -139,6 +139,12 @@ func (l *lines) Write(b []byte) (int, error) {
 		l.changed = nil
 	}
 	return l.text.Write(b)
+}
+
+func (l *lines) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func (l *lines) count(part string) int {

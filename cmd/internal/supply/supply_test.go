@@ -2,9 +2,11 @@ package supply_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -96,7 +98,7 @@ func TestKilledClient(t *testing.T) {
 			}
 			s.wantAll(0, s.reader(0).finish())
 			if at.log != "" && s.log.count(at.log) == 0 {
-				t.Errorf("no %q in the log:\n%s", at.log, s.log.text.String())
+				t.Errorf("no %q in the log:\n%s", at.log, s.log.all())
 			}
 		})
 	}
@@ -134,22 +136,58 @@ func TestAskedWhileAnotherIsServed(t *testing.T) {
 		must(t, syscall.Close(w))
 		wantAnswer(t, fd, 2)
 	}
-	s.log.await("another has asked meanwhile")
+	s.log.await("asked anew before an answer")
 	must(t, os.Remove(slow))
 	must(t, os.WriteFile(slow, content(0, 1), 0o644))
+	s.wantAll(0, s.reader(0).finish())
+}
+
+// An answer of an earlier server that its client has not read is no request.
+func TestUnreadAnswerOfAnEarlierServer(t *testing.T) {
+	s := newStage(t, 1, 3)
+	must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+	fd := come(t, s.pipe(0))
+	w, err := openBlocking(s.pipe(0), syscall.O_WRONLY)
+	must(t, err)
+	old := make([]byte, notificationBytes)
+	binary.LittleEndian.PutUint32(old[48:], 1) // its size is also the number of a batch
+	_, err = syscall.Write(w, old)
+	must(t, err)
+	must(t, syscall.Close(w))
+	s.serve()
+	s.log.await("request refused")
+	await(t, "it is told that there is none", func() bool {
+		n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+		must(t, err)
+		return n == notificationBytes
+	})
+	if got, err := readNote(fd); err != nil || got.status != 2 || got.sequence != math.MaxUint64 {
+		t.Errorf("told %+v: %v", got, err)
+	}
+	must(t, syscall.Close(fd))
 	s.wantAll(0, s.reader(0).finish())
 }
 
 // awaitTurn returns once nobody reads a pipe.
 func awaitTurn(t *testing.T, pipe string) {
 	t.Helper()
-	for {
+	await(t, "nobody reads the pipe", func() bool {
 		w, err := openBlocking(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK)
 		if err == syscall.ENXIO {
-			return
+			return true
 		}
 		must(t, err)
 		must(t, syscall.Close(w))
+		return false
+	})
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
+		}
 	}
 }
 
@@ -164,11 +202,11 @@ func come(t *testing.T, pipe string) int {
 // wantAnswer reads it, once all of it is there and nothing else.
 func wantAnswer(t *testing.T, fd int, sequence uint64) {
 	t.Helper()
-	for n := 0; n != notificationBytes; {
-		var err error
-		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
+	await(t, "an answer is there, and nothing else", func() bool {
+		n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 		must(t, err)
-	}
+		return n == notificationBytes
+	})
 	got, err := readNote(fd)
 	must(t, err)
 	must(t, syscall.Close(fd))
@@ -223,7 +261,7 @@ func TestSlowClientIsNotDropped(t *testing.T) {
 	must(t, syscall.Close(fd))
 	s.wantAll(0, s.reader(0).finish())
 	if s.log.count("WARN rank")+s.log.count("dropped") > 0 {
-		t.Error(s.log.text.String())
+		t.Error(s.log.all())
 	}
 }
 
@@ -235,7 +273,7 @@ func TestGarbage(t *testing.T) {
 		{"a byte", "00", "status 2"},
 		{"seven bytes", "00000000000000", "status 2"},
 		{"nine bytes", "000000000000000000", "status 2"},
-		{"nine requests", strings.Repeat("0000000000000000", 9), "status 2"},
+		{"four requests", strings.Repeat("0000000000000000", 4), "status 2"},
 		{"pages", strings.Repeat("5a", 20_000), "status 2"},
 		{"out of range", "ffffff0000000000", "status 1"},
 		{"far out of range", "feffffffffffffff", "status 1"},
