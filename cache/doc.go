@@ -12,7 +12,8 @@
 // mapping is left. Until then the slab is dying and its bytes count.
 //
 // What is wanted or held is an entry (entry.go). What is there and nobody holds
-// is a status of 48 bytes (status.go), so that there can be very many.
+// is a status of 48 bytes (status.go) on a shelf (shelf.go), so that there can
+// be very many.
 //
 // # What is ahead
 //

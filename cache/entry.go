@@ -87,27 +87,3 @@ func (c *Cache) isPacked(k Key) bool { return c.mu.shelf.find(k, true) != 0 }
 func (c *Cache) begin(e *entry, t *turn, with stall.Cause) {
 	e.turn, e.clock = t, c.config.Stalls.Clock(with)
 }
-
-func (f *form) fd() int {
-	if f.ram != nil {
-		return f.ram.fd
-	}
-	return int(f.file.Fd())
-}
-
-func (f *form) tier() string {
-	if f.file != nil {
-		return "nvme"
-	}
-	return "ram"
-}
-
-func (f *form) level() policy.Level {
-	switch {
-	case f.packed:
-		return policy.Packed
-	case f.file != nil:
-		return policy.Disk
-	}
-	return policy.RAM
-}

@@ -29,7 +29,7 @@ func (c *Cache) rest(e *entry) {
 		if id := c.mu.shelf.find(e.key, true); id != 0 {
 			b := c.mu.shelf.at(id)
 			b.last, b.gap = e.last, e.gap
-			c.mu.shelf.change(id, b, c.worth(&b, false))
+			c.mu.shelf.change(id, b, c.worth(&b))
 		}
 		c.lay(e.kept)
 	}
@@ -42,7 +42,7 @@ func (c *Cache) rest(e *entry) {
 // lay puts what nobody holds on the shelf. mu is held.
 func (c *Cache) lay(k kept) {
 	spent := !k.packed && k.opened && c.passes(&k) && !k.plan.Shared()
-	c.mu.shelf.put(k, spent, c.worth(&k, false))
+	c.mu.shelf.put(k, spent, c.worth(&k))
 }
 
 // passes reports whether k is of no use to anybody once it was read, as nobody
@@ -67,7 +67,7 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	id, worth := c.mu.shelf.order.least()
 	if !demanded {
 		least := c.mu.shelf.at(id)
-		if worth >= c.worth(&newcomer.kept, newcomer.waiters > 0) || c.precedes(&least, newcomer) {
+		if worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer)) || c.precedes(&least, newcomer) {
 			return nil
 		}
 	}
@@ -116,8 +116,8 @@ func (c *Cache) precedes(k *kept, n *entry) bool {
 	if n.byHand {
 		return k.byHand && !k.opened || c.comesTo(k.key)
 	}
-	next := c.nextUse(k, false)
-	return !k.opened && !math.IsInf(next, 1) && next <= c.nextUse(&n.kept, n.waiters > 0)
+	next := c.nextUse(k)
+	return !k.opened && !math.IsInf(next, 1) && next <= c.wanted(n)
 }
 
 // worn returns the oldest spent entry, out of the cache, if more of them linger
@@ -140,15 +140,18 @@ func (c *Cache) remove(id uint32) *entry {
 }
 
 // worth is what it is worth to keep k in memory, as the planner has it. mu is held.
-func (c *Cache) worth(k *kept, waited bool) float64 {
+func (c *Cache) worth(k *kept) float64 { return c.worthAt(k, c.nextUse(k)) }
+
+// worthAt is that of k if it is used next at a time. mu is held.
+func (c *Cache) worthAt(k *kept, next float64) float64 {
 	item := c.item(k)
-	return c.mu.planner.Worth(&item, c.nextUse(k, waited))
+	return c.mu.planner.Worth(&item, next)
 }
 
 // worthOf is the worth of what is on the shelf. mu is held.
 func (c *Cache) worthOf(id uint32) float64 {
 	k := c.mu.shelf.at(id)
-	return c.worth(&k, false)
+	return c.worth(&k)
 }
 
 // item is what a planner wants to know of k. If its bytes are in memory in
@@ -174,10 +177,7 @@ func (c *Cache) seconds(t time.Time) float64 {
 // nextUse is when k will be opened again, as far as anybody can know: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
 // before, after as long as it took last time. mu is held.
-func (c *Cache) nextUse(k *kept, waited bool) float64 {
-	if waited {
-		return 0 // before anything that was guessed
-	}
+func (c *Cache) nextUse(k *kept) float64 {
 	next := math.Inf(1)
 	for _, j := range c.mu.jobs {
 		if at, ok := j.comesTo(k.key); ok {
@@ -188,6 +188,15 @@ func (c *Cache) nextUse(k *kept, waited bool) float64 {
 		next = c.seconds(k.last) + k.gap.Seconds()
 	}
 	return next
+}
+
+// wanted is when e will be opened: before anything that was guessed, if an open
+// waits for it. mu is held.
+func (c *Cache) wanted(e *entry) float64 {
+	if e.waiters > 0 {
+		return 0
+	}
+	return c.nextUse(&e.kept)
 }
 
 // comesTo reports whether any reader comes to the batch of k. mu is held.

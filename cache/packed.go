@@ -227,7 +227,7 @@ func (c *Cache) lesser(b *kept) *entry {
 	}
 	id, worth := c.mu.shelf.order.least()
 	least := c.mu.shelf.at(id)
-	if worth >= c.worth(b, false) || !least.opened && !math.IsInf(c.nextUse(&least, false), 1) {
+	if worth >= c.worth(b) || !least.opened && !math.IsInf(c.nextUse(&least), 1) {
 		return nil
 	}
 	return c.remove(id)

@@ -190,7 +190,7 @@ func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 		if c.displaced(&k) {
 			c.mu.moves = append(c.mu.moves, id)
 		}
-		return c.worth(&k, false)
+		return c.worth(&k)
 	})
 	if len(c.mu.moves) > 0 {
 		c.wake.Signal()

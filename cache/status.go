@@ -1,13 +1,11 @@
 package cache
 
 import (
-	"container/list"
-	"iter"
 	"math"
 	"time"
 
 	"rankfs/cache/disks"
-	"rankfs/cache/ledger"
+	"rankfs/cache/policy"
 )
 
 // kept is what is known of a batch that is there.
@@ -28,6 +26,30 @@ type form struct {
 	real    int64       // that it takes, if packed
 	backing int32
 	dense   bool // hardly smaller if packed
+}
+
+func (f *form) fd() int {
+	if f.ram != nil {
+		return f.ram.fd
+	}
+	return int(f.file.Fd())
+}
+
+func (f *form) tier() string {
+	if f.file != nil {
+		return "nvme"
+	}
+	return "ram"
+}
+
+func (f *form) level() policy.Level {
+	switch {
+	case f.packed:
+		return policy.Packed
+	case f.file != nil:
+		return policy.Disk
+	}
+	return policy.RAM
 }
 
 // A history is what the worth of a batch is guessed from.
@@ -84,100 +106,6 @@ func (b brief) duration() time.Duration {
 	return time.Duration(math.Round(float64(math.Float32frombits(uint32(b)<<16)) * float64(time.Second)))
 }
 
-// A view is the plan of keys, and one that has what they name.
-type view struct{ keys, plan [16]byte }
-
-// A named is a batch in one of its forms.
-type named struct {
-	key    Key
-	packed bool
-}
-
-// A shelf has the batches that are there and that nobody holds: found by their
-// keys, and in the order in which they are to go. One that can be mapped has a
-// file too, of which there are no more than a process may have mappings; of the
-// others nothing is known but the status, and where it is in the order.
-type shelf struct {
-	ledger *ledger.Ledger[named, status]
-	order  order      // by worth
-	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
-	views  ledger.Names[view]
-	plans  []Plan // by the number of the view
-	opened []opened
-	unused []uint32 // of those
-	wide   map[uint32]extent
-	began  time.Time
-}
-
-// An opened is what a batch has that can be mapped.
-type opened struct {
-	ram     *ramFile
-	file    *disks.Slab
-	backing int32
-	place   *list.Element // in spent
-}
-
-func newShelf(began time.Time) *shelf {
-	s := &shelf{spent: list.New(), wide: make(map[uint32]extent), began: began}
-	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
-	s.order.slot = func(id uint32) *uint32 { return &s.ledger.At(id).slot }
-	return s
-}
-
-func (s *shelf) name(id uint32) named {
-	r := s.ledger.At(id)
-	k := Key{s.views.Of(r.view).keys, uint64(r.rank), r.step}
-	if r.used&wideFlag != 0 {
-		k.Rank = s.wide[id].rank
-	}
-	return named{k, r.used&packedFlag != 0}
-}
-
-// find returns the number of a batch in a form, or 0.
-func (s *shelf) find(k Key, packed bool) uint32 { return s.ledger.Find(named{k, packed}) }
-
-// put lays a batch down, whose form has no status.
-func (s *shelf) put(k kept, spent bool, worth float64) {
-	v := s.views.Take(view{k.key.Plan, k.plan.ID()})
-	for len(s.plans) <= int(v) {
-		s.plans = append(s.plans, nil)
-	}
-	s.plans[v] = k.plan
-	r := status{step: k.key.Step, rank: uint32(k.key.Rank), view: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
-	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
-	if !k.packed {
-		r.bytes = s.open(opened{ram: k.ram, file: k.file, backing: k.backing})
-	}
-	r.remember(k, s.began)
-	r.set(thereFlag, true)
-	r.set(packedFlag, k.packed)
-	r.set(denseFlag, k.dense)
-	r.set(wideFlag, wide)
-	r.set(spentFlag, spent)
-	id := s.ledger.Insert(named{k.key, k.packed}, r)
-	if id == 0 {
-		panic("cache: more batches than numbers for them") // there are fewer pages
-	}
-	if wide {
-		s.wide[id] = extent{k.key.Rank, k.size}
-	}
-	if spent {
-		s.opened[r.bytes].place = s.spent.PushBack(id)
-	} else {
-		s.order.push(id, worth)
-	}
-}
-
-func (s *shelf) open(o opened) uint32 {
-	if n := len(s.unused) - 1; n >= 0 {
-		at := s.unused[n]
-		s.unused, s.opened[at] = s.unused[:n], o
-		return at
-	}
-	s.opened = append(s.opened, o)
-	return uint32(len(s.opened) - 1)
-}
-
 func (r *status) set(flag uint64, is bool) {
 	r.used &^= flag
 	if is {
@@ -195,106 +123,4 @@ func (r *status) remember(k kept, began time.Time) {
 	r.set(openedFlag, k.opened)
 	r.set(byHandFlag, k.byHand)
 	r.gap, r.took = briefly(k.gap), briefly(k.took)
-}
-
-// at is what is known of a batch.
-func (s *shelf) at(id uint32) kept {
-	r := s.ledger.At(id)
-	is := func(flag uint64) bool { return r.used&flag != 0 }
-	k := kept{
-		key: s.name(id).key, plan: s.plans[r.view],
-		form:    form{packed: is(packedFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
-		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
-	}
-	if used := r.used >> flagBits; used > 0 {
-		k.last = s.began.Add(time.Duration(used) * time.Microsecond)
-	}
-	if is(wideFlag) {
-		k.size = s.wide[id].size
-	}
-	if k.packed {
-		k.number = r.bytes
-	} else {
-		o := s.opened[r.bytes]
-		k.ram, k.file, k.backing = o.ram, o.file, o.backing
-	}
-	return k
-}
-
-// change notes another history of a batch that is not spent, and its worth.
-func (s *shelf) change(id uint32, k kept, worth float64) {
-	r := s.ledger.At(id)
-	r.remember(k, s.began)
-	s.order.fix(r.slot, worth)
-}
-
-// take takes a batch away.
-func (s *shelf) take(id uint32) kept {
-	k, r := s.at(id), s.ledger.At(id)
-	if r.used&spentFlag != 0 {
-		s.spent.Remove(s.opened[r.bytes].place)
-	} else {
-		s.order.remove(r.slot)
-	}
-	if !k.packed {
-		s.opened[r.bytes] = opened{}
-		s.unused = append(s.unused, r.bytes)
-	}
-	r.set(thereFlag, false)
-	v := r.view
-	s.ledger.Remove(id)
-	delete(s.wide, id)
-	if s.views.Give(v) {
-		s.plans[v] = nil
-	}
-	if s.ledger.Len() == 0 {
-		s.opened, s.unused = nil, nil
-	}
-	return k
-}
-
-// file is the slab on NVMe of a batch, if it has one open.
-func (s *shelf) file(id uint32) *disks.Slab {
-	r := s.ledger.At(id)
-	if r.used&packedFlag != 0 {
-		return nil
-	}
-	return s.opened[r.bytes].file
-}
-
-// inOrder are the batches, those that are to go first first, as far as that is
-// known: of the rest what is worth least is near the begin. They must not change
-// meanwhile.
-func (s *shelf) inOrder() iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
-		for p := s.spent.Front(); p != nil; p = p.Next() {
-			if !yield(p.Value.(uint32)) {
-				return
-			}
-		}
-		for at := range s.order.count {
-			if !yield(s.order.id(at)) {
-				return
-			}
-		}
-	}
-}
-
-// isSpent reports whether a batch is.
-func (s *shelf) isSpent(id uint32) bool { return s.ledger.At(id).used&spentFlag != 0 }
-
-// has reports whether a number is that of a batch.
-func (s *shelf) has(id uint32) bool {
-	return id < s.ledger.End() && s.ledger.At(id).used&thereFlag != 0
-}
-
-// all are the batches, of which those that were told may be taken meanwhile.
-func (s *shelf) all() iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
-		for id := uint32(1); id < s.ledger.End(); id++ {
-			if s.has(id) && !yield(id) {
-				return
-			}
-		}
-	}
 }

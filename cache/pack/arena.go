@@ -78,7 +78,7 @@ const (
 	// segmentBytes is 256 frames: few enough mappings, and soon all free again.
 	segmentBytes = 64 << 20
 	// maxSegments bounds the mappings of an arena, of which a process may have
-	// 65,530: 256 GiB of addresses, or 16 times the budget.
+	// 65,530: 256 GiB of addresses, or 16 to 32 times the budget.
 	maxSegments = 1<<segmentBits - 1
 )
 
@@ -206,13 +206,14 @@ func (a *arena) keep(r *rope, plain int64) number {
 func (a *arena) kept(n number) (plain int64, s state) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if int(n>>frameBits) >= len(a.mu.segments) || a.mu.segments[n>>frameBits] == nil {
+	if int(n>>frameBits) >= len(a.mu.segments) {
 		return 0, body
 	}
-	if _, at := a.find(n); at >= len(a.mu.segments[n>>frameBits].cells) {
+	seg, at := a.find(n)
+	if seg == nil || at >= len(seg.cells) {
 		return 0, body
 	}
-	c := a.cell(n)
+	c := seg.cells[at]
 	return int64(c.high)<<32 | int64(c.low), c.state
 }
 

@@ -201,6 +201,11 @@ func (s *Store) hold(n number) *slab {
 	if is != sound || s.mu.closed {
 		return nil
 	}
+	return s.use(n, plain)
+}
+
+// use counts one more user of a slab. mu is held.
+func (s *Store) use(n number, plain int64) *slab {
 	l := s.mu.held[n]
 	if l == nil {
 		l = &slab{number: n, rope: s.arena.rope(n), plain: plain}
@@ -221,14 +226,10 @@ func (s *Store) release(l *slab) {
 		delete(s.mu.held, l.number)
 	}
 	s.mu.Unlock()
-	if last && l.left {
-		s.end(l.rope)
+	if !last || !l.left {
+		return
 	}
-}
-
-// end gives the memory back of a slab that was dropped, and read until now.
-func (s *Store) end(r *rope) {
-	err := s.arena.end(r)
+	err := s.arena.end(l.rope)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.dying--
@@ -249,17 +250,11 @@ func (s *Store) Drop(id uint32) bool {
 	s.mu.slabs--
 	s.mu.dying++
 	s.arena.mark(n, body)
-	l := s.mu.held[n]
-	if l != nil {
-		l.left = true
-		delete(s.mu.held, n)
-		s.mu.Unlock()
-		return true
-	}
-	s.users.Add(1)
-	defer s.users.Done()
+	l := s.use(n, plain)
+	l.left = true
+	delete(s.mu.held, n)
 	s.mu.Unlock()
-	s.end(s.arena.rope(n))
+	s.release(l)
 	return true
 }
 

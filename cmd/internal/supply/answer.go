@@ -54,11 +54,12 @@ func (p *pair) answer(ctx context.Context, n notification, patience time.Duratio
 // no sign of that, so it tries: without a pause while the client must be on
 // its way, then ever more rarely, a sixteenth of the time waited so far.
 func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error) {
-	if w := p.early; w != nil && w.abandoned() && w.unread() == 0 {
-		p.dismiss() // and whose request this is will come
-	} else if w != nil {
-		p.early = nil
-		return w, nil
+	if w := p.early; w != nil {
+		if !w.abandoned() || w.unread() > 0 {
+			p.early = nil
+			return w, nil
+		}
+		p.dismiss() // that one has left, and whose request this is will come
 	}
 	start := time.Now()
 	for {
