@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,8 +43,8 @@ func TestNoRoomBeyondTheEpoch(t *testing.T) {
 	})
 }
 
-// Whoever lets go of a slab, or has just waited for one, as the cache closes, lets
-// go of it once.
+// Whoever lets go of a slab, looks at one, or has just waited for one, as the cache
+// closes, finds it whole and lets go of it once.
 func TestCloseBesideOthers(t *testing.T) {
 	for range 30 {
 		k, err := cache.New(cache.Config{RAMBytes: 64 << 20})
@@ -51,27 +52,39 @@ func TestCloseBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &testPlan{id: 1, steps: 1 << 20, size: 5000}
-		var others sync.WaitGroup
-		var began sync.WaitGroup
+		var others, began sync.WaitGroup
+		var closing atomic.Bool
 		for rank := range uint64(4) {
 			began.Add(1)
 			others.Go(func() {
+				begun := sync.OnceFunc(began.Done)
+				defer begun()
 				var held []*cache.Slab
 				for step := uint64(0); ; step++ {
 					s, err := k.Open(t.Context(), p, rank, step)
 					if err != nil {
-						break // it closes
+						if !closing.Load() {
+							t.Error(err)
+						}
+						break
 					}
-					if held = append(held, s); step == 100 {
-						began.Done()
+					if held = append(held, s); step >= 20 { // there is room for a hundred times as much
+						begun()
+						held[0].Release()
+						held = held[1:]
 					}
+					runtime.Gosched() // or one may keep the only processor for a second
 				}
 				for _, s := range held {
+					if tier := s.Tier(); tier != "ram" {
+						t.Errorf("what a rank holds is in %q", tier)
+					}
 					s.Release()
 				}
 			})
 		}
 		began.Wait()
+		closing.Store(true)
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
