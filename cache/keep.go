@@ -116,8 +116,11 @@ func (c *Cache) precedes(k *kept, n *entry) bool {
 	if n.byHand {
 		return k.byHand && !k.opened || c.comesTo(k.key)
 	}
+	if k.opened {
+		return false
+	}
 	next := c.nextUse(k)
-	return !k.opened && !math.IsInf(next, 1) && next <= c.wanted(n)
+	return !math.IsInf(next, 1) && next <= c.wanted(n)
 }
 
 // worn returns the oldest spent entry, out of the cache, if more of them linger

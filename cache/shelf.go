@@ -31,6 +31,7 @@ type shelf struct {
 	opened []opened
 	unused []uint32 // of those
 	wide   map[uint32]extent
+	packed int // so many batches are
 	began  time.Time
 }
 
@@ -59,7 +60,12 @@ func (s *shelf) name(id uint32) named {
 }
 
 // find returns the number of a batch in a form, or 0.
-func (s *shelf) find(k Key, packed bool) uint32 { return s.ledger.Find(named{k, packed}) }
+func (s *shelf) find(k Key, packed bool) uint32 {
+	if packed && s.packed == 0 {
+		return 0
+	}
+	return s.ledger.Find(named{k, packed})
+}
 
 // put lays a batch down, whose form has no status.
 func (s *shelf) put(k kept, spent bool, worth float64) {
@@ -70,7 +76,9 @@ func (s *shelf) put(k kept, spent bool, worth float64) {
 	s.plans[v] = k.plan
 	r := status{step: k.key.Step, rank: uint32(k.key.Rank), view: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
 	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
-	if !k.packed {
+	if k.packed {
+		s.packed++
+	} else {
 		r.bytes = s.open(opened{ram: k.ram, file: k.file, backing: k.backing})
 	}
 	r.remember(k, s.began)
@@ -142,7 +150,9 @@ func (s *shelf) take(id uint32) kept {
 	} else {
 		s.order.remove(r.slot)
 	}
-	if !k.packed {
+	if k.packed {
+		s.packed--
+	} else {
 		s.opened[r.bytes] = opened{}
 		s.unused = append(s.unused, r.bytes)
 	}

@@ -112,8 +112,11 @@ func TestShelf(t *testing.T) {
 				s.order.reorder(func(id uint32) float64 { return have[s.name(id)].worth })
 			},
 			"": func(r *rapid.T) {
-				least, ordered := math.Inf(1), 0
+				least, ordered, packed := math.Inf(1), 0, 0
 				for n, m := range have {
+					if n.packed {
+						packed++
+					}
 					id := s.find(n.key, n.packed)
 					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.kept {
 						r.Fatalf("%+v: number %d, want %+v", n, id, m)
@@ -129,8 +132,8 @@ func TestShelf(t *testing.T) {
 				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
 					r.Fatalf("%+v is there", n)
 				}
-				if int(s.order.count) != ordered || s.ledger.Len() != len(have) {
-					r.Fatalf("%d in order, want %d; %d batches, want %d", s.order.count, ordered, s.ledger.Len(), len(have))
+				if int(s.order.count) != ordered || s.packed != packed || s.ledger.Len() != len(have) {
+					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.order.count, ordered, s.packed, packed, s.ledger.Len(), len(have))
 				}
 				if ordered > 0 {
 					if _, worth := s.order.least(); worth != least {

@@ -192,7 +192,7 @@ func (b *bench) planningAtRate(view string, rate, worth float64) (misses int) {
 	ran := output("go", "test", "-run", "^$", "-bench", "^BenchmarkPlanningAtRate$/"+view, "-benchtime", "1x",
 		"-cpuprofile", profile, "-o", program, "./cmd/internal/node")
 	planned, reached := metric(ran, "plan-%"), metric(ran, "opens/s")
-	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*Cache\)\.(draft|worth)$|container/heap`, program, profile)
+	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*Cache\)\.(draft|worthAt|nextUse)$|cache\.\(\*order\)`, program, profile)
 	_, of, _ := strings.Cut(top, "accounting for ")
 	spent, _, _ := strings.Cut(of, "ms")
 	profiled, err := strconv.ParseFloat(spent, 64)
