@@ -103,7 +103,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	var writers sync.WaitGroup
 	for w := range 16 { // together they write more at a time than is left at last
 		writers.Go(func() {
-			for i := 0; !n.group.store.log.full.Load(); i++ {
+			for i := 0; !n.group.store.log.full.Load() && !t.Failed(); i++ {
 				if err := big(rest[w%2], i, 10*time.Second); err != nil {
 					t.Errorf("write %d: %v", i, err)
 				}
