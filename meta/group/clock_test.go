@@ -34,14 +34,20 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 			nodes := skewed(t, 3)
 			leader, _ := leading(t, nodes)
 			leader.jump(by)
-			if err := set(leader, "x", 5*time.Second); err != nil {
+			if err := set(leader, "x", 20*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			leader.jump(0)
-			leader, rest := leading(t, nodes)
-			rest[0].jump(min(max(by, -20*time.Hour), 48*time.Hour)) // where it is let talk to the leader
-			token := rest[0].token(2)
-			rest[0].jump(0)
+			var token trust.Token
+			await(t, "a token is made while nobody hands over", func() bool {
+				var rest []*node
+				leader, rest = leading(t, nodes)
+				term := leader.group.raft.CurrentTerm()
+				rest[0].jump(min(max(by, -20*time.Hour), 48*time.Hour)) // where it is let talk to the leader
+				token = rest[0].token(2)
+				rest[0].jump(0)
+				return leader.group.Leads() && leader.group.raft.CurrentTerm() == term
+			})
 			in := newNode(t, 9)
 			if err := in.join(leader, token); err != nil {
 				t.Errorf("at once: %v", err)
