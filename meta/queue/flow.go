@@ -93,21 +93,24 @@ func (f *flow) plenty() bool {
 	return f.free >= 2*len(f.workers)
 }
 
-// choose names a unit for w, if possible one that is planned for its node.
+// choose names a unit for w: one that its node holds, as long as there is one. Of
+// these it takes what is planned for the node, or for none, before what is planned
+// for another: that one's plan then has a loose unit in its place.
 func (f *flow) choose(w *worker) int {
 	local := f.pool.nodes[w.node].live
-	if f.load[w.node] > 0 {
+	switch {
+	case f.load[w.node] > 0:
 		for i := len(local) - 1; i >= 0; i-- {
 			if f.planned[local[i]] > 0 {
 				return f.next(f.edges[local[i]].group)
 			}
 		}
-	}
-	switch {
-	case len(f.slack) > 0:
-		return f.next(f.slack[len(f.slack)-1])
+	case f.spare[w.node] > 0:
+		return f.next(f.edges[f.someLoose(int32(w.node))].group)
 	case len(local) > 0:
 		return f.next(f.edges[local[len(local)-1]].group)
+	case len(f.slack) > 0:
+		return f.next(f.slack[len(f.slack)-1])
 	}
 	return f.next(f.live[len(f.live)-1])
 }

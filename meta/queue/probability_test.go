@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // Algorithm 1 by the book: for each free unit, the probability that a worker of
@@ -100,24 +98,6 @@ func compare(t *testing.T, a *probability, node int) {
 			t.Errorf("unit %d was drawn %v times, want %.0f", unit, counts[unit], draws*want)
 		}
 	}
-}
-
-// What is on the node goes first, from the first unit to the last.
-func TestProbabilityIsLocalFirst(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := anyPool(t)
-		a := newProbability(p, &crew{}, rapid.Uint64().Draw(t, "seed"))
-		for p.free > 0 {
-			w := &worker{node: rapid.IntRange(0, len(p.nodes)-1).Draw(t, "node")}
-			local := p.nodes[w.node].here > 0
-			unit, _, ok := a.pick(0, w)
-			if !ok || p.state[unit] != stateFree || local != p.holds(w.node, unit) {
-				t.Fatalf("unit %d for node %d, local ones left: %v", unit, w.node, local)
-			}
-			p.state[unit] = 1
-			p.take(unit)
-		}
-	})
 }
 
 // Who was seen to be twice as fast has half of T.

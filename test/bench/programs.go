@@ -77,8 +77,8 @@ func wireShare(b *bench) (misses int) {
 	return misses
 }
 
-// queuePolicies takes what the simulation of queues says of its two policies,
-// twenty seeds each.
+// queuePolicies takes what the simulation of queues says of its two policies, on
+// the mean of its seeds.
 func queuePolicies(b *bench) (misses int) {
 	out := output("go", "test", "-count", "1", "-v", "-run", "TestMakespan/.*drifting", "./meta/queue")
 	for _, nodes := range []string{"32", "128"} {

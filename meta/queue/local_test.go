@@ -1,0 +1,60 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// While a node holds a free unit its workers are given none from afar, by either
+// policy, whoever is fast or slow and whatever is planned for whom.
+func TestLocalFirst(t *testing.T) {
+	for _, policy := range []Policy{PolicyFlow, PolicyProbability} {
+		t.Run(policy.String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := &Scheduler{pool: anyPool(t), policy: policy, seed: rapid.Uint64().Draw(t, "seed")}
+				s.begin()
+				for id := range rapid.IntRange(1, 8).Draw(t, "workers") {
+					s.crew.join(0, id, rapid.IntRange(0, len(s.pool.nodes)-1).Draw(t, "node"))
+				}
+				var now time.Duration
+				for range 200 {
+					w := rapid.SampledFrom(s.crew.workers).Draw(t, "who")
+					now += time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond
+					if len(w.claims) > 0 {
+						s.Finished(now, w.id, w.claims[0].unit)
+					}
+					here, free := s.pool.nodes[w.node].here > 0, s.pool.free > 0
+					a, err := s.Next(now, w.id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if a.Verdict != Take {
+						continue
+					}
+					if free && s.pool.holds(w.node, a.Unit) != here {
+						t.Fatalf("unit %d for node %d, local ones left: %v", a.Unit, w.node, here)
+					}
+					s.Began(now, w.id, a.Unit)
+				}
+			})
+		})
+	}
+}
+
+// A node without a part in the plan takes what it holds although that is planned
+// for another, and leaves to that one what nobody holds.
+func TestLocalFirstOfWhatIsPlannedForAnother(t *testing.T) {
+	p := poolOf(t, [][]int{{0, 1}, {}})
+	f := newFlow(p, &crew{})
+	f.grow()
+	f.bids = []bid{{worker: &worker{node: 0, quota: 1}}}
+	f.match()
+	if f.load[0] != 1 || f.load[1] != 0 || len(f.slack) != 1 {
+		t.Fatalf("planned are %v, loose %d", f.load, len(f.slack))
+	}
+	if unit := f.choose(&worker{node: 1}); unit != 0 {
+		t.Errorf("unit %d goes to node 1, which holds unit 0", unit)
+	}
+}
