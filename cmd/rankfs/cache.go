@@ -59,12 +59,14 @@ See what each would come to with: rankfs simulate NAME --policy all`,
 			if err != nil {
 				return err
 			}
-			return p.print(now, func(w io.Writer) {
-				others := slices.DeleteFunc(slices.Clone(now.Names), func(name string) bool { return name == now.Name })
-				pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
-			})
+			return p.print(now, func(w io.Writer) { writePolicy(w, now) })
 		},
 	}
+}
+
+func writePolicy(w io.Writer, now control.Policy) {
+	others := slices.DeleteFunc(slices.Clone(now.Names), func(name string) bool { return name == now.Name })
+	pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
 }
 
 func (p *program) pinCachedCommand() *cobra.Command {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +75,21 @@ func (n *fakeNode) Queue(name string) (control.QueueDetail, error) {
 	}
 	d.Tried = []control.AsideBatch{given(3, 1)}
 	return d, nil
+}
+
+// QueuePolicy is flow until it is changed.
+func (n *fakeNode) QueuePolicy(_ context.Context, r control.PolicyRequest) (control.Policy, error) {
+	names := []string{"flow", "probability"}
+	if r.Name != "" && !slices.Contains(names, r.Name) {
+		return control.Policy{}, fmt.Errorf("policy %q %w: use flow or probability", r.Name, meta.ErrInvalid)
+	}
+	if err := n.led(); err != nil && r.Name != "" {
+		return control.Policy{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.queuePolicy = cmp.Or(r.Name, n.mu.queuePolicy, "flow")
+	return control.Policy{Name: n.mu.queuePolicy, Names: names}, nil
 }
 
 func (n *fakeNode) ResetQueue(_ context.Context, r control.ResetRequest) (control.Queue, error) {

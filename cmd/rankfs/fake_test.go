@@ -31,14 +31,15 @@ type fakeNode struct {
 
 	mu struct {
 		sync.Mutex
-		sets    []control.Dataset
-		drained map[string]bool // by host: what was asked for
-		removed map[string]bool
-		pinned  bool
-		resets  uint64 // of the queue of train
-		loads   int    // how often was asked
-		policy  string // of the cache; empty: as mounted
-		stays   map[string]string
+		sets        []control.Dataset
+		drained     map[string]bool // by host: what was asked for
+		removed     map[string]bool
+		pinned      bool
+		resets      uint64 // of the queue of train
+		queuePolicy string
+		loads       int    // how often was asked
+		policy      string // of the cache; empty: as mounted
+		stays       map[string]string
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ rank-N/queue takes a batch, and says that the one before it is done.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	p.mountFlag(c)
-	c.AddCommand(p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand())
+	c.AddCommand(p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand(), p.queuePolicyCommand())
 	return c
 }
 
@@ -124,6 +125,41 @@ was wrong with their readers is put right; what is done stays done.`,
 	}
 	c.Flags().BoolVar(&r.Aside, "aside", false, "hand out again what was set aside, and nothing else")
 	return c
+}
+
+func (p *program) queuePolicyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "policy [NAME]",
+		Short: "Show by what rule batches are handed out, or change that",
+		Long: `Show by what rule the queues of this cluster that begin from now on hand out
+batches, or change that. A queue that has begun keeps its own; see: rankfs queue show
+
+  flow         a division of what is left among the nodes, so that all end at
+               once with as much read locally as can be, made anew as the
+               readers' speeds show; who would only be late waits
+  probability  drawn at random, what its other holders will come to last with
+               the highest probability (Algorithm 1 of DL-MPI); nobody waits
+
+With either a reader gets a batch that its host has, as long as there is one.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return wants("NAME")(c, args)
+		},
+		ValidArgs: []string{"flow", "probability"},
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			now, err := d.QueuePolicy(c.Context(), control.PolicyRequest{Name: strings.Join(args, "")})
+			if err != nil {
+				return err
+			}
+			return p.print(now, func(w io.Writer) { writePolicy(w, now) })
+		},
+	}
 }
 
 func writeReset(w io.Writer, q control.Queue, aside bool) {

@@ -19,6 +19,14 @@ func (p Policy) String() string {
 	return [...]string{"flow", "probability"}[p]
 }
 
+// Policies are the names of all, the default first.
+func Policies() (names []string) {
+	for p := PolicyFlow; p <= PolicyProbability; p++ {
+		names = append(names, p.String())
+	}
+	return names
+}
+
 // ParsePolicy reads flow or probability.
 func ParsePolicy(s string) (Policy, error) {
 	for p := PolicyFlow; p <= PolicyProbability; p++ {

@@ -115,6 +115,11 @@ func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) 
 	return change[Queue](ctx, c, "reset-queue", r)
 }
 
+// QueuePolicy asks by what rule queues that begin hand out batches, or for another.
+func (c *Client) QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error) {
+	return change[Policy](ctx, c, "queue-policy", r)
+}
+
 // Policy asks how it is decided what is kept, or for another way.
 func (c *Client) Policy(ctx context.Context, r PolicyRequest) (Policy, error) {
 	return ask[Policy](ctx, c, "policy", r, nil)

@@ -30,6 +30,7 @@ type Node interface {
 	Queues() []Queue
 	Queue(name string) (QueueDetail, error)
 	ResetQueue(ctx context.Context, r ResetRequest) (Queue, error)
+	QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error)
 
 	Policy(r PolicyRequest) (Policy, error)
 	PinCache(r CachePinRequest) (CachePin, error)

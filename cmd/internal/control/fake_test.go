@@ -95,6 +95,11 @@ func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.
 	return control.Queue{Name: r.Name, Run: 2}, f.do(ctx, nil)
 }
 
+func (f *fake) QueuePolicy(_ context.Context, r control.PolicyRequest) (control.Policy, error) {
+	f.got = r
+	return control.Policy{Name: r.Name, Names: []string{"x", "y"}}, f.fail
+}
+
 func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
 	f.got = r
 	return control.Policy{Name: r.Name, Names: []string{"a", "b"}}, f.fail

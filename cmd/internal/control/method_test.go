@@ -103,6 +103,10 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 	if q, err := c.ResetQueue(ctx, r); err != nil || q.Name != r.Name || q.Run != 2 || n.got != r {
 		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
 	}
+	policy := control.PolicyRequest{Name: "y"}
+	if p, err := c.QueuePolicy(ctx, policy); err != nil || p.Name != "y" || len(p.Names) != 2 || n.got != policy {
+		t.Errorf("QueuePolicy() = %+v, %v; the node got %+v", p, err, n.got)
+	}
 	n.fail = meta.ErrNotExist
 	if _, err := c.Queue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
 		t.Errorf("Queue() of nothing: %v", err)

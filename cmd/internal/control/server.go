@@ -182,6 +182,13 @@ func handler(n Node, t timeouts) http.Handler {
 		}
 		return n.ResetQueue(c.stream(), r)
 	})
+	route("queue-policy", func(c *call) (any, error) {
+		var r PolicyRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.QueuePolicy(c.stream(), r)
+	})
 	route("policy", func(c *call) (any, error) {
 		var r PolicyRequest
 		if err := c.request(&r); err != nil {

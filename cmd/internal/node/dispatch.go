@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,7 +133,7 @@ func (d *dispatcher) open(ctx context.Context, q question, term uint64) (*desk, 
 // past is what became of a queue so far, which is begun if it was not.
 func (d *dispatcher) past(ctx context.Context, q question, units, seed uint64) (state.QueueState, error) {
 	m := d.node.member
-	_, err := m.group.Do(ctx, &state.OpenQueue{View: q.View, Generation: q.Generation, Units: units, Policy: d.policy(), Seed: seed})
+	_, err := m.group.Do(ctx, &state.OpenQueue{View: q.View, Generation: q.Generation, Units: units, Policy: m.queuePolicy(), Seed: seed})
 	if err != nil {
 		return state.QueueState{}, err
 	}
@@ -143,12 +144,9 @@ func (d *dispatcher) past(ctx context.Context, q question, units, seed uint64) (
 	return past, nil
 }
 
-// policy is what the cluster is set to use for new queues.
-func (d *dispatcher) policy() string {
-	if p := d.node.member.machine.Setting(settingPolicy); p != "" {
-		return p
-	}
-	return queue.PolicyFlow.String()
+// queuePolicy is what the cluster is set to use for new queues.
+func (m *member) queuePolicy() string {
+	return cmp.Or(m.machine.Setting(settingPolicy), queue.PolicyFlow.String())
 }
 
 const settingPolicy = "queue.policy"

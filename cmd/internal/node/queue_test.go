@@ -164,3 +164,49 @@ func TestAQueueIsBegunAgain(t *testing.T) {
 		t.Errorf("read in the new run, by others: %s lines", got)
 	}
 }
+
+// A queue that begins after the policy was changed is handed out by the new one,
+// all of it; one that had begun keeps its own, when it is begun again too.
+func TestQueuePolicy(t *testing.T) {
+	r := run(t, nil)
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, []byte("one\ntwo\nthree\n"), 0600); err != nil {
+		t.Fatal(err)
+	}
+	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Batch: "1"})
+	policy := func(name string) string {
+		t.Helper()
+		p, err := r.client.QueuePolicy(t.Context(), control.PolicyRequest{Name: name})
+		if err != nil || len(p.Names) != 2 {
+			t.Fatalf("policy %q: %+v, %v", name, p, err)
+		}
+		return p.Name
+	}
+	handedOut := func(view, by string) {
+		t.Helper()
+		if lines := strings.Count(r.shell("cat datasets/"+view+"/rank-0/queue"), "\n"); lines != 3 {
+			t.Errorf("%s handed out %d batches", view, lines)
+		}
+		if q, err := r.client.Queue(t.Context(), view); err != nil || q.Policy != by || q.Done != 3 {
+			t.Errorf("%s: %+v, %v; want it by %s", view, q, err, by)
+		}
+	}
+	if now := policy(""); now != "flow" {
+		t.Errorf("the first policy is %q", now)
+	}
+	handedOut("d", "flow")
+	if now := policy("probability"); now != "probability" {
+		t.Errorf("changed to %q", now)
+	}
+	handedOut("d@epoch=1", "probability")
+	if _, err := r.client.ResetQueue(t.Context(), control.ResetRequest{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	handedOut("d", "flow")
+	if _, err := r.client.QueuePolicy(t.Context(), control.PolicyRequest{Name: "best"}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("policy best: %v", err)
+	}
+	if now := policy(""); now != "probability" {
+		t.Errorf("after all that it is %q", now)
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/meta/queue"
 	"rankfs/meta/state"
 )
 
@@ -163,6 +164,26 @@ func (n *Node) ResetQueue(ctx context.Context, r control.ResetRequest) (control.
 	}
 	n.config.Log.Info("queue begun again", "queue", q.View, "run", result.Queue.Run, "aside", r.Aside)
 	return n.describeQueue(*result.Queue), nil
+}
+
+// QueuePolicy says by what rule queues that begin from now on hand out batches,
+// having it changed first if a rule is named. What has begun keeps its own: it is
+// part of what a new leader goes on with.
+func (n *Node) QueuePolicy(ctx context.Context, r control.PolicyRequest) (control.Policy, error) {
+	answer := control.Policy{Name: n.member.queuePolicy(), Names: queue.Policies()}
+	if r.Name == "" {
+		return answer, nil
+	}
+	p, err := queue.ParsePolicy(r.Name)
+	if err != nil {
+		return control.Policy{}, err
+	}
+	if _, err := n.member.group.Do(ctx, &state.Setting{Key: settingPolicy, Value: p.String()}); err != nil {
+		return control.Policy{}, fmt.Errorf("set the policy of queues: %w", err)
+	}
+	n.config.Log.Info("queues begin with another policy", "policy", p.String(), "before", answer.Name)
+	answer.Name = p.String()
+	return answer, nil
 }
 
 // mostWarned bounds the queues that status warns of.
