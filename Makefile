@@ -1,4 +1,5 @@
-# Everything below works from a fresh clone on Debian as root with Go installed.
+# build and install need Go and a C compiler. What the others need besides, they
+# install on Debian as root (test/deps).
 GO      ?= go
 PREFIX  ?= /usr/local
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
@@ -16,10 +17,10 @@ ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/grou
 
 .PHONY: build demo test check soak bench install deps clean hdfs-up hdfs-down
 
-build: deps
+build:
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
 
-demo: build
+demo: deps build
 	$(MAKE) -s -C test/mpi
 	test/demo
 
@@ -41,7 +42,7 @@ soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
 
-bench: build
+bench: deps build
 	@test/deps iperf3
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench
