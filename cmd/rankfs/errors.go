@@ -107,7 +107,8 @@ func exitCodesTopic() *cobra.Command {
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
     6  away: no leader, or a node does not answer; try later
-    7  denied: a wrong or used token, a node that was removed
+    7  denied: a change that is not yours to make, a wrong or used token, a node
+       that was removed
   130  stopped by a signal
 
 mount.rankfs, which mount(8) calls, has the codes of mount(8) instead:

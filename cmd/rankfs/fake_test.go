@@ -76,7 +76,7 @@ func serveFake(ctx context.Context, c node.Config, ready func()) error {
 	}
 	c.Log.Debug("fake daemon", "config", fmt.Sprintf("%+v", c))
 	ready()
-	return control.Serve(ctx, r.Listener, newFake(c, r.Socket), c.Log)
+	return control.Serve(ctx, r.Listener, newFake(c, r.Socket), control.Admin{Group: c.Admins}, c.Log)
 }
 
 func (n *fakeNode) Status() control.Status {

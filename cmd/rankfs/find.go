@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ func (p *program) noAnswer(err error) error {
 
 func (p *program) find() (mounts.Entry, error) {
 	running, err := mounts.List(p.run)
-	if errors.Is(err, fs.ErrPermission) {
-		return mounts.Entry{}, hint(err, "run it as the user who mounted, often root")
+	if errors.Is(err, fs.ErrPermission) { // as releases before made it
+		return mounts.Entry{}, hint(failf(meta.ErrDenied, "find mount: %s is closed to you", p.run), "have root mount again, which opens it; or run this as root")
 	}
 	if err != nil {
 		return mounts.Entry{}, err
@@ -66,6 +67,9 @@ func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
 		return mounts.Entry{}, hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
 			"clean up with: rankfs umount %s", point)
 	}
+	if slices.Contains(private(), point) {
+		return mounts.Entry{}, errPrivate(point)
+	}
 	err = failf(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
 	if len(running) > 0 {
 		return mounts.Entry{}, hint(err, "there is one on %s", running[0].Mount)
@@ -79,5 +83,28 @@ func (p *program) noMount() error {
 		return hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
 			"clean up with: rankfs umount %s", left[0])
 	}
+	if closed := private(); len(closed) > 0 {
+		return errPrivate(closed[0])
+	}
 	return hint(failf(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
+}
+
+// private are the mounts that a user other than root sees in the mount table
+// and does not find registered.
+func private() (points []string) {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	table, _ := mounts.Table()
+	for _, m := range table {
+		if m.Type == mounts.FSType {
+			points = append(points, m.Point)
+		}
+	}
+	return points
+}
+
+func errPrivate(point string) error {
+	return hint(failf(meta.ErrDenied, "find mount: %s is not open to you: it is private, or registered in another run directory", point),
+		"ask who mounted it, often root")
 }

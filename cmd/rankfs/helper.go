@@ -51,6 +51,9 @@ func (p *program) mountFor(ctx context.Context, call helperCall) error {
 	if err != nil || call.fake {
 		return err
 	}
+	if err := mayMount(dir); err != nil {
+		return err
+	}
 	m, err := p.mountBehind(ctx, o, dir)
 	if err == nil && call.verbose {
 		m.text(p.out)
@@ -108,7 +111,7 @@ func parseHelper(args []string) (helperCall, error) {
 
 func helperUsage(format string, args ...any) error {
 	return hint(failf(errUsage, helperName+": "+format, args...),
-		"use: mount -t rankfs none DIR -o state=DIR,nvme=DIR:SIZE,ram=SIZE,allow_other")
+		"use: mount -t rankfs none DIR -o state=DIR,nvme=DIR:SIZE,ram=SIZE")
 }
 
 // set takes the options of -o.
@@ -165,8 +168,10 @@ func (o *mountOptions) set(option string) (err error) {
 	switch {
 	case isGeneric(key):
 		return nil
-	case option == "allow_other":
-		o.allowOther = true
+	case option == "allow_other": // as every mount that is not private
+		return nil
+	case option == "private":
+		o.private = true
 		return nil
 	case !hasValue:
 		return errUnknownOption
@@ -183,6 +188,8 @@ func (o *mountOptions) set(option string) (err error) {
 		o.ram = value
 	case "cache-policy":
 		o.cachePolicy = value
+	case "admin-group":
+		o.adminGroup = value
 	case "umask":
 		o.umask = value
 	case "uid":

@@ -35,12 +35,19 @@ func (p *program) mountCommand() *cobra.Command {
 		Short: "Mount on DIR and serve it until it is unmounted",
 		Long: `Mount on DIR and serve it until it is unmounted or the command is stopped.
 
-DIR must exist. A mount whose daemon has died is replaced.`,
+DIR must exist. A mount whose daemon has died is replaced.
+
+Only root can mount. All users of the machine may then read, as --umask permits,
+and look at everything by rankfs status and the like; to change something is for
+root, and for the members of --admin-group.`,
 		Args: wants("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, dir, err := o.complete(args[0])
 			if err != nil {
 				return usage(c, err)
+			}
+			if err := mayMount(dir); err != nil {
+				return err
 			}
 			if background {
 				m, err := p.mountBehind(c.Context(), o, dir)
@@ -68,7 +75,10 @@ func (o *mountOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.nvmeFloor, "nvme-floor", o.nvmeFloor, "leave `SIZE` or N% of each of those disks free")
 	f.StringVar(&o.ram, "ram", "", "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)")
 	f.StringVar(&o.cachePolicy, "cache-policy", "", "decide what is kept by the policy `NAME`, one of "+strings.Join(policy.Names(), ", ")+" (default "+policy.Names()[0]+")")
-	f.BoolVar(&o.allowOther, "allow-other", false, "let other users read the mount")
+	f.BoolVar(&o.private, "private", false, "let no other user read the mount, or ask its daemon")
+	f.StringVar(&o.adminGroup, "admin-group", "", "let members of `GROUP` change what only root may change otherwise")
+	f.Bool("allow-other", false, "")
+	_ = f.MarkHidden("allow-other") // it was needed once, and stands in scripts
 	f.Uint32Var(&o.uid, "uid", o.uid, "user `ID` that owns all files (default: who mounts)")
 	f.Uint32Var(&o.gid, "gid", o.gid, "group `ID` of all files (default: that of who mounts)")
 	f.StringVar(&o.umask, "umask", o.umask, "`MODE` bits that no file has, in octal")

@@ -27,7 +27,8 @@ type mountOptions struct {
 	nvmeFloor     string   // SIZE or N%
 	ram           string
 	cachePolicy   string // empty: the first
-	allowOther    bool
+	private       bool   // other users can neither read the mount nor ask its daemon
+	adminGroup    string // name or number; empty: none
 	noPassthrough bool
 	uid, gid      uint32
 	umask         string // octal
@@ -94,11 +95,15 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 // config turns complete options into what a node needs.
 func (o mountOptions) config(dir string) (node.Config, error) {
 	c := node.Config{
-		Mount: dir, State: o.state, AllowOther: o.allowOther, NoPassthrough: o.noPassthrough,
+		Mount: dir, State: o.state, Private: o.private, NoPassthrough: o.noPassthrough,
 		UID: o.uid, GID: o.gid, Version: version(), HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
 		HDFSActFor: o.login.actFor, Keytab: o.login.keytab, Principal: o.login.principal,
 		TicketCache: o.login.tickets(), Krb5Conf: o.login.conf,
 		Listen: o.cluster.listen, Join: o.cluster.join, Token: o.cluster.token,
+	}
+	var err error
+	if c.Admins, err = groupID(o.adminGroup); err != nil {
+		return c, err
 	}
 	umask, err := strconv.ParseUint(o.umask, 8, 32)
 	if err != nil || umask > 0o777 {
@@ -161,8 +166,11 @@ func (o mountOptions) args(dir string) []string {
 	}
 	args = append(args, o.login.args()...)
 	args = append(args, o.cluster.args()...)
-	if o.allowOther {
-		args = append(args, "--allow-other")
+	if o.private {
+		args = append(args, "--private")
+	}
+	if o.adminGroup != "" {
+		args = append(args, "--admin-group="+o.adminGroup)
 	}
 	if o.noPassthrough {
 		args = append(args, "--no-passthrough")

@@ -233,8 +233,8 @@ func TestParseHelper(t *testing.T) {
 		{name: "flags together", args: "none /m -sfnv", want: helperCall{dir: "/m", fake: true, sloppy: true, verbose: true, options: base}},
 		{name: "flags first", args: "-v -t fuse.rankfs none /m", want: helperCall{dir: "/m", verbose: true, options: base}},
 		{name: "value beside its flag", args: "none /m -nostate=/s", want: helperCall{dir: "/m", options: with(func(o *mountOptions) { o.state = "/s" })}},
-		{name: "all of ours", args: "none /m -o state=/s,nvme=/n:1TiB,nvme=/m:2TiB,nvme-floor=9%,ram=1GiB,allow_other,uid=1,gid=2,umask=077,log-level=warn",
-			want: helperCall{dir: "/m", options: mountOptions{state: "/s", nvme: []string{"/n:1TiB", "/m:2TiB"}, nvmeFloor: "9%", ram: "1GiB", allowOther: true, uid: 1, gid: 2, umask: "077", logLevel: "warn"}}},
+		{name: "all of ours", args: "none /m -o state=/s,nvme=/n:1TiB,nvme=/m:2TiB,nvme-floor=9%,ram=1GiB,allow_other,private,admin-group=7,uid=1,gid=2,umask=077,log-level=warn",
+			want: helperCall{dir: "/m", options: mountOptions{state: "/s", nvme: []string{"/n:1TiB", "/m:2TiB"}, nvmeFloor: "9%", ram: "1GiB", private: true, adminGroup: "7", uid: 1, gid: 2, umask: "077", logLevel: "warn"}}},
 		{name: "all of theirs", args: "none /m -o defaults,ro,_netdev,nofail,noauto,user,nosuid,nodev,noexec,noatime,x-systemd.requires=/a,comment=x",
 			want: helperCall{dir: "/m", options: base}},
 		{name: "quoted", args: `none /m -o state="/a,b",ro`, want: helperCall{dir: "/m", options: with(func(o *mountOptions) { o.state = "/a,b" })}},
@@ -271,7 +271,7 @@ func TestParseHelper(t *testing.T) {
 
 // What the helper accepts, its child must understand as the same.
 func FuzzParseHelper(f *testing.F) {
-	for _, s := range []string{"rw", "state=/a,nvme=/b:1TiB", `state="/a,b",uid=3,gid=4,umask=0`, "ram=1GiB,allow_other", "nvme=/a:b:2B,nvme=/c:1GiB,nvme-floor=7.5%,log-level=error", "nvme-floor=1GiB"} {
+	for _, s := range []string{"rw", "state=/a,nvme=/b:1TiB", `state="/a,b",uid=3,gid=4,umask=0`, "ram=1GiB,allow_other", "private,admin-group=7", "nvme=/a:b:2B,nvme=/c:1GiB,nvme-floor=7.5%,log-level=error", "nvme-floor=1GiB"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, options string) {

@@ -42,13 +42,12 @@ func TestModesAndOwner(t *testing.T) {
 	}
 }
 
-// Other users see nothing without --allow-other, and with it what the modes
-// permit.
+// Other users see what the modes permit, and nothing with --private.
 func TestOtherUsers(t *testing.T) {
 	t.Parallel()
-	closed := start(t)
+	closed := start(t, "--private")
 	closed.create("d", newLines(t, 10), "--batch", "5")
-	open := start(t, "--allow-other", "--uid", "1234", "--gid", "4321", "--umask", "027")
+	open := start(t, "--uid", "1234", "--gid", "4321", "--umask", "027")
 	open.create("d", newLines(t, 10), "--batch", "5")
 	for _, tt := range []struct {
 		name     string
@@ -56,7 +55,7 @@ func TestOtherUsers(t *testing.T) {
 		uid, gid uint32
 		may      bool
 	}{
-		{"without --allow-other", closed, 65534, 65534, false},
+		{"--private", closed, 65534, 65534, false},
 		{"owner", open, 1234, 1, true},
 		{"group", open, 1, 4321, true},
 		{"others", open, 65534, 65534, false},
@@ -89,8 +88,8 @@ func TestMountOptions(t *testing.T) {
 		want string // besides the others
 		not  string
 	}{
-		{nil, "ro", "allow_other"},
-		{[]string{"--allow-other"}, "allow_other", "rw"},
+		{[]string{"--private"}, "ro", "allow_other"},
+		{nil, "allow_other", "rw"},
 	} {
 		n := start(t, tt.args...)
 		options := mountOptions(t, n.mount)

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"rankfs/meta"
 )
 
 // A Client asks the daemon behind one socket. Its methods are those of a Node,
@@ -207,6 +209,10 @@ func (c *Client) post(ctx context.Context, method string, request any) (io.ReadC
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, err
+	}
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		answer.Body.Close()
+		return nil, fmt.Errorf("%s: %w: too many others ask", method, meta.ErrBusy)
 	}
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()

@@ -1,5 +1,6 @@
 // Package control is how the rankfs command talks to the daemon that serves a
-// mount: JSON over HTTP on a unix socket that only its owner may open.
+// mount: JSON over HTTP on a unix socket. Who may ask what stands in one table,
+// rights; the kernel says who asks.
 package control
 
 import (

@@ -3,13 +3,15 @@ package control
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"time"
 )
 
 // ServeImpatient is Serve with every timeout set to d.
 func ServeImpatient(ctx context.Context, l net.Listener, n Node, d time.Duration) error {
-	return serve(ctx, l, n, slog.New(slog.DiscardHandler), timeouts{request: d, write: d, idle: d, drain: d})
+	return serve(ctx, l, n, Admin{}, slog.New(slog.DiscardHandler), timeouts{request: d, write: d, idle: d, drain: d})
 }
 
 // SetAnswer sets how long a client waits for an answer to begin.
@@ -18,11 +20,20 @@ func (c *Client) SetAnswer(d time.Duration) { c.answer = d }
 // SetChange sets how long a client waits for a change of the cluster.
 func (c *Client) SetChange(d time.Duration) { c.change = d }
 
-// Limit returns l with at most n connections at a time.
-func Limit(l net.Listener, n int) net.Listener { return newLimited(l, n) }
+// Limit returns l with at most n connections of admins at a time, and two of others.
+func Limit(l net.Listener, n int, admin func(net.Conn) bool) net.Listener {
+	return newLimited(l, n, 2, admin)
+}
 
 // The bounds of the socket.
 const (
 	MaxConns = maxConns
 	MaxBody  = maxBody
 )
+
+// Routes are those of a server, and Rows those of the table of rights.
+func Routes() []string {
+	return slices.Sorted(maps.Keys(routesOf(nil)))
+}
+
+func Rows() []string { return slices.Sorted(maps.Keys(rights)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,7 +13,13 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(askEnv); socket != "" {
+		askAll(socket)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // A fake is a Node whose long operations are one function.
 type fake struct {
@@ -128,7 +135,7 @@ func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.P
 func start(t *testing.T, n control.Node) string {
 	t.Helper()
 	return startWith(t, func(ctx context.Context, l net.Listener) error {
-		return control.Serve(ctx, l, n, slog.New(slog.DiscardHandler))
+		return control.Serve(ctx, l, n, control.Admin{}, slog.New(slog.DiscardHandler))
 	})
 }
 

@@ -93,7 +93,7 @@ func TestServeWaitsForWhatIsUnderWay(t *testing.T) {
 		_, err := control.Dial(socket).Verify(context.WithoutCancel(ctx), "x", func(control.Progress) {})
 		answer <- err
 	}()
-	if err := control.Serve(ctx, l, n, slog.New(slog.DiscardHandler)); err != nil {
+	if err := control.Serve(ctx, l, n, control.Admin{}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Errorf("Serve() = %v", err)
 	}
 	if !over {

@@ -126,7 +126,7 @@ func (pipes) Addr() net.Addr            { return nil }
 
 func TestConnectionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := control.Limit(pipes{}, control.MaxConns)
+		l := control.Limit(pipes{}, control.MaxConns, func(net.Conn) bool { return true })
 		var conns []net.Conn
 		for range control.MaxConns {
 			c, err := l.Accept()
@@ -155,3 +155,61 @@ func TestConnectionsAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// However many connections others hold, an admin gets one.
+func TestOthersDoNotKeepAdminsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		come := make(chan net.Conn)
+		l := control.Limit(queue(come), 1, func(c net.Conn) bool { return c.(marked).admin })
+		enter := func(is bool) (ours net.Conn) {
+			ours, theirs := net.Pipe()
+			come <- marked{theirs, is}
+			return ours
+		}
+		accepted := make(chan net.Conn, 9)
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					close(accepted)
+					return
+				}
+				accepted <- c
+			}
+		}()
+		enter(false)
+		enter(false)
+		(<-accepted).Close()
+		<-accepted
+		enter(false) // in the place of the first
+		<-accepted
+		one := enter(false)
+		if answer, _ := io.ReadAll(one); !strings.Contains(string(answer), "503") || len(accepted) != 0 {
+			t.Errorf("one too many is told %q", answer)
+		}
+		enter(true)
+		synctest.Wait()
+		if len(accepted) != 1 {
+			t.Error("an admin waits")
+		}
+		l.Close()
+		close(come)
+	})
+}
+
+type marked struct {
+	net.Conn
+	admin bool
+}
+
+// A queue is a listener of the connections that come out of it.
+type queue chan net.Conn
+
+func (q queue) Accept() (net.Conn, error) {
+	if c, ok := <-q; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (queue) Close() error   { return nil }
+func (queue) Addr() net.Addr { return nil }

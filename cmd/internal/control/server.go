@@ -18,7 +18,8 @@ import (
 
 // The bounds of a control socket. Its clients are people and their scripts.
 const (
-	maxConns  = 32      // far more commands than anybody runs at once on one mount
+	maxConns  = 32      // of admins: far more commands than anybody runs at once on one mount
+	maxOthers = 64      // of all others together, who cannot keep an admin out
 	maxHeader = 8 << 10 // net/http adds 4 KiB of its own
 	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
 )
@@ -40,23 +41,25 @@ var defaultTimeouts = timeouts{
 
 // Serve answers requests for n on l until ctx is done, then closes l, cancels
 // what is under way, waits for it and returns nil. Any other end is an error.
-func Serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger) error {
-	return serve(ctx, l, n, log, defaultTimeouts)
+// Everybody who can open the socket may ask; changes are the admins'.
+func Serve(ctx context.Context, l net.Listener, n Node, a Admin, log *slog.Logger) error {
+	return serve(ctx, l, n, a, log, defaultTimeouts)
 }
 
-func serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger, t timeouts) error {
+func serve(ctx context.Context, l net.Listener, n Node, a Admin, log *slog.Logger, t timeouts) error {
 	// A connection counts from Accept, before its goroutine is started, to
 	// the end of that goroutine, so that Wait cannot miss one.
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	s := &http.Server{
-		Handler:           handler(n, t),
+		Handler:           handler(n, a, t),
 		ReadHeaderTimeout: t.request,
 		ReadTimeout:       t.request,
 		IdleTimeout:       t.idle,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withCaller,
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -74,7 +77,8 @@ func serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger, t time
 		defer cancel()
 		_ = s.Shutdown(bounded) // what did not end in time is closed by the defer above
 	})
-	err := s.Serve(newLimited(l, maxConns))
+	isAdmin := func(c net.Conn) bool { return a.is(callerOf(c)) }
+	err := s.Serve(newLimited(l, maxConns, maxOthers, isAdmin))
 	if stop() {
 		return fmt.Errorf("serve control socket: %w", err)
 	}
@@ -82,17 +86,28 @@ func serve(ctx context.Context, l net.Listener, n Node, log *slog.Logger, t time
 	return nil
 }
 
-// handler has one route for each method of a Node. Every request is a POST of
-// one JSON value, so that a name never stands in a path.
-func handler(n Node, t timeouts) http.Handler {
+// handler answers each route's requests by those who may use it. Every request
+// is a POST of one JSON value, so that a name never stands in a path.
+func handler(n Node, a Admin, t timeouts) http.Handler {
 	mux := http.NewServeMux()
-	route := func(name string, do func(*call) (any, error)) {
+	for name, do := range routesOf(n) {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
-			c := newCall(w, r, t)
+			c := newCall(w, r, a, name, t)
 			defer c.cancel()
+			if !a.may(c.who, rights[name]) {
+				c.finish(nil, a.Refuse(name))
+				return
+			}
 			c.finish(do(c))
 		})
 	}
+	return mux
+}
+
+// routesOf has one route for each method of a Node; rights has a row for each.
+func routesOf(n Node) map[string]func(*call) (any, error) {
+	routes := make(map[string]func(*call) (any, error))
+	route := func(name string, do func(*call) (any, error)) { routes[name] = do }
 	route("status", func(*call) (any, error) { return n.Status(), nil })
 	route("load", func(c *call) (any, error) {
 		var r LoadRequest
@@ -222,7 +237,7 @@ func handler(n Node, t timeouts) http.Handler {
 		}
 		return n.Warm(c.stream(), r, c.progress)
 	})
-	return mux
+	return routes
 }
 
 // A call is one request and its answer, used by one goroutine at a time.
@@ -233,20 +248,25 @@ type call struct {
 	body   io.Reader
 	conn   *http.ResponseController
 	write  time.Duration
+	route  string
+	who    caller
+	admin  Admin
 }
 
-func newCall(w http.ResponseWriter, r *http.Request, t timeouts) *call {
+func newCall(w http.ResponseWriter, r *http.Request, a Admin, route string, t timeouts) *call {
 	ctx, cancel := context.WithCancel(r.Context())
 	w.Header().Set("Content-Type", "application/x-ndjson")
+	who, _ := ctx.Value(callerKey{}).(caller)
 	return &call{
-		ctx: ctx, cancel: cancel, w: w,
+		ctx: ctx, cancel: cancel, w: w, route: route, who: who, admin: a,
 		body:  http.MaxBytesReader(w, r.Body, maxBody),
 		conn:  http.NewResponseController(w),
 		write: t.write,
 	}
 }
 
-// request reads the body, which must be exactly one JSON value of v's fields.
+// request reads the body, which must be exactly one JSON value of v's fields,
+// and refuses a change to those who may only look.
 func (c *call) request(v any) error {
 	body, err := io.ReadAll(c.body)
 	if err != nil {
@@ -259,6 +279,9 @@ func (c *call) request(v any) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read request: %w: more than one JSON value", meta.ErrInvalid)
+	}
+	if asks, ok := v.(changer); ok && asks.changes() && !c.admin.is(c.who) {
+		return c.admin.Refuse(c.route)
 	}
 	return nil
 }
@@ -296,49 +319,4 @@ func (c *call) send(e event) {
 	if json.NewEncoder(c.w).Encode(e) != nil || c.conn.Flush() != nil {
 		c.cancel()
 	}
-}
-
-// A limited listener has no more than cap(slots) connections open at a time;
-// others wait in the kernel's queue.
-type limited struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	close func() error
-}
-
-func newLimited(l net.Listener, n int) *limited {
-	done := make(chan struct{})
-	return &limited{
-		Listener: l,
-		slots:    make(chan struct{}, n),
-		done:     done,
-		close:    sync.OnceValue(func() error { close(done); return l.Close() }),
-	}
-}
-
-func (l *limited) Close() error { return l.close() }
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

@@ -46,7 +46,10 @@ func TestRegisterAndList(t *testing.T) {
 	if _, err := mounts.Register(run, "/mnt/a", "/state/c"); !errors.Is(err, meta.ErrExist) {
 		t.Errorf("second Register = %v", err)
 	}
-	for name, want := range map[string]os.FileMode{run: 0o700, a.Socket: 0o600} {
+	if err := b.Share(); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]os.FileMode{run: 0o755, a.Socket: 0o600, b.Socket: 0o666} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("mode of %s = %v, %v", name, info.Mode(), err)
 		}
@@ -144,7 +147,11 @@ func TestRegisterTakesOverFromTheDead(t *testing.T) {
 
 func TestRegisterRefuses(t *testing.T) {
 	open := runDir(t)
-	if err := os.Chmod(open, 0o755); err != nil {
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	others := runDir(t)
+	if err := os.Chown(others, 4711, -1); err != nil {
 		t.Fatal(err)
 	}
 	long := filepath.Join(runDir(t), strings.Repeat("x", 100))
@@ -153,9 +160,10 @@ func TestRegisterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{
-		open: "chmod 700",
-		long: "longer than 107 bytes",
-		file: "not a directory",
+		open:   "chmod 755",
+		others: "is of user 4711, and this is user 0",
+		long:   "longer than 107 bytes",
+		file:   "not a directory",
 	} {
 		if _, err := mounts.Register(dir, "/mnt", "/state"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Register in %s = %v, want %q", dir, err, want)

@@ -76,6 +76,14 @@ func Register(dir, mount, state string) (*Registration, error) {
 	return r, nil
 }
 
+// Share lets all users of this machine find the mount and ask its daemon.
+func (r *Registration) Share() error {
+	if err := errors.Join(os.Chmod(r.Socket, 0o666), os.Chmod(r.file, 0o644)); err != nil {
+		return fmt.Errorf("register mount %s: %w", r.Mount, err)
+	}
+	return nil
+}
+
 // Close takes the entry out and closes the socket.
 func (r *Registration) Close() error {
 	return errors.Join(os.Remove(r.file), closed(r.Listener.Close()))
@@ -88,8 +96,8 @@ func closed(err error) error {
 	return err
 }
 
-// List returns the live mounts in dir, by mount point, and removes what dead
-// daemons left there. A dir that is missing has none.
+// List returns the live mounts in dir that the caller may see, by mount point,
+// and removes what dead daemons left there. A dir that is missing has none.
 func List(dir string) ([]Entry, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,6 +114,7 @@ func List(dir string) ([]Entry, error) {
 		case err == nil && e.answers():
 			live = append(live, e)
 		case err == nil && e.running(): // starts or ends just now
+		case errors.Is(err, fs.ErrPermission): // another user's, and private
 		case !errors.Is(err, fs.ErrNotExist):
 			sweep(dir, name)
 		}
@@ -135,18 +144,26 @@ func id(mount string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// lock makes dir, private to its owner, and keeps other processes from
-// changing what is in it.
+// lock makes dir, where its owner alone changes anything, and keeps other
+// processes from changing what is in it.
 func lock(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-		return nil, fmt.Errorf("run directory %s is open to others: make it yours alone with chown and chmod 700", dir)
+	owner, self := info.Sys().(*syscall.Stat_t).Uid, uint32(os.Geteuid())
+	switch mode := info.Mode().Perm(); {
+	case owner != self:
+		return nil, refuse(meta.ErrDenied, "run directory %s is of user %d, and this is user %d; run it as that user", dir, owner, self)
+	case mode&0o022 != 0:
+		return nil, refuse(meta.ErrDenied, "other users may write to the run directory %s; take that away with: chmod 755 %[1]s", dir)
+	case mode != 0o755: // the umask's doing, or that of an older release
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -147,6 +147,8 @@ func detach(m Mount, lazy bool) error {
 	case errors.Is(err, unix.EBUSY):
 		holders, more := Holders(m)
 		return &BusyError{m.Point, holders, more}
+	case errors.Is(err, unix.EPERM):
+		return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", m.Point)
 	case err != nil:
 		return fmt.Errorf("unmount %s: %w", m.Point, err)
 	}

@@ -35,7 +35,8 @@ type Config struct {
 	RAMBytes          int64
 	NVMe              []Disk // the first has copies of files too; without any there is no such tier
 	NVMeFloor         Floor
-	AllowOther        bool
+	Private           bool    // other users can neither read the mount nor ask the daemon
+	Admins            *uint32 // a group whose members may change things, as root may
 	NoPassthrough     bool
 	UID, GID, Umask   uint32
 	RunDir, Version   string
@@ -105,6 +106,11 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, registration.Close()) }()
+	if !c.Private {
+		if err := registration.Share(); err != nil {
+			return err
+		}
+	}
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
 	dispatcher := newDispatcher(n)
@@ -141,7 +147,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer n.sizes.close()
 	n.tree = fs.New(fs.Config{
 		Catalog: n, Info: n.info(), UID: c.UID, GID: c.GID, Umask: c.Umask,
-		AllowOther: c.AllowOther, NoPassthrough: c.NoPassthrough, Log: c.Log,
+		AllowOther: !c.Private, NoPassthrough: c.NoPassthrough, Log: c.Log,
 	})
 	n.cache, err = cache.New(cache.Config{
 		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
@@ -174,7 +180,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, n.tree.Unmount(c.Mount, true)) }()
 
 	served := make(chan error, 1)
-	go func() { served <- control.Serve(ctx, registration.Listener, n, c.Log) }()
+	go func() { served <- control.Serve(ctx, registration.Listener, n, control.Admin{Group: c.Admins}, c.Log) }()
 	defer func() { cancel(); err = errors.Join(err, <-served) }()
 	unmounted := make(chan struct{})
 	go func() { n.tree.Wait(); close(unmounted) }()

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A right is who may use a route.
+type right int
+
+const (
+	admins    right = iota // root, the daemon's own user, and members of the admin group
+	everybody              // on this machine
+	lookers                // everybody, unless the request changes something
+)
+
+// rights has a row for each route. A route without one is for admins.
+var rights = map[string]right{
+	"status":      everybody,
+	"load":        everybody,
+	"datasets":    everybody,
+	"dataset":     everybody,
+	"cluster":     everybody,
+	"queues":      everybody,
+	"queue":       everybody,
+	"cached":      everybody,
+	"plan":        lookers,
+	"policy":      lookers,
+	"remove":      admins,
+	"create":      admins,
+	"refresh":     admins,
+	"verify":      admins, // it reads all of the source
+	"token":       admins,
+	"drain":       admins,
+	"remove-node": admins,
+	"reset-queue": admins,
+	"pin":         admins,
+	"evict":       admins,
+	"warm":        admins,
+}
+
+// A changer is a request that may ask for a change or for nothing but an answer.
+type changer interface{ changes() bool }
+
+func (r *PlanRequest) changes() bool   { return r.Pin || r.Unpin }
+func (r *PolicyRequest) changes() bool { return r.Name != "" }
+
+// An Admin says who may change things besides root and the daemon's own user:
+// the members of a group, if there is one.
+type Admin struct {
+	Group *uint32
+}
+
+// A caller is the process at the other end of a connection, as it was when it
+// connected. One that could not be found out is nobody.
+type caller struct {
+	uid    uint32
+	groups []uint32
+	known  bool
+}
+
+// may reports whether a caller may use a route at all.
+func (a Admin) may(c caller, r right) bool { return r != admins || a.is(c) }
+
+// is reports whether a caller may change things.
+func (a Admin) is(c caller) bool {
+	switch {
+	case !c.known:
+		return false
+	case c.uid == 0 || c.uid == uint32(unix.Geteuid()):
+		return true
+	}
+	return a.Group != nil && slices.Contains(c.groups, *a.Group)
+}
+
+// Refuse is the answer for those who may only look.
+func (a Admin) Refuse(route string) error {
+	who := "root"
+	if a.Group != nil {
+		who = fmt.Sprintf("root, or a member of group %d", *a.Group)
+	}
+	return &meta.Told{Kind: "denied", Message: fmt.Sprintf("%s: this changes what all users of the mount have; ask %s", route, who)}
+}
+
+type callerKey struct{}
+
+// withCaller notes in a connection's context who is at its other end.
+func withCaller(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, callerKey{}, callerOf(c))
+}
+
+// callerOf asks the kernel, which keeps both answers from the time of connect(2).
+func callerOf(c net.Conn) (who caller) {
+	if l, ok := c.(*limitedConn); ok {
+		c = l.Conn
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return caller{}
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return caller{}
+	}
+	_ = raw.Control(func(fd uintptr) {
+		credentials, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			return
+		}
+		groups, err := peerGroups(int(fd))
+		if err != nil {
+			return
+		}
+		who = caller{credentials.Uid, append(groups, credentials.Gid), true}
+	})
+	return who
+}
+
+// peerGroups are the supplementary groups of a socket's other end.
+func peerGroups(fd int) ([]uint32, error) {
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(4 * len(groups))
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(unsafe.SliceData(groups))), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == unix.ERANGE && int(size) > 4*len(groups):
+			groups = make([]uint32, size/4)
+		case errno != 0:
+			return nil, errno
+		default:
+			return groups[:size/4], nil
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os/user"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// groupID is the number of a group, given by that or by its name; nil for none.
+func groupID(group string) (*uint32, error) {
+	if group == "" {
+		return nil, nil
+	}
+	text := group
+	if g, err := user.LookupGroup(group); err == nil {
+		text = g.Gid
+	}
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return nil, failf(meta.ErrInvalid, "admin group %q is not there; use a name of /etc/group, or a number", group)
+	}
+	gid := uint32(id)
+	return &gid, nil
+}
+
+// mayMount refuses whom the kernel would refuse, before anything is made.
+func mayMount(dir string) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return nil // the kernel will say it
+	}
+	if data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		return nil
+	}
+	return hint(failf(meta.ErrDenied, "mount on %s: only root can mount, or who has CAP_SYS_ADMIN", dir),
+		"have root run: rankfs mount %s --background\nthen all users of this machine can read it", dir)
+}
