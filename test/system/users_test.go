@@ -58,13 +58,13 @@ func (p person) rankfs(n *node, args ...string) result {
 // What users other than root may do: all that looks, and nothing that changes.
 var (
 	looks = [][]string{
-		{"status"}, {"stall", "d"}, {"stats", "--once"}, {"plan", "d"}, {"queue", "ls"}, {"queue", "show", "d"},
+		{"status"}, {"stall", "d"}, {"stats", "--once"}, {"plan", "d"}, {"queue", "ls"}, {"queue", "show", "d"}, {"queue", "policy"},
 		{"dataset", "ls"}, {"dataset", "show", "d"}, {"cache", "ls"}, {"cache", "policy"}, {"simulate", "d"}, {"node", "ls"},
 	}
 	changes = [][]string{
 		{"dataset", "create", "e", "--source", "file:/etc/passwd", "--as", "lines"},
 		{"dataset", "refresh", "d"}, {"dataset", "verify", "d"}, {"plan", "d", "--pin"}, {"plan", "d", "--unpin"},
-		{"queue", "reset", "d"}, {"cache", "pin", "d"}, {"cache", "unpin", "d"}, {"cache", "evict", "d"},
+		{"queue", "reset", "d"}, {"queue", "policy", "probability"}, {"cache", "pin", "d"}, {"cache", "unpin", "d"}, {"cache", "evict", "d"},
 		{"cache", "policy", "lru"}, {"warm", "d"}, {"token", "create"}, {"node", "drain", "x"}, {"node", "rm", "x"},
 		{"dataset", "rm", "d"},
 	}

@@ -28,8 +28,9 @@ const askEnv = "RANKFS_TEST_ASK"
 
 // changing are requests by which routes that anybody may use change something.
 var changing = map[string]string{
-	"plan":   `{"view":"d","pin":true}`,
-	"policy": `{"name":"lru"}`,
+	"plan":         `{"view":"d","pin":true}`,
+	"policy":       `{"name":"lru"}`,
+	"queue-policy": `{"name":"flow"}`,
 }
 
 // askAll writes which requests were refused.
@@ -73,7 +74,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("only root can ask as other users: run the tests as root")
 	}
-	looking := []string{"cached", "cluster", "dataset", "datasets", "load", "plan", "policy", "queue", "queues", "status"}
+	looking := []string{"cached", "cluster", "dataset", "datasets", "load", "plan", "policy", "queue", "queue-policy", "queues", "status"}
 	group := uint32(4711)
 	socket := openTo(t, control.Admin{Group: &group})
 	none := openTo(t, control.Admin{})
@@ -98,7 +99,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 				t.Errorf("%s: %s: refused %v, want %v", tt.name, request, refused[request], want)
 			}
 		}
-		if len(refused) != len(control.Routes())+3 {
+		if len(refused) != len(control.Routes())+len(changing)+1 {
 			t.Errorf("%s: asked %v", tt.name, refused)
 		}
 	}
