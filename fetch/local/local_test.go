@@ -287,6 +287,56 @@ func TestTreeLeavesOut(t *testing.T) {
 	}
 }
 
+// Whoever finds that a file or a directory is not what it was, from then on every
+// check does: of many files, in many directories, though it looks at a few.
+func TestTreeStaysChanged(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(dir string) error
+		found  func(d *fetch.Dataset) error
+	}{
+		{"a file is rewritten", func(dir string) error {
+			return os.WriteFile(dir+"/120/f", []byte("other"), 0o600)
+		}, func(d *fetch.Dataset) error {
+			return d.Read(t.Context(), []index.Extent{d.Extent(119), d.Extent(120)}, make([]byte, 10))
+		}},
+		{"a directory gets a file", func(dir string) error {
+			return os.WriteFile(dir+"/120/g", []byte("more"), 0o600)
+		}, func(d *fetch.Dataset) (err error) {
+			for range 8 { // each looks at 64 of them
+				err = errors.Join(err, d.Check(t.Context()))
+			}
+			return err
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i := range 300 {
+				if err := errors.Join(os.Mkdir(fmt.Sprintf("%s/%03d", dir, i), 0o700), os.WriteFile(fmt.Sprintf("%s/%03d/f", dir, i), []byte("bytes"), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			src, err := local.OpenTree(dir)
+			d, _ := attach(t, src, err)
+			if err := d.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.change(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.found(d); !errors.Is(err, meta.ErrStale) {
+				t.Fatalf("the change is not found: %v", err)
+			}
+			for range 20 {
+				if err := d.Check(t.Context()); !errors.Is(err, meta.ErrStale) {
+					t.Fatalf("a later check: %v, want ErrStale", err)
+				}
+			}
+		})
+	}
+}
+
 // Of a large tree few files are open at a time, and the names are kept as
 // they are.
 func TestTreeDescriptors(t *testing.T) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sort"
@@ -29,7 +30,8 @@ type Tree struct {
 	files uint32 // how many of the index's files are files
 	open  *descriptors
 
-	next atomic.Uint32 // directory to check
+	next    atomic.Uint32 // directory to check
+	changed atomic.Uint64 // one more than the number of what was last found changed
 }
 
 // OpenTree opens a directory whose files are the records.
@@ -165,11 +167,15 @@ func isDirPath(path string) bool { return path == "" || strings.HasSuffix(path, 
 // dirsPerCheck bounds what a Check costs: about 100 us.
 const dirsPerCheck = 64
 
-// Check implements fetch.Source. It looks at the root and, in turn, at some of
-// the other directories. That a file was written in place it does not see,
-// but a Read of that file does.
+// Check implements fetch.Source. It looks at what a Check or a Read found
+// changed before, at the root and, in turn, at some of the other directories.
+// That a file was written in place it does not see until a Read of that file
+// does; from then on the tree is another one.
 func (s *Tree) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.checkChanged(); err != nil {
 		return err
 	}
 	now, err := statPath(s.path)
@@ -190,12 +196,42 @@ func (s *Tree) Check(ctx context.Context) error {
 	return nil
 }
 
+// checkChanged looks again at what was found changed. What was only away for a
+// while, as the files of a mount, may be back as it was.
+func (s *Tree) checkChanged() error {
+	note := s.changed.Load()
+	if note == 0 {
+		return nil
+	}
+	if err := s.checkOne(uint32(note - 1)); err != nil {
+		return err
+	}
+	s.changed.CompareAndSwap(note, 0)
+	return nil
+}
+
+// checkDir looks at a directory, and remembers that it has changed: the next
+// check is of others.
 func (s *Tree) checkDir(id uint32) error {
+	err := s.checkOne(id)
+	s.note(id, err)
+	return err
+}
+
+// checkOne compares a file or directory with the index.
+func (s *Tree) checkOne(id uint32) error {
 	info, err := s.root.Lstat(strings.TrimSuffix(s.index.File(id).Path, "/"))
 	if err != nil {
 		return s.problem(err)
 	}
 	return s.compare(id, stampOfInfo(info))
+}
+
+// note remembers what err says has changed.
+func (s *Tree) note(id uint32, err error) {
+	if errors.Is(err, meta.ErrStale) {
+		s.changed.Store(uint64(id) + 1)
+	}
 }
 
 // compare reports whether now is what the index says of the file.
@@ -214,6 +250,7 @@ func (s *Tree) Read(ctx context.Context, extents []index.Extent, dst []byte) err
 		}
 		n, size := sameFile(extents)
 		if err := s.read(ctx, extents[:n], dst[:size]); err != nil {
+			s.note(extents[0].File, err)
 			return err
 		}
 		extents, dst = extents[n:], dst[size:]
