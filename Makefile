@@ -41,6 +41,7 @@ check: deps
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
+	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 
 bench: deps build
 	@test/deps iperf3

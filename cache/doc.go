@@ -28,7 +28,7 @@
 // # What is kept
 //
 // A planner says at which level each batch should be, from what is known of the
-// readers' future (planning.go, outlook.go); an order by worth says what goes
-// first when room is needed (keep.go, order.go). What memory gives up is packed,
+// readers' future (coming.go, planning.go, outlook.go); orders by worth, one for
+// each reader, say what goes first when room is needed (keep.go, lanes.go). What memory gives up is packed,
 // written to a disk, or dropped, as the planner wants it.
 package cache

@@ -30,32 +30,9 @@ type reader struct {
 	scan   uint64        // no step from pos to here is missing
 	barred uint64        // nothing is made ready from this step on; pos or more
 	bar    bool
+	tempo  tempo
 	course course
-}
-
-// A course is a guess of when a reader comes to which step: one a tick. It is
-// kept for as long as it is about right, since what is in the cache was put in
-// order by it; a guess made anew at each step would be off by as much as the
-// pace varies, times an epoch.
-type course struct {
-	from time.Time
-	step int64 // that it opened then; below zero: of the epoch before
-	tick time.Duration
-}
-
-func (c course) at(step uint64) time.Time {
-	return c.from.Add(time.Duration(int64(step)-c.step) * c.tick)
-}
-
-// mean is the pace since the course was set.
-func (c course) mean(r *reader) time.Duration {
-	return r.seen.Sub(c.from) / time.Duration(max(1, int64(r.pos)-1-c.step))
-}
-
-// strays reports whether the course is far from what the reader does.
-func (c course) strays(r *reader) bool {
-	mean := c.mean(r)
-	return c.tick > mean/4*5 || c.tick < mean/5*4
+	lane   uint8 // of the shelf, where what it comes to is in order
 }
 
 // maxReaders bounds how many ranks are followed at once on one node.
@@ -80,7 +57,8 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 		r.size = e.size
 	}
 	if r.run == trusted {
-		r.course = course{r.seen, int64(r.pos) - 1, r.pace}
+		r.set(now)
+		r.lane = c.laneFor(j)
 	}
 	if r.run >= trusted {
 		c.expect(j)
@@ -139,11 +117,13 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 	switch {
 	case step >= r.pos && step-r.pos < near:
 		if r.run > 0 {
-			r.pace = blend(r.pace, now.Sub(r.seen)/time.Duration(step+1-r.pos))
+			took := now.Sub(r.seen) / time.Duration(step+1-r.pos)
+			r.pace = blend(r.pace, took)
+			r.tempo.add(took)
 		}
 		r.run = max(1, r.run+1-int(step-r.pos))
 	case step == r.stray || r.run < trusted:
-		r.run, r.pace, r.scan = 1, 0, 0
+		r.run, r.pace, r.tempo, r.scan = 1, 0, tempo{}, 0
 	default:
 		r.stray = step + 1
 		if step < r.pos && r.pos-step <= near { // one of a rank's several workers is a little late

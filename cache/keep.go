@@ -29,7 +29,7 @@ func (c *Cache) rest(e *entry) {
 		if id := c.mu.shelf.find(e.key, true); id != 0 {
 			b := c.mu.shelf.at(id)
 			b.last, b.gap = e.last, e.gap
-			c.mu.shelf.change(id, b, c.worth(&b))
+			c.mu.shelf.change(id, b, c.place(&b))
 		}
 		c.lay(e.kept)
 	}
@@ -42,7 +42,7 @@ func (c *Cache) rest(e *entry) {
 // lay puts what nobody holds on the shelf. mu is held.
 func (c *Cache) lay(k kept) {
 	spent := !k.packed && k.opened && c.passes(&k) && !k.plan.Shared()
-	c.mu.shelf.put(k, spent, c.worth(&k))
+	c.mu.shelf.put(k, spent, c.place(&k))
 }
 
 // passes reports whether k is of no use to anybody once it was read, as nobody
@@ -61,13 +61,14 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	if e := c.useless(0); e != nil {
 		return e
 	}
-	if c.mu.shelf.order.count == 0 {
+	now := time.Now()
+	id, worth := c.least(now)
+	if id == 0 {
 		return nil
 	}
-	id, worth := c.mu.shelf.order.least()
 	if !demanded {
 		least := c.mu.shelf.at(id)
-		if worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer)) || c.precedes(&least, newcomer) {
+		if worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer, now)) || c.precedes(&least, newcomer, now) {
 			return nil
 		}
 	}
@@ -112,15 +113,15 @@ func (c *Cache) victimOnNVMe(dir string) *entry {
 // n is made ready by hand, for any reader, or as long as n. Worths are estimates
 // of different times: two batches that are made ready ahead could otherwise take
 // each other's place again and again. mu is held.
-func (c *Cache) precedes(k *kept, n *entry) bool {
+func (c *Cache) precedes(k *kept, n *entry, now time.Time) bool {
 	if n.byHand {
 		return k.byHand && !k.opened || c.comesTo(k.key)
 	}
 	if k.opened {
 		return false
 	}
-	next := c.nextUse(k)
-	return !math.IsInf(next, 1) && next <= c.wanted(n)
+	next := c.nextUse(k, now)
+	return !math.IsInf(next, 1) && next <= c.wanted(n, now)
 }
 
 // worn returns the oldest spent entry, out of the cache, if more of them linger
@@ -142,19 +143,11 @@ func (c *Cache) remove(id uint32) *entry {
 	return e
 }
 
-// worth is what it is worth to keep k in memory, as the planner has it. mu is held.
-func (c *Cache) worth(k *kept) float64 { return c.worthAt(k, c.nextUse(k)) }
-
-// worthAt is that of k if it is used next at a time. mu is held.
+// worthAt is what it is worth to keep k in memory, as the planner has it, if it is
+// used next at a time. mu is held.
 func (c *Cache) worthAt(k *kept, next float64) float64 {
 	item := c.item(k)
 	return c.mu.planner.Worth(&item, next)
-}
-
-// worthOf is the worth of what is on the shelf. mu is held.
-func (c *Cache) worthOf(id uint32) float64 {
-	k := c.mu.shelf.at(id)
-	return c.worth(&k)
 }
 
 // item is what a planner wants to know of k. If its bytes are in memory in
@@ -175,74 +168,4 @@ func (c *Cache) seconds(t time.Time) float64 {
 		return -1
 	}
 	return t.Sub(c.began).Seconds()
-}
-
-// nextUse is when k will be opened again, as far as anybody can know: when a
-// reader comes to it, in this epoch or the next one; or else, if it was used
-// before, after as long as it took last time. mu is held.
-func (c *Cache) nextUse(k *kept) float64 {
-	next := math.Inf(1)
-	for _, j := range c.mu.jobs {
-		if at, ok := j.comesTo(k.key); ok {
-			next = min(next, c.seconds(at))
-		}
-	}
-	if math.IsInf(next, 1) && k.gap > 0 {
-		next = c.seconds(k.last) + k.gap.Seconds()
-	}
-	return next
-}
-
-// wanted is when e will be opened: before anything that was guessed, if an open
-// waits for it. mu is held.
-func (c *Cache) wanted(e *entry) float64 {
-	if e.waiters > 0 {
-		return 0
-	}
-	return c.nextUse(&e.kept)
-}
-
-// comesTo reports whether any reader comes to the batch of k. mu is held.
-func (c *Cache) comesTo(k Key) bool {
-	for _, j := range c.mu.jobs {
-		if _, ok := j.comesTo(k); ok {
-			return true
-		}
-	}
-	return false
-}
-
-// comesTo is when a reader of j opens the batch of k. mu is held.
-func (j *job) comesTo(k Key) (at time.Time, ok bool) {
-	if rank, step, is := j.plan.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.run >= trusted && step >= r.pos {
-			return r.course.at(step), true
-		}
-	}
-	if j.next == nil {
-		return at, false
-	}
-	if rank, step, is := j.next.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.run >= trusted {
-			return r.course.at(j.plan.Steps() + step), true
-		}
-	}
-	return at, false
-}
-
-// setCourse guesses anew when readers come to what they read, if the guesses in
-// use are far off, and puts what is idle in order again. mu is held.
-func (c *Cache) setCourse() {
-	off := false
-	for _, j := range c.mu.jobs {
-		for _, r := range j.readers {
-			if r.run > trusted && r.course.strays(r) {
-				r.course, off = course{r.seen, int64(r.pos) - 1, r.course.mean(r)}, true
-			}
-		}
-	}
-	if !off {
-		return
-	}
-	c.mu.shelf.order.reorder(c.worthOf)
 }

@@ -23,12 +23,18 @@ func (o *order) set(at, id uint32, worth float64) {
 func (o *order) least() (id uint32, worth float64) { return o.id(0), o.worth(0) }
 
 func (o *order) push(id uint32, worth float64) {
+	o.add(id, worth)
+	o.up(o.count-1, id, worth)
+}
+
+// add is push, after which arrange is to be called.
+func (o *order) add(id uint32, worth float64) {
 	if o.count%ledger.Chunk == 0 && int(o.count/ledger.Chunk) == len(o.chunks) {
 		o.chunks = append(o.chunks, new([ledger.Chunk]uint32))
 		o.worths = append(o.worths, new([ledger.Chunk]float64))
 	}
 	o.count++
-	o.up(o.count-1, id, worth)
+	o.set(o.count-1, id, worth)
 }
 
 // remove takes out what is at a place.
@@ -86,12 +92,8 @@ func (o *order) down(at, id uint32, worth float64) {
 	o.set(at, id, worth)
 }
 
-// reorder gives everything the worth that is told of it.
-func (o *order) reorder(worth func(id uint32) float64) {
-	for at := range o.count {
-		id := o.id(at)
-		o.set(at, id, worth(id))
-	}
+// arrange puts in order what was added in any.
+func (o *order) arrange() {
 	for at := o.count / 2; at > 0; at-- {
 		o.down(at-1, o.id(at-1), o.worth(at-1))
 	}

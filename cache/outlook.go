@@ -18,6 +18,7 @@ type outlook struct {
 	problem policy.Problem
 	index   map[Key]int32
 	courses []bound
+	now     time.Time
 	rates   [policy.Levels]rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32
@@ -46,12 +47,12 @@ const (
 // glance begins an outlook with what there is. mu is held.
 func (c *Cache) glance() *outlook {
 	o := &outlook{
-		cache: c, rates: c.mu.speeds,
+		cache: c, rates: c.mu.speeds, now: time.Now(),
 		index: make(map[Key]int32, max(c.mu.shelf.ledger.Len(), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
 	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
-	o.problem.Now = c.seconds(time.Now())
+	o.problem.Now = c.seconds(o.now)
 	o.problem.Memory = c.ram.budget.Load()
 	for _, d := range c.config.NVMe {
 		o.problem.Disk += d.Bytes
@@ -208,7 +209,7 @@ func (o *outlook) uses(b *bound, step uint64) {
 			item.Group = o.group(p, s)
 		}
 	}
-	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.course.at(step))})
+	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.comes(step, o.now))})
 }
 
 // group numbers a step: one of its batches alone keeps nobody from waiting.

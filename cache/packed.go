@@ -222,12 +222,13 @@ func (c *Cache) pack(e *entry) bool {
 func (c *Cache) lesser(b *kept) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.shelf.order.count == 0 {
+	now := time.Now()
+	id, worth := c.least(now)
+	if id == 0 {
 		return nil
 	}
-	id, worth := c.mu.shelf.order.least()
 	least := c.mu.shelf.at(id)
-	if worth >= c.worth(b) || !least.opened && !math.IsInf(c.nextUse(&least), 1) {
+	if worth >= c.worthAt(b, c.nextUse(b, now)) || !least.opened && !math.IsInf(c.nextUse(&least, now), 1) {
 		return nil
 	}
 	return c.remove(id)

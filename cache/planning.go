@@ -166,7 +166,6 @@ func (c *Cache) plan(forced bool) bool {
 // draft makes a plan and follows it from then on.
 func (c *Cache) draft() {
 	c.mu.Lock()
-	c.setCourse()
 	strategy, o := c.mu.strategy, c.glance()
 	c.mu.Unlock()
 	o.foresee()
@@ -185,12 +184,10 @@ func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 	}
 	c.mu.planner, c.mu.drafter = s.drafter, s.planner
 	c.mu.targets, c.mu.packing, c.mu.moves = placement{o.index, levels}, o.packing, c.mu.moves[:0]
-	c.mu.shelf.order.reorder(func(id uint32) float64 {
-		k := c.mu.shelf.at(id)
-		if c.displaced(&k) {
+	c.reorder(func(id uint32, k *kept) {
+		if c.displaced(k) {
 			c.mu.moves = append(c.mu.moves, id)
 		}
-		return c.worth(&k)
 	})
 	if len(c.mu.moves) > 0 {
 		c.wake.Signal()

@@ -24,7 +24,7 @@ type named struct {
 // others nothing is known but the status, and where it is in the order.
 type shelf struct {
 	ledger *ledger.Ledger[named, status]
-	order  order      // by worth
+	lanes  lanes      // by worth
 	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
 	views  ledger.Names[view]
 	plans  []Plan // by the number of the view
@@ -46,7 +46,10 @@ type opened struct {
 func newShelf(began time.Time) *shelf {
 	s := &shelf{spent: list.New(), wide: make(map[uint32]extent), began: began}
 	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
-	s.order.slot = func(id uint32) *uint32 { return &s.ledger.At(id).slot }
+	slot := func(id uint32) *uint32 { return &s.ledger.At(id).slot }
+	for i := range s.lanes {
+		s.lanes[i].slot = slot
+	}
 	return s
 }
 
@@ -68,7 +71,7 @@ func (s *shelf) find(k Key, packed bool) uint32 {
 }
 
 // put lays a batch down, whose form has no status.
-func (s *shelf) put(k kept, spent bool, worth float64) {
+func (s *shelf) put(k kept, spent bool, at place) {
 	v := s.views.Take(view{k.key.Plan, k.plan.ID()})
 	for len(s.plans) <= int(v) {
 		s.plans = append(s.plans, nil)
@@ -97,7 +100,8 @@ func (s *shelf) put(k kept, spent bool, worth float64) {
 	if spent {
 		s.opened[r.bytes].place = s.spent.PushBack(id)
 	} else {
-		s.order.push(id, worth)
+		s.ledger.At(id).setLane(at.lane)
+		s.lanes[at.lane].push(id, at.worth)
 	}
 }
 
@@ -135,11 +139,38 @@ func (s *shelf) at(id uint32) kept {
 	return k
 }
 
-// change notes another history of a batch that is not spent, and its worth.
-func (s *shelf) change(id uint32, k kept, worth float64) {
+// change notes another history of a batch that is not spent, and its place.
+func (s *shelf) change(id uint32, k kept, at place) {
+	s.ledger.At(id).remember(k, s.began)
+	s.rank(id, at)
+}
+
+// rank gives a batch that is not spent another place in the lanes.
+func (s *shelf) rank(id uint32, at place) {
 	r := s.ledger.At(id)
-	r.remember(k, s.began)
-	s.order.fix(r.slot, worth)
+	if r.lane() == at.lane {
+		s.lanes[at.lane].fix(r.slot, at.worth)
+		return
+	}
+	s.lanes[r.lane()].remove(r.slot)
+	r.setLane(at.lane)
+	s.lanes[at.lane].push(id, at.worth)
+}
+
+// reorder gives everything that is not spent the place that is told of it.
+func (s *shelf) reorder(where func(id uint32) place) {
+	s.lanes.clear()
+	for id := range s.all() {
+		if s.isSpent(id) {
+			continue
+		}
+		at := where(id)
+		s.ledger.At(id).setLane(at.lane)
+		s.lanes[at.lane].add(id, at.worth)
+	}
+	for i := range s.lanes {
+		s.lanes[i].arrange()
+	}
 }
 
 // take takes a batch away.
@@ -148,7 +179,7 @@ func (s *shelf) take(id uint32) kept {
 	if r.used&spentFlag != 0 {
 		s.spent.Remove(s.opened[r.bytes].place)
 	} else {
-		s.order.remove(r.slot)
+		s.lanes[r.lane()].remove(r.slot)
 	}
 	if k.packed {
 		s.packed--
@@ -188,11 +219,7 @@ func (s *shelf) inOrder() iter.Seq[uint32] {
 				return
 			}
 		}
-		for at := range s.order.count {
-			if !yield(s.order.id(at)) {
-				return
-			}
-		}
+		s.lanes.all()(yield)
 	}
 }
 

@@ -85,6 +85,8 @@ const (
 	wideFlag  // see extent
 	spentFlag // and not in the order of worth
 	thereFlag // or the record is not in use
+	laneFlag  // the lowest bit of the number of a lane
+	laneMask  = laneFlag * (maxLanes - 1)
 	flagBits  = 16
 )
 
@@ -112,6 +114,10 @@ func (r *status) set(flag uint64, is bool) {
 		r.used |= flag
 	}
 }
+
+func (r *status) lane() uint8 { return uint8(r.used & laneMask / laneFlag) }
+
+func (r *status) setLane(n uint8) { r.used = r.used&^laneMask | uint64(n)*laneFlag }
 
 // remember notes the history of a batch.
 func (r *status) remember(k kept, began time.Time) {

@@ -46,10 +46,13 @@ func TestShelf(t *testing.T) {
 		return h
 	})
 	worths := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 5))
+	places := rapid.Custom(func(r *rapid.T) place {
+		return place{rapid.SampledFrom([]uint8{0, 1, maxLanes - 1}).Draw(r, "lane"), worths.Draw(r, "worth")}
+	})
 	type model struct {
 		kept
 		spent bool
-		worth float64
+		place
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		s, have := newShelf(began), make(map[named]*model)
@@ -65,7 +68,7 @@ func TestShelf(t *testing.T) {
 			if have[n] != nil {
 				return
 			}
-			m := &model{worth: worths.Draw(r, "worth")}
+			m := &model{place: places.Draw(r, "place")}
 			m.key, m.plan, m.history = n.key, numbered{id: rapid.Byte().Draw(r, "whole") % 3}, histories.Draw(r, "history")
 			m.size = rapid.SampledFrom([]int64{0, 1, math.MaxUint32, math.MaxUint32 + 1, 1 << 50}).Draw(r, "size")
 			m.dense = rapid.Bool().Draw(r, "dense")
@@ -76,7 +79,7 @@ func TestShelf(t *testing.T) {
 				m.spent = rapid.Bool().Draw(r, "spent")
 			}
 			have[n] = m
-			s.put(m.kept, m.spent, m.worth)
+			s.put(m.kept, m.spent, m.place)
 			if m.spent {
 				spent = append(spent, n)
 			}
@@ -100,19 +103,19 @@ func TestShelf(t *testing.T) {
 			"change": func(r *rapid.T) {
 				some(r, func(id uint32, _ named, m *model) {
 					if !m.spent {
-						m.history, m.worth = histories.Draw(r, "history"), worths.Draw(r, "worth")
-						s.change(id, m.kept, m.worth)
+						m.history, m.place = histories.Draw(r, "history"), places.Draw(r, "place")
+						s.change(id, m.kept, m.place)
 					}
 				})
 			},
 			"reorder": func(r *rapid.T) {
 				for _, m := range have {
-					m.worth = -m.worth
+					m.worth, m.lane = -m.worth, maxLanes-1-m.lane
 				}
-				s.order.reorder(func(id uint32) float64 { return have[s.name(id)].worth })
+				s.reorder(func(id uint32) place { return have[s.name(id)].place })
 			},
 			"": func(r *rapid.T) {
-				least, ordered, packed := math.Inf(1), 0, 0
+				least, ordered, packed := make(map[uint8]float64), 0, 0
 				for n, m := range have {
 					if n.packed {
 						packed++
@@ -123,8 +126,10 @@ func TestShelf(t *testing.T) {
 					}
 					if !m.spent {
 						ordered++
-						least = min(least, m.worth)
-						if at := s.ledger.At(id).slot; s.order.id(at) != id || s.order.worth(at) != m.worth {
+						if worth, is := least[m.lane]; !is || m.worth < worth {
+							least[m.lane] = m.worth
+						}
+						if at := s.ledger.At(id).slot; s.lanes[m.lane].id(at) != id || s.lanes[m.lane].worth(at) != m.worth {
 							r.Fatalf("%+v is not at its place in the order", n)
 						}
 					}
@@ -132,12 +137,12 @@ func TestShelf(t *testing.T) {
 				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
 					r.Fatalf("%+v is there", n)
 				}
-				if int(s.order.count) != ordered || s.packed != packed || s.ledger.Len() != len(have) {
-					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.order.count, ordered, s.packed, packed, s.ledger.Len(), len(have))
+				if s.lanes.count() != ordered || s.packed != packed || s.ledger.Len() != len(have) {
+					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.lanes.count(), ordered, s.packed, packed, s.ledger.Len(), len(have))
 				}
-				if ordered > 0 {
-					if _, worth := s.order.least(); worth != least {
-						r.Fatalf("%v is the least worth, want %v", worth, least)
+				for lane, want := range least {
+					if _, worth := s.lanes[lane].least(); worth != want {
+						r.Fatalf("%v is the least worth in lane %d, want %v", worth, lane, want)
 					}
 				}
 				var got []named
@@ -200,7 +205,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newShelf(time.Now())
 	for i := range uint64(n) {
-		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: true, size: 64 << 10, real: 4096, number: uint32(i)}}, false, rand.Float64())
+		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: true, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

@@ -1,0 +1,163 @@
+package cache_test
+
+import (
+	"cmp"
+	"container/heap"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/cache"
+)
+
+var hour = flag.Duration("hour", 40*time.Second, "of the virtual clock, in which several jobs read")
+
+// A paced job opens the batches of a plan in order, over and over, one a tick
+// where it need not wait, give or take a part of it.
+type paced struct {
+	plan *testPlan
+	tick time.Duration
+}
+
+// An opening is a batch that was opened, and when.
+type opening struct {
+	at  time.Time
+	key cache.Key
+}
+
+// read has jobs read for a time, and says in order what they opened.
+func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []opening) {
+	var mu sync.Mutex
+	var tasks sync.WaitGroup
+	start := time.Now()
+	for n, j := range jobs {
+		r := rand.New(rand.NewPCG(7, uint64(n)))
+		tasks.Go(func() {
+			begin := start
+			for i := uint64(0); ; i++ {
+				late := time.Duration(r.Int64N(int64(j.tick) / 4))
+				if i < 10 && n%2 == 0 { // its first steps take longer
+					begin = begin.Add(j.tick * 6 / 25)
+				}
+				time.Sleep(time.Until(begin.Add(time.Duration(i+1)*j.tick + late)))
+				if time.Since(start) > d || t.Failed() {
+					return
+				}
+				step := i % j.plan.steps
+				now := time.Now()
+				s, err := k.Open(t.Context(), j.plan, 0, step)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Release()
+				mu.Lock()
+				all = append(all, opening{now, j.plan.Key(0, step)})
+				mu.Unlock()
+			}
+		})
+	}
+	tasks.Wait()
+	slices.SortStableFunc(all, func(a, b opening) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// bestOf is how many hits there are at most with so many places: what is used
+// last of all goes first, and at once if that is what was just read.
+func bestOf(all []opening, places int) (hits int) {
+	next, last := make([]int, len(all)), map[cache.Key]int{}
+	for i := len(all) - 1; i >= 0; i-- {
+		next[i] = len(all)
+		if n, ok := last[all[i].key]; ok {
+			next[i] = n
+		}
+		last[all[i].key] = i
+	}
+	kept, soonest := latest{}, map[cache.Key]int{}
+	for i, o := range all {
+		if _, there := soonest[o.key]; there {
+			hits++
+			delete(soonest, o.key)
+		}
+		if next[i] == len(all) {
+			continue
+		}
+		soonest[o.key] = next[i]
+		heap.Push(&kept, use{next[i], o.key})
+		for len(soonest) > places {
+			if u := heap.Pop(&kept).(use); soonest[u.key] == u.at {
+				delete(soonest, u.key)
+			}
+		}
+	}
+	return hits
+}
+
+type use struct {
+	at  int
+	key cache.Key
+}
+
+// latest is a heap, the last use on top.
+type latest []use
+
+func (l latest) Len() int           { return len(l) }
+func (l latest) Less(i, j int) bool { return l[i].at > l[j].at }
+func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *latest) Push(x any)        { *l = append(*l, x.(use)) }
+func (l *latest) Pop() any {
+	old := *l
+	u := old[len(old)-1]
+	*l = old[:len(old)-1]
+	return u
+}
+
+// Several jobs of different paces find as much in memory as the best of all
+// policies would, and never less than the one used last would keep.
+func TestHitsOfSeveralJobs(t *testing.T) {
+	const batch = 32 << 10
+	ticks := func(all ...time.Duration) []time.Duration { return all }
+	ten := ticks(20, 23, 29, 31, 37, 43, 53, 61, 71, 83)
+	for _, test := range []struct {
+		ticks   []time.Duration // in ms
+		places  int
+		percent int // of what they read
+	}{
+		{ticks(4, 16), 512, 64},
+		{ticks(16, 4), 512, 10}, {ticks(4, 16), 512, 30}, {ticks(5, 7), 512, 50}, {ticks(4, 16), 512, 90},
+		{ten, 1024, 20}, {ten, 1024, 40}, {ten, 1024, 90},
+	} {
+		t.Run(fmt.Sprintf("%d jobs, %d%%", len(test.ticks), test.percent), func(t *testing.T) {
+			run := func(policy string) (all []opening, fills int) {
+				synctest.Test(t, func(t *testing.T) {
+					var jobs []paced
+					steps := test.places * 100 / test.percent / len(test.ticks)
+					for i, tick := range test.ticks {
+						p := &testPlan{id: byte(i + 1), steps: uint64(steps), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
+						jobs = append(jobs, paced{p, tick * time.Millisecond})
+					}
+					k := newCache(t, cache.Config{RAMBytes: int64(test.places) * batch, Workers: 2, Policy: policy})
+					all = read(t, k, jobs, *hour)
+					settle(k)
+					fills = int(k.Stats().Fills)
+				})
+				return all, fills
+			}
+			all, fills := run("")
+			old, lru := run("lru")
+			hits, best := len(all)-fills, bestOf(all, test.places)
+			t.Logf("%d opens, %d fills (lru %d of %d): %d hits, the best is %d: %.4f", len(all), fills, lru, len(old), hits, best, float64(hits)/float64(best))
+			if float64(hits) < 0.97*float64(best) {
+				t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, len(all), best)
+			}
+			if cmp.Compare(float64(fills)/float64(len(all)), float64(lru)/float64(len(old))) > 0 {
+				t.Errorf("%d fills for %d opens, lru has %d for %d", fills, len(all), lru, len(old))
+			}
+		})
+	}
+}
