@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,19 +36,38 @@ func (p *pair) answer(ctx context.Context, n notification, patience time.Duratio
 	if _, err := unix.Write(w.fd, n.encode()); err != nil {
 		return fmt.Errorf("%w: %w", errUnread, err)
 	}
-	left := 0 // tells what became of the wait
-	w.await(ctx, time.Now().Add(p.timeout), func() bool {
-		if left = w.unread(); left > 0 && w.abandoned() {
-			left = w.unread()
-			return true
-		}
-		return left == 0
-	})
+	left := w.drain(ctx, time.Now().Add(p.timeout))
 	if left == 0 || ctx.Err() != nil {
 		return nil // while the client holds the pipe open, so does what lies in it
 	}
 	p.stale = left
 	return errUnread
+}
+
+// drain waits until all that was written is read, or its readers are gone, and
+// says how much is left. To a writer the kernel reports that its readers are
+// gone, and that a pipe that was full has room, but not that one which was never
+// full is empty. A client that reads to the end of file waits for the close of
+// this end, so the wait looks for itself, ever more rarely.
+func (e *end) drain(ctx context.Context, deadline time.Time) (left int) {
+	over := func() bool {
+		if left = e.unread(); left > 0 && e.abandoned() {
+			left = e.unread()
+			return true
+		}
+		return left == 0
+	}
+	start := time.Now()
+	err := e.await(ctx, start.Add(spin), over)
+	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && time.Now().Before(deadline) {
+		now := time.Now()
+		look := now.Add(min(max(now.Sub(start)/4, 2*spin), maxPause))
+		if look.After(deadline) {
+			look = deadline
+		}
+		err = e.park(ctx, look, over)
+	}
+	return left
 }
 
 // reader waits for the client to open the pipe for reading. The kernel gives

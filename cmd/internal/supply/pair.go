@@ -19,8 +19,8 @@ const (
 	// answer that is due.
 	parting = 50 * time.Millisecond
 
-	// maxPause bounds the sleep between two looks for a reader, of whose coming
-	// the kernel gives no sign.
+	// maxPause bounds the sleep between two looks for a reader who comes, or who
+	// has read all: the kernel gives no sign of either.
 	maxPause = 5 * time.Millisecond
 
 	firstBytes = 1 << 20 // of a new mapped file, at least: zero bytes cannot be mapped

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"rankfs/cmd/internal/supply"
 )
@@ -90,6 +91,59 @@ func TestSlowClientIsNotDropped(t *testing.T) {
 	if s.log.count("WARN rank")+s.log.count("dropped") > 0 {
 		t.Error(s.log.all())
 	}
+}
+
+// The kernel does not tell a writer that a pipe which was never full has been
+// emptied. A client that comes for its answer, reads it late, when the server
+// sleeps, and reads on to the end of file still gets that end at once: the
+// server's deadline is longer than this test may take.
+func TestReadToTheEndOfFile(t *testing.T) {
+	const cycles = 300
+	s := newStage(t, 2, 1)
+	s.serve()
+	var clients errgroup.Group
+	for rank := range 2 {
+		clients.Go(func() error {
+			for k := range cycles {
+				if err := askAndReadToEnd(s.pipe(rank), time.Duration(k%4)*time.Millisecond); err != nil {
+					return fmt.Errorf("rank %d, cycle %d: %w", rank, k, err)
+				}
+			}
+			return nil
+		})
+	}
+	done := make(chan error, 1)
+	go func() { done <- clients.Wait() }()
+	select {
+	case err := <-done:
+		must(t, err)
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("%d cycles took two minutes: a client waits for the end of its answer", cycles)
+	}
+	if s.log.count("WARN rank")+s.log.count("dropped") > 0 {
+		t.Error(s.log.all())
+	}
+}
+
+// askAndReadToEnd asks for the first batch and takes its time over the answer.
+func askAndReadToEnd(pipe string, late time.Duration) error {
+	if err := request(pipe, 0); err != nil {
+		return err
+	}
+	fd, err := openBlocking(pipe, syscall.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	time.Sleep(late)
+	note, err := readNote(fd)
+	if err != nil {
+		return err
+	}
+	if n, err := syscall.Read(fd, make([]byte, 1)); n != 0 || err != nil || note.status != 0 {
+		return fmt.Errorf("told %+v, and then %d bytes, %v, instead of the end", note, n, err)
+	}
+	return nil
 }
 
 func TestGarbage(t *testing.T) {
