@@ -13,6 +13,7 @@ import (
 
 // A membership is which cluster a mount belongs to, and where others reach it.
 type membership struct {
+	host      string // what others call this host; empty: as it calls itself
 	listen    string // HOST:PORT
 	join      string // HOST:PORT of a node that is there already
 	token     string
@@ -25,6 +26,7 @@ const tokenVariable = "RANKFS_TOKEN"
 
 // flags lets m be set by flags.
 func (m *membership) flags(f *pflag.FlagSet) {
+	f.StringVar(&m.host, "host", "", "be known to others as the host `NAME`, as HDFS calls it (default: its host name)")
 	f.StringVar(&m.listen, "listen", "", "be reached by other nodes at `HOST:PORT` (default: on loopback only, at any port)")
 	f.StringVar(&m.join, "join", "", "join the cluster of the node at `HOST:PORT`, if this node is of none")
 	f.StringVar(&m.token, "token", "", "be let in by `TOKEN`, from: rankfs token create (default $"+tokenVariable+")")
@@ -35,6 +37,8 @@ func (m *membership) flags(f *pflag.FlagSet) {
 // is for everybody to read.
 func (m *membership) set(key, value string) (err error) {
 	switch key {
+	case "host":
+		m.host = value
 	case "listen":
 		m.listen = value
 	case "join":
@@ -49,6 +53,9 @@ func (m *membership) set(key, value string) (err error) {
 
 // complete checks what a person wrote, and finds the token.
 func (m membership) complete() (membership, error) {
+	if m.host != "" && (!meta.IsHost(m.host) || meta.SameHost(m.host, "localhost")) {
+		return m, failf(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)
+	}
 	for name, address := range map[string]string{"listen": m.listen, "join": m.join} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
 			return m, failf(meta.ErrInvalid, "%s %q is not HOST:PORT, as node1:7420", name, address)
@@ -72,6 +79,9 @@ func (m membership) complete() (membership, error) {
 
 // args are those of a background mount, but for the token.
 func (m membership) args() (args []string) {
+	if m.host != "" {
+		args = append(args, "--host="+m.host)
+	}
 	if m.listen != "" {
 		args = append(args, "--listen="+m.listen)
 	}

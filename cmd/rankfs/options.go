@@ -99,7 +99,7 @@ func (o mountOptions) config(dir string) (node.Config, error) {
 		UID: o.uid, GID: o.gid, Version: version(), HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
 		HDFSActFor: o.login.actFor, Keytab: o.login.keytab, Principal: o.login.principal,
 		TicketCache: o.login.tickets(), Krb5Conf: o.login.conf,
-		Listen: o.cluster.listen, Join: o.cluster.join, Token: o.cluster.token,
+		Host: o.cluster.host, Listen: o.cluster.listen, Join: o.cluster.join, Token: o.cluster.token,
 	}
 	var err error
 	if c.Admins, err = groupID(o.adminGroup); err != nil {

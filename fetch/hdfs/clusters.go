@@ -9,7 +9,10 @@ package hdfs
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -22,6 +25,7 @@ import (
 // Config says how HDFS clusters are reached.
 type Config struct {
 	Conf    string // directory of core-site.xml and hdfs-site.xml; may be empty
+	Host    string // what others call this host; empty: as it calls itself
 	User    string // without Kerberos; empty: the one this process runs as
 	ActFor  string // whom that user, or who logs in, acts for; empty: nobody
 	Scratch string // directory for what an interrupted scan has found out
@@ -49,9 +53,11 @@ type Config struct {
 // Clusters are the HDFS clusters that sources are in. Sources of one cluster
 // share its connections and what is known of its datanodes.
 type Clusters struct {
-	config Config
-	host   string
-	copies *copies // nil if there may be none
+	config  Config
+	host    string
+	here    []netip.Addr
+	unknown error   // why here is not known
+	copies  *copies // nil if there may be none
 
 	mu struct {
 		sync.Mutex
@@ -76,20 +82,46 @@ func New(c Config) (*Clusters, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Review = cmp.Or(c.Review, time.Minute)
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
+	host := c.Host
+	if host == "" {
+		var err error
+		if host, err = os.Hostname(); err != nil {
+			return nil, err
+		}
 	}
 	if err := sweep(c.Scratch, time.Now().Add(-keepFindings)); err != nil {
 		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
 	k := &Clusters{config: c, host: host}
+	if k.here, k.unknown = ownAddresses(); k.unknown != nil {
+		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
+	}
 	k.mu.byAuthority = make(map[string]*cluster)
 	if c.Copies != "" {
 		k.copies = newCopies(c.Copies, c.Space, c.Log)
 	}
 	return k, nil
 }
+
+// ownAddresses are those of this host.
+func ownAddresses() (here []netip.Addr, err error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of this host: %w", err)
+	}
+	for _, a := range all {
+		if ip, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(ip.IP); ok {
+				here = append(here, addr.Unmap())
+			}
+		}
+	}
+	return here, nil
+}
+
+// Addresses says why the addresses of this host are not known; nil if they are.
+// Without them a replica is taken for local only by the name of its host.
+func (c *Clusters) Addresses() error { return c.unknown }
 
 // Close ends all connections. No source is open any more.
 func (c *Clusters) Close() error {
@@ -131,7 +163,7 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 	}
 	g := newGuardian(names, conf.Data.Encrypt, allowed)
 	k := &cluster{names: names, guardian: g, data: datanode.New(datanode.Config{
-		User: conf.User, Host: c.host, Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
+		User: conf.User, Host: c.host, Here: c.here, Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
 	})}
 	c.mu.byAuthority[authority] = k
 	return k, nil

@@ -31,7 +31,7 @@ type Identity struct {
 
 // OpenIdentity opens the identity of a node, or makes its key.
 func OpenIdentity(dir, node, host string) (*Identity, error) {
-	if !isID(node) || !isHost(host) {
+	if !isID(node) || !meta.IsHost(host) {
 		return nil, fmt.Errorf("identity of node %q on host %q %w", node, host, meta.ErrInvalid)
 	}
 	i := &Identity{dir: vault(dir), node: node, host: host}

@@ -65,21 +65,3 @@ func isRole(r Role) bool {
 func isID(s string) bool {
 	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
 }
-
-// maxHost is what the domain name system allows.
-const maxHost = 253
-
-// isHost reports whether s can be a host's name or address. Nothing is decided
-// by it; it must only be fit to be printed.
-func isHost(s string) bool {
-	if s == "" || len(s) > maxHost {
-		return false
-	}
-	for _, r := range s {
-		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-_:%", r)
-		if !ok {
-			return false
-		}
-	}
-	return true
-}

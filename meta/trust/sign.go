@@ -61,7 +61,7 @@ func ParseRequest(der []byte) (Request, error) {
 }
 
 func (r Request) check() error {
-	if len(r.Key) != ed25519.PublicKeySize || !isID(r.Node) || !isHost(r.Host) {
+	if len(r.Key) != ed25519.PublicKeySize || !isID(r.Node) || !meta.IsHost(r.Host) {
 		return fmt.Errorf("request for a certificate %w: want an id of 16 hex digits and a host", meta.ErrInvalid)
 	}
 	return nil

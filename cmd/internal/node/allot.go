@@ -45,10 +45,7 @@ func (c *content) allot(seats []seat) (*allotment, error) {
 
 func (c *content) findHomes(seats []seat) (*allotment, error) {
 	hosts, ranks := number(seats)
-	a := &allotment{homeOf: make([]int32, c.index.Chunks()), hosts: make([]string, len(hosts))}
-	for name, n := range hosts {
-		a.hosts[n] = name
-	}
+	a := &allotment{homeOf: make([]int32, c.index.Chunks()), hosts: hosts.names}
 	v := meta.View{Ranks: uint64(len(ranks)), Step: meta.BatchSize{Unit: meta.UnitChunk}}
 	inOrder := func(position uint64) uint64 { return position }
 	s := newStretches(c.index, v.Cut(0, 0, uint64(len(a.homeOf))), inOrder, hosts, ranks)

@@ -33,7 +33,7 @@ func sample(c meta.Cut) []uint64 {
 // were they fixed.
 func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat, p *control.Plan) error {
 	hosts, hostOf := number(seats)
-	k := census{hostOf: hostOf, hosts: len(hosts), near: newNearByRack(d.content.index, hosts)}
+	k := census{hostOf: hostOf, hosts: hosts.len(), near: newNearByRack(d.content.index, hosts)}
 	planned := newPlan(v, d.content, n.sizes)
 	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
 		return fmt.Errorf("steps of %d records %w to count: use at most %d", size, meta.ErrInvalid, mostPositions)
@@ -51,8 +51,9 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 	if err == nil && planned.placement != nil {
 		chosen, err = k.take(ctx, planned, steps)
 	}
-	p.Nodes = make([]control.Reads, len(hosts))
-	for host, i := range hosts {
+	p.Nodes = make([]control.Reads, hosts.len())
+	for number, host := range hosts.names {
+		i := int32(number)
 		p.Nodes[i] = control.Reads{
 			Host: host, Rack: k.near.rack(i), Bytes: sum(chosen.bytes[i]),
 			Local: chosen.bytes[i][assign.Local], Near: chosen.bytes[i][assign.Rack], Strict: fixed.bytes[i][assign.Local],

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"rankfs/meta"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
 )
@@ -89,14 +90,14 @@ func (k *desk) number(node string) int {
 
 // holders asks the plan who has the bytes of a unit, for a new scheduler.
 func (k *desk) holders(v *view) func(unit int) []queue.Holder {
-	byHost := make(map[string][]int)
+	var byHost meta.Hosts[int]
 	for _, n := range k.state.Nodes() {
-		byHost[n.Host] = append(byHost[n.Host], k.number(n.ID))
+		byHost.Add(n.Host, k.number(n.ID))
 	}
 	return func(unit int) (holders []queue.Holder) {
 		u := uint64(unit)
 		for host, bytes := range v.holders(u%k.ranks, u/k.ranks) {
-			for _, n := range byHost[host] {
+			for _, n := range byHost.Find(host) {
 				holders = append(holders, queue.Holder{Node: n, Bytes: bytes})
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
@@ -23,19 +24,20 @@ type homes struct {
 type members struct {
 	up     map[string]bool
 	all    []state.Node
-	byHost map[string][]state.Node
+	byHost meta.Hosts[state.Node]
 }
 
 // follow makes homes those that are up.
 func (h *homes) follow(nodes []state.Node) {
-	m := &members{up: make(map[string]bool), byHost: make(map[string][]state.Node)}
+	m := &members{up: make(map[string]bool)}
 	for _, n := range nodes {
 		m.up[n.ID] = n.Up
 	}
 	for _, drained := range []bool{false, true} {
 		for _, n := range nodes {
 			if (n.Up || n.ID == h.self) && n.Drained == drained {
-				m.add(n)
+				m.all = append(m.all, n)
+				m.byHost.Add(n.Host, n)
 			}
 		}
 		if len(m.all) > 0 {
@@ -43,14 +45,6 @@ func (h *homes) follow(nodes []state.Node) {
 		}
 	}
 	h.now.Store(m)
-}
-
-func (m *members) add(n state.Node) {
-	m.all = append(m.all, n)
-	m.byHost[n.Host] = append(m.byHost[n.Host], n)
-	if s := short(n.Host); s != n.Host {
-		m.byHost[s] = append(m.byHost[s], n)
-	}
 }
 
 // count is how many nodes fetch chunks.
@@ -73,7 +67,7 @@ func (h *homes) host(id string) (host string, ok bool) {
 
 // at is the node on a host, if one is up: the first of several.
 func (h *homes) at(host string) (id string, ok bool) {
-	for _, n := range h.now.Load().byHost[host] {
+	for _, n := range h.now.Load().byHost.Find(host) {
 		if id == "" || n.ID < id {
 			id = n.ID
 		}
@@ -92,11 +86,7 @@ func (h *homes) of(seed uint64, chunk int, hosts []string) string {
 	}
 	var near []state.Node
 	for _, host := range hosts {
-		nodes := m.byHost[host]
-		if nodes == nil {
-			nodes = m.byHost[short(host)]
-		}
-		near = append(near, nodes...)
+		near = append(near, m.byHost.Find(host)...)
 	}
 	if len(near) == 0 {
 		near = m.all

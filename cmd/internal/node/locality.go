@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
@@ -24,21 +23,17 @@ func (h holders) names() []string {
 	return names[:min(maxHolders, len(names))]
 }
 
-// held is what a host holds. It may be known by its full name or the first part.
-func (h holders) held(host string) int64 {
-	n, ok := h[host]
-	if !ok {
-		n = h[short(host)]
+// held is what a host holds, which may be known by another of its names.
+func (h holders) held(host string) (bytes int64) {
+	if bytes, ok := h[host]; ok {
+		return bytes
 	}
-	return n
-}
-
-// short is the first part of a host's name, or all of an address.
-func short(host string) string {
-	if first, _, ok := strings.Cut(host, "."); ok && net.ParseIP(host) == nil {
-		return first
+	for name, n := range h {
+		if meta.SameHost(name, host) {
+			bytes = max(bytes, n)
+		}
 	}
-	return host
+	return bytes
 }
 
 // holders finds out who holds a batch.

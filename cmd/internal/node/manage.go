@@ -225,6 +225,9 @@ func (n *Node) status() control.Status {
 	for _, w := range n.hdfs.Web() {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL))
 	}
+	if err := n.hdfs.Addresses(); err != nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.member.host))
+	}
 	if !on {
 		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
 	}

@@ -39,9 +39,11 @@ type member struct {
 // openMember enters the cluster that the state directory is of, or joins the one
 // that c names, or founds one.
 func openMember(ctx context.Context, c Config, handlers map[string]group.Handler) (m *member, err error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("host name: %w", err)
+	host := c.Host
+	if host == "" {
+		if host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("host name: %w; say it with --host", err)
+		}
 	}
 	m = &member{machine: state.New(), host: host, log: c.Log}
 	id, err := nodeID(c.State)
@@ -198,7 +200,7 @@ func (m *member) catchUp(ctx context.Context) error {
 	if err != nil {
 		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)
 	}
-	if n, ok := m.machine.Node(m.group.Self()); ok && n.Host != m.host {
+	if n, ok := m.machine.Node(m.group.Self()); ok && !meta.SameHost(n.Host, m.host) {
 		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
 			"host", m.host, "was", n.Host)
 	}

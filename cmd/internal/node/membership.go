@@ -98,21 +98,21 @@ func (m *member) votesAlone(id string) bool {
 // find is the id of a node that a person named by it, or by its host if that has
 // one node only.
 func (m *member) find(name string) (id string, err error) {
+	var byHost meta.Hosts[string]
 	for _, n := range m.machine.Nodes() {
-		switch {
-		case n.ID == name:
+		if n.ID == name {
 			return n.ID, nil
-		case n.Host != name && short(n.Host) != name:
-		case id != "":
-			return "", fmt.Errorf("node %q %w: host %s has several; name one by its id", name, meta.ErrInvalid, name)
-		default:
-			id = n.ID
 		}
+		byHost.Add(n.Host, n.ID)
 	}
-	if id == "" {
+	switch found := byHost.Find(name); len(found) {
+	case 0:
 		return "", fmt.Errorf("node %q %w; see: rankfs node ls", name, meta.ErrNotExist)
+	case 1:
+		return found[0], nil
+	default:
+		return "", fmt.Errorf("node %q %w: host %s has several; name one by its id", name, meta.ErrInvalid, name)
 	}
-	return id, nil
 }
 
 // addr is where others reach this node.

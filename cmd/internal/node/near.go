@@ -14,7 +14,7 @@ import (
 // node for all its other hosts. It is for one goroutine.
 type near struct {
 	index  *index.Index
-	hosts  map[string]int32
+	hosts  *hostNumbers
 	rackOf []int32          // of each node, below zero if nobody said; nil if none counts
 	racks  map[string]int32 // the numbers of those that count
 	nodeOf map[string]int32 // of the names of the index that came up; below zero: too far
@@ -24,18 +24,18 @@ type near struct {
 }
 
 // newNear is without racks.
-func newNear(x *index.Index, hosts map[string]int32) *near {
+func newNear(x *index.Index, hosts *hostNumbers) *near {
 	return &near{index: x, hosts: hosts, nodeOf: make(map[string]int32)}
 }
 
 // newNearByRack is with those that the index knows.
-func newNearByRack(x *index.Index, hosts map[string]int32) *near {
+func newNearByRack(x *index.Index, hosts *hostNumbers) *near {
 	n := newNear(x, hosts)
-	rackOf := slices.Repeat([]int32{-1}, len(hosts))
+	rackOf := slices.Repeat([]int32{-1}, hosts.len())
 	n.racks = make(map[string]int32)
 	racks := x.Racks()
 	for _, name := range slices.Sorted(maps.Keys(racks)) { // a host may have several names
-		host, ok := lookUp(hosts, name)
+		host, ok := hosts.find(name)
 		if !ok || rackOf[host] >= 0 {
 			continue
 		}
@@ -70,7 +70,7 @@ func (n *near) rack(host int32) string {
 
 // cluster is what a planner has to know.
 func (n *near) cluster(ofRank []int32) assign.Cluster {
-	return assign.Cluster{Nodes: len(n.hosts) + len(n.racks), NodeOf: ofRank, RackOf: n.rackOf}
+	return assign.Cluster{Nodes: n.hosts.len() + len(n.racks), NodeOf: ofRank, RackOf: n.rackOf}
 }
 
 // holders are the nodes that hold a chunk, ascending; good until the next call.
@@ -92,11 +92,11 @@ func (n *near) holders(chunk int) []int32 {
 }
 
 func (n *near) find(name string) int32 {
-	if host, ok := lookUp(n.hosts, name); ok {
+	if host, ok := n.hosts.find(name); ok {
 		return host
 	}
 	if rack, ok := n.racks[n.index.Racks()[name]]; ok {
-		return int32(len(n.hosts)) + rack
+		return int32(n.hosts.len()) + rack
 	}
 	return -1
 }
@@ -127,7 +127,7 @@ func (n *near) matter() bool {
 		if seen.Len() == before {
 			continue
 		}
-		for host := range int32(len(n.hosts)) {
+		for host := range int32(n.hosts.len()) {
 			if n.distance(holders, host) != n.distance(holders, 0) {
 				return true
 			}

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,14 +34,20 @@ var anyScene = rapid.Custom(func(t *rapid.T) scene {
 		s.chunks = append(s.chunks, rapid.SliceOfN(rapid.SampledFrom(hosts[:6]), 0, 3).Draw(t, "holders"))
 	}
 	for range rapid.IntRange(1, 6).Draw(t, "ranks") {
-		s.seats = append(s.seats, seat{rapid.SampledFrom([]string{"a", "b.x", "c", "g", "z"}).Draw(t, "seat"), 1})
+		s.seats = append(s.seats, seat{rapid.SampledFrom([]string{"a", "b.x", "c.x", "g", "z"}).Draw(t, "seat"), 1})
 	}
 	return s
 })
 
+// first is the first label of a name: no two hosts of a scene share one.
+func first(name string) string {
+	label, _, _ := strings.Cut(name, ".")
+	return label
+}
+
 // distance is how far a chunk is from a host, by the words of the scene.
 func (s scene) distance(chunk int, host string) assign.Distance {
-	is := func(name string) bool { return name == host || short(name) == host }
+	is := func(name string) bool { return first(name) == first(host) }
 	rackOf := ""
 	for name, rack := range s.racks {
 		if is(name) {
@@ -145,20 +152,20 @@ func (s scene) least(t *rapid.T, p *plan) (cost int64) {
 	}
 	var c assign.Cluster
 	for _, one := range s.seats {
-		c.NodeOf = append(c.NodeOf, number(numbers, short(one.Host)))
+		c.NodeOf = append(c.NodeOf, number(numbers, first(one.Host)))
 	}
 	var sets assign.Sets
 	for _, names := range s.chunks {
 		var set []int32
 		for _, name := range names {
-			set = append(set, number(numbers, short(name)))
+			set = append(set, number(numbers, first(name)))
 		}
 		sets.Add(set...)
 	}
 	c.Nodes = len(numbers)
 	c.RackOf = slices.Repeat([]int32{-1}, c.Nodes)
 	for name, rack := range s.racks {
-		if n, ok := numbers[short(name)]; ok {
+		if n, ok := numbers[first(name)]; ok {
 			c.RackOf[n] = number(racks, rack)
 		}
 	}

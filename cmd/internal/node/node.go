@@ -46,6 +46,7 @@ type Config struct {
 	Keytab, Principal string // to log in with; empty: with TicketCache
 	TicketCache       string // empty: that of kinit
 	Krb5Conf          string // empty: /etc/krb5.conf
+	Host              string // what others call this host; empty: as it calls itself
 	Listen            string // HOST:PORT for other nodes; empty: loopback, any port
 	Join, Token       string // a node of the cluster to join, and what lets this one in
 	CachePolicy       string // of cache/policy.Names; empty: the first
@@ -122,7 +123,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	h := hdfs.Config{
-		Conf: c.HadoopConf, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
+		Conf: c.HadoopConf, Host: n.member.host, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
 		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: n,
 	}
 	if len(c.NVMe) > 0 {

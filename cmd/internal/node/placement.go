@@ -39,7 +39,7 @@ const keptSteps = 32
 // makes a difference: not if all batches are the same as with assign=strict.
 func (p *plan) place(seats []seat) error {
 	hosts, ranks := number(seats)
-	if p.view.Assign == meta.AssignStrict || len(hosts) < 2 {
+	if p.view.Assign == meta.AssignStrict || hosts.len() < 2 {
 		return nil
 	}
 	if p.view.Step.Unit == meta.UnitChunk {
@@ -57,7 +57,7 @@ func (p *plan) place(seats []seat) error {
 	for host := range homes.hosts {
 		sets.Add(int32(host))
 	}
-	planner, err := assign.New(assign.Cluster{Nodes: len(hosts), NodeOf: ranks}, sets)
+	planner, err := assign.New(assign.Cluster{Nodes: hosts.len(), NodeOf: ranks}, sets)
 	if err != nil {
 		return err
 	}
@@ -69,38 +69,14 @@ func (p *plan) place(seats []seat) error {
 }
 
 // decidedBy is what decides the batches beside the view. Of the same version of a
-// source there can be several indexes, as replicas move: this one does.
+// source there can be several indexes, as replicas move: this one does. And so
+// does what counts as a name of a host, which was less once.
 func (p *plan) decidedBy(seats []seat) string {
-	return fmt.Sprintf(" for %v by %x", seats, p.content.id)
+	return fmt.Sprintf(" for %v by %x under any name", seats, p.content.id)
 }
 
 // home is the host that fetches a chunk, where positions are records.
 func (l *placement) home(chunk int) string { return l.homes.hosts[l.homes.homeOf[chunk]] }
-
-// number gives hosts numbers in the order of their first rank.
-func number(seats []seat) (hosts map[string]int32, ofRank []int32) {
-	hosts = make(map[string]int32)
-	for _, s := range seats {
-		n, ok := hosts[s.Host]
-		if !ok {
-			n = int32(len(hosts))
-			hosts[s.Host] = n
-		}
-		for range s.Ranks {
-			ofRank = append(ofRank, n)
-		}
-	}
-	return hosts, ofRank
-}
-
-// lookUp finds a host by its full name or the first part of it.
-func lookUp(hosts map[string]int32, name string) (int32, bool) {
-	n, ok := hosts[name]
-	if !ok {
-		n, ok = hosts[short(name)]
-	}
-	return n, ok
-}
 
 // positions are those of a batch, ascending, counted from base.
 func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err error) {

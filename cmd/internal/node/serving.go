@@ -1,8 +1,6 @@
 package node
 
 import (
-	"maps"
-
 	"rankfs/cmd/internal/control"
 	"rankfs/meta/assign"
 )
@@ -27,9 +25,9 @@ func (f *far) add(chunk int, host int32) {
 
 // serving finds out who has to send what is far to hosts of ranks; nil if nobody
 // has to, as far as is known.
-func (c *content) serving(f *far, hosts map[string]int32, hostOf []int32) (*control.Serving, error) {
-	all, names := c.withHolders(f, hosts)
-	if len(names) > mostServers {
+func (c *content) serving(f *far, hosts *hostNumbers, hostOf []int32) (*control.Serving, error) {
+	all := c.withHolders(f, hosts)
+	if all.len() > mostServers {
 		return nil, nil
 	}
 	n, sets, of := newNearByRack(c.index, all), new(assign.Sets), make([]int32, len(f.chunks))
@@ -47,33 +45,28 @@ func (c *content) serving(f *far, hosts map[string]int32, hostOf []int32) (*cont
 	if err != nil {
 		return nil, err
 	}
-	sends := make([]int64, len(names))
+	sends := make([]int64, all.len())
 	for i, from := range s.From {
 		if from >= 0 {
 			sends[from] += c.index.Chunk(int(f.chunks[i])).Bytes
 		}
 	}
-	return busiest(names, sends), nil
+	return busiest(all.names, sends), nil
 }
 
-// withHolders adds to hosts those that hold what is far, and says what all are
-// called.
-func (c *content) withHolders(f *far, hosts map[string]int32) (all map[string]int32, names []string) {
-	all, names = maps.Clone(hosts), make([]string, len(hosts))
-	for name, n := range hosts {
-		names[n] = name
-	}
+// withHolders adds to hosts those that hold what is far.
+func (c *content) withHolders(f *far, hosts *hostNumbers) *hostNumbers {
+	all := hosts.clone()
 	var held [][]byte
 	for _, chunk := range f.chunks {
 		held = c.index.AppendHosts(held[:0], int(chunk))
 		for _, name := range held {
-			if _, ok := lookUp(all, string(name)); !ok {
-				all[string(name)] = int32(len(names))
-				names = append(names, string(name))
+			if _, ok := all.find(string(name)); !ok {
+				all.add(string(name))
 			}
 		}
 	}
-	return all, names
+	return all
 }
 
 func busiest(names []string, sends []int64) *control.Serving {

@@ -62,7 +62,7 @@ func (v *view) ranksHere(n *Node) (ranks []uint64) {
 	}
 	first := uint64(0)
 	for _, s := range seats {
-		for rank := first; rank < first+s.Ranks && s.Host == v.host; rank++ {
+		for rank := first; rank < first+s.Ranks && meta.SameHost(s.Host, v.host); rank++ {
 			ranks = append(ranks, rank)
 		}
 		first += s.Ranks

@@ -22,13 +22,13 @@ type stretches struct {
 	index *index.Index
 	cut   meta.Cut
 	chunk func(position uint64) uint64
-	hosts map[string]int32
+	hosts *hostNumbers
 	ranks []int32 // their hosts
 	racks bool    // count as well
 	steps uint64  // of each stretch but the last
 }
 
-func newStretches(x *index.Index, c meta.Cut, chunk func(uint64) uint64, hosts map[string]int32, ranks []int32) *stretches {
+func newStretches(x *index.Index, c meta.Cut, chunk func(uint64) uint64, hosts *hostNumbers, ranks []int32) *stretches {
 	return &stretches{index: x, cut: c, chunk: chunk, hosts: hosts, ranks: ranks, steps: max(1, stretch/c.Global)}
 }
 
@@ -91,7 +91,7 @@ func (s *stretches) inIndex(first uint64, n int) []spot {
 }
 
 // placeChunks places the batches of a view whose batches are chunks.
-func (p *plan) placeChunks(seats []seat, hosts map[string]int32, ranks []int32) {
+func (p *plan) placeChunks(seats []seat, hosts *hostNumbers, ranks []int32) {
 	s := newStretches(p.content.index, p.cut, p.order.At, hosts, ranks)
 	s.racks = true
 	if !s.near().matter() {

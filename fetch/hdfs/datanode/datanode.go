@@ -12,17 +12,20 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
 )
 
 // Config says how datanodes are reached.
 type Config struct {
-	User string // as the namenode knows us; with Kerberos empty
-	Host string // this host's name: a replica on it is preferred
+	User string       // as the namenode knows us; with Kerberos empty
+	Host string       // this host's name: a replica on it is preferred
+	Here []netip.Addr // this host's addresses, likewise
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
 
@@ -56,7 +59,7 @@ func (c Config) withDefaults() Config {
 // A Client reads blocks. Its methods may be called concurrently.
 type Client struct {
 	config Config
-	here   map[string]bool // addresses of this host
+	here   map[netip.Addr]bool // addresses of this host
 
 	bytes, local, corrupt, failures atomic.Uint64
 
@@ -83,13 +86,10 @@ type Stats struct {
 
 // New returns a client. It does no I/O.
 func New(c Config) *Client {
-	k := &Client{config: c.withDefaults(), here: make(map[string]bool)}
+	k := &Client{config: c.withDefaults(), here: make(map[netip.Addr]bool)}
 	k.mu.nodes = make(map[string]*node)
-	addrs, _ := net.InterfaceAddrs() // without them the host's name decides
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok {
-			k.here[ip.IP.String()] = true
-		}
+	for _, a := range c.Here {
+		k.here[a.Unmap()] = true
 	}
 	return k
 }
@@ -107,8 +107,8 @@ func (c *Client) Snapshot() Stats {
 
 // isLocal reports whether a replica is on this host.
 func (c *Client) isLocal(r namenode.Replica) bool {
-	ip, _, err := net.SplitHostPort(r.Addr)
-	return err == nil && c.here[ip] || c.config.Host != "" && r.Host == c.config.Host
+	at, err := netip.ParseAddrPort(r.Addr)
+	return err == nil && c.here[at.Addr().Unmap()] || meta.SameHost(r.Host, c.config.Host)
 }
 
 // pick chooses the replica to ask: one on this host, else the one with the

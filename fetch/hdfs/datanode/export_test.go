@@ -1,6 +1,16 @@
 package datanode
 
-import "net"
+import (
+	"net"
+
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// Pick is the replica that would be asked.
+func (c *Client) Pick(replicas []namenode.Replica) namenode.Replica {
+	r, _ := c.pick(replicas, nil)
+	return r
+}
 
 // Agree is what a stream does first, with a token's name and password.
 func (g Guard) Agree(c net.Conn, name, password string) (net.Conn, error) {

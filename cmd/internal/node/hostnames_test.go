@@ -1,0 +1,144 @@
+package node
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta/queue"
+	"rankfs/meta/state"
+)
+
+// Spellings are how a site may call its hosts a, b and c.
+var spellings = map[string]func(string) string{
+	"short": func(host string) string { return host },
+	"full":  func(host string) string { return host + ".example.com" },
+	"upper": func(host string) string { return strings.ToUpper(host) + ".Example.COM" },
+	"root":  func(host string) string { return host + ".example.com." },
+}
+
+// All that goes by who has the bytes is the same, whether nodes or HDFS call
+// hosts by full or by short names: plans, homes, the columns of locality, and
+// who gets what of a queue.
+func TestNamesOfHosts(t *testing.T) {
+	want := told(t, spellings["short"], spellings["short"])
+	if want.local == 0 || want.holders == nil || want.plan[0].Local == 0 {
+		t.Fatalf("nothing is local where all names are alike: %+v", want)
+	}
+	for nodes, ours := range spellings {
+		for hdfs, theirs := range spellings {
+			t.Run(nodes+" nodes, "+hdfs+" in hdfs", func(t *testing.T) {
+				if got := told(t, ours, theirs); !reflect.DeepEqual(got, want) {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Telling is what a node says of its dataset where hosts matter.
+type telling struct {
+	plan     []control.Reads // of hosts a, b and c, without their names
+	batches  []uint64        // what the ranks read, by chunk
+	homes    []string        // of chunks, by the plan
+	elected  []string        // without a plan
+	local    int64           // of the first batch of rank 0
+	holders  []queue.Holder  // of unit 0
+	here     []uint64        // ranks on b
+	ofPerson string          // the node that a person calls b
+}
+
+func told(t *testing.T, ours, theirs func(string) string) (told telling) {
+	m := &member{machine: state.New()}
+	commands := admissions(3)
+	for _, c := range commands {
+		if admit, ok := c.(*state.Admit); ok {
+			admit.Node.Host = ours(admit.Node.Host)
+		}
+	}
+	apply(t, m, commands...)
+	nodes := m.machine.Nodes()
+	for i := range nodes {
+		nodes[i].Up = true
+	}
+	m.homes.follow(nodes)
+	var chunks [][]string
+	for _, hosts := range []string{"ca", "ab", "bc", "a", "c", "b", "cb", "", "ba"} {
+		var chunk []string
+		for _, h := range strings.Split(hosts, "") {
+			chunk = append(chunk, theirs(h))
+		}
+		chunks = append(chunks, chunk)
+	}
+	n := planner(t, m, "ranks=3,batch=chunk", 3, chunks...)
+	seats := []seat{{ours("a"), 1}, {ours("b"), 1}, {ours("c"), 1}}
+	for _, r := range n.mustPlan(t, control.PlanRequest{View: "d", Seats: []control.Seat{{Host: theirs("a"), Ranks: 1}, {Host: ours("b"), Ranks: 1}, {Host: "c", Ranks: 1}}}).Nodes {
+		r.Host = ""
+		told.plan = append(told.plan, r)
+	}
+	asked, d, err := n.resolve("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlan(asked, d.content, n.sizes)
+	if err := p.place(seats); err != nil {
+		t.Fatal(err)
+	}
+	v := &view{plan: p, dataset: d, host: ours("a"), seats: seats}
+	for rank := range p.cut.Ranks {
+		for step := range p.Steps() {
+			r, err := p.run(rank, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.n {
+				told.batches = append(told.batches, p.order.At(r.at(i)))
+			}
+		}
+	}
+	told.local = v.holders(0, 0).held(v.host)
+	homes, err := d.content.allot(seats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for chunk := range chunks {
+		id, _ := m.homes.at(homes.hosts[homes.homeOf[chunk]])
+		told.homes = append(told.homes, id)
+		home := m.homes.of(p.seed(), chunk, chunks[chunk])
+		if len(chunks[chunk]) == 1 { // of several, names decide
+			told.elected = append(told.elected, home)
+		}
+	}
+	k := &desk{state: m.machine, ranks: 3}
+	k.mu.nodes = make(map[string]int)
+	told.holders = k.holders(v)(3)
+	slices.SortFunc(told.holders, func(a, b queue.Holder) int { return a.Node - b.Node })
+	told.here = (&view{plan: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
+	if told.ofPerson, err = m.find(theirs("b")); err != nil {
+		t.Error(err)
+	}
+	return told
+}
+
+// Where two hosts share the first label of their names, that label alone names
+// neither.
+func TestAmbiguousNames(t *testing.T) {
+	hosts, _ := number([]seat{{"a.x", 1}, {"a.y", 1}, {"b", 1}})
+	if n, ok := hosts.find("a"); ok {
+		t.Errorf("a is host %d", n)
+	}
+	if n, ok := hosts.find("a.y"); !ok || n != 1 {
+		t.Errorf("a.y is host %d, %v", n, ok)
+	}
+	if n, ok := hosts.find("B.z"); !ok || n != 2 {
+		t.Errorf("B.z is host %d, %v", n, ok)
+	}
+	h := holders{"a.x": 1, "a.y": 2, "b.x": 4}
+	for name, want := range map[string]int64{"a.x": 1, "a.y": 2, "a.z": 0, "b": 4, "c": 0} {
+		if got := h.held(name); got != want {
+			t.Errorf("%s holds %d bytes, want %d", name, got, want)
+		}
+	}
+}
