@@ -15,7 +15,7 @@ OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/hd
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 
-.PHONY: build demo test check soak bench install deps clean hdfs-up hdfs-down
+.PHONY: build demo test check soak bench install install-unit deps clean hdfs-up hdfs-down
 
 build:
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -55,14 +55,19 @@ hdfs-up: deps
 hdfs-down:
 	@$(GO) run ./test/cluster/keeper down
 
-install: build
+install: build install-unit
 	install -D -m 0755 bin/rankfs $(DESTDIR)$(PREFIX)/bin/rankfs
 	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
 	install -D -m 0644 docs/rankfs.8 $(DESTDIR)$(PREFIX)/share/man/man8/rankfs.8
 	install -D -m 0644 docs/dli.3 $(DESTDIR)$(PREFIX)/share/man/man3/dli.3
 	install -d $(DESTDIR)$(PREFIX)/include && install -m 0644 include/rankfs.h include/dli.h $(DESTDIR)$(PREFIX)/include
-	install -D -m 0644 docs/rankfs@.service $(DESTDIR)/etc/systemd/system/rankfs@.service
 	install -d $(DESTDIR)/etc/bash_completion.d && bin/rankfs completion bash > $(DESTDIR)/etc/bash_completion.d/rankfs
+
+# The unit of systemd, with the place that rankfs is installed in.
+install-unit:
+	install -d $(DESTDIR)/etc/systemd/system
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' docs/rankfs@.service > $(DESTDIR)/etc/systemd/system/rankfs@.service
+	chmod 0644 $(DESTDIR)/etc/systemd/system/rankfs@.service
 
 deps:
 	@test/deps

@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		rankMain()
 		return
 	}
+	if os.Getenv(noNetlinkEnv) != "" {
+		fmt.Fprintln(os.Stderr, withoutNetlink(os.Args[1:]))
+		os.Exit(1)
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test/system:", err)

@@ -93,6 +93,9 @@ func (p place) tryStart(args ...string) (*node, error) {
 	if p.group != "" {
 		n.cmd = exec.Command("sh", append([]string{"-ec", `echo 0 > "$0"/cgroup.procs; exec "$@"`, p.group, rankfs}, append(base, args...)...)...)
 	}
+	if os.Getenv(noNetlinkEnv) != "" {
+		n.cmd = exec.Command("/proc/self/exe", append([]string{rankfs}, n.cmd.Args[1:]...)...)
+	}
 	n.cmd.Stderr = log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, err := n.cmd.StdoutPipe()
