@@ -75,6 +75,7 @@ type Cache struct {
 		closed   bool
 		ended    bool                // and nothing is laid down any more
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
+		writes   rate                // of slabs to disks
 		count    counters
 	}
 	wake   *sync.Cond    // something for a worker to do, or to give up waiting for

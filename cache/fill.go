@@ -306,9 +306,18 @@ func (c *Cache) spill(e *entry) {
 	if c.nvme == nil {
 		return
 	}
+	if c.nvme.Has(disks.Key(e.key)) {
+		return
+	}
+	start := time.Now()
 	if err := c.nvme.Put(disks.Key(e.key), e.ram.mem, c.yields(e)); err != nil {
 		c.config.Log.Debug("slab not kept on nvme", "cause", err)
+		return
 	}
+	took := time.Since(start)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.writes.add(float64(e.size), took)
 }
 
 // drop gives up what is in the cache no more.

@@ -155,7 +155,7 @@ func (c *Cache) worthAt(k *kept, next float64) float64 {
 func (c *Cache) item(k *kept) policy.Item {
 	i := policy.Item{Now: k.level(), Group: -1, Job: -1, Last: c.seconds(k.last), Floor: c.mu.pins[k.key.Plan]}
 	i.Bytes[policy.Packed], i.Wait[policy.Source] = k.real, k.took.Seconds()
-	describe(&i, k.size, c.mu.packing[k.key.Plan], &c.mu.speeds, c.nvme != nil)
+	describe(&i, k.size, c.mu.packing[k.key.Plan], &c.mu.speeds, c.mu.writes, c.nvme != nil)
 	if !k.packed && c.isPacked(k.key) {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}

@@ -20,6 +20,7 @@ type outlook struct {
 	courses []bound
 	now     time.Time
 	rates   [policy.Levels]rate
+	writes  rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32
 	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
@@ -44,19 +45,18 @@ const (
 	overBudget = 8
 )
 
-// glance begins an outlook with what there is. mu is held.
-func (c *Cache) glance() *outlook {
+// glance begins an outlook with what there is, if slabs may take so much of the
+// disks. mu is held.
+func (c *Cache) glance(disk int64) *outlook {
 	o := &outlook{
-		cache: c, rates: c.mu.speeds, now: time.Now(),
+		cache: c, rates: c.mu.speeds, writes: c.mu.writes, now: time.Now(),
 		index: make(map[Key]int32, max(c.mu.shelf.ledger.Len(), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
 	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
 	o.problem.Now = c.seconds(o.now)
 	o.problem.Memory = c.ram.budget.Load()
-	for _, d := range c.config.NVMe {
-		o.problem.Disk += d.Bytes
-	}
+	o.problem.Disk = disk
 	for id, at := range c.mu.pins {
 		o.pins[id] = at
 	}
@@ -107,7 +107,7 @@ func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
 		}
 	}
 	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Plan]
-	describe(&i, size, o.packing[k.Plan], &o.rates, o.problem.Disk > 0)
+	describe(&i, size, o.packing[k.Plan], &o.rates, o.writes, o.problem.Disk > 0)
 	n := int32(len(o.problem.Items))
 	o.index[k] = n
 	o.problem.Items = append(o.problem.Items, i)
@@ -131,7 +131,7 @@ func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
 
 // describe says what an item of some bytes costs at each level, as far as that
 // is not known of itself.
-func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, disk bool) {
+func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, writes rate, disk bool) {
 	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
 	mib := float64(size) / (1 << 20)
 	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1
@@ -149,11 +149,18 @@ func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]
 		i.Wait[policy.Source] = seconds(policy.Source)
 	}
 	i.Wait[policy.Packed], i.Move[policy.Packed] = m.Unpack.Seconds()*mib, m.Pack.Seconds()*mib
-	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/diskPace
+	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/writing(writes)
 }
 
-// diskPace is what a disk is taken to write in a second.
-const diskPace = 1 << 30
+// writing is how many bytes disks write in a second, as measured; no more than a
+// page cache takes, or a plan would move things about as if that cost nothing.
+func writing(measured rate) float64 {
+	const most = 1 << 30
+	if measured.perSecond == 0 {
+		return most
+	}
+	return min(measured.perSecond, most)
+}
 
 // foresee adds what readers will open, to the end of the next epoch, as far as
 // there is room for it.

@@ -165,8 +165,12 @@ func (c *Cache) plan(forced bool) bool {
 
 // draft makes a plan and follows it from then on.
 func (c *Cache) draft() {
+	disk := int64(0)
+	if c.nvme != nil {
+		disk = c.nvme.Room()
+	}
 	c.mu.Lock()
-	strategy, o := c.mu.strategy, c.glance()
+	strategy, o := c.mu.strategy, c.glance(disk)
 	c.mu.Unlock()
 	o.foresee()
 	levels := make([]policy.Level, len(o.problem.Items))

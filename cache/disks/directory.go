@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -70,6 +71,7 @@ type place struct {
 	ino     uint64
 	block   int64
 	pending *atomic.Int64 // bytes to be written on this file system that have no blocks yet
+	most    atomic.Int64  // that the directory may use as its file system was found last
 	listed  chan struct{} // closed when its names have been seen
 }
 
@@ -128,6 +130,7 @@ func (d *directory) openPlace(create bool) (*place, error) {
 		return nil, err
 	}
 	p := &place{root: root, listed: make(chan struct{})}
+	p.most.Store(math.MaxInt64)
 	if err := p.fill(d.systems); err != nil {
 		p.close()
 		return nil, err

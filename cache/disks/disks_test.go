@@ -190,7 +190,10 @@ func TestClaim(t *testing.T) {
 	held := k.hold(0)
 	c, err := k.Claim(36 << 10)
 	must(t, err)
-	if !c.Settle() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) {
+	if room := k.Room(); room != 4<<10 {
+		t.Errorf("slabs may take %d bytes beside 36 KiB", room)
+	}
+	if !c.Settle() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) || k.Room() != 4<<10 {
 		t.Errorf("%+v", k.stats())
 	}
 	if _, err := k.Claim(5 << 10); !errors.Is(err, meta.ErrNoSpace) {

@@ -42,6 +42,9 @@ func TestDiskFails(t *testing.T) {
 		}
 	}
 	fails()
+	if room := k.Room(); room > 4<<20 {
+		t.Errorf("slabs may take %d bytes, want those of the other disk", room)
+	}
 	s := k.Stats()
 	if s[0].Failed == 0 || s[1].Ill != nil || s[1].Slabs < 10 { // the rest is in memory still
 		t.Errorf("%+v", s)
@@ -227,6 +230,9 @@ func TestFloor(t *testing.T) {
 	}
 	if s := k.stats(); s.Slabs < 5 || s.Slabs > 10 || !errors.Is(s.Ill, unix.ENOSPC) || k.log.count("nvme tier makes way") != 1 {
 		t.Errorf("%+v", s)
+	}
+	if room := k.Room(); room < 5<<20 || room > 10<<20 {
+		t.Errorf("slabs may take %d bytes, want what is left beside the floor", room)
 	}
 	k.put(40, 1<<20) // that it is said does not stop it
 	f, err := os.Create(i.mnt + "/more")

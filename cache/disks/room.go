@@ -24,6 +24,30 @@ func (d *directory) left() int64 {
 	return max(0, d.budget-d.mu.used-d.mu.claims)
 }
 
+// Room is how many bytes slabs may take of all directories: no more than is there
+// of one that is not written to, nothing of one that is not read; and nowhere what
+// other files have, nor what is to stay free, as it was when a slab was last
+// written.
+func (t *Tier) Room() (bytes int64) {
+	for _, d := range t.dirs {
+		bytes += d.room()
+	}
+	return bytes
+}
+
+func (d *directory) room() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := d.budget - d.mu.claims
+	switch {
+	case d.blind():
+		return 0
+	case d.illness() != nil:
+		most = d.mu.used
+	}
+	return max(0, min(most, d.mu.place.most.Load())-d.mu.others-d.mu.index)
+}
+
 // blocks are the bytes that a file of that size takes, but for the map of its
 // blocks.
 func (p *place) blocks(size int64) int64 {
@@ -144,7 +168,9 @@ func (d *directory) short(p *place) (int64, error) {
 		return 0, err
 	}
 	floor := d.config.Floor.of(int64(s.Blocks) * s.Bsize)
-	return floor + p.pending.Load() - int64(s.Bavail)*s.Bsize, nil
+	short := floor + p.pending.Load() - int64(s.Bavail)*s.Bsize
+	p.most.Store(d.usage() - short)
+	return short, nil
 }
 
 // A spare says which slabs may be given up; nil: all that nobody has open.
