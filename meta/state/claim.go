@@ -24,7 +24,7 @@ type job struct {
 // plans that are made from then on. Its result is who held the rank before
 // that node, however often the node says that it holds it.
 type Claim struct {
-	Time
+	Entry
 	Dataset    string
 	Generation uint64
 	Ranks      uint64

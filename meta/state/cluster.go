@@ -17,7 +17,7 @@ type Cluster struct {
 
 // Found begins a cluster, once.
 type Found struct {
-	Time
+	Entry
 	Cluster
 }
 
@@ -33,6 +33,9 @@ func (c *Found) apply(s *state) (Result, error) {
 		return Result{}, nil
 	case Cluster{}:
 		s.Cluster = c.Cluster
+		if said := versionSaid(c); said > Oldest {
+			s.Version = said
+		}
 		s.changed.cluster = true
 		return Result{}, nil
 	}
@@ -42,14 +45,22 @@ func (c *Found) apply(s *state) (Result, error) {
 // A Token lets so many nodes in until it expires. Whoever has the secret whose
 // SHA-256 is Hash may redeem it. As a command it makes the token.
 type Token struct {
-	Time
+	Entry
 	Hash    string // 64 lower-case hexadecimal digits
 	Expires int64  // nanoseconds since 1970
 	Uses    int
-	Used    int `json:",omitempty"` // zero in a command
+	Used    int  `json:",omitempty"` // zero in a command
+	Role    Role `json:",omitempty"` // of those whom it lets in; none before version 4
 }
 
 func (*Token) kind() kind { return kindToken }
+
+func (c *Token) version() int {
+	if c.Role != "" {
+		return max(signed, c.Entry.version())
+	}
+	return c.Entry.version()
+}
 
 func (c *Token) check() error {
 	if err := checkTokenHash(c.Hash); err != nil {
@@ -58,7 +69,7 @@ func (c *Token) check() error {
 	if c.Uses < 1 || c.Uses > MaxUses || c.Used != 0 {
 		return fmt.Errorf("token for %d nodes %w: use 1 to %d", c.Uses, meta.ErrInvalid, MaxUses)
 	}
-	return nil
+	return checkRole(c.Role, c.version())
 }
 
 func checkTokenHash(s string) error {
@@ -71,7 +82,7 @@ func checkTokenHash(s string) error {
 func (c *Token) apply(s *state) (Result, error) {
 	old, ok := s.tokens.get(c.Hash)
 	switch {
-	case ok && old.Expires == c.Expires && old.Uses == c.Uses:
+	case ok && old.Expires == c.Expires && old.Uses == c.Uses && old.Role == c.Role:
 		return Result{}, nil
 	case ok:
 		return Result{}, fmt.Errorf("token %w with other terms: make another", meta.ErrExist)
@@ -118,23 +129,23 @@ func (s *state) dropExpired() {
 	}
 }
 
-// redeem uses a token once.
-func (s *state) redeem(hash string) error {
+// redeem uses a token once, and says in which role that lets a node in.
+func (s *state) redeem(hash string) (Role, error) {
 	t, ok := s.tokens.get(hash)
 	switch {
 	case !ok:
-		return fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
+		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
 	case t.isSpent():
-		return fmt.Errorf("token %w any more: all %d uses are made; ask for a new one", meta.ErrDenied, t.Uses)
+		return "", fmt.Errorf("token %w any more: all %d uses are made; ask for a new one", meta.ErrDenied, t.Uses)
 	}
 	t.Used++
 	s.addToken(t)
-	return nil
+	return t.Role, nil
 }
 
 // DropToken ends a token before its time.
 type DropToken struct {
-	Time
+	Entry
 	Hash string
 }
 
@@ -159,7 +170,7 @@ func (c *DropToken) apply(s *state) (Result, error) {
 
 // Setting sets something for the whole cluster; an empty value takes it back.
 type Setting struct {
-	Time
+	Entry
 	Key, Value string
 }
 

@@ -8,18 +8,20 @@ import (
 	"rankfs/meta"
 )
 
-// Version is of the form and the meaning of commands.
-const Version = 3
-
 // A Command is one change of the machine: a pointer to one of the structs
 // below, which have no others beside them.
 type Command interface {
 	// Stamp says what the clock of the leader shows, in nanoseconds since
 	// 1970. The leader stamps every command that it puts into the log.
 	Stamp(at int64)
+	// Sign says who sends the command. The leader signs every command from
+	// version 4 on, whoever signed it before.
+	Sign(Sender)
 
 	at() int64
+	sender() Sender
 	kind() kind
+	version() int // in which it can be said first
 	check() error // what is wrong with it whatever the state
 
 	// apply changes nothing if it returns an error, but for what was dropped
@@ -27,15 +29,37 @@ type Command interface {
 	apply(*state) (Result, error)
 }
 
-// Time is when a command was put into the log.
-type Time struct {
-	At int64 `json:",omitempty"`
+// An Entry is what the leader notes of a command that it puts into the log:
+// when that was and, from version 4 on, who has sent it.
+type Entry struct {
+	At    int64  `json:",omitempty"`
+	By    string `json:",omitempty"` // a node
+	Leads bool   `json:",omitempty"` // which leads, and does what is the leader's to do
+}
+
+// A Sender is who sends a command: a node, for itself or, if it leads, as the
+// leader of all.
+type Sender struct {
+	Node  string
+	Leads bool
 }
 
 // Stamp implements Command.
-func (t *Time) Stamp(at int64) { t.At = at }
+func (e *Entry) Stamp(at int64) { e.At = at }
 
-func (t *Time) at() int64 { return t.At }
+// Sign implements Command.
+func (e *Entry) Sign(by Sender) { e.By, e.Leads = by.Node, by.Leads }
+
+func (e *Entry) at() int64 { return e.At }
+
+func (e *Entry) sender() Sender { return Sender{e.By, e.Leads} }
+
+func (e *Entry) version() int {
+	if e.By != "" || e.Leads {
+		return signed
+	}
+	return Oldest
+}
 
 // A Result is what a command came to. Of its fields those are set that the
 // kind of command names.
@@ -73,6 +97,7 @@ const (
 	kindResetQueue
 	kindDropQueue
 	kindSetting
+	kindUpgrade
 )
 
 // blank is an empty command of that kind, nil if there is no such kind.
@@ -118,6 +143,8 @@ func (k kind) blank() Command {
 		return new(DropQueue)
 	case kindSetting:
 		return new(Setting)
+	case kindUpgrade:
+		return new(Upgrade)
 	}
 	return nil
 }
@@ -125,11 +152,15 @@ func (k kind) blank() Command {
 // Encode is the form of a command in the log: its version, its kind, and JSON.
 // It refuses what no machine would accept.
 func Encode(c Command) ([]byte, error) {
-	if err := c.check(); err != nil {
+	version, err := versionOf(c)
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.Write([]byte{Version, byte(c.kind())})
+	b.Write([]byte{byte(version), byte(c.kind())})
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(c); err != nil {
@@ -143,14 +174,18 @@ func Encode(c Command) ([]byte, error) {
 
 // Decode reads a command. Whoever takes encoded commands from others decodes
 // them before they go into the log: there they would stop every machine.
-func Decode(data []byte) (Command, error) {
+func Decode(data []byte) (Command, error) { return decodeUpTo(Version, data) }
+
+func decodeUpTo(newest int, data []byte) (Command, error) {
 	if len(data) < 2 || len(data) > MaxCommand {
 		return nil, fmt.Errorf("command of %d bytes %w", len(data), meta.ErrCorrupt)
 	}
-	c := kind(data[1]).blank()
-	if data[0] != Version || c == nil {
-		return nil, fmt.Errorf("command of version %d and kind %d %w in this release: upgrade rankfs on this node",
-			data[0], data[1], meta.ErrUnavailable)
+	version, c := int(data[0]), kind(data[1]).blank()
+	if err := canRead(version, Oldest, newest); err != nil {
+		return nil, fmt.Errorf("command %w", err)
+	}
+	if c == nil {
+		return nil, fmt.Errorf("command of kind %d %w in this release: %s", data[1], meta.ErrUnavailable, upgrade)
 	}
 	d := json.NewDecoder(bytes.NewReader(data[2:]))
 	d.DisallowUnknownFields()
@@ -160,6 +195,9 @@ func Decode(data []byte) (Command, error) {
 	}
 	if rest := data[2+d.InputOffset():]; len(bytes.TrimSpace(rest)) != 0 {
 		return nil, fmt.Errorf("command of kind %d %w: %d bytes follow it", data[1], meta.ErrCorrupt, len(rest))
+	}
+	if says, err := versionOf(c); err != nil || says != version {
+		return nil, fmt.Errorf("command of kind %d %w: it is not of version %d", data[1], meta.ErrCorrupt, version)
 	}
 	return c, nil
 }

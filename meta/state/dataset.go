@@ -23,7 +23,7 @@ type Dataset struct {
 // name) or replaces the one of that generation. What is registered already,
 // with the same index and record, is left as it is.
 type PutDataset struct {
-	Time
+	Entry
 	Name       string
 	Record     json.RawMessage
 	Index      string
@@ -119,7 +119,7 @@ func (s *state) current(name string, generation uint64) (*Dataset, error) {
 
 // RemoveDataset forgets a dataset. One that is not there is removed.
 type RemoveDataset struct {
-	Time
+	Entry
 	Name       string
 	Generation uint64
 }

@@ -17,5 +17,10 @@
 // A command that this release does not know cannot be left out: the others
 // apply it. The machine then refuses everything from there on, and says that
 // the node must be upgraded. For the same reason a rule that changes needs a
-// new version of commands; so does a field.
+// new version of commands; so does a field. A machine knows two versions, its own
+// and that of the release before. The cluster takes one of them, in log and
+// snapshot, and Upgrade has it go over to the next when all nodes know that.
+//
+// From version 4 on a command says which node sends it, and the machine knows
+// what each may send: see Role.
 package state

@@ -22,10 +22,14 @@ import (
 //
 // numbers being little-endian. A later version has the same frames, so that
 // damage can be told from an older release that reads it.
+//
+// A snapshot goes to nodes that may be of the release before, so it is of the
+// version that goes with the version of commands that the cluster takes.
 const (
-	magic           = "rankfsst"
-	snapshotVersion = 2
-	maxFrame        = 32 << 20 // the nodes of a plan of MaxRanks ranks
+	magic          = "rankfsst"
+	oldestSnapshot = 2        // commands of version 3
+	signedSnapshot = 3        // commands of version 4
+	maxFrame       = 32 << 20 // the nodes of a plan of MaxRanks ranks
 )
 
 type section byte
@@ -85,8 +89,8 @@ func (f *frameWriter) json(s section, v any) {
 	f.frame(s, b)
 }
 
-func (f *frameWriter) begin() {
-	f.write(binary.LittleEndian.AppendUint32([]byte(magic), snapshotVersion))
+func (f *frameWriter) begin(version uint32) {
+	f.write(binary.LittleEndian.AppendUint32([]byte(magic), version))
 }
 
 func (f *frameWriter) end() {

@@ -33,6 +33,7 @@ func seeds() []state.Command {
 		&state.ResetQueue{View: view(1, 2)},
 		&state.DropQueue{View: view(1, 2)},
 		&state.Setting{Key: "k", Value: "v"},
+		&state.Upgrade{Entry: state.Entry{By: id(1), Leads: true}, To: state.Version, Nodes: []string{id(1), id(2), id(3)}},
 	}
 }
 
@@ -94,6 +95,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		work(t, data)
 		work(t, sealed(2, unpack(data)))
+		work(t, sealed(3, unpack(data)))
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 // What reads return is the caller's, but for the bytes of a dataset's record
 // and the runs of a plan, which nobody may change.
 type Machine struct {
-	mu struct {
+	speaks int // the newest version that it understands
+	mu     struct {
 		sync.RWMutex
 		state   *state
 		poison  error  // why nothing is applied any more
@@ -23,8 +24,12 @@ type Machine struct {
 }
 
 // New is the machine that no command was applied to.
-func New() *Machine {
-	m := new(Machine)
+func New() *Machine { return Speaking(Version) }
+
+// Speaking is New for a machine that understands no newer version than that: one
+// of an older release.
+func Speaking(version int) *Machine {
+	m := &Machine{speaks: version}
 	m.mu.state = newState()
 	return m
 }
@@ -33,7 +38,7 @@ func New() *Machine {
 // An error is as much a part of the outcome as a result: every machine returns
 // the same, and has changed nothing.
 func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
-	c, err := Decode(data)
+	c, err := decodeUpTo(m.speaks, data)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mu.poison != nil {
@@ -49,6 +54,9 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	}
 	s.Applied = index
 	if err := c.check(); err != nil {
+		return Result{}, err
+	}
+	if err := s.mayCome(c); err != nil {
 		return Result{}, err
 	}
 	s.advance(c.at())

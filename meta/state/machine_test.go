@@ -84,7 +84,11 @@ func TestUnknownCommand(t *testing.T) {
 		data string
 		want error
 	}{
-		{"a later version", "\x04\x01{}", meta.ErrUnavailable},
+		{"a later version", "\x05\x01{}", meta.ErrUnavailable},
+		{"an unknown kind, signed", "\x04\xff{}", meta.ErrUnavailable},
+		{"signed by nobody", "\x04\x14{\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
+		{"signed before that was so", "\x03\x14{\"By\":\"0000000000000001\",\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
+		{"a role before there were any", "\x03\x02{\"Role\":\"member\"}", meta.ErrCorrupt},
 		{"an unknown kind", "\x03\xff{}", meta.ErrUnavailable},
 		{"no kind", "\x03\x00{}", meta.ErrUnavailable},
 		{"an unknown field", "\x03\x01{\"Color\":1}", meta.ErrCorrupt},

@@ -18,9 +18,13 @@ type Node struct {
 	Drained  bool   `json:",omitempty"` // gets no new work
 	Admitted int64  `json:",omitempty"` // time of the cluster
 	Life     uint64 `json:",omitempty"` // of its daemon, as that drew it; zero before the first Begin
+	Role     Role   `json:",omitempty"` // none before version 4 of commands
 }
 
 func (n *Node) check() error {
+	if n.Role != "" {
+		return fmt.Errorf("role of node %s %w: its token says it", shorten(n.ID), meta.ErrInvalid)
+	}
 	return first(
 		checkID(n.ID),
 		checkText("host", n.Host, maxText),
@@ -32,12 +36,20 @@ func (n *Node) check() error {
 // of a cluster needs none. A node that is in already, with the same key, is
 // told so and uses up nothing.
 type Admit struct {
-	Time
+	Entry
 	TokenHash string `json:",omitempty"`
 	Node      Node
+	Speaks    int `json:",omitempty"` // the newest version of commands that it understands
 }
 
 func (*Admit) kind() kind { return kindAdmit }
+
+func (c *Admit) version() int {
+	if c.Speaks != 0 {
+		return max(signed, c.Entry.version())
+	}
+	return c.Entry.version()
+}
 
 func (c *Admit) check() error {
 	if c.TokenHash != "" {
@@ -56,28 +68,34 @@ func (c *Admit) apply(s *state) (Result, error) {
 		}
 		return Result{Node: &n}, nil
 	}
-	if err := s.mayEnter(c); err != nil {
+	role, err := s.mayEnter(c)
+	if err != nil {
 		return Result{}, fmt.Errorf("admit node %s: %w", c.Node.ID, err)
 	}
 	n = c.Node
-	n.Up, n.Drained, n.Admitted, n.Life = true, false, s.Now, 0
+	n.Up, n.Drained, n.Admitted, n.Life, n.Role = true, false, s.Now, 0, role
 	s.setNode(n)
 	return Result{Node: &n}, nil
 }
 
-func (s *state) mayEnter(c *Admit) error {
+// mayEnter says in which role a node enters, and redeems its token.
+func (s *state) mayEnter(c *Admit) (Role, error) {
 	_, removed := s.removed.get(c.Node.ID)
 	switch {
 	case s.Cluster == Cluster{}:
-		return fmt.Errorf("%w: no cluster was founded; run rankfs cluster init", meta.ErrDenied)
+		return "", fmt.Errorf("%w: no cluster was founded; mount without --join to found one", meta.ErrDenied)
 	case removed:
-		return fmt.Errorf("%w: it was removed; join with a new state directory", meta.ErrDenied)
+		return "", fmt.Errorf("%w: it was removed; join with a new state directory", meta.ErrDenied)
 	case s.nodes.len() >= MaxNodes:
-		return fmt.Errorf("%w: the cluster has %d nodes; remove one first", meta.ErrBusy, MaxNodes)
+		return "", fmt.Errorf("%w: the cluster has %d nodes; remove one first", meta.ErrBusy, MaxNodes)
 	case s.nodes.len()+s.removed.len() >= MaxRemoved:
-		return fmt.Errorf("%w: the cluster has had %d nodes; found another", meta.ErrBusy, MaxRemoved)
+		return "", fmt.Errorf("%w: the cluster has had %d nodes; found another", meta.ErrBusy, MaxRemoved)
+	case s.version() >= signed && c.Speaks < s.version():
+		return "", fmt.Errorf("%w: its rankfs is older than the cluster's: install the release that the other nodes have", meta.ErrDenied)
+	case s.nodes.len() == 0 && s.version() >= signed:
+		return Operator, nil
 	case s.nodes.len() == 0:
-		return nil
+		return "", nil
 	}
 	return s.redeem(c.TokenHash)
 }
@@ -114,7 +132,7 @@ func (s *state) change(id string, f func(*Node)) (Result, error) {
 // Move says that a node is reached elsewhere. Its host stays the same: plans go
 // by it.
 type Move struct {
-	Time
+	Entry
 	ID, Addr string
 }
 
@@ -130,7 +148,7 @@ func (c *Move) apply(s *state) (Result, error) {
 
 // Drain says whether a node gets new work.
 type Drain struct {
-	Time
+	Entry
 	ID      string
 	Drained bool
 }
@@ -147,7 +165,7 @@ func (c *Drain) apply(s *state) (Result, error) {
 // over it says nothing. What a node that is down held of queues is for others to
 // take.
 type Health struct {
-	Time
+	Entry
 	ID   string
 	Life uint64 `json:",omitempty"`
 	Up   bool
@@ -172,7 +190,7 @@ func (c *Health) apply(s *state) (Result, error) {
 // and of what it held of queues before it has nothing. Life is a number that the
 // daemon has drawn. Sent again, it says where the node is and nothing else.
 type Begin struct {
-	Time
+	Entry
 	ID, Addr string
 	Life     uint64
 }
@@ -204,7 +222,7 @@ func (c *Begin) apply(s *state) (Result, error) {
 // is remembered, so that plans that name it stay what they are; the last node
 // cannot be removed.
 type Remove struct {
-	Time
+	Entry
 	ID string
 }
 
@@ -222,6 +240,9 @@ func (c *Remove) apply(s *state) (Result, error) {
 	}
 	if s.nodes.len() == 1 {
 		return Result{}, fmt.Errorf("node %s %w now: it is the last of the cluster", c.ID, meta.ErrBusy)
+	}
+	if err := s.spares(n); err != nil {
+		return Result{}, err
 	}
 	s.nodes.drop(c.ID)
 	s.removed.set(c.ID, n.Host)

@@ -22,7 +22,7 @@ type Plan struct {
 // The oldest plans go when there are too many, or their nodes take too much
 // room: a view that is opened again then gets another plan.
 type Pin struct {
-	Time
+	Entry
 	View       string
 	Generation uint64
 	Nodes      Runs
@@ -133,7 +133,7 @@ func (s *state) dropPlans(dataset string) {
 
 // Unpin forgets a plan. One that is not there is forgotten.
 type Unpin struct {
-	Time
+	Entry
 	View string
 }
 

@@ -63,7 +63,7 @@ func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units &
 // OpenQueue opens the queue of a view. The first wins: the result is the
 // queue as it is. When there are too many, the oldest that is worked off goes.
 type OpenQueue struct {
-	Time
+	Entry
 	View       string
 	Generation uint64
 	Units      uint64
@@ -167,7 +167,7 @@ func (s *state) toChange(q *queue) *queue {
 // that were set aside, or might soon have been, are given to workers again, and
 // all else stays as it is.
 type ResetQueue struct {
-	Time
+	Entry
 	View  string
 	Run   uint64
 	Aside bool `json:",omitempty"`
@@ -219,7 +219,7 @@ func (s *state) opened(view string) (*queue, error) {
 
 // DropQueue forgets a queue. One that is not there is forgotten.
 type DropQueue struct {
-	Time
+	Entry
 	View string
 }
 

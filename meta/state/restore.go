@@ -22,7 +22,7 @@ func Read(r io.Reader) (*Machine, error) {
 // Restore makes the machine the one that the snapshot was made of. If it
 // fails, the machine is what it was.
 func (m *Machine) Restore(r io.Reader) error {
-	s, err := readState(r)
+	s, err := readState(r, snapshotOf(m.speaks))
 	if err != nil {
 		return fmt.Errorf("snapshot of the cluster's state %w", err)
 	}
@@ -36,23 +36,24 @@ func (m *Machine) Restore(r io.Reader) error {
 
 // readState reads all frames. The checksum comes last, and says nothing about
 // what an enemy wrote, so nothing is believed before either.
-func readState(r io.Reader) (*state, error) {
+func readState(r io.Reader, newest uint32) (*state, error) {
 	f := newFrameReader(r)
 	version, err := f.begin()
 	if err != nil {
 		return nil, err
 	}
-	in := restorer{s: newState(), sequences: make(map[uint64]bool)}
+	known := canRead(int(version), oldestSnapshot, int(newest))
+	in := restorer{s: newState(), version: version, sequences: make(map[uint64]bool)}
 	for {
 		section, payload, err := f.next()
 		switch {
 		case err != nil:
 			return nil, err
-		case section == sectionEnd && version != snapshotVersion:
-			return nil, fmt.Errorf("of version %d %w in this release: upgrade rankfs on this node", version, meta.ErrUnavailable)
+		case section == sectionEnd && known != nil:
+			return nil, known
 		case section == sectionEnd:
 			return in.s, in.check()
-		case version != snapshotVersion:
+		case known != nil:
 			continue
 		}
 		if err := in.frame(section, payload); err != nil {
@@ -68,6 +69,7 @@ func hide(err error) error { return errors.New(err.Error()) }
 // A restorer puts a state together, frame by frame.
 type restorer struct {
 	s         *state
+	version   uint32
 	applied   bool
 	header    bool
 	job       *jobFrame // whose claims must come next

@@ -21,6 +21,9 @@ func (in *restorer) readHeader(payload []byte) error {
 	if err := decode(payload, h); err != nil {
 		return err
 	}
+	if h.version() > Version || snapshotOf(h.version()) != in.version {
+		return errWrong
+	}
 	return must(h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63 && h.Evicted <= h.Sequence, errWrong)
 }
 
@@ -32,7 +35,7 @@ func (in *restorer) token(payload []byte) error {
 	_, twice := in.s.tokens.get(t.Hash)
 	used := t.Used
 	t.Used = 0
-	if err := first(t.check(), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
+	if err := first(t.check(), must(t.version() == Oldest || in.s.version() >= signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
 		return err
 	}
 	t.Used = used
@@ -45,9 +48,12 @@ func (in *restorer) node(payload []byte) error {
 	if err := decode(payload, &n); err != nil {
 		return err
 	}
-	if err := first(n.check(), in.newID(n.ID)); err != nil {
+	role := n.Role
+	n.Role = ""
+	if err := first(n.check(), checkRole(role, in.s.version()), in.newID(n.ID)); err != nil {
 		return err
 	}
+	n.Role = role
 	in.s.nodes.set(n.ID, n)
 	return must(in.s.nodes.len() <= MaxNodes, errMany)
 }

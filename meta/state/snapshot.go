@@ -33,7 +33,7 @@ func (s *Snapshot) Applied() uint64 { return s.state.Applied }
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	f := newFrameWriter(b)
-	f.begin()
+	f.begin(s.state.snapshotVersion())
 	f.json(sectionApplied, s.state.Applied)
 	s.state.write(f)
 	f.end()

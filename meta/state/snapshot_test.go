@@ -126,7 +126,7 @@ func TestSnapshotDamage(t *testing.T) {
 	if _, err := state.Read(bytes.NewReader(longer)); !errors.Is(err, meta.ErrCorrupt) {
 		t.Fatalf("another length, with a good sum: %v", err)
 	}
-	later := sealed(3, frames(data))
+	later := sealed(4, frames(data))
 	if _, err := state.Read(bytes.NewReader(later)); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
 		t.Fatalf("a later version: %v", err)
 	}

@@ -29,6 +29,7 @@ type state struct {
 
 // header is what there is one of.
 type header struct {
+	Version    int `json:",omitempty"` // of the commands that are taken; none is Oldest
 	Cluster    Cluster
 	Now        int64  // time of the cluster
 	Generation uint64 // the last that a dataset was given

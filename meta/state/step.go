@@ -10,7 +10,7 @@ import (
 // it holds, and takes the unit that the scheduler has chosen. Either may be
 // left out. The same step again, told by its nonce, has the same result.
 type Step struct {
-	Time
+	Entry
 	View   string
 	Worker string
 	Node   string

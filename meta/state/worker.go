@@ -124,7 +124,7 @@ func (q *queue) affected(node string, cause Cause) (ids []string) {
 
 // LeaveQueue says that a worker is gone. What it holds is for others to take.
 type LeaveQueue struct {
-	Time
+	Entry
 	View, Worker string
 }
 

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// A Role is what a node may do. Its token says it, for good.
+type Role string
+
+const (
+	// Member is a node that reads: it speaks for itself alone, and may register
+	// datasets and refresh them, plan, and begin queues.
+	Member Role = "member"
+	// Operator is a node that may decide on others as well: it makes tokens,
+	// drains and removes, and changes settings.
+	Operator Role = "operator"
+)
+
+// checkRole reports whether r can be a role in commands of that version.
+func checkRole(r Role, version int) error {
+	if version < signed && r == "" || version >= signed && (r == Member || r == Operator) {
+		return nil
+	}
+	return fmt.Errorf("role %q %w: use %s or %s", shorten(string(r)), meta.ErrInvalid, Member, Operator)
+}
+
+// A right is whose it is to send a command.
+type right uint8
+
+const (
+	nobodys   right = iota
+	leaders         // the leader's, of itself
+	owns            // the node's that it is about, and the leader's
+	members         // each node's
+	operators       // each operator's
+)
+
+// rightTo says whose it is to send a command and, where it is the node's that it
+// is about, who that is.
+func (s *state) rightTo(c Command) (r right, about string) {
+	switch c := c.(type) {
+	case *Found, *Admit, *Upgrade:
+		return leaders, ""
+	case *Health:
+		return owns, c.ID
+	case *Move:
+		return owns, c.ID
+	case *Begin:
+		return owns, c.ID
+	case *Claim:
+		return owns, c.Node
+	case *Step:
+		return owns, c.Node
+	case *LeaveQueue:
+		return s.rightToLeave(c)
+	case *PutDataset, *Pin, *Unpin, *OpenQueue, *ResetQueue:
+		return members, ""
+	case *Token, *DropToken, *Drain, *Remove, *Setting, *RemoveDataset, *DropQueue:
+		return operators, ""
+	}
+	return nobodys, ""
+}
+
+// rightToLeave: a worker that nobody knows is of whoever says that it has left.
+func (s *state) rightToLeave(c *LeaveQueue) (right, string) {
+	if q, ok := s.queues.get(c.View); ok {
+		if w := q.workers[c.Worker]; w != nil && w.Node != "" {
+			return owns, w.Node
+		}
+	}
+	return members, ""
+}
+
+// allows says why the sender of a command may not send it, if so.
+func (s *state) allows(c Command) error {
+	by := c.sender()
+	if s.nodes.len() == 0 {
+		if by.Leads {
+			return nil // who founds the cluster is not of it yet
+		}
+		return fmt.Errorf("node %s %w: no cluster was founded", by.Node, meta.ErrDenied)
+	}
+	n, err := s.member(by.Node)
+	if err != nil {
+		return fmt.Errorf("sender %w: %w", meta.ErrDenied, hide(err))
+	}
+	right, about := s.rightTo(c)
+	switch {
+	case right == leaders && by.Leads,
+		right == owns && (by.Leads || about == n.ID),
+		right == members,
+		right == operators && n.Role == Operator:
+		return nil
+	case right == operators:
+		return fmt.Errorf("node %s %w to do this, which is for operators: it is a member of the cluster; do it on an operator, as %s; see: rankfs node ls",
+			n.ID, meta.ErrDenied, s.someOperators())
+	case right == owns:
+		return fmt.Errorf("node %s %w to speak for node %s", n.ID, meta.ErrDenied, about)
+	}
+	return fmt.Errorf("node %s %w to do this, which is for the leader", n.ID, meta.ErrDenied)
+}
+
+// mostNamed bounds the operators that somebody is sent to.
+const mostNamed = 3
+
+// someOperators are hosts of operators, those that are up first.
+func (s *state) someOperators() string {
+	var up, down []string
+	for id, n := range sorted(&s.nodes) {
+		switch {
+		case n.Role != Operator:
+		case n.Up:
+			up = append(up, fmt.Sprintf("%s (%s)", n.Host, id))
+		default:
+			down = append(down, fmt.Sprintf("%s (%s)", n.Host, id))
+		}
+	}
+	all := append(up, down...)
+	return strings.Join(all[:min(len(all), mostNamed)], ", ")
+}
+
+// spares says why the cluster cannot do without a node: it is the only operator.
+func (s *state) spares(n Node) error {
+	if n.Role != Operator {
+		return nil
+	}
+	for id, other := range s.nodes.m {
+		if id != n.ID && other.Role == Operator {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s %w now: it is the only operator; let another in first: rankfs token create --role operator", n.ID, meta.ErrBusy)
+}
+
+// May says why the sender of a command may not send it, as far as this machine
+// knows. The machines that apply it decide.
+func (m *Machine) May(c Command) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if versionSaid(c) < signed {
+		return nil
+	}
+	return m.mu.state.allows(c)
+}

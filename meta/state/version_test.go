@@ -1,0 +1,142 @@
+package state_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// golden is what a machine of the release before has written: the commands of a
+// log, some of which it refused, and a snapshot from among them.
+func golden(t testing.TB) (log [][]byte, snapshot []byte) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/release3/log")
+	if err == nil {
+		snapshot, err = os.ReadFile("testdata/release3/snapshot")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(text) > 0 {
+		n := 4 + int(binary.LittleEndian.Uint32(text))
+		log, text = append(log, text[4:n]), text[n:]
+	}
+	return log, snapshot
+}
+
+// replay applies commands, whatever comes of them.
+func replay(t testing.TB, m *state.Machine, log [][]byte) {
+	t.Helper()
+	for _, data := range log {
+		m.Apply(m.Summary().Applied+1, data)
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A log and a snapshot of the release before are read, and lead to the state that
+// it had; and until the cluster goes over to another version, what is written is
+// what that release reads, to the byte.
+func TestReleaseBefore(t *testing.T) {
+	log, before := golden(t)
+	read, err := state.Read(bytes.NewReader(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := written(t, snapshot(t, read)); !bytes.Equal(got, before) {
+		t.Errorf("what was read is written as another snapshot: %d bytes of %d", len(got), len(before))
+	}
+	at := int(read.Summary().Applied)
+	m := state.New()
+	replay(t, m, log[:at])
+	if got := written(t, snapshot(t, m)); !bytes.Equal(got, before) {
+		t.Errorf("the log leads to another snapshot: %d bytes of %d", len(got), len(before))
+	}
+	replay(t, m, log[at:])
+	replay(t, read, log[at:])
+	if m.Hash() != read.Hash() || m.Version() != state.Oldest {
+		t.Errorf("by the log and by the snapshot: %x, %x, version %d", m.Hash(), read.Hash(), m.Version())
+	}
+	old, err := state.Encode(&state.Setting{Key: "k", Value: "v"})
+	if err != nil || old[0] != state.Oldest {
+		t.Errorf("a command without a sender is of version %d (%v)", old[0], err)
+	}
+}
+
+// upgrade is signed by the leader.
+func upgrade(leader string, nodes ...string) *state.Upgrade {
+	return &state.Upgrade{Entry: state.Entry{By: leader, Leads: true}, To: state.Version, Nodes: nodes}
+}
+
+// A cluster of the release before goes over when all its nodes can, and from then
+// on takes nothing of before; its snapshots are read by this release and refused
+// by the one before.
+func TestUpgrade(t *testing.T) {
+	c := full(t)
+	c.refuse(meta.ErrBusy, upgrade(id(1), id(1), id(2))) // and node 3?
+	if c.m.Version() != state.Oldest {
+		t.Fatalf("version %d", c.m.Version())
+	}
+	c.refuse(meta.ErrDenied, &state.Upgrade{Entry: state.Entry{By: id(2)}, To: state.Version, Nodes: []string{id(1), id(2), id(3)}})
+	c.do(upgrade(id(1), id(1), id(2), id(3), id(7)))
+	c.do(upgrade(id(1), id(1))) // has happened
+	if c.m.Version() != state.Version || len(c.m.Tokens()) != 0 {
+		t.Errorf("version %d, tokens %+v", c.m.Version(), c.m.Tokens())
+	}
+	for _, n := range c.m.Nodes() {
+		if n.Role != state.Operator {
+			t.Errorf("node %+v", n)
+		}
+	}
+	c.refuse(meta.ErrUnavailable, &state.Setting{Key: "k", Value: "w"})
+	signed := &state.Setting{Key: "k", Value: "w"}
+	signed.Sign(state.Sender{Node: id(1)})
+	c.do(signed)
+	through(t, c.m)
+	old := state.Speaking(state.Oldest)
+	if err := old.Restore(bytes.NewReader(written(t, snapshot(t, c.m)))); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
+		t.Errorf("a machine of the release before reads the snapshot: %v", err)
+	}
+}
+
+// Before all have gone over, a leader that is ahead is refused, and nothing ends.
+func TestAheadOfTheCluster(t *testing.T) {
+	c := full(t)
+	early := &state.Setting{Key: "k", Value: "w"}
+	early.Sign(state.Sender{Node: id(1)})
+	c.refuse(meta.ErrUnavailable, early)
+	if c.m.Err() != nil || c.m.Setting("k") == "w" {
+		t.Errorf("%v, %q", c.m.Err(), c.m.Setting("k"))
+	}
+}
+
+// Who reads what a later release has written stops, and says what to do.
+func TestTooNewAndTooOld(t *testing.T) {
+	for _, tt := range []struct {
+		name, data, advice string
+		speaks             int
+	}{
+		{"of the next release", "\x05\x14{}", "older than the cluster's: upgrade", state.Version},
+		{"of this release, in the one before", "\x04\x14{}", "older than the cluster's: upgrade", state.Oldest},
+		{"of two releases before", "\x02\x14{}", "releases between", state.Version},
+	} {
+		m := state.Speaking(tt.speaks)
+		if _, err := m.Apply(1, []byte(tt.data)); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), tt.advice) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if m.Err() == nil {
+			t.Errorf("%s: it goes on", tt.name)
+		}
+	}
+	data := written(t, snapshot(t, full(t).m))
+	if _, err := state.Read(bytes.NewReader(sealed(1, frames(data)))); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "releases between") {
+		t.Errorf("a snapshot of two releases before: %v", err)
+	}
+}
