@@ -4,28 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// errEnded: the rank has no such batch.
-var errEnded = errors.New("end of data")
-
 // piece is how much is copied between two looks at the context.
 const piece = 16 << 20
+
+// A loaded batch lies in the mapped file.
+type loaded struct {
+	bytes int64
+	last  bool // the rank has no other after it; only known where that is asked for
+}
 
 // load brings a batch into the mapped file, and its size. Opening and reading
 // may hang in a dead mount, where nothing can interrupt them, and to hand each
 // batch to a second goroutine doubles the round trip. So the copy runs here,
 // and if it is overdue, another goroutine calls late and acts for the pair from
 // then on; load is false once that has happened, and its caller must leave.
-func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (int64, error, bool) {
+func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (loaded, error, bool) {
 	if err := p.settle(ctx); err != nil {
-		return 0, err, true
+		return loaded{}, err, true
 	}
 	var over atomic.Bool
 	returned := make(chan struct{})
@@ -37,10 +38,10 @@ func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (int
 		}
 	})
 	stop := context.AfterFunc(ctx, func() { timer.Reset(parting) })
-	total, err := p.copyBatch(ctx, sequence)
+	b, err := p.copyBatch(ctx, sequence)
 	stop()
 	timer.Stop()
-	return total, err, over.CompareAndSwap(false, true)
+	return b, err, over.CompareAndSwap(false, true)
 }
 
 // settle waits for a copy that was overdue: there is one at most.
@@ -63,49 +64,38 @@ func (p *pair) settle(ctx context.Context) error {
 
 // copyBatch reads a batch into the mapping by pread, as one rank reads its
 // file. The kernel copies once, page cache to shared page.
-func (p *pair) copyBatch(ctx context.Context, sequence uint64) (int64, error) {
-	path := filepath.Join(p.directory, fmt.Sprintf("batch-%06d", sequence))
+func (p *pair) copyBatch(ctx context.Context, sequence uint64) (b loaded, err error) {
+	path := p.batch(sequence)
 	fd, err := openFile(path, unix.O_RDONLY)
 	if err != nil {
-		return 0, p.missing(path, err)
+		return b, p.missing(sequence, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, fmt.Errorf("stat %s: %w", path, err)
+		return b, fmt.Errorf("stat %s: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("%s is not a regular file", path)
+		return b, fmt.Errorf("%s is not a regular file", path)
 	}
 	if err := p.mapped.hold(st.Size); err != nil {
-		return 0, err
+		return b, err
 	}
 	for at := int64(0); at < st.Size; {
 		n, err := unix.Pread(fd, p.mapped.data[at:min(at+piece, st.Size)], at)
 		switch {
 		case ctx.Err() != nil:
-			return 0, ctx.Err()
+			return b, ctx.Err()
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EFAULT):
-			return 0, fmt.Errorf("mapped file %s: no room, or cut by another program: enlarge its tmpfs", p.mapped.path)
+			return b, fmt.Errorf("mapped file %s: no room, or cut by another program: enlarge its tmpfs", p.mapped.path)
 		case err != nil:
-			return 0, fmt.Errorf("read %s: %w", path, err)
+			return b, fmt.Errorf("read %s: %w", path, err)
 		case n == 0:
-			return 0, fmt.Errorf("read %s: %d bytes instead of %d", path, at, st.Size)
+			return b, fmt.Errorf("read %s: %d bytes instead of %d", path, at, st.Size)
 		default:
 			at += int64(n)
 		}
 	}
-	return st.Size, nil
-}
-
-// missing tells the end of a rank's data from a rank, or a mount, that is not
-// there.
-func (p *pair) missing(path string, err error) error {
-	if errors.Is(err, unix.ENOENT) {
-		if st, statErr := os.Stat(p.directory); statErr == nil && st.IsDir() {
-			return errEnded
-		}
-	}
-	return fmt.Errorf("open %s: %w", path, err)
+	return loaded{st.Size, p.once && !p.has(sequence+1)}, nil
 }

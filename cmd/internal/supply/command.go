@@ -28,7 +28,9 @@ func Command(findMount func(flag string) (string, error), print func(v any, text
 		Long: `Feed programs that ask for batches through named pipes and map one file each.
 
 FILE lists one path a line; line i of both files serves rank i. Pipes and
-mapped files that do not exist are made, and removed at the end.`,
+mapped files that do not exist are made, and removed at the end. A node that
+runs some of the ranks names them with --ranks; its lists have the lines of all
+ranks, or of those alone.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := viewName(dataset, view)
@@ -63,6 +65,8 @@ mapped files that do not exist are made, and removed at the end.`,
 	f.StringVar(&dataset, "dataset", "", "dataset to supply")
 	f.StringVar(&view, "view", "", "options of a view of it, as epoch=3,ranks=16")
 	f.StringVar(&mount, "mount", "", "directory where rankfs is mounted")
+	f.StringVar(&c.Ranks, "ranks", "", "serve the ranks of `LIST` alone, as 0,4-7 (default all)")
+	f.BoolVar(&c.Once, "once", false, "end when each rank has had its last batch")
 	f.DurationVar(&c.Timeout, "timeout", time.Minute, "longest wait for a client, or for a batch")
 	f.BoolVar(&check, "check", false, "only check the two lists, print a line for each pair")
 	for _, name := range []string{"maps", "pipes", "dataset"} {

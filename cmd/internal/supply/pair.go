@@ -3,16 +3,14 @@ package supply
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 )
 
 const (
 	// amends is how long a refused request is remembered, for its sender to
-	// come and hear so. It is short: its sender may be no client at all.
+	// come and hear so. It is short: its sender may be no client at all. So long
+	// a server that ends by itself still tells who asks that there is no more.
 	amends = time.Second
 
 	// parting is how long a server that ends still waits for the reader of an
@@ -32,6 +30,7 @@ type pair struct {
 	place
 	pipe    pipe
 	mapped  *mapped
+	once    bool // its end is waited for
 	timeout time.Duration
 	log     *slog.Logger
 
@@ -41,14 +40,17 @@ type pair struct {
 	early     *end            // to write to a client whose request is not read yet
 	trouble   string          // the last complaint about the pipe itself
 	done      chan struct{}
+	last      chan struct{} // closed when the rank's last batch was supplied, or its end was told
 }
 
-func openPair(ctx context.Context, at place, c Config) (_ *pair, err error) {
+func openPair(at place, largest int64, c Config) (_ *pair, err error) {
 	p := &pair{
 		place:   at,
+		once:    c.Once,
 		timeout: c.Timeout,
 		log:     c.Log.With("rank", at.rank, "pipe", at.pipe),
 		done:    make(chan struct{}),
+		last:    make(chan struct{}),
 	}
 	if p.mapped, err = openMapped(at.mapped); err != nil {
 		return nil, err
@@ -57,9 +59,9 @@ func openPair(ctx context.Context, at place, c Config) (_ *pair, err error) {
 		p.log.Warn("mapped file is on a disk: every batch is written to it; use a tmpfs", "file", at.mapped)
 	}
 	if p.mapped.created {
-		err = p.mapped.hold(max(firstBytes, p.firstBatch(ctx)))
+		largest = max(firstBytes, largest)
 	}
-	if err == nil {
+	if err = p.mapped.hold(largest); err == nil {
 		p.pipe, err = makePipe(at.pipe)
 	}
 	if err != nil {
@@ -70,17 +72,6 @@ func openPair(ctx context.Context, at place, c Config) (_ *pair, err error) {
 	}
 	p.inherited = !p.pipe.created
 	return p, nil
-}
-
-// firstBatch is the size that clients will want to map, if it is known.
-func (p *pair) firstBatch(ctx context.Context) int64 {
-	st, err := within(ctx, p.timeout, func() (fs.FileInfo, error) {
-		return os.Stat(filepath.Join(p.directory, "batch-000000"))
-	})
-	if err != nil {
-		return 0
-	}
-	return st.Size()
 }
 
 // close is the last call. A copy that hangs in the kernel keeps the mapping
@@ -129,19 +120,33 @@ func (p *pair) serve(ctx context.Context) {
 // supply loads a batch and tells the client. It is false if that took so long
 // that another goroutine has told it and serves on.
 func (p *pair) supply(ctx context.Context, sequence uint64) bool {
-	tell := func(total int64, err error) {
-		if err := p.answer(ctx, p.outcome(sequence, total, err), p.timeout); err != nil && err != errAnew { // that is told later
+	tell := func(b loaded, err error) {
+		over := b.last || errors.Is(err, errEnded)
+		err = p.answer(ctx, p.outcome(sequence, b.bytes, err), p.timeout)
+		if err != nil && err != errAnew { // that is told later
 			p.log.Warn("answer dropped", "batch", sequence, "cause", err)
 		}
+		if err == nil && over {
+			p.finished()
+		}
 	}
-	total, err, mine := p.load(ctx, sequence, func(err error) {
-		tell(0, err)
+	b, err, mine := p.load(ctx, sequence, func(err error) {
+		tell(loaded{}, err)
 		p.serve(ctx)
 	})
 	if mine {
-		tell(total, err)
+		tell(b, err)
 	}
 	return mine
+}
+
+// finished notes that the client has been told of all that there is.
+func (p *pair) finished() {
+	select {
+	case <-p.last: // it has asked once more
+	default:
+		close(p.last)
+	}
 }
 
 // rest waits a little after an error of the pipe itself, as when someone has

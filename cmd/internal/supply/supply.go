@@ -41,13 +41,8 @@ package supply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -55,7 +50,9 @@ import (
 type Config struct {
 	Maps    string        // file that lists one mapped file a line; line i is rank i's
 	Pipes   string        // file that lists one named pipe a line
+	Ranks   string        // those to serve, as 0,4-7; the lists may be theirs alone; empty: all
 	Batches string        // directory of rank-N/batch-KKKKKK, as MOUNT/datasets/NAME
+	Once    bool          // end when each rank has had its last batch
 	Timeout time.Duration // of each wait for a client or a batch; 0 is a minute
 	Log     *slog.Logger  // nil discards
 }
@@ -72,9 +69,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run serves all ranks of the directory until each client has closed its
-// pair, or until ctx is done; both return nil. It makes the pipes and mapped
-// files that are missing, and removes those, and only those, when it returns.
+// Run serves the ranks of the directory until each client has closed its
+// pair, or has had all of its batches if it is to serve them once, or until ctx
+// is done; all return nil. It makes the pipes and mapped files that are missing,
+// and removes those, and only those, when it returns.
 //
 // The process must not start others meanwhile: between fork and exec a child
 // holds a copy of every open end, and the first rule of the package is broken.
@@ -84,27 +82,24 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	pairs := make([]*pair, 0, len(places))
+	pairs, err := c.open(ctx, places)
 	defer func() {
 		for _, p := range pairs {
 			p.close()
 		}
 	}()
-	seen := map[fileID]string{}
-	for _, at := range places {
-		p, err := openPair(ctx, at, c)
-		if err != nil {
-			return err
-		}
-		pairs = append(pairs, p)
-		if other, twice := seen[p.pipe.id]; twice {
-			return fmt.Errorf("%s and %s are one pipe: give each rank its own", other, at.pipe)
-		}
-		seen[p.pipe.id] = at.pipe
+	if err != nil {
+		return err
 	}
 	c.Log.Info("supplying", "directory", c.Batches, "ranks", len(pairs))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for _, p := range pairs {
 		go p.serve(ctx)
+	}
+	if c.Once {
+		finish(pairs)
+		cancel()
 	}
 	for _, p := range pairs {
 		<-p.done
@@ -112,62 +107,40 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// A place is where one rank meets its client.
-type place struct {
-	rank      int
-	mapped    string
-	pipe      string
-	directory string // of the rank's batches
+// open makes the pairs: each mapped file has its size before its pipe is there.
+func (c Config) open(ctx context.Context, places []place) (pairs []*pair, err error) {
+	seen := map[fileID]string{}
+	for i, largest := range c.measure(ctx, places) {
+		p, err := openPair(places[i], largest, c)
+		if err != nil {
+			return pairs, err
+		}
+		pairs = append(pairs, p)
+		if other, twice := seen[p.pipe.id]; twice {
+			return pairs, fmt.Errorf("%s and %s are one pipe: give each rank its own", other, p.place.pipe)
+		}
+		seen[p.pipe.id] = p.place.pipe
+	}
+	return pairs, nil
 }
 
-// places pairs the lines of the two lists with the ranks of the directory.
-func (c Config) places(ctx context.Context) ([]place, error) {
-	maps, err := readList(c.Maps)
-	if err != nil {
-		return nil, err
-	}
-	pipes, err := readList(c.Pipes)
-	if err != nil {
-		return nil, err
-	}
-	ranks, err := within(ctx, c.Timeout, func() (int, error) { return countRanks(c.Batches) })
-	if err != nil {
-		return nil, fmt.Errorf("count ranks of %s: %w", c.Batches, err)
-	}
-	if n := min(len(maps), len(pipes)); n < ranks {
-		return nil, fmt.Errorf("%s has %d lines and %s has %d, too few for the %d ranks of %s: add lines, or choose a view of fewer ranks",
-			c.Maps, len(maps), c.Pipes, len(pipes), ranks, c.Batches)
-	}
-	if n := max(len(maps), len(pipes)); n > ranks {
-		c.Log.Warn("more lines than ranks: the last ones are not served", "lines", n, "ranks", ranks)
-	}
-	all := make([]place, ranks)
-	for i := range all {
-		all[i] = place{i, maps[i], pipes[i], filepath.Join(c.Batches, "rank-"+strconv.Itoa(i))}
-	}
-	return all, nil
-}
-
-// countRanks counts rank-0, rank-1 ... in a directory.
-func countRanks(directory string) (int, error) {
-	entries, err := os.ReadDir(directory)
-	if err != nil {
-		return 0, err
-	}
-	found := map[string]bool{}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "rank-") {
-			found[e.Name()] = true
+// finish returns when each pair is closed or has supplied its last batch, and
+// those that are open have had a moment to ask whether there is more.
+func finish(pairs []*pair) {
+	for _, p := range pairs {
+		select {
+		case <-p.done:
+		case <-p.last:
 		}
 	}
-	n := 0
-	for found["rank-"+strconv.Itoa(n)] {
-		n++
+	over := time.After(amends)
+	for _, p := range pairs {
+		select {
+		case <-p.done:
+		case <-over:
+			return
+		}
 	}
-	if n == 0 {
-		return 0, errors.New("no rank-0 there: name a dataset of a mounted rankfs")
-	}
-	return n, nil
 }
 
 // within runs f and stops waiting for it after a time, or when ctx is done. A

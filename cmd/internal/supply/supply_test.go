@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"rankfs/cmd/internal/supply"
 )
@@ -101,24 +100,24 @@ func TestReadToTheEndOfFile(t *testing.T) {
 	const cycles = 300
 	s := newStage(t, 2, 1)
 	s.serve()
-	var clients errgroup.Group
+	done := make(chan error, 2)
 	for rank := range 2 {
-		clients.Go(func() error {
-			for k := range cycles {
-				if err := askAndReadToEnd(s.pipe(rank), time.Duration(k%4)*time.Millisecond); err != nil {
-					return fmt.Errorf("rank %d, cycle %d: %w", rank, k, err)
-				}
+		go func() {
+			var err error
+			for k := 0; k < cycles && err == nil; k++ {
+				err = askAndReadToEnd(s.pipe(rank), time.Duration(k%4)*time.Millisecond)
 			}
-			return nil
-		})
+			done <- err
+		}()
 	}
-	done := make(chan error, 1)
-	go func() { done <- clients.Wait() }()
-	select {
-	case err := <-done:
-		must(t, err)
-	case <-time.After(2 * time.Minute):
-		t.Fatalf("%d cycles took two minutes: a client waits for the end of its answer", cycles)
+	over := time.After(2 * time.Minute)
+	for range 2 {
+		select {
+		case err := <-done:
+			must(t, err)
+		case <-over:
+			t.Fatalf("%d cycles took two minutes: a client waits for the end of its answer", cycles)
+		}
 	}
 	if s.log.count("WARN rank")+s.log.count("dropped") > 0 {
 		t.Error(s.log.all())
@@ -150,14 +149,21 @@ func TestGarbage(t *testing.T) {
 	for _, g := range []struct {
 		name, hex string
 		status    string
+		log       string
 	}{
-		{"a byte", "00", "status 2"},
-		{"seven bytes", "00000000000000", "status 2"},
-		{"nine bytes", "000000000000000000", "status 2"},
-		{"four requests", strings.Repeat("0000000000000000", 4), "status 2"},
-		{"pages", strings.Repeat("5a", 20_000), "status 2"},
-		{"out of range", "ffffff0000000000", "status 1"},
-		{"far out of range", "feffffffffffffff", "status 1"},
+		{"a byte", "00", "status 2", "1 bytes, and not the 8 of a request"},
+		{"seven bytes", "00000000000000", "status 2", "7 bytes, and not the 8"},
+		{"nine bytes", "000000000000000000", "status 2", "more than the 8 bytes"},
+		{"four requests", strings.Repeat("0000000000000000", 4), "status 2", "more than the 8 bytes"},
+		{"pages", strings.Repeat("5a", 20_000), "status 2", "more than the 8 bytes"},
+		{"the end", "0300000000000000", "status 1", ""},
+		{"one too many", "0400000000000000", "status 2", "request 04 00 00 00 00 00 00 00 is number 4, and the rank has 3 batches"},
+		{"out of range", "ffffff0000000000", "status 2", "is number 16777215, and the rank has 3 batches"},
+		{"far out of range", "feffffffffffffff", "status 2", "is number 18446744073709551614, and the rank has 3 batches"},
+		{"text", "726571756573740a", "status 2", "as text it would be"},
+		{"short text in eight bytes", "4745540a00000000", "status 2", "as text it would be"},
+		{"big-endian", "0000000000000001", "status 2", "in big-endian order it would be 1"},
+		{"the end, big-endian", "0000000000000003", "status 2", "in big-endian order it would be 3"},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			s := newStage(t, 1, 3)
@@ -165,8 +171,11 @@ func TestGarbage(t *testing.T) {
 			if got := start(t, "send", s.pipe(0), g.hex, "answer").finish(); !reflect.DeepEqual(got, []string{g.status}) {
 				t.Errorf("answered %q, want %q", got, g.status)
 			}
+			if (s.log.count("cause=") == 0) != (g.log == "") || !strings.Contains(s.log.all(), g.log) {
+				t.Errorf("the log does not say %q:\n%s", g.log, s.log.all())
+			}
 			start(t, "send", s.pipe(0), g.hex, "no answer").finish()
-			if g.status == "status 1" { // a request is waited for: help it
+			if len(g.hex) == 16 { // the answer to a request is waited for: help it
 				_, err := hear(s.pipe(0))
 				must(t, err)
 			}
@@ -355,6 +364,10 @@ func TestRefusedAtStart(t *testing.T) {
 	}{
 		{"no list", func(s *stage) { os.Remove(s.config.Maps) }, "no such file"},
 		{"too few lines", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
+		{"ranks and other lines", func(s *stage) { s.config.Ranks = "1"; os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
+		{"a rank beyond", func(s *stage) { s.config.Ranks = "0-2" }, "there is no rank 2, the last one is 1"},
+		{"ranks that fall", func(s *stage) { s.config.Ranks = "1,0" }, "give numbers that rise"},
+		{"ranks that are none", func(s *stage) { s.config.Ranks = "all" }, "give numbers that rise"},
 		{"no dataset", func(s *stage) { s.config.Batches += "x" }, "no such file"},
 		{"no ranks", func(s *stage) { s.config.Batches = s.dir }, "no rank-0"},
 		{"pipe is a file", func(s *stage) { os.WriteFile(s.pipe(1), nil, 0o600) }, "not a named pipe"},

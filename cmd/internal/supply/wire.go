@@ -18,7 +18,7 @@ type status uint32
 
 const (
 	ok     status = 0
-	ended  status = 1 // the rank has no such batch: end of its data
+	ended  status = 1 // the number after that of the rank's last batch
 	failed status = 2 // see the server's log
 )
 
