@@ -92,6 +92,7 @@ const (
 	callKey     = "/key"
 	callForget  = "/forget"
 	callAdmit   = "/admit"
+	callSettled = "/settled"
 )
 
 // Open enters the cluster that Join or an earlier Open made this node part of.

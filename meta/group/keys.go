@@ -14,8 +14,10 @@ import (
 
 // The authority's key is for voters, any of whom may lead and sign. The leader
 // sees to it: it sends the key to a node before that gets its vote, and to a
-// voter that has lost it; it gets it from another voter if it has none itself;
-// and has those forget it who have it and no vote.
+// voter that has lost it; it gets it from another voter if it has none itself. Who
+// has lost its vote to another keeps the key: it was away, and may be needed when
+// others are. It forgets it when it is drained and votes no more, and when it is
+// removed.
 
 // entrust gives a node the authority's key.
 func (g *Group) entrust(ctx context.Context, id string) error {
@@ -36,8 +38,8 @@ func (g *Group) entrust(ctx context.Context, id string) error {
 	return err
 }
 
-// shareKey has those know the key who should, and nobody else, as far as they
-// answer.
+// shareKey has those know the key who should, and those forget it who are drained
+// and have no vote, as far as they answer.
 func (g *Group) shareKey(ctx context.Context) {
 	own, now := g.config.Authority.CanSign(), time.Now()
 	for id, s := range g.servers() {
@@ -48,10 +50,15 @@ func (g *Group) shareKey(ctx context.Context) {
 			own = g.told("the authority's key is not here", id, g.fetchKey(ctx, id))
 		case isVoter(s) && !signs && own:
 			g.told("a voter has not got the authority's key", id, g.entrust(ctx, id))
-		case !isVoter(s) && signs && own:
-			g.told("a node without a vote has the authority's key", id, g.dispossess(ctx, id))
+		case !isVoter(s) && signs && own && g.drained(id):
+			g.told("a node that is drained has the authority's key", id, g.dispossess(ctx, id))
 		}
 	}
+}
+
+func (g *Group) drained(id string) bool {
+	n, _ := g.config.Machine.Node(id)
+	return n.Drained
 }
 
 // told says what has gone wrong, once, and reports whether all went well.
@@ -142,6 +149,6 @@ func (g *Group) forget() error {
 	if !g.config.Authority.CanSign() {
 		return nil
 	}
-	g.config.Log.Info("this node has no vote, and forgets the authority's key")
+	g.config.Log.Info("this node is drained or removed, and forgets the authority's key")
 	return g.config.Authority.Forget()
 }

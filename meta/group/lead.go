@@ -208,32 +208,47 @@ func (g *Group) servers() map[string]raft.Server {
 	return servers
 }
 
-// reconcile takes one step towards the configuration that Raft should have.
+// maxSteps bounds the steps between two looks at who is there.
+const maxSteps = 8
+
+// reconcile takes steps towards the configuration that Raft should have. One
+// follows the other at once: between the first vote given and the last a cluster
+// may have an even number, which outlives no more than one less.
 func (g *Group) reconcile(ctx context.Context) {
+	for range maxSteps {
+		c := g.next()
+		if c.do == nothing {
+			g.stepDown()
+			return
+		}
+		n, _ := g.config.Machine.Node(c.id)
+		if !g.told("members of the cluster not changed", c.id, g.change(ctx, c, n, g.servers()[c.id])) {
+			return
+		}
+	}
+}
+
+// next is the step that Raft's configuration needs, as this node, leading, sees it.
+func (g *Group) next() change {
 	servers, now := g.servers(), time.Now()
 	byID := make(map[string]member)
 	for id, s := range servers {
 		byID[id] = member{id: id, server: true, voter: isVoter(s), live: g.live(id, now)}
 	}
-	nodes := make(map[string]state.Node)
 	for _, n := range g.config.Machine.Nodes() {
 		m := byID[n.ID]
 		m.id, m.admit, m.idle, m.lost, m.since = n.ID, true, n.Drained, g.seen.isLost(n.ID), uint64(n.Admitted)
 		m.live = g.live(n.ID, now)
+		_, m.heard = g.seen.signs(n.ID)
 		m.server = m.server && servers[n.ID].Address == raftAddress(n.ID, n.Addr)
-		byID[n.ID], nodes[n.ID] = m, n
+		byID[n.ID] = m
 	}
-	c := next(g.config.Self.ID, slices.Collect(maps.Values(byID)))
-	if c.do == nothing {
-		g.stepDown(nodes)
-		return
-	}
-	g.told("members of the cluster not changed", c.id, g.change(ctx, c, nodes[c.id], servers[c.id]))
+	return next(g.config.Self.ID, slices.Collect(maps.Values(byID)))
 }
 
 // stepDown gives the lead away if this node is drained.
-func (g *Group) stepDown(nodes map[string]state.Node) {
-	if nodes[g.config.Self.ID].Drained && len(g.servers()) > 1 {
+func (g *Group) stepDown() {
+	if n, _ := g.config.Machine.Node(g.config.Self.ID); n.Drained && len(g.servers()) > 1 {
 		_ = g.raft.LeadershipTransfer().Error() // tried again at the next tick
 	}
 }
@@ -247,8 +262,10 @@ func (g *Group) change(ctx context.Context, c change, n state.Node, s raft.Serve
 		}
 		return g.raft.AddNonvoter(id, raftAddress(n.ID, n.Addr), 0, wait).Error()
 	case promote:
-		if err := g.entrust(ctx, c.id); err != nil {
-			return err
+		if g.live(c.id, time.Now()) { // or it gets the key when it is back
+			if err := g.entrust(ctx, c.id); err != nil {
+				return err
+			}
 		}
 		g.config.Log.Info("node becomes a voter", "node", c.id, "host", n.Host)
 		return g.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, wait).Error()

@@ -31,6 +31,7 @@ func (g *Group) handlers() map[string]Handler {
 		callKey:     g.serveKey,
 		callForget:  g.serveForget,
 		callNow:     g.serveNow,
+		callSettled: g.serveSettled,
 		callPulse: func(context.Context, string, json.RawMessage) (any, error) {
 			return g.pulse(), nil
 		},

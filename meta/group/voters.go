@@ -11,7 +11,8 @@ type member struct {
 	admit  bool // the state machine has it; if not it has to leave
 	server bool // Raft has it
 	voter  bool
-	live   bool // it answers
+	live   bool // it answers, or the leader has not led for long enough to say that it does not
+	heard  bool // it has answered this leader
 	idle   bool // it is being drained: rather no voter
 	lost   bool // its log is lost: it must be out before it begins with nothing, and is not in until it has
 	since  uint64
@@ -33,109 +34,159 @@ const (
 	remove
 )
 
-// votersFor is how many voters a cluster of so many live nodes should have. Two
-// would be worse than one: both would have to be alive.
-func votersFor(live int) int {
+// votersFor is how many voters a cluster of so many nodes has, whether they are up
+// or not: with fewer votes than that a second failure could not be outlived, be it
+// that the first node is back by then. Of two nodes one votes: with two votes both
+// would have to be up.
+func votersFor(admitted int) int {
 	switch {
-	case live >= 5:
+	case admitted >= 5:
 		return 5
-	case live >= 3:
+	case admitted >= 3:
 		return 3
 	}
 	return 1
 }
 
 // next is the one change that is most needed. self leads, is live, and never
-// takes its own vote away.
+// loses its own vote.
 //
-// New votes come before old ones go, so that there are never fewer than before;
-// a dead voter goes first of those that go, since it counts against the
-// majority and does nothing for it.
+// New votes come before old ones go, so that there are never fewer than there
+// should be; a dead voter goes first of those that go, since it counts against the
+// majority and does nothing for it, but not before another has its vote. No change
+// leaves fewer live voters than a majority.
 func next(self string, all []member) change {
-	members := slices.SortedFunc(slices.Values(all), func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id))
-	})
-	var live, able, liveVoters int
-	for _, m := range members {
-		switch {
-		case !m.admit || !m.live:
-			continue
-		case !m.lost:
-			able++
-		}
-		live++
-		if m.voter {
-			liveVoters++
-		}
-	}
-	// Who is about to begin anew is missing for a moment; nobody loses a vote for it.
-	want := min(votersFor(live), able)
-	for _, m := range members {
-		switch {
-		case !m.lost || !m.server || m.id == self:
-		case m.voter:
-			return change{m.id, demote}
-		default:
-			return change{m.id, remove}
-		}
-	}
-	for _, m := range members {
-		if m.admit && !m.server && !m.lost {
-			return change{m.id, add}
-		}
-	}
-	if liveVoters < want {
-		for _, idle := range []bool{false, true} {
-			for _, m := range members {
-				if m.admit && m.server && !m.voter && m.live && m.idle == idle {
-					return change{m.id, promote}
-				}
-			}
-		}
-	}
-	for _, live := range []bool{false, true} {
-		for _, m := range members {
-			if m.voter && m.id != self && m.live == live && (!m.admit || !live && liveVoters >= want) {
-				return change{m.id, demote}
-			}
-		}
-	}
-	for _, m := range members {
-		if m.server && !m.admit && m.id != self {
-			return change{m.id, remove}
-		}
-	}
-	return surplus(self, members, liveVoters > want)
-}
-
-// surplus takes a vote from one who is drained if another can have it, or from
-// the youngest if there are too many.
-func surplus(self string, members []member, many bool) change {
-	spare := slices.ContainsFunc(members, func(m member) bool {
-		return m.admit && m.server && !m.voter && m.live && !m.idle
-	})
-	for _, m := range slices.Backward(members) {
-		if m.voter && m.idle && m.id != self && many {
-			return change{m.id, demote}
-		}
-	}
-	for _, m := range slices.Backward(members) {
-		switch {
-		case !m.voter || m.id == self:
-		case many:
-			return change{m.id, demote}
-		case m.idle && spare:
-			return change{firstSpare(members), promote}
+	c := newCouncil(self, all)
+	for _, find := range []func() change{c.release, c.enter, c.elect, c.replace, c.expel, c.shrink} {
+		if found := find(); found.do != nothing {
+			return found
 		}
 	}
 	return change{}
 }
 
-func firstSpare(members []member) string {
-	for _, m := range members {
-		if m.admit && m.server && !m.voter && m.live && !m.idle {
-			return m.id
+// A council is what next looks at.
+type council struct {
+	self    string
+	members []member // the oldest first
+	want    int      // voters
+	holders int      // votes of nodes that may have them
+	live    int      // of those, votes of live nodes
+	votes   int      // in all
+}
+
+func newCouncil(self string, all []member) *council {
+	c := &council{self: self, members: slices.SortedFunc(slices.Values(all), func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id))
+	})}
+	var admitted, able int
+	for _, m := range c.members {
+		if m.voter {
+			c.votes++
+		}
+		if !m.admit {
+			continue
+		}
+		admitted++
+		if m.lost {
+			continue
+		}
+		able++
+		if m.voter {
+			c.holders++
+		}
+		if m.voter && m.live {
+			c.live++
 		}
 	}
-	return ""
+	// Who is about to begin anew is missing for a moment.
+	c.want = min(votersFor(admitted), able)
+	return c
+}
+
+// first is a step for the first of some members that may take it.
+func (c *council) first(members []member, do step, may func(m member) bool) change {
+	for _, m := range members {
+		if may(m) && c.allows(m, do) {
+			return change{m.id, do}
+		}
+	}
+	return change{}
+}
+
+// allows reports whether a majority of the voters is live after a step, or nearer
+// to it than before. Raft counts the votes by the new configuration as soon as
+// that is written.
+func (c *council) allows(m member, do step) bool {
+	counts := m.admit && m.live && !m.lost
+	switch do {
+	case promote:
+		return counts || 2*c.live > c.votes+1
+	case demote:
+		return m.id != c.self && (!counts || 2*(c.live-1) > c.votes-1)
+	}
+	return true
+}
+
+// release lets go of who has lost its log.
+func (c *council) release() change {
+	lost := func(m member) bool { return m.lost && m.server && m.id != c.self }
+	return cmp.Or(
+		c.first(c.members, demote, func(m member) bool { return lost(m) && m.voter }),
+		c.first(c.members, remove, func(m member) bool { return lost(m) && !m.voter }))
+}
+
+// enter has Raft know who was admitted.
+func (c *council) enter() change {
+	return c.first(c.members, add, func(m member) bool { return m.admit && !m.server && !m.lost })
+}
+
+// elect gives votes while live voters are too few. Who is being drained gets one
+// only if there are too few with the dead; and so does a dead node, if nobody else
+// is left: its vote counts when it is back.
+func (c *council) elect() change {
+	may := func(m member) bool { return m.admit && m.server && !m.voter && !m.lost }
+	var found change
+	if c.live < c.want {
+		found = c.first(c.members, promote, func(m member) bool { return may(m) && m.live && m.heard && !m.idle })
+	}
+	if c.holders < c.want {
+		found = cmp.Or(found,
+			c.first(c.members, promote, func(m member) bool { return may(m) && m.live && m.heard }),
+			c.first(c.members, promote, func(m member) bool { return may(m) && !m.live }))
+	}
+	return found
+}
+
+// replace takes the votes of removed nodes, and of dead ones that another has the
+// vote of.
+func (c *council) replace() change {
+	replaced := c.live >= c.want || c.holders > c.want
+	goes := func(m member) bool { return m.voter && (!m.admit || !m.live && replaced) }
+	return cmp.Or(
+		c.first(c.members, demote, func(m member) bool { return goes(m) && !m.live }),
+		c.first(c.members, demote, goes))
+}
+
+// expel has Raft forget who was removed.
+func (c *council) expel() change {
+	return c.first(c.members, remove, func(m member) bool { return m.server && !m.admit && !m.voter && m.id != c.self })
+}
+
+// shrink takes a vote if there are too many, of one who is drained or else of the
+// youngest; and has another vote in place of one who is drained.
+func (c *council) shrink() change {
+	youngest := slices.Clone(c.members)
+	slices.Reverse(youngest)
+	if c.holders > c.want {
+		return cmp.Or(
+			c.first(youngest, demote, func(m member) bool { return m.voter && m.idle }),
+			c.first(youngest, demote, func(m member) bool { return m.voter }))
+	}
+	if !slices.ContainsFunc(c.members, func(m member) bool { return m.voter && m.idle && m.id != c.self }) {
+		return change{}
+	}
+	return c.first(c.members, promote, func(m member) bool {
+		return m.admit && m.server && !m.voter && m.live && m.heard && !m.idle && !m.lost
+	})
 }

@@ -11,7 +11,7 @@ import (
 func made(n, voters int) []member {
 	var all []member
 	for i := range n {
-		all = append(all, member{id: fmt.Sprintf("%02d", i), admit: true, server: true, voter: i < voters, live: true, since: uint64(i)})
+		all = append(all, member{id: fmt.Sprintf("%02d", i), admit: true, server: true, voter: i < voters, live: true, heard: true, since: uint64(i)})
 	}
 	return all
 }
@@ -32,8 +32,15 @@ func TestNext(t *testing.T) {
 		{"five for a hundred", made(100, 5), func([]member) {}, change{}},
 		{"one who was admitted", made(3, 3), func(all []member) { all[2].server, all[2].voter = false, false }, change1("02", add)},
 		{"a dead voter is replaced before it goes", made(4, 3), func(all []member) { all[1].live = false }, change1("03", promote)},
-		{"a dead voter that cannot be replaced goes with the number", made(3, 3), func(all []member) { all[1].live = false }, change1("01", demote)},
-		{"then one vote is too many", made(3, 3), func(all []member) { all[1].live, all[1].voter = false, false }, change1("02", demote)},
+		{"a dead voter that cannot be replaced keeps its vote", made(3, 3), func(all []member) { all[1].live = false }, change{}},
+		{"nor does one that is drained replace it", made(4, 3), func(all []member) { all[1].live, all[3].idle = false, true }, change{}},
+		{"two dead of five keep theirs", made(5, 5), func(all []member) { all[1].live, all[4].live = false, false }, change{}},
+		{"five who were admitted make five voters, dead or not", made(5, 3), func(all []member) { all[3].live, all[4].live = false, false }, change1("03", promote)},
+		{"and three make three", made(3, 2), func(all []member) { all[2].live = false }, change1("02", promote)},
+		{"but not if the living were no majority", made(2, 1), func(all []member) { all[1].live = false }, change{}},
+		{"nor with the last of them", made(3, 1), func(all []member) { all[1].live, all[2].live = false, false }, change{}},
+		{"who was not heard yet waits for its vote", made(3, 1), func(all []member) { all[1].heard = false }, change1("02", promote)},
+		{"of two who are left one loses its vote", made(3, 3), func(all []member) { all[2].admit, all[2].server, all[2].voter = false, false, false }, change1("01", demote)},
 		{"a dead one without a vote stays", made(4, 3), func(all []member) { all[3].live = false }, change{}},
 		{"one who was removed loses its vote", made(4, 3), func(all []member) { all[1].admit = false }, change1("03", promote)},
 		{"and then its place", made(4, 3), func(all []member) { all[3].admit = false }, change1("03", remove)},
@@ -44,10 +51,10 @@ func TestNext(t *testing.T) {
 		{"of those who were removed the dead go first", made(4, 3), func(all []member) {
 			all[1].admit, all[2].admit, all[2].live, all[3].live = false, false, false, false
 		}, change1("02", demote)},
-		{"the dead go first when all who could vote have lost theirs", made(5, 3), func(all []member) {
+		{"one who was removed goes when all who could vote have lost their logs", made(5, 3), func(all []member) {
 			all[1].admit, all[2].live = false, false
 			all[3].lost, all[3].server, all[4].lost, all[4].server = true, false, true, false
-		}, change1("02", demote)},
+		}, change1("01", demote)},
 		{"and the others keep theirs", made(3, 3), func(all []member) { all[1].lost, all[1].voter, all[1].server = true, false, false }, change{}},
 	}
 	for _, tt := range tests {
@@ -72,9 +79,10 @@ func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
 				live: i == 0 || rapid.IntRange(0, 3).Draw(t, "live") > 0, idle: rapid.IntRange(0, 5).Draw(t, "idle") == 0,
 			}
 			all[i].voter = i == 0 || all[i].server && rapid.Bool().Draw(t, "voter")
+			all[i].heard = i == 0 || all[i].live && rapid.IntRange(0, 5).Draw(t, "heard") > 0
 			all[i].lost = i > 0 && rapid.IntRange(0, 5).Draw(t, "lost") == 0
 		}
-		majority := quorate(all)
+		majority, enough := quorate(all), votersOf(all) >= wanted(all)
 		for steps := 0; ; steps++ {
 			c := next("00", all)
 			if c.do == nothing {
@@ -92,32 +100,61 @@ func TestChangesLeadToTheConfigurationThatShouldBe(t *testing.T) {
 				t.Fatalf("%+v lost the majority: %+v", c, all)
 			}
 			majority = quorate(all)
+			if enough && votersOf(all) < wanted(all) {
+				t.Fatalf("%+v leaves too few voters: %+v", c, all)
+			}
+			enough = votersOf(all) >= wanted(all)
 		}
-		live, able, voters, candidates := 0, 0, 0, 0
-		for _, m := range all {
-			if m.server != (m.admit && !m.lost) {
-				t.Fatalf("%+v", m)
-			}
-			if m.admit && m.live {
-				live++
-			}
-			if m.voter && m.live {
-				voters++
-			}
-			if m.admit && m.live && !m.idle && !m.lost {
-				candidates++
-			}
-			if m.admit && m.live && !m.lost {
-				able++
-			}
-		}
-		if want := min(votersFor(live), able); voters != want {
-			t.Fatalf("%d live voters of %d live nodes, want %d: %+v", voters, live, want, all)
-		}
-		if idle := count(all, func(m member) bool { return m.voter && m.idle && m.id != "00" }); idle > 0 && candidates >= votersFor(live) {
-			t.Fatalf("%d voters are drained while others could vote: %+v", idle, all)
+		if majority {
+			final(t, all)
 		}
 	})
+}
+
+// final checks what next leads to, where a majority of the voters is live.
+func final(t *rapid.T, all []member) {
+	want := wanted(all)
+	var liveVoters, deadVoters, spare, idleVoters, able int
+	for _, m := range all {
+		if m.server != (m.admit && !m.lost) {
+			t.Fatalf("%+v", m)
+		}
+		switch {
+		case !m.server:
+			continue
+		case m.voter && m.live:
+			liveVoters++
+		case m.voter:
+			deadVoters++
+		case m.live && m.heard && !m.idle:
+			spare++
+		}
+		if m.voter && m.idle && m.id != "00" {
+			idleVoters++
+		}
+		if m.live && m.heard || m.voter {
+			able++
+		}
+	}
+	switch votes := liveVoters + deadVoters; {
+	case votes > want, able >= want && votes != want:
+		t.Fatalf("%d voters, want %d: %+v", votes, want, all)
+	case deadVoters > 0 && spare > 0:
+		t.Fatalf("dead nodes vote, and live ones do not: %+v", all)
+	case idleVoters > 0 && spare > 0:
+		t.Fatalf("%d voters are drained while others could vote: %+v", idleVoters, all)
+	}
+}
+
+// wanted is how many should vote.
+func wanted(all []member) int {
+	admitted := count(all, func(m member) bool { return m.admit })
+	return min(votersFor(admitted), count(all, func(m member) bool { return m.admit && !m.lost }))
+}
+
+// votersOf is how many vote who may.
+func votersOf(all []member) int {
+	return count(all, func(m member) bool { return m.admit && !m.lost && m.voter })
 }
 
 func take(t *rapid.T, m *member, do step) {
@@ -125,7 +162,7 @@ func take(t *rapid.T, m *member, do step) {
 	case add:
 		m.server = true
 	case promote:
-		if !m.live || !m.server || m.lost {
+		if !m.server || m.lost {
 			t.Fatalf("promoted %+v", *m)
 		}
 		m.voter = true
@@ -141,7 +178,7 @@ func take(t *rapid.T, m *member, do step) {
 
 func quorate(all []member) bool {
 	voters := count(all, func(m member) bool { return m.voter })
-	return 2*count(all, func(m member) bool { return m.voter && m.live && !m.lost }) > voters
+	return 2*count(all, func(m member) bool { return m.voter && m.admit && m.live && !m.lost }) > voters
 }
 
 func count(all []member, f func(member) bool) (n int) {

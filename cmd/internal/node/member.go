@@ -33,6 +33,7 @@ type member struct {
 	homes     homes
 	pins      pins
 	host      string
+	joined    bool // the cluster just now
 	log       *slog.Logger
 }
 
@@ -118,6 +119,7 @@ func (m *member) enter(ctx context.Context, c Config, dir string, identity *trus
 			return nil, false, err
 		}
 		a, err = group.Join(ctx, dir, c.Join, token, identity, reachable(c.Listen, m.host), time.Now())
+		m.joined = err == nil
 		return a, false, err
 	}
 	if a, err = trust.Create(dir, time.Now()); err != nil {
@@ -191,20 +193,32 @@ func nodeID(dir string) (string, error) {
 // this node what the cluster knows. Without the others it goes on with what it
 // knew. One that was removed does not go on.
 func (m *member) catchUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	within, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err := m.group.Begun(ctx)
+	err := m.group.Begun(within)
 	if errors.Is(err, trust.ErrRemoved) {
 		return err
 	}
 	if err != nil {
 		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)
+	} else if m.joined {
+		m.settle(ctx)
 	}
 	if n, ok := m.machine.Node(m.group.Self()); ok && !meta.SameHost(n.Host, m.host) {
 		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
 			"host", m.host, "was", n.Host)
 	}
 	return nil
+}
+
+// settle waits a while until the cluster's votes are settled with this node in it:
+// it may then die, or any other, and the rest go on.
+func (m *member) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := m.group.Settled(ctx); err != nil {
+		m.log.Warn("the cluster has not settled yet who votes, and may not outlive a failure before it has; see: rankfs node ls", "cause", err)
+	}
 }
 
 // follow does what follows from changes of the cluster: nodes that were removed
