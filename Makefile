@@ -37,11 +37,13 @@ check: deps
 	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, and ten minutes of a cache that
-# anybody may read and change; a failure prints its seed.
+# anybody may read and change; a failure prints its seed. Then nodes that fail one
+# after the other, 1 s to 5 min apart, in every order.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
+	$(GO) test -count 1 -timeout 2h -run TestNodesFailInTurn -v ./test/nodes -sweep
 
 bench: deps build
 	@test/deps iperf3

@@ -1,15 +1,32 @@
 package group
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"sync"
 
 	"github.com/hashicorp/raft"
 
 	"rankfs/meta/state"
 )
 
-// An fsm is the state machine as Raft wants it.
-type fsm struct{ machine *state.Machine }
+// An fsm is the state machine as Raft wants it. Raft starts with the last snapshot,
+// and executes what comes after it when a leader says that it is agreed on; what
+// was known to be agreed on before, recall executes at once.
+type fsm struct {
+	machine  *state.Machine
+	agreed   *agreed
+	recalled chan struct{} // closed when recall is over: commands come after that
+	mu       struct {
+		sync.Mutex
+		restored int // snapshots
+	}
+}
+
+func newFSM(m *state.Machine, a *agreed) *fsm {
+	return &fsm{machine: m, agreed: a, recalled: make(chan struct{})}
+}
 
 // An outcome is what a command came to.
 type outcome struct {
@@ -17,21 +34,67 @@ type outcome struct {
 	err    error
 }
 
-// Apply implements raft.FSM.
-func (f fsm) Apply(l *raft.Log) any {
+// Apply implements raft.FSM. What was recalled Raft brings once more, for nobody
+// who would wait for it, and the machine refuses it.
+func (f *fsm) Apply(l *raft.Log) any {
+	<-f.recalled
 	result, err := f.machine.Apply(l.Index, l.Data)
+	f.agreed.note(max(l.Index, f.agreed.last))
 	return outcome{result, err}
 }
 
+// recall executes the commands of a log up to the last that is known to be agreed
+// on. A snapshot that comes meanwhile has what they would do.
+func (f *fsm) recall(log *journal) error {
+	defer close(f.recalled)
+	f.mu.Lock()
+	restored := f.mu.restored
+	f.mu.Unlock()
+	first, err := log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	from := max(first, f.machine.Summary().Applied+1)
+	for index := from; index <= f.agreed.last; index++ {
+		var l raft.Log
+		err := log.GetLog(index, &l)
+		if errors.Is(err, raft.ErrLogNotFound) {
+			return nil // for a snapshot
+		}
+		if err != nil {
+			return fmt.Errorf("read the log at %d: %w", index, err)
+		}
+		if l.Type == raft.LogCommand && !f.again(&l, restored) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// again executes a command, unless a snapshot has come.
+func (f *fsm) again(l *raft.Log, restored int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.restored != restored {
+		return false
+	}
+	_, _ = f.machine.Apply(l.Index, l.Data) // who sent it was told then
+	return true
+}
+
 // Snapshot implements raft.FSM.
-func (f fsm) Snapshot() (raft.FSMSnapshot, error) {
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	<-f.recalled
 	s, err := f.machine.Snapshot()
 	return snapshot{s}, err
 }
 
 // Restore implements raft.FSM.
-func (f fsm) Restore(r io.ReadCloser) error {
+func (f *fsm) Restore(r io.ReadCloser) error {
 	defer r.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.restored++
 	return f.machine.Restore(r)
 }
 

@@ -167,18 +167,22 @@ func (g *Group) start(bootstrap bool) error {
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = patient, patient, g.times.heartbeat/2
 	conf.SnapshotThreshold, conf.TrailingLogs = 4096, trailing
 	conf.ShutdownOnRemove = false
+	replica := newFSM(c.Machine, g.store.agreed)
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
 		err = raft.BootstrapCluster(conf, g.store.log, g.store.log, g.store.snapshots, g.courier, only)
 	}
 	if err == nil {
-		g.raft, err = raft.NewRaft(conf, fsm{c.Machine}, g.store.log, g.store.log, g.store.snapshots, g.courier)
+		g.raft, err = raft.NewRaft(conf, replica, g.store.log, g.store.log, g.store.snapshots, g.courier)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())
 	}
 	g.endRaft = sync.OnceValue(g.raft.Shutdown)
+	if err := replica.recall(g.store.log); err != nil {
+		c.Log.Warn("what was agreed on before is not all known: the others will say", "cause", err)
+	}
 	return g.hurry()
 }
 

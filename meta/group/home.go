@@ -37,11 +37,12 @@ type welcome struct {
 
 // A home is how a node stands with its cluster.
 type home struct {
-	begun   chan struct{}         // closed when the cluster knows that it was started, and it what the cluster knew then
-	removed chan struct{}         // closed when it turns out that it was removed
-	once    sync.Once             // of closing removed
-	why     atomic.Pointer[error] // of not having begun yet
-	alien   atomic.Pointer[error] // a certificate that is not of now, which was in the way last
+	begun   chan struct{}            // closed when the cluster knows that it was started, and it what the cluster knew then
+	removed chan struct{}            // closed when it turns out that it was removed
+	once    sync.Once                // of closing removed
+	why     atomic.Pointer[error]    // of not having begun yet
+	alien   atomic.Pointer[error]    // a certificate that is not of now, which was in the way last
+	silent  atomic.Pointer[[]string] // who did not answer when nobody led
 }
 
 // Begun waits until the cluster knows that this node was started, and this node
@@ -191,6 +192,7 @@ func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
 	asked := g.whom()
 	type said struct {
 		welcome
+		id  string
 		err error
 	}
 	answers := make(chan said, len(asked))
@@ -200,19 +202,26 @@ func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
 	defer cancel()
 	for _, id := range asked {
 		all.Go(func() {
-			var s said
+			s := said{id: id}
 			s.err = g.calls.ask(within, id, callHello, h, &s.welcome)
 			answers <- s
 		})
 	}
 	last := said{err: errNoLeader}
+	var silent []string
 	for range asked {
-		if s := <-answers; s.err == nil || errors.Is(s.err, trust.ErrRemoved) {
+		s := <-answers
+		if s.err == nil || errors.Is(s.err, trust.ErrRemoved) {
 			return s.welcome, s.err
-		} else if last.err == errNoLeader {
+		}
+		if last.err == errNoLeader {
 			last = s
 		}
+		if told := new(meta.Told); !errors.As(s.err, &told) {
+			silent = append(silent, s.id)
+		}
 	}
+	g.home.silent.Store(&silent)
 	return welcome{}, last.err
 }
 

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
 )
 
 // A reign is the time from one change of the leader, as this node sees it, to
@@ -79,10 +83,33 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	return err
 }
 
-// unled is errNoLeader, and what the clocks have to do with it.
+// unled is errNoLeader, with who does not answer, and what the clocks have to do
+// with it.
 func (g *Group) unled() error {
-	if why := g.home.alien.Load(); why != nil {
-		return fmt.Errorf("%w: %v", errNoLeader, *why)
+	err := errNoLeader
+	if missing := g.Missing(); len(missing) > 0 {
+		err = fmt.Errorf("cluster %w: it has no leader; a majority of the voters must be up, but these do not answer: %s; see: rankfs node ls",
+			meta.ErrUnavailable, strings.Join(missing, ", "))
 	}
-	return errNoLeader
+	if why := g.home.alien.Load(); why != nil {
+		return fmt.Errorf("%w: %v", err, *why)
+	}
+	return err
+}
+
+// Missing are the voters, by host and address, that did not answer when this node
+// asked last who leads; none while somebody does.
+func (g *Group) Missing() (missing []string) {
+	silent := g.home.silent.Load()
+	if silent == nil || g.Leader() != "" {
+		return nil
+	}
+	servers := g.servers()
+	for _, id := range *silent {
+		if n, ok := g.config.Machine.Node(id); ok && isVoter(servers[id]) {
+			missing = append(missing, fmt.Sprintf("%s (%s)", n.Host, n.Addr))
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }

@@ -11,10 +11,12 @@ import (
 	"rankfs/meta"
 )
 
-// A store is what Raft keeps on disk: the log and two snapshots.
+// A store is what Raft keeps on disk: the log and two snapshots; and how far the
+// log is agreed on.
 type store struct {
 	log       *journal
 	snapshots *raft.FileSnapshotStore
+	agreed    *agreed
 }
 
 // A damage is why a log or snapshots cannot be used, and never will.
@@ -35,7 +37,15 @@ func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
 	if err := check(journal, snapshots, alone); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	return &store{journal, snapshots}, nil
+	end, err := journal.LastIndex()
+	if err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	agreed, err := openAgreed(journal.dir, end, log)
+	if err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	return &store{journal, snapshots, agreed}, nil
 }
 
 // check finds out whether a snapshot and the log after it are whole: Raft takes
@@ -93,4 +103,4 @@ func (s *store) began() (bool, error) {
 	return raft.HasExistingState(s.log, s.log, s.snapshots)
 }
 
-func (s *store) close() error { return s.log.Close() }
+func (s *store) close() error { return errors.Join(s.agreed.close(), s.log.Close()) }

@@ -24,6 +24,7 @@ func TestFiveNodes(t *testing.T) {
 		run  func(m *team)
 	}{
 		{"two are killed at once", killTwo},
+		{"three fail in turn, and the first is back", threeInTurn},
 		{"the leader is not heard by one", deafToLeader},
 		{"nobody hears the leader", muteLeader},
 		{"a link flaps", flap},
@@ -95,6 +96,25 @@ func killTwo(m *team) {
 				n.Start()
 			}
 		})
+}
+
+// threeInTurn: each is taken for dead before the next one fails.
+func threeInTurn(m *team) {
+	leader, others := m.Leader()
+	first, second, last := others[0], others[1], others[2]
+	for _, n := range []*daemon.Place{first, second} {
+		n.Kill()
+		m.takenForDead(leader, n)
+	}
+	m.must(m.written(leader, "turn-between"))
+	leader.Kill()
+	first.Start()
+	m.must(m.written(last, "turn-after"))
+	for _, n := range []*daemon.Place{second, leader} {
+		n.Start()
+	}
+	m.Await("turn-between")
+	m.Await("turn-after")
 }
 
 // deafToLeader: what the leader sends to one node is lost, and not what that one

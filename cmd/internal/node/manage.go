@@ -209,7 +209,7 @@ func (n *Node) status() control.Status {
 	case s.Cluster.Removed:
 		s.Warnings = append(s.Warnings, trust.ErrRemoved.Error())
 	case s.Cluster.Leader == "":
-		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
+		s.Warnings = append(s.Warnings, n.member.leaderless())
 	}
 	if err := n.member.machine.Err(); err != nil {
 		s.Warnings = append(s.Warnings, "this node does not follow the cluster: "+err.Error())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"rankfs/cmd/internal/control"
@@ -87,6 +88,15 @@ func (n *Node) RemoveNode(ctx context.Context, name string) error {
 	}
 	_, err = n.member.group.Do(ctx, &state.Remove{ID: id})
 	return err
+}
+
+// leaderless says what it means that nobody leads, and who is missing.
+func (m *member) leaderless() string {
+	text := "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up"
+	if missing := m.group.Missing(); len(missing) > 0 {
+		text += "; not answering: " + strings.Join(missing, ", ")
+	}
+	return text
 }
 
 // votesAlone reports whether a node is the only voter.

@@ -1,0 +1,186 @@
+package nodes_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// sweep has nodes be away for 1 s to 5 min in TestNodesFailInTurn, in every order
+// and way.
+var sweep = flag.Bool("sweep", false, "have nodes fail for 1 s to 5 min, in every order")
+
+// A failure is one after another: the first of the nodes that lead and follow is
+// killed or stopped, then the second is killed, and then the first is back.
+type failure struct {
+	first, second int // 0 leads
+	stop          bool
+	away          time.Duration // until it is taken for dead, if 0
+}
+
+func (f failure) String() string {
+	who := []string{"leader", "follower", "other follower"}
+	how := map[bool]string{false: "killed", true: "stopped"}[f.stop]
+	when := "when that is known"
+	if f.away > 0 {
+		when = "after " + f.away.String()
+	}
+	return fmt.Sprintf("the %s is %s and the %s is killed %s", who[f.first], how, who[f.second], when)
+}
+
+func failures() []failure {
+	if !*sweep {
+		return []failure{{1, 0, false, 0}, {0, 1, true, 0}, {1, 2, true, 0}}
+	}
+	var all []failure
+	for _, away := range []time.Duration{time.Second, 3 * time.Second, 6 * time.Second, time.Minute, 5 * time.Minute} {
+		for _, stop := range []bool{false, true} {
+			for _, order := range [][2]int{{1, 0}, {0, 1}, {1, 2}} {
+				all = append(all, failure{order[0], order[1], stop, away})
+			}
+		}
+	}
+	return all
+}
+
+// Of three nodes one is away, be it for so long that it is taken for dead; then
+// another fails, and the first is back: these two go on, and have all that was
+// acknowledged.
+func TestNodesFailInTurn(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	for _, n := range m.Nodes {
+		m.source(n)
+	}
+	var longest time.Duration
+	for i, f := range failures() {
+		if !t.Run(f.String(), func(t *testing.T) {
+			m.in(t)
+			m.voting()
+			leader, others := m.Leader()
+			all := append([]*daemon.Place{leader}, others...)
+			last := all[3-f.first-f.second]
+			longest = max(longest, m.inTurn(f, all[f.first], all[f.second], last, fmt.Sprint("n", i)))
+		}) {
+			return // the rest would wait for what does not come
+		}
+		m.in(t)
+	}
+	t.Logf("a majority wrote again within %v at most", longest)
+}
+
+// inTurn has one node fail after the other, and returns how long it took until
+// something was written, once the first was back.
+func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string) time.Duration {
+	m.t.Helper()
+	m.fail(first, f.stop)
+	if f.away == 0 {
+		m.takenForDead(last, first)
+	} else {
+		time.Sleep(f.away)
+	}
+	m.must(m.written(last, name+"-between"))
+	second.Kill()
+	begun := time.Now()
+	if f.stop {
+		first.Signal(syscall.SIGCONT)
+	} else {
+		first.Start()
+	}
+	m.must(m.written(last, name+"-after"))
+	took := time.Since(begun)
+	m.t.Logf("written %v after the first was back", took)
+	second.Start()
+	m.Await(name + "-between")
+	m.Await(name + "-after")
+	return took
+}
+
+func (m *team) fail(n *daemon.Place, stop bool) {
+	m.t.Helper()
+	if stop {
+		n.Signal(syscall.SIGSTOP)
+	} else {
+		n.Kill()
+	}
+}
+
+// takenForDead waits until one node knows that another is down.
+func (m *team) takenForDead(by, dead *daemon.Place) {
+	m.t.Helper()
+	daemon.Until(m.t, time.Minute, "it is taken for dead", func() bool {
+		for _, n := range m.members(by).Nodes {
+			if n.Host == dead.Host.Name {
+				return n.State == "down"
+			}
+		}
+		return false
+	})
+}
+
+// written makes a dataset within a minute or two.
+func (m *team) written(n *daemon.Place, name string) (err error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err = create(n, name); err == nil || strings.Contains(err.Error(), "exists") {
+			return nil
+		}
+	}
+	return err
+}
+
+// Three nodes are killed, and one is started. It serves what it knew: the dataset,
+// and the plan that was pinned. What would be new it refuses, and says who is
+// missing.
+func TestANodeAloneAfterAllWereKilled(t *testing.T) {
+	c := cluster.Wide(t)
+	dir := c.Dir(t)
+	c.DataNodes()[0].Put(t, dir+"/lines", lines(4<<20), 2, 1<<20)
+	m := newTeam(t, c, c.DataNodes()[:3], "--hadoop-conf", c.Conf())
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
+		"--ranks", "2", "--batch", "4096", "--order", "full", "--seed", "3")
+	m.Await("d")
+	want, err := sums(m.Nodes[1], "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.voting()
+	alone := m.Nodes[2]
+	daemon.Until(t, time.Minute, "it knows the plan", func() bool {
+		return strings.Contains(alone.Must("cat", alone.Mount()+"/.rankfs/plans"), "d@")
+	})
+	for _, n := range m.Nodes {
+		n.Kill()
+	}
+	alone.Start()
+	if out := alone.Do("dataset", "ls"); !strings.Contains(out, "d ") {
+		t.Errorf("datasets: %s", out)
+	}
+	got, err := sums(alone, "d")
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("what was planned has other bytes: %v", err)
+	}
+	_, err = alone.Tool("cat", alone.Mount()+"/datasets/d@epoch=1/rank-0/batch-000000")
+	if err == nil || !strings.Contains(err.Error(), "No route to host") {
+		t.Errorf("what was not planned: %v", err)
+	}
+	out, err := alone.Rankfs("token", "create")
+	if err == nil {
+		t.Errorf("a token: %s", out)
+	}
+	for _, n := range m.Nodes[:2] {
+		if !strings.Contains(fmt.Sprint(err), n.Host.Name) || !strings.Contains(alone.Do("status"), n.Host.Name) {
+			t.Errorf("%s is missing, and not named: %v", n.Host.Name, err)
+		}
+	}
+	for _, n := range m.Nodes[:2] {
+		n.Start()
+	}
+	m.voting()
+	alone.Do("token", "create")
+}
