@@ -61,6 +61,10 @@ func (s *slab) Gather(_ context.Context, _ peers.ID, runs []peers.Run, emit func
 	return nil
 }
 
+func (s *slab) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error) error {
+	return s.Gather(ctx, dataset, runs, emit)
+}
+
 func (s *slab) File(context.Context, peers.ID) (*os.File, int64, error) {
 	return nil, 0, meta.ErrNotExist
 }

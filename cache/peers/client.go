@@ -141,11 +141,14 @@ type Want struct {
 	// Wait is how long the node may let the request wait for its turn. It
 	// answers that it is busy otherwise.
 	Wait time.Duration
+	// Kept asks for what the node need not fetch first; it answers that it is
+	// busy otherwise.
+	Kept bool
 }
 
 // request checks what is wanted.
 func (w Want) request(bytes uint64) (request, error) {
-	q := request{ask: askRecords, count: uint32(min(len(w.Runs), MaxRuns+1)), bytes: bytes, id: w.Dataset}
+	q := request{ask: askRecords, count: uint32(min(len(w.Runs), MaxRuns+1)), bytes: bytes, id: w.Dataset, kept: w.Kept}
 	q.wait = uint32(min(max(w.Wait, 0), time.Hour).Milliseconds())
 	if err := q.check(); err != nil {
 		return q, err

@@ -12,7 +12,8 @@ import (
 func FuzzRequest(f *testing.F) {
 	for _, q := range []request{
 		{ask: askRecords, count: 1, bytes: 5, seq: 1},
-		{ask: askRecords, count: MaxRuns, bytes: maxBytes, wait: 1 << 31, id: ID{1}},
+		{ask: askRecords, count: MaxRuns, bytes: maxBytes, wait: 1 << 30, id: ID{1}},
+		{ask: askRecords, count: 2, bytes: 6, kept: true},
 		{ask: askFile, id: ID{9}},
 		{ask: 7, count: 1 << 31, bytes: 1 << 63},
 	} {

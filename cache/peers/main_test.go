@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ var dataset = peers.ID{1, 2, 3}
 // A store has records whose bytes say which they are. They are up to mean*2
 // bytes long, some of them empty.
 type store struct {
+	lacks  atomic.Bool // what it would have to fetch
 	mean   uint64
 	before func(ctx context.Context) error // each record; may be nil
 	file   string                          // that File opens
@@ -69,6 +71,13 @@ func (s *store) Gather(ctx context.Context, id peers.ID, runs []peers.Run, emit 
 		}
 	}
 	return nil
+}
+
+func (s *store) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error) error {
+	if s.lacks.Load() {
+		return meta.ErrBusy
+	}
+	return s.Gather(ctx, dataset, runs, emit)
 }
 
 func (s *store) File(ctx context.Context, hash peers.ID) (*os.File, int64, error) {

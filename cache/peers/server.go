@@ -20,6 +20,9 @@ type Store interface {
 	// of any length. A piece may be mapped memory: it is not used after
 	// emit has returned. After an error of emit Gather returns it.
 	Gather(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
+	// Kept is Gather for what need not be fetched first: meta.ErrBusy if it
+	// would have to be.
+	Kept(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
 	// File opens a file by its hash, for the caller to close, and says how
 	// long it is.
 	File(ctx context.Context, hash ID) (*os.File, int64, error)

@@ -133,6 +133,9 @@ func (v *visit) fulfil(ctx context.Context, q request, runs []Run) error {
 	if q.ask == askFile {
 		return v.file(ctx, q.id)
 	}
+	if q.kept {
+		return s.store.Kept(ctx, q.id, runs, v.out.emit)
+	}
 	return s.store.Gather(ctx, q.id, runs, v.out.emit)
 }
 

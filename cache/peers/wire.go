@@ -33,11 +33,17 @@ const (
 	askFile
 )
 
+// keptBit stands beside the time that a request may wait. To a node that does not
+// know it, it is a very long time, and more than is asked for comes of it: the
+// bytes, fetched.
+const keptBit = 1 << 31
+
 // A request begins an exchange.
 type request struct {
 	ask   uint8
 	count uint32 // runs that follow
 	wait  uint32 // milliseconds for which it may wait for its turn
+	kept  bool   // wants no more than what is at hand
 	seq   uint32 // which request of its connection it is
 	bytes uint64 // what the records come to; zero for a file
 	id    ID
@@ -46,7 +52,11 @@ type request struct {
 func (q request) encode() (b [requestSize]byte) {
 	b[0], b[1], b[2] = 'r', 'k', q.ask
 	binary.LittleEndian.PutUint32(b[4:], q.count)
-	binary.LittleEndian.PutUint32(b[8:], q.wait)
+	wait := q.wait
+	if q.kept {
+		wait |= keptBit
+	}
+	binary.LittleEndian.PutUint32(b[8:], wait)
 	binary.LittleEndian.PutUint32(b[12:], q.seq)
 	binary.LittleEndian.PutUint64(b[16:], q.bytes)
 	copy(b[24:], q.id[:])
@@ -61,7 +71,8 @@ func decodeRequest(b [requestSize]byte) (q request, err error) {
 	q = request{
 		ask:   b[2],
 		count: binary.LittleEndian.Uint32(b[4:]),
-		wait:  binary.LittleEndian.Uint32(b[8:]),
+		wait:  binary.LittleEndian.Uint32(b[8:]) &^ keptBit,
+		kept:  binary.LittleEndian.Uint32(b[8:])&keptBit != 0,
 		seq:   binary.LittleEndian.Uint32(b[12:]),
 		bytes: binary.LittleEndian.Uint64(b[16:]),
 		id:    ID(b[24:56]),

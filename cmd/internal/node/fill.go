@@ -90,7 +90,7 @@ func (f *fill) ask(ctx context.Context, extents []index.Extent, dst []byte) erro
 	return f.data.Read(ctx, extents, dst)
 }
 
-// chunks takes whole chunks from the source.
+// chunks takes whole chunks from a node that has them, or from the source.
 func (f *fill) chunks(ctx context.Context, rank, step uint64) error {
 	r, err := f.plan.run(rank, step)
 	if err != nil {
@@ -98,7 +98,16 @@ func (f *fill) chunks(ctx context.Context, rank, step uint64) error {
 	}
 	x := f.plan.content.index
 	for i := range r.n {
-		c := x.Chunk(int(f.plan.order.At(r.at(i) % f.plan.cut.N)))
+		number, at := int(f.plan.order.At(r.at(i)%f.plan.cut.N)), f.at
+		c := x.Chunk(number)
+		room, err := f.next(c.Bytes)
+		if err != nil {
+			return err
+		}
+		if c.Bytes == 0 || f.receiveKept(ctx, number, c, room) {
+			continue
+		}
+		f.at = at
 		if err := f.read(ctx, chunkExtents(x, c)); err != nil {
 			return err
 		}

@@ -38,6 +38,15 @@ func newParts(c *content, s *sizes, k *cache.Cache, r *readers) *parts {
 // home is the node that fetches a chunk.
 func (p *parts) home(number int) string { return p.plan.home(number) }
 
+// has reports whether a chunk is in the cache.
+func (p *parts) has(number int) bool {
+	if p == nil {
+		return false
+	}
+	_, ok := p.cache.Contains(p.plan, 0, uint64(number))
+	return ok
+}
+
 // A shelf is a chunk in the cache, with where its records stand.
 type shelf struct {
 	*cache.Slab

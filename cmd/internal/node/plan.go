@@ -33,6 +33,7 @@ type plan struct {
 	placement *placement // nil: who reads what follows from positions alone
 	readers   *readers   // of parts
 	peers     *peers.Client
+	formers   func() []former // of which nodes may have chunks
 }
 
 func newPlan(v meta.View, c *content, s *sizes) *plan {
@@ -41,6 +42,7 @@ func newPlan(v meta.View, c *content, s *sizes) *plan {
 	p.order = order.New(v.Order, p.cut.N, v.Seed, v.Epoch)
 	p.id = p.identify("")
 	p.following = func() *plan { return nil }
+	p.formers = func() []former { return nil }
 	if v.Step.Unit == meta.UnitChunk {
 		p.chunks = chunksOf(v, c)
 	}

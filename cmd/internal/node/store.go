@@ -23,6 +23,15 @@ const pieceBytes = 1 << 20
 
 // Gather implements peers.Store.
 func (s store) Gather(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error) error {
+	return s.gather(ctx, dataset, runs, emit, false)
+}
+
+// Kept implements peers.Store. What it does not have it does not fetch.
+func (s store) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error) error {
+	return s.gather(ctx, dataset, runs, emit, true)
+}
+
+func (s store) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error, kept bool) error {
 	d := s.node.catalog.byIndex(hex.EncodeToString(dataset[:]))
 	if d == nil {
 		return fmt.Errorf("index %x %w on this node", dataset[:8], meta.ErrNotExist)
@@ -37,7 +46,7 @@ func (s store) Gather(ctx context.Context, dataset peers.ID, runs []peers.Run, e
 		return fmt.Errorf("gather records: %w: %w", meta.ErrBusy, err)
 	}
 	defer unix.Munmap(room)
-	g := &giving{content: c, room: room, emit: emit, read: data.Read}
+	g := &giving{content: c, room: room, emit: emit, kept: kept, read: data.Read}
 	if c.remote {
 		g.parts = newParts(c, s.node.sizes, s.node.cache, c.readers.Load())
 	}
@@ -73,6 +82,7 @@ func (s store) File(_ context.Context, hash peers.ID) (*os.File, int64, error) {
 type giving struct {
 	content *content
 	parts   *parts // nil: straight from the source
+	kept    bool   // no more than what is in the cache
 	room    []byte
 	read    func(ctx context.Context, extents []index.Extent, dst []byte) error
 	emit    func([]byte) error
@@ -85,6 +95,9 @@ func (g *giving) give(ctx context.Context, first, n uint64) error {
 		number := x.ChunkOf(first)
 		c := x.Chunk(number)
 		m := min(n, c.First+c.Records-first)
+		if g.kept && !g.parts.has(number) {
+			return errNotKept
+		}
 		err := g.fromPart(ctx, number, first, m)
 		if errors.Is(err, errNoPart) {
 			err = g.fromSource(ctx, recordExtents(x, first, m))
@@ -96,6 +109,8 @@ func (g *giving) give(ctx context.Context, first, n uint64) error {
 	}
 	return nil
 }
+
+var errNotKept = fmt.Errorf("the chunk is not kept here, and the cache %w with others", meta.ErrBusy)
 
 var errNoPart = errors.New("the chunk is not in the cache")
 

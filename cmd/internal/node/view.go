@@ -83,6 +83,9 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 	if err := p.place(seats); err != nil {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
+	if c.remote && v.Step.Unit == meta.UnitChunk {
+		p.formers = sync.OnceValue(func() []former { return n.formers(v, c) })
+	}
 	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.homes.count())) {
 		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
 	}

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A chunk is asked for where plans that were pinned before had it read, the last
+// one first, and nowhere else.
+func TestKeepers(t *testing.T) {
+	m := memberOf(t, 3)
+	nodes := []string{made(0).ID, made(1).ID, made(2).ID}
+	var chunks [][]string
+	for range 12 {
+		chunks = append(chunks, []string{"a", "b", "c"})
+	}
+	n := planner(t, m, "ranks=3,batch=chunk,order=full", 3, chunks...)
+	c := n.catalog.mu.byName["d"].content
+	up := m.machine.Nodes()
+	for i := range up {
+		up[i].Up = true
+	}
+	m.homes.self = nodes[0]
+	m.homes.follow(up)
+	pin := func(v meta.View) {
+		d, _ := m.machine.Dataset("d")
+		apply(t, m, &state.Pin{View: v.String(), Generation: d.Generation, Nodes: state.RunsOf(nodes)})
+	}
+	plan := func(name string) (meta.View, *listed) {
+		v, _, err := n.resolve(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := n.plan(v, c, []seat{{"a", 1}, {"b", 1}, {"c", 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, &listed{p}
+	}
+	hash := hex.EncodeToString(c.id[:])
+	apply(t, m, &state.PutDataset{Name: "d", Record: []byte("{}"), Index: hash})
+	if _, p := plan("d@epoch=7"); p.keepers(0) != nil {
+		t.Errorf("%q are asked before anybody has read", p.keepers(0))
+	}
+	v, first := plan("d")
+	pin(v)
+	v, second := plan("d@epoch=1")
+	pin(v)
+	v.Step = meta.BatchSize{N: 2} // whose batches are of records
+	pin(v)
+	_, now := plan("d@epoch=2")
+	for chunk := range chunks {
+		var want []string
+		for _, p := range []*listed{second, first} {
+			if node := nodes[p.reader(t, chunk)]; node != nodes[0] && !slices.Contains(want, node) {
+				want = append(want, node)
+			}
+		}
+		if got := now.keepers(chunk); !slices.Equal(got, want) {
+			t.Errorf("chunk %d: %q, want %q", chunk, got, want)
+		}
+	}
+	up[1].Up = false
+	m.homes.follow(up)
+	for chunk := range chunks {
+		if slices.Contains(now.keepers(chunk), nodes[1]) {
+			t.Errorf("chunk %d is asked of a node that is down", chunk)
+		}
+	}
+}
+
+// A listed is a plan that is asked, batch after batch, who reads what.
+type listed struct{ *plan }
+
+func (p *listed) reader(t *testing.T, chunk int) (rank int) {
+	for rank := range p.cut.Ranks {
+		for step := range p.Steps() {
+			r, err := p.run(rank, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.n {
+				if p.order.At(r.at(i)) == uint64(chunk) {
+					return int(rank)
+				}
+			}
+		}
+	}
+	t.Fatalf("nobody reads chunk %d", chunk)
+	return 0
+}
