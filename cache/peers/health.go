@@ -57,6 +57,19 @@ func (p *peer) healthy() error {
 	return p.mu.health.admit(time.Now())
 }
 
+// Rests reports whether a node would not be asked now, having failed lately. Once
+// it has rested the next request finds out how it is.
+func (c *Client) Rests(node string) bool {
+	p := c.known(node)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := &p.mu.health
+	return h.failed >= failures && (h.trial || time.Now().Before(h.until))
+}
+
 // note learns from how an exchange ended. A peer that answers is well, even if
 // it says that it cannot.
 func (p *peer) note(ctx context.Context, err error) {

@@ -206,6 +206,9 @@ func TestRest(t *testing.T) {
 		}
 		for _, rest := range []time.Duration{5, 10, 20, 40, 60, 60} {
 			asked(0)
+			if !c.Rests("n") || c.Rests("another") {
+				t.Fatal("it is said not to rest, or another to")
+			}
 			time.Sleep(rest*time.Second - time.Millisecond)
 			asked(0)
 			time.Sleep(time.Millisecond)
@@ -227,8 +230,8 @@ func TestRest(t *testing.T) {
 		time.Sleep(time.Minute)
 		down.Store(0)
 		for range 3 {
-			if err := try(); err != nil {
-				t.Fatal(err)
+			if err := try(); err != nil || c.Rests("n") {
+				t.Fatal(err, "or it is said to rest")
 			}
 		}
 	})

@@ -1,8 +1,13 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
+	"net"
 	"testing"
+
+	"rankfs/cache/peers"
 )
 
 // Two replicas of each chunk somewhere, as HDFS puts them: each node is home to
@@ -75,6 +80,43 @@ func TestHomeFollowsThePlan(t *testing.T) {
 	}
 	if r, err := parts.plan.run(0, 2); err != nil || r.first != 2 || r.n != 1 || r.list != nil {
 		t.Errorf("parts are divided as their readers are: %v %v", r, err)
+	}
+}
+
+// A home that does not answer, and that nobody has missed yet, is passed over by who
+// has room for its chunks, and by nobody else.
+func TestAHomeThatDoesNotAnswer(t *testing.T) {
+	m := memberOf(t, 2)
+	n := planner(t, m, "ranks=2,batch=2", 2, []string{"a"}, []string{"b"})
+	nodes := m.machine.Nodes()
+	for i := range nodes {
+		nodes[i].Up = true
+	}
+	m.homes.follow(nodes)
+	d := n.catalog.mu.byName["d"]
+	p := newPlan(d.view, d.content, n.sizes)
+	p.parts = newParts(d.content, n.sizes, nil, &readers{nil})
+	p.peers = peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody there") }, peers.Config{})
+	defer p.peers.Close()
+	away := 0
+	for p.parts.home(away) == m.homes.self {
+		away++
+	}
+	home := p.parts.home(away)
+	want := peers.Want{Dataset: d.content.id, Runs: []peers.Run{{First: 0, N: 1}}}
+	for _, row := range []struct {
+		rests, roomy bool
+		want         string
+	}{{false, true, home}, {true, true, m.homes.self}, {true, false, home}} {
+		for row.rests && !p.peers.Rests(home) {
+			if p.peers.Gather(t.Context(), home, want, [][]byte{make([]byte, 1)}) == nil {
+				t.Fatal("it answered")
+			}
+		}
+		p.roomy = row.roomy
+		if got := p.fetches(away); got != row.want {
+			t.Errorf("it rests %v, room here %v: chunk %d of %q is fetched by %q", row.rests, row.roomy, away, home, got)
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func (f *fill) gather(ctx context.Context, g *handful) error {
 			n++
 		}
 		pieces := join(rest[:n])
-		if home := f.plan.parts.home(number); home == f.plan.content.homes.self {
+		if home := f.plan.fetches(number); home == f.plan.content.homes.self {
 			own = append(own, lot{number, pieces})
 		} else {
 			away[home] = append(away[home], pieces...)
@@ -115,6 +115,18 @@ func (f *fill) gather(ctx context.Context, g *handful) error {
 		rest = rest[n:]
 	}
 	return f.fetch(ctx, own, away)
+}
+
+// fetches is the node to ask for a chunk: its home, or this one if that does not
+// answer and there is room here. Mostly the cluster finds a new home for what a node
+// had that is gone; without a majority nobody does, and record by record the source
+// would be asked a thousand times for what one chunk has.
+func (p *plan) fetches(number int) string {
+	self, home := p.content.homes.self, p.parts.home(number)
+	if home != self && p.roomy && p.peers.Rests(home) {
+		return self
+	}
+	return home
 }
 
 // lay finds the places in the batch of a handful's records.

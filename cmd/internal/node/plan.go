@@ -25,6 +25,7 @@ type plan struct {
 	id      [16]byte
 	sizes   *sizes
 	parts   *parts // of what the batches are made, if not straight from the source
+	roomy   bool   // this node's cache alone has room for the parts
 	shared  bool   // the plan of those parts
 
 	chunks    [16]byte     // names the chunks that batches are, if they are chunks

@@ -88,6 +88,7 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 	}
 	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.homes.count())) {
 		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
+		p.roomy = worthParts(v, c.index, n.room())
 	}
 	n.entitle(p)
 	return p, nil
