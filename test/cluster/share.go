@@ -34,6 +34,13 @@ func WideAlone(t testing.TB) *Cluster {
 	return take(t, "wide", (*Cluster).seize)
 }
 
+// Plans gives a test another cluster as Wide's, for itself, as Exclusive does: what
+// breaks hosts for a minute does not keep the users of Wide waiting.
+func Plans(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "plans", (*Cluster).seize)
+}
+
 // Bare gives a test four hosts on which nothing runs, until the test ends.
 func Bare(t testing.TB) *Cluster {
 	t.Helper()

@@ -123,23 +123,3 @@ func (m *Team) Dirs(view string) (dirs []string) {
 	}
 	return dirs
 }
-
-// MPI runs a program with so many ranks on each host, side by side. It is
-// started on the first, which reaches the others over the network that they
-// share.
-func (m *Team) MPI(agent string, perNode int, program string, args ...string) (string, error) {
-	var hosts []string
-	for _, n := range m.Nodes {
-		hosts = append(hosts, fmt.Sprintf("%s:%d", n.Host.Name, perNode))
-	}
-	const network = "10.77.0.0/24"
-	line := []string{
-		"--quiet", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot",
-		"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
-		"--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
-		"--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
-		"--mca", "mpi_yield_when_idle", "1", "--mca", "hwloc_base_mem_bind_failure_action", "silent",
-		"--host", strings.Join(hosts, ","), "-np", fmt.Sprint(perNode * len(m.Nodes)), program,
-	}
-	return m.Nodes[0].Tool("mpirun", append(line, args...)...)
-}

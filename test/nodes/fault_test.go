@@ -86,7 +86,6 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 		{"the leader is stopped", stopLeader},
 		{"the leader's link is down", unplugLeader},
 		{"all daemons are started anew", rolling},
-		{"two claim one rank", claimTwice},
 		{"a removed node tries again", removed},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -232,19 +231,6 @@ func rolling(t *testing.T, m *team) {
 			t.Errorf("on %s what was open is %s", n.Host.Name, got)
 		}
 		m.voting()
-	}
-}
-
-// Two nodes open the same rank of a view that is not planned yet: both read, and
-// both the same.
-func claimTwice(t *testing.T, m *team) {
-	var got [2]string
-	var errs [2]error
-	each(m.Nodes[:2], func(i int, n *daemon.Place) {
-		got[i], errs[i] = n.Tool("cat", n.Mount()+"/datasets/d@epoch=7,order=full/rank-0/batch-000000")
-	})
-	if errs[0] != nil || errs[1] != nil || got[0] != got[1] || got[0] == "" {
-		t.Errorf("%v; %d and %d bytes", errs, len(got[0]), len(got[1]))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // Five nodes all vote. They outlive two that are killed at once, the leader one
 // of them, and links that fail in all the ways that leave a node half there;
-// meanwhile readers on the others plan and read one epoch after the other, and
-// no read of theirs fails.
+// meanwhile readers on the others read one epoch after the other, and no read of
+// theirs fails. What becomes of plans is for test/plans.
 func TestFiveNodes(t *testing.T) {
 	c := cluster.Five(t)
 	m := newTeam(t, c, c.Hosts())

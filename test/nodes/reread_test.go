@@ -12,8 +12,8 @@ import (
 	"rankfs/test/daemon"
 )
 
-// A rereader reads one epoch after the other, which has to be planned each time,
-// until it is told to end. No read may fail.
+// A rereader reads one epoch after the other, of a dataset on one node's
+// disks, which has no plans, until it is told to end. No read may fail.
 type rereader struct {
 	t   *testing.T
 	dir string

@@ -1,0 +1,156 @@
+package plans_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// rankfs is the daemon and the command.
+var rankfs string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	program, remove, err := daemon.Build()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer remove()
+	rankfs = program
+	return m.Run()
+}
+
+// patience is how long one condition is waited for. It bounds a hang, on a machine
+// that is busy with other things too.
+const patience = 2 * time.Minute
+
+const block = 1 << 20
+
+// A team is a cluster of daemons, one on each datanode's host unless a test says
+// otherwise.
+type team struct {
+	*daemon.Team
+	t *testing.T
+	c *cluster.Cluster
+}
+
+func newTeam(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host) *team {
+	t.Helper()
+	return &team{daemon.NewTeam(t, rankfs, hosts, "--ram", "256MiB", "--hadoop-conf", c.Conf()), t, c}
+}
+
+// A corpus is a text in HDFS, two replicas of each block.
+type corpus struct {
+	dir       string
+	text      []byte
+	checksums string // a file with the XXH64 of each line
+}
+
+// put writes a text of so many blocks, as a file from each of the hosts, whose own
+// datanode has a replica of it.
+func put(t *testing.T, c *cluster.Cluster, blocks int, from ...*cluster.Host) *corpus {
+	t.Helper()
+	k := &corpus{dir: c.Dir(t), checksums: filepath.Join(t.TempDir(), "checksums")}
+	var sums strings.Builder
+	for i, h := range from {
+		part := lines(i, blocks/len(from)*block)
+		name := fmt.Sprintf("%s/%d", k.dir, i)
+		h.Put(t, name, part, 2, block)
+		if err := c.WaitReplicas(t.Context(), name, 2); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(part)) {
+			fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64String(line))
+		}
+		k.text = append(k.text, part...)
+	}
+	if err := os.WriteFile(k.checksums, []byte(sums.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// lines is a text of so many bytes and no more, each line of it unlike any other.
+func lines(file, n int) []byte {
+	var b bytes.Buffer
+	for i := 0; ; i++ {
+		line := fmt.Sprintf("%02d %08d %s\n", file, i, strings.Repeat("abcdefghij", i%60))
+		if b.Len()+len(line) > n {
+			return b.Bytes()
+		}
+		b.WriteString(line)
+	}
+}
+
+// create registers a corpus on the first node, and waits for it on all.
+func (m *team) create(name string, k *corpus, options ...string) {
+	m.t.Helper()
+	m.Nodes[0].Do(append([]string{"dataset", "create", name, "--source", "hdfs://" + m.c.Nameservice() + k.dir, "--as", "lines"}, options...)...)
+	m.Await(name)
+}
+
+// sums has the SHA-256 of each batch of a view on a node, by rank/batch.
+func sums(n *daemon.Place, view string) (map[string]string, error) {
+	out, err := n.Tool("sh", "-c", `cd "$0" && for r in rank-*; do sha256sum $r/batch-*[0-9] || exit; done`, n.Mount()+"/datasets/"+view)
+	all := make(map[string]string)
+	for line := range strings.Lines(out) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		all[name] = sum
+	}
+	return all, err
+}
+
+// whole checks that a view on a node is the corpus, each line once.
+func (k *corpus) whole(t *testing.T, n *daemon.Place, view string) {
+	t.Helper()
+	out, err := n.Tool("bash", "-o", "pipefail", "-c", `cat "$0"/rank-*/batch-*[0-9] | LC_ALL=C sort | sha256sum`, n.Mount()+"/datasets/"+view)
+	if err != nil {
+		t.Errorf("on %s, %s: %v", n.Host.Name, view, err)
+	} else if !strings.HasPrefix(out, k.sorted()) {
+		t.Errorf("on %s the lines of %s are not those of the source, once each: %s", n.Host.Name, view, out)
+	}
+}
+
+func (k *corpus) sorted() string {
+	all := strings.SplitAfter(string(k.text), "\n")
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte(strings.Join(all, "")))
+	return hex.EncodeToString(sum[:])
+}
+
+// program is one of test/mpi.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../mpi/bin/" + name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v: build it with: make -C test/mpi", err)
+	}
+	return path
+}
+
+// each does something on some nodes at once.
+func each(nodes []*daemon.Place, do func(i int, n *daemon.Place)) {
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { do(i, n) })
+	}
+	all.Wait()
+}

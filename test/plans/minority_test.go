@@ -1,0 +1,142 @@
+package plans_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// A cluster by one of its nodes.
+type members struct {
+	Self, Leader string
+	Nodes        []struct {
+		ID, Host, State string
+		Voter           bool
+	}
+}
+
+func (m *team) members(n *daemon.Place) (s members) {
+	m.t.Helper()
+	text := n.Do("--json", "node", "ls")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		m.t.Fatalf("%v: %s", err, text)
+	}
+	return s
+}
+
+// settled waits until one leads, three vote and all are up, as all nodes see it.
+func (m *team) settled() {
+	m.t.Helper()
+	for _, n := range m.Nodes {
+		daemon.Until(m.t, patience, "one leads, three vote, all are up", func() bool {
+			s := m.members(n)
+			votes, up := 0, 0
+			for _, one := range s.Nodes {
+				if one.Voter {
+					votes++
+				}
+				if one.State == "up" {
+					up++
+				}
+			}
+			return s.Leader != "" && votes == 3 && up == len(m.Nodes)
+		})
+	}
+}
+
+// split gives the nodes apart that vote.
+func (m *team) split() (voters, others []*daemon.Place) {
+	m.t.Helper()
+	s := m.members(m.Nodes[0])
+	for _, n := range m.Nodes {
+		votes := false
+		for _, one := range s.Nodes {
+			votes = votes || one.Host == n.Host.Name && one.Voter
+		}
+		if votes {
+			voters = append(voters, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return voters, others
+}
+
+// refused checks that a node refuses a view that is not planned, for want of a
+// majority, and says so in its log.
+func (m *team) refused(n *daemon.Place, view string) {
+	m.t.Helper()
+	out, err := n.Tool("cat", n.Mount()+"/datasets/"+view+"/rank-0/batch-000000")
+	if err == nil || !strings.Contains(err.Error(), "No route to host") || out != "" {
+		m.t.Errorf("on %s, without a majority, %s gave %d bytes, and %v", n.Host.Name, view, len(out), err)
+	}
+	if log := n.Log(); !strings.Contains(log, "plan of "+view+",") {
+		m.t.Errorf("the log of %s does not say of which plan it was:\n%s", n.Host.Name, log)
+	}
+}
+
+// With two of three voters gone nothing new is agreed on: what is planned is read
+// to the last byte, from HDFS too, and what is not is refused with EHOSTUNREACH.
+// With one of them back, it is planned.
+func TestAMinorityServesWhatIsPlanned(t *testing.T) {
+	c := cluster.Plans(t)
+	k := put(t, c, 8, c.DataNodes()...)
+	m := newTeam(t, c, c.DataNodes())
+	m.create("d", k, "--ranks", "4", "--batch", "512", "--order", "full")
+	m.settled()
+	voters, others := m.split()
+	left := []*daemon.Place{voters[2], others[0]}
+	// Epoch 0 is planned: somebody who is going to be gone has opened a batch of it.
+	voters[0].Must("cat", voters[0].Mount()+"/datasets/d/rank-0/batch-000000")
+	for _, n := range left {
+		daemon.Until(t, patience, "it knows the plan", func() bool {
+			return strings.Contains(n.Must("cat", n.Mount()+"/.rankfs/plans"), "d@epoch=0,")
+		})
+	}
+	voters[0].Kill()
+	voters[1].Kill()
+	each(left, func(i int, n *daemon.Place) {
+		m.refused(n, fmt.Sprintf("d@epoch=%d", i+1))
+		k.whole(t, n, "d")
+	})
+	voters[0].Start()
+	each(left, func(_ int, n *daemon.Place) { k.whole(t, n, "d@epoch=1") })
+}
+
+// The leader's host is cut off, its datanode with it. The others go on to plan
+// epochs and read them whole, while it refuses one that is not planned; with its
+// link it has the plans that were made meanwhile, and makes others.
+func TestAnEpochIsPlannedWithoutTheLeader(t *testing.T) {
+	c := cluster.Plans(t)
+	k := put(t, c, 8, c.DataNodes()...)
+	m := newTeam(t, c, c.DataNodes())
+	m.create("d", k, "--ranks", "4", "--batch", "512", "--order", "full")
+	m.settled()
+	leader, others := m.Leader()
+	if err := leader.Host.LinkDown(); err != nil {
+		t.Fatal(err)
+	}
+	each(append([]*daemon.Place{leader}, others...), func(i int, n *daemon.Place) {
+		if n == leader {
+			m.refused(n, "d@epoch=7")
+		} else {
+			k.whole(t, n, fmt.Sprintf("d@epoch=%d", i))
+		}
+	})
+	if err := leader.Host.LinkUp(); err != nil {
+		t.Fatal(err)
+	}
+	m.settled()
+	want, err := sums(others[0], "d@epoch=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sums(leader, "d@epoch=1"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("back again, it reads other bytes of what was planned meanwhile: %v", err)
+	}
+	k.whole(t, leader, "d@epoch=7")
+}
