@@ -36,6 +36,8 @@ func New(t testing.TB) *Realm {
 [kdcdefaults]
 	kdc_listen = %[1]s
 	kdc_tcp_listen = %[1]s
+[logging]
+	kdc = FILE:%[3]s/kdc.log
 [realms]
 	%[2]s = {
 		database_name = %[3]s/principals
