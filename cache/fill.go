@@ -221,7 +221,8 @@ func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	}
 }
 
-// makeWay evicts what is to go next, if anything may, for the lack of something.
+// makeWay drops what is to go next, if anything may, for the lack of something.
+// What has to be packed or written before leaves room ahead of need (leaving.go).
 // Descriptors are rather taken from what stays on disk without one.
 func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	var victim *entry
@@ -234,7 +235,11 @@ func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	if victim == nil {
 		return false
 	}
-	c.evict(victim)
+	if e.byHand && !c.waitedFor(e) {
+		c.evict(victim)
+	} else {
+		c.forgo(victim)
+	}
 	return true
 }
 
@@ -390,6 +395,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 			e.took = took
 		}
 		c.mu.speeds[e.from].add(float64(e.size), took)
+		c.mu.filled = c.mu.filled || e.ram != nil
 		if e.waiters == 0 {
 			c.rest(e)
 		}
