@@ -140,10 +140,10 @@ func (m *team) written(n *daemon.Place, name string) (err error) {
 func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	c := cluster.Wide(t)
 	dir := c.Dir(t)
-	c.DataNodes()[0].Put(t, dir+"/lines", lines(4<<20), 2, 1<<20)
+	c.DataNodes()[0].Put(t, dir+"/lines", lines(2<<20), 2, 1<<20)
 	m := newTeam(t, c, c.DataNodes()[:3], "--hadoop-conf", c.Conf())
 	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
-		"--ranks", "2", "--batch", "4096", "--order", "full", "--seed", "3")
+		"--ranks", "2", "--batch", "8192", "--order", "none")
 	m.Await("d")
 	want, err := sums(m.Nodes[1], "d")
 	if err != nil {
@@ -157,7 +157,9 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	for _, n := range m.Nodes {
 		n.Kill()
 	}
+	begun := time.Now()
 	alone.Start()
+	t.Logf("it is mounted after %v", time.Since(begun))
 	if out := alone.Do("dataset", "ls"); !strings.Contains(out, "d ") {
 		t.Errorf("datasets: %s", out)
 	}
@@ -165,14 +167,17 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("what was planned has other bytes: %v", err)
 	}
+	t.Logf("what was planned is read after %v", time.Since(begun))
 	_, err = alone.Tool("cat", alone.Mount()+"/datasets/d@epoch=1/rank-0/batch-000000")
 	if err == nil || !strings.Contains(err.Error(), "No route to host") {
 		t.Errorf("what was not planned: %v", err)
 	}
+	t.Logf("what was not planned is refused after %v: %v", time.Since(begun), err)
 	out, err := alone.Rankfs("token", "create")
 	if err == nil {
 		t.Errorf("a token: %s", out)
 	}
+	t.Logf("a token is refused after %v: %v", time.Since(begun), err)
 	for _, n := range m.Nodes[:2] {
 		if !strings.Contains(fmt.Sprint(err), n.Host.Name) || !strings.Contains(alone.Do("status"), n.Host.Name) {
 			t.Errorf("%s is missing, and not named: %v", n.Host.Name, err)
