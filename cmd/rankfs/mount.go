@@ -35,7 +35,8 @@ func (p *program) mountCommand() *cobra.Command {
 		Short: "Mount on DIR and serve it until it is unmounted",
 		Long: `Mount on DIR and serve it until it is unmounted or the command is stopped.
 
-DIR must exist. A mount whose daemon has died is replaced.
+DIR must exist. A mount whose daemon has died is replaced; one that was killed
+and has not ended yet is waited for.
 
 Only root can mount. All users of the machine may then read, as --umask permits,
 and look at everything by rankfs status and the like; to change something is for

@@ -6,4 +6,5 @@ var (
 	ResolveIn  = resolve
 	Around     = around
 	Write      = write
+	ID         = id
 )

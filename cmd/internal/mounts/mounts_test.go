@@ -2,13 +2,17 @@ package mounts_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -335,5 +339,124 @@ func TestUnmountRefusesOtherMounts(t *testing.T) {
 	}
 	if done, err := mounts.Clean(t.TempDir()); done || err != nil {
 		t.Errorf("Clean of a directory = %v, %v", done, err)
+	}
+}
+
+// The daemon before has ended, and its parent has not collected it: its pid
+// still stands in /proc, with the time at which it began.
+func TestEndedAndNotCollected(t *testing.T) {
+	run := runDir(t)
+	c := exec.Command("/proc/self/exe", "-test.run=^$")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	old := entryOf(t, c.Process.Pid, run)
+	await(t, "the process has ended", func() bool { return state(t, old.PID) == "Z" })
+	if _, ends := mounts.Ending(run, old.Mount, "/other"); ends {
+		t.Error("a process that has ended is said to be ending")
+	}
+	r, err := mounts.Register(run, old.Mount, old.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+}
+
+// A daemon that has begun to end is told from one that is gone, from one that
+// lives and from one that is stopped.
+func TestEnding(t *testing.T) {
+	run := runDir(t)
+	for _, row := range []struct {
+		name   string
+		leaves bool
+		signal syscall.Signal
+		state  string // of its first thread
+	}{
+		{"lives", false, 0, "S"},
+		{"stopped", false, syscall.SIGSTOP, "T"},
+		{"first thread has ended", true, 0, "Z"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := exec.Command("sleep", "600")
+			if row.leaves {
+				c = exec.Command("/proc/self/exe")
+				c.Env = append(os.Environ(), leaverEnv+"=1")
+			}
+			c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer c.Wait()
+			defer c.Process.Kill()
+			old := entryOf(t, c.Process.Pid, run)
+			if row.signal != 0 {
+				c.Process.Signal(row.signal)
+			}
+			await(t, "its state is "+row.state, func() bool { return state(t, old.PID) == row.state })
+			for _, at := range [][2]string{{old.Mount, "/other"}, {"/other", old.State}} {
+				if _, ends := mounts.Ending(run, at[0], at[1]); ends != row.leaves {
+					t.Errorf("Ending of mount %s, state %s is %v", at[0], at[1], ends)
+				}
+			}
+			if _, ends := mounts.Ending(run, "/other", "/other"); ends {
+				t.Error("the daemon of another mount is ending")
+			}
+			if _, err := mounts.Register(run, old.Mount, old.State); !errors.Is(err, meta.ErrExist) {
+				t.Errorf("Register beside it: %v", err)
+			}
+			c.Process.Kill()
+			c.Wait()
+			if _, ends := mounts.Ending(run, old.Mount, old.State); ends {
+				t.Error("a process that is gone is said to be ending")
+			}
+		})
+	}
+}
+
+const leaverEnv = "MOUNTS_TEST_LEAVER"
+
+// init makes the test binary a process whose first thread ends, and the others
+// of the Go runtime stay.
+func init() {
+	if os.Getenv(leaverEnv) != "" {
+		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+	}
+}
+
+// entryOf writes the entry that a process would have as a daemon.
+func entryOf(t *testing.T, pid int, run string) mounts.Entry {
+	t.Helper()
+	fields := stat(t, pid)
+	started, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := mounts.Entry{PID: pid, Started: started, Mount: "/mnt/old", State: "/state/old", Socket: run + "/old.sock"}
+	if err := mounts.Write(filepath.Join(run, mounts.ID(e.Mount)+".json"), e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// stat are the fields of /proc/PID/stat from the state on.
+func stat(t *testing.T, pid int) []string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+}
+
+func state(t *testing.T, pid int) string { return stat(t, pid)[0] }
+
+// await waits for a condition that something else brings about.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
+		}
 	}
 }

@@ -22,24 +22,29 @@ func startTime(pid int) (uint64, error) {
 // processStat returns the fields of /proc/PID/stat from the third, the state,
 // on. The second is the program's name, which may hold anything.
 func processStat(pid int) ([]string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return statFields(fmt.Sprintf("/proc/%d/stat", pid))
+}
+
+func statFields(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 {
-		return nil, fmt.Errorf("read /proc/%d/stat: %d fields", pid, len(fields))
+	if len(fields) < 29 {
+		return nil, fmt.Errorf("read %s: %d fields", file, len(fields))
 	}
 	return fields, nil
 }
 
 // running reports whether the process of the entry lives. One that ended and
 // that nobody has waited for does not, but for one whose first thread alone has:
-// the others still have its files open.
+// the others still have its files open. The kernel counts the threads of one
+// that is being waited for just now as none.
 func (e Entry) running() bool {
 	fields, err := processStat(e.PID)
-	if err != nil || fields[0] == "X" || fields[0] == "Z" && fields[17] == "1" {
+	if err != nil || fields[0] == "X" || fields[0] == "Z" && (fields[17] == "1" || fields[17] == "0") {
 		return false
 	}
 	started, err := strconv.ParseUint(fields[19], 10, 64)

@@ -94,18 +94,13 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	// more for the requests of the kernel, the operating system decides who
 	// runs, and it lets in who has waited.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * runtime.NumCPU()))
-	if c.Mount, err = mountPoint(c.Mount); err != nil {
-		return err
-	}
-	release, err := lockState(c.State)
+	held, err := takeOver(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer release()
-	registration, err := mounts.Register(c.RunDir, c.Mount, c.State)
-	if err != nil {
-		return err
-	}
+	c.Mount = held.point
+	defer held.release()
+	registration := held.registration
 	defer func() { err = errors.Join(err, registration.Close()) }()
 	if !c.Private {
 		if err := registration.Share(); err != nil {

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/cmd/internal/mounts"
+	"rankfs/meta"
+)
+
+// How long a mount waits for the daemon before it. What was killed is gone in
+// milliseconds, or in seconds if it had much memory; courtesy is for the moment
+// in which a signal is on its way and nothing shows it.
+const (
+	endingTime = time.Minute
+	courtesy   = time.Second
+	glance     = 10 * time.Millisecond // between two tries
+)
+
+// A tenure is what one daemon alone can have: a mount point that is free, a state
+// directory, and the entry of the mount.
+type tenure struct {
+	point        string
+	release      func()
+	registration *mounts.Registration
+}
+
+// takeOver gets what a daemon needs, and waits for one that had it and
+// is ending. One that lives keeps it.
+func takeOver(ctx context.Context, c Config) (tenure, error) {
+	start := time.Now()
+	for {
+		point, err := mounts.Resolve(c.Mount)
+		if err != nil {
+			return tenure{}, err
+		}
+		dying, ends := mounts.Ending(c.RunDir, point, c.State)
+		if !ends {
+			h, err := take(c)
+			if err == nil || !errors.Is(err, meta.ErrBusy) && !errors.Is(err, meta.ErrExist) {
+				return h, err
+			}
+			if dying, ends = mounts.Ending(c.RunDir, point, c.State); !ends && time.Since(start) > courtesy {
+				return tenure{}, err
+			}
+		}
+		if ends && time.Since(start) > endingTime {
+			return tenure{}, fmt.Errorf("mount on %s: the daemon before, pid %d, was killed and has not ended in %v, %w; see what it waits for with: cat /proc/%[2]d/stack",
+				point, dying.PID, endingTime, meta.ErrBusy)
+		}
+		select {
+		case <-ctx.Done():
+			return tenure{}, ctx.Err()
+		case <-time.After(glance):
+		}
+	}
+}
+
+// take takes all of it or nothing.
+func take(c Config) (h tenure, err error) {
+	if h.point, err = mountPoint(c.Mount); err != nil {
+		return tenure{}, err
+	}
+	if h.release, err = lockState(c.State); err != nil {
+		return tenure{}, err
+	}
+	if h.registration, err = mounts.Register(c.RunDir, h.point, c.State); err != nil {
+		h.release()
+		return tenure{}, err
+	}
+	return h, nil
+}
