@@ -154,7 +154,7 @@ func ParseBatch(s string) (BatchSize, error) {
 	}
 	n, err := ParseBytes(s)
 	if err != nil || n == 0 || n > MaxBatch {
-		return BatchSize{}, fmt.Errorf("batch %q %w: use records (256), bytes (64MiB) or chunk", s, ErrInvalid)
+		return BatchSize{}, fmt.Errorf("batch %q %w: use records (256) or bytes (64MiB), of either up to %d, or chunk", s, ErrInvalid, uint64(MaxBatch))
 	}
 	return BatchSize{UnitBytes, n}, nil
 }

@@ -158,10 +158,10 @@ memory, packed and on disk. What ranks hold stays. A warm-up of it ends.`,
 
 func writeEviction(w io.Writer, e control.Eviction) {
 	if e.Evicted.Batches == 0 && e.Stayed.Batches == 0 {
-		fmt.Fprintf(w, "%s: nothing of it was in the cache\n", e.Name)
+		fmt.Fprintf(w, "%s: nothing of it was in the cache\n", e.View)
 		return
 	}
-	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.Name, some(e.Evicted.Batches, e.Kind), size(e.Evicted.Bytes))
+	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.View, some(e.Evicted.Batches, e.Kind), size(e.Evicted.Bytes))
 	if n := e.Stayed; n.Batches > 0 {
 		fmt.Fprintf(w, "  %s stayed, %s: held by ranks, or just being made\n", some(n.Batches, e.Kind), size(n.Bytes))
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +55,7 @@ Sources:
 			create := func(d *control.Client, ctx context.Context, _ string, show func(control.Progress)) (control.Dataset, error) {
 				made, err := d.Create(ctx, r, show)
 				if errors.Is(err, meta.ErrExist) {
-					err = hint(err, "remove it with: rankfs dataset rm %[1]s\nor index it again with: rankfs dataset refresh %[1]s", r.Name)
+					err = hint(err, "index it again with: rankfs dataset refresh %[1]s\nor remove it with: rankfs dataset rm %[1]s", r.Name)
 				}
 				return made, err
 			}
@@ -78,6 +81,9 @@ func checkCreate(r *control.CreateRequest, as, db string) (err error) {
 	if r.Source, err = sourceURI(r.Source, as, db); err != nil {
 		return err
 	}
+	if path, ok := strings.CutPrefix(r.Source, "file:"); ok && !strings.Contains(path, "?") && isLMDB(path) {
+		return hint(fmt.Errorf("source %s is an LMDB", path), "use --source lmdb:%s, or add --as files to read its files as they are", path)
+	}
 	if r.Ranks < 1 || r.Ranks > meta.MaxRanks {
 		return fmt.Errorf("%d ranks %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
 	}
@@ -85,6 +91,16 @@ func checkCreate(r *control.CreateRequest, as, db string) (err error) {
 	_, order := meta.ParseOrder(r.Order)
 	_, tail := meta.ParseTail(r.Tail)
 	return firstOf(meta.CheckName(r.Name), batch, order, tail)
+}
+
+// isLMDB reports whether a directory has the two files of an LMDB, whose name
+// says so, and nothing else.
+func isLMDB(dir string) bool {
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) > 2 {
+		return false
+	}
+	return slices.ContainsFunc(files, func(f os.DirEntry) bool { return f.Name() == "data.mdb" })
 }
 
 func firstOf(errs ...error) error {
@@ -219,6 +235,8 @@ func about(err error, name string) error {
 		return hint(err, "see what there is with: rankfs dataset ls")
 	case errors.Is(err, meta.ErrStale):
 		return hint(err, "index it again with: rankfs dataset refresh %s", name)
+	case errors.Is(err, meta.ErrCorrupt):
+		return hint(err, "see whether the source is whole, and of the kind that its URI says")
 	case errors.Is(err, meta.ErrBusy):
 		return hint(err, "try again in a while")
 	}

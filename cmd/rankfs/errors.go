@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rankfs/meta"
 )
@@ -19,13 +21,20 @@ type hinted struct {
 
 func (e hinted) Unwrap() error { return e.error }
 
-// hint adds the next step to an error that does not know one.
+// hint adds the next step to an error that does not know one, in either way.
 func hint(err error, format string, args ...any) error {
 	var h hinted
-	if err == nil || errors.As(err, &h) {
+	if err == nil || errors.As(err, &h) || saysNext(err) {
 		return err
 	}
 	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// saysNext reports whether the words of an error, as a daemon's, name a command
+// to go on with.
+func saysNext(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{": rankfs ", "'rankfs ", " with: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // A failure has its own words and the kind of another error.
@@ -54,6 +63,32 @@ func usage(c *cobra.Command, err error) error {
 		return hinted{failure{text, errUsage}, h.hint}
 	}
 	return hinted{failure{text, errUsage}, "see: " + c.CommandPath() + " --help"}
+}
+
+// flagError says in our words what is wrong with a flag, whose own speak of Go.
+func flagError(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if !errors.As(err, &value) {
+		return usage(c, err)
+	}
+	want := map[string]string{
+		"uint64": "a whole number from 0 on", "uint32": "a whole number from 0 on", "int": "a whole number",
+		"duration": "a time, as 30s or 5m", "float64": "a number", "bool": "true or false",
+	}[value.GetFlag().Value.Type()]
+	if want == "" {
+		return usage(c, err)
+	}
+	return usage(c, fmt.Errorf("--%s %q is not %s, or is too large", value.GetFlag().Name, value.GetValue(), want))
+}
+
+// missingFlags refuses a command without all the flags that it needs.
+func missingFlags(c *cobra.Command) (err error) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 && !f.Changed && err == nil {
+			err = usage(c, fmt.Errorf("--%s is missing", f.Name))
+		}
+	})
+	return err
 }
 
 // wants refuses any other arguments than those named.

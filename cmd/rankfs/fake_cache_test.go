@@ -80,7 +80,7 @@ func (n *fakeNode) Cached() control.CacheList {
 
 func (n *fakeNode) Evict(_ context.Context, name string) (control.Eviction, error) {
 	kind, err := n.base(name)
-	e := control.Eviction{Name: name, Kind: kind}
+	e := control.Eviction{View: name, Kind: kind}
 	switch {
 	case strings.Contains(name, "epoch=9"):
 	case kind == control.Chunks:

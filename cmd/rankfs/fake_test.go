@@ -129,6 +129,11 @@ func (n *fakeNode) find(name string) (control.Dataset, error) {
 
 func (n *fakeNode) Dataset(name string) (control.Dataset, error) { return n.find(name) }
 
+func (n *fakeNode) Explain(name string) (control.Explanation, error) {
+	d, err := n.find(name)
+	return control.Explanation{Name: name, View: name, Ranks: d.Ranks, Steps: d.Steps}, err
+}
+
 func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
 	if _, err := n.find(r.Name); err == nil {
 		return control.Dataset{}, fmt.Errorf("create %s: %w", r.Name, meta.ErrExist)

@@ -60,16 +60,13 @@ in memory already.
 		Args:          noSuchCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			if err := c.ValidateRequiredFlags(); err != nil {
-				return usage(c, err)
-			}
-			return nil
+			return missingFlags(c)
 		},
 	}
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&p.json, "json", false, "write the result to stdout as one JSON value")
 	flags.StringVar(&p.run, "run", p.run, "directory where running mounts are registered")
@@ -77,7 +74,7 @@ in memory already.
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
 		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.cacheCommand(), p.warmCommand(), p.simulateCommand(),
-		p.statusCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
+		p.statusCommand(), p.explainCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root
 }

@@ -19,16 +19,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/mounts"
+	"rankfs/cmd/internal/node"
 )
 
-// TestMain makes this test binary the command itself, over a fake daemon.
+// TestMain makes this test binary the command itself, over a fake daemon, or
+// over a real one where a script wants that.
 func TestMain(m *testing.M) {
 	command := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		code := run(ctx, os.Args, &program{
+		p := &program{
 			out: os.Stdout, err: os.Stderr, serve: serveFake,
 			now: ticking(), stale: staleHere, run: os.Getenv("RUN"), cores: 2,
-		})
+		}
+		if os.Getenv("REAL") != "" {
+			p.serve, p.now = node.Run, time.Now
+		}
+		code := run(ctx, os.Args, p)
 		stop()
 		os.Exit(code)
 	}

@@ -76,7 +76,7 @@ func newSlow(t testing.TB, p place, n int) (source, *slowFile) {
 
 // A stalledJob is what rankfs stall says of one.
 type stalledJob struct {
-	Name    string
+	View    string
 	Waiting int
 	Advice  string
 	Share   float64
@@ -124,7 +124,7 @@ func TestStallsOfASlowSource(t *testing.T) {
 	}
 
 	jobs := n.stalls("d@epoch=9")
-	if len(jobs) != 1 || jobs[0].Name != "d" || len(jobs[0].Ranks) != 2 {
+	if len(jobs) != 1 || jobs[0].View != "d" || len(jobs[0].Ranks) != 2 {
 		t.Fatalf("jobs %+v, want one of two ranks", jobs)
 	}
 	j, opens := jobs[0], 2*steps

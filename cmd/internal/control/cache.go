@@ -49,7 +49,7 @@ type Held struct {
 // An Eviction is what was given up of a dataset or a view, and what was not, as
 // ranks hold it or it was just being made.
 type Eviction struct {
-	Name    string `json:"name"`
+	View    string `json:"view"` // or the dataset
 	Kind    string `json:"kind"`
 	Evicted Held   `json:"evicted"`
 	Stayed  Held   `json:"stayed"`
@@ -95,9 +95,9 @@ type Warm struct {
 	Kind   string `json:"kind"`
 	All    uint64 `json:"all"` // that this node is to serve, or this rank to read
 	Ready  uint64 `json:"ready"`
-	RAM    uint64 `json:"ram"` // of these, by the fastest tier that has them
-	Packed uint64 `json:"packed"`
-	NVMe   uint64 `json:"nvme"`
+	RAM    uint64 `json:"ram_batches"` // of these, by the fastest tier that has them
+	Packed uint64 `json:"packed_batches"`
+	NVMe   uint64 `json:"nvme_batches"`
 	Open   bool   `json:"open,omitempty"`  // the plan is not pinned: ranks may start elsewhere
 	Begun  bool   `json:"begun,omitempty"` // it goes on without whoever asked
 	Full   string `json:"full,omitempty"`  // why the rest does not fit

@@ -53,6 +53,11 @@ func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
 	return ask[Dataset](ctx, c, "dataset", named{name}, nil)
 }
 
+// Explain asks what the name of a view stands for, or why for nothing.
+func (c *Client) Explain(ctx context.Context, name string) (Explanation, error) {
+	return ask[Explanation](ctx, c, "explain", named{name}, nil)
+}
+
 // Remove unregisters a dataset.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	_, err := change[struct{}](ctx, c, "remove", named{name})

@@ -17,6 +17,7 @@ type Node interface {
 	Load(r LoadRequest) (Load, error)
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
+	Explain(name string) (Explanation, error)
 	Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error)
 	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)
@@ -70,7 +71,8 @@ type Dataset struct {
 	Bytes      int64             `json:"bytes"`
 	Chunks     int               `json:"chunks"`
 	Ranks      uint64            `json:"ranks"`
-	Batch      string            `json:"batch"` // records of one rank in one step, or "chunk"
+	Batch      string            `json:"batch"`                   // as it was asked for: records, bytes or "chunk"
+	BatchSize  uint64            `json:"batch_records,omitempty"` // of one rank in one step; none of chunks
 	Steps      uint64            `json:"steps"`
 	Order      string            `json:"order"`
 	Seed       uint64            `json:"seed"`
@@ -78,6 +80,16 @@ type Dataset struct {
 	Created    time.Time         `json:"created"`
 	IndexBytes int64             `json:"index_bytes"`
 	Notes      map[string]string `json:"notes,omitempty"` // what the source had to say, as a remainder left out
+}
+
+// An Explanation says what the name of a view stands for.
+type Explanation struct {
+	Name    string `json:"name"`
+	View    string `json:"view"` // with all options
+	Ranks   uint64 `json:"ranks"`
+	Steps   uint64 `json:"steps"`
+	Records uint64 `json:"records"` // of the dataset
+	Bytes   int64  `json:"bytes"`
 }
 
 // A Verification is the outcome of reading every record of a dataset back.

@@ -41,6 +41,10 @@ func (f *fake) Dataset(name string) (control.Dataset, error) {
 	return control.Dataset{Name: name}, f.fail
 }
 
+func (f *fake) Explain(name string) (control.Explanation, error) {
+	return control.Explanation{Name: name, View: name + "@epoch=0"}, f.fail
+}
+
 func (f *fake) Remove(string) error { return f.fail }
 
 func (f *fake) do(ctx context.Context, progress func(control.Progress)) error {
@@ -123,7 +127,7 @@ func (f *fake) Cached() control.CacheList {
 
 func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error) {
 	f.got = name
-	return control.Eviction{Name: name, Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
+	return control.Eviction{View: name, Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
 }
 
 func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {

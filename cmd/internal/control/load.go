@@ -78,7 +78,7 @@ type Window struct {
 // A Job is the ranks of a node that read one view of a dataset, whatever the
 // epoch.
 type Job struct {
-	Name    string  `json:"name"` // a name of the view
+	Name    string  `json:"view"` // a name of it
 	Dataset string  `json:"dataset"`
 	Silent  float64 `json:"silent_seconds"` // since its last open
 	Waiting int     `json:"waiting"`        // opens that wait now
@@ -89,7 +89,7 @@ type Job struct {
 	Now     Window  `json:"now"`    // some ten seconds
 	Minute  Window  `json:"minute"` // some sixty
 	Ranks   []Rank  `json:"ranks,omitempty"`
-	View    *Facts  `json:"view,omitempty"` // none if the dataset is gone
+	View    *Facts  `json:"facts,omitempty"` // none if the dataset is gone
 }
 
 // A Rank is one rank's part in a job.

@@ -32,6 +32,9 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	if d, err := c.Dataset(ctx, "../odd name"); err != nil || d.Name != "../odd name" {
 		t.Errorf("Dataset() = %v, %v", d, err)
 	}
+	if x, err := c.Explain(ctx, "d@epoch=3"); err != nil || x.Name != "d@epoch=3" || x.View == "" {
+		t.Errorf("Explain() = %v, %v", x, err)
+	}
 	if err := c.Remove(ctx, "x"); err != nil {
 		t.Errorf("Remove() = %v", err)
 	}
@@ -131,7 +134,7 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	list, err := c.Cached(ctx)
 	got("Cached()", list, n.Cached(), pin, err)
 	e, err := c.Evict(ctx, "../odd name")
-	got("Evict()", e, control.Eviction{Name: "../odd name", Stayed: control.Held{Batches: 1}}, "../odd name", err)
+	got("Evict()", e, control.Eviction{View: "../odd name", Stayed: control.Held{Batches: 1}}, "../odd name", err)
 	rank, seen := uint64(7), 0
 	n.work = func(_ context.Context, progress func(control.Progress)) error {
 		progress(control.Progress{Stage: "warming"})

@@ -28,6 +28,7 @@ var rights = map[string]right{
 	"datasets":     everybody,
 	"dataset":      everybody,
 	"cluster":      everybody,
+	"explain":      everybody,
 	"queues":       everybody,
 	"queue":        everybody,
 	"cached":       everybody,

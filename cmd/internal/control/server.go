@@ -124,6 +124,13 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		}
 		return n.Dataset(r.Name)
 	})
+	route("explain", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Explain(r.Name)
+	})
 	route("remove", func(c *call) (any, error) {
 		var r named
 		if err := c.request(&r); err != nil {

@@ -135,7 +135,7 @@ func ours(point string) (Mount, error) {
 	if m, ok := around(table, point); ok {
 		return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
 	}
-	return Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there", point)
+	return Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
 }
 
 func detach(m Mount, lazy bool) error {

@@ -155,7 +155,7 @@ func (n *Node) Evict(ctx context.Context, name string) (control.Eviction, error)
 	n.warmUps.cancel(ctx, func(w *warmUp) bool {
 		return w.view.key == v.key || !isView && w.view.asked.Dataset == name
 	}, errEvicted)
-	e := control.Eviction{Name: name, Kind: kind}
+	e := control.Eviction{View: name, Kind: kind}
 	seen := make(map[[16]byte]bool)
 	for _, plan := range plans {
 		if !seen[plan] && ctx.Err() == nil {

@@ -274,7 +274,7 @@ func (c *catalog) claim(name string, exists bool) (release func(), err error) {
 	case c.mu.making[name]:
 		return nil, fmt.Errorf("dataset %q %w: it is being indexed", name, meta.ErrBusy)
 	case known && !exists:
-		return nil, fmt.Errorf("dataset %q %w; remove it first with: rankfs dataset rm %s", name, meta.ErrExist, name)
+		return nil, fmt.Errorf("dataset %q %w; index it again with: rankfs dataset refresh %s, or remove it with: rankfs dataset rm %[3]s", name, meta.ErrExist, name)
 	case !known && exists:
 		return nil, fmt.Errorf("dataset %q %w; see: rankfs dataset ls", name, meta.ErrNotExist)
 	}
@@ -291,7 +291,11 @@ func (c *catalog) claim(name string, exists bool) (release func(), err error) {
 func (c *catalog) install(ctx context.Context, r record, instead uint64, report reporter) (*dataset, error) {
 	d, err := c.register(ctx, r, instead, report)
 	if err != nil {
-		return nil, fmt.Errorf("create dataset %s: %w", r.Name, err)
+		verb := "create"
+		if instead != 0 {
+			verb = "refresh"
+		}
+		return nil, fmt.Errorf("%s dataset %s: %w", verb, r.Name, sought(r.Source, err))
 	}
 	return d, nil
 }

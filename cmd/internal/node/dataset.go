@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,17 +107,20 @@ type copying interface {
 	Copy(ctx context.Context, done func(bytes, total int64)) error
 }
 
-// makeIndex scans the source of r. To callers, what does not exist is a dataset:
-// that a source is not there is another kind of error.
-func makeIndex(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
-	err := scanSource(ctx, r, src, path, report)
-	if errors.Is(err, meta.ErrNotExist) {
-		return errors.New(err.Error())
+// sought adds the next step to the error of a source that is not there.
+func sought(source string, err error) error {
+	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) {
+		return err
 	}
-	return err
+	path, _, _ := strings.Cut(source, "?")
+	next := "look for it with: hdfs dfs -ls " + path
+	if scheme, local, _ := strings.Cut(path, ":"); scheme != "hdfs" {
+		next = "look for it on this node with: ls -l " + local
+	}
+	return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("%v; %s", err, next)}
 }
 
-func scanSource(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
+func makeIndex(ctx context.Context, r record, src fetch.Source, path string, report reporter) error {
 	if c, ok := src.(copying); ok {
 		err := c.Copy(ctx, func(bytes, total int64) {
 			report(control.Progress{Stage: "copying", Bytes: bytes, Total: total})
@@ -200,14 +205,15 @@ func (h *held) close() error {
 func (d *dataset) describe(ctx context.Context) control.Dataset {
 	x := d.content.index
 	cut := d.view.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
-	batch := "chunk"
-	if d.view.Step.Unit != meta.UnitChunk {
-		batch = meta.BatchSize{N: (cut.Global + cut.Ranks - 1) / cut.Ranks}.String()
+	batch := meta.BatchSize{Unit: d.view.Step.Unit, N: d.view.Step.N / max(1, d.view.Ranks)}
+	records := uint64(0)
+	if batch.Unit != meta.UnitChunk {
+		records = (cut.Global + cut.Ranks - 1) / cut.Ranks
 	}
 	c := control.Dataset{
 		Name: d.record.Name, Source: d.record.Source, State: "ready", Version: x.Fingerprint(),
 		Records: x.Records(), Bytes: x.Bytes(), Chunks: x.Chunks(),
-		Ranks: d.view.Ranks, Batch: batch, Steps: cut.Steps(),
+		Ranks: d.view.Ranks, Batch: batch.String(), BatchSize: records, Steps: cut.Steps(),
 		Order: d.view.Order.String(), Seed: d.view.Seed, Tail: d.view.Tail.String(),
 		Created: d.record.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}

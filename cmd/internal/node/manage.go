@@ -42,6 +42,21 @@ func (n *Node) Dataset(name string) (control.Dataset, error) {
 	return d.describe(context.Background()), nil
 }
 
+// Explain looks a view up as the mount does. There a name that stands for
+// nothing is an errno.
+func (n *Node) Explain(name string) (control.Explanation, error) {
+	s, err := n.open(name)
+	if err != nil {
+		return control.Explanation{}, err
+	}
+	v := s.view.Load()
+	x := v.content.index
+	return control.Explanation{
+		Name: name, View: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
+		Records: x.Records(), Bytes: x.Bytes(),
+	}, nil
+}
+
 // Create registers a dataset, indexing its source.
 func (n *Node) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
 	options, err := viewOptions(r)

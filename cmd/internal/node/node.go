@@ -215,11 +215,14 @@ func mountPoint(dir string) (string, error) {
 		return "", err
 	}
 	info, err := os.Stat(point)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("mount point %s %w; make it with: mkdir -p %[1]s", point, meta.ErrNotExist)
+	}
 	if err != nil {
-		return "", fmt.Errorf("mount point: %w; make it with: mkdir -p %s", err, point)
+		return "", fmt.Errorf("mount point: %w", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("mount point %s %w: it is not a directory", point, meta.ErrInvalid)
+		return "", fmt.Errorf("mount point %s %w: it is not a directory; make another with: mkdir -p DIR", point, meta.ErrInvalid)
 	}
 	return point, nil
 }

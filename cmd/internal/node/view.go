@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"rankfs/cache"
 	"rankfs/cache/stall"
@@ -143,7 +144,7 @@ func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64)
 func (v *view) Describe() []byte {
 	d := v.dataset.describe(context.Background())
 	text, err := json.MarshalIndent(struct {
-		Dataset string `json:"dataset"`
+		Name    string `json:"name"`
 		View    string `json:"view"`
 		Source  string `json:"source"`
 		Version string `json:"version"`
@@ -154,20 +155,38 @@ func (v *view) Describe() []byte {
 		Epoch   uint64 `json:"epoch"`
 		Ranks   uint64 `json:"ranks"`
 		Steps   uint64 `json:"steps"`
+		Batch   string `json:"batch"`
+		Size    uint64 `json:"batch_records,omitempty"`
 		Global  uint64 `json:"step_records,omitempty"`
 		Order   string `json:"order"`
 		Seed    uint64 `json:"seed"`
 		Tail    string `json:"tail"`
+
+		Chunks  int               `json:"chunks"`
+		Created time.Time         `json:"created"`
+		Notes   map[string]string `json:"notes,omitempty"`
 	}{
-		Dataset: d.Name, View: v.plan.view.String(), Source: d.Source, Version: d.Version,
+		Name: d.Name, View: v.plan.view.String(), Source: d.Source, Version: d.Version,
 		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
 		Epoch: v.plan.view.Epoch, Ranks: v.cut.Ranks, Steps: v.cut.Steps(), Global: v.stepRecords(),
 		Order: v.plan.view.Order.String(), Seed: v.plan.view.Seed, Tail: v.plan.view.Tail.String(),
+		Batch: v.batch().String(), Size: v.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
 	}, "", "  ")
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	return append(text, '\n')
+}
+
+// batch is what each rank reads of a step, as it was asked for.
+func (v *view) batch() meta.BatchSize {
+	return meta.BatchSize{Unit: v.plan.view.Step.Unit, N: v.plan.view.Step.N / max(1, v.cut.Ranks)}
+}
+
+// batchRecords is how many records the largest batch has; zero where that is
+// chunks.
+func (v *view) batchRecords() uint64 {
+	return (v.stepRecords() + v.cut.Ranks - 1) / v.cut.Ranks
 }
 
 // stepRecords is what all ranks read together in a whole step; zero where that

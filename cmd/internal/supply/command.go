@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // Command is the supply command. findMount turns its --mount flag, empty if
@@ -42,6 +46,9 @@ ranks, or of those alone.`,
 				return err
 			}
 			c.Batches = filepath.Join(root, "datasets", name)
+			if err := lookUp(c.Batches, name); err != nil {
+				return err
+			}
 			c.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 			defer stop()
@@ -60,14 +67,14 @@ ranks, or of those alone.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Maps, "maps", "", "file that lists the mapped files")
-	f.StringVar(&c.Pipes, "pipes", "", "file that lists the named pipes")
-	f.StringVar(&dataset, "dataset", "", "dataset to supply")
-	f.StringVar(&view, "view", "", "options of a view of it, as epoch=3,ranks=16")
-	f.StringVar(&mount, "mount", "", "directory where rankfs is mounted")
+	f.StringVar(&c.Maps, "maps", "", "`FILE` that lists the mapped files")
+	f.StringVar(&c.Pipes, "pipes", "", "`FILE` that lists the named pipes")
+	f.StringVar(&dataset, "dataset", "", "`NAME` of the dataset to supply")
+	f.StringVar(&view, "view", "", "`OPTIONS` of a view of it, as epoch=3,ranks=16")
+	f.StringVar(&mount, "mount", "", "`DIR` where it is mounted, if several are")
 	f.StringVar(&c.Ranks, "ranks", "", "serve the ranks of `LIST` alone, as 0,4-7 (default all)")
 	f.BoolVar(&c.Once, "once", false, "end when each rank has had its last batch")
-	f.DurationVar(&c.Timeout, "timeout", time.Minute, "longest wait for a client, or for a batch")
+	f.DurationVar(&c.Timeout, "timeout", time.Minute, "longest `TIME` to wait for a client, or for a batch")
 	f.BoolVar(&check, "check", false, "only check the two lists, print a line for each pair")
 	for _, name := range []string{"maps", "pipes", "dataset"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -75,6 +82,18 @@ ranks, or of those alone.`,
 		}
 	}
 	return cmd
+}
+
+// lookUp says what is wrong with a view of which the mount can only give an errno.
+func lookUp(dir, name string) error {
+	_, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("supply: there is no dataset of the name in %q; see: rankfs dataset ls", name)}
+	case errors.Is(err, unix.EINVAL):
+		return &meta.Told{Kind: "invalid", Message: fmt.Sprintf("supply: %q names no view; see why with: rankfs explain %s", name, name)}
+	}
+	return err
 }
 
 // viewName is the directory of a dataset, or of a view of it.

@@ -2,9 +2,13 @@ package supply
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+
+	"rankfs/meta"
 )
 
 // maxLines bounds a list: more pairs than any node has cores.
@@ -14,6 +18,9 @@ const maxLines = 1 << 16
 // not count.
 func readList(name string) ([]string, error) {
 	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list %s %w; write one with a path on each line", name, meta.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}

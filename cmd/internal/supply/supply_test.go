@@ -362,7 +362,7 @@ func TestRefusedAtStart(t *testing.T) {
 		spoil func(s *stage)
 		want  string
 	}{
-		{"no list", func(s *stage) { os.Remove(s.config.Maps) }, "no such file"},
+		{"no list", func(s *stage) { os.Remove(s.config.Maps) }, "does not exist; write one"},
 		{"too few lines", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
 		{"ranks and other lines", func(s *stage) { s.config.Ranks = "1"; os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
 		{"a rank beyond", func(s *stage) { s.config.Ranks = "0-2" }, "there is no rank 2, the last one is 1"},
@@ -433,7 +433,7 @@ func TestCommand(t *testing.T) {
 		{"check", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "pets", "--view", "ranks=1", "--check"}, ""},
 		{"no dataset", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes}, "dataset"},
 		{"path for a name", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "../pets", "--check"}, "is not a name"},
-		{"unknown", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "cats", "--check"}, "no such file"},
+		{"unknown", []string{"--maps", s.config.Maps, "--pipes", s.config.Pipes, "--dataset", "cats", "--check"}, "there is no dataset"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var out bytes.Buffer

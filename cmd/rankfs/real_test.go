@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// insideEnv says that this process has a mount namespace of its own.
+const insideEnv = "RANKFS_TEST_INSIDE"
+
+// TestScriptsOnARealDaemon runs the scripts of testdata/real, whose daemons
+// mount. They do it in a mount namespace, which takes the mounts along when it
+// ends, however it ends.
+func TestScriptsOnARealDaemon(t *testing.T) {
+	if os.Getenv(insideEnv) == "" {
+		if os.Getuid() != 0 {
+			t.Fatal("only root can mount: run the tests as root")
+		}
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestScriptsOnARealDaemon$", "-test.v")
+		cmd.Env = append(os.Environ(), insideEnv+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestScriptsOnARealDaemon/session") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/real",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("REAL", "1")
+			return setup(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
