@@ -12,6 +12,7 @@ export CGO_CFLAGS = -O2 -g -w
 # processor those differ whose goroutines wait for each other.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/copies \
 	-e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
+DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 
@@ -36,12 +37,19 @@ check: deps
 	$(GO) test -race -timeout 20m -count 1 $(INSIDE)
 	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $(ALONE)
 
-# Histories of a cluster under random faults, and ten minutes of a cache that
-# anybody may read and change; a failure prints its seed. Then nodes that fail one
-# after the other, 1 s to 5 min apart, in every order.
+# Histories of a cluster under random faults, ten minutes of a cache that anybody
+# may read and change, and 200 daemons that are killed and replaced; a failure
+# prints its seed. Each fuzz target for half a minute, and the race detector over
+# what make check leaves out: pure packages, and the daemons of clusters. Then nodes
+# that fail one after the other, 1 s to 5 min apart, in every order.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
+	$(MAKE) -s -C test/mpi
+	$(GO) test -count 1 -timeout 1h -run TestTakeOver -v ./test/system -takeovers 200
+	test/fuzz 30s
+	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
+	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 2h -run TestNodesFailInTurn -v ./test/nodes -sweep
 

@@ -6,9 +6,10 @@
 //	go run ./test/bench -only ls     those whose name contains ls
 //
 // Each measure prints one line: its name, the ratio with the range from the
-// lowest to the highest pair, the target, and pass or miss. Nothing else should
-// run on the machine meanwhile; bench says so if something does. Those of the
-// cluster (-only cluster) run daemons on the hosts of test/cluster.
+// lowest to the highest pair, the target, and pass or miss. It ends with 1 if one
+// missed. Nothing else should run on the machine meanwhile; bench says so if
+// something does. Those of the cluster (-only cluster) run daemons on the hosts of
+// test/cluster.
 package main
 
 import (
@@ -26,7 +27,6 @@ type measure struct {
 	name   string
 	target float64
 	atMost bool // the ratio must not be above target, rather than not below
-	pairs  int  // zero: the usual number
 	setup  func(*bench) (ours, theirs func() float64)
 }
 
@@ -36,8 +36,15 @@ var (
 	dir   = flag.String("dir", "/var/tmp", "directory on a disk for data and mounts")
 )
 
+// fewest are the pairs of which a median says something.
+const fewest = 7
+
 func main() {
 	flag.Parse()
+	if *turns < fewest {
+		fmt.Fprintf(os.Stderr, "bench: -n %d: take %d pairs of turns or more\n", *turns, fewest)
+		os.Exit(2)
+	}
 	os.Exit(run())
 }
 
@@ -82,6 +89,9 @@ func run() int {
 		}
 	}
 	fmt.Printf("%d missed\n", misses)
+	if misses > 0 {
+		return 1
+	}
 	return 0
 }
 
@@ -89,12 +99,8 @@ func (b *bench) compare(m measure) (pass bool) {
 	ours, theirs := m.setup(b)
 	ours()
 	theirs() // a first turn of each is not counted
-	n := m.pairs
-	if n == 0 {
-		n = *turns
-	}
 	var ratios, left, right []float64
-	for range n {
+	for range *turns {
 		o, t := ours(), theirs()
 		left, right, ratios = append(left, o), append(right, t), append(ratios, o/t)
 	}

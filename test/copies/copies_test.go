@@ -41,7 +41,7 @@ type mount struct {
 func newMount(t *testing.T, c *cluster.Cluster) *mount {
 	t.Helper()
 	m := &mount{t: t, host: c.Host("data1"), dir: t.TempDir()}
-	if out, err := exec.Command("go", "build", "-o", m.dir+"/rankfs", "rankfs/cmd/rankfs").CombinedOutput(); err != nil {
+	if out, err := daemon.BuildCommand(m.dir + "/rankfs").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	if err := os.Mkdir(m.dir+"/mnt", 0755); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,14 @@ const (
 	waitTime = 30 * time.Second  // one condition
 )
 
+// BuildCommand builds rankfs to a path: with the race detector if the tests are
+// asked for that. A race in a daemon then is its end, if GORACE says
+// halt_on_error, and what its test waits for does not come.
+func BuildCommand(path string) *exec.Cmd {
+	race := "-race=" + strconv.FormatBool(os.Getenv("RANKFS_TEST_RACE") != "")
+	return exec.Command("go", "build", race, "-o", path, "rankfs/cmd/rankfs")
+}
+
 // Build builds rankfs and returns its path, and what removes it.
 func Build() (path string, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "rankfs-test-")
@@ -31,7 +40,7 @@ func Build() (path string, remove func() error, err error) {
 	}
 	remove = func() error { return os.RemoveAll(dir) }
 	path = filepath.Join(dir, "rankfs")
-	if out, err := exec.Command("go", "build", "-o", path, "rankfs/cmd/rankfs").CombinedOutput(); err != nil {
+	if out, err := BuildCommand(path).CombinedOutput(); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("build rankfs: %w\n%s", err, out)
 	}

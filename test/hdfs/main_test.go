@@ -3,9 +3,10 @@ package hdfs_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	hosts "rankfs/test/daemon"
 )
 
 // rankfs is the daemon and the command.
@@ -21,7 +22,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	rankfs = filepath.Join(dir, "rankfs")
-	if out, err := exec.Command("go", "build", "-o", rankfs, "rankfs/cmd/rankfs").CombinedOutput(); err != nil {
+	if out, err := hosts.BuildCommand(rankfs).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build rankfs: %v\n%s", err, out)
 		return 1
 	}
