@@ -17,10 +17,10 @@ var kinds = []struct {
 	{"stale", ErrStale},
 	{"corrupt", ErrCorrupt},
 	{"no_space", ErrNoSpace},
-	{"busy", ErrBusy},
 	{"overtaken", ErrOvertaken},
 	{"set_aside", ErrSetAside},
-	{"unavailable", ErrUnavailable},
+	{"unavailable", ErrUnavailable}, // before busy: some errors are both
+	{"busy", ErrBusy},
 	{"denied", ErrDenied},
 	{"canceled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},

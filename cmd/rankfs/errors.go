@@ -141,7 +141,7 @@ func exitCodesTopic() *cobra.Command {
     3  not found: no such mount, dataset, queue, node or pin
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
-    6  away: no leader, or a node does not answer; try later
+    6  away: no leader, or a node or HDFS does not answer; try later
     7  denied: a change that is not yours to make, a wrong or used token, a node
        that was removed
   130  stopped by a signal

@@ -75,7 +75,7 @@ func formOf(as string) (form, error) {
 		}
 		return fixed(n), nil
 	}
-	return form{}, fmt.Errorf("as=%s %w: use lines, chunks, fixed:N, files or sequence", as, meta.ErrInvalid)
+	return form{}, fmt.Errorf("as=%s %w: use lines, fixed:N, files, sequence or lmdb", as, meta.ErrInvalid)
 }
 
 // Fingerprint implements fetch.Source. It asks for the state of every file.

@@ -84,7 +84,7 @@ func TestFailover(t *testing.T) {
 			is:   []error{context.DeadlineExceeded, namenode.ErrUnreachable}},
 		{name: "both standby", a: standby, b: standby, takes: 20 * time.Second,
 			says: []string{"namenode a:1, b:1: ", "b:1: StandbyException: Operation category READ"},
-			is:   []error{namenode.ErrSafeMode, meta.ErrBusy}},
+			is:   []error{namenode.ErrSafeMode, meta.ErrBusy, meta.ErrUnavailable}},
 		{name: "one dropping", a: dropping, takes: 200 * time.Millisecond,
 			says: []string{"a:1: reply of 256 bytes ends after 1"}, is: []error{namenode.ErrUnreachable}},
 		{name: "one with HTTP", a: raw("HTTP/1.1 400 Bad Request\r\n"), takes: time.Second,

@@ -29,6 +29,9 @@ func FromConf(dir, authority string) (Config, error) {
 	}
 	hosts, err := conf.namenodes(authority)
 	if err != nil {
+		if dir == "" {
+			return Config{}, fmt.Errorf("hadoop configuration: %w", err)
+		}
 		return Config{}, fmt.Errorf("hadoop configuration %q: %w", dir, err)
 	}
 	c := Config{
@@ -187,6 +190,9 @@ func (c conf) defaultFS() (string, error) {
 	value := c.get("fs.defaultFS")
 	if value == "" {
 		value = c.get("fs.default.name") // before Hadoop 2
+	}
+	if value == "" {
+		return "", fmt.Errorf("fs.defaultFS %w: it is not set; give the directory of core-site.xml by --hadoop-conf or HADOOP_CONF_DIR, or name the namenode, as hdfs://HOST:PORT/PATH", meta.ErrInvalid)
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "hdfs" || u.Host == "" {

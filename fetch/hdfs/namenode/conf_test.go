@@ -74,7 +74,7 @@ func TestFromConf(t *testing.T) {
 			want: namenode.Config{Addresses: []string{"nn:8020"}, Kerberos: &namenode.Kerberos{Service: "nn/_HOST@EXAMPLE.COM", Protection: []string{"privacy"}}}},
 		{name: "endless variable", core: []string{"fs.defaultFS=hdfs://${a}", "a=${b}${b}", "b=${a}${a}"}, says: "names no HDFS"},
 		{name: "local", core: []string{"fs.defaultFS=file:///"}, says: `fs.defaultFS "file:///" is not valid`},
-		{name: "none", says: `fs.defaultFS "" is not valid`},
+		{name: "none", says: `fs.defaultFS is not valid: it is not set; give the directory of core-site.xml by --hadoop-conf or HADOOP_CONF_DIR`},
 		{name: "half a nameservice", authority: "broken", hdfs: federation, says: "dfs.namenode.rpc-address.broken.b is not valid: it is missing"},
 		{name: "a path", authority: "h/x", says: `authority "h/x"`},
 	}

@@ -13,8 +13,9 @@ import (
 	"rankfs/meta"
 )
 
-// The errors that callers branch on. Both are also meta.ErrBusy: the same
-// question may be answered later.
+// The errors that callers branch on. Both are also meta.ErrBusy, since the same
+// question may be answered later, and meta.ErrUnavailable, since it is for others
+// to see to that.
 var (
 	// ErrUnreachable: no namenode answers.
 	ErrUnreachable error = sentinel("no namenode answers")
@@ -24,8 +25,8 @@ var (
 
 type sentinel string
 
-func (s sentinel) Error() string { return string(s) }
-func (s sentinel) Unwrap() error { return meta.ErrBusy }
+func (s sentinel) Error() string   { return string(s) }
+func (s sentinel) Unwrap() []error { return []error{meta.ErrBusy, meta.ErrUnavailable} }
 
 var (
 	errSilent = errors.New("no answer in time")
