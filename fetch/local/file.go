@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"golang.org/x/sys/unix"
 
@@ -50,9 +51,14 @@ func (s *File) open() (*os.File, stamp, error) {
 	return f, st, nil
 }
 
+// fingerprint leaves out the number of the device, which may change when a machine
+// starts anew.
 func (s *File) fingerprint(st stamp) string {
-	return fmt.Sprintf("%s,dev=%x,ino=%x,size=%d,mtime=%d,ctime=%d", s.form.name, st.dev, st.ino, st.size, st.mtime, st.ctime)
+	return fmt.Sprintf("%s,ino=%x,size=%d,mtime=%d,ctime=%d", s.form.name, st.ino, st.size, st.mtime, st.ctime)
 }
+
+// withDevice is the number in fingerprints that were made before it was left out.
+var withDevice = regexp.MustCompile(`,dev=[0-9a-f]+,ino=`)
 
 // Fingerprint implements fetch.Source.
 func (s *File) Fingerprint(ctx context.Context) (string, error) {
@@ -133,7 +139,7 @@ func (s *File) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 }
 
 func (s *File) fits(st stamp, x *index.Index, fingerprint string) error {
-	if s.fingerprint(st) != fingerprint {
+	if s.fingerprint(st) != withDevice.ReplaceAllString(fingerprint, ",ino=") {
 		return stale(s.path, "its size, times or place on the disk are others")
 	}
 	if x.Files() != 1 || x.FileSize(0) != st.size {
