@@ -132,8 +132,16 @@ type Slab struct {
 // no Backing.
 func (s *Slab) Backing() int32 { return s.entry.backing }
 
-// Fd is the slab's file. It is valid until Release and must only be read.
-func (s *Slab) Fd() int { return s.entry.fd() }
+// Fd is the slab's file. It is valid until Release and must only be read; below
+// zero if the daemon has no descriptor left for it.
+func (s *Slab) Fd() int {
+	if e := s.entry; e.ram != nil {
+		if _, err := s.cache.bytes(e.ram); err != nil {
+			return -1
+		}
+	}
+	return s.entry.fd()
+}
 
 // Size is how many bytes the batch has.
 func (s *Slab) Size() int64 { return s.entry.size }
@@ -181,14 +189,36 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		c.mu.Unlock()
 		return s, nil
 	}
-	if mine {
+	clock := e.clock
+	switch {
+	case mine && e.pooled:
+		if s := c.openPooled(e); s != nil {
+			return s, nil
+		}
+		c.mu.Lock()
+	case mine:
 		c.mu.demand = append(c.mu.demand, e)
 		c.wake.Broadcast()
 	}
 	c.mu.count.waited++
-	clock := e.clock
 	c.mu.Unlock()
 	return c.stalled(ctx, account, e, clock.Wait(start))
+}
+
+// openPooled has an open bring its entry out of the pool itself, or returns nil if
+// it has to wait. mu is held, and given back.
+func (c *Cache) openPooled(e *entry) *Slab {
+	c.tasks.Add(1) // before Close waits for them, as it is not closed
+	defer c.tasks.Done()
+	c.mu.Unlock()
+	if !c.unpool(e) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.waiters--
+	c.mu.count.ready++
+	return c.hold(e)
 }
 
 // join has an open wait for the entry of a batch, unless that is ready: then it
@@ -300,7 +330,7 @@ func (c *Cache) end() (all []*entry) {
 	all = c.mu.stale
 	for _, e := range c.mu.entries {
 		if e.state == ready { // and whoever holds it may look at it
-			all = append(all, &entry{kept: e.kept})
+			all = append(all, &entry{kept: e.kept}) // which is in a file
 		}
 	}
 	for id := range c.mu.shelf.all() {
@@ -328,6 +358,7 @@ func (c *Cache) Close() error {
 	c.wake.Broadcast()
 	c.mu.Unlock()
 	c.tasks.Wait()
+	c.ram.pool.ending.Store(true)
 	for _, e := range c.end() {
 		c.discard(e)
 	}

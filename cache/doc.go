@@ -15,6 +15,10 @@
 // is a status of 48 bytes (status.go) on a shelf (shelf.go), so that there can
 // be very many.
 //
+// Memory has more slabs than the process may have files: what nobody has open can
+// do without a descriptor and a mapping (park.go), if it is small in a slot of a
+// file that it shares (pool.go).
+//
 // # What is ahead
 //
 // Every open also says where its rank stands in an order that is known to the

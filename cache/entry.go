@@ -39,17 +39,22 @@ const (
 )
 
 // want finds the entry of a batch, or makes one, which is then the caller's to
-// begin, and to have filled. One that was there and that nobody held is the
-// caller's to hold. mu is held.
+// begin, and to have filled, be it from a slot. One that was there in a file and
+// that nobody held is the caller's to hold. mu is held.
 func (c *Cache) want(p Plan, rank, step uint64) (e *entry, mine bool) {
 	k := p.Key(rank, step)
 	if e = c.mu.entries[k]; e != nil {
 		return e, false
 	}
+	there := kept{key: k}
 	if id := c.mu.shelf.find(k, false); id != 0 {
-		return c.pick(id), false
+		if !c.mu.shelf.isPooled(id) {
+			return c.pick(id), false
+		}
+		there = c.mu.shelf.take(id)
 	}
-	e = &entry{kept: kept{key: k, plan: p}, making: making{rank: rank, step: step}, done: make(chan struct{})}
+	there.plan = p
+	e = &entry{kept: there, making: making{rank: rank, step: step}, done: make(chan struct{})}
 	c.mu.entries[k] = e
 	return e, true
 }

@@ -64,7 +64,9 @@ func (c *Cache) next() (*entry, errand) {
 // RAM has no room for it, one on NVMe, as far as its recourse allows.
 func (c *Cache) fill(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Plan)
-	e.size = e.plan.Size(e.rank, e.step)
+	if !e.pooled {
+		e.size = e.plan.Size(e.rank, e.step)
+	}
 	for {
 		err := c.bring(e, demanded)
 		if !errors.Is(err, errNoRoom) {
@@ -72,7 +74,7 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 		}
 		demanded = demanded || c.waitedFor(e)
 		next := c.recourse(e, demanded)
-		if next != giveUp && c.nvme != nil {
+		if next != giveUp && c.nvme != nil && !e.pooled {
 			nerr := c.fillNVMe(e)
 			if !errors.Is(nerr, errNoRoom) {
 				return nerr
@@ -90,7 +92,7 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 
 // bring gives e the slab that is on NVMe already, or a new one in RAM.
 func (c *Cache) bring(e *entry, demanded bool) error {
-	if c.nvme != nil && !c.unpacks(e.key) {
+	if c.nvme != nil && !e.pooled && !c.unpacks(e.key) {
 		if err := c.restore(e, demanded); err != nil || e.file != nil {
 			return err
 		}
@@ -155,6 +157,9 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 		return err
 	}
 	e.ram = f
+	if e.pooled {
+		return c.fromPool(e)
+	}
 	e.clock.Enter(stall.Plan)
 	ctx := stall.With(c.ctx, e.clock)
 	unpacking := stall.Enter(ctx, stall.Decode)
@@ -194,6 +199,9 @@ func (c *Cache) giveBack(e *entry) {
 	switch {
 	case e.ram != nil:
 		c.ram.retire(e.ram)
+	case e.pooled:
+		c.ram.unstore(e.number, e.size)
+		e.pooled = false
 	case e.file != nil:
 		e.file.Release()
 	}
@@ -211,14 +219,29 @@ func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	}
 	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
 	for {
+		c.parkSome()
 		f, err := c.ram.take(size)
 		if !errors.Is(err, errNoRoom) {
 			return f, err
 		}
+		if lacksFiles(err) && c.park() {
+			continue
+		}
 		if !c.makeWay(e, demanded, err) {
-			return nil, fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", c.config.RAMBytes, err)
+			return nil, fullRAM(c.config.RAMBytes, err)
 		}
 	}
+}
+
+// lacksFiles reports whether memory has room, and the daemon may not have another
+// descriptor or mapping.
+func lacksFiles(err error) bool { return disks.OutOfFiles(err) || errors.Is(err, errMappings) }
+
+func fullRAM(budget int64, err error) error {
+	if lacksFiles(err) {
+		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", err)
+	}
+	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
 }
 
 // makeWay drops what is to go next, if anything may, for the lack of something.
@@ -229,7 +252,7 @@ func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	if c.nvme != nil && disks.OutOfFiles(lack) {
 		victim = c.victimOnNVMe("")
 	}
-	if victim == nil {
+	if victim == nil && (!lacksFiles(lack) || c.idleFiles()) {
 		victim = c.victim(e, demanded)
 	}
 	if victim == nil {
@@ -241,6 +264,13 @@ func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 		c.forgo(victim)
 	}
 	return true
+}
+
+// idleFiles reports whether anything that nobody has open has a file.
+func (c *Cache) idleFiles() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.shelf.files+c.mu.shelf.spent.Len()+len(c.mu.stale) > 0
 }
 
 func (c *Cache) waitedFor(e *entry) bool {
@@ -280,7 +310,7 @@ const roomPoll = 10 * time.Millisecond
 // a tier: its disk then sets the pace, as long as what is read does not fit in
 // memory.
 func (c *Cache) evict(e *entry) {
-	if e.ram != nil && c.recurs(e) {
+	if e.inMemory() && c.recurs(e) {
 		c.keep(e)
 	}
 	c.drop(e)
@@ -294,20 +324,26 @@ func (c *Cache) recurs(e *entry) bool {
 }
 
 func (c *Cache) keep(e *entry) {
-	if err := c.packed.offer(e.plan.Dataset(), e.ram.mem); err != nil {
+	mem, done, err := c.content(e)
+	if err != nil {
+		c.config.Log.Warn("slab not kept", "cause", err)
+		return
+	}
+	defer done()
+	if err := c.packed.offer(e.plan.Dataset(), mem); err != nil {
 		c.config.Log.Debug("codecs not tried", "cause", err)
 	}
 	at, known := c.target(e.key)
-	if at == policy.Packed && c.pack(e) {
+	if at == policy.Packed && c.pack(e, mem) {
 		return
 	}
 	if !known || at >= policy.Disk {
-		c.spill(e)
+		c.spill(e, mem)
 	}
 }
 
 // spill keeps a copy of a slab on NVMe.
-func (c *Cache) spill(e *entry) {
+func (c *Cache) spill(e *entry, mem []byte) {
 	if c.nvme == nil {
 		return
 	}
@@ -315,7 +351,7 @@ func (c *Cache) spill(e *entry) {
 		return
 	}
 	start := time.Now()
-	if err := c.nvme.Put(disks.Key(e.key), e.ram.mem, c.yields(e)); err != nil {
+	if err := c.nvme.Put(disks.Key(e.key), mem, c.yields(e)); err != nil {
 		c.config.Log.Debug("slab not kept on nvme", "cause", err)
 		return
 	}
@@ -339,7 +375,12 @@ func (c *Cache) drop(e *entry) {
 
 // discard gives up a slab that is in the cache no more.
 func (c *Cache) discard(e *entry) {
-	if c.config.Backing != nil {
+	if e.ram != nil { // which the kernel may keep for the backing id alone
+		if err := c.attach(e.ram); err != nil {
+			c.config.Log.Warn("slab given up unseen: a mapping of it is not counted any more", "cause", err)
+		}
+	}
+	if c.config.Backing != nil && !e.pooled {
 		c.config.Backing.Unregister(e.backing)
 	}
 	c.giveBack(e)
@@ -378,6 +419,9 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	if err != nil {
 		e.state, e.err = failed, err
 		delete(c.mu.entries, e.key)
+		if e.pooled { // it is where it was
+			c.lay(e.kept)
+		}
 		c.balk(e, err)
 		if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
 			c.mu.count.fillErrors++
@@ -385,6 +429,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 	} else {
 		e.state = ready
 		switch e.from {
+		case policy.RAM: // where it was
 		case policy.Disk:
 			c.mu.count.restored++
 		case policy.Packed:
@@ -394,7 +439,9 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 			c.mu.count.fillBytes += uint64(e.size)
 			e.took = took
 		}
-		c.mu.speeds[e.from].add(float64(e.size), took)
+		if e.from != policy.RAM {
+			c.mu.speeds[e.from].add(float64(e.size), took)
+		}
 		c.mu.filled = c.mu.filled || e.ram != nil
 		if e.waiters == 0 {
 			c.rest(e)

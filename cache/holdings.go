@@ -39,8 +39,8 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 		switch {
 		case k.packed:
 			h.add(policy.Packed, 1, k.real)
-		case k.ram != nil:
-			h.add(policy.RAM, 1, k.ram.real)
+		case k.inMemory():
+			h.add(policy.RAM, 1, pages(k.size))
 		}
 		all[k.key.Plan] = h
 	}

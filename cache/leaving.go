@@ -94,7 +94,7 @@ func (c *Cache) leaves(free int64) (k kept, ok bool) {
 	if !k.opened && (k.byHand || c.comesTo(k.key)) {
 		return c.leavesNext()
 	}
-	return k, k.ram != nil && !c.isPacked(k.key)
+	return k, k.inMemory() && !c.isPacked(k.key)
 }
 
 // leaveLook bounds how many of those that go first are looked through.
@@ -147,7 +147,7 @@ func (c *Cache) forgo(victim *entry) {
 // laborious reports whether k is to be packed or written when it leaves memory. mu
 // is held.
 func (c *Cache) laborious(k *kept) bool {
-	if k.ram == nil || c.passes(k) || c.isPacked(k.key) {
+	if !k.inMemory() || c.passes(k) || c.isPacked(k.key) {
 		return false
 	}
 	at, known := c.mu.targets.of(k.key)

@@ -40,7 +40,7 @@ type bound struct {
 // what comes after that they could save little. Fewer than leastItems are no
 // burden.
 const (
-	mostItems  = 1 << 20
+	mostItems  = 1 << 17
 	leastItems = 1 << 16
 	overBudget = 8
 )
@@ -73,6 +73,9 @@ func (c *Cache) glance(disk int64) *outlook {
 	}
 	o.problem.Memory -= min(ahead, o.problem.Memory/2)
 	for id := range c.mu.shelf.all() {
+		if o.full() {
+			break
+		}
 		if k := c.mu.shelf.at(id); k.packed || !c.passes(&k) && !c.isPacked(k.key) {
 			o.there(&k)
 		}
@@ -87,7 +90,7 @@ func (c *Cache) glance(disk int64) *outlook {
 
 // there adds what is in the cache.
 func (o *outlook) there(k *kept) {
-	if len(o.problem.Items) == mostItems {
+	if o.full() {
 		return
 	}
 	item := policy.Item{Now: k.level(), Last: o.cache.seconds(k.last)}
@@ -95,6 +98,10 @@ func (o *outlook) there(k *kept) {
 	item.Bytes[policy.Packed] = k.real
 	o.add(k.plan, k.key, k.size, item)
 }
+
+// full reports whether there are as many items of what is there as may be: half of
+// all, the others are for what is ahead. What is left out is as good as it is.
+func (o *outlook) full() bool { return len(o.problem.Items) >= mostItems/2 }
 
 // add completes an item with what is known of its plan.
 func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {

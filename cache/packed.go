@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -115,8 +116,8 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 	}
 	defer p.settle(most)
 	number, real, err = p.store.Put(ctx, nameOf(k), plain, m.Codec)
-	if errors.Is(err, meta.ErrNoSpace) {
-		err = errors.Join(err, errNoRoom)
+	if errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, errNoRoom) {
+		err = fmt.Errorf("%w now: %w", errNoRoom, err)
 	}
 	return number, real, err
 }
@@ -185,7 +186,7 @@ func (p *packed) close() error {
 
 // pack keeps a slab that nobody changes in packed form too, if that pays. The
 // first one costs another its place: there is no other room to begin with.
-func (c *Cache) pack(e *entry) bool {
+func (c *Cache) pack(e *entry, mem []byte) bool {
 	c.mu.Lock()
 	m, pays := c.mu.packing[e.key.Plan]
 	b := kept{key: e.key, plan: e.plan, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
@@ -195,7 +196,7 @@ func (c *Cache) pack(e *entry) bool {
 	}
 	b.byHand = false // that is said of the other form
 	put := func() (err error) {
-		b.number, b.real, err = c.packed.put(c.ctx, e.key, e.ram.mem, m)
+		b.number, b.real, err = c.packed.put(c.ctx, e.key, mem, m)
 		return err
 	}
 	err := put()

@@ -48,7 +48,11 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > e.size {
 		return 0, fmt.Errorf("read slab at %d %w: it has %d bytes", off, meta.ErrInvalid, e.size)
 	}
-	n := copy(p, e.ram.mem[off:])
+	mem, err := s.cache.bytes(e.ram)
+	if err != nil {
+		return 0, err
+	}
+	n := copy(p, mem[off:])
 	if n < len(p) {
 		return n, io.EOF
 	}

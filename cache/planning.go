@@ -208,7 +208,7 @@ func (c *Cache) displaced(k *kept) bool {
 	case k.packed: // a copy of what is in memory, and should be there
 		_, there := c.ready(k.key)
 		return at == policy.RAM && there
-	case k.ram == nil:
+	case !k.inMemory():
 		return false
 	}
 	return at == policy.Packed && !c.isPacked(k.key) && !k.dense || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(k.key))
@@ -227,6 +227,8 @@ func (c *Cache) move() *entry {
 		case !c.displaced(&k):
 		case k.packed:
 			return c.remove(id)
+		case k.pooled:
+			return c.lift(id)
 		default:
 			e := c.pick(id)
 			e.holders++ // so that nobody evicts it
@@ -238,18 +240,24 @@ func (c *Cache) move() *entry {
 
 // convert puts a slab where it should be, on a core that has nothing else to do.
 func (c *Cache) convert(e *entry) {
-	switch at, _ := c.target(e.key); {
-	case e.packed:
+	if e.packed {
 		c.packed.drop(e.number)
-	case at == policy.Packed:
-		c.pack(e)
-	default:
-		c.spill(e)
+	} else if mem, done, err := c.content(e); err == nil {
+		if at, _ := c.target(e.key); at == policy.Packed {
+			c.pack(e, mem)
+		} else {
+			c.spill(e, mem)
+		}
+		done()
+	}
+	lifted := e.pooled
+	if lifted {
+		c.parked(e)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.converted++
-	if e.packed {
+	if e.packed || lifted {
 		return
 	}
 	if e.holders--; e.holders == 0 && e.waiters == 0 {

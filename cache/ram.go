@@ -17,20 +17,30 @@ import (
 // ram is the tier of slabs in memory: unnamed files on a private tmpfs with
 // huge pages.
 //
-// The daemon keeps its own writable mapping of each file for the file's whole
-// life. Filling a file that was used before is then a plain copy into pages
+// The daemon keeps its own writable mapping of each file as long as there are not
+// many. Filling a file that was used before is then a plain copy into pages
 // that are there and mapped, 25 GB/s where a fresh file costs its zeroing too.
 // That mapping does not stand in the way of the write lease.
+//
+// Where there are many, those that nobody has open lose mapping and descriptor:
+// see park.go.
 type ram struct {
 	budget atomic.Int64
 	dir    *os.File
-	most   int // files: the kernel lets a process have so many mappings
+	root   *os.File // the same, for handles
+	pool   *pool
+	most   int // files with a mapping: the kernel lets a process have so many
+	plenty int // of them, of which no more are kept for nobody
+
+	handles bool // files can be opened again by theirs
 
 	mu struct {
 		sync.Mutex
-		used    int64      // bytes of every file there is: held, spare, dying and looked at; and of claims
-		claims  int64      // bytes that are taken by what is no file
+		used    int64      // bytes of every file there is: held, spare, dying and looked at; and of claims and slots
+		claims  int64      // bytes that are taken by what is no slab
+		slots   int        // slabs in the pool
 		held    int        // files given out by take and not retired
+		closed  int        // of those, files without a descriptor
 		spare   []*ramFile // filled once, owned by nobody, ready to be filled again
 		dying   []*ramFile // retired, but some rank still maps them
 		looking []*ramFile // dying, as far as is known: sweep is finding out
@@ -45,9 +55,12 @@ type ramCounters struct {
 
 // A ramFile is one unnamed file of the tier with the daemon's mapping of it.
 type ramFile struct {
-	fd   int
-	mem  []byte // length: the file's size
-	real int64  // bytes of memory it holds, in whole pages
+	fd   int    // -1 if it is closed: then the kernel knows it as a backing file
+	mem  []byte // length: the file's size; nil if it is not mapped
+	size int64
+	real int64 // bytes of memory it holds, in whole pages
+	file handle
+	lock sync.Mutex // of who attaches it, while several hold it
 }
 
 // errNoRoom: the tier cannot take a slab of that size now. It is ErrNoSpace to
@@ -61,10 +74,24 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ram{dir: dir, most: mostMappings() / 4 * 3}
+	p, err := newPool(budget)
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	root, err := os.Open(fmt.Sprintf("/proc/self/fd/%d/.", dir.Fd()))
+	if err != nil {
+		return nil, errors.Join(err, dir.Close(), p.close())
+	}
+	most := mostMappings() / 4 * 3
+	r := &ram{dir: dir, root: root, pool: p, most: most, plenty: min(plentyFiles, most/2, disks.MostFiles()/2)}
 	r.budget.Store(budget)
+	r.handles = r.canReopen()
 	return r, nil
 }
+
+// plentyFiles is how many files are kept at hand: they cost the kernel 30 MB.
+const plentyFiles = 1 << 14
 
 // take returns a file of the given size whose bytes are anything, or errNoRoom
 // if that would exceed the budget.
@@ -82,8 +109,8 @@ func (r *ram) take(size int64) (*ramFile, error) {
 		for errors.Is(err, errNoRoom) && r.thin() {
 			f, err = r.create(size)
 		}
-	} else if len(f.mem) != int(size) {
-		err = f.resize(size)
+	} else {
+		err = f.ready(size)
 	}
 	if err != nil {
 		r.release(need)
@@ -119,16 +146,27 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 // go taken off. mu is held; the files are to be closed without it.
 func (r *ram) set(need int64, files int) (discard []*ramFile, err error) {
 	fits := func() bool {
-		return r.mu.used+need <= r.budget.Load() && r.mu.held+len(r.mu.spare)+len(r.mu.dying)+len(r.mu.looking)+files <= r.most
+		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.most)
 	}
 	for !fits() && len(r.mu.spare) > 0 {
 		discard = append(discard, r.oldest())
 	}
-	if !fits() {
-		return discard, errNoRoom
+	switch {
+	case fits():
+		r.mu.used += need
+		return discard, nil
+	case r.mu.used+need <= r.budget.Load():
+		return discard, errMappings
 	}
-	r.mu.used += need
-	return discard, nil
+	return discard, errNoRoom
+}
+
+// errMappings is errNoRoom for the lack of nothing but mappings.
+var errMappings = fmt.Errorf("%w: as many mappings as vm.max_map_count allows a process", errNoRoom)
+
+// files is how many have a descriptor and a mapping. mu is held.
+func (r *ram) files() int {
+	return r.mu.held - r.mu.closed + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
 }
 
 // oldest takes the first of the spare files. mu is held.
@@ -191,12 +229,12 @@ func (r *ram) create(size int64) (*ramFile, error) {
 	}
 	if disks.OutOfFiles(err) {
 		// As good as full: what is evicted leaves its descriptor behind.
-		return nil, fmt.Errorf("create ram slab: %w: %w", err, errNoRoom)
+		return nil, fmt.Errorf("create ram slab: %w", disks.ErrOutOfFiles)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create ram slab: %w", err)
 	}
-	f := &ramFile{fd: fd, real: pages(size)}
+	f := &ramFile{fd: fd, size: size, real: pages(size)}
 	if err := f.grow(size); err != nil {
 		f.close()
 		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
@@ -243,13 +281,34 @@ func (f *ramFile) grow(size int64) error {
 		}
 		at += int64(n)
 	}
+	return f.mapIt()
+}
+
+// mapIt maps a file that has its pages.
+func (f *ramFile) mapIt() error {
 	mem, err := unix.Mmap(f.fd, 0, int(f.real), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err == unix.ENOMEM {
+		return errMappings
+	}
 	if err != nil {
 		return err
 	}
-	f.mem = mem[:size]
+	f.mem = mem[:f.size]
 	if err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); err != nil {
 		return fmt.Errorf("%w: %w", err, errNoRoom)
+	}
+	return nil
+}
+
+// ready has a spare file be one of another size within its last page.
+func (f *ramFile) ready(size int64) error {
+	if f.size != size {
+		if err := f.resize(size); err != nil {
+			return err
+		}
+	}
+	if f.mem == nil && size > 0 {
+		return f.mapIt()
 	}
 	return nil
 }
@@ -265,22 +324,40 @@ func (f *ramFile) resize(size int64) error {
 	if err := unix.Ftruncate(f.fd, size); err != nil {
 		return fmt.Errorf("resize ram slab: %w", err)
 	}
-	f.mem = f.mem[:size]
+	f.size = size
+	if f.mem != nil {
+		f.mem = f.mem[:size]
+	}
 	return nil
 }
 
 // retire takes a file back, whose backing id is gone, so that nobody can open it
 // any more. It is spare at once if no rank maps it.
 func (r *ram) retire(f *ramFile) {
-	free := disks.Unmapped(f.fd)
+	if free := f.fd >= 0 && disks.Unmapped(f.fd); r.retired(f, free) {
+		f.close()
+	}
+}
+
+// retired accounts for a file that is retired, and reports whether it is to be
+// closed: there are plenty.
+func (r *ram) retired(f *ramFile, free bool) (enough bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.held--
-	if free {
+	switch {
+	case f.fd < 0: // it could not be opened again, and is gone with the backing id
+		r.mu.closed--
+		r.mu.used -= f.real
+	case free && r.files() > r.plenty:
+		r.mu.used -= f.real
+		return true
+	case free:
 		r.mu.spare = append(r.mu.spare, f)
-	} else {
+	default:
 		r.mu.dying = append(r.mu.dying, f)
 	}
+	return false
 }
 
 // sweep makes spare the dying files that are no longer mapped, unless another one
@@ -326,7 +403,7 @@ func (r *ram) close() error {
 		f.close()
 	}
 	r.mu.spare, r.mu.dying = nil, nil
-	err := r.dir.Close()
+	err := errors.Join(r.root.Close(), r.dir.Close(), r.pool.close())
 	if r.mu.held != 0 || r.mu.used != 0 {
 		err = errors.Join(err, fmt.Errorf("close ram tier: %d slabs and %d bytes not given back", r.mu.held, r.mu.used))
 	}

@@ -20,8 +20,8 @@ type named struct {
 
 // A shelf has the batches that are there and that nobody holds: found by their
 // keys, and in the order in which they are to go. One that can be mapped has a
-// file too, of which there are no more than a process may have mappings; of the
-// others nothing is known but the status, and where it is in the order.
+// file too; of the others nothing is known but the status, and where it is in the
+// order.
 type shelf struct {
 	ledger *ledger.Ledger[named, status]
 	lanes  lanes      // by worth
@@ -31,7 +31,10 @@ type shelf struct {
 	opened []opened
 	unused []uint32 // of those
 	wide   map[uint32]extent
-	packed int // so many batches are
+	places map[uint32]*list.Element // in spent, of those in slots
+	files  int                      // so many batches have a file in memory, open and not spent
+	hand   int                      // among opened, where one of them was found last
+	packed int                      // so many batches are
 	began  time.Time
 }
 
@@ -40,11 +43,12 @@ type opened struct {
 	ram     *ramFile
 	file    *disks.Slab
 	backing int32
+	id      uint32        // of the batch
 	place   *list.Element // in spent
 }
 
 func newShelf(began time.Time) *shelf {
-	s := &shelf{spent: list.New(), wide: make(map[uint32]extent), began: began}
+	s := &shelf{spent: list.New(), wide: make(map[uint32]extent), places: make(map[uint32]*list.Element), began: began}
 	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
 	slot := func(id uint32) *uint32 { return &s.ledger.At(id).slot }
 	for i := range s.lanes {
@@ -79,14 +83,16 @@ func (s *shelf) put(k kept, spent bool, at place) {
 	s.plans[v] = k.plan
 	r := status{step: k.key.Step, rank: uint32(k.key.Rank), view: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
 	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
-	if k.packed {
+	switch {
+	case k.packed:
 		s.packed++
-	} else {
+	case !k.pooled:
 		r.bytes = s.open(opened{ram: k.ram, file: k.file, backing: k.backing})
 	}
 	r.remember(k, s.began)
 	r.set(thereFlag, true)
 	r.set(packedFlag, k.packed)
+	r.set(pooledFlag, k.pooled)
 	r.set(denseFlag, k.dense)
 	r.set(wideFlag, wide)
 	r.set(spentFlag, spent)
@@ -97,8 +103,15 @@ func (s *shelf) put(k kept, spent bool, at place) {
 	if wide {
 		s.wide[id] = extent{k.key.Rank, k.size}
 	}
+	if r.used&(packedFlag|pooledFlag) == 0 {
+		o := &s.opened[r.bytes]
+		o.id = id
+		if !spent && o.idle() {
+			s.files++
+		}
+	}
 	if spent {
-		s.opened[r.bytes].place = s.spent.PushBack(id)
+		s.setPlace(id, s.spent.PushBack(id))
 	} else {
 		s.ledger.At(id).setLane(at.lane)
 		s.lanes[at.lane].push(id, at.worth)
@@ -121,7 +134,7 @@ func (s *shelf) at(id uint32) kept {
 	is := func(flag uint64) bool { return r.used&flag != 0 }
 	k := kept{
 		key: s.name(id).key, plan: s.plans[r.view],
-		form:    form{packed: is(packedFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
+		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
 		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
 	}
 	if used := r.used >> flagBits; used > 0 {
@@ -130,7 +143,7 @@ func (s *shelf) at(id uint32) kept {
 	if is(wideFlag) {
 		k.size = s.wide[id].size
 	}
-	if k.packed {
+	if k.packed || k.pooled {
 		k.number = r.bytes
 	} else {
 		o := s.opened[r.bytes]
@@ -177,13 +190,18 @@ func (s *shelf) reorder(where func(id uint32) place) {
 func (s *shelf) take(id uint32) kept {
 	k, r := s.at(id), s.ledger.At(id)
 	if r.used&spentFlag != 0 {
-		s.spent.Remove(s.opened[r.bytes].place)
+		s.spent.Remove(s.place(id))
+		delete(s.places, id)
 	} else {
 		s.lanes[r.lane()].remove(r.slot)
 	}
-	if k.packed {
+	switch {
+	case k.packed:
 		s.packed--
-	} else {
+	case !k.pooled:
+		if o := &s.opened[r.bytes]; r.used&spentFlag == 0 && o.idle() {
+			s.files--
+		}
 		s.opened[r.bytes] = opened{}
 		s.unused = append(s.unused, r.bytes)
 	}
@@ -195,7 +213,7 @@ func (s *shelf) take(id uint32) kept {
 		s.plans[v] = nil
 	}
 	if s.ledger.Len() == 0 {
-		s.opened, s.unused = nil, nil
+		s.opened, s.unused, s.hand = nil, nil, 0
 	}
 	return k
 }
@@ -203,7 +221,7 @@ func (s *shelf) take(id uint32) kept {
 // file is the slab on NVMe of a batch, if it has one open.
 func (s *shelf) file(id uint32) *disks.Slab {
 	r := s.ledger.At(id)
-	if r.used&packedFlag != 0 {
+	if r.used&(packedFlag|pooledFlag) != 0 {
 		return nil
 	}
 	return s.opened[r.bytes].file
@@ -223,8 +241,45 @@ func (s *shelf) inOrder() iter.Seq[uint32] {
 	}
 }
 
+// place is where a spent batch stands among those.
+func (s *shelf) place(id uint32) *list.Element {
+	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
+		return s.opened[r.bytes].place
+	}
+	return s.places[id]
+}
+
+func (s *shelf) setPlace(id uint32, p *list.Element) {
+	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
+		s.opened[r.bytes].place = p
+	} else {
+		s.places[id] = p
+	}
+}
+
+// idle reports whether a batch has a file in memory that is open.
+func (o *opened) idle() bool { return o.ram != nil && o.ram.fd >= 0 }
+
+// nextFile is a batch that is not spent and has such a file: each in turn, as long
+// as they are there; 0 if there is none.
+func (s *shelf) nextFile() uint32 {
+	if s.files == 0 {
+		return 0
+	}
+	for range s.opened {
+		s.hand = (s.hand + 1) % len(s.opened)
+		if o := &s.opened[s.hand]; o.idle() && o.place == nil {
+			return o.id
+		}
+	}
+	return 0
+}
+
 // isSpent reports whether a batch is.
 func (s *shelf) isSpent(id uint32) bool { return s.ledger.At(id).used&spentFlag != 0 }
+
+// isPooled reports whether a batch is in memory without a file of its own.
+func (s *shelf) isPooled(id uint32) bool { return s.ledger.At(id).used&pooledFlag != 0 }
 
 // has reports whether a number is that of a batch.
 func (s *shelf) has(id uint32) bool {

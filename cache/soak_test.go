@@ -34,6 +34,10 @@ func TestSoak(t *testing.T) {
 	for i := range byte(4) {
 		s.plans = append(s.plans, &testPlan{id: i + 1, steps: 40 << i, size: 300_000 << i, once: i == 3, last: i == 2})
 	}
+	s.plans = append(s.plans, &testPlan{id: 5, steps: 400, size: 9_000})
+	if *seed%2 == 0 {
+		s.k.KeepFiles(10)
+	}
 	var tasks sync.WaitGroup
 	for i := range uint64(8) {
 		r := rand.New(rand.NewPCG(*seed, i))

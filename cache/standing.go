@@ -24,7 +24,7 @@ func (c *Cache) stands(k Key) standing {
 		return pinned
 	case known && at == policy.Disk:
 		return planned
-	case known && at == policy.Source, ok && there.ram != nil:
+	case known && at == policy.Source, ok && there.inMemory():
 		return needless
 	}
 	return possible

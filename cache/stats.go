@@ -79,7 +79,7 @@ func (c *Cache) Stats() Stats {
 func (r *ram) stats() (t TierStats, recycled uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held}
+	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held + r.mu.slots}
 	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
 		t.Dying += f.real
 	}

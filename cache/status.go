@@ -16,12 +16,13 @@ type kept struct {
 	history
 }
 
-// A form is where the bytes of a batch are: in one of the first three.
+// A form is where the bytes of a batch are: in one of the first four.
 type form struct {
 	ram     *ramFile
 	file    *disks.Slab // on NVMe
 	packed  bool        // and not what an open gets
-	number  uint32      // of the packed slab
+	pooled  bool        // in memory, and not in a file of its own
+	number  uint32      // of the packed slab, or of the slot
 	size    int64       // of the batch
 	real    int64       // that it takes, if packed
 	backing int32
@@ -34,6 +35,9 @@ func (f *form) fd() int {
 	}
 	return int(f.file.Fd())
 }
+
+// inMemory reports whether an open finds the bytes in memory.
+func (f *form) inMemory() bool { return f.ram != nil || f.pooled }
 
 func (f *form) tier() string {
 	if f.file != nil {
@@ -70,7 +74,7 @@ type status struct {
 	rank, view uint32
 	size       uint32
 	pages      uint32 // that it takes, if packed
-	bytes      uint32 // the number of what has them: of a packed slab, or among opened
+	bytes      uint32 // the number of what has them: of a packed slab, of a slot, or among opened
 	slot       uint32 // in the order of worth
 	next       uint32 // of the ledger
 	gap, took  brief
@@ -88,6 +92,8 @@ const (
 	laneFlag  // the lowest bit of the number of a lane
 	laneMask  = laneFlag * (maxLanes - 1)
 	flagBits  = 16
+
+	pooledFlag = 1 << (flagBits - 1)
 )
 
 // An extent is what is in a status, in full. Few batches need one: they are larger

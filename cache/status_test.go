@@ -75,7 +75,11 @@ func TestShelf(t *testing.T) {
 			if m.packed = n.packed; m.packed {
 				m.number, m.real = rapid.Uint32().Draw(r, "number"), pages(rapid.Int64Range(0, 1<<40).Draw(r, "real"))
 			} else {
-				m.ram, m.backing = new(ramFile), rapid.Int32().Draw(r, "backing")
+				if m.pooled = rapid.Bool().Draw(r, "pooled"); m.pooled {
+					m.number = rapid.Uint32().Draw(r, "number")
+				} else {
+					m.ram, m.backing = &ramFile{fd: rapid.IntRange(-1, 1).Draw(r, "descriptor")}, rapid.Int32().Draw(r, "backing")
+				}
 				m.spent = rapid.Bool().Draw(r, "spent")
 			}
 			have[n] = m
@@ -115,7 +119,7 @@ func TestShelf(t *testing.T) {
 				s.reorder(func(id uint32) place { return have[s.name(id)].place })
 			},
 			"": func(r *rapid.T) {
-				least, ordered, packed := make(map[uint8]float64), 0, 0
+				least, ordered, packed, files := make(map[uint8]float64), 0, 0, 0
 				for n, m := range have {
 					if n.packed {
 						packed++
@@ -123,6 +127,9 @@ func TestShelf(t *testing.T) {
 					id := s.find(n.key, n.packed)
 					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.kept {
 						r.Fatalf("%+v: number %d, want %+v", n, id, m)
+					}
+					if !m.spent && m.ram != nil && m.ram.fd >= 0 {
+						files++
 					}
 					if !m.spent {
 						ordered++
@@ -132,6 +139,11 @@ func TestShelf(t *testing.T) {
 						if at := s.ledger.At(id).slot; s.lanes[m.lane].id(at) != id || s.lanes[m.lane].worth(at) != m.worth {
 							r.Fatalf("%+v is not at its place in the order", n)
 						}
+					}
+				}
+				for range 2 {
+					if id := s.nextFile(); (id == 0) != (files == 0) || id != 0 && (have[s.name(id)].spent || have[s.name(id)].ram.fd < 0) {
+						r.Fatalf("of %d files that are open %d is the next", files, id)
 					}
 				}
 				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
@@ -156,7 +168,7 @@ func TestShelf(t *testing.T) {
 				if !slices.Equal(got, spent) || len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
 					r.Fatalf("spent are %v, want %v; %d batches in order, want %d", got, spent, len(all), len(have))
 				}
-				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+s.views.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
+				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+len(s.places)+s.files+s.views.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
 					r.Fatalf("something is left: %+v", s)
 				}
 			},
@@ -177,7 +189,7 @@ func TestBrief(t *testing.T) {
 }
 
 // A packed batch takes 48 bytes of status, and 36 more at most to be found, to be
-// in the order of worth, and for where its bytes are.
+// in the order of worth, and for where its bytes are; a small one in memory no more.
 func TestBytesPerBatch(t *testing.T) {
 	if size := unsafe.Sizeof(status{}); size != 48 {
 		t.Errorf("%d bytes of status", size)
@@ -205,7 +217,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newShelf(time.Now())
 	for i := range uint64(n) {
-		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: true, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
+		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

@@ -11,21 +11,28 @@ import (
 // the daemon's own, who could not even answer an umount without one. The kernel
 // gives the lowest number that is free.
 func Affordable(fd int) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return err
-	}
-	if n := min(limit.Cur, 1<<30); fd >= int(n-min(n/64, 256)) {
-		return errOutOfFiles
+	if fd >= MostFiles() {
+		return ErrOutOfFiles
 	}
 	return nil
+}
+
+// MostFiles is how many descriptors slabs may take.
+func MostFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		panic(err) // there is no kernel without it
+	}
+	n := min(limit.Cur, 1<<30)
+	return int(n - min(n/64, 256))
 }
 
 // OutOfFiles reports whether all that lacked were descriptors of this process,
 // which is no disk's fault.
 func OutOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-var errOutOfFiles = fmt.Errorf("%w: %w", unix.EMFILE, ErrNoRoom)
+// ErrOutOfFiles is ErrNoRoom for the lack of descriptors.
+var ErrOutOfFiles = fmt.Errorf("%w: %w", unix.EMFILE, ErrNoRoom)
 
 // Unmapped reports whether nobody but the daemon has the file open or mapped:
 // only then does the kernel grant a write lease, which is given back at once.

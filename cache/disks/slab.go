@@ -189,7 +189,7 @@ func (d *directory) open(k Key) (*Slab, error) {
 	}
 	defer d.unuse(s)
 	if OutOfFiles(err) {
-		return nil, fmt.Errorf("open nvme slab: %w: %w", err, ErrNoRoom)
+		return nil, fmt.Errorf("open nvme slab: %w", ErrOutOfFiles)
 	}
 	d.mu.Lock()
 	there := d.there(s)

@@ -25,7 +25,7 @@ func refused(err error) error {
 		return err
 	}
 	if OutOfFiles(err) {
-		return fmt.Errorf("%w: %w", err, ErrNoRoom)
+		return ErrOutOfFiles
 	}
 	return fmt.Errorf("%w: %w", err, errRefused)
 }

@@ -377,6 +377,12 @@ func TestFewDescriptors(t *testing.T) {
 	read(n, 2)
 	read(n, 3)
 	read(n, 2)
+	n.ok("cache", "policy", "all-disk") // else all of it stays in memory
+	eventually(t, "there are more slabs on disk than descriptors", func() bool {
+		read(n, 1)
+		_, _, slabs, _ := n.status().tier("nvme")
+		return slabs > 300
+	})
 	n.ok("cache", "evict", "d@batch=2")
 	n.ok("cache", "evict", "d@batch=3")
 	n.stop()
@@ -388,6 +394,50 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	read(n, 1)
 	read(n, 1)
+}
+
+// Memory is not bounded by the daemon's descriptors: all batches of a dataset are
+// in it, small or large ones, and any is opened, read and mapped.
+func TestMoreBatchesThanDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{4 << 10, 200 << 10} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			const many, descriptors = 600, 250
+			n, s := start(t, "--ram", "256MiB"), newFixed(t, many, size)
+			n.create("d", s, "--batch", "1")
+			limit := unix.Rlimit{Cur: descriptors, Max: descriptors}
+			must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+			n.ok("warm", "d")
+			r := newRank(t)
+			for round := range 2 {
+				if _, _, slabs, state := n.status().tier("ram"); slabs < many || state != "ok" {
+					t.Errorf("round %d: %d slabs in memory, want %d; it is %s", round, slabs, many, state)
+				}
+				for i := range many {
+					k := i * 7 % many
+					if r.batch(n.batch("d", 0, k)) != sumOf(s.records[k]) {
+						t.Errorf("batch %d has other bytes", k)
+					}
+				}
+			}
+			r.open("kept", n.batch("d", 0, 17))
+			r.do("map", "kept")
+			r.do("close", "kept")
+			n.ok("cache", "evict", "d")
+			for k := range many {
+				if r.batch(n.batch("d", 0, k)) != sumOf(s.records[k]) {
+					t.Errorf("batch %d has other bytes after an eviction", k)
+				}
+			}
+			if r.do("sum", "kept").Sum != sumOf(s.records[17]) {
+				t.Error("a mapped batch has other bytes after an eviction")
+			}
+			if c := n.status().Counters; c.OpenErrors != 0 || c.BatchReads != 0 {
+				t.Errorf("%d opens failed, %d reads came to the daemon", c.OpenErrors, c.BatchReads)
+			}
+		})
+	}
 }
 
 // descriptors is how many the daemon has.

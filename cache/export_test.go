@@ -1,0 +1,12 @@
+package cache
+
+// KeepFiles sets how many files memory keeps for nobody. It is to be called before
+// anything is opened.
+func (c *Cache) KeepFiles(n int) { c.ram.plenty = n }
+
+// Files is how many files of memory have a descriptor.
+func (c *Cache) Files() int {
+	c.ram.mu.Lock()
+	defer c.ram.mu.Unlock()
+	return c.ram.files()
+}

@@ -1,0 +1,108 @@
+package cache
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pool is one large file in whose slots small batches stand while nobody has
+// them open: a file for each would cost the kernel a kilobyte, and this process a
+// descriptor and a mapping. It has pages of the usual size, so that what is in
+// slots is what it takes, and is written and read, not mapped. A slot that is
+// given back is cut out of the file.
+type pool struct {
+	dir, file *os.File
+	ending    atomic.Bool // the file goes as a whole
+
+	mu struct {
+		sync.Mutex
+		slots *slots
+	}
+}
+
+// roomier is how much larger the file is than what may be in it: a block of it has
+// slots of one size, and is not full of them for ever.
+const roomier = 4
+
+func newPool(budget int64) (*pool, error) {
+	dir, err := mountTmpfs(budget, "never")
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("create file of small slabs: %w", err)
+	}
+	p := &pool{dir: dir, file: os.NewFile(uintptr(fd), "rankfs-small-slabs")}
+	most := min(int(roomier*budget/(blockPages*pages(1)))+2*slotBytes/int(pages(1)), 1<<32/blockPages)
+	p.mu.slots = newSlots(most)
+	if err := unix.Ftruncate(fd, int64(most)*blockPages*pages(1)); err != nil {
+		p.close()
+		return nil, fmt.Errorf("create file of small slabs: %w", err)
+	}
+	return p, nil
+}
+
+// put copies bytes into a slot.
+func (p *pool) put(mem []byte) (slot uint32, err error) {
+	p.mu.Lock()
+	slot, ok := p.mu.slots.take(slotPages(len(mem)))
+	p.mu.Unlock()
+	if !ok {
+		return 0, fmt.Errorf("file of small slabs: %w", errNoRoom)
+	}
+	for at := slotOffset(slot); len(mem) > 0; {
+		n, err := unix.Pwrite(int(p.file.Fd()), mem, at)
+		if err != nil {
+			p.give(slot, int64(len(mem)))
+			return 0, fmt.Errorf("write small slab: %w: %w", err, errNoRoom)
+		}
+		mem, at = mem[n:], at+int64(n)
+	}
+	return slot, nil
+}
+
+// get copies the bytes of a slot.
+func (p *pool) get(slot uint32, mem []byte) error {
+	for at := slotOffset(slot); len(mem) > 0; {
+		n, err := unix.Pread(int(p.file.Fd()), mem, at)
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return fmt.Errorf("read small slab: %w", err)
+		}
+		mem, at = mem[n:], at+int64(n)
+	}
+	return nil
+}
+
+// give takes back the slot of so many bytes.
+func (p *pool) give(slot uint32, size int64) {
+	if size > 0 && !p.ending.Load() {
+		const cut = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
+		for unix.Fallocate(int(p.file.Fd()), cut, slotOffset(slot), pages(size)) == unix.EINTR {
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.slots.give(slot)
+}
+
+func (p *pool) close() error {
+	err := p.file.Close()
+	if derr := p.dir.Close(); err == nil {
+		err = derr
+	}
+	return err
+}
+
+// slotPages is how many pages the slot of so many bytes has: nothing takes one too.
+func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
+
+func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }
