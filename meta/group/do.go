@@ -80,6 +80,11 @@ const maxWrites = 1024
 
 // apply executes a command as the leader, with the leader's time.
 func (g *Group) apply(ctx context.Context, c state.Command) (a applied, err error) {
+	done, err := g.countVotes(ctx, c)
+	if err != nil {
+		return a, err
+	}
+	defer done()
 	c.Stamp(g.config.Now().UnixNano())
 	data, err := state.Encode(c)
 	if err != nil {

@@ -77,6 +77,7 @@ type Group struct {
 	writes  chan struct{}     // one for each that Raft has not answered
 	written sync.WaitGroup    // who waits for those
 	vault   chan struct{}     // for who changes the authority's key
+	ballot  chan struct{}     // for who changes who votes, or has a voter leave
 	said    map[string]string // of what this node, leading, could not do
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -106,7 +107,8 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 		c.Self.Life = rand.Uint64() | 1
 	}
 	g = &Group{
-		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1), said: make(map[string]string),
+		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1),
+		ballot: make(chan struct{}, 1), said: make(map[string]string),
 		home: home{begun: make(chan struct{}), removed: make(chan struct{})},
 	}
 	if g.known, err = openKnown(c.Known); err != nil {

@@ -339,9 +339,7 @@ func TestWhoIsNotAdmitted(t *testing.T) {
 
 func TestRemovedNodesStayOut(t *testing.T) {
 	nodes := cluster(t, 2)
-	if _, err := nodes[0].group.Do(t.Context(), &state.Remove{ID: nodes[1].id}); err != nil {
-		t.Fatal(err)
-	}
+	leaves(nodes[0], &state.Remove{ID: nodes[1].id})
 	nodes[0].port.Revoke(nodes[1].id)
 	await(t, "raft has it no more", func() bool { return len(nodes[0].group.servers()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -87,9 +87,7 @@ func TestARemovedNodeKnows(t *testing.T) {
 			if !up {
 				n.stop()
 			}
-			if _, err := leader.group.Do(t.Context(), &state.Remove{ID: n.id}); err != nil {
-				t.Fatal(err)
-			}
+			leaves(leader, &state.Remove{ID: n.id})
 			for _, other := range []*node{leader, rest[1]} {
 				await(t, "all know", func() bool { return other.machine.Removed(n.id) })
 				other.port.Revoke(n.id)
@@ -123,9 +121,7 @@ func TestARemovedNodeWithoutACertificate(t *testing.T) {
 	}
 	await(t, "it knows the others", func() bool { return len(n.group.known.list()) == 3 })
 	n.stop()
-	if _, err := leader.group.Do(t.Context(), &state.Remove{ID: n.id}); err != nil {
-		t.Fatal(err)
-	}
+	leaves(leader, &state.Remove{ID: n.id})
 	n.ahead = func() time.Time { return time.Now().Add(10 * 24 * time.Hour) }
 	for _, one := range nodes {
 		if one != n {

@@ -34,9 +34,7 @@ func TestTheKeyGoesWithTheVote(t *testing.T) {
 	leader, rest := leading(t, nodes)
 	drain := func(n *node, drained bool) {
 		t.Helper()
-		if _, err := leader.group.Do(t.Context(), &state.Drain{ID: n.id, Drained: drained}); err != nil {
-			t.Fatal(err)
-		}
+		leaves(leader, &state.Drain{ID: n.id, Drained: drained})
 	}
 	for _, n := range rest {
 		drain(n, true) // whoever votes loses its vote to one that does not

@@ -216,16 +216,30 @@ const maxSteps = 8
 // may have an even number, which outlives no more than one less.
 func (g *Group) reconcile(ctx context.Context) {
 	for range maxSteps {
-		c := g.next()
-		if c.do == nothing {
+		switch c, err := g.takeStep(ctx); {
+		case err == nil && c.do == nothing:
 			g.stepDown()
 			return
-		}
-		n, _ := g.config.Machine.Node(c.id)
-		if !g.told("members of the cluster not changed", c.id, g.change(ctx, c, n, g.servers()[c.id])) {
+		case !g.told("members of the cluster not changed", c.id, err):
 			return
 		}
 	}
+}
+
+// takeStep takes the step that is most needed. Nobody leaves meanwhile.
+func (g *Group) takeStep(ctx context.Context) (change, error) {
+	select {
+	case g.ballot <- struct{}{}:
+		defer func() { <-g.ballot }()
+	case <-ctx.Done():
+		return change{}, ctx.Err()
+	}
+	c := g.next()
+	if c.do == nothing {
+		return c, nil
+	}
+	n, _ := g.config.Machine.Node(c.id)
+	return c, g.change(ctx, c, n, g.servers()[c.id])
 }
 
 // next is the step that Raft's configuration needs, as this node, leading, sees it.

@@ -2,9 +2,13 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
 )
 
 // eventually writes, be it that nobody leads for a while.
@@ -17,6 +21,30 @@ func eventually(n *node, value string) {
 		}
 	}
 	n.t.Fatal(err)
+}
+
+// leaves has a node leave, which is refused while it seems that it is needed: on a
+// machine with much to do another may be taken for dead for a moment.
+func leaves(by *node, leave state.Leave) {
+	by.t.Helper()
+	err := by.asks(leave)
+	for end := time.Now().Add(time.Minute); errors.Is(err, meta.ErrBusy) && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		err = by.asks(leave)
+	}
+	if err != nil {
+		by.t.Fatal(err)
+	}
+}
+
+// asks is what the cluster says to a command, be it that nobody leads for a while.
+func (n *node) asks(c state.Command) (err error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err = n.group.Do(n.t.Context(), c); !errors.Is(err, meta.ErrUnavailable) {
+			break
+		}
+	}
+	return err
 }
 
 // calm waits until the leader has nothing to change about who votes, now that it
@@ -154,5 +182,51 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 			eventually(nodes[(die+1)%3], "after")
 			agree(t, []*node{nodes[(die+1)%3], nodes[(die+2)%3]}, "after")
 		})
+	}
+}
+
+// Who is needed does not leave, be it that other nodes ask for it at the same time:
+// the last voter, or one of two that are up.
+func TestWhoIsNeededStays(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	leader, rest := leading(t, nodes)
+	rest[1].stop()
+	calm(t, []*node{leader, rest[0]}, rest[1])
+	for _, leave := range []state.Leave{
+		&state.Remove{ID: rest[0].id}, &state.Remove{ID: leader.id},
+		&state.Drain{ID: rest[0].id, Drained: true},
+	} {
+		if err := rest[0].asks(leave); !errors.Is(err, meta.ErrBusy) {
+			t.Errorf("%+v: %v", leave, err)
+		}
+	}
+	leaves(leader, &state.Remove{ID: rest[1].id})
+	await(t, "one votes", func() bool { return leader.voters() == 1 && len(leader.group.servers()) == 2 })
+	if err := rest[0].asks(&state.Remove{ID: leader.id}); !errors.Is(err, meta.ErrBusy) {
+		t.Errorf("the only voter: %v", err)
+	}
+	eventually(rest[0], "after")
+}
+
+// Of nodes that are told to leave all at once so many go that those who stay go on.
+func TestAllAreToLeaveAtOnce(t *testing.T) {
+	nodes, _ := settled(t, 5)
+	leader, rest := leading(t, nodes)
+	errs := make(chan error)
+	for _, n := range rest {
+		go func() {
+			errs <- leader.asks(&state.Remove{ID: n.id})
+		}()
+	}
+	for range rest {
+		if err := <-errs; err != nil && !errors.Is(err, meta.ErrBusy) {
+			t.Error(err)
+		}
+	}
+	eventually(leader, "after")
+	for _, n := range rest {
+		if _, ok := leader.machine.Node(n.id); ok {
+			eventually(n, "after")
+		}
 	}
 }

@@ -45,5 +45,7 @@ const (
 	MaxSettingKey   = 64
 	MaxSettingValue = 4096
 
+	MaxVoters = 64 // noted in a command; five vote, and some more while that changes
+
 	maxText = 256 // bytes of a host, an address, a fingerprint, a policy
 )

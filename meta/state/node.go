@@ -151,13 +151,21 @@ type Drain struct {
 	Entry
 	ID      string
 	Drained bool
+	Voters
 }
 
 func (*Drain) kind() kind { return kindDrain }
 
-func (c *Drain) check() error { return checkID(c.ID) }
+func (c *Drain) version() int { return c.since(c.Entry.version()) }
+
+func (c *Drain) check() error { return first(checkID(c.ID), c.Voters.check()) }
+
+func (c *Drain) leaves() string { return c.ID }
 
 func (c *Drain) apply(s *state) (Result, error) {
+	if err := s.letsGo(c); err != nil {
+		return Result{}, err
+	}
 	return s.change(c.ID, func(n *Node) { n.Drained = c.Drained })
 }
 
@@ -224,11 +232,16 @@ func (c *Begin) apply(s *state) (Result, error) {
 type Remove struct {
 	Entry
 	ID string
+	Voters
 }
 
 func (*Remove) kind() kind { return kindRemove }
 
-func (c *Remove) check() error { return checkID(c.ID) }
+func (c *Remove) version() int { return c.since(c.Entry.version()) }
+
+func (c *Remove) check() error { return first(checkID(c.ID), c.Voters.check()) }
+
+func (c *Remove) leaves() string { return c.ID }
 
 func (c *Remove) apply(s *state) (Result, error) {
 	if _, ok := s.removed.get(c.ID); ok {
@@ -241,7 +254,7 @@ func (c *Remove) apply(s *state) (Result, error) {
 	if s.nodes.len() == 1 {
 		return Result{}, fmt.Errorf("node %s %w now: it is the last of the cluster", c.ID, meta.ErrBusy)
 	}
-	if err := s.spares(n); err != nil {
+	if err := first(s.spares(n), s.letsGo(c)); err != nil {
 		return Result{}, err
 	}
 	s.nodes.drop(c.ID)

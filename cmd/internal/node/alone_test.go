@@ -49,8 +49,8 @@ func TestClusterOfOne(t *testing.T) {
 	}
 	for _, drain := range []bool{true, false} {
 		err := r.client.DrainNode(ctx, control.DrainRequest{Node: k.Nodes[0].Host, Drain: drain})
-		if k, _ := r.client.Cluster(ctx); err != nil || (k.Nodes[0].State == "draining") != drain {
-			t.Errorf("drain %v: %+v, %v", drain, k.Nodes, err)
+		if k, _ := r.client.Cluster(ctx); errors.Is(err, meta.ErrBusy) != drain || k.Nodes[0].State == "draining" {
+			t.Errorf("drain %v of the only voter: %+v, %v", drain, k.Nodes, err)
 		}
 	}
 	if err := r.client.RemoveNode(ctx, k.Self); !errors.Is(err, meta.ErrDenied) {

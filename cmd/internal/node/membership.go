@@ -3,13 +3,11 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
-	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
 )
@@ -83,9 +81,6 @@ func (n *Node) RemoveNode(ctx context.Context, name string) error {
 	if id == n.member.group.Self() {
 		return fmt.Errorf("node %s %w to remove itself: ask another one to", id, meta.ErrDenied)
 	}
-	if n.member.votesAlone(id) {
-		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
-	}
 	_, err = n.member.group.Do(ctx, &state.Remove{ID: id})
 	return err
 }
@@ -97,12 +92,6 @@ func (m *member) leaderless() string {
 		text += "; not answering: " + strings.Join(missing, ", ")
 	}
 	return text
-}
-
-// votesAlone reports whether a node is the only voter.
-func (m *member) votesAlone(id string) bool {
-	voters := slices.DeleteFunc(m.group.Status().Members, func(m group.Member) bool { return !m.Voter })
-	return len(voters) == 1 && voters[0].ID == id
 }
 
 // find is the id of a node that a person named by it, or by its host if that has

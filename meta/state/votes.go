@@ -1,0 +1,90 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// Voters are the nodes that have a vote when a command is put into the log, as the
+// leader notes in those commands that may cost a vote. In what releases before
+// version 4 have written there are none.
+type Voters struct {
+	Voters []string `json:",omitempty"`
+}
+
+// A Leave is a command by which a node is to go: with its vote, if it has one.
+type Leave interface {
+	Command
+	// Vote says who votes. The leader says it, whoever said it before.
+	Vote(voters []string)
+
+	leaves() string
+	voters() []string
+}
+
+// Vote implements Leave.
+func (v *Voters) Vote(voters []string) { v.Voters = voters }
+
+func (v *Voters) voters() []string { return v.Voters }
+
+func (v *Voters) check() error {
+	if len(v.Voters) > MaxVoters {
+		return fmt.Errorf("%d voters %w: the most are %d", len(v.Voters), meta.ErrInvalid, MaxVoters)
+	}
+	for _, id := range v.Voters {
+		if err := checkID(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// since is the version of a command that has them.
+func (v *Voters) since(version int) int {
+	if len(v.Voters) > 0 {
+		return max(version, signed)
+	}
+	return version
+}
+
+// letsGo says why the cluster cannot do without the vote of a node: those of the
+// other nodes that are up would be no majority. It counts all votes that there are,
+// for who is removed may be gone before its vote is.
+func (s *state) letsGo(c Leave) error {
+	id, voters := c.leaves(), c.voters()
+	n, ok := s.nodes.get(id)
+	if d, is := c.(*Drain); is && (n.Drained || !d.Drained) {
+		return nil
+	}
+	if !ok || !slices.Contains(voters, id) {
+		return nil
+	}
+	up := 0
+	for _, v := range voters {
+		if n, ok := s.nodes.get(v); ok && v != id && n.Up {
+			up++
+		}
+	}
+	switch {
+	case len(voters) == 1:
+		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
+	case 2*up <= len(voters):
+		return fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
+			id, meta.ErrBusy, len(voters), up)
+	}
+	return nil
+}
+
+// LetsGo says why a node cannot go, as far as this machine knows. The machines
+// that apply it decide.
+func (m *Machine) LetsGo(c Leave) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.mu.state.letsGo(c)
+}
+
+// NotesVoters reports whether the commands that the machine takes have voters in
+// them.
+func (m *Machine) NotesVoters() bool { return m.Version() >= signed }
