@@ -65,10 +65,16 @@ type corpus struct {
 // datanode has a replica of it.
 func put(t *testing.T, c *cluster.Cluster, blocks int, from ...*cluster.Host) *corpus {
 	t.Helper()
+	return putBlocks(t, c, blocks, block, from...)
+}
+
+// putBlocks is put with blocks of another size.
+func putBlocks(t *testing.T, c *cluster.Cluster, blocks int, block int64, from ...*cluster.Host) *corpus {
+	t.Helper()
 	k := &corpus{dir: c.Dir(t), checksums: filepath.Join(t.TempDir(), "checksums")}
 	var sums strings.Builder
 	for i, h := range from {
-		part := lines(i, blocks/len(from)*block)
+		part := lines(i, blocks/len(from)*int(block))
 		name := fmt.Sprintf("%s/%d", k.dir, i)
 		h.Put(t, name, part, 2, block)
 		if err := c.WaitReplicas(t.Context(), name, 2); err != nil {
