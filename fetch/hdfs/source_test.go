@@ -80,6 +80,7 @@ const block = 64 << 10
 func TestConformance(t *testing.T) {
 	c := cluster.Shared(t)
 	content, records := text(400)
+	values := manyValues()
 	for _, test := range []struct {
 		name    string
 		options string
@@ -94,6 +95,8 @@ func TestConformance(t *testing.T) {
 			[][]byte{content[:10], content[:block], nil, content[:block+1]}},
 		{"pattern", "part-{0,1}?as=fixed:7", map[string][]byte{"part-0": content[:70], "part-1": content[70:80], "part-2": content[:9]},
 			append(cutFixed(content[:70], 7), content[70:77])},
+		{"chunks of lines", "f?as=chunks", map[string][]byte{"f": content}, cutChunks(records)},
+		{"values", "d?as=sequence", map[string][]byte{"d/a": sequenceOf(values[:300], false), "d/b": sequenceOf(values[300:], true)}, values},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			common := c.Dir(t)
@@ -117,18 +120,20 @@ func TestConformance(t *testing.T) {
 					}
 				}
 				client := dial(t, c.Host("data1"))
+				// Files are watched alike in all forms; it takes seconds.
+				watched := strings.HasPrefix(test.name, "lines")
 				return sourcetest.Fixture{
 					Open:    func() (fetch.Source, error) { return fetch.Open("hdfs://rankfs"+dir+"/"+test.options, env) },
 					Records: test.records,
 					Changes: []sourcetest.Change{
-						{Name: "a file that is gone", Unseen: true, Do: func() error { return client.Remove(dir + "/" + first) }},
-						{Name: "a file that was renamed", Unseen: true, Do: func() error { return client.Rename(dir+"/"+first, dir+"/_other") }},
-						{Name: "a file that is written anew", Unseen: true, Do: func() error {
+						{Name: "a file that is gone", Unseen: !watched, Late: watched, Do: func() error { return client.Remove(dir + "/" + first) }},
+						{Name: "a file that was renamed", Unseen: !watched, Late: watched, Do: func() error { return client.Rename(dir+"/"+first, dir+"/_other") }},
+						{Name: "a file that is written anew", Unseen: !watched, Late: watched, Do: func() error {
 							err := client.Remove(dir + "/" + first)
 							c.Host("data1").Put(t, dir+"/"+first, test.files[first], 2, block)
 							return err
 						}},
-						{Name: "a file that is appended to", Unseen: true, Do: func() error {
+						{Name: "a file that is appended to", Unseen: !watched, Late: watched, Do: func() error {
 							w, err := client.Append(dir + "/" + first)
 							if err != nil {
 								return err
@@ -148,6 +153,19 @@ func cutLines(content []byte) (records [][]byte) {
 		records = append(records, line)
 	}
 	return records
+}
+
+// cutChunks puts lines together that begin in one block.
+func cutChunks(lines [][]byte) (chunks [][]byte) {
+	at, last := 0, -1
+	for _, line := range lines {
+		if at/block != last {
+			chunks, last = append(chunks, nil), at/block
+		}
+		chunks[len(chunks)-1] = append(chunks[len(chunks)-1], line...)
+		at += len(line)
+	}
+	return chunks
 }
 
 func cutFixed(content []byte, n int) (records [][]byte) {

@@ -57,8 +57,14 @@ func changed(t *testing.T, f Fixture, i int) {
 			t.Errorf("record %d has bytes of another version", record)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); change.Late && seen == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		seen = d.Check(t.Context())
+	if change.Late { // whatever Read has noticed meanwhile
+		noticed := d.Check(t.Context())
+		for deadline := time.Now().Add(time.Minute); noticed == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			noticed = d.Check(t.Context())
+		}
+		if seen = noticed; !errors.Is(noticed, meta.ErrStale) {
+			t.Errorf("Check, after a minute: got %v, want ErrStale", noticed)
+		}
 	}
 	if seen == nil {
 		t.Error("neither Check nor Read noticed")

@@ -24,7 +24,8 @@ type Change struct {
 	Do   func() error
 	// Unseen: Check may miss it. A Read of what changed never does.
 	Unseen bool
-	// Late: Check notices it soon; until then Read has the bytes as they were.
+	// Late: Check notices it soon; until it or Read does, Read has the bytes as
+	// they were.
 	Late bool
 }
 
