@@ -210,6 +210,12 @@ func (r *Realm) Put(block int, from, to string) {
 // Shell is `hdfs dfs` as the user of the namenode, who may do all.
 func (r *Realm) Shell(args ...string) {
 	r.t.Helper()
-	line := r.java(shell, args...)
+	r.Java(shell, args...)
+}
+
+// Java runs a class of Hadoop as that user.
+func (r *Realm) Java(class string, args ...string) {
+	r.t.Helper()
+	line := r.java(class, args...)
 	r.Run(line[0], line[1:]...)
 }

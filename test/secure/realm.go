@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Name is that of every realm.
@@ -55,7 +56,23 @@ func New(t testing.TB) *Realm {
 	r.Run("kadmin.local", "-q", "ktadd -k "+r.Path("nn.keytab")+" "+services)
 	r.Run("kadmin.local", "-q", "ktadd -k "+r.Path("alice.keytab")+" alice")
 	r.Start("krb5kdc", "-n")
+	r.awaitKDC()
 	return r
+}
+
+// awaitKDC waits until the KDC takes calls.
+func (r *Realm) awaitKDC() {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", r.kdc)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal(err)
+		}
+	}
 }
 
 // Krb5Conf writes a krb5.conf for a KDC, perhaps for keys of one type alone.
