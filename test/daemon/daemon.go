@@ -21,7 +21,7 @@ import (
 // The bounds of what tests wait for; they turn a hang into a failure.
 const (
 	toolTime = 150 * time.Second // one command: an open may wait for two minutes
-	waitTime = 30 * time.Second  // one condition
+	waitTime = time.Minute       // one condition
 )
 
 // BuildCommand builds rankfs to a path: with the race detector if the tests are

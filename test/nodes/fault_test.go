@@ -38,7 +38,7 @@ func create(n *daemon.Place, name string) (time.Duration, error) {
 // voting waits until as many nodes vote as should.
 func (m *team) voting() {
 	m.t.Helper()
-	daemon.Until(m.t, 30*time.Second, "one leads, three vote, all are up", func() bool {
+	daemon.Until(m.t, time.Minute, "one leads, three vote, all are up", func() bool {
 		s := m.members(m.Nodes[0])
 		up := 0
 		for _, n := range s.Nodes {
