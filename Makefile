@@ -44,6 +44,7 @@ check: deps
 # that fail one after the other, 1 s to 5 min apart, in every order.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
+	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
 	$(GO) test -count 1 -timeout 1h -run TestSoak -v ./cache -soak 10m
 	$(MAKE) -s -C test/mpi
 	$(GO) test -count 1 -timeout 1h -run TestTakeOver -v ./test/system -takeovers 200

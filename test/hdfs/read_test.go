@@ -67,7 +67,7 @@ func TestLocality(t *testing.T) {
 	path := c.Dir(t) + "/f"
 	content := lines(1000)
 	c.Host("data2").Put(t, path, []byte(content), 1, block)
-	d := newPlace(t, c, "data2").start()
+	d := newPlace(t, c, "data2", "--host", "data2.example.com").start() // HDFS has the short name
 	d.create("train", path)
 	if got, err := d.batch("train", 0); err != nil || !strings.HasPrefix(content, got) {
 		t.Fatalf("a batch has other bytes, or %v", err)
