@@ -102,7 +102,7 @@ func (t *Tree) ReadDirPlus(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse
 			return false
 		}
 		if e.Ino != 0 && e.Name != "." && e.Name != ".." {
-			t.entry(entry, e.Ino, forViews)
+			t.entry(cancel, entry, e.Ino, forViews) // without: the kernel looks it up
 		}
 		return true
 	})

@@ -16,6 +16,7 @@ type handle struct {
 	size    int64
 	text    []byte
 	table   *Table
+	offsets Offsets
 	listing *listing
 	queue   *reading
 }
@@ -77,11 +78,11 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindBatch:
 		return t.openBatch(cancel, n, out)
 	case kindOffsets:
-		text, err := n.dir.Offsets(requestContext(cancel), n.rank, n.step)
+		offsets, err := n.dir.Offsets(requestContext(cancel), n.rank, n.step)
 		if err != nil {
 			return t.errno("open record table", n.path(), err)
 		}
-		out.Fh = t.handles.add(handle{text: text})
+		out.Fh = t.handles.add(handle{offsets: offsets})
 	case kindLocality:
 		table := n.dir.Locality()
 		out.Fh = t.handles.add(handle{table: &table})
@@ -114,14 +115,17 @@ func (t *Tree) openBatch(cancel <-chan struct{}, n node, out *fuse.OpenOut) fuse
 	if err != nil {
 		return t.errno("open batch", n.path(), err)
 	}
-	t.views.hold(n.dir, 1, time.Now())
 	h := handle{dir: n.dir, slab: slab}
 	if t.passthrough.Load() {
 		out.OpenFlags = fuse.FOPEN_PASSTHROUGH | fuse.FOPEN_NOFLUSH
 		out.BackingID = slab.Backing()
 	} else {
-		h.size = n.size()
+		if h.size, err = n.size(requestContext(cancel)); err != nil {
+			slab.Release()
+			return t.errno("open batch", n.path(), err)
+		}
 	}
+	t.views.hold(n.dir, 1, time.Now())
 	out.Fh = t.handles.add(h)
 	return fuse.OK
 }
@@ -154,9 +158,25 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 	if h.table != nil {
 		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, len(buf))), fuse.OK
 	}
+	if h.offsets != nil {
+		return t.readOffsets(cancel, input, h.offsets, buf)
+	}
 	from := min(input.Offset, uint64(len(h.text)))
 	to := min(from+uint64(len(buf)), uint64(len(h.text)))
 	return fuse.ReadResultData(h.text[from:to]), fuse.OK
+}
+
+// readOffsets makes the part of a record table that is asked for.
+func (t *Tree) readOffsets(cancel <-chan struct{}, input *fuse.ReadIn, o Offsets, buf []byte) (fuse.ReadResult, fuse.Status) {
+	const width = 8
+	skip := int(input.Offset % width)
+	n := uint64(skip+len(buf)+width-1) / width
+	part, err := o.Append(requestContext(cancel), buf[:0], input.Offset/width, n)
+	if err != nil {
+		return nil, t.errno("read record table", "", err)
+	}
+	part = part[min(skip, len(part)):]
+	return fuse.ReadResultData(part[:min(len(part), len(buf))]), fuse.OK
 }
 
 func (t Table) size() int64 { return int64(t.Lines) * int64(t.Width) }

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -193,20 +194,20 @@ func (n node) ino() uint64 { return n.dir.ino(n.kind, n.rank, n.step) }
 func (n node) isDir() bool { return n.kind == kindView || n.kind == kindRank }
 
 // size is st_size: exact, and known without fetching anything.
-func (n node) size() int64 {
+func (n node) size(ctx context.Context) (int64, error) {
 	switch n.kind {
 	case kindBatch:
-		return n.dir.Size(n.rank, n.step)
+		return n.dir.Size(ctx, n.rank, n.step)
 	case kindOffsets:
-		return 8 * int64(n.dir.Records(n.rank, n.step)+1)
+		return 8 * int64(n.dir.Records(n.rank, n.step)+1), nil
 	case kindLocality:
-		return n.dir.Locality().size()
+		return n.dir.Locality().size(), nil
 	case kindChunks:
-		return n.dir.Chunks().size()
+		return n.dir.Chunks().size(), nil
 	case kindDescription:
-		return int64(len(n.dir.Describe()))
+		return int64(len(n.dir.Describe())), nil
 	}
-	return 0
+	return 0, nil
 }
 
 // views is the table of the names below /datasets that the kernel may know.

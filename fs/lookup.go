@@ -29,8 +29,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 	case inoRoot:
 		for ino, child := range map[uint64]string{inoDatasets: "datasets", inoInfo: ".rankfs"} {
 			if child == name {
-				t.entry(out, ino, forViews)
-				return fuse.OK
+				return t.entry(cancel, out, ino, forViews)
 			}
 		}
 		return fuse.ENOENT
@@ -39,8 +38,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 			if f.Name == name {
 				out.SetEntryTimeout(forViews)
 				out.NodeId = inoInfoFiles + uint64(i)
-				t.attributes(out.NodeId, &out.Attr)
-				return fuse.OK
+				return t.attributes(cancel, out.NodeId, &out.Attr)
 			}
 		}
 		return fuse.ENOENT
@@ -49,8 +47,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 		if err != nil {
 			return t.errno("look up view", path.Join("datasets", name), err)
 		}
-		t.entry(out, d.base, forViews)
-		return fuse.OK
+		return t.entry(cancel, out, d.base, forViews)
 	}
 	n, ok := t.views.byIno(header.NodeId)
 	if !ok {
@@ -60,8 +57,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 	if !ok {
 		return fuse.ENOENT
 	}
-	t.entry(out, child.ino(), forViews)
-	return fuse.OK
+	return t.entry(cancel, out, child.ino(), forViews)
 }
 
 // view finds the directory of a name below /datasets, making it if need be.
@@ -100,12 +96,14 @@ func (t *Tree) forget(gone ...*viewDir) {
 }
 
 // entry answers a lookup with the inode and its attributes.
-func (t *Tree) entry(out *fuse.EntryOut, ino uint64, valid time.Duration) {
-	out.NodeId = ino
-	out.SetEntryTimeout(valid)
-	if t.attributes(ino, &out.Attr) == fuse.OK {
+func (t *Tree) entry(cancel <-chan struct{}, out *fuse.EntryOut, ino uint64, valid time.Duration) fuse.Status {
+	status := t.attributes(cancel, ino, &out.Attr)
+	if status == fuse.OK {
+		out.NodeId = ino
+		out.SetEntryTimeout(valid)
 		out.SetAttrTimeout(t.attrTimeout(ino))
 	}
+	return status
 }
 
 // attrTimeout: a description's text, and so its size, may change, as do the
@@ -126,21 +124,25 @@ func (t *Tree) attrTimeout(ino uint64) time.Duration {
 }
 
 func (t *Tree) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	status := t.attributes(input.NodeId, &out.Attr)
+	status := t.attributes(cancel, input.NodeId, &out.Attr)
 	if status == fuse.OK {
 		out.SetTimeout(t.attrTimeout(input.NodeId))
 	}
 	return status
 }
 
-func (t *Tree) attributes(ino uint64, a *fuse.Attr) fuse.Status {
+func (t *Tree) attributes(cancel <-chan struct{}, ino uint64, a *fuse.Attr) fuse.Status {
 	isDir, size, made := true, int64(0), t.born
 	if ino >= inoViews {
 		n, ok := t.views.byIno(ino)
 		if !ok {
 			return fuse.Status(unix.ESTALE)
 		}
-		isDir, size, made = n.isDir(), n.size(), n.dir.made
+		var err error
+		if size, err = n.size(requestContext(cancel)); err != nil {
+			return t.errno("look up", n.path(), err)
+		}
+		isDir, made = n.isDir(), n.dir.made
 	} else if ino >= inoInfoFiles {
 		i := int(ino - inoInfoFiles)
 		if i >= len(t.config.Info) {

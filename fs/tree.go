@@ -29,9 +29,11 @@ type View interface {
 	// the kernel is not to remember it. The first Open settles a view.
 	Settled() bool
 	Records(rank, step uint64) uint64
-	Size(rank, step uint64) int64
-	// Offsets is the content of the batch's .idx file. It settles the view.
-	Offsets(ctx context.Context, rank, step uint64) ([]byte, error)
+	// Size may take a while the first time, where records differ in length.
+	Size(ctx context.Context, rank, step uint64) (int64, error)
+	// Offsets is the content of the batch's .idx file. It settles the view, and
+	// may take as long as Size.
+	Offsets(ctx context.Context, rank, step uint64) (Offsets, error)
 	// Open returns the batch's slab, complete. Changed sources are ErrStale.
 	Open(ctx context.Context, rank, step uint64) (Slab, error)
 	// Describe is the content of dataset.json.
@@ -58,6 +60,14 @@ type Queue interface {
 	Next(ctx context.Context, wait bool) ([]byte, error)
 	// Close gives back what was begun. It does not wait.
 	Close()
+}
+
+// Offsets are the numbers of one .idx file, of which any part can be made without
+// the rest. They may be used concurrently.
+type Offsets interface {
+	// Append appends n of the numbers from one on, 8 bytes each, as far as there
+	// are so many.
+	Append(ctx context.Context, dst []byte, first, n uint64) ([]byte, error)
 }
 
 // A Slab is a complete batch: a file that holds exactly its bytes.

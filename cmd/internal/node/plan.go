@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -170,6 +171,11 @@ var handfuls = sync.Pool{New: func() any { return &handful{records: make([]uint6
 // each calls f with the records of a batch in order, a handful at a time, until
 // one fails.
 func (p *plan) each(rank, step uint64, f func(g *handful) error) error {
+	return p.eachFrom(rank, step, 0, f)
+}
+
+// eachFrom is each without the first records.
+func (p *plan) eachFrom(rank, step, skip uint64, f func(g *handful) error) error {
 	g := handfuls.Get().(*handful)
 	defer handfuls.Put(g)
 	g.records = g.records[:0]
@@ -177,11 +183,16 @@ func (p *plan) each(rank, step uint64, f func(g *handful) error) error {
 	if err != nil {
 		return err
 	}
-	for i := range r.n {
+	i := uint64(0)
+	if p.view.Step.Unit != meta.UnitChunk {
+		i, skip = min(skip, r.n), 0
+	}
+	for ; i < r.n; i++ {
 		first, n := p.order.At(r.at(i)%p.cut.N), uint64(1)
 		if p.view.Step.Unit == meta.UnitChunk {
 			c := p.content.index.Chunk(int(first))
-			first, n = c.First, c.Records
+			past := min(skip, c.Records)
+			first, n, skip = c.First+past, c.Records-past, skip-past
 		}
 		for ; n > 0; first, n = first+1, n-1 {
 			if g.records = append(g.records, first); len(g.records) < handfulRecords {
@@ -253,41 +264,36 @@ func (p *plan) count(rank, step, from uint64) (n uint64) {
 
 // Size is the number of bytes in a batch.
 func (p *plan) Size(rank, step uint64) int64 {
-	if length, ok := p.content.index.Uniform(); ok {
-		return length * int64(p.Records(rank, step))
+	size, err := p.SizeFor(context.Background(), rank, step)
+	if err != nil {
+		return 0 // as for every batch: opening one says why
 	}
-	return p.sizes.get(p, rank, step, func() (size int64) {
-		p.each(rank, step, func(g *handful) error {
-			g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
-			for _, e := range g.extents {
-				size += e.Len
-			}
-			return nil
-		})
-		return size
-	})
+	return size
 }
 
-// Offsets is the record table of a batch: where each record begins, and where
-// the last one ends.
-func (p *plan) Offsets(rank, step uint64) []byte {
-	table := make([]byte, 8, 8*(p.Records(rank, step)+1))
-	at := int64(0)
-	p.each(rank, step, func(g *handful) error {
-		g.extents = p.content.index.AppendExtents(g.extents[:0], g.records)
-		for _, e := range g.extents {
-			at += e.Len
-			table = binary.LittleEndian.AppendUint64(table, uint64(at))
+// SizeFor is Size for somebody who may lose patience: records of different lengths
+// are added up.
+func (p *plan) SizeFor(ctx context.Context, rank, step uint64) (int64, error) {
+	if length, ok := p.content.index.Uniform(); ok {
+		return length * int64(p.Records(rank, step)), nil
+	}
+	return p.sizes.get(p, rank, step, func() (int64, error) {
+		if p.Records(rank, step) <= handfulRecords {
+			m := p.newMarks(rank, step)
+			err := m.walk(ctx, 0, 0)
+			return m.mu.before[len(m.mu.before)-1], err
 		}
-		return nil
+		m, done := p.sizes.marks(p, rank, step)
+		defer done()
+		return m.reckon(ctx, p.sizes.walks)
 	})
-	return table
 }
 
 // sizes remembers batch sizes, which a listing asks for and a fill again: with
 // a shuffled order each is a walk through the index.
 type sizes struct {
 	cache *ristretto.Cache[string, int64]
+	*allMarks
 }
 
 func newSizes() (*sizes, error) {
@@ -300,21 +306,24 @@ func newSizes() (*sizes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("size cache: %w", err)
 	}
-	return &sizes{c}, nil
+	return &sizes{c, newAllMarks()}, nil
 }
 
-func (s *sizes) get(p *plan, rank, step uint64, compute func() int64) int64 {
+func (s *sizes) get(p *plan, rank, step uint64, compute func() (int64, error)) (int64, error) {
 	var key [32]byte
 	copy(key[:], p.id[:])
 	binary.LittleEndian.PutUint64(key[16:], rank)
 	binary.LittleEndian.PutUint64(key[24:], step)
 	k := string(key[:])
 	size, ok := s.cache.Get(k)
-	if !ok {
-		size = compute()
+	if ok {
+		return size, nil
+	}
+	size, err := compute()
+	if err == nil {
 		s.cache.Set(k, size, 1) // it may refuse: then it is computed again
 	}
-	return size
+	return size, err
 }
 
 func (s *sizes) close() { s.cache.Close() }

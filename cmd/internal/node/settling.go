@@ -255,14 +255,16 @@ func (s *settling) Settled() bool { return s.settled.Load() }
 func (s *settling) Records(rank, step uint64) uint64 { return s.view.Load().Records(rank, step) }
 
 // Size is the number of bytes in a batch.
-func (s *settling) Size(rank, step uint64) int64 { return s.view.Load().Size(rank, step) }
+func (s *settling) Size(ctx context.Context, rank, step uint64) (int64, error) {
+	return s.view.Load().SizeFor(ctx, rank, step)
+}
 
 // Offsets is the record table of a batch.
-func (s *settling) Offsets(ctx context.Context, rank, step uint64) ([]byte, error) {
+func (s *settling) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, error) {
 	if err := s.settle(ctx, nil, rank); err != nil {
 		return nil, err
 	}
-	return s.view.Load().Offsets(rank, step), nil
+	return s.view.Load().Offsets(ctx, rank, step)
 }
 
 // Open returns the slab of a batch, complete.
