@@ -23,7 +23,7 @@ const stateRoot = "/var/lib/rankfs"
 // or in fstab.
 type mountOptions struct {
 	state         string
-	nvme          []string // DIR:SIZE
+	nvme          []string // DIR:SIZE, for what leaves memory and costs more to fetch
 	nvmeFloor     string   // SIZE or N%
 	ram           string
 	cachePolicy   string // empty: the first
