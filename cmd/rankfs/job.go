@@ -69,8 +69,24 @@ func (j *job) complete(set control.Dataset, options string, s control.Status, co
 	if batch := j.batchBytes(); batch > j.ram {
 		return failf(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", size(batch), size(j.ram))
 	}
+	if err := j.crowd(); err != nil {
+		return err
+	}
 	j.rates(s)
 	return nil
+}
+
+// crowd is an error if the ranks of a node cannot hold a batch each: they take
+// each step together, so the first of them would be refused.
+func (j *job) crowd() error {
+	batch, ranks := j.batchBytes(), j.view.Ranks/uint64(j.nodes)
+	need, have := float64(batch)*float64(ranks), j.ram+j.nvme
+	if need <= float64(have) {
+		return nil
+	}
+	return hint(failf(meta.ErrNoSpace, "%s on a node, each with a batch of %s, need %s together, and a node has %s",
+		plural(ranks, "rank"), size(batch), size(int64(need)), size(have)),
+		"give it --ram or --nvme, spread the ranks over more --nodes, or make batches smaller")
 }
 
 // batchBytes is the size of a batch on the mean.

@@ -131,6 +131,9 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 	if p.Program != nil {
 		a.writeProgram(w, *p.Program)
 	}
+	if p.Warning != "" {
+		fmt.Fprintf(w, "\n%s\n", wrap("warning: "+p.Warning, 79, ""))
+	}
 }
 
 // writeDistances is a line for this plan, and one for fixed ranks where that

@@ -282,6 +282,7 @@ type Plan struct {
 	Strict  Share      `json:"strict"`            // what fixed ranks, assign=strict, would come to
 	Serving *Serving   `json:"serving,omitempty"` // of batches that are chunks, where not all are local
 	Program *Program   `json:"program,omitempty"`
+	Warning string     `json:"warning,omitempty"` // why ranks may not be able to read it
 }
 
 // Reads are what the ranks of one host read, of the steps looked at.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type reporter func(control.Progress)
 func (n *Node) Datasets() []control.Dataset {
 	all := []control.Dataset{}
 	for _, d := range n.catalog.list() {
-		all = append(all, d.describe(context.Background()))
+		all = append(all, n.describe(context.Background(), d))
 	}
 	return all
 }
@@ -39,7 +40,20 @@ func (n *Node) Dataset(name string) (control.Dataset, error) {
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	return d.describe(context.Background()), nil
+	return n.describe(context.Background(), d), nil
+}
+
+// describe says of a dataset also what this node has to say.
+func (n *Node) describe(ctx context.Context, d *dataset) control.Dataset {
+	c := d.describe(ctx)
+	if crowd := n.crowd(d.view, d.content); crowd != "" {
+		c.Notes = maps.Clone(c.Notes)
+		if c.Notes == nil {
+			c.Notes = make(map[string]string)
+		}
+		c.Notes["memory"] = crowd
+	}
+	return c
 }
 
 // Explain looks a view up as the mount does. There a name that stands for
@@ -115,7 +129,10 @@ func (n *Node) install(ctx context.Context, r record, instead uint64, progress r
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	described := d.describe(ctx)
+	described := n.describe(ctx, d)
+	if crowd := described.Notes["memory"]; crowd != "" {
+		n.config.Log.Warn("ranks that read together will not find room", "dataset", r.Name, "cause", crowd)
+	}
 	n.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,
 		"records", described.Records, "bytes", described.Bytes, "took", time.Since(start))
 	return described, nil
