@@ -72,17 +72,15 @@ type Cache struct {
 		strategy
 		pins     map[[16]byte]policy.Level // by the plan of keys: no batch goes below
 		strained bool                      // nothing is made ready ahead now
-		filled   bool                      // memory was, since the reserve was whole
 		closed   bool
 		ended    bool                // and nothing is laid down any more
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
 		writes   rate                // of slabs to disks
 		count    counters
 	}
-	wake    *sync.Cond    // something for a worker to do, or to give up waiting for
-	room    chan struct{} // one token: a slab was given back, or may have been
-	replan  chan struct{} // one token: what was planned is no longer right
-	leaving chan struct{} // one token: memory was filled
+	wake   *sync.Cond    // something for a worker to do, or to give up waiting for
+	room   chan struct{} // one token: a slab was given back, or may have been
+	replan chan struct{} // one token: what was planned is no longer right
 }
 
 // New starts a cache. Its workers run until Close.
@@ -91,7 +89,7 @@ func New(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Cache{config: c, room: make(chan struct{}, 1), replan: make(chan struct{}, 1), leaving: make(chan struct{}, 1), began: time.Now()}
+	k := &Cache{config: c, room: make(chan struct{}, 1), replan: make(chan struct{}, 1), began: time.Now()}
 	if k.mu.strategy, err = newStrategy(c.Policy); err != nil {
 		return nil, err
 	}
@@ -117,7 +115,6 @@ func New(c Config) (*Cache, error) {
 		k.tasks.Go(k.work)
 	}
 	k.tasks.Go(k.keepPlanning)
-	k.tasks.Go(k.keepReserve)
 	return k, nil
 }
 

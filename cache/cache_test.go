@@ -402,9 +402,7 @@ func TestOnce(t *testing.T) {
 // A batch larger than memory is served from NVMe; what memory gives up goes
 // there, and a cache that starts later finds it, checks it, and refuses what
 // was damaged.
-func TestNVMe(t *testing.T) { synctest.Test(t, testNVMe) }
-
-func testNVMe(t *testing.T) {
+func TestNVMe(t *testing.T) {
 	dir := t.TempDir()
 	config := cache.Config{RAMBytes: 16 << 20, Policy: "all-disk", NVMe: []disks.Dir{{Path: dir, Bytes: 256 << 20}}}
 	k := newCache(t, config)
@@ -418,7 +416,6 @@ func testNVMe(t *testing.T) {
 
 	small := &testPlan{id: 2, steps: 64, size: 1 << 20}
 	for step := range small.steps {
-		time.Sleep(time.Millisecond)
 		s := open(t, k, small, 0, step)
 		check(t, s, small, 0, step)
 		s.Release()
@@ -449,7 +446,6 @@ func testNVMe(t *testing.T) {
 	before := k.Stats()
 	again := &testPlan{id: 2, steps: 64, size: 1 << 20}
 	for step := range again.steps {
-		time.Sleep(time.Millisecond)
 		s := open(t, k, again, 0, step)
 		check(t, s, again, 0, step)
 		s.Release()

@@ -244,8 +244,7 @@ func fullRAM(budget int64, err error) error {
 	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
 }
 
-// makeWay drops what is to go next, if anything may, for the lack of something.
-// What has to be packed or written before leaves room ahead of need (leaving.go).
+// makeWay evicts what is to go next, if anything may, for the lack of something.
 // Descriptors are rather taken from what stays on disk without one.
 func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	var victim *entry
@@ -258,11 +257,7 @@ func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
 	if victim == nil {
 		return false
 	}
-	if e.byHand && !c.waitedFor(e) {
-		c.evict(victim)
-	} else {
-		c.forgo(victim)
-	}
+	c.evict(victim)
 	return true
 }
 
@@ -442,7 +437,6 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 		if e.from != policy.RAM {
 			c.mu.speeds[e.from].add(float64(e.size), took)
 		}
-		c.mu.filled = c.mu.filled || e.ram != nil
 		if e.waiters == 0 {
 			c.rest(e)
 		}

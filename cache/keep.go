@@ -33,7 +33,6 @@ func (c *Cache) rest(e *entry) {
 		}
 		c.lay(e.kept)
 	}
-	c.stirs()
 	select {
 	case c.room <- struct{}{}:
 	default:
@@ -70,10 +69,6 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	if !demanded {
 		least := c.mu.shelf.at(id)
 		if worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer, now)) || c.precedes(&least, newcomer, now) {
-			return nil
-		}
-		if !newcomer.byHand && c.laborious(&least) { // it has time until that has a copy
-			c.stirs()
 			return nil
 		}
 	}

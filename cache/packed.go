@@ -73,13 +73,6 @@ func (p *packed) offer(dataset string, plain []byte) error {
 	return c.Offer(plain)
 }
 
-// knows reports whether as much of a dataset was seen as it takes to say how it is
-// packed.
-func (p *packed) knows(dataset string) bool {
-	c, err := p.of(dataset)
-	return err != nil || c.Sure()
-}
-
 // forget drops the chooser that was used longest ago. mu is held.
 func (p *packed) forget() {
 	oldest := ""

@@ -120,13 +120,6 @@ func (c *Chooser) keep(seen []Measure) {
 	}
 }
 
-// Sure reports whether the first slabs were all measured.
-func (c *Chooser) Sure() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.rounds >= first
-}
-
 // Measures returns what is known of each codec; nothing, before a slab was
 // offered.
 func (c *Chooser) Measures() []Measure {
