@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ func (n *fakeNode) Cluster() control.Cluster {
 	node := func(i int, state string) control.Member {
 		return control.Member{
 			ID: strings.Repeat(fmt.Sprint(i), 16), Host: fmt.Sprintf("node%d", i), Addr: fmt.Sprintf("node%d:7420", i),
-			State: state, Voter: i <= 3, Entered: epoch.Add(time.Duration(i) * time.Hour),
+			State: state, Voter: i <= 3, Role: map[bool]string{true: "operator", false: "member"}[i == 1], Entered: epoch.Add(time.Duration(i) * time.Hour),
 		}
 	}
 	c := control.Cluster{ID: "c0ffee", Self: strings.Repeat("1", 16), Leader: strings.Repeat("1", 16), Term: 7, Applied: 1234}
@@ -96,9 +97,36 @@ func (n *fakeNode) member(name string) (control.Member, error) {
 
 func (n *fakeNode) CreateToken(_ context.Context, r control.TokenRequest) (control.Token, error) {
 	return control.Token{
-		Token: "rankfs-token", Expires: epoch.Add(2*time.Hour + 13*time.Minute + r.Life), Uses: r.Uses,
+		Token: "rankfs-token", ID: "0123456789ab", Role: cmp.Or(r.Role, "member"), Expires: epoch.Add(2*time.Hour + 13*time.Minute + r.Life), Uses: r.Uses,
 		Join: n.Cluster().Nodes[0].Addr,
 	}, n.led()
+}
+
+// Tokens are two, and none at all without other nodes.
+func (n *fakeNode) Tokens() []control.TokenInfo {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.dropped || n.config.Listen == "" {
+		return []control.TokenInfo{}
+	}
+	return []control.TokenInfo{
+		{ID: "0123456789ab", Role: "member", Uses: 3, Used: 1, Host: "node1", Expires: epoch.Add(3 * time.Hour)},
+		{ID: "ba9876543210", Role: "operator", Uses: 1, Host: "node2", Expires: epoch.Add(30 * time.Hour)},
+	}
+}
+
+// DropToken drops both: nobody looks.
+func (n *fakeNode) DropToken(_ context.Context, id string) error {
+	switch id {
+	case "0123456789ab":
+		n.mu.Lock()
+		n.mu.dropped = true
+		n.mu.Unlock()
+		return n.led()
+	case "ba9876543210":
+		return fmt.Errorf("node 1111111111111111 %w to do this, which is for operators: it is a member of the cluster; do it on an operator, as node2 (2222222222222222); see: rankfs node ls", meta.ErrDenied)
+	}
+	return fmt.Errorf("token %q %w, or is used up, or has expired; see: rankfs token ls", id, meta.ErrNotExist)
 }
 
 func (n *fakeNode) DrainNode(_ context.Context, r control.DrainRequest) error {

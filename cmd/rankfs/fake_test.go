@@ -32,6 +32,7 @@ type fakeNode struct {
 	mu struct {
 		sync.Mutex
 		sets        []control.Dataset
+		dropped     bool            // tokens
 		drained     map[string]bool // by host: what was asked for
 		removed     map[string]bool
 		pinned      bool

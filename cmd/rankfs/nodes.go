@@ -44,7 +44,7 @@ func (p *program) listNodesCommand() *cobra.Command {
 }
 
 func writeNodes(w io.Writer, k control.Cluster) {
-	t := newTable("", "", "NODE", "HOST", "ADDRESS", "STATE", "ROLE", " LAG", "SINCE")
+	t := newTable("", "", "NODE", "HOST", "ADDRESS", "STATE", "VOTE", "ROLE", " LAG", "SINCE")
 	for _, m := range k.Nodes {
 		self, lag := "", "-"
 		if m.ID == k.Self {
@@ -53,7 +53,7 @@ func writeNodes(w io.Writer, k control.Cluster) {
 		if m.Lag != nil {
 			lag = count(*m.Lag)
 		}
-		t.add(self, m.ID, m.Host, m.Addr, m.State, role(k, m), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
+		t.add(self, m.ID, m.Host, m.Addr, m.State, vote(k, m), orDash(m.Role), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	t.write(w)
 	fmt.Fprintln(w, "\n*: this node; LAG: changes of the cluster that a node does not know yet, as the\nleader counts them")
@@ -64,17 +64,35 @@ func writeNodes(w io.Writer, k control.Cluster) {
 	case k.Leader == "":
 		fmt.Fprintf(w, "\nWARNING: %s\n", wrap("no node leads: nothing can be registered, planned or removed until "+
 			"more than half of the voters are up and reach each other", 71, "  "))
+	case onlyOperator(k) != "":
+		fmt.Fprintf(w, "\nWARNING: %s\n", wrap(fmt.Sprintf("%s is the only operator: without it nobody can let nodes in or "+
+			"remove them; let in another: rankfs token create --role operator", onlyOperator(k)), 71, "  "))
 	}
 }
 
-func role(k control.Cluster, m control.Member) string {
+// onlyOperator is the host of the one operator that there is, of three nodes or
+// more.
+func onlyOperator(k control.Cluster) string {
+	host, operators := "", 0
+	for _, m := range k.Nodes {
+		if m.Role == "operator" {
+			host, operators = m.Host, operators+1
+		}
+	}
+	if operators != 1 || len(k.Nodes) < 3 {
+		return ""
+	}
+	return host
+}
+
+func vote(k control.Cluster, m control.Member) string {
 	switch {
 	case m.ID == k.Leader:
 		return "leader"
 	case m.Voter:
 		return "voter"
 	}
-	return "member"
+	return "-"
 }
 
 func (p *program) drainCommand() *cobra.Command {

@@ -17,12 +17,12 @@ import (
 func (p *program) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Let other nodes into the cluster",
+		Short: "Let other nodes into the cluster, look at tokens, drop them",
 		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	p.mountFlag(c)
-	c.AddCommand(p.createTokenCommand())
+	c.AddCommand(p.createTokenCommand(), p.listTokensCommand(), p.removeTokenCommand())
 	return c
 }
 
@@ -36,9 +36,17 @@ func (p *program) createTokenCommand() *cobra.Command {
 The token is a secret until it is used up or expires. It is written to stdout
 alone, if that is not a terminal:
 
-  rankfs token create | ssh node2 'umask 077; cat > /run/rankfs.token'`,
+  rankfs token create | ssh node2 'umask 077; cat > /run/rankfs.token'
+
+A node that is let in as a member reads, and may register and refresh datasets;
+one that is let in as an operator may also let others in, drain and remove
+nodes, remove datasets and change settings of the cluster. Tokens are made on
+an operator, as the first node is.`,
 		Args: wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if r.Role != "member" && r.Role != "operator" {
+				return usage(c, fmt.Errorf("role %q %w: use member or operator", r.Role, meta.ErrInvalid))
+			}
 			if r.Life <= 0 || r.Uses <= 0 {
 				return usage(c, fmt.Errorf("a token of %v and %s %w: both must be more than nothing",
 					r.Life, plural(r.Uses, "use"), meta.ErrInvalid))
@@ -62,7 +70,74 @@ alone, if that is not a terminal:
 	f.SortFlags = false
 	f.DurationVar(&r.Life, "life", time.Hour, "let nodes in for so long: `TIME`, as 30m or 2h")
 	f.IntVar(&r.Uses, "uses", 1, "let `N` nodes in")
+	f.StringVar(&r.Role, "role", "member", "let them in as `ROLE`: member or operator")
 	return c
+}
+
+func (p *program) listTokensCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the tokens that still let nodes in",
+		Args:    wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			list, err := d.Tokens(c.Context())
+			if err != nil {
+				return err
+			}
+			return p.print(list, func(w io.Writer) { writeTokens(w, list) })
+		},
+	}
+}
+
+func writeTokens(w io.Writer, list []control.TokenInfo) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no tokens; make one with: rankfs token create")
+		return
+	}
+	t := newTable("", "TOKEN", "ROLE", " USED", "MADE ON", "EXPIRES")
+	for _, k := range list {
+		t.add(k.ID, orDash(k.Role), fmt.Sprintf("%d of %d", k.Used, k.Uses), orDash(k.Host), k.Expires.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	t.write(w)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (p *program) removeTokenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm TOKEN",
+		Aliases: []string{"remove"},
+		Short:   "Have a token let nobody in any more",
+		Long: `Have a token let nobody in any more. Nodes that it has let in stay.
+
+TOKEN is its id, as rankfs token ls has it, or the beginning of that.`,
+		Args: wants("TOKEN"),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := p.daemon()
+			if err != nil {
+				return err
+			}
+			if err := d.DropToken(c.Context(), args[0]); err != nil {
+				return err
+			}
+			removed := struct {
+				Removed string `json:"removed"`
+			}{args[0]}
+			return p.print(removed, func(w io.Writer) {
+				fmt.Fprintf(w, "token %s lets nobody in any more; to take out who came with it: rankfs node rm\n", args[0])
+			})
+		},
+	}
 }
 
 func isLoopback(host string) bool {
@@ -78,6 +153,9 @@ func writeToken(w io.Writer, t control.Token, now time.Time) {
 	who := "one node"
 	if t.Uses != 1 {
 		who = plural(t.Uses, "node")
+	}
+	if t.Role == "operator" {
+		who += " as an operator"
 	}
 	fmt.Fprintf(w, "\n%s\n\n  rankfs mount DIR --listen HOST:PORT --join %s --token-file FILE\n\n"+
 		"HOST:PORT is where that node is reached by the others.\n",

@@ -18,14 +18,51 @@ import (
 )
 
 // An application is what a node that wants in sends: a request for a
-// certificate, where it will be reached, and the hash of its token, or nothing if
-// it was in before and its certificate has expired. A token's secret need not
-// leave the node: its hash, sent once over a connection whose other end has shown
-// the cluster's authority, is as good, and is what the cluster remembers.
+// certificate, where it will be reached, and a proof that it has a token, or
+// nothing if it was in before and its certificate has expired. A token's secret
+// does not leave the node, and who passes the proof on can let nobody else in.
+//
+// Token is the hash of a token of the release before, and Speaks the newest
+// version of commands that the node understands.
 type application struct {
-	Request []byte `json:"request"`
-	Addr    string `json:"addr"`
-	Token   string `json:"token,omitempty"`
+	Request []byte       `json:"request"`
+	Addr    string       `json:"addr"`
+	Token   string       `json:"token,omitempty"`
+	Proof   *trust.Proof `json:"proof,omitempty"`
+	Speaks  int          `json:"speaks,omitempty"`
+}
+
+// asked is what a proof is of.
+func (a application) asked() []byte {
+	sum := sha256.Sum256(a.Request)
+	return append(append([]byte("rankfs join\x00"), sum[:]...), a.Addr...)
+}
+
+// present adds what shows that the node has a token.
+func (a application) present(token trust.Token) application {
+	if token.IsPlain() {
+		hash := token.Hash()
+		a.Token = hex.EncodeToString(hash[:])
+		return a
+	}
+	proof := token.Prove(a.asked())
+	a.Proof, a.Speaks = &proof, state.Version
+	return a
+}
+
+// token is the hash of the token that the application shows, as the cluster keeps
+// it.
+func (a application) token(version int) (string, error) {
+	switch {
+	case version < state.Signed && a.Token != "":
+		return a.Token, nil
+	case version >= state.Signed && a.Proof != nil:
+		hash, err := a.Proof.Token(a.asked())
+		return hex.EncodeToString(hash[:]), err
+	case a.Proof != nil || a.Token != "":
+		return "", fmt.Errorf("token %w: it was made before or after the cluster's nodes were all upgraded; make another: rankfs token create", meta.ErrDenied)
+	}
+	return "", fmt.Errorf("it %w: it is not of this cluster; it needs a token, from: rankfs token create", meta.ErrDenied)
 }
 
 // An admittance is the answer: a certificate.
@@ -45,14 +82,13 @@ func Join(ctx context.Context, dir, at string, token trust.Token, id *trust.Iden
 	if err != nil {
 		return nil, err
 	}
-	hash := token.Hash()
 	conn, pem, err := trust.DialJoin(ctx, at, token.Pin(), now)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	a := application{Request: request, Addr: addr, Token: hex.EncodeToString(hash[:])}
+	a := application{Request: request, Addr: addr}.present(token)
 	certificate, err := apply(conn, a)
 	if err != nil {
 		return nil, fmt.Errorf("join at %s: %w", at, err)
@@ -143,7 +179,7 @@ func (g *Group) wasRemoved(a application) bool {
 }
 
 // serveAdmit enters a node, or finds that it is entered, and signs for it.
-func (g *Group) serveAdmit(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+func (g *Group) serveAdmit(ctx context.Context, from string, request json.RawMessage) (any, error) {
 	a, err := decode[application](request)
 	if err != nil {
 		return nil, err
@@ -154,20 +190,56 @@ func (g *Group) serveAdmit(ctx context.Context, _ string, request json.RawMessag
 	}
 	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: keyOf(r)}
 	if known, ok := g.config.Machine.Node(r.Node); !ok || known.Key != n.Key {
-		if a.Token == "" {
-			return nil, fmt.Errorf("node %s %w: it is not of this cluster; it needs a token, from: rankfs token create", r.Node, meta.ErrDenied)
-		}
-		if _, err := g.apply(ctx, &state.Admit{TokenHash: a.Token, Node: n}); err != nil {
-			return nil, err
+		if err := g.admit(ctx, a, n); err != nil {
+			return nil, fmt.Errorf("node %s: %w", r.Node, err)
 		}
 		g.seen.heard(n.ID, time.Now())
 		g.config.Log.Info("node admitted", "node", n.ID, "host", n.Host, "addr", n.Addr)
-	} else if known.Addr != n.Addr {
-		if _, err := g.apply(ctx, &state.Move{ID: n.ID, Addr: n.Addr}); err != nil {
+	} else if known.Addr != n.Addr && g.vouched(from, a, n) {
+		if _, err := g.apply(ctx, state.Sender{Node: n.ID}, &state.Move{ID: n.ID, Addr: n.Addr}); err != nil {
 			return nil, err
 		}
 	}
-	return g.config.Authority.Sign(r, trust.RoleNode, g.config.Now(), 0)
+	node, _ := g.config.Machine.Node(r.Node)
+	return g.config.Authority.Sign(r, roleOf(node), g.config.Now(), 0)
+}
+
+// vouched reports whether an application says where its node is. Another node may
+// have passed it on, and changed it, or pass on what it has seen once; but a proof
+// is of the address too.
+func (g *Group) vouched(from string, a application, n state.Node) bool {
+	if from == n.ID || g.config.Machine.Version() < state.Signed {
+		return true
+	}
+	hash, err := a.token(state.Signed)
+	_, known := g.config.Machine.Token(hash)
+	return err == nil && known
+}
+
+// admit enters a node by the token that it shows.
+func (g *Group) admit(ctx context.Context, a application, n state.Node) error {
+	version := g.config.Machine.Version()
+	hash, err := a.token(version)
+	if err != nil {
+		return err
+	}
+	c := &state.Admit{TokenHash: hash, Node: n}
+	if version >= state.Signed {
+		c.Speaks = a.Speaks
+	}
+	_, err = g.apply(ctx, g.itself(), c)
+	return err
+}
+
+// roleOf is the role of a node as its certificate is to say it.
+func roleOf(n state.Node) trust.Role {
+	switch n.Role {
+	case state.Member:
+		return trust.RoleMember
+	case state.Operator:
+		return trust.RoleOperator
+	}
+	return trust.RoleNode
 }
 
 // keyOf is the fingerprint of the key that a request is about.
@@ -189,9 +261,13 @@ func (g *Group) found(ctx context.Context) error {
 	first := g.config.Self
 	first.Key = keyOf(r)
 	a := g.config.Authority
-	_, err = g.Do(ctx, &state.Found{Cluster: state.Cluster{ID: a.Cluster(), CA: a.Fingerprint().String()}})
+	_, err = g.do(ctx, g.itself(), &state.Found{Cluster: state.Cluster{ID: a.Cluster(), CA: a.Fingerprint().String()}})
 	if err == nil {
-		_, err = g.Do(ctx, &state.Admit{Node: first})
+		c := &state.Admit{Node: first}
+		if g.config.Machine.Version() >= state.Signed {
+			c.Speaks = g.config.Machine.Speaks()
+		}
+		_, err = g.do(ctx, g.itself(), c)
 	}
 	return err
 }
@@ -252,7 +328,7 @@ func (g *Group) recertify(ctx context.Context, a application, now time.Time) (ce
 		if err != nil {
 			return nil, err
 		}
-		return authority.Sign(r, trust.RoleNode, now, 0)
+		return authority.Sign(r, g.config.Identity.Role(), now, 0)
 	}
 	err = fmt.Errorf("certificate of this node: %w: it has expired, and no other node is known; remove the state directory and join anew", meta.ErrDenied)
 	for _, addr := range g.addresses() {

@@ -15,6 +15,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/meta/trust"
 )
 
 // The bounds of calls between nodes. Bulk goes another way.
@@ -45,18 +46,30 @@ type answer struct {
 	Error  *meta.Told      `json:"error,omitempty"`
 }
 
-type peerKey struct{}
+// A caller is who has made a connection, as its certificate says.
+type caller struct {
+	node string
+	role trust.Role
+}
+
+type callerKey struct{}
+
+// callerOf is who makes a call; nobody, if it is this node.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
 
 // newCalls asks others by connections that dial makes, and is ready to serve
-// those whose connections peer identifies.
-func newCalls(peer func(net.Conn) (string, bool), dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
+// those who make connections of a port.
+func newCalls(dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
 	c := &calls{slots: make(chan struct{}, maxCalls)}
 	c.server = &http.Server{
 		Handler: http.HandlerFunc(c.answer), ReadTimeout: callRequest, IdleTimeout: callIdle, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			id, _ := peer(conn)
-			return context.WithValue(ctx, peerKey{}, id)
+			id, _ := trust.PeerID(conn)
+			return context.WithValue(ctx, callerKey{}, caller{id, trust.PeerRole(conn)})
 		},
 	}
 	c.client = &http.Client{Transport: &http.Transport{
@@ -112,8 +125,7 @@ func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage,
 	if err != nil {
 		return nil, fmt.Errorf("read call %s: %w (%w)", name, err, meta.ErrInvalid)
 	}
-	from, _ := r.Context().Value(peerKey{}).(string)
-	result, err := handler(r.Context(), from, body)
+	result, err := handler(r.Context(), callerOf(r.Context()).node, body)
 	if err != nil {
 		return nil, err
 	}

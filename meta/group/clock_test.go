@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/state"
 	"rankfs/meta/trust"
 )
 
@@ -44,8 +45,8 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 				leader, rest = leading(t, nodes)
 				term := leader.group.raft.CurrentTerm()
 				rest[0].jump(min(max(by, -20*time.Hour), 48*time.Hour)) // where it is let talk to the leader
-				token = trust.NewToken(rest[0].group.config.Authority.Fingerprint())
-				err := rest[0].group.AddToken(t.Context(), token, time.Hour, 2)
+				var err error
+				token, err = rest[0].group.MakeToken(t.Context(), time.Hour, 2, state.Operator)
 				rest[0].jump(0)
 				return err == nil && leader.group.Leads() && leader.group.raft.CurrentTerm() == term
 			})

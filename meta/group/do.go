@@ -28,11 +28,33 @@ type applied struct {
 // leader vanished was executed nobody knows, which is why all are idempotent. An
 // error that wraps meta.ErrUnavailable leaves that open.
 func (g *Group) Do(ctx context.Context, c state.Command) (state.Result, error) {
+	return g.do(ctx, g.self(), c)
+}
+
+// self is this node as the sender of what is asked of it.
+func (g *Group) self() state.Sender { return state.Sender{Node: g.config.Self.ID} }
+
+// itself is this node as the leader, which does what is the leader's to do.
+func (g *Group) itself() state.Sender { return state.Sender{Node: g.config.Self.ID, Leads: true} }
+
+// DoFor is Do for a node that has asked this one, which leads. If it does not any
+// more it is for the node to ask another: nobody takes this one's word for it.
+func (g *Group) DoFor(ctx context.Context, node string, c state.Command) (state.Result, error) {
+	if !g.Leads() {
+		return state.Result{}, errNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	a, err := g.apply(ctx, state.Sender{Node: node}, c)
+	return a.Result, err
+}
+
+func (g *Group) do(ctx context.Context, by state.Sender, c state.Command) (state.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
 	var full error
 	for {
-		a, err := g.attempt(ctx, c)
+		a, err := g.attempt(ctx, by, c)
 		if err == nil {
 			return a.Result, g.follow(ctx, a.Index)
 		}
@@ -54,10 +76,11 @@ func (g *Group) Do(ctx context.Context, c state.Command) (state.Result, error) {
 }
 
 // attempt executes a command here, if this node leads, or where the leader is.
-func (g *Group) attempt(ctx context.Context, c state.Command) (a applied, err error) {
+func (g *Group) attempt(ctx context.Context, by state.Sender, c state.Command) (a applied, err error) {
 	if g.Leads() {
-		return g.apply(ctx, c)
+		return g.apply(ctx, by, c)
 	}
+	g.sign(by, c) // for its form: the leader signs it anew, for whose connection it is
 	data, err := state.Encode(c)
 	if err != nil {
 		return a, err
@@ -78,8 +101,12 @@ func (g *Group) attempt(ctx context.Context, c state.Command) (a applied, err er
 // not executed, whoever still waits for them.
 const maxWrites = 1024
 
-// apply executes a command as the leader, with the leader's time.
-func (g *Group) apply(ctx context.Context, c state.Command) (a applied, err error) {
+// apply executes the command of a sender as the leader, with the leader's time.
+func (g *Group) apply(ctx context.Context, by state.Sender, c state.Command) (a applied, err error) {
+	g.sign(by, c)
+	if err := g.may(ctx, c); err != nil {
+		return a, err
+	}
 	done, err := g.countVotes(ctx, c)
 	if err != nil {
 		return a, err
@@ -145,6 +172,9 @@ func leaderless(err error) error {
 // follow waits until this node has executed what the leader has.
 func (g *Group) follow(ctx context.Context, index uint64) error {
 	for g.config.Machine.Summary().Applied < index {
+		if err := g.config.Machine.Err(); err != nil {
+			return err // it goes no further
+		}
 		select {
 		case <-time.After(g.times.follow):
 		case <-ctx.Done():
@@ -170,8 +200,11 @@ func (g *Group) serveApply(ctx context.Context, from string, request json.RawMes
 	if !g.Leads() {
 		return nil, errNoLeader
 	}
+	if err := g.certified(ctx); err != nil {
+		return nil, err
+	}
 	g.seen.heard(from, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
-	return g.apply(ctx, c)
+	return g.apply(ctx, state.Sender{Node: from}, c)
 }

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"testing"
@@ -202,8 +201,7 @@ func TestANodeJoinsTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, addr := token.Hash(), reserve(t)
-	a := application{Request: request, Addr: addr, Token: hex.EncodeToString(hash[:])}
+	a := application{Request: request, Addr: reserve(t)}.present(token)
 	if _, err := first.group.certify(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

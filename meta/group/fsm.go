@@ -20,7 +20,8 @@ type fsm struct {
 	recalled chan struct{} // closed when recall is over: commands come after that
 	mu       struct {
 		sync.Mutex
-		restored int // snapshots
+		restored int   // snapshots
+		refused  error // why the last one was
 	}
 }
 
@@ -82,6 +83,17 @@ func (f *fsm) again(l *raft.Log, restored int) bool {
 	return true
 }
 
+// explain says why Raft does not start, of which it says only that no snapshot
+// could be read.
+func (f *fsm) explain(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.refused != nil {
+		return f.mu.refused
+	}
+	return err
+}
+
 // Snapshot implements raft.FSM.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	<-f.recalled
@@ -95,7 +107,8 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mu.restored++
-	return f.machine.Restore(r)
+	f.mu.refused = f.machine.Restore(r)
+	return f.mu.refused
 }
 
 type snapshot struct{ *state.Snapshot }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -74,11 +75,12 @@ type Group struct {
 	home    home
 	seen    sightings
 	reign   reign
-	writes  chan struct{}     // one for each that Raft has not answered
-	written sync.WaitGroup    // who waits for those
-	vault   chan struct{}     // for who changes the authority's key
-	ballot  chan struct{}     // for who changes who votes, or has a voter leave
-	said    map[string]string // of what this node, leading, could not do
+	writes  chan struct{}         // one for each that Raft has not answered
+	written sync.WaitGroup        // who waits for those
+	vault   chan struct{}         // for who changes the authority's key
+	ballot  chan struct{}         // for who changes who votes, or has a voter leave
+	waits   atomic.Pointer[error] // why the cluster does not take commands of this release, if this node leads
+	said    map[string]string     // of what this node, leading, could not do
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -109,13 +111,13 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 	g = &Group{
 		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1),
 		ballot: make(chan struct{}, 1), said: make(map[string]string),
-		home: home{begun: make(chan struct{}), removed: make(chan struct{})},
+		home: home{begun: make(chan struct{}), removed: make(chan struct{}), behind: make(chan struct{})},
 	}
 	if g.known, err = openKnown(c.Known); err != nil {
 		return nil, err
 	}
 	g.reign.begin()
-	g.calls = newCalls(trust.PeerID, g.dialCall, c.Log)
+	g.calls = newCalls(g.dialCall, c.Log)
 	if g.store, err = g.openStore(ctx, founds); err != nil {
 		return nil, errors.Join(err, g.calls.close())
 	}
@@ -177,6 +179,9 @@ func (g *Group) start(bootstrap bool) error {
 	}
 	if err == nil {
 		g.raft, err = raft.NewRaft(conf, replica, g.store.log, g.store.log, g.store.snapshots, g.courier)
+		if err != nil {
+			err = replica.explain(err)
+		}
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type node struct {
 	off      atomic.Int64     // for such a clock
 	times    times
 	life     uint64 // zero: another one each time it is started
+	speaks   int    // zero: the newest version of commands
+	opened   atomic.Pointer[Group]
 }
 
 func quick() times {
@@ -56,6 +59,14 @@ func (n *node) trust() string { return filepath.Join(n.dir, "trust") }
 // found makes n the first node of a cluster.
 func (n *node) found() *node {
 	n.t.Helper()
+	n.certify(n.t)
+	n.start(true)
+	return n
+}
+
+// certify makes an authority, which signs for n.
+func (n *node) certify(t *testing.T) {
+	t.Helper()
 	a, err := trust.Create(n.trust(), time.Now())
 	if err != nil {
 		n.t.Fatal(err)
@@ -75,8 +86,6 @@ func (n *node) found() *node {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.start(true)
-	return n
 }
 
 // join makes n a node of the cluster that other is of.
@@ -89,11 +98,12 @@ func (n *node) join(other *node, token trust.Token) error {
 	return err
 }
 
-// token is one that the cluster of n takes.
+// token is one that the cluster of n takes. Whom it lets in is an operator, so
+// that tests may ask anything of any node.
 func (n *node) token(uses int) trust.Token {
 	n.t.Helper()
-	token := trust.NewToken(n.group.config.Authority.Fingerprint())
-	if err := n.group.AddToken(n.t.Context(), token, time.Hour, uses); err != nil {
+	token, err := n.group.MakeToken(n.t.Context(), time.Hour, uses, state.Operator)
+	if err != nil {
 		n.t.Fatal(err)
 	}
 	return token
@@ -113,7 +123,7 @@ func (n *node) try(founds bool) error {
 	if err != nil {
 		return err
 	}
-	n.machine = state.New()
+	n.machine = state.Speaking(cmp.Or(n.speaks, state.Version))
 	address := n.addr
 	if address == "" {
 		address = "127.0.0.1:0"
@@ -129,7 +139,7 @@ func (n *node) try(founds bool) error {
 	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", n.id)
 	c := Config{
 		Dir: filepath.Join(n.dir, "raft"), Known: filepath.Join(n.dir, "known"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr, Life: n.life}, Machine: n.machine,
-		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log,
+		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log, Handlers: n.speaker(),
 	}
 	if n.net != nil {
 		c.Port = gate{n.port, n.id, n.net}
@@ -141,6 +151,7 @@ func (n *node) try(founds bool) error {
 	if err != nil {
 		return errors.Join(err, n.port.Close())
 	}
+	n.opened.Store(n.group)
 	n.t.Cleanup(n.stop)
 	return nil
 }
@@ -279,17 +290,8 @@ func TestVotersAreKept(t *testing.T) {
 func TestAnotherLeads(t *testing.T) {
 	nodes := cluster(t, 3)
 	await(t, "three voters", func() bool { return vote(nodes, 3) })
-	var rest []*node
-	for _, n := range nodes {
-		if n.group.Leads() {
-			n.stop()
-		} else {
-			rest = append(rest, n)
-		}
-	}
-	if len(rest) != 2 {
-		t.Fatalf("%d do not lead", len(rest))
-	}
+	leader, rest := leading(t, nodes)
+	leader.stop()
 	if err := put(rest[0], "after"); err != nil {
 		t.Fatal(err)
 	}

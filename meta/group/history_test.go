@@ -212,7 +212,7 @@ func (r *run) client(c int, random *rand.Rand) {
 		case 0:
 			r.record(c, asked{kind: "claim", key: key, value: node}, func(ctx context.Context) (seen, error) {
 				// Sent again it may claim again, after another; so it is sent once.
-				a, err := g.attempt(ctx, &state.Claim{Dataset: r.dataset, Generation: r.generation, Ranks: 3, Rank: uint64(key[0] - '0'), Node: node})
+				a, err := g.speak(ctx, node, &state.Claim{Dataset: r.dataset, Generation: r.generation, Ranks: 3, Rank: uint64(key[0] - '0'), Node: node})
 				return seen{value: a.Result.Before}, err
 			})
 		case 1:
@@ -248,7 +248,7 @@ func (r *run) client(c int, random *rand.Rand) {
 func (r *run) token(c int, g *Group, key, value string, drop bool) {
 	hash := r.hash(key)
 	a := asked{kind: "token", key: key, value: value}
-	var command state.Command = &state.Token{Hash: hash, Expires: 1 << 62, Uses: int(value[0] - '0')}
+	var command state.Command = &state.Token{Hash: hash, Expires: 1 << 62, Uses: int(value[0] - '0'), Role: state.Member}
 	if drop {
 		a.kind, a.value, command = "drop", "", &state.DropToken{Hash: hash}
 	}
@@ -276,7 +276,7 @@ func (r *run) redeem(client int, g *Group, key string, number int) {
 	a := asked{kind: "redeem", key: key, worker: client*guests + number}
 	n := state.Node{ID: r.guest(client, key, number), Host: "guest", Addr: "127.0.0.1:1", Key: "k"}
 	r.record(client, a, func(ctx context.Context) (seen, error) {
-		_, err := g.Do(ctx, &state.Admit{TokenHash: r.hash(key), Node: n})
+		_, err := g.command(ctx, &state.Admit{TokenHash: r.hash(key), Node: n, Speaks: state.Version})
 		if errors.Is(err, meta.ErrDenied) {
 			return seen{value: "no"}, nil
 		}
@@ -324,7 +324,7 @@ func (w *stepper) step() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			g, _ := w.at(w.random.IntN(len(w.nodes)))
 			var r state.Result
-			r, err = g.Do(ctx, s)
+			r, err = g.forNode(ctx, s.Node, s)
 			cancel()
 			if err == nil {
 				return seen{step: *r.Step}, nil

@@ -43,6 +43,8 @@ type home struct {
 	why     atomic.Pointer[error]    // of not having begun yet
 	alien   atomic.Pointer[error]    // a certificate that is not of now, which was in the way last
 	silent  atomic.Pointer[[]string] // who did not answer when nobody led
+	behind  chan struct{}            // closed when this node has read what only a later release can
+	halt    sync.Once                // of closing behind
 }
 
 // Begun waits until the cluster knows that this node was started, and this node
@@ -53,6 +55,8 @@ func (g *Group) Begun(ctx context.Context) error {
 		return nil
 	case <-g.home.removed:
 		return trust.ErrRemoved
+	case <-g.home.behind:
+		return g.config.Machine.Err()
 	case <-ctx.Done():
 		if why := g.home.why.Load(); why != nil {
 			return *why
@@ -103,6 +107,9 @@ func (g *Group) callHome(ctx context.Context) {
 				g.done.Go(func() { g.settleIn(ctx, applied) })
 				continue
 			}
+			if g.config.Machine.Err() != nil {
+				g.home.halt.Do(func() { close(g.home.behind) })
+			}
 			if err != nil {
 				why := fmt.Errorf("this node cannot say that it was started: %w", err)
 				g.home.why.Store(&why)
@@ -128,6 +135,8 @@ func (g *Group) settleIn(ctx context.Context, applied uint64) {
 	g.home.why.Store(&why)
 	if g.follow(ctx, applied) == nil {
 		close(g.home.begun)
+	} else if g.config.Machine.Err() != nil {
+		g.home.halt.Do(func() { close(g.home.behind) })
 	}
 }
 
@@ -279,7 +288,7 @@ func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) 
 	default:
 		g.courier.heard(raft.ServerID(id))
 	}
-	a, err := g.apply(ctx, &state.Begin{ID: id, Addr: h.Addr, Life: h.Life})
+	a, err := g.apply(ctx, state.Sender{Node: id}, &state.Begin{ID: id, Addr: h.Addr, Life: h.Life})
 	return welcome{Applied: a.Index}, err
 }
 

@@ -100,6 +100,15 @@ func (s *sightings) signs(id string) (signs, known bool) {
 	return p.Signs, known
 }
 
+// speaks is the newest version of commands that a node understands, if it has said
+// anything.
+func (s *sightings) speaks(id string) (version int, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, known := s.mu.said[id]
+	return max(p.Speaks, state.Oldest), known
+}
+
 func (s *sightings) of(id string) (last time.Time, applied uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,6 +137,7 @@ func (g *Group) lead(ctx context.Context) {
 				continue // it is not to say who is dead
 			}
 			g.report(ctx)
+			g.goOver(ctx)
 			g.reconcile(ctx)
 			g.shareKey(ctx)
 		}
@@ -189,7 +199,7 @@ func (g *Group) report(ctx context.Context) {
 	now := time.Now()
 	for _, n := range g.config.Machine.Nodes() {
 		if up := g.live(n.ID, now); up != n.Up {
-			if _, err := g.apply(ctx, &state.Health{ID: n.ID, Life: n.Life, Up: up}); err != nil {
+			if _, err := g.apply(ctx, g.itself(), &state.Health{ID: n.ID, Life: n.Life, Up: up}); err != nil {
 				return
 			}
 			g.config.Log.Info("node changed", "node", n.ID, "host", n.Host, "up", up)

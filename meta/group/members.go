@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net"
@@ -17,6 +16,7 @@ import (
 
 // A pulse is how a node says that it is there.
 type pulse struct {
+	Speaks  int    `json:"speaks,omitempty"` // the newest version of commands that it understands, if not the oldest
 	Applied uint64 `json:"applied"`
 	Signs   bool   `json:"signs,omitempty"` // has the authority's key
 	Clock   int64  `json:"clock"`           // what its clock shows, in nanoseconds since 1970
@@ -183,7 +183,8 @@ func (g *Group) serveNow(ctx context.Context, _ string, _ json.RawMessage) (any,
 }
 
 func (g *Group) pulse() pulse {
-	return pulse{g.config.Machine.Summary().Applied, g.config.Authority.CanSign(), g.config.Now().UnixNano()}
+	m := g.config.Machine
+	return pulse{Speaks: m.Speaks(), Applied: m.Summary().Applied, Signs: g.config.Authority.CanSign(), Clock: g.config.Now().UnixNano()}
 }
 
 // Close leaves, until this node is started again. What it knows is on disk.
@@ -201,16 +202,4 @@ func (g *Group) Close() error {
 	g.reign.end()
 	errs = append(errs, g.store.close())
 	return errors.Join(errs...)
-}
-
-// AddToken has the cluster take a token so many times, until it expires. By the
-// clock of the leader, that is, whatever this node's says.
-func (g *Group) AddToken(ctx context.Context, t trust.Token, life time.Duration, uses int) error {
-	var p pulse
-	err := g.AskLeader(ctx, callNow, struct{}{}, &p)
-	if err == nil {
-		hash := t.Hash()
-		_, err = g.Do(ctx, &state.Token{Hash: hex.EncodeToString(hash[:]), Expires: p.Clock + int64(life), Uses: uses})
-	}
-	return err
 }

@@ -57,7 +57,7 @@ func (*Token) kind() kind { return kindToken }
 
 func (c *Token) version() int {
 	if c.Role != "" {
-		return max(signed, c.Entry.version())
+		return max(Signed, c.Entry.version())
 	}
 	return c.Entry.version()
 }

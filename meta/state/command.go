@@ -56,7 +56,7 @@ func (e *Entry) sender() Sender { return Sender{e.By, e.Leads} }
 
 func (e *Entry) version() int {
 	if e.By != "" || e.Leads {
-		return signed
+		return Signed
 	}
 	return Oldest
 }
@@ -200,4 +200,12 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 		return nil, fmt.Errorf("command of kind %d %w: it is not of version %d", data[1], meta.ErrCorrupt, version)
 	}
 	return c, nil
+}
+
+// Kinds has an empty command of each kind, for tests of all.
+func Kinds() (all []Command) {
+	for k := kind(1); k.blank() != nil; k++ {
+		all = append(all, k.blank())
+	}
+	return all
 }

@@ -46,7 +46,7 @@ func (*Admit) kind() kind { return kindAdmit }
 
 func (c *Admit) version() int {
 	if c.Speaks != 0 {
-		return max(signed, c.Entry.version())
+		return max(Signed, c.Entry.version())
 	}
 	return c.Entry.version()
 }
@@ -90,9 +90,9 @@ func (s *state) mayEnter(c *Admit) (Role, error) {
 		return "", fmt.Errorf("%w: the cluster has %d nodes; remove one first", meta.ErrBusy, MaxNodes)
 	case s.nodes.len()+s.removed.len() >= MaxRemoved:
 		return "", fmt.Errorf("%w: the cluster has had %d nodes; found another", meta.ErrBusy, MaxRemoved)
-	case s.version() >= signed && c.Speaks < s.version():
+	case s.version() >= Signed && c.Speaks < s.version():
 		return "", fmt.Errorf("%w: its rankfs is older than the cluster's: install the release that the other nodes have", meta.ErrDenied)
-	case s.nodes.len() == 0 && s.version() >= signed:
+	case s.nodes.len() == 0 && s.version() >= Signed:
 		return Operator, nil
 	case s.nodes.len() == 0:
 		return "", nil

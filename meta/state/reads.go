@@ -94,6 +94,13 @@ func (m *Machine) Tokens() []Token {
 	return live
 }
 
+// Token is the token of that hash, be it used up, until it expires.
+func (m *Machine) Token(hash string) (Token, bool) {
+	s, done := m.read()
+	defer done()
+	return s.tokens.get(hash)
+}
+
 // Settings are all that are set.
 func (m *Machine) Settings() map[string]string {
 	s, done := m.read()

@@ -21,7 +21,7 @@ const (
 
 // checkRole reports whether r can be a role in commands of that version.
 func checkRole(r Role, version int) error {
-	if version < signed && r == "" || version >= signed && (r == Member || r == Operator) {
+	if version < Signed && r == "" || version >= Signed && (r == Member || r == Operator) {
 		return nil
 	}
 	return fmt.Errorf("role %q %w: use %s or %s", shorten(string(r)), meta.ErrInvalid, Member, Operator)
@@ -140,7 +140,7 @@ func (s *state) spares(n Node) error {
 func (m *Machine) May(c Command) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if versionSaid(c) < signed {
+	if versionSaid(c) < Signed {
 		return nil
 	}
 	return m.mu.state.allows(c)

@@ -116,7 +116,7 @@ func TestRights(t *testing.T) {
 			p.try(t, by.as, state.Sender{Node: by.node, Leads: by.leads}, may)
 		}
 	}
-	for _, seed := range seeds() {
+	for _, seed := range state.Kinds() {
 		if !rows[fmt.Sprintf("%T", seed)] {
 			t.Errorf("nobody has said who may send %T", seed)
 		}

@@ -35,7 +35,7 @@ func (in *restorer) token(payload []byte) error {
 	_, twice := in.s.tokens.get(t.Hash)
 	used := t.Used
 	t.Used = 0
-	if err := first(t.check(), must(t.version() == Oldest || in.s.version() >= signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
+	if err := first(t.check(), must(t.version() == Oldest || in.s.version() >= Signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
 		return err
 	}
 	t.Used = used

@@ -15,8 +15,8 @@ const (
 	Version = 4
 )
 
-// signed is the version since which a command says who sends it.
-const signed = 4
+// Signed is the version since which a command says who sends it.
+const Signed = 4
 
 // upgrade is the advice to who reads what a later release has written.
 const upgrade = "this node's rankfs is older than the cluster's: upgrade it to the release that the other nodes have"
@@ -38,7 +38,7 @@ func canRead(version, oldest, newest int) error {
 // something that its version does not know.
 func versionOf(c Command) (int, error) {
 	if u, ok := c.(*Upgrade); ok {
-		return max(u.To, signed), nil
+		return max(u.To, Signed), nil
 	}
 	said := versionSaid(c)
 	if c.version() > said {
@@ -50,7 +50,7 @@ func versionOf(c Command) (int, error) {
 // versionSaid is the version by what the leader notes.
 func versionSaid(c Command) int {
 	if c.sender().Node != "" {
-		return signed
+		return Signed
 	}
 	return Oldest
 }
@@ -59,7 +59,7 @@ func (h *header) version() int { return max(h.Version, Oldest) }
 
 // snapshotOf is the version of snapshots that goes with one of commands.
 func snapshotOf(version int) uint32 {
-	if version >= signed {
+	if version >= Signed {
 		return signedSnapshot
 	}
 	return oldestSnapshot
@@ -89,7 +89,7 @@ func (s *state) mayCome(c Command) error {
 	if _, ok := c.(*Upgrade); !ok && said != s.version() {
 		return fmt.Errorf("command of version %d %w: the cluster takes those of version %d; try again", said, meta.ErrUnavailable, s.version())
 	}
-	if said < signed {
+	if said < Signed {
 		return nil
 	}
 	return s.allows(c)
@@ -112,7 +112,7 @@ func (*Upgrade) kind() kind { return kindUpgrade }
 func (c *Upgrade) version() int { return c.To }
 
 func (c *Upgrade) check() error {
-	if c.To < signed || c.To > Version || len(c.Nodes) > MaxNodes || c.By == "" {
+	if c.To < Signed || c.To > Version || len(c.Nodes) > MaxNodes || c.By == "" {
 		return fmt.Errorf("upgrade of %d nodes to version %d %w", len(c.Nodes), c.To, meta.ErrInvalid)
 	}
 	for _, id := range c.Nodes {

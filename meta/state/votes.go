@@ -44,7 +44,7 @@ func (v *Voters) check() error {
 // since is the version of a command that has them.
 func (v *Voters) since(version int) int {
 	if len(v.Voters) > 0 {
-		return max(version, signed)
+		return max(version, Signed)
 	}
 	return version
 }
@@ -87,4 +87,4 @@ func (m *Machine) LetsGo(c Leave) error {
 
 // NotesVoters reports whether the commands that the machine takes have voters in
 // them.
-func (m *Machine) NotesVoters() bool { return m.Version() >= signed }
+func (m *Machine) NotesVoters() bool { return m.Version() >= Signed }

@@ -61,7 +61,7 @@ func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 		if err != nil {
 			return refusedCertificate, err
 		}
-		c.peer = name.Node
+		c.peer, c.role = name.Node, name.Role
 	}
 	l, why := p.admit(c, protocol)
 	_, err := t.Write([]byte{greetingFor(why)})

@@ -32,7 +32,7 @@ func (a *Authority) check(chain []*x509.Certificate, use x509.ExtKeyUsage, now t
 	if name.Cluster != a.cluster {
 		return Name{}, fmt.Errorf("certificate is of cluster %s, not %s: %w", name.Cluster, a.cluster, meta.ErrDenied)
 	}
-	if name.Role != RoleNode {
+	if name.Role != RoleMember && name.Role != RoleOperator && name.Role != RoleNode {
 		return Name{}, fmt.Errorf("role %s of certificate: %w", name.Role, meta.ErrDenied)
 	}
 	if err := inTime(leaf, now); err != nil {

@@ -13,6 +13,7 @@ type conn struct {
 	raw   net.Conn
 	port  *Port
 	peer  string // the node at the other end; "" if it joins
+	role  Role   // of peer
 	guest *guest // of an accepted connection; nil for a dialled one
 
 	mu struct {
@@ -30,6 +31,14 @@ func PeerID(c net.Conn) (node string, ok bool) {
 		return "", false
 	}
 	return own.peer, true
+}
+
+// PeerRole is the role of that node, as its certificate says.
+func PeerRole(c net.Conn) Role {
+	if own, ok := c.(*conn); ok {
+		return own.role
+	}
+	return ""
 }
 
 // Close says goodbye and closes.

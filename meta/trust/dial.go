@@ -88,7 +88,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 		t.NetConn().Close()
 		return nil, err
 	}
-	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node}
+	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node, role: name.Role}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.closed {

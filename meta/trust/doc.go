@@ -9,8 +9,8 @@
 //	  |<-- NewToken, Reveal ------| stores Token.Hash            |
 //	  |------------------------------ token by hand ------------>| ParseToken
 //	  |                           |<---- DialJoin(token.Pin) ----| OpenIdentity
-//	  |                           |<---- token, Request ---------|
-//	  |                           | ParseRequest, Sign           |
+//	  |                           |<---- Prove, Request ---------|
+//	  |                           | Proof.Token, Sign            |
 //	  |                           |----- certificates ---------->| Adopt, Renew
 //
 // A node has one Port: one TCP listener, TLS 1.3 only, divided by ALPN into

@@ -126,6 +126,16 @@ func (i *Identity) Due(now time.Time) bool {
 	return left <= Life/3 || left > Life+skew
 }
 
+// Role is what the certificate says; RoleNode if there is none.
+func (i *Identity) Role() Role {
+	if cert := i.cert.Load(); cert != nil {
+		if name, err := nameIn(cert.Leaf); err == nil {
+			return name.Role
+		}
+	}
+	return RoleNode
+}
+
 // Until is when the certificate expires; zero if there is none.
 func (i *Identity) Until() time.Time {
 	if cert := i.cert.Load(); cert != nil {

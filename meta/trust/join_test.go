@@ -79,7 +79,7 @@ func (c *cluster) let(l net.Listener, hash [32]byte) error {
 	if err != nil {
 		return err
 	}
-	if !token.Is(hash) {
+	if token.Hash() != hash {
 		return errors.New("another token")
 	}
 	request, err := trust.ParseRequest(text[size:])

@@ -13,8 +13,15 @@ import (
 // rights, so each use of a certificate asks for its role.
 type Role string
 
-// RoleNode is a daemon of the cluster: it may use all protocols.
-const RoleNode Role = "node"
+// Any of these is a daemon of the cluster, and may use all protocols. What it may
+// ask for there goes by its role.
+const (
+	RoleMember   Role = "member"
+	RoleOperator Role = "operator"
+	// RoleNode is of the release before, which knew no others. It says nothing:
+	// what the cluster has noted counts, which is that such nodes are operators.
+	RoleNode Role = "node"
+)
 
 // A Name is who a certificate speaks of.
 type Name struct {

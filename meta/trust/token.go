@@ -1,9 +1,9 @@
 package trust
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
@@ -26,6 +26,7 @@ type Token struct{ held func() held }
 type held struct {
 	secret [16]byte
 	pin    Fingerprint
+	plain  bool // of the release before
 }
 
 func tokenOf(h held) Token { return Token{func() held { return h }} }
@@ -35,7 +36,8 @@ func tokenOf(h held) Token { return Token{func() held { return h }} }
 // protection from forgers; it tells typing errors apart from them. A CRC finds
 // every error that is confined to 32 bits, so each wrong or swapped character.
 const (
-	tokenPrefix = "rankfs1-"
+	tokenPrefix = "rankfs2-"
+	plainPrefix = "rankfs1-"
 	tokenBytes  = 16 + sha256.Size + 4
 	tokenText   = (tokenBytes*8 + 4) / 5
 )
@@ -44,17 +46,32 @@ const (
 var tokenDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // NewToken makes a token for the cluster of an authority.
-func NewToken(pin Fingerprint) Token {
-	h := held{pin: pin}
+func NewToken(pin Fingerprint) Token { return newToken(held{pin: pin}) }
+
+// NewPlainToken makes one for a cluster that still has nodes of the release
+// before. They are sent its Hash, which is also what the cluster keeps: whoever
+// reads that in the cluster's log gets in with it.
+func NewPlainToken(pin Fingerprint) Token { return newToken(held{pin: pin, plain: true}) }
+
+func newToken(h held) Token {
 	rand.Read(h.secret[:]) // never fails
 	return tokenOf(h)
+}
+
+// TokenFrom is the token of a secret.
+func TokenFrom(secret [16]byte, pin Fingerprint) Token {
+	return tokenOf(held{secret: secret, pin: pin})
 }
 
 // ParseToken reads what Reveal gave. Its errors do not repeat the text.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	digits, found := strings.CutPrefix(text, tokenPrefix)
+	plain := false
 	if !found {
+		digits, plain = strings.CutPrefix(text, plainPrefix)
+	}
+	if !found && !plain {
 		return Token{}, fmt.Errorf("token %w: one begins with %s", meta.ErrInvalid, tokenPrefix)
 	}
 	if len(digits) != tokenText {
@@ -63,10 +80,10 @@ func ParseToken(text string) (Token, error) {
 	var data [tokenBytes]byte
 	_, err := tokenDigits.Decode(data[:], []byte(digits))
 	body, sum := data[:tokenBytes-4], data[tokenBytes-4:]
-	if err != nil || tokenDigits.EncodeToString(data[:]) != digits || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(sum) {
+	if err != nil || tokenDigits.EncodeToString(data[:]) != digits || checksum(body, plain) != binary.BigEndian.Uint32(sum) {
 		return Token{}, fmt.Errorf("token %w: a character of it is wrong: copy it again", meta.ErrInvalid)
 	}
-	return tokenOf(held{secret: [16]byte(body[:16]), pin: Fingerprint(body[16:])}), nil
+	return tokenOf(held{secret: [16]byte(body[:16]), pin: Fingerprint(body[16:]), plain: plain}), nil
 }
 
 // Reveal is the token itself, for the person who asked for it and, over
@@ -77,9 +94,27 @@ func (t Token) Reveal() string {
 	}
 	h := t.held()
 	body := append(h.secret[:], h.pin[:]...)
-	body = binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
-	return tokenPrefix + tokenDigits.EncodeToString(body)
+	body = binary.BigEndian.AppendUint32(body, checksum(body, h.plain))
+	return h.prefix() + tokenDigits.EncodeToString(body)
 }
+
+// checksum is over the prefix as well, but in the release before.
+func checksum(body []byte, plain bool) uint32 {
+	if plain {
+		return crc32.ChecksumIEEE(body)
+	}
+	return crc32.Update(crc32.ChecksumIEEE([]byte(tokenPrefix)), crc32.IEEETable, body)
+}
+
+func (h held) prefix() string {
+	if h.plain {
+		return plainPrefix
+	}
+	return tokenPrefix
+}
+
+// IsPlain reports whether the token is of NewPlainToken.
+func (t Token) IsPlain() bool { return t.held != nil && t.held().plain }
 
 // Pin is the fingerprint of the authority that the token's cluster has.
 func (t Token) Pin() Fingerprint {
@@ -89,16 +124,45 @@ func (t Token) Pin() Fingerprint {
 	return t.held().pin
 }
 
-// Hash is what a cluster keeps of a token. The secret is as long as a key, so
-// a plain hash cannot be guessed at.
+// Hash is what a cluster keeps of a token: the hash of the public half of a key
+// whose private half is made of the secret. What a Proof has cannot be had from
+// it.
 func (t Token) Hash() [sha256.Size]byte {
-	return sha256.Sum256([]byte("rankfs token\x00" + t.Reveal()))
+	if t.IsPlain() {
+		return sha256.Sum256([]byte("rankfs token\x00" + t.Reveal()))
+	}
+	return hashOf(t.key().Public().(ed25519.PublicKey))
 }
 
-// Is reports, in constant time, whether the token has that hash.
-func (t Token) Is(hash [sha256.Size]byte) bool {
-	own := t.Hash()
-	return t.held != nil && subtle.ConstantTimeCompare(own[:], hash[:]) == 1
+func (t Token) key() ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte("rankfs token key\x00" + t.Reveal()))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+func hashOf(key ed25519.PublicKey) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte("rankfs token\x00"), key...))
+}
+
+// A Proof shows that whoever asks for something has a token, and is of no use for
+// anything else: who passes it on cannot ask for something of its own.
+type Proof struct {
+	Key       []byte `json:"key"`
+	Signature []byte `json:"signature"`
+}
+
+// Prove signs what is asked for.
+func (t Token) Prove(asked []byte) Proof {
+	key := t.key()
+	defer clear(key)
+	return Proof{key.Public().(ed25519.PublicKey), ed25519.Sign(key, asked)}
+}
+
+// Token is the hash of the token that a proof was made with, for what is asked.
+func (p Proof) Token(asked []byte) (hash [sha256.Size]byte, err error) {
+	if len(p.Key) != ed25519.PublicKeySize || !ed25519.Verify(p.Key, asked, p.Signature) {
+		return hash, fmt.Errorf("token %w: its proof is not of what is asked for", meta.ErrDenied)
+	}
+	return hashOf(p.Key), nil
 }
 
 const redacted = tokenPrefix + "(redacted)"

@@ -2,6 +2,7 @@ package trust_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,21 +21,21 @@ var somePin = trust.Fingerprint{1, 2, 3, 31: 4}
 func TestToken(t *testing.T) {
 	token := trust.NewToken(somePin)
 	text := token.Reveal()
-	if !strings.HasPrefix(text, "rankfs1-") || text != strings.ToLower(text) || strings.ContainsAny(text[8:], "oilu") {
+	if !strings.HasPrefix(text, "rankfs2-") || text != strings.ToLower(text) || strings.ContainsAny(text[8:], "oilu") {
 		t.Errorf("text is %s", text)
 	}
 	again, err := trust.ParseToken("\t" + text + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Pin() != somePin || again.Hash() != token.Hash() || again.Reveal() != text || !again.Is(token.Hash()) {
+	if again.Pin() != somePin || again.Hash() != token.Hash() || again.Reveal() != text {
 		t.Error("parsed is another token")
 	}
-	if other := trust.NewToken(somePin); other.Is(token.Hash()) || other.Reveal() == text {
+	if other := trust.NewToken(somePin); other.Hash() == token.Hash() || other.Reveal() == text {
 		t.Error("two tokens are one")
 	}
 	var zero trust.Token
-	if zero.Is(zero.Hash()) || zero.Reveal() != "" || zero.Pin() != (trust.Fingerprint{}) {
+	if zero.Reveal() != "" || zero.Pin() != (trust.Fingerprint{}) {
 		t.Error("no token is a token")
 	}
 }
@@ -43,17 +44,17 @@ func TestTokenInvalid(t *testing.T) {
 	text := trust.NewToken(somePin).Reveal()
 	rows := []struct{ name, text, says string }{
 		{"empty", "", "begins with"},
-		{"of a later version", "rankfs2-" + text[8:], "begins with"},
+		{"of a later version", "rankfs3-" + text[8:], "begins with"},
 		{"without prefix", text[8:], "begins with"},
 		{"upper case", strings.ToUpper(text), "begins with"},
 		{"upper case digits", text[:8] + strings.ToUpper(text[8:]), "character"},
 		{"truncated", text[:len(text)-1], "copy all of it"},
 		{"half", text[:len(text)/2], "copy all of it"},
-		{"prefix alone", "rankfs1-", "copy all of it"},
+		{"prefix alone", "rankfs2-", "copy all of it"},
 		{"twice", text + text, "copy all of it"},
 		{"with a line feed within", text[:40] + "\n" + text[41:], "character"},
 		{"with a letter that is none", text[:40] + "o" + text[41:], "character"},
-		{"of zeros but one", "rankfs1-" + strings.Repeat("0", 83) + "1", "character"},
+		{"of zeros but one", "rankfs2-" + strings.Repeat("0", 83) + "1", "character"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -62,6 +63,41 @@ func TestTokenInvalid(t *testing.T) {
 				t.Errorf("error is %v, want %q", err, row.says)
 			}
 		})
+	}
+}
+
+// What a token proves is what it was asked to, and what the cluster keeps is
+// neither the proof nor what makes one.
+func TestProof(t *testing.T) {
+	token := trust.NewToken(somePin)
+	p := token.Prove([]byte("this"))
+	if hash, err := p.Token([]byte("this")); err != nil || hash != token.Hash() {
+		t.Errorf("its own proof: %x, %v", hash, err)
+	}
+	hash := token.Hash()
+	for name, wrong := range map[string]trust.Proof{
+		"nothing": {}, "its key alone": {Key: p.Key}, "the hash for the key": {Key: hash[:], Signature: p.Signature},
+		"another's key": {Key: trust.NewToken(somePin).Prove(nil).Key, Signature: p.Signature},
+		"a long key":    {Key: append(bytes.Clone(p.Key), 0), Signature: p.Signature},
+	} {
+		if _, err := wrong.Token([]byte("this")); !errors.Is(err, meta.ErrDenied) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := p.Token([]byte("that")); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("for something else: %v", err)
+	}
+}
+
+// A token of the release before is read, and has the hash that it had.
+func TestPlainToken(t *testing.T) {
+	made := trust.NewPlainToken(somePin)
+	token, err := trust.ParseToken(made.Reveal())
+	if err != nil || !token.IsPlain() || !strings.HasPrefix(made.Reveal(), "rankfs1-") || trust.NewToken(somePin).IsPlain() {
+		t.Fatal(err, made.Reveal())
+	}
+	if want := sha256.Sum256([]byte("rankfs token\x00" + made.Reveal())); token.Hash() != want {
+		t.Errorf("its hash is %x, not %x", token.Hash(), want)
 	}
 }
 
@@ -113,7 +149,7 @@ func TestTokenIsNotPrinted(t *testing.T) {
 			t.Errorf("it was printed as %s", leak)
 		}
 	}
-	if !strings.Contains(text, "rankfs1-(redacted)") {
+	if !strings.Contains(text, "rankfs2-(redacted)") {
 		t.Error("nothing was printed")
 	}
 }
@@ -139,9 +175,9 @@ func TestTokenErrorsAreSilent(t *testing.T) {
 
 func FuzzToken(f *testing.F) {
 	f.Add(trust.NewToken(somePin).Reveal())
-	f.Add("rankfs1-" + strings.Repeat("0", 84))
-	f.Add("rankfs1-")
-	f.Add(" rankfs1-\r\n")
+	f.Add("rankfs2-" + strings.Repeat("0", 84))
+	f.Add("rankfs2-")
+	f.Add(" rankfs2-\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		token, err := trust.ParseToken(text)
 		if err == nil && token.Reveal() != strings.TrimSpace(text) {

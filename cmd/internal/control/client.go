@@ -89,6 +89,17 @@ func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (Token, error)
 	return change[Token](ctx, c, "token", r)
 }
 
+// Tokens asks which tokens still let nodes in.
+func (c *Client) Tokens(ctx context.Context) ([]TokenInfo, error) {
+	return ask[[]TokenInfo](ctx, c, "tokens", struct{}{}, nil)
+}
+
+// DropToken has a token let nobody in any more.
+func (c *Client) DropToken(ctx context.Context, id string) error {
+	_, err := change[struct{}](ctx, c, "drop-token", named{id})
+	return err
+}
+
 // DrainNode has a node get no new work, or some again.
 func (c *Client) DrainNode(ctx context.Context, r DrainRequest) error {
 	_, err := change[struct{}](ctx, c, "drain", r)

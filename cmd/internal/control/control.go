@@ -25,6 +25,8 @@ type Node interface {
 
 	Cluster() Cluster
 	CreateToken(ctx context.Context, r TokenRequest) (Token, error)
+	Tokens() []TokenInfo
+	DropToken(ctx context.Context, id string) error
 	DrainNode(ctx context.Context, r DrainRequest) error
 	RemoveNode(ctx context.Context, id string) error
 	Plan(ctx context.Context, r PlanRequest) (Plan, error)
@@ -197,14 +199,27 @@ type RefreshRequest struct {
 type TokenRequest struct {
 	Life time.Duration `json:"life"`
 	Uses int           `json:"uses"`
+	Role string        `json:"role,omitempty"` // "member" or "operator"; default member
 }
 
 // A Token lets nodes into the cluster.
 type Token struct {
 	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Role    string    `json:"role"` // of the nodes that it lets in
 	Expires time.Time `json:"expires"`
 	Uses    int       `json:"uses"`
 	Join    string    `json:"join"` // where to join with it
+}
+
+// A TokenInfo is what the cluster knows of a token, which is not the token.
+type TokenInfo struct {
+	ID      string    `json:"id"`
+	Role    string    `json:"role,omitempty"` // none if the cluster has nodes of the release before
+	Uses    int       `json:"uses"`
+	Used    int       `json:"used"`
+	Host    string    `json:"host,omitempty"` // that it was made on
+	Expires time.Time `json:"expires"`
 }
 
 // A DrainRequest asks that a node, by its id or host, gets no new work, or that
@@ -232,7 +247,8 @@ type Member struct {
 	Addr    string    `json:"addr"`
 	State   string    `json:"state"` // "up", "down" or "draining", as the leader saw it last
 	Voter   bool      `json:"voter"`
-	Lag     *uint64   `json:"lag,omitempty"` // changes that it does not know yet; only the leader knows
+	Role    string    `json:"role,omitempty"` // "member" or "operator"; none if the cluster has nodes of the release before
+	Lag     *uint64   `json:"lag,omitempty"`  // changes that it does not know yet; only the leader knows
 	Entered time.Time `json:"entered"`
 }
 

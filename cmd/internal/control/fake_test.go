@@ -76,6 +76,15 @@ func (f *fake) CreateToken(ctx context.Context, r control.TokenRequest) (control
 	return control.Token{Token: "secret", Uses: r.Uses}, f.do(ctx, nil)
 }
 
+func (f *fake) Tokens() []control.TokenInfo {
+	return []control.TokenInfo{{ID: "abc", Role: "member", Uses: 2, Used: 1}}
+}
+
+func (f *fake) DropToken(ctx context.Context, id string) error {
+	f.got = id
+	return f.do(ctx, nil)
+}
+
 func (f *fake) DrainNode(ctx context.Context, r control.DrainRequest) error {
 	f.got = r
 	return f.do(ctx, nil)

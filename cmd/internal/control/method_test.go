@@ -77,6 +77,11 @@ func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
 	if token.Token != "secret" || token.Uses != 3 {
 		t.Errorf("CreateToken() = %+v", token)
 	}
+	if list, err := c.Tokens(ctx); err != nil || !reflect.DeepEqual(list, n.Tokens()) {
+		t.Errorf("Tokens() = %+v, %v", list, err)
+	}
+	err = c.DropToken(ctx, "abc")
+	got("DropToken", "abc", err)
 	err = c.DrainNode(ctx, control.DrainRequest{Node: "n", Drain: true})
 	got("DrainNode", control.DrainRequest{Node: "n", Drain: true}, err)
 	err = c.RemoveNode(ctx, "../odd name")

@@ -40,6 +40,8 @@ var rights = map[string]right{
 	"refresh":      admins,
 	"verify":       admins, // it reads all of the source
 	"token":        admins,
+	"tokens":       admins,
+	"drop-token":   admins,
 	"drain":        admins,
 	"remove-node":  admins,
 	"reset-queue":  admins,

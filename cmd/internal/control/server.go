@@ -168,6 +168,14 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		}
 		return n.CreateToken(c.stream(), r)
 	})
+	route("tokens", func(*call) (any, error) { return n.Tokens(), nil })
+	route("drop-token", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.DropToken(c.stream(), r.Name)
+	})
 	route("drain", func(c *call) (any, error) {
 		var r DrainRequest
 		if err := c.request(&r); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/group"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
 )
@@ -126,7 +127,7 @@ func (d *dispatcher) open(ctx context.Context, q question, term uint64) (*desk, 
 		return nil, err
 	}
 	m := d.node.member
-	k := &desk{agreement: m.group, state: m.machine, now: d.now, log: d.node.config.Log, term: term}
+	k := &desk{agreement: chair{m.group}, state: m.machine, now: d.now, log: d.node.config.Log, term: term}
 	return k, k.begin(past, v)
 }
 
@@ -147,6 +148,18 @@ func (d *dispatcher) past(ctx context.Context, q question, units, seed uint64) (
 // queuePolicy is what the cluster is set to use for new queues.
 func (m *member) queuePolicy() string {
 	return cmp.Or(m.machine.Setting(settingPolicy), queue.PolicyFlow.String())
+}
+
+// A chair agrees to steps for the nodes whose readers ask for them, which have
+// shown who they are: see serve. Where this node leads no more they ask another.
+type chair struct{ *group.Group }
+
+// Do implements agreement.
+func (c chair) Do(ctx context.Context, command state.Command) (state.Result, error) {
+	if s, ok := command.(*state.Step); ok {
+		return c.DoFor(ctx, s.Node, s)
+	}
+	return c.Group.Do(ctx, command)
 }
 
 const settingPolicy = "queue.policy"

@@ -150,7 +150,11 @@ func (m *member) certify(a *trust.Authority, identity *trust.Identity) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := a.Sign(r, trust.RoleNode, time.Now(), 0)
+	role := trust.RoleOperator
+	if m.machine.Speaks() < state.Signed {
+		role = trust.RoleNode
+	}
+	certificate, err := a.Sign(r, role, time.Now(), 0)
 	if err != nil {
 		return err
 	}
@@ -191,13 +195,17 @@ func nodeID(dir string) (string, error) {
 
 // catchUp waits a while until the cluster knows that this node was started, and
 // this node what the cluster knows. Without the others it goes on with what it
-// knew. One that was removed does not go on.
+// knew. One that was removed does not go on, nor one that cannot read what the
+// cluster has written.
 func (m *member) catchUp(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := m.group.Begun(within)
 	if errors.Is(err, trust.ErrRemoved) {
 		return err
+	}
+	if err := m.machine.Err(); err != nil {
+		return fmt.Errorf("this node cannot follow the cluster: %w", err)
 	}
 	if err != nil {
 		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)

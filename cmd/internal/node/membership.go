@@ -1,15 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/state"
-	"rankfs/meta/trust"
 )
 
 // Cluster says who works together, as this node knows.
@@ -31,7 +33,7 @@ func (n *Node) Cluster() control.Cluster {
 		}
 		c.Nodes = append(c.Nodes, control.Member{
 			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
-			Entered: time.Unix(0, m.Admitted).UTC(),
+			Role: string(m.Role), Entered: time.Unix(0, m.Admitted).UTC(),
 		})
 	}
 	return c
@@ -56,11 +58,56 @@ func (n *Node) CreateToken(ctx context.Context, r control.TokenRequest) (control
 	if life < time.Second || life > maxTokenLife {
 		return control.Token{}, fmt.Errorf("life of %v of a token %w: use up to %v", life, meta.ErrInvalid, maxTokenLife)
 	}
-	t := trust.NewToken(n.member.authority.Fingerprint())
-	if err := n.member.group.AddToken(ctx, t, life, uses); err != nil {
+	role := cmp.Or(state.Role(r.Role), state.Member)
+	if role != state.Member && role != state.Operator {
+		return control.Token{}, fmt.Errorf("role %q of a token %w: use %s or %s", r.Role, meta.ErrInvalid, state.Member, state.Operator)
+	}
+	t, err := n.member.group.MakeToken(ctx, life, uses, role)
+	if err != nil {
 		return control.Token{}, err
 	}
-	return control.Token{Token: t.Reveal(), Expires: time.Now().Add(life).UTC(), Uses: uses, Join: n.member.addr()}, nil
+	hash := t.Hash()
+	return control.Token{
+		Token: t.Reveal(), ID: tokenID(hex.EncodeToString(hash[:])), Role: string(role),
+		Expires: time.Now().Add(life).UTC(), Uses: uses, Join: n.member.addr(),
+	}, nil
+}
+
+// tokenID is how a person names a token that the cluster keeps only the hash of.
+func tokenID(hash string) string { return hash[:12] }
+
+// Tokens are those that still let nodes in.
+func (n *Node) Tokens() []control.TokenInfo {
+	all := []control.TokenInfo{}
+	for _, t := range n.member.machine.Tokens() {
+		all = append(all, control.TokenInfo{
+			ID: tokenID(t.Hash), Role: string(t.Role), Uses: t.Uses, Used: t.Used,
+			Host: n.member.machine.HostOf(t.By), Expires: time.Unix(0, t.Expires).UTC(),
+		})
+	}
+	slices.SortFunc(all, func(a, b control.TokenInfo) int { return a.Expires.Compare(b.Expires) })
+	return all
+}
+
+// DropToken has a token let nobody in any more. It is named by its id, or by the
+// beginning of that.
+func (n *Node) DropToken(ctx context.Context, id string) error {
+	if err := n.member.group.Ready(ctx); err != nil {
+		return err
+	}
+	var found []string
+	for _, t := range n.member.machine.Tokens() {
+		if id != "" && strings.HasPrefix(t.Hash, id) {
+			found = append(found, t.Hash)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return fmt.Errorf("token %q %w, or is used up, or has expired; see: rankfs token ls", id, meta.ErrNotExist)
+	case 1:
+		return n.member.group.DropToken(ctx, found[0])
+	}
+	return fmt.Errorf("token %q %w: %d begin so; name more of it; see: rankfs token ls", id, meta.ErrInvalid, len(found))
 }
 
 // DrainNode says whether a node gets new work.

@@ -302,7 +302,7 @@ func free(t *testing.T) string {
 // A node that is removed says so, serves what it has, and is not mounted again.
 func TestARemovedNode(t *testing.T) {
 	first := run(t, func(c *node.Config) { c.Listen = "127.0.0.1:0" })
-	token, err := first.client.CreateToken(t.Context(), control.TokenRequest{})
+	token, err := first.client.CreateToken(t.Context(), control.TokenRequest{Role: "operator"})
 	if err != nil {
 		t.Fatal(err)
 	}

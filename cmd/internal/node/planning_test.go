@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -19,7 +20,9 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/meta/group"
 	"rankfs/meta/state"
+	"rankfs/meta/trust"
 )
 
 // planner is a node without a mount, with one dataset, d, whose chunks are so
@@ -346,6 +349,22 @@ func TestPlanOfAnyPlace(t *testing.T) {
 	}
 }
 
+// letIn has nodes 1 to n join, each on the host of its letter.
+func (m *member) letIn(t *testing.T, n int) {
+	t.Helper()
+	token, err := m.group.MakeToken(t.Context(), time.Hour, n, state.Member)
+	for i := 0; i < n && err == nil; i++ {
+		dir, node := t.TempDir(), made(i)
+		var identity *trust.Identity
+		if identity, err = trust.OpenIdentity(dir, node.ID, node.Host); err == nil {
+			_, err = group.Join(t.Context(), dir, m.addr(), token, identity, node.Addr, time.Now())
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The first pin of a view wins, until somebody says otherwise.
 func TestPin(t *testing.T) {
 	c := Config{State: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -359,7 +378,8 @@ func TestPin(t *testing.T) {
 		}
 	})
 	m.catchUp(t.Context())
-	for _, command := range append(admissions(2)[1:], &state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)}) {
+	m.letIn(t, 2)
+	for _, command := range []state.Command{&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)}} {
 		if _, err := m.Do(t.Context(), command); err != nil {
 			t.Fatal(err)
 		}

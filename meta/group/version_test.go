@@ -1,0 +1,121 @@
+package group
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// Three nodes of the release before are upgraded one after the other, and have a
+// leader and take commands all the while. Nothing newer is sent until the last is.
+func TestRollingUpgrade(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
+	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	names := []string{"0", "1", "2"}
+	for i, n := range nodes {
+		if err := put(n, "before"+names[i]); err != nil {
+			t.Fatal(err)
+		}
+		n.stop()
+		n.speaks = 0
+		n.start(false)
+		if err := n.group.Begun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for j, m := range nodes {
+			if err := put(m, "after"+names[i]+names[j]); err != nil {
+				t.Fatal(err)
+			}
+			if version := m.machine.Version(); version != state.Oldest && i < 2 {
+				t.Fatalf("node %d is upgraded, and commands are of version %d", i, version)
+			}
+		}
+		if _, err := nodes[0].group.MakeToken(t.Context(), time.Hour, 1, state.Member); i < 2 && !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("a token for a member, whom nobody would know as one: %v", err)
+		}
+	}
+	for _, n := range nodes {
+		await(t, "the cluster has gone over", func() bool { return n.machine.Version() == state.Version })
+		if err := n.machine.Err(); err != nil {
+			t.Error(err)
+		}
+		if got := len(n.machine.Datasets()); got != 12 {
+			t.Errorf("%d datasets", got)
+		}
+	}
+	joined(t, nodes[1], 5, state.Member)
+	if err := put(nodes[2], "last"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node that is away may be of the release before, and is waited for.
+func TestUpgradeWaitsForWhoIsAway(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
+	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	for _, n := range nodes {
+		n.stop()
+	}
+	for _, n := range nodes[:2] {
+		n.speaks = 0
+		n.start(false)
+	}
+	if err := put(nodes[0], "d"); err != nil {
+		t.Fatal(err)
+	}
+	leader, _ := leading(t, nodes[:2])
+	await(t, "it is said who is waited for", func() bool { return leader.group.waits.Load() != nil })
+	if version := leader.machine.Version(); version != state.Oldest {
+		t.Errorf("version %d", version)
+	}
+	nodes[2].speaks = 0
+	nodes[2].start(false)
+	await(t, "the cluster has gone over", func() bool { return nodes[2].machine.Version() == state.Version })
+}
+
+// A state directory of the release before is taken on, log and snapshot.
+func TestStateOfTheReleaseBefore(t *testing.T) {
+	n := newNode(t, 0)
+	if out, err := exec.Command("tar", "xzf", "testdata/release3.tar.gz", "-C", n.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	n.take(t)
+	await(t, "it has what there was", func() bool { return len(n.machine.Datasets()) == 2 && n.machine.Setting("k") == "v" })
+	await(t, "it has gone over", func() bool { return n.machine.Version() == state.Version })
+	if self, ok := n.machine.Node(n.id); !ok || self.Role != state.Operator {
+		t.Errorf("it is %+v", self)
+	}
+	if len(n.machine.Tokens()) != 0 {
+		t.Error("tokens of before still let nodes in")
+	}
+	if err := put(n, "new"); err != nil {
+		t.Fatal(err)
+	}
+	n.stop()
+	// What it has left now is not for the release before.
+	n.speaks = state.Oldest
+	err := n.try(false)
+	if err == nil {
+		err = n.group.Begun(t.Context())
+	}
+	if !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "older than the cluster's: upgrade it") {
+		t.Errorf("an older release goes on with it: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(n.dir, "raft", "damaged")); err == nil {
+		t.Error("what it cannot read it takes for damaged")
+	}
+}
+
+// take starts a node on a log that was written before, with an authority of its own.
+func (n *node) take(t *testing.T) {
+	t.Helper()
+	n.certify(t)
+	n.start(false)
+}
