@@ -157,7 +157,7 @@ func TestMountIsRefused(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"no such directory", p.dir + "/none", nil, 1, "mkdir -p"},
+		{"no such directory", p.dir + "/none", nil, 3, "mkdir -p"},
 		{"a file", file, nil, 2, "not a directory"},
 		{"too little memory", p.mount, []string{"--ram", "1MiB"}, 1, "16777216"},
 		{"a negative size", p.mount, []string{"--ram", "-1"}, 2, "ram"},

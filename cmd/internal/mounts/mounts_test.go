@@ -352,7 +352,10 @@ func TestEndedAndNotCollected(t *testing.T) {
 	}
 	defer c.Wait()
 	old := entryOf(t, c.Process.Pid, run)
-	await(t, "the process has ended", func() bool { return state(t, old.PID) == "Z" })
+	await(t, "the process has ended, with all its threads", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", old.PID))
+		return len(threads) == 1 && state(t, old.PID) == "Z"
+	})
 	if _, ends := mounts.Ending(run, old.Mount, "/other"); ends {
 		t.Error("a process that has ended is said to be ending")
 	}
