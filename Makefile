@@ -10,9 +10,9 @@ export CGO_CFLAGS = -O2 -g -w
 # Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
 # their own on a cluster's hosts, and pure packages start no goroutine. With one
 # processor those differ whose goroutines wait for each other.
-OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/copies \
+OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
-DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/copies
+DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 

@@ -21,26 +21,27 @@ import (
 // The bounds of what tests wait for; they turn a hang into a failure.
 const (
 	toolTime = 150 * time.Second // one command: an open may wait for two minutes
+	jobTime  = 5 * time.Minute   // one job of many ranks
 	waitTime = time.Minute       // one condition
 )
 
 // BuildCommand builds rankfs to a path: with the race detector if the tests are
 // asked for that. A race in a daemon then is its end, if GORACE says
-// halt_on_error, and what its test waits for does not come.
-func BuildCommand(path string) *exec.Cmd {
+// halt_on_error, and what its test waits for does not come. Tags are of the build.
+func BuildCommand(path string, tags ...string) *exec.Cmd {
 	race := "-race=" + strconv.FormatBool(os.Getenv("RANKFS_TEST_RACE") != "")
-	return exec.Command("go", "build", race, "-o", path, "rankfs/cmd/rankfs")
+	return exec.Command("go", "build", race, "-tags="+strings.Join(tags, ","), "-o", path, "rankfs/cmd/rankfs")
 }
 
-// Build builds rankfs and returns its path, and what removes it.
-func Build() (path string, remove func() error, err error) {
+// Build builds rankfs, with tags, and returns its path, and what removes it.
+func Build(tags ...string) (path string, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "rankfs-test-")
 	if err != nil {
 		return "", nil, err
 	}
 	remove = func() error { return os.RemoveAll(dir) }
 	path = filepath.Join(dir, "rankfs")
-	if out, err := BuildCommand(path).CombinedOutput(); err != nil {
+	if out, err := BuildCommand(path, tags...).CombinedOutput(); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("build rankfs: %w\n%s", err, out)
 	}
@@ -72,6 +73,9 @@ func New(t testing.TB, program string, host *cluster.Host, options ...string) *P
 
 // Options adds options of mount, for all daemons there from now on.
 func (p *Place) Options(more ...string) { p.options = append(p.options, more...) }
+
+// Program has daemons there be of another build from now on.
+func (p *Place) Program(path string) { p.program = path }
 
 // Mount is where the daemon mounts.
 func (p *Place) Mount() string { return p.Dir + "/mnt" }
@@ -174,7 +178,11 @@ func (p *Place) Command(ctx context.Context, name string, args ...string) *exec.
 
 // Tool runs a command on the host and returns what it says.
 func (p *Place) Tool(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
+	return p.within(toolTime, name, args...)
+}
+
+func (p *Place) within(limit time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var text, words strings.Builder
 	cmd := p.Command(ctx, name, args...)

@@ -38,5 +38,5 @@ func MPI(agent string, seats []Seat, program string, args ...string) (string, er
 		"--mca", "mpi_yield_when_idle", "1", "--mca", "hwloc_base_mem_bind_failure_action", "silent",
 		"--host", strings.Join(hosts, ","), "-np", fmt.Sprint(ranks), program,
 	}
-	return seats[0].At.Tool("mpirun", append(line, args...)...)
+	return seats[0].At.within(jobTime, "mpirun", append(line, args...)...)
 }

@@ -16,6 +16,7 @@
 //   -p       only a part of the records is to be expected (-k implies it)
 //   -r       read(2) each batch too: the bytes must be those of the mapping
 //   -s MS    sleep so long after every step
+//   -u FILE  go no further than the number in this file says, which may grow
 //   -w SECS  for so long open a batch again while no daemon is there
 //
 // Rank 0 prints one line, and the status is not 0 after any error:
@@ -35,7 +36,7 @@
 static struct {
 	bool datum, generated, hold, part, reread;
 	uint64_t seed, first, sleep_ms, wait_s;
-	const char *out, *sums;
+	const char *out, *sums, *until;
 } opt;
 
 // What one rank has seen. After the gathering, rank 0 has it of all.
@@ -153,6 +154,21 @@ static bool any_error(void)
 	return any;
 }
 
+// await_turn waits until a step may be read. A file that is not there, or that is
+// just being written, allows none yet.
+static void await_turn(uint64_t step)
+{
+	for (uint64_t until = 0; opt.until; usleep(20000)) {
+		FILE *f = fopen(opt.until, "r");
+		if (f && fscanf(f, "%lu", &until) != 1)
+			until = 0;
+		if (f)
+			fclose(f);
+		if (step < until)
+			return;
+	}
+}
+
 // read_epoch goes through the steps; all ranks must come to the end together.
 static void read_epoch(const char *directory)
 {
@@ -160,6 +176,7 @@ static void read_epoch(const char *directory)
 	if (stat(directory, &st) != 0)
 		fail(me.error, "%s: %s", directory, strerror(errno));
 	for (uint64_t step = opt.first; !any_error(); step++) {
+		await_turn(step);
 		int have = check_step(directory, step), least, most;
 		MPI_Allreduce(&have, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 		MPI_Allreduce(&have, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -341,7 +358,7 @@ static void report(double seconds)
 
 static void parse(int argc, char **argv)
 {
-	for (int c; (c = getopt(argc, argv, "dg:k:mo:prs:w:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "dg:k:mo:prs:u:w:")) != -1;) {
 		switch (c) {
 		case 'd': opt.datum = true; break;
 		case 'g': opt.generated = true; opt.seed = number(optarg); break;
@@ -351,6 +368,7 @@ static void parse(int argc, char **argv)
 		case 'p': opt.part = true; break;
 		case 'r': opt.reread = true; break;
 		case 's': opt.sleep_ms = number(optarg); break;
+		case 'u': opt.until = optarg; break;
 		case 'w': opt.wait_s = number(optarg); break;
 		default: exit(2);
 		}
@@ -369,7 +387,7 @@ int main(int argc, char **argv)
 		opt.sums = argv[--argc];
 	int places = argc - optind;
 	if (places < 1)
-		usage("[-dmpr] [-g SEED] [-k STEP] [-o FILE] [-s MS] [-w SECS] DATASETDIR... [CHECKSUMS]");
+		usage("[-dmpr] [-g SEED] [-k STEP] [-o FILE] [-s MS] [-u FILE] [-w SECS] DATASETDIR... [CHECKSUMS]");
 	snprintf(directory, sizeof directory, "%s/rank-%d",
 		 argv[optind + (int)((long)me.rank * places / me.ranks)], me.rank);
 

@@ -46,7 +46,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 			return nil, fmt.Errorf("host name: %w; say it with --host", err)
 		}
 	}
-	m = &member{machine: state.New(), host: host, log: c.Log}
+	m = &member{machine: state.Speaking(speaks), host: host, log: c.Log}
 	id, err := nodeID(c.State)
 	if err != nil {
 		return nil, err

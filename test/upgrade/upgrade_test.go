@@ -1,0 +1,173 @@
+// Package upgrade_test has a cluster of the release before go over to this one.
+package upgrade_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+)
+
+// patience is how long one condition is waited for. It bounds a hang, on a machine
+// that is busy with other things too.
+const patience = 2 * time.Minute
+
+// wentOver is what the leader says when all nodes are upgraded.
+const wentOver = "takes commands of its version from now on"
+
+// build makes a daemon.
+func build(t *testing.T, tags ...string) (program string) {
+	t.Helper()
+	program, remove, err := daemon.Build(tags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return program
+}
+
+// Three nodes whose daemons know the commands of the release before are upgraded
+// one after the other under a job, one of them after it was killed. The job ends
+// with every record read once and right. New epochs are planned meanwhile, by old
+// nodes and new ones together. Only when the last node is upgraded does the cluster
+// go over, and takes a member in.
+func TestRollingUpgradeUnderAJob(t *testing.T) {
+	before, now := build(t, "rankfs_release_before"), build(t)
+	c := cluster.Bare(t)
+	hosts := c.Hosts()
+	m := daemon.NewTeam(t, before, hosts[:3], "--ram", "256MiB")
+	checksums := create(t, m.Nodes[0])
+	m.Await("d")
+	settled(t, m)
+	j := start(t, c, m, checksums)
+	for i, n := range m.Nodes {
+		reads(t, j, n)
+		refused(t, m)
+		if i == 1 {
+			n.Kill()
+		} else {
+			n.Do("umount", "--lazy", n.Mount())
+			n.Stop()
+		}
+		n.Program(now)
+		n.Start()
+		reads(t, j, n)
+		settled(t, m)
+		plans(t, i+1, n, m.Nodes[(i+1)%3])
+	}
+	j.goOn(t, 1<<30)
+	if err := <-j.ended; err != nil || !strings.Contains(j.out, "map_verify OK ranks=6") {
+		t.Fatalf("%v\n%s", err, j.out)
+	}
+	t.Log(j.out)
+	takesMember(t, m, daemon.New(t, now, hosts[3], "--listen", hosts[3].IP+daemon.Port, "--ram", "256MiB"))
+}
+
+// create makes a dataset, d, of 150,000 lines, and returns a file with the
+// checksum of each.
+func create(t *testing.T, n *daemon.Place) (checksums string) {
+	t.Helper()
+	var text, sums strings.Builder
+	for i := range 150_000 {
+		line := fmt.Sprintf("%08d %s\n", i, strings.Repeat("abcdefghij", i%12))
+		text.WriteString(line)
+		fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64String(line))
+	}
+	source := filepath.Join(t.TempDir(), "lines")
+	checksums = filepath.Join(t.TempDir(), "checksums")
+	for path, what := range map[string]string{source: text.String(), checksums: sums.String()} {
+		if err := os.WriteFile(path, []byte(what), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Do("dataset", "create", "d", "--source", "file:"+source, "--as", "lines",
+		"--ranks", "6", "--batch", "200", "--order", "full", "--seed", "5")
+	return checksums
+}
+
+// settled waits until one node leads, all are up, and all have votes.
+func settled(t *testing.T, m *daemon.Team) {
+	t.Helper()
+	for _, n := range m.Nodes {
+		daemon.Until(t, patience, "one leads, three vote, all are up", func() bool {
+			var s struct {
+				Leader string
+				Nodes  []struct {
+					State string
+					Voter bool
+				}
+			}
+			text, err := n.Rankfs("--json", "node", "ls")
+			if err != nil || json.Unmarshal([]byte(text), &s) != nil || s.Leader == "" || len(s.Nodes) != len(m.Nodes) {
+				return false
+			}
+			for _, one := range s.Nodes {
+				if !one.Voter || one.State != "up" {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// refused asks for what there was not in the release before, while a node has it.
+func refused(t *testing.T, m *daemon.Team) {
+	t.Helper()
+	for _, n := range m.Nodes {
+		_, err := n.Rankfs("token", "create")
+		if err == nil || !strings.Contains(err.Error(), "before all nodes are of this release") {
+			t.Errorf("on %s: a token for a member, in a cluster that knows none: %v", n.Host.Name, err)
+		}
+		if strings.Contains(n.Log(), wentOver) {
+			t.Errorf("%s: the cluster has gone over with a node of the release before in it", n.Host.Name)
+		}
+	}
+}
+
+// plans opens an epoch that nobody has read, on both nodes.
+func plans(t *testing.T, epoch int, n, other *daemon.Place) {
+	t.Helper()
+	name := fmt.Sprintf("/datasets/d@epoch=%d,ranks=6,batch=200,order=full,seed=5/rank-1/batch-000000", epoch)
+	got := n.Must("cat", n.Mount()+name)
+	if also := other.Must("cat", other.Mount()+name); got == "" || got != also {
+		t.Errorf("epoch %d: %d bytes on %s, which differ from the %d on %s", epoch, len(got), n.Host.Name, len(also), other.Host.Name)
+	}
+}
+
+// takesMember waits until the cluster has gone over, and lets a member in.
+func takesMember(t *testing.T, m *daemon.Team, member *daemon.Place) {
+	t.Helper()
+	var token string
+	daemon.Until(t, patience, "the cluster makes a token for a member", func() bool {
+		out, err := m.Nodes[1].Rankfs("token", "create")
+		token = strings.TrimSpace(out)
+		return err == nil
+	})
+	logs := ""
+	for _, n := range m.Nodes {
+		logs += n.Log()
+	}
+	if strings.Count(logs, wentOver) != 1 {
+		t.Errorf("%d times it was said that the cluster has gone over", strings.Count(logs, wentOver))
+	}
+	m.Join(member, m.Nodes[0], token)
+	all := &daemon.Team{T: t, Nodes: []*daemon.Place{m.Nodes[2], member}}
+	all.Await("d")
+	plans(t, 9, member, m.Nodes[2])
+	if _, err := member.Rankfs("token", "create"); err == nil {
+		t.Error("a member makes tokens")
+	}
+}
