@@ -129,9 +129,9 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 		t.Error("the KDC gave nobody a ticket")
 	}
 	ended := time.Now().Add(life)
-	restart()
 	for ; time.Now().Before(ended); time.Sleep(100 * time.Millisecond) {
 	}
+	restart() // not before: the daemon looks at its source, and connects with what is valid
 	m.rankfs("cache", "evict", "d")
 	var got []byte
 	var err error
