@@ -77,6 +77,11 @@ func writeTiers(w io.Writer, tiers []control.Tier) {
 		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), state, tier.Where)
 	}
 	t.write(w)
+	for _, tier := range tiers {
+		if tier.Empty != "" {
+			fmt.Fprintf(w, "  %s\n", wrap(fmt.Sprintf("%s in %s is empty: %s", tier.Name, tier.Where, tier.Empty), 76, "  "))
+		}
+	}
 }
 
 func writeHDFS(w io.Writer, h *control.HDFS) {

@@ -317,7 +317,8 @@ type status struct {
 }
 
 type tierStatus struct {
-	Name, Where, State    string
+	Name, Where           string
+	State, Empty          string
 	Budget, Used, Dying   int64
 	Slabs                 int
 	Damaged, Lost, Failed int

@@ -117,7 +117,8 @@ type Tier struct {
 	Dying  int64  `json:"dying"`            // part of Used: discarded, but a rank still maps it
 	Copies int64  `json:"copies,omitempty"` // part of Used: of source files, on nvme
 	Slabs  int    `json:"slabs"`
-	State  string `json:"state"` // "ok", or what is wrong
+	State  string `json:"state"`           // "ok", or what is wrong
+	Empty  string `json:"empty,omitempty"` // why nothing is in it, though nothing is wrong
 
 	Damaged uint64 `json:"damaged,omitempty"` // slabs that did not match their checksum, and were not served
 	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file somebody removed

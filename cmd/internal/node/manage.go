@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
-	"rankfs/cache/disks"
 	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
@@ -286,29 +285,4 @@ func (n *Node) counters(c cache.Stats, r stall.Report) control.Counters {
 		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
 		Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
 	}
-}
-
-// tiers are where batches are, the fastest first.
-func (n *Node) tiers(c cache.Stats) []control.Tier {
-	all := []control.Tier{n.memory.tier(n.config.RAMBytes, c.RAM)}
-	if p := c.Packed; p.Slabs > 0 {
-		all = append(all, control.Tier{
-			Name: "packed", Where: "in ram, of its budget", Budget: c.RAM.Budget, Used: p.Used, Slabs: p.Slabs, State: "ok", Damaged: p.Damaged,
-		})
-	}
-	for _, d := range c.NVMe {
-		all = append(all, nvmeTier(d))
-	}
-	return all
-}
-
-func nvmeTier(d disks.Stats) control.Tier {
-	t := control.Tier{
-		Name: "nvme", Where: d.Path, Budget: d.Budget, Used: d.Used, Dying: d.Dying, Copies: d.Others, Slabs: d.Slabs,
-		State: "ok", Damaged: d.Damaged, Lost: d.Lost, Failed: d.Failed,
-	}
-	if d.Ill != nil {
-		t.State = d.Ill.Error()
-	}
-	return t
 }

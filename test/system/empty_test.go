@@ -1,0 +1,48 @@
+package system_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Batches of a local source that leave memory go to a disk if they are pinned
+// there or the policy has all there. Where a planner weighs the disk against the
+// source, which depends on the machine, some are there, or status says why not.
+func TestWhatADiskHas(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, policy string
+		pin, weighed bool
+	}{
+		{name: "pinned", policy: "mckp", pin: true},
+		{name: "pinned whatever the policy", policy: "lru", pin: true},
+		{name: "all on disk", policy: "all-disk"},
+		{name: "by the planner", policy: "mckp", weighed: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B", "--cache-policy", tt.policy), newFixed(t, 40*batchRecords, recordSize)
+			n.create("d", s)
+			if tt.pin {
+				n.ok("cache", "pin", "d", "--tier", "nvme")
+			}
+			if disk := n.status().disk(p.at); disk.Slabs != 0 || disk.Empty != "no batch has left memory yet" {
+				t.Errorf("at first %d slabs, %q", disk.Slabs, disk.Empty)
+			}
+			for range 2 {
+				sh(t, `cat "$1"/batch-*[0-9] >/dev/null`, n.path("d", "rank-0"))
+			}
+			disk, text := n.status().disk(p.at), n.ok("status").out
+			why := tt.policy + " found no batch worth writing"
+			switch {
+			case disk.Slabs > 0 && (disk.Empty != "" || strings.Contains(text, "is empty")):
+				t.Errorf("%d slabs, and yet %q:\n%s", disk.Slabs, disk.Empty, text)
+			case disk.Slabs == 0 && !tt.weighed:
+				t.Errorf("it is empty: %q", disk.Empty)
+			case disk.Slabs == 0 && (!strings.Contains(disk.Empty, why) || !strings.Contains(text, "is empty: ")):
+				t.Errorf("status does not say why:\n%s", text)
+			}
+		})
+	}
+}
