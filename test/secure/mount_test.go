@@ -157,6 +157,7 @@ func TestMount(t *testing.T) {
 	r.Configure(settings)
 	stopName, _ := r.NameNode(), r.DataNode()
 	h := fill(r)
+	t.Run("readme", func(t *testing.T) { h.readme(t, h.Conf("client", settings)) })
 	h.mounts(t, h.Conf("client", settings), func() {
 		stopName()
 		stopName = r.NameNode()

@@ -6,39 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rankfs/test/readme"
 )
-
-// recipe is the indented block of README that follows a line that begins so.
-func recipe(t *testing.T, after string) (lines []string) {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	must(t, err)
-	_, rest, ok := strings.Cut(string(text), "\n"+after)
-	if !ok {
-		t.Fatalf("README has no %q", after)
-	}
-	_, rest, _ = strings.Cut(rest, "\n\n    ")
-	block, _, _ := strings.Cut("    "+rest, "\n\n")
-	for line := range strings.Lines(block) {
-		line, _, _ = strings.Cut(strings.TrimSpace(line[4:]), "    #")
-		lines = append(lines, strings.TrimSpace(line))
-	}
-	return lines
-}
-
-// code is the same block as it stands.
-func code(t *testing.T, after string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	must(t, err)
-	_, rest, ok := strings.Cut(string(text), "\n"+after)
-	if !ok {
-		t.Fatalf("README has no %q", after)
-	}
-	_, rest, _ = strings.Cut(rest, "\n\n    ")
-	block, _, _ := strings.Cut("    "+rest, "\n\n")
-	return strings.ReplaceAll("\n"+block, "\n    ", "\n") + "\n"
-}
 
 // A reader types what README says: lines with sudo as root, all others as a
 // user. /mnt and /data are directories of the test; commands in its bin come
@@ -109,7 +79,7 @@ func TestReadmeMPI(t *testing.T) {
 	r.script("mpirun", `case $1 in -np) shift; exec ./run "$@";; esac; exec /usr/bin/mpirun "$@"`)
 	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\nexec ./map_verify -d -m -r \"$1\" sums\n"), 0o755))
 	all := ""
-	for _, line := range recipe(t, "MPI with an LMDB") {
+	for _, line := range readme.Lines(t, "MPI with an LMDB") {
 		all += r.types(line)
 	}
 	for _, want := range []string{"batch-000000\n", "OK ranks=4 ", " records=3000 ", "opened "} {
@@ -129,7 +99,7 @@ func TestReadmePython(t *testing.T) {
 	r.types("sudo mkdir -p /mnt/rankfs")
 	r.types("sudo rankfs mount /mnt/rankfs --background")
 	r.types("sudo rankfs dataset create train --source " + s.uri + " --ranks 2 --batch 40 --order full --tail drop")
-	text := strings.ReplaceAll(code(t, "Python with numpy alone"), "/mnt/rankfs", r.mount)
+	text := strings.ReplaceAll(readme.Block(t, "Python with numpy alone"), "/mnt/rankfs", r.mount)
 	must(t, os.WriteFile(filepath.Join(r.home, "epoch.py"), []byte(text), 0o755))
 	for rank := range 2 {
 		got := r.types(fmt.Sprintf("RANK=%d /usr/bin/python3 epoch.py", rank))
@@ -153,7 +123,7 @@ func TestReadmeSlurm(t *testing.T) {
 	r.script("srun", `n=$2; shift 2; i=0
 while [ $i -lt $n ]; do SLURM_NTASKS=$n SLURM_PROCID=$i "$@"; i=$((i+1)); done`)
 	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\ncat \"$1\"/batch-??????\n"), 0o755))
-	lines := recipe(t, "Slurm:")
+	lines := readme.Lines(t, "Slurm:")
 	got := r.types(lines[len(lines)-1])
 	if read, want := strings.Count(got, "record "), len(s.records); read != want {
 		t.Errorf("srun's ranks read %d lines, want %d", read, want)
@@ -167,7 +137,7 @@ func TestReadmeContainers(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
 	s := newLines(t, 40)
-	line := recipe(t, "Containers:")[0]
+	line := readme.Lines(t, "Containers:")[0]
 	out := sh(t, `
 		unshare -m --propagation private sh -euc '
 			top=$1 bin=$2 rankfs=$3 run=$4 uri=$5 state=$6 line=$7
