@@ -54,10 +54,11 @@ soak: deps
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 2h -run TestNodesFailInTurn -v ./test/nodes -sweep
 
+# What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.
 bench: deps build
 	@test/deps iperf3
 	$(MAKE) -s -C test/mpi
-	$(GO) run ./test/bench
+	$(GO) run ./test/bench $(BENCH)
 
 # A real HDFS on hosts of its own, to try things on; see test/cluster.
 hdfs-up: deps

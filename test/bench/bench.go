@@ -203,8 +203,10 @@ func read(files ...string) { quiet("cat", append(files, "/dev/null")...) }
 // quiet runs a program whose output, to /dev/null, does not matter.
 func quiet(name string, args ...string) {
 	cmd := exec.Command(name, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	if err := cmd.Run(); err != nil {
-		check(fmt.Errorf("%s: %w", cmd, err))
+		check(fmt.Errorf("%s: %w\n%s", cmd, err, errs.Bytes()))
 	}
 }
 

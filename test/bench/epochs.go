@@ -213,7 +213,7 @@ func links(b *bench) (misses int) {
 			return both
 		}
 		var ours, theirs [2][]effort
-		for range 3 {
+		for range *turns {
 			o, t := turn("local"), turn("strict")
 			for i := range o {
 				ours[i], theirs[i] = append(ours[i], o[i]), append(theirs[i], t[i])

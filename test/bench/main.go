@@ -3,7 +3,8 @@
 // median of the ratios of neighbouring turns.
 //
 //	make bench                       all measures
-//	go run ./test/bench -only ls     those whose name contains ls
+//	make bench BENCH=-list           their names
+//	make bench BENCH='-only ls'      those whose name contains ls
 //
 // Each measure prints one line: its name, the ratio with the range from the
 // lowest to the highest pair, the target, and pass or miss. It ends with 1 if one
@@ -32,6 +33,7 @@ type measure struct {
 
 var (
 	only  = flag.String("only", "", "run the measures whose name contains this")
+	names = flag.Bool("list", false, "print the names of the measures, and take none")
 	turns = flag.Int("n", 7, "pairs of turns of each measure")
 	dir   = flag.String("dir", "/var/tmp", "directory on a disk for data and mounts")
 )
@@ -45,10 +47,55 @@ func main() {
 		fmt.Fprintf(os.Stderr, "bench: -n %d: take %d pairs of turns or more\n", *turns, fewest)
 		os.Exit(2)
 	}
-	os.Exit(run())
+	some, err := chosen(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if *names {
+		for _, r := range some {
+			fmt.Println(r.name)
+		}
+		return
+	}
+	os.Exit(run(some))
 }
 
-func run() int {
+// A row is what can be picked by its name: it prints a line, or several, and says
+// how many missed their targets.
+type row struct {
+	name string
+	run  func(*bench) (misses int)
+}
+
+func rows() (all []row) {
+	for _, m := range measures {
+		all = append(all, row{m.name, func(b *bench) int { return missed(b.compare(m)) }})
+	}
+	for _, f := range figures {
+		all = append(all, row{f.name, func(b *bench) int { return missed(b.report(f)) }})
+	}
+	for _, s := range studies {
+		all = append(all, row(s))
+	}
+	return all
+}
+
+// chosen are the rows whose name contains a word. If there is none, that is an
+// error: a bench that measures nothing misses nothing.
+func chosen(word string) (some []row, err error) {
+	for _, r := range rows() {
+		if strings.Contains(r.name, word) {
+			some = append(some, r)
+		}
+	}
+	if some == nil {
+		return nil, fmt.Errorf("no measure has %q in its name: see -list", word)
+	}
+	return some, nil
+}
+
+func run(some []row) int {
 	b, err := newBench(*dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -64,29 +111,16 @@ func run() int {
 		}
 	}()
 	warnIfBusy()
+	return measureAll(b, some)
+}
+
+// measureAll takes all measures, whatever comes of one, and returns what bench ends
+// with.
+func measureAll(b *bench, some []row) (code int) {
 	misses := 0
-	for _, m := range measures {
-		if !strings.Contains(m.name, *only) {
-			continue
-		}
-		if !b.compare(m) {
-			misses++
-		}
+	for _, r := range some {
+		misses += r.run(b)
 		b.reset()
-	}
-	for _, f := range figures {
-		if strings.Contains(f.name, *only) {
-			if !b.report(f) {
-				misses++
-			}
-			b.reset()
-		}
-	}
-	for _, s := range studies {
-		if strings.Contains(s.name, *only) {
-			misses += s.run(b)
-			b.reset()
-		}
 	}
 	fmt.Printf("%d missed\n", misses)
 	if misses > 0 {
@@ -95,7 +129,7 @@ func run() int {
 	return 0
 }
 
-func (b *bench) compare(m measure) (pass bool) {
+func (b *bench) compare(m measure) outcome {
 	ours, theirs := m.setup(b)
 	ours()
 	theirs() // a first turn of each is not counted
@@ -107,7 +141,7 @@ func (b *bench) compare(m measure) (pass bool) {
 	return outcome{
 		name: m.name, values: ratios, target: m.target, atMost: m.atMost,
 		note: fmt.Sprintf("%.4g against %.4g", middle(left), middle(right)),
-	}.report()
+	}
 }
 
 // A figure is a measure with one side.
@@ -118,8 +152,8 @@ type figure struct {
 	get    func(*bench) float64
 }
 
-func (b *bench) report(f figure) (pass bool) {
-	return outcome{name: f.name, values: []float64{f.get(b)}, unit: f.unit, target: f.atMost, atMost: true}.report()
+func (b *bench) report(f figure) outcome {
+	return outcome{name: f.name, values: []float64{f.get(b)}, unit: f.unit, target: f.atMost, atMost: true}
 }
 
 // A study reports several measures that one setup gives, and says how many

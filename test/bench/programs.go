@@ -17,13 +17,13 @@ func planning(b *bench) (misses int) {
 	program := filepath.Join(b.dir, "division")
 	output("go", "build", "-o", program, "./test/bench/division")
 	for _, size := range []struct {
-		chunks, nodes, racks, runs int
-		seconds                    float64
-	}{{16_384, 128, 8, *turns, 0.05}, {1_000_000, 1000, 40, 3, 5}} {
+		chunks, nodes, racks int
+		seconds              float64
+	}{{16_384, 128, 8, 0.05}, {1_000_000, 1000, 40, 5}} {
 		what := fmt.Sprintf("plan of %d chunks on %d nodes", size.chunks, size.nodes)
 		took, memory := outcome{name: what, unit: "s", target: size.seconds, atMost: true},
 			outcome{name: "memory of the same, at most", unit: "MiB", target: 1024, atMost: true}
-		for range size.runs {
+		for range *turns {
 			out := output(program, fmt.Sprint(size.chunks), fmt.Sprint(size.nodes), fmt.Sprint(size.racks))
 			took.values = append(took.values, value(out, "seconds"))
 			memory.values = append(memory.values, value(out, "MiB"))
