@@ -54,6 +54,9 @@ func TestRollingUpgradeUnderAJob(t *testing.T) {
 	j := start(t, c, m, checksums)
 	for i, n := range m.Nodes {
 		reads(t, j, n)
+		if i == 2 {
+			waitedFor(t, m, n)
+		}
 		refused(t, m)
 		if i == 1 {
 			n.Kill()
@@ -121,6 +124,27 @@ func settled(t *testing.T, m *daemon.Team) {
 			return true
 		})
 	}
+}
+
+// waitedFor has one of the upgraded nodes lead, which says that the last is waited
+// for.
+func waitedFor(t *testing.T, m *daemon.Team, last *daemon.Place) {
+	t.Helper()
+	daemon.Until(t, patience, "a node of this release leads, and says what it waits for", func() bool {
+		for _, n := range m.Nodes {
+			if strings.Contains(n.Log(), "is of an older release; upgrade it") {
+				return true
+			}
+		}
+		var s struct{ Self, Leader string }
+		text, err := last.Rankfs("--json", "node", "ls")
+		if err == nil && json.Unmarshal([]byte(text), &s) == nil && s.Leader == s.Self {
+			last.Kill()
+			last.Start()
+		}
+		return false
+	})
+	settled(t, m)
 }
 
 // refused asks for what there was not in the release before, while a node has it.
