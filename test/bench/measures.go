@@ -28,6 +28,14 @@ var measures = []measure{
 	{name: "epoch of a 2 GiB LMDB, order full, 2 ranks / C with mdb_get", target: 1.5, setup: epoch("full")},
 	{name: "dataset create, cold LMDB of 200,000 x 4 KiB / cursor walk", target: 0.1, atMost: true, setup: create},
 	{name: "ls -f of 1,000,000 batches / as many names on ext4", target: 2, atMost: true, setup: list},
+	{name: "others, first mmap pass of 256 MiB, page cache warm / JuiceFS", target: 2, setup: otherPass(juicefs, false)},
+	{name: "others, first mmap pass of 256 MiB, page cache warm / rclone", target: 10, setup: otherPass(rclone, false)},
+	{name: "others, first mmap pass of 256 MiB, page cache dropped / JuiceFS", target: 10, setup: otherPass(juicefs, true)},
+	{name: "others, first mmap pass of 256 MiB, page cache dropped / rclone", target: 20, setup: otherPass(rclone, true)},
+	{name: "others, cycle p50 of files read before / JuiceFS", target: 0.5, atMost: true, setup: otherCycle(juicefs)},
+	{name: "others, cycle p50 of files read before / rclone", target: 0.3, atMost: true, setup: otherCycle(rclone)},
+	{name: "others, ls -f of 20,000 names / JuiceFS", target: 1, atMost: true, setup: otherList(juicefs)},
+	{name: "others, ls -f of 20,000 names / rclone", target: 1, atMost: true, setup: otherList(rclone)},
 	{name: "cached, cold nvme, an epoch through the mount / fio, sequential and direct", target: 0.95, setup: coldNVMe},
 	{name: "cached, warm nvme, second epoch / plain files on that disk", target: 0.97, setup: warmNVMe},
 	{name: "hdfs, 1 GiB by one stream into slabs / Hadoop's client to nowhere", target: 1, setup: hdfsStreams(1, perSecond)},
@@ -87,13 +95,14 @@ func cycle(b *bench) (ours, theirs func() float64) {
 	batch := b.create("cycle", "file:"+data, "--as", "fixed:65536", "--batch", "16") + "/rank-0"
 	local := filepath.Join(b.shm, "rank-0")
 	quiet("cp", "-r", batch, local)
-	read(glob(batch + "/batch-??????")...)
-	side := func(dir string) func() float64 {
-		return func() float64 {
-			return value(b.tool("cycle", "-n", fmt.Sprint(batches), "-r", "100", dir), "p50_ns")
-		}
+	return b.cycles(batch), b.cycles(local)
+}
+
+func (b *bench) cycles(dir string) func() float64 {
+	read(glob(dir + "/batch-??????")...)
+	return func() float64 {
+		return value(b.tool("cycle", "-n", "64", "-r", "100", dir), "p50_ns")
 	}
-	return side(batch), side(local)
 }
 
 // supply compares a rank that maps ready batches with one that is fed by the
@@ -234,13 +243,20 @@ func create(b *bench) (ours, theirs func() float64) {
 }
 
 func list(b *bench) (ours, theirs func() float64) {
-	data := b.data("list.bin", "fixed", "-n", "1000000", "-size", "8")
+	ours, local := b.lists(1_000_000)
+	return ours, func() float64 { return seconds(func() { quiet("ls", "-f", local) }) }
+}
+
+// lists lists so many batches, each time of a view that the kernel has no listing
+// of yet; and there are files with these names.
+func (b *bench) lists(batches int) (ours func() float64, local string) {
+	data := b.data(fmt.Sprintf("list-%d.bin", batches), "fixed", "-n", fmt.Sprint(batches), "-size", "8")
 	b.mount("--ram", "256MiB")
 	dir := b.create("list", "file:"+data, "--as", "fixed:8", "--batch", "1")
-	local := filepath.Join(b.dir, "list.ext4")
+	local = filepath.Join(b.dir, fmt.Sprintf("list-%d", batches))
 	if _, err := os.Stat(local); err != nil {
 		check(os.Mkdir(local, 0700))
-		for i := range 1_000_000 {
+		for i := range batches {
 			for _, suffix := range []string{"", ".idx"} {
 				f, err := os.Create(fmt.Sprintf("%s/batch-%06d%s", local, i, suffix))
 				check(err)
@@ -249,15 +265,14 @@ func list(b *bench) (ours, theirs func() float64) {
 		}
 	}
 	epoch := 0
-	ours = func() float64 { // a view that the kernel has no listing of yet
+	return func() float64 {
 		epoch++
 		s := seconds(func() { quiet("ls", "-f", fmt.Sprintf("%s@epoch=%d/rank-0", dir, epoch)) })
 		if c := b.status().Counters; c.Fills != 0 {
 			check(fmt.Errorf("a listing fetched %d batches", c.Fills))
 		}
 		return s
-	}
-	return ours, func() float64 { return seconds(func() { quiet("ls", "-f", local) }) }
+	}, local
 }
 
 func memory(b *bench) float64 {
