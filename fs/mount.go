@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -14,35 +15,79 @@ import (
 // Type is what the kernel calls a mount of ours: fuse.rankfs.
 const Type = "rankfs"
 
+// maxRead is what a READ may ask for, where reads come here.
+const maxRead = 1 << 20
+
 // Mount attaches the tree to a directory and serves it until Unmount, or until
 // somebody else unmounts it.
 func (t *Tree) Mount(dir string) (err error) {
+	if err := takePolls(); err != nil {
+		return fmt.Errorf("mount %s: %w", dir, err)
+	}
 	options := &fuse.MountOptions{
 		Name: Type, FsName: Type,
-		AllowOther: t.config.AllowOther,
-		// Without default_permissions the kernel would let everybody in
-		// whom allow_other lets near.
-		Options: []string{"default_permissions"},
-		// Read-only for the kernel too: see the package comment.
-		DirectMountFlags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY,
-		// fusermount would need a setuid helper and knows less.
-		DirectMountStrict: true,
-		MaxWrite:          1 << 20, // what a READ may ask for, where reads come here
-		MaxBackground:     64,
+		MaxWrite:      maxRead,
+		MaxBackground: 64,
 		// A plain ls of a million names must not make a million inodes.
 		ExtraCapabilities:    fuse.CAP_READDIRPLUS_AUTO,
 		IgnoreSecurityLabels: true,
 		Logger:               newLogger(t.config.Log),
 	}
-	if t.server, err = fuse.NewServer(t, dir, options); err != nil {
+	device, err := t.attach(dir)
+	if err != nil {
 		return fmt.Errorf("mount %s: %w", dir, explain(err))
+	}
+	if t.server, err = fuse.NewServer(t, fmt.Sprint("/dev/fd/", device), options); err != nil {
+		return errors.Join(fmt.Errorf("mount %s: %w", dir, err), unix.Unmount(dir, unix.MNT_DETACH), t.device.Close())
 	}
 	t.probe()
 	if !t.passthrough.Load() {
 		t.readAhead(dir)
 	}
-	go t.server.Serve()
-	return t.server.WaitMount()
+	t.served = make(chan struct{})
+	go t.serve()
+	return nil
+}
+
+// attach mounts a /dev/fuse, which is the library's from then on. What is written
+// to it about polls takes one of our own. The library would mount it too, but
+// then keep it for itself, and poll a file of its own so as to have the kernel
+// not ask about any.
+func (t *Tree) attach(dir string) (device int, err error) {
+	var at unix.Stat_t
+	if err := unix.Stat(dir, &at); err != nil {
+		return -1, err
+	}
+	if device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return -1, err
+	}
+	ours, err := unix.FcntlInt(uintptr(device), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, errors.Join(err, unix.Close(device))
+	}
+	// Without default_permissions the kernel would let everybody in whom
+	// allow_other lets near.
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions",
+		device, at.Mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxRead)
+	if t.config.AllowOther {
+		options += ",allow_other"
+	}
+	// Read-only for the kernel too: see the package comment.
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
+	if err := unix.Mount(Type, dir, "fuse."+Type, flags, options); err != nil {
+		return -1, errors.Join(err, unix.Close(ours), unix.Close(device))
+	}
+	t.device = os.NewFile(uintptr(ours), "/dev/fuse")
+	return device, nil
+}
+
+// serve answers requests until the tree is no longer mounted.
+func (t *Tree) serve() {
+	defer close(t.served)
+	t.server.Serve()
+	t.endPolls()
+	t.notices.Wait()
+	t.device.Close()
 }
 
 func explain(err error) error {
@@ -142,18 +187,17 @@ func deviceOf(dir string) (string, error) {
 
 // Wait returns when the tree is no longer mounted and every request is
 // answered.
-func (t *Tree) Wait() {
-	t.server.Wait()
-	t.notices.Wait()
-}
+func (t *Tree) Wait() { <-t.served }
 
 // Unmount detaches the tree and waits for requests under way. If ranks have
 // files open the mount is detached all the same when force is set: what they
 // opened stays readable, but Wait would wait for them, so it is not waited for.
 func (t *Tree) Unmount(dir string, force bool) error {
-	err := t.server.Unmount()
+	err := t.detach(dir)
 	if errors.Is(err, syscall.EBUSY) && force {
 		if err = unix.Unmount(dir, unix.MNT_DETACH); err == nil {
+			t.unmounted.Store(true)
+			t.endPolls()
 			return nil
 		}
 	}
@@ -163,6 +207,24 @@ func (t *Tree) Unmount(dir string, force bool) error {
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
+	t.unmounted.Store(true)
 	t.Wait()
 	return nil
+}
+
+// detach unmounts the tree, if that was not done. The kernel may yet be at work
+// on the close of a file, so it is given some time for it.
+func (t *Tree) detach(dir string) (err error) {
+	pause := 5 * time.Millisecond
+	for range 5 {
+		if t.unmounted.Load() {
+			return nil
+		}
+		if err = unix.Unmount(dir, 0); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		time.Sleep(pause)
+		pause = 2*pause + 5*time.Millisecond
+	}
+	return err
 }

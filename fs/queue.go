@@ -17,6 +17,7 @@ type reading struct {
 	queue Queue
 	turn  chan struct{} // holds one token, of whoever reads now
 	rest  []byte
+	watched
 }
 
 func newReading(q Queue) *reading {
@@ -32,7 +33,9 @@ func (r *reading) read(ctx context.Context, buf []byte, wait bool) ([]byte, erro
 		return nil, ctx.Err()
 	}
 	if len(r.rest) == 0 {
+		r.waits(true)
 		line, err := r.queue.Next(ctx, wait)
+		r.waits(false)
 		if err != nil {
 			return nil, err
 		}
@@ -40,11 +43,15 @@ func (r *reading) read(ctx context.Context, buf []byte, wait bool) ([]byte, erro
 	}
 	n := copy(buf, r.rest)
 	r.rest = r.rest[n:]
+	r.leaves(len(r.rest) > 0)
 	return buf[:n], nil
 }
 
 // close gives the work back. The kernel closes a file after its last read.
-func (r *reading) close() { r.queue.Close() }
+func (r *reading) close() {
+	r.watched.close()
+	r.queue.Close()
+}
 
 func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading, buf []byte) (fuse.ReadResult, fuse.Status) {
 	data, err := r.read(requestContext(cancel), buf, input.Flags&syscall.O_NONBLOCK == 0)
@@ -52,6 +59,7 @@ func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading,
 		return fuse.ReadResultData(data), fuse.OK
 	}
 	if errors.Is(err, syscall.EAGAIN) { // what was asked for, no error
+		t.watch(r)
 		return nil, fuse.EAGAIN
 	}
 	name := nameQueue

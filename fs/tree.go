@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,8 @@ type View interface {
 	Queue(rank uint64) Queue
 }
 
-// A Queue is one open queue file. It is used by one goroutine at a time.
+// A Queue is one open queue file. But for Ready it is used by one goroutine at a
+// time.
 type Queue interface {
 	// Next says that the line before it is done with and returns another,
 	// with its newline, or nothing if all is done. If there is none for now
@@ -58,6 +60,10 @@ type Queue interface {
 	// the same line comes. Before the end it is once ErrSetAside, if some of
 	// the work was not done.
 	Next(ctx context.Context, wait bool) ([]byte, error)
+	// Ready reports whether Next would return at once, be it with an error, and
+	// does nothing of what that does. If it would not, Ready may wait some
+	// seconds for it. It may be called while Next runs.
+	Ready(ctx context.Context, wait bool) bool
 	// Close gives back what was begun. It does not wait.
 	Close()
 }
@@ -117,6 +123,11 @@ type Tree struct {
 	config             Config
 	born               time.Time
 	server             *fuse.Server
+	device             *os.File        // the mount's /dev/fuse, once more
+	served             chan struct{}   // closed when the mount is gone
+	polls              context.Context // of watches; ends with the mount
+	endPolls           context.CancelFunc
+	unmounted          atomic.Bool
 	passthrough        atomic.Bool
 	reason             string // why passthrough is off
 	views              views
@@ -131,6 +142,7 @@ type Tree struct {
 // New returns a tree that is mounted nowhere yet.
 func New(c Config) *Tree {
 	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, born: time.Now()}
+	t.polls, t.endPolls = context.WithCancel(context.Background())
 	t.views.init()
 	t.handles.init()
 	return t

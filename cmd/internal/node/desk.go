@@ -225,17 +225,29 @@ func (k *desk) choose(q question) (queue.Advice, <-chan struct{}, error) {
 	if err != nil {
 		return queue.Advice{}, nil, err
 	}
-	before, now := k.mu.scheduler.Changes(), k.now()
-	a, err := k.mu.scheduler.Next(now, id)
-	if err == nil && a.Verdict == queue.Take && a.Second {
-		if late := k.begun(int64(a.Unit)) + straggles; now < late {
-			k.mu.scheduler.Returned(id, a.Unit)
-			a = queue.Advice{Verdict: queue.Wait, Until: late}
-			before = k.mu.scheduler.Changes() // nothing is new for the others
-		}
+	before := k.mu.scheduler.Changes()
+	a, refused, err := k.advise(id)
+	if refused {
+		before = k.mu.scheduler.Changes() // nothing is new for the others
 	}
 	k.wake(before)
 	return a, k.mu.woken, err
+}
+
+// advise is what the scheduler says, but that a unit which is at work has time
+// before it is given a second time; it reports whether that was so. mu is held.
+func (k *desk) advise(id int) (a queue.Advice, refused bool, err error) {
+	now := k.now()
+	a, err = k.mu.scheduler.Next(now, id)
+	if err != nil || a.Verdict != queue.Take || !a.Second {
+		return a, false, err
+	}
+	late := k.begun(int64(a.Unit)) + straggles
+	if now >= late {
+		return a, false, nil
+	}
+	k.mu.scheduler.Returned(id, a.Unit)
+	return queue.Advice{Verdict: queue.Wait, Until: late}, true, nil
 }
 
 // straggles is how long a reader may take for a batch before another one is

@@ -108,10 +108,16 @@ type caller struct {
 func (c *caller) next(ctx context.Context) turn {
 	node := made(len(c.id) % 3).ID
 	for {
-		a, err := c.desk().answer(ctx, question{
+		q := question{
 			View: hallView, Generation: 1, Worker: c.id, Node: node, Rank: uint64(len(c.id) % 3),
 			Turn: c.turns + 1, Finish: c.holds >= 0, Wait: true,
-		})
+		}
+		if c.chance(3) == 0 { // to look first makes no difference
+			if _, err := c.desk().peek(q); err != nil {
+				c.t.Errorf("%s peeks: %v", c.id, err)
+			}
+		}
+		a, err := c.desk().answer(ctx, q)
 		switch {
 		case ctx.Err() != nil || err != nil && !errors.Is(err, meta.ErrUnavailable):
 			c.t.Errorf("%s: %v", c.id, errors.Join(err, ctx.Err()))

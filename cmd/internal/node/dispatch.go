@@ -65,21 +65,29 @@ func newDispatcher(n *Node) *dispatcher {
 
 // serve answers a question of a node.
 func (d *dispatcher) serve(ctx context.Context, from string, request json.RawMessage) (any, error) {
-	var q question
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("question %w: %w", meta.ErrInvalid, err)
-	}
-	if from != "" && from != q.Node {
-		return nil, fmt.Errorf("node %s %w to take for node %s", from, meta.ErrDenied, q.Node)
-	}
-	if !d.opened.Load() || !d.node.member.group.Leads() {
-		return nil, fmt.Errorf("this node %w as leader now", meta.ErrUnavailable)
+	q, err := d.heard(from, request)
+	if err != nil {
+		return nil, err
 	}
 	k, err := d.desk(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return k.answer(ctx, q)
+}
+
+// heard reads a question that is this node's to answer.
+func (d *dispatcher) heard(from string, request json.RawMessage) (q question, err error) {
+	if err := json.Unmarshal(request, &q); err != nil {
+		return q, fmt.Errorf("question %w: %w", meta.ErrInvalid, err)
+	}
+	if from != "" && from != q.Node {
+		return q, fmt.Errorf("node %s %w to take for node %s", from, meta.ErrDenied, q.Node)
+	}
+	if !d.opened.Load() || !d.node.member.group.Leads() {
+		return q, fmt.Errorf("this node %w as leader now", meta.ErrUnavailable)
+	}
+	return q, nil
 }
 
 // desk finds the scheduler of a queue, opening it if need be.

@@ -110,7 +110,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
 	dispatcher := newDispatcher(n)
-	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve}); err != nil {
+	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve, callPeek: dispatcher.peek}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.member.close()) }()

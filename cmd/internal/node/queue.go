@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,11 +21,15 @@ type taker struct {
 	view  *settling
 	rank  uint64
 	id    string
-	asked uint64 // lines, this one included
-	known bool   // to the cluster, perhaps
-	holds bool   // a batch, as far as it knows
-	line  []byte // to be given next
-	told  bool   // that some batches were set aside
+	known bool // to the cluster, perhaps
+	told  bool // that some batches were set aside
+
+	mu struct { // changed by Next, seen by Ready
+		sync.Mutex
+		asked uint64 // lines, this one included
+		holds bool   // a batch, as far as it knows
+		line  []byte // to be given next
+	}
 }
 
 // Queue is for a rank that takes batches as they come.
@@ -43,14 +48,22 @@ func (t *taker) Next(ctx context.Context, wait bool) ([]byte, error) {
 	if err := t.view.settle(ctx, nil, t.rank); err != nil {
 		return nil, err
 	}
-	if t.line == nil {
-		if err := t.ask(ctx, wait); err != nil {
-			return nil, err
-		}
+	if line := t.next(); line != nil {
+		return line, nil
 	}
-	line := t.line
-	t.line = nil
-	return line, nil
+	if err := t.ask(ctx, wait); err != nil {
+		return nil, err
+	}
+	return t.next(), nil
+}
+
+// next is the line that is there already, if one is. It is given once.
+func (t *taker) next() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line := t.mu.line
+	t.mu.line = nil
+	return line
 }
 
 // ask has the leader choose. After an error, and when there is nothing to take
@@ -71,14 +84,7 @@ func (t *taker) ask(ctx context.Context, wait bool) error {
 		case a.Wait:
 			continue
 		}
-		t.asked++
-		t.holds = a.Unit >= 0
-		switch {
-		case a.Unit >= 0:
-			t.line = t.view.describeUnit(uint64(a.Unit))
-		case !a.Lost:
-			t.line = []byte{}
-		}
+		t.keep(a)
 		if a.Lost {
 			return errLost
 		}
@@ -88,6 +94,21 @@ func (t *taker) ask(ctx context.Context, wait bool) error {
 		}
 		return nil
 	}
+}
+
+// keep notes an answer.
+func (t *taker) keep(a turn) {
+	var line []byte
+	switch {
+	case a.Unit >= 0:
+		line = t.view.describeUnit(uint64(a.Unit))
+	case !a.Lost:
+		line = []byte{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.asked++
+	t.mu.holds, t.mu.line = a.Unit >= 0, line
 }
 
 // errAside is what a reader has to know before it takes the end for the end. The
@@ -106,9 +127,11 @@ func unitName(unit, ranks uint64) string {
 }
 
 func (t *taker) question() question {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return question{
 		View: t.view.asked.String(), Generation: t.view.dataset.generation, Worker: t.id,
-		Node: t.view.node.member.group.Self(), Rank: t.rank, Turn: t.asked + 1, Finish: t.holds,
+		Node: t.view.node.member.group.Self(), Rank: t.rank, Turn: t.mu.asked + 1, Finish: t.mu.holds,
 	}
 }
 

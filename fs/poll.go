@@ -1,0 +1,187 @@
+package fs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// # poll(2)
+//
+// All files but queues are always ready. A queue is ready when a read would
+// return at once; finding that out takes nothing and finishes nothing. The
+// kernel names a file that it wants to be told of by a number, its poll handle,
+// and keeps that until the file is closed: a program that waits for an edge, as
+// those in Go do, never asks again before it has been told. So the number is
+// remembered whatever the answer was, and a watch begins at each "not ready" and
+// at each read that ends in EAGAIN.
+
+const (
+	opLookup           = 1 // of the protocol, as those that follow
+	opPoll, opLseek    = 40, 46
+	pollScheduleNotify = 1
+	notifyPoll         = 1
+
+	pollRead, pollWrite = 0x40, 0x100 // POLLRDNORM and POLLWRNORM
+
+	maskReady  = unix.POLLIN | pollRead
+	maskAlways = maskReady | unix.POLLOUT | pollWrite // what the kernel says by itself of a file that cannot be polled
+)
+
+// pollTime bounds a poll(2) that does not want to wait, where the cluster has no
+// leader: so long it may take to say "not ready".
+const pollTime = time.Second
+
+// An operation begins as the library's description of one does.
+type operation struct {
+	_            int // its number
+	name         string
+	handle       func(server, request unsafe.Pointer)
+	_            [2]uintptr // sizes of the input and the output
+	_            [2]any     // and their types
+	namesInInput int
+}
+
+// operations is the library's table of what it does for which request.
+//
+//go:linkname operations github.com/hanwen/go-fuse/v2/fuse.operationHandlers
+var operations []*operation
+
+// takePolls has POLL requests come to Lseek. The library answers ENOSYS to the
+// first, upon which the kernel never asks again; but a request for LSEEK, and
+// its answer, have the same fields of the same size. It also has a file of its own
+// in each mount, any poll of which is told ENOSYS; without a name in requests for
+// LOOKUP, as far as it knows, it does not look for that file's.
+var takePolls = sync.OnceValue(func() error {
+	if len(operations) <= opLseek || operations[opPoll].name != "POLL" || operations[opLseek].name != "LSEEK" ||
+		operations[opLookup].name != "LOOKUP" || operations[opLookup].namesInInput != 1 {
+		return fmt.Errorf("the FUSE library has another table of operations")
+	}
+	operations[opPoll].handle = operations[opLseek].handle
+	operations[opLookup].namesInInput = 0
+	return nil
+})
+
+// Lseek answers POLL: see takePolls.
+func (t *Tree) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	if in.Opcode != opPoll {
+		return fuse.ENOSYS
+	}
+	*out = fuse.LseekOut{Offset: maskAlways}
+	h, ok := t.handles.get(in.Fh)
+	if !ok || h.queue == nil {
+		return fuse.OK
+	}
+	if kernel, flags := in.Offset, in.Whence; flags&pollScheduleNotify != 0 {
+		h.queue.asked(kernel)
+	}
+	out.Offset = maskReady
+	ctx, stop := context.WithTimeout(requestContext(cancel), pollTime)
+	defer stop()
+	if !h.queue.ready(ctx) {
+		out.Offset = 0
+		t.watch(h.queue)
+	}
+	return fuse.OK
+}
+
+// A watched says who is to be told when a queue file is ready.
+type watched struct {
+	mu struct {
+		sync.Mutex
+		handle uint64 // the kernel's
+		known  bool   // is the handle
+		closed bool
+		left   bool               // of a line, so that a read returns at once
+		waits  bool               // a read does
+		stop   context.CancelFunc // of the watch, if there is one
+	}
+}
+
+func (w *watched) asked(handle uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.handle, w.mu.known = handle, true
+}
+
+// waits notes whether a read is about to take a line.
+func (w *watched) waits(now bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.waits = now
+}
+
+// leaves notes whether there is more of the line.
+func (w *watched) leaves(more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.left = more
+}
+
+// ready reports whether a read would return at once. While one waits another
+// would wait behind it.
+func (r *reading) ready(ctx context.Context) bool {
+	r.mu.Lock()
+	left, waits := r.mu.left, r.mu.waits
+	r.mu.Unlock()
+	return left || !waits && r.queue.Ready(ctx, false)
+}
+
+// watch tells the kernel when a queue is ready, once, if it wants to know. There
+// is one watch of a file, which ends with it.
+func (t *Tree) watch(r *reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.known || r.mu.closed || r.mu.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(t.polls)
+	r.mu.stop = stop
+	handle := r.mu.handle
+	t.notices.Go(func() {
+		defer stop()
+		for !r.queue.Ready(ctx, true) {
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		r.seen()
+		t.notify(handle)
+	})
+}
+
+// seen ends a watch that saw its queue ready: what the kernel asks when it hears
+// of that may begin another.
+func (w *watched) seen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.stop = nil
+}
+
+func (w *watched) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.closed = true
+	if w.mu.stop != nil {
+		w.mu.stop()
+	}
+}
+
+// notify wakes who waits for a file. The kernel ignores handles of files that
+// are closed.
+func (t *Tree) notify(handle uint64) {
+	var message [24]byte // a header and the handle
+	binary.NativeEndian.PutUint32(message[0:], uint32(len(message)))
+	binary.NativeEndian.PutUint32(message[4:], notifyPoll)
+	binary.NativeEndian.PutUint64(message[16:], handle)
+	if _, err := t.device.Write(message[:]); err != nil && t.polls.Err() == nil {
+		t.config.Log.Warn("poll of a queue was not answered", "cause", os.NewSyscallError("notify", err))
+	}
+}
