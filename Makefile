@@ -4,6 +4,10 @@ GO      ?= go
 PREFIX  ?= /usr/local
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
+# Where these shells look for completions.
+ZSH  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
 # The LMDB that lmdb-go brings along is of 2016; today's gcc has remarks.
 export CGO_CFLAGS = -O2 -g -w
 
@@ -74,6 +78,8 @@ install: build install-unit
 	install -D -m 0644 docs/dli.3 $(DESTDIR)$(PREFIX)/share/man/man3/dli.3
 	install -d $(DESTDIR)$(PREFIX)/include && install -m 0644 include/rankfs.h include/dli.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)/etc/bash_completion.d && bin/rankfs completion bash > $(DESTDIR)/etc/bash_completion.d/rankfs
+	install -d $(ZSH) && bin/rankfs completion zsh > $(ZSH)/_rankfs
+	install -d $(FISH) && bin/rankfs completion fish > $(FISH)/rankfs.fish
 
 # The unit of systemd, with the place that rankfs is installed in.
 install-unit:

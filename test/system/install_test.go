@@ -1,0 +1,41 @@
+package system_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestInstall installs what the tests built into a directory of its own, as a
+// packager would, with another PREFIX.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	dir, bin := t.TempDir(), t.TempDir()
+	// make build is left out: what it makes is here already, under another name.
+	sh(t, `
+		cp -r ../../Makefile ../../docs ../../include "$2" && mkdir "$2/bin" && cp "$3" "$2/bin/rankfs"
+		make -s -C "$2" -o build install DESTDIR="$1" PREFIX=/opt/rankfs`, dir, bin, rankfs)
+	for _, tt := range []struct{ path, has string }{
+		{"opt/rankfs/bin/rankfs", ""},
+		{"opt/rankfs/share/man/man8/rankfs.8", ".SH COMMANDS"},
+		{"opt/rankfs/share/man/man3/dli.3", "dli"},
+		{"opt/rankfs/include/rankfs.h", "rankfs_map"},
+		{"opt/rankfs/include/dli.h", "DLI_"},
+		{"opt/rankfs/share/zsh/site-functions/_rankfs", "#compdef rankfs"},
+		{"opt/rankfs/share/fish/vendor_completions.d/rankfs.fish", "complete -c rankfs"},
+		{"etc/bash_completion.d/rankfs", "__start_rankfs"},
+		{"etc/systemd/system/rankfs@.service", "ExecStart=/opt/rankfs/bin/rankfs mount"},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, tt.path))
+		if err != nil || !strings.Contains(string(text), tt.has) {
+			t.Errorf("%s: %v, or it has no %q", tt.path, err, tt.has)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "sbin/mount.rankfs")); err != nil || to != "/opt/rankfs/bin/rankfs" {
+		t.Errorf("the helper of mount(8) is a link to %q: %v", to, err)
+	}
+	if r := command(t, filepath.Join(dir, "opt/rankfs/bin/rankfs"), "version"); r.code != 0 {
+		t.Errorf("version: %v", r)
+	}
+}
