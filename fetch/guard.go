@@ -29,5 +29,5 @@ func faultError(at uintptr, dst []byte) error {
 	if at >= start && at-start < uintptr(len(dst)) {
 		return fmt.Errorf("fill: %w: no memory for byte %d of %d", meta.ErrNoSpace, at-start, len(dst))
 	}
-	return fmt.Errorf("%w: a file was cut short while it was read, or its disk failed; run 'rankfs dataset refresh'", meta.ErrStale)
+	return fmt.Errorf("%w: a file was cut short while it was read, or its disk failed", meta.ErrStale)
 }

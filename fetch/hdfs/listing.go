@@ -202,5 +202,5 @@ func (l *listing) fingerprint() string {
 
 // stale is the error of a file that is no longer what was indexed.
 func stale(path, why string) error {
-	return fmt.Errorf("%q: %w: %s; run 'rankfs dataset refresh'", path, meta.ErrStale, why)
+	return fmt.Errorf("%q: %w: %s", path, meta.ErrStale, why)
 }

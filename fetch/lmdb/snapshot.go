@@ -204,7 +204,7 @@ func take(at place, pins *Pins) (*snapshot, error) {
 }
 
 func (s *snapshot) stale(format string, args ...any) error {
-	return fmt.Errorf("lmdb %s: %w: %w; run `rankfs dataset refresh`", s.data, fmt.Errorf(format, args...), meta.ErrStale)
+	return fmt.Errorf("lmdb %s: %w: %w", s.data, fmt.Errorf(format, args...), meta.ErrStale)
 }
 
 // intact returns nil if no byte of the snapshot had changed when it was called.

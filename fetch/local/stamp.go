@@ -74,7 +74,7 @@ func (s stamp) difference(now stamp) string {
 
 // stale is the error for a path that is not what was indexed.
 func stale(path, why string) error {
-	return fmt.Errorf("%q: %w: %s; run 'rankfs dataset refresh'", path, meta.ErrStale, why)
+	return fmt.Errorf("%q: %w: %s", path, meta.ErrStale, why)
 }
 
 // A tick is longer than any that the kernel stamps files with. On many file

@@ -77,7 +77,7 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 		if got := r.errno("open", n.batch(name, 0, k)); got != "ESTALE" {
 			t.Errorf("open of batch %d: %q, want ESTALE", k, got)
 		}
-		if got := n.logged("open batch", name+"/", fmt.Sprintf("batch-%06d", k), "changed since it was indexed"); got < 1 || got > said {
+		if got := n.logged("open batch", name+"/", fmt.Sprintf("batch-%06d", k), "changed since it was indexed", "rankfs dataset refresh "+name); got < 1 || got > said {
 			t.Errorf("%d lines in the log say why batch %d is not there, want %d", got, k, said)
 		}
 		said = 1
@@ -88,7 +88,7 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 	if got := r.errno("open", n.batch(name+"@step=50", 0, 3)); got != "ESTALE" {
 		t.Errorf("open of a batch of another view: %q, want ESTALE", got)
 	}
-	if show := n.ok("dataset", "show", name); !strings.Contains(show.out, "stale") || !strings.Contains(show.out, "dataset refresh") {
+	if show := n.ok("dataset", "show", name); !strings.Contains(show.out, "stale") || !strings.Contains(strings.Join(strings.Fields(show.out), " "), "index it again with: rankfs dataset refresh "+name) {
 		t.Errorf("dataset show: %v", show)
 	}
 	for _, list := range [][]string{{"dataset", "ls"}, {"status"}} {

@@ -141,6 +141,15 @@ func makeIndex(ctx context.Context, r record, src fetch.Source, path string, rep
 
 var errRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
 
+// reindex says what to do where the source of a dataset has changed. One that was
+// removed has another name, or is indexed already.
+func reindex(err error, name string) error {
+	if errors.Is(err, errRemoved) || !errors.Is(err, meta.ErrStale) {
+		return err
+	}
+	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
+}
+
 // remove makes every further open of a view fail: the name stands for
 // something else now, or for nothing. What the source holds, perhaps much of a
 // disk, is given back; the index stays for who looks things up in it.
@@ -218,7 +227,7 @@ func (d *dataset) describe(ctx context.Context) control.Dataset {
 		Created: d.record.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}
 	if _, err := d.content.data(ctx); err != nil && d.content.elsewhere() == "" {
-		c.State, c.Reason = "stale", err.Error()
+		c.State, c.Reason = "stale", reindex(err, c.Name).Error()
 		if !errors.Is(err, meta.ErrStale) {
 			c.State = "unreadable"
 		}

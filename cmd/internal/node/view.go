@@ -135,7 +135,7 @@ func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), err)
+		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), reindex(err, v.Dataset()))
 	}
 	return s, nil
 }
