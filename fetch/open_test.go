@@ -71,7 +71,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zero", "file:DIR/f?as=fixed:0", meta.ErrInvalid, "1 or more"},
 		{"negative", "file:DIR/f?as=fixed:-1", meta.ErrInvalid, "1 or more"},
 		{"huge", "file:DIR/f?as=fixed:9223372036854775807", meta.ErrInvalid, "1 or more"},
-		{"lines of a directory", "file:DIR?as=lines", meta.ErrInvalid, "no regular file"},
+		{"lines of a directory", "file:DIR?as=lines", meta.ErrInvalid, "it is a directory"},
 		{"device", "file:/dev/zero", meta.ErrInvalid, "no regular file"},
 		{"missing", "file:DIR/g", os.ErrNotExist, "no such file"},
 		{"zero byte", "file:DIR/f\x00g", nil, "invalid argument"},

@@ -181,7 +181,7 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 		p.State, p.Reason = control.PlanFixed, "with assign=strict each rank has its share of every step, wherever it is"
 		p.Looked, p.Steps, p.Racks, p.Serving = 7, 7, 0, nil
 	case "epoch=1":
-		p.State, p.Reason, p.Located = control.PlanFixed, "the source does not say which hosts have its bytes", false
+		p.State, p.Reason, p.Located = control.PlanFixed, "all of the source lies on node1", false
 		p.Racks, p.Serving = 0, nil
 	}
 	switch at := epoch.Add(time.Hour); {

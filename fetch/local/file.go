@@ -41,6 +41,10 @@ func (s *File) open() (*os.File, stamp, error) {
 		return nil, stamp{}, explain(err)
 	}
 	st, err := statFile(f)
+	if err == nil && st.isDir() {
+		err = fmt.Errorf("source %q %w: it is a directory, and lines and fixed:N are of one file; name a file in it, or add --as files to have each file of it as a record",
+			s.path, meta.ErrInvalid)
+	}
 	if err == nil && !st.isRegular() {
 		err = fmt.Errorf("source %q %w: it is no regular file", s.path, meta.ErrInvalid)
 	}

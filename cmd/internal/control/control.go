@@ -292,7 +292,7 @@ type Plan struct {
 	Ranks   uint64     `json:"ranks"`
 	Steps   uint64     `json:"steps"`
 	Looked  uint64     `json:"looked"`            // steps that the numbers below are of: all, or some of many
-	Located bool       `json:"located"`           // the source says where its bytes are
+	Located bool       `json:"located"`           // it is known where the bytes of the source are
 	Racks   int        `json:"racks"`             // that it names
 	Nodes   []Reads    `json:"nodes"`             // in the order of their first rank
 	Plan    Share      `json:"plan"`              // what the plan comes to

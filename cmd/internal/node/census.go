@@ -34,6 +34,9 @@ func sample(c meta.Cut) []uint64 {
 func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat, p *control.Plan) error {
 	hosts, hostOf := number(seats)
 	k := census{hostOf: hostOf, hosts: hosts.len(), near: newNearByRack(d.content.index, hosts)}
+	if !d.content.remote {
+		k.home = d.content.sourceHost(n.member.host)
+	}
 	planned := newPlan(v, d.content, n.sizes)
 	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
 		return fmt.Errorf("steps of %d records %w to count: use at most %d", size, meta.ErrInvalid, mostPositions)
@@ -74,6 +77,7 @@ type census struct {
 	hosts  int
 	hostOf []int32 // of each rank
 	near   *near
+	home   string // that has all of it, if the index does not say who has what
 }
 
 // A tally is the outcome of a census.
@@ -99,7 +103,7 @@ func (k census) take(ctx context.Context, p *plan, steps []uint64) (tally, error
 func (k census) count(ctx context.Context, p *plan, rank, step uint64, t tally) error {
 	host, x := k.hostOf[rank], p.content.index
 	add := func(chunk int, bytes int64) assign.Distance {
-		distance := k.near.distance(k.near.holders(chunk), host)
+		distance := k.distance(chunk, host)
 		t.bytes[host][distance] += bytes
 		t.ranks[rank] += bytes
 		return distance
@@ -120,6 +124,17 @@ func (k census) count(ctx context.Context, p *plan, rank, step uint64, t tally) 
 		}
 		return ctx.Err()
 	})
+}
+
+// distance is how far a chunk is from the host of that number.
+func (k census) distance(chunk int, host int32) assign.Distance {
+	switch {
+	case k.home == "":
+		return k.near.distance(k.near.holders(chunk), host)
+	case meta.SameHost(k.home, k.near.hosts.names[host]):
+		return assign.Local
+	}
+	return assign.Remote
 }
 
 func sum(bytes [3]int64) int64 {

@@ -23,7 +23,7 @@ func (v *view) Chunks() fs.Table {
 	titles := []string{
 		fmt.Sprintf("chunk of %d  ", n), column("offset", x.Bytes()), column("bytes", x.Bytes()),
 		column("first", int64(x.Records())), column("records", int64(x.Records())),
-		fmt.Sprintf("%-*s\n", v.content.holdersWidth(v.sourceHost()), "hosts"),
+		fmt.Sprintf("%-*s\n", v.content.holdersWidth(v.content.sourceHost(v.host)), "hosts"),
 	}
 	return fs.Table{
 		Lines: 1 + uint64(n),
@@ -88,7 +88,7 @@ func isHost(name string) bool {
 func (v *view) chunkHosts(chunk int) []string {
 	hosts := v.content.hosts(chunk)
 	if len(hosts) == 0 && !v.content.remote {
-		return []string{v.sourceHost()}
+		return []string{v.content.sourceHost(v.host)}
 	}
 	return hosts
 }

@@ -56,7 +56,7 @@ func (v *view) holders(rank, step uint64) holders {
 		return h
 	}
 	if !v.content.remote {
-		h[v.sourceHost()] = v.Size(rank, step)
+		h[v.content.sourceHost(v.host)] = v.Size(rank, step)
 		return h
 	}
 	v.each(rank, step, func(g *handful) error {
@@ -71,7 +71,7 @@ func (v *view) holders(rank, step uint64) holders {
 // Locality is the table of where the bytes of each batch are.
 func (v *view) Locality() fs.Table {
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
-	w, hosts := len("node"), max(len("hosts"), v.content.hostsWidth(v.sourceHost()))
+	w, hosts := len("node"), max(len("hosts"), v.content.hostsWidth(v.content.sourceHost(v.host)))
 	for _, s := range append(v.seats, seat{Host: v.host}) {
 		w = max(w, len(s.Host))
 	}
@@ -124,13 +124,13 @@ func (c *content) measure() {
 
 // sourceHost is where a source lies that does not say where it is: here, unless
 // only another node has it.
-func (v *view) sourceHost() string {
-	if home := v.content.elsewhere(); home != "" && v.content.held.attached() == nil {
-		if host, ok := v.content.homes.host(home); ok {
+func (c *content) sourceHost(own string) string {
+	if home := c.elsewhere(); home != "" && c.held.attached() == nil {
+		if host, ok := c.homes.host(home); ok {
 			return host
 		}
 	}
-	return v.host
+	return own
 }
 
 // hosts are those that hold a chunk, as last heard.

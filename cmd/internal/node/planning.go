@@ -22,7 +22,7 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	if r.Unpin && (r.Pin || r.Seats != nil) {
 		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: v.String(), Ranks: v.Ranks, Located: d.content.remote, Warning: n.crowd(v, d.content)}
+	p := control.Plan{View: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.content)}
 	seats, err := n.seat(ctx, v, d, r, &p)
 	if err != nil {
 		return p, err
@@ -43,7 +43,7 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 	if err != nil {
 		return nil, err
 	}
-	p.State, p.Reason = control.PlanOpen, indifference(v, d)
+	p.State, p.Reason = control.PlanOpen, n.indifference(v, d)
 	if p.Reason != "" {
 		p.State = control.PlanFixed
 		if r.Pin || r.Unpin {
@@ -76,12 +76,12 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 }
 
 // indifference is why it makes no difference where ranks are, empty if it does.
-func indifference(v meta.View, d *dataset) string {
+func (n *Node) indifference(v meta.View, d *dataset) string {
 	switch {
 	case v.Assign == meta.AssignStrict:
 		return "with assign=strict each rank has its share of every step, wherever it is"
 	case !d.content.remote:
-		return "the source does not say which hosts have its bytes"
+		return "all of the source lies on " + d.content.sourceHost(n.member.host)
 	}
 	return ""
 }

@@ -323,7 +323,7 @@ func TestPlanRefuses(t *testing.T) {
 		"to pin and unpin":       {node: n, r: control.PlanRequest{View: "d", Pin: true, Unpin: true}, want: meta.ErrInvalid, text: "unpin it first"},
 		"to pin the fixed":       {node: n, r: control.PlanRequest{View: "d@assign=strict", Pin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
 		"to unpin the fixed":     {node: n, r: control.PlanRequest{View: "d@assign=strict", Unpin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
-		"to pin the local":       {node: here, r: control.PlanRequest{View: "d", Pin: true}, want: meta.ErrInvalid, text: "does not say which hosts"},
+		"to pin the local":       {node: here, r: control.PlanRequest{View: "d", Pin: true}, want: meta.ErrInvalid, text: "all of the source lies on "},
 		"a program of those":     {node: here, r: control.PlanRequest{View: "d", Weights: &control.Weights{}}, want: meta.ErrInvalid, text: "does not say which hosts"},
 		"a step of all there is": {node: huge, r: control.PlanRequest{View: "d@assign=strict,step=1TiB"}, want: meta.ErrInvalid, text: "steps of 4194306 records"},
 		"who has left":           {ctx: gone, node: n, r: control.PlanRequest{View: "d"}, want: context.Canceled},
@@ -339,12 +339,18 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// A source that does not say where its bytes are has plans all the same.
+// All of a local source is on the host that has it, whoever reads it.
 func TestPlanOfAnyPlace(t *testing.T) {
 	n := planner(t, memberOf(t, 2), "ranks=2,batch=1", 10, nil)
-	n.catalog.mu.byName["d"].content.remote = false
+	n.catalog.mu.byName["d"].content.remote, n.member.host = false, "a"
 	p := n.mustPlan(t, control.PlanRequest{View: "d"})
-	if p.Located || p.State != control.PlanFixed || p.Nodes[0].Bytes != 50 || p.Nodes[1].Bytes != 50 || p.Plan.Balance != 1 {
+	if p.State != control.PlanFixed || !strings.HasSuffix(p.Reason, " on a") {
+		t.Errorf("got %q, %q", p.State, p.Reason)
+	}
+	if a, b := p.Nodes[0], p.Nodes[1]; !p.Located || a.Local != 50 || b.Local != 0 || p.Plan.Local != 0.5 || p.Plan.Bytes != (control.Bytes{Host: 50, Remote: 50}) {
+		t.Errorf("got %+v", p)
+	}
+	if p.Nodes[0].Bytes != 50 || p.Nodes[1].Bytes != 50 || p.Plan.Balance != 1 {
 		t.Errorf("got %+v", p)
 	}
 }
