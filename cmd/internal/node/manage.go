@@ -45,12 +45,9 @@ func (n *Node) Dataset(name string) (control.Dataset, error) {
 // describe says of a dataset also what this node has to say.
 func (n *Node) describe(ctx context.Context, d *dataset) control.Dataset {
 	c := d.describe(ctx)
-	if crowd := n.crowd(d.view, d.content); crowd != "" {
-		c.Notes = maps.Clone(c.Notes)
-		if c.Notes == nil {
-			c.Notes = make(map[string]string)
-		}
-		c.Notes["memory"] = crowd
+	if said := n.warnings(d.view, d.content); len(said) > 0 {
+		maps.Copy(said, c.Notes)
+		c.Notes = said
 	}
 	return c
 }
