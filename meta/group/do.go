@@ -46,6 +46,9 @@ func (g *Group) DoFor(ctx context.Context, node string, c state.Command) (state.
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
 	a, err := g.apply(ctx, state.Sender{Node: node}, c)
+	if errors.Is(err, meta.ErrNoSpace) {
+		err = fmt.Errorf("%w: %v", errNoLeader, err) // whose disk is full leads no more: another has room
+	}
 	return a.Result, err
 }
 
