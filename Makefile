@@ -31,15 +31,15 @@ demo: deps build
 
 test: deps
 	$(MAKE) -s -C test/mpi
-	$(GO) test -timeout 15m ./...
+	$(GO) test -timeout 30m ./...
 
 check: deps
 	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -timeout 20m -count 1 $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -timeout 20m -count 1 $(ALONE)
+	$(GO) test -race -timeout 30m -count 1 $(INSIDE)
+	GOMAXPROCS=1 $(GO) test -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, and 200 daemons that are killed and replaced; a failure
