@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -104,6 +105,11 @@ func (s *stage) wantAll(rank int, printed []string) {
 	if want = append(want, "status 1"); !reflect.DeepEqual(printed, want) {
 		s.t.Errorf("rank %d read\n%s\nwant\n%s\nlog:\n%s", rank, strings.Join(printed, "\n"), strings.Join(want, "\n"), s.log.all())
 	}
+}
+
+// answered is what a reader printed but for the questions that it had to repeat.
+func answered(printed []string) []string {
+	return slices.DeleteFunc(printed, func(line string) bool { return strings.HasPrefix(line, "again") })
 }
 
 func (s *stage) reader(rank int) *process {
