@@ -276,6 +276,9 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 
 // hold counts one more open of a ready entry. mu is held.
 func (c *Cache) hold(e *entry) *Slab {
+	if e.holders == 0 {
+		e.since = time.Now()
+	}
 	e.holders++
 	e.opened = true
 	c.mu.count.handles++

@@ -196,18 +196,27 @@ func TestMappedAfterRelease(t *testing.T) {
 }
 
 // Ranks that hold everything: the next open waits, and gets its slab when one
-// lets go, or an error that says why when nobody does.
+// lets go, or an error that says why when nobody does. A rank at the step that the
+// others hold is told at once: they wait for it.
 func TestAllHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20})
-		p := &testPlan{steps: 1, size: 4 << 20}
+		p := &testPlan{steps: 2, size: 4 << 20}
 		var held []*cache.Slab
 		for rank := range uint64(4) {
 			held = append(held, open(t, k, p, rank, 0))
 		}
-		_, err := k.Open(t.Context(), p, 50, 0)
+		_, err := k.Open(t.Context(), p, 50, 1)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("open with all held: %v, want a timeout for lack of room", err)
+		}
+		var crowd *cache.Crowd
+		_, err = k.Open(t.Context(), p, 50, 0)
+		if !errors.As(err, &crowd) || errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
+			t.Fatalf("open of the step that all hold: %v, want it refused for lack of room", err)
+		}
+		if *crowd != (cache.Crowd{Step: 0, Batches: 4, Held: 16 << 20, Size: 4 << 20, Memory: 16 << 20}) {
+			t.Errorf("%+v", *crowd)
 		}
 		held[0].Release()
 		s := open(t, k, p, 60, 0)
@@ -483,4 +492,28 @@ func TestStress(t *testing.T) {
 	if u := k.Stats().RAM.Used; u > 16<<20 {
 		t.Errorf("%d bytes used", u)
 	}
+}
+
+// Twice as many ranks as memory has room for, that close what they have read: they
+// get on, as none holds what it has for long.
+func TestAReadingCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20})
+		p := &testPlan{steps: 20, size: 4 << 20}
+		var ranks sync.WaitGroup
+		for rank := range uint64(8) {
+			ranks.Go(func() {
+				for step := range p.steps {
+					s, err := k.Open(t.Context(), p, rank, step)
+					if err != nil {
+						t.Errorf("rank %d step %d: %v", rank, step, err)
+						return
+					}
+					time.Sleep(300 * time.Millisecond)
+					s.Release()
+				}
+			})
+		}
+		ranks.Wait()
+	})
 }

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"time"
+
 	"rankfs/cache/policy"
 	"rankfs/cache/stall"
 )
@@ -15,6 +17,7 @@ type entry struct {
 	err     error         // why it failed
 	waiters int           // opens waiting on done
 	holders int           // opens not released
+	since   time.Time     // when the first of them held it
 	stale   bool          // its bytes are not what they were, and it is out of the cache
 	making
 }
@@ -27,6 +30,7 @@ type making struct {
 	ahead      uint64       // which step that is of that reader's
 	clock      *stall.Clock // of the fill, while state is filling
 	stalled    error        // what it waits for, while it waits
+	looked     time.Time    // when that was last seen to have an end
 	from       policy.Level // where its bytes came from
 }
 

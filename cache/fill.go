@@ -276,15 +276,18 @@ func (c *Cache) waitedFor(e *entry) bool {
 
 // awaitRoom waits until a slab was given back, or for a moment: nobody tells
 // when the last mapping of a dying slab goes. It fails with why when no open
-// waits for e any more.
+// waits for e any more, and at once where no wait would help.
 func (c *Cache) awaitRoom(e *entry, why error) error {
 	e.clock.Enter(stall.Admission)
 	c.mu.Lock()
 	e.stalled = why
-	wanted := e.waiters > 0
+	wanted, crowd := e.waiters > 0, c.crowd(e, time.Now())
 	c.mu.Unlock()
 	if !wanted {
 		return why
+	}
+	if crowd != nil {
+		return crowd
 	}
 	timer := time.NewTimer(roomPoll)
 	defer timer.Stop()

@@ -44,6 +44,7 @@ func writeExplained(w io.Writer, x control.Explanation) {
 		"records", count(x.Records),
 		"bytes", size(x.Bytes),
 	)
+	warn(w, x.Warning)
 }
 
 // viewIn is the name of the view in a path.

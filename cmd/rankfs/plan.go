@@ -131,8 +131,13 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 	if p.Program != nil {
 		a.writeProgram(w, *p.Program)
 	}
-	if p.Warning != "" {
-		fmt.Fprintf(w, "\n%s\n", wrap("warning: "+p.Warning, 79, ""))
+	warn(w, p.Warning)
+}
+
+// warn says why ranks may not be able to read a view.
+func warn(w io.Writer, why string) {
+	if why != "" {
+		fmt.Fprintf(w, "\n%s\n", wrap("warning: "+why, 79, ""))
 	}
 }
 

@@ -92,6 +92,7 @@ type Explanation struct {
 	Steps   uint64 `json:"steps"`
 	Records uint64 `json:"records"` // of the dataset
 	Bytes   int64  `json:"bytes"`
+	Warning string `json:"warning,omitempty"` // why ranks may not be able to read it
 }
 
 // A Verification is the outcome of reading every record of a dataset back.

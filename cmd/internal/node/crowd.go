@@ -1,8 +1,10 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 
+	"rankfs/cache"
 	"rankfs/meta"
 )
 
@@ -32,6 +34,16 @@ func (n *Node) crowd(v meta.View, c *content) string {
 	}
 	return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
 		here, roughly(batch), roughly(batch*int64(here)), roughly(memory), roomier(batch*int64(here)))
+}
+
+// crowded adds to the error of an open that was refused in a crowd what would be
+// enough for all ranks that the node has of the view.
+func (n *Node) crowded(err error, v *view) error {
+	var c *cache.Crowd
+	if !errors.As(err, &c) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, roomier(max(c.Held+c.Size, c.Size*int64(len(v.ranksHere(n))))))
 }
 
 // roomier says how to get room for so many bytes.

@@ -63,7 +63,7 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 	x := v.content.index
 	return control.Explanation{
 		Name: name, View: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
-		Records: x.Records(), Bytes: x.Bytes(),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: n.crowd(v.plan.view, v.content),
 	}, nil
 }
 

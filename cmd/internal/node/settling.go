@@ -283,7 +283,9 @@ func (s *settling) openFor(ctx context.Context, account *stall.Open, rank, step 
 	if err := s.settle(ctx, account, rank); err != nil {
 		return nil, err
 	}
-	return s.view.Load().Open(ctx, account, rank, step)
+	v := s.view.Load()
+	slab, err := v.Open(ctx, account, rank, step)
+	return slab, s.node.crowded(err, v)
 }
 
 // Describe is the content of dataset.json.
