@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // A Corpus is N records, each a pure function of the seed and its index.
@@ -83,6 +84,28 @@ func (c Corpus) lines() Corpus {
 			dst[text+k] = letters[b%32]
 		}
 		return append(dst, '\n')
+	}
+	return c
+}
+
+// Of a point the first number is its class, the others are features: the class's
+// own, whatever the seed, with noise on it. Classes take turns.
+const (
+	pointNumbers = 64
+	pointClasses = 8
+)
+
+// points are 32-bit floats that are small integers, so that sums of them are exact.
+func (c Corpus) points() Corpus {
+	c.Key = func(dst []byte, _ int) []byte { return dst }
+	c.Value = func(dst []byte, i int) []byte {
+		class := i % pointClasses
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(class)))
+		for j := 1; j < pointNumbers; j++ {
+			own := mix(uint64(class*pointNumbers+j)*golden) % 16
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(own+c.word(i, j)%16)))
+		}
+		return dst
 	}
 	return c
 }

@@ -4,6 +4,7 @@
 //	makedata lmdb   -n N -size B -o DIR   LMDB of records that verify themselves
 //	makedata lines  -n N -size B -o FILE  text, B bytes a line on the mean
 //	makedata fixed  -n N -size B -o FILE  records of B bytes, back to back
+//	makedata points -n N          -o FILE  points of eight classes, 64 floats each
 //	makedata tree   -n N -size B -o DIR   files of B bytes on the mean
 //
 // With -checksums it writes the XXH64 of every record, in the order of the
@@ -34,11 +35,12 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"datum": {0, makeLMDB, Corpus.datum},
-	"lmdb":  {4096, makeLMDB, Corpus.words},
-	"lines": {80, makeFile, Corpus.lines},
-	"fixed": {4096, makeFile, Corpus.words},
-	"tree":  {4096, makeTree, Corpus.files},
+	"datum":  {0, makeLMDB, Corpus.datum},
+	"lmdb":   {4096, makeLMDB, Corpus.words},
+	"lines":  {80, makeFile, Corpus.lines},
+	"fixed":  {4096, makeFile, Corpus.words},
+	"points": {pointNumbers * 4, makeFile, Corpus.points},
+	"tree":   {4096, makeTree, Corpus.files},
 }
 
 func main() {
@@ -50,11 +52,11 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("use makedata datum|lmdb|lines|fixed|tree -n N -o PATH")
+		return errors.New("use makedata datum|lmdb|lines|fixed|points|tree -n N -o PATH")
 	}
 	k, ok := kinds[args[0]]
 	if !ok {
-		return fmt.Errorf("no kind %q: use datum, lmdb, lines, fixed or tree", args[0])
+		return fmt.Errorf("no kind %q: use datum, lmdb, lines, fixed, points or tree", args[0])
 	}
 	var c Corpus
 	var out, checksums, keys string
