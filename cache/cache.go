@@ -67,6 +67,7 @@ type Cache struct {
 		demand  []*entry // waited for and not begun, in order of arrival
 		jobs    map[[16]byte]*job
 		readers int           // of all jobs
+		traces  traces        // of what they opened
 		others  turn          // for opens that are followed no more
 		clock   time.Duration // of turns
 		strategy
@@ -97,6 +98,7 @@ func New(c Config) (*Cache, error) {
 	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
+	k.mu.traces.of = make(map[tracedKey]*traced)
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
 	}

@@ -10,3 +10,6 @@ func (c *Cache) Files() int {
 	defer c.ram.mu.Unlock()
 	return c.ram.files()
 }
+
+// MostTraced bounds the traces.
+const MostTraced = mostTraced

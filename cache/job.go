@@ -44,6 +44,7 @@ const trusted = 2
 // follow notes that a rank opens a batch, and reports whether that was to be
 // expected. mu is held.
 func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expected bool) {
+	c.mu.traces.opened(p, rank, step, now)
 	j, r := c.reader(p, rank, step, now)
 	if r == nil {
 		return false

@@ -27,12 +27,13 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs":           {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/", "rankfs/cache/stall"},
 	"rankfs/fetch/sequence":       {"rankfs/meta"},
 	"rankfs/fetch":                {"rankfs/meta", "rankfs/meta/fault", "rankfs/fetch/"},
-	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall"},
+	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/disks", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall", "rankfs/cache/trace"},
 	"rankfs/cache/disks":          {"rankfs/meta", "rankfs/meta/fault", "rankfs/cache/ledger"},
 	"rankfs/cache/ledger":         {},
 	"rankfs/cache/pack":           {"rankfs/meta"},
 	"rankfs/cache/pressure":       {"rankfs/meta"},
 	"rankfs/cache/stall":          {},
+	"rankfs/cache/trace":          {"rankfs/meta"},
 	"rankfs/cache/peers":          {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/cache/policy":         {"rankfs/meta"},
 	"rankfs/cache/simulate":       {"rankfs/meta", "rankfs/cache/policy", "rankfs/shuffle/order"},
@@ -41,7 +42,7 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/internal/mounts":  {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/cmd/internal/supply":  {"rankfs/meta"},
 	"rankfs/cmd/internal/node":    {"rankfs/"},
-	"rankfs/cmd/rankfs":           {"rankfs/meta", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cmd/internal/"},
+	"rankfs/cmd/rankfs":           {"rankfs/meta", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/"},
 }
 
 func TestImports(t *testing.T) {

@@ -16,12 +16,15 @@ import (
 // cluster may have many more plans; the latest are what people look for.
 const mostLines = 1000
 
-// tables are the files below /.rankfs about the cluster.
+// tables are the files below /.rankfs about the cluster, and about what readers did.
 func (n *Node) tables() []fs.File {
 	return []fs.File{
 		{Name: "nodes", Content: func() []byte { return nodesTable(n.Cluster()) }},
 		{Name: "plans", Content: func() []byte { return plansTable(n.member.machine) }},
 		{Name: "queues", Content: func() []byte { return queuesTable(n.member) }},
+		{Name: "trace", Content: func() []byte {
+			return tracesText(n.cache.Traces(), func(plan [16]byte) string { return n.titles.find(plan).name })
+		}},
 	}
 }
 

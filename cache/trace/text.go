@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// The text of a trace: what is known of it, a line each; the graph, for people;
+// and its runs, of which all follows.
+const magic = "rankfs trace 1"
+
+// mostMoves bounds the kinds of edges that are written for people.
+const mostMoves = 8
+
+// MostText bounds the text of one trace.
+const MostText = 1 << 20
+
+// Text writes a trace.
+func (t *Trace) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nview %s\nrank %d\nsteps %d\nforgotten %d\n", magic, t.View, t.Rank, t.Steps, t.Forgotten)
+	t.describe(&b)
+	for _, r := range t.Runs {
+		fmt.Fprintf(&b, "run %d %+d %d\n", r.First, r.Stride, r.Count)
+	}
+	return b.String()
+}
+
+// describe writes the graph: edges to the next open, by their length.
+func (t *Trace) describe(b *strings.Builder) {
+	opens, moves := t.Opens(), t.Moves()
+	fmt.Fprintf(b, "# %d opens in %d runs\n", opens, len(t.Runs))
+	for _, m := range moves[:min(mostMoves, len(moves))] {
+		fmt.Fprintf(b, "# next %+d: %d of %d\n", m.By, m.Times, opens-1)
+	}
+	if more := len(moves) - mostMoves; more > 0 {
+		fmt.Fprintf(b, "# next otherwise: %d ways\n", more)
+	}
+}
+
+// Parse reads the first trace of a text.
+func Parse(text string) (t Trace, err error) {
+	lines := strings.Split(text, "\n")
+	if strings.TrimSpace(lines[0]) != magic {
+		return t, fmt.Errorf("read trace: %w: it does not begin with %q", meta.ErrInvalid, magic)
+	}
+	for i, line := range lines[1:] {
+		if line == magic { // of another trace
+			break
+		}
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := t.parseLine(strings.Fields(line)); err != nil {
+			return t, fmt.Errorf("read trace, line %d, %.80q: %w", i+2, line, err)
+		}
+	}
+	return t, t.check()
+}
+
+func (t *Trace) parseLine(words []string) (err error) {
+	numbers := map[string]*uint64{"rank": &t.Rank, "steps": &t.Steps, "forgotten": &t.Forgotten}
+	switch {
+	case len(words) == 2 && words[0] == "view":
+		t.View = words[1]
+	case len(words) == 2 && numbers[words[0]] != nil:
+		*numbers[words[0]], err = strconv.ParseUint(words[1], 10, 63)
+	case len(words) == 4 && words[0] == "run":
+		var r Run
+		if r.First, err = strconv.ParseUint(words[1], 10, 63); err != nil {
+			break
+		}
+		if r.Stride, err = strconv.ParseInt(words[2], 10, 64); err != nil {
+			break
+		}
+		r.Count, err = strconv.ParseUint(words[3], 10, 63)
+		t.Runs = append(t.Runs, r)
+	default:
+		return fmt.Errorf("%w: no line of a trace", meta.ErrInvalid)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: a number is none", meta.ErrInvalid)
+	}
+	return nil
+}
+
+// mostSteps bounds what a run may come to.
+const mostSteps = 1 << 31
+
+// check reports what cannot be a trace.
+func (t *Trace) check() error {
+	switch {
+	case len(t.Runs) == 0 || len(t.Runs) > MostRuns:
+		return fmt.Errorf("read trace: %w: it has %d runs; a trace has 1 to %d", meta.ErrInvalid, len(t.Runs), MostRuns)
+	case t.Steps == 0 || t.Steps > mostSteps:
+		return fmt.Errorf("read trace: %w: it has %d steps; a trace has 1 to %d", meta.ErrInvalid, t.Steps, mostSteps)
+	}
+	opens := uint64(0)
+	for _, r := range t.Runs {
+		if opens += r.Count; r.Count == 0 || r.Count > MostOpens || opens > MostOpens {
+			return fmt.Errorf("read trace: %w: a run of %d opens; a trace has 1 to %d", meta.ErrInvalid, r.Count, MostOpens)
+		}
+		far := r.Stride > mostSteps || r.Stride < -mostSteps
+		if r.First >= t.Steps || far && r.Count > 1 || r.last() >= t.Steps {
+			return fmt.Errorf("read trace: %w: run %d %+d %d leaves the %d steps", meta.ErrInvalid, r.First, r.Stride, r.Count, t.Steps)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package cache
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"rankfs/cache/trace"
+)
+
+// Traces are what readers opened, each its own: those of the latest. The cache's
+// lock guards them.
+type traces struct {
+	of map[tracedKey]*traced
+}
+
+// A tracedKey is one rank of a plan.
+type tracedKey struct {
+	plan [16]byte
+	rank uint64
+}
+
+// A traced is one reader.
+type traced struct {
+	trace trace.Trace
+	seen  time.Time
+}
+
+// mostTraced bounds the readers whose traces are kept, which takes up to 12 MiB;
+// the one that was silent longest goes first.
+const mostTraced = 128
+
+// opened notes an open. What batches are made of is not opened by readers.
+func (t *traces) opened(p Plan, rank, step uint64, now time.Time) {
+	if p.Shared() {
+		return
+	}
+	k := tracedKey{p.ID(), rank}
+	r := t.of[k]
+	if r == nil {
+		t.makeRoom()
+		r = &traced{trace: trace.Trace{Rank: rank, Steps: p.Steps()}}
+		t.of[k] = r
+	}
+	r.seen = now
+	r.trace.Add(step)
+}
+
+func (t *traces) makeRoom() {
+	if len(t.of) < mostTraced {
+		return
+	}
+	var oldest tracedKey
+	var seen time.Time
+	for k, r := range t.of {
+		if seen.IsZero() || r.seen.Before(seen) {
+			oldest, seen = k, r.seen
+		}
+	}
+	delete(t.of, oldest)
+}
+
+// A Traced is what a rank of a plan opened.
+type Traced struct {
+	Plan [16]byte
+	trace.Trace
+}
+
+// Traces are what the latest readers opened, the latest first.
+func (c *Cache) Traces() []Traced {
+	type one struct {
+		Traced
+		seen time.Time
+	}
+	var all []one
+	c.mu.Lock()
+	for k, r := range c.mu.traces.of {
+		o := one{Traced{k.plan, r.trace}, r.seen}
+		o.Runs = slices.Clone(o.Runs)
+		all = append(all, o)
+	}
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b one) int {
+		return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Rank, b.Rank), slices.Compare(a.Plan[:], b.Plan[:]))
+	})
+	sorted := make([]Traced, len(all))
+	for i := range all {
+		sorted[i] = all[i].Traced
+	}
+	return sorted
+}
