@@ -45,7 +45,8 @@ check: deps
 # may read and change, and 200 daemons that are killed and replaced; a failure
 # prints its seed. Each fuzz target for half a minute, and the race detector over
 # what make check leaves out: pure packages, and the daemons of clusters. Then nodes
-# that fail one after the other, 1 s to 5 min apart, in every order.
+# of three and of five that fail one after the other, 1 s to 5 min apart, in every
+# order, and each of three stopped for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -56,7 +57,7 @@ soak: deps
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
-	$(GO) test -count 1 -timeout 2h -run TestNodesFailInTurn -v ./test/nodes -sweep
+	$(GO) test -count 1 -timeout 3h -run 'TestNodesFailInTurn|TestNodesStopInTurn|TestFiveNodes' -v ./test/nodes -sweep
 
 # What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.
 bench: deps build

@@ -1,6 +1,9 @@
 package nodes_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,22 +27,32 @@ func TestFiveNodes(t *testing.T) {
 		run  func(m *team)
 	}{
 		{"two are killed at once", killTwo},
-		{"three fail in turn, and the first is back", threeInTurn},
 		{"the leader is not heard by one", deafToLeader},
 		{"nobody hears the leader", muteLeader},
 		{"a link flaps", flap},
 		{"a link is slow", slowLink},
 	} {
-		if !t.Run(part.name, func(t *testing.T) {
-			m.in(t)
-			m.allVote()
-			part.run(m)
-			m.allVote()
-		}) {
+		if !m.part(part.name, part.run) {
 			return // the rest would wait for what does not come
 		}
-		m.in(t)
 	}
+	for i, e := range endings() {
+		if !m.part(e.String(), func(m *team) { m.threeInTurn(e, fmt.Sprint("turn", i)) }) {
+			return
+		}
+	}
+}
+
+// part runs a part of a test on nodes that all vote, and leaves them so.
+func (m *team) part(name string, run func(m *team)) bool {
+	whole := m.t
+	defer func() { m.in(whole) }()
+	return whole.Run(name, func(t *testing.T) {
+		m.in(t)
+		m.allVote()
+		run(m)
+		m.allVote()
+	})
 }
 
 // allVote waits until one leads, and all vote and are up.
@@ -98,23 +111,86 @@ func killTwo(m *team) {
 		})
 }
 
-// threeInTurn: each is taken for dead before the next one fails.
-func threeInTurn(m *team) {
-	leader, others := m.Leader()
-	first, second, last := others[0], others[1], others[2]
-	for _, n := range []*daemon.Place{first, second} {
-		n.Kill()
-		m.takenForDead(leader, n)
+// An ending says which three of five nodes are killed, one after the other: the one
+// that leads by then, or one that follows. With the third the first is back.
+type ending struct {
+	leads [3]bool
+	away  time.Duration // between two of them; until it is taken for dead, if 0
+}
+
+func (e ending) String() string {
+	var who []string
+	for _, leads := range e.leads {
+		who = append(who, map[bool]string{true: "the leader", false: "a follower"}[leads])
 	}
-	m.must(m.written(leader, "turn-between"))
-	leader.Kill()
-	first.Start()
-	m.must(m.written(last, "turn-after"))
-	for _, n := range []*daemon.Place{second, leader} {
+	when := "when that is known"
+	if e.away > 0 {
+		when = "after " + e.away.String()
+	}
+	return strings.Join(who, ", then ") + ", each " + when
+}
+
+func endings() []ending {
+	if !*sweep {
+		return []ending{{[3]bool{false, false, true}, 0}, {[3]bool{true, true, true}, 0}}
+	}
+	var all []ending
+	for _, away := range []time.Duration{time.Second, 6 * time.Second, time.Minute} {
+		for order := range 8 {
+			all = append(all, ending{[3]bool{order&1 > 0, order&2 > 0, order&4 > 0}, away})
+		}
+	}
+	return all
+}
+
+// threeInTurn: of the five there are always three once the first is back, and they
+// go on with all that was written in between.
+func (m *team) threeInTurn(e ending, name string) {
+	up := m.Nodes
+	var dead []*daemon.Place
+	for i, leads := range e.leads {
+		leader, others := m.leaderOf(up)
+		n := others[0]
+		if leads {
+			n = leader
+		}
+		n.Kill()
+		up, dead = slices.DeleteFunc(slices.Clone(up), func(o *daemon.Place) bool { return o == n }), append(dead, n)
+		switch {
+		case i == 2:
+			dead[0].Start()
+		case e.away > 0:
+			time.Sleep(e.away)
+		default:
+			m.takenForDead(up[0], n)
+		}
+		begun := time.Now()
+		m.must(m.written(up[0], fmt.Sprint(name, "-", i)))
+		m.t.Logf("written %v after %d of 5 were killed", time.Since(begun), i+1)
+	}
+	for _, n := range dead[1:] {
 		n.Start()
 	}
-	m.Await("turn-between")
-	m.Await("turn-after")
+	for i := range e.leads {
+		m.Await(fmt.Sprint(name, "-", i))
+	}
+}
+
+// leaderOf waits until one of those nodes leads.
+func (m *team) leaderOf(up []*daemon.Place) (leader *daemon.Place, others []*daemon.Place) {
+	m.t.Helper()
+	daemon.Until(m.t, time.Minute, "one of them leads", func() bool {
+		leader, others = nil, nil
+		for _, n := range up {
+			if s := m.members(n); leader == nil && s.Self == s.Leader {
+				leader = n
+			} else {
+				others = append(others, n)
+			}
+		}
+		return leader != nil
+	})
+	return leader, others
 }
 
 // deafToLeader: what the leader sends to one node is lost, and not what that one

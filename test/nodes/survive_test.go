@@ -102,6 +102,46 @@ func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string)
 	return took
 }
 
+// Each of three nodes in turn is stopped, and meanwhile another is killed and
+// started again: the third, alone for a moment, goes on with it as soon as it is
+// back, and later with both. A stopped node knows nothing of this when it goes on.
+func TestNodesStopInTurn(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	for _, n := range m.Nodes {
+		m.source(n)
+	}
+	for i, n := range m.Nodes {
+		m.voting()
+		m.stopped(n, m.Nodes[(i+1)%3], m.Nodes[(i+2)%3], fmt.Sprint("n", i))
+	}
+}
+
+func (m *team) stopped(n, killed, left *daemon.Place, name string) {
+	m.t.Helper()
+	m.fail(n, true)
+	defer n.Signal(syscall.SIGCONT) // or its umount would hang, if this fails
+	if *sweep {
+		time.Sleep(30 * time.Second)
+	} else {
+		m.takenForDead(left, n)
+	}
+	m.must(m.written(left, name+"-before"))
+	killed.Kill()
+	begun := time.Now()
+	killed.Start()
+	m.must(m.written(left, name+"-between"))
+	m.t.Logf("written %v after %s was killed", time.Since(begun), killed.Host.Name)
+	if *sweep {
+		time.Sleep(30 * time.Second)
+	}
+	n.Signal(syscall.SIGCONT)
+	m.must(m.written(killed, name+"-after"))
+	for _, when := range []string{"-before", "-between", "-after"} {
+		m.Await(name + when)
+	}
+}
+
 func (m *team) fail(n *daemon.Place, stop bool) {
 	m.t.Helper()
 	if stop {
