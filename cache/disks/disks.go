@@ -155,6 +155,19 @@ func (t *Tier) Open(k Key) (*Slab, error) {
 	return nil, nil
 }
 
+// Copy fills mem with the slab of k, and reports whether there is one of that size
+// whose bytes are what they were, each of which was compared on its way to mem. If
+// not, mem has anything, and nobody writes to it any more, be the disk stuck. An error
+// is as of Open.
+func (t *Tier) Copy(k Key, mem []byte) (ok bool, err error) {
+	for _, d := range t.dirs {
+		if ok, err := d.copyOf(k, mem); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
 // Put makes the slab of k from mem, unless it is there. What mem holds must
 // not change before Put returns. Only slabs that may go make way for it; nil is
 // all. ErrNoRoom is wrapped if no directory takes it.

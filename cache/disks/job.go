@@ -21,6 +21,17 @@ func (j *job) alive() bool {
 	return !j.forsaken
 }
 
+// give copies bytes to who waits for the job, and reports whether somebody does: if
+// not, that memory may be another's by now.
+func (j *job) give(to, from []byte) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.forsaken {
+		copy(to, from)
+	}
+	return !j.forsaken
+}
+
 // end reports whether somebody waited to the end.
 func (j *job) end() bool {
 	j.mu.Lock()

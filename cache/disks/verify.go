@@ -51,7 +51,13 @@ func (d *directory) check(j *job, f *os.File, s *slab, right proof) error {
 	if err != nil || still {
 		return err
 	}
-	if err := verify(j, f, s.label); err != nil {
+	return d.prove(j, f, s, changed, nil)
+}
+
+// prove reads all of a slab, into mem if that is anything, and notes that it is
+// right as of a change of its file.
+func (d *directory) prove(j *job, f *os.File, s *slab, changed unix.Timespec, mem []byte) error {
+	if err := verify(j, f, s.label, mem); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -109,11 +115,12 @@ func resident(f *os.File, size int64) bool {
 // cache from the copy to the hash.
 const window = 256 << 10
 
-// verify compares a file with its label. Earlier versions summed the bytes
+// verify compares a file with its label, and copies what it compares to mem if
+// that is anything. Earlier versions summed the bytes
 // alone, which is tried second: it is read again if it is theirs, or damaged.
-func verify(j *job, f *os.File, l label) error {
+func verify(j *job, f *os.File, l label, mem []byte) error {
 	for _, h := range []*xxhash.Digest{newSum(l.key, l.size), xxhash.New()} {
-		if err := feed(j, h, f, l.size); err != nil {
+		if err := feed(j, h, f, l.size, mem); err != nil {
 			return err
 		}
 		if h.Sum64() == l.sum {
@@ -123,7 +130,7 @@ func verify(j *job, f *os.File, l label) error {
 	return fmt.Errorf("%w: its bytes do not match its checksum", meta.ErrCorrupt)
 }
 
-func feed(j *job, h *xxhash.Digest, f *os.File, size int64) error {
+func feed(j *job, h *xxhash.Digest, f *os.File, size int64, mem []byte) error {
 	scratch, err := unix.Mmap(-1, 0, window, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, unix.ENFILE)
@@ -135,6 +142,9 @@ func feed(j *job, h *xxhash.Digest, f *os.File, size int64) error {
 			return fmt.Errorf("read at byte %d: %w", at, err)
 		}
 		_, _ = h.Write(scratch[:n])
+		if mem != nil && !j.give(mem[at:], scratch[:n]) {
+			return errStuck
+		}
 		at += int64(n)
 		j.alive()
 	}
