@@ -73,13 +73,15 @@ type Cache struct {
 		strategy
 		pins     map[[16]byte]policy.Level // by the plan of keys: no batch goes below
 		strained bool                      // nothing is made ready ahead now
+		resting  int                       // workers that have nothing to do
 		closed   bool
 		ended    bool                // and nothing is laid down any more
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
 		writes   rate                // of slabs to disks
 		count    counters
 	}
-	wake   *sync.Cond    // something for a worker to do, or to give up waiting for
+	wake   *sync.Cond // something for a worker to do, or to give up waiting for
+	mover  mover
 	room   chan struct{} // one token: a slab was given back, or may have been
 	replan chan struct{} // one token: what was planned is no longer right
 }
@@ -95,6 +97,7 @@ func New(c Config) (*Cache, error) {
 		return nil, err
 	}
 	k.wake = sync.NewCond(&k.mu)
+	k.mover = mover{k, make(chan struct{}, 1)}
 	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
@@ -117,6 +120,7 @@ func New(c Config) (*Cache, error) {
 		k.tasks.Go(k.work)
 	}
 	k.tasks.Go(k.keepPlanning)
+	k.tasks.Go(k.mover.run)
 	return k, nil
 }
 

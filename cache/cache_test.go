@@ -22,16 +22,17 @@ import (
 
 // A plan whose bytes say which batch they belong to, all through.
 type testPlan struct {
-	id    byte
-	steps uint64
-	size  int64
-	once  bool
-	share bool
-	noise bool      // batches are random bytes, which nothing packs
-	last  bool      // no epoch follows
-	next  *testPlan // that does; nil: the same again
-	fail  func(rank, step uint64) error
-	gate  chan struct{} // if set, a fill takes a token
+	id      byte
+	steps   uint64
+	size    int64
+	once    bool
+	share   bool
+	noise   bool      // batches are random bytes, which nothing packs
+	quarter bool      // a quarter of each is, all through
+	last    bool      // no epoch follows
+	next    *testPlan // that does; nil: the same again
+	fail    func(rank, step uint64) error
+	gate    chan struct{} // if set, a fill takes a token
 
 	mu    sync.Mutex
 	fills map[[2]uint64]int
@@ -101,6 +102,12 @@ func (p *testPlan) want(rank, step uint64) []byte {
 	word = binary.LittleEndian.AppendUint64(word, step)
 	for n := copy(b, word); n < len(b); n *= 2 {
 		copy(b[n:], b[:n])
+	}
+	if p.quarter {
+		from := noise()[(rank*7919+step*104729)%uint64(len(noise())/2):]
+		for at := 0; at < len(b); at += 4096 {
+			copy(b[at:min(at+1024, len(b))], from[at:])
+		}
 	}
 	return b
 }

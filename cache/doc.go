@@ -34,5 +34,6 @@
 // A planner says at which level each batch should be, from what is known of the
 // readers' future (coming.go, planning.go, outlook.go); orders by worth, one for
 // each reader, say what goes first when room is needed (keep.go, lanes.go). What memory gives up is packed,
-// written to a disk, or dropped, as the planner wants it.
+// written to a disk, or dropped, as the planner wants it; and what is on a disk or
+// packed comes back before it is opened (convert.go).
 package cache

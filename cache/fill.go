@@ -14,14 +14,11 @@ import (
 // work serves opens that wait, then what the readers will ask for next.
 func (c *Cache) work() {
 	for {
-		switch e, what := c.next(); what {
-		case nothing:
+		e, what := c.next()
+		if what == nothing {
 			return
-		case toConvert:
-			c.convert(e)
-		default:
-			c.make(e, what == demanded)
 		}
+		c.make(e, what == demanded)
 	}
 }
 
@@ -29,10 +26,9 @@ func (c *Cache) work() {
 type errand uint8
 
 const (
-	nothing   errand = iota // the cache closes
-	demanded                // an open waits for it
-	wished                  // a reader will want it
-	toConvert               // it is there, and should be elsewhere
+	nothing  errand = iota // the cache closes
+	demanded               // an open waits for it
+	wished                 // a reader will want it
 )
 
 // make fills e and tells those who wait.
@@ -53,10 +49,12 @@ func (c *Cache) next() (*entry, errand) {
 		if e, what := c.choose(); e != nil {
 			return e, what
 		}
-		if e := c.move(); e != nil {
-			return e, toConvert
+		c.mu.resting++
+		if len(c.mu.moves.down) > 0 {
+			c.mover.wake()
 		}
 		c.wake.Wait()
+		c.mu.resting--
 	}
 }
 
@@ -306,10 +304,27 @@ const roomPoll = 10 * time.Millisecond
 // evict gives up a slab. One in memory that an epoch may have again is kept in
 // the form that the planner wants; if it has not said, on NVMe, if there is such
 // a tier: its disk then sets the pace, as long as what is read does not fit in
-// memory.
+// memory. One that is packed goes to NVMe where that pays.
 func (c *Cache) evict(e *entry) {
-	if e.inMemory() && c.recurs(e) {
+	switch {
+	case e.packed:
+		c.sink(e.kept)
+	case e.inMemory() && c.recurs(e):
 		c.keep(e)
+	}
+	c.drop(e)
+}
+
+// evictToDisk is evict for who makes room to pack something.
+func (c *Cache) evictToDisk(e *entry) {
+	switch at, known := c.target(e.key); {
+	case e.packed:
+		c.sink(e.kept)
+	case e.inMemory() && c.nvme != nil && (!known || at >= policy.Disk) && c.recurs(e):
+		if mem, done, err := c.content(e); err == nil {
+			c.spill(e, mem)
+			done()
+		}
 	}
 	c.drop(e)
 }
@@ -353,10 +368,14 @@ func (c *Cache) spill(e *entry, mem []byte) {
 		c.config.Log.Debug("slab not kept on nvme", "cause", err)
 		return
 	}
-	took := time.Since(start)
+	c.written(e.size, time.Since(start))
+}
+
+// written notes how long a disk took to write a slab.
+func (c *Cache) written(size int64, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.writes.add(float64(e.size), took)
+	c.mu.writes.add(float64(size), took)
 }
 
 // drop gives up what is in the cache no more.

@@ -26,6 +26,7 @@ type outlook struct {
 	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
 	groups  map[[16]byte]int32        // by the plan of steps: the first of their numbers
 	steps   int64                     // so many numbers are taken
+	below   []rise                    // what readers come to that is on a disk or packed
 }
 
 // A bound is a reader with the two epochs that it will read.
@@ -217,13 +218,17 @@ func (o *outlook) uses(b *bound, step uint64) {
 		}
 		i = o.add(p, k, p.Size(b.reader.rank, s), item)
 	}
+	at := o.cache.seconds(b.reader.comes(step, o.now))
 	if item := &o.problem.Items[i]; item.Job < 0 {
 		item.Job = b.job
+		if item.Now == policy.Disk || item.Now == policy.Packed {
+			o.below = append(o.below, rise{p, b.reader.rank, s, at, i})
+		}
 		if b.grouped {
 			item.Group = o.group(p, s)
 		}
 	}
-	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: o.cache.seconds(b.reader.comes(step, o.now))})
+	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: at})
 }
 
 // group numbers a step: one of its batches alone keeps nobody from waiting.

@@ -194,8 +194,8 @@ func (c *Cache) pack(e *entry, mem []byte) bool {
 	}
 	err := put()
 	if errors.Is(err, errNoRoom) {
-		if least := c.lesser(&b); least != nil {
-			c.drop(least)
+		if least := c.lessThan(&b); least != nil {
+			c.evictToDisk(least)
 			err = put()
 		}
 	}
@@ -218,21 +218,29 @@ func (c *Cache) pack(e *entry, mem []byte) bool {
 	return true
 }
 
-// lesser takes what is worth less than b out of the cache, unless a reader is
-// just coming to it.
-func (c *Cache) lesser(b *kept) *entry {
+// lessThan takes what is worth less than b out of the cache, or returns nil.
+func (c *Cache) lessThan(b *kept) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if id := c.lesser(b); id != 0 {
+		return c.remove(id)
+	}
+	return nil
+}
+
+// lesser is what goes first, if it is worth less than b and no reader is just coming
+// to it; or 0. mu is held.
+func (c *Cache) lesser(b *kept) uint32 {
 	now := time.Now()
 	id, worth := c.least(now)
 	if id == 0 {
-		return nil
+		return 0
 	}
 	least := c.mu.shelf.at(id)
 	if worth >= c.worthAt(b, c.nextUse(b, now)) || !least.opened && !math.IsInf(c.nextUse(&least, now), 1) {
-		return nil
+		return 0
 	}
-	return c.remove(id)
+	return id
 }
 
 // unpack fills a slab from its packed form, if there is one that is whole.

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/disks"
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
 )
@@ -18,8 +17,8 @@ type strategy struct {
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
 	targets placement
 	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
-	moves   []uint32                  // on the shelf, and not where they should be
-	opens   uint64                    // when that was decided
+	moves   moves
+	opens   uint64 // when that was decided
 }
 
 // A placement is a plan: where each item should be.
@@ -181,88 +180,21 @@ func (c *Cache) draft() {
 
 // adopt makes a plan that of the cache, unless the policy was changed meanwhile.
 func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
+	rises := o.rising(levels)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.planner != s.planner {
 		return
 	}
 	c.mu.planner, c.mu.drafter = s.drafter, s.planner
-	c.mu.targets, c.mu.packing, c.mu.moves = placement{o.index, levels}, o.packing, c.mu.moves[:0]
+	c.mu.targets, c.mu.packing = placement{o.index, levels}, o.packing
+	c.mu.moves = moves{up: rises, down: c.mu.moves.down[:0]}
 	c.reorder(func(id uint32, k *kept) {
 		if c.displaced(k) {
-			c.mu.moves = append(c.mu.moves, id)
+			c.mu.moves.down = append(c.mu.moves.down, id)
 		}
 	})
-	if len(c.mu.moves) > 0 {
-		c.wake.Signal()
-	}
-}
-
-// displaced reports whether a slab on the shelf has a copy to be made or given up.
-// mu is held.
-func (c *Cache) displaced(k *kept) bool {
-	at, ok := c.mu.targets.of(k.key)
-	switch {
-	case !ok || c.passes(k):
-		return false
-	case k.packed: // a copy of what is in memory, and should be there
-		_, there := c.ready(k.key)
-		return at == policy.RAM && there
-	case !k.inMemory():
-		return false
-	}
-	return at == policy.Packed && !c.isPacked(k.key) && !k.dense || at == policy.Disk && c.nvme != nil && !c.nvme.Has(disks.Key(k.key))
-}
-
-// move takes something that is not where it should be, to be put there, or
-// returns nil. mu is held.
-func (c *Cache) move() *entry {
-	for n := len(c.mu.moves); n > 0 && !c.mu.strained; n = len(c.mu.moves) {
-		id := c.mu.moves[n-1]
-		c.mu.moves = c.mu.moves[:n-1]
-		if !c.mu.shelf.has(id) || c.mu.shelf.isSpent(id) {
-			continue
-		}
-		switch k := c.mu.shelf.at(id); { // which may be another one by now
-		case !c.displaced(&k):
-		case k.packed:
-			return c.remove(id)
-		case k.pooled:
-			return c.lift(id)
-		default:
-			e := c.pick(id)
-			e.holders++ // so that nobody evicts it
-			return e
-		}
-	}
-	return nil
-}
-
-// convert puts a slab where it should be, on a core that has nothing else to do.
-func (c *Cache) convert(e *entry) {
-	if e.packed {
-		c.packed.drop(e.number)
-	} else if mem, done, err := c.content(e); err == nil {
-		if at, _ := c.target(e.key); at == policy.Packed {
-			c.pack(e, mem)
-		} else {
-			c.spill(e, mem)
-		}
-		done()
-	}
-	lifted := e.pooled
-	if lifted {
-		c.parked(e)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.count.converted++
-	if e.packed || lifted {
-		return
-	}
-	if e.holders--; e.holders == 0 && e.waiters == 0 {
-		c.rest(e)
-	}
+	c.mover.wake()
 }
 
 // target is where the planner wants a batch to be, if it knows of it.
