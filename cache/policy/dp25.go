@@ -49,7 +49,7 @@ func (n *dp25) Worth(i *Item, _ float64) float64 {
 	if i.Floor > Source && i.Now <= i.Floor {
 		return math.Inf(1)
 	}
-	return i.Last
+	return packedFirst(i)
 }
 
 // solve gives the mixes for the first stage: those that there are if no others

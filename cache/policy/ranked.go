@@ -88,6 +88,8 @@ func (r *ranked) Worth(i *Item, next float64) float64 {
 	switch {
 	case i.Floor > Source && i.Now <= i.Floor:
 		return math.Inf(1)
+	case r.by == byLast && r.at == Packed:
+		return packedFirst(i)
 	case r.by == byLast:
 		return i.Last
 	case math.IsInf(next, 1):
@@ -97,4 +99,14 @@ func (r *ranked) Worth(i *Item, next float64) float64 {
 		return r.counts[i.Set] + i.Last/-unknown
 	}
 	return -next
+}
+
+// packedFirst is by last use, but what is packed stays before all that is not: a
+// slab that leaves memory is packed because it was used longest ago, and by that
+// alone would go again at once, so that nothing would ever be packed for long.
+func packedFirst(i *Item) float64 {
+	if i.Now == Packed {
+		return i.Last
+	}
+	return unknown + i.Last
 }

@@ -56,6 +56,19 @@ func TestWorth(t *testing.T) {
 	}
 }
 
+// What left memory packed stays before what did not, though it was used before it:
+// else it would be the next to leave.
+func TestWorthOfPacked(t *testing.T) {
+	for _, name := range []string{"mckp", "interval", "dp25", "all-packed"} {
+		planner := learnt(t, name)
+		packed, plain := inRAM(1<<20, 0.1, 5), inRAM(1<<20, 0.1, 6)
+		packed.Now, packed.Bytes[policy.Packed] = policy.Packed, 1<<18
+		if a, b := planner.Worth(packed, 105), planner.Worth(plain, 106); !(a > b) {
+			t.Errorf("%s: packed it is worth %g, as it is %g", name, a, b)
+		}
+	}
+}
+
 // What is pinned is the last to go, whatever the planner.
 func TestWorthOfPins(t *testing.T) {
 	for _, name := range policy.Names() {
