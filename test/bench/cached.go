@@ -85,7 +85,8 @@ func warmNVMe(b *bench) (ours, theirs func() float64) {
 // source's bandwidth leaves: from the third step of its first epoch to the end of
 // its third. Memory is for a quarter of the data.
 func stalls(b *bench) (misses int) {
-	source, path := b.slow(b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)), slowRate)
+	source, dir := b.slow(slowRate, b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)))
+	path := filepath.Join(dir, "slow.bin")
 	for _, order := range []string{"none", "full"} {
 		b.mount("--ram", "48MiB")
 		dir := b.create("d", "file:"+path, "--as", fmt.Sprintf("fixed:%d", mib), "--batch", "1", "--order", order)

@@ -29,7 +29,8 @@ const (
 // for half of the rest. It is told how fast the source was, and how long ranks
 // worked: on a machine that has other things to do neither is what was asked for.
 func forecasts(b *bench) (misses int) {
-	source, path := b.slow(b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)), slowRate)
+	source, dir := b.slow(slowRate, b.data("slow.bin", "fixed", "-n", fmt.Sprint(slowRecords), "-size", fmt.Sprint(mib)))
+	path := filepath.Join(dir, "slow.bin")
 	for _, c := range []struct{ order, ram, nvme string }{
 		{"none", "96MiB", ""}, {"none", "48MiB", ""}, {"full", "96MiB", ""}, {"none", "48MiB", "8GiB"}, {"none", "48MiB", "72MiB"},
 	} {

@@ -14,13 +14,13 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A slowFile is a file whose bytes come at a rate, however many ask for them, and
+// A slowSource has files whose bytes come at a rate, however many ask for them, and
 // which the kernel does not keep: each read is one of the source's. It stands for
 // a source that sets the pace on a machine where nothing else is slow.
-type slowFile struct {
+type slowSource struct {
 	fs.Inode
-	file *os.File
-	rate float64 // bytes a second
+	files map[string]*os.File
+	rate  float64 // bytes a second, of all files together
 
 	mu struct {
 		sync.Mutex
@@ -32,33 +32,44 @@ type slowFile struct {
 	}
 }
 
-// A slowDir has nothing but a slowFile, called data.
-type slowDir struct {
+// A slowFile is one of them.
+type slowFile struct {
 	fs.Inode
-	file *slowFile
+	file   *os.File
+	number uint64
+	source *slowSource
 }
 
 // OnAdd implements fs.NodeOnAdder.
-func (d *slowDir) OnAdd(ctx context.Context) {
-	d.AddChild("data", d.NewPersistentInode(ctx, d.file, fs.StableAttr{Ino: 2}), false)
+func (s *slowSource) OnAdd(ctx context.Context) {
+	number := uint64(1)
+	for name, f := range s.files {
+		number++
+		s.AddChild(name, s.NewPersistentInode(ctx, &slowFile{file: f, number: number, source: s}, fs.StableAttr{Ino: number}), false)
+	}
 }
 
-// slow serves a file at a rate until the bench ends.
-func (b *bench) slow(file string, rate float64) (s *slowFile, path string) {
-	f, err := os.Open(file)
+// slow serves files at a rate until the bench ends, by their names in a directory.
+func (b *bench) slow(rate float64, files ...string) (s *slowSource, dir string) {
+	s = &slowSource{files: make(map[string]*os.File), rate: rate}
+	for _, name := range files {
+		f, err := os.Open(name)
+		check(err)
+		s.files[filepath.Base(name)] = f
+	}
+	dir, err := os.MkdirTemp(b.dir, "slow-")
 	check(err)
-	s = &slowFile{file: f, rate: rate}
-	dir := filepath.Join(b.dir, "slow")
-	check(os.MkdirAll(dir, 0755))
 	var options fs.Options
 	options.MaxWrite, options.FsName, options.DirectMount = 1<<19, "bench", true
-	server, err := fs.Mount(dir, &slowDir{file: s}, &options)
+	server, err := fs.Mount(dir, s, &options)
 	check(err)
 	b.served = append(b.served, func() {
 		server.Unmount()
-		f.Close()
+		for _, f := range s.files {
+			f.Close()
+		}
 	})
-	return s, filepath.Join(dir, "data")
+	return s, dir
 }
 
 // Getattr implements fs.NodeGetattrer.
@@ -68,7 +79,7 @@ func (s *slowFile) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut
 		return fs.ToErrno(err)
 	}
 	out.FromStat(&st)
-	out.Ino = 2
+	out.Ino = s.number
 	return 0
 }
 
@@ -83,13 +94,13 @@ func (s *slowFile) Read(_ context.Context, _ fs.FileHandle, dst []byte, off int6
 	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
 		return nil, fs.ToErrno(err)
 	}
-	time.Sleep(s.ask(n))
-	s.sent(n)
+	time.Sleep(s.source.ask(n))
+	s.source.sent(n)
 	return fuse.ReadResultData(dst[:n]), 0
 }
 
 // ask says how long it takes until so many bytes are sent.
-func (s *slowFile) ask(bytes int) time.Duration {
+func (s *slowSource) ask(bytes int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -103,7 +114,7 @@ func (s *slowFile) ask(bytes int) time.Duration {
 	return s.mu.free.Sub(now)
 }
 
-func (s *slowFile) sent(bytes int) {
+func (s *slowSource) sent(bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.bytes += float64(bytes)
@@ -114,7 +125,7 @@ func (s *slowFile) sent(bytes int) {
 
 // speed is what came of the rate since it was asked last: less, on a machine that
 // has other things to do.
-func (s *slowFile) speed() (perSecond float64) {
+func (s *slowSource) speed() (perSecond float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); s.mu.asked > 0 {
