@@ -103,7 +103,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	var writers sync.WaitGroup
 	for w := range 16 { // together they write more at a time than is left at last
 		writers.Go(func() {
-			for i := 0; !n.group.store.log.full.Load() && !t.Failed(); i++ {
+			for i := 0; !n.group.store.log.failing.Load() && !t.Failed(); i++ {
 				if err := big(rest[w%2], i, 10*time.Second); err != nil {
 					t.Errorf("write %d: %v", i, err)
 				}
@@ -133,6 +133,40 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	agree(t, nodes, "after")
+}
+
+// A disk that cannot be written for a while ends neither a leader nor who follows
+// the next one, whose term is to be noted: others go on, and it has what they wrote
+// when its disk is well. So does one that loses what it has not synced, killed
+// meanwhile.
+func TestADiskThatCannotBeWritten(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
+	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	for i, fault := range []error{syscall.EIO, syscall.EROFS} {
+		n, rest := leading(t, nodes)
+		n.disk.fail(fault, false)
+		value := fault.Error()
+		for _, other := range rest {
+			if err := set(other, value, 10*time.Second); err != nil {
+				t.Fatalf("beside a leader that fails with %v: %v", fault, err)
+			}
+		}
+		agree(t, rest, value)
+		if !n.group.store.log.failing.Load() {
+			t.Error("it has not said that its log is not written")
+		}
+		if i == 0 {
+			n.disk.fail(nil, false)
+		} else {
+			n.kill(true)
+			n.start(false)
+		}
+		agree(t, nodes, value)
+		if err := set(n, "after", 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		await(t, "all votes count", func() bool { return vote(nodes, 3) })
+	}
 }
 
 // A log that was cut short anywhere, as by a crash, is opened, and a node gets
@@ -356,7 +390,7 @@ func TestNothingIsLeftOfASegment(t *testing.T) {
 func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	open := func() *journal {
-		j, err := openJournal(dir, raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler))
+		j, err := openJournal(dir, onDisk(), raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +435,7 @@ func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 	must(j.Close())
 	must(os.WriteFile(j.aside(), []byte("{"), 0o600))
 	var d damage
-	if _, err := openJournal(dir, raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler)); !errors.As(err, &d) || !errors.Is(err, meta.ErrCorrupt) {
+	if _, err := openJournal(dir, onDisk(), raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler)); !errors.As(err, &d) || !errors.Is(err, meta.ErrCorrupt) {
 		t.Errorf("with damage aside: %v", err)
 	}
 }
@@ -410,7 +444,7 @@ func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 // with, and of no other that is gone.
 func TestLogAfterASnapshot(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openStore(dir, true, slog.New(slog.DiscardHandler))
+	s, err := openStore(dir, onDisk(), true, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Handlers  map[string]Handler // of the packages above, by path: "/queue"
 	Now       func() time.Time   // wall clock
 	Log       *slog.Logger
+
+	medium medium // of the log
 }
 
 // A Port is where a node meets the others: a *trust.Port.
@@ -101,6 +103,7 @@ const (
 // Open enters the cluster that Join or an earlier Open made this node part of.
 // A node that is part of none founds one if founds is set.
 func Open(ctx context.Context, c Config, founds bool) (*Group, error) {
+	c.medium = onDisk()
 	return open(ctx, c, founds, defaultTimes())
 }
 
@@ -221,7 +224,7 @@ func (g *Group) abstain(ctx context.Context) {
 		case <-g.store.log.turned:
 		}
 		patience := g.times.heartbeat
-		if g.store.log.full.Load() {
+		if g.store.log.failing.Load() {
 			patience *= 4
 		}
 		if err := g.standAfter(patience); err != nil {

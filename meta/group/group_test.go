@@ -36,6 +36,8 @@ type node struct {
 	life     uint64 // zero: another one each time it is started
 	speaks   int    // zero: the newest version of commands
 	opened   atomic.Pointer[Group]
+	fragile  bool     // its log is on a disk that forgets and fails
+	disk     *platter // of a fragile node
 }
 
 func quick() times {
@@ -140,6 +142,11 @@ func (n *node) try(founds bool) error {
 	c := Config{
 		Dir: filepath.Join(n.dir, "raft"), Known: filepath.Join(n.dir, "known"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr, Life: n.life}, Machine: n.machine,
 		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log, Handlers: n.speaker(),
+	}
+	c.medium = onDisk()
+	if n.fragile {
+		n.disk = newPlatter()
+		c.medium = n.disk.medium()
 	}
 	if n.net != nil {
 		c.Port = gate{n.port, n.id, n.net}

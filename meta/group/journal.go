@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"golang.org/x/sys/unix"
@@ -31,29 +32,40 @@ const segmentBytes = 4 << 20
 // room is what a new segment takes, and a little.
 const room = segmentBytes + 1<<20
 
+// A medium is what a log is written on. Tests have one that fails.
+type medium struct {
+	files types.VFS
+	meta  func() types.MetaStore // one that is to be opened
+}
+
+// onDisk is the medium of a log in a directory.
+func onDisk() medium {
+	return medium{walfs.New(), func() types.MetaStore { return &metadb.BoltMetaDB{} }}
+}
+
 // A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a
-// full disk, which ends others in three ways. A segment for which there was no room
-// is left in the way of itself: see tidy. The log takes nothing more, now and after
-// a new start, for it has sealed the segment before: see unseal. And Raft panics
-// if it cannot note its term: see SetUint64. It also knows the entry that a
-// snapshot ends with: see GetLog.
+// disk that is full, or cannot be written for a while, which ends others in three
+// ways. A segment for which there was no room is left in the way of itself: see
+// tidy. The log takes nothing more, now and after a new start, for it has sealed the
+// segment before: see unseal. And Raft panics if it cannot note its term: see
+// SetUint64. It also knows the entry that a snapshot ends with: see GetLog.
 type journal struct {
 	*wal.WAL
 	snapshots raft.SnapshotStore
 	dir       string
 	log       *slog.Logger
 	closing   chan struct{}
-	full      atomic.Bool   // and a person was told
-	turned    chan struct{} // has something after full has changed
+	failing   atomic.Bool   // it was not written, and a person was told
+	turned    chan struct{} // has something after failing has changed
 	lied      atomic.Bool   // of a term that was not noted; so nothing is noted any more
 }
 
-func openJournal(dir string, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
+func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	segments := segment.NewFiler(dir, tidy{walfs.New()})
-	w, err := wal.Open(dir, wal.WithSegmentFiler(segments), wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
+	segments := segment.NewFiler(dir, tidy{on.files})
+	w, err := wal.Open(dir, wal.WithMetaStore(on.meta()), wal.WithSegmentFiler(segments), wal.WithSegmentSize(segmentBytes), wal.WithLogger(hclogger(log)))
 	if err != nil && isDamage(err) {
 		return nil, damage{fmt.Errorf("log %s %w: %w", dir, meta.ErrCorrupt, err)}
 	}
@@ -99,7 +111,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	if errors.Is(err, wal.ErrSealed) {
 		err = j.unseal(logs)
 	}
-	if err == nil && j.full.Swap(false) {
+	if err == nil && j.failing.Swap(false) {
 		j.log.Info("the cluster's log is written again", "dir", j.dir)
 		j.turn()
 	}
@@ -209,13 +221,17 @@ func (j *journal) GetLog(index uint64, l *raft.Log) error {
 	return err
 }
 
-// told tells a person when the disk is full, once.
+// told tells a person when the disk is full or cannot be written, once.
 func (j *journal) told(err error) error {
-	if !errors.Is(err, unix.ENOSPC) {
+	switch {
+	case err == nil || errors.Is(err, wal.ErrClosed):
 		return err
+	case errors.Is(err, unix.ENOSPC):
+		err = fmt.Errorf("the disk of %s is full (%w); make room for %s there", j.dir, meta.ErrNoSpace, meta.FormatBytes(room))
+	default:
+		err = fmt.Errorf("write the log in %s: %w; see whether that disk fails, or is mounted read-only: dmesg", j.dir, err)
 	}
-	err = fmt.Errorf("the disk of %s is full (%w); make room for %s there", j.dir, meta.ErrNoSpace, meta.FormatBytes(room))
-	if !j.full.Swap(true) {
+	if !j.failing.Swap(true) {
 		j.log.Error("the cluster's log cannot be written on this node", "cause", err)
 		j.turn()
 	}
@@ -231,16 +247,16 @@ func (j *journal) turn() {
 
 var errClosing = errors.New("the log is being closed")
 
-// SetUint64 implements raft.StableStore. It waits for room: this node then takes
-// no part in Raft, and what it knows can be read.
+// SetUint64 implements raft.StableStore. It waits until it can write: this node then
+// takes no part in Raft, and what it knows can be read.
 func (j *journal) SetUint64(key []byte, value uint64) error {
 	for {
 		if j.lied.Load() {
 			return nil
 		}
 		err := j.told(j.WAL.SetUint64(key, value))
-		if !errors.Is(err, meta.ErrNoSpace) {
-			return err
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

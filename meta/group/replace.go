@@ -17,7 +17,7 @@ import (
 // becomes a new replica of what the others have: it is still who it is.
 func (g *Group) openStore(ctx context.Context, founds bool) (*store, error) {
 	alone := len(g.known.list()) == 0
-	s, err := openStore(g.config.Dir, alone, g.config.Log)
+	s, err := openStore(g.config.Dir, g.config.medium, alone, g.config.Log)
 	if err == nil && !founds && !alone {
 		err = g.missing(s)
 	}
@@ -28,7 +28,7 @@ func (g *Group) openStore(ctx context.Context, founds bool) (*store, error) {
 	if err := g.beginAnew(ctx, d); err != nil {
 		return nil, err
 	}
-	return openStore(g.config.Dir, alone, g.config.Log)
+	return openStore(g.config.Dir, g.config.medium, alone, g.config.Log)
 }
 
 // missing finds out whether a node that was of a cluster has nothing of it. If so

@@ -25,12 +25,12 @@ type damage struct{ error }
 func (d damage) Unwrap() error { return d.error }
 
 // openStore opens what is in dir. Of a node that is alone there is no other copy.
-func openStore(dir string, alone bool, log *slog.Logger) (*store, error) {
+func openStore(dir string, on medium, alone bool, log *slog.Logger) (*store, error) {
 	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, hclogger(log))
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	journal, err := openJournal(filepath.Join(dir, "log"), snapshots, log)
+	journal, err := openJournal(filepath.Join(dir, "log"), on, snapshots, log)
 	if err != nil {
 		return nil, err
 	}
