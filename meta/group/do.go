@@ -86,7 +86,7 @@ func (g *Group) attempt(ctx context.Context, by state.Sender, c state.Command) (
 	g.sign(by, c) // for its form: the leader signs it anew, for whose connection it is
 	data, err := state.Encode(c)
 	if err != nil {
-		return a, err
+		return a, g.early(err)
 	}
 	err = g.toLeader(ctx, func(ctx context.Context, leader string) error {
 		if leader == g.config.Self.ID {
@@ -98,6 +98,17 @@ func (g *Group) attempt(ctx context.Context, by state.Sender, c state.Command) (
 		err = fmt.Errorf("%w (%w)", err, meta.ErrUnavailable) // for now: it leads no more
 	}
 	return a, err
+}
+
+// early is why a command cannot be said, at a node that may not know yet which
+// commands its cluster takes: it will know more.
+func (g *Group) early(err error) error {
+	select {
+	case <-g.home.begun:
+		return err
+	default:
+		return fmt.Errorf("this node %w: it has not caught up with its cluster: %w", meta.ErrUnavailable, err)
+	}
 }
 
 // maxWrites bounds the commands that this node has put into its log and that are

@@ -2,6 +2,7 @@ package group
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,27 @@ func TestStateOfTheReleaseBefore(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(n.dir, "raft", "damaged")); err == nil {
 		t.Error("what it cannot read it takes for damaged")
+	}
+}
+
+// A node that has just joined, and does not know yet which commands its cluster
+// takes, has those executed that it could not even have said.
+func TestACommandOfANodeThatHasJustJoined(t *testing.T) {
+	nodes, w := settled(t, 3)
+	w.slow(20 * time.Millisecond) // between hearing of a leader and having its log
+	for i := range 3 {
+		n := newNode(t, 7+i)
+		n.net, n.times.pause = w, 100*time.Microsecond
+		if err := n.join(nodes[0], nodes[0].token(1)); err != nil {
+			t.Fatal(err)
+		}
+		hash := fmt.Sprintf("%064x", i)
+		if err := n.asks(&state.Token{Hash: hash, Expires: 1 << 62, Uses: 1, Role: state.Member}); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := n.machine.Token(hash); !ok {
+			t.Error("the token is not there")
+		}
 	}
 }
 
