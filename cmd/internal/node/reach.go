@@ -86,13 +86,15 @@ func rest(ctx context.Context, account *stall.Open) error {
 	}
 }
 
-// reach reports whether there is a way to the bytes, as far as is known here.
+// reach reports whether there is a way to the bytes, as far as is known here. That
+// nobody answers is no reason to wait: what the cache has is served, and the rest
+// is refused when it is fetched.
 func (c *content) reach(ctx context.Context, account *stall.Open) error {
 	if c.held.attached() == nil && c.elsewhere() == "" {
 		defer account.End(account.For(stall.Source))
 	}
 	_, err := c.data(ctx)
-	if err != nil && c.elsewhere() != "" {
+	if errors.Is(err, meta.ErrUnavailable) || err != nil && c.elsewhere() != "" {
 		return nil
 	}
 	return err

@@ -20,6 +20,7 @@ type Client struct {
 	slots   chan struct{} // one for each call under way
 	tickets *tickets      // nil without Kerberos
 	webs    []*web        // of Config.Web
+	outage  outage
 
 	ctx    context.Context // of connections
 	cancel context.CancelFunc
@@ -115,7 +116,7 @@ func (c *Client) problem(ctx context.Context, method, path, addr string, err err
 		addr = strings.Join(c.config.Addresses, ", ")
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errSilent):
-			err = fmt.Errorf("%w (a call may take %v): %w", context.DeadlineExceeded, c.config.Timeout, err)
+			err = fmt.Errorf("no answer within the %v that a call may take: %w", c.config.Timeout, err)
 		case cause != nil:
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
@@ -145,6 +146,18 @@ func (c *Client) setWho(who string) {
 // ask puts a question to one namenode after the other until one answers. addr
 // is empty if none did.
 func (c *Client) ask(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
+	if cause := c.outage.cause(); cause != nil {
+		return "", nil, cause
+	}
+	addr, body, err = c.goAround(ctx, method, req)
+	if none := addr == "" && err != nil; none && c.everywhere(method) && (ctx.Err() == nil || errors.Is(context.Cause(ctx), errSilent)) {
+		c.lost(err)
+	}
+	return addr, body, err
+}
+
+// goAround is ask, whatever is known of namenodes.
+func (c *Client) goAround(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
 	n := len(c.config.Addresses)
 	tried := make(attempts, c.ways())
 	c.seek()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,7 +82,7 @@ func TestFailover(t *testing.T) {
 
 		{name: "silent alone", a: silent, takes: 20 * time.Second,
 			says: []string{`namenode a:1: getFileInfo "/x": `, "20s", "a:1: no answer in time"},
-			is:   []error{context.DeadlineExceeded, namenode.ErrUnreachable}},
+			is:   []error{namenode.ErrUnreachable, meta.ErrBusy, meta.ErrUnavailable}},
 		{name: "both standby", a: standby, b: standby, takes: 20 * time.Second,
 			says: []string{"namenode a:1, b:1: ", "b:1: StandbyException: Operation category READ"},
 			is:   []error{namenode.ErrSafeMode, meta.ErrBusy, meta.ErrUnavailable}},
@@ -109,9 +110,63 @@ func TestFailover(t *testing.T) {
 					t.Errorf("got %+v, %v", st, err)
 				}
 				holds(t, err, r.says, r.is)
+				if errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v: nobody set that deadline", err)
+				}
 			})
 		})
 	}
+}
+
+// While no namenode answers the first call takes all its time, and no other one
+// does; as soon as one answers again, so do calls.
+func TestOutage(t *testing.T) {
+	for name, away := range map[string]func(*asked){"silent": silent, "standby": standby} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var back atomic.Bool
+				f := &fake{hosts: map[string]func(*asked){"a:1": away, "b:1": func(a *asked) {
+					if back.Load() {
+						rpcSized(a)
+					} else {
+						away(a)
+					}
+				}}}
+				c := f.connected(t, namenode.Config{Addresses: []string{"a:1", "b:1"}})
+				began := time.Now()
+				for range 1000 {
+					_, err := c.Stat(t.Context(), "/x")
+					holds(t, err, []string{"namenode a:1, b:1: ", "a:1: ", "b:1: "}, []error{meta.ErrBusy, meta.ErrUnavailable})
+				}
+				if took := time.Since(began); took > 20*time.Second {
+					t.Errorf("1000 calls took %v, want the time of one", took)
+				}
+				time.Sleep(5 * time.Minute)
+				back.Store(true)
+				time.Sleep(10 * time.Second)
+				began = time.Now()
+				if st, err := c.Stat(t.Context(), "/x"); err != nil || st.Size != 7 || time.Since(began) > 0 {
+					t.Errorf("it is back, and the call after %v gets %+v, %v", time.Since(began), st, err)
+				}
+			})
+		})
+	}
+}
+
+// A caller who gave up knows nothing of namenodes.
+func TestNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{hosts: map[string]func(*asked){"a:1": after(1, silent, sized(7))}}
+		c := f.connected(t, namenode.Config{Addresses: []string{"a:1"}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Stat(ctx, "/x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the caller's own time is over: %v", err)
+		}
+		if st, err := c.Stat(t.Context(), "/x"); err != nil || st.Size != 7 {
+			t.Errorf("the next call gets %+v, %v", st, err)
+		}
+	})
 }
 
 // holds checks the words and kinds of an error.

@@ -113,7 +113,7 @@ func TestWeb(t *testing.T) {
 		{name: "may not", webs: []http.HandlerFunc{exception(403, "org.apache.hadoop.security.AccessControlException", "Permission denied: user=alice\n\tat java")},
 			says: []string{`user "alice"`, "setfacl"}, is: []error{syscall.EACCES}, by: "http://w0:9870"},
 		{name: "all silent", a: silent, webs: []http.HandlerFunc{webSilent}, takes: 20 * time.Second,
-			says: []string{"a:1: no answer in time; http://w0:9870: no answer in time"}, is: []error{namenode.ErrUnreachable, context.DeadlineExceeded}},
+			says: []string{"a:1: no answer in time; http://w0:9870: no answer in time"}, is: []error{namenode.ErrUnreachable}},
 		{name: "wants to know who", webs: []http.HandlerFunc{says(401, "<html>")}, takes: time.Second,
 			says: []string{"a:1: connection refused", "http://w0:9870: its web port refuses who we are (401 Unauthorized)"}, is: []error{namenode.ErrUnreachable}},
 		{name: "somewhere else", webs: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
@@ -255,6 +255,9 @@ func TestWebWithoutKeys(t *testing.T) {
 		c := f.reaches(t, webSized)
 		_, _, err := c.EncryptionKey(t.Context())
 		holds(t, err, []string{"a:1: connection refused", "WebHDFS has no getDataEncryptionKey"}, []error{namenode.ErrUnreachable})
+		if st, err := c.Stat(t.Context(), "/x"); err != nil || st.Size != 7 {
+			t.Errorf("what it can tell: %+v, %v", st, err)
+		}
 	})
 }
 
