@@ -14,13 +14,6 @@ type learner struct {
 	once, sets []string
 }
 
-var learners = []learner{
-	{"kmeans", nil, []string{"all"}},
-	{"lda", nil, []string{"all"}},
-	{"logreg", nil, []string{"train", "test"}},
-	{"knn", []string{"rawtest", "rawtrain"}, []string{"test", "train"}},
-}
-
 // Sets are records of 256 bytes; train and test are together as large as all is.
 const (
 	learnRecord = 256
@@ -68,28 +61,26 @@ var (
 // A lesson is what came of a job.
 type lesson struct{ seconds, first, later, fills float64 }
 
-// learning measures a program's job under one policy after the other, a new daemon
-// for each, over a source that sets the pace, and compares mckp with each of those
-// that had the same means: without a disk, with one.
-func learning(l learner) func(*bench) int {
-	return func(b *bench) (misses int) {
-		var files []string
-		for i, set := range l.all() {
-			files = append(files, b.data(set, "points", "-n", fmt.Sprint(learnRecords(set)), "-seed", fmt.Sprint(i)))
-		}
-		_, source := b.slow(learnRate, files...)
-		want := l.run(b, 1, func(set string) string { return filepath.Join(b.dir, set) })
-		for _, m := range memories {
-			came := make(map[arm][]lesson)
-			for range *turns {
-				for _, a := range append(withoutDisk, withDisk...) {
-					came[a] = append(came[a], l.job(b, source, m.bytes, a, want))
-				}
-			}
-			misses += missed(l.against(m.name+", no disk", came, withoutDisk), l.against(m.name+", disk for half", came, withDisk))
-		}
-		return misses
+// measure runs the program's job under one policy after the other, a new daemon for
+// each, over a source that sets the pace, and compares mckp with each of those that
+// had the same means: without a disk, with one.
+func (l learner) measure(b *bench) (misses int) {
+	var files []string
+	for i, set := range l.all() {
+		files = append(files, b.data(set, "points", "-n", fmt.Sprint(learnRecords(set)), "-seed", fmt.Sprint(i)))
 	}
+	_, source := b.slow(learnRate, files...)
+	want := l.run(b, 1, func(set string) string { return filepath.Join(b.dir, set) })
+	for _, m := range memories {
+		came := make(map[arm][]lesson)
+		for range *turns {
+			for _, a := range slices.Concat(withoutDisk, withDisk) {
+				came[a] = append(came[a], l.job(b, source, m.bytes, a, want))
+			}
+		}
+		misses += missed(l.against(m.name+", no disk", came, withoutDisk), l.against(m.name+", disk for half", came, withDisk))
+	}
+	return misses
 }
 
 // job runs the program on a new mount, and holds its result against the right one.

@@ -78,9 +78,6 @@ func rows() (all []row) {
 	for _, s := range studies {
 		all = append(all, row(s))
 	}
-	for _, l := range learners {
-		all = append(all, row{"learn " + l.name, learning(l)})
-	}
 	return all
 }
 
