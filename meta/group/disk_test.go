@@ -137,12 +137,12 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 
 // A disk that cannot be written for a while ends neither a leader nor who follows
 // the next one, whose term is to be noted: others go on, and it has what they wrote
-// when its disk is well. So does one that loses what it has not synced, killed
-// meanwhile.
+// when its disk is well. So does one that is ended meanwhile, or is killed and loses
+// what it has not synced.
 func TestADiskThatCannotBeWritten(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
 	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
-	for i, fault := range []error{syscall.EIO, syscall.EROFS} {
+	for i, fault := range []error{syscall.EIO, syscall.EROFS, syscall.ENOSPC} {
 		n, rest := leading(t, nodes)
 		n.disk.fail(fault, false)
 		value := fault.Error()
@@ -155,10 +155,14 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 		if !n.group.store.log.failing.Load() {
 			t.Error("it has not said that its log is not written")
 		}
-		if i == 0 {
+		switch i {
+		case 0:
 			n.disk.fail(nil, false)
-		} else {
+		case 1:
 			n.kill(true)
+			n.start(false)
+		case 2:
+			n.stop()
 			n.start(false)
 		}
 		agree(t, nodes, value)

@@ -99,7 +99,7 @@ func (t tidy) Create(dir, name string, size uint64) (types.WritableFile, error) 
 	return f, err
 }
 
-// giveUp ends waiting for room, when Raft is about to end.
+// giveUp ends waiting for the disk, when Raft is about to end.
 func (j *journal) giveUp() { close(j.closing) }
 
 // StoreLog implements raft.LogStore.
@@ -107,6 +107,9 @@ func (j *journal) StoreLog(l *raft.Log) error { return j.StoreLogs([]*raft.Log{l
 
 // StoreLogs implements raft.LogStore.
 func (j *journal) StoreLogs(logs []*raft.Log) error {
+	if j.lied.Load() {
+		return errClosing
+	}
 	err := j.WAL.StoreLogs(logs)
 	if errors.Is(err, wal.ErrSealed) {
 		err = j.unseal(logs)
@@ -261,7 +264,7 @@ func (j *journal) SetUint64(key []byte, value uint64) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-j.closing:
-			j.lied.Store(true) // rather than have Raft panic; no vote is noted after it, and so none given
+			j.lied.Store(true) // rather than have Raft panic; nothing is noted after it, and so no vote given
 			return nil
 		}
 	}

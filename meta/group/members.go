@@ -190,13 +190,13 @@ func (g *Group) pulse() pulse {
 // Close leaves, until this node is started again. What it knows is on disk.
 func (g *Group) Close() error {
 	g.cancel()
+	g.store.log.giveUp() // or what asks Raft something would wait for a disk
 	g.done.Wait()
 	errs := []error{g.office.close(), g.calls.close()}
 	g.courier.end()
 	if g.config.Machine.Summary().Applied > 0 {
 		_ = g.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
 	}
-	g.store.log.giveUp()
 	errs = append(errs, g.endRaft().Error())
 	g.written.Wait()
 	g.reign.end()
