@@ -1,11 +1,13 @@
 package group
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,60 @@ func TestACommandOfANodeThatHasJustJoined(t *testing.T) {
 		if _, ok := n.machine.Token(hash); !ok {
 			t.Error("the token is not there")
 		}
+	}
+}
+
+// What nodes say to one another, in full, as this release writes it; and how a later
+// one might, that says more.
+func TestFormOfCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		said any
+		text string
+		into func(text []byte) (any, error)
+	}{
+		"hello":                   {hello{Addr: "h:1", Life: 7, Deaf: true, Lost: true}, `{"addr":"h:1","life":7,"deaf":true,"lost":true}`, reads[hello]},
+		"hello of one that hears": {hello{Addr: "h:1", Life: 7}, `{"addr":"h:1","life":7}`, reads[hello]},
+		"welcome":                 {welcome{Leader: "l", Addr: "h:2", Applied: 9, Wait: true}, `{"leader":"l","addr":"h:2","applied":9,"wait":true}`, reads[welcome]},
+		"pulse":                   {pulse{Speaks: 4, Applied: 9, Signs: true, Clock: 5}, `{"speaks":4,"applied":9,"signs":true,"clock":5}`, reads[pulse]},
+		// What the release before reads, which takes no more.
+		"application with an old token": {application{Request: []byte{1}, Addr: "h:1", Token: "t"},
+			`{"request":"AQ==","addr":"h:1","token":"t"}`, reads[application]},
+		"application": {application{Request: []byte{1}, Addr: "h:1", Token: "t", Speaks: 4},
+			`{"request":"AQ==","addr":"h:1","token":"t","speaks":4}`, reads[application]},
+		"applied": {applied{Index: 3, Result: state.Result{Generation: 2}}, `{"index":3,"result":{"Generation":2}}`, reads[applied]},
+	} {
+		text, err := json.Marshal(tt.said)
+		if err != nil || string(text) != tt.text {
+			t.Errorf("%s: %s (%v)", name, text, err)
+		}
+		more := strings.TrimSuffix(tt.text, "}") + `,"later":{"than":[1,2]}}`
+		if got, err := tt.into([]byte(more)); err != nil || !reflect.DeepEqual(got, tt.said) {
+			t.Errorf("%s of a later release: %+v (%v)", name, got, err)
+		}
+	}
+}
+
+func reads[T any](text []byte) (any, error) { return decode[T](text) }
+
+// A node of a later release, which says more than this one knows, begins and asks to
+// be let in as others do.
+func TestCallsOfALaterRelease(t *testing.T) {
+	nodes, _ := settled(t, 3)
+	leader, rest := leading(t, nodes)
+	n := rest[0]
+	var w welcome
+	later := map[string]any{"addr": n.addr, "life": n.group.config.Self.Life, "later": []int{1}}
+	if err := n.group.calls.ask(t.Context(), leader.id, callHello, later, &w); err != nil || w.Applied == 0 {
+		t.Errorf("it begins: %+v, %v", w, err)
+	}
+	request, err := n.identity.Request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var certificate []byte
+	later = map[string]any{"request": request, "addr": n.addr, "later": "x"}
+	if err := n.group.calls.ask(t.Context(), leader.id, callAdmit, later, &certificate); err != nil || len(certificate) == 0 {
+		t.Errorf("its certificate is renewed: %v", err)
 	}
 }
 
