@@ -110,7 +110,7 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 	defer p.settle(most)
 	number, real, err = p.store.Put(ctx, nameOf(k), plain, m.Codec)
 	if errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, errNoRoom) {
-		err = fmt.Errorf("%w now: %w", errNoRoom, err)
+		err = fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	return number, real, err
 }

@@ -1,6 +1,9 @@
 package meta
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors that callers branch on. Package fs turns each into an errno.
 var (
@@ -27,3 +30,14 @@ var (
 	// ErrDenied: whoever asks may not.
 	ErrDenied = errors.New("is not allowed")
 )
+
+// Worded is an error of a kind, one of the above or another that callers branch
+// on, in words of its own: for a sentence in which those of the kind do not fit.
+func Worded(kind error, format string, args ...any) error {
+	return &worded{fmt.Errorf(format, args...), kind}
+}
+
+type worded struct{ words, kind error }
+
+func (w *worded) Error() string   { return w.words.Error() }
+func (w *worded) Unwrap() []error { return []error{w.kind, w.words} }

@@ -43,3 +43,16 @@ func TestAToldErrorOfNoKind(t *testing.T) {
 		t.Errorf("unknown kind unwraps to %v", got.Unwrap())
 	}
 }
+
+// An error in words of its own is of its kind, also beyond a wire, and of what its
+// words wrap.
+func TestWorded(t *testing.T) {
+	cause := errors.New("the last of them was lost")
+	err := meta.Worded(meta.ErrInvalid, "steps of %d records are too many: %w", 5, cause)
+	if got, want := err.Error(), "steps of 5 records are too many: the last of them was lost"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !errors.Is(err, meta.ErrInvalid) || !errors.Is(err, cause) || !errors.Is(meta.Tell(err), meta.ErrInvalid) {
+		t.Errorf("%v is not of its kind", err)
+	}
+}

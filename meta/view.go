@@ -207,7 +207,7 @@ func (v View) With(options string) (View, error) {
 		}
 	}
 	if seen["batch"] && seen["step"] {
-		return View{}, fmt.Errorf("view options batch and step %w together: a step is a batch for each rank", ErrInvalid)
+		return View{}, Worded(ErrInvalid, "view options batch and step exclude each other: a step is a batch for each rank")
 	}
 	if seen["batch"] {
 		v.Step = v.Step.Times(v.Ranks)

@@ -18,7 +18,7 @@ import (
 
 // ErrNoRoom: no directory can take the slab now. It is ErrNoSpace to whom it
 // may concern.
-var ErrNoRoom = fmt.Errorf("%w now", meta.ErrNoSpace)
+var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room in any tier now")
 
 // A Dir is a directory for slabs and its budget in real bytes: blocks on disk,
 // those of deleted slabs too for as long as a rank maps them.

@@ -67,7 +67,7 @@ func appendItem(b []byte, i item) []byte {
 	return b
 }
 
-var errIndex = fmt.Errorf("%w index", meta.ErrCorrupt)
+var errIndex = meta.Worded(meta.ErrCorrupt, "index is corrupt")
 
 // scanIndex gives take the items of an index, by and by. It refuses what
 // writeIndex would not write, but knows only at the end: the sum is there.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // sample bounds how many slabs are compared to find one to give up: those that
@@ -141,7 +143,7 @@ func (d *directory) clear(p *place, may spare) error {
 	return nil
 }
 
-var errFull = fmt.Errorf("%w beside what stays free: free some, or lower --nvme-floor or the budget", unix.ENOSPC)
+var errFull = meta.Worded(unix.ENOSPC, "no space left beside what stays free: free some, or lower --nvme-floor or the budget")
 
 // squeeze says that slabs are given up though the budget has room.
 func (d *directory) squeeze() {

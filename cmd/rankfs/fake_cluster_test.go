@@ -124,7 +124,7 @@ func (n *fakeNode) DropToken(_ context.Context, id string) error {
 		n.mu.Unlock()
 		return n.led()
 	case "ba9876543210":
-		return fmt.Errorf("node 1111111111111111 %w to do this, which is for operators: it is a member of the cluster; do it on an operator, as node2 (2222222222222222); see: rankfs node ls", meta.ErrDenied)
+		return meta.Worded(meta.ErrDenied, "node 1111111111111111 is not allowed to do this, which is for operators: it is a member of the cluster; do it on an operator, as node2 (2222222222222222); see: rankfs node ls")
 	}
 	return fmt.Errorf("token %q %w, or is used up, or has expired; see: rankfs token ls", id, meta.ErrNotExist)
 }
@@ -142,7 +142,7 @@ func (n *fakeNode) DrainNode(_ context.Context, r control.DrainRequest) error {
 func (n *fakeNode) RemoveNode(_ context.Context, name string) error {
 	m, err := n.member(name)
 	if err == nil && m.Host == "node1" {
-		err = fmt.Errorf("node %s %w to remove itself: ask another one to", m.ID, meta.ErrDenied)
+		err = meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", m.ID)
 	}
 	if err == nil {
 		n.mu.Lock()

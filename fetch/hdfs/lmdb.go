@@ -67,7 +67,7 @@ func (s *LMDB) original(ctx context.Context) (f file, key string, err error) {
 	case err != nil:
 		return f, "", err
 	case st.Dir || st.Link != "" || st.Size == 0:
-		return f, "", fmt.Errorf("%q %w as an LMDB: it is no file, or an empty one", p, meta.ErrInvalid)
+		return f, "", meta.Worded(meta.ErrInvalid, "%q cannot be an LMDB: it is no file, or an empty one", p)
 	}
 	if err := f.refuse(); err != nil {
 		return f, "", err
@@ -140,7 +140,7 @@ func (r *few) ReadAt(p []byte, off int64) (int, error) {
 func (s *LMDB) hold(key string, get func(set *copies) (*copied, error)) error {
 	set := s.clusters.copies
 	if set == nil {
-		return fmt.Errorf("as=lmdb %w here: the file is read from a copy on a local disk; mount with --nvme DIR:SIZE", meta.ErrInvalid)
+		return meta.Worded(meta.ErrInvalid, "as=lmdb cannot be had here: the file is read from a copy on a local disk; mount with --nvme DIR:SIZE")
 	}
 	if s.copied != nil && s.copied.key == key {
 		return nil

@@ -2,7 +2,6 @@ package hdfs
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"rankfs/fetch/index"
@@ -56,7 +55,7 @@ func (k *copied) prove(ctx context.Context, i int) error {
 	}
 	k.set.log.Warn("copy damaged on disk: fetching the piece again", "file", k.of.path, "copy", k.name("mdb"), "piece", i, "cause", err)
 	if err := k.mend(ctx, i, buf[:k.sums.length(i)]); err != nil {
-		return fmt.Errorf("local copy of %q: piece %d %w on disk, and was not fetched again: %w", k.of.path, i, meta.ErrCorrupt, err)
+		return meta.Worded(meta.ErrCorrupt, "local copy of %q: piece %d is corrupt on disk, and was not fetched again: %w", k.of.path, i, err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (w *walker) database(ctx context.Context, name string) (tree, error) {
 		}
 	}
 	if t.flags&treeDups != 0 {
-		return tree{}, fmt.Errorf("%s: %s %w as a source, it has several values to a key (DUPSORT); copy it to a plain one", w.name, label(name), meta.ErrInvalid)
+		return tree{}, meta.Worded(meta.ErrInvalid, "%s: %s cannot be a source, it has several values to a key (DUPSORT); copy it to a plain one", w.name, label(name))
 	}
 	return t, nil
 }
@@ -103,7 +103,7 @@ func (w *walker) refuse(ctx context.Context, number uint64, n node) error {
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	return fmt.Errorf("%s: the main database %w as a source, it holds %s; add ?db=NAME", w.name, meta.ErrInvalid, list(names))
+	return meta.Worded(meta.ErrInvalid, "%s: the main database cannot be a source, it holds %s; add ?db=NAME", w.name, list(names))
 }
 
 // A span is where a value stands in the file.

@@ -171,7 +171,7 @@ func openData(at place) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open lmdb: %s %w as a source: it is not a regular file", at.data, meta.ErrInvalid)
+		err = meta.Worded(meta.ErrInvalid, "open lmdb: %s cannot be a source: it is not a regular file", at.data)
 	}
 	if err != nil {
 		f.Close()

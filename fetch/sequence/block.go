@@ -76,7 +76,7 @@ func (p *Part) readSizes() error {
 		return err
 	}
 	if n > maxSizes {
-		return fmt.Errorf("offset %d: a block with %d bytes of lengths %w, at most %d: write the file with a smaller io.seqfile.compress.blocksize", p.at, n, meta.ErrInvalid, maxSizes)
+		return meta.Worded(meta.ErrInvalid, "offset %d: a block has %d bytes of lengths, and may have %d: write the file with a smaller io.seqfile.compress.blocksize", p.at, n, maxSizes)
 	}
 	p.packed.Reset()
 	if _, err := io.CopyN(&p.packed, p.in, n); err != nil {

@@ -84,7 +84,7 @@ func (c *chunks) next() error {
 		return unexpected(err)
 	}
 	if n > maxChunk {
-		return fmt.Errorf("a chunk of %d bytes %w, at most %d: write the file with a smaller buffer of the codec", n, meta.ErrInvalid, maxChunk)
+		return meta.Worded(meta.ErrInvalid, "a chunk has %d bytes, and may have %d: write the file with a smaller buffer of the codec", n, maxChunk)
 	}
 	c.packed = atLeast(c.packed, n)[:n]
 	_, err = io.ReadFull(c.src, c.packed)

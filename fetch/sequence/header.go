@@ -126,7 +126,7 @@ func (d *headerReader) codec(name string) *codec {
 	}
 	c := codecs[name]
 	if c == nil {
-		d.err = fmt.Errorf("codec %q %w here: write the file with one of %s", name, meta.ErrInvalid, codecNames())
+		d.err = meta.Worded(meta.ErrInvalid, "codec %q is not one that can be read: write the file with one of %s", name, codecNames())
 	}
 	return c
 }

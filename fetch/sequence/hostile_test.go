@@ -30,7 +30,7 @@ func TestRefusedHeaders(t *testing.T) {
 		"another format": {[]byte("PAR1 and so on"), meta.ErrInvalid, "SEQ"},
 		"version 3":      {[]byte("SEQ\x03 and so on"), meta.ErrInvalid, "version 3"},
 		"version 7":      {[]byte("SEQ\x07 and so on"), meta.ErrInvalid, "version 7"},
-		"codec":          {bytes.Replace(good, []byte("SnappyCodec"), []byte("SloppyCodec"), 1), meta.ErrInvalid, `SloppyCodec" is not valid here: write the file with one of BZip2Codec`},
+		"codec":          {bytes.Replace(good, []byte("SnappyCodec"), []byte("SloppyCodec"), 1), meta.ErrInvalid, `SloppyCodec" is not one that can be read: write the file with one of BZip2Codec`},
 		"no compression": {with(good, flags, 0, 1), meta.ErrCorrupt, "blocks without compression"},
 		"class":          {append([]byte("SEQ\x06"), 0x8c, 0x7f, 0xff, 0xff, 0xff), meta.ErrCorrupt, "offset 9: a text of 2147483647 bytes"},
 		"negative class": {append([]byte("SEQ\x06"), 0x87, 0x80), meta.ErrCorrupt, "a text of -129 bytes"},

@@ -74,7 +74,7 @@ func (p *Part) Offset() int64 {
 
 func (p *Part) read(ctx context.Context) error {
 	if p.from < 0 || p.size < p.h.Length || p.in != nil {
-		return fmt.Errorf("bytes %d to %d of %d %w as a part, or read already", p.from, p.to, p.size, meta.ErrInvalid)
+		return meta.Worded(meta.ErrInvalid, "bytes %d to %d of %d are no part, or were read already", p.from, p.to, p.size)
 	}
 	p.in = newInput(ctx, p.r, min(p.from, p.size), p.size)
 	defer p.in.close()

@@ -119,7 +119,7 @@ func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage,
 	name := r.URL.Path
 	handler := c.handlers[name]
 	if handler == nil || r.Method != http.MethodPost {
-		return nil, fmt.Errorf("call %q %w at this node; is it of another version?", name, meta.ErrNotExist)
+		return nil, meta.Worded(meta.ErrNotExist, "call %q does not exist at this node; is it of another version?", name)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {

@@ -297,7 +297,7 @@ func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) 
 // know, before it begins with nothing.
 func (g *Group) release(ctx context.Context, id string) (welcome, error) {
 	if _, ok := g.config.Machine.Node(id); !ok {
-		return welcome{}, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+		return welcome{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 	}
 	g.seen.lose(id, time.Now())
 	if g.servers()[id].ID != "" {

@@ -100,7 +100,7 @@ func (g *Group) ofLeader(from string) error {
 	case "":
 		return fmt.Errorf("this node %w: it does not know yet who leads", meta.ErrBusy)
 	}
-	return fmt.Errorf("node %s %w to handle the authority's key: it does not lead", from, meta.ErrDenied)
+	return meta.Worded(meta.ErrDenied, "node %s is not allowed to handle the authority's key: it does not lead", from)
 }
 
 func (g *Group) serveEntrust(_ context.Context, from string, request json.RawMessage) (any, error) {

@@ -168,5 +168,5 @@ func (g *Group) address(id string) (string, error) {
 			return a.Addr, nil
 		}
 	}
-	return "", fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+	return "", meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 }

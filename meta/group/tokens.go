@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"rankfs/meta"
@@ -26,8 +25,8 @@ func (g *Group) MakeToken(ctx context.Context, life time.Duration, uses int, rol
 	t, c := trust.NewToken(pin), &state.Token{Expires: p.Clock + int64(life), Uses: uses, Role: role}
 	if version := g.config.Machine.Version(); version < state.Signed {
 		if role != state.Operator {
-			return trust.Token{}, fmt.Errorf("token for a %s %w before all nodes are of this release, and there are roles: "+
-				"upgrade the others, or let a node in that may do everything: --role %s", role, meta.ErrInvalid, state.Operator)
+			return trust.Token{}, meta.Worded(meta.ErrInvalid, "token for a %s cannot be made before all nodes are of this release, and there are roles: "+
+				"upgrade the others, or let a node in that may do everything: --role %s", role, state.Operator)
 		}
 		t, c.Role = trust.NewPlainToken(pin), ""
 	}

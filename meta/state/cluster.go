@@ -85,7 +85,7 @@ func (c *Token) apply(s *state) (Result, error) {
 	case ok && old.Expires == c.Expires && old.Uses == c.Uses && old.Role == c.Role:
 		return Result{}, nil
 	case ok:
-		return Result{}, fmt.Errorf("token %w with other terms: make another", meta.ErrExist)
+		return Result{}, meta.Worded(meta.ErrExist, "token exists already with other terms: make another")
 	case c.Expires <= s.Now:
 		return Result{}, fmt.Errorf("token %w: it has expired already; look at the clocks of the nodes", meta.ErrInvalid)
 	case s.tokens.len()-s.spent >= MaxTokens || s.tokens.len() >= MaxSpent:
@@ -136,7 +136,7 @@ func (s *state) redeem(hash string) (Role, error) {
 	case !ok:
 		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
 	case t.isSpent():
-		return "", fmt.Errorf("token %w any more: all %d uses are made; ask for a new one", meta.ErrDenied, t.Uses)
+		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: all %d uses are made; ask for a new one", t.Uses)
 	}
 	t.Used++
 	s.addToken(t)

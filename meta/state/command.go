@@ -185,13 +185,13 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 		return nil, fmt.Errorf("command %w", err)
 	}
 	if c == nil {
-		return nil, fmt.Errorf("command of kind %d %w in this release: %s", data[1], meta.ErrUnavailable, upgrade)
+		return nil, meta.Worded(meta.ErrUnavailable, "command of kind %d is not known to this release: %s", data[1], upgrade)
 	}
 	d := json.NewDecoder(bytes.NewReader(data[2:]))
 	d.DisallowUnknownFields()
 	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("command of kind %d %w or of a later release: upgrade rankfs on this node: %w",
-			data[1], meta.ErrCorrupt, err)
+		return nil, meta.Worded(meta.ErrCorrupt, "command of kind %d is corrupt or of a later release: upgrade rankfs on this node: %w",
+			data[1], err)
 	}
 	if rest := data[2+d.InputOffset():]; len(bytes.TrimSpace(rest)) != 0 {
 		return nil, fmt.Errorf("command of kind %d %w: %d bytes follow it", data[1], meta.ErrCorrupt, len(rest))

@@ -50,7 +50,7 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	}
 	s := m.mu.state
 	if index <= s.Applied {
-		return Result{}, fmt.Errorf("index %d of the cluster's log %w after %d", index, meta.ErrInvalid, s.Applied)
+		return Result{}, meta.Worded(meta.ErrInvalid, "index %d of the cluster's log cannot come after %d", index, s.Applied)
 	}
 	s.Applied = index
 	if err := c.check(); err != nil {

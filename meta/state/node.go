@@ -64,7 +64,7 @@ func (c *Admit) apply(s *state) (Result, error) {
 	n, ok := s.nodes.get(c.Node.ID)
 	if ok {
 		if n.Key != c.Node.Key {
-			return Result{}, fmt.Errorf("node %s %w with another key: join with a new state directory", n.ID, meta.ErrExist)
+			return Result{}, meta.Worded(meta.ErrExist, "node %s exists already with another key: join with a new state directory", n.ID)
 		}
 		return Result{Node: &n}, nil
 	}
@@ -113,7 +113,7 @@ func (s *state) member(id string) (Node, error) {
 	if _, ok := s.removed.get(id); ok {
 		return Node{}, fmt.Errorf("node %s %w: it was removed from the cluster", id, meta.ErrDenied)
 	}
-	return Node{}, fmt.Errorf("node %s %w in this cluster", id, meta.ErrNotExist)
+	return Node{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 }
 
 // change replaces a node by what f makes of it.
@@ -252,7 +252,7 @@ func (c *Remove) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	if s.nodes.len() == 1 {
-		return Result{}, fmt.Errorf("node %s %w now: it is the last of the cluster", c.ID, meta.ErrBusy)
+		return Result{}, meta.Worded(meta.ErrBusy, "node %s is busy now: it is the last of the cluster", c.ID)
 	}
 	if err := first(s.spares(n), s.letsGo(c)); err != nil {
 		return Result{}, err

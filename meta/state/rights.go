@@ -95,12 +95,12 @@ func (s *state) allows(c Command) error {
 		right == operators && n.Role == Operator:
 		return nil
 	case right == operators:
-		return fmt.Errorf("node %s %w to do this, which is for operators: it is a member of the cluster; do it on an operator, as %s; see: rankfs node ls",
-			n.ID, meta.ErrDenied, s.someOperators())
+		return meta.Worded(meta.ErrDenied, "node %s is not allowed to do this, which is for operators: it is a member of the cluster; do it on an operator, as %s; see: rankfs node ls",
+			n.ID, s.someOperators())
 	case right == owns:
-		return fmt.Errorf("node %s %w to speak for node %s", n.ID, meta.ErrDenied, about)
+		return meta.Worded(meta.ErrDenied, "node %s is not allowed to speak for node %s", n.ID, about)
 	}
-	return fmt.Errorf("node %s %w to do this, which is for the leader", n.ID, meta.ErrDenied)
+	return meta.Worded(meta.ErrDenied, "node %s is not allowed to do this, which is for the leader", n.ID)
 }
 
 // mostNamed bounds the operators that somebody is sent to.
@@ -132,7 +132,7 @@ func (s *state) spares(n Node) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("node %s %w now: it is the only operator; let another in first: rankfs token create --role operator", n.ID, meta.ErrBusy)
+	return meta.Worded(meta.ErrBusy, "node %s is busy now: it is the only operator; let another in first: rankfs token create --role operator", n.ID)
 }
 
 // May says why the sender of a command may not send it, as far as this machine

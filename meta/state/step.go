@@ -106,7 +106,7 @@ func (c *Step) mayStep(s *state, q *queue, w *worker) error {
 	case c.Rank >= q.ranks:
 		return fmt.Errorf("rank %d %w: there are %d", c.Rank, meta.ErrInvalid, q.ranks)
 	case c.Take >= 0 && !c.Finish && w != nil && w.Unit >= 0:
-		return fmt.Errorf("unit %d %w while worker %q holds unit %d: finish it", c.Take, meta.ErrInvalid, c.Worker, w.Unit)
+		return meta.Worded(meta.ErrInvalid, "unit %d cannot be taken while worker %q holds unit %d: finish it", c.Take, c.Worker, w.Unit)
 	case c.Take >= 0 && !n.Up:
 		return fmt.Errorf("node %s %w: it was seen down; try again when it is seen up", c.Node, meta.ErrUnavailable)
 	}

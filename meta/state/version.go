@@ -25,11 +25,11 @@ const upgrade = "this node's rankfs is older than the cluster's: upgrade it to t
 func canRead(version, oldest, newest int) error {
 	switch {
 	case version > newest:
-		return fmt.Errorf("of version %d %w in this release, which reads up to %d: %s", version, meta.ErrUnavailable, newest, upgrade)
+		return meta.Worded(meta.ErrUnavailable, "of version %d, and this release reads up to %d: %s", version, newest, upgrade)
 	case version < oldest:
-		return fmt.Errorf("of version %d %w in this release, which reads from %d on: "+
+		return meta.Worded(meta.ErrUnavailable, "of version %d, and this release reads from %d on: "+
 			"it was written more than one release ago: start the releases between on this node, one after the other",
-			version, meta.ErrUnavailable, oldest)
+			version, oldest)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Upgrade) apply(s *state) (Result, error) {
 	}
 	for id := range s.nodes.m {
 		if !slices.Contains(c.Nodes, id) {
-			return Result{}, fmt.Errorf("upgrade to version %d %w now: the nodes of the cluster have changed", c.To, meta.ErrBusy)
+			return Result{}, meta.Worded(meta.ErrBusy, "upgrade to version %d has to wait: the nodes of the cluster have changed", c.To)
 		}
 	}
 	s.Version = c.To

@@ -257,4 +257,4 @@ func (a *Authority) Forget() error {
 	return a.dir.shred(authorityKey)
 }
 
-var errKeyless = fmt.Errorf("key of the authority %w on this node: ask a voter", meta.ErrNotExist)
+var errKeyless = meta.Worded(meta.ErrNotExist, "key of the authority does not exist on this node: ask a voter")

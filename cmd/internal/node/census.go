@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"rankfs/cmd/internal/control"
@@ -39,7 +38,7 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 	}
 	planned := newPlan(v, d.content, n.sizes)
 	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
-		return fmt.Errorf("steps of %d records %w to count: use at most %d", size, meta.ErrInvalid, mostPositions)
+		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
 	}
 	steps := sample(planned.cut)
 	p.Steps, p.Looked, p.Racks = planned.cut.Steps(), uint64(len(steps)), len(k.near.racks)

@@ -82,10 +82,10 @@ func (d *dispatcher) heard(from string, request json.RawMessage) (q question, er
 		return q, fmt.Errorf("question %w: %w", meta.ErrInvalid, err)
 	}
 	if from != "" && from != q.Node {
-		return q, fmt.Errorf("node %s %w to take for node %s", from, meta.ErrDenied, q.Node)
+		return q, meta.Worded(meta.ErrDenied, "node %s is not allowed to take for node %s", from, q.Node)
 	}
 	if !d.opened.Load() || !d.node.member.group.Leads() {
-		return q, fmt.Errorf("this node %w as leader now", meta.ErrUnavailable)
+		return q, meta.Worded(meta.ErrUnavailable, "this node does not lead now")
 	}
 	return q, nil
 }
@@ -148,7 +148,7 @@ func (d *dispatcher) past(ctx context.Context, q question, units, seed uint64) (
 	}
 	past, ok := m.machine.QueueState(q.View)
 	if !ok || past.Units != units {
-		return past, fmt.Errorf("queue of %s %w any more", q.View, meta.ErrNotExist)
+		return past, meta.Worded(meta.ErrNotExist, "queue of %s does not exist any more", q.View)
 	}
 	return past, nil
 }

@@ -283,7 +283,7 @@ func (m *member) Bring(ctx context.Context, d state.Dataset, path string) error 
 	}
 	var r record
 	_ = json.Unmarshal(d.Record, &r) // without it any node is as good
-	err := fmt.Errorf("it %w on any node that is up", meta.ErrNotExist)
+	err := meta.Worded(meta.ErrNotExist, "it does not exist on any node that is up")
 	for _, origin := range []bool{true, false} {
 		for _, n := range m.machine.Nodes() {
 			if n.ID == m.group.Self() || !n.Up || (n.ID == r.Origin) != origin {

@@ -103,7 +103,7 @@ func (n *Node) DropToken(ctx context.Context, id string) error {
 	}
 	switch len(found) {
 	case 0:
-		return fmt.Errorf("token %q %w, or is used up, or has expired; see: rankfs token ls", id, meta.ErrNotExist)
+		return meta.Worded(meta.ErrNotExist, "token %q does not exist, or is used up, or has expired; see: rankfs token ls", id)
 	case 1:
 		return n.member.group.DropToken(ctx, found[0])
 	}
@@ -126,7 +126,7 @@ func (n *Node) RemoveNode(ctx context.Context, name string) error {
 		return err
 	}
 	if id == n.member.group.Self() {
-		return fmt.Errorf("node %s %w to remove itself: ask another one to", id, meta.ErrDenied)
+		return meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", id)
 	}
 	_, err = n.member.group.Do(ctx, &state.Remove{ID: id})
 	return err

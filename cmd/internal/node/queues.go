@@ -80,7 +80,7 @@ func (n *Node) Queue(name string) (control.QueueDetail, error) {
 	}
 	all, ok := n.member.machine.QueueState(q.View)
 	if !ok {
-		return control.QueueDetail{}, fmt.Errorf("queue of %s %w any more", name, meta.ErrNotExist)
+		return control.QueueDetail{}, meta.Worded(meta.ErrNotExist, "queue of %s does not exist any more", name)
 	}
 	d := control.QueueDetail{
 		Queue: n.describeQueue(all.Queue), Nodes: n.member.workOf(all.Workers),

@@ -68,7 +68,7 @@ func (c *content) patiently(ctx context.Context, account *stall.Open, do func() 
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w after %v: %w", context.DeadlineExceeded, openTime, err)
+			return meta.Worded(context.DeadlineExceeded, "source not ready after %v: %w", openTime, err)
 		}
 		if err := rest(ctx, account); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (s store) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, emi
 func (s store) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error, kept bool) error {
 	d := s.node.catalog.byIndex(hex.EncodeToString(dataset[:]))
 	if d == nil {
-		return fmt.Errorf("index %x %w on this node", dataset[:8], meta.ErrNotExist)
+		return meta.Worded(meta.ErrNotExist, "index %x does not exist on this node", dataset[:8])
 	}
 	c := d.content
 	data, err := c.data(ctx)
@@ -65,7 +65,7 @@ func (s store) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, e
 func (s store) File(_ context.Context, hash peers.ID) (*os.File, int64, error) {
 	f, err := os.Open(s.node.catalog.indexes.path(hex.EncodeToString(hash[:])))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, fmt.Errorf("index %x %w on this node", hash[:8], meta.ErrNotExist)
+		return nil, 0, meta.Worded(meta.ErrNotExist, "index %x does not exist on this node", hash[:8])
 	}
 	if err != nil {
 		return nil, 0, err
@@ -110,7 +110,7 @@ func (g *giving) give(ctx context.Context, first, n uint64) error {
 	return nil
 }
 
-var errNotKept = fmt.Errorf("the chunk is not kept here, and the cache %w with others", meta.ErrBusy)
+var errNotKept = meta.Worded(meta.ErrBusy, "the chunk is not kept here, and the cache is busy with others")
 
 var errNoPart = errors.New("the chunk is not in the cache")
 

@@ -133,8 +133,8 @@ func explain(err error, user, path string) error {
 	case "AccessControlException", "AuthorizationException":
 		return denied(remote, user, path)
 	case "SaslException":
-		return fmt.Errorf("%w for user %q: the namenode refuses the ticket (%s); are the clocks the same, and its principal the one that is configured?",
-			syscall.EACCES, user, remote.text)
+		return meta.Worded(syscall.EACCES, "permission denied for user %q: the namenode refuses the ticket (%s); are the clocks the same, and its principal the one that is configured?",
+			user, remote.text)
 	case "SafeModeException", "RetriableException", "StandbyException":
 		return fmt.Errorf("%w: %s; wait, or see 'hdfs dfsadmin -safemode get'", ErrSafeMode, remote.text)
 	case "InvalidPathException", "IllegalArgumentException", "SnapshotAccessControlException":
@@ -150,10 +150,10 @@ func denied(remote *remoteError, user, path string) error {
 		return fmt.Errorf("%w: the namenode wants Kerberos; give a keytab or a credential cache", syscall.EACCES)
 	}
 	if remote.short() == "AuthorizationException" || path == "" {
-		return fmt.Errorf("%w for user %q: %s", syscall.EACCES, user, remote.text)
+		return meta.Worded(syscall.EACCES, "permission denied for user %q: %s", user, remote.text)
 	}
-	return fmt.Errorf("%w for user %q: %s; ask its owner to let you in, as with 'hdfs dfs -setfacl -m user:%s:r-x %s'",
-		syscall.EACCES, user, remote.text, user, path)
+	return meta.Worded(syscall.EACCES, "permission denied for user %q: %s; ask its owner to let you in, as with 'hdfs dfs -setfacl -m user:%s:r-x %s'",
+		user, remote.text, user, path)
 }
 
 // attempts is why each address did not answer.

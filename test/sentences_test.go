@@ -1,0 +1,88 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// An error that is wrapped ends a sentence, or what follows is one of its own. In the
+// middle its words fit by chance at best: "steps of 5 records is not valid to count".
+var (
+	wrapped = regexp.MustCompile(`%(\[\d+\])?w`)
+	ending  = regexp.MustCompile(`%(\[\d+\])?w($|[:;)\n]| \()`)
+)
+
+// TestSentences reads the formats of errors in all packages but those of tests.
+func TestSentences(t *testing.T) {
+	for sentence, ok := range map[string]bool{
+		"steps of %d records %w to count": false, "%w, at most": false, "%w now: %[2]w": false, "%w%s": false,
+		"open %s: %w": true, "%w: %w": true, "dataset %q %w; see": true, "it hung up (%w)": true, "%w (%w)": true,
+	} {
+		if endsWell(sentence) != ok {
+			t.Errorf("%q: want %v", sentence, ok)
+		}
+	}
+	files := token.NewFileSet()
+	formats := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == "../test" || d.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			for _, arg := range call.Args {
+				if format := literal(arg); strings.Contains(format, "%w") {
+					formats++
+					if !endsWell(format) {
+						t.Errorf("%s: %q goes on after the error that it wraps; say it in its own words with meta.Worded", files.Position(call.Pos()), format)
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if formats < 500 {
+		t.Errorf("%d formats were read; there are more", formats)
+	}
+}
+
+func endsWell(format string) bool {
+	return len(wrapped.FindAllString(format, -1)) == len(ending.FindAllString(format, -1))
+}
+
+// literal is the text of a string, or of a sum of strings.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return ""
+}
