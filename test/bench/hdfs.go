@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -151,35 +150,6 @@ func (h *hadoop) put(name string, size, block int64) {
 		check(err)
 	}
 	check(cluster.Finish(w))
-}
-
-// received is how many bytes datanodes send in an epoch of a dataset, for each
-// of its own.
-func received(b *bench) float64 {
-	h := b.hadoop()
-	h.put(hdfsFile, hdfsSize, hdfsBlock)
-	state, mnt := filepath.Join(b.dir, "hstate"), filepath.Join(b.dir, "hmnt")
-	check(os.MkdirAll(mnt, 0o755))
-	on := func(format string, args ...any) string {
-		cmd := h.host.Command(context.Background(), "sh", "-ec", fmt.Sprintf(format, args...))
-		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+h.cluster.Conf(), "PATH="+filepath.Join(b.root, "bin")+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			check(fmt.Errorf("%w: %s", err, out))
-		}
-		return string(out)
-	}
-	on("rankfs mount %s --background --state %s --ram 2GiB", mnt, state)
-	defer on("rankfs umount %s", mnt)
-	on("rankfs dataset create d --source 'hdfs://%s%s?as=fixed:4096' --batch 4096", h.cluster.Nameservice(), hdfsFile)
-	on("cat %s/datasets/d/rank-0/batch-?????? >/dev/null", mnt)
-	var s struct {
-		HDFS struct {
-			Bytes float64 `json:"bytes"`
-		} `json:"hdfs"`
-	}
-	check(json.Unmarshal([]byte(on("rankfs status --json")), &s))
-	return s.HDFS.Bytes / hdfsSize
 }
 
 const manyFiles = 100_000

@@ -46,7 +46,6 @@ var measures = []measure{
 
 var figures = []figure{
 	{"resident memory at rest, 10 M records and 4 GiB of slabs", "MiB", 300, memory},
-	{"hdfs, bytes received in an epoch / bytes of the dataset", "", 1.01, received},
 	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
 }
 
@@ -59,6 +58,7 @@ var studies = []study{
 	{"cluster group", opensUnderWrites},
 	{"cluster petabyte", petabyte},
 	{"cluster queue", queuePolicies},
+	{"hdfs, bytes from datanodes", sent},
 	{"cached stalls", stalls},
 	{"cached partitions", partitions},
 	{"learn kmeans", learner{"kmeans", nil, []string{"all"}}.measure},
