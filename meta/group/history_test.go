@@ -56,11 +56,11 @@ type troop struct {
 func newTroop(t *testing.T, size int, seed uint64) *troop {
 	p := &troop{t: t, random: rand.New(rand.NewPCG(seed, 1)), net: newNetwork(), seed: seed}
 	p.nodes = clusterWith(t, size, func(n *node) {
-		n.net = p.net
-		n.times.dead, n.life = time.Hour, 1 // leases of nodes that are thought dead, or begin anew, would come back
+		n.net, n.fragile = p.net, true
+		n.times.dead = time.Hour // leases would come back without anybody knowing when
 	})
 	await(t, "all votes are given", func() bool { return vote(p.nodes, size) })
-	t.Cleanup(p.net.heal)
+	t.Cleanup(p.heal)
 	return p
 }
 
@@ -71,54 +71,50 @@ func (p *troop) at(i int) (*Group, *state.Machine) {
 	return p.nodes[i].group, p.nodes[i].machine
 }
 
-func (p *troop) restart(i int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.nodes[i].stop()
-	p.nodes[i].start(false)
+// heal has all links and disks be well again.
+func (p *troop) heal() {
+	p.net.heal()
+	for _, n := range p.nodes {
+		n.disk.fail(nil, false)
+	}
 }
 
-// trouble does something to the cluster.
-func (p *troop) trouble() {
-	i, j := p.random.IntN(len(p.nodes)), p.random.IntN(len(p.nodes))
-	switch p.random.IntN(8) {
-	case 0, 1:
-		p.net.isolate(p.nodes[i].id, p.nodes...)
-	case 2:
-		p.net.cut(p.nodes[i].id, p.nodes[j].id)
-	case 3:
-		for k, n := range p.nodes { // the leader, if one is known
-			if g, _ := p.at(k); g.Leads() {
-				p.net.isolate(n.id, p.nodes...)
-			}
-		}
-	case 4:
-		p.net.slow(time.Duration(p.random.IntN(5)) * time.Millisecond)
-	case 5:
-		p.restart(i)
+// begun reports whether a node has said that it was started.
+func (p *troop) begun(i int) bool {
+	g, _ := p.at(i)
+	select {
+	case <-g.home.begun:
+		return true
 	default:
-		p.net.heal()
+		return false
 	}
 }
 
 // history has clients do things at random amid trouble, and checks what they saw.
 func (p *troop) history() {
 	p.number++
-	r := &run{troop: p, dataset: fmt.Sprintf("d%d", p.number), begun: time.Now()}
-	p.net.heal()
+	r := &run{troop: p, dataset: fmt.Sprintf("d%d", p.number), begins: time.Now()}
+	p.heal()
+	for i := range p.nodes {
+		await(p.t, "it has begun", func() bool { return p.begun(i) })
+	}
 	r.generation = r.must(&state.PutDataset{Name: r.dataset, Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation
 	r.must(&state.OpenQueue{View: r.queue(), Generation: r.generation, Units: units, Policy: "flow"})
+	if p.number%2 == 1 {
+		r.enlist()
+	}
 	var clients sync.WaitGroup
 	for c := range workers {
 		random := rand.New(rand.NewPCG(p.seed, uint64(p.number*100+c)))
 		clients.Go(func() { r.client(c, random) })
 	}
 	for range 5 {
-		p.trouble()
+		r.trouble()
 		time.Sleep(time.Duration(p.random.IntN(400)) * time.Millisecond)
 	}
-	p.net.heal()
+	p.heal()
 	clients.Wait()
+	r.others.Wait()
 	r.leave()
 	if got := porcupine.CheckOperationsTimeout(model, r.ops, 20*time.Second); got != porcupine.Ok {
 		p.t.Errorf("history %d with -seed %d: %v", p.number, p.seed, got)
@@ -139,6 +135,8 @@ const (
 	workers = 5
 	units   = 12
 	actions = 14 // of a client
+	lives   = 3  // of a client as a worker
+	slots   = workers * lives
 )
 
 // A run is one history in the making.
@@ -146,7 +144,8 @@ type run struct {
 	*troop
 	dataset    string
 	generation uint64
-	begun      time.Time
+	begins     time.Time
+	others     sync.WaitGroup // beside clients
 	log        sync.Mutex
 	ops        []porcupine.Operation
 }
@@ -172,7 +171,7 @@ func (r *run) must(c state.Command) state.Result {
 
 // An asked is what a client wants, a seen what it got.
 type asked struct {
-	kind   string // claim, claims, pin, token, drop, redeem, step
+	kind   string // claim, claims, pin, token, drop, redeem, step, leave, begin
 	key    string
 	value  string
 	worker int
@@ -190,9 +189,9 @@ type seen struct {
 func (r *run) record(client int, a asked, do func(ctx context.Context) (seen, error)) seen {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	call := time.Since(r.begun).Nanoseconds()
+	call := time.Since(r.begins).Nanoseconds()
 	s, err := do(ctx)
-	back := time.Since(r.begun).Nanoseconds()
+	back := time.Since(r.begins).Nanoseconds()
 	if err != nil && !errors.Is(err, meta.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		r.t.Errorf("%v: %v", a, err)
 	}
@@ -306,28 +305,51 @@ func (r *run) leave() {
 	}
 }
 
-// A stepper is a client as a worker of a queue. A step whose outcome it does
-// not know it makes again until it knows; if it never does it makes no more.
+// A stepper is a client as one worker of a queue after the other: when one has died,
+// or does not know what became of its last step, the next takes its place.
 type stepper struct {
 	*run
 	client int
 	random *rand.Rand
+	life   int
 	turn   uint64
 	held   bool
 	lost   bool
 }
 
+// slot is the worker's number, and node where it is.
+func (w *stepper) slot() int    { return w.life*workers + w.client }
+func (w *stepper) node() string { return w.nodes[w.slot()%len(w.nodes)].id }
+func (w *stepper) name() string { return fmt.Sprint(w.slot()) }
+
 func (w *stepper) step() {
-	if w.lost {
-		return
+	if (w.lost || w.random.IntN(6) == 0) && w.life+1 < lives {
+		w.die()
 	}
+	if !w.lost {
+		got := w.make(w.held, w.random.Int64N(units))
+		w.lost, w.held = got.unknown, got.step.Unit >= 0
+	}
+}
+
+// die has the worker leave. What it held is given to others, so it comes too late
+// to finish that, and to take anything.
+func (w *stepper) die() {
+	w.record(w.client, asked{kind: "leave", worker: w.slot()}, func(ctx context.Context) (seen, error) {
+		g, _ := w.at(w.random.IntN(len(w.nodes)))
+		_, err := g.forNode(ctx, w.node(), &state.LeaveQueue{View: w.queue(), Worker: w.name()})
+		return seen{}, err
+	})
+	w.make(true, w.random.Int64N(units))
+	w.life, w.held, w.lost = w.life+1, false, false
+}
+
+// make makes a step, and makes it again until its outcome is known.
+func (w *stepper) make(finish bool, take int64) seen {
 	w.turn++
-	s := &state.Step{
-		View: w.queue(), Worker: fmt.Sprint(w.client), Node: w.nodes[0].id,
-		Finish: w.held, Take: w.random.Int64N(units), Nonce: w.turn,
-	}
-	a := asked{kind: "step", worker: w.client, finish: s.Finish, take: s.Take}
-	got := w.record(w.client, a, func(context.Context) (seen, error) {
+	s := &state.Step{View: w.queue(), Worker: w.name(), Node: w.node(), Finish: finish, Take: take, Nonce: w.turn}
+	a := asked{kind: "step", worker: w.slot(), finish: finish, take: take}
+	return w.record(w.client, a, func(context.Context) (seen, error) {
 		var err error
 		for range 5 {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -335,132 +357,15 @@ func (w *stepper) step() {
 			var r state.Result
 			r, err = g.forNode(ctx, s.Node, s)
 			cancel()
-			if err == nil {
+			switch {
+			case err == nil:
 				return seen{step: *r.Step}, nil
-			}
-			if !errors.Is(err, meta.ErrUnavailable) {
-				break
+			case errors.Is(err, meta.ErrDenied):
+				return seen{value: "left"}, nil
+			case !errors.Is(err, meta.ErrUnavailable):
+				return seen{}, err
 			}
 		}
 		return seen{}, err
 	})
-	w.lost, w.held = got.unknown, got.step.Unit >= 0
-}
-
-// The model of each key is small and by itself.
-var model = porcupine.Model{
-	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-		byKey := make(map[string][]porcupine.Operation)
-		for _, o := range history {
-			a := o.Input.(asked)
-			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token"}[a.kind]
-			if kind == "" {
-				kind = a.kind
-			}
-			byKey[kind+a.key] = append(byKey[kind+a.key], o)
-		}
-		for _, part := range byKey {
-			parts = append(parts, part)
-		}
-		return parts
-	},
-	Init: func() any { return thing{held: [workers]int64{-1, -1, -1, -1, -1}} },
-	Step: func(s, in, out any) (bool, any) {
-		next, answer := s.(thing).do(in.(asked))
-		got := out.(seen)
-		return got.unknown || got == answer, next
-	},
-}
-
-// A thing is what one key is about: a claim and the one before, a plan, a token,
-// or a queue. Comparable, as porcupine likes it.
-type thing struct {
-	now, last string
-	dropped   bool
-	redeemed  [workers * guests]bool
-	done      [units]bool
-	held      [workers]int64
-}
-
-func (s thing) do(a asked) (thing, seen) {
-	switch a.kind {
-	case "claim":
-		if s.now != a.value {
-			s.now, s.last = a.value, s.now
-		}
-		return s, seen{value: s.last}
-	case "claims":
-		return s, seen{value: s.now}
-	case "pin":
-		if s.now == "" {
-			s.now = a.value
-		}
-		return s, seen{value: s.now}
-	case "token":
-		if s.now == "" {
-			s.now = a.value
-		}
-		return s, yes(s.now == a.value)
-	case "drop":
-		s.dropped = s.now != ""
-		return s, yes(s.dropped)
-	case "redeem":
-		return s.redeem(a.worker)
-	}
-	return s.step(a)
-}
-
-// redeem lets a guest in who is not in yet, as often as the token says.
-func (s thing) redeem(guest int) (thing, seen) {
-	left := 0
-	if s.now != "" && !s.dropped {
-		left = int(s.now[0] - '0')
-	}
-	for _, used := range s.redeemed {
-		if used {
-			left--
-		}
-	}
-	if s.redeemed[guest] || left > 0 {
-		s.redeemed[guest] = true
-	}
-	return s, yes(s.redeemed[guest])
-}
-
-func yes(is bool) seen {
-	if is {
-		return seen{value: "yes"}
-	}
-	return seen{value: "no"}
-}
-
-func (s thing) step(a asked) (thing, seen) {
-	r := state.Stepped{Unit: -1, Finished: -1}
-	if a.finish {
-		r.Finished, r.Finish = s.held[a.worker], state.Finished
-		switch {
-		case r.Finished < 0:
-			r.Finish = state.Returned
-		case s.done[r.Finished]:
-			r.Finish = state.Lost
-		default:
-			s.done[r.Finished] = true
-		}
-		s.held[a.worker] = -1
-	}
-	holders := 0
-	for _, unit := range s.held {
-		if unit == a.take {
-			holders++
-		}
-	}
-	switch {
-	case s.done[a.take]:
-		r.Refused = state.RefusedDone
-	case holders >= 2:
-		r.Refused = state.RefusedHeld
-	default:
-		r.Unit, s.held[a.worker] = a.take, a.take
-	}
-	return s, seen{step: r}
 }
