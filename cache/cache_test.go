@@ -140,7 +140,7 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 	return k
 }
 
-func open(t *testing.T, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.Slab {
+func open(t testing.TB, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.Slab {
 	t.Helper()
 	s, err := k.Open(t.Context(), p, rank, step)
 	if err != nil {

@@ -176,19 +176,28 @@ func (c *Cache) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok
 	return id, worth, o.count > 0
 }
 
-// reorder reckons anew when readers come to what they read, and puts what is idle
-// in order by it. mu is held.
-func (c *Cache) reorder(look func(id uint32, k *kept)) {
-	now := time.Now()
+// restart reckons anew when readers come to what they read. mu is held.
+func (c *Cache) restart(now time.Time) {
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			r.set(now)
 		}
 	}
-	c.mu.shelf.reorder(func(id uint32) place {
+}
+
+// reorder puts what is idle in order by that. Until it is done a lane is in the
+// order of before and of now, which differ by how much readers went off course.
+func (c *Cache) reorder() {
+	c.walk(func(id uint32) bool {
+		if c.mu.shelf.isSpent(id) {
+			return true
+		}
 		k := c.mu.shelf.at(id)
-		look(id, &k)
-		return c.place(&k)
+		if c.displaced(&k) {
+			c.mu.moves.down = append(c.mu.moves.down, id)
+		}
+		c.mu.shelf.rank(id, c.place(&k))
+		return true
 	})
 }
 

@@ -22,7 +22,8 @@ func (h Holding) Total() (bytes int64) {
 	return bytes
 }
 
-// Holdings is what there is of each plan, by the name in the keys of its batches.
+// Holdings is what there is of each plan, by the name in the keys of its batches. A
+// batch that is opened or given back meanwhile may count twice, or not.
 func (c *Cache) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
 	if c.nvme != nil {
@@ -32,8 +33,6 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 			all[plan] = h
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	add := func(k kept) {
 		h := all[k.key.Plan]
 		switch {
@@ -44,14 +43,17 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 		}
 		all[k.key.Plan] = h
 	}
+	c.mu.Lock()
 	for _, e := range c.mu.entries {
 		if e.state == ready {
 			add(e.kept)
 		}
 	}
-	for id := range c.mu.shelf.all() {
+	c.mu.Unlock()
+	c.walk(func(id uint32) bool {
 		add(c.mu.shelf.at(id))
-	}
+		return true
+	})
 	return all
 }
 

@@ -26,13 +26,6 @@ func (l *lanes) count() (n int) {
 	return n
 }
 
-// clear empties all lanes.
-func (l *lanes) clear() {
-	for i := range l {
-		l[i].count = 0
-	}
-}
-
 // all are the numbers in the lanes, what is near the begin of one near the begin.
 func (l *lanes) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

@@ -23,18 +23,12 @@ func (o *order) set(at, id uint32, worth float64) {
 func (o *order) least() (id uint32, worth float64) { return o.id(0), o.worth(0) }
 
 func (o *order) push(id uint32, worth float64) {
-	o.add(id, worth)
-	o.up(o.count-1, id, worth)
-}
-
-// add is push, after which arrange is to be called.
-func (o *order) add(id uint32, worth float64) {
 	if o.count%ledger.Chunk == 0 && int(o.count/ledger.Chunk) == len(o.chunks) {
 		o.chunks = append(o.chunks, new([ledger.Chunk]uint32))
 		o.worths = append(o.worths, new([ledger.Chunk]float64))
 	}
 	o.count++
-	o.set(o.count-1, id, worth)
+	o.up(o.count-1, id, worth)
 }
 
 // remove takes out what is at a place.
@@ -90,11 +84,4 @@ func (o *order) down(at, id uint32, worth float64) {
 		at = below
 	}
 	o.set(at, id, worth)
-}
-
-// arrange puts in order what was added in any.
-func (o *order) arrange() {
-	for at := o.count / 2; at > 0; at-- {
-		o.down(at-1, o.id(at-1), o.worth(at-1))
-	}
 }

@@ -47,13 +47,34 @@ const (
 )
 
 // glance begins an outlook with what there is, if slabs may take so much of the
-// disks. mu is held.
-func (c *Cache) glance(disk int64) *outlook {
+// disks.
+func (c *Cache) glance(disk int64) (strategy, *outlook) {
 	o := &outlook{
-		cache: c, rates: c.mu.speeds, writes: c.mu.writes, now: time.Now(),
-		index: make(map[Key]int32, max(c.mu.shelf.ledger.Len(), len(c.drawn.Items))), pins: make(map[[16]byte]policy.Level, len(c.mu.pins)),
+		cache: c, now: time.Now(), index: make(map[Key]int32, len(c.drawn.Items)), pins: make(map[[16]byte]policy.Level),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
+	s := c.begins(o, disk)
+	c.walk(func(id uint32) bool {
+		if k := c.mu.shelf.at(id); k.packed || !c.passes(&k) && !c.isPacked(k.key) {
+			o.there(&k)
+		}
+		return !o.full()
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.mu.entries {
+		if e.state == ready && !c.passes(&e.kept) && !c.isPacked(e.key) {
+			o.there(&e.kept)
+		}
+	}
+	return s, o
+}
+
+// begins notes for an outlook what readers do and what things cost.
+func (c *Cache) begins(o *outlook, disk int64) strategy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.rates, o.writes = c.mu.speeds, c.mu.writes
 	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
 	o.problem.Now = c.seconds(o.now)
 	o.problem.Memory = c.ram.budget.Load()
@@ -73,25 +94,12 @@ func (c *Cache) glance(disk int64) *outlook {
 		}
 	}
 	o.problem.Memory -= min(ahead, o.problem.Memory/2)
-	for id := range c.mu.shelf.all() {
-		if o.full() {
-			break
-		}
-		if k := c.mu.shelf.at(id); k.packed || !c.passes(&k) && !c.isPacked(k.key) {
-			o.there(&k)
-		}
-	}
-	for _, e := range c.mu.entries {
-		if e.state == ready && !c.passes(&e.kept) && !c.isPacked(e.key) {
-			o.there(&e.kept)
-		}
-	}
-	return o
+	return c.mu.strategy
 }
 
-// there adds what is in the cache.
+// there adds what is in the cache, once, though it may be seen twice.
 func (o *outlook) there(k *kept) {
-	if o.full() {
+	if _, known := o.index[k.key]; known || o.full() {
 		return
 	}
 	item := policy.Item{Now: k.level(), Last: o.cache.seconds(k.last)}

@@ -168,9 +168,7 @@ func (c *Cache) draft() {
 	if c.nvme != nil {
 		disk = c.nvme.Room()
 	}
-	c.mu.Lock()
-	strategy, o := c.mu.strategy, c.glance(disk)
-	c.mu.Unlock()
+	strategy, o := c.glance(disk)
 	o.foresee()
 	levels := make([]policy.Level, len(o.problem.Items))
 	strategy.drafter.Plan(&o.problem, levels)
@@ -182,18 +180,18 @@ func (c *Cache) draft() {
 func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
 	rises := o.rising(levels)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.planner != s.planner {
+	current := c.mu.planner == s.planner
+	if current {
+		c.mu.planner, c.mu.drafter = s.drafter, s.planner
+		c.mu.targets, c.mu.packing = placement{o.index, levels}, o.packing
+		c.mu.moves = moves{up: rises, down: c.mu.moves.down[:0]}
+		c.restart(time.Now())
+	}
+	c.mu.Unlock()
+	if !current {
 		return
 	}
-	c.mu.planner, c.mu.drafter = s.drafter, s.planner
-	c.mu.targets, c.mu.packing = placement{o.index, levels}, o.packing
-	c.mu.moves = moves{up: rises, down: c.mu.moves.down[:0]}
-	c.reorder(func(id uint32, k *kept) {
-		if c.displaced(k) {
-			c.mu.moves.down = append(c.mu.moves.down, id)
-		}
-	})
+	c.reorder()
 	c.mover.wake()
 }
 

@@ -170,22 +170,6 @@ func (s *shelf) rank(id uint32, at place) {
 	s.lanes[at.lane].push(id, at.worth)
 }
 
-// reorder gives everything that is not spent the place that is told of it.
-func (s *shelf) reorder(where func(id uint32) place) {
-	s.lanes.clear()
-	for id := range s.all() {
-		if s.isSpent(id) {
-			continue
-		}
-		at := where(id)
-		s.ledger.At(id).setLane(at.lane)
-		s.lanes[at.lane].add(id, at.worth)
-	}
-	for i := range s.lanes {
-		s.lanes[i].arrange()
-	}
-}
-
 // take takes a batch away.
 func (s *shelf) take(id uint32) kept {
 	k, r := s.at(id), s.ledger.At(id)

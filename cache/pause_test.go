@@ -1,0 +1,136 @@
+package cache_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankfs/cache"
+)
+
+// asked is a plan that is asked of each batch in turn by who looks at all of them.
+type asked struct {
+	quiet
+	find, once *gate
+}
+
+func (p *asked) Find(k cache.Key) (rank, step uint64, ok bool) {
+	p.find.pass()
+	return p.quiet.Find(k)
+}
+
+func (p *asked) Once() bool {
+	p.once.pass()
+	return p.quiet.Once()
+}
+
+// A gate finds out whether somebody else has the lock of a cache before so many
+// batches were looked at: it waits for them to come, and is slow until they are
+// through.
+type gate struct {
+	armed, came, through atomic.Bool
+	start                chan struct{}
+	passed               int // with the lock, as through is looked at
+	early                bool
+	most                 int
+}
+
+func newGate(most int) *gate { return &gate{start: make(chan struct{}), most: most} }
+
+func (g *gate) pass() {
+	if !g.armed.Load() || g.passed == g.most {
+		return
+	}
+	if g.passed == 0 {
+		close(g.start)
+		for end := time.Now().Add(time.Minute); !g.came.Load() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	g.passed++
+	if g.early = g.through.Load(); !g.early && g.passed%64 == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if g.early {
+		g.passed = g.most
+	}
+}
+
+// need has somebody need the lock as soon as a batch is looked at.
+func (g *gate) need(k *cache.Cache) (done chan struct{}) {
+	done = make(chan struct{})
+	g.armed.Store(true)
+	go func() {
+		defer close(done)
+		<-g.start
+		g.came.Store(true)
+		k.Stats()
+		g.through.Store(true)
+	}()
+	return done
+}
+
+// However many batches there are, nobody waits while a plan looks at all of them:
+// neither at what there is, nor to put it in order.
+func TestPlansGiveWay(t *testing.T) {
+	const many = 3000
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})
+	p := &asked{quiet{steps: many + 9, size: 4096}, newGate(many - 8), newGate(many - 8)}
+	for step := range uint64(many) {
+		open(t, k, p, 0, step).Release()
+	}
+	settle(k)
+	plans, deadline := k.Stats().Plans, time.Now().Add(time.Minute)
+	looked, ordered := p.once.need(k), p.find.need(k)
+	k.Allow(64<<20, true) // which has it plan
+	for k.Stats().Plans == plans && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, done := range []chan struct{}{looked, ordered} {
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Fatal("no plan was made")
+		}
+	}
+	if s := k.Stats(); s.RAM.Slabs < many {
+		t.Errorf("%d batches are left", s.RAM.Slabs)
+	}
+	if !p.once.early {
+		t.Error("who comes while a plan looks at what there is waits for all of it")
+	}
+	if !p.find.early {
+		t.Error("who comes while batches are put in order waits for all of them")
+	}
+}
+
+// How long opens of batches that are ready take beside plans, with very many in
+// memory: go test -run - -bench OpenBesidePlans -benchtime 400000x ./cache.
+func BenchmarkOpenBesidePlans(b *testing.B) {
+	const many = 200_000
+	config := cache.Config{RAMBytes: many*4096 + 256<<20}
+	k := newCache(b, config)
+	p := &quiet{steps: many / 8, size: 4096}
+	for step := range uint64(many) {
+		open(b, k, p, step%8, step/8).Release()
+	}
+	plans := k.Stats().Plans
+	took := make([]time.Duration, 0, b.N)
+	b.ResetTimer()
+	for i := range b.N {
+		if i%20_000 == 0 {
+			k.Allow(config.RAMBytes, true) // which has it plan
+		}
+		begin := time.Now()
+		open(b, k, p, uint64(i%8), uint64(i/8)%p.steps).Release()
+		took = append(took, time.Since(begin))
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	for name, part := range map[string]float64{"p50": 0.5, "p99": 0.99, "p99.99": 0.9999, "longest": 1} {
+		b.ReportMetric(float64(took[int(part*float64(len(took)-1))].Microseconds()), name+"-us")
+	}
+	b.ReportMetric(float64(k.Stats().Plans-plans), "plans")
+}
