@@ -232,14 +232,17 @@ func (n *node) stopped() bool {
 }
 
 // waits reports whether a rank is asleep in open(2).
-func waits(r *rank) bool {
+func waits(r *rank) bool { return waitsIn(r, unix.SYS_OPENAT) }
+
+// waitsIn reports whether the rank is in a system call.
+func waitsIn(r *rank, call int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", r.pid, r.tid))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.t.Fatal(err)
 	}
 	var number int
 	_, err = fmt.Sscan(string(text), &number)
-	return err == nil && number == unix.SYS_OPENAT
+	return err == nil && number == call
 }
 
 // An open that waits for room ends with EINTR when its process is interrupted,

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +75,7 @@ func rankMain() {
 		"unmap":    c.unmap,
 		"batch":    c.batch,
 		"stat":     c.stat,
+		"touch":    c.touch,
 	}
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	if out.Encode(answer{N: int64(unix.Gettid())}) != nil {
@@ -226,6 +229,33 @@ func (c *consumer) stat(o order) (int64, string, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(o.Path, &st)
 	return st.Size, "", err
+}
+
+// touch opens, maps, touches and closes so many batches of a directory from one
+// on, which begin with their numbers. It returns the median of what that took, in
+// nanoseconds.
+func (c *consumer) touch(o order) (int64, string, error) {
+	var took []time.Duration
+	for k := o.Off; k < o.Off+o.Len; k++ {
+		begin := time.Now()
+		fd, err := unix.Open(fmt.Sprintf("%s/batch-%06d", o.Path, k), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return 0, "", err
+		}
+		mem, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return 0, "", err
+		}
+		if at := int64(binary.LittleEndian.Uint64(mem)); at != k {
+			return 0, "", fmt.Errorf("batch %d begins with %d", k, at)
+		}
+		if err := errors.Join(unix.Munmap(mem), unix.Close(fd)); err != nil {
+			return 0, "", err
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	return int64(took[len(took)/2]), "", nil
 }
 
 func hex(sum uint64) string { return fmt.Sprintf("%016x", sum) }
