@@ -69,12 +69,12 @@ func TestWaitsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Stalls: a})
-		p := &testPlan{steps: 1, size: 16 << 20}
+		p := &testPlan{steps: 2, size: 16 << 20}
 		s := openFor(t, k, a, p, 0, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		o := a.Open("job", 1)
-		_, err := k.OpenFor(ctx, &o, p, 1, 0)
+		_, err := k.OpenFor(ctx, &o, p, 1, 1) // of another step: of the same it would be refused
 		o.Done(0, err)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("open with all held: %v", err)
