@@ -147,14 +147,10 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 		n.disk.fail(fault, false)
 		value := fault.Error()
 		for _, other := range rest {
-			if err := set(other, value, 10*time.Second); err != nil {
-				t.Fatalf("beside a leader that fails with %v: %v", fault, err)
-			}
+			eventually(other, value)
 		}
 		agree(t, rest, value)
-		if !n.group.store.log.failing.Load() {
-			t.Error("it has not said that its log is not written")
-		}
+		await(t, "it says that its log is not written", func() bool { return n.group.store.log.failing.Load() })
 		switch i {
 		case 0:
 			n.disk.fail(nil, false)
@@ -166,9 +162,7 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 			n.start(false)
 		}
 		agree(t, nodes, value)
-		if err := set(n, "after", 10*time.Second); err != nil {
-			t.Error(err)
-		}
+		eventually(n, "after")
 		await(t, "all votes count", func() bool { return vote(nodes, 3) })
 	}
 }
