@@ -165,7 +165,7 @@ type batchID struct {
 
 // allMarks are those that were asked for last.
 type allMarks struct {
-	walks chan struct{} // a token for each who reckons: who looks around must not have all processors
+	walks chan struct{} // a token for each who reckons, fills too: sizes must not have all processors
 
 	mu struct {
 		sync.Mutex
