@@ -47,6 +47,13 @@ func Bare(t testing.TB) *Cluster {
 	return take(t, "bare", (*Cluster).share)
 }
 
+// Spare gives a test four others, for itself, as Exclusive does: daemons of two tests
+// on Bare's hosts at once would listen at the same addresses.
+func Spare(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "spare", (*Cluster).seize)
+}
+
 // Five gives a test five such hosts, for itself, as Exclusive does.
 func Five(t testing.TB) *Cluster {
 	t.Helper()
