@@ -15,7 +15,7 @@ export CGO_CFLAGS = -O2 -g -w
 # their own on a cluster's hosts, and pure packages start no goroutine. With one
 # processor those differ whose goroutines wait for each other.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
-	-e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
+	-e cache/ahead -e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 	"rankfs/cache/stall"
@@ -73,7 +74,9 @@ type Cache struct {
 		strategy
 		pins     map[[16]byte]policy.Level // by the plan of keys: no batch goes below
 		strained bool                      // nothing is made ready ahead now
-		resting  int                       // workers that have nothing to do
+		workers  int
+		resting  int         // of those, that have nothing to do
+		fills    ahead.Fills // how many workers there should be
 		closed   bool
 		ended    bool                // and nothing is laid down any more
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
@@ -116,6 +119,7 @@ func New(c Config) (*Cache, error) {
 		}
 	}
 	k.ctx, k.stop = context.WithCancel(context.Background())
+	k.mu.fills, k.mu.workers = ahead.New(c.Workers), c.Workers
 	for range c.Workers {
 		k.tasks.Go(k.work)
 	}
@@ -265,6 +269,7 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 		err = errClosing
 	}
 	if e.state == ready && err == nil {
+		c.serve(e)
 		return c.hold(e), nil
 	}
 	if err == context.DeadlineExceeded {

@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"time"
 
@@ -27,13 +28,14 @@ type Config struct {
 	Log       *slog.Logger
 	Stalls    *stall.Table // has the clocks of fills; nil: one of its own
 
-	// Workers fill slabs. One per core: a fill is a copy, bound by memory.
+	// Workers fill slabs. One per core: a fill is a copy, bound by memory. There
+	// are more where a source gives more to more at a time.
 	Workers int
 	// OpenTimeout bounds the wait of one open. Long enough for a cold disk
 	// to bring a large batch, short enough that a job's log tells the story.
 	OpenTimeout time.Duration
-	// MaxAhead bounds how many batches are made ready ahead of one rank:
-	// beyond it more memory buys no more overlap, only a longer resume.
+	// MaxAhead bounds how many batches are made ready ahead of one rank; zero: what
+	// the source's latency, the rank's pace and memory say is all.
 	MaxAhead int
 	// Idle is how long a rank may be silent before it no longer counts as
 	// reading. An epoch's step may well take a minute.
@@ -48,7 +50,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.OpenTimeout = 2 * time.Minute
 	}
 	if c.MaxAhead == 0 {
-		c.MaxAhead = 16
+		c.MaxAhead = math.MaxInt
 	}
 	if c.Idle == 0 {
 		c.Idle = 5 * time.Minute

@@ -29,6 +29,7 @@ type making struct {
 	wisher     *reader      // ahead of whom it is, if no open waited for it
 	ahead      uint64       // which step that is of that reader's
 	clock      *stall.Clock // of the fill, while state is filling
+	waited     bool         // it was wanted when a worker came
 	stalled    error        // what it waits for, while it waits
 	looked     time.Time    // when that was last seen to have an end
 	from       policy.Level // where its bytes came from

@@ -26,7 +26,7 @@ func (c *Cache) work() {
 type errand uint8
 
 const (
-	nothing  errand = iota // the cache closes
+	nothing  errand = iota // the cache closes, or has other workers
 	demanded               // an open waits for it
 	wished                 // a reader will want it
 )
@@ -42,11 +42,19 @@ func (c *Cache) make(e *entry, demanded bool) {
 func (c *Cache) next() (*entry, errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
+	for waited := true; ; waited = false {
 		if c.mu.closed {
 			return nil, nothing
 		}
+		if c.mu.workers > c.mu.fills.AtOnce() {
+			c.mu.workers--
+			c.wake.Signal() // what it was woken for is another's
+			return nil, nothing
+		}
 		if e, what := c.choose(); e != nil {
+			if e.waited = waited; waited {
+				c.reinforce()
+			}
 			return e, what
 		}
 		c.mu.resting++
@@ -55,6 +63,14 @@ func (c *Cache) next() (*entry, errand) {
 		}
 		c.wake.Wait()
 		c.mu.resting--
+	}
+}
+
+// reinforce has one more worker, if all are busy and more should be. mu is held.
+func (c *Cache) reinforce() {
+	if c.mu.resting == 0 && c.mu.workers < c.mu.fills.AtOnce() {
+		c.mu.workers++
+		c.tasks.Go(c.work)
 	}
 }
 
@@ -455,6 +471,7 @@ func (c *Cache) finish(e *entry, err error, took time.Duration, demanded bool) {
 			c.mu.count.fills++
 			c.mu.count.fillBytes += uint64(e.size)
 			e.took = took
+			c.mu.fills.Done(c.seconds(time.Now()), float64(e.size), e.waited)
 		}
 		if e.from != policy.RAM {
 			c.mu.speeds[e.from].add(float64(e.size), took)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 )
 
@@ -24,7 +25,8 @@ type reader struct {
 	pos    uint64        // the step that is to be opened next
 	size   int64         // of a batch, as last seen; zero if none was ready yet
 	seen   time.Time     // when a step was opened
-	pace   time.Duration // from one step to the next; zero until there were two in order
+	served time.Time     // when an open that waited was answered
+	pace   time.Duration // from one step to the next, but for what was waited; zero until there were two in order
 	run    int           // opens in order
 	stray  uint64        // the step after one that was opened far from here
 	scan   uint64        // no step from pos to here is missing
@@ -38,6 +40,9 @@ type reader struct {
 // maxReaders bounds how many ranks are followed at once on one node.
 const maxReaders = 4096
 
+// near is how many steps a reader may leave out without being another one.
+const near = 16
+
 // trusted is how many opens in order make a reader: fewer may be somebody's cat.
 const trusted = 2
 
@@ -49,7 +54,7 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 	if r == nil {
 		return false
 	}
-	moved, expected := r.opens(step, uint64(c.config.MaxAhead), now)
+	moved, expected := r.opens(step, min(near, uint64(c.config.MaxAhead)), now)
 	if !moved {
 		return expected
 	}
@@ -119,7 +124,7 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 	case step >= r.pos && step-r.pos < near:
 		if r.run > 0 {
 			took := now.Sub(r.seen) / time.Duration(step+1-r.pos)
-			r.pace = blend(r.pace, took)
+			r.pace = blend(r.pace, r.worked(now)/time.Duration(step+1-r.pos))
 			r.tempo.add(took)
 		}
 		r.run = max(1, r.run+1-int(step-r.pos))
@@ -136,6 +141,24 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 	r.pos, r.seen, r.bar, r.stray = step+1, now, false, none
 	r.scan = max(r.scan, r.pos)
 	return true, true
+}
+
+// worked is how long a reader has had what it opened last.
+func (r *reader) worked(now time.Time) time.Duration {
+	if r.served.After(r.seen) {
+		return max(now.Sub(r.served), 0)
+	}
+	return now.Sub(r.seen)
+}
+
+// serve notes that an open that waited for e was answered: a reader that waits is not
+// one that needs less. mu is held.
+func (c *Cache) serve(e *entry) {
+	if j := c.mu.jobs[e.plan.ID()]; j != nil {
+		if r := j.readers[e.rank]; r != nil && r.pos == e.step+1 {
+			r.served = time.Now()
+		}
+	}
 }
 
 const none = ^uint64(0)
@@ -232,16 +255,16 @@ func (r *reader) due(step uint64, now time.Time) time.Duration {
 	return time.Duration(step+1-r.pos)*r.pace - now.Sub(r.seen)
 }
 
-// window is how many steps ahead of a reader are worth having: as many as it
-// consumes while one is made, and one more. It grows with trust: one open may
-// be somebody's cat. All readers share the memory evenly.
+// window is how many steps ahead of a reader are worth having. It grows with trust:
+// one open may be somebody's cat. All readers share the memory evenly.
 func (c *Cache) window(r *reader) uint64 {
 	size := max(pages(r.size), 1)
 	share := c.ram.budget.Load() / int64(max(1, c.mu.readers)) / size
 	fit := max(1, share-2) // beside the one being read and the one just read
 	want := int64(r.run)
 	if r.pace > 0 && r.run > trusted {
-		want = int64(c.mu.speeds[policy.Source].duration(float64(size))/r.pace) + 3
+		latency := c.mu.speeds[policy.Source].duration(float64(size))
+		want = ahead.Steps(latency.Seconds(), r.pace.Seconds(), c.mu.fills.AtOnce())
 	}
 	return uint64(max(1, min(want, fit, int64(c.config.MaxAhead))))
 }

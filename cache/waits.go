@@ -18,5 +18,9 @@ func (c *Cache) stalled(ctx context.Context, o *stall.Open, e *entry, w stall.Wa
 	return s, err
 }
 
-// Workers is how many batches are filled at a time.
-func (c *Cache) Workers() int { return c.config.Workers }
+// Workers is how many batches are filled at a time, if so many are wanted.
+func (c *Cache) Workers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.fills.AtOnce()
+}

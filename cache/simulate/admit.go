@@ -96,11 +96,17 @@ func (r *run) ended(k *reader, b *batch) {
 	k.size = b.bytes
 	k.large = max(k.large, b.bytes)
 	n.measure(float64(b.bytes), r.clock.now-b.begun)
+	if b.from[policy.Source] > 0 {
+		n.fills.Done(r.clock.now, float64(b.bytes), b.waited)
+		n.workers, n.crew = n.workers+n.fills.AtOnce()-n.crew, n.fills.AtOnce()
+	}
 	if k.waiting && k.at == b.step {
-		k.waiting = false
+		k.waiting, k.had = false, r.clock.now
 		r.work(k)
 	}
+	n.freed = true
 	r.dispatch(n)
+	n.freed = false
 }
 
 // measure is cache.rate.

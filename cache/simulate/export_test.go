@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 )
 
@@ -95,8 +96,8 @@ func (r *run) adds(n *node) error {
 		return fmt.Errorf("uses %d and %d bytes, by its books %d and %d", memory, disk, n.memory, n.disk)
 	case memory > r.s.Memory || disk > r.s.Disk:
 		return fmt.Errorf("uses %d of %d and %d of %d bytes", memory, r.s.Memory, disk, r.s.Disk)
-	case n.workers < 0 || n.workers > r.s.Workers:
-		return fmt.Errorf("%d workers of %d are free", n.workers, r.s.Workers)
+	case n.workers > n.crew || n.crew < r.s.Workers || n.crew > max(r.s.Workers, ahead.MostFills):
+		return fmt.Errorf("%d workers of %d are free, %d are there always", n.workers, n.crew, r.s.Workers)
 	}
 	return nil
 }

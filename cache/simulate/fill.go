@@ -52,7 +52,7 @@ var causes = [...]Cause{asking: Source, loading: Source, alone: Source, asksOne:
 func (r *run) begin(k *reader, step int64) {
 	n, b := k.node, k.batch(step)
 	n.workers--
-	b.begun = r.clock.now
+	b.begun, b.waited = r.clock.now, n.freed
 	if i, ok := r.inPlace(k, step); ok && !r.s.Once {
 		b.hold = i
 		n.guard[i].held++

@@ -3,6 +3,7 @@ package simulate
 import (
 	"math"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 )
 
@@ -20,7 +21,10 @@ type node struct {
 	ranked  [2]worths // of what may go: memory's, the disk's
 
 	readers int // ranks that are reading
-	workers int // that are free
+	workers int // that are free; below zero: so many more are to end
+	crew    int // workers
+	fills   ahead.Fills
+	freed   bool // a worker has become free just now
 	demand  queue[ticket]
 	room    queue[ticket] // what workers wait for memory for
 	speed   float64       // bytes a second of a fill, as measured

@@ -3,6 +3,7 @@ package simulate
 import (
 	"math"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 )
 
@@ -13,22 +14,20 @@ type reader struct {
 	node  *node
 	at    int64   // the step opened last
 	seen  float64 // when
+	had   float64 // when it was served, if it waited
 	size  int64   // of a batch
 	large int64   // of the largest so far
-	pace  float64 // between its opens; zero until there were two in order
+	pace  float64 // between its opens, but for what it waited; zero until there were two in order
 	run   int     // opens in order
 	next  int64   // no step from at to here is missing
 	stop  int64   // nothing is made ready from this step on; above at
 	bar   bool
-	ready [ring]batch // by step modulo ring
+	ready []batch // by step modulo their number, which is more than it can have at once
 
 	waiting bool // since then; or for other ranks, in lockstep
 	since   float64
 	resting bool // between two epochs
 }
-
-// ring is more than a rank can have batches at once.
-const ring = 32
 
 // A batch is what a rank has open, or what is made ready for it.
 type batch struct {
@@ -43,6 +42,7 @@ type batch struct {
 	bytes  int64
 	found  [policy.Levels]int64 // how many uses at which level
 	from   [policy.Levels]int64 // and their bytes
+	waited bool                 // for a worker
 }
 
 type state uint8
@@ -54,7 +54,7 @@ const (
 	ready
 )
 
-func (k *reader) batch(step int64) *batch { return &k.ready[step%ring] }
+func (k *reader) batch(step int64) *batch { return &k.ready[step%int64(len(k.ready))] }
 
 // has is the state of a step's batch.
 func (k *reader) has(step int64) state {
@@ -71,7 +71,7 @@ func (r *run) follow(k *reader, step int64) {
 		k.run, k.pace, k.next = 0, 0, 0
 	} else if step > 0 {
 		k.run++
-		if d := now - k.seen; k.pace == 0 {
+		if d := now - max(k.seen, k.had); k.pace == 0 {
 			k.pace = d
 		} else {
 			k.pace += (d - k.pace) / 4
@@ -89,10 +89,11 @@ func (r *run) window(k *reader) int64 {
 	fit := max(1, share-2)
 	want := int64(1 + k.run)
 	if k.pace > 0 && k.run > 1 {
-		want = 3
+		latency := 0.0
 		if k.node.speed > 0 {
-			want += int64(math.Min(float64(size)/k.node.speed/k.pace, 1000))
+			latency = float64(size) / k.node.speed
 		}
+		want = ahead.Steps(latency, k.pace, k.node.fills.AtOnce())
 	}
 	return max(1, min(want, fit, int64(r.s.MaxAhead)))
 }

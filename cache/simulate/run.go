@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 	"rankfs/meta"
 )
@@ -72,7 +73,8 @@ func (r *run) build(planner func() policy.Planner) {
 	r.serve(&r.source, c.Source, c.Stream)
 	for i := range r.nodes {
 		n := &r.nodes[i]
-		n.id, n.planner, n.workers = int32(i), planner(), r.s.Workers
+		n.id, n.planner, n.workers, n.crew = int32(i), planner(), r.s.Workers, r.s.Workers
+		n.fills = ahead.New(r.s.Workers)
 		r.serve(&n.read, c.DiskRead, c.DiskRead)
 		r.serve(&n.write, c.DiskWrite, c.DiskWrite)
 		r.serve(&n.unpack, c.Decode*many, c.Decode)
@@ -81,6 +83,7 @@ func (r *run) build(planner func() policy.Planner) {
 	for i := range r.readers {
 		k := &r.readers[i]
 		k.rank, k.node, k.at, k.resting = int32(i), &r.nodes[i/r.s.Ranks], -1, true
+		k.ready = make([]batch, r.s.MaxAhead+4)
 		for j := range k.ready {
 			k.ready[j].step, k.ready[j].hold = -1, -1
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"rankfs/cache/ahead"
 	"rankfs/meta"
 )
 
@@ -39,7 +40,7 @@ type Scenario struct {
 	Costs  Costs
 
 	Workers  int  // of a node; zero: 2
-	MaxAhead int  // batches made ready ahead of a rank; zero: 16
+	MaxAhead int  // batches made ready ahead of a rank; zero: what latency, pace and memory say
 	Cross    bool // they may be the next epoch's
 	Plans    int  // in an epoch; zero: 4
 }
@@ -68,7 +69,7 @@ const (
 	MaxNodes      = 1 << 12
 	MaxRanks      = 1 << 16
 	MaxEpochs     = 1 << 16
-	maxAhead      = ring - 4
+	maxAhead      = 2 * ahead.MostFills
 	maxHorizon    = 64
 )
 
@@ -78,7 +79,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 		s.Workers = 2
 	}
 	if s.MaxAhead == 0 {
-		s.MaxAhead = 16 // as package cache has it
+		s.MaxAhead = s.window()
 	}
 	if s.Plans == 0 {
 		s.Plans = 4
@@ -90,6 +91,17 @@ func (s Scenario) withDefaults() (Scenario, error) {
 		}
 	}
 	return s, s.check()
+}
+
+// window is how many batches memory holds of those that are made ready for a rank, as
+// far as any source has so many of use.
+func (s *Scenario) window() int {
+	const least = 16
+	if len(s.Bytes) == 0 || s.Ranks < 1 || s.Partitions < 1 {
+		return least
+	}
+	size := max(s.bytes(0)*int64(s.Batch)/int64(s.Grains), page)
+	return int(min(max(s.Memory/int64(s.Ranks)/size, least), maxAhead))
 }
 
 // check reports what cannot be simulated, and what to do about it.
