@@ -20,10 +20,12 @@ type mover struct {
 	token chan struct{} // one: there may be something to do
 }
 
-// Moves are what the last plan wants elsewhere.
+// Moves are what the last plan wants elsewhere, and what has no copy though that was
+// tried since.
 type moves struct {
-	up   []rise   // the one that is needed first first
-	down []uint32 // on the shelf
+	up    []rise   // the one that is needed first first
+	down  []uint32 // on the shelf
+	tried map[Key]struct{}
 }
 
 // A rise is a batch that should be higher than it is when a reader comes to it.
@@ -52,7 +54,7 @@ func (m mover) run() {
 			return
 		case <-m.token:
 		}
-		for m.raise() || m.lower() {
+		for m.raise() || m.lower() || m.copyAhead() {
 		}
 	}
 }
@@ -286,6 +288,99 @@ func (c *Cache) displaced(k *kept) bool {
 		return false
 	}
 	return unwritten || at == policy.Packed && !c.isPacked(k.key) && !k.dense
+}
+
+// leaving is how many batches that go first are copied before their room is needed.
+const leaving = 32
+
+// copyAhead packs or writes the next batch that is to leave memory soon, so that who
+// needs its room has but to drop it. It reports whether there was one. As long as
+// memory has room for as many, nothing leaves.
+func (m mover) copyAhead() bool {
+	c := m.cache
+	free := c.ram.free()
+	c.mu.Lock()
+	e := c.leaver(free)
+	c.mu.Unlock()
+	if e == nil {
+		return false
+	}
+	lifted := e.pooled
+	c.keep(e)
+	if lifted {
+		c.parked(e)
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.holders--; e.holders == 0 && e.waiters == 0 {
+		c.rest(e)
+	}
+	return true
+}
+
+// leaver is the next of what goes first that has to be copied before, held or lifted,
+// if so many bytes are free; or nil. What a reader is just coming to does not leave yet.
+// Each is tried once for each plan. mu is held.
+func (c *Cache) leaver(free int64) *entry {
+	if c.mu.strained || c.mu.closed {
+		return nil
+	}
+	looked := 0
+	for id := range c.mu.shelf.lanes.all() {
+		k := c.mu.shelf.at(id)
+		if looked++; looked > leaving || free > leaving*pages(k.size) {
+			return nil
+		}
+		if _, tried := c.mu.moves.tried[k.key]; tried || !c.laborious(&k) {
+			continue
+		}
+		if c.mu.moves.tried == nil {
+			c.mu.moves.tried = make(map[Key]struct{})
+		}
+		if len(c.mu.moves.tried) >= mostRises {
+			return nil
+		}
+		c.mu.moves.tried[k.key] = struct{}{}
+		if k.pooled {
+			return c.lift(id)
+		}
+		e := c.pick(id)
+		e.holders++ // so that nobody evicts it
+		return e
+	}
+	return nil
+}
+
+// fills wakes the mover if memory has hardly room for more batches of a size.
+func (m mover) fills(size int64) {
+	if m.cache.ram.free() <= leaving*pages(size) {
+		m.wake()
+	}
+}
+
+// free is the memory that nothing has.
+func (r *ram) free() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := r.budget.Load() - r.mu.used
+	for _, f := range r.mu.spare {
+		free += f.real
+	}
+	return free
+}
+
+// laborious reports whether k would be packed or written when it leaves memory. mu is
+// held.
+func (c *Cache) laborious(k *kept) bool {
+	if !k.inMemory() || !k.opened || c.passes(k) || c.isPacked(k.key) {
+		return false
+	}
+	at, known := c.mu.targets.of(k.key)
+	if _, pays := c.mu.packing[k.key.Plan]; at == policy.Packed && pays && !k.dense {
+		return true
+	}
+	return (!known || at >= policy.Disk) && c.nvme != nil && !c.nvme.Has(disks.Key(k.key))
 }
 
 // copyDown makes the copy that the plan wants of a slab in memory.

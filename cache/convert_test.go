@@ -180,3 +180,23 @@ func testPackedVictim(t *testing.T) {
 		t.Errorf("%d batches came from the source", fills)
 	}
 }
+
+// What goes first is written before its room is needed, as long as the disk keeps up:
+// whoever needs room has but to drop it.
+func TestCopiedAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{
+			RAMBytes: 64 << 20, Workers: 1, Policy: "all-disk", NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}},
+		})
+		p := &testPlan{id: 1, steps: 128, size: 1 << 20, noise: true}
+		for step := range p.steps {
+			time.Sleep(time.Millisecond)
+			s := open(t, k, p, 0, step)
+			check(t, s, p, 0, step)
+			s.Release()
+		}
+		if n := in(k, p); k.Stats().Late > 4 || n[""] > 0 {
+			t.Errorf("%v of the batches; %d were written only when their room was needed", n, k.Stats().Late)
+		}
+	})
+}

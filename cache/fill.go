@@ -236,6 +236,7 @@ func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 		c.parkSome()
 		f, err := c.ram.take(size)
 		if !errors.Is(err, errNoRoom) {
+			c.mover.fills(size)
 			return f, err
 		}
 		if lacksFiles(err) && c.park() {
@@ -326,6 +327,11 @@ func (c *Cache) evict(e *entry) {
 	case e.packed:
 		c.sink(e.kept)
 	case e.inMemory() && c.recurs(e):
+		c.mu.Lock()
+		if c.laborious(&e.kept) {
+			c.mu.count.late++
+		}
+		c.mu.Unlock()
 		c.keep(e)
 	}
 	c.drop(e)

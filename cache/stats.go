@@ -12,7 +12,7 @@ type counters struct {
 	opens, ready, waited, openErrors uint64
 	fills, fillBytes, fillErrors     uint64
 	prefetched, evicted, restored    uint64
-	unpacked, converted, plans       uint64
+	unpacked, converted, plans, late uint64
 	waits                            stall.Split // of opens
 	fillTime, planTime               time.Duration
 	handles                          int
@@ -25,6 +25,7 @@ type Stats struct {
 	Fills, FillBytes, FillErrors               uint64
 	Prefetched, Evicted, Restored, Recycled    uint64
 	Unpacked, Converted, Plans                 uint64
+	Late                                       uint64 // copies that were made when their room was needed
 	WaitTime, FillTime                         time.Duration
 	PlanTime                                   time.Duration // of a processor
 	Waits                                      stall.Split   // WaitTime by cause
@@ -62,7 +63,7 @@ func (c *Cache) Stats() Stats {
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
 		Fills: n.fills, FillBytes: n.fillBytes, FillErrors: n.fillErrors,
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
-		Unpacked: n.unpacked, Converted: n.converted, Plans: n.plans, PlanTime: n.planTime,
+		Unpacked: n.unpacked, Converted: n.converted, Late: n.late, Plans: n.plans, PlanTime: n.planTime,
 		WaitTime: n.waits.Sum(), Waits: n.waits, FillTime: n.fillTime,
 		Handles: n.handles, Readers: c.mu.readers,
 	}
