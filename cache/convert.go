@@ -377,7 +377,7 @@ func (c *Cache) laborious(k *kept) bool {
 		return false
 	}
 	at, known := c.mu.targets.of(k.key)
-	if _, pays := c.mu.packing[k.key.Plan]; at == policy.Packed && pays && !k.dense {
+	if _, pays := c.mu.packing[k.key.Plan]; at >= policy.Packed && pays && !k.dense {
 		return true
 	}
 	return (!known || at >= policy.Disk) && c.nvme != nil && !c.nvme.Has(disks.Key(k.key))

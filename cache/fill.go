@@ -369,7 +369,7 @@ func (c *Cache) keep(e *entry) {
 		c.config.Log.Debug("codecs not tried", "cause", err)
 	}
 	at, known := c.target(e.key)
-	if at == policy.Packed && c.pack(e, mem) {
+	if at >= policy.Packed && c.pack(e, mem) { // as it is there is no room for it, whatever was planned
 		return
 	}
 	if !known || at >= policy.Disk {
