@@ -17,12 +17,12 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 8, "histories to check for linearizability")
+	histories = flag.Int("histories", 6, "histories to check for linearizability")
 	firstSeed = flag.Uint64("seed", 0, "of the first history; 0 draws one")
 )
 
 // perTroop is how many histories one cluster makes.
-const perTroop = 4
+const perTroop = 3
 
 // What a cluster answers is what one machine could have answered, whatever
 // happens to nodes and links meanwhile.
