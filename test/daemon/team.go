@@ -77,11 +77,7 @@ func (m *Team) Restart() {
 
 func (m *Team) each(do func(*Place) error) error {
 	errs := make([]error, len(m.Nodes))
-	var all sync.WaitGroup
-	for i, n := range m.Nodes {
-		all.Go(func() { errs[i] = do(n) })
-	}
-	all.Wait()
+	Each(m.Nodes, func(i int, n *Place) { errs[i] = do(n) })
 	return errors.Join(errs...)
 }
 
@@ -96,16 +92,50 @@ func (m *Team) Await(name string) {
 	}
 }
 
+// Members are a cluster as one of its nodes sees it.
+type Members struct {
+	Self, Leader string
+	Nodes        []struct {
+		ID, Host, State string
+		Voter           bool
+	}
+}
+
+// Members are those that a node knows.
+func (m *Team) Members(n *Place) (s Members) {
+	m.T.Helper()
+	text := n.Do("--json", "node", "ls")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		m.T.Fatalf("%v: %s", err, text)
+	}
+	return s
+}
+
+// Voters is how many vote.
+func (s Members) Voters() (n int) {
+	for _, one := range s.Nodes {
+		if one.Voter {
+			n++
+		}
+	}
+	return n
+}
+
+// Up is how many are up.
+func (s Members) Up() (n int) {
+	for _, one := range s.Nodes {
+		if one.State == "up" {
+			n++
+		}
+	}
+	return n
+}
+
 // Leader is the node that leads, and the others.
 func (m *Team) Leader() (leader *Place, others []*Place) {
 	m.T.Helper()
 	for _, n := range m.Nodes {
-		var s struct{ Self, Leader string }
-		text := n.Do("--json", "node", "ls")
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			m.T.Fatalf("%v: %s", err, text)
-		}
-		if s.Self == s.Leader {
+		if s := m.Members(n); s.Self == s.Leader {
 			leader = n
 		} else {
 			others = append(others, n)
@@ -115,6 +145,26 @@ func (m *Team) Leader() (leader *Place, others []*Place) {
 		m.T.Fatal("nobody leads")
 	}
 	return leader, others
+}
+
+// Each does something on some nodes at once.
+func Each(nodes []*Place, do func(i int, n *Place)) {
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { do(i, n) })
+	}
+	all.Wait()
+}
+
+// Sums has the SHA-256 of each batch of a view on a node, by rank/batch.
+func Sums(n *Place, view string) (map[string]string, error) {
+	out, err := n.Tool("sh", "-c", `cd "$0" && for r in rank-*; do sha256sum $r/batch-*[0-9] || exit; done`, n.Mount()+"/datasets/"+view)
+	all := make(map[string]string)
+	for line := range strings.Lines(out) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		all[name] = sum
+	}
+	return all, err
 }
 
 // Dirs are where each node has a view.

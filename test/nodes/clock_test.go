@@ -57,7 +57,7 @@ func TestClocksJump(t *testing.T) {
 		}
 		m.in(t)
 		for _, n := range m.Nodes[:3] {
-			got, err := sums(n, "d")
+			got, err := daemon.Sums(n, "d")
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("after %q %s has other bytes: %v", part.name, n.Host.Name, err)
 			}
@@ -100,8 +100,8 @@ func (m *team) leaderJumps(by time.Duration) {
 		m.jump(leader, by)
 		m.writing(writers)
 		daemon.Until(m.t, 30*time.Second, "one leads whose clock is right", func() bool {
-			s := m.members(others[0])
-			return s.Leader != "" && s.Leader != m.members(leader).Self
+			s := m.Members(others[0])
+			return s.Leader != "" && s.Leader != m.Members(leader).Self
 		})
 	}, func() {
 		m.jump(leader, 0)
@@ -144,13 +144,13 @@ func (m *team) cutOff(by time.Duration) {
 	_, others := m.Leader()
 	far := others[0]
 	rest := slices.DeleteFunc(slices.Clone(m.Nodes), func(n *daemon.Place) bool { return n == far })
-	before, err := sums(far, "d")
+	before, err := daemon.Sums(far, "d")
 	m.must(err)
 	m.during(rest, m.named(), func() {
 		m.jump(far, by)
 		m.must(far.Host.LinkDown())
 		daemon.Until(m.t, 30*time.Second, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
-		daemon.Until(m.t, 30*time.Second, "it misses them", func() bool { return m.members(far).Leader == "" })
+		daemon.Until(m.t, 30*time.Second, "it misses them", func() bool { return m.Members(far).Leader == "" })
 		time.Sleep(12 * time.Second) // longer than any of them waits for an answer: no connection is left
 		m.must(far.Host.LinkUp())
 		took, err := create(far, m.named())
@@ -161,7 +161,7 @@ func (m *team) cutOff(by time.Duration) {
 		}
 		m.t.Logf("refused within %v: %v", took, err)
 		m.writing(rest)
-		after, err := sums(far, "d")
+		after, err := daemon.Sums(far, "d")
 		if err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
 			m.t.Errorf("cut off, it reads other bytes: %v", err)
 		}
@@ -178,7 +178,7 @@ func (m *team) cutOff(by time.Duration) {
 // state is what a node says of another.
 func (m *team) state(by, of *daemon.Place) string {
 	m.t.Helper()
-	for _, one := range m.members(by).Nodes {
+	for _, one := range m.Members(by).Nodes {
 		if one.Host == of.Host.Name {
 			return one.State
 		}
@@ -199,7 +199,7 @@ func (m *team) tokens(host *cluster.Host) {
 			in := daemon.New(m.t, rankfs, host, "--listen", host.IP+daemon.Port, "--ram", "256MiB")
 			m.Join(in, others[1], token)
 			m.numbers(in, m.named())
-			leader.Do("node", "rm", m.members(in).Self)
+			leader.Do("node", "rm", m.Members(in).Self)
 			in.Stop()
 		}
 		for _, n := range m.Nodes {

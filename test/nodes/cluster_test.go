@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,42 +39,6 @@ func gather(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host, options ...
 // in has a part of a test be told what goes wrong.
 func (m *team) in(t *testing.T) { m.t, m.T = t, t }
 
-// A view of a cluster by one of its nodes.
-type members struct {
-	Self, Leader string
-	Nodes        []struct {
-		ID, Host, State string
-		Voter           bool
-	}
-}
-
-func (m *team) members(n *daemon.Place) (s members) {
-	m.t.Helper()
-	text := n.Do("--json", "node", "ls")
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		m.t.Fatalf("%v: %s", err, text)
-	}
-	return s
-}
-
-func (s members) voters() (n int) {
-	for _, one := range s.Nodes {
-		if one.Voter {
-			n++
-		}
-	}
-	return n
-}
-
-// each does something on all nodes at once.
-func each(nodes []*daemon.Place, do func(i int, n *daemon.Place)) {
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { do(i, n) })
-	}
-	all.Wait()
-}
-
 // lines is a text of so many bytes, each line with its number.
 func lines(n int) []byte {
 	var b bytes.Buffer
@@ -83,17 +46,6 @@ func lines(n int) []byte {
 		fmt.Fprintf(&b, "%08d %s\n", i, strings.Repeat("abcdefghij", i%12))
 	}
 	return b.Bytes()
-}
-
-// sums has the SHA-256 of each batch of a view on a node, by rank/batch.
-func sums(n *daemon.Place, view string) (map[string]string, error) {
-	out, err := n.Tool("sh", "-c", `cd "$0" && for r in rank-*; do sha256sum $r/batch-*[0-9] || exit; done`, n.Mount()+"/datasets/"+view)
-	all := make(map[string]string)
-	for line := range strings.Lines(out) {
-		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		all[name] = sum
-	}
-	return all, err
 }
 
 // What is registered on one node is there on all, and every node serves the same
@@ -115,7 +67,7 @@ func TestOneTree(t *testing.T) {
 		})
 	}
 	// Each node opens its own rank, all at once; then everything.
-	each(m.Nodes, func(i int, n *daemon.Place) {
+	daemon.Each(m.Nodes, func(i int, n *daemon.Place) {
 		if _, err := n.Tool("cat", fmt.Sprintf("%s/datasets/d/rank-%d/batch-000000", n.Mount(), i)); err != nil {
 			t.Error(err)
 		}
@@ -123,7 +75,7 @@ func TestOneTree(t *testing.T) {
 	seen := make([]map[string]string, len(m.Nodes))
 	for i, n := range m.Nodes {
 		var err error
-		if seen[i], err = sums(n, "d"); err != nil {
+		if seen[i], err = daemon.Sums(n, "d"); err != nil {
 			t.Fatal(err)
 		}
 		if i > 0 && fmt.Sprint(seen[i]) != fmt.Sprint(seen[0]) {

@@ -40,7 +40,7 @@ func TestWhatIsOnDiskIsDamaged(t *testing.T) {
 				t.Errorf("it does not write: %v", err)
 			}
 			m.agree(name)
-			if got, err := sums(n, "d"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			if got, err := daemon.Sums(n, "d"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("it has other bytes: %v", err)
 			}
 		}) {
@@ -127,13 +127,13 @@ func (m *team) applied(n *daemon.Place) uint64 {
 // joinsAgain: a member is told to join, by a new token; and by the token that it
 // had used, of which nothing is left.
 func joinsAgain(m *team, n *daemon.Place) {
-	members, id := len(m.members(n).Nodes), m.members(n).Self
+	members, id := len(m.Members(n).Nodes), m.Members(n).Self
 	at, _ := m.Leader()
 	token := m.Token(at, 1)
 	for range 2 {
 		n.Stop()
 		m.Join(n, at, token)
-		if s := m.members(n); len(s.Nodes) != members || s.Self != id {
+		if s := m.Members(n); len(s.Nodes) != members || s.Self != id {
 			m.t.Errorf("%d members, itself %s; there were %d, and it was %s", len(s.Nodes), s.Self, members, id)
 		}
 	}

@@ -59,7 +59,7 @@ func (m *team) units(n *daemon.Place, name string) {
 
 func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	t := m.t
-	want, err := sums(n, "d")
+	want, err := daemon.Sums(n, "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	if err == nil || !strings.Contains(err.Error(), "no space") || took > time.Minute {
 		t.Errorf("full, after %v: %v", took, err)
 	}
-	if got, err := sums(n, "d"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, err := daemon.Sums(n, "d"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("it serves other bytes: %v", err)
 	}
 	done := queue.done()

@@ -39,14 +39,8 @@ func create(n *daemon.Place, name string) (time.Duration, error) {
 func (m *team) voting() {
 	m.t.Helper()
 	daemon.Until(m.t, time.Minute, "one leads, three vote, all are up", func() bool {
-		s := m.members(m.Nodes[0])
-		up := 0
-		for _, n := range s.Nodes {
-			if n.State == "up" {
-				up++
-			}
-		}
-		return s.Leader != "" && s.voters() == 3 && up == len(m.Nodes)
+		s := m.Members(m.Nodes[0])
+		return s.Leader != "" && s.Voters() == 3 && s.Up() == len(m.Nodes)
 	})
 }
 
@@ -65,7 +59,7 @@ func serving(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host) (m *team, 
 		m.source(n)
 	}
 	m.numbers(m.Nodes[0], "d")
-	want, err := sums(m.Nodes[0], "d")
+	want, err := daemon.Sums(m.Nodes[0], "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +90,7 @@ func TestATeamOutlivesItsTroubles(t *testing.T) {
 			return // the rest would wait for what does not come
 		}
 		m.in(t)
-		got, err := sums(m.Nodes[0], "d")
+		got, err := daemon.Sums(m.Nodes[0], "d")
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("after %q the view has other bytes: %v", part.name, err)
 		}
@@ -154,7 +148,7 @@ func unplugLeader(t *testing.T, m *team) {
 	name := "u-" + leader.Host.Name
 	leader.Do("dataset", "create", name, "--source", "file:"+leader.Dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "100")
 	m.Await(name)
-	before, err := sums(leader, name)
+	before, err := daemon.Sums(leader, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +167,7 @@ func unplugLeader(t *testing.T, m *team) {
 		t.Errorf("it does not say why: %v", err)
 	}
 	t.Logf("refused within %v: %v", took, err)
-	after, err := sums(leader, name)
+	after, err := daemon.Sums(leader, name)
 	if err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("cut off, it reads other bytes: %v", err)
 	}
@@ -217,7 +211,7 @@ func rolling(t *testing.T, m *team) {
 			t.Errorf("on %s: %v %s", n.Host.Name, err, out.String())
 		}
 		cancel()
-		want, err := sums(n, "d")
+		want, err := daemon.Sums(n, "d")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,13 +231,13 @@ func rolling(t *testing.T, m *team) {
 // A removed node keeps what it has open and nothing else, and does not come back.
 func removed(t *testing.T, m *team) {
 	last := m.Nodes[len(m.Nodes)-1]
-	id := m.members(last).Self
+	id := m.Members(last).Self
 	leader, _ := m.Leader()
 	if leader == last {
 		leader = m.Nodes[0]
 	}
 	leader.Do("node", "rm", id)
-	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.members(leader).Nodes) == len(m.Nodes)-1 })
+	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.Members(leader).Nodes) == len(m.Nodes)-1 })
 	took, err := create(last, "r")
 	if err == nil {
 		t.Error("it still writes")
@@ -255,7 +249,7 @@ func removed(t *testing.T, m *team) {
 			t.Error("it writes again")
 		}
 	}
-	if s := m.members(leader); len(s.Nodes) != len(m.Nodes)-1 {
+	if s := m.Members(leader); len(s.Nodes) != len(m.Nodes)-1 {
 		t.Errorf("it is back: %+v", s)
 	}
 }

@@ -59,14 +59,8 @@ func (m *team) part(name string, run func(m *team)) bool {
 func (m *team) allVote() {
 	m.t.Helper()
 	daemon.Until(m.t, time.Minute, "all vote and are up", func() bool {
-		s := m.members(m.Nodes[0])
-		up := 0
-		for _, n := range s.Nodes {
-			if n.State == "up" {
-				up++
-			}
-		}
-		return s.Leader != "" && s.voters() == len(m.Nodes) && up == len(m.Nodes)
+		s := m.Members(m.Nodes[0])
+		return s.Leader != "" && s.Voters() == len(m.Nodes) && s.Up() == len(m.Nodes)
 	})
 }
 
@@ -103,7 +97,7 @@ func (m *team) must(err error) {
 func killTwo(m *team) {
 	leader, others := m.Leader()
 	dead := []*daemon.Place{leader, others[0]}
-	m.during(others[1:], "k", func() { each(dead, func(_ int, n *daemon.Place) { n.Kill() }) },
+	m.during(others[1:], "k", func() { daemon.Each(dead, func(_ int, n *daemon.Place) { n.Kill() }) },
 		func() {
 			for _, n := range dead {
 				n.Start()
@@ -182,7 +176,7 @@ func (m *team) leaderOf(up []*daemon.Place) (leader *daemon.Place, others []*dae
 	daemon.Until(m.t, time.Minute, "one of them leads", func() bool {
 		leader, others = nil, nil
 		for _, n := range up {
-			if s := m.members(n); leader == nil && s.Self == s.Leader {
+			if s := m.Members(n); leader == nil && s.Self == s.Leader {
 				leader = n
 			} else {
 				others = append(others, n)

@@ -128,10 +128,10 @@ func TestJobOutlivesANode(t *testing.T) {
 	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "6", "--batch", "512", "--order", "full", "--seed", "5")
 	m.Await("d")
-	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.members(m.Nodes[0]).voters() == 3 })
+	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.Members(m.Nodes[0]).Voters() == 3 })
 	// The job runs on three hosts; the fourth, which has no vote, only sends.
 	var dead *daemon.Place
-	s := m.members(m.Nodes[0])
+	s := m.Members(m.Nodes[0])
 	for i, n := range m.Nodes {
 		for _, one := range s.Nodes {
 			if one.Host == n.Host.Name && !one.Voter {
@@ -168,7 +168,7 @@ func TestJobOutlivesANode(t *testing.T) {
 	}
 	t.Log(e.out)
 	daemon.Until(t, 30*time.Second, "the dead node is seen", func() bool {
-		for _, one := range m.members(m.Nodes[0]).Nodes {
+		for _, one := range m.Members(m.Nodes[0]).Nodes {
 			if one.Host == dead.Host.Name {
 				return one.State == "down"
 			}
@@ -176,7 +176,7 @@ func TestJobOutlivesANode(t *testing.T) {
 		return false
 	})
 	// All ranks on one host that is left: the same files.
-	first, err := sums(m.Nodes[0], "d")
+	first, err := daemon.Sums(m.Nodes[0], "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestJobOutlivesANode(t *testing.T) {
 		_, err := dead.Tool("test", "-d", dead.Mount()+"/datasets/d")
 		return err == nil
 	})
-	again, err := sums(dead, "d")
+	again, err := daemon.Sums(dead, "d")
 	if err != nil || fmt.Sprint(first) != fmt.Sprint(again) {
 		t.Errorf("the node that came back has other bytes (%v)", err)
 	}

@@ -26,7 +26,7 @@ func TestAChunkLeavesTheSourceOnce(t *testing.T) {
 		// No epoch follows this one, so that nothing of it is made ready.
 		view := fmt.Sprintf("d@epoch=18446744073709551615,seed=%d", seed)
 		var sums [2][]string
-		each(m.Nodes, func(i int, n *daemon.Place) {
+		daemon.Each(m.Nodes, func(i int, n *daemon.Place) {
 			out, err := n.Tool("sh", "-c", `cd "$0" && sha256sum batch-*[0-9]`, fmt.Sprintf("%s/datasets/%s/rank-%d", n.Mount(), view, i))
 			if err != nil {
 				t.Error(err)

@@ -61,7 +61,7 @@ func newReader(t *testing.T, n *daemon.Place, view string, rank int, held bool) 
 
 // votes is how many votes a node has.
 func (m *team) votes(n *daemon.Place) int {
-	for _, one := range m.members(m.Nodes[0]).Nodes {
+	for _, one := range m.Members(m.Nodes[0]).Nodes {
 		if one.Host == n.Host.Name && one.Voter {
 			return 1
 		}

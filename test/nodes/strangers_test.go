@@ -211,7 +211,7 @@ func TestStrangers(t *testing.T) {
 	for _, r := range readers {
 		r.finish()
 	}
-	if nodes := m.members(n).Nodes; len(nodes) != 3 {
+	if nodes := m.Members(n).Nodes; len(nodes) != 3 {
 		t.Errorf("the cluster is %+v", nodes)
 	}
 	if _, err := create(n, "after"); err != nil {
@@ -298,7 +298,7 @@ func (s *stranger) withTokens(m *team) {
 	member := shown(t, dir)
 	s.asANode(member)
 	m.Nodes[1].Do("node", "rm", guest)
-	daemon.Until(t, 30*time.Second, "the node is removed", func() bool { return len(m.members(s.at).Nodes) == 3 })
+	daemon.Until(t, 30*time.Second, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		s.refused("a removed node", "why=revoked", func() error { return s.shows(protocol, member) })
 	}

@@ -155,7 +155,7 @@ func (m *team) fail(n *daemon.Place, stop bool) {
 func (m *team) takenForDead(by, dead *daemon.Place) {
 	m.t.Helper()
 	daemon.Until(m.t, time.Minute, "it is taken for dead", func() bool {
-		for _, n := range m.members(by).Nodes {
+		for _, n := range m.Members(by).Nodes {
 			if n.Host == dead.Host.Name {
 				return n.State == "down"
 			}
@@ -185,7 +185,7 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "2", "--batch", "8192", "--order", "none")
 	m.Await("d")
-	want, err := sums(m.Nodes[1], "d")
+	want, err := daemon.Sums(m.Nodes[1], "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	if out := alone.Do("dataset", "ls"); !strings.Contains(out, "d ") {
 		t.Errorf("datasets: %s", out)
 	}
-	got, err := sums(alone, "d")
+	got, err := daemon.Sums(alone, "d")
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("what was planned has other bytes: %v", err)
 	}

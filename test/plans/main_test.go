@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -110,17 +109,6 @@ func (m *team) create(name string, k *corpus, options ...string) {
 	m.Await(name)
 }
 
-// sums has the SHA-256 of each batch of a view on a node, by rank/batch.
-func sums(n *daemon.Place, view string) (map[string]string, error) {
-	out, err := n.Tool("sh", "-c", `cd "$0" && for r in rank-*; do sha256sum $r/batch-*[0-9] || exit; done`, n.Mount()+"/datasets/"+view)
-	all := make(map[string]string)
-	for line := range strings.Lines(out) {
-		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		all[name] = sum
-	}
-	return all, err
-}
-
 // whole checks that a view on a node is the corpus, each line once.
 func (k *corpus) whole(t *testing.T, n *daemon.Place, view string) {
 	t.Helper()
@@ -150,13 +138,4 @@ func program(t *testing.T, name string) string {
 		t.Fatalf("%v: build it with: make -C test/mpi", err)
 	}
 	return path
-}
-
-// each does something on some nodes at once.
-func each(nodes []*daemon.Place, do func(i int, n *daemon.Place)) {
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { do(i, n) })
-	}
-	all.Wait()
 }

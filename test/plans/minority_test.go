@@ -1,7 +1,6 @@
 package plans_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,40 +9,13 @@ import (
 	"rankfs/test/daemon"
 )
 
-// A cluster by one of its nodes.
-type members struct {
-	Self, Leader string
-	Nodes        []struct {
-		ID, Host, State string
-		Voter           bool
-	}
-}
-
-func (m *team) members(n *daemon.Place) (s members) {
-	m.t.Helper()
-	text := n.Do("--json", "node", "ls")
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		m.t.Fatalf("%v: %s", err, text)
-	}
-	return s
-}
-
 // settled waits until one leads, three vote and all are up, as all nodes see it.
 func (m *team) settled() {
 	m.t.Helper()
 	for _, n := range m.Nodes {
 		daemon.Until(m.t, patience, "one leads, three vote, all are up", func() bool {
-			s := m.members(n)
-			votes, up := 0, 0
-			for _, one := range s.Nodes {
-				if one.Voter {
-					votes++
-				}
-				if one.State == "up" {
-					up++
-				}
-			}
-			return s.Leader != "" && votes == 3 && up == len(m.Nodes)
+			s := m.Members(n)
+			return s.Leader != "" && s.Voters() == 3 && s.Up() == len(m.Nodes)
 		})
 	}
 }
@@ -51,7 +23,7 @@ func (m *team) settled() {
 // split gives the nodes apart that vote.
 func (m *team) split() (voters, others []*daemon.Place) {
 	m.t.Helper()
-	s := m.members(m.Nodes[0])
+	s := m.Members(m.Nodes[0])
 	for _, n := range m.Nodes {
 		votes := false
 		for _, one := range s.Nodes {
@@ -99,12 +71,12 @@ func TestAMinorityServesWhatIsPlanned(t *testing.T) {
 	}
 	voters[0].Kill()
 	voters[1].Kill()
-	each(left, func(i int, n *daemon.Place) {
+	daemon.Each(left, func(i int, n *daemon.Place) {
 		m.refused(n, fmt.Sprintf("d@epoch=%d", i+1))
 		k.whole(t, n, "d")
 	})
 	voters[0].Start()
-	each(left, func(_ int, n *daemon.Place) { k.whole(t, n, "d@epoch=1") })
+	daemon.Each(left, func(_ int, n *daemon.Place) { k.whole(t, n, "d@epoch=1") })
 }
 
 // The leader's host is cut off, its datanode with it. The others go on to plan
@@ -120,7 +92,7 @@ func TestAnEpochIsPlannedWithoutTheLeader(t *testing.T) {
 	if err := leader.Host.LinkDown(); err != nil {
 		t.Fatal(err)
 	}
-	each(append([]*daemon.Place{leader}, others...), func(i int, n *daemon.Place) {
+	daemon.Each(append([]*daemon.Place{leader}, others...), func(i int, n *daemon.Place) {
 		if n == leader {
 			m.refused(n, "d@epoch=7")
 		} else {
@@ -131,11 +103,11 @@ func TestAnEpochIsPlannedWithoutTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.settled()
-	want, err := sums(others[0], "d@epoch=1")
+	want, err := daemon.Sums(others[0], "d@epoch=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := sums(leader, "d@epoch=1"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, err := daemon.Sums(leader, "d@epoch=1"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("back again, it reads other bytes of what was planned meanwhile: %v", err)
 	}
 	k.whole(t, leader, "d@epoch=7")
