@@ -85,18 +85,16 @@ func (j *job) comesTo(k Key) (who coming, ok bool) {
 
 // comesTo reports whether any reader comes to the batch of k. mu is held.
 func (c *Cache) comesTo(k Key) bool {
-	for _, j := range c.mu.jobs {
-		if _, ok := j.comesTo(k); ok {
-			return true
-		}
-	}
-	return false
+	_, _, ok := c.soonest(k, time.Now())
+	return ok
 }
 
-// soonest says who comes to the batch of k first, and when. mu is held.
+// soonest says who comes to the batch of k first, and when. What was learnt of a
+// reader's ways is believed before what its last opens look like. mu is held.
 func (c *Cache) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool) {
+	who, at, ok = c.mu.traces.soonest(k, now)
 	for _, j := range c.mu.jobs {
-		if w, is := j.comesTo(k); is {
+		if w, is := j.comesTo(k); is && !c.mu.traces.foretells(j.plan, w.reader.rank) {
 			if t := w.reader.comes(w.step, now); !ok || t.Before(at) {
 				who, at, ok = w, t, true
 			}
@@ -116,7 +114,7 @@ func (c *Cache) nextUse(k *kept, now time.Time) float64 {
 }
 
 func (c *Cache) guess(k *kept) float64 {
-	if k.gap > 0 {
+	if k.gap > 0 && !c.mu.traces.done(k.key) {
 		return c.seconds(k.last) + k.gap.Seconds()
 	}
 	return math.Inf(1)
@@ -183,6 +181,9 @@ func (c *Cache) restart(now time.Time) {
 			r.set(now)
 		}
 	}
+	for _, r := range c.mu.traces.routes {
+		r.set(now)
+	}
 }
 
 // reorder puts what is idle in order by that. Until it is done a lane is in the
@@ -211,6 +212,9 @@ func (c *Cache) laneFor(j *job) uint8 {
 				used[r.lane]++
 			}
 		}
+	}
+	for _, r := range c.mu.traces.routes {
+		used[r.lane] += 2
 	}
 	best := uint8(1)
 	for lane := uint8(1); lane < maxLanes; lane++ {

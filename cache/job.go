@@ -34,7 +34,8 @@ type reader struct {
 	bar    bool
 	tempo  tempo
 	course course
-	lane   uint8 // of the shelf, where what it comes to is in order
+	lane   uint8  // of the shelf, where what it comes to is in order
+	route  *route // if it is one
 }
 
 // maxReaders bounds how many ranks are followed at once on one node.
@@ -49,7 +50,7 @@ const trusted = 2
 // follow notes that a rank opens a batch, and reports whether that was to be
 // expected. mu is held.
 func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expected bool) {
-	c.mu.traces.opened(p, rank, step, now)
+	c.trace(p, rank, step, now)
 	j, r := c.reader(p, rank, step, now)
 	if r == nil {
 		return false
@@ -80,7 +81,7 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 // rouse wakes a worker if there is anything to make ready for r: for nothing it
 // would cost the rank 10 us. mu is held.
 func (c *Cache) rouse(j *job, r *reader) {
-	if _, _, ok := c.missing(j, r); ok {
+	if _, _, ok := c.missing(j, c.mu.traces.guide(j.plan, r)); ok {
 		c.wake.Signal()
 	}
 }
@@ -204,6 +205,7 @@ func (c *Cache) leave(j *job, r *reader) {
 
 // forget drops the readers that have been silent for long. mu is held.
 func (c *Cache) forget(now time.Time) {
+	c.mu.traces.forget(now, c.config.Idle)
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			if now.Sub(r.seen) > c.config.Idle {
@@ -238,6 +240,9 @@ func (c *Cache) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
 	last := r.pos + c.window(r)
 	if r.bar {
 		last = min(last, r.barred)
+	}
+	if r.route != nil {
+		return c.missingOn(r.route, last)
 	}
 	for ; r.scan < last; r.scan++ {
 		if p, step, ok = j.at(r.scan); !ok {
@@ -289,6 +294,11 @@ func (c *Cache) lost(k Key) {
 	for _, j := range c.mu.jobs {
 		if rank, step, ok := j.plan.Find(k); ok && j.readers[rank] != nil && step >= j.readers[rank].pos {
 			j.readers[rank].scan = min(j.readers[rank].scan, step)
+		}
+	}
+	for _, r := range c.mu.traces.routes {
+		if at, known := r.comesTo(k); known && at >= r.pos {
+			r.scan = min(r.scan, at)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (c *Cache) begins(o *outlook, disk int64) strategy {
 	for _, j := range c.mu.jobs {
 		jobs++
 		for _, r := range j.readers {
-			if r.run >= trusted {
+			if r.run >= trusted && !c.mu.traces.foretells(j.plan, r.rank) {
 				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
 			}
 			ahead += int64(c.window(r)+2) * pages(r.size)
@@ -97,7 +97,8 @@ func (c *Cache) begins(o *outlook, disk int64) strategy {
 	return c.mu.strategy
 }
 
-// there adds what is in the cache, once, though it may be seen twice.
+// there adds what is in the cache, once, though it may be seen twice, with when a
+// reader that is foretold opens it. mu is held.
 func (o *outlook) there(k *kept) {
 	if _, known := o.index[k.key]; known || o.full() {
 		return
@@ -105,7 +106,10 @@ func (o *outlook) there(k *kept) {
 	item := policy.Item{Now: k.level(), Last: o.cache.seconds(k.last)}
 	item.Wait[policy.Source] = k.took.Seconds()
 	item.Bytes[policy.Packed] = k.real
-	o.add(k.plan, k.key, k.size, item)
+	n := o.add(k.plan, k.key, k.size, item)
+	if _, at, ok := o.cache.mu.traces.soonest(k.key, o.now); ok {
+		o.problem.Uses = append(o.problem.Uses, policy.Use{Item: n, At: o.cache.seconds(at)})
+	}
 }
 
 // full reports whether there are as many items of what is there as may be: half of

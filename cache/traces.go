@@ -8,10 +8,13 @@ import (
 	"rankfs/cache/trace"
 )
 
-// Traces are what readers opened, each its own: those of the latest. The cache's
-// lock guards them.
+// Traces are what readers opened, each its own: those of the latest; and what was
+// learnt of such. The cache's lock guards them.
 type traces struct {
-	of map[tracedKey]*traced
+	of     map[tracedKey]*traced
+	learnt map[string]*trace.Graph // by the dataset of plans
+	routes []*route                // of readers of these
+	routed int                     // steps that they have
 }
 
 // A tracedKey is one rank of a plan.
@@ -24,18 +27,19 @@ type tracedKey struct {
 type traced struct {
 	trace trace.Trace
 	seen  time.Time
+	route *route // nil if it is not foretold
 }
 
 // mostTraced bounds the readers whose traces are kept, which takes up to 12 MiB;
 // the one that was silent longest goes first.
 const mostTraced = 128
 
-// opened notes an open. What batches are made of is not opened by readers.
-func (t *traces) opened(p Plan, rank, step uint64, now time.Time) {
+// trace notes an open. What batches are made of is not opened by readers. mu is held.
+func (c *Cache) trace(p Plan, rank, step uint64, now time.Time) {
 	if p.Shared() {
 		return
 	}
-	k := tracedKey{p.ID(), rank}
+	t, k := &c.mu.traces, tracedKey{p.ID(), rank}
 	r := t.of[k]
 	if r == nil {
 		t.makeRoom()
@@ -44,6 +48,12 @@ func (t *traces) opened(p Plan, rank, step uint64, now time.Time) {
 	}
 	r.seen = now
 	r.trace.Add(step)
+	if r.route == nil && t.learnt != nil {
+		c.foretell(r, p, now)
+	}
+	if r.route != nil {
+		r.route.opens(step, now)
+	}
 }
 
 func (t *traces) makeRoom() {
@@ -57,6 +67,7 @@ func (t *traces) makeRoom() {
 			oldest, seen = k, r.seen
 		}
 	}
+	t.leave(t.of[oldest])
 	delete(t.of, oldest)
 }
 

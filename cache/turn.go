@@ -96,6 +96,7 @@ func (c *Cache) task() (best task, ok bool) {
 	}
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
+			r = c.mu.traces.guide(j.plan, r)
 			if p, step, is := c.missing(j, r); is {
 				consider(task{turn: j.turn(r), ahead: true, due: r.due(r.scan, now), reader: r, plan: p, step: step})
 			}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -18,19 +19,21 @@ const mostMoves = 8
 // MostText bounds the text of one trace.
 const MostText = 1 << 20
 
-// Text writes a trace.
-func (t *Trace) Text() string {
+// Text writes a trace, for people with when steps are opened again: to find that
+// out takes a tenth of a second at most.
+func (t *Trace) Text(again bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nview %s\nrank %d\nsteps %d\nforgotten %d\n", magic, t.View, t.Rank, t.Steps, t.Forgotten)
-	t.describe(&b)
+	t.describe(&b, again)
 	for _, r := range t.Runs {
 		fmt.Fprintf(&b, "run %d %+d %d\n", r.First, r.Stride, r.Count)
 	}
 	return b.String()
 }
 
-// describe writes the graph: edges to the next open, by their length.
-func (t *Trace) describe(b *strings.Builder) {
+// describe writes the graph: edges to the next open, and to the next one of the
+// same step, by their length.
+func (t *Trace) describe(b *strings.Builder, again bool) {
 	opens, moves := t.Opens(), t.Moves()
 	fmt.Fprintf(b, "# %d opens in %d runs\n", opens, len(t.Runs))
 	for _, m := range moves[:min(mostMoves, len(moves))] {
@@ -39,6 +42,21 @@ func (t *Trace) describe(b *strings.Builder) {
 	if more := len(moves) - mostMoves; more > 0 {
 		fmt.Fprintf(b, "# next otherwise: %d ways\n", more)
 	}
+	if !again {
+		return
+	}
+	reuses := t.Graph().Reuses()
+	for _, r := range reuses[:min(mostMoves, len(reuses))] {
+		fmt.Fprintf(b, "# again %s: %d\n", r.words(), r.Times)
+	}
+}
+
+// words say when a step is opened again.
+func (r Reuse) words() string {
+	if math.IsInf(r.After, 1) {
+		return "never"
+	}
+	return fmt.Sprintf("after %.2f of the steps", r.After)
 }
 
 // Parse reads the first trace of a text.

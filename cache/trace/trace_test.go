@@ -78,17 +78,20 @@ forgotten 5
 # next -5: 1 of 15
 # next -1: 1 of 15
 # next +0: 1 of 15
+# again after 1.00 of the steps: 4
+# again after 0.10 of the steps: 1
+# again after 0.50 of the steps: 1
 run 0 +3 4
 run 1 +3 3
 run 2 +3 3
 run 0 +3 4
 run 8 +0 2
 `
-	if got := tr.Text(); got != want {
+	if got := tr.Text(true); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	read, err := trace.Parse(want + "\n" + traceOf(3, 1).Text())
-	if err != nil || read.Text() != want {
+	read, err := trace.Parse(want + "\n" + traceOf(3, 1).Text(true))
+	if err != nil || read.Text(true) != want {
 		t.Errorf("read %+v, %v", read, err)
 	}
 }
@@ -116,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(traceOf(10, 0, 3, 6, 9, 1, 4, 7, 2, 5, 8, 0).Text())
+	f.Add(traceOf(10, 0, 3, 6, 9, 1, 4, 7, 2, 5, 8, 0).Text(true))
 	f.Add("rankfs trace 1\nsteps 5\nrun 0 +1 5\nrun 4 -1 5\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		tr, err := trace.Parse(text)

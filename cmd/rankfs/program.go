@@ -73,7 +73,7 @@ in memory already.
 	_ = flags.MarkHidden("run")
 	root.AddCommand(
 		p.mountCommand(), p.umountCommand(), p.datasetCommand(),
-		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.cacheCommand(), p.warmCommand(), p.simulateCommand(),
+		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.cacheCommand(), p.warmCommand(), p.traceCommand(), p.simulateCommand(),
 		p.statusCommand(), p.explainCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	return root

@@ -245,3 +245,24 @@ func cause(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// Traces asks what is kept for datasets of what their readers did.
+func (c *Client) Traces(ctx context.Context) ([]Trace, error) {
+	return ask[[]Trace](ctx, c, "traces", struct{}{}, nil)
+}
+
+// Trace asks for all that is kept for one of them.
+func (c *Client) Trace(ctx context.Context, dataset string) (Trace, error) {
+	return ask[Trace](ctx, c, "trace", named{dataset}, nil)
+}
+
+// LearnTrace has what was opened be kept for a dataset.
+func (c *Client) LearnTrace(ctx context.Context, r LearnRequest) (Trace, error) {
+	return ask[Trace](ctx, c, "learn-trace", r, unseen)
+}
+
+// ForgetTrace ends that.
+func (c *Client) ForgetTrace(ctx context.Context, dataset string) error {
+	_, err := ask[struct{}](ctx, c, "forget-trace", named{dataset}, unseen)
+	return err
+}

@@ -41,6 +41,11 @@ type Node interface {
 	Cached() CacheList
 	Evict(ctx context.Context, name string) (Eviction, error)
 	Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error)
+
+	Traces() []Trace
+	Trace(dataset string) (Trace, error)
+	LearnTrace(r LearnRequest) (Trace, error)
+	ForgetTrace(dataset string) error
 }
 
 // A CreateRequest registers a dataset. Empty strings mean the default.

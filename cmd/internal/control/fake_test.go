@@ -144,6 +144,22 @@ func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.P
 	return control.Warm{View: r.View, All: 9, Ready: 8, Full: "full"}, f.do(ctx, p)
 }
 
+func (f *fake) Traces() []control.Trace { return []control.Trace{{Dataset: "d", Opens: 9}} }
+
+func (f *fake) Trace(dataset string) (control.Trace, error) {
+	return control.Trace{Dataset: dataset, Text: "text"}, f.fail
+}
+
+func (f *fake) LearnTrace(r control.LearnRequest) (control.Trace, error) {
+	f.got = r
+	return control.Trace{Dataset: r.For, View: r.View}, f.fail
+}
+
+func (f *fake) ForgetTrace(dataset string) error {
+	f.got = dataset
+	return f.fail
+}
+
 // start serves n until the test ends, and returns the socket.
 func start(t *testing.T, n control.Node) string {
 	t.Helper()

@@ -152,3 +152,25 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 		t.Errorf("%d times progress", seen)
 	}
 }
+
+func TestEveryMethodOfTracesReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	if list, err := c.Traces(ctx); err != nil || !reflect.DeepEqual(list, n.Traces()) {
+		t.Errorf("Traces() = %+v, %v", list, err)
+	}
+	if one, err := c.Trace(ctx, "d"); err != nil || one.Dataset != "d" || one.Text != "text" {
+		t.Errorf("Trace() = %+v, %v", one, err)
+	}
+	r := control.LearnRequest{View: "d@epoch=3", Text: "rankfs trace 1", For: "e"}
+	if one, err := c.LearnTrace(ctx, r); err != nil || one.Dataset != "e" || one.View != r.View || n.got != r {
+		t.Errorf("LearnTrace() = %+v, %v; the node got %+v", one, err, n.got)
+	}
+	if err := c.ForgetTrace(ctx, "d"); err != nil || n.got != "d" {
+		t.Errorf("ForgetTrace() = %v; the node got %+v", err, n.got)
+	}
+	n.fail = meta.ErrNotExist
+	if _, err := c.Trace(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("Trace() of nothing: %v", err)
+	}
+}

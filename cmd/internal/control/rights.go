@@ -32,6 +32,8 @@ var rights = map[string]right{
 	"queues":       everybody,
 	"queue":        everybody,
 	"cached":       everybody,
+	"traces":       everybody,
+	"trace":        everybody,
 	"plan":         lookers,
 	"policy":       lookers,
 	"queue-policy": lookers,
@@ -48,6 +50,8 @@ var rights = map[string]right{
 	"pin":          admins,
 	"evict":        admins,
 	"warm":         admins,
+	"learn-trace":  admins,
+	"forget-trace": admins,
 }
 
 // A changer is a request that may ask for a change or for nothing but an answer.

@@ -252,6 +252,30 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		}
 		return n.Warm(c.stream(), r, c.progress)
 	})
+	route("traces", func(*call) (any, error) { return n.Traces(), nil })
+	route("trace", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		return n.Trace(r.Name)
+	})
+	route("learn-trace", func(c *call) (any, error) {
+		var r LearnRequest
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		c.stream()
+		return n.LearnTrace(r)
+	})
+	route("forget-trace", func(c *call) (any, error) {
+		var r named
+		if err := c.request(&r); err != nil {
+			return nil, err
+		}
+		c.stream()
+		return struct{}{}, n.ForgetTrace(r.Name)
+	})
 	return routes
 }
 

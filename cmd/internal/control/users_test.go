@@ -74,7 +74,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("only root can ask as other users: run the tests as root")
 	}
-	looking := []string{"cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status"}
+	looking := []string{"cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status", "trace", "traces"}
 	group := uint32(4711)
 	socket := openTo(t, control.Admin{Group: &group})
 	none := openTo(t, control.Admin{})

@@ -263,6 +263,7 @@ func (n *Node) status() control.Status {
 	if err := n.stays.warning(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
+	s.Warnings = append(s.Warnings, n.learnt.warnings()...)
 	for _, t := range s.Tiers {
 		if t.State != "ok" {
 			s.Warnings = append(s.Warnings, "tier "+t.Name+" in "+t.Where+": "+t.State)

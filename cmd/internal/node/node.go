@@ -79,6 +79,7 @@ type Node struct {
 	memory  memory
 	stays   *stays
 	titles  titles
+	learnt  learnt
 	warmUps warmUps
 	stalls  *stall.Table
 	tree    *fs.Tree
@@ -155,6 +156,9 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	defer func() { err = errors.Join(err, n.cache.Close()) }()
 	n.memory = watchMemory(c, n.cache)
 	if n.stays, err = openStays(c.State, n.cache.Pin); err != nil {
+		return err
+	}
+	if err := n.learnt.open(c.State); err != nil {
 		return err
 	}
 	n.catalog.retain() // now that the disk is ours

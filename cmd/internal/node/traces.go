@@ -16,9 +16,11 @@ func tracesText(all []cache.Traced, view func(plan [16]byte) string) []byte {
 		return []byte("# no batch was opened since the mount\n")
 	}
 	var b strings.Builder
+	opens := uint64(0)
 	for i, t := range all {
 		t.View = cmp.Or(view(t.Plan), fmt.Sprintf("unknown-%x", t.Plan[:4]))
-		text := t.Text()
+		opens += t.Opens()
+		text := t.Text(opens <= trace.MostLearnt) // anybody may ask, again and again
 		if b.Len()+len(text) > trace.MostText {
 			fmt.Fprintf(&b, "\n# readers left out for their number: %d\n", len(all)-i)
 			break

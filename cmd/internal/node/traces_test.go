@@ -28,6 +28,7 @@ forgotten 0
 # next +2: 4 of 6
 # next -5: 1 of 6
 # next -3: 1 of 6
+# again after 1.00 of the steps: 1
 run 0 +2 3
 run 1 +2 3
 run 0 +0 1

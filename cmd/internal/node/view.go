@@ -92,6 +92,9 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 		p.roomy = worthParts(v, c.index, n.room())
 	}
 	n.entitle(p)
+	if _, ok := n.learnt.find(v.Dataset); ok {
+		n.teach()
+	}
 	return p, nil
 }
 

@@ -1,0 +1,245 @@
+package cache
+
+import (
+	"math"
+	"time"
+
+	"rankfs/cache/trace"
+)
+
+// A route is a reader that follows no order, but of which was learnt when it opens
+// again what it has opened. It is as if it went through steps in order: its opens,
+// counted, and what it comes to is due at one of them. So it is placed, compared
+// and late like any other reader. The cache's lock guards it.
+type route struct {
+	reader
+	plan   Plan
+	graph  *trace.Graph
+	opened []uint32 // by step of the plan: at which open that was last; zero: never
+	due    []uint32 // and at which it will be again: unknown, never, or that, with a mark if it is not sure
+	steps  []uint32 // by open, modulo twice the steps: which is due; of two the sooner
+	trust  int      // believed while above zero
+}
+
+const (
+	unknown = 0
+	never   = vague - 1
+	vague   = 1 << 31 // the mark
+
+	// A graph is believed until it was wrong a few times, and then again when it was
+	// right for as many opens as the plan has steps. So a reader that goes elsewhere
+	// costs a few batches, also one that comes by what was learnt now and then.
+	trustAtFirst = 8
+	mostTrust    = 16
+	wrongCosts   = 2
+
+	// mostRouted bounds the steps that are followed, of all readers: 16 MiB.
+	mostRouted = 1 << 20
+)
+
+func newRoute(p Plan, rank uint64, g *trace.Graph, now time.Time) *route {
+	steps := p.Steps()
+	r := &route{
+		reader: reader{rank: rank, pos: 1, run: trusted + 1, stray: none, seen: now}, plan: p, graph: g,
+		opened: make([]uint32, steps), due: make([]uint32, steps), steps: make([]uint32, 2*steps), trust: trustAtFirst,
+	}
+	r.route = r
+	return r
+}
+
+// opens notes the next open.
+func (r *route) opens(step uint64, now time.Time) {
+	if r.pos == never { // of more opens than are counted
+		clear(r.opened)
+		clear(r.due)
+		r.pos, r.scan = 1, 1
+	}
+	at := uint32(r.pos)
+	r.judge(step, at)
+	before := uint64(0)
+	if was := r.opened[step]; was > 0 {
+		before = uint64(at - was)
+	}
+	r.opened[step], r.due[step] = at, unknown
+	if after, sure, known := r.graph.After(step, r.plan.Steps(), before); known {
+		r.expect(step, uint32(min(float64(at)+math.Round(after), never)), sure)
+	}
+	if r.pos > 1 {
+		r.pace = blend(r.pace, now.Sub(r.seen))
+		r.tempo.add(now.Sub(r.seen))
+	}
+	r.pos, r.seen, r.bar = r.pos+1, now, false
+	r.scan = max(r.scan, r.pos)
+}
+
+// expect notes when a step will be opened again.
+func (r *route) expect(step uint64, due uint32, sure bool) {
+	if !sure {
+		r.due[step] = due | vague
+		return
+	}
+	r.due[step] = due
+	place := &r.steps[uint64(due)%uint64(len(r.steps))]
+	if other := r.due[*place]; due != never && (other <= uint32(r.pos) || other >= due) {
+		*place = uint32(step)
+	}
+}
+
+// at is the step that is due at an open, if one is for sure.
+func (r *route) at(open uint64) (step uint64, is bool) {
+	step = uint64(r.steps[open%uint64(len(r.steps))])
+	return step, uint64(r.due[step]) == open
+}
+
+// judge compares an open with when it was due.
+func (r *route) judge(step uint64, at uint32) {
+	switch due := r.due[step]; {
+	case due == unknown, due >= vague:
+	case due != never && at >= due-min(due, r.slack(step)) && at <= due+r.slack(step):
+		r.trust = min(r.trust+1, mostTrust)
+	case r.trust <= wrongCosts:
+		r.trust = -len(r.due)
+	default:
+		r.trust -= wrongCosts
+	}
+}
+
+// slack is by how many opens a step may come sooner or later than it is due.
+func (r *route) slack(step uint64) uint32 {
+	return max(2, (r.due[step]&^vague-r.opened[step])/8, uint32(r.plan.Steps()/16))
+}
+
+// comesTo says at which open r comes to the batch of k, which may be never. It is
+// not known of what is long overdue.
+func (r *route) comesTo(k Key) (at uint64, known bool) {
+	if r.trust <= 0 {
+		return 0, false
+	}
+	rank, step, is := r.plan.Find(k)
+	if !is || rank != r.rank || step >= uint64(len(r.due)) {
+		return 0, false
+	}
+	switch due := r.due[step] &^ vague; {
+	case due == unknown:
+		return 0, false
+	case due == never:
+		return never, true
+	default:
+		return uint64(due), uint64(due)+uint64(r.slack(step)) >= r.pos
+	}
+}
+
+// foretell has a reader be foretold, if anything was learnt of its dataset. Batches
+// that are read once need not be. mu is held.
+func (c *Cache) foretell(r *traced, p Plan, now time.Time) {
+	t := &c.mu.traces
+	g := t.learnt[p.Dataset()]
+	if g == nil || p.Once() || p.Steps() > uint64(mostRouted-t.routed) {
+		return
+	}
+	r.route = newRoute(p, r.trace.Rank, g, now)
+	r.route.lane = c.laneFor(nil)
+	r.route.set(now)
+	t.routes = append(t.routes, r.route)
+	t.routed += int(p.Steps())
+}
+
+// leave ends that.
+func (t *traces) leave(r *traced) {
+	if r.route == nil {
+		return
+	}
+	for i, other := range t.routes {
+		if other == r.route {
+			t.routes = append(t.routes[:i], t.routes[i+1:]...)
+			t.routed -= len(other.due)
+			break
+		}
+	}
+	r.route = nil
+}
+
+// forget ends it for readers that have been silent for long.
+func (t *traces) forget(now time.Time, idle time.Duration) {
+	if len(t.routes) == 0 {
+		return
+	}
+	for _, r := range t.of {
+		if now.Sub(r.seen) > idle {
+			t.leave(r)
+		}
+	}
+}
+
+// soonest says which reader that is foretold comes to the batch of k first.
+func (t *traces) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool) {
+	for _, r := range t.routes {
+		if step, known := r.comesTo(k); known && step != never {
+			if t := r.comes(step, now); !ok || t.Before(at) {
+				who, at, ok = coming{&r.reader, step}, t, true
+			}
+		}
+	}
+	return who, at, ok
+}
+
+// done reports whether a reader that is foretold will not open the batch of k again.
+func (t *traces) done(k Key) bool {
+	for _, r := range t.routes {
+		if step, known := r.comesTo(k); known && step == never {
+			return true
+		}
+	}
+	return false
+}
+
+// foretells reports whether a reader's opens are foretold, and that is believed.
+func (t *traces) foretells(p Plan, rank uint64) bool { return t.route(p, rank) != nil }
+
+func (t *traces) route(p Plan, rank uint64) *route {
+	if len(t.routes) == 0 {
+		return nil
+	}
+	if r := t.of[tracedKey{p.ID(), rank}]; r != nil && r.route != nil && r.route.trust > 0 {
+		return r.route
+	}
+	return nil
+}
+
+// guide is who says what r opens next: r itself, as long as it goes in order and
+// nothing is known that is better.
+func (t *traces) guide(p Plan, r *reader) *reader {
+	g := t.route(p, r.rank)
+	if g == nil {
+		return r
+	}
+	if _, known := g.at(g.pos); !known && r.run >= trusted {
+		return r
+	}
+	g.size = r.size
+	return &g.reader
+}
+
+// missingOn is missing for a reader that is foretold. mu is held.
+func (c *Cache) missingOn(r *route, last uint64) (p Plan, step uint64, ok bool) {
+	for ; r.scan < last; r.scan++ {
+		if step, is := r.at(r.scan); is && !c.known(r.plan.Key(r.rank, step)) && r.plan.Ahead(r.rank, step) {
+			return r.plan, step, true
+		}
+	}
+	return nil, 0, false
+}
+
+// Learn says what is known of readers, by the dataset of their plans. Readers of
+// which something else was known begin anew.
+func (c *Cache) Learn(of map[string]*trace.Graph) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.mu.traces
+	for _, r := range t.of {
+		if r.route != nil && of[r.route.plan.Dataset()] != r.route.graph {
+			t.leave(r)
+		}
+	}
+	t.learnt = of
+}

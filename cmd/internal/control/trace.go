@@ -1,0 +1,22 @@
+package control
+
+import "time"
+
+// A LearnRequest asks that what was opened is kept for a dataset.
+type LearnRequest struct {
+	View string `json:"view"`           // of which the trace is, as this node has seen it
+	Text string `json:"text,omitempty"` // the trace, if it is not that
+	For  string `json:"for,omitempty"`  // the dataset; empty: that of the view
+}
+
+// A Trace is what is kept for a dataset of what a rank opened.
+type Trace struct {
+	Dataset string    `json:"dataset"`
+	View    string    `json:"view"` // of which it was learnt
+	Rank    uint64    `json:"rank"`
+	Steps   uint64    `json:"steps"` // of that view
+	Opens   uint64    `json:"opens"`
+	Again   float64   `json:"again"` // a step was mostly opened again after so many parts of the steps
+	Learnt  time.Time `json:"learnt"`
+	Text    string    `json:"text,omitempty"` // what /.rankfs/trace had
+}
