@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"rankfs/cache/trace"
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 )
@@ -21,8 +22,9 @@ type job struct {
 	bandwidth, link, disk int64
 	stream                int64 // of the bandwidth, for one transfer
 	step, packed          float64
-	pace                  float64 // what was measured of step; zero: nothing
-	bytes                 int64   // of a dataset that there is not yet; zero: there is one
+	pace                  float64      // what was measured of step; zero: nothing
+	bytes                 int64        // of a dataset that there is not yet; zero: there is one
+	trace                 *trace.Trace // how ranks read; nil: in order
 
 	facts []fact
 }
@@ -73,7 +75,7 @@ func (j *job) complete(set control.Dataset, options string, s control.Status, co
 		return err
 	}
 	j.rates(s)
-	return nil
+	return j.replays()
 }
 
 // crowd is an error if the ranks of a node cannot hold a batch each: they take

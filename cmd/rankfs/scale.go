@@ -55,6 +55,9 @@ func (j *job) scenario(most uint64) (simulate.Scenario, scale) {
 	default:
 		s.Once = true
 	}
+	if j.trace != nil {
+		j.replay(&s)
+	}
 	size := scale{by, inUse}
 	s.Memory, s.Disk = size.small(j.ram), int64(float64(j.nvme)/by)
 	return s, size

@@ -25,6 +25,7 @@ type forecasting struct {
 	epochs                int
 	packed                float64
 	policy                string
+	trace                 string
 }
 
 func (p *program) simulateCommand() *cobra.Command {
@@ -43,6 +44,7 @@ node, a RATE a size for each second. With --bytes nothing need be mounted.
   rankfs simulate train --step 120ms
   rankfs simulate train --step 120ms --ram 64GiB --bandwidth 400MiB --policy all
   rankfs simulate train@order=full --step 120ms --nodes 4 --ranks 16
+  rankfs simulate train --step 120ms --trace small
   rankfs simulate new@ranks=8,batch=64MiB --bytes 2TiB --ram 256GiB`,
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
@@ -63,7 +65,8 @@ node, a RATE a size for each second. With --bytes nothing need be mounted.
 	f.Float64Var(&a.packed, "packed", 0, "`SHARE` of its bytes that a batch has when it is packed, as 0.4")
 	f.DurationVar(&a.step, "step", 0, "`TIME` that a rank works on a batch, as 120ms")
 	f.StringVar(&a.bytes, "bytes", "", "`SIZE` of a dataset that there is not yet")
-	f.IntVar(&a.epochs, "epochs", 3, "`N` epochs; the last one is shown")
+	f.IntVar(&a.epochs, "epochs", 3, "`N` epochs; the last one is shown; of a trace, all")
+	f.StringVar(&a.trace, "trace", "", "ranks read as a trace says: of a `FILE`, or learnt for a dataset of that name")
 	f.StringVar(&a.policy, "policy", policy.Names()[0], "`NAME` of the policy, or all")
 	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append(policy.Names(), "all"), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -77,6 +80,14 @@ func (p *program) simulate(c *cobra.Command, view string, a forecasting) error {
 	j, err := a.read()
 	if err != nil {
 		return usage(c, err)
+	}
+	if a.trace != "" {
+		if j.trace, err = p.traced(c, a.trace); err != nil {
+			return err
+		}
+		if !c.Flags().Changed("epochs") {
+			j.epochs = 0
+		}
 	}
 	set, options, s, err := p.known(c, view, j)
 	if err != nil {
@@ -181,7 +192,7 @@ func (j *job) predict(ctx context.Context, names []string) (*prediction, error) 
 	p := &prediction{View: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
 	s, size := j.scenario(batchesRun)
 	p.Scale, p.Steps = size.by, j.cut().Steps()
-	if j.epochs > 1 {
+	if j.epochs > 1 && j.trace == nil {
 		s.Epochs++ // the last one that is shown is followed by another, as all are
 	}
 	best := 0
@@ -190,7 +201,7 @@ func (j *job) predict(ctx context.Context, names []string) (*prediction, error) 
 		if err != nil {
 			return nil, err
 		}
-		out.Epochs = out.Epochs[:j.epochs]
+		out.Epochs = out.Epochs[:min(j.epochs, len(out.Epochs))]
 		p.Policies = append(p.Policies, prospectOf(name, out, size.by))
 		if p.Policies[i].last().Seconds < p.Policies[best].last().Seconds {
 			best = i
