@@ -60,6 +60,10 @@ func newBench(on string) (*bench, error) {
 
 func (b *bench) close() {
 	b.closed.Do(func() {
+		if b.mounts > 0 { // whoever was interrupted may have it open
+			b.mounts = 0
+			b.rankfs("umount", "--lazy", b.mnt)
+		}
 		b.reset()
 		if b.hdfs != nil {
 			b.hdfs.close()
