@@ -100,16 +100,22 @@ func (g *Group) unled() error {
 // Missing are the voters, by host and address, that did not answer when this node
 // asked last who leads; none while somebody does.
 func (g *Group) Missing() (missing []string) {
-	silent := g.home.silent.Load()
-	if silent == nil || g.Leader() != "" {
-		return nil
-	}
 	servers := g.servers()
-	for _, id := range *silent {
+	for _, id := range g.Silent() {
 		if n, ok := g.config.Machine.Node(id); ok && isVoter(servers[id]) {
 			missing = append(missing, fmt.Sprintf("%s (%s)", n.Host, n.Addr))
 		}
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// Silent are the nodes that did not answer when this one looked for a leader
+// last; none while there is one, who knows better.
+func (g *Group) Silent() []string {
+	silent := g.home.silent.Load()
+	if silent == nil || g.Leader() != "" {
+		return nil
+	}
+	return *silent
 }

@@ -223,6 +223,9 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 			t.Errorf("%s is missing, and not named: %v", n.Host.Name, err)
 		}
 	}
+	if out := alone.Do("node", "ls"); strings.Count(out, " down ") != 2 {
+		t.Errorf("two of three nodes are down:\n%s", out)
+	}
 	for _, n := range m.Nodes[:2] {
 		n.Start()
 	}

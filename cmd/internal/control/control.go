@@ -252,7 +252,7 @@ type Member struct {
 	ID      string    `json:"id"`
 	Host    string    `json:"host"`
 	Addr    string    `json:"addr"`
-	State   string    `json:"state"` // "up", "down" or "draining", as the leader saw it last
+	State   string    `json:"state"` // "up", "down", "draining" or "removed", as the leader saw it last; without one, as this node does
 	Voter   bool      `json:"voter"`
 	Role    string    `json:"role,omitempty"` // "member" or "operator"; none if the cluster has nodes of the release before
 	Lag     *uint64   `json:"lag,omitempty"`  // changes that it does not know yet; only the leader knows

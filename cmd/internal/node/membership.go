@@ -21,12 +21,13 @@ func (n *Node) Cluster() control.Cluster {
 		ID: s.Cluster, Self: n.member.group.Self(), Leader: s.Leader, Removed: s.Removed, Term: s.Term, Applied: s.Applied,
 		Nodes: []control.Member{},
 	}
+	silent := n.member.group.Silent()
 	for _, m := range s.Members {
 		state := "up"
 		switch {
 		case s.Removed && m.ID == c.Self:
 			state = "removed"
-		case !m.Up && m.ID != c.Self: // which answers
+		case m.ID != c.Self && (!m.Up || slices.Contains(silent, m.ID)): // this node answers
 			state = "down"
 		case m.Drained:
 			state = "draining"
