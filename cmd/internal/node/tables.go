@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -49,14 +50,14 @@ func columns(write func(line func(cells ...any))) []byte {
 // what is not known.
 func nodesTable(c control.Cluster) []byte {
 	return columns(func(line func(...any)) {
-		line("node", "host", "address", "state", "role", "lag", "since", "here")
+		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here")
 		for _, m := range c.Nodes {
-			role, lag, here := "member", any("-"), "-"
+			vote, lag, here := "-", any("-"), "-"
 			switch {
 			case m.ID == c.Leader:
-				role = "leader"
+				vote = "leader"
 			case m.Voter:
-				role = "voter"
+				vote = "voter"
 			}
 			if m.Lag != nil {
 				lag = *m.Lag
@@ -64,7 +65,7 @@ func nodesTable(c control.Cluster) []byte {
 			if m.ID == c.Self {
 				here = "here"
 			}
-			line(m.ID, m.Host, m.Addr, m.State, role, lag, stamp(m.Entered.UnixNano()), here)
+			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here)
 		}
 	})
 }
