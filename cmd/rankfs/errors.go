@@ -59,10 +59,14 @@ func usage(c *cobra.Command, err error) error {
 	if name != "" {
 		text = name + ": " + text
 	}
-	if h := (hinted{}); errors.As(err, &h) {
-		return hinted{failure{text, errUsage}, h.hint}
+	kind := errUsage
+	if errors.Is(err, meta.ErrNotExist) {
+		kind = meta.ErrNotExist // what an option names may come, and the call be right then
 	}
-	return hinted{failure{text, errUsage}, "see: " + c.CommandPath() + " --help"}
+	if h := (hinted{}); errors.As(err, &h) {
+		return hinted{failure{text, kind}, h.hint}
+	}
+	return hinted{failure{text, kind}, "see: " + c.CommandPath() + " --help"}
 }
 
 // flagError says in our words what is wrong with a flag, whose own speak of Go.

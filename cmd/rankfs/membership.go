@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -67,6 +69,9 @@ func (m membership) complete() (membership, error) {
 	if m.tokenFile != "" {
 		text, err := os.ReadFile(m.tokenFile)
 		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return m, failf(meta.ErrNotExist, "token: %v", err)
+			}
 			return m, fmt.Errorf("token: %w", err)
 		}
 		m.token, m.tokenFile = strings.TrimSpace(string(text)), ""

@@ -20,7 +20,7 @@ func groupID(group string) (*uint32, error) {
 	}
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return nil, failf(meta.ErrInvalid, "admin group %q is not there; use a name of /etc/group, or a number", group)
+		return nil, failf(meta.ErrNotExist, "admin group %q is not there; use a group that 'getent group' shows, or a number", group)
 	}
 	gid := uint32(id)
 	return &gid, nil
