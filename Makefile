@@ -5,8 +5,12 @@ PREFIX  ?= /usr/local
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # Where these shells look for completions.
+BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+# Whether what is outside of PREFIX can be written.
+OUTER := $(if $(DESTDIR),yes,$(filter 0,$(shell id -u)))
 
 # The LMDB that lmdb-go brings along is of 2016; today's gcc has remarks.
 export CGO_CFLAGS = -O2 -g -w
@@ -20,7 +24,7 @@ DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copie
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 
-.PHONY: build demo test check soak bench install install-unit deps clean hdfs-up hdfs-down
+.PHONY: build demo test check soak bench install install-outer install-unit deps clean hdfs-up hdfs-down
 
 build:
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -72,15 +76,21 @@ hdfs-up: deps
 hdfs-down:
 	@$(GO) run ./test/cluster/keeper down
 
-install: build install-unit
+# What mount(8) and systemd look for is outside of PREFIX: without root, and
+# without a DESTDIR, it is left out, and said.
+install: build $(if $(OUTER),install-outer)
 	install -D -m 0755 bin/rankfs $(DESTDIR)$(PREFIX)/bin/rankfs
-	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
 	install -D -m 0644 docs/rankfs.8 $(DESTDIR)$(PREFIX)/share/man/man8/rankfs.8
 	install -D -m 0644 docs/dli.3 $(DESTDIR)$(PREFIX)/share/man/man3/dli.3
 	install -d $(DESTDIR)$(PREFIX)/include && install -m 0644 include/rankfs.h include/dli.h $(DESTDIR)$(PREFIX)/include
-	install -d $(DESTDIR)/etc/bash_completion.d && bin/rankfs completion bash > $(DESTDIR)/etc/bash_completion.d/rankfs
+	install -d $(BASH) && bin/rankfs completion bash > $(BASH)/rankfs
 	install -d $(ZSH) && bin/rankfs completion zsh > $(ZSH)/_rankfs
 	install -d $(FISH) && bin/rankfs completion fish > $(FISH)/rankfs.fish
+
+	@[ -n "$(OUTER)" ] || echo "left out, as this is not root: the helper of mount(8) and the unit of systemd"
+
+install-outer: install-unit
+	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
 
 # The unit of systemd, with the place that rankfs is installed in.
 install-unit:

@@ -24,7 +24,7 @@ func TestInstall(t *testing.T) {
 		{"opt/rankfs/include/dli.h", "DLI_"},
 		{"opt/rankfs/share/zsh/site-functions/_rankfs", "#compdef rankfs"},
 		{"opt/rankfs/share/fish/vendor_completions.d/rankfs.fish", "complete -c rankfs"},
-		{"etc/bash_completion.d/rankfs", "__start_rankfs"},
+		{"opt/rankfs/share/bash-completion/completions/rankfs", "__start_rankfs"},
 		{"etc/systemd/system/rankfs@.service", "ExecStart=/opt/rankfs/bin/rankfs mount"},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, tt.path))
@@ -38,4 +38,22 @@ func TestInstall(t *testing.T) {
 	if r := command(t, filepath.Join(dir, "opt/rankfs/bin/rankfs"), "version"); r.code != 0 {
 		t.Errorf("version: %v", r)
 	}
+}
+
+// TestInstallWithoutRoot installs into a home, as a user does.
+func TestInstallWithoutRoot(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/tmp", "rankfs-install-") // the tests' own is root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	sh(t, `
+		chmod 755 "$1" && mkdir "$2"
+		cp -r ../../Makefile ../../docs ../../include "$2" && mkdir "$2/bin" && cp "$3" "$2/bin/rankfs"
+		chown -R 65534:65534 "$1" "$2"
+		setpriv --reuid 65534 --regid 65534 --clear-groups make -s -C "$2" -o build install PREFIX="$1/local" >"$1/said"
+		grep -q "left out, as this is not root" "$1/said"
+		"$1/local/bin/rankfs" version
+		test -e "$1/local/share/man/man8/rankfs.8"`, dir, dir+"/tree", rankfs)
 }
