@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"rankfs/cache":                {"rankfs/meta", "rankfs/cache/ahead", "rankfs/cache/disks", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall", "rankfs/cache/trace"},
 	"rankfs/cache/ahead":          {},
 	"rankfs/cache/disks":          {"rankfs/meta", "rankfs/meta/fault", "rankfs/cache/ledger"},
+	"rankfs/cache/fair":           {},
 	"rankfs/cache/ledger":         {},
 	"rankfs/cache/pack":           {"rankfs/meta"},
 	"rankfs/cache/pressure":       {"rankfs/meta"},
