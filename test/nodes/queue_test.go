@@ -143,3 +143,42 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 		}
 	}
 }
+
+// Many readers of a queue on one node wait at a leader on another for the one batch
+// that somebody has in hand, for longer than a call may take. None is refused, others
+// are served meanwhile, and all see the end.
+func TestManyReadersWait(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:2])
+	m.source(m.Nodes[0])
+	m.Nodes[0].Do("dataset", "create", "d", "--source", "file:"+m.Nodes[0].Dir+"/numbers", "--as", "lines")
+	m.Await("d")
+	_, others := m.Leader()
+	n := others[0]
+	readers := []*reader{newReader(t, n, "d@batch=10000", 0, true)}
+	daemon.Until(t, time.Minute, "it has the batch", func() bool { return len(readers[0].lines("begun")) == 1 })
+	for range 80 {
+		readers = append(readers, newReader(t, n, "d@batch=10000", 0, true))
+	}
+	time.Sleep(15 * time.Second) // a call may take ten
+	ends := func(r *reader) {
+		t.Helper()
+		if err := os.Remove(r.dir + "/hold"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	free := newReader(t, n, "d@batch=5000", 0, false)
+	if err := free.cmd.Wait(); err != nil {
+		t.Errorf("a reader of another queue: %v", err)
+	}
+	finishedOnce(t, []*reader{free}, 2)
+	for _, r := range readers {
+		ends(r)
+	}
+	for i, r := range readers {
+		if err := r.cmd.Wait(); err != nil {
+			t.Errorf("reader %d: %v", i, err)
+		}
+	}
+	finishedOnce(t, readers, 1)
+}

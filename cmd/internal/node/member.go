@@ -32,6 +32,7 @@ type member struct {
 	server    *peers.Server // of what others ask for
 	homes     homes
 	pins      pins
+	waiting   waiters
 	host      string
 	joined    bool // the cluster just now
 	log       *slog.Logger
@@ -46,7 +47,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 			return nil, fmt.Errorf("host name: %w; say it with --host", err)
 		}
 	}
-	m = &member{machine: state.Speaking(speaks), host: host, log: c.Log}
+	m = &member{machine: state.Speaking(speaks), waiting: make(waiters, mostWaiters), host: host, log: c.Log}
 	id, err := nodeID(c.State)
 	if err != nil {
 		return nil, err

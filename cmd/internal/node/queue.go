@@ -70,11 +70,20 @@ func (t *taker) next() []byte {
 // for now, the same question is asked again.
 func (t *taker) ask(ctx context.Context, wait bool) error {
 	q := t.question()
-	q.Wait, t.known = wait, true
+	t.known = true
+	m := t.view.node.member
 	for {
 		var a turn
-		if err := t.view.node.member.group.AskLeader(ctx, callQueue, q, &a); err != nil {
+		q.Wait = wait && m.waiting.enter()
+		err := m.group.AskLeader(ctx, callQueue, q, &a)
+		if q.Wait {
+			m.waiting.leave()
+		}
+		if err != nil {
 			return fmt.Errorf("queue of %v: %w", t.view.asked, err)
+		}
+		if a.Wait && wait && !q.Wait {
+			m.waiting.pass(ctx)
 		}
 		switch {
 		case a.Wait && !wait:
