@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,6 +83,7 @@ type Cache struct {
 		speeds   [policy.Levels]rate // bytes per second of a fill from there
 		writes   rate                // of slabs to disks
 		count    counters
+		crowds   crowds
 	}
 	wake   *sync.Cond // something for a worker to do, or to give up waiting for
 	mover  mover
@@ -104,6 +106,7 @@ func New(c Config) (*Cache, error) {
 	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
+	k.mu.crowds.waits = make(map[int32]*entry)
 	k.mu.traces.of = make(map[tracedKey]*traced)
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
 		return nil, err
@@ -132,6 +135,7 @@ func New(c Config) (*Cache, error) {
 type Slab struct {
 	cache *Cache
 	entry *entry
+	by    int32 // the thread that opened it
 	once  sync.Once
 }
 
@@ -192,6 +196,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 	}
 	s, e, mine := c.join(p, rank, step, start, stall.Admission)
 	if s != nil {
+		s.openedBy(account.By())
 		c.mu.count.ready++
 		c.mu.Unlock()
 		return s, nil
@@ -199,7 +204,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 	clock := e.clock
 	switch {
 	case mine && e.pooled:
-		if s := c.openPooled(e); s != nil {
+		if s := c.openPooled(e, account.By()); s != nil {
 			return s, nil
 		}
 		c.mu.Lock()
@@ -208,13 +213,16 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		c.wake.Broadcast()
 	}
 	c.mu.count.waited++
+	if by := account.By(); by != 0 {
+		c.mu.crowds.waits[by] = e
+	}
 	c.mu.Unlock()
 	return c.stalled(ctx, account, e, clock.Wait(start))
 }
 
 // openPooled has an open bring its entry out of the pool itself, or returns nil if
 // it has to wait. mu is held, and given back.
-func (c *Cache) openPooled(e *entry) *Slab {
+func (c *Cache) openPooled(e *entry, by int32) *Slab {
 	c.tasks.Add(1) // before Close waits for them, as it is not closed
 	defer c.tasks.Done()
 	c.mu.Unlock()
@@ -225,7 +233,9 @@ func (c *Cache) openPooled(e *entry) *Slab {
 	defer c.mu.Unlock()
 	e.waiters--
 	c.mu.count.ready++
-	return c.hold(e)
+	s := c.hold(e)
+	s.openedBy(by)
+	return s
 }
 
 // join has an open wait for the entry of a batch, unless that is ready: then it
@@ -287,13 +297,17 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 
 // hold counts one more open of a ready entry. mu is held.
 func (c *Cache) hold(e *entry) *Slab {
-	if e.holders == 0 {
-		e.since = time.Now()
-	}
 	e.holders++
 	e.opened = true
 	c.mu.count.handles++
 	return &Slab{cache: c, entry: e}
+}
+
+// openedBy notes which thread has the slab open, if that is known. mu is held.
+func (s *Slab) openedBy(thread int32) {
+	if s.by = thread; thread != 0 {
+		s.entry.threads = append(s.entry.threads, thread)
+	}
 }
 
 // Release ends the hold of one open. It may be called more than once.
@@ -306,6 +320,9 @@ func (s *Slab) Release() {
 			return
 		}
 		s.entry.holders--
+		if i := slices.Index(s.entry.threads, s.by); i >= 0 {
+			s.entry.threads = slices.Delete(s.entry.threads, i, i+1)
+		}
 		c.mu.count.handles--
 		if s.entry.holders == 0 && s.entry.waiters == 0 {
 			c.rest(s.entry)

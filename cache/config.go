@@ -28,6 +28,13 @@ type Config struct {
 	Log       *slog.Logger
 	Stalls    *stall.Table // has the clocks of fills; nil: one of its own
 
+	// Crowded is told that an open of a plan waits for memory that ranks hold, at
+	// most once a minute.
+	Crowded func(Plan, *Crowd)
+	// Holds reports whether a thread is all of its process, which has a batch open.
+	// nil: nobody knows, and no wait for memory is refused before its time.
+	Holds func(thread int32, rank, step uint64) bool
+
 	// Workers fill slabs. One per core: a fill is a copy, bound by memory. There
 	// are more where a source gives more to more at a time.
 	Workers int

@@ -7,31 +7,55 @@ import (
 	"rankfs/meta"
 )
 
-// A Crowd is why an open was refused: ranks that take each step together hold so
-// much of this one that the batch does not fit beside it, however long one
-// waits, and there is no disk to serve it from. It wraps meta.ErrNoSpace.
+// A Crowd is why opens wait for memory: ranks have so much of it open, or mapped,
+// that a batch does not fit beside it, and there is no disk to serve it from. It
+// wraps meta.ErrNoSpace.
 type Crowd struct {
-	Step    uint64
-	Batches int   // of that step, that ranks hold
-	Held    int64 // what these take
-	Size    int64 // of the one that was opened
+	Batches int   // that are open
+	Held    int64 // what these take, and what is only mapped
+	Size    int64 // of the one that is waited for
 	Memory  int64
+	Stuck   bool // those who hold it wait in such opens themselves
 }
 
 func (c *Crowd) Error() string {
-	return fmt.Sprintf("the %d batches of step %d that ranks hold take %d bytes of memory, and another of %d bytes does not fit beside them in %d: %v",
-		c.Batches, c.Step, c.Held, c.Size, c.Memory, meta.ErrNoSpace)
+	text := fmt.Sprintf("ranks hold or map %d bytes of memory, in %d open batches, and another of %d bytes does not fit beside them in %d",
+		c.Held, c.Batches, c.Size, c.Memory)
+	if c.Stuck {
+		text += ", nor will it, as those who hold them wait in opens themselves"
+	}
+	return text + ": " + meta.ErrNoSpace.Error()
 }
 
 func (c *Crowd) Unwrap() error { return meta.ErrNoSpace }
 
-// crowdWait is how long a batch has to be held to count: a rank that reads its
-// batch and closes it lets go within a moment, and others get on.
-const crowdWait = time.Second
+const (
+	crowdWait = time.Second // how long an open goes without room before that is looked into, and how often
+	crowdTell = time.Minute // how often it is told
+)
 
-// crowd reports whether an open that found no room is one of a crowd. Batches of
-// other steps do not count: who is behind will close what it holds. Those that
-// are held are looked at once in crowdWait for each fill. mu is held.
+// Crowds knows which opens find no room, and who has it. Ranks that compute with
+// a batch and ranks that hold one for good look alike, so a wait goes on as long
+// as any wait; it is only told. But who waits in an open cannot close what it has:
+// if all of memory is of such threads, the wait is refused. It is guarded by the
+// cache's lock.
+type crowds struct {
+	waits map[int32]*entry // by thread
+	last  Crowd
+	seen  time.Time // when last was so
+	told  time.Time
+}
+
+// A holding is a batch that is open in a thread that waits in another open.
+type holding struct {
+	thread     int32
+	rank, step uint64
+	bytes      int64
+	wants      *entry
+}
+
+// crowd looks once in crowdWait at what a fill that finds no room waits for. It
+// has it told, or returns it if no wait would help.
 func (c *Cache) crowd(e *entry, now time.Time) error {
 	if c.nvme != nil {
 		return nil
@@ -43,22 +67,91 @@ func (c *Cache) crowd(e *entry, now time.Time) error {
 		return nil
 	}
 	e.looked = now
-	rank, step, ok := e.plan.Find(e.key)
-	if !ok {
+	ram, _ := c.ram.stats()
+	its, stuck, tell := c.crowded(e, ram.Dying, now)
+	if its == nil {
 		return nil
 	}
-	its := Crowd{Step: step, Size: e.size, Memory: c.config.RAMBytes}
-	id := e.plan.ID()
+	if c.stuck(stuck, e.size) {
+		its.Stuck = true
+		return its
+	}
+	if tell && c.config.Crowded != nil {
+		c.config.Crowded(e.plan, its)
+	}
+	return nil
+}
+
+// crowded is the crowd that an entry waits for, if it is one, and what of it is
+// held by threads that wait.
+func (c *Cache) crowded(e *entry, mapped int64, now time.Time) (its *Crowd, stuck []holding, tell bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	its = &Crowd{Held: mapped, Size: e.size, Memory: c.config.RAMBytes}
+	queued, starved := make(map[*entry]bool), 0
+	for _, h := range c.mu.demand {
+		queued[h] = true
+	}
 	for _, h := range c.mu.entries {
-		if h.holders == 0 || !h.inMemory() || now.Sub(h.since) < crowdWait || h.plan.ID() != id {
+		if h.state == filling && h.stalled != nil && !queued[h] {
+			starved++
+		}
+	}
+	for _, h := range c.mu.entries {
+		if h.holders == 0 || !h.inMemory() {
 			continue
 		}
-		if r, s, ok := e.plan.Find(h.key); ok && s == step && r != rank {
-			its.Batches, its.Held = its.Batches+1, its.Held+pages(h.size)
+		its.Batches, its.Held = its.Batches+1, its.Held+pages(h.size)
+		for _, thread := range h.threads {
+			wants := c.mu.crowds.waits[thread]
+			// What is queued waits for the workers, which may all wait for room.
+			waits := wants != nil && wants.state == filling && (wants.stalled != nil || queued[wants] && starved >= c.config.Workers)
+			if !waits {
+				continue
+			}
+			if rank, step, ok := h.plan.Find(h.key); ok {
+				stuck = append(stuck, holding{thread, rank, step, pages(h.size), wants})
+				break
+			}
 		}
 	}
 	if its.Held+pages(e.size) <= its.Memory {
+		return nil, nil, false
+	}
+	k := &c.mu.crowds
+	if tell = k.told.IsZero() || now.Sub(k.told) >= crowdTell; tell {
+		k.told = now
+	}
+	k.last, k.seen = *its, now
+	return its, stuck, tell
+}
+
+// stuck reports whether so much is held by threads that wait that neither a batch
+// of a size nor the smallest that these wait for has room: then none of them goes on
+// before one is refused. A process of several threads may close a batch in
+// another one, so it does not count.
+func (c *Cache) stuck(all []holding, size int64) bool {
+	if c.config.Holds == nil {
+		return false
+	}
+	held := int64(0)
+	for _, h := range all {
+		if c.config.Holds(h.thread, h.rank, h.step) {
+			held += h.bytes
+			size = min(size, h.wants.plan.Size(h.wants.rank, h.wants.step))
+		}
+	}
+	return held+pages(size) > c.config.RAMBytes
+}
+
+// Crowd is what an open waits for now, if there is no room for it.
+func (c *Cache) Crowd() *Crowd {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := &c.mu.crowds
+	if k.seen.IsZero() || time.Since(k.seen) >= 2*crowdWait {
 		return nil
 	}
-	return &its
+	last := k.last
+	return &last
 }

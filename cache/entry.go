@@ -17,7 +17,7 @@ type entry struct {
 	err     error         // why it failed
 	waiters int           // opens waiting on done
 	holders int           // opens not released
-	since   time.Time     // when the first of them held it
+	threads []int32       // whose they are, as far as that is known
 	stale   bool          // its bytes are not what they were, and it is out of the cache
 	making
 }
@@ -31,7 +31,7 @@ type making struct {
 	clock      *stall.Clock // of the fill, while state is filling
 	waited     bool         // it was wanted when a worker came
 	stalled    error        // what it waits for, while it waits
-	looked     time.Time    // when that was last seen to have an end
+	looked     time.Time    // when that was last looked into
 	from       policy.Level // where its bytes came from
 }
 

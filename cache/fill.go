@@ -171,6 +171,7 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 		return err
 	}
 	e.ram = f
+	c.relieved(e)
 	if e.pooled {
 		return c.fromPool(e)
 	}
@@ -188,6 +189,15 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 		return err
 	}
 	return c.register(e)
+}
+
+// relieved notes that a fill waits for room no more.
+func (c *Cache) relieved(e *entry) {
+	if e.stalled != nil { // which this goroutine alone sets
+		c.mu.Lock()
+		e.stalled = nil
+		c.mu.Unlock()
+	}
 }
 
 // unpacks reports whether a batch is there in packed form.
@@ -296,13 +306,13 @@ func (c *Cache) awaitRoom(e *entry, why error) error {
 	e.clock.Enter(stall.Admission)
 	c.mu.Lock()
 	e.stalled = why
-	wanted, crowd := e.waiters > 0, c.crowd(e, time.Now())
+	wanted := e.waiters > 0
 	c.mu.Unlock()
 	if !wanted {
 		return why
 	}
-	if crowd != nil {
-		return crowd
+	if err := c.crowd(e, time.Now()); err != nil {
+		return err
 	}
 	timer := time.NewTimer(roomPoll)
 	defer timer.Stop()

@@ -15,6 +15,10 @@ func (c *Cache) stalled(ctx context.Context, o *stall.Open, e *entry, w stall.Wa
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.count.waits = c.mu.count.waits.Add(split)
+	delete(c.mu.crowds.waits, o.By())
+	if s != nil {
+		s.openedBy(o.By())
+	}
 	return s, err
 }
 

@@ -74,7 +74,7 @@ func TestWaitsForMemory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		o := a.Open("job", 1)
-		_, err := k.OpenFor(ctx, &o, p, 1, 1) // of another step: of the same it would be refused
+		_, err := k.OpenFor(ctx, &o, p, 1, 1)
 		o.Done(0, err)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("open with all held: %v", err)

@@ -111,10 +111,18 @@ func statusOf(err error) fuse.Status {
 type request struct {
 	context.Context
 	cancel <-chan struct{}
+	thread int32 // that asks; zero: not known here
 }
 
 func requestContext(cancel <-chan struct{}) context.Context {
-	return request{context.Background(), cancel}
+	return request{Context: context.Background(), cancel: cancel}
+}
+
+// Thread is the id of the thread whose open waits with a context, zero if it is
+// not known: it may be in another process id namespace.
+func Thread(ctx context.Context) int32 {
+	r, _ := ctx.(request)
+	return r.thread
 }
 
 func (r request) Done() <-chan struct{} { return r.cancel }

@@ -8,6 +8,7 @@ type Open struct {
 	table  *Table
 	job    string
 	rank   uint64
+	Thread int32 // that opens; zero: not known
 	begin  time.Time
 	waited bool
 	wait   time.Duration
@@ -17,6 +18,14 @@ type Open struct {
 // Open begins an open. That costs a look at the clock.
 func (t *Table) Open(job string, rank uint64) Open {
 	return Open{table: t, job: job, rank: rank, begin: t.now()}
+}
+
+// By is the thread that opens, zero if that is not known.
+func (o *Open) By() int32 {
+	if o == nil {
+		return 0
+	}
+	return o.Thread
 }
 
 // Wait says that the open waits from now on, until Resume.

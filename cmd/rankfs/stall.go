@@ -106,6 +106,7 @@ func writeStall(w io.Writer, l control.Load, j control.Job) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "what would remove it, as an estimate:\n  %s\n", wrap(advise(l, j), 78, "  "))
+	warn(w, j.Warning)
 }
 
 func ranksOf(j control.Job) string {

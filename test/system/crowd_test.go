@@ -1,14 +1,18 @@
 package system_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os/exec"
 	"strings"
 	"testing"
 )
 
 // Ranks that hold more together than there is memory for: that is said when the
 // dataset is made and shown, by plan and explain, by simulate, which predicts nothing,
-// and by the first open that finds no room beside the others of its step.
+// and by the log, status and stall as soon as an open finds no room beside the others.
+// That open waits for them, as it cannot be known that they do not close.
 func TestRanksNeedMoreThanMemory(t *testing.T) {
 	t.Parallel()
 	const ranks, records = 8, 1024 // 4 MiB a batch
@@ -33,15 +37,73 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	for i := range 4 {
 		all[i].open("b", n.batch("d", i, 0))
 	}
-	if a := all[4].try(order{Do: "open", Name: "b", Path: n.batch("d", 4, 0)}); a.Errno != "ENOSPC" {
-		t.Errorf("open of the fifth rank: %+v, want ENOSPC", a)
-	}
-	if n.logged("the 4 batches of step 0 that ranks hold take 16777216 bytes", "; mount with --ram 32MiB or more, add --nvme") == 0 {
-		t.Errorf("the log does not say how much memory there should be:\n%s", n.tail())
+	fifth := make(chan answer, 1)
+	go func() { fifth <- all[4].try(order{Do: "open", Name: "b", Path: n.batch("d", 4, 0)}) }()
+	const held = "ranks hold or map 16777216 bytes of memory, in 4 open batches, and another of 4194304 bytes does not fit beside them"
+	eventually(t, "the log says how much memory there should be", func() bool {
+		return n.logged(held, "or mount with --ram 32MiB or more, add --nvme") > 0
+	})
+	for _, said := range []string{n.ok("status").out, n.ok("stall", "d").out, n.ok("explain", "d").out} {
+		if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, held) {
+			t.Errorf("it is not said what the open waits for:\n%s", said)
+		}
 	}
 	all[0].well(order{Do: "close", Name: "b"})
-	all[4].open("b", n.batch("d", 4, 0))
+	if a := <-fifth; a.Errno != "" {
+		t.Fatalf("open of the fifth rank: %+v", a)
+	}
 	if got, want := all[4].do("read", "b").Sum, sumOf(s.all(4*records, 5*records)); got != want {
 		t.Errorf("the fifth rank reads %s, want %s", got, want)
+	}
+}
+
+// Ranks that open the next batch while they have the last one open, where there is
+// room for one each: the first that cannot go on is refused, as all wait for each
+// other, and then the others go on.
+func TestRanksThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const ranks, records = 4, 1024 // 4 MiB a batch
+	n, s := start(t, "--ram", "16MiB"), newFixed(t, 2*ranks*records, recordSize)
+	said := n.ok("dataset", "create", "d", "--source", s.uri, "--ranks", fmt.Sprint(ranks), "--batch", fmt.Sprint(records)).out
+	if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, "not where each opens the next batch before it lets go of the last") || !strings.Contains(said, "--ram 32MiB") {
+		t.Errorf("it is not said that there is no room for two batches each:\n%s", said)
+	}
+	// Each has its first batch before any opens its second: they wait for a line.
+	shells, lines := make([]*exec.Cmd, ranks), make([]io.WriteCloser, ranks)
+	errs := make([]bytes.Buffer, ranks)
+	for i := range ranks {
+		shells[i] = exec.CommandContext(t.Context(), "sh", "-c", `exec 3<"$1"; echo; read -r line; exec 4<"$2"`, "sh", n.batch("d", i, 0), n.batch("d", i, 1))
+		shells[i].Stderr = &errs[i]
+		var err error
+		if lines[i], err = shells[i].StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := shells[i].StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shells[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatalf("rank %d: %v: %s", i, err, &errs[i])
+		}
+	}
+	for _, l := range lines {
+		if _, err := l.Write([]byte("go on\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for i, shell := range shells {
+		if err := shell.Wait(); err != nil {
+			refused++
+			if !strings.Contains(errs[i].String(), "No space left on device") {
+				t.Errorf("rank %d: %v: %s", i, err, &errs[i])
+			}
+		}
+	}
+	if refused == 0 || n.logged("those who hold them wait in opens themselves", "close and unmap a batch before the next is opened") == 0 {
+		t.Errorf("%d of %d ranks were refused:\n%s", refused, ranks, n.tail())
 	}
 }

@@ -89,7 +89,8 @@ type Job struct {
 	Now     Window  `json:"now"`    // some ten seconds
 	Minute  Window  `json:"minute"` // some sixty
 	Ranks   []Rank  `json:"ranks,omitempty"`
-	View    *Facts  `json:"facts,omitempty"` // none if the dataset is gone
+	View    *Facts  `json:"facts,omitempty"`   // none if the dataset is gone
+	Warning string  `json:"warning,omitempty"` // what its opens wait for, if nothing but its ranks can end it
 }
 
 // A Rank is one rank's part in a job.

@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"rankfs/cache"
 	"rankfs/meta"
@@ -18,22 +20,35 @@ func (n *Node) crowd(v meta.View, c *content) string {
 		return ""
 	}
 	batch := int64(float64(x.Bytes()) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
+	here := n.oneShare(v.Ranks)
+	memory := n.config.RAMBytes
+	for _, d := range n.config.NVMe {
+		memory += d.Bytes
+	}
+	if here < 2 {
+		return ""
+	}
+	need := batch * int64(here)
+	switch {
+	case float64(batch)*float64(here) > float64(memory):
+		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
+			here, roughly(batch), roughly(need), roughly(memory), roomier(need))
+	case float64(batch)*float64(here)*2 > float64(memory):
+		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
+			"close and unmap that first, or %s", here, roughly(batch), roughly(memory), roomier(2*need))
+	}
+	return ""
+}
+
+// oneShare is how many of so many ranks a node has, if all have as many.
+func (n *Node) oneShare(ranks uint64) uint64 {
 	nodes := uint64(0)
 	for _, m := range n.member.machine.Nodes() {
 		if m.Up && !m.Drained {
 			nodes++
 		}
 	}
-	here := (v.Ranks + max(nodes, 1) - 1) / max(nodes, 1)
-	memory := n.config.RAMBytes
-	for _, d := range n.config.NVMe {
-		memory += d.Bytes
-	}
-	if here < 2 || float64(batch)*float64(here) <= float64(memory) {
-		return ""
-	}
-	return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
-		here, roughly(batch), roughly(batch*int64(here)), roughly(memory), roomier(batch*int64(here)))
+	return (ranks + max(nodes, 1) - 1) / max(nodes, 1)
 }
 
 // crowded adds to the error of an open that was refused in a crowd what would be
@@ -43,7 +58,52 @@ func (n *Node) crowded(err error, v *view) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, roomier(max(c.Held+c.Size, c.Size*int64(len(v.ranksHere(n))))))
+	return fmt.Errorf("%w; %s", err, n.roomFor(c, len(v.ranksHere(n))))
+}
+
+// tellCrowd has the log say that an open waits for memory that ranks hold.
+func (n *Node) tellCrowd(p cache.Plan, c *cache.Crowd) {
+	ranks := 0
+	if p, ok := p.(*plan); ok {
+		ranks = int(n.oneShare(p.cut.Ranks))
+	}
+	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))
+}
+
+// waiting says what opens wait for now that find no room, or nothing.
+func (n *Node) waiting() string {
+	c := n.cache.Crowd()
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("opens wait until ranks let go of memory: %v; %s", c, n.roomFor(c, 0))
+}
+
+// roomFor says how the ranks of a crowd would get on: with one batch more than
+// they hold, or with one each.
+func (n *Node) roomFor(c *cache.Crowd, ranks int) string {
+	return "close and unmap a batch before the next is opened, or " + roomier(max(c.Held+c.Size, c.Size*int64(ranks)))
+}
+
+// holds reports whether a thread is all of its process, which has a batch open by
+// any name that ends as that of the batch does. It is asked only about threads
+// whose open waits.
+func holds(thread int32, rank, step uint64) bool {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", thread))
+	if err != nil || len(tasks) != 1 {
+		return false
+	}
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", thread))
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", thread, fd.Name()))
+		if err == nil && strings.HasSuffix(link, fmt.Sprintf("/rank-%d/batch-%06d", rank, step)) {
+			return true
+		}
+	}
+	return false
 }
 
 // roomier says how to get room for so many bytes.

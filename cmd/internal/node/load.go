@@ -74,6 +74,9 @@ func (n *Node) job(j stall.Job, ranks bool) control.Job {
 		Typical: j.Typical.Seconds(), Longest: j.Longest.Seconds(), Here: len(j.Ranks),
 		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), View: n.facts(j.Name),
 	}
+	if j.Waiting > 0 {
+		c.Warning = n.waiting()
+	}
 	if ranks {
 		for _, r := range j.Ranks {
 			c.Ranks = append(c.Ranks, control.Rank{Rank: r.Rank, Waiting: r.Waiting, Account: account(r.Totals)})

@@ -63,7 +63,7 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 	x := v.content.index
 	return control.Explanation{
 		Name: name, View: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: n.crowd(v.plan.view, v.content),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.plan.view, v.content)),
 	}, nil
 }
 
@@ -260,6 +260,9 @@ func (n *Node) status() control.Status {
 		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
 	}
 	s.Warnings = append(s.Warnings, n.asideWarnings()...)
+	if crowd := n.waiting(); crowd != "" {
+		s.Warnings = append(s.Warnings, crowd)
+	}
 	if err := n.stays.warning(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}

@@ -148,7 +148,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	})
 	n.cache, err = cache.New(cache.Config{
 		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
-		Backing: n.tree, Log: c.Log, Stalls: n.stalls,
+		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Crowded: n.tellCrowd, Holds: holds,
 	})
 	if err != nil {
 		return err

@@ -270,6 +270,7 @@ func (s *settling) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, 
 // Open returns the slab of a batch, complete.
 func (s *settling) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
 	account := s.node.stalls.Open(s.job, rank)
+	account.Thread = fs.Thread(ctx)
 	slab, err := s.openFor(ctx, &account, rank, step)
 	if err != nil {
 		account.Done(0, err)
