@@ -167,6 +167,25 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// What was acknowledged is on the disks of a majority: all nodes lose their power at
+// once, and with it what they had not synced.
+func TestAPowerFailure(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
+	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	for _, value := range []string{"a", "b"} {
+		for i := range 10 {
+			eventually(nodes[i%3], fmt.Sprint(value, i))
+		}
+		for _, n := range nodes {
+			n.kill(true)
+		}
+		for _, n := range nodes {
+			n.start(false)
+		}
+		agree(t, nodes, value+"9")
+	}
+}
+
 // A log that was cut short anywhere, as by a crash, is opened, and a node gets
 // from the others what it lacks.
 func TestATornLog(t *testing.T) {
