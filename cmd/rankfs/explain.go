@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/meta"
 )
 
 func (p *program) explainCommand() *cobra.Command {
@@ -24,10 +27,13 @@ will do as well.`,
 			if err != nil {
 				return err
 			}
-			name := viewIn(args[0])
+			name, below := viewIn(args[0])
 			x, err := d.Explain(c.Context(), name)
 			if err != nil {
 				return about(err, name)
+			}
+			if err := inView(below, x); err != nil {
+				return err
 			}
 			return p.print(x, func(w io.Writer) { writeExplained(w, x) })
 		},
@@ -47,11 +53,45 @@ func writeExplained(w io.Writer, x control.Explanation) {
 	warn(w, x.Warning)
 }
 
-// viewIn is the name of the view in a path.
-func viewIn(path string) string {
+// viewIn is the name of the view in a path, and what follows it.
+func viewIn(path string) (name, below string) {
 	if _, below, ok := strings.Cut(path, "/datasets/"); ok {
 		path = below
 	}
-	name, _, _ := strings.Cut(path, "/")
-	return name
+	name, below, _ = strings.Cut(path, "/")
+	return name, strings.TrimRight(below, "/")
+}
+
+// inView says why what follows the name of a view is not there, if it is not.
+func inView(below string, x control.Explanation) error {
+	dir, file, deep := strings.Cut(below, "/")
+	switch dir {
+	case "":
+		return nil
+	case "dataset.json", "locality", "chunks":
+		if deep {
+			return failf(meta.ErrNotExist, "%s is a file, so there is no %s", dir, below)
+		}
+		return nil
+	}
+	if err := inRun(dir, "rank-", x.Ranks, 1); err != nil || file == "" || file == "queue" {
+		return err
+	}
+	return inRun(strings.TrimSuffix(file, ".idx"), "batch-", x.Steps, 6)
+}
+
+// inRun says why there is no such name among so many that are numbered from 0 on,
+// with so many digits at least.
+func inRun(name, prefix string, n uint64, digits int) error {
+	kind := strings.TrimSuffix(prefix, "-")
+	number, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
+	switch {
+	case err != nil || name != fmt.Sprintf("%s%0*d", prefix, digits, number):
+		return failf(meta.ErrNotExist, "no file is called %q: the name of a %s is as %s%0*d", name, kind, prefix, digits, 0)
+	case n == 0:
+		return failf(meta.ErrNotExist, "there is no %s: the view has none", name)
+	case number >= n:
+		return failf(meta.ErrNotExist, "there is no %s: the last %s of the view is %s%0*d", name, kind, prefix, digits, n-1)
+	}
+	return nil
 }
