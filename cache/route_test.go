@@ -83,7 +83,7 @@ func learnt(t *testing.T, opened []uint64, steps uint64) map[string]*trace.Graph
 // room for half.
 func fillsOf(t *testing.T, opened []uint64, policy string, of map[string]*trace.Graph) (fills int) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &testPlan{id: 1, steps: routed, size: 8192, noise: true, fail: slow(2 * time.Millisecond)}
+		p := &testPlan{id: 1, steps: routed, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}
 		k := newCache(t, cache.Config{RAMBytes: routed / 2 * p.size, Workers: 1, Policy: policy})
 		k.Learn(of)
 		for _, step := range opened {
@@ -95,9 +95,9 @@ func fillsOf(t *testing.T, opened []uint64, policy string, of map[string]*trace.
 	return fills
 }
 
-const routed = 4096 // steps
+const routed = 1024 // steps
 
-// What was learnt on 64 steps brings a reader of 4096, of which memory has room for
+// What was learnt on 64 steps brings a reader of 1024, of which memory has room for
 // half, nearly the hits of the best of all policies.
 func TestHitsOnALearntRoute(t *testing.T) {
 	for name, test := range map[string]struct{ least, without float64 }{
