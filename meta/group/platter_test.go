@@ -74,7 +74,8 @@ func (p *platter) kill() (err error) {
 		if info, serr := os.Stat(path); serr == nil {
 			end = max(size, info.Size())
 		}
-		err = errors.Join(err, os.WriteFile(path, t.synced, 0o644), os.Truncate(path, end))
+		// In another file: the old one is the dying process's to read.
+		err = errors.Join(err, os.WriteFile(path+".left", t.synced, 0o644), os.Truncate(path+".left", end), os.Rename(path+".left", path))
 	}
 	return err
 }
