@@ -101,6 +101,10 @@ func (c *Cluster) addresses(port int) []string {
 // Conf is a folder for HADOOP_CONF_DIR, the same for all hosts.
 func (c *Cluster) Conf() string { return c.site.Conf() }
 
+// ConfByFile is such a folder of clients that take blocks of their host's
+// datanode by file (short-circuit reads), which those of Conf take over TCP.
+func (c *Cluster) ConfByFile() string { return c.site.ByFile() }
+
 // Log is where a daemon writes what it does.
 func (h *Host) Log(daemon string) string {
 	return filepath.Join(h.cluster.site.HostDir(h.Name), "log", daemon)

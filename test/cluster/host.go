@@ -54,6 +54,15 @@ func (h *Host) JavaWith(ctx context.Context, options []string, class string, arg
 	return h.Command(ctx, line[0], line[1:]...)
 }
 
+// JavaByFile is JavaWith for a client that takes blocks of the host's datanode
+// by file, with Hadoop's native library, as short-circuit reads need it.
+func (h *Host) JavaByFile(ctx context.Context, options []string, class string, args ...string) *exec.Cmd {
+	s := h.cluster.site
+	options = append([]string{"-Dhost.dir=" + s.HostDir(h.Name), s.Home.Native()}, options...)
+	line := s.Home.Line(s.ByFile(), options, class, args...)
+	return h.Command(ctx, line[0], line[1:]...)
+}
+
 // Do calls f on the host's network: sockets that f makes are there for good.
 // Only what f does itself counts, not what it has other goroutines do.
 func (h *Host) Do(f func() error) error { return netns.Do(h.Pid, f) }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 // Folder finds this folder in the checkout that the working directory is in.
@@ -51,6 +52,11 @@ var (
 	// SpeedOptions do justice to a program that is measured.
 	SpeedOptions = []string{"-Xms512m", "-Xmx1g", "-XX:+UseParallelGC", "-Dhadoop.root.logger=WARN,console"}
 )
+
+// Native is the option by which a program finds Hadoop's native library.
+func (h Home) Native() string {
+	return "-Djava.library.path=" + filepath.Join(string(h), "native", "nativelib", "Linux-"+runtime.GOARCH)
+}
 
 // Line is the command line of a Java program. Conf is a folder with
 // core-site.xml and the rest, or empty for the defaults.

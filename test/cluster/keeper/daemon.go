@@ -14,7 +14,6 @@ import (
 
 	"rankfs/test/cluster/internal/control"
 	"rankfs/test/cluster/internal/site"
-	"rankfs/test/hadoop"
 )
 
 // A daemon is a process of Hadoop's on a host.
@@ -70,7 +69,7 @@ func (d *daemons) start(p place) error {
 	if d.mu.running[p] != nil {
 		return nil
 	}
-	line := d.site.Java(p.host, hadoop.DaemonOptions, site.Classes[p.daemon])
+	line := d.site.Daemon(p.host, p.daemon)
 	c, err := command(d.site, p.host, line)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rankfs/test/hadoop"
 )
 
 // Nameservice is the name by which clients mean whichever namenode is active.
@@ -25,6 +27,19 @@ var Classes = map[string]string{
 	NameNode: "org.apache.hadoop.hdfs.server.namenode.NameNode",
 	DataNode: "org.apache.hadoop.hdfs.server.datanode.DataNode",
 }
+
+// Daemon is the command line of a daemon on a host. Datanodes pass files of
+// their blocks to programs on their host.
+func (s *Site) Daemon(host, daemon string) []string {
+	if daemon != DataNode {
+		return s.Java(host, hadoop.DaemonOptions, Classes[daemon])
+	}
+	options := append([]string{s.Home.Native()}, hadoop.DaemonOptions...)
+	return s.Java(host, options, Classes[daemon], "-D", byFile+"=true")
+}
+
+// byFile is the setting of who passes or takes files of blocks.
+const byFile = "dfs.client.read.shortcircuit"
 
 // core are the settings that every client needs.
 func (s *Site) core() map[string]string {
@@ -47,6 +62,9 @@ func (s *Site) hdfs() map[string]string {
 		"dfs.namenode.shared.edits.dir": "file://" + filepath.Join(s.Dir, "edits"),
 		"dfs.replication":               "2",
 		"dfs.webhdfs.enabled":           "true",
+
+		// In a host's own /run.
+		"dfs.domain.socket.path": "/run/datanode._PORT",
 
 		"dfs.nameservices": Nameservice,
 		"dfs.client.failover.proxy.provider." + Nameservice: "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
@@ -97,18 +115,27 @@ func (s *Site) racks() string {
 	return b.String()
 }
 
-// WriteConf writes the folder that Hadoop's programs read.
+// WriteConf writes the folders that Hadoop's programs read.
 func (s *Site) WriteConf() error {
-	if err := os.MkdirAll(s.Conf(), 0o755); err != nil {
+	if err := s.writeConf(s.Conf(), s.hdfs()); err != nil {
 		return err
 	}
-	if err := s.writeXML("core-site.xml", s.core()); err != nil {
+	near := s.hdfs()
+	near[byFile] = "true"
+	if err := s.writeConf(s.ByFile(), near); err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.topology(), []byte(s.racks()), 0o644); err != nil {
+	return os.WriteFile(s.topology(), []byte(s.racks()), 0o644)
+}
+
+func (s *Site) writeConf(dir string, hdfs map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return s.writeXML("hdfs-site.xml", s.hdfs())
+	if err := writeXML(filepath.Join(dir, "core-site.xml"), s.core()); err != nil {
+		return err
+	}
+	return writeXML(filepath.Join(dir, "hdfs-site.xml"), hdfs)
 }
 
 type property struct {
@@ -116,7 +143,7 @@ type property struct {
 	Value string `xml:"value"`
 }
 
-func (s *Site) writeXML(file string, conf map[string]string) error {
+func writeXML(file string, conf map[string]string) error {
 	var c struct {
 		XMLName    xml.Name   `xml:"configuration"`
 		Properties []property `xml:"property"`
@@ -128,7 +155,7 @@ func (s *Site) writeXML(file string, conf map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.Conf(), file), append(text, '\n'), 0o644)
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
 // Java is the command line of a Java program on a host.

@@ -130,6 +130,9 @@ func (s *Site) HostDir(name string) string { return filepath.Join(s.Dir, "hosts"
 // Conf is a folder with core-site.xml and hdfs-site.xml.
 func (s *Site) Conf() string { return filepath.Join(s.Dir, "conf") }
 
+// ByFile is such a folder of clients that take blocks of their host by file.
+func (s *Site) ByFile() string { return filepath.Join(s.Dir, "conf-by-file") }
+
 // Control is the socket on which the keeper takes orders.
 func (s *Site) Control() string { return filepath.Join(s.Dir, "control") }
 
