@@ -92,7 +92,7 @@ func (n *fakeNode) Status() control.Status {
 			Opens: 12345, OpensReady: 12300, OpensWaited: 45, WaitSeconds: 1.25, Fills: 400, FillBytes: 100 << 30,
 			FillSeconds: 20, Prefetched: 355, Evicted: 388, Recycled: 380, Readers: 8, OpenHandles: 9, Views: 1,
 		},
-		HDFS:     &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2},
+		HDFS:     &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2, Files: 1 << 30, LocalBlocks: "short-circuit"},
 		Cluster:  n.Cluster(),
 		Datasets: n.Datasets(),
 	}

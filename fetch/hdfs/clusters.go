@@ -8,6 +8,7 @@ package hdfs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/hdfs/shortcircuit"
 )
 
 // Config says how HDFS clusters are reached.
@@ -69,6 +71,8 @@ type Clusters struct {
 type cluster struct {
 	names    *namenode.Client
 	data     *datanode.Client
+	files    *shortcircuit.Client // nil if all blocks come over TCP
+	noFiles  string               // then why
 	guardian *guardian
 }
 
@@ -132,6 +136,9 @@ func (c *Clusters) Close() error {
 	defer c.mu.Unlock()
 	var errs []error
 	for _, k := range c.mu.byAuthority {
+		if k.files != nil {
+			k.files.Close()
+		}
 		errs = append(errs, k.names.Close())
 	}
 	clear(c.mu.byAuthority)
@@ -162,24 +169,72 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 		return nil, err
 	}
 	g := newGuardian(names, conf.Data.Encrypt, allowed)
-	k := &cluster{names: names, guardian: g, data: datanode.New(datanode.Config{
-		User: conf.User, Host: c.host, Here: c.here, Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
-	})}
+	k := &cluster{names: names, guardian: g}
+	k.files, k.noFiles = c.files(conf.Data)
+	k.data = datanode.New(datanode.Config{
+		User: conf.User, Host: c.host, Here: c.here, Files: k.files, Corrupt: k.corrupt(c.config.Log),
+		Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
+	})
 	c.mu.byAuthority[authority] = k
 	return k, nil
 }
 
-// Stats counts what all datanodes were asked for.
-func (c *Clusters) Stats() (s datanode.Stats) {
+// files asks datanodes of this host for their blocks' files, where the
+// configuration says so; else it says why not.
+func (c *Clusters) files(conf namenode.Data) (files *shortcircuit.Client, why string) {
+	switch {
+	case !conf.ByFile:
+		return nil, "dfs.client.read.shortcircuit is not true in the Hadoop configuration"
+	case conf.Socket == "":
+		return nil, "dfs.domain.socket.path is not set in the Hadoop configuration"
+	}
+	return shortcircuit.New(shortcircuit.Config{Path: conf.Socket, Log: c.config.Log}), ""
+}
+
+// corrupt tells the namenode of a replica that is not what was written.
+func (k *cluster) corrupt(log *slog.Logger) func(context.Context, namenode.Block, namenode.Replica) {
+	return func(ctx context.Context, b namenode.Block, r namenode.Replica) {
+		if err := k.names.ReportCorrupt(ctx, b, r.ID); err != nil {
+			log.Warn("the namenode was not told of a corrupt replica", "block", b.ID, "datanode", r.Host, "cause", err)
+		}
+	}
+}
+
+// Stats is what all datanodes were asked for, and how blocks of this host come.
+type Stats struct {
+	datanode.Stats
+	// LocalBlocks is "short-circuit", or "over TCP: " and why; empty if no cluster
+	// was asked yet. Of several clusters it is that of one that is over TCP.
+	LocalBlocks string
+}
+
+// Stats returns them.
+func (c *Clusters) Stats() (s Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.mu.byAuthority {
 		n := k.data.Snapshot()
-		s.Bytes, s.Local = s.Bytes+n.Bytes, s.Local+n.Local
+		s.Bytes, s.Local, s.Files = s.Bytes+n.Bytes, s.Local+n.Local, s.Files+n.Files
 		s.Corrupt, s.Failures = s.Corrupt+n.Corrupt, s.Failures+n.Failures
 		s.Streams += n.Streams
+		if way := k.localBlocks(); s.LocalBlocks == "" || s.LocalBlocks == byFile {
+			s.LocalBlocks = way
+		}
 	}
 	return s
+}
+
+const byFile = "short-circuit"
+
+func (k *cluster) localBlocks() string {
+	cause := k.noFiles
+	if k.files != nil {
+		cause = k.files.Snapshot().Cause
+	}
+	if cause != "" {
+		return "over TCP: " + cause
+	}
+	return byFile
 }
 
 // A Way is a cluster whose namenodes are asked by WebHDFS: none answers by RPC.

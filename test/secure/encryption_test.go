@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -12,12 +13,20 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/secure"
+	"rankfs/test/sourcetest"
 )
 
 // Where data is encrypted, a client goes by what the namenode says, and asks
 // again for what has ended or is known no more.
 func TestEncryption(t *testing.T) {
+	// The folders above a datanode's socket may not be everybody's, as /tmp is.
+	sockets, err := os.MkdirTemp("/run", "rankfs-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(sockets) })
 	settings := secure.Settings{
+		"dfs.client.read.shortcircuit": "true", "dfs.domain.socket.path": sockets + "/_PORT",
 		encrypts: "true", suites: aes,
 		"dfs.block.access.token.lifetime":      "1", // minutes
 		"dfs.block.access.key.update.interval": "1",
@@ -42,6 +51,22 @@ func TestEncryption(t *testing.T) {
 		})
 	}
 
+	byFile := func(t *testing.T) {
+		conf := h.Conf("near", secure.Settings{
+			"dfs.client.read.shortcircuit": "true", "dfs.domain.socket.path": settings["dfs.domain.socket.path"]})
+		env := &fetch.Env{HDFS: h.clusters(t, conf, nil)}
+		d := sourcetest.Attach(t, sourcetest.Fixture{
+			Open: func() (fetch.Source, error) { return fetch.Open("hdfs://"+h.Address()+"/data?as=files", env) },
+		})
+		if err := h.read(t, d); err != nil {
+			t.Error(err)
+		}
+		if s := env.HDFS.Stats(); s.Files == 0 || s.Files != s.Bytes {
+			t.Errorf("%d of %d bytes came by file: %s", s.Files, s.Bytes, s.LocalBlocks)
+		}
+	}
+	t.Run("by file", byFile)
+
 	conf := h.Conf("client", nil)
 	d := h.dataset(t, conf)
 	old := h.connect(t, conf)
@@ -56,6 +81,7 @@ func TestEncryption(t *testing.T) {
 	stopData = r.DataNode()
 	r.AwaitBlocks("/data/01")
 	t.Run("started anew", again)
+	t.Run("by file, started anew", byFile)
 
 	d, old = h.dataset(t, conf), h.connect(t, conf)
 	if err := h.read(t, d); err != nil {

@@ -124,7 +124,7 @@ func (r *Realm) java(class string, args ...string) []string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	options := append([]string{"-Djava.security.krb5.conf=" + r.Path("krb5.conf")}, hadoop.DaemonOptions...)
+	options := append([]string{"-Djava.security.krb5.conf=" + r.Path("krb5.conf"), home.Native()}, hadoop.DaemonOptions...)
 	return home.Line(r.Path("conf"), options, class, args...)
 }
 

@@ -160,9 +160,12 @@ type Counters struct {
 type HDFS struct {
 	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
 	Local    uint64 `json:"local"`    // of these, from this host
+	Files    uint64 `json:"files"`    // of these, read by the blocks' files
 	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match
 	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
 	Streams  int    `json:"streams"`  // under way
+
+	LocalBlocks string `json:"local_blocks"` // short-circuit, or over TCP and why
 }
 
 // Peers counts what this node and others had of each other since the mount:

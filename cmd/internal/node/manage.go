@@ -17,6 +17,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
 	"rankfs/fs"
+	"rankfs/fetch/hdfs"
 	"rankfs/meta"
 	"rankfs/meta/trust"
 )
@@ -228,7 +229,7 @@ func (n *Node) status() control.Status {
 		Passthrough: control.Passthrough{On: on, Reason: reason},
 		Tiers:       n.tiers(c), Counters: n.counters(c, n.stalls.Report()),
 	}
-	if h := control.HDFS(n.hdfs.Stats()); h != (control.HDFS{}) {
+	if h := hdfsOf(n.hdfs.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
 	}
 	s.Peers = n.member.traffic()
@@ -273,6 +274,11 @@ func (n *Node) status() control.Status {
 		}
 	}
 	return s
+}
+
+func hdfsOf(s hdfs.Stats) control.HDFS {
+	return control.HDFS{Bytes: s.Bytes, Local: s.Local, Files: s.Files, Corrupt: s.Corrupt, Failures: s.Failures,
+		Streams: s.Streams, LocalBlocks: s.LocalBlocks}
 }
 
 // counters are those of the cache, of the tree and of the account of waits.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/meta"
 )
 
@@ -32,6 +33,14 @@ type Config struct {
 	// Guard says how connections are guarded, for each that is made; nil where
 	// blocks travel in the clear. Its error ends the stream.
 	Guard func(ctx context.Context) (Guard, error)
+
+	// Files passes the files of blocks whose replica is on this host; nil where
+	// all blocks come over TCP.
+	Files *shortcircuit.Client
+
+	// Corrupt is told of a replica whose bytes were not what was written, when
+	// another's were; may be nil.
+	Corrupt func(ctx context.Context, b namenode.Block, r namenode.Replica)
 
 	// Timeout bounds the wait for a connection, and for each next 64 KiB. A
 	// datanode whose disk seeks under load answers within two seconds.
@@ -61,7 +70,7 @@ type Client struct {
 	config Config
 	here   map[netip.Addr]bool // addresses of this host
 
-	bytes, local, corrupt, failures atomic.Uint64
+	bytes, local, files, corrupt, failures atomic.Uint64
 
 	mu struct {
 		sync.Mutex
@@ -79,6 +88,7 @@ type node struct {
 type Stats struct {
 	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
 	Local    uint64 `json:"local"`    // of these, from this host
+	Files    uint64 `json:"files"`    // of these, read by the blocks' files
 	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match, or are lost
 	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
 	Streams  int    `json:"streams"`  // under way
@@ -96,7 +106,7 @@ func New(c Config) *Client {
 
 // Snapshot returns the counters.
 func (c *Client) Snapshot() Stats {
-	s := Stats{Bytes: c.bytes.Load(), Local: c.local.Load(), Corrupt: c.corrupt.Load(), Failures: c.failures.Load()}
+	s := Stats{Bytes: c.bytes.Load(), Local: c.local.Load(), Files: c.files.Load(), Corrupt: c.corrupt.Load(), Failures: c.failures.Load()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.mu.nodes {

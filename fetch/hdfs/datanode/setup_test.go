@@ -17,8 +17,9 @@ import (
 // A bench is a client, and which datanodes it has connected to.
 type bench struct {
 	*datanode.Client
-	t     testing.TB
-	names *namenode.Client
+	t      testing.TB
+	names  *namenode.Client
+	config datanode.Config
 
 	mu     sync.Mutex
 	dialed []string // hosts, in order
@@ -42,7 +43,7 @@ func newBench(t testing.TB, c *cluster.Cluster) *bench {
 	for _, h := range c.Hosts() {
 		hosts[h.IP] = h.Name
 	}
-	b.Client = datanode.New(datanode.Config{
+	b.config = datanode.Config{
 		User: "root", Timeout: time.Second, Rest: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -52,8 +53,15 @@ func newBench(t testing.TB, c *cluster.Cluster) *bench {
 			b.mu.Unlock()
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		},
-	})
+	}
+	b.Client = datanode.New(b.config)
 	return b
+}
+
+// with makes the client one of another configuration.
+func (b *bench) with(change func(*datanode.Config)) {
+	change(&b.config)
+	b.Client = datanode.New(b.config)
 }
 
 // hosts returns whom the client has connected to since it was last asked.

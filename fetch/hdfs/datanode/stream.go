@@ -22,10 +22,18 @@ type Stream struct {
 	at     int64 // in the block; all before it was given out
 	end    int64
 
-	tried   map[string]bool // replicas that failed since the last byte that one gave
-	errs    []error         // how
+	tried   map[string]bool    // replicas that failed since the last byte that one gave
+	errs    []error            // how
+	corrupt []namenode.Replica // of these, whose bytes are not what was written
 	replica namenode.Replica
-	link    *link // nil if there is none
+	source  source // nil if there is none
+	overTCP bool   // the block's files were of no use
+}
+
+// A source is one replica being read forward.
+type source interface {
+	fill(p []byte) error // in full, with bytes whose checksums were seen to match
+	close()
 }
 
 // Open begins to read n bytes of a block. It does no I/O yet.
@@ -46,19 +54,33 @@ func (s *Stream) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err = s.link.fill(p); err == nil {
+		if err = s.source.fill(p); err == nil {
 			s.at += int64(len(p))
 			clear(s.tried)
 			s.errs = nil
+			s.report()
 			return len(p), nil
+		}
+		if _, byFile := s.source.(*file); byFile && s.ctx.Err() == nil {
+			s.leaveFile(err)
+			continue
 		}
 		s.fail(err)
 	}
 }
 
+// leaveFile goes on over TCP with the replica whose files could not be read:
+// they may have been changed under the reader. If the bytes on the disk are
+// wrong, they are so over TCP.
+func (s *Stream) leaveFile(cause error) {
+	s.overTCP = true
+	s.release(nil)
+	s.client.config.Log.Info("block read over TCP: its files could not be read", "block", s.block.ID, "at", s.at, "cause", cause)
+}
+
 // connect finds a replica, if there is none at work.
 func (s *Stream) connect() error {
-	for s.link == nil {
+	for s.source == nil {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
@@ -71,14 +93,26 @@ func (s *Stream) connect() error {
 			return s.exhausted()
 		}
 		s.replica = r
-		l, err := s.client.dial(s.ctx, s.block, r, guard, s.at, s.end)
-		if err != nil {
+		if s.source, err = s.reach(r, guard); err != nil {
 			s.fail(err)
-			continue
 		}
-		s.link = l
 	}
 	return nil
+}
+
+// reach opens a replica: by its files if it is on this host and its datanode
+// passes them, else over TCP.
+func (s *Stream) reach(r namenode.Replica, g Guard) (source, error) {
+	if s.client.config.Files != nil && !s.overTCP && s.client.isLocal(r) {
+		if f, err := s.client.openFile(s.ctx, s.block, r, s.at); err == nil {
+			return f, nil
+		}
+	}
+	l, err := s.client.dial(s.ctx, s.block, r, g, s.at, s.end)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // ErrNoReplica is the error of a block that nobody could read.
@@ -119,8 +153,20 @@ func (s *Stream) fail(err error) {
 	s.client.failures.Add(1)
 	if isCorrupt(err) {
 		s.client.corrupt.Add(1)
+		s.corrupt = append(s.corrupt, s.replica)
 	}
 	s.client.config.Log.Warn("replica given up", "block", s.block.ID, "at", s.at, "cause", err)
+}
+
+// report tells of replicas that are corrupt, when another one's bytes were seen
+// to be right: if none are, the fault may be this host's.
+func (s *Stream) report() {
+	for _, r := range s.corrupt {
+		if s.client.config.Corrupt != nil {
+			s.client.config.Corrupt(s.ctx, s.block, r)
+		}
+	}
+	s.corrupt = nil
 }
 
 // isCorrupt reports whether it is the replica that is bad, and not its datanode.
@@ -129,16 +175,16 @@ func isCorrupt(err error) bool {
 }
 
 func (s *Stream) release(err error) {
-	if s.link != nil {
-		s.link.close()
-		s.link = nil
+	if s.source != nil {
+		s.source.close()
+		s.source = nil
 	}
 	s.client.drop(s.replica, err)
 }
 
 // Close ends the stream.
 func (s *Stream) Close() error {
-	if s.link != nil {
+	if s.source != nil {
 		s.release(nil)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"rankfs/meta"
 )
@@ -141,6 +142,33 @@ func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until ti
 		return nil, time.Time{}, nil
 	}
 	return key, time.UnixMilli(int64(field(key, "expiryDate").Uint())), nil
+}
+
+// ReportCorrupt tells that the replica of a block at a datanode is not what was
+// written, so that another is copied in its place.
+func (c *Client) ReportCorrupt(ctx context.Context, b Block, datanode string) error {
+	const method = "reportBadBlocks"
+	one := proto.Clone(b.Message)
+	locs := field(one, "locs").List()
+	kept := 0
+	for i := range locs.Len() {
+		id := field(locs.Get(i).Message().Interface(), "id").Message().Interface()
+		if field(id, "datanodeUuid").String() == datanode {
+			locs.Set(kept, locs.Get(i))
+			kept++
+		}
+	}
+	if kept == 0 {
+		return fmt.Errorf("block %d: datanode %s is not among its locations", b.ID, datanode)
+	}
+	locs.Truncate(kept)
+	for _, name := range []protoreflect.Name{"isCached", "storageTypes", "storageIDs"} { // one for each location
+		one.ProtoReflect().Clear(one.ProtoReflect().Descriptor().Fields().ByName(name))
+	}
+	req := message("hdfs.ReportBadBlocksRequestProto", nil)
+	add(req, "blocks", []proto.Message{one})
+	_, err := c.call(ctx, method, "", req, message("hdfs.ReportBadBlocksResponseProto", nil))
+	return err
 }
 
 // maxPath is HDFS's own bound.

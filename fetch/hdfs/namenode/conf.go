@@ -39,6 +39,8 @@ func FromConf(dir, authority string) (Config, error) {
 			UseHostname: conf.is("dfs.client.use.datanode.hostname"),
 			Protection:  conf.list("dfs.data.transfer.protection"),
 			Encrypt:     conf.is("dfs.encrypt.data.transfer"),
+			Socket:      conf.get("dfs.domain.socket.path"),
+			ByFile:      conf.is("dfs.client.read.shortcircuit"),
 		},
 	}
 	if strings.EqualFold(conf.get("hadoop.security.authentication"), "kerberos") {

@@ -52,6 +52,8 @@ type Data struct {
 	UseHostname bool     // connect to a datanode's name, not to its address
 	Protection  []string // of dfs.data.transfer.protection, such as integrity
 	Encrypt     bool     // dfs.encrypt.data.transfer
+	ByFile      bool     // dfs.client.read.shortcircuit: blocks of this host by their files
+	Socket      string   // dfs.domain.socket.path, by which datanodes pass them
 }
 
 const (

@@ -1,0 +1,480 @@
+package shortcircuit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"rankfs/fetch/hdfs/shortcircuit"
+	"rankfs/meta"
+)
+
+// A replica is a block's two files, as a datanode has them.
+type replica struct {
+	t          testing.TB
+	content    []byte
+	data, sums string
+}
+
+// newReplica writes a block with a checksum for each per bytes.
+func newReplica(t testing.TB, size, per int, kind byte) replica {
+	t.Helper()
+	content := make([]byte, size)
+	rand.NewChaCha8([32]byte{byte(size)}).Read(content)
+	table := crc32.IEEETable
+	if kind == 2 {
+		table = crc32.MakeTable(crc32.Castagnoli)
+	}
+	sums := binary.BigEndian.AppendUint32([]byte{0, 1, kind}, uint32(per))
+	for at := 0; at < size; at += per {
+		sums = binary.BigEndian.AppendUint32(sums, crc32.Checksum(content[at:min(size, at+per)], table))
+	}
+	r := replica{t, content, filepath.Join(t.TempDir(), "blk"), filepath.Join(t.TempDir(), "blk.meta")}
+	r.write(r.data, content)
+	r.write(r.sums, sums)
+	return r
+}
+
+func (r replica) write(name string, b []byte) {
+	r.t.Helper()
+	if err := os.WriteFile(name, b, 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A datanode answers each connection by answer. Its socket is in a folder that
+// none but its owner may write.
+type datanode struct {
+	t      testing.TB
+	socket string
+	listen net.Listener
+	asked  atomic.Int64 // connections
+}
+
+func newDatanode(t testing.TB, answer func(*net.UnixConn)) *datanode {
+	t.Helper()
+	// The folders above are looked at too, and /tmp is everybody's.
+	dir, err := os.MkdirTemp("/run", "rankfs-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := &datanode{t: t, socket: filepath.Join(dir, "dn.9866")}
+	d.start(answer)
+	return d
+}
+
+func (d *datanode) start(answer func(*net.UnixConn)) {
+	d.t.Helper()
+	listen, err := net.Listen("unix", d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { listen.Close() })
+	d.listen = listen
+	go func() {
+		for {
+			c, err := listen.Accept()
+			if err != nil {
+				return
+			}
+			d.asked.Add(1)
+			go func() {
+				defer c.Close()
+				answer(c.(*net.UnixConn))
+			}()
+		}
+	}()
+}
+
+func (d *datanode) client(t testing.TB) *shortcircuit.Client {
+	c := shortcircuit.New(shortcircuit.Config{
+		Path: strings.ReplaceAll(d.socket, "9866", "_PORT"), Timeout: 5 * time.Second, Rest: time.Hour, Keep: 4})
+	t.Cleanup(func() {
+		c.Close()
+		if n := c.Snapshot().Files; n != 0 {
+			t.Errorf("blocks whose files are open at the end: %d", n)
+		}
+	})
+	return c
+}
+
+func block(id uint64, size int) shortcircuit.Block {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName("hadoop.hdfs.ExtendedBlockProto")
+	if err != nil {
+		panic(err)
+	}
+	m := kind.New()
+	fields := m.Descriptor().Fields()
+	m.Set(fields.ByName("poolId"), protoreflect.ValueOfString("pool"))
+	m.Set(fields.ByName("blockId"), protoreflect.ValueOfUint64(id))
+	m.Set(fields.ByName("generationStamp"), protoreflect.ValueOfUint64(1))
+	return shortcircuit.Block{Pool: "pool", ID: id, Stamp: 1, Size: int64(size), Addr: "127.0.0.1:9866", Header: m.Interface()}
+}
+
+// heard reads a question, and reports whether it is one.
+func heard(c net.Conn) bool {
+	var head [3]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil || head != [3]byte{0, 28, 87} {
+		return false
+	}
+	var b []byte
+	for one := make([]byte, 1); ; {
+		if _, err := c.Read(one); err != nil {
+			return false
+		}
+		if b = append(b, one[0]); one[0] < 0x80 {
+			break
+		}
+	}
+	size, _ := protowire.ConsumeVarint(b)
+	_, err := io.ReadFull(c, make([]byte, size))
+	return err == nil
+}
+
+// named is a status as the protocol numbers it.
+func named(status protoreflect.Name) uint64 {
+	kind, err := protoregistry.GlobalTypes.FindEnumByName("hadoop.hdfs.Status")
+	if err != nil {
+		panic(err)
+	}
+	return uint64(kind.Descriptor().Values().ByName(status).Number())
+}
+
+func status(code uint64, words string) []byte {
+	m := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), code)
+	m = protowire.AppendString(protowire.AppendTag(m, 5, protowire.BytesType), words)
+	m = protowire.AppendVarint(protowire.AppendTag(m, 6, protowire.VarintType), 1)
+	return protowire.AppendBytes(nil, m)
+}
+
+// pass answers with the named files.
+func pass(names ...string) func(*net.UnixConn) {
+	return func(c *net.UnixConn) {
+		if !heard(c) {
+			return
+		}
+		var fds []int
+		for _, name := range names {
+			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if err != nil {
+				panic(err)
+			}
+			defer unix.Close(fd)
+			fds = append(fds, fd)
+		}
+		c.Write(status(named("SUCCESS"), ""))
+		c.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
+	}
+}
+
+func read(c *shortcircuit.Client, b shortcircuit.Block, p []byte, off int) error {
+	f, err := c.Open(context.Background(), b)
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	return f.ReadAt(p, int64(off))
+}
+
+func TestReadAt(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, kind := range []byte{1, 2} {
+		for _, per := range []int{64, 512, 4096, 1 << 20} {
+			for _, size := range []int{1, 511, 512, 513, 65536, 3<<20 + 77} {
+				x := newReplica(t, size, per, kind)
+				c := newDatanode(t, pass(x.data, x.sums)).client(t)
+				for i := range 10 {
+					off := r.IntN(size)
+					n := 1 + r.IntN(size-off)
+					if i == 0 {
+						off, n = 0, size
+					}
+					got := make([]byte, n)
+					if err := read(c, block(1, size), got, off); err != nil {
+						t.Fatalf("%d+%d of %d, sums of %d: %v", off, n, size, per, err)
+					}
+					if !bytes.Equal(got, x.content[off:off+n]) {
+						t.Fatalf("%d+%d of %d, sums of %d: other bytes", off, n, size, per)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Every byte of a block is under a checksum that is looked at.
+func TestEveryByteIsChecked(t *testing.T) {
+	const size = 3*512 + 100
+	x := newReplica(t, size, 512, 2)
+	c := newDatanode(t, pass(x.data, x.sums)).client(t)
+	for wrong := range size {
+		bad := bytes.Clone(x.content)
+		bad[wrong] ^= 1 << (wrong % 8)
+		x.write(x.data, bad)
+		if err := read(c, block(uint64(wrong), size), make([]byte, 1), wrong); !errors.Is(err, meta.ErrCorrupt) {
+			t.Fatalf("byte %d is wrong: %v", wrong, err)
+		}
+	}
+}
+
+func TestHostileDatanode(t *testing.T) {
+	const size = 100000
+	x := newReplica(t, size, 512, 2)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	short := newReplica(t, size-1, 512, 2)
+	null := newReplica(t, size, 512, 0)
+	odd := newReplica(t, size, 63, 2)
+	few := filepath.Join(t.TempDir(), "few")
+	x.write(few, []byte{0, 1, 2, 0, 0, 2, 0})
+	for _, row := range []struct {
+		name   string
+		answer func(*net.UnixConn)
+		want   string
+	}{
+		{"hangs up", func(*net.UnixConn) {}, "ask"},
+		{"refuses the token", func(c *net.UnixConn) { heard(c); c.Write(status(named("ERROR_ACCESS_TOKEN"), "token ended")) }, "token ended"},
+		{"refuses the block", func(c *net.UnixConn) { heard(c); c.Write(status(named("ERROR"), "no such block")) }, "no such block"},
+		{"cannot", func(c *net.UnixConn) { heard(c); c.Write(status(named("ERROR_UNSUPPORTED"), "not compiled in")) }, "not compiled in"},
+		{"an answer without end", func(c *net.UnixConn) { heard(c); c.Write(protowire.AppendVarint(nil, 1<<40)) }, "is corrupt"},
+		{"no message", func(c *net.UnixConn) { heard(c); c.Write([]byte{3, 255, 255, 255}) }, "is corrupt"},
+		{"no files", func(c *net.UnixConn) { heard(c); c.Write(append(status(named("SUCCESS"), ""), 0)) }, "0 files"},
+		{"one file", pass(x.data), "1 files"},
+		{"three files", pass(x.data, x.sums, x.sums), "3 files"},
+		{"a pipe", pass(pipe, x.sums), "it is no file"},
+		{"a folder", pass(t.TempDir(), x.sums), "it is no file"},
+		{"the other way round", pass(x.sums, x.data), "is corrupt"},
+		{"a short block", pass(short.data, short.sums), "of 100000"},
+		{"few checksums", pass(x.data, few), "is corrupt"},
+		{"no checksums", pass(null.data, null.sums), "kind 0"},
+		{"odd checksums", pass(odd.data, odd.sums), "63 bytes"},
+		{"an empty file of checksums", pass(x.data, "/dev/null"), "it is no file"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			before := descriptors(t)
+			d := newDatanode(t, row.answer)
+			c := d.client(t)
+			err := read(c, block(1, size), make([]byte, size), 0)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+			c.Close()
+			d.listen.Close()
+			for end := time.Now().Add(time.Minute); descriptors(t) > before; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("descriptors: %d before, %d now", before, descriptors(t))
+				}
+			}
+		})
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// A socket that is of no use is left alone for a while, and each other block too.
+func TestUselessSocketRests(t *testing.T) {
+	d := newDatanode(t, func(c *net.UnixConn) { heard(c); c.Write(status(named("ERROR_UNSUPPORTED"), "not compiled in")) })
+	c := d.client(t)
+	for id := range uint64(5) {
+		if err := read(c, block(id, 1), make([]byte, 1), 0); err == nil {
+			t.Fatal("read")
+		}
+	}
+	if n := d.asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if cause := c.Snapshot().Cause; !strings.Contains(cause, "not compiled in") {
+		t.Errorf("the cause is %q", cause)
+	}
+}
+
+// A block that is refused says nothing of the others.
+func TestRefusedBlock(t *testing.T) {
+	x := newReplica(t, 10, 512, 2)
+	var agreed atomic.Bool
+	d := newDatanode(t, func(c *net.UnixConn) {
+		if !agreed.Load() {
+			heard(c)
+			c.Write(status(named("ERROR"), "no such block"))
+			return
+		}
+		pass(x.data, x.sums)(c)
+	})
+	c := d.client(t)
+	if err := read(c, block(1, 10), make([]byte, 10), 0); err == nil {
+		t.Fatal("read")
+	}
+	agreed.Store(true)
+	if err := read(c, block(2, 10), make([]byte, 10), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSocketOfAnother(t *testing.T) {
+	x := newReplica(t, 10, 512, 2)
+	for _, row := range []struct {
+		name   string
+		change func(d *datanode) error
+		want   string
+	}{
+		{"all may write the folder", func(d *datanode) error { return os.Chmod(filepath.Dir(d.socket), 0o777) }, "written by all"},
+		{"a group may write the folder", func(d *datanode) error {
+			return errors.Join(os.Chown(filepath.Dir(d.socket), 0, 12345), os.Chmod(filepath.Dir(d.socket), 0o775))
+		}, "written by group 12345"},
+		{"another's folder", func(d *datanode) error { return os.Chown(filepath.Dir(d.socket), 12345, 0) }, "belongs to user 12345"},
+		{"no socket", func(d *datanode) error { return os.Remove(d.socket) }, "there is no socket"},
+		{"a file", func(d *datanode) error {
+			return errors.Join(os.Remove(d.socket), os.WriteFile(d.socket, nil, 0o600))
+		}, "is no socket"},
+		{"a link", func(d *datanode) error {
+			return errors.Join(os.Rename(d.socket, d.socket+".0"), os.Symlink(d.socket+".0", d.socket))
+		}, "is no socket"},
+		{"nobody listens", func(d *datanode) error {
+			d.listen.(*net.UnixListener).SetUnlinkOnClose(false)
+			return d.listen.Close()
+		}, "no datanode answers"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDatanode(t, pass(x.data, x.sums))
+			if err := row.change(d); err != nil {
+				t.Fatal(err)
+			}
+			if err := read(d.client(t), block(1, 10), make([]byte, 10), 0); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+		})
+	}
+}
+
+// Files that are kept open are used again while they are as they were.
+func TestKept(t *testing.T) {
+	x := newReplica(t, 1000, 512, 2)
+	d := newDatanode(t, pass(x.data, x.sums))
+	c := d.client(t)
+	got := make([]byte, 1000)
+	for range 10 {
+		if err := read(c, block(1, 1000), got, 0); err != nil || !bytes.Equal(got, x.content) {
+			t.Fatal(err)
+		}
+	}
+	if n := d.asked.Load(); n != 1 {
+		t.Fatalf("asked %d times", n)
+	}
+	f, err := c.Open(t.Context(), block(1, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release()
+	if err := os.Rename(x.data, x.data+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ReadAt(got, 0); !errors.Is(err, shortcircuit.ErrChanged) {
+		t.Errorf("a block that was moved: %v", err)
+	}
+	if err := os.Rename(x.data+".moved", x.data); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(c, block(1, 1000), got, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// More blocks than are kept: no more descriptors.
+func TestKeepIsBounded(t *testing.T) {
+	x := newReplica(t, 1000, 512, 2)
+	c := newDatanode(t, pass(x.data, x.sums)).client(t)
+	for id := range uint64(50) {
+		if err := read(c, block(id, 1000), make([]byte, 1000), 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Snapshot().Files; n > 4 {
+			t.Fatalf("%d are open", n)
+		}
+	}
+}
+
+// What is idle goes when the block is deleted, and when the datanode begins anew.
+func TestIdleFilesGo(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*testing.T, *datanode, replica)
+	}{
+		{"deleted", func(t *testing.T, _ *datanode, x replica) {
+			if err := errors.Join(os.Remove(x.data), os.Remove(x.sums)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"begun anew", func(t *testing.T, d *datanode, x replica) {
+			d.listen.Close()
+			d.start(pass(x.data, x.sums))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newReplica(t, 1000, 512, 2)
+			d := newDatanode(t, pass(x.data, x.sums))
+			c := d.client(t)
+			if err := read(c, block(1, 1000), make([]byte, 1000), 0); err != nil {
+				t.Fatal(err)
+			}
+			row.change(t, d, x)
+			for end := time.Now().Add(time.Minute); c.Snapshot().Files > 0; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the files are still open")
+				}
+			}
+		})
+	}
+}
+
+// A datanode that is stopped holds nobody up for long, and a reader who gives up
+// says nothing of it.
+func TestSilentDatanode(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	d := newDatanode(t, func(c *net.UnixConn) { heard(c); <-release })
+	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Timeout: 50 * time.Millisecond, Rest: time.Hour})
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Open(ctx, block(1, 1)); err == nil {
+		t.Fatal("open")
+	}
+	if cause := c.Snapshot().Cause; cause != "" {
+		t.Errorf("after a reader gave up: %s", cause)
+	}
+	if _, err := c.Open(t.Context(), block(1, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if c.Snapshot().Cause == "" {
+		t.Error("nothing is said of it")
+	}
+}

@@ -1,0 +1,291 @@
+package shortcircuit
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	_ "github.com/colinmarc/hdfs/v2" // registers HDFS's messages
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"rankfs/meta"
+)
+
+// A socket is where a datanode of this host listens. The client's lock guards
+// what is known of it.
+type socket struct {
+	path  string
+	cause error     // why it was of no use last; nil if it was
+	tried time.Time // then
+}
+
+// An identity tells a file from those that were, or will be, in its place.
+type identity struct {
+	dev, ino uint64
+	ctime    syscall.Timespec
+}
+
+func identityOf(st *syscall.Stat_t) identity { return identity{uint64(st.Dev), st.Ino, st.Ctim} }
+
+// A home is the socket that a file came by. A datanode that begins anew makes a
+// new one.
+type home struct {
+	path string
+	was  identity
+}
+
+func (h home) moved() bool {
+	var st syscall.Stat_t
+	return syscall.Lstat(h.path, &st) != nil || identityOf(&st) != h.was
+}
+
+// request asks the datanode for a block's files.
+func (s *socket) request(ctx context.Context, timeout time.Duration, b Block) (*File, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c, h, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := c.Write(question(b)); err != nil {
+		return nil, useless("ask %s: %w", s.path, err)
+	}
+	answer, err := readAnswer(c)
+	if err != nil {
+		return nil, useless("ask %s: its answer: %w", s.path, err)
+	}
+	if err := refusal(answer); err != nil {
+		return nil, err
+	}
+	files, err := receive(c)
+	if err != nil {
+		return nil, useless("ask %s: %w", s.path, err)
+	}
+	f, err := newFile(files, b.Size)
+	if err != nil {
+		return nil, fmt.Errorf("block %d: %w", b.ID, err)
+	}
+	f.home = h
+	return f, nil
+}
+
+// dial connects to the datanode, if nobody else can be in its place.
+func (s *socket) dial(ctx context.Context) (*net.UnixConn, home, error) {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(s.path, &st); errors.Is(err, fs.ErrNotExist) {
+		return nil, home{}, useless("there is no socket %s: is dfs.domain.socket.path the datanode's too, and has it Hadoop's native library?", s.path)
+	} else if err != nil {
+		return nil, home{}, useless("socket %s: %w", s.path, err)
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+		return nil, home{}, useless("%s is no socket", s.path)
+	}
+	if err := guarded(filepath.Dir(s.path), st.Uid); err != nil {
+		return nil, home{}, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", s.path)
+	if err != nil {
+		return nil, home{}, useless("no datanode answers: %w", err)
+	}
+	c := conn.(*net.UnixConn)
+	if err := heldBy(c, st.Uid); err != nil {
+		c.Close()
+		return nil, home{}, useless("socket %s: %w", s.path, err)
+	}
+	return c, home{s.path, identityOf(&st)}, nil
+}
+
+// guarded looks at the folder of a socket and those above it as Hadoop does:
+// nobody may be able to put a socket of his own in its place.
+func guarded(dir string, owner uint32) error {
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return useless("folder of the datanode's socket: %w", err)
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		switch mode := info.Mode().Perm(); {
+		case mode&0o002 != 0:
+			return useless("folder %s of the datanode's socket can be written by all: take that away, or choose another dfs.domain.socket.path", dir)
+		case mode&0o020 != 0 && st.Gid != 0:
+			return useless("folder %s of the datanode's socket can be written by group %d: take that away, or choose another dfs.domain.socket.path", dir, st.Gid)
+		case st.Uid != 0 && st.Uid != owner:
+			return useless("folder %s of the datanode's socket belongs to user %d, neither root nor who made the socket: choose another dfs.domain.socket.path", dir, st.Uid)
+		}
+		if dir == "/" || dir == "." {
+			return nil
+		}
+	}
+}
+
+// heldBy reports an error if another than the socket's owner listens at it.
+func heldBy(c *net.UnixConn, owner uint32) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var got error
+	if err := raw.Control(func(fd uintptr) {
+		peer, got = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if got != nil {
+		return os.NewSyscallError("getsockopt", got)
+	}
+	if peer.Uid != owner && peer.Uid != 0 {
+		return fmt.Errorf("user %d listens at it, and user %d made it", peer.Uid, owner)
+	}
+	return nil
+}
+
+const (
+	version   = 28 // of data transfer
+	operation = 87 // REQUEST_SHORT_CIRCUIT_FDS
+	format    = 1  // of a block's files, the highest that is understood
+)
+
+// question is OpRequestShortCircuitAccessProto with what goes before it.
+func question(b Block) []byte {
+	header := newMessage("BaseHeaderProto")
+	set(header, "block", b.Header)
+	if b.Token != nil {
+		set(header, "token", b.Token)
+	}
+	q := newMessage("OpRequestShortCircuitAccessProto")
+	set(q, "header", header)
+	m := q.ProtoReflect()
+	m.Set(m.Descriptor().Fields().ByName("maxVersion"), protoreflect.ValueOfUint32(format))
+	body, err := proto.Marshal(q)
+	if err != nil {
+		panic(fmt.Sprintf("question for block %d: %v", b.ID, err))
+	}
+	return protowire.AppendBytes(append(binary.BigEndian.AppendUint16(nil, version), operation), body)
+}
+
+// maxAnswer is far above some words.
+const maxAnswer = 64 << 10
+
+// readAnswer reads a message with its length before it, and not a byte more:
+// the files come with the next.
+func readAnswer(c net.Conn) (proto.Message, error) {
+	size, err := binary.ReadUvarint(byByte{c})
+	if err != nil {
+		return nil, err
+	}
+	if size > maxAnswer {
+		return nil, fmt.Errorf("it %w: it has %d bytes", meta.ErrCorrupt, size)
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(c, b); err != nil {
+		return nil, err
+	}
+	m := newMessage("BlockOpResponseProto")
+	if err := proto.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("it %w: %v", meta.ErrCorrupt, err)
+	}
+	return m, nil
+}
+
+type byByte struct{ io.Reader }
+
+func (r byByte) ReadByte() (byte, error) {
+	var b [1]byte
+	_, err := io.ReadFull(r, b[:])
+	return b[0], err
+}
+
+// refusal is why a datanode passes no files; nil if it does.
+func refusal(answer proto.Message) error {
+	const success, unsupported = 0, 7
+	words := get(answer, "message").String()
+	switch status := get(answer, "status").Enum(); status {
+	case success:
+	case unsupported:
+		return useless("the datanode does not pass files: %s", words)
+	default:
+		return fmt.Errorf("the datanode does not pass the block's files: status %d: %s", status, words)
+	}
+	if v := get(answer, "shortCircuitAccessVersion").Uint(); v > format {
+		return useless("the datanode's blocks have format %d, and %d is understood", v, format)
+	}
+	return nil
+}
+
+// receive takes two files, which come with one byte.
+func receive(c *net.UnixConn) (files [2]*os.File, err error) {
+	const most = 8 // more than are sent; what is not wanted must be closed
+	one, space := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return files, err
+	}
+	var n, control, flags int
+	var got error
+	err = raw.Read(func(fd uintptr) bool {
+		n, control, flags, _, got = unix.Recvmsg(int(fd), one, space, unix.MSG_CMSG_CLOEXEC)
+		return got != unix.EAGAIN && got != unix.EINTR
+	})
+	if err = errors.Join(err, os.NewSyscallError("recvmsg", got)); err != nil {
+		return files, err
+	}
+	fds, err := rights(space[:control])
+	if err == nil && (n != 1 || flags&unix.MSG_CTRUNC != 0 || len(fds) != len(files)) {
+		err = fmt.Errorf("what it passes %w: %d files, where a block has its bytes and its checksums", meta.ErrCorrupt, len(fds))
+	}
+	if err != nil {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return files, err
+	}
+	for i, fd := range fds {
+		files[i] = os.NewFile(uintptr(fd), [...]string{"block", "checksums"}[i])
+	}
+	return files, nil
+}
+
+// rights are the descriptors that came with a message.
+func rights(control []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	for _, m := range messages {
+		got, parsed := unix.ParseUnixRights(&m)
+		fds, err = append(fds, got...), errors.Join(err, parsed)
+	}
+	return fds, err
+}
+
+// The library's messages have types that cannot be named outside of it.
+
+func newMessage(name protoreflect.Name) proto.Message {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop.hdfs").Append(name))
+	if err != nil {
+		panic(fmt.Sprintf("message %s: %v", name, err))
+	}
+	return kind.New().Interface()
+}
+
+func get(m proto.Message, name protoreflect.Name) protoreflect.Value {
+	r := m.ProtoReflect()
+	return r.Get(r.Descriptor().Fields().ByName(name))
+}
+
+func set(m proto.Message, name protoreflect.Name, to proto.Message) {
+	r := m.ProtoReflect()
+	r.Set(r.Descriptor().Fields().ByName(name), protoreflect.ValueOfMessage(to.ProtoReflect()))
+}
