@@ -25,6 +25,7 @@ type hadoop struct {
 	host    *cluster.Host // with a datanode
 	ours    *asked
 	theirs  *asked
+	near    *near
 }
 
 func (b *bench) hadoop() *hadoop {
@@ -41,6 +42,9 @@ func (h *hadoop) close() {
 	if h.ours != nil {
 		h.ours.end()
 		h.theirs.end()
+	}
+	if h.near != nil {
+		h.near.end()
 	}
 	h.cluster.Close()
 }

@@ -41,6 +41,9 @@ var measures = []measure{
 	{name: "hdfs, 1 GiB by one stream into slabs / Hadoop's client to nowhere", target: 1, setup: hdfsStreams(1, perSecond)},
 	{name: "hdfs, 1 GiB by four streams / the same", target: 1, setup: hdfsStreams(4, perSecond)},
 	{name: "hdfs, processor time of a GiB, one stream / the same", target: 0.7, atMost: true, setup: hdfsStreams(1, cpuPerGiB)},
+	{name: "hdfs local, 2 GiB by one stream into slabs / Hadoop's client by short-circuit to nowhere", target: 1.2, setup: localBlocks(byFile, perSecond)},
+	{name: "hdfs local, the same / Hadoop's client over TCP", target: 3, setup: localBlocks(overTCP, perSecond)},
+	{name: "hdfs local, processor time of a GiB / Hadoop's client by short-circuit", target: 0.8, atMost: true, setup: localBlocks(byFile, cpuPerGiB)},
 	{name: "hdfs, locations of 100,000 files of a block / hdfs dfs -ls", target: 1, atMost: true, setup: locations},
 }
 

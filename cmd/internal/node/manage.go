@@ -15,9 +15,9 @@ import (
 	"rankfs/cache"
 	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/fs"
-	"rankfs/fetch/hdfs"
 	"rankfs/meta"
 	"rankfs/meta/trust"
 )
