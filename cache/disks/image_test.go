@@ -124,8 +124,18 @@ func (i *image) fail() { i.ioctl(shutdown, 1) }
 // cutPower makes it fail with all that is not on the disk yet lost.
 func (i *image) cutPower() { i.ioctl(shutdown, 2) }
 
-// revive mounts it anew.
-func (i *image) revive() { i.unmount(); i.mount() }
+// revive mounts it anew, from a copy: the file system that failed lives on where
+// another process has just made a mount namespace, which has all mounts of that
+// moment, and a mount of the same file would be of that one.
+func (i *image) revive() {
+	i.t.Helper()
+	i.unmount()
+	again := i.file + "+"
+	i.run("cp", "--sparse=always", i.file, again)
+	must(i.t, os.Remove(i.file))
+	i.file = again
+	i.mount()
+}
 
 func thaw(mnt string) { _ = ioctl(mnt, unfreeze, 0) }
 
