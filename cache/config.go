@@ -9,6 +9,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/stall"
+	"rankfs/meta"
 )
 
 // A Backing makes a file known to the kernel, so that a batch opened with the
@@ -69,7 +70,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Stalls = stall.NewTable(time.Now)
 	}
 	if c.RAMBytes < minRAM {
-		return c, fmt.Errorf("ram budget of %d bytes: use %d or more", c.RAMBytes, minRAM)
+		return c, fmt.Errorf("ram budget of %s %w: give %s or more", meta.FormatBytes(uint64(c.RAMBytes)), meta.ErrInvalid, meta.FormatBytes(minRAM))
 	}
 	return c, nil
 }

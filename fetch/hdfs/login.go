@@ -1,7 +1,9 @@
 package hdfs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 
@@ -48,7 +50,10 @@ func readable(keytab string) error {
 		return nil
 	}
 	f, err := os.Open(keytab)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("keytab %s %w; name one that is there", keytab, meta.ErrNotExist)
+	case err != nil:
 		return fmt.Errorf("keytab: %w; name one that this user may read", err)
 	}
 	return f.Close()

@@ -3,12 +3,17 @@ package trust
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A Port is the one TCP port of a node. Its methods may be called concurrently.
@@ -50,7 +55,7 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	listen.SetMultipathTCP(false) // its sockets do not take all of TCP's options
 	tcp, err := listen.Listen(ctx, "tcp", config.Address)
 	if err != nil {
-		return nil, fmt.Errorf("open port: %w", err)
+		return nil, unheard(config.Address, err)
 	}
 	p := &Port{config: config, tcp: tcp.(*net.TCPListener)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -66,6 +71,22 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	}
 	p.wg.Go(p.acceptAll)
 	return p, nil
+}
+
+// unheard says why nobody can be heard at an address: one that is not this host's
+// now may be so later.
+func unheard(address string, err error) error {
+	var unknown *net.DNSError
+	kind, why := "", err.Error()
+	switch {
+	case errors.As(err, &unknown):
+		kind, why = "unavailable", "the name of the host is not known here; give --listen a name or an address of this host"
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		kind, why = "unavailable", "this host has no such address; give --listen one that 'ip address' shows"
+	case errors.Is(err, unix.EADDRINUSE):
+		kind, why = "exist", "another process listens there; give --listen another port"
+	}
+	return &meta.Told{Kind: kind, Message: fmt.Sprintf("listen at %s: %s", address, why)}
 }
 
 // Addr is where the port listens.

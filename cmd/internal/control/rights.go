@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/user"
 	"slices"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,9 +94,13 @@ func (a Admin) is(c caller) bool {
 func (a Admin) Refuse(route string) error {
 	who := "root"
 	if a.Group != nil {
-		who = fmt.Sprintf("root, or a member of group %d", *a.Group)
+		name := strconv.FormatUint(uint64(*a.Group), 10)
+		if g, err := user.LookupGroupId(name); err == nil {
+			name = g.Name
+		}
+		who = "root, or a member of group " + name
 	}
-	return &meta.Told{Kind: "denied", Message: fmt.Sprintf("%s: this changes what all users of the mount have; ask %s", route, who)}
+	return &meta.Told{Kind: "denied", Message: fmt.Sprintf("%s: this is not for all users of the mount; ask %s", route, who)}
 }
 
 type callerKey struct{}
