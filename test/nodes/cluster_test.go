@@ -107,8 +107,15 @@ func TestASourceOfOneNode(t *testing.T) {
 	t.Cleanup(func() { first.Must("umount", dir) })
 	first.Must("sh", "-c", `seq 1 200000 > "$0"`, dir+"/numbers")
 	text := first.Must("cat", dir+"/numbers")
+	// When create returns a dataset is on all nodes.
+	for i := range 5 {
+		name := fmt.Sprint("n", i)
+		first.Do("dataset", "create", name, "--source", "file:"+dir+"/numbers", "--as", "lines")
+		for _, n := range m.Nodes[1:] {
+			n.Must("test", "-d", n.Mount()+"/datasets/"+name)
+		}
+	}
 	first.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "1000")
-	m.Await("d")
 	for _, n := range m.Nodes {
 		if got := n.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort -n`, n.Mount()+"/datasets/d"); got != text {
 			t.Errorf("on %s there are %d bytes that differ from the %d of the source", n.Host.Name, len(got), len(text))

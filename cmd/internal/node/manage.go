@@ -126,6 +126,7 @@ func (n *Node) install(ctx context.Context, r record, instead uint64, progress r
 	if err != nil {
 		return control.Dataset{}, err
 	}
+	n.everywhere(ctx, registered{r.Name, d.generation})
 	described := n.describe(ctx, d)
 	if crowd := described.Notes["memory"]; crowd != "" {
 		n.config.Log.Warn("ranks that read together will not find room", "dataset", r.Name, "cause", crowd)

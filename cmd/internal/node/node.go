@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +75,7 @@ type Node struct {
 	hdfs    *hdfs.Clusters
 	member  *member
 	catalog *catalog
+	serving atomic.Pointer[catalog] // as soon as others may ask it
 	sizes   *sizes
 	cache   *cache.Cache
 	memory  memory
@@ -111,7 +113,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
 	dispatcher := newDispatcher(n)
-	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve, callPeek: dispatcher.peek}); err != nil {
+	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve, callPeek: dispatcher.peek, callServed: n.serves}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.member.close()) }()
@@ -167,6 +169,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { cancel(); n.tasks.Wait() }()
+	n.serving.Store(n.catalog)
 	n.tasks.Go(func() { n.catalog.follow(ctx) })
 	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
