@@ -3,7 +3,7 @@ package cache
 import "runtime"
 
 // walkPiece is after how many numbers a walk lets others have the lock: a piece
-// takes 0.1 to 0.6 ms, and a million batches at one go would take 0.6 to 1 s.
+// takes 0.15 to 0.6 ms mostly, and 200,000 batches at one go took 83 to 212.
 const walkPiece = 256
 
 // walk looks at all that is on the shelf, until it is told not to go on. mu is
