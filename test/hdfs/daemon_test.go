@@ -171,8 +171,9 @@ type status struct {
 		Slabs       int
 	}
 	HDFS struct {
-		Bytes, Local, Corrupt, Failures uint64
-		Streams                         int
+		Bytes, Local, Files, Corrupt, Failures uint64
+		Streams                                int
+		LocalBlocks                            string `json:"local_blocks"`
 	}
 }
 
