@@ -94,9 +94,6 @@ func (g *Group) attempt(ctx context.Context, by state.Sender, c state.Command) (
 		}
 		return g.calls.ask(ctx, leader, callApply, data, &a)
 	})
-	if errors.Is(err, meta.ErrNoSpace) {
-		err = fmt.Errorf("%w (%w)", err, meta.ErrUnavailable) // for now: it leads no more
-	}
 	return a, err
 }
 

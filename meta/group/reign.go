@@ -80,6 +80,9 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	if err != nil && errors.Is(within.Err(), context.Canceled) && !errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("%w (node %s led)", errNoLeader, leader)
 	}
+	if errors.Is(err, meta.ErrNoSpace) {
+		err = fmt.Errorf("%w (%w)", err, meta.ErrUnavailable) // for now: it leads no more
+	}
 	return err
 }
 

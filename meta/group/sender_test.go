@@ -52,9 +52,10 @@ func (g *Group) command(ctx context.Context, c state.Command) (state.Result, err
 func (g *Group) spoken(ctx context.Context, by state.Sender, c state.Command, ask func(context.Context, string, any, any) error) (a applied, err error) {
 	g.sign(by, c)
 	data, err := state.Encode(c)
-	if err == nil {
-		err = ask(ctx, callSpeak, spoken{by, data}, &a)
+	if err != nil {
+		return a, g.early(err)
 	}
+	err = ask(ctx, callSpeak, spoken{by, data}, &a)
 	return a, err
 }
 
