@@ -49,9 +49,7 @@ func TestRollingUpgrade(t *testing.T) {
 		if err := n.machine.Err(); err != nil {
 			t.Error(err)
 		}
-		if got := len(n.machine.Datasets()); got != 12 {
-			t.Errorf("%d datasets", got)
-		}
+		await(t, "it has all datasets", func() bool { return len(n.machine.Datasets()) == 12 })
 	}
 	joined(t, nodes[1], 5, state.Member)
 	if err := put(nodes[2], "last"); err != nil {

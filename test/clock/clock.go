@@ -23,8 +23,11 @@ import (
 )
 
 const (
-	stopTime = 10 * time.Second // for a process to have a vDSO, and to be stopped outside of it
+	stopTime = time.Minute // for a process to have a vDSO, and to be stopped outside of it
+	// How long it runs before it is stopped again. Of a millisecond a process on a
+	// busy machine may get nothing, and stay where it is.
 	pause    = time.Millisecond
+	maxPause = 200 * time.Millisecond
 )
 
 // Jump sets the clock of a process ahead of the machine's by so many whole
@@ -87,7 +90,7 @@ func find(pid int) (v vdso, err error) {
 // stop stops the process where none of its threads is about to execute what is
 // going to be written over.
 func (v vdso) stop() error {
-	for end := time.Now().Add(stopTime); ; {
+	for end, pause := time.Now().Add(stopTime), pause; ; pause = min(2*pause, maxPause) {
 		if err := unix.Kill(v.pid, unix.SIGSTOP); err != nil {
 			return err
 		}
