@@ -24,10 +24,7 @@ import (
 
 const (
 	stopTime = time.Minute // for a process to have a vDSO, and to be stopped outside of it
-	// How long it runs before it is stopped again. Of a millisecond a process on a
-	// busy machine may get nothing, and stay where it is.
 	pause    = time.Millisecond
-	maxPause = 200 * time.Millisecond
 )
 
 // Jump sets the clock of a process ahead of the machine's by so many whole
@@ -52,15 +49,36 @@ func replace(pid int, text []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unix.Kill(pid, unix.SIGCONT)) }()
-	if err := v.stop(); err != nil {
-		return err
-	}
 	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer mem.Close()
-	return v.write(mem, text)
+	at, there, err := v.clockGettime(mem, len(text))
+	if err != nil {
+		return err
+	}
+	if err := v.stop(isOurs(there)); err != nil {
+		return err
+	}
+	if _, err := mem.WriteAt(text, at); err != nil {
+		return fmt.Errorf("write its vDSO: %w", err)
+	}
+	return nil
+}
+
+// isOurs reports whether the text is that of a clock that jumped before. Then only
+// the seconds in it change, and a thread may be anywhere in it: one that asks for
+// the time all the while is hardly ever elsewhere.
+func isOurs(text []byte) bool {
+	zero, _ := clockGettime(0)
+	ones, _ := clockGettime(-1)
+	for i := range zero {
+		if zero[i] == ones[i] && text[i] != zero[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // A vdso is where a process has its own.
@@ -87,10 +105,10 @@ func find(pid int) (v vdso, err error) {
 	return v, errors.New("it has no vDSO: was the kernel started with vdso=0?")
 }
 
-// stop stops the process where none of its threads is about to execute what is
-// going to be written over.
-func (v vdso) stop() error {
-	for end, pause := time.Now().Add(stopTime), pause; ; pause = min(2*pause, maxPause) {
+// stop stops the process, where none of its threads is about to execute what is
+// going to be written over unless that may be anywhere.
+func (v vdso) stop(anywhere bool) error {
+	for end := time.Now().Add(stopTime); ; {
 		if err := unix.Kill(v.pid, unix.SIGSTOP); err != nil {
 			return err
 		}
@@ -98,7 +116,7 @@ func (v vdso) stop() error {
 		switch {
 		case err != nil:
 			return err
-		case !running && !within:
+		case !running && (anywhere || !within):
 			return nil
 		case time.Now().After(end):
 			return fmt.Errorf("its threads do not stop outside of the vDSO within %v", stopTime)
@@ -147,23 +165,20 @@ func (v vdso) threads() (running, within bool, err error) {
 	return running, within, nil
 }
 
-// write puts text in the place of clock_gettime.
-func (v vdso) write(mem *os.File, text []byte) error {
+// clockGettime is where that is, and the first n bytes of it.
+func (v vdso) clockGettime(mem *os.File, n int) (at int64, text []byte, err error) {
 	image := make([]byte, v.end-v.start)
 	if _, err := mem.ReadAt(image, int64(v.start)); err != nil {
-		return fmt.Errorf("read its vDSO: %w", err)
+		return 0, nil, fmt.Errorf("read its vDSO: %w", err)
 	}
-	at, size, err := symbol(image)
+	from, size, err := symbol(image)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	if size < uint64(len(text)) {
-		return fmt.Errorf("no room in its vDSO: clock_gettime has %d bytes, %d are needed", size, len(text))
+	if size < uint64(n) {
+		return 0, nil, fmt.Errorf("no room in its vDSO: clock_gettime has %d bytes, %d are needed", size, n)
 	}
-	if _, err := mem.WriteAt(text, int64(v.start+at)); err != nil {
-		return fmt.Errorf("write its vDSO: %w", err)
-	}
-	return nil
+	return int64(v.start + from), image[from : from+uint64(n)], nil
 }
 
 // symbol is where clock_gettime is, and how long.
