@@ -11,7 +11,7 @@ import (
 )
 
 // callServed asks a node to answer when it serves a dataset.
-const callServed = "served"
+const callServed = "/served"
 
 // everywhereWait is how long who registers a dataset waits for the other nodes. One
 // that is up has it within some tenths of a second, and its index soon after.
