@@ -143,7 +143,7 @@ func (d *directory) clear(p *place, may spare) error {
 	return nil
 }
 
-var errFull = meta.Worded(unix.ENOSPC, "no space left beside what stays free: free some, or lower --nvme-floor or the budget")
+var errFull = meta.Worded(unix.ENOSPC, "no space left on device beside what stays free: free some, or lower --nvme-floor or the budget")
 
 // squeeze says that slabs are given up though the budget has room.
 func (d *directory) squeeze() {
