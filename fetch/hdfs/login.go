@@ -52,7 +52,7 @@ func readable(keytab string) error {
 	f, err := os.Open(keytab)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("keytab %s %w; name one that is there", keytab, meta.ErrNotExist)
+		return fmt.Errorf("keytab %s %w; name one that this user may read", keytab, meta.ErrNotExist)
 	case err != nil:
 		return fmt.Errorf("keytab: %w; name one that this user may read", err)
 	}

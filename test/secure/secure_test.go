@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -204,7 +203,7 @@ func (h hdfsWith) logins(t *testing.T) {
 		})
 	}
 	_, err := hdfs.New(hdfs.Config{Kerberos: namenode.Kerberos{Keytab: h.Path("none"), Principal: "alice"}})
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "this user may read") {
+	if !errors.Is(err, meta.ErrNotExist) || !strings.Contains(err.Error(), "this user may read") {
 		t.Errorf("without the keytab: %v", err)
 	}
 }

@@ -159,7 +159,7 @@ func TestMountIsRefused(t *testing.T) {
 	}{
 		{"no such directory", p.dir + "/none", nil, 3, "mkdir -p"},
 		{"a file", file, nil, 2, "not a directory"},
-		{"too little memory", p.mount, []string{"--ram", "1MiB"}, 1, "16777216"},
+		{"too little memory", p.mount, []string{"--ram", "1MiB"}, 2, "16MiB"},
 		{"a negative size", p.mount, []string{"--ram", "-1"}, 2, "ram"},
 		{"no unit", p.mount, []string{"--ram", "64"}, 2, "unit"},
 		{"a huge size", p.mount, []string{"--ram", "99999999TiB"}, 2, "ram"},
