@@ -518,7 +518,7 @@ func TestAReadingCrowd(t *testing.T) {
 		{"moments", 300 * time.Millisecond, false},
 		{"seconds", 3 * time.Second, false},
 		{"many seconds", 8 * time.Second, false}, // four at a time of eight: a wait may be several rounds
-		{"another thread opens", 30 * time.Second, true},
+		{"another thread opens", 8 * time.Second, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -574,18 +574,21 @@ func TestHoldersThatWait(t *testing.T) {
 			return thread == 100+int32(rank) && step == 0
 		}})
 		p, stalls := &testPlan{steps: 2, size: 4 << 20}, stall.NewTable(time.Now)
-		var ranks sync.WaitGroup
+		var ranks, opened sync.WaitGroup
 		var computed, refused atomic.Int32
+		opened.Add(4)
 		for rank := range uint64(4) {
 			ranks.Go(func() {
 				account := stalls.Open("job", rank)
 				account.Thread = 100 + int32(rank)
 				s, err := k.OpenFor(t.Context(), &account, p, rank, 0)
+				opened.Done()
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				defer s.Release()
+				opened.Wait()                                      // or the next of one takes the place of another's first
 				time.Sleep(time.Duration(rank) * 20 * time.Second) // until the last has computed, nothing is certain
 				computed.Add(1)
 				began := time.Now()
