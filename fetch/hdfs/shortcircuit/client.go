@@ -2,6 +2,7 @@ package shortcircuit
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -67,14 +68,16 @@ type Client struct {
 	config Config
 	opened atomic.Int64 // Files that are open, in use or kept
 
-	// mu guards what is known; no system call is made under it but close(2).
+	// mu guards what is known. Under it files are closed and looked at by fstat(2),
+	// which asks no disk; nobody waits for a datanode.
 	mu struct {
 		sync.Mutex
 		closed  bool
 		sockets map[string]*socket // by path
 		files   map[key]*File      // open and unchanged, as far as was seen
-		idle    list               // of these, the unused, longest unused first
-		sweep   *time.Timer        // runs while there are idle files; nil before the first
+		idle    list.List          // of these, the unused, longest unused first
+		sweep   *time.Timer        // nil before the first
+		armed   bool               // the sweep will run: there are idle files
 	}
 }
 
@@ -82,7 +85,6 @@ type Client struct {
 func New(c Config) *Client {
 	k := &Client{config: c.withDefaults()}
 	k.mu.sockets, k.mu.files = make(map[string]*socket), make(map[key]*File)
-	k.mu.idle.init()
 	return k
 }
 
@@ -127,7 +129,7 @@ func (c *Client) kept(k key) *File {
 // use counts one more use. mu is held.
 func (c *Client) use(f *File) {
 	if f.uses == 0 {
-		c.mu.idle.remove(f)
+		c.mu.idle.Remove(f.idle)
 	}
 	f.uses++
 }
@@ -167,7 +169,7 @@ func (c *Client) drop(f *File) {
 	f.forgotten = true
 	delete(c.mu.files, f.key)
 	if f.uses == 0 {
-		c.mu.idle.remove(f)
+		c.mu.idle.Remove(f.idle)
 		f.close()
 		c.opened.Add(-1)
 	}
@@ -184,9 +186,9 @@ func (c *Client) release(f *File) {
 		return
 	}
 	f.since = time.Now()
-	c.mu.idle.push(f)
-	if c.mu.idle.n > c.config.Keep {
-		c.drop(c.mu.idle.first())
+	f.idle = c.mu.idle.PushBack(f)
+	if c.mu.idle.Len() > c.config.Keep {
+		c.drop(c.mu.idle.Front().Value.(*File))
 	}
 	c.arm()
 }
@@ -198,15 +200,14 @@ const (
 	idleFor    = 5 * time.Minute
 )
 
-// arm lets the sweep run while there is something to look at. mu is held.
+// arm lets the sweep run while there is something to look at, however often files
+// are given back meanwhile. mu is held.
 func (c *Client) arm() {
-	switch {
-	case c.mu.closed || c.mu.idle.n == 0:
-	case c.mu.sweep == nil:
-		c.mu.sweep = time.AfterFunc(sweepEvery, c.sweep)
-	default:
-		c.mu.sweep.Reset(sweepEvery)
+	if c.mu.closed || c.mu.armed || c.mu.idle.Len() == 0 {
+		return
 	}
+	c.mu.armed = true
+	c.mu.sweep = time.AfterFunc(sweepEvery, c.sweep)
 }
 
 // sweep forgets idle files that have changed, or were idle for long, and all of
@@ -214,12 +215,13 @@ func (c *Client) arm() {
 func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for f := c.mu.idle.first(); f != nil; {
-		next := c.mu.idle.after(f)
+	c.mu.armed = false
+	for e := c.mu.idle.Front(); e != nil; {
+		f := e.Value.(*File)
+		e = e.Next()
 		if time.Since(f.since) > idleFor || f.unchanged() != nil || f.home.moved() {
 			c.drop(f)
 		}
-		f = next
 	}
 	c.arm()
 }

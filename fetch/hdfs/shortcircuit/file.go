@@ -1,6 +1,7 @@
 package shortcircuit
 
 import (
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,10 +37,10 @@ type File struct {
 	table      *crc32.Table
 
 	// The client's lock guards these.
-	uses       int
-	forgotten  bool // closed after its last use
-	since      time.Time
-	prev, next *File // in the list of the idle; nil if it is in use
+	uses      int
+	forgotten bool // closed after its last use
+	since     time.Time
+	idle      *list.Element // in the list of the idle, if nobody uses it
 }
 
 // The file of checksums begins with its version, their kind, and for how many

@@ -455,6 +455,37 @@ func TestIdleFilesGo(t *testing.T) {
 	}
 }
 
+// So it does while another block is read all the while.
+func TestIdleFilesGoBesideReaders(t *testing.T) {
+	gone, busy := newReplica(t, 1000, 512, 2), newReplica(t, 1000, 512, 2)
+	var first atomic.Bool
+	d := newDatanode(t, func(c *net.UnixConn) {
+		if first.CompareAndSwap(false, true) {
+			pass(gone.data, gone.sums)(c)
+			return
+		}
+		pass(busy.data, busy.sums)(c)
+	})
+	c, p := d.client(t), make([]byte, 1000)
+	if err := read(c, block(1, 1000), p, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(gone.data), os.Remove(gone.sums)); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if err := read(c, block(2, 1000), p, 0); err != nil {
+			t.Fatal(err)
+		}
+		if c.Snapshot().Files == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the files of a deleted block are still open")
+		}
+	}
+}
+
 // A datanode that is stopped holds nobody up for long, and a reader who gives up
 // says nothing of it.
 func TestSilentDatanode(t *testing.T) {
