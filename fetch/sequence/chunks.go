@@ -34,6 +34,7 @@ type block interface {
 	// bound is what src may at most decode to.
 	bound(src []byte) int
 	// decode fills dst from its beginning, and refuses what does not fit.
+	// With an error it has decoded nothing, whatever it wrote.
 	decode(dst, src []byte) (int, error)
 }
 
@@ -138,8 +139,10 @@ func (snappyBlock) decode(dst, src []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = s2.Decode(dst[:n:n], src)
-	return n, err
+	if _, err := s2.Decode(dst[:n:n], src); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 type lz4Block struct{}

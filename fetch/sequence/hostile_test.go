@@ -151,6 +151,28 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// What a decoder's buffers hold of the record before is not what a damaged
+// record says.
+func TestDamageAfterARecord(t *testing.T) {
+	for codec, chunk := range map[string]string{
+		"SnappyCodec": "\x06\xff\xff\xff\xff\xff",
+		"Lz4Codec":    "\x10a\x02\x00",
+	} {
+		f := format{5, "record", codec, bytesWritable, 100, 1}
+		good := packer(t, codec)(append([]byte{0, 0, 0, 100}, make([]byte, 100)...))
+		data := body(t, f, len(good), 0, good, 8+len(chunk), 0, 6, len(chunk), chunk)
+		read := func() *sequence.Part { return part(header(t, data), data, 0, int64(len(data))) }
+		values := 0
+		err := read().Scan(t.Context(), func(_, _ int64) error { values++; return nil })
+		if values != 1 || !errors.Is(err, meta.ErrCorrupt) {
+			t.Errorf("%s: %d values, then %v", codec, values, err)
+		}
+		if err := read().Copy(t.Context(), make([]byte, 100)); !errors.Is(err, meta.ErrCorrupt) {
+			t.Errorf("%s: %v", codec, err)
+		}
+	}
+}
+
 // A block may not claim more than Java could hold of it.
 func TestSumOfSizes(t *testing.T) {
 	f := format{5, "block", "DefaultCodec", bytesWritable, 100, 1}
