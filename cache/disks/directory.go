@@ -30,7 +30,6 @@ type directory struct {
 	budget  int64
 	config  Config
 	log     *slog.Logger
-	parts   string // how names of this daemon's unfinished files begin
 	systems *fileSystems
 	jobs    sync.WaitGroup
 	sick    chan struct{} // one token: it is not to be read
@@ -66,6 +65,7 @@ type counters struct{ damaged, lost, failed, hashed, hashedBytes uint64 }
 // a slab is done in the place where it is, whatever the path means by then.
 type place struct {
 	root    *os.Root
+	parts   string // how names of unfinished files begin
 	lock    *os.File
 	home    home
 	ino     uint64
@@ -100,7 +100,7 @@ func (f *fileSystems) of(dev uint64) *atomic.Int64 {
 func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 	d := &directory{
 		path: dir.Path, budget: dir.Bytes, config: c, log: c.Log, systems: systems,
-		parts: partPrefix + rand.Text() + "-", sick: make(chan struct{}, 1),
+		sick: make(chan struct{}, 1),
 	}
 	d.mu.slabs, d.mu.held, d.mu.removed = newTable(), make(map[uint32]*slab), make(chan struct{})
 	return d
@@ -129,7 +129,7 @@ func (d *directory) openPlace(create bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{root: root, listed: make(chan struct{})}
+	p := &place{root: root, parts: partPrefix + rand.Text() + "-", listed: make(chan struct{})}
 	p.most.Store(math.MaxInt64)
 	if err := p.fill(d.systems); err != nil {
 		p.close()

@@ -67,7 +67,7 @@ func (d *directory) names(j *job, p *place) (all []found, err error) {
 
 // see looks at a name, and returns the slab if it is unknown.
 func (d *directory) see(p *place, name string) (f found, ok bool) {
-	if strings.HasPrefix(name, partPrefix) && !strings.HasPrefix(name, d.parts) {
+	if strings.HasPrefix(name, partPrefix) && !strings.HasPrefix(name, p.parts) {
 		_ = p.root.Remove(name)
 		return f, false
 	}

@@ -39,8 +39,9 @@ type unfinished struct {
 	spare spare // what may go for it
 }
 
-// partPrefix begins the names of unfinished files. Those of another daemon,
-// which is gone if it cannot hold the lock, are removed.
+// partPrefix begins the names of unfinished files. Those of another place are
+// removed: of another daemon, which is gone if it cannot hold the lock, or of this
+// one before the disk failed, when it could not remove them.
 const partPrefix = ".part-"
 
 // write makes the slab of k in this directory.
@@ -82,7 +83,7 @@ func (d *directory) refusal(err error) error {
 func (d *directory) begin(p *place, size int64, may spare) (*unfinished, error) {
 	d.mu.Lock()
 	d.mu.serial++
-	u := &unfinished{place: p, name: d.parts + strconv.FormatUint(d.mu.serial, 10), real: p.blocks(size), spare: may}
+	u := &unfinished{place: p, name: p.parts + strconv.FormatUint(d.mu.serial, 10), real: p.blocks(size), spare: may}
 	d.mu.Unlock()
 	defer p.pending.Add(-u.real) // from here on the file system counts them
 	var err error
