@@ -67,6 +67,7 @@ type Cache struct {
 		shelf   *shelf   // has what is ready and held by nobody, and what is packed
 		stale   []*entry // that nobody holds any more
 		demand  []*entry // waited for and not begun, in order of arrival
+		line    []*entry // being made, and waiting for room, in order of arrival: no more than workers
 		jobs    map[[16]byte]*job
 		readers int           // of all jobs
 		traces  traces        // of what they opened
@@ -102,7 +103,7 @@ func New(c Config) (*Cache, error) {
 		return nil, err
 	}
 	k.wake = sync.NewCond(&k.mu)
-	k.mover = mover{k, make(chan struct{}, 1)}
+	k.mover = mover{k, make(chan struct{}, 1), new(sync.Mutex)}
 	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"rankfs/cache/disks"
@@ -12,12 +13,13 @@ import (
 
 // A mover brings batches to where the plan wants them: back to memory what lies on a
 // disk or packed, before it is opened, and from a disk to packed; packed or to a disk
-// what is in memory. It is
-// one goroutine, which may wait for a disk that no worker should wait for. It holds
-// no lock while bytes are moved; what it is to do next is guarded by the cache's.
+// what is in memory. It is one goroutine, which may wait for a disk that no worker
+// should wait for. It does not hold the cache's lock while bytes are moved; what it is
+// to do next is guarded by that.
 type mover struct {
-	cache *Cache
-	token chan struct{} // one: there may be something to do
+	cache  *Cache
+	token  chan struct{} // one: there may be something to do
+	moving *sync.Mutex   // held while a batch is on its way; taken before the cache's
 }
 
 // Moves are what the last plan wants elsewhere, and what has no copy though that was
@@ -54,9 +56,16 @@ func (m mover) run() {
 			return
 		case <-m.token:
 		}
-		for m.raise() || m.lower() || m.copyAhead() {
+		for m.move() {
 		}
 	}
+}
+
+// move moves one batch, and reports whether there was one.
+func (m mover) move() bool {
+	m.moving.Lock()
+	defer m.moving.Unlock()
+	return m.raise() || m.lower() || m.copyAhead()
 }
 
 // wake says that there may be something to do.

@@ -55,7 +55,8 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 					t.Errorf("it took %.2f s, simulated %.2f", real, predicted)
 				}
 				t.Logf("%d to %d batches made ahead, %d of %d opens waited", low, high, waited, c.steps-c.settle)
-				if waited > 0 || low < c.least || high > c.most {
+				// Now and then fewer fills at a time are tried, which has some wait.
+				if waited > (c.steps-c.settle)/4 || low < c.least || high > c.most {
 					t.Errorf("%d to %d batches made ahead, want %d to %d; %d of %d opens waited", low, high, c.least, c.most, waited, c.steps-c.settle)
 				}
 			})

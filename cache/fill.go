@@ -81,6 +81,7 @@ func (c *Cache) fill(e *entry, demanded bool) error {
 	if !e.pooled {
 		e.size = e.plan.Size(e.rank, e.step)
 	}
+	defer c.leaveLine(e)
 	for {
 		err := c.bring(e, demanded)
 		if !errors.Is(err, errNoRoom) {
@@ -191,15 +192,6 @@ func (c *Cache) fillRAM(e *entry, demanded bool) error {
 	return c.register(e)
 }
 
-// relieved notes that a fill waits for room no more.
-func (c *Cache) relieved(e *entry) {
-	if e.stalled != nil { // which this goroutine alone sets
-		c.mu.Lock()
-		e.stalled = nil
-		c.mu.Unlock()
-	}
-}
-
 // unpacks reports whether a batch is there in packed form.
 func (c *Cache) unpacks(k Key) bool {
 	c.mu.Lock()
@@ -232,101 +224,11 @@ func (c *Cache) giveBack(e *entry) {
 	e.ram, e.file = nil, nil
 }
 
-// takeRAM finds room in RAM, evicting what it may.
-func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
-	size := e.size
-	if c.huge(size) {
-		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
-	}
-	for w := c.worn(); w != nil; w = c.worn() {
-		c.evict(w)
-	}
-	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
-	for {
-		c.parkSome()
-		f, err := c.ram.take(size)
-		if !errors.Is(err, errNoRoom) {
-			c.mover.fills(size)
-			return f, err
-		}
-		if lacksFiles(err) && c.park() {
-			continue
-		}
-		if !c.makeWay(e, demanded, err) {
-			return nil, fullRAM(c.config.RAMBytes, err)
-		}
-	}
-}
-
-// lacksFiles reports whether memory has room, and the daemon may not have another
-// descriptor or mapping.
-func lacksFiles(err error) bool { return disks.OutOfFiles(err) || errors.Is(err, errMappings) }
-
-func fullRAM(budget int64, err error) error {
-	if lacksFiles(err) {
-		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", err)
-	}
-	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
-}
-
-// makeWay evicts what is to go next, if anything may, for the lack of something.
-// Descriptors are rather taken from what stays on disk without one.
-func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
-	var victim *entry
-	if c.nvme != nil && disks.OutOfFiles(lack) {
-		victim = c.victimOnNVMe("")
-	}
-	if victim == nil && (!lacksFiles(lack) || c.idleFiles()) {
-		victim = c.victim(e, demanded)
-	}
-	if victim == nil {
-		return false
-	}
-	c.evict(victim)
-	return true
-}
-
-// idleFiles reports whether anything that nobody has open has a file.
-func (c *Cache) idleFiles() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.shelf.files+c.mu.shelf.spent.Len()+len(c.mu.stale) > 0
-}
-
 func (c *Cache) waitedFor(e *entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return e.waiters > 0
 }
-
-// awaitRoom waits until a slab was given back, or for a moment: nobody tells
-// when the last mapping of a dying slab goes. It fails with why when no open
-// waits for e any more, and at once where no wait would help.
-func (c *Cache) awaitRoom(e *entry, why error) error {
-	e.clock.Enter(stall.Admission)
-	c.mu.Lock()
-	e.stalled = why
-	wanted := e.waiters > 0
-	c.mu.Unlock()
-	if !wanted {
-		return why
-	}
-	if err := c.crowd(e, time.Now()); err != nil {
-		return err
-	}
-	timer := time.NewTimer(roomPoll)
-	defer timer.Stop()
-	select {
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	case <-c.room:
-	case <-timer.C:
-	}
-	return nil
-}
-
-// roomPoll is short beside any fill that had to wait for memory.
-const roomPoll = 10 * time.Millisecond
 
 // evict gives up a slab. One in memory that an epoch may have again is kept in
 // the form that the planner wants; if it has not said, on NVMe, if there is such

@@ -58,8 +58,11 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 }
 
 // DiscardAll gives up all batches whose key names a plan, but for what ranks
-// hold or is being made, and reports how many there were of each.
+// hold or is being made, and reports how many there were of each. Nothing is on its
+// way between memory and disk meanwhile.
 func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
+	c.mover.moving.Lock()
+	defer c.mover.moving.Unlock()
 	for k := range c.keys(plan) {
 		if c.discardKey(k) {
 			gone++

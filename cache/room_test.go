@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankfs/cache"
@@ -40,4 +41,50 @@ func TestComesAsAnotherLeaves(t *testing.T) {
 		})
 	}
 	tasks.Wait()
+}
+
+// Opens that wait for memory have it in the order in which they came, however often
+// others close a batch and open the next: eight ranks for four places take turns.
+func TestRoomByArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, places, ranks = 4 << 20, 4, 8
+		k := newCache(t, cache.Config{RAMBytes: places * size, Workers: 2 * ranks, OpenTimeout: time.Hour})
+		p := &testPlan{id: 1, steps: 30, size: size, last: true, fail: slow(3 * time.Millisecond)}
+		var mu sync.Mutex
+		type wait struct{ from, to time.Time }
+		var waits []wait
+		var tasks sync.WaitGroup
+		for rank := range uint64(ranks) {
+			tasks.Go(func() {
+				for step := range p.steps {
+					from := time.Now()
+					s, err := k.Open(t.Context(), p, rank, step)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					waits = append(waits, wait{from, time.Now()})
+					mu.Unlock()
+					time.Sleep(time.Second + time.Duration(rank)*17*time.Millisecond)
+					s.Release()
+				}
+			})
+		}
+		tasks.Wait()
+		worst := 0
+		for _, w := range waits {
+			overtakes := 0
+			for _, o := range waits {
+				if o.from.After(w.from) && o.to.Before(w.to) {
+					overtakes++
+				}
+			}
+			worst = max(worst, overtakes)
+		}
+		t.Logf("the open that waited longest was overtaken %d times", worst)
+		if worst > 1 {
+			t.Errorf("an open was overtaken by %d that came later", worst)
+		}
+	})
 }

@@ -377,14 +377,14 @@ func TestFewDescriptors(t *testing.T) {
 	read(n, 2)
 	read(n, 3)
 	read(n, 2)
+	n.ok("cache", "evict", "d@batch=2")
+	n.ok("cache", "evict", "d@batch=3")
 	n.ok("cache", "policy", "all-disk") // else all of it stays in memory
 	eventually(t, "there are more slabs on disk than descriptors", func() bool {
 		read(n, 1)
 		_, _, slabs, _ := n.status().tier("nvme")
 		return slabs > 300
 	})
-	n.ok("cache", "evict", "d@batch=2")
-	n.ok("cache", "evict", "d@batch=3")
 	n.stop()
 
 	n = p.start(args...)
