@@ -82,7 +82,7 @@ func Join(ctx context.Context, dir, at string, token trust.Token, id *trust.Iden
 	if err != nil {
 		return nil, err
 	}
-	conn, pem, err := trust.DialJoin(ctx, at, token.Pin(), now)
+	conn, pem, err := trust.DialJoin(ctx, at, token.Pin(), nil, now)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (g *Group) serveAdmit(ctx context.Context, from string, request json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: keyOf(r)}
+	n := state.Node{ID: r.Node, Host: r.Host, Addr: a.Addr, Key: trust.KeyID(r.Key)}
 	if known, ok := g.config.Machine.Node(r.Node); !ok || known.Key != n.Key {
 		if err := g.admit(ctx, a, n); err != nil {
 			return nil, fmt.Errorf("node %s: %w", r.Node, err)
@@ -242,12 +242,6 @@ func roleOf(n state.Node) trust.Role {
 	return trust.RoleNode
 }
 
-// keyOf is the fingerprint of the key that a request is about.
-func keyOf(r trust.Request) string {
-	sum := sha256.Sum256(r.Key)
-	return hex.EncodeToString(sum[:])
-}
-
 // found makes this node the first of a new cluster.
 func (g *Group) found(ctx context.Context) error {
 	request, err := g.config.Identity.Request()
@@ -259,7 +253,7 @@ func (g *Group) found(ctx context.Context) error {
 		return err
 	}
 	first := g.config.Self
-	first.Key = keyOf(r)
+	first.Key = trust.KeyID(r.Key)
 	a := g.config.Authority
 	_, err = g.do(ctx, g.itself(), &state.Found{Cluster: state.Cluster{ID: a.Cluster(), CA: a.Fingerprint().String()}})
 	if err == nil {
@@ -341,7 +335,7 @@ func (g *Group) recertify(ctx context.Context, a application, now time.Time) (ce
 }
 
 func (g *Group) reapply(ctx context.Context, addr string, a application, now time.Time) ([]byte, error) {
-	conn, _, err := trust.DialJoin(ctx, addr, g.config.Authority.Fingerprint(), now)
+	conn, _, err := trust.DialJoin(ctx, addr, g.config.Authority.Fingerprint(), g.config.Machine.Admits, now)
 	if err != nil {
 		return nil, err
 	}

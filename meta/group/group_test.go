@@ -132,7 +132,7 @@ func (n *node) try(founds bool) error {
 	}
 	n.port, err = trust.Open(n.t.Context(), trust.Config{
 		Address: address, Authority: a, Identity: n.identity, GuestsPerHost: 64, Now: n.ahead,
-		Allowed: func(id string) bool { return !n.machine.Removed(id) },
+		Allowed: n.machine.Admits,
 	})
 	if err != nil {
 		n.t.Fatal(err)

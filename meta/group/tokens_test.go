@@ -188,7 +188,7 @@ func TestWhatIsKeptLetsNobodyIn(t *testing.T) {
 
 // applies sends an application over the wire.
 func (b *burglar) applies(at string, a application) error {
-	conn, _, err := trust.DialJoin(b.t.Context(), at, b.pin, time.Now())
+	conn, _, err := trust.DialJoin(b.t.Context(), at, b.pin, nil, time.Now())
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,18 @@ func (m *Machine) Removed(id string) bool {
 	return ok
 }
 
+// Admits reports whether a node may take part with the key of that fingerprint. One
+// that is not known yet may: this machine can be behind.
+func (m *Machine) Admits(id, key string) bool {
+	s, done := m.read()
+	defer done()
+	if _, removed := s.removed.get(id); removed {
+		return false
+	}
+	n, known := s.nodes.get(id)
+	return !known || n.Key == "" || n.Key == key
+}
+
 // Tokens are those with uses left, by hash.
 func (m *Machine) Tokens() []Token {
 	s, done := m.read()

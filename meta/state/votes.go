@@ -61,15 +61,20 @@ func (s *state) letsGo(c Leave) error {
 	if !ok || !slices.Contains(voters, id) {
 		return nil
 	}
-	up := 0
+	up, left := 0, 0
 	for _, v := range voters {
-		if n, ok := s.nodes.get(v); ok && v != id && n.Up {
+		switch n, ok := s.nodes.get(v); {
+		case !ok:
+			left++
+		case v != id && n.Up:
 			up++
 		}
 	}
 	switch {
 	case len(voters) == 1:
 		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
+	case 2*up <= len(voters) && 2*(up+left) > len(voters):
+		return fmt.Errorf("node %s %w: a node that was removed is a voter still, as the votes change one by one; try again in a moment", id, meta.ErrBusy)
 	case 2*up <= len(voters):
 		return fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
 			id, meta.ErrBusy, len(voters), up)

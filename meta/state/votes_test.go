@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -25,7 +26,7 @@ func TestVotersThatAreNeeded(t *testing.T) {
 		{"one of three", []int{1, 2, 3}, nil, nil, 2, true},
 		{"one that is down, of three", []int{1, 2, 3}, []int{3}, nil, 3, true},
 		{"one of the two that are up, of three", []int{1, 2, 3}, []int{3}, nil, 2, false},
-		{"a second of three", []int{1, 2, 3}, nil, []int{3}, 2, false},
+		{"a second of three, in the same moment", []int{1, 2, 3}, nil, []int{3}, 2, false},
 		{"one of four", []int{1, 2, 3, 4}, nil, nil, 2, true},
 		{"one of five, two of which are down", []int{1, 2, 3, 4, 5}, []int{4, 5}, nil, 3, false},
 		{"one of those two", []int{1, 2, 3, 4, 5}, []int{4, 5}, nil, 4, true},
@@ -60,6 +61,9 @@ func TestVotersThatAreNeeded(t *testing.T) {
 				_, err := c.try(signedBy(by, leave))
 				if (err == nil) != tt.goes || (early == nil) != tt.goes || err != nil && !errors.Is(err, meta.ErrBusy) {
 					t.Errorf("drain %v: %v; before it is in the log: %v", drain, err, early)
+				}
+				if soon := len(tt.gone) > 0 && len(tt.down) == 0; err != nil && strings.Contains(err.Error(), "try again in a moment") != soon {
+					t.Errorf("drain %v: %v, which is no advice", drain, err)
 				}
 				if !drain && c.m.Removed(id(tt.who)) != tt.goes {
 					t.Error("it was done and not, or the reverse")

@@ -61,7 +61,7 @@ func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 		if err != nil {
 			return refusedCertificate, err
 		}
-		c.peer, c.role = name.Node, name.Role
+		c.peer, c.role, c.key = name.Node, name.Role, keyIn(t.ConnectionState().PeerCertificates[0])
 	}
 	l, why := p.admit(c, protocol)
 	_, err := t.Write([]byte{greetingFor(why)})
@@ -86,7 +86,7 @@ func (p *Port) admit(c *conn, protocol Protocol) (*listener, reason) {
 	if why := p.register(c); why != accepted {
 		return nil, why
 	}
-	if protocol != Join && !p.config.Allowed(c.peer) {
+	if protocol != Join && !p.config.Allowed(c.peer, c.key) {
 		return nil, refusedRevoked
 	}
 	return p.reserve(protocol)

@@ -126,7 +126,7 @@ func TestJoinBounds(t *testing.T) {
 	c := newCluster(t)
 	b := c.node(t, 2, func(c *trust.Config) { c.JoinTime = 50 * time.Millisecond; c.GuestsPerHost = 1 })
 	l := b.Listener(trust.Join)
-	conn, _, err := trust.DialJoin(t.Context(), b.addr(), c.ca.Fingerprint(), c.clock.now())
+	conn, _, err := trust.DialJoin(t.Context(), b.addr(), c.ca.Fingerprint(), nil, c.clock.now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ type conn struct {
 	port  *Port
 	peer  string // the node at the other end; "" if it joins
 	role  Role   // of peer
+	key   string // its fingerprint
 	guest *guest // of an accepted connection; nil for a dialled one
 
 	mu struct {

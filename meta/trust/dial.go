@@ -46,11 +46,19 @@ func (p *Port) Dial(ctx context.Context, address, node string, protocol Protocol
 		p.mu.Unlock()
 		return nil, fmt.Errorf("dial %s at %s: %w", protocol, address, err)
 	}
-	if !p.config.Allowed(c.peer) { // asked after it was registered: see Port
+	if err := allow(p.config.Allowed, c.peer, c.key); err != nil { // once more, now that it is registered: see Port
 		c.cut()
-		return nil, fmt.Errorf("dial %s at %s: node %s is not of the cluster any more: %w", protocol, address, c.peer, meta.ErrDenied)
+		return nil, fmt.Errorf("dial %s at %s: %w", protocol, address, err)
 	}
 	return c, nil
+}
+
+// allow has a node in if it may talk to this one.
+func allow(allowed func(node, key string) bool, node, key string) error {
+	if allowed(node, key) {
+		return nil
+	}
+	return fmt.Errorf("node %s is not of the cluster any more, or has another key than it joined with: %w", node, meta.ErrDenied)
 }
 
 // begin counts a connection before it is one.
@@ -88,7 +96,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 		t.NetConn().Close()
 		return nil, err
 	}
-	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node, role: name.Role}
+	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node, role: name.Role, key: keyIn(t.ConnectionState().PeerCertificates[0])}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.closed {
@@ -104,8 +112,9 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 // a node of the cluster whose authority has the fingerprint. It fails before
 // anything is said to another. The certificate of the authority, in PEM, is
 // what Adopt takes. What is sent must prove itself: a token, or a Request of a
-// node that the cluster knows the key of.
-func DialJoin(ctx context.Context, address string, pin Fingerprint, now time.Time) (net.Conn, []byte, error) {
+// node that the cluster knows the key of. What allowed does is in Config; it is
+// nil for who knows no node yet.
+func DialJoin(ctx context.Context, address string, pin Fingerprint, allowed func(node, key string) bool, now time.Time) (net.Conn, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	var found *Authority
@@ -117,7 +126,10 @@ func DialJoin(ctx context.Context, address string, pin Fingerprint, now time.Tim
 			if found, err = pinned(s.PeerCertificates, pin); err != nil {
 				return err
 			}
-			_, err = found.check(s.PeerCertificates, x509.ExtKeyUsageServerAuth, now)
+			name, err := found.check(s.PeerCertificates, x509.ExtKeyUsageServerAuth, now)
+			if err == nil && allowed != nil {
+				err = allow(allowed, name.Node, keyIn(s.PeerCertificates[0]))
+			}
 			return err
 		},
 	})

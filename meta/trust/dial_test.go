@@ -18,6 +18,8 @@ import (
 func TestDial(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)
+	a.keys.Store(b.id, trust.KeyID(requestOf(t, b.identity).Key))
+	b.keys.Store(a.id, trust.KeyID(requestOf(t, a.identity).Key))
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		l := b.Listener(protocol)
 		for _, want := range []string{b.id, ""} {
@@ -65,6 +67,8 @@ func TestDialRefused(t *testing.T) {
 		{name: "another node", to: id(7), is: meta.ErrDenied, says: "node 0000000000000002 answers, not 0000000000000007"},
 		{name: "revoked", setUp: func(a, b *node) { b.banned.Store(a.id, 1) }, is: meta.ErrDenied, says: "was removed", why: "revoked"},
 		{name: "a revoked node", setUp: func(a, b *node) { a.banned.Store(b.id, 1) }, is: meta.ErrDenied, says: "not of the cluster any more"},
+		{name: "another key", setUp: func(a, b *node) { b.keys.Store(a.id, "that of before") }, is: meta.ErrDenied, says: "was removed", why: "revoked"},
+		{name: "a node with another key", setUp: func(a, b *node) { a.keys.Store(b.id, "that of before") }, is: meta.ErrDenied, says: "another key than it joined with"},
 		{name: "of another cluster", by: foreign, is: meta.ErrDenied, says: "is not of cluster " + foreign.ca.Cluster()},
 		{name: "own certificate expired", setUp: func(a, b *node) { a.clock.move(week); b.clock.move(week) },
 			is: meta.ErrDenied, says: "this node: node 0000000000000001: certificate expired at 2031-05-13 07:08:09 UTC, and the clock here says 2031-05-14"},
@@ -220,7 +224,7 @@ func TestDialOldTLS(t *testing.T) {
 	})
 	_, err := a.Dial(t.Context(), addr, "", trust.Call)
 	wants(t, err, meta.ErrDenied)
-	_, _, err = trust.DialJoin(t.Context(), addr, c.ca.Fingerprint(), c.clock.now())
+	_, _, err = trust.DialJoin(t.Context(), addr, c.ca.Fingerprint(), nil, c.clock.now())
 	wants(t, err, meta.ErrDenied)
 }
 

@@ -1,7 +1,10 @@
 package trust
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strings"
@@ -52,6 +55,21 @@ func parseName(s string) (Name, error) {
 		return Name{}, fmt.Errorf("name in certificate: %w", meta.ErrInvalid)
 	}
 	return n, nil
+}
+
+// KeyID is the fingerprint of a node's public key, by which the cluster knows it.
+func KeyID(key ed25519.PublicKey) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:])
+}
+
+// keyIn is the fingerprint of the key that a certificate is about; empty if no node
+// has a key of its kind.
+func keyIn(c *x509.Certificate) string {
+	if key, ok := c.PublicKey.(ed25519.PublicKey); ok {
+		return KeyID(key)
+	}
+	return ""
 }
 
 // nameIn is the name in a certificate, which must say nothing else about whom

@@ -21,6 +21,7 @@ type node struct {
 	identity *trust.Identity
 	clock    *clock
 	banned   sync.Map
+	keys     sync.Map // by id, of those that it knows
 }
 
 func (n *node) addr() string { return n.Port.Addr().String() }
@@ -30,9 +31,10 @@ func (c *cluster) node(t testing.TB, number int, changes ...func(*trust.Config))
 	n := &node{id: id(number), clock: newClock()}
 	n.clock.at.Store(c.clock.at.Load())
 	n.identity = c.identity(t, n.id)
-	config := trust.Config{Authority: c.ca, Identity: n.identity, Now: n.clock.now, Allowed: func(id string) bool {
+	config := trust.Config{Authority: c.ca, Identity: n.identity, Now: n.clock.now, Allowed: func(id, key string) bool {
 		_, banned := n.banned.Load(id)
-		return !banned
+		known, ok := n.keys.Load(id)
+		return !banned && (!ok || known == key)
 	}}
 	for _, change := range changes {
 		change(&config)

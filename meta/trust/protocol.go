@@ -99,7 +99,8 @@ func (p *Port) clientConfig(protocol Protocol, node string) *tls.Config {
 		if node != "" && name.Node != node {
 			return fmt.Errorf("node %s answers, not %s: %w", name.Node, node, meta.ErrDenied)
 		}
-		return nil
+		// Before the greeting, which only such a node is believed.
+		return allow(p.config.Allowed, name.Node, keyIn(s.PeerCertificates[0]))
 	}
 	return c
 }

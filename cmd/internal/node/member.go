@@ -64,7 +64,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	m.authority = authority
 	m.port, err = trust.Open(ctx, trust.Config{
 		Address: c.Listen, Authority: authority, Identity: identity, Log: c.Log,
-		Allowed: func(id string) bool { return !m.machine.Removed(id) },
+		Allowed: m.machine.Admits,
 	})
 	if err != nil {
 		return nil, err

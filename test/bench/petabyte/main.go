@@ -133,7 +133,7 @@ func enter(ctx context.Context, dir string, machine *state.Machine) (g *group.Gr
 		return nil, nil, err
 	}
 	port, err := trust.Open(ctx, trust.Config{
-		Authority: authority, Identity: identity, Log: log, Allowed: func(string) bool { return true },
+		Authority: authority, Identity: identity, Log: log, Allowed: func(string, string) bool { return true },
 	})
 	if err != nil {
 		return nil, nil, err
