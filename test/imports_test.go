@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/lmdb":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/local":             {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/hdfs/namenode":     {"rankfs/meta"},
-	"rankfs/fetch/hdfs/datanode":     {"rankfs/meta", "rankfs/fetch/hdfs/namenode", "rankfs/fetch/hdfs/shortcircuit"},
+	"rankfs/fetch/hdfs/datanode":     {"rankfs/meta", "rankfs/cache/stall", "rankfs/fetch/hdfs/namenode", "rankfs/fetch/hdfs/shortcircuit"},
 	"rankfs/fetch/hdfs/shortcircuit": {"rankfs/meta"},
 	"rankfs/fetch/hdfs":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/", "rankfs/cache/stall"},
 	"rankfs/fetch/sequence":          {"rankfs/meta"},

@@ -16,7 +16,7 @@ const (
 )
 
 func (c Cause) String() string {
-	return [...]string{"source", "peer", "disk", "decode", "plan", "admission"}[c]
+	return [...]string{"source", "peer", "nvme", "decode", "plan", "admission"}[c]
 }
 
 // An Outcome is what became of a scenario.

@@ -27,14 +27,32 @@ const (
 	Peer                   // what other nodes send
 	Decode                 // unpacking, and copying from what is in memory
 	Disk                   // the slabs of the disk tier
-	Causes                 // how many there are
+
+	// The ways of a source that is HDFS. What is marked as one of them is marked as
+	// Source outside of that.
+	ByFile // blocks of this host, by their files
+	ByTCP  // blocks of this host, through their datanode
+	Remote // blocks of other hosts
+
+	Causes // how many there are
 
 	idle = Causes // nothing: a branch that waits for others
 )
 
-var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk"}
+var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk", "by file", "by TCP", "remote"}
 
 func (c Cause) String() string { return names[c] }
+
+// whole is what a cause is a part of: a way is one of Source, any other cause of
+// itself.
+func (c Cause) whole() Cause {
+	if c.isWay() {
+		return Source
+	}
+	return c
+}
+
+func (c Cause) isWay() bool { return c >= ByFile && c <= Remote }
 
 // A Split is a span of time by cause.
 type Split [Causes]time.Duration

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Flow is what was moved for one cause, by all fills together: Source, Peer
-// and Decode. What is marked inside of another mark is time of its own alone.
+// A Flow is what was moved for one cause, by all fills together: Source, its
+// ways, Peer and Decode. What is marked inside of another mark is time of its own
+// alone, but for a way, which is the source's time too.
 type Flow struct {
 	Bytes int64
 	Busy  time.Duration // while at least one fill was at it
@@ -38,19 +39,31 @@ func (f *Flows) turn(from, to Cause, bytes int64) {
 	defer f.mu.Unlock()
 	now := f.now()
 	if flowing(from) {
-		f.advance(from, now)
-		f.mu.all[from].Under--
 		f.mu.all[from].Bytes += bytes
 	}
-	if flowing(to) {
-		f.advance(to, now)
-		f.mu.all[to].Under++
+	if from.isWay() {
+		f.change(from, -1, now)
+	}
+	if from, to := from.whole(), to.whole(); from != to {
+		f.change(from, -1, now)
+		f.change(to, +1, now)
+	}
+	if to.isWay() {
+		f.change(to, +1, now)
+	}
+}
+
+// change says that so many more fills are at a cause. mu is held.
+func (f *Flows) change(c Cause, n int, now time.Time) {
+	if flowing(c) {
+		f.advance(c, now)
+		f.mu.all[c].Under += n
 	}
 }
 
 // flowing reports whether a cause is one that bytes come from, and that is
 // entered by marks alone.
-func flowing(c Cause) bool { return c == Source || c == Peer || c == Decode }
+func flowing(c Cause) bool { return c == Source || c == Peer || c == Decode || c.isWay() }
 
 // advance counts the time up to now. mu is held.
 func (f *Flows) advance(c Cause, now time.Time) {

@@ -322,6 +322,36 @@ func TestFlows(t *testing.T) {
 	}
 }
 
+// What comes from a source by one of its ways is counted with the source, and
+// apart.
+func TestWays(t *testing.T) {
+	k := newTicker()
+	a := stall.NewTable(k.now)
+	c := a.Clock(stall.Plan)
+	w := c.Wait(k.now())
+	ctx := stall.With(t.Context(), c)
+	source := stall.Enter(ctx, stall.Source)
+	k.pass(1)
+	for i, way := range []stall.Cause{stall.ByFile, stall.ByTCP, stall.Remote} {
+		m := stall.Enter(ctx, way)
+		k.pass(time.Duration(10 * (i + 1)))
+		m.Leave(int64(i + 1))
+	}
+	source.Leave(6)
+	k.pass(1000)
+	if got, want := w.Split(), (stall.Split{stall.Plan: 1e9, stall.Source: 1e6, stall.ByFile: 10e6, stall.ByTCP: 20e6, stall.Remote: 30e6}); got != want {
+		t.Errorf("waited %v, want %v", got, want)
+	}
+	var want [stall.Causes]stall.Flow
+	for cause, ms := range map[stall.Cause]time.Duration{stall.Source: 61, stall.ByFile: 10, stall.ByTCP: 20, stall.Remote: 30} {
+		want[cause] = stall.Flow{Busy: ms * time.Millisecond, Held: ms * time.Millisecond}
+	}
+	want[stall.Source].Bytes, want[stall.ByFile].Bytes, want[stall.ByTCP].Bytes, want[stall.Remote].Bytes = 6, 1, 2, 3
+	if got := a.Report().Flows; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestReadyOpenAllocatesNothing(t *testing.T) {
 	a := stall.NewTable(time.Now)
 	ready(a, "train", 3)

@@ -49,7 +49,7 @@ func advise(l control.Load, j control.Job) string {
 	}
 	return map[string]func() string{
 		"admission": n.admission, "plan": n.plan, "source": n.source,
-		"peer": n.peer, "decode": n.decode, "disk": n.disk,
+		"peer": n.peer, "decode": n.decode, "nvme": n.disk,
 	}[ranked(j.Total.Waits)[0].name]()
 }
 

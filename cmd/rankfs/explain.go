@@ -44,7 +44,7 @@ will do as well.`,
 
 func writeExplained(w io.Writer, x control.Explanation) {
 	pairs(w, "",
-		"view", x.View,
+		"view", x.Full,
 		"ranks", count(x.Ranks),
 		"steps", count(x.Steps),
 		"records", count(x.Records),

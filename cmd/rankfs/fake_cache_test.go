@@ -99,18 +99,18 @@ func (n *fakeNode) Warm(_ context.Context, r control.WarmRequest, progress func(
 	if err == nil && strings.HasPrefix(r.View, "busy") {
 		err = fmt.Errorf("warm up %s: it %w: 3 of 9 batches are done", r.View, meta.ErrBusy)
 	}
-	c := control.Warm{View: r.View, Kind: kind, All: 6256, Ready: 6256, RAM: 6000, Packed: 200, NVMe: 56}
+	c := control.Warm{View: r.View, Kind: kind, All: 6256, Ready: 6256, RAM: control.Made{Batches: 6000}, Packed: control.Made{Batches: 200}, NVMe: control.Made{Batches: 56}}
 	if r.Rank != nil {
-		c.All, c.Ready, c.RAM, c.Packed, c.NVMe = 782, 782, 782, 0, 0
+		c.All, c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 782, 782, 782, 0, 0
 	}
 	if err != nil || r.Check || r.Background {
-		c.Ready, c.RAM, c.Begun = 6200, 5944, r.Background
+		c.Ready, c.RAM.Batches, c.Begun = 6200, 5944, r.Background
 		return c, err
 	}
 	work(progress, "warming", 781<<20)
 	switch {
 	case strings.Contains(r.View, "large"):
-		c.Ready, c.RAM, c.Packed, c.NVMe = 100, 100, 0, 0
+		c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 100, 100, 0, 0
 		c.Full = errors.Join(meta.ErrNoSpace).Error() + ": ranks hold or map all of the 1073741824 bytes of ram"
 	case strings.Contains(r.View, "epoch=1"):
 		c.Open = true

@@ -66,12 +66,12 @@ func fakePeers() *control.Peers {
 		Corrupt:  1, Hedges: 14, HedgesWon: 9, Turned: 2,
 		Nodes: []control.Peer{
 			{
-				Node: strings.Repeat("2", 16), Host: "node2",
+				ID: strings.Repeat("2", 16), Host: "node2",
 				Received: control.Traffic{Bytes: 3<<30 - 5<<20, Records: 299_488, Requests: 1180, Refused: 3},
 				Sent:     control.Traffic{Bytes: 2 << 30, Records: 200_000, Requests: 800, Failed: 1},
 			},
 			{
-				Node: strings.Repeat("3", 16), Host: "node3",
+				ID: strings.Repeat("3", 16), Host: "node3",
 				Received: control.Traffic{Bytes: 5 << 20, Records: 512, Requests: 20, Failed: 12}, Rests: 37.4,
 			},
 		},
@@ -164,14 +164,15 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 		return control.Plan{}, fmt.Errorf("pin plan of %s: one for other nodes %w", r.View, meta.ErrExist)
 	}
 	p := control.Plan{
-		View: r.View + "@epoch=0,ranks=8", State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
+		View: r.View, Full: r.View + "@epoch=0,ranks=8", State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
 		Nodes: []control.Reads{
 			{Host: "node1", Ranks: 4, Bytes: 10 << 30, Local: 10<<30 - 1<<20, Strict: 5 << 30},
 			{Host: "node2", Ranks: 4, Bytes: 10 << 30, Local: 9 << 30, Strict: 4 << 30},
 		},
-		Racks: 2, Serving: &control.Serving{Hosts: 3, Busiest: "data7", Share: 0.41666},
-		Plan:   control.Share{Local: 0.949951, Balance: 1, Bytes: control.Bytes{Host: 19<<30 - 1<<20, Rack: 1 << 30, Remote: 1 << 20}},
-		Strict: control.Share{Local: 0.45, Balance: 1.0345, Bytes: control.Bytes{Host: 9 << 30, Rack: 4 << 30, Remote: 7 << 30}},
+		LocalBlocks: "short-circuit",
+		Racks:       2, Serving: &control.Serving{Hosts: 3, Busiest: "data7", Share: 0.41666},
+		Plan:   control.Share{Local: 0.949951, Balance: 1, Bytes: control.Bytes{Local: 19<<30 - 1<<20, Near: 1 << 30, Remote: 1 << 20}},
+		Strict: control.Share{Local: 0.45, Balance: 1.0345, Bytes: control.Bytes{Local: 9 << 30, Near: 4 << 30, Remote: 7 << 30}},
 	}
 	for i, s := range r.Seats {
 		p.Nodes[i%2].Host, p.Nodes[i%2].Ranks = s.Host, s.Ranks
@@ -182,7 +183,7 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 		p.Looked, p.Steps, p.Racks, p.Serving = 7, 7, 0, nil
 	case "epoch=1":
 		p.State, p.Reason, p.Located = control.PlanFixed, "all of the source lies on node1", false
-		p.Racks, p.Serving = 0, nil
+		p.Racks, p.Serving, p.LocalBlocks = 0, nil, ""
 	}
 	switch at := epoch.Add(time.Hour); {
 	case p.State == control.PlanFixed:

@@ -13,7 +13,7 @@ import (
 func account(seconds, share float64, for_ string, opens uint64, batch int64) control.Account {
 	a := control.Account{Opens: opens, Ready: opens - opens/4, Waited: opens / 4, Bytes: int64(opens) * batch, RankSeconds: seconds, Stalled: seconds * share}
 	for name, part := range map[string]*float64{
-		"source": &a.Waits.Source, "peer": &a.Waits.Peer, "disk": &a.Waits.Disk,
+		"source": &a.Waits.Source, "peer": &a.Waits.Peer, "nvme": &a.Waits.Disk,
 		"decode": &a.Waits.Decode, "admission": &a.Waits.Admission,
 	} {
 		if name == for_ {
@@ -21,6 +21,7 @@ func account(seconds, share float64, for_ string, opens uint64, batch int64) con
 		}
 	}
 	a.Waits.Plan = a.Stalled - a.Waits.Sum()
+	a.HDFSWaits = control.Ways[float64]{Files: a.Waits.Source / 9, LocalTCP: a.Waits.Source / 3, Remote: a.Waits.Source * 5 / 9}
 	return a
 }
 
@@ -66,6 +67,8 @@ func (n *fakeNode) Load(r control.LoadRequest) (control.Load, error) {
 // fakeFlows are those of so many seconds.
 func fakeFlows(seconds float64) (f control.Flows) {
 	f.Source = control.Flow{Bytes: int64(seconds * (900 << 20)), Busy: seconds, Under: 2}
+	f.HDFS.Files = control.Flow{Bytes: int64(seconds * (600 << 20)), Busy: seconds / 2}
+	f.HDFS.Remote = control.Flow{Bytes: int64(seconds * (300 << 20)), Busy: seconds, Under: 2}
 	f.Peers = control.Flow{Bytes: int64(seconds * (30 << 20)), Busy: seconds}
 	return f
 }

@@ -21,21 +21,21 @@ func (n *fakeNode) Queues() []control.Queue {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	half := control.Queue{
-		Name: "train", View: "train@epoch=0,ranks=8", Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
+		View: "train", Full: "train@epoch=0,ranks=8", Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
 		Aside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Run: n.mu.resets,
 	}
 	if n.mu.resets > 0 {
 		half.Waiting, half.Aside = 3246, 0
 	}
 	return []control.Queue{half, {
-		Name: "train@epoch=1", View: "train@epoch=1,ranks=8", Policy: "probability", Batches: 1, Done: 1,
+		View: "train@epoch=1", Full: "train@epoch=1,ranks=8", Policy: "probability", Batches: 1, Done: 1,
 		Opened: epoch.Add(2 * time.Hour),
 	}}
 }
 
 func (n *fakeNode) queue(name string) (control.Queue, error) {
 	for _, q := range n.Queues() {
-		if q.Name == name || q.View == name {
+		if q.View == name || q.Full == name {
 			return q, nil
 		}
 	}

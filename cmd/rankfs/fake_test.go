@@ -92,7 +92,8 @@ func (n *fakeNode) Status() control.Status {
 			Opens: 12345, OpensReady: 12300, OpensWaited: 45, WaitSeconds: 1.25, Fills: 400, FillBytes: 100 << 30,
 			FillSeconds: 20, Prefetched: 355, Evicted: 388, Recycled: 380, Readers: 8, OpenHandles: 9, Views: 1,
 		},
-		HDFS:     &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2, Files: 1 << 30, LocalBlocks: "short-circuit"},
+		HDFS: &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2, LocalBlocks: "short-circuit",
+			Ways: control.Ways[uint64]{Files: 1 << 30, LocalTCP: 1 << 30, Remote: 1 << 30}},
 		Cluster:  n.Cluster(),
 		Datasets: n.Datasets(),
 	}
@@ -132,7 +133,7 @@ func (n *fakeNode) Dataset(name string) (control.Dataset, error) { return n.find
 
 func (n *fakeNode) Explain(name string) (control.Explanation, error) {
 	d, err := n.find(name)
-	return control.Explanation{Name: name, View: name, Ranks: d.Ranks, Steps: d.Steps}, err
+	return control.Explanation{View: name, Full: name, Ranks: d.Ranks, Steps: d.Steps}, err
 }
 
 func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {

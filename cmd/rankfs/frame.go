@@ -126,10 +126,19 @@ func tailLines(l control.Load, r rates) []string {
 	fmt.Fprintln(&b)
 	pairs(&b, "",
 		"from", fmt.Sprintf("source %s, peers %s", rate(r, r.Source), rate(r, r.Peers)),
+		"hdfs", ways(l, r),
 		"filled", fmt.Sprintf("%s, %s batches/s ahead of a rank", rate(r, r.Filled), things(r, r.Ahead)),
 		"evicted", fmt.Sprintf("%s batches/s; %s since the mount", things(r, r.Evictions), count(l.Counters.Evicted)),
 	)
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// ways says how blocks of HDFS come; nothing if none ever did.
+func ways(l control.Load, r rates) string {
+	if h := l.HDFS; h.Files.Bytes+h.LocalTCP.Bytes+h.Remote.Bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("by file %s, local over TCP %s, remote %s", rate(r, r.Files), rate(r, r.LocalTCP), rate(r, r.Remote))
 }
 
 func hits(tier string, r rates) string {
@@ -191,8 +200,12 @@ func writeLines(w io.Writer, l control.Load, r rates) {
 	if l.Nodes > 1 {
 		name += " " + l.Host
 	}
+	source := rate(r, r.Source)
+	if how := ways(l, r); how != "" {
+		source += " (" + how + ")"
+	}
 	line := fmt.Sprintf("%s %s: source %s, peers %s, filled %s, %s evictions/s", at, name,
-		rate(r, r.Source), rate(r, r.Peers), rate(r, r.Filled), things(r, r.Evictions))
+		source, rate(r, r.Peers), rate(r, r.Filled), things(r, r.Evictions))
 	for _, t := range l.Tiers {
 		line += fmt.Sprintf("; %s %s of %s, hits %s", t.Name, size(t.Used), size(t.Budget), hits(t.Name, r))
 	}

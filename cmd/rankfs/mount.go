@@ -18,7 +18,7 @@ import (
 type mounted struct {
 	Mount string `json:"mount"`
 	PID   int    `json:"pid"`
-	State string `json:"state"`
+	State string `json:"state_dir"`
 	Log   string `json:"log,omitempty"` // where a background daemon writes
 }
 

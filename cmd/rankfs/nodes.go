@@ -195,8 +195,8 @@ func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.
 const maxNamed = 4
 
 func writeCluster(w io.Writer, k control.Cluster) {
-	if len(k.Nodes) == 0 {
-		return // a daemon that is not of any yet
+	if len(k.Nodes) == 0 || k.Removed {
+		return // a daemon that is not of any yet, or of none any more
 	}
 	if len(k.Nodes) == 1 {
 		m := k.Nodes[0]

@@ -112,7 +112,7 @@ func aboutPlan(err error, view string) error {
 
 func (a *planning) write(w io.Writer, p control.Plan) {
 	pairs(w, "",
-		"view", p.View,
+		"view", p.Full,
 		"plan", wrap(a.state(p), 73, "       "),
 		"steps", looked(p),
 	)
@@ -127,7 +127,7 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 	if p.State != control.PlanFixed {
 		balance += fmt.Sprintf("; with fixed ranks %.2f", p.Strict.Balance)
 	}
-	pairs(w, "", "balance", balance, "served", wrap(served(p), 71, "         "))
+	pairs(w, "", "balance", balance, "served", wrap(served(p), 71, "         "), "local", wrap(localWay(p), 71, "         "))
 	if p.Program != nil {
 		a.writeProgram(w, *p.Program)
 	}
@@ -150,10 +150,10 @@ func writeDistances(w io.Writer, p control.Plan) {
 	}
 	t := newTable("", append(titles, " OTHERS", " ")...)
 	add := func(what string, b control.Bytes) {
-		all := b.Host + b.Rack + b.Remote
-		cells := []string{what, size(b.Host), percent(ratio(b.Host, all))}
+		all := b.Local + b.Near + b.Remote
+		cells := []string{what, size(b.Local), percent(ratio(b.Local, all))}
 		if p.Racks > 0 {
-			cells = append(cells, size(b.Rack), percent(portion(b.Rack, all)))
+			cells = append(cells, size(b.Near), percent(portion(b.Near, all)))
 		}
 		t.add(append(cells, size(b.Remote), percent(portion(b.Remote, all)))...)
 	}
@@ -171,6 +171,14 @@ func served(p control.Plan) string {
 	}
 	return fmt.Sprintf("what is not local comes from %s; the busiest, %s, sends %s of it at least",
 		plural(p.Serving.Hosts, "host"), p.Serving.Busiest, percent(p.Serving.Share))
+}
+
+// localWay says how local blocks of HDFS come.
+func localWay(p control.Plan) string {
+	if p.LocalBlocks == "" {
+		return ""
+	}
+	return "blocks of this node: " + p.LocalBlocks
 }
 
 // writeReads is a line for each host. What cannot differ is left out.

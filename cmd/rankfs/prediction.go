@@ -15,7 +15,7 @@ import (
 
 // A prediction is what came of simulations of a job, one for each policy.
 type prediction struct {
-	View     string     `json:"view"`
+	View     string     `json:"full_view"`
 	Records  uint64     `json:"records"`
 	Bytes    int64      `json:"bytes"`
 	Steps    uint64     `json:"steps"`
@@ -44,8 +44,8 @@ type epochAhead struct {
 	Waits    map[string]float64 `json:"waits"` // seconds of all ranks, by cause
 	Source   int64              `json:"source_bytes"`
 	Peers    int64              `json:"peer_bytes"`
-	Read     int64              `json:"disk_read_bytes"`
-	Written  int64              `json:"disk_written_bytes"`
+	Read     int64              `json:"nvme_read_bytes"`
+	Written  int64              `json:"nvme_written_bytes"`
 	Evicted  int64              `json:"evicted"`
 	Moves    int64              `json:"moves"`
 	Opens    int64              `json:"opens"`
@@ -58,7 +58,7 @@ type remedy struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-var levelNames = [policy.Levels]string{policy.Source: "source", policy.Disk: "disk", policy.Packed: "packed", policy.RAM: "ram"}
+var levelNames = [policy.Levels]string{policy.Source: "source", policy.Disk: "nvme", policy.Packed: "packed", policy.RAM: "ram"}
 
 // prospectOf is an outcome in the size of the job.
 func prospectOf(name string, out simulate.Outcome, scale float64) prospect {
@@ -121,7 +121,7 @@ func (f fact) words() string {
 // writeTable is a line for each policy. Levels that no policy uses are left out.
 func (p *prediction) writeTable(w io.Writer) {
 	titles, names := []string{"POLICY"}, []string(nil)
-	for _, name := range []string{"ram", "packed", "disk", "source"} {
+	for _, name := range []string{"ram", "packed", "nvme", "source"} {
 		used := func(each prospect) bool { return each.last().Hits[name] > 0 }
 		if name == "ram" || name == "source" || slices.ContainsFunc(p.Policies, used) {
 			titles, names = append(titles, " "+strings.ToUpper(name)), append(names, name)
@@ -193,7 +193,7 @@ func (e *epochAhead) reasons() string {
 }
 
 var waitNames = map[string]string{
-	"source": "the source", "peer": "other nodes", "disk": "the disk", "decode": "unpacking",
+	"source": "the source", "peer": "other nodes", "nvme": "the disk", "decode": "unpacking",
 	"plan": "the plan", "admission": "a worker or memory", "ranks": "one another",
 }
 

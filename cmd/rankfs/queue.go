@@ -60,14 +60,14 @@ func (p *program) writeQueues(w io.Writer, list []control.Queue) {
 	}
 	t := newTable("", "QUEUE", " BATCHES", " DONE", " LEASED", " WAITING", " ASIDE", " READERS", "OPENED")
 	for _, q := range list {
-		t.add(q.Name, count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside), count(q.Readers),
+		t.add(q.View, count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside), count(q.Readers),
 			q.Opened.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	t.write(w)
 	for _, q := range list {
 		if q.Aside > 0 {
 			fmt.Fprintf(w, "\n%s of %s: set aside, since readers gave them back again and again\n  see: rankfs queue show %[2]s\n",
-				batches(q.Aside), q.Name)
+				batches(q.Aside), q.View)
 		}
 	}
 }
@@ -165,10 +165,10 @@ With either a reader gets a batch that its host has, as long as there is one.`,
 func writeReset(w io.Writer, q control.Queue, aside bool) {
 	if aside {
 		fmt.Fprintf(w, "%s: what was set aside is handed out again; %s now\n"+
-			"readers that were at the end have to open the queue again\n", q.Name, isWaiting(q.Waiting))
+			"readers that were at the end have to open the queue again\n", q.View, isWaiting(q.Waiting))
 		return
 	}
-	fmt.Fprintf(w, "%s: begun again; %s now\n", q.Name, isWaiting(q.Waiting))
+	fmt.Fprintf(w, "%s: begun again; %s now\n", q.View, isWaiting(q.Waiting))
 	if q.Readers > 0 {
 		fmt.Fprintln(w, "what readers hold counts no more; the next read of each says so, with ESTALE")
 	}
@@ -210,12 +210,12 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 	if q.Run > 0 {
 		again = "; begun again " + plural(q.Run, "time")
 	}
-	view := q.View
-	if view == q.Name {
+	view := q.Full
+	if view == q.View {
 		view = ""
 	}
 	pairs(w, "",
-		"queue", q.Name,
+		"queue", q.View,
 		"view", view,
 		"batches", fmt.Sprintf("%s: %s done, %s leased, %s waiting, %s set aside",
 			count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside)),
@@ -233,7 +233,7 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 	if len(q.SetAside) > 0 {
 		fmt.Fprintln(w, "\nset aside: no reader is given these any more")
 		writeGiven(w, q.SetAside, int(q.Aside))
-		fmt.Fprintf(w, "\nwhen readers can do them: rankfs queue reset %s --aside\n", q.Name)
+		fmt.Fprintf(w, "\nwhen readers can do them: rankfs queue reset %s --aside\n", q.View)
 	}
 	if len(q.Tried) > 0 {
 		fmt.Fprintln(w, "\ngiven back, and not done yet")
@@ -300,7 +300,7 @@ func (p *program) queueNames(c *cobra.Command, args []string, _ string) ([]cobra
 	}
 	var names []cobra.Completion
 	for _, q := range list {
-		names = append(names, cobra.CompletionWithDesc(q.Name, fmt.Sprintf("%s of %s done", count(q.Done), batches(q.Batches))))
+		names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", count(q.Done), batches(q.Batches))))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

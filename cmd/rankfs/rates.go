@@ -11,9 +11,12 @@ type rates struct {
 	Seconds    float64 `json:"seconds"` // that were looked at; zero: too few
 	Source     float64 `json:"source_bytes"`
 	Peers      float64 `json:"peer_bytes"`
-	Filled     float64 `json:"filled_bytes"`
-	Ahead      float64 `json:"made_ahead"`
-	Evictions  float64 `json:"evictions"`
+	Files      float64 `json:"hdfs_files_bytes"` // of Source, as the two that follow
+	LocalTCP   float64 `json:"hdfs_local_tcp_bytes"`
+	Remote     float64 `json:"hdfs_remote_bytes"`
+	Filled     float64 `json:"fill_bytes"`
+	Ahead      float64 `json:"prefetched"`
+	Evictions  float64 `json:"evicted"`
 	RAMHits    float64 `json:"ram_hits"`  // share of the opens that found their batch in memory
 	DiskHits   float64 `json:"nvme_hits"` // share of the batches that were not there and came from disk
 	Opened     bool    `json:"-"`         // there were any opens
@@ -51,6 +54,9 @@ func (h history) rates() (r rates) {
 	a, b := from.Counters, to.Counters
 	per := func(n float64) float64 { return n / r.Seconds }
 	r.Source, r.Peers = per(float64(to.Source.Bytes-from.Source.Bytes)), per(float64(to.Peers.Bytes-from.Peers.Bytes))
+	ways, was := to.HDFS, from.HDFS
+	r.Files, r.LocalTCP = per(float64(ways.Files.Bytes-was.Files.Bytes)), per(float64(ways.LocalTCP.Bytes-was.LocalTCP.Bytes))
+	r.Remote = per(float64(ways.Remote.Bytes - was.Remote.Bytes))
 	r.Filled = per(float64(b.FillBytes - a.FillBytes))
 	r.Ahead, r.Evictions = per(float64(b.Prefetched-a.Prefetched)), per(float64(b.Evicted-a.Evicted))
 	opens, ready := b.Opens-a.Opens, b.OpensReady-a.OpensReady

@@ -53,7 +53,7 @@ minute. What would remove the waits is an estimate from what was measured.
 // An advised job is a job with what would remove its waits.
 type advised struct {
 	control.Job
-	Share  float64 `json:"share"` // of the ranks' time that was waiting
+	Share  float64 `json:"stall"` // of the ranks' time that was waiting
 	Wanted float64 `json:"wanted_bytes_per_second"`
 	Advice string  `json:"advice"`
 }
@@ -158,7 +158,7 @@ func ranked(w control.Waits) []cause {
 		{"source", "what the source sends", w.Source},
 		{"peer", "what other nodes send", w.Peer},
 		{"decode", "unpacking, and copying in memory", w.Decode},
-		{"disk", "the disk of --nvme", w.Disk},
+		{"nvme", "the disk of --nvme", w.Disk},
 		{"plan", "who reads what, and the daemon's own work", w.Plan},
 		{"admission", "a worker, or memory", w.Admission},
 	}
@@ -170,9 +170,17 @@ func ranked(w control.Waits) []cause {
 // that waited at once stalled it once, so they bear their part of that.
 func writeCauses(w io.Writer, a control.Account) {
 	t := newTable("", "WAITED FOR", " TIME", " SHARE", "WHICH IS")
-	for _, c := range ranked(a.Waits) {
+	add := func(c cause) {
 		if c.seconds > 0 {
 			t.add(c.name, brief(c.seconds), part(c.seconds/a.Waits.Sum()*a.Share()), c.words)
+		}
+	}
+	for _, c := range ranked(a.Waits) {
+		add(c)
+		if c.name == "source" {
+			add(cause{"  by file", "blocks of this host, by their files", a.HDFSWaits.Files})
+			add(cause{"  local TCP", "blocks of this host, over TCP", a.HDFSWaits.LocalTCP})
+			add(cause{"  remote", "blocks of other hosts", a.HDFSWaits.Remote})
 		}
 	}
 	t.write(w)

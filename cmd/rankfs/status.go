@@ -90,7 +90,8 @@ func writeHDFS(w io.Writer, h *control.HDFS) {
 	}
 	fmt.Fprintf(w, "\nhdfs: %s received, %s local; %s given up, %s corrupt; %s\n",
 		size(int64(h.Bytes)), size(int64(h.Local)), plural(h.Failures, "replica"), count(h.Corrupt), plural(h.Streams, "stream"))
-	fmt.Fprintf(w, "  %s\n", wrap(fmt.Sprintf("local blocks: %s; %s read by file", h.LocalBlocks, size(int64(h.Files))), 76, "  "))
+	fmt.Fprintf(w, "  %s by file, %s local over TCP, %s remote\n", size(int64(h.Files)), size(int64(h.LocalTCP)), size(int64(h.Remote)))
+	fmt.Fprintf(w, "  %s\n", wrap("local blocks: "+h.LocalBlocks, 76, "  "))
 }
 
 // maxPeers is how many other nodes are shown, those with most bytes; the others

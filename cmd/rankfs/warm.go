@@ -107,7 +107,7 @@ func readyIn(c control.Warm) string {
 	for _, tier := range []struct {
 		n    uint64
 		name string
-	}{{c.RAM, "in ram"}, {c.Packed, "packed"}, {c.NVMe, "on nvme"}} {
+	}{{c.RAM.Batches, "in ram"}, {c.Packed.Batches, "packed"}, {c.NVMe.Batches, "on nvme"}} {
 		if tier.n > 0 {
 			tiers = append(tiers, count(tier.n)+" "+tier.name)
 		}

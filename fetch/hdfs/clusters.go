@@ -70,6 +70,7 @@ type Clusters struct {
 // A cluster is one HDFS.
 type cluster struct {
 	names    *namenode.Client
+	locate   func(ctx context.Context, path string, off, n int64) (*namenode.Blocks, error) // of names
 	data     *datanode.Client
 	files    *shortcircuit.Client // nil if all blocks come over TCP
 	noFiles  string               // then why
@@ -169,7 +170,7 @@ func (c *Clusters) cluster(authority string) (*cluster, error) {
 		return nil, err
 	}
 	g := newGuardian(names, conf.Data.Encrypt, allowed)
-	k := &cluster{names: names, guardian: g}
+	k := &cluster{names: names, locate: names.Locate, guardian: g}
 	k.files, k.noFiles = c.files(conf.Data)
 	k.data = datanode.New(datanode.Config{
 		User: conf.User, Host: c.host, Here: c.here, Files: k.files, Corrupt: k.corrupt(c.config.Log),

@@ -1,6 +1,35 @@
 package hdfs
 
-import "rankfs/fetch/hdfs/namenode"
+import (
+	"context"
+	"sync/atomic"
+
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// CountLocates counts how often a cluster's namenode is asked where a file's
+// blocks are, from now on.
+func (c *Clusters) CountLocates(authority string) (*atomic.Int64, error) {
+	k, err := c.cluster(authority)
+	if err != nil {
+		return nil, err
+	}
+	n, ask := new(atomic.Int64), k.locate
+	k.locate = func(ctx context.Context, path string, off, size int64) (*namenode.Blocks, error) {
+		n.Add(1)
+		return ask(ctx, path, off, size)
+	}
+	return n, nil
+}
+
+// Places are where blocks are, as the namenode has said.
+type Places struct{ places }
+
+func (p *Places) Put(path string, blocks ...namenode.Block)                 { p.put(path, blocks) }
+func (p *Places) Find(path string, at int64) (b namenode.Block, known bool) { return p.find(path, at) }
+
+// MostPlaces are as many as are remembered.
+const MostPlaces = mostPlaces
 
 // Refuse says why a file of that status is not served, if it is not.
 func Refuse(path string, st namenode.Status) error { return file{path, st}.refuse() }

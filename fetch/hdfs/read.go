@@ -20,6 +20,7 @@ type reader struct {
 	source *Source
 	ctx    context.Context
 	path   string
+	places *places // of what the namenode has said; nil: it is asked
 	at, to int64
 	blocks []namenode.Block // from the one that holds at on
 	stream *datanode.Stream // nil if none is open
@@ -87,9 +88,14 @@ func (r *reader) next() error {
 	return nil
 }
 
-// locate asks where the rest of the range is.
+// locate finds where the next byte is, and asks where the rest of the range is if
+// that is not known.
 func (r *reader) locate() error {
-	blocks, err := r.source.cluster.names.Locate(r.ctx, r.path, r.at, r.to-r.at)
+	if b, ok := r.places.find(r.path, r.at); ok && !r.again {
+		r.blocks = []namenode.Block{b}
+		return nil
+	}
+	blocks, err := r.source.cluster.locate(r.ctx, r.path, r.at, r.to-r.at)
 	if err != nil {
 		return r.source.gone(err)
 	}
@@ -97,6 +103,7 @@ func (r *reader) locate() error {
 		return stale(r.path, fmt.Sprintf("it has %d bytes and had %d or more", blocks.Size, r.to))
 	}
 	r.blocks = blocks.Blocks
+	r.places.put(r.path, r.blocks)
 	return nil
 }
 
@@ -214,6 +221,7 @@ func plain(ctx context.Context, s *Source, j job) error {
 			continue
 		}
 		r := s.open(ctx, f.Path, e.Off, e.Off+e.Len)
+		r.places = s.places
 		_, err := io.ReadFull(r, dst[:e.Len])
 		r.Close()
 		if err != nil {

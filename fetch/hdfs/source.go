@@ -20,9 +20,10 @@ type Source struct {
 	form     form // none, if it depends on what is at the path
 
 	// Set by Attach.
-	index *index.Index
-	watch *watch
-	where *whereabouts
+	index  *index.Index
+	watch  *watch
+	where  *whereabouts
+	places *places
 }
 
 // A form is a way to divide files into records.
@@ -154,7 +155,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	if now != fingerprint {
 		return stale(s.path, "files came, went or changed")
 	}
-	s.index = x
+	s.index, s.places = x, newPlaces()
 	s.watch = newWatch(s.cluster, x)
 	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"), s.clusters.config.Review)
 	return nil

@@ -89,7 +89,7 @@ func (s *site) epoch(b *bench, view string) (seconds float64) {
 
 // sourced is what a daemon had from datanodes.
 type sourced struct {
-	HDFS struct{ Bytes, Local float64 }
+	HDFS struct{ Bytes, Local, Files float64 }
 }
 
 func (s *site) received() (bytes, local float64) {

@@ -36,7 +36,7 @@ func TestPlanByRacks(t *testing.T) {
 		var p struct {
 			Racks        int
 			Plan, Strict struct {
-				Bytes struct{ Host, Rack, Remote int }
+				Bytes struct{ Local, Near, Remote int }
 			}
 		}
 		text := n.Do("plan", "d", "--hostfile", file, "--json")
@@ -44,7 +44,7 @@ func TestPlanByRacks(t *testing.T) {
 			t.Fatalf("%v: %s", err, text)
 		}
 		// Three of data1's six are for its own rank, three for data2's.
-		if b := p.Plan.Bytes; p.Racks != 2 || b.Host != 8*block || b.Rack != 6*block || b.Remote != 0 {
+		if b := p.Plan.Bytes; p.Racks != 2 || b.Local != 8*block || b.Near != 6*block || b.Remote != 0 {
 			t.Errorf("on %s: %s", n.Host.Name, text)
 		}
 		if p.Strict.Bytes.Remote == 0 {

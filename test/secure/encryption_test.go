@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/test/secure"
 	"rankfs/test/sourcetest"
 )
@@ -51,20 +55,23 @@ func TestEncryption(t *testing.T) {
 		})
 	}
 
-	byFile := func(t *testing.T) {
+	near := func(t *testing.T) (read func(*testing.T)) {
 		conf := h.Conf("near", secure.Settings{
 			"dfs.client.read.shortcircuit": "true", "dfs.domain.socket.path": settings["dfs.domain.socket.path"]})
 		env := &fetch.Env{HDFS: h.clusters(t, conf, nil)}
 		d := sourcetest.Attach(t, sourcetest.Fixture{
 			Open: func() (fetch.Source, error) { return fetch.Open("hdfs://"+h.Address()+"/data?as=files", env) },
 		})
-		if err := h.read(t, d); err != nil {
-			t.Error(err)
-		}
-		if s := env.HDFS.Stats(); s.Files == 0 || s.Files != s.Bytes {
-			t.Errorf("%d of %d bytes came by file: %s", s.Files, s.Bytes, s.LocalBlocks)
+		return func(t *testing.T) {
+			if err := h.read(t, d); err != nil {
+				t.Error(err)
+			}
+			if s := env.HDFS.Stats(); s.Files == 0 || s.Files != s.Bytes {
+				t.Errorf("%d of %d bytes came by file: %s", s.Files, s.Bytes, s.LocalBlocks)
+			}
 		}
 	}
+	byFile := func(t *testing.T) { near(t)(t) }
 	t.Run("by file", byFile)
 
 	conf := h.Conf("client", nil)
@@ -84,6 +91,8 @@ func TestEncryption(t *testing.T) {
 	t.Run("by file, started anew", byFile)
 
 	d, old = h.dataset(t, conf), h.connect(t, conf)
+	readNear := near(t)
+	readNear(t)
 	if err := h.read(t, d); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +104,18 @@ func TestEncryption(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Run("ended", again)
+	t.Run("by file, ended", func(t *testing.T) {
+		h.touchBlocks(t)
+		files := shortcircuit.New(shortcircuit.Config{Path: settings["dfs.domain.socket.path"]})
+		defer files.Close()
+		if err := old.readBy(t, files); !errors.Is(err, datanode.ErrNoReplica) {
+			t.Errorf("with an old token: %v", err)
+		}
+		if s := files.Snapshot(); s.Files != 0 || s.Cause != "" {
+			t.Errorf("an old token leaves %d blocks open, and says of the socket: %s", s.Files, s.Cause)
+		}
+		readNear(t)
+	})
 
 	stopData()
 	delete(settings, suites)
@@ -116,6 +137,23 @@ func (h hdfsWith) again(t *testing.T, d *fetch.Dataset, old held) {
 	}
 	if err := h.read(t, d); err != nil {
 		t.Error(err)
+	}
+}
+
+// touchBlocks has the files of all blocks be other than they were when they were
+// passed.
+func (h hdfsWith) touchBlocks(t *testing.T) {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(h.Path("tmp"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(e.Name(), "blk_") {
+			n++
+			err = os.Chmod(path, 0o644)
+		}
+		return err
+	})
+	if err != nil || n == 0 {
+		t.Fatalf("%d files of blocks: %v", n, err)
 	}
 }
 
@@ -145,11 +183,15 @@ func (h hdfsWith) connect(t *testing.T, conf string) held {
 }
 
 // read reads the block with a new key but with its old token.
-func (o held) read(t *testing.T) error {
+func (o held) read(t *testing.T) error { return o.readBy(t, nil) }
+
+// readBy does so by the block's files, if it is given them.
+func (o held) readBy(t *testing.T, files *shortcircuit.Client) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c := datanode.New(datanode.Config{
+		Host: "localhost", Files: files,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Guard: func(ctx context.Context) (datanode.Guard, error) {
 			key, _, err := o.names.EncryptionKey(ctx)

@@ -79,13 +79,16 @@ type stalledJob struct {
 	View    string
 	Waiting int
 	Advice  string
-	Share   float64
+	Share   float64 `json:"stall"`
 	Total   struct {
-		Opens, Ready, Waited, Errors int
-		Bytes                        int64
-		Rank                         float64            `json:"rank_seconds"`
-		Stalled                      float64            `json:"stalled_seconds"`
-		Waits                        map[string]float64 `json:"waits"`
+		Opens   int
+		Ready   int `json:"opens_ready"`
+		Waited  int `json:"opens_waited"`
+		Errors  int `json:"open_errors"`
+		Bytes   int64
+		Rank    float64            `json:"rank_seconds"`
+		Stalled float64            `json:"stalled_seconds"`
+		Waits   map[string]float64 `json:"waits"`
 	}
 	Ranks []struct {
 		Rank, Opens int

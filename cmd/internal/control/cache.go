@@ -89,15 +89,20 @@ type WarmRequest struct {
 	Check      bool    `json:"check,omitempty"`      // only say what is ready
 }
 
+// Made is how much of a view a tier has.
+type Made struct {
+	Batches uint64 `json:"batches"`
+}
+
 // A Warm is how much of a view is ready.
 type Warm struct {
 	View   string `json:"view"`
 	Kind   string `json:"kind"`
 	All    uint64 `json:"all"` // that this node is to serve, or this rank to read
 	Ready  uint64 `json:"ready"`
-	RAM    uint64 `json:"ram_batches"` // of these, by the fastest tier that has them
-	Packed uint64 `json:"packed_batches"`
-	NVMe   uint64 `json:"nvme_batches"`
+	RAM    Made   `json:"ram"` // of these, by the fastest tier that has them
+	Packed Made   `json:"packed"`
+	NVMe   Made   `json:"nvme"`
 	Open   bool   `json:"open,omitempty"`  // the plan is not pinned: ranks may start elsewhere
 	Begun  bool   `json:"begun,omitempty"` // it goes on without whoever asked
 	Full   string `json:"full,omitempty"`  // why the rest does not fit

@@ -91,8 +91,8 @@ type Dataset struct {
 
 // An Explanation says what the name of a view stands for.
 type Explanation struct {
-	Name    string `json:"name"`
-	View    string `json:"view"` // with all options
+	View    string `json:"view"`      // the shortest name that it has
+	Full    string `json:"full_view"` // with all options
 	Ranks   uint64 `json:"ranks"`
 	Steps   uint64 `json:"steps"`
 	Records uint64 `json:"records"` // of the dataset
@@ -154,18 +154,20 @@ type Counters struct {
 	Readers     int     `json:"readers"`      // ranks that are reading now
 	OpenHandles int     `json:"open_handles"`
 	Views       int     `json:"views"`
+
+	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
 }
 
 // HDFS counts what datanodes were asked for since the mount.
 type HDFS struct {
 	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
 	Local    uint64 `json:"local"`    // of these, from this host
-	Files    uint64 `json:"files"`    // of these, read by the blocks' files
 	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match
 	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
 	Streams  int    `json:"streams"`  // under way
 
-	LocalBlocks string `json:"local_blocks"` // short-circuit, or over TCP and why
+	Ways[uint64]        // bytes
+	LocalBlocks  string `json:"local_blocks"` // short-circuit, or over TCP and why
 }
 
 // Peers counts what this node and others had of each other since the mount:
@@ -191,7 +193,7 @@ type Traffic struct {
 
 // A Peer is one other node.
 type Peer struct {
-	Node     string  `json:"node"`
+	ID       string  `json:"id"`
 	Host     string  `json:"host"`
 	Received Traffic `json:"received"`
 	Sent     Traffic `json:"sent"`
@@ -294,7 +296,8 @@ const (
 
 // A Plan is what follows for an epoch from where ranks and bytes are.
 type Plan struct {
-	View    string     `json:"view"` // with all options
+	View    string     `json:"view"`      // the shortest name that it has
+	Full    string     `json:"full_view"` // with all options
 	State   string     `json:"state"`
 	Reason  string     `json:"reason,omitempty"` // why a fixed one is
 	Pinned  *time.Time `json:"pinned,omitempty"`
@@ -309,6 +312,8 @@ type Plan struct {
 	Serving *Serving   `json:"serving,omitempty"` // of batches that are chunks, where not all are local
 	Program *Program   `json:"program,omitempty"`
 	Warning string     `json:"warning,omitempty"` // why ranks may not be able to read it
+
+	LocalBlocks string `json:"local_blocks,omitempty"` // of a dataset in HDFS: how what is local comes to this node
 }
 
 // Reads are what the ranks of one host read, of the steps looked at.
@@ -331,8 +336,8 @@ type Share struct {
 
 // Bytes are counted by who holds them.
 type Bytes struct {
-	Host   int64 `json:"host"` // the reader's
-	Rack   int64 `json:"rack"` // another of its rack
+	Local  int64 `json:"local"` // the reader's host
+	Near   int64 `json:"near"`  // another of its rack
 	Remote int64 `json:"remote"`
 }
 
@@ -364,7 +369,7 @@ type Status struct {
 	Version     string      `json:"version"`
 	PID         int         `json:"pid"`
 	Mount       string      `json:"mount"`
-	State       string      `json:"state"` // the state directory
+	State       string      `json:"state_dir"`
 	Socket      string      `json:"socket"`
 	Since       time.Time   `json:"since"`
 	Passthrough Passthrough `json:"passthrough"`

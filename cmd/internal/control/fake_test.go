@@ -42,7 +42,7 @@ func (f *fake) Dataset(name string) (control.Dataset, error) {
 }
 
 func (f *fake) Explain(name string) (control.Explanation, error) {
-	return control.Explanation{Name: name, View: name + "@epoch=0"}, f.fail
+	return control.Explanation{View: name, Full: name + "@epoch=0"}, f.fail
 }
 
 func (f *fake) Remove(string) error { return f.fail }
@@ -100,19 +100,19 @@ func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	return control.Plan{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
-func (f *fake) Queues() []control.Queue { return []control.Queue{{Name: "d", Batches: 9}} }
+func (f *fake) Queues() []control.Queue { return []control.Queue{{View: "d", Batches: 9}} }
 
 func (f *fake) Queue(name string) (control.QueueDetail, error) {
 	batch := control.AsideBatch{Batch: "rank-0/batch-000007", By: []control.Giver{{Rank: 3, Cause: "closed"}}}
 	return control.QueueDetail{
-		Queue: control.Queue{Name: name}, Nodes: []control.QueueNode{{Host: "h"}},
+		Queue: control.Queue{View: name}, Nodes: []control.QueueNode{{Host: "h"}},
 		Leases: []control.Lease{{Rank: 1}}, SetAside: []control.AsideBatch{batch},
 	}, f.fail
 }
 
 func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
 	f.got = r
-	return control.Queue{Name: r.Name, Run: 2}, f.do(ctx, nil)
+	return control.Queue{View: r.Name, Run: 2}, f.do(ctx, nil)
 }
 
 func (f *fake) QueuePolicy(_ context.Context, r control.PolicyRequest) (control.Policy, error) {

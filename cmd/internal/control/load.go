@@ -36,7 +36,14 @@ type Waits struct {
 	Source    float64 `json:"source"`
 	Peer      float64 `json:"peer"`
 	Decode    float64 `json:"decode"`
-	Disk      float64 `json:"disk"`
+	Disk      float64 `json:"nvme"`
+}
+
+// Ways are the ways in which blocks of HDFS come.
+type Ways[T any] struct {
+	Files    T `json:"files"`     // of this host, by the blocks' files
+	LocalTCP T `json:"local_tcp"` // of this host, through the datanode
+	Remote   T `json:"remote"`    // of other hosts
 }
 
 // Sum is all of them.
@@ -48,9 +55,9 @@ func (w Waits) Sum() float64 {
 // them.
 type Account struct {
 	Opens  uint64 `json:"opens"`
-	Ready  uint64 `json:"ready"`
-	Waited uint64 `json:"waited"`
-	Errors uint64 `json:"errors"`
+	Ready  uint64 `json:"opens_ready"`
+	Waited uint64 `json:"opens_waited"`
+	Errors uint64 `json:"open_errors"`
 	Bytes  int64  `json:"bytes"`
 	// RankSeconds go from each rank's first open to its last, without gaps of
 	// more than a minute. Stalled are those in which the rank waited for an
@@ -58,6 +65,8 @@ type Account struct {
 	RankSeconds float64 `json:"rank_seconds"`
 	Stalled     float64 `json:"stalled_seconds"`
 	Waits       Waits   `json:"waits"`
+
+	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
 }
 
 // Share is the part of the ranks' time that was waiting.
@@ -117,6 +126,8 @@ type Flows struct {
 	Source  Flow `json:"source"`
 	Peers   Flow `json:"peers"`
 	Decoded Flow `json:"decoded"`
+
+	HDFS Ways[Flow] `json:"hdfs"` // of Source
 }
 
 // A Flow is what came from somewhere.

@@ -32,7 +32,7 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	if d, err := c.Dataset(ctx, "../odd name"); err != nil || d.Name != "../odd name" {
 		t.Errorf("Dataset() = %v, %v", d, err)
 	}
-	if x, err := c.Explain(ctx, "d@epoch=3"); err != nil || x.Name != "d@epoch=3" || x.View == "" {
+	if x, err := c.Explain(ctx, "d@epoch=3"); err != nil || x.View != "d@epoch=3" || x.Full == "" {
 		t.Errorf("Explain() = %v, %v", x, err)
 	}
 	if err := c.Remove(ctx, "x"); err != nil {
@@ -108,7 +108,7 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 		t.Errorf("Queue() = %+v, %v", q, err)
 	}
 	r := control.ResetRequest{Name: "d@epoch=3", Aside: true}
-	if q, err := c.ResetQueue(ctx, r); err != nil || q.Name != r.Name || q.Run != 2 || n.got != r {
+	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Run != 2 || n.got != r {
 		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
 	}
 	policy := control.PolicyRequest{Name: "y"}

@@ -4,8 +4,8 @@ import "time"
 
 // A Queue is how far a view is whose batches go to whoever asks next.
 type Queue struct {
-	Name    string    `json:"name"` // the shortest that the view has
-	View    string    `json:"view"` // with all options
+	View    string    `json:"view"`      // the shortest name that it has
+	Full    string    `json:"full_view"` // with all options
 	Policy  string    `json:"policy"`
 	Batches uint64    `json:"batches"`
 	Done    uint64    `json:"done"`

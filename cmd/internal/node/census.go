@@ -147,9 +147,9 @@ func (t tally) share() control.Share {
 			all[distance] += n
 		}
 	}
-	s := control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Host: all[assign.Local], Rack: all[assign.Rack], Remote: all[assign.Remote]}}
+	s := control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Local: all[assign.Local], Near: all[assign.Rack], Remote: all[assign.Remote]}}
 	if bytes := sum(all); bytes > 0 {
-		s.Local = float64(s.Bytes.Host) / float64(bytes)
+		s.Local = float64(s.Bytes.Local) / float64(bytes)
 		s.Balance = float64(slices.Max(t.ranks)) * float64(len(t.ranks)) / float64(bytes)
 	}
 	return s

@@ -175,10 +175,13 @@ func (n *Node) teach() {
 // Traces are what is kept for datasets, by their names.
 func (n *Node) Traces() []control.Trace {
 	n.learnt.mu.Lock()
-	defer n.learnt.mu.Unlock()
 	all := make([]control.Trace, 0, len(n.learnt.mu.of))
 	for dataset, l := range n.learnt.mu.of {
 		all = append(all, l.describe(dataset))
+	}
+	n.learnt.mu.Unlock()
+	for i := range all {
+		all[i].View = n.called(all[i].View)
 	}
 	slices.SortFunc(all, func(a, b control.Trace) int { return cmp.Compare(a.Dataset, b.Dataset) })
 	return all
@@ -191,6 +194,7 @@ func (n *Node) Trace(dataset string) (control.Trace, error) {
 		return control.Trace{}, fmt.Errorf("trace for %s %w; see: rankfs trace ls", dataset, meta.ErrNotExist)
 	}
 	t := l.describe(dataset)
+	t.View = n.called(t.View)
 	t.Text = l.trace.Text(true)
 	return t, nil
 }

@@ -108,19 +108,27 @@ func window(w stall.Window) control.Window {
 func account(t stall.Totals) control.Account {
 	return control.Account{
 		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Bytes: t.Bytes,
-		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait),
+		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait),
 	}
 }
 
 func waitsOf(s stall.Split) control.Waits {
+	source := s[stall.Source] + s[stall.ByFile] + s[stall.ByTCP] + s[stall.Remote]
 	return control.Waits{
-		Admission: s[stall.Admission].Seconds(), Plan: s[stall.Plan].Seconds(), Source: s[stall.Source].Seconds(),
+		Admission: s[stall.Admission].Seconds(), Plan: s[stall.Plan].Seconds(), Source: source.Seconds(),
 		Peer: s[stall.Peer].Seconds(), Decode: s[stall.Decode].Seconds(), Disk: s[stall.Disk].Seconds(),
 	}
 }
 
+func hdfsWaits(s stall.Split) control.Ways[float64] {
+	return control.Ways[float64]{Files: s[stall.ByFile].Seconds(), LocalTCP: s[stall.ByTCP].Seconds(), Remote: s[stall.Remote].Seconds()}
+}
+
 func flows(f [stall.Causes]stall.Flow) control.Flows {
-	return control.Flows{Source: flow(f[stall.Source]), Peers: flow(f[stall.Peer]), Decoded: flow(f[stall.Decode])}
+	return control.Flows{
+		Source: flow(f[stall.Source]), Peers: flow(f[stall.Peer]), Decoded: flow(f[stall.Decode]),
+		HDFS: control.Ways[control.Flow]{Files: flow(f[stall.ByFile]), LocalTCP: flow(f[stall.ByTCP]), Remote: flow(f[stall.Remote])},
+	}
 }
 
 func flow(f stall.Flow) control.Flow {

@@ -63,7 +63,7 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 	v := s.view.Load()
 	x := v.content.index
 	return control.Explanation{
-		Name: name, View: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
+		View: n.called(name), Full: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
 		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.plan.view, v.content)),
 	}, nil
 }
@@ -278,8 +278,9 @@ func (n *Node) status() control.Status {
 }
 
 func hdfsOf(s hdfs.Stats) control.HDFS {
-	return control.HDFS{Bytes: s.Bytes, Local: s.Local, Files: s.Files, Corrupt: s.Corrupt, Failures: s.Failures,
-		Streams: s.Streams, LocalBlocks: s.LocalBlocks}
+	return control.HDFS{Bytes: s.Bytes, Local: s.Local, Corrupt: s.Corrupt, Failures: s.Failures, Streams: s.Streams,
+		Ways:        control.Ways[uint64]{Files: s.Files, LocalTCP: s.Local - s.Files, Remote: s.Bytes - s.Local},
+		LocalBlocks: s.LocalBlocks}
 }
 
 // counters are those of the cache, of the tree and of the account of waits.
@@ -287,7 +288,7 @@ func (n *Node) counters(c cache.Stats, r stall.Report) control.Counters {
 	t, waits := n.tree.Stats(), r.All().Wait
 	return control.Counters{
 		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
-		WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
+		WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), HDFSWaits: hdfsWaits(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
 		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
 		Plans: c.Plans, PlanSeconds: c.PlanTime.Seconds(),
 		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,

@@ -95,19 +95,19 @@ func TestPlanByRacks(t *testing.T) {
 		}
 		var sum control.Bytes
 		for _, h := range got.Nodes {
-			sum.Host, sum.Rack, sum.Remote = sum.Host+h.Local, sum.Rack+h.Near, sum.Remote+h.Bytes-h.Local-h.Near
+			sum.Local, sum.Near, sum.Remote = sum.Local+h.Local, sum.Near+h.Near, sum.Remote+h.Bytes-h.Local-h.Near
 		}
 		if sum != planned {
 			r.Fatalf("hosts come to %+v, all to %+v", sum, planned)
 		}
-		cost := func(b control.Bytes) int64 { return b.Rack + 2*b.Remote }
+		cost := func(b control.Bytes) int64 { return b.Near + 2*b.Remote }
 		if least := s.least(r, p); cost(planned) != least*30 || cost(planned) > cost(strict) {
 			r.Fatalf("costs %d chunks, could cost %d; fixed %d", cost(planned)/30, least, cost(strict)/30)
 		}
 		if p.placement == nil && planned != strict {
 			r.Fatal("nothing is placed, and it is better than fixed")
 		}
-		if planned.Rack > 0 && planned.Rack > strict.Rack {
+		if planned.Near > 0 && planned.Near > strict.Near {
 			byRack++
 		}
 		s.checkServing(r, got, planned)
@@ -129,9 +129,9 @@ func (s scene) bytes(t *rapid.T, p *plan) (b control.Bytes) {
 				n := p.Size(rank, step)
 				switch s.distance(int(p.order.At(r.at(i)%p.cut.N)), s.seats[rank].Host) {
 				case assign.Local:
-					b.Host += n
+					b.Local += n
 				case assign.Rack:
-					b.Rack += n
+					b.Near += n
 				default:
 					b.Remote += n
 				}
@@ -198,10 +198,10 @@ func (s scene) checkServing(t *rapid.T, p control.Plan, b control.Bytes) {
 	}
 	v := p.Serving
 	switch {
-	case v == nil && (b.Rack > 0 || b.Remote > 0 && !slices.ContainsFunc(s.chunks, func(c []string) bool { return len(c) == 0 })):
+	case v == nil && (b.Near > 0 || b.Remote > 0 && !slices.ContainsFunc(s.chunks, func(c []string) bool { return len(c) == 0 })):
 		t.Fatalf("nobody serves %+v", b)
 	case v == nil:
-	case !known || b.Rack+b.Remote == 0:
+	case !known || b.Near+b.Remote == 0:
 		t.Fatalf("%+v serves nothing", v)
 	case v.Hosts < 1 || v.Busiest == "" || v.Share*float64(v.Hosts) < 0.999 || v.Share > 1:
 		t.Fatalf("%+v", v)
@@ -225,7 +225,7 @@ func TestServing(t *testing.T) {
 		if p.Serving == nil || *p.Serving != tt.want {
 			t.Errorf("%s: got %+v, want %+v", what, p.Serving, tt.want)
 		}
-		if rack := p.Plan.Bytes.Rack; rack != map[bool]int64{true: 40}[tt.racks != nil] {
+		if rack := p.Plan.Bytes.Near; rack != map[bool]int64{true: 40}[tt.racks != nil] {
 			t.Errorf("%s: %d bytes are in the rack", what, rack)
 		}
 	}

@@ -22,7 +22,10 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	if r.Unpin && (r.Pin || r.Seats != nil) {
 		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.content)}
+	p := control.Plan{View: shortest(v, d.view), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.content)}
+	if d.content.remote {
+		p.LocalBlocks = n.hdfs.Stats().LocalBlocks
+	}
 	seats, err := n.seat(ctx, v, d, r, &p)
 	if err != nil {
 		return p, err

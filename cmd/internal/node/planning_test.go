@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/assign"
@@ -69,7 +70,7 @@ func plannerInRacks(t testing.TB, m *member, racks map[string]string, view strin
 		t.Fatal(err)
 	}
 	t.Cleanup(sizes.close)
-	n := &Node{member: m, sizes: sizes, catalog: newCatalog(nil, nil, nil, &m.homes, slog.New(slog.DiscardHandler))}
+	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.homes, slog.New(slog.DiscardHandler))}
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
 		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), homes: &m.homes},
@@ -145,10 +146,11 @@ func TestPlanOfSteps(t *testing.T) {
 	n := planner(t, memberOf(t, 4), "ranks=4,batch=100", 100, chunks...)
 	got := n.mustPlan(t, control.PlanRequest{View: "d"})
 	want := control.Plan{
-		View:  "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local",
+		View:  "d",
+		Full:  "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local",
 		State: control.PlanOpen, Ranks: 4, Steps: 16, Looked: 16, Located: true,
-		Plan:   control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Host: 64000}},
-		Strict: control.Share{Local: 0.5, Balance: 1, Bytes: control.Bytes{Host: 32000, Remote: 32000}},
+		Plan:   control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Local: 64000}},
+		Strict: control.Share{Local: 0.5, Balance: 1, Bytes: control.Bytes{Local: 32000, Remote: 32000}},
 		Nodes: []control.Reads{
 			{Host: "a", Ranks: 1, Bytes: 16000, Local: 16000, Strict: 16000},
 			{Host: "b", Ranks: 1, Bytes: 16000, Local: 16000},
@@ -318,7 +320,7 @@ func TestPlanRefuses(t *testing.T) {
 		"no seat":                {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{}}, want: meta.ErrInvalid, text: "hosts for 0 ranks"},
 		"a seat of none":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Host: "a"}}}, want: meta.ErrInvalid},
 		"a seat nowhere":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Ranks: 4}}}, want: meta.ErrInvalid},
-		"a host of two nodes":    {node: &Node{member: twice, catalog: n.catalog}, r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
+		"a host of two nodes":    {node: &Node{member: twice, hdfs: new(hdfs.Clusters), catalog: n.catalog}, r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
 		"to pin on strangers":    {node: n, r: control.PlanRequest{View: "d", Seats: seatsOf("a a b x"), Pin: true}, want: meta.ErrNotExist, text: `node "x"`},
 		"to pin and unpin":       {node: n, r: control.PlanRequest{View: "d", Pin: true, Unpin: true}, want: meta.ErrInvalid, text: "unpin it first"},
 		"to pin the fixed":       {node: n, r: control.PlanRequest{View: "d@assign=strict", Pin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
@@ -347,7 +349,7 @@ func TestPlanOfAnyPlace(t *testing.T) {
 	if p.State != control.PlanFixed || !strings.HasSuffix(p.Reason, " on a") {
 		t.Errorf("got %q, %q", p.State, p.Reason)
 	}
-	if a, b := p.Nodes[0], p.Nodes[1]; !p.Located || a.Local != 50 || b.Local != 0 || p.Plan.Local != 0.5 || p.Plan.Bytes != (control.Bytes{Host: 50, Remote: 50}) {
+	if a, b := p.Nodes[0], p.Nodes[1]; !p.Located || a.Local != 50 || b.Local != 0 || p.Plan.Local != 0.5 || p.Plan.Bytes != (control.Bytes{Local: 50, Remote: 50}) {
 		t.Errorf("got %+v", p)
 	}
 	if p.Nodes[0].Bytes != 50 || p.Nodes[1].Bytes != 50 || p.Plan.Balance != 1 {

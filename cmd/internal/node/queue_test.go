@@ -69,7 +69,7 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 	}
 
 	q, err := r.client.Queue(t.Context(), "d")
-	if err != nil || q.Name != "d" || q.View != view || q.Batches != 6 || q.Done != 5 || q.Aside != 1 || q.Waiting != 0 || q.Leased != 0 {
+	if err != nil || q.View != "d" || q.Full != view || q.Batches != 6 || q.Done != 5 || q.Aside != 1 || q.Waiting != 0 || q.Leased != 0 {
 		t.Errorf("queue %+v, %v", q, err)
 	}
 	if len(q.Nodes) != 1 || q.Nodes[0].Read != 5 || len(q.SetAside) != 1 || len(q.SetAside[0].By) != 4 || q.SetAside[0].By[3].Cause != "closed" {

@@ -32,15 +32,20 @@ func latest(m *state.Machine) []state.Queue {
 
 func (n *Node) describeQueue(q state.Queue) control.Queue {
 	held, aside := uint64(q.Held), uint64(q.Aside)
-	c := control.Queue{
-		Name: q.View, View: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, Aside: aside,
+	return control.Queue{
+		View: n.called(q.View), Full: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, Aside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
 		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(),
 	}
-	if v, d, err := n.resolve(q.View); err == nil {
-		c.Name = shortest(v, d.view)
+}
+
+// called is the shortest name of a view, and the one that it has if its dataset is
+// gone.
+func (n *Node) called(view string) string {
+	if v, d, err := n.resolve(view); err == nil {
+		return shortest(v, d.view)
 	}
-	return c
+	return view
 }
 
 // shortest is the shortest name of a view of a dataset: without the options that
@@ -200,7 +205,7 @@ func (n *Node) asideWarnings() (warnings []string) {
 		if len(warnings) == mostWarned {
 			return append(warnings, "batches of more queues are set aside; see: rankfs queue ls")
 		}
-		name := n.describeQueue(q).Name
+		name := n.called(q.View)
 		warnings = append(warnings, fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, m.aside(q.View)))
 	}
 	return warnings

@@ -89,8 +89,8 @@ func (s share) at(i uint64) (rank, step uint64) {
 
 // look counts those that are ready, by the fastest tier that has them.
 func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
-	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, 0, 0, 0
-	tiers := map[string]*uint64{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
+	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, control.Made{}, control.Made{}, control.Made{}
+	tiers := map[string]*control.Made{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
 	for i := range w.All {
 		if i%handfulRecords == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -98,7 +98,7 @@ func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
 		rank, step := s.at(i)
 		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
 			w.Ready++
-			*tiers[tier]++
+			tiers[tier].Batches++
 		}
 	}
 	return nil

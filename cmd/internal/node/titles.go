@@ -93,8 +93,8 @@ func (n *Node) entitle(p *plan) {
 
 // short is the shortest name of what has a title.
 func (n *Node) short(t title) string {
-	if v, d, err := n.resolve(t.name); err == nil && t.kind == control.Batches {
-		return shortest(v, d.view)
+	if t.kind == control.Batches {
+		return n.called(t.name)
 	}
 	return t.name
 }

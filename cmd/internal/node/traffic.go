@@ -32,7 +32,7 @@ func (m *member) pair(asked []peers.PeerStats, asking []peers.VisitorStats) []co
 	of := make(map[string]*control.Peer)
 	peer := func(node string) *control.Peer {
 		if of[node] == nil {
-			of[node] = &control.Peer{Node: node, Host: m.machine.HostOf(node)}
+			of[node] = &control.Peer{ID: node, Host: m.machine.HostOf(node)}
 		}
 		return of[node]
 	}
@@ -49,7 +49,7 @@ func (m *member) pair(asked []peers.PeerStats, asking []peers.VisitorStats) []co
 		nodes = append(nodes, *p)
 	}
 	slices.SortFunc(nodes, func(a, b control.Peer) int {
-		return cmp.Or(cmp.Compare(b.Received.Bytes+b.Sent.Bytes, a.Received.Bytes+a.Sent.Bytes), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(b.Received.Bytes+b.Sent.Bytes, a.Received.Bytes+a.Sent.Bytes), cmp.Compare(a.ID, b.ID))
 	})
 	return nodes
 }

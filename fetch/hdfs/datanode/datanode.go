@@ -104,9 +104,10 @@ func New(c Config) *Client {
 	return k
 }
 
-// Snapshot returns the counters.
+// Snapshot returns the counters. Each is a part of the one after it, and grows after
+// that one.
 func (c *Client) Snapshot() Stats {
-	s := Stats{Bytes: c.bytes.Load(), Local: c.local.Load(), Files: c.files.Load(), Corrupt: c.corrupt.Load(), Failures: c.failures.Load()}
+	s := Stats{Files: c.files.Load(), Local: c.local.Load(), Bytes: c.bytes.Load(), Corrupt: c.corrupt.Load(), Failures: c.failures.Load()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.mu.nodes {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
 )
@@ -36,11 +37,17 @@ func (f *file) fill(p []byte) error {
 		return err
 	}
 	f.at += int64(len(p))
-	f.client.bytes.Add(uint64(len(p)))
-	f.client.local.Add(uint64(len(p)))
-	f.client.files.Add(uint64(len(p)))
+	f.client.cameByFile(uint64(len(p)))
 	return nil
 }
+
+func (c *Client) cameByFile(bytes uint64) {
+	c.bytes.Add(bytes)
+	c.local.Add(bytes)
+	c.files.Add(bytes)
+}
+
+func (f *file) way() stall.Cause { return stall.ByFile }
 
 func (f *file) close() { f.open.Release() }
 

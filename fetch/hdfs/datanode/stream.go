@@ -9,6 +9,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
+	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
 )
@@ -33,6 +34,7 @@ type Stream struct {
 // A source is one replica being read forward.
 type source interface {
 	fill(p []byte) error // in full, with bytes whose checksums were seen to match
+	way() stall.Cause
 	close()
 }
 
@@ -54,7 +56,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err = s.source.fill(p); err == nil {
+		if err = s.fill(p); err == nil {
 			s.at += int64(len(p))
 			clear(s.tried)
 			s.errs = nil
@@ -67,6 +69,16 @@ func (s *Stream) Read(p []byte) (int, error) {
 		}
 		s.fail(err)
 	}
+}
+
+// fill reads p in full from the replica at work.
+func (s *Stream) fill(p []byte) (err error) {
+	n, m := 0, stall.Enter(s.ctx, s.source.way())
+	defer func() { m.Leave(int64(n)) }()
+	if err = s.source.fill(p); err == nil {
+		n = len(p)
+	}
+	return err
 }
 
 // leaveFile goes on over TCP with the replica whose files could not be read:
@@ -104,15 +116,27 @@ func (s *Stream) connect() error {
 // passes them, else over TCP.
 func (s *Stream) reach(r namenode.Replica, g Guard) (source, error) {
 	if s.client.config.Files != nil && !s.overTCP && s.client.isLocal(r) {
-		if f, err := s.client.openFile(s.ctx, s.block, r, s.at); err == nil {
+		m := stall.Enter(s.ctx, stall.ByFile)
+		f, err := s.client.openFile(s.ctx, s.block, r, s.at)
+		m.Leave(0)
+		if err == nil {
 			return f, nil
 		}
 	}
+	defer stall.Enter(s.ctx, overTCP(s.client.isLocal(r))).Leave(0)
 	l, err := s.client.dial(s.ctx, s.block, r, g, s.at, s.end)
 	if err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// overTCP is the way of what comes through a datanode of this host, or another.
+func overTCP(local bool) stall.Cause {
+	if local {
+		return stall.ByTCP
+	}
+	return stall.Remote
 }
 
 // ErrNoReplica is the error of a block that nobody could read.
@@ -237,6 +261,8 @@ func (l *link) read(p []byte) (n int, err error) {
 	}()
 	return l.file.Read(p)
 }
+
+func (l *link) way() stall.Cause { return overTCP(l.wire.local) }
 
 func (l *link) close() {
 	if l.file != nil {

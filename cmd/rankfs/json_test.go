@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a thing is called in JSON, by what it could be called too: keys, and words
+// that keys are made of.
+var (
+	oneKey = map[string]string{
+		"waited": "opens_waited", "ready_opens": "opens_ready", "errors": "open_errors", "stalled": "stall",
+		"ram_batches": "batches in ram", "packed_batches": "batches in packed", "nvme_batches": "batches in nvme",
+		"view_name": "view", "full_name": "full_view", "node_id": "id",
+	}
+	oneWord = map[string]string{
+		"disk": "nvme", "ssd": "nvme", "memory": "ram", "compressed": "packed", "filled": "fill", "ahead": "prefetched",
+		"eviction": "evicted", "evictions": "evicted", "hostname": "host", "address": "addr", "megabytes": "bytes", "ms": "seconds",
+	}
+)
+
+// Each thing has one name in all JSON that commands write. The types of which it is
+// made are read from the source, so none is left out.
+func TestOneNameInJSON(t *testing.T) {
+	for _, dir := range []string{".", "../internal/control", "../internal/supply"} {
+		for _, list := range structs(t, dir) {
+			for _, key := range list {
+				names := []string{oneKey[key]}
+				for word := range strings.SplitSeq(key, "_") {
+					names = append(names, oneWord[word])
+				}
+				if name := cmp.Or(names...); name != "" {
+					t.Errorf("%s: %q is called %s", dir, key, name)
+				}
+			}
+			if slices.Contains(list, "view") && slices.Contains(list, "name") {
+				t.Errorf("%s: in %q both name and view are a view", dir, list)
+			}
+		}
+	}
+}
+
+// structs are the keys of each struct in the source of a package.
+func structs(t *testing.T, dir string) (all [][]string) {
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.StructType); ok {
+				all = append(all, keys(s))
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// keys are those of the JSON object that a struct is.
+func keys(s *ast.StructType) (list []string) {
+	for _, field := range s.Fields.List {
+		if field.Tag == nil {
+			continue
+		}
+		key, _, _ := strings.Cut(reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json"), ",")
+		if key != "" && key != "-" {
+			list = append(list, key)
+		}
+	}
+	return list
+}

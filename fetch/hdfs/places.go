@@ -1,0 +1,80 @@
+package hdfs
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"rankfs/fetch/hdfs/namenode"
+)
+
+// Places are where blocks of a version of a source are, as the namenode has said
+// just now: to ask for each record that is read by itself would take longer than
+// to read it from a file of this host. A nil one remembers nothing. Its methods
+// may be called concurrently.
+type places struct {
+	mu struct {
+		sync.Mutex
+		until time.Time                   // from then on nothing of this is believed
+		known map[string][]namenode.Block // of files by path, each in the order of their places
+		n     int
+	}
+}
+
+const (
+	// fresh is how long a place is believed. A datanode deletes a replica that has
+	// moved when it is told to, with one of its heartbeats, of which one comes
+	// every three seconds.
+	fresh = time.Second
+	// mostPlaces bounds the blocks that are known, at a kilobyte or so each.
+	mostPlaces = 10_000
+)
+
+func newPlaces() *places { return new(places) }
+
+// find returns the block of a file that has the byte at a place, if it is known.
+func (p *places) find(path string, at int64) (b namenode.Block, ok bool) {
+	if p == nil {
+		return b, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !time.Now().Before(p.mu.until) {
+		return b, false
+	}
+	blocks := p.mu.known[path]
+	i, ok := slices.BinarySearchFunc(blocks, at, byPlace)
+	if !ok {
+		i-- // the last that begins before
+	}
+	if i < 0 || at >= blocks[i].Off+blocks[i].Size {
+		return b, false
+	}
+	return blocks[i], true
+}
+
+func byPlace(b namenode.Block, at int64) int { return cmp.Compare(b.Off, at) }
+
+// put remembers blocks of a file.
+func (p *places) put(path string, blocks []namenode.Block) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); !now.Before(p.mu.until) || p.mu.n+len(blocks) > mostPlaces {
+		p.mu.until, p.mu.known, p.mu.n = now.Add(fresh), make(map[string][]namenode.Block), 0
+	}
+	known := p.mu.known[path]
+	for _, b := range blocks[:min(len(blocks), mostPlaces)] {
+		i, ok := slices.BinarySearchFunc(known, b.Off, byPlace)
+		if ok {
+			known[i] = b
+			continue
+		}
+		known = slices.Insert(known, i, b)
+		p.mu.n++
+	}
+	p.mu.known[path] = known
+}
