@@ -43,14 +43,15 @@ check: deps
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
 	$(GO) test -race -timeout 30m -count 1 $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -timeout 30m -count 1 $(ALONE)
+	GOMAXPROCS=1 $(GO) test -p $$(nproc) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
-# may read and change, 200 daemons that are killed and replaced, and a million
-# batches in memory; a failure prints its seed. Each fuzz target for half a minute, and the race detector over
-# what make check leaves out: pure packages, and the daemons of clusters. Then nodes
-# of three and of five that fail one after the other, 1 s to 5 min apart, in every
-# order, and each of three stopped for a minute while another is killed.
+# may read and change, 200 daemons that are killed and replaced, a million batches
+# in memory, and ten jobs at a time; a failure prints its seed. Each fuzz target for
+# half a minute, and the race detector over what make check leaves out: pure
+# packages, and the daemons of clusters. Then nodes of three and of five that fail
+# one after the other, 1 s to 5 min apart, in every order, and each of three stopped
+# for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -58,6 +59,7 @@ soak: deps
 	$(MAKE) -s -C test/mpi
 	$(GO) test -count 1 -timeout 1h -run TestTakeOver -v ./test/system -takeovers 200
 	$(GO) test -count 1 -timeout 1h -run TestSmallBatches -v ./test/system -batches 1000000
+	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./test/system -jobs
 	test/fuzz 30s
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,7 +19,8 @@ const (
 
 // sent is how many bytes leave HDFS for one node's epoch, for each of the
 // dataset's, as the node has counted them and as datanodes say that they have read
-// them: in the source's order, and shuffled where memory holds a quarter of it.
+// them: in the source's order, and shuffled where memory holds a quarter of it. It is
+// the last epoch: no batches of another one are made ready.
 func sent(b *bench) (misses int) {
 	h := b.hadoop()
 	h.put(sentFile, sentSize, sentBlock)
@@ -51,7 +53,7 @@ func (h *hadoop) epoch(b *bench, order, ram string) (received, read float64) {
 	defer on("rankfs umount %s", mnt)
 	on("rankfs dataset create d --source 'hdfs://%s%s?as=fixed:4096' --batch 64 --order %s", h.cluster.Nameservice(), sentFile, order)
 	before := h.bytesRead()
-	on("cat %s/datasets/d/rank-0/batch-?????? >/dev/null", mnt)
+	on("cat %s/datasets/d@epoch=%d/rank-0/batch-?????? >/dev/null", mnt, uint64(math.MaxUint64))
 	var s sourced
 	check(json.Unmarshal([]byte(on("rankfs status --json")), &s))
 	return s.HDFS.Bytes, h.bytesRead() - before

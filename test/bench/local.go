@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
+	"rankfs/test/daemon"
 	java "rankfs/test/hadoop"
 )
 
@@ -58,3 +60,33 @@ func localBlocks(peer func(*near) *asked, figure func(reading) float64) func(*be
 
 func byFile(n *near) *asked  { return n.theirs }
 func overTCP(n *near) *asked { return n.theirsTCP }
+
+// shuffledBlocks compares epochs in which each record of 4 KiB is a read of its
+// own, as memory holds a quarter of the data: by two daemons on the host of a
+// datanode that has them, of which one takes blocks by file, the other over TCP.
+func shuffledBlocks(b *bench) (ours, theirs func() float64) {
+	const name, size, block = "/bench/64MiB", 64 * mib, 4 * mib
+	h, s := b.hadoop(), b.on("shuffled")
+	h.put(name, size, block)
+	side := func(conf string, byFile bool) func() float64 {
+		p := daemon.New(s, filepath.Join(b.root, "bin/rankfs"), h.host, "--ram", "16MiB", "--hadoop-conf", conf)
+		p.Start()
+		p.Do("dataset", "create", "d", "--source", fmt.Sprintf("hdfs://%s%s?as=fixed:4096", h.cluster.Nameservice(), name),
+			"--batch", "64", "--order", "full")
+		epoch := 0
+		return func() float64 {
+			epoch++
+			var before, after sourced
+			p.Status(&before)
+			took := seconds(func() {
+				p.Must("sh", "-c", `cat "$0"/batch-?????? >/dev/null`, fmt.Sprintf("%s/datasets/d@epoch=%d/rank-0", p.Mount(), epoch))
+			})
+			p.Status(&after)
+			if got, files := after.HDFS.Bytes-before.HDFS.Bytes, after.HDFS.Files-before.HDFS.Files; got < 0.9*size || (files == got) != byFile {
+				check(fmt.Errorf("of %.0f bytes from datanodes %.0f came by file", got, files))
+			}
+			return size / took
+		}
+	}
+	return side(h.cluster.ConfByFile(), true), side(h.cluster.Conf(), false)
+}
