@@ -164,7 +164,7 @@ func ParseBatch(s string) (BatchSize, error) {
 func parseNumber(s string, low, high uint64) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || strconv.FormatUint(n, 10) != s || n < low || n > high {
-		return 0, fmt.Errorf("%w: %q is not a number from %d to %d", ErrInvalid, s, low, high)
+		return 0, Worded(ErrInvalid, "%q is not a number from %d to %d", s, low, high)
 	}
 	return n, nil
 }
@@ -232,7 +232,7 @@ func (v *View) set(key, value string) (err error) {
 	case "assign":
 		v.Assign, err = ParseAssign(value)
 	default:
-		err = fmt.Errorf("%w: no such option; there are epoch, ranks, seed, order, batch, step, tail and assign", ErrInvalid)
+		err = Worded(ErrInvalid, "no such option; there are epoch, ranks, seed, order, batch, step, tail and assign")
 	}
 	return err
 }

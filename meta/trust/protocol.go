@@ -34,8 +34,8 @@ const (
 )
 
 // ErrRemoved is what a node learns that was removed from its cluster.
-var ErrRemoved = fmt.Errorf("this node was removed from the cluster (%w): unmount it, and mount it with another --state, "+
-	"or with that directory moved away, as a new node: --join HOST:PORT and a token, from: rankfs token create", meta.ErrDenied)
+var ErrRemoved = meta.Worded(meta.ErrDenied, "this node was removed from the cluster: unmount it, and mount it with another --state, "+
+	"or with that directory moved away, as a new node: --join HOST:PORT and a token, from: rankfs token create")
 
 // greeted turns a greeting into an error.
 func greeted(b byte) error {
@@ -45,9 +45,9 @@ func greeted(b byte) error {
 	case greetRevoked:
 		return ErrRemoved
 	case greetBusy:
-		return fmt.Errorf("the node has all the connections that it will have: %w", meta.ErrBusy)
+		return meta.Worded(meta.ErrBusy, "the node has all the connections that it will have; try again in a moment")
 	case greetNobody:
-		return fmt.Errorf("nobody listens there: %w", meta.ErrUnavailable)
+		return meta.Worded(meta.ErrUnavailable, "nobody listens there for this protocol")
 	}
 	return fmt.Errorf("greeting %w", meta.ErrCorrupt)
 }
@@ -97,7 +97,7 @@ func (p *Port) clientConfig(protocol Protocol, node string) *tls.Config {
 			return err
 		}
 		if node != "" && name.Node != node {
-			return fmt.Errorf("node %s answers, not %s: %w", name.Node, node, meta.ErrDenied)
+			return meta.Worded(meta.ErrDenied, "node %s answers, not %s", name.Node, node)
 		}
 		// Before the greeting, which only such a node is believed.
 		return allow(p.config.Allowed, name.Node, keyIn(s.PeerCertificates[0]))
