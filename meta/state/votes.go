@@ -75,11 +75,26 @@ func (s *state) letsGo(c Leave) error {
 		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
 	case 2*up <= len(voters) && 2*(up+left) > len(voters):
 		return fmt.Errorf("node %s %w: a node that was removed is a voter still, as the votes change one by one; try again in a moment", id, meta.ErrBusy)
+	case 2*up <= len(voters) && up == len(voters)-1 && s.couldVote(voters):
+		return fmt.Errorf("node %s %w: only %d nodes vote as long as another is being given a vote; try again in a moment", id, meta.ErrBusy, len(voters))
+	case 2*up <= len(voters) && up == len(voters)-1:
+		return fmt.Errorf("node %s %w: only %d nodes vote, and without it the other would be no majority; have another join first, so that three vote",
+			id, meta.ErrBusy, len(voters))
 	case 2*up <= len(voters):
 		return fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
 			id, meta.ErrBusy, len(voters), up)
 	}
 	return nil
+}
+
+// couldVote reports whether a node that is up and stays has no vote yet.
+func (s *state) couldVote(voters []string) bool {
+	for id, n := range s.nodes.m {
+		if n.Up && !n.Drained && !slices.Contains(voters, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // LetsGo says why a node cannot go, as far as this machine knows. The machines
