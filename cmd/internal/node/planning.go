@@ -50,7 +50,7 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 	if p.Reason != "" {
 		p.State = control.PlanFixed
 		if r.Pin || r.Unpin {
-			return nil, fmt.Errorf("plan of %v %w: there is nothing to pin: %s", v, meta.ErrInvalid, p.Reason)
+			return nil, n.unpinnable(v, p.Reason)
 		}
 	}
 	if r.Unpin {
@@ -87,6 +87,16 @@ func (n *Node) indifference(v meta.View, d *dataset) string {
 		return "all of the source lies on " + d.content.sourceHost(n.member.host)
 	}
 	return ""
+}
+
+// unpinnable is the error of one who would pin, or unpin, where there is nothing
+// to choose. It is in how the view is asked for, or only in what its source is.
+func (n *Node) unpinnable(v meta.View, reason string) error {
+	text := fmt.Sprintf("plan of %v: there is nothing to pin: %s, so leave --pin and --unpin out", v, reason)
+	if v.Assign == meta.AssignStrict {
+		return meta.Worded(meta.ErrInvalid, "%s", text)
+	}
+	return errors.New(text)
 }
 
 // pin pins the plan of a view for ranks that are where somebody said, or else

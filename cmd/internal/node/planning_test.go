@@ -325,7 +325,7 @@ func TestPlanRefuses(t *testing.T) {
 		"to pin and unpin":       {node: n, r: control.PlanRequest{View: "d", Pin: true, Unpin: true}, want: meta.ErrInvalid, text: "unpin it first"},
 		"to pin the fixed":       {node: n, r: control.PlanRequest{View: "d@assign=strict", Pin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
 		"to unpin the fixed":     {node: n, r: control.PlanRequest{View: "d@assign=strict", Unpin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
-		"to pin the local":       {node: here, r: control.PlanRequest{View: "d", Pin: true}, want: meta.ErrInvalid, text: "all of the source lies on "},
+		"to pin the local":       {node: here, r: control.PlanRequest{View: "d", Pin: true}, want: nil, text: "there is nothing to pin: all of the source lies on "},
 		"a program of those":     {node: here, r: control.PlanRequest{View: "d", Weights: &control.Weights{}}, want: meta.ErrInvalid, text: "does not say which hosts"},
 		"a step of all there is": {node: huge, r: control.PlanRequest{View: "d@assign=strict,step=1TiB"}, want: meta.ErrInvalid, text: "steps of 4194306 records"},
 		"who has left":           {ctx: gone, node: n, r: control.PlanRequest{View: "d"}, want: context.Canceled},
@@ -334,7 +334,7 @@ func TestPlanRefuses(t *testing.T) {
 			if tt.ctx == nil {
 				tt.ctx = t.Context()
 			}
-			if p, err := tt.node.Plan(tt.ctx, tt.r); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
+			if p, err := tt.node.Plan(tt.ctx, tt.r); err == nil || tt.want != nil && !errors.Is(err, tt.want) || tt.want == nil && errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %+v, %v, want %v %q", p, err, tt.want, tt.text)
 			}
 		})
