@@ -39,6 +39,7 @@ var rights = map[string]right{
 	"plan":         lookers,
 	"policy":       lookers,
 	"queue-policy": lookers,
+	"warm":         lookers,
 	"remove":       admins,
 	"create":       admins,
 	"refresh":      admins,
@@ -51,7 +52,6 @@ var rights = map[string]right{
 	"reset-queue":  admins,
 	"pin":          admins,
 	"evict":        admins,
-	"warm":         admins,
 	"learn-trace":  admins,
 	"forget-trace": admins,
 }
@@ -61,6 +61,7 @@ type changer interface{ changes() bool }
 
 func (r *PlanRequest) changes() bool   { return r.Pin || r.Unpin }
 func (r *PolicyRequest) changes() bool { return r.Name != "" }
+func (r *WarmRequest) changes() bool   { return !r.Check }
 
 // An Admin says who may change things besides root and the daemon's own user:
 // the members of a group, if there is one.

@@ -42,6 +42,7 @@ func askAll(socket string) {
 	for route, request := range changing {
 		refused[route+" "+request] = denied(socket, route, request)
 	}
+	refused["warm check"] = denied(socket, "warm", `{"view":"d","check":true}`)
 	refused["plan unpin"] = denied(socket, "plan", `{"unpin":true}`)
 	_ = json.NewEncoder(os.Stdout).Encode(refused)
 }
@@ -74,7 +75,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("only root can ask as other users: run the tests as root")
 	}
-	looking := []string{"cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status", "trace", "traces"}
+	looking := []string{"cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status", "trace", "traces", "warm check"}
 	group := uint32(4711)
 	socket := openTo(t, control.Admin{Group: &group})
 	none := openTo(t, control.Admin{})
@@ -99,7 +100,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 				t.Errorf("%s: %s: refused %v, want %v", tt.name, request, refused[request], want)
 			}
 		}
-		if len(refused) != len(control.Routes())+len(changing)+1 {
+		if len(refused) != len(control.Routes())+len(changing)+2 {
 			t.Errorf("%s: asked %v", tt.name, refused)
 		}
 	}
