@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -95,6 +97,23 @@ func missingFlags(c *cobra.Command) (err error) {
 	return err
 }
 
+// unread says why a file cannot be read that an option names.
+func unread(option, path string, err error) error {
+	kind, why := errUsage, err.Error()
+	var odd *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		kind, why = meta.ErrNotExist, "there is no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		why = "you may not read it"
+	case errors.Is(err, unix.EISDIR):
+		why = "it is a directory, not a file"
+	case errors.As(err, &odd):
+		why = odd.Err.Error()
+	}
+	return hint(failf(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
+}
+
 // wants refuses any other arguments than those named.
 func wants(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -142,7 +161,7 @@ func exitCodesTopic() *cobra.Command {
     0  done
     1  failure of any other kind; not everything is ready
     2  wrong usage: an argument or an option that can never be right
-    3  not found: no such mount, dataset, queue, node or pin
+    3  not found: no such mount, dataset, queue, node, pin or file
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
     6  away: no leader, or a node or HDFS does not answer; try later

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -20,12 +22,16 @@ const maxHostfile = 64 << 20
 func readHostfile(path string) ([]control.Seat, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("hostfile: %w", err)
+		return nil, unread("hostfile", path, err)
 	}
 	defer f.Close()
 	seats, err := parseHostfile(io.LimitReader(f, maxHostfile))
 	if err != nil {
-		return nil, failf(meta.ErrInvalid, "hostfile %s: %v", path, err)
+		var odd *fs.PathError
+		if errors.As(err, &odd) { // a directory, or a disk that fails
+			return nil, unread("hostfile", path, err)
+		}
+		return nil, hint(failf(meta.ErrInvalid, "hostfile %s: %v", path, err), "have lines of HOST slots=N, or the host of each rank")
 	}
 	return seats, nil
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -69,10 +66,7 @@ func (m membership) complete() (membership, error) {
 	if m.tokenFile != "" {
 		text, err := os.ReadFile(m.tokenFile)
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return m, failf(meta.ErrNotExist, "token: %v", err)
-			}
-			return m, fmt.Errorf("token: %w", err)
+			return m, unread("token-file", m.tokenFile, err)
 		}
 		m.token, m.tokenFile = strings.TrimSpace(string(text)), ""
 	}

@@ -67,6 +67,10 @@ func (o mountOptions) complete(dir string) (mountOptions, string, error) {
 		return o, "", err
 	}
 	if o.hadoopConf != "" {
+		// What the environment says may be of no use to this mount; what a person says is.
+		if _, err := os.ReadDir(o.hadoopConf); err != nil && o.hadoopConf != os.Getenv("HADOOP_CONF_DIR") {
+			return o, "", unread("hadoop-conf", o.hadoopConf, err)
+		}
 		if o.hadoopConf, err = filepath.Abs(o.hadoopConf); err != nil {
 			return o, "", err
 		}
