@@ -69,6 +69,7 @@ type Cache struct {
 		demand  []*entry // waited for and not begun, in order of arrival
 		line    []*entry // being made, and waiting for room, in order of arrival: no more than workers
 		jobs    map[[16]byte]*job
+		parties parties
 		readers int           // of all jobs
 		traces  traces        // of what they opened
 		others  turn          // for opens that are followed no more
@@ -107,6 +108,7 @@ func New(c Config) (*Cache, error) {
 	k.mu.entries, k.mu.shelf = make(map[Key]*entry), newShelf(k.began)
 	k.mu.pins = make(map[[16]byte]policy.Level)
 	k.mu.jobs = make(map[[16]byte]*job)
+	k.mu.parties.of = make(map[[16]byte]*party)
 	k.mu.crowds.waits = make(map[int32]*entry)
 	k.mu.traces.of = make(map[tracedKey]*traced)
 	if k.ram, err = newRAM(c.RAMBytes); err != nil {
@@ -195,7 +197,9 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		c.mu.Unlock()
 		return nil, fmt.Errorf("open batch: %w: %d opens wait already", meta.ErrBusy, maxDemand)
 	}
+	party := c.party(p, start)
 	s, e, mine := c.join(p, rank, step, start, stall.Admission)
+	party.opens(s == nil && !(mine && e.pooled))
 	if s != nil {
 		s.openedBy(account.By())
 		c.mu.count.ready++
@@ -369,6 +373,7 @@ func (c *Cache) end() (all []*entry) {
 	}
 	clear(c.mu.entries)
 	clear(c.mu.jobs)
+	clear(c.mu.parties.of)
 	c.mu.shelf, c.mu.stale, c.mu.readers, c.mu.count.handles, c.mu.ended = newShelf(c.began), nil, 0, 0, true
 	return all
 }

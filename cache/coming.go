@@ -3,6 +3,8 @@ package cache
 import (
 	"math"
 	"time"
+
+	"rankfs/cache/fair"
 )
 
 // A coming is a reader that comes to a batch, at which of its steps: in this epoch,
@@ -134,7 +136,7 @@ func (c *Cache) wanted(e *entry, now time.Time) float64 {
 func (c *Cache) place(k *kept) place {
 	who, _, ok := c.soonest(k.key, time.Now())
 	if !ok {
-		return place{0, c.worthAt(k, c.guess(k))}
+		return place{c.mu.parties.lane(k.plan), c.worthAt(k, c.guess(k))}
 	}
 	return place{who.reader.lane, c.worthAt(k, c.seconds(who.reader.course.at(who.step)))}
 }
@@ -143,15 +145,21 @@ func (c *Cache) place(k *kept) place {
 // the wrong one: their readers left or went elsewhere since they were laid there.
 const mistakes = 8
 
-// least is what is to go first of all that nobody holds, and its worth as of now;
-// 0 if there is nothing. mu is held.
-func (c *Cache) least(now time.Time) (id uint32, worth float64) {
+// least is what is to go first of all that nobody holds, for what a plan brings, its
+// worth as of now, and the claim on it; 0 if there is nothing. mu is held.
+func (c *Cache) least(p Plan, now time.Time) (id uint32, worth float64, claim fair.Claim) {
+	c.weigh()
 	for lane := maxLanes - 1; lane >= 0; lane-- { // what is mistaken goes to the first
-		if n, its, ok := c.leastIn(uint8(lane), now); ok && (id == 0 || its < worth) {
-			id, worth = n, its
+		n, its, ok := c.leastIn(uint8(lane), now)
+		if !ok {
+			continue
+		}
+		k := c.mu.shelf.at(n)
+		if on := c.claim(&k, p); id == 0 || on < claim || on == claim && its < worth {
+			id, worth, claim = n, its, on
 		}
 	}
-	return id, worth
+	return id, worth, claim
 }
 
 func (c *Cache) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
@@ -166,7 +174,7 @@ func (c *Cache) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok
 		switch {
 		case comes && who.reader.lane == lane:
 			return id, c.worthAt(&k, c.seconds(at)), true
-		case !comes && lane == 0:
+		case !comes && lane == c.mu.parties.lane(k.plan):
 			return id, worth, true
 		}
 		c.mu.shelf.rank(id, c.place(&k))
@@ -215,6 +223,9 @@ func (c *Cache) laneFor(j *job) uint8 {
 	}
 	for _, r := range c.mu.traces.routes {
 		used[r.lane] += 2
+	}
+	for _, y := range c.mu.parties.of {
+		used[y.lane] += 2
 	}
 	best := uint8(1)
 	for lane := uint8(1); lane < maxLanes; lane++ {

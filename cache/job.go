@@ -71,6 +71,7 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 		c.expect(j)
 	}
 	if r.pos == p.Steps() {
+		c.mu.parties.succeed(j.plan, j.next)
 		c.turnPage(j, r)
 	} else {
 		c.rouse(j, r)
@@ -177,6 +178,7 @@ func (c *Cache) expect(j *job) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		j.next = next
+		c.mu.parties.succeed(j.plan, next)
 		c.wake.Signal()
 	})
 }
@@ -185,7 +187,11 @@ func (c *Cache) expect(j *job) {
 // not forgotten that it reads in order, nor how fast. mu is held.
 func (c *Cache) turnPage(j *job, r *reader) {
 	c.leave(j, r)
-	if j.next == nil || r.run < trusted {
+	if r.run < trusted {
+		return
+	}
+	if j.next == nil {
+		c.mu.parties.part(j)
 		return
 	}
 	next := *r
@@ -206,6 +212,7 @@ func (c *Cache) leave(j *job, r *reader) {
 // forget drops the readers that have been silent for long. mu is held.
 func (c *Cache) forget(now time.Time) {
 	c.mu.traces.forget(now, c.config.Idle)
+	c.mu.parties.forget(now, c.config.Idle)
 	for _, j := range c.mu.jobs {
 		for _, r := range j.readers {
 			if now.Sub(r.seen) > c.config.Idle {

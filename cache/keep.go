@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankfs/cache/disks"
+	"rankfs/cache/fair"
 	"rankfs/cache/policy"
 )
 
@@ -52,9 +53,9 @@ func (c *Cache) passes(k *kept) bool {
 }
 
 // victim takes the entry that is to go next out of the cache, or returns nil:
-// what is stale or spent, in order, and then what is worth least. One that a rank
-// waits for may take anything's place, another only that of what is worth less. mu
-// must not be held.
+// what is stale or spent, in order, then what the newcomer's party has a claim on, and
+// then what is worth least. One that a rank waits for may take anything's place,
+// another that of what is claimed or worth less. mu must not be held.
 func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,13 +63,17 @@ func (c *Cache) victim(newcomer *entry, demanded bool) *entry {
 		return e
 	}
 	now := time.Now()
-	id, worth := c.least(now)
+	var p Plan
+	if newcomer != nil {
+		p = newcomer.plan
+	}
+	id, worth, claim := c.least(p, now)
 	if id == 0 {
 		return nil
 	}
-	if !demanded {
+	if !demanded && claim != fair.Claimed {
 		least := c.mu.shelf.at(id)
-		if worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer, now)) || c.precedes(&least, newcomer, now) {
+		if claim == fair.Kept || worth >= c.worthAt(&newcomer.kept, c.wanted(newcomer, now)) || c.precedes(&least, newcomer, now) {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rankfs/cache/fair"
 	"rankfs/cache/pack"
 	"rankfs/meta"
 )
@@ -232,8 +233,8 @@ func (c *Cache) lessThan(b *kept) *entry {
 // to it; or 0. mu is held.
 func (c *Cache) lesser(b *kept) uint32 {
 	now := time.Now()
-	id, worth := c.least(now)
-	if id == 0 {
+	id, worth, claim := c.least(b.plan, now)
+	if id == 0 || claim == fair.Kept {
 		return 0
 	}
 	least := c.mu.shelf.at(id)

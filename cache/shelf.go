@@ -27,7 +27,8 @@ type shelf struct {
 	lanes  lanes      // by worth
 	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
 	views  ledger.Names[view]
-	plans  []Plan // by the number of the view
+	plans  []Plan  // by the number of the view
+	bytes  []int64 // of memory, by that too
 	opened []opened
 	unused []uint32 // of those
 	wide   map[uint32]extent
@@ -78,9 +79,10 @@ func (s *shelf) find(k Key, packed bool) uint32 {
 func (s *shelf) put(k kept, spent bool, at place) {
 	v := s.views.Take(view{k.key.Plan, k.plan.ID()})
 	for len(s.plans) <= int(v) {
-		s.plans = append(s.plans, nil)
+		s.plans, s.bytes = append(s.plans, nil), append(s.bytes, 0)
 	}
 	s.plans[v] = k.plan
+	s.bytes[v] += k.memory()
 	r := status{step: k.key.Step, rank: uint32(k.key.Rank), view: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
 	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
 	switch {
@@ -191,6 +193,7 @@ func (s *shelf) take(id uint32) kept {
 	}
 	r.set(thereFlag, false)
 	v := r.view
+	s.bytes[v] -= k.memory()
 	s.ledger.Remove(id)
 	delete(s.wide, id)
 	if s.views.Give(v) {

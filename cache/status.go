@@ -39,6 +39,17 @@ func (f *form) fd() int {
 // inMemory reports whether an open finds the bytes in memory.
 func (f *form) inMemory() bool { return f.ram != nil || f.pooled }
 
+// memory is how much of it the batch takes.
+func (f *form) memory() int64 {
+	switch {
+	case f.packed:
+		return f.real
+	case f.inMemory():
+		return pages(f.size)
+	}
+	return 0
+}
+
 func (f *form) tier() string {
 	if f.file != nil {
 		return "nvme"

@@ -73,9 +73,7 @@ func judge(jobs []reading, m []int, places int) (v verdict, fair bool) {
 
 // standing is how a job stands in a division.
 func standing(jobs []reading, m []int, places, i int) fair.Standing {
-	j, due := jobs[i], places/len(jobs)
-	w := j.waits(m[i])
-	return fair.Standing{Held: int64(m[i]), Due: int64(due), Owed: w > j.waits(due)+1e-9, Late: w > 1e-9, Gain: j.worth() * fill}
+	return fair.Standing{Held: int64(m[i]), Due: int64(places / len(jobs)), Late: jobs[i].waits(m[i]) > 1e-9}
 }
 
 // bring has a job bring one batch more, for which the rule says whose makes way.
@@ -92,20 +90,23 @@ func bring(jobs []reading, m []int, places, taker int) {
 		return
 	}
 	mine := standing(jobs, m, places, taker)
-	best, class := -1, fair.Last
+	best, claim := -1, fair.Kept
 	for _, g := range append([]int{taker}, others(len(jobs), taker)...) {
 		if m[g] == 0 {
 			continue
 		}
-		c := fair.Give(standing(jobs, m, places, g), mine, g == taker, mine.Late)
-		if best < 0 || c < class || c == class && jobs[g].worth() < jobs[best].worth() {
-			best, class = g, c
+		on := fair.Usual
+		if g != taker {
+			on = fair.On(standing(jobs, m, places, g), mine)
+		}
+		if best < 0 || on < claim || on == claim && jobs[g].worth() < jobs[best].worth() {
+			best, claim = g, on
 		}
 	}
 	switch {
-	case best < 0 || best == taker || class == fair.Last && !mine.Late:
+	case best < 0 || best == taker || claim == fair.Kept && !mine.Late:
 		return
-	case !mine.Late && !mine.Claims() && jobs[best].worth() >= jobs[taker].worth():
+	case claim == fair.Usual && jobs[best].worth() >= jobs[taker].worth():
 		return
 	}
 	m[best]--
