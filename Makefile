@@ -24,6 +24,9 @@ DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copie
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
 
+# These wait for a cluster's daemons most of the time, so they go first, beside the others.
+WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs/... ./test/secure ./test/plans
+
 .PHONY: build demo test check soak bench install install-outer install-unit deps clean hdfs-up hdfs-down
 
 build:
@@ -35,14 +38,14 @@ demo: deps build
 
 test: deps
 	$(MAKE) -s -C test/mpi
-	$(GO) test -timeout 30m ./...
+	$(GO) test -p $$(($$(nproc) + 2)) -timeout 30m $(WAITING) ./...
 
 check: deps
 	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -timeout 30m -count 1 $(INSIDE)
+	$(GO) test -race -p $$(($$(nproc) + 1)) -timeout 30m -count 1 $(INSIDE)
 	GOMAXPROCS=1 $(GO) test -p $$(nproc) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
