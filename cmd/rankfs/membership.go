@@ -56,8 +56,12 @@ func (m membership) complete() (membership, error) {
 		return m, failf(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)
 	}
 	for name, address := range map[string]string{"listen": m.listen, "join": m.join} {
-		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			return m, failf(meta.ErrInvalid, "%s %q is not HOST:PORT, as node1:7420", name, address)
+		host, port, err := net.SplitHostPort(address)
+		if address != "" && (err != nil || name == "join" && host == "") {
+			return m, failf(meta.ErrInvalid, "--%s %q is not HOST:PORT, as node1:7420", name, address)
+		}
+		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 && name == "join" && address != "" {
+			return m, failf(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", name, address, port)
 		}
 	}
 	if m.token != "" && m.tokenFile != "" {

@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// leastRAM is what a mount has of memory at least; a smaller one is refused, so
+// nothing is predicted for it.
+const leastRAM = 16 << 20
+
 // defaultRAM is a quarter of the memory that this process may use: a job's
 // own buffers, the framework and the page cache of its sources need the rest,
 // and slabs, unlike the page cache, do not shrink under pressure. The root is

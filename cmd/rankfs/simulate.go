@@ -161,6 +161,9 @@ func (a *forecasting) read() (*job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.flag, err)
 		}
+		if v.flag == "ram" && n < leastRAM { // as mount says it
+			return nil, failf(meta.ErrInvalid, "ram budget of %s is not valid: give %s or more", meta.FormatBytes(n), meta.FormatBytes(leastRAM))
+		}
 		if *v.to = int64(n); n == 0 && v.flag != "nvme" {
 			return nil, failf(meta.ErrInvalid, "%s %s is nothing", v.flag, v.text)
 		}

@@ -58,7 +58,7 @@ func allow(allowed func(node, key string) bool, node, key string) error {
 	if allowed(node, key) {
 		return nil
 	}
-	return fmt.Errorf("node %s is not of the cluster any more, or has another key than it joined with: %w", node, meta.ErrDenied)
+	return meta.Worded(meta.ErrDenied, "node %s is not of the cluster any more, or has another key than it joined with", node)
 }
 
 // begin counts a connection before it is one.
@@ -69,7 +69,7 @@ func (p *Port) begin() error {
 		return net.ErrClosed
 	}
 	if p.mu.out >= p.config.Connections {
-		return fmt.Errorf("this node has dialled %d connections: %w", p.mu.out, meta.ErrBusy)
+		return meta.Worded(meta.ErrBusy, "this node has dialled %d connections, and makes no more", p.mu.out)
 	}
 	p.mu.out++
 	p.wg.Add(1)
@@ -153,11 +153,11 @@ func pinned(chain []*x509.Certificate, pin Fingerprint) (*Authority, error) {
 		a.roots.AddCert(cert)
 		return a, nil
 	}
-	return nil, fmt.Errorf("it is not of the token's cluster: %w: check the address, or get a token of this cluster", meta.ErrDenied)
+	return nil, meta.Worded(meta.ErrDenied, "it is not of the token's cluster: check the address, or get a token of this cluster")
 }
 
 // errTurnedAway is a connection that ended before a server said what it makes of it.
-var errTurnedAway = fmt.Errorf("closed without an answer: too many connect, or it is no rankfs port: %w", meta.ErrUnavailable)
+var errTurnedAway = meta.Worded(meta.ErrUnavailable, "closed without an answer: too many connect, or it is no rankfs port")
 
 // connect makes a connection that was greeted.
 func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
@@ -214,14 +214,33 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, meta.ErrDenied), errors.Is(err, meta.ErrBusy), errors.Is(err, meta.ErrUnavailable):
 		return err
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fmt.Errorf("no answer: %w: %w", meta.ErrUnavailable, err)
+	case errors.Is(err, context.Canceled):
+		return meta.Worded(errors.Join(meta.ErrUnavailable, err), "given up before there was an answer")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.ETIMEDOUT):
+		return meta.Worded(errors.Join(meta.ErrUnavailable, err), "no answer in time; does a firewall drop what is sent there?")
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return fmt.Errorf("the node does not take this one's certificate or version (%v): %w: its log says more; are the clocks of both right?", alert.Err, meta.ErrDenied)
+		return meta.Worded(meta.ErrDenied, "the node does not take this one's certificate or version (%v): its log says more; are the clocks of both right?", alert.Err)
 	case errors.As(err, &garbage):
-		return fmt.Errorf("it does not speak TLS, so it is no rankfs port: %w", meta.ErrUnavailable)
+		return meta.Worded(meta.ErrUnavailable, "it does not speak TLS, so it is no rankfs port")
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return errTurnedAway
 	}
-	return fmt.Errorf("%w: %w", meta.ErrUnavailable, err)
+	return meta.Worded(errors.Join(meta.ErrUnavailable, err), "%s", unreached(err))
+}
+
+// unreached says why there is no connection, without the words of Go around it.
+func unreached(err error) string {
+	var unknown *net.DNSError
+	var number unix.Errno
+	switch {
+	case errors.As(err, &unknown) && unknown.IsNotFound:
+		return "the name of that host is not known here; look with: getent hosts " + unknown.Name
+	case errors.As(err, &unknown):
+		return "the name server does not say where that host is: " + unknown.Err
+	case errors.Is(err, unix.ECONNREFUSED):
+		return "nobody listens there; is a rankfs mounted there, with --listen at that address?"
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	return err.Error()
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
@@ -162,6 +165,9 @@ func TestDialStrangers(t *testing.T) {
 	t.Run("nobody", func(t *testing.T) {
 		_, err := a.Dial(t.Context(), "127.0.0.1:1", "", trust.Call)
 		wants(t, err, meta.ErrUnavailable)
+		if want := "dial rankfs-call/1 at 127.0.0.1:1: nobody listens there; is a rankfs mounted there, with --listen at that address?"; err == nil || err.Error() != want {
+			t.Errorf("error is %v, want %v", err, want)
+		}
 	})
 	t.Run("no such protocol", func(t *testing.T) {
 		for _, p := range []trust.Protocol{trust.Join, "", "h2"} {
@@ -169,6 +175,28 @@ func TestDialStrangers(t *testing.T) {
 			wants(t, err, meta.ErrInvalid)
 		}
 	})
+}
+
+// What Go says of a host that is not reached is said in words for people.
+func TestExplain(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{dial(&net.DNSError{Err: "no such host", Name: "node9", Server: "192.0.2.1:53", IsNotFound: true}),
+			"the name of that host is not known here; look with: getent hosts node9"},
+		{dial(&net.DNSError{Err: "server misbehaving", Name: "node9", Server: "192.0.2.1:53", IsTemporary: true}),
+			"the name server does not say where that host is: server misbehaving"},
+		{dial(os.NewSyscallError("connect", unix.EHOSTUNREACH)), "no route to host"},
+		{dial(os.NewSyscallError("connect", unix.ETIMEDOUT)), "no answer in time; does a firewall drop what is sent there?"},
+		{context.Canceled, "given up before there was an answer"},
+	} {
+		err := trust.Explain(row.err)
+		if err.Error() != row.want || !errors.Is(err, meta.ErrUnavailable) || !errors.Is(err, row.err) {
+			t.Errorf("%v is %q, want %q", row.err, err, row.want)
+		}
+	}
 }
 
 // serve answers each connection and closes it.

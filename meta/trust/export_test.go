@@ -9,6 +9,7 @@ import (
 var (
 	ParseName = parseName
 	NameIn    = nameIn
+	Explain   = explain
 )
 
 // Secret is what must not be printed.

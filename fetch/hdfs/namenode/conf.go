@@ -164,6 +164,11 @@ func (c conf) namenodes(authority string) ([]host, error) {
 	if strings.Contains(authority, "/") || strings.Contains(authority, "@") {
 		return nil, fmt.Errorf("authority %q %w: give HOST:PORT or a nameservice", authority, meta.ErrInvalid)
 	}
+	if _, port, err := net.SplitHostPort(withPort(authority)); err == nil {
+		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 {
+			return nil, meta.Worded(meta.ErrInvalid, "namenode %s: %q is not a port from 1 to 65535; give HOST:PORT or a nameservice", authority, port)
+		}
+	}
 	if err == nil && withPort(own) == withPort(authority) {
 		return []host{c.host(authority, "")}, nil
 	}
