@@ -14,6 +14,7 @@ import (
 	"rankfs/fetch"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A catalog is the set of registered datasets as this node serves them. What is
@@ -23,7 +24,7 @@ type catalog struct {
 	cluster cluster
 	indexes *indexes
 	env     *fetch.Env
-	homes   *homes
+	owners  *plan.Owners
 	log     *slog.Logger
 	dropped func(name string) // what the name stood for it stands for no more
 
@@ -68,8 +69,8 @@ type record struct {
 
 const newPrefix = ".new-"
 
-func newCatalog(k cluster, x *indexes, env *fetch.Env, h *homes, log *slog.Logger) *catalog {
-	c := &catalog{cluster: k, indexes: x, env: env, homes: h, log: log, dropped: func(string) {}}
+func newCatalog(k cluster, x *indexes, env *fetch.Env, o *plan.Owners, log *slog.Logger) *catalog {
+	c := &catalog{cluster: k, indexes: x, env: env, owners: o, log: log, dropped: func(string) {}}
 	c.mu.byName, c.mu.making, c.mu.failed = make(map[string]*dataset), make(map[string]bool), make(map[string]failure)
 	c.mu.updated = make(chan struct{})
 	return c
@@ -136,7 +137,7 @@ func (c *catalog) load(ctx context.Context, d state.Dataset) (*dataset, error) {
 			return nil, fmt.Errorf("index of dataset %s: %w", d.Name, err)
 		}
 	}
-	loaded, err := newDataset(c.indexes.path(d.Index), r, d, c.env, c.homes)
+	loaded, err := newDataset(c.indexes.path(d.Index), r, d, c.env, c.owners)
 	if errors.Is(err, meta.ErrCorrupt) {
 		c.indexes.discardOne(d.Index) // another copy is brought at the next attempt
 	}

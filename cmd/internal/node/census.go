@@ -36,7 +36,7 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 	if !d.content.remote {
 		k.home = d.content.sourceHost(n.member.host)
 	}
-	planned := newPlan(v, d.content, n.sizes)
+	planned := newFiller(v, d.content, n.sizes)
 	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
 		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
 	}
@@ -86,7 +86,7 @@ type tally struct {
 	far   *far       // chunks that are read whole, by hosts that do not hold them
 }
 
-func (k census) take(ctx context.Context, p *plan, steps []uint64) (tally, error) {
+func (k census) take(ctx context.Context, p *filler, steps []uint64) (tally, error) {
 	t := tally{make([][3]int64, k.hosts), make([]int64, len(k.hostOf)), new(far)}
 	for _, step := range steps {
 		for rank := range p.cut.Ranks {
@@ -99,7 +99,7 @@ func (k census) take(ctx context.Context, p *plan, steps []uint64) (tally, error
 }
 
 // count adds one batch.
-func (k census) count(ctx context.Context, p *plan, rank, step uint64, t tally) error {
+func (k census) count(ctx context.Context, p *filler, rank, step uint64, t tally) error {
 	host, x := k.hostOf[rank], p.content.index
 	add := func(chunk int, bytes int64) assign.Distance {
 		distance := k.distance(chunk, host)

@@ -11,6 +11,7 @@ import (
 
 	"rankfs/fetch/index"
 	"rankfs/fs"
+	"rankfs/shuffle/plan"
 )
 
 // viewOf is a view of a dataset in another place, made of what fill adds.
@@ -30,7 +31,7 @@ func viewOf(t *testing.T, fill func(*index.Builder, uint32)) *view {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.Close() })
-	return &view{host: "me.example.com", plan: &plan{content: &content{index: x, held: &held{index: x}, remote: true}}}
+	return &view{host: "me.example.com", filler: &filler{content: &content{index: x, held: &held{index: x}, remote: true}}}
 }
 
 // lines is the table as text; every line of it has the length that it says.
@@ -97,7 +98,7 @@ func TestChunks(t *testing.T) {
 // A dataset that is on this machine is held by this host, whatever it is called.
 func TestChunksHere(t *testing.T) {
 	v := viewOf(t, func(b *index.Builder, f uint32) { b.Add(index.Extent{File: f, Len: 5}) })
-	v.content.remote, v.content.homes = false, new(homes)
+	v.content.remote, v.content.owners = false, new(plan.Owners)
 	if got := lines(t, v.Chunks()); !strings.HasSuffix(got[1], "  me.example.com") {
 		t.Errorf("%q", got)
 	}

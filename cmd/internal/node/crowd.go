@@ -64,7 +64,7 @@ func (n *Node) crowded(err error, v *view) error {
 // tellCrowd has the log say that an open waits for memory that ranks hold.
 func (n *Node) tellCrowd(p cache.Plan, c *cache.Crowd) {
 	ranks := 0
-	if p, ok := p.(*plan); ok {
+	if p, ok := p.(*filler); ok {
 		ranks = int(n.oneShare(p.cut.Ranks))
 	}
 	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))

@@ -19,6 +19,7 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A dataset is one version of a registered dataset. What is known of it comes
@@ -46,7 +47,7 @@ type content struct {
 	copied bool // one node of the cluster has them on its disk as a whole
 	id     peers.ID
 	origin string // the node that indexed it
-	homes  *homes
+	owners *plan.Owners
 	flows  *stall.Flows // what came of it to this node
 
 	readers atomic.Pointer[readers] // as of the plan settled last: what is ahead for those is for others too
@@ -72,7 +73,7 @@ type held struct {
 	}
 }
 
-func newDataset(path string, r record, d state.Dataset, env *fetch.Env, h *homes) (*dataset, error) {
+func newDataset(path string, r record, d state.Dataset, env *fetch.Env, o *plan.Owners) (*dataset, error) {
 	view, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
 	if err != nil {
 		return nil, fmt.Errorf("record of dataset %s %w: %w", r.Name, meta.ErrCorrupt, err)
@@ -83,7 +84,7 @@ func newDataset(path string, r record, d state.Dataset, env *fetch.Env, h *homes
 	}
 	c := &content{
 		source: r.Source, env: env, index: x, held: &held{index: x}, remote: fetch.IsRemote(r.Source), copied: fetch.IsCopied(r.Source),
-		origin: r.Origin, homes: h, flows: stall.NewFlows(time.Now),
+		origin: r.Origin, owners: o, flows: stall.NewFlows(time.Now),
 	}
 	if _, err := hex.Decode(c.id[:], []byte(d.Index)); err != nil {
 		return nil, errors.Join(fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt), x.Close())

@@ -72,7 +72,7 @@ func newHall(t *testing.T, policy queue.Policy) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{plan: newPlan(asked, d.content, n.sizes), dataset: d, host: "a"}
+	v := &view{filler: newFiller(asked, d.content, n.sizes), dataset: d, host: "a"}
 	h := &hall{parliament: newParliament(t, m), dispatcher: newDispatcher(n)}
 	apply(t, m,
 		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: fmt.Sprintf("%064d", 0)},

@@ -14,14 +14,14 @@ import (
 const readBytes = 8 << 20
 
 // Fill writes a batch into dst.
-func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+func (p *filler) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	stall.Of(ctx, p.content.flows)
 	data, err := p.content.data(ctx)
-	home := p.content.elsewhere()
-	if err != nil && home == "" {
+	from := p.content.elsewhere()
+	if err != nil && from == "" {
 		return err
 	}
-	f := &fill{plan: p, data: data, dst: dst}
+	f := &fill{filler: p, data: data, dst: dst}
 	switch {
 	case err != nil:
 		f.data = nil
@@ -29,7 +29,7 @@ func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 			if err := f.lay(g); err != nil {
 				return err
 			}
-			return f.receive(ctx, home, join(g.pieces))
+			return f.receive(ctx, from, join(g.pieces))
 		})
 	case p.view.Step.Unit == meta.UnitChunk:
 		err = f.chunks(ctx, rank, step)
@@ -48,10 +48,10 @@ func (p *plan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 
 // A fill is a batch on its way into memory.
 type fill struct {
-	plan *plan
-	data *fetch.Dataset
-	dst  []byte
-	at   int64 // how much of it is spoken for
+	filler *filler
+	data   *fetch.Dataset
+	dst    []byte
+	at     int64 // how much of it is spoken for
 }
 
 // next is the room for the next n bytes.
@@ -92,13 +92,13 @@ func (f *fill) ask(ctx context.Context, extents []index.Extent, dst []byte) erro
 
 // chunks takes whole chunks from a node that has them, or from the source.
 func (f *fill) chunks(ctx context.Context, rank, step uint64) error {
-	r, err := f.plan.run(rank, step)
+	r, err := f.filler.run(rank, step)
 	if err != nil {
 		return err
 	}
-	x := f.plan.content.index
+	x := f.filler.content.index
 	for i := range r.n {
-		number, at := int(f.plan.order.At(r.at(i)%f.plan.cut.N)), f.at
+		number, at := int(f.filler.order.At(r.at(i)%f.filler.cut.N)), f.at
 		c := x.Chunk(number)
 		room, err := f.next(c.Bytes)
 		if err != nil {

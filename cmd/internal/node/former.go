@@ -16,8 +16,8 @@ import (
 // A former is a plan by which chunks were read, and the nodes of its ranks: they
 // may have them still.
 type former struct {
-	plan  *plan
-	nodes state.Runs
+	filler *filler
+	nodes  state.Runs
 }
 
 // mostFormers are asked for a chunk: the epoch before, mostly, and the one before
@@ -37,7 +37,7 @@ func (n *Node) formers(v meta.View, c *content) (all []former) {
 		if err != nil || was.Step.Unit != meta.UnitChunk {
 			continue
 		}
-		p := newPlan(was, c, n.sizes)
+		p := newFiller(was, c, n.sizes)
 		if p.place(n.member.seats(pinned.Nodes)) != nil {
 			continue
 		}
@@ -50,7 +50,7 @@ func (n *Node) formers(v meta.View, c *content) (all []former) {
 
 // reader is the node whose rank read a chunk, if that is known or soon found out.
 func (f former) reader(chunk int) (node string, ok bool) {
-	p := f.plan
+	p := f.filler
 	k := cache.Key{Plan: p.chunks, Step: uint64(chunk)}
 	rank, _, ok := p.Find(k)
 	if !ok && p.placement != nil && p.content.index.Chunks() <= stretch {
@@ -71,10 +71,10 @@ func (f former) reader(chunk int) (node string, ok bool) {
 }
 
 // keepers are other nodes that may have a chunk, the likeliest first.
-func (p *plan) keepers(chunk int) (nodes []string) {
+func (p *filler) keepers(chunk int) (nodes []string) {
 	for _, f := range p.formers() {
 		node, ok := f.reader(chunk)
-		if ok && node != p.content.homes.self && p.content.homes.up(node) && !slices.Contains(nodes, node) {
+		if ok && node != p.content.owners.Self && p.content.owners.Up(node) && !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}
@@ -84,10 +84,10 @@ func (p *plan) keepers(chunk int) (nodes []string) {
 // receiveKept has a node that keeps a chunk send it. What is there after that
 // failed is overwritten: the source has it too.
 func (f *fill) receiveKept(ctx context.Context, number int, c index.Chunk, room []byte) bool {
-	for _, node := range f.plan.keepers(number) {
-		want := peers.Want{Dataset: f.plan.content.id, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
+	for _, node := range f.filler.keepers(number) {
+		want := peers.Want{Dataset: f.filler.content.id, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
 		m := stall.Enter(ctx, stall.Peer)
-		if f.plan.peers.Gather(ctx, node, want, [][]byte{room}) == nil {
+		if f.filler.peers.Gather(ctx, node, want, [][]byte{room}) == nil {
 			m.Leave(int64(len(room)))
 			return true
 		}

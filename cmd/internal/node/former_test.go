@@ -24,8 +24,8 @@ func TestKeepers(t *testing.T) {
 	for i := range up {
 		up[i].Up = true
 	}
-	m.homes.self = nodes[0]
-	m.homes.follow(up)
+	m.owners.Self = nodes[0]
+	m.owners.Follow(ownersOf(up))
 	pin := func(v meta.View) {
 		d, _ := m.machine.Dataset("d")
 		apply(t, m, &state.Pin{View: v.String(), Generation: d.Generation, Nodes: state.RunsOf(nodes)})
@@ -35,7 +35,7 @@ func TestKeepers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := n.plan(v, c, []seat{{"a", 1}, {"b", 1}, {"c", 1}})
+		p, err := n.filler(v, c, []seat{{"a", 1}, {"b", 1}, {"c", 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestKeepers(t *testing.T) {
 		}
 	}
 	up[1].Up = false
-	m.homes.follow(up)
+	m.owners.Follow(ownersOf(up))
 	for chunk := range chunks {
 		if slices.Contains(now.keepers(chunk), nodes[1]) {
 			t.Errorf("chunk %d is asked of a node that is down", chunk)
@@ -74,7 +74,7 @@ func TestKeepers(t *testing.T) {
 }
 
 // A listed is a plan that is asked, batch after batch, who reads what.
-type listed struct{ *plan }
+type listed struct{ *filler }
 
 func (p *listed) reader(t *testing.T, chunk int) (rank int) {
 	for rank := range p.cut.Ranks {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rankfs/cache/peers"
+	"rankfs/shuffle/plan"
 )
 
 // Two replicas of each chunk somewhere, as HDFS puts them: each node is home to
@@ -43,13 +44,13 @@ func TestHomesAreEven(t *testing.T) {
 	}
 }
 
-// A chunk is at home where its readers' plan says, until that node is down;
+// A chunk is owned where its readers' plan says, until that node is down;
 // then where all that are up would have it.
-func TestHomeFollowsThePlan(t *testing.T) {
+func TestOwnerFollowsThePlan(t *testing.T) {
 	m := memberOf(t, 3)
 	n := planner(t, m, "ranks=3,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	d := n.catalog.mu.byName["d"]
-	p := newPlan(d.view, d.content, n.sizes)
+	p := newFiller(d.view, d.content, n.sizes)
 	if err := p.place([]seat{{"a", 1}, {"b", 1}, {"c", 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,64 +59,64 @@ func TestHomeFollowsThePlan(t *testing.T) {
 	for i := range nodes {
 		nodes[i].Up = true
 	}
-	m.homes.follow(nodes)
+	m.owners.Follow(ownersOf(nodes))
 	for chunk := range 4 {
 		at := p.placement.home(chunk)
-		want, ok := m.homes.at(at)
-		if got := parts.home(chunk); !ok || got != want {
-			t.Errorf("chunk %d of %s is at home on %q, want %q", chunk, at, got, want)
+		want, ok := m.owners.At(at)
+		if got := parts.owner(chunk); !ok || got != want {
+			t.Errorf("chunk %d of %s is owned by %q, want %q", chunk, at, got, want)
 		}
 		down := m.machine.Nodes()
 		for i := range down {
 			down[i].Up = down[i].Host != at
 		}
-		m.homes.follow(down)
-		if got, drawn := parts.home(chunk), m.homes.of(parts.plan.seed(), chunk, d.content.hosts(chunk)); got != drawn || got == want {
-			t.Errorf("with %s down chunk %d is at home on %q, want %q", at, chunk, got, drawn)
+		m.owners.Follow(ownersOf(down))
+		if got, drawn := parts.owner(chunk), m.owners.Of(parts.filler.seed(), chunk, d.content.hosts(chunk)); got != drawn || got == want {
+			t.Errorf("with %s down chunk %d is owned by %q, want %q", at, chunk, got, drawn)
 		}
-		m.homes.follow(nodes)
-		if newParts(d.content, n.sizes, nil, nil).plan.Ahead(0, uint64(chunk)) {
+		m.owners.Follow(ownersOf(nodes))
+		if newParts(d.content, n.sizes, nil, nil).filler.Ahead(0, uint64(chunk)) {
 			t.Errorf("chunk %d is fetched ahead for nobody knows whom", chunk)
 		}
 	}
-	if r, err := parts.plan.run(0, 2); err != nil || r.first != 2 || r.n != 1 || r.list != nil {
+	if r, err := parts.filler.run(0, 2); err != nil || r.first != 2 || r.n != 1 || r.list != nil {
 		t.Errorf("parts are divided as their readers are: %v %v", r, err)
 	}
 }
 
-// A home that does not answer, and that nobody has missed yet, is passed over by who
+// An owner that does not answer, and that nobody has missed yet, is passed over by who
 // has room for its chunks, and by nobody else.
-func TestAHomeThatDoesNotAnswer(t *testing.T) {
+func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	m := memberOf(t, 2)
 	n := planner(t, m, "ranks=2,batch=2", 2, []string{"a"}, []string{"b"})
 	nodes := m.machine.Nodes()
 	for i := range nodes {
 		nodes[i].Up = true
 	}
-	m.homes.follow(nodes)
+	m.owners.Follow(ownersOf(nodes))
 	d := n.catalog.mu.byName["d"]
-	p := newPlan(d.view, d.content, n.sizes)
+	p := newFiller(d.view, d.content, n.sizes)
 	p.parts = newParts(d.content, n.sizes, nil, &readers{nil})
 	p.peers = peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody there") }, peers.Config{})
 	defer p.peers.Close()
 	away := 0
-	for p.parts.home(away) == m.homes.self {
+	for p.parts.owner(away) == m.owners.Self {
 		away++
 	}
-	home := p.parts.home(away)
+	owner := p.parts.owner(away)
 	want := peers.Want{Dataset: d.content.id, Runs: []peers.Run{{First: 0, N: 1}}}
 	for _, row := range []struct {
 		rests, roomy bool
 		want         string
-	}{{false, true, home}, {true, true, m.homes.self}, {true, false, home}} {
-		for row.rests && !p.peers.Rests(home) {
-			if p.peers.Gather(t.Context(), home, want, [][]byte{make([]byte, 1)}) == nil {
+	}{{false, true, owner}, {true, true, m.owners.Self}, {true, false, owner}} {
+		for row.rests && !p.peers.Rests(owner) {
+			if p.peers.Gather(t.Context(), owner, want, [][]byte{make([]byte, 1)}) == nil {
 				t.Fatal("it answered")
 			}
 		}
 		p.roomy = row.roomy
 		if got := p.fetches(away); got != row.want {
-			t.Errorf("it rests %v, room here %v: chunk %d of %q is fetched by %q", row.rests, row.roomy, away, home, got)
+			t.Errorf("it rests %v, room here %v: chunk %d of %q is fetched by %q", row.rests, row.roomy, away, owner, got)
 		}
 	}
 }
@@ -144,9 +145,9 @@ func TestKeeper(t *testing.T) {
 			}
 			keepers := make(map[string]bool)
 			for i, n := range nodes {
-				h := &homes{self: n.ID}
-				h.follow(nodes)
-				c := &content{remote: row.remote, copied: row.copied, origin: nodes[0].ID, homes: h}
+				o := &plan.Owners{Self: n.ID}
+				o.Follow(ownersOf(nodes))
+				c := &content{remote: row.remote, copied: row.copied, origin: nodes[0].ID, owners: o}
 				if i == row.down {
 					continue
 				}

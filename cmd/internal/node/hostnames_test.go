@@ -63,7 +63,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	for i := range nodes {
 		nodes[i].Up = true
 	}
-	m.homes.follow(nodes)
+	m.owners.Follow(ownersOf(nodes))
 	var chunks [][]string
 	for _, hosts := range []string{"ca", "ab", "bc", "a", "c", "b", "cb", "", "ba"} {
 		var chunk []string
@@ -82,11 +82,11 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlan(asked, d.content, n.sizes)
+	p := newFiller(asked, d.content, n.sizes)
 	if err := p.place(seats); err != nil {
 		t.Fatal(err)
 	}
-	v := &view{plan: p, dataset: d, host: ours("a"), seats: seats}
+	v := &view{filler: p, dataset: d, host: ours("a"), seats: seats}
 	for rank := range p.cut.Ranks {
 		for step := range p.Steps() {
 			r, err := p.run(rank, step)
@@ -104,9 +104,9 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 		t.Fatal(err)
 	}
 	for chunk := range chunks {
-		id, _ := m.homes.at(homes.hosts[homes.homeOf[chunk]])
+		id, _ := m.owners.At(homes.hosts[homes.homeOf[chunk]])
 		told.homes = append(told.homes, id)
-		home := m.homes.of(p.seed(), chunk, chunks[chunk])
+		home := m.owners.Of(p.seed(), chunk, chunks[chunk])
 		if len(chunks[chunk]) == 1 { // of several, names decide
 			told.elected = append(told.elected, home)
 		}
@@ -115,7 +115,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	k.mu.nodes = make(map[string]int)
 	told.holders = k.holders(v)(3)
 	slices.SortFunc(told.holders, func(a, b queue.Holder) int { return a.Node - b.Node })
-	told.here = (&view{plan: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
+	told.here = (&view{filler: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
 	if told.ofPerson, err = m.find(theirs("b")); err != nil {
 		t.Error(err)
 	}

@@ -44,7 +44,7 @@ func (v *view) holders(rank, step uint64) holders {
 			h[host] += bytes
 		}
 	}
-	if v.plan.view.Step.Unit == meta.UnitChunk {
+	if v.filler.view.Step.Unit == meta.UnitChunk {
 		r, err := v.run(rank, step)
 		if err != nil {
 			return h
@@ -125,8 +125,8 @@ func (c *content) measure() {
 // sourceHost is where a source lies that does not say where it is: here, unless
 // only another node has it.
 func (c *content) sourceHost(own string) string {
-	if home := c.elsewhere(); home != "" && c.held.attached() == nil {
-		if host, ok := c.homes.host(home); ok {
+	if keeper := c.elsewhere(); keeper != "" && c.held.attached() == nil {
+		if host, ok := c.owners.Host(keeper); ok {
 			return host
 		}
 	}

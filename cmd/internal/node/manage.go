@@ -63,8 +63,8 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 	v := s.view.Load()
 	x := v.content.index
 	return control.Explanation{
-		View: n.called(name), Full: v.plan.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.plan.view, v.content)),
+		View: n.called(name), Full: v.filler.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.filler.view, v.content)),
 	}, nil
 }
 

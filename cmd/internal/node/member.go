@@ -19,6 +19,7 @@ import (
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/shuffle/plan"
 )
 
 // A member is this node as one of its cluster. A node alone is a cluster of one,
@@ -30,7 +31,7 @@ type member struct {
 	group     *group.Group
 	peers     *peers.Client
 	server    *peers.Server // of what others ask for
-	homes     homes
+	owners    plan.Owners
 	pins      pins
 	waiting   waiters
 	host      string
@@ -80,8 +81,8 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	m.peers = peers.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return m.group.Dial(ctx, node, trust.Data)
 	}, peers.Config{Log: c.Log})
-	m.homes.self = id
-	m.homes.follow(m.machine.Nodes())
+	m.owners.Self = id
+	m.owners.Follow(ownersOf(m.machine.Nodes()))
 	return m, nil
 }
 
@@ -246,7 +247,7 @@ func (m *member) follow(ctx context.Context, drop func(dataset string)) {
 			}
 		}
 		known = now
-		m.homes.follow(m.machine.Nodes())
+		m.owners.Follow(ownersOf(m.machine.Nodes()))
 		m.peers.Keep(func(id string) bool { return now[id] })
 		m.server.Keep(func(id string) bool { return now[id] })
 		for _, dataset := range m.pins.overtaken(m.machine) {

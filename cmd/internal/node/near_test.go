@@ -84,7 +84,7 @@ func TestPlanByRacks(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		p := newPlan(v, d.content, n.sizes)
+		p := newFiller(v, d.content, n.sizes)
 		strict := s.bytes(r, p)
 		if err := p.place(s.seats); err != nil {
 			r.Fatal(err)
@@ -118,7 +118,7 @@ func TestPlanByRacks(t *testing.T) {
 }
 
 // bytes counts what the batches of a plan are.
-func (s scene) bytes(t *rapid.T, p *plan) (b control.Bytes) {
+func (s scene) bytes(t *rapid.T, p *filler) (b control.Bytes) {
 	for step := range p.Steps() {
 		for rank := range p.cut.Ranks {
 			r, err := p.run(rank, step)
@@ -142,7 +142,7 @@ func (s scene) bytes(t *rapid.T, p *plan) (b control.Bytes) {
 }
 
 // least is what a plan costs in chunks for which every host is a node.
-func (s scene) least(t *rapid.T, p *plan) (cost int64) {
+func (s scene) least(t *rapid.T, p *filler) (cost int64) {
 	numbers, racks := make(map[string]int32), make(map[string]int32)
 	number := func(m map[string]int32, name string) int32 {
 		if _, ok := m[name]; !ok {
@@ -247,8 +247,8 @@ func TestStretches(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		whole, parts := newPlan(v, d.content, n.sizes), newPlan(v, d.content, n.sizes)
-		for _, p := range []*plan{whole, parts} {
+		whole, parts := newFiller(v, d.content, n.sizes), newFiller(v, d.content, n.sizes)
+		for _, p := range []*filler{whole, parts} {
 			if err := p.place(s.seats); err != nil {
 				r.Fatal(err)
 			}
@@ -298,7 +298,7 @@ func TestLongEpoch(t *testing.T) {
 		t.Errorf("%+v", p.Plan)
 	}
 	d := n.catalog.mu.byName["d"]
-	short := newPlan(d.view, d.content, n.sizes)
+	short := newFiller(d.view, d.content, n.sizes)
 	seats := []seat{{"a", 1}, {"b", 1}, {"c", 1}}
 	if err := short.place(seats); err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	if err != nil {
 		return err
 	}
-	n.catalog = newCatalog(n.member, x, env, &n.member.homes, c.Log)
+	n.catalog = newCatalog(n.member, x, env, &n.member.owners, c.Log)
 	defer func() { err = errors.Join(err, n.catalog.close()) }()
 	n.catalog.update(ctx)
 	if n.sizes, err = newSizes(); err != nil {

@@ -14,7 +14,7 @@ import (
 // the table itself is nowhere. They are reckoned once for all who ask: one at a
 // time, and who leaves leaves what there is of them to the next.
 type marks struct {
-	plan       *plan
+	filler     *filler
 	rank, step uint64
 	records    uint64
 	turn       chan struct{} // holds one token, of who reckons
@@ -26,8 +26,8 @@ type marks struct {
 	}
 }
 
-func (p *plan) newMarks(rank, step uint64) *marks {
-	m := &marks{plan: p, rank: rank, step: step, records: p.Records(rank, step), turn: make(chan struct{}, 1)}
+func (p *filler) newMarks(rank, step uint64) *marks {
+	m := &marks{filler: p, rank: rank, step: step, records: p.Records(rank, step), turn: make(chan struct{}, 1)}
 	m.mu.before = []int64{0}
 	return m
 }
@@ -67,8 +67,8 @@ func (m *marks) reckon(ctx context.Context, walks chan struct{}) (int64, error) 
 
 // walk goes on from a record before which there are so many bytes.
 func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
-	x := m.plan.content.index
-	err := m.plan.eachFrom(m.rank, m.step, from, func(g *handful) error {
+	x := m.filler.content.index
+	err := m.filler.eachFrom(m.rank, m.step, from, func(g *handful) error {
 		g.extents = x.AppendExtents(g.extents[:0], g.records)
 		for _, e := range g.extents {
 			bytes += e.Len
@@ -90,7 +90,7 @@ func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
 // An offsets is the record table of a batch: where each record begins, and where
 // the last one ends. Any part of it is made when it is asked for.
 type offsets struct {
-	plan       *plan
+	filler     *filler
 	rank, step uint64
 	records    uint64
 	length     int64   // of each record, if that is all there is to know
@@ -98,8 +98,8 @@ type offsets struct {
 }
 
 // Offsets is the record table of a batch.
-func (p *plan) Offsets(ctx context.Context, rank, step uint64) (*offsets, error) {
-	o := &offsets{plan: p, rank: rank, step: step, records: p.Records(rank, step)}
+func (p *filler) Offsets(ctx context.Context, rank, step uint64) (*offsets, error) {
+	o := &offsets{filler: p, rank: rank, step: step, records: p.Records(rank, step)}
 	if length, ok := p.content.index.Uniform(); ok {
 		o.length = length
 		return o, nil
@@ -128,8 +128,8 @@ func (o *offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]by
 	mark := min(first/handfulRecords, uint64(len(o.before)-1))
 	at, entry := o.before[mark], mark*handfulRecords
 	end := first + n
-	err := o.plan.eachFrom(o.rank, o.step, entry, func(g *handful) error {
-		g.extents = o.plan.content.index.AppendExtents(g.extents[:0], g.records)
+	err := o.filler.eachFrom(o.rank, o.step, entry, func(g *handful) error {
+		g.extents = o.filler.content.index.AppendExtents(g.extents[:0], g.records)
 		for _, e := range g.extents {
 			if entry >= first && entry < end {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
@@ -189,7 +189,7 @@ func newAllMarks() *allMarks {
 
 // marks finds those of a batch, or begins them. They stay until done is called, and
 // then as long as there is room.
-func (a *allMarks) marks(p *plan, rank, step uint64) (m *marks, done func()) {
+func (a *allMarks) marks(p *filler, rank, step uint64) (m *marks, done func()) {
 	id := batchID{p.id, rank, step}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -52,7 +52,7 @@ func TestMarksAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlan(v, c, sizes)
+	p := newFiller(v, c, sizes)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	m, done := sizes.marks(p, 0, 0)
@@ -99,7 +99,7 @@ func TestPartsOfOffsets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPlan(v, c, sizes)
+		p := newFiller(v, c, sizes)
 		o, err := p.Offsets(t.Context(), 0, 1%p.Steps())
 		if err != nil {
 			t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 // once they flow: each is fetched whole, once, and kept in the cache for all
 // batches, views and epochs that want something of it.
 type parts struct {
-	cache *cache.Cache
-	plan  *plan // whose steps are the chunks
+	cache  *cache.Cache
+	filler *filler // whose steps are the chunks
 }
 
 // Readers are who reads parts: as placed, or anyhow if that is nil.
@@ -27,23 +27,23 @@ type readers struct{ placed *placement }
 // newParts makes the parts of what readers read; nil: they are not known.
 func newParts(c *content, s *sizes, k *cache.Cache, r *readers) *parts {
 	v := meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
-	p := newPlan(v, c, s)
+	p := newFiller(v, c, s)
 	p.shared = true
 	p.id = p.identify(" parts")
-	p.following = func() *plan { return p }
+	p.following = func() *filler { return p }
 	p.readers = r
 	return &parts{k, p}
 }
 
-// home is the node that fetches a chunk.
-func (p *parts) home(number int) string { return p.plan.home(number) }
+// owner is the node that fetches a chunk.
+func (p *parts) owner(number int) string { return p.filler.owner(number) }
 
 // has reports whether a chunk is in the cache.
 func (p *parts) has(number int) bool {
 	if p == nil {
 		return false
 	}
-	_, ok := p.cache.Contains(p.plan, 0, uint64(number))
+	_, ok := p.cache.Contains(p.filler, 0, uint64(number))
 	return ok
 }
 
@@ -59,11 +59,11 @@ type shelf struct {
 }
 
 func (p *parts) open(ctx context.Context, number int) (*shelf, error) {
-	s, err := p.cache.Part(ctx, p.plan, 0, uint64(number))
+	s, err := p.cache.Part(ctx, p.filler, 0, uint64(number))
 	if err != nil {
 		return nil, err
 	}
-	x := p.plan.content.index
+	x := p.filler.content.index
 	l := &shelf{Slab: s, index: x, chunk: x.Chunk(number)}
 	l.whole, l.solid = solid(x, l.chunk)
 	l.record = l.chunk.First
@@ -91,9 +91,9 @@ type piece struct {
 	at, len   int64  // where in the batch
 }
 
-// gather takes the records of a handful from parts, here or at their homes.
+// gather takes the records of a handful from parts, here or at their owners.
 func (f *fill) gather(ctx context.Context, g *handful) error {
-	x := f.plan.content.index
+	x := f.filler.content.index
 	if err := f.lay(g); err != nil {
 		return err
 	}
@@ -107,31 +107,31 @@ func (f *fill) gather(ctx context.Context, g *handful) error {
 			n++
 		}
 		pieces := join(rest[:n])
-		if home := f.plan.fetches(number); home == f.plan.content.homes.self {
+		if owner := f.filler.fetches(number); owner == f.filler.content.owners.Self {
 			own = append(own, lot{number, pieces})
 		} else {
-			away[home] = append(away[home], pieces...)
+			away[owner] = append(away[owner], pieces...)
 		}
 		rest = rest[n:]
 	}
 	return f.fetch(ctx, own, away)
 }
 
-// fetches is the node to ask for a chunk: its home, or this one if that does not
-// answer and there is room here. Mostly the cluster finds a new home for what a node
+// fetches is the node to ask for a chunk: its owner, or this one if that does not
+// answer and there is room here. Mostly the cluster finds a new owner for what a node
 // had that is gone; without a majority nobody does, and record by record the source
 // would be asked a thousand times for what one chunk has.
-func (p *plan) fetches(number int) string {
-	self, home := p.content.homes.self, p.parts.home(number)
-	if home != self && p.roomy && p.peers.Rests(home) {
+func (p *filler) fetches(number int) string {
+	self, owner := p.content.owners.Self, p.parts.owner(number)
+	if owner != self && p.roomy && p.peers.Rests(owner) {
 		return self
 	}
-	return home
+	return owner
 }
 
 // lay finds the places in the batch of a handful's records.
 func (f *fill) lay(g *handful) error {
-	g.extents, g.pieces = f.plan.content.index.AppendExtents(g.extents[:0], g.records), g.pieces[:0]
+	g.extents, g.pieces = f.filler.content.index.AppendExtents(g.extents[:0], g.records), g.pieces[:0]
 	for i, r := range g.records {
 		at := f.at
 		if _, err := f.next(g.extents[i].Len); err != nil {
@@ -154,10 +154,10 @@ func (f *fill) fetch(ctx context.Context, own []lot, away map[string][]piece) er
 	defer cancel(nil)
 	var others sync.WaitGroup
 	errs := make(chan error, len(away)+1)
-	for home, pieces := range away {
+	for owner, pieces := range away {
 		ctx := stall.Fork(ctx)
 		others.Go(func() {
-			if err := f.receive(ctx, home, pieces); err != nil {
+			if err := f.receive(ctx, owner, pieces); err != nil {
 				cancel(err)
 				errs <- err
 			}
@@ -202,7 +202,7 @@ func total(pieces []piece) (bytes int64) {
 
 // take copies pieces of one chunk, in the order of their records.
 func (f *fill) take(ctx context.Context, l lot) error {
-	s, err := f.plan.parts.open(ctx, l.chunk)
+	s, err := f.filler.parts.open(ctx, l.chunk)
 	if errors.Is(err, meta.ErrNoSpace) {
 		return f.direct(ctx, l.pieces, f.dst)
 	}
@@ -224,10 +224,10 @@ func (f *fill) take(ctx context.Context, l lot) error {
 }
 
 // direct takes pieces from the source, each to its place in dst: for what the
-// cache has no room for, or its home does not send.
+// cache has no room for, or its owner does not send.
 func (f *fill) direct(ctx context.Context, pieces []piece, dst []byte) error {
 	for _, p := range pieces {
-		extents := recordExtents(f.plan.content.index, p.record, p.n)
+		extents := recordExtents(f.filler.content.index, p.record, p.n)
 		if err := f.ask(ctx, extents, dst[p.at:p.at+p.len]); err != nil {
 			return err
 		}

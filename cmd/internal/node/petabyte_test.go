@@ -14,6 +14,7 @@ import (
 
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // A petabyte in chunks of 128 MiB, in three replicas on a thousand hosts in forty
@@ -26,7 +27,7 @@ func BenchmarkPetabyte(b *testing.B) {
 	for _, hosts := range []int{4, 1000} {
 		for _, order := range []string{"none", "full"} {
 			b.Run(fmt.Sprintf("hosts=%d/order=%s", hosts, order), func(b *testing.B) {
-				c := &content{index: x, held: &held{index: x}, remote: true, homes: new(homes)}
+				c := &content{index: x, held: &held{index: x}, remote: true, owners: new(plan.Owners)}
 				sizes, err := newSizes()
 				if err != nil {
 					b.Fatal(err)
@@ -43,7 +44,7 @@ func BenchmarkPetabyte(b *testing.B) {
 				debug.FreeOSMemory()
 				resetPeak(b)
 				for b.Loop() {
-					p, begin := newPlan(v, c, sizes), spent()
+					p, begin := newFiller(v, c, sizes), spent()
 					if err := p.place(seats); err != nil {
 						b.Fatal(err)
 					}

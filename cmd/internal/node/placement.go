@@ -18,7 +18,7 @@ type seat struct {
 // of the cut, of where the ranks are, and of the index, which is the same file
 // everywhere. So nodes that agree on these agree on every batch.
 type placement struct {
-	plan    *plan
+	filler  *filler
 	chunks  *stretches // where a position is a chunk; the rest is for records
 	planner *assign.Planner
 	homes   *allotment
@@ -37,7 +37,7 @@ const keptSteps = 32
 
 // place gives p the placement that follows from where its ranks are, if that
 // makes a difference: not if all batches are the same as with assign=strict.
-func (p *plan) place(seats []seat) error {
+func (p *filler) place(seats []seat) error {
 	hosts, ranks := number(seats)
 	if p.view.Assign == meta.AssignStrict || hosts.len() < 2 {
 		return nil
@@ -61,7 +61,7 @@ func (p *plan) place(seats []seat) error {
 	if err != nil {
 		return err
 	}
-	l := &placement{plan: p, planner: planner, homes: homes}
+	l := &placement{filler: p, planner: planner, homes: homes}
 	l.mu.steps = make(map[uint64]assign.Division)
 	p.placement = l
 	p.id = p.identify(p.decidedBy(seats) + homes.kind)
@@ -71,7 +71,7 @@ func (p *plan) place(seats []seat) error {
 // decidedBy is what decides the batches beside the view. Of the same version of a
 // source there can be several indexes, as replicas move: this one does. And so
 // does what counts as a name of a host, which was less once.
-func (p *plan) decidedBy(seats []seat) string {
+func (p *filler) decidedBy(seats []seat) string {
 	return fmt.Sprintf(" for %v by %x under any name", seats, p.content.id)
 }
 
@@ -87,14 +87,14 @@ func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err e
 	if err != nil {
 		return nil, 0, err
 	}
-	return d.Of(int(rank)), step * l.plan.cut.Global, nil
+	return d.Of(int(rank)), step * l.filler.cut.Global, nil
 }
 
 func (l *placement) divideStep(step uint64) (assign.Division, error) {
 	if d, ok := l.remembered(step); ok {
 		return d, nil
 	}
-	p := l.plan
+	p := l.filler
 	strict, err := assign.StrictStep(p.cut, step)
 	if err != nil {
 		return assign.Division{}, err

@@ -16,9 +16,9 @@ import (
 	"rankfs/shuffle/order"
 )
 
-// A plan is a view of one version of a dataset: it knows which records each
+// A filler is a view of one version of a dataset: it knows which records each
 // batch holds, and fetches them. It is the cache's cache.Plan.
-type plan struct {
+type filler struct {
 	view    meta.View
 	cut     meta.Cut
 	order   order.Order
@@ -29,8 +29,8 @@ type plan struct {
 	roomy   bool   // this node's cache alone has room for the parts
 	shared  bool   // the plan of those parts
 
-	chunks    [16]byte     // names the chunks that batches are, if they are chunks
-	following func() *plan // of the next epoch
+	chunks    [16]byte       // names the chunks that batches are, if they are chunks
+	following func() *filler // of the next epoch
 
 	placement *placement // nil: who reads what follows from positions alone
 	readers   *readers   // of parts
@@ -38,12 +38,12 @@ type plan struct {
 	formers   func() []former // of which nodes may have chunks
 }
 
-func newPlan(v meta.View, c *content, s *sizes) *plan {
+func newFiller(v meta.View, c *content, s *sizes) *filler {
 	x := c.index
-	p := &plan{view: v, content: c, sizes: s, cut: v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
+	p := &filler{view: v, content: c, sizes: s, cut: v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
 	p.order = order.New(v.Order, p.cut.N, v.Seed, v.Epoch)
 	p.id = p.identify("")
-	p.following = func() *plan { return nil }
+	p.following = func() *filler { return nil }
 	p.formers = func() []former { return nil }
 	if v.Step.Unit == meta.UnitChunk {
 		p.chunks = chunksOf(v, c)
@@ -53,7 +53,7 @@ func newPlan(v meta.View, c *content, s *sizes) *plan {
 
 // chunksOf names the chunks of an index, whoever reads them in which order.
 func chunksOf(v meta.View, c *content) [16]byte {
-	chunks := &plan{view: meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}, content: c}
+	chunks := &filler{view: meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}, content: c}
 	chunks.cut = chunks.view.Cut(c.index.Records(), c.index.Bytes(), uint64(c.index.Chunks()))
 	return chunks.identify(" parts")
 }
@@ -61,7 +61,7 @@ func chunksOf(v meta.View, c *content) [16]byte {
 // identify names the plan's content: equal ids mean equal batches, whatever
 // the dataset is called and whichever daemon asks. What does not change a
 // batch's bytes is left out, so that its slabs are shared.
-func (p *plan) identify(kind string) (id [16]byte) {
+func (p *filler) identify(kind string) (id [16]byte) {
 	seed, epoch := p.view.Seed, p.view.Epoch
 	if p.view.Order.Kind == meta.OrderNone {
 		seed, epoch = 0, 0
@@ -74,17 +74,17 @@ func (p *plan) identify(kind string) (id [16]byte) {
 }
 
 // ID names the content of the plan.
-func (p *plan) ID() [16]byte { return p.id }
+func (p *filler) ID() [16]byte { return p.id }
 
 // Dataset names what all views of a dataset are made of.
-func (p *plan) Dataset() string { return p.content.index.Fingerprint() }
+func (p *filler) Dataset() string { return p.content.index.Fingerprint() }
 
 // Steps is the number of batches of each rank.
-func (p *plan) Steps() uint64 { return p.cut.Steps() }
+func (p *filler) Steps() uint64 { return p.cut.Steps() }
 
 // Key names the content of a batch: where that is a chunk, so that all epochs
 // and orders have it by one name.
-func (p *plan) Key(rank, step uint64) cache.Key {
+func (p *filler) Key(rank, step uint64) cache.Key {
 	if p.view.Step.Unit == meta.UnitChunk {
 		if r, err := p.run(rank, step); err == nil && r.n == 1 {
 			return cache.Key{Plan: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
@@ -94,7 +94,7 @@ func (p *plan) Key(rank, step uint64) cache.Key {
 }
 
 // Find is the inverse of Key.
-func (p *plan) Find(k cache.Key) (rank, step uint64, ok bool) {
+func (p *filler) Find(k cache.Key) (rank, step uint64, ok bool) {
 	if k.Plan == p.id {
 		return k.Rank, k.Step, true
 	}
@@ -110,7 +110,7 @@ func (p *plan) Find(k cache.Key) (rank, step uint64, ok bool) {
 }
 
 // Next is the plan of the epoch to come: the ranks will be where they are.
-func (p *plan) Next() cache.Plan {
+func (p *filler) Next() cache.Plan {
 	if next := p.following(); next != nil {
 		return next
 	}
@@ -119,7 +119,7 @@ func (p *plan) Next() cache.Plan {
 
 // Once reports whether other epochs have other batches, or it is the parts they
 // are made of that are kept.
-func (p *plan) Once() bool {
+func (p *filler) Once() bool {
 	if p.view.Step.Unit == meta.UnitChunk {
 		return false
 	}
@@ -127,30 +127,30 @@ func (p *plan) Once() bool {
 }
 
 // Shared reports whether the batches are parts of other plans' batches.
-func (p *plan) Shared() bool { return p.shared }
+func (p *filler) Shared() bool { return p.shared }
 
 // Ahead reports whether a batch may be made ready before somebody asks: not a
-// part whose home is another node, or may be.
-func (p *plan) Ahead(_, step uint64) bool {
+// part whose owner is another node, or may be.
+func (p *filler) Ahead(_, step uint64) bool {
 	if !p.shared {
 		return true
 	}
-	return p.readers != nil && p.home(int(step)) == p.content.homes.self
+	return p.readers != nil && p.owner(int(step)) == p.content.owners.Self
 }
 
-// home is the node that fetches a chunk: where it is read most, if that is up.
-func (p *plan) home(chunk int) string {
+// owner is the node that fetches a chunk: where it is read most, if that is up.
+func (p *filler) owner(chunk int) string {
 	c := p.content
 	if p.readers != nil && p.readers.placed != nil {
-		if id, ok := c.homes.at(p.readers.placed.home(chunk)); ok {
+		if id, ok := c.owners.At(p.readers.placed.home(chunk)); ok {
 			return id
 		}
 	}
-	return c.homes.of(p.seed(), chunk, c.hosts(chunk))
+	return c.owners.Of(p.seed(), chunk, c.hosts(chunk))
 }
 
-// seed makes the homes of datasets' chunks independent of one another.
-func (p *plan) seed() uint64 { return seedOf(p.content.id) }
+// seed makes the owners of datasets' chunks independent of one another.
+func (p *filler) seed() uint64 { return seedOf(p.content.id) }
 
 func seedOf(id peers.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
 
@@ -170,12 +170,12 @@ var handfuls = sync.Pool{New: func() any { return &handful{records: make([]uint6
 
 // each calls f with the records of a batch in order, a handful at a time, until
 // one fails.
-func (p *plan) each(rank, step uint64, f func(g *handful) error) error {
+func (p *filler) each(rank, step uint64, f func(g *handful) error) error {
 	return p.eachFrom(rank, step, 0, f)
 }
 
 // eachFrom is each without the first records.
-func (p *plan) eachFrom(rank, step, skip uint64, f func(g *handful) error) error {
+func (p *filler) eachFrom(rank, step, skip uint64, f func(g *handful) error) error {
 	g := handfuls.Get().(*handful)
 	defer handfuls.Put(g)
 	g.records = g.records[:0]
@@ -224,7 +224,7 @@ func (r run) at(i uint64) uint64 {
 }
 
 // run finds the positions of a batch.
-func (p *plan) run(rank, step uint64) (run, error) {
+func (p *filler) run(rank, step uint64) (run, error) {
 	if p.placement == nil {
 		s := p.cut.Span(rank, step)
 		return run{first: s.First, n: s.Count}, nil
@@ -234,17 +234,17 @@ func (p *plan) run(rank, step uint64) (run, error) {
 }
 
 // Records is the number of records in a batch.
-func (p *plan) Records(rank, step uint64) uint64 {
+func (p *filler) Records(rank, step uint64) uint64 {
 	return p.count(rank, step, 0)
 }
 
 // Repeats is how many records at the end of a batch the epoch has had already.
-func (p *plan) Repeats(rank, step uint64) uint64 {
+func (p *filler) Repeats(rank, step uint64) uint64 {
 	return p.count(rank, step, p.cut.N)
 }
 
 // count is the number of records of a batch at positions from a certain one on.
-func (p *plan) count(rank, step, from uint64) (n uint64) {
+func (p *filler) count(rank, step, from uint64) (n uint64) {
 	r, err := p.run(rank, step)
 	if err != nil {
 		return 0 // as for every batch: opening one says why
@@ -263,7 +263,7 @@ func (p *plan) count(rank, step, from uint64) (n uint64) {
 }
 
 // Size is the number of bytes in a batch.
-func (p *plan) Size(rank, step uint64) int64 {
+func (p *filler) Size(rank, step uint64) int64 {
 	size, err := p.SizeFor(context.Background(), rank, step)
 	if err != nil {
 		return 0 // as for every batch: opening one says why
@@ -273,7 +273,7 @@ func (p *plan) Size(rank, step uint64) int64 {
 
 // SizeFor is Size for somebody who may lose patience: records of different lengths
 // are added up.
-func (p *plan) SizeFor(ctx context.Context, rank, step uint64) (int64, error) {
+func (p *filler) SizeFor(ctx context.Context, rank, step uint64) (int64, error) {
 	if length, ok := p.content.index.Uniform(); ok {
 		return length * int64(p.Records(rank, step)), nil
 	}
@@ -309,7 +309,7 @@ func newSizes() (*sizes, error) {
 	return &sizes{c, newAllMarks()}, nil
 }
 
-func (s *sizes) get(p *plan, rank, step uint64, compute func() (int64, error)) (int64, error) {
+func (s *sizes) get(p *filler, rank, step uint64, compute func() (int64, error)) (int64, error) {
 	var key [32]byte
 	copy(key[:], p.id[:])
 	binary.LittleEndian.PutUint64(key[16:], rank)

@@ -17,7 +17,7 @@ func TestKeys(t *testing.T) {
 	} {
 		n := planner(t, m, view, 4, chunks...)
 		d := n.catalog.mu.byName["d"]
-		p := newPlan(d.view, d.content, n.sizes)
+		p := newFiller(d.view, d.content, n.sizes)
 		if err := p.place([]seat{{"a", 1}, {"b", 1}}); err != nil {
 			t.Fatal(err)
 		}

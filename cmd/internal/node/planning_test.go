@@ -70,10 +70,10 @@ func plannerInRacks(t testing.TB, m *member, racks map[string]string, view strin
 		t.Fatal(err)
 	}
 	t.Cleanup(sizes.close)
-	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.homes, slog.New(slog.DiscardHandler))}
+	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.owners, slog.New(slog.DiscardHandler))}
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
-		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), homes: &m.homes},
+		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), owners: &m.owners},
 	}
 	return n
 }
@@ -237,13 +237,13 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		for _, s := range seats {
 			placed = append(placed, seat{s.Host, 1})
 		}
-		p := newPlan(v, d.content, n.sizes)
+		p := newFiller(v, d.content, n.sizes)
 		if err := p.place(placed); err != nil {
 			r.Fatal(err)
 		}
 		bytes, local := make(map[string]int64), make(map[string]int64)
 		for rank, s := range seats {
-			tree := &view{plan: p, dataset: d, host: s.Host}
+			tree := &view{filler: p, dataset: d, host: s.Host}
 			for step := range p.Steps() {
 				bytes[s.Host] += p.Size(uint64(rank), step)
 				local[s.Host] += tree.holders(uint64(rank), step).held(s.Host)
@@ -457,7 +457,7 @@ func TestPlansThatDifferHaveOtherNames(t *testing.T) {
 		for _, seats := range [][]seat{
 			{{"a", 1}, {"b", 1}, {"c", 1}}, {{"b", 1}, {"a", 1}, {"c", 1}}, {{"a", 2}, {"b", 1}}, {{"a", 1}, {"b", 2}},
 		} {
-			p := newPlan(d.view, d.content, n.sizes)
+			p := newFiller(d.view, d.content, n.sizes)
 			if err := p.place(seats); err != nil {
 				t.Fatal(err)
 			}

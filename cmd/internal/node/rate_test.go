@@ -105,7 +105,7 @@ func pagesOf(b *testing.B, records int, view string) *Node {
 
 	m := memberOf(b, 1)
 	c := Config{RAMBytes: 128 << 20, Log: slog.New(slog.DiscardHandler)}
-	n := &Node{config: c, member: m, catalog: newCatalog(nil, nil, nil, &m.homes, c.Log), stalls: stall.NewTable(time.Now)}
+	n := &Node{config: c, member: m, catalog: newCatalog(nil, nil, nil, &m.owners, c.Log), stalls: stall.NewTable(time.Now)}
 	n.sizes, err = newSizes()
 	must(err)
 	b.Cleanup(n.sizes.close)
@@ -119,7 +119,7 @@ func pagesOf(b *testing.B, records int, view string) *Node {
 	b.Cleanup(func() { must(errors.Join(n.cache.Close(), held.close())) })
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
-		content: &content{source: source, env: &fetch.Env{}, index: x, held: held, homes: &m.homes, flows: stall.NewFlows(time.Now)},
+		content: &content{source: source, env: &fetch.Env{}, index: x, held: held, owners: &m.owners, flows: stall.NewFlows(time.Now)},
 	}
 	return n
 }

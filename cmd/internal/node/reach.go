@@ -14,8 +14,8 @@ import (
 // data returns the way to the bytes, or an error wrapping meta.ErrStale if
 // they are no longer those of the index.
 func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
-	if home := c.elsewhere(); home != "" && c.copied && c.held.attached() == nil {
-		return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errKeeper, home)
+	if keeper := c.elsewhere(); keeper != "" && c.copied && c.held.attached() == nil {
+		return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errKeeper, keeper)
 	}
 	d, err := c.held.attach(ctx, c.source, c.env)
 	if err == nil {
@@ -27,7 +27,7 @@ func (c *content) data(ctx context.Context) (*fetch.Dataset, error) {
 // elsewhere is the node that has the source where it is not here: what is not
 // remote lies on the disks of one. Empty if that is this one, or gone.
 func (c *content) elsewhere() string {
-	if keeper := c.keeper(); !c.remote && keeper != c.homes.self && c.homes.up(keeper) {
+	if keeper := c.keeper(); !c.remote && keeper != c.owners.Self && c.owners.Up(keeper) {
 		return keeper
 	}
 	return ""
@@ -36,8 +36,8 @@ func (c *content) elsewhere() string {
 // keeper is the node on whose disks the source lies: the one that indexed it. If
 // that is gone, one of the others makes a new copy of what was one.
 func (c *content) keeper() string {
-	if c.copied && c.origin != c.homes.self && !c.homes.up(c.origin) {
-		return c.homes.of(seedOf(c.id), 0, nil)
+	if c.copied && c.origin != c.owners.Self && !c.owners.Up(c.origin) {
+		return c.owners.Of(seedOf(c.id), 0, nil)
 	}
 	return c.origin
 }

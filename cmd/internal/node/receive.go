@@ -25,20 +25,20 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 		runs[i] = peers.Run{First: p.record, N: p.n}
 		places[i] = f.dst[p.at : p.at+p.len]
 	}
-	want := peers.Want{Dataset: f.plan.content.id, Runs: runs, Wait: patience}
+	want := peers.Want{Dataset: f.filler.content.id, Runs: runs, Wait: patience}
 	received := total(pieces)
 	m := stall.Enter(ctx, stall.Peer)
 	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
-		err := f.plan.peers.Gather(ctx, from, want, places)
-		if f.plan.content.copied && passes(err) {
+		err := f.filler.peers.Gather(ctx, from, want, places)
+		if f.filler.content.copied && passes(err) {
 			return fmt.Errorf("%w: %w", errKeeper, err)
 		}
 		return err
 	}
 	var s spare
 	defer s.free()
-	won, err := f.plan.peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
+	won, err := f.filler.peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
 		return s.read(stall.Fork(ctx), f, pieces)
 	})
 	if won {

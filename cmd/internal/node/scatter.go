@@ -15,7 +15,7 @@ func (n *Node) warnings(v meta.View, c *content) map[string]string {
 		all["memory"] = crowd
 	}
 	if c.remote && v.Step.Unit != meta.UnitChunk {
-		if s := scatter(v, c.index, n.room()*int64(n.member.homes.count())); s != "" {
+		if s := scatter(v, c.index, n.room()*int64(n.member.owners.Count())); s != "" {
 			all["order"] = s
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // neither is what has no chunks to keep.
 func TestShuffleOfMoreThanTheCaches(t *testing.T) {
 	m := memberOf(t, 1)
-	m.homes.follow(m.machine.Nodes())
+	m.owners.Follow(ownersOf(m.machine.Nodes()))
 	n := planner(t, m, "order=full,batch=64", 104858, slices.Repeat([][]string{{"a"}}, 48)...)
 	n.config = Config{RAMBytes: 16 << 20, Log: slog.New(slog.DiscardHandler)} // of which 12 MiB are for chunks
 	var err error

@@ -56,12 +56,12 @@ func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error)
 
 // become makes s the view that follows from where the ranks are.
 func (s *settling) become(seats []seat, settled bool) error {
-	p, err := s.node.plan(s.asked, s.dataset.content, seats)
+	p, err := s.node.filler(s.asked, s.dataset.content, seats)
 	if err != nil {
 		return err
 	}
 	if settled && p.parts != nil {
-		p.content.readers.Store(p.parts.plan.readers)
+		p.content.readers.Store(p.parts.filler.readers)
 	}
 	plans, _ := p.kept()
 	s.node.stays.meet(s.key, plans)

@@ -11,11 +11,11 @@ import (
 // A share is what of a view this node is to have: the batches of its ranks, or
 // the chunks that it fetches, of which these are made.
 type share struct {
-	plan  *plan
-	kind  string
-	ranks []uint64 // of batches
-	list  []uint64 // of chunks
-	bytes int64    // about
+	filler *filler
+	kind   string
+	ranks  []uint64 // of batches
+	list   []uint64 // of chunks
+	bytes  int64    // about
 }
 
 // share is what of v is for the ranks of this node as planned, or for one rank.
@@ -27,7 +27,7 @@ func (v *view) share(n *Node, rank *uint64) (s share, err error) {
 		}
 		return v.parts.share(), nil
 	}
-	s = share{plan: v.plan, kind: kind}
+	s = share{filler: v.filler, kind: kind}
 	switch {
 	case rank == nil:
 		s.ranks = v.ranksHere(n)
@@ -40,12 +40,12 @@ func (v *view) share(n *Node, rank *uint64) (s share, err error) {
 	return s, nil
 }
 
-// share is the chunks whose home is this node.
+// share is the chunks whose owner is this node.
 func (p *parts) share() share {
-	s := share{plan: p.plan, kind: control.Chunks}
-	x := p.plan.content.index
+	s := share{filler: p.filler, kind: control.Chunks}
+	x := p.filler.content.index
 	for chunk := range x.Chunks() {
-		if p.home(chunk) == p.plan.content.homes.self {
+		if p.owner(chunk) == p.filler.content.owners.Self {
 			s.list = append(s.list, uint64(chunk))
 			s.bytes += x.Chunk(chunk).Bytes
 		}
@@ -58,7 +58,7 @@ func (p *parts) share() share {
 func (v *view) ranksHere(n *Node) (ranks []uint64) {
 	seats := v.seats
 	if seats == nil {
-		seats = n.member.seats(n.member.wouldBe(v.plan.view))
+		seats = n.member.seats(n.member.wouldBe(v.filler.view))
 	}
 	first := uint64(0)
 	for _, s := range seats {
@@ -75,7 +75,7 @@ func (s share) count() uint64 {
 	if s.list != nil {
 		return uint64(len(s.list))
 	}
-	return uint64(len(s.ranks)) * s.plan.Steps()
+	return uint64(len(s.ranks)) * s.filler.Steps()
 }
 
 // at is one of them: of batches, those that are read first come first.
@@ -96,7 +96,7 @@ func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
 			return ctx.Err()
 		}
 		rank, step := s.at(i)
-		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
+		if tier, ok := n.cache.Contains(s.filler, rank, step); ok {
 			w.Ready++
 			tiers[tier].Batches++
 		}

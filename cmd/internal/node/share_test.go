@@ -17,21 +17,21 @@ func sharers(t *testing.T) (*Node, *dataset, []seat) {
 	for i := range nodes {
 		nodes[i].Up = true
 	}
-	m.homes.follow(nodes)
+	m.owners.Follow(ownersOf(nodes))
 	return n, n.catalog.mu.byName["d"], []seat{{"a", 1}, {"b", 2}, {"c", 1}}
 }
 
 // viewOn is the view as the node on a host has it.
 func viewOn(t *testing.T, n *Node, d *dataset, seats []seat, host string, parts bool) *view {
 	t.Helper()
-	p := newPlan(d.view, d.content, n.sizes)
+	p := newFiller(d.view, d.content, n.sizes)
 	if err := p.place(seats); err != nil {
 		t.Fatal(err)
 	}
 	if parts {
 		p.parts = newParts(d.content, n.sizes, nil, &readers{p.placement})
 	}
-	n.member.homes.self, _ = n.member.homes.at(host)
+	n.member.owners.Self, _ = n.member.owners.At(host)
 	return &view{p, d, nil, host, seats}
 }
 
@@ -98,7 +98,7 @@ func TestWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := newPlan(chunked, d.content, n.sizes)
+	chunks := newFiller(chunked, d.content, n.sizes)
 	if plans, kind := whole.kept(); kind != control.Batches || plans[0] != whole.id {
 		t.Errorf("batches are kept as %s", kind)
 	}
@@ -107,7 +107,7 @@ func TestWhatIsKept(t *testing.T) {
 	if kind != control.Chunks || alike != kind || one[0] != other[0] {
 		t.Errorf("%s %x, and %s %x", kind, one, alike, other)
 	}
-	n.entitle(parts.plan)
+	n.entitle(parts.filler)
 	n.entitle(chunks)
 	if got := n.short(n.titles.find(one[0])); got != "d" {
 		t.Errorf("the chunks are called %q", got)

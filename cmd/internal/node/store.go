@@ -14,7 +14,7 @@ import (
 	"rankfs/meta"
 )
 
-// A store is what this node has for others: records of the chunks whose home it
+// A store is what this node has for others: records of the chunks whose owner it
 // is, or of a source that is on its disks alone, and indexes.
 type store struct{ node *Node }
 

@@ -91,21 +91,21 @@ func (s *stretches) inIndex(first uint64, n int) []spot {
 }
 
 // placeChunks places the batches of a view whose batches are chunks.
-func (p *plan) placeChunks(seats []seat, hosts *hostNumbers, ranks []int32) {
+func (p *filler) placeChunks(seats []seat, hosts *hostNumbers, ranks []int32) {
 	s := newStretches(p.content.index, p.cut, p.order.At, hosts, ranks)
 	s.racks = true
 	if !s.near().matter() {
 		return
 	}
 	p.id = p.identify(p.decidedBy(seats) + s.kind())
-	p.placement = &placement{plan: p, chunks: s}
+	p.placement = &placement{filler: p, chunks: s}
 }
 
 // chunkOf is the position of a batch that is a chunk, counted from base; none if
 // the rank has none in the step.
 func (l *placement) chunkOf(rank, step uint64) (of []int32, base uint64, err error) {
 	s, number := l.chunks, step/l.chunks.steps
-	d, err := l.plan.content.divisions.get(division{l.plan.id, number}, func() (assign.Division, error) {
+	d, err := l.filler.content.divisions.get(division{l.filler.id, number}, func() (assign.Division, error) {
 		return s.divide(number)
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *placement) reader(position uint64) (rank, step uint64, ok bool) {
 		return 0, 0, false
 	}
 	number := position / (l.chunks.steps * l.chunks.cut.Global)
-	places := l.plan.content.divisions.places(division{l.plan.id, number})
+	places := l.filler.content.divisions.places(division{l.filler.id, number})
 	position -= l.chunks.first(number)
 	if position >= uint64(len(places)) {
 		return 0, 0, false

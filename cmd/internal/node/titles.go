@@ -73,10 +73,10 @@ func (t *titles) has(as title) bool {
 
 // kept are the plans that name, in the cache's keys, what it keeps of p: its
 // batches, or the chunks that these are or are made of.
-func (p *plan) kept() (plans [][16]byte, kind string) {
+func (p *filler) kept() (plans [][16]byte, kind string) {
 	switch {
 	case p.parts != nil:
-		return [][16]byte{p.parts.plan.id}, control.Chunks
+		return [][16]byte{p.parts.filler.id}, control.Chunks
 	case p.view.Step.Unit == meta.UnitChunk:
 		return [][16]byte{p.chunks, p.id}, control.Chunks
 	}
@@ -84,7 +84,7 @@ func (p *plan) kept() (plans [][16]byte, kind string) {
 }
 
 // entitle notes what the plans of a view are called.
-func (n *Node) entitle(p *plan) {
+func (n *Node) entitle(p *filler) {
 	n.titles.note(p.id, title{p.view.String(), control.Batches})
 	if plans, kind := p.kept(); kind == control.Chunks {
 		n.titles.note(plans[0], title{p.view.Dataset, kind})

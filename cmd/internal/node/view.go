@@ -19,7 +19,7 @@ import (
 // A view is one directory below /datasets as of one plan, with what the tree
 // shows of it.
 type view struct {
-	*plan
+	*filler
 	dataset *dataset
 	cache   *cache.Cache
 	host    string
@@ -75,19 +75,19 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 	return v, d, nil
 }
 
-// plan makes the plan of a view whose ranks sit so, from parts where that saves
+// filler makes the filler of a view whose ranks sit so, from parts where that saves
 // fetching.
-func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
-	p := newPlan(v, c, n.sizes)
+func (n *Node) filler(v meta.View, c *content, seats []seat) (*filler, error) {
+	p := newFiller(v, c, n.sizes)
 	p.peers = n.member.peers
-	p.following = sync.OnceValue(func() *plan { return n.following(p, seats) })
+	p.following = sync.OnceValue(func() *filler { return n.following(p, seats) })
 	if err := p.place(seats); err != nil {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if c.remote && v.Step.Unit == meta.UnitChunk {
 		p.formers = sync.OnceValue(func() []former { return n.formers(v, c) })
 	}
-	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.homes.count())) {
+	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.owners.Count())) {
 		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
 		p.roomy = worthParts(v, c.index, n.room())
 	}
@@ -100,7 +100,7 @@ func (n *Node) plan(v meta.View, c *content, seats []seat) (*plan, error) {
 
 // following is the plan of the epoch after that of p, for which nobody has asked
 // yet; nil if there is none.
-func (n *Node) following(p *plan, seats []seat) *plan {
+func (n *Node) following(p *filler, seats []seat) *filler {
 	v := p.view
 	if v.Order.Kind == meta.OrderNone {
 		return p
@@ -108,7 +108,7 @@ func (n *Node) following(p *plan, seats []seat) *plan {
 	if v.Epoch++; v.Epoch == 0 {
 		return nil
 	}
-	next, err := n.plan(v, p.content, seats)
+	next, err := n.filler(v, p.content, seats)
 	if err != nil {
 		n.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
 		return nil
@@ -134,7 +134,7 @@ func (v *view) Ranks() uint64 { return v.cut.Ranks }
 // Open returns the slab of a batch, complete.
 func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (s *cache.Slab, err error) {
 	err = v.content.patiently(ctx, account, func() (err error) {
-		s, err = v.cache.OpenFor(ctx, account, v.plan, rank, step)
+		s, err = v.cache.OpenFor(ctx, account, v.filler, rank, step)
 		return err
 	})
 	if err != nil {
@@ -169,10 +169,10 @@ func (v *view) Describe() []byte {
 		Created time.Time         `json:"created"`
 		Notes   map[string]string `json:"notes,omitempty"`
 	}{
-		Name: d.Name, View: v.plan.view.String(), Source: d.Source, Version: d.Version,
+		Name: d.Name, View: v.filler.view.String(), Source: d.Source, Version: d.Version,
 		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
-		Epoch: v.plan.view.Epoch, Ranks: v.cut.Ranks, Steps: v.cut.Steps(), Global: v.stepRecords(),
-		Order: v.plan.view.Order.String(), Seed: v.plan.view.Seed, Tail: v.plan.view.Tail.String(),
+		Epoch: v.filler.view.Epoch, Ranks: v.cut.Ranks, Steps: v.cut.Steps(), Global: v.stepRecords(),
+		Order: v.filler.view.Order.String(), Seed: v.filler.view.Seed, Tail: v.filler.view.Tail.String(),
 		Batch: v.batch().String(), Size: v.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
 	}, "", "  ")
 	if err != nil {
@@ -183,7 +183,7 @@ func (v *view) Describe() []byte {
 
 // batch is what each rank reads of a step, as it was asked for.
 func (v *view) batch() meta.BatchSize {
-	return meta.BatchSize{Unit: v.plan.view.Step.Unit, N: v.plan.view.Step.N / max(1, v.cut.Ranks)}
+	return meta.BatchSize{Unit: v.filler.view.Step.Unit, N: v.filler.view.Step.N / max(1, v.cut.Ranks)}
 }
 
 // batchRecords is how many records the largest batch has; zero where that is
@@ -195,7 +195,7 @@ func (v *view) batchRecords() uint64 {
 // stepRecords is what all ranks read together in a whole step; zero where that
 // is chunks.
 func (v *view) stepRecords() uint64 {
-	if v.plan.view.Step.Unit == meta.UnitChunk {
+	if v.filler.view.Step.Unit == meta.UnitChunk {
 		return 0
 	}
 	return v.cut.Global
@@ -203,15 +203,15 @@ func (v *view) stepRecords() uint64 {
 
 // Attributes are what ls -l cannot show of a batch.
 func (v *view) Attributes(rank, step uint64) []fs.Attribute {
-	tier, ok := v.cache.Contains(v.plan, rank, step)
+	tier, ok := v.cache.Contains(v.filler, rank, step)
 	if !ok {
 		tier = "source"
 	}
 	return []fs.Attribute{
 		{Name: "records", Value: strconv.FormatUint(v.Records(rank, step), 10)},
 		{Name: "repeats", Value: strconv.FormatUint(v.Repeats(rank, step), 10)},
-		{Name: "epoch", Value: strconv.FormatUint(v.plan.view.Epoch, 10)},
-		{Name: "view", Value: v.plan.view.String()},
+		{Name: "epoch", Value: strconv.FormatUint(v.filler.view.Epoch, 10)},
+		{Name: "view", Value: v.filler.view.String()},
 		{Name: "plan", Value: hex.EncodeToString(v.id[:])},
 		{Name: "tier", Value: tier},
 		{Name: "hosts", Value: strings.Join(v.holders(rank, step).names(), ",")},

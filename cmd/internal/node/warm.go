@@ -121,7 +121,7 @@ func (n *Node) Warm(ctx context.Context, r control.WarmRequest, progress func(co
 // isOpen reports whether ranks may turn out to be elsewhere, and what they read
 // other than it seems.
 func (n *Node) isOpen(v *settling, s share) bool {
-	return !v.Settled() && s.kind == control.Batches && n.member.homes.count() > 1
+	return !v.Settled() && s.kind == control.Batches && n.member.owners.Count() > 1
 }
 
 // behind is a warm-up that nobody waits for.
@@ -180,7 +180,7 @@ func (w *warmUp) work(ctx context.Context, progress reporter) error {
 func (w *warmUp) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)
-		if _, ok := w.node.cache.Contains(w.share.plan, rank, step); !ok {
+		if _, ok := w.node.cache.Contains(w.share.filler, rank, step); !ok {
 			if err := w.prepare(ctx, rank, step); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (w *warmUp) makeReady(ctx context.Context) error {
 func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
 	const tries, pause = 20, 50 * time.Millisecond
 	for n := 1; ; n++ {
-		err := w.node.cache.Prepare(ctx, w.share.plan, rank, step)
+		err := w.node.cache.Prepare(ctx, w.share.filler, rank, step)
 		if !errors.Is(err, meta.ErrNoSpace) || n == tries {
 			return err
 		}
