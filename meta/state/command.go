@@ -20,7 +20,6 @@ type Command interface {
 
 	at() int64
 	sender() Sender
-	kind() kind
 	version() int // in which it can be said first
 	check() error // what is wrong with it whatever the state
 
@@ -72,83 +71,6 @@ type Result struct {
 	Step       *Stepped `json:",omitempty"` // Step
 }
 
-// A kind is the second byte of an encoded command. Numbers are never used for
-// anything else again.
-type kind byte
-
-const (
-	kindFound kind = iota + 1
-	kindToken
-	kindDropToken
-	kindAdmit
-	kindMove
-	kindDrain
-	kindRemove
-	kindHealth
-	kindBegin
-	kindPutDataset
-	kindRemoveDataset
-	kindClaim
-	kindPin
-	kindUnpin
-	kindOpenQueue
-	kindStep
-	kindLeaveQueue
-	kindResetQueue
-	kindDropQueue
-	kindSetting
-	kindUpgrade
-)
-
-// blank is an empty command of that kind, nil if there is no such kind.
-func (k kind) blank() Command {
-	switch k {
-	case kindFound:
-		return new(Found)
-	case kindToken:
-		return new(Token)
-	case kindDropToken:
-		return new(DropToken)
-	case kindAdmit:
-		return new(Admit)
-	case kindMove:
-		return new(Move)
-	case kindDrain:
-		return new(Drain)
-	case kindRemove:
-		return new(Remove)
-	case kindHealth:
-		return new(Health)
-	case kindBegin:
-		return new(Begin)
-	case kindPutDataset:
-		return new(PutDataset)
-	case kindRemoveDataset:
-		return new(RemoveDataset)
-	case kindClaim:
-		return new(Claim)
-	case kindPin:
-		return new(Pin)
-	case kindUnpin:
-		return new(Unpin)
-	case kindOpenQueue:
-		return new(OpenQueue)
-	case kindStep:
-		return new(Step)
-	case kindLeaveQueue:
-		return new(LeaveQueue)
-	case kindResetQueue:
-		return new(ResetQueue)
-	case kindDropQueue:
-		return new(DropQueue)
-	case kindSetting:
-		return new(Setting)
-	case kindUpgrade:
-		return new(Upgrade)
-	}
-	return nil
-}
-
 // Encode is the form of a command in the log: its version, its kind, and JSON.
 // It refuses what no machine would accept.
 func Encode(c Command) ([]byte, error) {
@@ -160,7 +82,7 @@ func Encode(c Command) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.Write([]byte{byte(version), byte(c.kind())})
+	b.Write([]byte{byte(version), byte(known.of(c).kind)})
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(c); err != nil {
@@ -180,14 +102,14 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 	if len(data) < 2 || len(data) > MaxCommand {
 		return nil, fmt.Errorf("command of %d bytes %w", len(data), meta.ErrCorrupt)
 	}
-	version, c := int(data[0]), kind(data[1]).blank()
+	version, k := int(data[0]), known.kinds[kind(data[1])]
 	if err := canRead(version, Oldest, newest); err != nil {
 		return nil, fmt.Errorf("command %w", err)
 	}
-	if c == nil {
+	if k.blank == nil {
 		return nil, meta.Worded(meta.ErrUnavailable, "command of kind %d is not known to this release: %s", data[1], upgrade)
 	}
-	d := json.NewDecoder(bytes.NewReader(data[2:]))
+	c, d := k.blank(), json.NewDecoder(bytes.NewReader(data[2:]))
 	d.DisallowUnknownFields()
 	if err := d.Decode(c); err != nil {
 		return nil, meta.Worded(meta.ErrCorrupt, "command of kind %d is corrupt or of a later release: upgrade rankfs on this node: %w",
@@ -200,12 +122,4 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 		return nil, fmt.Errorf("command of kind %d %w: it is not of version %d", data[1], meta.ErrCorrupt, version)
 	}
 	return c, nil
-}
-
-// Kinds has an empty command of each kind, for tests of all.
-func Kinds() (all []Command) {
-	for k := kind(1); k.blank() != nil; k++ {
-		all = append(all, k.blank())
-	}
-	return all
 }

@@ -8,6 +8,51 @@ import (
 	"rankfs/meta"
 )
 
+// datasets are what was registered, by name.
+type datasets struct {
+	table[string, *Dataset]
+	records int64 // bytes of all
+}
+
+func (s *state) datasets() *datasets { return part[*datasets](s) }
+
+func (*datasets) commands() []command {
+	return []command{
+		{kind: 10, blank: blank[PutDataset], by: members},
+		{kind: 11, blank: blank[RemoveDataset], by: operators},
+	}
+}
+
+func (t *datasets) share() section { return &datasets{table: t.table.share()} }
+
+func (t *datasets) over() bool { return t.len() > MaxDatasets || t.records > MaxRecords }
+
+type datasetFrame struct {
+	Dataset
+	Record []byte // to the byte, which JSON in JSON is not
+}
+
+func (t *datasets) write(f *frameWriter) {
+	for _, d := range sorted(&t.table) {
+		f.json('d', datasetFrame{*d, d.Record})
+	}
+}
+
+func (*datasets) restore(in *restorer) frames { return frames{'d': each(in.dataset)} }
+
+func (in *restorer) dataset(frame datasetFrame) error {
+	d := frame.Dataset
+	d.Record = frame.Record
+	put := PutDataset{Name: d.Name, Record: d.Record, Index: d.Index, IndexBytes: d.IndexBytes}
+	_, twice := in.s.datasets().get(d.Name)
+	order := d.Before < d.Generation && d.Generation <= in.s.Generation
+	if err := first(put.check(), must(!twice, errTwice), must(order && json.Valid(d.Record), errWrong)); err != nil {
+		return err
+	}
+	in.s.addDataset(&d)
+	return nil
+}
+
 // A Dataset is what was registered under a name.
 type Dataset struct {
 	Name       string
@@ -31,8 +76,6 @@ type PutDataset struct {
 	Generation uint64 `json:",omitempty"`
 }
 
-func (*PutDataset) kind() kind { return kindPutDataset }
-
 func (c *PutDataset) check() error {
 	if len(c.Record) > MaxRecord || len(c.Record) == 0 {
 		return fmt.Errorf("record of dataset %q %w: %d bytes; it has 1 to %d", shorten(c.Name), meta.ErrInvalid, len(c.Record), MaxRecord)
@@ -44,7 +87,7 @@ func (c *PutDataset) check() error {
 }
 
 func (c *PutDataset) apply(s *state) (Result, error) {
-	old, ok := s.datasets.get(c.Name)
+	old, ok := s.datasets().get(c.Name)
 	if ok && c.isDone(old) {
 		return Result{Generation: old.Generation}, nil
 	}
@@ -83,22 +126,22 @@ func (c *PutDataset) mayReplace(s *state, old *Dataset) error {
 		return fmt.Errorf("%w: generation %d was removed; register it anew", meta.ErrStale, c.Generation)
 	case old != nil && c.Generation != old.Generation:
 		return fmt.Errorf("%w: it is at generation %d, not %d; look at it again", meta.ErrStale, old.Generation, c.Generation)
-	case s.datasets.len()-before >= MaxDatasets:
+	case s.datasets().len()-before >= MaxDatasets:
 		return fmt.Errorf("%w: there are %d datasets; remove some", meta.ErrBusy, MaxDatasets)
-	case s.records-int64(bytes)+int64(len(c.Record)) > MaxRecords:
-		return fmt.Errorf("%w: records have %d bytes; remove some datasets", meta.ErrBusy, s.records)
+	case s.datasets().records-int64(bytes)+int64(len(c.Record)) > MaxRecords:
+		return fmt.Errorf("%w: records have %d bytes; remove some datasets", meta.ErrBusy, s.datasets().records)
 	}
 	return nil
 }
 
 func (s *state) addDataset(d *Dataset) {
-	s.datasets.set(d.Name, d)
-	s.records += int64(len(d.Record))
+	s.datasets().set(d.Name, d)
+	s.datasets().records += int64(len(d.Record))
 }
 
 // forget drops all that was of a generation of a dataset.
 func (s *state) forget(d *Dataset) {
-	s.records -= int64(len(d.Record))
+	s.datasets().records -= int64(len(d.Record))
 	s.dropPlans(d.Name)
 	s.dropJobs(d.Name)
 	s.dropQueues(d.Name)
@@ -106,7 +149,7 @@ func (s *state) forget(d *Dataset) {
 
 // current is the dataset of that name, if it is at that generation.
 func (s *state) current(name string, generation uint64) (*Dataset, error) {
-	d, ok := s.datasets.get(name)
+	d, ok := s.datasets().get(name)
 	if !ok {
 		return nil, fmt.Errorf("dataset %q %w", name, meta.ErrNotExist)
 	}
@@ -124,19 +167,17 @@ type RemoveDataset struct {
 	Generation uint64
 }
 
-func (*RemoveDataset) kind() kind { return kindRemoveDataset }
-
 func (c *RemoveDataset) check() error { return meta.CheckName(c.Name) }
 
 func (c *RemoveDataset) apply(s *state) (Result, error) {
-	if _, ok := s.datasets.get(c.Name); !ok {
+	if _, ok := s.datasets().get(c.Name); !ok {
 		return Result{}, nil
 	}
 	d, err := s.current(c.Name, c.Generation)
 	if err != nil {
 		return Result{}, err
 	}
-	s.datasets.drop(d.Name)
+	s.datasets().drop(d.Name)
 	s.forget(d)
 	s.changed.cluster = true
 	return Result{}, nil

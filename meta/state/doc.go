@@ -21,6 +21,10 @@
 // and that of the release before. The cluster takes one of them, in log and
 // snapshot, and Upgrade has it go over to the next when all nodes know that.
 //
+// The state is sections, each of which is one kind of agreed thing: its table, its
+// commands and who may send them, its frames in a snapshot, its bounds. The machine
+// goes over the table of them, and knows none by name.
+//
 // From version 4 on a command says which node sends it, and the machine knows
 // what each may send: see Role.
 package state

@@ -16,8 +16,8 @@ import (
 // A snapshot is
 //
 //	"rankfsst", version (4 bytes)
-//	frames: section (1 byte), length (4 bytes), so many bytes
-//	the frame of sectionEnd, with the number of bytes up to here (8 bytes)
+//	frames: tag (1 byte), length (4 bytes), so many bytes
+//	the frame of tagEnd, with the number of bytes up to here (8 bytes)
 //	xxh64 of all bytes up to here (8 bytes)
 //
 // numbers being little-endian. A later version has the same frames, so that
@@ -32,25 +32,13 @@ const (
 	maxFrame       = 32 << 20 // the nodes of a plan of MaxRanks ranks
 )
 
-type section byte
+// A tag says what a frame has. Those of a section are in its restore.
+type tag byte
 
 const (
-	sectionEnd     section = 0
-	sectionApplied section = 'a'
-	sectionHeader  section = 'i'
-	sectionToken   section = 't'
-	sectionNode    section = 'n'
-	sectionRemoved section = 'r'
-	sectionDataset section = 'd'
-	sectionJob     section = 'j'
-	sectionClaims  section = 'c' // of the job before it
-	sectionNodes   section = 'm' // of plans that follow
-	sectionPlan    section = 'p'
-	sectionQueue   section = 'q'
-	sectionUnits   section = 'u' // a page, of the queue before it
-	sectionSuspect section = 'b' // of the queue before it, after its units
-	sectionWorker  section = 'w' // of the queue before it
-	sectionSetting section = 's'
+	tagEnd     tag = 0
+	tagApplied tag = 'a'
+	tagHeader  tag = 'i'
 )
 
 // A frameWriter writes frames, and stops at the first error.
@@ -75,18 +63,18 @@ func (f *frameWriter) write(p []byte) {
 	f.err = err
 }
 
-func (f *frameWriter) frame(s section, payload []byte) {
-	head := binary.LittleEndian.AppendUint32([]byte{byte(s)}, uint32(len(payload)))
+func (f *frameWriter) frame(t tag, payload []byte) {
+	head := binary.LittleEndian.AppendUint32([]byte{byte(t)}, uint32(len(payload)))
 	f.write(head)
 	f.write(payload)
 }
 
-func (f *frameWriter) json(s section, v any) {
+func (f *frameWriter) json(t tag, v any) {
 	b, err := json.Marshal(v)
 	if err != nil && f.err == nil {
 		f.err = err
 	}
-	f.frame(s, b)
+	f.frame(t, b)
 }
 
 func (f *frameWriter) begin(version uint32) {
@@ -94,7 +82,7 @@ func (f *frameWriter) begin(version uint32) {
 }
 
 func (f *frameWriter) end() {
-	f.frame(sectionEnd, binary.LittleEndian.AppendUint64(nil, uint64(f.n)))
+	f.frame(tagEnd, binary.LittleEndian.AppendUint64(nil, uint64(f.n)))
 	f.write(binary.LittleEndian.AppendUint64(nil, f.sum.Sum64()))
 }
 
@@ -146,22 +134,22 @@ func (f *frameReader) begin() (uint32, error) {
 	return binary.LittleEndian.Uint32(b[len(magic):]), nil
 }
 
-// next returns the next frame, the last one being of sectionEnd.
-func (f *frameReader) next() (section, []byte, error) {
+// next returns the next frame, the last one being of tagEnd.
+func (f *frameReader) next() (tag, []byte, error) {
 	before := f.n
 	head, err := f.take(5)
 	if err != nil {
 		return 0, nil, err
 	}
-	s, length := section(head[0]), binary.LittleEndian.Uint32(head[1:])
-	if length > maxFrame || s == sectionEnd && length != 8 {
+	t, length := tag(head[0]), binary.LittleEndian.Uint32(head[1:])
+	if length > maxFrame || t == tagEnd && length != 8 {
 		return 0, nil, fmt.Errorf("%w: a frame of %d bytes", meta.ErrCorrupt, length)
 	}
 	payload, err := f.take(int(length))
-	if err == nil && s == sectionEnd {
+	if err == nil && t == tagEnd {
 		err = f.end(before, binary.LittleEndian.Uint64(payload))
 	}
-	return s, payload, err
+	return t, payload, err
 }
 
 // end checks that the snapshot is whole.

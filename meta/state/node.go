@@ -2,9 +2,70 @@ package state
 
 import (
 	"fmt"
+	"strings"
 
 	"rankfs/meta"
 )
+
+// nodes are those of the cluster, and those that were.
+type nodes struct {
+	table[string, Node]
+	removed table[string, string] // hosts
+}
+
+func (s *state) nodes() *nodes { return part[*nodes](s) }
+
+func (*nodes) commands() []command {
+	return []command{
+		{kind: 4, blank: blank[Admit], by: leaders},
+		{kind: 5, blank: blank[Move], by: owns},
+		{kind: 6, blank: blank[Drain], by: operators},
+		{kind: 7, blank: blank[Remove], by: operators},
+		{kind: 8, blank: blank[Health], by: owns},
+		{kind: 9, blank: blank[Begin], by: owns},
+	}
+}
+
+func (t *nodes) share() section { return &nodes{t.table.share(), t.removed.share()} }
+
+func (t *nodes) over() bool { return t.len() > MaxNodes || t.removed.len() > MaxRemoved }
+
+func (t *nodes) write(f *frameWriter) {
+	for _, n := range sorted(&t.table) {
+		f.json('n', n)
+	}
+	for id, host := range sorted(&t.removed) {
+		f.frame('r', []byte(id+" "+host))
+	}
+}
+
+func (*nodes) restore(in *restorer) frames { return frames{'n': each(in.node), 'r': in.removed} }
+
+func (in *restorer) node(n Node) error {
+	role := n.Role
+	n.Role = ""
+	if err := first(n.check(), checkRole(role, in.s.version()), in.newID(n.ID)); err != nil {
+		return err
+	}
+	n.Role = role
+	in.s.nodes().set(n.ID, n)
+	return nil
+}
+
+func (in *restorer) removed(payload []byte) error {
+	id, host, _ := strings.Cut(string(payload), " ")
+	if err := first(checkID(id), checkText("host", host, maxText), in.newID(id), must(in.s.nodes().len() > 0, errWrong)); err != nil {
+		return err
+	}
+	in.s.nodes().removed.set(id, host)
+	return nil
+}
+
+func (in *restorer) newID(id string) error {
+	_, member := in.s.nodes().get(id)
+	_, removed := in.s.nodes().removed.get(id)
+	return must(!member && !removed, errTwice)
+}
 
 // A Node is one daemon that belongs to the cluster.
 type Node struct {
@@ -42,8 +103,6 @@ type Admit struct {
 	Speaks    int `json:",omitempty"` // the newest version of commands that it understands
 }
 
-func (*Admit) kind() kind { return kindAdmit }
-
 func (c *Admit) version() int {
 	if c.Speaks != 0 {
 		return max(Signed, c.Entry.version())
@@ -61,7 +120,7 @@ func (c *Admit) check() error {
 }
 
 func (c *Admit) apply(s *state) (Result, error) {
-	n, ok := s.nodes.get(c.Node.ID)
+	n, ok := s.nodes().get(c.Node.ID)
 	if ok {
 		if n.Key != c.Node.Key {
 			return Result{}, meta.Worded(meta.ErrExist, "node %s exists already with another key: join with a new state directory", n.ID)
@@ -80,37 +139,37 @@ func (c *Admit) apply(s *state) (Result, error) {
 
 // mayEnter says in which role a node enters, and redeems its token.
 func (s *state) mayEnter(c *Admit) (Role, error) {
-	_, removed := s.removed.get(c.Node.ID)
+	_, removed := s.nodes().removed.get(c.Node.ID)
 	switch {
 	case s.Cluster == Cluster{}:
 		return "", fmt.Errorf("%w: no cluster was founded; mount without --join to found one", meta.ErrDenied)
 	case removed:
 		return "", fmt.Errorf("%w: it was removed; join with a new state directory", meta.ErrDenied)
-	case s.nodes.len() >= MaxNodes:
+	case s.nodes().len() >= MaxNodes:
 		return "", fmt.Errorf("%w: the cluster has %d nodes; remove one first", meta.ErrBusy, MaxNodes)
-	case s.nodes.len()+s.removed.len() >= MaxRemoved:
+	case s.nodes().len()+s.nodes().removed.len() >= MaxRemoved:
 		return "", fmt.Errorf("%w: the cluster has had %d nodes; found another", meta.ErrBusy, MaxRemoved)
 	case s.version() >= Signed && c.Speaks < s.version():
 		return "", fmt.Errorf("%w: its rankfs is older than the cluster's: install the release that the other nodes have", meta.ErrDenied)
-	case s.nodes.len() == 0 && s.version() >= Signed:
+	case s.nodes().len() == 0 && s.version() >= Signed:
 		return Operator, nil
-	case s.nodes.len() == 0:
+	case s.nodes().len() == 0:
 		return "", nil
 	}
 	return s.redeem(c.TokenHash)
 }
 
 func (s *state) setNode(n Node) {
-	s.nodes.set(n.ID, n)
+	s.nodes().set(n.ID, n)
 	s.changed.cluster = true
 }
 
 // member is a node of the cluster.
 func (s *state) member(id string) (Node, error) {
-	if n, ok := s.nodes.get(id); ok {
+	if n, ok := s.nodes().get(id); ok {
 		return n, nil
 	}
-	if _, ok := s.removed.get(id); ok {
+	if _, ok := s.nodes().removed.get(id); ok {
 		return Node{}, fmt.Errorf("node %s %w: it was removed from the cluster", id, meta.ErrDenied)
 	}
 	return Node{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
@@ -136,7 +195,7 @@ type Move struct {
 	ID, Addr string
 }
 
-func (*Move) kind() kind { return kindMove }
+func (c *Move) about(*state) string { return c.ID }
 
 func (c *Move) check() error {
 	return first(checkID(c.ID), checkText("address", c.Addr, maxText))
@@ -153,8 +212,6 @@ type Drain struct {
 	Drained bool
 	Voters
 }
-
-func (*Drain) kind() kind { return kindDrain }
 
 func (c *Drain) version() int { return c.since(c.Entry.version()) }
 
@@ -179,7 +236,7 @@ type Health struct {
 	Up   bool
 }
 
-func (*Health) kind() kind { return kindHealth }
+func (c *Health) about(*state) string { return c.ID }
 
 func (c *Health) check() error { return checkID(c.ID) }
 
@@ -203,7 +260,7 @@ type Begin struct {
 	Life     uint64
 }
 
-func (*Begin) kind() kind { return kindBegin }
+func (c *Begin) about(*state) string { return c.ID }
 
 func (c *Begin) check() error {
 	if c.Life == 0 {
@@ -235,8 +292,6 @@ type Remove struct {
 	Voters
 }
 
-func (*Remove) kind() kind { return kindRemove }
-
 func (c *Remove) version() int { return c.since(c.Entry.version()) }
 
 func (c *Remove) check() error { return first(checkID(c.ID), c.Voters.check()) }
@@ -244,21 +299,21 @@ func (c *Remove) check() error { return first(checkID(c.ID), c.Voters.check()) }
 func (c *Remove) leaves() string { return c.ID }
 
 func (c *Remove) apply(s *state) (Result, error) {
-	if _, ok := s.removed.get(c.ID); ok {
+	if _, ok := s.nodes().removed.get(c.ID); ok {
 		return Result{}, nil
 	}
 	n, err := s.member(c.ID)
 	if err != nil {
 		return Result{}, err
 	}
-	if s.nodes.len() == 1 {
+	if s.nodes().len() == 1 {
 		return Result{}, meta.Worded(meta.ErrBusy, "node %s is busy now: it is the last of the cluster", c.ID)
 	}
 	if err := first(s.spares(n), s.letsGo(c)); err != nil {
 		return Result{}, err
 	}
-	s.nodes.drop(c.ID)
-	s.removed.set(c.ID, n.Host)
+	s.nodes().drop(c.ID)
+	s.nodes().removed.set(c.ID, n.Host)
 	s.returnLeases(c.ID, Removal)
 	s.changed.cluster = true
 	return Result{}, nil

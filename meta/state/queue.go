@@ -71,8 +71,6 @@ type OpenQueue struct {
 	Seed       uint64 `json:",omitempty"`
 }
 
-func (*OpenQueue) kind() kind { return kindOpenQueue }
-
 func (c *OpenQueue) check() error {
 	if c.Units > MaxUnits {
 		return fmt.Errorf("queue of %d units %w: use larger batches, %d at most", c.Units, meta.ErrInvalid, MaxUnits)
@@ -89,7 +87,7 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 	if _, err := s.current(v.Dataset, c.Generation); err != nil {
 		return Result{}, err
 	}
-	if q, ok := s.queues.get(c.View); ok {
+	if q, ok := s.queues().get(c.View); ok {
 		return Result{Queue: q.info()}, nil
 	}
 	if err := s.roomForQueues(1, c.Units, 0, ""); err != nil {
@@ -105,22 +103,22 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 }
 
 func (s *state) addQueue(q *queue) {
-	s.queues.set(q.View, q)
-	s.units += q.Units
-	s.workers += len(q.workers)
-	s.suspects += len(q.suspects)
+	s.queues().set(q.View, q)
+	s.queues().units += q.Units
+	s.queues().workers += len(q.workers)
+	s.queues().suspects += len(q.suspects)
 }
 
 func (s *state) dropQueue(q *queue) {
-	s.queues.drop(q.View)
-	s.units -= q.Units
-	s.workers -= len(q.workers)
-	s.suspects -= len(q.suspects)
+	s.queues().drop(q.View)
+	s.queues().units -= q.Units
+	s.queues().workers -= len(q.workers)
+	s.queues().suspects -= len(q.suspects)
 	s.changed.queues = true
 }
 
 func (s *state) dropQueues(dataset string) {
-	for view, q := range s.queues.m {
+	for view, q := range s.queues().m {
 		if name, _, _ := meta.SplitView(view); name == dataset {
 			s.dropQueue(q)
 		}
@@ -130,11 +128,11 @@ func (s *state) dropQueues(dataset string) {
 // roomForQueues drops queues that are worked off, oldest first, until there is
 // room for so much more. It does not drop the queue of the view keep.
 func (s *state) roomForQueues(queues int, units uint64, workers int, keep string) error {
-	for s.queues.len()+queues > MaxQueues || s.units+units > MaxAllUnits || s.workers+workers > MaxAllWorkers {
+	for s.queues().len()+queues > MaxQueues || s.queues().units+units > MaxAllUnits || s.queues().workers+workers > MaxAllWorkers {
 		oldest := s.oldestOver(keep)
 		if oldest == nil {
 			return fmt.Errorf("%w: %d queues of %d units and %d workers are not worked off; drop one",
-				meta.ErrBusy, s.queues.len(), s.units, s.workers)
+				meta.ErrBusy, s.queues().len(), s.queues().units, s.queues().workers)
 		}
 		s.dropQueue(oldest)
 	}
@@ -142,7 +140,7 @@ func (s *state) roomForQueues(queues int, units uint64, workers int, keep string
 }
 
 func (s *state) oldestOver(keep string) (oldest *queue) {
-	for _, q := range s.queues.m {
+	for _, q := range s.queues().m {
 		if q.isOver() && q.View != keep && (oldest == nil || q.Sequence < oldest.Sequence) {
 			oldest = q
 		}
@@ -158,7 +156,7 @@ func (s *state) toChange(q *queue) *queue {
 	}
 	c := *q
 	c.era, c.units, c.workers, c.suspects = s.era, q.units.share(), maps.Clone(q.workers), maps.Clone(q.suspects)
-	s.queues.set(c.View, &c)
+	s.queues().set(c.View, &c)
 	return &c
 }
 
@@ -172,8 +170,6 @@ type ResetQueue struct {
 	Run   uint64
 	Aside bool `json:",omitempty"`
 }
-
-func (*ResetQueue) kind() kind { return kindResetQueue }
 
 func (c *ResetQueue) check() error {
 	_, err := checkView(c.View)
@@ -210,7 +206,7 @@ func (q *queue) undo() {
 }
 
 func (s *state) opened(view string) (*queue, error) {
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok {
 		return nil, fmt.Errorf("queue of %s %w: open it again", view, meta.ErrNotExist)
 	}
@@ -223,15 +219,13 @@ type DropQueue struct {
 	View string
 }
 
-func (*DropQueue) kind() kind { return kindDropQueue }
-
 func (c *DropQueue) check() error {
 	_, err := checkView(c.View)
 	return err
 }
 
 func (c *DropQueue) apply(s *state) (Result, error) {
-	if q, ok := s.queues.get(c.View); ok {
+	if q, ok := s.queues().get(c.View); ok {
 		s.dropQueue(q)
 	}
 	return Result{}, nil

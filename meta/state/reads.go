@@ -36,11 +36,11 @@ func (m *Machine) Summary() Summary {
 	defer done()
 	sum := Summary{
 		Cluster: s.Cluster, Now: s.Now, Applied: s.Applied,
-		Tokens: s.tokens.len() - s.spent, Nodes: s.nodes.len(), Removed: s.removed.len(),
-		Datasets: s.datasets.len(), Jobs: s.jobs.len(), Plans: s.plans.len(),
-		Queues: s.queues.len(), Units: s.units, Workers: s.workers, Settings: s.settings.len(),
+		Tokens: s.tokens().len() - s.tokens().spent, Nodes: s.nodes().len(), Removed: s.nodes().removed.len(),
+		Datasets: s.datasets().len(), Jobs: s.jobs().len(), Plans: s.plans().len(),
+		Queues: s.queues().len(), Units: s.queues().units, Workers: s.queues().workers, Settings: s.settings().len(),
 	}
-	for _, n := range s.nodes.m {
+	for _, n := range s.nodes().m {
 		if n.Up {
 			sum.Up++
 		}
@@ -52,24 +52,24 @@ func (m *Machine) Summary() Summary {
 func (m *Machine) Nodes() []Node {
 	s, done := m.read()
 	defer done()
-	return values(&s.nodes)
+	return values(&s.nodes().table)
 }
 
 // Node is the node of that id.
 func (m *Machine) Node(id string) (Node, bool) {
 	s, done := m.read()
 	defer done()
-	return s.nodes.get(id)
+	return s.nodes().get(id)
 }
 
 // HostOf is the host of a node that there is or was; empty if there was none.
 func (m *Machine) HostOf(id string) string {
 	s, done := m.read()
 	defer done()
-	if n, ok := s.nodes.get(id); ok {
+	if n, ok := s.nodes().get(id); ok {
 		return n.Host
 	}
-	host, _ := s.removed.get(id)
+	host, _ := s.nodes().removed.get(id)
 	return host
 }
 
@@ -77,7 +77,7 @@ func (m *Machine) HostOf(id string) string {
 func (m *Machine) Removed(id string) bool {
 	s, done := m.read()
 	defer done()
-	_, ok := s.removed.get(id)
+	_, ok := s.nodes().removed.get(id)
 	return ok
 }
 
@@ -86,10 +86,10 @@ func (m *Machine) Removed(id string) bool {
 func (m *Machine) Admits(id, key string) bool {
 	s, done := m.read()
 	defer done()
-	if _, removed := s.removed.get(id); removed {
+	if _, removed := s.nodes().removed.get(id); removed {
 		return false
 	}
-	n, known := s.nodes.get(id)
+	n, known := s.nodes().get(id)
 	return !known || n.Key == "" || n.Key == key
 }
 
@@ -98,7 +98,7 @@ func (m *Machine) Tokens() []Token {
 	s, done := m.read()
 	defer done()
 	var live []Token
-	for _, t := range sorted(&s.tokens) {
+	for _, t := range sorted(&s.tokens().table) {
 		if !t.isSpent() {
 			live = append(live, t)
 		}
@@ -110,21 +110,21 @@ func (m *Machine) Tokens() []Token {
 func (m *Machine) Token(hash string) (Token, bool) {
 	s, done := m.read()
 	defer done()
-	return s.tokens.get(hash)
+	return s.tokens().get(hash)
 }
 
 // Settings are all that are set.
 func (m *Machine) Settings() map[string]string {
 	s, done := m.read()
 	defer done()
-	return maps.Clone(s.settings.m)
+	return maps.Clone(s.settings().m)
 }
 
 // Setting is one of them, empty if it is not set.
 func (m *Machine) Setting(key string) string {
 	s, done := m.read()
 	defer done()
-	return s.settings.m[key]
+	return s.settings().m[key]
 }
 
 // Datasets are all, by name.
@@ -132,7 +132,7 @@ func (m *Machine) Datasets() []Dataset {
 	s, done := m.read()
 	defer done()
 	var all []Dataset
-	for _, d := range sorted(&s.datasets) {
+	for _, d := range sorted(&s.datasets().table) {
 		all = append(all, *d)
 	}
 	return all
@@ -142,7 +142,7 @@ func (m *Machine) Datasets() []Dataset {
 func (m *Machine) Dataset(name string) (Dataset, bool) {
 	s, done := m.read()
 	defer done()
-	d, ok := s.datasets.get(name)
+	d, ok := s.datasets().get(name)
 	if !ok {
 		return Dataset{}, false
 	}
@@ -154,7 +154,7 @@ func (m *Machine) Dataset(name string) (Dataset, bool) {
 func (m *Machine) Claims(dataset string, ranks uint64) Runs {
 	s, done := m.read()
 	defer done()
-	if j, ok := s.jobs.get(jobKey{dataset, ranks}); ok {
+	if j, ok := s.jobs().get(jobKey{dataset, ranks}); ok {
 		return j.runs()
 	}
 	return nil
@@ -164,7 +164,7 @@ func (m *Machine) Claims(dataset string, ranks uint64) Runs {
 func (m *Machine) Plan(view string) (Plan, bool) {
 	s, done := m.read()
 	defer done()
-	p, ok := s.plans.get(view)
+	p, ok := s.plans().get(view)
 	if !ok {
 		return Plan{}, false
 	}
@@ -177,7 +177,7 @@ func (m *Machine) Plan(view string) (Plan, bool) {
 func (m *Machine) Overtaken(view string, sequence uint64) bool {
 	s, done := m.read()
 	defer done()
-	if p, ok := s.plans.get(view); ok {
+	if p, ok := s.plans().get(view); ok {
 		return p.Sequence != sequence
 	}
 	return sequence > s.Evicted
@@ -187,8 +187,8 @@ func (m *Machine) Overtaken(view string, sequence uint64) bool {
 func (m *Machine) Plans() []Plan {
 	s, done := m.read()
 	defer done()
-	all := make([]Plan, 0, s.plans.len())
-	for _, p := range s.plans.m {
+	all := make([]Plan, 0, s.plans().len())
+	for _, p := range s.plans().m {
 		all = append(all, *p)
 	}
 	slices.SortFunc(all, func(a, b Plan) int { return cmp.Compare(a.Sequence, b.Sequence) })
@@ -199,7 +199,7 @@ func (m *Machine) Plans() []Plan {
 func (m *Machine) Queue(view string) (Queue, bool) {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok {
 		return Queue{}, false
 	}
@@ -211,7 +211,7 @@ func (m *Machine) Queues() []Queue {
 	s, done := m.read()
 	defer done()
 	var all []Queue
-	for _, q := range sorted(&s.queues) {
+	for _, q := range sorted(&s.queues().table) {
 		all = append(all, *q.info())
 	}
 	return all
@@ -230,7 +230,7 @@ type QueueState struct {
 func (m *Machine) QueueState(view string) (QueueState, bool) {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok {
 		return QueueState{}, false
 	}
@@ -245,7 +245,7 @@ func (m *Machine) QueueState(view string) (QueueState, bool) {
 func (m *Machine) Worker(view, id string) (Worker, bool) {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok || q.workers[id] == nil {
 		return Worker{}, false
 	}
@@ -256,7 +256,7 @@ func (m *Machine) Worker(view, id string) (Worker, bool) {
 func (m *Machine) Workers(view string) (all []Worker) {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (m *Machine) Workers(view string) (all []Worker) {
 func (m *Machine) LastStep(view, id string) (nonce uint64, last Stepped, ok bool) {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	if !ok {
 		return 0, Stepped{}, false
 	}

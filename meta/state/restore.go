@@ -43,21 +43,21 @@ func readState(r io.Reader, newest uint32) (*state, error) {
 		return nil, err
 	}
 	known := canRead(int(version), oldestSnapshot, int(newest))
-	in := restorer{s: newState(), version: version, sequences: make(map[uint64]bool)}
+	in := newRestorer(version)
 	for {
-		section, payload, err := f.next()
+		tag, payload, err := f.next()
 		switch {
 		case err != nil:
 			return nil, err
-		case section == sectionEnd && known != nil:
+		case tag == tagEnd && known != nil:
 			return nil, known
-		case section == sectionEnd:
+		case tag == tagEnd:
 			return in.s, in.check()
 		case known != nil:
 			continue
 		}
-		if err := in.frame(section, payload); err != nil {
-			return nil, fmt.Errorf("%w: section %q: %w", meta.ErrCorrupt, section, hide(err))
+		if err := in.frame(tag, payload); err != nil {
+			return nil, fmt.Errorf("%w: section %q: %w", meta.ErrCorrupt, tag, hide(err))
 		}
 	}
 }
@@ -70,13 +70,34 @@ func hide(err error) error { return errors.New(err.Error()) }
 type restorer struct {
 	s         *state
 	version   uint32
-	applied   bool
-	header    bool
-	job       *jobFrame // whose claims must come next
-	nodes     []Runs
-	queue     *queue // of the pages and workers that come next
-	pinned    uint64 // sequence of the last plan
+	read      map[tag]reader
+	seen      map[tag]bool // of the frames that there is one of
+	due       tag          // the frame that must come next, if one must
 	sequences map[uint64]bool
+}
+
+// frames are what reads the frames of a section, by their tags. Each frame is
+// checked for what would break the machine later, and for what no machine writes.
+type frames map[tag]func(payload []byte) error
+
+// A reader reads frames of one tag into a section.
+type reader struct {
+	read  func(payload []byte) error
+	part  section
+	since int // the version in which there may be one
+}
+
+func newRestorer(version uint32) *restorer {
+	in := &restorer{
+		s: newState(), version: version,
+		read: make(map[tag]reader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
+	}
+	for _, part := range in.s.parts {
+		for t, read := range part.restore(in) {
+			in.read[t] = reader{read, part, since(part)}
+		}
+	}
+	return in
 }
 
 var (
@@ -85,53 +106,70 @@ var (
 	errWrong = errors.New("something cannot be so")
 )
 
-func (in *restorer) frame(s section, payload []byte) error {
-	if (s == sectionClaims) != (in.job != nil) || !in.header && s != sectionApplied && s != sectionHeader {
+func (in *restorer) frame(t tag, payload []byte) error {
+	if in.due != 0 && t != in.due || !in.seen[tagHeader] && t != tagApplied && t != tagHeader {
 		return errors.New("it comes out of turn")
 	}
-	switch s {
-	case sectionApplied:
-		twice := in.applied
-		in.applied = true
-		return first(must(!twice, errTwice), decode(payload, &in.s.Applied))
-	case sectionHeader:
-		return in.readHeader(payload)
-	case sectionToken:
-		return in.token(payload)
-	case sectionNode:
-		return in.node(payload)
-	case sectionRemoved:
-		return in.removed(string(payload))
-	case sectionDataset:
-		return in.dataset(payload)
-	case sectionJob:
-		return in.readJob(payload)
-	case sectionClaims:
-		return in.claims(payload)
-	case sectionNodes:
-		return in.rankMap(payload)
-	case sectionPlan:
-		return in.plan(payload)
-	case sectionQueue:
-		return in.readQueue(payload)
-	case sectionUnits:
-		return in.units(payload)
-	case sectionSuspect:
-		return in.suspect(payload)
-	case sectionWorker:
-		return in.worker(payload)
-	case sectionSetting:
-		return in.setting(payload)
+	in.due = 0
+	if t == tagApplied || t == tagHeader {
+		return in.single(t, payload)
 	}
-	return errors.New("it is unknown")
+	r, ok := in.read[t]
+	if !ok {
+		return errors.New("it is unknown")
+	}
+	if in.s.version() < r.since {
+		return errWrong
+	}
+	if err := r.read(payload); err != nil {
+		return err
+	}
+	return must(!r.part.over(), errMany)
+}
+
+// single reads a frame of the machine itself, of which there is one.
+func (in *restorer) single(t tag, payload []byte) error {
+	if in.seen[t] {
+		return errTwice
+	}
+	in.seen[t] = true
+	if t == tagApplied {
+		return decode(payload, &in.s.Applied)
+	}
+	h := &in.s.header
+	if err := decode(payload, h); err != nil {
+		return err
+	}
+	known := h.version() <= Version && snapshotOf(h.version()) == in.version
+	return must(known && h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63 && h.Evicted <= h.Sequence, errWrong)
+}
+
+// sequence takes a number that nothing else may have.
+func (in *restorer) sequence(n uint64) error {
+	if in.sequences[n] {
+		return errTwice
+	}
+	in.sequences[n] = true
+	return must(n > 0 && n <= in.s.Sequence, errWrong)
 }
 
 // check is what can be said at the end.
 func (in *restorer) check() error {
-	if !in.applied || !in.header || in.job != nil || in.s.nodes.len() == 0 && in.s.removed.len() > 0 {
+	if !in.seen[tagApplied] || !in.seen[tagHeader] || in.due != 0 {
 		return fmt.Errorf("%w: something is missing", meta.ErrCorrupt)
 	}
 	return nil
+}
+
+// each reads frames of JSON.
+func each[T any](take func(T) error) func([]byte) error {
+	return func(payload []byte) error {
+		var v T
+		if err := decode(payload, &v); err != nil {
+			return err
+		}
+		return take(v)
+	}
 }
 
 func decode(payload []byte, v any) error {

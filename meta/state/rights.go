@@ -41,43 +41,16 @@ const (
 // rightTo says whose it is to send a command and, where it is the node's that it
 // is about, who that is.
 func (s *state) rightTo(c Command) (r right, about string) {
-	switch c := c.(type) {
-	case *Found, *Admit, *Upgrade:
-		return leaders, ""
-	case *Health:
-		return owns, c.ID
-	case *Move:
-		return owns, c.ID
-	case *Begin:
-		return owns, c.ID
-	case *Claim:
-		return owns, c.Node
-	case *Step:
-		return owns, c.Node
-	case *LeaveQueue:
-		return s.rightToLeave(c)
-	case *PutDataset, *Pin, *Unpin, *OpenQueue, *ResetQueue:
-		return members, ""
-	case *Token, *DropToken, *Drain, *Remove, *Setting, *RemoveDataset, *DropQueue:
-		return operators, ""
+	if c, is := c.(interface{ about(*state) string }); is {
+		about = c.about(s)
 	}
-	return nobodys, ""
-}
-
-// rightToLeave: a worker that nobody knows is of whoever says that it has left.
-func (s *state) rightToLeave(c *LeaveQueue) (right, string) {
-	if q, ok := s.queues.get(c.View); ok {
-		if w := q.workers[c.Worker]; w != nil && w.Node != "" {
-			return owns, w.Node
-		}
-	}
-	return members, ""
+	return known.of(c).by, about
 }
 
 // allows says why the sender of a command may not send it, if so.
 func (s *state) allows(c Command) error {
 	by := c.sender()
-	if s.nodes.len() == 0 {
+	if s.nodes().len() == 0 {
 		if by.Leads {
 			return nil // who founds the cluster is not of it yet
 		}
@@ -109,7 +82,7 @@ const mostNamed = 3
 // someOperators are hosts of operators, those that are up first.
 func (s *state) someOperators() string {
 	var up, down []string
-	for id, n := range sorted(&s.nodes) {
+	for id, n := range sorted(&s.nodes().table) {
 		switch {
 		case n.Role != Operator:
 		case n.Up:
@@ -127,7 +100,7 @@ func (s *state) spares(n Node) error {
 	if n.Role != Operator {
 		return nil
 	}
-	for id, other := range s.nodes.m {
+	for id, other := range s.nodes().m {
 		if id != n.ID && other.Role == Operator {
 			return nil
 		}

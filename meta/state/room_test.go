@@ -45,17 +45,17 @@ func TestDistantBounds(t *testing.T) {
 		command Command
 		want    error
 	}{
-		{"datasets", func(s *state) { fill(&s.datasets, MaxDatasets) }, another, meta.ErrBusy},
-		{"datasets, one to come", func(s *state) { fill(&s.datasets, MaxDatasets-1) }, another, nil},
-		{"removed nodes", func(s *state) { fill(&s.removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
-		{"workers, another queue being over", func(s *state) { s.workers = MaxAllWorkers }, step, nil},
+		{"datasets", func(s *state) { fill(&s.datasets().table, MaxDatasets) }, another, meta.ErrBusy},
+		{"datasets, one to come", func(s *state) { fill(&s.datasets().table, MaxDatasets-1) }, another, nil},
+		{"removed nodes", func(s *state) { fill(&s.nodes().removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
+		{"workers, another queue being over", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
 		{"workers, no other queue being over", func(s *state) {
-			s.dropQueue(s.queues.m[viewOf(1)])
-			s.workers = MaxAllWorkers
+			s.dropQueue(s.queues().m[viewOf(1)])
+			s.queues().workers = MaxAllWorkers
 		}, step, meta.ErrBusy},
 		{"workers, somebody leaving", func(s *state) {
-			s.dropQueue(s.queues.m[viewOf(1)])
-			s.workers = MaxAllWorkers
+			s.dropQueue(s.queues().m[viewOf(1)])
+			s.queues().workers = MaxAllWorkers
 		}, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
 	}
 	for _, tt := range tests {
@@ -65,7 +65,7 @@ func TestDistantBounds(t *testing.T) {
 			if _, err := tt.command.apply(s); !errors.Is(err, tt.want) {
 				t.Fatalf("got %v", err)
 			}
-			if _, ok := s.queues.get(viewOf(0)); !ok {
+			if _, ok := s.queues().get(viewOf(0)); !ok {
 				t.Fatal("the queue that wanted room was dropped")
 			}
 		})
@@ -76,7 +76,7 @@ func TestDistantBounds(t *testing.T) {
 func TestAllSuspects(t *testing.T) {
 	for spare, want := range []int{0, 1} {
 		s := roomy(t)
-		s.suspects = MaxAllSuspects - spare
+		s.queues().suspects = MaxAllSuspects - spare
 		for _, c := range []Command{
 			&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
 			&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
@@ -86,7 +86,7 @@ func TestAllSuspects(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if q := s.queues.m[viewOf(2)]; len(q.suspects) != want || len(q.holders) != 0 {
+		if q := s.queues().m[viewOf(2)]; len(q.suspects) != want || len(q.holders) != 0 {
 			t.Errorf("%d suspects with room for %d", len(q.suspects), spare)
 		}
 	}
@@ -117,9 +117,9 @@ func TestCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := s.derived
-	if d.records != 0 || d.claimed != 0 || d.maps.runs != 0 ||
-		len(d.maps.all) != 0 || d.units != 0 || d.workers != 0 || d.suspects != 0 {
-		t.Fatalf("%+v", d)
+	maps, q := s.plans().maps, s.queues()
+	if s.datasets().records != 0 || s.jobs().claimed != 0 || maps.runs != 0 ||
+		len(maps.all) != 0 || q.units != 0 || q.workers != 0 || q.suspects != 0 {
+		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().records, s.jobs().claimed, maps, q)
 	}
 }

@@ -2,12 +2,8 @@ package state
 
 import (
 	"bufio"
-	"cmp"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -34,7 +30,7 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	f := newFrameWriter(b)
 	f.begin(s.state.snapshotVersion())
-	f.json(sectionApplied, s.state.Applied)
+	f.json(tagApplied, s.state.Applied)
 	s.state.write(f)
 	f.end()
 	if f.err == nil {
@@ -57,100 +53,10 @@ func (m *Machine) Hash() uint64 {
 	return sum.Sum64()
 }
 
-// These are the forms of things in a snapshot that differ from the things.
-type (
-	datasetFrame struct {
-		Dataset
-		Record []byte // to the byte, which JSON in JSON is not
-	}
-	jobFrame struct {
-		Dataset  string
-		Ranks    uint64
-		Sequence uint64
-	}
-	planFrame struct {
-		Plan
-		Map int // which of the frames of nodes it has
-	}
-	settingFrame struct{ Key, Value string }
-)
-
-// write writes all but the index. What refers to something comes after it.
+// write writes all but the index.
 func (s *state) write(f *frameWriter) {
-	f.json(sectionHeader, s.header)
-	for _, t := range sorted(&s.tokens) {
-		f.json(sectionToken, t)
-	}
-	for _, n := range sorted(&s.nodes) {
-		f.json(sectionNode, n)
-	}
-	for id, host := range sorted(&s.removed) {
-		f.frame(sectionRemoved, []byte(id+" "+host))
-	}
-	for _, d := range sorted(&s.datasets) {
-		f.json(sectionDataset, datasetFrame{*d, d.Record})
-	}
-	s.writeJobs(f)
-	s.writePlans(f)
-	for _, q := range sorted(&s.queues) {
-		q.write(f)
-	}
-	for k, v := range sorted(&s.settings) {
-		f.json(sectionSetting, settingFrame{k, v})
-	}
-}
-
-func (s *state) writeJobs(f *frameWriter) {
-	keys := slices.SortedFunc(maps.Keys(s.jobs.m), func(a, b jobKey) int {
-		return cmp.Or(cmp.Compare(a.dataset, b.dataset), cmp.Compare(a.ranks, b.ranks))
-	})
-	for _, k := range keys {
-		j := s.jobs.m[k]
-		f.json(sectionJob, jobFrame{k.dataset, k.ranks, j.sequence})
-		claims := make([]byte, 0, 16*k.ranks)
-		for i := range j.node {
-			claims = binary.LittleEndian.AppendUint64(claims, j.node[i])
-			claims = binary.LittleEndian.AppendUint64(claims, j.last[i])
-		}
-		f.frame(sectionClaims, claims)
-	}
-}
-
-// writePlans writes plans in the order of their pinning, and the nodes that
-// some have in common before the first of them.
-func (s *state) writePlans(f *frameWriter) {
-	numbers := make(map[*Run]int)
-	plans := slices.SortedFunc(maps.Values(s.plans.m), func(a, b *Plan) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	for _, p := range plans {
-		number, ok := numbers[&p.Nodes[0]]
-		if !ok {
-			number = len(numbers)
-			numbers[&p.Nodes[0]] = number
-			text, _ := p.Nodes.MarshalText()
-			f.frame(sectionNodes, text)
-		}
-		frame := planFrame{*p, number}
-		frame.Nodes = nil
-		f.json(sectionPlan, frame)
-	}
-}
-
-func (q *queue) write(f *frameWriter) {
-	f.json(sectionQueue, q.Queue)
-	for i, p := range q.units.pages {
-		if p == nil {
-			continue
-		}
-		b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+pageUnits/8), uint64(i))
-		for _, word := range p {
-			b = binary.LittleEndian.AppendUint64(b, word)
-		}
-		f.frame(sectionUnits, b)
-	}
-	for _, r := range q.suspected() {
-		f.json(sectionSuspect, r)
-	}
-	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
-		f.json(sectionWorker, w)
+	f.json(tagHeader, s.header)
+	for _, part := range s.parts {
+		part.write(f)
 	}
 }

@@ -11,20 +11,12 @@ package state
 //   - every bound of bounds.go.
 type state struct {
 	header
-	tokens   table[string, Token]
-	nodes    table[string, Node]
-	removed  table[string, string] // hosts of nodes that there were
-	datasets table[string, *Dataset]
-	jobs     table[jobKey, *job]
-	plans    table[string, *Plan]
-	queues   table[string, *queue]
-	settings table[string, string]
+	parts []section // in the order of the table
 
 	// era counts snapshots. A job or queue of an earlier era is shared with
 	// one, and is copied before it is changed.
 	era     uint64
 	changed struct{ cluster, queues bool } // by the command that is being applied
-	derived
 }
 
 // header is what there is one of.
@@ -38,32 +30,15 @@ type header struct {
 	Applied    uint64 `json:"-"`          // index of the last command
 }
 
-// derived follows from the rest, and is in no snapshot.
-type derived struct {
-	expiry   int64  // of the token that expires next
-	spent    int    // tokens
-	records  int64  // bytes of datasets' records
-	claimed  uint64 // ranks of all jobs
-	maps     rankMaps
-	pins     []pin  // plans in the order of their pinning, and some that are gone
-	units    uint64 // of all queues
-	workers  int    // of all queues
-	suspects int    // of all queues
-}
-
-func newState() *state {
-	return &state{derived: derived{
-		maps: rankMaps{all: make(map[[32]byte]*rankMap)},
-	}}
-}
-
 // advance has it be as late as the clock of the leader shows. That may be earlier
 // than before: else a clock that was years ahead for a moment would end time for
 // years, and no token would expire.
 func (s *state) advance(at int64) {
 	s.Now = max(at, 0)
-	if s.tokens.len() > 0 && s.Now >= s.expiry {
-		s.dropExpired()
+	for _, part := range s.parts {
+		if timed, is := part.(interface{ advance(*state) }); is {
+			timed.advance(s)
+		}
 	}
 }
 
@@ -75,16 +50,9 @@ func (s *state) next() uint64 {
 // share is a copy of the state that stays what it is. Nothing may be applied
 // to it.
 func (s *state) share() *state {
-	c := &state{
-		header:   s.header,
-		tokens:   s.tokens.share(),
-		nodes:    s.nodes.share(),
-		removed:  s.removed.share(),
-		datasets: s.datasets.share(),
-		jobs:     s.jobs.share(),
-		plans:    s.plans.share(),
-		queues:   s.queues.share(),
-		settings: s.settings.share(),
+	c := &state{header: s.header, parts: make([]section, len(s.parts))}
+	for i, part := range s.parts {
+		c.parts[i] = part.share()
 	}
 	s.era++
 	return c

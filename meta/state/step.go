@@ -52,7 +52,7 @@ type Stepped struct {
 	Finished int64   // the unit that Finish is about; -1 if none
 }
 
-func (*Step) kind() kind { return kindStep }
+func (c *Step) about(*state) string { return c.Node }
 
 func (c *Step) check() error {
 	if c.Take < -1 || c.Take >= MaxUnits || c.Rank >= meta.MaxRanks || len(c.View) > 2*maxText {

@@ -3,8 +3,6 @@ package state
 import (
 	"cmp"
 	"slices"
-
-	"rankfs/meta"
 )
 
 // A Suspect is a unit that workers gave back, and nobody has finished since. It
@@ -49,11 +47,11 @@ func (s *state) giveBack(q *queue, w *worker, cause Cause) {
 	}
 	by, known := q.suspects[unit]
 	twice := slices.ContainsFunc(by, func(r Return) bool { return r.Worker == w.ID })
-	if isAside(by) || twice || !known && (len(q.suspects) >= MaxSuspects || s.suspects >= MaxAllSuspects) {
+	if isAside(by) || twice || !known && (len(q.suspects) >= MaxSuspects || s.queues().suspects >= MaxAllSuspects) {
 		return
 	}
 	if !known {
-		s.suspects++
+		s.queues().suspects++
 	}
 	// A snapshot may share by, whose end is therefore not written to.
 	by = append(slices.Clip(by), Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: s.Now, Cause: cause})
@@ -70,14 +68,14 @@ func (s *state) forgive(q *queue, unit int64) {
 		return
 	}
 	delete(q.suspects, unit)
-	s.suspects--
+	s.queues().suspects--
 	if isAside(by) {
 		q.aside--
 	}
 }
 
 func (s *state) forgiveAll(q *queue) {
-	s.suspects -= len(q.suspects)
+	s.queues().suspects -= len(q.suspects)
 	q.suspects, q.aside = make(map[int64][]Return), 0
 }
 
@@ -95,7 +93,7 @@ func (q *queue) suspected() []Suspect {
 func (m *Machine) Suspects(view string) []Suspect {
 	s, done := m.read()
 	defer done()
-	if q, ok := s.queues.get(view); ok {
+	if q, ok := s.queues().get(view); ok {
 		return q.suspected()
 	}
 	return nil
@@ -105,7 +103,7 @@ func (m *Machine) Suspects(view string) []Suspect {
 func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
 	s, done := m.read()
 	defer done()
-	if q, ok := s.queues.get(view); ok && q.suspects[unit] != nil {
+	if q, ok := s.queues().get(view); ok && q.suspects[unit] != nil {
 		return Suspect{unit, q.suspects[unit]}, true
 	}
 	return Suspect{}, false
@@ -124,7 +122,7 @@ const (
 func (m *Machine) Fate(view string, unit int64) Fate {
 	s, done := m.read()
 	defer done()
-	q, ok := s.queues.get(view)
+	q, ok := s.queues().get(view)
 	switch {
 	case !ok || unit < 0 || unit >= int64(q.Units):
 		return Undone
@@ -134,33 +132,4 @@ func (m *Machine) Fate(view string, unit int64) Fate {
 		return SetAside
 	}
 	return Undone
-}
-
-// suspect reads one of the queue before it, whose units came first.
-func (in *restorer) suspect(payload []byte) error {
-	var r Suspect
-	if err := decode(payload, &r); err != nil {
-		return err
-	}
-	q := in.queue
-	if q == nil || r.Unit < 0 || r.Unit >= int64(q.Units) || q.units.has(r.Unit) || len(r.By) == 0 || len(r.By) > MaxReturns {
-		return errWrong
-	}
-	if _, twice := q.suspects[r.Unit]; twice {
-		return errTwice
-	}
-	workers := make(map[string]bool)
-	for _, by := range r.By {
-		workers[by.Worker] = true
-		known := by.Cause == Closed || by.Cause == Down || by.Cause == Removal
-		if err := first(checkWorker(by.Worker), checkID(by.Node), must(known && by.Rank < meta.MaxRanks, errWrong)); err != nil {
-			return err
-		}
-	}
-	q.suspects[r.Unit] = r.By
-	if isAside(r.By) {
-		q.aside++
-	}
-	in.s.suspects++
-	return first(must(len(workers) == len(r.By), errTwice), must(len(q.suspects) <= MaxSuspects && in.s.suspects <= MaxAllSuspects, errMany))
 }

@@ -41,8 +41,8 @@ func versionOf(c Command) (int, error) {
 		return max(u.To, Signed), nil
 	}
 	said := versionSaid(c)
-	if c.version() > said {
-		return 0, fmt.Errorf("command of version %d %w: nobody has signed it", c.version(), meta.ErrInvalid)
+	if needs := max(c.version(), known.of(c).since); needs > said {
+		return 0, fmt.Errorf("command of version %d %w: nobody has signed it", needs, meta.ErrInvalid)
 	}
 	return said, nil
 }
@@ -107,8 +107,6 @@ type Upgrade struct {
 	Nodes []string
 }
 
-func (*Upgrade) kind() kind { return kindUpgrade }
-
 func (c *Upgrade) version() int { return c.To }
 
 func (c *Upgrade) check() error {
@@ -127,17 +125,17 @@ func (c *Upgrade) apply(s *state) (Result, error) {
 	if c.To <= s.version() {
 		return Result{}, nil
 	}
-	for id := range s.nodes.m {
+	for id := range s.nodes().m {
 		if !slices.Contains(c.Nodes, id) {
 			return Result{}, meta.Worded(meta.ErrBusy, "upgrade to version %d has to wait: the nodes of the cluster have changed", c.To)
 		}
 	}
 	s.Version = c.To
-	for hash := range sorted(&s.tokens) {
-		s.tokens.drop(hash)
+	for hash := range sorted(&s.tokens().table) {
+		s.tokens().drop(hash)
 	}
-	s.spent = 0
-	for _, n := range sorted(&s.nodes) {
+	s.tokens().spent = 0
+	for _, n := range sorted(&s.nodes().table) {
 		n.Role = Operator
 		s.setNode(n)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -138,5 +139,35 @@ func TestTooNewAndTooOld(t *testing.T) {
 	data := written(t, snapshot(t, full(t).m))
 	if _, err := state.Read(bytes.NewReader(sealed(1, frames(data)))); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "releases between") {
 		t.Errorf("a snapshot of two releases before: %v", err)
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite testdata/signed")
+
+// A snapshot of a cluster that has gone over is to the byte what the first machines
+// of its version have written: a release that changes that needs a version.
+func TestSignedSnapshot(t *testing.T) {
+	c := full(t)
+	c.do(upgrade(id(1), id(1), id(2), id(3)))
+	for _, command := range []state.Command{
+		&state.Token{Hash: index(5), Expires: 1 << 61, Uses: 3, Role: state.Member},
+		&state.Step{View: view(1, 2), Worker: "late", Node: id(1), Take: 77, Nonce: 5},
+	} {
+		c.do(signedBy(id(1), command))
+	}
+	got := written(t, snapshot(t, c.m))
+	const file = "testdata/signed/snapshot"
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes of %d are written (%v)", len(got), len(want), err)
+	}
+	read, err := state.Read(bytes.NewReader(want))
+	if err != nil || !bytes.Equal(written(t, snapshot(t, read)), want) {
+		t.Errorf("what was read is written as another snapshot (%v)", err)
 	}
 }

@@ -54,7 +54,7 @@ func (v *Voters) since(version int) int {
 // for who is removed may be gone before its vote is.
 func (s *state) letsGo(c Leave) error {
 	id, voters := c.leaves(), c.voters()
-	n, ok := s.nodes.get(id)
+	n, ok := s.nodes().get(id)
 	if d, is := c.(*Drain); is && (n.Drained || !d.Drained) {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *state) letsGo(c Leave) error {
 	}
 	up, left := 0, 0
 	for _, v := range voters {
-		switch n, ok := s.nodes.get(v); {
+		switch n, ok := s.nodes().get(v); {
 		case !ok:
 			left++
 		case v != id && n.Up:
@@ -89,7 +89,7 @@ func (s *state) letsGo(c Leave) error {
 
 // couldVote reports whether a node that is up and stays has no vote yet.
 func (s *state) couldVote(voters []string) bool {
-	for id, n := range s.nodes.m {
+	for id, n := range s.nodes().m {
 		if n.Up && !n.Drained && !slices.Contains(voters, id) {
 			return true
 		}

@@ -50,7 +50,7 @@ func (s *state) enter(q *queue, w Worker) *worker {
 	entered := &worker{Worker: w, era: q.era, Last: Stepped{Unit: -1, Finished: -1}}
 	q.workers[w.ID] = entered
 	q.here++
-	s.workers++
+	s.queues().workers++
 	return entered
 }
 
@@ -70,7 +70,7 @@ func (s *state) roomForWorker(q *queue) (*queue, error) {
 		for _, w := range idle[:min(len(idle), MaxWorkers/16)] {
 			q.leave(q.worker(w.ID))
 			delete(q.workers, w.ID)
-			s.workers--
+			s.queues().workers--
 		}
 	}
 	return q, s.roomForQueues(0, 0, 1, q.View)
@@ -99,7 +99,7 @@ func (q *queue) leave(w *worker) {
 // returnLeases takes back what the workers of a node hold. Those of a node
 // that was removed have left.
 func (s *state) returnLeases(node string, cause Cause) {
-	for _, q := range sorted(&s.queues) {
+	for _, q := range sorted(&s.queues().table) {
 		for _, id := range q.affected(node, cause) {
 			q = s.toChange(q)
 			s.giveBack(q, q.worker(id), cause)
@@ -128,7 +128,15 @@ type LeaveQueue struct {
 	View, Worker string
 }
 
-func (*LeaveQueue) kind() kind { return kindLeaveQueue }
+// about: a worker that nobody knows is of whoever says that it has left.
+func (c *LeaveQueue) about(s *state) string {
+	if q, ok := s.queues().get(c.View); ok {
+		if w := q.workers[c.Worker]; w != nil && w.Node != "" {
+			return w.Node
+		}
+	}
+	return c.By
+}
 
 func (c *LeaveQueue) check() error {
 	_, err := checkView(c.View)
@@ -143,7 +151,7 @@ func checkWorker(id string) error {
 }
 
 func (c *LeaveQueue) apply(s *state) (Result, error) {
-	q, ok := s.queues.get(c.View)
+	q, ok := s.queues().get(c.View)
 	if !ok {
 		return Result{}, nil
 	}

@@ -1,0 +1,211 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"rankfs/meta"
+)
+
+// notes are a section that only this test has: texts that nodes leave, and that
+// are there since commands are signed.
+type notes struct{ table[string, string] }
+
+// Note leaves a text of a node, or takes it back if it is empty.
+type Note struct {
+	Entry
+	Node, Text string
+}
+
+const mostNotes = 2
+
+func (*notes) commands() []command {
+	return []command{{kind: 99, blank: blank[Note], by: owns, since: Signed}}
+}
+
+func (t *notes) share() section { return &notes{t.table.share()} }
+
+func (t *notes) over() bool { return t.len() > mostNotes }
+
+func (t *notes) write(f *frameWriter) {
+	for node, text := range sorted(&t.table) {
+		f.json('N', Note{Node: node, Text: text})
+	}
+}
+
+func (t *notes) restore(in *restorer) frames {
+	return frames{'N': each(func(n Note) error {
+		_, twice := t.get(n.Node)
+		t.set(n.Node, n.Text)
+		return first(must(!twice, errTwice), n.check())
+	})}
+}
+
+func (c *Note) about(*state) string { return c.Node }
+
+func (c *Note) check() error { return checkID(c.Node) }
+
+func (c *Note) apply(s *state) (Result, error) {
+	t := part[*notes](s)
+	if _, ok := t.get(c.Node); !ok && t.len() >= mostNotes {
+		return Result{}, fmt.Errorf("note %w: there are %d", meta.ErrBusy, mostNotes)
+	}
+	t.set(c.Node, c.Text)
+	s.changed.cluster = true
+	return Result{}, nil
+}
+
+// withNotes adds the line to the table, until the test ends.
+func withNotes(t *testing.T) {
+	before := known
+	known = append(slices.Clone(sections), fresh[notes]).index()
+	t.Cleanup(func() { known = before })
+}
+
+// noted is a machine of four nodes, of which the first is an operator.
+func noted(t *testing.T) *Machine {
+	m := New()
+	lead := Entry{By: idString(1), Leads: true}
+	hash := strings.Repeat("0", 64)
+	log := []Command{
+		&Found{Entry: lead, Cluster: Cluster{ID: "c", CA: "ca"}},
+		&Admit{Entry: lead, Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k"}, Speaks: Version},
+		&Token{Entry: Entry{By: idString(1)}, Hash: hash, Expires: 1 << 62, Uses: 9, Role: Member},
+	}
+	for n := uint64(2); n <= 4; n++ {
+		log = append(log, &Admit{Entry: lead, TokenHash: hash, Node: Node{ID: idString(n), Host: "h", Addr: "h:1", Key: "k"}, Speaks: Version})
+	}
+	for _, c := range log {
+		if err := send(m, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func send(m *Machine, c Command) error {
+	data, err := Encode(c)
+	if err == nil {
+		_, err = m.Apply(m.Summary().Applied+1, data)
+	}
+	return err
+}
+
+func note(by, node uint64, text string) *Note {
+	return &Note{Entry: Entry{By: idString(by)}, Node: idString(node), Text: text}
+}
+
+func saved(t *testing.T, m *Machine) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	s, err := m.Snapshot()
+	if err == nil {
+		_, err = s.WriteTo(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A section is one type and one line: what it agrees on is applied by those who
+// have the right, told to those who wait, written, read and bounded, and is not
+// there before its version.
+func TestASectionOfItsOwn(t *testing.T) {
+	empty := saved(t, noted(t))
+	withNotes(t)
+	m := noted(t)
+	if got := saved(t, m); !bytes.Equal(got, empty) {
+		t.Error("a section that has nothing changes snapshots")
+	}
+	changed := m.Changed()
+	for _, tt := range []struct {
+		name string
+		c    *Note
+		want error
+	}{
+		{"of itself", note(2, 2, "a"), nil},
+		{"of another node", note(2, 3, "a"), meta.ErrDenied},
+		{"of nobody", note(7, 7, "a"), meta.ErrDenied},
+		{"of no node", &Note{Entry: Entry{By: idString(2)}}, meta.ErrInvalid},
+		{"before its version", &Note{Node: idString(2), Text: "a"}, meta.ErrInvalid},
+		{"of another, by the leader", &Note{Entry: Entry{By: idString(1), Leads: true}, Node: idString(3), Text: "b"}, nil},
+		{"one too many", note(4, 4, "c"), meta.ErrBusy},
+		{"a change when there are as many as can be", note(2, 2, "d"), nil},
+	} {
+		if err := send(m, tt.c); !errors.Is(err, tt.want) {
+			t.Errorf("a note %s: %v", tt.name, err)
+		}
+	}
+	<-changed
+	if err := New().Restore(bytes.NewReader(empty)); err != nil {
+		t.Error(err)
+	}
+	before, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := saved(t, m)
+	read, err := Read(bytes.NewReader(data))
+	if err != nil || read.Hash() != m.Hash() || !bytes.Equal(saved(t, read), data) {
+		t.Fatalf("read: %v", err)
+	}
+	for m, want := range map[*state]string{read.mu.state: "d", before.state: "d"} {
+		if got, _ := part[*notes](m).get(idString(2)); got != want {
+			t.Errorf("the note is %q", got)
+		}
+	}
+	if err := send(m, note(2, 2, "e")); err != nil || read.Hash() == m.Hash() {
+		t.Errorf("%v, or a note is not in the hash", err)
+	}
+	if got, _ := part[*notes](before.state).get(idString(2)); got != "d" {
+		t.Errorf("a snapshot has changed to %q", got)
+	}
+}
+
+// Frames of a section that no machine writes.
+func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
+	withNotes(t)
+	frame := func(node uint64) string { return fmt.Sprintf(`{"Node":%q,"Text":"t"}`, idString(node)) }
+	for _, tt := range []struct {
+		name    string
+		version int
+		notes   []string
+		want    error
+	}{
+		{"as many as can be", Signed, []string{frame(1), frame(2)}, nil},
+		{"one too many", Signed, []string{frame(1), frame(2), frame(3)}, errMany},
+		{"one twice", Signed, []string{frame(1), frame(1)}, errTwice},
+		{"before their version", Oldest, []string{frame(1)}, errWrong},
+	} {
+		in := newRestorer(snapshotOf(tt.version))
+		err := in.frame(tagHeader, fmt.Appendf(nil, `{"Version":%d}`, tt.version))
+		for _, n := range tt.notes {
+			err = first(err, in.frame('N', []byte(n)))
+		}
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// Each tag of a frame, and each number of a command, is of one section.
+func TestSectionsShareNothing(t *testing.T) {
+	tags := map[tag]bool{tagEnd: true, tagApplied: true, tagHeader: true}
+	in := newRestorer(signedSnapshot)
+	for _, p := range in.s.parts {
+		for tag := range p.restore(in) {
+			if tags[tag] {
+				t.Errorf("tag %q of %T is of another section as well", tag, p)
+			}
+			tags[tag] = true
+		}
+	}
+	if n := len(known.types); n != len(known.kinds) {
+		t.Errorf("%d types of commands have %d numbers", n, len(known.kinds))
+	}
+}

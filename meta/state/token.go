@@ -1,0 +1,178 @@
+package state
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// tokens are what nodes are let in by.
+type tokens struct {
+	table[string, Token]
+	expiry int64 // of the token that expires next
+	spent  int   // how many are used up
+}
+
+func (s *state) tokens() *tokens { return part[*tokens](s) }
+
+func (*tokens) commands() []command {
+	return []command{
+		{kind: 2, blank: blank[Token], by: operators},
+		{kind: 3, blank: blank[DropToken], by: operators},
+	}
+}
+
+func (t *tokens) share() section { return &tokens{table: t.table.share()} }
+
+func (t *tokens) over() bool { return t.len() > MaxSpent }
+
+func (t *tokens) write(f *frameWriter) {
+	for _, token := range sorted(&t.table) {
+		f.json('t', token)
+	}
+}
+
+func (*tokens) restore(in *restorer) frames { return frames{'t': each(in.token)} }
+
+func (in *restorer) token(t Token) error {
+	_, twice := in.s.tokens().get(t.Hash)
+	used := t.Used
+	t.Used = 0
+	if err := first(t.check(), must(t.version() == Oldest || in.s.version() >= Signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
+		return err
+	}
+	t.Used = used
+	in.s.addToken(t)
+	return nil
+}
+
+// advance drops what has expired.
+func (t *tokens) advance(s *state) {
+	if t.len() > 0 && s.Now >= t.expiry {
+		s.dropExpired()
+	}
+}
+
+// A Token lets so many nodes in until it expires. Whoever has the secret whose
+// SHA-256 is Hash may redeem it. As a command it makes the token.
+type Token struct {
+	Entry
+	Hash    string // 64 lower-case hexadecimal digits
+	Expires int64  // nanoseconds since 1970
+	Uses    int
+	Used    int  `json:",omitempty"` // zero in a command
+	Role    Role `json:",omitempty"` // of those whom it lets in; none before version 4
+}
+
+func (c *Token) version() int {
+	if c.Role != "" {
+		return max(Signed, c.Entry.version())
+	}
+	return c.Entry.version()
+}
+
+func (c *Token) check() error {
+	if err := checkTokenHash(c.Hash); err != nil {
+		return err
+	}
+	if c.Uses < 1 || c.Uses > MaxUses || c.Used != 0 {
+		return fmt.Errorf("token for %d nodes %w: use 1 to %d", c.Uses, meta.ErrInvalid, MaxUses)
+	}
+	return checkRole(c.Role, c.version())
+}
+
+func checkTokenHash(s string) error {
+	if len(s) != 64 || !isHex(s) {
+		return fmt.Errorf("hash of a token %w: it has 64 lower-case hexadecimal digits", meta.ErrInvalid)
+	}
+	return nil
+}
+
+func (c *Token) apply(s *state) (Result, error) {
+	old, ok := s.tokens().get(c.Hash)
+	switch {
+	case ok && old.Expires == c.Expires && old.Uses == c.Uses && old.Role == c.Role:
+		return Result{}, nil
+	case ok:
+		return Result{}, meta.Worded(meta.ErrExist, "token exists already with other terms: make another")
+	case c.Expires <= s.Now:
+		return Result{}, fmt.Errorf("token %w: it has expired already; look at the clocks of the nodes", meta.ErrInvalid)
+	case s.tokens().len()-s.tokens().spent >= MaxTokens || s.tokens().len() >= MaxSpent:
+		return Result{}, fmt.Errorf("token %w: there are %d; wait until some expire, or make one with more uses",
+			meta.ErrBusy, s.tokens().len())
+	}
+	s.addToken(*c)
+	s.changed.cluster = true
+	return Result{}, nil
+}
+
+func (t *Token) isSpent() bool { return t.Used == t.Uses }
+
+// addToken enters a token or replaces it.
+func (s *state) addToken(t Token) {
+	if old, ok := s.tokens().get(t.Hash); ok && old.isSpent() {
+		s.tokens().spent--
+	}
+	if t.isSpent() {
+		s.tokens().spent++
+	}
+	if s.tokens().len() == 0 {
+		s.tokens().expiry = math.MaxInt64
+	}
+	s.tokens().expiry = min(s.tokens().expiry, t.Expires)
+	s.tokens().set(strings.Clone(t.Hash), t)
+}
+
+func (s *state) dropExpired() {
+	s.tokens().expiry = math.MaxInt64
+	for hash, t := range s.tokens().m {
+		if s.Now < t.Expires {
+			s.tokens().expiry = min(s.tokens().expiry, t.Expires)
+			continue
+		}
+		if t.isSpent() {
+			s.tokens().spent--
+		}
+		s.tokens().drop(hash)
+		s.changed.cluster = true
+	}
+}
+
+// redeem uses a token once, and says in which role that lets a node in.
+func (s *state) redeem(hash string) (Role, error) {
+	t, ok := s.tokens().get(hash)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
+	case t.isSpent():
+		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: all %d uses are made; ask for a new one", t.Uses)
+	}
+	t.Used++
+	s.addToken(t)
+	return t.Role, nil
+}
+
+// DropToken ends a token before its time.
+type DropToken struct {
+	Entry
+	Hash string
+}
+
+func (c *DropToken) check() error { return checkTokenHash(c.Hash) }
+
+// A dropped token is remembered as used up, so that the command that made it,
+// arriving again, does not bring it back.
+func (c *DropToken) apply(s *state) (Result, error) {
+	t, ok := s.tokens().get(c.Hash)
+	if !ok {
+		return Result{}, fmt.Errorf("token %w: it may have expired", meta.ErrNotExist)
+	}
+	if !t.isSpent() {
+		t.Used = t.Uses
+		s.addToken(t)
+		s.changed.cluster = true
+	}
+	return Result{}, nil
+}
