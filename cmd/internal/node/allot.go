@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // An allotment says which host is home to each chunk, and fetches it, as long as
@@ -29,7 +30,7 @@ type allotments struct {
 }
 
 // allot finds homes for ranks that sit so.
-func (c *content) allot(seats []seat) (*allotment, error) {
+func (c *content) allot(seats []plan.Seat) (*allotment, error) {
 	a, key := &c.allotments, fmt.Sprint(seats)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,9 +44,9 @@ func (c *content) allot(seats []seat) (*allotment, error) {
 	return made, err
 }
 
-func (c *content) findHomes(seats []seat) (*allotment, error) {
-	hosts, ranks := number(seats)
-	a := &allotment{homeOf: make([]int32, c.index.Chunks()), hosts: hosts.names}
+func (c *content) findHomes(seats []plan.Seat) (*allotment, error) {
+	hosts, ranks := plan.Number(seats)
+	a := &allotment{homeOf: make([]int32, c.index.Chunks()), hosts: hosts.Names()}
 	v := meta.View{Ranks: uint64(len(ranks)), Step: meta.BatchSize{Unit: meta.UnitChunk}}
 	inOrder := func(position uint64) uint64 { return position }
 	s := newStretches(c.index, v.Cut(0, 0, uint64(len(a.homeOf))), inOrder, hosts, ranks)

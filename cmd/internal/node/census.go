@@ -8,6 +8,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
 
 // Bounds of what is looked at, so that a person waits for seconds at most.
@@ -30,9 +31,9 @@ func sample(c meta.Cut) []uint64 {
 
 // survey adds up what the ranks read in an epoch, as they sit and as it would be
 // were they fixed.
-func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat, p *control.Plan) error {
-	hosts, hostOf := number(seats)
-	k := census{hostOf: hostOf, hosts: hosts.len(), near: newNearByRack(d.content.index, hosts)}
+func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan.Seat, p *control.Plan) error {
+	hosts, hostOf := plan.Number(seats)
+	k := census{hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(d.content.index, hosts)}
 	if !d.content.remote {
 		k.home = d.content.sourceHost(n.member.host)
 	}
@@ -41,7 +42,7 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
 	}
 	steps := sample(planned.cut)
-	p.Steps, p.Looked, p.Racks = planned.cut.Steps(), uint64(len(steps)), len(k.near.racks)
+	p.Steps, p.Looked, p.Racks = planned.cut.Steps(), uint64(len(steps)), k.near.Racks()
 	fixed, err := k.take(ctx, planned, steps) // nothing is placed yet
 	if err != nil {
 		return err
@@ -53,11 +54,11 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 	if err == nil && planned.placement != nil {
 		chosen, err = k.take(ctx, planned, steps)
 	}
-	p.Nodes = make([]control.Reads, hosts.len())
-	for number, host := range hosts.names {
+	p.Nodes = make([]control.Reads, hosts.Len())
+	for number, host := range hosts.Names() {
 		i := int32(number)
 		p.Nodes[i] = control.Reads{
-			Host: host, Rack: k.near.rack(i), Bytes: sum(chosen.bytes[i]),
+			Host: host, Rack: k.near.Rack(i), Bytes: sum(chosen.bytes[i]),
 			Local: chosen.bytes[i][assign.Local], Near: chosen.bytes[i][assign.Rack], Strict: fixed.bytes[i][assign.Local],
 		}
 	}
@@ -73,9 +74,9 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []seat
 
 // A census counts what the ranks on each host read.
 type census struct {
-	hosts  int
+	hosts  *plan.Hosts
 	hostOf []int32 // of each rank
-	near   *near
+	near   *plan.Topology
 	home   string // that has all of it, if the index does not say who has what
 }
 
@@ -87,7 +88,7 @@ type tally struct {
 }
 
 func (k census) take(ctx context.Context, p *filler, steps []uint64) (tally, error) {
-	t := tally{make([][3]int64, k.hosts), make([]int64, len(k.hostOf)), new(far)}
+	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(far)}
 	for _, step := range steps {
 		for rank := range p.cut.Ranks {
 			if err := k.count(ctx, p, rank, step, t); err != nil {
@@ -129,8 +130,8 @@ func (k census) count(ctx context.Context, p *filler, rank, step uint64, t tally
 func (k census) distance(chunk int, host int32) assign.Distance {
 	switch {
 	case k.home == "":
-		return k.near.distance(k.near.holders(chunk), host)
-	case meta.SameHost(k.home, k.near.hosts.names[host]):
+		return k.near.Distance(k.near.Holders(chunk), host)
+	case meta.SameHost(k.home, k.hosts.Names()[host]):
 		return assign.Local
 	}
 	return assign.Remote

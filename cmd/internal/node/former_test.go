@@ -7,6 +7,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A chunk is asked for where plans that were pinned before had it read, the last
@@ -35,7 +36,7 @@ func TestKeepers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := n.filler(v, c, []seat{{"a", 1}, {"b", 1}, {"c", 1}})
+		p, err := n.filler(v, c, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func TestHomesAreEven(t *testing.T) {
 			held[chunk] = map[int32]bool{first: true, other: true}
 		}
 		n := planner(t, m, "ranks=8,batch=2", 2, chunks...)
-		homes, err := n.catalog.mu.byName["d"].content.allot([]seat{{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}})
+		homes, err := n.catalog.mu.byName["d"].content.allot([]plan.Seat{{Host: "a", Ranks: 2}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 2}, {Host: "d", Ranks: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestOwnerFollowsThePlan(t *testing.T) {
 	n := planner(t, m, "ranks=3,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	d := n.catalog.mu.byName["d"]
 	p := newFiller(d.view, d.content, n.sizes)
-	if err := p.place([]seat{{"a", 1}, {"b", 1}, {"c", 1}}); err != nil {
+	if err := p.place([]plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	parts := newParts(d.content, n.sizes, nil, &readers{p.placement})

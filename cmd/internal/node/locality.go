@@ -9,6 +9,7 @@ import (
 
 	"rankfs/fs"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // Holders says how many bytes of a batch each host has on its own disks.
@@ -72,7 +73,7 @@ func (v *view) holders(rank, step uint64) holders {
 func (v *view) Locality() fs.Table {
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
 	w, hosts := len("node"), max(len("hosts"), v.content.hostsWidth(v.content.sourceHost(v.host)))
-	for _, s := range append(v.seats, seat{Host: v.host}) {
+	for _, s := range append(v.seats, plan.Seat{Host: v.host}) {
 		w = max(w, len(s.Host))
 	}
 	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", hosts, "hosts")

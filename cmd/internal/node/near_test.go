@@ -11,13 +11,14 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
 
 // A scene is a dataset in racks, and ranks of a job on some hosts.
 type scene struct {
 	racks  map[string]string
 	chunks [][]string
-	seats  []seat
+	seats  []plan.Seat
 }
 
 // anyScene draws hosts by full names, some without a rack, some of which hold
@@ -34,7 +35,7 @@ var anyScene = rapid.Custom(func(t *rapid.T) scene {
 		s.chunks = append(s.chunks, rapid.SliceOfN(rapid.SampledFrom(hosts[:6]), 0, 3).Draw(t, "holders"))
 	}
 	for range rapid.IntRange(1, 6).Draw(t, "ranks") {
-		s.seats = append(s.seats, seat{rapid.SampledFrom([]string{"a", "b.x", "c.x", "g", "z"}).Draw(t, "seat"), 1})
+		s.seats = append(s.seats, plan.Seat{Host: rapid.SampledFrom([]string{"a", "b.x", "c.x", "g", "z"}).Draw(t, "seat"), Ranks: 1})
 	}
 	return s
 })
@@ -299,7 +300,7 @@ func TestLongEpoch(t *testing.T) {
 	}
 	d := n.catalog.mu.byName["d"]
 	short := newFiller(d.view, d.content, n.sizes)
-	seats := []seat{{"a", 1}, {"b", 1}, {"c", 1}}
+	seats := []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}
 	if err := short.place(seats); err != nil {
 		t.Fatal(err)
 	}

@@ -37,9 +37,9 @@ func BenchmarkPetabyte(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				var seats []seat
+				var seats []plan.Seat
 				for rank := range 1024 {
-					seats = append(seats, seat{petabyteHost(rank * hosts / 1024), 1})
+					seats = append(seats, plan.Seat{Host: petabyteHost(rank * hosts / 1024), Ranks: 1})
 				}
 				debug.FreeOSMemory()
 				resetPeak(b)

@@ -6,13 +6,8 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
-
-// A seat is where so many ranks in a row run.
-type seat struct {
-	Host  string `json:"host"`
-	Ranks uint64 `json:"ranks"`
-}
 
 // A placement is who reads what where it depends on who has it: a pure function
 // of the cut, of where the ranks are, and of the index, which is the same file
@@ -37,9 +32,9 @@ const keptSteps = 32
 
 // place gives p the placement that follows from where its ranks are, if that
 // makes a difference: not if all batches are the same as with assign=strict.
-func (p *filler) place(seats []seat) error {
-	hosts, ranks := number(seats)
-	if p.view.Assign == meta.AssignStrict || hosts.len() < 2 {
+func (p *filler) place(seats []plan.Seat) error {
+	hosts, ranks := plan.Number(seats)
+	if p.view.Assign == meta.AssignStrict || hosts.Len() < 2 {
 		return nil
 	}
 	if p.view.Step.Unit == meta.UnitChunk {
@@ -57,7 +52,7 @@ func (p *filler) place(seats []seat) error {
 	for host := range homes.hosts {
 		sets.Add(int32(host))
 	}
-	planner, err := assign.New(assign.Cluster{Nodes: hosts.len(), NodeOf: ranks}, sets)
+	planner, err := assign.New(assign.Cluster{Nodes: hosts.Len(), NodeOf: ranks}, sets)
 	if err != nil {
 		return err
 	}
@@ -71,7 +66,7 @@ func (p *filler) place(seats []seat) error {
 // decidedBy is what decides the batches beside the view. Of the same version of a
 // source there can be several indexes, as replicas move: this one does. And so
 // does what counts as a name of a host, which was less once.
-func (p *filler) decidedBy(seats []seat) string {
+func (p *filler) decidedBy(seats []plan.Seat) string {
 	return fmt.Sprintf(" for %v by %x under any name", seats, p.content.id)
 }
 

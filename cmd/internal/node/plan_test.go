@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"rankfs/cache"
+	"rankfs/shuffle/plan"
 )
 
 // Batches that are chunks have the chunk's name in every epoch and order, and
@@ -18,7 +19,7 @@ func TestKeys(t *testing.T) {
 		n := planner(t, m, view, 4, chunks...)
 		d := n.catalog.mu.byName["d"]
 		p := newFiller(d.view, d.content, n.sizes)
-		if err := p.place([]seat{{"a", 1}, {"b", 1}}); err != nil {
+		if err := p.place([]plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}}); err != nil {
 			t.Fatal(err)
 		}
 		byChunk := p.chunks != [16]byte{}

@@ -10,6 +10,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // Plan says who reads what in one epoch of a view, for people to judge it, and
@@ -41,7 +42,7 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 
 // seat finds out where the ranks of a view are, having it pinned or not as r
 // asks, and notes in p how certain that is.
-func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.PlanRequest, p *control.Plan) ([]seat, error) {
+func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
 	asked, err := n.member.asked(r.Seats, v.Ranks)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (n *Node) pin(ctx context.Context, v meta.View, d *dataset, asked asked) er
 // An asked is where somebody says that ranks are. Hosts need not be of the
 // cluster, unless that is to be pinned.
 type asked struct {
-	seats   []seat
+	seats   []plan.Seat
 	nodes   state.Runs
 	unknown error // of a host that no node is on
 }
@@ -131,7 +132,7 @@ type asked struct {
 // asked takes seats for as many ranks as there are; those left over stay empty,
 // as mpirun leaves them.
 func (m *member) asked(all []control.Seat, ranks uint64) (a asked, err error) {
-	known := make(map[string]seat)
+	known := make(map[string]plan.Seat)
 	ids := make(map[string]string)
 	left := ranks
 	for _, s := range all {
@@ -150,7 +151,7 @@ func (m *member) asked(all []control.Seat, ranks uint64) (a asked, err error) {
 		}
 		here := min(s.Ranks, left)
 		left -= here
-		a.seats = append(a.seats, seat{known[s.Host].Host, here})
+		a.seats = append(a.seats, plan.Seat{Host: known[s.Host].Host, Ranks: here})
 		a.nodes = append(a.nodes, state.Run{Node: ids[s.Host], Count: here})
 	}
 	if all != nil && left > 0 {
@@ -174,10 +175,10 @@ func joined(runs state.Runs) (r state.Runs) {
 
 // hostOf is the host that somebody called by its name or by its node's id, and
 // that node. A host without a node is what it was called.
-func (m *member) hostOf(name string) (s seat, id string, err error) {
+func (m *member) hostOf(name string) (s plan.Seat, id string, err error) {
 	if id, err = m.find(name); err != nil {
-		return seat{Host: name}, "", err
+		return plan.Seat{Host: name}, "", err
 	}
 	n, _ := m.machine.Node(id)
-	return seat{Host: n.Host}, id, nil
+	return plan.Seat{Host: n.Host}, id, nil
 }

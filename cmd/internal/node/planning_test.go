@@ -24,6 +24,7 @@ import (
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/shuffle/plan"
 )
 
 // planner is a node without a mount, with one dataset, d, whose chunks are so
@@ -233,9 +234,9 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		var placed []seat
+		var placed []plan.Seat
 		for _, s := range seats {
-			placed = append(placed, seat{s.Host, 1})
+			placed = append(placed, plan.Seat{Host: s.Host, Ranks: 1})
 		}
 		p := newFiller(v, d.content, n.sizes)
 		if err := p.place(placed); err != nil {
@@ -454,8 +455,8 @@ func TestPlansThatDifferHaveOtherNames(t *testing.T) {
 	} {
 		n := planner(t, m, "ranks=3,batch=2", 6, chunks...)
 		d := n.catalog.mu.byName["d"]
-		for _, seats := range [][]seat{
-			{{"a", 1}, {"b", 1}, {"c", 1}}, {{"b", 1}, {"a", 1}, {"c", 1}}, {{"a", 2}, {"b", 1}}, {{"a", 1}, {"b", 2}},
+		for _, seats := range [][]plan.Seat{
+			{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}, {{Host: "b", Ranks: 1}, {Host: "a", Ranks: 1}, {Host: "c", Ranks: 1}}, {{Host: "a", Ranks: 2}, {Host: "b", Ranks: 1}}, {{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}},
 		} {
 			p := newFiller(d.view, d.content, n.sizes)
 			if err := p.place(seats); err != nil {

@@ -7,6 +7,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
 
 // Bounds of DL-MPI's program. It does not stop half way.
@@ -16,22 +17,22 @@ const (
 )
 
 // program divides all chunks of a dataset among ranks of equal speed.
-func (c *content) program(seats []seat, w control.Weights) (*control.Program, error) {
+func (c *content) program(seats []plan.Seat, w control.Weights) (*control.Program, error) {
 	if !c.remote {
 		return nil, fmt.Errorf("best division of chunks %w: the source does not say which hosts have them", meta.ErrInvalid)
 	}
 	if n := c.index.Chunks(); n > mostChunks {
 		return nil, fmt.Errorf("best division of %d chunks %w: it is for %d at most", n, meta.ErrInvalid, mostChunks)
 	}
-	hosts, hostOf := number(seats)
-	near, sets, of := newNear(c.index, hosts), new(assign.Sets), make([]int32, c.index.Chunks())
+	hosts, hostOf := plan.Number(seats)
+	near, sets, of := plan.NewTopology(c.index, hosts), new(assign.Sets), make([]int32, c.index.Chunks())
 	for chunk := range of {
 		var err error
-		if of[chunk], err = sets.Number(near.holders(chunk)); err != nil {
+		if of[chunk], err = sets.Number(near.Holders(chunk)); err != nil {
 			return nil, err
 		}
 	}
-	planner, err := assign.New(near.cluster(hostOf), sets)
+	planner, err := assign.New(near.Cluster(hostOf), sets)
 	if err != nil {
 		return nil, err
 	}

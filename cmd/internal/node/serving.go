@@ -3,6 +3,7 @@ package node
 import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
 
 // Far is chunks that others hold than those who read them.
@@ -25,19 +26,19 @@ func (f *far) add(chunk int, host int32) {
 
 // serving finds out who has to send what is far to hosts of ranks; nil if nobody
 // has to, as far as is known.
-func (c *content) serving(f *far, hosts *hostNumbers, hostOf []int32) (*control.Serving, error) {
+func (c *content) serving(f *far, hosts *plan.Hosts, hostOf []int32) (*control.Serving, error) {
 	all := c.withHolders(f, hosts)
-	if all.len() > mostServers {
+	if all.Len() > mostServers {
 		return nil, nil
 	}
-	n, sets, of := newNearByRack(c.index, all), new(assign.Sets), make([]int32, len(f.chunks))
+	n, sets, of := plan.NewTopologyByRack(c.index, all), new(assign.Sets), make([]int32, len(f.chunks))
 	for i, chunk := range f.chunks {
 		var err error
-		if of[i], err = sets.Number(n.holders(int(chunk))); err != nil {
+		if of[i], err = sets.Number(n.Holders(int(chunk))); err != nil {
 			return nil, err
 		}
 	}
-	planner, err := assign.New(n.cluster(hostOf), sets)
+	planner, err := assign.New(n.Cluster(hostOf), sets)
 	if err != nil {
 		return nil, err
 	}
@@ -45,24 +46,24 @@ func (c *content) serving(f *far, hosts *hostNumbers, hostOf []int32) (*control.
 	if err != nil {
 		return nil, err
 	}
-	sends := make([]int64, all.len())
+	sends := make([]int64, all.Len())
 	for i, from := range s.From {
 		if from >= 0 {
 			sends[from] += c.index.Chunk(int(f.chunks[i])).Bytes
 		}
 	}
-	return busiest(all.names, sends), nil
+	return busiest(all.Names(), sends), nil
 }
 
 // withHolders adds to hosts those that hold what is far.
-func (c *content) withHolders(f *far, hosts *hostNumbers) *hostNumbers {
-	all := hosts.clone()
+func (c *content) withHolders(f *far, hosts *plan.Hosts) *plan.Hosts {
+	all := hosts.Clone()
 	var held [][]byte
 	for _, chunk := range f.chunks {
 		held = c.index.AppendHosts(held[:0], int(chunk))
 		for _, name := range held {
-			if _, ok := all.find(string(name)); !ok {
-				all.add(string(name))
+			if _, ok := all.Find(string(name)); !ok {
+				all.Add(string(name))
 			}
 		}
 	}

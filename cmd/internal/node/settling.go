@@ -11,6 +11,7 @@ import (
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A settling view is one of which it is not known yet who reads what. That
@@ -55,7 +56,7 @@ func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error)
 }
 
 // become makes s the view that follows from where the ranks are.
-func (s *settling) become(seats []seat, settled bool) error {
+func (s *settling) become(seats []plan.Seat, settled bool) error {
 	p, err := s.node.filler(s.asked, s.dataset.content, seats)
 	if err != nil {
 		return err
@@ -231,10 +232,10 @@ func (m *member) wouldBe(v meta.View) state.Runs {
 }
 
 // seats are the hosts of nodes.
-func (m *member) seats(runs state.Runs) []seat {
-	var seats []seat
+func (m *member) seats(runs state.Runs) []plan.Seat {
+	var seats []plan.Seat
 	for _, run := range runs {
-		seats = append(seats, seat{m.machine.HostOf(run.Node), run.Count})
+		seats = append(seats, plan.Seat{Host: m.machine.HostOf(run.Node), Ranks: run.Count})
 	}
 	return seats
 }

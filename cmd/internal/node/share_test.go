@@ -7,10 +7,11 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // sharers are three nodes with replicas of four chunks, all up.
-func sharers(t *testing.T) (*Node, *dataset, []seat) {
+func sharers(t *testing.T) (*Node, *dataset, []plan.Seat) {
 	m := memberOf(t, 3)
 	n := planner(t, m, "ranks=4,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	nodes := m.machine.Nodes()
@@ -18,11 +19,11 @@ func sharers(t *testing.T) (*Node, *dataset, []seat) {
 		nodes[i].Up = true
 	}
 	m.owners.Follow(ownersOf(nodes))
-	return n, n.catalog.mu.byName["d"], []seat{{"a", 1}, {"b", 2}, {"c", 1}}
+	return n, n.catalog.mu.byName["d"], []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 1}}
 }
 
 // viewOn is the view as the node on a host has it.
-func viewOn(t *testing.T, n *Node, d *dataset, seats []seat, host string, parts bool) *view {
+func viewOn(t *testing.T, n *Node, d *dataset, seats []plan.Seat, host string, parts bool) *view {
 	t.Helper()
 	p := newFiller(d.view, d.content, n.sizes)
 	if err := p.place(seats); err != nil {

@@ -8,6 +8,7 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 )
 
 // stretch is how many chunks are divided at once, or a step if that has more. On
@@ -22,21 +23,21 @@ type stretches struct {
 	index *index.Index
 	cut   meta.Cut
 	chunk func(position uint64) uint64
-	hosts *hostNumbers
+	hosts *plan.Hosts
 	ranks []int32 // their hosts
 	racks bool    // count as well
 	steps uint64  // of each stretch but the last
 }
 
-func newStretches(x *index.Index, c meta.Cut, chunk func(uint64) uint64, hosts *hostNumbers, ranks []int32) *stretches {
+func newStretches(x *index.Index, c meta.Cut, chunk func(uint64) uint64, hosts *plan.Hosts, ranks []int32) *stretches {
 	return &stretches{index: x, cut: c, chunk: chunk, hosts: hosts, ranks: ranks, steps: max(1, stretch/c.Global)}
 }
 
-func (s *stretches) near() *near {
+func (s *stretches) near() *plan.Topology {
 	if s.racks {
-		return newNearByRack(s.index, s.hosts)
+		return plan.NewTopologyByRack(s.index, s.hosts)
 	}
-	return newNear(s.index, s.hosts)
+	return plan.NewTopology(s.index, s.hosts)
 }
 
 // count is how many there are.
@@ -60,11 +61,11 @@ func (s *stretches) divide(number uint64) (assign.Division, error) {
 	}
 	n, sets, of := s.near(), new(assign.Sets), make([]int32, strict.Len())
 	for _, at := range s.inIndex(s.first(number), len(of)) {
-		if of[at.position()], err = sets.Number(n.holders(at.chunk())); err != nil {
+		if of[at.position()], err = sets.Number(n.Holders(at.chunk())); err != nil {
 			return assign.Division{}, err
 		}
 	}
-	planner, err := assign.New(n.cluster(s.ranks), sets)
+	planner, err := assign.New(n.Cluster(s.ranks), sets)
 	if err != nil {
 		return assign.Division{}, err
 	}
@@ -91,10 +92,10 @@ func (s *stretches) inIndex(first uint64, n int) []spot {
 }
 
 // placeChunks places the batches of a view whose batches are chunks.
-func (p *filler) placeChunks(seats []seat, hosts *hostNumbers, ranks []int32) {
+func (p *filler) placeChunks(seats []plan.Seat, hosts *plan.Hosts, ranks []int32) {
 	s := newStretches(p.content.index, p.cut, p.order.At, hosts, ranks)
 	s.racks = true
-	if !s.near().matter() {
+	if !s.near().Matters() {
 		return
 	}
 	p.id = p.identify(p.decidedBy(seats) + s.kind())

@@ -14,6 +14,7 @@ import (
 	"rankfs/cache/stall"
 	"rankfs/fs"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // A view is one directory below /datasets as of one plan, with what the tree
@@ -23,7 +24,7 @@ type view struct {
 	dataset *dataset
 	cache   *cache.Cache
 	host    string
-	seats   []seat // of its ranks; nil: all are here
+	seats   []plan.Seat // of its ranks; nil: all are here
 }
 
 // hostOf is where a rank runs, as far as its plan knows.
@@ -77,7 +78,7 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 
 // filler makes the filler of a view whose ranks sit so, from parts where that saves
 // fetching.
-func (n *Node) filler(v meta.View, c *content, seats []seat) (*filler, error) {
+func (n *Node) filler(v meta.View, c *content, seats []plan.Seat) (*filler, error) {
 	p := newFiller(v, c, n.sizes)
 	p.peers = n.member.peers
 	p.following = sync.OnceValue(func() *filler { return n.following(p, seats) })
@@ -100,7 +101,7 @@ func (n *Node) filler(v meta.View, c *content, seats []seat) (*filler, error) {
 
 // following is the plan of the epoch after that of p, for which nobody has asked
 // yet; nil if there is none.
-func (n *Node) following(p *filler, seats []seat) *filler {
+func (n *Node) following(p *filler, seats []plan.Seat) *filler {
 	v := p.view
 	if v.Order.Kind == meta.OrderNone {
 		return p
