@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"rankfs/meta/trust":              {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/meta/group":              {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/state", "rankfs/meta/trust"},
 	"rankfs/shuffle/order":           {"rankfs/meta"},
-	"rankfs/shuffle/plan":            {"rankfs/meta", "rankfs/meta/assign"},
+	"rankfs/shuffle/plan":            {"rankfs/meta", "rankfs/meta/assign", "rankfs/shuffle/order"},
 	"rankfs/fetch/index":             {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/fetch/warm":              {},
 	"rankfs/fetch/lmdb":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},

@@ -167,6 +167,12 @@ func (x *Index) Chunk(i int) Chunk {
 	return c
 }
 
+// ChunkRecords are the records of chunk i: so many from the first on.
+func (x *Index) ChunkRecords(i int) (first, n uint64) {
+	row, end := x.chunkRow(i)
+	return row.first, end - row.first
+}
+
 // ChunkOffset is how many bytes of records stand before those of chunk i.
 func (x *Index) ChunkOffset(i int) int64 {
 	at := x.begins[i/stride]

@@ -147,7 +147,7 @@ func (n *Node) Evict(ctx context.Context, name string) (control.Eviction, error)
 	}
 	p := v.view.Load().filler
 	plans, kind := p.kept()
-	plans = append(plans, p.id)
+	plans = append(plans, p.ID())
 	_, _, isView := meta.SplitView(name)
 	if !isView {
 		plans = append(plans, n.titles.plans(name)...)

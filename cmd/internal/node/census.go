@@ -37,21 +37,22 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan
 	if !d.content.remote {
 		k.home = d.content.sourceHost(n.member.host)
 	}
-	planned := newFiller(v, d.content, n.sizes)
-	if size := min(planned.cut.Global, planned.cut.N); size > mostPositions {
+	planned := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
+	cut := planned.Cut()
+	if size := min(cut.Global, cut.N); size > mostPositions {
 		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
 	}
-	steps := sample(planned.cut)
-	p.Steps, p.Looked, p.Racks = planned.cut.Steps(), uint64(len(steps)), k.near.Racks()
+	steps := sample(cut)
+	p.Steps, p.Looked, p.Racks = cut.Steps(), uint64(len(steps)), k.near.Racks()
 	fixed, err := k.take(ctx, planned, steps) // nothing is placed yet
 	if err != nil {
 		return err
 	}
 	chosen := fixed
 	if d.content.remote {
-		err = planned.place(seats)
+		err = planned.Place(seats)
 	}
-	if err == nil && planned.placement != nil {
+	if err == nil && planned.Placed() {
 		chosen, err = k.take(ctx, planned, steps)
 	}
 	p.Nodes = make([]control.Reads, hosts.Len())
@@ -90,7 +91,7 @@ type tally struct {
 func (k census) take(ctx context.Context, p *filler, steps []uint64) (tally, error) {
 	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(far)}
 	for _, step := range steps {
-		for rank := range p.cut.Ranks {
+		for rank := range p.Cut().Ranks {
 			if err := k.count(ctx, p, rank, step, t); err != nil {
 				return t, err
 			}
@@ -108,18 +109,17 @@ func (k census) count(ctx context.Context, p *filler, rank, step uint64, t tally
 		t.ranks[rank] += bytes
 		return distance
 	}
-	if p.view.Step.Unit == meta.UnitChunk {
-		r, err := p.run(rank, step)
-		for i := range r.n {
-			c := int(p.order.At(r.at(i) % p.cut.N))
+	if p.View().Step.Unit == meta.UnitChunk {
+		chunks, err := p.AppendChunks(nil, rank, step)
+		for _, c := range chunks {
 			if add(c, x.Chunk(c).Bytes) != assign.Local {
 				t.far.add(c, host)
 			}
 		}
 		return errors.Join(err, ctx.Err())
 	}
-	return p.each(rank, step, func(g *handful) error {
-		for _, r := range g.records {
+	return p.each(rank, step, func(b *recordBatch) error {
+		for _, r := range b.records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
 		return ctx.Err()

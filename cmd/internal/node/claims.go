@@ -18,7 +18,7 @@ type claims struct {
 
 // later has the cluster told, once, that a rank of s is on this node.
 func (c *claims) later(s *settling, rank uint64) {
-	if s.view.Load().placement == nil {
+	if !s.view.Load().Placed() {
 		return
 	}
 	c.mu.Lock()

@@ -65,7 +65,7 @@ func (n *Node) crowded(err error, v *view) error {
 func (n *Node) tellCrowd(p cache.Plan, c *cache.Crowd) {
 	ranks := 0
 	if p, ok := p.(*filler); ok {
-		ranks = int(n.oneShare(p.cut.Ranks))
+		ranks = int(n.oneShare(p.Cut().Ranks))
 	}
 	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))
 }

@@ -39,21 +39,19 @@ type dataset struct {
 
 // content is what a dataset's views share.
 type content struct {
-	source string
-	env    *fetch.Env
-	index  *index.Index
-	held   *held
-	remote bool // the bytes are on hosts that the index names
-	copied bool // one node of the cluster has them on its disk as a whole
-	id     peers.ID
-	origin string // the node that indexed it
-	owners *plan.Owners
-	flows  *stall.Flows // what came of it to this node
+	source  string
+	env     *fetch.Env
+	index   *index.Index
+	held    *held
+	remote  bool // the bytes are on hosts that the index names
+	copied  bool // one node of the cluster has them on its disk as a whole
+	id      peers.ID
+	version *plan.Version // what plans know of it
+	origin  string        // the node that indexed it
+	owners  *plan.Owners
+	flows   *stall.Flows // what came of it to this node
 
 	readers atomic.Pointer[readers] // as of the plan settled last: what is ahead for those is for others too
-
-	divisions  divisions  // of epochs of chunks
-	allotments allotments // of chunks to hosts
 
 	width   sync.Once
 	longest int // name of a host
@@ -89,6 +87,7 @@ func newDataset(path string, r record, d state.Dataset, env *fetch.Env, o *plan.
 	if _, err := hex.Decode(c.id[:], []byte(d.Index)); err != nil {
 		return nil, errors.Join(fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt), x.Close())
 	}
+	c.version = plan.NewVersion(x, c.id)
 	runtime.AddCleanup(c, func(h *held) { h.close() }, c.held)
 	return &dataset{r, view, d.Generation, d.Index, c}, nil
 }

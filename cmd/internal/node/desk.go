@@ -59,7 +59,7 @@ func (k *desk) begin(past state.QueueState, v *view) error {
 	if err != nil {
 		return err
 	}
-	k.view, k.run, k.ranks = past.View, past.Run, v.cut.Ranks
+	k.view, k.run, k.ranks = past.View, past.Run, v.Cut().Ranks
 	k.mu.workers, k.mu.nodes = make(map[string]int), make(map[string]int)
 	k.mu.held, k.mu.woken = make(map[int]hold), make(chan struct{})
 	k.mu.scheduler, err = queue.New(int(past.Units), k.holders(v), policy, past.Seed)

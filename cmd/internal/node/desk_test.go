@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A parliament is a cluster that agrees at once, now and then without telling.
@@ -72,11 +73,11 @@ func newHall(t *testing.T, policy queue.Policy) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{filler: newFiller(asked, d.content, n.sizes), dataset: d, host: "a"}
+	v := &view{filler: newFiller(plan.New(asked, d.content.version), d.content, n.sizes), dataset: d, host: "a"}
 	h := &hall{parliament: newParliament(t, m), dispatcher: newDispatcher(n)}
 	apply(t, m,
 		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: fmt.Sprintf("%064d", 0)},
-		&state.OpenQueue{View: hallView, Generation: 1, Units: v.cut.Ranks * v.cut.Steps(), Policy: policy.String()})
+		&state.OpenQueue{View: hallView, Generation: 1, Units: v.Cut().Ranks * v.Cut().Steps(), Policy: policy.String()})
 	h.desk = func() *desk {
 		past, _ := m.machine.QueueState(hallView)
 		h.dispatcher.mu.Lock()

@@ -130,7 +130,7 @@ func (d *dispatcher) open(ctx context.Context, q question, term uint64) (*desk, 
 		return nil, err
 	}
 	v := s.view.Load()
-	past, err := d.past(ctx, q, v.cut.Ranks*v.cut.Steps(), s.asked.Seed)
+	past, err := d.past(ctx, q, v.Cut().Ranks*v.Cut().Steps(), s.asked.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -25,19 +25,19 @@ func (p *filler) Fill(ctx context.Context, rank, step uint64, dst []byte) error 
 	switch {
 	case err != nil:
 		f.data = nil
-		err = p.each(rank, step, func(g *handful) error {
-			if err := f.lay(g); err != nil {
+		err = p.each(rank, step, func(b *recordBatch) error {
+			if err := f.assignOffsets(b); err != nil {
 				return err
 			}
-			return f.receive(ctx, from, join(g.pieces))
+			return f.receive(ctx, from, join(b.pieces))
 		})
-	case p.view.Step.Unit == meta.UnitChunk:
+	case p.View().Step.Unit == meta.UnitChunk:
 		err = f.chunks(ctx, rank, step)
 	case p.parts != nil:
-		err = p.each(rank, step, func(g *handful) error { return f.gather(ctx, g) })
+		err = p.each(rank, step, func(b *recordBatch) error { return f.gather(ctx, b) })
 	default:
-		err = p.each(rank, step, func(g *handful) error {
-			return f.read(ctx, index.Merge(p.content.index.AppendExtents(g.extents[:0], g.records)))
+		err = p.each(rank, step, func(b *recordBatch) error {
+			return f.read(ctx, index.Merge(p.content.index.AppendExtents(b.extents[:0], b.records)))
 		})
 	}
 	if rest := int64(len(dst)) - f.at; err == nil && rest != 0 {
@@ -92,14 +92,13 @@ func (f *fill) ask(ctx context.Context, extents []index.Extent, dst []byte) erro
 
 // chunks takes whole chunks from a node that has them, or from the source.
 func (f *fill) chunks(ctx context.Context, rank, step uint64) error {
-	r, err := f.filler.run(rank, step)
+	numbers, err := f.filler.AppendChunks(nil, rank, step)
 	if err != nil {
 		return err
 	}
 	x := f.filler.content.index
-	for i := range r.n {
-		number, at := int(f.filler.order.At(r.at(i)%f.filler.cut.N)), f.at
-		c := x.Chunk(number)
+	for _, number := range numbers {
+		c, at := x.Chunk(number), f.at
 		room, err := f.next(c.Bytes)
 		if err != nil {
 			return err
@@ -126,10 +125,10 @@ func chunkExtents(x *index.Index, c index.Chunk) []index.Extent {
 
 // recordExtents is where n records from first on stand.
 func recordExtents(x *index.Index, first, n uint64) (extents []index.Extent) {
-	records := make([]uint64, 0, min(n, handfulRecords))
+	records := make([]uint64, 0, min(n, recordsAtOnce))
 	for end := first + n; first < end; first += uint64(len(records)) {
 		records = records[:0]
-		for r := first; r < min(end, first+handfulRecords); r++ {
+		for r := first; r < min(end, first+recordsAtOnce); r++ {
 			records = append(records, r)
 		}
 		extents = index.Merge(x.AppendExtents(extents, records))

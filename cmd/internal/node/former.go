@@ -5,19 +5,19 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"rankfs/cache"
 	"rankfs/cache/peers"
 	"rankfs/cache/stall"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
 )
 
 // A former is a plan by which chunks were read, and the nodes of its ranks: they
 // may have them still.
 type former struct {
-	filler *filler
-	nodes  state.Runs
+	plan  *plan.Plan
+	nodes state.Runs
 }
 
 // mostFormers are asked for a chunk: the epoch before, mostly, and the one before
@@ -37,8 +37,8 @@ func (n *Node) formers(v meta.View, c *content) (all []former) {
 		if err != nil || was.Step.Unit != meta.UnitChunk {
 			continue
 		}
-		p := newFiller(was, c, n.sizes)
-		if p.place(n.member.seats(pinned.Nodes)) != nil {
+		p := plan.New(was, c.version)
+		if p.Place(n.member.seats(pinned.Nodes)) != nil {
 			continue
 		}
 		if all = append(all, former{p, pinned.Nodes}); len(all) == mostFormers {
@@ -50,14 +50,7 @@ func (n *Node) formers(v meta.View, c *content) (all []former) {
 
 // reader is the node whose rank read a chunk, if that is known or soon found out.
 func (f former) reader(chunk int) (node string, ok bool) {
-	p := f.filler
-	k := cache.Key{Plan: p.chunks, Step: uint64(chunk)}
-	rank, _, ok := p.Find(k)
-	if !ok && p.placement != nil && p.content.index.Chunks() <= stretch {
-		if _, err := p.run(0, 0); err == nil { // divides them all
-			rank, _, ok = p.Find(k)
-		}
-	}
+	rank, ok := f.plan.Reader(chunk)
 	if !ok {
 		return "", false
 	}

@@ -78,16 +78,14 @@ func TestKeepers(t *testing.T) {
 type listed struct{ *filler }
 
 func (p *listed) reader(t *testing.T, chunk int) (rank int) {
-	for rank := range p.cut.Ranks {
+	for rank := range p.Cut().Ranks {
 		for step := range p.Steps() {
-			r, err := p.run(rank, step)
+			chunks, err := p.AppendChunks(nil, rank, step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range r.n {
-				if p.order.At(r.at(i)) == uint64(chunk) {
-					return int(rank)
-				}
+			if slices.Contains(chunks, chunk) {
+				return int(rank)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/meta"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -21,7 +22,7 @@ var spellings = map[string]func(string) string{
 }
 
 // All that goes by who has the bytes is the same, whether nodes or HDFS call
-// hosts by full or by short names: plans, homes, the columns of locality, and
+// hosts by full or by short names: plans, owners, the columns of locality, and
 // who gets what of a queue.
 func TestNamesOfHosts(t *testing.T) {
 	want := told(t, spellings["short"], spellings["short"])
@@ -42,8 +43,8 @@ func TestNamesOfHosts(t *testing.T) {
 // Telling is what a node says of its dataset where hosts matter.
 type telling struct {
 	plan     []control.Reads // of hosts a, b and c, without their names
-	batches  []uint64        // what the ranks read, by chunk
-	homes    []string        // of chunks, by the plan
+	batches  []int           // what the ranks read, by chunk
+	owners   []string        // of chunks, by the plan
 	elected  []string        // without a plan
 	local    int64           // of the first batch of rank 0
 	holders  []queue.Holder  // of unit 0
@@ -83,33 +84,33 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFiller(asked, d.content, n.sizes)
-	if err := p.place(seats); err != nil {
+	p := newFiller(plan.New(asked, d.content.version), d.content, n.sizes)
+	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
 	v := &view{filler: p, dataset: d, host: ours("a"), seats: seats}
-	for rank := range p.cut.Ranks {
+	for rank := range p.Cut().Ranks {
 		for step := range p.Steps() {
-			r, err := p.run(rank, step)
+			chunks, err := p.AppendChunks(nil, rank, step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range r.n {
-				told.batches = append(told.batches, p.order.At(r.at(i)))
-			}
+			told.batches = append(told.batches, chunks...)
 		}
 	}
 	told.local = v.holders(0, 0).held(v.host)
-	homes, err := d.content.allot(seats)
-	if err != nil {
+	asked.Step = meta.BatchSize{N: 3, Unit: meta.UnitRecords}
+	byRecord := plan.New(asked, d.content.version)
+	if err := byRecord.Place(seats); err != nil {
 		t.Fatal(err)
 	}
 	for chunk := range chunks {
-		id, _ := m.owners.At(homes.hosts[homes.homeOf[chunk]])
-		told.homes = append(told.homes, id)
-		home := m.owners.Of(p.seed(), chunk, chunks[chunk])
+		host, _ := byRecord.OwnerHost(chunk)
+		id, _ := m.owners.At(host)
+		told.owners = append(told.owners, id)
+		owner := m.owners.Of(p.seed(), chunk, chunks[chunk])
 		if len(chunks[chunk]) == 1 { // of several, names decide
-			told.elected = append(told.elected, home)
+			told.elected = append(told.elected, owner)
 		}
 	}
 	k := &desk{state: m.machine, ranks: 3}

@@ -241,7 +241,7 @@ func (n *Node) seen(r control.LearnRequest) (best trace.Trace, err error) {
 		return best, err
 	}
 	for _, t := range n.cache.Traces() {
-		if t.Plan == v.view.Load().id && t.Opens() > best.Opens() {
+		if t.Plan == v.view.Load().ID() && t.Opens() > best.Opens() {
 			best = t.Trace
 		}
 	}

@@ -45,13 +45,12 @@ func (v *view) holders(rank, step uint64) holders {
 			h[host] += bytes
 		}
 	}
-	if v.filler.view.Step.Unit == meta.UnitChunk {
-		r, err := v.run(rank, step)
+	if v.View().Step.Unit == meta.UnitChunk {
+		chunks, err := v.AppendChunks(nil, rank, step)
 		if err != nil {
 			return h
 		}
-		for i := range r.n {
-			c := int(v.order.At(r.at(i) % v.cut.N))
+		for _, c := range chunks {
 			add(c, x.Chunk(c).Bytes)
 		}
 		return h
@@ -60,8 +59,8 @@ func (v *view) holders(rank, step uint64) holders {
 		h[v.content.sourceHost(v.host)] = v.Size(rank, step)
 		return h
 	}
-	v.each(rank, step, func(g *handful) error {
-		for _, r := range g.records {
+	v.each(rank, step, func(b *recordBatch) error {
+		for _, r := range b.records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
 		return nil
@@ -78,14 +77,14 @@ func (v *view) Locality() fs.Table {
 	}
 	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", hosts, "hosts")
 	return fs.Table{
-		Lines: 1 + v.cut.Ranks*v.cut.Steps(),
+		Lines: 1 + v.Cut().Ranks*v.Cut().Steps(),
 		Width: len(title),
 		Append: func(dst []byte, i uint64) []byte {
 			if i == 0 {
 				return append(dst, title...)
 			}
 			// Steps outside, ranks inside: the order in which a job reads.
-			step, rank := (i-1)/v.cut.Ranks, (i-1)%v.cut.Ranks
+			step, rank := (i-1)/v.Cut().Ranks, (i-1)%v.Cut().Ranks
 			h := v.holders(rank, step)
 			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, v.hostOf(rank),
 				v.Size(rank, step), h.held(v.hostOf(rank)), hosts, hosts, strings.Join(h.names(), ","))

@@ -63,8 +63,8 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 	v := s.view.Load()
 	x := v.content.index
 	return control.Explanation{
-		View: n.called(name), Full: v.filler.view.String(), Ranks: v.cut.Ranks, Steps: v.cut.Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.filler.view, v.content)),
+		View: n.called(name), Full: v.View().String(), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.View(), v.content)),
 	}, nil
 }
 
@@ -182,7 +182,7 @@ func (n *Node) Verify(ctx context.Context, name string, progress func(control.Pr
 			part.Len = min(e.Len, int64(len(buf)-fill))
 			extents, fill = append(extents, part), fill+int(part.Len)
 			e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
-			if fill < len(buf) && len(extents) < handfulRecords {
+			if fill < len(buf) && len(extents) < recordsAtOnce {
 				break
 			}
 			if err := flush(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cmd/internal/control"
-	"rankfs/meta"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
 )
@@ -85,9 +84,9 @@ func TestPlanByRacks(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		p := newFiller(v, d.content, n.sizes)
+		p := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
 		strict := s.bytes(r, p)
-		if err := p.place(s.seats); err != nil {
+		if err := p.Place(s.seats); err != nil {
 			r.Fatal(err)
 		}
 		planned := s.bytes(r, p)
@@ -105,7 +104,7 @@ func TestPlanByRacks(t *testing.T) {
 		if least := s.least(r, p); cost(planned) != least*30 || cost(planned) > cost(strict) {
 			r.Fatalf("costs %d chunks, could cost %d; fixed %d", cost(planned)/30, least, cost(strict)/30)
 		}
-		if p.placement == nil && planned != strict {
+		if !p.Placed() && planned != strict {
 			r.Fatal("nothing is placed, and it is better than fixed")
 		}
 		if planned.Near > 0 && planned.Near > strict.Near {
@@ -121,14 +120,14 @@ func TestPlanByRacks(t *testing.T) {
 // bytes counts what the batches of a plan are.
 func (s scene) bytes(t *rapid.T, p *filler) (b control.Bytes) {
 	for step := range p.Steps() {
-		for rank := range p.cut.Ranks {
-			r, err := p.run(rank, step)
+		for rank := range p.Cut().Ranks {
+			chunks, err := p.AppendChunks(nil, rank, step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range r.n {
+			for _, chunk := range chunks {
 				n := p.Size(rank, step)
-				switch s.distance(int(p.order.At(r.at(i)%p.cut.N)), s.seats[rank].Host) {
+				switch s.distance(chunk, s.seats[rank].Host) {
 				case assign.Local:
 					b.Local += n
 				case assign.Rack:
@@ -174,13 +173,13 @@ func (s scene) least(t *rapid.T, p *filler) (cost int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict, err := assign.StrictEpoch(p.cut)
+	strict, err := assign.StrictEpoch(p.Cut())
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := make([]int32, strict.Len())
 	for i := range of {
-		of[i] = int32(p.order.At(uint64(i)))
+		of[i] = int32(i)
 	}
 	d, err := planner.Epoch(strict, of)
 	if err != nil {
@@ -233,120 +232,5 @@ func TestServing(t *testing.T) {
 	n := planner(t, m, "ranks=2,batch=chunk", 1, []string{"h"}, []string{"h"}, []string{"h", "i"}, []string{"a"})
 	if p := n.mustPlan(t, control.PlanRequest{View: "d"}); p.Serving == nil || p.Serving.Hosts != 2 || p.Serving.Share != 2./3 {
 		t.Errorf("one host has most: %+v", p.Serving)
-	}
-}
-
-// Stretches of a few steps are an epoch all the same: each chunk once, each rank
-// as many as with assign=strict, and local wherever every stretch can be.
-func TestStretches(t *testing.T) {
-	m := memberOf(t, 2)
-	rapid.Check(t, func(r *rapid.T) {
-		s := anyScene.Draw(r, "scene")
-		n := plannerInRacks(t, m, s.racks, "batch=chunk", 3, s.chunks...)
-		tail := rapid.SampledFrom([]string{"keep", "drop", "pad"}).Draw(r, "tail")
-		v, d, err := n.resolve(fmt.Sprintf("d@ranks=%d,batch=chunk,order=full,tail=%s", len(s.seats), tail))
-		if err != nil {
-			r.Fatal(err)
-		}
-		whole, parts := newFiller(v, d.content, n.sizes), newFiller(v, d.content, n.sizes)
-		for _, p := range []*filler{whole, parts} {
-			if err := p.place(s.seats); err != nil {
-				r.Fatal(err)
-			}
-		}
-		if parts.placement == nil {
-			return
-		}
-		parts.id[0]++ // of another plan
-		parts.placement.chunks.steps = rapid.Uint64Range(1, 4).Draw(r, "steps")
-		seen := make(map[uint64]int)
-		for step := range parts.Steps() {
-			for rank := range parts.cut.Ranks {
-				a, err := whole.run(rank, step)
-				if err != nil {
-					r.Fatal(err)
-				}
-				b, err := parts.run(rank, step)
-				if err != nil || a.n != b.n {
-					r.Fatalf("rank %d has %d chunks in step %d, and %d in stretches (%v)", rank, a.n, step, b.n, err)
-				}
-				for i := range b.n {
-					seen[b.at(i)]++
-				}
-			}
-		}
-		want := parts.cut.Steps() * parts.cut.Global
-		if v.Tail == meta.TailKeep {
-			want = parts.cut.N
-		}
-		if uint64(len(seen)) != want {
-			r.Fatalf("%d positions of %d: %v", len(seen), want, seen)
-		}
-	})
-}
-
-// An epoch longer than a stretch, of chunks that are on hosts in turn: as local as
-// one that is short, and called otherwise than if it were divided as a whole.
-func TestLongEpoch(t *testing.T) {
-	hosts := [][]string{{"a"}, {"b"}, {"c"}}
-	all := make([][]string, stretch+10_000)
-	for i := range all {
-		all[i] = hosts[i%3]
-	}
-	n := planner(t, memberOf(t, 3), "ranks=3,batch=chunk,order=full", 1, all...)
-	p := n.mustPlan(t, control.PlanRequest{View: "d"})
-	if p.Plan.Local < 0.99 || p.Looked != mostSteps {
-		t.Errorf("%+v", p.Plan)
-	}
-	d := n.catalog.mu.byName["d"]
-	short := newFiller(d.view, d.content, n.sizes)
-	seats := []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}
-	if err := short.place(seats); err != nil {
-		t.Fatal(err)
-	}
-	if short.placement.chunks.count() != 2 || short.id == short.identify(short.decidedBy(seats)) {
-		t.Errorf("%d stretches", short.placement.chunks.count())
-	}
-	if kept := len(d.content.divisions.mu.kept); kept != 2 {
-		t.Errorf("%d stretches are kept", kept)
-	}
-}
-
-// What is kept is bounded by positions and by number; what is used stays.
-func TestDivisionsAreForgotten(t *testing.T) {
-	var d divisions
-	made := 0
-	get := func(number uint64, positions int) {
-		t.Helper()
-		_, err := d.get(division{number: number}, func() (assign.Division, error) {
-			made++
-			return assign.Contiguous([]int32{int32(positions)})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 3 {
-		for i := range uint64(keptDivisions) {
-			get(i, 1)
-		}
-	}
-	if made != keptDivisions || len(d.mu.kept) != keptDivisions {
-		t.Errorf("%d were made, %d are kept", made, len(d.mu.kept))
-	}
-	get(1000, 1)
-	get(1, 1)
-	if made != keptDivisions+1 || len(d.mu.kept) != keptDivisions {
-		t.Errorf("%d were made, %d are kept", made, len(d.mu.kept))
-	}
-	get(0, 1)
-	if made != keptDivisions+2 {
-		t.Error("the one used least recently was kept")
-	}
-	for i := range uint64(6) {
-		get(2000+i, assign.MaxPositions)
-	}
-	if len(d.mu.kept) != keptPositions/assign.MaxPositions {
-		t.Errorf("%d large ones are kept", len(d.mu.kept))
 	}
 }

@@ -21,7 +21,7 @@ type marks struct {
 
 	mu struct {
 		sync.Mutex
-		before []int64 // by handfuls; the last is that of all records, if they are whole
+		before []int64 // one for each recordsAtOnce; the last is that of all records, if they are whole
 		whole  bool
 	}
 }
@@ -33,7 +33,7 @@ func (p *filler) newMarks(rank, step uint64) *marks {
 }
 
 // count is how many there are when they are whole.
-func (m *marks) count() int { return int(m.records/handfulRecords) + 2 }
+func (m *marks) count() int { return int(m.records/recordsAtOnce) + 2 }
 
 func (m *marks) known() (before []int64, whole bool) {
 	m.mu.Lock()
@@ -57,7 +57,7 @@ func (m *marks) reckon(ctx context.Context, walks chan struct{}) (int64, error) 
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		if err := m.walk(ctx, uint64(len(before)-1)*handfulRecords, before[len(before)-1]); err != nil {
+		if err := m.walk(ctx, uint64(len(before)-1)*recordsAtOnce, before[len(before)-1]); err != nil {
 			return 0, err
 		}
 		before, _ = m.known()
@@ -68,9 +68,9 @@ func (m *marks) reckon(ctx context.Context, walks chan struct{}) (int64, error) 
 // walk goes on from a record before which there are so many bytes.
 func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
 	x := m.filler.content.index
-	err := m.filler.eachFrom(m.rank, m.step, from, func(g *handful) error {
-		g.extents = x.AppendExtents(g.extents[:0], g.records)
-		for _, e := range g.extents {
+	err := m.filler.eachFrom(m.rank, m.step, from, func(b *recordBatch) error {
+		b.extents = x.AppendExtents(b.extents[:0], b.records)
+		for _, e := range b.extents {
 			bytes += e.Len
 		}
 		m.mu.Lock()
@@ -125,12 +125,12 @@ func (o *offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]by
 		}
 		return dst, nil
 	}
-	mark := min(first/handfulRecords, uint64(len(o.before)-1))
-	at, entry := o.before[mark], mark*handfulRecords
+	mark := min(first/recordsAtOnce, uint64(len(o.before)-1))
+	at, entry := o.before[mark], mark*recordsAtOnce
 	end := first + n
-	err := o.filler.eachFrom(o.rank, o.step, entry, func(g *handful) error {
-		g.extents = o.filler.content.index.AppendExtents(g.extents[:0], g.records)
-		for _, e := range g.extents {
+	err := o.filler.eachFrom(o.rank, o.step, entry, func(b *recordBatch) error {
+		b.extents = o.filler.content.index.AppendExtents(b.extents[:0], b.records)
+		for _, e := range b.extents {
 			if entry >= first && entry < end {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
 			}
@@ -190,7 +190,7 @@ func newAllMarks() *allMarks {
 // marks finds those of a batch, or begins them. They stay until done is called, and
 // then as long as there is room.
 func (a *allMarks) marks(p *filler, rank, step uint64) (m *marks, done func()) {
-	id := batchID{p.id, rank, step}
+	id := batchID{p.ID(), rank, step}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.mu.byBatch[id]

@@ -14,6 +14,7 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/fetch/local"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // manyLines is the content of a dataset of lines of 2 and 3 bytes.
@@ -35,7 +36,7 @@ func manyLines(t *testing.T, n int) *content {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.Close() })
-	return &content{index: x}
+	return &content{index: x, version: plan.NewVersion(x, [32]byte{})}
 }
 
 // Who asks for the size or the table of a large batch may leave; what was reckoned
@@ -52,7 +53,7 @@ func TestMarksAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFiller(v, c, sizes)
+	p := newFiller(plan.New(v, c.version), c, sizes)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	m, done := sizes.marks(p, 0, 0)
@@ -76,7 +77,7 @@ func TestMarksAreShared(t *testing.T) {
 	}
 	askers.Wait()
 	before, whole := m.known()
-	if want := n/handfulRecords + 2; !whole || len(before) != want {
+	if want := n/recordsAtOnce + 2; !whole || len(before) != want {
 		t.Errorf("%d marks, %v, want %d", len(before), whole, want)
 	}
 	done()
@@ -99,15 +100,15 @@ func TestPartsOfOffsets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newFiller(v, c, sizes)
+		p := newFiller(plan.New(v, c.version), c, sizes)
 		o, err := p.Offsets(t.Context(), 0, 1%p.Steps())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want []byte
 		at := int64(0)
-		if err := p.each(0, 1%p.Steps(), func(g *handful) error {
-			for _, r := range g.records {
+		if err := p.each(0, 1%p.Steps(), func(b *recordBatch) error {
+			for _, r := range b.records {
 				want = binary.LittleEndian.AppendUint64(want, uint64(at))
 				at += c.index.Size(r)
 			}

@@ -11,6 +11,7 @@ import (
 	"rankfs/cache/stall"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // Parts are the chunks of a source whose bytes are dear to ask for and cheap
@@ -21,15 +22,13 @@ type parts struct {
 	filler *filler // whose steps are the chunks
 }
 
-// Readers are who reads parts: as placed, or anyhow if that is nil.
-type readers struct{ placed *placement }
+// Readers are those of parts: the ranks of a plan, or any if that is nil.
+type readers struct{ of *plan.Plan }
 
 // newParts makes the parts of what readers read; nil: they are not known.
 func newParts(c *content, s *sizes, k *cache.Cache, r *readers) *parts {
-	v := meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
-	p := newFiller(v, c, s)
+	p := newFiller(plan.OfChunks(c.version), c, s)
 	p.shared = true
-	p.id = p.identify(" parts")
 	p.following = func() *filler { return p }
 	p.readers = r
 	return &parts{k, p}
@@ -91,16 +90,16 @@ type piece struct {
 	at, len   int64  // where in the batch
 }
 
-// gather takes the records of a handful from parts, here or at their owners.
-func (f *fill) gather(ctx context.Context, g *handful) error {
+// gather takes records from parts, here or at their owners.
+func (f *fill) gather(ctx context.Context, b *recordBatch) error {
 	x := f.filler.content.index
-	if err := f.lay(g); err != nil {
+	if err := f.assignOffsets(b); err != nil {
 		return err
 	}
-	slices.SortStableFunc(g.pieces, func(a, b piece) int { return cmp.Compare(a.record, b.record) })
-	var own []lot
+	slices.SortStableFunc(b.pieces, func(a, b piece) int { return cmp.Compare(a.record, b.record) })
+	var own []chunkPieces
 	away := make(map[string][]piece)
-	for rest := g.pieces; len(rest) > 0; {
+	for rest := b.pieces; len(rest) > 0; {
 		number := x.ChunkOf(rest[0].record)
 		c, n := x.Chunk(number), 1
 		for n < len(rest) && rest[n].record < c.First+c.Records {
@@ -108,7 +107,7 @@ func (f *fill) gather(ctx context.Context, g *handful) error {
 		}
 		pieces := join(rest[:n])
 		if owner := f.filler.fetches(number); owner == f.filler.content.owners.Self {
-			own = append(own, lot{number, pieces})
+			own = append(own, chunkPieces{number, pieces})
 		} else {
 			away[owner] = append(away[owner], pieces...)
 		}
@@ -129,27 +128,27 @@ func (p *filler) fetches(number int) string {
 	return owner
 }
 
-// lay finds the places in the batch of a handful's records.
-func (f *fill) lay(g *handful) error {
-	g.extents, g.pieces = f.filler.content.index.AppendExtents(g.extents[:0], g.records), g.pieces[:0]
-	for i, r := range g.records {
+// assignOffsets finds the places of records in the batch.
+func (f *fill) assignOffsets(b *recordBatch) error {
+	b.extents, b.pieces = f.filler.content.index.AppendExtents(b.extents[:0], b.records), b.pieces[:0]
+	for i, r := range b.records {
 		at := f.at
-		if _, err := f.next(g.extents[i].Len); err != nil {
+		if _, err := f.next(b.extents[i].Len); err != nil {
 			return err
 		}
-		g.pieces = append(g.pieces, piece{r, 1, at, g.extents[i].Len})
+		b.pieces = append(b.pieces, piece{r, 1, at, b.extents[i].Len})
 	}
 	return nil
 }
 
-// A lot is what a batch takes of one chunk.
-type lot struct {
+// ChunkPieces is what a batch takes of one chunk.
+type chunkPieces struct {
 	chunk  int
 	pieces []piece
 }
 
 // fetch takes what is this node's to fetch, while others send what is theirs.
-func (f *fill) fetch(ctx context.Context, own []lot, away map[string][]piece) error {
+func (f *fill) fetch(ctx context.Context, own []chunkPieces, away map[string][]piece) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var others sync.WaitGroup
@@ -201,7 +200,7 @@ func total(pieces []piece) (bytes int64) {
 }
 
 // take copies pieces of one chunk, in the order of their records.
-func (f *fill) take(ctx context.Context, l lot) error {
+func (f *fill) take(ctx context.Context, l chunkPieces) error {
 	s, err := f.filler.parts.open(ctx, l.chunk)
 	if errors.Is(err, meta.ErrNoSpace) {
 		return f.direct(ctx, l.pieces, f.dst)

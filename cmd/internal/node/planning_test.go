@@ -74,7 +74,7 @@ func plannerInRacks(t testing.TB, m *member, racks map[string]string, view strin
 	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.owners, slog.New(slog.DiscardHandler))}
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
-		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), owners: &m.owners},
+		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), version: plan.NewVersion(x, sha256.Sum256(text)), owners: &m.owners},
 	}
 	return n
 }
@@ -238,8 +238,8 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		for _, s := range seats {
 			placed = append(placed, plan.Seat{Host: s.Host, Ranks: 1})
 		}
-		p := newFiller(v, d.content, n.sizes)
-		if err := p.place(placed); err != nil {
+		p := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
+		if err := p.Place(placed); err != nil {
 			r.Fatal(err)
 		}
 		bytes, local := make(map[string]int64), make(map[string]int64)
@@ -441,32 +441,5 @@ func TestPoint(t *testing.T) {
 	}
 	if got := point(assign.Point{}); got != (control.Point{}) {
 		t.Errorf("of no chunk: %+v", got)
-	}
-}
-
-// Slabs are kept by the id of their plan. So whatever changes a batch changes
-// the id: where ranks are, and where replicas were when the source was indexed.
-func TestPlansThatDifferHaveOtherNames(t *testing.T) {
-	m := memberOf(t, 3)
-	seen := make(map[[16]byte]string)
-	for what, chunks := range map[string][][]string{
-		"as it was":     {{"a"}, {"b"}, {"c"}, {"a"}},
-		"after a while": {{"b"}, {"c"}, {"a"}, {"b"}},
-	} {
-		n := planner(t, m, "ranks=3,batch=2", 6, chunks...)
-		d := n.catalog.mu.byName["d"]
-		for _, seats := range [][]plan.Seat{
-			{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}, {{Host: "b", Ranks: 1}, {Host: "a", Ranks: 1}, {Host: "c", Ranks: 1}}, {{Host: "a", Ranks: 2}, {Host: "b", Ranks: 1}}, {{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}},
-		} {
-			p := newFiller(d.view, d.content, n.sizes)
-			if err := p.place(seats); err != nil {
-				t.Fatal(err)
-			}
-			name := fmt.Sprint(what, seats)
-			if other, ok := seen[p.id]; ok || p.placement == nil {
-				t.Errorf("%s has the id of %s", name, other)
-			}
-			seen[p.id] = name
-		}
 	}
 }

@@ -147,12 +147,12 @@ func (t *taker) question() question {
 // describeUnit is the line of a batch.
 func (s *settling) describeUnit(unit uint64) []byte {
 	v := s.view.Load()
-	rank, step := unit%v.cut.Ranks, unit/v.cut.Ranks
+	rank, step := unit%v.Cut().Ranks, unit/v.Cut().Ranks
 	size, where := v.Size(rank, step), "remote"
 	if 2*v.holders(rank, step).held(v.host) > size || !v.content.remote {
 		where = "local"
 	}
-	path := filepath.Join(s.node.config.Mount, "datasets", s.name, unitName(unit, v.cut.Ranks))
+	path := filepath.Join(s.node.config.Mount, "datasets", s.name, unitName(unit, v.Cut().Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, v.Records(rank, step), where)
 }
 

@@ -9,6 +9,7 @@ import (
 	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // data returns the way to the bytes, or an error wrapping meta.ErrStale if
@@ -37,7 +38,7 @@ func (c *content) elsewhere() string {
 // that is gone, one of the others makes a new copy of what was one.
 func (c *content) keeper() string {
 	if c.copied && c.origin != c.owners.Self && !c.owners.Up(c.origin) {
-		return c.owners.Of(seedOf(c.id), 0, nil)
+		return c.owners.Of(plan.Seed(c.id), 0, nil)
 	}
 	return c.origin
 }

@@ -31,12 +31,12 @@ func (v *view) share(n *Node, rank *uint64) (s share, err error) {
 	switch {
 	case rank == nil:
 		s.ranks = v.ranksHere(n)
-	case *rank < v.cut.Ranks:
+	case *rank < v.Cut().Ranks:
 		s.ranks = []uint64{*rank}
 	default:
-		return s, fmt.Errorf("warm up rank %d %w: the view has %d ranks", *rank, meta.ErrInvalid, v.cut.Ranks)
+		return s, fmt.Errorf("warm up rank %d %w: the view has %d ranks", *rank, meta.ErrInvalid, v.Cut().Ranks)
 	}
-	s.bytes = int64(float64(v.content.index.Bytes()) / float64(v.cut.Ranks) * float64(len(s.ranks)))
+	s.bytes = int64(float64(v.content.index.Bytes()) / float64(v.Cut().Ranks) * float64(len(s.ranks)))
 	return s, nil
 }
 
@@ -58,7 +58,7 @@ func (p *parts) share() share {
 func (v *view) ranksHere(n *Node) (ranks []uint64) {
 	seats := v.seats
 	if seats == nil {
-		seats = n.member.seats(n.member.wouldBe(v.filler.view))
+		seats = n.member.seats(n.member.wouldBe(v.View()))
 	}
 	first := uint64(0)
 	for _, s := range seats {
@@ -92,7 +92,7 @@ func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
 	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, control.Made{}, control.Made{}, control.Made{}
 	tiers := map[string]*control.Made{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
 	for i := range w.All {
-		if i%handfulRecords == 0 && ctx.Err() != nil {
+		if i%recordsAtOnce == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		rank, step := s.at(i)

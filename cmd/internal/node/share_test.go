@@ -25,12 +25,12 @@ func sharers(t *testing.T) (*Node, *dataset, []plan.Seat) {
 // viewOn is the view as the node on a host has it.
 func viewOn(t *testing.T, n *Node, d *dataset, seats []plan.Seat, host string, parts bool) *view {
 	t.Helper()
-	p := newFiller(d.view, d.content, n.sizes)
-	if err := p.place(seats); err != nil {
+	p := newFiller(plan.New(d.view, d.content.version), d.content, n.sizes)
+	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
 	if parts {
-		p.parts = newParts(d.content, n.sizes, nil, &readers{p.placement})
+		p.parts = newParts(d.content, n.sizes, nil, &readers{p.Plan})
 	}
 	n.member.owners.Self, _ = n.member.owners.At(host)
 	return &view{p, d, nil, host, seats}
@@ -99,8 +99,8 @@ func TestWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := newFiller(chunked, d.content, n.sizes)
-	if plans, kind := whole.kept(); kind != control.Batches || plans[0] != whole.id {
+	chunks := newFiller(plan.New(chunked, d.content.version), d.content, n.sizes)
+	if plans, kind := whole.kept(); kind != control.Batches || plans[0] != whole.ID() {
 		t.Errorf("batches are kept as %s", kind)
 	}
 	one, kind := parts.kept()
@@ -113,7 +113,7 @@ func TestWhatIsKept(t *testing.T) {
 	if got := n.short(n.titles.find(one[0])); got != "d" {
 		t.Errorf("the chunks are called %q", got)
 	}
-	if got := n.short(n.titles.find(chunks.id)); got != "d@epoch=3,order=full,step=chunk" {
+	if got := n.short(n.titles.find(chunks.ID())); got != "d@epoch=3,order=full,step=chunk" {
 		t.Errorf("the batches are called %q", got)
 	}
 }

@@ -76,18 +76,18 @@ func (t *titles) has(as title) bool {
 func (p *filler) kept() (plans [][16]byte, kind string) {
 	switch {
 	case p.parts != nil:
-		return [][16]byte{p.parts.filler.id}, control.Chunks
-	case p.view.Step.Unit == meta.UnitChunk:
-		return [][16]byte{p.chunks, p.id}, control.Chunks
+		return [][16]byte{p.parts.filler.ID()}, control.Chunks
+	case p.View().Step.Unit == meta.UnitChunk:
+		return [][16]byte{p.ChunksID(), p.ID()}, control.Chunks
 	}
-	return [][16]byte{p.id}, control.Batches
+	return [][16]byte{p.ID()}, control.Batches
 }
 
 // entitle notes what the plans of a view are called.
 func (n *Node) entitle(p *filler) {
-	n.titles.note(p.id, title{p.view.String(), control.Batches})
+	n.titles.note(p.ID(), title{p.View().String(), control.Batches})
 	if plans, kind := p.kept(); kind == control.Chunks {
-		n.titles.note(plans[0], title{p.view.Dataset, kind})
+		n.titles.note(plans[0], title{p.View().Dataset, kind})
 	}
 }
 

@@ -79,17 +79,17 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 // filler makes the filler of a view whose ranks sit so, from parts where that saves
 // fetching.
 func (n *Node) filler(v meta.View, c *content, seats []plan.Seat) (*filler, error) {
-	p := newFiller(v, c, n.sizes)
+	p := newFiller(plan.New(v, c.version), c, n.sizes)
 	p.peers = n.member.peers
 	p.following = sync.OnceValue(func() *filler { return n.following(p, seats) })
-	if err := p.place(seats); err != nil {
+	if err := p.Place(seats); err != nil {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if c.remote && v.Step.Unit == meta.UnitChunk {
 		p.formers = sync.OnceValue(func() []former { return n.formers(v, c) })
 	}
 	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.owners.Count())) {
-		p.parts = newParts(c, n.sizes, n.cache, &readers{p.placement})
+		p.parts = newParts(c, n.sizes, n.cache, &readers{p.Plan})
 		p.roomy = worthParts(v, c.index, n.room())
 	}
 	n.entitle(p)
@@ -102,7 +102,7 @@ func (n *Node) filler(v meta.View, c *content, seats []plan.Seat) (*filler, erro
 // following is the plan of the epoch after that of p, for which nobody has asked
 // yet; nil if there is none.
 func (n *Node) following(p *filler, seats []plan.Seat) *filler {
-	v := p.view
+	v := p.View()
 	if v.Order.Kind == meta.OrderNone {
 		return p
 	}
@@ -130,7 +130,7 @@ func (n *Node) room() int64 {
 func (v *view) Dataset() string { return v.dataset.record.Name }
 
 // Ranks is the number of rank directories.
-func (v *view) Ranks() uint64 { return v.cut.Ranks }
+func (v *view) Ranks() uint64 { return v.Cut().Ranks }
 
 // Open returns the slab of a batch, complete.
 func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (s *cache.Slab, err error) {
@@ -170,10 +170,10 @@ func (v *view) Describe() []byte {
 		Created time.Time         `json:"created"`
 		Notes   map[string]string `json:"notes,omitempty"`
 	}{
-		Name: d.Name, View: v.filler.view.String(), Source: d.Source, Version: d.Version,
+		Name: d.Name, View: v.View().String(), Source: d.Source, Version: d.Version,
 		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
-		Epoch: v.filler.view.Epoch, Ranks: v.cut.Ranks, Steps: v.cut.Steps(), Global: v.stepRecords(),
-		Order: v.filler.view.Order.String(), Seed: v.filler.view.Seed, Tail: v.filler.view.Tail.String(),
+		Epoch: v.View().Epoch, Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(), Global: v.stepRecords(),
+		Order: v.View().Order.String(), Seed: v.View().Seed, Tail: v.View().Tail.String(),
 		Batch: v.batch().String(), Size: v.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
 	}, "", "  ")
 	if err != nil {
@@ -184,26 +184,27 @@ func (v *view) Describe() []byte {
 
 // batch is what each rank reads of a step, as it was asked for.
 func (v *view) batch() meta.BatchSize {
-	return meta.BatchSize{Unit: v.filler.view.Step.Unit, N: v.filler.view.Step.N / max(1, v.cut.Ranks)}
+	return meta.BatchSize{Unit: v.View().Step.Unit, N: v.View().Step.N / max(1, v.Cut().Ranks)}
 }
 
 // batchRecords is how many records the largest batch has; zero where that is
 // chunks.
 func (v *view) batchRecords() uint64 {
-	return (v.stepRecords() + v.cut.Ranks - 1) / v.cut.Ranks
+	return (v.stepRecords() + v.Cut().Ranks - 1) / v.Cut().Ranks
 }
 
 // stepRecords is what all ranks read together in a whole step; zero where that
 // is chunks.
 func (v *view) stepRecords() uint64 {
-	if v.filler.view.Step.Unit == meta.UnitChunk {
+	if v.View().Step.Unit == meta.UnitChunk {
 		return 0
 	}
-	return v.cut.Global
+	return v.Cut().Global
 }
 
 // Attributes are what ls -l cannot show of a batch.
 func (v *view) Attributes(rank, step uint64) []fs.Attribute {
+	id := v.ID()
 	tier, ok := v.cache.Contains(v.filler, rank, step)
 	if !ok {
 		tier = "source"
@@ -211,9 +212,9 @@ func (v *view) Attributes(rank, step uint64) []fs.Attribute {
 	return []fs.Attribute{
 		{Name: "records", Value: strconv.FormatUint(v.Records(rank, step), 10)},
 		{Name: "repeats", Value: strconv.FormatUint(v.Repeats(rank, step), 10)},
-		{Name: "epoch", Value: strconv.FormatUint(v.filler.view.Epoch, 10)},
-		{Name: "view", Value: v.filler.view.String()},
-		{Name: "plan", Value: hex.EncodeToString(v.id[:])},
+		{Name: "epoch", Value: strconv.FormatUint(v.View().Epoch, 10)},
+		{Name: "view", Value: v.View().String()},
+		{Name: "plan", Value: hex.EncodeToString(id[:])},
 		{Name: "tier", Value: tier},
 		{Name: "hosts", Value: strings.Join(v.holders(rank, step).names(), ",")},
 		{Name: "local", Value: strconv.FormatInt(v.holders(rank, step).held(v.host), 10)},

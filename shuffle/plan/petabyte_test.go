@@ -1,4 +1,4 @@
-package node
+package plan_test
 
 import (
 	"fmt"
@@ -20,19 +20,14 @@ import (
 // A petabyte in chunks of 128 MiB, in three replicas on a thousand hosts in forty
 // racks as HDFS places them: one on any, two in another rack. Ranks are on so many
 // of the hosts. What is measured is finding out that locality matters, dividing
-// all stretches of an epoch, and the homes of all chunks; and the memory that the
+// all stretches of an epoch, and the owners of all chunks; and the memory that the
 // process has at most for it, without file pages, which the kernel can take back.
 func BenchmarkPetabyte(b *testing.B) {
 	x := petabyteOf(b)
 	for _, hosts := range []int{4, 1000} {
 		for _, order := range []string{"none", "full"} {
 			b.Run(fmt.Sprintf("hosts=%d/order=%s", hosts, order), func(b *testing.B) {
-				c := &content{index: x, held: &held{index: x}, remote: true, owners: new(plan.Owners)}
-				sizes, err := newSizes()
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer sizes.close()
+				of := plan.NewVersion(x, [32]byte{})
 				v, err := meta.View{Dataset: "d", Ranks: 1024}.With("batch=chunk,order=" + order)
 				if err != nil {
 					b.Fatal(err)
@@ -44,14 +39,15 @@ func BenchmarkPetabyte(b *testing.B) {
 				debug.FreeOSMemory()
 				resetPeak(b)
 				for b.Loop() {
-					p, begin := newFiller(v, c, sizes), spent()
-					if err := p.place(seats); err != nil {
+					p, begin := plan.New(v, of), spent()
+					if err := p.Place(seats); err != nil {
 						b.Fatal(err)
 					}
 					b.ReportMetric((spent() - begin).Seconds(), "placing-cpu-s")
 					begin = spent()
-					for number := range p.placement.chunks.count() {
-						if _, err := p.run(0, number*p.placement.chunks.steps); err != nil {
+					count, steps := p.Stretches()
+					for number := range count {
+						if _, err := p.AppendChunks(nil, 0, number*steps); err != nil {
 							b.Fatal(err)
 						}
 						if number == 0 {
@@ -61,13 +57,13 @@ func BenchmarkPetabyte(b *testing.B) {
 					b.ReportMetric((spent() - begin).Seconds(), "epoch-cpu-s")
 					b.ReportMetric(peakAnon(b), "epoch-MiB")
 					begin = spent()
-					if _, err := c.allot(seats); err != nil {
+					if err := of.Allot(seats); err != nil {
 						b.Fatal(err)
 					}
-					b.ReportMetric((spent() - begin).Seconds(), "homes-cpu-s")
+					b.ReportMetric((spent() - begin).Seconds(), "owners-cpu-s")
 				}
 				b.ReportMetric(peakAnon(b), "all-MiB")
-				runtime.KeepAlive(c)
+				runtime.KeepAlive(of)
 			})
 		}
 	}

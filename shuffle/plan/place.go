@@ -1,4 +1,4 @@
-package node
+package plan
 
 import (
 	"fmt"
@@ -6,17 +6,19 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/assign"
-	"rankfs/shuffle/plan"
 )
 
-// A placement is who reads what where it depends on who has it: a pure function
-// of the cut, of where the ranks are, and of the index, which is the same file
-// everywhere. So nodes that agree on these agree on every batch.
+// A placement is who reads what where it depends on who has it.
+//
+// It is a pure function of the cut, of where the ranks are, and of the index, which
+// is the same file everywhere: nodes that agree on these agree on every batch. No
+// record changes its step by it, and no rank the number of its positions. It may be
+// used concurrently.
 type placement struct {
-	filler  *filler
+	plan    *Plan
 	chunks  *stretches // where a position is a chunk; the rest is for records
 	planner *assign.Planner
-	homes   *allotment
+	owners  *allotment
 
 	mu struct {
 		sync.Mutex
@@ -30,10 +32,10 @@ type placement struct {
 // of one node want the same steps.
 const keptSteps = 32
 
-// place gives p the placement that follows from where its ranks are, if that
+// Place gives p the placement that follows from where its ranks are, if that
 // makes a difference: not if all batches are the same as with assign=strict.
-func (p *filler) place(seats []plan.Seat) error {
-	hosts, ranks := plan.Number(seats)
+func (p *Plan) Place(seats []Seat) error {
+	hosts, ranks := Number(seats)
 	if p.view.Assign == meta.AssignStrict || hosts.Len() < 2 {
 		return nil
 	}
@@ -44,34 +46,34 @@ func (p *filler) place(seats []plan.Seat) error {
 	if n := min(p.cut.N, p.cut.Global); n > assign.MaxPositions { // said before any of it is looked at
 		return fmt.Errorf("dividing %d positions by locality %w: use assign=strict, or fewer than %d", n, meta.ErrInvalid, assign.MaxPositions)
 	}
-	homes, err := p.content.allot(seats)
+	owned, err := p.version.allot(seats)
 	if err != nil {
 		return err
 	}
 	sets := new(assign.Sets)
-	for host := range homes.hosts {
+	for host := range owned.hosts {
 		sets.Add(int32(host))
 	}
 	planner, err := assign.New(assign.Cluster{Nodes: hosts.Len(), NodeOf: ranks}, sets)
 	if err != nil {
 		return err
 	}
-	l := &placement{filler: p, planner: planner, homes: homes}
+	l := &placement{plan: p, planner: planner, owners: owned}
 	l.mu.steps = make(map[uint64]assign.Division)
 	p.placement = l
-	p.id = p.identify(p.decidedBy(seats) + homes.kind)
+	p.id = p.identify(p.decidedBy(seats) + owned.kind)
 	return nil
 }
 
 // decidedBy is what decides the batches beside the view. Of the same version of a
 // source there can be several indexes, as replicas move: this one does. And so
 // does what counts as a name of a host, which was less once.
-func (p *filler) decidedBy(seats []plan.Seat) string {
-	return fmt.Sprintf(" for %v by %x under any name", seats, p.content.id)
+func (p *Plan) decidedBy(seats []Seat) string {
+	return fmt.Sprintf(" for %v by %x under any name", seats, p.version.hash)
 }
 
-// home is the host that fetches a chunk, where positions are records.
-func (l *placement) home(chunk int) string { return l.homes.hosts[l.homes.homeOf[chunk]] }
+// owner is the host that fetches a chunk, where positions are records.
+func (l *placement) owner(chunk int) string { return l.owners.hosts[l.owners.ownerOf[chunk]] }
 
 // positions are those of a batch, ascending, counted from base.
 func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err error) {
@@ -82,14 +84,14 @@ func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err e
 	if err != nil {
 		return nil, 0, err
 	}
-	return d.Of(int(rank)), step * l.filler.cut.Global, nil
+	return d.Of(int(rank)), step * l.plan.cut.Global, nil
 }
 
 func (l *placement) divideStep(step uint64) (assign.Division, error) {
 	if d, ok := l.remembered(step); ok {
 		return d, nil
 	}
-	p := l.filler
+	p := l.plan
 	strict, err := assign.StrictStep(p.cut, step)
 	if err != nil {
 		return assign.Division{}, err
@@ -97,7 +99,7 @@ func (l *placement) divideStep(step uint64) (assign.Division, error) {
 	of := make([]int32, strict.Len())
 	for i := range of {
 		record := p.order.At((step*p.cut.Global + uint64(i)) % p.cut.N)
-		of[i] = l.homes.homeOf[p.content.index.ChunkOf(record)]
+		of[i] = l.owners.ownerOf[p.version.index.ChunkOf(record)]
 	}
 	d, err := l.planner.Step(strict, of)
 	if err == nil {
@@ -125,4 +127,47 @@ func (l *placement) remember(step uint64, d assign.Division) {
 	l.mu.steps[step] = d
 	l.mu.ring[l.mu.next] = step
 	l.mu.next = (l.mu.next + 1) % keptSteps
+}
+
+// placeChunks places the batches of a view whose batches are chunks.
+func (p *Plan) placeChunks(seats []Seat, hosts *Hosts, ranks []int32) {
+	s := newStretches(p.version.index, p.cut, p.order.At, hosts, ranks)
+	s.racks = true
+	if !s.near().Matters() {
+		return
+	}
+	p.id = p.identify(p.decidedBy(seats) + s.kind())
+	p.placement = &placement{plan: p, chunks: s}
+}
+
+// chunkOf is the position of a batch that is a chunk, counted from base; none if
+// the rank has none in the step.
+func (l *placement) chunkOf(rank, step uint64) (of []int32, base uint64, err error) {
+	s, number := l.chunks, step/l.chunks.steps
+	d, err := l.plan.version.divisions.get(division{l.plan.id, number}, func() (assign.Division, error) {
+		return s.divide(number)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	all, at := d.Of(int(rank)), step%s.steps
+	if at >= uint64(len(all)) {
+		return nil, 0, nil
+	}
+	return all[at : at+1], s.first(number), nil
+}
+
+// reader is who reads a position, and when, if its stretch is divided already.
+func (l *placement) reader(position uint64) (rank, step uint64, ok bool) {
+	if l.chunks == nil {
+		return 0, 0, false
+	}
+	number := position / (l.chunks.steps * l.chunks.cut.Global)
+	places := l.plan.version.divisions.places(division{l.plan.id, number})
+	position -= l.chunks.first(number)
+	if position >= uint64(len(places)) {
+		return 0, 0, false
+	}
+	at := places[position]
+	return uint64(at.rank), number*l.chunks.steps + uint64(at.step), true
 }

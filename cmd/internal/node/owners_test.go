@@ -3,46 +3,13 @@ package node
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 
 	"rankfs/cache/peers"
 	"rankfs/shuffle/plan"
 )
-
-// Two replicas of each chunk somewhere, as HDFS puts them: each node is home to
-// as many chunks as its ranks' share is, and nearly all of them lie there.
-func TestHomesAreEven(t *testing.T) {
-	m := memberOf(t, 4)
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		hosts := []string{"a", "b", "c", "d"}
-		var chunks [][]string
-		held := make([]map[int32]bool, 64)
-		for chunk := range held {
-			first := int32(chunk / 16) // who writes keeps one
-			other := (first + 1 + r.Int32N(3)) % 4
-			chunks = append(chunks, []string{hosts[first], hosts[other]})
-			held[chunk] = map[int32]bool{first: true, other: true}
-		}
-		n := planner(t, m, "ranks=8,batch=2", 2, chunks...)
-		homes, err := n.catalog.mu.byName["d"].content.allot([]plan.Seat{{Host: "a", Ranks: 2}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 2}, {Host: "d", Ranks: 2}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var count [4]int
-		for chunk, home := range homes.homeOf {
-			count[home]++
-			if !held[chunk][home] {
-				t.Errorf("seed %d: chunk %d is at home where it is not", seed, chunk)
-			}
-		}
-		if count != [4]int{16, 16, 16, 16} {
-			t.Errorf("seed %d: homes of %v chunks", seed, count)
-		}
-	}
-}
 
 // A chunk is owned where its readers' plan says, until that node is down;
 // then where all that are up would have it.
@@ -50,18 +17,18 @@ func TestOwnerFollowsThePlan(t *testing.T) {
 	m := memberOf(t, 3)
 	n := planner(t, m, "ranks=3,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	d := n.catalog.mu.byName["d"]
-	p := newFiller(d.view, d.content, n.sizes)
-	if err := p.place([]plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}); err != nil {
+	p := newFiller(plan.New(d.view, d.content.version), d.content, n.sizes)
+	if err := p.Place([]plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	parts := newParts(d.content, n.sizes, nil, &readers{p.placement})
+	parts := newParts(d.content, n.sizes, nil, &readers{p.Plan})
 	nodes := m.machine.Nodes()
 	for i := range nodes {
 		nodes[i].Up = true
 	}
 	m.owners.Follow(ownersOf(nodes))
 	for chunk := range 4 {
-		at := p.placement.home(chunk)
+		at, _ := p.OwnerHost(chunk)
 		want, ok := m.owners.At(at)
 		if got := parts.owner(chunk); !ok || got != want {
 			t.Errorf("chunk %d of %s is owned by %q, want %q", chunk, at, got, want)
@@ -79,8 +46,8 @@ func TestOwnerFollowsThePlan(t *testing.T) {
 			t.Errorf("chunk %d is fetched ahead for nobody knows whom", chunk)
 		}
 	}
-	if r, err := parts.filler.run(0, 2); err != nil || r.first != 2 || r.n != 1 || r.list != nil {
-		t.Errorf("parts are divided as their readers are: %v %v", r, err)
+	if chunks, err := parts.filler.AppendChunks(nil, 0, 2); err != nil || !slices.Equal(chunks, []int{2}) {
+		t.Errorf("parts are divided as their readers are: %v %v", chunks, err)
 	}
 }
 
@@ -95,7 +62,7 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	}
 	m.owners.Follow(ownersOf(nodes))
 	d := n.catalog.mu.byName["d"]
-	p := newFiller(d.view, d.content, n.sizes)
+	p := newFiller(plan.New(d.view, d.content.version), d.content, n.sizes)
 	p.parts = newParts(d.content, n.sizes, nil, &readers{nil})
 	p.peers = peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody there") }, peers.Config{})
 	defer p.peers.Close()

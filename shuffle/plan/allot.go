@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"sync"
+
+	"rankfs/meta"
+)
+
+// An allotment says which host owns each chunk, and fetches it, as long as all are
+// up: a record read there has been read from the source for good, while another
+// holder would have to read the chunk once more, or ask.
+//
+// Each chunk has one owner, a host with a rank. Chunks find their owners as they
+// would find readers if each were a batch, so that a host owns as much as its ranks
+// read, where holders allow.
+type allotment struct {
+	ownerOf []int32  // by chunk: the host's number
+	hosts   []string // by number
+	kind    string   // of the stretches that it was found by
+}
+
+// allotments remembers the last one: it takes seconds for millions of chunks, and
+// is the same for all epochs of a job.
+type allotments struct {
+	mu struct {
+		sync.Mutex // held while one is made: who else waits wants the same
+		seats      string
+		last       *allotment
+	}
+}
+
+// allot finds owners for ranks that sit so.
+func (v *Version) allot(seats []Seat) (*allotment, error) {
+	a, key := &v.allotments, fmt.Sprint(seats)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.last != nil && a.mu.seats == key {
+		return a.mu.last, nil
+	}
+	made, err := v.findOwners(seats)
+	if err == nil {
+		a.mu.seats, a.mu.last = key, made
+	}
+	return made, err
+}
+
+func (v *Version) findOwners(seats []Seat) (*allotment, error) {
+	hosts, ranks := Number(seats)
+	a := &allotment{ownerOf: make([]int32, v.index.Chunks()), hosts: hosts.Names()}
+	view := meta.View{Ranks: uint64(len(ranks)), Step: meta.BatchSize{Unit: meta.UnitChunk}}
+	inOrder := func(position uint64) uint64 { return position }
+	s := newStretches(v.index, view.Cut(0, 0, uint64(len(a.ownerOf))), inOrder, hosts, ranks)
+	a.kind = s.kind()
+	for number := range s.count() {
+		d, err := s.divide(number)
+		if err != nil {
+			return nil, err
+		}
+		for rank, host := range ranks {
+			for _, chunk := range d.Of(rank) {
+				a.ownerOf[s.first(number)+uint64(chunk)] = host
+			}
+		}
+	}
+	return a, nil
+}
