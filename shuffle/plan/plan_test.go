@@ -87,3 +87,25 @@ func TestPlansThatDifferHaveOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// Slabs on disks and in other nodes' caches are found by these names: those of a
+// release are those of the one before.
+func TestNamesStay(t *testing.T) {
+	for view, want := range map[string][2]string{ // unplaced, and placed
+		"ranks=2,batch=chunk":                                    {"4e8a2b881f231e0a59705c3f76b6d4a3", "f144005720f4055d04aaa0e8b100d038"},
+		"ranks=2,batch=chunk,order=full,seed=3,epoch=1":          {"3f03d68a8f6af75d26ffb278777415be", "57bc05496039ee6fe7a4c86b0b140c24"},
+		"ranks=2,batch=chunk,order=full,seed=3,assign=strict":    {"5f01b58e84570b275fde83e700a31741", "5f01b58e84570b275fde83e700a31741"},
+		"ranks=2,batch=2":                                        {"814196d50ce2213e049d0873510dff8a", "135e6924acd32f2ff476d22c7f357c49"},
+		"ranks=2,batch=2,order=window:9,seed=3,tail=pad,epoch=1": {"081052f122a254bb2d0f5d44da138a2a", "34da99af406140d506589ab538d02f0f"},
+	} {
+		p := plan.New(viewOf(t, view), version(4, []string{"a"}, []string{"b"}, []string{"a", "b"}, []string{"a"}, []string{"b"}))
+		before := p.ID()
+		mustPlace(t, p, on("ab"))
+		if got := [2]string{fmt.Sprintf("%x", before), fmt.Sprintf("%x", p.ID())}; got != want {
+			t.Errorf("%q: {%q, %q},", view, got[0], got[1])
+		}
+	}
+	if got := fmt.Sprintf("%x", plan.OfChunks(version(4, []string{"a"})).ID()); got != "86550ac89ada3a90a36349fbb2de0f64" {
+		t.Errorf("chunks are called %s", got)
+	}
+}
