@@ -62,6 +62,27 @@ func TestRequestsOfKilledClients(t *testing.T) {
 	s.wantAll(0, s.reader(0).finish())
 }
 
+// Nor does it matter that one of them was killed in mid-request, and the next has
+// asked before the server heard of that.
+func TestRequestBehindPartOfAnother(t *testing.T) {
+	for _, left := range []int{1, 3, 7} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			s := newStage(t, 1, 3)
+			must(t, syscall.Mkfifo(s.pipe(0), 0o600))
+			fd := come(t, s.pipe(0))
+			w, err := openBlocking(s.pipe(0), syscall.O_WRONLY)
+			must(t, err)
+			_, err = syscall.Write(w, make([]byte, left))
+			must(t, err)
+			must(t, syscall.Close(w))
+			must(t, request(s.pipe(0), 2))
+			s.serve()
+			wantAnswer(t, fd, 2)
+			s.wantAll(0, s.reader(0).finish())
+		})
+	}
+}
+
 // A client that asks before the server has turned from an earlier one, which was
 // killed, is not given the answer to that one.
 func TestAskedWhileAnotherIsServed(t *testing.T) {

@@ -153,7 +153,7 @@ func TestGarbage(t *testing.T) {
 	}{
 		{"a byte", "00", "status 2", "1 bytes, and not the 8 of a request"},
 		{"seven bytes", "00000000000000", "status 2", "7 bytes, and not the 8"},
-		{"nine bytes", "000000000000000000", "status 2", "more than the 8 bytes"},
+		{"text of nine bytes", "6e65787420626174" + "63", "status 2", "as text it would be"},
 		{"four requests", strings.Repeat("0000000000000000", 4), "status 2", "more than the 8 bytes"},
 		{"pages", strings.Repeat("5a", 20_000), "status 2", "more than the 8 bytes"},
 		{"the end", "0300000000000000", "status 1", ""},
@@ -175,7 +175,7 @@ func TestGarbage(t *testing.T) {
 				t.Errorf("the log does not say %q:\n%s", g.log, s.log.all())
 			}
 			start(t, "send", s.pipe(0), g.hex, "no answer").finish()
-			if len(g.hex) == 16 { // the answer to a request is waited for: help it
+			if n := len(g.hex) / 2; n >= 8 && n < 32 { // the answer to a request is waited for: help it
 				_, err := hear(s.pipe(0))
 				must(t, err)
 			}
