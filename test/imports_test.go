@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/", "rankfs/cache/stall"},
 	"rankfs/fetch/sequence":          {"rankfs/meta"},
 	"rankfs/fetch":                   {"rankfs/meta", "rankfs/meta/fault", "rankfs/fetch/"},
+	"rankfs/fetch/batch":             {"rankfs/meta", "rankfs/cache/peers", "rankfs/cache/stall", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index"},
 	"rankfs/cache":                   {"rankfs/meta", "rankfs/cache/ahead", "rankfs/cache/disks", "rankfs/cache/fair", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall", "rankfs/cache/trace"},
 	"rankfs/cache/ahead":             {},
 	"rankfs/cache/disks":             {"rankfs/meta", "rankfs/meta/fault", "rankfs/cache/ledger"},

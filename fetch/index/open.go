@@ -173,6 +173,12 @@ func (x *Index) ChunkRecords(i int) (first, n uint64) {
 	return row.first, end - row.first
 }
 
+// ChunkBytes is how many bytes the records of chunk i have.
+func (x *Index) ChunkBytes(i int) int64 {
+	row, _ := x.chunkRow(i)
+	return row.bytes
+}
+
 // ChunkOffset is how many bytes of records stand before those of chunk i.
 func (x *Index) ChunkOffset(i int) int64 {
 	at := x.begins[i/stride]

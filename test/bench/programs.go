@@ -34,11 +34,11 @@ func planning(b *bench) (misses int) {
 	return misses
 }
 
-// petabytePlan has an epoch of 8,388,608 chunks divided by a node's own code, for
+// petabytePlan has an epoch of 8,388,608 chunks divided by shuffle/plan, for
 // ranks on few hosts and on all.
 func petabytePlan(b *bench) (misses int) {
 	for _, hosts := range []string{"4", "1000"} {
-		out := output("go", "test", "-run", "^$", "-bench", "Petabyte/hosts="+hosts+"/order=full", "-benchtime", "1x", "./cmd/internal/node")
+		out := output("go", "test", "-run", "^$", "-bench", "Petabyte/hosts="+hosts+"/order=full", "-benchtime", "1x", "./shuffle/plan")
 		what := "plan of 8,388,608 chunks on 1,000 hosts, ranks on " + hosts
 		misses += missed(
 			outcome{

@@ -41,7 +41,7 @@ func (n *Node) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	if err != nil {
 		return control.CachePin{}, err
 	}
-	p := v.view.Load().filler
+	p := v.view.Load().batches
 	plans, kind := p.kept()
 	was, err := n.stays.set(v.key, at, plans)
 	return control.CachePin{
@@ -145,7 +145,7 @@ func (n *Node) Evict(ctx context.Context, name string) (control.Eviction, error)
 	if err != nil {
 		return control.Eviction{}, err
 	}
-	p := v.view.Load().filler
+	p := v.view.Load().batches
 	plans, kind := p.kept()
 	plans = append(plans, p.ID())
 	_, _, isView := meta.SplitView(name)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rankfs/fetch"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -36,8 +37,8 @@ type catalog struct {
 		byName  map[string]*dataset
 		making  map[string]bool // names for which an index is being made
 		failed  map[string]failure
-		removed []*held       // that are open still, as far as is known
-		updated chan struct{} // closed at the next update
+		removed []*batch.OpenSource // that are open still, as far as is known
+		updated chan struct{}       // closed at the next update
 	}
 }
 
@@ -155,14 +156,14 @@ func (c *catalog) enter(name string, d *dataset) {
 		delete(c.mu.byName, name)
 	}
 	if old != nil {
-		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*held).isClosed), old.content.held)
+		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.version.Source.Opened)
 	}
 	c.mu.Unlock()
 	if old == nil {
 		return
 	}
 	c.loose = true
-	if err := old.content.held.remove(); err != nil {
+	if err := old.version.Source.Opened.Remove(); err != nil {
 		c.log.Warn("source not closed", "dataset", name, "cause", err)
 	}
 	c.dropped(name)
@@ -365,8 +366,8 @@ func (c *catalog) retain() {
 	defer c.retaining.Unlock()
 	var fingerprints []string
 	for _, d := range c.list() {
-		if !d.content.copied || d.content.elsewhere() == "" {
-			fingerprints = append(fingerprints, d.content.index.Fingerprint())
+		if d.version.Source.Kept() {
+			fingerprints = append(fingerprints, d.version.Index.Fingerprint())
 		}
 	}
 	c.env.HDFS.Retain(fingerprints)
@@ -386,11 +387,11 @@ func (c *catalog) close() error {
 	all := slices.Clone(c.mu.removed)
 	c.mu.Unlock()
 	for _, d := range c.list() {
-		all = append(all, d.content.held)
+		all = append(all, d.version.Source.Opened)
 	}
 	var errs []error
 	for _, h := range all {
-		errs = append(errs, h.close())
+		errs = append(errs, h.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
@@ -32,12 +33,13 @@ func sample(c meta.Cut) []uint64 {
 // survey adds up what the ranks read in an epoch, as they sit and as it would be
 // were they fixed.
 func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan.Seat, p *control.Plan) error {
+	x := d.version.Index
 	hosts, hostOf := plan.Number(seats)
-	k := census{hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(d.content.index, hosts)}
-	if !d.content.remote {
-		k.home = d.content.sourceHost(n.member.host)
+	k := census{index: x, hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(x, hosts)}
+	if !d.version.Source.Remote {
+		k.home = sourceHost(d.version, n.member.host)
 	}
-	planned := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
+	planned := plan.New(v, d.version.Plans)
 	cut := planned.Cut()
 	if size := min(cut.Global, cut.N); size > mostPositions {
 		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
@@ -49,7 +51,7 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan
 		return err
 	}
 	chosen := fixed
-	if d.content.remote {
+	if d.version.Source.Remote {
 		err = planned.Place(seats)
 	}
 	if err == nil && planned.Placed() {
@@ -68,13 +70,14 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan
 	}
 	p.Plan, p.Strict = chosen.share(), fixed.share()
 	if err == nil {
-		p.Serving, err = d.content.serving(chosen.far, hosts, hostOf)
+		p.Serving, err = serving(x, chosen.far, hosts, hostOf)
 	}
 	return err
 }
 
 // A census counts what the ranks on each host read.
 type census struct {
+	index  *index.Index
 	hosts  *plan.Hosts
 	hostOf []int32 // of each rank
 	near   *plan.Topology
@@ -88,7 +91,7 @@ type tally struct {
 	far   *far       // chunks that are read whole, by hosts that do not hold them
 }
 
-func (k census) take(ctx context.Context, p *filler, steps []uint64) (tally, error) {
+func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, error) {
 	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(far)}
 	for _, step := range steps {
 		for rank := range p.Cut().Ranks {
@@ -101,8 +104,8 @@ func (k census) take(ctx context.Context, p *filler, steps []uint64) (tally, err
 }
 
 // count adds one batch.
-func (k census) count(ctx context.Context, p *filler, rank, step uint64, t tally) error {
-	host, x := k.hostOf[rank], p.content.index
+func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t tally) error {
+	host, x := k.hostOf[rank], k.index
 	add := func(chunk int, bytes int64) assign.Distance {
 		distance := k.distance(chunk, host)
 		t.bytes[host][distance] += bytes
@@ -112,14 +115,14 @@ func (k census) count(ctx context.Context, p *filler, rank, step uint64, t tally
 	if p.View().Step.Unit == meta.UnitChunk {
 		chunks, err := p.AppendChunks(nil, rank, step)
 		for _, c := range chunks {
-			if add(c, x.Chunk(c).Bytes) != assign.Local {
+			if add(c, x.ChunkBytes(c)) != assign.Local {
 				t.far.add(c, host)
 			}
 		}
 		return errors.Join(err, ctx.Err())
 	}
-	return p.each(rank, step, func(b *recordBatch) error {
-		for _, r := range b.records {
+	return p.Each(rank, step, 0, make([]uint64, 0, recordsAtOnce), func(records []uint64) error {
+		for _, r := range records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
 		return ctx.Err()

@@ -16,14 +16,14 @@ const maxHostsWidth = 4096
 // first line says how many there are, so that a reader knows a table that is
 // cut short, and shows by its own length how long each line is.
 func (v *view) Chunks() fs.Table {
-	x, n := v.content.index, v.content.index.Chunks()
+	x, n := v.Version.Index, v.Version.Index.Chunks()
 	column := func(title string, most int64) string {
 		return fmt.Sprintf("%*s  ", len(strconv.FormatInt(most, 10)), title)
 	}
 	titles := []string{
 		fmt.Sprintf("chunk of %d  ", n), column("offset", x.Bytes()), column("bytes", x.Bytes()),
 		column("first", int64(x.Records())), column("records", int64(x.Records())),
-		fmt.Sprintf("%-*s\n", v.content.holdersWidth(v.content.sourceHost(v.host)), "hosts"),
+		fmt.Sprintf("%-*s\n", v.holdersWidth(), "hosts"),
 	}
 	return fs.Table{
 		Lines: 1 + uint64(n),
@@ -86,16 +86,16 @@ func isHost(name string) bool {
 
 // chunkHosts are all that hold a chunk, as last heard.
 func (v *view) chunkHosts(chunk int) []string {
-	hosts := v.content.hosts(chunk)
-	if len(hosts) == 0 && !v.content.remote {
-		return []string{v.content.sourceHost(v.host)}
+	hosts := v.Version.Hosts(chunk)
+	if len(hosts) == 0 && !v.Version.Source.Remote {
+		return []string{sourceHost(v.Version, v.host)}
 	}
 	return hosts
 }
 
 // Totals are the extended attributes of a view's directory.
 func (v *view) Totals() []fs.Attribute {
-	x := v.content.index
+	x := v.Version.Index
 	return []fs.Attribute{
 		{Name: "chunks", Value: strconv.Itoa(x.Chunks())},
 		{Name: "bytes", Value: strconv.FormatInt(x.Bytes(), 10)},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
 	"rankfs/fs"
 	"rankfs/shuffle/plan"
@@ -26,12 +27,12 @@ func viewOf(t *testing.T, fill func(*index.Builder, uint32)) *view {
 	if err := b.Commit("v1"); err != nil {
 		t.Fatal(err)
 	}
-	x, err := index.Open(path)
+	of, err := batch.Open(path, batch.Config{Source: "hdfs:///f", Hash: strings.Repeat("0", 64), Owners: new(plan.Owners)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { x.Close() })
-	return &view{host: "me.example.com", filler: &filler{content: &content{index: x, held: &held{index: x}, remote: true}}}
+	t.Cleanup(func() { of.Source.Opened.Close() })
+	return &view{host: "me.example.com", batches: &batches{Batches: &batch.Batches{Version: of}}}
 }
 
 // lines is the table as text; every line of it has the length that it says.
@@ -98,7 +99,7 @@ func TestChunks(t *testing.T) {
 // A dataset that is on this machine is held by this host, whatever it is called.
 func TestChunksHere(t *testing.T) {
 	v := viewOf(t, func(b *index.Builder, f uint32) { b.Add(index.Extent{File: f, Len: 5}) })
-	v.content.remote, v.content.owners = false, new(plan.Owners)
+	v.Version.Source.Remote = false
 	if got := lines(t, v.Chunks()); !strings.HasSuffix(got[1], "  me.example.com") {
 		t.Errorf("%q", got)
 	}

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"rankfs/cache"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 )
 
 // crowd says it when the ranks that a node has of a view need more for one batch
 // each than the cache has: ranks that take each step together could not. It is
 // reckoned with batches of the mean size.
-func (n *Node) crowd(v meta.View, c *content) string {
-	x := c.index
+func (n *Node) crowd(v meta.View, of *batch.Version) string {
+	x := of.Index
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
 	if cut.N == 0 {
 		return ""
@@ -64,7 +65,7 @@ func (n *Node) crowded(err error, v *view) error {
 // tellCrowd has the log say that an open waits for memory that ranks hold.
 func (n *Node) tellCrowd(p cache.Plan, c *cache.Crowd) {
 	ranks := 0
-	if p, ok := p.(*filler); ok {
+	if p, ok := p.(*batches); ok {
 		ranks = int(n.oneShare(p.Cut().Ranks))
 	}
 	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))

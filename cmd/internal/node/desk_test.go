@@ -13,7 +13,6 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
-	"rankfs/shuffle/plan"
 )
 
 // A parliament is a cluster that agrees at once, now and then without telling.
@@ -73,7 +72,7 @@ func newHall(t *testing.T, policy queue.Policy) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{filler: newFiller(plan.New(asked, d.content.version), d.content, n.sizes), dataset: d, host: "a"}
+	v := &view{batches: batchesOf(asked, d.version, n.sizes), dataset: d, host: "a"}
 	h := &hall{parliament: newParliament(t, m), dispatcher: newDispatcher(n)}
 	apply(t, m,
 		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: fmt.Sprintf("%064d", 0)},

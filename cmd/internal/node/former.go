@@ -1,13 +1,11 @@
 package node
 
 import (
-	"context"
 	"encoding/hex"
 	"slices"
+	"sync"
 
-	"rankfs/cache/peers"
-	"rankfs/cache/stall"
-	"rankfs/fetch/index"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -26,8 +24,8 @@ const mostFormers = 2
 
 // formers are the plans of a dataset that were pinned last, other than that of v,
 // whose batches are chunks.
-func (n *Node) formers(v meta.View, c *content) (all []former) {
-	hash, own := hex.EncodeToString(c.id[:]), v.String()
+func (n *Node) formers(v meta.View, of *batch.Version) (all []former) {
+	hash, own := hex.EncodeToString(of.ID[:]), v.String()
 	for _, pinned := range slices.Backward(n.member.machine.Plans()) {
 		if pinned.Index != hash || pinned.View == own {
 			continue
@@ -37,7 +35,7 @@ func (n *Node) formers(v meta.View, c *content) (all []former) {
 		if err != nil || was.Step.Unit != meta.UnitChunk {
 			continue
 		}
-		p := plan.New(was, c.version)
+		p := plan.New(was, of.Plans)
 		if p.Place(n.member.seats(pinned.Nodes)) != nil {
 			continue
 		}
@@ -63,28 +61,18 @@ func (f former) reader(chunk int) (node string, ok bool) {
 	return "", false
 }
 
-// keepers are other nodes that may have a chunk, the likeliest first.
-func (p *filler) keepers(chunk int) (nodes []string) {
-	for _, f := range p.formers() {
-		node, ok := f.reader(chunk)
-		if ok && node != p.content.owners.Self && p.content.owners.Up(node) && !slices.Contains(nodes, node) {
-			nodes = append(nodes, node)
+// keepers says which other nodes may have a chunk of a view whose batches are chunks,
+// the likeliest first. What was pinned is looked up once, for the first chunk.
+func (n *Node) keepers(v meta.View, of *batch.Version) func(chunk int) []string {
+	formers := sync.OnceValue(func() []former { return n.formers(v, of) })
+	return func(chunk int) (nodes []string) {
+		owners := &n.member.owners
+		for _, f := range formers() {
+			node, ok := f.reader(chunk)
+			if ok && node != owners.Self && owners.Up(node) && !slices.Contains(nodes, node) {
+				nodes = append(nodes, node)
+			}
 		}
+		return nodes
 	}
-	return nodes
-}
-
-// receiveKept has a node that keeps a chunk send it. What is there after that
-// failed is overwritten: the source has it too.
-func (f *fill) receiveKept(ctx context.Context, number int, c index.Chunk, room []byte) bool {
-	for _, node := range f.filler.keepers(number) {
-		want := peers.Want{Dataset: f.filler.content.id, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
-		m := stall.Enter(ctx, stall.Peer)
-		if f.filler.peers.Gather(ctx, node, want, [][]byte{room}) == nil {
-			m.Leave(int64(len(room)))
-			return true
-		}
-		m.Leave(0)
-	}
-	return false
 }

@@ -12,7 +12,7 @@ import (
 
 // A chunk is asked for where plans that were pinned before had it read, the last
 // one first, and nowhere else.
-func TestKeepers(t *testing.T) {
+func TestKeepersOfChunks(t *testing.T) {
 	m := memberOf(t, 3)
 	nodes := []string{made(0).ID, made(1).ID, made(2).ID}
 	var chunks [][]string
@@ -20,7 +20,7 @@ func TestKeepers(t *testing.T) {
 		chunks = append(chunks, []string{"a", "b", "c"})
 	}
 	n := planner(t, m, "ranks=3,batch=chunk,order=full", 3, chunks...)
-	c := n.catalog.mu.byName["d"].content
+	of := n.catalog.mu.byName["d"].version
 	up := m.machine.Nodes()
 	for i := range up {
 		up[i].Up = true
@@ -36,16 +36,16 @@ func TestKeepers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := n.filler(v, c, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}})
+		p, err := n.batches(v, of, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v, &listed{p}
 	}
-	hash := hex.EncodeToString(c.id[:])
+	hash := hex.EncodeToString(of.ID[:])
 	apply(t, m, &state.PutDataset{Name: "d", Record: []byte("{}"), Index: hash})
-	if _, p := plan("d@epoch=7"); p.keepers(0) != nil {
-		t.Errorf("%q are asked before anybody has read", p.keepers(0))
+	if _, p := plan("d@epoch=7"); p.Keepers(0) != nil {
+		t.Errorf("%q are asked before anybody has read", p.Keepers(0))
 	}
 	v, first := plan("d")
 	pin(v)
@@ -61,21 +61,21 @@ func TestKeepers(t *testing.T) {
 				want = append(want, node)
 			}
 		}
-		if got := now.keepers(chunk); !slices.Equal(got, want) {
+		if got := now.Keepers(chunk); !slices.Equal(got, want) {
 			t.Errorf("chunk %d: %q, want %q", chunk, got, want)
 		}
 	}
 	up[1].Up = false
 	m.owners.Follow(ownersOf(up))
 	for chunk := range chunks {
-		if slices.Contains(now.keepers(chunk), nodes[1]) {
+		if slices.Contains(now.Keepers(chunk), nodes[1]) {
 			t.Errorf("chunk %d is asked of a node that is down", chunk)
 		}
 	}
 }
 
 // A listed is a plan that is asked, batch after batch, who reads what.
-type listed struct{ *filler }
+type listed struct{ *batches }
 
 func (p *listed) reader(t *testing.T, chunk int) (rank int) {
 	for rank := range p.Cut().Ranks {

@@ -84,11 +84,11 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFiller(plan.New(asked, d.content.version), d.content, n.sizes)
+	p := batchesOf(asked, d.version, n.sizes)
 	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
-	v := &view{filler: p, dataset: d, host: ours("a"), seats: seats}
+	v := &view{batches: p, dataset: d, host: ours("a"), seats: seats}
 	for rank := range p.Cut().Ranks {
 		for step := range p.Steps() {
 			chunks, err := p.AppendChunks(nil, rank, step)
@@ -100,7 +100,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	}
 	told.local = v.holders(0, 0).held(v.host)
 	asked.Step = meta.BatchSize{N: 3, Unit: meta.UnitRecords}
-	byRecord := plan.New(asked, d.content.version)
+	byRecord := plan.New(asked, d.version.Plans)
 	if err := byRecord.Place(seats); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 		host, _ := byRecord.OwnerHost(chunk)
 		id, _ := m.owners.At(host)
 		told.owners = append(told.owners, id)
-		owner := m.owners.Of(p.seed(), chunk, chunks[chunk])
+		owner := m.owners.Of(plan.Seed(d.version.ID), chunk, chunks[chunk])
 		if len(chunks[chunk]) == 1 { // of several, names decide
 			told.elected = append(told.elected, owner)
 		}
@@ -117,7 +117,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	k.mu.nodes = make(map[string]int)
 	told.holders = k.holders(v)(3)
 	slices.SortFunc(told.holders, func(a, b queue.Holder) int { return a.Node - b.Node })
-	told.here = (&view{filler: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
+	told.here = (&view{batches: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
 	if told.ofPerson, err = m.find(theirs("b")); err != nil {
 		t.Error(err)
 	}

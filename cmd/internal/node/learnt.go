@@ -166,7 +166,7 @@ func (n *Node) teach() {
 	of := make(map[string]*trace.Graph)
 	for _, d := range n.catalog.list() {
 		if l, ok := n.learnt.find(d.record.Name); ok {
-			of[d.content.index.Fingerprint()] = l.graph
+			of[d.version.Index.Fingerprint()] = l.graph
 		}
 	}
 	n.cache.Learn(of)

@@ -91,13 +91,13 @@ func (n *Node) facts(job string) *control.Facts {
 	if err != nil {
 		return nil
 	}
-	x := d.content.index
+	x := d.version.Index
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
 	return &control.Facts{
 		Ranks: v.Ranks, Bytes: x.Bytes(), Batch: x.Bytes() / int64(max(1, cut.Steps()*cut.Ranks)),
-		// A shuffled batch is never read again, but the parts it is made of are.
-		Again:  v.Order.Kind == meta.OrderNone || d.content.remote && v.Step.Unit != meta.UnitChunk,
-		Remote: d.content.remote, Flows: flows(d.content.flows.Read()),
+		// A shuffled batch is never read again, but the chunks it is made of are.
+		Again:  v.Order.Kind == meta.OrderNone || d.version.Source.Remote && v.Step.Unit != meta.UnitChunk,
+		Remote: d.version.Source.Remote, Flows: flows(d.version.Flows.Read()),
 	}
 }
 

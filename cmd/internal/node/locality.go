@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"rankfs/fetch/batch"
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
@@ -14,6 +15,9 @@ import (
 
 // Holders says how many bytes of a batch each host has on its own disks.
 type holders map[string]int64
+
+// recordsAtOnce is how many records of a batch are looked at at a time.
+const recordsAtOnce = 4096
 
 // maxHolders is how many hosts of a batch are named: a block has as many.
 const maxHolders = 3
@@ -39,7 +43,7 @@ func (h holders) held(host string) (bytes int64) {
 
 // holders finds out who holds a batch.
 func (v *view) holders(rank, step uint64) holders {
-	h, x := make(holders), v.content.index
+	h, x := make(holders), v.Version.Index
 	add := func(chunk int, bytes int64) {
 		for _, host := range v.chunkHosts(chunk) {
 			h[host] += bytes
@@ -51,16 +55,16 @@ func (v *view) holders(rank, step uint64) holders {
 			return h
 		}
 		for _, c := range chunks {
-			add(c, x.Chunk(c).Bytes)
+			add(c, x.ChunkBytes(c))
 		}
 		return h
 	}
-	if !v.content.remote {
-		h[v.content.sourceHost(v.host)] = v.Size(rank, step)
+	if !v.Version.Source.Remote {
+		h[sourceHost(v.Version, v.host)] = v.Size(rank, step)
 		return h
 	}
-	v.each(rank, step, func(b *recordBatch) error {
-		for _, r := range b.records {
+	v.Each(rank, step, 0, make([]uint64, 0, recordsAtOnce), func(records []uint64) error {
+		for _, r := range records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
 		return nil
@@ -71,7 +75,7 @@ func (v *view) holders(rank, step uint64) holders {
 // Locality is the table of where the bytes of each batch are.
 func (v *view) Locality() fs.Table {
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
-	w, hosts := len("node"), max(len("hosts"), v.content.hostsWidth(v.content.sourceHost(v.host)))
+	w, hosts := len("node"), max(len("hosts"), v.hostsWidth())
 	for _, s := range append(v.seats, plan.Seat{Host: v.host}) {
 		w = max(w, len(s.Host))
 	}
@@ -93,50 +97,29 @@ func (v *view) Locality() fs.Table {
 }
 
 // hostsWidth is the room that the names of a batch's hosts take at most.
-func (c *content) hostsWidth(own string) int {
-	if !c.remote {
-		return len(own)
+func (v *view) hostsWidth() int {
+	if !v.Version.Source.Remote {
+		return len(sourceHost(v.Version, v.host))
 	}
-	c.width.Do(c.measure)
-	return maxHolders*(c.longest+1) - 1
+	longest, _ := v.Version.HostNames()
+	return maxHolders*(longest+1) - 1
 }
 
 // holdersWidth is the same for all hosts of a chunk. Where replicas moved since
 // the index was made there may be more, or longer names; what does not fit is left out.
-func (c *content) holdersWidth(own string) int {
-	if !c.remote {
-		return max(len("hosts"), len(own))
+func (v *view) holdersWidth() int {
+	if !v.Version.Source.Remote {
+		return max(len("hosts"), len(sourceHost(v.Version, v.host)))
 	}
-	c.width.Do(c.measure)
-	return max(len("hosts"), min(maxHostsWidth, max(c.most, maxHolders)*(c.longest+1)-1))
-}
-
-// measure looks for the longest name of a host and the most hosts of a chunk.
-func (c *content) measure() {
-	for i := range c.index.Chunks() {
-		hosts := c.index.Chunk(i).Hosts
-		c.most = max(c.most, len(hosts))
-		for _, h := range hosts {
-			c.longest = max(c.longest, len(h))
-		}
-	}
+	longest, most := v.Version.HostNames()
+	return max(len("hosts"), min(maxHostsWidth, max(most, maxHolders)*(longest+1)-1))
 }
 
 // sourceHost is where a source lies that does not say where it is: here, unless
 // only another node has it.
-func (c *content) sourceHost(own string) string {
-	if keeper := c.elsewhere(); keeper != "" && c.held.attached() == nil {
-		if host, ok := c.owners.Host(keeper); ok {
-			return host
-		}
+func sourceHost(v *batch.Version, own string) string {
+	if host, ok := v.Source.HostElsewhere(); ok {
+		return host
 	}
 	return own
-}
-
-// hosts are those that hold a chunk, as last heard.
-func (c *content) hosts(chunk int) []string {
-	if d := c.held.attached(); d != nil {
-		return d.Hosts(chunk)
-	}
-	return c.index.Chunk(chunk).Hosts
 }

@@ -46,7 +46,7 @@ func (n *Node) Dataset(name string) (control.Dataset, error) {
 // describe says of a dataset also what this node has to say.
 func (n *Node) describe(ctx context.Context, d *dataset) control.Dataset {
 	c := d.describe(ctx)
-	if said := n.warnings(d.view, d.content); len(said) > 0 {
+	if said := n.warnings(d.view, d.version); len(said) > 0 {
 		maps.Copy(said, c.Notes)
 		c.Notes = said
 	}
@@ -61,10 +61,10 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 		return control.Explanation{}, err
 	}
 	v := s.view.Load()
-	x := v.content.index
+	x := v.Version.Index
 	return control.Explanation{
 		View: n.called(name), Full: v.View().String(), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.View(), v.content)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.waiting(), n.crowd(v.View(), v.Version)),
 	}, nil
 }
 
@@ -147,22 +147,25 @@ func (n *Node) Remove(name string) error {
 	return n.catalog.remove(context.Background(), name)
 }
 
+// verifyBytes is how much is read back at a time.
+const verifyBytes = 8 << 20
+
 // Verify reads every record back, in the source's order.
 func (n *Node) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {
 	d, err := n.catalog.get(name)
 	if err != nil {
 		return control.Verification{}, err
 	}
-	data, err := d.content.data(ctx)
+	data, err := d.version.Source.Data(ctx)
 	if err != nil {
 		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
 	}
-	buf, err := unix.Mmap(-1, 0, readBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	buf, err := unix.Mmap(-1, 0, verifyBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
 	}
 	defer unix.Munmap(buf)
-	hash, x := xxhash.New(), d.content.index
+	hash, x := xxhash.New(), d.version.Index
 	v := control.Verification{}
 	var extents []index.Extent
 	fill := 0

@@ -84,7 +84,7 @@ func TestPlanByRacks(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		p := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
+		p := batchesOf(v, d.version, n.sizes)
 		strict := s.bytes(r, p)
 		if err := p.Place(s.seats); err != nil {
 			r.Fatal(err)
@@ -118,7 +118,7 @@ func TestPlanByRacks(t *testing.T) {
 }
 
 // bytes counts what the batches of a plan are.
-func (s scene) bytes(t *rapid.T, p *filler) (b control.Bytes) {
+func (s scene) bytes(t *rapid.T, p *batches) (b control.Bytes) {
 	for step := range p.Steps() {
 		for rank := range p.Cut().Ranks {
 			chunks, err := p.AppendChunks(nil, rank, step)
@@ -142,7 +142,7 @@ func (s scene) bytes(t *rapid.T, p *filler) (b control.Bytes) {
 }
 
 // least is what a plan costs in chunks for which every host is a node.
-func (s scene) least(t *rapid.T, p *filler) (cost int64) {
+func (s scene) least(t *rapid.T, p *batches) (cost int64) {
 	numbers, racks := make(map[string]int32), make(map[string]int32)
 	number := func(m map[string]int32, name string) int32 {
 		if _, ok := m[name]; !ok {

@@ -22,6 +22,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/fetch"
+	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/lmdb"
@@ -76,7 +77,7 @@ type Node struct {
 	member  *member
 	catalog *catalog
 	serving atomic.Pointer[catalog] // as soon as others may ask it
-	sizes   *sizes
+	sizes   *batch.Sizes
 	cache   *cache.Cache
 	memory  memory
 	stays   *stays
@@ -140,10 +141,10 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.catalog = newCatalog(n.member, x, env, &n.member.owners, c.Log)
 	defer func() { err = errors.Join(err, n.catalog.close()) }()
 	n.catalog.update(ctx)
-	if n.sizes, err = newSizes(); err != nil {
+	if n.sizes, err = batch.NewSizes(); err != nil {
 		return err
 	}
-	defer n.sizes.close()
+	defer n.sizes.Close()
 	n.tree = fs.New(fs.Config{
 		Catalog: n, Info: n.info(), UID: c.UID, GID: c.GID, Umask: c.Umask,
 		AllowOther: !c.Private, NoPassthrough: c.NoPassthrough, Log: c.Log,
@@ -165,7 +166,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	n.catalog.retain() // now that the disk is ours
 	n.catalog.dropped = n.tree.Drop
-	if err := n.member.offer(store{n}); err != nil {
+	if err := n.member.offer(store{n.server(), n.catalog.indexes}); err != nil {
 		return err
 	}
 	defer func() { cancel(); n.tasks.Wait() }()

@@ -23,8 +23,8 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	if r.Unpin && (r.Pin || r.Seats != nil) {
 		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: shortest(v, d.view), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.content)}
-	if d.content.remote {
+	p := control.Plan{View: shortest(v, d.view), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.version)}
+	if d.version.Source.Remote {
 		p.LocalBlocks = n.hdfs.Stats().LocalBlocks
 	}
 	seats, err := n.seat(ctx, v, d, r, &p)
@@ -35,7 +35,7 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 		return p, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if r.Weights != nil {
-		p.Program, err = d.content.program(seats, *r.Weights)
+		p.Program, err = program(d.version, seats, *r.Weights)
 	}
 	return p, err
 }
@@ -84,8 +84,8 @@ func (n *Node) indifference(v meta.View, d *dataset) string {
 	switch {
 	case v.Assign == meta.AssignStrict:
 		return "with assign=strict each rank has its share of every step, wherever it is"
-	case !d.content.remote:
-		return "all of the source lies on " + d.content.sourceHost(n.member.host)
+	case !d.version.Source.Remote:
+		return "all of the source lies on " + sourceHost(d.version, n.member.host)
 	}
 	return ""
 }

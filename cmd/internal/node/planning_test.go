@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -53,30 +54,35 @@ func plannerInRacks(t testing.TB, m *member, racks map[string]string, view strin
 	if err := b.Commit("v1"); err != nil {
 		t.Fatal(err)
 	}
-	x, err := index.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { x.Close() })
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	of, err := batch.Open(path, batch.Config{Source: "hdfs:///f", Hash: fmt.Sprintf("%x", sha256.Sum256(text)), Owners: &m.owners})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { of.Source.Opened.Close() })
 	v, err := meta.View{Dataset: "d", Ranks: 1}.With(view)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes, err := newSizes()
+	sizes, err := batch.NewSizes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(sizes.close)
+	t.Cleanup(sizes.Close)
 	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.owners, slog.New(slog.DiscardHandler))}
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
-		content: &content{index: x, held: &held{index: x}, remote: true, id: sha256.Sum256(text), version: plan.NewVersion(x, sha256.Sum256(text)), owners: &m.owners},
+		version: of,
 	}
 	return n
+}
+
+// batchesOf are those of a view whose ranks are anywhere.
+func batchesOf(v meta.View, of *batch.Version, sizes *batch.Sizes) *batches {
+	return &batches{Batches: &batch.Batches{Plan: plan.New(v, of.Plans), Version: of, Sizes: sizes}}
 }
 
 // memberOf is a member of a cluster of nodes 1 to n, each on the host of its
@@ -238,13 +244,13 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		for _, s := range seats {
 			placed = append(placed, plan.Seat{Host: s.Host, Ranks: 1})
 		}
-		p := newFiller(plan.New(v, d.content.version), d.content, n.sizes)
+		p := batchesOf(v, d.version, n.sizes)
 		if err := p.Place(placed); err != nil {
 			r.Fatal(err)
 		}
 		bytes, local := make(map[string]int64), make(map[string]int64)
 		for rank, s := range seats {
-			tree := &view{filler: p, dataset: d, host: s.Host}
+			tree := &view{batches: p, dataset: d, host: s.Host}
 			for step := range p.Steps() {
 				bytes[s.Host] += p.Size(uint64(rank), step)
 				local[s.Host] += tree.holders(uint64(rank), step).held(s.Host)
@@ -300,7 +306,7 @@ func TestPlanOfManySteps(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	n := planner(t, memberOf(t, 2), "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})
 	here := planner(t, memberOf(t, 2), "ranks=4,batch=1", 10, nil)
-	here.catalog.mu.byName["d"].content.remote = false
+	here.catalog.mu.byName["d"].version.Source.Remote = false
 	twice := memberOf(t, 2)
 	second := made(2)
 	second.Host = "a"
@@ -345,7 +351,7 @@ func TestPlanRefuses(t *testing.T) {
 // All of a local source is on the host that has it, whoever reads it.
 func TestPlanOfAnyPlace(t *testing.T) {
 	n := planner(t, memberOf(t, 2), "ranks=2,batch=1", 10, nil)
-	n.catalog.mu.byName["d"].content.remote, n.member.host = false, "a"
+	n.catalog.mu.byName["d"].version.Source.Remote, n.member.host = false, "a"
 	p := n.mustPlan(t, control.PlanRequest{View: "d"})
 	if p.State != control.PlanFixed || !strings.HasSuffix(p.Reason, " on a") {
 		t.Errorf("got %q, %q", p.State, p.Reason)

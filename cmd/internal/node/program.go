@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
@@ -17,15 +18,15 @@ const (
 )
 
 // program divides all chunks of a dataset among ranks of equal speed.
-func (c *content) program(seats []plan.Seat, w control.Weights) (*control.Program, error) {
-	if !c.remote {
+func program(v *batch.Version, seats []plan.Seat, w control.Weights) (*control.Program, error) {
+	if !v.Source.Remote {
 		return nil, fmt.Errorf("best division of chunks %w: the source does not say which hosts have them", meta.ErrInvalid)
 	}
-	if n := c.index.Chunks(); n > mostChunks {
+	if n := v.Index.Chunks(); n > mostChunks {
 		return nil, fmt.Errorf("best division of %d chunks %w: it is for %d at most", n, meta.ErrInvalid, mostChunks)
 	}
 	hosts, hostOf := plan.Number(seats)
-	near, sets, of := plan.NewTopology(c.index, hosts), new(assign.Sets), make([]int32, c.index.Chunks())
+	near, sets, of := plan.NewTopology(v.Index, hosts), new(assign.Sets), make([]int32, v.Index.Chunks())
 	for chunk := range of {
 		var err error
 		if of[chunk], err = sets.Number(near.Holders(chunk)); err != nil {

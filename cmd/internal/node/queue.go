@@ -149,7 +149,7 @@ func (s *settling) describeUnit(unit uint64) []byte {
 	v := s.view.Load()
 	rank, step := unit%v.Cut().Ranks, unit/v.Cut().Ranks
 	size, where := v.Size(rank, step), "remote"
-	if 2*v.holders(rank, step).held(v.host) > size || !v.content.remote {
+	if 2*v.holders(rank, step).held(v.host) > size || !v.Version.Source.Remote {
 		where = "local"
 	}
 	path := filepath.Join(s.node.config.Mount, "datasets", s.name, unitName(unit, v.Cut().Ranks))

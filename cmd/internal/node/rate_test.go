@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"rankfs/cache"
 	"rankfs/cache/stall"
 	"rankfs/fetch"
+	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
 	"rankfs/fs"
 	"rankfs/meta"
@@ -100,26 +102,25 @@ func pagesOf(b *testing.B, records int, view string) *Node {
 		must(w.AddStride(f, i*page, page, 1))
 	}
 	must(w.Commit(version))
-	x, err := index.Open(path)
-	must(err)
 
 	m := memberOf(b, 1)
 	c := Config{RAMBytes: 128 << 20, Log: slog.New(slog.DiscardHandler)}
 	n := &Node{config: c, member: m, catalog: newCatalog(nil, nil, nil, &m.owners, c.Log), stalls: stall.NewTable(time.Now)}
-	n.sizes, err = newSizes()
+	n.sizes, err = batch.NewSizes()
 	must(err)
-	b.Cleanup(n.sizes.close)
+	b.Cleanup(n.sizes.Close)
 	n.cache, err = cache.New(cache.Config{RAMBytes: c.RAMBytes, Log: c.Log, Stalls: n.stalls})
 	must(err)
 	n.stays, err = openStays(dir, n.cache.Pin)
 	must(err)
 	v, err := meta.View{Dataset: "d", Ranks: 2}.With(view)
 	must(err)
-	held := &held{index: x}
-	b.Cleanup(func() { must(errors.Join(n.cache.Close(), held.close())) })
+	of, err := batch.Open(path, batch.Config{Source: source, Hash: strings.Repeat("0", 64), Env: &fetch.Env{}, Owners: &m.owners})
+	must(err)
+	b.Cleanup(func() { must(errors.Join(n.cache.Close(), of.Source.Opened.Close())) })
 	n.catalog.mu.byName["d"] = &dataset{
 		record: record{Name: "d"}, view: v, generation: 1,
-		content: &content{source: source, env: &fetch.Env{}, index: x, held: held, owners: &m.owners, flows: stall.NewFlows(time.Now)},
+		version: of,
 	}
 	return n
 }

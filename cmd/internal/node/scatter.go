@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"math/bits"
 
+	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 )
 
 // warnings are what this node has to say of a view of a dataset, by subject.
-func (n *Node) warnings(v meta.View, c *content) map[string]string {
+func (n *Node) warnings(v meta.View, of *batch.Version) map[string]string {
 	all := make(map[string]string)
-	if crowd := n.crowd(v, c); crowd != "" {
+	if crowd := n.crowd(v, of); crowd != "" {
 		all["memory"] = crowd
 	}
-	if c.remote && v.Step.Unit != meta.UnitChunk {
-		if s := scatter(v, c.index, n.room()*int64(n.member.owners.Count())); s != "" {
+	if of.Source.Remote && v.Step.Unit != meta.UnitChunk {
+		if s := scatter(v, of.Index, n.room()*int64(n.member.owners.Count())); s != "" {
 			all["order"] = s
 		}
 	}
@@ -30,7 +31,7 @@ const aFew = 4
 // chunk does not stay in caches of so many bytes meanwhile, so that each record is
 // fetched by itself; and which order would not.
 func scatter(v meta.View, x *index.Index, capacity int64) string {
-	if x.Records() <= uint64(x.Chunks()) || worthParts(v, x, capacity) {
+	if x.Records() <= uint64(x.Chunks()) || staysCached(v, x, capacity) {
 		return "" // a record is a chunk, or it stays
 	}
 	largest := x.Bytes() / int64(max(1, x.Chunks()))

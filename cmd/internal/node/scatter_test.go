@@ -32,7 +32,7 @@ func TestShuffleOfMoreThanTheCaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n.warnings(v, d.content)["order"]
+		return n.warnings(v, d.version)["order"]
 	}
 	full := said("order=full")
 	if !strings.Contains(full, "order=full comes back") || !strings.Contains(full, "fetched by itself") {
@@ -51,7 +51,7 @@ func TestShuffleOfMoreThanTheCaches(t *testing.T) {
 	if s := said("order=window:2000000"); s == "" {
 		t.Error("a window of 20 MB is as wide as the dataset is to the caches")
 	}
-	d.content.remote = false
+	d.version.Source.Remote = false
 	if s := said("order=full"); s != "" {
 		t.Errorf("records of a local file are always read by themselves: %q", s)
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/index"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
 )
@@ -26,12 +27,12 @@ func (f *far) add(chunk int, host int32) {
 
 // serving finds out who has to send what is far to hosts of ranks; nil if nobody
 // has to, as far as is known.
-func (c *content) serving(f *far, hosts *plan.Hosts, hostOf []int32) (*control.Serving, error) {
-	all := c.withHolders(f, hosts)
+func serving(x *index.Index, f *far, hosts *plan.Hosts, hostOf []int32) (*control.Serving, error) {
+	all := withHolders(x, f, hosts)
 	if all.Len() > mostServers {
 		return nil, nil
 	}
-	n, sets, of := plan.NewTopologyByRack(c.index, all), new(assign.Sets), make([]int32, len(f.chunks))
+	n, sets, of := plan.NewTopologyByRack(x, all), new(assign.Sets), make([]int32, len(f.chunks))
 	for i, chunk := range f.chunks {
 		var err error
 		if of[i], err = sets.Number(n.Holders(int(chunk))); err != nil {
@@ -49,18 +50,18 @@ func (c *content) serving(f *far, hosts *plan.Hosts, hostOf []int32) (*control.S
 	sends := make([]int64, all.Len())
 	for i, from := range s.From {
 		if from >= 0 {
-			sends[from] += c.index.Chunk(int(f.chunks[i])).Bytes
+			sends[from] += x.ChunkBytes(int(f.chunks[i]))
 		}
 	}
 	return busiest(all.Names(), sends), nil
 }
 
 // withHolders adds to hosts those that hold what is far.
-func (c *content) withHolders(f *far, hosts *plan.Hosts) *plan.Hosts {
+func withHolders(x *index.Index, f *far, hosts *plan.Hosts) *plan.Hosts {
 	all := hosts.Clone()
 	var held [][]byte
 	for _, chunk := range f.chunks {
-		held = c.index.AppendHosts(held[:0], int(chunk))
+		held = x.AppendHosts(held[:0], int(chunk))
 		for _, name := range held {
 			if _, ok := all.Find(string(name)); !ok {
 				all.Add(string(name))

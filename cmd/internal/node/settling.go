@@ -8,6 +8,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/stall"
+	"rankfs/fetch/batch"
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -44,7 +45,7 @@ const (
 // settling is the view v, settled if nothing about it can be otherwise.
 func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error) {
 	s := &settling{node: n, name: name, job: jobName(v, d.view), key: v.String(), asked: v, dataset: d, turn: make(chan struct{}, 1)}
-	if v.Assign == meta.AssignStrict || !d.content.remote {
+	if v.Assign == meta.AssignStrict || !d.version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.become(nil, true)
 	}
@@ -57,12 +58,12 @@ func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error)
 
 // become makes s the view that follows from where the ranks are.
 func (s *settling) become(seats []plan.Seat, settled bool) error {
-	p, err := s.node.filler(s.asked, s.dataset.content, seats)
+	p, err := s.node.batches(s.asked, s.dataset.version, seats)
 	if err != nil {
 		return err
 	}
-	if settled && p.parts != nil {
-		p.content.readers.Store(p.parts.filler.readers)
+	if settled && p.Chunks != nil {
+		p.Version.ReadBy(p.Plan)
 	}
 	plans, _ := p.kept()
 	s.node.stays.meet(s.key, plans)
@@ -103,7 +104,7 @@ func (s *settling) settle(ctx context.Context, account *stall.Open, rank uint64)
 		return fmt.Errorf("plan of %v: %w", s.asked, err)
 	}
 	if p.Generation != s.dataset.generation {
-		return fmt.Errorf("plan of %v: %w", s.asked, errRemoved)
+		return fmt.Errorf("plan of %v: %w", s.asked, batch.ErrRemoved)
 	}
 	s.pinned(p)
 	return s.become(s.node.member.seats(p.Nodes), true)

@@ -4,30 +4,32 @@ import (
 	"context"
 	"fmt"
 
+	"rankfs/cache"
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 )
 
 // A share is what of a view this node is to have: the batches of its ranks, or
 // the chunks that it fetches, of which these are made.
 type share struct {
-	filler *filler
-	kind   string
-	ranks  []uint64 // of batches
-	list   []uint64 // of chunks
-	bytes  int64    // about
+	plan  cache.Plan
+	kind  string
+	ranks []uint64 // of batches
+	list  []uint64 // of chunks
+	bytes int64    // about
 }
 
 // share is what of v is for the ranks of this node as planned, or for one rank.
 func (v *view) share(n *Node, rank *uint64) (s share, err error) {
 	_, kind := v.kept()
-	if v.parts != nil {
+	if v.batches.Chunks != nil {
 		if rank != nil {
 			return s, fmt.Errorf("warm up rank %d %w: the ranks of this view read parts of the same chunks; warm up all of them", *rank, meta.ErrInvalid)
 		}
-		return v.parts.share(), nil
+		return shareOfChunks(v.batches.Chunks), nil
 	}
-	s = share{filler: v.filler, kind: kind}
+	s = share{plan: v.batches, kind: kind}
 	switch {
 	case rank == nil:
 		s.ranks = v.ranksHere(n)
@@ -36,18 +38,18 @@ func (v *view) share(n *Node, rank *uint64) (s share, err error) {
 	default:
 		return s, fmt.Errorf("warm up rank %d %w: the view has %d ranks", *rank, meta.ErrInvalid, v.Cut().Ranks)
 	}
-	s.bytes = int64(float64(v.content.index.Bytes()) / float64(v.Cut().Ranks) * float64(len(s.ranks)))
+	s.bytes = int64(float64(v.Version.Index.Bytes()) / float64(v.Cut().Ranks) * float64(len(s.ranks)))
 	return s, nil
 }
 
-// share is the chunks whose owner is this node.
-func (p *parts) share() share {
-	s := share{filler: p.filler, kind: control.Chunks}
-	x := p.filler.content.index
+// shareOfChunks is the chunks whose owner is this node.
+func shareOfChunks(c *batch.Chunks) share {
+	s := share{plan: c.Slabs.(*chunkSlabs), kind: control.Chunks}
+	x := c.Version.Index
 	for chunk := range x.Chunks() {
-		if p.owner(chunk) == p.filler.content.owners.Self {
+		if c.Own(chunk) {
 			s.list = append(s.list, uint64(chunk))
-			s.bytes += x.Chunk(chunk).Bytes
+			s.bytes += x.ChunkBytes(chunk)
 		}
 	}
 	return s
@@ -75,7 +77,7 @@ func (s share) count() uint64 {
 	if s.list != nil {
 		return uint64(len(s.list))
 	}
-	return uint64(len(s.ranks)) * s.filler.Steps()
+	return uint64(len(s.ranks)) * s.plan.Steps()
 }
 
 // at is one of them: of batches, those that are read first come first.
@@ -96,7 +98,7 @@ func (s share) look(ctx context.Context, n *Node, w *control.Warm) error {
 			return ctx.Err()
 		}
 		rank, step := s.at(i)
-		if tier, ok := n.cache.Contains(s.filler, rank, step); ok {
+		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
 			w.Ready++
 			tiers[tier].Batches++
 		}

@@ -25,12 +25,12 @@ func sharers(t *testing.T) (*Node, *dataset, []plan.Seat) {
 // viewOn is the view as the node on a host has it.
 func viewOn(t *testing.T, n *Node, d *dataset, seats []plan.Seat, host string, parts bool) *view {
 	t.Helper()
-	p := newFiller(plan.New(d.view, d.content.version), d.content, n.sizes)
+	p := batchesOf(d.view, d.version, n.sizes)
 	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
 	if parts {
-		p.parts = newParts(d.content, n.sizes, nil, &readers{p.Plan})
+		p.Chunks = newChunks(nil, d.version, p.Plan)
 	}
 	n.member.owners.Self, _ = n.member.owners.At(host)
 	return &view{p, d, nil, host, seats}
@@ -99,7 +99,7 @@ func TestWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := newFiller(plan.New(chunked, d.content.version), d.content, n.sizes)
+	chunks := batchesOf(chunked, d.version, n.sizes)
 	if plans, kind := whole.kept(); kind != control.Batches || plans[0] != whole.ID() {
 		t.Errorf("batches are kept as %s", kind)
 	}
@@ -108,7 +108,7 @@ func TestWhatIsKept(t *testing.T) {
 	if kind != control.Chunks || alike != kind || one[0] != other[0] {
 		t.Errorf("%s %x, and %s %x", kind, one, alike, other)
 	}
-	n.entitle(parts.filler)
+	n.entitle(parts.batches)
 	n.entitle(chunks)
 	if got := n.short(n.titles.find(one[0])); got != "d" {
 		t.Errorf("the chunks are called %q", got)

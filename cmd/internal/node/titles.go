@@ -71,20 +71,8 @@ func (t *titles) has(as title) bool {
 	return false
 }
 
-// kept are the plans that name, in the cache's keys, what it keeps of p: its
-// batches, or the chunks that these are or are made of.
-func (p *filler) kept() (plans [][16]byte, kind string) {
-	switch {
-	case p.parts != nil:
-		return [][16]byte{p.parts.filler.ID()}, control.Chunks
-	case p.View().Step.Unit == meta.UnitChunk:
-		return [][16]byte{p.ChunksID(), p.ID()}, control.Chunks
-	}
-	return [][16]byte{p.ID()}, control.Batches
-}
-
 // entitle notes what the plans of a view are called.
-func (n *Node) entitle(p *filler) {
+func (n *Node) entitle(p *batches) {
 	n.titles.note(p.ID(), title{p.View().String(), control.Batches})
 	if plans, kind := p.kept(); kind == control.Chunks {
 		n.titles.note(plans[0], title{p.View().Dataset, kind})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"rankfs/cache"
@@ -20,7 +19,7 @@ import (
 // A view is one directory below /datasets as of one plan, with what the tree
 // shows of it.
 type view struct {
-	*filler
+	*batches
 	dataset *dataset
 	cache   *cache.Cache
 	host    string
@@ -69,61 +68,11 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 			return v, nil, err
 		}
 	}
-	if v.Step.Unit != meta.UnitChunk && !d.content.countsRecords() {
+	if v.Step.Unit != meta.UnitChunk && !d.version.CountsRecords() {
 		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
 	return v, d, nil
-}
-
-// filler makes the filler of a view whose ranks sit so, from parts where that saves
-// fetching.
-func (n *Node) filler(v meta.View, c *content, seats []plan.Seat) (*filler, error) {
-	p := newFiller(plan.New(v, c.version), c, n.sizes)
-	p.peers = n.member.peers
-	p.following = sync.OnceValue(func() *filler { return n.following(p, seats) })
-	if err := p.Place(seats); err != nil {
-		return nil, fmt.Errorf("plan of %v: %w", v, err)
-	}
-	if c.remote && v.Step.Unit == meta.UnitChunk {
-		p.formers = sync.OnceValue(func() []former { return n.formers(v, c) })
-	}
-	if c.remote && v.Step.Unit != meta.UnitChunk && worthParts(v, c.index, n.room()*int64(n.member.owners.Count())) {
-		p.parts = newParts(c, n.sizes, n.cache, &readers{p.Plan})
-		p.roomy = worthParts(v, c.index, n.room())
-	}
-	n.entitle(p)
-	if _, ok := n.learnt.find(v.Dataset); ok {
-		n.teach()
-	}
-	return p, nil
-}
-
-// following is the plan of the epoch after that of p, for which nobody has asked
-// yet; nil if there is none.
-func (n *Node) following(p *filler, seats []plan.Seat) *filler {
-	v := p.View()
-	if v.Order.Kind == meta.OrderNone {
-		return p
-	}
-	if v.Epoch++; v.Epoch == 0 {
-		return nil
-	}
-	next, err := n.filler(v, p.content, seats)
-	if err != nil {
-		n.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
-		return nil
-	}
-	return next
-}
-
-// room is how much the cache can be trusted to keep beside the batches in use.
-func (n *Node) room() int64 {
-	room := n.config.RAMBytes / 4 * 3
-	for _, d := range n.cache.Stats().NVMe {
-		room += d.Budget - d.Others
-	}
-	return room
 }
 
 // Dataset names the dataset that is viewed.
@@ -134,8 +83,8 @@ func (v *view) Ranks() uint64 { return v.Cut().Ranks }
 
 // Open returns the slab of a batch, complete.
 func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (s *cache.Slab, err error) {
-	err = v.content.patiently(ctx, account, func() (err error) {
-		s, err = v.cache.OpenFor(ctx, account, v.filler, rank, step)
+	err = v.Version.Source.Retry(ctx, account, func() (err error) {
+		s, err = v.cache.OpenFor(ctx, account, v.batches, rank, step)
 		return err
 	})
 	if err != nil {
@@ -205,7 +154,7 @@ func (v *view) stepRecords() uint64 {
 // Attributes are what ls -l cannot show of a batch.
 func (v *view) Attributes(rank, step uint64) []fs.Attribute {
 	id := v.ID()
-	tier, ok := v.cache.Contains(v.filler, rank, step)
+	tier, ok := v.cache.Contains(v.batches, rank, step)
 	if !ok {
 		tier = "source"
 	}

@@ -143,7 +143,7 @@ func (w *warmUp) behind(ctx context.Context, c control.Warm) {
 func (w *warmUp) through(ctx context.Context, c control.Warm, progress reporter) (control.Warm, error) {
 	defer w.node.warmUps.end(w)
 	defer w.stop(nil)
-	err := w.view.dataset.content.patiently(ctx, nil, func() error { return w.work(ctx, progress) })
+	err := w.view.dataset.version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
 	if errors.Is(err, meta.ErrNoSpace) {
 		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
@@ -180,7 +180,7 @@ func (w *warmUp) work(ctx context.Context, progress reporter) error {
 func (w *warmUp) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)
-		if _, ok := w.node.cache.Contains(w.share.filler, rank, step); !ok {
+		if _, ok := w.node.cache.Contains(w.share.plan, rank, step); !ok {
 			if err := w.prepare(ctx, rank, step); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (w *warmUp) makeReady(ctx context.Context) error {
 func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
 	const tries, pause = 20, 50 * time.Millisecond
 	for n := 1; ; n++ {
-		err := w.node.cache.Prepare(ctx, w.share.filler, rank, step)
+		err := w.node.cache.Prepare(ctx, w.share.plan, rank, step)
 		if !errors.Is(err, meta.ErrNoSpace) || n == tries {
 			return err
 		}

@@ -1,4 +1,4 @@
-package node
+package batch
 
 import (
 	"context"
@@ -25,20 +25,21 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 		runs[i] = peers.Run{First: p.record, N: p.n}
 		places[i] = f.dst[p.at : p.at+p.len]
 	}
-	want := peers.Want{Dataset: f.filler.content.id, Runs: runs, Wait: patience}
+	v := f.batches.Version
+	want := peers.Want{Dataset: v.ID, Runs: runs, Wait: patience}
 	received := total(pieces)
 	m := stall.Enter(ctx, stall.Peer)
 	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
-		err := f.filler.peers.Gather(ctx, from, want, places)
-		if f.filler.content.copied && passes(err) {
-			return fmt.Errorf("%w: %w", errKeeper, err)
+		err := f.batches.Peers.Gather(ctx, from, want, places)
+		if v.Source.copied && passes(err) {
+			return fmt.Errorf("%w: %w", errCopyOwner, err)
 		}
 		return err
 	}
 	var s spare
 	defer s.free()
-	won, err := f.filler.peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
+	won, err := f.batches.Peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
 		return s.read(stall.Fork(ctx), f, pieces)
 	})
 	if won {
@@ -53,14 +54,32 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	return nil
 }
 
+// receiveKept has a node that keeps a chunk send it. What is in room after that failed
+// is overwritten: the source has the chunk too.
+func (f *fill) receiveKept(ctx context.Context, number int, room []byte) bool {
+	if f.batches.Keepers == nil {
+		return false
+	}
+	c := f.index.Chunk(number)
+	for _, node := range f.batches.Keepers(number) {
+		want := peers.Want{Dataset: f.batches.Version.ID, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
+		m := stall.Enter(ctx, stall.Peer)
+		if f.batches.Peers.Gather(ctx, node, want, [][]byte{room}) == nil {
+			m.Leave(int64(len(room)))
+			return true
+		}
+		m.Leave(0)
+	}
+	return false
+}
+
 // passes reports whether a node that does not give now what it has may do so soon:
 // it is busy copying, or it is gone and not yet missed, or it has no index yet.
 func passes(err error) bool {
 	return errors.Is(err, meta.ErrBusy) || errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrNotExist)
 }
 
-// A spare is memory for what is read beside the batch's own, outside of Go's
-// heap.
+// A spare is memory for what is read beside the batch's own, outside of Go's heap.
 type spare struct {
 	room   []byte
 	pieces []piece // with their places in room
@@ -81,7 +100,7 @@ func (s *spare) read(ctx context.Context, f *fill, pieces []piece) error {
 		return fmt.Errorf("room for %d bytes: %w: %w", size, meta.ErrBusy, err)
 	}
 	s.room = room
-	return f.direct(ctx, s.pieces, room)
+	return f.readPieces(ctx, s.pieces, room)
 }
 
 func (s *spare) free() {

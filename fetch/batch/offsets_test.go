@@ -1,4 +1,4 @@
-package node
+package batch
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// manyLines is the content of a dataset of lines of 2 and 3 bytes.
-func manyLines(t *testing.T, n int) *content {
+// manyLines is the version of a dataset of lines of 2 and 3 bytes.
+func manyLines(t *testing.T, n int) *Version {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lines")
 	if err := os.WriteFile(path, []byte(strings.Repeat("a\nbc\n", n/2)), 0o600); err != nil {
@@ -36,24 +36,24 @@ func manyLines(t *testing.T, n int) *content {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.Close() })
-	return &content{index: x, version: plan.NewVersion(x, [32]byte{})}
+	return &Version{Index: x, Plans: plan.NewVersion(x, [32]byte{})}
 }
 
-// Who asks for the size or the table of a large batch may leave; what was reckoned
+// Who asks for the size or the table of a large batch may leave; what was added up
 // until then is kept, and all who stay share the rest of one walk.
 func TestMarksAreShared(t *testing.T) {
 	const n = 100_000
 	c := manyLines(t, n)
-	sizes, err := newSizes()
+	sizes, err := NewSizes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sizes.close()
+	defer sizes.Close()
 	v, err := meta.View{Dataset: "d", Ranks: 1}.With("batch=100000,order=full,seed=3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFiller(plan.New(v, c.version), c, sizes)
+	p := &Batches{Plan: plan.New(v, c.Plans), Version: c, Sizes: sizes}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	m, done := sizes.marks(p, 0, 0)
@@ -90,27 +90,27 @@ func TestMarksAreShared(t *testing.T) {
 func TestPartsOfOffsets(t *testing.T) {
 	const n = 20_000
 	c := manyLines(t, n)
-	sizes, err := newSizes()
+	sizes, err := NewSizes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sizes.close()
+	defer sizes.Close()
 	for _, options := range []string{"batch=20000", "batch=20000,order=full,seed=1", "batch=4096,order=full", "batch=chunk", "batch=7"} {
 		v, err := meta.View{Dataset: "d", Ranks: 1}.With(options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newFiller(plan.New(v, c.version), c, sizes)
+		p := &Batches{Plan: plan.New(v, c.Plans), Version: c, Sizes: sizes}
 		o, err := p.Offsets(t.Context(), 0, 1%p.Steps())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want []byte
 		at := int64(0)
-		if err := p.each(0, 1%p.Steps(), func(b *recordBatch) error {
-			for _, r := range b.records {
+		if err := p.each(0, 1%p.Steps(), func(r *recordBatch) error {
+			for _, record := range r.records {
 				want = binary.LittleEndian.AppendUint64(want, uint64(at))
-				at += c.index.Size(r)
+				at += c.Index.Size(record)
 			}
 			return nil
 		}); err != nil {

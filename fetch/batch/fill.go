@@ -1,0 +1,101 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+
+	"rankfs/cache/stall"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+)
+
+// Fill writes a batch into dst.
+func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+	v := b.Version
+	stall.Of(ctx, v.Flows)
+	data, err := v.Source.Data(ctx)
+	from := v.Source.Elsewhere()
+	if err != nil && from == "" {
+		return err
+	}
+	f := &fill{batches: b, index: v.Index, data: data, dst: dst}
+	switch {
+	case err != nil:
+		f.data = nil
+		err = b.each(rank, step, func(r *recordBatch) error { return f.fromOwnerOfCopy(ctx, from, r) })
+	case b.View().Step.Unit == meta.UnitChunk:
+		err = f.wholeChunks(ctx, rank, step)
+	case b.Chunks != nil:
+		err = b.each(rank, step, func(r *recordBatch) error { return f.fromChunks(ctx, r) })
+	default:
+		err = b.each(rank, step, func(r *recordBatch) error { return f.fromSource(ctx, r) })
+	}
+	if rest := int64(len(dst)) - f.at; err == nil && rest != 0 {
+		return fmt.Errorf("fill batch %w: %d bytes are missing", meta.ErrCorrupt, rest)
+	}
+	return err
+}
+
+// A fill is one batch on its way into memory. It is for one goroutine; those that it
+// starts write to places of their own in dst.
+type fill struct {
+	batches *Batches
+	index   *index.Index
+	data    *fetch.Dataset // nil: only another node has the source
+	dst     []byte
+	at      int64 // how much of dst is spoken for
+}
+
+// fromSource reads records one after the other.
+func (f *fill) fromSource(ctx context.Context, r *recordBatch) error {
+	r.extents = f.index.AppendExtents(r.extents[:0], r.records)
+	bytes := int64(0)
+	for _, e := range r.extents {
+		bytes += e.Len
+	}
+	room, err := f.next(bytes)
+	if err != nil {
+		return err
+	}
+	return read(ctx, f.data, index.Merge(r.extents), room)
+}
+
+// fromOwnerOfCopy receives records from the node that has the source.
+func (f *fill) fromOwnerOfCopy(ctx context.Context, owner string, r *recordBatch) error {
+	if err := f.assignOffsets(r); err != nil {
+		return err
+	}
+	return f.receive(ctx, owner, join(r.pieces))
+}
+
+// wholeChunks takes chunks from a node that keeps them, or from the source.
+func (f *fill) wholeChunks(ctx context.Context, rank, step uint64) error {
+	numbers, err := f.batches.AppendChunks(nil, rank, step)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		room, err := f.next(f.index.ChunkBytes(number))
+		if err != nil {
+			return err
+		}
+		if len(room) == 0 || f.receiveKept(ctx, number, room) {
+			continue
+		}
+		if err := readChunk(ctx, f.data, f.index, number, room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is the room for the next n bytes.
+func (f *fill) next(n int64) ([]byte, error) {
+	if rest := int64(len(f.dst)) - f.at; n > rest {
+		return nil, fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, n-rest)
+	}
+	room := f.dst[f.at:][:n]
+	f.at += n
+	return room, nil
+}

@@ -1,0 +1,84 @@
+package batch
+
+import (
+	"context"
+	"sync"
+)
+
+// Marks are how many bytes of a batch stand before every 4096th of its records, and
+// in all of it. By them any part of its record table is made from few records, and
+// the table itself is nowhere. They are added up once for all callers: one caller at
+// a time walks over the records, and if it leaves the next one goes on from there.
+type marks struct {
+	batches    *Batches
+	rank, step uint64
+	records    uint64
+	walking    chan struct{} // holds one token, of the caller that walks
+
+	mu struct {
+		sync.Mutex
+		before []int64 // one for each recordsAtOnce; the last is that of all records, if they are whole
+		whole  bool
+	}
+}
+
+func newMarks(b *Batches, rank, step uint64) *marks {
+	m := &marks{batches: b, rank: rank, step: step, records: b.Records(rank, step), walking: make(chan struct{}, 1)}
+	m.mu.before = []int64{0}
+	return m
+}
+
+// count is how many there are when they are whole.
+func (m *marks) count() int { return int(m.records/recordsAtOnce) + 2 }
+
+func (m *marks) known() (before []int64, whole bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.before, m.mu.whole
+}
+
+// complete sees to it that they are whole, and returns the bytes of all records.
+func (m *marks) complete(ctx context.Context, walks chan struct{}) (int64, error) {
+	select {
+	case m.walking <- struct{}{}:
+		defer func() { <-m.walking }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	before, whole := m.known()
+	if !whole {
+		select {
+		case walks <- struct{}{}:
+			defer func() { <-walks }()
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		if err := m.walk(ctx, uint64(len(before)-1)*recordsAtOnce, before[len(before)-1]); err != nil {
+			return 0, err
+		}
+		before, _ = m.known()
+	}
+	return before[len(before)-1], nil
+}
+
+// walk goes on from a record before which there are so many bytes.
+func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
+	x := m.batches.Version.Index
+	err := m.batches.eachFrom(m.rank, m.step, from, func(r *recordBatch) error {
+		r.extents = x.AppendExtents(r.extents[:0], r.records)
+		for _, e := range r.extents {
+			bytes += e.Len
+		}
+		m.mu.Lock()
+		m.mu.before = append(m.mu.before, bytes)
+		m.mu.Unlock()
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.whole = true
+	return nil
+}

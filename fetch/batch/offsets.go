@@ -1,0 +1,73 @@
+package batch
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+)
+
+// An Offsets is the record table of a batch: where each record begins, and where
+// the last one ends. Any part of it is made when it is asked for.
+type Offsets struct {
+	batches    *Batches
+	rank, step uint64
+	records    uint64
+	length     int64   // of each record, if that is all there is to know
+	before     []int64 // or else the marks
+}
+
+// Offsets is the record table of a batch.
+func (b *Batches) Offsets(ctx context.Context, rank, step uint64) (*Offsets, error) {
+	o := &Offsets{batches: b, rank: rank, step: step, records: b.Records(rank, step)}
+	if length, ok := b.Version.Index.Uniform(); ok {
+		o.length = length
+		return o, nil
+	}
+	m, done := b.Sizes.marks(b, rank, step)
+	defer done()
+	if _, err := m.complete(ctx, b.Sizes.walks); err != nil {
+		return nil, err
+	}
+	o.before, _ = m.known()
+	return o, nil
+}
+
+// Append appends n entries of the table, from one on, as far as there are so many.
+func (o *Offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]byte, error) {
+	if first > o.records {
+		return dst, nil
+	}
+	n = min(n, o.records+1-first)
+	if o.before == nil {
+		for i := first; i < first+n; i++ {
+			dst = binary.LittleEndian.AppendUint64(dst, i*uint64(o.length))
+		}
+		return dst, nil
+	}
+	mark := min(first/recordsAtOnce, uint64(len(o.before)-1))
+	at, entry := o.before[mark], mark*recordsAtOnce
+	end := first + n
+	err := o.batches.eachFrom(o.rank, o.step, entry, func(r *recordBatch) error {
+		r.extents = o.batches.Version.Index.AppendExtents(r.extents[:0], r.records)
+		for _, e := range r.extents {
+			if entry >= first && entry < end {
+				dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
+			}
+			at, entry = at+e.Len, entry+1
+		}
+		if entry >= end {
+			return errEnough
+		}
+		return ctx.Err()
+	})
+	if err != nil && err != errEnough {
+		return nil, err
+	}
+	if err == nil && end > o.records { // where the last record ends
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
+	}
+	return dst, nil
+}
+
+// errEnough ends a walk over records.
+var errEnough = errors.New("enough")

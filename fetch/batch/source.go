@@ -1,0 +1,140 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/cache/stall"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+	"rankfs/shuffle/plan"
+)
+
+// A Source is the way to the bytes of one version: its source, attached when the
+// first byte is asked for, or another node if only that has it. It never changes but
+// for what is attached, and may be used concurrently.
+type Source struct {
+	Remote bool // the bytes are on hosts that the index names
+	Opened *OpenSource
+	copied bool // one node of the cluster has them on its disk as a whole
+
+	uri    string
+	env    *fetch.Env
+	origin string // the node that indexed it
+	owners *plan.Owners
+	seed   uint64 // of the owners of its chunks
+}
+
+func newSource(x *index.Index, c Config) Source {
+	return Source{
+		Remote: fetch.IsRemote(c.Source), copied: fetch.IsCopied(c.Source),
+		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners,
+	}
+}
+
+// Data returns the source and its index, or an error wrapping meta.ErrStale if the
+// source is no longer what was indexed.
+func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
+	if owner := s.Elsewhere(); owner != "" && s.copied && s.Attached() == nil {
+		return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
+	}
+	d, err := s.Opened.attach(ctx, s.uri, s.env)
+	if err == nil {
+		err = d.Check(ctx)
+	}
+	return d, err
+}
+
+// Attached is Data without a check, and nil if no byte was asked for yet.
+func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
+
+// Kept reports whether this node may need a copy of the source: it has it, or nobody
+// else does.
+func (s *Source) Kept() bool { return !s.copied || s.Elsewhere() == "" }
+
+// Elsewhere is the node that has the source where this one does not: what is not
+// remote lies on the disks of one. Empty if that is this one, or gone.
+func (s *Source) Elsewhere() string {
+	if owner := s.copyOwner(); !s.Remote && owner != s.owners.Self && s.owners.Up(owner) {
+		return owner
+	}
+	return ""
+}
+
+// HostElsewhere is the host of that node, if this one has not attached the source.
+func (s *Source) HostElsewhere() (host string, ok bool) {
+	if owner := s.Elsewhere(); owner != "" && s.Attached() == nil {
+		return s.owners.Host(owner)
+	}
+	return "", false
+}
+
+// copyOwner is the node on whose disks the source lies: the one that indexed it. If
+// that is gone, one of the others makes a new copy of what was one.
+func (s *Source) copyOwner() string {
+	if s.copied && s.origin != s.owners.Self && !s.owners.Up(s.origin) {
+		return s.owners.Of(s.seed, 0, nil)
+	}
+	return s.origin
+}
+
+// retryTime bounds how long an open waits for a source that is busy, as for a batch;
+// retryPause is how often it looks.
+const (
+	retryTime  = 2 * time.Minute
+	retryPause = time.Second
+)
+
+// errCopyOwner says that the node which has the copy could not give of it. Soon it
+// can, or another one takes its place.
+var errCopyOwner = fmt.Errorf("source %w: another node has the copy of it", meta.ErrBusy)
+
+// Retry does do, and again once a second for two minutes, while the source is busy or
+// the node with the copy of it is: it may be bringing the bytes from where they are,
+// or be gone, and another one be in its place a few seconds later.
+func (s *Source) Retry(ctx context.Context, account *stall.Open, do func() error) error {
+	for deadline := time.Now().Add(retryTime); ; {
+		err := s.reach(ctx, account)
+		again := errors.Is(err, meta.ErrBusy)
+		if err == nil {
+			err = do()
+			again = errors.Is(err, errCopyOwner)
+		}
+		if !again {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return meta.Worded(context.DeadlineExceeded, "source not ready after %v: %w", retryTime, err)
+		}
+		if err := pause(ctx, account); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, account *stall.Open) error {
+	defer account.End(account.For(stall.Source))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(retryPause):
+		return nil
+	}
+}
+
+// reach reports whether there is a way to the bytes, as far as is known here. A source
+// that does not answer is no reason to wait: what the cache has is served, and the
+// rest is refused when it is fetched.
+func (s *Source) reach(ctx context.Context, account *stall.Open) error {
+	if s.Attached() == nil && s.Elsewhere() == "" {
+		defer account.End(account.For(stall.Source))
+	}
+	_, err := s.Data(ctx)
+	if errors.Is(err, meta.ErrUnavailable) || err != nil && s.Elsewhere() != "" {
+		return nil
+	}
+	return err
+}

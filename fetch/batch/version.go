@@ -1,0 +1,114 @@
+package batch
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankfs/cache/peers"
+	"rankfs/cache/stall"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+	"rankfs/shuffle/plan"
+)
+
+// A Version is one version of a registered dataset, which all its views share. What
+// is known of it comes from its index, which is there even if the source is not. It
+// may be used concurrently.
+//
+// Views of a dataset that was removed or refreshed may live on in the kernel for a
+// while, and look things up in its index. So index and source are closed by Close, or
+// when nothing refers to the version any more, and not before. Whoever uses a part of
+// a version keeps a pointer to all of it.
+type Version struct {
+	Index  *index.Index
+	ID     peers.ID      // the hash of the index
+	Plans  *plan.Version // what the plans of all views know together
+	Source Source
+	Flows  *stall.Flows // what came of it to this node
+
+	readers atomic.Pointer[plan.Plan]
+	names   hostNames
+}
+
+// A Config says what a version is of.
+type Config struct {
+	Source string // the URI
+	Origin string // the node that indexed it
+	Hash   string // of the index, in hex
+	Env    *fetch.Env
+	Owners *plan.Owners
+}
+
+// Open opens the version whose index is at path.
+func Open(path string, c Config) (*Version, error) {
+	x, err := index.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	v := &Version{Index: x, Source: newSource(x, c), Flows: stall.NewFlows(time.Now)}
+	if _, err := hex.Decode(v.ID[:], []byte(c.Hash)); err != nil {
+		return nil, errors.Join(fmt.Errorf("hash of index %q %w", c.Hash, meta.ErrCorrupt), x.Close())
+	}
+	v.Source.seed = plan.Seed(v.ID)
+	v.Plans = plan.NewVersion(x, v.ID)
+	runtime.AddCleanup(v, func(s *OpenSource) { s.Close() }, v.Source.Opened)
+	return v, nil
+}
+
+// CountsRecords reports whether the records of the index are those of the source, not
+// chunks of them.
+func (v *Version) CountsRecords() bool { return v.Index.Notes()["records"] == "" }
+
+// ReadBy says by which plan the chunks are read now: what is fetched ahead for its
+// ranks is for the batches of other nodes too.
+func (v *Version) ReadBy(p *plan.Plan) { v.readers.Store(p) }
+
+// Readers is the plan that ReadBy named last, nil if none was.
+func (v *Version) Readers() *plan.Plan { return v.readers.Load() }
+
+// Hosts are those that hold a chunk, as last heard.
+func (v *Version) Hosts(chunk int) []string {
+	if d := v.Source.Attached(); d != nil {
+		return d.Hosts(chunk)
+	}
+	return v.Index.Chunk(chunk).Hosts
+}
+
+// hostNames are the bounds of what an index says of hosts, for tables.
+type hostNames struct {
+	once          sync.Once
+	longest, most int
+}
+
+// HostNames is the length of the longest name of a host in the index, and how many
+// hosts a chunk has at most.
+func (v *Version) HostNames() (longest, most int) {
+	n := &v.names
+	n.once.Do(func() {
+		for i := range v.Index.Chunks() {
+			hosts := v.Index.Chunk(i).Hosts
+			n.most = max(n.most, len(hosts))
+			for _, h := range hosts {
+				n.longest = max(n.longest, len(h))
+			}
+		}
+	})
+	return n.longest, n.most
+}
+
+// FillChunk writes a whole chunk into dst, from the source.
+func (v *Version) FillChunk(ctx context.Context, chunk int, dst []byte) error {
+	stall.Of(ctx, v.Flows)
+	data, err := v.Source.Data(ctx)
+	if err != nil {
+		return err
+	}
+	return readChunk(ctx, data, v.Index, chunk, dst)
+}
