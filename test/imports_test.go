@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	"rankfs/meta/state":              {"rankfs/meta"},
 	"rankfs/meta/trust":              {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/meta/group":              {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/state", "rankfs/meta/trust"},
+	"rankfs/meta/dispatch":           {"rankfs/meta", "rankfs/meta/queue", "rankfs/meta/state"},
 	"rankfs/shuffle/order":           {"rankfs/meta"},
 	"rankfs/shuffle/plan":            {"rankfs/meta", "rankfs/meta/assign", "rankfs/shuffle/order"},
 	"rankfs/fetch/index":             {"rankfs/meta", "rankfs/meta/durable"},

@@ -45,6 +45,9 @@ func (g *Group) handlers() map[string]Handler {
 // Leads reports whether this node leads the cluster, as far as it knows.
 func (g *Group) Leads() bool { return g.raft.State() == raft.Leader }
 
+// Leading is Leads, with the term in which that is.
+func (g *Group) Leading() (term uint64, leads bool) { return g.raft.CurrentTerm(), g.Leads() }
+
 // Leader is the node that leads, empty if none is known.
 func (g *Group) Leader() string {
 	_, id := g.raft.LeaderWithID()

@@ -2,13 +2,11 @@ package node
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
-	"rankfs/meta/queue"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
 )
@@ -22,11 +20,10 @@ var spellings = map[string]func(string) string{
 }
 
 // All that goes by who has the bytes is the same, whether nodes or HDFS call
-// hosts by full or by short names: plans, owners, the columns of locality, and
-// who gets what of a queue.
+// hosts by full or by short names: plans, owners, and the columns of locality.
 func TestNamesOfHosts(t *testing.T) {
 	want := told(t, spellings["short"], spellings["short"])
-	if want.local == 0 || want.holders == nil || want.plan[0].Local == 0 {
+	if want.local == 0 || want.plan[0].Local == 0 {
 		t.Fatalf("nothing is local where all names are alike: %+v", want)
 	}
 	for nodes, ours := range spellings {
@@ -47,7 +44,6 @@ type telling struct {
 	owners   []string        // of chunks, by the plan
 	elected  []string        // without a plan
 	local    int64           // of the first batch of rank 0
-	holders  []queue.Holder  // of unit 0
 	here     []uint64        // ranks on b
 	ofPerson string          // the node that a person calls b
 }
@@ -113,10 +109,6 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 			told.elected = append(told.elected, owner)
 		}
 	}
-	k := &desk{state: m.machine, ranks: 3}
-	k.mu.nodes = make(map[string]int)
-	told.holders = k.holders(v)(3)
-	slices.SortFunc(told.holders, func(a, b queue.Holder) int { return a.Node - b.Node })
 	told.here = (&view{batches: p, dataset: d, host: theirs("b"), seats: seats}).ranksHere(n)
 	if told.ofPerson, err = m.find(theirs("b")); err != nil {
 		t.Error(err)

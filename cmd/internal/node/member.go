@@ -16,6 +16,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
@@ -33,7 +34,7 @@ type member struct {
 	server    *peers.Server // of what others ask for
 	owners    plan.Owners
 	pins      pins
-	waiting   waiters
+	readers   *dispatch.Readers
 	host      string
 	joined    bool // the cluster just now
 	log       *slog.Logger
@@ -48,7 +49,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 			return nil, fmt.Errorf("host name: %w; say it with --host", err)
 		}
 	}
-	m = &member{machine: state.Speaking(speaks), waiting: make(waiters, mostWaiters), host: host, log: c.Log}
+	m = &member{machine: state.Speaking(speaks), host: host, log: c.Log}
 	id, err := nodeID(c.State)
 	if err != nil {
 		return nil, err
@@ -78,6 +79,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	if err != nil {
 		return nil, errors.Join(err, m.port.Close())
 	}
+	m.readers = dispatch.NewReaders(m.group, m.machine)
 	m.peers = peers.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return m.group.Dial(ctx, node, trust.Data)
 	}, peers.Config{Log: c.Log})

@@ -28,6 +28,7 @@ import (
 	"rankfs/fetch/lmdb"
 	"rankfs/fs"
 	"rankfs/meta"
+	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
 )
 
@@ -113,8 +114,10 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
-	dispatcher := newDispatcher(n)
-	if n.member, err = openMember(ctx, c, map[string]group.Handler{callQueue: dispatcher.serve, callPeek: dispatcher.peek, callServed: n.serves}); err != nil {
+	leader := dispatch.NewLeader()
+	if n.member, err = openMember(ctx, c, map[string]group.Handler{
+		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, callServed: n.serves,
+	}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.member.close()) }()
@@ -174,10 +177,10 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.tasks.Go(func() { n.catalog.follow(ctx) })
 	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
-	n.tasks.Go(func() { dispatcher.follow(ctx) })
 	n.tasks.Go(func() { n.memory.follow(ctx) })
 	n.tasks.Go(n.meetStays)
-	dispatcher.opened.Store(true)
+	leader.Start(dispatch.Config{Group: n.member.group, Machine: n.member.machine, Units: n.units, Log: c.Log})
+	n.tasks.Go(func() { leader.Follow(ctx) })
 	if err := n.tree.Mount(c.Mount); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/meta/dispatch"
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
 )
@@ -97,7 +98,7 @@ func (n *Node) Queue(name string) (control.QueueDetail, error) {
 			list = &d.SetAside
 		}
 		if len(*list) < control.MostListed {
-			*list = append(*list, control.AsideBatch{Batch: batchOf(q.View, s.Unit), By: n.member.givers(s)})
+			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: n.member.givers(s)})
 		}
 	}
 	return d, nil
@@ -139,7 +140,7 @@ func (m *member) leases(view string, workers []state.Worker) []control.Lease {
 	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
 	for _, w := range held[:min(len(held), control.MostListed)] {
 		leases = append(leases, control.Lease{
-			Batch: batchOf(view, w.Unit), Rank: w.Rank, Host: m.machine.HostOf(w.Node), Since: time.Unix(0, w.Since).UTC(),
+			Batch: dispatch.BatchOf(view, w.Unit), Rank: w.Rank, Host: m.machine.HostOf(w.Node), Since: time.Unix(0, w.Since).UTC(),
 		})
 	}
 	return leases
@@ -175,7 +176,7 @@ func (n *Node) ResetQueue(ctx context.Context, r control.ResetRequest) (control.
 // having it changed first if a rule is named. What has begun keeps its own: it is
 // part of what a new leader goes on with.
 func (n *Node) QueuePolicy(ctx context.Context, r control.PolicyRequest) (control.Policy, error) {
-	answer := control.Policy{Name: n.member.queuePolicy(), Names: queue.Policies()}
+	answer := control.Policy{Name: dispatch.Policy(n.member.machine), Names: queue.Policies()}
 	if r.Name == "" {
 		return answer, nil
 	}
@@ -183,7 +184,7 @@ func (n *Node) QueuePolicy(ctx context.Context, r control.PolicyRequest) (contro
 	if err != nil {
 		return control.Policy{}, err
 	}
-	if _, err := n.member.group.Do(ctx, &state.Setting{Key: settingPolicy, Value: p.String()}); err != nil {
+	if _, err := n.member.group.Do(ctx, &state.Setting{Key: dispatch.PolicySetting, Value: p.String()}); err != nil {
 		return control.Policy{}, fmt.Errorf("set the policy of queues: %w", err)
 	}
 	n.config.Log.Info("queues begin with another policy", "policy", p.String(), "before", answer.Name)
@@ -206,7 +207,7 @@ func (n *Node) asideWarnings() (warnings []string) {
 			return append(warnings, "batches of more queues are set aside; see: rankfs queue ls")
 		}
 		name := n.called(q.View)
-		warnings = append(warnings, fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, m.aside(q.View)))
+		warnings = append(warnings, fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m.machine, q.View)))
 	}
 	return warnings
 }

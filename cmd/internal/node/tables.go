@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fs"
+	"rankfs/meta/dispatch"
 	"rankfs/meta/state"
 )
 
@@ -119,7 +120,7 @@ func (m *member) asideTable(queues []state.Queue) []byte {
 			}
 			for _, s := range m.machine.Suspects(q.View) {
 				if last := s.By[len(s.By)-1]; s.Aside() && left > 0 {
-					line(q.View, batchOf(q.View, s.Unit), len(s.By), stamp(last.At), last.Rank, m.machine.HostOf(last.Node), last.Cause)
+					line(q.View, dispatch.BatchOf(q.View, s.Unit), len(s.By), stamp(last.At), last.Rank, m.machine.HostOf(last.Node), last.Cause)
 					left--
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/meta/dispatch"
 	"rankfs/meta/state"
 )
 
@@ -94,12 +95,12 @@ d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	want := "rank-3/batch-000001, the first of 2: 4 readers gave it back, the last one of rank 3 on b, which ended or closed the queue"
-	if got := m.aside(view); got != want {
+	if got := dispatch.FirstSetAside(m.machine, view); got != want {
 		t.Errorf("got %s", got)
 	}
 	apply(t, m, &state.OpenQueue{View: strings.Replace(view, "epoch=0", "epoch=1", 1), Generation: 1, Units: 1, Policy: "flow"})
 	giveBack(t, m, strings.Replace(view, "epoch=0", "epoch=1", 1), made(0).ID, 0, state.MaxReturns)
-	if got := m.aside(strings.Replace(view, "epoch=0", "epoch=1", 1)); !strings.HasPrefix(got, "rank-0/batch-000000: 4 readers") {
+	if got := dispatch.FirstSetAside(m.machine, strings.Replace(view, "epoch=0", "epoch=1", 1)); !strings.HasPrefix(got, "rank-0/batch-000000: 4 readers") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,0 +1,106 @@
+package dispatch
+
+import (
+	"context"
+
+	"rankfs/meta/state"
+)
+
+// agree has the cluster agree to a step. Whether it does, does not, or the outcome
+// is unknown, the scheduler observes afterwards what the cluster's state says.
+func (q *queueLeader) agree(ctx context.Context, s *state.Step) (state.Stepped, error) {
+	r, err := q.group.DoFor(ctx, s.Node, s)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.mu.scheduler.Changes()
+	q.observe(s.Worker)
+	if id, ok := q.mu.workers[s.Worker]; ok && s.Take >= 0 && !q.holds(id, s.Take) {
+		q.drop(id, s.Take)
+	}
+	q.wake(before)
+	if err != nil {
+		return state.Stepped{}, err
+	}
+	return *r.Step, nil
+}
+
+// catchUp observes all workers: some may have left, and units may have come back,
+// without a request.
+func (q *queueLeader) catchUp() {
+	workers := q.machine.Workers(q.view)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.mu.scheduler.Changes()
+	for _, w := range workers {
+		q.observe(w.ID)
+	}
+	q.wake(before)
+}
+
+// observe tells the scheduler what the cluster's state says of a worker, as far as
+// that is news. It reads the state with mu held: what was read before waiting for mu
+// might be old. mu is held.
+func (q *queueLeader) observe(worker string) {
+	w, ok := q.machine.Worker(q.view, worker)
+	if !ok {
+		return
+	}
+	if _, known := q.mu.workers[worker]; !known && w.Left {
+		return
+	}
+	id, err := q.join(worker, w.Node)
+	if err != nil {
+		return // a worker of a node that the scheduler has no room for; it never got a unit
+	}
+	if had, ok := q.mu.held[id]; ok && had.unit != w.Unit {
+		delete(q.mu.held, id)
+		q.drop(id, had.unit)
+	}
+	switch {
+	case w.Left:
+		q.mu.scheduler.Leave(id)
+		delete(q.mu.workers, worker)
+	case w.Unit >= 0 && !q.holds(id, w.Unit):
+		q.mu.held[id] = lease{w.Unit, q.now()}
+		q.mu.scheduler.Began(q.now(), id, int(w.Unit))
+	}
+}
+
+// holds reports whether a worker holds a unit, as far as was observed. mu is held.
+func (q *queueLeader) holds(id int, unit int64) bool {
+	l, ok := q.mu.held[id]
+	return ok && l.unit == unit
+}
+
+// drop tells the scheduler that a worker does not hold a unit, or no longer, and
+// what became of the unit. mu is held.
+func (q *queueLeader) drop(id int, unit int64) {
+	switch q.machine.Fate(q.view, unit) {
+	case state.Done:
+		q.mu.scheduler.Finished(q.now(), id, int(unit))
+		return
+	case state.SetAside:
+		q.setAside(unit)
+	}
+	q.mu.scheduler.Returned(id, int(unit))
+}
+
+// maxLogged bounds the log's lines about one queue's units: a wrong program may have
+// all of them set aside.
+const maxLogged = 16
+
+// setAside has the scheduler give a unit to no worker any more, and logs it. mu is
+// held, or begin runs.
+func (q *queueLeader) setAside(unit int64) {
+	suspect, ok := q.machine.Suspect(q.view, unit)
+	if !ok || !q.mu.scheduler.SetAside(int(unit)) {
+		return
+	}
+	switch q.mu.logged++; {
+	case q.mu.logged < maxLogged:
+		q.log.Warn("batch set aside: no reader is given it any more", "queue", q.view,
+			"batch", BatchName(uint64(unit), q.ranks), "cause", blame(q.machine, suspect))
+	case q.mu.logged == maxLogged:
+		q.log.Warn("more batches of a queue are set aside", "queue", q.view, "see", "rankfs queue show")
+	}
+}

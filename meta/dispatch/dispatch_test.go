@@ -1,0 +1,374 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/dispatch"
+	"rankfs/meta/queue"
+	"rankfs/meta/state"
+)
+
+const (
+	ranks   = 3
+	steps   = 67
+	view    = "d@epoch=0,ranks=3,seed=0,order=none,step=30,tail=keep,assign=local"
+	dataset = "d"
+)
+
+// A cluster is three nodes that agree at once, but now and then do not say so.
+type cluster struct {
+	t       *testing.T
+	machine *state.Machine
+	leader  *dispatch.Leader
+	mu      struct {
+		sync.Mutex
+		random *rand.Rand
+		leads  bool
+		silent int // one in so many steps has no reply; 0: none
+	}
+}
+
+// node is node i, on host a, b, c and so on as spelled.
+func node(i int, spelled func(string) string) state.Node {
+	host := spelled(string(rune('a' + i)))
+	return state.Node{ID: fmt.Sprintf("%016x", i+1), Host: host, Addr: host + ":1", Key: fmt.Sprint("key", i)}
+}
+
+func plainly(host string) string { return host }
+
+// newCluster has a dataset and its queue, handed out by a policy. Of each step the
+// bytes are on hosts as holders says.
+func newCluster(t *testing.T, policy queue.Policy, spelled func(string) string, holders func(step uint64) []string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, machine: state.New(), leader: dispatch.NewLeader()}
+	c.mu.random, c.mu.leads = rand.New(rand.NewPCG(1, 2)), true
+	hash := strings.Repeat("a", 64)
+	c.must(&state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}}, &state.Token{Hash: hash, Expires: 1 << 62, Uses: state.MaxUses})
+	for i := range 3 {
+		c.must(&state.Admit{TokenHash: hash, Node: node(i, spelled)})
+	}
+	c.must(&state.Setting{Key: dispatch.PolicySetting, Value: policy.String()},
+		&state.PutDataset{Name: dataset, Record: []byte("{}"), Index: strings.Repeat("0", 64)})
+	c.leader.Start(dispatch.Config{
+		Group: c, Machine: c.machine, Log: slog.New(slog.DiscardHandler),
+		Units: func(context.Context, string, uint64) (dispatch.Units, error) {
+			return dispatch.Units{Ranks: ranks, Steps: steps, Holders: func(_, step uint64) map[string]int64 {
+				held := make(map[string]int64)
+				for _, host := range holders(step) {
+					held[host] = 100
+				}
+				return held
+			}}, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var follower sync.WaitGroup
+	follower.Go(func() { c.leader.Follow(ctx) })
+	t.Cleanup(func() { cancel(); follower.Wait() })
+	return c
+}
+
+// must has the cluster agree to commands outside of queues.
+func (c *cluster) must(commands ...state.Command) {
+	c.t.Helper()
+	for _, command := range commands {
+		if _, err := c.Do(c.t.Context(), command); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) Do(_ context.Context, command state.Command) (state.Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.machine.Summary()
+	command.Stamp(s.Now + 1)
+	data, err := state.Encode(command)
+	if err != nil {
+		return state.Result{}, err
+	}
+	return c.machine.Apply(s.Applied+1, data)
+}
+
+func (c *cluster) DoFor(ctx context.Context, _ string, command state.Command) (state.Result, error) {
+	r, err := c.Do(ctx, command)
+	if _, is := command.(*state.Step); is && c.chance(c.mu.silent) {
+		return state.Result{}, fmt.Errorf("whether a step was made %w", meta.ErrUnavailable)
+	}
+	return r, err
+}
+
+func (c *cluster) Leading() (term uint64, leads bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 1, c.mu.leads
+}
+
+// chance is true one time in n, and never if n is 0.
+func (c *cluster) chance(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return n > 0 && c.mu.random.IntN(n) == 0
+}
+
+// A member is the cluster as one of its nodes sees it.
+type member struct {
+	*cluster
+	id string
+}
+
+func (c *cluster) member(i int) member { return member{c, node(i, plainly).ID} }
+
+func (m member) Self() string { return m.id }
+
+func (m member) AskLeader(ctx context.Context, call string, request, reply any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	handle := m.leader.Take
+	if call == dispatch.CallPeek {
+		handle = m.leader.Peek
+	}
+	answer, err := handle(ctx, m.id, data)
+	if err != nil {
+		return err
+	}
+	if data, err = json.Marshal(answer); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, reply)
+}
+
+func (m member) open(rank uint64) *dispatch.Reader {
+	return dispatch.NewReaders(m, m.machine).Open(view, dataset, 1, rank)
+}
+
+// A job is six readers, two on each node, that read the queue to its end.
+type job struct {
+	*cluster
+	fatal uint64 // the unit that ends each reader which takes it
+
+	mu struct {
+		sync.Mutex
+		finishers map[uint64]int // how many readers know that they finished a unit
+		asides    []string       // what readers were told at the end of units set aside
+	}
+}
+
+// run has the readers read while nodes are seen down and up.
+func (j *job) run(ctx context.Context) {
+	var readers sync.WaitGroup
+	for i := range 6 {
+		readers.Go(func() {
+			for !j.live(ctx, i%3) {
+			}
+		})
+	}
+	readers.Go(func() {
+		for i := range 30 {
+			id := node(i%3, plainly).ID
+			j.must(&state.Health{ID: id}, &state.Health{ID: id, Up: true})
+			time.Sleep(time.Millisecond) // so that it meets the readers at work
+		}
+	})
+	readers.Wait()
+}
+
+// live reads as one reader until it ends, at the fatal unit or one time in ten, or
+// the queue does, which it reports.
+func (j *job) live(ctx context.Context, i int) (over bool) {
+	r := j.member(i).open(uint64(i))
+	defer func() {
+		if err := r.Leave(ctx); err != nil {
+			j.t.Error(err)
+		}
+	}()
+	held := int64(-1)
+	for {
+		if j.chance(3) { // to look first makes no difference
+			r.Ready(ctx, false)
+		}
+		unit, over, err := r.Next(ctx, true)
+		switch {
+		case errors.Is(err, meta.ErrUnavailable):
+			continue
+		case errors.Is(err, meta.ErrOvertaken):
+			held = -1
+			continue
+		case err != nil && !errors.Is(err, meta.ErrSetAside):
+			j.t.Error(err)
+			return true
+		}
+		j.finish(held, err)
+		if held = int64(unit); err != nil {
+			held = -1
+		} else if over {
+			return true
+		} else if unit == j.fatal || j.chance(10) {
+			return false
+		}
+	}
+}
+
+// finish notes that a reader was told to have finished a unit, and what of others.
+func (j *job) finish(unit int64, aside error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if unit >= 0 {
+		j.mu.finishers[uint64(unit)]++
+	}
+	if aside != nil {
+		j.mu.asides = append(j.mu.asides, aside.Error())
+	}
+}
+
+// spread has some bytes on each host, and some on none.
+func spread(step uint64) []string {
+	return [][]string{{"a", "b"}, {"b", "c"}, {"c"}, {"a"}, {}}[step*5/steps]
+}
+
+// Readers end with work in hand, one unit ends each reader that takes it, nodes are
+// seen down and up, and the cluster does not say what became of some steps. Still
+// each unit has one finisher or is set aside, and every reader comes to the end and
+// is told of those. Units that were set aside are done by others later.
+func TestReadersAndTheLeader(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
+		t.Run(policy.String(), func(t *testing.T) {
+			c := newCluster(t, policy, plainly, spread)
+			c.mu.silent = 20
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			const fatal, none = 5, ranks * steps
+			j := &job{cluster: c, fatal: fatal}
+			j.mu.finishers = make(map[uint64]int)
+			j.run(ctx)
+			q, _ := c.machine.Queue(view)
+			if fate := c.machine.Fate(view, fatal); fate != state.SetAside || q.Policy != policy.String() {
+				t.Errorf("the unit that ends all readers of %+v is %v", q, fate)
+			}
+			if q.Done+uint64(q.Aside) != q.Units || q.Units != ranks*steps || q.Held != 0 {
+				t.Errorf("at the end %+v", q)
+			}
+			if len(j.mu.asides) != 6 {
+				t.Errorf("of 6 readers %d were told of units set aside", len(j.mu.asides))
+			}
+			for _, told := range j.mu.asides {
+				if want := "queue of d was set aside in part: " + dispatch.FirstSetAside(c.machine, view); !strings.HasPrefix(told, want) {
+					t.Errorf("a reader was told %q, not %q", told, want)
+				}
+			}
+			for j.fatal = none; q.Aside > 0; q, _ = c.machine.Queue(view) { // some may be set aside again
+				c.must(&state.ResetQueue{View: view, Run: q.Run, Aside: true})
+				j.run(ctx)
+			}
+			for unit := range q.Units {
+				if n := j.mu.finishers[unit]; n != 1 || c.machine.Fate(view, int64(unit)) != state.Done {
+					t.Errorf("unit %d was finished %d times", unit, n)
+				}
+			}
+		})
+	}
+}
+
+// Each of many readers is given a unit of its own at once, and one that waits is given
+// the unit of a reader that leaves, long before its own request would end.
+func TestAWaitingReaderIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, queue.PolicyProbability, plainly, func(uint64) []string { return nil })
+		readers := make(map[uint64]*dispatch.Reader) // by what they hold
+		for i := range ranks * steps {
+			r := c.member(i % 3).open(uint64(i % 3))
+			unit, over, err := r.Next(t.Context(), false)
+			if readers[unit] != nil || over || err != nil {
+				t.Fatalf("reader %d is given unit %d, %v", i, unit, err)
+			}
+			readers[unit] = r
+		}
+		waiting := c.member(0).open(0)
+		if waiting.Ready(t.Context(), false) {
+			t.Error("ready while all units are held")
+		}
+		if _, _, err := waiting.Next(t.Context(), false); !errors.Is(err, syscall.EAGAIN) {
+			t.Errorf("a reader that does not wait: %v", err)
+		}
+		const left = 7
+		time.AfterFunc(time.Second, func() {
+			if err := readers[left].Leave(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		start := time.Now()
+		unit, over, err := waiting.Next(t.Context(), true)
+		if waited := time.Since(start); unit != left || over || err != nil || waited < time.Second || waited > 1100*time.Millisecond {
+			t.Errorf("after %v the waiting reader is given unit %d, %v", waited, unit, err)
+		}
+	})
+}
+
+// A reader gets the units whose bytes are on its host first, by whichever names its
+// node and the source call that.
+func TestHoldersByAnyName(t *testing.T) {
+	spellings := map[string]func(string) string{
+		"short": plainly,
+		"full":  func(host string) string { return host + ".example.com" },
+		"upper": func(host string) string { return strings.ToUpper(host) + ".Example.COM" },
+		"root":  func(host string) string { return host + ".example.com." },
+	}
+	holder := func(step uint64) int { return int(step % 3) }
+	for nodes, ours := range spellings {
+		for source, theirs := range spellings {
+			t.Run(nodes+" nodes, "+source+" in the source", func(t *testing.T) {
+				c := newCluster(t, queue.PolicyFlow, ours, func(step uint64) []string {
+					return []string{theirs(string(rune('a' + holder(step))))}
+				})
+				for i := range 3 {
+					unit, over, err := c.member(i).open(uint64(i)).Next(t.Context(), true)
+					if step := unit / ranks; over || err != nil || holder(step) != i {
+						t.Errorf("a reader on node %d gets unit %d of step %d, %v", i, unit, step, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A request is answered by the node that leads, once it is complete, for the node
+// that sent it.
+func TestRefusedRequests(t *testing.T) {
+	good := fmt.Sprintf(`{"view":%q,"generation":1,"worker":"w","node":"n","turn":1}`, view)
+	c := newCluster(t, queue.PolicyFlow, plainly, spread)
+	incomplete := dispatch.NewLeader()
+	follower := newCluster(t, queue.PolicyFlow, plainly, spread)
+	follower.mu.leads = false
+	for name, test := range map[string]struct {
+		leader        *dispatch.Leader
+		from, request string
+		want          error
+	}{
+		"of another node":   {c.leader, "other", good, meta.ErrDenied},
+		"no request":        {c.leader, "n", "{", meta.ErrInvalid},
+		"before its start":  {incomplete, "n", good, meta.ErrUnavailable},
+		"where it does not": {follower.leader, "n", good, meta.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, handle := range []func(context.Context, string, json.RawMessage) (any, error){test.leader.Take, test.leader.Peek} {
+				if _, err := handle(t.Context(), test.from, json.RawMessage(test.request)); !errors.Is(err, test.want) {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+			}
+		})
+	}
+}

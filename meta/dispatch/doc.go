@@ -1,0 +1,18 @@
+// Package dispatch answers one question: which batch of a queue does a reader get
+// next, wherever in the cluster it reads.
+//
+// A queue hands out the batches of a view to whoever asks. Unit u of a view with R
+// ranks is batch u/R of rank u%R. Three parties meet here:
+//
+//   - A [Reader] is one open queue file, on any node. It asks the leader to finish
+//     the unit that it holds and to choose another one (a [TakeRequest]).
+//   - The [Leader] answers on the node that leads the cluster. For each queue it has
+//     a queueLeader, which asks a [queue.Scheduler] for advice.
+//   - The cluster's state (package state) decides. Advice counts for nothing until a
+//     state.Step was agreed to, and everything that a queueLeader knows can be
+//     restored from that state by the next leader.
+//
+// So a unit has one finisher, whichever nodes fail: a reader repeats its request
+// under the same number until it gets a reply, and the state machine executes each
+// number once.
+package dispatch

@@ -1,0 +1,159 @@
+package dispatch
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/queue"
+	"rankfs/meta/state"
+)
+
+// A queueLeader hands out the units of one queue, for one run of it and one term of
+// this node as the leader.
+//
+// The scheduler advises, the cluster decides, and the scheduler learns what was
+// decided in one way only: whenever something may have happened to a worker, by a
+// request of its own or otherwise, observe compares what the scheduler believes with
+// the cluster's state. So it does not matter in which order news arrives, or whether
+// it arrives at all.
+//
+// mu guards the scheduler and the tables beside it. It is never held while the
+// cluster agrees or a request waits. The scheduler knows workers and nodes by
+// numbers; a worker's number is not used again. Workers are bounded by the state
+// machine, which has no more of them than state.MaxWorkers.
+type queueLeader struct {
+	group   Group
+	machine *state.Machine
+	now     func() time.Duration
+	log     *slog.Logger
+	term    uint64
+	view    string
+	run     uint64
+	ranks   uint64
+
+	mu struct {
+		sync.Mutex
+		scheduler *queue.Scheduler
+		workers   map[string]int // numbers of those that have not left
+		enrolled  int            // numbers given so far
+		nodes     map[string]int
+		held      map[int]lease // by worker, as agreed on
+		changed   chan struct{} // closed when waiting requests should ask the scheduler again
+		logged    int           // units set aside that were logged
+	}
+}
+
+// A lease is a unit that a worker holds, and since when this leader knows.
+type lease struct {
+	unit  int64
+	since time.Duration
+}
+
+// begin makes the scheduler, and tells it what was done of the queue. Until it
+// returns the queueLeader is its caller's alone.
+func (q *queueLeader) begin(past state.QueueState, u Units) error {
+	policy, err := queue.ParsePolicy(past.Policy)
+	if err != nil {
+		return err
+	}
+	q.view, q.run, q.ranks = past.View, past.Run, u.Ranks
+	q.mu.workers, q.mu.nodes = make(map[string]int), make(map[string]int)
+	q.mu.held, q.mu.changed = make(map[int]lease), make(chan struct{})
+	q.mu.scheduler, err = queue.New(int(past.Units), q.holders(u), policy, past.Seed)
+	if err != nil {
+		return err
+	}
+	return q.restore(past)
+}
+
+// holders are the nodes that have bytes of a unit, by the names of their hosts.
+func (q *queueLeader) holders(all Units) func(unit int) []queue.Holder {
+	var byHost meta.Hosts[int]
+	for _, n := range q.machine.Nodes() {
+		byHost.Add(n.Host, q.number(n.ID))
+	}
+	return func(unit int) (holders []queue.Holder) {
+		u := uint64(unit)
+		for host, bytes := range all.Holders(u%q.ranks, u/q.ranks) {
+			for _, n := range byHost.Find(host) {
+				holders = append(holders, queue.Holder{Node: n, Bytes: bytes})
+			}
+		}
+		return holders
+	}
+}
+
+// restore tells a new scheduler what was done before it was made.
+func (q *queueLeader) restore(past state.QueueState) error {
+	now := q.now()
+	var leases []queue.Lease
+	var workers []queue.History
+	for _, w := range past.Workers {
+		if w.Left {
+			continue
+		}
+		id := q.enroll(w.ID)
+		workers = append(workers, queue.History{Worker: id, Node: q.number(w.Node), Units: int(w.Units), Took: time.Duration(w.Busy)})
+		if w.Unit >= 0 {
+			q.mu.held[id] = lease{w.Unit, now}
+			leases = append(leases, queue.Lease{Unit: int(w.Unit), Worker: id, Since: now})
+		}
+	}
+	if err := q.mu.scheduler.Restore(now, past.Done, leases, workers); err != nil {
+		return err
+	}
+	for _, suspect := range past.Suspects {
+		if suspect.Aside() {
+			q.setAside(suspect.Unit)
+		} else {
+			q.mu.scheduler.Postpone(int(suspect.Unit))
+		}
+	}
+	return nil
+}
+
+// isCurrent reports whether the queue is still in the run that q leads.
+func (q *queueLeader) isCurrent() bool {
+	now, ok := q.machine.Queue(q.view)
+	return ok && now.Run == q.run
+}
+
+// join makes a worker known to the scheduler, if it is not. mu is held.
+func (q *queueLeader) join(worker, node string) (int, error) {
+	id, ok := q.mu.workers[worker]
+	if ok {
+		return id, nil
+	}
+	id = q.enroll(worker)
+	return id, q.mu.scheduler.Join(q.now(), id, q.number(node))
+}
+
+// enroll gives a worker a number that no other worker had. mu is held, or begin
+// runs.
+func (q *queueLeader) enroll(worker string) int {
+	id := q.mu.enrolled
+	q.mu.enrolled++
+	q.mu.workers[worker] = id
+	return id
+}
+
+// number is the scheduler's number of a node. mu is held, or begin runs.
+func (q *queueLeader) number(node string) int {
+	n, ok := q.mu.nodes[node]
+	if !ok {
+		n = len(q.mu.nodes)
+		q.mu.nodes[node] = n
+	}
+	return n
+}
+
+// wake has waiting requests ask the scheduler again, if its advice may have changed
+// since it had made so many changes. mu is held.
+func (q *queueLeader) wake(before uint64) {
+	if q.mu.scheduler.Changes() != before {
+		close(q.mu.changed)
+		q.mu.changed = make(chan struct{})
+	}
+}

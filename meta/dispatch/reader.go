@@ -1,0 +1,175 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A Cluster is how readers of this node reach the leader. It is used concurrently.
+type Cluster interface {
+	Self() string
+	AskLeader(ctx context.Context, call string, request, reply any) error
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+}
+
+// Readers are those of one node. At most maxPlaces of their requests wait at the
+// leader at a time.
+type Readers struct {
+	cluster Cluster
+	machine *state.Machine
+	places  places
+}
+
+// NewReaders makes the readers of a node, of which none is open yet.
+func NewReaders(c Cluster, m *state.Machine) *Readers {
+	return &Readers{cluster: c, machine: m, places: make(places, maxPlaces)}
+}
+
+// A Reader is one open queue file. The lease on the unit that it holds is the
+// cluster's; the reader knows its own id and how often it has asked.
+//
+// One goroutine at a time calls Next and Close, others may call Ready. mu guards what
+// Next changes and Ready reads; it is not held while the leader is asked.
+type Reader struct {
+	*Readers
+	name       string // of the view, as its user wrote it
+	view       string
+	generation uint64
+	rank       uint64
+	id         string
+	asked      bool // the cluster may know this reader
+	warned     bool // its user was told that units were set aside
+
+	mu struct {
+		sync.Mutex
+		turn  uint64     // of the last request that has its reply
+		holds bool       // a unit, as far as it knows
+		reply *TakeReply // that Next has not given yet
+	}
+}
+
+// Open opens the queue of a view, given its full name and the one that its user
+// wrote, for a reader of a rank.
+func (r *Readers) Open(view, name string, generation, rank uint64) *Reader {
+	var id [8]byte
+	rand.Read(id[:])
+	return &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, id: hex.EncodeToString(id[:])}
+}
+
+// errLost is what a reader has to know before it asks for more.
+var errLost = fmt.Errorf("the batch before %w: it took long, this node was thought dead, or the queue was begun again; discard what was made of it, and read on",
+	meta.ErrOvertaken)
+
+// Next finishes the unit that the reader holds and takes another; over says that
+// there is none left. If none is free it waits, or does not and returns EAGAIN.
+// After an error it gives the same unit.
+func (r *Reader) Next(ctx context.Context, wait bool) (unit uint64, over bool, err error) {
+	reply := r.pending()
+	if reply == nil {
+		if err := r.take(ctx, wait); err != nil {
+			return 0, false, err
+		}
+		reply = r.pending()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.reply = nil
+	return uint64(reply.Unit), reply.Unit < 0, nil
+}
+
+func (r *Reader) pending() *TakeReply {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.reply
+}
+
+// take asks the leader until there is a reply. After an error, and while no unit is
+// free, it sends the same request again.
+func (r *Reader) take(ctx context.Context, wait bool) error {
+	request := r.request()
+	r.asked = true
+	for {
+		reply, err := r.ask(ctx, request, wait)
+		switch {
+		case err != nil:
+			return fmt.Errorf("queue of %v: %w", r.view, err)
+		case reply.Wait && !wait:
+			return syscall.EAGAIN
+		case reply.Wait && ctx.Err() != nil:
+			return ctx.Err()
+		case reply.Wait:
+			continue
+		}
+		r.keep(reply)
+		if reply.Lost {
+			return errLost
+		}
+		if reply.Aside > 0 && !r.warned {
+			r.warned = true
+			return r.errAside(reply.Aside)
+		}
+		return nil
+	}
+}
+
+// ask sends a request once. Where it may wait and finds no place to do so at the
+// leader, it waits here.
+func (r *Reader) ask(ctx context.Context, request TakeRequest, wait bool) (reply TakeReply, err error) {
+	request.Wait = wait && r.places.enter()
+	if request.Wait {
+		defer r.places.leave()
+	}
+	err = r.cluster.AskLeader(ctx, CallTake, request, &reply)
+	if err == nil && reply.Wait && wait && !request.Wait {
+		r.places.pause(ctx)
+	}
+	return reply, err
+}
+
+func (r *Reader) request() TakeRequest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return TakeRequest{
+		View: r.view, Generation: r.generation, Worker: r.id, Node: r.cluster.Self(), Rank: r.rank,
+		Turn: r.mu.turn + 1, Finish: r.mu.holds,
+	}
+}
+
+// keep notes a reply. One without a unit that says that the unit before was lost is
+// all its reader is told: the next request is another one.
+func (r *Reader) keep(reply TakeReply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.turn++
+	r.mu.holds = reply.Unit >= 0
+	if reply.Unit >= 0 || !reply.Lost {
+		r.mu.reply = &reply
+	}
+}
+
+// errAside is what a reader has to know before it takes the end for the end. The
+// batch that it finished counts.
+func (r *Reader) errAside(n int) error {
+	what := FirstSetAside(r.machine, r.view)
+	if what == "" { // this node does not know yet
+		what = fmt.Sprint("batches: ", n)
+	}
+	return fmt.Errorf("queue of %s %w: %s; see: rankfs queue show %[1]s", r.name, meta.ErrSetAside, what)
+}
+
+// Leave gives back the unit that the reader holds, or that was on its way to a reader
+// which did not wait for it.
+func (r *Reader) Leave(ctx context.Context) error {
+	if !r.asked {
+		return nil
+	}
+	_, err := r.cluster.Do(ctx, &state.LeaveQueue{View: r.view, Worker: r.id})
+	return err
+}
