@@ -58,6 +58,7 @@ type PackedStats struct {
 // Stats returns what the cache did and holds.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
+	c.forget(time.Now())
 	n := c.mu.count
 	s := Stats{
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,

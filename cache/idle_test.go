@@ -1,0 +1,53 @@
+package cache_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/cache"
+)
+
+// Nothing is made ready for a rank that has been silent for longer than a reader may
+// be, nor is it counted as one; when it comes back it is a reader again.
+func TestIdle(t *testing.T) { synctest.Test(t, testIdle) }
+
+func testIdle(t *testing.T) {
+	const idle = time.Minute
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1, Idle: idle})
+	p := &testPlan{steps: 1000, size: 64 << 10}
+	step := uint64(0)
+	reads := func() {
+		for range 10 {
+			time.Sleep(10 * time.Millisecond)
+			open(t, k, p, 0, step).Release()
+			step++
+		}
+		settle(k)
+	}
+	evicted := func() (filled uint64) {
+		before := k.Stats().Fills
+		for at := range p.steps {
+			k.Discard(p, 0, at)
+		}
+		k.Allow(64<<20, true) // which has workers look for what to do
+		settle(k)
+		return k.Stats().Fills - before
+	}
+	reads()
+	time.Sleep(idle - time.Second)
+	if n := evicted(); n == 0 || k.Stats().Readers != 1 {
+		t.Errorf("before its time: %d readers, %d batches made ready for it", k.Stats().Readers, n)
+	}
+	time.Sleep(2 * time.Second)
+	if n := k.Stats().Readers; n != 0 {
+		t.Errorf("%d readers after more than %v without an open", n, idle)
+	}
+	if n := evicted(); n != 0 {
+		t.Errorf("%d batches were made ready for a rank that reads no more", n)
+	}
+	reads()
+	if n := k.Stats().Readers; n != 1 || k.Stats().Fills < step {
+		t.Errorf("it is back: %d readers, %d fills for %d opens", n, k.Stats().Fills, step)
+	}
+}
