@@ -361,13 +361,32 @@ func TestCycle(t *testing.T) {
 
 // Those who open at random beside a job take turns with it: all that a job needs
 // half of the one worker's time for is ready when it comes.
-func TestStray(t *testing.T) { synctest.Test(t, testStray) }
+func TestStray(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		ram  int64
+		size int64 // of a batch; the job reads 200, the others two to the 20
+	}{
+		{"room for all that is read", 64 << 20, 100 << 10},
+		{"room for a sixth of the job", 16 << 20, 512 << 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testStray(t, row.ram, row.size) })
+		})
+	}
+}
 
-func testStray(t *testing.T) {
-	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
-	slow := func(uint64, uint64) error { time.Sleep(time.Millisecond); return nil }
-	job := &testPlan{id: 1, steps: 200, size: 100 << 10, fail: slow}
-	other := &testPlan{id: 2, steps: 1 << 20, size: 100 << 10, fail: slow}
+func testStray(t *testing.T, ram, size int64) {
+	k := newCache(t, cache.Config{RAMBytes: ram, Workers: 1})
+	source := make(chan struct{}, 1) // it gives one at a time, so more at a time give no more
+	slow := func(uint64, uint64) error {
+		source <- struct{}{}
+		time.Sleep(time.Millisecond)
+		<-source
+		return nil
+	}
+	job := &testPlan{id: 1, steps: 200, size: size, fail: slow}
+	other := &testPlan{id: 2, steps: 1 << 20, size: size, fail: slow}
 	ctx, stop := context.WithCancel(t.Context())
 	var strays sync.WaitGroup
 	for i := range uint64(4) {
