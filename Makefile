@@ -62,6 +62,7 @@ soak: deps
 	$(MAKE) -s -C test/mpi
 	$(GO) test -count 1 -timeout 1h -run TestTakeOver -v ./test/system -takeovers 200
 	$(GO) test -count 1 -timeout 1h -run TestSmallBatches -v ./test/system -batches 1000000
+	$(GO) test -count 1 -timeout 1h -run TestSizesOfManyLines -v ./test/system -lines 64000000
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./test/system -jobs
 	test/fuzz 30s
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
