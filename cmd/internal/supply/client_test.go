@@ -53,6 +53,8 @@ func child(verb string, args []string) error {
 		})
 	case "read":
 		return readAll(args[0], args[1], args[2])
+	case "first":
+		return readFirst(args[0], args[1], args[2])
 	case "hold":
 		return holdAt(args[0], args[1])
 	case "send":
@@ -65,12 +67,16 @@ func child(verb string, args []string) error {
 // the other until the data ends or a number of them is read. It prints
 // "batch SEQUENCE TOTAL CRC" and the status that ended it.
 func readAll(pipe, mapped, limit string) error {
+	var c client
+	defer c.unmap()
+	return c.readAll(pipe, mapped, limit)
+}
+
+func (c *client) readAll(pipe, mapped, limit string) error {
 	n, err := strconv.ParseUint(limit, 10, 64)
 	if err != nil {
 		return err
 	}
-	var c client
-	defer c.unmap()
 	for k := uint64(0); k < n; k++ {
 		note, err := c.next(pipe, mapped, k)
 		lost := note.status == 2 && note.sequence == math.MaxUint64
@@ -89,6 +95,23 @@ func readAll(pipe, mapped, limit string) error {
 		fmt.Println("batch", note.sequence, note.total, crc32.ChecksumIEEE(c.data[:note.total]))
 	}
 	return request(pipe, math.MaxUint64)
+}
+
+// readFirst looks for its pipe, maps its file once, and is then as readAll.
+func readFirst(pipe, mapped, limit string) error {
+	fmt.Println("looking")
+	for {
+		if _, err := os.Lstat(pipe); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+	var c client
+	if err := c.reach(mapped, 1); err != nil {
+		return err
+	}
+	defer c.unmap()
+	return c.readAll(pipe, "", limit) // no file to map again
 }
 
 // holdAt goes through one cycle up to a stage, says so, and stays.

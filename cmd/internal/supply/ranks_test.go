@@ -59,6 +59,24 @@ func TestMappedFileHoldsTheLargest(t *testing.T) {
 	}
 }
 
+// A client may start before the server, where neither its pipe nor its mapped file
+// is there yet. It looks for its pipe, and once that is there it maps the file for all
+// of its batches, at one go.
+func TestClientComesFirst(t *testing.T) {
+	s := newStage(t, 4, 8)
+	var early []*process
+	for rank := range 4 {
+		p := start(t, "first", s.pipe(rank), s.mapped(rank), "1000000")
+		p.until("looking")
+		early = append(early, p)
+	}
+	s.serve()
+	for rank, p := range early {
+		s.wantAll(rank, p.finish()[1:])
+	}
+	s.ends()
+}
+
 // With --once the server ends by itself: when one client has asked to the end
 // and closed its pair, and another took its last batch and just stopped.
 func TestOnceEnds(t *testing.T) {
