@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"rankfs/shuffle/order":           {"rankfs/meta"},
 	"rankfs/shuffle/plan":            {"rankfs/meta", "rankfs/meta/assign", "rankfs/shuffle/order"},
 	"rankfs/fetch/index":             {"rankfs/meta", "rankfs/meta/durable"},
+	"rankfs/fetch/uri":               {"rankfs/meta"},
 	"rankfs/fetch/warm":              {},
 	"rankfs/fetch/lmdb":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
 	"rankfs/fetch/local":             {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/warm"},
@@ -30,7 +31,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs":              {"rankfs/meta", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/hdfs/", "rankfs/cache/stall"},
 	"rankfs/fetch/sequence":          {"rankfs/meta"},
 	"rankfs/fetch":                   {"rankfs/meta", "rankfs/meta/fault", "rankfs/fetch/"},
-	"rankfs/fetch/batch":             {"rankfs/meta", "rankfs/cache/peers", "rankfs/cache/stall", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index"},
+	"rankfs/fetch/batch":             {"rankfs/meta", "rankfs/cache/peers", "rankfs/cache/stall", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index", "rankfs/fetch/uri"},
 	"rankfs/cache":                   {"rankfs/meta", "rankfs/cache/ahead", "rankfs/cache/disks", "rankfs/cache/fair", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/pressure", "rankfs/cache/stall", "rankfs/cache/trace"},
 	"rankfs/cache/ahead":             {},
 	"rankfs/cache/disks":             {"rankfs/meta", "rankfs/meta/fault", "rankfs/cache/ledger"},
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/internal/mounts":     {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/cmd/internal/supply":     {"rankfs/meta"},
 	"rankfs/cmd/internal/node":       {"rankfs/"},
-	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/"},
+	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/"},
 }
 
 func TestImports(t *testing.T) {

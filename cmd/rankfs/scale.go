@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"math"
-	"strings"
 
 	"rankfs/cache/simulate"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 )
 
@@ -63,8 +63,12 @@ func (j *job) scenario(most uint64) (simulate.Scenario, scale) {
 	return s, size
 }
 
-// remote reports whether chunks are fetched whole, as those of HDFS are.
-func (j *job) remote() bool { return strings.HasPrefix(j.set.Source, "hdfs:") }
+// remote reports whether chunks are fetched whole. A dataset that is imagined has no
+// source, and is not.
+func (j *job) remote() bool {
+	u, err := uri.Parse(j.set.Source)
+	return err == nil && u.Remote()
+}
 
 // parts reports whether batches are made of chunks that are kept, as the daemon
 // decides it.

@@ -1,34 +1,31 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"rankfs/fetch/uri"
 )
 
-// sourceURI spells a source as the daemon wants it: SCHEME:PATH?OPTIONS, the
-// path absolute and otherwise as it is, what --as and --db say among the
-// options. Options begin at the last question mark.
+// sourceURI spells a source as the daemon wants it: SCHEME:PATH?OPTIONS, the path
+// absolute and otherwise as it is, what --as and --db say among the options.
 func sourceURI(source, as, db string) (string, error) {
-	scheme, rest, ok := strings.Cut(source, ":")
+	scheme, path, query, ok := uri.Cut(source)
 	if !ok || strings.ContainsAny(scheme, "/.") {
 		return "", hint(fmt.Errorf("source %q does not say of what kind it is", source),
 			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, or hdfs://HOST:PORT/PATH", source)
 	}
+	kind, _ := uri.Parse(source) // one with a relative path is none yet
+	kind.Scheme, kind.As = scheme, cmp.Or(as, kind.As)
 	switch {
-	case as != "" && scheme != "file" && scheme != "hdfs":
+	case as != "" && !kind.HasForms():
 		return "", fmt.Errorf("--as is for a file or HDFS, and this is %q", source)
-	case db != "" && scheme != "lmdb" && !(scheme == "hdfs" && (as == "lmdb" || strings.Contains(rest, "as=lmdb"))):
+	case db != "" && !kind.IsLMDB():
 		return "", fmt.Errorf("--db is for an lmdb source, and this is %q", source)
-	case scheme != "file" && scheme != "lmdb" && scheme != "hdfs":
-		return source, nil // the daemon knows what it can read
-	}
-	path, query := rest, ""
-	if i := strings.LastIndexByte(rest, '?'); i >= 0 {
-		path, query = rest[:i], rest[i+1:]
-	}
-	if path == "" {
+	case path == "":
 		return "", fmt.Errorf("source %q names no path", source)
 	}
 	if !strings.HasPrefix(path, "//") { // the daemon has the words for those that do

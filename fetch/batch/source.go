@@ -9,6 +9,7 @@ import (
 	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
@@ -29,8 +30,9 @@ type Source struct {
 }
 
 func newSource(x *index.Index, c Config) Source {
+	u, _ := uri.Parse(c.Source) // one that cannot be read has no traits, and attaching says why
 	return Source{
-		Remote: fetch.IsRemote(c.Source), copied: fetch.IsCopied(c.Source),
+		Remote: u.Remote(), copied: u.Copied(),
 		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners,
 	}
 }

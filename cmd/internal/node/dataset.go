@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"strings"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -52,10 +52,13 @@ func sought(source string, err error) error {
 	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) {
 		return err
 	}
-	path, _, _ := strings.Cut(source, "?")
-	next := "look for it with: hdfs dfs -ls " + path
-	if scheme, local, _ := strings.Cut(path, ":"); scheme != "hdfs" {
-		next = "look for it on this node with: ls -l " + local
+	u, bad := uri.Parse(source)
+	if bad != nil {
+		return err
+	}
+	next := "look for it on this node with: ls -l " + u.Path
+	if u.Scheme == uri.HDFS {
+		next = "look for it with: hdfs dfs -ls hdfs://" + u.Authority + u.Path
 	}
 	return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("%v; %s", err, next)}
 }

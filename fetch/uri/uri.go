@@ -1,0 +1,140 @@
+// Package uri answers one question: what does the name of a source say of it?
+//
+// It is the only place where a URI is taken apart; all that depends on the kind of a
+// source asks a URI's methods. It does no I/O.
+package uri
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// A URI names a source:
+//
+//	lmdb:PATH[?db=NAME]                        a data file or the directory it is in
+//	file:PATH[?as=lines|fixed:N|files]         the default is lines for a file, files for a directory
+//	hdfs://[HOST:PORT]/PATH[?as=FORM]          a file, a directory or a pattern; see fetch/hdfs
+//	hdfs://[HOST:PORT]/PATH?as=lmdb[&db=NAME]  an LMDB that is copied here; see fetch/hdfs
+//
+// Paths are absolute and taken as they are. Options follow the last question mark,
+// with percent signs decoded; a path that has one needs another at its end.
+type URI struct {
+	Scheme    string
+	Authority string // of HDFS; empty: the default of the configuration
+	Path      string
+	As        string // the form of the records; empty: the default
+	DB        string // of an LMDB; empty: the one without a name
+}
+
+// The schemes.
+const (
+	File = "file"
+	LMDB = "lmdb"
+	HDFS = "hdfs"
+)
+
+// Remote reports whether bytes are dear to ask for and cheap once they flow, and are
+// on hosts that the index names, so that chunks are better fetched whole. Those of an
+// LMDB in HDFS are not: they come from a local copy.
+func (u URI) Remote() bool { return u.Scheme == HDFS && !u.Copied() }
+
+// Copied reports whether the source is brought to a local disk as a whole before any
+// of it is read.
+func (u URI) Copied() bool { return u.Scheme == HDFS && u.As == "lmdb" }
+
+// IsLMDB reports whether the records are those of an LMDB database.
+func (u URI) IsLMDB() bool { return u.Scheme == LMDB || u.Copied() }
+
+// HasForms reports whether there is more than one way to divide the source into
+// records.
+func (u URI) HasForms() bool { return u.Scheme == File || u.Scheme == HDFS }
+
+// Cut divides a URI into its parts, whatever they are: the path as it is written,
+// with the authority before it, and the query after the last question mark.
+func Cut(text string) (scheme, path, query string, ok bool) {
+	scheme, path, ok = strings.Cut(text, ":")
+	if i := strings.LastIndexByte(path, '?'); i >= 0 {
+		path, query = path[:i], path[i+1:]
+	}
+	return scheme, path, query, ok
+}
+
+// Parse reads a URI.
+func Parse(text string) (u URI, err error) {
+	scheme, path, query, ok := Cut(text)
+	if !ok {
+		return URI{}, fmt.Errorf("it %w: use file:PATH, lmdb:PATH or hdfs://HOST:PORT/PATH", meta.ErrInvalid)
+	}
+	u.Scheme = scheme
+	known := []string{"as", "db"}
+	switch scheme {
+	case File:
+		known = known[:1]
+	case LMDB:
+		known = known[1:]
+	case HDFS:
+		if u.Authority, path, ok = cutAuthority(path); !ok {
+			return URI{}, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", path, meta.ErrInvalid)
+		}
+	default:
+		return URI{}, fmt.Errorf("scheme %q %w: there are file, lmdb and hdfs", scheme, meta.ErrInvalid)
+	}
+	if u.Path, err = clean(path); err != nil {
+		return URI{}, err
+	}
+	options, err := parseOptions(query, known)
+	if err != nil {
+		return URI{}, err
+	}
+	u.As, u.DB = options["as"], options["db"]
+	if _, named := options["db"]; named && !u.IsLMDB() {
+		return URI{}, fmt.Errorf("db=%s %w: it is a database of an LMDB; add as=lmdb", u.DB, meta.ErrInvalid)
+	}
+	return u, nil
+}
+
+// cutAuthority divides what follows hdfs: into the authority and the path.
+func cutAuthority(rest string) (authority, path string, ok bool) {
+	rest, ok = strings.CutPrefix(rest, "//")
+	if !ok {
+		return "", rest, false
+	}
+	authority, path, _ = strings.Cut(rest, "/")
+	return authority, "/" + path, true
+}
+
+// clean is a path that begins with one slash.
+func clean(path string) (string, error) {
+	if strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///") {
+		return "", fmt.Errorf("path %q %w: it begins with the name of a host; use one slash, or three", path, meta.ErrInvalid)
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("path %q %w: use an absolute path", path, meta.ErrInvalid)
+	}
+	return "/" + strings.TrimLeft(path, "/"), nil
+}
+
+func parseOptions(query string, known []string) (map[string]string, error) {
+	options := make(map[string]string)
+	if query == "" {
+		return options, nil
+	}
+	for option := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(option, "=")
+		if _, twice := options[key]; twice || !slices.Contains(known, key) {
+			return nil, fmt.Errorf("option %q %w: use %s, once; a path with a '?' needs another at its end",
+				option, meta.ErrInvalid, strings.Join(known, ", "))
+		}
+		value, err := url.PathUnescape(value)
+		if err != nil {
+			return nil, fmt.Errorf("option %q %w: %v", option, meta.ErrInvalid, err)
+		}
+		options[key] = value
+	}
+	return options, nil
+}

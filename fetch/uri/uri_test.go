@@ -1,0 +1,49 @@
+package uri_test
+
+import (
+	"errors"
+	"testing"
+
+	"rankfs/fetch/uri"
+	"rankfs/meta"
+)
+
+// A source is remote, or copied, by what it is, wherever that is said in its URI.
+func TestTraits(t *testing.T) {
+	tests := []struct {
+		text           string
+		want           uri.URI
+		remote, copied bool
+	}{
+		{"file:/a", uri.URI{Scheme: "file", Path: "/a"}, false, false},
+		{"file:///a%20?as=fixed%3A2", uri.URI{Scheme: "file", Path: "/a%20", As: "fixed:2"}, false, false},
+		{"file:/hdfs:/a??", uri.URI{Scheme: "file", Path: "/hdfs:/a?"}, false, false},
+		{"file:/a?as=lmdb", uri.URI{Scheme: "file", Path: "/a", As: "lmdb"}, false, false},
+		{"lmdb:/a?db=x%26y", uri.URI{Scheme: "lmdb", Path: "/a", DB: "x&y"}, false, false},
+		{"hdfs://h:1/a/*", uri.URI{Scheme: "hdfs", Authority: "h:1", Path: "/a/*"}, true, false},
+		{"hdfs:///a?as=sequence", uri.URI{Scheme: "hdfs", Path: "/a", As: "sequence"}, true, false},
+		{"hdfs://h/as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/as=lmdb"}, true, false},
+		{"hdfs://h/a?as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb"}, false, true},
+		{"hdfs://h/a?db=x&as=%6cmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb", DB: "x"}, false, true},
+	}
+	for _, test := range tests {
+		t.Run(test.text, func(t *testing.T) {
+			u, err := uri.Parse(test.text)
+			if err != nil || u != test.want {
+				t.Errorf("%+v, %v, want %+v", u, err, test.want)
+			}
+			if u.Remote() != test.remote || u.Copied() != test.copied {
+				t.Errorf("remote %v, copied %v", u.Remote(), u.Copied())
+			}
+		})
+	}
+}
+
+// A URI that is refused has no traits.
+func TestRefused(t *testing.T) {
+	for _, text := range []string{"", "/a", "hdfs:", "hdfs:/a", "hdfs://h/a?db=x", "hdfs://h/a?as=lmdb&as=lmdb", "lmdb:/a?as=lmdb", "s3:/a", "file:a", "file://h/a"} {
+		if u, err := uri.Parse(text); !errors.Is(err, meta.ErrInvalid) || u != (uri.URI{}) {
+			t.Errorf("%q: %+v, %v", text, u, err)
+		}
+	}
+}
