@@ -1,6 +1,8 @@
 package hdfs_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,4 +109,50 @@ func TestLocality(t *testing.T) {
 			t.Errorf("%s says\n%sand said before\n%s", name, now, before)
 		}
 	}
+}
+
+// A datanode that HDFS knows by its full name is the host of a node with the short one:
+// its blocks are local, in plans and in what is read.
+func TestFullNamesInHDFS(t *testing.T) {
+	c := cluster.Exclusive(t)
+	h := c.Host("data2")
+	if err := h.Kill(cluster.DataNode); err != nil {
+		t.Fatal(err)
+	}
+	fullName(t, h, "data2.example.com")
+	path := c.Dir(t) + "/f"
+	until(t, 2*time.Minute, "HDFS has its full name", func() bool {
+		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", "-report", "-live").CombinedOutput()
+		return err == nil && strings.Contains(string(out), "Hostname: data2.example.com")
+	})
+	content := lines(1000)
+	h.Put(t, path, []byte(content), 1, block)
+	d := newPlace(t, c, "data2").start()
+	d.create("train", path, "--batch", "chunk")
+	if got, err := d.read("train"); err != nil || got != content {
+		t.Fatalf("other bytes than the file has, or %v", err)
+	}
+	table := strings.Fields(d.must("tail", "-n", "1", d.dir+"/mnt/datasets/train/locality")) // batch, rank, node, bytes, local, hosts
+	if table[5] != "data2.example.com" || table[3] != table[4] {
+		t.Errorf("locality says %v", table)
+	}
+	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
+		t.Errorf("all replicas are local, and status says %+v", h)
+	}
+	var plan struct{ Plan struct{ Local float64 } }
+	if err := json.Unmarshal([]byte(d.must(rankfs, "--run", d.dir+"/run", "--json", "plan", "train")), &plan); err != nil || plan.Plan.Local != 1 {
+		t.Errorf("%.3f of the plan's bytes are local, %v", plan.Plan.Local, err)
+	}
+}
+
+// fullName has a host's datanode run by that name until the test ends. It has a directory
+// of its own, as namenodes go on telling the name that a known one came with first.
+func fullName(t *testing.T, h *cluster.Host, name string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	datanode := h.Java(ctx, "org.apache.hadoop.hdfs.server.datanode.DataNode", "-Ddfs.datanode.hostname="+name, "-Ddfs.datanode.data.dir=file://"+t.TempDir())
+	if err := datanode.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); datanode.Wait() })
 }
