@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"rankfs/cache/policy":            {"rankfs/meta"},
 	"rankfs/cache/simulate":          {"rankfs/meta", "rankfs/cache/ahead", "rankfs/cache/policy", "rankfs/shuffle/order"},
 	"rankfs/fs":                      {"rankfs/meta"},
+	"rankfs/cmd/internal/catalog":    {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/state", "rankfs/cache/peers", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/batch", "rankfs/fetch/index", "rankfs/fetch/uri", "rankfs/cmd/internal/control"},
 	"rankfs/cmd/internal/control":    {"rankfs/meta"},
 	"rankfs/cmd/internal/mounts":     {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/cmd/internal/supply":     {"rankfs/meta"},

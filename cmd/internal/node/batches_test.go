@@ -9,11 +9,11 @@ import (
 // the cache knows them each is a step, wherever the ranks are.
 func TestChunksAhead(t *testing.T) {
 	n, d, seats := sharers(t)
-	p := batchesOf(d.view, d.version, n.sizes)
+	p := batchesOf(d.Default, d.Version, n.sizes)
 	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
-	known, unknown := newChunks(nil, d.version, p.Plan), newChunks(nil, d.version, nil)
+	known, unknown := newChunks(nil, d.Version, p.Plan), newChunks(nil, d.Version, nil)
 	for _, host := range []string{"a", "b", "c"} {
 		n.member.owners.Self, _ = n.member.owners.At(host)
 		for chunk := range 4 {

@@ -45,7 +45,7 @@ func (n *Node) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	plans, kind := p.kept()
 	was, err := n.stays.set(v.key, at, plans)
 	return control.CachePin{
-		View: shortest(v.asked, v.dataset.view), Tier: r.Tier, Kind: kind, Was: tierNames[was],
+		View: shortest(v.asked, v.dataset.Default), Tier: r.Tier, Kind: kind, Was: tierNames[was],
 		Once: kind == control.Batches && v.asked.Order.Kind != meta.OrderNone,
 	}, err
 }
@@ -55,7 +55,7 @@ func (n *Node) unpin(name string) (control.CachePin, error) {
 	full := name
 	v, d, err := n.resolve(name)
 	if err == nil {
-		full, name = v.String(), shortest(v, d.view)
+		full, name = v.String(), shortest(v, d.Default)
 	}
 	if n.stays.find(full) == nil {
 		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", name, meta.ErrNotExist))
@@ -121,9 +121,9 @@ func add(r *control.Cached, h cache.Holding) {
 // entitleAll sees to it that each dataset's own view has a title: what earlier
 // daemons left on disks may be of it.
 func (n *Node) entitleAll() {
-	for _, d := range n.catalog.list() {
-		if !n.titles.has(title{d.view.String(), control.Batches}) {
-			n.open(d.record.Name) // what cannot be opened has none
+	for _, d := range n.catalog.List() {
+		if !n.titles.has(title{d.Default.String(), control.Batches}) {
+			n.open(d.Name) // what cannot be opened has none
 		}
 	}
 }

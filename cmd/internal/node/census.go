@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -32,14 +33,14 @@ func sample(c meta.Cut) []uint64 {
 
 // survey adds up what the ranks read in an epoch, as they sit and as it would be
 // were they fixed.
-func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan.Seat, p *control.Plan) error {
-	x := d.version.Index
+func (n *Node) survey(ctx context.Context, v meta.View, d *catalog.Dataset, seats []plan.Seat, p *control.Plan) error {
+	x := d.Version.Index
 	hosts, hostOf := plan.Number(seats)
 	k := census{index: x, hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(x, hosts)}
-	if !d.version.Source.Remote {
-		k.home = sourceHost(d.version, n.member.host)
+	if !d.Version.Source.Remote {
+		k.home = sourceHost(d.Version, n.member.host)
 	}
-	planned := plan.New(v, d.version.Plans)
+	planned := plan.New(v, d.Version.Plans)
 	cut := planned.Cut()
 	if size := min(cut.Global, cut.N); size > mostPositions {
 		return meta.Worded(meta.ErrInvalid, "steps of %d records are too many to count: use at most %d", size, mostPositions)
@@ -51,7 +52,7 @@ func (n *Node) survey(ctx context.Context, v meta.View, d *dataset, seats []plan
 		return err
 	}
 	chosen := fixed
-	if d.version.Source.Remote {
+	if d.Version.Source.Remote {
 		err = planned.Place(seats)
 	}
 	if err == nil && planned.Placed() {

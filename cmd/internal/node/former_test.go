@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/hex"
 	"slices"
 	"testing"
 
@@ -20,7 +19,7 @@ func TestKeepersOfChunks(t *testing.T) {
 		chunks = append(chunks, []string{"a", "b", "c"})
 	}
 	n := planner(t, m, "ranks=3,batch=chunk,order=full", 3, chunks...)
-	of := n.catalog.mu.byName["d"].version
+	of := n.dataset(t).Version
 	up := m.machine.Nodes()
 	for i := range up {
 		up[i].Up = true
@@ -42,8 +41,6 @@ func TestKeepersOfChunks(t *testing.T) {
 		}
 		return v, &listed{p}
 	}
-	hash := hex.EncodeToString(of.ID[:])
-	apply(t, m, &state.PutDataset{Name: "d", Record: []byte("{}"), Index: hash})
 	if _, p := plan("d@epoch=7"); p.Keepers(0) != nil {
 		t.Errorf("%q are asked before anybody has read", p.Keepers(0))
 	}

@@ -80,7 +80,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := batchesOf(asked, d.version, n.sizes)
+	p := batchesOf(asked, d.Version, n.sizes)
 	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	}
 	told.local = v.holders(0, 0).held(v.host)
 	asked.Step = meta.BatchSize{N: 3, Unit: meta.UnitRecords}
-	byRecord := plan.New(asked, d.version.Plans)
+	byRecord := plan.New(asked, d.Version.Plans)
 	if err := byRecord.Place(seats); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 		host, _ := byRecord.OwnerHost(chunk)
 		id, _ := m.owners.At(host)
 		told.owners = append(told.owners, id)
-		owner := m.owners.Of(plan.Seed(d.version.ID), chunk, chunks[chunk])
+		owner := m.owners.Of(plan.Seed(d.Version.ID), chunk, chunks[chunk])
 		if len(chunks[chunk]) == 1 { // of several, names decide
 			told.elected = append(told.elected, owner)
 		}

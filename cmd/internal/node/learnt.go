@@ -164,9 +164,9 @@ func (n *Node) teach() {
 	n.learnt.teaching.Lock()
 	defer n.learnt.teaching.Unlock()
 	of := make(map[string]*trace.Graph)
-	for _, d := range n.catalog.list() {
-		if l, ok := n.learnt.find(d.record.Name); ok {
-			of[d.version.Index.Fingerprint()] = l.graph
+	for _, d := range n.catalog.List() {
+		if l, ok := n.learnt.find(d.Name); ok {
+			of[d.Version.Index.Fingerprint()] = l.graph
 		}
 	}
 	n.cache.Learn(of)
@@ -217,7 +217,7 @@ func (n *Node) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	}
 	name, _, _ := meta.SplitView(r.View)
 	name = cmp.Or(r.For, name)
-	if _, err := n.catalog.get(name); err != nil {
+	if _, err := n.catalog.Get(name); err != nil {
 		return control.Trace{}, err
 	}
 	if t.Graph() == nil {

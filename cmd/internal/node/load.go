@@ -61,7 +61,7 @@ func (n *Node) wanted(name string) (func(job string) bool, error) {
 		return nil, err
 	}
 	if _, _, isView := meta.SplitView(name); isView {
-		name = jobName(v, d.view)
+		name = jobName(v, d.Default)
 		return func(job string) bool { return job == name }, nil
 	}
 	return func(job string) bool { return job == name || strings.HasPrefix(job, name+"@") }, nil
@@ -91,13 +91,13 @@ func (n *Node) facts(job string) *control.Facts {
 	if err != nil {
 		return nil
 	}
-	x := d.version.Index
+	x := d.Version.Index
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
 	return &control.Facts{
 		Ranks: v.Ranks, Bytes: x.Bytes(), Batch: x.Bytes() / int64(max(1, cut.Steps()*cut.Ranks)),
 		// A shuffled batch is never read again, but the chunks it is made of are.
-		Again:  v.Order.Kind == meta.OrderNone || d.version.Source.Remote && v.Step.Unit != meta.UnitChunk,
-		Remote: d.version.Source.Remote, Flows: flows(d.version.Flows.Read()),
+		Again:  v.Order.Kind == meta.OrderNone || d.Version.Source.Remote && v.Step.Unit != meta.UnitChunk,
+		Remote: d.Version.Source.Remote, Flows: flows(d.Version.Flows.Read()),
 	}
 }
 

@@ -6,29 +6,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
-	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
 	"rankfs/cache/stall"
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/hdfs"
-	"rankfs/fetch/index"
 	"rankfs/fs"
-	"rankfs/meta"
 	"rankfs/meta/trust"
 )
-
-// A reporter is told how far something has come.
-type reporter func(control.Progress)
 
 // Datasets lists what is registered.
 func (n *Node) Datasets() []control.Dataset {
 	all := []control.Dataset{}
-	for _, d := range n.catalog.list() {
+	for _, d := range n.catalog.List() {
 		all = append(all, n.describe(context.Background(), d))
 	}
 	return all
@@ -36,7 +29,7 @@ func (n *Node) Datasets() []control.Dataset {
 
 // Dataset describes one dataset.
 func (n *Node) Dataset(name string) (control.Dataset, error) {
-	d, err := n.catalog.get(name)
+	d, err := n.catalog.Get(name)
 	if err != nil {
 		return control.Dataset{}, err
 	}
@@ -44,9 +37,9 @@ func (n *Node) Dataset(name string) (control.Dataset, error) {
 }
 
 // describe says of a dataset also what this node has to say.
-func (n *Node) describe(ctx context.Context, d *dataset) control.Dataset {
-	c := d.describe(ctx)
-	if said := n.warnings(d.view, d.version); len(said) > 0 {
+func (n *Node) describe(ctx context.Context, d *catalog.Dataset) control.Dataset {
+	c := d.Describe(ctx)
+	if said := n.warnings(d.Default, d.Version); len(said) > 0 {
 		maps.Copy(said, c.Notes)
 		c.Notes = said
 	}
@@ -70,137 +63,45 @@ func (n *Node) Explain(name string) (control.Explanation, error) {
 
 // Create registers a dataset, indexing its source.
 func (n *Node) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
-	options, err := viewOptions(r)
+	d, err := n.catalog.Create(ctx, r, progress)
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	release, err := n.catalog.claim(r.Name, false)
+	return n.indexed(ctx, d), nil
+}
+
+// Refresh indexes the source of a dataset again, as it is now.
+func (n *Node) Refresh(ctx context.Context, r control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
+	d, err := n.catalog.Refresh(ctx, r, progress)
 	if err != nil {
 		return control.Dataset{}, err
 	}
-	defer release()
-	return n.install(ctx, record{
-		Name: r.Name, Source: r.Source, View: options, ByChunk: wantsChunks(r), Created: time.Now().UTC(),
-	}, 0, progress)
+	return n.indexed(ctx, d), nil
 }
 
-// wantsChunks reports whether nobody needs to know where the records are.
-func wantsChunks(r control.CreateRequest) bool {
-	return r.Batch == "chunk" && cmp.Or(r.Order, "none") == "none"
+// indexed describes a dataset that was indexed just now, and has the log warn if its
+// batches are too large for this node.
+func (n *Node) indexed(ctx context.Context, d *catalog.Dataset) control.Dataset {
+	c := n.describe(ctx, d)
+	if crowd := c.Notes["memory"]; crowd != "" {
+		n.config.Log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", crowd)
+	}
+	return c
 }
 
-// viewOptions checks a request and returns the options of its default view.
-func viewOptions(r control.CreateRequest) (string, error) {
-	if err := meta.CheckName(r.Name); err != nil {
-		return "", err
-	}
-	v := meta.View{Dataset: r.Name, Ranks: 1}
-	v, err := v.With(fmt.Sprintf("ranks=%d,batch=%s,order=%s,seed=%d,tail=%s", max(1, r.Ranks),
-		cmp.Or(r.Batch, "256"), cmp.Or(r.Order, "none"), r.Seed, cmp.Or(r.Tail, "keep")))
-	if err != nil {
-		return "", err
-	}
-	_, options, _ := strings.Cut(v.String(), "@")
-	return options, nil
-}
+// Remove forgets a dataset.
+func (n *Node) Remove(name string) error { return n.catalog.Remove(context.Background(), name) }
 
-// Refresh indexes the source again, as it is now.
-func (n *Node) Refresh(ctx context.Context, q control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
-	release, err := n.catalog.claim(q.Name, true)
-	if err != nil {
-		return control.Dataset{}, err
-	}
-	defer release()
-	r, generation, err := n.catalog.registered(q.Name)
-	if err != nil {
-		return control.Dataset{}, err
-	}
-	r.ByChunk = r.ByChunk && !q.Records
-	return n.install(ctx, r, generation, progress)
-}
-
-func (n *Node) install(ctx context.Context, r record, instead uint64, progress reporter) (control.Dataset, error) {
-	start := time.Now()
-	r.Origin = n.member.group.Self()
-	d, err := n.catalog.install(ctx, r, instead, progress)
-	if err != nil {
-		return control.Dataset{}, err
-	}
-	n.everywhere(ctx, registered{r.Name, d.generation})
-	described := n.describe(ctx, d)
-	if crowd := described.Notes["memory"]; crowd != "" {
-		n.config.Log.Warn("ranks that read together will not find room", "dataset", r.Name, "cause", crowd)
-	}
-	n.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,
-		"records", described.Records, "bytes", described.Bytes, "took", time.Since(start))
-	return described, nil
-}
-
-// Remove forgets a dataset. Its source is not touched; batches of it that
-// ranks have open stay readable.
-func (n *Node) Remove(name string) error {
-	release, err := n.catalog.claim(name, true)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return n.catalog.remove(context.Background(), name)
-}
-
-// verifyBytes is how much is read back at a time.
-const verifyBytes = 8 << 20
-
-// Verify reads every record back, in the source's order.
+// Verify reads every record of a dataset back.
 func (n *Node) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {
-	d, err := n.catalog.get(name)
+	d, err := n.catalog.Get(name)
 	if err != nil {
 		return control.Verification{}, err
 	}
-	data, err := d.version.Source.Data(ctx)
+	v, err := d.Verify(ctx, progress)
 	if err != nil {
-		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
+		return v, fmt.Errorf("verify dataset %s: %w", name, err)
 	}
-	buf, err := unix.Mmap(-1, 0, verifyBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return control.Verification{}, fmt.Errorf("verify dataset %s: %w", name, err)
-	}
-	defer unix.Munmap(buf)
-	hash, x := xxhash.New(), d.version.Index
-	v := control.Verification{}
-	var extents []index.Extent
-	fill := 0
-	flush := func() error {
-		if err := data.Read(ctx, index.Merge(extents), buf[:fill]); err != nil {
-			return fmt.Errorf("verify dataset %s: near record %d: %w", name, v.Records, err)
-		}
-		hash.Write(buf[:fill])
-		v.Bytes += int64(fill)
-		extents, fill = extents[:0], 0
-		progress(control.Progress{Stage: "verifying", Bytes: v.Bytes, Total: x.Bytes(), Records: v.Records})
-		return ctx.Err()
-	}
-	for i := range x.Records() {
-		for e := x.Extent(i); ; {
-			part := e
-			part.Len = min(e.Len, int64(len(buf)-fill))
-			extents, fill = append(extents, part), fill+int(part.Len)
-			e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
-			if fill < len(buf) && len(extents) < recordsAtOnce {
-				break
-			}
-			if err := flush(); err != nil {
-				return v, err
-			}
-			if e.Len == 0 {
-				break
-			}
-		}
-		v.Records++
-	}
-	if err := flush(); err != nil {
-		return v, err
-	}
-	v.Checksum = fmt.Sprintf("xxh64:%016x", hash.Sum64())
 	return v, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -263,40 +262,6 @@ func (m *member) follow(ctx context.Context, drop func(dataset string)) {
 	}
 }
 
-// Datasets implements cluster.
-func (m *member) Datasets() []state.Dataset { return m.machine.Datasets() }
-
-// Changed implements cluster.
-func (m *member) Changed() <-chan struct{} { return m.machine.Changed() }
-
-// Do implements cluster.
-func (m *member) Do(ctx context.Context, c state.Command) (state.Result, error) {
-	return m.group.Do(ctx, c)
-}
-
 func (m *member) close() error {
 	return errors.Join(m.peers.Close(), m.group.Close(), m.port.Close())
-}
-
-// Bring implements cluster. It asks the node that made the index first, and then
-// the others.
-func (m *member) Bring(ctx context.Context, d state.Dataset, path string) error {
-	var hash peers.ID
-	if _, err := hex.Decode(hash[:], []byte(d.Index)); err != nil {
-		return fmt.Errorf("hash of index %q %w", d.Index, meta.ErrCorrupt)
-	}
-	var r record
-	_ = json.Unmarshal(d.Record, &r) // without it any node is as good
-	err := meta.Worded(meta.ErrNotExist, "it does not exist on any node that is up")
-	for _, origin := range []bool{true, false} {
-		for _, n := range m.machine.Nodes() {
-			if n.ID == m.group.Self() || !n.Up || (n.ID == r.Origin) != origin {
-				continue
-			}
-			if err = m.peers.Fetch(ctx, n.ID, hash, path); err == nil {
-				return nil
-			}
-		}
-	}
-	return err
 }

@@ -84,7 +84,7 @@ func TestPlanByRacks(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		p := batchesOf(v, d.version, n.sizes)
+		p := batchesOf(v, d.Version, n.sizes)
 		strict := s.bytes(r, p)
 		if err := p.Place(s.seats); err != nil {
 			r.Fatal(err)

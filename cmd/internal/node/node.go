@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"rankfs/cache"
 	"rankfs/cache/disks"
 	"rankfs/cache/stall"
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/fetch"
@@ -76,8 +78,9 @@ type Node struct {
 	tasks   sync.WaitGroup  // of the node's own, which end with ctx
 	hdfs    *hdfs.Clusters
 	member  *member
-	catalog *catalog
-	serving atomic.Pointer[catalog] // as soon as others may ask it
+	catalog *catalog.Catalog
+	serving atomic.Pointer[catalog.Catalog] // as soon as other nodes may ask it
+	drop    func(dataset string)            // has names of a dataset looked up again
 	sizes   *batch.Sizes
 	cache   *cache.Cache
 	memory  memory
@@ -116,7 +119,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n := &Node{config: c, since: time.Now(), socket: registration.Socket, ctx: ctx, stalls: stall.NewTable(time.Now)}
 	leader := dispatch.NewLeader()
 	if n.member, err = openMember(ctx, c, map[string]group.Handler{
-		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, callServed: n.serves,
+		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: n.served,
 	}); err != nil {
 		return err
 	}
@@ -137,13 +140,16 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
 	env := &fetch.Env{Pins: new(lmdb.Pins), HDFS: n.hdfs}
-	x, err := openIndexes(filepath.Join(c.State, "indexes"))
+	n.drop = func(dataset string) { n.tree.Drop(dataset) }
+	n.catalog, err = catalog.New(catalog.Config{
+		Dir: filepath.Join(c.State, "indexes"), State: n.member.machine, Cluster: n.member.group, Fetch: n.member.peers.Fetch,
+		Self: n.member.group.Self(), Env: env, Owners: &n.member.owners, Dropped: n.drop, Log: c.Log,
+	})
 	if err != nil {
 		return err
 	}
-	n.catalog = newCatalog(n.member, x, env, &n.member.owners, c.Log)
-	defer func() { err = errors.Join(err, n.catalog.close()) }()
-	n.catalog.update(ctx)
+	defer func() { err = errors.Join(err, n.catalog.Close()) }()
+	n.catalog.Update(ctx)
 	if n.sizes, err = batch.NewSizes(); err != nil {
 		return err
 	}
@@ -167,15 +173,14 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	if err := n.learnt.open(c.State); err != nil {
 		return err
 	}
-	n.catalog.retain() // now that the disk is ours
-	n.catalog.dropped = n.tree.Drop
-	if err := n.member.offer(store{n.server(), n.catalog.indexes}); err != nil {
+	n.catalog.Retain() // now that the disk is ours
+	if err := n.member.offer(store{n.server(), n.catalog}); err != nil {
 		return err
 	}
 	defer func() { cancel(); n.tasks.Wait() }()
 	n.serving.Store(n.catalog)
-	n.tasks.Go(func() { n.catalog.follow(ctx) })
-	n.tasks.Go(func() { n.member.follow(ctx, n.tree.Drop) })
+	n.tasks.Go(func() { n.catalog.Follow(ctx) })
+	n.tasks.Go(func() { n.member.follow(ctx, n.drop) })
 	n.tasks.Go(func() { n.member.serve(ctx) })
 	n.tasks.Go(func() { n.memory.follow(ctx) })
 	n.tasks.Go(n.meetStays)
@@ -200,6 +205,15 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	c.Log.Info("unmounting", "mount", c.Mount)
 	return nil
+}
+
+// served answers another node once this one serves a dataset.
+func (n *Node) served(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	c := n.serving.Load()
+	if c == nil {
+		return nil, meta.Worded(meta.ErrUnavailable, "this node begins")
+	}
+	return nil, c.Served(ctx, request)
 }
 
 // Reserve implements hdfs.Space.

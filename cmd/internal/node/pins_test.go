@@ -32,10 +32,10 @@ func TestUnpinnedPlansAreLeft(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := memberOf(t, 2)
-			apply(t, m, &state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)}, pin(7), pin(0))
 			n := planner(t, m, "ranks=2,step=2", 10, []string{"a"}, []string{"b"})
+			apply(t, m, pin(7), pin(0))
 			var dropped []string
-			n.catalog.dropped = func(name string) { dropped = append(dropped, name) }
+			n.drop = func(name string) { dropped = append(dropped, name) }
 			s := &settling{node: n, key: view.String(), asked: view}
 			if p, ok := m.machine.Plan(s.key); ok {
 				s.pinned(p)

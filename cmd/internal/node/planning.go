@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -23,8 +24,8 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 	if r.Unpin && (r.Pin || r.Seats != nil) {
 		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: shortest(v, d.view), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.version)}
-	if d.version.Source.Remote {
+	p := control.Plan{View: shortest(v, d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.crowd(v, d.Version)}
+	if d.Version.Source.Remote {
 		p.LocalBlocks = n.hdfs.Stats().LocalBlocks
 	}
 	seats, err := n.seat(ctx, v, d, r, &p)
@@ -35,14 +36,14 @@ func (n *Node) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, e
 		return p, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if r.Weights != nil {
-		p.Program, err = program(d.version, seats, *r.Weights)
+		p.Program, err = program(d.Version, seats, *r.Weights)
 	}
 	return p, err
 }
 
 // seat finds out where the ranks of a view are, having it pinned or not as r
 // asks, and notes in p how certain that is.
-func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
+func (n *Node) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
 	asked, err := n.member.asked(r.Seats, v.Ranks)
 	if err != nil {
 		return nil, err
@@ -55,8 +56,8 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 		}
 	}
 	if r.Unpin {
-		_, err = n.member.Do(ctx, &state.Unpin{View: v.String()})
-		n.catalog.dropped(v.Dataset) // which looks its views up again
+		_, err = n.member.group.Do(ctx, &state.Unpin{View: v.String()})
+		n.drop(v.Dataset) // which looks its views up again
 	}
 	if r.Pin && err == nil {
 		err = n.pin(ctx, v, d, asked)
@@ -65,7 +66,7 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 		return nil, err
 	}
 	pinned, ok := n.member.machine.Plan(v.String())
-	if ok = ok && pinned.Generation == d.generation; ok {
+	if ok = ok && pinned.Generation == d.Generation; ok {
 		at := time.Unix(0, pinned.Pinned).UTC()
 		p.Pinned = &at
 	}
@@ -80,12 +81,12 @@ func (n *Node) seat(ctx context.Context, v meta.View, d *dataset, r control.Plan
 }
 
 // indifference is why it makes no difference where ranks are, empty if it does.
-func (n *Node) indifference(v meta.View, d *dataset) string {
+func (n *Node) indifference(v meta.View, d *catalog.Dataset) string {
 	switch {
 	case v.Assign == meta.AssignStrict:
 		return "with assign=strict each rank has its share of every step, wherever it is"
-	case !d.version.Source.Remote:
-		return "all of the source lies on " + sourceHost(d.version, n.member.host)
+	case !d.Version.Source.Remote:
+		return "all of the source lies on " + sourceHost(d.Version, n.member.host)
 	}
 	return ""
 }
@@ -102,7 +103,7 @@ func (n *Node) unpinnable(v meta.View, reason string) error {
 
 // pin pins the plan of a view for ranks that are where somebody said, or else
 // where the cluster would have them.
-func (n *Node) pin(ctx context.Context, v meta.View, d *dataset, asked asked) error {
+func (n *Node) pin(ctx context.Context, v meta.View, d *catalog.Dataset, asked asked) error {
 	if asked.unknown != nil {
 		return fmt.Errorf("pin plan of %v: %w", v, asked.unknown)
 	}
@@ -110,14 +111,14 @@ func (n *Node) pin(ctx context.Context, v meta.View, d *dataset, asked asked) er
 	if nodes == nil {
 		nodes = n.member.wouldBe(v)
 	}
-	r, err := n.member.Do(ctx, &state.Pin{View: v.String(), Generation: d.generation, Nodes: nodes})
+	r, err := n.member.group.Do(ctx, &state.Pin{View: v.String(), Generation: d.Generation, Nodes: nodes})
 	if err != nil {
 		return err
 	}
 	if asked.nodes != nil && !slices.Equal(r.Plan.Nodes, nodes) {
 		return fmt.Errorf("pin plan of %v: one for other nodes %w", v, meta.ErrExist)
 	}
-	n.catalog.dropped(v.Dataset)
+	n.drop(v.Dataset)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +17,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
+	"rankfs/fetch"
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
@@ -54,30 +57,65 @@ func plannerInRacks(t testing.TB, m *member, racks map[string]string, view strin
 	if err := b.Commit("v1"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	of, err := batch.Open(path, batch.Config{Source: "hdfs:///f", Hash: fmt.Sprintf("%x", sha256.Sum256(text)), Owners: &m.owners})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { of.Source.Opened.Close() })
-	v, err := meta.View{Dataset: "d", Ranks: 1}.With(view)
-	if err != nil {
-		t.Fatal(err)
-	}
 	sizes, err := batch.NewSizes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(sizes.Close)
-	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), catalog: newCatalog(nil, nil, nil, &m.owners, slog.New(slog.DiscardHandler))}
-	n.catalog.mu.byName["d"] = &dataset{
-		record: record{Name: "d"}, view: v, generation: 1,
-		version: of,
-	}
+	n := &Node{member: m, sizes: sizes, hdfs: new(hdfs.Clusters), drop: func(string) {}}
+	n.catalog = registered(t, m, "hdfs:///f", view, path)
 	return n
+}
+
+// registered is a catalog of one dataset, d, with an index that is moved there.
+func registered(t testing.TB, m *member, source, options, index string) *catalog.Catalog {
+	t.Helper()
+	v, err := meta.View{Dataset: "d", Ranks: 1}.With(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, options, _ = meta.SplitView(v.String())
+	record, err := json.Marshal(catalog.Registration{Name: "d", Source: source, View: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(text))
+	dir := t.TempDir()
+	if err := os.Rename(index, filepath.Join(dir, hash)); err != nil {
+		t.Fatal(err)
+	}
+	old, _ := m.machine.Dataset("d")
+	put := &state.PutDataset{Name: "d", Record: record, Index: hash, Generation: old.Generation}
+	if m.group == nil {
+		apply(t, m, put)
+	} else if _, err := m.group.Do(t.Context(), put); err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.New(catalog.Config{
+		Dir: dir, State: m.machine, Owners: &m.owners, Env: new(fetch.Env), Dropped: func(string) {}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if !c.Update(t.Context()) {
+		t.Fatal("the dataset was not loaded")
+	}
+	return c
+}
+
+// dataset is the one that planner made.
+func (n *Node) dataset(t testing.TB) *catalog.Dataset {
+	t.Helper()
+	d, err := n.catalog.Get("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // batchesOf are those of a view whose ranks are anywhere.
@@ -244,7 +282,7 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		for _, s := range seats {
 			placed = append(placed, plan.Seat{Host: s.Host, Ranks: 1})
 		}
-		p := batchesOf(v, d.version, n.sizes)
+		p := batchesOf(v, d.Version, n.sizes)
 		if err := p.Place(placed); err != nil {
 			r.Fatal(err)
 		}
@@ -306,7 +344,7 @@ func TestPlanOfManySteps(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	n := planner(t, memberOf(t, 2), "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})
 	here := planner(t, memberOf(t, 2), "ranks=4,batch=1", 10, nil)
-	here.catalog.mu.byName["d"].version.Source.Remote = false
+	here.dataset(t).Version.Source.Remote = false
 	twice := memberOf(t, 2)
 	second := made(2)
 	second.Host = "a"
@@ -351,7 +389,7 @@ func TestPlanRefuses(t *testing.T) {
 // All of a local source is on the host that has it, whoever reads it.
 func TestPlanOfAnyPlace(t *testing.T) {
 	n := planner(t, memberOf(t, 2), "ranks=2,batch=1", 10, nil)
-	n.catalog.mu.byName["d"].version.Source.Remote, n.member.host = false, "a"
+	n.dataset(t).Version.Source.Remote, n.member.host = false, "a"
 	p := n.mustPlan(t, control.PlanRequest{View: "d"})
 	if p.State != control.PlanFixed || !strings.HasSuffix(p.Reason, " on a") {
 		t.Errorf("got %q, %q", p.State, p.Reason)
@@ -394,16 +432,9 @@ func TestPin(t *testing.T) {
 	})
 	m.catchUp(t.Context())
 	m.letIn(t, 2)
-	for _, command := range []state.Command{&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)}} {
-		if _, err := m.Do(t.Context(), command); err != nil {
-			t.Fatal(err)
-		}
-	}
 	n := planner(t, m, "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})
-	d, _ := m.machine.Dataset("d")
-	n.catalog.mu.byName["d"].generation = d.Generation
 	dropped := 0
-	n.catalog.dropped = func(string) { dropped++ }
+	n.drop = func(string) { dropped++ }
 	seats := func(r control.PlanRequest) string {
 		t.Helper()
 		r.View = "d"

@@ -19,7 +19,7 @@ type queueReader struct {
 
 // Queue is for a rank that takes batches as they come.
 func (s *settling) Queue(rank uint64) fs.Queue {
-	r := s.node.member.readers.Open(s.asked.String(), s.name, s.dataset.generation, rank)
+	r := s.node.member.readers.Open(s.asked.String(), s.name, s.dataset.Generation, rank)
 	return &queueReader{r, s, rank}
 }
 

@@ -44,7 +44,7 @@ func (n *Node) describeQueue(q state.Queue) control.Queue {
 // gone.
 func (n *Node) called(view string) string {
 	if v, d, err := n.resolve(view); err == nil {
-		return shortest(v, d.view)
+		return shortest(v, d.Default)
 	}
 	return view
 }

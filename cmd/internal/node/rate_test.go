@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
 	"rankfs/fs"
-	"rankfs/meta"
 )
 
 // What planning takes of a processor while two ranks open 10,000 batches of a page
@@ -105,7 +103,7 @@ func pagesOf(b *testing.B, records int, view string) *Node {
 
 	m := memberOf(b, 1)
 	c := Config{RAMBytes: 128 << 20, Log: slog.New(slog.DiscardHandler)}
-	n := &Node{config: c, member: m, catalog: newCatalog(nil, nil, nil, &m.owners, c.Log), stalls: stall.NewTable(time.Now)}
+	n := &Node{config: c, member: m, catalog: registered(b, m, source, "ranks=2,"+view, path), stalls: stall.NewTable(time.Now)}
 	n.sizes, err = batch.NewSizes()
 	must(err)
 	b.Cleanup(n.sizes.Close)
@@ -113,14 +111,6 @@ func pagesOf(b *testing.B, records int, view string) *Node {
 	must(err)
 	n.stays, err = openStays(dir, n.cache.Pin)
 	must(err)
-	v, err := meta.View{Dataset: "d", Ranks: 2}.With(view)
-	must(err)
-	of, err := batch.Open(path, batch.Config{Source: source, Hash: strings.Repeat("0", 64), Env: &fetch.Env{}, Owners: &m.owners})
-	must(err)
-	b.Cleanup(func() { must(errors.Join(n.cache.Close(), of.Source.Opened.Close())) })
-	n.catalog.mu.byName["d"] = &dataset{
-		record: record{Name: "d"}, view: v, generation: 1,
-		version: of,
-	}
+	b.Cleanup(func() { must(n.cache.Close()) })
 	return n
 }

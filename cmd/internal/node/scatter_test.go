@@ -23,16 +23,16 @@ func TestShuffleOfMoreThanTheCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.cache.Close() })
-	d, err := n.catalog.get("d")
+	d, err := n.catalog.Get("d")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := func(options string) string {
-		v, err := d.view.With(options)
+		v, err := d.Default.With(options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n.warnings(v, d.version)["order"]
+		return n.warnings(v, d.Version)["order"]
 	}
 	full := said("order=full")
 	if !strings.Contains(full, "order=full comes back") || !strings.Contains(full, "fetched by itself") {
@@ -51,7 +51,7 @@ func TestShuffleOfMoreThanTheCaches(t *testing.T) {
 	if s := said("order=window:2000000"); s == "" {
 		t.Error("a window of 20 MB is as wide as the dataset is to the caches")
 	}
-	d.version.Source.Remote = false
+	d.Version.Source.Remote = false
 	if s := said("order=full"); s != "" {
 		t.Errorf("records of a local file are always read by themselves: %q", s)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/stall"
+	"rankfs/cmd/internal/catalog"
 	"rankfs/fetch/batch"
 	"rankfs/fs"
 	"rankfs/meta"
@@ -25,7 +26,7 @@ type settling struct {
 	name    string // under which it was looked up
 	job     string // under which its waits are accounted for
 	asked   meta.View
-	dataset *dataset
+	dataset *catalog.Dataset
 	view    atomic.Pointer[view]
 	settled atomic.Bool
 	turn    chan struct{} // holds one token, of who settles it now
@@ -43,13 +44,13 @@ const (
 )
 
 // settling is the view v, settled if nothing about it can be otherwise.
-func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error) {
-	s := &settling{node: n, name: name, job: jobName(v, d.view), key: v.String(), asked: v, dataset: d, turn: make(chan struct{}, 1)}
-	if v.Assign == meta.AssignStrict || !d.version.Source.Remote {
+func (n *Node) settling(name string, v meta.View, d *catalog.Dataset) (*settling, error) {
+	s := &settling{node: n, name: name, job: jobName(v, d.Default), key: v.String(), asked: v, dataset: d, turn: make(chan struct{}, 1)}
+	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.become(nil, true)
 	}
-	if p, ok := n.member.machine.Plan(s.key); ok && p.Generation == d.generation {
+	if p, ok := n.member.machine.Plan(s.key); ok && p.Generation == d.Generation {
 		s.pinned(p)
 		return s, s.become(n.member.seats(p.Nodes), true)
 	}
@@ -58,7 +59,7 @@ func (n *Node) settling(name string, v meta.View, d *dataset) (*settling, error)
 
 // become makes s the view that follows from where the ranks are.
 func (s *settling) become(seats []plan.Seat, settled bool) error {
-	p, err := s.node.batches(s.asked, s.dataset.version, seats)
+	p, err := s.node.batches(s.asked, s.dataset.Version, seats)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *settling) settle(ctx context.Context, account *stall.Open, rank uint64)
 	if err != nil {
 		return fmt.Errorf("plan of %v: %w", s.asked, err)
 	}
-	if p.Generation != s.dataset.generation {
+	if p.Generation != s.dataset.Generation {
 		return fmt.Errorf("plan of %v: %w", s.asked, batch.ErrRemoved)
 	}
 	s.pinned(p)
@@ -116,7 +117,7 @@ func (s *settling) holds() error {
 	if s.sequence == 0 || !s.node.member.machine.Overtaken(s.key, s.sequence) {
 		return nil
 	}
-	s.node.catalog.dropped(s.asked.Dataset)
+	s.node.drop(s.asked.Dataset)
 	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", s.key, meta.ErrOvertaken)
 }
 
@@ -138,7 +139,7 @@ func (s *settling) pin(ctx context.Context) (state.Plan, error) {
 	if err := m.gather(ctx, s.asked); err != nil {
 		return state.Plan{}, err
 	}
-	r, err := m.group.Do(ctx, &state.Pin{View: s.key, Generation: s.dataset.generation, Nodes: m.wouldBe(s.asked)})
+	r, err := m.group.Do(ctx, &state.Pin{View: s.key, Generation: s.dataset.Generation, Nodes: m.wouldBe(s.asked)})
 	if err != nil {
 		return state.Plan{}, err
 	}
@@ -147,12 +148,12 @@ func (s *settling) pin(ctx context.Context) (state.Plan, error) {
 }
 
 // claim says that a rank is on this node, unless the cluster knows.
-func (m *member) claim(ctx context.Context, d *dataset, v meta.View, rank uint64) error {
+func (m *member) claim(ctx context.Context, d *catalog.Dataset, v meta.View, rank uint64) error {
 	if m.claimant(v, rank) == m.group.Self() {
 		return nil
 	}
 	_, err := m.group.Do(ctx, &state.Claim{
-		Dataset: v.Dataset, Generation: d.generation, Ranks: v.Ranks, Rank: rank, Node: m.group.Self(),
+		Dataset: v.Dataset, Generation: d.Generation, Ranks: v.Ranks, Rank: rank, Node: m.group.Self(),
 	})
 	return err
 }

@@ -5,13 +5,14 @@ import (
 	"maps"
 	"testing"
 
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
 
 // sharers are three nodes with replicas of four chunks, all up.
-func sharers(t *testing.T) (*Node, *dataset, []plan.Seat) {
+func sharers(t *testing.T) (*Node, *catalog.Dataset, []plan.Seat) {
 	m := memberOf(t, 3)
 	n := planner(t, m, "ranks=4,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	nodes := m.machine.Nodes()
@@ -19,18 +20,18 @@ func sharers(t *testing.T) (*Node, *dataset, []plan.Seat) {
 		nodes[i].Up = true
 	}
 	m.owners.Follow(ownersOf(nodes))
-	return n, n.catalog.mu.byName["d"], []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 1}}
+	return n, n.dataset(t), []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 1}}
 }
 
 // viewOn is the view as the node on a host has it.
-func viewOn(t *testing.T, n *Node, d *dataset, seats []plan.Seat, host string, parts bool) *view {
+func viewOn(t *testing.T, n *Node, d *catalog.Dataset, seats []plan.Seat, host string, parts bool) *view {
 	t.Helper()
-	p := batchesOf(d.view, d.version, n.sizes)
+	p := batchesOf(d.Default, d.Version, n.sizes)
 	if err := p.Place(seats); err != nil {
 		t.Fatal(err)
 	}
 	if parts {
-		p.Chunks = newChunks(nil, d.version, p.Plan)
+		p.Chunks = newChunks(nil, d.Version, p.Plan)
 	}
 	n.member.owners.Self, _ = n.member.owners.At(host)
 	return &view{p, d, nil, host, seats}
@@ -95,11 +96,11 @@ func TestWhatIsKept(t *testing.T) {
 	n, d, seats := sharers(t)
 	whole := viewOn(t, n, d, seats, "a", false)
 	parts := viewOn(t, n, d, seats, "a", true)
-	chunked, err := d.view.With("batch=chunk,epoch=3,order=full")
+	chunked, err := d.Default.With("batch=chunk,epoch=3,order=full")
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := batchesOf(chunked, d.version, n.sizes)
+	chunks := batchesOf(chunked, d.Version, n.sizes)
 	if plans, kind := whole.kept(); kind != control.Batches || plans[0] != whole.ID() {
 		t.Errorf("batches are kept as %s", kind)
 	}

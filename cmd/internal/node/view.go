@@ -11,6 +11,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/stall"
+	"rankfs/cmd/internal/catalog"
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
@@ -20,7 +21,7 @@ import (
 // shows of it.
 type view struct {
 	*batches
-	dataset *dataset
+	dataset *catalog.Dataset
 	cache   *cache.Cache
 	host    string
 	seats   []plan.Seat // of its ranks; nil: all are here
@@ -40,8 +41,8 @@ func (v *view) hostOf(rank uint64) string {
 // Names lists the datasets.
 func (n *Node) Names() []string {
 	var names []string
-	for _, d := range n.catalog.list() {
-		names = append(names, d.record.Name)
+	for _, d := range n.catalog.List() {
+		names = append(names, d.Name)
 	}
 	return names
 }
@@ -57,18 +58,18 @@ func (n *Node) open(name string) (*settling, error) {
 	return n.settling(name, v, d)
 }
 
-func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
+func (n *Node) resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
 	base, options, isView := meta.SplitView(name)
-	if d, err = n.catalog.get(base); err != nil {
+	if d, err = n.catalog.Get(base); err != nil {
 		return v, nil, err
 	}
-	v = d.view
+	v = d.Default
 	if isView {
 		if v, err = v.With(options); err != nil {
 			return v, nil, err
 		}
 	}
-	if v.Step.Unit != meta.UnitChunk && !d.version.CountsRecords() {
+	if v.Step.Unit != meta.UnitChunk && !d.Version.CountsRecords() {
 		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
@@ -76,7 +77,7 @@ func (n *Node) resolve(name string) (v meta.View, d *dataset, err error) {
 }
 
 // Dataset names the dataset that is viewed.
-func (v *view) Dataset() string { return v.dataset.record.Name }
+func (v *view) Dataset() string { return v.dataset.Name }
 
 // Ranks is the number of rank directories.
 func (v *view) Ranks() uint64 { return v.Cut().Ranks }
@@ -88,14 +89,14 @@ func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), reindex(err, v.Dataset()))
+		return nil, fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset()))
 	}
 	return s, nil
 }
 
 // Describe is the content of dataset.json.
 func (v *view) Describe() []byte {
-	d := v.dataset.describe(context.Background())
+	d := v.dataset.Describe(context.Background())
 	text, err := json.MarshalIndent(struct {
 		Name    string `json:"name"`
 		View    string `json:"view"`

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 )
@@ -81,7 +82,7 @@ func (u *warmUps) list() (all []control.WarmUp) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, w := range u.mu.all {
-		all = append(all, control.WarmUp{View: shortest(w.view.asked, w.view.dataset.view), Done: w.done.Load(), Of: w.of})
+		all = append(all, control.WarmUp{View: shortest(w.view.asked, w.view.dataset.Default), Done: w.done.Load(), Of: w.of})
 	}
 	return all
 }
@@ -97,7 +98,7 @@ func (n *Node) Warm(ctx context.Context, r control.WarmRequest, progress func(co
 	if err != nil {
 		return control.Warm{}, err
 	}
-	c := control.Warm{View: shortest(v.asked, v.dataset.view), Kind: s.kind, Open: n.isOpen(v, s)}
+	c := control.Warm{View: shortest(v.asked, v.dataset.Default), Kind: s.kind, Open: n.isOpen(v, s)}
 	if err := s.look(ctx, n, &c); err != nil || r.Check || c.Ready == c.All {
 		return c, err
 	}
@@ -140,10 +141,10 @@ func (w *warmUp) behind(ctx context.Context, c control.Warm) {
 }
 
 // through does it, and says what came of it.
-func (w *warmUp) through(ctx context.Context, c control.Warm, progress reporter) (control.Warm, error) {
+func (w *warmUp) through(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
 	defer w.node.warmUps.end(w)
 	defer w.stop(nil)
-	err := w.view.dataset.version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
+	err := w.view.dataset.Version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
 	if errors.Is(err, meta.ErrNoSpace) {
 		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
@@ -156,7 +157,7 @@ func (w *warmUp) through(ctx context.Context, c control.Warm, progress reporter)
 }
 
 // work has several make batches ready until all are, or one cannot be.
-func (w *warmUp) work(ctx context.Context, progress reporter) error {
+func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var workers sync.WaitGroup
 	for range w.node.cache.Workers() {
@@ -207,7 +208,7 @@ func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
 }
 
 // report says how far it is, until ctx ends.
-func (w *warmUp) report(ctx context.Context, progress reporter) {
+func (w *warmUp) report(ctx context.Context, progress catalog.Reporter) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {

@@ -1,4 +1,4 @@
-package node
+package catalog
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"rankfs/cache/peers"
+	"rankfs/meta"
 	"rankfs/meta/durable"
 )
 
@@ -24,6 +26,9 @@ type indexes struct {
 		fresh map[string]int // hashes that no dataset has yet, with how often they were added
 	}
 }
+
+// newPrefix begins the names of what is being made.
+const newPrefix = ".new-"
 
 func openIndexes(dir string) (*indexes, error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
@@ -39,6 +44,23 @@ func (x *indexes) path(hash string) string { return filepath.Join(x.dir, hash) }
 func (x *indexes) has(hash string) bool {
 	_, err := os.Stat(x.path(hash))
 	return err == nil
+}
+
+// OpenIndex opens the file of an index, for another node, and says how long it is.
+func (c *Catalog) OpenIndex(hash peers.ID) (*os.File, int64, error) {
+	f, err := os.Open(c.indexes.path(hex.EncodeToString(hash[:])))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, meta.Worded(meta.ErrNotExist, "index %x does not exist on this node", hash[:8])
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }
 
 // create says where an index can be made.

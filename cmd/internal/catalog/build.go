@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"context"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch"
+)
+
+// A Reporter is told how far something has come.
+type Reporter func(control.Progress)
+
+// A chunked source can say where its chunks are long before it has counted the
+// records in them.
+type chunked interface {
+	ByChunk(ctx context.Context) (bool, error)
+}
+
+// A copying source brings its bytes here before it can scan them.
+type copying interface {
+	Copy(ctx context.Context, done func(bytes, total int64)) error
+}
+
+// buildIndex makes the index of a source, which is kept until settle at least.
+func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool, report Reporter) (hash string, size int64, err error) {
+	path, err := c.indexes.create()
+	if err != nil {
+		return "", 0, err
+	}
+	defer c.indexes.abandon(path)
+	if s, ok := src.(copying); ok {
+		err := s.Copy(ctx, func(bytes, total int64) {
+			report(control.Progress{Stage: "copying", Bytes: bytes, Total: total})
+		})
+		if err != nil {
+			return "", 0, err
+		}
+	}
+	if s, ok := src.(chunked); ok && byChunk {
+		if _, err := s.ByChunk(ctx); err != nil {
+			return "", 0, err
+		}
+	}
+	err = fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
+		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	return c.indexes.add(path)
+}

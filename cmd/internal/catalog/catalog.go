@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"rankfs/cache/peers"
+	"rankfs/fetch"
+	"rankfs/fetch/batch"
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
+)
+
+// A Config says what a catalog is made of.
+type Config struct {
+	Dir     string         // of indexes
+	State   *state.Machine // what the cluster agreed on
+	Cluster Cluster
+	Fetch   Fetch
+	Self    string // the id of this node
+	Env     *fetch.Env
+	Owners  *plan.Owners
+	Dropped func(name string) // what a name stood for it stands for no more
+	Log     *slog.Logger
+}
+
+// A Cluster is how a catalog has the nodes agree, and asks one of them.
+type Cluster interface {
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+	Ask(ctx context.Context, node, call string, request, reply any) error
+}
+
+// A Fetch copies an index from another node to a path, whole or not at all.
+type Fetch func(ctx context.Context, node string, hash peers.ID, path string) error
+
+// A Catalog is the set of registered datasets as this node serves them.
+//
+// Update alone changes byName, on one goroutine at a time: first the caller that
+// starts the daemon, then Follow. Others change the cluster's state and wait. While mu
+// is held no source and no file is touched.
+type Catalog struct {
+	config  Config
+	indexes *indexes
+
+	loose     bool       // Update has taken out what may be wanted by nobody; of its goroutine
+	retaining sync.Mutex // before mu
+
+	mu struct {
+		sync.Mutex
+		byName   map[string]*Dataset
+		indexing map[string]bool // names for which an index is being made
+		failed   map[string]failure
+		removed  []*batch.OpenSource // that are open still, as far as is known
+		updated  chan struct{}       // closed at the next update
+	}
+}
+
+// A failure is why a dataset is not served here.
+type failure struct {
+	generation uint64
+	err        error
+}
+
+// New makes a catalog that is empty until Update.
+func New(c Config) (*Catalog, error) {
+	x, err := openIndexes(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	k := &Catalog{config: c, indexes: x}
+	k.mu.byName, k.mu.indexing, k.mu.failed = make(map[string]*Dataset), make(map[string]bool), make(map[string]failure)
+	k.mu.updated = make(chan struct{})
+	return k, nil
+}
+
+// Get is the dataset of a name, or why there is none here.
+func (c *Catalog) Get(name string) (*Dataset, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.mu.byName[name]; d != nil {
+		return d, nil
+	}
+	if err := c.mu.failed[name].err; err != nil {
+		return nil, fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
+	}
+	return nil, errNoDataset(name)
+}
+
+func errNoDataset(name string) error {
+	return fmt.Errorf("dataset %q %w; see: rankfs dataset ls", name, meta.ErrNotExist)
+}
+
+// List is all datasets, by name.
+func (c *Catalog) List() []*Dataset {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Dataset, 0, len(c.mu.byName))
+	for _, d := range c.mu.byName {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b *Dataset) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ByIndex is the version that has such an index, or nil.
+func (c *Catalog) ByIndex(hash peers.ID) *batch.Version {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.mu.byName {
+		if d.Version.ID == hash {
+			return d.Version
+		}
+	}
+	return nil
+}
+
+// replace puts a dataset in the place of the one of that name, or with nil takes that
+// away.
+func (c *Catalog) replace(name string, d *Dataset) {
+	c.mu.Lock()
+	old := c.mu.byName[name]
+	delete(c.mu.failed, name)
+	if d != nil {
+		c.mu.byName[name] = d
+	} else {
+		delete(c.mu.byName, name)
+	}
+	if old != nil {
+		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.Version.Source.Opened)
+	}
+	c.mu.Unlock()
+	if old == nil {
+		return
+	}
+	c.loose = true
+	if err := old.Version.Source.Opened.Remove(); err != nil {
+		c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
+	}
+	c.config.Dropped(name)
+}
+
+// Retain says for which versions of sources this node may need a copy, and keeps the
+// indexes of no dataset that is not registered.
+func (c *Catalog) Retain() {
+	c.retaining.Lock() // the last caller knows best
+	defer c.retaining.Unlock()
+	var fingerprints []string
+	for _, d := range c.List() {
+		if d.Version.Source.Kept() {
+			fingerprints = append(fingerprints, d.Version.Index.Fingerprint())
+		}
+	}
+	c.config.Env.HDFS.Retain(fingerprints)
+	hashes := make(map[string]bool)
+	for _, d := range c.config.State.Datasets() {
+		hashes[d.Index] = true
+	}
+	if err := c.indexes.keep(hashes); err != nil {
+		c.config.Log.Warn("old indexes not removed", "cause", err)
+	}
+}
+
+// Close closes what is open, of datasets that were removed too: no view looks anything
+// up any more.
+func (c *Catalog) Close() error {
+	c.mu.Lock()
+	all := slices.Clone(c.mu.removed)
+	c.mu.Unlock()
+	for _, d := range c.List() {
+		all = append(all, d.Version.Source.Opened)
+	}
+	var errs []error
+	for _, s := range all {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"strings"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch"
+	"rankfs/fetch/uri"
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// Create indexes a source and registers it as a dataset. It returns once this node
+// serves that, and the others that are up do, or are not waited for any longer.
+func (c *Catalog) Create(ctx context.Context, q control.CreateRequest, report Reporter) (*Dataset, error) {
+	options, err := viewOptions(q)
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.reserve(q.Name, false)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r := Registration{Name: q.Name, Source: q.Source, View: options, ByChunk: wantsChunks(q), Created: time.Now().UTC()}
+	d, err := c.register(ctx, r, 0, report)
+	if err != nil {
+		return nil, fmt.Errorf("create dataset %s: %w", q.Name, withNextStep(q.Source, err))
+	}
+	return d, nil
+}
+
+// Refresh indexes the source of a dataset again, as it is now.
+func (c *Catalog) Refresh(ctx context.Context, q control.RefreshRequest, report Reporter) (*Dataset, error) {
+	release, err := c.reserve(q.Name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r, generation, err := c.registered(q.Name)
+	if err != nil {
+		return nil, err
+	}
+	r.ByChunk = r.ByChunk && !q.Records
+	d, err := c.register(ctx, r, generation, report)
+	if err != nil {
+		return nil, fmt.Errorf("refresh dataset %s: %w", q.Name, withNextStep(r.Source, err))
+	}
+	return d, nil
+}
+
+// Remove takes a dataset out of the cluster. Its source is not touched; batches of it
+// that ranks have open stay readable.
+func (c *Catalog) Remove(ctx context.Context, name string) error {
+	release, err := c.reserve(name, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, d := range c.config.State.Datasets() {
+		if d.Name != name {
+			continue
+		}
+		if _, err := c.config.Cluster.Do(ctx, &state.RemoveDataset{Name: name, Generation: d.Generation}); err != nil {
+			return fmt.Errorf("remove dataset %s: %w", name, err)
+		}
+		c.mu.Lock()
+		delete(c.mu.failed, name)
+		c.mu.Unlock()
+		if _, err := c.await(ctx, name, 0); err != nil {
+			return err
+		}
+	}
+	c.Retain()
+	return nil
+}
+
+// reserve has nobody else change a dataset while its index is made, which may take
+// long.
+func (c *Catalog) reserve(name string, exists bool) (release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.mu.byName[name] != nil || c.mu.failed[name].err != nil
+	switch {
+	case c.mu.indexing[name]:
+		return nil, fmt.Errorf("dataset %q %w: it is being indexed", name, meta.ErrBusy)
+	case known && !exists:
+		return nil, fmt.Errorf("dataset %q %w; index it again with: rankfs dataset refresh %s, or remove it with: rankfs dataset rm %[3]s", name, meta.ErrExist, name)
+	case !known && exists:
+		return nil, errNoDataset(name)
+	}
+	c.mu.indexing[name] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.mu.indexing, name)
+	}, nil
+}
+
+// registered is what the cluster agreed on about a name, whether it is served here or
+// not.
+func (c *Catalog) registered(name string) (r Registration, generation uint64, err error) {
+	for _, d := range c.config.State.Datasets() {
+		if d.Name == name {
+			return r, d.Generation, json.Unmarshal(d.Record, &r)
+		}
+	}
+	return r, 0, errNoDataset(name)
+}
+
+// register makes the index of r and has the cluster agree to it, in place of the
+// dataset of that generation, if it is not zero. The name must be reserved.
+func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, report Reporter) (*Dataset, error) {
+	start := time.Now()
+	r.Origin = c.config.Self
+	src, err := fetch.Open(r.Source, c.config.Env)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	hash, size, err := c.buildIndex(ctx, src, r.ByChunk, report)
+	if err != nil {
+		return nil, err
+	}
+	defer c.indexes.settle(hash)
+	r.Indexed = time.Now().UTC()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.config.Cluster.Do(ctx, &state.PutDataset{
+		Name: r.Name, Record: text, Index: hash, IndexBytes: size, Generation: instead,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.await(ctx, r.Name, result.Generation)
+	if err != nil {
+		return nil, err
+	}
+	c.Retain() // before src is closed: what it has copied is wanted
+	c.awaitOthers(ctx, version{r.Name, d.Generation})
+	c.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,
+		"records", d.Version.Index.Records(), "bytes", d.Version.Index.Bytes(), "took", time.Since(start))
+	return d, nil
+}
+
+// wantsChunks reports whether it need not be known where the records are.
+func wantsChunks(r control.CreateRequest) bool {
+	return r.Batch == "chunk" && cmp.Or(r.Order, "none") == "none"
+}
+
+// viewOptions checks a request and returns the options of its default view.
+func viewOptions(r control.CreateRequest) (string, error) {
+	if err := meta.CheckName(r.Name); err != nil {
+		return "", err
+	}
+	v := meta.View{Dataset: r.Name, Ranks: 1}
+	v, err := v.With(fmt.Sprintf("ranks=%d,batch=%s,order=%s,seed=%d,tail=%s", max(1, r.Ranks),
+		cmp.Or(r.Batch, "256"), cmp.Or(r.Order, "none"), r.Seed, cmp.Or(r.Tail, "keep")))
+	if err != nil {
+		return "", err
+	}
+	_, options, _ := strings.Cut(v.String(), "@")
+	return options, nil
+}
+
+// withNextStep adds what to do to the error of a source that is not there.
+func withNextStep(source string, err error) error {
+	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
+	u, bad := uri.Parse(source)
+	if bad != nil {
+		return err
+	}
+	next := "look for it on this node with: ls -l " + u.Path
+	if u.Scheme == uri.HDFS {
+		next = "look for it with: hdfs dfs -ls hdfs://" + u.Authority + u.Path
+	}
+	return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("%v; %s", err, next)}
+}

@@ -1,0 +1,65 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch/batch"
+	"rankfs/meta"
+)
+
+// A Dataset is one version of a registered dataset. It never changes.
+type Dataset struct {
+	Registration
+	Default    meta.View // what its name alone stands for
+	Generation uint64    // of the cluster's state
+	Version    *batch.Version
+}
+
+// A Registration is what the cluster keeps of a dataset beside the index.
+type Registration struct {
+	Name    string    `json:"name"`
+	Source  string    `json:"source"`
+	View    string    `json:"view"`               // the options of the default view, all of them
+	ByChunk bool      `json:"by_chunk,omitempty"` // records need not be counted
+	Origin  string    `json:"origin"`             // the node that indexed it: it has what others may not
+	Created time.Time `json:"created"`
+	Indexed time.Time `json:"indexed"`
+}
+
+// Reindex says what to do where the source of a dataset has changed. One that was
+// removed has another name, or is indexed already.
+func Reindex(err error, name string) error {
+	if errors.Is(err, batch.ErrRemoved) || !errors.Is(err, meta.ErrStale) {
+		return err
+	}
+	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
+}
+
+// Describe says what is known of the dataset, and whether it can be read.
+func (d *Dataset) Describe(ctx context.Context) control.Dataset {
+	x, v := d.Version.Index, d.Default
+	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
+	batch := meta.BatchSize{Unit: v.Step.Unit, N: v.Step.N / max(1, v.Ranks)}
+	records := uint64(0)
+	if batch.Unit != meta.UnitChunk {
+		records = (cut.Global + cut.Ranks - 1) / cut.Ranks
+	}
+	c := control.Dataset{
+		Name: d.Name, Source: d.Source, State: "ready", Version: x.Fingerprint(),
+		Records: x.Records(), Bytes: x.Bytes(), Chunks: x.Chunks(),
+		Ranks: v.Ranks, Batch: batch.String(), BatchSize: records, Steps: cut.Steps(),
+		Order: v.Order.String(), Seed: v.Seed, Tail: v.Tail.String(),
+		Created: d.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
+	}
+	if _, err := d.Version.Source.Data(ctx); err != nil && d.Version.Source.Elsewhere() == "" {
+		c.State, c.Reason = "stale", Reindex(err, c.Name).Error()
+		if !errors.Is(err, meta.ErrStale) {
+			c.State = "unreadable"
+		}
+	}
+	return c
+}

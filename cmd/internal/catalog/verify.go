@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
+)
+
+// Verify reads every record back, in the source's order.
+func (d *Dataset) Verify(ctx context.Context, report Reporter) (control.Verification, error) {
+	data, err := d.Version.Source.Data(ctx)
+	if err != nil {
+		return control.Verification{}, err
+	}
+	room, err := unix.Mmap(-1, 0, verifyBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return control.Verification{}, err
+	}
+	defer unix.Munmap(room)
+	v := &verifier{data: data, room: room, hash: xxhash.New(), report: report, total: d.Version.Index.Bytes()}
+	for i := range d.Version.Index.Records() {
+		if err := v.add(ctx, d.Version.Index.Extent(i)); err != nil {
+			return v.read, err
+		}
+		v.read.Records++
+	}
+	if err := v.flush(ctx); err != nil {
+		return v.read, err
+	}
+	v.read.Checksum = fmt.Sprintf("xxh64:%016x", v.hash.Sum64())
+	return v.read, nil
+}
+
+// Bounds of what is read back at a time.
+const (
+	verifyBytes   = 8 << 20
+	verifyExtents = 4096
+)
+
+// A verifier reads extents one after the other, many at a time.
+type verifier struct {
+	data    *fetch.Dataset
+	room    []byte
+	extents []index.Extent // to be read
+	filled  int            // how much of room they take
+	hash    *xxhash.Digest
+	report  Reporter
+	total   int64
+	read    control.Verification
+}
+
+// add reads an extent, or a part of it and later the rest: a record may be longer than
+// the room.
+func (v *verifier) add(ctx context.Context, e index.Extent) error {
+	for {
+		part := e
+		part.Len = min(e.Len, int64(len(v.room)-v.filled))
+		v.extents, v.filled = append(v.extents, part), v.filled+int(part.Len)
+		e.Off, e.Len = e.Off+part.Len, e.Len-part.Len
+		if v.filled < len(v.room) && len(v.extents) < verifyExtents {
+			return nil
+		}
+		if err := v.flush(ctx); err != nil || e.Len == 0 {
+			return err
+		}
+	}
+}
+
+// flush reads what was added.
+func (v *verifier) flush(ctx context.Context) error {
+	if err := v.data.Read(ctx, index.Merge(v.extents), v.room[:v.filled]); err != nil {
+		return fmt.Errorf("near record %d: %w", v.read.Records, err)
+	}
+	v.hash.Write(v.room[:v.filled])
+	v.read.Bytes += int64(v.filled)
+	v.extents, v.filled = v.extents[:0], 0
+	v.report(control.Progress{Stage: "verifying", Bytes: v.read.Bytes, Total: v.total, Records: v.read.Records})
+	return ctx.Err()
+}
