@@ -48,9 +48,13 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/internal/catalog":    {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/state", "rankfs/cache/peers", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/batch", "rankfs/fetch/index", "rankfs/fetch/uri", "rankfs/cmd/internal/control"},
 	"rankfs/cmd/internal/control":    {"rankfs/meta"},
 	"rankfs/cmd/internal/mounts":     {"rankfs/meta", "rankfs/meta/durable"},
+	"rankfs/cmd/internal/failure":    {"rankfs/meta"},
+	"rankfs/cmd/internal/terminal":   {"rankfs/cmd/internal/control"},
+	"rankfs/cmd/internal/forecast":   {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/control", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/terminal"},
+	"rankfs/cmd/internal/mounting":   {"rankfs/meta", "rankfs/cache/policy", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/mounts", "rankfs/cmd/internal/node"},
 	"rankfs/cmd/internal/supply":     {"rankfs/meta"},
 	"rankfs/cmd/internal/node":       {"rankfs/"},
-	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/"},
+	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/trace", "rankfs/cmd/internal/"},
 }
 
 func TestImports(t *testing.T) {

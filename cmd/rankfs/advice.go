@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -89,9 +90,9 @@ func (n need) source() string {
 	memory := missing*n.epoch() + n.inUse()
 	if memory <= float64(n.ram()) {
 		return text + fmt.Sprintf("%s of the dataset in memory would do, and --ram %s has room for it: epochs after the first wait less, as long as nothing else needs the room",
-			percent(missing), meta.FormatBytes(uint64(n.ram()))) + more
+			terminal.Percent(missing), meta.FormatBytes(uint64(n.ram()))) + more
 	}
-	return text + fmt.Sprintf("%s of the dataset in memory would do (--ram %s)", percent(missing), ramFlag(memory)) + more
+	return text + fmt.Sprintf("%s of the dataset in memory would do (--ram %s)", terminal.Percent(missing), ramFlag(memory)) + more
 }
 
 // admission is a lack of memory if the batches in use do not fit, and of
@@ -100,10 +101,10 @@ func (n need) admission() string {
 	if n.inUse() > float64(n.ram()) {
 		ranks := max(1, math.Floor(float64(n.ram())/n.inUse()*float64(n.job.Here)))
 		return fmt.Sprintf("memory is what is waited for: the batches in use by %s want --ram %s, it is %s; or at most %.0f of them on this node, or smaller batches",
-			plural(n.job.Here, "rank"), ramFlag(n.inUse()), size(n.ram()), ranks)
+			terminal.Plural(n.job.Here, "rank"), ramFlag(n.inUse()), terminal.Bytes(n.ram()), ranks)
 	}
 	text := fmt.Sprintf("a free worker is what is waited for: %d batches are made at a time, for %s of all jobs here%s fewer ranks on this node, or more cores, each of which is a worker",
-		n.load.Workers, plural(max(n.load.Ranks, n.job.Here), "rank"), n.held())
+		n.load.Workers, terminal.Plural(max(n.load.Ranks, n.job.Here), "rank"), n.held())
 	if n.ahead() > float64(n.ram()) {
 		text += ", or --ram " + ramFlag(n.ahead()) + " to make more ready ahead"
 	}
@@ -118,7 +119,7 @@ func (n need) held() string {
 		return ";"
 	}
 	return fmt.Sprintf(", and %s of the time that this takes, a source is waited for: a faster source for those jobs that have a slow one,",
-		percent(min(1, waiting)))
+		terminal.Percent(min(1, waiting)))
 }
 
 func (n need) plan() string {
@@ -218,7 +219,7 @@ func (n need) use() string {
 	return speed(n.wanted)
 }
 
-func speed(bytes float64) string { return size(int64(min(bytes, math.MaxInt64/2))) + "/s" }
+func speed(bytes float64) string { return terminal.Bytes(int64(min(bytes, math.MaxInt64/2))) + "/s" }
 
 // ramFlag is a value of --ram that is not below so many bytes.
 func ramFlag(bytes float64) string {

@@ -12,6 +12,8 @@ import (
 
 	"rankfs/cache/policy"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -66,7 +68,7 @@ See what each would come to with: rankfs simulate NAME --policy all`,
 
 func writePolicy(w io.Writer, now control.Policy) {
 	others := slices.DeleteFunc(slices.Clone(now.Names), func(name string) bool { return name == now.Name })
-	pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
+	terminal.Pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
 }
 
 func (p *program) pinCachedCommand() *cobra.Command {
@@ -82,7 +84,7 @@ restarts too. What is not in the cache yet is not fetched: see rankfs warm.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.View = args[0]
 			if tiers := []string{control.TierRAM, control.TierPacked, control.TierNVMe}; !slices.Contains(tiers, r.Tier) {
-				return usage(c, failf(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
+				return usage(c, failure.New(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
 			}
 			return p.pinCached(c.Context(), r)
 		},
@@ -161,16 +163,16 @@ func writeEviction(w io.Writer, e control.Eviction) {
 		fmt.Fprintf(w, "%s: nothing of it was in the cache\n", e.View)
 		return
 	}
-	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.View, some(e.Evicted.Batches, e.Kind), size(e.Evicted.Bytes))
+	fmt.Fprintf(w, "%s: %s evicted, %s\n", e.View, some(e.Evicted.Batches, e.Kind), terminal.Bytes(e.Evicted.Bytes))
 	if n := e.Stayed; n.Batches > 0 {
-		fmt.Fprintf(w, "  %s stayed, %s: held by ranks, or just being made\n", some(n.Batches, e.Kind), size(n.Bytes))
+		fmt.Fprintf(w, "  %s stayed, %s: held by ranks, or just being made\n", some(n.Batches, e.Kind), terminal.Bytes(n.Bytes))
 	}
 }
 
 // some counts batches or chunks.
 func some[N int | uint64](n N, kind string) string {
 	if kind == control.Chunks {
-		return plural(n, "chunk")
+		return terminal.Plural(n, "chunk")
 	}
 	return batches(uint64(n))
 }
@@ -201,24 +203,24 @@ func writeCached(w io.Writer, list control.CacheList) {
 		fmt.Fprintln(w, "nothing is in the cache; bring something with: rankfs warm NAME")
 		return
 	}
-	t := newTable("", "VIEW", "KEPT", " RAM", " ", " PACKED", " ", " NVME", " ", "PINNED")
+	t := terminal.NewTable("", "VIEW", "KEPT", " RAM", " ", " PACKED", " ", " NVME", " ", "PINNED")
 	for _, v := range list.Views {
 		cells := []string{v.View, v.Kind}
 		if v.View == "" {
 			cells[0] = "(others)"
 		}
 		for _, n := range []control.Held{v.RAM, v.Packed, v.NVMe} {
-			cells = append(cells, count(n.Batches), size(n.Bytes))
+			cells = append(cells, terminal.Count(n.Batches), terminal.Bytes(n.Bytes))
 		}
 		pinned := "-"
 		if v.Pinned != "" {
 			pinned = v.Pinned
 		}
-		t.add(append(cells, pinned)...)
+		t.Add(append(cells, pinned)...)
 	}
-	t.write(w)
+	t.Write(w)
 	for _, u := range list.Warming {
-		fmt.Fprintf(w, "\n%s is being warmed up: %s of %s done\n", u.View, count(u.Done), count(u.Of))
+		fmt.Fprintf(w, "\n%s is being warmed up: %s of %s done\n", u.View, terminal.Count(u.Done), terminal.Count(u.Of))
 	}
 }
 
@@ -226,7 +228,7 @@ func writeCached(w io.Writer, list control.CacheList) {
 func aboutCached(err error, view string) error {
 	name, _, _ := meta.SplitView(view)
 	if errors.Is(err, meta.ErrNotExist) && strings.HasPrefix(err.Error(), "pin of ") {
-		return hint(err, "see what is pinned with: rankfs cache ls")
+		return failure.Hint(err, "see what is pinned with: rankfs cache ls")
 	}
 	return about(err, name)
 }

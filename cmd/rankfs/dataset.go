@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -55,7 +57,7 @@ Sources:
 			create := func(d *control.Client, ctx context.Context, _ string, show func(control.Progress)) (control.Dataset, error) {
 				made, err := d.Create(ctx, r, show)
 				if errors.Is(err, meta.ErrExist) {
-					err = hint(err, "index it again with: rankfs dataset refresh %[1]s\nor remove it with: rankfs dataset rm %[1]s", r.Name)
+					err = failure.Hint(err, "index it again with: rankfs dataset refresh %[1]s\nor remove it with: rankfs dataset rm %[1]s", r.Name)
 				}
 				return made, err
 			}
@@ -82,7 +84,7 @@ func checkCreate(r *control.CreateRequest, as, db string) (err error) {
 		return err
 	}
 	if path, ok := strings.CutPrefix(r.Source, "file:"); ok && !strings.Contains(path, "?") && isLMDB(path) {
-		return hint(fmt.Errorf("source %s is an LMDB", path), "use --source lmdb:%s, or add --as files to read its files as they are", path)
+		return failure.Hint(fmt.Errorf("source %s is an LMDB", path), "use --source lmdb:%s, or add --as files to read its files as they are", path)
 	}
 	if r.Ranks < 1 || r.Ranks > meta.MaxRanks {
 		return fmt.Errorf("%d ranks %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
@@ -162,7 +164,7 @@ func (p *program) verifyCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return long(c.Context(), p, args[0], (*control.Client).Verify, func(w io.Writer, v control.Verification) {
 				fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
-					args[0], plural(v.Records, "record"), size(v.Bytes), v.Checksum)
+					args[0], terminal.Plural(v.Records, "record"), terminal.Bytes(v.Bytes), v.Checksum)
 			})
 		},
 	}
@@ -216,12 +218,12 @@ func long[T any](ctx context.Context, p *program, name string, do operation[T], 
 	if err != nil {
 		return err
 	}
-	m := p.meter(name)
-	result, err := do(d, ctx, name, m.show)
-	m.done() // before anything else is written to the terminal
+	m := terminal.NewMeter(p.err, p.now, name)
+	result, err := do(d, ctx, name, m.Show)
+	m.Done() // before anything else is written to the terminal
 	switch {
 	case ctx.Err() != nil:
-		return failf(context.Canceled, "stopped: %s is as it was before", name)
+		return failure.New(context.Canceled, "stopped: %s is as it was before", name)
 	case err != nil:
 		return about(err, name)
 	}
@@ -232,13 +234,13 @@ func long[T any](ctx context.Context, p *program, name string, do operation[T], 
 func about(err error, name string) error {
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
-		return hint(err, "see what there is with: rankfs dataset ls")
+		return failure.Hint(err, "see what there is with: rankfs dataset ls")
 	case errors.Is(err, meta.ErrStale):
-		return hint(err, "index it again with: rankfs dataset refresh %s", name)
+		return failure.Hint(err, "index it again with: rankfs dataset refresh %s", name)
 	case errors.Is(err, meta.ErrCorrupt):
-		return hint(err, "see whether the source is whole, and of the kind that its URI says")
+		return failure.Hint(err, "see whether the source is whole, and of the kind that its URI says")
 	case errors.Is(err, meta.ErrBusy):
-		return hint(err, "try again in a while")
+		return failure.Hint(err, "try again in a while")
 	}
 	return err
 }

@@ -1,59 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
+	"rankfs/cmd/internal/failure"
 	"rankfs/meta"
 )
-
-// A hinted error knows what to do next.
-type hinted struct {
-	error
-	hint string
-}
-
-func (e hinted) Unwrap() error { return e.error }
-
-// hint adds the next step to an error that does not know one, in either way.
-func hint(err error, format string, args ...any) error {
-	var h hinted
-	if err == nil || errors.As(err, &h) || saysNext(err) {
-		return err
-	}
-	return hinted{err, fmt.Sprintf(format, args...)}
-}
-
-// saysNext reports whether the words of an error, as a daemon's, name a command
-// to go on with.
-func saysNext(err error) bool {
-	text := err.Error()
-	return slices.ContainsFunc([]string{": rankfs ", "'rankfs ", " with: "}, func(s string) bool { return strings.Contains(text, s) })
-}
-
-// A failure has its own words and the kind of another error.
-type failure struct {
-	text string
-	kind error
-}
-
-func (e failure) Error() string { return e.text }
-func (e failure) Unwrap() error { return e.kind }
-
-func failf(kind error, format string, args ...any) error {
-	return failure{fmt.Sprintf(format, args...), kind}
-}
-
-// errUsage is the kind of an error in how the command was called.
-var errUsage = errors.New("usage")
 
 func usage(c *cobra.Command, err error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), "rankfs"), " ")
@@ -61,14 +18,13 @@ func usage(c *cobra.Command, err error) error {
 	if name != "" {
 		text = name + ": " + text
 	}
-	kind := errUsage
+	kind := failure.ErrUsage
 	if errors.Is(err, meta.ErrNotExist) {
 		kind = meta.ErrNotExist // what an option names may come, and the call be right then
 	}
-	if h := (hinted{}); errors.As(err, &h) {
-		return hinted{failure{text, kind}, h.hint}
-	}
-	return hinted{failure{text, kind}, "see: " + c.CommandPath() + " --help"}
+	h := failure.Hinted{Step: "see: " + c.CommandPath() + " --help"}
+	_ = errors.As(err, &h)
+	return failure.Hinted{Err: failure.New(kind, "%s", text), Step: h.Step}
 }
 
 // flagError says in our words what is wrong with a flag, whose own speak of Go.
@@ -97,23 +53,6 @@ func missingFlags(c *cobra.Command) (err error) {
 	return err
 }
 
-// unread says why a file cannot be read that an option names.
-func unread(option, path string, err error) error {
-	kind, why := errUsage, err.Error()
-	var odd *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		kind, why = meta.ErrNotExist, "there is no such file or directory"
-	case errors.Is(err, fs.ErrPermission):
-		why = "you may not read it"
-	case errors.Is(err, unix.EISDIR):
-		why = "it is a directory, not a file"
-	case errors.As(err, &odd):
-		why = odd.Err.Error()
-	}
-	return hint(failf(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
-}
-
 // wants refuses any other arguments than those named.
 func wants(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -134,23 +73,10 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	err := fmt.Errorf("no such command: %q", args[0])
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		err = hint(err, "perhaps: %s %s", c.CommandPath(), near[0])
+		err = failure.Hint(err, "perhaps: %s %s", c.CommandPath(), near[0])
 	}
 	return usage(c, err)
 }
-
-// The exit codes. A script may branch on them.
-const (
-	exitOK       = 0
-	exitFailure  = 1
-	exitUsage    = 2
-	exitNotFound = 3
-	exitTaken    = 4
-	exitSource   = 5
-	exitAway     = 6
-	exitDenied   = 7
-	exitStopped  = 130
-)
 
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
@@ -174,44 +100,14 @@ mount.rankfs, which mount(8) calls, has the codes of mount(8) instead:
 	}
 }
 
-func exitCode(err error) int {
-	kinds := []struct {
-		err  error
-		code int
-	}{
-		{errUsage, exitUsage},
-		{meta.ErrInvalid, exitUsage},
-		{meta.ErrNotExist, exitNotFound},
-		{meta.ErrExist, exitTaken},
-		{meta.ErrBusy, exitTaken},
-		{meta.ErrStale, exitSource},
-		{meta.ErrCorrupt, exitSource},
-		{meta.ErrUnavailable, exitAway},
-		{meta.ErrDenied, exitDenied},
-		{context.Canceled, exitStopped},
-	}
-	if err == nil {
-		return exitOK
-	}
-	if told := (toldError{}); errors.As(err, &told) {
-		return told.Code
-	}
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return k.code
-		}
-	}
-	return exitFailure
-}
-
 // report writes an error for a person and returns its exit code.
 func (p *program) report(err error) int {
 	if err != nil {
 		fmt.Fprintf(p.err, "rankfs: %v\n", err)
 	}
-	var h hinted
+	var h failure.Hinted
 	if errors.As(err, &h) {
-		fmt.Fprintf(p.err, "  %s\n", strings.ReplaceAll(h.hint, "\n", "\n  "))
+		fmt.Fprintf(p.err, "  %s\n", strings.ReplaceAll(h.Step, "\n", "\n  "))
 	}
-	return exitCode(err)
+	return failure.ExitCode(err)
 }

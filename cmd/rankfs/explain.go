@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -43,12 +45,12 @@ will do as well.`,
 }
 
 func writeExplained(w io.Writer, x control.Explanation) {
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"view", x.Full,
-		"ranks", count(x.Ranks),
-		"steps", count(x.Steps),
-		"records", count(x.Records),
-		"bytes", size(x.Bytes),
+		"ranks", terminal.Count(x.Ranks),
+		"steps", terminal.Count(x.Steps),
+		"records", terminal.Count(x.Records),
+		"bytes", terminal.Bytes(x.Bytes),
 	)
 	warn(w, x.Warning)
 }
@@ -70,7 +72,7 @@ func inView(below string, x control.Explanation) error {
 		return nil
 	case "dataset.json", "locality", "chunks":
 		if deep {
-			return failf(meta.ErrNotExist, "%s is a file, so there is no %s", dir, below)
+			return failure.New(meta.ErrNotExist, "%s is a file, so there is no %s", dir, below)
 		}
 		return nil
 	}
@@ -87,11 +89,11 @@ func inRun(name, prefix string, n uint64, digits int) error {
 	number, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
 	switch {
 	case err != nil || name != fmt.Sprintf("%s%0*d", prefix, digits, number):
-		return failf(meta.ErrNotExist, "no file is called %q: the name of a %s is as %s%0*d", name, kind, prefix, digits, 0)
+		return failure.New(meta.ErrNotExist, "no file is called %q: the name of a %s is as %s%0*d", name, kind, prefix, digits, 0)
 	case n == 0:
-		return failf(meta.ErrNotExist, "there is no %s: the view has none", name)
+		return failure.New(meta.ErrNotExist, "there is no %s: the view has none", name)
 	case number >= n:
-		return failf(meta.ErrNotExist, "there is no %s: the last %s of the view is %s%0*d", name, kind, prefix, digits, n-1)
+		return failure.New(meta.ErrNotExist, "there is no %s: the last %s of the view is %s%0*d", name, kind, prefix, digits, n-1)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
@@ -56,7 +57,7 @@ func newFake(c node.Config, socket string) *fakeNode {
 func serveFake(ctx context.Context, c node.Config, ready func()) error {
 	switch filepath.Base(c.Mount) {
 	case "refused":
-		return hint(fmt.Errorf("open state %s: %w", c.State, meta.ErrBusy), "another daemon uses it")
+		return failure.Hint(fmt.Errorf("open state %s: %w", c.State, meta.ErrBusy), "another daemon uses it")
 	case "dies":
 		os.Exit(9)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
 )
@@ -27,14 +28,14 @@ func (p *program) noAnswer(err error) error {
 	if !errors.Is(err, control.ErrNoAnswer) {
 		return err
 	}
-	return hint(failf(err, "ask daemon of %s: it does not answer", p.asked.Mount),
+	return failure.Hint(failure.New(err, "ask daemon of %s: it does not answer", p.asked.Mount),
 		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", p.asked.PID)
 }
 
 func (p *program) find() (mounts.Entry, error) {
 	running, err := mounts.List(p.run)
 	if errors.Is(err, fs.ErrPermission) { // as releases before made it
-		return mounts.Entry{}, hint(failf(meta.ErrDenied, "find mount: %s is closed to you", p.run), "have root mount again, which opens it; or run this as root")
+		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is closed to you", p.run), "have root mount again, which opens it; or run this as root")
 	}
 	if err != nil {
 		return mounts.Entry{}, err
@@ -52,7 +53,7 @@ func (p *program) find() (mounts.Entry, error) {
 	for _, e := range running {
 		list.WriteString("\n  --mount " + e.Mount)
 	}
-	return mounts.Entry{}, hint(failf(errUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
+	return mounts.Entry{}, failure.Hint(failure.New(failure.ErrUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
 }
 
 func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
@@ -64,29 +65,29 @@ func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
 		return running[i], nil
 	}
 	if slices.Contains(p.stale(), point) {
-		return mounts.Entry{}, hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
+		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
 			"clean up with: rankfs umount %s", point)
 	}
 	if slices.Contains(private(), point) {
 		return mounts.Entry{}, errPrivate(point)
 	}
-	err = failf(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
+	err = failure.New(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
 	if len(running) > 0 {
-		return mounts.Entry{}, hint(err, "there is one on %s", running[0].Mount)
+		return mounts.Entry{}, failure.Hint(err, "there is one on %s", running[0].Mount)
 	}
-	return mounts.Entry{}, hint(err, "start it with: rankfs mount %s", point)
+	return mounts.Entry{}, failure.Hint(err, "start it with: rankfs mount %s", point)
 }
 
 // noMount is the error where nothing runs, though something may have run.
 func (p *program) noMount() error {
 	if left := p.stale(); len(left) > 0 {
-		return hint(failf(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
+		return failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
 			"clean up with: rankfs umount %s", left[0])
 	}
 	if closed := private(); len(closed) > 0 {
 		return errPrivate(closed[0])
 	}
-	return hint(failf(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
+	return failure.Hint(failure.New(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
 }
 
 // private are the mounts that a user other than root sees in the mount table
@@ -105,6 +106,6 @@ func private() (points []string) {
 }
 
 func errPrivate(point string) error {
-	return hint(failf(meta.ErrDenied, "find mount: %s is not open to you: it is private, or registered in another run directory", point),
+	return failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is not open to you: it is private, or registered in another run directory", point),
 		"ask who mounted it, often root")
 }

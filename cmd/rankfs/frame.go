@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 )
 
 // frame is the picture of one moment, in lines that fit.
@@ -31,7 +32,7 @@ func frame(l control.Load, r rates, columns, rows int) []string {
 // headLines say what the picture is of.
 func headLines(l control.Load) []string {
 	lines := []string{fmt.Sprintf("rankfs on %s, up %s; %s; last 10 s",
-		l.Mount, span(l.Time.Sub(l.Since)), l.Time.UTC().Format(time.TimeOnly+" UTC"))}
+		l.Mount, terminal.Span(l.Time.Sub(l.Since)), l.Time.UTC().Format(time.TimeOnly+" UTC"))}
 	if node := oneOf(l); node != "" {
 		lines = append(lines, "node "+node+": jobs of its own ranks")
 	}
@@ -43,7 +44,7 @@ func oneOf(l control.Load) string {
 	if l.Nodes < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%s, one of %s", middle(l.Host), count(l.Nodes))
+	return fmt.Sprintf("%s, one of %s", middle(l.Host), terminal.Count(l.Nodes))
 }
 
 // jobLines is the table of jobs, in so many lines at most.
@@ -51,20 +52,20 @@ func jobLines(jobs []control.Job, columns, room int) []string {
 	if len(jobs) == 0 {
 		return []string{"no rank has opened a batch since the mount"}
 	}
-	t := newTable("", "JOB", " RANKS", " BATCH/S", " BYTES/S", " READY", " STALLED", "WAITING FOR")
+	t := terminal.NewTable("", "JOB", " RANKS", " BATCH/S", " BYTES/S", " READY", " STALLED", "WAITING FOR")
 	causes := 1 // what 80 columns have room for
 	if columns >= 110 {
 		causes = 3
 	}
 	for _, j := range jobs {
-		t.add(jobCells(j, causes)...)
+		t.Add(jobCells(j, causes)...)
 	}
 	var b bytes.Buffer
-	t.write(&b)
+	t.Write(&b)
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if len(lines) > room {
 		left := len(lines) - room + 1
-		lines = append(lines[:max(room-1, 1)], fmt.Sprintf("and %s", plural(left, "job")))
+		lines = append(lines[:max(room-1, 1)], fmt.Sprintf("and %s", terminal.Plural(left, "job")))
 	}
 	return lines
 }
@@ -72,10 +73,10 @@ func jobLines(jobs []control.Job, columns, room int) []string {
 func jobCells(j control.Job, causes int) []string {
 	n := j.Now
 	if n.Ranks == 0 && j.Waiting == 0 {
-		return []string{middle(j.Name), "0", "-", "-", "-", "-", "silent for " + span(time.Duration(j.Silent)*time.Second)}
+		return []string{middle(j.Name), "0", "-", "-", "-", "-", "silent for " + terminal.Span(time.Duration(j.Silent)*time.Second)}
 	}
 	return []string{
-		middle(j.Name), count(n.Ranks), number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))),
+		middle(j.Name), terminal.Count(n.Ranks), number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))),
 		readyShare(n), part(n.Share()), worst(n, causes),
 	}
 }
@@ -92,7 +93,7 @@ func readyShare(n control.Window) string {
 	if n.Opens == 0 {
 		return "-"
 	}
-	return percent(of(n.Ready, n.Opens))
+	return terminal.Percent(of(n.Ready, n.Opens))
 }
 
 // worst are the worst causes, each with its part of the ranks' time.
@@ -100,7 +101,7 @@ func worst(n control.Window, most int) string {
 	var all []string
 	for _, c := range ranked(n.Waits)[:most] {
 		if share := c.seconds / n.Waits.Sum() * n.Share(); share >= 0.001 {
-			all = append(all, c.name+" "+percent(share))
+			all = append(all, c.name+" "+terminal.Percent(share))
 		}
 	}
 	return strings.Join(all, ", ")
@@ -111,24 +112,24 @@ func number(n float64) string {
 	if n < 9.95 {
 		return fmt.Sprintf("%.1f", n)
 	}
-	return count(int64(math.Round(n)))
+	return terminal.Count(int64(math.Round(n)))
 }
 
 // tailLines are those of the tiers, and of what comes from where.
 func tailLines(l control.Load, r rates) []string {
 	var b bytes.Buffer
-	t := newTable("", "TIER", " USED", " BUDGET", "", "HITS")
+	t := terminal.NewTable("", "TIER", " USED", " BUDGET", "", "HITS")
 	for _, tier := range l.Tiers {
 		used := control.Progress{Bytes: tier.Used, Total: max(tier.Budget, 1)}
-		t.add(tier.Name, size(tier.Used), size(tier.Budget), gauge(used, 20), hits(tier.Name, r))
+		t.Add(tier.Name, terminal.Bytes(tier.Used), terminal.Bytes(tier.Budget), terminal.Gauge(used, 20), hits(tier.Name, r))
 	}
-	t.write(&b)
+	t.Write(&b)
 	fmt.Fprintln(&b)
-	pairs(&b, "",
+	terminal.Pairs(&b, "",
 		"from", fmt.Sprintf("source %s, peers %s", rate(r, r.Source), rate(r, r.Peers)),
 		"hdfs", ways(l, r),
 		"filled", fmt.Sprintf("%s, %s batches/s ahead of a rank", rate(r, r.Filled), things(r, r.Ahead)),
-		"evicted", fmt.Sprintf("%s batches/s; %s since the mount", things(r, r.Evictions), count(l.Counters.Evicted)),
+		"evicted", fmt.Sprintf("%s batches/s; %s since the mount", things(r, r.Evictions), terminal.Count(l.Counters.Evicted)),
 	)
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
@@ -144,9 +145,9 @@ func ways(l control.Load, r rates) string {
 func hits(tier string, r rates) string {
 	switch {
 	case tier == "ram" && r.Opened:
-		return percent(r.RAMHits) + " of the opens"
+		return terminal.Percent(r.RAMHits) + " of the opens"
 	case tier == "nvme" && r.NeededDisk:
-		return percent(r.DiskHits) + " of what memory had not"
+		return terminal.Percent(r.DiskHits) + " of what memory had not"
 	}
 	return "-"
 }
@@ -188,7 +189,7 @@ func writeLines(w io.Writer, l control.Load, r rates) {
 	at := l.Time.UTC().Format(time.TimeOnly)
 	for _, j := range l.Jobs {
 		if n := j.Now; n.Ranks > 0 || j.Waiting > 0 {
-			line := fmt.Sprintf("%s %s: %s, %s batches/s, %s, %s ready, %s stalled", at, j.Name, plural(n.Ranks, "rank"),
+			line := fmt.Sprintf("%s %s: %s, %s batches/s, %s, %s ready, %s stalled", at, j.Name, terminal.Plural(n.Ranks, "rank"),
 				number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))), readyShare(n), part(n.Share()))
 			if why := worst(n, 6); why != "" {
 				line += " (" + why + ")"
@@ -207,7 +208,7 @@ func writeLines(w io.Writer, l control.Load, r rates) {
 	line := fmt.Sprintf("%s %s: source %s, peers %s, filled %s, %s evictions/s", at, name,
 		source, rate(r, r.Peers), rate(r, r.Filled), things(r, r.Evictions))
 	for _, t := range l.Tiers {
-		line += fmt.Sprintf("; %s %s of %s, hits %s", t.Name, size(t.Used), size(t.Budget), hits(t.Name, r))
+		line += fmt.Sprintf("; %s %s of %s, hits %s", t.Name, terminal.Bytes(t.Used), terminal.Bytes(t.Budget), hits(t.Name, r))
 	}
 	fmt.Fprintln(w, line)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
 	"rankfs/meta"
 )
 
@@ -22,16 +23,16 @@ const maxHostfile = 64 << 20
 func readHostfile(path string) ([]control.Seat, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, unread("hostfile", path, err)
+		return nil, failure.Unread("hostfile", path, err)
 	}
 	defer f.Close()
 	seats, err := parseHostfile(io.LimitReader(f, maxHostfile))
 	if err != nil {
 		var odd *fs.PathError
 		if errors.As(err, &odd) { // a directory, or a disk that fails
-			return nil, unread("hostfile", path, err)
+			return nil, failure.Unread("hostfile", path, err)
 		}
-		return nil, hint(failf(meta.ErrInvalid, "hostfile %s: %v", path, err), "have lines of HOST slots=N, or the host of each rank")
+		return nil, failure.Hint(failure.New(meta.ErrInvalid, "hostfile %s: %v", path, err), "have lines of HOST slots=N, or the host of each rank")
 	}
 	return seats, nil
 }

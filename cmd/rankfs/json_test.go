@@ -29,7 +29,7 @@ var (
 // Each thing has one name in all JSON that commands write. The types of which it is
 // made are read from the source, so none is left out.
 func TestOneNameInJSON(t *testing.T) {
-	for _, dir := range []string{".", "../internal/control", "../internal/supply"} {
+	for _, dir := range []string{".", "../internal/control", "../internal/forecast", "../internal/mounting", "../internal/supply"} {
 		for _, list := range structs(t, dir) {
 			for _, key := range list {
 				names := []string{oneKey[key]}

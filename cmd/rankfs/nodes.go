@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 )
 
 func (p *program) nodeCommand() *cobra.Command {
@@ -44,28 +45,28 @@ func (p *program) listNodesCommand() *cobra.Command {
 }
 
 func writeNodes(w io.Writer, k control.Cluster) {
-	t := newTable("", "", "NODE", "HOST", "ADDRESS", "STATE", "VOTE", "ROLE", " LAG", "SINCE")
+	t := terminal.NewTable("", "", "NODE", "HOST", "ADDRESS", "STATE", "VOTE", "ROLE", " LAG", "SINCE")
 	for _, m := range k.Nodes {
 		self, lag := "", "-"
 		if m.ID == k.Self {
 			self = "*"
 		}
 		if m.Lag != nil {
-			lag = count(*m.Lag)
+			lag = terminal.Count(*m.Lag)
 		}
-		t.add(self, m.ID, m.Host, m.Addr, m.State, vote(k, m), orDash(m.Role), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
+		t.Add(self, m.ID, m.Host, m.Addr, m.State, vote(k, m), orDash(m.Role), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w, "\n*: this node; LAG: changes of the cluster that a node does not know yet, as the\nleader counts them")
 	switch {
 	case k.Removed:
-		fmt.Fprintf(w, "\nWARNING: %s\n", wrap("this node was removed from the cluster, and this is what it "+
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap("this node was removed from the cluster, and this is what it "+
 			"knew before; see: rankfs status", 71, "  "))
 	case k.Leader == "":
-		fmt.Fprintf(w, "\nWARNING: %s\n", wrap("no node leads: nothing can be registered, planned or removed until "+
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap("no node leads: nothing can be registered, planned or removed until "+
 			"more than half of the voters are up and reach each other", 71, "  "))
 	case onlyOperator(k) != "":
-		fmt.Fprintf(w, "\nWARNING: %s\n", wrap(fmt.Sprintf("%s is the only operator: without it nobody can let nodes in or "+
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s is the only operator: without it nobody can let nodes in or "+
 			"remove them; let in another: rankfs token create --role operator", onlyOperator(k)), 71, "  "))
 	}
 }
@@ -155,7 +156,7 @@ NODE is its id, or its host if that has one node only.`,
 				Removed string `json:"removed"`
 			}{args[0]}
 			return p.print(removed, func(w io.Writer) {
-				fmt.Fprintf(w, "%s\n%s\n", wrap(fmt.Sprintf("removed %s: no node talks to it any more; what its ranks held of "+
+				fmt.Fprintf(w, "%s\n%s\n", terminal.Wrap(fmt.Sprintf("removed %s: no node talks to it any more; what its ranks held of "+
 					"queues is for others, and what it alone had in memory comes from the source again", args[0]), 79, ""),
 					"unmount it there; to let the host in again, as a new node, mount with an empty\n"+
 						"--state and a token from: rankfs token create")
@@ -225,14 +226,14 @@ func writeCluster(w io.Writer, k control.Cluster) {
 		}
 	}
 	if more := len(k.Nodes) - nodesUp - len(down); more > 0 {
-		down = append(down, fmt.Sprintf("and %s; see: rankfs node ls", plural(more, "other")))
+		down = append(down, fmt.Sprintf("and %s; see: rankfs node ls", terminal.Plural(more, "other")))
 	}
 	fmt.Fprintln(w, "\ncluster")
-	pairs(w, "  ",
+	terminal.Pairs(w, "  ",
 		"leader", fmt.Sprintf("%s, in term %d", leader, k.Term),
 		"voters", fmt.Sprintf("%d of %d up", up, voters),
-		"nodes", fmt.Sprintf("%s of %s up", count(nodesUp), count(len(k.Nodes))),
-		"down", wrap(strings.Join(down, ", "), 70, "          "),
+		"nodes", fmt.Sprintf("%s of %s up", terminal.Count(nodesUp), terminal.Count(len(k.Nodes))),
+		"down", terminal.Wrap(strings.Join(down, ", "), 70, "          "),
 	)
 }
 

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -71,7 +72,7 @@ batch pins it; so does --pin.
 // complete checks what a person wrote, and reads the hostfile.
 func (a *planning) complete(weighed bool) (err error) {
 	if a.request.Unpin && (a.request.Pin || a.hostfile != "") {
-		return failf(meta.ErrInvalid, "--unpin goes with neither --pin nor --hostfile: unpin first")
+		return failure.New(meta.ErrInvalid, "--unpin goes with neither --pin nor --hostfile: unpin first")
 	}
 	if weighed {
 		w := new(control.Weights)
@@ -93,7 +94,7 @@ func (a *planning) complete(weighed bool) (err error) {
 func weight(name string, f float64) (uint32, error) {
 	const most, unit = 4000, 1_000_000 // what 32 bits hold
 	if !(f >= 0 && f <= most) {
-		return 0, failf(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
+		return 0, failure.New(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
 	}
 	return uint32(math.Round(f * unit)), nil
 }
@@ -102,18 +103,18 @@ func weight(name string, f float64) (uint32, error) {
 func aboutPlan(err error, view string) error {
 	switch {
 	case errors.Is(err, meta.ErrExist):
-		return hint(err, "when no rank reads it any more: rankfs plan %s --unpin", view)
+		return failure.Hint(err, "when no rank reads it any more: rankfs plan %s --unpin", view)
 	case errors.Is(err, meta.ErrNotExist):
-		return hint(err, "see what there is with: rankfs dataset ls\nand where ranks can be with: rankfs node ls")
+		return failure.Hint(err, "see what there is with: rankfs dataset ls\nand where ranks can be with: rankfs node ls")
 	}
 	name, _, _ := meta.SplitView(view)
 	return about(err, name)
 }
 
 func (a *planning) write(w io.Writer, p control.Plan) {
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"view", p.Full,
-		"plan", wrap(a.state(p), 73, "       "),
+		"plan", terminal.Wrap(a.state(p), 73, "       "),
 		"steps", looked(p),
 	)
 	fmt.Fprintln(w)
@@ -127,7 +128,7 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 	if p.State != control.PlanFixed {
 		balance += fmt.Sprintf("; with fixed ranks %.2f", p.Strict.Balance)
 	}
-	pairs(w, "", "balance", balance, "served", wrap(served(p), 71, "         "), "local", wrap(localWay(p), 71, "         "))
+	terminal.Pairs(w, "", "balance", balance, "served", terminal.Wrap(served(p), 71, "         "), "local", terminal.Wrap(localWay(p), 71, "         "))
 	if p.Program != nil {
 		a.writeProgram(w, *p.Program)
 	}
@@ -137,7 +138,7 @@ func (a *planning) write(w io.Writer, p control.Plan) {
 // warn says why ranks may not be able to read a view.
 func warn(w io.Writer, why string) {
 	if why != "" {
-		fmt.Fprintf(w, "\n%s\n", wrap("warning: "+why, 79, ""))
+		fmt.Fprintf(w, "\n%s\n", terminal.Wrap("warning: "+why, 79, ""))
 	}
 }
 
@@ -148,20 +149,20 @@ func writeDistances(w io.Writer, p control.Plan) {
 	if p.Racks > 0 {
 		titles = append(titles, " OWN RACK", " ")
 	}
-	t := newTable("", append(titles, " OTHERS", " ")...)
+	t := terminal.NewTable("", append(titles, " OTHERS", " ")...)
 	add := func(what string, b control.Bytes) {
 		all := b.Local + b.Near + b.Remote
-		cells := []string{what, size(b.Local), percent(ratio(b.Local, all))}
+		cells := []string{what, terminal.Bytes(b.Local), terminal.Percent(ratio(b.Local, all))}
 		if p.Racks > 0 {
-			cells = append(cells, size(b.Near), percent(portion(b.Near, all)))
+			cells = append(cells, terminal.Bytes(b.Near), terminal.Percent(portion(b.Near, all)))
 		}
-		t.add(append(cells, size(b.Remote), percent(portion(b.Remote, all)))...)
+		t.Add(append(cells, terminal.Bytes(b.Remote), terminal.Percent(portion(b.Remote, all)))...)
 	}
 	add("this plan", p.Plan.Bytes)
 	if p.State != control.PlanFixed {
 		add("assign=strict", p.Strict.Bytes)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // served says who sends what is not local.
@@ -170,7 +171,7 @@ func served(p control.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf("what is not local comes from %s; the busiest, %s, sends %s of it at least",
-		plural(p.Serving.Hosts, "host"), p.Serving.Busiest, percent(p.Serving.Share))
+		terminal.Plural(p.Serving.Hosts, "host"), p.Serving.Busiest, terminal.Percent(p.Serving.Share))
 }
 
 // localWay says how local blocks of HDFS come.
@@ -190,15 +191,15 @@ func writeReads(w io.Writer, p control.Plan) {
 	if p.State != control.PlanFixed {
 		titles = append(titles, " LOCAL IF FIXED")
 	}
-	t := newTable("", titles...)
+	t := terminal.NewTable("", titles...)
 	for _, n := range p.Nodes {
-		cells := []string{n.Host, count(n.Ranks), size(n.Bytes), size(n.Local), percent(ratio(n.Local, n.Bytes)), size(n.Bytes - n.Local), size(n.Strict)}
+		cells := []string{n.Host, terminal.Count(n.Ranks), terminal.Bytes(n.Bytes), terminal.Bytes(n.Local), terminal.Percent(ratio(n.Local, n.Bytes)), terminal.Bytes(n.Bytes - n.Local), terminal.Bytes(n.Strict)}
 		if !p.Located {
 			cells = cells[:3]
 		}
-		t.add(cells[:len(titles)]...)
+		t.Add(cells[:len(titles)]...)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // state says in words how certain a plan is.
@@ -218,9 +219,9 @@ func (a *planning) state(p control.Plan) string {
 
 func looked(p control.Plan) string {
 	if p.Looked == p.Steps {
-		return count(p.Steps)
+		return terminal.Count(p.Steps)
 	}
-	return fmt.Sprintf("%s, of which %s at equal distances are counted here", count(p.Steps), count(p.Looked))
+	return fmt.Sprintf("%s, of which %s at equal distances are counted here", terminal.Count(p.Steps), terminal.Count(p.Looked))
 }
 
 // portion is ratio for what is nothing of nothing.
@@ -238,38 +239,29 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// percent writes a share; all of it only if it is all.
-func percent(share float64) string {
-	p := strconv.FormatFloat(math.Floor(share*1000)/10, 'f', 1, 64)
-	if share == 1 {
-		p = "100"
-	}
-	return p + "%"
-}
-
 func (a *planning) writeProgram(w io.Writer, p control.Program) {
-	fmt.Fprintf(w, "\n%s\n", wrap(fmt.Sprintf("all %s at once, by DL-MPI's program, if ranks are equally fast and chunks equally large; "+
-		"alpha %v, beta %v", plural(p.Chunks, "chunk"), a.alpha, a.beta), 79, ""))
+	fmt.Fprintf(w, "\n%s\n", terminal.Wrap(fmt.Sprintf("all %s at once, by DL-MPI's program, if ranks are equally fast and chunks equally large; "+
+		"alpha %v, beta %v", terminal.Plural(p.Chunks, "chunk"), a.alpha, a.beta), 79, ""))
 	say := func(q control.Point) string {
 		return fmt.Sprintf("%s local (%s), no rank reads more than %s",
-			plural(q.Local, "chunk"), percent(ratio(int64(q.Local), int64(p.Chunks))), count(q.Most))
+			terminal.Plural(q.Local, "chunk"), terminal.Percent(ratio(int64(q.Local), int64(p.Chunks))), terminal.Count(q.Most))
 	}
-	pairs(w, "  ", "best", say(p.Best))
+	terminal.Pairs(w, "  ", "best", say(p.Best))
 	if !a.pareto {
 		return
 	}
 	fmt.Fprintf(w, "\nwhat there is to choose from: more local takes longer\n")
-	t := newTable("  ", "", " MOST CHUNKS OF A RANK", " LOCAL CHUNKS", " SHARE")
+	t := terminal.NewTable("  ", "", " MOST CHUNKS OF A RANK", " LOCAL CHUNKS", " SHARE")
 	for _, q := range p.Curve {
 		mark := ""
 		if q == p.Best {
 			mark = "*"
 		}
-		t.add(mark, count(q.Most), count(q.Local), percent(ratio(int64(q.Local), int64(p.Chunks))))
+		t.Add(mark, terminal.Count(q.Most), terminal.Count(q.Local), terminal.Percent(ratio(int64(q.Local), int64(p.Chunks))))
 	}
-	t.write(w)
+	t.Write(w)
 	if p.Points > len(p.Curve) {
-		fmt.Fprintf(w, "  %s of %s are shown\n", count(len(p.Curve)), plural(p.Points, "point"))
+		fmt.Fprintf(w, "  %s of %s are shown\n", terminal.Count(len(p.Curve)), terminal.Plural(p.Points, "point"))
 	}
 }
 
@@ -285,7 +277,7 @@ func (p *program) datasetNames(c *cobra.Command, args []string, _ string) ([]cob
 	}
 	var names []cobra.Completion
 	for _, set := range list {
-		names = append(names, cobra.CompletionWithDesc(set.Name, plural(set.Records, "record")))
+		names = append(names, cobra.CompletionWithDesc(set.Name, terminal.Plural(set.Records, "record")))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

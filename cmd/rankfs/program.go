@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rankfs/cmd/internal/mounting"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 	"rankfs/cmd/internal/supply"
@@ -33,10 +34,10 @@ type program struct {
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, p *program) int {
-	if filepath.Base(args[0]) == helperName {
+	if filepath.Base(args[0]) == mounting.HelperName {
 		return p.helper(ctx, args[1:])
 	}
-	if len(args) > 1 && args[1] == helperName {
+	if len(args) > 1 && args[1] == mounting.HelperName {
 		return p.helper(ctx, args[2:])
 	}
 	root := p.root()

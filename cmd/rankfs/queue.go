@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -58,12 +60,12 @@ func (p *program) writeQueues(w io.Writer, list []control.Queue) {
 		fmt.Fprintf(w, "no queues; one begins when it is first read: %s\n", filepath.Join(p.asked.Mount, "datasets/NAME/rank-N/queue"))
 		return
 	}
-	t := newTable("", "QUEUE", " BATCHES", " DONE", " LEASED", " WAITING", " ASIDE", " READERS", "OPENED")
+	t := terminal.NewTable("", "QUEUE", " BATCHES", " DONE", " LEASED", " WAITING", " ASIDE", " READERS", "OPENED")
 	for _, q := range list {
-		t.add(q.View, count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside), count(q.Readers),
+		t.Add(q.View, terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.Aside), terminal.Count(q.Readers),
 			q.Opened.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	t.write(w)
+	t.Write(w)
 	for _, q := range list {
 		if q.Aside > 0 {
 			fmt.Fprintf(w, "\n%s of %s: set aside, since readers gave them back again and again\n  see: rankfs queue show %[2]s\n",
@@ -185,16 +187,16 @@ func batches(n uint64) string {
 	if n == 1 {
 		return "1 batch"
 	}
-	return count(n) + " batches"
+	return terminal.Count(n) + " batches"
 }
 
 // aboutQueue adds the next step to an error about a queue.
 func aboutQueue(err error) error {
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
-		return hint(err, "see what there is with: rankfs queue ls")
+		return failure.Hint(err, "see what there is with: rankfs queue ls")
 	case errors.Is(err, meta.ErrBusy):
-		return hint(err, "try again in a while")
+		return failure.Hint(err, "try again in a while")
 	}
 	return err
 }
@@ -208,17 +210,17 @@ const (
 func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 	again := ""
 	if q.Run > 0 {
-		again = "; begun again " + plural(q.Run, "time")
+		again = "; begun again " + terminal.Plural(q.Run, "time")
 	}
 	view := q.Full
 	if view == q.View {
 		view = ""
 	}
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"queue", q.View,
 		"view", view,
 		"batches", fmt.Sprintf("%s: %s done, %s leased, %s waiting, %s set aside",
-			count(q.Batches), count(q.Done), count(q.Leased), count(q.Waiting), count(q.Aside)),
+			terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.Aside)),
 		"policy", q.Policy,
 		"opened", date(q.Opened)+again,
 	)
@@ -242,23 +244,23 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 }
 
 func writeQueueNodes(w io.Writer, nodes []control.QueueNode) {
-	t := newTable("", "HOST", " READERS", " LEASED", " READ", " SECONDS EACH")
+	t := terminal.NewTable("", "HOST", " READERS", " LEASED", " READ", " SECONDS EACH")
 	for _, n := range nodes {
 		each := "-"
 		if n.Read > 0 {
 			each = fmt.Sprintf("%.2f", n.Seconds/float64(n.Read))
 		}
-		t.add(n.Host, count(n.Readers), count(n.Leased), count(n.Read), each)
+		t.Add(n.Host, terminal.Count(n.Readers), terminal.Count(n.Leased), terminal.Count(n.Read), each)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 func writeLeases(w io.Writer, leases []control.Lease, now time.Time) {
-	t := newTable("  ", "BATCH", " RANK", "HOST", " FOR")
+	t := terminal.NewTable("  ", "BATCH", " RANK", "HOST", " FOR")
 	for _, l := range leases[:min(len(leases), mostLeases)] {
-		t.add(l.Batch, count(l.Rank), l.Host, span(max(0, now.Sub(l.Since))))
+		t.Add(l.Batch, terminal.Count(l.Rank), l.Host, terminal.Span(max(0, now.Sub(l.Since))))
 	}
-	t.write(w)
+	t.Write(w)
 	writeMore(w, len(leases)-mostLeases)
 }
 
@@ -271,20 +273,20 @@ var reasons = map[string]string{
 
 // writeGiven is a line for each batch, with the last who gave it back.
 func writeGiven(w io.Writer, list []control.AsideBatch, of int) {
-	t := newTable("  ", "BATCH", " TIMES", "LAST", " RANK", "HOST", "WHY")
+	t := terminal.NewTable("  ", "BATCH", " TIMES", "LAST", " RANK", "HOST", "WHY")
 	for _, b := range list[:min(len(list), mostAside)] {
 		if len(b.By) > 0 {
 			last := b.By[len(b.By)-1]
-			t.add(b.Batch, count(len(b.By)), date(last.At), count(last.Rank), last.Host, reasons[last.Cause])
+			t.Add(b.Batch, terminal.Count(len(b.By)), date(last.At), terminal.Count(last.Rank), last.Host, reasons[last.Cause])
 		}
 	}
-	t.write(w)
+	t.Write(w)
 	writeMore(w, of-mostAside)
 }
 
 func writeMore(w io.Writer, n int) {
 	if n > 0 {
-		fmt.Fprintf(w, "  and %s more; see: rankfs queue show --json\n", count(n))
+		fmt.Fprintf(w, "  and %s more; see: rankfs queue show --json\n", terminal.Count(n))
 	}
 }
 
@@ -300,7 +302,7 @@ func (p *program) queueNames(c *cobra.Command, args []string, _ string) ([]cobra
 	}
 	var names []cobra.Completion
 	for _, q := range list {
-		names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", count(q.Done), batches(q.Batches))))
+		names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", terminal.Count(q.Done), batches(q.Batches))))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

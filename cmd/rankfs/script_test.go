@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"rankfs/cmd/internal/mounting"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 )
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"rankfs": command, helperName: command})
+	testscript.Main(m, map[string]func(){"rankfs": command, mounting.HelperName: command})
 }
 
 // staleHere is without what other tests on this machine leave for a moment.

@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 )
 
 // writeIndexed says what came of create or refresh.
 func writeIndexed(w io.Writer, d control.Dataset) {
-	fmt.Fprintf(w, "%s: %s, %s in %s of %s for %s\n", d.Name, plural(d.Records, "record"), size(d.Bytes),
-		plural(d.Steps, "step"), batch(d), plural(d.Ranks, "rank"))
+	fmt.Fprintf(w, "%s: %s, %s in %s of %s for %s\n", d.Name, terminal.Plural(d.Records, "record"), terminal.Bytes(d.Bytes),
+		terminal.Plural(d.Steps, "step"), batch(d), terminal.Plural(d.Ranks, "rank"))
 	writeNotes(w, d)
 }
 
@@ -43,17 +44,17 @@ func writeDatasets(w io.Writer, list []control.Dataset) {
 	writeDatasetTable(w, "", list)
 	for _, d := range list {
 		if d.State != "ready" {
-			fmt.Fprintf(w, "%s: %s\n", d.Name, wrap(cmp.Or(d.Reason, d.State), 78-len(d.Name), "  "))
+			fmt.Fprintf(w, "%s: %s\n", d.Name, terminal.Wrap(cmp.Or(d.Reason, d.State), 78-len(d.Name), "  "))
 		}
 	}
 }
 
 func writeDatasetTable(w io.Writer, indent string, list []control.Dataset) {
-	t := newTable(indent, "NAME", "STATE", " RECORDS", " SIZE", " RANKS", " BATCH", " STEPS", "ORDER")
+	t := terminal.NewTable(indent, "NAME", "STATE", " RECORDS", " SIZE", " RANKS", " BATCH", " STEPS", "ORDER")
 	for _, d := range list {
-		t.add(d.Name, d.State, count(d.Records), size(d.Bytes), count(d.Ranks), d.Batch, count(d.Steps), d.Order)
+		t.Add(d.Name, d.State, terminal.Count(d.Records), terminal.Bytes(d.Bytes), terminal.Count(d.Ranks), d.Batch, terminal.Count(d.Steps), d.Order)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 func writeDataset(w io.Writer, d control.Dataset) {
@@ -62,21 +63,21 @@ func writeDataset(w io.Writer, d control.Dataset) {
 		state += ": " + d.Reason
 	}
 	const indent = 9 // of the values
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"name", d.Name,
-		"state", wrap(state, 80-indent, "         "),
+		"state", terminal.Wrap(state, 80-indent, "         "),
 		"source", d.Source,
 		"version", d.Version,
-		"records", count(d.Records),
-		"size", fmt.Sprintf("%s (%s bytes)", size(d.Bytes), count(d.Bytes)),
-		"chunks", count(d.Chunks),
-		"ranks", count(d.Ranks),
+		"records", terminal.Count(d.Records),
+		"size", fmt.Sprintf("%s (%s bytes)", terminal.Bytes(d.Bytes), terminal.Count(d.Bytes)),
+		"chunks", terminal.Count(d.Chunks),
+		"ranks", terminal.Count(d.Ranks),
 		"batch", batch(d),
-		"steps", count(d.Steps),
+		"steps", terminal.Count(d.Steps),
 		"order", d.Order,
 		"seed", fmt.Sprint(d.Seed),
 		"tail", d.Tail,
-		"index", size(d.IndexBytes),
+		"index", terminal.Bytes(d.IndexBytes),
 		"created", date(d.Created),
 	)
 	writeNotes(w, d)

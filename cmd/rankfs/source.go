@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rankfs/cmd/internal/failure"
 	"rankfs/fetch/uri"
 )
 
@@ -15,7 +16,7 @@ import (
 func sourceURI(source, as, db string) (string, error) {
 	scheme, path, query, ok := uri.Cut(source)
 	if !ok || strings.ContainsAny(scheme, "/.") {
-		return "", hint(fmt.Errorf("source %q does not say of what kind it is", source),
+		return "", failure.Hint(fmt.Errorf("source %q does not say of what kind it is", source),
 			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, or hdfs://HOST:PORT/PATH", source)
 	}
 	kind, _ := uri.Parse(source) // one with a relative path is none yet

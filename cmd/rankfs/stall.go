@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -37,7 +39,7 @@ minute. What would remove the waits is an estimate from what was measured.
 			}
 			l, err := d.Load(c.Context(), control.LoadRequest{Name: args[0], Ranks: ranks})
 			if errors.Is(err, meta.ErrNotExist) {
-				return hint(err, "see what there is with: rankfs dataset ls")
+				return failure.Hint(err, "see what there is with: rankfs dataset ls")
 			}
 			if err != nil {
 				return err
@@ -87,12 +89,12 @@ func writeStalls(w io.Writer, l control.Load, name string) {
 
 func writeStall(w io.Writer, l control.Load, j control.Job) {
 	a := j.Total
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"job", j.Name,
 		"ranks", ranksOf(j),
 		"node", nodeOf(l),
 		"opened", fmt.Sprintf("%s batches, %s: %s ready, %s waited, %s",
-			count(a.Opens), size(a.Bytes), count(a.Ready), count(a.Waited), plural(a.Errors, "error")),
+			terminal.Count(a.Opens), terminal.Bytes(a.Bytes), terminal.Count(a.Ready), terminal.Count(a.Waited), terminal.Plural(a.Errors, "error")),
 		"stalled", fmt.Sprintf("%s of the ranks' time (%s of %s)%s", part(a.Share()), brief(a.Stalled), brief(a.RankSeconds), lately(j)),
 		"waits", waitsOf(j),
 	)
@@ -105,17 +107,17 @@ func writeStall(w io.Writer, l control.Load, j control.Job) {
 		writeRanks(w, j.Ranks)
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "what would remove it, as an estimate:\n  %s\n", wrap(advise(l, j), 78, "  "))
+	fmt.Fprintf(w, "what would remove it, as an estimate:\n  %s\n", terminal.Wrap(advise(l, j), 78, "  "))
 	warn(w, j.Warning)
 }
 
 func ranksOf(j control.Job) string {
-	text := fmt.Sprintf("%s here", count(j.Here))
+	text := fmt.Sprintf("%s here", terminal.Count(j.Here))
 	if j.View != nil {
-		text += fmt.Sprintf(" of %s", count(j.View.Ranks))
+		text += fmt.Sprintf(" of %s", terminal.Count(j.View.Ranks))
 	}
 	if j.Waiting > 0 {
-		text += fmt.Sprintf("; %s waiting now", plural(j.Waiting, "open"))
+		text += fmt.Sprintf("; %s waiting now", terminal.Plural(j.Waiting, "open"))
 	}
 	return text
 }
@@ -169,10 +171,10 @@ func ranked(w control.Waits) []cause {
 // writeCauses divides the share among what was waited for. Opens of one rank
 // that waited at once stalled it once, so they bear their part of that.
 func writeCauses(w io.Writer, a control.Account) {
-	t := newTable("", "WAITED FOR", " TIME", " SHARE", "WHICH IS")
+	t := terminal.NewTable("", "WAITED FOR", " TIME", " SHARE", "WHICH IS")
 	add := func(c cause) {
 		if c.seconds > 0 {
-			t.add(c.name, brief(c.seconds), part(c.seconds/a.Waits.Sum()*a.Share()), c.words)
+			t.Add(c.name, brief(c.seconds), part(c.seconds/a.Waits.Sum()*a.Share()), c.words)
 		}
 	}
 	for _, c := range ranked(a.Waits) {
@@ -183,19 +185,19 @@ func writeCauses(w io.Writer, a control.Account) {
 			add(cause{"  remote", "blocks of other hosts", a.HDFSWaits.Remote})
 		}
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 func writeRanks(w io.Writer, ranks []control.Rank) {
-	t := newTable("", " RANK", " BATCHES", " READY", " TIME", " STALLED", " SHARE", "MOSTLY FOR")
+	t := terminal.NewTable("", " RANK", " BATCHES", " READY", " TIME", " STALLED", " SHARE", "MOSTLY FOR")
 	for _, r := range ranks {
 		mostly := ""
 		if worst := ranked(r.Waits)[0]; worst.seconds > 0 {
 			mostly = worst.name
 		}
-		t.add(count(r.Rank), count(r.Opens), percent(of(r.Ready, r.Opens)), brief(r.RankSeconds), brief(r.Stalled), part(r.Share()), mostly)
+		t.Add(terminal.Count(r.Rank), terminal.Count(r.Opens), terminal.Percent(of(r.Ready, r.Opens)), brief(r.RankSeconds), brief(r.Stalled), part(r.Share()), mostly)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // part writes a share of which something is there, however little.
@@ -203,7 +205,7 @@ func part(share float64) string {
 	if share > 0 && share < 0.001 {
 		return "<0.1%"
 	}
-	return percent(share)
+	return terminal.Percent(share)
 }
 
 // of is a part of opens; all of none.
@@ -223,6 +225,6 @@ func brief(seconds float64) string {
 	case d < 59950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", seconds)
 	default:
-		return span(d)
+		return terminal.Span(d)
 	}
 }

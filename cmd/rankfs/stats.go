@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 )
 
 // leastInterval keeps a slip of the pen from loading the daemon.
@@ -63,8 +64,8 @@ type watch struct {
 	interval time.Duration
 	history  history
 	show     func(control.Load, rates) error
-	picture  bool    // for a person
-	screen   *screen // nil: this is no terminal
+	picture  bool             // for a person
+	screen   *terminal.Screen // nil: this is no terminal
 	out      io.Writer
 }
 
@@ -75,7 +76,7 @@ func (p *program) watch(d loader, interval time.Duration) *watch {
 		return w
 	}
 	w.show = func(l control.Load, r rates) error { writeLines(p.out, l, r); return nil }
-	w.screen = newScreen(p.out)
+	w.screen = terminal.NewScreen(p.out)
 	return w
 }
 
@@ -129,11 +130,11 @@ func (w *watch) once(ctx context.Context) error {
 // well.
 func (w *watch) follow(ctx context.Context) error {
 	if w.screen != nil {
-		w.screen.open()
-		defer w.screen.close()
+		w.screen.Open()
+		defer w.screen.Close()
 		w.show = func(l control.Load, r rates) error {
-			columns, rows := w.screen.size()
-			return w.screen.draw(frame(l, r, columns, rows))
+			columns, rows := w.screen.Size()
+			return w.screen.Draw(frame(l, r, columns, rows))
 		}
 	}
 	for {

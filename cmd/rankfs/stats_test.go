@@ -141,8 +141,8 @@ func TestStatsOnATerminal(t *testing.T) {
 	if err := w.follow(ctx); err != nil {
 		t.Fatal(err)
 	}
-	text := readUntil(t, master, leaveScreen)
-	frames := strings.SplitAfter(text, nothingElse)
+	text := readUntil(t, master, "\x1b[?25h\x1b[?1049l")
+	frames := strings.SplitAfter(text, "\x1b[J")
 	var p picture
 	p.write(frames[0])
 	lines := strings.Split(p.String(), "\n")
@@ -195,7 +195,7 @@ func TestStatsOfADaemonThatDies(t *testing.T) {
 	if err := w.follow(t.Context()); !errors.Is(err, dead) {
 		t.Errorf("got %v, want %v", err, dead)
 	}
-	readUntil(t, master, leaveScreen)
+	readUntil(t, master, "\x1b[?25h\x1b[?1049l")
 }
 
 // Elsewhere there are lines to search, once for each interval.

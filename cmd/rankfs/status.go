@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 )
 
 func (p *program) statusCommand() *cobra.Command {
@@ -33,13 +34,13 @@ func (p *program) statusCommand() *cobra.Command {
 }
 
 func writeStatus(w io.Writer, s control.Status, now time.Time) {
-	pairs(w, "",
+	terminal.Pairs(w, "",
 		"mount", s.Mount,
 		"state", s.State,
-		"daemon", fmt.Sprintf("pid %d, rankfs %s, up %s", s.PID, s.Version, span(now.Sub(s.Since))),
+		"daemon", fmt.Sprintf("pid %d, rankfs %s, up %s", s.PID, s.Version, terminal.Span(now.Sub(s.Since))),
 	)
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "\nWARNING: %s\n", wrap(warning, 71, "  "))
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(warning, 71, "  "))
 	}
 	writePassthrough(w, s.Passthrough, s.Counters.BatchReads)
 	writeTiers(w, s.Tiers)
@@ -61,25 +62,25 @@ func writePassthrough(w io.Writer, p control.Passthrough, reads uint64) {
 		fmt.Fprintln(w, "\npassthrough ON: the kernel reads and maps batches without the daemon")
 	} else {
 		fmt.Fprintln(w, "\npassthrough OFF: what is read of a batch goes through the daemon, slowly")
-		fmt.Fprintln(w, "  "+wrap(p.Reason, 76, "  "))
+		fmt.Fprintln(w, "  "+terminal.Wrap(p.Reason, 76, "  "))
 	}
-	fmt.Fprintf(w, "  READ requests that reached the daemon: %s\n", count(reads))
+	fmt.Fprintf(w, "  READ requests that reached the daemon: %s\n", terminal.Count(reads))
 }
 
 func writeTiers(w io.Writer, tiers []control.Tier) {
 	fmt.Fprintln(w)
-	t := newTable("", "TIER", " USED", " BUDGET", " DYING", " SLABS", "STATE", "WHERE")
+	t := terminal.NewTable("", "TIER", " USED", " BUDGET", " DYING", " SLABS", "STATE", "WHERE")
 	for _, tier := range tiers {
 		state := tier.State
 		if tier.Name == "ram" {
 			state, _, _ = strings.Cut(state, ": ") // the rest is in a warning
 		}
-		t.add(tier.Name, size(tier.Used), size(tier.Budget), size(tier.Dying), count(tier.Slabs), state, tier.Where)
+		t.Add(tier.Name, terminal.Bytes(tier.Used), terminal.Bytes(tier.Budget), terminal.Bytes(tier.Dying), terminal.Count(tier.Slabs), state, tier.Where)
 	}
-	t.write(w)
+	t.Write(w)
 	for _, tier := range tiers {
 		if tier.Empty != "" {
-			fmt.Fprintf(w, "  %s\n", wrap(fmt.Sprintf("%s in %s is empty: %s", tier.Name, tier.Where, tier.Empty), 76, "  "))
+			fmt.Fprintf(w, "  %s\n", terminal.Wrap(fmt.Sprintf("%s in %s is empty: %s", tier.Name, tier.Where, tier.Empty), 76, "  "))
 		}
 	}
 }
@@ -89,9 +90,9 @@ func writeHDFS(w io.Writer, h *control.HDFS) {
 		return
 	}
 	fmt.Fprintf(w, "\nhdfs: %s received, %s local; %s given up, %s corrupt; %s\n",
-		size(int64(h.Bytes)), size(int64(h.Local)), plural(h.Failures, "replica"), count(h.Corrupt), plural(h.Streams, "stream"))
-	fmt.Fprintf(w, "  %s by file, %s local over TCP, %s remote\n", size(int64(h.Files)), size(int64(h.LocalTCP)), size(int64(h.Remote)))
-	fmt.Fprintf(w, "  %s\n", wrap("local blocks: "+h.LocalBlocks, 76, "  "))
+		terminal.Bytes(int64(h.Bytes)), terminal.Bytes(int64(h.Local)), terminal.Plural(h.Failures, "replica"), terminal.Count(h.Corrupt), terminal.Plural(h.Streams, "stream"))
+	fmt.Fprintf(w, "  %s by file, %s local over TCP, %s remote\n", terminal.Bytes(int64(h.Files)), terminal.Bytes(int64(h.LocalTCP)), terminal.Bytes(int64(h.Remote)))
+	fmt.Fprintf(w, "  %s\n", terminal.Wrap("local blocks: "+h.LocalBlocks, 76, "  "))
 }
 
 // maxPeers is how many other nodes are shown, those with most bytes; the others
@@ -105,51 +106,51 @@ func writePeers(w io.Writer, p *control.Peers) {
 	fmt.Fprintln(w, "\nother nodes, since the mount")
 	say := func(t control.Traffic) string {
 		return fmt.Sprintf("%s: %s in %s; %s refused, %s failed",
-			size(int64(t.Bytes)), plural(t.Records, "record"), plural(t.Requests, "request"), count(t.Refused), count(t.Failed))
+			terminal.Bytes(int64(t.Bytes)), terminal.Plural(t.Records, "record"), terminal.Plural(t.Requests, "request"), terminal.Count(t.Refused), terminal.Count(t.Failed))
 	}
 	hedges, corrupt, turned := "", "", ""
 	if p.Hedges > 0 {
-		hedges = fmt.Sprintf("%s, as a node was slow: the source was asked too, and faster %s", count(p.Hedges), plural(p.HedgesWon, "time"))
+		hedges = fmt.Sprintf("%s, as a node was slow: the source was asked too, and faster %s", terminal.Count(p.Hedges), terminal.Plural(p.HedgesWon, "time"))
 	}
 	if p.Corrupt > 0 {
-		corrupt = plural(p.Corrupt, "answer") + " with a wrong checksum, given up"
+		corrupt = terminal.Plural(p.Corrupt, "answer") + " with a wrong checksum, given up"
 	}
 	if p.Turned > 0 {
-		turned = plural(p.Turned, "connection") + " over a limit"
+		turned = terminal.Plural(p.Turned, "connection") + " over a limit"
 	}
-	pairs(w, "  ", "received", say(p.Received), "sent", say(p.Sent), "hedges", hedges, "corrupt", corrupt, "turned away", turned)
+	terminal.Pairs(w, "  ", "received", say(p.Received), "sent", say(p.Sent), "hedges", hedges, "corrupt", corrupt, "turned away", turned)
 	if len(p.Nodes) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable("  ", "HOST", " RECEIVED", " RECORDS", " REFUSED", " FAILED", " SENT", " RECORDS", "")
+	t := terminal.NewTable("  ", "HOST", " RECEIVED", " RECORDS", " REFUSED", " FAILED", " SENT", " RECORDS", "")
 	for _, n := range p.Nodes[:min(len(p.Nodes), maxPeers)] {
 		rests := ""
 		if n.Rests > 0 {
 			rests = fmt.Sprintf("not asked for %.0f s", max(1, n.Rests))
 		}
 		r, s := n.Received, n.Sent
-		t.add(n.Host, size(int64(r.Bytes)), count(r.Records), count(r.Refused), count(r.Failed),
-			size(int64(s.Bytes)), count(s.Records), rests)
+		t.Add(n.Host, terminal.Bytes(int64(r.Bytes)), terminal.Count(r.Records), terminal.Count(r.Refused), terminal.Count(r.Failed),
+			terminal.Bytes(int64(s.Bytes)), terminal.Count(s.Records), rests)
 	}
-	t.write(w)
+	t.Write(w)
 	if more := len(p.Nodes) - maxPeers; more > 0 {
-		fmt.Fprintf(w, "  and %s; see: rankfs status --json\n", plural(more, "other"))
+		fmt.Fprintf(w, "  and %s; see: rankfs status --json\n", terminal.Plural(more, "other"))
 	}
 }
 
 func writeCounters(w io.Writer, c control.Counters) {
 	rate := ""
 	if c.FillSeconds > 0 {
-		rate = fmt.Sprintf(" at %s/s", size(int64(float64(c.FillBytes)/c.FillSeconds)))
+		rate = fmt.Sprintf(" at %s/s", terminal.Bytes(int64(float64(c.FillBytes)/c.FillSeconds)))
 	}
 	fmt.Fprintln(w, "\nbatches, since the mount")
-	pairs(w, "  ",
+	terminal.Pairs(w, "  ",
 		"opened", fmt.Sprintf("%s: %s ready, %s waited (%.1f s), %s",
-			count(c.Opens), count(c.OpensReady), count(c.OpensWaited), c.WaitSeconds, plural(c.OpenErrors, "error")),
+			terminal.Count(c.Opens), terminal.Count(c.OpensReady), terminal.Count(c.OpensWaited), c.WaitSeconds, terminal.Plural(c.OpenErrors, "error")),
 		"filled", fmt.Sprintf("%s: %s%s, %s ahead, %s",
-			count(c.Fills), size(int64(c.FillBytes)), rate, count(c.Prefetched), plural(c.FillErrors, "error")),
-		"slabs", fmt.Sprintf("%s evicted, %s recycled", count(c.Evicted), count(c.Recycled)),
-		"now", fmt.Sprintf("%s, %s, %s", plural(c.Readers, "reading rank"), plural(c.OpenHandles, "open file"), plural(c.Views, "view")),
+			terminal.Count(c.Fills), terminal.Bytes(int64(c.FillBytes)), rate, terminal.Count(c.Prefetched), terminal.Plural(c.FillErrors, "error")),
+		"slabs", fmt.Sprintf("%s evicted, %s recycled", terminal.Count(c.Evicted), terminal.Count(c.Recycled)),
+		"now", fmt.Sprintf("%s, %s, %s", terminal.Plural(c.Readers, "reading rank"), terminal.Plural(c.OpenHandles, "open file"), terminal.Plural(c.Views, "view")),
 	)
 }

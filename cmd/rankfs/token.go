@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -49,7 +50,7 @@ an operator, as the first node is.`,
 			}
 			if r.Life <= 0 || r.Uses <= 0 {
 				return usage(c, fmt.Errorf("a token of %v and %s %w: both must be more than nothing",
-					r.Life, plural(r.Uses, "use"), meta.ErrInvalid))
+					r.Life, terminal.Plural(r.Uses, "use"), meta.ErrInvalid))
 			}
 			d, err := p.daemon()
 			if err != nil {
@@ -60,7 +61,7 @@ an operator, as the first node is.`,
 				return err
 			}
 			if h, _, _ := net.SplitHostPort(t.Join); isLoopback(h) {
-				fmt.Fprintf(p.err, "WARNING: %s\n", wrap(fmt.Sprintf("this node listens on loopback only (%s), where no other host reaches it; "+
+				fmt.Fprintf(p.err, "WARNING: %s\n", terminal.Wrap(fmt.Sprintf("this node listens on loopback only (%s), where no other host reaches it; "+
 					"mount it again with --listen HOST:PORT, by its own name", t.Join), 71, "  "))
 			}
 			return p.print(t, func(w io.Writer) { writeToken(w, t, p.now()) })
@@ -99,11 +100,11 @@ func writeTokens(w io.Writer, list []control.TokenInfo) {
 		fmt.Fprintln(w, "no tokens; make one with: rankfs token create")
 		return
 	}
-	t := newTable("", "TOKEN", "ROLE", " USED", "MADE ON", "EXPIRES")
+	t := terminal.NewTable("", "TOKEN", "ROLE", " USED", "MADE ON", "EXPIRES")
 	for _, k := range list {
-		t.add(k.ID, orDash(k.Role), fmt.Sprintf("%d of %d", k.Used, k.Uses), orDash(k.Host), k.Expires.UTC().Format("2006-01-02 15:04 UTC"))
+		t.Add(k.ID, orDash(k.Role), fmt.Sprintf("%d of %d", k.Used, k.Uses), orDash(k.Host), k.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 func orDash(s string) string {
@@ -152,15 +153,15 @@ func writeToken(w io.Writer, t control.Token, now time.Time) {
 	}
 	who := "one node"
 	if t.Uses != 1 {
-		who = plural(t.Uses, "node")
+		who = terminal.Plural(t.Uses, "node")
 	}
 	if t.Role == "operator" {
 		who += " as an operator"
 	}
 	fmt.Fprintf(w, "\n%s\n\n  rankfs mount DIR --listen HOST:PORT --join %s --token-file FILE\n\n"+
 		"HOST:PORT is where that node is reached by the others.\n",
-		wrap(fmt.Sprintf("It lets in %s, for %s. There, put it into a FILE that only root can read, and:",
-			who, span(t.Expires.Sub(now))), 79, ""), t.Join)
+		terminal.Wrap(fmt.Sprintf("It lets in %s, for %s. There, put it into a FILE that only root can read, and:",
+			who, terminal.Span(t.Expires.Sub(now))), 79, ""), t.Join)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -10,6 +10,8 @@ import (
 
 	"rankfs/cache/trace"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -61,7 +63,7 @@ then known by it: it does not matter if they depart from it.
 				return about(err, args[0])
 			}
 			return p.print(t, func(w io.Writer) {
-				fmt.Fprintf(w, "%s: learnt of %s; %s\n", t.Dataset, plural(t.Opens, "open"), again(t))
+				fmt.Fprintf(w, "%s: learnt of %s; %s\n", t.Dataset, terminal.Plural(t.Opens, "open"), again(t))
 			})
 		},
 	}
@@ -75,12 +77,12 @@ then known by it: it does not matter if they depart from it.
 func readTrace(path string) (t trace.Trace, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return t, failf(meta.ErrNotExist, "trace %s: %v", path, err)
+		return t, failure.New(meta.ErrNotExist, "trace %s: %v", path, err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, trace.MostText))
 	if err != nil {
-		return t, failf(meta.ErrNotExist, "trace %s: %v", path, err)
+		return t, failure.New(meta.ErrNotExist, "trace %s: %v", path, err)
 	}
 	if t, err = trace.Parse(string(text)); err != nil {
 		return t, fmt.Errorf("%s: %w", path, err)
@@ -91,7 +93,7 @@ func readTrace(path string) (t trace.Trace, err error) {
 // again says when steps were opened again.
 func again(t control.Trace) string {
 	opens := uint64(math.Round(t.Again * float64(t.Steps)))
-	return fmt.Sprintf("a step came again after %s, mostly", plural(opens, "open"))
+	return fmt.Sprintf("a step came again after %s, mostly", terminal.Plural(opens, "open"))
 }
 
 func (p *program) listTracesCommand() *cobra.Command {
@@ -118,11 +120,11 @@ func (p *program) writeTraces(w io.Writer, all []control.Trace) {
 		fmt.Fprintln(w, "nothing was learnt; see: rankfs trace learn --help")
 		return
 	}
-	t := newTable("", "DATASET", " STEPS", " OPENS", " AGAIN AFTER", "LEARNT")
+	t := terminal.NewTable("", "DATASET", " STEPS", " OPENS", " AGAIN AFTER", "LEARNT")
 	for _, each := range all {
-		t.add(each.Dataset, count(each.Steps), count(each.Opens), fmt.Sprintf("%.2f", each.Again), each.Learnt.UTC().Format("2006-01-02 15:04 UTC"))
+		t.Add(each.Dataset, terminal.Count(each.Steps), terminal.Count(each.Opens), fmt.Sprintf("%.2f", each.Again), each.Learnt.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 func (p *program) showTraceCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
 )
 
@@ -46,11 +47,11 @@ func explainUnmount(err error, done mounts.Unmounted) error {
 	var busy *mounts.BusyError
 	switch {
 	case errors.As(err, &busy):
-		return hint(err, "%s", holders(busy))
+		return failure.Hint(err, "%s", holders(busy))
 	case len(done.Elsewhere) > 0:
-		return hint(err, "%s", namespaces(done))
+		return failure.Hint(err, "%s", namespaces(done))
 	case done.Mount != "":
-		return hint(err, "look at it with: ps -o pid,stat,wchan -p %d", done.PID)
+		return failure.Hint(err, "look at it with: ps -o pid,stat,wchan -p %d", done.PID)
 	}
 	return err
 }

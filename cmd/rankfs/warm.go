@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
@@ -36,7 +38,7 @@ memory and disks are full. The exit code is 0 if all are ready then.
 				r.Rank = &rank
 			}
 			if r.Background && r.Check {
-				return usage(c, failf(meta.ErrInvalid, "--background and --check do not go together"))
+				return usage(c, failure.New(meta.ErrInvalid, "--background and --check do not go together"))
 			}
 			return p.warm(c.Context(), r)
 		},
@@ -55,12 +57,12 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 	if err != nil {
 		return err
 	}
-	m := p.meter(r.View)
-	c, err := d.Warm(ctx, r, m.show)
-	m.done()
+	m := terminal.NewMeter(p.err, p.now, r.View)
+	c, err := d.Warm(ctx, r, m.Show)
+	m.Done()
 	switch {
 	case ctx.Err() != nil:
-		return failf(context.Canceled, "stopped: what was ready by then is")
+		return failure.New(context.Canceled, "stopped: what was ready by then is")
 	case err != nil:
 		return aboutCached(err, r.View)
 	}
@@ -74,28 +76,28 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 func unready(c control.Warm, r control.WarmRequest) error {
 	switch {
 	case c.Full != "":
-		return hint(failf(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", count(c.Ready), some(c.All, c.Kind), c.Full),
+		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.Full),
 			"see what else is there with: rankfs cache ls\nand give it up with: rankfs cache evict NAME")
 	case r.Background || c.Ready == c.All:
 		return nil
 	case r.Check:
-		return hint(failf(meta.ErrNoSpace, "%s of %s are not ready", count(c.All-c.Ready), some(c.All, c.Kind)),
+		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are not ready", terminal.Count(c.All-c.Ready), some(c.All, c.Kind)),
 			"bring them with: rankfs warm %s", r.View)
 	}
-	return failf(meta.ErrNoSpace, "%s of %s are ready: others have made way for what ranks read meanwhile", count(c.Ready), some(c.All, c.Kind))
+	return failure.New(meta.ErrNoSpace, "%s of %s are ready: others have made way for what ranks read meanwhile", terminal.Count(c.Ready), some(c.All, c.Kind))
 }
 
 func writeWarm(w io.Writer, c control.Warm) {
 	if c.Begun {
 		fmt.Fprintf(w, "%s: %s of %s are ready; the daemon goes on\n  see how far it is: rankfs warm %[1]s --check\n",
-			c.View, count(c.Ready), some(c.All, c.Kind))
+			c.View, terminal.Count(c.Ready), some(c.All, c.Kind))
 		return
 	}
 	where := ""
 	if tiers := readyIn(c); tiers != "" {
 		where = ": " + tiers
 	}
-	fmt.Fprintf(w, "%s: %s of %s ready%s\n", c.View, count(c.Ready), some(c.All, c.Kind), where)
+	fmt.Fprintf(w, "%s: %s of %s ready%s\n", c.View, terminal.Count(c.Ready), some(c.All, c.Kind), where)
 	if c.Open {
 		fmt.Fprintf(w, "  ranks may yet start elsewhere; have them where they are planned: rankfs plan %s --pin\n", c.View)
 	}
@@ -109,7 +111,7 @@ func readyIn(c control.Warm) string {
 		name string
 	}{{c.RAM.Batches, "in ram"}, {c.Packed.Batches, "packed"}, {c.NVMe.Batches, "on nvme"}} {
 		if tier.n > 0 {
-			tiers = append(tiers, count(tier.n)+" "+tier.name)
+			tiers = append(tiers, terminal.Count(tier.n)+" "+tier.name)
 		}
 	}
 	return strings.Join(tiers, ", ")

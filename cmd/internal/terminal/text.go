@@ -1,16 +1,17 @@
-package main
+package terminal
 
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// size writes a number of bytes for a person: three digits, binary units.
-func size(n int64) string {
+// Bytes writes a number of bytes for a person: three digits, binary units.
+func Bytes(n int64) string {
 	if n < 1<<10 {
 		return strconv.FormatInt(n, 10) + " B"
 	}
@@ -26,8 +27,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.*f %ciB", digits, value, "KMGTPE"[unit])
 }
 
-// count writes a number with its thousands apart.
-func count[N int | int64 | uint64](n N) string {
+// Count writes a number with its thousands apart.
+func Count[N int | int64 | uint64](n N) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -35,16 +36,16 @@ func count[N int | int64 | uint64](n N) string {
 	return s
 }
 
-// plural counts things: 1 record, 2 records.
-func plural[N int | int64 | uint64](n N, thing string) string {
+// Plural counts things: 1 record, 2 records.
+func Plural[N int | int64 | uint64](n N, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return count(n) + " " + thing
+	return Count(n) + " " + thing
 }
 
-// span writes a duration in its two largest units.
-func span(d time.Duration) string {
+// Span writes a duration in its two largest units.
+func Span(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -56,9 +57,9 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd %02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// wrap breaks text into lines of at most width columns, each but the first
+// Wrap breaks text into lines of at most width columns, each but the first
 // after an indent.
-func wrap(text string, width int, indent string) string {
+func Wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Fields(text) {
@@ -78,20 +79,23 @@ func wrap(text string, width int, indent string) string {
 	return b.String()
 }
 
-// A table is written with its columns aligned, two blanks apart. A column
+// A Table is written with its columns aligned, two blanks apart. A column
 // whose title starts with a blank is aligned to the right.
-type table struct {
+type Table struct {
 	indent string
 	rows   [][]string
 }
 
-func newTable(indent string, titles ...string) *table {
-	return &table{indent, [][]string{titles}}
+// NewTable has no rows yet.
+func NewTable(indent string, titles ...string) *Table {
+	return &Table{indent, [][]string{titles}}
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// Add adds a row.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) write(w io.Writer) {
+// Write writes it.
+func (t *Table) Write(w io.Writer) {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
 		for i, cell := range row {
@@ -113,8 +117,8 @@ func (t *table) write(w io.Writer) {
 	}
 }
 
-// pairs writes names and values in two columns, leaving out empty values.
-func pairs(w io.Writer, indent string, cells ...string) {
+// Pairs writes names and values in two columns, leaving out empty values.
+func Pairs(w io.Writer, indent string, cells ...string) {
 	width := 0
 	for i := 0; i < len(cells); i += 2 {
 		width = max(width, len(cells[i]))
@@ -124,4 +128,24 @@ func pairs(w io.Writer, indent string, cells ...string) {
 			fmt.Fprintf(w, "%s%-*s  %s\n", indent, width, cells[i], cells[i+1])
 		}
 	}
+}
+
+// Percent writes a share; all of it only if it is all.
+func Percent(share float64) string {
+	p := strconv.FormatFloat(math.Floor(share*1000)/10, 'f', 1, 64)
+	if share == 1 {
+		p = "100"
+	}
+	return p + "%"
+}
+
+// Seconds writes a time with three digits, or in its two largest units.
+func Seconds(s float64) string {
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%.3g ms", s*1000)
+	case s < 100:
+		return fmt.Sprintf("%.3g s", s)
+	}
+	return Span(time.Duration(s * float64(time.Second)))
 }

@@ -1,13 +1,13 @@
-package main
+package mounting
 
 import (
 	"net"
 	"os"
 )
 
-// notify tells systemd about the state of the service, if it asked for that:
+// Notify tells systemd about the state of the service, if it asked for that:
 // sd_notify(3) is one datagram.
-func notify(state string) {
+func Notify(state string) {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A screen is a terminal on which a picture is drawn over and over, beside what
+// A Screen is a terminal on which a picture is drawn over and over, beside what
 // was there: the terminal's other screen, which goes when the command ends.
-type screen struct {
+type Screen struct {
 	w    *os.File
-	size func() (columns, rows int)
+	Size func() (columns, rows int)
 }
 
 // What a terminal is told; all since the VT100 and xterm know it.
@@ -24,13 +24,13 @@ const (
 	nothingElse = "\x1b[J"     // below
 )
 
-// newScreen is that of w, or nil if w is not a terminal that can be drawn on.
-func newScreen(w io.Writer) *screen {
-	if terminal(w) == nil {
+// NewScreen is that of w, or nil if w is not a terminal that can be drawn on.
+func NewScreen(w io.Writer) *Screen {
+	if Width(w) == nil {
 		return nil
 	}
 	f := w.(*os.File)
-	return &screen{f, func() (int, int) {
+	return &Screen{f, func() (int, int) {
 		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 		if err != nil || size.Col == 0 || size.Row == 0 {
 			return 80, 24 // a terminal that does not know
@@ -39,12 +39,13 @@ func newScreen(w io.Writer) *screen {
 	}}
 }
 
-func (s *screen) open()  { _, _ = io.WriteString(s.w, enterScreen) }
-func (s *screen) close() { _, _ = io.WriteString(s.w, leaveScreen) }
+// Open shows the other screen, Close the one before.
+func (s *Screen) Open()  { _, _ = io.WriteString(s.w, enterScreen) }
+func (s *Screen) Close() { _, _ = io.WriteString(s.w, leaveScreen) }
 
-// draw writes the lines over those before, in one piece so that nothing
+// Draw writes the lines over those before, in one piece so that nothing
 // flickers. They fit: the last one is not ended, or the picture would scroll.
-func (s *screen) draw(lines []string) error {
+func (s *Screen) Draw(lines []string) error {
 	_, err := io.WriteString(s.w, home+strings.Join(lines, endOfLine)+"\x1b[K"+nothingElse)
 	return err
 }

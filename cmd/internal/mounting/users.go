@@ -1,4 +1,4 @@
-package main
+package mounting
 
 import (
 	"os/user"
@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/cmd/internal/failure"
 	"rankfs/meta"
 )
 
@@ -20,14 +21,14 @@ func groupID(group string) (*uint32, error) {
 	}
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return nil, failf(meta.ErrNotExist, "admin group %q is not there; use a group that 'getent group' shows, or a number", group)
+		return nil, failure.New(meta.ErrNotExist, "admin group %q is not there; use a group that 'getent group' shows, or a number", group)
 	}
 	gid := uint32(id)
 	return &gid, nil
 }
 
-// mayMount refuses whom the kernel would refuse, before anything is made.
-func mayMount(dir string) error {
+// MayMount refuses whom the kernel would refuse, before anything is made.
+func MayMount(dir string) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
@@ -36,6 +37,6 @@ func mayMount(dir string) error {
 	if data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		return nil
 	}
-	return hint(failf(meta.ErrDenied, "mount on %s: only root can mount, or who has CAP_SYS_ADMIN", dir),
+	return failure.Hint(failure.New(meta.ErrDenied, "mount on %s: only root can mount, or who has CAP_SYS_ADMIN", dir),
 		"have root run: rankfs mount %s --background\nthen all users of this machine can read it", dir)
 }

@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func (s scale) large(bytes float64) float64 {
 }
 
 // scenario is the job with so many batches at most.
-func (j *job) scenario(most uint64) (simulate.Scenario, scale) {
+func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 	cut := j.cut()
 	batch := max(1, float64(cut.Global)/float64(cut.Ranks))
 	batches := max(1, float64(cut.N)/batch)
@@ -65,14 +65,14 @@ func (j *job) scenario(most uint64) (simulate.Scenario, scale) {
 
 // remote reports whether chunks are fetched whole. A dataset that is imagined has no
 // source, and is not.
-func (j *job) remote() bool {
+func (j *Job) remote() bool {
 	u, err := uri.Parse(j.set.Source)
 	return err == nil && u.Remote()
 }
 
 // parts reports whether batches are made of chunks that are kept, as the daemon
 // decides it.
-func (j *job) parts() bool {
+func (j *Job) parts() bool {
 	between := float64(j.set.Bytes)
 	if o := j.view.Order; o.Kind == meta.OrderWindow {
 		between = min(between, between/float64(max(1, j.set.Records))*float64(o.Window))
@@ -83,7 +83,7 @@ func (j *job) parts() bool {
 
 // gather makes batches of grains of chunks. It returns the bytes of the chunks
 // that a window has in use.
-func (j *job) gather(s *simulate.Scenario, batch, by float64) float64 {
+func (j *Job) gather(s *simulate.Scenario, batch, by float64) float64 {
 	const most = 64 // grains of a batch: as many chunks as it can have records of
 	grain := math.Ceil(batch / most)
 	chunks := max(1, float64(j.set.Chunks))
@@ -99,15 +99,15 @@ func (j *job) gather(s *simulate.Scenario, batch, by float64) float64 {
 }
 
 // remedies says what was found in the job's own size.
-func (j *job) remedies(found []simulate.Remedy, size scale) []remedy {
+func (j *Job) remedies(found []simulate.Remedy, size scale) []Remedy {
 	names := [...]string{simulate.Memory: "ram", simulate.SourceRate: "bandwidth", simulate.LinkRate: "link", simulate.DiskRate: "disk"}
-	var all []remedy
+	var all []Remedy
 	for _, f := range found {
 		bytes := f.Bytes
 		if f.What == simulate.Memory {
 			bytes = size.large(bytes)
 		}
-		all = append(all, remedy{names[f.What], roundUp(bytes)})
+		all = append(all, Remedy{names[f.What], roundUp(bytes)})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package main
+package mounting
 
 import (
 	"bufio"
@@ -7,10 +7,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-// leastRAM is what a mount has of memory at least; a smaller one is refused, so
-// nothing is predicted for it.
-const leastRAM = 16 << 20
 
 // defaultRAM is a quarter of the memory that this process may use: a job's
 // own buffers, the framework and the page cache of its sources need the rest,

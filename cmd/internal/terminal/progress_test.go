@@ -1,21 +1,13 @@
-package main
+package terminal
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"rankfs/cmd/internal/control"
-	"rankfs/cmd/internal/mounts"
-	"rankfs/cmd/internal/node"
 )
 
 // A clock is moved by hand.
@@ -27,7 +19,7 @@ const gib = 1 << 30
 
 func TestBarFitsTheTerminal(t *testing.T) {
 	begin := time.Unix(0, 0)
-	m := &meter{stage: "indexing", since: begin}
+	m := &Meter{stage: "indexing", since: begin}
 	half := control.Progress{Stage: "indexing", Bytes: 5 * gib, Total: 10 * gib}
 	tests := []struct {
 		name  string
@@ -77,12 +69,12 @@ func TestBarFitsTheTerminal(t *testing.T) {
 func TestBarIsRedrawnTenTimesASecondAndRemoved(t *testing.T) {
 	var out bytes.Buffer
 	c := &clock{time.Unix(1000, 0)}
-	m := &meter{w: &out, now: c.now, width: func() int { return 80 }, what: "x"}
+	m := &Meter{w: &out, now: c.now, width: func() int { return 80 }, what: "x"}
 	for i := range 1000 { // one second in all
-		m.show(control.Progress{Stage: "indexing", Bytes: int64(i), Total: 1000})
+		m.Show(control.Progress{Stage: "indexing", Bytes: int64(i), Total: 1000})
 		c.at = c.at.Add(time.Millisecond)
 	}
-	m.done()
+	m.Done()
 	if n := strings.Count(out.String(), "\r"); n != 10+1 {
 		t.Errorf("drawn %d times", n-1)
 	}
@@ -93,8 +85,8 @@ func TestBarIsRedrawnTenTimesASecondAndRemoved(t *testing.T) {
 
 func TestNothingIsRemovedThatWasNotDrawn(t *testing.T) {
 	var out bytes.Buffer
-	m := &meter{w: &out, now: new(clock).now, width: func() int { return 80 }}
-	m.done()
+	m := &Meter{w: &out, now: new(clock).now, width: func() int { return 80 }}
+	m.Done()
 	if out.Len() != 0 {
 		t.Errorf("wrote %q", out.String())
 	}
@@ -117,12 +109,12 @@ func TestPlainLinesAreFew(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
 			c := &clock{time.Unix(1000, 0)}
-			m := &meter{w: &out, now: c.now, what: "x"}
+			m := &Meter{w: &out, now: c.now, what: "x"}
 			for i := range int64(1000) {
-				m.show(control.Progress{Stage: "indexing", Bytes: i, Total: test.total})
+				m.Show(control.Progress{Stage: "indexing", Bytes: i, Total: test.total})
 				c.at = c.at.Add(test.step)
 			}
-			m.done()
+			m.Done()
 			if n := strings.Count(out.String(), "\n"); n != test.want || strings.ContainsAny(out.String(), "\r\x1b") {
 				t.Errorf("%d lines, want %d:\n%q", n, test.want, out.String())
 			}
@@ -133,78 +125,14 @@ func TestPlainLinesAreFew(t *testing.T) {
 func TestEachStageHasItsOwnRate(t *testing.T) {
 	var out bytes.Buffer
 	c := &clock{time.Unix(1000, 0)}
-	m := &meter{w: &out, now: c.now, what: "x"}
+	m := &Meter{w: &out, now: c.now, what: "x"}
 	for _, stage := range []string{"indexing", "verifying"} {
-		m.show(control.Progress{Stage: stage, Total: 100})
+		m.Show(control.Progress{Stage: stage, Total: 100})
 		c.at = c.at.Add(10 * time.Second)
-		m.show(control.Progress{Stage: stage, Bytes: 50, Total: 100})
+		m.Show(control.Progress{Stage: stage, Bytes: 50, Total: 100})
 	}
 	want := "indexing x:  50%, 50 B of 100 B, 5 B/s, 10s left\nverifying x:  50%, 50 B of 100 B, 5 B/s, 10s left\n"
 	if out.String() != want {
 		t.Errorf("got %q", out.String())
-	}
-}
-
-// openTerminal returns both ends of a terminal 80 columns wide.
-func openTerminal(t *testing.T) (master, terminal *os.File) {
-	t.Helper()
-	open := func(name string) *os.File {
-		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	master = open("/dev/ptmx")
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
-	return master, open(fmt.Sprintf("/dev/pts/%d", n))
-}
-
-// On a terminal the bar and the result share a line, one after the other.
-func TestResultComesAfterTheBarIsGone(t *testing.T) {
-	t.Setenv("TERM", "xterm")
-	run := t.TempDir()
-	if err := os.Chmod(run, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan bool), make(chan error)
-	go func() {
-		ended <- serveFake(ctx, node.Config{Mount: "/mnt", RunDir: run, Log: slog.New(slog.DiscardHandler)}, func() { close(ready) })
-	}()
-	defer func() { cancel(); <-ended }()
-	<-ready
-
-	master, terminal := openTerminal(t)
-	p := &program{out: terminal, err: terminal, now: ticking(), stale: mounts.Stale, run: run}
-	create := func(d *control.Client, ctx context.Context, name string, show func(control.Progress)) (control.Dataset, error) {
-		return d.Create(ctx, control.CreateRequest{Name: name, Source: "file:/x", Ranks: 1, Batch: "256"}, show)
-	}
-	if err := long(ctx, p, "x", create, writeIndexed); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(terminal, "THE END")
-	var screen strings.Builder
-	for buf := make([]byte, 4096); !strings.HasSuffix(screen.String(), "THE END"); {
-		n, err := master.Read(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		screen.Write(buf[:n])
-	}
-	last := strings.Split(screen.String(), "\r\x1b[K")
-	if len(last) != 2 || !strings.Contains(last[0], "100%") || last[1] != "x: 200,000 records, 781 MiB in 782 steps of 256 records for 1 rank\r\nTHE END" {
-		t.Errorf("got %q", screen.String())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ const (
 	lineLate = 10 * time.Second       // a line at least so often, while anything comes
 )
 
-// A meter shows how far a long operation has come: as one line that is drawn
+// A Meter shows how far a long operation has come: as one line that is drawn
 // over and over on a terminal, and as a few plain lines elsewhere.
-type meter struct {
+type Meter struct {
 	w     io.Writer
 	now   func() time.Time
 	width func() int // of the terminal; nil if it is none
@@ -35,13 +35,14 @@ type meter struct {
 	drawn bool
 }
 
-func (p *program) meter(what string) *meter {
-	return &meter{w: p.err, now: p.now, width: terminal(p.err), what: what}
+// NewMeter is a meter of what is done to a dataset.
+func NewMeter(w io.Writer, now func() time.Time, what string) *Meter {
+	return &Meter{w: w, now: now, width: Width(w), what: what}
 }
 
-// terminal returns a function that gives the width of w, or nil if w is not a
+// Width returns a function that gives the width of w, or nil if w is not a
 // terminal that can be drawn on.
-func terminal(w io.Writer) func() int {
+func Width(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -62,7 +63,8 @@ func terminal(w io.Writer) func() int {
 	return columns
 }
 
-func (m *meter) show(p control.Progress) {
+// Show draws how far it has come, if it is time to.
+func (m *Meter) Show(p control.Progress) {
 	now := m.now()
 	if p.Stage != m.stage {
 		m.stage, m.since, m.tenth = p.Stage, now, 0
@@ -89,15 +91,15 @@ func (m *meter) show(p control.Progress) {
 	}
 }
 
-// done takes the bar away.
-func (m *meter) done() {
+// Done takes the bar away.
+func (m *Meter) Done() {
 	if m.drawn {
 		fmt.Fprint(m.w, "\r\x1b[K")
 	}
 }
 
 // bar fits as much into width columns as it can, the most telling first.
-func (m *meter) bar(p control.Progress, now time.Time, width int) string {
+func (m *Meter) bar(p control.Progress, now time.Time, width int) string {
 	width = max(width-1, 1) // a full last column makes some terminals wrap
 	line := p.Stage
 	const least, most = 8, 40 // columns of the bar itself
@@ -108,7 +110,7 @@ func (m *meter) bar(p control.Progress, now time.Time, width int) string {
 	if len(facts) > 0 {
 		room := width - columns(line+"  "+strings.Join(facts, "  ")) - len("  []")
 		if p.Total > 0 && room >= least {
-			line += "  " + gauge(p, min(room, most))
+			line += "  " + Gauge(p, min(room, most))
 		}
 		line += "  " + strings.Join(facts, "  ")
 	}
@@ -120,7 +122,8 @@ func (m *meter) bar(p control.Progress, now time.Time, width int) string {
 
 func columns(s string) int { return utf8.RuneCountInString(s) }
 
-func gauge(p control.Progress, n int) string {
+// Gauge draws n columns, of which as many are full as is done.
+func Gauge(p control.Progress, n int) string {
 	full := int(fraction(p) * float64(n))
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", n-full) + "]"
 }
@@ -131,21 +134,21 @@ func fraction(p control.Progress) float64 {
 
 // facts are what there is to say, the most telling first. The rate is that of
 // the whole stage: it is calm, and the time left follows from it.
-func (m *meter) facts(p control.Progress, now time.Time) []string {
+func (m *Meter) facts(p control.Progress, now time.Time) []string {
 	var facts []string
 	if p.Total > 0 {
-		facts = append(facts, fmt.Sprintf("%3d%%", int(fraction(p)*100)), size(p.Bytes)+" of "+size(p.Total))
+		facts = append(facts, fmt.Sprintf("%3d%%", int(fraction(p)*100)), Bytes(p.Bytes)+" of "+Bytes(p.Total))
 	} else {
-		facts = append(facts, size(p.Bytes))
+		facts = append(facts, Bytes(p.Bytes))
 	}
 	passed := now.Sub(m.since)
 	if passed < lineGap || p.Bytes <= 0 {
 		return facts // too early to tell
 	}
 	rate := float64(p.Bytes) / passed.Seconds()
-	facts = append(facts, size(int64(rate))+"/s")
+	facts = append(facts, Bytes(int64(rate))+"/s")
 	if left := p.Total - p.Bytes; left > 0 {
-		facts = append(facts, span(time.Duration(float64(left)/rate*float64(time.Second)))+" left")
+		facts = append(facts, Span(time.Duration(float64(left)/rate*float64(time.Second)))+" left")
 	}
 	return facts
 }

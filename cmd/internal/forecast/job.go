@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"fmt"
@@ -6,12 +6,14 @@ import (
 
 	"rankfs/cache/trace"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
-// A job is what is simulated: a view of a dataset, on machines like these. What
+// A Job is what is simulated: a view of a dataset, on machines like these. What
 // is below zero, or zero where that means nothing, is not known yet.
-type job struct {
+type Job struct {
 	set  control.Dataset
 	view meta.View
 
@@ -26,11 +28,11 @@ type job struct {
 	bytes                 int64        // of a dataset that there is not yet; zero: there is one
 	trace                 *trace.Trace // how ranks read; nil: in order
 
-	facts []fact
+	facts []Fact
 }
 
-// A fact is what was reckoned with, and where that is from.
-type fact struct {
+// A Fact is what was reckoned with, and where that is from.
+type Fact struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"` // bytes, bytes a second, or seconds
 	Text  string  `json:"text"`
@@ -48,8 +50,8 @@ const (
 	assumedUnpack  = 1 << 30
 )
 
-// complete takes from the daemon what a person has not said.
-func (j *job) complete(set control.Dataset, options string, s control.Status, cores int) (err error) {
+// Complete takes from the daemon what a person has not said.
+func (j *Job) Complete(set control.Dataset, options string, s control.Status, cores int) (err error) {
 	j.set, j.workers = set, max(2, cores)
 	if j.view, err = viewOf(set, options); err != nil {
 		return err
@@ -60,16 +62,16 @@ func (j *job) complete(set control.Dataset, options string, s control.Status, co
 		}
 	}
 	if set.Records == 0 && set.Chunks == 0 || set.Bytes <= 0 {
-		return failf(meta.ErrInvalid, "%s has no bytes: there is nothing to simulate", set.Name)
+		return failure.New(meta.ErrInvalid, "%s has no bytes: there is nothing to simulate", set.Name)
 	}
 	if j.cut().Steps() == 0 {
-		return failf(meta.ErrInvalid, "%s has less than one step, and tail=drop leaves that out", set.Name)
+		return failure.New(meta.ErrInvalid, "%s has less than one step, and tail=drop leaves that out", set.Name)
 	}
 	if err := j.machines(s); err != nil {
 		return err
 	}
 	if batch := j.batchBytes(); batch > j.ram {
-		return failf(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", size(batch), size(j.ram))
+		return failure.New(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", terminal.Bytes(batch), terminal.Bytes(j.ram))
 	}
 	if err := j.crowd(); err != nil {
 		return err
@@ -80,28 +82,31 @@ func (j *job) complete(set control.Dataset, options string, s control.Status, co
 
 // crowd is an error if the ranks of a node cannot hold a batch each: they take
 // each step together, so the first of them would be refused.
-func (j *job) crowd() error {
+func (j *Job) crowd() error {
 	batch, ranks := j.batchBytes(), j.view.Ranks/uint64(j.nodes)
 	need, have := float64(batch)*float64(ranks), j.ram+j.nvme
 	if need <= float64(have) {
 		return nil
 	}
-	return hint(failf(meta.ErrNoSpace, "%s on a node, each with a batch of %s, need %s together, and a node has %s",
-		plural(ranks, "rank"), size(batch), size(int64(need)), size(have)),
+	return failure.Hint(failure.New(meta.ErrNoSpace, "%s on a node, each with a batch of %s, need %s together, and a node has %s",
+		terminal.Plural(ranks, "rank"), terminal.Bytes(batch), terminal.Bytes(int64(need)), terminal.Bytes(have)),
 		"give it --ram or --nvme, spread the ranks over more --nodes, or make batches smaller")
 }
 
 // batchBytes is the size of a batch on the mean.
-func (j *job) batchBytes() int64 {
+func (j *Job) batchBytes() int64 {
 	cut := j.cut()
 	return int64(float64(j.set.Bytes) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
 }
 
-// imagined is a dataset that there is not yet. Its records are small beside a
+// Imaginary reports whether the dataset does not exist yet.
+func (j *Job) Imaginary() bool { return j.bytes > 0 }
+
+// Imagined is a dataset that does not exist yet. Its records are small beside a
 // batch, and its chunks are as HDFS has them.
-func (j *job) imagined(name string) (control.Dataset, error) {
+func (j *Job) Imagined(name string) (control.Dataset, error) {
 	if j.ram < 0 {
-		return control.Dataset{}, failf(meta.ErrInvalid, "nothing need be mounted with --bytes, so say --ram too")
+		return control.Dataset{}, failure.New(meta.ErrInvalid, "nothing need be mounted with --bytes, so say --ram too")
 	}
 	batch := meta.BatchSize{Unit: meta.UnitBytes, N: imaginedBatch}
 	return control.Dataset{
@@ -135,12 +140,12 @@ func viewOf(set control.Dataset, options string) (v meta.View, err error) {
 	return v, v.Check()
 }
 
-func (j *job) cut() meta.Cut {
+func (j *Job) cut() meta.Cut {
 	return j.view.Cut(j.set.Records, j.set.Bytes, uint64(j.set.Chunks))
 }
 
 // machines finds how many nodes there are, and what they have.
-func (j *job) machines(s control.Status) error {
+func (j *Job) machines(s control.Status) error {
 	from := "given"
 	if j.nodes == 0 {
 		from = "mounted"
@@ -152,10 +157,10 @@ func (j *job) machines(s control.Status) error {
 		j.nodes = max(j.nodes, 1)
 	}
 	if j.view.Ranks%uint64(j.nodes) != 0 {
-		return hint(failf(meta.ErrInvalid, "%s do not divide evenly among %s", plural(j.view.Ranks, "rank"), plural(j.nodes, "node")),
+		return failure.Hint(failure.New(meta.ErrInvalid, "%s do not divide evenly among %s", terminal.Plural(j.view.Ranks, "rank"), terminal.Plural(j.nodes, "node")),
 			"give --nodes or --ranks, so that each node has as many")
 	}
-	j.note("nodes", float64(j.nodes), count(j.nodes), from)
+	j.note("nodes", float64(j.nodes), terminal.Count(j.nodes), from)
 	for _, b := range []struct {
 		name string
 		to   *int64
@@ -170,14 +175,14 @@ func (j *job) machines(s control.Status) error {
 			}
 		}
 		if *b.to > 0 {
-			j.note(b.name, float64(*b.to), size(*b.to)+" a node", from)
+			j.note(b.name, float64(*b.to), terminal.Bytes(*b.to)+" a node", from)
 		}
 	}
 	return nil
 }
 
 // rates takes those that were measured, or assumes some.
-func (j *job) rates(s control.Status) {
+func (j *Job) rates(s control.Status) {
 	j.source(s)
 	if j.nodes > 1 {
 		j.rate("link", &j.link, assumedLink, " a node")
@@ -186,7 +191,7 @@ func (j *job) rates(s control.Status) {
 		j.rate("disk", &j.disk, assumedDisk, " a node")
 	}
 	if j.packed > 0 {
-		j.note("unpacking", assumedUnpack, size(assumedUnpack)+"/s a worker", "assumed")
+		j.note("unpacking", assumedUnpack, terminal.Bytes(assumedUnpack)+"/s a worker", "assumed")
 	}
 	from := "given"
 	switch {
@@ -195,30 +200,30 @@ func (j *job) rates(s control.Status) {
 	case j.step == 0:
 		j.step, from = assumedStep.Seconds(), "assumed"
 	}
-	j.note("step", j.step, seconds(j.step)+" a batch", from)
+	j.note("step", j.step, terminal.Seconds(j.step)+" a batch", from)
 }
 
-func (j *job) rate(name string, to *int64, assumed int64, of string) {
+func (j *Job) rate(name string, to *int64, assumed int64, of string) {
 	from := "given"
 	if *to == 0 {
 		*to, from = assumed, "assumed"
 	}
-	j.note(name, float64(*to), size(*to)+"/s"+of, from)
+	j.note(name, float64(*to), terminal.Bytes(*to)+"/s"+of, from)
 }
 
 // source finds the rate of the source. What the daemon has measured is how long
 // fills took, of which there are as many at a time as workers.
-func (j *job) source(s control.Status) {
+func (j *Job) source(s control.Status) {
 	if c := s.Counters; j.bandwidth == 0 && c.FillBytes > 0 && c.FillSeconds > 0 {
 		j.stream = int64(max(1, float64(c.FillBytes)/c.FillSeconds))
 		j.bandwidth = j.stream * int64(j.workers*j.nodes)
-		j.note("source", float64(j.bandwidth), fmt.Sprintf("%s/s a fill, %d at a time", size(j.stream), j.workers*j.nodes), "measured")
+		j.note("source", float64(j.bandwidth), fmt.Sprintf("%s/s a fill, %d at a time", terminal.Bytes(j.stream), j.workers*j.nodes), "measured")
 		return
 	}
 	j.rate("source", &j.bandwidth, assumedSource, " for all")
 	j.stream = j.bandwidth
 }
 
-func (j *job) note(name string, value float64, text, from string) {
-	j.facts = append(j.facts, fact{name, value, text, from})
+func (j *Job) note(name string, value float64, text, from string) {
+	j.facts = append(j.facts, Fact{name, value, text, from})
 }

@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"cmp"
@@ -6,15 +6,15 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"rankfs/cache/policy"
 	"rankfs/cache/simulate"
+	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
-// A prediction is what came of simulations of a job, one for each policy.
-type prediction struct {
+// A Prediction is what came of simulations of a job, one for each policy.
+type Prediction struct {
 	View     string     `json:"full_view"`
 	Records  uint64     `json:"records"`
 	Bytes    int64      `json:"bytes"`
@@ -22,22 +22,22 @@ type prediction struct {
 	Nodes    int        `json:"nodes"`
 	Ranks    uint64     `json:"ranks"`
 	Scale    float64    `json:"scale"` // how much smaller the dataset was that was simulated
-	Facts    []fact     `json:"facts"`
-	Policies []prospect `json:"policies"`
+	Facts    []Fact     `json:"facts"`
+	Policies []Prospect `json:"policies"`
 	Best     string     `json:"best"`
-	Remedies []remedy   `json:"remedies"` // each alone would remove the stall of the best
+	Remedies []Remedy   `json:"remedies"` // each alone would remove the stall of the best
 
 	epoch uint64
 }
 
-// A prospect is what a policy comes to.
-type prospect struct {
-	Policy string       `json:"policy"`
-	Epochs []epochAhead `json:"epochs"`
+// A Prospect is what epochs take under one policy.
+type Prospect struct {
+	Policy string  `json:"policy"`
+	Epochs []Epoch `json:"epochs"`
 }
 
-// An epochAhead is one of its epochs.
-type epochAhead struct {
+// An Epoch is one of its epochs.
+type Epoch struct {
 	Seconds  float64            `json:"seconds"`
 	Hits     map[string]float64 `json:"hits"`  // shares of the bytes read, by level
 	Stall    float64            `json:"stall"` // share of the ranks' time
@@ -52,8 +52,8 @@ type epochAhead struct {
 	Unpacked int64              `json:"unpacked_bytes"`
 }
 
-// A remedy is an option of the command, and what it would have to be.
-type remedy struct {
+// A Remedy is an option of the command, and what it would have to be.
+type Remedy struct {
 	Option string `json:"option"`
 	Bytes  int64  `json:"bytes"`
 }
@@ -61,8 +61,8 @@ type remedy struct {
 var levelNames = [policy.Levels]string{policy.Source: "source", policy.Disk: "nvme", policy.Packed: "packed", policy.RAM: "ram"}
 
 // prospectOf is an outcome in the size of the job.
-func prospectOf(name string, out simulate.Outcome, scale float64) prospect {
-	p := prospect{Policy: name}
+func prospectOf(name string, out simulate.Outcome, scale float64) Prospect {
+	p := Prospect{Policy: name}
 	large := func(n int64) int64 { return int64(float64(n) * scale) }
 	for i := range out.Epochs {
 		e := &out.Epochs[i]
@@ -74,7 +74,7 @@ func prospectOf(name string, out simulate.Outcome, scale float64) prospect {
 			waits[c.String()] = e.Stall[c] * scale
 		}
 		waits["ranks"] = e.Meet * scale
-		p.Epochs = append(p.Epochs, epochAhead{
+		p.Epochs = append(p.Epochs, Epoch{
 			Seconds: e.Seconds * scale, Hits: hits, Stall: e.Stalled(), Waits: waits,
 			Source: large(e.Fetched), Peers: large(e.Peers), Read: large(e.Read), Written: large(e.Written),
 			Unpacked: large(e.Unpacked), Evicted: large(e.Evictions), Moves: large(e.Moves), Opens: large(e.Opens),
@@ -83,29 +83,31 @@ func prospectOf(name string, out simulate.Outcome, scale float64) prospect {
 	return p
 }
 
-func (p *prospect) last() *epochAhead { return &p.Epochs[len(p.Epochs)-1] }
+func (p *Prospect) last() *Epoch { return &p.Epochs[len(p.Epochs)-1] }
 
-func (p *prediction) write(w io.Writer) {
+// Write writes it for a person: what was reckoned with, a line for each policy, and
+// what would remove the stall.
+func (p *Prediction) Write(w io.Writer) {
 	view := strings.Replace(p.View, fmt.Sprintf("@epoch=%d,", p.epoch), "@", 1) // all epochs are meant
 	cells := []string{"view", view, "reads", fmt.Sprintf("%s in %s of %s on %s",
-		size(p.Bytes), plural(p.Steps, "step"), plural(p.Ranks, "rank"), plural(p.Nodes, "node"))}
+		terminal.Bytes(p.Bytes), terminal.Plural(p.Steps, "step"), terminal.Plural(p.Ranks, "rank"), terminal.Plural(p.Nodes, "node"))}
 	for _, f := range p.Facts {
 		if f.Name != "nodes" {
 			cells = append(cells, f.Name, f.Text+", "+f.words())
 		}
 	}
-	pairs(w, "", cells...)
+	terminal.Pairs(w, "", cells...)
 	fmt.Fprintln(w)
 	p.writeTable(w)
 	fmt.Fprintln(w)
 	p.writeStall(w)
 	if p.Scale > 1 {
-		fmt.Fprintf(w, "%s\n", wrap(fmt.Sprintf("simulated: one batch in %.0f, with budgets to match", p.Scale), 79, ""))
+		fmt.Fprintf(w, "%s\n", terminal.Wrap(fmt.Sprintf("simulated: one batch in %.0f, with budgets to match", p.Scale), 79, ""))
 	}
 }
 
 // words say where a fact is from, and how to say otherwise.
-func (f fact) words() string {
+func (f Fact) words() string {
 	switch f.From {
 	case "assumed":
 		if f.Name == "unpacking" {
@@ -119,45 +121,45 @@ func (f fact) words() string {
 }
 
 // writeTable is a line for each policy. Levels that no policy uses are left out.
-func (p *prediction) writeTable(w io.Writer) {
+func (p *Prediction) writeTable(w io.Writer) {
 	titles, names := []string{"POLICY"}, []string(nil)
 	for _, name := range []string{"ram", "packed", "nvme", "source"} {
-		used := func(each prospect) bool { return each.last().Hits[name] > 0 }
+		used := func(each Prospect) bool { return each.last().Hits[name] > 0 }
 		if name == "ram" || name == "source" || slices.ContainsFunc(p.Policies, used) {
 			titles, names = append(titles, " "+strings.ToUpper(name)), append(names, name)
 		}
 	}
 	if n := len(p.Policies[0].Epochs); n > 1 {
-		titles = append(titles, " EPOCH 1", " EPOCH "+count(n), " STALL", " FROM SOURCE")
+		titles = append(titles, " EPOCH 1", " EPOCH "+terminal.Count(n), " STALL", " FROM SOURCE")
 	} else {
 		titles = append(titles, " EPOCH", " STALL", " FROM SOURCE")
 	}
-	t := newTable("", titles...)
+	t := terminal.NewTable("", titles...)
 	for _, each := range p.Policies {
 		e, cells := each.last(), []string{each.Policy}
 		for _, name := range names {
-			cells = append(cells, percent(e.Hits[name]))
+			cells = append(cells, terminal.Percent(e.Hits[name]))
 		}
 		if len(each.Epochs) > 1 {
-			cells = append(cells, seconds(each.Epochs[0].Seconds))
+			cells = append(cells, terminal.Seconds(each.Epochs[0].Seconds))
 		}
-		t.add(append(cells, seconds(e.Seconds), percent(e.Stall), size(e.Source))...)
+		t.Add(append(cells, terminal.Seconds(e.Seconds), terminal.Percent(e.Stall), terminal.Bytes(e.Source))...)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // writeStall says what ranks wait for under the best policy, and what would
 // change that.
-func (p *prediction) writeStall(w io.Writer) {
-	best := &p.Policies[slices.IndexFunc(p.Policies, func(each prospect) bool { return each.Policy == p.Best })]
+func (p *Prediction) writeStall(w io.Writer) {
+	best := &p.Policies[slices.IndexFunc(p.Policies, func(each Prospect) bool { return each.Policy == p.Best })]
 	e := best.last()
 	if e.Stall <= simulate.Calm {
-		fmt.Fprintf(w, "with %s ranks wait %s of their time: there is nothing to remove\n", p.Best, percent(e.Stall))
+		fmt.Fprintf(w, "with %s ranks wait %s of their time: there is nothing to remove\n", p.Best, terminal.Percent(e.Stall))
 		return
 	}
-	fmt.Fprintln(w, wrap(fmt.Sprintf("with %s ranks wait for %s", p.Best, e.reasons()), 79, ""))
+	fmt.Fprintln(w, terminal.Wrap(fmt.Sprintf("with %s ranks wait for %s", p.Best, e.reasons()), 79, ""))
 	if len(p.Remedies) == 0 {
-		fmt.Fprintln(w, wrap("nothing alone would remove that: more than one thing is short; try several options at once, or a longer --step", 79, ""))
+		fmt.Fprintln(w, terminal.Wrap("nothing alone would remove that: more than one thing is short; try several options at once, or a longer --step", 79, ""))
 		return
 	}
 	var each []string
@@ -168,11 +170,11 @@ func (p *prediction) writeStall(w io.Writer) {
 		fmt.Fprintln(w, "this would remove that: "+each[0])
 		return
 	}
-	fmt.Fprintln(w, wrap("any of these would remove that: "+strings.Join(each, ", "), 79, ""))
+	fmt.Fprintln(w, terminal.Wrap("any of these would remove that: "+strings.Join(each, ", "), 79, ""))
 }
 
 // reasons are the causes of stalls, the largest first.
-func (e *epochAhead) reasons() string {
+func (e *Epoch) reasons() string {
 	sum := 0.0
 	var causes []string
 	for c, s := range e.Waits {
@@ -195,15 +197,4 @@ func (e *epochAhead) reasons() string {
 var waitNames = map[string]string{
 	"source": "the source", "peer": "other nodes", "nvme": "the disk", "decode": "unpacking",
 	"plan": "the plan", "admission": "a worker or memory", "ranks": "one another",
-}
-
-// seconds writes a time with three digits, or in its two largest units.
-func seconds(s float64) string {
-	switch {
-	case s < 1:
-		return fmt.Sprintf("%.3g ms", s*1000)
-	case s < 100:
-		return fmt.Sprintf("%.3g s", s)
-	}
-	return span(time.Duration(s * float64(time.Second)))
 }

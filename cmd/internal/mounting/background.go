@@ -1,4 +1,4 @@
-package main
+package mounting
 
 import (
 	"bufio"
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/cmd/internal/failure"
 )
 
 // The bounds of a background mount.
@@ -24,6 +26,19 @@ const (
 	endTime   = 5 * time.Second  // for a child that was told to stop
 	maxLog    = 10 << 20         // of the log of one run and those before it
 )
+
+// A Mounted is a mount that is ready.
+type Mounted struct {
+	Mount string `json:"mount"`
+	PID   int    `json:"pid"`
+	State string `json:"state_dir"`
+	Log   string `json:"log,omitempty"` // where a background daemon writes
+}
+
+// Text writes it for a person.
+func (m Mounted) Text(w io.Writer) {
+	fmt.Fprintf(w, "mounted %s (pid %d)\n", m.Mount, m.PID)
+}
 
 // An outcome is the one line by which the child tells how the mount went.
 type outcome struct {
@@ -37,34 +52,37 @@ type outcome struct {
 type toldError struct{ outcome }
 
 func (e toldError) Error() string { return e.Message }
+func (e toldError) ExitCode() int { return e.Code }
 
-// A teller is the child's end of the pipe. It speaks once.
-type teller struct{ pipe *os.File }
+// A Teller is the child's end of the pipe. It speaks once.
+type Teller struct{ pipe *os.File }
 
-func newTeller(fd int) *teller {
+// NewTeller speaks to the parent on a descriptor; below zero there is no parent.
+func NewTeller(fd int) *Teller {
 	if fd < 0 {
-		return &teller{}
+		return &Teller{}
 	}
 	unix.CloseOnExec(fd)
-	return &teller{os.NewFile(uintptr(fd), "ready")}
+	return &Teller{os.NewFile(uintptr(fd), "ready")}
 }
 
-// ready reports whether there was a parent to tell.
-func (t *teller) ready() bool { return t.tell(outcome{Ready: true}) }
+// Ready reports whether there was a parent to tell.
+func (t *Teller) Ready() bool { return t.tell(outcome{Ready: true}) }
 
-func (t *teller) failed(err error) {
+// Failed tells the parent why there is no mount, if err is not nil.
+func (t *Teller) Failed(err error) {
 	if err == nil {
 		return
 	}
-	o := outcome{Message: err.Error(), Code: exitCode(err)}
-	var h hinted
+	o := outcome{Message: err.Error(), Code: failure.ExitCode(err)}
+	var h failure.Hinted
 	if errors.As(err, &h) {
-		o.Hint = h.hint
+		o.Hint = h.Step
 	}
 	t.tell(o)
 }
 
-func (t *teller) tell(o outcome) bool {
+func (t *Teller) tell(o outcome) bool {
 	if t.pipe == nil {
 		return false
 	}
@@ -74,21 +92,21 @@ func (t *teller) tell(o outcome) bool {
 	return true
 }
 
-// mountBehind starts this program again, detached from the terminal, and
+// Background starts this program again, detached from the terminal, and
 // returns when its mount is ready.
-func (p *program) mountBehind(ctx context.Context, o mountOptions, dir string) (mounted, error) {
-	log, err := openLog(o.state)
+func Background(ctx context.Context, run string, o Options, dir string) (Mounted, error) {
+	log, err := openLog(o.State)
 	if err != nil {
-		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+		return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
 	}
 	defer log.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+		return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
 	}
 	defer r.Close()
 	child := exec.Command("/proc/self/exe") // PATH may be empty
-	child.Args = append([]string{"rankfs", "--run=" + p.run}, o.args(dir)...)
+	child.Args = append([]string{"rankfs", "--run=" + run}, o.args(dir)...)
 	child.Env = slices.DeleteFunc(o.cluster.environ(o.login.env(os.Environ())), func(s string) bool { return strings.HasPrefix(s, "NOTIFY_SOCKET=") })
 	child.Dir = "/"
 	child.Stdout, child.Stderr = log, log
@@ -97,17 +115,17 @@ func (p *program) mountBehind(ctx context.Context, o mountOptions, dir string) (
 	err = child.Start()
 	w.Close()
 	if err != nil {
-		return mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+		return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
 	}
 	if err := awaitReady(ctx, r); err != nil {
 		end(child)
 		var told toldError
 		if errors.As(err, &told) {
-			return mounted{}, err
+			return Mounted{}, err
 		}
-		return mounted{}, hint(fmt.Errorf("mount on %s: %w", dir, err), "see the log: %s", log.Name())
+		return Mounted{}, failure.Hint(fmt.Errorf("mount on %s: %w", dir, err), "see the log: %s", log.Name())
 	}
-	m := mounted{Mount: dir, PID: child.Process.Pid, State: o.state, Log: log.Name()}
+	m := Mounted{Mount: dir, PID: child.Process.Pid, State: o.State, Log: log.Name()}
 	return m, child.Process.Release()
 }
 
@@ -128,7 +146,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	case o.Ready:
 		return nil
 	case o.Hint != "":
-		return hinted{toldError{o}, o.Hint}
+		return failure.Hinted{Err: toldError{o}, Step: o.Hint}
 	}
 	return toldError{o}
 }

@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"slices"
@@ -26,7 +26,7 @@ func TestReplay(t *testing.T) {
 			tr.Add(step)
 		}
 		s := simulate.Scenario{Nodes: 1, Ranks: test.ranks, Epochs: 5, Partitions: test.partitions, Bytes: []int64{100}}
-		(&job{trace: tr}).replay(&s)
+		(&Job{trace: tr}).replay(&s)
 		if !slices.EqualFunc(s.Reads, test.want, slices.Equal) || s.Epochs != len(test.want) {
 			t.Errorf("%d batches of %d ranks: %d epochs of %v, want %v", test.partitions, test.ranks, s.Epochs, s.Reads, test.want)
 		}

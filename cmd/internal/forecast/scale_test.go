@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestScenarioIsByTheSource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, _ := (&job{set: set, view: v, nodes: 2, epochs: 2, ram: 64 << 30}).scenario(10_000)
+		s, _ := (&Job{set: set, view: v, nodes: 2, epochs: 2, ram: 64 << 30}).scenario(10_000)
 		if waits, parts := s.Costs.Latency > 0, s.Grains > 0; waits != remote || parts != remote || s.Once == remote {
 			t.Errorf("%q: a fetch waits: %v, batches are made of chunks: %v, each chunk is read once: %v", source, waits, parts, s.Once)
 		}

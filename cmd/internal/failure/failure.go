@@ -1,0 +1,74 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A Hinted error knows the next step, which is written on a line of its own.
+type Hinted struct {
+	Err  error
+	Step string
+}
+
+func (e Hinted) Error() string { return e.Err.Error() }
+func (e Hinted) Unwrap() error { return e.Err }
+
+// Hint adds the next step to an error that has none, neither as a hint nor in
+// its own words.
+func Hint(err error, format string, args ...any) error {
+	var h Hinted
+	if err == nil || errors.As(err, &h) || saysNext(err) {
+		return err
+	}
+	return Hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// saysNext reports whether the words of an error, which may be a daemon's, name
+// the command to run next.
+func saysNext(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{": rankfs ", "'rankfs ", " with: "}, func(s string) bool { return strings.Contains(text, s) })
+}
+
+// worded has its own words and the kind of another error.
+type worded struct {
+	text string
+	kind error
+}
+
+func (e worded) Error() string { return e.text }
+func (e worded) Unwrap() error { return e.kind }
+
+// New is an error of a kind, such as meta.ErrNotExist, whose words do not repeat
+// that of the kind.
+func New(kind error, format string, args ...any) error {
+	return worded{fmt.Sprintf(format, args...), kind}
+}
+
+// ErrUsage is the kind of an error in how the command was called.
+var ErrUsage = errors.New("usage")
+
+// Unread says why a file cannot be read that an option names.
+func Unread(option, path string, err error) error {
+	kind, why := ErrUsage, err.Error()
+	var odd *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		kind, why = meta.ErrNotExist, "there is no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		why = "you may not read it"
+	case errors.Is(err, unix.EISDIR):
+		why = "it is a directory, not a file"
+	case errors.As(err, &odd):
+		why = odd.Err.Error()
+	}
+	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
+}

@@ -1,0 +1,67 @@
+package mounting
+
+import (
+	"net"
+	"os"
+	"strings"
+
+	"rankfs/cmd/internal/failure"
+	"rankfs/meta"
+)
+
+// A membership is which cluster a mount belongs to, and where others reach it.
+type membership struct {
+	host      string // what others call this host; empty: as it calls itself
+	listen    string // HOST:PORT
+	join      string // HOST:PORT of a node that is there already
+	token     string
+	tokenFile string
+}
+
+// tokenVariable hands a token to the daemon of a background mount: its arguments
+// and the mount table, which all users can read, do not have it.
+const tokenVariable = "RANKFS_TOKEN"
+
+// complete checks what a person wrote, and finds the token.
+func (m membership) complete() (membership, error) {
+	if m.host != "" && (!meta.IsHost(m.host) || meta.SameHost(m.host, "localhost")) {
+		return m, failure.New(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)
+	}
+	for name, address := range map[string]string{"listen": m.listen, "join": m.join} {
+		host, port, err := net.SplitHostPort(address)
+		if address != "" && (err != nil || name == "join" && host == "") {
+			return m, failure.New(meta.ErrInvalid, "--%s %q is not HOST:PORT, as node1:7420", name, address)
+		}
+		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 && name == "join" && address != "" {
+			return m, failure.New(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", name, address, port)
+		}
+	}
+	if m.token != "" && m.tokenFile != "" {
+		return m, failure.New(meta.ErrInvalid, "use --token or --token-file, not both")
+	}
+	if m.tokenFile != "" {
+		text, err := os.ReadFile(m.tokenFile)
+		if err != nil {
+			return m, failure.Unread("token-file", m.tokenFile, err)
+		}
+		m.token, m.tokenFile = strings.TrimSpace(string(text)), ""
+	}
+	if m.token == "" {
+		m.token = os.Getenv(tokenVariable)
+	}
+	return m, nil
+}
+
+// environ is the environment of a background mount.
+func (m membership) environ(base []string) []string {
+	var env []string
+	for _, v := range base {
+		if !strings.HasPrefix(v, tokenVariable+"=") {
+			env = append(env, v)
+		}
+	}
+	if m.token != "" {
+		env = append(env, tokenVariable+"="+m.token)
+	}
+	return env
+}

@@ -1,0 +1,187 @@
+package mounting
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rankfs/cache/policy"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/mounts"
+	"rankfs/cmd/internal/node"
+	"rankfs/meta"
+)
+
+// stateRoot holds the state directories of mounts that were not given one.
+const stateRoot = "/var/lib/rankfs"
+
+// Options are those of a mount as a person wrote them, whether as flags or in
+// fstab. Each has a row in table.
+type Options struct {
+	State         string
+	nvme          []string // DIR:SIZE, for what leaves memory and costs more to fetch
+	nvmeFloor     string   // SIZE or N%
+	ram           string
+	cachePolicy   string // empty: the first
+	private       bool   // other users can neither read the mount nor ask its daemon
+	adminGroup    string // name or number; empty: none
+	noPassthrough bool
+	uid, gid      uint32
+	umask         string // octal
+	logLevel      string
+	hadoopConf    string // directory
+	hdfsUser      string
+	login         login
+	cluster       membership
+}
+
+// DefaultOptions are those of a mount for which nothing was written.
+func DefaultOptions() Options {
+	return Options{
+		uid:      uint32(os.Getuid()),
+		gid:      uint32(os.Getgid()),
+		umask:    "022", // as files that others make
+		logLevel: "info",
+		// Other programs fill disks too, and file systems are slow to the last byte.
+		nvmeFloor: "5%",
+
+		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
+		login:      defaultLogin(),
+	}
+}
+
+// Complete checks the options and makes every path in them absolute, so that
+// the directory in which the command runs no longer matters.
+func (o Options) Complete(dir string) (Options, string, error) {
+	dir, err := mounts.Resolve(dir)
+	if err != nil {
+		return o, "", err
+	}
+	if o.State == "" {
+		o.State = filepath.Join(stateRoot, escapePath(dir))
+	}
+	// What the environment says may be of no use to this mount; what a person says is.
+	if o.hadoopConf != "" && o.hadoopConf != os.Getenv("HADOOP_CONF_DIR") {
+		if _, err := os.ReadDir(o.hadoopConf); err != nil {
+			return o, "", failure.Unread("hadoop-conf", o.hadoopConf, err)
+		}
+	}
+	if o.login, err = o.login.complete(o.hdfsUser); err != nil {
+		return o, "", err
+	}
+	if o.cluster, err = o.cluster.complete(); err != nil {
+		return o, "", err
+	}
+	if o.nvme, err = completeNVMe(o.nvme); err != nil {
+		return o, "", err
+	}
+	if err := o.resolve(); err != nil {
+		return o, "", err
+	}
+	_, err = o.Config(dir)
+	return o, dir, err
+}
+
+func completeNVMe(disks []string) ([]string, error) {
+	disks = slices.Clone(disks)
+	for i, disk := range disks {
+		where, size, err := splitNVMe(disk)
+		if err != nil {
+			return nil, err
+		}
+		if where, err = filepath.Abs(where); err != nil {
+			return nil, err
+		}
+		disks[i] = where + ":" + meta.FormatBytes(size)
+	}
+	return disks, nil
+}
+
+// Config turns complete options into what a node needs.
+func (o Options) Config(dir string) (node.Config, error) {
+	c := node.Config{
+		Mount: dir, State: o.State, Private: o.private, NoPassthrough: o.noPassthrough,
+		UID: o.uid, GID: o.gid, HadoopConf: o.hadoopConf, HDFSUser: o.hdfsUser,
+		HDFSActFor: o.login.actFor, Keytab: o.login.keytab, Principal: o.login.principal,
+		TicketCache: o.login.tickets(), Krb5Conf: o.login.conf,
+		Host: o.cluster.host, Listen: o.cluster.listen, Join: o.cluster.join, Token: o.cluster.token,
+	}
+	var err error
+	if c.Admins, err = groupID(o.adminGroup); err != nil {
+		return c, err
+	}
+	umask, err := strconv.ParseUint(o.umask, 8, 32)
+	if err != nil || umask > 0o777 {
+		return c, failure.New(meta.ErrInvalid, "umask %q is not an octal number up to 777", o.umask)
+	}
+	c.Umask = uint32(umask)
+	if o.ram == "" {
+		c.RAMBytes = defaultRAM(os.DirFS("/"))
+	} else {
+		ram, err := meta.ParseBytes(o.ram)
+		if err != nil {
+			return c, fmt.Errorf("ram: %w", err)
+		}
+		c.RAMBytes = int64(ram)
+	}
+	for _, disk := range o.nvme {
+		where, size, err := splitNVMe(disk)
+		if err != nil {
+			return c, err
+		}
+		c.NVMe = append(c.NVMe, node.Disk{Path: where, Bytes: int64(size)})
+	}
+	if c.NVMeFloor, err = parseFloor(o.nvmeFloor); err != nil {
+		return c, err
+	}
+	if c.CachePolicy = o.cachePolicy; c.CachePolicy != "" {
+		if _, err := policy.New(c.CachePolicy); err != nil {
+			return c, fmt.Errorf("cache %w", err)
+		}
+	}
+	_, err = o.Level()
+	return c, err
+}
+
+// Level is that of the messages to write.
+func (o Options) Level() (level slog.Level, err error) {
+	if level.UnmarshalText([]byte(o.logLevel)) != nil {
+		err = failure.New(meta.ErrInvalid, "log level %q is not one of debug, info, warn, error", o.logLevel)
+	}
+	return level, err
+}
+
+// splitNVMe reads DIR:SIZE. A directory may have colons in its name.
+func splitNVMe(s string) (dir string, size uint64, err error) {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 {
+		return "", 0, failure.New(meta.ErrInvalid, "nvme %q is not DIR:SIZE, as /nvme/rankfs:200GiB", s)
+	}
+	size, err = meta.ParseBytes(s[i+1:])
+	if err != nil {
+		return "", 0, fmt.Errorf("nvme %q: %w", s, err)
+	}
+	return s[:i], size, nil
+}
+
+// parseFloor reads SIZE, or N% of a file system.
+func parseFloor(s string) (f node.Floor, err error) {
+	number, percent := strings.CutSuffix(s, "%")
+	if !percent {
+		bytes, err := meta.ParseBytes(s)
+		if err != nil {
+			return f, fmt.Errorf("nvme floor: %w", err)
+		}
+		f.Bytes = int64(bytes)
+		return f, nil
+	}
+	f.Percent, err = strconv.ParseFloat(number, 64)
+	if err != nil || !(f.Percent >= 0 && f.Percent < 100) {
+		return node.Floor{}, failure.New(meta.ErrInvalid, "nvme floor %q is neither a size, as 50GiB, nor a part of the disk, as 5%%", s)
+	}
+	return f, nil
+}
