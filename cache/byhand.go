@@ -21,23 +21,23 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 		return fmt.Errorf("prepare batch: %w", errClosing)
 	}
 	k := p.Key(rank, step)
-	if c.mu.shelf.find(k, false) != 0 {
+	if c.mu.slabs.idle.find(k, false) != 0 {
 		c.mu.Unlock()
-		c.shelve(k)
+		c.store.shelve(k)
 		return nil
 	}
-	e, mine := c.want(p, rank, step)
+	e, mine := c.mu.slabs.want(p, rank, step)
 	if mine {
-		c.begin(e, &c.mu.others, stall.Plan)
+		c.mu.slabs.begin(e, &c.mu.queue.others, stall.Plan)
 		e.byHand, e.last = true, now // as if it had been used
 		c.mu.Unlock()
-		c.make(e, false)
+		c.workers.make(e, false)
 		c.mu.Lock()
 	}
 	if e.state != filling { // by others, or an open has come meanwhile
 		err := e.err
 		c.mu.Unlock()
-		c.shelve(k)
+		c.store.shelve(k)
 		return err
 	}
 	e.waiters++
@@ -45,43 +45,39 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	s, err := c.await(ctx, e)
 	if err == nil {
 		s.Release()
-		c.shelve(k)
+		c.store.shelve(k)
 	}
 	return err
 }
 
 // shelve closes a slab on disk that nobody has open: there may be more of them
 // than files that can be open.
-func (c *Cache) shelve(k Key) {
-	c.mu.Lock()
+func (st *store) shelve(k Key) {
+	st.mu.Lock()
 	var e *entry
-	if id := c.mu.shelf.find(k, false); id != 0 && c.mu.shelf.file(id) != nil {
-		e = c.remove(id)
+	if id := st.mu.slabs.idle.find(k, false); id != 0 && st.mu.slabs.idle.file(id) != nil {
+		e = st.mu.eviction.remove(id)
 	}
-	c.mu.Unlock()
+	st.mu.Unlock()
 	if e != nil {
-		c.discard(e)
+		st.descriptors.discard(e)
 	}
 }
 
-// Discard gives up a batch in all its forms. It reports whether nothing is left:
+// discard gives up a batch in all its forms. It reports whether nothing is left:
 // what ranks hold stays.
-func (c *Cache) Discard(p Plan, rank, step uint64) bool {
-	return c.discardKey(p.Key(rank, step))
-}
-
-func (c *Cache) discardKey(k Key) bool {
+func (c *Cache) discard(k Key) bool {
 	c.mu.Lock()
 	var gone []*entry
-	held := c.mu.entries[k] != nil
+	held := c.mu.slabs.entries[k] != nil
 	for _, packed := range []bool{false, true} {
-		if id := c.mu.shelf.find(k, packed); id != 0 {
-			gone = append(gone, c.remove(id))
+		if id := c.mu.slabs.idle.find(k, packed); id != 0 {
+			gone = append(gone, c.mu.eviction.remove(id))
 		}
 	}
 	c.mu.Unlock()
 	for _, e := range gone {
-		c.drop(e)
+		c.store.drop(e)
 	}
 	if c.nvme != nil && !held {
 		c.nvme.Drop(disks.Key(k))
@@ -96,16 +92,18 @@ func (c *Cache) Allow(bytes int64, ahead bool) {
 	c.ram.budget.Store(min(max(bytes, minRAM), c.config.RAMBytes))
 	c.mu.Lock()
 	c.mu.strained = !ahead
-	c.wake.Broadcast()
+	c.mu.queue.wake.Broadcast()
 	c.mu.Unlock()
 	for !c.ram.fits() {
-		victim := c.victim(nil, true)
+		c.mu.Lock()
+		victim := c.mu.eviction.victim(nil, true)
+		c.mu.Unlock()
 		if victim == nil {
 			break
 		}
-		c.evict(victim)
+		c.store.evict(victim)
 	}
-	c.planSoon()
+	c.planning.soon()
 }
 
 // Held is how many bytes of memory slabs take, of any form.

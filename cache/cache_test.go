@@ -144,7 +144,7 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 
 func open(t testing.TB, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.Slab {
 	t.Helper()
-	s, err := k.Open(t.Context(), p, rank, step)
+	s, err := k.Open(t.Context(), nil, p, rank, step)
 	if err != nil {
 		t.Fatalf("open rank %d step %d: %v", rank, step, err)
 	}
@@ -220,7 +220,7 @@ func TestAllHeld(t *testing.T) {
 		for rank := range uint64(4) {
 			held = append(held, open(t, k, p, rank, 0))
 		}
-		_, err := k.Open(t.Context(), p, 50, 1)
+		_, err := k.Open(t.Context(), nil, p, 50, 1)
 		if c := k.Crowd(); c == nil || c.Batches != 4 {
 			t.Errorf("an open waits for %+v", c)
 		}
@@ -246,9 +246,9 @@ func TestInterrupted(t *testing.T) {
 	p := &testPlan{steps: 1, size: 100, gate: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
-	go func() { _, err := k.Open(ctx, p, 0, 0); gone <- err }()
+	go func() { _, err := k.Open(ctx, nil, p, 0, 0); gone <- err }()
 	stays := make(chan *cache.Slab)
-	go func() { s, _ := k.Open(t.Context(), p, 0, 0); stays <- s }()
+	go func() { s, _ := k.Open(t.Context(), nil, p, 0, 0); stays <- s }()
 	for k.Stats().OpensWaited < 2 {
 		time.Sleep(time.Millisecond)
 	}
@@ -271,7 +271,7 @@ func TestFailure(t *testing.T) {
 	broken := fmt.Errorf("disk on fire")
 	p := &testPlan{steps: 10, size: 100, fail: func(_, step uint64) error { return broken }}
 	for range 3 {
-		if _, err := k.Open(t.Context(), p, 0, 0); !errors.Is(err, broken) {
+		if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
 			t.Fatalf("open: %v", err)
 		}
 	}
@@ -392,7 +392,7 @@ func testStray(t *testing.T, ram, size int64) {
 	for i := range uint64(4) {
 		strays.Go(func() {
 			for step := i * 7919; ctx.Err() == nil; step = (step*2654435761 + 1) % other.steps {
-				if s, err := k.Open(ctx, other, 0, step); err == nil {
+				if s, err := k.Open(ctx, nil, other, 0, step); err == nil {
 					s.Release()
 				}
 			}
@@ -509,7 +509,7 @@ func TestStress(t *testing.T) {
 	for rank := range uint64(8) {
 		ranks.Go(func() {
 			for step := range p.steps {
-				s, err := k.Open(t.Context(), p, rank, step)
+				s, err := k.Open(t.Context(), nil, p, rank, step)
 				if err != nil {
 					t.Error(err)
 					return
@@ -552,7 +552,7 @@ func TestAReadingCrowd(t *testing.T) {
 					opened := func(step uint64) *cache.Slab {
 						account := stalls.Open("job", rank)
 						account.Thread = 100 + int32(rank)
-						s, err := k.OpenFor(t.Context(), &account, p, rank, step)
+						s, err := k.Open(t.Context(), &account, p, rank, step)
 						if err != nil {
 							t.Errorf("rank %d step %d: %v", rank, step, err)
 							return nil
@@ -600,7 +600,7 @@ func TestHoldersThatWait(t *testing.T) {
 			ranks.Go(func() {
 				account := stalls.Open("job", rank)
 				account.Thread = 100 + int32(rank)
-				s, err := k.OpenFor(t.Context(), &account, p, rank, 0)
+				s, err := k.Open(t.Context(), &account, p, rank, 0)
 				opened.Done()
 				if err != nil {
 					t.Error(err)
@@ -611,7 +611,7 @@ func TestHoldersThatWait(t *testing.T) {
 				time.Sleep(time.Duration(rank) * 20 * time.Second) // until the last has computed, nothing is certain
 				computed.Add(1)
 				began := time.Now()
-				next, err := k.OpenFor(t.Context(), &account, p, rank, 1)
+				next, err := k.Open(t.Context(), &account, p, rank, 1)
 				var crowd *cache.Crowd
 				switch {
 				case err == nil:

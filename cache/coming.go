@@ -86,17 +86,17 @@ func (j *job) comesTo(k Key) (who coming, ok bool) {
 }
 
 // comesTo reports whether any reader comes to the batch of k. mu is held.
-func (c *Cache) comesTo(k Key) bool {
-	_, _, ok := c.soonest(k, time.Now())
+func (rs *readers) comesTo(k Key) bool {
+	_, _, ok := rs.soonest(k, time.Now())
 	return ok
 }
 
 // soonest says who comes to the batch of k first, and when. What was learnt of a
 // reader's ways is believed before what its last opens look like. mu is held.
-func (c *Cache) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool) {
-	who, at, ok = c.mu.traces.soonest(k, now)
-	for _, j := range c.mu.jobs {
-		if w, is := j.comesTo(k); is && !c.mu.traces.foretells(j.plan, w.reader.rank) {
+func (rs *readers) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool) {
+	who, at, ok = rs.traces.soonest(k, now)
+	for _, j := range rs.jobs {
+		if w, is := j.comesTo(k); is && !rs.traces.foretells(j.plan, w.reader.rank) {
 			if t := w.reader.comes(w.step, now); !ok || t.Before(at) {
 				who, at, ok = w, t, true
 			}
@@ -108,37 +108,37 @@ func (c *Cache) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool
 // nextUse is when k will be opened again, as far as anybody can know: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
 // before, after as long as it took last time. mu is held.
-func (c *Cache) nextUse(k *kept, now time.Time) float64 {
-	if _, at, ok := c.soonest(k.key, now); ok {
-		return c.seconds(at)
+func (ev *eviction) nextUse(k *kept, now time.Time) float64 {
+	if _, at, ok := ev.readers.soonest(k.key, now); ok {
+		return ev.time.seconds(at)
 	}
-	return c.guess(k)
+	return ev.guess(k)
 }
 
-func (c *Cache) guess(k *kept) float64 {
-	if k.gap > 0 && !c.mu.traces.done(k.key) {
-		return c.seconds(k.last) + k.gap.Seconds()
+func (ev *eviction) guess(k *kept) float64 {
+	if k.gap > 0 && !ev.readers.traces.done(k.key) {
+		return ev.time.seconds(k.last) + k.gap.Seconds()
 	}
 	return math.Inf(1)
 }
 
 // wanted is when e will be opened: before anything that was guessed, if an open
 // waits for it. mu is held.
-func (c *Cache) wanted(e *entry, now time.Time) float64 {
+func (ev *eviction) wanted(e *entry, now time.Time) float64 {
 	if e.waiters > 0 {
 		return 0
 	}
-	return c.nextUse(&e.kept, now)
+	return ev.nextUse(&e.kept, now)
 }
 
 // place is where k is laid on the shelf: in the lane of who comes to it first. mu
 // is held.
-func (c *Cache) place(k *kept) place {
-	who, _, ok := c.soonest(k.key, time.Now())
+func (ev *eviction) place(k *kept) place {
+	who, _, ok := ev.readers.soonest(k.key, time.Now())
 	if !ok {
-		return place{c.mu.parties.lane(k.plan), c.worthAt(k, c.guess(k))}
+		return place{ev.readers.tenants.lane(k.plan), ev.worthAt(k, ev.guess(k))}
 	}
-	return place{who.reader.lane, c.worthAt(k, c.seconds(who.reader.course.at(who.step)))}
+	return place{who.reader.lane, ev.worthAt(k, ev.time.seconds(who.reader.course.at(who.step)))}
 }
 
 // mistakes is how many batches at the begin of a lane are looked at that are in
@@ -147,89 +147,89 @@ const mistakes = 8
 
 // least is what is to go first of all that nobody holds, for what a plan brings, its
 // worth as of now, and the claim on it; 0 if there is nothing. mu is held.
-func (c *Cache) least(p Plan, now time.Time) (id uint32, worth float64, claim fair.Claim) {
-	c.weigh()
+func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, claim fair.Claim) {
+	ev.weigh()
 	for lane := maxLanes - 1; lane >= 0; lane-- { // what is mistaken goes to the first
-		n, its, ok := c.leastIn(uint8(lane), now)
+		n, its, ok := ev.leastIn(uint8(lane), now)
 		if !ok {
 			continue
 		}
-		k := c.mu.shelf.at(n)
-		if on := c.claim(&k, p); id == 0 || on < claim || on == claim && its < worth {
+		k := ev.slabs.idle.at(n)
+		if on := ev.claim(&k, p); id == 0 || on < claim || on == claim && its < worth {
 			id, worth, claim = n, its, on
 		}
 	}
 	return id, worth, claim
 }
 
-func (c *Cache) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
-	o := &c.mu.shelf.lanes[lane]
+func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
+	o := &ev.slabs.idle.lanes[lane]
 	for range mistakes {
 		if o.count == 0 {
 			return 0, 0, false
 		}
 		id, worth = o.least()
-		k := c.mu.shelf.at(id)
-		who, at, comes := c.soonest(k.key, now)
+		k := ev.slabs.idle.at(id)
+		who, at, comes := ev.readers.soonest(k.key, now)
 		switch {
 		case comes && who.reader.lane == lane:
-			return id, c.worthAt(&k, c.seconds(at)), true
-		case !comes && lane == c.mu.parties.lane(k.plan):
+			return id, ev.worthAt(&k, ev.time.seconds(at)), true
+		case !comes && lane == ev.readers.tenants.lane(k.plan):
 			return id, worth, true
 		}
-		c.mu.shelf.rank(id, c.place(&k))
+		ev.slabs.idle.rank(id, ev.place(&k))
 	}
 	return id, worth, o.count > 0
 }
 
 // restart reckons anew when readers come to what they read. mu is held.
-func (c *Cache) restart(now time.Time) {
-	for _, j := range c.mu.jobs {
+func (rs *readers) restart(now time.Time) {
+	for _, j := range rs.jobs {
 		for _, r := range j.readers {
 			r.set(now)
 		}
 	}
-	for _, r := range c.mu.traces.routes {
+	for _, r := range rs.traces.routes {
 		r.set(now)
 	}
 }
 
 // reorder puts what is idle in order by that. Until it is done a lane is in the
 // order of before and of now, which differ by how much readers went off course.
-func (c *Cache) reorder() {
-	c.walk(func(id uint32) bool {
-		if c.mu.shelf.isSpent(id) {
+func (pl *planning) reorder() {
+	pl.mu.walk(func(id uint32) bool {
+		if pl.mu.slabs.idle.isSpent(id) {
 			return true
 		}
-		k := c.mu.shelf.at(id)
-		if c.displaced(&k) {
-			c.mu.moves.down = append(c.mu.moves.down, id)
+		k := pl.mu.slabs.idle.at(id)
+		if pl.mu.eviction.displaced(&k) {
+			pl.mu.moves.down = append(pl.mu.moves.down, id)
 		}
-		c.mu.shelf.rank(id, c.place(&k))
+		pl.mu.slabs.idle.rank(id, pl.mu.eviction.place(&k))
 		return true
 	})
 }
 
 // laneFor is a lane of its own for a reader of j, as far as there are any; or that
 // of another reader, best of its job. mu is held.
-func (c *Cache) laneFor(j *job) uint8 {
+func (rs *readers) laneFor(j *job) uint8 {
 	var used [maxLanes]int
-	for _, other := range c.mu.jobs {
+	for _, other := range rs.jobs {
 		for _, r := range other.readers {
 			if used[r.lane]++; other != j {
 				used[r.lane]++
 			}
 		}
 	}
-	for _, r := range c.mu.traces.routes {
+	for _, r := range rs.traces.routes {
 		used[r.lane] += 2
 	}
-	for _, y := range c.mu.parties.of {
+	for _, y := range rs.tenants.of {
 		used[y.lane] += 2
 	}
 	best := uint8(1)
 	for lane := uint8(1); lane < maxLanes; lane++ {
-		if used[lane] < used[best] || used[lane] == used[best] && c.mu.shelf.lanes[lane].count < c.mu.shelf.lanes[best].count {
+		if used[lane] < used[best] || used[lane] == used[best] && rs.slabs.idle.lanes[lane].count < rs.slabs.idle.lanes[best].count {
 			best = lane
 		}
 	}

@@ -46,6 +46,25 @@ type crowds struct {
 	told  time.Time
 }
 
+// roomQueue has the fills that wait for memory.
+type roomQueue struct {
+	config *Config
+	slabs  *slabs
+	queue  *queue
+	line   []*entry      // being made, and waiting for room, in order of arrival: no more than workers
+	token  chan struct{} // one: a slab was given back, or may have been
+	crowds crowds
+}
+
+// waits notes which entry a thread waits for.
+func (rm *roomQueue) waits(thread int32, e *entry) {
+	if thread != 0 {
+		rm.crowds.waits[thread] = e
+	}
+}
+
+func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.crowds.waits, thread) }
+
 // A holding is a batch that is open in a thread that waits in another open.
 type holding struct {
 	thread     int32
@@ -56,8 +75,8 @@ type holding struct {
 
 // crowd looks once in crowdWait at what a fill that finds no room waits for. It
 // has it told, or returns it if no wait would help.
-func (c *Cache) crowd(e *entry, now time.Time) error {
-	if c.nvme != nil {
+func (a *admission) crowd(e *entry, now time.Time) error {
+	if a.nvme != nil {
 		return nil
 	}
 	if e.looked.IsZero() {
@@ -67,45 +86,45 @@ func (c *Cache) crowd(e *entry, now time.Time) error {
 		return nil
 	}
 	e.looked = now
-	ram, _ := c.ram.stats()
-	its, stuck, tell := c.crowded(e, ram.Dying, now)
+	ram, _ := a.ram.stats()
+	a.mu.Lock()
+	its, stuck, tell := a.mu.room.crowded(e, ram.Dying, now)
+	a.mu.Unlock()
 	if its == nil {
 		return nil
 	}
-	if c.stuck(stuck, e.size) {
+	if a.stuck(stuck, e.size) {
 		its.Stuck = true
 		return its
 	}
-	if tell && c.config.Crowded != nil {
-		c.config.Crowded(e.plan, its)
+	if tell && a.config.Crowded != nil {
+		a.config.Crowded(e.plan, its)
 	}
 	return nil
 }
 
 // crowded is the crowd that an entry waits for, if it is one, and what of it is
 // held by threads that wait.
-func (c *Cache) crowded(e *entry, mapped int64, now time.Time) (its *Crowd, stuck []holding, tell bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	its = &Crowd{Held: mapped, Size: e.size, Memory: c.config.RAMBytes}
+func (rm *roomQueue) crowded(e *entry, mapped int64, now time.Time) (its *Crowd, stuck []holding, tell bool) {
+	its = &Crowd{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes}
 	queued, starved := make(map[*entry]bool), 0
-	for _, h := range c.mu.demand {
+	for _, h := range rm.queue.demand {
 		queued[h] = true
 	}
-	for _, h := range c.mu.entries {
+	for _, h := range rm.slabs.entries {
 		if h.state == filling && h.stalled != nil && !queued[h] {
 			starved++
 		}
 	}
-	for _, h := range c.mu.entries {
+	for _, h := range rm.slabs.entries {
 		if h.holders == 0 || !h.inMemory() {
 			continue
 		}
 		its.Batches, its.Held = its.Batches+1, its.Held+pages(h.size)
 		for _, thread := range h.threads {
-			wants := c.mu.crowds.waits[thread]
+			wants := rm.crowds.waits[thread]
 			// What is queued waits for the workers, which may all wait for room.
-			waits := wants != nil && wants.state == filling && (wants.stalled != nil || queued[wants] && starved >= c.config.Workers)
+			waits := wants != nil && wants.state == filling && (wants.stalled != nil || queued[wants] && starved >= rm.config.Workers)
 			if !waits {
 				continue
 			}
@@ -118,7 +137,7 @@ func (c *Cache) crowded(e *entry, mapped int64, now time.Time) (its *Crowd, stuc
 	if its.Held+pages(e.size) <= its.Memory {
 		return nil, nil, false
 	}
-	k := &c.mu.crowds
+	k := &rm.crowds
 	if tell = k.told.IsZero() || now.Sub(k.told) >= crowdTell; tell {
 		k.told = now
 	}
@@ -130,25 +149,25 @@ func (c *Cache) crowded(e *entry, mapped int64, now time.Time) (its *Crowd, stuc
 // of a size nor the smallest that these wait for has room: then none of them goes on
 // before one is refused. A process of several threads may close a batch in
 // another one, so it does not count.
-func (c *Cache) stuck(all []holding, size int64) bool {
-	if c.config.Holds == nil {
+func (a *admission) stuck(all []holding, size int64) bool {
+	if a.config.Holds == nil {
 		return false
 	}
 	held := int64(0)
 	for _, h := range all {
-		if c.config.Holds(h.thread, h.rank, h.step) {
+		if a.config.Holds(h.thread, h.rank, h.step) {
 			held += h.bytes
 			size = min(size, h.wants.plan.Size(h.wants.rank, h.wants.step))
 		}
 	}
-	return held+pages(size) > c.config.RAMBytes
+	return held+pages(size) > a.config.RAMBytes
 }
 
 // Crowd is what an open waits for now, if there is no room for it.
 func (c *Cache) Crowd() *Crowd {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := &c.mu.crowds
+	k := &c.mu.room.crowds
 	if k.seen.IsZero() || time.Since(k.seen) >= 2*crowdWait {
 		return nil
 	}

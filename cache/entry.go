@@ -35,6 +35,15 @@ type making struct {
 	from       policy.Level // where its bytes came from
 }
 
+// slabs are the batches that are here, or on their way: entries, what is idle, and
+// what is to be given up.
+type slabs struct {
+	entries map[Key]*entry
+	idle    *shelf   // has what is ready and held by nobody, and what is packed
+	stale   []*entry // that nobody holds any more
+	stalls  *stall.Table
+}
+
 type state uint8
 
 const (
@@ -46,54 +55,72 @@ const (
 // want finds the entry of a batch, or makes one, which is then the caller's to
 // begin, and to have filled, be it from a slot. One that was there in a file and
 // that nobody held is the caller's to hold. mu is held.
-func (c *Cache) want(p Plan, rank, step uint64) (e *entry, mine bool) {
+func (s *slabs) want(p Plan, rank, step uint64) (e *entry, mine bool) {
 	k := p.Key(rank, step)
-	if e = c.mu.entries[k]; e != nil {
+	if e = s.entries[k]; e != nil {
 		return e, false
 	}
 	there := kept{key: k}
-	if id := c.mu.shelf.find(k, false); id != 0 {
-		if !c.mu.shelf.isPooled(id) {
-			return c.pick(id), false
+	if id := s.idle.find(k, false); id != 0 {
+		if !s.idle.isPooled(id) {
+			return s.pick(id), false
 		}
-		there = c.mu.shelf.take(id)
+		there = s.idle.take(id)
 	}
 	there.plan = p
 	e = &entry{kept: there, making: making{rank: rank, step: step}, done: make(chan struct{})}
-	c.mu.entries[k] = e
+	s.entries[k] = e
 	return e, true
 }
 
 // pick takes a batch from the shelf, for somebody who holds it. mu is held.
-func (c *Cache) pick(id uint32) *entry {
-	e := &entry{kept: c.mu.shelf.take(id), state: ready}
-	c.mu.entries[e.key] = e
+func (s *slabs) pick(id uint32) *entry {
+	e := &entry{kept: s.idle.take(id), state: ready}
+	s.entries[e.key] = e
 	return e
 }
 
 // known reports whether a batch is there in a form that an open gets, or is being
 // made. mu is held.
-func (c *Cache) known(k Key) bool {
-	return c.mu.entries[k] != nil || c.mu.shelf.find(k, false) != 0
+func (s *slabs) known(k Key) bool {
+	return s.entries[k] != nil || s.idle.find(k, false) != 0
 }
 
 // ready is what is known of a batch that is there in a form that an open gets. mu
 // is held.
-func (c *Cache) ready(k Key) (there kept, ok bool) {
-	if e := c.mu.entries[k]; e != nil && e.state == ready {
+func (s *slabs) ready(k Key) (there kept, ok bool) {
+	if e := s.entries[k]; e != nil && e.state == ready {
 		return e.kept, true
 	}
-	if id := c.mu.shelf.find(k, false); id != 0 {
-		return c.mu.shelf.at(id), true
+	if id := s.idle.find(k, false); id != 0 {
+		return s.idle.at(id), true
 	}
 	return there, false
 }
 
 // isPacked reports whether a batch is there in packed form. mu is held.
-func (c *Cache) isPacked(k Key) bool { return c.mu.shelf.find(k, true) != 0 }
+func (s *slabs) isPacked(k Key) bool { return s.idle.find(k, true) != 0 }
 
 // begin says on whose account an entry is filled, and what that begins with. mu
 // is held.
-func (c *Cache) begin(e *entry, t *turn, with stall.Cause) {
-	e.turn, e.clock = t, c.config.Stalls.Clock(with)
+func (s *slabs) begin(e *entry, t *turn, with stall.Cause) {
+	e.turn, e.clock = t, s.stalls.Clock(with)
+}
+
+// end takes out all that can be mapped.
+func (s *slabs) end(began time.Time) (all []*entry) {
+	all = s.stale
+	for _, e := range s.entries {
+		if e.state == ready { // and whoever holds it may look at it
+			all = append(all, &entry{kept: e.kept}) // which is in a file
+		}
+	}
+	for id := range s.idle.all() {
+		if e := (&entry{kept: s.idle.at(id)}); !e.packed {
+			all = append(all, e)
+		}
+	}
+	clear(s.entries)
+	s.idle, s.stale = newShelf(began), nil
+	return all
 }

@@ -13,3 +13,6 @@ func (c *Cache) Files() int {
 
 // MostTraced bounds the traces.
 const MostTraced = mostTraced
+
+// Discard gives up a batch in all its forms, unless ranks hold it.
+func (c *Cache) Discard(p Plan, rank, step uint64) bool { return c.discard(p.Key(rank, step)) }

@@ -44,14 +44,14 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 		all[k.key.Plan] = h
 	}
 	c.mu.Lock()
-	for _, e := range c.mu.entries {
+	for _, e := range c.mu.slabs.entries {
 		if e.state == ready {
 			add(e.kept)
 		}
 	}
 	c.mu.Unlock()
-	c.walk(func(id uint32) bool {
-		add(c.mu.shelf.at(id))
+	c.mu.walk(func(id uint32) bool {
+		add(c.mu.slabs.idle.at(id))
 		return true
 	})
 	return all
@@ -64,7 +64,7 @@ func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
 	c.mover.moving.Lock()
 	defer c.mover.moving.Unlock()
 	for k := range c.keys(plan) {
-		if c.discardKey(k) {
+		if c.discard(k) {
 			gone++
 		} else {
 			held++
@@ -83,13 +83,13 @@ func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.mu.entries {
+	for k := range c.mu.slabs.entries {
 		if k.Plan == plan {
 			keys[k] = struct{}{}
 		}
 	}
-	for id := range c.mu.shelf.all() {
-		if k := c.mu.shelf.name(id).key; k.Plan == plan {
+	for id := range c.mu.slabs.idle.all() {
+		if k := c.mu.slabs.idle.name(id).key; k.Plan == plan {
 			keys[k] = struct{}{}
 		}
 	}

@@ -1,13 +1,32 @@
 package cache
 
 import (
-	"context"
-	"errors"
+	"sync/atomic"
 	"time"
 
 	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
 )
+
+// readers are those who read on this node: which rank is where in which plan, how
+// fast it goes, and what it opens next.
+type readers struct {
+	config  *Config
+	budget  *atomic.Int64 // bytes of memory
+	slabs   *slabs
+	rates   *rates
+	jobs    map[[16]byte]*job // by plan
+	count   int               // of readers, of all jobs
+	traces  traces            // of what they opened
+	tenants parties
+}
+
+// end forgets all readers.
+func (rs *readers) end() {
+	clear(rs.jobs)
+	clear(rs.tenants.of)
+	rs.count = 0
+}
 
 // A job is those who read one plan: the ranks that go through it, each a reader.
 type job struct {
@@ -47,17 +66,23 @@ const near = 16
 // trusted is how many opens in order make a reader: fewer may be somebody's cat.
 const trusted = 2
 
-// follow notes that a rank opens a batch, and reports whether that was to be
-// expected. mu is held.
-func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expected bool) {
-	c.trace(p, rank, step, now)
-	j, r := c.reader(p, rank, step, now)
+// A move is what an open says of its reader.
+type move struct {
+	expected bool // it was to be expected
+	misses   bool // something that the reader comes to is not there
+	asks     *job // whose next epoch is to be asked for; nil if none is
+}
+
+// follow notes that a rank opens a batch.
+func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m move) {
+	rs.trace(p, rank, step, now)
+	j, r := rs.reader(p, rank, step, now)
 	if r == nil {
-		return false
+		return m
 	}
-	moved, expected := r.opens(step, min(near, uint64(c.config.MaxAhead)), now)
+	moved, expected := r.opens(step, min(near, uint64(rs.config.MaxAhead)), now)
 	if !moved {
-		return expected
+		return move{expected: expected}
 	}
 	j.plan = p
 	if e.state == ready {
@@ -65,53 +90,51 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (expe
 	}
 	if r.run == trusted {
 		r.set(now)
-		r.lane = c.laneFor(j)
+		r.lane = rs.laneFor(j)
 	}
-	if r.run >= trusted {
-		c.expect(j)
+	if m.expected = r.run >= trusted; m.expected && !j.asked {
+		m.asks = j
 	}
 	if r.pos == p.Steps() {
-		c.mu.parties.succeed(j.plan, j.next)
-		c.turnPage(j, r)
-	} else {
-		c.rouse(j, r)
+		rs.tenants.succeed(j.plan, j.next)
+		j, r = rs.turnPage(j, r)
 	}
-	return r.run >= trusted
+	m.misses = r != nil && rs.misses(j, r)
+	return m
 }
 
-// rouse wakes a worker if there is anything to make ready for r: for nothing it
-// would cost the rank 10 us. mu is held.
-func (c *Cache) rouse(j *job, r *reader) {
-	if _, _, ok := c.missing(j, c.mu.traces.guide(j.plan, r)); ok {
-		c.wake.Signal()
-	}
+// misses reports whether there is anything to make ready for r: to wake a worker for
+// nothing would cost the rank 10 us.
+func (rs *readers) misses(j *job, r *reader) bool {
+	_, _, ok := rs.missing(j, rs.traces.guide(j.plan, r))
+	return ok
 }
 
 // reader finds or makes the reader of a rank; nil if there are too many.
-func (c *Cache) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader) {
-	j := c.mu.jobs[p.ID()]
+func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader) {
+	j := rs.jobs[p.ID()]
 	if j != nil && j.readers[rank] != nil {
 		return j, j.readers[rank]
 	}
-	if c.mu.readers >= maxReaders {
-		c.forget(now)
+	if rs.count >= maxReaders {
+		rs.forget(now)
 	}
-	if c.mu.readers >= maxReaders {
+	if rs.count >= maxReaders {
 		return nil, nil
 	}
 	r := &reader{rank: rank, pos: step, stray: none, seen: now}
-	return c.enter(p, r), r
+	return rs.enter(p, r), r
 }
 
 // enter adds a reader to the job of p. mu is held.
-func (c *Cache) enter(p Plan, r *reader) *job {
-	j := c.mu.jobs[p.ID()]
+func (rs *readers) enter(p Plan, r *reader) *job {
+	j := rs.jobs[p.ID()]
 	if j == nil {
 		j = &job{plan: p, readers: make(map[uint64]*reader)}
-		c.mu.jobs[p.ID()] = j
+		rs.jobs[p.ID()] = j
 	}
 	if j.readers[r.rank] == nil {
-		c.mu.readers++
+		rs.count++
 	}
 	j.readers[r.rank] = r
 	return j
@@ -155,8 +178,8 @@ func (r *reader) worked(now time.Time) time.Duration {
 
 // serve notes that an open that waited for e was answered: a reader that waits is not
 // one that needs less. mu is held.
-func (c *Cache) serve(e *entry) {
-	if j := c.mu.jobs[e.plan.ID()]; j != nil {
+func (rs *readers) serve(e *entry) {
+	if j := rs.jobs[e.plan.ID()]; j != nil {
 		if r := j.readers[e.rank]; r != nil && r.pos == e.step+1 {
 			r.served = time.Now()
 		}
@@ -165,58 +188,40 @@ func (c *Cache) serve(e *entry) {
 
 const none = ^uint64(0)
 
-// expect asks for the epoch that comes after that of j, once. A plan may take a
-// while to make. mu is held.
-func (c *Cache) expect(j *job) {
-	if j.asked || c.mu.closed {
-		return
-	}
-	j.asked = true
-	p := j.plan
-	c.tasks.Go(func() {
-		next := p.Next()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		j.next = next
-		c.mu.parties.succeed(j.plan, next)
-		c.wake.Signal()
-	})
-}
-
 // turnPage takes a reader that is through with its epoch to the next one. It is
 // not forgotten that it reads in order, nor how fast. mu is held.
-func (c *Cache) turnPage(j *job, r *reader) {
-	c.leave(j, r)
+func (rs *readers) turnPage(j *job, r *reader) (*job, *reader) {
+	rs.leave(j, r)
 	if r.run < trusted {
-		return
+		return nil, nil
 	}
 	if j.next == nil {
-		c.mu.parties.part(j)
-		return
+		rs.tenants.part(j)
+		return nil, nil
 	}
 	next := *r
 	next.pos, next.scan, next.bar = 0, 0, false
 	next.course.step -= int64(j.plan.Steps())
-	c.rouse(c.enter(j.next, &next), &next)
+	return rs.enter(j.next, &next), &next
 }
 
 // leave forgets a reader. mu is held.
-func (c *Cache) leave(j *job, r *reader) {
+func (rs *readers) leave(j *job, r *reader) {
 	delete(j.readers, r.rank)
-	c.mu.readers--
+	rs.count--
 	if len(j.readers) == 0 {
-		delete(c.mu.jobs, j.plan.ID())
+		delete(rs.jobs, j.plan.ID())
 	}
 }
 
 // forget drops the readers that have been silent for long. mu is held.
-func (c *Cache) forget(now time.Time) {
-	c.mu.traces.forget(now, c.config.Idle)
-	c.mu.parties.forget(now, c.config.Idle)
-	for _, j := range c.mu.jobs {
+func (rs *readers) forget(now time.Time) {
+	rs.traces.forget(now, rs.config.Idle)
+	rs.tenants.forget(now, rs.config.Idle)
+	for _, j := range rs.jobs {
 		for _, r := range j.readers {
-			if now.Sub(r.seen) > c.config.Idle {
-				c.leave(j, r)
+			if now.Sub(r.seen) > rs.config.Idle {
+				rs.leave(j, r)
 			}
 		}
 	}
@@ -243,19 +248,19 @@ func (j *job) at(step uint64) (p Plan, s uint64, ok bool) {
 }
 
 // missing is the first step in a reader's window that nobody has begun. mu is held.
-func (c *Cache) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
-	last := r.pos + c.window(r)
+func (rs *readers) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
+	last := r.pos + rs.window(r)
 	if r.bar {
 		last = min(last, r.barred)
 	}
 	if r.route != nil {
-		return c.missingOn(r.route, last)
+		return rs.missingOn(r.route, last)
 	}
 	for ; r.scan < last; r.scan++ {
 		if p, step, ok = j.at(r.scan); !ok {
 			return nil, 0, false
 		}
-		if !c.known(p.Key(r.rank, step)) && p.Ahead(r.rank, step) {
+		if !rs.slabs.known(p.Key(r.rank, step)) && p.Ahead(r.rank, step) {
 			return p, step, true
 		}
 	}
@@ -269,41 +274,38 @@ func (r *reader) due(step uint64, now time.Time) time.Duration {
 
 // window is how many steps ahead of a reader are worth having. It grows with trust:
 // one open may be somebody's cat. All readers share the memory evenly.
-func (c *Cache) window(r *reader) uint64 {
+func (rs *readers) window(r *reader) uint64 {
 	size := max(pages(r.size), 1)
-	share := c.ram.budget.Load() / int64(max(1, c.mu.readers)) / size
+	share := rs.budget.Load() / int64(max(1, rs.count)) / size
 	fit := max(1, share-2) // beside the one being read and the one just read
 	want := int64(r.run)
 	if r.pace > 0 && r.run > trusted {
-		latency := c.mu.speeds[policy.Source].duration(float64(size))
-		want = ahead.Steps(latency.Seconds(), r.pace.Seconds(), c.mu.fills.AtOnce())
+		latency := rs.rates.from[policy.Source].duration(float64(size))
+		want = ahead.Steps(latency.Seconds(), r.pace.Seconds(), rs.rates.fills.AtOnce())
 	}
-	return uint64(max(1, min(want, fit, int64(c.config.MaxAhead))))
+	return uint64(max(1, min(want, fit, int64(rs.config.MaxAhead))))
 }
 
 // balk notes that a fill ahead of its reader failed: there is no use in trying
 // again before the rank has moved. mu is held.
-func (c *Cache) balk(e *entry, err error) {
+func (rs *readers) balk(e *entry) {
 	r := e.wisher
 	if r == nil || e.ahead < r.pos {
 		return
 	}
 	r.barred, r.bar = e.ahead, true
 	r.scan = min(r.scan, e.ahead)
-	if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
-		c.config.Log.Debug("batch not made ready ahead", "rank", e.rank, "step", e.step, "cause", err)
-	}
 }
 
 // lost notes that a batch is no longer there that readers may have ahead of
 // them. mu is held.
-func (c *Cache) lost(k Key) {
-	for _, j := range c.mu.jobs {
+func (rs *readers) lost(k Key) {
+	for _, j := range rs.jobs {
 		if rank, step, ok := j.plan.Find(k); ok && j.readers[rank] != nil && step >= j.readers[rank].pos {
 			j.readers[rank].scan = min(j.readers[rank].scan, step)
 		}
 	}
-	for _, r := range c.mu.traces.routes {
+	for _, r := range rs.traces.routes {
 		if at, known := r.comesTo(k); known && at >= r.pos {
 			r.scan = min(r.scan, at)
 		}

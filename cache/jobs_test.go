@@ -50,7 +50,7 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 				}
 				step := i % j.plan.steps
 				now := time.Now()
-				s, err := k.Open(t.Context(), j.plan, 0, step)
+				s, err := k.Open(t.Context(), nil, j.plan, 0, step)
 				if err != nil {
 					t.Error(err)
 					return

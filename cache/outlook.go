@@ -14,7 +14,9 @@ import (
 // An outlook is what a planner is asked: what there is, and what will be used.
 // It is drawn without the cache's lock, from a glance at what it needs of it.
 type outlook struct {
-	cache   *Cache
+	*tiers
+	time    timeline
+	readers *readers // for what is idle or held, while the lock is
 	problem policy.Problem
 	index   map[Key]int32
 	courses []bound
@@ -48,22 +50,22 @@ const (
 
 // glance begins an outlook with what there is, if slabs may take so much of the
 // disks.
-func (c *Cache) glance(disk int64) (strategy, *outlook) {
+func (pl *planning) glance(disk int64) (strategy, *outlook) {
 	o := &outlook{
-		cache: c, now: time.Now(), index: make(map[Key]int32, len(c.drawn.Items)), pins: make(map[[16]byte]policy.Level),
+		tiers: pl.tiers, time: pl.mu.time, readers: &pl.mu.readers, now: time.Now(), index: make(map[Key]int32, len(pl.drawn.Items)), pins: make(map[[16]byte]policy.Level),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
-	s := c.begins(o, disk)
-	c.walk(func(id uint32) bool {
-		if k := c.mu.shelf.at(id); k.packed || !c.passes(&k) && !c.isPacked(k.key) {
+	s := pl.begins(o, disk)
+	pl.mu.walk(func(id uint32) bool {
+		if k := pl.mu.slabs.idle.at(id); k.packed || !pl.mu.eviction.passes(&k) && !pl.mu.slabs.isPacked(k.key) {
 			o.there(&k)
 		}
 		return !o.full()
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range c.mu.entries {
-		if e.state == ready && !c.passes(&e.kept) && !c.isPacked(e.key) {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	for _, e := range pl.mu.slabs.entries {
+		if e.state == ready && !pl.mu.eviction.passes(&e.kept) && !pl.mu.slabs.isPacked(e.key) {
 			o.there(&e.kept)
 		}
 	}
@@ -71,30 +73,30 @@ func (c *Cache) glance(disk int64) (strategy, *outlook) {
 }
 
 // begins notes for an outlook what readers do and what things cost.
-func (c *Cache) begins(o *outlook, disk int64) strategy {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o.rates, o.writes = c.mu.speeds, c.mu.writes
-	o.problem.Items, o.problem.Uses = c.drawn.Items[:0], c.drawn.Uses[:0]
-	o.problem.Now = c.seconds(o.now)
-	o.problem.Memory = c.ram.budget.Load()
+func (pl *planning) begins(o *outlook, disk int64) strategy {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	o.rates, o.writes = pl.mu.rates.from, pl.mu.rates.writes
+	o.problem.Items, o.problem.Uses = pl.drawn.Items[:0], pl.drawn.Uses[:0]
+	o.problem.Now = pl.mu.time.seconds(o.now)
+	o.problem.Memory = pl.ram.budget.Load()
 	o.problem.Disk = disk
-	for id, at := range c.mu.pins {
+	for id, at := range pl.mu.strategy.pins {
 		o.pins[id] = at
 	}
 	ahead := int64(0) // what passes through memory on its way to readers
 	jobs := int32(0)
-	for _, j := range c.mu.jobs {
+	for _, j := range pl.mu.readers.jobs {
 		jobs++
 		for _, r := range j.readers {
-			if r.run >= trusted && !c.mu.traces.foretells(j.plan, r.rank) {
+			if r.run >= trusted && !pl.mu.readers.traces.foretells(j.plan, r.rank) {
 				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
 			}
-			ahead += int64(c.window(r)+2) * pages(r.size)
+			ahead += int64(pl.mu.readers.window(r)+2) * pages(r.size)
 		}
 	}
 	o.problem.Memory -= min(ahead, o.problem.Memory/2)
-	return c.mu.strategy
+	return pl.mu.strategy
 }
 
 // there adds what is in the cache, once, though it may be seen twice, with when a
@@ -103,12 +105,12 @@ func (o *outlook) there(k *kept) {
 	if _, known := o.index[k.key]; known || o.full() {
 		return
 	}
-	item := policy.Item{Now: k.level(), Last: o.cache.seconds(k.last)}
+	item := policy.Item{Now: k.level(), Last: o.time.seconds(k.last)}
 	item.Wait[policy.Source] = k.took.Seconds()
 	item.Bytes[policy.Packed] = k.real
 	n := o.add(k.plan, k.key, k.size, item)
-	if _, at, ok := o.cache.mu.traces.soonest(k.key, o.now); ok {
-		o.problem.Uses = append(o.problem.Uses, policy.Use{Item: n, At: o.cache.seconds(at)})
+	if _, at, ok := o.readers.traces.soonest(k.key, o.now); ok {
+		o.problem.Uses = append(o.problem.Uses, policy.Use{Item: n, At: o.time.seconds(at)})
 	}
 }
 
@@ -143,7 +145,7 @@ func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
 		}
 	}
 	const perMiB = 1 << 20
-	return o.cache.packed.measured(p.Dataset(), pack.Setting{
+	return o.packed.measured(p.Dataset(), pack.Setting{
 		Memory: o.problem.Memory, Dataset: size * int64(p.Steps()) * int64(max(1, readers)),
 		Below: o.rates[policy.Source].duration(perMiB), Uses: 2,
 	})
@@ -225,12 +227,12 @@ func (o *outlook) uses(b *bound, step uint64) {
 	i, ok := o.index[k]
 	if !ok {
 		item := policy.Item{Last: -1}
-		if o.cache.nvme != nil && o.cache.nvme.Has(disks.Key(k)) {
+		if o.nvme != nil && o.nvme.Has(disks.Key(k)) {
 			item.Now = policy.Disk
 		}
 		i = o.add(p, k, p.Size(b.reader.rank, s), item)
 	}
-	at := o.cache.seconds(b.reader.comes(step, o.now))
+	at := o.time.seconds(b.reader.comes(step, o.now))
 	if item := &o.problem.Items[i]; item.Job < 0 {
 		item.Job = b.job
 		if item.Now == policy.Disk || item.Now == policy.Packed {

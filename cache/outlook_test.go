@@ -34,10 +34,10 @@ func TestWritesAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.spill(&entry{kept: kept{form: form{ram: f, size: 1 << 20}}}, f.mem)
+	k.store.spill(&entry{kept: kept{form: form{ram: f, size: 1 << 20}}}, f.mem)
 	k.ram.retire(f)
 	k.mu.Lock()
-	measured := k.mu.writes.perSecond
+	measured := k.mu.rates.writes.perSecond
 	k.mu.Unlock()
 	if measured == 0 {
 		t.Error("a slab was written, and it was not measured")

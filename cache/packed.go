@@ -180,98 +180,98 @@ func (p *packed) close() error {
 
 // pack keeps a slab that nobody changes in packed form too, if that pays. The
 // first one costs another its place: there is no other room to begin with.
-func (c *Cache) pack(e *entry, mem []byte) bool {
-	c.mu.Lock()
-	m, pays := c.mu.packing[e.key.Plan]
+func (st *store) pack(e *entry, mem []byte) bool {
+	st.mu.Lock()
+	m, pays := st.mu.strategy.packing[e.key.Plan]
 	b := kept{key: e.key, plan: e.plan, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
-	c.mu.Unlock()
+	st.mu.Unlock()
 	if !pays {
 		return false
 	}
 	b.byHand = false // that is said of the other form
 	put := func() (err error) {
-		b.number, b.real, err = c.packed.put(c.ctx, e.key, mem, m)
+		b.number, b.real, err = st.packed.put(st.ctx, e.key, mem, m)
 		return err
 	}
 	err := put()
 	if errors.Is(err, errNoRoom) {
-		if least := c.lessThan(&b); least != nil {
-			c.evictToDisk(least)
+		if least := st.lessThan(&b); least != nil {
+			st.evictToDisk(least)
 			err = put()
 		}
 	}
 	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		st.mu.Lock()
+		defer st.mu.Unlock()
 		e.dense = errors.Is(err, pack.ErrNoGain)
-		c.config.Log.Debug("slab not packed", "cause", err)
+		st.config.Log.Debug("slab not packed", "cause", err)
 		return false
 	}
-	c.mu.Lock()
-	late := c.isPacked(b.key) // by another, of another entry that has come and gone
+	st.mu.Lock()
+	late := st.mu.slabs.isPacked(b.key) // by another, of another entry that has come and gone
 	if !late {
-		c.lay(b)
+		st.mu.eviction.lay(b)
 	}
-	c.mu.Unlock()
+	st.mu.Unlock()
 	if late {
-		c.packed.drop(b.number)
+		st.packed.drop(b.number)
 	}
 	return true
 }
 
 // lessThan takes what is worth less than b out of the cache, or returns nil.
-func (c *Cache) lessThan(b *kept) *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id := c.lesser(b); id != 0 {
-		return c.remove(id)
+func (st *store) lessThan(b *kept) *entry {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if id := st.mu.eviction.lesser(b); id != 0 {
+		return st.mu.eviction.remove(id)
 	}
 	return nil
 }
 
 // lesser is what goes first, if it is worth less than b and no reader is just coming
 // to it; or 0. mu is held.
-func (c *Cache) lesser(b *kept) uint32 {
+func (ev *eviction) lesser(b *kept) uint32 {
 	now := time.Now()
-	id, worth, claim := c.least(b.plan, now)
+	id, worth, claim := ev.least(b.plan, now)
 	if id == 0 || claim == fair.Kept {
 		return 0
 	}
-	least := c.mu.shelf.at(id)
-	if worth >= c.worthAt(b, c.nextUse(b, now)) || !least.opened && !math.IsInf(c.nextUse(&least, now), 1) {
+	least := ev.slabs.idle.at(id)
+	if worth >= ev.worthAt(b, ev.nextUse(b, now)) || !least.opened && !math.IsInf(ev.nextUse(&least, now), 1) {
 		return 0
 	}
 	return id
 }
 
 // unpack fills a slab from its packed form, if there is one that is whole.
-func (c *Cache) unpack(e *entry, f *ramFile) bool {
-	c.mu.Lock()
+func (st *store) unpack(e *entry, f *ramFile) bool {
+	st.mu.Lock()
 	var b kept
-	id := c.mu.shelf.find(e.key, true)
+	id := st.mu.slabs.idle.find(e.key, true)
 	if id != 0 {
-		b = c.mu.shelf.at(id)
+		b = st.mu.slabs.idle.at(id)
 	}
-	c.mu.Unlock()
+	st.mu.Unlock()
 	if id == 0 || b.size != e.size {
 		return false
 	}
-	err := c.packed.store.Get(b.number, nameOf(e.key), f.mem)
+	err := st.packed.store.Get(b.number, nameOf(e.key), f.mem)
 	if err == nil {
 		return true
 	}
 	if !errors.Is(err, meta.ErrNotExist) {
-		c.config.Log.Warn("packed slab not served", "cause", err)
+		st.config.Log.Warn("packed slab not served", "cause", err)
 	}
-	c.mu.Lock()
-	id = c.mu.shelf.find(e.key, true)
-	mine := id != 0 && c.mu.shelf.at(id).number == b.number // nobody else took it
+	st.mu.Lock()
+	id = st.mu.slabs.idle.find(e.key, true)
+	mine := id != 0 && st.mu.slabs.idle.at(id).number == b.number // nobody else took it
 	if mine {
-		c.remove(id)
+		st.mu.eviction.remove(id)
 	}
-	c.mu.Unlock()
+	st.mu.Unlock()
 	if mine {
-		c.packed.drop(b.number)
+		st.packed.drop(b.number)
 	}
 	return false
 }

@@ -17,61 +17,67 @@ import (
 // from where an open copies it into a file again; of a larger one, which the kernel
 // knows as a backing file anyway, the descriptor is closed, and an open needs none.
 
+// descriptors has idle slabs do without open files.
+type descriptors struct {
+	*tiers
+	mu *guarded
+}
+
 // park has one batch that nobody has open give up its descriptor and mapping, and
 // reports whether there was one.
-func (c *Cache) park() bool {
-	c.mu.Lock()
-	id := c.mu.shelf.nextFile()
-	if id == 0 || c.mu.closed {
-		c.mu.Unlock()
+func (d *descriptors) park() bool {
+	d.mu.Lock()
+	id := d.mu.slabs.idle.nextFile()
+	if id == 0 || d.mu.closed {
+		d.mu.Unlock()
 		return false
 	}
-	e := c.lift(id)
-	c.mu.Unlock()
+	e := d.mu.lift(id)
+	d.mu.Unlock()
 	if e.size > slotBytes {
-		ok := e.backing != 0 && c.ram.detach(e.ram)
-		c.parked(e)
+		ok := e.backing != 0 && d.ram.detach(e.ram)
+		d.mu.parked(e)
 		return ok
 	}
-	slot, err := c.ram.store(e.ram.mem)
+	slot, err := d.ram.store(e.ram.mem)
 	if err != nil {
-		c.parked(e)
+		d.mu.parked(e)
 		return false
 	}
 	own := form{ram: e.ram, backing: e.backing, size: e.size, dense: e.dense}
-	if !c.parked(e, form{pooled: true, number: slot, size: e.size, dense: e.dense}) {
+	if !d.mu.parked(e, form{pooled: true, number: slot, size: e.size, dense: e.dense}) {
 		own = form{pooled: true, number: slot, size: e.size}
 	}
-	c.discard(&entry{kept: kept{form: own}})
+	d.discard(&entry{kept: kept{form: own}})
 	return true
 }
 
 // parkSome has batches give up theirs if there are plenty: more than one, as what is
 // read without a descriptor gets one again.
-func (c *Cache) parkSome() {
+func (d *descriptors) parkSome() {
 	for range 4 {
-		if !c.ram.crowded() || !c.park() {
+		if !d.ram.crowded() || !d.park() {
 			return
 		}
 	}
 }
 
 // bytes are those of a file that is held, which gets descriptor and mapping again.
-func (c *Cache) bytes(f *ramFile) (mem []byte, err error) {
+func (d *descriptors) bytes(f *ramFile) (mem []byte, err error) {
 	for {
-		mem, err = c.ram.bytes(f)
-		if !c.findFile(err) {
+		mem, err = d.ram.bytes(f)
+		if !d.findFile(err) {
 			break
 		}
 	}
-	c.parkSome()
+	d.parkSome()
 	return mem, err
 }
 
 // attach gives a file its descriptor again.
-func (c *Cache) attach(f *ramFile) (err error) {
+func (d *descriptors) attach(f *ramFile) (err error) {
 	for {
-		if err = c.ram.attach(f); !c.findFile(err) {
+		if err = d.ram.attach(f); !d.findFile(err) {
 			return err
 		}
 	}
@@ -79,28 +85,28 @@ func (c *Cache) attach(f *ramFile) (err error) {
 
 // findFile has somebody give up a descriptor, if one lacks, and reports whether
 // that is worth another try.
-func (c *Cache) findFile(lack error) bool {
-	return lacksFiles(lack) && (c.ram.thin() || c.park())
+func (d *descriptors) findFile(lack error) bool {
+	return lacksFiles(lack) && (d.ram.thin() || d.park())
 }
 
 // lift takes a batch off the shelf for a while: who opens it meanwhile waits for that,
 // as for a fill. mu is held.
-func (c *Cache) lift(id uint32) *entry {
-	e := &entry{kept: c.mu.shelf.take(id), done: make(chan struct{})}
-	c.mu.entries[e.key] = e
-	c.begin(e, &c.mu.others, stall.Admission)
+func (g *guarded) lift(id uint32) *entry {
+	e := &entry{kept: g.slabs.idle.take(id), done: make(chan struct{})}
+	g.slabs.entries[e.key] = e
+	g.slabs.begin(e, &g.queue.others, stall.Admission)
 	return e
 }
 
 // parked ends what lift began, the batch in another form if it has one and nobody
 // has come meanwhile, which it reports. Who has come for one in a slot is served by
 // a worker.
-func (c *Cache) parked(e *entry, other ...form) (taken bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (g *guarded) parked(e *entry, other ...form) (taken bool) {
+	g.Lock()
+	defer g.Unlock()
 	if e.waiters > 0 && e.pooled {
-		c.mu.demand = append(c.mu.demand, e)
-		c.wake.Signal()
+		g.queue.demand = append(g.queue.demand, e)
+		g.queue.wake.Signal()
 		return false
 	}
 	e.state, e.clock = ready, nil
@@ -111,40 +117,40 @@ func (c *Cache) parked(e *entry, other ...form) (taken bool) {
 	for _, f := range other {
 		e.form, taken = f, true
 	}
-	delete(c.mu.entries, e.key)
-	c.lay(e.kept)
+	delete(g.slabs.entries, e.key)
+	g.eviction.lay(e.kept)
 	return taken
 }
 
 // unpool has an open fill its entry from a slot itself: it takes less than telling
 // a worker. It reports whether there was room for that; if not, workers go on.
-func (c *Cache) unpool(e *entry) bool {
+func (w *workers) unpool(e *entry) bool {
 	start := time.Now()
-	err := c.fillRAM(e, true)
-	c.finish(e, err, time.Since(start), true)
+	err := w.fillRAM(e, true)
+	w.finish(e, err, time.Since(start), true)
 	return err == nil
 }
 
 // fromPool fills a file from a slot, which is given back.
-func (c *Cache) fromPool(e *entry) error {
-	err := c.ram.pool.get(e.number, e.ram.mem)
+func (w *workers) fromPool(e *entry) error {
+	err := w.ram.pool.get(e.number, e.ram.mem)
 	if err == nil {
-		err = c.register(e)
+		err = w.register(e)
 	} else {
-		c.giveBack(e)
+		w.giveBack(e)
 	}
 	if err != nil {
 		return err
 	}
-	c.ram.unstore(e.number, e.size)
+	w.ram.unstore(e.number, e.size)
 	e.pooled, e.number, e.from = false, 0, policy.RAM
 	return nil
 }
 
 // content is the bytes of a batch in memory that is the caller's alone, until done.
-func (c *Cache) content(e *entry) (mem []byte, done func(), err error) {
+func (d *descriptors) content(e *entry) (mem []byte, done func(), err error) {
 	if !e.pooled {
-		mem, err = c.bytes(e.ram)
+		mem, err = d.bytes(e.ram)
 		return mem, func() {}, err
 	}
 	room, err := unix.Mmap(-1, 0, slotBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -152,7 +158,7 @@ func (c *Cache) content(e *entry) (mem []byte, done func(), err error) {
 		return nil, nil, fmt.Errorf("room for a small slab: %w", err)
 	}
 	done = func() { unix.Munmap(room) }
-	if err := c.ram.pool.get(e.number, room[:e.size]); err != nil {
+	if err := d.ram.pool.get(e.number, room[:e.size]); err != nil {
 		done()
 		return nil, nil, err
 	}

@@ -63,7 +63,7 @@ func TestParts(t *testing.T) {
 	for rank := range uint64(4) {
 		ranks.Go(func() {
 			for step := rank; step < p.Steps(); step += 4 {
-				s, err := k.Open(t.Context(), p, rank, step)
+				s, err := k.Open(t.Context(), nil, p, rank, step)
 				if err != nil {
 					t.Errorf("open step %d: %v", step, err)
 					return
@@ -137,7 +137,7 @@ func TestPartFails(t *testing.T) {
 			}
 			return broken
 		}}}
-	if _, err := k.Open(t.Context(), p, 0, 0); !errors.Is(err, broken) {
+	if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
 		t.Errorf("open: %v", err)
 	}
 	settle(k)

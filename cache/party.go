@@ -35,17 +35,17 @@ const (
 
 // party is that of a plan of which a batch is opened now; nil if it has none. mu is
 // held.
-func (c *Cache) party(p Plan, now time.Time) *party {
+func (rs *readers) party(p Plan, now time.Time) *party {
 	if p.Shared() {
 		return nil
 	}
-	y := c.mu.parties.of[p.ID()]
-	if y == nil && len(c.mu.parties.of) >= maxReaders {
+	y := rs.tenants.of[p.ID()]
+	if y == nil && len(rs.tenants.of) >= maxReaders {
 		return nil
 	}
 	if y == nil {
-		y = &party{lane: c.laneFor(nil)}
-		c.mu.parties.of[p.ID()] = y
+		y = &party{lane: rs.laneFor(nil)}
+		rs.tenants.of[p.ID()] = y
 	}
 	y.seen = now
 	return y
@@ -88,8 +88,8 @@ func (s *parties) forget(now time.Time, idle time.Duration) {
 
 // weigh says how parties stand. One alone has no standing: there is nobody to take
 // anything from it. mu is held.
-func (c *Cache) weigh() {
-	s, shelf := &c.mu.parties, c.mu.shelf
+func (ev *eviction) weigh() {
+	s, shelf := &ev.readers.tenants, ev.slabs.idle
 	for _, y := range s.of {
 		y.standing = fair.Standing{Due: -1}
 	}
@@ -111,29 +111,29 @@ func (c *Cache) weigh() {
 			y.standing.Held += shelf.bytes[v]
 		}
 	}
-	for id, j := range c.mu.jobs {
+	for id, j := range ev.readers.jobs {
 		for _, r := range j.readers {
 			if y := s.of[id]; y != nil && r.run >= trusted {
-				y.standing.Needs += int64(c.window(r)+2) * pages(r.size)
+				y.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
 			}
 		}
 	}
 	for _, y := range s.of {
-		y.standing.Due, y.standing.Late = c.ram.budget.Load()/int64(s.count), y.late > lateShare
+		y.standing.Due, y.standing.Late = ev.budget.Load()/int64(s.count), y.late > lateShare
 	}
 }
 
 // claim is that on k, of who brings a batch of a plan, nil if nobody does. Nobody has
 // a claim on what somebody pinned, or on what is nobody's, as parts are that fills of
 // several may copy from; who brings such a part has none. mu is held.
-func (c *Cache) claim(k *kept, p Plan) fair.Claim {
-	giver := c.mu.parties.of[k.plan.ID()]
+func (ev *eviction) claim(k *kept, p Plan) fair.Claim {
+	giver := ev.readers.tenants.of[k.plan.ID()]
 	var taker *party
 	if p != nil {
-		taker = c.mu.parties.of[p.ID()]
+		taker = ev.readers.tenants.of[p.ID()]
 	}
 	switch {
-	case giver == nil || giver == taker || c.mu.pins[k.key.Plan] != policy.Source:
+	case giver == nil || giver == taker || ev.strategy.pins[k.key.Plan] != policy.Source:
 		return fair.Usual
 	case taker == nil && giver.standing.Held > giver.standing.Due:
 		return fair.Usual

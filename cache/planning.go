@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"runtime"
 	"time"
 
@@ -17,8 +18,19 @@ type strategy struct {
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
 	targets placement
 	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
-	moves   moves
-	opens   uint64 // when that was decided
+	pins    map[[16]byte]policy.Level // by the plan of keys: no batch goes below
+	opens   uint64                    // when that was decided
+}
+
+// planning is the goroutine that asks the planner now and then where batches should
+// be.
+type planning struct {
+	*tiers
+	mu     *guarded
+	mover  *mover
+	ctx    context.Context
+	replan chan struct{}  // one token: what was planned is no longer right
+	drawn  policy.Problem // what was planned last, whose memory the next plan takes; of this goroutine alone
 }
 
 // A placement is a plan: where each item should be.
@@ -40,7 +52,7 @@ func newStrategy(name string) (strategy, error) {
 	if name == "" {
 		name = policy.Names()[0]
 	}
-	s := strategy{name: name}
+	s := strategy{name: name, pins: make(map[[16]byte]policy.Level)}
 	var err error
 	if s.planner, err = policy.New(name); err != nil {
 		return s, err
@@ -65,8 +77,9 @@ func (c *Cache) SetPolicy(name string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.strategy = s
-	c.planSoon()
+	s.pins = c.mu.strategy.pins
+	c.mu.strategy, c.mu.moves = s, moves{}
+	c.planning.soon()
 	return nil
 }
 
@@ -77,22 +90,22 @@ func (c *Cache) Pin(plan [16]byte, at policy.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at == policy.Source {
-		delete(c.mu.pins, plan)
+		delete(c.mu.strategy.pins, plan)
 	} else {
-		c.mu.pins[plan] = at
+		c.mu.strategy.pins[plan] = at
 	}
-	for id := range c.mu.shelf.all() {
-		if k := c.mu.shelf.at(id); k.key.Plan == plan && !k.packed && c.passes(&k) != c.mu.shelf.isSpent(id) {
-			c.lay(c.mu.shelf.take(id))
+	for id := range c.mu.slabs.idle.all() {
+		if k := c.mu.slabs.idle.at(id); k.key.Plan == plan && !k.packed && c.mu.eviction.passes(&k) != c.mu.slabs.idle.isSpent(id) {
+			c.mu.eviction.lay(c.mu.slabs.idle.take(id))
 		}
 	}
-	c.planSoon()
+	c.planning.soon()
 }
 
-// planSoon says that what was planned is no longer right.
-func (c *Cache) planSoon() {
+// soon says that what was planned is no longer right.
+func (pl *planning) soon() {
 	select {
-	case c.replan <- struct{}{}:
+	case pl.replan <- struct{}{}:
 	default:
 	}
 }
@@ -106,22 +119,22 @@ const (
 )
 
 // keepPlanning makes a plan now and then, if there is anything new.
-func (c *Cache) keepPlanning() {
+func (pl *planning) keepPlanning() {
 	pause := planEvery
 	for {
 		timer := time.NewTimer(pause)
 		forced := false
 		select {
-		case <-c.ctx.Done():
+		case <-pl.ctx.Done():
 			timer.Stop()
 			return
-		case <-c.replan:
+		case <-pl.replan:
 			timer.Stop()
 			forced = true
 		case <-timer.C:
 		}
 		start := time.Now()
-		if c.plan(forced) {
+		if pl.plan(forced) {
 			pause = max(planEvery, planShare*time.Since(start))
 		}
 	}
@@ -145,59 +158,59 @@ func onThread(f func()) (took time.Duration) {
 
 // plan asks the planner where everything should be, if something was opened
 // since it was asked last.
-func (c *Cache) plan(forced bool) bool {
-	c.mu.Lock()
-	if !forced && c.mu.opens == c.mu.count.opens {
-		c.mu.Unlock()
-		c.drawn = policy.Problem{}
+func (pl *planning) plan(forced bool) bool {
+	pl.mu.Lock()
+	if !forced && pl.mu.strategy.opens == pl.mu.count.opens {
+		pl.mu.Unlock()
+		pl.drawn = policy.Problem{}
 		return false
 	}
-	c.mu.opens = c.mu.count.opens
-	c.mu.Unlock()
-	took := onThread(c.draft)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.count.plans++
-	c.mu.count.planTime += took
+	pl.mu.strategy.opens = pl.mu.count.opens
+	pl.mu.Unlock()
+	took := onThread(pl.draft)
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	pl.mu.count.plans++
+	pl.mu.count.planTime += took
 	return true
 }
 
 // draft makes a plan and follows it from then on.
-func (c *Cache) draft() {
+func (pl *planning) draft() {
 	disk := int64(0)
-	if c.nvme != nil {
-		disk = c.nvme.Room()
+	if pl.nvme != nil {
+		disk = pl.nvme.Room()
 	}
-	strategy, o := c.glance(disk)
+	strategy, o := pl.glance(disk)
 	o.foresee()
 	levels := make([]policy.Level, len(o.problem.Items))
 	strategy.drafter.Plan(&o.problem, levels)
-	c.drawn = o.problem
-	c.adopt(strategy, o, levels)
+	pl.drawn = o.problem
+	pl.adopt(strategy, o, levels)
 }
 
 // adopt makes a plan that of the cache, unless the policy was changed meanwhile.
-func (c *Cache) adopt(s strategy, o *outlook, levels []policy.Level) {
+func (pl *planning) adopt(s strategy, o *outlook, levels []policy.Level) {
 	rises := o.rising(levels)
-	c.mu.Lock()
-	current := c.mu.planner == s.planner
+	pl.mu.Lock()
+	current := pl.mu.strategy.planner == s.planner
 	if current {
-		c.mu.planner, c.mu.drafter = s.drafter, s.planner
-		c.mu.targets, c.mu.packing = placement{o.index, levels}, o.packing
-		c.mu.moves = moves{up: rises, down: c.mu.moves.down[:0]}
-		c.restart(time.Now())
+		pl.mu.strategy.planner, pl.mu.strategy.drafter = s.drafter, s.planner
+		pl.mu.strategy.targets, pl.mu.strategy.packing = placement{o.index, levels}, o.packing
+		pl.mu.moves = moves{up: rises, down: pl.mu.moves.down[:0]}
+		pl.mu.readers.restart(time.Now())
 	}
-	c.mu.Unlock()
+	pl.mu.Unlock()
 	if !current {
 		return
 	}
-	c.reorder()
-	c.mover.wake()
+	pl.reorder()
+	pl.mover.wake()
 }
 
 // target is where the planner wants a batch to be, if it knows of it.
-func (c *Cache) target(k Key) (at policy.Level, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.targets.of(k)
+func (st *store) target(k Key) (at policy.Level, known bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.mu.strategy.targets.of(k)
 }

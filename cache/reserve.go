@@ -29,8 +29,11 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err e
 		meta.ErrNoSpace, c.config.NVMe[0].Bytes, bytes))
 	defer cancel()
 	for !claim.Settle() {
-		if e := c.victimOnNVMe(c.config.NVMe[0].Path); e != nil {
-			c.evict(e)
+		c.mu.Lock()
+		victim := c.mu.eviction.victimOnNVMe(c.config.NVMe[0].Path)
+		c.mu.Unlock()
+		if victim != nil {
+			c.store.evict(victim)
 			continue
 		}
 		select {

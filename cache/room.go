@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,57 +11,82 @@ import (
 	"rankfs/cache/stall"
 )
 
+// admission finds room in memory for fills.
+type admission struct {
+	*tiers
+	mu          *guarded
+	descriptors *descriptors
+	store       *store
+	mover       *mover
+	ctx         context.Context
+}
+
 // takeRAM finds room in RAM, evicting what it may.
-func (c *Cache) takeRAM(e *entry, demanded bool) (*ramFile, error) {
+func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	size := e.size
-	if c.huge(size) {
-		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, c.config.RAMBytes, errNoRoom)
+	if a.huge(size) {
+		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, a.config.RAMBytes, errNoRoom)
 	}
-	for w := c.worn(); w != nil; w = c.worn() {
-		c.evict(w)
-	}
-	c.ram.sweep() // what ranks have unmapped since is better than fresh memory
+	a.evictWorn()
+	a.ram.sweep() // what ranks have unmapped since is better than fresh memory
 	for {
-		if c.overtakes(e) {
-			return nil, fullRAM(c.config.RAMBytes, errNoRoom)
+		if a.overtakes(e) {
+			return nil, fullRAM(a.config.RAMBytes, errNoRoom)
 		}
-		c.parkSome()
-		f, err := c.ram.take(size)
+		a.descriptors.parkSome()
+		f, err := a.ram.take(size)
 		if !errors.Is(err, errNoRoom) {
-			c.mover.fills(size)
+			a.mover.fills(size)
 			return f, err
 		}
-		if lacksFiles(err) && c.park() {
+		if lacksFiles(err) && a.descriptors.park() {
 			continue
 		}
-		if !c.makeWay(e, demanded, err) {
-			return nil, fullRAM(c.config.RAMBytes, err)
+		if !a.makeWay(e, demanded, err) {
+			return nil, fullRAM(a.config.RAMBytes, err)
 		}
 	}
 }
 
 // makeWay evicts what is to go next, if anything may, for the lack of something.
 // Descriptors are rather taken from what stays on disk without one.
-func (c *Cache) makeWay(e *entry, demanded bool, lack error) bool {
-	var victim *entry
-	if c.nvme != nil && disks.OutOfFiles(lack) {
-		victim = c.victimOnNVMe("")
-	}
-	if victim == nil && (!lacksFiles(lack) || c.idleFiles()) {
-		victim = c.victim(e, demanded)
-	}
+func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
+	victim := a.victim(e, demanded, lack)
 	if victim == nil {
 		return false
 	}
-	c.evict(victim)
+	a.store.evict(victim)
 	return true
 }
 
+func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.nvme != nil && disks.OutOfFiles(lack) {
+		victim = a.mu.eviction.victimOnNVMe("")
+	}
+	if victim == nil && (!lacksFiles(lack) || a.mu.slabs.idleFiles()) {
+		victim = a.mu.eviction.victim(e, demanded)
+	}
+	return victim
+}
+
+// evictWorn evicts what is spent, but for each reader's last one.
+func (a *admission) evictWorn() {
+	for {
+		a.mu.Lock()
+		e := a.mu.eviction.worn()
+		a.mu.Unlock()
+		if e == nil {
+			return
+		}
+		a.store.evict(e)
+	}
+}
+
 // idleFiles reports whether anything that nobody has open has a file.
-func (c *Cache) idleFiles() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.shelf.files+c.mu.shelf.spent.Len()+len(c.mu.stale) > 0
+func (s *slabs) idleFiles() bool {
+	return s.idle.files+s.idle.spent.Len()+len(s.stale) > 0
 }
 
 // lacksFiles reports whether memory has room, and the daemon may not have another
@@ -77,27 +103,27 @@ func fullRAM(budget int64, err error) error {
 // awaitRoom waits until a slab was given back, or for a moment: nobody tells
 // when the last mapping of a dying slab goes. It fails with why when no open
 // waits for e any more, and at once where no wait would help.
-func (c *Cache) awaitRoom(e *entry, why error) error {
+func (a *admission) awaitRoom(e *entry, why error) error {
 	e.clock.Enter(stall.Admission)
-	c.mu.Lock()
+	a.mu.Lock()
 	e.stalled = why
 	wanted := e.waiters > 0
-	if wanted && !slices.Contains(c.mu.line, e) {
-		c.mu.line = append(c.mu.line, e)
+	if wanted && !slices.Contains(a.mu.room.line, e) {
+		a.mu.room.line = append(a.mu.room.line, e)
 	}
-	c.mu.Unlock()
+	a.mu.Unlock()
 	if !wanted {
 		return why
 	}
-	if err := c.crowd(e, time.Now()); err != nil {
+	if err := a.crowd(e, time.Now()); err != nil {
 		return err
 	}
 	timer := time.NewTimer(roomPoll)
 	defer timer.Stop()
 	select {
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	case <-c.room:
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	case <-a.mu.room.token:
 	case <-timer.C:
 	}
 	return nil
@@ -110,13 +136,11 @@ const roomPoll = 10 * time.Millisecond
 // that came before it waits for. One that needs more than this fill has to wait for
 // more anyway: who holds that may need this one first. A part is for a fill that has
 // its room.
-func (c *Cache) overtakes(e *entry) bool {
+func (rm *roomQueue) overtakes(e *entry) bool {
 	if e.plan.Shared() {
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range c.mu.line {
+	for _, o := range rm.line {
 		if o == e {
 			return false
 		}
@@ -127,21 +151,33 @@ func (c *Cache) overtakes(e *entry) bool {
 	return false
 }
 
+// overtakes is roomQueue.overtakes.
+func (a *admission) overtakes(e *entry) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mu.room.overtakes(e)
+}
+
+// leave has a fill wait for room no more.
+func (a *admission) leave(e *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mu.room.leaveLine(e)
+}
+
 // relieved notes that a fill waits for room no more.
-func (c *Cache) relieved(e *entry) {
+func (a *admission) relieved(e *entry) {
 	if e.stalled != nil { // which this goroutine alone sets
-		c.mu.Lock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		e.stalled = nil
-		c.mu.Unlock()
-		c.leaveLine(e)
+		a.mu.room.leaveLine(e)
 	}
 }
 
 // leaveLine has a fill stand in line no more.
-func (c *Cache) leaveLine(e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.Index(c.mu.line, e); i >= 0 {
-		c.mu.line = slices.Delete(c.mu.line, i, i+1)
+func (rm *roomQueue) leaveLine(e *entry) {
+	if i := slices.Index(rm.line, e); i >= 0 {
+		rm.line = slices.Delete(rm.line, i, i+1)
 	}
 }

@@ -131,14 +131,14 @@ func (r *route) comesTo(k Key) (at uint64, known bool) {
 
 // foretell has a reader be foretold, if anything was learnt of its dataset. Batches
 // that are read once need not be. mu is held.
-func (c *Cache) foretell(r *traced, p Plan, now time.Time) {
-	t := &c.mu.traces
+func (rs *readers) foretell(r *traced, p Plan, now time.Time) {
+	t := &rs.traces
 	g := t.learnt[p.Dataset()]
 	if g == nil || p.Once() || p.Steps() > uint64(mostRouted-t.routed) {
 		return
 	}
 	r.route = newRoute(p, r.trace.Rank, g, now)
-	r.route.lane = c.laneFor(nil)
+	r.route.lane = rs.laneFor(nil)
 	r.route.set(now)
 	t.routes = append(t.routes, r.route)
 	t.routed += int(p.Steps())
@@ -221,9 +221,9 @@ func (t *traces) guide(p Plan, r *reader) *reader {
 }
 
 // missingOn is missing for a reader that is foretold. mu is held.
-func (c *Cache) missingOn(r *route, last uint64) (p Plan, step uint64, ok bool) {
+func (rs *readers) missingOn(r *route, last uint64) (p Plan, step uint64, ok bool) {
 	for ; r.scan < last; r.scan++ {
-		if step, is := r.at(r.scan); is && !c.known(r.plan.Key(r.rank, step)) && r.plan.Ahead(r.rank, step) {
+		if step, is := r.at(r.scan); is && !rs.slabs.known(r.plan.Key(r.rank, step)) && r.plan.Ahead(r.rank, step) {
 			return r.plan, step, true
 		}
 	}
@@ -235,7 +235,7 @@ func (c *Cache) missingOn(r *route, last uint64) (p Plan, step uint64, ok bool) 
 func (c *Cache) Learn(of map[string]*trace.Graph) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &c.mu.traces
+	t := &c.mu.readers.traces
 	for _, r := range t.of {
 		if r.route != nil && of[r.route.plan.Dataset()] != r.route.graph {
 			t.leave(r)

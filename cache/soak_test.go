@@ -64,7 +64,7 @@ func (s *soaking) plan(r *rand.Rand) *testPlan { return s.plans[r.IntN(len(s.pla
 
 // open reads a batch. There may be no room for it while others hold theirs.
 func (s *soaking) open(r *rand.Rand, p *testPlan, rank, step uint64) {
-	slab, err := s.k.Open(s.t.Context(), p, rank, step)
+	slab, err := s.k.Open(s.t.Context(), nil, p, rank, step)
 	if err != nil {
 		s.t.Errorf("plan %d rank %d step %d: %v", p.id, rank, step, err)
 		return

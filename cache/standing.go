@@ -16,11 +16,11 @@ const (
 )
 
 // stands is the standing of a slab. mu is held.
-func (c *Cache) stands(k Key) standing {
-	at, known := c.mu.targets.of(k)
-	there, ok := c.ready(k)
+func (ev *eviction) stands(k Key) standing {
+	at, known := ev.strategy.targets.of(k)
+	there, ok := ev.slabs.ready(k)
 	switch {
-	case c.mu.pins[k.Plan] != policy.Source:
+	case ev.strategy.pins[k.Plan] != policy.Source:
 		return pinned
 	case known && at == policy.Disk:
 		return planned
@@ -31,37 +31,37 @@ func (c *Cache) stands(k Key) standing {
 }
 
 // first reports whether a is to make way on disk before b.
-func (c *Cache) first(a, b disks.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stands(Key(a)) < c.stands(Key(b))
+func (st *store) first(a, b disks.Key) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.mu.eviction.stands(Key(a)) < st.mu.eviction.stands(Key(b))
 }
 
 // yields says which slabs on disk may make way for a copy of e: what stands for
 // less, and of what nobody has decided on the one used longest ago. Where all are
 // as good, none is: in an epoch that is longer than the disk, each would make way
 // for the next just before its turn.
-func (c *Cache) yields(e *entry) func(disks.Key) bool {
-	c.mu.Lock()
-	mine := c.stands(e.key)
-	c.mu.Unlock()
+func (st *store) yields(e *entry) func(disks.Key) bool {
+	st.mu.Lock()
+	mine := st.mu.eviction.stands(e.key)
+	st.mu.Unlock()
 	return func(k disks.Key) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		its := c.stands(Key(k))
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		its := st.mu.eviction.stands(Key(k))
 		return its < mine || its == possible && mine == possible
 	}
 }
 
 // spare says which slabs on disk may make way for e: not those that a reader
 // comes to, nor those that somebody said should be there, if nobody waits for e.
-func (c *Cache) spare(e *entry) func(disks.Key) bool {
-	if !e.byHand || c.waitedFor(e) {
+func (w *workers) spare(e *entry) func(disks.Key) bool {
+	if !e.byHand || w.waitedFor(e) {
 		return nil
 	}
 	return func(k disks.Key) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return k.Plan != e.key.Plan && c.mu.pins[k.Plan] == policy.Source && !c.comesTo(Key(k))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return k.Plan != e.key.Plan && w.mu.strategy.pins[k.Plan] == policy.Source && !w.mu.readers.comesTo(Key(k))
 	}
 }

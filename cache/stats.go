@@ -58,7 +58,7 @@ type PackedStats struct {
 // Stats returns what the cache did and holds.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
-	c.forget(time.Now())
+	c.mu.readers.forget(time.Now())
 	n := c.mu.count
 	s := Stats{
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
@@ -66,7 +66,7 @@ func (c *Cache) Stats() Stats {
 		Prefetched: n.prefetched, Evicted: n.evicted, Restored: n.restored,
 		Unpacked: n.unpacked, Converted: n.converted, Late: n.late, Plans: n.plans, PlanTime: n.planTime,
 		WaitTime: n.waits.Sum(), Waits: n.waits, FillTime: n.fillTime,
-		Handles: n.handles, Readers: c.mu.readers,
+		Handles: n.handles, Readers: c.mu.readers.count,
 	}
 	c.mu.Unlock()
 	s.RAM, s.Recycled = c.ram.stats()
@@ -89,4 +89,11 @@ func (r *ram) stats() (t TierStats, recycled uint64) {
 		t.Spare += f.real
 	}
 	return t, r.mu.count.recycled
+}
+
+// Workers is how many batches are filled at a time, if so many are wanted.
+func (c *Cache) Workers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.rates.fills.AtOnce()
 }

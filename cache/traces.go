@@ -35,11 +35,11 @@ type traced struct {
 const mostTraced = 128
 
 // trace notes an open. What batches are made of is not opened by readers. mu is held.
-func (c *Cache) trace(p Plan, rank, step uint64, now time.Time) {
+func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
 	if p.Shared() {
 		return
 	}
-	t, k := &c.mu.traces, tracedKey{p.ID(), rank}
+	t, k := &rs.traces, tracedKey{p.ID(), rank}
 	r := t.of[k]
 	if r == nil {
 		t.makeRoom()
@@ -49,7 +49,7 @@ func (c *Cache) trace(p Plan, rank, step uint64, now time.Time) {
 	r.seen = now
 	r.trace.Add(step)
 	if r.route == nil && t.learnt != nil {
-		c.foretell(r, p, now)
+		rs.foretell(r, p, now)
 	}
 	if r.route != nil {
 		r.route.opens(step, now)
@@ -85,7 +85,7 @@ func (c *Cache) Traces() []Traced {
 	}
 	var all []one
 	c.mu.Lock()
-	for k, r := range c.mu.traces.of {
+	for k, r := range c.mu.readers.traces.of {
 		o := one{Traced{k.plan, r.trace}, r.seen}
 		o.Runs = slices.Clone(o.Runs)
 		all = append(all, o)

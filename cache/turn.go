@@ -2,6 +2,7 @@ package cache
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"rankfs/cache/stall"
@@ -13,24 +14,48 @@ import (
 // than that of who was served last.
 type turn struct{ end time.Duration }
 
-func (c *Cache) start(t *turn) time.Duration { return max(c.mu.clock, t.end) }
+func (q *queue) start(t *turn) time.Duration { return max(q.clock, t.end) }
 
 // take begins a turn. mu is held.
-func (c *Cache) take(t *turn) {
-	c.mu.clock = c.start(t)
-	t.end = c.mu.clock
+func (q *queue) take(t *turn) {
+	q.clock = q.start(t)
+	t.end = q.clock
 }
 
 // turnOf is the account of an open, which was to be expected or not. mu is held.
-func (c *Cache) turnOf(p Plan, expected bool) *turn {
-	j := c.mu.jobs[p.ID()]
+func (q *queue) turnOf(p Plan, expected bool) *turn {
+	j := q.readers.jobs[p.ID()]
 	switch {
 	case j == nil:
-		return &c.mu.others
+		return &q.others
 	case expected:
 		return &j.turns[0]
 	}
 	return &j.turns[1]
+}
+
+// queue says what workers do next.
+type queue struct {
+	readers *readers
+	slabs   *slabs
+	demand  []*entry      // waited for and not begun, in order of arrival
+	others  turn          // for opens that are followed no more
+	clock   time.Duration // of turns
+	workers int
+	resting int        // of those, that have nothing to do
+	wake    *sync.Cond // something for a worker to do, or to give up waiting for
+}
+
+// push has an entry filled that an open waits for.
+func (q *queue) push(e *entry) {
+	q.demand = append(q.demand, e)
+	q.wake.Broadcast()
+}
+
+// again has an entry filled once more.
+func (q *queue) again(e *entry) {
+	q.demand = append(q.demand, e)
+	q.wake.Signal()
 }
 
 // maxLook bounds how many waiting opens are looked through for the one whose
@@ -51,8 +76,8 @@ type task struct {
 
 // before reports whether a is done first: that whose turn it is, then what an
 // open waits for, in order, then what is needed soonest. mu is held.
-func (c *Cache) before(a, b task) bool {
-	if x, y := c.start(a.turn), c.start(b.turn); x != y {
+func (q *queue) before(a, b task) bool {
+	if x, y := q.start(a.turn), q.start(b.turn); x != y {
 		return x < y
 	}
 	if a.ahead != b.ahead {
@@ -62,42 +87,41 @@ func (c *Cache) before(a, b task) bool {
 }
 
 // choose picks what a worker does next, if anything. mu is held.
-func (c *Cache) choose() (e *entry, what errand) {
-	best, ok := c.task()
+func (q *queue) choose(ahead bool) (e *entry, what errand) {
+	best, ok := q.task(ahead)
 	if !ok {
 		return nil, nothing
 	}
-	c.take(best.turn)
+	q.take(best.turn)
 	if !best.ahead {
-		e = c.mu.demand[best.demand]
-		c.mu.demand = slices.Delete(c.mu.demand, best.demand, best.demand+1)
+		e = q.demand[best.demand]
+		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
 		return e, demanded
 	}
-	c.mu.count.prefetched++
-	e, _ = c.want(best.plan, best.reader.rank, best.step) // which is missing
-	c.begin(e, best.turn, stall.Plan)
+	e, _ = q.slabs.want(best.plan, best.reader.rank, best.step) // which is missing
+	q.slabs.begin(e, best.turn, stall.Plan)
 	e.wisher, e.ahead = best.reader, best.reader.scan
 	return e, wished
 }
 
-func (c *Cache) task() (best task, ok bool) {
+func (q *queue) task(ahead bool) (best task, ok bool) {
 	consider := func(t task) {
-		if !ok || c.before(t, best) {
+		if !ok || q.before(t, best) {
 			best, ok = t, true
 		}
 	}
-	for i, e := range c.mu.demand[:min(maxLook, len(c.mu.demand))] {
+	for i, e := range q.demand[:min(maxLook, len(q.demand))] {
 		consider(task{turn: e.turn, demand: i})
 	}
 	now := time.Now()
-	c.forget(now)
-	if c.mu.strained {
+	q.readers.forget(now)
+	if !ahead {
 		return best, ok
 	}
-	for _, j := range c.mu.jobs {
+	for _, j := range q.readers.jobs {
 		for _, r := range j.readers {
-			r = c.mu.traces.guide(j.plan, r)
-			if p, step, is := c.missing(j, r); is {
+			r = q.readers.traces.guide(j.plan, r)
+			if p, step, is := q.readers.missing(j, r); is {
 				consider(task{turn: j.turn(r), ahead: true, due: r.due(r.scan, now), reader: r, plan: p, step: step})
 			}
 		}

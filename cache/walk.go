@@ -9,12 +9,12 @@ const walkPiece = 256
 // walk looks at all that is on the shelf, until it is told not to go on. mu is
 // held whenever it looks, and not from one piece to the next: what is laid down or
 // taken meanwhile may be seen or not, and what is taken and laid down again, twice.
-func (c *Cache) walk(look func(id uint32) (more bool)) {
+func (g *guarded) walk(look func(id uint32) (more bool)) {
 	piece := func(from uint32) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		g.Lock()
+		defer g.Unlock()
 		for id := from; id < from+walkPiece; id++ {
-			if id >= c.mu.shelf.ledger.End() || c.mu.shelf.has(id) && !look(id) {
+			if id >= g.slabs.idle.ledger.End() || g.slabs.idle.has(id) && !look(id) {
 				return false
 			}
 		}

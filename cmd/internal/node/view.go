@@ -85,7 +85,7 @@ func (v *view) Ranks() uint64 { return v.Cut().Ranks }
 // Open returns the slab of a batch, complete.
 func (v *view) Open(ctx context.Context, account *stall.Open, rank, step uint64) (s *cache.Slab, err error) {
 	err = v.Version.Source.Retry(ctx, account, func() (err error) {
-		s, err = v.cache.OpenFor(ctx, account, v.batches, rank, step)
+		s, err = v.cache.Open(ctx, account, v.batches, rank, step)
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,11 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"rankfs/cache/ahead"
+	"rankfs/cache/policy"
+)
 
 // A rate is a running mean of amounts over time.
 type rate struct{ perSecond float64 }
@@ -26,4 +31,11 @@ func blend(old, now time.Duration) time.Duration {
 		return now
 	}
 	return old + (now-old)/4
+}
+
+// rates are what was measured of fills and copies.
+type rates struct {
+	from   [policy.Levels]rate // bytes per second of a fill from there
+	writes rate                // of slabs to disks
+	fills  ahead.Fills         // how many are worth doing at a time
 }

@@ -1,0 +1,65 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+
+	"rankfs/cache/disks"
+)
+
+// tiers are the places where bytes are. They know nothing of the cache, nor its lock.
+type tiers struct {
+	config *Config
+	ram    *ram
+	packed *packed
+	nvme   *disks.Tier // nil if there is none
+}
+
+// newTiers opens the tiers in memory.
+func newTiers(config *Config) (*tiers, error) {
+	ram, err := newRAM(config.RAMBytes)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := newPacked(ram)
+	if err != nil {
+		return nil, errors.Join(err, ram.close())
+	}
+	return &tiers{config: config, ram: ram, packed: packed}, nil
+}
+
+func (t *tiers) close() error {
+	err := errors.Join(t.packed.close(), t.ram.close())
+	if t.nvme != nil {
+		err = errors.Join(err, t.nvme.Close())
+	}
+	return err
+}
+
+// huge reports whether memory could not hold so much if it were empty.
+func (t *tiers) huge(size int64) bool { return pages(size) > t.config.RAMBytes }
+
+// register makes the slab known to the kernel, or gives it back.
+func (t *tiers) register(e *entry) (err error) {
+	if t.config.Backing == nil {
+		return nil
+	}
+	if e.backing, err = t.config.Backing.Register(e.fd()); err != nil {
+		t.giveBack(e)
+		return fmt.Errorf("register slab with the kernel: %w", err)
+	}
+	return nil
+}
+
+func (t *tiers) giveBack(e *entry) {
+	switch {
+	case e.ram != nil:
+		t.ram.retire(e.ram)
+	case e.pooled:
+		t.ram.unstore(e.number, e.size)
+		e.pooled = false
+	case e.file != nil:
+		e.file.Release()
+	}
+	e.ram, e.file = nil, nil
+}
