@@ -104,179 +104,57 @@ func handler(n Node, a Admin, t timeouts) http.Handler {
 	return mux
 }
 
-// routesOf has one route for each method of a Node; rights has a row for each.
+// routesOf has one route for each method of a Node; rights has a row for each. One
+// that changes something, or may wait, streams its answer: an election may come
+// between, and a client that leaves ends what it asked for.
 func routesOf(n Node) map[string]func(*call) (any, error) {
-	routes := make(map[string]func(*call) (any, error))
-	route := func(name string, do func(*call) (any, error)) { routes[name] = do }
-	route("status", func(*call) (any, error) { return n.Status(), nil })
-	route("load", func(c *call) (any, error) {
-		var r LoadRequest
+	done := struct{}{}
+	return map[string]func(*call) (any, error){
+		"status":   func(*call) (any, error) { return n.Status(), nil },
+		"load":     on(func(_ *call, r LoadRequest) (any, error) { return n.Load(r) }),
+		"datasets": func(*call) (any, error) { return n.Datasets(), nil },
+		"dataset":  on(func(_ *call, r named) (any, error) { return n.Dataset(r.Name) }),
+		"explain":  on(func(_ *call, r named) (any, error) { return n.Explain(r.Name) }),
+		"create":   on(func(c *call, r CreateRequest) (any, error) { return n.Create(c.stream(), r, c.progress) }),
+		"refresh":  on(func(c *call, r RefreshRequest) (any, error) { return n.Refresh(c.stream(), r, c.progress) }),
+		"verify":   on(func(c *call, r named) (any, error) { return n.Verify(c.stream(), r.Name, c.progress) }),
+		"remove":   on(func(c *call, r named) (any, error) { c.stream(); return done, n.Remove(r.Name) }),
+
+		"cluster":     func(*call) (any, error) { return n.Cluster(), nil },
+		"token":       on(func(c *call, r TokenRequest) (any, error) { return n.CreateToken(c.stream(), r) }),
+		"tokens":      func(*call) (any, error) { return n.Tokens(), nil },
+		"drop-token":  on(func(c *call, r named) (any, error) { return done, n.DropToken(c.stream(), r.Name) }),
+		"drain":       on(func(c *call, r DrainRequest) (any, error) { return done, n.DrainNode(c.stream(), r) }),
+		"remove-node": on(func(c *call, r named) (any, error) { return done, n.RemoveNode(c.stream(), r.Name) }),
+		"plan":        on(func(c *call, r PlanRequest) (any, error) { return n.Plan(c.stream(), r) }),
+
+		"queues":       func(*call) (any, error) { return n.Queues(), nil },
+		"queue":        on(func(_ *call, r named) (any, error) { return n.Queue(r.Name) }),
+		"reset-queue":  on(func(c *call, r ResetRequest) (any, error) { return n.ResetQueue(c.stream(), r) }),
+		"queue-policy": on(func(c *call, r PolicyRequest) (any, error) { return n.QueuePolicy(c.stream(), r) }),
+
+		"policy": on(func(_ *call, r PolicyRequest) (any, error) { return n.Policy(r) }),
+		"pin":    on(func(c *call, r CachePinRequest) (any, error) { c.stream(); return n.PinCache(r) }),
+		"cached": func(c *call) (any, error) { c.stream(); return n.Cached(), nil },
+		"evict":  on(func(c *call, r named) (any, error) { return n.Evict(c.stream(), r.Name) }),
+		"warm":   on(func(c *call, r WarmRequest) (any, error) { return n.Warm(c.stream(), r, c.progress) }),
+
+		"traces":       func(*call) (any, error) { return n.Traces(), nil },
+		"trace":        on(func(_ *call, r named) (any, error) { return n.Trace(r.Name) }),
+		"learn-trace":  on(func(c *call, r LearnRequest) (any, error) { c.stream(); return n.LearnTrace(r) }),
+		"forget-trace": on(func(c *call, r named) (any, error) { c.stream(); return done, n.ForgetTrace(r.Name) }),
+	}
+}
+
+// on reads the request of a route before it is done.
+func on[R any](do func(*call, R) (any, error)) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		var r R
 		if err := c.request(&r); err != nil {
 			return nil, err
 		}
-		return n.Load(r)
-	})
-	route("datasets", func(*call) (any, error) { return n.Datasets(), nil })
-	route("dataset", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Dataset(r.Name)
-	})
-	route("explain", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Explain(r.Name)
-	})
-	route("remove", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		c.stream() // as all that asks the cluster: an election may come between
-		return struct{}{}, n.Remove(r.Name)
-	})
-	route("create", func(c *call) (any, error) {
-		var r CreateRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Create(c.stream(), r, c.progress)
-	})
-	route("refresh", func(c *call) (any, error) {
-		var r RefreshRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Refresh(c.stream(), r, c.progress)
-	})
-	route("verify", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Verify(c.stream(), r.Name, c.progress)
-	})
-	route("cluster", func(*call) (any, error) { return n.Cluster(), nil })
-	route("token", func(c *call) (any, error) {
-		var r TokenRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.CreateToken(c.stream(), r)
-	})
-	route("tokens", func(*call) (any, error) { return n.Tokens(), nil })
-	route("drop-token", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return struct{}{}, n.DropToken(c.stream(), r.Name)
-	})
-	route("drain", func(c *call) (any, error) {
-		var r DrainRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return struct{}{}, n.DrainNode(c.stream(), r)
-	})
-	route("remove-node", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return struct{}{}, n.RemoveNode(c.stream(), r.Name)
-	})
-	route("plan", func(c *call) (any, error) {
-		var r PlanRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Plan(c.stream(), r)
-	})
-	route("queues", func(*call) (any, error) { return n.Queues(), nil })
-	route("queue", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Queue(r.Name)
-	})
-	route("reset-queue", func(c *call) (any, error) {
-		var r ResetRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.ResetQueue(c.stream(), r)
-	})
-	route("queue-policy", func(c *call) (any, error) {
-		var r PolicyRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.QueuePolicy(c.stream(), r)
-	})
-	route("policy", func(c *call) (any, error) {
-		var r PolicyRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Policy(r)
-	})
-	route("pin", func(c *call) (any, error) {
-		var r CachePinRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		c.stream()
-		return n.PinCache(r)
-	})
-	route("cached", func(c *call) (any, error) {
-		c.stream()
-		return n.Cached(), nil
-	})
-	route("evict", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Evict(c.stream(), r.Name)
-	})
-	route("warm", func(c *call) (any, error) {
-		var r WarmRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Warm(c.stream(), r, c.progress)
-	})
-	route("traces", func(*call) (any, error) { return n.Traces(), nil })
-	route("trace", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return n.Trace(r.Name)
-	})
-	route("learn-trace", func(c *call) (any, error) {
-		var r LearnRequest
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		c.stream()
-		return n.LearnTrace(r)
-	})
-	route("forget-trace", func(c *call) (any, error) {
-		var r named
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		c.stream()
-		return struct{}{}, n.ForgetTrace(r.Name)
-	})
-	return routes
+		return do(c, r)
+	}
 }
 
 // A call is one request and its answer, used by one goroutine at a time.
