@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -19,10 +17,6 @@ type Dataset struct {
 	src Source
 	x   *index.Index
 
-	reads, bytes, errors atomic.Uint64
-	reading              atomic.Int64
-	nanos                atomic.Int64
-
 	closeSource, closeIndex sync.Once
 
 	mu struct {
@@ -30,16 +24,6 @@ type Dataset struct {
 		closed error          // why nothing can be read any more
 		users  sync.WaitGroup // of src; none is added once closed
 	}
-}
-
-// Stats counts what a dataset was asked for. Reading is how many reads are
-// under way, Time the sum of the time that the others took.
-type Stats struct {
-	Reads   uint64        `json:"reads"`
-	Bytes   uint64        `json:"bytes"`
-	Errors  uint64        `json:"errors"`
-	Reading int64         `json:"reading"`
-	Time    time.Duration `json:"time"`
 }
 
 // Attach joins a source and its index, which are the dataset's from then on.
@@ -131,23 +115,6 @@ func (d *Dataset) Hosts(i int) []string {
 // ChunkOf returns the chunk that holds a record.
 func (d *Dataset) ChunkOf(record uint64) int { return d.x.ChunkOf(record) }
 
-// Notes returns what the source had to say when it was scanned.
-func (d *Dataset) Notes() map[string]string { return d.x.Notes() }
-
-// IndexBytes is the size of the index.
-func (d *Dataset) IndexBytes() int64 { return d.x.FileBytes() }
-
-// Snapshot returns the counters.
-func (d *Dataset) Snapshot() Stats {
-	return Stats{
-		Reads:   d.reads.Load(),
-		Bytes:   d.bytes.Load(),
-		Errors:  d.errors.Load(),
-		Reading: d.reading.Load(),
-		Time:    time.Duration(d.nanos.Load()),
-	}
-}
-
 // Check returns an error wrapping meta.ErrStale if the source is known to
 // have changed. It is cheap.
 func (d *Dataset) Check(ctx context.Context) error {
@@ -173,20 +140,12 @@ func (d *Dataset) Read(ctx context.Context, extents []index.Extent, dst []byte) 
 	}
 	defer done()
 	if err := d.admit(ctx, extents, int64(len(dst))); err != nil {
-		d.errors.Add(1)
 		return fmt.Errorf("read dataset: %w", err)
 	}
-	d.reading.Add(1)
-	defer d.reading.Add(-1)
-	begin := time.Now()
 	err = guard(dst, func() error { return d.src.Read(ctx, extents, dst) })
-	d.nanos.Add(int64(time.Since(begin)))
 	if err != nil {
-		d.errors.Add(1)
 		return fmt.Errorf("read dataset: %w", err)
 	}
-	d.reads.Add(1)
-	d.bytes.Add(uint64(len(dst)))
 	return nil
 }
 

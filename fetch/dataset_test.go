@@ -112,9 +112,6 @@ func TestFaults(t *testing.T) {
 			if err := d.Read(t.Context(), record, test.dst); !errors.Is(err, test.is) {
 				t.Errorf("got %v, want %v", err, test.is)
 			}
-			if s := d.Snapshot(); s.Errors != 1 || s.Reads != 0 || s.Bytes != 0 || s.Reading != 0 {
-				t.Errorf("the counters say %+v", s)
-			}
 			if debug.SetPanicOnFault(false) {
 				t.Error("faults go on to panic")
 			}
@@ -134,9 +131,6 @@ func TestOtherPanicsPass(t *testing.T) {
 			defer func() {
 				if recover() == nil {
 					t.Error("the panic was swallowed")
-				}
-				if s := d.Snapshot(); s.Reading != 0 {
-					t.Errorf("%d reads under way", s.Reading)
 				}
 				if err := d.Close(); err != nil { // hangs if the read still counts
 					t.Error(err)
@@ -162,9 +156,6 @@ func TestCloseWaits(t *testing.T) {
 	read, closed := make(chan error), make(chan error)
 	go func() { read <- d.Read(t.Context(), record, make([]byte, 4)) }()
 	<-begun
-	if s := d.Snapshot(); s.Reading != 1 {
-		t.Errorf("%d reads under way, want 1", s.Reading)
-	}
 	go func() { closed <- d.Close() }()
 	for d.Check(t.Context()) == nil { // until Close has begun
 	}

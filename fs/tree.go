@@ -135,7 +135,7 @@ type Tree struct {
 	notices            sync.WaitGroup
 	said, saidNames    said
 	count              struct {
-		lookups, batchOpens, batchReads, textReads, errors atomic.Uint64
+		lookups, batchReads, textReads, errors atomic.Uint64
 	}
 }
 

@@ -82,7 +82,7 @@ func TestDropWhileRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.unpack(v, dst, 0); err != nil || !bytes.Equal(dst, plain) {
+	if err := s.unpack(v, dst); err != nil || !bytes.Equal(dst, plain) {
 		t.Errorf("read after the drop: %v", err)
 	}
 	s.release(l)

@@ -84,11 +84,6 @@ func (s *Keyed[K]) Get(key K, dst []byte) error {
 	return s.Store.Get(id, nameOf(key), dst)
 }
 
-func (s *Keyed[K]) GetRange(key K, dst []byte, off int64) error {
-	id, _ := s.id(key)
-	return s.Store.GetRange(id, nameOf(key), dst, off)
-}
-
 // Has is what a slab costs, and whether it can be read.
 func (s *Keyed[K]) Has(key K) (real int64, ok bool) {
 	id, ok := s.id(key)

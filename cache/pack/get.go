@@ -14,16 +14,6 @@ import (
 // byte is not what was packed, it returns an error that wraps meta.ErrCorrupt;
 // dst must then not be served, and nobody reads the slab again.
 func (s *Store) Get(id uint32, name Name, dst []byte) error {
-	return s.get(id, name, dst, 0, true)
-}
-
-// GetRange fills dst with the bytes of a slab from off on, and otherwise does
-// as Get. It unpacks whole blocks, but no others.
-func (s *Store) GetRange(id uint32, name Name, dst []byte, off int64) error {
-	return s.get(id, name, dst, off, false)
-}
-
-func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) error {
 	l := s.hold(number(id))
 	if l == nil {
 		return fmt.Errorf("packed slab: %w", meta.ErrNotExist)
@@ -33,12 +23,11 @@ func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) err
 	if err == nil && v.name() != name {
 		return fmt.Errorf("packed slab: that is another one: %w", meta.ErrNotExist)
 	}
-	n := int64(len(dst))
-	if off < 0 || off > l.plain || n > l.plain-off || whole && n != l.plain {
-		return fmt.Errorf("unpack %d bytes at %d of a slab of %d: %w", n, off, l.plain, meta.ErrInvalid)
+	if n := int64(len(dst)); n != l.plain {
+		return fmt.Errorf("unpack %d bytes of a slab of %d: %w", n, l.plain, meta.ErrInvalid)
 	}
 	if err == nil {
-		err = s.unpack(v, dst, off)
+		err = s.unpack(v, dst)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,15 +45,14 @@ func (s *Store) get(id uint32, name Name, dst []byte, off int64, whole bool) err
 
 // unpack shares the blocks out among its caller and as many more workers as
 // are free, up to one for each two blocks.
-func (s *Store) unpack(v packed, dst []byte, off int64) error {
+func (s *Store) unpack(v packed, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	first, last := int(off/int64(v.block)), int((off+int64(len(dst))-1)/int64(v.block))
-	j := &job{view: v, dst: dst, off: off, end: last + 1}
-	j.next.Store(int64(first))
+	last := (len(dst) - 1) / v.block
+	j := &job{view: v, dst: dst, end: last + 1}
 	var helpers sync.WaitGroup
-	for range (last - first) / 2 {
+	for range last / 2 {
 		p := s.free()
 		if p == nil {
 			break
@@ -97,11 +85,10 @@ func (s *Store) free() *press {
 	}
 }
 
-// A job is a range of blocks that several workers unpack.
+// A job is the blocks of a slab, which several workers unpack.
 type job struct {
 	view packed
 	dst  []byte
-	off  int64
 	end  int // the block after the last
 	next atomic.Int64
 	once sync.Once
@@ -122,11 +109,8 @@ func (j *job) work(p *press) bool {
 	return err == nil
 }
 
-// block unpacks what is wanted of a block.
+// block unpacks block i.
 func (j *job) block(p *press, i int) error {
 	start := j.view.start(i)
-	from := max(j.off-start, 0)
-	to := min(int64(j.view.size(i)), j.off+int64(len(j.dst))-start)
-	at := start + from - j.off
-	return j.view.readPart(p, i, j.dst[at:at+to-from], int(from))
+	return j.view.read(p, i, j.dst[start:start+int64(j.view.size(i))])
 }

@@ -199,16 +199,3 @@ func (v packed) read(p *press, i int, dst []byte) error {
 	}
 	return nil
 }
-
-// readPart fills dst with what begins at from in block i.
-func (v packed) readPart(p *press, i int, dst []byte, from int) error {
-	if len(dst) == v.size(i) {
-		return v.read(p, i, dst)
-	}
-	whole := p.out[:v.size(i)]
-	if err := v.read(p, i, whole); err != nil {
-		return err
-	}
-	copy(dst, whole[from:])
-	return nil
-}

@@ -79,18 +79,6 @@ func (i *Item) cost(l Level) float64 {
 	return i.Move[l] + math.Max(0, i.Wait[i.Now]-i.Wait[l])
 }
 
-// Gain is how many seconds of waiting and work less than with everything at
-// its source the levels are expected to cost over the horizon.
-func Gain(p *Problem, levels []Level) float64 {
-	var f forecast
-	f.learn(p)
-	sum := 0.0
-	for i, l := range levels {
-		sum += f.uses[i]*p.Items[i].saved(l) - p.Items[i].cost(l)
-	}
-	return sum
-}
-
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -34,9 +34,7 @@ type Branch struct {
 	cause Cause // guarded by the clock's lock
 }
 
-// NewClock starts the clock of a fill that begins in a cause.
-func NewClock(now func() time.Time, c Cause) *Clock { return newClock(now, nil, c) }
-
+// newClock starts the clock of a fill that begins in a cause.
 func newClock(now func() time.Time, f *Flows, cause Cause) *Clock {
 	c := &Clock{now: now, flows: f}
 	c.root = Branch{c, cause}

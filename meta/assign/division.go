@@ -51,12 +51,8 @@ func Contiguous(counts []int32) (Division, error) {
 // StrictStep is one step as assign=strict divides it.
 func StrictStep(c meta.Cut, step uint64) (Division, error) { return StrictSteps(c, step, 1) }
 
-// StrictEpoch is a whole epoch as assign=strict divides it. Positions from
-// c.N on stand for the order begun again.
-func StrictEpoch(c meta.Cut) (Division, error) { return StrictSteps(c, 0, c.Steps()) }
-
 // StrictSteps is n steps of an epoch from the first on, as assign=strict
-// divides them.
+// divides them. Positions from c.N on stand for the order begun again.
 func StrictSteps(c meta.Cut, first, n uint64) (Division, error) {
 	size := uint64(0)
 	if n > 0 {

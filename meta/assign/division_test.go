@@ -40,7 +40,7 @@ func TestStrict(t *testing.T) {
 				}
 			}
 		}
-		d, err := assign.StrictEpoch(c)
+		d, err := assign.StrictSteps(c, 0, c.Steps())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,13 +102,13 @@ func TestTooLarge(t *testing.T) {
 	if _, err := assign.StrictStep(cut, 1); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("a step of 2^62: %v", err)
 	}
-	if _, err := assign.StrictEpoch(meta.Cut{N: 1 << 40, Global: 1, Ranks: 1}); !errors.Is(err, meta.ErrInvalid) {
+	if _, err := assign.StrictSteps(meta.Cut{N: 1 << 40, Global: 1, Ranks: 1}, 0, meta.Cut{N: 1 << 40, Global: 1, Ranks: 1}.Steps()); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("an epoch of 2^40: %v", err)
 	}
 	if _, err := assign.StrictStep(meta.Cut{N: 10, Global: 10, Ranks: meta.MaxRanks + 1}, 0); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("too many ranks: %v", err)
 	}
-	if _, err := assign.StrictEpoch(meta.Cut{N: 0, Global: 10, Ranks: 1 << 62}); !errors.Is(err, meta.ErrInvalid) {
+	if _, err := assign.StrictSteps(meta.Cut{N: 0, Global: 10, Ranks: 1 << 62}, 0, meta.Cut{N: 0, Global: 10, Ranks: 1 << 62}.Steps()); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("too many ranks for nothing: %v", err)
 	}
 	for _, counts := range [][]int32{{1, -1}, {assign.MaxPositions, 1}, {math.MaxInt32, math.MaxInt32, math.MaxInt32}} {

@@ -160,7 +160,7 @@ func TestEpochWithoutLocalityIsStrict(t *testing.T) {
 	for _, tt := range tests {
 		for _, cut := range []meta.Cut{{N: 30, Global: 4, Ranks: 4}, {N: 30, Global: 4, Ranks: 4, Tail: meta.TailPad}, {N: 30, Global: 3, Ranks: 4}, {N: 3, Global: 4, Ranks: 4}} {
 			t.Run(fmt.Sprintf("%s, %+v", tt.name, cut), func(t *testing.T) {
-				strict, err := assign.StrictEpoch(cut)
+				strict, err := assign.StrictSteps(cut, 0, cut.Steps())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -91,9 +91,6 @@ func (i *Identity) certificate(text []byte) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: i.key, Leaf: leaf}, nil
 }
 
-// Node is the id of the node.
-func (i *Identity) Node() string { return i.node }
-
 // Request is what the authority has to sign.
 func (i *Identity) Request() ([]byte, error) { return encodeRequest(i.key, i.node, i.host) }
 

@@ -173,7 +173,7 @@ func (s scene) least(t *rapid.T, p *batches) (cost int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict, err := assign.StrictEpoch(p.Cut())
+	strict, err := assign.StrictSteps(p.Cut(), 0, p.Cut().Steps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,12 @@ func (s scene) least(t *rapid.T, p *batches) (cost int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := planner.Report(of, d, strict, func(int) uint64 { return 1 })
-	return int64(r.Plan.Positions[assign.Rack] + 2*r.Plan.Positions[assign.Remote])
+	for rank, seat := range s.seats {
+		for _, chunk := range d.Of(rank) {
+			cost += int64(s.distance(int(chunk), seat.Host)) // 1 in the rack, 2 beyond
+		}
+	}
+	return cost
 }
 
 // checkServing checks what must hold of who serves: it is said if something that

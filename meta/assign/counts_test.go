@@ -2,19 +2,6 @@ package assign
 
 import "slices"
 
-// A Distance says how far a position is from the rank that reads it.
-type Distance uint8
-
-const (
-	Local  Distance = iota // its node holds it
-	Rack                   // another node of its rack does
-	Remote                 // nobody near does, as far as is known
-)
-
-func (d Distance) String() string {
-	return [...]string{"local", "rack", "remote"}[d]
-}
-
 // A Tally counts what a division makes ranks read.
 type Tally struct {
 	Positions [3]uint64 // by Distance

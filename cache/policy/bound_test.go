@@ -73,3 +73,15 @@ func relaxed(lots []lot, p *Problem, price float64) float64 {
 	}
 	return sum
 }
+
+// Gain is how many seconds of waiting and work less than with everything at
+// its source the levels are expected to cost over the horizon.
+func Gain(p *Problem, levels []Level) float64 {
+	var f forecast
+	f.learn(p)
+	sum := 0.0
+	for i, l := range levels {
+		sum += f.uses[i]*p.Items[i].saved(l) - p.Items[i].cost(l)
+	}
+	return sum
+}

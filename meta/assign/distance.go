@@ -1,0 +1,14 @@
+package assign
+
+// A Distance says how far a position is from the rank that reads it.
+type Distance uint8
+
+const (
+	Local  Distance = iota // its node holds it
+	Rack                   // another node of its rack does
+	Remote                 // nobody near does, as far as is known
+)
+
+func (d Distance) String() string {
+	return [...]string{"local", "rack", "remote"}[d]
+}
