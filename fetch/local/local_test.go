@@ -287,6 +287,28 @@ func TestTreeLeavesOut(t *testing.T) {
 	}
 }
 
+// A tree with an LMDB in it is read as files, and a note says what would read its values.
+func TestTreeWithAnLMDB(t *testing.T) {
+	dir := t.TempDir()
+	err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "train"), 0o700),
+		os.WriteFile(filepath.Join(dir, "train", "data.mdb"), []byte("x"), 0o600),
+		os.WriteFile(filepath.Join(dir, "train", "lock.mdb"), []byte("y"), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := local.OpenTree(dir)
+	d, x := attach(t, src, err)
+	if got := records(t, d); !reflect.DeepEqual(got, []string{"x", "y"}) {
+		t.Errorf("records %q", got)
+	}
+	want := "train/data.mdb is a record as a whole; to read the values in it create the dataset from lmdb:" + dir + "/train"
+	if got := x.Notes()["lmdb"]; got != want {
+		t.Errorf("note %q, want %q", got, want)
+	}
+}
+
 // Whoever finds that a file or a directory is not what it was, from then on every
 // check does: of many files, in many directories, though it looks at a few.
 func TestTreeStaysChanged(t *testing.T) {

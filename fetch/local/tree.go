@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -113,6 +114,10 @@ func (s *Tree) list(ctx context.Context, root *os.Root, b *index.Builder, done f
 			dirs = append(dirs, index.File{Path: path, Stamp: st.inTree()})
 			done(b.Bytes(), b.Bytes())
 			return nil
+		}
+		if filepath.Base(path) == "data.mdb" {
+			b.Note("lmdb", fmt.Sprintf("%s is a record as a whole; to read the values in it create the dataset from lmdb:%s",
+				path, filepath.Dir(filepath.Join(s.path, path))))
 		}
 		add.file = b.AddFile(index.File{Path: path, Size: st.size, Stamp: st.inTree()})
 		return add.add(0, st.size)
