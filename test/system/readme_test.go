@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,25 +110,56 @@ func TestReadmePython(t *testing.T) {
 	}
 }
 
-// TestReadmeSlurm runs the srun line. What stands in: srun runs the ranks one
-// after the other with the variables that Slurm sets, the mount is made by the
-// test, and neither systemd nor slurm.conf is asked; ./train copies its batches.
+// TestReadmeSlurm types the lines. What stands in: systemctl runs what the unit of
+// docs has, with the options that the line's remark says, as systemd would; srun runs
+// the ranks one after the other with the variables that Slurm sets; ./train copies its
+// batches. slurm.conf is not asked.
 func TestReadmeSlurm(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
 	r.unmounts()
-	s := newLines(t, 400)
-	r.types("sudo mkdir -p /mnt/rankfs")
-	r.types("sudo rankfs mount /mnt/rankfs --background")
-	r.types("sudo rankfs dataset create train --source " + s.uri + " --batch 5")
+	images, _ := corpus(t, "datum", 3000)
+	must(t, os.Mkdir(filepath.Join(r.dir, "data"), 0o755))
+	must(t, os.Rename(images, filepath.Join(r.dir, "data", "train")))
+	r.systemctl(readme.Block(t, "Slurm:"))
 	r.script("srun", `n=$2; shift 2; i=0
 while [ $i -lt $n ]; do SLURM_NTASKS=$n SLURM_PROCID=$i "$@"; i=$((i+1)); done`)
-	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\ncat \"$1\"/batch-??????\n"), 0o755))
-	lines := readme.Lines(t, "Slurm:")
-	got := r.types(lines[len(lines)-1])
-	if read, want := strings.Count(got, "record "), len(s.records); read != want {
-		t.Errorf("srun's ranks read %d lines, want %d", read, want)
+	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\ncat \"$1\"/batch-?????? | wc -c\n"), 0o755))
+	all := ""
+	for _, line := range readme.Lines(t, "Slurm:") {
+		all += r.types(line)
 	}
+	for _, want := range []string{"3,000 records", "4 here of 4", "opened   48 batches", " 0 errors"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in what README's lines print:\n%s", want, all)
+		}
+	}
+}
+
+// systemctl runs the unit's commands for /mnt/rankfs: the options are those that the
+// recipe has beside systemctl edit, but for the memory, which is the test's.
+func (r reader) systemctl(recipe string) {
+	t := r.person.t
+	t.Helper()
+	options := regexp.MustCompile(`systemctl edit .*# \[Service\] and below it Environment="OPTIONS=(.*)"`).FindStringSubmatch(recipe)
+	unit, err := os.ReadFile("../../docs/rankfs@.service")
+	must(t, err)
+	start := regexp.MustCompile(`(?m)^(ExecStartPre|ExecStart)=(.*)$`).FindAllStringSubmatch(string(unit), -1)
+	if options == nil || len(start) != 2 {
+		t.Fatalf("the recipe edits %q, and the unit starts %q", options, start)
+	}
+	var lines []string
+	for _, command := range start {
+		lines = append(lines, strings.NewReplacer("$OPTIONS", options[1], "%f", r.mount, "/usr/local/bin/", "").Replace(command[2]))
+	}
+	r.script("systemctl", fmt.Sprintf(`case $1 in
+edit) exit 0;;
+enable) [ "$2 $3" = "--now rankfs@mnt-rankfs" ] || exit 1;;
+*) exit 1;;
+esac
+%s
+setsid %s >%s/daemon.log 2>&1 &
+until mountpoint -q %s; do kill -0 $! && sleep 0.05; done`, lines[0], lines[1], r.dir, r.mount))
 }
 
 // TestReadmeContainers runs the docker line. What stands in: docker is a mount
