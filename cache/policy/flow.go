@@ -1,6 +1,10 @@
 package policy
 
-import "math"
+import (
+	"math"
+
+	"rankfs/meta/heap"
+)
 
 // A line is the times at which uses come, with spans as short cuts between
 // them. A unit of flow from its begin to its end is a slab: along a span it
@@ -14,7 +18,7 @@ type line struct {
 	pot    []float64 // potentials: no arc that has room is shorter than they differ
 	dist   []float64
 	from   []int32 // arc by which a time was reached: a span and one, 0 forward, -1 back
-	queue  timeHeap
+	queue  heap.Heap[timed]
 }
 
 // flow chooses the spans that save most with so many slabs, by successive
@@ -62,13 +66,11 @@ func (l *line) shortest() {
 		l.dist[t] = math.Inf(1)
 	}
 	l.dist[0] = 0
-	l.queue.push(0, 0)
+	l.queue.Push(timed{})
 	for len(l.queue) > 0 {
-		t, d := l.queue.pop()
-		if d > l.dist[t] {
-			continue
+		if t := l.queue.Pop(); t.d <= l.dist[t.at] {
+			l.leave(t.at)
 		}
-		l.leave(t)
 	}
 	for t := range l.pot {
 		l.pot[t] += l.dist[t]
@@ -98,7 +100,7 @@ func (l *line) reach(t, to int32, length float64, by int32) {
 	d := l.dist[t] + math.Max(0, length+l.pot[t]-l.pot[to])
 	if d < l.dist[to] {
 		l.dist[to], l.from[to] = d, by
-		l.queue.push(to, d)
+		l.queue.Push(timed{to, d})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"rankfs/meta/heap"
 )
 
 const (
@@ -124,7 +126,7 @@ func belady(spans []span, times int, slabs int64) {
 	for _, k := range order {
 		ends[spans[k].to] = k + 1
 	}
-	var open spanHeap
+	var open heap.Heap[ending]
 	kept, now := int64(0), int32(0)
 	for _, k := range order {
 		s := &spans[k]
@@ -134,9 +136,9 @@ func belady(spans []span, times int, slabs int64) {
 			}
 		}
 		s.level = RAM
-		open.push(s)
+		open.Push(ending{s})
 		if kept++; kept > slabs {
-			open.pop().level = Source
+			open.Pop().level = Source
 			kept--
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
+	"rankfs/meta/heap"
 )
 
 // A node keeps the partitions that are at home there.
@@ -105,7 +106,7 @@ func (n *node) rank(i int32, next float64) {
 func (n *node) least(m int, limit float64) (item int32, ok bool) {
 	w := &n.ranked[m]
 	for len(w.heap) > 0 && !w.heap[0].of(n) {
-		w.drop()
+		w.heap.Pop()
 	}
 	if len(w.heap) == 0 || w.heap[0].worth >= limit {
 		return 0, false
@@ -117,7 +118,7 @@ var anything = math.Inf(1)
 
 // worths is a heap of items, the one worth least first. Entries of items that
 // were used or moved since are void.
-type worths struct{ heap []worth }
+type worths struct{ heap heap.Heap[worth] }
 
 type worth struct {
 	worth float64
@@ -127,7 +128,8 @@ type worth struct {
 
 func (w worth) of(n *node) bool { return n.guard[w.item].stamp == w.stamp && n.free(w.item) }
 
-func (w worth) before(o worth) bool {
+// Before is the order in which items leave.
+func (w worth) Before(o worth) bool {
 	return w.worth < o.worth || w.worth == o.worth && w.item < o.item
 }
 
@@ -135,10 +137,7 @@ func (w *worths) add(n *node, e worth) {
 	if len(w.heap) > 2*len(n.items)+64 {
 		w.clean(n)
 	}
-	w.heap = append(w.heap, e)
-	for i := len(w.heap) - 1; i > 0 && w.heap[i].before(w.heap[(i-1)/2]); i = (i - 1) / 2 {
-		w.heap[i], w.heap[(i-1)/2] = w.heap[(i-1)/2], w.heap[i]
-	}
+	w.heap.Push(e)
 }
 
 // clean leaves out what is void.
@@ -150,32 +149,7 @@ func (w *worths) clean(n *node) {
 		}
 	}
 	w.heap = kept
-	for i := len(kept)/2 - 1; i >= 0; i-- {
-		w.down(i)
-	}
-}
-
-func (w *worths) drop() {
-	last := len(w.heap) - 1
-	w.heap[0] = w.heap[last]
-	w.heap = w.heap[:last]
-	w.down(0)
-}
-
-func (w *worths) down(i int) {
-	for {
-		least := i
-		for j := 2*i + 1; j <= 2*i+2 && j < len(w.heap); j++ {
-			if w.heap[j].before(w.heap[least]) {
-				least = j
-			}
-		}
-		if least == i {
-			return
-		}
-		w.heap[i], w.heap[least] = w.heap[least], w.heap[i]
-		i = least
-	}
+	w.heap.Init()
 }
 
 // A queue is first in, first out. It keeps its memory.

@@ -1,10 +1,10 @@
 package simulate
 
 import (
-	"container/heap"
 	"fmt"
 
 	"rankfs/meta"
+	"rankfs/meta/heap"
 )
 
 // Optimum is the share of uses that the best of all policies would find in
@@ -82,21 +82,21 @@ type belady struct {
 	next    []int // by use
 	soonest []int // by partition that is kept: its next use; zero: it is not kept
 	kept    int
-	latest  latest
+	latest  heap.Heap[again]
 }
 
 func (b *belady) keep(partition int32, next int) {
 	b.soonest[partition] = next
 	if next > 0 {
 		b.kept++
-		heap.Push(&b.latest, again{next, partition})
+		b.latest.Push(again{next, partition})
 	}
 }
 
 // drop leaves out what is used last of all.
 func (b *belady) drop() {
 	for {
-		a := heap.Pop(&b.latest).(again)
+		a := b.latest.Pop()
 		if b.soonest[a.partition] == a.at {
 			b.soonest[a.partition] = 0
 			b.kept--
@@ -105,23 +105,10 @@ func (b *belady) drop() {
 	}
 }
 
+// An again is the next use of a partition that is kept; the last comes first.
 type again struct {
 	at        int
 	partition int32
 }
 
-// latest is a heap, the last use on top.
-type latest []again
-
-func (l latest) Len() int           { return len(l) }
-func (l latest) Less(i, j int) bool { return l[i].at > l[j].at }
-func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-
-// Push and Pop are heap.Interface's.
-func (l *latest) Push(x any) { *l = append(*l, x.(again)) }
-func (l *latest) Pop() any {
-	old := *l
-	a := old[len(old)-1]
-	*l = old[:len(old)-1]
-	return a
-}
+func (a again) Before(b again) bool { return a.at > b.at }

@@ -1,6 +1,10 @@
 package simulate
 
-import "math"
+import (
+	"math"
+
+	"rankfs/meta/heap"
+)
 
 // A server is a resource that its transfers share evenly: the source, a disk,
 // the processors that unpack. All of them advance by the same number of bytes
@@ -13,7 +17,7 @@ type server struct {
 
 	advanced float64 // by how many bytes, since it was idle last
 	at       float64 // when that was so
-	queue    []transfer
+	queue    heap.Heap[transfer]
 
 	moved float64 // bytes, in all
 	busy  float64 // seconds
@@ -23,6 +27,12 @@ type transfer struct {
 	until float64 // of server.advanced
 	set   uint64
 	chain int32
+}
+
+// Before is the order in which transfers end; of two that end together the one
+// that was set first does.
+func (t transfer) Before(o transfer) bool {
+	return t.until < o.until || t.until == o.until && t.set < o.set
 }
 
 // speed is that of each transfer.
@@ -48,22 +58,17 @@ func (s *server) add(c *clock, chain int32, bytes int64) {
 		s.advanced = 0
 	}
 	c.set++
-	s.queue = append(s.queue, transfer{s.advanced + float64(bytes), c.set, chain})
-	for i := len(s.queue) - 1; i > 0 && s.before(i, (i-1)/2); i = (i - 1) / 2 {
-		s.queue[i], s.queue[(i-1)/2] = s.queue[(i-1)/2], s.queue[i]
-	}
+	s.queue.Push(transfer{s.advanced + float64(bytes), c.set, chain})
 	s.plan(c)
 }
 
 // end takes the transfer that ends first, when its time has come.
 func (s *server) end(c *clock) (chain int32) {
 	s.advance(c.now)
-	first, last := s.queue[0], len(s.queue)-1
-	s.moved += (first.until - s.advanced) * float64(last+1) // what rounding left
+	n := len(s.queue)
+	first := s.queue.Pop()
+	s.moved += (first.until - s.advanced) * float64(n) // what rounding left
 	s.advanced = first.until
-	s.queue[0] = s.queue[last]
-	s.queue = s.queue[:last]
-	s.down()
 	s.plan(c)
 	return first.chain
 }
@@ -75,25 +80,4 @@ func (s *server) plan(c *clock) {
 		return
 	}
 	c.wake(s.slot, c.now+math.Max(0, s.queue[0].until-s.advanced)/s.speed())
-}
-
-func (s *server) before(i, j int) bool {
-	a, b := &s.queue[i], &s.queue[j]
-	return a.until < b.until || a.until == b.until && a.set < b.set
-}
-
-func (s *server) down() {
-	for i := 0; ; {
-		least := i
-		for j := 2*i + 1; j <= 2*i+2 && j < len(s.queue); j++ {
-			if s.before(j, least) {
-				least = j
-			}
-		}
-		if least == i {
-			return
-		}
-		s.queue[i], s.queue[least] = s.queue[least], s.queue[i]
-		i = least
-	}
 }

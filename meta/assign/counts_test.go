@@ -55,7 +55,7 @@ func (p *Planner) tally(of []int32, d Division, size func(int) uint64) Tally {
 }
 
 func (p *Planner) distance(k, node int32) Distance {
-	targets := p.kinds.at(k)
+	targets := p.kinds.At(k)
 	if _, found := slices.BinarySearch(targets, node); found {
 		return Local
 	}

@@ -147,7 +147,7 @@ func (p *Planner) sortKinds() (err error) {
 				targets = append(targets, p.kinds.nodes+k)
 			}
 		}
-		if p.kindOf[set], err = p.kinds.number(distinct(targets)); err != nil {
+		if p.kindOf[set], err = p.kinds.Number(distinct(targets)); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ type work struct {
 }
 
 func newWork(p *Planner) *work {
-	return &work{p: p, local: filled(len(p.kinds.end), -1)}
+	return &work{p: p, local: filled(p.kinds.Len(), -1)}
 }
 
 // gather makes groups of the positions, numbered as they come first, and a
@@ -44,7 +44,7 @@ func (w *work) gather(of []int32, racks bool) error {
 func (w *work) link(racks bool) error {
 	p, targets, known := w.p, w.p.kinds.hosts, table{}
 	if racks {
-		targets, known = p.kinds.at, p.racks
+		targets, known = p.kinds.At, p.racks
 	}
 	arcs := 0
 	for _, k := range w.kinds {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rankfs/meta"
+	"rankfs/meta/lists"
 )
 
 // A Holder is a node that has bytes of a unit.
@@ -75,22 +76,42 @@ func newPool(units int, holders func(unit int) []Holder) (*pool, error) {
 		return nil, fmt.Errorf("queue of %d units %w: at most %d", units, meta.ErrInvalid, MaxUnits)
 	}
 	p := &pool{state: make([]uint8, units), group: make([]int32, units), nowhere: -1}
-	sets := newHolderSets()
+	var sets holderSets
 	var nodes []int32
 	for unit := range units {
 		var err error
 		if nodes, err = worthGoingTo(holders(unit), nodes[:0]); err != nil {
 			return nil, fmt.Errorf("unit %d: %w", unit, err)
 		}
-		p.group[unit] = sets.id(nodes)
-		if len(sets.nodes) > maxEdges {
+		if p.group[unit], err = sets.count(nodes); err != nil {
+			return nil, err
+		}
+		if len(sets.Items()) > maxEdges {
 			return nil, fmt.Errorf("more than %d holders %w", maxEdges, meta.ErrInvalid)
 		}
 	}
-	p.connect(sets)
-	p.enlist(sets)
+	p.connect(&sets)
+	p.enlist(&sets)
 	p.reset()
 	return p, nil
+}
+
+// holderSets are the sets of nodes in ascending order, and how many units each has.
+type holderSets struct {
+	lists.Table
+	size []int32
+}
+
+func (h *holderSets) count(nodes []int32) (int32, error) {
+	set, err := h.Number(nodes)
+	if err != nil {
+		return 0, err
+	}
+	if int(set) == len(h.size) {
+		h.size = append(h.size, 0)
+	}
+	h.size[set]++
+	return set, nil
 }
 
 // worthGoingTo is the nodes that have the most bytes of a unit, or nearly so:
@@ -115,20 +136,21 @@ func worthGoingTo(holders []Holder, into []int32) ([]int32, error) {
 // connect makes the groups, edges and nodes. Lists are filled from the back,
 // and taken from there, so that units go out in their own order at first.
 func (p *pool) connect(sets *holderSets) {
-	p.groups = make([]group, len(sets.first)+1)
-	p.edges = make([]edge, len(sets.nodes))
-	for g := range len(sets.first) {
-		from, to := sets.bounds(g)
+	nodes := sets.Items()
+	p.groups = make([]group, sets.Len()+1)
+	p.edges = make([]edge, len(nodes))
+	for g := range sets.Len() {
+		from, to := sets.Bounds(int32(g))
 		p.groups[g].edge, p.groups[g+1].edge = from, to
 		for e := from; e < to; e++ {
-			p.edges[e] = edge{group: int32(g), node: sets.nodes[e]}
-			p.grow(int(sets.nodes[e]))
+			p.edges[e] = edge{group: int32(g), node: nodes[e]}
+			p.grow(int(nodes[e]))
 		}
 		switch to - from {
 		case 0:
 			p.nowhere = int32(g)
 		case 1:
-			p.nodes[sets.nodes[from]].sole = int32(g)
+			p.nodes[nodes[from]].sole = int32(g)
 		}
 	}
 }
