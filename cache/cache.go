@@ -66,7 +66,7 @@ func (c *Cache) openDisks() (err error) {
 	if len(c.config.NVMe) == 0 {
 		return nil
 	}
-	c.nvme, err = disks.New(disks.Config{Dirs: c.config.NVMe, Floor: c.config.NVMeFloor, Log: c.config.Log, First: c.store.first})
+	c.nvme, err = disks.New(disks.Config{Dirs: c.config.NVMe, Floor: c.config.NVMeFloor, Log: c.config.Log, First: c.store.goesFirst})
 	c.mu.eviction.nvme = c.nvme
 	return err
 }

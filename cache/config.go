@@ -33,7 +33,7 @@ type Config struct {
 	// most once a minute.
 	Crowded func(Plan, *Crowd)
 	// Holds reports whether a thread is all of its process, which has a batch open.
-	// nil: nobody knows, and no wait for memory is refused before its time.
+	// nil: that is not known, and no wait for memory is refused before its time.
 	Holds func(thread int32, rank, step uint64) bool
 
 	// Workers fill slabs. One per core: a fill is a copy, bound by memory. There

@@ -4,36 +4,43 @@
 // # The life of a slab
 //
 // A worker takes a file from a tier, fills it, and only then publishes it. An
-// open finds it, or waits for it, and holds it until the rank closes. Once
-// nobody holds it, it may be evicted: its backing id is given back and the
+// open finds it, or waits for it, and holds it until the rank closes. Then it is
+// idle, and may be evicted: its backing id is given back and the
 // file retired to its tier. A rank may still map it then, long after its
 // close, and must go on seeing its bytes; so memory is used again only after
 // the kernel has granted a write lease on the file, which it does when no
 // mapping is left. Until then the slab is dying and its bytes count.
 //
-// What is wanted or held is an entry (entry.go). What is there and nobody holds
-// is a status of 48 bytes (status.go) on a shelf (shelf.go), so that there can
-// be very many.
+// What is being filled or open is an entry (entry.go says in which states). What is
+// idle is a status of 48 bytes in a table (idle.go), so that there can be very many.
+// Memory has more slabs than the process may have files: what is idle can do without
+// a descriptor and a mapping, if it is small in a slot of a file that it shares
+// (descriptors.go).
 //
-// Memory has more slabs than the process may have files: what nobody has open can
-// do without a descriptor and a mapping (park.go), if it is small in a slot of a
-// file that it shares (pool.go).
+// # Where to read on
+//
+// An open goes from open.go to slabs.go, where it finds the entry, and to readers.go,
+// which notes where its rank is. One that has to wait is queued (queue.go). A worker
+// (workers.go) fills its slab (fill.go), for which room is found (admission.go) by
+// evicting something else (eviction.go says what, store.go does it).
+//
+// The lock, what it guards, and the order of locks are in guarded.go.
 //
 // # What is ahead
 //
 // Every open also says where its rank stands in an order that is known to the
 // end. Workers that have no open to serve fill what the ranks will ask for
 // next, the most urgent first, as far ahead as the measured pace of fills and
-// ranks makes useful and the memory budget allows. Nothing is queued: what is
-// needed is looked up when a worker is free, so a rank that jumps or stops
-// takes its wishes with it. The workers' time is shared by turns between jobs, and
-// with those who open at random.
+// ranks makes useful and the memory budget allows. Nothing of it is queued: what is
+// missing is looked up when a worker is free (ahead.go), so a rank that jumps or stops
+// takes its requests with it. The workers' time is shared fairly between jobs, and
+// with ranks that open at random.
 //
 // # What is kept
 //
 // A planner says at which level each batch should be, from what is known of the
-// readers' future (coming.go, planning.go, outlook.go); orders by worth, one for
-// each reader, say what goes first when room is needed (keep.go, lanes.go). What memory gives up is packed,
-// written to a disk, or dropped, as the planner wants it; and what is on a disk or
-// packed comes back before it is opened (convert.go).
+// readers' future (planning.go, outlook.go); orders by worth, one for each reader, say
+// what goes first when room is needed (worth.go, lanes.go). What memory gives up is
+// packed, written to a disk, or dropped, as the planner wants it; and what is on a disk
+// or packed comes back before it is opened (mover.go).
 package cache

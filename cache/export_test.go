@@ -2,7 +2,7 @@ package cache
 
 // KeepFiles sets how many files memory keeps for nobody. It is to be called before
 // anything is opened.
-func (c *Cache) KeepFiles(n int) { c.ram.plenty = n }
+func (c *Cache) KeepFiles(n int) { c.ram.idleFiles = n }
 
 // Files is how many files of memory have a descriptor.
 func (c *Cache) Files() int {
@@ -12,7 +12,7 @@ func (c *Cache) Files() int {
 }
 
 // MostTraced bounds the traces.
-const MostTraced = mostTraced
+const MostTraced = maxTraced
 
 // Discard gives up a batch in all its forms, unless ranks hold it.
 func (c *Cache) Discard(p Plan, rank, step uint64) bool { return c.discard(p.Key(rank, step)) }

@@ -1,8 +1,11 @@
 package cache
 
-import "rankfs/cache/policy"
+import (
+	"rankfs/cache/disks"
+	"rankfs/cache/policy"
+)
 
-// A Holding is what there is of a plan's batches at each level: how many, and
+// A Holding is what the cache has of a plan's batches at each level: how many, and
 // their real bytes. A batch that is there in two forms counts twice.
 type Holding struct {
 	Batches [policy.Levels]int
@@ -22,7 +25,7 @@ func (h Holding) Total() (bytes int64) {
 	return bytes
 }
 
-// Holdings is what there is of each plan, by the name in the keys of its batches. A
+// Holdings is what the cache has of each plan, by the name in the keys of its batches. A
 // batch that is opened or given back meanwhile may count twice, or not.
 func (c *Cache) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
@@ -33,20 +36,20 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 			all[plan] = h
 		}
 	}
-	add := func(k kept) {
-		h := all[k.key.Plan]
+	add := func(b batch) {
+		h := all[b.key.Plan]
 		switch {
-		case k.packed:
-			h.add(policy.Packed, 1, k.real)
-		case k.inMemory():
-			h.add(policy.RAM, 1, pages(k.size))
+		case b.packed:
+			h.add(policy.Packed, 1, b.real)
+		case b.inMemory():
+			h.add(policy.RAM, 1, pages(b.size))
 		}
-		all[k.key.Plan] = h
+		all[b.key.Plan] = h
 	}
 	c.mu.Lock()
 	for _, e := range c.mu.slabs.entries {
 		if e.state == ready {
-			add(e.kept)
+			add(e.batch)
 		}
 	}
 	c.mu.Unlock()
@@ -73,7 +76,28 @@ func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
 	return gone, held
 }
 
-// keys are those of all there is of a plan.
+// discard gives up a batch in all its forms. It reports whether nothing is left:
+// what ranks hold stays.
+func (c *Cache) discard(k Key) bool {
+	c.mu.Lock()
+	var gone []*entry
+	held := c.mu.slabs.entries[k] != nil
+	for _, packed := range []bool{false, true} {
+		if id := c.mu.slabs.idle.find(k, packed); id != 0 {
+			gone = append(gone, c.mu.eviction.remove(id))
+		}
+	}
+	c.mu.Unlock()
+	for _, e := range gone {
+		c.store.drop(e)
+	}
+	if c.nvme != nil && !held {
+		c.nvme.Drop(disks.Key(k))
+	}
+	return !held
+}
+
+// keys are those of all that is here of a plan.
 func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
 	keys := make(map[Key]struct{})
 	if c.nvme != nil {
@@ -83,15 +107,6 @@ func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.mu.slabs.entries {
-		if k.Plan == plan {
-			keys[k] = struct{}{}
-		}
-	}
-	for id := range c.mu.slabs.idle.all() {
-		if k := c.mu.slabs.idle.name(id).key; k.Plan == plan {
-			keys[k] = struct{}{}
-		}
-	}
+	c.mu.slabs.keys(plan, keys)
 	return keys
 }

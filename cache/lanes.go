@@ -2,8 +2,8 @@ package cache
 
 import "iter"
 
-// maxLanes bounds the orders of worth on a shelf: who looks for what is to go
-// first looks at the begin of each.
+// maxLanes bounds the orders of worth of idle batches: to find what goes first is to
+// look at the begin of each.
 const maxLanes = 64
 
 // Lanes are orders of worth side by side. What one reader comes to is in one lane,
@@ -13,7 +13,7 @@ const maxLanes = 64
 // no reader is known to come to is in the first lane.
 type lanes [maxLanes]order
 
-// A place is where something is laid in the lanes.
+// A place is where a batch is in the lanes.
 type place struct {
 	lane  uint8
 	worth float64 // as of when that lane was put in order

@@ -18,7 +18,7 @@ var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 
 // Open returns the slab of a batch, waiting for it to be complete. The wait
 // ends with ctx, or after the configured time; the fill goes on for others. The
-// account, which may be nil, is told what was waited for.
+// account, which may be nil, gets what was waited for.
 func (c *Cache) Open(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
 	var wrong error
 	for range 3 {
@@ -42,7 +42,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		c.mu.Unlock()
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
-	tenant := c.mu.readers.party(p, start)
+	tenant := c.mu.readers.tenant(p, start)
 	s, e, mine := c.join(p, rank, step, start, stall.Admission)
 	tenant.opens(s == nil && !(mine && e.pooled))
 	if s != nil {
@@ -84,7 +84,7 @@ func (c *Cache) refusal() error {
 // join has an open hold the slab of a batch that is ready, or wait for its entry,
 // which is the caller's to have filled if it is new. The cache's lock is held.
 func (c *Cache) join(p Plan, rank, step uint64, now time.Time, with stall.Cause) (s *Slab, e *entry, mine bool) {
-	e, mine = c.mu.slabs.want(p, rank, step)
+	e, mine = c.mu.slabs.entry(p, rank, step)
 	seen := c.mu.readers.follow(e, p, rank, step, now)
 	if seen.asks != nil {
 		c.askNext(seen.asks)
@@ -97,7 +97,7 @@ func (c *Cache) join(p Plan, rank, step uint64, now time.Time, with stall.Cause)
 	}
 	e.waiters++
 	if mine {
-		c.mu.slabs.begin(e, c.mu.queue.turnOf(p, seen.expected), with)
+		c.mu.slabs.begin(e, c.mu.queue.usageOf(p, seen.expected), with)
 	}
 	return nil, e, mine
 }
@@ -154,14 +154,14 @@ func (c *Cache) await(ctx context.Context, e *entry) (*Slab, error) {
 		err = errClosing
 	}
 	if e.state == ready && err == nil {
-		c.mu.readers.serve(e)
+		c.mu.readers.served(e)
 		return c.hold(e), nil
 	}
 	if err == context.DeadlineExceeded {
 		err = fmt.Errorf("batch not ready after %v: %w", c.config.OpenTimeout, errors.Join(err, e.stalled))
 	}
 	if e.state == ready && e.waiters == 0 && e.holders == 0 {
-		c.mu.rest(e)
+		c.mu.setIdle(e)
 	}
 	c.mu.count.openErrors++
 	if err == nil {

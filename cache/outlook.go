@@ -11,8 +11,8 @@ import (
 	"rankfs/cache/policy"
 )
 
-// An outlook is what a planner is asked: what there is, and what will be used.
-// It is drawn without the cache's lock, from a glance at what it needs of it.
+// An outlook is what a planner is asked: which batches are here, and what will be
+// used. It is the planning goroutine's alone; only survey takes the cache's lock.
 type outlook struct {
 	*tiers
 	time    timeline
@@ -28,7 +28,7 @@ type outlook struct {
 	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
 	groups  map[[16]byte]int32        // by the plan of steps: the first of their numbers
 	steps   int64                     // so many numbers are taken
-	below   []rise                    // what readers come to that is on a disk or packed
+	below   []promotion               // what readers come to that is on a disk or packed
 }
 
 // A bound is a reader with the two epochs that it will read.
@@ -39,41 +39,41 @@ type bound struct {
 	grouped    bool // others read beside it
 }
 
-// mostItems bounds a plan. So does what budgets can hold, a few times over: of
+// maxItems bounds a plan. So does what budgets can hold, a few times over: of
 // what comes after that they could save little. Fewer than leastItems are no
 // burden.
 const (
-	mostItems  = 1 << 17
+	maxItems   = 1 << 17
 	leastItems = 1 << 16
 	overBudget = 8
 )
 
-// glance begins an outlook with what there is, if slabs may take so much of the
-// disks.
-func (pl *planning) glance(disk int64) (strategy, *outlook) {
+// survey begins an outlook with the batches that are here, if slabs may take so much
+// of the disks.
+func (pl *planning) survey(disk int64) (strategy, *outlook) {
 	o := &outlook{
 		tiers: pl.tiers, time: pl.mu.time, readers: &pl.mu.readers, now: time.Now(), index: make(map[Key]int32, len(pl.drawn.Items)), pins: make(map[[16]byte]policy.Level),
 		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
 	}
-	s := pl.begins(o, disk)
+	s := pl.surveyReaders(o, disk)
 	pl.mu.walk(func(id uint32) bool {
-		if k := pl.mu.slabs.idle.at(id); k.packed || !pl.mu.eviction.passes(&k) && !pl.mu.slabs.isPacked(k.key) {
-			o.there(&k)
+		if k := pl.mu.slabs.idle.at(id); k.packed || !pl.mu.eviction.readOnce(&k) && !pl.mu.slabs.isPacked(k.key) {
+			o.addPresent(&k)
 		}
 		return !o.full()
 	})
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
 	for _, e := range pl.mu.slabs.entries {
-		if e.state == ready && !pl.mu.eviction.passes(&e.kept) && !pl.mu.slabs.isPacked(e.key) {
-			o.there(&e.kept)
+		if e.state == ready && !pl.mu.eviction.readOnce(&e.batch) && !pl.mu.slabs.isPacked(e.key) {
+			o.addPresent(&e.batch)
 		}
 	}
 	return s, o
 }
 
-// begins notes for an outlook what readers do and what things cost.
-func (pl *planning) begins(o *outlook, disk int64) strategy {
+// surveyReaders notes for an outlook what readers do and what things cost.
+func (pl *planning) surveyReaders(o *outlook, disk int64) strategy {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
 	o.rates, o.writes = pl.mu.rates.from, pl.mu.rates.writes
@@ -89,7 +89,7 @@ func (pl *planning) begins(o *outlook, disk int64) strategy {
 	for _, j := range pl.mu.readers.jobs {
 		jobs++
 		for _, r := range j.readers {
-			if r.run >= trusted && !pl.mu.readers.traces.foretells(j.plan, r.rank) {
+			if r.run >= trusted && !pl.mu.readers.traces.predicts(j.plan, r.rank) {
 				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
 			}
 			ahead += int64(pl.mu.readers.window(r)+2) * pages(r.size)
@@ -99,9 +99,9 @@ func (pl *planning) begins(o *outlook, disk int64) strategy {
 	return pl.mu.strategy
 }
 
-// there adds what is in the cache, once, though it may be seen twice, with when a
-// reader that is foretold opens it. mu is held.
-func (o *outlook) there(k *kept) {
+// addPresent adds a batch that is here, once, though it may be seen twice, with when a
+// reader that is foretold opens it. The cache's lock is held.
+func (o *outlook) addPresent(k *batch) {
 	if _, known := o.index[k.key]; known || o.full() {
 		return
 	}
@@ -114,9 +114,9 @@ func (o *outlook) there(k *kept) {
 	}
 }
 
-// full reports whether there are as many items of what is there as may be: half of
-// all, the others are for what is ahead. What is left out is as good as it is.
-func (o *outlook) full() bool { return len(o.problem.Items) >= mostItems/2 }
+// full reports whether there are as many items of batches that are here as may be: half
+// of all, the others are for what is ahead. What is left out stays where it is.
+func (o *outlook) full() bool { return len(o.problem.Items) >= maxItems/2 }
 
 // add completes an item with what is known of its plan.
 func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
@@ -184,9 +184,9 @@ func writing(measured rate) float64 {
 	return min(measured.perSecond, most)
 }
 
-// foresee adds what readers will open, to the end of the next epoch, as far as
+// addFuture adds what readers will open, to the end of the next epoch, as far as
 // there is room for it.
-func (o *outlook) foresee() {
+func (o *outlook) addFuture() {
 	most := o.most()
 	for n, b := range o.courses {
 		end := b.plan.Steps()
@@ -195,7 +195,7 @@ func (o *outlook) foresee() {
 		}
 		share := (most - len(o.problem.Items)) / (len(o.courses) - n)
 		for step := b.reader.pos; step < end && share > 0; step, share = step+1, share-1 {
-			o.uses(&b, step)
+			o.addUse(&b, step)
 		}
 	}
 	slices.SortFunc(o.problem.Uses, func(a, b policy.Use) int {
@@ -211,11 +211,11 @@ func (o *outlook) most() int {
 	}
 	size /= int64(max(len(o.courses), 1))
 	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)
-	return int(min(int64(len(o.problem.Items))+max(enough, leastItems), mostItems))
+	return int(min(int64(len(o.problem.Items))+max(enough, leastItems), maxItems))
 }
 
-// uses adds one step of a reader.
-func (o *outlook) uses(b *bound, step uint64) {
+// addUse adds one step of a reader.
+func (o *outlook) addUse(b *bound, step uint64) {
 	p, s := b.plan, step
 	if s >= p.Steps() {
 		p, s = b.next, s-p.Steps()
@@ -236,7 +236,7 @@ func (o *outlook) uses(b *bound, step uint64) {
 	if item := &o.problem.Items[i]; item.Job < 0 {
 		item.Job = b.job
 		if item.Now == policy.Disk || item.Now == policy.Packed {
-			o.below = append(o.below, rise{p, b.reader.rank, s, at, i})
+			o.below = append(o.below, promotion{p, b.reader.rank, s, at, i})
 		}
 		if b.grouped {
 			item.Group = o.group(p, s)
@@ -245,7 +245,7 @@ func (o *outlook) uses(b *bound, step uint64) {
 	o.problem.Uses = append(o.problem.Uses, policy.Use{Item: i, At: at})
 }
 
-// group numbers a step: one of its batches alone keeps nobody from waiting.
+// group numbers a step: one of its batches alone keeps no reader from waiting.
 func (o *outlook) group(p Plan, step uint64) int32 {
 	first, ok := o.groups[p.ID()]
 	if !ok {
@@ -257,4 +257,11 @@ func (o *outlook) group(p Plan, step uint64) int32 {
 		o.steps += int64(p.Steps())
 	}
 	return first + int32(step)
+}
+
+// promotions is what a plan wants higher than it is.
+func (o *outlook) promotions(levels []policy.Level) []promotion {
+	up := slices.DeleteFunc(o.below, func(p promotion) bool { return levels[p.item] <= o.problem.Items[p.item].Now })
+	slices.SortStableFunc(up, func(a, b promotion) int { return cmp.Compare(a.at, b.at) })
+	return slices.Clone(up[:min(len(up), maxPromotions)])
 }

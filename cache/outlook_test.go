@@ -34,7 +34,7 @@ func TestWritesAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.store.spill(&entry{kept: kept{form: form{ram: f, size: 1 << 20}}}, f.mem)
+	k.store.write(&entry{batch: batch{form: form{ram: f, size: 1 << 20}}}, f.mem)
 	k.ram.retire(f)
 	k.mu.Lock()
 	measured := k.mu.rates.writes.perSecond

@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
-	"rankfs/cache/fair"
 	"rankfs/cache/pack"
 	"rankfs/meta"
 )
@@ -65,7 +63,7 @@ func (p *packed) of(dataset string) (*chooser, error) {
 	return c, nil
 }
 
-// offer shows bytes of a dataset to who knows how to pack it.
+// offer shows bytes of a dataset to its chooser.
 func (p *packed) offer(dataset string, plain []byte) error {
 	c, err := p.of(dataset)
 	if err != nil {
@@ -74,7 +72,7 @@ func (p *packed) offer(dataset string, plain []byte) error {
 	return c.Offer(plain)
 }
 
-// forget drops the chooser that was used longest ago. mu is held.
+// forget drops the chooser that was used longest ago. p.mu is held.
 func (p *packed) forget() {
 	oldest := ""
 	for name, c := range p.mu.choosers {
@@ -151,7 +149,7 @@ func (p *packed) settle(claimed int64) {
 	p.shrink()
 }
 
-// shrink gives back what is claimed and not needed. mu is held.
+// shrink gives back what is claimed and not needed. p.mu is held.
 func (p *packed) shrink() {
 	need := p.store.Stats().Used + p.mu.pending
 	if more := p.mu.claimed - need; more > 0 {
@@ -176,102 +174,4 @@ func (p *packed) close() error {
 	p.mu.pending = 0
 	p.shrink()
 	return err
-}
-
-// pack keeps a slab that nobody changes in packed form too, if that pays. The
-// first one costs another its place: there is no other room to begin with.
-func (st *store) pack(e *entry, mem []byte) bool {
-	st.mu.Lock()
-	m, pays := st.mu.strategy.packing[e.key.Plan]
-	b := kept{key: e.key, plan: e.plan, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
-	st.mu.Unlock()
-	if !pays {
-		return false
-	}
-	b.byHand = false // that is said of the other form
-	put := func() (err error) {
-		b.number, b.real, err = st.packed.put(st.ctx, e.key, mem, m)
-		return err
-	}
-	err := put()
-	if errors.Is(err, errNoRoom) {
-		if least := st.lessThan(&b); least != nil {
-			st.evictToDisk(least)
-			err = put()
-		}
-	}
-	if err != nil {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		e.dense = errors.Is(err, pack.ErrNoGain)
-		st.config.Log.Debug("slab not packed", "cause", err)
-		return false
-	}
-	st.mu.Lock()
-	late := st.mu.slabs.isPacked(b.key) // by another, of another entry that has come and gone
-	if !late {
-		st.mu.eviction.lay(b)
-	}
-	st.mu.Unlock()
-	if late {
-		st.packed.drop(b.number)
-	}
-	return true
-}
-
-// lessThan takes what is worth less than b out of the cache, or returns nil.
-func (st *store) lessThan(b *kept) *entry {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if id := st.mu.eviction.lesser(b); id != 0 {
-		return st.mu.eviction.remove(id)
-	}
-	return nil
-}
-
-// lesser is what goes first, if it is worth less than b and no reader is just coming
-// to it; or 0. mu is held.
-func (ev *eviction) lesser(b *kept) uint32 {
-	now := time.Now()
-	id, worth, claim := ev.least(b.plan, now)
-	if id == 0 || claim == fair.Kept {
-		return 0
-	}
-	least := ev.slabs.idle.at(id)
-	if worth >= ev.worthAt(b, ev.nextUse(b, now)) || !least.opened && !math.IsInf(ev.nextUse(&least, now), 1) {
-		return 0
-	}
-	return id
-}
-
-// unpack fills a slab from its packed form, if there is one that is whole.
-func (st *store) unpack(e *entry, f *ramFile) bool {
-	st.mu.Lock()
-	var b kept
-	id := st.mu.slabs.idle.find(e.key, true)
-	if id != 0 {
-		b = st.mu.slabs.idle.at(id)
-	}
-	st.mu.Unlock()
-	if id == 0 || b.size != e.size {
-		return false
-	}
-	err := st.packed.store.Get(b.number, nameOf(e.key), f.mem)
-	if err == nil {
-		return true
-	}
-	if !errors.Is(err, meta.ErrNotExist) {
-		st.config.Log.Warn("packed slab not served", "cause", err)
-	}
-	st.mu.Lock()
-	id = st.mu.slabs.idle.find(e.key, true)
-	mine := id != 0 && st.mu.slabs.idle.at(id).number == b.number // nobody else took it
-	if mine {
-		st.mu.eviction.remove(id)
-	}
-	st.mu.Unlock()
-	if mine {
-		st.packed.drop(b.number)
-	}
-	return false
 }

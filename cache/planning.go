@@ -7,23 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/pack"
 	"rankfs/cache/policy"
 )
 
-// A strategy is who decides what is kept, and what it decided last.
-type strategy struct {
-	name    string
-	planner policy.Planner // says what things are worth
-	drafter policy.Planner // makes the next plan meanwhile; then the two change places
-	targets placement
-	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
-	pins    map[[16]byte]policy.Level // by the plan of keys: no batch goes below
-	opens   uint64                    // when that was decided
-}
-
 // planning is the goroutine that asks the planner now and then where batches should
-// be.
+// be. It takes the cache's lock to survey what is here, a few batches at a time, and
+// to adopt a plan, not while one is made.
 type planning struct {
 	*tiers
 	mu     *guarded
@@ -31,75 +20,6 @@ type planning struct {
 	ctx    context.Context
 	replan chan struct{}  // one token: what was planned is no longer right
 	drawn  policy.Problem // what was planned last, whose memory the next plan takes; of this goroutine alone
-}
-
-// A placement is a plan: where each item should be.
-type placement struct {
-	index  map[Key]int32
-	levels []policy.Level
-}
-
-// of is where an item should be, if the plan has it.
-func (p placement) of(k Key) (at policy.Level, known bool) {
-	i, known := p.index[k]
-	if !known {
-		return at, false
-	}
-	return p.levels[i], true
-}
-
-func newStrategy(name string) (strategy, error) {
-	if name == "" {
-		name = policy.Names()[0]
-	}
-	s := strategy{name: name, pins: make(map[[16]byte]policy.Level)}
-	var err error
-	if s.planner, err = policy.New(name); err != nil {
-		return s, err
-	}
-	s.drafter, err = policy.New(name)
-	return s, err
-}
-
-// Policy is the name of the planner in use.
-func (c *Cache) Policy() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.strategy.name
-}
-
-// SetPolicy changes the planner. What it decides takes effect within moments;
-// nothing is thrown away before its room is needed.
-func (c *Cache) SetPolicy(name string) error {
-	s, err := newStrategy(name)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.pins = c.mu.strategy.pins
-	c.mu.strategy, c.mu.moves = s, moves{}
-	c.planning.soon()
-	return nil
-}
-
-// Pin keeps all batches whose key names a plan from going below a level, as long
-// as the budgets allow, those too that are read once; the level of the source
-// ends that.
-func (c *Cache) Pin(plan [16]byte, at policy.Level) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at == policy.Source {
-		delete(c.mu.strategy.pins, plan)
-	} else {
-		c.mu.strategy.pins[plan] = at
-	}
-	for id := range c.mu.slabs.idle.all() {
-		if k := c.mu.slabs.idle.at(id); k.key.Plan == plan && !k.packed && c.mu.eviction.passes(&k) != c.mu.slabs.idle.isSpent(id) {
-			c.mu.eviction.lay(c.mu.slabs.idle.take(id))
-		}
-	}
-	c.planning.soon()
 }
 
 // soon says that what was planned is no longer right.
@@ -175,14 +95,14 @@ func (pl *planning) plan(forced bool) bool {
 	return true
 }
 
-// draft makes a plan and follows it from then on.
+// draft makes a plan and has the cache follow it from then on.
 func (pl *planning) draft() {
 	disk := int64(0)
 	if pl.nvme != nil {
 		disk = pl.nvme.Room()
 	}
-	strategy, o := pl.glance(disk)
-	o.foresee()
+	strategy, o := pl.survey(disk)
+	o.addFuture()
 	levels := make([]policy.Level, len(o.problem.Items))
 	strategy.drafter.Plan(&o.problem, levels)
 	pl.drawn = o.problem
@@ -191,13 +111,13 @@ func (pl *planning) draft() {
 
 // adopt makes a plan that of the cache, unless the policy was changed meanwhile.
 func (pl *planning) adopt(s strategy, o *outlook, levels []policy.Level) {
-	rises := o.rising(levels)
+	up := o.promotions(levels)
 	pl.mu.Lock()
 	current := pl.mu.strategy.planner == s.planner
 	if current {
 		pl.mu.strategy.planner, pl.mu.strategy.drafter = s.drafter, s.planner
 		pl.mu.strategy.targets, pl.mu.strategy.packing = placement{o.index, levels}, o.packing
-		pl.mu.moves = moves{up: rises, down: pl.mu.moves.down[:0]}
+		pl.mu.moves = moves{up: up, down: pl.mu.moves.down[:0]}
 		pl.mu.readers.restart(time.Now())
 	}
 	pl.mu.Unlock()
@@ -208,9 +128,20 @@ func (pl *planning) adopt(s strategy, o *outlook, levels []policy.Level) {
 	pl.mover.wake()
 }
 
-// target is where the planner wants a batch to be, if it knows of it.
-func (st *store) target(k Key) (at policy.Level, known bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.mu.strategy.targets.of(k)
+// reorder puts what is idle in the order of the new plan, and notes what is misplaced
+// by it. Until it is done a lane is in the order of before and of now, which differ by
+// how much readers went off course.
+func (pl *planning) reorder() {
+	pl.mu.walk(func(id uint32) bool {
+		idle, eviction := pl.mu.slabs.idle, &pl.mu.eviction
+		if idle.isSpent(id) {
+			return true
+		}
+		b := idle.at(id)
+		if eviction.misplaced(&b) {
+			pl.mu.moves.down = append(pl.mu.moves.down, id)
+		}
+		idle.rank(id, eviction.place(&b))
+		return true
+	})
 }

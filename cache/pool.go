@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pool is one large file in whose slots small batches stand while nobody has
+// A pool is one large file in whose slots small batches are while no rank has
 // them open: a file for each would cost the kernel a kilobyte, and this process a
 // descriptor and a mapping. It has pages of the usual size, so that what is in
 // slots is what it takes, and is written and read, not mapped. A slot that is
@@ -106,3 +106,37 @@ func (p *pool) close() error {
 func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
 
 func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }
+
+// store copies a batch into a slot of the pool.
+func (r *ram) store(mem []byte) (slot uint32, err error) {
+	size := int64(len(mem))
+	r.mu.Lock()
+	discard, err := r.charge(pages(size), 0)
+	if err == nil {
+		r.mu.slots++
+	}
+	r.mu.Unlock()
+	for _, d := range discard {
+		d.close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if slot, err = r.pool.put(mem); err != nil {
+		r.freed(size)
+	}
+	return slot, err
+}
+
+// unstore gives a slot back.
+func (r *ram) unstore(slot uint32, size int64) {
+	r.pool.give(slot, size)
+	r.freed(size)
+}
+
+func (r *ram) freed(size int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.slots--
+	r.mu.used -= pages(size)
+}

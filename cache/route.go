@@ -30,11 +30,11 @@ const (
 	// right for as many opens as the plan has steps. So a reader that goes elsewhere
 	// costs a few batches, also one that comes by what was learnt now and then.
 	trustAtFirst = 8
-	mostTrust    = 16
+	maxTrust     = 16
 	wrongCosts   = 2
 
-	// mostRouted bounds the steps that are followed, of all readers: 16 MiB.
-	mostRouted = 1 << 20
+	// maxRouted bounds the steps that are followed, of all readers: 16 MiB.
+	maxRouted = 1 << 20
 )
 
 func newRoute(p Plan, rank uint64, g *trace.Graph, now time.Time) *route {
@@ -96,7 +96,7 @@ func (r *route) judge(step uint64, at uint32) {
 	switch due := r.due[step]; {
 	case due == unknown, due >= vague:
 	case due != never && at >= due-min(due, r.slack(step)) && at <= due+r.slack(step):
-		r.trust = min(r.trust+1, mostTrust)
+		r.trust = min(r.trust+1, maxTrust)
 	case r.trust <= wrongCosts:
 		r.trust = -len(r.due)
 	default:
@@ -129,12 +129,12 @@ func (r *route) comesTo(k Key) (at uint64, known bool) {
 	}
 }
 
-// foretell has a reader be foretold, if anything was learnt of its dataset. Batches
-// that are read once need not be. mu is held.
-func (rs *readers) foretell(r *traced, p Plan, now time.Time) {
+// predict has a reader be foretold, if anything was learnt of its dataset. Batches
+// that are read once need not be.
+func (rs *readers) predict(r *traced, p Plan, now time.Time) {
 	t := &rs.traces
 	g := t.learnt[p.Dataset()]
-	if g == nil || p.Once() || p.Steps() > uint64(mostRouted-t.routed) {
+	if g == nil || p.Once() || p.Steps() > uint64(maxRouted-t.routed) {
 		return
 	}
 	r.route = newRoute(p, r.trace.Rank, g, now)
@@ -144,8 +144,8 @@ func (rs *readers) foretell(r *traced, p Plan, now time.Time) {
 	t.routed += int(p.Steps())
 }
 
-// leave ends that.
-func (t *traces) leave(r *traced) {
+// forgetRoute ends that.
+func (t *traces) forgetRoute(r *traced) {
 	if r.route == nil {
 		return
 	}
@@ -159,28 +159,28 @@ func (t *traces) leave(r *traced) {
 	r.route = nil
 }
 
-// forget ends it for readers that have been silent for long.
-func (t *traces) forget(now time.Time, idle time.Duration) {
+// dropSilent ends it for readers that have been silent for long.
+func (t *traces) dropSilent(now time.Time, idle time.Duration) {
 	if len(t.routes) == 0 {
 		return
 	}
 	for _, r := range t.of {
 		if now.Sub(r.seen) > idle {
-			t.leave(r)
+			t.forgetRoute(r)
 		}
 	}
 }
 
-// soonest says which reader that is foretold comes to the batch of k first.
-func (t *traces) soonest(k Key, now time.Time) (who coming, at time.Time, ok bool) {
+// soonest is the first use of the batch of k by a reader that is foretold.
+func (t *traces) soonest(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	for _, r := range t.routes {
 		if step, known := r.comesTo(k); known && step != never {
 			if t := r.comes(step, now); !ok || t.Before(at) {
-				who, at, ok = coming{&r.reader, step}, t, true
+				first, at, ok = use{&r.reader, step}, t, true
 			}
 		}
 	}
-	return who, at, ok
+	return first, at, ok
 }
 
 // done reports whether a reader that is foretold will not open the batch of k again.
@@ -193,8 +193,8 @@ func (t *traces) done(k Key) bool {
 	return false
 }
 
-// foretells reports whether a reader's opens are foretold, and that is believed.
-func (t *traces) foretells(p Plan, rank uint64) bool { return t.route(p, rank) != nil }
+// predicts reports whether a reader's opens are foretold, and that is believed.
+func (t *traces) predicts(p Plan, rank uint64) bool { return t.route(p, rank) != nil }
 
 func (t *traces) route(p Plan, rank uint64) *route {
 	if len(t.routes) == 0 {
@@ -206,8 +206,8 @@ func (t *traces) route(p Plan, rank uint64) *route {
 	return nil
 }
 
-// guide is who says what r opens next: r itself, as long as it goes in order and
-// nothing is known that is better.
+// guide is the reader that says what r opens next: r itself, as long as it goes in
+// order and nothing better is known.
 func (t *traces) guide(p Plan, r *reader) *reader {
 	g := t.route(p, r.rank)
 	if g == nil {
@@ -220,16 +220,6 @@ func (t *traces) guide(p Plan, r *reader) *reader {
 	return &g.reader
 }
 
-// missingOn is missing for a reader that is foretold. mu is held.
-func (rs *readers) missingOn(r *route, last uint64) (p Plan, step uint64, ok bool) {
-	for ; r.scan < last; r.scan++ {
-		if step, is := r.at(r.scan); is && !rs.slabs.known(r.plan.Key(r.rank, step)) && r.plan.Ahead(r.rank, step) {
-			return r.plan, step, true
-		}
-	}
-	return nil, 0, false
-}
-
 // Learn says what is known of readers, by the dataset of their plans. Readers of
 // which something else was known begin anew.
 func (c *Cache) Learn(of map[string]*trace.Graph) {
@@ -238,7 +228,7 @@ func (c *Cache) Learn(of map[string]*trace.Graph) {
 	t := &c.mu.readers.traces
 	for _, r := range t.of {
 		if r.route != nil && of[r.route.plan.Dataset()] != r.route.graph {
-			t.leave(r)
+			t.forgetRoute(r)
 		}
 	}
 	t.learnt = of

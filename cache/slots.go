@@ -33,7 +33,7 @@ func newSlots(most int) *slots {
 	return &slots{most: most, room: make(map[uint32][]uint32)}
 }
 
-// take returns the first of so many pages, one or more, that nobody has.
+// take returns the first of so many pages, one or more, that are free.
 func (s *slots) take(pages uint32) (first uint32, ok bool) {
 	if len(s.room[pages]) == 0 && !s.divide(pages) {
 		return 0, false
@@ -98,7 +98,7 @@ func (s *slots) give(first uint32) {
 
 func (b *block) full() bool { return b.used == blockPages/b.pages }
 
-// gap is a run that nobody has, of a block with room.
+// gap is a free run of a block with room.
 func (b *block) gap() uint32 {
 	for i, word := range b.taken {
 		if word != ^uint64(0) {

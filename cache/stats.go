@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"slices"
 	"time"
 
 	"rankfs/cache/disks"
@@ -58,7 +57,7 @@ type PackedStats struct {
 // Stats returns what the cache did and holds.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
-	c.mu.readers.forget(time.Now())
+	c.mu.readers.dropSilent(time.Now())
 	n := c.mu.count
 	s := Stats{
 		Opens: n.opens, OpensReady: n.ready, OpensWaited: n.waited, OpenErrors: n.openErrors,
@@ -76,19 +75,6 @@ func (c *Cache) Stats() Stats {
 		s.NVMe = c.nvme.Stats()
 	}
 	return s
-}
-
-func (r *ram) stats() (t TierStats, recycled uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held + r.mu.slots}
-	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
-		t.Dying += f.real
-	}
-	for _, f := range r.mu.spare {
-		t.Spare += f.real
-	}
-	return t, r.mu.count.recycled
 }
 
 // Workers is how many batches are filled at a time, if so many are wanted.

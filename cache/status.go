@@ -8,15 +8,15 @@ import (
 	"rankfs/cache/policy"
 )
 
-// kept is what is known of a batch that is there.
-type kept struct {
+// A batch is what is known of one that is here.
+type batch struct {
 	key  Key
 	plan Plan // one that has it
 	form
 	history
 }
 
-// A form is where the bytes of a batch are: in one of the first four.
+// A form is where the bytes of a batch are: in one of the first four fields.
 type form struct {
 	ram     *ramFile
 	file    *disks.Slab // on NVMe
@@ -69,20 +69,20 @@ func (f *form) level() policy.Level {
 
 // A history is what the worth of a batch is guessed from.
 type history struct {
-	opened bool          // some rank has had it; what nobody had yet is kept longer
-	byHand bool          // somebody said that it should be there
+	opened bool          // some rank has had it; what no rank has had is kept longer
+	byHand bool          // it was asked for by hand
 	last   time.Time     // when it was used
 	gap    time.Duration // between uses; zero until there were two
 	took   time.Duration // to fill it
 }
 
-// A status is what is known of a batch that is there and that nobody holds, in 48
+// A status is what is known of an idle batch, in 48
 // bytes. A batch that is also packed has one for each form. Times are coarser
 // than they were: of the last use to a microsecond, of others to half of a
 // hundredth.
 type status struct {
 	step       uint64
-	rank, view uint32
+	rank, pair uint32
 	size       uint32
 	pages      uint32 // that it takes, if packed
 	bytes      uint32 // the number of what has them: of a packed slab, of a slot, or among opened
@@ -137,7 +137,7 @@ func (r *status) lane() uint8 { return uint8(r.used & laneMask / laneFlag) }
 func (r *status) setLane(n uint8) { r.used = r.used&^laneMask | uint64(n)*laneFlag }
 
 // remember notes the history of a batch.
-func (r *status) remember(k kept, began time.Time) {
+func (r *status) remember(k batch, began time.Time) {
 	at := uint64(0)
 	if !k.last.IsZero() {
 		at = uint64(max(1, k.last.Sub(began).Microseconds()))

@@ -23,8 +23,8 @@ type numbered struct {
 
 func (p numbered) ID() [16]byte { return [16]byte{15: p.id} }
 
-// Whatever is done in whatever order, a shelf says what a map and a list do.
-func TestShelf(t *testing.T) {
+// Whatever is done in whatever order, an idle table says what a map and a list do.
+func TestIdleTable(t *testing.T) {
 	keys := rapid.Custom(func(r *rapid.T) named {
 		return named{Key{
 			Plan: [16]byte{rapid.Byte().Draw(r, "plan") % 3},
@@ -50,12 +50,12 @@ func TestShelf(t *testing.T) {
 		return place{rapid.SampledFrom([]uint8{0, 1, maxLanes - 1}).Draw(r, "lane"), worths.Draw(r, "worth")}
 	})
 	type model struct {
-		kept
+		batch
 		spent bool
 		place
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		s, have := newShelf(began), make(map[named]*model)
+		s, have := newIdleTable(began), make(map[named]*model)
 		var spent []named // in order
 		some := func(r *rapid.T, f func(id uint32, n named, m *model)) {
 			if len(have) > 0 {
@@ -83,7 +83,7 @@ func TestShelf(t *testing.T) {
 				m.spent = rapid.Bool().Draw(r, "spent")
 			}
 			have[n] = m
-			s.put(m.kept, m.spent, m.place)
+			s.put(m.batch, m.spent, m.place)
 			if m.spent {
 				spent = append(spent, n)
 			}
@@ -97,8 +97,8 @@ func TestShelf(t *testing.T) {
 			},
 			"take": func(r *rapid.T) {
 				some(r, func(id uint32, n named, m *model) {
-					if got := s.take(id); got != m.kept {
-						r.Fatalf("took %+v, want %+v", got, m.kept)
+					if got := s.take(id); got != m.batch {
+						r.Fatalf("took %+v, want %+v", got, m.batch)
 					}
 					delete(have, n)
 					spent = slices.DeleteFunc(spent, func(o named) bool { return o == n })
@@ -108,7 +108,7 @@ func TestShelf(t *testing.T) {
 				some(r, func(id uint32, _ named, m *model) {
 					if !m.spent {
 						m.history, m.place = histories.Draw(r, "history"), places.Draw(r, "place")
-						s.change(id, m.kept, m.place)
+						s.change(id, m.batch, m.place)
 					}
 				})
 			},
@@ -129,7 +129,7 @@ func TestShelf(t *testing.T) {
 						packed++
 					}
 					id := s.find(n.key, n.packed)
-					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.kept {
+					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.batch {
 						r.Fatalf("%+v: number %d, want %+v", n, id, m)
 					}
 					if !m.spent && m.ram != nil && m.ram.fd >= 0 {
@@ -172,7 +172,7 @@ func TestShelf(t *testing.T) {
 				if !slices.Equal(got, spent) || len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
 					r.Fatalf("spent are %v, want %v; %d batches in order, want %d", got, spent, len(all), len(have))
 				}
-				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+len(s.places)+s.files+s.views.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
+				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+len(s.places)+s.files+s.pairs.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
 					r.Fatalf("something is left: %+v", s)
 				}
 			},
@@ -219,9 +219,9 @@ func TestBytesPerBatch(t *testing.T) {
 	}
 	each := float64(heap()-before) / slabs
 	before = heap()
-	s := newShelf(time.Now())
+	s := newIdleTable(time.Now())
 	for i := range uint64(n) {
-		s.put(kept{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
+		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

@@ -36,8 +36,8 @@ func (t *tiers) close() error {
 	return err
 }
 
-// huge reports whether memory could not hold so much if it were empty.
-func (t *tiers) huge(size int64) bool { return pages(size) > t.config.RAMBytes }
+// exceedsMemory reports whether memory could not hold so much if it were empty.
+func (t *tiers) exceedsMemory(size int64) bool { return pages(size) > t.config.RAMBytes }
 
 // register makes the slab known to the kernel, or gives it back.
 func (t *tiers) register(e *entry) (err error) {
@@ -51,6 +51,15 @@ func (t *tiers) register(e *entry) (err error) {
 	return nil
 }
 
+// discard gives a slab back, and has the kernel forget it.
+func (t *tiers) discard(e *entry) {
+	if t.config.Backing != nil && !e.pooled {
+		t.config.Backing.Unregister(e.backing)
+	}
+	t.giveBack(e)
+}
+
+// giveBack gives the bytes of a slab back to their tier.
 func (t *tiers) giveBack(e *entry) {
 	switch {
 	case e.ram != nil:

@@ -9,7 +9,7 @@ import (
 )
 
 // mountTmpfs makes a tmpfs of at most size bytes that is attached nowhere: it
-// has no path, nobody else can reach it, and it goes when the last descriptor
+// has no path, no other process can reach it, and it goes when the last descriptor
 // and mapping of its files go, even if the daemon is killed.
 func mountTmpfs(size int64, huge string) (*os.File, error) {
 	fsfd, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)

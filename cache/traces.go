@@ -8,8 +8,8 @@ import (
 	"rankfs/cache/trace"
 )
 
-// Traces are what readers opened, each its own: those of the latest; and what was
-// learnt of such. The cache's lock guards them.
+// Traces are what the latest readers opened, each its own, and what was learnt of
+// such. The cache's lock guards them.
 type traces struct {
 	of     map[tracedKey]*traced
 	learnt map[string]*trace.Graph // by the dataset of plans
@@ -30,11 +30,11 @@ type traced struct {
 	route *route // nil if it is not foretold
 }
 
-// mostTraced bounds the readers whose traces are kept, which takes up to 12 MiB;
+// maxTraced bounds the readers whose traces are kept, which takes up to 12 MiB;
 // the one that was silent longest goes first.
-const mostTraced = 128
+const maxTraced = 128
 
-// trace notes an open. What batches are made of is not opened by readers. mu is held.
+// trace notes an open. What batches are made of is not opened by readers.
 func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
 	if p.Shared() {
 		return
@@ -49,7 +49,7 @@ func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
 	r.seen = now
 	r.trace.Add(step)
 	if r.route == nil && t.learnt != nil {
-		rs.foretell(r, p, now)
+		rs.predict(r, p, now)
 	}
 	if r.route != nil {
 		r.route.opens(step, now)
@@ -57,7 +57,7 @@ func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
 }
 
 func (t *traces) makeRoom() {
-	if len(t.of) < mostTraced {
+	if len(t.of) < maxTraced {
 		return
 	}
 	var oldest tracedKey
@@ -67,7 +67,7 @@ func (t *traces) makeRoom() {
 			oldest, seen = k, r.seen
 		}
 	}
-	t.leave(t.of[oldest])
+	t.forgetRoute(t.of[oldest])
 	delete(t.of, oldest)
 }
 

@@ -9,8 +9,8 @@ import (
 	"rankfs/cache/ledger"
 )
 
-// A view is the plan of keys, and one that has what they name.
-type view struct{ keys, plan [16]byte }
+// A planPair is the plan of keys, and one that has what they name.
+type planPair struct{ keys, plan [16]byte }
 
 // A named is a batch in one of its forms.
 type named struct {
@@ -18,19 +18,24 @@ type named struct {
 	packed bool
 }
 
-// A shelf has the batches that are there and that nobody holds: found by their
-// keys, and in the order in which they are to go. One that can be mapped has a
-// file too; of the others nothing is known but the status, and where it is in the
-// order.
-type shelf struct {
+// An idleTable has the batches that are ready and open nowhere: found by their keys,
+// and in the order in which they are to go. There may be very many, so of each no more
+// is known than a status of 48 bytes, and where it is in the order; one in a file of
+// its own, of which there are few, has an opened too.
+//
+// A batch has one status for each form that is idle, under one number as long as it is
+// here. It is in one of two orders: spent if it was read and is never read again, or
+// else in the lanes. What a status says of the past may be a little coarser than what
+// was put. The cache's lock guards the table.
+type idleTable struct {
 	ledger *ledger.Ledger[named, status]
 	lanes  lanes      // by worth
 	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
-	views  ledger.Names[view]
+	pairs  ledger.Names[planPair]
 	plans  []Plan  // by the number of the view
 	bytes  []int64 // of memory, by that too
 	opened []opened
-	unused []uint32 // of those
+	unused []uint32 // of the opened
 	wide   map[uint32]extent
 	places map[uint32]*list.Element // in spent, of those in slots
 	files  int                      // so many batches have a file in memory, open and not spent
@@ -39,7 +44,7 @@ type shelf struct {
 	began  time.Time
 }
 
-// An opened is what a batch has that can be mapped.
+// An opened is what a batch in a file of its own has.
 type opened struct {
 	ram     *ramFile
 	file    *disks.Slab
@@ -48,8 +53,8 @@ type opened struct {
 	place   *list.Element // in spent
 }
 
-func newShelf(began time.Time) *shelf {
-	s := &shelf{spent: list.New(), wide: make(map[uint32]extent), places: make(map[uint32]*list.Element), began: began}
+func newIdleTable(began time.Time) *idleTable {
+	s := &idleTable{spent: list.New(), wide: make(map[uint32]extent), places: make(map[uint32]*list.Element), began: began}
 	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
 	slot := func(id uint32) *uint32 { return &s.ledger.At(id).slot }
 	for i := range s.lanes {
@@ -58,9 +63,9 @@ func newShelf(began time.Time) *shelf {
 	return s
 }
 
-func (s *shelf) name(id uint32) named {
+func (s *idleTable) name(id uint32) named {
 	r := s.ledger.At(id)
-	k := Key{s.views.Of(r.view).keys, uint64(r.rank), r.step}
+	k := Key{s.pairs.Of(r.pair).keys, uint64(r.rank), r.step}
 	if r.used&wideFlag != 0 {
 		k.Rank = s.wide[id].rank
 	}
@@ -68,22 +73,22 @@ func (s *shelf) name(id uint32) named {
 }
 
 // find returns the number of a batch in a form, or 0.
-func (s *shelf) find(k Key, packed bool) uint32 {
+func (s *idleTable) find(k Key, packed bool) uint32 {
 	if packed && s.packed == 0 {
 		return 0
 	}
 	return s.ledger.Find(named{k, packed})
 }
 
-// put lays a batch down, whose form has no status.
-func (s *shelf) put(k kept, spent bool, at place) {
-	v := s.views.Take(view{k.key.Plan, k.plan.ID()})
+// put adds a batch in a form that is not here yet.
+func (s *idleTable) put(k batch, spent bool, at place) {
+	v := s.pairs.Take(planPair{k.key.Plan, k.plan.ID()})
 	for len(s.plans) <= int(v) {
 		s.plans, s.bytes = append(s.plans, nil), append(s.bytes, 0)
 	}
 	s.plans[v] = k.plan
 	s.bytes[v] += k.memory()
-	r := status{step: k.key.Step, rank: uint32(k.key.Rank), view: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
+	r := status{step: k.key.Step, rank: uint32(k.key.Rank), pair: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
 	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
 	switch {
 	case k.packed:
@@ -120,7 +125,7 @@ func (s *shelf) put(k kept, spent bool, at place) {
 	}
 }
 
-func (s *shelf) open(o opened) uint32 {
+func (s *idleTable) open(o opened) uint32 {
 	if n := len(s.unused) - 1; n >= 0 {
 		at := s.unused[n]
 		s.unused, s.opened[at] = s.unused[:n], o
@@ -131,11 +136,11 @@ func (s *shelf) open(o opened) uint32 {
 }
 
 // at is what is known of a batch.
-func (s *shelf) at(id uint32) kept {
+func (s *idleTable) at(id uint32) batch {
 	r := s.ledger.At(id)
 	is := func(flag uint64) bool { return r.used&flag != 0 }
-	k := kept{
-		key: s.name(id).key, plan: s.plans[r.view],
+	k := batch{
+		key: s.name(id).key, plan: s.plans[r.pair],
 		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
 		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
 	}
@@ -155,13 +160,13 @@ func (s *shelf) at(id uint32) kept {
 }
 
 // change notes another history of a batch that is not spent, and its place.
-func (s *shelf) change(id uint32, k kept, at place) {
+func (s *idleTable) change(id uint32, k batch, at place) {
 	s.ledger.At(id).remember(k, s.began)
 	s.rank(id, at)
 }
 
 // rank gives a batch that is not spent another place in the lanes.
-func (s *shelf) rank(id uint32, at place) {
+func (s *idleTable) rank(id uint32, at place) {
 	r := s.ledger.At(id)
 	if r.lane() == at.lane {
 		s.lanes[at.lane].fix(r.slot, at.worth)
@@ -173,7 +178,7 @@ func (s *shelf) rank(id uint32, at place) {
 }
 
 // take takes a batch away.
-func (s *shelf) take(id uint32) kept {
+func (s *idleTable) take(id uint32) batch {
 	k, r := s.at(id), s.ledger.At(id)
 	if r.used&spentFlag != 0 {
 		s.spent.Remove(s.place(id))
@@ -192,11 +197,11 @@ func (s *shelf) take(id uint32) kept {
 		s.unused = append(s.unused, r.bytes)
 	}
 	r.set(thereFlag, false)
-	v := r.view
+	v := r.pair
 	s.bytes[v] -= k.memory()
 	s.ledger.Remove(id)
 	delete(s.wide, id)
-	if s.views.Give(v) {
+	if s.pairs.Give(v) {
 		s.plans[v] = nil
 	}
 	if s.ledger.Len() == 0 {
@@ -206,7 +211,7 @@ func (s *shelf) take(id uint32) kept {
 }
 
 // file is the slab on NVMe of a batch, if it has one open.
-func (s *shelf) file(id uint32) *disks.Slab {
+func (s *idleTable) file(id uint32) *disks.Slab {
 	r := s.ledger.At(id)
 	if r.used&(packedFlag|pooledFlag) != 0 {
 		return nil
@@ -215,9 +220,9 @@ func (s *shelf) file(id uint32) *disks.Slab {
 }
 
 // inOrder are the batches, those that are to go first first, as far as that is
-// known: of the rest what is worth least is near the begin. They must not change
+// known: of the lanes what is worth least is near the begin. They must not change
 // meanwhile.
-func (s *shelf) inOrder() iter.Seq[uint32] {
+func (s *idleTable) inOrder() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for p := s.spent.Front(); p != nil; p = p.Next() {
 			if !yield(p.Value.(uint32)) {
@@ -229,14 +234,14 @@ func (s *shelf) inOrder() iter.Seq[uint32] {
 }
 
 // place is where a spent batch stands among those.
-func (s *shelf) place(id uint32) *list.Element {
+func (s *idleTable) place(id uint32) *list.Element {
 	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
 		return s.opened[r.bytes].place
 	}
 	return s.places[id]
 }
 
-func (s *shelf) setPlace(id uint32, p *list.Element) {
+func (s *idleTable) setPlace(id uint32, p *list.Element) {
 	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
 		s.opened[r.bytes].place = p
 	} else {
@@ -249,7 +254,7 @@ func (o *opened) idle() bool { return o.ram != nil && o.ram.fd >= 0 }
 
 // nextFile is a batch that is not spent and has such a file: each in turn, as long
 // as they are there; 0 if there is none.
-func (s *shelf) nextFile() uint32 {
+func (s *idleTable) nextFile() uint32 {
 	if s.files == 0 {
 		return 0
 	}
@@ -263,18 +268,18 @@ func (s *shelf) nextFile() uint32 {
 }
 
 // isSpent reports whether a batch is.
-func (s *shelf) isSpent(id uint32) bool { return s.ledger.At(id).used&spentFlag != 0 }
+func (s *idleTable) isSpent(id uint32) bool { return s.ledger.At(id).used&spentFlag != 0 }
 
 // isPooled reports whether a batch is in memory without a file of its own.
-func (s *shelf) isPooled(id uint32) bool { return s.ledger.At(id).used&pooledFlag != 0 }
+func (s *idleTable) isPooled(id uint32) bool { return s.ledger.At(id).used&pooledFlag != 0 }
 
 // has reports whether a number is that of a batch.
-func (s *shelf) has(id uint32) bool {
+func (s *idleTable) has(id uint32) bool {
 	return id < s.ledger.End() && s.ledger.At(id).used&thereFlag != 0
 }
 
-// all are the batches, of which those that were told may be taken meanwhile.
-func (s *shelf) all() iter.Seq[uint32] {
+// all are the batches, of which those that were yielded may be taken meanwhile.
+func (s *idleTable) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for id := uint32(1); id < s.ledger.End(); id++ {
 			if s.has(id) && !yield(id) {

@@ -8,6 +8,36 @@ import (
 	"rankfs/meta"
 )
 
+// What the cache may take of memory and disks while it runs.
+
+// Allow sets how much of its budget memory may take now, and whether anything
+// may be made ready ahead. What is over it goes at once, but for what ranks hold
+// or map.
+func (c *Cache) Allow(bytes int64, ahead bool) {
+	c.ram.budget.Store(min(max(bytes, minRAM), c.config.RAMBytes))
+	c.mu.Lock()
+	c.mu.strained = !ahead
+	c.mu.queue.wake.Broadcast()
+	c.mu.Unlock()
+	for !c.ram.fits() {
+		c.mu.Lock()
+		victim := c.mu.eviction.victim(nil, true)
+		c.mu.Unlock()
+		if victim == nil {
+			break
+		}
+		c.store.evict(victim)
+	}
+	c.planning.soon()
+}
+
+// Held is how many bytes of memory slabs take, of any form.
+func (c *Cache) Held() int64 {
+	c.ram.mu.Lock()
+	defer c.ram.mu.Unlock()
+	return c.ram.mu.used
+}
+
 // reserveWait is how long slabs that are being filled, or mapped by a rank, are
 // waited for: a fill takes a second or two.
 const reserveWait = 10 * time.Second

@@ -1,0 +1,201 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/cache/disks"
+	"rankfs/cache/stall"
+)
+
+// admission finds room in memory for fills: a file of a batch that goes first, or the
+// next that a rank gives back. Room goes to opens in the order in which they came, but
+// that one which needs less goes before one that needs more. It holds the cache's lock
+// while it picks a victim or a place in the queue, never while it waits.
+type admission struct {
+	*tiers
+	mu          *guarded
+	descriptors *descriptors
+	store       *store
+	mover       *mover
+	ctx         context.Context
+}
+
+// takeRAM takes a file in memory, evicting what it may.
+func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
+	size := e.size
+	if a.exceedsMemory(size) {
+		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, a.config.RAMBytes, errNoRoom)
+	}
+	a.evictSurplus()
+	a.ram.sweep() // what ranks have unmapped since is better than fresh memory
+	for {
+		if a.overtakes(e) {
+			return nil, fullRAM(a.config.RAMBytes, errNoRoom)
+		}
+		a.descriptors.parkSome()
+		f, err := a.ram.take(size)
+		if !errors.Is(err, errNoRoom) {
+			a.mover.fills(size)
+			return f, err
+		}
+		if lacksFiles(err) && a.descriptors.park() {
+			continue
+		}
+		if !a.makeWay(e, demanded, err) {
+			return nil, fullRAM(a.config.RAMBytes, err)
+		}
+	}
+}
+
+func fullRAM(budget int64, err error) error {
+	if lacksFiles(err) {
+		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", err)
+	}
+	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
+}
+
+// evictSurplus evicts spent batches, but for each reader's last one.
+func (a *admission) evictSurplus() {
+	for {
+		a.mu.Lock()
+		e := a.mu.eviction.surplus()
+		a.mu.Unlock()
+		if e == nil {
+			return
+		}
+		a.store.evict(e)
+	}
+}
+
+// makeWay evicts what is to go next, if anything may, for the lack of something.
+func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
+	victim := a.victim(e, demanded, lack)
+	if victim == nil {
+		return false
+	}
+	a.store.evict(victim)
+	return true
+}
+
+// victim takes what is to go next out of the cache. Descriptors are rather taken from
+// what stays on disk without one.
+func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.nvme != nil && disks.OutOfFiles(lack) {
+		victim = a.mu.eviction.victimOnNVMe("")
+	}
+	if victim == nil && (!lacksFiles(lack) || a.mu.slabs.idleFiles()) {
+		victim = a.mu.eviction.victim(e, demanded)
+	}
+	return victim
+}
+
+// awaitRoom waits until a slab was given back, or for a moment: the kernel does not
+// tell when the last mapping of a dying slab goes. It fails with why when no open
+// waits for e any more, and at once where no wait would help.
+func (a *admission) awaitRoom(e *entry, why error) error {
+	e.clock.Enter(stall.Admission)
+	a.mu.Lock()
+	e.stalled = why
+	wanted := e.waiters > 0
+	if wanted {
+		a.mu.room.join(e)
+	}
+	a.mu.Unlock()
+	if !wanted {
+		return why
+	}
+	if err := a.checkShortage(e, time.Now()); err != nil {
+		return err
+	}
+	timer := time.NewTimer(roomPoll)
+	defer timer.Stop()
+	select {
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	case <-a.mu.room.token:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// roomPoll is short beside any fill that had to wait for memory.
+const roomPoll = 10 * time.Millisecond
+
+// overtakes reports whether e must leave the room that it is about to take to another
+// fill.
+func (a *admission) overtakes(e *entry) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mu.room.overtakes(e)
+}
+
+// gotRoom notes that a fill waits for room no more.
+func (a *admission) gotRoom(e *entry) {
+	if e.stalled != nil { // which this goroutine alone sets
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		e.stalled = nil
+		a.mu.room.leave(e)
+	}
+}
+
+// leave has a fill that ends leave the queue for room.
+func (a *admission) leave(e *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mu.room.leave(e)
+}
+
+// checkShortage looks once in shortageWait at what a fill that finds no room waits
+// for. It reports the shortage to the owner of the cache, or returns it if no wait
+// would help.
+func (a *admission) checkShortage(e *entry, now time.Time) error {
+	if a.nvme != nil {
+		return nil
+	}
+	if e.looked.IsZero() {
+		e.looked = now
+	}
+	if now.Sub(e.looked) < shortageWait {
+		return nil
+	}
+	e.looked = now
+	ram, _ := a.ram.stats()
+	a.mu.Lock()
+	short, waiting, tell := a.mu.room.shortage(e, ram.Dying, now)
+	a.mu.Unlock()
+	if short == nil {
+		return nil
+	}
+	if a.stuck(waiting, e.size) {
+		short.Stuck = true
+		return short
+	}
+	if tell && a.config.Crowded != nil {
+		a.config.Crowded(e.plan, short)
+	}
+	return nil
+}
+
+// stuck reports whether so much is held by threads that wait that neither a batch
+// of a size nor the smallest that these wait for has room: then none of them goes on
+// before one is refused. A process of several threads may close a batch in
+// another one, so it does not count.
+func (a *admission) stuck(all []holding, size int64) bool {
+	if a.config.Holds == nil {
+		return false
+	}
+	held := int64(0)
+	for _, h := range all {
+		if a.config.Holds(h.thread, h.rank, h.step) {
+			held += h.bytes
+			size = min(size, h.wants.plan.Size(h.wants.rank, h.wants.step))
+		}
+	}
+	return held+pages(size) > a.config.RAMBytes
+}

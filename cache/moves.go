@@ -1,0 +1,135 @@
+package cache
+
+import "rankfs/cache/policy"
+
+// Moves are what the last plan wants elsewhere, and what has no copy though that was
+// tried since. The cache's lock guards them.
+type moves struct {
+	up    []promotion // the one that is needed first first
+	down  []uint32    // numbers of idle batches
+	tried map[Key]struct{}
+}
+
+// A promotion is a batch that should be higher than it is when a reader comes to it.
+type promotion struct {
+	plan       Plan
+	rank, step uint64
+	at         float64 // when the reader comes, on the planner's clock
+	item       int32   // of the plan's problem
+}
+
+const (
+	// maxPromotions bounds what is brought up between two plans, a second at
+	// least: more than a disk gives, unless batches are small.
+	maxPromotions = 1 << 14
+
+	// copiedAhead is how many batches that go first are copied before their room is
+	// needed.
+	copiedAhead = 32
+)
+
+// nextPromotion is what is to be brought up next.
+func (g *guarded) nextPromotion() (p promotion, ok bool) {
+	if len(g.moves.up) == 0 || g.strained || g.closed {
+		return p, false
+	}
+	p, g.moves.up = g.moves.up[0], g.moves.up[1:]
+	return p, true
+}
+
+// stillDue reports whether a batch is still to be brought up, and notes what is known
+// of it.
+func (g *guarded) stillDue(e *entry) bool {
+	now := policy.Disk
+	for _, packed := range []bool{true, false} {
+		if id := g.slabs.idle.find(e.key, packed); id != 0 {
+			b := g.slabs.idle.at(id)
+			now, e.history = max(now, b.level()), b.history
+		}
+	}
+	at, known := g.strategy.targets.of(e.key)
+	return known && at > now && g.slabs.entries[e.key] == nil && !g.eviction.readOnce(&e.batch)
+}
+
+// swap has a batch in memory become idle in the place of its slab on a disk, which the
+// caller is to give up, unless the batch is open or in memory by now.
+func (g *guarded) swap(e *entry) (old *entry, swapped bool) {
+	if g.slabs.entries[e.key] != nil {
+		return nil, false
+	}
+	if id := g.slabs.idle.find(e.key, false); id != 0 {
+		there := g.slabs.idle.at(id)
+		if there.inMemory() {
+			return nil, false
+		}
+		e.history = there.history
+		old = &entry{batch: g.slabs.idle.take(id)}
+	}
+	g.eviction.addIdle(e.batch)
+	g.count.converted++
+	return old, true
+}
+
+// nextMisplaced finds an idle batch that is not where it should be. It is taken to be
+// copied, but a packed copy that is not needed is taken away; of one that is to be
+// written to a disk, what is known is returned.
+func (g *guarded) nextMisplaced() (e *entry, ok bool) {
+	for n := len(g.moves.down); n > 0 && g.queue.resting > 0 && !g.strained && !g.closed; n = len(g.moves.down) {
+		id := g.moves.down[n-1]
+		g.moves.down = g.moves.down[:n-1]
+		if !g.slabs.idle.has(id) || g.slabs.idle.isSpent(id) {
+			continue
+		}
+		b := g.slabs.idle.at(id) // which may be another one by now
+		_, there := g.slabs.ready(b.key)
+		switch {
+		case !g.eviction.misplaced(&b):
+		case b.packed && there:
+			return g.eviction.remove(id), true
+		case b.packed:
+			return &entry{batch: b}, true
+		default:
+			return g.takeToCopy(id, b.pooled), true
+		}
+	}
+	return nil, false
+}
+
+// nextToLeave is the next of what goes first that has to be copied before, taken to be
+// copied, if so many bytes are free; or nil. What a reader is just coming to does not
+// leave yet. Each is tried once for each plan.
+func (g *guarded) nextToLeave(free int64) *entry {
+	if g.strained || g.closed {
+		return nil
+	}
+	looked := 0
+	for id := range g.slabs.idle.lanes.all() {
+		b := g.slabs.idle.at(id)
+		if looked++; looked > copiedAhead || free > copiedAhead*pages(b.size) {
+			return nil
+		}
+		if _, tried := g.moves.tried[b.key]; tried || !g.eviction.needsCopy(&b) {
+			continue
+		}
+		if g.moves.tried == nil {
+			g.moves.tried = make(map[Key]struct{})
+		}
+		if len(g.moves.tried) >= maxPromotions {
+			return nil
+		}
+		g.moves.tried[b.key] = struct{}{}
+		return g.takeToCopy(id, b.pooled)
+	}
+	return nil
+}
+
+// takeToCopy takes an idle batch so that nothing evicts it: one in a slot is checked
+// out, one in a file is held.
+func (g *guarded) takeToCopy(id uint32, pooled bool) *entry {
+	if pooled {
+		return g.checkOut(id)
+	}
+	e := g.slabs.activate(id)
+	e.holders++
+	return e
+}

@@ -1,0 +1,50 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rankfs/cache/stall"
+)
+
+// Prepare makes a batch ready for the next open of it, on the caller's
+// goroutine. It takes the place of nothing that a reader is known to come to, nor
+// on a disk of what was pinned or is of the same plan: the error then wraps
+// meta.ErrNoSpace.
+func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
+	now := time.Now()
+	c.mu.Lock()
+	if c.mu.closed {
+		c.mu.Unlock()
+		return fmt.Errorf("prepare batch: %w", errClosing)
+	}
+	k := p.Key(rank, step)
+	if c.mu.slabs.idle.find(k, false) != 0 {
+		c.mu.Unlock()
+		c.store.closeOnDisk(k)
+		return nil
+	}
+	e, mine := c.mu.slabs.entry(p, rank, step)
+	if mine {
+		c.mu.slabs.begin(e, &c.mu.queue.others, stall.Plan)
+		e.byHand, e.last = true, now // as if it had been used
+		c.mu.Unlock()
+		c.workers.make(e, false)
+		c.mu.Lock()
+	}
+	if e.state != filling { // else others fill it, or an open has come meanwhile
+		err := e.err
+		c.mu.Unlock()
+		c.store.closeOnDisk(k)
+		return err
+	}
+	e.waiters++
+	c.mu.Unlock()
+	s, err := c.await(ctx, e)
+	if err == nil {
+		s.Release()
+		c.store.closeOnDisk(k)
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package cache
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"rankfs/cache/stall"
+)
+
+// queue says what workers do next: an entry that an open waits for, or a batch that a
+// reader comes to. Nothing but entries that are waited for is queued: what is missing
+// ahead of readers is looked up when a worker is free.
+//
+// Workers' time is shared between jobs, each with two accounts, by fair queueing: the
+// account that had least is served first, so a job that opens everything at random
+// costs one that goes in order no more than its share. The cache's lock guards it.
+type queue struct {
+	readers *readers
+	slabs   *slabs
+	demand  []*entry      // waited for and not begun, in order of arrival
+	others  usage         // by opens that are followed no more
+	clock   time.Duration // the end of the account that was served last
+	workers int
+	resting int        // of those, that have nothing to do
+	wake    *sync.Cond // something for a worker to do, or to give up waiting for
+}
+
+// A usage is an account of workers' time. What was not used in the past is not saved
+// up: it starts no earlier than that of the account that was served last.
+type usage struct{ end time.Duration }
+
+func (q *queue) start(u *usage) time.Duration { return max(q.clock, u.end) }
+
+// charge begins to use workers' time on an account.
+func (q *queue) charge(u *usage) {
+	q.clock = q.start(u)
+	u.end = q.clock
+}
+
+// usageOf is the account of an open, which was to be expected or not.
+func (q *queue) usageOf(p Plan, expected bool) *usage {
+	j := q.readers.jobs[p.ID()]
+	switch {
+	case j == nil:
+		return &q.others
+	case expected:
+		return &j.usages[0]
+	}
+	return &j.usages[1]
+}
+
+// push has an entry filled that an open waits for.
+func (q *queue) push(e *entry) {
+	q.demand = append(q.demand, e)
+	q.wake.Broadcast()
+}
+
+// requeue has an entry filled that opens have come to wait for.
+func (q *queue) requeue(e *entry) {
+	q.demand = append(q.demand, e)
+	q.wake.Signal()
+}
+
+// choose picks an entry for a worker, or returns nil. It is one that an open waits
+// for, or that of a batch ahead of a reader, if such are to be made ready.
+func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
+	best, ok := q.task(ahead)
+	if !ok {
+		return nil, false
+	}
+	q.charge(best.usage)
+	if !best.ahead {
+		e = q.demand[best.demand]
+		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
+		return e, true
+	}
+	e, _ = q.slabs.entry(best.plan, best.reader.rank, best.step) // which is missing
+	q.slabs.begin(e, best.usage, stall.Plan)
+	e.prefetchFor, e.prefetchStep = best.reader, best.reader.scan
+	return e, false
+}
+
+// maxLook bounds how many waiting opens are looked through for the one whose account
+// is served next.
+const maxLook = 256
+
+// A task is what a worker may do next: fill what an open waits for, or what a
+// reader comes to.
+type task struct {
+	usage  *usage
+	demand int           // which of the waiting opens, or
+	ahead  bool          // the batch of a plan that is
+	due    time.Duration // in so long
+	reader *reader
+	plan   Plan
+	step   uint64
+}
+
+// task is what is to be done first.
+func (q *queue) task(ahead bool) (best task, ok bool) {
+	consider := func(t task) {
+		if !ok || q.before(t, best) {
+			best, ok = t, true
+		}
+	}
+	for i, e := range q.demand[:min(maxLook, len(q.demand))] {
+		consider(task{usage: e.usage, demand: i})
+	}
+	now := time.Now()
+	q.readers.dropSilent(now)
+	if !ahead {
+		return best, ok
+	}
+	for _, j := range q.readers.jobs {
+		for _, r := range j.readers {
+			r = q.readers.traces.guide(j.plan, r)
+			if p, step, is := q.readers.missing(j, r); is {
+				consider(task{usage: j.usage(r), ahead: true, due: r.due(r.scan, now), reader: r, plan: p, step: step})
+			}
+		}
+	}
+	return best, ok
+}
+
+// before reports whether a is done first: by account, then what an open waits for, in
+// order, then what is needed soonest.
+func (q *queue) before(a, b task) bool {
+	if x, y := q.start(a.usage), q.start(b.usage); x != y {
+		return x < y
+	}
+	if a.ahead != b.ahead {
+		return b.ahead
+	}
+	return a.ahead && a.due < b.due
+}

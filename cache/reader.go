@@ -1,0 +1,127 @@
+package cache
+
+import "time"
+
+// A reader is one rank going through a plan, as its opens show it. Its steps
+// count on into the next epoch: those of that one begin at the plan's Steps.
+//
+// It is moved by its opens alone; pos never passes scan, nor a step that is barred.
+type reader struct {
+	rank   uint64
+	pos    uint64        // the step that is to be opened next
+	size   int64         // of a batch, as last seen; zero if none was ready yet
+	seen   time.Time     // when a step was opened
+	served time.Time     // when an open that waited was answered
+	pace   time.Duration // from one step to the next, but for what was waited; zero until there were two in order
+	run    int           // opens in order
+	stray  uint64        // the step after one that was opened far from here
+	scan   uint64        // no step from pos to here is missing
+	barred uint64        // nothing is made ready from this step on; pos or more
+	bar    bool
+	tempo  tempo
+	course course
+	lane   uint8  // of idle batches: what it comes to is there, in order
+	route  *route // if it is one
+}
+
+// near is how many steps a reader may leave out without being another one.
+const near = 16
+
+// trusted is how many opens in order make a reader: fewer may be a person who looks.
+const trusted = 2
+
+const none = ^uint64(0)
+
+// opens moves a reader to where it opens a step. One that is far from where a
+// reader is moves it only if the next one follows: a job that was resumed goes
+// on from there, while a person who looks around does not. So a job's batches
+// are made ready ahead whatever others open of them.
+func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
+	switch {
+	case step >= r.pos && step-r.pos < near:
+		if r.run > 0 {
+			took := now.Sub(r.seen) / time.Duration(step+1-r.pos)
+			r.pace = blend(r.pace, r.worked(now)/time.Duration(step+1-r.pos))
+			r.tempo.add(took)
+		}
+		r.run = max(1, r.run+1-int(step-r.pos))
+	case step == r.stray || r.run < trusted:
+		r.run, r.pace, r.tempo, r.scan = 1, 0, tempo{}, 0
+	default:
+		r.stray = step + 1
+		if step < r.pos && r.pos-step <= near { // one of a rank's several workers is a little late
+			r.run++
+			return false, true
+		}
+		return false, false
+	}
+	r.pos, r.seen, r.bar, r.stray = step+1, now, false, none
+	r.scan = max(r.scan, r.pos)
+	return true, true
+}
+
+// worked is how long a reader has had what it opened last.
+func (r *reader) worked(now time.Time) time.Duration {
+	if r.served.After(r.seen) {
+		return max(now.Sub(r.served), 0)
+	}
+	return now.Sub(r.seen)
+}
+
+// due is when a reader comes to a step, from now.
+func (r *reader) due(step uint64, now time.Time) time.Duration {
+	return time.Duration(step+1-r.pos)*r.pace - now.Sub(r.seen)
+}
+
+// A tempo is a reader's mean time from one step to the next.
+type tempo struct {
+	mean  time.Duration
+	count int // of steps, up to tempoSteps
+}
+
+const (
+	// tempoSteps is over how many steps a tempo goes: a reader that becomes
+	// faster or slower is known by it after about as many.
+	tempoSteps = 64
+
+	// pauses: a step that takes longer than so many tempos is a pause, such as
+	// at the end of an epoch, and says little of what comes after it.
+	pauses = 4
+)
+
+func (t *tempo) add(took time.Duration) {
+	if t.count >= pauses {
+		took = min(took, pauses*t.mean+1)
+	}
+	t.count = min(t.count+1, tempoSteps)
+	t.mean += (took - t.mean) / time.Duration(t.count)
+}
+
+// comes is when r comes to a step: as long after its last open as it takes for so
+// many steps. One that is late comes to all of them later.
+func (r *reader) comes(step uint64, now time.Time) time.Time {
+	ahead := time.Duration(int64(step) - int64(r.pos))
+	at, late := r.seen.Add((ahead+1)*r.tempo.mean), now.Add(ahead*r.tempo.mean)
+	if late.After(at) {
+		return late
+	}
+	return at
+}
+
+// A course is when a reader comes to which step, as it was reckoned once: one a
+// tick. Its batches are in order by it, which is right among themselves however
+// the reader goes on; to compare them with others', see reader.comes.
+type course struct {
+	from time.Time
+	step int64 // that it opened then; below zero: of the epoch before
+	tick time.Duration
+}
+
+func (c course) at(step uint64) time.Time {
+	return c.from.Add(time.Duration(int64(step)-c.step) * c.tick)
+}
+
+// set reckons the course anew.
+func (r *reader) set(now time.Time) {
+	r.course = course{r.comes(r.pos, now), int64(r.pos), r.tempo.mean}
+}
