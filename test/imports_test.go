@@ -13,7 +13,7 @@ var mayImport = map[string][]string{
 	"rankfs/meta/fault":              {},
 	"rankfs/meta/heap":               {},
 	"rankfs/meta/lists":              {"rankfs/meta"},
-	"rankfs/meta/assign":             {"rankfs/meta", "rankfs/meta/lists"},
+	"rankfs/meta/assign":             {"rankfs/meta", "rankfs/meta/heap", "rankfs/meta/lists"},
 	"rankfs/meta/durable":            {},
 	"rankfs/meta/queue":              {"rankfs/meta", "rankfs/meta/lists"},
 	"rankfs/meta/state":              {"rankfs/meta"},

@@ -110,17 +110,12 @@ func shares(t fataler, positions, ranks int) assign.Division {
 	return contiguous(t, counts)
 }
 
-// DL-MPI's program, for ranks that differ in speed by up to a third.
+// DL-MPI's program.
 func BenchmarkStatic(b *testing.B) {
 	for _, size := range []struct{ chunks, nodes int }{{16_384, 128}, {1_000_000, 1000}} {
 		for _, skew := range []bool{false, true} {
 			b.Run(fmt.Sprintf("chunks=%d/nodes=%d/skew=%v", size.chunks, size.nodes, skew), func(b *testing.B) {
 				cluster, sets, of := hdfsPlacement(size.chunks, size.nodes, 0, skew)
-				r := rand.New(rand.NewPCG(1, 1))
-				var speeds []uint32
-				for range size.nodes {
-					speeds = append(speeds, uint32(750+r.IntN(250)))
-				}
 				b.ReportAllocs()
 				points := 0
 				for b.Loop() {
@@ -128,7 +123,7 @@ func BenchmarkStatic(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s, err := p.Static(of, speeds, assign.Weights{Local: 1, Time: 1})
+					s, err := p.Static(of, assign.Weights{Local: 1, Time: 1})
 					if err != nil {
 						b.Fatal(err)
 					}

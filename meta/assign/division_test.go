@@ -164,9 +164,7 @@ func TestInvalid(t *testing.T) {
 		{"an unknown set of a reader", func() error { _, err := p.Serve([]int32{0}, []int32{1}, nil); return err }},
 		{"capacities of other nodes", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1}); return err }},
 		{"a negative capacity", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1, -1}); return err }},
-		{"speeds of other ranks", func() error { _, err := p.Static([]int32{0}, []uint32{1}, assign.Weights{}); return err }},
-		{"no speed", func() error { _, err := p.Static([]int32{0}, []uint32{0, 0}, assign.Weights{}); return err }},
-		{"an unknown set of a program", func() error { _, err := p.Static([]int32{7}, []uint32{1, 1}, assign.Weights{}); return err }},
+		{"an unknown set of a program", func() error { _, err := p.Static([]int32{7}, assign.Weights{}); return err }},
 	}
 	for _, tt := range calls {
 		if err := tt.call(); !errors.Is(err, meta.ErrInvalid) {

@@ -46,7 +46,7 @@ func TestGolden(t *testing.T) {
 	epoch := c.epoch(t, []int32{1, 2, 3, 4, 5, 6})
 	tell("epoch", epoch.Division)
 	fmt.Fprintf(&out, "  from %v, %d over\n", epoch.From, epoch.Over)
-	static := c.static(t, []uint32{10, 9, 8, 7, 6, 5, 4, 3}, assign.Weights{Local: 3, Time: 1})
+	static := c.static(t, assign.Weights{Local: 9, Time: 1})
 	tell("static", static.Division)
 	fmt.Fprintf(&out, "  point %d of %v\n", static.Best, static.Curve)
 

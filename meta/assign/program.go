@@ -1,58 +1,49 @@
 package assign
 
-import (
-	"fmt"
-	"math/big"
-
-	"rankfs/meta"
-)
+import "math/big"
 
 // Weights say what a static division is to be best at. Only their relation
 // matters.
 type Weights struct {
 	Local uint32 // of the share of chunks that are local
-	Time  uint32 // of the shortest possible time over the time it takes
+	Time  uint32 // of the least that the busiest rank can read over what it reads
 }
 
-// A Point is a division that none other beats both in locality and in time.
+// A Point is a division that none other beats both in locality and in time: ranks
+// are equally fast, so that the busiest is done last.
 type Point struct {
-	Local int   // chunks that are local
-	Time  Ratio // when the last rank is done: chunks over speed
+	Local int // chunks that are local
+	Most  int // chunks that the busiest rank reads
 }
 
 // A Static is the best division for some weights, and what there was to
 // choose from.
 type Static struct {
 	Division
-	Curve []Point // the shortest time first, each more local and longer than the one before
+	Curve []Point // equal shares first, each more local and longer than the one before
 	Best  int     // the point of Curve that Division is
 }
 
-// Static solves DL-MPI's integer program for chunks of one size: of all
-// divisions of the chunks among ranks of different speeds, it finds the one
-// with the most
+// Static solves DL-MPI's integer program for chunks of one size and ranks of one
+// speed: of all divisions of the chunks among the ranks it finds the one with the
+// most
 //
-//	Local * (local chunks)/chunks + Time * (shortest time)/time
+//	Local * (local chunks)/chunks + Time * (least of the busiest rank)/(most of a rank)
 //
-// and of several the one that takes the shortest time. Rank r reads speeds[r]
-// chunks in a unit of time; a rank of speed 0 gets none.
+// and of several the one that takes the shortest time.
 //
-// A division that is done by a time T gives rank r at most floor(T*speed)
-// chunks, so for each T a maximum flow says how many can be local. Only the
-// times k/speed matter. As T grows from the shortest time past these, a rank
-// at a time may read one more, and one more search says whether that makes one
-// more chunk local: each point costs as much as finding one path.
-func (p *Planner) Static(of []int32, speeds []uint32, weights Weights) (Static, error) {
+// If no rank may have more than a quota, a maximum flow says how many chunks can be
+// local. As the quota grows from equal shares on, a rank at a time may read one
+// more, and one more search says whether that makes one more chunk local: each point
+// costs as much as finding one path.
+func (p *Planner) Static(of []int32, weights Weights) (Static, error) {
 	if err := p.checkSets(of); err != nil {
-		return Static{}, err
-	}
-	if err := p.checkSpeeds(speeds); err != nil {
 		return Static{}, err
 	}
 	w := p.works.Get().(*work)
 	defer p.works.Put(w)
 	var s Static
-	sweep, err := newSweep(w, of, speeds)
+	sweep, err := newSweep(w, of)
 	if err != nil {
 		return Static{}, err
 	}
@@ -61,7 +52,7 @@ func (p *Planner) Static(of []int32, speeds []uint32, weights Weights) (Static, 
 	}
 	s.Best = best(s.Curve, len(of), weights)
 	// Going there again costs less than remembering each division.
-	if sweep, err = newSweep(w, of, speeds); err != nil {
+	if sweep, err = newSweep(w, of); err != nil {
 		return Static{}, err
 	}
 	for sweep.local < s.Curve[s.Best].Local {
@@ -71,22 +62,10 @@ func (p *Planner) Static(of []int32, speeds []uint32, weights Weights) (Static, 
 	return s, err
 }
 
-func (p *Planner) checkSpeeds(speeds []uint32) error {
-	if len(speeds) != len(p.nodeOf) {
-		return fmt.Errorf("speeds of %d ranks %w: there are %d", len(speeds), meta.ErrInvalid, len(p.nodeOf))
-	}
-	for _, s := range speeds {
-		if s > 0 {
-			return nil
-		}
-	}
-	return fmt.Errorf("speeds of 0 for all ranks %w: somebody has to read", meta.ErrInvalid)
-}
-
-// appendPoint adds a point that is more local. One of the same time as the
-// last takes its place.
+// appendPoint adds a point that is more local. One of the same time as the last
+// takes its place.
 func appendPoint(curve []Point, p Point) []Point {
-	if n := len(curve); n > 0 && curve[n-1].Time == p.Time {
+	if n := len(curve); n > 0 && curve[n-1].Most == p.Most {
 		curve = curve[:n-1]
 	}
 	return append(curve, p)
@@ -96,22 +75,17 @@ func appendPoint(curve []Point, p Point) []Point {
 func best(curve []Point, chunks int, w Weights) (index int) {
 	var most *big.Rat
 	for i, point := range curve {
-		if score := point.score(curve[0].Time, chunks, w); most == nil || score.Cmp(most) > 0 {
+		if score := point.score(curve[0].Most, chunks, w); most == nil || score.Cmp(most) > 0 {
 			index, most = i, score
 		}
 	}
 	return index
 }
 
-func (p Point) score(shortest Ratio, chunks int, w Weights) *big.Rat {
+func (p Point) score(least, chunks int, w Weights) *big.Rat {
 	if chunks == 0 {
 		return new(big.Rat)
 	}
 	local := big.NewRat(int64(w.Local)*int64(p.Local), int64(chunks))
-	time := new(big.Rat).Quo(shortest.rat(), p.Time.rat())
-	return local.Add(local, time.Mul(time, big.NewRat(int64(w.Time), 1)))
-}
-
-func (r Ratio) rat() *big.Rat {
-	return new(big.Rat).SetFrac(new(big.Int).SetUint64(r.Num), new(big.Int).SetUint64(r.Den))
+	return local.Add(local, big.NewRat(int64(w.Time)*int64(least), int64(p.Most)))
 }

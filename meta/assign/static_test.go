@@ -11,14 +11,11 @@ import (
 
 // staticCase draws an instance small enough to try every division of it:
 // chunks of up to three ranks on up to three nodes.
-func staticCase(r *rand.Rand) (caseOf, []uint32, assign.Weights) {
+func staticCase(r *rand.Rand) (caseOf, assign.Weights) {
 	c := caseOf{cluster: assign.Cluster{Nodes: 3}}
-	var speeds []uint32
 	for range 1 + r.IntN(3) {
 		c.cluster.NodeOf = append(c.cluster.NodeOf, int32(r.IntN(3)))
-		speeds = append(speeds, uint32(r.IntN(8)))
 	}
-	speeds[r.IntN(len(speeds))] = uint32(1 + r.IntN(8))
 	for chunk := range r.IntN(8) {
 		var set []int32
 		for range r.IntN(3) {
@@ -26,38 +23,29 @@ func staticCase(r *rand.Rand) (caseOf, []uint32, assign.Weights) {
 		}
 		c.holders, c.of = append(c.holders, set), append(c.of, int32(chunk))
 	}
-	return c, speeds, assign.Weights{Local: uint32(r.IntN(9)), Time: uint32(r.IntN(4))}
+	return c, assign.Weights{Local: uint32(r.IntN(30)), Time: uint32(r.IntN(4))}
 }
 
-func (c caseOf) static(t fataler, speeds []uint32, w assign.Weights) assign.Static {
+func (c caseOf) static(t fataler, w assign.Weights) assign.Static {
 	t.Helper()
-	s, err := c.planner(t).Static(c.of, speeds, w)
+	s, err := c.planner(t).Static(c.of, w)
 	if err != nil {
 		t.Fatalf("static: %v", err)
 	}
 	return s
 }
 
-// outcome is what one division comes to; ok is false if a rank of speed 0
-// reads something.
-func (c caseOf) outcome(readers []int, speeds []uint32) (local int, time *big.Rat, ok bool) {
-	counts := make([]int64, len(speeds))
+// outcome is what one division comes to.
+func (c caseOf) outcome(readers []int) (p assign.Point) {
+	counts := make([]int, len(c.cluster.NodeOf))
 	for chunk, rank := range readers {
 		counts[rank]++
 		if c.held(chunk, int(c.cluster.NodeOf[rank])) {
-			local++
+			p.Local++
 		}
 	}
-	time = new(big.Rat)
-	for rank, n := range counts {
-		if n > 0 && speeds[rank] == 0 {
-			return 0, nil, false
-		}
-		if n > 0 && time.Cmp(big.NewRat(n, int64(speeds[rank]))) < 0 {
-			time = big.NewRat(n, int64(speeds[rank]))
-		}
-	}
-	return local, time, true
+	p.Most = slices.Max(counts)
+	return p
 }
 
 // all calls try with every way to give chunks to ranks.
@@ -76,37 +64,40 @@ func all(chunks, ranks int, try func(readers []int)) {
 	}
 }
 
-func number(r assign.Ratio) *big.Rat { return big.NewRat(int64(r.Num), int64(r.Den)) }
-
 // Every division is tried: the curve is exactly those that none beats, and the
 // best is as good as any.
 func TestStaticAgainstBruteForce(t *testing.T) {
 	longer := 0
-	for seed := range uint64(600) {
-		c, speeds, weights := staticCase(rand.New(rand.NewPCG(seed, 7)))
-		got := c.static(t, speeds, weights)
-		shortest := make(map[int]*big.Rat) // by how many are local
-		all(len(c.of), len(speeds), func(readers []int) {
-			if local, time, ok := c.outcome(readers, speeds); ok && (shortest[local] == nil || time.Cmp(shortest[local]) < 0) {
-				shortest[local] = time
+	for seed := range uint64(2000) {
+		c, weights := staticCase(rand.New(rand.NewPCG(seed, 7)))
+		got := c.static(t, weights)
+		least := make(map[int]int) // that the busiest rank reads, by how many are local
+		all(len(c.of), len(c.cluster.NodeOf), func(readers []int) {
+			p := c.outcome(readers)
+			if most, ok := least[p.Local]; !ok || p.Most < most {
+				least[p.Local] = p.Most
 			}
 		})
-		want := pareto(shortest, len(c.of))
+		want := pareto(least, len(c.of))
 		if !slices.Equal(got.Curve, want) {
-			t.Fatalf("seed %d: curve %v, want %v: %v, speeds %v", seed, got.Curve, want, c, speeds)
+			t.Fatalf("seed %d: curve %v, want %v: %v", seed, got.Curve, want, c)
 		}
 		if len(c.of) > 0 {
+			score := func(p assign.Point) *big.Rat {
+				time := big.NewRat(int64(weights.Time)*int64(want[0].Most), int64(p.Most))
+				return time.Add(time, big.NewRat(int64(weights.Local)*int64(p.Local), int64(len(c.of))))
+			}
 			best := new(big.Rat)
-			for local, time := range shortest {
-				if score := score(local, len(c.of), number(want[0].Time), time, weights); score.Cmp(best) > 0 {
-					best = score
+			for local, most := range least {
+				if s := score(assign.Point{Local: local, Most: most}); s.Cmp(best) > 0 {
+					best = s
 				}
 			}
-			if score := score(got.Curve[got.Best].Local, len(c.of), number(want[0].Time), number(got.Curve[got.Best].Time), weights); score.Cmp(best) != 0 {
-				t.Fatalf("seed %d: scores %v, could score %v", seed, score, best)
+			if s := score(got.Curve[got.Best]); s.Cmp(best) != 0 {
+				t.Fatalf("seed %d: scores %v, could score %v", seed, s, best)
 			}
 		}
-		checkStatic(t, c, got, speeds)
+		checkStatic(t, c, got)
 		longer += min(got.Best, 1)
 	}
 	if longer < 30 {
@@ -114,27 +105,19 @@ func TestStaticAgainstBruteForce(t *testing.T) {
 	}
 }
 
-func pareto(shortest map[int]*big.Rat, chunks int) (curve []assign.Point) {
-	var best *big.Rat
+func pareto(least map[int]int, chunks int) (curve []assign.Point) {
 	for local := chunks; local >= 0; local-- {
-		if time := shortest[local]; time != nil && (best == nil || time.Cmp(best) < 0) {
-			best = time
-			curve = append(curve, assign.Point{Local: local, Time: assign.Ratio{Num: time.Num().Uint64(), Den: time.Denom().Uint64()}})
+		if most, ok := least[local]; ok && (len(curve) == 0 || most < curve[len(curve)-1].Most) {
+			curve = append(curve, assign.Point{Local: local, Most: most})
 		}
 	}
 	slices.Reverse(curve)
 	return curve
 }
 
-func score(local, chunks int, shortest, time *big.Rat, w assign.Weights) *big.Rat {
-	speed := new(big.Rat).Quo(shortest, time)
-	speed.Mul(speed, big.NewRat(int64(w.Time), 1))
-	return speed.Add(speed, big.NewRat(int64(w.Local)*int64(local), int64(chunks)))
-}
-
 // checkStatic checks that the division is whole, and as local and as short as
 // the point of the curve says.
-func checkStatic(t fataler, c caseOf, s assign.Static, speeds []uint32) {
+func checkStatic(t fataler, c caseOf, s assign.Static) {
 	t.Helper()
 	readers := make([]int, len(c.of))
 	var counts []int32
@@ -146,67 +129,42 @@ func checkStatic(t fataler, c caseOf, s assign.Static, speeds []uint32) {
 	}
 	c.strict = contiguous(t, counts)
 	checkWhole(t, c, s.Division)
-	local, time, ok := c.outcome(readers, speeds)
-	if want := s.Curve[s.Best]; !ok || local != want.Local || time.Cmp(number(want.Time)) != 0 {
-		t.Fatalf("%d local in time %v, should be %v: %v, speeds %v, %v", local, time, want, c, speeds, ranks(s.Division))
+	if got, want := c.outcome(readers), s.Curve[s.Best]; got != want {
+		t.Fatalf("%v, should be %v: %v, %v", got, want, c, ranks(s.Division))
 	}
 }
 
-// Too large to try all: for each time that matters, the curve says what a
-// maximum flow says.
+// Too large to try all: for each quota of all ranks, the curve says what a maximum
+// flow says.
 func TestStaticCurveIsMaximumFlow(t *testing.T) {
 	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 8))
-		c := rackCase(r)
+		c := rackCase(rand.New(rand.NewPCG(seed, 8)))
 		c.cluster.NodeOf = append(c.cluster.NodeOf, 2, 0)
-		var speeds []uint32
-		for range c.cluster.NodeOf {
-			speeds = append(speeds, uint32(1+r.IntN(9)))
-		}
-		got := c.static(t, speeds, assign.Weights{Local: 1, Time: 1})
-		checkStatic(t, c, got, speeds)
-		for _, s := range speeds {
-			for k := range len(c.of) + 1 {
-				time := assign.Ratio{Num: uint64(k), Den: uint64(s)}
-				counts := make([]int32, len(speeds))
-				sum := 0
-				for rank, s := range speeds {
-					counts[rank] = int32(time.Num * uint64(s) / time.Den)
-					sum += int(counts[rank])
+		got, ranks := c.static(t, assign.Weights{Local: 1, Time: 1}), len(c.cluster.NodeOf)
+		checkStatic(t, c, got)
+		for quota := got.Curve[0].Most; quota <= len(c.of); quota++ {
+			want := 0
+			for _, point := range got.Curve {
+				if point.Most <= quota {
+					want = point.Local
 				}
-				if got.Curve[0].Time.Compare(time) > 0 {
-					if sum >= len(c.of) {
-						t.Fatalf("seed %d: done by %v, before the shortest time %v", seed, time, got.Curve[0].Time)
-					}
-					continue
-				}
-				want := 0
-				for _, point := range got.Curve {
-					if point.Time.Compare(time) <= 0 {
-						want = point.Local
-					}
-				}
-				c.strict = contiguous(t, counts)
-				if local := matching(c); local != want {
-					t.Fatalf("seed %d: %d can be local by %v, the curve says %d: %v", seed, local, time, want, got.Curve)
-				}
+			}
+			c.strict = contiguous(t, slices.Repeat([]int32{int32(quota)}, ranks))
+			if local := matching(c); local != want {
+				t.Fatalf("seed %d: %d can be local with %d each, the curve says %d: %v", seed, local, quota, want, got.Curve)
 			}
 		}
 	}
 }
 
-// Equal speeds and as many chunks each: the shortest time is that of equal
-// shares, and what is local then is what a plan of equal shares has.
-func TestStaticOfEqualSpeeds(t *testing.T) {
+// The curve begins with equal shares, and what is local then is what a plan of equal
+// shares has.
+func TestStaticBeginsWithEqualShares(t *testing.T) {
 	c := randomCase(16, 32, 2, 5, 6)
-	speeds := make([]uint32, 16)
-	for rank := range speeds {
-		speeds[rank] = 1000
-	}
-	got := c.static(t, speeds, assign.Weights{Local: 0, Time: 1})
+	got := c.static(t, assign.Weights{Local: 0, Time: 1})
 	checkWhole(t, c, got.Division)
 	_, local := c.cost(c.step(t))
-	if want := (assign.Point{Local: local, Time: assign.Ratio{Num: 4, Den: 125}}); got.Curve[0] != want || got.Best != 0 {
+	if want := (assign.Point{Local: local, Most: 32}); got.Curve[0] != want || got.Best != 0 {
 		t.Errorf("begins with %v, want %v", got.Curve[0], want)
 	}
 }
@@ -214,7 +172,7 @@ func TestStaticOfEqualSpeeds(t *testing.T) {
 // Of what is equally good the lowest rank, the shortest time.
 func TestStaticTies(t *testing.T) {
 	c := caseOf{cluster: assign.Cluster{Nodes: 2, NodeOf: []int32{0, 1, 1}}, holders: [][]int32{{}, {0}}, of: []int32{0, 0, 0, 0, 0}}
-	if got := c.static(t, []uint32{7, 7, 7}, assign.Weights{Local: 1, Time: 1}); len(got.Of(0)) != 2 || len(got.Of(1)) != 2 || len(got.Of(2)) != 1 {
+	if got := c.static(t, assign.Weights{Local: 1, Time: 1}); len(got.Of(0)) != 2 || len(got.Of(1)) != 2 || len(got.Of(2)) != 1 {
 		t.Errorf("five chunks of three equal ranks: %v", ranks(got.Division))
 	}
 	c.of = []int32{1, 1, 1}
@@ -223,7 +181,7 @@ func TestStaticTies(t *testing.T) {
 		best    int
 	}{{assign.Weights{}, 0}, {assign.Weights{Local: 1, Time: 0}, 2}, {assign.Weights{Local: 1, Time: 1}, 0}, {assign.Weights{Local: 2, Time: 1}, 2}, {assign.Weights{Local: 1, Time: 2}, 0}} {
 		// 1, 2 or 3 of the chunks are local, in time 1, 2 or 3; by equal weights that is 4/3, 7/6, 4/3.
-		if got := c.static(t, []uint32{1, 1, 1}, tt.weights); len(got.Curve) != 3 || got.Best != tt.best {
+		if got := c.static(t, tt.weights); len(got.Curve) != 3 || got.Best != tt.best {
 			t.Errorf("weights %v: point %d of %v, want %d", tt.weights, got.Best, got.Curve, tt.best)
 		}
 	}
@@ -233,15 +191,9 @@ func TestStaticDependsOnNothingElse(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 10))
 		c := randomCase(6, 5, 2, seed, 11)
-		var speeds []uint32
-		var counts []int32
-		for range c.cluster.NodeOf {
-			speeds = append(speeds, uint32(1+r.IntN(9)))
-			counts = append(counts, 5)
-		}
-		c.strict = contiguous(t, counts)
+		c.strict = contiguous(t, slices.Repeat([]int32{5}, len(c.cluster.NodeOf)))
 		weights := assign.Weights{Local: 1, Time: 1}
-		want, got := c.static(t, speeds, weights), c.rename(r, r.Perm(c.cluster.Nodes)).static(t, speeds, weights)
+		want, got := c.static(t, weights), c.rename(r, r.Perm(c.cluster.Nodes)).static(t, weights)
 		if !equal(got.Division, want.Division) || !slices.Equal(got.Curve, want.Curve) || got.Best != want.Best {
 			t.Fatalf("seed %d: got %v, want %v", seed, got, want)
 		}

@@ -1,10 +1,11 @@
 package assign
 
-// A sweep is the flow for a time that grows: all that can be local by then is.
+// A sweep is the flow for a number of chunks of the busiest rank that grows: all
+// that can be local with so many is.
 type sweep struct {
 	w      *work
 	quotas *finish // what each rank may read
-	time   Ratio
+	most   int     // the largest quota that was needed
 	local  int
 	chunks int
 
@@ -17,12 +18,12 @@ type sweep struct {
 	direct  []int32 // by node: arcs into it before this one are of groups with nothing left
 }
 
-func newSweep(w *work, of []int32, speeds []uint32) (*sweep, error) {
+func newSweep(w *work, of []int32) (*sweep, error) {
 	if err := w.gather(of, false); err != nil {
 		return nil, err
 	}
 	s := &sweep{w: w, chunks: len(of)}
-	s.quotas, s.time = shortest(speeds, len(of))
+	s.quotas, s.most = shortest(len(w.p.nodeOf), len(of))
 	g := &w.g
 	for rank, n := range s.quotas.given {
 		g.room[w.p.nodeOf[rank]] += n
@@ -37,54 +38,35 @@ func newSweep(w *work, of []int32, speeds []uint32) (*sweep, error) {
 	return s, nil
 }
 
-// shortest is the shortest time that chunks of one size take, and how many of
-// them each rank reads if they are done by then. That is never before
-// chunks/sum(speeds), and of what ranks can do by then, less than a chunk for
-// each is missing.
-func shortest(speeds []uint32, chunks int) (*finish, Ratio) {
-	given, ranks := make([]int32, len(speeds)), make([]int32, len(speeds))
-	sum, missing := uint64(0), chunks
-	for rank, s := range speeds {
-		ranks[rank] = int32(rank)
-		sum += uint64(s)
-	}
-	time := Ratio{0, 1}
-	for rank, s := range speeds {
-		if s == 0 {
-			continue
-		}
-		given[rank] = int32(uint64(chunks) * uint64(s) / sum)
-		missing -= int(given[rank])
-		if end := ratio(uint64(given[rank]), uint64(s)); end.Compare(time) > 0 {
-			time = end
+// shortest is equal shares of chunks of one size, and the largest of them.
+func shortest(ranks, chunks int) (f *finish, most int) {
+	given, all := make([]int32, ranks), make([]int32, ranks)
+	for rank := range given {
+		given[rank], all[rank] = int32(chunks/ranks), int32(rank)
+		if rank < chunks%ranks {
+			given[rank]++
 		}
 	}
-	f := newFinish(speeds, given, ranks)
-	for ; missing > 0; missing-- {
-		time = f.end()
-		f.give()
-	}
-	return f, ratio(time.Num, time.Den)
+	return newFinish(given, all), (chunks + ranks - 1) / ranks
 }
 
-func (s *sweep) point() Point { return Point{s.local, s.time} }
+func (s *sweep) point() Point { return Point{s.local, s.most} }
 
-// next lets time go on, or not even that if a rank may have more already, until
-// one more chunk is local. It returns false if no time is enough for that.
+// next raises quotas, one by one and the lowest first, until one more chunk is
+// local. It returns false if none is enough for that.
 func (s *sweep) next() bool {
 	g := &s.w.g
 	for g.waiting > 0 && len(s.quotas.ranks) > 0 {
-		node := s.w.p.nodeOf[s.quotas.ranks[0]]
+		node := s.w.p.nodeOf[s.quotas.ranks[0].rank]
 		if s.dead[node] {
-			s.quotas.drop()
+			s.quotas.ranks.Pop()
 			continue
 		}
-		end := s.quotas.end()
-		s.quotas.give()
+		quota := s.quotas.give()
 		if s.pull(node) {
 			g.waiting--
 			s.local++
-			s.time = ratio(end.Num, end.Den)
+			s.most = int(quota)
 			return true
 		}
 	}
@@ -133,23 +115,23 @@ func (s *sweep) search(node int32) bool {
 }
 
 // division gives each rank its chunks: the local ones of a node to its ranks,
-// the others to whoever is done first, which is never after the time of the
-// sweep.
+// the others to the ranks that have the fewest, none of which then has more than
+// the sweep allows.
 func (s *sweep) division() (Division, error) {
-	w, g, speeds := s.w, &s.w.g, s.quotas.speeds
+	w, g, n := s.w, &s.w.g, len(s.w.p.nodeOf)
 	local := make([]int32, len(g.room))
 	for a, n := range g.flow {
 		local[g.to[a]] += n
 	}
-	given, all := make([]int32, len(speeds)), make([]int32, 0, len(speeds))
+	given, all := make([]int32, n), make([]int32, 0, n)
 	ranks := tabulate(len(local), w.p.nodeOf)
 	for node, n := range local {
-		newFinish(speeds, given, ranks.row(int32(node))).giveOut(int(n))
+		newFinish(given, ranks.row(int32(node))).giveOut(int(n))
 	}
-	for rank := range speeds {
+	for rank := range n {
 		all = append(all, int32(rank))
 	}
-	newFinish(speeds, given, all).giveOut(s.chunks - s.local)
+	newFinish(given, all).giveOut(s.chunks - s.local)
 	strict, err := Contiguous(given)
 	if err != nil {
 		return Division{}, err

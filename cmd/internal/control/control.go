@@ -360,8 +360,8 @@ type Program struct {
 
 // A Point is a division that none other beats both in locality and in time.
 type Point struct {
-	Local int    `json:"local"` // chunks that are local
-	Most  uint64 `json:"most"`  // chunks of the rank that reads most
+	Local int `json:"local"` // chunks that are local
+	Most  int `json:"most"`  // chunks of the rank that reads most
 }
 
 // Status is what a daemon says of itself.

@@ -24,7 +24,6 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/meta"
-	"rankfs/meta/assign"
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
@@ -469,14 +468,4 @@ func TestPin(t *testing.T) {
 		t.Errorf("names were dropped %d times", dropped)
 	}
 	want("pinned otherwise", seats(control.PlanRequest{Seats: seatsOf("a b b b"), Pin: true}), "pinned a*1 b*3")
-}
-
-// The text that others are told in, whichever number it has.
-func TestPoint(t *testing.T) {
-	if got := point(assign.Point{Local: 3, Time: assign.Ratio{Num: 7, Den: 1}}); got != (control.Point{Local: 3, Most: 7}) {
-		t.Errorf("got %+v", got)
-	}
-	if got := point(assign.Point{}); got != (control.Point{}) {
-		t.Errorf("of no chunk: %+v", got)
-	}
 }

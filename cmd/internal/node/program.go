@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/batch"
@@ -37,21 +36,16 @@ func program(v *batch.Version, seats []plan.Seat, w control.Weights) (*control.P
 	if err != nil {
 		return nil, err
 	}
-	s, err := planner.Static(of, slices.Repeat([]uint32{1}, len(hostOf)), assign.Weights{Local: w.Local, Time: w.Time})
+	s, err := planner.Static(of, assign.Weights{Local: w.Local, Time: w.Time})
 	if err != nil {
 		return nil, err
 	}
-	p := &control.Program{Chunks: len(of), Best: point(s.Curve[s.Best]), Points: len(s.Curve)}
+	p := &control.Program{Chunks: len(of), Best: control.Point(s.Curve[s.Best]), Points: len(s.Curve)}
 	for i := range min(len(s.Curve), mostPoints) {
 		if len(s.Curve) > mostPoints {
 			i = i * (len(s.Curve) - 1) / (mostPoints - 1) // the first, the last, and some between
 		}
-		p.Curve = append(p.Curve, point(s.Curve[i]))
+		p.Curve = append(p.Curve, control.Point(s.Curve[i]))
 	}
 	return p, nil
-}
-
-// point says it in chunks: ranks of equal speed read one in a unit of time.
-func point(p assign.Point) control.Point {
-	return control.Point{Local: p.Local, Most: p.Time.Num / max(1, p.Time.Den)}
 }
