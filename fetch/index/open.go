@@ -147,13 +147,27 @@ func (x *Index) Extent(i uint64) Extent {
 	}
 	r := getRun(x.runs)
 	if x.h.runs > 1 {
-		n := sort.Search(int(x.h.runs), func(n int) bool { return le.Uint64(x.runs[n*runSize:]) > i })
-		r = getRun(x.runs[(n-1)*runSize:])
+		r = getRun(x.runs[x.findRun(i)*runSize:])
 	}
 	if r.length > 0 {
 		return r.extent(i)
 	}
 	return getExtent(x.entries[(r.at+i-r.first)*entrySize:])
+}
+
+// findRun is the row of the run that record i is in.
+func (x *Index) findRun(i uint64) int {
+	return sort.Search(int(x.h.runs), func(n int) bool { return le.Uint64(x.runs[n*runSize:]) > i }) - 1
+}
+
+// runOf is the run that record i is in, and the record that it ends before.
+func (x *Index) runOf(i uint64) (r run, end uint64) {
+	n := x.findRun(i)
+	r, end = getRun(x.runs[n*runSize:]), x.h.records
+	if uint64(n)+1 < x.h.runs {
+		end = le.Uint64(x.runs[(n+1)*runSize:])
+	}
+	return r, end
 }
 
 // Chunk returns chunk i.

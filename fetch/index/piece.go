@@ -1,0 +1,59 @@
+package index
+
+import (
+	"fmt"
+	"sort"
+
+	"rankfs/meta"
+)
+
+// Append adds n records of another index, from first on, as Add and AddStride would
+// add them one by one. They are of one file there, and of the one given here. Files and
+// chunks are the caller's to begin.
+//
+// So an index can be put together of pieces that were built apart, and they leave no
+// trace in it: what comes out is to the byte what one builder would have written.
+func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
+	if n > x.h.records || first > x.h.records-n {
+		return b.fail(fmt.Errorf("records %d+%d of a piece %w: it has %d", first, n, meta.ErrInvalid, x.h.records))
+	}
+	if n == 0 {
+		return b.err
+	}
+	of := x.Extent(first).File
+	for end := first + n; first < end && b.err == nil; {
+		r, last := x.runOf(first)
+		last = min(last, end)
+		if r.length > 0 && r.file == of {
+			b.AddStride(file, r.extent(first).Off, r.length, last-first)
+			first = last
+		}
+		for ; first < last && b.err == nil; first++ {
+			e := x.Extent(first)
+			if e.File != of {
+				return b.fail(fmt.Errorf("records of files %d and %d of a piece %w: append those of one at a time", of, e.File, meta.ErrInvalid))
+			}
+			b.Add(Extent{file, e.Off, e.Len})
+		}
+	}
+	return b.err
+}
+
+// FileRecords are the records of file i, where those of each file follow one another
+// in the order of the files: n from first on.
+func (x *Index) FileRecords(i uint32) (first, n uint64) {
+	first = x.search(0, x.h.records, func(e Extent) bool { return e.File >= i })
+	return first, x.search(first, x.h.records, func(e Extent) bool { return e.File > i }) - first
+}
+
+// RecordAt is the first of n records of one file, from first on and in the order of
+// their places, that begins at off or behind it; first+n if none does.
+func (x *Index) RecordAt(first, n uint64, off int64) uint64 {
+	return x.search(first, first+n, func(e Extent) bool { return e.Off >= off })
+}
+
+// search is the first record from one to before another for which is, which it is for
+// all after it too.
+func (x *Index) search(from, to uint64, is func(Extent) bool) uint64 {
+	return from + uint64(sort.Search(int(to-from), func(n int) bool { return is(x.Extent(from + uint64(n))) }))
+}
