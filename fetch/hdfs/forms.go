@@ -19,6 +19,7 @@ import (
 // is between two of them, wherever these are.
 func lines() form {
 	return form{name: "lines", read: plain, scan: func(ctx context.Context, s *scan) error {
+		s.reuse(isFile)
 		m := &liner{scan: s, file: -1, chunk: -1}
 		if err := s.each(ctx, s.lineFeeds, m.merge); err != nil {
 			return err
@@ -74,6 +75,9 @@ func (m *liner) merge(p part, found *findings) error {
 		}
 		m.file, m.begin, m.parts = p.file, 0, nil
 		m.id = m.scan.addFile(p.file)
+	}
+	if row, ok := m.scan.known[p.number]; ok {
+		return m.again(p, row)
 	}
 	m.parts = append(m.parts, p)
 	for at := p.from; ; at++ {

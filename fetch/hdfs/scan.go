@@ -32,6 +32,7 @@ type scan struct {
 	parts  []part
 	total  int64
 	store  *store
+	known  map[int]uint32 // parts whose records the earlier index has: their rows there
 	b      *index.Builder
 
 	done func(bytes, total int64) // called by one goroutine
@@ -79,8 +80,9 @@ func (s *scan) forget() { s.store.remove() }
 func scanners() int { return 2 * runtime.NumCPU() }
 
 // each reads all parts, several at a time, with read, which writes its findings,
-// and calls merge with those of each part, in order. Findings of an earlier
-// scan of the same version that was interrupted are used again.
+// and calls merge with those of each part, in order; without any for parts that are
+// known. Findings of an earlier scan of the same version that was interrupted are used
+// again.
 func (s *scan) each(ctx context.Context, read func(ctx context.Context, p part, w *findings) error,
 	merge func(p part, r *findings) error) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -99,6 +101,10 @@ func (s *scan) each(ctx context.Context, read func(ctx context.Context, p part, 
 	for range min(scanners(), len(s.parts)) {
 		work.Go(func() {
 			for p := range next {
+				if _, ok := s.known[p.number]; ok {
+					results[p.number] <- result{}
+					continue
+				}
 				found, err := s.store.get(p.number)
 				if found == nil && err == nil {
 					found, err = s.store.make(p.number, func(w *findings) error { return read(ctx, p, w) })

@@ -19,6 +19,7 @@ import (
 // which has the part's values one after another.
 func sequences() form {
 	return form{name: "sequence", read: decode, scan: func(ctx context.Context, s *scan) error {
+		s.reuse(isPart)
 		return s.each(ctx, s.values, s.addValues)
 	}}
 }
@@ -47,6 +48,9 @@ func (s *scan) values(ctx context.Context, p part, w *findings) error {
 
 // addValues enters a part as a file, and its values as records.
 func (s *scan) addValues(p part, found *findings) error {
+	if row, ok := s.known[p.number]; ok {
+		return s.valuesAgain(p, row)
+	}
 	total, end, n := int64(0), int64(0), 0
 	for ; ; n++ {
 		v, more, err := found.next()

@@ -17,7 +17,8 @@ type Source struct {
 	clusters *Clusters
 	cluster  *cluster
 	path     string
-	form     form // none, if it depends on what is at the path
+	form     form         // none, if it depends on what is at the path
+	earlier  *index.Index // of an earlier version, for Scan; may be nil
 
 	// Set by Attach.
 	index  *index.Index

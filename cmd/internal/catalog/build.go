@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"context"
+	"runtime"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
+	"rankfs/fetch/batch"
+	"rankfs/fetch/index"
 )
 
 // A Reporter is told how far something has come.
@@ -21,8 +24,15 @@ type copying interface {
 	Copy(ctx context.Context, done func(bytes, total int64)) error
 }
 
-// buildIndex makes the index of a source, which is kept until settle at least.
-func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool, report Reporter) (hash string, size int64, err error) {
+// A reusing source can take what has not changed from the index of an earlier version,
+// which stays open until Scan returns.
+type reusing interface {
+	Reuse(x *index.Index)
+}
+
+// buildIndex makes the index of a source, which is kept until settle at least. Earlier
+// is a version that it may have records of; nil if there is none.
+func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool, earlier *batch.Version, report Reporter) (hash string, size int64, err error) {
 	path, err := c.indexes.create()
 	if err != nil {
 		return "", 0, err
@@ -40,6 +50,10 @@ func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool
 		if _, err := s.ByChunk(ctx); err != nil {
 			return "", 0, err
 		}
+	}
+	if s, ok := src.(reusing); ok && earlier != nil {
+		s.Reuse(earlier.Index)
+		defer runtime.KeepAlive(earlier)
 	}
 	err = fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
 		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
+	"rankfs/fetch/batch"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -30,7 +31,7 @@ func (c *Catalog) Create(ctx context.Context, q control.CreateRequest, report Re
 	}
 	defer release()
 	r := Registration{Name: q.Name, Source: q.Source, View: options, ByChunk: wantsChunks(q), Created: time.Now().UTC()}
-	d, err := c.register(ctx, r, 0, report)
+	d, err := c.register(ctx, r, 0, nil, report)
 	if err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", q.Name, withNextStep(q.Source, err))
 	}
@@ -49,7 +50,11 @@ func (c *Catalog) Refresh(ctx context.Context, q control.RefreshRequest, report 
 		return nil, err
 	}
 	r.ByChunk = r.ByChunk && !q.Records
-	d, err := c.register(ctx, r, generation, report)
+	var earlier *batch.Version
+	if d, err := c.Get(q.Name); err == nil {
+		earlier = d.Version
+	}
+	d, err := c.register(ctx, r, generation, earlier, report)
 	if err != nil {
 		return nil, fmt.Errorf("refresh dataset %s: %w", q.Name, withNextStep(r.Source, err))
 	}
@@ -116,8 +121,9 @@ func (c *Catalog) registered(name string) (r Registration, generation uint64, er
 }
 
 // register makes the index of r and has the cluster agree to it, in place of the
-// dataset of that generation, if it is not zero. The name must be reserved.
-func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, report Reporter) (*Dataset, error) {
+// dataset of that generation, if it is not zero, of which this node may have a version.
+// The name must be reserved.
+func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, earlier *batch.Version, report Reporter) (*Dataset, error) {
 	start := time.Now()
 	r.Origin = c.config.Self
 	src, err := fetch.Open(r.Source, c.config.Env)
@@ -125,7 +131,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 		return nil, err
 	}
 	defer src.Close()
-	hash, size, err := c.buildIndex(ctx, src, r.ByChunk, report)
+	hash, size, err := c.buildIndex(ctx, src, r.ByChunk, earlier, report)
 	if err != nil {
 		return nil, err
 	}
