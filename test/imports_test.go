@@ -55,8 +55,13 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/internal/forecast":   {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/control", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/terminal"},
 	"rankfs/cmd/internal/mounting":   {"rankfs/meta", "rankfs/cache/policy", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/mounts", "rankfs/cmd/internal/node"},
 	"rankfs/cmd/internal/supply":     {"rankfs/meta"},
+	"rankfs/cmd/internal/views":      {"rankfs/meta", "rankfs/meta/dispatch", "rankfs/meta/state", "rankfs/shuffle/plan", "rankfs/fetch/batch", "rankfs/fetch/index", "rankfs/cache", "rankfs/cache/stall", "rankfs/fs", "rankfs/cmd/internal/catalog"},
+	"rankfs/cmd/internal/admin":      {"rankfs/meta", "rankfs/meta/", "rankfs/shuffle/plan", "rankfs/fetch/batch", "rankfs/fetch/hdfs", "rankfs/fetch/index", "rankfs/cache", "rankfs/cache/disks", "rankfs/cache/peers", "rankfs/cache/policy", "rankfs/cache/stall", "rankfs/cache/trace", "rankfs/fs", "rankfs/cmd/internal/catalog", "rankfs/cmd/internal/control", "rankfs/cmd/internal/views"},
 	"rankfs/cmd/internal/node":       {"rankfs/"},
 	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/trace", "rankfs/cmd/internal/"},
+
+	// For tests.
+	"rankfs/cmd/internal/catalog/catalogtest": {"rankfs/meta", "rankfs/meta/state", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index", "rankfs/cmd/internal/catalog"},
 }
 
 func TestImports(t *testing.T) {

@@ -66,12 +66,15 @@ func (s *Source) Elsewhere() string {
 	return ""
 }
 
-// HostElsewhere is the host of that node, if this one has not attached the source.
-func (s *Source) HostElsewhere() (host string, ok bool) {
+// Host is where a source lies that does not say where its bytes are: on the host of this
+// node, unless another node has it and this one has not attached it.
+func (s *Source) Host(own string) string {
 	if owner := s.Elsewhere(); owner != "" && s.Attached() == nil {
-		return s.owners.Host(owner)
+		if host, ok := s.owners.Host(owner); ok {
+			return host
+		}
 	}
-	return "", false
+	return own
 }
 
 // copyOwner is the node on whose disks the source lies: the one that indexed it. If

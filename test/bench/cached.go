@@ -191,7 +191,7 @@ func (b *bench) planningAtRate(view string, rate, worth float64) (misses int) {
 	const seconds = 100 // of the benchmark's
 	program, profile := filepath.Join(b.dir, "node.test"), filepath.Join(b.dir, "node.profile")
 	ran := output("go", "test", "-run", "^$", "-bench", "^BenchmarkPlanningAtRate$/"+view, "-benchtime", "1x",
-		"-cpuprofile", profile, "-o", program, "./cmd/internal/node")
+		"-cpuprofile", profile, "-o", program, "./cmd/internal/views")
 	planned, reached := metric(ran, "plan-%"), metric(ran, "opens/s")
 	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*Cache\)\.(draft|worthAt|nextUse)$|cache\.\(\*order\)`, program, profile)
 	_, of, _ := strings.Cut(top, "accounting for ")

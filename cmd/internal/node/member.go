@@ -15,7 +15,6 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
-	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
@@ -31,9 +30,7 @@ type member struct {
 	group     *group.Group
 	peers     *peers.Client
 	server    *peers.Server // of what others ask for
-	owners    plan.Owners
-	pins      pins
-	readers   *dispatch.Readers
+	owners    *plan.Owners
 	host      string
 	joined    bool // the cluster just now
 	log       *slog.Logger
@@ -48,7 +45,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 			return nil, fmt.Errorf("host name: %w; say it with --host", err)
 		}
 	}
-	m = &member{machine: state.Speaking(speaks), host: host, log: c.Log}
+	m = &member{machine: state.Speaking(speaks), owners: new(plan.Owners), host: host, log: c.Log}
 	id, err := nodeID(c.State)
 	if err != nil {
 		return nil, err
@@ -78,7 +75,6 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	if err != nil {
 		return nil, errors.Join(err, m.port.Close())
 	}
-	m.readers = dispatch.NewReaders(m.group, m.machine)
 	m.peers = peers.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return m.group.Dial(ctx, node, trust.Data)
 	}, peers.Config{Log: c.Log})
@@ -232,9 +228,9 @@ func (m *member) settle(ctx context.Context) {
 	}
 }
 
-// follow does what follows from changes of the cluster: nodes that were removed
-// are talked to no more, and views of plans that were unpinned are dropped.
-func (m *member) follow(ctx context.Context, drop func(dataset string)) {
+// follow has who owns chunks follow the cluster, and ends talks with nodes that were
+// removed.
+func (m *member) follow(ctx context.Context) {
 	known := make(map[string]bool)
 	for {
 		changed := m.machine.Changed()
@@ -251,9 +247,6 @@ func (m *member) follow(ctx context.Context, drop func(dataset string)) {
 		m.owners.Follow(ownersOf(m.machine.Nodes()))
 		m.peers.Keep(func(id string) bool { return now[id] })
 		m.server.Keep(func(id string) bool { return now[id] })
-		for _, dataset := range m.pins.overtaken(m.machine) {
-			drop(dataset)
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -265,3 +258,14 @@ func (m *member) follow(ctx context.Context, drop func(dataset string)) {
 func (m *member) close() error {
 	return errors.Join(m.peers.Close(), m.group.Close(), m.port.Close())
 }
+
+// ownersOf is what of the cluster's nodes decides who owns chunks.
+func ownersOf(nodes []state.Node) (all []plan.Node) {
+	for _, n := range nodes {
+		all = append(all, plan.Node{ID: n.ID, Host: n.Host, Up: n.Up, Drained: n.Drained})
+	}
+	return all
+}
+
+// addr is where others reach this node.
+func (m *member) addr() string { return reachable(m.port.Addr().String(), m.host) }

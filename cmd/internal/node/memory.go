@@ -12,6 +12,7 @@ import (
 // A memory is what of its budget the cache may have now. Where nobody can say, it
 // has all of it.
 type memory struct {
+	budget  int64
 	watcher *pressure.Watcher
 	ill     error // why nobody can say
 }
@@ -24,12 +25,12 @@ func watchMemory(c Config, k *cache.Cache) memory {
 	})
 	if err != nil {
 		c.Log.Warn("memory is not watched: the cache may use all of its budget", "cause", err)
-		return memory{ill: err}
+		return memory{budget: c.RAMBytes, ill: err}
 	}
 	if a, _, _ := w.Allowance(); a.Bytes < c.RAMBytes || !a.Ahead {
 		k.Allow(a.Bytes, a.Ahead)
 	}
-	return memory{watcher: w}
+	return memory{budget: c.RAMBytes, watcher: w}
 }
 
 func (m memory) follow(ctx context.Context) {
@@ -40,9 +41,9 @@ func (m memory) follow(ctx context.Context) {
 
 // tier is that of memory: with its whole budget, and how much of that is allowed
 // now, if it is less.
-func (m memory) tier(budget int64, t cache.TierStats) control.Tier {
+func (m memory) tier(t cache.TierStats) control.Tier {
 	c := control.Tier{
-		Name: "ram", Where: "private tmpfs", Budget: budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok",
+		Name: "ram", Where: "private tmpfs", Budget: m.budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok",
 	}
 	if m.watcher == nil {
 		c.State = fmt.Sprintf("not watched: %v", m.ill)
@@ -52,7 +53,7 @@ func (m memory) tier(budget int64, t cache.TierStats) control.Tier {
 	switch {
 	case ill != nil:
 		c.State = fmt.Sprintf("not watched: %v", ill)
-	case a.Bytes < budget:
+	case a.Bytes < m.budget:
 		c.State = fmt.Sprintf("%d MiB allowed: memory is short: %v", t.Budget>>20, s)
 	}
 	return c

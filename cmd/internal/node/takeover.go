@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
@@ -71,4 +75,42 @@ func take(c Config) (h tenure, err error) {
 		return tenure{}, err
 	}
 	return h, nil
+}
+
+// mountPoint makes dir absolute, and free if a dead daemon left its mount there.
+func mountPoint(dir string) (string, error) {
+	point, err := mounts.Resolve(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := mounts.Clean(point); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(point)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("mount point %s %w; make it with: mkdir -p %[1]s", point, meta.ErrNotExist)
+	}
+	if err != nil {
+		return "", fmt.Errorf("mount point: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("mount point %s %w: it is not a directory; make another with: mkdir -p DIR", point, meta.ErrInvalid)
+	}
+	return point, nil
+}
+
+// lockState makes the state directory this daemon's own.
+func lockState(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0700); err != nil {
+		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("state directory %s %w: another rankfs uses it; choose another with --state", dir, meta.ErrBusy)
+	}
+	return func() { lock.Close() }, nil
 }

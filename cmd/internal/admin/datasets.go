@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/control"
+)
+
+// Datasets are the questions and acts about registered datasets.
+type datasets struct{ *daemon }
+
+// Datasets lists what is registered.
+func (n *datasets) Datasets() []control.Dataset {
+	all := []control.Dataset{}
+	for _, d := range n.Catalog.List() {
+		all = append(all, n.describe(context.Background(), d))
+	}
+	return all
+}
+
+// Dataset describes one dataset.
+func (n *datasets) Dataset(name string) (control.Dataset, error) {
+	d, err := n.Catalog.Get(name)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	return n.describe(context.Background(), d), nil
+}
+
+// describe says of a dataset also what this node has to say.
+func (n *datasets) describe(ctx context.Context, d *catalog.Dataset) control.Dataset {
+	c := d.Describe(ctx)
+	if said := n.Views.Warnings(d.Default, d.Version); len(said) > 0 {
+		maps.Copy(said, c.Notes)
+		c.Notes = said
+	}
+	return c
+}
+
+// Explain looks a view up as the mount does. There a name that stands for
+// nothing is an errno.
+func (n *datasets) Explain(name string) (control.Explanation, error) {
+	s, err := n.Views.Open(name)
+	if err != nil {
+		return control.Explanation{}, err
+	}
+	v := s.Batches()
+	x := v.Version.Index
+	return control.Explanation{
+		View: n.Views.Called(name), Full: v.View().String(), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.Views.Waiting(), n.Views.Crowd(v.View(), v.Version)),
+	}, nil
+}
+
+// Create registers a dataset, indexing its source.
+func (n *datasets) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
+	d, err := n.Catalog.Create(ctx, r, progress)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	return n.indexed(ctx, d), nil
+}
+
+// Refresh indexes the source of a dataset again, as it is now.
+func (n *datasets) Refresh(ctx context.Context, r control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
+	d, err := n.Catalog.Refresh(ctx, r, progress)
+	if err != nil {
+		return control.Dataset{}, err
+	}
+	return n.indexed(ctx, d), nil
+}
+
+// indexed describes a dataset that was indexed just now, and has the log warn if its
+// batches are too large for this node.
+func (n *datasets) indexed(ctx context.Context, d *catalog.Dataset) control.Dataset {
+	c := n.describe(ctx, d)
+	if crowd := c.Notes["memory"]; crowd != "" {
+		n.Log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", crowd)
+	}
+	return c
+}
+
+// Remove forgets a dataset.
+func (n *datasets) Remove(name string) error { return n.Catalog.Remove(context.Background(), name) }
+
+// Verify reads every record of a dataset back.
+func (n *datasets) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {
+	d, err := n.Catalog.Get(name)
+	if err != nil {
+		return control.Verification{}, err
+	}
+	v, err := d.Verify(ctx, progress)
+	if err != nil {
+		return v, fmt.Errorf("verify dataset %s: %w", name, err)
+	}
+	return v, nil
+}

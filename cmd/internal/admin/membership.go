@@ -1,0 +1,166 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// Membership is the questions and acts about the nodes of the cluster.
+type membership struct{ *daemon }
+
+// Cluster says who works together, as this node knows.
+func (n *membership) Cluster() control.Cluster {
+	s := n.Group.Status()
+	c := control.Cluster{
+		ID: s.Cluster, Self: n.Group.Self(), Leader: s.Leader, Removed: s.Removed, Term: s.Term, Applied: s.Applied,
+		Nodes: []control.Member{},
+	}
+	silent := n.Group.Silent()
+	for _, m := range s.Members {
+		state := "up"
+		switch {
+		case s.Removed && m.ID == c.Self:
+			state = "removed"
+		case m.ID != c.Self && (!m.Up || slices.Contains(silent, m.ID)): // this node answers
+			state = "down"
+		case m.Drained:
+			state = "draining"
+		}
+		c.Nodes = append(c.Nodes, control.Member{
+			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
+			Role: string(m.Role), Entered: time.Unix(0, m.Admitted).UTC(),
+		})
+	}
+	return c
+}
+
+// Bounds of what a person may ask for. A token lives as long as it takes to
+// start nodes, not as long as they run.
+const (
+	tokenLife    = time.Hour
+	maxTokenLife = 7 * 24 * time.Hour
+)
+
+// CreateToken makes a token.
+func (n *membership) CreateToken(ctx context.Context, r control.TokenRequest) (control.Token, error) {
+	life, uses := r.Life, r.Uses
+	if life == 0 {
+		life = tokenLife
+	}
+	if uses == 0 {
+		uses = 1
+	}
+	if life < time.Second || life > maxTokenLife {
+		return control.Token{}, fmt.Errorf("life of %v of a token %w: use up to %v", life, meta.ErrInvalid, maxTokenLife)
+	}
+	role := cmp.Or(state.Role(r.Role), state.Member)
+	if role != state.Member && role != state.Operator {
+		return control.Token{}, fmt.Errorf("role %q of a token %w: use %s or %s", r.Role, meta.ErrInvalid, state.Member, state.Operator)
+	}
+	t, err := n.Group.MakeToken(ctx, life, uses, role)
+	if err != nil {
+		return control.Token{}, err
+	}
+	hash := t.Hash()
+	return control.Token{
+		Token: t.Reveal(), ID: tokenID(hex.EncodeToString(hash[:])), Role: string(role),
+		Expires: time.Now().Add(life).UTC(), Uses: uses, Join: n.Addr,
+	}, nil
+}
+
+// tokenID is how a person names a token that the cluster keeps only the hash of.
+func tokenID(hash string) string { return hash[:12] }
+
+// Tokens are those that still let nodes in.
+func (n *membership) Tokens() []control.TokenInfo {
+	all := []control.TokenInfo{}
+	for _, t := range n.State.Tokens() {
+		all = append(all, control.TokenInfo{
+			ID: tokenID(t.Hash), Role: string(t.Role), Uses: t.Uses, Used: t.Used,
+			Host: n.State.HostOf(t.By), Expires: time.Unix(0, t.Expires).UTC(),
+		})
+	}
+	slices.SortFunc(all, func(a, b control.TokenInfo) int { return a.Expires.Compare(b.Expires) })
+	return all
+}
+
+// DropToken has a token let nobody in any more. It is named by its id, or by the
+// beginning of that.
+func (n *membership) DropToken(ctx context.Context, id string) error {
+	if err := n.Group.Ready(ctx); err != nil {
+		return err
+	}
+	var found []string
+	for _, t := range n.State.Tokens() {
+		if id != "" && strings.HasPrefix(t.Hash, id) {
+			found = append(found, t.Hash)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return meta.Worded(meta.ErrNotExist, "token %q does not exist, or is used up, or has expired; see: rankfs token ls", id)
+	case 1:
+		return n.Group.DropToken(ctx, found[0])
+	}
+	return fmt.Errorf("token %q %w: %d begin so; name more of it; see: rankfs token ls", id, meta.ErrInvalid, len(found))
+}
+
+// DrainNode says whether a node gets new work.
+func (n *membership) DrainNode(ctx context.Context, r control.DrainRequest) error {
+	id, err := findNode(n.State, r.Node)
+	if err == nil {
+		_, err = n.Group.Do(ctx, &state.Drain{ID: id, Drained: r.Drain})
+	}
+	return err
+}
+
+// RemoveNode takes a node out of the cluster for good.
+func (n *membership) RemoveNode(ctx context.Context, name string) error {
+	id, err := findNode(n.State, name)
+	if err != nil {
+		return err
+	}
+	if id == n.Group.Self() {
+		return meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", id)
+	}
+	_, err = n.Group.Do(ctx, &state.Remove{ID: id})
+	return err
+}
+
+// leaderless says what it means that nobody leads, and who is missing.
+func (n *membership) leaderless() string {
+	text := "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up"
+	if missing := n.Group.Missing(); len(missing) > 0 {
+		text += "; not answering: " + strings.Join(missing, ", ")
+	}
+	return text
+}
+
+// findNode is the id of a node that a person named by it, or by its host if that has
+// one node only.
+func findNode(m *state.Machine, name string) (id string, err error) {
+	var byHost meta.Hosts[string]
+	for _, n := range m.Nodes() {
+		if n.ID == name {
+			return n.ID, nil
+		}
+		byHost.Add(n.Host, n.ID)
+	}
+	switch found := byHost.Find(name); len(found) {
+	case 0:
+		return "", fmt.Errorf("node %q %w; see: rankfs node ls", name, meta.ErrNotExist)
+	case 1:
+		return found[0], nil
+	default:
+		return "", fmt.Errorf("node %q %w: host %s has several; name one by its id", name, meta.ErrInvalid, name)
+	}
+}

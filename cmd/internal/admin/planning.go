@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
+)
+
+// Planning is the reports of who reads what.
+type planning struct{ *daemon }
+
+// Plan says who reads what in one epoch of a view, for people to judge it, and
+// has it pinned or no longer pinned.
+func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+	v, d, err := n.Views.Resolve(r.View)
+	if err != nil {
+		return control.Plan{}, err
+	}
+	if r.Unpin && (r.Pin || r.Seats != nil) {
+		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
+	}
+	p := control.Plan{View: views.Shortest(v, d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.Views.Crowd(v, d.Version)}
+	if d.Version.Source.Remote {
+		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
+	}
+	seats, err := n.seat(ctx, v, d, r, &p)
+	if err != nil {
+		return p, err
+	}
+	if err := n.survey(ctx, v, d, seats, &p); err != nil {
+		return p, fmt.Errorf("plan of %v: %w", v, err)
+	}
+	if r.Weights != nil {
+		p.Program, err = program(d.Version, seats, *r.Weights)
+	}
+	return p, err
+}
+
+// seat finds out where the ranks of a view are, having it pinned or not as r
+// asks, and notes in p how certain that is.
+func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
+	asked, err := askedSeats(n.State, r.Seats, v.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	p.State, p.Reason = control.PlanOpen, n.indifference(v, d)
+	if p.Reason != "" {
+		p.State = control.PlanFixed
+		if r.Pin || r.Unpin {
+			return nil, n.unpinnable(v, p.Reason)
+		}
+	}
+	if r.Unpin {
+		_, err = n.Group.Do(ctx, &state.Unpin{View: v.String()})
+		n.Drop(v.Dataset) // which looks its views up again
+	}
+	if r.Pin && err == nil {
+		err = n.pin(ctx, v, d, asked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pinned, ok := n.State.Plan(v.String())
+	if ok = ok && pinned.Generation == d.Generation; ok {
+		at := time.Unix(0, pinned.Pinned).UTC()
+		p.Pinned = &at
+	}
+	switch {
+	case asked.seats != nil && !r.Pin:
+		return asked.seats, nil
+	case ok:
+		p.State = control.PlanPinned
+		return n.Views.Seats(pinned.Nodes), nil
+	}
+	return n.Views.Seats(n.Views.WouldBe(v)), nil
+}
+
+// indifference is why it makes no difference where ranks are, empty if it does.
+func (n *planning) indifference(v meta.View, d *catalog.Dataset) string {
+	switch {
+	case v.Assign == meta.AssignStrict:
+		return "with assign=strict each rank has its share of every step, wherever it is"
+	case !d.Version.Source.Remote:
+		return "all of the source lies on " + d.Version.Source.Host(n.Host)
+	}
+	return ""
+}
+
+// unpinnable is the error of one who would pin, or unpin, where there is nothing
+// to choose. It is in how the view is asked for, or only in what its source is.
+func (n *planning) unpinnable(v meta.View, reason string) error {
+	text := fmt.Sprintf("plan of %v: there is nothing to pin: %s, so leave --pin and --unpin out", v, reason)
+	if v.Assign == meta.AssignStrict {
+		return meta.Worded(meta.ErrInvalid, "%s", text)
+	}
+	return errors.New(text)
+}
+
+// pin pins the plan of a view for ranks that are where somebody said, or else
+// where the cluster would have them.
+func (n *planning) pin(ctx context.Context, v meta.View, d *catalog.Dataset, asked asked) error {
+	if asked.unknown != nil {
+		return fmt.Errorf("pin plan of %v: %w", v, asked.unknown)
+	}
+	nodes := asked.nodes
+	if nodes == nil {
+		nodes = n.Views.WouldBe(v)
+	}
+	r, err := n.Group.Do(ctx, &state.Pin{View: v.String(), Generation: d.Generation, Nodes: nodes})
+	if err != nil {
+		return err
+	}
+	if asked.nodes != nil && !slices.Equal(r.Plan.Nodes, nodes) {
+		return fmt.Errorf("pin plan of %v: one for other nodes %w", v, meta.ErrExist)
+	}
+	n.Drop(v.Dataset)
+	return nil
+}
+
+// An asked is where somebody says that ranks are. Hosts need not be of the
+// cluster, unless that is to be pinned.
+type asked struct {
+	seats   []plan.Seat
+	nodes   state.Runs
+	unknown error // of a host that no node is on
+}
+
+// askedSeats takes seats for as many ranks as there are; those left over stay empty,
+// as mpirun leaves them.
+func askedSeats(m *state.Machine, all []control.Seat, ranks uint64) (a asked, err error) {
+	known := make(map[string]plan.Seat)
+	ids := make(map[string]string)
+	left := ranks
+	for _, s := range all {
+		if left == 0 {
+			break
+		}
+		if s.Host == "" || s.Ranks == 0 {
+			return a, fmt.Errorf("%d ranks on host %q %w", s.Ranks, s.Host, meta.ErrInvalid)
+		}
+		if _, ok := known[s.Host]; !ok {
+			if known[s.Host], ids[s.Host], err = hostOf(m, s.Host); errors.Is(err, meta.ErrInvalid) {
+				return a, err
+			} else if err != nil && a.unknown == nil {
+				a.unknown = err
+			}
+		}
+		here := min(s.Ranks, left)
+		left -= here
+		a.seats = append(a.seats, plan.Seat{Host: known[s.Host].Host, Ranks: here})
+		a.nodes = append(a.nodes, state.Run{Node: ids[s.Host], Count: here})
+	}
+	if all != nil && left > 0 {
+		return a, fmt.Errorf("hosts for %d ranks %w: the view has %d; give each host its slots=N", ranks-left, meta.ErrInvalid, ranks)
+	}
+	a.nodes = joined(a.nodes)
+	return a, nil
+}
+
+// joined makes one run of those that follow one another on the same node.
+func joined(runs state.Runs) (r state.Runs) {
+	for _, run := range runs {
+		if last := len(r) - 1; last >= 0 && r[last].Node == run.Node {
+			r[last].Count += run.Count
+			continue
+		}
+		r = append(r, run)
+	}
+	return r
+}
+
+// hostOf is the host that somebody called by its name or by its node's id, and
+// that node. A host without a node is what it was called.
+func hostOf(m *state.Machine, name string) (s plan.Seat, id string, err error) {
+	if id, err = findNode(m, name); err != nil {
+		return plan.Seat{Host: name}, "", err
+	}
+	n, _ := m.Node(id)
+	return plan.Seat{Host: n.Host}, id, nil
+}

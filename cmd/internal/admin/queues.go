@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/dispatch"
+	"rankfs/meta/queue"
+	"rankfs/meta/state"
+)
+
+// Queues is the questions and acts about queues.
+type queues struct{ *daemon }
+
+// Queues says how far each queue is, the latest last.
+func (n *queues) Queues() []control.Queue {
+	all := []control.Queue{}
+	for _, q := range latest(n.State) {
+		all = append(all, n.describeQueue(q))
+	}
+	return all
+}
+
+// latest is all queues, the latest last.
+func latest(m *state.Machine) []state.Queue {
+	queues := m.Queues()
+	slices.SortFunc(queues, func(a, b state.Queue) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return queues
+}
+
+func (n *queues) describeQueue(q state.Queue) control.Queue {
+	held, aside := uint64(q.Held), uint64(q.Aside)
+	return control.Queue{
+		View: n.Views.Called(q.View), Full: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, Aside: aside,
+		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
+		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(),
+	}
+}
+
+// findQueue is the queue of a view that a person named.
+func (n *queues) findQueue(name string) (state.Queue, error) {
+	if q, ok := n.State.Queue(name); ok {
+		return q, nil
+	}
+	v, _, err := n.Views.Resolve(name)
+	if err != nil {
+		return state.Queue{}, err
+	}
+	q, ok := n.State.Queue(v.String())
+	if !ok {
+		return q, fmt.Errorf("queue of %s %w: nobody has read it yet", name, meta.ErrNotExist)
+	}
+	return q, nil
+}
+
+// Queue says how far a queue is, and who works on it.
+func (n *queues) Queue(name string) (control.QueueDetail, error) {
+	q, err := n.findQueue(name)
+	if err != nil {
+		return control.QueueDetail{}, err
+	}
+	all, ok := n.State.QueueState(q.View)
+	if !ok {
+		return control.QueueDetail{}, meta.Worded(meta.ErrNotExist, "queue of %s does not exist any more", name)
+	}
+	d := control.QueueDetail{
+		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.State, all.Workers),
+		Leases: leases(n.State, q.View, all.Workers), SetAside: []control.AsideBatch{},
+	}
+	for _, s := range all.Suspects {
+		list := &d.Tried
+		if s.Aside() {
+			list = &d.SetAside
+		}
+		if len(*list) < control.MostListed {
+			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: givers(n.State, s)})
+		}
+	}
+	return d, nil
+}
+
+// workOf adds up what workers do on each host.
+func workOf(m *state.Machine, workers []state.Worker) []control.QueueNode {
+	nodes := []control.QueueNode{}
+	index := make(map[string]int)
+	for _, w := range workers {
+		host := m.HostOf(w.Node)
+		i, ok := index[host]
+		if !ok {
+			if host == "" {
+				continue // it left before it began
+			}
+			i = len(nodes)
+			index[host] = i
+			nodes = append(nodes, control.QueueNode{Host: host})
+		}
+		k := &nodes[i]
+		k.Read += w.Units
+		k.Seconds += time.Duration(w.Busy).Seconds()
+		if !w.Left {
+			k.Readers++
+		}
+		if w.Unit >= 0 {
+			k.Leased++
+		}
+	}
+	slices.SortFunc(nodes, func(a, b control.QueueNode) int { return cmp.Compare(a.Host, b.Host) })
+	return nodes
+}
+
+// leases are what workers have, the oldest first.
+func leases(m *state.Machine, view string, workers []state.Worker) []control.Lease {
+	leases := []control.Lease{}
+	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })
+	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
+	for _, w := range held[:min(len(held), control.MostListed)] {
+		leases = append(leases, control.Lease{
+			Batch: dispatch.BatchOf(view, w.Unit), Rank: w.Rank, Host: m.HostOf(w.Node), Since: time.Unix(0, w.Since).UTC(),
+		})
+	}
+	return leases
+}
+
+func givers(m *state.Machine, s state.Suspect) (all []control.Giver) {
+	for _, r := range s.By {
+		all = append(all, control.Giver{
+			Rank: r.Rank, Host: m.HostOf(r.Node), At: time.Unix(0, r.At).UTC(), Cause: string(r.Cause),
+		})
+	}
+	return all
+}
+
+// ResetQueue begins a queue again, or what was set aside of it.
+func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
+	q, err := n.findQueue(r.Name)
+	if err != nil {
+		return control.Queue{}, err
+	}
+	if r.Aside && q.Aside == 0 {
+		return control.Queue{}, fmt.Errorf("reset queue of %s %w: no batch of it is set aside", r.Name, meta.ErrInvalid)
+	}
+	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Run: q.Run, Aside: r.Aside})
+	if err != nil {
+		return control.Queue{}, err
+	}
+	n.Log.Info("queue begun again", "queue", q.View, "run", result.Queue.Run, "aside", r.Aside)
+	return n.describeQueue(*result.Queue), nil
+}
+
+// QueuePolicy says by what rule queues that begin from now on hand out batches,
+// having it changed first if a rule is named. What has begun keeps its own: it is
+// part of what a new leader goes on with.
+func (n *queues) QueuePolicy(ctx context.Context, r control.PolicyRequest) (control.Policy, error) {
+	answer := control.Policy{Name: dispatch.Policy(n.State), Names: queue.Policies()}
+	if r.Name == "" {
+		return answer, nil
+	}
+	p, err := queue.ParsePolicy(r.Name)
+	if err != nil {
+		return control.Policy{}, err
+	}
+	if _, err := n.Group.Do(ctx, &state.Setting{Key: dispatch.PolicySetting, Value: p.String()}); err != nil {
+		return control.Policy{}, fmt.Errorf("set the policy of queues: %w", err)
+	}
+	n.Log.Info("queues begin with another policy", "policy", p.String(), "before", answer.Name)
+	answer.Name = p.String()
+	return answer, nil
+}
+
+// maxWarned bounds the queues that status warns of.
+const maxWarned = 8
+
+// asideWarnings are about queues of which something is set aside, the latest
+// first.
+func (n *queues) asideWarnings() (warnings []string) {
+	m := n.State
+	for _, q := range slices.Backward(latest(m)) {
+		if q.Aside == 0 {
+			continue
+		}
+		if len(warnings) == maxWarned {
+			return append(warnings, "batches of more queues are set aside; see: rankfs queue ls")
+		}
+		name := n.Views.Called(q.View)
+		warnings = append(warnings, fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View)))
+	}
+	return warnings
+}

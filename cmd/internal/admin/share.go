@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"rankfs/cache"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
+	"rankfs/meta"
+)
+
+// A share is what of a view this node is to have: the batches of its ranks, or
+// the chunks that it fetches, of which these are made.
+type share struct {
+	plan  cache.Plan
+	kind  string
+	ranks []uint64 // of batches
+	list  []uint64 // of chunks
+	bytes int64    // about
+}
+
+// shareOf is what of a view is for the ranks of this node, or for one rank.
+func shareOf(v *views.View, rank *uint64) (s share, err error) {
+	b := v.Batches()
+	_, kind := keptOf(b)
+	if b.Chunks != nil {
+		if rank != nil {
+			return s, fmt.Errorf("warm up rank %d %w: the ranks of this view read parts of the same chunks; warm up all of them", *rank, meta.ErrInvalid)
+		}
+		return shareOfChunks(b), nil
+	}
+	s = share{plan: b, kind: kind}
+	switch {
+	case rank == nil:
+		s.ranks = v.RanksHere()
+	case *rank < b.Cut().Ranks:
+		s.ranks = []uint64{*rank}
+	default:
+		return s, fmt.Errorf("warm up rank %d %w: the view has %d ranks", *rank, meta.ErrInvalid, b.Cut().Ranks)
+	}
+	s.bytes = int64(float64(b.Version.Index.Bytes()) / float64(b.Cut().Ranks) * float64(len(s.ranks)))
+	return s, nil
+}
+
+// shareOfChunks is the chunks whose owner is this node.
+func shareOfChunks(b *views.Batches) share {
+	s := share{plan: b.ChunkPlan(), kind: control.Chunks}
+	x := b.Version.Index
+	for chunk := range x.Chunks() {
+		if b.Chunks.Own(chunk) {
+			s.list = append(s.list, uint64(chunk))
+			s.bytes += x.ChunkBytes(chunk)
+		}
+	}
+	return s
+}
+
+// count is how many there are.
+func (s share) count() uint64 {
+	if s.list != nil {
+		return uint64(len(s.list))
+	}
+	return uint64(len(s.ranks)) * s.plan.Steps()
+}
+
+// at is one of them: of batches, those that are read first come first.
+func (s share) at(i uint64) (rank, step uint64) {
+	if s.list != nil {
+		return 0, s.list[i]
+	}
+	n := uint64(len(s.ranks))
+	return s.ranks[i%n], i / n
+}
+
+// look counts those that are ready, by the fastest tier that has them.
+func (s share) look(ctx context.Context, n *kept, w *control.Warm) error {
+	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, control.Made{}, control.Made{}, control.Made{}
+	tiers := map[string]*control.Made{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
+	for i := range w.All {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		rank, step := s.at(i)
+		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
+			w.Ready++
+			tiers[tier].Batches++
+		}
+	}
+	return nil
+}

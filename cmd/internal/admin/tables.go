@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/fs"
+	"rankfs/meta/dispatch"
+	"rankfs/meta/state"
+)
+
+// maxLines bounds a table below /.rankfs, which is made anew for each open. A
+// cluster may have many more plans; the latest are what people look for.
+const maxLines = 1000
+
+// tables are the files below /.rankfs about the cluster, and about what readers did.
+func (n *status) tables() []fs.File {
+	return []fs.File{
+		{Name: "nodes", Content: func() []byte { return nodesTable(n.all.Cluster()) }},
+		{Name: "plans", Content: func() []byte { return plansTable(n.State) }},
+		{Name: "queues", Content: func() []byte { return queuesTable(n.State) }},
+		{Name: "trace", Content: func() []byte {
+			return tracesText(n.cache.Traces(), func(plan [16]byte) string { return n.all.names.find(plan).name })
+		}},
+	}
+}
+
+// columns writes lines whose columns are apart by two blanks at least.
+func columns(write func(line func(cells ...any))) []byte {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	write(func(cells ...any) {
+		for i, c := range cells {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, c)
+		}
+		fmt.Fprintln(w)
+	})
+	w.Flush()
+	return b.Bytes()
+}
+
+// nodesTable is that of rankfs node ls, for programs to read: a dash stands for
+// what is not known.
+func nodesTable(c control.Cluster) []byte {
+	return columns(func(line func(...any)) {
+		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here")
+		for _, m := range c.Nodes {
+			vote, lag, here := "-", any("-"), "-"
+			switch {
+			case m.ID == c.Leader:
+				vote = "leader"
+			case m.Voter:
+				vote = "voter"
+			}
+			if m.Lag != nil {
+				lag = *m.Lag
+			}
+			if m.ID == c.Self {
+				here = "here"
+			}
+			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here)
+		}
+	})
+}
+
+// plansTable is the views that are pinned, the latest last.
+func plansTable(m *state.Machine) []byte {
+	plans := m.Plans()
+	return columns(func(line func(...any)) {
+		line("view", "ranks", "nodes", "pinned")
+		for _, p := range plans[max(0, len(plans)-maxLines):] {
+			line(p.View, p.Nodes.Ranks(), nodesOf(p.Nodes), stamp(p.Pinned))
+		}
+	})
+}
+
+// nodesOf counts the different nodes of ranks.
+func nodesOf(r state.Runs) int {
+	var ids []string
+	for _, run := range r {
+		ids = append(ids, run.Node)
+	}
+	slices.Sort(ids)
+	return len(slices.Compact(ids))
+}
+
+// queuesTable is how far each queue is, the latest last, and below that what is
+// set aside, if anything is.
+func queuesTable(m *state.Machine) []byte {
+	queues := latest(m)
+	queues = queues[max(0, len(queues)-maxLines):]
+	table := columns(func(line func(...any)) {
+		line("view", "units", "done", "held", "aside", "workers", "policy", "run", "opened")
+		for _, q := range queues {
+			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Run, stamp(q.Opened))
+		}
+	})
+	if slices.ContainsFunc(queues, func(q state.Queue) bool { return q.Aside > 0 }) {
+		table = append(append(table, '\n'), asideTable(m, queues)...)
+	}
+	return table
+}
+
+// asideTable is a line for each batch that was set aside.
+func asideTable(m *state.Machine, queues []state.Queue) []byte {
+	left := maxLines
+	return columns(func(line func(...any)) {
+		line("view", "batch", "returned", "last", "rank", "host", "cause")
+		for _, q := range queues {
+			if q.Aside == 0 {
+				continue
+			}
+			for _, s := range m.Suspects(q.View) {
+				if last := s.By[len(s.By)-1]; s.Aside() && left > 0 {
+					line(q.View, dispatch.BatchOf(q.View, s.Unit), len(s.By), stamp(last.At), last.Rank, m.HostOf(last.Node), last.Cause)
+					left--
+				}
+			}
+		}
+	})
+}
+
+// stamp writes a time of the cluster in one word.
+func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }

@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+
+	"rankfs/cache/peers"
+	"rankfs/cmd/internal/control"
+)
+
+// traffic is what this node and others had of each other; nil if nothing was
+// asked for.
+func (n *status) traffic() *control.Peers {
+	c, s := n.Peers.Stats(), n.server.Stats()
+	p := &control.Peers{
+		Received: control.Traffic{
+			Bytes: c.BytesIn, Records: c.Records, Requests: c.Requests,
+			Refused: c.Busy, Failed: c.Unavailable + c.Corrupt + c.Other,
+		},
+		Sent:    control.Traffic{Bytes: s.BytesOut, Records: s.Records, Requests: s.Requests, Refused: s.Busy, Failed: s.Failed},
+		Corrupt: c.CorruptStreams, Hedges: c.HedgesBegun, HedgesWon: c.HedgesWon, Turned: s.Refused,
+	}
+	p.Nodes = n.pair(n.Peers.Peers(), n.server.Visitors())
+	if len(p.Nodes) == 0 && p.Received.Requests+p.Sent.Requests+p.Turned == 0 {
+		return nil
+	}
+	return p
+}
+
+// pair joins what was had of each node to what it was given.
+func (n *status) pair(asked []peers.PeerStats, asking []peers.VisitorStats) []control.Peer {
+	of := make(map[string]*control.Peer)
+	peer := func(node string) *control.Peer {
+		if of[node] == nil {
+			of[node] = &control.Peer{ID: node, Host: n.State.HostOf(node)}
+		}
+		return of[node]
+	}
+	for _, n := range asked {
+		p := peer(n.Node)
+		p.Received = control.Traffic{Bytes: n.BytesIn, Records: n.Records, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+		p.Rests = n.Rests.Seconds()
+	}
+	for _, n := range asking {
+		peer(n.Node).Sent = control.Traffic{Bytes: n.BytesOut, Records: n.Records, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+	}
+	nodes := make([]control.Peer, 0, len(of))
+	for _, p := range of {
+		nodes = append(nodes, *p)
+	}
+	slices.SortFunc(nodes, func(a, b control.Peer) int {
+		return cmp.Or(cmp.Compare(b.Received.Bytes+b.Sent.Bytes, a.Received.Bytes+a.Sent.Bytes), cmp.Compare(a.ID, b.ID))
+	})
+	return nodes
+}

@@ -1,0 +1,230 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
+	"rankfs/meta"
+)
+
+// WarmUps are those that are going on.
+type warmUps struct {
+	mu struct {
+		sync.Mutex
+		all []*warmUp
+	}
+}
+
+// maxWarmUps at a time: each has its own workers, beside those of the cache.
+const maxWarmUps = 4
+
+// A warmUp brings the batches of a share into the cache.
+type warmUp struct {
+	kept  *kept
+	view  *views.View
+	name  string // that was asked for
+	key   string // its full name
+	short string // and its shortest
+	share share
+	of    uint64
+	next  atomic.Uint64 // to be begun
+	done  atomic.Uint64
+	stop  context.CancelCauseFunc
+	ended chan struct{}
+}
+
+// begin notes a warm-up, if none of its view is going on and there are not too
+// many.
+func (u *warmUps) begin(w *warmUp) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, other := range u.mu.all {
+		if other.key == w.key {
+			return fmt.Errorf("warm up %s: it %w: %d of %d %s are done", w.name, meta.ErrBusy, other.done.Load(), other.of, other.share.kind)
+		}
+	}
+	if len(u.mu.all) == maxWarmUps {
+		return fmt.Errorf("warm up %s: the node %w: %d other views are being warmed up", w.name, meta.ErrBusy, maxWarmUps)
+	}
+	u.mu.all = append(u.mu.all, w)
+	return nil
+}
+
+func (u *warmUps) end(w *warmUp) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.mu.all = slices.DeleteFunc(u.mu.all, func(other *warmUp) bool { return other == w })
+	close(w.ended)
+}
+
+// cancel ends those that match, and waits until they have, or ctx is done.
+func (u *warmUps) cancel(ctx context.Context, match func(*warmUp) bool, cause error) {
+	u.mu.Lock()
+	all := slices.Clone(u.mu.all)
+	u.mu.Unlock()
+	for _, w := range all {
+		if match(w) {
+			w.stop(cause)
+			select {
+			case <-w.ended:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (u *warmUps) list() (all []control.WarmUp) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, w := range u.mu.all {
+		all = append(all, control.WarmUp{View: w.short, Done: w.done.Load(), Of: w.of})
+	}
+	return all
+}
+
+// Warm makes ready what of a view this node is to have, or only says how much of
+// it is.
+func (n *kept) Warm(ctx context.Context, r control.WarmRequest, progress func(control.Progress)) (control.Warm, error) {
+	v, err := n.Views.Open(r.View)
+	if err != nil {
+		return control.Warm{}, err
+	}
+	s, err := shareOf(v, r.Rank)
+	if err != nil {
+		return control.Warm{}, err
+	}
+	c := control.Warm{View: v.Short(), Kind: s.kind, Open: n.isOpen(v, s)}
+	if err := s.look(ctx, n, &c); err != nil || r.Check || c.Ready == c.All {
+		return c, err
+	}
+	w := &warmUp{kept: n, view: v, name: r.View, key: v.Key(), short: c.View, share: s, of: c.All, ended: make(chan struct{})}
+	if r.Background {
+		ctx = n.ctx
+	}
+	ctx, w.stop = context.WithCancelCause(ctx)
+	if err := n.warmUps.begin(w); err != nil {
+		w.stop(nil)
+		return c, err
+	}
+	if r.Background {
+		c.Begun = true
+		n.tasks.Go(func() { w.behind(ctx, c) })
+		return c, nil
+	}
+	return w.through(ctx, c, progress)
+}
+
+// isOpen reports whether ranks may turn out to be elsewhere, and what they read
+// other than it seems.
+func (n *kept) isOpen(v *views.View, s share) bool {
+	return !v.Settled() && s.kind == control.Batches && n.Owners.Count() > 1
+}
+
+// behind is a warm-up that nobody waits for.
+func (w *warmUp) behind(ctx context.Context, c control.Warm) {
+	log, start := w.kept.Log, time.Now()
+	c, err := w.through(ctx, c, func(control.Progress) {})
+	switch {
+	case w.kept.ctx.Err() != nil:
+	case err != nil:
+		log.Warn("warm-up given up", "view", c.View, "ready", c.Ready, "of", c.All, "cause", err)
+	case c.Full != "":
+		log.Warn("warm-up ended: the rest does not fit", "view", c.View, "ready", c.Ready, "of", c.All, "cause", c.Full)
+	default:
+		log.Info("warmed up", "view", c.View, "ready", c.Ready, "of", c.All, "took", time.Since(start))
+	}
+}
+
+// through does it, and says what came of it.
+func (w *warmUp) through(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
+	defer w.kept.warmUps.end(w)
+	defer w.stop(nil)
+	err := w.view.Of().Version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
+	if errors.Is(err, meta.ErrNoSpace) {
+		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
+	}
+	// What was ready may have made way since: only looking tells.
+	lerr := w.share.look(context.WithoutCancel(ctx), w.kept, &c)
+	if err = errors.Join(err, lerr); err != nil {
+		return c, fmt.Errorf("warm up %s: %w", w.name, err)
+	}
+	return c, nil
+}
+
+// work has several make batches ready until all are, or one cannot be.
+func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var workers sync.WaitGroup
+	for range w.kept.cache.Workers() {
+		workers.Go(func() {
+			if err := w.makeReady(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { workers.Wait(); cancel(nil); close(ended) }()
+	w.report(ctx, progress)
+	<-ended
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) || w.done.Load() < w.of {
+		return err
+	}
+	return nil
+}
+
+// makeReady takes one after the other, but those that are there.
+func (w *warmUp) makeReady(ctx context.Context) error {
+	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
+		rank, step := w.share.at(i)
+		if _, ok := w.kept.cache.Contains(w.share.plan, rank, step); !ok {
+			if err := w.prepare(ctx, rank, step); err != nil {
+				return err
+			}
+		}
+		w.done.Add(1)
+	}
+	return nil
+}
+
+// prepare tries for a while: memory that was given up is free a moment later.
+func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
+	const tries, pause = 20, 50 * time.Millisecond
+	for n := 1; ; n++ {
+		err := w.kept.cache.Prepare(ctx, w.share.plan, rank, step)
+		if !errors.Is(err, meta.ErrNoSpace) || n == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// report says how far it is, until ctx ends.
+func (w *warmUp) report(ctx context.Context, progress catalog.Reporter) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		done := float64(w.done.Load()) / float64(max(1, w.of))
+		progress(control.Progress{Stage: "warming", Bytes: int64(done * float64(w.share.bytes)), Total: w.share.bytes})
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reportEvery is often enough for a bar.
+const reportEvery = 100 * time.Millisecond

@@ -1,0 +1,138 @@
+package views
+
+import (
+	"fmt"
+	"sync"
+
+	"rankfs/cache"
+	"rankfs/fetch/batch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+	"rankfs/shuffle/plan"
+)
+
+// Batches are those of a view as the cache knows them. They are a cache.Plan.
+type Batches struct {
+	*batch.Batches
+	slabs     *chunkSlabs     // of Chunks
+	following func() *Batches // of the next epoch
+}
+
+// Dataset names what all views of a dataset are made of.
+func (b *Batches) Dataset() string { return b.Version.Index.Fingerprint() }
+
+// Key names the content of a batch.
+func (b *Batches) Key(rank, step uint64) cache.Key { return cache.Key(b.Batch(rank, step)) }
+
+// Find is the inverse of Key.
+func (b *Batches) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return b.Plan.Find(plan.BatchID(k))
+}
+
+// Next is the plan of the epoch to come: the ranks will be where they are.
+func (b *Batches) Next() cache.Plan {
+	if next := b.following(); next != nil {
+		return next
+	}
+	return nil
+}
+
+// Once reports whether other epochs have other batches, or it is the chunks they are
+// made of that are kept.
+func (b *Batches) Once() bool {
+	if b.View().Step.Unit == meta.UnitChunk {
+		return false
+	}
+	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
+}
+
+// Shared is false: no fill copies from batches.
+func (b *Batches) Shared() bool { return false }
+
+// Ahead is true: a batch may be made ready before it is opened.
+func (b *Batches) Ahead(_, _ uint64) bool { return true }
+
+// Kept are the plans that name, in the cache's keys, what it keeps of b: the batches,
+// or the chunks that these are or are made of.
+func (b *Batches) Kept() (plans [][16]byte, chunks bool) {
+	switch {
+	case b.Chunks != nil:
+		return [][16]byte{b.slabs.ID()}, true
+	case b.View().Step.Unit == meta.UnitChunk:
+		return [][16]byte{b.ChunksID(), b.ID()}, true
+	}
+	return [][16]byte{b.ID()}, false
+}
+
+// ChunkPlan is, as the cache knows it, the plan of the chunks that the batches are made
+// of; only if there are such.
+func (b *Batches) ChunkPlan() cache.Plan { return b.slabs }
+
+// newBatches makes those of a view whose ranks sit so, out of chunks where that saves
+// fetching.
+func (n *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (*Batches, error) {
+	b := &Batches{Batches: &batch.Batches{
+		Plan: plan.New(v, of.Plans), Version: of, Sizes: n.config.Sizes, Peers: n.config.Peers,
+	}}
+	b.following = sync.OnceValue(func() *Batches { return n.following(b, seats) })
+	if err := b.Place(seats); err != nil {
+		return nil, fmt.Errorf("plan of %v: %w", v, err)
+	}
+	switch {
+	case !of.Source.Remote:
+	case v.Step.Unit == meta.UnitChunk:
+		b.Keepers = n.keepers(v, of)
+	case staysCached(v, of.Index, n.roomOfAll()):
+		b.slabs = newChunkSlabs(n.cache, of, b.Plan)
+		b.Chunks = b.slabs.chunks
+		b.Roomy = staysCached(v, of.Index, n.room())
+	}
+	n.watcher.Planned(b)
+	return b, nil
+}
+
+// following is the plan of the epoch after that of b, of which no rank has opened a
+// batch yet; nil if there is none.
+func (n *Views) following(b *Batches, seats []plan.Seat) *Batches {
+	v := b.View()
+	if v.Order.Kind == meta.OrderNone {
+		return b
+	}
+	if v.Epoch++; v.Epoch == 0 {
+		return nil
+	}
+	next, err := n.newBatches(v, b.Version, seats)
+	if err != nil {
+		n.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
+		return nil
+	}
+	return next
+}
+
+// room is how much this node's cache can be trusted to keep beside the batches in use,
+// roomOfAll how much those of the cluster can, if all are like it.
+func (n *Views) room() int64 {
+	room := n.config.RAM / 4 * 3
+	for _, d := range n.cache.Stats().NVMe {
+		room += d.Budget - d.Others
+	}
+	return room
+}
+
+func (n *Views) roomOfAll() int64 { return n.room() * int64(n.config.Owners.Count()) }
+
+// staysCached reports whether chunks stay in a cache of so many bytes from one use to
+// the next. If not, fetching them whole would fetch them again and again, and records
+// are better asked for one by one.
+func staysCached(v meta.View, x *index.Index, capacity int64) bool {
+	between := x.Bytes() // that are read until a chunk's records have all had their turn
+	switch v.Order.Kind {
+	case meta.OrderNone:
+		between = 0
+	case meta.OrderWindow:
+		mean := float64(x.Bytes()) / float64(max(1, x.Records()))
+		between = min(between, int64(mean*float64(v.Order.Window)))
+	}
+	largest := x.Bytes() / int64(max(1, x.Chunks()))
+	return between+2*largest <= capacity
+}

@@ -1,0 +1,105 @@
+package views
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"rankfs/fs"
+)
+
+// maxHostsWidth bounds the column of a chunk's hosts. A block has three, with
+// names of some twenty letters.
+const maxHostsWidth = 4096
+
+// Chunks implements fs.View: the dataset's chunks, the same in all its views. The
+// first line says how many there are, so that a reader knows a table that is
+// cut short, and shows by its own length how long each line is.
+func (s *View) Chunks() fs.Table {
+	a := s.now()
+	x, n := a.Version.Index, a.Version.Index.Chunks()
+	column := func(title string, most int64) string {
+		return fmt.Sprintf("%*s  ", len(strconv.FormatInt(most, 10)), title)
+	}
+	titles := []string{
+		fmt.Sprintf("chunk of %d  ", n), column("offset", x.Bytes()), column("bytes", x.Bytes()),
+		column("first", int64(x.Records())), column("records", int64(x.Records())),
+		fmt.Sprintf("%-*s\n", a.holdersWidth(), "hosts"),
+	}
+	return fs.Table{
+		Lines: 1 + uint64(n),
+		Width: len(strings.Join(titles, "")),
+		Append: func(dst []byte, i uint64) []byte {
+			if i == 0 {
+				return append(dst, strings.Join(titles, "")...)
+			}
+			number := int(i - 1)
+			c := x.Chunk(number)
+			for i, n := range []int64{int64(number), x.ChunkOffset(number), c.Bytes, int64(c.First), int64(c.Records)} {
+				dst = appendCell(dst, n, len(titles[i]))
+			}
+			return appendHosts(dst, a.chunkHosts(a.host, number), len(titles[5]))
+		},
+	}
+}
+
+// appendCell appends a number at the right of a column that two spaces end.
+func appendCell(dst []byte, n int64, width int) []byte {
+	var digits [20]byte
+	d := strconv.AppendInt(digits[:0], n, 10)
+	return append(append(appendBlanks(dst, width-2-len(d)), d...), "  "...)
+}
+
+func appendBlanks(dst []byte, n int) []byte {
+	for ; n > 0; n-- {
+		dst = append(dst, ' ')
+	}
+	return dst
+}
+
+// appendHosts appends the last column: as many whole names as fit, or a dash.
+func appendHosts(dst []byte, hosts []string, width int) []byte {
+	begin, end := len(dst), len(dst)+width-1
+	for _, h := range hosts {
+		if !isHost(h) || len(dst)+len(h) > end { // its comma goes, if it is the last
+			continue
+		}
+		dst = append(append(dst, h...), ',')
+	}
+	if len(dst) > begin {
+		dst = dst[:len(dst)-1]
+	} else {
+		dst = append(dst, '-')
+	}
+	return append(appendBlanks(dst, end-len(dst)), '\n')
+}
+
+// isHost reports whether a name can stand in a list of words. Names come from
+// datanodes, which may call themselves anything.
+func isHost(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f || c == ',' {
+			return false
+		}
+	}
+	return name != "" && name != "-"
+}
+
+// chunkHosts are all that hold a chunk, as last heard.
+func (b *Batches) chunkHosts(own string, chunk int) []string {
+	hosts := b.Version.Hosts(chunk)
+	if len(hosts) == 0 && !b.Version.Source.Remote {
+		return []string{b.Version.Source.Host(own)}
+	}
+	return hosts
+}
+
+// Totals implements fs.View.
+func (s *View) Totals() []fs.Attribute {
+	x := s.dataset.Version.Index
+	return []fs.Attribute{
+		{Name: "chunks", Value: strconv.Itoa(x.Chunks())},
+		{Name: "bytes", Value: strconv.FormatInt(x.Bytes(), 10)},
+		{Name: "records", Value: strconv.FormatUint(x.Records(), 10)},
+	}
+}

@@ -1,0 +1,120 @@
+package views
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"rankfs/cache"
+	"rankfs/fetch/batch"
+	"rankfs/meta"
+)
+
+// Crowd says it when the ranks that a node has of a view need more for one batch
+// each than the cache has: ranks that take each step together could not. It is
+// reckoned with batches of the mean size.
+func (n *Views) Crowd(v meta.View, of *batch.Version) string {
+	x := of.Index
+	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
+	if cut.N == 0 {
+		return ""
+	}
+	batch := int64(float64(x.Bytes()) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
+	here := n.oneShare(v.Ranks)
+	memory := n.config.RAM + n.config.NVMe
+	if here < 2 {
+		return ""
+	}
+	need := batch * int64(here)
+	switch {
+	case float64(batch)*float64(here) > float64(memory):
+		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
+			here, roughly(batch), roughly(need), roughly(memory), roomier(need))
+	case float64(batch)*float64(here)*2 > float64(memory):
+		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
+			"close and unmap that first, or %s", here, roughly(batch), roughly(memory), roomier(2*need))
+	}
+	return ""
+}
+
+// oneShare is how many of so many ranks a node has, if all have as many.
+func (n *Views) oneShare(ranks uint64) uint64 {
+	nodes := uint64(0)
+	for _, m := range n.config.State.Nodes() {
+		if m.Up && !m.Drained {
+			nodes++
+		}
+	}
+	return (ranks + max(nodes, 1) - 1) / max(nodes, 1)
+}
+
+// withRoomFor adds to the error of an open that was refused in a crowd what would be
+// enough for all ranks that the node has of the view.
+func (s *View) withRoomFor(err error) error {
+	var c *cache.Crowd
+	if !errors.As(err, &c) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, s.roomFor(c, len(s.RanksHere())))
+}
+
+// TellCrowd has the log say that an open waits for memory that ranks hold.
+func (n *Views) TellCrowd(p cache.Plan, c *cache.Crowd) {
+	ranks := 0
+	if p, ok := p.(*Batches); ok {
+		ranks = int(n.oneShare(p.Cut().Ranks))
+	}
+	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))
+}
+
+// Waiting says what opens wait for now that find no room, or nothing.
+func (n *Views) Waiting() string {
+	c := n.cache.Crowd()
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("opens wait until ranks let go of memory: %v; %s", c, n.roomFor(c, 0))
+}
+
+// roomFor says how the ranks of a crowd would get on: with one batch more than
+// they hold, or with one each.
+func (n *Views) roomFor(c *cache.Crowd, ranks int) string {
+	return "close and unmap a batch before the next is opened, or " + roomier(max(c.Held+c.Size, c.Size*int64(ranks)))
+}
+
+// Holds reports whether a thread is all of its process, which has a batch open by
+// any name that ends as that of the batch does. It is asked only about threads
+// whose open waits.
+func Holds(thread int32, rank, step uint64) bool {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", thread))
+	if err != nil || len(tasks) != 1 {
+		return false
+	}
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", thread))
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", thread, fd.Name()))
+		if err == nil && strings.HasSuffix(link, fmt.Sprintf("/rank-%d/batch-%06d", rank, step)) {
+			return true
+		}
+	}
+	return false
+}
+
+// roomier says how to get room for so many bytes.
+func roomier(bytes int64) string {
+	return fmt.Sprintf("mount with --ram %s or more, add --nvme DIR:SIZE, or make batches smaller", roughly(bytes))
+}
+
+// roughly is a size for people, and for --ram: rounded up, but to no more than a
+// hundredth above.
+func roughly(bytes int64) string {
+	unit := int64(1)
+	for unit*100<<10 <= bytes && unit < 1<<30 {
+		unit <<= 10
+	}
+	return meta.FormatBytes(uint64((bytes + unit - 1) / unit * unit))
+}

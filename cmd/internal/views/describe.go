@@ -1,0 +1,92 @@
+package views
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// Describe implements fs.View.
+func (s *View) Describe() []byte {
+	a := s.now()
+	d := s.dataset.Describe(context.Background())
+	text, err := json.MarshalIndent(struct {
+		Name    string `json:"name"`
+		View    string `json:"view"`
+		Source  string `json:"source"`
+		Version string `json:"version"`
+		State   string `json:"state"`
+		Reason  string `json:"reason,omitempty"`
+		Records uint64 `json:"records"`
+		Bytes   int64  `json:"bytes"`
+		Epoch   uint64 `json:"epoch"`
+		Ranks   uint64 `json:"ranks"`
+		Steps   uint64 `json:"steps"`
+		Batch   string `json:"batch"`
+		Size    uint64 `json:"batch_records,omitempty"`
+		Global  uint64 `json:"step_records,omitempty"`
+		Order   string `json:"order"`
+		Seed    uint64 `json:"seed"`
+		Tail    string `json:"tail"`
+
+		Chunks  int               `json:"chunks"`
+		Created time.Time         `json:"created"`
+		Notes   map[string]string `json:"notes,omitempty"`
+	}{
+		Name: d.Name, View: a.View().String(), Source: d.Source, Version: d.Version,
+		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
+		Epoch: a.View().Epoch, Ranks: a.Cut().Ranks, Steps: a.Cut().Steps(), Global: a.stepRecords(),
+		Order: a.View().Order.String(), Seed: a.View().Seed, Tail: a.View().Tail.String(),
+		Batch: a.batch().String(), Size: a.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
+	}, "", "  ")
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return append(text, '\n')
+}
+
+// batch is what each rank reads of a step, as it was asked for.
+func (a *assignment) batch() meta.BatchSize {
+	return meta.BatchSize{Unit: a.View().Step.Unit, N: a.View().Step.N / max(1, a.Cut().Ranks)}
+}
+
+// batchRecords is how many records the largest batch has; zero where that is
+// chunks.
+func (a *assignment) batchRecords() uint64 {
+	return (a.stepRecords() + a.Cut().Ranks - 1) / a.Cut().Ranks
+}
+
+// stepRecords is what all ranks read together in a whole step; zero where that
+// is chunks.
+func (a *assignment) stepRecords() uint64 {
+	if a.View().Step.Unit == meta.UnitChunk {
+		return 0
+	}
+	return a.Cut().Global
+}
+
+// Attributes implements fs.View.
+func (s *View) Attributes(rank, step uint64) []fs.Attribute {
+	a := s.now()
+	id, holders := a.ID(), a.Holders(a.host, rank, step)
+	tier, ok := s.cache.Contains(a.Batches, rank, step)
+	if !ok {
+		tier = "source"
+	}
+	return []fs.Attribute{
+		{Name: "records", Value: strconv.FormatUint(a.Records(rank, step), 10)},
+		{Name: "repeats", Value: strconv.FormatUint(a.Repeats(rank, step), 10)},
+		{Name: "epoch", Value: strconv.FormatUint(a.View().Epoch, 10)},
+		{Name: "view", Value: a.View().String()},
+		{Name: "plan", Value: hex.EncodeToString(id[:])},
+		{Name: "tier", Value: tier},
+		{Name: "hosts", Value: strings.Join(holders.names(), ",")},
+		{Name: "local", Value: strconv.FormatInt(holders.On(a.host), 10)},
+	}
+}

@@ -1,0 +1,117 @@
+package views
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rankfs/fs"
+	"rankfs/meta"
+	"rankfs/shuffle/plan"
+)
+
+// Holders says how many bytes of a batch each host has on its own disks.
+type Holders map[string]int64
+
+// recordsAtOnce is how many records of a batch are looked at at a time.
+const recordsAtOnce = 4096
+
+// maxHolders is how many hosts of a batch are named: a block has as many.
+const maxHolders = 3
+
+// names are the hosts that hold most, these first.
+func (h Holders) names() []string {
+	names := slices.SortedFunc(maps.Keys(h), func(a, b string) int { return cmp.Or(cmp.Compare(h[b], h[a]), cmp.Compare(a, b)) })
+	return names[:min(maxHolders, len(names))]
+}
+
+// On is what a host holds, which may be known by another of its names.
+func (h Holders) On(host string) (bytes int64) {
+	if bytes, ok := h[host]; ok {
+		return bytes
+	}
+	for name, n := range h {
+		if meta.SameHost(name, host) {
+			bytes = max(bytes, n)
+		}
+	}
+	return bytes
+}
+
+// Holders finds out who holds a batch, as last heard. A source that lies on this host
+// is held by that, whatever it is called.
+func (b *Batches) Holders(own string, rank, step uint64) Holders {
+	h, x := make(Holders), b.Version.Index
+	add := func(chunk int, bytes int64) {
+		for _, host := range b.chunkHosts(own, chunk) {
+			h[host] += bytes
+		}
+	}
+	if b.View().Step.Unit == meta.UnitChunk {
+		chunks, err := b.AppendChunks(nil, rank, step)
+		if err != nil {
+			return h
+		}
+		for _, c := range chunks {
+			add(c, x.ChunkBytes(c))
+		}
+		return h
+	}
+	if !b.Version.Source.Remote {
+		h[b.Version.Source.Host(own)] = b.Size(rank, step)
+		return h
+	}
+	b.Each(rank, step, 0, make([]uint64, 0, recordsAtOnce), func(records []uint64) error {
+		for _, r := range records {
+			add(x.ChunkOf(r), x.Size(r))
+		}
+		return nil
+	})
+	return h
+}
+
+// Locality implements fs.View: where the bytes of each batch are.
+func (s *View) Locality() fs.Table {
+	a := s.now()
+	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
+	w, hosts := len("node"), max(len("hosts"), a.hostsWidth())
+	for _, seat := range append(a.seats, plan.Seat{Host: a.host}) {
+		w = max(w, len(seat.Host))
+	}
+	title := fmt.Sprintf(head, "batch", "rank", w, "node", "bytes", "local", hosts, "hosts")
+	return fs.Table{
+		Lines: 1 + a.Cut().Ranks*a.Cut().Steps(),
+		Width: len(title),
+		Append: func(dst []byte, i uint64) []byte {
+			if i == 0 {
+				return append(dst, title...)
+			}
+			// Steps outside, ranks inside: the order in which a job reads.
+			step, rank := (i-1)/a.Cut().Ranks, (i-1)%a.Cut().Ranks
+			h := a.Holders(a.host, rank, step)
+			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, a.hostOf(rank),
+				a.Size(rank, step), h.On(a.hostOf(rank)), hosts, hosts, strings.Join(h.names(), ","))
+		},
+	}
+}
+
+// hostsWidth is the room that the names of a batch's hosts take at most.
+func (a *assignment) hostsWidth() int {
+	if !a.Version.Source.Remote {
+		return len(a.Version.Source.Host(a.host))
+	}
+	longest, _ := a.Version.HostNames()
+	return maxHolders*(longest+1) - 1
+}
+
+// holdersWidth is the same for all hosts of a chunk. Where replicas moved since
+// the index was made there may be more, or longer names; what does not fit is left out.
+func (a *assignment) holdersWidth() int {
+	if !a.Version.Source.Remote {
+		return max(len("hosts"), len(a.Version.Source.Host(a.host)))
+	}
+	longest, most := a.Version.HostNames()
+	return max(len("hosts"), min(maxHostsWidth, max(most, maxHolders)*(longest+1)-1))
+}

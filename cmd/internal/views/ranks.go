@@ -1,0 +1,79 @@
+package views
+
+import (
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
+)
+
+// WouldBe says where the ranks of a view would be, if they were pinned now: where they
+// were opened last, and the others in blocks on the nodes that are up, as mpirun places
+// them.
+func (n *Views) WouldBe(v meta.View) state.Runs {
+	var up []string
+	for _, m := range n.config.State.Nodes() {
+		if m.Up && !m.Drained {
+			up = append(up, m.ID)
+		}
+	}
+	if len(up) == 0 {
+		up = []string{n.config.Cluster.Self()}
+	}
+	nodes := n.config.State.Claims(v.Dataset, v.Ranks).Nodes()
+	if len(nodes) == 0 {
+		nodes = make([]string, v.Ranks)
+	}
+	for rank, node := range nodes {
+		if m, ok := n.config.State.Node(node); !ok || !m.Up {
+			nodes[rank] = up[uint64(rank)*uint64(len(up))/v.Ranks]
+		}
+	}
+	return state.RunsOf(nodes)
+}
+
+// Seats are the hosts of nodes.
+func (n *Views) Seats(runs state.Runs) []plan.Seat {
+	var seats []plan.Seat
+	for _, run := range runs {
+		seats = append(seats, plan.Seat{Host: n.config.State.HostOf(run.Node), Ranks: run.Count})
+	}
+	return seats
+}
+
+// allUp reports whether each rank is claimed by a node that is up.
+func (n *Views) allUp(claims state.Runs) bool {
+	for _, run := range claims {
+		if m, ok := n.config.State.Node(run.Node); !ok || !m.Up {
+			return false
+		}
+	}
+	return len(claims) > 0
+}
+
+// RanksHere are the ranks of this node, as the view is settled or as it would be.
+func (s *View) RanksHere() (ranks []uint64) {
+	a := s.now()
+	seats := a.seats
+	if seats == nil {
+		seats = s.Seats(s.WouldBe(s.asked))
+	}
+	first := uint64(0)
+	for _, seat := range seats {
+		for rank := first; rank < first+seat.Ranks && meta.SameHost(seat.Host, a.host); rank++ {
+			ranks = append(ranks, rank)
+		}
+		first += seat.Ranks
+	}
+	return ranks
+}
+
+// hostOf is where a rank runs, as far as the assignment knows.
+func (a *assignment) hostOf(rank uint64) string {
+	for _, s := range a.seats {
+		if rank < s.Ranks {
+			return s.Host
+		}
+		rank -= s.Ranks
+	}
+	return a.host
+}

@@ -1,0 +1,45 @@
+package views
+
+import (
+	"sync"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// SettledPlans are the pins that views of this node go by, of those that the cluster
+// keeps.
+type settledPlans struct {
+	mu struct {
+		sync.Mutex
+		sequence map[string]uint64 // by view
+	}
+}
+
+// note notes the pin that a view goes by from now on.
+func (p *settledPlans) note(view string, sequence uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.sequence == nil {
+		p.mu.sequence = make(map[string]uint64)
+	}
+	p.mu.sequence[view] = sequence
+}
+
+// overtaken are the datasets with views whose plan was unpinned, be it that
+// another one is pinned by now. It forgets these, and those that made room.
+func (p *settledPlans) overtaken(m *state.Machine) (datasets []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for view, sequence := range p.mu.sequence {
+		if plan, ok := m.Plan(view); ok && plan.Sequence == sequence {
+			continue
+		}
+		delete(p.mu.sequence, view)
+		if m.Overtaken(view, sequence) {
+			dataset, _, _ := meta.SplitView(view)
+			datasets = append(datasets, dataset)
+		}
+	}
+	return datasets
+}

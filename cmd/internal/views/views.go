@@ -1,0 +1,153 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"rankfs/cache"
+	"rankfs/cache/stall"
+	"rankfs/cmd/internal/catalog"
+	"rankfs/fetch/batch"
+	"rankfs/fs"
+	"rankfs/meta"
+	"rankfs/meta/dispatch"
+	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
+)
+
+// A Config says what the views of a node are made of.
+type Config struct {
+	Mount string
+	Host  string // what others call this host
+	RAM   int64  // the budget of the cache's memory
+	NVMe  int64  // and of its disks
+
+	Catalog *catalog.Catalog
+	State   *state.Machine // what the cluster agreed on
+	Cluster Cluster
+	Owners  *plan.Owners
+	Readers *dispatch.Readers // of queues
+	Peers   batch.Peers
+	Sizes   *batch.Sizes
+	Stalls  *stall.Table
+	Drop    func(dataset string) // has the names of a dataset looked up again
+	Log     *slog.Logger
+}
+
+// A Cluster is how views have the nodes agree.
+type Cluster interface {
+	Self() string
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+}
+
+// A Watcher is told of views. It may be called concurrently, and by a lookup, so it
+// must not take long.
+type Watcher interface {
+	// Planned is called with the batches of each plan that is made.
+	Planned(*Batches)
+	// Found is called with those that a view has as of now.
+	Found(view meta.View, b *Batches)
+}
+
+// Views are those of a node. They implement fs.Catalog, and may be used concurrently.
+type Views struct {
+	config  Config
+	ctx     context.Context // of the tasks
+	tasks   sync.WaitGroup
+	cache   *cache.Cache // set by Start, as is watcher
+	watcher Watcher
+	settled settledPlans
+}
+
+// New makes the views of a node, which are not to be used before Start.
+func New(c Config) *Views { return &Views{config: c} }
+
+// Start says where slabs come from, and who is told of views. Until ctx is done views
+// tell the cluster where ranks are opened.
+func (n *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
+	n.ctx, n.cache, n.watcher = ctx, c, w
+}
+
+// Wait waits for what goes on behind opens, which ends soon after the context of Start.
+func (n *Views) Wait() { n.tasks.Wait() }
+
+// Follow has names looked up again whose plans were unpinned, until ctx is done.
+func (n *Views) Follow(ctx context.Context) {
+	for {
+		changed := n.config.State.Changed()
+		for _, dataset := range n.settled.overtaken(n.config.State) {
+			n.config.Drop(dataset)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Names lists the datasets.
+func (n *Views) Names() []string {
+	var names []string
+	for _, d := range n.config.Catalog.List() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// View implements fs.Catalog.
+func (n *Views) View(name string) (fs.View, error) { return n.Open(name) }
+
+// Open finds the view that is called NAME or NAME@options.
+func (n *Views) Open(name string) (*View, error) {
+	v, d, err := n.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return n.newView(name, v, d)
+}
+
+// Resolve says what a name stands for.
+func (n *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
+	base, options, isView := meta.SplitView(name)
+	if d, err = n.config.Catalog.Get(base); err != nil {
+		return v, nil, err
+	}
+	v = d.Default
+	if isView {
+		if v, err = v.With(options); err != nil {
+			return v, nil, err
+		}
+	}
+	if v.Step.Unit != meta.UnitChunk && !d.Version.CountsRecords() {
+		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
+			name, meta.ErrInvalid, base, base)
+	}
+	return v, d, nil
+}
+
+// Units are what the queue of a view hands out, for this node as the leader.
+func (n *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
+	v, err := n.Open(view)
+	if err != nil {
+		return dispatch.Units{}, err
+	}
+	if err := v.settle(ctx, nil, rank); err != nil {
+		return dispatch.Units{}, err
+	}
+	cut := v.now().Cut()
+	return dispatch.Units{
+		Ranks: cut.Ranks, Steps: cut.Steps(), Seed: v.asked.Seed,
+		Holders: func(rank, step uint64) map[string]int64 { a := v.now(); return a.Holders(a.host, rank, step) },
+	}, nil
+}
+
+// Server gives other nodes records of the datasets of this one.
+func (n *Views) Server() batch.Server {
+	return batch.Server{
+		Find:   n.config.Catalog.ByIndex,
+		Chunks: func(v *batch.Version) *batch.Chunks { return newChunkSlabs(n.cache, v, v.Readers()).chunks },
+	}
+}
