@@ -62,10 +62,6 @@ func Open(path string, c Config) (*Version, error) {
 	return v, nil
 }
 
-// CountsRecords reports whether the records of the index are those of the source, not
-// chunks of them.
-func (v *Version) CountsRecords() bool { return v.Index.Notes()["records"] == "" }
-
 // ReadBy says by which plan the chunks are read now: what is fetched ahead for its
 // ranks is for the batches of other nodes too.
 func (v *Version) ReadBy(p *plan.Plan) { v.readers.Store(p) }

@@ -119,7 +119,7 @@ func (m *liner) end() error {
 // it reads the beginning, up to the first line feed.
 func lineChunks() form {
 	return form{name: "chunks", read: plain, scan: func(ctx context.Context, s *scan) error {
-		s.b.Note("records", "each is a chunk of lines, which nobody has counted")
+		s.b.Uncounted("lines")
 		c := &chunker{scan: s}
 		if err := s.each(ctx, s.firstLine, c.merge); err != nil {
 			return err

@@ -218,6 +218,15 @@ func (b *Builder) Note(key, value string) {
 	}
 }
 
+// uncounted is the note of an index whose records are chunks.
+const uncounted = "records"
+
+// Uncounted says that each record is a chunk of what, in which nobody has counted the
+// records.
+func (b *Builder) Uncounted(what string) {
+	b.Note(uncounted, "each is a chunk of "+what+", which nobody has counted")
+}
+
 // Rack says in which rack a host is. Of several the first by name counts.
 func (b *Builder) Rack(host, rack string) {
 	if b.racks == nil {

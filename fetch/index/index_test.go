@@ -118,6 +118,17 @@ func TestAppendHosts(t *testing.T) {
 	}
 }
 
+// An index says itself whether its records are those of the source.
+func TestUncounted(t *testing.T) {
+	if x := open(t, build(t, small)); !x.CountsRecords() {
+		t.Error("records are not counted")
+	}
+	x := open(t, build(t, func(b *index.Builder) { b.Uncounted("lines") }))
+	if want := "each is a chunk of lines, which nobody has counted"; x.CountsRecords() || x.Notes()["records"] != want {
+		t.Errorf("notes %q", x.Notes())
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	x := open(t, build(t, func(b *index.Builder) { b.BeginChunk("h") }))
 	if x.Records() != 0 || x.Bytes() != 0 || x.Chunks() != 0 || x.Files() != 0 || len(x.Notes()) != 0 {

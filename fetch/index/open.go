@@ -117,6 +117,9 @@ func (x *Index) FileBytes() int64 { return int64(len(x.data)) }
 // Notes returns the remarks that the source left. The map is shared.
 func (x *Index) Notes() map[string]string { return x.notes }
 
+// CountsRecords reports whether the records are those of the source, not chunks of them.
+func (x *Index) CountsRecords() bool { return x.notes[uncounted] == "" }
+
 // Size is the length of record i.
 func (x *Index) Size(i uint64) int64 { return x.Extent(i).Len }
 

@@ -121,7 +121,7 @@ func (n *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error
 			return v, nil, err
 		}
 	}
-	if v.Step.Unit != meta.UnitChunk && !d.Version.CountsRecords() {
+	if v.Step.Unit != meta.UnitChunk && !d.Version.Index.CountsRecords() {
 		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
