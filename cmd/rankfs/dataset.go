@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 )
 
@@ -83,8 +83,8 @@ func checkCreate(r *control.CreateRequest, as, db string) (err error) {
 	if r.Source, err = sourceURI(r.Source, as, db); err != nil {
 		return err
 	}
-	if path, ok := strings.CutPrefix(r.Source, "file:"); ok && !strings.Contains(path, "?") && isLMDB(path) {
-		return failure.Hint(fmt.Errorf("source %s is an LMDB", path), "use --source lmdb:%s, or add --as files to read its files as they are", path)
+	if u, err := uri.Parse(r.Source); err == nil && u.Scheme == uri.File && u.As == "" && isLMDB(u.Path) {
+		return failure.Hint(fmt.Errorf("source %s is an LMDB", u.Path), "use --source lmdb:%s, or add --as files to read its files as they are", u.Path)
 	}
 	if r.Ranks < 1 || r.Ranks > meta.MaxRanks {
 		return fmt.Errorf("%d ranks %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
