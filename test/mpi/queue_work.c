@@ -116,8 +116,8 @@ struct order {
 	line l;
 };
 
-// A desk is a worker as the master sees him.
-struct desk {
+// A client is a worker as the master knows it.
+struct client {
 	int queue;
 	bool asked; // and was not answered yet
 	int lost;
@@ -125,42 +125,42 @@ struct desk {
 
 // answer gives a worker who has asked a line, unless there is none for now: then
 // the others go first, whose work may come back.
-static bool answer(struct desk *d, int worker)
+static bool answer(struct client *c, int worker)
 {
 	struct order o;
 	memset(&o, 0, sizeof o);
-	ssize_t n = next_line(d->queue, o.l, &d->lost);
+	ssize_t n = next_line(c->queue, o.l, &c->lost);
 	if (n < 0)
 		return false;
-	o.lost = d->lost;
-	d->lost = 0;
-	d->asked = false;
+	o.lost = c->lost;
+	c->lost = 0;
+	c->asked = false;
 	MPI_Send(&o, sizeof o, MPI_BYTE, worker, ANSWER, MPI_COMM_WORLD);
 	if (n == 0)
-		close(d->queue);
+		close(c->queue);
 	return n == 0;
 }
 
 static void master(const char *dataset, int ranks)
 {
-	struct desk *desks = allocate((size_t)ranks * sizeof *desks);
+	struct client *clients = allocate((size_t)ranks * sizeof *clients);
 	for (int i = 1; i < ranks; i++)
-		desks[i] = (struct desk){.queue = open_queue(dataset, i, O_NONBLOCK)};
+		clients[i] = (struct client){.queue = open_queue(dataset, i, O_NONBLOCK)};
 	for (int left = ranks - 1; left > 0;) {
 		MPI_Status who;
 		int there;
 		MPI_Iprobe(MPI_ANY_SOURCE, ASK, MPI_COMM_WORLD, &there, &who);
 		if (there) {
 			MPI_Recv(NULL, 0, MPI_CHAR, who.MPI_SOURCE, ASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			desks[who.MPI_SOURCE].asked = true;
+			clients[who.MPI_SOURCE].asked = true;
 		} else {
 			usleep(500);
 		}
 		for (int i = 1; i < ranks; i++)
-			if (desks[i].asked)
-				left -= answer(&desks[i], i);
+			if (clients[i].asked)
+				left -= answer(&clients[i], i);
 	}
-	free(desks);
+	free(clients);
 }
 
 static void worker(struct share *all)
