@@ -24,11 +24,25 @@ type Catalog interface {
 // Steps, which never change. All methods may be called concurrently.
 type View interface {
 	Dataset() string
+	Shape
+	Batches
+	Texts
+	Attributed
+	// Queue is for a rank that takes batches as they come.
+	Queue(rank uint64) Queue
+}
+
+// A Shape says which batches there are.
+type Shape interface {
 	Ranks() uint64
 	Steps() uint64
 	// Settled reports whether all the rest never changes either. Until then
 	// the kernel is not to remember it. The first Open settles a view.
 	Settled() bool
+}
+
+// Batches are what the ranks read.
+type Batches interface {
 	Records(rank, step uint64) uint64
 	// Size may take a while the first time, where records differ in length.
 	Size(ctx context.Context, rank, step uint64) (int64, error)
@@ -37,18 +51,24 @@ type View interface {
 	Offsets(ctx context.Context, rank, step uint64) (Offsets, error)
 	// Open returns the batch's slab, complete. Changed sources are ErrStale.
 	Open(ctx context.Context, rank, step uint64) (Slab, error)
+}
+
+// Texts are the files of a view's directory.
+type Texts interface {
 	// Describe is the content of dataset.json.
 	Describe() []byte
 	// Locality and Chunks are the tables in the files of those names. Their
 	// size stays what it was, their hosts may change.
 	Locality() Table
 	Chunks() Table
+}
+
+// Attributed has extended attributes.
+type Attributed interface {
 	// Totals are the extended attributes of the directory, Attributes those
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(rank, step uint64) []Attribute
-	// Queue is for a rank that takes batches as they come.
-	Queue(rank uint64) Queue
 }
 
 // A Queue is one open queue file. But for Ready it is used by one goroutine at a

@@ -29,7 +29,7 @@ type Peers interface {
 }
 
 // recordsAtOnce is how many records are dealt with at a time: enough that what is
-// done once for them is nothing, few enough that a fill that nobody wants any more
+// done once for them is nothing, few enough that a fill that is no longer wanted
 // ends soon.
 const recordsAtOnce = 4096
 

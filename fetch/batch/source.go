@@ -53,8 +53,8 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 // Attached is Data without a check, and nil if no byte was asked for yet.
 func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
 
-// Kept reports whether this node may need a copy of the source: it has it, or nobody
-// else does.
+// Kept reports whether this node may need a copy of the source: it has it, or no other
+// node does.
 func (s *Source) Kept() bool { return !s.copied || s.Elsewhere() == "" }
 
 // Elsewhere is the node that has the source where this one does not: what is not

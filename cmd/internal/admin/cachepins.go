@@ -13,9 +13,9 @@ import (
 	"rankfs/meta/durable"
 )
 
-// Stays are the views that are pinned in this node's cache, by their full names,
-// in a file too. One that was not opened since the mount is pinned when it is:
-// until then nothing is known of what names its batches.
+// CachePins are the views that are pinned in this node's cache, by their full names,
+// in a file too. A view that was not opened since the mount is pinned when it is:
+// until then it is not known which plans name its batches.
 type cachePins struct {
 	path string
 	pin  func(plan [16]byte, at policy.Level)
@@ -30,7 +30,7 @@ type cachePins struct {
 	}
 }
 
-// A stay is one pinned view, and the plans that name what is kept of it.
+// A cachePin is one pinned view, and the plans that name what is kept of it.
 type cachePin struct {
 	at    policy.Level
 	plans [][16]byte
@@ -108,8 +108,8 @@ func (s *cachePins) set(view string, at policy.Level, plans [][16]byte) (was pol
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	levels := make(map[string]policy.Level)
-	for v, stay := range s.mu.views {
-		levels[v] = stay.at
+	for v, pin := range s.mu.views {
+		levels[v] = pin.at
 	}
 	was = levels[view]
 	levels[view] = at

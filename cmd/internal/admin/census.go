@@ -74,7 +74,7 @@ func (n *planning) survey(ctx context.Context, v meta.View, d *catalog.Dataset, 
 	}
 	p.Plan, p.Strict = chosen.share(), fixed.share()
 	if err == nil {
-		p.Serving, err = serving(x, chosen.far, hosts, hostOf)
+		p.Serving, err = serving(x, chosen.remote, hosts, hostOf)
 	}
 	return err
 }
@@ -85,18 +85,18 @@ type census struct {
 	hosts  *plan.Hosts
 	hostOf []int32 // of each rank
 	near   *plan.Topology
-	home   string // that has all of it, if the index does not say who has what
+	home   string // that has all of it, if the index does not say where chunks are
 }
 
 // A tally is the outcome of a census.
 type tally struct {
-	bytes [][3]int64 // by host and assign.Distance
-	ranks []int64    // bytes of each
-	far   *far       // chunks that are read whole, by hosts that do not hold them
+	bytes  [][3]int64   // by host and assign.Distance
+	ranks  []int64      // bytes of each
+	remote *remoteReads // chunks that are read whole, by hosts that do not hold them
 }
 
 func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, error) {
-	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(far)}
+	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(remoteReads)}
 	for _, step := range steps {
 		for rank := range p.Cut().Ranks {
 			if err := k.count(ctx, p, rank, step, t); err != nil {
@@ -120,7 +120,7 @@ func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t ta
 		chunks, err := p.AppendChunks(nil, rank, step)
 		for _, c := range chunks {
 			if add(c, x.ChunkBytes(c)) != assign.Local {
-				t.far.add(c, host)
+				t.remote.add(c, host)
 			}
 		}
 		return errors.Join(err, ctx.Err())

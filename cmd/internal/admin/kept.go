@@ -77,7 +77,7 @@ func (n *kept) unpin(name string) (control.CachePin, error) {
 }
 
 // RestorePins finds out which plans name what is pinned, so that none of it goes
-// before somebody opens it.
+// before it is opened.
 func (n *kept) RestorePins(ctx context.Context) {
 	for _, view := range n.pins.names() {
 		if ctx.Err() != nil {
@@ -117,7 +117,7 @@ func (n *kept) Cached() control.CacheList {
 	slices.SortFunc(list.Views, func(a, b control.Cached) int {
 		return cmp.Or(cmp.Compare(a.View, b.View), cmp.Compare(a.Kind, b.Kind))
 	})
-	if v := list.Views; len(v) > 0 && v[0].View == "" { // what nobody can name comes last
+	if v := list.Views; len(v) > 0 && v[0].View == "" { // what has no name comes last
 		list.Views = append(v[1:], v[0])
 	}
 	return list
@@ -130,7 +130,7 @@ func add(r *control.Cached, h cache.Holding) {
 	}
 }
 
-// nameDefaults sees to it that each dataset's own view has a title: what earlier
+// nameDefaults sees to it that each dataset's own view has a name: what earlier
 // daemons left on disks may be of it.
 func (n *kept) nameDefaults() {
 	for _, d := range n.Catalog.List() {

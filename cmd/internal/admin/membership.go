@@ -17,7 +17,7 @@ import (
 // Membership is the questions and acts about the nodes of the cluster.
 type membership struct{ *daemon }
 
-// Cluster says who works together, as this node knows.
+// Cluster lists the nodes, as this one knows them.
 func (n *membership) Cluster() control.Cluster {
 	s := n.Group.Status()
 	c := control.Cluster{
@@ -93,7 +93,7 @@ func (n *membership) Tokens() []control.TokenInfo {
 	return all
 }
 
-// DropToken has a token let nobody in any more. It is named by its id, or by the
+// DropToken has a token let no more nodes in. It is named by its id, or by the
 // beginning of that.
 func (n *membership) DropToken(ctx context.Context, id string) error {
 	if err := n.Group.Ready(ctx); err != nil {
@@ -136,7 +136,7 @@ func (n *membership) RemoveNode(ctx context.Context, name string) error {
 	return err
 }
 
-// leaderless says what it means that nobody leads, and who is missing.
+// leaderless says what it means that no node leads, and which do not answer.
 func (n *membership) leaderless() string {
 	text := "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up"
 	if missing := n.Group.Missing(); len(missing) > 0 {

@@ -12,8 +12,8 @@ import (
 // or a dataset whose chunks it names.
 type planName struct{ name, kind string }
 
-// Titles are those of the views that were planned since the mount. A view that
-// is settled, or whose dataset is refreshed, has another plan by the same title.
+// PlanNames are those of the plans that were made since the mount. A view that is
+// settled, or whose dataset is refreshed, has another plan by the same name.
 type planNames struct {
 	mu struct {
 		sync.Mutex
@@ -25,34 +25,34 @@ type planNames struct {
 // maxPlanNames is far more than the views that are known at once.
 const maxPlanNames = 4096
 
-func (t *planNames) note(plan [16]byte, as planName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mu.of == nil {
-		t.mu.of = make(map[[16]byte]planName)
+func (n *planNames) note(plan [16]byte, as planName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.of == nil {
+		n.mu.of = make(map[[16]byte]planName)
 	}
-	if _, known := t.mu.of[plan]; !known {
-		if len(t.mu.order) == maxPlanNames {
-			delete(t.mu.of, t.mu.order[0])
-			t.mu.order = t.mu.order[1:]
+	if _, known := n.mu.of[plan]; !known {
+		if len(n.mu.order) == maxPlanNames {
+			delete(n.mu.of, n.mu.order[0])
+			n.mu.order = n.mu.order[1:]
 		}
-		t.mu.order = append(t.mu.order, plan)
+		n.mu.order = append(n.mu.order, plan)
 	}
-	t.mu.of[plan] = as
+	n.mu.of[plan] = as
 }
 
-// find is the planName of a plan; none if it is not known.
-func (t *planNames) find(plan [16]byte) planName {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.mu.of[plan]
+// find is the name of a plan; none if it is not known.
+func (n *planNames) find(plan [16]byte) planName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.of[plan]
 }
 
 // plans are all that are known of a dataset.
-func (t *planNames) plans(dataset string) (plans [][16]byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, as := range t.mu.of {
+func (n *planNames) plans(dataset string) (plans [][16]byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, as := range n.mu.of {
 		if name, _, _ := meta.SplitView(as.name); name == dataset {
 			plans = append(plans, id)
 		}
@@ -60,11 +60,11 @@ func (t *planNames) plans(dataset string) (plans [][16]byte) {
 	return plans
 }
 
-// has reports whether a view has a title.
-func (t *planNames) has(as planName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, other := range t.mu.of {
+// has reports whether a plan has a name.
+func (n *planNames) has(as planName) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, other := range n.mu.of {
 		if other == as {
 			return true
 		}
@@ -89,7 +89,7 @@ func (n *kept) name(b *views.Batches) {
 	}
 }
 
-// short is the shortest name of what has a title.
+// short is the shortest name of what has a name.
 func (n *kept) short(t planName) string {
 	if t.kind == control.Batches {
 		return n.Views.Called(t.name)

@@ -48,11 +48,11 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Pla
 // seat finds out where the ranks of a view are, having it pinned or not as r
 // asks, and notes in p how certain that is.
 func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
-	asked, err := askedSeats(n.State, r.Seats, v.Ranks)
+	asked, err := nameSeats(n.State, r.Seats, v.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	p.State, p.Reason = control.PlanOpen, n.indifference(v, d)
+	p.State, p.Reason = control.PlanOpen, n.fixedBecause(v, d)
 	if p.Reason != "" {
 		p.State = control.PlanFixed
 		if r.Pin || r.Unpin {
@@ -84,8 +84,8 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	return n.Views.Seats(n.Views.WouldBe(v)), nil
 }
 
-// indifference is why it makes no difference where ranks are, empty if it does.
-func (n *planning) indifference(v meta.View, d *catalog.Dataset) string {
+// fixedBecause is why it makes no difference where ranks are, empty if it does.
+func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 	switch {
 	case v.Assign == meta.AssignStrict:
 		return "with assign=strict each rank has its share of every step, wherever it is"
@@ -95,8 +95,8 @@ func (n *planning) indifference(v meta.View, d *catalog.Dataset) string {
 	return ""
 }
 
-// unpinnable is the error of one who would pin, or unpin, where there is nothing
-// to choose. It is in how the view is asked for, or only in what its source is.
+// unpinnable is the error of a request to pin, or unpin, where there is nothing to
+// choose: because of how the view is named, or only of what its source is.
 func (n *planning) unpinnable(v meta.View, reason string) error {
 	text := fmt.Sprintf("plan of %v: there is nothing to pin: %s, so leave --pin and --unpin out", v, reason)
 	if v.Assign == meta.AssignStrict {
@@ -105,9 +105,9 @@ func (n *planning) unpinnable(v meta.View, reason string) error {
 	return errors.New(text)
 }
 
-// pin pins the plan of a view for ranks that are where somebody said, or else
-// where the cluster would have them.
-func (n *planning) pin(ctx context.Context, v meta.View, d *catalog.Dataset, asked asked) error {
+// pin pins the plan of a view for ranks that are where a request has them, or else
+// where the cluster would.
+func (n *planning) pin(ctx context.Context, v meta.View, d *catalog.Dataset, asked namedSeats) error {
 	if asked.unknown != nil {
 		return fmt.Errorf("pin plan of %v: %w", v, asked.unknown)
 	}
@@ -126,17 +126,17 @@ func (n *planning) pin(ctx context.Context, v meta.View, d *catalog.Dataset, ask
 	return nil
 }
 
-// An asked is where somebody says that ranks are. Hosts need not be of the
-// cluster, unless that is to be pinned.
-type asked struct {
+// NamedSeats is where a request has ranks. Hosts need not be of the cluster, unless
+// that is to be pinned.
+type namedSeats struct {
 	seats   []plan.Seat
 	nodes   state.Runs
 	unknown error // of a host that no node is on
 }
 
-// askedSeats takes seats for as many ranks as there are; those left over stay empty,
+// nameSeats takes seats for as many ranks as there are; those left over stay empty,
 // as mpirun leaves them.
-func askedSeats(m *state.Machine, all []control.Seat, ranks uint64) (a asked, err error) {
+func nameSeats(m *state.Machine, all []control.Seat, ranks uint64) (a namedSeats, err error) {
 	known := make(map[string]plan.Seat)
 	ids := make(map[string]string)
 	left := ranks
@@ -178,8 +178,8 @@ func joined(runs state.Runs) (r state.Runs) {
 	return r
 }
 
-// hostOf is the host that somebody called by its name or by its node's id, and
-// that node. A host without a node is what it was called.
+// hostOf is the host that a person named, by its name or by its node's id, and that
+// node. A host without a node is called what it was named.
 func hostOf(m *state.Machine, name string) (s plan.Seat, id string, err error) {
 	if id, err = findNode(m, name); err != nil {
 		return plan.Seat{Host: name}, "", err

@@ -58,7 +58,7 @@ func (n *queues) findQueue(name string) (state.Queue, error) {
 	return q, nil
 }
 
-// Queue says how far a queue is, and who works on it.
+// Queue says how far a queue is, and which readers work on it.
 func (n *queues) Queue(name string) (control.QueueDetail, error) {
 	q, err := n.findQueue(name)
 	if err != nil {

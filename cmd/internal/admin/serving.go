@@ -7,27 +7,27 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Far is chunks that others hold than those who read them.
-type far struct {
+// RemoteReads are chunks that are read on hosts which do not hold them.
+type remoteReads struct {
 	chunks []int32
 	reader []int32 // the host of each
 }
 
-// Bounds of a survey of who serves: some hundred MiB.
+// Bounds of a survey of the hosts that send chunks: some hundred MiB.
 const (
-	maxFar     = 1 << 20
-	maxServers = 1 << 15
+	maxRemoteReads = 1 << 20
+	maxServers     = 1 << 15
 )
 
-func (f *far) add(chunk int, host int32) {
-	if len(f.chunks) < maxFar {
+func (f *remoteReads) add(chunk int, host int32) {
+	if len(f.chunks) < maxRemoteReads {
 		f.chunks, f.reader = append(f.chunks, int32(chunk)), append(f.reader, host)
 	}
 }
 
-// serving finds out who has to send what is far to hosts of ranks; nil if nobody
-// has to, as far as is known.
-func serving(x *index.Index, f *far, hosts *plan.Hosts, hostOf []int32) (*control.Serving, error) {
+// serving finds out which hosts have to send what is read elsewhere; nil if none has to,
+// as far as is known.
+func serving(x *index.Index, f *remoteReads, hosts *plan.Hosts, hostOf []int32) (*control.Serving, error) {
 	all := withHolders(x, f, hosts)
 	if all.Len() > maxServers {
 		return nil, nil
@@ -56,8 +56,8 @@ func serving(x *index.Index, f *far, hosts *plan.Hosts, hostOf []int32) (*contro
 	return busiest(all.Names(), sends), nil
 }
 
-// withHolders adds to hosts those that hold what is far.
-func withHolders(x *index.Index, f *far, hosts *plan.Hosts) *plan.Hosts {
+// withHolders adds to hosts those that hold what is read elsewhere.
+func withHolders(x *index.Index, f *remoteReads, hosts *plan.Hosts) *plan.Hosts {
 	all := hosts.Clone()
 	var held [][]byte
 	for _, chunk := range f.chunks {

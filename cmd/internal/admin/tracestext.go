@@ -20,7 +20,7 @@ func tracesText(all []cache.Traced, view func(plan [16]byte) string) []byte {
 	for i, t := range all {
 		t.View = cmp.Or(view(t.Plan), fmt.Sprintf("unknown-%x", t.Plan[:4]))
 		opens += t.Opens()
-		text := t.Text(opens <= trace.MostLearnt) // anybody may ask, again and again
+		text := t.Text(opens <= trace.MostLearnt) // any user may read it, again and again
 		if b.Len()+len(text) > trace.MostText {
 			fmt.Fprintf(&b, "\n# readers left out for their number: %d\n", len(all)-i)
 			break

@@ -117,10 +117,10 @@ func (n *kept) Warm(ctx context.Context, r control.WarmRequest, progress func(co
 	}
 	if r.Background {
 		c.Begun = true
-		n.tasks.Go(func() { w.behind(ctx, c) })
+		n.tasks.Go(func() { w.inBackground(ctx, c) })
 		return c, nil
 	}
-	return w.through(ctx, c, progress)
+	return w.run(ctx, c, progress)
 }
 
 // isOpen reports whether ranks may turn out to be elsewhere, and what they read
@@ -129,10 +129,10 @@ func (n *kept) isOpen(v *views.View, s share) bool {
 	return !v.Settled() && s.kind == control.Batches && n.Owners.Count() > 1
 }
 
-// behind is a warm-up that nobody waits for.
-func (w *warmUp) behind(ctx context.Context, c control.Warm) {
+// inBackground is a warm-up for which no request waits.
+func (w *warmUp) inBackground(ctx context.Context, c control.Warm) {
 	log, start := w.kept.Log, time.Now()
-	c, err := w.through(ctx, c, func(control.Progress) {})
+	c, err := w.run(ctx, c, func(control.Progress) {})
 	switch {
 	case w.kept.ctx.Err() != nil:
 	case err != nil:
@@ -144,8 +144,8 @@ func (w *warmUp) behind(ctx context.Context, c control.Warm) {
 	}
 }
 
-// through does it, and says what came of it.
-func (w *warmUp) through(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
+// run makes the batches ready, and says what came of it.
+func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
 	defer w.kept.warmUps.end(w)
 	defer w.stop(nil)
 	err := w.view.Of().Version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })

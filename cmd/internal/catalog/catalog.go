@@ -48,7 +48,7 @@ type Catalog struct {
 	config  Config
 	indexes *indexes
 
-	loose     bool       // Update has taken out what may be wanted by nobody; of its goroutine
+	loose     bool       // Update has taken out a dataset, whose index and copies may go; of its goroutine
 	retaining sync.Mutex // before mu
 
 	mu struct {

@@ -87,8 +87,7 @@ func (c *Catalog) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// reserve has nobody else change a dataset while its index is made, which may take
-// long.
+// reserve keeps a name for one request while an index is made, which may take long.
 func (c *Catalog) reserve(name string, exists bool) (release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,23 @@ import (
 // person to watch; they stop soon after ctx is cancelled and leave nothing
 // half made.
 type Node interface {
+	Daemon
+	Datasets
+	Plans
+	Queues
+	Kept
+	Traces
+	Members
+}
+
+// A Daemon says how it is.
+type Daemon interface {
 	Status() Status
 	Load(r LoadRequest) (Load, error)
+}
+
+// Datasets are what is registered.
+type Datasets interface {
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
 	Explain(name string) (Explanation, error)
@@ -22,26 +37,42 @@ type Node interface {
 	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)
 	Remove(name string) error
+}
 
+// Plans say which rank reads what, and where.
+type Plans interface {
+	Plan(ctx context.Context, r PlanRequest) (Plan, error)
+}
+
+// Members are the nodes of the cluster, and what lets more in.
+type Members interface {
 	Cluster() Cluster
 	CreateToken(ctx context.Context, r TokenRequest) (Token, error)
 	Tokens() []TokenInfo
 	DropToken(ctx context.Context, id string) error
 	DrainNode(ctx context.Context, r DrainRequest) error
 	RemoveNode(ctx context.Context, id string) error
-	Plan(ctx context.Context, r PlanRequest) (Plan, error)
+}
 
+// Queues hand out batches.
+type Queues interface {
 	Queues() []Queue
 	Queue(name string) (QueueDetail, error)
 	ResetQueue(ctx context.Context, r ResetRequest) (Queue, error)
 	QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error)
+}
 
+// Kept is what the cache has, and is to keep.
+type Kept interface {
 	Policy(r PolicyRequest) (Policy, error)
 	PinCache(r CachePinRequest) (CachePin, error)
 	Cached() CacheList
 	Evict(ctx context.Context, name string) (Eviction, error)
 	Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error)
+}
 
+// Traces are what readers opened, and what was learnt of that.
+type Traces interface {
 	Traces() []Trace
 	Trace(dataset string) (Trace, error)
 	LearnTrace(r LearnRequest) (Trace, error)

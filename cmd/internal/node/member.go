@@ -228,8 +228,8 @@ func (m *member) settle(ctx context.Context) {
 	}
 }
 
-// follow has who owns chunks follow the cluster, and ends talks with nodes that were
-// removed.
+// follow keeps the owners of chunks like the cluster, and ends connections with nodes
+// that were removed.
 func (m *member) follow(ctx context.Context) {
 	known := make(map[string]bool)
 	for {
@@ -259,7 +259,7 @@ func (m *member) close() error {
 	return errors.Join(m.peers.Close(), m.group.Close(), m.port.Close())
 }
 
-// ownersOf is what of the cluster's nodes decides who owns chunks.
+// ownersOf is what of the cluster's nodes decides which of them owns a chunk.
 func ownersOf(nodes []state.Node) (all []plan.Node) {
 	for _, n := range nodes {
 		all = append(all, plan.Node{ID: n.ID, Host: n.Host, Up: n.Up, Drained: n.Drained})

@@ -9,12 +9,12 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-// A memory is what of its budget the cache may have now. Where nobody can say, it
-// has all of it.
+// A memory says how much of its budget the cache may have now: all of it where that
+// cannot be watched.
 type memory struct {
 	budget  int64
 	watcher *pressure.Watcher
-	ill     error // why nobody can say
+	ill     error // why it is not watched
 }
 
 // watchMemory has the cache be smaller than its budget while memory is short.

@@ -10,11 +10,11 @@ import (
 
 // claim says that a rank is on this node, unless the cluster knows.
 func (s *View) claim(ctx context.Context, rank uint64) error {
-	self := s.config.Cluster.Self()
+	self := s.views.config.Cluster.Self()
 	if s.claimant(rank) == self {
 		return nil
 	}
-	_, err := s.config.Cluster.Do(ctx, &state.Claim{
+	_, err := s.views.config.Cluster.Do(ctx, &state.Claim{
 		Dataset: s.asked.Dataset, Generation: s.dataset.Generation, Ranks: s.asked.Ranks, Rank: rank, Node: self,
 	})
 	return err
@@ -22,7 +22,7 @@ func (s *View) claim(ctx context.Context, rank uint64) error {
 
 // claimant is the node that a rank was opened on last; empty if on none.
 func (s *View) claimant(rank uint64) string {
-	for _, run := range s.config.State.Claims(s.asked.Dataset, s.asked.Ranks) {
+	for _, run := range s.views.config.State.Claims(s.asked.Dataset, s.asked.Ranks) {
 		if rank < run.Count {
 			return run.Node
 		}
@@ -56,14 +56,14 @@ func (c *saidClaims) first(rank uint64) bool {
 // it may have been planned elsewhere, and the plans of later epochs should know. The
 // open does not wait for it.
 func (s *View) claimLater(rank uint64) {
-	if !s.now().Placed() || !s.said.first(rank) || s.claimant(rank) == s.config.Cluster.Self() {
+	if !s.now().Placed() || !s.said.first(rank) || s.claimant(rank) == s.views.config.Cluster.Self() {
 		return
 	}
-	s.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
+	s.views.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(s.views.ctx, 10*time.Second)
 		defer cancel()
 		if err := s.claim(ctx, rank); err != nil {
-			s.config.Log.Debug("rank not claimed", "view", s.key, "rank", rank, "cause", err)
+			s.views.config.Log.Debug("rank not claimed", "view", s.key, "rank", rank, "cause", err)
 		}
 	})
 }

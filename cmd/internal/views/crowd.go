@@ -56,7 +56,7 @@ func (s *View) withRoomFor(err error) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, s.roomFor(c, len(s.RanksHere())))
+	return fmt.Errorf("%w; %s", err, s.views.roomFor(c, len(s.RanksHere())))
 }
 
 // TellCrowd has the log say that an open waits for memory that ranks hold.

@@ -75,7 +75,7 @@ func (a *assignment) stepRecords() uint64 {
 func (s *View) Attributes(rank, step uint64) []fs.Attribute {
 	a := s.now()
 	id, holders := a.ID(), a.Holders(a.host, rank, step)
-	tier, ok := s.cache.Contains(a.Batches, rank, step)
+	tier, ok := s.views.cache.Contains(a.Batches, rank, step)
 	if !ok {
 		tier = "source"
 	}

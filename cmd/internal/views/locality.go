@@ -40,7 +40,7 @@ func (h Holders) On(host string) (bytes int64) {
 	return bytes
 }
 
-// Holders finds out who holds a batch, as last heard. A source that lies on this host
+// Holders finds out which hosts hold a batch, as last heard. A source that lies on this host
 // is held by that, whatever it is called.
 func (b *Batches) Holders(own string, rank, step uint64) Holders {
 	h, x := make(Holders), b.Version.Index

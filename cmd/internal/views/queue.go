@@ -19,7 +19,7 @@ type queueReader struct {
 
 // Queue is for a rank that takes batches as they come.
 func (s *View) Queue(rank uint64) fs.Queue {
-	r := s.config.Readers.Open(s.key, s.name, s.dataset.Generation, rank)
+	r := s.views.config.Readers.Open(s.key, s.name, s.dataset.Generation, rank)
 	return &queueReader{r, s, rank}
 }
 
@@ -38,7 +38,7 @@ func (q *queueReader) Next(ctx context.Context, wait bool) ([]byte, error) {
 // Close gives back the batch that was taken last. A close(2) does not wait for the
 // cluster to agree.
 func (q *queueReader) Close() {
-	n := q.view.Views
+	n := q.view.views
 	n.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), leaveTime)
 		defer cancel()
@@ -60,6 +60,6 @@ func (s *View) describeUnit(unit uint64) []byte {
 	if 2*a.Holders(a.host, rank, step).On(a.host) > size || !a.Version.Source.Remote {
 		where = "local"
 	}
-	path := filepath.Join(s.config.Mount, "datasets", s.name, dispatch.BatchName(unit, a.Cut().Ranks))
+	path := filepath.Join(s.views.config.Mount, "datasets", s.name, dispatch.BatchName(unit, a.Cut().Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, a.Records(rank, step), where)
 }

@@ -55,7 +55,7 @@ func (s *View) RanksHere() (ranks []uint64) {
 	a := s.now()
 	seats := a.seats
 	if seats == nil {
-		seats = s.Seats(s.WouldBe(s.asked))
+		seats = s.views.Seats(s.views.WouldBe(s.asked))
 	}
 	first := uint64(0)
 	for _, seat := range seats {

@@ -35,7 +35,7 @@ func (s *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 // waits for the token: the open that has the token waits for all, those of this node
 // too.
 func (s *View) settleFirst(ctx context.Context, rank uint64) error {
-	if _, pinned := s.config.State.Plan(s.key); !pinned {
+	if _, pinned := s.views.config.State.Plan(s.key); !pinned {
 		if err := s.claim(ctx, rank); err != nil {
 			return err
 		}
@@ -62,33 +62,33 @@ func (s *View) settleFirst(ctx context.Context, rank uint64) error {
 // follow settles s by what the cluster pinned.
 func (s *View) follow(p state.Plan) error {
 	s.sequence = p.Sequence
-	s.Views.settled.note(s.key, p.Sequence)
-	return s.assign(s.Seats(p.Nodes), true)
+	s.views.settled.note(s.key, p.Sequence)
+	return s.assign(s.views.Seats(p.Nodes), true)
 }
 
 // holds reports whether s is still what the cluster pinned. If it was unpinned, the name
 // stands for something else.
 func (s *View) holds() error {
-	if s.sequence == 0 || !s.config.State.Overtaken(s.key, s.sequence) {
+	if s.sequence == 0 || !s.views.config.State.Overtaken(s.key, s.sequence) {
 		return nil
 	}
-	s.config.Drop(s.asked.Dataset)
+	s.views.config.Drop(s.asked.Dataset)
 	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", s.key, meta.ErrOvertaken)
 }
 
 // pin finds what the cluster pinned for s, or has it pin where the ranks are.
 func (s *View) pin(ctx context.Context) (state.Plan, error) {
-	if p, ok := s.config.State.Plan(s.key); ok {
+	if p, ok := s.views.config.State.Plan(s.key); ok {
 		return p, nil
 	}
 	if err := s.gather(ctx); err != nil {
 		return state.Plan{}, err
 	}
-	r, err := s.config.Cluster.Do(ctx, &state.Pin{View: s.key, Generation: s.dataset.Generation, Nodes: s.WouldBe(s.asked)})
+	r, err := s.views.config.Cluster.Do(ctx, &state.Pin{View: s.key, Generation: s.dataset.Generation, Nodes: s.views.WouldBe(s.asked)})
 	if err != nil {
 		return state.Plan{}, err
 	}
-	s.config.Log.Info("plan pinned", "view", s.key, "ranks", s.asked.Ranks, "nodes", len(r.Plan.Nodes))
+	s.views.config.Log.Info("plan pinned", "view", s.key, "ranks", s.asked.Ranks, "nodes", len(r.Plan.Nodes))
 	return *r.Plan, nil
 }
 
@@ -100,9 +100,9 @@ func (s *View) gather(ctx context.Context) error {
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()
 	for {
-		changed := s.config.State.Changed()
-		claims := s.config.State.Claims(s.asked.Dataset, s.asked.Ranks)
-		if _, pinned := s.config.State.Plan(s.key); pinned || s.allUp(claims) || len(s.config.State.Nodes()) == 1 {
+		changed := s.views.config.State.Changed()
+		claims := s.views.config.State.Claims(s.asked.Dataset, s.asked.Ranks)
+		if _, pinned := s.views.config.State.Plan(s.key); pinned || s.views.allUp(claims) || len(s.views.config.State.Nodes()) == 1 {
 			return nil
 		}
 		if now := fmt.Sprint(claims); now != before {

@@ -15,7 +15,7 @@ import (
 
 // A View is one directory below /datasets. It implements fs.View.
 //
-// Who reads what depends on where the ranks are, and that shows when they open their
+// What a rank reads depends on where all ranks are, and that shows when they open their
 // first batches. So a view is open at first: it shows what would be if it were settled
 // now. The first open of a rank claims it for this node; when all ranks are claimed, or
 // no more come for a while, the cluster pins where they are. From then on the view is
@@ -26,7 +26,7 @@ import (
 // sequence is written before the settled assignment is stored, and read after that was
 // loaded.
 type View struct {
-	*Views
+	views   *Views
 	name    string // under which it was looked up
 	key     string // the full name
 	job     string // under which its waits are accounted for
@@ -39,7 +39,7 @@ type View struct {
 	said     saidClaims
 }
 
-// An assignment is who reads what, and where. It never changes.
+// An assignment is which rank reads what, and on which host. It never changes.
 type assignment struct {
 	*Batches
 	host    string      // this one
@@ -48,7 +48,7 @@ type assignment struct {
 }
 
 func (n *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
-	s := &View{Views: n, name: name, key: v.String(), job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1)}
+	s := &View{views: n, name: name, key: v.String(), job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1)}
 	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.assign(nil, true)
@@ -61,19 +61,19 @@ func (n *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, er
 
 // assign makes s what follows from where the ranks are.
 func (s *View) assign(seats []plan.Seat, settled bool) error {
-	b, err := s.newBatches(s.asked, s.dataset.Version, seats)
+	b, err := s.views.newBatches(s.asked, s.dataset.Version, seats)
 	if err != nil {
 		return err
 	}
 	if settled && b.Chunks != nil {
 		b.Version.ReadBy(b.Plan)
 	}
-	s.watcher.Found(s.asked, b)
-	s.assigned.Store(&assignment{b, s.config.Host, seats, settled})
+	s.views.watcher.Found(s.asked, b)
+	s.assigned.Store(&assignment{b, s.views.config.Host, seats, settled})
 	return nil
 }
 
-// now is who reads what as of now.
+// now is the assignment as of now.
 func (s *View) now() *assignment { return s.assigned.Load() }
 
 // Key is the full name of the view.
@@ -121,7 +121,7 @@ func (s *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, erro
 
 // Open implements fs.View.
 func (s *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	account := s.config.Stalls.Open(s.job, rank)
+	account := s.views.config.Stalls.Open(s.job, rank)
 	account.Thread = fs.Thread(ctx)
 	slab, err := s.open(ctx, &account, rank, step)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *View) open(ctx context.Context, account *stall.Open, rank, step uint64)
 	}
 	a := s.now()
 	err = a.Version.Source.Retry(ctx, account, func() (err error) {
-		slab, err = s.cache.Open(ctx, account, a.Batches, rank, step)
+		slab, err = s.views.cache.Open(ctx, account, a.Batches, rank, step)
 		return err
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ type Views struct {
 // New makes the views of a node, which are not to be used before Start.
 func New(c Config) *Views { return &Views{config: c} }
 
-// Start says where slabs come from, and who is told of views. Until ctx is done views
+// Start says where slabs come from, and what watches the views. Until ctx is done they
 // tell the cluster where ranks are opened.
 func (n *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
 	n.ctx, n.cache, n.watcher = ctx, c, w
