@@ -176,8 +176,8 @@ func (a *admission) checkShortage(e *entry, now time.Time) error {
 		short.Stuck = true
 		return short
 	}
-	if tell && a.config.Crowded != nil {
-		a.config.Crowded(e.plan, short)
+	if tell && a.config.Shortage != nil {
+		a.config.Shortage(e.plan, short)
 	}
 	return nil
 }

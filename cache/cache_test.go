@@ -210,8 +210,8 @@ func TestMappedAfterRelease(t *testing.T) {
 func TestAllHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, told := time.Now(), 0
-		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Crowded: func(_ cache.Plan, c *cache.Crowd) {
-			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Crowd{Batches: 4, Held: 16 << 20, Size: 4 << 20, Memory: 16 << 20}) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(_ cache.Plan, c *cache.Shortage) {
+			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Batches: 4, Held: 16 << 20, Size: 4 << 20, Memory: 16 << 20}) {
 				t.Errorf("after %v: %+v", time.Since(began), *c)
 			}
 		}})
@@ -221,7 +221,7 @@ func TestAllHeld(t *testing.T) {
 			held = append(held, open(t, k, p, rank, 0))
 		}
 		_, err := k.Open(t.Context(), nil, p, 50, 1)
-		if c := k.Crowd(); c == nil || c.Batches != 4 {
+		if c := k.Shortage(); c == nil || c.Batches != 4 {
 			t.Errorf("an open waits for %+v", c)
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
@@ -612,7 +612,7 @@ func TestHoldersThatWait(t *testing.T) {
 				computed.Add(1)
 				began := time.Now()
 				next, err := k.Open(t.Context(), &account, p, rank, 1)
-				var crowd *cache.Crowd
+				var crowd *cache.Shortage
 				switch {
 				case err == nil:
 					next.Release()

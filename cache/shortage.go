@@ -8,10 +8,10 @@ import (
 	"rankfs/meta"
 )
 
-// A Crowd is why opens wait for memory: ranks have so much of it open, or mapped,
+// A Shortage is why opens wait for memory: ranks have so much of it open, or mapped,
 // that a batch does not fit beside it, and there is no disk to serve it from. It
 // wraps meta.ErrNoSpace.
-type Crowd struct {
+type Shortage struct {
 	Batches int   // that are open
 	Held    int64 // what these take, and what is only mapped
 	Size    int64 // of the one that is waited for
@@ -19,16 +19,16 @@ type Crowd struct {
 	Stuck   bool // the threads that hold it wait in such opens themselves
 }
 
-func (c *Crowd) Error() string {
+func (s *Shortage) Error() string {
 	text := fmt.Sprintf("ranks hold or map %d bytes of memory, in %d open batches, and another of %d bytes does not fit beside them in %d",
-		c.Held, c.Batches, c.Size, c.Memory)
-	if c.Stuck {
+		s.Held, s.Batches, s.Size, s.Memory)
+	if s.Stuck {
 		text += ", nor will it, as those who hold them wait in opens themselves"
 	}
 	return text + ": " + meta.ErrNoSpace.Error()
 }
 
-func (c *Crowd) Unwrap() error { return meta.ErrNoSpace }
+func (s *Shortage) Unwrap() error { return meta.ErrNoSpace }
 
 const (
 	shortageWait = time.Second // how long an open goes without room before that is looked into, and how often
@@ -49,7 +49,7 @@ type roomQueue struct {
 	fills  []*entry         // no more than workers
 	token  chan struct{}    // one: a slab was given back, or may have been
 	opens  map[int32]*entry // what threads wait for
-	last   Crowd
+	last   Shortage
 	seen   time.Time // when last was so
 	told   time.Time
 }
@@ -114,8 +114,8 @@ func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
 
 // shortage is what the fill of an entry finds no room for, if ranks have the memory,
 // what of it is held by threads that wait, and whether it is to be reported.
-func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Crowd, waiting []holding, tell bool) {
-	short = &Crowd{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes}
+func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
+	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes}
 	stalled := rm.stalled()
 	for _, h := range rm.slabs.entries {
 		if h.holders == 0 || !h.inMemory() {
@@ -158,8 +158,8 @@ func (rm *roomQueue) stalled() func(*entry) bool {
 	return func(e *entry) bool { return e.stalled != nil || queued[e] && starved >= rm.config.Workers }
 }
 
-// Crowd is what an open waits for now, if there is no room for it.
-func (c *Cache) Crowd() *Crowd {
+// Shortage is what an open waits for now, if there is no room for it.
+func (c *Cache) Shortage() *Shortage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rm := &c.mu.room

@@ -52,7 +52,7 @@ func (n *Views) oneShare(ranks uint64) uint64 {
 // withRoomFor adds to the error of an open that was refused in a crowd what would be
 // enough for all ranks that the node has of the view.
 func (s *View) withRoomFor(err error) error {
-	var c *cache.Crowd
+	var c *cache.Shortage
 	if !errors.As(err, &c) {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *View) withRoomFor(err error) error {
 }
 
 // TellCrowd has the log say that an open waits for memory that ranks hold.
-func (n *Views) TellCrowd(p cache.Plan, c *cache.Crowd) {
+func (n *Views) TellCrowd(p cache.Plan, c *cache.Shortage) {
 	ranks := 0
 	if p, ok := p.(*Batches); ok {
 		ranks = int(n.oneShare(p.Cut().Ranks))
@@ -70,7 +70,7 @@ func (n *Views) TellCrowd(p cache.Plan, c *cache.Crowd) {
 
 // Waiting says what opens wait for now that find no room, or nothing.
 func (n *Views) Waiting() string {
-	c := n.cache.Crowd()
+	c := n.cache.Shortage()
 	if c == nil {
 		return ""
 	}
@@ -79,7 +79,7 @@ func (n *Views) Waiting() string {
 
 // roomFor says how the ranks of a crowd would get on: with one batch more than
 // they hold, or with one each.
-func (n *Views) roomFor(c *cache.Crowd, ranks int) string {
+func (n *Views) roomFor(c *cache.Shortage, ranks int) string {
 	return "close and unmap a batch before the next is opened, or " + roomier(max(c.Held+c.Size, c.Size*int64(ranks)))
 }
 
