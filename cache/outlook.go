@@ -89,7 +89,7 @@ func (pl *planning) surveyReaders(o *outlook, disk int64) strategy {
 	for _, j := range pl.mu.readers.jobs {
 		jobs++
 		for _, r := range j.readers {
-			if r.run >= trusted && !pl.mu.readers.traces.predicts(j.plan, r.rank) {
+			if r.Run >= trusted && !pl.mu.readers.traces.predicts(j.plan, r.rank) {
 				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
 			}
 			ahead += int64(pl.mu.readers.window(r)+2) * pages(r.size)
@@ -194,7 +194,7 @@ func (o *outlook) addFuture() {
 			end += b.next.Steps()
 		}
 		share := (most - len(o.problem.Items)) / (len(o.courses) - n)
-		for step := b.reader.pos; step < end && share > 0; step, share = step+1, share-1 {
+		for step := b.reader.Pos; step < end && share > 0; step, share = step+1, share-1 {
 			o.addUse(&b, step)
 		}
 	}

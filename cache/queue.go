@@ -77,7 +77,7 @@ func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
 	}
 	e, _ = q.slabs.entry(best.plan, best.reader.rank, best.step) // which is missing
 	q.slabs.begin(e, best.usage, stall.Plan)
-	e.prefetchFor, e.prefetchStep = best.reader, best.reader.scan
+	e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
 	return e, false
 }
 
@@ -89,9 +89,9 @@ const maxLook = 256
 // reader comes to.
 type task struct {
 	usage  *usage
-	demand int           // which of the waiting opens, or
-	ahead  bool          // the batch of a plan that is
-	due    time.Duration // in so long
+	demand int     // which of the waiting opens, or
+	ahead  bool    // the batch of a plan that is
+	due    float64 // in so many seconds
 	reader *reader
 	plan   Plan
 	step   uint64
@@ -116,7 +116,7 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 		for _, r := range j.readers {
 			r = q.readers.traces.guide(j.plan, r)
 			if p, step, is := q.readers.missing(j, r); is {
-				consider(task{usage: j.usage(r), ahead: true, due: r.due(r.scan, now), reader: r, plan: p, step: step})
+				consider(task{usage: j.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, plan: p, step: step})
 			}
 		}
 	}

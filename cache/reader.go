@@ -1,23 +1,22 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"rankfs/cache/ahead"
+)
 
 // A reader is one rank going through a plan, as its opens show it. Its steps
 // count on into the next epoch: those of that one begin at the plan's Steps.
 //
-// It is moved by its opens alone; pos never passes scan, nor a step that is barred.
+// It is moved by its opens alone.
 type reader struct {
+	ahead.Cursor
 	rank   uint64
-	pos    uint64        // the step that is to be opened next
-	size   int64         // of a batch, as last seen; zero if none was ready yet
-	seen   time.Time     // when a step was opened
-	served time.Time     // when an open that waited was answered
-	pace   time.Duration // from one step to the next, but for what was waited; zero until there were two in order
-	run    int           // opens in order
-	stray  uint64        // the step after one that was opened far from here
-	scan   uint64        // no step from pos to here is missing
-	barred uint64        // nothing is made ready from this step on; pos or more
-	bar    bool
+	size   int64     // of a batch, as last seen; zero if none was ready yet
+	seen   time.Time // when a step was opened
+	served time.Time // when an open that waited was answered
+	stray  uint64    // the step after one that was opened far from here
 	tempo  tempo
 	course course
 	lane   uint8  // of idle batches: what it comes to is there, in order
@@ -27,8 +26,7 @@ type reader struct {
 // near is how many steps a reader may leave out without being another one.
 const near = 16
 
-// trusted is how many opens in order make a reader: fewer may be a person who looks.
-const trusted = 2
+const trusted = ahead.Trusted
 
 const none = ^uint64(0)
 
@@ -38,25 +36,25 @@ const none = ^uint64(0)
 // are made ready ahead whatever others open of them.
 func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
 	switch {
-	case step >= r.pos && step-r.pos < near:
-		if r.run > 0 {
-			took := now.Sub(r.seen) / time.Duration(step+1-r.pos)
-			r.pace = blend(r.pace, r.worked(now)/time.Duration(step+1-r.pos))
+	case step >= r.Pos && step-r.Pos < near:
+		if r.Run > 0 {
+			took := now.Sub(r.seen) / time.Duration(step+1-r.Pos)
+			r.Took((r.worked(now) / time.Duration(step+1-r.Pos)).Seconds())
 			r.tempo.add(took)
 		}
-		r.run = max(1, r.run+1-int(step-r.pos))
-	case step == r.stray || r.run < trusted:
-		r.run, r.pace, r.tempo, r.scan = 1, 0, tempo{}, 0
+		r.Run = max(1, r.Run+1-int(step-r.Pos))
+	case step == r.stray || r.Run < trusted:
+		r.Cursor, r.tempo = ahead.Cursor{Run: 1}, tempo{}
 	default:
 		r.stray = step + 1
-		if step < r.pos && r.pos-step <= near { // one of a rank's several workers is a little late
-			r.run++
+		if step < r.Pos && r.Pos-step <= near { // one of a rank's several workers is a little late
+			r.Run++
 			return false, true
 		}
 		return false, false
 	}
-	r.pos, r.seen, r.bar, r.stray = step+1, now, false, none
-	r.scan = max(r.scan, r.pos)
+	r.Open(step)
+	r.seen, r.stray = now, none
 	return true, true
 }
 
@@ -66,11 +64,6 @@ func (r *reader) worked(now time.Time) time.Duration {
 		return max(now.Sub(r.served), 0)
 	}
 	return now.Sub(r.seen)
-}
-
-// due is when a reader comes to a step, from now.
-func (r *reader) due(step uint64, now time.Time) time.Duration {
-	return time.Duration(step+1-r.pos)*r.pace - now.Sub(r.seen)
 }
 
 // A tempo is a reader's mean time from one step to the next.
@@ -100,7 +93,7 @@ func (t *tempo) add(took time.Duration) {
 // comes is when r comes to a step: as long after its last open as it takes for so
 // many steps. One that is late comes to all of them later.
 func (r *reader) comes(step uint64, now time.Time) time.Time {
-	ahead := time.Duration(int64(step) - int64(r.pos))
+	ahead := time.Duration(int64(step) - int64(r.Pos))
 	at, late := r.seen.Add((ahead+1)*r.tempo.mean), now.Add(ahead*r.tempo.mean)
 	if late.After(at) {
 		return late
@@ -123,5 +116,5 @@ func (c course) at(step uint64) time.Time {
 
 // set reckons the course anew.
 func (r *reader) set(now time.Time) {
-	r.course = course{r.comes(r.pos, now), int64(r.pos), r.tempo.mean}
+	r.course = course{r.comes(r.Pos, now), int64(r.Pos), r.tempo.mean}
 }

@@ -3,6 +3,8 @@ package cache
 import (
 	"sync/atomic"
 	"time"
+
+	"rankfs/cache/ahead"
 )
 
 // readers are the ranks that read on this node: where each is in which plan, how
@@ -52,14 +54,14 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 	if e.state == ready {
 		r.size = e.size
 	}
-	if r.run == trusted {
+	if r.Run == trusted {
 		r.set(now)
 		r.lane = rs.laneFor(j)
 	}
-	if m.expected = r.run >= trusted; m.expected && !j.asked {
+	if m.expected = r.Run >= trusted; m.expected && !j.asked {
 		m.asks = j
 	}
-	if r.pos == p.Steps() {
+	if r.Pos == p.Steps() {
 		rs.tenants.succeed(j.plan, j.next)
 		j, r = rs.nextEpoch(j, r)
 	}
@@ -86,7 +88,7 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *read
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	r := &reader{rank: rank, pos: step, stray: none, seen: now}
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step}, stray: none, seen: now}
 	return rs.add(p, r), r
 }
 
@@ -117,7 +119,7 @@ func (rs *readers) remove(j *job, r *reader) {
 // not forgotten that it reads in order, nor how fast.
 func (rs *readers) nextEpoch(j *job, r *reader) (*job, *reader) {
 	rs.remove(j, r)
-	if r.run < trusted {
+	if r.Run < trusted {
 		return nil, nil
 	}
 	if j.next == nil {
@@ -125,7 +127,7 @@ func (rs *readers) nextEpoch(j *job, r *reader) (*job, *reader) {
 		return nil, nil
 	}
 	next := *r
-	next.pos, next.scan, next.bar = 0, 0, false
+	next.Rewind()
 	next.course.step -= int64(j.plan.Steps())
 	return rs.add(j.next, &next), &next
 }
@@ -154,7 +156,7 @@ func (rs *readers) end() {
 // one that needs less.
 func (rs *readers) served(e *entry) {
 	if j := rs.jobs[e.plan.ID()]; j != nil {
-		if r := j.readers[e.rank]; r != nil && r.pos == e.step+1 {
+		if r := j.readers[e.rank]; r != nil && r.Pos == e.step+1 {
 			r.served = time.Now()
 		}
 	}
@@ -217,20 +219,24 @@ func (rs *readers) laneFor(j *job) uint8 {
 
 // usage is the account of what is made ready for r.
 func (j *job) usage(r *reader) *usage {
-	if r.run >= trusted {
+	if r.Run >= trusted {
 		return &j.usages[0]
 	}
 	return &j.usages[1]
 }
 
+// end is how many steps are known: those of the epoch, and of the next one if it is.
+func (j *job) end() uint64 {
+	if j.next == nil {
+		return j.plan.Steps()
+	}
+	return j.plan.Steps() + j.next.Steps()
+}
+
 // at is where a step is that may be beyond the epoch's end.
-func (j *job) at(step uint64) (p Plan, s uint64, ok bool) {
-	steps := j.plan.Steps()
-	if step < steps {
-		return j.plan, step, true
+func (j *job) at(step uint64) (p Plan, s uint64) {
+	if steps := j.plan.Steps(); step >= steps {
+		return j.next, step - steps
 	}
-	if step -= steps; j.next == nil || step >= j.next.Steps() {
-		return nil, 0, false
-	}
-	return j.next, step, true
+	return j.plan, step
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"rankfs/cache/ahead"
 	"rankfs/cache/trace"
 )
 
@@ -40,7 +41,7 @@ const (
 func newRoute(p Plan, rank uint64, g *trace.Graph, now time.Time) *route {
 	steps := p.Steps()
 	r := &route{
-		reader: reader{rank: rank, pos: 1, run: trusted + 1, stray: none, seen: now}, plan: p, graph: g,
+		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Run: trusted + 1}, stray: none, seen: now}, plan: p, graph: g,
 		opened: make([]uint32, steps), due: make([]uint32, steps), steps: make([]uint32, 2*steps), trust: trustAtFirst,
 	}
 	r.route = r
@@ -49,12 +50,12 @@ func newRoute(p Plan, rank uint64, g *trace.Graph, now time.Time) *route {
 
 // opens notes the next open.
 func (r *route) opens(step uint64, now time.Time) {
-	if r.pos == never { // of more opens than are counted
+	if r.Pos == never { // of more opens than are counted
 		clear(r.opened)
 		clear(r.due)
-		r.pos, r.scan = 1, 1
+		r.Pos, r.Scan = 1, 1
 	}
-	at := uint32(r.pos)
+	at := uint32(r.Pos)
 	r.judge(step, at)
 	before := uint64(0)
 	if was := r.opened[step]; was > 0 {
@@ -64,12 +65,12 @@ func (r *route) opens(step uint64, now time.Time) {
 	if after, sure, known := r.graph.After(step, r.plan.Steps(), before); known {
 		r.expect(step, uint32(min(float64(at)+math.Round(after), never)), sure)
 	}
-	if r.pos > 1 {
-		r.pace = blend(r.pace, now.Sub(r.seen))
+	if r.Pos > 1 {
+		r.Took(now.Sub(r.seen).Seconds())
 		r.tempo.add(now.Sub(r.seen))
 	}
-	r.pos, r.seen, r.bar = r.pos+1, now, false
-	r.scan = max(r.scan, r.pos)
+	r.Open(r.Pos)
+	r.seen = now
 }
 
 // expect notes when a step will be opened again.
@@ -80,7 +81,7 @@ func (r *route) expect(step uint64, due uint32, sure bool) {
 	}
 	r.due[step] = due
 	place := &r.steps[uint64(due)%uint64(len(r.steps))]
-	if other := r.due[*place]; due != never && (other <= uint32(r.pos) || other >= due) {
+	if other := r.due[*place]; due != never && (other <= uint32(r.Pos) || other >= due) {
 		*place = uint32(step)
 	}
 }
@@ -125,7 +126,7 @@ func (r *route) comesTo(k Key) (at uint64, known bool) {
 	case due == never:
 		return never, true
 	default:
-		return uint64(due), uint64(due)+uint64(r.slack(step)) >= r.pos
+		return uint64(due), uint64(due)+uint64(r.slack(step)) >= r.Pos
 	}
 }
 
@@ -213,7 +214,7 @@ func (t *traces) guide(p Plan, r *reader) *reader {
 	if g == nil {
 		return r
 	}
-	if _, known := g.at(g.pos); !known && r.run >= trusted {
+	if _, known := g.at(g.Pos); !known && r.Run >= trusted {
 		return r
 	}
 	g.size = r.size

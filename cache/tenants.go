@@ -102,7 +102,7 @@ func (ev *eviction) weigh() {
 	}
 	for id, j := range ev.readers.jobs {
 		for _, r := range j.readers {
-			if t := ts.of[id]; t != nil && r.run >= trusted {
+			if t := ts.of[id]; t != nil && r.Run >= trusted {
 				t.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 // admit takes the memory for a batch and begins to fill it, if there is room.
 func (r *run) admit(k *reader, b *batch) bool {
-	n, need, waitedFor := k.node, r.need(k, b), k.waiting && k.at == b.step
+	n, need, waitedFor := k.node, r.need(k, b), k.waiting && k.at() == b.step
 	limit := anything
 	if !waitedFor {
 		limit = r.newcomer(n, b, need)
@@ -100,7 +100,7 @@ func (r *run) ended(k *reader, b *batch) {
 		n.fills.Done(r.clock.now, float64(b.bytes), b.waited)
 		n.workers, n.crew = n.workers+n.fills.AtOnce()-n.crew, n.fills.AtOnce()
 	}
-	if k.waiting && k.at == b.step {
+	if k.waiting && k.at() == b.step {
 		k.waiting, k.had = false, r.clock.now
 		r.work(k)
 	}

@@ -60,12 +60,12 @@ func (r *run) begin(k *reader, step int64) {
 	if r.admit(k, b) {
 		return
 	}
-	if k.waiting && k.at == step {
+	if k.waiting && k.at() == step {
 		n.room.push(ticket{k.rank, step})
 		return
 	}
 	r.drop(k, b)
-	k.balk(step)
+	k.BackOff(uint64(step))
 	n.workers++
 }
 
@@ -227,7 +227,7 @@ func (r *run) do(id int32, what doing) {
 // because accounts for the wait for a batch so far, and says what it waits for
 // from now on.
 func (r *run) because(k *reader, b *batch, cause Cause) {
-	if k.waiting && k.at == b.step {
+	if k.waiting && k.at() == b.step {
 		r.epoch.Stall[b.cause] += r.clock.now - max(b.since, k.since)
 	}
 	b.cause, b.since = cause, r.clock.now

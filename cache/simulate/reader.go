@@ -10,18 +10,13 @@ import (
 // A reader is a rank going through its epochs. Steps are counted on through
 // all of them.
 type reader struct {
+	ahead.Cursor
 	rank  int32
 	node  *node
-	at    int64   // the step opened last
-	seen  float64 // when
+	seen  float64 // when it opened a step
 	had   float64 // when it was served, if it waited
 	size  int64   // of a batch
 	large int64   // of the largest so far
-	pace  float64 // between its opens, but for what it waited; zero until there were two in order
-	run   int     // opens in order
-	next  int64   // no step from at to here is missing
-	stop  int64   // nothing is made ready from this step on; above at
-	bar   bool
 	ready []batch // by step modulo their number, which is more than it can have at once
 
 	waiting bool // since then; or for other ranks, in lockstep
@@ -64,63 +59,49 @@ func (k *reader) has(step int64) state {
 	return missing
 }
 
-// follow notes that a rank opens a step. It is cache.follow.
+// at is the step that a rank opened last; below zero if it has opened none.
+func (k *reader) at() int64 { return int64(k.Pos) - 1 }
+
+// follow notes that a rank opens a step.
 func (r *run) follow(k *reader, step int64) {
 	now := r.clock.now
-	if step%r.future.steps == 0 && !r.s.Cross {
-		k.run, k.pace, k.next = 0, 0, 0
-	} else if step > 0 {
-		k.run++
-		if d := now - max(k.seen, k.had); k.pace == 0 {
-			k.pace = d
-		} else {
-			k.pace += (d - k.pace) / 4
-		}
+	if step == 0 || step%r.future.steps == 0 && !r.s.Cross {
+		k.Cursor = ahead.Cursor{Run: 1}
+	} else {
+		k.Run++
+		k.Took(now - max(k.seen, k.had))
 	}
-	k.next = max(k.next, step+1)
-	k.at, k.seen, k.bar = step, now, false
+	k.Open(uint64(step))
+	k.seen = now
 }
 
-// window is how many steps ahead of a rank are worth having. It is
-// cache.window.
-func (r *run) window(k *reader) int64 {
+// window is how many steps ahead of a rank are worth having.
+func (r *run) window(k *reader) uint64 {
 	size := max((k.size+page-1)/page*page, page)
-	share := r.s.Memory / int64(max(1, k.node.readers)) / size
-	fit := max(1, share-2)
-	want := int64(1 + k.run)
-	if k.pace > 0 && k.run > 1 {
-		latency := 0.0
-		if k.node.speed > 0 {
-			latency = float64(size) / k.node.speed
-		}
-		want = ahead.Steps(latency, k.pace, k.node.fills.AtOnce())
+	latency := 0.0
+	if k.node.speed > 0 {
+		latency = float64(size) / k.node.speed
 	}
-	return max(1, min(want, fit, int64(r.s.MaxAhead)))
+	return k.Window(size, r.s.Memory/int64(max(1, k.node.readers)), latency, k.node.fills.AtOnce(), r.s.MaxAhead)
 }
 
 const page = 4096
 
 // wanting is the first step in a reader's window that nobody has begun.
 func (r *run) wanting(k *reader) (step int64, ok bool) {
-	last := min(k.at+r.window(k), r.last(k.at))
-	if k.bar {
-		last = min(last, k.stop-1)
-	}
-	for ; k.next <= last; k.next++ {
-		if k.has(k.next) == missing && !r.resident(k, k.next) {
-			return k.next, true
-		}
-	}
-	return 0, false
+	at, ok := k.Missing(r.window(k), uint64(r.horizon(k.at())), func(step uint64) bool {
+		return k.has(int64(step)) != missing || r.resident(k, int64(step))
+	})
+	return int64(at), ok
 }
 
-// last is the step that a reader may have made ready at most.
-func (r *run) last(at int64) int64 {
+// horizon is the first step that a reader may not have made ready.
+func (r *run) horizon(at int64) int64 {
 	epoch := at / r.future.steps
 	if r.s.Cross && epoch+1 < int64(r.s.Epochs) {
 		epoch++
 	}
-	return (epoch+1)*r.future.steps - 1
+	return (epoch + 1) * r.future.steps
 }
 
 // resident reports whether the batch could be opened in place at once.
@@ -141,20 +122,19 @@ func (r *run) inPlace(k *reader, step int64) (item int32, ok bool) {
 	return r.local[p], r.home[p] == k.node.id
 }
 
-// ahead picks the batch that is needed soonest and not there or on its way. It
-// is cache.ahead.
+// ahead picks the batch that is needed soonest and not there or on its way.
 func (r *run) ahead(n *node) (k *reader, step int64) {
 	least := math.Inf(1)
 	for i := range r.s.Ranks {
 		o := &r.readers[int(n.id)*r.s.Ranks+i]
-		if o.at < 0 || r.over(o) {
+		if o.at() < 0 || r.over(o) {
 			continue
 		}
 		s, ok := r.wanting(o)
 		if !ok {
 			continue
 		}
-		if due := float64(s-o.at)*o.pace - (r.clock.now - o.seen); due < least {
+		if due := o.Due(uint64(s), r.clock.now-o.seen); due < least {
 			k, step, least = o, s, due
 		}
 	}
@@ -164,7 +144,7 @@ func (r *run) ahead(n *node) (k *reader, step int64) {
 // over reports whether a rank has opened its last batch and nobody looks
 // beyond.
 func (r *run) over(k *reader) bool {
-	return !r.s.Cross && (k.at+1)%r.future.steps == 0
+	return !r.s.Cross && (k.at()+1)%r.future.steps == 0
 }
 
 // unread notes that what may have been made ready of a partition is gone.
@@ -174,11 +154,11 @@ func (r *run) unread(n *node, item int32) {
 	}
 	for i := range r.s.Ranks {
 		k := &r.readers[int(n.id)*r.s.Ranks+i]
-		if k.at < 0 {
+		if k.at() < 0 {
 			continue
 		}
-		if step, ok := r.future.next(n.parts[item], k.at); ok && step < k.next {
-			k.next = step
+		if step, ok := r.future.next(n.parts[item], k.at()); ok {
+			k.Gone(uint64(step))
 		}
 	}
 }
@@ -189,9 +169,9 @@ func (r *run) giveUp(n *node) bool {
 	lead := int64(0)
 	for i := range r.s.Ranks {
 		k := &r.readers[int(n.id)*r.s.Ranks+i]
-		for step := k.next - 1; step > k.at+lead; step-- {
+		for step := int64(k.Scan) - 1; step > k.at()+lead; step-- {
 			if k.has(step) == ready {
-				victim, lead = k, step-k.at
+				victim, lead = k, step-k.at()
 				break
 			}
 		}
@@ -199,16 +179,9 @@ func (r *run) giveUp(n *node) bool {
 	if victim == nil {
 		return false
 	}
-	victim.next = min(victim.next, victim.at+lead)
-	r.drop(victim, victim.batch(victim.at+lead))
+	step := victim.at() + lead
+	victim.Gone(uint64(step))
+	r.drop(victim, victim.batch(step))
 	r.epoch.Evictions++
 	return true
-}
-
-// balk notes that there was no room to make a batch ready ahead.
-func (k *reader) balk(step int64) {
-	if step > k.at {
-		k.stop, k.bar = step, true
-		k.next = min(k.next, step)
-	}
 }

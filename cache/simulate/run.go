@@ -82,7 +82,7 @@ func (r *run) build(planner func() policy.Planner) {
 	}
 	for i := range r.readers {
 		k := &r.readers[i]
-		k.rank, k.node, k.at, k.resting = int32(i), &r.nodes[i/r.s.Ranks], -1, true
+		k.rank, k.node, k.resting = int32(i), &r.nodes[i/r.s.Ranks], true
 		k.ready = make([]batch, r.s.MaxAhead+4)
 		for j := range k.ready {
 			k.ready[j].step, k.ready[j].hold = -1, -1
@@ -193,8 +193,8 @@ func (r *run) worked(k *reader) {
 		k.resting = false
 		k.node.readers++
 	} else {
-		r.release(k, k.batch(k.at))
-		if (k.at+1)%r.future.steps == 0 {
+		r.release(k, k.batch(k.at()))
+		if (k.at()+1)%r.future.steps == 0 {
 			r.through(k)
 			return
 		}
@@ -203,7 +203,7 @@ func (r *run) worked(k *reader) {
 			return
 		}
 	}
-	r.open(k, k.at+1)
+	r.open(k, k.at()+1)
 }
 
 // meet lets all ranks go on when the last one has done its step.
@@ -216,7 +216,7 @@ func (r *run) meet(k *reader) {
 	for i := range r.readers {
 		k := &r.readers[i]
 		r.epoch.Meet += r.clock.now - k.since
-		r.open(k, k.at+1)
+		r.open(k, k.at()+1)
 	}
 }
 
@@ -279,12 +279,12 @@ func (r *run) inMemory(k *reader, b *batch) {
 
 // work has the rank work on the batch that it has opened.
 func (r *run) work(k *reader) {
-	b := k.batch(k.at)
+	b := k.batch(k.at())
 	for l := range policy.Levels {
 		r.epoch.Uses[l] += b.found[l]
 		r.epoch.Bytes[l] += b.from[l]
 	}
-	seconds := r.s.Step * r.future.share(k.rank, k.at)
+	seconds := r.s.Step * r.future.share(k.rank, k.at())
 	r.epoch.Working += seconds
 	r.clock.wake(k.rank, r.clock.now+seconds)
 }
