@@ -14,8 +14,8 @@ import (
 //     that made it, what has checked it out), or it is in the queue's demand.
 //   - ready: its form is complete, and does not change. It is in slabs as long as it
 //     has holders or waiters; then it becomes idle, and the idle table has it.
-//   - failed: it has err, and is in slabs no more. Who waited for it leaves with err,
-//     and the next open makes another one.
+//   - failed: it has err, and is in slabs no more. An open that waited for it leaves with
+//     err, and the next one makes another entry.
 //
 // slabs have one entry of a key at most, and none of a key that is idle in a form that
 // an open gets; a packed form of it may be idle meanwhile. A stale entry is in slabs

@@ -32,7 +32,7 @@ type idleTable struct {
 	lanes  lanes      // by worth
 	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
 	pairs  ledger.Names[planPair]
-	plans  []Plan  // by the number of the view
+	plans  []Plan  // by the number of the pair
 	bytes  []int64 // of memory, by that too
 	opened []opened
 	unused []uint32 // of the opened
@@ -81,34 +81,22 @@ func (s *idleTable) find(k Key, packed bool) uint32 {
 }
 
 // put adds a batch in a form that is not here yet.
-func (s *idleTable) put(k batch, spent bool, at place) {
-	v := s.pairs.Take(planPair{k.key.Plan, k.plan.ID()})
-	for len(s.plans) <= int(v) {
-		s.plans, s.bytes = append(s.plans, nil), append(s.bytes, 0)
-	}
-	s.plans[v] = k.plan
-	s.bytes[v] += k.memory()
-	r := status{step: k.key.Step, rank: uint32(k.key.Rank), pair: v, size: uint32(k.size), pages: uint32(k.real / pages(1)), bytes: k.number}
-	wide := uint64(r.rank) != k.key.Rank || int64(r.size) != k.size
+func (s *idleTable) put(b batch, spent bool, at place) {
+	r := newStatus(b, spent, s.began)
+	r.pair = s.pair(b)
+	s.bytes[r.pair] += b.memory()
 	switch {
-	case k.packed:
+	case b.packed:
 		s.packed++
-	case !k.pooled:
-		r.bytes = s.open(opened{ram: k.ram, file: k.file, backing: k.backing})
+	case !b.pooled:
+		r.bytes = s.open(opened{ram: b.ram, file: b.file, backing: b.backing})
 	}
-	r.remember(k, s.began)
-	r.set(thereFlag, true)
-	r.set(packedFlag, k.packed)
-	r.set(pooledFlag, k.pooled)
-	r.set(denseFlag, k.dense)
-	r.set(wideFlag, wide)
-	r.set(spentFlag, spent)
-	id := s.ledger.Insert(named{k.key, k.packed}, r)
+	id := s.ledger.Insert(named{b.key, b.packed}, r)
 	if id == 0 {
 		panic("cache: more batches than numbers for them") // there are fewer pages
 	}
-	if wide {
-		s.wide[id] = extent{k.key.Rank, k.size}
+	if r.used&wideFlag != 0 {
+		s.wide[id] = extent{b.key.Rank, b.size}
 	}
 	if r.used&(packedFlag|pooledFlag) == 0 {
 		o := &s.opened[r.bytes]
@@ -123,6 +111,16 @@ func (s *idleTable) put(k batch, spent bool, at place) {
 		s.ledger.At(id).setLane(at.lane)
 		s.lanes[at.lane].push(id, at.worth)
 	}
+}
+
+// pair is the number of the plans of a batch.
+func (s *idleTable) pair(b batch) uint32 {
+	n := s.pairs.Take(planPair{b.key.Plan, b.plan.ID()})
+	for len(s.plans) <= int(n) {
+		s.plans, s.bytes = append(s.plans, nil), append(s.bytes, 0)
+	}
+	s.plans[n] = b.plan
+	return n
 }
 
 func (s *idleTable) open(o opened) uint32 {

@@ -19,13 +19,6 @@ type place struct {
 	worth float64 // as of when that lane was put in order
 }
 
-func (l *lanes) count() (n int) {
-	for i := range l {
-		n += int(l[i].count)
-	}
-	return n
-}
-
 // all are the numbers in the lanes, what is near the begin of one near the begin.
 func (l *lanes) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

@@ -28,8 +28,8 @@ func (st *store) pack(e *entry, mem []byte) bool {
 	}
 	if err != nil {
 		st.mu.Lock()
-		defer st.mu.Unlock()
 		e.dense = errors.Is(err, pack.ErrNoGain)
+		st.mu.Unlock()
 		st.config.Log.Debug("slab not packed", "cause", err)
 		return false
 	}

@@ -3,81 +3,10 @@ package cache
 import (
 	"math"
 	"time"
-
-	"rankfs/cache/disks"
-	"rankfs/cache/policy"
 )
 
-// A batch is what is known of one that is here.
-type batch struct {
-	key  Key
-	plan Plan // one that has it
-	form
-	history
-}
-
-// A form is where the bytes of a batch are: in one of the first four fields.
-type form struct {
-	ram     *ramFile
-	file    *disks.Slab // on NVMe
-	packed  bool        // and not what an open gets
-	pooled  bool        // in memory, and not in a file of its own
-	number  uint32      // of the packed slab, or of the slot
-	size    int64       // of the batch
-	real    int64       // that it takes, if packed
-	backing int32
-	dense   bool // hardly smaller if packed
-}
-
-func (f *form) fd() int {
-	if f.ram != nil {
-		return f.ram.fd
-	}
-	return int(f.file.Fd())
-}
-
-// inMemory reports whether an open finds the bytes in memory.
-func (f *form) inMemory() bool { return f.ram != nil || f.pooled }
-
-// memory is how much of it the batch takes.
-func (f *form) memory() int64 {
-	switch {
-	case f.packed:
-		return f.real
-	case f.inMemory():
-		return pages(f.size)
-	}
-	return 0
-}
-
-func (f *form) tier() string {
-	if f.file != nil {
-		return "nvme"
-	}
-	return "ram"
-}
-
-func (f *form) level() policy.Level {
-	switch {
-	case f.packed:
-		return policy.Packed
-	case f.file != nil:
-		return policy.Disk
-	}
-	return policy.RAM
-}
-
-// A history is what the worth of a batch is guessed from.
-type history struct {
-	opened bool          // some rank has had it; what no rank has had is kept longer
-	byHand bool          // it was asked for by hand
-	last   time.Time     // when it was used
-	gap    time.Duration // between uses; zero until there were two
-	took   time.Duration // to fill it
-}
-
-// A status is what is known of an idle batch, in 48
-// bytes. A batch that is also packed has one for each form. Times are coarser
+// A status is what is known of an idle batch, in 48 bytes. A batch that is also
+// packed has one for each form. Times are coarser
 // than they were: of the last use to a microsecond, of others to half of a
 // hundredth.
 type status struct {
@@ -99,13 +28,26 @@ const (
 	denseFlag
 	wideFlag  // see extent
 	spentFlag // and not in the order of worth
-	thereFlag // or the record is not in use
+	thereFlag // or the status is not in use
 	laneFlag  // the lowest bit of the number of a lane
 	laneMask  = laneFlag * (maxLanes - 1)
 	flagBits  = 16
 
 	pooledFlag = 1 << (flagBits - 1)
 )
+
+// newStatus is the status of a batch, but for what the table knows of it.
+func newStatus(b batch, spent bool, began time.Time) status {
+	r := status{step: b.key.Step, rank: uint32(b.key.Rank), size: uint32(b.size), pages: uint32(b.real / pages(1)), bytes: b.number}
+	r.remember(b, began)
+	r.set(thereFlag, true)
+	r.set(packedFlag, b.packed)
+	r.set(pooledFlag, b.pooled)
+	r.set(denseFlag, b.dense)
+	r.set(wideFlag, uint64(r.rank) != b.key.Rank || int64(r.size) != b.size)
+	r.set(spentFlag, spent)
+	return r
+}
 
 // An extent is what is in a status, in full. Few batches need one: they are larger
 // than 4 GiB, or no plan has such a rank.

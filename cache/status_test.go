@@ -233,3 +233,11 @@ func TestBytesPerBatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// count is how many batches are in the lanes.
+func (l *lanes) count() (n int) {
+	for i := range l {
+		n += int(l[i].count)
+	}
+	return n
+}

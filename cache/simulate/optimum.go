@@ -56,7 +56,7 @@ func (s *Scenario) uses() (all []int32) {
 	return all
 }
 
-// distinct leaves one of each of what there is from a place on.
+// distinct leaves one of each from a place on.
 func distinct(all []int32, from int) []int32 {
 	seen, kept := make(map[int32]bool, len(all)-from), all[:from]
 	for _, p := range all[from:] {

@@ -87,7 +87,7 @@ func (r *run) window(k *reader) uint64 {
 
 const page = 4096
 
-// wanting is the first step in a reader's window that nobody has begun.
+// wanting is the first step in a reader's window that is neither there nor on its way.
 func (r *run) wanting(k *reader) (step int64, ok bool) {
 	at, ok := k.Missing(r.window(k), uint64(r.horizon(k.at())), func(step uint64) bool {
 		return k.has(int64(step)) != missing || r.resident(k, int64(step))
