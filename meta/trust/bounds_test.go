@@ -15,6 +15,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // The time for a handshake is not the time for what comes after it.
@@ -23,7 +24,7 @@ func TestHandshakeTimeEnds(t *testing.T) {
 	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.HandshakeTime = 300 * time.Millisecond })
 	b.echo(t, trust.Call)
 	var conn net.Conn
-	await(t, "a connection", func() (ok bool) {
+	eventually.True(t, "a connection", func() (ok bool) {
 		var err error
 		conn, err = a.Dial(t.Context(), b.addr(), b.id, trust.Call)
 		return err == nil
@@ -31,7 +32,7 @@ func TestHandshakeTimeEnds(t *testing.T) {
 	defer conn.Close()
 	late := b.Stats().Refused["late"]
 	knock(t, "127.0.0.1", b) // when its time is over, so is that of the one before
-	await(t, "the other to be late", func() bool { return b.Stats().Refused["late"] > late })
+	eventually.True(t, "the other to be late", func() bool { return b.Stats().Refused["late"] > late })
 	works(t, conn)
 }
 
@@ -67,12 +68,12 @@ func TestCrowd(t *testing.T) {
 			for i := range 64 {
 				from(byte(i / 8))
 			}
-			await(t, "all places taken", func() bool { return b.Stats().Guests == 64 })
-			await(t, "the bound of a host", func() bool { // those that came first may have lost patience
+			eventually.True(t, "all places taken", func() bool { return b.Stats().Guests == 64 })
+			eventually.True(t, "the bound of a host", func() bool { // those that came first may have lost patience
 				from(0)
 				return b.Stats().Refused["host"] > 0
 			})
-			await(t, "the bound of all", func() bool {
+			eventually.True(t, "the bound of all", func() bool {
 				from(100)
 				return b.Stats().Refused["handshakes"] > 0
 			})
@@ -112,7 +113,7 @@ func TestManyQuickConnects(t *testing.T) {
 	works(t, a.reach(t, b, trust.Call))
 	wg.Wait()
 	works(t, a.reach(t, b, trust.Call))
-	await(t, "all of them counted", func() bool {
+	eventually.True(t, "all of them counted", func() bool {
 		s, sum := b.Stats(), uint64(0)
 		for _, n := range s.Refused {
 			sum += n
@@ -140,7 +141,7 @@ func TestJoinBounds(t *testing.T) {
 	if _, err := joined.Read(make([]byte, 1)); err == nil {
 		t.Error("read from nobody")
 	}
-	await(t, "an end of it", func() bool { s := b.Stats(); return s.In == 0 && s.Guests == 0 })
+	eventually.True(t, "an end of it", func() bool { s := b.Stats(); return s.In == 0 && s.Guests == 0 })
 }
 
 func TestConnectionBounds(t *testing.T) {
@@ -162,14 +163,14 @@ func TestConnectionBounds(t *testing.T) {
 			a.dial(t, b, trust.Call)
 			_, err := a.Dial(t.Context(), b.addr(), "", trust.Call)
 			wants(t, err, meta.ErrBusy)
-			await(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
+			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
 			accepted, err := l.Accept()
 			if err != nil {
 				t.Fatal(err)
 			}
 			one.Close()
 			accepted.Close()
-			await(t, "room", func() bool { return b.Stats().In == 1 })
+			eventually.True(t, "room", func() bool { return b.Stats().In == 1 })
 			a.dial(t, b, trust.Call)
 		})
 	}
@@ -196,7 +197,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		io.WriteString(conn, "GET /\n\n\n")
 		io.Copy(io.Discard, conn)
 	}
-	await(t, "all counted", func() bool { return b.Stats().Refused["garbage"] == knocks })
+	eventually.True(t, "all counted", func() bool { return b.Stats().Refused["garbage"] == knocks })
 	b.Close()
 	mu.Lock()
 	defer mu.Unlock()

@@ -16,6 +16,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 func TestDial(t *testing.T) {
@@ -107,9 +108,9 @@ func TestDialRefused(t *testing.T) {
 				t.Errorf("error is %v, want %v and %q", err, row.is, row.says)
 			}
 			if row.why != "" {
-				await(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
+				eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
 			}
-			await(t, "no connections", func() bool { return a.Stats().Out == 0 && b.Stats().In == 0 && b.Stats().Guests == 0 })
+			eventually.True(t, "no connections", func() bool { return a.Stats().Out == 0 && b.Stats().In == 0 && b.Stats().Guests == 0 })
 		})
 	}
 }
@@ -308,7 +309,7 @@ func TestLanes(t *testing.T) {
 			wants(t, err, meta.ErrUnavailable)
 		})
 	}
-	await(t, "all to dial", func() bool { return a.Stats().Out == 20 })
+	eventually.True(t, "all to dial", func() bool { return a.Stats().Out == 20 })
 	works(t, a.dial(t, b, trust.Call))
 	cancel()
 	wg.Wait()

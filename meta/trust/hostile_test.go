@@ -16,6 +16,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // raw is the configuration of a client that does as it likes, with a
@@ -117,7 +118,7 @@ func TestHostileTLS(t *testing.T) {
 			if err := attempt(b.addr(), row.config); err == nil {
 				t.Error("it was let in")
 			}
-			await(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == before.Refused[row.why]+1 })
+			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == before.Refused[row.why]+1 })
 			if s := b.Stats(); s.Accepted != before.Accepted || s.In != 0 {
 				t.Errorf("%+v", s)
 			}
@@ -232,10 +233,10 @@ func TestHostileBytes(t *testing.T) {
 			}
 			row.send(conn)
 			conn.Close()
-			await(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
-			await(t, "nobody", func() bool { s := b.Stats(); return s.Guests == 0 && s.In == 0 })
+			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
+			eventually.True(t, "nobody", func() bool { s := b.Stats(); return s.Guests == 0 && s.In == 0 })
 			a := c.node(t, 1)
-			await(t, "a real peer to be in", func() bool { // 50 ms may be too short for it too
+			eventually.True(t, "a real peer to be in", func() bool { // 50 ms may be too short for it too
 				conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Call)
 				if err == nil {
 					works(t, conn)

@@ -1,7 +1,6 @@
 package trust_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // A node is a port with its own clock and its own opinion of who is allowed.
@@ -113,7 +113,7 @@ func (n *node) dial(t testing.TB, to *node, protocol trust.Protocol) net.Conn {
 // reach dials until it is let in, where too many others dial too.
 func (n *node) reach(t testing.TB, to *node, protocol trust.Protocol) (c net.Conn) {
 	t.Helper()
-	await(t, "being let in", func() bool {
+	eventually.True(t, "being let in", func() bool {
 		var err error
 		c, err = n.Dial(t.Context(), to.addr(), to.id, protocol)
 		if err != nil && !errors.Is(err, meta.ErrUnavailable) {
@@ -123,18 +123,4 @@ func (n *node) reach(t testing.TB, to *node, protocol trust.Protocol) (c net.Con
 	})
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// await waits for something that must come.
-func await(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !is() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 func TestRevoke(t *testing.T) {
@@ -40,7 +41,7 @@ func TestRevoke(t *testing.T) {
 	wants(t, err, meta.ErrDenied)
 	_, err = b.Dial(t.Context(), a.addr(), a.id, trust.Data)
 	wants(t, err, meta.ErrDenied)
-	await(t, "the refused to be gone", func() bool { return b.Stats().In == 1 })
+	eventually.True(t, "the refused to be gone", func() bool { return b.Stats().In == 1 })
 	if n := b.Revoke(a.id) + b.Revoke(""); n != 0 {
 		t.Errorf("%d connections more", n)
 	}
@@ -67,11 +68,11 @@ func TestRevokeDuringHandshakes(t *testing.T) {
 			})
 		}
 		before := b.Stats().Accepted
-		await(t, "some connections", func() bool { return b.Stats().Accepted > before })
+		eventually.True(t, "some connections", func() bool { return b.Stats().Accepted > before })
 		b.banned.Store(a.id, true)
 		b.Revoke(a.id)
 		wg.Wait()
-		await(t, "none to be left", func() bool { return b.Stats().In == 0 })
+		eventually.True(t, "none to be left", func() bool { return b.Stats().In == 0 })
 		a.Revoke(b.id)
 	}
 }
@@ -180,11 +181,11 @@ func TestOutOfDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	connected := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: b.Addr().(*net.TCPAddr).Port})
-	await(t, "it to notice", func() bool { return b.Stats().Refused["connections"] > 0 })
+	eventually.True(t, "it to notice", func() bool { return b.Stats().Refused["connections"] > 0 })
 	if err := errors.Join(connected, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a guest", func() bool { return b.Stats().Guests == 1 })
+	eventually.True(t, "a guest", func() bool { return b.Stats().Guests == 1 })
 }
 
 func TestListenerClosed(t *testing.T) {
@@ -192,7 +193,7 @@ func TestListenerClosed(t *testing.T) {
 	a, b := c.node(t, 1), c.node(t, 2)
 	l := b.Listener(trust.Call)
 	waiting := a.dial(t, b, trust.Call)
-	await(t, "a connection to wait", func() bool { return b.Stats().Waiting == 1 })
+	eventually.True(t, "a connection to wait", func() bool { return b.Stats().Waiting == 1 })
 	l.Close()
 	if _, err := waiting.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection that nobody took is open")
@@ -215,14 +216,14 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	await(t, "a guest", func() bool { return b.Stats().Guests == 1 })
+	eventually.True(t, "a guest", func() bool { return b.Stats().Guests == 1 })
 	hung := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	dialled := make(chan error)
 	go func() {
 		_, err := b.Dial(context.Background(), hung, "", trust.Call)
 		dialled <- err
 	}()
-	await(t, "dialling", func() bool { return b.Stats().Out == 1 })
+	eventually.True(t, "dialling", func() bool { return b.Stats().Out == 1 })
 	accepts := make(chan error)
 	if _, err := l.Accept(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A busyGroup is three daemons, one of which has batches ready, and readers of a
@@ -31,7 +32,7 @@ func (b *bench) busyGroup() *busyGroup {
 	g := &busyGroup{Team: daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), c.Hosts()[:3], "--ram", "256MiB")}
 	leader, others := g.Leader()
 	g.leader, g.writer, g.others = leader, others[0], others
-	daemon.Until(s, time.Minute, "three voters", func() bool { return g.voters() == 3 })
+	eventually.Within(s, time.Minute, "three voters", func() bool { return g.voters() == 3 })
 	leader.Do("dataset", "create", "cycle", "--source", "file:"+b.data("cycle.bin", "fixed", "-n", "1024", "-size", "65536"), "--as", "fixed:65536", "--batch", "16")
 	leader.Do("dataset", "create", "queue", "--source", "file:"+b.data("queue.bin", "fixed", "-n", "200000", "-size", "8"), "--as", "fixed:8", "--batch", "1")
 	g.Await("queue")

@@ -2,22 +2,16 @@
 package copies_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,99 +19,23 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // limit bounds each wait: it turns a hang into a failure.
 const limit = 2 * time.Minute
 
-// A mount is a daemon on a host of the cluster.
-type mount struct {
-	t    *testing.T
-	host *cluster.Host
-	dir  string // with all that the daemon has
-	cmd  *exec.Cmd
-}
-
-func newMount(t *testing.T, c *cluster.Cluster) *mount {
+// newPlace is on a datanode, with little memory and a disk.
+func newPlace(t *testing.T, c *cluster.Cluster) *daemon.Place {
 	t.Helper()
-	m := &mount{t: t, host: c.Host("data1"), dir: t.TempDir()}
-	if out, err := daemon.BuildCommand(m.dir + "/rankfs").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	if err := os.Mkdir(m.dir+"/mnt", 0755); err != nil {
-		t.Fatal(err)
-	}
-	runtime.LockOSThread() // the daemon ends with the thread that began it
-	m.start(c)
-	t.Cleanup(func() {
-		m.stop()
-		runtime.UnlockOSThread()
-	})
-	return m
-}
-
-// start mounts and waits until the mount is ready.
-func (m *mount) start(c *cluster.Cluster) {
-	m.t.Helper()
-	m.cmd = m.host.Command(context.Background(), m.dir+"/rankfs", "--run", m.dir+"/run", "--json", "mount", m.dir+"/mnt",
-		"--state", m.dir+"/state", "--ram", "16MiB", "--nvme", m.dir+"/nvme:64MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
-	m.cmd.Stderr = m.t.Output()
-	out, err := m.cmd.StdoutPipe()
-	if err == nil {
-		err = m.cmd.Start()
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	timer := time.AfterFunc(limit, func() { m.cmd.Process.Kill() })
-	defer timer.Stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "/mnt") {
-		m.t.Fatalf("daemon is not ready: %q, %v", line, err)
-	}
-}
-
-// stop ends the daemon, which unmounts.
-func (m *mount) stop() {
-	m.t.Helper()
-	if m.cmd == nil {
-		return
-	}
-	timer := time.AfterFunc(limit, func() { m.cmd.Process.Kill() })
-	defer timer.Stop()
-	err := m.cmd.Process.Signal(syscall.SIGTERM)
-	if err := errors.Join(err, m.cmd.Wait()); err != nil {
-		m.t.Errorf("daemon: %v", err)
-	}
-	m.cmd = nil
-}
-
-// run runs a command on the host and returns what it says, and whether it
-// failed.
-func (m *mount) run(line ...string) (string, error) {
-	m.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	out, err := m.host.Command(ctx, line[0], line[1:]...).CombinedOutput()
-	return string(out), err
-}
-
-func (m *mount) must(line ...string) string {
-	m.t.Helper()
-	out, err := m.run(line...)
-	if err != nil {
-		m.t.Fatalf("%v: %v\n%s", line, err, out)
-	}
-	return out
-}
-
-// rankfs runs the command.
-func (m *mount) rankfs(words ...string) []string {
-	return append([]string{m.dir + "/rankfs", "--run", m.dir + "/run", "--json"}, append(words, "--mount", m.dir+"/mnt")...)
+	p := daemon.New(t, daemon.Program(t), c.Host("data1"), "--ram", "16MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
+	p.Options("--nvme", p.Dir+"/nvme:64MiB")
+	return p
 }
 
 // status returns the state of a dataset, and what copies take of the disk.
-func (m *mount) status() (datasets map[string]string, copies int64) {
-	m.t.Helper()
+func status(t *testing.T, p *daemon.Place) (datasets map[string]string, copies int64) {
+	t.Helper()
 	var s struct {
 		Tiers []struct {
 			Name         string
@@ -125,27 +43,25 @@ func (m *mount) status() (datasets map[string]string, copies int64) {
 		}
 		Datasets []struct{ Name, State string }
 	}
-	out := m.must(m.rankfs("status")...)
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		m.t.Fatalf("%v: %s", err, out)
-	}
+	p.Status(&s)
 	datasets = make(map[string]string)
 	for _, d := range s.Datasets {
 		datasets[d.Name] = d.State
 	}
-	for _, t := range s.Tiers {
-		if copies += t.Copies; t.Used < t.Copies {
-			m.t.Errorf("tier %s has %d bytes used, copies %d", t.Name, t.Used, t.Copies)
+	for _, tier := range s.Tiers {
+		if copies += tier.Copies; tier.Used < tier.Copies {
+			t.Errorf("tier %s has %d bytes used, copies %d", tier.Name, tier.Used, tier.Copies)
 		}
 	}
 	return datasets, copies
 }
 
 // files are the copies on the disk.
-func (m *mount) files() []string {
-	names, err := filepath.Glob(m.dir + "/nvme/copies/*")
+func files(t *testing.T, p *daemon.Place) []string {
+	t.Helper()
+	names, err := filepath.Glob(p.Dir + "/nvme/copies/*")
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return names
 }
@@ -157,38 +73,39 @@ func TestLMDBInHDFS(t *testing.T) {
 	values, content := database(t)
 	dir := c.Dir(t)
 	put(t, c, dir+"/data.mdb", content)
-	m := newMount(t, c)
+	p := newPlace(t, c)
+	p.Start()
 	sum := fmt.Sprintf("%x", sha256.Sum256(bytes.Join(values, nil)))
-	read := []string{"sh", "-ec", "cat " + m.dir + "/mnt/datasets/a/rank-0/batch-?????? | sha256sum"}
+	read := []string{"sh", "-ec", "cat " + p.Mount() + "/datasets/a/rank-0/batch-?????? | sha256sum"}
 	for _, name := range []string{"a", "b"} {
-		m.must(m.rankfs("dataset", "create", name, "--source", "hdfs://rankfs"+dir, "--as", "lmdb", "--db", name, "--batch", "50")...)
+		p.Do("dataset", "create", name, "--source", "hdfs://rankfs"+dir, "--as", "lmdb", "--db", name, "--batch", "50")
 	}
-	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+	if got := p.Must(read[0], read[1:]...); !strings.HasPrefix(got, sum) {
 		t.Error("the records are not those of the database")
 	}
-	if _, copies := m.status(); copies < int64(len(content)) || len(m.files()) != 2 {
-		t.Errorf("copies take %d bytes, in %v", copies, m.files())
+	if _, copies := status(t, p); copies < int64(len(content)) || len(files(t, p)) != 2 {
+		t.Errorf("copies take %d bytes, in %v", copies, files(t, p))
 	}
 
-	m.stop()
-	m.start(c)
-	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+	p.Stop()
+	p.Start()
+	if got := p.Must(read[0], read[1:]...); !strings.HasPrefix(got, sum) {
 		t.Error("after a restart the records are others")
 	}
-	m.must(m.rankfs("dataset", "rm", "b")...)
-	if len(m.files()) != 2 {
+	p.Do("dataset", "rm", "b")
+	if len(files(t, p)) != 2 {
 		t.Error("the copy went with one of two datasets")
 	}
 
 	// The copy is lost: an open waits until it is there again.
-	m.stop()
-	for _, f := range append(m.files(), slabs(m)...) {
+	p.Stop()
+	for _, f := range append(files(t, p), slabs(p)...) {
 		if err := os.Remove(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.start(c)
-	if got := m.must(read...); !strings.HasPrefix(got, sum) {
+	p.Start()
+	if got := p.Must(read[0], read[1:]...); !strings.HasPrefix(got, sum) {
 		t.Error("with a copy made anew the records are others")
 	}
 
@@ -201,24 +118,20 @@ func TestLMDBInHDFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, c, dir+"/data.mdb", content)
-	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
-		if datasets, _ := m.status(); datasets["a"] == "stale" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody noticed that the file was written anew")
-		}
-	}
-	if out, err := m.run(read...); err == nil && strings.HasPrefix(out, sum) {
+	eventually.Within(t, limit, "it is noticed that the file was written anew", func() bool {
+		datasets, _ := status(t, p)
+		return datasets["a"] == "stale"
+	})
+	if out, err := p.Tool(read[0], read[1:]...); err == nil && strings.HasPrefix(out, sum) {
 		t.Error("batches of a stale dataset can be opened")
 	}
-	m.must(m.rankfs("dataset", "refresh", "a")...)
-	if got := m.must(read...); !strings.HasPrefix(got, sum) || len(m.files()) != 2 {
-		t.Errorf("after a refresh the records are others, or the old copy is there: %v", m.files())
+	p.Do("dataset", "refresh", "a")
+	if got := p.Must(read[0], read[1:]...); !strings.HasPrefix(got, sum) || len(files(t, p)) != 2 {
+		t.Errorf("after a refresh the records are others, or the old copy is there: %v", files(t, p))
 	}
-	m.must(m.rankfs("dataset", "rm", "a")...)
-	if _, copies := m.status(); copies != 0 || len(m.files()) != 0 {
-		t.Errorf("with no dataset copies take %d bytes, in %v", copies, m.files())
+	p.Do("dataset", "rm", "a")
+	if _, copies := status(t, p); copies != 0 || len(files(t, p)) != 0 {
+		t.Errorf("with no dataset copies take %d bytes, in %v", copies, files(t, p))
 	}
 }
 
@@ -229,12 +142,7 @@ func TestOneCopyInACluster(t *testing.T) {
 	values, content := database(t)
 	dir := c.Dir(t)
 	put(t, c, dir+"/data.mdb", content)
-	program, remove, err := daemon.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { remove() })
-	m := daemon.Gather(t, program, c.DataNodes()[:3], "--ram", "64MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
+	m := daemon.Gather(t, daemon.Program(t), c.DataNodes()[:3], "--ram", "64MiB", "--hadoop-conf", c.Conf(), "--hdfs-user", "root")
 	for _, n := range m.Nodes {
 		n.Options("--nvme", n.Dir+"/nvme:64MiB")
 	}
@@ -269,7 +177,7 @@ func TestOneCopyInACluster(t *testing.T) {
 
 	maker = m.Nodes[2]
 	maker.Do("dataset", "refresh", "a")
-	daemon.Until(t, limit, "the copy is where the dataset was made anew", func() bool {
+	eventually.Within(t, limit, "the copy is where the dataset was made anew", func() bool {
 		return slices.Equal(holders(t, m), []string{maker.Host.Name})
 	})
 
@@ -292,7 +200,7 @@ func TestOneCopyInACluster(t *testing.T) {
 		read(n, 13)
 	}
 	m.Nodes[0].Do("dataset", "rm", "a")
-	daemon.Until(t, limit, "the copies go with the dataset", func() bool { return len(holders(t, m)) == 0 })
+	eventually.Within(t, limit, "the copies go with the dataset", func() bool { return len(holders(t, m)) == 0 })
 }
 
 // holders are the hosts that have copies on their disks.
@@ -320,8 +228,8 @@ func fetched(m *daemon.Team) (sum int64) {
 }
 
 // slabs are the batches that are on the disk.
-func slabs(m *mount) []string {
-	names, _ := filepath.Glob(m.dir + "/nvme/*.slab")
+func slabs(p *daemon.Place) []string {
+	names, _ := filepath.Glob(p.Dir + "/nvme/*.slab")
 	return names
 }
 

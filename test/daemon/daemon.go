@@ -1,4 +1,4 @@
-// Package daemon runs rankfs daemons on the hosts of a test's cluster.
+// Package daemon runs rankfs daemons, on the hosts of a test's cluster or on this one.
 package daemon
 
 import (
@@ -48,18 +48,43 @@ func Build(tags ...string) (path string, remove func() error, err error) {
 	return path, remove, nil
 }
 
+// Main builds rankfs for the tests of a package and runs them. It returns their exit
+// code.
+func Main(m *testing.M, program *string) int {
+	path, remove, err := Build()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer remove()
+	*program = path
+	return m.Run()
+}
+
+// Program is Build for one test.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, remove, err := Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove() })
+	return path
+}
+
 // A Place is a host, and directories that outlive a daemon there.
 type Place struct {
 	t       testing.TB
 	program string
-	Host    *cluster.Host
-	Dir     string // with mnt, run, state and nvme in it, and the daemon's log
+	Host    *cluster.Host // nil: this one
+	Dir     string        // with mnt, run, state and nvme in it, and the daemon's log
 	options []string
 	cmd     *exec.Cmd
 	ended   chan error
 }
 
-// New makes a place. Daemons there get the options of mount that are given.
+// New makes a place on a host, which is this one if it is nil. Daemons there get the
+// options of mount that are given.
 func New(t testing.TB, program string, host *cluster.Host, options ...string) *Place {
 	t.Helper()
 	p := &Place{t: t, program: program, Host: host, Dir: t.TempDir(), options: options}
@@ -85,7 +110,7 @@ func (p *Place) Mount() string { return p.Dir + "/mnt" }
 func (p *Place) Start(more ...string) {
 	p.t.Helper()
 	if err := p.Try(more...); err != nil {
-		p.t.Fatalf("daemon on %s: %v\n%s", p.Host.Name, err, p.Log())
+		p.t.Fatalf("daemon on %s: %v\n%s", p.name(), err, p.Log())
 	}
 }
 
@@ -97,7 +122,7 @@ func (p *Place) Try(more ...string) error {
 	}
 	defer log.Close()
 	line := append([]string{"--run", p.Dir + "/run", "--json", "mount", p.Mount(), "--state", p.Dir + "/state"}, p.options...)
-	p.cmd = p.Host.Command(context.Background(), p.program, append(line, more...)...)
+	p.cmd = p.command(context.Background(), p.program, append(line, more...)...)
 	p.ended = make(chan error, 1)
 	p.cmd.Stderr = log
 	out, err := p.cmd.StdoutPipe()
@@ -126,7 +151,17 @@ func (p *Place) Kill() {
 	if err := p.cmd.Process.Kill(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.ended <- <-p.ended
+	p.AwaitEnd()
+}
+
+// AwaitEnd waits for the end of a daemon whose mount is gone.
+func (p *Place) AwaitEnd() { p.ended <- <-p.ended }
+
+// For is the same place in another test, whose daemons end with that.
+func (p *Place) For(t testing.TB) *Place {
+	one := *p
+	one.t, one.cmd, one.ended = t, nil, nil
+	return &one
 }
 
 // Signal sends the daemon a signal.
@@ -151,7 +186,7 @@ func (p *Place) finish() {
 	select {
 	case <-p.ended:
 	case <-time.After(waitTime):
-		p.t.Errorf("the daemon on %s does not end: umount: %v %s", p.Host.Name, err, out)
+		p.t.Errorf("the daemon on %s does not end: umount: %v %s", p.name(), err, out)
 		p.cmd.Process.Signal(syscall.SIGQUIT)
 		time.Sleep(time.Second)
 		p.cmd.Process.Kill()
@@ -159,7 +194,7 @@ func (p *Place) finish() {
 	}
 	p.cmd = nil
 	if p.t.Failed() {
-		p.t.Logf("log of the daemon on %s:\n%s", p.Host.Name, p.Log())
+		p.t.Logf("log of the daemon on %s:\n%s", p.name(), p.Log())
 	}
 }
 
@@ -171,9 +206,25 @@ func (p *Place) Log() string {
 
 // Command is a command on the host.
 func (p *Place) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := p.Host.Command(ctx, name, args...)
+	cmd := p.command(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	return cmd
+}
+
+func (p *Place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if p.Host != nil {
+		return p.Host.Command(ctx, name, args...)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func (p *Place) name() string {
+	if p.Host != nil {
+		return p.Host.Name
+	}
+	return "this host"
 }
 
 // Tool runs a command on the host and returns what it says.
@@ -199,7 +250,7 @@ func (p *Place) Must(name string, args ...string) string {
 	p.t.Helper()
 	out, err := p.Tool(name, args...)
 	if err != nil {
-		p.t.Fatalf("on %s: %s %s: %v", p.Host.Name, name, strings.Join(args, " "), err)
+		p.t.Fatalf("on %s: %s %s: %v", p.name(), name, strings.Join(args, " "), err)
 	}
 	return out
 }
@@ -221,15 +272,5 @@ func (p *Place) Status(v any) {
 	text := p.Do("--json", "status")
 	if err := json.Unmarshal([]byte(text), v); err != nil {
 		p.t.Fatalf("%v: %s", err, text)
-	}
-}
-
-// Until waits for something.
-func Until(t testing.TB, limit time.Duration, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
 	}
 }

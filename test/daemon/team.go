@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A Team is daemons on several hosts, of one cluster.
@@ -85,7 +86,7 @@ func (m *Team) each(do func(*Place) error) error {
 func (m *Team) Await(name string) {
 	m.T.Helper()
 	for _, n := range m.Nodes {
-		Until(m.T, waitTime, "the dataset is there", func() bool {
+		eventually.Within(m.T, waitTime, "the dataset is there", func() bool {
 			_, err := n.Tool("test", "-d", n.Mount()+"/datasets/"+name)
 			return err == nil
 		})

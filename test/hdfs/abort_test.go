@@ -7,26 +7,27 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A read of a datanode that goes on while the test does something: the host's
 // link is slow.
 type slowRead struct {
-	*daemon
+	*place
 	cat   *exec.Cmd
 	ended chan error
 }
 
 // begin opens a batch that takes seconds to come, and waits until it does come.
-func (d *daemon) begin(view string) *slowRead {
+func (d *place) begin(view string) *slowRead {
 	d.t.Helper()
 	before := d.status().HDFS.Bytes
-	r := &slowRead{daemon: d, cat: d.host.Command(context.Background(), "cat", d.path(view, 0)), ended: make(chan error, 1)}
+	r := &slowRead{place: d, cat: d.Host.Command(context.Background(), "cat", d.path(view, 0)), ended: make(chan error, 1)}
 	if err := r.cat.Start(); err != nil {
 		d.t.Fatal(err)
 	}
 	go func() { r.ended <- r.cat.Wait() }()
-	until(d.t, waitTime, "bytes come", func() bool { return d.status().HDFS.Bytes > before+(100<<10) })
+	eventually.Within(d.t, waitTime, "bytes come", func() bool { return d.status().HDFS.Bytes > before+(100<<10) })
 	if d.connections() == 0 {
 		d.t.Fatal("no connection to a datanode is open in the middle of a read")
 	}
@@ -46,7 +47,7 @@ func (p *place) connections() (n int) {
 	p.t.Helper()
 	for _, h := range p.c.DataNodes() {
 		out, err := h.Command(context.Background(), "ss", "-Htn", "state", "connected", "exclude", "time-wait",
-			"src", h.IP+":9866", "dst", p.host.IP).CombinedOutput()
+			"src", h.IP+":9866", "dst", p.Host.IP).CombinedOutput()
 		if err != nil {
 			p.t.Fatalf("%v: %s", err, out)
 		}
@@ -67,12 +68,12 @@ func TestAborted(t *testing.T) {
 	p := newPlace(t, c, "client")
 	d := p.start()
 	d.create("train", dir+"/f", "--batch", "chunk")
-	if err := p.host.LinkRate(1 << 20); err != nil {
+	if err := p.Host.LinkRate(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	quiet := func() {
 		t.Helper()
-		until(t, waitTime, "no connection to a datanode is open", func() bool { return p.connections() == 0 })
+		eventually.Within(t, waitTime, "no connection to a datanode is open", func() bool { return p.connections() == 0 })
 	}
 	// What was begun for one who is gone is of use to others. It has an end.
 	r := d.begin("train")
@@ -85,18 +86,18 @@ func TestAborted(t *testing.T) {
 
 	// Who is waiting gets his batch; what was begun ahead is given up.
 	r = d.begin("train@order=full,seed=1")
-	d.must(rankfs, "--run", d.dir+"/run", "umount", "--lazy", d.dir+"/mnt")
+	d.Do("umount", "--lazy", d.Dir+"/mnt")
 	r.end(true)
-	d.ended <- <-d.ended
+	d.AwaitEnd()
 	quiet()
 
 	d = p.start()
 	r = d.begin("train")
-	d.kill()
+	d.Kill()
 	r.end(false)
 	quiet()
 
-	if err := p.host.LinkRate(0); err != nil {
+	if err := p.Host.LinkRate(0); err != nil {
 		t.Fatal(err)
 	}
 	d = p.start()

@@ -8,6 +8,7 @@ import (
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A file that becomes another is stale for who opens it, and says what to do.
@@ -30,14 +31,14 @@ func TestOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Host("data2").Put(t, path, []byte(lines(2001)), 2, block)
-	until(t, waitTime, "a batch is stale", func() bool {
+	eventually.Within(t, waitTime, "a batch is stale", func() bool {
 		got, err := d.batch("train", 0)
 		if err == nil && !strings.HasPrefix(content, got) {
 			t.Fatal("a batch of another version")
 		}
 		return err != nil && strings.Contains(err.Error(), "Stale file handle")
 	})
-	d.must(rankfs, "--run", d.dir+"/run", "dataset", "refresh", "train")
+	d.Do("dataset", "refresh", "train")
 	if got, err := d.read("train"); err != nil || got != lines(2001) {
 		t.Errorf("other bytes after a refresh, or %v", err)
 	}
@@ -58,13 +59,13 @@ func TestLostBlock(t *testing.T) {
 	if _, err := d.batch("train", 3); err == nil || !strings.Contains(err.Error(), "Input/output error") {
 		t.Errorf("a batch ends with %v", err)
 	}
-	if log := d.log(); !strings.Contains(log, "no replica can be read") || !strings.Contains(log, "hdfs fsck "+path) {
+	if log := d.Log(); !strings.Contains(log, "no replica can be read") || !strings.Contains(log, "hdfs fsck "+path) {
 		t.Errorf("the log does not say why:\n%s", log)
 	}
 	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
-	until(t, waitTime, "the block is read again", func() bool {
+	eventually.Within(t, waitTime, "the block is read again", func() bool {
 		got, err := d.read("train")
 		return err == nil && got == content
 	})
@@ -101,16 +102,16 @@ func TestNoNameNode(t *testing.T) {
 	for range 10 {
 		refused()
 	}
-	d.kill()
+	d.Kill()
 	d = p.start() // which has asked nobody yet
 	refused()
-	if log := d.log(); !strings.Contains(log, "no namenode answers") {
+	if log := d.Log(); !strings.Contains(log, "no namenode answers") {
 		t.Errorf("the log does not say why:\n%s", log)
 	}
 	if err := errors.Join(names[0].Continue(cluster.NameNode), names[1].Continue(cluster.NameNode)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, waitTime, "the new dataset is read", func() bool {
+	eventually.Within(t, waitTime, "the new dataset is read", func() bool {
 		got, err := d.read("new")
 		return err == nil && got == content
 	})
@@ -144,7 +145,7 @@ func onlyBlock(t *testing.T, c *cluster.Cluster, path string) (id uint64) {
 		t.Fatal(err)
 	}
 	defer names.Close()
-	until(t, waitTime, "a block on three datanodes", func() bool {
+	eventually.Within(t, waitTime, "a block on three datanodes", func() bool {
 		located, err := names.Locate(t.Context(), path, 0, 1<<30)
 		if err != nil || len(located.Blocks) != 1 {
 			t.Fatalf("%+v, %v", located, err)
@@ -162,15 +163,15 @@ func TestKilled(t *testing.T) {
 	content := strings.Repeat(lines(2000), 120)
 	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
 	p := newPlace(t, c, "data1")
-	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme:256MiB"}
+	p.Options("--ram", "16MiB", "--nvme", p.Dir+"/nvme:256MiB")
 	d := p.start()
 	d.create("train", path, "--batch", "chunk")
 	d.keepOnDisk("train")
 	if got, err := d.read("train"); err != nil || got != content {
 		t.Fatalf("other bytes, or %v", err)
 	}
-	until(t, waitTime, "batches are on nvme", func() bool { return d.onNVMe() > 3 })
-	d.kill()
+	eventually.Within(t, waitTime, "batches are on nvme", func() bool { return d.onNVMe() > 3 })
+	d.Kill()
 	next := p.start()
 	if n := next.onNVMe(); n < 3 {
 		t.Errorf("the next daemon finds %d slabs", n)
@@ -183,7 +184,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func (d *daemon) onNVMe() int {
+func (d *place) onNVMe() int {
 	for _, tier := range d.status().Tiers {
 		if tier.Name == "nvme" {
 			return tier.Slabs
@@ -200,9 +201,9 @@ func TestFullDisk(t *testing.T) {
 	content := strings.Repeat(lines(2000), 100) // 41 MB
 	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
 	p := newPlace(t, c, "data1")
-	p.must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.dir+"/nvme")
-	t.Cleanup(func() { p.must("umount", p.dir+"/nvme") })
-	p.options = []string{"--ram", "16MiB", "--nvme", p.dir + "/nvme/slabs:256MiB", "--nvme-floor", "0B"}
+	p.Must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.Dir+"/nvme")
+	t.Cleanup(func() { p.Must("umount", p.Dir+"/nvme") })
+	p.Options("--ram", "16MiB", "--nvme", p.Dir+"/nvme/slabs:256MiB", "--nvme-floor", "0B")
 	d := p.start()
 	d.create("train", path, "--batch", "2000")
 	d.keepOnDisk("train")
@@ -225,7 +226,7 @@ func TestFullDisk(t *testing.T) {
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "nvme") {
 		t.Errorf("warnings: %q", s.Warnings)
 	}
-	if log := d.log(); !strings.Contains(log, "nvme tier makes way") || !strings.Contains(log, "no space left on device") {
+	if log := d.Log(); !strings.Contains(log, "nvme tier makes way") || !strings.Contains(log, "no space left on device") {
 		t.Errorf("the log does not say why:\n%s", log)
 	}
 	if s.HDFS.Failures != 0 || s.Counters.OpenErrors != 0 {

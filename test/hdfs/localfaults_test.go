@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A job is ranks on a datanode's host that read a dataset over and over, by the
 // files of its blocks where they can. The cache gives up between rounds what no
 // rank has open.
 type job struct {
-	*daemon
+	*place
 	file   string // in HDFS
 	want   []string
 	rounds []atomic.Int64 // of each rank, all of them right
@@ -31,9 +32,9 @@ type job struct {
 const jobRanks = 2
 
 // readers begin when they have read by file, and end with the test at the latest.
-func (d *daemon) readers(view, file, content string) *job {
+func (d *place) readers(view, file, content string) *job {
 	d.t.Helper()
-	j := &job{daemon: d, file: file, rounds: make([]atomic.Int64, jobRanks)}
+	j := &job{place: d, file: file, rounds: make([]atomic.Int64, jobRanks)}
 	for i := range jobRanks {
 		got, err := j.rank(view, i)
 		if err != nil {
@@ -53,8 +54,8 @@ func (d *daemon) readers(view, file, content string) *job {
 }
 
 func (j *job) rank(view string, i int) (string, error) {
-	return j.tool("sh", "-c", `"$0" --run "$1/run" cache evict "$2" >/dev/null; cat "$1/mnt/datasets/$2/rank-$3"/batch-*[0-9]`,
-		rankfs, j.dir, view, fmt.Sprint(i))
+	return j.Tool("sh", "-c", `"$0" --run "$1/run" cache evict "$2" >/dev/null; cat "$1/mnt/datasets/$2/rank-$3"/batch-*[0-9]`,
+		rankfs, j.Dir, view, fmt.Sprint(i))
 }
 
 func (j *job) read(view string, i int) {
@@ -82,14 +83,14 @@ func (j *job) goOn(when string) {
 	j.t.Helper()
 	for i := range j.rounds {
 		from := j.rounds[i].Load()
-		until(j.t, toolTime, when+": the ranks go on", func() bool { return j.rounds[i].Load() > from+1 || j.t.Failed() })
+		eventually.Within(j.t, toolTime, when+": the ranks go on", func() bool { return j.rounds[i].Load() > from+1 || j.t.Failed() })
 	}
 }
 
 // byFile waits until all that is read is, for a round.
 func (j *job) byFile(when string) {
 	j.t.Helper()
-	until(j.t, toolTime, when+": blocks are read by file", func() bool {
+	eventually.Within(j.t, toolTime, when+": blocks are read by file", func() bool {
 		from := j.status().HDFS
 		j.goOn(when)
 		to := j.status().HDFS
@@ -102,7 +103,7 @@ func (j *job) byFile(when string) {
 func (j *job) overTCP(when, cause string) {
 	j.t.Helper()
 	said := ""
-	until(j.t, toolTime, when+": blocks are read over TCP: "+cause, func() bool {
+	eventually.Within(j.t, toolTime, when+": blocks are read over TCP: "+cause, func() bool {
 		said = j.status().HDFS.LocalBlocks
 		return j.t.Failed() || strings.HasPrefix(said, "over TCP: ") && strings.Contains(said, cause)
 	})
@@ -117,7 +118,7 @@ func (j *job) blocks() (ids []uint64) {
 		j.t.Fatal(err)
 	}
 	for _, b := range all {
-		if j.host.HasReplica(b.ID) {
+		if j.Host.HasReplica(b.ID) {
 			ids = append(ids, b.ID)
 		}
 	}
@@ -129,7 +130,7 @@ func (j *job) blocks() (ids []uint64) {
 func (j *job) askAnew() {
 	j.t.Helper()
 	for _, id := range j.blocks() {
-		sums, err := j.host.Sums(id)
+		sums, err := j.Host.Sums(id)
 		if err == nil {
 			err = os.Chmod(sums, 0o644)
 		}
@@ -147,7 +148,7 @@ func TestLocalBlocksFail(t *testing.T) {
 	dir := c.Dir(t)
 	content := lines(5000)
 	p := newPlace(t, c, "data1", "--hadoop-conf", c.ConfByFile())
-	socket := strings.TrimSpace(p.must("sh", "-c", "echo /run/datanode.*"))
+	socket := strings.TrimSpace(p.Must("sh", "-c", "echo /run/datanode.*"))
 
 	// faults take the socket from its use, which is tried again after a minute: each
 	// has a daemon of its own.
@@ -164,29 +165,27 @@ func TestLocalBlocksFail(t *testing.T) {
 			j.byFile("restarted")
 		},
 		"a file for a socket": func(t *testing.T, j *job) {
-			j.must("sh", "-c", `mv "$0" /run/aside && echo >"$0"`, socket)
+			j.Must("sh", "-c", `mv "$0" /run/aside && echo >"$0"`, socket)
 			j.askAnew()
 			j.overTCP("a file for a socket", socket+" is no socket")
-			j.must("mv", "/run/aside", socket)
+			j.Must("mv", "/run/aside", socket)
 		},
 		"another's socket": func(t *testing.T, j *job) {
-			j.must("mv", socket, "/run/aside")
+			j.Must("mv", socket, "/run/aside")
 			listenAs(t, 12345, fmt.Sprintf("/proc/%d/root%s", host.Pid, socket))
 			j.askAnew()
 			j.overTCP("another's socket", "user 12345 listens at it")
-			j.must("mv", "/run/aside", socket)
+			j.Must("mv", "/run/aside", socket)
 		},
 	}
 	for i, name := range []string{"a file for a socket", "another's socket", "stopped", "restarted"} {
 		t.Run(name, func(t *testing.T) {
-			here := *p
-			here.t = t
-			d := here.start()
+			d := (&place{p.For(t), t, c}).start()
 			file := fmt.Sprintf("%s/%d", dir, i)
 			host.Put(t, file, []byte(content), 2, block)
 			d.create(fmt.Sprintf("train%d", i), file, "--ranks", fmt.Sprint(jobRanks))
 			t.Cleanup(func() { // also of one that failed
-				d.must("sh", "-c", `[ ! -e /run/aside ] || mv /run/aside "$0"`, socket)
+				d.Must("sh", "-c", `[ ! -e /run/aside ] || mv /run/aside "$0"`, socket)
 			})
 			j := d.readers(fmt.Sprintf("train%d", i), file, content)
 			faults[name](t, j)

@@ -90,7 +90,7 @@ func TestManySmallFiles(t *testing.T) {
 	d.create("many", dir, "--batch", strconv.Itoa(perBatch))
 
 	var shown struct{ Records, Chunks, Steps int }
-	if err := json.Unmarshal([]byte(d.must(rankfs, "--run", d.dir+"/run", "--json", "dataset", "show", "many")), &shown); err != nil {
+	if err := json.Unmarshal([]byte(d.Do("--json", "dataset", "show", "many")), &shown); err != nil {
 		t.Fatal(err)
 	}
 	const batches = (manyFiles + perBatch - 1) / perBatch
@@ -119,10 +119,10 @@ func TestManySmallFiles(t *testing.T) {
 			t.Error("other files than there are")
 		}
 	})
-	if n := strings.Count(d.must("ls", d.dir+"/mnt/datasets/many/rank-0"), ".idx\n"); n != batches {
+	if n := strings.Count(d.Must("ls", d.Dir+"/mnt/datasets/many/rank-0"), ".idx\n"); n != batches {
 		t.Errorf("%d of %d batches are listed", n, batches)
 	}
-	table := strings.Split(strings.TrimSpace(d.must("cat", d.dir+"/mnt/datasets/many/locality")), "\n")
+	table := strings.Split(strings.TrimSpace(d.Must("cat", d.Dir+"/mnt/datasets/many/locality")), "\n")
 	if len(table) != 1+batches {
 		t.Errorf("locality has %d lines", len(table))
 	}
@@ -137,9 +137,9 @@ func TestManySmallFiles(t *testing.T) {
 }
 
 // mostMemory is what the daemon has had at any time.
-func (d *daemon) mostMemory() (bytes int64) {
+func (d *place) mostMemory() (bytes int64) {
 	d.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -152,13 +152,13 @@ func (d *daemon) mostMemory() (bytes int64) {
 
 // records are those of a view of one rank, by what the tables beside its
 // batches say.
-func (d *daemon) records(view string) (records []string) {
+func (d *place) records(view string) (records []string) {
 	d.t.Helper()
 	content, err := d.read(view)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	offsets := d.must("sh", "-c", `cat "$0"/rank-0/batch-*.idx`, d.dir+"/mnt/datasets/"+view)
+	offsets := d.Must("sh", "-c", `cat "$0"/rank-0/batch-*.idx`, d.Dir+"/mnt/datasets/"+view)
 	for len(offsets) > 0 {
 		n := min(perBatch, len(offsets)/8-1)
 		at := uint64(0)

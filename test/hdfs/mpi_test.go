@@ -35,7 +35,7 @@ func TestMPIRanks(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	p := newPlace(t, c, "data1")
-	p.options = []string{"--nvme", p.dir + "/nvme:128MiB"}
+	p.Options("--nvme", p.Dir+"/nvme:128MiB")
 	d := p.start()
 	const programs = "../mpi/"
 	for _, test := range []struct {
@@ -57,7 +57,7 @@ func TestMPIRanks(t *testing.T) {
 					ranks, _ = strconv.Atoi(n)
 				}
 				line := append([]string{strconv.Itoa(ranks), programs + "bin/map_verify", "-m", "-r"}, test.check...)
-				out := d.must(programs+"run", append(line, d.dir+"/mnt/datasets/"+test.kind+view, sums)...)
+				out := d.Must(programs+"run", append(line, d.Dir+"/mnt/datasets/"+test.kind+view, sums)...)
 				want := []string{fmt.Sprintf("OK ranks=%d ", ranks), fmt.Sprintf(" records=%d ", test.records)}
 				if !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) {
 					t.Errorf("%s: %s", view, out)

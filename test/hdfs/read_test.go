@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 const block = 64 << 10
@@ -76,17 +77,17 @@ func TestLocality(t *testing.T) {
 	}
 	attribute := func(name string) string {
 		t.Helper()
-		return strings.TrimSpace(d.must("getfattr", "--absolute-names", "--only-values", "-n", "user.rankfs."+name, d.path("train", 0)))
+		return strings.TrimSpace(d.Must("getfattr", "--absolute-names", "--only-values", "-n", "user.rankfs."+name, d.path("train", 0)))
 	}
-	size := strings.TrimSpace(d.must("stat", "-c", "%s", d.path("train", 0)))
+	size := strings.TrimSpace(d.Must("stat", "-c", "%s", d.path("train", 0)))
 	if hosts, local := attribute("hosts"), attribute("local"); hosts != "data2" || local != size {
 		t.Errorf("a batch of %s bytes is on %q, %s bytes of it here", size, hosts, local)
 	}
-	table := d.must("cat", d.dir+"/mnt/datasets/train/locality")
+	table := d.Must("cat", d.Dir+"/mnt/datasets/train/locality")
 	if !strings.Contains(table, "data2") || strings.Contains(table, "data1") {
 		t.Errorf("locality says\n%s", table)
 	}
-	chunks := d.must("cat", d.dir+"/mnt/datasets/train/chunks")
+	chunks := d.Must("cat", d.Dir+"/mnt/datasets/train/chunks")
 	if n := strings.Count(chunks, "  data2"); n != strings.Count(chunks, "\n")-1 || n < 2 || strings.Contains(chunks, ",") {
 		t.Errorf("chunks says\n%s", chunks)
 	}
@@ -100,11 +101,11 @@ func TestLocality(t *testing.T) {
 	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
-	until(t, 2*time.Minute, "those who live are named", func() bool {
+	eventually.Within(t, 2*time.Minute, "those who live are named", func() bool {
 		return attribute("hosts") == "data1,data3" && attribute("local") == "0"
 	})
 	for name, before := range map[string]string{"locality": table, "chunks": chunks} {
-		now := d.must("cat", d.dir+"/mnt/datasets/train/"+name)
+		now := d.Must("cat", d.Dir+"/mnt/datasets/train/"+name)
 		if len(now) != len(before) || !strings.Contains(now, "data1,data3") || strings.Contains(now, "data2,") || strings.Contains(now, ",data2") {
 			t.Errorf("%s says\n%sand said before\n%s", name, now, before)
 		}
@@ -121,7 +122,7 @@ func TestFullNamesInHDFS(t *testing.T) {
 	}
 	fullName(t, h, "data2.example.com")
 	path := c.Dir(t) + "/f"
-	until(t, 2*time.Minute, "HDFS has its full name", func() bool {
+	eventually.Within(t, 2*time.Minute, "HDFS has its full name", func() bool {
 		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", "-report", "-live").CombinedOutput()
 		return err == nil && strings.Contains(string(out), "Hostname: data2.example.com")
 	})
@@ -132,7 +133,7 @@ func TestFullNamesInHDFS(t *testing.T) {
 	if got, err := d.read("train"); err != nil || got != content {
 		t.Fatalf("other bytes than the file has, or %v", err)
 	}
-	table := strings.Fields(d.must("tail", "-n", "1", d.dir+"/mnt/datasets/train/locality")) // batch, rank, node, bytes, local, hosts
+	table := strings.Fields(d.Must("tail", "-n", "1", d.Dir+"/mnt/datasets/train/locality")) // batch, rank, node, bytes, local, hosts
 	if table[5] != "data2.example.com" || table[3] != table[4] {
 		t.Errorf("locality says %v", table)
 	}
@@ -140,7 +141,7 @@ func TestFullNamesInHDFS(t *testing.T) {
 		t.Errorf("all replicas are local, and status says %+v", h)
 	}
 	var plan struct{ Plan struct{ Local float64 } }
-	if err := json.Unmarshal([]byte(d.must(rankfs, "--run", d.dir+"/run", "--json", "plan", "train")), &plan); err != nil || plan.Plan.Local != 1 {
+	if err := json.Unmarshal([]byte(d.Do("--json", "plan", "train")), &plan); err != nil || plan.Plan.Local != 1 {
 		t.Errorf("%.3f of the plan's bytes are local, %v", plan.Plan.Local, err)
 	}
 }

@@ -16,7 +16,7 @@ func TestRefreshReadsWhatIsNew(t *testing.T) {
 	d.create("train", dir+"?as=lines")
 	before := d.status().HDFS.Bytes
 	c.Host("data2").Put(t, dir+"/a", []byte(added), 2, block)
-	d.must(rankfs, "--run", d.dir+"/run", "dataset", "refresh", "train")
+	d.Do("dataset", "refresh", "train")
 	if read := d.status().HDFS.Bytes - before; read < uint64(len(added)) || read > uint64(2*len(added)) {
 		t.Errorf("read %d bytes for %d new ones beside %d", read, len(added), len(old))
 	}

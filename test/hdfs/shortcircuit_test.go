@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A load is what stall tells of a job.
@@ -26,9 +27,9 @@ type ways struct{ Files, Remote flow }
 type flow struct{ Bytes int64 }
 
 // load is that of the one job that reads a dataset; nothing if none has.
-func (d *daemon) load(name string) load {
+func (d *place) load(name string) load {
 	d.t.Helper()
-	text := d.must(rankfs, "--run", d.dir+"/run", "--json", "stall", name)
+	text := d.Do("--json", "stall", name)
 	var all []load
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		d.t.Fatalf("%v: %s", err, text)
@@ -53,7 +54,7 @@ func TestLocalBlocksByFile(t *testing.T) {
 	read := func(when string) {
 		t.Helper()
 		before = d.load("train")
-		d.must(rankfs, "--run", d.dir+"/run", "cache", "evict", "train")
+		d.Do("cache", "evict", "train")
 		if got, err := d.read("train"); err != nil || got != content {
 			t.Errorf("%s: other bytes, or %v", when, err)
 		}
@@ -74,14 +75,14 @@ func TestLocalBlocksByFile(t *testing.T) {
 	remote := func(l load) float64 { return l.Total.HDFSWaits.Remote }
 	read("in peace")
 	share("in peace", func(w ways) flow { return w.Files }, files)
-	if plan := d.must(rankfs, "--run", d.dir+"/run", "plan", "train"); !strings.Contains(plan, "blocks of this node: short-circuit") {
+	if plan := d.Do("plan", "train"); !strings.Contains(plan, "blocks of this node: short-circuit") {
 		t.Errorf("the plan is %s", plan)
 	}
 	s := d.status().HDFS
 	if s.LocalBlocks != "short-circuit" || s.Files < uint64(len(content)) || s.Files != s.Bytes || s.Files != s.Local {
 		t.Errorf("status says %+v", s)
 	}
-	open := d.must("sh", "-c", `ls -l /proc/"$0"/fd | grep -c /blk_`, fmt.Sprint(d.cmd.Process.Pid))
+	open := d.Must("sh", "-c", `ls -l /proc/"$0"/fd | grep -c /blk_`, fmt.Sprint(d.PID()))
 	if want := fmt.Sprintln(2 * ((len(content) + block - 1) / block)); open != want {
 		t.Errorf("%s descriptors of blocks are open, want %s", open, want)
 	}
@@ -90,9 +91,9 @@ func TestLocalBlocksByFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("without the datanode")
-	d.must("sh", "-c", "rm /run/datanode.*")
-	until(t, waitTime, "files of a datanode that is gone are given up", func() bool {
-		_, err := d.tool("sh", "-c", `! ls -l /proc/"$0"/fd | grep /blk_`, fmt.Sprint(d.cmd.Process.Pid))
+	d.Must("sh", "-c", "rm /run/datanode.*")
+	eventually.Within(t, waitTime, "files of a datanode that is gone are given up", func() bool {
+		_, err := d.Tool("sh", "-c", `! ls -l /proc/"$0"/fd | grep /blk_`, fmt.Sprint(d.PID()))
 		return err == nil
 	})
 	read("without its socket")

@@ -17,13 +17,13 @@ func TestWarm(t *testing.T) {
 	c.Host("data2").Put(t, path, []byte(content), 2, block)
 	d := newPlace(t, c, "data1").start()
 	d.create("train", path, "--batch", "256", "--order", "full")
-	if out := d.rankfs("cache", "pin", "train"); !strings.Contains(out, "made of chunks, so these are pinned, for all views of train") {
+	if out := d.Do("cache", "pin", "train"); !strings.Contains(out, "made of chunks, so these are pinned, for all views of train") {
 		t.Errorf("pin says %s", out)
 	}
-	if out := d.rankfs("warm", "train"); !strings.Contains(out, " chunks ready") {
+	if out := d.Do("warm", "train"); !strings.Contains(out, " chunks ready") {
 		t.Errorf("warm says %s", out)
 	}
-	if out := d.rankfs("cache", "ls"); !strings.Contains(out, "train  chunks") || !strings.Contains(out, "  ram\n") {
+	if out := d.Do("cache", "ls"); !strings.Contains(out, "train  chunks") || !strings.Contains(out, "  ram\n") {
 		t.Errorf("what is there:\n%s", out)
 	}
 	before := d.status().HDFS.Bytes
@@ -35,17 +35,11 @@ func TestWarm(t *testing.T) {
 	if after := d.status().HDFS.Bytes; after != before {
 		t.Errorf("%d bytes came from HDFS though all was warm", after-before)
 	}
-	d.rankfs("cache", "evict", "train")
+	d.Do("cache", "evict", "train")
 	if _, err := d.read("train"); err != nil {
 		t.Error(err)
 	}
 	if after := d.status().HDFS.Bytes; after < before+uint64(len(content)) {
 		t.Errorf("%d bytes came from HDFS after it was evicted", after-before)
 	}
-}
-
-// rankfs runs a command for the daemon that must succeed.
-func (d *daemon) rankfs(args ...string) string {
-	d.t.Helper()
-	return d.must(rankfs, append([]string{"--run", d.dir + "/run"}, args...)...)
 }

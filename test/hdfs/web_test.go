@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // shut has a host refuse to send to the namenodes' RPC ports, until it is opened
@@ -15,7 +16,7 @@ import (
 func (p *place) shut() (open func()) {
 	p.t.Helper()
 	const rule = "ip rule $1 ipproto tcp dport 8020 prohibit"
-	cmd := p.host.Command(context.Background(), "sh", "-c",
+	cmd := p.Host.Command(context.Background(), "sh", "-c",
 		strings.Replace(rule, "$1", "add", 1)+" && echo && cat; "+strings.Replace(rule, "$1", "del", 1))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -83,10 +84,10 @@ func TestRPCIsShut(t *testing.T) {
 	if !warned() {
 		t.Errorf("status does not say that WebHDFS is asked: %q", d.status().Warnings)
 	}
-	if !strings.Contains(d.log(), "no namenode answers by RPC; WebHDFS is asked instead") {
+	if !strings.Contains(d.Log(), "no namenode answers by RPC; WebHDFS is asked instead") {
 		t.Error("the log does not say it")
 	}
 	open()
-	until(t, time.Minute, "RPC is asked again", func() bool { read("late"); return !warned() })
+	eventually.Within(t, time.Minute, "RPC is asked again", func() bool { read("late"); return !warned() })
 	read("early")
 }

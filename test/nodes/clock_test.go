@@ -11,6 +11,7 @@ import (
 	"rankfs/test/clock"
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 const (
@@ -80,7 +81,7 @@ func (m *team) writing(nodes []*daemon.Place) {
 		}
 		m.t.Logf("%s wrote within %v", n.Host.Name, took)
 		for _, o := range nodes {
-			daemon.Until(m.t, 30*time.Second, "it is known", func() bool {
+			eventually.Within(m.t, 30*time.Second, "it is known", func() bool {
 				_, err := o.Tool("test", "-d", o.Mount()+"/datasets/"+name)
 				return err == nil
 			})
@@ -99,7 +100,7 @@ func (m *team) leaderJumps(by time.Duration) {
 	m.during(others, m.named(), func() {
 		m.jump(leader, by)
 		m.writing(writers)
-		daemon.Until(m.t, 30*time.Second, "one leads whose clock is right", func() bool {
+		eventually.Within(m.t, 30*time.Second, "one leads whose clock is right", func() bool {
 			s := m.Members(others[0])
 			return s.Leader != "" && s.Leader != m.Members(leader).Self
 		})
@@ -149,8 +150,8 @@ func (m *team) cutOff(by time.Duration) {
 	m.during(rest, m.named(), func() {
 		m.jump(far, by)
 		m.must(far.Host.LinkDown())
-		daemon.Until(m.t, 30*time.Second, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
-		daemon.Until(m.t, 30*time.Second, "it misses them", func() bool { return m.Members(far).Leader == "" })
+		eventually.Within(m.t, 30*time.Second, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
+		eventually.Within(m.t, 30*time.Second, "it misses them", func() bool { return m.Members(far).Leader == "" })
 		time.Sleep(12 * time.Second) // longer than any of them waits for an answer: no connection is left
 		m.must(far.Host.LinkUp())
 		took, err := create(far, m.named())
@@ -170,7 +171,7 @@ func (m *team) cutOff(by time.Duration) {
 		}
 	}, func() {
 		m.jump(far, 0)
-		daemon.Until(m.t, time.Minute, "it is back", func() bool { return m.state(rest[0], far) == "up" })
+		eventually.Within(m.t, time.Minute, "it is back", func() bool { return m.state(rest[0], far) == "up" })
 		m.writing(m.Nodes)
 	})
 }

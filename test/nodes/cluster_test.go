@@ -13,6 +13,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A team is one of daemons, with what the tests here ask of it.
@@ -62,7 +63,7 @@ func TestOneTree(t *testing.T) {
 	m.Nodes[1].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "4", "--batch", "4096", "--order", "full", "--seed", "3")
 	for _, n := range m.Nodes {
-		daemon.Until(t, 20*time.Second, "the dataset is there", func() bool {
+		eventually.Within(t, 20*time.Second, "the dataset is there", func() bool {
 			return strings.Contains(n.Must("ls", n.Mount()+"/datasets"), "d")
 		})
 	}

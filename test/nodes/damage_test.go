@@ -12,6 +12,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // What a node has on disk of the cluster is cut short, damaged or old, and it is
@@ -109,7 +110,7 @@ func aWeekOfLog(m *team, n *daemon.Place) {
 		o.Start()
 	}
 	n.Start()
-	daemon.Until(m.t, time.Minute, "it knows as much as another", func() bool { return m.applied(n) >= m.applied(others[0]) })
+	eventually.Within(m.t, time.Minute, "it knows as much as another", func() bool { return m.applied(n) >= m.applied(others[0]) })
 	first := filepath.Base(m.files(n, "log/*.wal")[0])
 	if index := strings.TrimLeft(first[:20], "0"); len(index) < 4 {
 		m.t.Errorf("its log begins at %s: it was given all of the log, and no snapshot", index)

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A disk under the cluster's log is full, of the leader and of a follower. The
@@ -67,7 +68,7 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	filler := n.Dir + "/state/filler"
 	n.Must("sh", "-c", `cat /dev/zero > "$0" 2> /dev/null || df "$0"`, filler)
 	queue := m.crowd(rest, fmt.Sprintf("%s@epoch=%d", writing, number))
-	daemon.Until(t, time.Minute, "it says that the disk is full", func() bool { return strings.Count(n.Log(), noRoom) > before })
+	eventually.Within(t, time.Minute, "it says that the disk is full", func() bool { return strings.Count(n.Log(), noRoom) > before })
 	t.Logf("the disk is full after %d batches", queue.done())
 
 	name := fmt.Sprint("beside", number)
@@ -85,7 +86,7 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 		t.Errorf("it serves other bytes: %v", err)
 	}
 	done := queue.done()
-	daemon.Until(t, 30*time.Second, "the queue goes on", func() bool { return queue.done() > done })
+	eventually.Within(t, 30*time.Second, "the queue goes on", func() bool { return queue.done() > done })
 
 	n.Must("rm", filler)
 	m.agree(name)

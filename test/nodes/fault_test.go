@@ -12,6 +12,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // numbers makes a source on a node's host, and a dataset of it: 4 ranks, 25
@@ -38,7 +39,7 @@ func create(n *daemon.Place, name string) (time.Duration, error) {
 // voting waits until as many nodes vote as should.
 func (m *team) voting() {
 	m.t.Helper()
-	daemon.Until(m.t, time.Minute, "one leads, three vote, all are up", func() bool {
+	eventually.Within(m.t, time.Minute, "one leads, three vote, all are up", func() bool {
 		s := m.Members(m.Nodes[0])
 		return s.Leader != "" && s.Voters() == 3 && s.Up() == len(m.Nodes)
 	})
@@ -201,11 +202,11 @@ func rolling(t *testing.T, m *team) {
 			text, _ := os.ReadFile(log)
 			return strings.Count(string(text), "batch")
 		}
-		daemon.Until(t, 20*time.Second, "the loop reads", func() bool { return read() > 10 })
+		eventually.Within(t, 20*time.Second, "the loop reads", func() bool { return read() > 10 })
 		n.Kill()
 		n.Start()
 		again := read()
-		daemon.Until(t, 20*time.Second, "the loop reads again", func() bool { return read() > again+100 })
+		eventually.Within(t, 20*time.Second, "the loop reads again", func() bool { return read() > again+100 })
 		os.WriteFile(log+".end", nil, 0o600)
 		if err := loop.Wait(); err != nil {
 			t.Errorf("on %s: %v %s", n.Host.Name, err, out.String())
@@ -237,7 +238,7 @@ func removed(t *testing.T, m *team) {
 		leader = m.Nodes[0]
 	}
 	leader.Do("node", "rm", id)
-	daemon.Until(t, 20*time.Second, "it is gone", func() bool { return len(m.Members(leader).Nodes) == len(m.Nodes)-1 })
+	eventually.Within(t, 20*time.Second, "it is gone", func() bool { return len(m.Members(leader).Nodes) == len(m.Nodes)-1 })
 	took, err := create(last, "r")
 	if err == nil {
 		t.Error("it still writes")

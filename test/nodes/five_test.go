@@ -9,6 +9,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // Five nodes all vote. They outlive two that are killed at once, the leader one
@@ -58,7 +59,7 @@ func (m *team) part(name string, run func(m *team)) bool {
 // allVote waits until one leads, and all vote and are up.
 func (m *team) allVote() {
 	m.t.Helper()
-	daemon.Until(m.t, time.Minute, "all vote and are up", func() bool {
+	eventually.Within(m.t, time.Minute, "all vote and are up", func() bool {
 		s := m.Members(m.Nodes[0])
 		return s.Leader != "" && s.Voters() == len(m.Nodes) && s.Up() == len(m.Nodes)
 	})
@@ -173,7 +174,7 @@ func (m *team) threeInTurn(e ending, name string) {
 // leaderOf waits until one of those nodes leads.
 func (m *team) leaderOf(up []*daemon.Place) (leader *daemon.Place, others []*daemon.Place) {
 	m.t.Helper()
-	daemon.Until(m.t, time.Minute, "one of them leads", func() bool {
+	eventually.Within(m.t, time.Minute, "one of them leads", func() bool {
 		leader, others = nil, nil
 		for _, n := range up {
 			if s := m.Members(n); leader == nil && s.Self == s.Leader {

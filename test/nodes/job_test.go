@@ -13,6 +13,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A job is an MPI program with ranks on all hosts of a team, side by side.
@@ -128,7 +129,7 @@ func TestJobOutlivesANode(t *testing.T) {
 	m.Nodes[0].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "6", "--batch", "512", "--order", "full", "--seed", "5")
 	m.Await("d")
-	daemon.Until(t, 30*time.Second, "three voters", func() bool { return m.Members(m.Nodes[0]).Voters() == 3 })
+	eventually.Within(t, 30*time.Second, "three voters", func() bool { return m.Members(m.Nodes[0]).Voters() == 3 })
 	// The job runs on three hosts; the fourth, which has no vote, only sends.
 	var dead *daemon.Place
 	s := m.Members(m.Nodes[0])
@@ -167,7 +168,7 @@ func TestJobOutlivesANode(t *testing.T) {
 		t.Fatalf("%v\n%s", e.err, e.out)
 	}
 	t.Log(e.out)
-	daemon.Until(t, 30*time.Second, "the dead node is seen", func() bool {
+	eventually.Within(t, 30*time.Second, "the dead node is seen", func() bool {
 		for _, one := range m.Members(m.Nodes[0]).Nodes {
 			if one.Host == dead.Host.Name {
 				return one.State == "down"
@@ -183,7 +184,7 @@ func TestJobOutlivesANode(t *testing.T) {
 	dead.Start()
 	// The leader calls one that was away less and less often, every ten seconds
 	// at last: until it does, that one knows nothing.
-	daemon.Until(t, 30*time.Second, "the dataset is there again", func() bool {
+	eventually.Within(t, 30*time.Second, "the dataset is there again", func() bool {
 		_, err := dead.Tool("test", "-d", dead.Mount()+"/datasets/d")
 		return err == nil
 	})
@@ -212,10 +213,10 @@ func TestAJobOutlivesARollingRestart(t *testing.T) {
 	}()
 	for i, n := range m.Nodes {
 		before := opened(n)
-		daemon.Until(t, time.Minute, "its ranks read", func() bool { return opened(n) > before+4 })
+		eventually.Within(t, time.Minute, "its ranks read", func() bool { return opened(n) > before+4 })
 		n.Kill()
 		n.Start()
-		daemon.Until(t, time.Minute, "its ranks read again", func() bool { return opened(n) > 4 })
+		eventually.Within(t, time.Minute, "its ranks read again", func() bool { return opened(n) > 4 })
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended before daemon %d was started anew: %v\n%s", i, err, out)

@@ -13,6 +13,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A reader takes batches from a queue in a shell loop. It notes what it has
@@ -111,7 +112,7 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 	killed := newReader(t, others[0], view, 0, true)
 	orphan := newReader(t, others[2], view, 1, true)
 	for _, r := range []*reader{killed, orphan} {
-		daemon.Until(t, 30*time.Second, "it has a batch", holds(r))
+		eventually.Within(t, 30*time.Second, "it has a batch", holds(r))
 	}
 	var readers []*reader
 	for i, n := range []*daemon.Place{others[0], others[0], others[1], others[1]} {
@@ -123,13 +124,13 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 		}
 		return n
 	}
-	daemon.Until(t, 30*time.Second, "some is done", func() bool { return finished() > 10 })
+	eventually.Within(t, 30*time.Second, "some is done", func() bool { return finished() > 10 })
 	killed.ends()
 	others[2].Kill()
 	leader.Kill()
 	begun := time.Now()
 	before := finished()
-	daemon.Until(t, 30*time.Second, "it goes on", func() bool { return finished() > before+4 })
+	eventually.Within(t, 30*time.Second, "it goes on", func() bool { return finished() > before+4 })
 	t.Logf("it goes on %v after the leader was killed, from %d of 100", time.Since(begun), before)
 	for _, r := range readers {
 		if err := r.cmd.Wait(); err != nil {
@@ -156,7 +157,7 @@ func TestManyReadersWait(t *testing.T) {
 	_, others := m.Leader()
 	n := others[0]
 	readers := []*reader{newReader(t, n, "d@batch=10000", 0, true)}
-	daemon.Until(t, time.Minute, "it has the batch", func() bool { return len(readers[0].lines("begun")) == 1 })
+	eventually.Within(t, time.Minute, "it has the batch", func() bool { return len(readers[0].lines("begun")) == 1 })
 	for range 80 {
 		readers = append(readers, newReader(t, n, "d@batch=10000", 0, true))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A rereader reads one epoch after the other, of a dataset on one node's
@@ -50,7 +51,7 @@ func (m *team) progress(readers []*rereader) {
 	m.t.Helper()
 	for _, r := range readers {
 		before := len(r.sums())
-		daemon.Until(m.t, time.Minute, "a reader goes on", func() bool { return len(r.sums()) > before+1 })
+		eventually.Within(m.t, time.Minute, "a reader goes on", func() bool { return len(r.sums()) > before+1 })
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"rankfs/meta/trust"
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A stranger is a host that does what it likes at the port of a node.
@@ -207,7 +208,7 @@ func TestStrangers(t *testing.T) {
 	m.progress(readers)
 	s.remembers(memory, 256<<20) // a node may send calls of 48 MiB
 
-	daemon.Until(t, time.Minute, "no connection is left", func() bool { return s.connections() == 0 })
+	eventually.Within(t, time.Minute, "no connection is left", func() bool { return s.connections() == 0 })
 	for _, r := range readers {
 		r.finish()
 	}
@@ -234,7 +235,7 @@ func (s *stranger) remembers(before, most int64) {
 func (s *stranger) refused(what, says string, try func() error) {
 	s.t.Helper()
 	before := len(s.at.Log())
-	daemon.Until(s.t, time.Minute, what+" is refused, and logged", func() bool {
+	eventually.Within(s.t, time.Minute, what+" is refused, and logged", func() bool {
 		err := try()
 		if err == nil {
 			s.t.Fatalf("%s: it is let in", what)
@@ -298,7 +299,7 @@ func (s *stranger) withTokens(m *team) {
 	member := shown(t, dir)
 	s.asANode(member)
 	m.Nodes[1].Do("node", "rm", guest)
-	daemon.Until(t, 30*time.Second, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
+	eventually.Within(t, 30*time.Second, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		s.refused("a removed node", "why=revoked", func() error { return s.shows(protocol, member) })
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // sweep has nodes be away for 1 s to 5 min in TestNodesFailInTurn, in every order
@@ -154,7 +155,7 @@ func (m *team) fail(n *daemon.Place, stop bool) {
 // takenForDead waits until one node knows that another is down.
 func (m *team) takenForDead(by, dead *daemon.Place) {
 	m.t.Helper()
-	daemon.Until(m.t, time.Minute, "it is taken for dead", func() bool {
+	eventually.Within(m.t, time.Minute, "it is taken for dead", func() bool {
 		for _, n := range m.Members(by).Nodes {
 			if n.Host == dead.Host.Name {
 				return n.State == "down"
@@ -191,7 +192,7 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	}
 	m.voting()
 	alone := m.Nodes[2]
-	daemon.Until(t, time.Minute, "it knows the plan", func() bool {
+	eventually.Within(t, time.Minute, "it knows the plan", func() bool {
 		return strings.Contains(alone.Must("cat", alone.Mount()+"/.rankfs/plans"), "d@")
 	})
 	for _, n := range m.Nodes {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
-	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A datanode is killed, stopped or cut off while daemons read a block from it, below
@@ -31,7 +31,7 @@ func TestADatanodeFailsUnderAJob(t *testing.T) {
 			m.create("d", k, "--ranks", "6", "--batch", "1024", "--order", "full")
 			slow(t, bad, 1<<20)
 			job := m.verify(k, "d")
-			daemon.Until(t, patience, "a block is on its way", func() bool { return sending(t, bad) })
+			eventually.Within(t, patience, "a block is on its way", func() bool { return sending(t, bad) })
 			if err := fault.inject(); err != nil {
 				t.Fatal(err)
 			}

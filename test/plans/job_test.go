@@ -11,6 +11,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // seat places eight ranks on nodes, in blocks, and returns where each reads a view.
@@ -57,7 +58,7 @@ func TestAJobLosesAHostWithRanks(t *testing.T) {
 	}()
 	const step = 5 // to which all have come
 	for _, n := range m.Nodes {
-		daemon.Until(t, patience, "its ranks are in the middle of the epoch", func() bool { return opened(n) > 2*(step+3) })
+		eventually.Within(t, patience, "its ranks are in the middle of the epoch", func() bool { return opened(n) > 2*(step+3) })
 	}
 	lost.Kill()
 	if err := lost.Host.Kill(cluster.DataNode); err != nil {

@@ -21,18 +21,7 @@ import (
 // rankfs is the daemon and the command.
 var rankfs string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	program, remove, err := daemon.Build()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer remove()
-	rankfs = program
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(daemon.Main(m, &rankfs)) }
 
 // patience is how long one condition is waited for. It bounds a hang, on a machine
 // that is busy with other things too.

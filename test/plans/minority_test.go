@@ -7,13 +7,14 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // settled waits until one leads, three vote and all are up, as all nodes see it.
 func (m *team) settled() {
 	m.t.Helper()
 	for _, n := range m.Nodes {
-		daemon.Until(m.t, patience, "one leads, three vote, all are up", func() bool {
+		eventually.Within(m.t, patience, "one leads, three vote, all are up", func() bool {
 			s := m.Members(n)
 			return s.Leader != "" && s.Voters() == 3 && s.Up() == len(m.Nodes)
 		})
@@ -65,7 +66,7 @@ func TestAMinorityServesWhatIsPlanned(t *testing.T) {
 	// Epoch 0 is planned: somebody who is going to be gone has opened a batch of it.
 	voters[0].Must("cat", voters[0].Mount()+"/datasets/d/rank-0/batch-000000")
 	for _, n := range left {
-		daemon.Until(t, patience, "it knows the plan", func() bool {
+		eventually.Within(t, patience, "it knows the plan", func() bool {
 			return strings.Contains(n.Must("cat", n.Mount()+"/.rankfs/plans"), "d@epoch=0,")
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A reader takes batches from a queue. It notes what it has begun, with the last
@@ -111,12 +112,12 @@ func (m *team) alone(k *corpus, view, policy string) {
 	var readers []*reader
 	for rank, n := range m.Nodes[1:] {
 		r := newReader(m.t, n, view, rank+1, true)
-		daemon.Until(m.t, patience, "it has a batch", func() bool { return len(r.begun()) == 1 })
+		eventually.Within(m.t, patience, "it has a batch", func() bool { return len(r.begun()) == 1 })
 		readers = append(readers, r)
 	}
 	one := newReader(m.t, m.Nodes[0], view, 0, false)
 	rest := m.batches(view) - uint64(len(readers))
-	daemon.Until(m.t, patience, "it has had the rest", func() bool { return uint64(len(one.begun())) >= rest })
+	eventually.Within(m.t, patience, "it has had the rest", func() bool { return uint64(len(one.begun())) >= rest })
 	for _, r := range readers {
 		if err := os.Remove(r.dir + "/hold"); err != nil {
 			m.t.Fatal(err)

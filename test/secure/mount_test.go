@@ -1,14 +1,9 @@
 package secure_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,84 +11,12 @@ import (
 	"rankfs/test/secure"
 )
 
-// A mounted is a daemon that logs in with alice's keytab. What it holds is only
-// read by other processes.
-type mounted struct {
-	t            *testing.T
-	program, dir string
-}
+// mountedTime bounds what is waited for.
+const mountedTime = 2 * time.Minute
 
-const mountedTime = 2 * time.Minute // bounds one command, and one wait
-
-func (m mounted) command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), mountedTime)
-	m.t.Cleanup(cancel)
-	c := exec.CommandContext(ctx, name, args...)
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	return c
-}
-
-func (m mounted) rankfs(args ...string) {
-	m.t.Helper()
-	if out, err := m.command(m.program, append([]string{"--run", m.dir + "/run"}, args...)...).CombinedOutput(); err != nil {
-		m.t.Fatalf("rankfs %v: %v\n%s", args, err, out)
-	}
-}
-
-// mount begins a daemon, which ends with the test.
-func (h hdfsWith) mount(t *testing.T, options ...string) mounted {
-	t.Helper()
-	program, remove, err := daemon.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { remove() })
-	dir, err := os.MkdirTemp("", "rankfs-secure-") // short: it has a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	m := mounted{t, program, dir}
-	for _, name := range []string{"mnt", "run"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := exec.Command(program, append([]string{"--run", dir + "/run", "--json", "mount", dir + "/mnt", "--state", dir + "/state", "--ram", "64MiB"}, options...)...)
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	var log bytes.Buffer
-	c.Stderr = &log
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	guard := time.AfterFunc(10*time.Minute, func() { c.Process.Kill() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	t.Cleanup(func() {
-		defer guard.Stop()
-		if err := m.command(program, "--run", dir+"/run", "umount", dir+"/mnt").Run(); err != nil {
-			t.Errorf("umount: %v", err)
-			c.Process.Signal(syscall.SIGTERM)
-		}
-		if err := c.Wait(); err != nil {
-			t.Errorf("the daemon: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("log of the daemon:\n%s", log.String())
-		}
-	})
-	if err != nil || !strings.Contains(line, dir) {
-		t.Fatalf("the daemon is not ready: %q, %v", line, err)
-	}
-	return m
-}
-
-// cat reads all batches of the one rank.
-func (m mounted) cat(view string) ([]byte, error) {
-	return m.command("sh", "-c", `cat "$0"/rank-0/batch-*[0-9]`, m.dir+"/mnt/datasets/"+view).Output()
+// cat reads all batches of the one rank, in another process.
+func cat(p *daemon.Place, view string) (string, error) {
+	return p.Tool("sh", "-c", `cat "$0"/rank-0/batch-*[0-9]`, p.Mount()+"/datasets/"+view)
 }
 
 // tickets counts those that the KDC gave alice for the namenode.
@@ -118,10 +41,11 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 	const life = 20 * time.Second
 	h.Run("kadmin.local", "-q", "modprinc -maxlife 20seconds alice")
 	begin := h.tickets(t)
-	m := h.mount(t, "--hdfs-keytab", h.Path("alice.keytab"), "--hdfs-principal", "alice", "--krb5-conf", h.Path("krb5.conf"), "--hadoop-conf", conf)
-	m.rankfs("dataset", "create", "d", "--source", "hdfs://"+h.Address()+"/data", "--as", "files", "--ranks", "1", "--batch", "1")
-	want := bytes.Join(h.records, nil)
-	if got, err := m.cat("d"); err != nil || !bytes.Equal(got, want) {
+	p := daemon.New(t, daemon.Program(t), nil, "--ram", "64MiB", "--hdfs-keytab", h.Path("alice.keytab"), "--hdfs-principal", "alice", "--krb5-conf", h.Path("krb5.conf"), "--hadoop-conf", conf)
+	p.Start()
+	p.Do("dataset", "create", "d", "--source", "hdfs://"+h.Address()+"/data", "--as", "files", "--ranks", "1", "--batch", "1")
+	want := string(bytes.Join(h.records, nil))
+	if got, err := cat(p, "d"); err != nil || got != want {
 		t.Fatalf("%d bytes, want %d: %v", len(got), len(want), err)
 	}
 	first := h.tickets(t)
@@ -132,16 +56,16 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 	for ; time.Now().Before(ended); time.Sleep(100 * time.Millisecond) {
 	}
 	restart() // not before: the daemon looks at its source, and connects with what is valid
-	m.rankfs("cache", "evict", "d")
-	var got []byte
+	p.Do("cache", "evict", "d")
+	var got string
 	var err error
 	for deadline := time.Now().Add(mountedTime); ; {
-		if got, err = m.cat("d"); err == nil || time.Now().After(deadline) {
+		if got, err = cat(p, "d"); err == nil || time.Now().After(deadline) {
 			break
 		}
-		m.rankfs("cache", "evict", "d")
+		p.Do("cache", "evict", "d")
 	}
-	if err != nil || !bytes.Equal(got, want) {
+	if err != nil || got != want {
 		t.Errorf("after the ticket's end: %d bytes, want %d: %v", len(got), len(want), err)
 	}
 	if h.tickets(t) == first {

@@ -1,6 +1,7 @@
 package secure_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,25 +17,19 @@ import (
 // A terminal is where README's lines are typed: those with sudo by root, all
 // others by a user who has no ticket. The paths of README are paths of the test.
 type terminal struct {
-	mounted
+	*daemon.Place
+	t     *testing.T
 	bin   string
 	paths *strings.Replacer
 }
 
 func (h hdfsWith) terminal(t *testing.T, conf string) terminal {
 	t.Helper()
-	program, remove, err := daemon.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { remove() })
-	dir, err := os.MkdirTemp("", "rankfs-secure-") // short: it has a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := daemon.Program(t)
+	p := daemon.New(t, program, nil)
+	dir := p.Dir
 	bin := filepath.Join(dir, "bin")
-	for _, err := range []error{os.Chmod(dir, 0o755), os.Mkdir(bin, 0o755), os.Chmod(filepath.Dir(program), 0o755)} {
+	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Mkdir(bin, 0o755), os.Chmod(filepath.Dir(program), 0o755)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,15 +43,15 @@ exec %[3]s --run %[1]s/run "$@"
 	}
 	paths := strings.NewReplacer("/mnt/rankfs", dir+"/mnt", "/etc/hadoop/conf", conf, "/etc/rankfs.keytab", h.Path("alice.keytab"),
 		"--hdfs-principal rankfs", "--hdfs-principal alice", "hdfs:///logs", "hdfs:///data")
-	return terminal{mounted{t, program, dir}, bin, paths}
+	return terminal{p, t, bin, paths}
 }
 
 // types runs one line and returns what it prints.
 func (r terminal) types(line string) string {
 	r.t.Helper()
 	text, root := strings.CutPrefix(r.paths.Replace(line), "sudo ")
-	c := r.command("sh", "-euc", "export PATH="+r.bin+":$PATH; "+text)
-	c.Dir, c.Env = "/", append(os.Environ(), "HADOOP_CONF_DIR=", "KRB5CCNAME=FILE:/nonexistent")
+	c := r.Command(context.Background(), "sh", "-euc", "export PATH="+r.bin+":$PATH; "+text)
+	c.Dir, c.Env = "/", append(c.Env, "HADOOP_CONF_DIR=", "KRB5CCNAME=FILE:/nonexistent")
 	if !root {
 		c.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -70,7 +65,7 @@ func (r terminal) types(line string) string {
 // readme types README's lines for an HDFS with a keytab.
 func (h hdfsWith) readme(t *testing.T, conf string) {
 	r := h.terminal(t, conf)
-	t.Cleanup(func() { r.command(r.program, "--run", r.dir+"/run", "umount", r.dir+"/mnt").Run() })
+	t.Cleanup(func() { r.Rankfs("umount", r.Mount()) })
 	size := 0
 	for _, record := range h.records {
 		size += len(record)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rankfs/test/eventually"
 )
 
 // Cached is what these tests look at of rankfs cache ls.
@@ -180,5 +182,5 @@ func TestWarm(t *testing.T) {
 	}
 	n.ok("cache", "evict", "large")
 	n.ok("warm", "d@epoch=1", "--background")
-	eventually(t, "the next epoch is warm", func() bool { return n.cli("warm", "d@epoch=1", "--check").code == 0 })
+	eventually.True(t, "the next epoch is warm", func() bool { return n.cli("warm", "d@epoch=1", "--check").code == 0 })
 }

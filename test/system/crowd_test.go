@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"rankfs/test/eventually"
 )
 
 // Ranks that hold more together than there is memory for: that is said when the
@@ -40,7 +42,7 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	fifth := make(chan answer, 1)
 	go func() { fifth <- all[4].try(order{Do: "open", Name: "b", Path: n.batch("d", 4, 0)}) }()
 	const held = "ranks hold or map 16777216 bytes of memory, in 4 open batches, and another of 4194304 bytes does not fit beside them"
-	eventually(t, "the log says how much memory there should be", func() bool {
+	eventually.True(t, "the log says how much memory there should be", func() bool {
 		return n.logged(held, "or mount with --ram 32MiB or more, add --nvme") > 0
 	})
 	for _, said := range []string{n.ok("status").out, n.ok("stall", "d").out, n.ok("explain", "d").out} {

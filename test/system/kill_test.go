@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // Batches of these tests: 256 of them have 1 MiB.
@@ -188,11 +190,11 @@ func TestStoppedDaemon(t *testing.T) {
 	n.signal(syscall.SIGSTOP)
 	// What a thread of the daemon took before it stopped, nobody can take
 	// back: who waits for that cannot even be killed.
-	eventually(t, "all of the daemon has stopped", n.stopped)
+	eventually.True(t, "all of the daemon has stopped", n.stopped)
 	over := time.After(pause)
 	waiter.send(order{Do: "batch", Path: n.batch("d", 0, 7)})
 	victim.send(order{Do: "batch", Path: n.batch("d", 0, 6)})
-	eventually(t, "an open waits for the stopped daemon", func() bool { return waits(waiter) && waits(victim) })
+	eventually.True(t, "an open waits for the stopped daemon", func() bool { return waits(waiter) && waits(victim) })
 	for stands := true; stands; {
 		if reader.do("sum", "a").Sum != want(0) || reader.do("read", "b").Sum != want(1) {
 			t.Fatal("other bytes while the daemon is stopped")
@@ -215,7 +217,7 @@ func TestStoppedDaemon(t *testing.T) {
 	if reader.batch(n.batch("d", 0, 5)) != want(5) {
 		t.Error("other bytes after the pause")
 	}
-	eventually(t, "no handle is left of who was killed", func() bool { return n.status().Counters.OpenHandles == 2 })
+	eventually.True(t, "no handle is left of who was killed", func() bool { return n.status().Counters.OpenHandles == 2 })
 }
 
 // stopped reports whether every thread of the daemon is.
@@ -260,9 +262,9 @@ func TestInterruptedOpen(t *testing.T) {
 	impatient, patient, killed := newRank(t), newRank(t), newRank(t)
 	for _, r := range []*rank{impatient, patient, killed} {
 		r.send(order{Do: "batch", Path: n.batch("d", 0, 30)})
-		eventually(t, "the open waits", func() bool { return waits(r) })
+		eventually.True(t, "the open waits", func() bool { return waits(r) })
 	}
-	eventually(t, "three opens wait", func() bool { return n.status().Counters.Opens >= 19 })
+	eventually.True(t, "three opens wait", func() bool { return n.status().Counters.Opens >= 19 })
 	must(t, unix.Tgkill(impatient.pid, impatient.tid, unix.SIGINT))
 	if a := impatient.receive(); a.Errno != "EINTR" {
 		t.Errorf("an interrupted open: %+v, want EINTR", a)
@@ -286,7 +288,7 @@ func TestInterruptedOpen(t *testing.T) {
 			holder.do("close", fmt.Sprint(k))
 		}
 	}
-	eventually(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
+	eventually.True(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
 	if n.logged("level=ERROR") != 0 || n.logged("EIO") != 0 {
 		t.Error("there are errors in the log")
 	}

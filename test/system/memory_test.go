@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // groupPrefix begins the names of these tests' cgroups.
@@ -98,7 +100,7 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 	others := newTmpfs(t, p, "64m") + "/file"
 	for taken := int64(step); taken <= 10*step; taken += step {
 		sh(t, `echo 0 > "$1"/cgroup.procs; head -c "$3" /dev/zero >> "$2"`, group, others, fmt.Sprint(step))
-		eventually(t, "the cache makes way", func() bool { return ram().Used <= before.Used-taken+4*step })
+		eventually.True(t, "the cache makes way", func() bool { return ram().Used <= before.Used-taken+4*step })
 	}
 	epoch()
 	if n := killed(); n != "0" {

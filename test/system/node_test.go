@@ -366,16 +366,6 @@ func (n *node) batch(view string, rank, step int) string {
 	return n.path(view, fmt.Sprintf("rank-%d", rank), fmt.Sprintf("batch-%06d", step))
 }
 
-// eventually waits for a condition that something else brings about.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(waitTime); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

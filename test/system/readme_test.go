@@ -25,7 +25,8 @@ func newReader(t *testing.T) reader {
 	r := reader{newPerson(t, 65534, 65534), newPlace(t), ""}
 	r.bin = filepath.Join(r.dir, "bin")
 	must(t, os.Mkdir(r.bin, 0o755))
-	must(t, os.Remove(r.mount)) // README makes it
+	must(t, os.Remove(r.mount))                                                 // README makes it
+	t.Cleanup(func() { tryCommand(rankfs, "--run", r.run, "umount", r.mount) }) // of a test that fails before README does it
 	r.script("rankfs", fmt.Sprintf(`case $1 in mount) set -- "$@" --state %s --ram 64MiB;; esac; exec %s --run %s "$@"`, r.state, rankfs, r.run))
 	return r
 }
@@ -59,9 +60,29 @@ func (r reader) types(line string) string {
 	return got.out
 }
 
-// unmounts is for a test that fails before README does it.
-func (r reader) unmounts() {
-	r.person.t.Cleanup(func() { tryCommand(rankfs, "--run", r.run, "umount", r.mount) })
+// images puts an LMDB of 3000 records where README has one, and returns a file of
+// their checksums.
+func (r reader) images(t *testing.T) (sums string) {
+	t.Helper()
+	images, sums := corpus(t, "datum", 3000)
+	must(t, os.Mkdir(filepath.Join(r.dir, "data"), 0o755))
+	must(t, os.Rename(images, filepath.Join(r.dir, "data", "train")))
+	return sums
+}
+
+// session types the lines of a recipe, which must print all that is wanted.
+func (r reader) session(recipe string, wants ...string) {
+	t := r.person.t
+	t.Helper()
+	all := ""
+	for _, line := range readme.Lines(t, recipe) {
+		all += r.types(line)
+	}
+	for _, want := range wants {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in what README's lines print:\n%s", want, all)
+		}
+	}
 }
 
 // TestReadmeMPI types the session of README. What stands in: mpirun is that of
@@ -70,24 +91,13 @@ func (r reader) unmounts() {
 func TestReadmeMPI(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
-	r.unmounts()
-	images, sums := corpus(t, "datum", 3000)
-	must(t, os.Mkdir(filepath.Join(r.dir, "data"), 0o755))
-	must(t, os.Rename(images, filepath.Join(r.dir, "data", "train")))
+	sums := r.images(t)
 	r.program(programs+"run", "run")
 	r.program(programs+"bin/map_verify", "map_verify")
 	r.program(sums, "sums")
 	r.script("mpirun", `case $1 in -np) shift; exec ./run "$@";; esac; exec /usr/bin/mpirun "$@"`)
 	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\nexec ./map_verify -d -m -r \"$1\" sums\n"), 0o755))
-	all := ""
-	for _, line := range readme.Lines(t, "MPI with an LMDB") {
-		all += r.types(line)
-	}
-	for _, want := range []string{"batch-000000\n", "OK ranks=4 ", " records=3000 ", "opened "} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no %q in what README's lines print:\n%s", want, all)
-		}
-	}
+	r.session("MPI with an LMDB", "batch-000000\n", "OK ranks=4 ", " records=3000 ", "opened ")
 }
 
 // TestReadmePython runs the lines of Python, for two ranks, with Debian's Python
@@ -95,7 +105,6 @@ func TestReadmeMPI(t *testing.T) {
 func TestReadmePython(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
-	r.unmounts()
 	s := newLines(t, 400)
 	r.types("sudo mkdir -p /mnt/rankfs")
 	r.types("sudo rankfs mount /mnt/rankfs --background")
@@ -117,23 +126,12 @@ func TestReadmePython(t *testing.T) {
 func TestReadmeSlurm(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
-	r.unmounts()
-	images, _ := corpus(t, "datum", 3000)
-	must(t, os.Mkdir(filepath.Join(r.dir, "data"), 0o755))
-	must(t, os.Rename(images, filepath.Join(r.dir, "data", "train")))
+	r.images(t)
 	r.systemctl(readme.Block(t, "Slurm:"))
 	r.script("srun", `n=$2; shift 2; i=0
 while [ $i -lt $n ]; do SLURM_NTASKS=$n SLURM_PROCID=$i "$@"; i=$((i+1)); done`)
 	must(t, os.WriteFile(filepath.Join(r.home, "train"), []byte("#!/bin/sh\ncat \"$1\"/batch-?????? | wc -c\n"), 0o755))
-	all := ""
-	for _, line := range readme.Lines(t, "Slurm:") {
-		all += r.types(line)
-	}
-	for _, want := range []string{"3,000 records", "4 here of 4", "opened   48 batches", " 0 errors"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no %q in what README's lines print:\n%s", want, all)
-		}
-	}
+	r.session("Slurm:", "3,000 records", "4 here of 4", "opened   48 batches", " 0 errors")
 }
 
 // systemctl runs the unit's commands for /mnt/rankfs: the options are those that the

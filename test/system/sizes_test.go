@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 var (
@@ -135,7 +137,7 @@ func TestSizesOfManyLines(t *testing.T) {
 			first, call = order{Do: "open", Name: "table", Path: batch + ".idx"}, unix.SYS_OPENAT
 		}
 		hasty.send(first)
-		eventually(t, "it waits, or is answered", func() bool { return waitsIn(hasty, call) || hasty.answered() })
+		eventually.True(t, "it waits, or is answered", func() bool { return waitsIn(hasty, call) || hasty.answered() })
 		for _, r := range ranks {
 			if r != hasty {
 				r.send(order{Do: "stat", Path: batch})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // newDisk mounts a small ext4 of its own.
@@ -317,7 +319,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 			t.Fatal("40 batches are open with 12 descriptors")
 		}
 		r.send(order{Do: "open", Name: fmt.Sprint(held), Path: n.batch("d", 0, 2*held)})
-		eventually(t, "the open is answered, or waits with all descriptors taken", func() bool {
+		eventually.True(t, "the open is answered, or waits with all descriptors taken", func() bool {
 			waiting = waits(r) && n.descriptors() >= now+11
 			return waiting || r.answered()
 		})
@@ -341,7 +343,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	if other.batch(n.batch("d", 0, 299)) != want(299) {
 		t.Error("other bytes afterwards")
 	}
-	eventually(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
+	eventually.True(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
 	if got := n.logged("EIO") + n.logged("input/output"); got != 0 {
 		t.Errorf("%d lines in the log say EIO", got)
 	}
@@ -380,7 +382,7 @@ func TestFewDescriptors(t *testing.T) {
 	n.ok("cache", "evict", "d@batch=2")
 	n.ok("cache", "evict", "d@batch=3")
 	n.ok("cache", "policy", "all-disk") // else all of it stays in memory
-	eventually(t, "there are more slabs on disk than descriptors", func() bool {
+	eventually.True(t, "there are more slabs on disk than descriptors", func() bool {
 		read(n, 1)
 		_, _, slabs, _ := n.status().tier("nvme")
 		return slabs > 300

@@ -18,6 +18,8 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // A slowFile is a file on a disk that reads one thing after the other, at so
@@ -178,7 +180,7 @@ func TestStallUnderWay(t *testing.T) {
 	defer heal()
 	r := newRank(t)
 	r.send(order{Do: "batch", Path: n.batch("d", 0, 0)})
-	eventually(t, "an open that waits for the source is seen", func() bool {
+	eventually.True(t, "an open that waits for the source is seen", func() bool {
 		jobs := n.stalls("d")
 		return len(jobs) == 1 && jobs[0].Waiting == 1 && jobs[0].Total.Opens == 0 && jobs[0].Total.Waits["source"] > 0 && jobs[0].Share > 0
 	})
@@ -209,7 +211,7 @@ func (n *node) advises(cause, advice string) {
 			n.t.Logf("%+v", last)
 		}
 	}()
-	eventually(n.t, "it is told that "+advice, func() bool {
+	eventually.True(n.t, "it is told that "+advice, func() bool {
 		last = n.stalls("d")[0]
 		return last.worst() == cause && strings.HasPrefix(last.Advice, advice)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // A job is an MPI program with two ranks on each node, which read an epoch step by
@@ -58,7 +59,7 @@ func reads(t *testing.T, j *job, n *daemon.Place) {
 	t.Helper()
 	at := opened(n)
 	j.goOn(t, 15)
-	daemon.Until(t, patience, "the ranks of "+n.Host.Name+" read", func() bool {
+	eventually.Within(t, patience, "the ranks of "+n.Host.Name+" read", func() bool {
 		select {
 		case err := <-j.ended:
 			t.Fatalf("the job has ended before the upgrade: %v\n%s", err, j.out)

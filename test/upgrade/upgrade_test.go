@@ -14,6 +14,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 )
 
 // patience is how long one condition is waited for. It bounds a hang, on a machine
@@ -104,7 +105,7 @@ func create(t *testing.T, n *daemon.Place) (checksums string) {
 func settled(t *testing.T, m *daemon.Team) {
 	t.Helper()
 	for _, n := range m.Nodes {
-		daemon.Until(t, patience, "one leads, three vote, all are up", func() bool {
+		eventually.Within(t, patience, "one leads, three vote, all are up", func() bool {
 			var s struct {
 				Leader string
 				Nodes  []struct {
@@ -130,7 +131,7 @@ func settled(t *testing.T, m *daemon.Team) {
 // for.
 func waitedFor(t *testing.T, m *daemon.Team, last *daemon.Place) {
 	t.Helper()
-	daemon.Until(t, patience, "a node of this release leads, and says what it waits for", func() bool {
+	eventually.Within(t, patience, "a node of this release leads, and says what it waits for", func() bool {
 		for _, n := range m.Nodes {
 			if strings.Contains(n.Log(), "is of an older release; upgrade it") {
 				return true
@@ -175,7 +176,7 @@ func plans(t *testing.T, epoch int, n, other *daemon.Place) {
 func takesMember(t *testing.T, m *daemon.Team, member *daemon.Place) {
 	t.Helper()
 	var token string
-	daemon.Until(t, patience, "the cluster makes a token for a member", func() bool {
+	eventually.Within(t, patience, "the cluster makes a token for a member", func() bool {
 		out, err := m.Nodes[1].Rankfs("token", "create")
 		token = strings.TrimSpace(out)
 		return err == nil

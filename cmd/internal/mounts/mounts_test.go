@@ -12,12 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 // runDir is a run directory with a short path, for its sockets.
@@ -352,7 +352,7 @@ func TestEndedAndNotCollected(t *testing.T) {
 	}
 	defer c.Wait()
 	old := entryOf(t, c.Process.Pid, run)
-	await(t, "the process has ended, with all its threads", func() bool {
+	eventually.True(t, "the process has ended, with all its threads", func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", old.PID))
 		return len(threads) == 1 && state(t, old.PID) == "Z"
 	})
@@ -396,7 +396,7 @@ func TestEnding(t *testing.T) {
 			if row.signal != 0 {
 				c.Process.Signal(row.signal)
 			}
-			await(t, "its state is "+row.state, func() bool { return state(t, old.PID) == row.state })
+			eventually.True(t, "its state is "+row.state, func() bool { return state(t, old.PID) == row.state })
 			for _, at := range [][2]string{{old.Mount, "/other"}, {"/other", old.State}} {
 				if _, ends := mounts.Ending(run, at[0], at[1]); ends != row.leaves {
 					t.Errorf("Ending of mount %s, state %s is %v", at[0], at[1], ends)
@@ -453,13 +453,3 @@ func stat(t *testing.T, pid int) []string {
 }
 
 func state(t *testing.T, pid int) string { return stat(t, pid)[0] }
-
-// await waits for a condition that something else brings about.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
-}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // Wherever a client is killed, the next one is served.
@@ -130,7 +132,7 @@ func TestUnreadAnswerOfAnEarlierServer(t *testing.T) {
 // awaitTurn returns once nobody reads a pipe.
 func awaitTurn(t *testing.T, pipe string) {
 	t.Helper()
-	await(t, "nobody reads the pipe", func() bool {
+	eventually.True(t, "nobody reads the pipe", func() bool {
 		w, err := openBlocking(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK)
 		if err == syscall.ENXIO {
 			return true
@@ -139,15 +141,6 @@ func awaitTurn(t *testing.T, pipe string) {
 		must(t, syscall.Close(w))
 		return false
 	})
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
 }
 
 // come opens a pipe to read an answer, before that is there.
@@ -161,7 +154,7 @@ func come(t *testing.T, pipe string) int {
 // answerAt reads it, once all of it is there and nothing else, and is done.
 func answerAt(t *testing.T, fd int) note {
 	t.Helper()
-	await(t, "an answer is there, and nothing else", func() bool {
+	eventually.True(t, "an answer is there, and nothing else", func() bool {
 		n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 		must(t, err)
 		return n == notificationBytes
