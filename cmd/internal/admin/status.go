@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/disks"
 	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/hdfs"
@@ -54,46 +55,57 @@ func (n *status) status() control.Status {
 	}
 	s.Peers = n.traffic()
 	s.Cluster = n.all.Cluster()
+	s.Warnings = append(n.ofCluster(s.Cluster), n.ofDaemon(s, c.NVMe)...)
+	return s
+}
+
+// ofCluster warns of what keeps this node from agreeing with the others.
+func (n *status) ofCluster(c control.Cluster) (all []string) {
 	switch {
-	case s.Cluster.Removed:
-		s.Warnings = append(s.Warnings, trust.ErrRemoved.Error())
-	case s.Cluster.Leader == "":
-		s.Warnings = append(s.Warnings, n.all.leaderless())
+	case c.Removed:
+		all = append(all, trust.ErrRemoved.Error())
+	case c.Leader == "":
+		all = append(all, n.all.leaderless())
 	}
 	if err := n.State.Err(); err != nil {
-		s.Warnings = append(s.Warnings, "this node does not follow the cluster: "+err.Error())
+		all = append(all, "this node does not follow the cluster: "+err.Error())
 	}
-	for _, d := range c.NVMe {
+	return all
+}
+
+// ofDaemon warns of what else is not as it should be.
+func (n *status) ofDaemon(s control.Status, nvme []disks.Stats) (all []string) {
+	for _, d := range nvme {
 		if d.Damaged > 0 {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s did not match their checksum and were not served", d.Damaged, d.Path))
+			all = append(all, fmt.Sprintf("%d slabs on nvme in %s did not match their checksum and were not served", d.Damaged, d.Path))
 		}
 		if d.Failed > 0 {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("%d slabs on nvme in %s could not be read and were fetched again; look at its disk", d.Failed, d.Path))
+			all = append(all, fmt.Sprintf("%d slabs on nvme in %s could not be read and were fetched again; look at its disk", d.Failed, d.Path))
 		}
 	}
 	for _, w := range n.HDFS.Web() {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL))
+		all = append(all, fmt.Sprintf("no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL))
 	}
 	if err := n.HDFS.Addresses(); err != nil {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Host))
+		all = append(all, fmt.Sprintf("%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Host))
 	}
-	if !on {
-		s.Warnings = append(s.Warnings, "passthrough is off, every byte goes through the daemon: "+reason)
+	if p := s.Passthrough; !p.On {
+		all = append(all, "passthrough is off, every byte goes through the daemon: "+p.Reason)
 	}
-	s.Warnings = append(s.Warnings, n.all.asideWarnings()...)
+	all = append(all, n.all.asideWarnings()...)
 	if crowd := n.Views.Waiting(); crowd != "" {
-		s.Warnings = append(s.Warnings, crowd)
+		all = append(all, crowd)
 	}
 	if err := n.all.pins.warning(); err != nil {
-		s.Warnings = append(s.Warnings, err.Error())
+		all = append(all, err.Error())
 	}
-	s.Warnings = append(s.Warnings, n.all.learnt.warnings()...)
+	all = append(all, n.all.learnt.warnings()...)
 	for _, t := range s.Tiers {
 		if t.State != "ok" {
-			s.Warnings = append(s.Warnings, "tier "+t.Name+" in "+t.Where+": "+t.State)
+			all = append(all, "tier "+t.Name+" in "+t.Where+": "+t.State)
 		}
 	}
-	return s
+	return all
 }
 
 func hdfsOf(s hdfs.Stats) control.HDFS {

@@ -22,9 +22,8 @@ import (
 // settled, and the same on all nodes for ever. One for which that makes no difference is
 // settled from the beginning.
 //
-// All fields but the assignment, what was said of ranks and sequence are set by newView;
-// sequence is written before the settled assignment is stored, and read after that was
-// loaded.
+// All fields but the assignment and sequence are set by newView; sequence is written
+// before the settled assignment is stored, and read after that was loaded.
 type View struct {
 	views   *Views
 	name    string // under which it was looked up
@@ -36,7 +35,7 @@ type View struct {
 	assigned atomic.Pointer[assignment]
 	settling chan struct{} // holds one token, of the open that settles the view
 	sequence uint64        // of the pin that the view goes by; zero if there is none
-	said     saidClaims
+	ranks    viewRanks
 }
 
 // An assignment is which rank reads what, and on which host. It never changes.
@@ -48,7 +47,11 @@ type assignment struct {
 }
 
 func (n *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
-	s := &View{views: n, name: name, key: v.String(), job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1)}
+	key := v.String()
+	s := &View{
+		views: n, name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1),
+		ranks: viewRanks{views: n, view: v, key: key, generation: d.Generation},
+	}
 	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.assign(nil, true)
