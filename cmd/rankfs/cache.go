@@ -181,7 +181,7 @@ func (p *program) listCachedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List what there is of each view, and what is pinned",
+		Short:   "List how much of each view is cached, and what is pinned",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := p.daemon()

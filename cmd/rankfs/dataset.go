@@ -234,7 +234,7 @@ func long[T any](ctx context.Context, p *program, name string, do operation[T], 
 func about(err error, name string) error {
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
-		return failure.Hint(err, "see what there is with: rankfs dataset ls")
+		return failure.Hint(err, "list the datasets with: rankfs dataset ls")
 	case errors.Is(err, meta.ErrStale):
 		return failure.Hint(err, "index it again with: rankfs dataset refresh %s", name)
 	case errors.Is(err, meta.ErrCorrupt):

@@ -183,7 +183,7 @@ func cut(line string, columns int) string {
 	return string([]rune(line)[:columns])
 }
 
-// writeLines is one look for who cannot draw: a line for each job that is not
+// writeLines is one look where nothing can be drawn: a line for each job that is not
 // silent, and one for the node.
 func writeLines(w io.Writer, l control.Load, r rates) {
 	at := l.Time.UTC().Format(time.TimeOnly)

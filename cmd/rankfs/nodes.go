@@ -66,8 +66,8 @@ func writeNodes(w io.Writer, k control.Cluster) {
 		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap("no node leads: nothing can be registered, planned or removed until "+
 			"more than half of the voters are up and reach each other", 71, "  "))
 	case onlyOperator(k) != "":
-		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s is the only operator: without it nobody can let nodes in or "+
-			"remove them; let in another: rankfs token create --role operator", onlyOperator(k)), 71, "  "))
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s is the only operator: without it no node can be let in or "+
+			"removed; let in another: rankfs token create --role operator", onlyOperator(k)), 71, "  "))
 	}
 }
 

@@ -105,7 +105,7 @@ func aboutPlan(err error, view string) error {
 	case errors.Is(err, meta.ErrExist):
 		return failure.Hint(err, "when no rank reads it any more: rankfs plan %s --unpin", view)
 	case errors.Is(err, meta.ErrNotExist):
-		return failure.Hint(err, "see what there is with: rankfs dataset ls\nand where ranks can be with: rankfs node ls")
+		return failure.Hint(err, "list the datasets with: rankfs dataset ls\nand the nodes where ranks can be with: rankfs node ls")
 	}
 	name, _, _ := meta.SplitView(view)
 	return about(err, name)
@@ -165,7 +165,7 @@ func writeDistances(w io.Writer, p control.Plan) {
 	t.Write(w)
 }
 
-// served says who sends what is not local.
+// served says which nodes send what is not local.
 func served(p control.Plan) string {
 	if p.Serving == nil {
 		return ""
@@ -250,7 +250,7 @@ func (a *planning) writeProgram(w io.Writer, p control.Program) {
 	if !a.pareto {
 		return
 	}
-	fmt.Fprintf(w, "\nwhat there is to choose from: more local takes longer\n")
+	fmt.Fprintf(w, "\nall that is worth choosing: more local takes longer\n")
 	t := terminal.NewTable("  ", "", " MOST CHUNKS OF A RANK", " LOCAL CHUNKS", " SHARE")
 	for _, q := range p.Curve {
 		mark := ""

@@ -22,7 +22,7 @@ func (p *program) queueCommand() *cobra.Command {
 		Short: "See how far queues are, and begin them again",
 		Long: `See how far queues are, and begin them again.
 
-A queue hands out the batches of a view to whoever asks next: reading a line of
+A queue hands out the batches of a view to the reader that asks next: reading a line of
 rank-N/queue takes a batch, and says that the one before it is done.`,
 		Args: noSuchCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -77,12 +77,12 @@ func (p *program) writeQueues(w io.Writer, list []control.Queue) {
 func (p *program) showQueueCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME[@OPTIONS]",
-		Short: "Show who works on a queue, and what nobody could do",
+		Short: "Show the readers of a queue, and the batches that none could finish",
 		Long: `Show how far a queue is, what the readers on each host do, which batches have
 been with a reader for longest, and which were given back.
 
 A batch that four readers gave back, by closing the queue or by dying, without
-any of them finishing it, is set aside: nobody is given it any more, so that the
+any of them finishing it, is set aside: no reader is given it any more, so that the
 others get to the end. There their last read fails once, with EOWNERDEAD.`,
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.queueNames,
@@ -194,7 +194,7 @@ func batches(n uint64) string {
 func aboutQueue(err error) error {
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
-		return failure.Hint(err, "see what there is with: rankfs queue ls")
+		return failure.Hint(err, "list the queues with: rankfs queue ls")
 	case errors.Is(err, meta.ErrBusy):
 		return failure.Hint(err, "try again in a while")
 	}
@@ -203,8 +203,8 @@ func aboutQueue(err error) error {
 
 // Bounds of what a person is shown of long lists; --json has more.
 const (
-	mostLeases = 8
-	mostAside  = 20
+	maxLeases = 8
+	maxAside  = 20
 )
 
 func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
@@ -257,11 +257,11 @@ func writeQueueNodes(w io.Writer, nodes []control.QueueNode) {
 
 func writeLeases(w io.Writer, leases []control.Lease, now time.Time) {
 	t := terminal.NewTable("  ", "BATCH", " RANK", "HOST", " FOR")
-	for _, l := range leases[:min(len(leases), mostLeases)] {
+	for _, l := range leases[:min(len(leases), maxLeases)] {
 		t.Add(l.Batch, terminal.Count(l.Rank), l.Host, terminal.Span(max(0, now.Sub(l.Since))))
 	}
 	t.Write(w)
-	writeMore(w, len(leases)-mostLeases)
+	writeMore(w, len(leases)-maxLeases)
 }
 
 // reasons are the words for why a batch came back.
@@ -271,17 +271,17 @@ var reasons = map[string]string{
 	"removed": "node was removed",
 }
 
-// writeGiven is a line for each batch, with the last who gave it back.
+// writeGiven is a line for each batch, with the last reader that gave it back.
 func writeGiven(w io.Writer, list []control.AsideBatch, of int) {
 	t := terminal.NewTable("  ", "BATCH", " TIMES", "LAST", " RANK", "HOST", "WHY")
-	for _, b := range list[:min(len(list), mostAside)] {
+	for _, b := range list[:min(len(list), maxAside)] {
 		if len(b.By) > 0 {
 			last := b.By[len(b.By)-1]
 			t.Add(b.Batch, terminal.Count(len(b.By)), date(last.At), terminal.Count(last.Rank), last.Host, reasons[last.Cause])
 		}
 	}
 	t.Write(w)
-	writeMore(w, of-mostAside)
+	writeMore(w, of-maxAside)
 }
 
 func writeMore(w io.Writer, n int) {

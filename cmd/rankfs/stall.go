@@ -39,7 +39,7 @@ minute. What would remove the waits is an estimate from what was measured.
 			}
 			l, err := d.Load(c.Context(), control.LoadRequest{Name: args[0], Ranks: ranks})
 			if errors.Is(err, meta.ErrNotExist) {
-				return failure.Hint(err, "see what there is with: rankfs dataset ls")
+				return failure.Hint(err, "list the datasets with: rankfs dataset ls")
 			}
 			if err != nil {
 				return err
@@ -130,7 +130,7 @@ func nodeOf(l control.Load) string {
 	return oneOf(l) + ": each tells of its own ranks"
 }
 
-// lately is how it is now, unless nobody reads or it began just then.
+// lately is how it is now, unless no rank reads or it began just then.
 func lately(j control.Job) string {
 	if j.Minute.Ranks == 0 {
 		return "; none reads now"

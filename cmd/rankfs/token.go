@@ -118,8 +118,8 @@ func (p *program) removeTokenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm TOKEN",
 		Aliases: []string{"remove"},
-		Short:   "Have a token let nobody in any more",
-		Long: `Have a token let nobody in any more. Nodes that it has let in stay.
+		Short:   "Have a token let no more nodes in",
+		Long: `Have a token let no more nodes in. Those that it has let in stay.
 
 TOKEN is its id, as rankfs token ls has it, or the beginning of that.`,
 		Args: wants("TOKEN"),
@@ -135,7 +135,7 @@ TOKEN is its id, as rankfs token ls has it, or the beginning of that.`,
 				Removed string `json:"removed"`
 			}{args[0]}
 			return p.print(removed, func(w io.Writer) {
-				fmt.Fprintf(w, "token %s lets nobody in any more; to take out who came with it: rankfs node rm\n", args[0])
+				fmt.Fprintf(w, "token %s lets no more nodes in; take out those that it let in with: rankfs node rm\n", args[0])
 			})
 		},
 	}

@@ -56,7 +56,7 @@ func explainUnmount(err error, done mounts.Unmounted) error {
 	return err
 }
 
-// holders says who keeps a mount busy and what to do about it.
+// holders says which processes keep a mount busy, and what to do about it.
 func holders(e *mounts.BusyError) string {
 	var b strings.Builder
 	for _, h := range e.Holders {
@@ -65,11 +65,11 @@ func holders(e *mounts.BusyError) string {
 	if e.More {
 		b.WriteString("and others\n")
 	}
-	fmt.Fprintf(&b, "stop who uses it, or detach it with: rankfs umount --lazy %s", e.Mount)
+	fmt.Fprintf(&b, "stop these processes, or detach it with: rankfs umount --lazy %s", e.Mount)
 	return b.String()
 }
 
-// namespaces says who else has a mount that is gone from here.
+// namespaces says which processes still have a mount that is gone from here.
 func namespaces(done mounts.Unmounted) string {
 	var b strings.Builder
 	for _, h := range done.Elsewhere {

@@ -55,7 +55,7 @@ type Eviction struct {
 	Stayed  Held   `json:"stayed"`
 }
 
-// A CacheList is what there is of each view.
+// A CacheList is how much of each view is cached.
 type CacheList struct {
 	Policy  string   `json:"policy"`
 	Views   []Cached `json:"views"`
@@ -104,6 +104,6 @@ type Warm struct {
 	Packed Made   `json:"packed"`
 	NVMe   Made   `json:"nvme"`
 	Open   bool   `json:"open,omitempty"`  // the plan is not pinned: ranks may start elsewhere
-	Begun  bool   `json:"begun,omitempty"` // it goes on without whoever asked
+	Begun  bool   `json:"begun,omitempty"` // it goes on without the command that asked
 	Full   string `json:"full,omitempty"`  // why the rest does not fit
 }

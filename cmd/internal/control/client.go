@@ -94,7 +94,7 @@ func (c *Client) Tokens(ctx context.Context) ([]TokenInfo, error) {
 	return ask[[]TokenInfo](ctx, c, "tokens", struct{}{}, nil)
 }
 
-// DropToken has a token let nobody in any more.
+// DropToken has a token let no more nodes in.
 func (c *Client) DropToken(ctx context.Context, id string) error {
 	_, err := change[struct{}](ctx, c, "drop-token", named{id})
 	return err
@@ -123,7 +123,7 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	return ask[[]Queue](ctx, c, "queues", struct{}{}, nil)
 }
 
-// Queue asks for one queue, and who works on it.
+// Queue asks for one queue and its readers.
 func (c *Client) Queue(ctx context.Context, name string) (QueueDetail, error) {
 	return ask[QueueDetail](ctx, c, "queue", named{name}, nil)
 }
@@ -148,12 +148,12 @@ func (c *Client) PinCache(ctx context.Context, r CachePinRequest) (CachePin, err
 	return ask[CachePin](ctx, c, "pin", r, unseen)
 }
 
-// Cached asks what there is of each view.
+// Cached asks how much of each view is cached.
 func (c *Client) Cached(ctx context.Context) (CacheList, error) {
 	return ask[CacheList](ctx, c, "cached", struct{}{}, unseen)
 }
 
-// Evict gives up what there is of a dataset or a view.
+// Evict gives up what is cached of a dataset or a view.
 func (c *Client) Evict(ctx context.Context, name string) (Eviction, error) {
 	return ask[Eviction](ctx, c, "evict", named{name}, unseen)
 }

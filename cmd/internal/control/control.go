@@ -158,7 +158,7 @@ type Tier struct {
 	Empty  string `json:"empty,omitempty"` // why nothing is in it, though nothing is wrong
 
 	Damaged uint64 `json:"damaged,omitempty"` // slabs that did not match their checksum, and were not served
-	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file somebody removed
+	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file was removed by something else
 	Failed  uint64 `json:"failed,omitempty"`  // slabs that the disk could not read
 }
 
@@ -218,7 +218,7 @@ type Traffic struct {
 	Bytes    uint64 `json:"bytes"`
 	Records  uint64 `json:"records"`
 	Requests uint64 `json:"requests"`
-	Refused  uint64 `json:"refused"` // requests for which the one who was asked was too busy
+	Refused  uint64 `json:"refused"` // requests that the other node was too busy for
 	Failed   uint64 `json:"failed"`  // requests that failed otherwise
 }
 
@@ -407,7 +407,7 @@ type Status struct {
 	Tiers       []Tier      `json:"tiers"`
 	Counters    Counters    `json:"counters"`
 	HDFS        *HDFS       `json:"hdfs,omitempty"`  // none if no cluster was asked
-	Peers       *Peers      `json:"peers,omitempty"` // none if nobody asked anybody
+	Peers       *Peers      `json:"peers,omitempty"` // none if no node asked another
 	Cluster     Cluster     `json:"cluster"`
 	Datasets    []Dataset   `json:"datasets"`
 	Warnings    []string    `json:"warnings,omitempty"`

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// A Queue is how far a view is whose batches go to whoever asks next.
+// A Queue is how far a view is whose batches go to the reader that asks next.
 type Queue struct {
 	View    string    `json:"view"`      // the shortest name that it has
 	Full    string    `json:"full_view"` // with all options
@@ -11,13 +11,13 @@ type Queue struct {
 	Done    uint64    `json:"done"`
 	Leased  uint64    `json:"leased"`  // readers have them
 	Waiting uint64    `json:"waiting"` // for a reader
-	Aside   uint64    `json:"aside"`   // so many readers gave them back that nobody is given them any more
+	Aside   uint64    `json:"aside"`   // so many readers gave them back that no reader is given them any more
 	Readers int       `json:"readers"` // that have the queue open
 	Run     uint64    `json:"run"`     // how often it, or what was set aside of it, was begun again
 	Opened  time.Time `json:"opened"`
 }
 
-// A QueueDetail is a queue with who works on it.
+// A QueueDetail is a queue with its readers.
 type QueueDetail struct {
 	Queue
 	Nodes    []QueueNode  `json:"nodes"`

@@ -14,7 +14,7 @@ import (
 	"rankfs/meta"
 )
 
-// A right is who may use a route.
+// A right is which users may use a route.
 type right int
 
 const (

@@ -18,7 +18,7 @@ import (
 
 // The bounds of a control socket. Its clients are people and their scripts.
 const (
-	maxConns  = 32      // of admins: far more commands than anybody runs at once on one mount
+	maxConns  = 32      // of admins: far more commands than run at once on one mount
 	maxOthers = 64      // of all others together, who cannot keep an admin out
 	maxHeader = 8 << 10 // net/http adds 4 KiB of its own
 	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
@@ -41,7 +41,7 @@ var defaultTimeouts = timeouts{
 
 // Serve answers requests for n on l until ctx is done, then closes l, cancels
 // what is under way, waits for it and returns nil. Any other end is an error.
-// Everybody who can open the socket may ask; changes are the admins'.
+// All users who can open the socket may ask; changes are the admins'.
 func Serve(ctx context.Context, l net.Listener, n Node, a Admin, log *slog.Logger) error {
 	return serve(ctx, l, n, a, log, defaultTimeouts)
 }

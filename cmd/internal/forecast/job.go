@@ -25,7 +25,7 @@ type Job struct {
 	stream                int64 // of the bandwidth, for one transfer
 	step, packed          float64
 	pace                  float64      // what was measured of step; zero: nothing
-	bytes                 int64        // of a dataset that there is not yet; zero: there is one
+	bytes                 int64        // of a dataset that does not exist yet; zero: it does
 	trace                 *trace.Trace // how ranks read; nil: in order
 
 	facts []Fact

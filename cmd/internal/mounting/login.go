@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// A login is how to prove who we are to an HDFS with Kerberos. It has the names
+// A login is how a mount proves its identity to an HDFS with Kerberos. It has the names
 // of files, never what is in them.
 type login struct {
 	keytab    string
@@ -32,7 +32,7 @@ func defaultLogin() login {
 func (l login) complete(user string) (login, error) {
 	switch {
 	case user != "" && (l.keytab != "" || l.principal != "" || l.cache != ""):
-		return l, failure.New(meta.ErrInvalid, "hdfs-user %q is for an HDFS without Kerberos, where nobody logs in; leave it out, or give hdfs-act-for", user)
+		return l, failure.New(meta.ErrInvalid, "hdfs-user %q is for an HDFS without Kerberos, which has no login; leave it out, or give hdfs-act-for", user)
 	case l.keytab != "" && l.cache != "":
 		return l, failure.New(meta.ErrInvalid, "hdfs-keytab %q and hdfs-cache %q: give one of them", l.keytab, l.cache)
 	case l.keytab != "" && l.principal == "":

@@ -37,6 +37,6 @@ func MayMount(dir string) error {
 	if data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		return nil
 	}
-	return failure.Hint(failure.New(meta.ErrDenied, "mount on %s: only root can mount, or who has CAP_SYS_ADMIN", dir),
+	return failure.Hint(failure.New(meta.ErrDenied, "mount on %s: only root can mount, or a process with CAP_SYS_ADMIN", dir),
 		"have root run: rankfs mount %s --background\nthen all users of this machine can read it", dir)
 }

@@ -211,7 +211,7 @@ func read(file string) (Entry, error) {
 	return e, json.Unmarshal(data, &e)
 }
 
-// answers reports whether somebody listens on the socket. A daemon that is
+// answers reports whether a daemon listens on the socket. A daemon that is
 // stopped still does.
 func (e Entry) answers() bool {
 	c, err := net.DialTimeout("unix", e.Socket, time.Second)

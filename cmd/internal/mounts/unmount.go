@@ -23,7 +23,7 @@ type Unmounted struct {
 	Elsewhere []Holder `json:"-"`
 }
 
-// A BusyError says who keeps a mount from being unmounted.
+// A BusyError says which processes keep a mount from being unmounted.
 type BusyError struct {
 	Mount   string
 	Holders []Holder
@@ -155,7 +155,7 @@ func detach(m Mount, lazy bool) error {
 	return nil
 }
 
-// dead reports whether nobody serves the mount at point. It asks the kernel,
+// dead reports whether no daemon serves the mount at point. It asks the kernel,
 // which knows at once if the daemon has closed its end and asks the daemon
 // otherwise: one that does not answer in time is alive, if only stopped.
 func dead(point string) bool {

@@ -132,7 +132,7 @@ func fraction(p control.Progress) float64 {
 	return max(0, min(1, float64(p.Bytes)/float64(p.Total)))
 }
 
-// facts are what there is to say, the most telling first. The rate is that of
+// facts are ordered by how telling they are, the most telling first. The rate is that of
 // the whole stage: it is calm, and the time left follows from it.
 func (m *Meter) facts(p control.Progress, now time.Time) []string {
 	var facts []string
