@@ -52,7 +52,7 @@ func (n *datasets) Explain(name string) (control.Explanation, error) {
 	x := v.Version.Index
 	return control.Explanation{
 		View: n.Views.Called(name), Full: v.View().String(), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.Views.Waiting(), n.Views.Crowd(v.View(), v.Version)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
 	}, nil
 }
 
@@ -78,8 +78,8 @@ func (n *datasets) Refresh(ctx context.Context, r control.RefreshRequest, progre
 // batches are too large for this node.
 func (n *datasets) indexed(ctx context.Context, d *catalog.Dataset) control.Dataset {
 	c := n.describe(ctx, d)
-	if crowd := c.Notes["memory"]; crowd != "" {
-		n.Log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", crowd)
+	if short := c.Notes["memory"]; short != "" {
+		n.Log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", short)
 	}
 	return c
 }

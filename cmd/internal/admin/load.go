@@ -56,7 +56,7 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), View: n.facts(j.Name),
 	}
 	if j.Waiting > 0 {
-		c.Warning = n.Views.Waiting()
+		c.Warning = n.Views.ShortageNow()
 	}
 	if ranks {
 		for _, r := range j.Ranks {

@@ -28,7 +28,7 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Pla
 	if r.Unpin && (r.Pin || r.Seats != nil) {
 		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: views.Shortest(v, d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.Views.Crowd(v, d.Version)}
+	p := control.Plan{View: views.Shortest(v, d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.Views.MemoryWarning(v, d.Version)}
 	if d.Version.Source.Remote {
 		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
 	}

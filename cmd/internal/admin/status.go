@@ -93,8 +93,8 @@ func (n *status) ofDaemon(s control.Status, nvme []disks.Stats) (all []string) {
 		all = append(all, "passthrough is off, every byte goes through the daemon: "+p.Reason)
 	}
 	all = append(all, n.all.asideWarnings()...)
-	if crowd := n.Views.Waiting(); crowd != "" {
-		all = append(all, crowd)
+	if short := n.Views.ShortageNow(); short != "" {
+		all = append(all, short)
 	}
 	if err := n.all.pins.warning(); err != nil {
 		all = append(all, err.Error())

@@ -87,7 +87,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	})
 	n.cache, err = cache.New(cache.Config{
 		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
-		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.TellCrowd, Holds: views.Holds,
+		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.LogShortage, Holds: views.Holds,
 	})
 	if err != nil {
 		return err

@@ -10,13 +10,13 @@ import (
 )
 
 // Warnings are what this node has to say of a view of a dataset, by subject.
-func (n *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
+func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	all := make(map[string]string)
-	if crowd := n.Crowd(v, of); crowd != "" {
-		all["memory"] = crowd
+	if short := vs.MemoryWarning(v, of); short != "" {
+		all["memory"] = short
 	}
 	if of.Source.Remote && v.Step.Unit != meta.UnitChunk {
-		if s := scatter(v, of.Index, n.roomOfAll()); s != "" {
+		if s := scatter(v, of.Index, vs.roomOfAll()); s != "" {
 			all["order"] = s
 		}
 	}
@@ -27,9 +27,9 @@ func (n *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 // helps.
 const aFew = 4
 
-// scatter says it when an order takes the records of a chunk so far apart that the
+// scatter warns of an order that takes the records of a chunk so far apart that the
 // chunk does not stay in caches of so many bytes meanwhile, so that each record is
-// fetched by itself; and which order would not.
+// fetched by itself; and says which order would not.
 func scatter(v meta.View, x *index.Index, capacity int64) string {
 	if x.Records() <= uint64(x.Chunks()) || staysCached(v, x, capacity) {
 		return "" // a record is a chunk, or it stays

@@ -70,30 +70,30 @@ func (b *Batches) ChunkPlan() cache.Plan { return b.slabs }
 
 // newBatches makes those of a view whose ranks sit so, out of chunks where that saves
 // fetching.
-func (n *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (*Batches, error) {
+func (vs *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (*Batches, error) {
 	b := &Batches{Batches: &batch.Batches{
-		Plan: plan.New(v, of.Plans), Version: of, Sizes: n.config.Sizes, Peers: n.config.Peers,
+		Plan: plan.New(v, of.Plans), Version: of, Sizes: vs.config.Sizes, Peers: vs.config.Peers,
 	}}
-	b.following = sync.OnceValue(func() *Batches { return n.following(b, seats) })
+	b.following = sync.OnceValue(func() *Batches { return vs.following(b, seats) })
 	if err := b.Place(seats); err != nil {
 		return nil, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	switch {
 	case !of.Source.Remote:
 	case v.Step.Unit == meta.UnitChunk:
-		b.Keepers = n.keepers(v, of)
-	case staysCached(v, of.Index, n.roomOfAll()):
-		b.slabs = newChunkSlabs(n.cache, of, b.Plan)
+		b.Keepers = vs.keepers(v, of)
+	case staysCached(v, of.Index, vs.roomOfAll()):
+		b.slabs = newChunkSlabs(vs.cache, of, b.Plan)
 		b.Chunks = b.slabs.chunks
-		b.Roomy = staysCached(v, of.Index, n.room())
+		b.Roomy = staysCached(v, of.Index, vs.room())
 	}
-	n.watcher.Planned(b)
+	vs.watcher.Planned(b)
 	return b, nil
 }
 
 // following is the plan of the epoch after that of b, of which no rank has opened a
 // batch yet; nil if there is none.
-func (n *Views) following(b *Batches, seats []plan.Seat) *Batches {
+func (vs *Views) following(b *Batches, seats []plan.Seat) *Batches {
 	v := b.View()
 	if v.Order.Kind == meta.OrderNone {
 		return b
@@ -101,9 +101,9 @@ func (n *Views) following(b *Batches, seats []plan.Seat) *Batches {
 	if v.Epoch++; v.Epoch == 0 {
 		return nil
 	}
-	next, err := n.newBatches(v, b.Version, seats)
+	next, err := vs.newBatches(v, b.Version, seats)
 	if err != nil {
-		n.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
+		vs.config.Log.Debug("next epoch not planned ahead", "view", v, "cause", err)
 		return nil
 	}
 	return next
@@ -111,15 +111,15 @@ func (n *Views) following(b *Batches, seats []plan.Seat) *Batches {
 
 // room is how much this node's cache can be trusted to keep beside the batches in use,
 // roomOfAll how much those of the cluster can, if all are like it.
-func (n *Views) room() int64 {
-	room := n.config.RAM / 4 * 3
-	for _, d := range n.cache.Stats().NVMe {
+func (vs *Views) room() int64 {
+	room := vs.config.RAM / 4 * 3
+	for _, d := range vs.cache.Stats().NVMe {
 		room += d.Budget - d.Others
 	}
 	return room
 }
 
-func (n *Views) roomOfAll() int64 { return n.room() * int64(n.config.Owners.Count()) }
+func (vs *Views) roomOfAll() int64 { return vs.room() * int64(vs.config.Owners.Count()) }
 
 // staysCached reports whether chunks stay in a cache of so many bytes from one use to
 // the next. If not, fetching them whole would fetch them again and again, and records

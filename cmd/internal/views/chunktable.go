@@ -15,8 +15,8 @@ const maxHostsWidth = 4096
 // Chunks implements fs.View: the dataset's chunks, the same in all its views. The
 // first line says how many there are, so that a reader knows a table that is
 // cut short, and shows by its own length how long each line is.
-func (s *View) Chunks() fs.Table {
-	a := s.now()
+func (v *View) Chunks() fs.Table {
+	a := v.now()
 	x, n := a.Version.Index, a.Version.Index.Chunks()
 	column := func(title string, most int64) string {
 		return fmt.Sprintf("%*s  ", len(strconv.FormatInt(most, 10)), title)
@@ -95,8 +95,8 @@ func (b *Batches) chunkHosts(own string, chunk int) []string {
 }
 
 // Totals implements fs.View.
-func (s *View) Totals() []fs.Attribute {
-	x := s.dataset.Version.Index
+func (v *View) Totals() []fs.Attribute {
+	x := v.dataset.Version.Index
 	return []fs.Attribute{
 		{Name: "chunks", Value: strconv.Itoa(x.Chunks())},
 		{Name: "bytes", Value: strconv.FormatInt(x.Bytes(), 10)},

@@ -13,9 +13,9 @@ import (
 )
 
 // Describe implements fs.View.
-func (s *View) Describe() []byte {
-	a := s.now()
-	d := s.dataset.Describe(context.Background())
+func (v *View) Describe() []byte {
+	a := v.now()
+	d := v.dataset.Describe(context.Background())
 	text, err := json.MarshalIndent(struct {
 		Name    string `json:"name"`
 		View    string `json:"view"`
@@ -72,10 +72,10 @@ func (a *assignment) stepRecords() uint64 {
 }
 
 // Attributes implements fs.View.
-func (s *View) Attributes(rank, step uint64) []fs.Attribute {
-	a := s.now()
+func (v *View) Attributes(rank, step uint64) []fs.Attribute {
+	a := v.now()
 	id, holders := a.ID(), a.Holders(a.host, rank, step)
-	tier, ok := s.views.cache.Contains(a.Batches, rank, step)
+	tier, ok := v.views.cache.Contains(a.Batches, rank, step)
 	if !ok {
 		tier = "source"
 	}

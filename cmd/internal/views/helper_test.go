@@ -57,9 +57,9 @@ func served(t testing.TB, k *catalogtest.Cluster, c *catalog.Catalog, ram int64)
 }
 
 // dataset is d.
-func (n *Views) dataset(t testing.TB) *catalog.Dataset {
+func (vs *Views) dataset(t testing.TB) *catalog.Dataset {
 	t.Helper()
-	d, err := n.config.Catalog.Get("d")
+	d, err := vs.config.Catalog.Get("d")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ const mostFormers = 2
 
 // formers are the plans of a dataset that were pinned last, other than that of v,
 // whose batches are chunks.
-func (n *Views) formers(v meta.View, of *batch.Version) (all []former) {
+func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
 	hash, own := hex.EncodeToString(of.ID[:]), v.String()
-	for _, pinned := range slices.Backward(n.config.State.Plans()) {
+	for _, pinned := range slices.Backward(vs.config.State.Plans()) {
 		if pinned.Index != hash || pinned.View == own {
 			continue
 		}
@@ -36,7 +36,7 @@ func (n *Views) formers(v meta.View, of *batch.Version) (all []former) {
 			continue
 		}
 		p := plan.New(was, of.Plans)
-		if p.Place(n.Seats(pinned.Nodes)) != nil {
+		if p.Place(vs.Seats(pinned.Nodes)) != nil {
 			continue
 		}
 		if all = append(all, former{p, pinned.Nodes}); len(all) == mostFormers {
@@ -63,10 +63,10 @@ func (f former) reader(chunk int) (node string, ok bool) {
 
 // keepers says which other nodes may have a chunk of a view whose batches are chunks,
 // the likeliest first. What was pinned is looked up once, for the first chunk.
-func (n *Views) keepers(v meta.View, of *batch.Version) func(chunk int) []string {
-	formers := sync.OnceValue(func() []former { return n.formers(v, of) })
+func (vs *Views) keepers(v meta.View, of *batch.Version) func(chunk int) []string {
+	formers := sync.OnceValue(func() []former { return vs.formers(v, of) })
 	return func(chunk int) (nodes []string) {
-		owners := n.config.Owners
+		owners := vs.config.Owners
 		for _, f := range formers() {
 			node, ok := f.reader(chunk)
 			if ok && node != owners.Self && owners.Up(node) && !slices.Contains(nodes, node) {

@@ -73,8 +73,8 @@ func (b *Batches) Holders(own string, rank, step uint64) Holders {
 }
 
 // Locality implements fs.View: where the bytes of each batch are.
-func (s *View) Locality() fs.Table {
-	a := s.now()
+func (v *View) Locality() fs.Table {
+	a := v.now()
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"
 	w, hosts := len("node"), max(len("hosts"), a.hostsWidth())
 	for _, seat := range append(a.seats, plan.Seat{Host: a.host}) {

@@ -9,8 +9,8 @@ import (
 
 // Called is the shortest name of a view, and the one that it has if its dataset is
 // gone.
-func (n *Views) Called(view string) string {
-	if v, d, err := n.Resolve(view); err == nil {
+func (vs *Views) Called(view string) string {
+	if v, d, err := vs.Resolve(view); err == nil {
 		return Shortest(v, d.Default)
 	}
 	return view

@@ -18,9 +18,9 @@ type queueReader struct {
 }
 
 // Queue is for a rank that takes batches as they come.
-func (s *View) Queue(rank uint64) fs.Queue {
-	r := s.views.config.Readers.Open(s.key, s.name, s.dataset.Generation, rank)
-	return &queueReader{r, s, rank}
+func (v *View) Queue(rank uint64) fs.Queue {
+	r := v.views.config.Readers.Open(v.key, v.name, v.dataset.Generation, rank)
+	return &queueReader{r, v, rank}
 }
 
 // Next finishes the batch before and takes another.
@@ -53,13 +53,13 @@ func (q *queueReader) Close() {
 const leaveTime = 2 * time.Second
 
 // describeUnit is the line of a batch.
-func (s *View) describeUnit(unit uint64) []byte {
-	a := s.now()
+func (v *View) describeUnit(unit uint64) []byte {
+	a := v.now()
 	rank, step := unit%a.Cut().Ranks, unit/a.Cut().Ranks
 	size, where := a.Size(rank, step), "remote"
 	if 2*a.Holders(a.host, rank, step).On(a.host) > size || !a.Version.Source.Remote {
 		where = "local"
 	}
-	path := filepath.Join(s.views.config.Mount, "datasets", s.name, dispatch.BatchName(unit, a.Cut().Ranks))
+	path := filepath.Join(v.views.config.Mount, "datasets", v.name, dispatch.BatchName(unit, a.Cut().Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, a.Records(rank, step), where)
 }

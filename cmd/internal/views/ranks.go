@@ -9,22 +9,22 @@ import (
 // WouldBe says where the ranks of a view would be, if they were pinned now: where they
 // were opened last, and the others in blocks on the nodes that are up, as mpirun places
 // them.
-func (n *Views) WouldBe(v meta.View) state.Runs {
+func (vs *Views) WouldBe(v meta.View) state.Runs {
 	var up []string
-	for _, m := range n.config.State.Nodes() {
+	for _, m := range vs.config.State.Nodes() {
 		if m.Up && !m.Drained {
 			up = append(up, m.ID)
 		}
 	}
 	if len(up) == 0 {
-		up = []string{n.config.Cluster.Self()}
+		up = []string{vs.config.Cluster.Self()}
 	}
-	nodes := n.config.State.Claims(v.Dataset, v.Ranks).Nodes()
+	nodes := vs.config.State.Claims(v.Dataset, v.Ranks).Nodes()
 	if len(nodes) == 0 {
 		nodes = make([]string, v.Ranks)
 	}
 	for rank, node := range nodes {
-		if m, ok := n.config.State.Node(node); !ok || !m.Up {
+		if m, ok := vs.config.State.Node(node); !ok || !m.Up {
 			nodes[rank] = up[uint64(rank)*uint64(len(up))/v.Ranks]
 		}
 	}
@@ -32,18 +32,18 @@ func (n *Views) WouldBe(v meta.View) state.Runs {
 }
 
 // Seats are the hosts of nodes.
-func (n *Views) Seats(runs state.Runs) []plan.Seat {
+func (vs *Views) Seats(runs state.Runs) []plan.Seat {
 	var seats []plan.Seat
 	for _, run := range runs {
-		seats = append(seats, plan.Seat{Host: n.config.State.HostOf(run.Node), Ranks: run.Count})
+		seats = append(seats, plan.Seat{Host: vs.config.State.HostOf(run.Node), Ranks: run.Count})
 	}
 	return seats
 }
 
 // allUp reports whether each rank is claimed by a node that is up.
-func (n *Views) allUp(claims state.Runs) bool {
+func (vs *Views) allUp(claims state.Runs) bool {
 	for _, run := range claims {
-		if m, ok := n.config.State.Node(run.Node); !ok || !m.Up {
+		if m, ok := vs.config.State.Node(run.Node); !ok || !m.Up {
 			return false
 		}
 	}
@@ -51,11 +51,11 @@ func (n *Views) allUp(claims state.Runs) bool {
 }
 
 // RanksHere are the ranks of this node, as the view is settled or as it would be.
-func (s *View) RanksHere() (ranks []uint64) {
-	a := s.now()
+func (v *View) RanksHere() (ranks []uint64) {
+	a := v.now()
 	seats := a.seats
 	if seats == nil {
-		seats = s.views.Seats(s.views.WouldBe(s.asked))
+		seats = v.views.Seats(v.views.WouldBe(v.asked))
 	}
 	first := uint64(0)
 	for _, seat := range seats {

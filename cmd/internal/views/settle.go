@@ -10,17 +10,17 @@ import (
 	"rankfs/meta/state"
 )
 
-// settle sees to it that s is settled, for a rank that is about to read.
-func (s *View) settle(ctx context.Context, account *stall.Open, rank uint64) error {
-	if s.now().settled {
-		if s.now().Placed() {
-			s.ranks.claimLater(rank)
+// settle sees to it that the view is settled, for a rank that is about to read.
+func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) error {
+	if v.now().settled {
+		if v.now().Placed() {
+			v.ranks.claimLater(rank)
 		}
-		return s.holds()
+		return v.holds()
 	}
 	defer account.End(account.For(stall.Plan))
-	if err := s.settleFirst(ctx, rank); err != nil {
-		return fmt.Errorf("plan of %v: %w", s.asked, err)
+	if err := v.settleFirst(ctx, rank); err != nil {
+		return fmt.Errorf("plan of %v: %w", v.asked, err)
 	}
 	return nil
 }
@@ -28,44 +28,44 @@ func (s *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 // settleFirst is settle for a view that is open. Each rank says where it is before it
 // waits for the token: the open that has the token waits for all, those of this node
 // too.
-func (s *View) settleFirst(ctx context.Context, rank uint64) error {
-	if _, pinned := s.views.config.State.Plan(s.key); !pinned {
-		if err := s.ranks.claim(ctx, rank); err != nil {
+func (v *View) settleFirst(ctx context.Context, rank uint64) error {
+	if _, pinned := v.views.config.State.Plan(v.key); !pinned {
+		if err := v.ranks.claim(ctx, rank); err != nil {
 			return err
 		}
 	}
 	select {
-	case s.settling <- struct{}{}:
-		defer func() { <-s.settling }()
+	case v.settling <- struct{}{}:
+		defer func() { <-v.settling }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if s.now().settled {
+	if v.now().settled {
 		return nil
 	}
-	p, err := s.ranks.pin(ctx)
+	p, err := v.ranks.pin(ctx)
 	if err != nil {
 		return err
 	}
-	if p.Generation != s.dataset.Generation {
+	if p.Generation != v.dataset.Generation {
 		return batch.ErrRemoved
 	}
-	return s.follow(p)
+	return v.follow(p)
 }
 
-// follow settles s by what the cluster pinned.
-func (s *View) follow(p state.Plan) error {
-	s.sequence = p.Sequence
-	s.views.settled.note(s.key, p.Sequence)
-	return s.assign(s.views.Seats(p.Nodes), true)
+// follow settles the view by what the cluster pinned.
+func (v *View) follow(p state.Plan) error {
+	v.sequence = p.Sequence
+	v.views.settled.note(v.key, p.Sequence)
+	return v.assign(v.views.Seats(p.Nodes), true)
 }
 
-// holds reports whether s is still what the cluster pinned. If it was unpinned, the name
+// holds reports whether the view is still what the cluster pinned. If it was unpinned, the name
 // stands for something else.
-func (s *View) holds() error {
-	if s.sequence == 0 || !s.views.config.State.Overtaken(s.key, s.sequence) {
+func (v *View) holds() error {
+	if v.sequence == 0 || !v.views.config.State.Overtaken(v.key, v.sequence) {
 		return nil
 	}
-	s.views.config.Drop(s.asked.Dataset)
-	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", s.key, meta.ErrOvertaken)
+	v.views.config.Drop(v.asked.Dataset)
+	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", v.key, meta.ErrOvertaken)
 }

@@ -46,87 +46,87 @@ type assignment struct {
 	settled bool
 }
 
-func (n *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
+func (vs *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
 	key := v.String()
 	s := &View{
-		views: n, name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1),
-		ranks: viewRanks{views: n, view: v, key: key, generation: d.Generation},
+		views: vs, name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settling: make(chan struct{}, 1),
+		ranks: viewRanks{views: vs, view: v, key: key, generation: d.Generation},
 	}
 	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.assign(nil, true)
 	}
-	if p, ok := n.config.State.Plan(s.key); ok && p.Generation == d.Generation {
+	if p, ok := vs.config.State.Plan(s.key); ok && p.Generation == d.Generation {
 		return s, s.follow(p)
 	}
-	return s, s.assign(n.Seats(n.WouldBe(v)), false)
+	return s, s.assign(vs.Seats(vs.WouldBe(v)), false)
 }
 
-// assign makes s what follows from where the ranks are.
-func (s *View) assign(seats []plan.Seat, settled bool) error {
-	b, err := s.views.newBatches(s.asked, s.dataset.Version, seats)
+// assign makes the view what follows from where the ranks are.
+func (v *View) assign(seats []plan.Seat, settled bool) error {
+	b, err := v.views.newBatches(v.asked, v.dataset.Version, seats)
 	if err != nil {
 		return err
 	}
 	if settled && b.Chunks != nil {
 		b.Version.ReadBy(b.Plan)
 	}
-	s.views.watcher.Found(s.asked, b)
-	s.assigned.Store(&assignment{b, s.views.config.Host, seats, settled})
+	v.views.watcher.Found(v.asked, b)
+	v.assigned.Store(&assignment{b, v.views.config.Host, seats, settled})
 	return nil
 }
 
 // now is the assignment as of now.
-func (s *View) now() *assignment { return s.assigned.Load() }
+func (v *View) now() *assignment { return v.assigned.Load() }
 
 // Key is the full name of the view.
-func (s *View) Key() string { return s.key }
+func (v *View) Key() string { return v.key }
 
 // Asked is what the name stands for.
-func (s *View) Asked() meta.View { return s.asked }
+func (v *View) Asked() meta.View { return v.asked }
 
 // Of is the dataset that is viewed.
-func (s *View) Of() *catalog.Dataset { return s.dataset }
+func (v *View) Of() *catalog.Dataset { return v.dataset }
 
 // Short is the shortest name of the view.
-func (s *View) Short() string { return Shortest(s.asked, s.dataset.Default) }
+func (v *View) Short() string { return Shortest(v.asked, v.dataset.Default) }
 
 // Batches are those of the view, as of now.
-func (s *View) Batches() *Batches { return s.now().Batches }
+func (v *View) Batches() *Batches { return v.now().Batches }
 
 // Dataset implements fs.View.
-func (s *View) Dataset() string { return s.asked.Dataset }
+func (v *View) Dataset() string { return v.asked.Dataset }
 
 // Ranks implements fs.View.
-func (s *View) Ranks() uint64 { return s.now().Cut().Ranks }
+func (v *View) Ranks() uint64 { return v.now().Cut().Ranks }
 
 // Steps implements fs.View.
-func (s *View) Steps() uint64 { return s.now().Steps() }
+func (v *View) Steps() uint64 { return v.now().Steps() }
 
 // Settled implements fs.View.
-func (s *View) Settled() bool { return s.now().settled }
+func (v *View) Settled() bool { return v.now().settled }
 
 // Records implements fs.View.
-func (s *View) Records(rank, step uint64) uint64 { return s.now().Records(rank, step) }
+func (v *View) Records(rank, step uint64) uint64 { return v.now().Records(rank, step) }
 
 // Size implements fs.View.
-func (s *View) Size(ctx context.Context, rank, step uint64) (int64, error) {
-	return s.now().SizeFor(ctx, rank, step)
+func (v *View) Size(ctx context.Context, rank, step uint64) (int64, error) {
+	return v.now().SizeFor(ctx, rank, step)
 }
 
 // Offsets implements fs.View.
-func (s *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, error) {
-	if err := s.settle(ctx, nil, rank); err != nil {
+func (v *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, error) {
+	if err := v.settle(ctx, nil, rank); err != nil {
 		return nil, err
 	}
-	return s.now().Offsets(ctx, rank, step)
+	return v.now().Offsets(ctx, rank, step)
 }
 
 // Open implements fs.View.
-func (s *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	account := s.views.config.Stalls.Open(s.job, rank)
+func (v *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
+	account := v.views.config.Stalls.Open(v.job, rank)
 	account.Thread = fs.Thread(ctx)
-	slab, err := s.open(ctx, &account, rank, step)
+	slab, err := v.open(ctx, &account, rank, step)
 	if err != nil {
 		account.Done(0, err)
 		return nil, err
@@ -136,18 +136,18 @@ func (s *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
 }
 
 // open settles the view, and has the cache find the slab or make it.
-func (s *View) open(ctx context.Context, account *stall.Open, rank, step uint64) (slab *cache.Slab, err error) {
-	if err := s.settle(ctx, account, rank); err != nil {
+func (v *View) open(ctx context.Context, account *stall.Open, rank, step uint64) (slab *cache.Slab, err error) {
+	if err := v.settle(ctx, account, rank); err != nil {
 		return nil, err
 	}
-	a := s.now()
+	a := v.now()
 	err = a.Version.Source.Retry(ctx, account, func() (err error) {
-		slab, err = s.views.cache.Open(ctx, account, a.Batches, rank, step)
+		slab, err = v.views.cache.Open(ctx, account, a.Batches, rank, step)
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("dataset %s: %w", s.Dataset(), catalog.Reindex(err, s.Dataset()))
-		return nil, s.withRoomFor(err)
+		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset()))
+		return nil, v.withRoomFor(err)
 	}
 	return slab, nil
 }

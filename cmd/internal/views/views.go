@@ -66,19 +66,19 @@ func New(c Config) *Views { return &Views{config: c} }
 
 // Start says where slabs come from, and what watches the views. Until ctx is done they
 // tell the cluster where ranks are opened.
-func (n *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
-	n.ctx, n.cache, n.watcher = ctx, c, w
+func (vs *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
+	vs.ctx, vs.cache, vs.watcher = ctx, c, w
 }
 
 // Wait waits for what goes on behind opens, which ends soon after the context of Start.
-func (n *Views) Wait() { n.tasks.Wait() }
+func (vs *Views) Wait() { vs.tasks.Wait() }
 
 // Follow has names looked up again whose plans were unpinned, until ctx is done.
-func (n *Views) Follow(ctx context.Context) {
+func (vs *Views) Follow(ctx context.Context) {
 	for {
-		changed := n.config.State.Changed()
-		for _, dataset := range n.settled.overtaken(n.config.State) {
-			n.config.Drop(dataset)
+		changed := vs.config.State.Changed()
+		for _, dataset := range vs.settled.overtaken(vs.config.State) {
+			vs.config.Drop(dataset)
 		}
 		select {
 		case <-ctx.Done():
@@ -89,30 +89,30 @@ func (n *Views) Follow(ctx context.Context) {
 }
 
 // Names lists the datasets.
-func (n *Views) Names() []string {
+func (vs *Views) Names() []string {
 	var names []string
-	for _, d := range n.config.Catalog.List() {
+	for _, d := range vs.config.Catalog.List() {
 		names = append(names, d.Name)
 	}
 	return names
 }
 
 // View implements fs.Catalog.
-func (n *Views) View(name string) (fs.View, error) { return n.Open(name) }
+func (vs *Views) View(name string) (fs.View, error) { return vs.Open(name) }
 
 // Open finds the view that is called NAME or NAME@options.
-func (n *Views) Open(name string) (*View, error) {
-	v, d, err := n.Resolve(name)
+func (vs *Views) Open(name string) (*View, error) {
+	v, d, err := vs.Resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	return n.newView(name, v, d)
+	return vs.newView(name, v, d)
 }
 
 // Resolve says what a name stands for.
-func (n *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
+func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
 	base, options, isView := meta.SplitView(name)
-	if d, err = n.config.Catalog.Get(base); err != nil {
+	if d, err = vs.config.Catalog.Get(base); err != nil {
 		return v, nil, err
 	}
 	v = d.Default
@@ -129,8 +129,8 @@ func (n *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error
 }
 
 // Units are what the queue of a view hands out, for this node as the leader.
-func (n *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
-	v, err := n.Open(view)
+func (vs *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
+	v, err := vs.Open(view)
 	if err != nil {
 		return dispatch.Units{}, err
 	}
@@ -145,9 +145,9 @@ func (n *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.U
 }
 
 // Server gives other nodes records of the datasets of this one.
-func (n *Views) Server() batch.Server {
+func (vs *Views) Server() batch.Server {
 	return batch.Server{
-		Find:   n.config.Catalog.ByIndex,
-		Chunks: func(v *batch.Version) *batch.Chunks { return newChunkSlabs(n.cache, v, v.Readers()).chunks },
+		Find:   vs.config.Catalog.ByIndex,
+		Chunks: func(v *batch.Version) *batch.Chunks { return newChunkSlabs(vs.cache, v, v.Readers()).chunks },
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"rankfs/meta"
 )
 
-// Crowd says it when the ranks that a node has of a view need more for one batch
-// each than the cache has: ranks that take each step together could not. It is
-// reckoned with batches of the mean size.
-func (n *Views) Crowd(v meta.View, of *batch.Version) string {
+// MemoryWarning warns of ranks of a view that need more on one node, for one batch each,
+// than the cache has: ranks that take each step together could not. Batches are taken to
+// be of the mean size.
+func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
 	x := of.Index
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
 	if cut.N == 0 {
 		return ""
 	}
 	batch := int64(float64(x.Bytes()) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
-	here := n.oneShare(v.Ranks)
-	memory := n.config.RAM + n.config.NVMe
+	here := vs.ranksOfANode(v.Ranks)
+	memory := vs.config.RAM + vs.config.NVMe
 	if here < 2 {
 		return ""
 	}
@@ -30,18 +30,18 @@ func (n *Views) Crowd(v meta.View, of *batch.Version) string {
 	switch {
 	case float64(batch)*float64(here) > float64(memory):
 		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
-			here, roughly(batch), roughly(need), roughly(memory), roomier(need))
+			here, roughly(batch), roughly(need), roughly(memory), howToGetRoom(need))
 	case float64(batch)*float64(here)*2 > float64(memory):
 		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
-			"close and unmap that first, or %s", here, roughly(batch), roughly(memory), roomier(2*need))
+			"close and unmap that first, or %s", here, roughly(batch), roughly(memory), howToGetRoom(2*need))
 	}
 	return ""
 }
 
-// oneShare is how many of so many ranks a node has, if all have as many.
-func (n *Views) oneShare(ranks uint64) uint64 {
+// ranksOfANode is how many of so many ranks a node has, if all have as many.
+func (vs *Views) ranksOfANode(ranks uint64) uint64 {
 	nodes := uint64(0)
-	for _, m := range n.config.State.Nodes() {
+	for _, m := range vs.config.State.Nodes() {
 		if m.Up && !m.Drained {
 			nodes++
 		}
@@ -49,38 +49,38 @@ func (n *Views) oneShare(ranks uint64) uint64 {
 	return (ranks + max(nodes, 1) - 1) / max(nodes, 1)
 }
 
-// withRoomFor adds to the error of an open that was refused in a crowd what would be
+// withRoomFor adds to the error of an open that was refused for want of memory what would be
 // enough for all ranks that the node has of the view.
-func (s *View) withRoomFor(err error) error {
+func (v *View) withRoomFor(err error) error {
 	var c *cache.Shortage
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, s.views.roomFor(c, len(s.RanksHere())))
+	return fmt.Errorf("%w; %s", err, v.views.roomFor(c, len(v.RanksHere())))
 }
 
-// TellCrowd has the log say that an open waits for memory that ranks hold.
-func (n *Views) TellCrowd(p cache.Plan, c *cache.Shortage) {
+// LogShortage has the log say that an open waits for memory that ranks hold.
+func (vs *Views) LogShortage(p cache.Plan, c *cache.Shortage) {
 	ranks := 0
 	if p, ok := p.(*Batches); ok {
-		ranks = int(n.oneShare(p.Cut().Ranks))
+		ranks = int(vs.ranksOfANode(p.Cut().Ranks))
 	}
-	n.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+n.roomFor(c, ranks))
+	vs.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c, ranks))
 }
 
-// Waiting says what opens wait for now that find no room, or nothing.
-func (n *Views) Waiting() string {
-	c := n.cache.Shortage()
+// ShortageNow says what opens wait for now that find no room, or nothing.
+func (vs *Views) ShortageNow() string {
+	c := vs.cache.Shortage()
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("opens wait until ranks let go of memory: %v; %s", c, n.roomFor(c, 0))
+	return fmt.Sprintf("opens wait until ranks let go of memory: %v; %s", c, vs.roomFor(c, 0))
 }
 
-// roomFor says how the ranks of a crowd would get on: with one batch more than
+// roomFor says how the ranks that share memory would get on: with one batch more than
 // they hold, or with one each.
-func (n *Views) roomFor(c *cache.Shortage, ranks int) string {
-	return "close and unmap a batch before the next is opened, or " + roomier(max(c.Held+c.Size, c.Size*int64(ranks)))
+func (vs *Views) roomFor(c *cache.Shortage, ranks int) string {
+	return "close and unmap a batch before the next is opened, or " + howToGetRoom(max(c.Held+c.Size, c.Size*int64(ranks)))
 }
 
 // Holds reports whether a thread is all of its process, which has a batch open by
@@ -104,8 +104,8 @@ func Holds(thread int32, rank, step uint64) bool {
 	return false
 }
 
-// roomier says how to get room for so many bytes.
-func roomier(bytes int64) string {
+// howToGetRoom says how to get room for so many bytes.
+func howToGetRoom(bytes int64) string {
 	return fmt.Sprintf("mount with --ram %s or more, add --nvme DIR:SIZE, or make batches smaller", roughly(bytes))
 }
 
