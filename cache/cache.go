@@ -10,14 +10,14 @@ import (
 
 // A Cache turns batches into slabs.
 //
-// What it knows is in guarded, under one lock; what moves bytes is in six parts,
+// What it knows is in guarded, under one lock; what moves bytes is in these parts,
 // of which each calls only those that stand after it here. Opens go from open.go
 // to the queue, and from there by workers.go down.
 type Cache struct {
 	config Config
 	mu     *guarded
 
-	workers     *workers     // fill what opens wait for, and what is ahead of readers
+	workers     *workers     // fill what opens wait for, and what is ahead of readers, with room from admission
 	planning    *planning    // says where batches should be
 	mover       *mover       // brings them there
 	store       *store       // gives slabs up, and makes copies of them before
