@@ -45,14 +45,14 @@ type served struct {
 	assign.Service
 }
 
-func (c caseOf) epoch(t fataler, capacity []int32) served {
+func (c caseOf) epoch(t fataler) served {
 	t.Helper()
 	p := c.planner(t)
 	d, err := p.Epoch(c.strict, c.of)
 	if err != nil {
 		t.Fatalf("epoch: %v", err)
 	}
-	s, err := p.Serve(c.readers(d), c.of, capacity)
+	s, err := p.Serve(c.readers(d), c.of)
 	if err != nil {
 		t.Fatalf("serve: %v", err)
 	}

@@ -158,12 +158,10 @@ func TestInvalid(t *testing.T) {
 		{"a step of other positions", func() error { _, err := p.Step(strict, []int32{0}); return err }},
 		{"an unknown set", func() error { _, err := p.Step(strict, []int32{0, 1}); return err }},
 		{"a set below all", func() error { _, err := p.Epoch(strict, []int32{0, -1}); return err }},
-		{"readers of other positions", func() error { _, err := p.Serve([]int32{0}, []int32{0, 0}, nil); return err }},
-		{"a reader that is no node", func() error { _, err := p.Serve([]int32{0, 2}, []int32{0, 0}, nil); return err }},
-		{"a reader below all", func() error { _, err := p.Serve([]int32{0, -1}, []int32{0, 0}, nil); return err }},
-		{"an unknown set of a reader", func() error { _, err := p.Serve([]int32{0}, []int32{1}, nil); return err }},
-		{"capacities of other nodes", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1}); return err }},
-		{"a negative capacity", func() error { _, err := p.Serve([]int32{0, 0}, []int32{0, 0}, []int32{1, -1}); return err }},
+		{"readers of other positions", func() error { _, err := p.Serve([]int32{0}, []int32{0, 0}); return err }},
+		{"a reader that is no node", func() error { _, err := p.Serve([]int32{0, 2}, []int32{0, 0}); return err }},
+		{"a reader below all", func() error { _, err := p.Serve([]int32{0, -1}, []int32{0, 0}); return err }},
+		{"an unknown set of a reader", func() error { _, err := p.Serve([]int32{0}, []int32{1}); return err }},
 		{"an unknown set of a program", func() error { _, err := p.Static([]int32{7}, assign.Weights{}); return err }},
 	}
 	for _, tt := range calls {

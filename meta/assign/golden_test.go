@@ -43,9 +43,9 @@ func TestGolden(t *testing.T) {
 		fmt.Fprintf(&out, "  local, rack, remote: %v, strict %v\n", report.Plan.Positions, report.Strict.Positions)
 	}
 	tell("step", c.step(t))
-	epoch := c.epoch(t, []int32{1, 2, 3, 4, 5, 6})
+	epoch := c.epoch(t)
 	tell("epoch", epoch.Division)
-	fmt.Fprintf(&out, "  from %v, %d over\n", epoch.From, epoch.Over)
+	fmt.Fprintf(&out, "  from %v, the busiest serves %d\n", epoch.From, epoch.Most)
 	static := c.static(t, assign.Weights{Local: 9, Time: 1})
 	tell("static", static.Division)
 	fmt.Fprintf(&out, "  point %d of %v\n", static.Best, static.Curve)

@@ -89,11 +89,11 @@ func leastCost(c caseOf) int {
 }
 
 // canServe reports whether the holders of what d reads from elsewhere can
-// serve it, if node j serves at most serve[j]+over.
-func canServe(c caseOf, d assign.Division, serve []int32, over int) bool {
+// serve it, if no node serves more than that.
+func canServe(c caseOf, d assign.Division, most int) bool {
 	n := newNetwork(2 + len(c.of) + c.cluster.Nodes)
 	for node := range c.cluster.Nodes {
-		n.arc(2+len(c.of)+node, 1, int(serve[node])+over, 0)
+		n.arc(2+len(c.of)+node, 1, most, 0)
 	}
 	remote := 0
 	for rank, reader := range c.cluster.NodeOf {

@@ -19,7 +19,7 @@ func TestReport(t *testing.T) {
 	}
 	sizes := []uint64{1, 2, 4, 8, 16, 32}
 	p := c.planner(t)
-	plan := c.epoch(t, nil)
+	plan := c.epoch(t)
 	got := p.Report(c.of, plan.Division, c.strict, func(position int) uint64 { return sizes[position] })
 	want := assign.Report{
 		Plan:   assign.Tally{Positions: [3]uint64{4, 0, 2}, Bytes: [3]uint64{15, 0, 48}, Ranks: 3, Most: 48},
@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 func TestReportCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase.Draw(t, "case")
-		plan := c.epoch(t, nil)
+		plan := c.epoch(t)
 		size := func(position int) uint64 { return uint64(7*position) % 5 }
 		got := c.planner(t).Report(c.of, plan.Division, c.strict, size)
 		want := assign.Report{Plan: c.tally(plan.Division, size), Strict: c.tally(c.strict, size)}

@@ -83,7 +83,7 @@ func TestEpochWithoutRacksIsAStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase.Draw(t, "case")
 		c.cluster.RackOf = nil
-		if step, epoch := c.step(t), c.epoch(t, nil); !equal(epoch.Division, step) {
+		if step, epoch := c.step(t), c.epoch(t); !equal(epoch.Division, step) {
 			t.Fatalf("got %v, want %v", ranks(epoch.Division), ranks(step))
 		}
 	})
@@ -157,7 +157,7 @@ func TestPlannerIsShared(t *testing.T) {
 		var wantEpoch []served
 		for range 20 {
 			one := c.another(t, r)
-			cases, wantStep, wantEpoch = append(cases, one), append(wantStep, one.step(t)), append(wantEpoch, one.epoch(t, nil))
+			cases, wantStep, wantEpoch = append(cases, one), append(wantStep, one.step(t)), append(wantEpoch, one.epoch(t))
 		}
 		wg.Go(func() {
 			for i, one := range cases {

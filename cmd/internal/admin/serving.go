@@ -43,7 +43,7 @@ func serving(x *index.Index, f *remoteReads, hosts *plan.Hosts, hostOf []int32) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := planner.Serve(f.reader, of, nil)
+	s, err := planner.Serve(f.reader, of)
 	if err != nil {
 		return nil, err
 	}
