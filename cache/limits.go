@@ -42,25 +42,35 @@ func (c *Cache) Held() int64 {
 // waited for: a fill takes a second or two.
 const reserveWait = 10 * time.Second
 
-// Reserve counts bytes of the first NVMe directory's budget as used, by files
-// that others keep in it, until release is called. Slabs make way for them, but
-// not those that ranks hold. The error wraps meta.ErrNoSpace if there is no
-// room, now or ever.
-func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
+// Directories are those of NVMe that can be read now.
+func (c *Cache) Directories() []string {
 	if c.nvme == nil {
-		return nil, fmt.Errorf("%w: there is no disk for it; mount with --nvme DIR:SIZE", meta.ErrNoSpace)
+		return nil
 	}
-	claim, err := c.nvme.Claim(bytes)
+	return c.nvme.Readable()
+}
+
+// Reserve counts bytes of an NVMe directory's budget as used, by files that are
+// not slabs, until release is called: of the directory in, or of any that has
+// room for files to come if it is empty. Slabs make way for them, but not those
+// that ranks hold. The error wraps meta.ErrNoSpace if there is no room, now or
+// ever.
+func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (dir string, release func(), err error) {
+	if c.nvme == nil {
+		return "", nil, fmt.Errorf("%w: there is no disk for it; mount with --nvme DIR:SIZE", meta.ErrNoSpace)
+	}
+	claim, err := c.nvme.Claim(bytes, in)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
+	disk := claim.Dir()
 	ctx, cancel := context.WithTimeoutCause(ctx, reserveWait, fmt.Errorf(
 		"%w: ranks hold too much of the nvme budget of %d to reserve %d bytes; try again when they read something else, or give --nvme a larger SIZE",
-		meta.ErrNoSpace, c.config.NVMe[0].Bytes, bytes))
+		meta.ErrNoSpace, disk.Bytes, bytes))
 	defer cancel()
 	for !claim.Settle() {
 		c.mu.Lock()
-		victim := c.mu.eviction.victimOnNVMe(c.config.NVMe[0].Path)
+		victim := c.mu.eviction.victimOnNVMe(disk.Path)
 		c.mu.Unlock()
 		if victim != nil {
 			c.store.evict(victim)
@@ -69,9 +79,9 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64) (release func(), err e
 		select {
 		case <-ctx.Done():
 			claim.Release()
-			return nil, context.Cause(ctx)
+			return "", nil, context.Cause(ctx)
 		case <-time.After(roomPoll):
 		}
 	}
-	return claim.Release, nil
+	return disk.Path, claim.Release, nil
 }

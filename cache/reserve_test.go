@@ -21,7 +21,7 @@ func TestReserve(t *testing.T) {
 	}
 	held := open(t, k, large, 0, 0)
 
-	release, err := k.Reserve(t.Context(), 100<<20)
+	_, release, err := k.Reserve(t.Context(), 100<<20, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestReserve(t *testing.T) {
 		name  string
 		bytes int64
 	}{{"what others have", 29 << 20}, {"more than the budget", 129 << 20}, {"all there are", 1<<63 - 1}} {
-		if _, err := k.Reserve(t.Context(), test.bytes); !errors.Is(err, meta.ErrNoSpace) {
+		if _, _, err := k.Reserve(t.Context(), test.bytes, ""); !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("%s: got %v, want ErrNoSpace", test.name, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestReserve(t *testing.T) {
 
 func TestReserveWithoutNVMe(t *testing.T) {
 	k := newCache(t, cache.Config{})
-	if _, err := k.Reserve(t.Context(), 1); !errors.Is(err, meta.ErrNoSpace) {
+	if _, _, err := k.Reserve(t.Context(), 1, ""); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("got %v, want ErrNoSpace", err)
 	}
 }

@@ -188,7 +188,7 @@ func TestClaim(t *testing.T) {
 	k := start(t, one(t.TempDir(), 40<<10))
 	k.putAll(0, 10, 4096)
 	held := k.hold(0)
-	c, err := k.Claim(36 << 10)
+	c, err := k.Claim(36<<10, "")
 	must(t, err)
 	if room := k.Room(); room != 4<<10 {
 		t.Errorf("slabs may take %d bytes beside 36 KiB", room)
@@ -196,10 +196,10 @@ func TestClaim(t *testing.T) {
 	if !c.Settle() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) || k.Room() != 4<<10 {
 		t.Errorf("%+v", k.stats())
 	}
-	if _, err := k.Claim(5 << 10); !errors.Is(err, meta.ErrNoSpace) {
+	if _, err := k.Claim(5<<10, ""); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("more than is left: %v", err)
 	}
-	more, err := k.Claim(4 << 10)
+	more, err := k.Claim(4<<10, "")
 	must(t, err)
 	if more.Settle() {
 		t.Error("a slab that is open made way")

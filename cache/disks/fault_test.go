@@ -198,7 +198,7 @@ func TestMountPointLeft(t *testing.T) {
 	until(t, "it is missed", func() bool { return k.stats().Ill != nil })
 	k.putAll(10, 20, 100<<10)
 	until(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
-	if _, err := k.Claim(1 << 10); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
+	if _, err := k.Claim(1<<10, i.slab); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("a claim where no disk is: %v", err)
 	}
 	if s := k.Stats(); !strings.Contains(s[0].Ill.Error(), "is gone") || s[0].Used != 0 || s[1].Slabs != 10 {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"rankfs/cache/blobs"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
@@ -33,11 +34,9 @@ type Config struct {
 	Scratch string // directory for what an interrupted scan has found out
 	Log     *slog.Logger
 
-	// Copies is the directory of local copies, which only this process uses,
-	// and Space the budget that their bytes count in. If empty, what has to be
-	// copied cannot be read.
-	Copies string
-	Space  Space
+	// Copies are the blobs that local copies are kept as. If nil, what has to be
+	// copied is refused.
+	Copies *blobs.Store
 
 	// Kerberos is how to log in where Conf demands it, which has Service and
 	// Protection.
@@ -102,8 +101,8 @@ func New(c Config) (*Clusters, error) {
 		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
 	}
 	k.mu.byAuthority = make(map[string]*cluster)
-	if c.Copies != "" {
-		k.copies = newCopies(c.Copies, c.Space, c.Log)
+	if c.Copies != nil {
+		k.copies = newCopies(c.Copies, c.Log)
 	}
 	return k, nil
 }

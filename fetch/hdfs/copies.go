@@ -2,39 +2,24 @@ package hdfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
+	"rankfs/cache/blobs"
 	"rankfs/meta"
 )
 
-// Space is the budget of the disk that copies are on. Its method may be called
-// concurrently.
-type Space interface {
-	// Reserve counts bytes as used until release is called. The error wraps
-	// meta.ErrNoSpace if there is no room for them, now or ever.
-	Reserve(ctx context.Context, bytes int64) (release func(), err error)
-}
-
-// Copies are files of HDFS that are on a local disk as a whole, by their keys:
+// Copies are files of HDFS that are on a local disk as a whole: blobs, by their
+// keys.
 //
-//	KEY.mdb     a copy; it has this name only when it is whole
-//	KEY.part    one under way, or interrupted
-//	KEY.sums    what the granules of either hash to
-//
-// A copy stays for as long as somebody uses it or a dataset wants it, over
+// A copy stays for as long as a source uses it or a dataset wants it, over
 // restarts too; an interrupted one for a day, in which it can be gone on with.
 //
 // While mu is held there is no I/O.
 type copies struct {
-	dir   string
-	space Space
+	blobs *blobs.Store
 	log   *slog.Logger
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -43,7 +28,7 @@ type copies struct {
 	mu struct {
 		sync.Mutex
 		byKey  map[string]*copied
-		wanted map[string]bool // nil until somebody says what is wanted: all is
+		wanted map[string]bool // nil until the first retain: all is
 		closed bool
 	}
 }
@@ -65,8 +50,8 @@ type use struct {
 	leave   context.CancelFunc
 }
 
-func newCopies(dir string, space Space, log *slog.Logger) *copies {
-	c := &copies{dir: dir, space: space, log: log}
+func newCopies(store *blobs.Store, log *slog.Logger) *copies {
+	c := &copies{blobs: store, log: log}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.mu.byKey = make(map[string]*copied)
 	return c
@@ -170,7 +155,7 @@ func (c *copies) tryJoin(s *Source, key string, f file, lasting bool) (k *copied
 	}
 	k = c.mu.byKey[key]
 	if k == nil {
-		k = newCopied(c, key)
+		k = newCopied(c, c.blobs.Blob(key))
 		c.mu.byKey[key] = k
 	}
 	if k.use == nil {
@@ -211,7 +196,7 @@ func (c *copies) begin(k *copied) {
 			c.leave(k)
 		}
 		<-ctx.Done()
-		k.close()
+		k.blob.Close()
 		c.end(k, u.err != nil)
 	})
 }
@@ -243,11 +228,11 @@ func (c *copies) end(k *copied, failed bool) {
 	needless := c.mu.wanted != nil && !c.mu.wanted[k.key] && !failed
 	c.mu.Unlock()
 	if needless {
-		k.remove()
+		k.blob.Remove()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.release == nil { // there are no files
+	if !k.blob.Counted() { // there are no files
 		delete(c.mu.byKey, k.key)
 	}
 	u := k.use
@@ -263,9 +248,7 @@ func (c *copies) retain(keys map[string]bool) {
 	c.mu.wanted = keys
 	c.mu.Unlock()
 	if first {
-		if err := c.list(); err != nil {
-			c.log.Error("copies not listed", "dir", c.dir, "cause", err)
-		}
+		c.list()
 	}
 	c.sweep(patience)
 }
@@ -276,71 +259,47 @@ func (c *copies) sweep(patience time.Duration) {
 	c.mu.Lock()
 	var gone []*copied
 	for key, k := range c.mu.byKey {
-		if k.use == nil && c.mu.wanted != nil && !c.mu.wanted[key] && (k.whole || time.Since(k.touched) >= patience) {
+		if k.use == nil && c.mu.wanted != nil && !c.mu.wanted[key] && (k.blob.Whole() || time.Since(k.blob.Touched()) >= patience) {
 			k.use = &use{ended: make(chan struct{})} // nobody may begin one meanwhile
 			gone = append(gone, k)
 		}
 	}
 	c.mu.Unlock()
 	for _, k := range gone {
-		c.log.Info("copy removed", "copy", filepath.Join(c.dir, k.key))
-		k.remove()
+		c.log.Info("copy removed", "copy", k.blob.Path())
+		k.blob.Remove()
 		c.end(k, true)
 	}
 }
 
 // list finds what earlier processes left. What the budget has no room for any
 // more is removed, the unfinished first.
-func (c *copies) list() error {
-	entries, err := os.ReadDir(c.dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+func (c *copies) list() {
+	found, err := c.blobs.List()
 	if err != nil {
-		return err
+		c.log.Error("copies not listed", "cause", err)
 	}
-	found := make(map[string]*copied)
-	for _, e := range entries {
-		key, kind, _ := strings.Cut(e.Name(), ".")
-		info, err := e.Info()
-		if err != nil || !isKey(key) {
-			continue
-		}
-		if found[key] == nil {
-			found[key] = newCopied(c, key)
-		}
-		if k := found[key]; kind == "mdb" || kind == "part" && !k.whole {
-			k.whole, k.size, k.touched = kind == "mdb", info.Size(), info.ModTime()
-		}
+	for _, b := range found {
+		c.adopt(b)
 	}
-	for _, whole := range []bool{true, false} {
-		for key, k := range found {
-			if k.whole == whole {
-				c.adopt(key, k)
-			}
-		}
-	}
-	return nil
 }
 
 // adopt enters a copy that an earlier process left.
-func (c *copies) adopt(key string, k *copied) {
+func (c *copies) adopt(b *blobs.Blob) {
 	c.mu.Lock()
-	known := c.mu.byKey[key] != nil
+	known := c.mu.byKey[b.Key()] != nil
 	c.mu.Unlock()
 	if known {
 		return
 	}
-	if k.size == 0 { // sums of nothing
-		k.remove()
-		return
+	if err := b.Adopt(c.ctx); err != nil {
+		c.log.Warn("copy removed: the budget has no room for it", "copy", b.Path(), "cause", err)
+		b.Remove()
 	}
-	if err := k.reserve(c.ctx); err != nil {
-		c.log.Warn("copy removed: the budget has no room for it", "copy", filepath.Join(c.dir, key), "cause", err)
-		k.remove()
+	if !b.Counted() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.byKey[key] = k
+	c.mu.byKey[b.Key()] = newCopied(c, b)
 }

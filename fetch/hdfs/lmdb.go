@@ -150,7 +150,7 @@ func (s *LMDB) hold(key string, get func(set *copies) (*copied, error)) error {
 	if err != nil {
 		return err
 	}
-	if s.data, err = lmdb.OpenStill(k.file, k); err != nil {
+	if s.data, err = lmdb.OpenStill(k.blob.File(), k); err != nil {
 		set.drop(k)
 		return err
 	}

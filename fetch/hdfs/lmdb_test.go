@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
+	"rankfs/cache/blobs"
 	"rankfs/cache/disks"
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
@@ -81,9 +83,10 @@ type disk struct {
 	cache *cache.Cache
 }
 
-func newDisk(t testing.TB, bytes int64) disk {
+func newDisk(t testing.TB, bytes int64) disk { return diskIn(t, t.TempDir(), bytes) }
+
+func diskIn(t testing.TB, dir string, bytes int64) disk {
 	t.Helper()
-	dir := t.TempDir()
 	k, err := cache.New(cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: bytes}}})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +100,7 @@ func newDisk(t testing.TB, bytes int64) disk {
 }
 
 // on makes copies go to the disk.
-func (d disk) on(c *hdfs.Config) { c.Copies, c.Space = d.dir, d.cache }
+func (d disk) on(c *hdfs.Config) { c.Copies = blobs.New(d.cache, slog.New(slog.DiscardHandler)) }
 
 func (d disk) used() int64 { return d.cache.Stats().NVMe[0].Others }
 
@@ -413,27 +416,28 @@ func TestNoRoomForACopy(t *testing.T) {
 	for _, test := range []struct {
 		name, path string
 		budget     int64
-		change     func(t *testing.T, c *hdfs.Config)
+		size       int64 // of the disk; 0: it is large
 		is         error
 		says       string
 	}{
-		{"budget", path, 2 << 20, nil, meta.ErrNoSpace, "--nvme"},
-		{"full disk", path, 64 << 20, func(t *testing.T, c *hdfs.Config) { c.Copies = small(t, 2<<20) }, meta.ErrNoSpace, "its disk has no room"},
-		{"no disk", path, 64 << 20, func(t *testing.T, c *hdfs.Config) { c.Copies = "" }, meta.ErrInvalid, "mount with --nvme"},
-		{"no LMDB", dir + "/text", 64 << 20, nil, meta.ErrCorrupt, "/text"},
-		{"empty", dir + "/empty", 64 << 20, nil, meta.ErrInvalid, "empty"},
-		{"nothing", dir + "/nothing", 64 << 20, nil, meta.ErrNotExist, "nothing"},
-		{"no such database", dir + "/other.mdb", 64 << 20, nil, meta.ErrNotExist, `there are the databases ["b"]`},
+		{"budget", path, 2 << 20, 0, meta.ErrNoSpace, "--nvme"},
+		{"full disk", path, 64 << 20, 2 << 20, meta.ErrNoSpace, "its disk has no room"},
+		{"no disk", path, 0, 0, meta.ErrInvalid, "mount with --nvme"},
+		{"no LMDB", dir + "/text", 64 << 20, 0, meta.ErrCorrupt, "/text"},
+		{"empty", dir + "/empty", 64 << 20, 0, meta.ErrInvalid, "empty"},
+		{"nothing", dir + "/nothing", 64 << 20, 0, meta.ErrNotExist, "nothing"},
+		{"no such database", dir + "/other.mdb", 64 << 20, 0, meta.ErrNotExist, `there are the databases ["b"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := newDisk(t, test.budget)
-			copies := ""
+			dir := t.TempDir()
+			if test.size > 0 {
+				dir = small(t, test.size)
+			}
+			d := diskIn(t, dir, max(test.budget, 1<<20))
 			k := clusters(t, c, func(c *hdfs.Config) {
-				d.on(c)
-				if test.change != nil {
-					test.change(t, c)
+				if test.budget > 0 {
+					d.on(c)
 				}
-				copies = c.Copies
 			})
 			src := open(t, k, test.path, "a")
 			defer src.Close()
@@ -441,7 +445,7 @@ func TestNoRoomForACopy(t *testing.T) {
 			if !errors.Is(err, test.is) || !strings.Contains(fmt.Sprint(err), test.says) {
 				t.Errorf("got %v, want %v saying %q", err, test.is, test.says)
 			}
-			if left, _ := os.ReadDir(copies); len(left) > 0 || d.used() != 0 {
+			if left, _ := os.ReadDir(d.dir); len(left) > 0 || d.used() != 0 {
 				t.Errorf("left: %v, %d bytes of the budget", left, d.used())
 			}
 			if n := k.Stats().Bytes; n > 600<<10 {

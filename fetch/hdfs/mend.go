@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"rankfs/cache/blobs"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 )
@@ -13,16 +14,16 @@ func (k *copied) ReadAt(p []byte, off int64) (int, error) {
 	if err := k.trust(context.Background(), []index.Extent{{Off: off, Len: int64(len(p))}}); err != nil {
 		return 0, err
 	}
-	return k.file.ReadAt(p, off)
+	return k.blob.ReadAt(p, off)
 }
 
 // trust makes sure that all granules which extents touch match their sums.
 func (k *copied) trust(ctx context.Context, extents []index.Extent) error {
 	var doubtful []int
 	for _, e := range extents {
-		end := min(granules(e.Off+e.Len), len(k.sums.seen))
+		end := min(blobs.Granules(e.Off+e.Len), blobs.Granules(k.of.Size))
 		for i := int(e.Off / granule); i < end; i++ {
-			if !k.sums.seen[i].Load() && (len(doubtful) == 0 || doubtful[len(doubtful)-1] != i) {
+			if !k.blob.Proven(i) && (len(doubtful) == 0 || doubtful[len(doubtful)-1] != i) {
 				doubtful = append(doubtful, i)
 			}
 		}
@@ -37,10 +38,10 @@ func (k *copied) trust(ctx context.Context, extents []index.Extent) error {
 func (k *copied) prove(ctx context.Context, i int) error {
 	buf := scanBuffers.Get().(*[granule]byte)
 	defer scanBuffers.Put(buf)
-	if k.sums.seen[i].Load() {
+	if k.blob.Proven(i) {
 		return nil
 	}
-	if match, err := k.sums.match(k.file, i, buf[:]); match && err == nil {
+	if match, err := k.blob.Match(i, buf[:]); match && err == nil {
 		return nil
 	}
 	select {
@@ -49,12 +50,12 @@ func (k *copied) prove(ctx context.Context, i int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	match, err := k.sums.match(k.file, i, buf[:]) // somebody may have mended it meanwhile
+	match, err := k.blob.Match(i, buf[:]) // another read may have mended it meanwhile
 	if match && err == nil {
 		return nil
 	}
-	k.set.log.Warn("copy damaged on disk: fetching the piece again", "file", k.of.path, "copy", k.name("mdb"), "piece", i, "cause", err)
-	if err := k.mend(ctx, i, buf[:k.sums.length(i)]); err != nil {
+	k.set.log.Warn("copy damaged on disk: fetching the piece again", "file", k.of.path, "copy", k.blob.Path(), "piece", i, "cause", err)
+	if err := k.mend(ctx, i, buf[:k.blob.Length(i)]); err != nil {
 		return meta.Worded(meta.ErrCorrupt, "local copy of %q: piece %d is corrupt on disk, and was not fetched again: %w", k.of.path, i, err)
 	}
 	return nil
@@ -72,5 +73,5 @@ func (k *copied) mend(ctx context.Context, i int, b []byte) error {
 	if err := k.source.cluster.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
 		return err
 	}
-	return k.store(i, b)
+	return k.blob.Put(i, b)
 }

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Mount, State      string
 	RAMBytes          int64
-	NVMe              []Disk // the first has copies of files too; without any there is no such tier
+	NVMe              []Disk // for slabs and copies of files; without any there is no such tier
 	NVMeFloor         Floor
 	Private           bool    // other users can neither read the mount nor ask the daemon
 	Admins            *uint32 // a group whose members may change things, as root may

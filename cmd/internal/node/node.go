@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/blobs"
 	"rankfs/cache/stall"
 	"rankfs/cmd/internal/admin"
 	"rankfs/cmd/internal/catalog"
@@ -136,13 +137,13 @@ type node struct {
 }
 
 // hdfs says how clusters of HDFS are reached, and where what is copied from them lies.
-func (c Config) hdfs(host string, space hdfs.Space) hdfs.Config {
+func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 	h := hdfs.Config{
 		Conf: c.HadoopConf, Host: host, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
-		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log, Space: space,
+		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log,
 	}
 	if len(c.NVMe) > 0 {
-		h.Copies = filepath.Join(c.NVMe[0].Path, "copies")
+		h.Copies = blobs.New(room, c.Log)
 	}
 	return h
 }
@@ -207,9 +208,13 @@ func (n *node) wait() {
 // drop has the names of a dataset looked up again.
 func (n *node) drop(dataset string) { n.tree.Drop(dataset) }
 
-// Reserve implements hdfs.Space.
-func (n *node) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
-	return n.cache.Reserve(ctx, bytes)
+// Directories implements blobs.Room, for copies that are asked for once there is
+// a cache.
+func (n *node) Directories() []string { return n.cache.Directories() }
+
+// Reserve implements blobs.Room.
+func (n *node) Reserve(ctx context.Context, bytes int64, in string) (dir string, release func(), err error) {
+	return n.cache.Reserve(ctx, bytes, in)
 }
 
 // A store is what this node has for others. It is a peers.Store.

@@ -1,4 +1,4 @@
-package hdfs
+package blobs
 
 import (
 	"encoding/binary"
@@ -13,27 +13,28 @@ import (
 	"rankfs/meta"
 )
 
-// granule is the unit in which a copy is written and checked. Finding a record
+// Granule is the unit in which a blob is written and checked. Finding a record
 // on a cold disk takes one at most, and their sums are 8 MiB for a terabyte.
-const granule = 1 << 20
+const Granule = 1 << 20
 
-// Sums say of each granule of a copy what its bytes hash to. They are kept in a
-// file beside the copy, in no order with it: after a crash of the machine either
+// Granules is how many a blob of that size has.
+func Granules(size int64) int { return int((size + Granule - 1) / Granule) }
+
+// Sums say of each granule of a blob what its bytes hash to. They are kept in a
+// file beside the blob, in no order with it: after a crash of the machine either
 // may be behind, which a comparison shows.
 type sums struct {
 	file *os.File
-	size int64           // of the copy
+	size int64           // of the blob
 	want []atomic.Uint64 // zero: it is not there
 	seen []atomic.Bool   // it matched, or was written, since this process runs
 }
 
-func granules(size int64) int { return int((size + granule - 1) / granule) }
-
 // sumsBytes is how large the file of sums is.
-func sumsBytes(size int64) int64 { return 8 * int64(granules(size)) }
+func sumsBytes(size int64) int64 { return 8 * int64(Granules(size)) }
 
 func newSums(size int64) *sums {
-	n := granules(size)
+	n := Granules(size)
 	return &sums{size: size, want: make([]atomic.Uint64, n), seen: make([]atomic.Bool, n)}
 }
 
@@ -60,7 +61,7 @@ func (s *sums) read() error {
 	return nil
 }
 
-// none reports whether nothing of the copy is there.
+// none reports whether nothing of the blob is there.
 func (s *sums) none() bool {
 	for i := range s.want {
 		if s.want[i].Load() != 0 {
@@ -83,15 +84,15 @@ func (s *sums) put(i int, content []byte) error {
 	return nil
 }
 
-// match reports whether granule i of the copy is what it was written with. It
+// match reports whether granule i of the blob is what it was written with. It
 // uses buf, a granule's room.
-func (s *sums) match(copy io.ReaderAt, i int, buf []byte) (bool, error) {
+func (s *sums) match(blob io.ReaderAt, i int, buf []byte) (bool, error) {
 	want := s.want[i].Load()
 	if want == 0 {
 		return false, nil
 	}
 	b := buf[:s.length(i)]
-	if n, err := copy.ReadAt(b, int64(i)*granule); n < len(b) {
+	if n, err := blob.ReadAt(b, int64(i)*Granule); n < len(b) {
 		return false, errors.Join(err, io.ErrUnexpectedEOF)
 	}
 	if sumOf(b) != want {
@@ -102,7 +103,7 @@ func (s *sums) match(copy io.ReaderAt, i int, buf []byte) (bool, error) {
 }
 
 // length is that of granule i.
-func (s *sums) length(i int) int64 { return min(granule, s.size-int64(i)*granule) }
+func (s *sums) length(i int) int64 { return min(Granule, s.size-int64(i)*Granule) }
 
 // sumOf is never zero.
 func sumOf(b []byte) uint64 { return max(1, xxhash.Sum64(b)) }
