@@ -25,7 +25,7 @@ func (c *Claim) Dir() Dir { return Dir{c.dir.path, c.dir.budget} }
 func (t *Tier) Readable() (paths []string) {
 	for _, d := range t.dirs {
 		d.mu.Lock()
-		if !d.blind() {
+		if !d.unreadable() {
 			paths = append(paths, d.path)
 		}
 		d.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *Tier) byOthers() []*directory {
 	for _, d := range t.dirs {
 		d.mu.Lock()
 		left[d] = d.budget - d.mu.others - d.mu.claims
-		if d.blind() || d.illness() != nil {
+		if d.unreadable() || d.suspended() != nil {
 			left[d] -= math.MaxInt64
 		}
 		d.mu.Unlock()
@@ -79,8 +79,8 @@ func (t *Tier) byOthers() []*directory {
 func (d *directory) claim(bytes int64) (*Claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.blind() {
-		return nil, fmt.Errorf("%w: nvme directory %s: %w", meta.ErrNoSpace, d.path, cmp.Or(d.mu.ill.cause, errBlind))
+	if d.unreadable() {
+		return nil, fmt.Errorf("%w: nvme directory %s: %w", meta.ErrNoSpace, d.path, cmp.Or(d.mu.failure.cause, errUnreadable))
 	}
 	if taken := d.mu.others + d.mu.claims; bytes > d.budget-taken {
 		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d in %s, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
@@ -97,7 +97,7 @@ func (d *directory) fits(bytes int64) error {
 	p := d.mu.place
 	d.mu.Unlock()
 	if p == nil {
-		return fmt.Errorf("nvme directory %s: %w: %w", d.path, errBlind, ErrNoRoom)
+		return fmt.Errorf("nvme directory %s: %w: %w", d.path, errUnreadable, ErrNoRoom)
 	}
 	p.pending.Add(bytes)
 	defer p.pending.Add(-bytes)

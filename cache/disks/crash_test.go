@@ -219,7 +219,7 @@ func TestPowerFailsAtAnyTime(t *testing.T) {
 	served := 0
 	for round := range 8 {
 		c := one(i.slab, 16<<20)
-		c.Rest, c.Save = 1<<40, 1<<20
+		c.Suspend, c.Save = 1<<40, 1<<20
 		k := start(t, c)
 		cut := make(chan struct{})
 		var writers sync.WaitGroup

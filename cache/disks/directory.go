@@ -19,12 +19,23 @@ import (
 	"rankfs/meta"
 )
 
-// A directory is one of a tier's.
+// A directory is one of a tier's. What holds of it whenever mu is free:
 //
-// A slab is in slabs for as long as its name is on the disk, and listed there
-// for as long as it may be opened; then it is in place. It is in held while there
-// is more to say of it. While mu is held no other lock is taken, and nothing is
-// asked of the disk.
+//   - A slab is in slabs for as long as its name is on the disk, and listed there
+//     for as long as it may be opened; then it is in place. It is in held if it has
+//     users, or is not listed: it is on its way in or out.
+//   - used is at least what its files take, be they slabs, unfinished, dying, the
+//     index or others'; a file is counted before it is made, and until its blocks
+//     are free. others and claims together never exceed the budget.
+//   - place is nil, or what the path led to when it was opened. What is done to a
+//     slab is done in the place where it is, whatever the path means by then.
+//   - A directory whose failure has a cause is suspended: nothing is written to it
+//     until the time is over. If it is unreadable it is not read either, until
+//     retry has found that it can be.
+//
+// While mu is held no other lock is taken, and nothing is asked of the disk. What
+// the disk is asked runs as a job, which may be given up (job.go), but for what a
+// write asks between its jobs: how much the file system has free.
 type directory struct {
 	path    string
 	budget  int64
@@ -32,19 +43,19 @@ type directory struct {
 	log     *slog.Logger
 	systems *fileSystems
 	jobs    sync.WaitGroup
-	sick    chan struct{} // one token: it is not to be read
+	failing chan struct{} // one token: it is not to be read
 	closing atomic.Bool
 
 	mu struct {
 		sync.Mutex
-		home     *home  // of the last place; nil if there was none
-		place    *place // nil if it could not be opened
+		origin   *origin // of the last place; nil if there was none
+		place    *place  // nil if it could not be opened
 		slabs    *table
-		held     map[uint32]*slab // that have users, or are not listed
-		used     int64            // bytes of all slabs, of those being written and of dying ones, of the index, and reserved
-		others   int64            // of used: reserved for what is not a slab
-		claims   int64            // bytes that are to be reserved: no slab may take them
-		index    int64            // of used: the index file's
+		held     map[uint32]*slab
+		used     int64 // bytes of all slabs, of those being written and of dying ones, of the index, and reserved
+		others   int64 // of used: reserved for what is not a slab
+		claims   int64 // bytes that are to be reserved: no slab may take them
+		index    int64 // of used: the index file's
 		dying    []dying
 		looking  int64 // bytes of dying files, as far as is known: sweep is finding out
 		serial   uint64
@@ -52,7 +63,7 @@ type directory struct {
 		removed  chan struct{} // closed when one of them is gone
 		change   uint64        // counts what makes the index stale
 		saved    uint64        // change, when the index was written
-		ill      illness
+		failure  failure
 		full     time.Time // until then the file system counts as full
 		stuck    int       // jobs that were given up and have not come back
 		count    counters
@@ -61,13 +72,12 @@ type directory struct {
 
 type counters struct{ damaged, lost, failed, hashed, hashedBytes uint64 }
 
-// A place is where a directory's path led when it was opened. What is done to
-// a slab is done in the place where it is, whatever the path means by then.
+// A place is where a directory's path led when it was opened.
 type place struct {
 	root    *os.Root
 	parts   string // how names of unfinished files begin
 	lock    *os.File
-	home    home
+	origin  origin
 	ino     uint64
 	block   int64
 	pending *atomic.Int64 // bytes to be written on this file system that have no blocks yet
@@ -75,8 +85,8 @@ type place struct {
 	listed  chan struct{} // closed when its names have been seen
 }
 
-// A home is what is known of a directory that is gone.
-type home struct {
+// An origin is what is known of a directory that is gone.
+type origin struct {
 	dev     uint64
 	mounted bool // the very directory is where its file system is mounted
 }
@@ -100,7 +110,7 @@ func (f *fileSystems) of(dev uint64) *atomic.Int64 {
 func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 	d := &directory{
 		path: dir.Path, budget: dir.Bytes, config: c, log: c.Log, systems: systems,
-		sick: make(chan struct{}, 1),
+		failing: make(chan struct{}, 1),
 	}
 	d.mu.slabs, d.mu.held, d.mu.removed = newTable(), make(map[uint32]*slab), make(chan struct{})
 	return d
@@ -151,9 +161,9 @@ func (p *place) fill(systems *fileSystems) (err error) {
 	if err != nil {
 		return err
 	}
-	p.home.dev, p.ino = identity(self)
-	p.home.mounted = isMounted(p.root.Name(), p.home.dev)
-	p.pending = systems.of(p.home.dev)
+	p.origin.dev, p.ino = identity(self)
+	p.origin.mounted = isMounted(p.root.Name(), p.origin.dev)
+	p.pending = systems.of(p.origin.dev)
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(p.lock.Fd()), &s); err != nil {
 		return err
@@ -193,8 +203,8 @@ func (d *directory) attend(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.sick:
-			d.nurse(ctx)
+		case <-d.failing:
+			d.retry(ctx)
 		case <-tick.C:
 			d.sweep()
 			d.miss()
@@ -209,9 +219,9 @@ func (d *directory) attend(ctx context.Context) {
 // of, for whoever wants to take it out.
 func (d *directory) miss() {
 	d.mu.Lock()
-	p, blind := d.mu.place, d.blind()
+	p, unreadable := d.mu.place, d.unreadable()
 	d.mu.Unlock()
-	if blind {
+	if unreadable {
 		return
 	}
 	if err := d.do(func(*job) error { return p.probe(d.path) }); err != nil {

@@ -37,9 +37,9 @@ type Config struct {
 	First func(a, b Key) bool
 	Log   *slog.Logger
 
-	// Rest is how long a directory that failed is left alone: long enough
+	// Suspend is how long a directory that failed is left alone: long enough
 	// for a person to see why, short beside an epoch.
-	Rest time.Duration
+	Suspend time.Duration
 	// Patience is how long a disk may not answer. One that is healthy takes
 	// milliseconds, a queue of other people's writes some seconds.
 	Patience time.Duration
@@ -53,8 +53,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Rest == 0 {
-		c.Rest = 30 * time.Second
+	if c.Suspend == 0 {
+		c.Suspend = 30 * time.Second
 	}
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
@@ -106,7 +106,7 @@ type Tier struct {
 }
 
 // New opens the directories, making those that do not exist, and finds what
-// earlier daemons left there. One that fails rests, as it would later, unless
+// earlier daemons left there. One that fails is suspended, as it would be later, unless
 // all do, or another daemon uses it.
 func New(c Config) (*Tier, error) {
 	c, err := c.withDefaults()
@@ -225,7 +225,7 @@ func (t *Tier) end(k Key) {
 }
 
 // byRoom are the directories, those with the most budget left first and those
-// that are ill last: they will say why.
+// that are suspended last: they will say why.
 func (t *Tier) byRoom() []*directory {
 	type candidate struct {
 		d    *directory

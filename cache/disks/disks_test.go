@@ -39,7 +39,7 @@ func TestFillFails(t *testing.T) {
 	if err := k.Fill(key(1), 5000, func([]byte) error { return broken }, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if s := k.stats(); s.Used != 0 || s.Slabs != 0 || s.Ill != nil || k.Has(key(1)) {
+	if s := k.stats(); s.Used != 0 || s.Slabs != 0 || s.Fault != nil || k.Has(key(1)) {
 		t.Errorf("%+v", s)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -66,7 +66,7 @@ func TestBudget(t *testing.T) {
 	if err := k.Put(key(60), make([]byte, 101<<10), nil); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("more than the budget: %v", err)
 	}
-	if s := k.stats(); s.Slabs != 8 || s.Ill != nil {
+	if s := k.stats(); s.Slabs != 8 || s.Fault != nil {
 		t.Errorf("what can never fit has driven out others: %+v", s)
 	}
 }
@@ -175,7 +175,7 @@ func TestConfig(t *testing.T) {
 		t.Fatalf("one of two is bad: %v", err)
 	}
 	k.put(1, 100)
-	if s := k.Stats(); s[0].Ill == nil || s[1].Ill != nil || s[1].Slabs != 1 || k.log.count("nvme tier rests", "not a directory") != 1 {
+	if s := k.Stats(); s[0].Fault == nil || s[1].Fault != nil || s[1].Slabs != 1 || k.log.count("nvme directory suspended", "not a directory") != 1 {
 		t.Errorf("%+v", s)
 	}
 	if _, err := tryStart(t, one(dir+"/new/one", 1)); !errors.Is(err, meta.ErrBusy) {

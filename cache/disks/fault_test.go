@@ -18,8 +18,8 @@ import (
 func two(t testing.TB, i *image) *tier {
 	t.Helper()
 	return start(t, disks.Config{
-		Dirs: []disks.Dir{{Path: i.slab, Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 4 << 20}},
-		Rest: 20 * time.Millisecond, Patience: 2 * time.Second, Trust: 1, Save: 10 * time.Millisecond,
+		Dirs:    []disks.Dir{{Path: i.slab, Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 4 << 20}},
+		Suspend: 20 * time.Millisecond, Patience: 2 * time.Second, Trust: 1, Save: 10 * time.Millisecond,
 	})
 }
 
@@ -49,16 +49,16 @@ func TestDiskFails(t *testing.T) {
 		return k.Room() <= 4<<20+k.stats().Used
 	})
 	s := k.Stats()
-	if s[0].Failed == 0 || s[1].Ill != nil || s[1].Slabs < 10 { // the rest is in memory still
+	if s[0].Failed == 0 || s[1].Fault != nil || s[1].Slabs < 10 { // the rest is in memory still
 		t.Errorf("%+v", s)
 	}
-	if n := k.log.count("nvme tier rests", i.slab); n == 0 {
+	if n := k.log.count("nvme directory suspended", i.slab); n == 0 {
 		t.Error("the log does not say so")
 	}
 	// Somebody takes it out: its mount point is not filled instead.
 	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
 	fails()
-	if s := k.Stats(); s[1].Ill != nil || s[1].Slabs < 10 {
+	if s := k.Stats(); s[1].Fault != nil || s[1].Slabs < 10 {
 		t.Errorf("%+v", s)
 	}
 	if names, _ := os.ReadDir(i.mnt); len(names) != 0 {
@@ -96,7 +96,7 @@ func TestPageGoneUnderFill(t *testing.T) {
 	if err != nil || fills != 2 || !k.got(1, size) {
 		t.Errorf("%d fills: %v", fills, err)
 	}
-	if s := k.Stats(); s[0].Ill == nil || s[0].Used != 0 || s[1].Slabs != 1 || k.log.count("nvme tier rests", bad, "mapped page") != 1 {
+	if s := k.Stats(); s[0].Fault == nil || s[0].Used != 0 || s[1].Slabs != 1 || k.log.count("nvme directory suspended", bad, "mapped page") != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -113,7 +113,7 @@ func TestDiskStuck(t *testing.T) {
 	must(t, k.Put(key(2), mem, nil))
 	clear(mem) // it is ours again
 	s := k.Stats()
-	if s[0].Ill == nil || !strings.Contains(s[0].Ill.Error(), "does not answer") || s[1].Slabs != 1 {
+	if s[0].Fault == nil || !strings.Contains(s[0].Fault.Error(), "does not answer") || s[1].Slabs != 1 {
 		t.Errorf("%+v", s)
 	}
 	k.putAll(10, 20, 100<<10)
@@ -140,7 +140,7 @@ func TestDiskReadOnly(t *testing.T) {
 	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	k.putAll(10, 20, 100<<10)
 	s := k.Stats()
-	if k.log.count("nvme tier rests", "read-only file system") == 0 || s[0].Slabs != 1 || s[1].Slabs != 10 || !k.got(1, 100<<10) {
+	if k.log.count("nvme directory suspended", "read-only file system") == 0 || s[0].Slabs != 1 || s[1].Slabs != 10 || !k.got(1, 100<<10) {
 		t.Errorf("%+v", s)
 	}
 	k.Drop(key(1)) // it cannot be removed: it counts, and is right
@@ -169,12 +169,12 @@ func TestDirectoryRemoved(t *testing.T) {
 		t.Error("there is no such file")
 	}
 	k.putAll(10, 20, 100<<10)
-	if s := k.Stats(); s[0].Failed != 0 || s[1].Ill != nil || k.log.count("nvme tier rests", "is gone") == 0 {
+	if s := k.Stats(); s[0].Failed != 0 || s[1].Fault != nil || k.log.count("nvme directory suspended", "is gone") == 0 {
 		t.Errorf("%+v", s)
 	}
 	until(t, "it is there again", func() bool {
 		_, err := os.Stat(i.slab)
-		return err == nil && k.stats().Ill == nil
+		return err == nil && k.stats().Fault == nil
 	})
 	k.putAll(30, 60, 100<<10) // more than the other one holds
 	compare(t, held, key(1), 100<<10)
@@ -195,13 +195,13 @@ func TestMountPointLeft(t *testing.T) {
 	k.put(1, 100<<10)
 	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
 	must(t, os.WriteFile(i.mnt+"/mine", nil, 0o600))
-	until(t, "it is missed", func() bool { return k.stats().Ill != nil })
+	until(t, "it is missed", func() bool { return k.stats().Fault != nil })
 	k.putAll(10, 20, 100<<10)
 	until(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
 	if _, err := k.Claim(1<<10, i.slab); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("a claim where no disk is: %v", err)
 	}
-	if s := k.Stats(); !strings.Contains(s[0].Ill.Error(), "is gone") || s[0].Used != 0 || s[1].Slabs != 10 {
+	if s := k.Stats(); !strings.Contains(s[0].Fault.Error(), "is gone") || s[0].Used != 0 || s[1].Slabs != 10 {
 		t.Errorf("%+v", s)
 	}
 	if names, _ := os.ReadDir(i.mnt); len(names) != 1 {
@@ -222,7 +222,7 @@ func TestFloor(t *testing.T) {
 	i := newImage(t, 64)
 	c := one(i.slab, 40<<20)
 	c.Floor = disks.Floor{Bytes: 10 << 20, Percent: 1}
-	c.Rest = time.Hour
+	c.Suspend = time.Hour
 	k := start(t, c)
 	i.fillUp(20 << 20)
 	for n := range 30 {
@@ -231,7 +231,7 @@ func TestFloor(t *testing.T) {
 			t.Fatalf("%d bytes free", free)
 		}
 	}
-	if s := k.stats(); s.Slabs < 5 || s.Slabs > 10 || !errors.Is(s.Ill, unix.ENOSPC) || k.log.count("nvme tier makes way") != 1 {
+	if s := k.stats(); s.Slabs < 5 || s.Slabs > 10 || !errors.Is(s.Fault, unix.ENOSPC) || k.log.count("nvme tier makes way") != 1 {
 		t.Errorf("%+v", s)
 	}
 	if room := k.Room(); room < 5<<20 || room > 10<<20 {
@@ -245,7 +245,7 @@ func TestFloor(t *testing.T) {
 	if err := k.Put(key(50), make([]byte, 11<<20), nil); !errors.Is(err, disks.ErrNoRoom) || !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	if s := k.stats(); s.Slabs != 0 || k.log.count("nvme tier rests", "--nvme-floor") != 1 {
+	if s := k.stats(); s.Slabs != 0 || k.log.count("nvme directory suspended", "--nvme-floor") != 1 {
 		t.Errorf("%+v", s)
 	}
 	k.stop()
@@ -291,7 +291,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	k = two(t, i)
 	k.putAll(0, 10, 100<<10)
-	if s := k.Stats(); s[0].Ill == nil || s[1].Slabs != 10 {
+	if s := k.Stats(); s[0].Fault == nil || s[1].Slabs != 10 {
 		t.Errorf("%+v", s)
 	}
 	k.stop()

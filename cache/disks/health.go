@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// An illness is why a directory rests.
-type illness struct {
-	cause error
-	until time.Time
-	blind bool // it is not read either
+// A failure is why a directory is suspended.
+type failure struct {
+	cause      error
+	until      time.Time
+	unreadable bool // it is not read either
 }
 
 var (
-	errStuck = errors.New("its disk does not answer")
-	errBlind = errors.New("it is not read now")
-	errGone  = errors.New("the directory is gone, or something else is mounted there; bring it back, or mount without it")
+	errStuck      = errors.New("its disk does not answer")
+	errUnreadable = errors.New("it is not read now")
+	errGone       = errors.New("the directory is gone, or something else is mounted there; bring it back, or mount without it")
 )
 
-// fail lets the directory rest.
-func (d *directory) fail(cause error, blind bool) {
+// fail suspends the directory.
+func (d *directory) fail(cause error, unreadable bool) {
 	d.mu.Lock()
-	old := d.mu.ill
+	old := d.mu.failure
 	now := time.Now()
-	d.mu.ill = illness{cause, now.Add(d.config.Rest), blind || old.blind}
+	d.mu.failure = failure{cause, now.Add(d.config.Suspend), unreadable || old.unreadable}
 	d.mu.Unlock()
-	if blind {
+	if unreadable {
 		select {
-		case d.sick <- struct{}{}:
+		case d.failing <- struct{}{}:
 		default:
 		}
 	}
-	if old.cause == nil || blind && !old.blind || !old.blind && now.After(old.until) {
-		d.log.Warn("nvme tier rests", "dir", d.path, "for", d.config.Rest, "cause", cause)
+	if old.cause == nil || unreadable && !old.unreadable || !old.unreadable && now.After(old.until) {
+		d.log.Warn("nvme directory suspended", "dir", d.path, "for", d.config.Suspend, "cause", cause)
 	}
 }
 
-// illness returns why nothing is written to the directory, or nil. mu is held.
-func (d *directory) illness() error {
-	if i := &d.mu.ill; i.cause != nil && (i.blind || time.Now().Before(i.until)) {
+// suspended returns why nothing is written to the directory, or nil. mu is held.
+func (d *directory) suspended() error {
+	if i := &d.mu.failure; i.cause != nil && (i.unreadable || time.Now().Before(i.until)) {
 		return i.cause
 	}
 	return nil
@@ -52,20 +52,20 @@ func (d *directory) illness() error {
 func (d *directory) healthy() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mu.place != nil && d.illness() == nil
+	return d.mu.place != nil && d.suspended() == nil
 }
 
-// blind reports whether the directory is not to be read. mu is held.
-func (d *directory) blind() bool { return d.mu.place == nil || d.mu.ill.blind }
+// unreadable reports whether the directory is not to be read. mu is held.
+func (d *directory) unreadable() bool { return d.mu.place == nil || d.mu.failure.unreadable }
 
 // writable waits until the names of the directory have been seen, so that all
-// that is in it counts, and returns its place unless it rests.
+// that is in it counts, and returns its place unless it is suspended.
 func (d *directory) writable() (*place, error) {
 	d.mu.Lock()
-	p, err := d.mu.place, d.illness()
+	p, err := d.mu.place, d.suspended()
 	d.mu.Unlock()
 	if err != nil || p == nil {
-		return nil, fmt.Errorf("nvme tier rests: %s: %w: %w", d.path, err, ErrNoRoom)
+		return nil, fmt.Errorf("nvme directory suspended: %s: %w: %w", d.path, err, ErrNoRoom)
 	}
 	timer := time.NewTimer(d.config.Patience)
 	defer timer.Stop()
@@ -77,13 +77,13 @@ func (d *directory) writable() (*place, error) {
 	}
 }
 
-// nurse tries a directory that is not to be read every so often, until it can be.
-func (d *directory) nurse(ctx context.Context) {
+// retry tries a directory that is not to be read every so often, until it can be.
+func (d *directory) retry(ctx context.Context) {
 	for {
 		d.mu.Lock()
-		blind, wait := d.mu.ill.blind, time.Until(d.mu.ill.until)
+		unreadable, wait := d.mu.failure.unreadable, time.Until(d.mu.failure.until)
 		d.mu.Unlock()
-		if !blind {
+		if !unreadable {
 			return
 		}
 		select {
@@ -94,7 +94,7 @@ func (d *directory) nurse(ctx context.Context) {
 		err := d.revive()
 		if err == nil {
 			d.mu.Lock()
-			d.mu.ill = illness{}
+			d.mu.failure = failure{}
 			d.mu.Unlock()
 			d.log.Info("nvme directory is used again", "dir", d.path)
 			return
@@ -107,7 +107,7 @@ func (d *directory) nurse(ctx context.Context) {
 // if it is another one by now.
 func (d *directory) revive() error {
 	d.mu.Lock()
-	p, home, stuck := d.mu.place, d.mu.home, d.mu.stuck
+	p, origin, stuck := d.mu.place, d.mu.origin, d.mu.stuck
 	d.mu.Unlock()
 	if stuck > 0 {
 		return errStuck
@@ -119,8 +119,8 @@ func (d *directory) revive() error {
 		}
 		d.forget(p)
 	}
-	if home != nil {
-		if err := d.do(func(*job) error { return home.mayReturn(d.path) }); err != nil {
+	if origin != nil {
+		if err := d.do(func(*job) error { return origin.mayReturn(d.path) }); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (p *place) probe(path string) error {
 	if err != nil {
 		return err
 	}
-	if dev, ino := identity(info); dev != p.home.dev || ino != p.ino {
+	if dev, ino := identity(info); dev != p.origin.dev || ino != p.ino {
 		return errGone
 	}
 	f, err := p.root.Open(".")
@@ -164,7 +164,7 @@ func (p *place) seen() bool {
 // mayReturn makes the directory if somebody removed it. It refuses one on
 // another disk, or where the disk's mount point is all that is left: that is
 // the room of others.
-func (h *home) mayReturn(path string) error {
+func (h *origin) mayReturn(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		above, err := os.Stat(filepath.Dir(path))

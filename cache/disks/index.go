@@ -127,7 +127,7 @@ func decodeItem(b []byte) (i item, ok bool) {
 // whether there was one that can be used.
 func (d *directory) load(p *place) bool {
 	d.mu.Lock()
-	d.mu.place, d.mu.home = p, &p.home
+	d.mu.place, d.mu.origin = p, &p.origin
 	d.mu.Unlock()
 	err := d.do(func(j *job) error { return d.readIndex(j, p) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

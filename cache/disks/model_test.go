@@ -73,7 +73,7 @@ func TestModel(t *testing.T) {
 					return // some may have no name
 				}
 				for i, s := range k.Stats() {
-					if on := diskUsage(t, c.Dirs[i].Path); s.Used != on || s.Used > s.Budget || s.Damaged+s.Lost+s.Failed > 0 || s.Ill != nil {
+					if on := diskUsage(t, c.Dirs[i].Path); s.Used != on || s.Used > s.Budget || s.Damaged+s.Lost+s.Failed > 0 || s.Fault != nil {
 						r.Fatalf("%+v, %d bytes on disk", s, on)
 					}
 				}

@@ -81,7 +81,7 @@ func TestRestart(t *testing.T) {
 					t.Errorf("slab %d is not there", n)
 				}
 			}
-			if s := k.stats(); s.Hashed != 20 || s.Damaged != 0 || s.Ill != nil {
+			if s := k.stats(); s.Hashed != 20 || s.Damaged != 0 || s.Fault != nil {
 				t.Errorf("%+v", s)
 			}
 			if n := k.log.count("nvme index not used"); (n == 1) != test.warn {
@@ -169,7 +169,7 @@ func TestDamaged(t *testing.T) {
 					}
 				}
 				s := k.stats()
-				if index && !test.lost && s.Damaged == 0 || s.Damaged > 1 || s.Ill != nil && !test.lost {
+				if index && !test.lost && s.Damaged == 0 || s.Damaged > 1 || s.Fault != nil && !test.lost {
 					t.Errorf("%+v", s)
 				}
 			})

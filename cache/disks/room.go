@@ -20,7 +20,7 @@ const sample = 64
 func (d *directory) left() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.place == nil || d.illness() != nil {
+	if d.mu.place == nil || d.suspended() != nil {
 		return -1
 	}
 	return max(0, d.budget-d.mu.used-d.mu.claims)
@@ -42,9 +42,9 @@ func (d *directory) room() int64 {
 	defer d.mu.Unlock()
 	most := d.budget - d.mu.claims
 	switch {
-	case d.blind():
+	case d.unreadable():
 		return 0
-	case d.illness() != nil:
+	case d.suspended() != nil:
 		most = d.mu.used
 	}
 	return max(0, min(most, d.mu.place.most.Load())-d.mu.others-d.mu.index)
@@ -150,7 +150,7 @@ func (d *directory) squeeze() {
 	d.mu.Lock()
 	now := time.Now()
 	told := now.Before(d.mu.full)
-	d.mu.full = now.Add(d.config.Rest)
+	d.mu.full = now.Add(d.config.Suspend)
 	d.mu.Unlock()
 	if !told {
 		d.log.Warn("nvme tier makes way", "dir", d.path, "cause", errFull)

@@ -62,10 +62,10 @@ func (s *Slab) Dir() string { return s.dir.path }
 func (s *Slab) Check() error {
 	d := s.dir
 	d.mu.Lock()
-	right, lost := s.slab.right, d.blind() || d.mu.place != s.slab.place
+	right, lost := s.slab.right, d.unreadable() || d.mu.place != s.slab.place
 	d.mu.Unlock()
 	if lost {
-		return fmt.Errorf("nvme directory %s: %w", d.path, errBlind)
+		return fmt.Errorf("nvme directory %s: %w", d.path, errUnreadable)
 	}
 	if _, still, err := d.still(s.file, s.slab, right); err == nil && still {
 		return nil // without a goroutine
@@ -93,7 +93,7 @@ func (d *directory) unuse(s *slab) {
 	if s.users > 0 {
 		f = nil
 	}
-	d.rest(s)
+	d.release(s)
 	d.mu.Unlock()
 	if f != nil {
 		d.bury(f, s.real)
@@ -103,7 +103,7 @@ func (d *directory) unuse(s *slab) {
 func (d *directory) has(k Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.find(k) != 0 && !d.blind()
+	return d.find(k) != 0 && !d.unreadable()
 }
 
 // find is the slab of k, if it may be opened. mu is held.
@@ -127,8 +127,8 @@ func (d *directory) hold(id uint32) *slab {
 	return s
 }
 
-// rest leaves a slab to the table, unless there is more to say of it. mu is held.
-func (d *directory) rest(s *slab) {
+// release leaves a slab to the table, unless there is more to say of it. mu is held.
+func (d *directory) release(s *slab) {
 	if s.users > 0 || !d.there(s) {
 		return
 	}
@@ -149,7 +149,7 @@ func (d *directory) admit(s *slab) {
 		return
 	}
 	d.mu.slabs.list(s.id)
-	d.rest(s)
+	d.release(s)
 }
 
 // erase takes a slab from the table. mu is held.
@@ -166,7 +166,7 @@ func (d *directory) take(k Key) (s *slab, right proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := d.find(k)
-	if id == 0 || d.blind() {
+	if id == 0 || d.unreadable() {
 		return nil, right
 	}
 	s = d.hold(id)

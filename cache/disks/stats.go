@@ -10,7 +10,7 @@ type Stats struct {
 	Dying  int64 // part of Used: given up, but still mapped by a rank
 	Others int64 // part of Used: claimed for files that are not slabs
 	Slabs  int
-	Ill    error // why nothing is written to it now, or less than the budget
+	Fault  error // why nothing is written to it now, or less than the budget
 
 	Damaged     uint64 // slabs found to differ from their checksum, and not served
 	Lost        uint64 // slabs whose file was gone
@@ -33,11 +33,11 @@ func (d *directory) stats() Stats {
 	defer d.mu.Unlock()
 	n := d.mu.count
 	s := Stats{
-		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.Len(), Ill: d.illness(),
+		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.Len(), Fault: d.suspended(),
 		Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes,
 	}
-	if s.Ill == nil && time.Now().Before(d.mu.full) {
-		s.Ill = errFull
+	if s.Fault == nil && time.Now().Before(d.mu.full) {
+		s.Fault = errFull
 	}
 	s.Dying = d.mu.looking
 	for _, y := range d.mu.dying {

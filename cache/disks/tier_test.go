@@ -174,7 +174,7 @@ func (k *tier) untilCounted(dir string) {
 // untilUsed waits until the first directory is used again.
 func (k *tier) untilUsed() {
 	k.t.Helper()
-	until(k.t, "it is used again", func() bool { return k.stats().Ill == nil })
+	until(k.t, "it is used again", func() bool { return k.stats().Fault == nil })
 }
 
 // until waits for what takes the time of a disk or of a rest.

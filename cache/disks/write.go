@@ -71,7 +71,7 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 	}))
 }
 
-// refusal lets the directory rest if its disk refused.
+// refusal suspends the directory if its disk refused.
 func (d *directory) refusal(err error) error {
 	if errors.Is(err, errRefused) {
 		d.fail(err, false)

@@ -27,8 +27,8 @@ func nvmeTier(d disks.Stats, empty string) control.Tier {
 		Name: "nvme", Where: d.Path, Budget: d.Budget, Used: d.Used, Dying: d.Dying, Copies: d.Others, Slabs: d.Slabs,
 		State: "ok", Empty: empty, Damaged: d.Damaged, Lost: d.Lost, Failed: d.Failed,
 	}
-	if d.Ill != nil {
-		t.State = d.Ill.Error()
+	if d.Fault != nil {
+		t.State = d.Fault.Error()
 	}
 	return t
 }
@@ -37,7 +37,7 @@ func nvmeTier(d disks.Stats, empty string) control.Tier {
 // policy decides.
 func emptyDisk(d disks.Stats, evicted uint64, by string) string {
 	switch {
-	case d.Slabs > 0 || d.Ill != nil:
+	case d.Slabs > 0 || d.Fault != nil:
 		return ""
 	case evicted == 0:
 		return "no batch has left memory yet"

@@ -18,7 +18,7 @@ func TestEmptyDisk(t *testing.T) {
 		"nothing was written": {evicted: 595, want: unworthy},
 		"copies alone":        {disk: disks.Stats{Used: 4096, Others: 4096}, evicted: 1, want: unworthy},
 		"not empty":           {disk: disks.Stats{Slabs: 1}, evicted: 1},
-		"an ill one":          {disk: disks.Stats{Ill: errors.New("no space left on device")}},
+		"a suspended one":     {disk: disks.Stats{Fault: errors.New("no space left on device")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := nvmeTier(tt.disk, emptyDisk(tt.disk, tt.evicted, "mckp")).Empty; got != tt.want {
