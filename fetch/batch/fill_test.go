@@ -11,34 +11,47 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/fetch"
+	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
 
-// chunked is the version of a file of so many lines, whose chunks are those of its source,
-// taken for a remote source.
-func chunked(t *testing.T, o *plan.Owners, lines int) *Version {
+// chunked is the version of a file of lines, taken for a remote source, in chunks of so
+// many on hosts a and b by turns.
+func chunked(t *testing.T, o *plan.Owners, chunks, lines int) *Version {
 	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	path := filepath.Join(t.TempDir(), "lines")
-	var text bytes.Buffer
-	for i := range lines {
-		fmt.Fprintf(&text, "%d\n", i*i)
+	var text []byte
+	var ends []int64
+	for i := range chunks * lines {
+		text = fmt.Appendf(text, "%d\n", i*i)
+		ends = append(ends, int64(len(text)))
 	}
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(os.WriteFile(path, text, 0o600))
 	src, err := fetch.Open("file:"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(err)
 	defer src.Close()
-	if err := fetch.Build(t.Context(), src, path+".index", nil); err != nil {
-		t.Fatal(err)
+	version, err := src.Fingerprint(t.Context())
+	must(err)
+	b, err := index.Create(path + ".index")
+	must(err)
+	f, at := b.AddFile(index.File{Path: path, Size: int64(len(text)), Stamp: version}), int64(0)
+	for i, end := range ends {
+		if i%lines == 0 {
+			b.BeginChunk([]string{"a", "b"}[i/lines%2])
+		}
+		must(b.Add(index.Extent{File: f, Off: at, Len: end - at}))
+		at = end
 	}
+	must(b.Commit(version))
 	v, err := Open(path+".index", Config{Source: "file:" + path, Hash: fmt.Sprintf("%064d", 7), Owners: o, Origin: o.Self})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(err)
 	t.Cleanup(func() { v.Source.Opened.Close() })
 	v.Source.Remote = true
 	return v
@@ -50,6 +63,7 @@ type memory struct {
 	full    bool
 	chunks  map[int][]byte
 	misses  int
+	copied  int // bytes, out of slabs
 }
 
 func (m *memory) HasChunk(number int) bool { return m.chunks[number] != nil }
@@ -65,15 +79,24 @@ func (m *memory) Chunk(ctx context.Context, number int) (Slab, error) {
 			return nil, err
 		}
 	}
-	return slab{bytes.NewReader(m.chunks[number])}, nil
+	return &slab{m, bytes.NewReader(m.chunks[number])}, nil
 }
 
-type slab struct{ io.ReaderAt }
+type slab struct {
+	memory *memory
+	io.ReaderAt
+}
 
-func (slab) Tier() string { return "ram" }
-func (slab) Release()     {}
+func (s *slab) ReadAt(p []byte, off int64) (n int, err error) {
+	n, err = s.ReaderAt.ReadAt(p, off)
+	s.memory.copied += n
+	return n, err
+}
 
-// served is the node that owns all chunks, asked by another.
+func (*slab) Tier() string { return "ram" }
+func (*slab) Release()     {}
+
+// served is a node that has all chunks in its cache, asked by another.
 type served struct {
 	Peers
 	server Server
@@ -97,7 +120,8 @@ func (s *served) Hedge(ctx context.Context, _ string, w peers.Want, dst [][]byte
 func TestWaysToABatch(t *testing.T) {
 	o := &plan.Owners{Self: "node-a"}
 	o.Follow(nodesOn("a"))
-	v := chunked(t, o, 50_000)
+	const chunks = 8
+	v := chunked(t, o, chunks, 6_000)
 	view, err := meta.View{Dataset: "d"}.With("ranks=3,batch=9000,order=full,seed=4")
 	if err != nil {
 		t.Fatal(err)
@@ -132,19 +156,20 @@ func TestWaysToABatch(t *testing.T) {
 	cache := &memory{version: v, chunks: make(map[int][]byte)}
 	own := &Chunks{Version: v, Slabs: cache}
 	same("by chunks", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: own}))
-	if cache.misses != v.Index.Chunks() {
-		t.Errorf("%d chunks left the source %d times", v.Index.Chunks(), cache.misses)
+	if cache.misses != chunks || int64(cache.copied) != v.Index.Bytes() {
+		t.Errorf("%d chunks left the source %d times; %d of %d bytes were copied out of them", chunks, cache.misses, cache.copied, v.Index.Bytes())
 	}
 	full := &Chunks{Version: v, Slabs: &memory{version: v, full: true}}
 	same("without room", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: full}))
 	owner := &served{server: Server{Find: func(peers.ID) *Version { return v }, Chunks: func(*Version) *Chunks { return own }}}
 	elsewhere := &plan.Owners{Self: "node-b"}
-	elsewhere.Follow(nodesOn("a"))
-	other := chunked(t, elsewhere, 50_000)
-	same("from the owner of the chunks", fill(&Batches{
-		Plan: p, Version: other, Sizes: sizes, Peers: owner, Chunks: &Chunks{Version: other, Slabs: cache},
+	elsewhere.Follow(nodesOn("a", "b"))
+	other := chunked(t, elsewhere, chunks, 6_000)
+	half := &memory{version: other, chunks: make(map[int][]byte)}
+	same("of another node's chunks too", fill(&Batches{
+		Plan: p, Version: other, Sizes: sizes, Peers: owner, Chunks: &Chunks{Version: other, Slabs: half},
 	}))
-	if owner.asked == 0 || cache.misses != v.Index.Chunks() {
-		t.Errorf("the owner was asked %d times, and chunks left the source %d times", owner.asked, cache.misses)
+	if owner.asked == 0 || half.misses != chunks/2 || cache.misses != chunks {
+		t.Errorf("the other node was asked %d times; %d chunks left the source here, %d there", owner.asked, half.misses, cache.misses)
 	}
 }
