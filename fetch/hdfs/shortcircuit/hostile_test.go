@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -18,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -45,7 +48,7 @@ func newReplica(t testing.TB, size, per int, kind byte) replica {
 	for at := 0; at < size; at += per {
 		sums = binary.BigEndian.AppendUint32(sums, crc32.Checksum(content[at:min(size, at+per)], table))
 	}
-	r := replica{t, content, filepath.Join(t.TempDir(), "blk"), filepath.Join(t.TempDir(), "blk.meta")}
+	r := replica{t, content, filepath.Join(t.TempDir(), "blk"), filepath.Join(t.TempDir(), bare)}
 	r.write(r.data, content)
 	r.write(r.sums, sums)
 	return r
@@ -130,22 +133,57 @@ func block(id uint64, size int) shortcircuit.Block {
 
 // heard reads a question, and reports whether it is one.
 func heard(c net.Conn) bool {
+	_, ok := asked(c)
+	return ok
+}
+
+// asked reads a question, and returns the block's number.
+func asked(c net.Conn) (id uint64, ok bool) {
 	var head [3]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil || head != [3]byte{0, 28, 87} {
-		return false
+		return 0, false
 	}
 	var b []byte
 	for one := make([]byte, 1); ; {
 		if _, err := c.Read(one); err != nil {
-			return false
+			return 0, false
 		}
 		if b = append(b, one[0]); one[0] < 0x80 {
 			break
 		}
 	}
 	size, _ := protowire.ConsumeVarint(b)
-	_, err := io.ReadFull(c, make([]byte, size))
-	return err == nil
+	q := make([]byte, size)
+	if _, err := io.ReadFull(c, q); err != nil {
+		return 0, false
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName("hadoop.hdfs.OpRequestShortCircuitAccessProto")
+	if err != nil {
+		panic(err)
+	}
+	m := kind.New()
+	if err := proto.Unmarshal(q, m.Interface()); err != nil {
+		return 0, false
+	}
+	for _, field := range []protoreflect.Name{"header", "block"} {
+		m = m.Get(m.Descriptor().Fields().ByName(field)).Message()
+	}
+	return m.Get(m.Descriptor().Fields().ByName("blockId")).Uint(), true
+}
+
+// bare is what a replica's file of checksums is called: passed, it has the name
+// that a datanode gives that of the block asked for.
+const bare = "blk.meta"
+
+func namedFor(id uint64, name string) string {
+	if filepath.Base(name) != bare {
+		return name
+	}
+	own := filepath.Join(filepath.Dir(name), fmt.Sprintf("blk_%d_1.meta", id))
+	if err := os.Link(name, own); err != nil && !errors.Is(err, fs.ErrExist) {
+		panic(err)
+	}
+	return own
 }
 
 // named is a status as the protocol numbers it.
@@ -165,22 +203,27 @@ func status(code uint64, words string) []byte {
 }
 
 // pass answers with the named files.
-func pass(names ...string) func(*net.UnixConn) {
+func pass(names ...string) func(*net.UnixConn) { return passAfter(func() {}, names...) }
+
+func passAfter(opened func(), names ...string) func(*net.UnixConn) {
 	return func(c *net.UnixConn) {
-		if !heard(c) {
+		id, ok := asked(c)
+		if !ok {
 			return
 		}
 		var fds []int
 		for _, name := range names {
-			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			fd, err := unix.Open(namedFor(id, name), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err != nil {
 				panic(err)
 			}
 			defer unix.Close(fd)
 			fds = append(fds, fd)
 		}
+		opened()
 		c.Write(status(named("SUCCESS"), ""))
 		c.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
+		c.Read(make([]byte, 1)) // until they are taken, these are open too
 	}
 }
 
@@ -244,8 +287,10 @@ func TestHostileDatanode(t *testing.T) {
 	short := newReplica(t, size-1, 512, 2)
 	null := newReplica(t, size, 512, 0)
 	odd := newReplica(t, size, 63, 2)
-	few := filepath.Join(t.TempDir(), "few")
+	few := filepath.Join(t.TempDir(), "blk_1_1.meta")
 	x.write(few, []byte{0, 1, 2, 0, 0, 2, 0})
+	other := newReplica(t, size+1, 512, 2)
+	others := namedFor(2, other.sums)
 	for _, row := range []struct {
 		name   string
 		answer func(*net.UnixConn)
@@ -265,6 +310,8 @@ func TestHostileDatanode(t *testing.T) {
 		{"the other way round", pass(x.sums, x.data), "is corrupt"},
 		{"a short block", pass(short.data, short.sums), "of 100000"},
 		{"few checksums", pass(x.data, few), "is corrupt"},
+		{"another block", pass(other.data, others), "they are those of blk_2_1.meta"},
+		{"another block's bytes", pass(other.data, x.sums), "is corrupt"},
 		{"no checksums", pass(null.data, null.sums), "kind 0"},
 		{"odd checksums", pass(odd.data, odd.sums), "63 bytes"},
 		{"an empty file of checksums", pass(x.data, "/dev/null"), "it is no file"},
@@ -285,6 +332,47 @@ func TestHostileDatanode(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where this process may open no more files, or one, it takes none and says so,
+// and takes them when it may.
+func TestDescriptorsUsedUp(t *testing.T) {
+	x := newReplica(t, 1000, 512, 2)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
+	p := make([]byte, 1000)
+	for spare := range 2 {
+		before := descriptors(t)
+		d := newDatanode(t, passAfter(func() {
+			free, err := unix.Dup(0)
+			if err != nil {
+				panic(err)
+			}
+			unix.Close(free)
+			unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free + spare), Max: was.Max})
+		}, x.data, x.sums))
+		c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Nanosecond})
+		err := read(c, block(1, 1000), p, 0)
+		unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
+		if !errors.Is(err, unix.EMFILE) || c.Snapshot().Files != 0 {
+			t.Errorf("with %d to spare: %v", spare, err)
+		}
+		d.listen.Close()
+		d.start(pass(x.data, x.sums))
+		if err := read(c, block(1, 1000), p, 0); err != nil || !bytes.Equal(p, x.content) {
+			t.Errorf("when it may again: %v", err)
+		}
+		c.Close()
+		d.listen.Close()
+		for end := time.Now().Add(time.Minute); descriptors(t) > before; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("descriptors: %d before, %d now", before, descriptors(t))
+			}
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *socket) request(ctx context.Context, timeout time.Duration, b Block) (*
 	if err != nil {
 		return nil, useless("ask %s: %w", s.path, err)
 	}
-	f, err := newFile(files, b.Size)
+	f, err := newFile(files, b)
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", b.ID, err)
 	}
@@ -245,6 +245,9 @@ func receive(c *net.UnixConn) (files [2]*os.File, err error) {
 		return files, err
 	}
 	fds, err := rights(space[:control])
+	if err == nil && flags&unix.MSG_CTRUNC != 0 && len(fds) < len(files) {
+		err = fmt.Errorf("take the block's files: %w: raise the limit of open files", syscall.EMFILE)
+	}
 	if err == nil && (n != 1 || flags&unix.MSG_CTRUNC != 0 || len(fds) != len(files)) {
 		err = fmt.Errorf("what it passes %w: %d files, where a block has its bytes and its checksums", meta.ErrCorrupt, len(fds))
 	}
