@@ -43,7 +43,8 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
 	tenant := c.mu.readers.tenant(p, start)
-	s, e, mine := c.join(p, rank, step, start, stall.Admission)
+	e, mine := c.mu.slabs.entry(p, rank, step)
+	s := c.join(e, p, mine, c.follow(e, p, rank, step, start), stall.Admission)
 	tenant.opens(s == nil && !(mine && e.pooled))
 	if s != nil {
 		s.openedBy(account.By())
@@ -81,25 +82,29 @@ func (c *Cache) refusal() error {
 	return nil
 }
 
-// join has an open hold the slab of a batch that is ready, or wait for its entry,
-// which is the caller's to have filled if it is new. The cache's lock is held.
-func (c *Cache) join(p Plan, rank, step uint64, now time.Time, with stall.Cause) (s *Slab, e *entry, mine bool) {
-	e, mine = c.mu.slabs.entry(p, rank, step)
-	seen := c.mu.readers.follow(e, p, rank, step, now)
+// follow notes for its reader that a batch is opened. The cache's lock is held.
+func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen move) {
+	seen = c.mu.readers.follow(e, p, rank, step, now)
 	if seen.asks != nil {
 		c.askNext(seen.asks)
 	}
 	if seen.misses {
 		c.mu.queue.wake.Signal()
 	}
+	return seen
+}
+
+// join has an open hold the slab of an entry that is ready, or wait for it. If the
+// entry is new it is the caller's to have filled. The cache's lock is held.
+func (c *Cache) join(e *entry, p Plan, isNew bool, seen move, with stall.Cause) *Slab {
 	if e.state == ready {
-		return c.hold(e), e, false
+		return c.hold(e)
 	}
 	e.waiters++
-	if mine {
+	if isNew {
 		c.mu.slabs.begin(e, c.mu.queue.usageOf(p, seen.expected), with)
 	}
-	return nil, e, mine
+	return nil
 }
 
 // hold counts one more open of a ready entry. The cache's lock is held.
@@ -192,16 +197,22 @@ func (c *Cache) awaitDone(ctx context.Context, e *entry) error {
 //
 // It never waits for memory, as its caller holds some. An error that wraps
 // meta.ErrNoSpace means that there is none: go to the source for the bytes.
-// Parts count as opens of their plan's rank, so what is read one after the
-// other is made ready ahead.
-func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64) (*Slab, error) {
+// Parts that are read in order, one after the other, count as opens of their plan's
+// rank, and the next ones are made ready ahead. Of others, as a shuffle copies from
+// them, nothing is foretold: they stay by when they were used last.
+func (c *Cache) Part(ctx context.Context, p Plan, rank, step uint64, inOrder bool) (*Slab, error) {
 	now := time.Now()
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
 		return nil, fmt.Errorf("part of a batch: %w", errClosing)
 	}
-	s, e, mine := c.join(p, rank, step, now, stall.Plan)
+	e, mine := c.mu.slabs.entry(p, rank, step)
+	var seen move
+	if inOrder {
+		seen = c.follow(e, p, rank, step, now)
+	}
+	s := c.join(e, p, mine, seen, stall.Plan)
 	if s != nil {
 		c.mu.Unlock()
 		return s, nil

@@ -39,7 +39,7 @@ func (p *madeOf) Size(rank, step uint64) int64 { return p.each }
 func (p *madeOf) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	per := uint64(p.parts.size / p.each)
 	part, off := step/per, int64(step%per)*p.each
-	s, err := p.cache.Part(ctx, p.parts, 0, part)
+	s, err := p.cache.Part(ctx, p.parts, 0, part, true)
 	if errors.Is(err, meta.ErrNoSpace) {
 		p.direct()
 		copy(dst, p.parts.want(0, part)[off:])

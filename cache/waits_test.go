@@ -119,7 +119,7 @@ type partPlan struct {
 }
 
 func (p *partPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
-	s, err := p.cache.Part(ctx, p.parts, 0, 0)
+	s, err := p.cache.Part(ctx, p.parts, 0, 0, true)
 	if err != nil {
 		return err
 	}

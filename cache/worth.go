@@ -62,7 +62,8 @@ func (ev *eviction) wanted(e *entry, now time.Time) float64 {
 
 // nextUse is when b will be opened again, as far as that can be known: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
-// before, after as long as it took last time.
+// before, after as long as it took last time. Of a part that fills copy from nothing
+// is guessed: one that the window of a shuffle has passed would be overdue for ever.
 func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 	if _, at, ok := ev.readers.soonest(b.key, now); ok {
 		return ev.time.seconds(at)
@@ -71,7 +72,7 @@ func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 }
 
 func (ev *eviction) guess(b *batch) float64 {
-	if b.gap > 0 && !ev.readers.traces.done(b.key) {
+	if b.gap > 0 && !b.plan.Shared() && !ev.readers.traces.done(b.key) {
 		return ev.time.seconds(b.last) + b.gap.Seconds()
 	}
 	return math.Inf(1)

@@ -2,7 +2,6 @@ package views
 
 import (
 	"fmt"
-	"math/bits"
 
 	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
@@ -23,10 +22,6 @@ func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	return all
 }
 
-// aFew are chunks: if the cluster's nodes keep no more of them than that, no order
-// helps.
-const aFew = 4
-
 // scatter warns of an order that takes the records of a chunk so far apart that the
 // chunk does not stay in caches of so many bytes meanwhile, so that each record is
 // fetched by itself; and says which order would not.
@@ -34,13 +29,12 @@ func scatter(v meta.View, x *index.Index, capacity int64) string {
 	if x.Records() <= uint64(x.Chunks()) || staysCached(v, x, capacity) {
 		return "" // a record is a chunk, or it stays
 	}
-	largest := x.Bytes() / int64(max(1, x.Chunks()))
 	said := fmt.Sprintf("order=%v comes back to a chunk after more bytes than the %s that the caches of the cluster keep, so each record is fetched by itself: ",
 		v.Order, roughly(capacity))
-	mean := float64(x.Bytes()) / float64(x.Records())
-	window := uint64(float64(capacity-2*largest) / mean / (1 + 1.0/16)) // as many more may be in use
-	if capacity < aFew*largest || window < 2 {
-		return said + "give the nodes more --ram or --nvme"
+	for v.Order = (meta.Order{Kind: meta.OrderWindow, Window: 1 << 62}); v.Order.Window >= runsPerWindow; v.Order.Window /= 2 {
+		if v.Order.Window < x.Records() && staysCached(v, x, capacity) {
+			return said + fmt.Sprintf("with --order %v chunks are fetched whole, and once but where a run of %d records begins or ends", v.Order, v.Order.Window/runsPerWindow)
+		}
 	}
-	return said + fmt.Sprintf("with --order window:%d or a smaller one each chunk is fetched once", uint64(1)<<(bits.Len64(window)-1))
+	return said + "give the nodes more --ram or --nvme"
 }

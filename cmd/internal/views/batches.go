@@ -125,14 +125,31 @@ func (vs *Views) roomOfAll() int64 { return vs.room() * int64(vs.config.Owners.C
 // the next. If not, fetching them whole would fetch them again and again, and records
 // are better asked for one by one.
 func staysCached(v meta.View, x *index.Index, capacity int64) bool {
+	chunk := meanChunk(x)
 	between := x.Bytes() // that are read until a chunk's records have all had their turn
 	switch v.Order.Kind {
 	case meta.OrderNone:
 		between = 0
 	case meta.OrderWindow:
-		mean := float64(x.Bytes()) / float64(max(1, x.Records()))
-		between = min(between, int64(mean*float64(v.Order.Window)))
+		if run := windowRun(v.Order.Window, x); run >= chunk {
+			between = min(between, inWindows*(run+chunk))
+		}
 	}
-	largest := x.Bytes() / int64(max(1, x.Chunks()))
-	return between+2*largest <= capacity
+	return between+2*chunk <= capacity
 }
+
+// A window is of 16 runs of the source, in any order. What is made ready ahead is of
+// the next window while some of one is still to be read, and a run can reach past a
+// window's end. A run begins and ends within chunks; those come back in other windows,
+// and all do where runs are shorter than they are.
+const (
+	runsPerWindow = 16
+	inWindows     = 2*runsPerWindow + 1
+)
+
+// windowRun is how many bytes a run of a window of so many records has.
+func windowRun(window uint64, x *index.Index) int64 {
+	return int64(float64(window/runsPerWindow) * float64(x.Bytes()) / float64(max(1, x.Records())))
+}
+
+func meanChunk(x *index.Index) int64 { return x.Bytes() / int64(max(1, x.Chunks())) }

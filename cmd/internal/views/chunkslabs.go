@@ -5,6 +5,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/fetch/batch"
+	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
 
@@ -26,7 +27,8 @@ func newChunkSlabs(k *cache.Cache, v *batch.Version, readers *plan.Plan) *chunkS
 
 // Chunk implements batch.Slabs.
 func (s *chunkSlabs) Chunk(ctx context.Context, number int) (batch.Slab, error) {
-	slab, err := s.cache.Part(ctx, s, 0, uint64(number))
+	inOrder := s.chunks.Readers != nil && s.chunks.Readers.View().Order.Kind == meta.OrderNone
+	slab, err := s.cache.Part(ctx, s, 0, uint64(number), inOrder)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,41 @@
+package hdfs_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"rankfs/test/cluster"
+)
+
+// A shuffle over more than the cache keeps fetches each record by itself, as create
+// says. With the window that it names chunks are fetched whole, and hardly any twice.
+func TestWindowThatIsNamed(t *testing.T) {
+	const size, record = 48 << 20, 4 << 10
+	c := cluster.Shared(t)
+	path := c.Dir(t) + "/f"
+	content := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(content)
+	c.Host("data2").Put(t, path, content, 2, block)
+	d := newPlace(t, c, "data1", "--ram", "16MiB").start()
+	d.create("train", path+"?as=fixed:"+fmt.Sprint(record), "--batch", "64", "--order", "full")
+	said := d.Do("--json", "dataset", "show", "train")
+	_, window, ok := strings.Cut(said, "--order ")
+	if !ok {
+		t.Fatalf("show says %q", said)
+	}
+	window, _, _ = strings.Cut(window, " ")
+	for epoch := range 2 {
+		before := d.status().HDFS.Bytes
+		got, err := d.read(fmt.Sprintf("train@order=%s,epoch=%d", window, epoch))
+		if err != nil || len(got) != size {
+			t.Fatalf("%d bytes of %d, %v", len(got), size, err)
+		}
+		ratio := float64(d.status().HDFS.Bytes-before) / size
+		t.Logf("%s: %.3f of all bytes left HDFS", window, ratio)
+		if ratio > 2 { // one chunk in four is of two runs, and the next epoch begins
+			t.Errorf("%s: %.3f of all bytes left HDFS", window, ratio)
+		}
+	}
+}
