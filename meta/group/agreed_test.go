@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // killed stops a node and leaves on its disk what was there before: what a daemon
@@ -53,9 +54,9 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 	nodes, _ := settled(t, 3)
 	leader, rest := leading(t, nodes)
 	n := rest[0]
-	eventually(leader, "agreed")
+	setInTime(leader, "agreed")
 	agree(t, nodes, "agreed")
-	await(t, "it is noted", func() bool { return n.noted() >= n.machine.Summary().Applied })
+	eventually.True(t, "it is noted", func() bool { return n.noted() >= n.machine.Summary().Applied })
 	n.killed()
 	if all, _ := os.ReadDir(filepath.Join(n.dir, "raft", "snapshots")); len(all) != 0 {
 		t.Fatal("it has a snapshot, and would know without its log")
@@ -66,7 +67,7 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 	if v := n.machine.Setting("k"); v != "agreed" {
 		t.Errorf("it knows %q", v)
 	}
-	await(t, "it knows who is missing", func() bool { return len(n.group.Missing()) == 2 })
+	eventually.True(t, "it knows who is missing", func() bool { return len(n.group.Missing()) == 2 })
 	err := set(n, "new", time.Second)
 	if !errors.Is(err, meta.ErrUnavailable) {
 		t.Fatalf("something new: %v", err)
@@ -77,7 +78,7 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 		}
 	}
 	leader.start(false)
-	eventually(n, "after")
+	setInTime(n, "after")
 	agree(t, []*node{n, leader}, "after")
 }
 
@@ -85,7 +86,7 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 func TestWhatNobodyAgreedToIsNotRecalled(t *testing.T) {
 	nodes, w := settled(t, 3)
 	leader, rest := leading(t, nodes)
-	eventually(leader, "agreed")
+	setInTime(leader, "agreed")
 	agree(t, nodes, "agreed")
 	w.isolate(leader.id, nodes...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -109,7 +110,7 @@ func TestWhatNobodyAgreedToIsNotRecalled(t *testing.T) {
 	for _, n := range rest {
 		n.start(false)
 	}
-	eventually(rest[0], "after")
+	setInTime(rest[0], "after")
 	agree(t, nodes, "after")
 }
 

@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 const years = 3 * 365 * 24 * time.Hour
@@ -23,7 +24,7 @@ func skewed(t *testing.T, size int) []*node {
 	nodes := clusterWith(t, size, func(n *node) {
 		n.ahead = func() time.Time { return time.Now().Add(time.Duration(n.off.Load())) }
 	})
-	await(t, "all votes are given", func() bool { return vote(nodes, size) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, size) })
 	return nodes
 }
 
@@ -40,7 +41,7 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 			}
 			leader.jump(0)
 			var token trust.Token
-			await(t, "a token is made while nobody hands over", func() bool {
+			eventually.True(t, "a token is made while nobody hands over", func() bool {
 				var rest []*node
 				leader, rest = leading(t, nodes)
 				term := leader.group.raft.CurrentTerm()
@@ -72,7 +73,7 @@ func TestTheLeaderIsRightAboutTheTime(t *testing.T) {
 			nodes := skewed(t, 3)
 			leader, rest := leading(t, nodes)
 			leader.jump(by)
-			await(t, "another leads", func() bool {
+			eventually.True(t, "another leads", func() bool {
 				leader.group.calls.client.CloseIdleConnections() // as net/http does when time has passed by the clock
 				return rest[0].group.Leads() || rest[1].group.Leads()
 			})
@@ -82,7 +83,7 @@ func TestTheLeaderIsRightAboutTheTime(t *testing.T) {
 				}
 			}
 			leader.jump(0)
-			await(t, "all are up", func() bool { return vote(nodes, 3) && rest[0].machine.Summary().Up == 3 })
+			eventually.True(t, "all are up", func() bool { return vote(nodes, 3) && rest[0].machine.Summary().Up == 3 })
 			if err := set(leader, "back", 5*time.Second); err != nil {
 				t.Error(err)
 			}
@@ -105,12 +106,12 @@ func TestAClockThatIsYearsAhead(t *testing.T) {
 		n.ahead = func() time.Time { return time.Now().Add(time.Duration(n.off.Load())) }
 		n.times.renew = 100 * time.Millisecond
 	})
-	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	leader, rest := leading(t, nodes)
 	leader.jump(years)
-	await(t, "it signs for itself", func() bool { return leader.identity.Until().After(time.Now().Add(years)) })
-	await(t, "it knows no leader", func() bool { return leader.group.Leader() == "" })
-	await(t, "it says why it cannot write", func() bool {
+	eventually.True(t, "it signs for itself", func() bool { return leader.identity.Until().After(time.Now().Add(years)) })
+	eventually.True(t, "it knows no leader", func() bool { return leader.group.Leader() == "" })
+	eventually.True(t, "it says why it cannot write", func() bool {
 		err := set(leader, "wrong", 2*time.Second)
 		return err != nil && strings.Contains(err.Error(), "set the clocks")
 	})
@@ -119,7 +120,7 @@ func TestAClockThatIsYearsAhead(t *testing.T) {
 	}
 	leader.jump(0)
 	agree(t, nodes, "right")
-	await(t, "its certificate is of a week", func() bool { return leader.identity.Until().Before(time.Now().Add(trust.Life + time.Hour)) })
+	eventually.True(t, "its certificate is of a week", func() bool { return leader.identity.Until().Before(time.Now().Add(trust.Life + time.Hour)) })
 	if err := set(leader, "again", 5*time.Second); err != nil {
 		t.Error(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // big writes settings that take room.
@@ -92,7 +93,7 @@ func TestAFullDisk(t *testing.T) {
 // them hears of it. It has what they wrote once there is room.
 func TestALeaderWithAFullDisk(t *testing.T) {
 	nodes := clusterWith(t, 3, small)
-	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	n, rest := leading(t, nodes)
 	filler := fill(n)
 	for i := range 9 * segmentBytes / state.MaxSettingValue / 10 {
@@ -123,12 +124,12 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 		t.Error("it has executed what it cannot have written")
 	}
 	stands := func(n *node) time.Duration { return n.group.raft.ReloadableConfig().HeartbeatTimeout }
-	await(t, "it lets others stand first", func() bool { return stands(n) > 2*stands(rest[0]) && stands(n) > 2*stands(rest[1]) })
+	eventually.True(t, "it lets others stand first", func() bool { return stands(n) > 2*stands(rest[0]) && stands(n) > 2*stands(rest[1]) })
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	agree(t, nodes, "by the others")
-	await(t, "it stands as others do", func() bool { return stands(n) <= stands(rest[0]) })
+	eventually.True(t, "it stands as others do", func() bool { return stands(n) <= stands(rest[0]) })
 	if err := set(n, "after", 10*time.Second); err != nil {
 		t.Error(err)
 	}
@@ -141,16 +142,16 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 // what it has not synced.
 func TestADiskThatCannotBeWritten(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
-	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	for i, fault := range []error{syscall.EIO, syscall.EROFS, syscall.ENOSPC} {
 		n, rest := leading(t, nodes)
 		n.disk.fail(fault, false)
 		value := fault.Error()
 		for _, other := range rest {
-			eventually(other, value)
+			setInTime(other, value)
 		}
 		agree(t, rest, value)
-		await(t, "it says that its log is not written", func() bool { return n.group.store.log.failing.Load() })
+		eventually.True(t, "it says that its log is not written", func() bool { return n.group.store.log.failing.Load() })
 		switch i {
 		case 0:
 			n.disk.fail(nil, false)
@@ -162,8 +163,8 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 			n.start(false)
 		}
 		agree(t, nodes, value)
-		eventually(n, "after")
-		await(t, "all votes count", func() bool { return vote(nodes, 3) })
+		setInTime(n, "after")
+		eventually.True(t, "all votes count", func() bool { return vote(nodes, 3) })
 	}
 }
 
@@ -171,10 +172,10 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 // once, and with it what they had not synced.
 func TestAPowerFailure(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
-	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	for _, value := range []string{"a", "b"} {
 		for i := range 10 {
-			eventually(nodes[i%3], fmt.Sprint(value, i))
+			setInTime(nodes[i%3], fmt.Sprint(value, i))
 		}
 		for _, n := range nodes {
 			n.kill(true)
@@ -360,7 +361,7 @@ func TestClocksThatJump(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) {
 		n.ahead = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	await(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	for _, jump := range []time.Duration{48 * time.Hour, -time.Hour, 0} {
 		ahead.Store(int64(jump))
 		if err := set(nodes[1], fmt.Sprint(jump), 5*time.Second); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // settled is a cluster on a network, with all votes given.
@@ -16,7 +17,7 @@ func settled(t *testing.T, size int) ([]*node, *network) {
 	t.Helper()
 	w := newNetwork()
 	nodes := clusterWith(t, size, func(n *node) { n.net = w })
-	await(t, "all votes are given", func() bool { return vote(nodes, votersFor(size)) })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, votersFor(size)) })
 	t.Cleanup(w.heal) // before the nodes stop
 	return nodes, w
 }
@@ -24,7 +25,7 @@ func settled(t *testing.T, size int) ([]*node, *network) {
 // leading is the node of those that leads a majority, and the others.
 func leading(t *testing.T, nodes []*node) (leader *node, rest []*node) {
 	t.Helper()
-	await(t, "one leads", func() bool {
+	eventually.True(t, "one leads", func() bool {
 		leader, rest = nil, nil
 		for _, n := range nodes {
 			if n.group.Leads() && leader == nil {
@@ -49,7 +50,7 @@ func set(n *node, value string, within time.Duration) error {
 func agree(t *testing.T, nodes []*node, value string) {
 	t.Helper()
 	for _, n := range nodes {
-		await(t, fmt.Sprintf("node %s has %q", n.id, value), func() bool { return n.machine.Setting("k") == value })
+		eventually.True(t, fmt.Sprintf("node %s has %q", n.id, value), func() bool { return n.machine.Setting("k") == value })
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // A node is one member of a test's cluster, in this process, with a port of its
@@ -183,16 +184,6 @@ func reserve(t *testing.T) string {
 	return p
 }
 
-// await waits until what is true of n.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 func (n *node) voters() (voters int) {
 	for _, m := range n.group.Status().Members {
 		if m.Voter {
@@ -260,12 +251,12 @@ func TestOneNodeAlone(t *testing.T) {
 
 func TestVotersAreKept(t *testing.T) {
 	nodes := cluster(t, 4)
-	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
 	if err := put(nodes[3], "a"); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		await(t, "the dataset is everywhere", func() bool { _, ok := n.machine.Dataset("a"); return ok })
+		eventually.True(t, "the dataset is everywhere", func() bool { _, ok := n.machine.Dataset("a"); return ok })
 	}
 	var dead *node
 	for _, m := range nodes[0].group.Status().Members {
@@ -277,7 +268,7 @@ func TestVotersAreKept(t *testing.T) {
 	}
 	dead.stop()
 	left := nodes[0]
-	await(t, "the dead voter is replaced", func() bool {
+	eventually.True(t, "the dead voter is replaced", func() bool {
 		alive := 0
 		for _, m := range left.group.Status().Members {
 			if m.Voter && m.ID != dead.id {
@@ -296,7 +287,7 @@ func TestVotersAreKept(t *testing.T) {
 
 func TestAnotherLeads(t *testing.T) {
 	nodes := cluster(t, 3)
-	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	leader, rest := leading(t, nodes)
 	leader.stop()
 	if err := put(rest[0], "after"); err != nil {
@@ -310,11 +301,11 @@ func TestAnotherLeads(t *testing.T) {
 
 func TestWithoutAMajority(t *testing.T) {
 	nodes := cluster(t, 3)
-	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	if err := put(nodes[0], "before"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "all have it", func() bool { _, ok := nodes[2].machine.Dataset("before"); return ok })
+	eventually.True(t, "all have it", func() bool { _, ok := nodes[2].machine.Dataset("before"); return ok })
 	nodes[0].stop()
 	nodes[1].stop()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -350,7 +341,7 @@ func TestRemovedNodesStayOut(t *testing.T) {
 	nodes := cluster(t, 2)
 	leaves(nodes[0], &state.Remove{ID: nodes[1].id})
 	nodes[0].port.Revoke(nodes[1].id)
-	await(t, "raft has it no more", func() bool { return len(nodes[0].group.servers()) == 1 })
+	eventually.True(t, "raft has it no more", func() bool { return len(nodes[0].group.servers()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := nodes[1].group.Do(ctx, &state.Setting{Key: "k", Value: "v"}); err == nil {
@@ -362,12 +353,12 @@ func TestRemovedNodesStayOut(t *testing.T) {
 // those who have the authority's key sign for themselves, and for the others.
 func TestCertificatesThatHaveExpired(t *testing.T) {
 	nodes := cluster(t, 4)
-	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
 	if err := put(nodes[3], "before"); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		await(t, "all know it", func() bool { _, ok := n.machine.Dataset("before"); return ok })
+		eventually.True(t, "all know it", func() bool { _, ok := n.machine.Dataset("before"); return ok })
 	}
 	for _, n := range nodes {
 		n.stop()
@@ -378,7 +369,7 @@ func TestCertificatesThatHaveExpired(t *testing.T) {
 		n.start(false)
 	}
 	for i, n := range nodes {
-		await(t, "its certificate is good", func() bool { return n.identity.Until().After(later()) })
+		eventually.True(t, "its certificate is good", func() bool { return n.identity.Until().After(later()) })
 		if err := put(n, fmt.Sprint("after", i)); err != nil {
 			t.Errorf("node %d: %v", i, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 var (
@@ -59,7 +60,7 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 		n.net, n.fragile = p.net, true
 		n.times.dead = time.Hour // leases would come back without anybody knowing when
 	})
-	await(t, "all votes are given", func() bool { return vote(p.nodes, size) })
+	eventually.True(t, "all votes are given", func() bool { return vote(p.nodes, size) })
 	t.Cleanup(p.heal)
 	return p
 }
@@ -96,7 +97,7 @@ func (p *troop) history() {
 	r := &run{troop: p, dataset: fmt.Sprintf("d%d", p.number), begins: time.Now()}
 	p.heal()
 	for i := range p.nodes {
-		await(p.t, "it has begun", func() bool { return p.begun(i) })
+		eventually.True(p.t, "it has begun", func() bool { return p.begun(i) })
 	}
 	r.generation = r.must(&state.PutDataset{Name: r.dataset, Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation
 	r.must(&state.OpenQueue{View: r.queue(), Generation: r.generation, Units: units, Policy: "flow"})
@@ -157,7 +158,7 @@ func (r *run) queue() string {
 func (r *run) must(c state.Command) state.Result {
 	r.t.Helper()
 	var result state.Result
-	await(r.t, "a leader executes it", func() bool {
+	eventually.True(r.t, "a leader executes it", func() bool {
 		g, _ := r.at(0)
 		got, err := g.Do(r.t.Context(), c)
 		if err != nil && !errors.Is(err, meta.ErrUnavailable) {
@@ -297,7 +298,7 @@ func (r *run) redeem(client int, g *Group, key string, number int) {
 // leave takes all guests out again, that the next history may have others.
 func (r *run) leave() {
 	g, m := r.at(0)
-	await(r.t, "it knows all guests", func() bool { return g.Ready(r.t.Context()) == nil })
+	eventually.True(r.t, "it knows all guests", func() bool { return g.Ready(r.t.Context()) == nil })
 	for _, n := range m.Nodes() {
 		if n.Host == "guest" {
 			r.must(&state.Remove{ID: n.ID})

@@ -12,6 +12,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // away is how long a node is away in a test that measures what comes of it.
@@ -31,7 +32,7 @@ func TestANodeThatComesBackCalls(t *testing.T) {
 	leader, rest := leading(t, nodes)
 	n := rest[0]
 	n.stop()
-	await(t, "it is thought dead", func() bool { m, _ := leader.machine.Node(n.id); return !m.Up })
+	eventually.True(t, "it is thought dead", func() bool { m, _ := leader.machine.Node(n.id); return !m.Up })
 	if err := set(leader, "missed", 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestARemovedNodeKnows(t *testing.T) {
 			}
 			leaves(leader, &state.Remove{ID: n.id})
 			for _, other := range []*node{leader, rest[1]} {
-				await(t, "all know", func() bool { return other.machine.Removed(n.id) })
+				eventually.True(t, "all know", func() bool { return other.machine.Removed(n.id) })
 				other.port.Revoke(n.id)
 			}
 			if !up {
@@ -98,12 +99,12 @@ func TestARemovedNodeKnows(t *testing.T) {
 					t.Fatalf("it came back, and learnt %v", err)
 				}
 			}
-			await(t, "it knows", func() bool { return n.group.Removed() && n.group.Status().Removed })
+			eventually.True(t, "it knows", func() bool { return n.group.Removed() && n.group.Status().Removed })
 			if err := set(n, "after", 5*time.Second); !errors.Is(err, trust.ErrRemoved) || !errors.Is(err, meta.ErrDenied) {
 				t.Errorf("it writes, and is told %v", err)
 			}
-			await(t, "it has forgotten the key", n.keyless)
-			await(t, "it asks for no vote", func() bool { return n.group.raft.State() == raft.Shutdown })
+			eventually.True(t, "it has forgotten the key", n.keyless)
+			eventually.True(t, "it asks for no vote", func() bool { return n.group.raft.State() == raft.Shutdown })
 		})
 	}
 }
@@ -111,7 +112,7 @@ func TestARemovedNodeKnows(t *testing.T) {
 // The same for one whose certificate has expired, which nobody greets.
 func TestARemovedNodeWithoutACertificate(t *testing.T) {
 	nodes := cluster(t, 4)
-	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
 	leader, rest := leading(t, nodes)
 	var n *node
 	for _, one := range rest {
@@ -119,7 +120,7 @@ func TestARemovedNodeWithoutACertificate(t *testing.T) {
 			n = one
 		}
 	}
-	await(t, "it knows the others", func() bool { return len(n.group.known.list()) == 3 })
+	eventually.True(t, "it knows the others", func() bool { return len(n.group.known.list()) == 3 })
 	n.stop()
 	leaves(leader, &state.Remove{ID: n.id})
 	n.ahead = func() time.Time { return time.Now().Add(10 * 24 * time.Hour) }

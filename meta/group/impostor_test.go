@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // Who holds the authority's key can make a certificate in the name of a node. With
@@ -49,7 +50,7 @@ func TestAnImpostorHasAnotherKey(t *testing.T) {
 	}
 	defer port.Close()
 	for _, n := range []*node{leader, other} {
-		await(t, "it knows the node", func() bool { _, ok := n.machine.Node(victim.id); return ok })
+		eventually.True(t, "it knows the node", func() bool { _, ok := n.machine.Node(victim.id); return ok })
 		for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 			c, err := port.Dial(t.Context(), n.addr, n.id, protocol)
 			if err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // keyless reports whether a node has the authority's key neither in memory nor on
@@ -21,7 +22,7 @@ func (n *node) keyless() bool {
 // forgets it, and who gets one gets it, be it again.
 func TestTheKeyGoesWithTheVote(t *testing.T) {
 	nodes := cluster(t, 4)
-	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
 	keys := func() bool {
 		for _, n := range nodes {
 			if isVoter(nodes[0].group.servers()[n.id]) == n.keyless() {
@@ -30,7 +31,7 @@ func TestTheKeyGoesWithTheVote(t *testing.T) {
 		}
 		return true
 	}
-	await(t, "the voters have the key", keys)
+	eventually.True(t, "the voters have the key", keys)
 	leader, rest := leading(t, nodes)
 	drain := func(n *node, drained bool) {
 		t.Helper()
@@ -38,8 +39,8 @@ func TestTheKeyGoesWithTheVote(t *testing.T) {
 	}
 	for _, n := range rest {
 		drain(n, true) // whoever votes loses its vote to one that does not
-		await(t, "it has no vote", func() bool { return !isVoter(leader.group.servers()[n.id]) && vote(nodes, 3) })
-		await(t, "it has no key, and the others have", keys)
+		eventually.True(t, "it has no vote", func() bool { return !isVoter(leader.group.servers()[n.id]) && vote(nodes, 3) })
+		eventually.True(t, "it has no key, and the others have", keys)
 		drain(n, false)
 	}
 }
@@ -54,14 +55,14 @@ func TestAKeyThatIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.start(false)
-		await(t, "it has the key again", func() bool { return !n.keyless() })
+		eventually.True(t, "it has the key again", func() bool { return !n.keyless() })
 	}
 	// Be it that it leads by now.
 	leader, _ = leading(t, nodes)
 	if err := leader.group.config.Authority.Forget(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the leader has the key again", func() bool { return !leader.keyless() })
+	eventually.True(t, "the leader has the key again", func() bool { return !leader.keyless() })
 	if err := newNode(t, 9).join(leader, leader.token(1)); err != nil {
 		t.Error(err)
 	}

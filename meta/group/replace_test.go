@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 // A node whose copy of the cluster's state is damaged, in whatever way, gets
@@ -47,7 +48,7 @@ func TestADamagedReplicaIsReplaced(t *testing.T) {
 			if v := n.machine.Setting("k"); v != "meanwhile" {
 				t.Errorf("it knows %q", v)
 			}
-			await(t, "all vote again", func() bool { return vote(nodes, 3) })
+			eventually.True(t, "all vote again", func() bool { return vote(nodes, 3) })
 			aside, err := os.ReadDir(filepath.Join(n.dir, "raft", "damaged"))
 			if kept := slices.ContainsFunc(aside, func(e os.DirEntry) bool { return e.Name() == tt.kept }); err == nil && tt.kept != "" && !kept || err != nil && tt.kept != "" {
 				t.Errorf("kept are %v (%v)", aside, err)
@@ -71,7 +72,7 @@ func (n *node) aged() {
 				n.t.Fatal(err)
 			}
 		}
-		await(n.t, "it knows", func() bool { return n.machine.Setting("k") == value })
+		eventually.True(n.t, "it knows", func() bool { return n.machine.Setting("k") == value })
 		if value != "c" {
 			n.snapshot(1)
 		}
@@ -81,7 +82,7 @@ func (n *node) aged() {
 	if err := n.group.raft.ReloadConfig(c); err != nil {
 		n.t.Fatal(err)
 	}
-	await(n.t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
+	eventually.True(n.t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
 	n.stop()
 }
 
@@ -138,7 +139,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
+	eventually.True(t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
 	n.stop()
 	if err := n.tear(4500); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 	if v := n.machine.Setting("k"); v != "39" {
 		t.Errorf("it knows %q", v)
 	}
-	await(t, "all vote again", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "all vote again", func() bool { return vote(nodes, 3) })
 }
 
 // One that knows of nobody but a node that does not lead is sent on to who does.

@@ -9,6 +9,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // joined is a node that a token of that role has let in.
@@ -35,7 +36,7 @@ func (n *node) tries(t *testing.T, by state.Sender, c state.Command) (err error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a leader answers", func() bool {
+	eventually.True(t, "a leader answers", func() bool {
 		err = n.group.AskLeader(t.Context(), callApply, data, nil)
 		return !errors.Is(err, meta.ErrUnavailable)
 	})

@@ -9,10 +9,11 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
-// eventually writes, be it that nobody leads for a while.
-func eventually(n *node, value string) {
+// setInTime sets a value, also where no node leads for a while.
+func setInTime(n *node, value string) {
 	n.t.Helper()
 	var err error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -52,7 +53,7 @@ func (n *node) asks(c state.Command) (err error) {
 func calm(t *testing.T, up []*node, dead ...*node) *node {
 	t.Helper()
 	var leader *node
-	await(t, "the leader has nothing to change", func() bool {
+	eventually.True(t, "the leader has nothing to change", func() bool {
 		for _, n := range up {
 			if n.group.Leads() {
 				leader = n
@@ -94,14 +95,14 @@ func TestASecondNodeFailsAfterTheFirst(t *testing.T) {
 				}
 			}
 			calm(t, up, first)
-			eventually(up[0], "between")
+			setInTime(up[0], "between")
 			second.stop()
 			first.start(false)
 			last := up[0]
 			if last == second {
 				last = up[1]
 			}
-			eventually(last, "after")
+			setInTime(last, "after")
 			agree(t, []*node{last, first}, "after")
 			if !first.group.config.Authority.CanSign() || !last.group.config.Authority.CanSign() {
 				t.Error("one that was away has forgotten the authority's key")
@@ -118,7 +119,7 @@ func TestThreeOfFiveFailInTurn(t *testing.T) {
 	calm(t, append([]*node{leader}, rest[1:]...), rest[0])
 	rest[1].stop()
 	leader = calm(t, append([]*node{leader}, rest[2:]...), rest[0], rest[1])
-	eventually(leader, "between")
+	setInTime(leader, "between")
 	var up []*node
 	for _, n := range nodes {
 		if n != leader && n.group != nil {
@@ -127,7 +128,7 @@ func TestThreeOfFiveFailInTurn(t *testing.T) {
 	}
 	leader.stop()
 	rest[0].start(false)
-	eventually(up[0], "after")
+	setInTime(up[0], "after")
 	agree(t, append(up, rest[0]), "after")
 }
 
@@ -135,7 +136,7 @@ func TestThreeOfFiveFailInTurn(t *testing.T) {
 // authority's key; that it was away is no reason to forget it.
 func TestANodeThatWasAwayKeepsTheKey(t *testing.T) {
 	nodes := cluster(t, 4)
-	await(t, "three voters of four", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
 	leader, rest := leading(t, nodes)
 	var away *node
 	for _, n := range rest {
@@ -143,16 +144,16 @@ func TestANodeThatWasAwayKeepsTheKey(t *testing.T) {
 			away = n
 		}
 	}
-	await(t, "it has the key", func() bool { return !away.keyless() })
+	eventually.True(t, "it has the key", func() bool { return !away.keyless() })
 	away.stop()
-	await(t, "another votes in its place", func() bool {
+	eventually.True(t, "another votes in its place", func() bool {
 		return vote([]*node{leader}, 3) && !isVoter(leader.group.servers()[away.id])
 	})
 	away.start(false)
 	if err := away.begun(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the leader has heard what it has", func() bool { signs, known := leader.group.seen.signs(away.id); return signs && known })
+	eventually.True(t, "the leader has heard what it has", func() bool { signs, known := leader.group.seen.signs(away.id); return signs && known })
 	leader.group.shareKey(t.Context())
 	if away.keyless() {
 		t.Error("it has forgotten the key")
@@ -179,7 +180,7 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 				cancel()
 			}
 			nodes[die].stop()
-			eventually(nodes[(die+1)%3], "after")
+			setInTime(nodes[(die+1)%3], "after")
 			agree(t, []*node{nodes[(die+1)%3], nodes[(die+2)%3]}, "after")
 		})
 	}
@@ -201,11 +202,11 @@ func TestWhoIsNeededStays(t *testing.T) {
 		}
 	}
 	leaves(leader, &state.Remove{ID: rest[1].id})
-	await(t, "one votes", func() bool { return leader.voters() == 1 && len(leader.group.servers()) == 2 })
+	eventually.True(t, "one votes", func() bool { return leader.voters() == 1 && len(leader.group.servers()) == 2 })
 	if err := rest[0].asks(&state.Remove{ID: leader.id}); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("the only voter: %v", err)
 	}
-	eventually(rest[0], "after")
+	setInTime(rest[0], "after")
 }
 
 // Of nodes that are told to leave all at once so many go that those who stay go on.
@@ -223,10 +224,10 @@ func TestAllAreToLeaveAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(leader, "after")
+	setInTime(leader, "after")
 	for _, n := range rest {
 		if _, ok := leader.machine.Node(n.id); ok {
-			eventually(n, "after")
+			setInTime(n, "after")
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // written is all that nodes have in their directories: bytes that are not zero,
@@ -132,14 +133,14 @@ func TestWhatIsKeptLetsNobodyIn(t *testing.T) {
 	second := joined(t, first, 1, state.Member)
 	token := first.token(4)
 	joined(t, first, 2, state.Operator) // there is a token that was used up as well
-	await(t, "the other knows the token", func() bool { return len(second.machine.Tokens()) == 1 })
+	eventually.True(t, "the other knows the token", func() bool { return len(second.machine.Tokens()) == 1 })
 	third := newNode(t, 3)
 	if err := third.join(first, token); err != nil { // whose proof went over the wire
 		t.Fatal(err)
 	}
 	nodes := []*node{first, second, third}
 	for _, n := range nodes {
-		await(t, "there is a snapshot as well", func() bool {
+		eventually.True(t, "there is a snapshot as well", func() bool {
 			err := n.group.raft.Snapshot().Error() // not before Raft's own entries are executed
 			return err == nil || errors.Is(err, raft.ErrNothingNewToSnapshot)
 		})

@@ -14,13 +14,14 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // Three nodes of the release before are upgraded one after the other, and have a
 // leader and take commands all the while. Nothing newer is sent until the last is.
 func TestRollingUpgrade(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
-	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	names := []string{"0", "1", "2"}
 	for i, n := range nodes {
 		if err := put(n, "before"+names[i]); err != nil {
@@ -45,11 +46,11 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 	}
 	for _, n := range nodes {
-		await(t, "the cluster has gone over", func() bool { return n.machine.Version() == state.Version })
+		eventually.True(t, "the cluster has gone over", func() bool { return n.machine.Version() == state.Version })
 		if err := n.machine.Err(); err != nil {
 			t.Error(err)
 		}
-		await(t, "it has all datasets", func() bool { return len(n.machine.Datasets()) == 12 })
+		eventually.True(t, "it has all datasets", func() bool { return len(n.machine.Datasets()) == 12 })
 	}
 	joined(t, nodes[1], 5, state.Member)
 	if err := put(nodes[2], "last"); err != nil {
@@ -60,7 +61,7 @@ func TestRollingUpgrade(t *testing.T) {
 // A node that is away may be of the release before, and is waited for.
 func TestUpgradeWaitsForWhoIsAway(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
-	await(t, "three voters", func() bool { return vote(nodes, 3) })
+	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	for _, n := range nodes {
 		n.stop()
 	}
@@ -72,13 +73,13 @@ func TestUpgradeWaitsForWhoIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader, _ := leading(t, nodes[:2])
-	await(t, "it is said who is waited for", func() bool { return leader.group.waits.Load() != nil })
+	eventually.True(t, "it is said who is waited for", func() bool { return leader.group.waits.Load() != nil })
 	if version := leader.machine.Version(); version != state.Oldest {
 		t.Errorf("version %d", version)
 	}
 	nodes[2].speaks = 0
 	nodes[2].start(false)
-	await(t, "the cluster has gone over", func() bool { return nodes[2].machine.Version() == state.Version })
+	eventually.True(t, "the cluster has gone over", func() bool { return nodes[2].machine.Version() == state.Version })
 }
 
 // A state directory of the release before is taken on, log and snapshot.
@@ -88,8 +89,8 @@ func TestStateOfTheReleaseBefore(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	n.take(t)
-	await(t, "it has what there was", func() bool { return len(n.machine.Datasets()) == 2 && n.machine.Setting("k") == "v" })
-	await(t, "it has gone over", func() bool { return n.machine.Version() == state.Version })
+	eventually.True(t, "it has what there was", func() bool { return len(n.machine.Datasets()) == 2 && n.machine.Setting("k") == "v" })
+	eventually.True(t, "it has gone over", func() bool { return n.machine.Version() == state.Version })
 	if self, ok := n.machine.Node(n.id); !ok || self.Role != state.Operator {
 		t.Errorf("it is %+v", self)
 	}
