@@ -28,6 +28,5 @@
 // save time. Nor do bytes weigh which records are local: that makes the flow a
 // matching with arbitrary weights, many times as dear, for a gain only where
 // the records of one step differ widely, and then the larger records would go
-// to other ranks than the smaller, systematically. Report says what imbalance
-// in bytes came of it.
+// to other ranks than the smaller, systematically.
 package assign
