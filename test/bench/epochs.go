@@ -34,34 +34,35 @@ const (
 	siteRecord  = 4096
 	siteBytes   = siteRecords * siteRecord
 	siteBlock   = 1 << 20
+	siteBatch   = 512 << 10
 	siteView    = "ranks=8,batch=512,order=full,seed=5"
 )
 
-func (b *bench) site() *site {
+func (b *bench) site(ram string, record int) *site {
 	s := &site{stage: b.on("site")}
 	s.cluster = cluster.WideAlone(s.stage)
 	s.hosts = s.cluster.DataNodes()
-	dir := s.put()
+	dir := s.put(record)
 	s.agent = s.cluster.Agent(s.stage)
 	s.Team = daemon.NewTeam(s.stage, filepath.Join(b.root, "bin/rankfs"), s.hosts,
-		"--ram", "512MiB", "--hadoop-conf", s.cluster.Conf())
+		"--ram", ram, "--hadoop-conf", s.cluster.Conf())
 	s.Nodes[0].Do("dataset", "create", "d", "--source",
-		fmt.Sprintf("hdfs://%s%s?as=fixed:%d", s.cluster.Nameservice(), dir, siteRecord),
-		"--ranks", "8", "--batch", "512", "--order", "full", "--seed", "5")
+		fmt.Sprintf("hdfs://%s%s?as=fixed:%d", s.cluster.Nameservice(), dir, record),
+		"--ranks", "8", "--batch", fmt.Sprint(siteBatch/record), "--order", "full", "--seed", "5")
 	s.Await("d")
 	return s
 }
 
 // put writes the dataset, each host a part of it.
-func (s *site) put() (dir string) {
+func (s *site) put(record int) (dir string) {
 	dir = s.cluster.Dir(s.stage)
 	random := rand.NewChaCha8([32]byte{})
 	part := make([]byte, siteBytes/len(s.hosts))
 	var sums bytes.Buffer
 	for i, h := range s.hosts {
 		random.Read(part)
-		for at := 0; at < len(part); at += siteRecord {
-			fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64(part[at:at+siteRecord]))
+		for at := 0; at < len(part); at += record {
+			fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64(part[at:at+record]))
 		}
 		name := fmt.Sprintf("%s/%d", dir, i)
 		h.Put(s.stage, name, part, 2, siteBlock)
@@ -104,7 +105,7 @@ func (s *site) received() (bytes, local float64) {
 // locality reports where the bytes of an epoch are read, and how often they
 // leave HDFS.
 func locality(b *bench) int {
-	s := b.site()
+	s := b.site("512MiB", siteRecord)
 	before, localBefore := s.received()
 	wire := s.wire()
 	s.epoch(b, "d")
@@ -162,16 +163,19 @@ func addUp(text, form string) (total float64) {
 // wire is how many bytes each host was sent over the network so far.
 func (s *site) wire() (bytes []float64) {
 	for _, n := range s.Nodes {
-		text := n.Must("cat", "/proc/net/dev")
-		_, rest, ok := strings.Cut(text, "eth0:")
-		if !ok {
-			check(fmt.Errorf("no eth0 on %s: %s", n.Host.Name, text))
-		}
-		var v float64
-		_, err := fmt.Sscan(rest, &v)
-		check(err)
-		bytes = append(bytes, v)
+		bytes = append(bytes, wireOf(n))
 	}
+	return bytes
+}
+
+func wireOf(n *daemon.Place) (bytes float64) {
+	text := n.Must("cat", "/proc/net/dev")
+	_, rest, ok := strings.Cut(text, "eth0:")
+	if !ok {
+		check(fmt.Errorf("no eth0 on %s: %s", n.Host.Name, text))
+	}
+	_, err := fmt.Sscan(rest, &bytes)
+	check(err)
 	return bytes
 }
 
@@ -195,7 +199,7 @@ var rates = []struct {
 // them; so the difference is the network's alone. The first epoch of a turn finds
 // no batch and no chunk in memory, the second the chunks.
 func links(b *bench) (misses int) {
-	s := b.site()
+	s := b.site("512MiB", siteRecord)
 	number := 0
 	for _, rate := range rates {
 		for _, h := range s.hosts {
