@@ -98,7 +98,8 @@ func TestBlocksByFile(t *testing.T) {
 }
 
 // A byte of the block, or of its checksums, is wrong on the local disk: the other
-// replica's bytes are given out, and the namenode hears of it.
+// replica's bytes are given out, the namenode hears of it, and other blocks on that
+// disk are read by file as before.
 func TestCorruptByFile(t *testing.T) {
 	c := cluster.Exclusive(t)
 	dir := c.Dir(t)
@@ -134,6 +135,11 @@ func TestCorruptByFile(t *testing.T) {
 			n.same(block, content, 0, len(content), r)
 			if n.reported.Load() == 0 {
 				t.Error("nobody was told")
+			}
+			c.Host("data1").Put(t, name+"-sound", content, 2, 1<<20)
+			sound := n.block(name+"-sound", 2)
+			if got, _ := n.byFile(func() { n.same(sound, content, 0, len(content), r) }); got == 0 {
+				t.Error("the datanode's other blocks are no longer read by file")
 			}
 			deadline := time.Now().Add(time.Minute)
 			for {

@@ -162,12 +162,17 @@ func (c causes) Error() string {
 	return strings.Join(words, "; ")
 }
 
-// fail gives up a replica.
+// fail gives up a replica. One that is corrupt says nothing of its datanode: the other
+// blocks there are read as before.
 func (s *Stream) fail(err error) {
 	if s.ctx.Err() != nil {
 		err = s.ctx.Err()
 	}
-	s.release(err)
+	if isCorrupt(err) {
+		s.release(nil)
+	} else {
+		s.release(err)
+	}
 	s.tried[s.replica.ID] = true
 	err = fmt.Errorf("datanode %s (%s): %w", s.replica.Host, s.replica.Addr, err)
 	s.errs = append(s.errs, err)
