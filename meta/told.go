@@ -24,6 +24,7 @@ var kinds = []struct {
 	{"denied", ErrDenied},
 	{"canceled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
+	{"unsupported", errors.ErrUnsupported},
 }
 
 // A Told error is one of another process: its words, and for errors.Is the

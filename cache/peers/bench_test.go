@@ -16,6 +16,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 const (
@@ -113,8 +114,8 @@ func BenchmarkGather(b *testing.B) {
 		b.Run(fmt.Sprintf("record=%dKiB", size>>10), func(b *testing.B) {
 			s := newSlab(b, size)
 			l, dial := listenTLS(b)
-			serve(b, l, s, peers.Limits{})
-			c := newClient(b, dial, peers.Config{})
+			serve(b, l, s, wire.Limits{})
+			c := newClient(b, dial, wire.Config{})
 			b.ReportAllocs()
 			measure(b, func() error {
 				return s.batches(func(runs []peers.Run, dst [][]byte) error {

@@ -3,136 +3,76 @@ package peers
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
-// A Dial connects to a node, and has both show who they are.
-type Dial func(ctx context.Context, node string) (net.Conn, error)
+// An ID is the SHA-256 of an index file, and so names the dataset it is of.
+type ID = [32]byte
+
+// A Run is N records of a dataset, from First on.
+type Run = wire.Run
 
 // A Config says how a Client asks. What is zero gets its default.
 type Config struct {
-	// Conns are the connections to one node, and so the requests to it
-	// that are under way at once.
-	Conns int
-	// Wait is how long a request waits for one of them.
-	Wait time.Duration
-	// Idle connections are closed.
-	Idle time.Duration
-	Dial time.Duration // for a connection
-	// Silence is how long a node may say nothing at all. It says every
-	// few seconds that it is at work.
-	Silence time.Duration
-	// Source is how long it may be at work without sending data: it may
-	// have to fetch a chunk.
-	Source time.Duration
-	// MaxFile bounds the files that are taken.
-	MaxFile int64
-
+	MaxFile    int64         // bounds the files that are taken
 	HedgeMin   time.Duration // before this a hedge never begins
 	HedgeBlind time.Duration // when it begins while too little is known of a node
-	Rest       time.Duration // of a node that failed three times in a row, doubled
-	RestMax    time.Duration // up to this
-
-	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
-	span := func(p *time.Duration, d time.Duration) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	if c.Conns == 0 {
-		c.Conns = 4 // one fills a wire of 1 Gbit/s, and so little is lost by a slow one
-	}
 	if c.MaxFile == 0 {
 		c.MaxFile = 1 << 40 // the index of 2^36 records
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.HedgeMin == 0 {
+		c.HedgeMin = 20 * time.Millisecond
 	}
-	span(&c.Wait, 5*time.Second)
-	span(&c.Idle, 30*time.Second)
-	span(&c.Dial, 5*time.Second)
-	span(&c.Silence, 10*time.Second)
-	span(&c.Source, 30*time.Second)
-	span(&c.HedgeMin, 20*time.Millisecond)
-	span(&c.HedgeBlind, time.Second)
-	span(&c.Rest, 5*time.Second)
-	span(&c.RestMax, time.Minute)
+	if c.HedgeBlind == 0 {
+		c.HedgeBlind = time.Second
+	}
 	return c
 }
 
-// A Client asks other nodes. Its methods may be called concurrently.
+// A Client asks other nodes for records and files. Its methods may be called
+// concurrently. The transport is its caller's, to close.
 type Client struct {
-	dial   Dial
+	wire   *wire.Client
 	config Config
-	count  clientCounters
+	count  struct{ hedges, won atomic.Uint64 }
 
-	ctx    context.Context // until Close
-	cancel context.CancelFunc
-
-	// The lock of a peer may be taken under this one.
+	// No other lock is taken under this one.
 	mu struct {
 		sync.Mutex
-		peers map[string]*peer
-		users sync.WaitGroup // exchanges under way; none is added once closed
-		shut  bool
+		times map[string]*[classes]times // by node
 	}
 }
 
 // New makes a client.
-func New(dial Dial, c Config) *Client {
-	k := &Client{dial: dial, config: c.withDefaults()}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.mu.peers = make(map[string]*peer)
+func New(w *wire.Client, c Config) *Client {
+	k := &Client{wire: w, config: c.withDefaults()}
+	k.mu.times = make(map[string]*[classes]times)
 	return k
 }
 
-// Close ends what is under way, waits for it, and closes all connections.
-func (c *Client) Close() error {
-	c.cancel()
-	c.mu.Lock()
-	c.mu.shut = true
-	c.mu.Unlock()
-	c.mu.users.Wait()
-	c.Keep(func(string) bool { return false })
-	return nil
-}
-
-// Keep forgets what is known of the nodes that are not to be kept, and closes
-// their idle connections: those that left the cluster.
+// Keep forgets what is known of the nodes that are not to be kept: those that
+// left the cluster.
 func (c *Client) Keep(keep func(node string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for node, p := range c.mu.peers {
-		if !keep(node) {
-			delete(c.mu.peers, node)
-			p.retire()
-		}
-	}
+	maps.DeleteFunc(c.mu.times, func(node string, _ *[classes]times) bool { return !keep(node) })
 }
 
-// use finds a node, to be left with c.mu.users.Done.
-func (c *Client) use(node string) (*peer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.shut {
-		return nil, fmt.Errorf("node %s: %w: the daemon is shutting down", node, meta.ErrBusy)
-	}
-	p := c.mu.peers[node]
-	if p == nil {
-		p = newPeer(c, node)
-		c.mu.peers[node] = p
-	}
-	c.mu.users.Add(1)
-	return p, nil
-}
+// Rests reports whether a node would not be asked now, having failed lately. Once
+// it has rested the next request finds out how it is.
+func (c *Client) Rests(node string) bool { return c.wire.Rests(node) }
+
+// Hedges returns how many requests got a second way to their bytes beside the
+// node, and how many of these were faster by it.
+func (c *Client) Hedges() (begun, won uint64) { return c.count.hedges.Load(), c.count.won.Load() }
 
 // Want is what is wanted of one node.
 type Want struct {
@@ -146,44 +86,30 @@ type Want struct {
 	Kept bool
 }
 
-// request checks what is wanted.
-func (w Want) request(bytes uint64) (request, error) {
-	q := request{ask: askRecords, count: uint32(min(len(w.Runs), MaxRuns+1)), bytes: bytes, id: w.Dataset, kept: w.Kept}
-	q.wait = uint32(min(max(w.Wait, 0), time.Hour).Milliseconds())
-	if err := q.check(); err != nil {
-		return q, err
-	}
-	return q, checkRuns(w.Runs)
-}
-
 // Gather fills dst, one part after the other, with the bytes of the records
-// that are wanted, all of it or an error. It can be
-//
-//   - meta.ErrUnavailable: the node cannot be reached, hangs, is gone, or
-//     rests because it failed before. Another source may do.
-//   - meta.ErrBusy: it, or the way to it, has enough to do.
-//   - meta.ErrCorrupt: what it sent is not what it meant to send.
-//   - whatever is wrong with the records on its side.
+// that are wanted, all of it or an error: one of wire.Client.Pull, or whatever is
+// wrong with the records on the node's side.
 //
 // What dst holds after an error is undefined, but nothing writes there any
 // more.
 func (c *Client) Gather(ctx context.Context, node string, w Want, dst [][]byte) error {
-	_, err := c.gather(ctx, node, w, dst)
-	return err
+	if len(w.Runs) == 0 {
+		return fmt.Errorf("ask node %s: %w", node, errNoRuns)
+	}
+	q := wire.Request{Call: callRecords, Kept: w.Kept, Wait: w.Wait, Bytes: length(dst), ID: w.Dataset, Runs: w.Runs}
+	begin := time.Now()
+	if err := c.wire.Pull(ctx, node, q, wire.NewScatter(dst)); err != nil {
+		return err
+	}
+	c.learn(node, q.Bytes, time.Since(begin))
+	return nil
 }
 
-func (c *Client) gather(ctx context.Context, node string, w Want, dst [][]byte) (heard bool, err error) {
-	q, err := w.request(length(dst))
-	if err != nil {
-		return false, fmt.Errorf("ask node %s: %w", node, err)
+func length(parts [][]byte) (n uint64) {
+	for _, p := range parts {
+		n += uint64(len(p))
 	}
-	begin := time.Now()
-	x := exchange{request: q, runs: w.Runs, to: &scatter{parts: dst}}
-	err = c.do(ctx, node, &x)
-	if p := c.known(node); p != nil && err == nil {
-		p.learn(q.bytes, time.Since(begin))
-	}
-	return x.heard, err
+	return n
 }
 
 // Fetch brings an index by its hash. The file at path is whole, or not there.
@@ -192,49 +118,9 @@ func (c *Client) Fetch(ctx context.Context, node string, hash ID, path string) e
 	if err != nil {
 		return fmt.Errorf("fetch %x: %w", hash[:8], err)
 	}
-	err = c.do(ctx, node, &exchange{request: request{ask: askFile, id: hash}, to: d})
+	err = c.wire.Pull(ctx, node, wire.Request{Call: callFile, ID: hash}, d)
 	if err = d.finish(err); err != nil {
 		return fmt.Errorf("fetch %x: %w", hash[:8], err)
 	}
 	return nil
-}
-
-// An exchange is one request and its answer.
-type exchange struct {
-	request request
-	runs    []Run
-	to      sink
-	heard   bool // something of the answer came
-}
-
-// do makes an exchange with a node when its turn has come.
-func (c *Client) do(ctx context.Context, node string, x *exchange) error {
-	p, err := c.use(node)
-	if err != nil {
-		return err
-	}
-	defer c.mu.users.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.ctx, func() {
-		cancel(fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy))
-	})()
-	c.count.requests.Add(1)
-	p.count.requests.Add(1)
-	if err = p.exchange(ctx, x); err != nil {
-		c.count.failed(err, ctx.Err() != nil)
-		p.count.ended(err, ctx.Err() != nil)
-		return fmt.Errorf("ask node %s: %w", node, err)
-	}
-	n := total(x.runs)
-	c.count.records.Add(n)
-	p.count.records.Add(n)
-	return nil
-}
-
-// known is a node that was asked before, or nil.
-func (c *Client) known(node string) *peer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.peers[node]
 }

@@ -1,38 +1,10 @@
-// Package peers brings records and files from the daemons of other nodes.
+// Package peers brings records and files from the daemons of other nodes: what is
+// asked of them and what is answered, over the transport of package wire.
 //
-// # Why
-//
-// A chunk of a dataset has a home: the node that fetches it from the source,
-// for the whole cluster. Whoever fills a batch asks each home once for all the
-// records that it needs of it, and gets one stream of exactly these bytes,
-// which is read to where they belong in the batch.
-//
-// # The wire
-//
-// A connection carries one request at a time, and then another. What belongs
-// to whom is thus TCP's to say, and so is back-pressure: who does not read is
-// not sent to. A request that is given up ends its connection.
-//
-//	request   64 bytes: what, how many runs, how many bytes, its sum
-//	          count runs of 16 bytes, and their sum; none if a file is asked for
-//	frame     16 bytes: length, kind, code, a sum; then length bytes
-//
-// An answer is data frames, perhaps one that says why it failed, and an end.
-// Its sums are of one xxh64 that runs through the request and all of the
-// answer: each covers what came before it, and the first half of its own frame
-// header. So a length is believed only after it was checked, and a bit
-// flipped, or a frame lost, doubled, swapped or of another request, does not
-// get past the next sum. Nothing is a success before the end's sum was right.
-//
-// While a home has nothing to send yet, it says so every few seconds: it may
-// have to fetch a chunk, and should not be taken for dead.
-//
-// # Why not HTTP
-//
-// BenchmarkHTTP moves the same bytes by net/http, unchecked: over TLS on
-// loopback 1.0 to 1.1 s of processor time for a GiB, both sides together, and
-// 1.2 where records have 4 KiB. Here it is 1.1 and 1.4, of which 0.14 is the
-// checksums'. Most of either is the kernel's and AES. So HTTP would save nothing
-// once it checks; and checksums, signs of life, and errors in mid-stream that
-// leave the connection of use would have to be framed inside it all the same.
+// A chunk of a dataset has an owner: the node that fetches it from the source,
+// for the whole cluster. A batch is filled by asking each owner once for all the
+// records that are needed of it; it gets one stream of exactly these bytes, which
+// is read to where they belong in the batch. An owner that is slower than it
+// mostly is gets a second way to the same bytes beside it, and the first that is
+// done wins.
 package peers

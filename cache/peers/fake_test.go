@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankfs/cache/peers"
+	"rankfs/meta/wire"
 )
 
 // reply is what one connection's server answers to a request; all that is
@@ -19,7 +20,7 @@ type reply func(c net.Conn, request []byte)
 
 // fake is a node with such a server. The request that reply gets is as it
 // came, runs and all. Connections stay open until the test ends.
-func fake(t *testing.T, r reply) peers.Dial {
+func fake(t *testing.T, r reply) wire.Dial {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var conns []net.Conn
@@ -107,9 +108,9 @@ func good(request []byte, n int) *stream {
 }
 
 // ask gathers n bytes of a fake node once.
-func ask(t *testing.T, r reply, n int) (got []byte, stats peers.ClientStats, err error) {
+func ask(t *testing.T, r reply, n int) (got []byte, stats wire.ClientStats, err error) {
 	t.Helper()
-	c := peers.New(fake(t, r), peers.Config{})
+	c := connect(fake(t, r), wire.Config{})
 	defer closeClient(t, c)
 	got = make([]byte, n)
 	err = c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: []peers.Run{{First: 1, N: 2}}}, [][]byte{got})
@@ -120,10 +121,10 @@ func ask(t *testing.T, r reply, n int) (got []byte, stats peers.ClientStats, err
 func recorded(t *testing.T, s *store) []byte {
 	t.Helper()
 	asked := make(chan []byte, 1)
-	c := peers.New(fake(t, func(c net.Conn, q []byte) {
+	c := connect(fake(t, func(c net.Conn, q []byte) {
 		asked <- q
 		c.Close()
-	}), peers.Config{})
+	}), wire.Config{})
 	defer closeClient(t, c)
 	c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: []peers.Run{{First: 1, N: 2}}}, [][]byte{make([]byte, len(s.want([]peers.Run{{First: 1, N: 2}})))})
 	return <-asked

@@ -16,24 +16,25 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // everywhere runs a test on each kind of connection.
-func everywhere(t *testing.T, s *store, f func(t *testing.T, server *peers.Server, c *peers.Client)) {
-	onEach(t, wires, s, f)
+func everywhere(t *testing.T, s *store, f func(t *testing.T, server *wire.Server, c *client)) {
+	onEach(t, networks, s, f)
 }
 
-func onEach(t *testing.T, wires []wire, s *store, f func(t *testing.T, server *peers.Server, c *peers.Client)) {
-	for _, w := range wires {
+func onEach(t *testing.T, networks []network, s *store, f func(t *testing.T, server *wire.Server, c *client)) {
+	for _, w := range networks {
 		t.Run(w.name, func(t *testing.T) {
 			l, dial := w.listen(t)
-			server, _ := serve(t, l, s, peers.Limits{})
-			f(t, server, newClient(t, dial, peers.Config{}))
+			server, _ := serve(t, l, s, wire.Limits{})
+			f(t, server, newClient(t, dial, wire.Config{}))
 		})
 	}
 }
 
-func gather(t testing.TB, c *peers.Client, s *store, runs []peers.Run, part int) {
+func gather(t testing.TB, c *client, s *store, runs []peers.Run, part int) {
 	t.Helper()
 	want := s.want(runs)
 	got, parts := pieces(len(want), part)
@@ -49,7 +50,7 @@ func TestGather(t *testing.T) {
 	for _, mean := range []uint64{1, 100, 5_000, 40_000, 3_000_000} {
 		s := &store{mean: mean}
 		t.Run(fmt.Sprint("mean ", mean), func(t *testing.T) {
-			everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+			everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 				gather(t, c, s, []peers.Run{{First: 3, N: 1}}, 1) // no bytes
 				gather(t, c, s, []peers.Run{{First: 1, N: 5}, {First: 100, N: 1}, {First: 4, N: 2}}, 4096)
 				gather(t, c, s, []peers.Run{{First: 9, N: 12}}, 1<<24)
@@ -63,7 +64,7 @@ func TestGather(t *testing.T) {
 
 func TestGatherManyRuns(t *testing.T) {
 	s := &store{mean: 4}
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		runs := make([]peers.Run, 50_000)
 		for i := range runs {
 			runs[i] = peers.Run{First: uint64(i * 31 % 9973), N: 1 + uint64(i%3)}
@@ -74,7 +75,7 @@ func TestGatherManyRuns(t *testing.T) {
 
 func TestRandomGathers(t *testing.T) {
 	s := &store{mean: 10_000}
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		run := rapid.Custom(func(t *rapid.T) peers.Run {
 			return peers.Run{First: rapid.Uint64Range(0, 1000).Draw(t, "first"), N: rapid.Uint64Range(1, 8).Draw(t, "n")}
 		})
@@ -94,7 +95,7 @@ func TestRandomGathers(t *testing.T) {
 
 func TestConcurrentGathers(t *testing.T) {
 	s := &store{mean: 30_000}
-	everywhere(t, s, func(t *testing.T, server *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, server *wire.Server, c *client) {
 		var all sync.WaitGroup
 		for i := range uint64(64) {
 			all.Go(func() {
@@ -123,7 +124,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 	var failure error
 	s := &store{mean: 100_000}
 	s.before = func(context.Context) error { return failure }
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		runs := []peers.Run{{First: 1, N: 3}}
 		dst := [][]byte{make([]byte, len(s.want(runs)))}
 		for _, kind := range []error{
@@ -157,7 +158,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 
 func TestWrongLength(t *testing.T) {
 	s := &store{mean: 100_000}
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		runs := []peers.Run{{First: 1, N: 3}}
 		for _, more := range []int{-1, 1} {
 			dst := [][]byte{make([]byte, len(s.want(runs))+more)}
@@ -170,13 +171,13 @@ func TestWrongLength(t *testing.T) {
 }
 
 func TestWrongRuns(t *testing.T) {
-	c := newClient(t, nil, peers.Config{})
+	c := newClient(t, nil, wire.Config{})
 	for _, test := range []struct {
 		name string
 		runs []peers.Run
 	}{
 		{"none", nil},
-		{"too many", make([]peers.Run, peers.MaxRuns+1)},
+		{"too many", make([]peers.Run, wire.MaxRuns+1)},
 		{"empty", []peers.Run{{First: 1, N: 0}}},
 		{"past the last number", []peers.Run{{First: 1 << 63, N: 1 << 63}}},
 		{"more than there are numbers", []peers.Run{{First: 0, N: 1 << 63}, {First: 0, N: 1 << 63}}},
@@ -191,7 +192,7 @@ func TestWrongRuns(t *testing.T) {
 func TestFetch(t *testing.T) {
 	dir := t.TempDir()
 	s := &store{file: filepath.Join(dir, "there")}
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		for _, size := range []int{0, 1, 64 << 10, 3<<20 + 17} {
 			text, _ := pieces(size, 1000)
 			for i := range text {
@@ -231,8 +232,10 @@ func TestFetchFails(t *testing.T) {
 				}
 			}
 			l, dial := listenPipe(t)
-			serve(t, l, s, peers.Limits{})
-			c := newClient(t, dial, peers.Config{MaxFile: test.max})
+			serve(t, l, s, wire.Limits{})
+			w := wire.New(dial, wire.Config{})
+			defer w.Close()
+			c := peers.New(w, peers.Config{MaxFile: test.max})
 			dir := t.TempDir()
 			err := c.Fetch(t.Context(), "n", dataset, filepath.Join(dir, "index"))
 			if !errors.Is(err, test.want) {

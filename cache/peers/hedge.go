@@ -3,14 +3,10 @@ package peers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"rankfs/meta"
+	"rankfs/meta/wire"
 )
-
-// errSlower is why the second of a race is stopped.
-var errSlower = errors.New("somebody else was faster")
 
 // Hedge is Gather with a second way to the same bytes: fallback reads them
 // into memory of its own. It begins when the node fails, or has taken longer
@@ -46,7 +42,6 @@ type race struct {
 	begin  time.Time
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended; then:
-	heard  bool
 	err    error
 }
 
@@ -55,7 +50,7 @@ func (c *Client) race(ctx context.Context, node string, w Want, dst [][]byte) *r
 	r := &race{node: node, bytes: length(dst), begin: time.Now(), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.heard, r.err = c.gather(ctx, node, w, dst)
+		r.err = c.Gather(ctx, node, w, dst)
 	}()
 	return r
 }
@@ -69,12 +64,12 @@ func (c *Client) both(ctx context.Context, r *race, fallback func(context.Contex
 	select {
 	case <-r.done:
 		if r.err == nil {
-			cancel(errSlower)
+			cancel(wire.ErrSlower)
 		}
 		err = <-second
 	case err = <-second:
 		if err == nil {
-			r.cancel(errSlower)
+			r.cancel(wire.ErrSlower)
 		}
 		<-r.done
 	}
@@ -91,26 +86,17 @@ func (c *Client) both(ctx context.Context, r *race, fallback func(context.Contex
 
 // lost notes that a node was stopped because another way was faster. It would
 // have taken longer still; if that were not remembered, a node that has become
-// slow would be raced for ever. One that had not said a word is taken for ill.
+// slow would be raced for ever.
 func (c *Client) lost(r *race) {
-	p := c.known(r.node)
-	if p == nil || !errors.Is(r.err, errSlower) {
-		return
-	}
-	p.learn(r.bytes, time.Since(r.begin))
-	if !r.heard {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ill(fmt.Errorf("%w: %w", meta.ErrUnavailable, errSlower))
+	if errors.Is(r.err, wire.ErrSlower) {
+		c.learn(r.node, r.bytes, time.Since(r.begin))
 	}
 }
 
 // hedgeAfter is how long a node is given before a second way is tried.
 func (c *Client) hedgeAfter(node string, bytes uint64) time.Duration {
-	if p := c.known(node); p != nil {
-		if usual, ok := p.usual(bytes); ok {
-			return max(usual, c.config.HedgeMin)
-		}
+	if usual, ok := c.usual(node, bytes); ok {
+		return max(usual, c.config.HedgeMin)
 	}
 	return c.config.HedgeBlind
 }

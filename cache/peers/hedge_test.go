@@ -11,11 +11,12 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // A racer is a node whose store takes a settable time for a record.
 type racer struct {
-	*peers.Client
+	*client
 	store *store
 	slow  atomic.Int64
 	dst   []byte
@@ -36,10 +37,10 @@ func race(t *testing.T, f func(t *testing.T, r *racer)) {
 			}
 		}
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, r.store, peers.Limits{})
+		_, stop := serve(t, l, r.store, wire.Limits{})
 		defer stop()
-		r.Client = peers.New(dial, peers.Config{})
-		defer closeClient(t, r.Client)
+		r.client = connect(dial, wire.Config{})
+		defer closeClient(t, r.client)
 		r.dst = make([]byte, r.store.length(1))
 		f(t, r)
 	})
@@ -104,8 +105,8 @@ func TestHedge(t *testing.T) {
 				if spare != test.spare || took != test.took || err != nil {
 					t.Errorf("spare %v after %v, %v; want %v after %v", spare, took, err, test.spare, test.took)
 				}
-				if n := r.Stats(); n.HedgesBegun != test.begun || n.HedgesWon != test.won {
-					t.Errorf("%+v, want %d begun, %d won", n, test.begun, test.won)
+				if begun, won := r.Hedges(); begun != test.begun || won != test.won {
+					t.Errorf("%d begun, %d won, want %d and %d", begun, won, test.begun, test.won)
 				}
 				if !spare && string(r.dst) != string(r.store.want(one)) {
 					t.Error("wrong bytes")
@@ -129,8 +130,8 @@ func TestHedgeBlind(t *testing.T) {
 func TestHedgeOfFailure(t *testing.T) {
 	bad := errors.New("bad disk")
 	synctest.Test(t, func(t *testing.T) {
-		r := &racer{Client: peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }, peers.Config{})}
-		defer closeClient(t, r.Client)
+		r := &racer{client: connect(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }, wire.Config{})}
+		defer closeClient(t, r.client)
 		if spare, took, err := r.run(t, time.Millisecond, nil); !spare || took != time.Millisecond || err != nil {
 			t.Errorf("spare %v after %v, %v; want it after 1ms", spare, took, err)
 		}
@@ -150,8 +151,8 @@ func TestHedgesEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := r.Stats(); n.HedgesBegun == 0 || n.HedgesBegun > 60 {
-			t.Errorf("%d of 300 raced, want a few", n.HedgesBegun)
+		if begun, _ := r.Hedges(); begun == 0 || begun > 60 {
+			t.Errorf("%d of 300 raced, want a few", begun)
 		}
 	})
 }
@@ -159,8 +160,8 @@ func TestHedgesEnd(t *testing.T) {
 // One that says nothing at all is soon not asked, and all goes to the source.
 func TestHedgesOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &racer{Client: peers.New(fake(t, func(net.Conn, []byte) {}), peers.Config{})}
-		defer closeClient(t, r.Client)
+		r := &racer{client: connect(fake(t, func(net.Conn, []byte) {}), wire.Config{})}
+		defer closeClient(t, r.client)
 		r.dst = make([]byte, 10)
 		for i, want := range []time.Duration{1010, 1010, 1010, 10, 10} {
 			spare, took, err := r.run(t, 10*time.Millisecond, nil)
@@ -168,7 +169,7 @@ func TestHedgesOfTheDead(t *testing.T) {
 				t.Errorf("turn %d: spare %v after %v, %v; want it after %d ms", i, spare, took, err, want)
 			}
 		}
-		if p := r.Peers(); len(p) != 1 || p[0].Rests <= 0 {
+		if p := r.Nodes(); len(p) != 1 || p[0].Rests <= 0 {
 			t.Errorf("%+v, want it to rest", p)
 		}
 	})
@@ -179,17 +180,17 @@ func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{mean: 1000}
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{})
+		_, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
 		var dials, down atomic.Int64
 		down.Store(1)
-		c := peers.New(func(ctx context.Context, n string) (net.Conn, error) {
+		c := connect(func(ctx context.Context, n string) (net.Conn, error) {
 			if dials.Add(1); down.Load() > 0 {
 				time.Sleep(time.Second)
 				return nil, errors.New("refused")
 			}
 			return dial(ctx, n)
-		}, peers.Config{})
+		}, wire.Config{})
 		defer closeClient(t, c)
 		try := func() error {
 			return c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{make([]byte, s.length(1))})

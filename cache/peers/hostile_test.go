@@ -8,7 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"rankfs/cache/peers"
+	"rankfs/meta/wire"
 )
 
 // Whatever is sent to a server, it hangs up, and soon.
@@ -32,16 +32,11 @@ func TestHostileRequests(t *testing.T) {
 			binary.LittleEndian.PutUint64(q[56:], xxhash.Sum64(q[:56]))
 			return q
 		}},
-		{"something unknown", func(q []byte) []byte {
-			q[2] = 77
-			binary.LittleEndian.PutUint64(q[56:], xxhash.Sum64(q[:56]))
-			return q
-		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, dial := listenPipe(t)
-				server, stop := serve(t, l, s, peers.Limits{})
+				server, stop := serve(t, l, s, wire.Limits{})
 				defer stop()
 				c, err := dial(t.Context(), "n")
 				if err != nil {

@@ -7,13 +7,14 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // What a node would have to fetch first it does not send to those who ask for what
 // it keeps, and does to others; the connection goes on.
 func TestKept(t *testing.T) {
 	s := &store{mean: 100_000}
-	everywhere(t, s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	everywhere(t, s, func(t *testing.T, _ *wire.Server, c *client) {
 		runs := []peers.Run{{First: 1, N: 3}}
 		want := s.want(runs)
 		for _, test := range []struct {

@@ -15,6 +15,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // gated is a store that waits for a token before each record, or for the end.
@@ -32,7 +33,7 @@ func gated(s *store) chan struct{} {
 }
 
 // gatherOne asks for one record.
-func gatherOne(ctx context.Context, c *peers.Client, s *store, wait time.Duration) error {
+func gatherOne(ctx context.Context, c *client, s *store, wait time.Duration) error {
 	return c.Gather(ctx, "n", peers.Want{Dataset: dataset, Runs: one, Wait: wait}, [][]byte{make([]byte, s.length(1))})
 }
 
@@ -42,9 +43,9 @@ func TestBusy(t *testing.T) {
 		s := &store{mean: 1000}
 		tokens := gated(s)
 		l, dial := listenPipe(t)
-		server, stop := serve(t, l, s, peers.Limits{Requests: 2, PerPeer: 2, Queue: 3})
+		server, stop := serve(t, l, s, wire.Limits{Requests: 2, PerPeer: 2, Queue: 3})
 		defer stop()
-		c := peers.New(dial, peers.Config{Conns: 20})
+		c := connect(dial, wire.Config{Conns: 20})
 		defer closeClient(t, c)
 		errs := make(chan error, 20)
 		for range 5 {
@@ -98,9 +99,9 @@ func TestFairShares(t *testing.T) {
 		l, dial := listenPipe(t)
 		names := []string{"greedy", "greedy", "greedy", "greedy", "greedy", "modest"}
 		var at atomic.Int64
-		server, stop := serve(t, l, s, peers.Limits{Requests: 3, PerPeer: 2, Name: func(net.Conn) string { return names[at.Add(1)-1] }})
+		server, stop := serve(t, l, s, wire.Limits{Requests: 3, PerPeer: 2, Name: func(net.Conn) string { return names[at.Add(1)-1] }})
 		defer stop()
-		c := peers.New(dial, peers.Config{Conns: 20})
+		c := connect(dial, wire.Config{Conns: 20})
 		defer closeClient(t, c)
 		var all sync.WaitGroup
 		for i := range names {
@@ -121,14 +122,14 @@ func TestFairShares(t *testing.T) {
 
 // Connections over a limit are closed, be it of all nodes or of one.
 func TestTooManyConnections(t *testing.T) {
-	for _, limits := range []peers.Limits{{Conns: 2}, {PeerConns: 2}} {
+	for _, limits := range []wire.Limits{{Conns: 2}, {PeerConns: 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &store{mean: 1000}
 			tokens := gated(s)
 			l, dial := listenPipe(t)
 			server, stop := serve(t, l, s, limits)
 			defer stop()
-			c := peers.New(dial, peers.Config{})
+			c := connect(dial, wire.Config{})
 			defer closeClient(t, c)
 			errs := make(chan error, 3)
 			for range 3 {
@@ -157,11 +158,11 @@ func TestRunsFill(t *testing.T) {
 		s := &store{mean: 1}
 		tokens := gated(s)
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{Runs: peers.MaxRuns})
+		_, stop := serve(t, l, s, wire.Limits{Runs: wire.MaxRuns})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		defer closeClient(t, c)
-		runs := make([]peers.Run, peers.MaxRuns)
+		runs := make([]peers.Run, wire.MaxRuns)
 		for i := range runs {
 			runs[i] = peers.Run{First: 3, N: 1} // it is empty
 		}
@@ -187,9 +188,9 @@ func TestTurns(t *testing.T) {
 		s := &store{mean: 1000}
 		tokens := gated(s)
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{})
+		_, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
-		c := peers.New(dial, peers.Config{Conns: 2})
+		c := connect(dial, wire.Config{Conns: 2})
 		defer closeClient(t, c)
 		errs := make(chan error, 3)
 		for range 3 {
@@ -224,12 +225,12 @@ func TestCancel(t *testing.T) {
 				}
 			}
 			l, dial := listenPipe(t)
-			server, stop := serve(t, l, s, peers.Limits{})
+			server, stop := serve(t, l, s, wire.Limits{})
 			defer stop()
-			c := peers.New(func(ctx context.Context, n string) (net.Conn, error) {
+			c := connect(func(ctx context.Context, n string) (net.Conn, error) {
 				time.Sleep(5 * time.Millisecond)
 				return dial(ctx, n)
-			}, peers.Config{})
+			}, wire.Config{})
 			defer closeClient(t, c)
 			runs := []peers.Run{{First: 1, N: 10}}
 			ctx, cancel := context.WithTimeout(t.Context(), after)
@@ -252,9 +253,9 @@ func TestClose(t *testing.T) {
 		s := &store{mean: 1000}
 		gated(s)
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{})
+		_, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		failed := make(chan error)
 		go func() { failed <- gatherOne(context.Background(), c, s, 0) }()
 		synctest.Wait()
@@ -273,15 +274,15 @@ func TestClose(t *testing.T) {
 func TestKeep(t *testing.T) {
 	l, dial := listenPipe(t)
 	s := &store{mean: 1000}
-	serve(t, l, s, peers.Limits{})
-	c := newClient(t, dial, peers.Config{})
+	serve(t, l, s, wire.Limits{})
+	c := newClient(t, dial, wire.Config{})
 	for range 3 {
 		gather(t, c, s, one, 1000)
-		if n := len(c.Peers()); n != 1 {
+		if n := len(c.Nodes()); n != 1 {
 			t.Errorf("%d nodes known, want 1", n)
 		}
 		c.Keep(func(node string) bool { return node != "n" })
-		if n := c.Stats(); len(c.Peers()) != 0 || n.Conns != 0 {
+		if n := c.Stats(); len(c.Nodes()) != 0 || n.Conns != 0 {
 			t.Errorf("%+v, want nothing left", n)
 		}
 	}
@@ -291,8 +292,8 @@ func TestKeep(t *testing.T) {
 func TestMemory(t *testing.T) {
 	s := &zeros{}
 	l, dial := listenTLS(t)
-	serve(t, l, s, peers.Limits{})
-	c := newClient(t, dial, peers.Config{})
+	serve(t, l, s, wire.Limits{})
+	c := newClient(t, dial, wire.Config{})
 	dst := make([]byte, 64<<20)
 	get := func() {
 		err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: []peers.Run{{First: 1, N: 64}}}, [][]byte{dst})
@@ -336,7 +337,7 @@ func (z *zeros) Gather(_ context.Context, _ peers.ID, runs []peers.Run, emit fun
 
 // A wrong limit is found at once.
 func TestLimits(t *testing.T) {
-	if _, err := peers.NewServer(&store{}, peers.Limits{Runs: 5}); !errors.Is(err, meta.ErrInvalid) {
+	if _, err := wire.NewServer(peers.Calls(&store{}), wire.Limits{Runs: 5}); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("%v, want %v", err, meta.ErrInvalid)
 	}
 }
@@ -344,7 +345,7 @@ func TestLimits(t *testing.T) {
 // Errors of Accept that pass are waited out; others end Serve.
 func TestAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, err := peers.NewServer(&store{}, peers.Limits{})
+		server, err := wire.NewServer(peers.Calls(&store{}), wire.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

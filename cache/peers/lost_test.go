@@ -10,11 +10,12 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // A server that ends in mid-stream is an error, and the next one is found.
 func TestServerDies(t *testing.T) {
-	for _, w := range wires[1:] {
+	for _, w := range networks[1:] {
 		t.Run(w.name, func(t *testing.T) {
 			s := &store{mean: 50_000}
 			l, dial := w.listen(t)
@@ -26,9 +27,9 @@ func TestServerDies(t *testing.T) {
 				}
 				return ctx.Err()
 			}
-			_, stop := serve(t, l, s, peers.Limits{})
+			_, stop := serve(t, l, s, wire.Limits{})
 			now := dial
-			c := newClient(t, func(ctx context.Context, n string) (net.Conn, error) { return now(ctx, n) }, peers.Config{})
+			c := newClient(t, func(ctx context.Context, n string) (net.Conn, error) { return now(ctx, n) }, wire.Config{})
 			runs := []peers.Run{{First: 0, N: 200}}
 			failed := make(chan error, 1)
 			go func() {
@@ -43,7 +44,7 @@ func TestServerDies(t *testing.T) {
 			}
 			s.before = nil
 			l, now = w.listen(t)
-			serve(t, l, s, peers.Limits{})
+			serve(t, l, s, wire.Limits{})
 			gather(t, c, s, runs, 10_000)
 		})
 	}
@@ -51,18 +52,18 @@ func TestServerDies(t *testing.T) {
 
 // A connection that ended while it was idle is replaced without a word.
 func TestIdleConnectionEnds(t *testing.T) {
-	for _, w := range wires {
+	for _, w := range networks {
 		t.Run(w.name, func(t *testing.T) {
 			s := &store{mean: 50_000}
 			l, dial := w.listen(t)
-			_, stop := serve(t, l, s, peers.Limits{})
+			_, stop := serve(t, l, s, wire.Limits{})
 			now := dial
-			c := newClient(t, func(ctx context.Context, n string) (net.Conn, error) { return now(ctx, n) }, peers.Config{})
+			c := newClient(t, func(ctx context.Context, n string) (net.Conn, error) { return now(ctx, n) }, wire.Config{})
 			runs := []peers.Run{{First: 0, N: 20}}
 			gather(t, c, s, runs, 10_000)
 			stop()
 			l, now = w.listen(t)
-			serve(t, l, s, peers.Limits{})
+			serve(t, l, s, wire.Limits{})
 			gather(t, c, s, runs, 10_000)
 			if n := c.Stats(); n.Dials != 2 || n.Unavailable != 0 || n.Conns != 1 {
 				t.Errorf("%+v, want two connections made, and one left", n)
@@ -75,9 +76,9 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{mean: 100}
 		l, dial := listenPipe(t)
-		server, stop := serve(t, l, s, peers.Limits{})
+		server, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		defer closeClient(t, c)
 		gather(t, c, s, []peers.Run{{First: 0, N: 20}}, 100)
 		time.Sleep(29 * time.Second)

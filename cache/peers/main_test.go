@@ -21,6 +21,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,13 +108,13 @@ func (s *store) want(runs []peers.Run) []byte {
 	return b
 }
 
-// A wire is a kind of connection.
-type wire struct {
+// A network is a kind of connection.
+type network struct {
 	name   string
-	listen func(t testing.TB) (net.Listener, peers.Dial)
+	listen func(t testing.TB) (net.Listener, wire.Dial)
 }
 
-var wires = []wire{{"pipe", listenPipe}, {"tcp", listenTCP}, {"tls", listenTLS}}
+var networks = []network{{"pipe", listenPipe}, {"tcp", listenTCP}, {"tls", listenTLS}}
 
 // A pipes is a listener whose connections are in memory, with no buffer.
 type pipes struct {
@@ -146,12 +147,12 @@ func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 }
 
-func listenPipe(testing.TB) (net.Listener, peers.Dial) {
+func listenPipe(testing.TB) (net.Listener, wire.Dial) {
 	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 	return p, p.dial
 }
 
-func listenTCP(t testing.TB) (net.Listener, peers.Dial) {
+func listenTCP(t testing.TB) (net.Listener, wire.Dial) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func listenTCP(t testing.TB) (net.Listener, peers.Dial) {
 	}
 }
 
-func listenTLS(t testing.TB) (net.Listener, peers.Dial) {
+func listenTLS(t testing.TB) (net.Listener, wire.Dial) {
 	l, dial := listenTCP(t)
 	own := identity(t)
 	server := &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13, DynamicRecordSizingDisabled: true}
@@ -203,9 +204,9 @@ func identity(t testing.TB) tls.Certificate {
 }
 
 // serve runs a server until the end of the test or of stop.
-func serve(t testing.TB, l net.Listener, s peers.Store, limits peers.Limits) (server *peers.Server, stop func()) {
+func serve(t testing.TB, l net.Listener, s peers.Store, limits wire.Limits) (server *wire.Server, stop func()) {
 	t.Helper()
-	server, err := peers.NewServer(s, limits)
+	server, err := wire.NewServer(peers.Calls(s), limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +226,34 @@ func serve(t testing.TB, l net.Listener, s peers.Store, limits peers.Limits) (se
 	return server, stop
 }
 
-func newClient(t testing.TB, dial peers.Dial, c peers.Config) *peers.Client {
+// A client asks for records, over a transport of its own.
+type client struct {
+	*peers.Client
+	wire *wire.Client
+}
+
+func connect(dial wire.Dial, c wire.Config) *client {
+	w := wire.New(dial, c)
+	return &client{peers.New(w, peers.Config{}), w}
+}
+
+func (c *client) Stats() wire.ClientStats { return c.wire.Stats() }
+func (c *client) Nodes() []wire.NodeStats { return c.wire.Nodes() }
+func (c *client) Close() error            { return c.wire.Close() }
+
+func (c *client) Keep(keep func(node string) bool) {
+	c.wire.Keep(keep)
+	c.Client.Keep(keep)
+}
+
+func newClient(t testing.TB, dial wire.Dial, c wire.Config) *client {
 	t.Helper()
-	k := peers.New(dial, c)
+	k := connect(dial, c)
 	t.Cleanup(func() { closeClient(t, k) })
 	return k
 }
 
-func closeClient(t testing.TB, k *peers.Client) {
+func closeClient(t testing.TB, k *client) {
 	t.Helper()
 	if err := k.Close(); err != nil {
 		t.Errorf("close: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // holed is a mapping of n bytes of which only the first page is there.
@@ -48,7 +49,7 @@ func (l *lender) Gather(_ context.Context, _ peers.ID, _ []peers.Run, emit func(
 func TestNoMemoryForBatch(t *testing.T) {
 	s := &store{mean: 100_000}
 	// Not on a net.Pipe: its writer waits for ever for a reader that fell.
-	onEach(t, wires[1:], s, func(t *testing.T, _ *peers.Server, c *peers.Client) {
+	onEach(t, networks[1:], s, func(t *testing.T, _ *wire.Server, c *client) {
 		runs := []peers.Run{{First: 1, N: 5}}
 		dst := holed(t, len(s.want(runs)))
 		for range 5 { // the node is not to blame
@@ -63,13 +64,13 @@ func TestNoMemoryForBatch(t *testing.T) {
 
 // Where a file is cut short that a store lends, the request fails alone.
 func TestFileCutShort(t *testing.T) {
-	for _, w := range wires {
+	for _, w := range networks {
 		for _, size := range []int{10_000, 3 << 20} {
 			t.Run(w.name, func(t *testing.T) {
 				s := &lender{record: holed(t, size), err: make(chan error, 1)}
 				l, dial := w.listen(t)
-				serve(t, l, s, peers.Limits{})
-				c := newClient(t, dial, peers.Config{})
+				serve(t, l, s, wire.Limits{})
+				c := newClient(t, dial, wire.Config{})
 				err := c.Gather(t.Context(), "n", peers.Want{Runs: one}, [][]byte{make([]byte, size)})
 				if there := <-s.err; !errors.Is(there, meta.ErrStale) {
 					t.Errorf("the store is told %v, want %v", there, meta.ErrStale)

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // Wherever an answer ends, or hangs, it is an error, and after how long is
@@ -81,9 +82,9 @@ func TestSlowStore(t *testing.T) {
 		s := &store{mean: 1000}
 		s.before = func(context.Context) error { time.Sleep(14 * time.Second); return nil }
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{})
+		_, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		defer closeClient(t, c)
 		gather(t, c, s, []peers.Run{{First: 1, N: 5}}, 1000)
 	})
@@ -100,9 +101,9 @@ func TestStoreHangs(t *testing.T) {
 			return ctx.Err()
 		}
 		l, dial := listenPipe(t)
-		_, stop := serve(t, l, s, peers.Limits{Store: 20 * time.Second})
+		_, stop := serve(t, l, s, wire.Limits{Store: 20 * time.Second})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		defer closeClient(t, c)
 		err := c.Gather(t.Context(), "n", peers.Want{Dataset: dataset, Runs: []peers.Run{{First: 1, N: 1}}}, [][]byte{make([]byte, s.length(1))})
 		if !errors.Is(err, meta.ErrUnavailable) || c.Stats().Dials != 1 {
@@ -119,7 +120,7 @@ func TestReaderTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{mean: 1 << 20}
 		l, dial := listenPipe(t)
-		server, stop := serve(t, l, s, peers.Limits{})
+		server, stop := serve(t, l, s, wire.Limits{})
 		defer stop()
 		c, err := dial(t.Context(), "n")
 		if err != nil {

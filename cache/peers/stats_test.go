@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/peers"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 )
 
 // Both sides count the same: in all, and for each node, as long as it is one.
@@ -17,9 +18,9 @@ func TestCountsOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{mean: 1000}
 		l, dial := listenPipe(t)
-		server, stop := serve(t, l, s, peers.Limits{Name: func(net.Conn) string { return "asks" }})
+		server, stop := serve(t, l, s, wire.Limits{Name: func(net.Conn) string { return "asks" }})
 		defer stop()
-		c := peers.New(dial, peers.Config{})
+		c := connect(dial, wire.Config{})
 		defer closeClient(t, c)
 		runs := []peers.Run{{First: 1, N: 5}, {First: 100, N: 2}}
 		bytes := uint64(len(s.want(runs)))
@@ -39,15 +40,15 @@ func TestCountsOfNodes(t *testing.T) {
 		}
 		synctest.Wait()
 
-		all, of := c.Stats(), c.Peers()
+		all, of := c.Stats(), c.Nodes()
 		if len(of) != 1 || of[0].Node != "n" {
 			t.Fatalf("%+v, want one node", of)
 		}
 		n := of[0]
-		if n.Requests != 5 || n.Records != 14 || n.Busy != 1 || n.Failed != 1 || n.BytesIn < 2*bytes || n.BytesIn > 2*bytes+1000 {
+		if n.Requests != 5 || n.Items != 14 || n.Busy != 1 || n.Failed != 1 || n.BytesIn < 2*bytes || n.BytesIn > 2*bytes+1000 {
 			t.Errorf("of a node: %+v", n)
 		}
-		if all.Requests != 5 || all.Records != 14 || all.Busy != 1 || all.Other != 1 || all.Stopped != 1 || all.BytesIn != n.BytesIn {
+		if all.Requests != 5 || all.Items != 14 || all.Busy != 1 || all.Other != 1 || all.Stopped != 1 || all.BytesIn != n.BytesIn {
 			t.Errorf("of all: %+v", all)
 		}
 		given, to := server.Stats(), server.Visitors()
@@ -55,10 +56,10 @@ func TestCountsOfNodes(t *testing.T) {
 			t.Fatalf("%+v, want one node", to)
 		}
 		v := to[0]
-		if v.Requests != 5 || v.Records != 14 || v.Busy != 1 || v.Failed != 2 || v.BytesOut != n.BytesIn {
+		if v.Requests != 5 || v.Items != 14 || v.Busy != 1 || v.Failed != 2 || v.BytesOut != n.BytesIn {
 			t.Errorf("of a node that asked: %+v, which has %d bytes", v, n.BytesIn)
 		}
-		if given.Requests != 5 || given.Records != 14 || given.Busy != 1 || given.Failed != 2 || given.BytesOut != v.BytesOut {
+		if given.Requests != 5 || given.Items != 14 || given.Busy != 1 || given.Failed != 2 || given.BytesOut != v.BytesOut {
 			t.Errorf("of all that asked: %+v", given)
 		}
 		server.Keep(func(node string) bool { return node != "asks" })

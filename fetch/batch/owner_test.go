@@ -11,6 +11,7 @@ import (
 	"rankfs/cache/peers"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/meta/wire"
 	"rankfs/shuffle/plan"
 )
 
@@ -93,8 +94,9 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	o := &plan.Owners{Self: nodes[0].ID}
 	o.Follow(nodes)
 	v := remote(t, o, 2, []string{"a"}, []string{"b"})
-	client := peers.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }, peers.Config{})
-	defer client.Close()
+	transport := wire.New(func(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }, wire.Config{})
+	defer transport.Close()
+	client := peers.New(transport, peers.Config{})
 	b := &Batches{Plan: planOf(t, v, "ranks=2,batch=2"), Version: v, Chunks: &Chunks{Version: v}, Peers: client}
 	away := 0
 	for b.Chunks.Own(away) {

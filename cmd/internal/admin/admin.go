@@ -17,6 +17,7 @@ import (
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/meta/wire"
 	"rankfs/shuffle/plan"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	State   *state.Machine
 	Group   Group
 	Owners  *plan.Owners
+	Wire    *wire.Client // to other nodes
 	Peers   *peers.Client
 	HDFS    *hdfs.Clusters
 	Catalog *catalog.Catalog
@@ -67,7 +69,7 @@ type daemon struct {
 	Config
 	cache  *cache.Cache
 	tree   *fs.Tree
-	server *peers.Server
+	server *wire.Server
 	memory func(cache.TierStats) control.Tier
 }
 
@@ -100,7 +102,7 @@ func New(c Config) *Admin {
 
 // Start reads what was pinned and learnt, and says what serves the daemon's batches.
 // Until ctx is done warm-ups may go on in the background.
-func (a *Admin) Start(ctx context.Context, c *cache.Cache, t *fs.Tree, s *peers.Server, memory func(cache.TierStats) control.Tier) (err error) {
+func (a *Admin) Start(ctx context.Context, c *cache.Cache, t *fs.Tree, s *wire.Server, memory func(cache.TierStats) control.Tier) (err error) {
 	d := a.kept.daemon
 	d.cache, d.tree, d.server, d.memory = c, t, s, memory
 	a.kept.ctx = ctx

@@ -4,23 +4,24 @@ import (
 	"cmp"
 	"slices"
 
-	"rankfs/cache/peers"
 	"rankfs/cmd/internal/control"
+	"rankfs/meta/wire"
 )
 
 // traffic is what this node and others had of each other; nil if nothing was
 // asked for.
 func (n *status) traffic() *control.Peers {
-	c, s := n.Peers.Stats(), n.server.Stats()
+	c, s := n.Wire.Stats(), n.server.Stats()
+	hedges, won := n.Peers.Hedges()
 	p := &control.Peers{
 		Received: control.Traffic{
-			Bytes: c.BytesIn, Records: c.Records, Requests: c.Requests,
+			Bytes: c.BytesIn, Records: c.Items, Requests: c.Requests,
 			Refused: c.Busy, Failed: c.Unavailable + c.Corrupt + c.Other,
 		},
-		Sent:    control.Traffic{Bytes: s.BytesOut, Records: s.Records, Requests: s.Requests, Refused: s.Busy, Failed: s.Failed},
-		Corrupt: c.CorruptStreams, Hedges: c.HedgesBegun, HedgesWon: c.HedgesWon, Turned: s.Refused,
+		Sent:    control.Traffic{Bytes: s.BytesOut, Records: s.Items, Requests: s.Requests, Refused: s.Busy, Failed: s.Failed},
+		Corrupt: c.CorruptStreams, Hedges: hedges, HedgesWon: won, Turned: s.Refused,
 	}
-	p.Nodes = n.pair(n.Peers.Peers(), n.server.Visitors())
+	p.Nodes = n.pair(n.Wire.Nodes(), n.server.Visitors())
 	if len(p.Nodes) == 0 && p.Received.Requests+p.Sent.Requests+p.Turned == 0 {
 		return nil
 	}
@@ -28,7 +29,7 @@ func (n *status) traffic() *control.Peers {
 }
 
 // pair joins what was had of each node to what it was given.
-func (n *status) pair(asked []peers.PeerStats, asking []peers.VisitorStats) []control.Peer {
+func (n *status) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []control.Peer {
 	of := make(map[string]*control.Peer)
 	peer := func(node string) *control.Peer {
 		if of[node] == nil {
@@ -38,11 +39,11 @@ func (n *status) pair(asked []peers.PeerStats, asking []peers.VisitorStats) []co
 	}
 	for _, n := range asked {
 		p := peer(n.Node)
-		p.Received = control.Traffic{Bytes: n.BytesIn, Records: n.Records, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+		p.Received = control.Traffic{Bytes: n.BytesIn, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
 		p.Rests = n.Rests.Seconds()
 	}
 	for _, n := range asking {
-		peer(n.Node).Sent = control.Traffic{Bytes: n.BytesOut, Records: n.Records, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+		peer(n.Node).Sent = control.Traffic{Bytes: n.BytesOut, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
 	}
 	nodes := make([]control.Peer, 0, len(of))
 	for _, p := range of {

@@ -18,6 +18,7 @@ import (
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
+	"rankfs/meta/wire"
 	"rankfs/shuffle/plan"
 )
 
@@ -28,8 +29,9 @@ type member struct {
 	authority *trust.Authority
 	port      *trust.Port
 	group     *group.Group
+	wire      *wire.Client // to other nodes
 	peers     *peers.Client
-	server    *peers.Server // of what others ask for
+	server    *wire.Server // of what others ask for
 	owners    *plan.Owners
 	host      string
 	joined    bool // the cluster just now
@@ -75,9 +77,10 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	if err != nil {
 		return nil, errors.Join(err, m.port.Close())
 	}
-	m.peers = peers.New(func(ctx context.Context, node string) (net.Conn, error) {
+	m.wire = wire.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return m.group.Dial(ctx, node, trust.Data)
-	}, peers.Config{Log: c.Log})
+	}, wire.Config{Log: c.Log})
+	m.peers = peers.New(m.wire, peers.Config{})
 	m.owners.Self = id
 	m.owners.Follow(ownersOf(m.machine.Nodes()))
 	return m, nil
@@ -85,7 +88,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 
 // offer makes the server of what s has.
 func (m *member) offer(s peers.Store) (err error) {
-	m.server, err = peers.NewServer(s, peers.Limits{Log: m.log, Name: func(c net.Conn) string {
+	m.server, err = wire.NewServer(peers.Calls(s), wire.Limits{Log: m.log, Name: func(c net.Conn) string {
 		node, _ := trust.PeerID(c)
 		return node
 	}})
@@ -245,6 +248,7 @@ func (m *member) follow(ctx context.Context) {
 		}
 		known = now
 		m.owners.Follow(ownersOf(m.machine.Nodes()))
+		m.wire.Keep(func(id string) bool { return now[id] })
 		m.peers.Keep(func(id string) bool { return now[id] })
 		m.server.Keep(func(id string) bool { return now[id] })
 		select {
@@ -256,7 +260,7 @@ func (m *member) follow(ctx context.Context) {
 }
 
 func (m *member) close() error {
-	return errors.Join(m.peers.Close(), m.group.Close(), m.port.Close())
+	return errors.Join(m.wire.Close(), m.group.Close(), m.port.Close())
 }
 
 // ownersOf is what of the cluster's nodes decides which of them owns a chunk.

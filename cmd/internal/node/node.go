@@ -172,7 +172,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
 		Host: m.host, Addr: m.addr(), RAM: c.RAMBytes, HasNVMe: len(c.NVMe) > 0,
-		State: m.machine, Group: m.group, Owners: m.owners, Peers: m.peers, HDFS: n.hdfs,
+		State: m.machine, Group: m.group, Owners: m.owners, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
 		Catalog: n.catalog, Views: n.views, Stalls: n.stalls, Drop: n.drop, Log: c.Log,
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache/peers"
+	"rankfs/meta/wire"
 )
 
 const (
@@ -68,7 +69,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	server, err := peers.NewServer(s, peers.Limits{})
+	server, err := wire.NewServer(peers.Calls(s), wire.Limits{})
 	if err != nil {
 		return err
 	}
@@ -104,10 +105,11 @@ func identity() (tls.Certificate, error) {
 func ask() error {
 	// Nobody else is on this network, so who answers need not be shown.
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
-	c := peers.New(func(ctx context.Context, node string) (net.Conn, error) {
+	w := wire.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", node)
-	}, peers.Config{})
-	defer c.Close()
+	}, wire.Config{})
+	defer w.Close()
+	c := peers.New(w, peers.Config{})
 	slabs := make([]slab, *streams)
 	for i := range slabs {
 		var err error

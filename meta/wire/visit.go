@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"context"
@@ -20,8 +20,8 @@ type visit struct {
 	conn   net.Conn
 	node   string
 	count  *visitorCounters
+	in     *receiver
 	out    *sender
-	in     uint64
 }
 
 // serve answers one request after the other. Its error is why there can be no
@@ -38,23 +38,23 @@ func (v *visit) serve(ctx context.Context) error {
 	}
 }
 
-func (v *visit) request() (q request, raw [requestSize]byte, err error) {
+func (v *visit) request() (q header, raw [requestSize]byte, err error) {
 	if err = v.conn.SetReadDeadline(time.Now().Add(v.server.limits.Idle)); err != nil {
 		return q, raw, err
 	}
 	n, err := io.ReadFull(v.conn, raw[:])
-	v.in += uint64(n)
+	v.in.in += uint64(n)
 	if err != nil {
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 			err = io.EOF // it was idle for long
 		}
 		return q, raw, err
 	}
-	q, err = decodeRequest(raw)
+	q, err = decodeHeader(raw)
 	return q, raw, err
 }
 
-func (v *visit) answer(ctx context.Context, q request, raw [requestSize]byte) error {
+func (v *visit) answer(ctx context.Context, q header, raw [requestSize]byte) error {
 	limits := &v.server.limits
 	v.server.count.requests.Add(1)
 	v.count.requests.Add(1)
@@ -66,18 +66,18 @@ func (v *visit) answer(ctx context.Context, q request, raw [requestSize]byte) er
 	if err != nil {
 		return err
 	}
-	digest := xxhash.New()
-	greet(digest, raw[:], sum)
+	var digest xxhash.Digest
+	greet(&digest, raw[:], sum)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v.out.begin(*digest, q.bytes, cancel)
+	v.out.begin(digest, q.bytes, cancel)
 	unwatch := v.watch(cancel)
 	failure := checkRuns(runs)
 	if !room {
 		failure = fmt.Errorf("node %w: the requests that it has fill %d runs", meta.ErrBusy, limits.Runs)
 	}
 	if failure == nil {
-		failure = v.fulfil(ctx, q, runs)
+		failure = v.fulfil(ctx, q.request(runs))
 	}
 	gone := unwatch()
 	if gone != nil {
@@ -87,8 +87,8 @@ func (v *visit) answer(ctx context.Context, q request, raw [requestSize]byte) er
 	err = v.end(why(ctx, failure))
 	if failure == nil && gone == nil && err == nil {
 		n := total(runs)
-		v.server.count.records.Add(n)
-		v.count.records.Add(n)
+		v.server.count.items.Add(n)
+		v.count.items.Add(n)
 	}
 	return errors.Join(gone, err)
 }
@@ -119,10 +119,14 @@ func (v *visit) tally(failure error) {
 }
 
 // fulfil sends what is asked for when its turn has come.
-func (v *visit) fulfil(ctx context.Context, q request, runs []Run) error {
+func (v *visit) fulfil(ctx context.Context, q Request) error {
 	s := v.server
+	call := s.calls[q.Call]
+	if call == nil {
+		return meta.Worded(errors.ErrUnsupported, "call %d is not known to this node: its release is older than the one that asks", q.Call)
+	}
 	s.count.queued.Add(1)
-	leave, err := s.gate.enter(ctx, v.node, time.Duration(q.wait)*time.Millisecond)
+	leave, err := s.gate.enter(ctx, v.node, q.Wait)
 	s.count.queued.Add(-1)
 	if err != nil {
 		return err
@@ -130,39 +134,12 @@ func (v *visit) fulfil(ctx context.Context, q request, runs []Run) error {
 	defer leave()
 	s.count.under.Add(1)
 	defer s.count.under.Add(-1)
-	if q.ask == askFile {
-		return v.file(ctx, q.id)
-	}
-	if q.kept {
-		return s.store.Kept(ctx, q.id, runs, v.out.emit)
-	}
-	return s.store.Gather(ctx, q.id, runs, v.out.emit)
-}
-
-func (v *visit) file(ctx context.Context, hash ID) error {
-	f, size, err := v.server.store.File(ctx, hash)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	v.out.expect(uint64(size))
-	b := make([]byte, gathered)
-	for at := int64(0); at < size; {
-		n := min(int64(len(b)), size-at)
-		if _, err := f.ReadAt(b[:n], at); err != nil {
-			return err
-		}
-		if err := v.out.emit(b[:n]); err != nil {
-			return err
-		}
-		at += n
-	}
-	return nil
+	return call(ctx, q, Answer{v.out})
 }
 
 // runs reads what follows a request, and drops it if there is no room. The sum
 // is as it came.
-func (v *visit) runs(q request, room bool) (runs []Run, sum []byte, err error) {
+func (v *visit) runs(q header, room bool) (runs []Run, sum []byte, err error) {
 	if q.count == 0 {
 		return nil, nil, nil
 	}
@@ -173,12 +150,12 @@ func (v *visit) runs(q request, room bool) (runs []Run, sum []byte, err error) {
 		runs = make([]Run, 0, q.count)
 	}
 	runs, sum, err = readRuns(v.conn, int(q.count), runs)
-	v.in += uint64(q.count)*runSize + sumSize
+	v.in.in += uint64(q.count)*runSize + sumSize
 	return runs, sum, err
 }
 
 var (
-	errGone  = errors.New("who asked has hung up")
+	errGone  = errors.New("the node that asked has hung up")
 	errEarly = fmt.Errorf("connection %w: it asks before it was answered", meta.ErrInvalid)
 )
 

@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"context"
@@ -83,6 +83,20 @@ func (p *peer) note(ctx context.Context, err error) {
 		p.mu.health.trial = false // it could not show
 	default:
 		p.ill(err)
+	}
+}
+
+// ErrSlower is the cause with which a caller ends the context of an exchange when
+// another way to the same was faster. A node that had not said a word by then has
+// failed; one that was given up for any other cause could not show.
+var ErrSlower = errors.New("another way was faster")
+
+// outrun notes how an exchange ended that had another way beside it.
+func (p *peer) outrun(x *exchange, err error) {
+	if errors.Is(err, ErrSlower) && !x.heard {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ill(fmt.Errorf("%w: %w", meta.ErrUnavailable, ErrSlower))
 	}
 }
 

@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"context"
@@ -23,7 +23,6 @@ type peer struct {
 		idle    []*link // the one used last at the end
 		retired bool    // no link is kept any more
 		health  health
-		times   [classes]times
 	}
 }
 
@@ -88,20 +87,20 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 	}
 	unhook := context.AfterFunc(ctx, func() { abort(l.conn) })
 	c.count.under.Add(1)
-	err = l.ask(x.request, x.runs, x.to, patience{step: c.config.Silence, nothing: c.config.Source})
+	err = l.pull(x.request, x.to, patience{step: c.config.Silence, nothing: c.config.Source})
 	c.count.under.Add(-1)
-	c.count.in.Add(l.in)
-	p.count.in.Add(l.in)
-	c.count.out.Add(l.out)
-	l.in, l.out = 0, 0
-	x.heard = x.heard || l.heard
+	c.count.in.Add(l.in.in)
+	p.count.in.Add(l.in.in)
+	c.count.out.Add(l.sent)
+	l.in.in, l.sent = 0, 0
+	x.heard = x.heard || l.in.heard
 	var said *remote
 	if unhook() && (err == nil || errors.As(err, &said)) {
 		p.keep(l)
 		return err
 	}
 	p.discard(l)
-	if l.used && !l.heard && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if l.used && !l.in.heard && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errStale, broken(err))
 	}
 	if errors.Is(err, meta.ErrCorrupt) {
@@ -124,7 +123,7 @@ func (p *peer) link(ctx context.Context) (*link, error) {
 	}
 	c.count.dials.Add(1)
 	c.count.conns.Add(1)
-	return &link{conn: conn}, nil
+	return newLink(conn), nil
 }
 
 func (p *peer) take() *link {

@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"encoding/binary"
@@ -11,23 +11,24 @@ import (
 	"rankfs/meta"
 )
 
-// A Run is N records of a dataset, from First on.
+// A Run is N items of what a request is about, from First on: records of a
+// dataset, say.
 type Run struct{ First, N uint64 }
 
 // checkRuns reports whether neither a run nor all together count further than
-// records can.
+// items can.
 func checkRuns(runs []Run) error {
 	total := uint64(0)
 	for i, r := range runs {
 		if r.N == 0 || r.First > math.MaxUint64-r.N || total > math.MaxUint64-r.N {
-			return fmt.Errorf("run %d, %d records from %d on, %w", i, r.N, r.First, meta.ErrInvalid)
+			return fmt.Errorf("run %d, %d items from %d on, %w", i, r.N, r.First, meta.ErrInvalid)
 		}
 		total += r.N
 	}
 	return nil
 }
 
-// total is how many records there are in runs that were checked.
+// total is how many items there are in runs that were checked.
 func total(runs []Run) (n uint64) {
 	for _, r := range runs {
 		n += r.N

@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"context"
@@ -7,26 +7,20 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"rankfs/meta"
 )
 
-// A Store is what a node has for others. It is called concurrently.
-type Store interface {
-	// Gather emits the bytes of runs of records, in that order, in pieces
-	// of any length. A piece may be mapped memory: it is not used after
-	// emit has returned. After an error of emit Gather returns it.
-	Gather(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
-	// Kept is Gather for what need not be fetched first: meta.ErrBusy if it
-	// would have to be.
-	Kept(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
-	// File opens a file by its hash, for the caller to close, and says how
-	// long it is.
-	File(ctx context.Context, hash ID) (*os.File, int64, error)
-}
+// Calls are what other nodes can ask for, by their numbers, which never change
+// their meaning: nodes of several releases talk to each other. They are called
+// concurrently.
+type Calls map[uint8]Call
+
+// A Call answers a request, which it checks but for the bounds of all requests.
+// After an error of Answer it returns that.
+type Call func(ctx context.Context, q Request, a Answer) error
 
 // Limits say what a Server does for others at most.
 type Limits struct {
@@ -42,7 +36,7 @@ type Limits struct {
 	Ask   time.Duration // for a request to come in
 	Take  time.Duration // for a reader to take something
 	Beat  time.Duration // between signs of life while there is nothing to send
-	Store time.Duration // for the store to emit something
+	Store time.Duration // for a call to emit something
 
 	// Name says which node a connection is of. By default its address is
 	// taken for a node's.
@@ -90,9 +84,9 @@ func host(c net.Conn) string {
 	return name
 }
 
-// A Server answers other nodes out of a Store.
+// A Server answers other nodes.
 type Server struct {
-	store  Store
+	calls  Calls
 	limits Limits
 	gate   *gate
 	count  serverCounters
@@ -106,8 +100,8 @@ type Server struct {
 }
 
 // NewServer makes a server; limits that are zero get their defaults.
-func NewServer(store Store, l Limits) (*Server, error) {
-	s := &Server{store: store, limits: l.withDefaults(), scratch: newScratch()}
+func NewServer(calls Calls, l Limits) (*Server, error) {
+	s := &Server{calls: calls, limits: l.withDefaults(), scratch: newScratch()}
 	if s.limits.Runs < MaxRuns {
 		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
 	}
@@ -184,9 +178,9 @@ func (s *Server) attend(ctx context.Context, c net.Conn) {
 	defer done()
 	s.count.conns.Add(1)
 	defer s.count.conns.Add(-1)
-	v := &visit{server: s, conn: c, node: node, count: s.visitor(node), out: newSender(c, &s.limits, s.scratch)}
+	v := &visit{server: s, conn: c, node: node, count: s.visitor(node), in: newReceiver(c), out: newSender(c, &s.limits, s.scratch)}
 	err := v.serve(ctx)
-	s.count.in.Add(v.in)
+	s.count.in.Add(v.in.in)
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		s.count.broken.Add(1)
 		s.limits.Log.Debug("connection of another node ended", "node", node, "cause", err)

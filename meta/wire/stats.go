@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 )
 
 type clientCounters struct {
-	requests, in, out, records, dials                atomic.Uint64
+	requests, in, out, items, dials                  atomic.Uint64
 	unavailable, corruptErrors, busy, other, stopped atomic.Uint64
-	corrupt, hedges, won                             atomic.Uint64
+	corrupt                                          atomic.Uint64
 	under, waiting, conns                            atomic.Int64
 }
 
@@ -38,14 +38,13 @@ func (c *clientCounters) failed(err error, stopped bool) {
 // gauges, and zero after Close; the others are totals.
 type ClientStats struct {
 	Requests, BytesIn, BytesOut, Dials uint64
-	Records                            uint64 // of requests that were answered whole
+	Items                              uint64 // of the runs of requests that were answered whole
 
 	// How requests failed. Stopped are those whose caller gave up, or
 	// that lost a race.
 	Unavailable, Corrupt, Busy, Other, Stopped uint64
 
-	CorruptStreams         uint64 // given up because a checksum was wrong
-	HedgesBegun, HedgesWon uint64
+	CorruptStreams uint64 // given up because a checksum was wrong
 
 	UnderWay, Waiting, Conns int64
 }
@@ -54,17 +53,16 @@ type ClientStats struct {
 func (c *Client) Stats() ClientStats {
 	n := &c.count
 	return ClientStats{
-		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Records: n.records.Load(), Dials: n.dials.Load(),
+		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(), Dials: n.dials.Load(),
 		Unavailable: n.unavailable.Load(), Corrupt: n.corruptErrors.Load(), Busy: n.busy.Load(),
 		Other: n.other.Load(), Stopped: n.stopped.Load(),
-		CorruptStreams: n.corrupt.Load(), HedgesBegun: n.hedges.Load(), HedgesWon: n.won.Load(),
-		UnderWay: n.under.Load(), Waiting: n.waiting.Load(), Conns: n.conns.Load(),
+		CorruptStreams: n.corrupt.Load(), UnderWay: n.under.Load(), Waiting: n.waiting.Load(), Conns: n.conns.Load(),
 	}
 }
 
 // peerCounters are of one node.
 type peerCounters struct {
-	requests, in, records, busy, failed atomic.Uint64
+	requests, in, items, busy, failed atomic.Uint64
 }
 
 // ended counts an error. That the caller gave up is not the node's.
@@ -78,50 +76,43 @@ func (c *peerCounters) ended(err error, stopped bool) {
 	}
 }
 
-// PeerStats is what is known of a node.
-type PeerStats struct {
+// NodeStats is what is known of a node.
+type NodeStats struct {
 	Node string
 
-	Requests, BytesIn, Records uint64 // as in ClientStats
-	Busy                       uint64 // requests that it was too busy for
-	Failed                     uint64 // and that failed otherwise
+	Requests, BytesIn, Items uint64 // as in ClientStats
+	Busy                     uint64 // requests that it was too busy for
+	Failed                   uint64 // and that failed otherwise
 
 	Failures int           // in a row
 	Rests    time.Duration // how much longer it is not asked
-	// P95 is how long requests of up to 64 KiB, 1 MiB, 16 MiB, and more
-	// mostly took; zero where too few are known.
-	P95 [4]time.Duration
 }
 
-// Peers returns the nodes that were asked, by name.
-func (c *Client) Peers() []PeerStats {
+// Nodes returns the nodes that were asked, by name.
+func (c *Client) Nodes() []NodeStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []PeerStats
+	var all []NodeStats
 	for _, p := range c.mu.peers {
 		all = append(all, p.stats())
 	}
-	slices.SortFunc(all, func(a, b PeerStats) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(all, func(a, b NodeStats) int { return cmp.Compare(a.Node, b.Node) })
 	return all
 }
 
-func (p *peer) stats() PeerStats {
+func (p *peer) stats() NodeStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := &p.count
-	s := PeerStats{
-		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), Records: n.records.Load(),
+	return NodeStats{
+		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), Items: n.items.Load(),
 		Busy: n.busy.Load(), Failed: n.failed.Load(),
 		Failures: p.mu.health.failed, Rests: max(0, time.Until(p.mu.health.until)),
 	}
-	for i := range p.mu.times {
-		s.P95[i], _ = p.mu.times[i].p95()
-	}
-	return s
 }
 
 type serverCounters struct {
-	requests, in, out, records          atomic.Uint64
+	requests, in, out, items            atomic.Uint64
 	failed, busy, broken, slow, refused atomic.Uint64
 	conns, queued, under                atomic.Int64
 }
@@ -130,7 +121,7 @@ type serverCounters struct {
 // and zero after Serve; the others are totals.
 type ServerStats struct {
 	Requests, BytesIn, BytesOut uint64
-	Records                     uint64 // of requests that were answered whole
+	Items                       uint64 // of the runs of requests that were answered whole
 
 	Failed  uint64 // requests that were answered with an error
 	Busy    uint64 // and those that there was no room for
@@ -145,7 +136,7 @@ type ServerStats struct {
 func (s *Server) Stats() ServerStats {
 	n := &s.count
 	return ServerStats{
-		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Records: n.records.Load(),
+		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
 		Failed: n.failed.Load(), Busy: n.busy.Load(), Broken: n.broken.Load(), Slow: n.slow.Load(), Refused: n.refused.Load(),
 		Conns: n.conns.Load(), Queued: n.queued.Load(), UnderWay: n.under.Load(),
 	}
@@ -157,14 +148,14 @@ const maxVisitors = 4096
 
 // visitorCounters are of one node.
 type visitorCounters struct {
-	requests, out, records, busy, failed atomic.Uint64
+	requests, out, items, busy, failed atomic.Uint64
 }
 
 // VisitorStats is what a node was given, counted as in ServerStats.
 type VisitorStats struct {
-	Node                        string
-	Requests, BytesOut, Records uint64
-	Busy, Failed                uint64
+	Node                      string
+	Requests, BytesOut, Items uint64
+	Busy, Failed              uint64
 }
 
 // visitor finds the counters of a node.
@@ -195,7 +186,7 @@ func (s *Server) Visitors() []VisitorStats {
 	var all []VisitorStats
 	for node, n := range s.mu.visitors {
 		all = append(all, VisitorStats{
-			Node: node, Requests: n.requests.Load(), BytesOut: n.out.Load(), Records: n.records.Load(),
+			Node: node, Requests: n.requests.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
 			Busy: n.busy.Load(), Failed: n.failed.Load(),
 		})
 	}

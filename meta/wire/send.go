@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"encoding/binary"
@@ -25,8 +25,18 @@ const (
 	piece = 64 << 10
 )
 
-// errStalled is why a request ends whose records nobody can bring.
-var errStalled = fmt.Errorf("%w: the records did not come in time", meta.ErrUnavailable)
+// errStalled is why a request ends whose data does not come.
+var errStalled = fmt.Errorf("%w: the data did not come in time", meta.ErrUnavailable)
+
+// An Answer is where a Call puts what was asked of it.
+type Answer struct{ out *sender }
+
+// Size tells how much will be emitted, where the request does not say so.
+func (a Answer) Size(n uint64) { a.out.expect(n) }
+
+// Emit sends p, which may be mapped memory, and is not used after it returned.
+// A call that returned an error of Emit is told why by its context.
+func (a Answer) Emit(p []byte) error { return a.out.emit(p) }
 
 // A sender writes answers to a connection, one at a time. Its memory is a
 // scratch, however much it sends: all but small pieces are sent from where they
@@ -119,7 +129,7 @@ func (s *sender) emit(p []byte) error {
 	defer s.mu.Unlock()
 	m := &s.mu
 	if uint64(len(p)) > m.left {
-		return fmt.Errorf("records %w: they are longer than was asked for", meta.ErrInvalid)
+		return fmt.Errorf("data %w: it is longer than was asked for", meta.ErrInvalid)
 	}
 	m.left -= uint64(len(p))
 	err := guard(meta.ErrStale, func() error { return s.add(p) })
@@ -147,7 +157,7 @@ func (s *sender) end(failure error) (sent uint64, err error) {
 	s.timer.Stop()
 	m.stalled = nil
 	if failure == nil && m.left > 0 {
-		failure = fmt.Errorf("records %w: they are %d bytes shorter than was asked for", meta.ErrInvalid, m.left)
+		failure = fmt.Errorf("data %w: it is %d bytes shorter than was asked for", meta.ErrInvalid, m.left)
 	}
 	if failure != nil {
 		text := encodeFailure(failure)

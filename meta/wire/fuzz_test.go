@@ -1,4 +1,4 @@
-package peers
+package wire
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 )
 
 // Whatever is decoded is what its bytes say, and within the bounds.
-func FuzzRequest(f *testing.F) {
-	for _, q := range []request{
-		{ask: askRecords, count: 1, bytes: 5, seq: 1},
-		{ask: askRecords, count: MaxRuns, bytes: maxBytes, wait: 1 << 30, id: ID{1}},
-		{ask: askRecords, count: 2, bytes: 6, kept: true},
-		{ask: askFile, id: ID{9}},
-		{ask: 7, count: 1 << 31, bytes: 1 << 63},
+func FuzzHeader(f *testing.F) {
+	for _, q := range []header{
+		{call: 1, count: 1, bytes: 5, seq: 1},
+		{call: 1, count: MaxRuns, bytes: maxBytes, wait: 1 << 30, id: [32]byte{1}},
+		{call: 1, count: 2, bytes: 6, kept: true},
+		{call: 2, id: [32]byte{9}},
+		{call: 7, count: 1 << 31, bytes: 1 << 63},
 	} {
 		b := q.encode()
 		f.Add(b[:56])
@@ -26,7 +26,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		// Or hardly anything would get past the checksum.
 		raw := [requestSize]byte(append(bytes.Clone(body), sumOf(body)...))
-		q, err := decodeRequest(raw)
+		q, err := decodeHeader(raw)
 		if err != nil {
 			return
 		}
@@ -95,13 +95,13 @@ func FuzzAnswer(f *testing.F) {
 			defer there.Close()
 			_, _ = there.Write(summed(b))
 		}()
-		l := &link{conn: here, buf: make([]byte, 16<<10)}
-		l.sum.Reset()
-		err := l.answer(&scatter{parts: [][]byte{dst[:n/2], dst[n/2:]}}, patience{step: 1 << 40, nothing: 1 << 40})
+		l := newLink(here)
+		l.in.sum.Reset()
+		err := l.answer(NewScatter([][]byte{dst[:n/2], dst[n/2:]}), patience{step: 1 << 40, nothing: 1 << 40})
 		here.Close()
 		<-done
-		if err == nil && int(l.in) < n+headSize {
-			t.Errorf("%d bytes were answered by %d", n, l.in)
+		if err == nil && int(l.in.in) < n+headSize {
+			t.Errorf("%d bytes were answered by %d", n, l.in.in)
 		}
 	})
 }

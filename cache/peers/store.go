@@ -1,0 +1,74 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"rankfs/meta"
+	"rankfs/meta/wire"
+)
+
+// The numbers of the calls.
+const (
+	callRecords uint8 = 1
+	callFile    uint8 = 2
+)
+
+// A Store is what a node has for others. It is called concurrently.
+type Store interface {
+	// Gather emits the bytes of runs of records, in that order, in pieces
+	// of any length. A piece may be mapped memory: it is not used after
+	// emit has returned. After an error of emit Gather returns it.
+	Gather(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
+	// Kept is Gather for what need not be fetched first: meta.ErrBusy if it
+	// would have to be.
+	Kept(ctx context.Context, dataset ID, runs []Run, emit func([]byte) error) error
+	// File opens a file by its hash, for the caller to close, and says how
+	// long it is.
+	File(ctx context.Context, hash ID) (*os.File, int64, error)
+}
+
+// Calls answers other nodes out of a store.
+func Calls(s Store) wire.Calls {
+	return wire.Calls{
+		callRecords: func(ctx context.Context, q wire.Request, a wire.Answer) error { return records(ctx, s, q, a) },
+		callFile:    func(ctx context.Context, q wire.Request, a wire.Answer) error { return file(ctx, s, q, a) },
+	}
+}
+
+var errNoRuns = fmt.Errorf("request for no records %w: ask for 1 to %d runs", meta.ErrInvalid, wire.MaxRuns)
+
+func records(ctx context.Context, s Store, q wire.Request, a wire.Answer) error {
+	if len(q.Runs) == 0 {
+		return errNoRuns
+	}
+	if q.Kept {
+		return s.Kept(ctx, q.ID, q.Runs, a.Emit)
+	}
+	return s.Gather(ctx, q.ID, q.Runs, a.Emit)
+}
+
+// piece is how much of a file is read at a time.
+const piece = 64 << 10
+
+func file(ctx context.Context, s Store, q wire.Request, a wire.Answer) error {
+	f, size, err := s.File(ctx, q.ID)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	a.Size(uint64(size))
+	b := make([]byte, piece)
+	for at := int64(0); at < size; {
+		n := min(int64(len(b)), size-at)
+		if _, err := f.ReadAt(b[:n], at); err != nil {
+			return err
+		}
+		if err := a.Emit(b[:n]); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}

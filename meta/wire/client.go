@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A Dial connects to a node, and has both show who they are.
+type Dial func(ctx context.Context, node string) (net.Conn, error)
+
+// A Config says how a Client asks. What is zero gets its default.
+type Config struct {
+	// Conns are the connections to one node, and so the requests to it
+	// that are under way at once.
+	Conns int
+	// Wait is how long a request waits for one of them.
+	Wait time.Duration
+	// Idle connections are closed.
+	Idle time.Duration
+	Dial time.Duration // for a connection
+	// Silence is how long a node may say nothing at all. It says every
+	// few seconds that it is at work.
+	Silence time.Duration
+	// Source is how long it may be at work without sending data: it may
+	// have to fetch a chunk.
+	Source time.Duration
+
+	Rest    time.Duration // of a node that failed three times in a row, doubled
+	RestMax time.Duration // up to this
+
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	span := func(p *time.Duration, d time.Duration) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	if c.Conns == 0 {
+		c.Conns = 4 // one fills a wire of 1 Gbit/s, and so little is lost by a slow one
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	span(&c.Wait, 5*time.Second)
+	span(&c.Idle, 30*time.Second)
+	span(&c.Dial, 5*time.Second)
+	span(&c.Silence, 10*time.Second)
+	span(&c.Source, 30*time.Second)
+	span(&c.Rest, 5*time.Second)
+	span(&c.RestMax, time.Minute)
+	return c
+}
+
+// A Client asks other nodes. Its methods may be called concurrently.
+type Client struct {
+	dial   Dial
+	config Config
+	count  clientCounters
+
+	ctx    context.Context // until Close
+	cancel context.CancelFunc
+
+	// The lock of a peer may be taken under this one.
+	mu struct {
+		sync.Mutex
+		peers map[string]*peer
+		users sync.WaitGroup // exchanges under way; none is added once closed
+		shut  bool
+	}
+}
+
+// New makes a client.
+func New(dial Dial, c Config) *Client {
+	k := &Client{dial: dial, config: c.withDefaults()}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.mu.peers = make(map[string]*peer)
+	return k
+}
+
+// Close ends what is under way, waits for it, and closes all connections.
+func (c *Client) Close() error {
+	c.cancel()
+	c.mu.Lock()
+	c.mu.shut = true
+	c.mu.Unlock()
+	c.mu.users.Wait()
+	c.Keep(func(string) bool { return false })
+	return nil
+}
+
+// Keep forgets what is known of the nodes that are not to be kept, and closes
+// their idle connections: those that left the cluster.
+func (c *Client) Keep(keep func(node string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for node, p := range c.mu.peers {
+		if !keep(node) {
+			delete(c.mu.peers, node)
+			p.retire()
+		}
+	}
+}
+
+// use finds a node, to be left with c.mu.users.Done.
+func (c *Client) use(node string) (*peer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.shut {
+		return nil, fmt.Errorf("node %s: %w: the daemon is shutting down", node, meta.ErrBusy)
+	}
+	p := c.mu.peers[node]
+	if p == nil {
+		p = newPeer(c, node)
+		c.mu.peers[node] = p
+	}
+	c.mu.users.Add(1)
+	return p, nil
+}
+
+// Pull asks a node for what q says, and puts the answer into to, all of it or an
+// error. It can be
+//
+//   - meta.ErrUnavailable: the node cannot be reached, hangs, is gone, or
+//     rests because it failed before. Another way may do.
+//   - meta.ErrBusy: it, or the way to it, has enough to do.
+//   - meta.ErrCorrupt: what it sent is not what it meant to send.
+//   - errors.ErrUnsupported: it does not know the call.
+//   - whatever is wrong on its side.
+//
+// Once it has returned nothing is done with to any more.
+func (c *Client) Pull(ctx context.Context, node string, q Request, to Sink) error {
+	return c.do(ctx, node, &exchange{request: q, to: to})
+}
+
+// An exchange is one request and its answer.
+type exchange struct {
+	request Request
+	to      Sink
+	heard   bool // something of the answer came
+}
+
+// do makes an exchange with a node when its turn has come.
+func (c *Client) do(ctx context.Context, node string, x *exchange) error {
+	if _, err := x.request.header(0); err != nil {
+		return fmt.Errorf("ask node %s: %w", node, err)
+	}
+	p, err := c.use(node)
+	if err != nil {
+		return err
+	}
+	defer c.mu.users.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() {
+		cancel(fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy))
+	})()
+	c.count.requests.Add(1)
+	p.count.requests.Add(1)
+	if err = p.exchange(ctx, x); err != nil {
+		p.outrun(x, err)
+		c.count.failed(err, ctx.Err() != nil)
+		p.count.ended(err, ctx.Err() != nil)
+		return fmt.Errorf("ask node %s: %w", node, err)
+	}
+	n := total(x.request.Runs)
+	c.count.items.Add(n)
+	p.count.items.Add(n)
+	return nil
+}
+
+// known is a node that was asked before, or nil.
+func (c *Client) known(node string) *peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.peers[node]
+}
