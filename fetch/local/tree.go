@@ -109,13 +109,15 @@ func (s *Tree) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 func (s *Tree) list(ctx context.Context, root *os.Root, b *index.Builder, done func(bytes, total int64)) (*walk, error) {
 	var dirs []index.File
 	add := &adder{b: b}
+	hinted := false // that an LMDB is among the files; once, as there may be many
 	w := newWalk(root, func(path string, st stamp) error {
 		if st.isDir() {
 			dirs = append(dirs, index.File{Path: path, Stamp: st.inTree()})
 			done(b.Bytes(), b.Bytes())
 			return nil
 		}
-		if filepath.Base(path) == "data.mdb" {
+		if filepath.Base(path) == "data.mdb" && !hinted {
+			hinted = true
 			b.Note("lmdb", fmt.Sprintf("%s is a record as a whole; to read the values in it create the dataset from lmdb:%s",
 				path, filepath.Dir(filepath.Join(s.path, path))))
 		}
