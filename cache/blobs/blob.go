@@ -84,13 +84,17 @@ func (b *Blob) Open(ctx context.Context, size int64) (err error) {
 		known = newSums(size)
 	}
 	info, err := b.file.Stat()
-	if err == nil && info.Size() == size {
+	if err == nil && info.Size() != size {
+		err = fmt.Errorf("%w: it has %d bytes, not %d", meta.ErrCorrupt, info.Size(), size)
+	}
+	if err == nil {
 		if known.file, err = os.OpenFile(b.name(summed), os.O_RDWR, 0); err == nil {
 			b.sums = known
-			if err = known.read(); err == nil {
-				return nil
-			}
+			err = known.read()
 		}
+	}
+	if !errors.Is(err, meta.ErrCorrupt) && !errors.Is(err, os.ErrNotExist) {
+		return err // none, or one that says nothing of the blob
 	}
 	b.store.log.Warn("copy discarded: it is not as it was written", "copy", b.name(whole), "cause", err)
 	b.Close()

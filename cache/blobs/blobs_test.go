@@ -186,7 +186,7 @@ func TestNoneIsLeaked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	k, s = open(t, dirs...)
+	_, s = open(t, dirs...)
 	found, err := s.List()
 	if err != nil || len(found) != 2 {
 		t.Fatalf("found %v, %v", found, err)
