@@ -51,7 +51,7 @@ func (c *Catalog) Refresh(ctx context.Context, q control.RefreshRequest, report 
 	}
 	r.ByChunk = r.ByChunk && !q.Records
 	var earlier *batch.Version
-	if d, err := c.Get(q.Name); err == nil {
+	if d, err := c.Get(q.Name); err == nil && d.Source == r.Source {
 		earlier = d.Version
 	}
 	d, err := c.register(ctx, r, generation, earlier, report)

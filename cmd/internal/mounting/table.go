@@ -110,10 +110,13 @@ func (o *Options) set(key, value string, hasValue bool) (err error) {
 func (o *Options) resolve() (err error) {
 	for _, row := range o.table() {
 		p, one := row.value.(*string)
-		if !row.path || !one || *p == "" {
+		if !row.path || !one {
 			continue
 		}
-		if *p, err = filepath.Abs(strings.TrimPrefix(*p, row.prefix)); err != nil {
+		if *p = strings.TrimPrefix(*p, row.prefix); *p == "" {
+			continue
+		}
+		if *p, err = filepath.Abs(*p); err != nil {
 			return err
 		}
 	}
