@@ -24,8 +24,8 @@ const (
 	Chunks  = "chunks" // of the source: all views of it that are made of them share them
 )
 
-// A CachePinRequest asks that no batch of a view goes below a tier any more; an empty
-// tier ends that.
+// A CachePinRequest pins a view: none of its batches goes below the tier any more. An
+// empty tier ends the pin.
 type CachePinRequest struct {
 	View string `json:"view"`
 	Tier string `json:"tier,omitempty"`
@@ -62,8 +62,8 @@ type CacheList struct {
 	Warming []WarmUp `json:"warming,omitempty"`
 }
 
-// A Cached is what there is of a view, or of the chunks of a dataset. What is
-// there in two forms counts twice.
+// A Cached is how much of a view, or of the chunks of a dataset, the cache has. A
+// batch or chunk that it has in two forms counts twice.
 type Cached struct {
 	View   string `json:"view"` // empty: of views that were not opened since the mount
 	Kind   string `json:"kind"`

@@ -38,7 +38,7 @@ func Dial(socket string) *Client {
 	}}}
 }
 
-// Status asks the daemon what it says of itself.
+// Status asks for the state of the daemon.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[Status](ctx, c, "status", struct{}{}, nil)
 }
@@ -112,8 +112,8 @@ func (c *Client) RemoveNode(ctx context.Context, id string) error {
 	return err
 }
 
-// Plan asks who reads what in one epoch of a view. It takes as long as that
-// takes to reckon.
+// Plan asks which rank reads which bytes in one epoch of a view, and from where. It
+// takes as long as the daemon needs to compute that.
 func (c *Client) Plan(ctx context.Context, r PlanRequest) (Plan, error) {
 	return ask[Plan](ctx, c, "plan", r, unseen)
 }
@@ -133,12 +133,12 @@ func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) 
 	return change[Queue](ctx, c, "reset-queue", r)
 }
 
-// QueuePolicy asks by what rule queues that begin hand out batches, or for another.
+// QueuePolicy asks by which rule new queues hand out batches, or sets another.
 func (c *Client) QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error) {
 	return change[Policy](ctx, c, "queue-policy", r)
 }
 
-// Policy asks how it is decided what is kept, or for another way.
+// Policy asks by which policy the cache keeps slabs, or sets another.
 func (c *Client) Policy(ctx context.Context, r PolicyRequest) (Policy, error) {
 	return ask[Policy](ctx, c, "policy", r, nil)
 }
@@ -163,7 +163,7 @@ func (c *Client) Warm(ctx context.Context, r WarmRequest, progress func(Progress
 	return ask[Warm](ctx, c, "warm", r, progress)
 }
 
-// change asks for what the whole cluster has to agree to.
+// change sends a request that the whole cluster has to agree to.
 func change[T any](ctx context.Context, c *Client, method string, request any) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.change, ErrNoAnswer)
 	defer cancel()
@@ -246,12 +246,12 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Traces asks what is kept for datasets of what their readers did.
+// Traces asks for a summary of the trace that is kept for each dataset.
 func (c *Client) Traces(ctx context.Context) ([]Trace, error) {
 	return ask[[]Trace](ctx, c, "traces", struct{}{}, nil)
 }
 
-// Trace asks for all that is kept for one of them.
+// Trace asks for the whole trace of one dataset.
 func (c *Client) Trace(ctx context.Context, dataset string) (Trace, error) {
 	return ask[Trace](ctx, c, "trace", named{dataset}, nil)
 }

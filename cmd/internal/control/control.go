@@ -1,6 +1,6 @@
 // Package control is how the rankfs command talks to the daemon that serves a
-// mount: JSON over HTTP on a unix socket. Who may ask what stands in one table,
-// rights; the kernel says who asks.
+// mount: JSON over HTTP on a unix socket. One table, rights, says which users may
+// use which route; the kernel says which user a caller is.
 package control
 
 import (
@@ -272,7 +272,7 @@ type DrainRequest struct {
 	Drain bool   `json:"drain"`
 }
 
-// A Cluster is what a node knows of those it works with.
+// A Cluster is what a node knows of its cluster.
 type Cluster struct {
 	ID      string   `json:"id"`
 	Self    string   `json:"self"`              // the node that was asked
@@ -295,8 +295,8 @@ type Member struct {
 	Entered time.Time `json:"entered"`
 }
 
-// A PlanRequest asks who reads what in one epoch of a view, and may have that
-// pinned or no longer pinned.
+// A PlanRequest asks which rank reads what in one epoch of a view, and may pin or
+// unpin where the ranks are.
 type PlanRequest struct {
 	View    string   `json:"view"`            // NAME or NAME@options
 	Seats   []Seat   `json:"seats,omitempty"` // where the ranks are, from rank 0 on; none: as the cluster has it
@@ -365,15 +365,16 @@ type Share struct {
 	Bytes   Bytes   `json:"bytes"`
 }
 
-// Bytes are counted by who holds them.
+// Bytes are counted by how far from the reader a host that holds them is.
 type Bytes struct {
 	Local  int64 `json:"local"` // the reader's host
 	Near   int64 `json:"near"`  // another of its rack
 	Remote int64 `json:"remote"`
 }
 
-// Serving says who sends what is not local, if all is spread as evenly as those
-// who hold it allow. HDFS chooses for itself, so the busiest sends no less.
+// Serving says which hosts send the bytes that are not local, if these are spread as
+// evenly as their replicas allow. HDFS chooses for itself, so its busiest host sends
+// no less.
 type Serving struct {
 	Hosts   int     `json:"hosts"`   // that send something
 	Busiest string  `json:"busiest"` // of them

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A limited listener has no more than cap(slots) connections of admins open at
-// a time; more of them wait in the kernel's queue. Of others it has cap(others),
-// and turns away who comes then: if they waited, admins would wait behind them.
+// A limited listener has at most cap(slots) connections of admins open at a time;
+// more of them wait in the kernel's queue. Of other users it has at most cap(others)
+// and turns away the rest: if these waited, admins would wait behind them.
 type limited struct {
 	net.Listener
 	slots, others chan struct{}
@@ -41,7 +41,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		slots := l.slots
 		if !l.admin(c) {
 			slots = l.others
-			if len(slots) == cap(slots) { // nobody else takes one
+			if len(slots) == cap(slots) { // only this goroutine fills one
 				turnAway(c)
 				continue
 			}

@@ -32,7 +32,7 @@ type Load struct {
 // Waits are seconds by what was waited for.
 type Waits struct {
 	Admission float64 `json:"admission"` // a worker, or memory
-	Plan      float64 `json:"plan"`      // who reads what, and the daemon's own work
+	Plan      float64 `json:"plan"`      // which rank reads what, and the daemon's own work
 	Source    float64 `json:"source"`
 	Peer      float64 `json:"peer"`
 	Decode    float64 `json:"decode"`

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// A Queue is how far a view is whose batches go to the reader that asks next.
+// A Queue is the progress of a view whose batches go to the reader that asks next.
 type Queue struct {
 	View    string    `json:"view"`      // the shortest name that it has
 	Full    string    `json:"full_view"` // with all options
@@ -29,8 +29,8 @@ type QueueDetail struct {
 // MostListed bounds each list of a QueueDetail.
 const MostListed = 1000
 
-// A QueueNode is what the readers on one host do. What those did of whom the
-// cluster has no memory any more, as there were very many, is missing.
+// A QueueNode is what the readers on one host do. Where there were very many readers,
+// the cluster has forgotten some, and their batches are missing.
 type QueueNode struct {
 	Host    string  `json:"host"`
 	Readers int     `json:"readers"` // that have the queue open
@@ -61,8 +61,8 @@ type Giver struct {
 	Cause string    `json:"cause"` // "closed": it ended, or closed the queue; "down", "removed": its node
 }
 
-// A ResetRequest asks for a queue to be begun again: all of it, or what was set
-// aside alone.
+// A ResetRequest begins a queue again: all of it, or only the batches that were set
+// aside.
 type ResetRequest struct {
 	Name  string `json:"name"` // NAME or NAME@options
 	Aside bool   `json:"aside,omitempty"`

@@ -70,7 +70,7 @@ type Admin struct {
 }
 
 // A caller is the process at the other end of a connection, as it was when it
-// connected. One that could not be found out is nobody.
+// connected. One that is not known is no admin.
 type caller struct {
 	uid    uint32
 	groups []uint32
@@ -91,7 +91,7 @@ func (a Admin) is(c caller) bool {
 	return a.Group != nil && slices.Contains(c.groups, *a.Group)
 }
 
-// Refuse is the answer for those who may only look.
+// Refuse is the answer to a caller that may not use the route.
 func (a Admin) Refuse(route string) error {
 	who := "root"
 	if a.Group != nil {
@@ -106,7 +106,7 @@ func (a Admin) Refuse(route string) error {
 
 type callerKey struct{}
 
-// withCaller notes in a connection's context who is at its other end.
+// withCaller adds the caller at the other end to a connection's context.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, callerOf(c))
 }

@@ -19,7 +19,7 @@ import (
 // The bounds of a control socket. Its clients are people and their scripts.
 const (
 	maxConns  = 32      // of admins: far more commands than run at once on one mount
-	maxOthers = 64      // of all others together, who cannot keep an admin out
+	maxOthers = 64      // of all other users together; they cannot keep an admin out
 	maxHeader = 8 << 10 // net/http adds 4 KiB of its own
 	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
 )
@@ -86,7 +86,7 @@ func serve(ctx context.Context, l net.Listener, n Node, a Admin, log *slog.Logge
 	return nil
 }
 
-// handler answers each route's requests by those who may use it. Every request
+// handler answers the requests of callers that may use their route. Every request
 // is a POST of one JSON value, so that a name never stands in a path.
 func handler(n Node, a Admin, t timeouts) http.Handler {
 	mux := http.NewServeMux()
@@ -183,7 +183,7 @@ func newCall(w http.ResponseWriter, r *http.Request, a Admin, route string, t ti
 }
 
 // request reads the body, which must be exactly one JSON value of v's fields,
-// and refuses a change to those who may only look.
+// and refuses a change to a caller that may only look.
 func (c *call) request(v any) error {
 	body, err := io.ReadAll(c.body)
 	if err != nil {

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// A LearnRequest asks that what was opened is kept for a dataset.
+// A LearnRequest keeps a trace of opens for a dataset.
 type LearnRequest struct {
 	View string `json:"view"`           // of which the trace is, as this node has seen it
 	Text string `json:"text,omitempty"` // the trace, if it is not that
