@@ -1,9 +1,9 @@
-// Package admin answers one question: what does a person ask of a running daemon, and
-// what does it say?
+// Package admin answers one question: what does an admin or user ask of a running
+// daemon, and what does it say?
 //
 // An Admin implements control.Node, for the command, and gives the files below
 // /.rankfs. It is parts, each with its own subject: datasets, the status and load of the
-// daemon, reports of who reads what (planning), what the cache keeps (kept), traces,
+// daemon, reports of which rank reads what (planning), what the cache keeps (kept), traces,
 // queues and the members of the cluster. They share what they look at (daemon) and
 // nothing else. Nothing here is on the way of an open.
 package admin

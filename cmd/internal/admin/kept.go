@@ -25,8 +25,8 @@ type kept struct {
 	warmUps warmUps
 }
 
-// Policy says how it is decided what the cache keeps, having it changed first if
-// r asks for that.
+// Policy is the policy by which the cache keeps slabs, after a change if r names
+// another.
 func (n *kept) Policy(r control.PolicyRequest) (control.Policy, error) {
 	if was := n.cache.Policy(); r.Name != "" && r.Name != was {
 		if err := n.cache.SetPolicy(r.Name); err != nil {
@@ -62,7 +62,7 @@ func (n *kept) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	}, err
 }
 
-// unpin ends a pin, be it of a dataset that is there no more.
+// unpin ends a pin, even of a dataset that does not exist any more.
 func (n *kept) unpin(name string) (control.CachePin, error) {
 	full := name
 	v, d, err := n.Views.Resolve(name)
@@ -76,8 +76,8 @@ func (n *kept) unpin(name string) (control.CachePin, error) {
 	return control.CachePin{View: name, Kind: control.Batches, Was: tierNames[was]}, err
 }
 
-// RestorePins finds out which plans name what is pinned, so that none of it goes
-// before it is opened.
+// RestorePins opens each pinned view, so that the cache knows which plans name its
+// batches and drops none of them before a reader opens one.
 func (n *kept) RestorePins(ctx context.Context) {
 	for _, view := range n.pins.names() {
 		if ctx.Err() != nil {
@@ -89,7 +89,7 @@ func (n *kept) RestorePins(ctx context.Context) {
 	}
 }
 
-// Cached lists what there is of each view, and what is pinned.
+// Cached lists how much of each view is cached, and which views are pinned.
 func (n *kept) Cached() control.CacheList {
 	n.nameDefaults()
 	rows := make(map[planName]*control.Cached)
@@ -150,8 +150,7 @@ func (n *kept) nameOf(view string, s *cachePin) planName {
 	return planName{view, control.Batches}
 }
 
-// Evict gives up what there is of a view; or of a dataset, whichever views of it
-// that is.
+// Evict drops what is cached of a view, or of all views of a dataset.
 func (n *kept) Evict(ctx context.Context, name string) (control.Eviction, error) {
 	v, err := n.Views.Open(name)
 	if err != nil {

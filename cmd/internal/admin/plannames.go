@@ -12,7 +12,7 @@ import (
 // or a dataset whose chunks it names.
 type planName struct{ name, kind string }
 
-// PlanNames are those of the plans that were made since the mount. A view that is
+// planNames are the names of the plans that were made since the mount. A view that is
 // settled, or whose dataset is refreshed, has another plan by the same name.
 type planNames struct {
 	mu struct {

@@ -15,11 +15,11 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Planning is the reports of who reads what.
+// planning reports which rank reads what.
 type planning struct{ *daemon }
 
-// Plan says who reads what in one epoch of a view, for people to judge it, and
-// has it pinned or no longer pinned.
+// Plan reports which rank reads what in one epoch of a view, for a user to judge it,
+// and pins or unpins where the ranks are.
 func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
 	v, d, err := n.Views.Resolve(r.View)
 	if err != nil {
@@ -166,7 +166,7 @@ func nameSeats(m *state.Machine, all []control.Seat, ranks uint64) (a namedSeats
 	return a, nil
 }
 
-// joined makes one run of those that follow one another on the same node.
+// joined merges neighbouring runs on the same node.
 func joined(runs state.Runs) (r state.Runs) {
 	for _, run := range runs {
 		if last := len(r) - 1; last >= 0 && r[last].Node == run.Node {

@@ -43,7 +43,7 @@ func shareOf(v *views.View, rank *uint64) (s share, err error) {
 	return s, nil
 }
 
-// shareOfChunks is the chunks whose owner is this node.
+// shareOfChunks has the chunks that this node owns.
 func shareOfChunks(b *views.Batches) share {
 	s := share{plan: b.ChunkPlan(), kind: control.Chunks}
 	x := b.Version.Index

@@ -21,7 +21,7 @@ type status struct {
 	all *Admin // whose other parts have something to warn of
 }
 
-// Status says how the daemon is.
+// Status is the state of the daemon.
 func (n *status) Status() control.Status {
 	s := n.status()
 	s.Datasets = n.all.Datasets()
@@ -40,7 +40,7 @@ func (n *status) Files() []fs.File {
 	return append(n.tables(), status)
 }
 
-// status is what costs nothing to tell: it asks no source.
+// status is the part of Status that costs nothing: it calls no source.
 func (n *status) status() control.Status {
 	on, reason := n.tree.Passthrough()
 	c := n.cache.Stats()

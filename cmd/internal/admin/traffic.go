@@ -8,8 +8,8 @@ import (
 	"rankfs/meta/wire"
 )
 
-// traffic is what this node and others had of each other; nil if nothing was
-// asked for.
+// traffic is what this node and its peers sent each other; nil if neither has asked
+// for anything.
 func (n *status) traffic() *control.Peers {
 	c, s := n.Wire.Stats(), n.server.Stats()
 	hedges, won := n.Peers.Hedges()
