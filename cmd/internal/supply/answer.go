@@ -79,7 +79,7 @@ func (p *pair) reader(ctx context.Context, patience time.Duration) (*end, error)
 			p.early = nil
 			return w, nil
 		}
-		p.dismiss() // that one has left, and whose request this is will come
+		p.dismiss() // that client has left; the one that sent this request will open
 	}
 	start := time.Now()
 	for {

@@ -49,9 +49,9 @@ func (at place) has(sequence uint64) bool {
 	return unix.Stat(at.batch(sequence), &st) == nil
 }
 
-// largest is the size of the rank's largest batch. Sizes follow from who reads
-// what, which may be open until a rank reads; opening a record table says that this
-// one is here, and has that settled, but fetches nothing.
+// largest is the size of the rank's largest batch. Sizes follow from which rank reads
+// what, which may be undecided until a rank reads. Opening a record table tells the
+// daemon that this rank is here and settles that, but fetches nothing.
 func (at place) largest(ctx context.Context) (size int64, err error) {
 	if table, err := os.Open(at.batch(0) + ".idx"); err == nil {
 		table.Close()

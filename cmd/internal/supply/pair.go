@@ -9,16 +9,16 @@ import (
 
 const (
 	// amends is how long a refused request is remembered, for its sender to
-	// come and hear so. It is short: its sender may be no client at all. So long
-	// a server that ends by itself still tells who asks that there is no more.
+	// come and hear so. It is short: its sender may be no client at all. For as
+	// long a server that ends by itself still tells a client that there is no more.
 	amends = time.Second
 
 	// parting is how long a server that ends still waits for the reader of an
 	// answer that is due.
 	parting = 50 * time.Millisecond
 
-	// maxPause bounds the sleep between two looks for a reader who comes, or who
-	// has read all: the kernel gives no sign of either.
+	// maxPause bounds the sleep between two looks for a reader that opens the pipe,
+	// or that has read all: the kernel gives no sign of either.
 	maxPause = 5 * time.Millisecond
 
 	firstBytes = 1 << 20 // of a new mapped file, at least: zero bytes cannot be mapped
@@ -143,7 +143,7 @@ func (p *pair) supply(ctx context.Context, sequence uint64) bool {
 // finished notes that the client has been told of all that there is.
 func (p *pair) finished() {
 	select {
-	case <-p.last: // it has asked once more
+	case <-p.last: // the client has asked once more
 	default:
 		close(p.last)
 	}

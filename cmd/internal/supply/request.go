@@ -16,9 +16,9 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// request is the idle state: it waits for a request, as long as it takes. Of
-// several it is the newest: who asks does so again only when it was answered,
-// so the clients of the others are dead.
+// request is the idle state: it waits for a request, as long as it takes. Of several
+// it returns the newest: a client sends the next only after an answer, so the clients
+// of the others are dead.
 func (p *pair) request(ctx context.Context) (uint64, error) {
 	in, err := p.listen(ctx)
 	if err != nil {
@@ -101,8 +101,9 @@ func (p *pair) discard(r *end) {
 	}
 }
 
-// incoming gathers a request, and those of others that have died. It has room for
-// less than an answer, so that one which nobody read is not taken for requests.
+// incoming gathers a request, and those of clients that have died. It has room for
+// less than an answer, so that an answer which no client read is not taken for
+// requests.
 type incoming struct {
 	*end
 	buf  [4 * requestBytes]byte
@@ -116,7 +117,7 @@ func (in *incoming) look() {
 	in.held = n > 0 || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
 }
 
-// nobody: nothing has been asked and no one is about to.
+// nobody reports that no bytes have come and no writer has the pipe open.
 func (in *incoming) nobody() bool {
 	in.look()
 	return in.n == 0 && !in.held
@@ -129,7 +130,7 @@ func (in *incoming) begun() bool {
 	return in.n > 0
 }
 
-// whole: eight bytes, or no more to come.
+// whole reports that a request's bytes are there, or that no more will come.
 func (in *incoming) whole() bool {
 	if in.n < requestBytes {
 		in.look()

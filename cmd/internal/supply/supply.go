@@ -25,13 +25,13 @@
 //     FIFO, either read or, when the client is gone, thrown away. Until then a
 //     client that asks again waits in its open.
 //
-// Who comes in the moment between the last look for a request and the close of
-// that end has asked, and waits to read, while the answer to a client that is dead
-// is on its way. The server then finds bytes as it opens to write, and breaks the
-// first rule: it keeps that end open while it reads them. Such a client may
-// read its request back, and finds the end of the FIFO after it. One whose
-// request went with the close, as it had not opened to read yet, is told of the
-// sequence that the dead one asked for: nothing can be seen of it here.
+// A client may come between the server's last look for a request and its close of
+// that end: it has asked, and waits to read, while the answer to a dead client is on
+// its way. The server then finds bytes as it opens to write, and breaks the first
+// rule: it keeps that end open while it reads them. Such a client may read its
+// request back, and finds the end of the FIFO after it. A client whose request went
+// with the close, as it had not opened to read yet, is told of the sequence that the
+// dead one asked for: the server cannot see that request.
 //
 // All opens are O_NONBLOCK, waits go through the runtime's poller, and each
 // has a deadline, except that for a request: that is the state in which a
