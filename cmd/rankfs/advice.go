@@ -210,8 +210,8 @@ func (n need) ram() int64 {
 	return 0
 }
 
-// use is what the ranks would use. Who does little but wait would use whatever
-// there is: the figure is then mostly an error of measurement.
+// use is the rate at which the ranks would read. Ranks that do little but wait would
+// use all they get: the figure is then mostly an error of measurement.
 func (n need) use() string {
 	if n.share > 0.95 {
 		return "all they can get, " + speed(n.wanted) + " or so"

@@ -27,7 +27,7 @@ func usage(c *cobra.Command, err error) error {
 	return failure.Hinted{Err: failure.New(kind, "%s", text), Step: h.Step}
 }
 
-// flagError says in our words what is wrong with a flag, whose own speak of Go.
+// flagError says what is wrong with a flag; the words of pflag itself speak of Go.
 func flagError(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {

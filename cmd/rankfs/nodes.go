@@ -165,8 +165,8 @@ NODE is its id, or its host if that has one node only.`,
 	}
 }
 
-// nodeNames completes the name of a node: the host where that is enough, with
-// what there is to say about it.
+// nodeNames completes the name of a node, with a description: the host where that is
+// enough.
 func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	d, err := p.daemon()
 	if err != nil || len(args) > 0 {

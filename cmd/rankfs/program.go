@@ -91,7 +91,7 @@ func (p *program) supplyCommand() *cobra.Command {
 	return c
 }
 
-// mountFlag lets a command that asks a daemon be told which.
+// mountFlag adds the flag that names the mount of the daemon to ask.
 func (p *program) mountFlag(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&p.mount, "mount", "", "`DIR` where it is mounted, if several are")
 }

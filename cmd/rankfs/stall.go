@@ -122,7 +122,7 @@ func ranksOf(j control.Job) string {
 	return text
 }
 
-// nodeOf says whose ranks these are, if there are several nodes.
+// nodeOf names the node of these ranks, if there are several nodes.
 func nodeOf(l control.Load) string {
 	if l.Nodes < 2 {
 		return ""

@@ -30,7 +30,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// A Cluster is how a catalog has the nodes agree, and asks one of them.
+// A Cluster lets a catalog have the nodes agree on a command, and call one of them.
 type Cluster interface {
 	Do(ctx context.Context, c state.Command) (state.Result, error)
 	Ask(ctx context.Context, node, call string, request, reply any) error

@@ -29,7 +29,7 @@ type Options struct {
 	Policy                string // its name, or all
 }
 
-// Policies are the names of those to try.
+// Policies are the names of the policies to try.
 func (a *Options) Policies() ([]string, error) {
 	if a.Policy == "all" {
 		return policy.Names(), nil

@@ -17,7 +17,7 @@ type login struct {
 	cache     string // of tickets; only if a person named it
 	actFor    string
 
-	environ string // the cache that the environment names, for want of both
+	environ string // the cache that the environment names, where neither is given
 	conf    string // krb5.conf
 }
 

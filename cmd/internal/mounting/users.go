@@ -27,7 +27,7 @@ func groupID(group string) (*uint32, error) {
 	return &gid, nil
 }
 
-// MayMount refuses whom the kernel would refuse, before anything is made.
+// MayMount refuses a user that the kernel would refuse, before anything is made.
 func MayMount(dir string) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

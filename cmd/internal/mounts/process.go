@@ -38,10 +38,9 @@ func statFields(file string) ([]string, error) {
 	return fields, nil
 }
 
-// running reports whether the process of the entry lives. One that ended and
-// that nobody has waited for does not, but for one whose first thread alone has:
-// the others still have its files open. The kernel counts the threads of one
-// that is being waited for just now as none.
+// running reports whether the process of the entry lives. A zombie does not, unless
+// only its first thread has ended: the others still have its files open. The kernel
+// counts no threads in a zombie whose parent is waiting for it just now.
 func (e Entry) running() bool {
 	fields, err := processStat(e.PID)
 	if err != nil || fields[0] == "X" || fields[0] == "Z" && (fields[17] == "1" || fields[17] == "0") {

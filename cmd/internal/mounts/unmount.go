@@ -50,7 +50,7 @@ func refuse(kind error, format string, args ...any) error {
 
 // Unmount unmounts the rankfs at dir and waits for its daemon to end, or for
 // ctx. A mount whose daemon is dead is detached even if it is in use: nothing
-// can be read through it any more. With lazy, any mount is, and nobody waits.
+// can be read through it any more. With lazy, any mount is detached, without a wait.
 func Unmount(ctx context.Context, run, dir string, lazy bool) (Unmounted, error) {
 	point, err := Resolve(dir)
 	if err != nil {

@@ -19,8 +19,8 @@ type Config struct {
 	UID, GID, Umask   uint32
 	RunDir, Version   string
 	HadoopConf        string // directory; empty: HDFS is named by HOST:PORT alone
-	HDFSUser          string // without Kerberos; empty: the one who runs the daemon
-	HDFSActFor        string // whom that user, or who logs in, acts for; empty: nobody
+	HDFSUser          string // without Kerberos; empty: the user that runs the daemon
+	HDFSActFor        string // the user for whom HDFSUser or the Kerberos principal acts; empty: none
 	Keytab, Principal string // to log in with; empty: with TicketCache
 	TicketCache       string // empty: that of kinit
 	Krb5Conf          string // empty: /etc/krb5.conf

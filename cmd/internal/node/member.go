@@ -102,7 +102,7 @@ func (m *member) serve(ctx context.Context) {
 	}
 }
 
-// enter finds out whose cluster this node is of.
+// enter finds out which cluster this node belongs to.
 func (m *member) enter(ctx context.Context, c Config, dir string, identity *trust.Identity) (a *trust.Authority, founds bool, err error) {
 	a, err = trust.OpenAuthority(dir)
 	switch {

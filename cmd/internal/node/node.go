@@ -39,8 +39,8 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Copies keep a scheduler's processor busy for milliseconds. With as many
-	// more for the requests of the kernel, the operating system decides who
-	// runs, and it lets in who has waited.
+	// more for the requests of the kernel, the operating system decides which
+	// thread runs, and it prefers one that has waited.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * runtime.NumCPU()))
 	held, err := takeOver(ctx, c)
 	if err != nil {

@@ -68,8 +68,8 @@ func (b *Batches) Kept() (plans [][16]byte, chunks bool) {
 // of; only if there are such.
 func (b *Batches) ChunkPlan() cache.Plan { return b.slabs }
 
-// newBatches makes those of a view whose ranks sit so, out of chunks where that saves
-// fetching.
+// newBatches makes the batches of a view whose ranks have these seats, out of chunks
+// where that saves fetching.
 func (vs *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (*Batches, error) {
 	b := &Batches{Batches: &batch.Batches{
 		Plan: plan.New(v, of.Plans), Version: of, Sizes: vs.config.Sizes, Peers: vs.config.Peers,

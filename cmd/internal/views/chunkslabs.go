@@ -17,8 +17,8 @@ type chunkSlabs struct {
 	cache  *cache.Cache
 }
 
-// newChunkSlabs makes those of a version whose chunks are read by a plan; nil: it is not
-// known by which.
+// newChunkSlabs makes the chunk slabs of a version. Readers is the plan that reads its
+// chunks, nil if that is not known.
 func newChunkSlabs(k *cache.Cache, v *batch.Version, readers *plan.Plan) *chunkSlabs {
 	s := &chunkSlabs{plan.OfChunks(v.Plans), &batch.Chunks{Version: v, Readers: readers}, k}
 	s.chunks.Slabs = s
@@ -71,8 +71,8 @@ func (s *chunkSlabs) Once() bool { return false }
 // Shared is true: fills of batches copy from chunks.
 func (s *chunkSlabs) Shared() bool { return true }
 
-// Ahead reports whether a chunk may be fetched before a batch needs it: not one whose
-// owner is another node, or may be.
+// Ahead reports whether a chunk may be fetched before a batch needs it: only if this
+// node is known to own it.
 func (s *chunkSlabs) Ahead(_, step uint64) bool {
 	return s.chunks.Readers != nil && s.chunks.Own(int(step))
 }

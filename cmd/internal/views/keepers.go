@@ -18,12 +18,12 @@ type former struct {
 	nodes state.Runs
 }
 
-// mostFormers are asked for a chunk: the epoch before, mostly, and the one before
-// that or another job.
+// mostFormers bounds the pinned plans whose readers are asked for a chunk: the epoch
+// before, mostly, and the one before that or another job.
 const mostFormers = 2
 
-// formers are the plans of a dataset that were pinned last, other than that of v,
-// whose batches are chunks.
+// formers are the last pinned plans of a dataset whose batches are chunks, without
+// that of v.
 func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
 	hash, own := hex.EncodeToString(of.ID[:]), v.String()
 	for _, pinned := range slices.Backward(vs.config.State.Plans()) {
@@ -62,7 +62,7 @@ func (f former) reader(chunk int) (node string, ok bool) {
 }
 
 // keepers says which other nodes may have a chunk of a view whose batches are chunks,
-// the likeliest first. What was pinned is looked up once, for the first chunk.
+// the likeliest first. The pinned plans are looked up once, for the first chunk.
 func (vs *Views) keepers(v meta.View, of *batch.Version) func(chunk int) []string {
 	formers := sync.OnceValue(func() []former { return vs.formers(v, of) })
 	return func(chunk int) (nodes []string) {

@@ -7,8 +7,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// SettledPlans are the pins that views of this node go by, of those that the cluster
-// keeps.
+// settledPlans are the pinned plans of the cluster by which views of this node settled.
 type settledPlans struct {
 	mu struct {
 		sync.Mutex
@@ -26,8 +25,8 @@ func (p *settledPlans) note(view string, sequence uint64) {
 	p.mu.sequence[view] = sequence
 }
 
-// overtaken are the datasets with views whose plan was unpinned, be it that
-// another one is pinned by now. It forgets these, and those that made room.
+// overtaken are the datasets with views whose plan was unpinned or replaced by another
+// pin. It forgets these plans, and those that the cluster dropped for room.
 func (p *settledPlans) overtaken(m *state.Machine) (datasets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
