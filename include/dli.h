@@ -328,7 +328,7 @@ static inline const char *dli_host(const struct dli_row *r, size_t *at, size_t *
 {
 	const char *host = r->hosts + *at, *comma;
 
-	if (*at > r->length || (r->length == 1 && *r->hosts == '-')) /* nobody knows */
+	if (*at > r->length || (r->length == 1 && *r->hosts == '-')) /* its hosts are not known */
 		return NULL;
 	comma = (const char *)memchr(host, ',', r->length - *at);
 	*length = comma ? (size_t)(comma - host) : r->length - *at;

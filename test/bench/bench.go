@@ -60,7 +60,7 @@ func newBench(on string) (*bench, error) {
 
 func (b *bench) close() {
 	b.closed.Do(func() {
-		if b.mounts > 0 { // whoever was interrupted may have it open
+		if b.mounts > 0 { // a reader that was interrupted may have it open
 			b.mounts = 0
 			b.rankfs("umount", "--lazy", b.mnt)
 		}

@@ -76,8 +76,8 @@ func (s *site) put(record int) (dir string) {
 }
 
 // epoch has the job read all of a view, and returns how long its slowest rank
-// took from the first open on. Ranks wait for one another by spinning; they are
-// nice, so that they leave the processor to who has work, as if it were not theirs.
+// took from the first open on. Ranks wait for one another by spinning; they are nice,
+// so that a process with work gets the processor before them, as on hosts of its own.
 func (s *site) epoch(b *bench, view string) (seconds float64) {
 	args := append([]string{"-n", "10", filepath.Join(b.root, "test/mpi/bin/map_verify")}, s.Dirs(view)...)
 	out, err := s.MPI(s.agent, 2, "nice", append(args, s.checksums)...)
@@ -194,9 +194,9 @@ var rates = []struct {
 }{{"1 Gbit/s", 125e6}, {"200 Mbit/s", 25e6}}
 
 // links compares epochs of ranks that read what is near with those of ranks that
-// have fixed shares of the same steps, whoever holds them. Both sides fetch each
-// chunk from HDFS once, where a replica is, and send records of it to who wants
-// them; so the difference is the network's alone. The first epoch of a turn finds
+// have fixed shares of the same steps, wherever these are. Both sides fetch each
+// chunk from HDFS once, where a replica is, and send its records to the nodes that
+// read them; so the difference is the network's alone. The first epoch of a turn finds
 // no batch and no chunk in memory, the second the chunks.
 func links(b *bench) (misses int) {
 	s := b.site("512MiB", siteRecord)
@@ -236,7 +236,7 @@ func links(b *bench) (misses int) {
 // An effort is what an epoch took.
 type effort struct {
 	seconds   float64
-	processor float64 // share of all cores that was busy, but for who is nice
+	processor float64 // share of all cores that was busy, without nice processes
 	wire      float64 // share of the time that the busiest link needed
 }
 

@@ -13,8 +13,8 @@ import (
 
 func cores() float64 { return float64(runtime.NumCPU()) }
 
-// busySeconds is how long the machine's cores have been busy with who is not
-// nice.
+// busySeconds is how long the machine's cores have been busy with processes that are
+// not nice.
 func busySeconds() float64 {
 	text, err := os.ReadFile("/proc/stat")
 	check(err)

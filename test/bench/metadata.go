@@ -58,7 +58,7 @@ func walk(view string) {
 	quiet("sh", "-c", `head -c 64m "$0"/chunks; tail -c 64m "$0"/chunks; ls -l "$0"/rank-17`, view)
 }
 
-// pid is the daemon's; unlike status this asks no source.
+// pid is the daemon's; unlike status this calls no source.
 func (b *bench) pid() int {
 	text, err := os.ReadFile(filepath.Join(b.mnt, ".rankfs/status.json"))
 	check(err)

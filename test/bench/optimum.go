@@ -47,7 +47,7 @@ func newJob(table string, v meta.View, records uint64, hosts []string) job {
 // every step is divided as well as it can be.
 func (j job) optimum(hosts int) (near uint64) {
 	for step := range j.cut.Steps() {
-		groups := make(map[uint16]uint64) // records by who has them
+		groups := make(map[uint16]uint64) // records by the set of hosts that have them
 		last := j.cut.Span(j.cut.Ranks-1, step)
 		for p := step * j.cut.Global; p < last.First+last.Count; p++ {
 			record := j.order.At(p)
@@ -65,8 +65,8 @@ func (j job) optimum(hosts int) (near uint64) {
 
 // maxFlow is the maximum flow from groups of records through the hosts that
 // have them, each with room for so many. It is the minimum cut, and with few hosts
-// every cut can be tried: the hosts of one side are cut off behind, the groups that
-// anybody on the other side has, before.
+// every cut can be tried: it cuts the hosts of one side from the sink, and the groups
+// that any host of the other side has from the source.
 func maxFlow(groups map[uint16]uint64, room []uint64) uint64 {
 	least := ^uint64(0)
 	for side := range uint16(1) << len(room) {

@@ -88,7 +88,7 @@ func (s *slowFile) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall
 	return nil, fuse.FOPEN_DIRECT_IO, 0
 }
 
-// Read implements fs.NodeReader: who comes first is served first.
+// Read implements fs.NodeReader: the first reader to come is served first.
 func (s *slowFile) Read(_ context.Context, _ fs.FileHandle, dst []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := s.file.ReadAt(dst, off)
 	if err != nil && n == 0 && !errors.Is(err, io.EOF) {

@@ -12,7 +12,7 @@ import (
 // the test. To fail is to end the run, and what a test would have undone at its end
 // is undone when the bench is reset.
 type stage struct {
-	testing.TB // which nobody may implement; what is missing below is not used
+	testing.TB // which only package testing can implement; what is missing below is not used
 	name, dir  string
 
 	mu struct {

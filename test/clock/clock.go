@@ -68,8 +68,8 @@ func replace(pid int, text []byte) (err error) {
 }
 
 // isOurs reports whether the text is that of a clock that jumped before. Then only
-// the seconds in it change, and a thread may be anywhere in it: one that asks for
-// the time all the while is hardly ever elsewhere.
+// the seconds in it change, as a thread may be running it: one that reads the time
+// in a loop is hardly ever elsewhere.
 func isOurs(text []byte) bool {
 	zero, _ := clockGettime(0)
 	ones, _ := clockGettime(-1)

@@ -68,7 +68,7 @@ func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
 }
 
 // WaitReplicas waits until the namenode knows n replicas of each block of a
-// file: who closes a file has waited for one alone.
+// file: closing a file waits for only one.
 func (c *Cluster) WaitReplicas(ctx context.Context, file string, n int) error {
 	for {
 		blocks, err := c.Blocks(ctx, file)

@@ -13,15 +13,15 @@ import (
 )
 
 // A Cluster runs at least until it is closed. Its methods may be called
-// concurrently, but faults are for those who have it alone.
+// concurrently, but only a test that has the cluster alone may cause faults.
 type Cluster struct {
 	site    *site.Site
 	holding *site.Lock
 	hosts   map[string]*Host
 }
 
-// Open starts the cluster of that name or joins those who use it. It knows
-// nothing of tests that are breaking something: tests take Shared.
+// Open starts the cluster of that name or joins its users. It does not wait for
+// tests that are breaking something; tests take Shared, which does.
 func Open(ctx context.Context, name string) (*Cluster, error) {
 	home, err := hadoop.Prepare(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func newCluster(s *site.Site, holding *site.Lock) *Cluster {
 	return c
 }
 
-// Close lets the cluster end when nobody else uses it.
+// Close lets the cluster end once no other process uses it.
 func (c *Cluster) Close() error { return c.holding.Close() }
 
 // Host is the host of that name; to ask for one that does not exist is a bug.
@@ -117,5 +117,5 @@ func (c *Cluster) order(o control.Order) (control.Answer, error) {
 	return control.Send(ctx, c.site.Control(), o)
 }
 
-// Pin has the cluster stay without users, until somebody takes it down.
+// Pin has the cluster stay without users, until it is taken down.
 func (c *Cluster) Pin() error { return os.WriteFile(c.site.Pinned(), nil, 0o644) }

@@ -50,8 +50,8 @@ func (h *Host) Restart(daemon string) error {
 	return h.Start(daemon)
 }
 
-// LinkDown has the network lose all that the host sends or is sent. Nobody is
-// told: connections are silent.
+// LinkDown has the network lose all that the host sends or is sent. Neither end of a
+// connection is told: it is silent.
 func (h *Host) LinkDown() error {
 	return h.cluster.onSwitch("ip", "link", "set", h.Name, "nomaster")
 }

@@ -25,7 +25,7 @@ type Host struct {
 // Command is a command to be run on the host, in the caller's working
 // directory or Dir, with TMPDIR being the host's own. The process that it
 // starts is the program itself. It is killed when the thread ends that started
-// it, which is when the test binary ends however that happens; who needs it
+// it, which is when the test binary ends however that happens; a caller that needs it
 // for longer clears SysProcAttr.
 func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	s := h.cluster.site

@@ -84,7 +84,7 @@ func startKeeper(s *site.Site) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	return c.Process.Release() // nobody here waits for its end
+	return c.Process.Release() // this process does not wait for its end
 }
 
 // environment is what the daemons get of ours, which is that of some test.

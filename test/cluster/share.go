@@ -88,7 +88,7 @@ func take(t testing.TB, name string, use func(*Cluster, context.Context) (releas
 	return c
 }
 
-// share waits until nobody has the cluster for himself.
+// share waits until no test has the cluster alone.
 func (c *Cluster) share(ctx context.Context) (release func() error, err error) {
 	using, err := c.lock(ctx, false)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Cluster) share(ctx context.Context) (release func() error, err error) {
 	if !c.broken() {
 		return using.Close, nil
 	}
-	// Who had it alone was killed. Repair it, as he would have.
+	// A test that had it alone was killed. Repair it in its place.
 	using.Close()
 	release, err = c.seize(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func (c *Cluster) share(ctx context.Context) (release func() error, err error) {
 	return c.share(ctx)
 }
 
-// seize waits until nobody uses the cluster. It is taken to be broken until
-// release has repaired it.
+// seize waits until no other test uses the cluster. The cluster counts as broken
+// until release has repaired it.
 func (c *Cluster) seize(ctx context.Context) (release func() error, err error) {
 	using, err := c.lock(ctx, true)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Cluster) broken() bool {
 	return err == nil
 }
 
-// lock waits for the right to use the cluster. Nobody overtakes who waits, or
+// lock waits for the right to use the cluster. No test overtakes one that waits, or
 // a test that wants it alone would wait for as long as others come.
 func (c *Cluster) lock(ctx context.Context, alone bool) (*site.Lock, error) {
 	waiting, err := c.site.WaitLock(ctx, site.Waiting, true)

@@ -14,7 +14,7 @@ import (
 
 // A Team is daemons on several hosts, of one cluster.
 type Team struct {
-	T     testing.TB // who is told what goes wrong
+	T     testing.TB // that fails when something goes wrong
 	Nodes []*Place
 }
 
@@ -49,8 +49,8 @@ func (m *Team) Found() {
 	}
 }
 
-// Token is one made by a node, to be used so many times. Whom it lets in is an
-// operator, so that tests may ask anything of any node.
+// Token has a node make a token, to be used so many times. The nodes that it lets in
+// are operators, so that tests may ask anything of any node.
 func (m *Team) Token(by *Place, uses int) string {
 	m.T.Helper()
 	return strings.TrimSpace(by.Do("token", "create", "--role", "operator", "--uses", fmt.Sprint(uses)))

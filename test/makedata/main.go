@@ -8,7 +8,7 @@
 //	makedata tree   -n N -size B -o DIR   files of B bytes on the mean
 //
 // With -checksums it writes the XXH64 of every record, in the order of the
-// source, one in hexadecimal a line: who verifies needs no access to the
+// source, one in hexadecimal a line: a reader that verifies needs no access to the
 // source. It prints one line that says what was made.
 package main
 

@@ -1,5 +1,5 @@
-// How the programs that divide a dataset by where its chunks are do it: who is
-// where, what is taken, and what was read.
+// How the programs that divide a dataset by where its chunks are do it: which host
+// each rank is on, which chunks are taken, and what was read.
 #ifndef RANKFS_CHUNKS_H
 #define RANKFS_CHUNKS_H
 
@@ -18,7 +18,7 @@ typedef char host_name[MPI_MAX_PROCESSOR_NAME];
 struct job {
 	int rank, ranks;
 	char *names; // of the hosts that ranks say they are on, with commas between them
-	const char *table;   // the dataset that is asked for who has what
+	const char *table;   // the dataset whose table says which host has which chunk
 	const char *dataset; // the one that is read
 };
 
@@ -59,8 +59,8 @@ static inline void job_host(const struct job *j, host_name host)
 	snprintf(host, sizeof(host_name), "%.*s", (int)strcspn(p, ","), p);
 }
 
-// A board is what rank 0 knows: which chunks are local to whom, and which of
-// them are taken.
+// A board is what rank 0 knows: which chunks are local to which rank, and which
+// chunks are taken.
 struct board {
 	struct DLI_map *map;
 	struct DLI_list **local; // by rank

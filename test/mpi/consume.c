@@ -66,7 +66,7 @@ static bool take(const char *directory, uint64_t step, uint64_t *since, uint64_t
 // take_step is one step of all ranks; false after the last one.
 static bool take_step(const char *directory, uint64_t step, int ranks)
 {
-	uint64_t begin = now_ns(), since = begin, mine[2] = {0}, all[2]; // sum, and who has a batch
+	uint64_t begin = now_ns(), since = begin, mine[2] = {0}, all[2]; // sum, and ranks with a batch
 	mine[1] = take(directory, step, &since, &mine[0]);
 	if (mine[1] && opt.sleep_ms)
 		usleep((useconds_t)opt.sleep_ms * 1000);

@@ -5,7 +5,7 @@
 //   run NRANKS dli_static [-p NAMES] [-t TABLE] DATASET
 //
 //   -p NAMES  say that ranks are on these hosts, by turns
-//   -t TABLE  take it from this dataset, or a copy of its table, who has what
+//   -t TABLE  learn which host has which chunk from this dataset, or a copy of its table
 //
 //   dli_static ranks= busy= chunks= local= records= bytes= sum=
 //

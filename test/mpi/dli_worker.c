@@ -1,6 +1,6 @@
 // dli_worker: a program of the DL-MPI kind with a master, as mpiBLAST is. Rank 0
-// hands out numbers of chunks to the others, one whenever somebody asks: one that
-// is local to him, or any if none is left.
+// hands out numbers of chunks to the others, one for each request: a chunk that is
+// local to the rank that asks, or any if it has none left.
 //
 //   run NRANKS dli_worker [-p NAMES] [-t TABLE] DATASET
 //

@@ -332,7 +332,7 @@ static void report(double seconds)
 	MPI_Reduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
 	gather(&me.sums);
 	gather(&me.repeats);
-	if (who < 0) // else steps may differ, and nobody asks for the order
+	if (who < 0) // else steps may differ, and the order is not computed
 		gather(&me.counts);
 	if (me.rank != 0)
 		return;

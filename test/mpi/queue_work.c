@@ -123,8 +123,8 @@ struct client {
 	int lost;
 };
 
-// answer gives a worker who has asked a line, unless there is none for now: then
-// the others go first, whose work may come back.
+// answer gives a worker that has asked a line, unless there is none for now: then
+// the other workers go first, whose batches may come back.
 static bool answer(struct client *c, int worker)
 {
 	struct order o;

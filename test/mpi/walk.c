@@ -1,5 +1,5 @@
-// walk: one walk of a cursor over an LMDB database, the least that any reader
-// does who finds the records one by one.
+// walk: one walk of a cursor over an LMDB database, the least that a reader does
+// which finds the records one by one.
 //
 //   walk [-n] PATH
 //

@@ -153,8 +153,8 @@ func (r *Realm) NameNode() (stop func()) {
 	return stop
 }
 
-// DataNode starts the datanode, which keeps what was stored. Who reads from it
-// has to wait for its blocks.
+// DataNode starts the datanode, which keeps what was stored. A reader has to wait
+// for its blocks.
 func (r *Realm) DataNode() (stop func()) {
 	r.t.Helper()
 	serve := r.java(dataNode)
@@ -207,7 +207,7 @@ func (r *Realm) Put(block int, from, to string) {
 	}
 }
 
-// Shell is `hdfs dfs` as the user of the namenode, who may do all.
+// Shell is `hdfs dfs` as the user of the namenode, its superuser.
 func (r *Realm) Shell(args ...string) {
 	r.t.Helper()
 	r.Java(shell, args...)

@@ -88,7 +88,7 @@ func (r *Realm) Krb5Conf(file, kdc, types string) {
 // KDC is the address of the one that runs.
 func (r *Realm) KDC() string { return r.kdc }
 
-// FreePort is an address where nobody listens.
+// FreePort is an address on which no process listens.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

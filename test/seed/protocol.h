@@ -3,7 +3,7 @@
 // notification says, but no bytes; these are ours, and those of `rankfs supply`.
 //
 // Two text files list, a path a line, the mapped files and the named pipes. The
-// i-th pair of supplier and client uses line i of both, and nobody else does.
+// i-th pair of supplier and client uses line i of both, and no other process does.
 //
 // One cycle of a pair:
 //

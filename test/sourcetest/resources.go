@@ -65,8 +65,8 @@ func mappings(t *testing.T) int {
 	return n
 }
 
-// A source may map what is in the page cache while it is read from. When
-// nobody reads, little may stay in memory through mappings.
+// A source may map what is in the page cache while it is read from. Without a
+// reader, little may stay in memory through mappings.
 const residentBound = 16 << 20
 
 func resident(t *testing.T, f Fixture) {

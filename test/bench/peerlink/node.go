@@ -103,7 +103,7 @@ func identity() (tls.Certificate, error) {
 // ask fetches total bytes in batches for each order, and answers with the
 // bytes per second.
 func ask() error {
-	// Nobody else is on this network, so who answers need not be shown.
+	// No other host is on this network, so the server need not prove what it is.
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
 	w := wire.New(func(ctx context.Context, node string) (net.Conn, error) {
 		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", node)

@@ -107,7 +107,7 @@ func (d *daemons) wait(p place, one *daemon) {
 	close(one.gone)
 }
 
-// onEnd has f told of daemons that end; nil is for nobody.
+// onEnd has f called for each daemon that ends, from now on; nil calls nothing.
 func (d *daemons) onEnd(f func(error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

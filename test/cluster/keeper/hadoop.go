@@ -76,7 +76,7 @@ func tool(s *site.Site, host, class string, args ...string) error {
 	return nil
 }
 
-// poll asks until it is told so, that is, until done returns nil.
+// poll calls done every tenth of a second until it returns nil.
 func poll(ctx context.Context, done func() error) error {
 	for {
 		err := done()

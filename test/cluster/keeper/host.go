@@ -17,9 +17,9 @@ import (
 )
 
 // hold is the process that is a host: it lives in the namespaces that make the
-// host, furnishes them, and stays until its stdin ends. It says on stdout who
-// it is, reads a line when its end of the network cable is there, and says
-// that the host is up.
+// host, furnishes them, and stays until its stdin ends. It prints its process id,
+// reads a line when its end of the network cable is there, and prints that the host
+// is up.
 func hold(args []string) error {
 	if len(args) != 3 {
 		return errors.New("use keeper host NAME ADDRESS DIR")

@@ -21,12 +21,12 @@ import (
 	"rankfs/test/cluster/internal/site"
 )
 
-// idle is how long a cluster stays when nobody holds it: the tests of the next
+// idle is how long a cluster stays when no process holds it: the tests of the next
 // package come within seconds.
 const idle = 20 * time.Second
 
 // keep is the keeper. It builds the cluster that its folder describes, answers
-// when it is ready, and ends when it is told to or nobody has wanted the
+// when it is ready, and ends when it is told to or no process has held the
 // cluster for a while.
 func keep(args []string) error {
 	if len(args) != 1 {
@@ -39,7 +39,7 @@ func keep(args []string) error {
 	if err != nil {
 		return err
 	}
-	// Who waits for the cluster tries this lock now and then, for a moment.
+	// Processes that wait for the cluster try this lock now and then, for a moment.
 	soon, done := context.WithTimeout(context.Background(), 5*time.Second)
 	defer done()
 	lock, err := s.WaitLock(soon, site.Keeping, true)
@@ -62,13 +62,13 @@ func keep(args []string) error {
 	d.killAll()
 	err = errors.Join(err, os.RemoveAll(s.Dir))
 	if alone != nil {
-		alone.Close() // until here: who comes now starts another
+		alone.Close() // until here: a process that comes now starts another
 	}
 	return err
 }
 
-// shed lets go of the files that this process inherited: the keeper outlives
-// whoever had them open, and some are locks. Only exec closes those that the
+// shed closes the files that this process inherited: the keeper outlives the
+// process that had them open, and some are locks. Only exec closes those that the
 // Go runtime does not know of.
 func shed() error {
 	const done = "RANKFS_KEEPER_SHED"
@@ -109,9 +109,9 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 	return holders, s.Save() // now with all pids
 }
 
-// unmountOthers lets go of the rankfs mounts that were there when this process
-// got its mount namespace: a daemon of another test goes on as long as anybody
-// sees its mount. None of them is looked into.
+// unmountOthers detaches the rankfs mounts that were there when this process got its
+// mount namespace: a daemon of another test goes on as long as any namespace has its
+// mount. No path below one is looked up.
 func unmountOthers() error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -154,8 +154,8 @@ func buildHosts(s *site.Site) (holders []*holder, err error) {
 	return holders, nil
 }
 
-// serve takes orders until the cluster is to end. If that is because nobody uses
-// it, it is held alone.
+// serve takes orders until the cluster is to end. If that is because no process uses
+// it, alone is the lock that keeps others out.
 func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) (alone *site.Lock, err error) {
 	l, err := net.Listen("unix", s.Control())
 	if err != nil {
@@ -185,8 +185,8 @@ func serve(ctx context.Context, cancel func(), s *site.Site, d *daemons) (alone 
 	}
 }
 
-// waitUnused waits until nobody has held the cluster or asked for anything for a
-// while, and then holds it alone, if it is not told to end before. A test that
+// waitUnused waits until no process has held the cluster or sent an order for a
+// while, and then holds it alone, unless it is told to end before. A test that
 // becomes a program on a host lets go of the cluster for a moment.
 func waitUnused(ctx context.Context, s *site.Site, asked *atomic.Int64) (alone *site.Lock) {
 	since := time.Now()

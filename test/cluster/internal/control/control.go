@@ -70,7 +70,7 @@ func Serve(conn net.Conn, do func(Order) Answer) {
 	if decode(conn, &o) != nil {
 		return
 	}
-	json.NewEncoder(conn).Encode(do(o)) // who asked may be gone
+	json.NewEncoder(conn).Encode(do(o)) // the client may be gone
 }
 
 func decode(r io.Reader, v any) error {

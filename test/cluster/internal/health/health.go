@@ -38,7 +38,7 @@ type beans struct {
 
 const maxAnswer = 1 << 20
 
-// Ask asks the namenode at an address.
+// Ask returns what the namenode at an address says of its state.
 func Ask(ctx context.Context, dial Dialer, address string) (State, error) {
 	var b beans
 	if err := query(ctx, dial, address, "Hadoop:service=NameNode,name=*", &b); err != nil {

@@ -38,7 +38,8 @@ func (s *Site) Daemon(host, daemon string) []string {
 	return s.Java(host, options, Classes[daemon], "-D", byFile+"=true")
 }
 
-// byFile is the setting of who passes or takes files of blocks.
+// byFile is the setting of a datanode that passes the files of blocks to local
+// clients, and of a client that takes them.
 const byFile = "dfs.client.read.shortcircuit"
 
 // core are the settings that every client needs.
@@ -73,14 +74,14 @@ func (s *Site) hdfs() map[string]string {
 
 		// Small files of many blocks.
 		"dfs.namenode.fs-limits.min-block-size": "1024",
-		// Placement depends on who writes and on nothing else.
+		// Placement depends on the writer's host and on nothing else.
 		"dfs.namenode.redundancy.considerLoad": "false",
 		// A dead datanode is known to be dead after 2*recheck + 10*heartbeat: 14 s.
 		"dfs.heartbeat.interval":                                                       "1",
 		"dfs.namenode.heartbeat.recheck-interval":                                      "2000",
 		"dfs.namenode.redundancy.interval.seconds":                                     "1",
 		"dfs.namenode.safemode.extension":                                              "0",
-		"dfs.namenode.edits.noeditlogchannelflush":                                     "true", // nobody pulls the plug
+		"dfs.namenode.edits.noeditlogchannelflush":                                     "true", // a test host loses no power
 		"dfs.namenode.handler.count":                                                   "8",
 		"dfs.datanode.handler.count":                                                   "3",
 		"dfs.namenode.service.handler.count":                                           "3",

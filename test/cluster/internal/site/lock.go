@@ -16,10 +16,10 @@ import (
 type Range int64
 
 const (
-	Starting Range = iota // who starts or removes the cluster
+	Starting Range = iota // the process that starts or removes the cluster
 	Keeping               // the keeper, while it lives
-	Holding               // shared: whoever wants the cluster to stay
-	Waiting               // who waits for Using; nobody overtakes
+	Holding               // shared by the processes that want the cluster to stay
+	Waiting               // the one that waits for Using; no other overtakes it
 	Using                 // shared by tests that break nothing, or for one that does
 )
 
@@ -29,7 +29,7 @@ type Lock struct{ f *os.File }
 // Close lets go of it.
 func (l *Lock) Close() error { return l.f.Close() }
 
-// ErrLocked says that somebody else holds the lock.
+// ErrLocked says that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
 // TryLock takes a lock of the site or returns ErrLocked.
