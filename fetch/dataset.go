@@ -11,8 +11,8 @@ import (
 	"rankfs/meta"
 )
 
-// A Dataset is a source and the index of what is in it. Its methods may be
-// called concurrently; the records of a closed one may not be asked for.
+// A Dataset is a source and the index of its records. Its methods may be called
+// concurrently; the methods that look up records must not be called after Close.
 type Dataset struct {
 	src Source
 	x   *index.Index
@@ -45,8 +45,8 @@ func (d *Dataset) Close() error {
 	return err
 }
 
-// Detach is Close for the source alone: what is known of the records stays.
-// Reads fail with why from then on.
+// Detach is Close for the source alone: the index stays open. Reads fail with
+// why from then on.
 func (d *Dataset) Detach(why error) (err error) {
 	d.mu.Lock()
 	if d.mu.closed == nil {
@@ -86,8 +86,8 @@ func (d *Dataset) Size(record uint64) int64 { return d.x.Size(record) }
 // Extent is where a record stands.
 func (d *Dataset) Extent(record uint64) index.Extent { return d.x.Extent(record) }
 
-// AppendExtents appends where n records from first on stand, those side by
-// side as one.
+// AppendExtents appends the extents of n records from first on, adjacent ones
+// merged.
 func (d *Dataset) AppendExtents(extents []index.Extent, first, n uint64) []index.Extent {
 	own := make([]index.Extent, 0, n)
 	for record := first; record < first+n; record++ {
@@ -131,8 +131,8 @@ func (d *Dataset) Check(ctx context.Context) error {
 
 // Read fills dst with the bytes of the extents, one after another, all of
 // them or an error: one wrapping meta.ErrStale if the source has changed,
-// meta.ErrNoSpace if dst is mapped where there is no memory for it. What is
-// in dst after an error is undefined.
+// meta.ErrNoSpace if dst is a mapping and the kernel has no memory for its pages.
+// After an error the contents of dst are undefined.
 func (d *Dataset) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	done, err := d.use()
 	if err != nil {

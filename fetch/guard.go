@@ -10,9 +10,9 @@ import (
 	"rankfs/meta/fault"
 )
 
-// guard calls f, which may touch mapped files, and says of a fault what it
-// means: in dst, which f fills, there is no room; elsewhere the source has been
-// cut short, or its disk failed.
+// guard calls f, which may touch mapped files, and turns a memory fault into an
+// error. A fault in dst, which f fills, means that there is no room; a fault
+// elsewhere means that the source was truncated or its disk failed.
 func guard(dst []byte, f func() error) error {
 	err := fault.Guard(f)
 	if v, ok := err.(*fault.Error); ok {

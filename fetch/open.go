@@ -22,8 +22,8 @@ func Open(text string, env *Env) (Source, error) {
 	return src, nil
 }
 
-// An Env is what all sources of a process share. Without one, an LMDB database
-// is stale as soon as anybody writes to it, and HDFS cannot be reached.
+// An Env holds what all sources of a process share. Without one, an LMDB database
+// is stale as soon as a writer commits to it, and HDFS cannot be reached.
 type Env struct {
 	Pins *lmdb.Pins
 	HDFS *hdfs.Clusters

@@ -17,9 +17,9 @@ type Source interface {
 	Fingerprint(ctx context.Context) (string, error)
 
 	// Scan adds every record, chunk by chunk, to b and returns the
-	// fingerprint of exactly what it saw, or an error wrapping
+	// fingerprint of exactly the version it scanned, or an error wrapping
 	// meta.ErrStale if the source changed meanwhile. It calls done now and
-	// then with the bytes dealt with so far and the bytes in all.
+	// then with the bytes scanned so far and the bytes in all.
 	Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error)
 
 	// Attach prepares to serve the records of x, which was made by Scan when
@@ -38,6 +38,6 @@ type Source interface {
 	// file was truncated may fault; the caller turns that into an error.
 	Read(ctx context.Context, extents []index.Extent, dst []byte) error
 
-	// Close releases what Open and Attach took. No Read is under way.
+	// Close releases the resources of Open and Attach. No Read is under way.
 	Close() error
 }

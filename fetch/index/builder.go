@@ -221,13 +221,13 @@ func (b *Builder) Note(key, value string) {
 // uncounted is the note of an index whose records are chunks.
 const uncounted = "records"
 
-// Uncounted says that each record is a chunk of what, in which nobody has counted the
-// records.
+// Uncounted notes that each record is a chunk of what, and that the scan has not
+// counted what the chunks hold.
 func (b *Builder) Uncounted(what string) {
 	b.Note(uncounted, "each is a chunk of "+what+", which nobody has counted")
 }
 
-// Rack says in which rack a host is. Of several the first by name counts.
+// Rack notes the rack of a host. If a host has several, the first by name counts.
 func (b *Builder) Rack(host, rack string) {
 	if b.racks == nil {
 		b.racks = make(map[string]string)

@@ -25,9 +25,9 @@ import (
 //
 // The header has the counts, a checksum of the sections and one of itself.
 // The sections' places follow from the counts, and the size of the file does
-// too: there is one valid layout for a header. Without racks the format is 1, as
-// it was before there were any, and 2 otherwise: who knows none would plan
-// other batches than those who do.
+// too: there is one valid layout for a header. The format is 1 if there are no racks,
+// as before racks were added, and 2 otherwise: a version of rankfs that ignored the
+// racks would plan other batches than one that reads them.
 const (
 	magic   = "rankfs\x00i"
 	version = 2 // the latest
@@ -40,7 +40,7 @@ const (
 
 	maxOffset = 1<<48 - 1 // of an offset or a length in an entry
 	maxText   = 1 << 20   // of one path, stamp, list of hosts; of all notes
-	maxHosts  = 1 << 16   // whose rack is known
+	maxHosts  = 1 << 16   // with a known rack
 	maxName   = 1 << 10   // of such a host, and of a rack
 )
 

@@ -13,7 +13,7 @@ type Extent struct {
 	Len  int64
 }
 
-// A File is one file of the source. What Path means is the source's business.
+// A File is one file of the source. Only the source knows the meaning of Path.
 type File struct {
 	Path  string `json:"path"`
 	Size  int64  `json:"size"`

@@ -82,7 +82,7 @@ func open(f *os.File) (*Index, error) {
 		unix.Munmap(data)
 		return nil, err
 	}
-	unix.Madvise(data, unix.MADV_DONTNEED) // what check touched; a hint
+	unix.Madvise(data, unix.MADV_DONTNEED) // the pages that check touched; a hint
 	return x, nil
 }
 
@@ -196,7 +196,7 @@ func (x *Index) ChunkBytes(i int) int64 {
 	return row.bytes
 }
 
-// ChunkOffset is how many bytes of records stand before those of chunk i.
+// ChunkOffset is how many bytes of records precede chunk i.
 func (x *Index) ChunkOffset(i int) int64 {
 	at := x.begins[i/stride]
 	for j := i - i%stride; j < i; j++ {
@@ -237,8 +237,8 @@ func (x *Index) File(i uint32) File {
 func (x *Index) FileSize(i uint32) int64 { return getFile(x.files[int(i)*fileSize:]).size }
 
 // check proves that every later access stays in bounds. The big tables are
-// read with pread: what is read through the mapping stays resident for as
-// long as nobody wants the memory.
+// read with pread: pages read through the mapping would stay resident until the
+// kernel needs the memory.
 func (x *Index) check(f *os.File, notes, racks []byte) error {
 	if err := x.checkFiles(); err != nil {
 		return err

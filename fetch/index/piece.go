@@ -8,11 +8,11 @@ import (
 )
 
 // Append adds n records of another index, from first on, as Add and AddStride would
-// add them one by one. They are of one file there, and of the one given here. Files and
-// chunks are the caller's to begin.
+// add them one by one. All are of one file in x, and become records of the given file
+// here. The caller begins files and chunks.
 //
-// So an index can be put together of pieces that were built apart, and they leave no
-// trace in it: what comes out is to the byte what one builder would have written.
+// So an index can be put together from pieces that were built apart, and equals to
+// the byte the index that one builder would have written.
 func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
 	if n > x.h.records || first > x.h.records-n {
 		return b.fail(fmt.Errorf("records %d+%d of a piece %w: it has %d", first, n, meta.ErrInvalid, x.h.records))
@@ -39,8 +39,8 @@ func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
 	return b.err
 }
 
-// FileRecords are the records of file i, where those of each file follow one another
-// in the order of the files: n from first on.
+// FileRecords returns the records of file i: n from first on. The records of the
+// index must be in the order of their files.
 func (x *Index) FileRecords(i uint32) (first, n uint64) {
 	first = x.search(0, x.h.records, func(e Extent) bool { return e.File >= i })
 	return first, x.search(first, x.h.records, func(e Extent) bool { return e.File > i }) - first

@@ -43,7 +43,7 @@ const (
 )
 
 // Flags of a tree: kinds of sorted duplicates. The other flags say how keys
-// compare, which matters to nobody who reads them all in their order.
+// compare, which does not matter to a walk of all keys in their order.
 const treeDups = 0x04 | 0x10 | 0x20 | 0x40
 
 var little = binary.LittleEndian
@@ -75,7 +75,7 @@ type head struct {
 	main tree
 }
 
-// decodeHead checks what a meta page can show by itself.
+// decodeHead checks all that can be checked in a meta page by itself.
 func decodeHead(b []byte) (head, error) {
 	h := head{
 		page: int64(little.Uint32(b[40:])),

@@ -18,10 +18,10 @@ import (
 // time drops the locks of the first. The zero value is ready, and its methods
 // may be called concurrently.
 //
-// The C library maps the lock file and takes a mutex in it, so whoever may
-// write the lock file is trusted not to truncate it while it is in use. The
-// library is never asked to look at a page: it gets files whose meta pages
-// were checked here, and begins transactions.
+// The C library maps the lock file and takes a mutex in it, so every process that
+// may write the lock file is trusted not to truncate it while it is in use. The
+// library never looks at a page of the tree: it is given files whose meta pages
+// were checked here, and only begins transactions.
 type Pins struct {
 	mu struct {
 		// Held while an environment is opened or closed: neither may
@@ -65,8 +65,8 @@ func (p *Pins) pin(at place, id fileID, h head) (*pin, error) {
 const patience = 5 * time.Second
 
 // patiently calls f, which may wait for that mutex in the C library, where
-// nothing can interrupt it, and leaves it behind when its time is up. What
-// comes late is undone.
+// nothing can interrupt it, and abandons the call when its time is up. A result
+// that comes later is undone.
 func patiently[T any](f func() (T, error), undo func(T)) (T, error) {
 	type result struct {
 		value T
@@ -142,8 +142,8 @@ func (p *Pins) release(on *environment) {
 	}
 }
 
-// openEnvironment opens a file with locks. A lock file that is not there is
-// not made: it would be a file of ours in a directory of somebody else's.
+// openEnvironment opens a file with locks. It does not create a missing lock file:
+// the directory belongs to the database's owner.
 func openEnvironment(at place, id fileID, h head) (*environment, error) {
 	lock, err := os.Lstat(at.lock)
 	if err != nil {
@@ -195,11 +195,11 @@ func (on *environment) open(at place, h head) error {
 
 // holds returns nil if no transaction up to the one after newest, which was
 // read from the file, has touched the pinned snapshot. It trusts nothing that
-// can be undone behind our back: the lock file may be removed and made anew,
-// our slot cleared by a process that takes us for dead (as happens when this
-// process opens and closes the lock file elsewhere), and the file's writer may
-// be one that uses no locks. What it cannot see is writers with and without
-// locks in turn, which LMDB does not survive either.
+// another process can undo: the lock file may be removed and made anew, this
+// process's slot cleared by a process that takes it for dead (as happens when this
+// process opens and closes the lock file elsewhere), and the file's writer may use
+// no locks. It cannot see writers with and without locks in turn, which LMDB does
+// not survive either.
 func (n *pin) holds(newest uint64) error {
 	if newest < n.id {
 		return fmt.Errorf("transaction %d became %d", n.id, newest)

@@ -14,13 +14,13 @@ import (
 )
 
 // A reader copies values out of a snapshot's file: from a mapping, where
-// package warm says that it is cached, by reading otherwise. The caller turns the fault of a mapped file that was truncated
-// into an error.
+// package warm says that it is cached, by reading otherwise. The caller turns the
+// fault of a mapped file that was truncated into an error.
 //
-// Values of one leaf share a read of it. A request asks for what is cached
-// until something is not (the kernel says so, and nothing is guessed from
-// times); then it has the kernel begin to read all that follows, so that the
-// disk has a full queue, and waits for each in turn.
+// Values of one leaf share a read of it. A request reads pages without waiting until
+// one is not cached (the kernel says so; nothing is guessed from times). Then it has
+// the kernel begin to read all pages that follow, so that the disk has a full queue,
+// and waits for each in turn.
 type reader struct {
 	fd         int
 	name       string

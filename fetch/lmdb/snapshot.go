@@ -17,7 +17,7 @@ import (
 
 // A place is where the parts of a database are.
 type place struct {
-	open   string // what LMDB is given
+	open   string // the path to give to LMDB
 	data   string
 	lock   string
 	single bool // open is the file itself and not its directory
@@ -42,12 +42,12 @@ func locate(path string) (place, error) {
 	return place{path, path, path + "-lock", true}, nil
 }
 
-// A version is what can be told of a file's content without reading it all.
+// A version identifies a file's content without reading all of it.
 //
-// A transaction changes txn. What else may happen to a file changes the rest:
-// another file moved to its path has another inode, and one that was copied
-// over it, perhaps made by the same program and so with the same transaction,
-// another mtime. The device is left out, since it may change with a reboot.
+// A transaction changes txn. Other changes show in the other fields: another file
+// moved to the path has another inode, and one copied over the file, perhaps made by
+// the same program and so with the same transaction, has another mtime. The device
+// is left out, since it may change with a reboot.
 // A copy on another machine is another version, to be indexed there.
 type version struct {
 	txn, root, entries uint64
@@ -72,7 +72,7 @@ func parseVersion(s string) (v version) {
 	return v
 }
 
-// change says what of v is different now.
+// change says in words how now differs from v.
 func (v version) change(now version) string {
 	var what []string
 	if v.inode != now.inode {
@@ -90,8 +90,8 @@ func (v version) change(now version) string {
 	return strings.Join(what, ", ")
 }
 
-// A snapshot is one state of the data file, and what keeps it or tells that
-// it is gone.
+// A snapshot is one state of the data file, with the pin that keeps it or the means
+// to notice that it is gone.
 //
 // A writer copies each page that it changes to a free one. Transaction N
 // lists the pages of snapshot N-1 that it made superfluous, and a list is
@@ -101,13 +101,13 @@ func (v version) change(now version) string {
 // meta pages.
 //
 // Where the lock file can be used, a read-only transaction pins the snapshot:
-// a reader that LMDB knows of, for as long as the daemon lives. Commits do
-// then no harm and are no change; intact looks only for what defeats a pin.
+// a reader that LMDB knows of, for as long as the daemon lives. Commits then do
+// no harm and are no change; intact only checks that the pin is still effective.
 //
 // Elsewhere (no lock file, read-only medium, no permission) nothing is locked.
-// If after a copy the meta pages still say T, then T+3 had not begun, and what
-// was copied is T. That a file is rewritten by other means than transactions
-// shows in its mtime, which the kernel sets before it lets the bytes be seen.
+// If after a copy the meta pages still say T, then T+3 had not begun, and the copy
+// is of T. A write that is no transaction shows in the file's mtime, which the
+// kernel sets before the new bytes can be read.
 //
 // Neither sees the writers of another machine on a network file system; LMDB
 // does not allow those.
@@ -269,8 +269,8 @@ func (s *snapshot) settle(mtime int64) (head, error) {
 	return head{}, s.stale("it was written to, but not by a transaction")
 }
 
-// explain returns err, or what it is a symptom of: pages that are overwritten
-// while they are read look like damage.
+// explain returns err, or the error of a stale snapshot if that is the cause: pages
+// that are overwritten while they are read look like damage.
 func (s *snapshot) explain(err error) error {
 	if err != nil {
 		if gone := s.intact(); errors.Is(gone, meta.ErrStale) {

@@ -169,8 +169,8 @@ func (s *Source) suits(snap *snapshot, x *index.Index, fingerprint string) error
 	return nil
 }
 
-// Unpinned returns nil if the attached snapshot is pinned, and otherwise why
-// it is not: then the source is stale as soon as anybody writes to the file.
+// Unpinned returns nil if the attached snapshot is pinned, and otherwise why it is
+// not: then the source is stale as soon as a writer changes the file.
 func (s *Source) Unpinned() error { return s.attached.unheld }
 
 // Check looks whether the path still names the attached file, and whether the

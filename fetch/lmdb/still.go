@@ -9,9 +9,9 @@ import (
 	"rankfs/fetch/index"
 )
 
-// A Still is a data file that nobody writes to, such as a copy of one that is
-// elsewhere: there is one snapshot, and nothing to lock or to watch. Its methods
-// but Close may be called concurrently.
+// A Still is a data file without writers, such as the local copy of a remote one:
+// it has one snapshot, and needs neither a lock nor a watch. Its methods but Close
+// may be called concurrently.
 type Still struct {
 	file   *os.File
 	pages  io.ReaderAt
@@ -58,5 +58,5 @@ func (s *Still) Read(ctx context.Context, extents []index.Extent, dst []byte) er
 	return s.values.read(ctx, extents, dst)
 }
 
-// Close gives back what reading took.
+// Close releases the mapping that reads used.
 func (s *Still) Close() { s.values.warm.Close() }

@@ -9,9 +9,9 @@ import (
 	"rankfs/meta"
 )
 
-// lookahead is how many leaves the kernel is asked to read before the first of
-// them is looked at. A cold disk answers one page in about 70 us, eight threads
-// at one in 9, and who asked for a hundred finds one every 4.
+// lookahead is how many leaves the kernel is asked to read before the walk looks at
+// the first of them. A cold disk gives a page every 70 us or so to one thread, every
+// 9 us to eight threads, and every 4 us to a walk that asked for a hundred.
 const lookahead = 128
 
 // A walker reads the trees of one snapshot. The file is hostile until proved
@@ -35,8 +35,8 @@ func newWalker(file io.ReaderAt, name string, size int64, h head) *walker {
 	return &walker{file: file, name: name, size: size, head: h}
 }
 
-// readHead returns the newer meta page of a file. The C library refuses a
-// file of which either is damaged, so that is refused here too.
+// readHead returns the newer meta page of a file. It refuses a file if either meta
+// page is damaged, as the C library does.
 func readHead(file io.ReaderAt, name string) (head, error) {
 	var heads [2]head
 	var at int64

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// keptOpen is how many files stay open between reads. A batch touches a file
-// once; what is read piece by piece is few files at a time.
+// keptOpen is how many files stay open between reads. A batch touches a file once;
+// only a few files at a time are read piece by piece.
 const keptOpen = 32
 
 // descriptors keeps the files used last open. Besides those that it keeps,
@@ -64,7 +64,7 @@ func (c *descriptors) keep(d *descriptor) {
 		c.mu.kept = slices.Delete(c.mu.kept, 0, 1)
 		old.kept = false
 		if old.uses > 0 {
-			old = nil // whoever uses it closes it
+			old = nil // its last reader closes it
 		}
 	}
 	d.kept = true

@@ -110,7 +110,8 @@ func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 	return s.fingerprint(st), nil
 }
 
-// compare reports whether the file and what its path names are the version.
+// compare returns a stale error if the open file, or the file that the path names
+// now, is not the version.
 func (s *File) compare(v *version) error {
 	if err := v.check(); err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// chunkBytes is what a chunk holds, if no record is longer: enough that
+	// chunkBytes is the size of a chunk, if no record is longer: large enough that
 	// a transfer costs more than its beginning, small enough that a node's
 	// memory holds many.
 	chunkBytes = 64 << 20
 
-	// scanBuffer is what is looked at between two reads; it fits the second
-	// level of any cache, so that the search finds warm what the read left.
+	// scanBuffer is the size of one read and search. It fits the second level of
+	// any processor cache, so that the search finds the bytes there.
 	scanBuffer = 512 << 10
 )
 
@@ -52,8 +52,8 @@ func (a *adder) add(off, n int64) error {
 	return a.b.Add(index.Extent{File: a.file, Off: off, Len: n})
 }
 
-// lines makes a record of each line with its terminator. What follows the
-// last terminator is a record too, so all records together are the file.
+// lines makes a record of each line with its terminator. The bytes behind the last
+// terminator are a record too, so all records together are the file.
 func lines() form {
 	return form{"lines", func(ctx context.Context, f *os.File, size int64, add *adder) error {
 		unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_SEQUENTIAL) // a hint
@@ -68,7 +68,7 @@ func lines() form {
 // eachLine calls add with the place of each line among the first size bytes
 // of r, and progress before each read. A line may be longer than buf.
 func eachLine(r io.ReaderAt, size int64, buf []byte, progress func(read int64) error, add func(off, n int64) error) error {
-	var begin, at int64 // of the line; of what is not searched
+	var begin, at int64 // of the line; of the bytes not yet searched
 	for at < size {
 		if err := progress(at); err != nil {
 			return err
@@ -132,8 +132,8 @@ func whole() form {
 // that ends it.
 func OpenLines(path string) (*File, error) { return openFile(path, lines()) }
 
-// OpenFixed opens a file whose records have n bytes each. What does not fill
-// a record at the end of the file belongs to none; a note says so.
+// OpenFixed opens a file whose records have n bytes each. A shorter rest at the end
+// of the file belongs to no record; a note says so.
 func OpenFixed(path string, n int64) (*File, error) {
 	if n < 1 || n > 1<<48-1 {
 		return nil, fmt.Errorf("records of %d bytes %w: use 1 or more", n, meta.ErrInvalid)

@@ -53,8 +53,8 @@ func retry(call func() error) error {
 func (s stamp) isRegular() bool { return s.mode == unix.S_IFREG }
 func (s stamp) isDir() bool     { return s.mode == unix.S_IFDIR }
 
-// inTree is what identifies a file of a tree in an index. The number of the
-// device, which may change when a machine starts anew, is not part of it.
+// inTree identifies a file of a tree in an index. It leaves out the device number,
+// which may change when a machine starts anew.
 func (s stamp) inTree() string {
 	return fmt.Sprintf("%x.%x.%x", s.ino, s.mtime, s.ctime)
 }
@@ -72,7 +72,7 @@ func (s stamp) difference(now stamp) string {
 	return "it was written, renamed or linked"
 }
 
-// stale is the error for a path that is not what was indexed.
+// stale is the error for a path whose file is not the indexed one.
 func stale(path, why string) error {
 	return fmt.Errorf("%q: %w: %s", path, meta.ErrStale, why)
 }

@@ -32,10 +32,10 @@ type Tree struct {
 	open  *descriptors
 
 	next    atomic.Uint32 // directory to check
-	changed atomic.Uint64 // one more than the number of what was last found changed
+	changed atomic.Uint64 // one more than the id of the entry last found changed; 0: none
 }
 
-// OpenTree opens a directory whose files are the records.
+// OpenTree opens a directory. Each file in it is a record.
 func OpenTree(path string) (*Tree, error) {
 	st, err := statPath(path)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *Tree) fingerprint(ctx context.Context, root *os.Root) (string, error) {
 	return w.fingerprint(), nil
 }
 
-// Scan implements fetch.Source. It walks the tree twice, and what it indexed
-// is a version only if the second walk saw the same.
+// Scan implements fetch.Source. It walks the tree twice; the index is of a version
+// only if the second walk finds the same files.
 func (s *Tree) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
 	root, err := s.openRoot()
 	if err != nil {
@@ -171,13 +171,13 @@ func (s *Tree) attach(ctx context.Context, root *os.Root, x *index.Index, finger
 // root has an empty one.
 func isDirPath(path string) bool { return path == "" || strings.HasSuffix(path, "/") }
 
-// dirsPerCheck bounds what a Check costs: about 100 us.
+// dirsPerCheck bounds the time of a Check: about 100 us.
 const dirsPerCheck = 64
 
-// Check implements fetch.Source. It looks at what a Check or a Read found
-// changed before, at the root and, in turn, at some of the other directories.
-// That a file was written in place it does not see until a Read of that file
-// does; from then on the tree is another one.
+// Check implements fetch.Source. It looks at the entry that a Check or a Read last
+// found changed, at the root and, in turn, at some of the other directories. It does
+// not notice a file written in place until a Read of that file does; from then on
+// the source is stale.
 func (s *Tree) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -203,8 +203,8 @@ func (s *Tree) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkChanged looks again at what was found changed. What was only away for a
-// while, as the files of a mount, may be back as it was.
+// checkChanged looks again at the entry that was found changed. A file that was only
+// unreachable for a while, as on an unmounted file system, may be back unchanged.
 func (s *Tree) checkChanged() error {
 	note := s.changed.Load()
 	if note == 0 {
@@ -234,14 +234,15 @@ func (s *Tree) checkOne(id uint32) error {
 	return s.compare(id, stampOfInfo(info))
 }
 
-// note remembers what err says has changed.
+// note remembers the entry as changed if err is stale.
 func (s *Tree) note(id uint32, err error) {
 	if errors.Is(err, meta.ErrStale) {
 		s.changed.Store(uint64(id) + 1)
 	}
 }
 
-// compare reports whether now is what the index says of the file.
+// compare returns a stale error if now differs from the stamp that the index has of
+// the file.
 func (s *Tree) compare(id uint32, now stamp) error {
 	if f := s.index.File(id); now.inTree() != f.Stamp || !now.isDir() && now.size != f.Size || now.isDir() != isDirPath(f.Path) {
 		return stale(s.path+"/"+f.Path, "it was written, renamed, linked or replaced")
@@ -282,7 +283,7 @@ func (s *Tree) read(ctx context.Context, extents []index.Extent, dst []byte) err
 	return d.read(ctx, extents, dst, nil)
 }
 
-// openFile opens a file of the index and makes sure that it is what it was.
+// openFile opens a file of the index and makes sure that it has not changed.
 func (s *Tree) openFile(id uint32) (*version, error) {
 	path := s.index.File(id).Path
 	f, err := s.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -303,8 +304,8 @@ func (s *Tree) openFile(id uint32) (*version, error) {
 	return &version{s.path + "/" + path, f, st}, nil
 }
 
-// whyNot is the error for a file that cannot be opened: stale if it is not
-// what the index says, whatever the kernel holds against opening it.
+// whyNot is the error for a file that cannot be opened: stale if it differs from the
+// index, whatever error the kernel gave.
 func (s *Tree) whyNot(id uint32, err error) error {
 	path := s.index.File(id).Path
 	if info, lerr := s.root.Lstat(path); lerr == nil {

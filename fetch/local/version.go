@@ -13,7 +13,7 @@ import (
 //
 // It is read by pread and not through a mapping. Out of the page cache that
 // ran at 18-25 GB/s with pieces of megabytes, against 13-17, and scattered
-// records of 100 bytes to 16 KiB came three times as fast; what is not there
+// records of 100 bytes to 16 KiB came three times as fast. A page that is not cached
 // blocks a thread in a system call, which the Go scheduler makes up for, and
 // not in a page fault, which it knows nothing of.
 type version struct {
@@ -71,8 +71,7 @@ func (v *version) copy(ctx context.Context, extents []index.Extent, dst, data []
 	return nil
 }
 
-// pieceBytes is what is read before ctx is looked at again: about a
-// millisecond's worth.
+// pieceBytes are read between two checks of the context: about a millisecond's worth.
 const pieceBytes = 8 << 20
 
 func (v *version) pread(ctx context.Context, dst []byte, off int64) error {

@@ -23,7 +23,7 @@ import (
 // through an os.Root, one at a time, so no link leads out of the tree.
 type walk struct {
 	root    *os.Root
-	visit   func(path string, st stamp) error // regular files, and directories before what is in them
+	visit   func(path string, st stamp) error // regular files, and directories before their entries
 	sum     hash.Hash                         // of all that was visited
 	newest  int64                             // ctime
 	skipped map[string]int                    // by kind
@@ -84,7 +84,7 @@ func (w *walk) meet(path string, st stamp) error {
 	b = append(b, path...)
 	size := st.size
 	if st.isDir() {
-		size = 0 // what a directory takes on the disk is no content
+		size = 0 // the disk space of a directory is not content
 	}
 	for _, v := range []uint64{st.ino, uint64(size), uint64(st.mtime), uint64(st.ctime)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -143,7 +143,7 @@ var special = map[fs.FileMode]string{
 	fs.ModeIrregular:                  "other",
 }
 
-// left says in words what was passed over, or nothing.
+// left lists the kinds of entries that the walk skipped, with their numbers.
 func (w *walk) left() string {
 	var words []string
 	for kind, n := range w.skipped {
@@ -153,8 +153,8 @@ func (w *walk) left() string {
 	return strings.Join(words, ", ")
 }
 
-// moved reports whether err is what opening a path gives that was something
-// else, or nothing, when it was listed.
+// moved reports whether err is one that an open gives when the path has been removed,
+// or replaced by another kind of file, since it was listed.
 func moved(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -15,13 +15,13 @@ const (
 	// 1 MB, has some kilobytes of them.
 	maxSizes = 16 << 20
 	// maxRecords bounds the records of one block: a compressed list of
-	// lengths may be a thousand times shorter than what it says.
+	// lengths may expand a thousandfold.
 	maxRecords = 1 << 24
-	// maxValues is what Java can hold of one block.
+	// maxValues bounds the bytes of a block's values, as a Java array does.
 	maxValues = math.MaxInt32
 )
 
-// block reads a block: after its marker, how many records there are, and four
+// block reads a block. Its marker is followed by the number of records and four
 // buffers, each compressed: lengths of keys, keys, lengths of values, values.
 func (p *Part) block() error {
 	count, err := p.in.vint()

@@ -25,16 +25,16 @@ type chunks struct {
 	src    *bufio.Reader
 	left   int    // of the group, as it was
 	packed []byte // a chunk
-	plain  []byte // what it was
-	rest   []byte // of plain: what was not read
+	plain  []byte // the chunk, decoded
+	rest   []byte // of plain: not yet read
 }
 
 // A block is a codec that knows only blocks in memory.
 type block interface {
-	// bound is what src may at most decode to.
+	// bound is the most bytes that src may decode to.
 	bound(src []byte) int
-	// decode fills dst from its beginning, and refuses what does not fit.
-	// With an error it has decoded nothing, whatever it wrote.
+	// decode fills dst from its beginning, and fails if the result does not fit.
+	// After an error the contents of dst are undefined.
 	decode(dst, src []byte) (int, error)
 }
 
@@ -43,7 +43,7 @@ func (c *chunks) reset(r *bufio.Reader) error {
 	return nil
 }
 
-// Read decodes straight into p what certainly fits there.
+// Read decodes a chunk straight into p if it certainly fits there.
 func (c *chunks) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
 		if err := c.next(); err != nil {
@@ -181,7 +181,8 @@ func (lz4Block) decode(dst, src []byte) (int, error) {
 	return 0, errLz4
 }
 
-// lz4Length is n, or if its four bits are not enough, n and what is at s.
+// lz4Length is n, or, if n is the largest number of four bits, n plus the bytes that
+// extend it from s on. It returns the offset behind them too.
 func lz4Length(src []byte, s, n int) (int, int, bool) {
 	if n < 15 {
 		return n, s, true

@@ -85,7 +85,7 @@ type engine interface {
 type decoder struct {
 	engine engine
 	src    *bufio.Reader
-	out    *bufio.Reader // what is decoded
+	out    *bufio.Reader // of decoded bytes
 }
 
 func (d *decoder) reset(r io.Reader) error {

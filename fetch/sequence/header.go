@@ -12,8 +12,8 @@ const (
 	// maxHeader bounds a header, nearly all of which is metadata: Avro and
 	// Hive put schemas there, of some kilobytes.
 	maxHeader = 1 << 20
-	// maxClass bounds the name of a class; Java's own limit is 64 KiB, but
-	// nobody could read the message that quotes it.
+	// maxClass bounds the name of a class; Java's own limit is 64 KiB, too much
+	// for an error message that quotes the name.
 	maxClass = 1 << 10
 
 	syncBytes = 16
@@ -32,7 +32,7 @@ func (c Compression) String() string {
 	return [...]string{"none", "record", "block"}[c]
 }
 
-// A Header is what a file says of itself.
+// A Header is the parsed header of a file.
 type Header struct {
 	Version     int
 	Key, Value  string // classes
@@ -63,7 +63,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	}
 }
 
-// A headerReader reads what a header consists of. The first error sticks.
+// A headerReader reads the fields of a header. The first error sticks.
 type headerReader struct {
 	r   *bufio.Reader
 	off int64

@@ -10,8 +10,8 @@ import (
 	"rankfs/meta"
 )
 
-// bufferBytes is what is asked of a stream at once: enough that a system call
-// costs nothing, little enough to stay in the processor's cache.
+// bufferBytes are read from a stream at once: enough that a system call costs
+// nothing, little enough to stay in the processor's cache.
 const bufferBytes = 256 << 10
 
 // An input is a file from some offset on, read forwards and once.
@@ -29,7 +29,7 @@ func newInput(ctx context.Context, r io.Reader, off, size int64) *input {
 	return in
 }
 
-// buffers are those of inputs that are closed.
+// buffers holds the buffers of closed inputs for reuse.
 var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferBytes) }}
 
 func (in *input) close() {
@@ -38,8 +38,8 @@ func (in *input) close() {
 	in.buf = nil
 }
 
-// A stream is where an input comes from. It remembers its error: what a
-// decoder says after it is a consequence, and no damage of the file.
+// A stream is the source of an input. It remembers its error: a decoder's error
+// after it is a consequence, and does not mean that the file is damaged.
 type stream struct {
 	ctx  context.Context
 	r    io.Reader
@@ -84,7 +84,7 @@ func (in *input) damaged(at int64, format string, args ...any) error {
 	return fmt.Errorf("offset %d: %w: it %w", at, fmt.Errorf(format, args...), meta.ErrCorrupt)
 }
 
-// Read reads without looking at what the file says of lengths.
+// Read reads without regard to the lengths that the file states.
 func (in *input) Read(p []byte) (int, error) {
 	n, err := in.buf.Read(p)
 	in.off += int64(n)

@@ -42,8 +42,8 @@ func (h Header) Part(stream io.Reader, size, from, to int64) *Part {
 }
 
 // Scan calls each with the length of each payload, in order, and with its
-// offset in the file, or -1 if it is compressed. What it takes from a prefix
-// that is compressed, Copy will check.
+// offset in the file, or -1 if it is compressed. It believes a length that stands
+// in a compressed prefix; Copy checks it.
 func (p *Part) Scan(ctx context.Context, each func(off, length int64) error) error {
 	p.take = p.measure(each)
 	return p.read(ctx)
@@ -63,8 +63,8 @@ func (p *Part) Copy(ctx context.Context, dst []byte) error {
 	return nil
 }
 
-// Offset is how far the part was read. Whoever reads the same part again
-// needs no byte beyond.
+// Offset is how far the part was read. A second read of the same part needs no
+// byte beyond.
 func (p *Part) Offset() int64 {
 	if p.in == nil {
 		return p.from
@@ -209,8 +209,8 @@ func (p *Part) compressed(n int64) error {
 	return p.in.skip(p.coded.left)
 }
 
-// refuse makes an error of what a decoder says, which may be that the stream
-// broke or that it is not able to.
+// refuse wraps a decoder's error, which may mean damage, a broken stream, or a
+// feature that the decoder does not have.
 func (p *Part) refuse(err error) error {
 	if errors.Is(err, meta.ErrInvalid) && p.in.broken() == nil {
 		return fmt.Errorf("offset %d: %w", p.at, err)
@@ -218,7 +218,7 @@ func (p *Part) refuse(err error) error {
 	return p.damaged("%v", err)
 }
 
-// ended reports whether all was read of what a decoder decoded.
+// ended returns an error if d still has bytes, compressed or decoded, to read.
 func (p *Part) ended(d *decoder) error {
 	if err := d.ended(); err != nil {
 		return p.refuse(err)

@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// pieceBytes is what is decoded between two looks at the context.
+// pieceBytes are decoded between two checks of the context.
 const pieceBytes = 1 << 20
 
 // A value is one value as it was serialised.
@@ -73,8 +73,8 @@ func (l layout) read(r *bufio.Reader) (int64, error) {
 	return n, unexpected(err)
 }
 
-// open reads what precedes the payload of v, and returns the length of the
-// payload; -1 if all that v.body has is payload.
+// open reads the length field, if any, before the payload of v, and returns the
+// length of the payload; -1 if the rest of v.body is payload.
 func (p *Part) open(v value) (int64, error) {
 	want := int64(-1)
 	if v.size >= 0 {

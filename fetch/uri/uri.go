@@ -1,7 +1,7 @@
-// Package uri answers one question: what does the name of a source say of it?
+// Package uri parses the URIs that name sources.
 //
-// It is the only place where a URI is taken apart; all that depends on the kind of a
-// source asks a URI's methods. It does no I/O.
+// It is the only place where a URI is taken apart; all code that depends on the kind
+// of a source asks a URI's methods. It does no I/O.
 package uri
 
 import (
@@ -38,13 +38,13 @@ const (
 	HDFS = "hdfs"
 )
 
-// Remote reports whether bytes are dear to ask for and cheap once they flow, and are
-// on hosts that the index names, so that chunks are better fetched whole. Those of an
-// LMDB in HDFS are not: they come from a local copy.
+// Remote reports whether the source is on hosts that the index names, where a request
+// costs much and a further byte little, so that chunks are better fetched whole. An
+// LMDB in HDFS is not remote: it is read from a local copy.
 func (u URI) Remote() bool { return u.Scheme == HDFS && !u.Copied() }
 
-// Copied reports whether the source is brought to a local disk as a whole before any
-// of it is read.
+// Copied reports whether the whole source is copied to a local disk before any of it
+// is read.
 func (u URI) Copied() bool { return u.Scheme == HDFS && u.As == "lmdb" }
 
 // IsLMDB reports whether the records are those of an LMDB database.

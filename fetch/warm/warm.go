@@ -1,11 +1,10 @@
 // Package warm maps files whose bytes are in the page cache already.
 //
 // Copying records from a mapping is two to four times faster than reading them
-// one by one, but only if nothing has to be fetched: a page fault that waits
-// for a disk holds up a processor of the Go scheduler, and everybody's opens
-// with it. So a file is mapped while all of it is cached, and read otherwise.
-// The mapping's page tables are filled in aside, before anybody copies from
-// it.
+// one by one, but only if no page has to be fetched: a page fault that waits
+// for a disk holds up a processor of the Go scheduler, and with it the opens of all
+// readers. So a file is mapped while all of it is cached, and read otherwise. A
+// goroutine fills in the mapping's page tables before the first copy from it.
 package warm
 
 import (
@@ -33,7 +32,7 @@ type File struct {
 		sync.Mutex
 		data   []byte // the mapping, if there is one
 		filled bool   // its page tables are
-		users  int    // who uses it
+		users  int    // requests, and the goroutine that fills in the page tables
 		used   time.Time
 		idle   *time.Timer // lets go of the mapping; nil if there is none
 		looked time.Time
