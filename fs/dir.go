@@ -6,8 +6,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A listing is what one open of a directory goes through. Entries are made
-// when they are asked for: a rank's directory may have millions.
+// A listing is the state of one open directory. Entries are made as the kernel
+// reads them: a rank's directory may have millions.
 type listing struct {
 	ino    uint64
 	parent uint64
@@ -87,14 +87,14 @@ func listRank(rank node) *listing {
 		}}
 }
 
-// ReadDir goes on where the last one ended: offset k stands before entry k,
+// ReadDir continues at the offset of the last entry read: offset k stands before entry k,
 // counting "." and ".." as 0 and 1.
 func (t *Tree) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	return t.readDir(input, func(e fuse.DirEntry) bool { return out.AddDirEntry(e) })
 }
 
-// ReadDirPlus adds the attributes, for an ls -l. The kernel asks for them as
-// long as somebody stats what was listed, and for the first page.
+// ReadDirPlus adds the attributes, for an ls -l. The kernel sends it for the first
+// page of a listing, and further as long as a program stats the listed files.
 func (t *Tree) ReadDirPlus(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	return t.readDir(input, func(e fuse.DirEntry) bool {
 		entry := out.AddDirLookupEntry(e)

@@ -12,10 +12,10 @@ import (
 	"rankfs/meta"
 )
 
-// errno is the only place where an error becomes a number for the kernel. What
-// it does not know is EIO: a false success is worse than a failure. Everything
-// but a plain "no such file" and an interrupt leaves a line in the log, one in a
-// second or two: the kernel itself asks twice when it is told ESTALE.
+// errno is the only place where an error becomes a number for the kernel. An
+// unknown error is EIO: a false success is worse than a failure. Every error but a
+// plain "no such file" and an interrupt is logged, each line once in a second or
+// two: the kernel itself repeats a request that got ESTALE.
 func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
@@ -27,7 +27,7 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	}
 	t.count.errors.Add(1)
 	s, most := &t.said, 1024
-	if status == fuse.EINVAL { // a stranger must not fill the log with names that he makes up
+	if status == fuse.EINVAL { // lookups of made-up names must not fill the log
 		s, most = &t.saidNames, 16
 	}
 	again, left := s.again(doing+path+err.Error(), most, time.Now())
@@ -41,8 +41,8 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	return status
 }
 
-// said is what stands in the log of the second that began at since, and of the
-// one before it: the kernel's second question may fall into the next second.
+// said is the set of lines logged in the second that began at since, and in the
+// second before it: the kernel's repeated request may fall into the next second.
 type said struct {
 	mu struct {
 		sync.Mutex
@@ -52,9 +52,9 @@ type said struct {
 	}
 }
 
-// again reports whether the line is there already, or as many as may be, and
-// enters it otherwise. In a new second it also returns how many were left out
-// in the last one.
+// again reports whether the line was logged already, or the second has its most
+// lines, and enters the line otherwise. In a new second it also returns how many
+// lines the last one left out.
 func (s *said) again(line string, most int, now time.Time) (again bool, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func statusOf(err error) fuse.Status {
 type request struct {
 	context.Context
 	cancel <-chan struct{}
-	thread int32 // that asks; zero: not known here
+	thread int32 // the requesting thread; zero: not known here
 }
 
 func requestContext(cancel <-chan struct{}) context.Context {

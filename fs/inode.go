@@ -13,13 +13,13 @@ import (
 	"rankfs/meta"
 )
 
-// The inodes that are always there. Those of the files below /.rankfs follow.
+// The fixed inodes. Those of the files below /.rankfs follow inoInfoFiles.
 const (
 	inoRoot = 1 + iota
 	inoDatasets
 	inoInfo
 	inoInfoFiles
-	inoViews = 1 << 16 // the first of the first view
+	inoViews = 1 << 16 // the first inode of the first view
 )
 
 // A kind says what a number stands for within its view.
@@ -44,9 +44,8 @@ const (
 	rankPrefix      = "rank-"
 	batchPrefix     = "batch-"
 	offsetsSuffix   = ".idx"
-	// fixed is how many numbers of a view stand before those of its ranks,
-	// perRank how many each rank has before those of the batches: of its
-	// directory and its queue.
+	// fixed is the count of a view's numbers before those of its ranks, perRank
+	// the count of each rank's numbers: its directory and its queue.
 	fixed, perRank = 4, 2
 )
 
@@ -76,8 +75,8 @@ type viewDir struct {
 	steps uint64
 }
 
-// files is how many numbers a view of that shape takes, if they are few enough
-// to go round: the numbers of a mount last for 2^15 views of the largest kind.
+// files is the count of inode numbers that a view of that shape takes, and whether
+// it is allowed: the numbers of a mount last for 2^15 views of the largest size.
 func files(ranks, steps uint64) (uint64, bool) {
 	const most = 1 << 48
 	if steps != 0 && ranks > most/4/steps {
@@ -211,8 +210,8 @@ func (n node) size(ctx context.Context) (int64, error) {
 }
 
 // views is the table of the names below /datasets that the kernel may know.
-// Looking a view up makes it, so a stranger can make many: the table is
-// bounded, and gives up first what nobody has read from.
+// A lookup of any name adds its view, so any user can add many: the table is
+// bounded, and drops views without a read first.
 type views struct {
 	mu struct {
 		sync.Mutex
@@ -265,8 +264,8 @@ func (v *views) byIno(ino uint64) (node, bool) {
 	return d.node(ino), true
 }
 
-// add enters a view under a name, and returns what had to go for it. If the
-// name was entered meanwhile, that one stays.
+// add enters a view under a name, and returns the view that it dropped for room,
+// if any. If another lookup entered the name meanwhile, its view stays.
 func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *viewDir, err error) {
 	d = &viewDir{View: view, name: name, made: now, ranks: view.Ranks(), steps: view.Steps()}
 	n, ok := files(d.ranks, d.steps)
@@ -294,9 +293,9 @@ func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *vi
 	return d, gone, nil
 }
 
-// leastUsed is the view to give up: nobody has a file of it open, and it was
-// never read from, if there is such a one, or else not for the longest time.
-// mu is held.
+// leastUsed is the view to drop: of the views without open handles, one whose
+// batches were never opened, or else the one whose last open is longest ago. It is
+// nil if every view has open handles. mu is held.
 func (v *views) leastUsed() *viewDir {
 	var least *viewDir
 	for _, d := range v.mu.byBase {

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// newLogger passes what the FUSE library has to say on to our log.
+// newLogger passes the FUSE library's messages on to the daemon's log.
 func newLogger(l *slog.Logger) *log.Logger {
 	if l == nil || !l.Enabled(context.Background(), slog.LevelDebug) {
 		l = slog.New(slog.DiscardHandler)

@@ -10,11 +10,11 @@ import (
 	"rankfs/meta"
 )
 
-// A view never changes, so the kernel may remember its files for as long as it
-// likes; it is told when a dataset goes.
+// A view never changes, so the kernel may cache its names for long; Drop notifies
+// it when a dataset goes.
 const (
 	forViews = time.Hour
-	forNames = time.Second // the listing of /datasets, and what has no view
+	forNames = time.Second // the listing of /datasets, and names without a view
 )
 
 // nameMax bounds a name, as on any other file system.
@@ -106,9 +106,9 @@ func (t *Tree) entry(cancel <-chan struct{}, out *fuse.EntryOut, ino uint64, val
 	return status
 }
 
-// attrTimeout: a description's text, and so its size, may change, as do the
-// sizes of a view that is not settled; what is below /.rankfs changes all the
-// time.
+// attrTimeout is how long the kernel may cache attributes. A description's text, and
+// so its size, may change, as do the sizes of a view that is not settled; files
+// below /.rankfs change all the time.
 func (t *Tree) attrTimeout(ino uint64) time.Duration {
 	if ino < inoViews {
 		if ino >= inoInfoFiles {

@@ -18,8 +18,8 @@ const Type = "rankfs"
 // maxRead is what a READ may ask for, where reads come here.
 const maxRead = 1 << 20
 
-// Mount attaches the tree to a directory and serves it until Unmount, or until
-// somebody else unmounts it.
+// Mount attaches the tree to a directory and serves it until Unmount, or until an
+// admin unmounts it.
 func (t *Tree) Mount(dir string) (err error) {
 	if err := takePolls(); err != nil {
 		return fmt.Errorf("mount %s: %w", dir, err)
@@ -49,10 +49,10 @@ func (t *Tree) Mount(dir string) (err error) {
 	return nil
 }
 
-// attach mounts a /dev/fuse, which is the library's from then on. What is written
-// to it about polls takes one of our own. The library would mount it too, but
-// then keep it for itself, and poll a file of its own so as to have the kernel
-// not ask about any.
+// attach opens and mounts a /dev/fuse, whose descriptor is the library's from then
+// on. The tree keeps a duplicate, to which notify writes. The library could mount by
+// itself, but would not share its descriptor, and would poll a file of its own so
+// that the kernel stops sending POLL.
 func (t *Tree) attach(dir string) (device int, err error) {
 	var at unix.Stat_t
 	if err := unix.Stat(dir, &at); err != nil {
@@ -65,8 +65,8 @@ func (t *Tree) attach(dir string) (device int, err error) {
 	if err != nil {
 		return -1, errors.Join(err, unix.Close(device))
 	}
-	// Without default_permissions the kernel would let everybody in whom
-	// allow_other lets near.
+	// Without default_permissions, allow_other would let every user in, whatever
+	// the modes say.
 	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions",
 		device, at.Mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxRead)
 	if t.config.AllowOther {
@@ -201,7 +201,7 @@ func (t *Tree) Unmount(dir string, force bool) error {
 			return nil
 		}
 	}
-	if errors.Is(err, syscall.EINVAL) { // somebody was quicker
+	if errors.Is(err, syscall.EINVAL) { // already unmounted, by another process
 		err = nil
 	}
 	if err != nil {

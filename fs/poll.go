@@ -20,7 +20,7 @@ import (
 // kernel names a file that it wants to be told of by a number, its poll handle,
 // and keeps that until the file is closed: a program that waits for an edge, as
 // those in Go do, never asks again before it has been told. So the number is
-// remembered whatever the answer was, and a watch begins at each "not ready" and
+// remembered with either answer, and a watch begins at each "not ready" and
 // at each read that ends in EAGAIN.
 
 const (
@@ -92,7 +92,9 @@ func (t *Tree) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOu
 	return fuse.OK
 }
 
-// A watched says who is to be told when a queue file is ready.
+// A watched is the poll state of an open queue file: the kernel's poll handle and
+// the watch that will notify it. There is at most one watch, and it ends with the
+// file.
 type watched struct {
 	mu struct {
 		sync.Mutex
@@ -157,8 +159,8 @@ func (t *Tree) watch(r *reading) {
 	})
 }
 
-// seen ends a watch that saw its queue ready: what the kernel asks when it hears
-// of that may begin another.
+// seen ends a watch that saw its queue ready: the POLL that the kernel sends upon
+// the notice may begin another.
 func (w *watched) seen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +176,8 @@ func (w *watched) close() {
 	}
 }
 
-// notify wakes who waits for a file. The kernel ignores handles of files that
-// are closed.
+// notify wakes the processes that poll a file. The kernel ignores handles of closed
+// files.
 func (t *Tree) notify(handle uint64) {
 	var message [24]byte // a header and the handle
 	binary.NativeEndian.PutUint32(message[0:], uint32(len(message)))

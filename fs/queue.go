@@ -8,14 +8,14 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A reading is an open queue file. A shell asks for a line byte by byte, so
-// what is left of one waits here.
+// A reading is an open queue file. A shell reads a line byte by byte, so the rest of
+// a line that was read in part waits here.
 //
-// The file is found by its name and not listed: whoever copies or searches a
-// tree would take the work of those who do it.
+// A lookup finds the file by its name, but a listing omits it: a process that copies
+// or searches the tree would take lines from the ranks that work on them.
 type reading struct {
 	queue Queue
-	turn  chan struct{} // holds one token, of whoever reads now
+	turn  chan struct{} // holds one token while a read runs
 	rest  []byte
 	watched
 }
@@ -58,7 +58,7 @@ func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading,
 	if err == nil {
 		return fuse.ReadResultData(data), fuse.OK
 	}
-	if errors.Is(err, syscall.EAGAIN) { // what was asked for, no error
+	if errors.Is(err, syscall.EAGAIN) { // the reader chose not to wait: no error
 		t.watch(r)
 		return nil, fuse.EAGAIN
 	}

@@ -16,7 +16,7 @@ type Catalog interface {
 	// Names lists the registered datasets in order.
 	Names() []string
 	// View resolves the name of a directory below /datasets, NAME or
-	// NAME@options. It is made by a stranger's lookup, so it must be cheap.
+	// NAME@options. Any user's lookup calls it, so it must be cheap.
 	View(name string) (View, error)
 }
 
@@ -28,16 +28,16 @@ type View interface {
 	Batches
 	Texts
 	Attributed
-	// Queue is for a rank that takes batches as they come.
+	// Queue opens the queue of a rank that takes batches dynamically, line by line.
 	Queue(rank uint64) Queue
 }
 
-// A Shape says which batches there are.
+// A Shape is the size of a view: its batches are all steps of all ranks.
 type Shape interface {
 	Ranks() uint64
 	Steps() uint64
-	// Settled reports whether all the rest never changes either. Until then
-	// the kernel is not to remember it. The first Open settles a view.
+	// Settled reports whether the rest of the view never changes either. Until
+	// then the kernel must not cache it. The first Open settles a view.
 	Settled() bool
 }
 
@@ -74,17 +74,17 @@ type Attributed interface {
 // A Queue is one open queue file. But for Ready it is used by one goroutine at a
 // time.
 type Queue interface {
-	// Next says that the line before it is done with and returns another,
-	// with its newline, or nothing if all is done. If there is none for now
-	// it may wait long, or does not wait and returns EAGAIN; after an error
-	// the same line comes. Before the end it is once ErrSetAside, if some of
-	// the work was not done.
+	// Next reports the line before it as done and returns another, with its
+	// newline, or nothing if all work is done. If the queue has no line for now,
+	// Next waits, maybe long, or without wait returns EAGAIN; after an error the
+	// next call returns the same line. Before the end it returns ErrSetAside
+	// once, if some of the work was not done.
 	Next(ctx context.Context, wait bool) ([]byte, error)
-	// Ready reports whether Next would return at once, be it with an error, and
-	// does nothing of what that does. If it would not, Ready may wait some
-	// seconds for it. It may be called while Next runs.
+	// Ready reports whether Next would return at once, with a line or an error. It
+	// takes no line and finishes none. With wait it may block some seconds until
+	// Next would. It may be called while Next runs.
 	Ready(ctx context.Context, wait bool) bool
-	// Close gives back what was begun. It does not wait.
+	// Close gives back the lines that were taken and not finished. It does not wait.
 	Close()
 }
 
@@ -139,7 +139,7 @@ type Config struct {
 
 // A Tree serves one mount.
 type Tree struct {
-	fuse.RawFileSystem // answers ENOSYS to what is not here
+	fuse.RawFileSystem // answers ENOSYS to every call without a method here
 	config             Config
 	born               time.Time
 	server             *fuse.Server
