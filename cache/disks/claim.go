@@ -107,8 +107,8 @@ func (d *directory) fits(bytes int64) error {
 	return nil
 }
 
-// Settle counts the bytes as used, if slabs that nobody has open can make way
-// for them. It may be called until it reports that they have.
+// Settle counts the bytes as used, if evicting slabs that no rank has open makes
+// enough room. The caller may repeat it until it reports success.
 func (c *Claim) Settle() bool {
 	for !c.settle() {
 		if !c.dir.shrink(nil) {

@@ -19,23 +19,23 @@ import (
 	"rankfs/meta"
 )
 
-// A directory is one of a tier's. What holds of it whenever mu is free:
+// A directory is one directory of a tier. Its invariants whenever mu is free:
 //
 //   - A slab is in slabs for as long as its name is on the disk, and listed there
 //     for as long as it may be opened; then it is in place. It is in held if it has
 //     users, or is not listed: it is on its way in or out.
-//   - used is at least what its files take, be they slabs, unfinished, dying, the
-//     index or others'; a file is counted before it is made, and until its blocks
-//     are free. others and claims together never exceed the budget.
-//   - place is nil, or what the path led to when it was opened. What is done to a
-//     slab is done in the place where it is, whatever the path means by then.
+//   - used is at least what its files take: slabs, unfinished files, dying files, the
+//     index and reserved files. A file is counted before it is made, and until its
+//     blocks are free. others and claims together never exceed the budget.
+//   - place is nil, or what the path led to when it was opened. A slab is read and
+//     removed in its own place, even if the path means another by then.
 //   - A directory whose failure has a cause is suspended: nothing is written to it
 //     until the time is over. If it is unreadable it is not read either, until
 //     retry has found that it can be.
 //
-// While mu is held no other lock is taken, and nothing is asked of the disk. What
-// the disk is asked runs as a job, which may be given up (job.go), but for what a
-// write asks between its jobs: how much the file system has free.
+// While mu is held no other lock is taken, and no system call goes to the disk. Those
+// calls run as jobs, which may be given up (job.go), but for one between the jobs of
+// a write: how much the file system has free.
 type directory struct {
 	path    string
 	budget  int64
@@ -215,8 +215,8 @@ func (d *directory) attend(ctx context.Context) {
 	}
 }
 
-// miss notices that the path leads elsewhere by now: the disk is then let go
-// of, for whoever wants to take it out.
+// miss checks whether the path still leads to the place. If not, the directory lets
+// go of the disk, so that an admin can take it out.
 func (d *directory) miss() {
 	d.mu.Lock()
 	p, unreadable := d.mu.place, d.unreadable()

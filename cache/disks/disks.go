@@ -16,8 +16,7 @@ import (
 	"rankfs/meta"
 )
 
-// ErrNoRoom: no directory can take the slab now. It is ErrNoSpace to whom it
-// may concern.
+// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace.
 var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room in any tier now")
 
 // A Dir is a directory for slabs and its budget in real bytes: blocks on disk,
@@ -144,8 +143,8 @@ func (t *Tier) Has(k Key) bool {
 	return slices.ContainsFunc(t.dirs, func(d *directory) bool { return d.has(k) })
 }
 
-// Open opens the slab of k, or returns nil if there is none whose bytes are
-// what they were. An error is not about the slab: there are no descriptors.
+// Open opens the slab of k, or returns nil if there is none with the right bytes. An
+// error is not about the slab: the process is out of descriptors.
 func (t *Tier) Open(k Key) (*Slab, error) {
 	for _, d := range t.dirs {
 		if s, err := d.open(k); s != nil || err != nil {
@@ -156,9 +155,9 @@ func (t *Tier) Open(k Key) (*Slab, error) {
 }
 
 // Copy fills mem with the slab of k, and reports whether there is one of that size
-// whose bytes are what they were, each of which was compared on its way to mem. If
-// not, mem has anything, and nobody writes to it any more, be the disk stuck. An error
-// is as of Open.
+// with the right bytes, all of which are verified on their way to mem. If not, the
+// content of mem is undefined, and no goroutine writes to it any more, not even one
+// whose disk is stuck. An error means the same as in Open.
 func (t *Tier) Copy(k Key, mem []byte) (ok bool, err error) {
 	for _, d := range t.dirs {
 		if ok, err := d.copyOf(k, mem); ok || err != nil {
@@ -243,7 +242,7 @@ func (t *Tier) byRoom() []*directory {
 	return dirs
 }
 
-// Drop gives up the slab of k, if there is one. Who has it open keeps it.
+// Drop removes the slab of k, if there is one. A reader that has it open keeps it.
 func (t *Tier) Drop(k Key) {
 	for _, d := range t.dirs {
 		d.mu.Lock()

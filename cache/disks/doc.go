@@ -2,11 +2,11 @@
 //
 // # Names are the truth
 //
-// A slab's file has a name that says what it holds, how long it is, and what
-// its bytes and that hash to. It gets the name by a rename when it is complete,
-// so a directory is its own index: what a crash left unfinished has no such
-// name. The index file beside the slabs spares a restart the looking through
-// all names; what it says is believed only until the names have been seen.
+// A slab's file name holds its key, its length, and a hash of both and its bytes.
+// The file gets that name by a rename when it is complete, so a directory is its own
+// index: a file that a crash left unfinished has no such name. The index file beside
+// the slabs lets a restarted daemon serve before it has listed all names; it is
+// trusted only until they are listed.
 //
 // # What a power failure leaves
 //
@@ -20,11 +20,11 @@
 //
 // # What a disk does meanwhile
 //
-// Bytes that are in the page cache are those that were hashed or written, if the
-// file's ctime says that nobody has written to it since. When an open finds that
-// some have left it, all are read and hashed again, which brings back for the
-// ranks what they are about to read. What is not found is what the disk gives
-// for a page that left and came back between two opens, or within Config.Trust.
+// Bytes in the page cache are those that were hashed or written, if the file's ctime
+// shows no write since. When an open finds that some pages have left the cache, it
+// reads and hashes the whole slab again, which also brings back the pages that a rank
+// is about to read. One error goes unnoticed: wrong bytes from the disk for a page
+// that left and came back between two opens, or within Config.Trust.
 //
 // # Disks that fail
 //

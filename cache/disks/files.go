@@ -8,8 +8,8 @@ import (
 )
 
 // Affordable returns an error if a slab may not keep a descriptor: the last ones are
-// the daemon's own, who could not even answer an umount without one. The kernel
-// gives the lowest number that is free.
+// reserved for the daemon, which could not even answer an umount without one. The
+// kernel gives the lowest free number, so the number tells how many are taken.
 func Affordable(fd int) error {
 	if fd >= MostFiles() {
 		return ErrOutOfFiles
@@ -34,7 +34,7 @@ func OutOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.I
 // ErrOutOfFiles is ErrNoRoom for the lack of descriptors.
 var ErrOutOfFiles = fmt.Errorf("%w: %w", unix.EMFILE, ErrNoRoom)
 
-// Unmapped reports whether nobody but the daemon has the file open or mapped:
+// Unmapped reports whether no process but the daemon has the file open or mapped:
 // only then does the kernel grant a write lease, which is given back at once.
 // Measured: 1.3 us.
 func Unmapped(fd int) bool {

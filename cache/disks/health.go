@@ -161,9 +161,9 @@ func (p *place) seen() bool {
 	}
 }
 
-// mayReturn makes the directory if somebody removed it. It refuses one on
-// another disk, or where the disk's mount point is all that is left: that is
-// the room of others.
+// mayReturn makes the directory again if it was removed. It refuses one on another
+// disk, or where only the disk's empty mount point is left: slabs there would take
+// another file system's room.
 func (h *origin) mayReturn(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ type job struct {
 	ended, forsaken bool
 }
 
-// alive is a sign of life. It reports whether somebody waits for the job.
+// alive is a sign of life. It reports whether the caller still waits for the job.
 func (j *job) alive() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -21,8 +21,8 @@ func (j *job) alive() bool {
 	return !j.forsaken
 }
 
-// give copies bytes to who waits for the job, and reports whether somebody does: if
-// not, that memory may be another's by now.
+// give copies bytes to the caller's memory, and reports whether the caller still
+// waits for the job: if not, that memory may have another use by now.
 func (j *job) give(to, from []byte) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -32,7 +32,7 @@ func (j *job) give(to, from []byte) bool {
 	return !j.forsaken
 }
 
-// end reports whether somebody waited to the end.
+// end ends the job, and reports whether the caller waited to the end.
 func (j *job) end() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

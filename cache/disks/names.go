@@ -22,9 +22,9 @@ func (d *directory) seeNames(p *place) {
 	}
 }
 
-// list looks through the names: what the index did not tell of is added, what
-// it told of and is not there is forgotten, what was left unfinished is
-// removed, and what is somebody else's is let be. Then slabs may be written.
+// list reads all names: slabs missing from the index are added, slabs in the index
+// without a file are forgotten, unfinished files of an earlier daemon are removed,
+// and foreign files are left alone. Then slabs may be written.
 func (d *directory) list(p *place) error {
 	all, err := watch(d, func(j *job) ([]found, error) { return d.names(j, p) }, nil)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *directory) see(p *place, name string) (f found, ok bool) {
 	if err != nil || !info.Mode().IsRegular() {
 		return f, false
 	}
-	if info.Size() != l.size { // cut short: its bytes count for nobody
+	if info.Size() != l.size { // cut short: it counts as damaged
 		d.mu.Lock()
 		d.mu.count.damaged++
 		d.mu.Unlock()

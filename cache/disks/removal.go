@@ -86,8 +86,8 @@ func (d *directory) bury(f *os.File, real int64) {
 	_ = d.do(func(*job) error { d.settle(f, real); return nil })
 }
 
-// settle closes a file that has no name, which frees its blocks, unless
-// somebody maps it.
+// settle closes a file without a name, which frees its blocks, unless a rank still
+// maps it: then the file is dying.
 func (d *directory) settle(f *os.File, real int64) {
 	if !Unmapped(int(f.Fd())) {
 		d.mu.Lock()
@@ -101,8 +101,8 @@ func (d *directory) settle(f *os.File, real int64) {
 	d.mu.used -= real
 }
 
-// sweep lets go of dying files that nobody maps any more and reports whether
-// there were any.
+// sweep closes the dying files that no rank maps any more and reports whether there
+// were any.
 func (d *directory) sweep() bool {
 	d.mu.Lock()
 	all, looking := d.mu.dying, int64(0)
@@ -130,11 +130,11 @@ func (d *directory) sweep() bool {
 	return len(free) > 0
 }
 
-// forget drops all that is known of a place that is no more, or another's now.
-// What ranks hold there counts no longer.
+// forget drops all slabs of a place that is gone, or no longer this daemon's. Files
+// that ranks hold open there no longer count.
 func (d *directory) forget(p *place) {
 	d.mu.Lock()
-	for id := range d.mu.slabs.listed() { // whoever removes another finds out
+	for id := range d.mu.slabs.listed() { // a removal under way finds out by itself
 		d.lose(id)
 	}
 	d.mu.used -= d.mu.index

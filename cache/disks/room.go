@@ -175,11 +175,11 @@ func (d *directory) short(p *place) (int64, error) {
 	return short, nil
 }
 
-// A spare says which slabs may be given up; nil: all that nobody has open.
+// A spare reports whether a slab may be evicted; nil: every slab that no rank has open.
 type spare func(Key) bool
 
-// shrink gives up what ranks have let go of, or a slab that nobody has open and
-// that may go. It reports whether there was any.
+// shrink frees dying files that ranks have closed, or else evicts one slab that no
+// rank has open and that may go. It reports whether it freed any.
 func (d *directory) shrink(may spare) bool {
 	if d.sweep() {
 		return true
@@ -190,8 +190,8 @@ func (d *directory) shrink(may spare) bool {
 	return d.awaitRemoval()
 }
 
-// awaitRemoval waits for the end of a removal that others have begun, and
-// reports whether there was one.
+// awaitRemoval waits for another goroutine's removal to end, and reports whether one
+// did within the patience.
 func (d *directory) awaitRemoval() bool {
 	d.mu.Lock()
 	busy, ended := d.mu.removing > 0, d.mu.removed
@@ -209,7 +209,7 @@ func (d *directory) awaitRemoval() bool {
 	}
 }
 
-// victim takes the slab that is to go first from those that may be opened.
+// victim picks the slab to evict first, and takes it out of those that may be opened.
 func (d *directory) victim(may spare) *slab {
 	for {
 		keys := d.oldest(may)
@@ -230,8 +230,9 @@ func (d *directory) victim(may spare) *slab {
 	}
 }
 
-// oldest are keys of slabs that nobody has open and that may go, the one used
-// longest ago first. Those that may not count as used: so others are found next.
+// oldest are keys of slabs that no rank has open and that may go, the least recently
+// used first. Those that may not go count as used now, so that the next call finds
+// others.
 func (d *directory) oldest(may spare) []Key {
 	switch {
 	case may != nil:
@@ -258,11 +259,11 @@ func (d *directory) touch(k Key) {
 	}
 }
 
-// looked bounds how many slabs are looked at to find one that may go.
+// looked bounds the slabs that one call of oldest offers to may.
 const looked = 1024
 
-// idle are so many keys at most of slabs that nobody has open, the one used
-// longest ago first.
+// idle are at most so many keys of slabs that no rank has open, the least recently
+// used first.
 func (d *directory) idle(most int) []Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,8 +282,8 @@ func (d *directory) idle(most int) []Key {
 	return keys
 }
 
-// leaveIdle takes the slab of k from those that may be opened, if still nobody
-// has it open.
+// leaveIdle takes the slab of k out of those that may be opened, or returns nil if a
+// rank has opened it meanwhile.
 func (d *directory) leaveIdle(k Key) *slab {
 	d.mu.Lock()
 	defer d.mu.Unlock()

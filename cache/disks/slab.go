@@ -33,11 +33,11 @@ type slab struct {
 	last     *os.File // when its name is gone: for the last user to bury
 }
 
-// A proof is when the bytes of a slab were last known to be right, and of which
-// change of the file that was; zero: never, by this daemon.
+// A proof is when this daemon last knew the bytes of a slab to be right, and the
+// file's ctime then. The zero proof means never.
 type proof struct {
 	at      time.Time
-	changed unix.Timespec // its ctime, which nobody can set
+	changed unix.Timespec // its ctime, which no process can set
 }
 
 // A Slab is an open slab, until Release. It may be read concurrently.
@@ -54,11 +54,11 @@ func (s *Slab) Fd() uintptr { return s.file.Fd() }
 // ReadAt reads bytes of the slab.
 func (s *Slab) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p, off) }
 
-// Dir is the directory in which the slab is.
+// Dir is the path of the slab's directory.
 func (s *Slab) Dir() string { return s.dir.path }
 
-// Check makes sure once more that the bytes are right, as Open did, for one who
-// is to have the same open slab later. One that fails is not to be served.
+// Check verifies the bytes once more, as Open did, before an open slab is handed to
+// a later reader. A slab that fails must not be served.
 func (s *Slab) Check() error {
 	d := s.dir
 	d.mu.Lock()
@@ -176,8 +176,8 @@ func (d *directory) take(k Key) (s *slab, right proof) {
 	return s, s.right
 }
 
-// open opens the slab of k. One whose bytes are not what they were is removed
-// and counted, never served.
+// open opens the slab of k. A slab whose bytes have changed is removed and counted,
+// never served.
 func (d *directory) open(k Key) (*Slab, error) {
 	s, right := d.take(k)
 	if s == nil {
@@ -191,8 +191,8 @@ func (d *directory) open(k Key) (*Slab, error) {
 	return nil, d.unread(s, err)
 }
 
-// copyOf fills mem with the slab of k, and reports whether there was one like that.
-// It is treated as by open, but for the descriptor, which nobody keeps.
+// copyOf fills mem with the slab of k, and reports whether there was one of that
+// size. It treats a slab as open does, but closes the descriptor.
 func (d *directory) copyOf(k Key, mem []byte) (ok bool, err error) {
 	s, _ := d.take(k)
 	if s == nil {
@@ -220,7 +220,8 @@ func (d *directory) copyOf(k Key, mem []byte) (ok bool, err error) {
 	return false, d.unread(s, err)
 }
 
-// unread gives up a slab that could not be read, unless that is no fault of its.
+// unread rejects a slab that could not be read, unless the cause is a lack of
+// descriptors.
 func (d *directory) unread(s *slab, cause error) error {
 	if OutOfFiles(cause) {
 		return fmt.Errorf("open nvme slab: %w", ErrOutOfFiles)
@@ -252,8 +253,8 @@ func (d *directory) reject(s *slab, cause error) {
 	}
 }
 
-// tally counts why a slab is rejected. One that an index from before a crash
-// told of, and nobody has seen, is no loss.
+// tally counts why a slab is rejected. A missing slab whose name this daemon never
+// saw, known only from an index written before a crash, does not count as lost.
 func (d *directory) tally(s *slab, cause error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,7 +262,7 @@ func (d *directory) tally(s *slab, cause error) bool {
 	known := s.rejected
 	s.rejected = true
 	switch {
-	case known: // by another who had it open
+	case known: // by another user of the slab
 		return false
 	case errors.Is(cause, meta.ErrCorrupt):
 		d.mu.count.damaged++

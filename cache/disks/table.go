@@ -163,9 +163,9 @@ func (t *table) oldest() iter.Seq[uint32] {
 	}
 }
 
-// next is oldest for one who lets go of the table between two slabs: it returns
-// 0 when there is no other. One that is used meanwhile comes last, and may come
-// twice. There is one who asks, and begins with rewind.
+// next is oldest for a caller that unlocks the table between two slabs: it returns
+// 0 after the last. A slab that is used meanwhile moves to the end, and may come
+// twice. Only one goroutine may iterate at a time; it begins with rewind.
 func (t *table) next() uint32 {
 	id := t.at(t.told).newer
 	if id != 0 {

@@ -14,9 +14,9 @@ import (
 	"rankfs/meta"
 )
 
-// read opens a slab's file and makes sure that its bytes are right: if this
-// daemon has hashed or written them, nobody has written to the file since, and
-// they have been in memory all the while or it was a moment ago, they are.
+// read opens a slab's file and makes sure that its bytes are right. It need not hash
+// them if this daemon has hashed or written them, no process has written to the file
+// since, and they either stayed in the page cache or were hashed a moment ago.
 func (d *directory) read(j *job, s *slab, right proof) (*os.File, error) {
 	f, err := s.place.open(s.name())
 	if err != nil {

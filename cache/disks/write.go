@@ -165,7 +165,7 @@ func fillMapped(k Key, size int64, f *os.File, fill func(mem []byte) error) (sum
 		sum = sumOf(k, mem)
 		return nil
 	})
-	// The disk failed under a mapped page, and who fills may have met it first.
+	// The disk failed under a mapped page; the fill may have met the failure itself.
 	if errors.Is(err, unix.EFAULT) || errors.Is(err, meta.ErrNoSpace) {
 		return 0, refused(err)
 	}

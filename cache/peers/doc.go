@@ -1,5 +1,5 @@
-// Package peers brings records and files from the daemons of other nodes: what is
-// asked of them and what is answered, over the transport of package wire.
+// Package peers fetches records and files from the daemons of other nodes: the
+// requests and their answers, over the transport of package wire.
 //
 // A chunk of a dataset has an owner: the node that fetches it from the source,
 // for the whole cluster. A batch is filled by asking each owner once for all the

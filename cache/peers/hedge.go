@@ -8,9 +8,9 @@ import (
 	"rankfs/meta/wire"
 )
 
-// Hedge is Gather with a second way to the same bytes: fallback reads them
-// into memory of its own. It begins when the node fails, or has taken longer
-// than it mostly does. Who is done first wins, and the other is stopped and
+// Hedge is Gather with a second way to the same bytes: fallback reads them into
+// memory of its own. Fallback begins when the node fails, or has taken longer than
+// most of its requests do. The first to finish wins; the other is stopped and
 // waited for.
 //
 // Spare reports that fallback won: the bytes are where it put them, and nothing
@@ -35,7 +35,7 @@ func (c *Client) Hedge(ctx context.Context, node string, w Want, dst [][]byte, f
 	return c.both(ctx, r, fallback)
 }
 
-// A race is a node that is being asked while others may be as well.
+// A race is a Gather from a node, beside which a fallback may run.
 type race struct {
 	node   string
 	bytes  uint64

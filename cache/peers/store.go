@@ -15,7 +15,7 @@ const (
 	callFile    uint8 = 2
 )
 
-// A Store is what a node has for others. It is called concurrently.
+// A Store serves this node's records and files to peers. It is called concurrently.
 type Store interface {
 	// Gather emits the bytes of runs of records, in that order, in pieces
 	// of any length. A piece may be mapped memory: it is not used after

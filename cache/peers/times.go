@@ -37,7 +37,7 @@ func (t *times) add(d time.Duration) {
 	t.sorted = slices.Insert(t.sorted, i, d)
 }
 
-// p95 is what 95 of 100 requests did not exceed.
+// p95 is the time that 95 of 100 requests did not exceed.
 func (t *times) p95() (d time.Duration, ok bool) {
 	n := len(t.sorted)
 	if n < enough {
