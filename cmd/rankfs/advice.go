@@ -10,8 +10,8 @@ import (
 	"rankfs/meta"
 )
 
-// quietShare is what waits may come to before there is anything to remove: an
-// open of a ready batch costs as much.
+// quietShare is the share of waits below which nothing can be gained: an open of a
+// ready batch costs as much.
 const quietShare = 0.01
 
 // A need is what follows from the figures of a job, for the ranks of one node.
@@ -111,8 +111,8 @@ func (n need) admission() string {
 	return text
 }
 
-// held is what workers are taken up with, if that is waiting: it may be for the
-// source of another job.
+// held adds that workers mostly wait for a source, if they do: it may be the source of
+// another job.
 func (n need) held() string {
 	waiting := ratio(int64(n.load.Source.Held*1e6), int64(n.load.Counters.FillSeconds*1e6))
 	if n.load.Counters.FillSeconds == 0 || waiting < 0.5 {
@@ -160,7 +160,7 @@ func (n need) decode() string {
 		speed(given), n.use(), n.wanted/given)
 }
 
-// disk is what leaves memory and comes back.
+// disk advises where ranks wait for batches that left memory for the disk.
 func (n need) disk() string {
 	memory := n.inUse()
 	for _, t := range n.load.Tiers {
@@ -221,7 +221,7 @@ func (n need) use() string {
 
 func speed(bytes float64) string { return terminal.Bytes(int64(min(bytes, math.MaxInt64/2))) + "/s" }
 
-// ramFlag is a value of --ram that is not below so many bytes.
+// ramFlag is a value of --ram that is at least this many bytes.
 func ramFlag(bytes float64) string {
 	unit := float64(1 << 30)
 	if bytes < unit {

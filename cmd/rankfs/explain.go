@@ -82,8 +82,8 @@ func inView(below string, x control.Explanation) error {
 	return inRun(strings.TrimSuffix(file, ".idx"), "batch-", x.Steps, 6)
 }
 
-// inRun says why there is no such name among so many that are numbered from 0 on,
-// with so many digits at least.
+// inRun says why a name is not among n that are numbered from 0 on, padded to a number
+// of digits.
 func inRun(name, prefix string, n uint64, digits int) error {
 	kind := strings.TrimSuffix(prefix, "-")
 	number, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)

@@ -47,7 +47,7 @@ func oneOf(l control.Load) string {
 	return fmt.Sprintf("%s, one of %s", middle(l.Host), terminal.Count(l.Nodes))
 }
 
-// jobLines is the table of jobs, in so many lines at most.
+// jobLines is the table of jobs, in at most room lines.
 func jobLines(jobs []control.Job, columns, room int) []string {
 	if len(jobs) == 0 {
 		return []string{"no rank has opened a batch since the mount"}

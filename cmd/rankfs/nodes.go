@@ -191,8 +191,8 @@ func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// maxNamed is how many nodes that are down are named before one is sent to
-// look at the list.
+// maxNamed bounds the nodes that are down and named; for more the message refers to
+// the list.
 const maxNamed = 4
 
 func writeCluster(w io.Writer, k control.Cluster) {
@@ -237,5 +237,5 @@ func writeCluster(w io.Writer, k control.Cluster) {
 	)
 }
 
-// date writes a time for a person.
+// date writes a time to be read, to the second.
 func date(t time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }

@@ -14,7 +14,7 @@ import (
 	"rankfs/meta"
 )
 
-// A planning is what a person asks about a plan.
+// A planning has the options of the plan command.
 type planning struct {
 	request     control.PlanRequest
 	hostfile    string
@@ -69,7 +69,7 @@ batch pins it; so does --pin.
 	return c
 }
 
-// complete checks what a person wrote, and reads the hostfile.
+// complete checks the options, and reads the hostfile.
 func (a *planning) complete(weighed bool) (err error) {
 	if a.request.Unpin && (a.request.Pin || a.hostfile != "") {
 		return failure.New(meta.ErrInvalid, "--unpin goes with neither --pin nor --hostfile: unpin first")

@@ -201,7 +201,7 @@ func aboutQueue(err error) error {
 	return err
 }
 
-// Bounds of what a person is shown of long lists; --json has more.
+// Bounds of long lists in text; --json has more.
 const (
 	maxLeases = 8
 	maxAside  = 20

@@ -23,7 +23,7 @@ type rates struct {
 	NeededDisk bool    `json:"-"`         // and any that were not in memory
 }
 
-// A history is what a daemon said in the last seconds.
+// A history is the loads that a daemon reported in the last seconds.
 type history []control.Load
 
 // calm is how far back rates look: a figure that changes each second is not

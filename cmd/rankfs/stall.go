@@ -130,7 +130,8 @@ func nodeOf(l control.Load) string {
 	return oneOf(l) + ": each tells of its own ranks"
 }
 
-// lately is how it is now, unless no rank reads or it began just then.
+// lately describes the last minute, or says that no rank reads now. It is empty for a
+// job whose opens were all in that minute.
 func lately(j control.Job) string {
 	if j.Minute.Ranks == 0 {
 		return "; none reads now"
@@ -148,7 +149,7 @@ func waitsOf(j control.Job) string {
 	return fmt.Sprintf("half of them at most %s, all but one in a hundred at most %s", brief(j.Typical), brief(j.Longest))
 }
 
-// A cause is what was waited for.
+// A cause is one thing that opens waited for.
 type cause struct {
 	name, words string
 	seconds     float64
@@ -168,7 +169,7 @@ func ranked(w control.Waits) []cause {
 	return all
 }
 
-// writeCauses divides the share among what was waited for. Opens of one rank
+// writeCauses divides the stalled share among its causes. Opens of one rank
 // that waited at once stalled it once, so they bear their part of that.
 func writeCauses(w io.Writer, a control.Account) {
 	t := terminal.NewTable("", "WAITED FOR", " TIME", " SHARE", "WHICH IS")

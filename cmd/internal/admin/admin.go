@@ -64,7 +64,7 @@ type Tokens interface {
 	Ready(ctx context.Context) error
 }
 
-// A daemon is what all parts look at. Cache, tree, server and memory are set by Start.
+// A daemon is the state that all parts share. Cache, tree, server and memory are set by Start.
 type daemon struct {
 	Config
 	cache  *cache.Cache
@@ -100,7 +100,7 @@ func New(c Config) *Admin {
 	return a
 }
 
-// Start reads what was pinned and learnt, and says what serves the daemon's batches.
+// Start takes the parts that serve batches, and reads the cache pins and traces.
 // Until ctx is done warm-ups may go on in the background.
 func (a *Admin) Start(ctx context.Context, c *cache.Cache, t *fs.Tree, s *wire.Server, memory func(cache.TierStats) control.Tier) (err error) {
 	d := a.kept.daemon
@@ -116,8 +116,8 @@ func (a *Admin) Start(ctx context.Context, c *cache.Cache, t *fs.Tree, s *wire.S
 // Start.
 func (a *Admin) Wait() { a.kept.tasks.Wait() }
 
-// Planned implements views.Watcher: it notes what the plan of a view is called, and has
-// the cache know what was learnt for its dataset.
+// Planned implements views.Watcher: it notes the name of a view's plan, and gives the
+// cache the trace that is kept for its dataset.
 func (a *Admin) Planned(b *views.Batches) {
 	a.kept.name(b)
 	if _, ok := a.traces.learnt.find(b.View().Dataset); ok {

@@ -39,8 +39,7 @@ type cachePin struct {
 // maxCachePins bounds the file.
 const maxCachePins = 1024
 
-// openCachePins reads what was pinned. A file that is not what was written is set
-// aside.
+// openCachePins reads the pins of an earlier daemon. A damaged file is set aside.
 func openCachePins(dir string, pin func([16]byte, policy.Level)) (*cachePins, error) {
 	s := &cachePins{path: filepath.Join(dir, "cached"), pin: pin}
 	s.mu.views, s.mu.applied = make(map[string]*cachePin), make(map[[16]byte]policy.Level)
@@ -92,7 +91,7 @@ func (s *cachePins) names() (names []string) {
 	return names
 }
 
-// find is how a view is pinned; nil if it is not.
+// find is a copy of the pin of a view; nil if it has none.
 func (s *cachePins) find(view string) *cachePin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *cachePins) apply() {
 	s.mu.applied = now
 }
 
-// warning is why what was pinned is not, if so.
+// warning is why pins were lost, if they were.
 func (s *cachePins) warning() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Bounds of what is looked at, so that a person waits for seconds at most.
+// Bounds of a census, so that a user waits for seconds at most.
 const (
 	maxSteps     = 4096
 	maxPositions = 1 << 22 // each is looked up in the index: 2.6 s for an order=full of 128 ranks

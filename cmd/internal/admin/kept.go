@@ -140,7 +140,7 @@ func (n *kept) nameDefaults() {
 	}
 }
 
-// nameOf is what a pinned view is called.
+// nameOf is the name of a pinned view.
 func (n *kept) nameOf(view string, s *cachePin) planName {
 	for _, plan := range s.plans {
 		if t := n.names.find(plan); t.name != "" {

@@ -31,7 +31,7 @@ type learntTraces struct {
 	}
 }
 
-// A learntTrace is what was learnt for a dataset.
+// A learntTrace is the trace that is kept for a dataset.
 type learntTrace struct {
 	trace trace.Trace
 	graph *trace.Graph
@@ -45,7 +45,7 @@ const (
 	learntSuffix  = ".trace"
 )
 
-// open reads what was learnt. A file that is not what was written is set aside.
+// open reads the traces that an earlier daemon kept. A damaged file is set aside.
 func (l *learntTraces) open(state string) error {
 	l.dir, l.mu.of = filepath.Join(state, "traces"), make(map[string]learntTrace)
 	files, err := os.ReadDir(l.dir)
@@ -107,7 +107,7 @@ func decodeLearnt(text string) (t trace.Trace, err error) {
 	return t, nil
 }
 
-// find is what was learnt for a dataset.
+// find is the trace that is kept for a dataset.
 func (l *learntTraces) find(dataset string) (found learntTrace, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,7 @@ func (l *learntTraces) remove(dataset string) error {
 	return durable.SyncDir(l.dir)
 }
 
-// warnings are why what was learnt is not, if so.
+// warnings are why traces were lost, if any were.
 func (l *learntTraces) warnings() (all []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ func (n *membership) Cluster() control.Cluster {
 	return c
 }
 
-// Bounds of what a person may ask for. A token lives as long as it takes to
+// Bounds of a token's life. A token lives as long as it takes to
 // start nodes, not as long as they run.
 const (
 	tokenLife    = time.Hour
@@ -77,7 +77,7 @@ func (n *membership) CreateToken(ctx context.Context, r control.TokenRequest) (c
 	}, nil
 }
 
-// tokenID is how a person names a token that the cluster keeps only the hash of.
+// tokenID is the name of a token, of which the cluster keeps only the hash.
 func tokenID(hash string) string { return hash[:12] }
 
 // Tokens are those that still let nodes in.
@@ -145,8 +145,8 @@ func (n *membership) leaderless() string {
 	return text
 }
 
-// findNode is the id of a node that a person named by it, or by its host if that has
-// one node only.
+// findNode is the id of the node with this name: its id, or its host if that has only
+// one node.
 func findNode(m *state.Machine, name string) (id string, err error) {
 	var byHost meta.Hosts[string]
 	for _, n := range m.Nodes() {

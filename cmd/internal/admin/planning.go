@@ -84,7 +84,7 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	return n.Views.Seats(n.Views.WouldBe(v)), nil
 }
 
-// fixedBecause is why it makes no difference where ranks are, empty if it does.
+// fixedBecause is why the plan does not depend on where ranks are, empty if it does.
 func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 	switch {
 	case v.Assign == meta.AssignStrict:
@@ -178,8 +178,8 @@ func joined(runs state.Runs) (r state.Runs) {
 	return r
 }
 
-// hostOf is the host that a person named, by its name or by its node's id, and that
-// node. A host without a node is called what it was named.
+// hostOf is the host with this name, or that of the node with this id, and the node.
+// A host without a node keeps the name that was given.
 func hostOf(m *state.Machine, name string) (s plan.Seat, id string, err error) {
 	if id, err = findNode(m, name); err != nil {
 		return plan.Seat{Host: name}, "", err

@@ -42,7 +42,7 @@ func (n *queues) describeQueue(q state.Queue) control.Queue {
 	}
 }
 
-// findQueue is the queue of a view that a person named.
+// findQueue is the queue of the view with this name, full or short.
 func (n *queues) findQueue(name string) (state.Queue, error) {
 	if q, ok := n.State.Queue(name); ok {
 		return q, nil
@@ -135,7 +135,7 @@ func givers(m *state.Machine, s state.Suspect) (all []control.Giver) {
 	return all
 }
 
-// ResetQueue begins a queue again, or what was set aside of it.
+// ResetQueue begins a queue again, or only its batches that were set aside.
 func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
 	q, err := n.findQueue(r.Name)
 	if err != nil {
@@ -152,9 +152,9 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 	return n.describeQueue(*result.Queue), nil
 }
 
-// QueuePolicy says by what rule queues that begin from now on hand out batches,
-// having it changed first if a rule is named. What has begun keeps its own: it is
-// part of what a new leader goes on with.
+// QueuePolicy is the policy by which queues that begin from now on hand out batches,
+// after a change if r names another. A queue that has begun keeps its own, which is
+// part of the state with which a new leader goes on.
 func (n *queues) QueuePolicy(ctx context.Context, r control.PolicyRequest) (control.Policy, error) {
 	answer := control.Policy{Name: dispatch.Policy(n.State), Names: queue.Policies()}
 	if r.Name == "" {

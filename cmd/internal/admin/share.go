@@ -10,8 +10,8 @@ import (
 	"rankfs/meta"
 )
 
-// A share is what of a view this node is to have: the batches of its ranks, or
-// the chunks that it fetches, of which these are made.
+// A share is the part of a view that this node is to have: the batches of its ranks,
+// or the chunks that it fetches for them.
 type share struct {
 	plan  cache.Plan
 	kind  string
@@ -20,7 +20,7 @@ type share struct {
 	bytes int64    // about
 }
 
-// shareOf is what of a view is for the ranks of this node, or for one rank.
+// shareOf is the part of a view that the ranks of this node read, or one rank.
 func shareOf(v *views.View, rank *uint64) (s share, err error) {
 	b := v.Batches()
 	_, kind := keptOf(b)
@@ -56,7 +56,7 @@ func shareOfChunks(b *views.Batches) share {
 	return s
 }
 
-// count is how many there are.
+// count is the number of batches or chunks.
 func (s share) count() uint64 {
 	if s.list != nil {
 		return uint64(len(s.list))

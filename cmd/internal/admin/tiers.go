@@ -33,8 +33,8 @@ func nvmeTier(d disks.Stats, empty string) control.Tier {
 	return t
 }
 
-// emptyDisk is why a healthy disk has no batch after so many left memory, which a
-// policy decides.
+// emptyDisk is why a healthy disk has no batch: none has left memory, or the policy
+// chose none to be written.
 func emptyDisk(d disks.Stats, evicted uint64, by string) string {
 	switch {
 	case d.Slabs > 0 || d.Fault != nil:

@@ -47,7 +47,7 @@ func (n *traces) Traces() []control.Trace {
 	return all
 }
 
-// Trace is what is kept for a dataset, all of it.
+// Trace is the whole trace that is kept for a dataset.
 func (n *traces) Trace(dataset string) (control.Trace, error) {
 	l, ok := n.learnt.find(dataset)
 	if !ok {
@@ -69,7 +69,7 @@ func (l *learntTrace) describe(dataset string) control.Trace {
 	return t
 }
 
-// LearnTrace keeps what was opened of a view, or a text of that, for a dataset.
+// LearnTrace keeps the trace of a view, as seen here or given as text, for a dataset.
 func (n *traces) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	t, err := n.seen(r)
 	if err != nil {
@@ -112,7 +112,7 @@ func (n *traces) seen(r control.LearnRequest) (best trace.Trace, err error) {
 	return best, nil
 }
 
-// ForgetTrace ends what was learnt for a dataset.
+// ForgetTrace drops the trace that is kept for a dataset.
 func (n *traces) ForgetTrace(dataset string) error {
 	if err := n.learnt.remove(dataset); err != nil {
 		return err

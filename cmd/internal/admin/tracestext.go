@@ -9,8 +9,8 @@ import (
 	"rankfs/cache/trace"
 )
 
-// tracesText is what the latest readers opened, the latest first, as many as have
-// room.
+// tracesText lists the batches that the latest readers opened, the latest reader first,
+// for as many as have room.
 func tracesText(all []cache.Traced, view func(plan [16]byte) string) []byte {
 	if len(all) == 0 {
 		return []byte("# no batch was opened since the mount\n")

@@ -28,7 +28,7 @@ func (n *status) traffic() *control.Peers {
 	return p
 }
 
-// pair joins what was had of each node to what it was given.
+// pair joins, for each node, the traffic received from it and sent to it.
 func (n *status) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []control.Peer {
 	of := make(map[string]*control.Peer)
 	peer := func(node string) *control.Peer {

@@ -26,7 +26,7 @@ type Config struct {
 	Self    string // the id of this node
 	Env     *fetch.Env
 	Owners  *plan.Owners
-	Dropped func(name string) // what a name stood for it stands for no more
+	Dropped func(name string) // called when a name no longer stands for what it did
 	Log     *slog.Logger
 }
 

@@ -108,8 +108,8 @@ func (c *Catalog) reserve(name string, exists bool) (release func(), err error) 
 	}, nil
 }
 
-// registered is what the cluster agreed on about a name, whether it is served here or
-// not.
+// registered is the registration of a dataset in the cluster, whether this node serves
+// it or not.
 func (c *Catalog) registered(name string) (r Registration, generation uint64, err error) {
 	for _, d := range c.config.State.Datasets() {
 		if d.Name == name {

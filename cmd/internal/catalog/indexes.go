@@ -131,5 +131,5 @@ func (x *indexes) discard(is func(name string) bool) error {
 // discardOne removes an index that cannot be read.
 func (x *indexes) discardOne(hash string) { os.Remove(x.path(hash)) }
 
-// abandon removes what was made and not added.
+// abandon removes an index that was made and not added.
 func (x *indexes) abandon(path string) { os.RemoveAll(filepath.Dir(path)) }

@@ -72,7 +72,7 @@ func (v *verifier) add(ctx context.Context, e index.Extent) error {
 	}
 }
 
-// flush reads what was added.
+// flush reads and hashes the extents that were added.
 func (v *verifier) flush(ctx context.Context) error {
 	if err := v.data.Read(ctx, index.Merge(v.extents), v.room[:v.filled]); err != nil {
 		return fmt.Errorf("near record %d: %w", v.read.Records, err)

@@ -1,6 +1,6 @@
 package control
 
-// A Policy is how it is decided what the cache keeps, and how it could be.
+// A Policy names the policy that is in force, and all that there are.
 type Policy struct {
 	Name  string   `json:"policy"`
 	Names []string `json:"policies"`
@@ -31,7 +31,7 @@ type CachePinRequest struct {
 	Tier string `json:"tier,omitempty"`
 }
 
-// A CachePin is what follows from such a request.
+// A CachePin is the result of a CachePinRequest.
 type CachePin struct {
 	View string `json:"view"`
 	Tier string `json:"tier,omitempty"` // empty: none any more
@@ -40,14 +40,14 @@ type CachePin struct {
 	Was  string `json:"was,omitempty"`  // the tier before
 }
 
-// A Held is how much there is somewhere.
+// A Held is the amount of data in one place.
 type Held struct {
 	Batches int   `json:"batches"`
 	Bytes   int64 `json:"bytes"` // real ones
 }
 
-// An Eviction is what was given up of a dataset or a view, and what was not, as
-// ranks hold it or it was just being made.
+// An Eviction is the amount that the cache dropped of a dataset or a view, and the
+// amount that stayed because ranks hold it or it was just being filled.
 type Eviction struct {
 	View    string `json:"view"` // or the dataset
 	Kind    string `json:"kind"`

@@ -256,12 +256,12 @@ func (c *Client) Trace(ctx context.Context, dataset string) (Trace, error) {
 	return ask[Trace](ctx, c, "trace", named{dataset}, nil)
 }
 
-// LearnTrace has what was opened be kept for a dataset.
+// LearnTrace keeps a trace of opens for a dataset.
 func (c *Client) LearnTrace(ctx context.Context, r LearnRequest) (Trace, error) {
 	return ask[Trace](ctx, c, "learn-trace", r, unseen)
 }
 
-// ForgetTrace ends that.
+// ForgetTrace drops the trace of a dataset.
 func (c *Client) ForgetTrace(ctx context.Context, dataset string) error {
 	_, err := ask[struct{}](ctx, c, "forget-trace", named{dataset}, unseen)
 	return err

@@ -62,7 +62,7 @@ type Queues interface {
 	QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error)
 }
 
-// Kept is what the cache has, and is to keep.
+// Kept reports what the cache has, and changes what it is to keep.
 type Kept interface {
 	Policy(r PolicyRequest) (Policy, error)
 	PinCache(r CachePinRequest) (CachePin, error)
@@ -71,7 +71,7 @@ type Kept interface {
 	Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error)
 }
 
-// Traces are what readers opened, and what was learnt of that.
+// Traces keeps, for datasets, traces of the batches that readers opened.
 type Traces interface {
 	Traces() []Trace
 	Trace(dataset string) (Trace, error)
@@ -98,7 +98,7 @@ type Progress struct {
 	Records uint64 `json:"records"`
 }
 
-// A Dataset is what is known of a registered dataset.
+// A Dataset describes a registered dataset.
 type Dataset struct {
 	Name       string            `json:"name"`
 	Source     string            `json:"source"`
@@ -213,7 +213,7 @@ type Peers struct {
 	Nodes     []Peer  `json:"nodes"`      // those that were asked or have asked, most bytes first
 }
 
-// Traffic is what went one way.
+// Traffic counts what went between nodes in one direction.
 type Traffic struct {
 	Bytes    uint64 `json:"bytes"`
 	Records  uint64 `json:"records"`
@@ -255,7 +255,7 @@ type Token struct {
 	Join    string    `json:"join"` // where to join with it
 }
 
-// A TokenInfo is what the cluster knows of a token, which is not the token.
+// A TokenInfo is what the cluster keeps of a token. The token itself is not kept.
 type TokenInfo struct {
 	ID      string    `json:"id"`
 	Role    string    `json:"role,omitempty"` // none if the cluster has nodes of the release before
@@ -305,7 +305,7 @@ type PlanRequest struct {
 	Weights *Weights `json:"weights,omitempty"` // solve DL-MPI's program too
 }
 
-// A Seat is where so many ranks in a row are.
+// A Seat is the host of a number of consecutive ranks.
 type Seat struct {
 	Host  string `json:"host"` // or the id of its node
 	Ranks uint64 `json:"ranks"`
@@ -325,7 +325,7 @@ const (
 	PlanFixed  = "fixed"  // it follows from the view alone
 )
 
-// A Plan is what follows for an epoch from where ranks and bytes are.
+// A Plan reports how local the reads of an epoch are, given where ranks and bytes are.
 type Plan struct {
 	View    string     `json:"view"`      // the shortest name that it has
 	Full    string     `json:"full_view"` // with all options
@@ -396,7 +396,7 @@ type Point struct {
 	Most  int `json:"most"`  // chunks of the rank that reads most
 }
 
-// Status is what a daemon says of itself.
+// Status is the state of a daemon.
 type Status struct {
 	Version     string      `json:"version"`
 	PID         int         `json:"pid"`

@@ -77,7 +77,7 @@ func (a Account) Share() float64 {
 	return a.Stalled / a.RankSeconds
 }
 
-// A Window is what was in the last seconds.
+// A Window is the account of the last seconds.
 type Window struct {
 	Seconds float64 `json:"seconds"`
 	Ranks   int     `json:"ranks"` // that read
@@ -130,7 +130,7 @@ type Flows struct {
 	HDFS Ways[Flow] `json:"hdfs"` // of Source
 }
 
-// A Flow is what came from somewhere.
+// A Flow counts what came from one kind of origin.
 type Flow struct {
 	Bytes int64   `json:"bytes"`
 	Busy  float64 `json:"busy_seconds"` // while anything was under way

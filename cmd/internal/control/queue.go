@@ -11,9 +11,9 @@ type Queue struct {
 	Done    uint64    `json:"done"`
 	Leased  uint64    `json:"leased"`  // readers have them
 	Waiting uint64    `json:"waiting"` // for a reader
-	Aside   uint64    `json:"aside"`   // so many readers gave them back that no reader is given them any more
+	Aside   uint64    `json:"aside"`   // given back by too many readers to be handed out again
 	Readers int       `json:"readers"` // that have the queue open
-	Run     uint64    `json:"run"`     // how often it, or what was set aside of it, was begun again
+	Run     uint64    `json:"run"`     // how often it, or its batches set aside, was begun again
 	Opened  time.Time `json:"opened"`
 }
 

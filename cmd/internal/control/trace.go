@@ -9,7 +9,7 @@ type LearnRequest struct {
 	For  string `json:"for,omitempty"`  // the dataset; empty: that of the view
 }
 
-// A Trace is what is kept for a dataset of what a rank opened.
+// A Trace is the order in which a rank opened batches, kept for a dataset.
 type Trace struct {
 	Dataset string    `json:"dataset"`
 	View    string    `json:"view"` // of which it was learnt

@@ -11,8 +11,8 @@ import (
 	"rankfs/meta"
 )
 
-// A Job is what is simulated: a view of a dataset, on machines like these. What
-// is below zero, or zero where that means nothing, is not known yet.
+// A Job is the subject of a simulation: a view of a dataset, on machines like these. A
+// field below zero, or zero where that means nothing, is not known yet.
 type Job struct {
 	set  control.Dataset
 	view meta.View
@@ -31,7 +31,7 @@ type Job struct {
 	facts []Fact
 }
 
-// A Fact is what was reckoned with, and where that is from.
+// A Fact is a figure that the simulation used, and where it is from.
 type Fact struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"` // bytes, bytes a second, or seconds
@@ -50,7 +50,7 @@ const (
 	assumedUnpack  = 1 << 30
 )
 
-// Complete takes from the daemon what a person has not said.
+// Complete takes from the daemon the figures that no option gives.
 func (j *Job) Complete(set control.Dataset, options string, s control.Status, cores int) (err error) {
 	j.set, j.workers = set, max(2, cores)
 	if j.view, err = viewOf(set, options); err != nil {

@@ -16,8 +16,8 @@ const (
 	maxStep   = 24 * time.Hour
 )
 
-// Options are what a person asks about epochs to come. What is left empty is as
-// mounted, as measured, or assumed.
+// Options describe the epochs to simulate. A field left empty is as mounted, as
+// measured, or assumed.
 type Options struct {
 	RAM, NVMe, Bytes      string // sizes
 	Bandwidth, Link, Disk string // rates

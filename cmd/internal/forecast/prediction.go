@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Prediction is what came of simulations of a job, one for each policy.
+// A Prediction has the results of simulations of a job, one for each policy.
 type Prediction struct {
 	View     string     `json:"full_view"`
 	Records  uint64     `json:"records"`
@@ -30,7 +30,7 @@ type Prediction struct {
 	epoch uint64
 }
 
-// A Prospect is what epochs take under one policy.
+// A Prospect is the time that epochs take under one policy.
 type Prospect struct {
 	Policy string  `json:"policy"`
 	Epochs []Epoch `json:"epochs"`
@@ -85,8 +85,8 @@ func prospectOf(name string, out simulate.Outcome, scale float64) Prospect {
 
 func (p *Prospect) last() *Epoch { return &p.Epochs[len(p.Epochs)-1] }
 
-// Write writes it for a person: what was reckoned with, a line for each policy, and
-// what would remove the stall.
+// Write writes it as text: the figures that were used, a line for each policy, and the
+// options that would remove the stall.
 func (p *Prediction) Write(w io.Writer) {
 	view := strings.Replace(p.View, fmt.Sprintf("@epoch=%d,", p.epoch), "@", 1) // all epochs are meant
 	cells := []string{"view", view, "reads", fmt.Sprintf("%s in %s of %s on %s",

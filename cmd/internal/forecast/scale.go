@@ -25,7 +25,7 @@ func (s scale) large(bytes float64) float64 {
 	return bytes * s.by
 }
 
-// scenario is the job with so many batches at most.
+// scenario is the job with at most that many batches.
 func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 	cut := j.cut()
 	batch := max(1, float64(cut.Global)/float64(cut.Ranks))

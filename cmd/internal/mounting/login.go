@@ -14,7 +14,7 @@ import (
 type login struct {
 	keytab    string
 	principal string // whose keys the keytab has
-	cache     string // of tickets; only if a person named it
+	cache     string // of tickets; only if an option names it
 	actFor    string
 
 	environ string // the cache that the environment names, where neither is given
@@ -27,7 +27,7 @@ func defaultLogin() login {
 	return login{environ: os.Getenv("KRB5CCNAME"), conf: conf}
 }
 
-// complete checks what a person wrote, and makes the path from the environment
+// complete checks the options, and makes the path from the environment
 // absolute. User is that of an HDFS without Kerberos.
 func (l login) complete(user string) (login, error) {
 	switch {

@@ -22,7 +22,7 @@ type membership struct {
 // and the mount table, which all users can read, do not have it.
 const tokenVariable = "RANKFS_TOKEN"
 
-// complete checks what a person wrote, and finds the token.
+// complete checks the options, and finds the token.
 func (m membership) complete() (membership, error) {
 	if m.host != "" && (!meta.IsHost(m.host) || meta.SameHost(m.host, "localhost")) {
 		return m, failure.New(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)

@@ -19,7 +19,7 @@ import (
 // stateRoot holds the state directories of mounts that were not given one.
 const stateRoot = "/var/lib/rankfs"
 
-// Options are those of a mount as a person wrote them, whether as flags or in
+// Options are those of a mount as they were written, whether as flags or in
 // fstab. Each has a row in table.
 type Options struct {
 	State         string
@@ -64,7 +64,8 @@ func (o Options) Complete(dir string) (Options, string, error) {
 	if o.State == "" {
 		o.State = filepath.Join(stateRoot, escapePath(dir))
 	}
-	// What the environment says may be of no use to this mount; what a person says is.
+	// A directory that the environment names may be of no use to this mount; one that
+	// an option names must be readable.
 	if o.hadoopConf != "" && o.hadoopConf != os.Getenv("HADOOP_CONF_DIR") {
 		if _, err := os.ReadDir(o.hadoopConf); err != nil {
 			return o, "", failure.Unread("hadoop-conf", o.hadoopConf, err)

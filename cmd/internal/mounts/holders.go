@@ -21,7 +21,7 @@ type Holder struct {
 	Uses []string // "open file", "mapped file", "working directory", "root directory", "mount namespace"
 }
 
-// The bounds of a search for holders: it is for a person to read.
+// The bounds of a search for holders, which a user waits for and reads.
 const (
 	maxHolders = 8
 	searchTime = 3 * time.Second

@@ -263,7 +263,7 @@ func (m *member) close() error {
 	return errors.Join(m.wire.Close(), m.group.Close(), m.port.Close())
 }
 
-// ownersOf is what of the cluster's nodes decides which of them owns a chunk.
+// ownersOf has the facts about nodes that decide which of them owns a chunk.
 func ownersOf(nodes []state.Node) (all []plan.Node) {
 	for _, n := range nodes {
 		all = append(all, plan.Node{ID: n.ID, Host: n.Host, Up: n.Up, Drained: n.Drained})

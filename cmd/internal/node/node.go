@@ -2,7 +2,7 @@
 //
 // It makes the parts, which know each other by small interfaces or not at all, and runs
 // what each of them does without being asked: a member of the cluster (member), the
-// catalog, the views, the cache, the tree and the door for people (admin).
+// catalog, the views, the cache, the tree and the commands' side (admin).
 package node
 
 import (
@@ -217,7 +217,7 @@ func (n *node) Reserve(ctx context.Context, bytes int64, in string) (dir string,
 	return n.cache.Reserve(ctx, bytes, in)
 }
 
-// A store is what this node has for others. It is a peers.Store.
+// A store serves records and files to other nodes. It is a peers.Store.
 type store struct {
 	batch.Server
 	*catalog.Catalog

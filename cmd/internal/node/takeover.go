@@ -23,8 +23,8 @@ const (
 	glance     = 10 * time.Millisecond // between two tries
 )
 
-// A tenure is what one daemon alone can have: a mount point that is free, a state
-// directory, and the entry of the mount.
+// A tenure has what only one daemon can hold at a time: a free mount point, a state
+// directory, and the mount's entry in the registry.
 type tenure struct {
 	point        string
 	release      func()

@@ -23,8 +23,8 @@ func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 }
 
 // scatter warns of an order that takes the records of a chunk so far apart that the
-// chunk does not stay in caches of so many bytes meanwhile, so that each record is
-// fetched by itself; and says which order would not.
+// chunk does not stay in caches of that capacity meanwhile, so that each record is
+// fetched by itself; and says which order would avoid it.
 func scatter(v meta.View, x *index.Index, capacity int64) string {
 	if x.Records() <= uint64(x.Chunks()) || staysCached(v, x, capacity) {
 		return "" // a record is a chunk, or it stays

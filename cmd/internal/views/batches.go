@@ -121,7 +121,7 @@ func (vs *Views) room() int64 {
 
 func (vs *Views) roomOfAll() int64 { return vs.room() * int64(vs.config.Owners.Count()) }
 
-// staysCached reports whether chunks stay in a cache of so many bytes from one use to
+// staysCached reports whether chunks stay in a cache of that capacity from one use to
 // the next. If not, fetching them whole would fetch them again and again, and records
 // are better asked for one by one.
 func staysCached(v meta.View, x *index.Index, capacity int64) bool {
@@ -147,7 +147,7 @@ const (
 	inWindows     = 2*runsPerWindow + 1
 )
 
-// windowRun is how many bytes a run of a window of so many records has.
+// windowRun is the bytes of one run in a window of that many records.
 func windowRun(window uint64, x *index.Index) int64 {
 	return int64(float64(window/runsPerWindow) * float64(x.Bytes()) / float64(max(1, x.Records())))
 }

@@ -27,7 +27,7 @@ func (h Holders) names() []string {
 	return names[:min(maxHolders, len(names))]
 }
 
-// On is what a host holds, which may be known by another of its names.
+// On is the bytes that a host holds. The host may be known by another of its names.
 func (h Holders) On(host string) (bytes int64) {
 	if bytes, ok := h[host]; ok {
 		return bytes

@@ -29,7 +29,7 @@ func Shortest(v, own meta.View) string {
 	return v.Dataset + "@" + strings.Join(others, ",")
 }
 
-// JobName is what the account of waits calls a view, whatever its epoch. It is a name
+// JobName is the name of a view in the account of waits, whatever its epoch. It is a name
 // of the view.
 func JobName(v, own meta.View) string {
 	v.Epoch, own.Epoch = 0, 0

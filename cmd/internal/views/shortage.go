@@ -38,7 +38,7 @@ func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
 	return ""
 }
 
-// ranksOfANode is how many of so many ranks a node has, if all have as many.
+// ranksOfANode is the ranks of one node, if they are spread evenly over the nodes.
 func (vs *Views) ranksOfANode(ranks uint64) uint64 {
 	nodes := uint64(0)
 	for _, m := range vs.config.State.Nodes() {
@@ -104,12 +104,12 @@ func Holds(thread int32, rank, step uint64) bool {
 	return false
 }
 
-// howToGetRoom says how to get room for so many bytes.
+// howToGetRoom says how to get room for that many bytes.
 func howToGetRoom(bytes int64) string {
 	return fmt.Sprintf("mount with --ram %s or more, add --nvme DIR:SIZE, or make batches smaller", roughly(bytes))
 }
 
-// roughly is a size for people, and for --ram: rounded up, but to no more than a
+// roughly is a size for messages, and for --ram: rounded up, but to no more than a
 // hundredth above.
 func roughly(bytes int64) string {
 	unit := int64(1)

@@ -82,7 +82,7 @@ func (v *View) now() *assignment { return v.assigned.Load() }
 // Key is the full name of the view.
 func (v *View) Key() string { return v.key }
 
-// Asked is what the name stands for.
+// Asked is the view that the name stands for.
 func (v *View) Asked() meta.View { return v.asked }
 
 // Of is the dataset that is viewed.

@@ -109,7 +109,7 @@ func (vs *Views) Open(name string) (*View, error) {
 	return vs.newView(name, v, d)
 }
 
-// Resolve says what a name stands for.
+// Resolve returns the view that a name stands for, and its dataset.
 func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
 	base, options, isView := meta.SplitView(name)
 	if d, err = vs.config.Catalog.Get(base); err != nil {
