@@ -9,31 +9,30 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Batches are those of a plan, with the ways to their bytes. The fields are set before
-// the first use; the methods may be called concurrently.
+// Batches are the batches of a plan, with the ways to their bytes. The fields are set
+// before the first use; the methods may be called concurrently.
 type Batches struct {
 	*plan.Plan
 	Version *Version
 	Sizes   *Sizes
 	Peers   Peers
-	Chunks  *Chunks                  // of which the batches are made; nil: records come straight from the source
+	Chunks  *Chunks                  // from which the batches are made; nil: records come straight from the source
 	Roomy   bool                     // this node's cache alone has room for all chunks
 	Keepers func(chunk int) []string // other nodes that may keep a chunk which is a batch, the likeliest first; nil: none
 }
 
-// Peers are the other nodes. A *peers.Client says what the methods do.
+// Peers are the other nodes. The methods are documented at *peers.Client.
 type Peers interface {
 	Gather(ctx context.Context, node string, w peers.Want, dst [][]byte) error
 	Hedge(ctx context.Context, node string, w peers.Want, dst [][]byte, fallback func(context.Context) error) (spare bool, err error)
 	Rests(node string) bool
 }
 
-// recordsAtOnce is how many records are dealt with at a time: enough that what is
-// done once for them is nothing, few enough that a fill that is no longer wanted
-// ends soon.
+// recordsAtOnce is how many records a fill handles at a time: enough that the fixed
+// cost for each such group is nothing, few enough that a cancelled fill ends soon.
 const recordsAtOnce = 4096
 
-// A recordBatch is the room for so many records of one batch, used again and again.
+// A recordBatch is memory for up to recordsAtOnce records of one batch. It is reused.
 type recordBatch struct {
 	records []uint64
 	extents []index.Extent

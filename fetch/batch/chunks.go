@@ -10,14 +10,14 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Chunks are those of a source whose bytes are dear to ask for and cheap once they
-// flow: each is fetched whole, once, by the node that owns it, and stays in that
-// node's cache for all batches, views and epochs that want something of it. They may
-// be used concurrently.
+// Chunks are the chunks of a source where a request costs much and a further byte
+// little. Each is fetched whole, once, by the node that owns it, and stays in that
+// node's cache for all batches, views and epochs that use it. They may be used
+// concurrently.
 type Chunks struct {
 	Version *Version
 	Slabs   Slabs
-	Readers *plan.Plan // by which they are read; nil: it is not known
+	Readers *plan.Plan // by which ranks read the chunks; nil: not known
 }
 
 // Slabs is the cache, as far as it has the chunks of one version. It may be used
@@ -53,10 +53,10 @@ func (c *Chunks) Owner(number int) string {
 // Own reports whether this node is the one that fetches a chunk.
 func (c *Chunks) Own(number int) bool { return c.Owner(number) == c.Version.Source.owners.Self }
 
-// fetcher is the node to ask for a chunk: its owner, or this one if that does not
-// answer and there is room here. Mostly the cluster finds a new owner for what a node
-// had that is gone; without a majority it does not, and record by record the source
-// would be asked a thousand times for what one chunk has.
+// fetcher is the node to ask for a chunk: its owner, or this node if the owner does not
+// answer and there is room here. Mostly the cluster finds new owners for the chunks of
+// a node that is gone. Without a majority it does not, and reading record by record
+// would cost the source a thousand requests for each chunk.
 func (b *Batches) fetcher(number int) string {
 	self, owner := b.Version.Source.owners.Self, b.Chunks.Owner(number)
 	if owner != self && b.Roomy && b.Peers.Rests(owner) {

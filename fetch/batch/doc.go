@@ -1,5 +1,4 @@
-// Package batch answers one question: how do the bytes of a batch come from where
-// they are into a slab?
+// Package batch fills a slab with the bytes of a batch.
 //
 // A plan (shuffle/plan) says which records a batch holds, an index (fetch/index)
 // where each of them stands, and a Version joins both to the way to the bytes: the
@@ -9,13 +8,13 @@
 //
 // A cache that misses a batch calls Batches.Fill, which takes one of these ways:
 //
-//   - Records are read from the source. So it is for a source whose records are
-//     cheap to ask for one by one, or whose chunks would not stay in the cache.
+//   - Records are read from the source, if its records are cheap to read one by one
+//     or its chunks would not stay in the cache.
 //   - Whole chunks, where these are the batches, come from a node that keeps them,
 //     or from the source.
 //   - Records are copied out of chunks that stay in the cache, each at the node that
-//     owns it. Of a chunk of this node Fill opens the slab (Chunks), and a cache that
-//     misses that calls Version.FillChunk, which knows the source and nothing else.
+//     owns it. For a chunk of this node Fill opens the slab (Chunks), and a cache that
+//     misses the slab calls Version.FillChunk, which only reads the source.
 //   - The node that alone has the source sends the records.
 //
 // A Server gives other nodes the records for which they ask by the last two ways.

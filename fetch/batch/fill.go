@@ -37,14 +37,14 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) error
 	return err
 }
 
-// A fill is one batch on its way into memory. It is for one goroutine; those that it
-// starts write to places of their own in dst.
+// A fill brings one batch into memory. It is for one goroutine; the goroutines that
+// it starts write to places of their own in dst.
 type fill struct {
 	batches *Batches
 	index   *index.Index
 	data    *fetch.Dataset // nil: only another node has the source
 	dst     []byte
-	at      int64 // how much of dst is spoken for
+	at      int64 // in dst, where the next record will begin
 }
 
 // fromSource reads records one after the other.

@@ -15,13 +15,13 @@ type piece struct {
 	at, len   int64  // where in the batch
 }
 
-// A chunkPieces is what a batch takes of one chunk.
+// A chunkPieces holds the pieces of a batch that come from one chunk.
 type chunkPieces struct {
 	chunk  int
 	pieces []piece
 }
 
-// fromChunks takes records from chunks, here or at the nodes that own these.
+// fromChunks takes records from chunks, here or at the nodes that own the chunks.
 func (f *fill) fromChunks(ctx context.Context, r *recordBatch) error {
 	if err := f.assignOffsets(r); err != nil {
 		return err
@@ -59,7 +59,8 @@ func (f *fill) assignOffsets(r *recordBatch) error {
 	return nil
 }
 
-// gather copies what this node fetches, while other nodes send what they do.
+// gather copies pieces of the chunks that this node fetches, while other nodes send
+// pieces of theirs.
 func (f *fill) gather(ctx context.Context, own []chunkPieces, away map[string][]piece) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -88,8 +89,8 @@ func (f *fill) gather(ctx context.Context, own []chunkPieces, away map[string][]
 	return <-errs // the first one: the others may be its consequence
 }
 
-// readPieces takes pieces from the source, each to its place in dst: what the cache has
-// no room for, or the owner of the chunk does not send.
+// readPieces reads pieces from the source, each to its place in dst, because the cache
+// has no room for the chunk or the chunk's owner does not send it.
 func (f *fill) readPieces(ctx context.Context, pieces []piece, dst []byte) error {
 	for _, p := range pieces {
 		extents := recordExtents(f.index, p.record, p.n)
@@ -100,7 +101,7 @@ func (f *fill) readPieces(ctx context.Context, pieces []piece, dst []byte) error
 	return nil
 }
 
-// join makes one piece of those that follow one another on both sides. It works in
+// join merges pieces that are adjacent both in the records and in dst. It works in
 // place.
 func join(pieces []piece) []piece {
 	kept := pieces[:1]

@@ -14,9 +14,9 @@ import (
 // ErrRemoved is the end of every read of a version that was taken out of the catalog.
 var ErrRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it by its path again", meta.ErrStale)
 
-// An OpenSource owns what has to be closed of a version: the index, and the source
-// once it is attached. It outlives the Version, which refers to it and not the other
-// way round.
+// An OpenSource owns the resources of a version that have to be closed: the index, and
+// the source once it is attached. It outlives the Version, which refers to it and not
+// the other way round.
 //
 // It goes from open to removed to closed. mu is held while the source is attached,
 // which may take long; closed can be read without it.
@@ -63,9 +63,9 @@ func (s *OpenSource) attached() *fetch.Dataset {
 	return s.mu.data
 }
 
-// Remove makes every further open of a view fail: the name stands for something else
-// now, or for nothing. What the source holds, perhaps much of a disk, is given back;
-// the index stays for views that look things up in it.
+// Remove makes every further open of a batch fail, since the dataset was removed or
+// refreshed. It closes the source, which may free much of a disk; the index stays
+// open for views that look things up in it.
 func (s *OpenSource) Remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

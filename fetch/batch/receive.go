@@ -54,8 +54,9 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	return nil
 }
 
-// receiveKept has a node that keeps a chunk send it. What is in room after that failed
-// is overwritten: the source has the chunk too.
+// receiveKept asks the nodes that keep a chunk to send it, and reports whether one did.
+// If none did, room may hold part of the chunk; the caller then reads the chunk from
+// the source.
 func (f *fill) receiveKept(ctx context.Context, number int, room []byte) bool {
 	if f.batches.Keepers == nil {
 		return false
@@ -73,13 +74,14 @@ func (f *fill) receiveKept(ctx context.Context, number int, room []byte) bool {
 	return false
 }
 
-// passes reports whether a node that does not give now what it has may do so soon:
-// it is busy copying, or it is gone and not yet missed, or it has no index yet.
+// passes reports whether a node that refused a request may serve it soon: it is busy
+// copying, is gone but still taken for up, or has no index yet.
 func passes(err error) bool {
 	return errors.Is(err, meta.ErrBusy) || errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrNotExist)
 }
 
-// A spare is memory for what is read beside the batch's own, outside of Go's heap.
+// A spare is memory, outside of Go's heap, for pieces that are read from the source
+// while another node may still send them into the batch.
 type spare struct {
 	room   []byte
 	pieces []piece // with their places in room

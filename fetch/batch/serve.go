@@ -25,7 +25,7 @@ func (s Server) Gather(ctx context.Context, dataset peers.ID, runs []peers.Run, 
 	return s.gather(ctx, dataset, runs, emit, false)
 }
 
-// Kept implements peers.Store. What is not in the cache it does not fetch.
+// Kept implements peers.Store. It sends cached records only, and fetches none.
 func (s Server) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error) error {
 	return s.gather(ctx, dataset, runs, emit, true)
 }
@@ -67,7 +67,7 @@ type answer struct {
 	index  *index.Index
 	data   *fetch.Dataset
 	chunks *Chunks // nil: straight from the source
-	kept   bool    // no more than what is in the cache
+	kept   bool    // send cached records only
 	room   []byte
 	emit   func([]byte) error
 }

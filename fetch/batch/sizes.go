@@ -52,7 +52,7 @@ func (s *Sizes) size(b *Batches, rank, step uint64, compute func() (int64, error
 	return size, err
 }
 
-// mostMarks bounds the marks that are remembered: 8 MiB, those of a few billion
+// mostMarks bounds the marks that are remembered: 8 MiB, enough for a few billion
 // records.
 const mostMarks = 1 << 20
 
@@ -62,14 +62,14 @@ type batchID struct {
 	rank, step uint64
 }
 
-// allMarks are those that were asked for last.
+// allMarks holds the marks of the batches that were asked for last.
 type allMarks struct {
-	walks chan struct{} // a token for each walk, those of fills too: sizes must not have all processors
+	walks chan struct{} // a token for each walk, by a fill or not: sizes must not take all processors
 
 	mu struct {
 		sync.Mutex
 		byBatch map[batchID]*list.Element
-		order   *list.List // of *usedMarks; the one asked for last comes first
+		order   *list.List // of *usedMarks, most recently used first
 		count   int        // of all marks
 	}
 }
@@ -86,8 +86,8 @@ func newAllMarks() *allMarks {
 	return a
 }
 
-// marks finds those of a batch, or begins them. They stay until done is called, and
-// then as long as there is room.
+// marks returns the marks of a batch, new ones if there are none. They stay until the
+// caller calls done, and then as long as there is room.
 func (a *allMarks) marks(b *Batches, rank, step uint64) (m *marks, done func()) {
 	id := batchID{b.ID(), rank, step}
 	a.mu.Lock()
@@ -104,7 +104,8 @@ func (a *allMarks) marks(b *Batches, rank, step uint64) (m *marks, done func()) 
 	return u.marks, func() { a.leave(u) }
 }
 
-// leave ends a use, and forgets what there is no room for.
+// leave ends a use, and then drops unused marks, the oldest first, until the rest
+// fits mostMarks.
 func (a *allMarks) leave(u *usedMarks) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

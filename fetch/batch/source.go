@@ -15,8 +15,8 @@ import (
 )
 
 // A Source is the way to the bytes of one version: its source, attached when the
-// first byte is asked for, or another node if only that has it. It never changes but
-// for what is attached, and may be used concurrently.
+// first byte is asked for, or another node if only that node has it. Only the
+// attached source ever changes. A Source may be used concurrently.
 type Source struct {
 	Remote bool // the bytes are on hosts that the index names
 	Opened *OpenSource
@@ -57,8 +57,8 @@ func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
 // node does.
 func (s *Source) Kept() bool { return !s.copied || s.Elsewhere() == "" }
 
-// Elsewhere is the node that has the source where this one does not: what is not
-// remote lies on the disks of one. Empty if that is this one, or gone.
+// Elsewhere is the node that alone has the source: a source that is not remote lies on
+// the disks of one node. It is empty if that node is this one, or is gone.
 func (s *Source) Elsewhere() string {
 	if owner := s.copyOwner(); !s.Remote && owner != s.owners.Self && s.owners.Up(owner) {
 		return owner
@@ -78,7 +78,7 @@ func (s *Source) Host(own string) string {
 }
 
 // copyOwner is the node on whose disks the source lies: the one that indexed it. If
-// that is gone, one of the others makes a new copy of what was one.
+// that node is gone and the source is a copy, another node makes a new copy.
 func (s *Source) copyOwner() string {
 	if s.copied && s.origin != s.owners.Self && !s.owners.Up(s.origin) {
 		return s.owners.Of(s.seed, 0, nil)
@@ -93,13 +93,13 @@ const (
 	retryPause = time.Second
 )
 
-// errCopyOwner says that the node which has the copy could not give of it. Soon it
-// can, or another one takes its place.
+// errCopyOwner says that the node with the copy could not send bytes of it. Soon it
+// can, or another node takes its place.
 var errCopyOwner = fmt.Errorf("source %w: another node has the copy of it", meta.ErrBusy)
 
-// Retry does do, and again once a second for two minutes, while the source is busy or
-// the node with the copy of it is: it may be bringing the bytes from where they are,
-// or be gone, and another one be in its place a few seconds later.
+// Retry calls do, again once a second for two minutes while the source, or the node
+// with the copy of it, is busy. That node may be making the copy, or be gone; then
+// another node takes its place a few seconds later.
 func (s *Source) Retry(ctx context.Context, account *stall.Open, do func() error) error {
 	for deadline := time.Now().Add(retryTime); ; {
 		err := s.reach(ctx, account)
@@ -130,9 +130,8 @@ func pause(ctx context.Context, account *stall.Open) error {
 	}
 }
 
-// reach reports whether there is a way to the bytes, as far as is known here. A source
-// that does not answer is no reason to wait: what the cache has is served, and the
-// rest is refused when it is fetched.
+// reach returns nil if this node knows no reason to wait. A source that does not
+// answer is none: batches that are cached are served, and a fetch of others fails.
 func (s *Source) reach(ctx context.Context, account *stall.Open) error {
 	if s.Attached() == nil && s.Elsewhere() == "" {
 		defer account.End(account.For(stall.Source))

@@ -18,26 +18,26 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A Version is one version of a registered dataset, which all its views share. What
-// is known of it comes from its index, which is there even if the source is not. It
-// may be used concurrently.
+// A Version is one version of a registered dataset, which all its views share. It
+// knows its records by the index, which is there even if the source is not. It may be
+// used concurrently.
 //
 // Views of a dataset that was removed or refreshed may live on in the kernel for a
 // while, and look things up in its index. So index and source are closed by Close, or
-// when nothing refers to the version any more, and not before. Whoever uses a part of
-// a version keeps a pointer to all of it.
+// when nothing refers to the version any more, and not before. Code that uses a part
+// of a version therefore keeps a pointer to the Version.
 type Version struct {
 	Index  *index.Index
 	ID     peers.ID      // the hash of the index
-	Plans  *plan.Version // what the plans of all views know together
+	Plans  *plan.Version // shared by the plans of all views
 	Source Source
-	Flows  *stall.Flows // what came of it to this node
+	Flows  *stall.Flows // counts of its bytes that came to this node
 
 	readers atomic.Pointer[plan.Plan]
 	names   hostNames
 }
 
-// A Config says what a version is of.
+// A Config describes the source of a version.
 type Config struct {
 	Source string // the URI
 	Origin string // the node that indexed it
@@ -62,14 +62,15 @@ func Open(path string, c Config) (*Version, error) {
 	return v, nil
 }
 
-// ReadBy says by which plan the chunks are read now: what is fetched ahead for its
-// ranks is for the batches of other nodes too.
+// ReadBy notes the plan by which ranks read the chunks now. A chunk that is fetched
+// ahead for this plan serves the batches of other nodes too.
 func (v *Version) ReadBy(p *plan.Plan) { v.readers.Store(p) }
 
 // Readers is the plan that ReadBy named last, nil if none was.
 func (v *Version) Readers() *plan.Plan { return v.readers.Load() }
 
-// Hosts are those that hold a chunk, as last heard.
+// Hosts are the hosts that hold a chunk: as the source last heard, if it is attached,
+// else as the index has them.
 func (v *Version) Hosts(chunk int) []string {
 	if d := v.Source.Attached(); d != nil {
 		return d.Hosts(chunk)
@@ -77,7 +78,7 @@ func (v *Version) Hosts(chunk int) []string {
 	return v.Index.Chunk(chunk).Hosts
 }
 
-// hostNames are the bounds of what an index says of hosts, for tables.
+// hostNames are bounds of the host names in an index, for the widths of table columns.
 type hostNames struct {
 	once          sync.Once
 	longest, most int
