@@ -14,10 +14,10 @@ import (
 	"rankfs/meta"
 )
 
-// What both ends of a connection say before a block is asked for: a
+// Before a block is asked for, both ends of a connection send a
 // DataTransferEncryptorMessageProto each, in turns. hdfs/v2 can do so too, but
-// demands the best protection of the first that a datanode names, and loses
-// bytes where what it reads was sent in two sealed messages.
+// demands the best protection of the first that a datanode names, and loses bytes
+// where one of its reads spans two sealed messages.
 
 const opensTalk = 0xdeadbeef
 
@@ -29,7 +29,7 @@ const (
 	suiteAES                                                   uint64 = 2
 )
 
-// agree talks to a datanode, and returns the connection with what was agreed on.
+// agree negotiates with a datanode, and returns a connection with the agreed protection.
 func (g Guard) agree(c net.Conn, who proof) (net.Conn, error) {
 	if _, err := c.Write(talk(binary.BigEndian.AppendUint32(nil, opensTalk), nil, false)); err != nil {
 		return nil, err

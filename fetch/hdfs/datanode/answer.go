@@ -16,14 +16,14 @@ import (
 
 // An answer is a connection on which a block was asked for. The datanode says
 // how it will send the block, and then sends packets: a length, a header,
-// checksums, bytes. All of it is passed on to the library, which believes it:
-// that there are no checksums, how much room they take, and which bytes of the
-// block come. So that is looked at here, and the library gets what is sound.
+// checksums, bytes. The library, which reads from an answer, believes the datanode: that
+// there are no checksums, how much room they take, and which bytes of the block
+// come. So an answer checks these first, and passes only a sound reply on.
 type answer struct {
 	net.Conn
 	begun  bool
-	at     int64         // in the block, where the next packet begins; at first, what was asked for
-	per    int64         // bytes that have a checksum together; 0 if it refused
+	at     int64         // in the block, where the next packet begins; at first, where the request does
+	per    int64         // bytes that share a checksum; 0 if the datanode refused
 	packet proto.Message // the header of one
 	head   []byte
 	rest   []byte // of head, for the library
@@ -31,9 +31,9 @@ type answer struct {
 }
 
 const (
-	// minPer and maxPer bound the bytes that have a checksum together, 512 if
-	// nobody says otherwise: with fewer the checksums need as much room as the
-	// bytes, with more a byte costs too much to check.
+	// minPer and maxPer bound the bytes that share a checksum, 512 by default: with
+	// fewer the checksums need as much room as the bytes, with more a byte costs too
+	// much to check.
 	minPer, maxPer = 64, 1 << 20
 	// maxPacket is that of Hadoop's own clients. Datanodes send 64 KiB.
 	maxPacket = 16 << 20
@@ -48,7 +48,7 @@ func newAnswer(c net.Conn, at int64) *answer {
 	return &answer{Conn: c, at: at, packet: newMessage("PacketHeaderProto")}
 }
 
-// newMessage makes a message of the library's, whose types cannot be named.
+// newMessage makes a message of the library, which does not export its types.
 func newMessage(name protoreflect.Name) proto.Message {
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop.hdfs").Append(name))
 	if err != nil {
@@ -73,7 +73,8 @@ func (a *answer) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// look reads what comes before bytes of the block.
+// look reads and checks the reply, or the packet header, that precedes bytes of the
+// block.
 func (a *answer) look() (err error) {
 	if a.begun {
 		err = a.next()
@@ -97,14 +98,13 @@ func (a *answer) begin() error {
 	}
 	const success = 0
 	if value(reply, "status").Enum() != success {
-		return nil // the library says what is wrong
+		return nil // the library reports the refusal
 	}
 	info := value(reply, "readOpChecksumInfo").Message().Interface()
 	return a.agreeTo(value(info, "checksum").Message().Interface(), int64(value(info, "chunkOffset").Uint()))
 }
 
-// agreeTo looks at what kind of checksums there will be, and where in the block
-// the first of them is.
+// agreeTo checks the kind of the checksums, and where in the block the first is.
 func (a *answer) agreeTo(sum proto.Message, from int64) error {
 	const none = 0 // CHECKSUM_NULL
 	if value(sum, "type").Enum() == none {

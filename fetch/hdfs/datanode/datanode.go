@@ -1,7 +1,7 @@
 // Package datanode reads blocks from HDFS datanodes, with hdfs/v2.
 //
-// The library's reader does what is hard: the protocol, its three kinds of
-// SASL, the checksums. What it decides badly is decided here: which replica is
+// The library's reader does the hard parts: the protocol, its three kinds of SASL,
+// the checksums. Its decisions are bad, and are made here instead: which replica is
 // asked, for exactly which bytes, how long, and what happens when that fails.
 // So each stream has a library client of its own, whose namenode is a function
 // in this process (front.go) that offers it one replica and the wanted range.
@@ -38,8 +38,8 @@ type Config struct {
 	// all blocks come over TCP.
 	Files *shortcircuit.Client
 
-	// Corrupt is told of a replica whose bytes were not what was written, when
-	// another's were; may be nil.
+	// Corrupt is called with a corrupt replica, once the bytes of another replica
+	// matched their checksums; may be nil.
 	Corrupt func(ctx context.Context, b namenode.Block, r namenode.Replica)
 
 	// Timeout bounds the wait for a connection, and for each next 64 KiB. A
@@ -78,7 +78,7 @@ type Client struct {
 	}
 }
 
-// A node is what we know of a datanode's state.
+// A node is the state of a datanode, as far as this client knows it.
 type node struct {
 	streams int       // under way
 	failed  time.Time // last, or when it was tried again; zero if it has answered since
@@ -86,7 +86,7 @@ type node struct {
 
 // Stats counts what datanodes were asked for.
 type Stats struct {
-	Bytes    uint64 `json:"bytes"`    // received, with what the protocol adds
+	Bytes    uint64 `json:"bytes"`    // received, the protocol's own included
 	Local    uint64 `json:"local"`    // of these, from this host
 	Files    uint64 `json:"files"`    // of these, read by the blocks' files
 	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match, or are lost
@@ -122,10 +122,10 @@ func (c *Client) isLocal(r namenode.Replica) bool {
 	return err == nil && c.here[at.Addr().Unmap()] || meta.SameHost(r.Host, c.config.Host)
 }
 
-// pick chooses the replica to ask: one on this host, else the one with the
-// fewest streams of ours; of equals the namenode's first. One that failed
-// lately comes last; when it has rested one stream tries it, and the others
-// when that went well. Those in tried are out of the question. The caller ends
+// pick chooses the replica to ask: one on this host, else the one on the datanode with
+// the fewest streams of this client; among equals the namenode's first. A datanode
+// that failed lately comes last; when it has rested one stream tries it, and the
+// others follow if that succeeds. Replicas in tried are not chosen. The caller ends
 // its use with drop.
 func (c *Client) pick(replicas []namenode.Replica, tried map[string]bool) (r namenode.Replica, ok bool) {
 	now := time.Now()
@@ -177,7 +177,7 @@ func (s score) less(o score) bool {
 	return s.remote && s.streams < o.streams
 }
 
-// node finds or makes what is known of a datanode. mu is held.
+// node returns the state of a datanode, new if it has none. mu is held.
 func (c *Client) node(id string) *node {
 	n := c.mu.nodes[id]
 	if n == nil {

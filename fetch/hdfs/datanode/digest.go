@@ -73,7 +73,7 @@ func parseChallenge(s string) (map[string]string, error) {
 
 func (d *digest) private() bool { return d.quality == qualities["privacy"] }
 
-// response shows that we know the password.
+// response proves to the datanode that this client knows the password.
 func (d *digest) response() []byte {
 	cipher := ""
 	if d.private() {
@@ -83,7 +83,7 @@ func (d *digest) response() []byte {
 		d.who.name, d.realm, d.nonce, d.own, uri, d.sum("AUTHENTICATE"), d.quality, cipher)
 }
 
-// check looks whether the datanode knows it too.
+// check returns an error unless the answer proves that the datanode knows it too.
 func (d *digest) check(answer []byte) error {
 	shown, ok := strings.CutPrefix(string(answer), "rspauth=")
 	if !ok || subtle.ConstantTimeCompare([]byte(shown), []byte(d.sum(""))) == 0 {
@@ -92,7 +92,7 @@ func (d *digest) check(answer []byte) error {
 	return nil
 }
 
-// session is what all keys come from.
+// session is the hash that all keys are derived from.
 func (d *digest) session() []byte {
 	h := md5.Sum([]byte(d.who.name + ":" + d.realm + ":" + d.who.password))
 	h = md5.Sum([]byte(string(h[:]) + ":" + d.nonce + ":" + d.own))
@@ -112,7 +112,7 @@ func hexSum(s string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// keys are those of one direction: to sign, and to encrypt.
+// keys returns the keys of one direction: to sign, and to encrypt.
 func (d *digest) keys(direction string) (sign, encrypt []byte) {
 	s := md5.Sum([]byte(string(d.session()) + "Digest session key to " + direction + " signing key magic constant"))
 	e := md5.Sum([]byte(string(d.session()) + "Digest H(A1) to " + direction + " sealing key magic constant"))

@@ -70,8 +70,8 @@ func offer(b namenode.Block, r namenode.Replica, end int64) (proto.Message, toke
 	return nil, nil, fmt.Errorf("block %d: datanode %s is not among its locations", b.ID, r.ID)
 }
 
-// The library's messages have types that cannot be named outside of it, but
-// can be inferred from what it exports.
+// The library does not export the types of its messages, but Go can infer them from
+// its exported declarations.
 
 func like[T proto.Message](_ []T, m proto.Message) (T, bool) {
 	t, ok := m.(T)
@@ -97,14 +97,14 @@ func (f *front) dial(context.Context, string, string) (net.Conn, error) {
 	return theirs, nil
 }
 
-// serve answers calls until the connection ends. Both ends are this process:
-// what is not understood is a broken invariant, and ends it too.
+// serve answers calls until the connection ends. Both ends are this process: a call
+// that it does not understand is a broken invariant, and ends the connection too.
 func (f *front) serve(c net.Conn) error {
 	var preamble [7]byte
 	if _, err := io.ReadFull(c, preamble[:]); err != nil {
 		return err
 	}
-	if _, err := readFrame(c); err != nil { // who calls, and whom
+	if _, err := readFrame(c); err != nil { // the connection context: user and protocol
 		return err
 	}
 	for {

@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A Guard is what both ends of a connection have to agree on before a block is
-// asked for.
+// A Guard is the protection that both ends of a connection have to agree on before a
+// block is asked for.
 type Guard struct {
-	// Allowed are protections, best first, of authentication, integrity and
-	// privacy; empty if nothing has to be agreed on.
+	// Allowed are the allowed ones of authentication, integrity and privacy, best
+	// first; empty if nothing has to be agreed on.
 	Allowed []string
-	// Key is the DataEncryptionKeyProto that proves who we are where a cluster
-	// encrypts; nil where the block's token does.
+	// Key is the DataEncryptionKeyProto that authenticates this client where a
+	// cluster encrypts; nil where the block's token does.
 	Key proto.Message
 }
 
@@ -35,9 +35,9 @@ func (c *Client) guard(ctx context.Context) (Guard, error) {
 	return c.config.Guard(ctx)
 }
 
-// at is the guard towards an address. Nobody but root can open a port below
-// 1024, so that Hadoop takes who listens there for a datanode and asks no more,
-// unless it has to encrypt.
+// at is the guard towards an address. Only root can open a port below 1024, so Hadoop
+// trusts a server there to be a datanode, and skips the agreement unless it has to
+// encrypt.
 func (g Guard) at(addr string) Guard {
 	_, port, err := net.SplitHostPort(addr)
 	if n, _ := strconv.Atoi(port); err == nil && n < 1024 && g.Key == nil {
@@ -46,13 +46,13 @@ func (g Guard) at(addr string) Guard {
 	return g
 }
 
-// A token is what a namenode gives for a block.
+// A token is a namenode's permission to read a block.
 type token interface {
 	GetIdentifier() []byte
 	GetPassword() []byte
 }
 
-// proof is who we are to a datanode.
+// proof is the name and password of this client for a datanode.
 func (g Guard) proof(t token) proof {
 	text := base64.StdEncoding.EncodeToString
 	if g.Key == nil {
@@ -68,8 +68,8 @@ func value(m proto.Message, name protoreflect.Name) protoreflect.Value {
 	return r.Get(r.Descriptor().Fields().ByName(name))
 }
 
-// explain says of an error what of the guard may have brought it about: a
-// datanode tells only its log.
+// explain adds to an error how the guard may have caused it: a datanode gives the
+// reason only in its log.
 func (g Guard) explain(err error) error {
 	switch {
 	case strings.Contains(err.Error(), "ERROR_ACCESS_TOKEN"):

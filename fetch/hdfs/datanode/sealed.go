@@ -14,8 +14,8 @@ import (
 	"rankfs/meta"
 )
 
-// A seal guards the messages of one direction: each has a sum that nobody else
-// can make, over its number too, and may be encrypted.
+// A seal guards the messages of one direction: each has a sum, over its number too,
+// that only the two ends can make, and may be encrypted.
 type seal struct {
 	key    []byte
 	cipher *rc4.Cipher // nil if messages are only signed
@@ -80,7 +80,7 @@ type sealed struct {
 	rest         []byte // of it
 }
 
-// maxMessage is twice what both ends may send if nobody says otherwise.
+// maxMessage is twice the largest message that both ends send by default.
 const maxMessage = 128 << 10
 
 func (c *sealed) Read(p []byte) (int, error) {

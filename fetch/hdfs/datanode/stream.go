@@ -23,17 +23,17 @@ type Stream struct {
 	at     int64 // in the block; all before it was given out
 	end    int64
 
-	tried   map[string]bool    // replicas that failed since the last byte that one gave
-	errs    []error            // how
-	corrupt []namenode.Replica // of these, whose bytes are not what was written
+	tried   map[string]bool    // replicas that failed since the last byte was read
+	errs    []error            // their errors
+	corrupt []namenode.Replica // those that were corrupt
 	replica namenode.Replica
 	source  source // nil if there is none
-	overTCP bool   // the block's files were of no use
+	overTCP bool   // reading by the block's files failed
 }
 
 // A source is one replica being read forward.
 type source interface {
-	fill(p []byte) error // in full, with bytes whose checksums were seen to match
+	fill(p []byte) error // in full, with bytes that match their checksums
 	way() stall.Cause
 	close()
 }
@@ -43,9 +43,9 @@ func (c *Client) Open(ctx context.Context, b namenode.Block, off, n int64) *Stre
 	return &Stream{client: c, ctx: ctx, block: b, at: off, end: off + n, tried: make(map[string]bool)}
 }
 
-// Read fills p, or what is left of the range, with bytes whose checksums were
-// seen to match. At the end it returns io.EOF. Any other error means that no
-// replica could be read, and says why of each.
+// Read fills p, or as much of p as the range has bytes left, with bytes that match
+// their checksums. At the end it returns io.EOF. Any other error means that no
+// replica could be read, and has the cause of each.
 func (s *Stream) Read(p []byte) (int, error) {
 	if s.at == s.end {
 		return 0, io.EOF
@@ -131,7 +131,8 @@ func (s *Stream) reach(r namenode.Replica, g Guard) (source, error) {
 	return l, nil
 }
 
-// overTCP is the way of what comes through a datanode of this host, or another.
+// overTCP is the cause to count bytes under that come through a datanode, on this
+// host or another.
 func overTCP(local bool) stall.Cause {
 	if local {
 		return stall.ByTCP
@@ -139,7 +140,7 @@ func overTCP(local bool) stall.Cause {
 	return stall.Remote
 }
 
-// ErrNoReplica is the error of a block that nobody could read.
+// ErrNoReplica is the error of a block without a readable replica.
 var ErrNoReplica = errors.New("no replica can be read")
 
 func (s *Stream) exhausted() error {
@@ -230,10 +231,10 @@ type link struct {
 
 // fill reads p in full.
 //
-// The library returns the bytes of a packet whose checksum is wrong, or which
-// ended early, as if all were well; only its next Read has the error. So the
-// last byte of p is always read alone: a read that short is checked before it
-// is given out, and comes after the errors of those before it.
+// The library returns the bytes of a packet with a wrong checksum, or one that ended
+// early, as if all were well; only its next Read has the error. So the last byte of p
+// is always read alone: the library checks a read that short before it returns, and
+// an error of an earlier packet comes first.
 func (l *link) fill(p []byte) error {
 	for len(p) > 0 {
 		n, err := l.read(p[:max(1, len(p)-1)])

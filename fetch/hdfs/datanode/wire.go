@@ -87,7 +87,7 @@ func (w *wire) close() {
 	}
 }
 
-// explain says of an error what the library cannot know.
+// explain adds to an error the cause that the library cannot know.
 func (w *wire) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("it did not send %d KiB within %v: %w", pace>>10, w.client.config.Timeout, err)
@@ -98,33 +98,33 @@ func (w *wire) explain(err error) error {
 	return err
 }
 
-// pace is what a datanode has to send within the timeout, or the rest of what
-// was asked for: a disk that still does some work may be slower than another
-// replica, but not a thousand times.
+// pace is how many bytes a datanode has to send within the timeout, unless fewer are
+// left to send: a disk that still does some work may be slower than another replica,
+// but not a thousand times.
 const pace = 64 << 10
 
 // maxReply bounds what a datanode may answer before the data: a token and some
 // words.
 const maxReply = 64 << 10
 
-// ahead is how much of what follows a large read is taken along with it: the
-// header and the checksums of the next packet of 64 KiB. Much more would only
-// be copied twice.
+// ahead is how many bytes behind a large read are received along with it: the header
+// and the checksums of the next packet of 64 KiB. Many more would only be copied
+// twice.
 const ahead = 1 << 10
 
 // A conn has a deadline for each operation, and a buffer for the library's many
-// small reads. A large one goes past it, into its place, and fills it with what
-// comes behind: one call of the kernel for each packet.
+// small reads. A large read bypasses the buffer, and fills it with the bytes that
+// follow in the same system call: one call for each packet.
 type conn struct {
 	net.Conn
 	wire  *wire
 	raw   syscall.RawConn // nil if it is no socket
 	space [ahead]byte
-	buf   []byte // what was read and not yet asked for
+	buf   []byte // received, and not yet read by the library
 
 	set time.Time // when the deadline was set last
-	// What came since the datanode last kept pace, and how long that took,
-	// without the time in which nobody asked it for more.
+	// The bytes that came since the datanode last kept pace, and how long reads
+	// waited for them; the time between reads does not count.
 	came   int
 	waited time.Duration
 }
@@ -132,8 +132,8 @@ type conn struct {
 func newConn(c net.Conn, w *wire) *conn {
 	k := &conn{Conn: c, wire: w}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		// Who closes first keeps the port for a minute; small files would use
-		// up all there are. The datanode has sent what it had.
+		// The end that closes first keeps the port for a minute; many small files
+		// would use up all ports. A reset loses nothing: the datanode has sent all.
 		_ = tcp.SetLinger(0)
 		k.raw, _ = tcp.SyscallConn()
 	}
@@ -152,8 +152,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// receive reads into p, if that is worth a call of its own, and what follows
-// into the buffer.
+// receive reads into p, if p is large enough for a call of its own, and the bytes
+// that follow into the buffer.
 func (c *conn) receive(p []byte) (direct int, err error) {
 	if len(p) < ahead {
 		p = nil
@@ -184,7 +184,7 @@ func (c *conn) take(p, q []byte) (int, error) {
 	return n, err
 }
 
-// readv fills p, then q, with what there is, waiting for the first byte.
+// readv waits for the first byte, and fills p, then q, with the bytes received so far.
 func (c *conn) readv(p, q []byte) (n int, err error) {
 	if c.raw == nil {
 		if len(p) == 0 {

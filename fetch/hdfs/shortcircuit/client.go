@@ -24,10 +24,10 @@ type Config struct {
 	// Timeout bounds each exchange with a datanode. One that is well answers at
 	// once; one that is stopped is asked again after Rest.
 	Timeout time.Duration
-	// Rest is how long a socket that was of no use is left alone.
+	// Rest is how long a socket is not tried again after it failed.
 	Rest time.Duration
-	// Keep bounds the blocks whose files are kept open while nobody reads them,
-	// each with two descriptors. Hadoop's client keeps 256.
+	// Keep bounds the blocks whose files are kept open without a reader, each with
+	// two descriptors. Hadoop's client keeps 256.
 	Keep int
 	Log  *slog.Logger
 }
@@ -42,7 +42,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Block is what a datanode is asked for.
+// A Block identifies the block to ask a datanode for.
 type Block struct {
 	Pool  string
 	ID    uint64
@@ -68,14 +68,14 @@ type Client struct {
 	config Config
 	opened atomic.Int64 // Files that are open, in use or kept
 
-	// mu guards what is known. Under it files are closed and looked at by fstat(2),
-	// which asks no disk; nobody waits for a datanode.
+	// mu guards the tables of sockets and files. A goroutine that holds it may close a
+	// file, or check one by fstat(2), which asks no disk; it never waits for a datanode.
 	mu struct {
 		sync.Mutex
 		closed  bool
 		sockets map[string]*socket // by path
 		files   map[key]*File      // open and unchanged, as far as was seen
-		idle    list.List          // of these, the unused, longest unused first
+		idle    list.List          // unused ones of files, longest unused first
 		sweep   *time.Timer        // nil before the first
 		armed   bool               // the sweep will run: there are idle files
 	}
@@ -193,15 +193,15 @@ func (c *Client) release(f *File) {
 	c.arm()
 }
 
-// Idle files are looked at this often, so that a deleted block's room on the
-// disk is free soon after, and closed when nobody has used them for a while.
+// Idle files are checked every sweepEvery, so that the disk space of a deleted block
+// is free soon after, and closed after idleFor without a use.
 const (
 	sweepEvery = 2 * time.Second
 	idleFor    = 5 * time.Minute
 )
 
-// arm lets the sweep run while there is something to look at, however often files
-// are given back meanwhile. mu is held.
+// arm has the sweep run while there are idle files, however often files are released
+// meanwhile. mu is held.
 func (c *Client) arm() {
 	if c.mu.closed || c.mu.armed || c.mu.idle.Len() == 0 {
 		return
@@ -239,14 +239,14 @@ func (c *Client) Close() {
 	}
 }
 
-// Stats is what a client has open, and how its sockets are.
+// Stats counts the open blocks of a client, and tells the state of its sockets.
 type Stats struct {
 	Files int    `json:"files"`           // blocks whose files are open
 	Cause string `json:"cause,omitempty"` // why blocks of this host's datanodes come over TCP; empty if they do not
 }
 
-// Snapshot returns them. Of several datanodes on this host it tells of one that
-// is of no use.
+// Snapshot returns the statistics. If sockets of several datanodes fail, Cause is that
+// of one of them.
 func (c *Client) Snapshot() Stats {
 	s := Stats{Files: int(c.opened.Load())}
 	c.mu.Lock()

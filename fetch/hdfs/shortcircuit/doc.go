@@ -3,8 +3,8 @@
 // a UNIX socket (HDFS's short-circuit reads), and no byte of the block goes
 // through a socket or the datanode's process.
 //
-// Hadoop's own client shares memory with the datanode, in which that takes back
-// what it passed. The files themselves tell the same without it: a block that is
-// deleted, moved, appended to or replaced changes the ctime of the files it was
-// in, so each read begins with a look at it (file.go).
+// Hadoop's own client shares memory with the datanode, in which the datanode revokes
+// files that it passed. This package uses the files themselves instead: a block that
+// is deleted, moved, appended to or replaced changes the ctime of its files, so each
+// read begins with a check of that (file.go).
 package shortcircuit

@@ -20,8 +20,8 @@ import (
 	"rankfs/meta"
 )
 
-// A File is a block's two open files. Reading does not change it, so it may be
-// read by many at a time, each with a use of its own from Open to Release.
+// A File is a block's two open files. Reading does not change it, so many readers
+// may share it, each with a use of its own from Open to Release.
 //
 // Its bytes are those of the block as long as both files are as they were when
 // the datanode passed them: HDFS never writes into a finished block, and to
@@ -42,7 +42,7 @@ type File struct {
 	uses      int
 	forgotten bool // closed after its last use
 	since     time.Time
-	idle      *list.Element // in the list of the idle, if nobody uses it
+	idle      *list.Element // in the list of idle files, if it has no use
 }
 
 // The file of checksums begins with its version, their kind, and for how many
@@ -57,7 +57,7 @@ const (
 // ErrChanged is the error of a block that was changed or taken away.
 var ErrChanged = errors.New("the datanode has changed the block")
 
-// newFile looks at what a datanode has passed. On an error the files are closed.
+// newFile checks the files that a datanode has passed. On an error it closes them.
 func newFile(files [2]*os.File, b Block) (*File, error) {
 	f := &File{data: files[0], sums: files[1]}
 	if err := errors.Join(f.named(b.ID), f.examine(b.Size)); err != nil {
@@ -91,7 +91,7 @@ func nameOf(f *os.File) (path string, err error) {
 	return path, errors.Join(err, got)
 }
 
-// examine reports an error if the files cannot be those of a block of that size.
+// examine returns an error if the files cannot belong to a block of that size.
 func (f *File) examine(size int64) error {
 	var sizes [2]int64
 	for i, file := range []*os.File{f.data, f.sums} {
@@ -140,7 +140,7 @@ func (f *File) readHeader() error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// unchanged reports an error if a file is no longer what was passed.
+// unchanged returns an error if a file has changed since the datanode passed it.
 func (f *File) unchanged() error {
 	for i, file := range []*os.File{f.data, f.sums} {
 		st, err := stat(file)
@@ -187,17 +187,18 @@ const (
 	window = piece / minPer * sumSize // bytes of checksums: of a piece at least, of 8 MiB at HDFS's 512 bytes each
 )
 
-// A scratch is what one ReadAt needs besides p.
+// A scratch holds the buffers that one ReadAt needs besides p.
 type scratch struct {
 	sums     [window]byte
-	from, to int64  // the chunks whose checksums they are
+	from, to int64  // the chunks that sums has checksums of
 	edge     []byte // a chunk of which p wants a part
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// ReadAt fills p with bytes whose checksums match. On an error, of which
-// meta.ErrCorrupt is one, what p has is worth nothing.
+// ReadAt fills p with bytes that match their checksums, or returns an error, one
+// wrapping meta.ErrCorrupt if they do not. After an error the contents of p are
+// undefined.
 func (f *File) ReadAt(p []byte, off int64) error {
 	if off < 0 || int64(len(p)) > f.size-off {
 		return fmt.Errorf("bytes %d+%d of a block of %d: %w", off, len(p), f.size, meta.ErrInvalid)
@@ -256,7 +257,7 @@ func (f *File) step(s *scratch, p []byte, off int64) (n int, err error) {
 	return n, f.whole(s, p[:n], off, len(p))
 }
 
-// part reads a chunk of which p wants some bytes, those from head on.
+// part reads and checks a whole chunk, and copies its bytes from head on into p.
 func (f *File) part(s *scratch, p []byte, start, head int64) (int, error) {
 	n := int(min(f.per, f.size-start))
 	if cap(s.edge) < n {
@@ -292,8 +293,8 @@ func (f *File) whole(s *scratch, p []byte, off int64, total int) error {
 	return nil
 }
 
-// window returns the checksums of n bytes from off on, and has read those of
-// what is wanted after them.
+// window returns the checksums of n bytes from off on. It reads those of the bytes
+// wanted next along with them, as far as the buffer has room.
 func (f *File) window(s *scratch, off, n, total int64) ([]byte, error) {
 	first, last := off/f.per, (off+n+f.per-1)/f.per
 	if first < s.from || last > s.to {
@@ -307,8 +308,8 @@ func (f *File) window(s *scratch, off, n, total int64) ([]byte, error) {
 	return s.sums[(first-s.from)*sumSize : (last-s.from)*sumSize], nil
 }
 
-// expect has the disk read what will be wanted after this window, at most as
-// much as that has.
+// expect has the disk read the bytes that will be wanted after this window, at most
+// as many as the window has.
 func (f *File) expect(from, to int64) {
 	n := min(to-from, window/sumSize*f.per)
 	if n <= 0 {

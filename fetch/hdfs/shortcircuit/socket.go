@@ -23,15 +23,15 @@ import (
 	"rankfs/meta"
 )
 
-// A socket is where a datanode of this host listens. The client's lock guards
-// what is known of it.
+// A socket is where a datanode of this host listens. The client's lock guards its
+// fields.
 type socket struct {
 	path  string
-	cause error     // why it was of no use last; nil if it was
-	tried time.Time // then
+	cause error     // why the last attempt to use it failed; nil if it did not
+	tried time.Time // when that was
 }
 
-// An identity tells a file from those that were, or will be, in its place.
+// An identity tells a file from earlier and later files in its place.
 type identity struct {
 	dev, ino uint64
 	ctime    syscall.Timespec
@@ -83,7 +83,7 @@ func (s *socket) request(ctx context.Context, timeout time.Duration, b Block) (*
 	return f, nil
 }
 
-// dial connects to the datanode, if nobody else can be in its place.
+// dial connects to the datanode, if no other user can have replaced its socket.
 func (s *socket) dial(ctx context.Context) (*net.UnixConn, home, error) {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(s.path, &st); errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +109,8 @@ func (s *socket) dial(ctx context.Context) (*net.UnixConn, home, error) {
 	return c, home{s.path, identityOf(&st)}, nil
 }
 
-// guarded looks at the folder of a socket and those above it as Hadoop does:
-// nobody may be able to put a socket of his own in its place.
+// guarded checks the folder of a socket and those above it as Hadoop does: no other
+// user may be able to replace the socket by one of his own.
 func guarded(dir string, owner uint32) error {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -160,7 +160,7 @@ const (
 	format    = 1  // of a block's files, the highest that is understood
 )
 
-// question is OpRequestShortCircuitAccessProto with what goes before it.
+// question is an OpRequestShortCircuitAccessProto, framed to be sent.
 func question(b Block) []byte {
 	header := newMessage("BaseHeaderProto")
 	set(header, "block", b.Header)
@@ -229,7 +229,7 @@ func refusal(answer proto.Message) error {
 
 // receive takes two files, which come with one byte.
 func receive(c *net.UnixConn) (files [2]*os.File, err error) {
-	const most = 8 // more than are sent; what is not wanted must be closed
+	const most = 8 // more than are sent; surplus files must be closed
 	one, space := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
 	raw, err := c.SyscallConn()
 	if err != nil {
