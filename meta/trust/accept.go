@@ -27,8 +27,8 @@ func (p *Port) acceptAll() {
 	}
 }
 
-// meet lets a connection in as a guest. Who is refused is reset rather than
-// closed: this end is not to keep anything of it.
+// meet lets a connection in as a guest. A connection that is refused is reset rather
+// than closed, so that this end keeps no state of it.
 func (p *Port) meet(raw *net.TCPConn) {
 	from := raw.RemoteAddr().(*net.TCPAddr).AddrPort()
 	guest, why := p.door.enter(raw, from.Addr().Unmap(), time.Now())
@@ -47,7 +47,8 @@ func (p *Port) meet(raw *net.TCPConn) {
 	})
 }
 
-// receive has a connection show who it is and gives it to its listener.
+// receive has the peer of a connection show its certificate and gives the connection
+// to its listener.
 func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
 	raw.SetDeadline(time.Now().Add(p.config.HandshakeTime))
 	t := p.server(raw, g)
@@ -104,7 +105,8 @@ func greetingFor(why reason) byte {
 	return greetBusy
 }
 
-// settle ends the time of a handshake. Who joins remains a guest, for JoinTime.
+// settle lifts the deadline of a handshake. A node that joins remains a guest, for
+// JoinTime.
 func (p *Port) settle(c *conn) {
 	c.raw.SetDeadline(time.Time{})
 	if c.peer == "" {

@@ -39,9 +39,9 @@ type Fingerprint [sha256.Size]byte
 // String is the fingerprint as other tools print it, without colons.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// An Authority is whom a cluster trusts. A voter has its key and can sign;
-// others have its certificate alone. Its methods may be called concurrently,
-// but for Import and Forget, which write.
+// An Authority is the root of trust of a cluster. A voter has its key and can sign;
+// other nodes have its certificate alone. Its methods may be called concurrently,
+// except Import and Forget, which write.
 type Authority struct {
 	dir     vault
 	cluster string
@@ -65,7 +65,7 @@ func Create(dir string, now time.Time) (*Authority, error) {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
 	// The certificate comes last: without it there is no authority, and a
-	// crash before it left a key that nobody trusts.
+	// crash before it leaves a key that no node trusts.
 	text, err := encodeKey(key)
 	defer func() { clear(key); clear(text) }()
 	if err == nil {
@@ -186,7 +186,7 @@ func parseAuthority(text []byte) (*x509.Certificate, string, error) {
 	return cert, cluster, err
 }
 
-// clusterOf is the cluster whose authority a certificate is of.
+// clusterOf is the id of the cluster that an authority's certificate is for.
 func clusterOf(cert *x509.Certificate) (string, error) {
 	if !cert.IsCA || !cert.MaxPathLenZero || len(cert.PermittedURIDomains) != 1 || !isID(cert.PermittedURIDomains[0]) {
 		return "", fmt.Errorf("certificate of an authority %w: it is of something else", meta.ErrInvalid)
@@ -218,7 +218,7 @@ func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.cert.Raw)
 // CanSign reports whether the key is here.
 func (a *Authority) CanSign() bool { return a.key.known() }
 
-// Export returns the key, for a call of another voter and nobody else.
+// Export returns the key, which may be sent to another voter only.
 func (a *Authority) Export() (text []byte, err error) {
 	err = a.key.use(func(key ed25519.PrivateKey) error {
 		text, err = encodeKey(key)

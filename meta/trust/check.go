@@ -8,9 +8,9 @@ import (
 	"rankfs/meta"
 )
 
-// check says who has shown a chain of certificates, if it is genuine, of this
-// cluster, of a role that will do, and of now. It is the only place where that
-// is decided, for both ends of a connection.
+// check returns the name in a chain of certificates, if the chain is genuine, of this
+// cluster, for an accepted role, and valid now. It is the only place where that is
+// decided, for both ends of a connection.
 func (a *Authority) check(chain []*x509.Certificate, use x509.ExtKeyUsage, now time.Time) (Name, error) {
 	if len(chain) == 0 {
 		return Name{}, fmt.Errorf("no certificate: %w", meta.ErrDenied)

@@ -8,15 +8,15 @@ import (
 	"rankfs/meta"
 )
 
-// Config says where a port is, whose it is, and what it bears.
+// Config has a port's address, the identity of its node, and its limits.
 type Config struct {
 	Address   string // HOST:PORT to listen on; empty: 127.0.0.1 and any free port
 	Authority *Authority
 	Identity  *Identity
 	// Allowed reports whether a node, with the key of that fingerprint, may talk
 	// to this one: whether it is of the cluster, not revoked, and came in with that
-	// key. It is asked at each handshake, concurrently, of both those who call and
-	// those who are called, and must not wait. Make it say no before calling Revoke.
+	// key. It is called at each handshake, concurrently, for peers that dial and peers
+	// that are dialled, and must not block. Make it say no before calling Revoke.
 	Allowed func(node, key string) bool
 	Now     func() time.Time // of certificates; time.Now, if nil
 	Log     *slog.Logger

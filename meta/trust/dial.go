@@ -20,17 +20,15 @@ import (
 const (
 	// dialTime bounds dialling where the caller's context is longer.
 	dialTime = 10 * time.Second
-	// A port whose places for guests are taken turns newcomers away unanswered,
-	// for no longer than three times its patience. So they try again, for longer
-	// than that.
+	// A port without a free place for a guest resets new connections, for at most three
+	// times its patience. So a dial is tried again, for longer than that.
 	retryTime = 4 * patience
 	lastPause = 800 * time.Millisecond
 )
 
-// Dial connects to a node, or to whichever node is at that address if node is
-// empty. When it returns, the other end has let this node in. An error that is
-// meta.ErrDenied will not go away by trying again; meta.ErrUnavailable and
-// meta.ErrBusy may.
+// Dial connects to a node, or to any node at that address if node is empty. When it
+// returns, the other end has let this node in. An error that is meta.ErrDenied will not
+// go away by trying again; meta.ErrUnavailable and meta.ErrBusy may.
 func (p *Port) Dial(ctx context.Context, address, node string, protocol Protocol) (net.Conn, error) {
 	if p.servers[protocol] == nil || protocol == Join {
 		return nil, fmt.Errorf("dial %s: protocol %q %w", address, protocol, meta.ErrInvalid)
@@ -109,11 +107,11 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 }
 
 // DialJoin connects a node that has no certificate, or one that has expired, to
-// a node of the cluster whose authority has the fingerprint. It fails before
-// anything is said to another. The certificate of the authority, in PEM, is
-// what Adopt takes. What is sent must prove itself: a token, or a Request of a
-// node that the cluster knows the key of. What allowed does is in Config; it is
-// nil for who knows no node yet.
+// a node of the cluster whose authority has the fingerprint. It fails before it sends
+// anything to a node of another cluster. The authority's certificate, in PEM, is what
+// Adopt takes. What is sent must prove itself: a token, or a Request of a node whose
+// key the cluster knows. allowed is Config.Allowed; nil if the caller knows no node
+// yet.
 func DialJoin(ctx context.Context, address string, pin Fingerprint, allowed func(node, key string) bool, now time.Time) (net.Conn, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()

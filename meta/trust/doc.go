@@ -1,8 +1,8 @@
-// Package trust says who may talk to a node, and as whom.
+// Package trust decides which peers may talk to a node, and authenticates them.
 //
 // A cluster has one authority, whose key its voters hold. It gives each node a
-// certificate that names the cluster, a role and the node, for a week. Whoever
-// has none shows a token, which a person copied, and gets one:
+// certificate that names the cluster, a role and the node, for a week. A node without
+// one shows a token, which an admin has copied, and gets one:
 //
 //	person                      voter                        new node
 //	  | asks for a token          |                              |

@@ -12,11 +12,10 @@ import (
 // handshake, and those that join. There are at most limit, and perHost of one
 // address.
 //
-// Whoever has stood there for longer than patience and said nothing makes room
-// for a newcomer, and so does, after three times that, whoever began to talk. A
-// handshake takes milliseconds, or a second on a host whose ranks leave it no
-// core: so real peers get in while somebody holds all places, and do not push
-// out each other.
+// If there is no place left, a new connection evicts one that is older than patience
+// and has sent no hello, or one that is older than three times that. A handshake takes
+// milliseconds, or a second on a host whose ranks leave it no core: so real peers get
+// in while an attacker holds all places, and do not evict each other.
 type door struct {
 	limit    int
 	perHost  int
@@ -111,7 +110,7 @@ func (d *door) count() int {
 	return len(d.mu.guests)
 }
 
-// shut ends what is under way and lets nobody in.
+// shut closes all guests and refuses new ones.
 func (d *door) shut() {
 	d.mu.Lock()
 	d.mu.closed = true

@@ -58,8 +58,8 @@ func owned(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
-// read returns a file whole. One that only the owner may read, or nobody gets
-// it. A missing file is meta.ErrNotExist.
+// read returns a whole file. A file that only its owner may read is refused
+// if others could. A missing file is meta.ErrNotExist.
 func (v vault) read(name string, mode fs.FileMode) ([]byte, error) {
 	data, err := v.readFile(name, mode)
 	switch {
@@ -138,8 +138,8 @@ func (v vault) remove(name string) error {
 	return durable.SyncDir(root.Name())
 }
 
-// shred is remove for a file whose bytes nobody is to find on the disk: they are
-// written over first.
+// shred is remove for a secret: its bytes are overwritten first, so that they cannot be
+// found on the disk.
 func (v vault) shred(name string) error {
 	if err := v.blank(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write over %s: %w", v.path(name), err)

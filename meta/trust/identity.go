@@ -19,8 +19,8 @@ const (
 )
 
 // An Identity is what a node shows: a key, which never leaves it, and the
-// newest certificate for it. Its methods may be called concurrently, but for
-// Renew, which writes: that is for whoever looks at Due.
+// newest certificate for it. Its methods may be called concurrently, except Renew,
+// which writes: it is for the one goroutine that watches Due.
 type Identity struct {
 	dir  vault
 	node string

@@ -4,7 +4,7 @@ import "context"
 
 // A lane leads to one address. Only so many handshakes are under way in it: more
 // than a port lets in of one host would be turned away there, and come again.
-// One for each address, so that a host which is down holds up nobody else.
+// Each address has its own, so that a host which is down delays dials to no other.
 type lane struct {
 	places chan struct{}
 	users  int // of the lane; guarded by the port's lock

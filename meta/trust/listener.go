@@ -92,7 +92,7 @@ func (l *listener) closed() error {
 	return &net.OpError{Op: "accept", Net: string(l.protocol), Addr: l.Addr(), Err: net.ErrClosed}
 }
 
-// Close refuses what comes from now on, and cuts what nobody has taken.
+// Close refuses new connections, and cuts those that wait to be accepted.
 func (l *listener) Close() error {
 	l.port.mu.Lock()
 	if !l.shutdown {

@@ -26,7 +26,7 @@ const (
 	RoleNode Role = "node"
 )
 
-// A Name is who a certificate speaks of.
+// A Name is the subject of a certificate.
 type Name struct {
 	Cluster string // 16 lower-case hex digits
 	Role    Role
@@ -72,8 +72,8 @@ func keyIn(c *x509.Certificate) string {
 	return ""
 }
 
-// nameIn is the name in a certificate, which must say nothing else about whom
-// it is for. It does not say that the certificate is genuine.
+// nameIn is the name in a certificate, which must have no other subject names. It does
+// not verify that the certificate is genuine.
 func nameIn(c *x509.Certificate) (Name, error) {
 	others := len(c.DNSNames) + len(c.EmailAddresses) + len(c.IPAddresses)
 	if len(c.URIs) != 1 || others != 0 || c.IsCA {

@@ -19,9 +19,9 @@ import (
 // A Port is the one TCP port of a node. Its methods may be called concurrently.
 //
 // Each connection is a guest of the door until it has shown a certificate, and
-// from then on one of its peer's; a connection that joins stays a guest. Whom
-// the peer is registered under is known before Allowed is asked: so a node that
-// is revoked meanwhile is either refused, or found by Revoke.
+// from then on one of its peer's; a connection that joins stays a guest. A connection
+// is registered under its peer's id before Allowed is called: so the connection of a
+// node that is revoked meanwhile is either refused, or found by Revoke.
 type Port struct {
 	config  Config
 	tcp     *net.TCPListener
@@ -73,7 +73,7 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	return p, nil
 }
 
-// unheard says why nobody can be heard at an address: one that is not this host's
+// unheard explains why an address cannot be listened on. One that is not this host's
 // now may be so later.
 func unheard(address string, err error) error {
 	var unknown *net.DNSError
@@ -114,14 +114,14 @@ func (p *Port) Close() error {
 		c.cut()
 	}
 	p.wg.Wait()
-	for _, l := range listeners { // nobody delivers any more
+	for _, l := range listeners { // no goroutine delivers to them any more
 		l.Close()
 	}
 	return err
 }
 
-// Revoke ends all connections with a node at once, whoever made them, and says
-// how many there were.
+// Revoke ends all connections with a node at once, in both directions, and returns how
+// many there were.
 func (p *Port) Revoke(node string) int {
 	if !isID(node) {
 		return 0
@@ -140,7 +140,7 @@ type Stats struct {
 	Accepted uint64 // connections that went to a listener
 	Dialled  uint64
 	Refused  map[string]uint64 // by reason
-	In, Out  int               // connections of now, by who made them
+	In, Out  int               // connections of now: accepted, dialled
 	Guests   int               // of now, that have shown no certificate
 	Waiting  int               // of now, for their listener to take them
 }

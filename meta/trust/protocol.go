@@ -30,10 +30,10 @@ const (
 	greetWelcome = 'w'
 	greetRevoked = 'r' // of the cluster, but not let in
 	greetBusy    = 'b' // too many connections
-	greetNobody  = 'n' // nobody listens for the protocol
+	greetNobody  = 'n' // no listener for the protocol
 )
 
-// ErrRemoved is what a node learns that was removed from its cluster.
+// ErrRemoved is what a node gets that was removed from its cluster.
 var ErrRemoved = meta.Worded(meta.ErrDenied, "this node was removed from the cluster: unmount it, and mount it with another --state, "+
 	"or with that directory moved away, as a new node: --join HOST:PORT and a token, from: rankfs token create")
 

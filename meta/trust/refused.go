@@ -56,8 +56,8 @@ func whyFailed(err error) reason {
 	return refusedHandshake
 }
 
-// A ledger counts what was refused, and writes a line about it once a second at
-// most: whoever knocks must not fill the disk.
+// A ledger counts refused connections, and logs a line about them once a second at
+// most: a flood of connections must not fill the disk.
 type ledger struct {
 	log *slog.Logger
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A secret is a private key that can be forgotten: nobody who uses it keeps it.
+// A secret is a private key that can be forgotten: its users keep no copy.
 type secret struct {
 	mu struct {
 		sync.RWMutex

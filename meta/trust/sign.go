@@ -12,9 +12,9 @@ import (
 	"rankfs/meta"
 )
 
-// A Request is what a node asks the authority to certify. Whether the node may
-// be called so is for the authority to decide: all that is known is that who
-// made the request has the key.
+// A Request is what a node asks the authority to certify. Whether the node may have
+// that id is for the authority to decide: the request proves only that its sender has
+// the key.
 type Request struct {
 	Key  ed25519.PublicKey
 	Node string
@@ -24,8 +24,8 @@ type Request struct {
 // maxRequest bounds a request on the wire; one is of about 300 bytes.
 const maxRequest = 2 << 10
 
-// encodeRequest makes a PKCS #10 request: its signature shows that who asks
-// has the key. To send it again is harmless, for the same reason.
+// encodeRequest makes a PKCS #10 request: its signature proves that the sender has the
+// key. A replay of it is harmless, for the same reason.
 func encodeRequest(key ed25519.PrivateKey, node, host string) ([]byte, error) {
 	template := &x509.CertificateRequest{Subject: subject(node, host)}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
@@ -35,7 +35,8 @@ func encodeRequest(key ed25519.PrivateKey, node, host string) ([]byte, error) {
 	return der, nil
 }
 
-// subject is for those who look at a certificate with other tools.
+// subject has the host and the node's id: a request's are read from it, and in a
+// certificate it is for people who look at it with other tools.
 func subject(node, host string) pkix.Name {
 	return pkix.Name{CommonName: host, SerialNumber: node}
 }
@@ -97,9 +98,9 @@ func (a *Authority) Sign(r Request, role Role, now time.Time, life time.Duration
 	return encode(certificateBlock, der), nil
 }
 
-// leaf is valid within the life of the authority, so that only one of the two
-// times has to be looked at. It is valid from the beginning of that: who signs may
-// have a clock that is ahead, and then nobody else would take the certificate.
+// leaf is valid within the life of the authority, so that only its own times have to be
+// checked. It is valid from the beginning of that life: were it valid from now, and the
+// signer's clock ahead, other nodes would refuse it.
 func (a *Authority) leaf(r Request, name Name, now time.Time, life time.Duration) *x509.Certificate {
 	until := now.Add(life)
 	if until.After(a.cert.NotAfter) {

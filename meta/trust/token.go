@@ -14,9 +14,9 @@ import (
 	"rankfs/meta"
 )
 
-// A Token lets whoever knows it join a cluster, once and not for long; that is
-// for the cluster to see to, which keeps its Hash. It also says which cluster
-// it is of, so that a node does not tell it to another.
+// A Token lets its holder join a cluster, a limited number of times and until it
+// expires; the cluster enforces both, and keeps its Hash. It also names its
+// cluster, so that a node does not send it to another.
 //
 // However it is printed, it is redacted; Reveal is the text for the person. The
 // bytes are behind a function since fmt prints the inside of a struct's fields
@@ -49,8 +49,8 @@ var tokenDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPad
 func NewToken(pin Fingerprint) Token { return newToken(held{pin: pin}) }
 
 // NewPlainToken makes one for a cluster that still has nodes of the release
-// before. They are sent its Hash, which is also what the cluster keeps: whoever
-// reads that in the cluster's log gets in with it.
+// before. They are sent its Hash, which is also what the cluster keeps: a reader of the
+// cluster's log can join with it.
 func NewPlainToken(pin Fingerprint) Token { return newToken(held{pin: pin, plain: true}) }
 
 func newToken(h held) Token {
@@ -124,9 +124,8 @@ func (t Token) Pin() Fingerprint {
 	return t.held().pin
 }
 
-// Hash is what a cluster keeps of a token: the hash of the public half of a key
-// whose private half is made of the secret. What a Proof has cannot be had from
-// it.
+// Hash is what a cluster keeps of a token: the hash of the public half of a key whose
+// private half is derived from the secret. A Proof cannot be made from it.
 func (t Token) Hash() [sha256.Size]byte {
 	if t.IsPlain() {
 		return sha256.Sum256([]byte("rankfs token\x00" + t.Reveal()))
@@ -143,8 +142,8 @@ func hashOf(key ed25519.PublicKey) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte("rankfs token\x00"), key...))
 }
 
-// A Proof shows that whoever asks for something has a token, and is of no use for
-// anything else: who passes it on cannot ask for something of its own.
+// A Proof shows that the sender of a request has a token. It is bound to that request:
+// a node that forwards it cannot use it for a request of its own.
 type Proof struct {
 	Key       []byte `json:"key"`
 	Signature []byte `json:"signature"`
