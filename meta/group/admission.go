@@ -20,7 +20,7 @@ import (
 // An application is what a node that wants in sends: a request for a
 // certificate, where it will be reached, and a proof that it has a token, or
 // nothing if it was in before and its certificate has expired. A token's secret
-// does not leave the node, and who passes the proof on can let nobody else in.
+// does not leave the node, and a node that forwards the proof cannot join with it.
 //
 // Token is the hash of a token of the release before, and Speaks the newest
 // version of commands that the node understands.
@@ -311,10 +311,9 @@ func (g *Group) renewOnce(ctx context.Context) error {
 	return g.config.Identity.Renew(certificate, g.config.Authority, g.config.Now())
 }
 
-// recertify is for a node that was off for longer than its certificate lasts:
-// nobody talks to it, and it to nobody. Who has the authority's key signs for
-// itself. Others apply as one who joins does, without a token: the cluster knows
-// their key.
+// recertify is for a node that was off for longer than its certificate lasts, so that
+// no other node talks to it. A node with the authority's key signs for itself. Any
+// other applies as a node that joins does, without a token: the cluster knows its key.
 func (g *Group) recertify(ctx context.Context, a application, now time.Time) (certificate []byte, err error) {
 	authority := g.config.Authority
 	if authority.CanSign() {

@@ -26,8 +26,8 @@ const (
 	callRequest = 10 * time.Second // to send a request
 )
 
-// A Handler answers a call of another node, which is who it says it is. It may
-// be called concurrently.
+// A Handler answers a call of another node, whose id is authenticated. It may be called
+// concurrently.
 type Handler func(ctx context.Context, from string, request json.RawMessage) (any, error)
 
 // calls are the questions that nodes ask one another: JSON over HTTP/1.1 on
@@ -46,7 +46,7 @@ type answer struct {
 	Error  *meta.Told      `json:"error,omitempty"`
 }
 
-// A caller is who has made a connection, as its certificate says.
+// A caller is the peer that has made a connection, as its certificate says.
 type caller struct {
 	node string
 	role trust.Role
@@ -54,14 +54,14 @@ type caller struct {
 
 type callerKey struct{}
 
-// callerOf is who makes a call; nobody, if it is this node.
+// callerOf is the caller of a handler; the zero caller, if this node calls itself.
 func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }
 
-// newCalls asks others by connections that dial makes, and is ready to serve
-// those who make connections of a port.
+// newCalls returns calls that dial other nodes with dial, and that can serve the
+// connections of a listener.
 func newCalls(dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
 	c := &calls{slots: make(chan struct{}, maxCalls)}
 	c.server = &http.Server{
@@ -106,7 +106,7 @@ func (c *calls) answer(w http.ResponseWriter, r *http.Request) {
 		a.Result = result
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // who does not take it does not want it
+	_ = json.NewEncoder(w).Encode(a) // it fails only if the caller has gone
 }
 
 func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
@@ -133,7 +133,7 @@ func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage,
 }
 
 // ask calls a node; result may be nil. An error that the node gave is a *meta.Told; any other wraps
-// meta.ErrUnavailable, and nobody knows whether the call was heard.
+// meta.ErrUnavailable, and leaves open whether the node got the call.
 func (c *calls) ask(ctx context.Context, id, name string, request, result any) error {
 	data, err := json.Marshal(request)
 	if err != nil {

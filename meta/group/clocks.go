@@ -7,10 +7,10 @@ import "time"
 const apart = 10 * time.Minute
 
 // compare says which clocks are far from this one's, and whether it is this one
-// that is wrong: most voters say so, or have certificates that are not of now. By
-// a leader's clock tokens expire; and one that is off by more than a certificate
-// lasts takes nobody's, so that all seem dead who follow it on connections that
-// there were.
+// that is wrong: most voters say so, or have certificates that are not of now. Tokens
+// expire by the leader's clock; and a leader whose clock is off by more than a
+// certificate lasts refuses every certificate, so that followers seem dead although
+// they follow it on older connections.
 func (g *Group) compare() (wrong bool) {
 	var votes, ahead, behind int
 	servers := g.servers()
@@ -43,7 +43,7 @@ func (g *Group) notice(id string, ahead time.Duration) {
 	}
 }
 
-// handOver has another node lead, whose clock may be right.
+// handOver transfers the lead to another node, as its clock may be right.
 func (g *Group) handOver() {
 	err := g.raft.LeadershipTransfer().Error() // tried again at the next tick
 	if g.told("most voters' clocks say that this node's is wrong, and no other leads", g.config.Self.ID, err) {

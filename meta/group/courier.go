@@ -17,8 +17,8 @@ import (
 // there are several a second, or has called. To Raft it has failed once, and is
 // sent the log at once.
 //
-// Nobody is waited for who is not in Raft's configuration, nor by one who leads
-// no more.
+// The courier does not wait for a node that is not in Raft's configuration, nor at all
+// when this node leads no more.
 type courier struct {
 	raft.Transport
 	raft.WithPreVote
@@ -36,7 +36,7 @@ type courier struct {
 // what its connections hang on.
 type peer struct {
 	times uint64
-	wake  chan struct{} // closed when it is heard again; nil if nobody waits
+	wake  chan struct{} // closed when it is heard again; nil if no goroutine waits
 	line  context.Context
 	cut   context.CancelFunc
 }
@@ -164,9 +164,9 @@ func (c *courier) await(id raft.ServerID, times uint64) {
 	}
 }
 
-// wake is closed when a node is heard again; nil if it was, or nobody is to wait.
+// wake is closed when a node is heard again; nil if it was, or is not to be waited for.
 func (c *courier) wake(id raft.ServerID, times uint64) <-chan struct{} {
-	stays := c.stays(id) // who is taken out after this is heard, so to say, too
+	stays := c.stays(id) // taking a node out of the configuration closes wake, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peer(id)

@@ -24,9 +24,9 @@ type applied struct {
 }
 
 // Do has the cluster execute a command, and returns when this node's machine has
-// executed it too. It tries again when a leader is lost: whether a command whose
-// leader vanished was executed nobody knows, which is why all are idempotent. An
-// error that wraps meta.ErrUnavailable leaves that open.
+// executed it too. It tries again when a leader is lost. That leader may have
+// executed the command, which is why all are idempotent. An error that wraps
+// meta.ErrUnavailable leaves open whether it was executed.
 func (g *Group) Do(ctx context.Context, c state.Command) (state.Result, error) {
 	return g.do(ctx, g.self(), c)
 }
@@ -37,8 +37,8 @@ func (g *Group) self() state.Sender { return state.Sender{Node: g.config.Self.ID
 // itself is this node as the leader, which does what is the leader's to do.
 func (g *Group) itself() state.Sender { return state.Sender{Node: g.config.Self.ID, Leads: true} }
 
-// DoFor is Do for a node that has asked this one, which leads. If it does not any
-// more it is for the node to ask another: nobody takes this one's word for it.
+// DoFor is Do for a node that has asked this one, which leads. If this node leads no
+// more, that node must ask the new leader itself, which would not believe this one.
 func (g *Group) DoFor(ctx context.Context, node string, c state.Command) (state.Result, error) {
 	if !g.Leads() {
 		return state.Result{}, errNoLeader
@@ -47,7 +47,7 @@ func (g *Group) DoFor(ctx context.Context, node string, c state.Command) (state.
 	defer cancel()
 	a, err := g.apply(ctx, state.Sender{Node: node}, c)
 	if errors.Is(err, meta.ErrNoSpace) {
-		err = fmt.Errorf("%w: %v", errNoLeader, err) // whose disk is full leads no more: another has room
+		err = fmt.Errorf("%w: %v", errNoLeader, err) // a leader with a full disk gives way to one with room
 	}
 	return a.Result, err
 }
@@ -83,7 +83,7 @@ func (g *Group) attempt(ctx context.Context, by state.Sender, c state.Command) (
 	if g.Leads() {
 		return g.apply(ctx, by, c)
 	}
-	g.sign(by, c) // for its form: the leader signs it anew, for whose connection it is
+	g.sign(by, c) // for its form: the leader signs it anew, for the peer of the connection
 	data, err := state.Encode(c)
 	if err != nil {
 		return a, g.early(err)
@@ -108,8 +108,8 @@ func (g *Group) early(err error) error {
 	}
 }
 
-// maxWrites bounds the commands that this node has put into its log and that are
-// not executed, whoever still waits for them.
+// maxWrites bounds the commands that this node has put into its log and that are not
+// executed yet, even if no caller waits for them any more.
 const maxWrites = 1024
 
 // apply executes the command of a sender as the leader, with the leader's time.
@@ -140,9 +140,8 @@ func (g *Group) apply(ctx context.Context, by state.Sender, c state.Command) (a 
 	return applied{f.Index(), o.result}, nil
 }
 
-// write has Raft do something that goes through the log. A leader whose
-// followers answer and do not write, their disks full, waits for ever; who asked
-// it does not.
+// write has Raft do something that goes through the log. Where followers answer but
+// cannot write, their disks full, Raft waits for ever; the caller does not.
 func (g *Group) write(ctx context.Context, begin func() raft.Future) (raft.Future, error) {
 	select {
 	case g.writes <- struct{}{}:
@@ -197,8 +196,8 @@ func (g *Group) follow(ctx context.Context, index uint64) error {
 
 // serveApply executes the command of a node that does not lead.
 //
-// Who sends one is there. A daemon that says that it has begun must not be taken
-// for dead because the leader has not yet asked it anything.
+// A node that sends one is up: a daemon that says that it has begun must not be taken
+// for dead because the leader has not called it yet.
 func (g *Group) serveApply(ctx context.Context, from string, request json.RawMessage) (any, error) {
 	data, err := decode[[]byte](request)
 	if err != nil {

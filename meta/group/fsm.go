@@ -35,8 +35,8 @@ type outcome struct {
 	err    error
 }
 
-// Apply implements raft.FSM. What was recalled Raft brings once more, for nobody
-// who would wait for it, and the machine refuses it.
+// Apply implements raft.FSM. Raft applies the recalled commands once more, with no
+// caller that waits, and the machine refuses them.
 func (f *fsm) Apply(l *raft.Log) any {
 	<-f.recalled
 	result, err := f.machine.Apply(l.Index, l.Data)
@@ -79,7 +79,7 @@ func (f *fsm) again(l *raft.Log, restored int) bool {
 	if f.mu.restored != restored {
 		return false
 	}
-	_, _ = f.machine.Apply(l.Index, l.Data) // who sent it was told then
+	_, _ = f.machine.Apply(l.Index, l.Data) // its sender got the result when it was first applied
 	return true
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 
 // A Port is where a node meets the others: a *trust.Port.
 type Port interface {
-	// Listener is what the others' connections come from; trust.PeerID knows who made them.
+	// Listener accepts the connections of other nodes; trust.PeerID is the node of each.
 	Listener(p trust.Protocol) net.Listener
 	// Dial connects to the node of that id at an address.
 	Dial(ctx context.Context, addr, id string, p trust.Protocol) (net.Conn, error)
@@ -49,7 +49,7 @@ type times struct {
 	follow    time.Duration // between looks whether this node has caught up
 	heartbeat time.Duration // of a leader, that its followers await
 	tick      time.Duration // between the rounds of a leader
-	look      time.Duration // for one round of asking who is there
+	look      time.Duration // for one round of calls that find which nodes are up
 	dead      time.Duration // without an answer
 	renew     time.Duration // between looks at this node's certificate
 }
@@ -78,9 +78,9 @@ type Group struct {
 	seen    sightings
 	reign   reign
 	writes  chan struct{}         // one for each that Raft has not answered
-	written sync.WaitGroup        // who waits for those
-	vault   chan struct{}         // for who changes the authority's key
-	ballot  chan struct{}         // for who changes who votes, or has a voter leave
+	written sync.WaitGroup        // goroutines that wait for those
+	vault   chan struct{}         // held while the authority's key changes
+	ballot  chan struct{}         // held while the set of voters changes, or a voter leaves
 	waits   atomic.Pointer[error] // why the cluster does not take commands of this release, if this node leads
 	said    map[string]string     // of what this node, leading, could not do
 	cancel  context.CancelFunc
@@ -151,11 +151,11 @@ func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err er
 	return g, nil
 }
 
-// trailing is how many commands the log keeps beside a snapshot. Who has missed
-// more is sent the snapshot instead. They are 4 MB and 0.1 s to execute (7 us
+// trailing is how many commands the log keeps beside a snapshot. A follower that has
+// missed more is sent the snapshot instead. They are 4 MB and 0.1 s to execute (7 us
 // each), where a snapshot of 20 MB takes 4 s to write and to read; and while that
-// goes on, a thousand queue workers of one batch a second make 4,000 more, so that
-// nobody who gets a snapshot is behind again once it has it.
+// goes on, a thousand queue workers of one batch a second make 4,000 more, so that a
+// follower with a new snapshot still finds the commands that follow it.
 const trailing = 16384
 
 // start runs Raft.
@@ -164,7 +164,7 @@ func (g *Group) start(bootstrap bool) error {
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: stream{c.Port.Listener(trust.Raft), self, g.dialRaft}, MaxPool: 3, Timeout: g.times.patience, Logger: hclogger(c.Log),
 		// No pipelines: one whose follower knows of a newer term is left with a
-		// send that nobody takes, and Raft waits for it when it is to end.
+		// send that no goroutine receives, and Raft waits for it when it shuts down.
 		MaxRPCsInFlight: 1,
 	})
 	g.courier = newCourier(network, func(id raft.ServerID) bool { return g.servers()[string(id)].ID != "" })
@@ -196,7 +196,7 @@ func (g *Group) start(bootstrap bool) error {
 	return g.hurry()
 }
 
-// hurry has a node elect itself at once where nobody else could be: Raft looks
+// hurry has a node elect itself at once where no other could be elected: Raft wakes
 // up when its patience is shortened, and finds that it has heard of no leader.
 func (g *Group) hurry() error {
 	if len(g.servers()) > 1 {
@@ -214,8 +214,8 @@ func (g *Group) standAfter(patience time.Duration) error {
 }
 
 // abstain lets others stand first while the log of this node cannot be written.
-// As soon as it leads it writes, and it may write a little before it leads no more:
-// it could lead again and again, and nobody write for as long.
+// A leader writes at once, and where that fails, perhaps after a few entries, it leads no
+// more: this node could be elected again and again, and the cluster write nothing.
 func (g *Group) abstain(ctx context.Context) {
 	for {
 		select {

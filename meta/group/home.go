@@ -17,9 +17,9 @@ import (
 	"rankfs/meta/trust"
 )
 
-// A hello is what a node says that was started, or hears from no leader. It does
-// not wait until the leader calls: it may be taken for dead, be where nobody
-// looks for it, or be removed and never be called again.
+// A hello is sent by a node that was started, or hears from no leader. It does not wait
+// for the leader's call: the leader may take it for dead, know an old address of it, or
+// have removed it and never call again.
 type hello struct {
 	Addr string `json:"addr"`
 	Life uint64 `json:"life"`
@@ -27,7 +27,7 @@ type hello struct {
 	Lost bool   `json:"lost,omitempty"` // its log or its snapshots cannot be read
 }
 
-// A welcome is the answer of the leader, or of another node that knows who leads.
+// A welcome is the answer of the leader, or of another node that knows the leader.
 type welcome struct {
 	Leader  string `json:"leader,omitempty"` // ask that one
 	Addr    string `json:"addr,omitempty"`   // where it is
@@ -42,7 +42,7 @@ type home struct {
 	once    sync.Once                // of closing removed
 	why     atomic.Pointer[error]    // of not having begun yet
 	alien   atomic.Pointer[error]    // a certificate that is not of now, which was in the way last
-	silent  atomic.Pointer[[]string] // who did not answer when nobody led
+	silent  atomic.Pointer[[]string] // nodes that did not answer when there was no leader
 	behind  chan struct{}            // closed when this node has read what only a later release can
 	halt    sync.Once                // of closing behind
 }
@@ -88,8 +88,8 @@ func (g *Group) refused(err error) {
 	}
 }
 
-// callHome tells the cluster that this node was started, and calls again whenever
-// nobody has led it for a while.
+// callHome tells the cluster that this node was started, and calls again whenever it
+// has heard from no leader for a while.
 func (g *Group) callHome(ctx context.Context) {
 	begun, tries := false, 0
 	for ctx.Err() == nil {
@@ -234,8 +234,8 @@ func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
 	return welcome{}, last.err
 }
 
-// whom a node asks: the leader if it knows one, or else voters, and others that
-// know who leads.
+// whom are the nodes to ask: the leader if this node knows it, or else voters, and
+// others that may know the leader.
 func (g *Group) whom() (ids []string) {
 	if g.raft != nil {
 		if leader := g.Leader(); leader != "" {
@@ -276,8 +276,8 @@ func (g *Group) serveHello(ctx context.Context, from string, request json.RawMes
 	return welcome{Leader: leader.ID, Addr: leader.Addr}, nil
 }
 
-// begin enters that a node was started, and has Raft send it the log at once: on
-// new connections if those that there are lead to who it was, or nowhere.
+// begin enters that a node was started, and has Raft send it the log at once: on new
+// connections, if the old ones lead to its previous process, or nowhere.
 func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) {
 	g.seen.found(id, time.Now())
 	before, _ := g.config.Machine.Node(id)
@@ -292,9 +292,9 @@ func (g *Group) begin(ctx context.Context, id string, h hello) (welcome, error) 
 	return welcome{Applied: a.Index}, err
 }
 
-// release lets go of a replica whose log is lost. Its votes are, too, and what it
-// has said that it has; so it must be out of Raft's configuration, and all must
-// know, before it begins with nothing.
+// release lets go of a replica whose log is lost, and with it the votes it gave and the
+// entries it acknowledged; so it must be out of Raft's configuration, and all nodes must
+// know, before it begins with an empty log.
 func (g *Group) release(ctx context.Context, id string) (welcome, error) {
 	if _, ok := g.config.Machine.Node(id); !ok {
 		return welcome{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)

@@ -79,8 +79,8 @@ func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.
 	return j, nil
 }
 
-// isDamage tells a log whose bytes are wrong from one that the system does not let
-// us read or write now. A segment that is missing is the former.
+// isDamage reports whether err means that the log's bytes are wrong, rather than that
+// the system cannot read or write them now. A missing segment is damage.
 func isDamage(err error) bool {
 	var system syscall.Errno
 	return !errors.As(err, &system) || errors.Is(err, os.ErrNotExist)
@@ -200,7 +200,7 @@ func (j *journal) takeBack() error {
 // which the log goes on, it knows the term alone, as Raft should: a leader that
 // did not hear that the first entries after it have arrived asks for that, and
 // where the answer is that there is no such entry, it goes back to ever earlier
-// ones, for ever. Nobody gets this one in place of the real one: a leader asks for
+// ones, for ever. No follower gets this one in place of the real one: a leader asks for
 // the entry before, which it has not, and then sends the snapshot.
 func (j *journal) GetLog(index uint64, l *raft.Log) error {
 	err := j.WAL.GetLog(index, l)

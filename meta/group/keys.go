@@ -12,12 +12,11 @@ import (
 	"rankfs/meta"
 )
 
-// The authority's key is for voters, any of whom may lead and sign. The leader
-// sees to it: it sends the key to a node before that gets its vote, and to a
-// voter that has lost it; it gets it from another voter if it has none itself. Who
-// has lost its vote to another keeps the key: it was away, and may be needed when
-// others are. It forgets it when it is drained and votes no more, and when it is
-// removed.
+// The authority's key is for voters, any of which may lead and sign. The leader
+// distributes it: it sends the key to a node before that gets its vote, and to a voter
+// that has lost it; it gets it from another voter if it has none itself. A node that has
+// lost its vote to another keeps the key: it was away, and may be needed when others
+// are. It forgets the key when it is drained and votes no more, and when it is removed.
 
 // entrust gives a node the authority's key.
 func (g *Group) entrust(ctx context.Context, id string) error {
@@ -38,8 +37,8 @@ func (g *Group) entrust(ctx context.Context, id string) error {
 	return err
 }
 
-// shareKey has those know the key who should, and those forget it who are drained
-// and have no vote, as far as they answer.
+// shareKey gets the key to the voters that lack it, this node included, and has nodes
+// that are drained and have no vote forget it, as far as they answer.
 func (g *Group) shareKey(ctx context.Context) {
 	own, now := g.config.Authority.CanSign(), time.Now()
 	for id, s := range g.servers() {
@@ -91,8 +90,8 @@ func (g *Group) dispossess(ctx context.Context, id string) error {
 	return g.calls.ask(ctx, id, callForget, struct{}{}, nil)
 }
 
-// ofLeader refuses what only the leader may ask, to whom alone Raft has given the
-// lead.
+// ofLeader refuses a request that only the leader may make: the node that Raft has
+// elected.
 func (g *Group) ofLeader(from string) error {
 	switch g.Leader() {
 	case from:

@@ -37,7 +37,7 @@ const (
 	maxKnownBytes = 16 << 10
 )
 
-// openKnown reads a file of acquaintances. One that makes no sense names nobody.
+// openKnown reads a file of acquaintances. One that cannot be parsed has none.
 func openKnown(path string) (*acquaintances, error) {
 	k := &acquaintances{path: path}
 	f, err := os.Open(path)
@@ -66,7 +66,7 @@ func parseKnown(text []byte) (all []acquaintance) {
 	return all[:min(len(all), maxKnown)]
 }
 
-// list is who is known.
+// list returns a copy of the acquaintances.
 func (k *acquaintances) list() []acquaintance {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,8 +80,7 @@ func (k *acquaintances) meet(a acquaintance) {
 	k.mu.all = append(slices.DeleteFunc(k.mu.all, func(o acquaintance) bool { return o.ID == a.ID }), a)
 }
 
-// keep writes down who is to be known, the first of all, unless that is what is
-// there.
+// keep writes the first maxKnown of all to the file, unless it has them already.
 func (k *acquaintances) keep(all []acquaintance) error {
 	all = all[:min(len(all), maxKnown)]
 	if slices.Equal(all, k.list()) {
@@ -113,17 +112,16 @@ func (g *Group) remember(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-time.After(g.times.dead): // who votes is no change of the machine's
+		case <-time.After(g.times.dead): // a change of voters does not change the machine
 		}
 	}
 }
 
-// acquaint keeps the list of other nodes as it should be: voters first, one of
-// whom leads.
+// acquaint brings the list of other nodes up to date: voters first, as one of them leads.
 func (g *Group) acquaint() error {
 	servers, nodes := g.servers(), g.config.Machine.Nodes()
 	if len(nodes) == 0 {
-		return nil // it knows nothing yet, and needs who it knew to find out
+		return nil // the machine is empty yet, and the old list is needed to fill it
 	}
 	voters, others := make(map[string]string), make(map[string]string)
 	for _, n := range nodes {

@@ -22,7 +22,7 @@ type sightings struct {
 		last map[string]time.Time
 		said map[string]pulse
 		off  map[string]time.Duration // how far their clocks are ahead of this node's
-		lost map[string]bool          // whose log is, until they begin anew
+		lost map[string]bool          // nodes whose log is lost, until they begin anew
 	}
 }
 
@@ -134,7 +134,7 @@ func (g *Group) lead(ctx context.Context) {
 			g.look(ctx)
 			if g.compare() {
 				g.handOver()
-				continue // it is not to say who is dead
+				continue // with a wrong clock it must not decide which nodes are dead
 			}
 			g.report(ctx)
 			g.goOver(ctx)
@@ -192,7 +192,7 @@ func (g *Group) live(id string, now time.Time) bool {
 	return now.Sub(last) < g.times.dead
 }
 
-// report writes down who came and who went.
+// report enters which nodes have come up and which have gone down.
 func (g *Group) report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
@@ -218,7 +218,7 @@ func (g *Group) servers() map[string]raft.Server {
 	return servers
 }
 
-// maxSteps bounds the steps between two looks at who is there.
+// maxSteps bounds the steps between two rounds of look.
 const maxSteps = 8
 
 // reconcile takes steps towards the configuration that Raft should have. One
@@ -236,7 +236,8 @@ func (g *Group) reconcile(ctx context.Context) {
 	}
 }
 
-// takeStep takes the step that is most needed. Nobody leaves meanwhile.
+// takeStep takes the step that is most needed. It holds the ballot, so that no voter
+// leaves meanwhile.
 func (g *Group) takeStep(ctx context.Context) (change, error) {
 	select {
 	case g.ballot <- struct{}{}:
@@ -298,7 +299,7 @@ func (g *Group) change(ctx context.Context, c change, n state.Node, s raft.Serve
 		return g.raft.DemoteVoter(id, 0, wait).Error()
 	case remove:
 		err := g.raft.RemoveServer(id, 0, wait).Error()
-		g.courier.called(id) // whom nobody waits for any more
+		g.courier.called(id) // ends the waits for it
 		return err
 	}
 	panic(fmt.Sprintf("change %d", c.do))

@@ -9,9 +9,9 @@ import (
 	"rankfs/meta/state"
 )
 
-// countVotes notes in a command by which a node is to go who votes, and refuses it
-// if that node cannot go. Until done nobody's vote changes, so that what is noted
-// is so when the command is executed.
+// countVotes enters the voters in a command by which a node is to leave, and refuses the
+// command if that node cannot leave. No vote changes until done is called, so that the
+// voters are the same when the command is executed.
 func (g *Group) countVotes(ctx context.Context, c state.Command) (done func(), err error) {
 	leave, ok := c.(state.Leave)
 	if !ok {

@@ -57,8 +57,8 @@ func (g *Group) Leader() string {
 // Self is this node's id.
 func (g *Group) Self() string { return g.config.Self.ID }
 
-// AskLeader calls the leader, be it this node, and tries again with the next one
-// if it is lost. So what is asked must be harmless to ask twice.
+// AskLeader calls the leader, which may be this node, and tries again with the next one
+// if it is lost. So the request must be idempotent.
 func (g *Group) AskLeader(ctx context.Context, name string, request, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
@@ -84,7 +84,7 @@ func (g *Group) askOnce(ctx context.Context, name string, request, result any) e
 	})
 }
 
-// Ask calls a node, be it this one.
+// Ask calls a node, which may be this one.
 func (g *Group) Ask(ctx context.Context, id, name string, request, result any) error {
 	if id != g.config.Self.ID {
 		return g.calls.ask(ctx, id, name, request, result)

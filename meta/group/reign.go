@@ -76,7 +76,8 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	defer cancel()
 	defer context.AfterFunc(reign, cancel)()
 	err := ask(within, leader)
-	// It was cancelled, and not by who asks, whose time may be up by now.
+	// The reign ended and cancelled it: the caller did not, though its deadline may have
+	// passed by now.
 	if err != nil && errors.Is(within.Err(), context.Canceled) && !errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("%w (node %s led)", errNoLeader, leader)
 	}
@@ -86,8 +87,8 @@ func (g *Group) toLeader(ctx context.Context, ask func(ctx context.Context, lead
 	return err
 }
 
-// unled is errNoLeader, with who does not answer, and what the clocks have to do
-// with it.
+// unled is errNoLeader, with the nodes that do not answer, and whether the clocks are
+// the cause.
 func (g *Group) unled() error {
 	err := errNoLeader
 	if missing := g.Missing(); len(missing) > 0 {
@@ -101,7 +102,7 @@ func (g *Group) unled() error {
 }
 
 // Missing are the voters, by host and address, that did not answer when this node
-// asked last who leads; none while somebody does.
+// looked for a leader last; none while there is one.
 func (g *Group) Missing() (missing []string) {
 	servers := g.servers()
 	for _, id := range g.Silent() {
@@ -114,7 +115,7 @@ func (g *Group) Missing() (missing []string) {
 }
 
 // Silent are the nodes that did not answer when this one looked for a leader
-// last; none while there is one, who knows better.
+// last; none while there is a leader, which knows better.
 func (g *Group) Silent() []string {
 	silent := g.home.silent.Load()
 	if silent == nil || g.Leader() != "" {

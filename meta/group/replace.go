@@ -14,7 +14,7 @@ import (
 )
 
 // openStore opens the log and the snapshots. If they are damaged, this node
-// becomes a new replica of what the others have: it is still who it is.
+// becomes a new replica of what the others have, under the same id.
 func (g *Group) openStore(ctx context.Context, founds bool) (*store, error) {
 	alone := len(g.known.list()) == 0
 	s, err := openStore(g.config.Dir, g.config.medium, alone, g.config.Log)

@@ -11,8 +11,8 @@ import (
 	"rankfs/meta/trust"
 )
 
-// sign says who sends a command, where the cluster's version of commands has
-// that. Who founds a cluster has it of the newest version.
+// sign enters the sender in a command, where the cluster's version of commands has one.
+// A command that founds or upgrades a cluster is of the newest version.
 func (g *Group) sign(by state.Sender, c state.Command) {
 	m := g.config.Machine
 	version := m.Version()
@@ -26,9 +26,9 @@ func (g *Group) sign(by state.Sender, c state.Command) {
 	c.Sign(by)
 }
 
-// may refuses a command before it is in the log whose sender has no right to it.
-// A leader that has just begun may not know yet what the one before it has
-// written, of a node that was let in for instance; so it makes sure.
+// may refuses a command whose sender has no right to it, before it is in the log. A
+// leader that has just been elected may not have applied yet what the one before it has
+// written, for instance that a node was admitted; so it catches up and checks again.
 func (g *Group) may(ctx context.Context, c state.Command) error {
 	if g.config.Machine.May(c) == nil {
 		return nil
@@ -40,8 +40,8 @@ func (g *Group) may(ctx context.Context, c state.Command) error {
 }
 
 // certified refuses a caller whose certificate is for another role than the one
-// that the cluster has noted: neither of the two is enough. A certificate of the
-// release before says no role.
+// that the cluster has entered: the two must agree. A certificate of the release before
+// has no such role.
 func (g *Group) certified(ctx context.Context) error {
 	c := callerOf(ctx)
 	n, ok := g.config.Machine.Node(c.node)

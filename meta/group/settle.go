@@ -11,9 +11,9 @@ import (
 	"rankfs/meta"
 )
 
-// Settled waits until the votes are with those who should have them, now that this
-// node is in. Before that the cluster may have two voters for a moment, or four,
-// and not outlive what it should. Nobody is waited for who is dead.
+// Settled waits until the right nodes have votes, now that this node is in. Before that
+// the cluster may have two voters for a moment, or four, and not survive the failures
+// that it should. It does not wait for nodes that are dead.
 func (g *Group) Settled(ctx context.Context) error {
 	for {
 		var settled bool

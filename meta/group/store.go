@@ -82,7 +82,7 @@ func check(log *journal, snapshots *raft.FileSnapshotStore, alone bool) error {
 // goOn sees to it that a log can go on after a snapshot of that index. One that
 // ends before it has lost its end, or the node was stopped while it got the
 // snapshot, which cannot be told apart; and the WAL takes no entry that is not the
-// next. Nobody minds what a node alone has lost.
+// next. What a node that is alone has lost, no other node relies on.
 func goOn(log *journal, index uint64, alone bool) error {
 	first, err := log.FirstIndex()
 	if err != nil {

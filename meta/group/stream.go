@@ -12,8 +12,8 @@ import (
 	"rankfs/meta"
 )
 
-// Raft knows a server by an address. Ours says who must be there as well as
-// where: ID@HOST:PORT.
+// Raft knows a server by an address. Ours has the node's id, which is authenticated,
+// and where it listens: ID@HOST:PORT.
 func raftAddress(id, addr string) raft.ServerAddress {
 	return raft.ServerAddress(id + "@" + addr)
 }

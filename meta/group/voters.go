@@ -35,9 +35,9 @@ const (
 )
 
 // votersFor is how many voters a cluster of so many nodes has, whether they are up
-// or not: with fewer votes than that a second failure could not be outlived, be it
-// that the first node is back by then. Of two nodes one votes: with two votes both
-// would have to be up.
+// or not: with fewer votes a cluster could not survive a second failure, even with the
+// first node back by then. Of two nodes one votes: with two votes both would have to be
+// up.
 func votersFor(admitted int) int {
 	switch {
 	case admitted >= 5:
@@ -99,7 +99,7 @@ func newCouncil(self string, all []member) *council {
 			c.live++
 		}
 	}
-	// Who is about to begin anew is missing for a moment.
+	// A node that is about to begin anew is missing for a moment.
 	c.want = min(votersFor(admitted), able)
 	return c
 }
@@ -128,7 +128,7 @@ func (c *council) allows(m member, do step) bool {
 	return true
 }
 
-// release lets go of who has lost its log.
+// release takes out of Raft a node that has lost its log: its vote, and then itself.
 func (c *council) release() change {
 	lost := func(m member) bool { return m.lost && m.server && m.id != c.self }
 	return cmp.Or(
@@ -136,13 +136,13 @@ func (c *council) release() change {
 		c.first(c.members, remove, func(m member) bool { return lost(m) && !m.voter }))
 }
 
-// enter has Raft know who was admitted.
+// enter adds an admitted node to Raft's configuration.
 func (c *council) enter() change {
 	return c.first(c.members, add, func(m member) bool { return m.admit && !m.server && !m.lost })
 }
 
-// elect gives votes while live voters are too few. Who is being drained gets one
-// only if there are too few with the dead; and so does a dead node, if nobody else
+// elect gives votes while live voters are too few. A node that is being drained gets one
+// only if voters, dead ones included, are too few; and so does a dead node, if no other
 // is left: its vote counts when it is back.
 func (c *council) elect() change {
 	may := func(m member) bool { return m.admit && m.server && !m.voter && !m.lost }
@@ -168,13 +168,13 @@ func (c *council) replace() change {
 		c.first(c.members, demote, goes))
 }
 
-// expel has Raft forget who was removed.
+// expel takes a removed node out of Raft's configuration.
 func (c *council) expel() change {
 	return c.first(c.members, remove, func(m member) bool { return m.server && !m.admit && !m.voter && m.id != c.self })
 }
 
-// shrink takes a vote if there are too many, of one who is drained or else of the
-// youngest; and has another vote in place of one who is drained.
+// shrink takes a vote if there are too many, that of a drained node or else of the
+// youngest; and gives a drained voter's vote to another node.
 func (c *council) shrink() change {
 	youngest := slices.Clone(c.members)
 	slices.Reverse(youngest)
