@@ -44,12 +44,13 @@ const (
 	failed
 )
 
-// A request is for whom an entry is filled, and how that goes.
+// A request is the open or the reader for which an entry is filled, and the progress
+// of the fill.
 type request struct {
 	rank, step   uint64       // of its plan
-	usage        *usage       // on whose account it is
-	prefetchFor  *reader      // ahead of whom it is, if no open waited for it
-	prefetchStep uint64       // which step of that reader's it is
+	usage        *usage       // the account that it is on
+	prefetchFor  *reader      // the reader ahead of which it is made, if no open waited for it
+	prefetchStep uint64       // that reader's step
 	clock        *stall.Clock // of the fill, while state is filling
 	stalled      error        // what the fill waits for, while it waits
 	looked       time.Time    // when the fill last found out which opens have the memory

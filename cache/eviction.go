@@ -11,9 +11,9 @@ import (
 	"rankfs/cache/policy"
 )
 
-// eviction says which idle batch goes first when room is needed: what is stale or
-// spent (read, and never to be read again), then what a job has of another's part of
-// memory, then what is worth least. It takes the victim out of the cache; to copy and
+// eviction says which idle batch goes first when room is needed: a stale or spent one
+// (read, and never to be read again), then one of a job that has another's part of
+// memory, then the one worth least. It takes the victim out of the cache; to copy and
 // to give it up is the store's. The cache's lock guards it.
 type eviction struct {
 	time     timeline
@@ -90,7 +90,7 @@ func (ev *eviction) precedes(b *batch, n *entry, now time.Time) bool {
 // not be zeroed, is mapped, and is in the processor's cache.
 func (ev *eviction) surplus() *entry { return ev.disposable(ev.readers.count) }
 
-// disposable takes what is stale out of the cache, or the oldest spent batch if there
+// disposable takes a stale batch out of the cache, or the oldest spent one if there
 // are more than so many; or returns nil.
 func (ev *eviction) disposable(spent int) *entry {
 	if n := len(ev.slabs.stale) - 1; n >= 0 {

@@ -130,8 +130,8 @@ func (g *guarded) unhold(e *entry) {
 	}
 }
 
-// outdate takes an entry out of the cache whose bytes are no longer what they were.
-// Others may hold it, and it is given up when they are done.
+// outdate takes an entry whose bytes have changed out of the cache. Other opens may
+// hold it, and it is given up when they have released it.
 func (g *guarded) outdate(e *entry) {
 	if e.stale {
 		return

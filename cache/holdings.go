@@ -60,9 +60,9 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 	return all
 }
 
-// DiscardAll gives up all batches whose key names a plan, but for what ranks
-// hold or is being made, and reports how many there were of each. Nothing is on its
-// way between memory and disk meanwhile.
+// DiscardAll gives up all batches whose key names a plan, except those that ranks hold
+// or workers fill, and reports how many there were of each. No batch moves between
+// memory and disk meanwhile.
 func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
 	c.mover.moving.Lock()
 	defer c.mover.moving.Unlock()

@@ -10,9 +10,9 @@ import "context"
 // it may take its time, the others not. Fill writes the batch into dst, whose
 // length is Size, without keeping dst; it returns an error rather than a short
 // batch. Once says that no other epoch has the same batches; Shared, that fills
-// of other plans copy from them, by Part. Dataset names what all records are of:
-// what packs one batch well packs others well. All methods may be called
-// concurrently.
+// of other plans copy from them, by Part. Dataset names the dataset of all records:
+// a codec that packs one of its batches well packs the others well. All methods may
+// be called concurrently.
 type Plan interface {
 	ID() [16]byte
 	Dataset() string

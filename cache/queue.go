@@ -8,9 +8,9 @@ import (
 	"rankfs/cache/stall"
 )
 
-// queue says what workers do next: an entry that an open waits for, or a batch that a
-// reader comes to. Nothing but entries that are waited for is queued: what is missing
-// ahead of readers is looked up when a worker is free.
+// queue chooses the next task of a worker: an entry that an open waits for, or a batch
+// that a reader comes to. It holds only entries that opens wait for: batches missing
+// ahead of readers are looked up when a worker is free.
 //
 // Workers' time is shared between jobs, each with two accounts, by fair queueing: the
 // account that had least is served first, so a job that opens everything at random
@@ -22,8 +22,8 @@ type queue struct {
 	others  usage         // by opens that are followed no more
 	clock   time.Duration // the end of the account that was served last
 	workers int
-	resting int        // of those, that have nothing to do
-	wake    *sync.Cond // something for a worker to do, or to give up waiting for
+	resting int        // workers without a task
+	wake    *sync.Cond // signals a task for a worker, or the end of its wait
 }
 
 // A usage is an account of workers' time. What was not used in the past is not saved
@@ -97,7 +97,7 @@ type task struct {
 	step   uint64
 }
 
-// task is what is to be done first.
+// task is the most urgent task.
 func (q *queue) task(ahead bool) (best task, ok bool) {
 	consider := func(t task) {
 		if !ok || q.before(t, best) {

@@ -27,7 +27,7 @@ func (r *ram) create(size int64) (*ramFile, error) {
 		}
 	}
 	if disks.OutOfFiles(err) {
-		// As good as full: what is evicted leaves its descriptor behind.
+		// The caller evicts as if memory were full: that frees a descriptor.
 		return nil, fmt.Errorf("create ram slab: %w", disks.ErrOutOfFiles)
 	}
 	if err != nil {

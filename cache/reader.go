@@ -30,10 +30,10 @@ const trusted = ahead.Trusted
 
 const none = ^uint64(0)
 
-// opens moves a reader to where it opens a step. One that is far from where a
-// reader is moves it only if the next one follows: a job that was resumed goes
-// on from there, while a person who looks around does not. So a job's batches
-// are made ready ahead whatever others open of them.
+// opens moves a reader to the step that it opens. An open far from the reader's
+// position moves it only if the next step is opened after it: a resumed job goes on
+// from there, a person browsing does not. So stray opens by other processes do not
+// stop a job's batches from being made ready ahead.
 func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
 	switch {
 	case step >= r.Pos && step-r.Pos < near:

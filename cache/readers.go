@@ -32,11 +32,11 @@ type job struct {
 // maxReaders bounds how many ranks are followed at once on one node.
 const maxReaders = 4096
 
-// A move is what an open says of its reader.
+// A move is the effect of an open on its reader.
 type move struct {
 	expected bool // the reader goes in order
-	misses   bool // something that it comes to is to be made ready
-	asks     *job // whose next epoch is to be asked for; nil if none is
+	misses   bool // a batch that it comes to is to be made ready
+	asks     *job // the job whose next epoch is to be asked for; nil if none is
 }
 
 // follow notes that a rank opens a batch.

@@ -84,10 +84,10 @@ func (rm *roomQueue) given() {
 	}
 }
 
-// overtakes reports whether the room that a fill is about to take is what a fill waits
-// for whose open came before. One that needs more than this fill has to wait for
-// more anyway: the batches that it waits for may need this one first. A part is for a
-// fill that has its room.
+// overtakes reports whether a fill is about to take room that the fill of an earlier
+// open waits for. An earlier fill that needs more than this one has to wait for more
+// anyway: the batches that it waits for may need this one first. A part never
+// overtakes: it serves a fill that already has its room.
 func (rm *roomQueue) overtakes(e *entry) bool {
 	if e.plan.Shared() {
 		return false

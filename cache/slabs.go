@@ -15,9 +15,9 @@ type slabs struct {
 	stalls  *stall.Table
 }
 
-// entry finds the entry of a batch, or makes one, which is then the caller's to begin
-// and to have filled, be it from a slot of the pool. One that was idle in a file of
-// its own is ready, and the caller's to hold.
+// entry finds the entry of a batch, or makes one, which the caller must then begin and
+// have filled, even if only from a slot of the pool. An entry that was idle in a file
+// of its own is ready, and the caller only holds it.
 func (s *slabs) entry(p Plan, rank, step uint64) (e *entry, mine bool) {
 	k := p.Key(rank, step)
 	if e = s.entries[k]; e != nil {

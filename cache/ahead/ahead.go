@@ -34,9 +34,9 @@ type Fills struct {
 
 	began    float64 // of what is counted now, in seconds
 	done     int     // below zero: so many of before are still to end
-	backlog  int     // of those, that were waiting when a worker was free
+	backlog  int     // of done, fills that had waited for a worker
 	bytes    float64
-	best     float64 // bytes a second of so many
+	best     float64 // bytes a second with so many
 	rest     int     // periods until the next trial
 	patience int     // periods of rest after a trial that fails
 	fewer    bool    // are tried next
@@ -48,8 +48,8 @@ func New(least int) Fills { return Fills{least: least, n: least, was: least, pat
 // AtOnce is how many fills may be done at a time.
 func (f *Fills) AtOnce() int { return f.n }
 
-// Done counts a fill that ended now, in seconds, and whether it had waited for who
-// does it.
+// Done counts a fill that ended now, in seconds, and whether it had waited for a
+// worker.
 func (f *Fills) Done(now, bytes float64, waited bool) {
 	if f.done++; f.done < 0 {
 		return

@@ -13,7 +13,7 @@ type Cursor struct {
 	bar    bool
 }
 
-// Trusted is how many opens in order make a reader: fewer may be a person who looks.
+// Trusted is how many opens in order make a reader: fewer may be a person browsing.
 const Trusted = 2
 
 // Open moves a reader past a step that it opens.

@@ -134,7 +134,7 @@ func (d *directory) sweep() bool {
 // that ranks hold open there no longer count.
 func (d *directory) forget(p *place) {
 	d.mu.Lock()
-	for id := range d.mu.slabs.listed() { // a removal under way finds out by itself
+	for id := range d.mu.slabs.listed() { // the goroutine that removes an unlisted slab finds out by itself
 		d.lose(id)
 	}
 	d.mu.used -= d.mu.index

@@ -1,4 +1,4 @@
-// Package fair says whose batches make way in memory that several jobs share.
+// Package fair says which job's batches are evicted from memory that several jobs share.
 //
 // # The rule
 //
@@ -9,7 +9,7 @@
 //  2. One that waits takes from those that do not; if it has less than its due, from
 //     those too that wait and have more than theirs. One that does not wait takes
 //     nothing from those that do, once it has what is made ready ahead of its readers.
-//  3. Otherwise what is worth least goes, whoever's it is.
+//  3. Otherwise the batch that is worth least goes, of whichever job.
 //
 // What is made ready ahead is not claimed by 2: that would only move the wait.
 //
@@ -23,8 +23,8 @@
 // What a job waits falls evenly with each batch that it has, down to where it waits no
 // more. So the sum of what all wait is least where those that do not wait have no more
 // than they need for that, and those that do have what is worth most; 2 moves batches
-// to the one, 3 to the other. And 3 alone is left where nobody waits, and has fills be
-// least. The test of the rule tries all divisions of memory in small cases, and comes
+// to the one, 3 to the other. Where no job waits only 3 applies, and makes fills
+// fewest. The test of the rule tries all divisions of memory in small cases, and comes
 // from each to the best.
 //
 // An open that waits takes its own job's batches before others' only by 3: they are

@@ -3,13 +3,13 @@ package fair
 // A Standing is how a job stands among those that share memory.
 type Standing struct {
 	Held  int64 // bytes of memory that may make way
-	Due   int64 // its 1/n of all of those
+	Due   int64 // its 1/n of all such bytes, of n jobs
 	Needs int64 // for what is made ready ahead of its readers
 	Late  bool  // it waits for what it lacks
 }
 
-// A Claim is who has a right to what a job holds: what is claimed goes first, and
-// what is kept only if an open waits and there is no other way.
+// A Claim is how far one job may take another's batches: those Claimed are evicted
+// first, those Kept only if an open waits and nothing else can be evicted.
 type Claim uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	Kept
 )
 
-// On is the claim on what one job holds, of another that brings something.
+// On is the claim of the taker, a job that brings a batch, on the giver's batches.
 func On(giver, taker Standing) Claim {
 	short := taker.Late || taker.Held < taker.Needs
 	switch {

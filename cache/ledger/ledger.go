@@ -30,8 +30,8 @@ type Ledger[K comparable, R any] struct {
 	seed    maphash.Seed
 }
 
-// New makes a ledger whose records say by key what they are of, and have a link
-// that is the ledger's.
+// New makes a ledger. Key returns the key of a record; link returns a field of it that
+// the ledger owns, for its chains.
 func New[K comparable, R any](key func(id uint32) K, link func(*R) *uint32) *Ledger[K, R] {
 	l := &Ledger[K, R]{key: key, link: link, seed: maphash.MakeSeed()}
 	l.reset()
@@ -44,11 +44,11 @@ func (l *Ledger[K, R]) reset() {
 	l.heads = []*[Chunk]uint32{new([Chunk]uint32)}
 }
 
-// At is the record of a number: its owner's, but for the link. That of 0 is
-// nobody's, and its owner may do with it what it likes.
+// At is the record of a number. The ledger's owner may change all of it but the link.
+// Record 0 stands for no key, and the owner may use it freely.
 func (l *Ledger[K, R]) At(id uint32) *R { return &l.chunks[id/Chunk][id%Chunk] }
 
-// Len is how many things there are.
+// Len is the count of records in use.
 func (l *Ledger[K, R]) Len() int { return l.count }
 
 // End is above the numbers of all records, of which some may not be in use.
@@ -63,8 +63,8 @@ func (l *Ledger[K, R]) Find(k K) uint32 {
 	return id
 }
 
-// Insert enters a thing whose key has no record. There is no room for more than
-// 2^32 of them: then it returns 0.
+// Insert enters a key that has no record. A ledger has room for 2^32 records: when it
+// is full Insert returns 0.
 func (l *Ledger[K, R]) Insert(k K, r R) uint32 {
 	id := l.take()
 	if id == 0 {

@@ -34,7 +34,7 @@ type arena struct {
 type segment struct {
 	mem   []byte
 	cells []cell // what is known of its frames, by number
-	free  int32  // begins the chain of those that are lent to nobody
+	free  int32  // first of the chain of frames that are not lent
 	lent  int
 }
 

@@ -66,8 +66,8 @@ func NewChooser(c ChooserConfig) (*Chooser, error) {
 	return &Chooser{config: c}, nil
 }
 
-// threadTime is the processor time of this thread: whoever else keeps the
-// processor busy does not make a codec look slow.
+// threadTime is the processor time of this thread, so that other load on the
+// processor does not make a codec look slow.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -8,8 +8,8 @@
 // fails rather than hand it out.
 //
 // Packed bytes live in anonymous mappings and count in whole pages, which is
-// what they cost. What is dropped goes back to the system at once, or, if
-// somebody is just reading it, right after that.
+// their real cost. A dropped slab's memory goes back to the system at once, or as
+// soon as the last Get of it ends.
 //
 // Which codec is worth its time is not known beforehand: a Chooser tries them
 // on samples of a dataset. Whether one slab is worth it shows when its first

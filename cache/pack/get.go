@@ -12,7 +12,7 @@ import (
 // Get unpacks a slab into dst, which must be as long as it is. Where there is
 // nothing of that name it returns an error that wraps meta.ErrNotExist. If one
 // byte is not what was packed, it returns an error that wraps meta.ErrCorrupt;
-// dst must then not be served, and nobody reads the slab again.
+// dst must then not be served, and the slab is not read again.
 func (s *Store) Get(id uint32, name Name, dst []byte) error {
 	l := s.hold(number(id))
 	if l == nil {
@@ -75,7 +75,7 @@ func (s *Store) unpack(v packed, dst []byte) error {
 	return j.err
 }
 
-// free returns a press if there is one that nobody wants.
+// free returns an idle press, or nil.
 func (s *Store) free() *press {
 	select {
 	case p := <-s.presses:

@@ -50,13 +50,13 @@ func blockBytes(n int) (int, error) {
 
 // A Store is the packed level. All methods may be called concurrently.
 //
-// A slab has a number from the end of its Put on, which is its holder's to give
-// back by Drop, once. Its memory goes when nobody uses it any more. mu takes no
-// other lock but the arena's, and none at all while bytes move.
+// A slab has a number from the end of its Put on, which the caller gives back by
+// Drop, once. Its memory is freed when the last Get of it has ended. Under mu no
+// other lock is taken but the arena's, and no lock is held while bytes move.
 type Store struct {
 	config  Config
 	arena   *arena
-	presses chan *press // those that nobody works with, for one block at a time: waits are short
+	presses chan *press // idle ones, each taken for one block at a time: waits are short
 	users   sync.WaitGroup
 
 	mu struct {
@@ -171,7 +171,7 @@ func hopeless(plain, from, into int64) bool {
 	return from > 0 && from >= plain/8 && into > from-from/16
 }
 
-// wanted returns why nobody wants a slab packed any longer, or nil.
+// wanted returns nil if a slab is still to be packed, or the reason why not.
 func (s *Store) wanted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *Store) release(l *slab) {
 	s.mu.failure = errors.Join(s.mu.failure, err)
 }
 
-// Drop gives a slab back, and reports whether there was one. Whoever is just
-// reading it goes on; its memory counts until then.
+// Drop gives a slab back, and reports whether there was one. A Get under way goes on,
+// and the slab's memory counts until it ends.
 func (s *Store) Drop(id uint32) bool {
 	n := number(id)
 	s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *Store) Drop(id uint32) bool {
 // what to drop, until Stats says that Used is no more than Limit.
 func (s *Store) Limit(bytes int64) { s.arena.resize(bytes) }
 
-// Close waits for who is packing or reading, and gives all memory back.
+// Close waits for calls that pack or read, and gives all memory back.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.mu.closed {
@@ -282,7 +282,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// clear ends all slabs, which nobody uses any more.
+// clear frees all slabs, none of which is in use any more.
 func (s *Store) clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

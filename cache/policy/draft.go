@@ -166,8 +166,8 @@ func (d *draft) lot(item int) *lot {
 	return &d.lots[d.of[item]]
 }
 
-// keep lets stay where it is what has no place yet, the latest used first, if
-// there is room: it harms nobody.
+// keep leaves items without a place where they are, the latest used first, while
+// there is room: that takes nothing from the items with a place.
 func (d *draft) keep() {
 	var idle []*lot
 	for i := range d.lots {

@@ -69,9 +69,9 @@ func horizon(p *Problem) float64 {
 func (i *Item) saved(l Level) float64 { return i.Wait[Source] - i.Wait[l] }
 
 // cost is the work to bring the item to a level. From a slower one its bytes
-// must come into memory first: that is the wait of the open that brings them,
-// or of whoever fetches them ahead. So what is not here gains nothing from its
-// first use, and of two that are used equally often the one that is here stays.
+// must come into memory first: the open that brings them waits that long, or the
+// worker that fetches them ahead. So an item that is not here gains nothing from its
+// first use, and of two items with equally many uses the one that is here stays.
 func (i *Item) cost(l Level) float64 {
 	if l == i.Now || l == Source {
 		return 0

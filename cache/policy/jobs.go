@@ -7,7 +7,7 @@ import (
 )
 
 // divide gives every job that wants it an equal share of the budgets, and each
-// its plan. What belongs to nobody gets what no job wants.
+// its plan. Items of no job get the room that no job wants.
 func (m *mckp) divide() {
 	runs := m.draft.byJob()
 	if len(runs) == 1 {
@@ -59,8 +59,8 @@ func wanted(lots []lot) int64 {
 	return sum
 }
 
-// maxMin divides what there is so that nobody can have more without somebody
-// who has less having less yet.
+// maxMin divides an amount fairly: no job could get more without a job that has less
+// losing some.
 func maxMin(want []int64, there int64) []int64 {
 	order := make([]int, len(want))
 	for i := range order {
@@ -75,7 +75,7 @@ func maxMin(want []int64, there int64) []int64 {
 	return share
 }
 
-// byJob sorts the lots by their jobs and gives those of each, nobody's first.
+// byJob groups the lots by job, those of no job first.
 func (d *draft) byJob() [][]lot {
 	count, several := map[int32]int{}, false
 	for i := range d.lots {

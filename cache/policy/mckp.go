@@ -79,10 +79,10 @@ func (m *mckp) place(lots []lot, share room, mem, disk float64) {
 	d.left = d.left.plus(kept)
 }
 
-// diskFirst puts on disk what at these prices is no worse there than anywhere
-// else, until disk is full, and then goes up from there. With equal lots
-// everything is as good at one level as at the other when prices are right, and
-// a hull says no longer who should go where: only that both budgets be full.
+// diskFirst puts on disk the lots that at these prices are no worse there than at any
+// other level, until disk is full, and then goes up from there. When lots are equal
+// and prices right, every lot is worth the same at either level, so the hull does not
+// tell which lot goes where: only that both budgets are to be full.
 func (m *mckp) diskFirst(lots []lot, mem, disk float64) {
 	m.ties = m.ties[:0]
 	for i := range lots {

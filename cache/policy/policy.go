@@ -25,7 +25,7 @@ type Item struct {
 	Floor Level           // pinned: never below this level, as long as the budgets allow
 	Set   int32           // the view it belongs to; equal numbers, equal view
 	Group int32           // all or nothing with the others of its group; below zero: none
-	Job   int32           // on whose account it is kept; below zero: nobody's
+	Job   int32           // the job on whose account it is kept; below zero: none
 	Last  float64         // when it was used last, in seconds; below zero: never
 }
 

@@ -3,7 +3,7 @@ package pressure
 // An Allowance is what a cache may do, for now.
 type Allowance struct {
 	Bytes int64 // of memory, in all its tiers that are in memory
-	Ahead bool  // whether to fetch what nobody waits for yet
+	Ahead bool  // whether to fetch batches that no open waits for yet
 }
 
 const (
@@ -68,8 +68,8 @@ func eased(stall float64, held, budget, last int64) int64 {
 	return max(min(held, last)-down, min(last, budget/4))
 }
 
-// Ahead returns whether to fetch what nobody waits for yet, after last was the
-// answer before. Not while tasks stall, and not while half of the reserve is
+// Ahead returns whether to fetch batches that no open waits for yet; last is the
+// answer before. It is false while tasks stall, and while half of the reserve is
 // gone, which the cache cannot help at that moment or there would be more.
 func Ahead(s Sample, last bool) bool {
 	switch {

@@ -17,8 +17,8 @@ const NoLimit = math.MaxInt64
 // A Group is a cgroup with a limit, or the whole machine.
 type Group struct {
 	Name  string // its directory; empty is the machine
-	Limit int64  // bytes: at which it is throttled or somebody is killed
-	Used  int64  // bytes: what of it cannot be had back at once
+	Limit int64  // bytes: at which its tasks are throttled or killed
+	Used  int64  // bytes that the kernel cannot reclaim at once
 	Stall Stall
 }
 
@@ -56,9 +56,9 @@ func (s Sample) String() string {
 		s.Used>>20, s.Limit>>20, name, s.Held>>20, 100*s.Recent)
 }
 
-// charged is what of Held may be within Used. Pages are charged to the group of
-// whoever touched them first, so it can be less: to give up what an earlier
-// process or a peer filled makes no room in this group.
+// charged is the part of Held that may be within Used. The kernel charges a page to
+// the group of the process that touched it first, so it can be less: evicting a slab
+// that an earlier process or a peer filled makes no room in this group.
 func (s Sample) charged() int64 { return min(max(s.Held, 0), s.Used) }
 
 // stalled is the part of a time in which tasks of g waited, if last was seen

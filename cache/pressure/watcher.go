@@ -12,11 +12,11 @@ import (
 	"rankfs/meta"
 )
 
-// Config says what is watched for whom.
+// Config is the cache that a watcher advises and the system that it samples.
 type Config struct {
 	Budget int64 // bytes at most
-	// Held returns what of the budget is used, in real bytes and with what is
-	// dropped but still mapped. It is called beside everything.
+	// Held returns how much of the budget is used, in real bytes and with slabs that
+	// are dropped but still mapped. It may be called at any time, concurrently.
 	Held func() int64
 	// Changed is told what is allowed from now on, and why. It is called by Run
 	// alone, one call after the other, and the next sample waits for it.
@@ -78,7 +78,7 @@ func New(c Config) (*Watcher, error) {
 		return nil, err
 	}
 	calm := s
-	calm.Stall.Mean = 0 // whoever stalls now does so without us
+	calm.Stall.Mean = 0 // tasks that stall before the cache holds anything do so without it
 	w.mu.sample, w.mu.taken = s, time.Now()
 	w.mu.allowed = Allowance{first(calm, c.Budget), Ahead(calm, true)}
 	if w.mu.allowed.Bytes < c.Budget {

@@ -11,7 +11,7 @@
 //
 // # Where bytes are
 //
-// Each partition has a home, the node whose ranks read it in the source's
+// Each partition has a home, the node whose ranks would read it in the source's
 // order. Only its home keeps it and fetches it from the source; other nodes ask
 // the home for what their batches need of it, and keep that until the batch is
 // closed. A batch that is a whole partition of its own node is opened in place.

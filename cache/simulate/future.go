@@ -8,7 +8,8 @@ import (
 	"rankfs/shuffle/order"
 )
 
-// A future is who reads what, of an epoch and those that can be seen beyond it.
+// A future is which rank reads which partitions when, in an epoch and in those that
+// planners see beyond it.
 // Steps are counted on through all epochs.
 type future struct {
 	s      *Scenario

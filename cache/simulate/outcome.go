@@ -10,7 +10,7 @@ const (
 	Peer                   // bytes from another node
 	Disk                   // bytes from this node's
 	Decode                 // a partition to be unpacked
-	Plan                   // of who reads what
+	Plan                   // the plan of which rank reads what
 	Admission              // a worker, or memory
 	Causes
 )

@@ -141,8 +141,8 @@ func (r *run) ahead(n *node) (k *reader, step int64) {
 	return k, step
 }
 
-// over reports whether a rank has opened its last batch and nobody looks
-// beyond.
+// over reports whether a rank has opened its last batch of an epoch, and no batch of
+// the next is made ready ahead.
 func (r *run) over(k *reader) bool {
 	return !r.s.Cross && (k.at()+1)%r.future.steps == 0
 }

@@ -96,7 +96,8 @@ func (r *run) serve(s *server, rate, stream float64) {
 	r.first++
 }
 
-// settleHomes finds who would read each partition first in the source's order.
+// settleHomes finds the node whose rank reads each partition's first grain in the
+// source's order.
 func (r *run) settleHomes() {
 	if r.s.Once {
 		return

@@ -14,7 +14,7 @@ import (
 // and a fill never waits for one that waits for it.
 type Clock struct {
 	now   func() time.Time
-	flows *Flows // nil: nobody wants them
+	flows *Flows // nil: not measured
 	of    *Flows // the same of one source
 	root  Branch
 
@@ -129,7 +129,7 @@ func (c *Clock) fork() *Branch {
 func (c *Clock) read() (now time.Time, spent Split) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now = c.now() // under the lock, or somebody else may have gone on
+	now = c.now() // under the lock, or another goroutine may have advanced past it
 	c.advance(now)
 	return now, c.mu.spent
 }

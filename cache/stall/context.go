@@ -4,8 +4,8 @@ import "context"
 
 type key struct{}
 
-// With gives a fill its clock: those who do a part of it, far below, say by
-// Enter what it is.
+// With gives a fill its clock: the code that does a part of the fill, far below, names
+// that part's cause by Enter.
 func With(ctx context.Context, c *Clock) context.Context {
 	return context.WithValue(ctx, key{}, &c.root)
 }

@@ -22,7 +22,7 @@ type Cause uint8
 
 const (
 	Admission Cause = iota // a worker, or memory
-	Plan                   // who reads what, and what the daemon does besides
+	Plan                   // finding which rank reads what, and the daemon's other work
 	Source                 // what the source sends
 	Peer                   // what other nodes send
 	Decode                 // unpacking, and copying from what is in memory

@@ -29,8 +29,8 @@ type Flows struct {
 // NewFlows starts at nothing. Now is time.Now, but in tests.
 func NewFlows(now func() time.Time) *Flows { return &Flows{now: now} }
 
-// turn says that somebody who was at one thing, and has moved so many bytes of
-// it, is at another.
+// turn notes that a part of a fill goes from one cause to another, and how many bytes
+// it moved under the first.
 func (f *Flows) turn(from, to Cause, bytes int64) {
 	if f == nil {
 		return

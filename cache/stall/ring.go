@@ -3,9 +3,9 @@ package stall
 import "time"
 
 // A ring remembers what the totals of a job were, once a second, for a bit
-// longer than the longest window. A second in which nobody looked is missing:
-// whoever asks for a window gets one that begins as near as possible to where
-// it should, and is told how long it is.
+// longer than the longest window. A second without an addition is missing: a window
+// then begins as near as possible to where it should, and its length is returned
+// with it.
 type ring struct {
 	at    [ringSize]time.Time
 	was   [ringSize]Totals

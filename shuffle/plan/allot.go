@@ -24,7 +24,7 @@ type allotment struct {
 // is the same for all epochs of a job.
 type allotments struct {
 	mu struct {
-		sync.Mutex // held while one is made: who else waits wants the same
+		sync.Mutex // held while one is made: a caller that waits wants the same one
 		seats      string
 		last       *allotment
 	}

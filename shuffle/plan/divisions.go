@@ -13,8 +13,8 @@ type division struct {
 	number uint64
 }
 
-// Bounds of the stretches that a dataset's plans remember, all together: those
-// of two petabytes, 64 MiB, and thrice that where who reads what was asked.
+// Bounds of the stretches that a dataset's plans remember, all together: those of
+// two petabytes. They take 64 MiB, and three times that once places was called.
 const (
 	keptPositions = 1 << 24
 	keptDivisions = 256
@@ -24,7 +24,7 @@ const (
 // say, and always the last one. One stretch is divided at a time. Ranks go through
 // an epoch side by side, so those of one node want the same ones.
 type divisions struct {
-	turn sync.Mutex // of who divides one: two at a time would take twice the memory
+	turn sync.Mutex // held while one is divided: two at a time would take twice the memory
 
 	mu struct {
 		sync.Mutex
@@ -38,7 +38,7 @@ type divided struct {
 	places func() []place // the inverse, made when it is asked for
 }
 
-// A place is whose turn a position is, and in which step of the stretch.
+// A place is the rank that reads a position, and its step of the stretch.
 type place struct{ rank, step uint32 }
 
 func newDivided(key division, d assign.Division) divided {

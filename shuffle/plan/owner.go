@@ -10,18 +10,18 @@ import (
 	"rankfs/meta"
 )
 
-// A Node is one daemon, as far as it matters for who fetches what.
+// A Node is one daemon, as far as the ownership of chunks depends on it.
 type Node struct {
 	ID, Host    string
 	Up, Drained bool
 }
 
-// Owners says which node fetches a chunk, for itself and for the others: one that
-// has the chunk on its own disks, if there is such a one.
+// Owners says which node fetches a chunk, for itself and for its peers: one that has
+// the chunk on its own disks, if there is one.
 //
-// Always one node owns a chunk, and nodes that agree on who is up agree on it. When
-// a node goes, the chunks of the others keep their owners. Where bytes come from
-// changes with who is up; what a batch holds does not.
+// A chunk always has one owner, and nodes that agree on which nodes are up agree on
+// it. When a node goes, the other nodes' chunks keep their owners. Where bytes come
+// from changes with the nodes that are up; a batch's content does not.
 //
 // It may be used concurrently, once Follow was called first.
 type Owners struct {

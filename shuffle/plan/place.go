@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/assign"
 )
 
-// A placement is who reads what where it depends on who has it.
+// A placement assigns positions to ranks by which hosts hold the chunks.
 //
 // It is a pure function of the cut, of where the ranks are, and of the index, which
 // is the same file everywhere: nodes that agree on these agree on every batch. No
@@ -157,7 +157,7 @@ func (l *placement) chunkOf(rank, step uint64) (of []int32, base uint64, err err
 	return all[at : at+1], s.first(number), nil
 }
 
-// reader is who reads a position, and when, if its stretch is divided already.
+// reader is the rank and step that read a position, if its stretch is divided already.
 func (l *placement) reader(position uint64) (rank, step uint64, ok bool) {
 	if l.chunks == nil {
 		return 0, 0, false

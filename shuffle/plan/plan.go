@@ -21,7 +21,7 @@ type Plan struct {
 	order     order.Order
 	id        [16]byte
 	chunks    [16]byte   // names the chunks that batches are, if they are chunks
-	placement *placement // nil: who reads what follows from positions alone
+	placement *placement // nil: which rank reads what follows from positions alone
 }
 
 // New is the plan of a view whose ranks are anywhere.
@@ -45,7 +45,7 @@ func OfChunks(of *Version) *Plan {
 
 var everyChunk = meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitChunk}}
 
-// chunksOf names the chunks of an index, whoever reads them in which order.
+// chunksOf names the chunks of an index, independent of ranks and order.
 func chunksOf(of *Version) [16]byte {
 	x := of.index
 	chunks := &Plan{version: of, view: everyChunk, cut: everyChunk.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
@@ -86,7 +86,7 @@ func (p *Plan) Cut() meta.Cut { return p.cut }
 // Steps is the number of batches of each rank.
 func (p *Plan) Steps() uint64 { return p.cut.Steps() }
 
-// Placed reports whether who reads what depends on where ranks are.
+// Placed reports whether the records that a rank reads depend on where ranks are.
 func (p *Plan) Placed() bool { return p.placement != nil }
 
 // OwnerHost is the host that owns a chunk by where the ranks are; none where that
@@ -115,7 +115,7 @@ func (p *Plan) Batch(rank, step uint64) BatchID {
 	return BatchID{Plan: p.id, Rank: rank, Step: step}
 }
 
-// Find is the inverse of Batch, as far as it is known who reads what.
+// Find is the inverse of Batch, as far as it is known which rank reads what.
 func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
 	if b.Plan == p.id {
 		return b.Rank, b.Step, true

@@ -11,8 +11,8 @@ import (
 type Replicas interface {
 	// Chunks is how many chunks there are.
 	Chunks() int
-	// AppendHosts appends the names of the hosts that hold a chunk; none if nobody
-	// said. The names are good as long as the index is open, and not to be changed.
+	// AppendHosts appends the names of the hosts that hold a chunk; none if they are
+	// unknown. The names are valid as long as the index is open, and not to be changed.
 	AppendHosts(names [][]byte, chunk int) [][]byte
 	// Racks are those of hosts, by any of their names; hosts without one are missing.
 	Racks() map[string]string
@@ -26,7 +26,7 @@ type Replicas interface {
 type Topology struct {
 	index  Replicas
 	hosts  *Hosts
-	rackOf []int32          // of each node, below zero if nobody said; nil if none counts
+	rackOf []int32          // of each node, below zero if unknown; nil if none counts
 	racks  map[string]int32 // the numbers of those that count
 	nodeOf map[string]int32 // of the names of the index that came up; below zero: too far
 
@@ -130,7 +130,7 @@ func (t *Topology) Distance(holders []int32, host int32) assign.Distance {
 }
 
 // Matters reports whether some chunk is nearer to one host than to another. Mostly
-// the first one is; where none is, few differ in who holds them.
+// the first chunk is; where none is, chunks have few different sets of holders.
 func (t *Topology) Matters() bool {
 	var seen assign.Sets
 	for chunk := range t.index.Chunks() {
