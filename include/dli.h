@@ -40,7 +40,7 @@
 
 /* What the calls write to a buffer. It is the caller's, aligned for a uint64_t,
  * and begins with its own size in bytes. Afterwards size is what the answer
- * takes; if that is more than there is the call returns -ERANGE, and nothing
+ * takes; if the buffer is smaller the call returns -ERANGE, and nothing
  * else in the buffer means anything. Without a buffer a call returns that size,
  * or -EOVERFLOW if it is no int. Hosts change, so ask again after -ERANGE. */
 
@@ -104,7 +104,7 @@ struct dli_table {
 	int file;
 	uint64_t chunks;
 	size_t width; /* of a line, with its newline */
-	char *text;   /* lines of it: of the chunks from `from` on, so many */
+	char *text;   /* that many lines of it, for the chunks from `from` on */
 	uint64_t from, lines;
 	struct DLI_chunk next; /* where the next one must begin */
 };
@@ -359,7 +359,7 @@ static inline int dli_room(const void *buffer, uint64_t *room)
 	return 0;
 }
 
-/* dli_answer says what an answer takes, in the way that was asked for. */
+/* dli_answer returns the size of an answer, or writes it to the buffer. */
 static inline int dli_answer(void *buffer, uint64_t room, uint64_t need)
 {
 	if (!buffer)
@@ -417,7 +417,7 @@ static inline int dli_compare(const void *a, const void *b)
 	return memcmp(x->text, y->text, x->length);
 }
 
-/* What is found for several processes: pairs, in the order of the dataset. */
+/* The chunks found for several processes: pairs, in the order of the dataset. */
 struct dli_pair {
 	size_t process;
 	struct DLI_chunk chunk;
@@ -513,7 +513,7 @@ static inline int dli_pairs_match(struct dli_pairs *p, const struct dli_row *r)
 	return err;
 }
 
-/* dli_pairs_find reads a table, and what it comes to in all. */
+/* dli_pairs_find reads a table, and adds up the whole dataset in total. */
 static inline int dli_pairs_find(struct dli_pairs *p, const char *dataset, struct DLI_chunk *total)
 {
 	struct dli_table t;
@@ -596,8 +596,8 @@ static inline int DLI_map_chunks_process(const char *dataset, char *const *proce
 	return err ? err : dli_answer(map, room, need);
 }
 
-/* dli_entry makes the map of what has a name in a directory, if it is a dataset:
- * 1, or 0 if it is none. */
+/* dli_entry makes the map of a directory's entry, if that is a dataset: 1, or 0
+ * if it is none. */
 static inline int dli_entry(const char *directory, const char *name, struct dli_pairs *p,
 			    struct DLI_maps *to, uint64_t room, uint64_t *need)
 {
@@ -620,7 +620,7 @@ static inline int dli_entry(const char *directory, const char *name, struct dli_
 }
 
 /* DLI_map_Dprocess_Dchunks does that for every dataset in a directory: a struct
- * DLI_maps. What is in there and is no dataset is passed over. */
+ * DLI_maps. Entries that are no datasets are passed over. */
 static inline int DLI_map_Dprocess_Dchunks(const char *directory, char *const *processes, void *maps)
 {
 	struct DLI_maps *to = (struct DLI_maps *)maps;
@@ -692,7 +692,7 @@ static inline double dli_percent(uint64_t part, uint64_t whole)
 }
 
 /* DLI_get_total_chunks counts the chunks that are local to a process. After an
- * error it is 0, as what the calls below find is. */
+ * error the number is 0, as are the results of the calls below. */
 static inline int DLI_get_total_chunks(const char *dataset, const char *process, int *number)
 {
 	struct dli_tally sum;

@@ -59,8 +59,8 @@ func (h *hadoop) epoch(b *bench, order, ram string) (received, read float64) {
 	return s.HDFS.Bytes, h.bytesRead() - before
 }
 
-// bytesRead is what all datanodes have read for clients so far. They tell what was
-// so up to ten seconds ago.
+// bytesRead is the bytes that all datanodes have read for clients so far. Their figures
+// are up to ten seconds old.
 func (h *hadoop) bytesRead() (total float64) {
 	const asOf, port = 11 * time.Second, 9864
 	time.Sleep(asOf)

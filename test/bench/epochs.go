@@ -88,7 +88,7 @@ func (s *site) epoch(b *bench, view string) (seconds float64) {
 	return value(out, "seconds")
 }
 
-// sourced is what a daemon had from datanodes.
+// sourced is the part of a status about bytes from datanodes.
 type sourced struct {
 	HDFS struct{ Bytes, Local, Files float64 }
 }
@@ -160,7 +160,7 @@ func addUp(text, form string) (total float64) {
 	return total
 }
 
-// wire is how many bytes each host was sent over the network so far.
+// wire is the bytes that each host was sent over the network so far.
 func (s *site) wire() (bytes []float64) {
 	for _, n := range s.Nodes {
 		bytes = append(bytes, wireOf(n))
@@ -233,14 +233,14 @@ func links(b *bench) (misses int) {
 	return misses
 }
 
-// An effort is what an epoch took.
+// An effort is the time of an epoch, and its use of processors and network.
 type effort struct {
 	seconds   float64
 	processor float64 // share of all cores that was busy, without nice processes
 	wire      float64 // share of the time that the busiest link needed
 }
 
-// measure is what a run takes from the machine, its start included.
+// measure is the effort of a run, its start included.
 func (s *site) measure(run func() float64, rate int64) effort {
 	before, busy, begin := s.wire(), busySeconds(), time.Now()
 	e := effort{seconds: run()}

@@ -69,8 +69,8 @@ func off(name string, predicted, measured float64) outcome {
 	}
 }
 
-// predict is what rankfs simulate says of each epoch. Of the source it knows what
-// the daemon has measured if no speed is given.
+// predict is the seconds that rankfs simulate predicts for each epoch. Without a speed
+// it uses the rate of the source that the daemon has measured.
 func (b *bench) predict(speed float64, step time.Duration) (seconds []float64) {
 	var o struct {
 		Policies []struct{ Epochs []struct{ Seconds float64 } }
@@ -86,7 +86,7 @@ func (b *bench) predict(speed float64, step time.Duration) (seconds []float64) {
 	return seconds
 }
 
-// A stint is what epochs took, and how long a rank worked on a batch.
+// A stint is the time of some epochs, and that of a rank's work on a batch.
 type stint struct {
 	seconds float64
 	step    time.Duration

@@ -56,7 +56,7 @@ func (g *busyGroup) voters() (n int) {
 	return n
 }
 
-// applied is how much has been written to the log.
+// applied is the index of the last log entry that the leader applied.
 func (g *busyGroup) applied() float64 {
 	var s struct{ Cluster struct{ Applied float64 } }
 	g.leader.Status(&s)

@@ -19,7 +19,7 @@ import (
 	"rankfs/test/cluster"
 )
 
-// The HDFS of the benchmark, with what was asked for on one of its hosts.
+// hadoop is the HDFS of the benchmark, with the programs that run on one of its hosts.
 type hadoop struct {
 	cluster *cluster.Cluster
 	host    *cluster.Host // with a datanode
@@ -70,7 +70,7 @@ func (a *asked) end() {
 	a.cmd.Wait()
 }
 
-// A reading is what a program says of bytes that it read.
+// A reading is a program's report of bytes that it read.
 type reading struct {
 	Bytes    float64 `json:"bytes"`
 	Wall     float64 `json:"wall"`
@@ -100,7 +100,7 @@ const (
 	hdfsSize  = 1 << 30
 )
 
-// hdfsStreams reads a file with so many threads, by us and by Hadoop's own
+// hdfsStreams reads a file with that many threads, by us and by Hadoop's own
 // client, each in a process that stays. Ours keeps what it reads in slabs.
 func hdfsStreams(threads int, figure func(reading) float64) func(*bench) (ours, theirs func() float64) {
 	return func(b *bench) (ours, theirs func() float64) { return b.streams(threads, figure) }

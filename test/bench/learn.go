@@ -58,7 +58,7 @@ var (
 	withDisk    = []arm{{"mckp", true}, {"all-disk", true}}
 )
 
-// A lesson is what came of a job.
+// A lesson is the result of a job.
 type lesson struct{ seconds, first, later, fills float64 }
 
 // measure runs the program's job under one policy after the other, a new daemon for

@@ -61,8 +61,8 @@ func main() {
 	os.Exit(run(some))
 }
 
-// A row is what can be picked by its name: it prints a line, or several, and says
-// how many missed their targets.
+// A row is a measure, or a group of them, that -only picks by its name: it prints a line
+// for each, and returns how many missed their targets.
 type row struct {
 	name string
 	run  func(*bench) (misses int)
@@ -163,7 +163,7 @@ type study struct {
 	run  func(*bench) (misses int)
 }
 
-// An outcome is what was measured, to be held against a target.
+// An outcome is the measured values, to be compared with a target.
 type outcome struct {
 	name   string
 	values []float64

@@ -257,7 +257,7 @@ func list(b *bench) (ours, theirs func() float64) {
 	return ours, func() float64 { return seconds(func() { quiet("ls", "-f", local) }) }
 }
 
-// lists lists so many batches, each time of a view that the kernel has no listing
+// lists lists that many batches, each time of a view that the kernel has no listing
 // of yet; and there are files with these names.
 func (b *bench) lists(batches int) (ours func() float64, local string) {
 	data := b.data(fmt.Sprintf("list-%d.bin", batches), "fixed", "-n", fmt.Sprint(batches), "-size", "8")

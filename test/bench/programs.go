@@ -51,7 +51,7 @@ func petabytePlan(b *bench) (misses int) {
 	return misses
 }
 
-// metric is what a benchmark of Go's says in some unit.
+// metric is the figure in some unit in the output of a Go benchmark.
 func metric(text, unit string) float64 {
 	fields := strings.Fields(text)
 	at := slices.Index(fields, unit)

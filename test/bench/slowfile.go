@@ -99,7 +99,7 @@ func (s *slowFile) Read(_ context.Context, _ fs.FileHandle, dst []byte, off int6
 	return fuse.ReadResultData(dst[:n]), 0
 }
 
-// ask says how long it takes until so many bytes are sent.
+// ask returns how long it takes until that many more bytes are sent.
 func (s *slowSource) ask(bytes int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,8 +27,8 @@ const (
 	pause    = time.Millisecond
 )
 
-// Jump sets the clock of a process ahead of the machine's by so many whole
-// seconds, or behind. Zero sets it right. The caller must have started it.
+// Jump sets the clock of a process ahead of the machine's by whole seconds, or
+// behind. Zero sets it right. The caller must have started it.
 func Jump(pid int, by time.Duration) error {
 	if by%time.Second != 0 {
 		return fmt.Errorf("clock of process %d: it jumps by whole seconds, not by %v", pid, by)

@@ -2,7 +2,7 @@ package clock
 
 import "encoding/binary"
 
-// clockGettime is clock_gettime with a clock that is so many seconds ahead.
+// clockGettime is the code of a clock_gettime whose clock is that many seconds ahead.
 func clockGettime(seconds int64) ([]byte, error) {
 	code := []byte{
 		0xb8, 0xe4, 0, 0, 0, // mov eax, SYS_clock_gettime

@@ -45,7 +45,7 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 	return c.waitState(ctx, h, func(s health.State) bool { return s.Active })
 }
 
-// id is how administrators call a namenode.
+// id is the name of a namenode in hdfs haadmin.
 func (c *Cluster) id(h *Host) string {
 	for i, name := range c.NameNodes() {
 		if name == h {
@@ -64,7 +64,7 @@ func (c *Cluster) SafeMode(ctx context.Context, on bool) error {
 	return c.NameNodes()[0].tool(ctx, dfsAdmin, "-safemode", verb)
 }
 
-// WaitLive waits until the active namenode knows of so many live datanodes.
+// WaitLive waits until the active namenode knows of n live datanodes.
 func (c *Cluster) WaitLive(ctx context.Context, n int) error {
 	active, err := c.Active(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type Block struct {
 	Hosts  []string
 }
 
-// located is what WebHDFS says of blocks.
+// located is the answer of WebHDFS about the blocks of a file.
 type located struct {
 	LocatedBlocks struct {
 		Blocks []struct {

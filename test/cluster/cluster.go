@@ -81,7 +81,7 @@ func (c *Cluster) pick(of []site.Host) []*Host {
 	return hosts
 }
 
-// Nameservice is what stands for the namenodes in a URL: hdfs://rankfs/path.
+// Nameservice is the name of all namenodes together in a URL: hdfs://rankfs/path.
 func (c *Cluster) Nameservice() string { return site.Nameservice }
 
 // Addresses are those of the namenodes, HOST:PORT.

@@ -81,8 +81,8 @@ func (h *Host) neighbour(args ...string) error {
 	return nil
 }
 
-// LinkRate limits each direction of the host's link to so many bytes a second;
-// 0 is no limit.
+// LinkRate limits each direction of the host's link to rate bytes a second; 0 is no
+// limit.
 func (h *Host) LinkRate(rate int64) error {
 	out, err := h.Command(context.Background(), "tc", shape("eth0", rate)...).CombinedOutput()
 	if err != nil && !strings.Contains(string(out), noShape) {
@@ -137,8 +137,8 @@ func (h *Host) CorruptReplicaAt(block uint64, off int64) error {
 	return err
 }
 
-// TruncateReplica leaves of a block's replica on the host so many bytes; its
-// datanode believes that it has them all.
+// TruncateReplica cuts a block's replica on the host to size bytes; its datanode
+// believes that it has them all.
 func (h *Host) TruncateReplica(block uint64, size int64) error {
 	file, err := h.replica(block)
 	if err != nil {

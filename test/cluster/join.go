@@ -87,7 +87,7 @@ func startKeeper(s *site.Site) error {
 	return c.Process.Release() // this process does not wait for its end
 }
 
-// environment is what the daemons get of ours, which is that of some test.
+// environment has the few variables of this test that the keeper and its daemons get.
 func environment() []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "JAVA_HOME", "LANG"} {

@@ -11,7 +11,7 @@ import (
 	"rankfs/test/cluster/internal/site"
 )
 
-// repairTime is what a repair may take: two daemons one after the other need a
+// repairTime bounds a repair: two daemons one after the other need a
 // quarter of it on a busy machine.
 const repairTime = 2 * time.Minute
 
@@ -67,7 +67,7 @@ func (c *Cluster) State(ctx context.Context) (health.State, error) {
 	return h.state(ctx)
 }
 
-// state is what a namenode says, asked from its own host.
+// state is the state that a namenode reports, asked from its own host.
 func (h *Host) state(ctx context.Context) (health.State, error) {
 	return health.Ask(ctx, h.DialContext, fmt.Sprintf("%s:%d", h.IP, site.NameHTTP))
 }

@@ -198,7 +198,7 @@ func (p *Place) finish() {
 	}
 }
 
-// Log is what daemons wrote here.
+// Log is the log of the daemons of this place.
 func (p *Place) Log() string {
 	text, _ := os.ReadFile(p.Dir + "/log")
 	return string(text)

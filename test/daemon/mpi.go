@@ -11,7 +11,7 @@ type Seat struct {
 	Ranks int
 }
 
-// MPI runs a program with so many ranks on each host, side by side.
+// MPI runs a program with perNode ranks on each host, all at the same time.
 func (m *Team) MPI(agent string, perNode int, program string, args ...string) (string, error) {
 	var seats []Seat
 	for _, n := range m.Nodes {

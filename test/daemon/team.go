@@ -49,8 +49,8 @@ func (m *Team) Found() {
 	}
 }
 
-// Token has a node make a token, to be used so many times. The nodes that it lets in
-// are operators, so that tests may ask anything of any node.
+// Token has a node make a token, to be used that many times. The nodes that it lets
+// in are operators, so that tests may ask anything of any node.
 func (m *Team) Token(by *Place, uses int) string {
 	m.T.Helper()
 	return strings.TrimSpace(by.Do("token", "create", "--role", "operator", "--uses", fmt.Sprint(uses)))
@@ -112,7 +112,7 @@ func (m *Team) Members(n *Place) (s Members) {
 	return s
 }
 
-// Voters is how many vote.
+// Voters counts the nodes that vote.
 func (s Members) Voters() (n int) {
 	for _, one := range s.Nodes {
 		if one.Voter {
@@ -122,7 +122,7 @@ func (s Members) Voters() (n int) {
 	return n
 }
 
-// Up is how many are up.
+// Up counts the nodes that are up.
 func (s Members) Up() (n int) {
 	for _, one := range s.Nodes {
 		if one.State == "up" {

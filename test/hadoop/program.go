@@ -88,7 +88,7 @@ type Range struct {
 	Length int64  `json:"length"`
 }
 
-// ReadAnswer is what Read measured: seconds, those of CPU counted in hundredths.
+// ReadAnswer has the figures that Read measured: seconds, those of CPU in hundredths.
 type ReadAnswer struct {
 	Bytes int64
 	Wall  float64
@@ -108,7 +108,7 @@ type SequenceOrder struct {
 	Seed        int64  `json:"seed"`
 }
 
-// SequenceAnswer is what Sequence wrote.
+// SequenceAnswer describes the file that Sequence wrote.
 type SequenceAnswer struct {
 	Bytes      int64 // of the file
 	Records    int

@@ -9,7 +9,7 @@ import (
 	"github.com/bmatsuo/lmdb-go/lmdb"
 )
 
-// perTxn is what convert_imageset commits at a time.
+// perTxn is the records of one transaction, as in Caffe's convert_imageset.
 const perTxn = 1000
 
 // makeLMDB makes a database of one directory. Nothing is synced until the end.

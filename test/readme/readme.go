@@ -24,8 +24,8 @@ func Block(t testing.TB, after string) string {
 	return strings.ReplaceAll(block, "\n    ", "\n") + "\n"
 }
 
-// Lines are those of a block that a person types: without what is said beside
-// them, and whole where a backslash goes on.
+// Lines are the lines of a block that a user types: without the remarks beside them,
+// and joined where a backslash ends one.
 func Lines(t testing.TB, after string) (lines []string) {
 	t.Helper()
 	block := strings.ReplaceAll(Block(t, after), "\\\n", "")

@@ -89,7 +89,7 @@ func resident(t *testing.T, f Fixture) {
 
 var rssFile = regexp.MustCompile(`RssFile:\s*(\d+) kB`)
 
-// residentFile is how much of its mapped files this process has in memory.
+// residentFile is the bytes of its mapped files that this process has in memory.
 func residentFile(t *testing.T) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

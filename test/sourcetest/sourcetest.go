@@ -1,4 +1,4 @@
-// Package sourcetest is what every source must do, as tests.
+// Package sourcetest is the conformance suite that every source must pass.
 package sourcetest
 
 import (

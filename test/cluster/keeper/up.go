@@ -15,7 +15,7 @@ import (
 	"rankfs/test/hadoop"
 )
 
-// upTime is what starting a cluster may take, with the download of the jars.
+// upTime bounds the start of a cluster, with the download of the jars.
 const upTime = 15 * time.Minute
 
 // variant is the name of the cluster that the command line means.
@@ -49,7 +49,7 @@ func up(args []string) error {
 	return nil
 }
 
-// guide is what a person needs next.
+// guide is the text that tells a developer how to use the cluster.
 func guide(name string, c *cluster.Cluster) string {
 	var b strings.Builder
 	dir := filepath.Dir(c.Conf())

@@ -11,7 +11,7 @@ import (
 	"rankfs/test/cluster/internal/site"
 )
 
-// An actor is what a datanode has for each namenode.
+// An actor is a datanode's account of one namenode.
 type actor struct {
 	NamenodeAddress string
 	ActorState      string

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A State is what a namenode says of itself and its datanodes.
+// A State is the state of a namenode and its datanodes, as it reports it.
 type State struct {
 	Active  bool // it is the one that serves
 	Safe    bool // it is in safe mode

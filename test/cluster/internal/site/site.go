@@ -124,7 +124,7 @@ func (s *Site) With(daemon string) []Host {
 	return with
 }
 
-// HostDir is what a host has of its own on disk.
+// HostDir is the folder of a host's own files.
 func (s *Site) HostDir(name string) string { return filepath.Join(s.Dir, "hosts", name) }
 
 // Conf is a folder with core-site.xml and hdfs-site.xml.
@@ -139,7 +139,7 @@ func (s *Site) Control() string { return filepath.Join(s.Dir, "control") }
 // Keeper is the program that holds the cluster, and enters its hosts.
 func (s *Site) Keeper() string { return filepath.Join(s.Dir, "keeper") }
 
-// Bin is a folder of commands for people on the hosts.
+// Bin is a folder of commands for developers on the hosts.
 func (s *Site) Bin() string { return filepath.Join(s.Dir, "bin") }
 
 // Pinned is a file; while it is there the cluster stays without users.
@@ -148,7 +148,7 @@ func (s *Site) Pinned() string { return filepath.Join(s.Dir, "pinned") }
 // Broken is a file; while it is there a test may have broken the cluster.
 func (s *Site) Broken() string { return filepath.Join(s.Dir, "broken") }
 
-// Log is what the keeper and its helpers have to say.
+// Log is the log of the keeper and its helpers.
 func (s *Site) Log() string { return filepath.Join(s.Dir, "keeper.log") }
 
 func record(dir string) string { return filepath.Join(dir, "site.json") }
