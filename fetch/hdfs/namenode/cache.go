@@ -29,7 +29,7 @@ type stamp struct {
 	time time.Time
 }
 
-// maxCache is far above what a user has tickets for.
+// maxCache bounds the file of tickets, far above the size of any user's.
 const maxCache = 16 << 20
 
 func newCache(path string) *cache {
@@ -47,14 +47,14 @@ func (c *cache) stamp() stamp {
 	return stamp{info.Size(), info.ModTime()}
 }
 
-// changed reports whether there is another file to read than the one held. One
-// that is gone is no reason to forget what was in it.
+// changed reports whether the file differs from the one that was read last. A file
+// that is gone does not count: the tickets that were read from it may still be used.
 func (c *cache) changed() bool {
 	now := c.stamp()
 	return now != stamp{} && now != c.as
 }
 
-// login makes a client of what the file holds, read anew if it changed.
+// login makes a client of the tickets in the file, read anew if it changed.
 func (c *cache) login(conf *config.Config) (krb *client.Client, err error) {
 	defer unbroken(c.path, &err)
 	if c.held == nil || c.changed() {
@@ -96,8 +96,8 @@ func (c *cache) ticket() *credentials.Credential {
 	return t
 }
 
-// renew has the KDC renew the ticket for tickets, if it is of that kind, or
-// reads the file again if somebody else renewed that.
+// renew has the KDC renew the ticket-granting ticket, if it is renewable, or reads the
+// file again if another program has renewed the ticket there.
 func (c *cache) renew(krb *client.Client) error {
 	if c.changed() {
 		return c.read()

@@ -16,7 +16,7 @@ import (
 	"rankfs/meta"
 )
 
-// Stat asks what is at a path. It follows no symbolic link.
+// Stat asks for the status of a path. It follows no symbolic link.
 func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
 	const method = "getFileInfo"
 	if err := checkPath(name); err != nil {
@@ -104,7 +104,7 @@ func (b *Blocks) end(at int64) int64 {
 	return last.Off + last.Size
 }
 
-// Defaults is what a namenode tells every client.
+// Defaults are the settings that a namenode tells every client.
 type Defaults struct {
 	BlockSize    int64
 	Replication  int
@@ -144,8 +144,8 @@ func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until ti
 	return key, time.UnixMilli(int64(field(key, "expiryDate").Uint())), nil
 }
 
-// ReportCorrupt tells that the replica of a block at a datanode is not what was
-// written, so that another is copied in its place.
+// ReportCorrupt reports the replica of a block at a datanode as corrupt, so that the
+// namenode has a sound one copied in its place.
 func (c *Client) ReportCorrupt(ctx context.Context, b Block, datanode string) error {
 	const method = "reportBadBlocks"
 	one := proto.Clone(b.Message)
@@ -174,7 +174,7 @@ func (c *Client) ReportCorrupt(ctx context.Context, b Block, datanode string) er
 // maxPath is HDFS's own bound.
 const maxPath = 8000
 
-// checkPath refuses what a namenode would understand in its own way.
+// checkPath refuses paths that a namenode would interpret in its own way.
 func checkPath(name string) error {
 	if !strings.HasPrefix(name, "/") || path.Clean(name) != name || len(name) > maxPath ||
 		!utf8.ValidString(name) || strings.ContainsRune(name, 0) {

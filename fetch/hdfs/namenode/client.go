@@ -31,7 +31,7 @@ type Client struct {
 		conns  []*conn   // of the address of that index, or nil
 		active int       // the index of the way that answered last
 		sought time.Time // when RPC was last looked for, while WebHDFS answers
-		who    string    // as whom namenodes know us
+		who    string    // the user name that namenodes know this client by
 		closed bool
 	}
 }
@@ -48,12 +48,12 @@ const (
 // standby a fail-over is under way, and there are more, until the deadline.
 func rounds(n int) int {
 	if n == 1 {
-		return 2 // nobody could take over
+		return 2 // no other namenode could take over
 	}
 	return 6
 }
 
-// New returns a client. It connects when it is first asked something.
+// New returns a client. It connects at the first call.
 func New(config Config) (*Client, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// call asks for a method about a path, which may be empty, and fills resp. addr
-// is who answered.
+// call calls a method about a path, which may be empty, and fills resp. addr is the
+// namenode that answered.
 func (c *Client) call(ctx context.Context, method, path string, req, resp proto.Message) (addr string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, errSilent)
 	defer cancel()
@@ -107,12 +107,12 @@ func (c *Client) call(ctx context.Context, method, path string, req, resp proto.
 	return addr, c.problem(ctx, method, path, addr, err)
 }
 
-// problem names whom an error is from and what it is about.
+// problem adds to an error the namenode that it is from, the method and the path.
 func (c *Client) problem(ctx context.Context, method, path, addr string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if addr == "" { // nobody answered
+	if addr == "" { // no namenode answered
 		addr = strings.Join(c.config.Addresses, ", ")
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errSilent):
@@ -127,7 +127,7 @@ func (c *Client) problem(ctx context.Context, method, path, addr string, err err
 	return fmt.Errorf("namenode %s: %s: %w", addr, method, explain(err, c.who(), path))
 }
 
-// who is the user as he is known to the namenode.
+// who is the name by which the namenode knows the user.
 func (c *Client) who() string {
 	if c.config.ActFor != "" {
 		return c.config.ActFor

@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Config says which namenodes to ask, and as whom.
+// A Config says which namenodes to ask, and as which user.
 type Config struct {
 	// Addresses are HOST:PORT of the namenodes of one nameservice.
 	Addresses []string
@@ -24,36 +24,36 @@ type Config struct {
 	// the system's if nil.
 	Roots *x509.CertPool
 
-	// User is who asks; the process's user if empty. With Kerberos it is the
-	// ticket's principal and must be left empty.
+	// User is the user to call as; the process's user if empty. With Kerberos it
+	// is the ticket's principal and must be left empty.
 	User string
-	// ActFor is whom User acts for, if the namenode's hadoop.proxyuser
-	// settings let him; nobody if empty.
+	// ActFor is the user that User acts for, if the namenode's hadoop.proxyuser
+	// settings allow it; empty if User acts for itself.
 	ActFor string
 
 	// Timeout bounds each call, with all its retries. The default, 20 s, is
-	// twice what a fail-over or a long collection of garbage in a namenode
-	// takes, and a fraction of what an open of a batch may wait.
+	// twice the time of a fail-over or a long garbage collection in a namenode,
+	// and a fraction of the time that an open of a batch may wait.
 	Timeout time.Duration
 
 	// Dial opens connections; net.Dialer's DialContext if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Log hears of fail-overs; nobody does if nil.
+	// Log is told of fail-overs; if nil they are not logged.
 	Log *slog.Logger
 	// Kerberos, if not nil, is demanded of the namenodes.
 	Kerberos *Kerberos
 
-	// Data is for who reads blocks; of it the client uses UseHostname.
+	// Data is for readers of blocks; the client itself uses only UseHostname.
 	Data Data
 }
 
-// Data is what a Hadoop configuration says of connections to datanodes.
+// Data holds the settings of a Hadoop configuration for connections to datanodes.
 type Data struct {
 	UseHostname bool     // connect to a datanode's name, not to its address
 	Protection  []string // of dfs.data.transfer.protection, such as integrity
 	Encrypt     bool     // dfs.encrypt.data.transfer
-	ByFile      bool     // dfs.client.read.shortcircuit: blocks of this host by their files
-	Socket      string   // dfs.domain.socket.path, by which datanodes pass them
+	ByFile      bool     // dfs.client.read.shortcircuit: read blocks of this host by their files
+	Socket      string   // dfs.domain.socket.path, by which datanodes pass the files
 }
 
 const (
@@ -61,7 +61,7 @@ const (
 	maxAddresses   = 16 // a nameservice has two or three namenodes
 )
 
-// withDefaults returns the configuration with what it left out, if it is valid.
+// withDefaults returns the configuration with defaults filled in, if it is valid.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Addresses) == 0 || len(c.Addresses) > maxAddresses {
 		return c, fmt.Errorf("namenodes %q %w: give 1 to %d addresses HOST:PORT", c.Addresses, meta.ErrInvalid, maxAddresses)

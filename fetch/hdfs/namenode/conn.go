@@ -34,8 +34,8 @@ type conn struct {
 	}
 }
 
-// maxIdle is how long a connection is kept for nothing. Half of what a careful
-// firewall allows; a new one takes a millisecond.
+// maxIdle is how long an unused connection is kept: half the time that a careful
+// firewall allows. A new connection takes a millisecond.
 const maxIdle = 30 * time.Second
 
 var errIdle = errors.New("connection was idle")
@@ -110,7 +110,7 @@ func (c *conn) open() (net.Conn, *wrapping, error) {
 	return nc, w, err
 }
 
-// write sends packets until the connection ends or nobody needs it.
+// write sends packets until the connection ends or has been idle for too long.
 func (c *conn) write(nc net.Conn, w *wrapping) error {
 	idle := time.NewTicker(maxIdle)
 	defer idle.Stop()

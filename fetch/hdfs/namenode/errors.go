@@ -60,7 +60,7 @@ type remoteError struct {
 	text  string
 }
 
-// maxText bounds what a namenode can put into an error.
+// maxText bounds the text that a namenode can put into an error.
 const maxText = 400
 
 func remoteErrorOf(header proto.Message) *remoteError {
@@ -162,7 +162,7 @@ type attempts []struct {
 	err  error
 }
 
-// reasons are those, for one line.
+// reasons joins the errors of all attempts into one line.
 func (a attempts) reasons() string {
 	var all []string
 	for _, t := range a {

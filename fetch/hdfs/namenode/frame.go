@@ -36,9 +36,9 @@ func frame(messages ...proto.Message) ([]byte, error) {
 	return b, nil
 }
 
-// readFrame reads a frame of up to most bytes and returns what is behind the
-// length. Memory is taken as bytes come in, not because a length says so. At
-// the end of the stream it returns io.EOF.
+// readFrame reads a frame of up to most bytes and returns the bytes after its length
+// field. Memory is allocated as bytes come in, not by the stated length. At the end
+// of the stream it returns io.EOF.
 func readFrame(r io.Reader, most int64) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -12,14 +12,15 @@ import (
 	"rankfs/meta"
 )
 
-// maxAlternatives bounds what {a,b} may multiply to where slashes are inside.
+// maxAlternatives bounds the patterns that a pattern expands to if {a,b} has slashes
+// inside.
 const maxAlternatives = 1024
 
-// Glob calls each with the path and status of what matches a pattern, each
-// once. In an element of it, * stands for any characters, ? for one, [a-b] for
-// one of a range, [^a] for one other than a, {a,b} for one of the texts, which
-// may have slashes, and \ takes away the next character's meaning. Nothing at
-// all is no error. If located is set it also says where files are.
+// Glob calls each once for every path that matches a pattern, with its status. In an
+// element of the pattern, * stands for any characters, ? for one, [a-b] for one of a
+// range, [^a] for one other than a, {a,b} for one of the texts, which may have
+// slashes, and \ takes away the next character's meaning. It is no error if no path
+// matches. If located is set the status has the blocks of a file.
 func (c *Client) Glob(ctx context.Context, pattern string, located bool, each func(name string, st Status) error) error {
 	alternatives, err := expand(pattern)
 	if err != nil {
@@ -53,7 +54,7 @@ type walk struct {
 	each    func(name string, st Status) error
 }
 
-// below looks in a directory for what the elements of the glob from i on match.
+// below looks in a directory for paths that match the elements of the glob from i on.
 func (w walk) below(ctx context.Context, dir string, i int) error {
 	for i < len(w.glob) && w.glob[i].plain {
 		dir = path.Join(dir, w.glob[i].text)
@@ -93,7 +94,7 @@ func (w walk) exactly(ctx context.Context, name string) error {
 	return w.each(name, st)
 }
 
-// unlessGone passes on what is not about something that does not exist (any
+// unlessGone returns err, or nil if err is that of a path that does not exist (any
 // more).
 func unlessGone(err error) error {
 	if errors.Is(err, meta.ErrNotExist) {
@@ -106,7 +107,7 @@ func unlessGone(err error) error {
 type glob []element
 
 type element struct {
-	text  string // what it is, if plain
+	text  string // the name itself, if plain
 	plain bool
 	match *regexp.Regexp
 }

@@ -22,7 +22,8 @@ const (
 	saslWrap
 )
 
-// greet says who we are. What it returns is nil if packets go as they are.
+// greet tells a namenode the user of a new connection. The wrapping that it returns is
+// nil if packets are sent unprotected.
 func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
 	if c.config.Kerberos != nil {
 		return c.greetKerberos(ctx, nc, addr)
@@ -39,9 +40,9 @@ func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping
 	return nil, err
 }
 
-// greetKerberos proves who we are by SASL's GSSAPI mechanism (RFC 4752). That
-// the namenode is the right one is proven by the seal on its first message:
-// the key is new, and went to it in a ticket that only it can read.
+// greetKerberos authenticates this client by SASL's GSSAPI mechanism (RFC 4752). The
+// seal on the namenode's first message proves that it is the right one: the key is
+// new, and went to the namenode in a ticket that no other can read.
 func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
 	service, realm, err := c.config.Kerberos.service(addr)
 	if err != nil {
@@ -122,7 +123,7 @@ func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.
 	return readSASL(x.nc, due)
 }
 
-// maxGreeting bounds what a namenode may send before it has proven anything.
+// maxGreeting bounds a message that a namenode sends before it is authenticated.
 const maxGreeting = 1 << 20
 
 // readSASL reads a reply in the state that is due.
@@ -155,7 +156,7 @@ func parseSASL(b []byte, due protoreflect.EnumNumber) (proto.Message, error) {
 	return resp, nil
 }
 
-// kerberosOf is the way to log in by Kerberos among those that are offered.
+// kerberosOf returns the Kerberos entry among the offered ways to log in.
 func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
 	list := field(offer, "auths").List()
 	for i := range list.Len() {
@@ -172,8 +173,8 @@ func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
 	return nil, fmt.Errorf("kerberos %w: the namenode does not offer it; is it of another cluster?", meta.ErrInvalid)
 }
 
-// agree takes up the namenode's first sealed message, which offers guards, and
-// returns what then happens to packets, and our sealed answer.
+// agree reads the namenode's first sealed message, which offers guards, and returns
+// the wrapping of later packets and the sealed answer to send.
 func (c *Client) agree(s *seal, token []byte) (*wrapping, []byte, error) {
 	offer, err := s.in(token, false)
 	if err != nil {

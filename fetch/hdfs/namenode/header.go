@@ -40,8 +40,8 @@ func methodHeader(method string) proto.Message {
 	})
 }
 
-// connectionContext says who is asking. realUser is empty unless he acts for
-// another.
+// connectionContext names the user of a connection. realUser is the one who acts for
+// user, or empty.
 func connectionContext(user, realUser string) proto.Message {
 	who := fields{"effectiveUser": user}
 	if realUser != "" {
@@ -53,14 +53,14 @@ func connectionContext(user, realUser string) proto.Message {
 	})
 }
 
-// A reply is what came for a call: the message as bytes, or why there is none.
+// A reply is the outcome of a call: the message as bytes, or why there is none.
 type reply struct {
 	body []byte
 	err  error
 }
 
-// parseReply takes a reply's header off. An error means that the connection is
-// of no more use: a broken frame, or a namenode that gives up on us.
+// parseReply takes a reply's header off. An error means that the connection has to be
+// closed: a frame is broken, or the namenode ends the connection.
 func parseReply(b []byte) (id int32, r reply, err error) {
 	header := message("common.RpcResponseHeaderProto", nil)
 	rest, err := shift(b, header)

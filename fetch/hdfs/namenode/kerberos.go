@@ -9,23 +9,23 @@ import (
 	"rankfs/meta"
 )
 
-// Kerberos says how to prove who we are. With neither Keytab nor Cache set, the
+// Kerberos says how to authenticate. With neither Keytab nor Cache set, the
 // credential cache is the file that kinit writes by default.
 type Kerberos struct {
 	// Service is the namenodes' principal, such as nn/_HOST@EXAMPLE.COM, where
 	// _HOST stands for the host of the address.
 	Service string
-	// Protection is how packets may be guarded, best first: of
-	// authentication, integrity, privacy. If empty, as the namenode does it
-	// best.
+	// Protection are the guards that packets may have, of authentication,
+	// integrity and privacy, best first. If empty, the strongest that the namenode
+	// offers is used.
 	Protection []string
 
-	// Principal is who logs in with the key in Keytab, such as
+	// Principal is the principal of the key in Keytab, such as
 	// rankfs/node1@EXAMPLE.COM.
 	Principal string
 	Keytab    string
-	// Cache is a file of tickets. It is read again when it changes, and what
-	// it holds is renewed as far as it can be.
+	// Cache is a file of tickets. It is read again when it changes, and its
+	// ticket-granting ticket is renewed as long as the KDC allows.
 	Cache string
 	// Conf is krb5.conf; /etc/krb5.conf if empty.
 	Conf string
@@ -83,7 +83,7 @@ func (k *Kerberos) allowsWeb(url string) bool {
 	return err == nil && slices.Contains(guards, authentication)
 }
 
-// A guard is what is done to packets, as a bit of SASL's GSSAPI mechanism.
+// A guard is the protection of packets, as a bit of SASL's GSSAPI mechanism.
 type guard byte
 
 const (

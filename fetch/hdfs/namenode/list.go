@@ -11,14 +11,14 @@ import (
 	"rankfs/meta"
 )
 
-// maxEntries is what HDFS allows in a directory at most.
+// maxEntries is the most entries that HDFS allows in a directory.
 const maxEntries = 6_400_000
 
-// List calls each with what is in a directory, in the namenode's order, by
-// bytes of names. If located is set it also says where files are: a page of
-// the listing, of about 1,000 blocks' replicas, takes one call, and the next
-// page is on its way while each is called. A file is a list of itself, with an
-// empty name. An error from each ends the listing and is returned.
+// List calls each with the entries of a directory, in the namenode's order, by bytes
+// of names. If located is set the entries have the blocks of files: a page of the
+// listing, of about 1,000 blocks' replicas, takes one call, and the next page is on
+// its way while each is called. A file is listed as one entry with an empty name.
+// An error from each ends the listing and is returned.
 func (c *Client) List(ctx context.Context, dir string, located bool, each func(Status) error) error {
 	return c.ListAfter(ctx, dir, "", located, each)
 }
@@ -74,7 +74,7 @@ func (l listing) problem(ctx context.Context, addr string, err error) error {
 	return l.client.problem(ctx, "getListing", l.dir, addr, err)
 }
 
-// page asks for what comes after a name.
+// page asks for the entries after a name.
 func (l listing) page(ctx context.Context, after []byte) page {
 	req := message("hdfs.GetListingRequestProto", fields{"src": l.dir, "startAfter": after, "needLocation": l.located})
 	resp := message("hdfs.GetListingResponseProto", nil)

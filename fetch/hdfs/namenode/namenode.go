@@ -1,4 +1,4 @@
-// Package namenode asks HDFS namenodes what is stored where.
+// Package namenode is a client of HDFS namenodes, for metadata and block locations.
 //
 // hdfs/v2 reads data but cannot say which hosts hold a block, sets no deadline
 // on a call, and keeps a dead connection. This client speaks the same protocol
@@ -7,7 +7,7 @@
 //
 // A call goes to the namenode that answered last. One that cannot be reached,
 // is silent or in standby is passed over for the next, in rounds, until the
-// call's deadline; every call is a question and may be asked twice. Calls of one
+// call's deadline; every call may safely be made twice. Calls of one
 // client share a connection for each namenode and do not wait for each other.
 package namenode
 
@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Status is what a namenode says of one path.
+// A Status is a namenode's metadata of one path.
 type Status struct {
-	Name        string // the last element; empty for what was asked for itself
+	Name        string // the last element; empty for the path that was asked about
 	Dir         bool
 	Size        int64
 	ModTime     time.Time
@@ -39,7 +39,7 @@ type Status struct {
 // The blocks follow each other without a gap.
 type Blocks struct {
 	Size   int64 // of the whole file; without the block that is being written
-	Open   bool  // somebody is writing to it
+	Open   bool  // a client is writing to it
 	Blocks []Block
 }
 
@@ -51,13 +51,13 @@ type Block struct {
 	Stamp     uint64 // generation stamp: changes when the block does
 	Corrupt   bool   // no replica of it is sound
 
-	// Replicas are those that the namenode holds for sound. Locate has the
+	// Replicas are the ones that the namenode takes for sound. Locate has the
 	// nearest to this host first, List has them in no order.
 	Replicas []Replica
 
 	// Message is the LocatedBlockProto itself, for hdfs/v2. From Locate it
-	// has the token that a datanode of a secure cluster wants to see; from
-	// List by RPC it has none.
+	// has the token that a datanode of a secure cluster demands; from List by RPC
+	// it has none.
 	Message proto.Message
 }
 

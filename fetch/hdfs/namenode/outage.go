@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An outage is what is known while no way leads to an active namenode. The call
-// that finds it has taken all its time; those that follow are refused at once, for
-// the reasons that were last seen, and beside them it is looked for its end.
+// An outage is the state in which no way leads to an active namenode. The call that
+// discovers it has used up its timeout. Later calls are refused at once, with the
+// errors that were last seen, while a goroutine looks for the end of the outage.
 type outage struct {
 	mu struct {
 		sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"rankfs/meta"
 )
 
-// expand writes out the alternatives {a,b} that have slashes in them, and those
-// around these, so that every result can be cut at its slashes.
+// expand writes out the alternatives {a,b} that have slashes in them, and the
+// alternatives that enclose these, so that every result can be cut at its slashes.
 func expand(pattern string) ([]string, error) {
 	if !strings.HasPrefix(pattern, "/") || len(pattern) > maxPath || !utf8.ValidString(pattern) || strings.ContainsRune(pattern, 0) {
 		return nil, fmt.Errorf("%w: give an absolute path of at most %d bytes", meta.ErrInvalid, maxPath)
@@ -80,7 +80,8 @@ func slashed(p string) (from, to int, err error) {
 	return -1, 0, nil
 }
 
-// alternatives cuts what is between braces at its own commas.
+// alternatives cuts the text between two braces at its commas, but not at those of
+// inner braces.
 func alternatives(s string) []string {
 	var out []string
 	depth, begin := 0, 0
@@ -124,7 +125,7 @@ func parseElement(e string) (element, error) {
 type translation struct {
 	in      []rune
 	out     strings.Builder // the expression
-	text    strings.Builder // what it says, if nothing is special
+	text    strings.Builder // the name that the pattern stands for, if it is plain
 	depth   int             // of braces
 	special bool
 }
@@ -181,7 +182,7 @@ func (t *translation) plain(r rune) {
 	t.out.WriteString(regexp.QuoteMeta(string(r)))
 }
 
-// set takes what is behind a [ up to its ].
+// set translates the characters after a [, up to its ].
 func (t *translation) set() error {
 	t.put("[")
 	if len(t.in) > 0 && (t.in[0] == '^' || t.in[0] == '!') {

@@ -5,8 +5,9 @@ import "time"
 // minWait keeps a KDC that does not renew from being asked all the time.
 const minWait = 30 * time.Second
 
-// keep renews the ticket of the cache before it ends, as nobody may want to
-// connect just then. With a keytab the library does the like.
+// keep renews the ticket of the cache before it ends. Calls cannot be relied on for
+// that: none may need a new connection in time. With a keytab the library renews
+// tickets by itself.
 func (t *tickets) keep() {
 	for {
 		left := t.left()
@@ -41,6 +42,6 @@ func (t *tickets) renew() error {
 	if err := t.cache.renew(krb); err != nil {
 		return err
 	}
-	t.forget() // the next call logs in with what there is now
+	t.forget() // the next call logs in with the renewed ticket
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // A seal signs or encrypts messages as RFC 4121 (4.2.6.2) has it, with a key
-// that no other connection has. A message that is sent once more by somebody
-// else could only be the reply to a call that has its reply already.
+// that no other connection has. A message that an attacker replays can therefore only
+// be the reply to a call that has its reply already.
 type seal struct {
 	key types.EncryptionKey
 	on  etype.EType

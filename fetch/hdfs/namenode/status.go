@@ -50,8 +50,7 @@ func statusOf(m *hdfs.FileStatus) (Status, error) {
 // builtinCodes are the policies that namenodes name by number alone.
 var builtinCodes = [...]string{1: "RS-6-3-1024k", "RS-3-2-1024k", "RS-LEGACY-6-3-1024k", "XOR-2-1-1024k", "RS-10-4-1024k"}
 
-// codeOf names the erasure code of a file, or of what will be put into a
-// directory.
+// codeOf names the erasure code of a file, or of new files in a directory.
 func codeOf(m *hdfs.FileStatus) string {
 	switch code := m.GetEcPolicy(); {
 	case code == nil:
@@ -72,8 +71,8 @@ func linkOf(m *hdfs.FileStatus) string {
 	return string(m.GetSymlink())
 }
 
-// blocksOf is what m says of where the n bytes from off on are. The types of
-// m's parts have no names here, so one function looks at them.
+// blocksOf returns the blocks of the n bytes from off on, as m has them. The types of
+// m's parts have no names here, so one function reads them all.
 func (c *Client) blocksOf(m *hdfs.FileStatus, off, n int64) (*Blocks, error) {
 	from := m.GetLocations()
 	if from.GetFileLength() > maxSize {
@@ -140,9 +139,9 @@ func (c *Client) replica(id interface {
 	}
 }
 
-// check leaves out what lies behind the file's end, where somebody may be
-// writing, and makes sure that the rest covers the n bytes from off on, as far
-// as the file has them, without a gap.
+// check drops the blocks behind the file's end, where a client may be writing, and
+// makes sure that the others cover the n bytes from off on, as far as the file has
+// them, without a gap.
 func (b *Blocks) check(off, n int64) error {
 	for i, x := range b.Blocks {
 		if b.Open && (x.Size == 0 || x.Off+x.Size > b.Size) {

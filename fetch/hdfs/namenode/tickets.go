@@ -24,16 +24,17 @@ import (
 	"rankfs/meta"
 )
 
-// tickets gets what proves who we are to a namenode. The library that asks the
-// KDC knows no contexts but gives up by itself, after 5 s for each KDC; so it
-// is asked aside, and whoever wants a ticket waits as long as he likes.
+// tickets gets the Kerberos tickets that authenticate this client to a namenode. The
+// library that asks the KDC knows no contexts but gives up by itself, after 5 s for
+// each KDC; so a goroutine of its own calls it, and a caller that wants a ticket
+// waits for that until its context ends.
 type tickets struct {
 	Kerberos
 	log *slog.Logger
 	ctx context.Context
 	wg  *sync.WaitGroup
 
-	turn  chan struct{}  // held by the one who uses what follows
+	turn  chan struct{}  // a lock: its holder may use the fields below
 	conf  *config.Config // of the last login
 	krb   *client.Client // nil until needed
 	cache *cache         // nil with a keytab
@@ -51,10 +52,10 @@ func newTickets(ctx context.Context, c Config, wg *sync.WaitGroup) *tickets {
 	return t
 }
 
-// close ends what the library does by itself. Nobody asks any more.
+// close ends the goroutines of the library. No call may be under way.
 func (t *tickets) close() { t.forget() }
 
-// A proof is what a namenode is shown.
+// A proof authenticates this client to a namenode.
 type proof struct {
 	who   string
 	token []byte
@@ -86,8 +87,9 @@ func (t *tickets) key(ctx context.Context, service, realm string) (proof, error)
 	}
 }
 
-// ask logs in if need be. What it has from an earlier time may be of no use
-// any more, without the library knowing it, and is then thrown away once.
+// ask gets a proof from the KDC, and logs in first if need be. An earlier login may
+// have become invalid without the library knowing it, so if it fails it is dropped, and
+// ask logs in anew, once.
 func (t *tickets) ask(service, realm string) (proof, error) {
 	for again := false; ; again = true {
 		fresh, err := t.login(service, realm)

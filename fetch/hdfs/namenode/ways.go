@@ -18,8 +18,8 @@ func (c *Client) address(way int) string {
 	return c.config.Addresses[way]
 }
 
-// order is in which order to try all ways: from the one that answered last on,
-// and those of its kind before the others.
+// order is the order in which to try all ways: from the one that answered last on,
+// and the ways of its kind before the others.
 func (c *Client) order() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,10 +18,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A web is WebHDFS of one namenode: another way to ask it the same. It gives
-// everything but keys of connections to datanodes (dfs.encrypt.data.transfer),
-// kinds of storage, and pages of a listing with locations: those are a request
-// for each file.
+// A web is WebHDFS of one namenode: another way to make the same calls. It lacks the
+// keys of connections to datanodes (dfs.encrypt.data.transfer), kinds of storage, and
+// pages of a listing with locations: locations take a request for each file.
 type web struct {
 	client *Client
 	url    *url.URL // scheme and HOST:PORT
@@ -120,8 +119,8 @@ func (w *web) request(ctx context.Context, op, path string, query url.Values) (*
 
 const webRoot = "/webhdfs/v1"
 
-// escape leaves no character to a server's own understanding: a + may be taken
-// for a space, and what follows a ; for something else.
+// escape encodes every character that a server may interpret: a + may be taken for a
+// space, and the text after a ; for a parameter.
 func escape(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -130,7 +129,7 @@ func escape(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// negotiate is the header that proves who we are, by RFC 4559. It is good for
+// negotiate is the header that authenticates this client, by RFC 4559. It is valid for
 // one request.
 func (w *web) negotiate(ctx context.Context) (string, error) {
 	service, realm, err := w.client.config.Kerberos.webService(w.url.Host)
@@ -168,8 +167,7 @@ func spnego(token []byte) ([]byte, error) {
 	return asn1tools.AddASNAppTag(append(spnegoID[:len(spnegoID):len(spnegoID)], b...), 0), nil
 }
 
-// refusal is the exception of the namenode that a reply tells, or what its web
-// server says.
+// refusal is the namenode's exception in a reply, or the message of its web server.
 func (w *web) refusal(answer *http.Response, body []byte) error {
 	var told struct {
 		RemoteException struct{ Exception, JavaClassName, Message string }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// webCalls are the methods that WebHDFS has too. Each asks what the request
-// asks, and returns the response that RPC would give.
+// webCalls are the methods that WebHDFS has too. Each takes the request of the RPC
+// method, and returns the response that RPC would give.
 var webCalls = map[string]func(context.Context, *web, proto.Message) (proto.Message, error){
 	"getFileInfo":       webStat,
 	"getListing":        webList,
@@ -160,9 +160,9 @@ func (w *web) locateAll(ctx context.Context, dir string, list []webStatus, entri
 	return nil
 }
 
-// locateOne asks about a file that was just listed. If it is another now, or
-// gone, the listing was none of one moment, and is to be made again. What may not
-// be read is listed all the same, without where it is.
+// locateOne asks for the blocks of a file that was just listed. If the file has been
+// replaced or removed since, the listing and the blocks do not match, and the listing
+// has to be made again. A file that the user may not read is listed without blocks.
 func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Message, error) {
 	path := dir
 	if st.PathSuffix != "" {
@@ -182,8 +182,8 @@ func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Me
 	return blocks, err
 }
 
-// broken is err as one that says nothing of the call, unless it is of the
-// namenode.
+// broken marks err as a fault of the way to the namenode and not of the call, unless
+// err comes from the namenode.
 func broken(err error) error {
 	var already *brokenError
 	if isFinal(err) || errors.As(err, &already) {

@@ -12,8 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// What follows is Hadoop's messages as WebHDFS writes them, by the names that it
-// gives to fields.
+// The types below are Hadoop's messages in WebHDFS's JSON, with its field names.
 
 // A webBool is true or "true".
 type webBool bool
@@ -77,7 +76,7 @@ func (l *webListing) entries() []webStatus {
 	return l.DirectoryListing.PartialListing.FileStatuses.FileStatus
 }
 
-// cut leaves what is behind n entries to the next page.
+// cut leaves the entries after the first n to the next page.
 func (l *webListing) cut(n int) {
 	all := l.entries()
 	if len(all) > n {

@@ -22,7 +22,8 @@ func (w *wrapping) wrap(b []byte) ([]byte, error) {
 	return packet(w.client.id, saslID, message("common.RpcSaslProto", fields{"state": saslWrap, "token": token}))
 }
 
-// reader reads what is in the packets of r. One that is not sealed ends it.
+// reader reads the contents of the packets of r. A packet that is not sealed is an
+// error.
 func (w *wrapping) reader(r io.Reader) io.Reader { return &unwrapping{wrapping: w, from: r} }
 
 type unwrapping struct {
