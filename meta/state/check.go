@@ -10,7 +10,7 @@ import (
 
 const nobody = "0000000000000000"
 
-// checkID reports whether s can be a node's id. All zeros stand for nobody.
+// checkID returns an error unless s can be a node's id. All zeros stand for no node.
 func checkID(s string) error {
 	if len(s) != 16 || !isHex(s) || s == nobody {
 		return fmt.Errorf("node id %q %w: use 16 lower-case hexadecimal digits, not all zero", s, meta.ErrInvalid)

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta"
 )
 
-// jobs are who reads what, on which nodes.
+// jobs is the table of jobs: for each, which node every rank runs on.
 type jobs struct {
 	table[jobKey, *job]
 	claimed uint64 // ranks of all
@@ -51,7 +51,7 @@ func (t *jobs) write(f *frameWriter) {
 // A jobReader restores jobs: the frame of each, and that of its claims.
 type jobReader struct {
 	*restorer
-	job *jobFrame // whose claims come next
+	job *jobFrame // its claims come next
 }
 
 func (*jobs) restore(in *restorer) frames {
@@ -81,13 +81,14 @@ func (in *jobReader) claims(payload []byte) error {
 	return nil
 }
 
-// A jobKey names those who read a dataset with so many ranks.
+// A jobKey names the job that reads a dataset with so many ranks.
 type jobKey struct {
 	dataset string
 	ranks   uint64
 }
 
-// A job is which node claims each rank, and who did before. Zero is nobody.
+// A job has the node that claims each rank, and the node that did before. Zero is no
+// node.
 type job struct {
 	era        uint64
 	sequence   uint64
@@ -95,8 +96,8 @@ type job struct {
 }
 
 // Claim says that a rank was opened on a node. The latest claim counts for
-// plans that are made from then on. Its result is who held the rank before
-// that node, however often the node says that it holds it.
+// plans that are made from then on. Its result is the node that held the rank before
+// this one, also when the same claim is repeated.
 type Claim struct {
 	Entry
 	Dataset    string

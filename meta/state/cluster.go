@@ -12,7 +12,7 @@ var own = []command{
 	{kind: 21, blank: blank[Upgrade], by: leaders},
 }
 
-// A Cluster is told from others by its id and by whom it trusts.
+// A Cluster is identified by its id and by the authority that it trusts.
 type Cluster struct {
 	ID string `json:",omitempty"`
 	CA string `json:",omitempty"` // fingerprint of the certificate of its authority

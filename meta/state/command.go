@@ -14,8 +14,8 @@ type Command interface {
 	// Stamp says what the clock of the leader shows, in nanoseconds since
 	// 1970. The leader stamps every command that it puts into the log.
 	Stamp(at int64)
-	// Sign says who sends the command. The leader signs every command from
-	// version 4 on, whoever signed it before.
+	// Sign enters the sender of the command. From version 4 on the leader signs every
+	// command, and overwrites what its sender entered.
 	Sign(Sender)
 
 	at() int64
@@ -29,15 +29,15 @@ type Command interface {
 }
 
 // An Entry is what the leader notes of a command that it puts into the log:
-// when that was and, from version 4 on, who has sent it.
+// when that was and, from version 4 on, which node has sent it.
 type Entry struct {
 	At    int64  `json:",omitempty"`
 	By    string `json:",omitempty"` // a node
 	Leads bool   `json:",omitempty"` // which leads, and does what is the leader's to do
 }
 
-// A Sender is who sends a command: a node, for itself or, if it leads, as the
-// leader of all.
+// A Sender of a command is a node, for itself or, if it leads, as the leader of the
+// cluster.
 type Sender struct {
 	Node  string
 	Leads bool
@@ -94,8 +94,8 @@ func Encode(c Command) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads a command. Whoever takes encoded commands from others decodes
-// them before they go into the log: there they would stop every machine.
+// Decode reads a command. A leader decodes the commands of other nodes before they go
+// into the log: one that cannot be decoded there would stop every machine.
 func Decode(data []byte) (Command, error) { return decodeUpTo(Version, data) }
 
 func decodeUpTo(newest int, data []byte) (Command, error) {

@@ -56,7 +56,7 @@ func (in *restorer) dataset(frame datasetFrame) error {
 // A Dataset is what was registered under a name.
 type Dataset struct {
 	Name       string
-	Record     json.RawMessage // how to read it; nobody's business here
+	Record     json.RawMessage // how to read it; opaque to the machine
 	Index      string          // hash of its index file
 	IndexBytes int64
 	Generation uint64 // grows with every change of any dataset
@@ -107,8 +107,8 @@ func (c *PutDataset) apply(s *state) (Result, error) {
 	return Result{Generation: d.Generation}, nil
 }
 
-// isDone reports whether d is what c asks for: c comes for the second time,
-// or somebody else did the same.
+// isDone reports whether d is what c asks for already: c is a repetition, or another
+// node has registered the same.
 func (c *PutDataset) isDone(d *Dataset) bool {
 	same := d.Index == c.Index && d.IndexBytes == c.IndexBytes && bytes.Equal(d.Record, c.Record)
 	return same && (c.Generation == 0 || c.Generation == d.Generation || c.Generation == d.Before)

@@ -1,18 +1,18 @@
-// Package state is what the daemons of a cluster agree on: who belongs to it,
-// which datasets there are, where ranks run, which plans are pinned, and who
-// holds which unit of a queue. It is a machine that commands are applied to,
-// one after the other, in the order of a replicated log.
+// Package state is what the daemons of a cluster agree on: its nodes, its datasets,
+// where ranks run, which plans are pinned, and which worker holds which unit of a
+// queue. It is a machine that commands are applied to, one after the other, in the
+// order of a replicated log.
 //
 // It is pure. Two machines that were given the same commands are the same, to
 // the byte of their snapshots, whatever the machine, the hour or the order of
 // a map's keys. So a command carries all that a rule asks for: the wall clock
-// of the leader that put it into the log, numbers that it drew. Time of the
-// cluster is what the latest says, be it earlier than before; what has expired
-// by then stays so.
+// of the leader that put it into the log, numbers that it drew. Time of the cluster
+// is that of the latest command, even if it is earlier than that of the one before;
+// what has expired stays expired.
 //
-// Whoever sent a command and lost its leader does not know whether it was
-// taken, and sends it again. So the same command twice in a row changes
-// nothing the second time, and its result is that of the first.
+// A node whose leader is lost does not know whether its command was taken, and sends
+// it again. So the same command twice in a row changes nothing the second time, and
+// its result is that of the first.
 //
 // A command that this release does not know cannot be left out: the others
 // apply it. The machine then refuses everything from there on, and says that
@@ -22,8 +22,8 @@
 // snapshot, and Upgrade has it go over to the next when all nodes know that.
 //
 // The state is sections, each of which is one kind of agreed thing: its table, its
-// commands and who may send them, its frames in a snapshot, its bounds. The machine
-// goes over the table of them, and knows none by name.
+// commands and the right to send each, its frames in a snapshot, its bounds. The
+// machine goes over the table of sections, and knows none by name.
 //
 // From version 4 on a command says which node sends it, and the machine knows
 // what each may send: see Role.

@@ -10,8 +10,8 @@ import (
 // A Machine is the state of a cluster as one node knows it. Its methods may be
 // called concurrently; Apply and Restore wait for each other.
 //
-// What reads return is the caller's, but for the bytes of a dataset's record
-// and the runs of a plan, which nobody may change.
+// What reads return is the caller's, except the bytes of a dataset's record and the
+// runs of a plan, which are shared and must not be changed.
 type Machine struct {
 	speaks int // the newest version that it understands
 	mu     struct {
@@ -65,7 +65,7 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	return result, err
 }
 
-// tell wakes up who waits for what has changed.
+// tell wakes the goroutines that wait for what has changed.
 func (m *Machine) tell() {
 	s := m.mu.state
 	if s.changed.cluster {
@@ -99,7 +99,7 @@ func (m *Machine) QueuesChanged() <-chan struct{} {
 	return m.mu.queues.next()
 }
 
-// A signal is a channel that is made when somebody wants to wait for it.
+// A signal is a channel that is made when a goroutine is about to wait for it.
 type signal struct{ c chan struct{} }
 
 func (s *signal) next() <-chan struct{} {

@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Queue is a view whose batches go to whoever asks next.
+// A Queue is a view whose batches go to the worker that asks next.
 type Queue struct {
 	View       string
 	Generation uint64 // of the dataset
@@ -22,7 +22,7 @@ type Queue struct {
 	Done    uint64
 	Held    int // units that a worker has, or two
 	Workers int // that have not left
-	Aside   int `json:",omitempty"` // units that are given to nobody any more
+	Aside   int `json:",omitempty"` // units that are given to no worker any more
 }
 
 // A queue is a Queue with its workers. Those of an era are shared with the
@@ -34,11 +34,11 @@ type queue struct {
 	units   units
 	workers map[string]*worker
 	here    int // workers that have not left
-	// holders counts who holds a unit. It follows from workers, and goes
-	// along with the queue that is in use; older ones must not ask for it.
+	// holders counts the workers that hold a unit. It follows from workers, and is
+	// passed on to the queue that is in use; older ones must not read it.
 	holders  map[int64]int
 	suspects map[int64][]Return // units that were given back and are not done
-	aside    int                // of these, given back so often that nobody gets them
+	aside    int                // of these, given back so often that no worker gets them
 }
 
 func newQueue(info Queue, ranks, era uint64) *queue {
@@ -195,7 +195,7 @@ func (c *ResetQueue) apply(s *state) (Result, error) {
 	return Result{Queue: q.info()}, nil
 }
 
-// undo makes all units undone. Nobody holds one any more, or has done one.
+// undo makes all units undone. No worker holds one any more, or has done one.
 func (q *queue) undo() {
 	q.units = newUnits(q.Units)
 	for id := range q.workers {

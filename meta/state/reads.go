@@ -106,7 +106,7 @@ func (m *Machine) Tokens() []Token {
 	return live
 }
 
-// Token is the token of that hash, be it used up, until it expires.
+// Token is the token of that hash, even if it is used up, until it expires.
 func (m *Machine) Token(hash string) (Token, bool) {
 	s, done := m.read()
 	defer done()

@@ -27,19 +27,19 @@ func checkRole(r Role, version int) error {
 	return fmt.Errorf("role %q %w: use %s or %s", shorten(string(r)), meta.ErrInvalid, Member, Operator)
 }
 
-// A right is whose it is to send a command.
+// A right says which nodes may send a command.
 type right uint8
 
 const (
 	nobodys   right = iota
-	leaders         // the leader's, of itself
-	owns            // the node's that it is about, and the leader's
-	members         // each node's
-	operators       // each operator's
+	leaders         // the leader, on its own behalf
+	owns            // the node that the command is about, and the leader
+	members         // every node
+	operators       // every operator
 )
 
-// rightTo says whose it is to send a command and, where it is the node's that it
-// is about, who that is.
+// rightTo returns the right to send a command and, where that depends on the node that
+// the command is about, that node.
 func (s *state) rightTo(c Command) (r right, about string) {
 	if c, is := c.(interface{ about(*state) string }); is {
 		about = c.about(s)
@@ -52,7 +52,7 @@ func (s *state) allows(c Command) error {
 	by := c.sender()
 	if s.nodes().len() == 0 {
 		if by.Leads {
-			return nil // who founds the cluster is not of it yet
+			return nil // the node that founds the cluster is not of it yet
 		}
 		return fmt.Errorf("node %s %w: no cluster was founded", by.Node, meta.ErrDenied)
 	}
@@ -76,7 +76,7 @@ func (s *state) allows(c Command) error {
 	return meta.Worded(meta.ErrDenied, "node %s is not allowed to do this, which is for the leader", n.ID)
 }
 
-// mostNamed bounds the operators that somebody is sent to.
+// mostNamed bounds the operators that an error refers its reader to.
 const mostNamed = 3
 
 // someOperators are hosts of operators, those that are up first.

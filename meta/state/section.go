@@ -64,7 +64,7 @@ func part[S section](s *state) S {
 type command struct {
 	kind  kind
 	blank func() Command
-	by    right // whose it is to send it
+	by    right // to send it
 	since int   // the version in which it can be said first, if not Oldest
 }
 

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Suspect is a unit that workers gave back, and nobody has finished since. It
-// may be what ended them.
+// A Suspect is a unit that workers gave back, and that none has finished since. It may
+// be the cause of their end.
 type Suspect struct {
 	Unit int64
 	By   []Return // each worker once, the first first
 }
 
-// Aside reports whether so many gave it back that nobody is given it any more.
-// Who has it still may yet finish it.
+// Aside reports whether so many workers gave it back that none is given it any more. A
+// worker that still has it may finish it.
 func (r Suspect) Aside() bool { return isAside(r.By) }
 
 func isAside(by []Return) bool { return len(by) >= MaxReturns }
@@ -53,7 +53,7 @@ func (s *state) giveBack(q *queue, w *worker, cause Cause) {
 	if !known {
 		s.queues().suspects++
 	}
-	// A snapshot may share by, whose end is therefore not written to.
+	// A snapshot may share the array of by, so append must not write to it.
 	by = append(slices.Clip(by), Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: s.Now, Cause: cause})
 	q.suspects[unit] = by
 	if isAside(by) {
@@ -113,8 +113,8 @@ func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
 type Fate uint8
 
 const (
-	Undone   Fate = iota // somebody has it, or is yet to have it
-	SetAside             // nobody is given it any more
+	Undone   Fate = iota // a worker has it, or is yet to get it
+	SetAside             // no worker is given it any more
 	Done
 )
 

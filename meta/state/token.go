@@ -55,15 +55,15 @@ func (t *tokens) advance(s *state) {
 	}
 }
 
-// A Token lets so many nodes in until it expires. Whoever has the secret whose
-// SHA-256 is Hash may redeem it. As a command it makes the token.
+// A Token lets a number of nodes in until it expires. A node that proves that it has
+// the token of that Hash may redeem it. As a command it makes the token.
 type Token struct {
 	Entry
 	Hash    string // 64 lower-case hexadecimal digits
 	Expires int64  // nanoseconds since 1970
 	Uses    int
 	Used    int  `json:",omitempty"` // zero in a command
-	Role    Role `json:",omitempty"` // of those whom it lets in; none before version 4
+	Role    Role `json:",omitempty"` // of the nodes that it lets in; none before version 4
 }
 
 func (c *Token) version() int {

@@ -20,7 +20,7 @@ func newUnits(n uint64) units {
 	return units{pages: make([]*page, pages), owned: make([]bool, pages)}
 }
 
-// share is a copy; whichever changes a page first copies it.
+// share is a copy; the first of the two to change a page copies that page.
 func (u *units) share() units {
 	return units{slices.Clone(u.pages), make([]bool, len(u.pages)), u.done}
 }

@@ -15,10 +15,10 @@ const (
 	Version = 4
 )
 
-// Signed is the version since which a command says who sends it.
+// Signed is the version since which a command has its sender.
 const Signed = 4
 
-// upgrade is the advice to who reads what a later release has written.
+// upgrade is the advice in the error of a node that reads what a later release wrote.
 const upgrade = "this node's rankfs is older than the cluster's: upgrade it to the release that the other nodes have"
 
 // canRead says why something of a version cannot be read.
@@ -79,8 +79,8 @@ func (m *Machine) Version() int {
 }
 
 // mayCome says why a command is not for this state: it is of another version, or
-// of somebody who may not send it. A leader may have encoded it before it knew
-// that the cluster has gone over; so it is sent again.
+// from a node that may not send it. A leader may have encoded it before it knew that
+// the cluster has gone over; so it is sent again.
 func (s *state) mayCome(c Command) error {
 	if _, ok := c.(*Found); ok && s.Cluster == (Cluster{}) {
 		return nil
@@ -96,11 +96,10 @@ func (s *state) mayCome(c Command) error {
 }
 
 // Upgrade has the cluster take commands of the version To from now on, and no
-// others. Nodes are those that understand it; nobody else is of the cluster.
+// others. Nodes are those that understand it; the cluster has no other nodes.
 //
-// To version 4: what lets nodes in was kept as it is sent until then, so nobody
-// may use it any more. Nodes had no roles, and might do what operators may; they
-// become operators.
+// To version 4: until then tokens were kept as they are sent, so they are void from
+// here on. Nodes had no roles, and might do what operators may; they become operators.
 type Upgrade struct {
 	Entry
 	To    int

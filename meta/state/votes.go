@@ -17,7 +17,7 @@ type Voters struct {
 // A Leave is a command by which a node is to go: with its vote, if it has one.
 type Leave interface {
 	Command
-	// Vote says who votes. The leader says it, whoever said it before.
+	// Vote enters the voters. The leader does, and overwrites what the sender entered.
 	Vote(voters []string)
 
 	leaves() string
@@ -50,8 +50,8 @@ func (v *Voters) since(version int) int {
 }
 
 // letsGo says why the cluster cannot do without the vote of a node: those of the
-// other nodes that are up would be no majority. It counts all votes that there are,
-// for who is removed may be gone before its vote is.
+// other nodes that are up would be no majority. It counts the votes of removed nodes,
+// too, as a node may be gone before its vote is.
 func (s *state) letsGo(c Leave) error {
 	id, voters := c.leaves(), c.voters()
 	n, ok := s.nodes().get(id)

@@ -128,7 +128,7 @@ type LeaveQueue struct {
 	View, Worker string
 }
 
-// about: a worker that nobody knows is of whoever says that it has left.
+// about: an unknown worker counts as one of the node that says that it has left.
 func (c *LeaveQueue) about(s *state) string {
 	if q, ok := s.queues().get(c.View); ok {
 		if w := q.workers[c.Worker]; w != nil && w.Node != "" {
