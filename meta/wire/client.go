@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Dial connects to a node, and has both show who they are.
+// A Dial connects to a node; both ends authenticate themselves.
 type Dial func(ctx context.Context, node string) (net.Conn, error)
 
 // A Config says how a Client asks. What is zero gets its default.

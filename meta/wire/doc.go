@@ -22,8 +22,8 @@
 // While a node has nothing to send yet, it says so every few seconds: it may
 // have to fetch a chunk, and should not be taken for dead.
 //
-// A call whose number a node does not know is answered with
-// errors.ErrUnsupported, and its connection goes on.
+// A call with an unknown number is answered with errors.ErrUnsupported, and its
+// connection goes on.
 //
 // # Why not HTTP
 //

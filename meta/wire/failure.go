@@ -15,9 +15,9 @@ import (
 	"rankfs/meta/fault"
 )
 
-// A remote is what a peer said was wrong on its side. What nobody here knows to
-// be anything else makes that peer as good as not there; so does that somebody
-// gave up over there, which must not pass for the caller here having done so.
+// A remote is an error that a peer reports. One of no known kind counts as
+// meta.ErrUnavailable; so does a cancellation or timeout at the peer, which must not
+// be taken for one by the caller here.
 type remote struct {
 	kind error
 	text string
@@ -44,7 +44,7 @@ func decodeFailure(text []byte) error {
 	return r
 }
 
-// printable is text that can be logged, whoever wrote it.
+// printable is a peer's text made safe to log.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -83,7 +83,7 @@ func abort(c net.Conn) {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = t.NetConn()
 	}
-	_ = c.Close() // there is nobody left to tell
+	_ = c.Close() // the connection is given up: an error changes nothing
 }
 
 // why prefers the reason for which a context ended to what came of it.

@@ -11,8 +11,8 @@ import (
 )
 
 // A gate bounds what is done for other nodes at once: for all of them, and for
-// each. Who does not fit waits in a queue, which is bounded too; each is let
-// in in turn, but for those whose node has its share already.
+// each. Further requests wait in a queue, which is bounded too, and are let in in
+// turn, except those of a node that has its share already.
 type gate struct {
 	limits *Limits
 
@@ -129,7 +129,7 @@ func (g *gate) give(t *ticket, leave func()) {
 	}
 }
 
-// admit lets in whom it can. mu is held, as for all below.
+// admit lets in the requests that it can. mu is held, as for all below.
 func (g *gate) admit() {
 	for i := 0; i < len(g.mu.queue) && g.mu.inner < g.limits.Requests; {
 		t := g.mu.queue[i]

@@ -7,8 +7,7 @@ import "time"
 const slowest = 64 << 10
 
 // A pace bounds the steps of one exchange in time: each by the patience, and
-// all together by what slowest allows. What passes between steps is somebody
-// else's time.
+// all together by what slowest allows. The time between steps does not count.
 type pace struct {
 	patience time.Duration
 	moved    int64

@@ -25,7 +25,7 @@ const (
 	piece = 64 << 10
 )
 
-// errStalled is why a request ends whose data does not come.
+// errStalled ends a request if its data does not come in time.
 var errStalled = fmt.Errorf("%w: the data did not come in time", meta.ErrUnavailable)
 
 // An Answer is where a Call puts what was asked of it.

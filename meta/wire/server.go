@@ -110,8 +110,8 @@ func NewServer(calls Calls, l Limits) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on connections that l accepts, whose peers have shown who they
-// are, until ctx is done. Then it closes l, ends what is under way, waits for
+// Serve answers on connections that l accepts, whose peers are authenticated already,
+// until ctx is done. Then it closes l, ends what is under way, waits for
 // it and returns nil. Any other end is an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -40,8 +40,8 @@ type ClientStats struct {
 	Requests, BytesIn, BytesOut, Dials uint64
 	Items                              uint64 // of the runs of requests that were answered whole
 
-	// How requests failed. Stopped are those whose caller gave up, or
-	// that lost a race.
+	// How requests failed. Stopped are those that their caller cancelled, or that lost a
+	// race.
 	Unavailable, Corrupt, Busy, Other, Stopped uint64
 
 	CorruptStreams uint64 // given up because a checksum was wrong
@@ -126,7 +126,7 @@ type ServerStats struct {
 	Failed  uint64 // requests that were answered with an error
 	Busy    uint64 // and those that there was no room for
 	Broken  uint64 // connections that ended in an error of theirs
-	Slow    uint64 // of these, where nobody took what was sent
+	Slow    uint64 // of these, because the peer did not read what was sent
 	Refused uint64 // connections over a limit
 
 	Conns, Queued, UnderWay int64

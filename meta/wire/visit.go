@@ -159,8 +159,8 @@ var (
 	errEarly = fmt.Errorf("connection %w: it asks before it was answered", meta.ErrInvalid)
 )
 
-// watch cancels a request when its connection ends, which nobody reads
-// meanwhile. What it returns ends the watch and says whether that was so.
+// watch cancels a request when its connection ends; no other goroutine reads the
+// connection meanwhile. What it returns ends the watch and says whether that was so.
 func (v *visit) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
 	var gone error
 	done := make(chan struct{})
