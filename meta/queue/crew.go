@@ -23,7 +23,7 @@ type claim struct {
 	unit  int
 	since time.Duration
 	far   bool // its node does not hold the unit
-	lost  bool // somebody else finished it first; the worker may not know yet
+	lost  bool // another worker finished it first; this one may not know yet
 }
 
 func (w *worker) claimOn(unit int) int {
@@ -53,8 +53,8 @@ func (p pace) or(otherwise float64) float64 {
 	return max(p.mean, 1)
 }
 
-// A crew is who works and what is known of their speed. What it knows is for
-// estimates only: it may be lost, and is then learnt again.
+// A crew is the workers of a queue and what is known of their speed. Speeds are for
+// estimates only: they may be lost, and are then learnt again.
 type crew struct {
 	workers []*worker // by id
 	nodes   []pace
@@ -83,7 +83,7 @@ func (c *crew) join(now time.Duration, id, node int) *worker {
 	return w
 }
 
-// usual is how long a unit takes a worker of whom nothing is known.
+// usual is how long a unit takes a worker whose speed is unknown.
 func (c *crew) usual() float64 {
 	return c.all.or(float64(unknown))
 }
@@ -110,8 +110,8 @@ func (c *crew) takes(w *worker, far bool) time.Duration {
 }
 
 // ends estimates when w will have done its i-th claim. A claim that is overdue
-// is taken to need as long again as it is overdue: nothing better is known, and
-// so whoever hangs falls behind everybody else.
+// is taken to need as long again as it is overdue: nothing better is known, and so a
+// worker that hangs falls behind all others.
 func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
 	var at time.Duration
 	for _, claim := range w.claims[:i+1] {

@@ -8,7 +8,7 @@ import "time"
 // A plan is a maximal flow from groups of units through their edges to nodes,
 // of which none gets more than the quotas of its workers come to. Quotas are
 // such that all end at once (share). What does not fit is loose: it will be
-// read from afar by whoever has quota left. A plan changes little from one to
+// read from afar by a worker that has quota left. A plan changes little from one to
 // the next, so each begins with the one before it: nodes give up what is above
 // their new quota, the others reach for more along augmenting paths.
 //
@@ -87,8 +87,8 @@ func (f *flow) ripe(w *worker, rested bool) bool {
 	return f.asked >= max(1, m/8) || rested
 }
 
-// plenty says that a unit more or less for one worker does not matter, so that
-// a thousand who join at once need not wait for a thousand plans.
+// plenty reports that a unit more or less for one worker does not matter, so that a
+// thousand workers that join at once need not wait for a thousand plans.
 func (f *flow) plenty() bool {
 	return f.free >= 2*len(f.workers)
 }

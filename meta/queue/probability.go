@@ -14,14 +14,14 @@ import (
 //
 // where D_k are the free units that k holds and s_k is its speed, as it was
 // when one of its workers last asked. So what others will come to last goes
-// first. What nobody else holds has an infinite T: it goes before all others,
+// first. What no other node holds has an infinite T: it goes before all others,
 // each with the same probability.
 type probability struct {
 	*pool
 	*crew
 	random *rand.Rand
 	speed  []float64 // by node: units a nanosecond, or 0 if it is not known
-	known  int       // nodes whose speed is
+	known  int       // nodes whose speed is known
 	sum    float64   // of what is known
 }
 
@@ -82,7 +82,7 @@ func (p *probability) busy(k int) float64 {
 	return float64(p.pool.nodes[k].here) / speed
 }
 
-// alone is the candidates that nobody but node i holds, or -1.
+// alone is the group of candidates that no node but i holds, or -1.
 func (p *probability) alone(i int) int32 {
 	g := p.pool.nodes[i].sole
 	if p.pool.nodes[i].here == 0 {

@@ -51,7 +51,7 @@ type Scheduler struct {
 	crew    *crew
 	chooser chooser
 	later   []int        // free units that were returned, in that order
-	aside   map[int]bool // units with claims that are offered to nobody else
+	aside   map[int]bool // units with claims that are offered to no other worker
 	policy  Policy
 	seed    uint64
 	changes uint64
@@ -164,8 +164,8 @@ func (s *Scheduler) Began(now time.Duration, id, unit int) {
 	w.claims = append(w.claims, claim{unit: unit, since: now, far: !s.pool.holds(w.node, unit)})
 }
 
-// overrule withdraws an offer of a unit where there are two claims already: the
-// group let somebody else have it.
+// overrule withdraws an offer of a unit that has two claims already: the group gave it
+// to another worker.
 func (s *Scheduler) overrule(unit int) {
 	if s.pool.state[unit] < 2 {
 		return
@@ -178,8 +178,8 @@ func (s *Scheduler) overrule(unit int) {
 	}
 }
 
-// Finished says that a worker has done a unit. Whoever else had it has lost it,
-// and says so by finishing it, returning it, or asking for more.
+// Finished says that a worker has done a unit. Any other worker that had it has lost it,
+// and acknowledges that by finishing it, returning it, or asking for more.
 func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	_, w := s.crew.find(id)
 	if s.pool.state[unit] != stateDone {
@@ -198,7 +198,7 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	}
 }
 
-// close makes a unit done by one worker, and lost for all others who have it.
+// close makes a unit done by one worker, and lost for all others that have it.
 func (s *Scheduler) close(unit int, by *worker) {
 	claims := int(s.pool.state[unit])
 	if claims == 0 {
@@ -222,7 +222,7 @@ func (s *Scheduler) end(unit int) {
 	}
 }
 
-// lose tells all who have a unit that is done.
+// lose withdraws a unit that is done from all workers that have it.
 func (s *Scheduler) lose(unit int) {
 	for _, w := range s.crew.workers {
 		if w.offer == unit {

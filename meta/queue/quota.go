@@ -14,7 +14,7 @@ type bid struct {
 	near  float64 // what it takes for a unit on its node
 	far   float64 // and for any other
 	local float64 // how many of the free units are on its node: its share of them
-	mates float64 // who share them
+	mates float64 // workers that share them
 }
 
 // by is how many units the worker could have done at a time.
@@ -33,7 +33,7 @@ func (b bid) end() float64 {
 }
 
 // share divides n units so that the last of them is done as early as the
-// estimates allow: everybody gets what they can do by the latest time at which
+// estimates allow: each worker gets what it can do by the latest time at which
 // that is not more than n, and the few that are left go where they end first.
 func share(bids []bid, n int) {
 	if len(bids) == 0 {
@@ -53,7 +53,7 @@ func share(bids []bid, n int) {
 	}
 }
 
-// before prefers who ends first, and of these who has nothing else to do.
+// before orders the worker first that ends first, and of equals the one with fewer claims.
 func before(a, b bid) int {
 	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.claims), len(b.claims)))
 }
@@ -88,7 +88,7 @@ func total(bids []bid, at float64, n int) int {
 	return sum
 }
 
-// bid asks everybody who can be counted on.
+// bid makes a bid for each worker that is present.
 func (f *flow) bid(now time.Duration) {
 	workers := make([]float64, len(f.pool.nodes))
 	f.bids = f.bids[:0]

@@ -24,7 +24,7 @@ type History struct {
 
 // Restore forgets everything, and begins again with what the group holds: bit
 // u%64 of done[u/64] is set if unit u is done, and every worker has a history.
-// After an error nobody has joined and all units are free.
+// After an error no worker has joined and all units are free.
 func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
 	s.pool.reset()
 	s.begin()

@@ -32,8 +32,8 @@ func (s *Scheduler) forgetLater(unit int) bool {
 	return true
 }
 
-// SetAside says that nobody is to be offered a unit any more. Who has it may yet
-// finish it; until then it is not over. It reports whether that is news.
+// SetAside says that a unit is to be offered to no worker any more. A worker that has it
+// may still finish it; until then it is not over. It reports whether that is news.
 func (s *Scheduler) SetAside(unit int) bool {
 	switch s.pool.state[unit] {
 	case stateDone:

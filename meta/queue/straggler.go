@@ -2,9 +2,9 @@ package queue
 
 import "time"
 
-// second names a unit that somebody else is at work on and that w would finish
-// earlier, by the largest margin; or it says when there may be one. A unit is
-// never given a third time at once, nor to its owner.
+// second names a unit that another worker is at work on and that w would finish earlier,
+// by the largest margin; or it says when there may be one. No unit has three workers at
+// once, nor the same one twice.
 func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
 	until = now + max(time.Duration(s.crew.usual()), time.Millisecond)
 	idle := s.crew.idle(now, w)
