@@ -6,7 +6,7 @@ type Distance uint8
 const (
 	Local  Distance = iota // its node holds it
 	Rack                   // another node of its rack does
-	Remote                 // nobody near does, as far as is known
+	Remote                 // no node of its rack does, as far as is known
 )
 
 func (d Distance) String() string {

@@ -4,7 +4,7 @@
 // Everything here is a pure function of its arguments and works with whole
 // numbers alone: nodes that agree on a plan's inputs agree on every batch
 // without talking. It never changes the order of an epoch or how much a rank
-// reads; it only says which of the positions of a step are whose.
+// reads; it only says which rank reads which positions of a step.
 //
 // # How
 //

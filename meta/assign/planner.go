@@ -22,9 +22,9 @@ const maxNodes = 1 << 16
 // step and never changes: any number of goroutines may use it.
 //
 // Inside, nodes are numbered by their first rank, racks by their first node,
-// and nodes without ranks have no number, since nobody reads there. What a
-// cluster calls its nodes makes no difference therefore. Nodes and racks
-// together are targets: rack k is target nodes+k.
+// and nodes without ranks have no number, since no rank reads there. So a cluster's
+// numbers for its nodes make no difference. Nodes and racks together are targets:
+// rack k is target nodes+k.
 type Planner struct {
 	sets      *Sets
 	nodeOf    []int32 // by rank

@@ -7,10 +7,10 @@ import (
 	"rankfs/meta"
 )
 
-// A Service says who serves what.
+// A Service says which node serves each position.
 type Service struct {
 	// From is, by position, the node that it is read from: the reader's own if
-	// that holds it, -1 if nobody is known to.
+	// that holds it, -1 if no node is known to hold it.
 	From []int32
 	// Most is how many positions the busiest node serves to others.
 	Most int32
@@ -21,8 +21,8 @@ type Service struct {
 // by its holders, of the reader's rack if there are any, so that the busiest node
 // serves as little as can be.
 //
-// That does not decide who reads what: a chunk more that crosses the network costs
-// each node's links, a server that is busy only its own.
+// That does not decide which node reads a position: a chunk more that crosses the
+// network costs each node's links, a server that is busy only its own.
 func (p *Planner) Serve(reader, of []int32) (Service, error) {
 	if err := p.checkService(reader, of); err != nil {
 		return Service{}, err

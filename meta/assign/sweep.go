@@ -73,8 +73,8 @@ func (s *sweep) next() bool {
 	return false
 }
 
-// pull makes one more chunk be read at node: one that nobody reads, or one of
-// another node that gets one instead in the same way.
+// pull makes one more chunk be read at node: one that no node reads yet, or one of
+// another node, which gets one instead in the same way.
 func (s *sweep) pull(node int32) bool {
 	found := s.search(node)
 	for _, n := range s.visited {
