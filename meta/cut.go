@@ -10,8 +10,7 @@ type Span struct {
 }
 
 // A Cut divides the N positions of an order into steps of Global positions
-// and each step among Ranks. It is the whole of "who reads what" on one node:
-// every position falls to exactly one rank of one step.
+// and each step among Ranks: every position falls to exactly one rank of one step.
 //
 // Position p belongs to step p/Global whatever the number of ranks, so the
 // sequence of global batches does not depend on it.
@@ -51,8 +50,8 @@ func (c Cut) Span(rank, step uint64) Span {
 	return s
 }
 
-// Reader is who reads a position below N, and when: the inverse of Span. With
-// tail=drop the step may be one that there is not.
+// Reader returns the rank that reads a position below N, and the step in which it does:
+// the inverse of Span. With tail=drop that step may not exist.
 func (c Cut) Reader(position uint64) (rank, step uint64) {
 	step = position / c.Global
 	first, size := step*c.Global, c.Global

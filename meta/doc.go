@@ -2,6 +2,7 @@
 // it is, and how a view's order is cut into steps and batches.
 //
 // Everything here is a small value or a pure function of small values. A view
-// says who reads what without naming a node or a byte: two machines that agree
-// on a view and on the number of records agree on every batch without talking.
+// says which rank reads which records without naming a node or a byte: two machines
+// that agree on a view and on the number of records agree on every batch without
+// talking.
 package meta

@@ -21,13 +21,13 @@ var (
 	ErrNoSpace = errors.New("no room in any tier")
 	// ErrBusy: a bounded resource is taken; the same request may succeed later.
 	ErrBusy = errors.New("is busy")
-	// ErrOvertaken: what was being worked on is somebody else's now.
+	// ErrOvertaken: the caller has lost what it worked on to another.
 	ErrOvertaken = errors.New("is another reader's now")
-	// ErrSetAside: what nobody could do, and nobody is asked to do any more.
+	// ErrSetAside: units that no worker could finish, and that none is given any more.
 	ErrSetAside = errors.New("was set aside in part")
-	// ErrUnavailable: those who could answer do not, be it for now.
+	// ErrUnavailable: the nodes that could answer do not, perhaps only for now.
 	ErrUnavailable = errors.New("is not available")
-	// ErrDenied: whoever asks may not.
+	// ErrDenied: the sender has no right to what it asks.
 	ErrDenied = errors.New("is not allowed")
 )
 

@@ -27,7 +27,7 @@ func IsHost(s string) bool {
 // make no difference, addresses compare as addresses, and a short name is the
 // first label of a full one: node1 is node1.example.com, while that and
 // node1.example.org are two hosts. The name localhost says of each host that it is
-// itself, so it is no short name of another; and no name is nobody's.
+// itself, so it is no short name of another; and an empty name is no host's.
 func SameHost(a, b string) bool {
 	a, b = trimHost(a), trimHost(b)
 	if a == "" || b == "" {

@@ -54,8 +54,8 @@ type BatchSize struct {
 	N    uint64 // zero for UnitChunk
 }
 
-// A View says who reads what in one epoch of a dataset. It is comparable, and
-// equal views read equal bytes.
+// A View says which rank reads which records in one epoch of a dataset. It is
+// comparable, and equal views read equal bytes.
 type View struct {
 	Dataset string
 	Epoch   uint64

@@ -1,8 +1,8 @@
 // Package dispatch answers one question: which batch of a queue does a reader get
 // next, wherever in the cluster it reads.
 //
-// A queue hands out the batches of a view to whoever asks. Unit u of a view with R
-// ranks is batch u/R of rank u%R. Three parties meet here:
+// A queue hands out the batches of a view to the readers that ask. Unit u of a view with
+// R ranks is batch u/R of rank u%R. Three parties meet here:
 //
 //   - A [Reader] is one open queue file, on any node. It asks the leader to finish
 //     the unit that it holds and to choose another one (a [TakeRequest]).

@@ -1,5 +1,5 @@
-// Package lists answers which number a list of numbers has among those that came
-// before it: who holds what, of a million chunks, in few sets of nodes.
+// Package lists gives each list of numbers a number, the same to equal lists: a million
+// chunks are held by few different sets of nodes.
 package lists
 
 import (
@@ -82,8 +82,8 @@ func (l *Table) grow() {
 	}
 }
 
-// slot is where to look for a list first. A user who chooses who holds what could
-// make lists collide, and gains a slow plan of his own data.
+// slot is where to look for a list first. A user who chooses which nodes hold the chunks
+// could make lists collide, and would get a slow plan of his own data.
 func (l *Table) slot(list []int32) int {
 	h := uint64(0)
 	for _, t := range list {
