@@ -10,10 +10,10 @@ import (
 	"rankfs/cache/stall"
 )
 
-// admission finds room in memory for fills: a file of a batch that goes first, or the
-// next that a rank gives back. Room goes to opens in the order in which they came, but
-// that one which needs less goes before one that needs more. It holds the cache's lock
-// while it picks a victim or a place in the queue, never while it waits.
+// admission finds room in memory for fills: the file of an evicted batch, or the next
+// file that a rank gives back. Room goes to opens in the order of their arrival, but an
+// open that needs less goes before one that needs more. It holds the cache's lock while
+// it picks a victim or a place in the queue, never while it waits.
 type admission struct {
 	*tiers
 	mu          *guarded
@@ -23,14 +23,14 @@ type admission struct {
 	ctx         context.Context
 }
 
-// takeRAM takes a file in memory, evicting what it may.
+// takeRAM takes a file in memory, evicting batches if it has to.
 func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	size := e.size
 	if a.exceedsMemory(size) {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, a.config.RAMBytes, errNoRoom)
 	}
 	a.evictSurplus()
-	a.ram.sweep() // what ranks have unmapped since is better than fresh memory
+	a.ram.sweep() // files that ranks have unmapped since are better than fresh memory
 	for {
 		if a.overtakes(e) {
 			return nil, fullRAM(a.config.RAMBytes, errNoRoom)
@@ -70,7 +70,8 @@ func (a *admission) evictSurplus() {
 	}
 }
 
-// makeWay evicts what is to go next, if anything may, for the lack of something.
+// makeWay evicts the next victim, if there is one; lack is the error of the fill that
+// found no room.
 func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
 	victim := a.victim(e, demanded, lack)
 	if victim == nil {
@@ -80,8 +81,8 @@ func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
 	return true
 }
 
-// victim takes what is to go next out of the cache. Descriptors are rather taken from
-// what stays on disk without one.
+// victim takes the batch to evict next out of the cache. For the lack of descriptors
+// it prefers a batch that stays on disk without one.
 func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,7 +137,7 @@ func (a *admission) overtakes(e *entry) bool {
 
 // gotRoom notes that a fill waits for room no more.
 func (a *admission) gotRoom(e *entry) {
-	if e.stalled != nil { // which this goroutine alone sets
+	if e.stalled != nil { // only this goroutine sets it
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		e.stalled = nil

@@ -7,7 +7,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A batch is what is known of one that is here.
+// A batch is the cache's record of a batch that is here.
 type batch struct {
 	key  Key
 	plan Plan // one that has it
@@ -66,9 +66,9 @@ func (f *form) level() policy.Level {
 	return policy.RAM
 }
 
-// A history is what the worth of a batch is guessed from.
+// A history is the past of a batch, from which its worth is estimated.
 type history struct {
-	opened bool          // some rank has had it; what no rank has had is kept longer
+	opened bool          // some rank has had it; a batch that no rank has had is kept longer
 	byHand bool          // it was asked for by hand
 	last   time.Time     // when it was used
 	gap    time.Duration // between uses; zero until there were two

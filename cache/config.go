@@ -19,7 +19,7 @@ type Backing interface {
 	Unregister(id int32)
 }
 
-// Config says what a cache may use.
+// Config is the resources that a cache may use, and its callbacks.
 type Config struct {
 	RAMBytes  int64       // budget of the RAM tier, in real bytes
 	NVMe      []disks.Dir // of the NVMe tier; without any there is none

@@ -25,14 +25,14 @@ import (
 type guarded struct {
 	sync.Mutex
 	time     timeline
-	rates    rates     // what fills and writes take
-	slabs    slabs     // what is here
-	readers  readers   // where ranks are, and what they come to
+	rates    rates     // times that fills and writes take
+	slabs    slabs     // batches that are here
+	readers  readers   // positions of ranks, and the batches that they come to
 	strategy strategy  // where batches should be
-	eviction eviction  // what goes first
-	queue    queue     // what workers do next
+	eviction eviction  // the next victim
+	queue    queue     // the next task of a worker
 	room     roomQueue // fills that wait for memory
-	moves    moves     // what the mover does next
+	moves    moves     // the mover's next batches
 	count    counters
 	strained bool // memory is short: nothing is made ready ahead now
 	closed   bool // no more opens

@@ -9,7 +9,7 @@ import (
 	"rankfs/cache/ledger"
 )
 
-// A planPair is the plan of keys, and one that has what they name.
+// A planPair is the plan in the keys of batches, and the plan that they are read by.
 type planPair struct{ keys, plan [16]byte }
 
 // A named is a batch in one of its forms.
@@ -19,14 +19,14 @@ type named struct {
 }
 
 // An idleTable has the batches that are ready and open nowhere: found by their keys,
-// and in the order in which they are to go. There may be very many, so of each no more
-// is known than a status of 48 bytes, and where it is in the order; one in a file of
-// its own, of which there are few, has an opened too.
+// and in the order of their eviction. There may be very many, so the table keeps of
+// each no more than a status of 48 bytes and its place in the order; a batch in a file
+// of its own, of which there are few, has an opened too.
 //
 // A batch has one status for each form that is idle, under one number as long as it is
 // here. It is in one of two orders: spent if it was read and is never read again, or
-// else in the lanes. What a status says of the past may be a little coarser than what
-// was put. The cache's lock guards the table.
+// else in the lanes. A status may round the times that were put. The cache's lock
+// guards the table.
 type idleTable struct {
 	ledger *ledger.Ledger[named, status]
 	lanes  lanes      // by worth
@@ -44,7 +44,7 @@ type idleTable struct {
 	began  time.Time
 }
 
-// An opened is what a batch in a file of its own has.
+// An opened is the files of a batch that has a file of its own.
 type opened struct {
 	ram     *ramFile
 	file    *disks.Slab
@@ -133,7 +133,7 @@ func (s *idleTable) open(o opened) uint32 {
 	return uint32(len(s.opened) - 1)
 }
 
-// at is what is known of a batch.
+// at is the batch of a number.
 func (s *idleTable) at(id uint32) batch {
 	r := s.ledger.At(id)
 	is := func(flag uint64) bool { return r.used&flag != 0 }

@@ -2,15 +2,15 @@ package cache
 
 import "iter"
 
-// maxLanes bounds the orders of worth of idle batches: to find what goes first is to
-// look at the begin of each.
+// maxLanes bounds the orders of worth of idle batches: finding a victim looks at the
+// top of each.
 const maxLanes = 64
 
-// Lanes are orders of worth side by side. What one reader comes to is in one lane,
-// in the order in which the reader comes to it, which does not change when the
-// reader does so later or sooner than was thought: worths in different lanes are
-// of different moments, and to be compared only if they are reckoned anew. What
-// no reader is known to come to is in the first lane.
+// Lanes are orders of worth side by side. The batches that one reader comes to are in
+// one lane, in the order in which it comes to them, which holds even if the reader
+// is later or sooner than expected. Worths in different lanes were computed at
+// different moments, so they must be computed anew before they are compared. The
+// batches that no reader is known to come to are in the first lane.
 type lanes [maxLanes]order
 
 // A place is where a batch is in the lanes.

@@ -9,11 +9,11 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A mover brings batches to where the plan wants them: back to memory what is on a
-// disk or packed, before it is opened, and from a disk to packed; packed or to a disk
-// what is in memory. It is one goroutine, which may wait for a disk that no worker
-// should wait for. It takes the cache's lock to learn what to do next and to say what
-// it did; an entry that it copies is held or checked out meanwhile.
+// A mover brings batches to the level that the plan wants: from a disk or packed back
+// to memory before they are opened, from a disk to packed, and from memory to packed
+// or to a disk. It is one goroutine, which may wait for a disk that no worker should
+// wait for. It takes the cache's lock to choose its next batch and to note the result;
+// an entry that it copies is held or checked out meanwhile.
 type mover struct {
 	*tiers
 	mu          *guarded
@@ -124,8 +124,8 @@ func (m *mover) bring(e *entry) error {
 	return nil
 }
 
-// room takes memory for a batch: what is free, or what the plan wants out of it and
-// is worth less.
+// room takes memory for a batch: free memory, or that of a batch that is worth less
+// and that the plan wants elsewhere.
 func (m *mover) room(e *entry) (*ramFile, error) {
 	if m.exceedsMemory(e.size) {
 		return nil, errNoRoom

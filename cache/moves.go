@@ -2,10 +2,10 @@ package cache
 
 import "rankfs/cache/policy"
 
-// Moves are what the last plan wants elsewhere, and what has no copy though that was
-// tried since. The cache's lock guards them.
+// Moves are the batches that the last plan wants at another level, and the keys of
+// those whose copy was tried since. The cache's lock guards them.
 type moves struct {
-	up    []promotion // the one that is needed first first
+	up    []promotion // in the order in which readers need them
 	down  []uint32    // numbers of idle batches
 	tried map[Key]struct{}
 }
@@ -19,16 +19,16 @@ type promotion struct {
 }
 
 const (
-	// maxPromotions bounds what is brought up between two plans, a second at
-	// least: more than a disk gives, unless batches are small.
+	// maxPromotions bounds the batches brought up between two plans, which are at
+	// least a second apart: more than a disk can read, unless batches are small.
 	maxPromotions = 1 << 14
 
-	// copiedAhead is how many batches that go first are copied before their room is
+	// copiedAhead is how many of the next victims are copied before their room is
 	// needed.
 	copiedAhead = 32
 )
 
-// nextPromotion is what is to be brought up next.
+// nextPromotion takes the batch to bring up next.
 func (g *guarded) nextPromotion() (p promotion, ok bool) {
 	if len(g.moves.up) == 0 || g.strained || g.closed {
 		return p, false
@@ -37,8 +37,8 @@ func (g *guarded) nextPromotion() (p promotion, ok bool) {
 	return p, true
 }
 
-// stillDue reports whether a batch is still to be brought up, and notes what is known
-// of it.
+// stillDue reports whether a batch is still to be brought up, and completes its entry
+// from its status.
 func (g *guarded) stillDue(e *entry) bool {
 	now := policy.Disk
 	for _, packed := range []bool{true, false} {
@@ -95,9 +95,9 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 	return nil, false
 }
 
-// nextToLeave is the next of what goes first that has to be copied before, taken to be
-// copied, if so many bytes are free; or nil. What a reader is just coming to does not
-// leave yet. Each is tried once for each plan.
+// nextToLeave takes the next victim that has to be copied before it is evicted; nil if
+// there is none, or if the free bytes have room for copiedAhead more. A batch that a
+// reader is just coming to does not leave yet. Each is tried once for each plan.
 func (g *guarded) nextToLeave(free int64) *entry {
 	if g.strained || g.closed {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A diskClaim is what a slab on disk is kept for.
+// A diskClaim is the reason to keep a slab on disk; a greater one is stronger.
 type diskClaim uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	pinned                     // by hand
 )
 
-// claimOnDisk is what a slab on disk is kept for.
+// claimOnDisk is the reason to keep the slab of k on disk.
 func (ev *eviction) claimOnDisk(k Key) diskClaim {
 	at, known := ev.strategy.targets.of(k)
 	there, ok := ev.slabs.ready(k)
@@ -37,10 +37,10 @@ func (st *store) goesFirst(a, b disks.Key) bool {
 	return st.mu.eviction.claimOnDisk(Key(a)) < st.mu.eviction.claimOnDisk(Key(b))
 }
 
-// replaceable says which slabs on disk may make way for a copy of k: those with a
-// lesser claim, and of what is undecided the one used longest ago. Where all are as
-// good, none is: in an epoch that is longer than the disk, each would make way for the
-// next just before it is read.
+// replaceable says which slabs on disk may be evicted for a copy of k: those with a
+// lesser claim, and of the undecided ones the least recently used. Where all claims
+// are equal, none may: in an epoch larger than the disk, each slab would be evicted
+// for the next just before it is read.
 func (st *store) replaceable(k Key) func(disks.Key) bool {
 	st.mu.Lock()
 	mine := st.mu.eviction.claimOnDisk(k)

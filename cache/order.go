@@ -2,13 +2,13 @@ package cache
 
 import "rankfs/cache/ledger"
 
-// An order is a heap of numbers, that of what is worth least on top. It grows
-// by chunks, so that no push takes long.
+// An order is a heap of batches' numbers, the one worth least on top. It grows by
+// chunks, so that no push takes long.
 type order struct {
 	chunks []*[ledger.Chunk]uint32 // numbers
 	worths []*[ledger.Chunk]float64
 	count  uint32
-	slot   func(id uint32) *uint32 // where it is noted in which place a number is
+	slot   func(id uint32) *uint32 // the field that notes a number's place in the heap
 }
 
 func (o *order) id(at uint32) uint32     { return o.chunks[at/ledger.Chunk][at%ledger.Chunk] }
@@ -19,7 +19,7 @@ func (o *order) set(at, id uint32, worth float64) {
 	*o.slot(id) = at
 }
 
-// least is what is worth least, of one or more.
+// least is the number worth least. The order must not be empty.
 func (o *order) least() (id uint32, worth float64) { return o.id(0), o.worth(0) }
 
 func (o *order) push(id uint32, worth float64) {
@@ -31,7 +31,7 @@ func (o *order) push(id uint32, worth float64) {
 	o.up(o.count-1, id, worth)
 }
 
-// remove takes out what is at a place.
+// remove takes out the number at a place.
 func (o *order) remove(at uint32) {
 	o.count--
 	if last := o.count; at < last {
@@ -44,7 +44,7 @@ func (o *order) remove(at uint32) {
 	}
 }
 
-// fix gives what is at a place another worth.
+// fix gives the number at a place another worth.
 func (o *order) fix(at uint32, worth float64) { o.settle(at, o.id(at), worth) }
 
 // settle puts a number where it belongs, from a place that is to be filled.

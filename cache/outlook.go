@@ -11,12 +11,12 @@ import (
 	"rankfs/cache/policy"
 )
 
-// An outlook is what a planner is asked: which batches are here, and what will be
-// used. It is the planning goroutine's alone; only survey takes the cache's lock.
+// An outlook is the input of a planner: the batches that are here, and the opens to
+// come. It is the planning goroutine's alone; only survey takes the cache's lock.
 type outlook struct {
 	*tiers
 	time    timeline
-	readers *readers // for what is idle or held, while the lock is
+	readers *readers // used only under the cache's lock
 	problem policy.Problem
 	index   map[Key]int32
 	courses []bound
@@ -28,7 +28,7 @@ type outlook struct {
 	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
 	groups  map[[16]byte]int32        // by the plan of steps: the first of their numbers
 	steps   int64                     // so many numbers are taken
-	below   []promotion               // what readers come to that is on a disk or packed
+	below   []promotion               // batches on a disk or packed that readers come to
 }
 
 // A bound is a reader with the two epochs that it will read.
@@ -84,7 +84,7 @@ func (pl *planning) surveyReaders(o *outlook, disk int64) strategy {
 	for id, at := range pl.mu.strategy.pins {
 		o.pins[id] = at
 	}
-	ahead := int64(0) // what passes through memory on its way to readers
+	ahead := int64(0) // bytes that pass through memory on their way to readers
 	jobs := int32(0)
 	for _, j := range pl.mu.readers.jobs {
 		jobs++
@@ -114,8 +114,8 @@ func (o *outlook) addPresent(k *batch) {
 	}
 }
 
-// full reports whether there are as many items of batches that are here as may be: half
-// of all, the others are for what is ahead. What is left out stays where it is.
+// full reports whether the batches that are here have all their items: half of
+// maxItems, the others are for batches ahead. A batch without an item stays where it is.
 func (o *outlook) full() bool { return len(o.problem.Items) >= maxItems/2 }
 
 // add completes an item with what is known of its plan.
@@ -184,8 +184,8 @@ func writing(measured rate) float64 {
 	return min(measured.perSecond, most)
 }
 
-// addFuture adds what readers will open, to the end of the next epoch, as far as
-// there is room for it.
+// addFuture adds the steps that readers will open, to the end of the next epoch, as
+// far as there are items for them.
 func (o *outlook) addFuture() {
 	most := o.most()
 	for n, b := range o.courses {
@@ -259,7 +259,7 @@ func (o *outlook) group(p Plan, step uint64) int32 {
 	return first + int32(step)
 }
 
-// promotions is what a plan wants higher than it is.
+// promotions are the batches that a plan wants at a higher level than they are.
 func (o *outlook) promotions(levels []policy.Level) []promotion {
 	up := slices.DeleteFunc(o.below, func(p promotion) bool { return levels[p.item] <= o.problem.Items[p.item].Now })
 	slices.SortStableFunc(up, func(a, b promotion) int { return cmp.Compare(a.at, b.at) })

@@ -18,11 +18,11 @@ type planning struct {
 	mu     *guarded
 	mover  *mover
 	ctx    context.Context
-	replan chan struct{}  // one token: what was planned is no longer right
-	drawn  policy.Problem // what was planned last, whose memory the next plan takes; of this goroutine alone
+	replan chan struct{}  // one token: the last plan is out of date
+	drawn  policy.Problem // the last problem, whose memory the next one reuses; of this goroutine alone
 }
 
-// soon says that what was planned is no longer right.
+// soon asks for a new plan: the last one is out of date.
 func (pl *planning) soon() {
 	select {
 	case pl.replan <- struct{}{}:

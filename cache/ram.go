@@ -35,7 +35,7 @@ type ram struct {
 	mu struct {
 		sync.Mutex
 		used     int64      // bytes of every file there is: held, spare, dying and looked at; and of claims and slots
-		claims   int64      // bytes that are taken by what is no slab
+		claims   int64      // bytes taken by other things than slabs
 		slots    int        // slabs in the pool
 		held     int        // files given out by take and not retired
 		closed   int        // of those, files without a descriptor
@@ -123,7 +123,7 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 	return nil, discard, err
 }
 
-// release takes back what reserve set aside.
+// release takes back the room that reserve set aside.
 func (r *ram) release(real int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -54,8 +54,8 @@ func (r *ram) oldest() *ramFile {
 	return f
 }
 
-// closeSpare closes a spare file, if there is one: what it takes of the process, not
-// its memory, may be what another lacks.
+// closeSpare closes a spare file, if there is one, not for its memory but because
+// another file may lack its descriptor or its mapping.
 func (r *ram) closeSpare() bool {
 	r.mu.Lock()
 	if len(r.mu.spare) == 0 {
@@ -68,7 +68,7 @@ func (r *ram) closeSpare() bool {
 	return true
 }
 
-// claim counts bytes of the budget that are taken by what is no slab in a file.
+// claim counts bytes of the budget that are taken by other things than slabs in files.
 func (r *ram) claim(bytes int64) error {
 	r.mu.Lock()
 	discard, err := r.charge(bytes, 0)
@@ -100,7 +100,7 @@ func (r *ram) free() int64 {
 	return free
 }
 
-// fits gives spare files back until what is used is within the budget, if that
+// fits gives spare files back until the use is within the budget, if that
 // is enough.
 func (r *ram) fits() bool {
 	r.mu.Lock()

@@ -36,7 +36,7 @@ type Stats struct {
 	NVMe    []disks.Stats // one for each directory
 }
 
-// TierStats is what the RAM tier holds, in real bytes.
+// TierStats counts the content of the RAM tier, in real bytes.
 type TierStats struct {
 	Budget int64
 	Used   int64
@@ -46,7 +46,7 @@ type TierStats struct {
 	Slabs  int
 }
 
-// PackedStats is what is compressed in memory.
+// PackedStats counts the slabs compressed in memory.
 type PackedStats struct {
 	Used    int64 // real bytes
 	Plain   int64 // that they unpack to
@@ -54,7 +54,7 @@ type PackedStats struct {
 	Damaged uint64 // found to differ from their checksums, and not served
 }
 
-// Stats returns what the cache did and holds.
+// Stats is a snapshot of the cache's counters and content.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	c.mu.readers.dropSilent(time.Now())

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// A status is what is known of an idle batch, in 48 bytes. A batch that is also
-// packed has one for each form. Times are coarser
-// than they were: of the last use to a microsecond, of others to half of a
-// hundredth.
+// A status is the record of an idle batch, in 48 bytes. A batch that is also packed
+// has one for each form. Times are rounded: that of the last use to a microsecond,
+// others to half of a hundredth.
 type status struct {
 	step       uint64
 	rank, pair uint32
 	size       uint32
 	pages      uint32 // that it takes, if packed
-	bytes      uint32 // the number of what has them: of a packed slab, of a slot, or among opened
+	bytes      uint32 // the number of the packed slab, of the slot, or of the opened that has them
 	slot       uint32 // in the order of worth
 	next       uint32 // of the ledger
 	gap, took  brief
@@ -49,8 +48,8 @@ func newStatus(b batch, spent bool, began time.Time) status {
 	return r
 }
 
-// An extent is what is in a status, in full. Few batches need one: they are larger
-// than 4 GiB, or no plan has such a rank.
+// An extent has in full the numbers that a status cuts short. Few batches need one:
+// those larger than 4 GiB, or of a rank beyond any plan's.
 type extent struct {
 	rank uint64
 	size int64

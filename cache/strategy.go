@@ -5,11 +5,11 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A strategy is the policy in use, what it decided last, and what it may not decide.
+// A strategy is the policy in use, its last plan, and the pins that bind it.
 // The cache's lock guards it; the drafter is the planning goroutine's alone.
 type strategy struct {
 	name    string
-	planner policy.Planner // says what things are worth
+	planner policy.Planner // computes worths
 	drafter policy.Planner // makes the next plan meanwhile; then the two change places
 	targets placement
 	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
@@ -67,9 +67,8 @@ func (c *Cache) SetPolicy(name string) error {
 	return nil
 }
 
-// Pin keeps all batches whose key names a plan from going below a level, as long
-// as the budgets allow, those too that are read once; the level of the source
-// ends that.
+// Pin keeps all batches whose key names a plan from going below a level, as long as
+// the budgets allow, even those that are read once. Level policy.Source ends the pin.
 func (c *Cache) Pin(plan [16]byte, at policy.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"rankfs/cache/trace"
 )
 
-// Traces are what the latest readers opened, each its own, and what was learnt of
-// such. The cache's lock guards them.
+// Traces are the opens of the latest readers, one trace each, and the graphs learnt
+// from them. The cache's lock guards them.
 type traces struct {
 	of     map[tracedKey]*traced
 	learnt map[string]*trace.Graph // by the dataset of plans
@@ -71,13 +71,13 @@ func (t *traces) makeRoom() {
 	delete(t.of, oldest)
 }
 
-// A Traced is what a rank of a plan opened.
+// A Traced is the opens of one rank of a plan.
 type Traced struct {
 	Plan [16]byte
 	trace.Trace
 }
 
-// Traces are what the latest readers opened, the latest first.
+// Traces returns the opens of the latest readers, the latest reader first.
 func (c *Cache) Traces() []Traced {
 	type one struct {
 		Traced

@@ -43,7 +43,7 @@ func (w *workers) next() (e *entry, demanded bool) {
 		}
 		if w.mu.queue.workers > w.mu.rates.fills.AtOnce() {
 			w.mu.queue.workers--
-			w.mu.queue.wake.Signal() // what it was woken for is another's
+			w.mu.queue.wake.Signal() // this worker ends: another one takes the task it was woken for
 			return nil, false
 		}
 		if e, demanded := w.mu.queue.choose(!w.mu.strained); e != nil {

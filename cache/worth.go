@@ -22,7 +22,7 @@ func (tl *timeline) seconds(t time.Time) float64 {
 	return t.Sub(tl.began).Seconds()
 }
 
-// place is where b stands in the order: in the lane of the reader that comes to it
+// place is the position of b in the order: in the lane of the reader that comes to it
 // first.
 func (ev *eviction) place(b *batch) place {
 	next, _, ok := ev.readers.soonest(b.key, time.Now())
@@ -32,15 +32,15 @@ func (ev *eviction) place(b *batch) place {
 	return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
 }
 
-// worthAt is what it is worth to keep b in memory, as the planner has it, if it is
-// used next at a time.
+// worthAt is the planner's worth of keeping b in memory if its next use is at that
+// time.
 func (ev *eviction) worthAt(b *batch, next float64) float64 {
 	item := ev.item(b)
 	return ev.strategy.planner.Worth(&item, next)
 }
 
-// item is what a planner wants to know of b. If its bytes are in memory in
-// another form too, that is all that is lost with it.
+// item describes b to the planner. If its bytes are in memory in another form too,
+// evicting b loses no more than the conversion.
 func (ev *eviction) item(b *batch) policy.Item {
 	i := policy.Item{Now: b.level(), Group: -1, Job: -1, Last: ev.time.seconds(b.last), Floor: ev.strategy.pins[b.key.Plan]}
 	i.Bytes[policy.Packed], i.Wait[policy.Source] = b.real, b.took.Seconds()

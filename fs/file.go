@@ -12,7 +12,7 @@ import (
 // A handle is one open file or directory: exactly one of its fields is set,
 // besides dir.
 type handle struct {
-	dir     *viewDir // whose batch it is
+	dir     *viewDir // the view of the batch
 	slab    Slab
 	size    int64
 	text    []byte
@@ -87,13 +87,13 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindLocality:
 		table := n.dir.Locality()
 		out.Fh = t.handles.add(handle{table: &table})
-		out.OpenFlags = fuse.FOPEN_NOFLUSH // who holds what changes: forget what the last reader saw
+		out.OpenFlags = fuse.FOPEN_NOFLUSH // the hosts change: the kernel drops its pages at each open
 		if !n.dir.Settled() {
 			out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 		}
 	case kindChunks:
-		// Straight to the daemon: who reads whole lines gets each line as it
-		// was at one moment, though replicas move.
+		// Uncached: a process that reads whole lines gets each line as of one
+		// moment, though replicas move.
 		table := n.dir.Chunks()
 		out.Fh = t.handles.add(handle{table: &table})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
@@ -167,7 +167,7 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 	return fuse.ReadResultData(h.text[from:to]), fuse.OK
 }
 
-// readOffsets makes the part of a record table that is asked for.
+// readOffsets makes the requested part of a record table.
 func (t *Tree) readOffsets(cancel <-chan struct{}, input *fuse.ReadIn, o Offsets, buf []byte) (fuse.ReadResult, fuse.Status) {
 	const width = 8
 	skip := int(input.Offset % width)
