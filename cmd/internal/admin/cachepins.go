@@ -30,7 +30,7 @@ type cachePins struct {
 	}
 }
 
-// A cachePin is one pinned view, and the plans that name what is kept of it.
+// A cachePin is one pinned view, and the plans that name its slabs in the cache.
 type cachePin struct {
 	at    policy.Level
 	plans [][16]byte
@@ -80,7 +80,7 @@ func (s *cachePins) setAside(cause error) error {
 	return nil
 }
 
-// names are the full names of what is pinned.
+// names are the full names of the pinned views.
 func (s *cachePins) names() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *cachePins) set(view string, at policy.Level, plans [][16]byte) (was pol
 	return was, nil
 }
 
-// meet says which plans name what is kept of a view, as of now.
+// meet sets the plans that name a view's slabs from now on.
 func (s *cachePins) meet(view string, plans [][16]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *cachePins) meet(view string, plans [][16]byte) {
 	}
 }
 
-// apply tells the cache what has changed. Views can share what they are made of:
-// the highest level counts. mu is held.
+// apply gives the cache the levels that have changed. Views can share plans: the
+// highest level counts. mu is held.
 func (s *cachePins) apply() {
 	now := make(map[[16]byte]policy.Level)
 	for _, v := range s.mu.views {
@@ -168,7 +168,7 @@ func (s *cachePins) warning() error {
 	return s.mu.damaged
 }
 
-// tierNames are those of levels, in files and for people.
+// tierNames are the names of levels, in files and messages.
 var tierNames = [policy.Levels]string{policy.Disk: "nvme", policy.Packed: "packed", policy.RAM: "ram"}
 
 // parseTier is the level of a tier's name.

@@ -13,7 +13,7 @@ import (
 // Datasets are the questions and acts about registered datasets.
 type datasets struct{ *daemon }
 
-// Datasets lists what is registered.
+// Datasets lists the registered datasets.
 func (n *datasets) Datasets() []control.Dataset {
 	all := []control.Dataset{}
 	for _, d := range n.Catalog.List() {

@@ -15,7 +15,7 @@ import (
 	"rankfs/meta"
 )
 
-// Kept is the questions and acts about what the cache keeps.
+// kept reports and changes what the cache keeps.
 type kept struct {
 	*daemon
 	ctx     context.Context // of warm-ups in the background
@@ -37,7 +37,7 @@ func (n *kept) Policy(r control.PolicyRequest) (control.Policy, error) {
 	return control.Policy{Name: n.cache.Policy(), Names: policy.Names()}, nil
 }
 
-// PinCache pins what is kept of a view at a tier, or no longer.
+// PinCache pins a view at a tier of the cache, or unpins it.
 func (n *kept) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	if r.Tier == "" {
 		return n.unpin(r.View)
@@ -178,7 +178,7 @@ func (n *kept) Evict(ctx context.Context, name string) (control.Eviction, error)
 	return e, ctx.Err()
 }
 
-// evict adds what is given up of a plan to e.
+// evict drops the slabs of a plan and adds them to e.
 func (n *kept) evict(plan [16]byte, e *control.Eviction) {
 	before := n.cache.Holdings()[plan].Total()
 	gone, held := n.cache.DiscardAll(plan)

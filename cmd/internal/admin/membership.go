@@ -80,7 +80,7 @@ func (n *membership) CreateToken(ctx context.Context, r control.TokenRequest) (c
 // tokenID is the name of a token, of which the cluster keeps only the hash.
 func tokenID(hash string) string { return hash[:12] }
 
-// Tokens are those that still let nodes in.
+// Tokens lists the tokens that still let nodes in.
 func (n *membership) Tokens() []control.TokenInfo {
 	all := []control.TokenInfo{}
 	for _, t := range n.State.Tokens() {
@@ -136,7 +136,7 @@ func (n *membership) RemoveNode(ctx context.Context, name string) error {
 	return err
 }
 
-// leaderless says what it means that no node leads, and which do not answer.
+// leaderless says what works while no node leads, and which nodes do not answer.
 func (n *membership) leaderless() string {
 	text := "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up"
 	if missing := n.Group.Missing(); len(missing) > 0 {

@@ -72,7 +72,7 @@ func (n *planNames) has(as planName) bool {
 	return false
 }
 
-// keptOf are the plans that name what the cache keeps of batches, and what that is.
+// keptOf has the plans that name the slabs of batches in the cache, and their kind.
 func keptOf(b *views.Batches) (plans [][16]byte, kind string) {
 	plans, chunks := b.Kept()
 	if chunks {
@@ -81,7 +81,7 @@ func keptOf(b *views.Batches) (plans [][16]byte, kind string) {
 	return plans, control.Batches
 }
 
-// name notes what the plans of a view are called.
+// name notes the names of a view's plans.
 func (n *kept) name(b *views.Batches) {
 	n.names.note(b.ID(), planName{b.View().String(), control.Batches})
 	if plans, kind := keptOf(b); kind == control.Chunks {
@@ -89,7 +89,7 @@ func (n *kept) name(b *views.Batches) {
 	}
 }
 
-// short is the shortest name of what has a name.
+// short is the shortest form of a plan's name.
 func (n *kept) short(t planName) string {
 	if t.kind == control.Batches {
 		return n.Views.Called(t.name)

@@ -95,8 +95,8 @@ func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 	return ""
 }
 
-// unpinnable is the error of a request to pin, or unpin, where there is nothing to
-// choose: because of how the view is named, or only of what its source is.
+// unpinnable is the error of a request to pin, or unpin, a plan that does not depend on
+// where ranks are: because of the view's options, or only of its source.
 func (n *planning) unpinnable(v meta.View, reason string) error {
 	text := fmt.Sprintf("plan of %v: there is nothing to pin: %s, so leave --pin and --unpin out", v, reason)
 	if v.Assign == meta.AssignStrict {

@@ -64,7 +64,7 @@ func (s share) count() uint64 {
 	return uint64(len(s.ranks)) * s.plan.Steps()
 }
 
-// at is one of them: of batches, those that are read first come first.
+// at is one batch or chunk; batches come in the order in which they are read.
 func (s share) at(i uint64) (rank, step uint64) {
 	if s.list != nil {
 		return 0, s.list[i]
@@ -73,7 +73,7 @@ func (s share) at(i uint64) (rank, step uint64) {
 	return s.ranks[i%n], i / n
 }
 
-// look counts those that are ready, by the fastest tier that has them.
+// look counts the batches or chunks that are ready, by the fastest tier that has them.
 func (s share) look(ctx context.Context, n *kept, w *control.Warm) error {
 	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, control.Made{}, control.Made{}, control.Made{}
 	tiers := map[string]*control.Made{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}

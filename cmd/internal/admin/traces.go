@@ -19,7 +19,7 @@ type traces struct {
 	telling sync.Mutex // before the lock of learnt: the last call knows best
 }
 
-// tellCache tells the cache what is known, by what datasets are called there.
+// tellCache gives the cache all traces, by the names that it has for datasets.
 func (n *traces) tellCache() {
 	n.telling.Lock()
 	defer n.telling.Unlock()
@@ -32,7 +32,7 @@ func (n *traces) tellCache() {
 	n.cache.Learn(of)
 }
 
-// Traces are what is kept for datasets, by their names.
+// Traces are the traces that are kept, in the order of their datasets' names.
 func (n *traces) Traces() []control.Trace {
 	n.learnt.mu.Lock()
 	all := make([]control.Trace, 0, len(n.learnt.mu.of))

@@ -16,7 +16,7 @@ import (
 	"rankfs/meta"
 )
 
-// WarmUps are those that are going on.
+// warmUps are the warm-ups that are going on.
 type warmUps struct {
 	mu struct {
 		sync.Mutex
@@ -66,7 +66,7 @@ func (u *warmUps) end(w *warmUp) {
 	close(w.ended)
 }
 
-// cancel ends those that match, and waits until they have, or ctx is done.
+// cancel ends the warm-ups that match, and waits for their end, or until ctx is done.
 func (u *warmUps) cancel(ctx context.Context, match func(*warmUp) bool, cause error) {
 	u.mu.Lock()
 	all := slices.Clone(u.mu.all)
@@ -123,8 +123,8 @@ func (n *kept) Warm(ctx context.Context, r control.WarmRequest, progress func(co
 	return w.run(ctx, c, progress)
 }
 
-// isOpen reports whether ranks may turn out to be elsewhere, and what they read
-// other than it seems.
+// isOpen reports whether ranks may start on other nodes than expected, and then read
+// other batches.
 func (n *kept) isOpen(v *views.View, s share) bool {
 	return !v.Settled() && s.kind == control.Batches && n.Owners.Count() > 1
 }
@@ -181,7 +181,7 @@ func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
 	return nil
 }
 
-// makeReady takes one after the other, but those that are there.
+// makeReady fills one batch or chunk after the other that the cache does not have.
 func (w *warmUp) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)

@@ -39,7 +39,7 @@ func Reindex(err error, name string) error {
 	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
 }
 
-// Describe says what is known of the dataset, and whether it can be read.
+// Describe describes the dataset, and says whether it can be read.
 func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 	x, v := d.Version.Index, d.Default
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))

@@ -28,7 +28,7 @@ type indexes struct {
 	}
 }
 
-// newPrefix begins the names of what is being made.
+// newPrefix begins the names of indexes that are being made.
 const newPrefix = ".new-"
 
 func openIndexes(dir string) (*indexes, error) {
@@ -105,7 +105,7 @@ func (x *indexes) settle(hash string) {
 	}
 }
 
-// keep discards all indexes but those, and those that were just added.
+// keep discards all indexes but these, and those that were just added.
 func (x *indexes) keep(hashes map[string]bool) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

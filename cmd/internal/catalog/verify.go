@@ -37,7 +37,7 @@ func (d *Dataset) Verify(ctx context.Context, report Reporter) (control.Verifica
 	return v.read, nil
 }
 
-// Bounds of what is read back at a time.
+// Bounds of one read of extents.
 const (
 	verifyBytes   = 8 << 20
 	verifyExtents = 4096

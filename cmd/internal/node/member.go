@@ -95,7 +95,7 @@ func (m *member) offer(s peers.Store) (err error) {
 	return err
 }
 
-// serve gives other nodes what they ask for, until ctx is done.
+// serve answers the requests of other nodes until ctx is done.
 func (m *member) serve(ctx context.Context) {
 	if err := m.server.Serve(ctx, m.port.Listener(trust.Data)); err != nil {
 		m.log.Error("other nodes get nothing from this one any more", "cause", err)
@@ -195,10 +195,9 @@ func nodeID(dir string) (string, error) {
 	return id, nil
 }
 
-// catchUp waits a while until the cluster knows that this node was started, and
-// this node what the cluster knows. Without the others it goes on with what it
-// knew. One that was removed does not go on, nor one that cannot read what the
-// cluster has written.
+// catchUp waits a while until the cluster knows that this node was started, and this
+// node has applied the cluster's log. Without the others it goes on with the state it
+// had. A node that was removed does not go on, nor one that cannot read the log.
 func (m *member) catchUp(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

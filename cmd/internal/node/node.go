@@ -237,7 +237,7 @@ func (e *early) served(ctx context.Context, _ string, request json.RawMessage) (
 	return nil, c.Served(ctx, request)
 }
 
-// announce says what was mounted, and loudly what is not as it should be.
+// announce logs the mount, and warns of what is not as it should be.
 func (n *node) announce() {
 	on, reason := n.tree.Passthrough()
 	n.config.Log.Info("mounted", "mount", n.config.Mount, "state", n.config.State, "passthrough", on)

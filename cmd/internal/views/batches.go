@@ -11,7 +11,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Batches are those of a view as the cache knows them. They are a cache.Plan.
+// Batches are the batches of a view as the cache knows them. They are a cache.Plan.
 type Batches struct {
 	*batch.Batches
 	slabs     *chunkSlabs     // of Chunks

@@ -91,7 +91,7 @@ func (v *View) Of() *catalog.Dataset { return v.dataset }
 // Short is the shortest name of the view.
 func (v *View) Short() string { return Shortest(v.asked, v.dataset.Default) }
 
-// Batches are those of the view, as of now.
+// Batches are the batches of the view, as of now.
 func (v *View) Batches() *Batches { return v.now().Batches }
 
 // Dataset implements fs.View.

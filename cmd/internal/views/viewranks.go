@@ -10,9 +10,9 @@ import (
 	"rankfs/meta/state"
 )
 
-// ViewRanks tell the cluster on which node each rank of one view is opened, and have it
-// pin where they all are. They may be used concurrently. mu guards what was told, and is
-// not held while the cluster is.
+// viewRanks tell the cluster on which node each rank of one view is opened, and have it
+// pin where they all are. They may be used concurrently. mu guards the fields of what was
+// told, and is not held during a call to the cluster.
 type viewRanks struct {
 	views      *Views
 	view       meta.View

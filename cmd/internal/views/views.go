@@ -47,11 +47,11 @@ type Cluster interface {
 type Watcher interface {
 	// Planned is called with the batches of each plan that is made.
 	Planned(*Batches)
-	// Found is called with those that a view has as of now.
+	// Found is called with the batches that a view has as of now.
 	Found(view meta.View, b *Batches)
 }
 
-// Views are those of a node. They implement fs.Catalog, and may be used concurrently.
+// Views are the views of a node. They implement fs.Catalog, and may be used concurrently.
 type Views struct {
 	config  Config
 	ctx     context.Context // of the tasks
