@@ -2,8 +2,8 @@
 // and patterns, as lines, records of one length, whole files, sequence files,
 // or an LMDB database.
 //
-// Where blocks are it asks by namenode, what is in them by datanode. Each of
-// these keeps its own deadlines; here nothing waits without one.
+// Package namenode tells where blocks are, package datanode reads them. Each has its
+// own deadlines; nothing in this package waits without one.
 package hdfs
 
 import (
@@ -28,14 +28,14 @@ import (
 // Config says how HDFS clusters are reached.
 type Config struct {
 	Conf    string // directory of core-site.xml and hdfs-site.xml; may be empty
-	Host    string // what others call this host; empty: as it calls itself
+	Host    string // the name of this host for other hosts; empty: the kernel's host name
 	User    string // without Kerberos; empty: the one this process runs as
-	ActFor  string // whom that user, or who logs in, acts for; empty: nobody
-	Scratch string // directory for what an interrupted scan has found out
+	ActFor  string // the user that User, or the Kerberos principal, acts for; empty: none
+	Scratch string // directory for the findings of an interrupted scan
 	Log     *slog.Logger
 
-	// Copies are the blobs that local copies are kept as. If nil, what has to be
-	// copied is refused.
+	// Copies are the blobs that local copies are kept as. If nil, sources that have
+	// to be copied are refused.
 	Copies *blobs.Store
 
 	// Kerberos is how to log in where Conf demands it, which has Service and
@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // Clusters are the HDFS clusters that sources are in. Sources of one cluster
-// share its connections and what is known of its datanodes.
+// share its connections and the state of its datanodes.
 type Clusters struct {
 	config  Config
 	host    string
@@ -76,8 +76,8 @@ type cluster struct {
 	guardian *guardian
 }
 
-// New returns clusters, none of which is contacted yet. It removes what scans
-// left in Scratch that nobody went on with.
+// New returns clusters, and contacts none of them yet. It removes old findings of
+// interrupted scans, which no scan has resumed, from Scratch.
 func New(c Config) (*Clusters, error) {
 	if err := readable(c.Kerberos.Keytab); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func New(c Config) (*Clusters, error) {
 	return k, nil
 }
 
-// ownAddresses are those of this host.
+// ownAddresses returns the addresses of this host.
 func ownAddresses() (here []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Clusters) files(conf namenode.Data) (files *shortcircuit.Client, why st
 	return shortcircuit.New(shortcircuit.Config{Path: conf.Socket, Log: c.config.Log}), ""
 }
 
-// corrupt tells the namenode of a replica that is not what was written.
+// corrupt returns a function that reports a corrupt replica to the namenode.
 func (k *cluster) corrupt(log *slog.Logger) func(context.Context, namenode.Block, namenode.Replica) {
 	return func(ctx context.Context, b namenode.Block, r namenode.Replica) {
 		if err := k.names.ReportCorrupt(ctx, b, r.ID); err != nil {
@@ -200,11 +200,11 @@ func (k *cluster) corrupt(log *slog.Logger) func(context.Context, namenode.Block
 	}
 }
 
-// Stats is what all datanodes were asked for, and how blocks of this host come.
+// Stats sums the counters of all datanodes, and tells how blocks of this host are read.
 type Stats struct {
 	datanode.Stats
 	// LocalBlocks is "short-circuit", or "over TCP: " and why; empty if no cluster
-	// was asked yet. Of several clusters it is that of one that is over TCP.
+	// was asked yet. If clusters differ it is that of one that is over TCP.
 	LocalBlocks string
 }
 
@@ -240,7 +240,7 @@ func (k *cluster) localBlocks() string {
 // A Way is a cluster whose namenodes are asked by WebHDFS: none answers by RPC.
 type Way struct{ Authority, URL string }
 
-// Web are the clusters for which this is so, in order.
+// Web returns the clusters that are asked by WebHDFS, in order.
 func (c *Clusters) Web() (all []Way) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,13 +30,13 @@ type copied struct {
 	use    *use  // nil if there is none
 	failed error // why the last attempt to make it failed
 
-	// The fields below are those of the use's goroutine until it is ready; if
-	// there is no use, of whoever holds set.mu.
+	// The fields below belong to the goroutine of the use until the use is ready; if
+	// there is no use, set.mu guards them.
 	source *Source
 	of     file
 	blob   *blobs.Blob
 
-	have    atomic.Int64  // bytes that are here
+	have    atomic.Int64  // bytes copied so far
 	mending chan struct{} // a token: one granule is mended at a time
 }
 
@@ -51,7 +51,7 @@ func newCopied(set *copies, b *blobs.Blob) *copied {
 	return &copied{set: set, key: b.Key(), blob: b, mending: make(chan struct{}, 1)}
 }
 
-// open opens the copy, or makes it, of which it tells by closing made.
+// open opens the copy. If there is none it closes made, and makes the copy.
 func (k *copied) open(ctx context.Context, made chan<- struct{}) error {
 	err := k.blob.Open(ctx, k.of.Size)
 	if err == nil {
@@ -71,7 +71,7 @@ func (k *copied) open(ctx context.Context, made chan<- struct{}) error {
 	return nil
 }
 
-// make fetches what is missing, and gives the copy its name.
+// make fetches the missing granules, and gives the copy its name.
 func (k *copied) make(ctx context.Context, made chan<- struct{}) error {
 	blocks, err := k.source.cluster.names.Locate(ctx, k.of.path, 0, k.of.Size)
 	if err != nil {
@@ -129,8 +129,7 @@ func cutRuns(blocks []namenode.Block, size int64) (runs []run) {
 	return runs
 }
 
-// fetch brings the granules of a run, but for those that an earlier attempt has
-// brought.
+// fetch copies the granules of a run, except those that an earlier attempt copied.
 func (k *copied) fetch(ctx context.Context, r run) error {
 	buf := scanBuffers.Get().(*[granule]byte)
 	defer scanBuffers.Put(buf)

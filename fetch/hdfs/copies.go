@@ -33,16 +33,16 @@ type copies struct {
 	}
 }
 
-// patience is how long an interrupted copy that no dataset wants is kept for who
-// tries again: over a night.
+// patience is how long an interrupted copy that no dataset wants is kept for another
+// attempt: over a night.
 const patience = 24 * time.Hour
 
-// A use is a time in which a copy is held open, by one or several. One goroutine
-// has the copy's files meanwhile: it opens or makes them, and closes them when
+// A use is a time in which a copy is held open, by one or several users. One goroutine
+// owns the copy's files meanwhile: it opens or makes them, and closes them when
 // the last user has left.
 type use struct {
 	users   int           // guarded by copies.mu; at zero the use is ending
-	lasting bool          // the copy is made even if nobody waits; guarded too
+	lasting bool          // the copy is made even if no user waits for it; guarded too
 	made    chan struct{} // closed when the copy is known not to be there, and is being made
 	ready   chan struct{} // closed when it is there, or err says why not
 	ended   chan struct{}
@@ -57,7 +57,7 @@ func newCopies(store *blobs.Store, log *slog.Logger) *copies {
 	return c
 }
 
-// close interrupts what is being copied. No source is open any more.
+// close interrupts the making of copies. No source is open any more.
 func (c *copies) close() {
 	c.mu.Lock()
 	c.mu.closed = true
@@ -170,7 +170,7 @@ func (c *copies) tryJoin(s *Source, key string, f file, lasting bool) (k *copied
 		k.use.users++ // until it is ready
 	}
 	if lasting && c.mu.wanted != nil {
-		c.mu.wanted[key] = true // until somebody says otherwise
+		c.mu.wanted[key] = true // until the next retain
 	}
 	return k, nil, nil
 }
@@ -187,7 +187,7 @@ func (c *copies) begin(k *copied) {
 		c.mu.Lock()
 		lasting := u.lasting
 		k.failed = u.err
-		u.lasting = true // who comes from now on finds it as it is
+		u.lasting = true // the making is over: no later user has to keep it going
 		c.mu.Unlock()
 		if lasting {
 			if u.err != nil {
@@ -222,7 +222,7 @@ func (c *copies) drop(k *copied) {
 	}
 }
 
-// end lets the next use begin, after removing a copy that nobody wants.
+// end lets the next use begin, after removing a copy that no dataset wants.
 func (c *copies) end(k *copied, failed bool) {
 	c.mu.Lock()
 	needless := c.mu.wanted != nil && !c.mu.wanted[k.key] && !failed
@@ -240,8 +240,7 @@ func (c *copies) end(k *copied, failed bool) {
 	close(u.ended)
 }
 
-// retain says which copies are wanted. The others go, as soon as nobody uses
-// them.
+// retain sets which copies are wanted. Others are removed as soon as they have no use.
 func (c *copies) retain(keys map[string]bool) {
 	c.mu.Lock()
 	first := c.mu.wanted == nil
@@ -253,14 +252,14 @@ func (c *copies) retain(keys map[string]bool) {
 	c.sweep(patience)
 }
 
-// sweep removes copies that nobody wants or uses, and of the interrupted ones
-// those that were left alone for so long.
+// sweep removes copies that no dataset wants and that have no use; interrupted ones
+// only if they were not touched for as long as patience.
 func (c *copies) sweep(patience time.Duration) {
 	c.mu.Lock()
 	var gone []*copied
 	for key, k := range c.mu.byKey {
 		if k.use == nil && c.mu.wanted != nil && !c.mu.wanted[key] && (k.blob.Whole() || time.Since(k.blob.Touched()) >= patience) {
-			k.use = &use{ended: make(chan struct{})} // nobody may begin one meanwhile
+			k.use = &use{ended: make(chan struct{})} // so that no other begins meanwhile
 			gone = append(gone, k)
 		}
 	}
@@ -272,8 +271,8 @@ func (c *copies) sweep(patience time.Duration) {
 	}
 }
 
-// list finds what earlier processes left. What the budget has no room for any
-// more is removed, the unfinished first.
+// list finds the copies that earlier processes left. It removes those that the budget
+// has no room for any more, the unfinished first.
 func (c *copies) list() {
 	found, err := c.blobs.List()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // one is a record too. A line that crosses blocks belongs to the chunk in which
 // it begins.
 //
-// The parts are searched for line feeds alone, each on its own; lines are what
-// is between two of them, wherever these are.
+// Each part is searched for line feeds on its own. A line is the bytes between two
+// line feeds, whichever parts they are in.
 func lines() form {
 	return form{name: "lines", read: plain, scan: func(ctx context.Context, s *scan) error {
 		s.reuse(isFile)
@@ -107,7 +107,7 @@ func (m *liner) line(end int64) error {
 	return err
 }
 
-// end adds what follows the last line feed of the file.
+// end adds the line after the last line feed of the file.
 func (m *liner) end() error {
 	if m.file < 0 || m.begin == m.scan.files[m.file].Size {
 		return nil
@@ -222,20 +222,20 @@ func fixed(n int64) form {
 	}}
 }
 
-// What files come to that make a chunk together. A small one costs some
-// milliseconds, however small it is: a thousand are fetched while 64 MiB are,
-// many times within the time that an open may wait.
+// Bounds of the files that make a chunk together. A small file costs some
+// milliseconds, however small it is: a thousand take about as long as 64 MiB, and both a
+// fraction of the time that an open may wait.
 const (
 	chunkBytes = 64 << 20
 	chunkFiles = 1000
 )
 
-// wholeFiles is the form of files since a chunk has a thousand at most. Before
-// it was "files": what is cut otherwise is another version.
+// wholeFiles names the form of files since a chunk has a thousand at most. Before, it
+// was "files": an index with other chunks is another version.
 const wholeFiles = "files:1000"
 
 // whole makes one record of each file. Small files that follow one another are
-// a chunk together; a file that is larger is one of its own.
+// a chunk together; a larger file is a chunk of its own.
 func whole(name string) form {
 	return form{name: name, read: plain, scan: func(ctx context.Context, s *scan) error {
 		for first := 0; first < len(s.files); {

@@ -13,15 +13,14 @@ import (
 	"rankfs/meta"
 )
 
-// A guardian knows how connections to the datanodes of a cluster are guarded:
-// by the configuration, or as the namenode says. What that said holds for a
-// while.
+// A guardian knows how connections to the datanodes of a cluster are guarded: by the
+// configuration, or as the namenode says. It reuses the namenode's answer for a while.
 type guardian struct {
 	names   *namenode.Client
 	encrypt bool     // the configuration says so
 	allowed []string // protections, best first
 
-	turn chan struct{} // held by the one who asks the namenode
+	turn chan struct{} // a token: one caller at a time asks the namenode
 
 	mu struct {
 		sync.Mutex
@@ -68,9 +67,9 @@ func (g *guardian) known() (datanode.Guard, bool) {
 	return g.mu.told, time.Now().Before(g.mu.until)
 }
 
-// ask asks the namenode, and says how long its answer is good for. A key is
-// used for three quarters of what it has left, if the clocks agree; if not, a
-// datanode refuses it, and it is forgotten.
+// ask asks the namenode, and returns how long to keep its answer. A key is used for
+// three quarters of its remaining time, if the clocks agree. If they do not, a
+// datanode refuses the key, and it is forgotten.
 func (g *guardian) ask(ctx context.Context) (told datanode.Guard, keep time.Duration, err error) {
 	defaults, err := g.names.Defaults(ctx)
 	if err != nil {
@@ -96,8 +95,8 @@ func (g *guardian) forget() {
 
 var privacy = []string{"privacy"}
 
-// protections are those that a configuration allows, in its order, which says
-// what is best.
+// protections returns the protections that a configuration allows, in its order, best
+// first.
 func protections(names []string) (allowed []string, err error) {
 	for _, name := range names {
 		p := strings.ToLower(name)

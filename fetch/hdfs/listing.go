@@ -86,7 +86,7 @@ type listing struct {
 	racks  map[string]string             // of hosts, where they are known
 }
 
-// add takes a file, or what is below a directory.
+// add adds a file, or all files below a directory.
 func (l *listing) add(p string, st namenode.Status) error {
 	switch {
 	case st.Link != "":
@@ -110,8 +110,8 @@ func (l *listing) add(p string, st namenode.Status) error {
 	return nil
 }
 
-// spare is a file without what a scan does not ask for: a namenode says
-// kilobytes of each, and there may be millions.
+// spare is a file with only the fields that a scan uses: a namenode sends kilobytes
+// about each file, and there may be millions.
 func (l *listing) spare(f file) file {
 	kept := namenode.Status{Size: f.Size, ModTime: f.ModTime, FileID: f.FileID}
 	if f.Blocks != nil {
@@ -124,8 +124,7 @@ func (l *listing) spare(f file) file {
 	return file{f.path, kept}
 }
 
-// holders are a block's replicas, of which all blocks on the same hosts have
-// the same.
+// holders are a block's replicas, as a slice that all blocks on the same hosts share.
 func (l *listing) holders(b namenode.Block) []namenode.Replica {
 	names := hosts(b)
 	key := strings.Join(names, " ")
@@ -139,7 +138,7 @@ func (l *listing) holders(b namenode.Block) []namenode.Replica {
 	return held
 }
 
-// defaultRack is where a namenode has all hosts if nobody told it otherwise.
+// defaultRack is the rack of all hosts in a namenode without a configured topology.
 const defaultRack = "/default-rack"
 
 // Bounds of racks that an index takes.
@@ -200,7 +199,7 @@ func (l *listing) fingerprint() string {
 	return l.form + ",sha256=" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// stale is the error of a file that is no longer what was indexed.
+// stale is the error of a file that is no longer the indexed one.
 func stale(path, why string) error {
 	return fmt.Errorf("%q: %w: %s", path, meta.ErrStale, why)
 }

@@ -36,8 +36,8 @@ func (c *Clusters) OpenLMDB(authority, path, db string) (*LMDB, error) {
 	return &LMDB{clusters: c, source: &Source{clusters: c, cluster: k, path: path}, db: db}, nil
 }
 
-// Retain says what datasets there are, by their fingerprints. Copies that none
-// of them is made from are removed, once nobody reads them.
+// Retain sets the datasets that exist, by their fingerprints. Copies that belong to
+// none of them are removed once they have no reader.
 func (c *Clusters) Retain(fingerprints []string) {
 	if c.copies == nil {
 		return
@@ -54,7 +54,7 @@ func (c *Clusters) Retain(fingerprints []string) {
 
 func (s *LMDB) fingerprint(key string) string { return fmt.Sprintf("lmdb,copy=%s,db=%q", key, s.db) }
 
-// original asks the namenode what the file is like, and names its copy.
+// original asks the namenode for the file's status, and returns the key of its copy.
 func (s *LMDB) original(ctx context.Context) (f file, key string, err error) {
 	names, p := s.source.cluster.names, s.source.path
 	st, err := names.Stat(ctx, p)
@@ -110,8 +110,8 @@ func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
 // file with names has few others in the way, and each is a request to a datanode.
 const glance = 64
 
-// look finds out in HDFS what is plainly no source, or has no such database: the
-// copy would be made for nothing.
+// look reads a few pages in HDFS, to refuse a file that is plainly no LMDB or has no
+// such database before a useless copy is made.
 func (s *LMDB) look(ctx context.Context, f file) error {
 	pages := &few{readerAt{s.source, ctx, f.path, f.Size}, glance}
 	err := lmdb.CheckDatabase(ctx, pages, f.path, f.Size, s.db)
@@ -121,7 +121,7 @@ func (s *LMDB) look(ctx context.Context, f file) error {
 	return err
 }
 
-// A few is a file of which so many pieces may be read.
+// A few is a file that allows so many reads.
 type few struct {
 	readerAt
 	left int
@@ -206,13 +206,13 @@ func (s *LMDB) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 	return nil
 }
 
-// Check implements fetch.Source. A file that has changed is noticed within a
-// second or two; until then what is read is of the version that was attached.
+// Check implements fetch.Source. It notices a changed file within a second or two;
+// until then reads return the attached version.
 func (s *LMDB) Check(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), s.watch.state())
 }
 
-// Read implements fetch.Source. The copy does not change, so nobody is asked.
+// Read implements fetch.Source. The copy does not change, so the namenode is not asked.
 func (s *LMDB) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	if err := s.copied.trust(ctx, extents); err != nil {
 		return err

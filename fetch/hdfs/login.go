@@ -11,7 +11,8 @@ import (
 	"rankfs/meta"
 )
 
-// identify says as whom, and how, a cluster is asked.
+// identify sets the user that calls of a cluster are made as, and how that user
+// authenticates.
 func (c *Clusters) identify(conf *namenode.Config) error {
 	conf.ActFor = c.config.ActFor
 	if conf.Kerberos == nil {

@@ -61,7 +61,7 @@ func (k *copied) prove(ctx context.Context, i int) error {
 	return nil
 }
 
-// mend fetches a granule again. It may be stored only if it is of the version
+// mend fetches a granule again. It is stored only if the file is still the version
 // that the copy is of.
 func (k *copied) mend(ctx context.Context, i int, b []byte) error {
 	at := int64(i) * granule

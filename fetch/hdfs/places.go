@@ -9,25 +9,25 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 )
 
-// Places are where blocks of a version of a source are, as the namenode has said
-// just now: to ask for each record that is read by itself would take longer than
-// to read it from a file of this host. A nil one remembers nothing. Its methods
-// may be called concurrently.
+// Places remembers where blocks of a version of a source are, for as long as the
+// namenode's answer is fresh: to ask the namenode about every single record would take
+// longer than to read the record from a file of this host. A nil one remembers
+// nothing. Its methods may be called concurrently.
 type places struct {
 	mu struct {
 		sync.Mutex
-		until time.Time                   // from then on nothing of this is believed
-		known map[string][]namenode.Block // of files by path, each in the order of their places
+		until time.Time                   // when all of known becomes invalid
+		known map[string][]namenode.Block // of files by path, each in the order of offsets
 		n     int
 	}
 }
 
 const (
-	// fresh is how long a place is believed. A datanode deletes a replica that has
-	// moved when it is told to, with one of its heartbeats, of which one comes
-	// every three seconds.
+	// fresh is how long a place is used. A datanode deletes a replica that has moved
+	// when the namenode tells it to, in reply to a heartbeat; one is sent every three
+	// seconds.
 	fresh = time.Second
-	// mostPlaces bounds the blocks that are known, at a kilobyte or so each.
+	// mostPlaces bounds the blocks that are remembered, at a kilobyte or so each.
 	mostPlaces = 10_000
 )
 

@@ -20,11 +20,11 @@ type reader struct {
 	source *Source
 	ctx    context.Context
 	path   string
-	places *places // of what the namenode has said; nil: it is asked
+	places *places // remembered blocks; nil: the namenode is asked
 	at, to int64
 	blocks []namenode.Block // from the one that holds at on
 	stream *datanode.Stream // nil if none is open
-	again  bool             // the blocks were asked for anew after a failure, at this place
+	again  bool             // the blocks were asked for anew at this offset: another failure there is final
 }
 
 // open begins to read [from, to) of a file. It does no I/O yet.
@@ -61,7 +61,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// problem says where an error is, and who knows more.
+// problem adds to an error the file, the offset, and the command that tells more.
 func (r *reader) problem(err error) error {
 	if errors.Is(err, datanode.ErrNoReplica) {
 		return fmt.Errorf("read %q at %d: %w; see 'hdfs fsck %s -files -blocks -locations'", r.path, r.at, err, r.path)
@@ -122,7 +122,7 @@ func (r *reader) Close() error {
 const streams = 4
 
 // Read implements fetch.Source. After the copy it asks the namenode whether the
-// files are still those that were indexed.
+// files are still the indexed ones.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	jobs := split(extents, dst)
 	err := together(ctx, len(jobs), func(ctx context.Context, i int) error {
@@ -134,8 +134,8 @@ func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) e
 	return s.verify(ctx, jobs)
 }
 
-// verify reports whether files are still what was indexed. Those that follow
-// one another are looked at together.
+// verify returns a stale error unless all files are still the indexed ones. Files that
+// follow one another are checked together.
 func (s *Source) verify(ctx context.Context, jobs []job) error {
 	type run struct{ at, end int }
 	var runs []run
@@ -154,7 +154,7 @@ func (s *Source) verify(ctx context.Context, jobs []job) error {
 	})
 }
 
-// A job is what is wanted of one file.
+// A job is the part of a read that is in one file.
 type job struct {
 	file    uint32
 	extents []index.Extent
@@ -174,9 +174,8 @@ func split(extents []index.Extent, dst []byte) (jobs []job) {
 	return jobs
 }
 
-// together does n jobs, several at a time, until one fails. A fault of memory,
-// where there is no room for what is read, is one of the caller, who knows what
-// it means.
+// together does n jobs, several at a time, until one fails. It passes a memory fault
+// in the destination on to the caller's goroutine, which knows what the fault means.
 func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)

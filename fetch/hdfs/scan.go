@@ -12,14 +12,14 @@ import (
 	"rankfs/fetch/index"
 )
 
-// maxPart bounds a part of a file: what a node fetches at once must fit its
-// memory many times, even where HDFS blocks are of gigabytes.
+// maxPart bounds a part of a file: a node fetches a part at once, and its memory must
+// hold many, even where HDFS blocks are of gigabytes.
 const maxPart = 256 << 20
 
 // A part is a run of bytes of one file that is on the same hosts: a block, or a
 // piece of a very large one.
 type part struct {
-	number   int // among all of the scan
+	number   int // among all parts of the scan
 	file     int
 	from, to int64
 	hosts    []string
@@ -72,7 +72,7 @@ func (s *scan) addFile(i int) uint32 {
 	return s.b.AddFile(index.File{Path: f.path, Size: f.Size, Stamp: f.stamp()})
 }
 
-// forget drops what was kept for a scan that is interrupted.
+// forget removes the findings that were kept in case the scan is interrupted.
 func (s *scan) forget() { s.store.remove() }
 
 // scanners is how many parts are read at a time: enough to keep the cores busy
@@ -128,7 +128,7 @@ func (s *scan) each(ctx context.Context, read func(ctx context.Context, p part, 
 			}
 		}
 	}()
-	defer func() { // findings that nobody merged
+	defer func() { // closes findings that were not merged
 		work.Wait()
 		for _, r := range results {
 			select {

@@ -100,7 +100,7 @@ func decode(ctx context.Context, s *Source, j job) error {
 	if f.Size == 0 || len(j.extents) == 1 && j.extents[0].Len == f.Size {
 		return s.decodePart(ctx, f, j.dst)
 	}
-	// Some values of many: all have to be decoded. This is for who has no
+	// Some values of many: all have to be decoded. This is for a node whose cache has no
 	// room for whole parts.
 	all, err := unix.Mmap(-1, 0, int(f.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

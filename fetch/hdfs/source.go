@@ -17,7 +17,7 @@ type Source struct {
 	clusters *Clusters
 	cluster  *cluster
 	path     string
-	form     form         // none, if it depends on what is at the path
+	form     form         // none, if it depends on whether the path is a file
 	earlier  *index.Index // of an earlier version, for Scan; may be nil
 
 	// Set by Attach.
@@ -32,14 +32,14 @@ type form struct {
 	name string
 	// scan adds the records of all files.
 	scan func(ctx context.Context, s *scan) error
-	// read fills in what is wanted of one file.
+	// read reads the part of a read that is in one file.
 	read func(ctx context.Context, s *Source, j job) error
 }
 
 // Open returns the source at a path of the cluster that authority names:
 // HOST:PORT, a nameservice, or nothing for the default of the configuration.
-// As is lines, chunks of them, fixed:N, files or sequence; if empty, lines for a file and files
-// for a directory or a pattern. It does no I/O.
+// As is lines, chunks of them, fixed:N, files or sequence; if empty, lines for a file
+// and files for a directory or a pattern. It does no I/O.
 func (c *Clusters) Open(authority, path, as string) (*Source, error) {
 	if as == "files" {
 		as = wholeFiles
@@ -97,8 +97,8 @@ func (s *Source) gone(err error) error {
 	return err
 }
 
-// Scan implements fetch.Source. It lists the files before and after, and what
-// it indexed is a version only if both were the same.
+// Scan implements fetch.Source. It lists the files before and after; the index is of a
+// version only if both listings are the same.
 func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
 	l, err := s.list(ctx, true)
 	if err != nil {
@@ -127,9 +127,9 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 	return version, nil
 }
 
-// ByChunk makes Scan look for where chunks begin alone, if the records are lines:
-// a chunk is then one record, whose lines nobody has counted. It reports
-// whether it does.
+// ByChunk makes Scan look only for the beginnings of chunks, if the records are lines:
+// a chunk is then one record, and its lines are not counted. It reports whether Scan
+// does so.
 func (s *Source) ByChunk(ctx context.Context) (bool, error) {
 	if s.form.name == "" {
 		if _, err := s.list(ctx, false); err != nil {
@@ -163,11 +163,11 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 }
 
 // Hosts returns the hosts that hold a chunk now, which may be none, or nil if
-// they are those of the index. It asks nobody.
+// they are those of the index. It makes no call.
 func (s *Source) Hosts(chunk int) []string { return s.where.hosts(chunk) }
 
-// Check implements fetch.Source. The namenode is asked now and then, by
-// somebody else: an open costs it nothing, and goes on when it is away.
+// Check implements fetch.Source. It makes no call: a goroutine asks the namenode now
+// and then (watch.go), so opens put no load on it, and go on when it is away.
 func (s *Source) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -18,9 +18,9 @@ import (
 	"rankfs/meta"
 )
 
-// A store keeps what was found in each part of a source until the whole index
-// is there, so that a scan that was interrupted goes on where it stopped. What
-// was found is in one file a part, which has its name only when it is whole.
+// A store keeps the findings of each part of a source until the index is complete, so
+// that an interrupted scan goes on where it stopped. There is one file for each part,
+// which gets its name only when it is complete.
 type store struct {
 	dir string // empty: nothing is kept
 }

@@ -15,12 +15,12 @@ import (
 	"rankfs/meta"
 )
 
-// A watch looks, while a source is attached, whether its files are still those
-// of the index. A round takes a look at as many as one page of a listing shows,
-// or at a single file; the next round goes on from there.
+// A watch checks, while a source is attached, whether its files are still those of the
+// index. A round checks as many files as one page of a listing shows, or a single file;
+// the next round goes on from there.
 //
-// A namenode that does not answer says nothing about the files: what was found
-// last stands.
+// A namenode that does not answer says nothing about the files: the state that was
+// found last stays.
 type watch struct {
 	cluster *cluster
 	index   *index.Index
@@ -87,9 +87,9 @@ const (
 	worthAPage = 10
 )
 
-// compare looks whether files from number at on, and before end, are still
+// compare checks whether files from number at on, and before end, are still
 // those of the index, and returns where to go on. Files of one directory are
-// seen by its listing, if we may see that.
+// checked by its listing, if the user may list it.
 func (c *cluster) compare(ctx context.Context, x *index.Index, at, end int) (next int, err error) {
 	if next = sameDir(x, at, end); next-at >= worthAPage {
 		if err = c.compareListing(ctx, x, at, next); !errors.Is(err, os.ErrPermission) {
@@ -99,7 +99,7 @@ func (c *cluster) compare(ctx context.Context, x *index.Index, at, end int) (nex
 	return at + 1, c.verify(ctx, x.File(uint32(at)))
 }
 
-// verify reports whether a file is still what was indexed.
+// verify returns a stale error if a file is no longer the indexed one.
 func (c *cluster) verify(ctx context.Context, f index.File) error {
 	st, err := c.names.Stat(ctx, f.Path)
 	if errors.Is(err, meta.ErrNotExist) {

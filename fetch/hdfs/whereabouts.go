@@ -14,7 +14,7 @@ import (
 	"rankfs/fetch/index"
 )
 
-// Whereabouts are the hosts of those chunks that are not where the index says:
+// Whereabouts are the hosts of the chunks that are no longer on the hosts of the index:
 // replicas move, and datanodes die.
 type whereabouts struct {
 	cluster *cluster
@@ -29,7 +29,7 @@ type whereabouts struct {
 	}
 }
 
-// newWhereabouts has all chunks looked for every so often.
+// newWhereabouts starts a goroutine that looks for all chunks every so often.
 func newWhereabouts(c *cluster, x *index.Index, whole bool, every time.Duration) *whereabouts {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &whereabouts{cluster: c, index: x, whole: whole, cancel: cancel, done: make(chan struct{})}
@@ -52,7 +52,7 @@ func (w *whereabouts) run(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if moved, err := w.look(ctx); err == nil { // else what was known stands
+		if moved, err := w.look(ctx); err == nil { // else the last hosts stay
 			w.mu.Lock()
 			w.mu.moved = moved
 			w.mu.Unlock()
@@ -60,15 +60,15 @@ func (w *whereabouts) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// hosts returns who holds a chunk, or nil if those do of which the index says so.
+// hosts returns the hosts that hold a chunk, or nil if they are those of the index.
 func (w *whereabouts) hosts(chunk int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.mu.moved[chunk]
 }
 
-// look finds the chunks that are elsewhere. A file that is gone has moved
-// nowhere: that it is stale is for others to say.
+// look finds the chunks whose hosts are not those of the index. A file that is gone
+// counts as unmoved: the watch makes the source stale.
 func (w *whereabouts) look(ctx context.Context) (map[int][]string, error) {
 	moved := make(map[int][]string)
 	s := survey{cluster: w.cluster, index: w.index}
@@ -85,8 +85,8 @@ func (w *whereabouts) look(ctx context.Context) (map[int][]string, error) {
 	return moved, nil
 }
 
-// holders returns who holds a chunk now, as a scan would say it; nil, and not
-// just nobody, if it has no blocks.
+// holders returns the hosts that hold a chunk now, as a scan would name them. The
+// result is nil if the chunk has no blocks, and empty but not nil if no host has one.
 func (w *whereabouts) holders(ctx context.Context, s *survey, c index.Chunk) ([]string, error) {
 	first := w.index.Extent(c.First)
 	blocks, err := s.blocks(ctx, first.File)
@@ -125,12 +125,12 @@ func (w *whereabouts) holders(ctx context.Context, s *survey, c index.Chunk) ([]
 type survey struct {
 	cluster *cluster
 	index   *index.Index
-	first   int                // of those that were asked for
-	found   [][]namenode.Block // of these, what there is
+	first   int                // number of the file that found[0] is of
+	found   [][]namenode.Block // blocks of files from first on; none for a file that is gone
 }
 
-// maxSurveyed bounds the blocks of which a survey knows at a time, but for those
-// of a single file.
+// maxSurveyed bounds the blocks that a survey holds at a time, unless a single file has
+// more.
 const maxSurveyed = 10_000
 
 func (s *survey) blocks(ctx context.Context, file uint32) ([]namenode.Block, error) {
