@@ -201,7 +201,7 @@ func (l *Leader) open(ctx context.Context, r TakeRequest, term uint64) (*queueLe
 	return q, q.begin(past, u)
 }
 
-// past is what was done of a queue so far.
+// past opens a queue, if it is not open yet, and returns its state.
 func (l *Leader) past(ctx context.Context, r TakeRequest, u Units) (state.QueueState, error) {
 	units := u.Ranks * u.Steps
 	_, err := l.Group.DoFor(ctx, r.Node, &state.OpenQueue{

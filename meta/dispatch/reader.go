@@ -63,7 +63,7 @@ func (r *Readers) Open(view, name string, generation, rank uint64) *Reader {
 	return &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, id: hex.EncodeToString(id[:])}
 }
 
-// errLost is what a reader has to know before it asks for more.
+// errLost tells a reader that its last batch does not count, before it gets another.
 var errLost = fmt.Errorf("the batch before %w: it took long, this node was thought dead, or the queue was begun again; discard what was made of it, and read on",
 	meta.ErrOvertaken)
 
@@ -154,8 +154,8 @@ func (r *Reader) keep(reply TakeReply) {
 	}
 }
 
-// errAside is what a reader has to know before it takes the end for the end. The
-// batch that it finished counts.
+// errAside tells a reader, in place of the end of the queue, that n units were set aside.
+// The batch that it finished counts.
 func (r *Reader) errAside(n int) error {
 	what := FirstSetAside(r.machine, r.view)
 	if what == "" { // this node does not know yet

@@ -32,7 +32,7 @@ type application struct {
 	Speaks  int          `json:"speaks,omitempty"`
 }
 
-// asked is what a proof is of.
+// asked is the text that a proof signs: the request's hash and the node's address.
 func (a application) asked() []byte {
 	sum := sha256.Sum256(a.Request)
 	return append(append([]byte("rankfs join\x00"), sum[:]...), a.Addr...)

@@ -61,7 +61,7 @@ func newCourier(t *raft.NetworkTransport, stays func(raft.ServerID) bool) *couri
 	return c
 }
 
-// peer is what is known of a node. The lock is held.
+// peer is the entry of a node, made if there is none. The lock is held.
 func (c *courier) peer(id raft.ServerID) *peer {
 	p := c.mu.peers[id]
 	if p == nil {

@@ -42,7 +42,7 @@ type Port interface {
 	Dial(ctx context.Context, addr, id string, p trust.Protocol) (net.Conn, error)
 }
 
-// times are how long things take and may take; tests shorten them.
+// times are the intervals and limits of a group; tests shorten them.
 type times struct {
 	patience  time.Duration // for one command, an election and all
 	pause     time.Duration // between attempts

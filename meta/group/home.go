@@ -159,8 +159,8 @@ func (g *Group) awaitRemoval(ctx context.Context) {
 	}
 }
 
-// leave is what a node does that was removed: it says so, asks for no vote any
-// more, and forgets what only voters may know. What it serves it serves.
+// leave ends the part of a removed node in its cluster: it logs that, asks for no vote
+// any more, and forgets what only voters may know. It goes on serving what it has.
 func (g *Group) leave() {
 	g.config.Log.Error("this node serves what it has and learns nothing new", "cause", trust.ErrRemoved)
 	g.endRaft()
@@ -193,7 +193,7 @@ func (g *Group) sayHello(ctx context.Context, lost bool) (applied uint64, err er
 	return w.Applied, nil
 }
 
-// greeted is the first answer of those that are asked, or why there is none.
+// greeted is the first answer of the nodes that are asked, or why there is none.
 func (g *Group) greeted(ctx context.Context, h hello) (welcome, error) {
 	if g.raft != nil && g.Leads() {
 		return g.begin(ctx, g.config.Self.ID, h)

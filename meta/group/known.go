@@ -142,7 +142,7 @@ func (g *Group) acquaint() error {
 	return g.known.keep(all)
 }
 
-// addresses are where other nodes are.
+// addresses are the known addresses of other nodes.
 func (g *Group) addresses() (all []string) {
 	for _, n := range g.config.Machine.Nodes() {
 		if n.ID != g.config.Self.ID {
@@ -156,7 +156,7 @@ func (g *Group) addresses() (all []string) {
 	return slices.Compact(all)
 }
 
-// address is where a node is, as far as this one knows.
+// address is the address of a node, as far as this one knows.
 func (g *Group) address(id string) (string, error) {
 	if n, ok := g.config.Machine.Node(id); ok {
 		return n.Addr, nil

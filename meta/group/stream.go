@@ -36,7 +36,7 @@ func (s stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Con
 	return s.dial(ctx, addr, id)
 }
 
-// Addr is what other members know this one by.
+// Addr is the address by which other members know this one.
 func (s stream) Addr() net.Addr { return streamAddr(s.self) }
 
 type streamAddr string

@@ -27,7 +27,7 @@ func (l *Table) Len() int { return len(l.end) }
 // Items are all lists, one after the other. The caller must not change them.
 func (l *Table) Items() []int32 { return l.items }
 
-// Bounds are where a list is in Items.
+// Bounds are the limits of a list in Items.
 func (l *Table) Bounds(n int32) (from, to int32) {
 	if n > 0 {
 		from = l.end[n-1]

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta"
 )
 
-// datasets are what was registered, by name.
+// datasets is the table of datasets, by name.
 type datasets struct {
 	table[string, *Dataset]
 	records int64 // bytes of all

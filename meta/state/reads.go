@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Summary counts what there is.
+// A Summary has the sizes of the state's tables.
 type Summary struct {
 	Cluster  Cluster
 	Now      int64  // time of the cluster, nanoseconds since 1970
@@ -30,7 +30,7 @@ func (m *Machine) read() (*state, func()) {
 	return m.mu.state, m.mu.RUnlock
 }
 
-// Summary counts what there is.
+// Summary counts the entries of the state's tables.
 func (m *Machine) Summary() Summary {
 	s, done := m.read()
 	defer done()

@@ -76,8 +76,8 @@ type restorer struct {
 	sequences map[uint64]bool
 }
 
-// frames are what reads the frames of a section, by their tags. Each frame is
-// checked for what would break the machine later, and for what no machine writes.
+// frames has the functions that read the frames of a section, by tag. Each checks its
+// frame for what would break the machine later, and for what no machine writes.
 type frames map[tag]func(payload []byte) error
 
 // A reader reads frames of one tag into a section.
@@ -153,7 +153,7 @@ func (in *restorer) sequence(n uint64) error {
 	return must(n > 0 && n <= in.s.Sequence, errWrong)
 }
 
-// check is what can be said at the end.
+// check checks what only the end of a snapshot shows.
 func (in *restorer) check() error {
 	if !in.seen[tagApplied] || !in.seen[tagHeader] || in.due != 0 {
 		return fmt.Errorf("%w: something is missing", meta.ErrCorrupt)

@@ -19,7 +19,7 @@ type state struct {
 	changed struct{ cluster, queues bool } // by the command that is being applied
 }
 
-// header is what there is one of.
+// header has the values that are in no section.
 type header struct {
 	Version    int `json:",omitempty"` // of the commands that are taken; none is Oldest
 	Cluster    Cluster
@@ -30,9 +30,9 @@ type header struct {
 	Applied    uint64 `json:"-"`          // index of the last command
 }
 
-// advance has it be as late as the clock of the leader shows. That may be earlier
-// than before: else a clock that was years ahead for a moment would end time for
-// years, and no token would expire.
+// advance sets the cluster's time to that of the leader's clock. It may go back: else,
+// after a clock that was years ahead for a moment, time would stand still for years,
+// and no token would expire.
 func (s *state) advance(at int64) {
 	s.Now = max(at, 0)
 	for _, part := range s.parts {

@@ -44,7 +44,7 @@ const (
 	RefusedAside Refusal = "aside"
 )
 
-// Stepped is what came of a step.
+// Stepped is the result of a step.
 type Stepped struct {
 	Unit     int64   // that was taken; -1 if none
 	Refused  Refusal `json:",omitempty"`

@@ -36,9 +36,8 @@ const (
 	Removal Cause = "removed" // its node was taken out of the cluster
 )
 
-// giveBack lets go of the unit that w holds, which makes that a suspect. Where
-// there are as many as there can be it does not: they are finished, or there is
-// no good unit.
+// giveBack releases the unit that w holds and makes it a suspect, unless there are as
+// many suspects as there may be: those get finished, or there is no good unit.
 func (s *state) giveBack(q *queue, w *worker, cause Cause) {
 	unit := w.Unit
 	q.release(w)
@@ -99,7 +98,7 @@ func (m *Machine) Suspects(view string) []Suspect {
 	return nil
 }
 
-// Suspect is what is known of a unit that is one.
+// Suspect returns a unit's record as a suspect, if it is one.
 func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
 	s, done := m.read()
 	defer done()

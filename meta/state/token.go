@@ -8,7 +8,7 @@ import (
 	"rankfs/meta"
 )
 
-// tokens are what nodes are let in by.
+// tokens is the table of tokens, by hash.
 type tokens struct {
 	table[string, Token]
 	expiry int64 // of the token that expires next

@@ -53,8 +53,8 @@ func (d *door) enter(conn net.Conn, host netip.Addr, now time.Time) (*guest, rea
 	return g, why
 }
 
-// makeRoom takes away one of those that a newcomer would be one too many of,
-// if it has stood there for too long.
+// makeRoom evicts a guest that is there for too long, if there is no place for a new one:
+// one of the same host if that has its share, else any.
 func (d *door) makeRoom(g *guest) (*guest, reason) {
 	var same []*guest
 	for _, other := range d.mu.guests {

@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Protocol is one of those that share a port, by its name in ALPN.
+// A Protocol is one of the protocols that share a port, by its name in ALPN.
 type Protocol string
 
 const (

@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// failures is how many in a row put a peer to rest.
+// failures in a row put a peer to rest.
 const failures = 3
 
 // A health is how a peer has done of late. One that failed several times in a

@@ -76,7 +76,7 @@ func (c *peerCounters) ended(err error, stopped bool) {
 	}
 }
 
-// NodeStats is what is known of a node.
+// NodeStats is what a Client has counted and measured of one node.
 type NodeStats struct {
 	Node string
 
@@ -124,7 +124,7 @@ type ServerStats struct {
 	Items                       uint64 // of the runs of requests that were answered whole
 
 	Failed  uint64 // requests that were answered with an error
-	Busy    uint64 // and those that there was no room for
+	Busy    uint64 // requests refused for want of room
 	Broken  uint64 // connections that ended in an error of theirs
 	Slow    uint64 // of these, because the peer did not read what was sent
 	Refused uint64 // connections over a limit
