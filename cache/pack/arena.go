@@ -33,12 +33,12 @@ type arena struct {
 // A segment is one mapping, cut into frames.
 type segment struct {
 	mem   []byte
-	cells []cell // what is known of its frames, by number
+	cells []cell // of its frames, by number
 	free  int32  // first of the chain of frames that are not lent
 	lent  int
 }
 
-// A cell is what is known of a frame.
+// A cell is the arena's record of a frame.
 type cell struct {
 	next  number // of its slab; of one that is free, in its segment
 	low   uint32 // of a slab's first frame: how many bytes it unpacks to
@@ -178,14 +178,13 @@ func (a *arena) find(n number) (s *segment, at int) {
 	return a.mu.segments[n>>frameBits], int(n & (1<<frameBits - 1))
 }
 
-// cell is what is known of a frame that is lent. mu is held.
+// cell is the record of a frame that is lent. mu is held.
 func (a *arena) cell(n number) *cell {
 	s, at := a.find(n)
 	return &s.cells[at]
 }
 
-// keep leaves a rope to the arena, and returns the number by which it can be had
-// again.
+// keep leaves a rope to the arena, and returns the number by which rope finds it.
 func (a *arena) keep(r *rope, plain int64) number {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,8 +200,8 @@ func (a *arena) keep(r *rope, plain int64) number {
 	return next
 }
 
-// kept is what begins at a frame, if anything does: how many bytes it unpacks
-// to, and whether it may be read.
+// kept describes the slab that begins at a frame: how many bytes it unpacks to, and
+// its state, which is body if no slab begins there.
 func (a *arena) kept(n number) (plain int64, s state) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,14 +216,14 @@ func (a *arena) kept(n number) (plain int64, s state) {
 	return int64(c.high)<<32 | int64(c.low), c.state
 }
 
-// mark changes what may be done with what begins at a frame.
+// mark changes the state of the slab that begins at a frame.
 func (a *arena) mark(n number, s state) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cell(n).state = s
 }
 
-// all are the numbers of what is kept.
+// all are the numbers of all kept slabs.
 func (a *arena) all() (first []number) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,7 +240,7 @@ func (a *arena) all() (first []number) {
 	return first
 }
 
-// rope is what was kept, as long as its pages.
+// rope is the rope of a kept slab, as long as its pages.
 func (a *arena) rope(n number) *rope {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -57,15 +57,15 @@ func parseEntry(b []byte) entry {
 
 func blocksOf(plain int64, block int) int { return int((plain + int64(block) - 1) / int64(block)) }
 
-// A packed is a packed slab whose head and table are what was written.
+// A packed is a packed slab whose head and table have been verified.
 type packed struct {
 	rope  *rope
 	block int // bytes of a plain one
 	plain int64
 }
 
-// A Name says of what a packed slab is. It is under the sums, so that a number
-// that went astray never leads to the bytes of another one.
+// A Name identifies the content of a packed slab. The sums cover it, so that a wrong
+// number never leads to the bytes of another slab.
 type Name [32]byte
 
 // write packs a slab to the end of an empty rope, which the caller ends if

@@ -12,7 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Measure is what a codec was seen to do with a dataset.
+// A Measure is the measured effect of a codec on a dataset.
 type Measure struct {
 	Codec  Codec
 	Ratio  float64       // packed bytes for one plain byte
@@ -28,7 +28,7 @@ func (m Measure) towards(to Measure, weight float64) Measure {
 	return m
 }
 
-// A Setting is what packing a dataset is good for.
+// A Setting is the use of a dataset, from which the benefit of packing it follows.
 type Setting struct {
 	Memory  int64         // bytes for the dataset's slabs, plain and packed
 	Dataset int64         // bytes of the dataset

@@ -7,7 +7,7 @@ type Stats struct {
 	Refused          uint64 // slabs that were not worth packing
 	PlainBytes       uint64 // that were packed, and what
 	PackedBytes      uint64 // they became
-	Damaged          uint64 // slabs found not to be what was packed, and not served
+	Damaged          uint64 // slabs found to differ from what was packed, and not served
 
 	Limit int64 // the budget
 	Used  int64 // real bytes, in whole pages, of all slabs there are
@@ -16,7 +16,7 @@ type Stats struct {
 	Dying int   // that were dropped and are still read
 }
 
-// Stats returns what the store did and holds.
+// Stats is a snapshot of the store's counters and content.
 func (s *Store) Stats() Stats {
 	used, limit := s.arena.usage()
 	s.mu.Lock()

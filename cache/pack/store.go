@@ -10,7 +10,7 @@ import (
 	"rankfs/meta"
 )
 
-// Config says what a store may use.
+// Config is the resources that a store may use.
 type Config struct {
 	Bytes int64 // budget: real bytes of packed slabs, in whole pages
 	// Workers bounds how many blocks are packed and unpacked at a time, and

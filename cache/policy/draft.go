@@ -13,7 +13,7 @@ func (r room) holds(o room) bool { return o.mem <= r.mem && o.disk <= r.disk }
 func (r room) less(o room) room  { return room{r.mem - o.mem, r.disk - o.disk} }
 func (r room) plus(o room) room  { return room{r.mem + o.mem, r.disk + o.disk} }
 
-// A lot is what moves together: an item, or all items of a group.
+// A lot is the unit of a move: an item, or all items of a group.
 type lot struct {
 	bytes [Levels]int64   // below zero: it cannot be there
 	gain  [Levels]float64 // over the horizon, against the source
@@ -124,8 +124,8 @@ func (l *lot) add(o *lot) {
 	}
 }
 
-// pin puts what is pinned where it must be at least, or if that level is full
-// above it. If not all of it fits, what gains most for its bytes comes first.
+// pin puts each pinned lot at its floor, or if that level is full above it. If not
+// all lots fit, those with most gain for their bytes come first.
 func (d *draft) pin() {
 	var pins []*lot
 	for i := range d.lots {

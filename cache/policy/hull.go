@@ -2,8 +2,8 @@ package policy
 
 import "math"
 
-// A step takes a lot to a level that needs more memory. Slope is what it gains
-// for each byte more.
+// A step takes a lot to a level that needs more memory. Slope is its gain for each
+// byte more.
 type step struct {
 	slope float64
 	lot   int32
@@ -94,7 +94,7 @@ func middle(bucket, part int) float64 {
 	return math.Float64frombits(bits<<(52-fine-finer) | 1<<(51-fine-finer))
 }
 
-// A tally adds up steps by slope: what memory they take, what disk they leave.
+// A tally adds up steps by slope: the memory that they take and the disk that they leave.
 type tally struct{ coarse, close sums }
 
 type sums struct{ mem, disk [buckets]int64 }
@@ -104,8 +104,8 @@ func (s *sums) add(at int, mem, disk int64) {
 	s.disk[at] += disk
 }
 
-// fill takes what is steepest until memory is full. It gives the disk that
-// these leave, the memory that is left, and where it became full: -1 if it did not.
+// fill takes the steepest steps until memory is full. It returns the disk that they
+// leave, the memory that is left, and the bucket at which it became full, -1 if none.
 func (s *sums) fill(memory int64) (disk, left int64, at int) {
 	for at = len(s.mem) - 1; at >= 0 && s.mem[at] <= memory; at-- {
 		memory -= s.mem[at]

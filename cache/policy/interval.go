@@ -171,8 +171,8 @@ func (v *interval) target(p *Problem) {
 	}
 }
 
-// Worth is what an item saves for its bytes less what they cost until it is
-// used, in seconds at the mean price.
+// Worth is an item's saving for its bytes less their cost until it is used, in
+// seconds at the mean price.
 func (v *interval) Worth(i *Item, next float64) float64 {
 	if i.Floor > Source && i.Now <= i.Floor {
 		return math.Inf(1)

@@ -27,7 +27,7 @@ type mckp struct {
 	saved []Level
 }
 
-// A price is what a byte costs per second, inverted: it multiplies.
+// A price is the inverse of the cost of a byte per second, so that it multiplies.
 type price struct{ mem, disk float64 }
 
 func (m *mckp) Plan(p *Problem, levels []Level) {
@@ -116,7 +116,7 @@ func (l *lot) regret(mem, disk float64) (float64, bool) {
 	return best - (l.gain[Disk] - disk*float64(l.bytes[Disk])), true
 }
 
-// save remembers the levels, and says what they gain.
+// save remembers the levels, and returns their gain.
 func (m *mckp) save(lots []lot) float64 {
 	m.saved = resize(m.saved, len(lots))
 	for i := range lots {
@@ -164,8 +164,8 @@ func (m *mckp) stay(lots []lot, share room) {
 	}
 }
 
-// Worth is what an item saves for its bytes at the price of memory, in seconds
-// for which that pays, less the time until it is used. With equal sizes and
+// Worth is an item's saving for its bytes at the price of memory, in seconds for
+// which that pays, less the time until it is used. With equal sizes and
 // waits that is Belady's order; with equal times the knapsack's.
 func (m *mckp) Worth(i *Item, next float64) float64 {
 	if i.Floor > Source && i.Now <= i.Floor {
@@ -185,7 +185,7 @@ func (m *mckp) Worth(i *Item, next float64) float64 {
 	return math.Max(pays*i.saved(at)/math.Max(float64(i.Bytes[at]), 1)-next, unknown/2)
 }
 
-// price is what the last plan found for a job.
+// price is the last plan's price for a job.
 func (m *mckp) price(job int32) price {
 	if len(m.jobs) > 0 {
 		if own, ok := m.jobs[job]; ok {

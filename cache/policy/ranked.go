@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// An order says which of two lots rather stays.
+// An order is the rule by which one of two lots stays rather than the other.
 type order uint8
 
 const (
-	byLast  order = iota // lru: what was used last
-	byCount              // lrc: what has most uses to come
-	byNext               // mrd: what is used soonest
+	byLast  order = iota // lru: the lot used last
+	byCount              // lrc: the lot with most uses to come
+	byNext               // mrd: the lot used soonest
 )
 
 // Ranked keeps lots at one level, the first in its order until it is full, and
@@ -20,8 +20,8 @@ const (
 // distance, and everything at one level.
 //
 // All-ram and all-packed differ from lru in nothing but the level: that is what
-// Spark does with a persisted set. Unlike mckp they know no price: they take
-// what is in their order, whatever it costs to bring it.
+// Spark does with a persisted set. Unlike mckp they know no price: they take lots in
+// their order, at any cost of bringing them.
 type ranked struct {
 	by     order
 	at     Level

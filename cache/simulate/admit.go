@@ -35,8 +35,8 @@ func (r *run) need(k *reader, b *batch) (bytes int64) {
 	return bytes
 }
 
-// newcomer is what a batch is worth that is made ready ahead: it takes the place
-// only of what is worth less. It will be used last of all, so lru has room for it.
+// newcomer is the worth of a batch that is made ready ahead: it takes the place only
+// of items that are worth less. It will be used last of all, so lru has room for it.
 func (r *run) newcomer(n *node, b *batch, bytes int64) float64 {
 	if len(n.items) == 0 {
 		return anything
@@ -51,8 +51,8 @@ func (r *run) newcomer(n *node, b *batch, bytes int64) float64 {
 	return n.planner.Worth(&it, r.schedule.when(b.step))
 }
 
-// room evicts until there is so much memory, what is worth less than limit. What
-// an open waits for may take what was made ready for later.
+// room evicts items worth less than limit until there is so much memory. A batch that
+// an open waits for may take the room of batches made ready for later.
 func (r *run) room(n *node, bytes int64, limit float64, waitedFor bool) bool {
 	for n.memory+bytes > r.s.Memory {
 		if i, ok := n.least(inMemory, limit); ok {

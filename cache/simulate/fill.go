@@ -7,7 +7,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A chain brings what a batch needs from one home, a partition after the
+// A chain brings a batch the bytes that it needs from one home, a partition after the
 // other, and to another node in the end. Or it is a move.
 type chain struct {
 	reader *reader
@@ -23,7 +23,7 @@ type chain struct {
 	to   policy.Level
 }
 
-// A use is what a batch takes of a partition.
+// A use is the bytes that a batch takes of a partition.
 type use struct {
 	part  int32
 	bytes int64
@@ -217,15 +217,14 @@ func (r *run) later(id int32, seconds float64) {
 	r.clock.wake(r.first+id, r.clock.now+seconds)
 }
 
-// do says what a chain does now, and with it what its batch waits for.
+// do sets what a chain does now, and with it the cause that its batch waits for.
 func (r *run) do(id int32, what doing) {
 	c := &r.chains[id]
 	c.doing = what
 	r.because(c.reader, c.reader.batch(c.step), causes[what])
 }
 
-// because accounts for the wait for a batch so far, and says what it waits for
-// from now on.
+// because accounts for the wait for a batch so far, and sets its cause from now on.
 func (r *run) because(k *reader, b *batch, cause Cause) {
 	if k.waiting && k.at() == b.step {
 		r.epoch.Stall[b.cause] += r.clock.now - max(b.since, k.since)

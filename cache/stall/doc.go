@@ -17,7 +17,7 @@ package stall
 
 import "time"
 
-// A Cause is what an open waits for.
+// A Cause is a thing that an open waits for.
 type Cause uint8
 
 const (
@@ -73,7 +73,7 @@ func (s Split) Add(t Split) Split {
 	return s
 }
 
-// Sub returns what s has more than t.
+// Sub returns s less t.
 func (s Split) Sub(t Split) Split {
 	for i, d := range t {
 		s[i] -= d

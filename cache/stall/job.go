@@ -61,7 +61,7 @@ func (j *job) spend(r *rank, passed time.Duration) {
 	}
 }
 
-// now is the totals with what is under way.
+// now is the totals, with the waits under way.
 func (j *job) now(now time.Time) Totals {
 	t := j.totals
 	for w := j.waits; w != nil; w = w.next {

@@ -83,7 +83,7 @@ func (o *Open) For(c Cause) Wait {
 	return w
 }
 
-// End ends what For began.
+// End ends the wait that For began.
 func (o *Open) End(w Wait) {
 	if o != nil {
 		o.Resume(w.Split())

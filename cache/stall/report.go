@@ -35,14 +35,14 @@ type Rank struct {
 	Waiting int
 }
 
-// A Window is what was between a moment and now.
+// A Window is the totals between a moment and now.
 type Window struct {
 	Width  time.Duration
 	Ranks  int // that read
 	Totals Totals
 }
 
-// Report returns what there is, up to now.
+// Report returns the totals of all jobs, up to now.
 func (t *Table) Report() Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +83,8 @@ func (j *job) report(name string, now time.Time) Job {
 	return r
 }
 
-// window is what has been since about so long ago. The ranks' time is reckoned
-// anew: in the totals it comes when the next open does.
+// window is the totals since about so long ago. The ranks' time is computed anew,
+// because the totals get it only at the next open.
 func (j *job) window(now time.Time, width time.Duration) Window {
 	from, was := j.samples.near(now.Add(-width))
 	w := Window{Width: now.Sub(from), Totals: j.now(now).since(was)}

@@ -68,7 +68,7 @@ func (t *Totals) add(o Totals) {
 	t.Time, t.Stalled = t.Time+o.Time, t.Stalled+o.Stalled
 }
 
-// since is what t has more than an earlier state of it.
+// since is the difference between t and an earlier state of it.
 func (t Totals) since(o Totals) Totals {
 	t.Opens, t.Ready, t.Waited, t.Errors = t.Opens-o.Opens, t.Ready-o.Ready, t.Waited-o.Waited, t.Errors-o.Errors
 	t.Bytes, t.Wait = t.Bytes-o.Bytes, t.Wait.Sub(o.Wait)
