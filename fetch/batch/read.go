@@ -25,7 +25,8 @@ func readChunk(ctx context.Context, data *fetch.Dataset, x *index.Index, chunk i
 	return read(ctx, data, chunkExtents(x, c), dst)
 }
 
-// read fills dst with extents, some at a time.
+// read fills dst with extents, some at a time. They must come to what dst has room for:
+// an index may say of a chunk that it has more bytes than its records, or fewer.
 func read(ctx context.Context, data *fetch.Dataset, extents []index.Extent, dst []byte) error {
 	for len(extents) > 0 {
 		n, bytes := 0, int64(0)
@@ -33,10 +34,16 @@ func read(ctx context.Context, data *fetch.Dataset, extents []index.Extent, dst 
 			bytes += extents[n].Len
 			n++
 		}
+		if more := bytes - int64(len(dst)); more > 0 {
+			return fmt.Errorf("read records %w: %d bytes too many", meta.ErrCorrupt, more)
+		}
 		if err := readOnce(ctx, data, extents[:n], dst[:bytes]); err != nil {
 			return err
 		}
 		extents, dst = extents[n:], dst[bytes:]
+	}
+	if len(dst) > 0 {
+		return fmt.Errorf("read records %w: %d bytes are missing", meta.ErrCorrupt, len(dst))
 	}
 	return nil
 }
