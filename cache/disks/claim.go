@@ -55,6 +55,9 @@ func (t *Tier) Claim(bytes int64, in string) (*Claim, error) {
 		}
 		refusals = append(refusals, err)
 	}
+	if refusals == nil {
+		return nil, fmt.Errorf("%w: %s is no nvme directory", meta.ErrNoSpace, in)
+	}
 	return nil, errors.Join(refusals...)
 }
 
@@ -101,7 +104,14 @@ func (d *directory) fits(bytes int64) error {
 	}
 	p.pending.Add(bytes)
 	defer p.pending.Add(-bytes)
-	if err := d.clear(p, nil); err != nil {
+	short, err := d.short(p)
+	if err == nil && short > d.slabBytes() { // none is given up for nothing
+		err = errFull
+	}
+	if err == nil {
+		err = d.clear(p, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: nvme directory %s: its disk has no room for %d bytes: %w", meta.ErrNoSpace, d.path, bytes, err)
 	}
 	return nil

@@ -251,6 +251,26 @@ func TestFloor(t *testing.T) {
 	k.stop()
 }
 
+// Files that would not fit if all slabs made way are refused, and none does.
+func TestNothingMakesWayForNothing(t *testing.T) {
+	i := newImage(t, 64)
+	c := one(i.slab, 40<<20)
+	c.Floor = disks.Floor{Bytes: 10 << 20, Percent: 1}
+	k := start(t, c)
+	i.fillUp(20 << 20)
+	k.putAll(0, 5, 1<<20)
+	if claim, err := k.Claim(35<<20, ""); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("claimed %v, %v", claim, err)
+	}
+	if n := k.stats().Slabs; n != 5 {
+		t.Errorf("%d of 5 slabs are left", n)
+	}
+	if _, err := k.Claim(1<<20, t.TempDir()); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("claimed in a directory of others: %v", err)
+	}
+	k.stop()
+}
+
 // Two directories on one disk share its floor.
 func TestFloorShared(t *testing.T) {
 	i := newImage(t, 64)

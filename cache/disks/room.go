@@ -163,6 +163,13 @@ func (d *directory) usage() int64 {
 	return d.mu.used
 }
 
+// slabBytes is how much slabs take of what is used.
+func (d *directory) slabBytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.used - d.mu.others
+}
+
 // short is how many bytes the file system will lack of its floor.
 func (d *directory) short(p *place) (int64, error) {
 	var s unix.Statfs_t
