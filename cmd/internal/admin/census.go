@@ -125,7 +125,7 @@ func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t ta
 		}
 		return errors.Join(err, ctx.Err())
 	}
-	return p.Each(rank, step, 0, make([]uint64, 0, recordsAtOnce), func(records []uint64) error {
+	return p.Each(rank, step, 0, make([]uint64, 0, min(recordsAtOnce, p.Records(rank, step))), func(records []uint64) error {
 		for _, r := range records {
 			add(x.ChunkOf(r), x.Size(r))
 		}

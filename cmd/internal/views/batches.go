@@ -131,7 +131,7 @@ func staysCached(v meta.View, x *index.Index, capacity int64) bool {
 	case meta.OrderNone:
 		between = 0
 	case meta.OrderWindow:
-		if run := windowRun(v.Order.Window, x); run >= chunk {
+		if run := windowRun(v.Order.Window, x); run >= chunk && v.Order.Window < x.Records() {
 			between = min(between, inWindows*(run+chunk))
 		}
 	}

@@ -63,7 +63,7 @@ func (b *Batches) Holders(own string, rank, step uint64) Holders {
 		h[b.Version.Source.Host(own)] = b.Size(rank, step)
 		return h
 	}
-	b.Each(rank, step, 0, make([]uint64, 0, recordsAtOnce), func(records []uint64) error {
+	b.Each(rank, step, 0, make([]uint64, 0, min(recordsAtOnce, b.Records(rank, step))), func(records []uint64) error {
 		for _, r := range records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
