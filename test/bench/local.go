@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"rankfs/test/daemon"
 	java "rankfs/test/hadoop"
@@ -56,6 +57,25 @@ func localBlocks(peer func(*near) *asked, figure func(reading) float64) func(*be
 					"ranges": []any{map[string]any{"path": nearFile, "offset": 0, "length": nearSize}}}))
 			}
 	}
+}
+
+// coldBlocks compares one stream of a file of HDFS whose blocks are on this host's disk,
+// and not in its page cache, with what fio reads of the same files.
+func coldBlocks(b *bench) (ours, theirs func() float64) {
+	n, h := b.near(), b.hadoop()
+	var files []string
+	blocks, err := h.cluster.Blocks(context.Background(), nearFile)
+	check(err)
+	for _, block := range blocks {
+		sums, err := h.host.Sums(block.ID)
+		check(err)
+		files = append(files, sums[:strings.LastIndexByte(sums, '_')])
+	}
+	ours = func() float64 {
+		dropCaches()
+		return perSecond(n.ours.order(map[string]any{"path": h.cluster.Nameservice() + nearFile, "threads": 1})) / 1e9
+	}
+	return ours, func() float64 { return fio(nearSize, files...) }
 }
 
 func byFile(n *near) *asked  { return n.theirs }

@@ -44,6 +44,7 @@ var measures = []measure{
 	{name: "hdfs local, 2 GiB by one stream into slabs / Hadoop's client by short-circuit to nowhere", target: 1.2, setup: localBlocks(byFile, perSecond)},
 	{name: "hdfs local, the same / Hadoop's client over TCP", target: 3, setup: localBlocks(overTCP, perSecond)},
 	{name: "hdfs local, processor time of a GiB / Hadoop's client by short-circuit", target: 0.8, atMost: true, setup: localBlocks(byFile, cpuPerGiB)},
+	{name: "hdfs local, 2 GiB by one stream from a cold disk / fio, sequential and direct", target: 0.9, setup: coldBlocks},
 	{name: "hdfs local, order=full of 4 KiB records, data four times the cache / the same over TCP", target: 3, setup: shuffledBlocks},
 	{name: "hdfs, locations of 100,000 files of a block / hdfs dfs -ls", target: 1, atMost: true, setup: locations},
 }
