@@ -94,14 +94,14 @@ func (c *Cache) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen
 	return seen
 }
 
-// join has an open hold the slab of an entry that is ready, or wait for it. If the
-// entry is new it is the caller's to have filled. The cache's lock is held.
-func (c *Cache) join(e *entry, p Plan, isNew bool, seen move, with stall.Cause) *Slab {
+// join has an open hold the slab of an entry that is ready, or wait for it. If it is
+// mine, the entry is the caller's to have filled. The cache's lock is held.
+func (c *Cache) join(e *entry, p Plan, mine bool, seen move, with stall.Cause) *Slab {
 	if e.state == ready {
 		return c.hold(e)
 	}
 	e.waiters++
-	if isNew {
+	if mine {
 		c.mu.slabs.begin(e, c.mu.queue.usageOf(p, seen.expected), with)
 	}
 	return nil

@@ -88,7 +88,7 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *read
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step}, stray: none, seen: now}
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, seen: now}
 	return rs.add(p, r), r
 }
 

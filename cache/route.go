@@ -41,7 +41,7 @@ const (
 func newRoute(p Plan, rank uint64, g *trace.Graph, now time.Time) *route {
 	steps := p.Steps()
 	r := &route{
-		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Run: trusted + 1}, stray: none, seen: now}, plan: p, graph: g,
+		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Scan: 1, Run: trusted + 1}, stray: none, seen: now}, plan: p, graph: g,
 		opened: make([]uint32, steps), due: make([]uint32, steps), steps: make([]uint32, 2*steps), trust: trustAtFirst,
 	}
 	r.route = r
