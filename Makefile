@@ -17,15 +17,21 @@ export CGO_CFLAGS = -O2 -g -w
 
 # Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
 # their own on a cluster's hosts, and pure packages start no goroutine. With one
-# processor those differ whose goroutines wait for each other.
+# processor those differ whose goroutines wait for each other. Both are runs of their own
+# beside that of make test, and -short: some go fewer rounds. Clients of an HDFS, whose
+# tests wait for it most of the time, have the race detector in make soak.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
+	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode \
 	-e cache/ahead -e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
-ALONE  = ./fs ./cache ./cache/disks ./cache/peers ./cmd/internal/... ./meta/group ./test/system
+ALONE  = $(LONG) ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
 
-# These wait for a cluster's daemons most of the time, so they go first, beside the others.
-WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs/... ./test/secure ./test/plans
+# Packages go in the order that they are named in. These wait for a cluster's daemons
+# most of the time, so they go first, and beside them those that take longest: none of
+# them is to be the last one, which has all processors for itself.
+WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs $(LONG) ./fetch/hdfs/... ./test/secure ./test/plans ./test/upgrade ./test/copies
+LONG    = ./test/system ./meta/group ./cache
 
 .PHONY: build demo test check soak bench install install-outer install-unit deps clean hdfs-up hdfs-down
 
@@ -36,25 +42,29 @@ demo: deps build
 	$(MAKE) -s -C test/mpi
 	test/demo
 
+# Maven loads the jars of HDFS while Go builds. If it cannot, the first test that needs
+# them tries again, and says why.
 test: deps
+	@test/hadoop/prepare >/dev/null 2>&1 &
 	$(MAKE) -s -C test/mpi
-	$(GO) test -p $$(($$(nproc) + 2)) -timeout 30m $(WAITING) ./...
+	$(GO) test -p $$(($$(nproc) + 2)) -timeout 60m $(WAITING) ./...
 
 check: deps
 	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -p $$(($$(nproc) + 1)) -timeout 30m -count 1 $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -p $$(nproc) -timeout 30m -count 1 $(ALONE)
+	$(GO) test -race -short -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
+	GOMAXPROCS=1 $(GO) test -short -p $$(nproc) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
-# in memory, and ten jobs at a time; a failure prints its seed. Each fuzz target for
-# half a minute, and the race detector over what make check leaves out: pure
-# packages, and the daemons of clusters. Then nodes of three and of five that fail
-# one after the other, 1 s to 5 min apart, in every order, and each of three stopped
-# for a minute while another is killed.
+# in memory, ten jobs at a time, and 200 stages of a shuffle under random faults; a
+# failure prints its seed. Each fuzz target for half a minute, and the race detector
+# over what make check leaves out: pure packages, clients of an HDFS that fails, and the
+# daemons of clusters. Then nodes of three and of five that fail one after the other,
+# 1 s to 5 min apart, in every order, and each of three stopped for a minute while
+# another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -64,6 +74,8 @@ soak: deps
 	$(GO) test -count 1 -timeout 1h -run TestSmallBatches -v ./test/system -batches 1000000
 	$(GO) test -count 1 -timeout 1h -run TestSizesOfManyLines -v ./test/system -lines 64000000
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./test/system -jobs
+	$(GO) test -count 1 -timeout 1h -run TestPoolCensus -v ./test/system -census 100
+	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/fuzz 30s
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
@@ -73,7 +85,7 @@ soak: deps
 
 # What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.
 bench: deps build
-	@test/deps iperf3
+	@test/deps iperf3 redis-server
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench $(BENCH)
 
@@ -95,10 +107,11 @@ install: build $(if $(OUTER),install-outer)
 	install -d $(ZSH) && bin/rankfs completion zsh > $(ZSH)/_rankfs
 	install -d $(FISH) && bin/rankfs completion fish > $(FISH)/rankfs.fish
 
-	@[ -n "$(OUTER)" ] || echo "left out, as this is not root: the helper of mount(8) and the unit of systemd"
+	@[ -n "$(OUTER)" ] || echo "left out, as this is not root: the helpers of mount(8) and the unit of systemd"
 
 install-outer: install-unit
-	install -d $(DESTDIR)/sbin && ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/mount.rankfs
+	install -d $(DESTDIR)/sbin
+	for helper in mount.rankfs umount.fuse.rankfs; do ln -sf $(PREFIX)/bin/rankfs $(DESTDIR)/sbin/$$helper; done
 
 # The unit of systemd, with the place that rankfs is installed in.
 install-unit:

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"rankfs/cache/disks"
-	"rankfs/cache/stall"
+	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // admission finds room in memory for fills: the file of an evicted batch, or the next
@@ -86,7 +86,7 @@ func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
 func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.nvme != nil && disks.OutOfFiles(lack) {
+	if a.nvme != nil && meta.OutOfFiles(lack) {
 		victim = a.mu.eviction.victimOnNVMe("")
 	}
 	if victim == nil && (!lacksFiles(lack) || a.mu.slabs.idleFiles()) {

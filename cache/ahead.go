@@ -65,13 +65,6 @@ func (rs *readers) missed(k Key) {
 	}
 }
 
-// A use is that a reader comes to a batch, at which of its steps: in this epoch, or
-// in the one after it.
-type use struct {
-	reader *reader
-	step   uint64
-}
-
 // comesTo reports whether any reader comes to the batch of k.
 func (rs *readers) comesTo(k Key) bool {
 	_, _, ok := rs.soonest(k, time.Now())
@@ -90,22 +83,4 @@ func (rs *readers) soonest(k Key, now time.Time) (first use, at time.Time, ok bo
 		}
 	}
 	return first, at, ok
-}
-
-// use is when a reader of j comes to the batch of k.
-func (j *job) use(k Key) (u use, ok bool) {
-	if rank, step, is := j.plan.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.Run >= trusted && step >= r.Pos {
-			return use{r, step}, true
-		}
-	}
-	if j.next == nil {
-		return u, false
-	}
-	if rank, step, is := j.next.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.Run >= trusted {
-			return use{r, j.plan.Steps() + step}, true
-		}
-	}
-	return u, false
 }

@@ -7,7 +7,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A batch is the cache's record of a batch that is here.
+// A batch is what the cache knows of a batch that is here.
 type batch struct {
 	key  Key
 	plan Plan // one that has it

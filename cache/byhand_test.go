@@ -86,6 +86,38 @@ func testAllow(t *testing.T) {
 	}
 }
 
+// What others have of the budget slabs make way for at once, but for what is held, and
+// for so much that a batch can be served; it is no more than memory may take anyway.
+func TestYield(t *testing.T) { synctest.Test(t, testYield) }
+
+func testYield(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	p := &testPlan{id: 1, steps: 60, size: 1 << 20}
+	readEpoch(t, k, p, time.Second)
+	held := open(t, k, p, 0, 30)
+	has := func(want int64) {
+		t.Helper()
+		if s := k.Stats().RAM; s.Used > want || s.Budget != want {
+			t.Errorf("%d bytes used of %d, want %d", s.Used, s.Budget, want)
+		}
+	}
+	k.Yield(40 << 20)
+	has(24 << 20)
+	k.Allow(20<<20, true)
+	has(20 << 20)
+	k.Allow(64<<20, true)
+	has(24 << 20)
+	k.Yield(64 << 20)
+	has(16 << 20)
+	check(t, held, p, 0, 30)
+	held.Release()
+	k.Yield(0)
+	readEpoch(t, k, p, time.Second)
+	if fills := readEpoch(t, k, p, time.Second); fills > 0 {
+		t.Errorf("%d batches were filled again though all fit", fills)
+	}
+}
+
 // On a disk, too, nothing makes way that a reader comes to, and no slab stays
 // open.
 func TestPrepareOnDisk(t *testing.T) { synctest.Test(t, testPrepareOnDisk) }

@@ -10,15 +10,17 @@ import (
 
 // A Cache turns batches into slabs.
 //
-// What it knows is in guarded, under one lock; what moves bytes is in these parts,
+// What it knows is in guarded, under one lock; what moves bytes is in these,
 // of which each calls only those that stand after it here. Opens go from open.go
-// to the queue, and from there by workers.go down.
+// to the queue, and from there by work.go down.
 type Cache struct {
 	config Config
 	mu     *guarded
 
 	workers     *workers     // fill what opens wait for, and what is ahead of readers, with room from admission
-	planning    *planning    // says where batches should be
+	inputs      *inputs      // make what batches are made of, on the goroutines that fill these
+	holds       *holds       // of slabs that are open
+	choosing    *choosing    // says where batches should be
 	mover       *mover       // brings them there
 	store       *store       // gives slabs up, and makes copies of them before
 	descriptors *descriptors // has idle slabs do without open files
@@ -44,18 +46,21 @@ func New(config Config) (*Cache, error) {
 		return nil, errors.Join(err, c.tiers.close())
 	}
 	c.descriptors = &descriptors{c.tiers, c.mu}
-	c.store = &store{c.tiers, c.mu, c.descriptors, c.ctx}
+	learnt := make(chan struct{}, 1)
+	c.store = &store{c.tiers, c.mu, c.descriptors, c.ctx, learnt}
 	c.mover = &mover{tiers: c.tiers, mu: c.mu, descriptors: c.descriptors, store: c.store, ctx: c.ctx, token: make(chan struct{}, 1)}
-	c.planning = &planning{tiers: c.tiers, mu: c.mu, mover: c.mover, ctx: c.ctx, replan: make(chan struct{}, 1)}
+	c.choosing = &choosing{tiers: c.tiers, mu: c.mu, mover: c.mover, ctx: c.ctx, stale: make(chan struct{}, 1), learnt: learnt}
 	room := &admission{c.tiers, c.mu, c.descriptors, c.store, c.mover, c.ctx}
-	c.workers = &workers{c.tiers, c.mu, room, c.store, c.mover, c.ctx, &c.tasks}
+	c.holds = &holds{&c.config, c.mu, c.descriptors, c.ctx, &c.tasks}
+	c.inputs = &inputs{c.holds, &maker{c.tiers, c.mu, room, c.store, c.ctx, writeWhole}}
+	c.workers = &workers{&maker{c.tiers, c.mu, room, c.store, c.ctx, c.inputs.write}, c.mover, &c.tasks}
 	if err := c.openDisks(); err != nil {
 		return nil, errors.Join(err, c.tiers.close())
 	}
 	for range config.Workers {
 		c.tasks.Go(c.workers.work)
 	}
-	c.tasks.Go(c.planning.keepPlanning)
+	c.tasks.Go(c.choosing.keepChoosing)
 	c.tasks.Go(c.mover.run)
 	return c, nil
 }
@@ -85,7 +90,7 @@ func (c *Cache) Contains(p Plan, rank, step uint64) (tier string, ok bool) {
 	if packed {
 		return "packed", true
 	}
-	if c.nvme != nil && c.nvme.Has(disks.Key(k)) {
+	if c.nvme != nil && c.nvme.Has(k) {
 		return "nvme", true
 	}
 	return "", false

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -18,8 +19,8 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
-	"rankfs/cache/stall"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // A plan whose bytes say which batch they belong to, all through.
@@ -62,7 +63,11 @@ func (p *testPlan) Shared() bool                 { return p.share }
 func (p *testPlan) Ahead(uint64, uint64) bool    { return true }
 func (p *testPlan) Steps() uint64                { return p.steps }
 func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
-func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+	return cache.Whole(p.fill(ctx, rank, step, dst))
+}
+
+func (p *testPlan) fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	if p.gate != nil {
 		select {
 		case <-p.gate:

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"rankfs/cache/disks"
-	"rankfs/cache/stall"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // A Backing makes a file known to the kernel, so that a batch opened with the

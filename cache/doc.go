@@ -19,10 +19,13 @@
 //
 // # Where to read on
 //
-// An open goes from open.go to slabs.go, where it finds the entry, and to readers.go,
+// An open goes from open.go to slabs.go, where it finds the entry, and to follow.go,
 // which notes where its rank is. One that has to wait is queued (queue.go). A worker
-// (workers.go) fills its slab (fill.go), for which room is found (admission.go) by
-// evicting something else (eviction.go says what, store.go does it).
+// (work.go) makes its slab (make.go, fill.go), for which room is found (admission.go) by
+// evicting something else (victim.go says what, evict.go does it). Where the plan copies
+// from inputs, the worker makes each of these ready in the same way first (inputs.go).
+//
+// Files call each other one way only: what several call stands in the lowest of them.
 //
 // The lock, what it guards, and the order of locks are in guarded.go.
 //
@@ -38,9 +41,9 @@
 //
 // # What is kept
 //
-// A planner says at which level each batch should be, from what is known of the
-// readers' future (planning.go, outlook.go); orders by worth, one for each reader, say
+// A policy says at which level each batch should be, from what is known of the
+// readers' future (choosing.go, outlook.go); orders by worth, one for each reader, say
 // what goes first when room is needed (worth.go, lanes.go). What memory gives up is
-// packed, written to a disk, or dropped, as the planner wants it; and what is on a disk
-// or packed comes back before it is opened (mover.go).
+// packed (packing.go), written to a disk (ondisk.go), or dropped, as the policy wants
+// it; and what is on a disk or packed comes back before it is opened (mover.go).
 package cache

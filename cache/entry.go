@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"rankfs/cache/policy"
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // An entry is a batch that is being filled or open. It goes from filling to ready
 // or failed, once, and done is closed then.
 //
-//   - filling: it is in slabs. One goroutine has it (a worker, the open or the part
+//   - filling: it is in slabs. One goroutine has it (a worker, the open or the input
 //     that made it, what has checked it out), or it is in the queue's demand.
 //   - ready: its form is complete, and does not change. It is in slabs as long as it
 //     has holders or waiters; then it becomes idle, and the idle table has it.

@@ -71,7 +71,7 @@ func predict(t *testing.T, p *testPlan, steps uint64, latency time.Duration) flo
 		Nodes: 1, Ranks: 1, Epochs: 1, Step: 0.01, Partitions: int(steps), Once: true,
 		Bytes: []int64{p.size}, Memory: 64 << 20, Costs: simulate.Costs{Latency: latency.Seconds()},
 	}
-	o, err := simulate.Run(t.Context(), s, func() policy.Planner {
+	o, err := simulate.Run(t.Context(), s, func() policy.Policy {
 		planner, err := policy.New("mckp")
 		if err != nil {
 			t.Fatal(err)

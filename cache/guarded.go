@@ -10,15 +10,15 @@ import (
 
 	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // guarded is all that the cache's one lock guards, in parts with one job each.
 //
 // The parts are plain structs: none locks, waits, logs or moves a byte, and the lock
 // is held whenever a method of theirs, or of guarded itself but walk and end, is
-// called. Each knows only those above it. What moves bytes (workers, admission,
-// planning, mover, store, descriptors) takes the lock for moments.
+// called. Each knows only those above it. What moves bytes (workers, makers,
+// admission, choosing, mover, store, descriptors) takes the lock for moments.
 //
 // The order of locks: mover.moving, this one, then that of a directory of disks, to
 // look up whether it has a slab. Those of ram, packed and the pool are taken without.
@@ -33,15 +33,30 @@ type guarded struct {
 	queue    queue     // the next task of a worker
 	room     roomQueue // fills that wait for memory
 	moves    moves     // the mover's next batches
-	count    counters
-	strained bool // memory is short: nothing is made ready ahead now
-	closed   bool // no more opens
-	ended    bool // and nothing becomes idle any more
+	count    Counts
+	strained bool  // memory is short: nothing is made ready ahead now
+	allowed  int64 // how much of the budget memory may take
+	yielded  int64 // and how much of it others have
+	closed   bool  // no more opens
+	ended    bool  // and nothing becomes idle any more
+}
+
+// Counts are those of the cache's opens, fills and choices of levels since New, and of the handles
+// that are open now.
+type Counts struct {
+	Opens, OpensReady, OpensWaited uint64
+	Fills, FillBytes, FillErrors   uint64
+	Prefetched, Evicted, Restored  uint64
+	Unpacked, Converted, Choices   uint64
+	Late                           uint64 // copies that were made when their room was needed
+	FillTime                       time.Duration
+	ChoiceTime                     time.Duration // of a processor
+	Handles                        int
 }
 
 // newGuarded is the state of an empty cache.
 func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
-	g := &guarded{time: timeline{time.Now()}}
+	g := &guarded{time: timeline{time.Now()}, allowed: config.RAMBytes}
 	var err error
 	if g.strategy, err = newStrategy(config.Policy); err != nil {
 		return nil, err
@@ -66,12 +81,12 @@ func (g *guarded) publish(e *entry, took time.Duration) {
 	switch e.from {
 	case policy.RAM: // where it was
 	case policy.Disk:
-		g.count.restored++
+		g.count.Restored++
 	case policy.Packed:
-		g.count.unpacked++
+		g.count.Unpacked++
 	default:
-		g.count.fills++
-		g.count.fillBytes += uint64(e.size)
+		g.count.Fills++
+		g.count.FillBytes += uint64(e.size)
 		e.took = took
 		g.rates.fills.Done(g.time.seconds(time.Now()), float64(e.size), e.waited)
 	}
@@ -92,7 +107,7 @@ func (g *guarded) fail(e *entry, err error) {
 	}
 	g.readers.backOff(e)
 	if !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
-		g.count.fillErrors++
+		g.count.FillErrors++
 	}
 }
 
@@ -202,6 +217,6 @@ func (g *guarded) end() (all []*entry) {
 	defer g.Unlock()
 	all = g.slabs.end(g.time.began)
 	g.readers.end()
-	g.count.handles, g.ended = 0, true
+	g.count.Handles, g.ended = 0, true
 	return all
 }

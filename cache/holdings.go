@@ -1,9 +1,6 @@
 package cache
 
-import (
-	"rankfs/cache/disks"
-	"rankfs/cache/policy"
-)
+import "rankfs/cache/policy"
 
 // A Holding is what the cache has of a plan's batches at each level: how many, and
 // their real bytes. A batch that is there in two forms counts twice.
@@ -92,7 +89,7 @@ func (c *Cache) discard(k Key) bool {
 		c.store.drop(e)
 	}
 	if c.nvme != nil && !held {
-		c.nvme.Drop(disks.Key(k))
+		c.nvme.Drop(k)
 	}
 	return !held
 }
@@ -102,7 +99,7 @@ func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
 	keys := make(map[Key]struct{})
 	if c.nvme != nil {
 		for _, k := range c.nvme.Keys(plan) {
-			keys[Key(k)] = struct{}{}
+			keys[k] = struct{}{}
 		}
 	}
 	c.mu.Lock()

@@ -65,7 +65,7 @@ func newIdleTable(began time.Time) *idleTable {
 
 func (s *idleTable) name(id uint32) named {
 	r := s.ledger.At(id)
-	k := Key{s.pairs.Of(r.pair).keys, uint64(r.rank), r.step}
+	k := Key{Plan: s.pairs.Of(r.pair).keys, Rank: uint64(r.rank), Step: r.step}
 	if r.used&wideFlag != 0 {
 		k.Rank = s.wide[id].rank
 	}

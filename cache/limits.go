@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -14,11 +15,36 @@ import (
 // may be made ready ahead. What is over it goes at once, but for what ranks hold
 // or map.
 func (c *Cache) Allow(bytes int64, ahead bool) {
-	c.ram.budget.Store(min(max(bytes, minRAM), c.config.RAMBytes))
 	c.mu.Lock()
 	c.mu.strained = !ahead
+	c.mu.allowed = bytes
+	c.bound()
 	c.mu.queue.wake.Broadcast()
 	c.mu.Unlock()
+	c.shrink()
+	c.choosing.soon()
+}
+
+// Yield says how much of the budget others have, who need not ask. Slabs make way as
+// they do for Allow.
+func (c *Cache) Yield(bytes int64) {
+	c.mu.Lock()
+	changed := bytes != c.mu.yielded
+	c.mu.yielded = bytes
+	c.bound()
+	c.mu.Unlock()
+	if changed {
+		c.shrink()
+		c.choosing.soon()
+	}
+}
+
+// bound sets what slabs may take: enough to serve a batch at least. c.mu is held.
+func (c *Cache) bound() {
+	c.ram.budget.Store(max(min(c.mu.allowed, c.config.RAMBytes-c.mu.yielded), minRAM))
+}
+
+func (c *Cache) shrink() {
 	for !c.ram.fits() {
 		c.mu.Lock()
 		victim := c.mu.eviction.victim(nil, true)
@@ -28,7 +54,6 @@ func (c *Cache) Allow(bytes int64, ahead bool) {
 		}
 		c.store.evict(victim)
 	}
-	c.planning.soon()
 }
 
 // Held is how many bytes of memory slabs take, of any form.
@@ -42,46 +67,60 @@ func (c *Cache) Held() int64 {
 // waited for: a fill takes a second or two.
 const reserveWait = 10 * time.Second
 
-// Directories are those of NVMe that can be read now.
-func (c *Cache) Directories() []string {
+// Folders are those of a name in the NVMe directories that can be read now, for files
+// that are not slabs.
+func (c *Cache) Folders(name string) []*disks.Folder {
 	if c.nvme == nil {
 		return nil
 	}
-	return c.nvme.Readable()
+	return c.nvme.Folders(name)
 }
 
 // Reserve counts bytes of an NVMe directory's budget as used, by files that are
-// not slabs, until release is called: of the directory in, or of any that has
+// not slabs, until the claim is released: of the directory in, or of any that has
 // room for files to come if it is empty. Slabs make way for them, but not those
 // that ranks hold. The error wraps meta.ErrNoSpace if there is no room, now or
 // ever.
-func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (dir string, release func(), err error) {
+func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error) {
 	if c.nvme == nil {
-		return "", nil, fmt.Errorf("%w: there is no disk for it; mount with --nvme DIR:SIZE", meta.ErrNoSpace)
+		return nil, fmt.Errorf("%w: there is no disk for it; mount with --nvme DIR:SIZE", meta.ErrNoSpace)
 	}
 	claim, err := c.nvme.Claim(bytes, in)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	disk := claim.Dir()
 	ctx, cancel := context.WithTimeoutCause(ctx, reserveWait, fmt.Errorf(
 		"%w: ranks hold too much of the nvme budget of %d to reserve %d bytes; try again when they read something else, or give --nvme a larger SIZE",
-		meta.ErrNoSpace, disk.Bytes, bytes))
+		meta.ErrNoSpace, claim.Dir().Bytes, bytes))
 	defer cancel()
-	for !claim.Settle() {
-		c.mu.Lock()
-		victim := c.mu.eviction.victimOnNVMe(disk.Path)
-		c.mu.Unlock()
-		if victim != nil {
-			c.store.evict(victim)
-			continue
+	for !c.settle(claim) {
+		if in == "" {
+			if other := c.nvme.Elsewhere(claim, c.settle); other != nil {
+				claim.Release()
+				return other, nil
+			}
 		}
 		select {
 		case <-ctx.Done():
 			claim.Release()
-			return "", nil, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-time.After(roomPoll):
 		}
 	}
-	return disk.Path, claim.Release, nil
+	return claim, nil
+}
+
+// settle has slabs make way for a claim: those on the disk that nobody has open, and
+// those that the cache keeps open for nobody.
+func (c *Cache) settle(claim *disks.Claim) bool {
+	for !claim.Settle() {
+		c.mu.Lock()
+		victim := c.mu.eviction.victimOnNVMe(claim.Dir().Path)
+		c.mu.Unlock()
+		if victim == nil {
+			return false
+		}
+		c.store.evict(victim)
+	}
+	return true
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"sync"
 
-	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 )
 
-// A mover brings batches to the level that the plan wants: from a disk or packed back
+// A mover brings batches to the level that the policy wants: from a disk or packed back
 // to memory before they are opened, from a disk to packed, and from memory to packed
 // or to a disk. It is one goroutine, which may wait for a disk that no worker should
 // wait for. It takes the cache's lock to choose its next batch and to note the result;
@@ -97,7 +96,7 @@ func (m *mover) bring(e *entry) error {
 	if !m.store.unpack(e, f) {
 		ok := false
 		if m.nvme != nil {
-			ok, err = m.nvme.Copy(disks.Key(e.key), f.mem)
+			ok, err = m.nvme.Copy(e.key, f.mem)
 		}
 		if !ok {
 			m.giveBack(e)
@@ -125,7 +124,7 @@ func (m *mover) bring(e *entry) error {
 }
 
 // room takes memory for a batch: free memory, or that of a batch that is worth less
-// and that the plan wants elsewhere.
+// and that the policy wants elsewhere.
 func (m *mover) room(e *entry) (*ramFile, error) {
 	if m.exceedsMemory(e.size) {
 		return nil, errNoRoom
@@ -174,7 +173,7 @@ func (m *mover) demote() bool {
 	return true
 }
 
-// copyDown makes the copy that the plan wants of a slab in memory.
+// copyDown makes the copy that the policy wants of a slab in memory.
 func (m *mover) copyDown(e *entry) {
 	defer m.handBack(e, e.pooled)
 	mem, done, err := m.descriptors.content(e)
@@ -219,5 +218,5 @@ func (m *mover) handBack(e *entry, checkedOut bool) {
 func (m *mover) converted() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.count.converted++
+	m.mu.count.Converted++
 }

@@ -2,24 +2,8 @@ package cache
 
 import "rankfs/cache/policy"
 
-// Moves are the batches that the last plan wants at another level, and the keys of
-// those whose copy was tried since. The cache's lock guards them.
-type moves struct {
-	up    []promotion // in the order in which readers need them
-	down  []uint32    // numbers of idle batches
-	tried map[Key]struct{}
-}
-
-// A promotion is a batch that should be higher than it is when a reader comes to it.
-type promotion struct {
-	plan       Plan
-	rank, step uint64
-	at         float64 // when the reader comes, on the planner's clock
-	item       int32   // of the plan's problem
-}
-
 const (
-	// maxPromotions bounds the batches brought up between two plans, which are at
+	// maxPromotions bounds the batches brought up between two choices, which are at
 	// least a second apart: more than a disk can read, unless batches are small.
 	maxPromotions = 1 << 14
 
@@ -66,7 +50,7 @@ func (g *guarded) swap(e *entry) (old *entry, swapped bool) {
 		old = &entry{batch: g.slabs.idle.take(id)}
 	}
 	g.eviction.addIdle(e.batch)
-	g.count.converted++
+	g.count.Converted++
 	return old, true
 }
 
@@ -97,7 +81,7 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 
 // nextToLeave takes the next victim that has to be copied before it is evicted; nil if
 // there is none, or if the free bytes have room for copiedAhead more. A batch that a
-// reader is just coming to does not leave yet. Each is tried once for each plan.
+// reader is just coming to does not leave yet. Each is tried once for each choice.
 func (g *guarded) nextToLeave(free int64) *entry {
 	if g.strained || g.closed {
 		return nil

@@ -1,7 +1,8 @@
 package cache
 
 import (
-	"rankfs/cache/disks"
+	"time"
+
 	"rankfs/cache/policy"
 )
 
@@ -9,9 +10,9 @@ import (
 type diskClaim uint8
 
 const (
-	unneeded  diskClaim = iota // it is in memory, or the planner has better things
-	undecided                  // the planner has said nothing of it, or wants it in memory
-	planned                    // to be on disk
+	unneeded  diskClaim = iota // it is in memory, or the policy has better things
+	undecided                  // the policy has said nothing of it, or wants it in memory
+	wanted                     // on disk
 	pinned                     // by hand
 )
 
@@ -23,7 +24,7 @@ func (ev *eviction) claimOnDisk(k Key) diskClaim {
 	case ev.strategy.pins[k.Plan] != policy.Source:
 		return pinned
 	case known && at == policy.Disk:
-		return planned
+		return wanted
 	case known && at == policy.Source, ok && there.inMemory():
 		return unneeded
 	}
@@ -31,24 +32,69 @@ func (ev *eviction) claimOnDisk(k Key) diskClaim {
 }
 
 // goesFirst reports whether a is to make way on disk before b.
-func (st *store) goesFirst(a, b disks.Key) bool {
+func (st *store) goesFirst(a, b Key) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.mu.eviction.claimOnDisk(Key(a)) < st.mu.eviction.claimOnDisk(Key(b))
+	return st.mu.eviction.claimOnDisk(a) < st.mu.eviction.claimOnDisk(b)
 }
 
 // replaceable says which slabs on disk may be evicted for a copy of k: those with a
 // lesser claim, and of the undecided ones the least recently used. Where all claims
 // are equal, none may: in an epoch larger than the disk, each slab would be evicted
 // for the next just before it is read.
-func (st *store) replaceable(k Key) func(disks.Key) bool {
+func (st *store) replaceable(k Key) func(Key) bool {
 	st.mu.Lock()
 	mine := st.mu.eviction.claimOnDisk(k)
 	st.mu.Unlock()
-	return func(other disks.Key) bool {
+	return func(other Key) bool {
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		its := st.mu.eviction.claimOnDisk(Key(other))
+		its := st.mu.eviction.claimOnDisk(other)
 		return its < mine || its == undecided && mine == undecided
 	}
+}
+
+func (st *store) worthWriting(b *batch) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.mu.eviction.worthWriting(b)
+}
+
+// write keeps a copy of a slab on NVMe.
+func (st *store) write(e *entry, mem []byte) {
+	if st.nvme == nil || st.nvme.Has(e.key) {
+		return
+	}
+	start := time.Now()
+	if err := st.nvme.Put(e.key, mem, st.replaceable(e.key)); err != nil {
+		st.config.Log.Debug("slab not kept on nvme", "cause", err)
+		return
+	}
+	st.written(e.size, time.Since(start))
+}
+
+// writePacked keeps a copy of a packed slab on NVMe, if that costs less than to have it
+// from its source again, and reports whether it did. It takes no memory: the slab is
+// unpacked into its file.
+func (st *store) writePacked(b batch) bool {
+	if st.nvme == nil || !st.worthWriting(&b) || st.nvme.Has(b.key) {
+		return false
+	}
+	start := time.Now()
+	err := st.nvme.Fill(b.key, b.size, func(mem []byte) error {
+		return st.packed.store.Get(b.number, nameOf(b.key), mem)
+	}, st.replaceable(b.key))
+	if err != nil {
+		st.config.Log.Debug("packed slab not kept on nvme", "cause", err)
+		return false
+	}
+	st.written(b.size, time.Since(start))
+	return true
+}
+
+// written notes how long a disk took to write a slab.
+func (st *store) written(size int64, took time.Duration) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.mu.rates.writes.add(float64(size), took)
 }

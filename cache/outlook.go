@@ -6,13 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"rankfs/cache/disks"
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
 )
 
-// An outlook is the input of a planner: the batches that are here, and the opens to
-// come. It is the planning goroutine's alone; only survey takes the cache's lock.
+// An outlook is the input of a policy: the batches that are here, and the opens to
+// come. It is the choosing goroutine's alone; only survey takes the cache's lock.
 type outlook struct {
 	*tiers
 	time    timeline
@@ -39,7 +38,7 @@ type bound struct {
 	grouped    bool // others read beside it
 }
 
-// maxItems bounds a plan. So does what budgets can hold, a few times over: of
+// maxItems bounds a choice. So does what budgets can hold, a few times over: of
 // what comes after that they could save little. Fewer than leastItems are no
 // burden.
 const (
@@ -47,57 +46,6 @@ const (
 	leastItems = 1 << 16
 	overBudget = 8
 )
-
-// survey begins an outlook with the batches that are here, if slabs may take so much
-// of the disks.
-func (pl *planning) survey(disk int64) (strategy, *outlook) {
-	o := &outlook{
-		tiers: pl.tiers, time: pl.mu.time, readers: &pl.mu.readers, now: time.Now(), index: make(map[Key]int32, len(pl.drawn.Items)), pins: make(map[[16]byte]policy.Level),
-		sets: make(map[[16]byte]int32), packing: make(map[[16]byte]pack.Measure), groups: make(map[[16]byte]int32),
-	}
-	s := pl.surveyReaders(o, disk)
-	pl.mu.walk(func(id uint32) bool {
-		if k := pl.mu.slabs.idle.at(id); k.packed || !pl.mu.eviction.readOnce(&k) && !pl.mu.slabs.isPacked(k.key) {
-			o.addPresent(&k)
-		}
-		return !o.full()
-	})
-	pl.mu.Lock()
-	defer pl.mu.Unlock()
-	for _, e := range pl.mu.slabs.entries {
-		if e.state == ready && !pl.mu.eviction.readOnce(&e.batch) && !pl.mu.slabs.isPacked(e.key) {
-			o.addPresent(&e.batch)
-		}
-	}
-	return s, o
-}
-
-// surveyReaders notes for an outlook what readers do and what things cost.
-func (pl *planning) surveyReaders(o *outlook, disk int64) strategy {
-	pl.mu.Lock()
-	defer pl.mu.Unlock()
-	o.rates, o.writes = pl.mu.rates.from, pl.mu.rates.writes
-	o.problem.Items, o.problem.Uses = pl.drawn.Items[:0], pl.drawn.Uses[:0]
-	o.problem.Now = pl.mu.time.seconds(o.now)
-	o.problem.Memory = pl.ram.budget.Load()
-	o.problem.Disk = disk
-	for id, at := range pl.mu.strategy.pins {
-		o.pins[id] = at
-	}
-	ahead := int64(0) // bytes that pass through memory on their way to readers
-	jobs := int32(0)
-	for _, j := range pl.mu.readers.jobs {
-		jobs++
-		for _, r := range j.readers {
-			if r.Run >= trusted && !pl.mu.readers.traces.predicts(j.plan, r.rank) {
-				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
-			}
-			ahead += int64(pl.mu.readers.window(r)+2) * pages(r.size)
-		}
-	}
-	o.problem.Memory -= min(ahead, o.problem.Memory/2)
-	return pl.mu.strategy
-}
 
 // addPresent adds a batch that is here, once, though it may be seen twice, with when a
 // reader that is foretold opens it. The cache's lock is held.
@@ -151,39 +99,6 @@ func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
 	})
 }
 
-// describe says what an item of some bytes costs at each level, as far as that
-// is not known of itself.
-func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, writes rate, disk bool) {
-	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
-	mib := float64(size) / (1 << 20)
-	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1
-	if disk {
-		i.Bytes[policy.Disk] = size
-	}
-	switch {
-	case i.Bytes[policy.Packed] > 0: // it is there
-	case m.Ratio > 0:
-		i.Bytes[policy.Packed] = pages(int64(float64(size) * m.Ratio))
-	default:
-		i.Bytes[policy.Packed] = -1
-	}
-	if i.Wait[policy.Source] == 0 {
-		i.Wait[policy.Source] = seconds(policy.Source)
-	}
-	i.Wait[policy.Packed], i.Move[policy.Packed] = m.Unpack.Seconds()*mib, m.Pack.Seconds()*mib
-	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/writing(writes)
-}
-
-// writing is how many bytes disks write in a second, as measured; no more than a
-// page cache takes, or a plan would move things about as if that cost nothing.
-func writing(measured rate) float64 {
-	const most = 1 << 30
-	if measured.perSecond == 0 {
-		return most
-	}
-	return min(measured.perSecond, most)
-}
-
 // addFuture adds the steps that readers will open, to the end of the next epoch, as
 // far as there are items for them.
 func (o *outlook) addFuture() {
@@ -227,7 +142,7 @@ func (o *outlook) addUse(b *bound, step uint64) {
 	i, ok := o.index[k]
 	if !ok {
 		item := policy.Item{Last: -1}
-		if o.nvme != nil && o.nvme.Has(disks.Key(k)) {
+		if o.nvme != nil && o.nvme.Has(k) {
 			item.Now = policy.Disk
 		}
 		i = o.add(p, k, p.Size(b.reader.rank, s), item)
@@ -259,7 +174,7 @@ func (o *outlook) group(p Plan, step uint64) int32 {
 	return first + int32(step)
 }
 
-// promotions are the batches that a plan wants at a higher level than they are.
+// promotions are the batches that a choice wants at a higher level than they are.
 func (o *outlook) promotions(levels []policy.Level) []promotion {
 	up := slices.DeleteFunc(o.below, func(p promotion) bool { return levels[p.item] <= o.problem.Items[p.item].Now })
 	slices.SortStableFunc(up, func(a, b promotion) int { return cmp.Compare(a.at, b.at) })

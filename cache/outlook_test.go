@@ -10,7 +10,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// What a planner is told of the work to write a slab to a disk is what writing
+// What a policy is told of the work to write a slab to a disk is what writing
 // took, and what there was to be written was measured.
 func TestWritesAreMeasured(t *testing.T) {
 	move := func(writes rate) float64 {

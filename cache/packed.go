@@ -63,11 +63,12 @@ func (p *packed) of(dataset string) (*chooser, error) {
 	return c, nil
 }
 
-// offer shows bytes of a dataset to its chooser.
-func (p *packed) offer(dataset string, plain []byte) error {
+// offer shows bytes of a dataset to its chooser, and reports whether that measured
+// them.
+func (p *packed) offer(dataset string, plain []byte) (measured bool, err error) {
 	c, err := p.of(dataset)
 	if err != nil {
-		return err
+		return false, err
 	}
 	return c.Offer(plain)
 }

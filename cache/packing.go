@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"rankfs/cache/pack"
+	"rankfs/cache/policy"
 	"rankfs/meta"
 )
 
@@ -55,6 +56,20 @@ func (st *store) evictLessThan(b *batch) bool {
 	}
 	st.evictToDisk(least)
 	return true
+}
+
+// evictToDisk is evict to make room for another slab to be packed.
+func (st *store) evictToDisk(e *entry) {
+	switch at, known := st.target(e.key); {
+	case e.packed:
+		st.writePacked(e.batch)
+	case e.inMemory() && st.nvme != nil && (!known || at >= policy.Disk) && st.mayRecur(e):
+		if mem, done, err := st.descriptors.content(e); err == nil {
+			st.write(e, mem)
+			done()
+		}
+	}
+	st.drop(e)
 }
 
 // unpack fills a slab from its packed form, if there is one that is whole.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -224,9 +225,9 @@ func (p *quiet) Shared() bool                 { return false }
 func (p *quiet) Ahead(uint64, uint64) bool    { return true }
 func (p *quiet) Steps() uint64                { return p.steps }
 func (p *quiet) Size(rank, step uint64) int64 { return p.size }
-func (p *quiet) Fill(_ context.Context, rank, step uint64, dst []byte) error {
+func (p *quiet) Fill(_ context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	binary.LittleEndian.PutUint64(dst, step)
-	return nil
+	return cache.Whole(nil)
 }
 
 func heapBytes() uint64 {

@@ -82,10 +82,10 @@ func TestPlansGiveWay(t *testing.T) {
 		open(t, k, p, 0, step).Release()
 	}
 	settle(k)
-	plans, deadline := k.Stats().Plans, time.Now().Add(time.Minute)
+	plans, deadline := k.Stats().Choices, time.Now().Add(time.Minute)
 	looked, ordered := p.once.need(k), p.find.need(k)
 	k.Allow(64<<20, true) // which has it plan
-	for k.Stats().Plans == plans && time.Now().Before(deadline) {
+	for k.Stats().Choices == plans && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, done := range []chan struct{}{looked, ordered} {
@@ -116,7 +116,7 @@ func BenchmarkOpenBesidePlans(b *testing.B) {
 	for step := range uint64(many) {
 		open(b, k, p, step%8, step/8).Release()
 	}
-	plans := k.Stats().Plans
+	plans := k.Stats().Choices
 	took := make([]time.Duration, 0, b.N)
 	b.ResetTimer()
 	for i := range b.N {
@@ -132,5 +132,5 @@ func BenchmarkOpenBesidePlans(b *testing.B) {
 	for name, part := range map[string]float64{"p50": 0.5, "p99": 0.99, "p99.99": 0.9999, "longest": 1} {
 		b.ReportMetric(float64(took[int(part*float64(len(took)-1))].Microseconds()), name+"-us")
 	}
-	b.ReportMetric(float64(k.Stats().Plans-plans), "plans")
+	b.ReportMetric(float64(k.Stats().Choices-plans), "plans")
 }

@@ -1,35 +1,85 @@
 package cache
 
-import "context"
+import (
+	"context"
+	"io"
+	"iter"
 
-// A Plan is a view whose bytes can be had: the cache's only source.
-//
-// ID names the whole, Key the content of a batch: equal keys mean equal bytes,
-// on any machine and after any restart. Find is the inverse of Key, if it is
-// quick to say. Next is the plan of the epoch to come, nil if that is not known;
-// it may take its time, the others not. Fill writes the batch into dst, whose
-// length is Size, without keeping dst; it returns an error rather than a short
-// batch. Once says that no other epoch has the same batches; Shared, that fills
-// of other plans copy from them, by Part. Dataset names the dataset of all records:
-// a codec that packs one of its batches well packs the others well. All methods may
-// be called concurrently.
+	"rankfs/cache/disks"
+)
+
+// A Plan is a view whose bytes can be had: the cache's only source. Its methods may be
+// called concurrently.
 type Plan interface {
+	Names
+	Course
+	Filler
+}
+
+// Names are the names of a plan and of its batches, on any machine and after any restart.
+type Names interface {
 	ID() [16]byte
-	Dataset() string
-	Steps() uint64
+	// Key names the content of a batch: equal keys mean equal bytes.
 	Key(rank, step uint64) Key
+	// Find is the inverse of Key, if it is quick to say.
 	Find(k Key) (rank, step uint64, ok bool)
+	// Dataset names the dataset of all records: a codec that packs one of its batches
+	// well packs the others well.
+	Dataset() string
+}
+
+// A Course is what the ranks come to.
+type Course interface {
+	Steps() uint64
+	// Next is the plan of the epoch to come, nil if that is not known. It may take its
+	// time, as no other method of a Plan but Fill.
 	Next() Plan
+	// Once says that no other epoch has the same batches.
 	Once() bool
-	Shared() bool
+	// Ahead says that a batch may be made ready before it is opened.
 	Ahead(rank, step uint64) bool
+}
+
+// A Filler makes batches.
+type Filler interface {
 	Size(rank, step uint64) int64
-	Fill(ctx context.Context, rank, step uint64, dst []byte) error
+	// Fill writes the batch into dst, whose length is Size, without keeping dst, until
+	// the sequence that it returns has come to its end. At each input that it copies from
+	// it stops, and goes on when the input's Copy was called. An error is the last that
+	// comes; there is one rather than a short batch.
+	Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[Input, error]
+	// Shared says that these batches are inputs: fills of other plans copy from them.
+	// They are not made of inputs themselves.
+	Shared() bool
+}
+
+// An Input is what a fill copies from: a batch of a plan that is shared.
+type Input struct {
+	Plan       Plan
+	Rank, Step uint64
+	InOrder    bool // inputs are copied from one after the other, as they stand in Plan
+	Copier
+}
+
+// A Copier is the fill that has stopped at an input.
+type Copier interface {
+	// Context is done when the input is not needed any more.
+	Context() context.Context
+	// Copy has the fill copy from the input, which is in a tier. If it could not be had,
+	// the fill goes on without it, or fails. An error that wraps meta.ErrNoSpace means
+	// that there is no room for it: then the source has the bytes.
+	Copy(input io.ReaderAt, tier string, err error)
+}
+
+// Whole is the sequence of a fill without inputs, which has ended.
+func Whole(err error) iter.Seq2[Input, error] {
+	return func(yield func(Input, error) bool) {
+		if err != nil {
+			yield(Input{}, err)
+		}
+	}
 }
 
 // A Key names the content of a batch: that of a plan's rank and step, unless
 // other plans have it too and agree on another name.
-type Key struct {
-	Plan       [16]byte
-	Rank, Step uint64
-}
+type Key = disks.Key

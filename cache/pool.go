@@ -106,37 +106,3 @@ func (p *pool) close() error {
 func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
 
 func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }
-
-// store copies a batch into a slot of the pool.
-func (r *ram) store(mem []byte) (slot uint32, err error) {
-	size := int64(len(mem))
-	r.mu.Lock()
-	discard, err := r.charge(pages(size), 0)
-	if err == nil {
-		r.mu.slots++
-	}
-	r.mu.Unlock()
-	for _, d := range discard {
-		d.close()
-	}
-	if err != nil {
-		return 0, err
-	}
-	if slot, err = r.pool.put(mem); err != nil {
-		r.freed(size)
-	}
-	return slot, err
-}
-
-// unstore gives a slot back.
-func (r *ram) unstore(slot uint32, size int64) {
-	r.pool.give(slot, size)
-	r.freed(size)
-}
-
-func (r *ram) freed(size int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.slots--
-	r.mu.used -= pages(size)
-}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // Prepare makes a batch ready for the next open of it, on the caller's
@@ -41,7 +41,7 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 	}
 	e.waiters++
 	c.mu.Unlock()
-	s, err := c.await(ctx, e)
+	s, err := c.holds.await(ctx, e)
 	if err == nil {
 		s.Release()
 		c.store.closeOnDisk(k)

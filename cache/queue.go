@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // queue chooses the next task of a worker: an entry that an open waits for, or a batch
@@ -25,10 +25,6 @@ type queue struct {
 	resting int        // workers without a task
 	wake    *sync.Cond // signals a task for a worker, or the end of its wait
 }
-
-// A usage is an account of workers' time. What was not used in the past is not saved
-// up: it starts no earlier than that of the account that was served last.
-type usage struct{ end time.Duration }
 
 func (q *queue) start(u *usage) time.Duration { return max(q.clock, u.end) }
 

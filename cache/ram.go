@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/cache/disks"
+	"rankfs/meta"
 )
 
 // ram is the tier of slabs in memory: unnamed files on a private tmpfs with
@@ -21,7 +22,7 @@ import (
 // That mapping does not stand in the way of the write lease.
 //
 // Where there are many, those that are open nowhere lose mapping and descriptor: see
-// descriptors. What all of it takes is in rambudget.go.
+// descriptors, and handles.go. What else its budget is for is in rambudget.go.
 type ram struct {
 	budget    atomic.Int64
 	dir       *os.File
@@ -46,35 +47,6 @@ type ram struct {
 	}
 }
 
-// errNoRoom: the tier cannot take a slab of that size now. It wraps meta.ErrNoSpace.
-var errNoRoom = disks.ErrNoRoom
-
-func newRAM(budget int64) (*ram, error) {
-	// within_size: huge pages where a file fills them, none past its end,
-	// so that real bytes are the size rounded up to a page.
-	dir, err := mountTmpfs(budget, "within_size")
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPool(budget)
-	if err != nil {
-		dir.Close()
-		return nil, err
-	}
-	root, err := os.Open(fmt.Sprintf("/proc/self/fd/%d/.", dir.Fd()))
-	if err != nil {
-		return nil, errors.Join(err, dir.Close(), p.close())
-	}
-	most := mostMappings() / 4 * 3
-	r := &ram{dir: dir, root: root, pool: p, most: most, idleFiles: min(maxIdleFiles, most/2, disks.MostFiles()/2)}
-	r.budget.Store(budget)
-	r.handles = r.canReopen()
-	return r, nil
-}
-
-// maxIdleFiles is how many files are kept at hand: they cost the kernel 30 MB.
-const maxIdleFiles = 1 << 14
-
 // take returns a file of the given size whose bytes are anything, or errNoRoom
 // if that would exceed the budget.
 func (r *ram) take(size int64) (*ramFile, error) {
@@ -97,6 +69,28 @@ func (r *ram) take(size int64) (*ramFile, error) {
 	if err != nil {
 		r.release(need)
 		return nil, err
+	}
+	return f, nil
+}
+
+func (r *ram) create(size int64) (*ramFile, error) {
+	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
+	if err == nil {
+		if err = disks.Affordable(fd); err != nil {
+			unix.Close(fd)
+		}
+	}
+	if meta.OutOfFiles(err) {
+		// The caller evicts as if memory were full: that frees a descriptor.
+		return nil, fmt.Errorf("create ram slab: %w", disks.ErrOutOfFiles)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create ram slab: %w", err)
+	}
+	f := &ramFile{fd: fd, size: size, real: pages(size)}
+	if err := f.grow(size); err != nil {
+		f.close()
+		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
 	}
 	return f, nil
 }
@@ -131,18 +125,50 @@ func (r *ram) release(real int64) {
 	r.mu.held--
 }
 
-// mostMappings is how many the kernel lets a process have.
-func mostMappings() int {
-	const usual = 65530
-	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
-	if err != nil {
-		return usual
+// charge counts bytes as used, for so many more files, those of spare files that must
+// go taken off. r.mu is held; the files are to be closed without it.
+func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
+	fits := func() bool {
+		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.most)
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return usual
+	for !fits() && len(r.mu.spare) > 0 {
+		discard = append(discard, r.oldest())
 	}
-	return n
+	switch {
+	case fits():
+		r.mu.used += need
+		return discard, nil
+	case r.mu.used+need <= r.budget.Load():
+		return discard, errMappings
+	}
+	return discard, errNoRoom
+}
+
+// files is how many have a descriptor and a mapping. r.mu is held.
+func (r *ram) files() int {
+	return r.mu.held - r.mu.closed + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
+}
+
+// oldest takes the first of the spare files. r.mu is held.
+func (r *ram) oldest() *ramFile {
+	f := r.mu.spare[0]
+	r.mu.spare = r.mu.spare[1:]
+	r.mu.used -= f.real
+	return f
+}
+
+// closeSpare closes a spare file, if there is one, not for its memory but because
+// another file may lack its descriptor or its mapping.
+func (r *ram) closeSpare() bool {
+	r.mu.Lock()
+	if len(r.mu.spare) == 0 {
+		r.mu.Unlock()
+		return false
+	}
+	f := r.oldest()
+	r.mu.Unlock()
+	f.close()
+	return true
 }
 
 // retire takes a file back, whose backing id is gone, so that it cannot be opened

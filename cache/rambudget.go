@@ -2,70 +2,20 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
-	"rankfs/cache/disks"
+	"rankfs/meta"
 )
-
-// charge counts bytes as used, for so many more files, those of spare files that must
-// go taken off. r.mu is held; the files are to be closed without it.
-func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
-	fits := func() bool {
-		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.most)
-	}
-	for !fits() && len(r.mu.spare) > 0 {
-		discard = append(discard, r.oldest())
-	}
-	switch {
-	case fits():
-		r.mu.used += need
-		return discard, nil
-	case r.mu.used+need <= r.budget.Load():
-		return discard, errMappings
-	}
-	return discard, errNoRoom
-}
-
-// errMappings is errNoRoom for the lack of nothing but mappings.
-var errMappings = fmt.Errorf("%w: as many mappings as vm.max_map_count allows a process", errNoRoom)
 
 // lacksFiles reports whether memory has room, and the daemon may not have another
 // descriptor or mapping.
-func lacksFiles(err error) bool { return disks.OutOfFiles(err) || errors.Is(err, errMappings) }
-
-// files is how many have a descriptor and a mapping. r.mu is held.
-func (r *ram) files() int {
-	return r.mu.held - r.mu.closed + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
-}
+func lacksFiles(err error) bool { return meta.OutOfFiles(err) || errors.Is(err, errMappings) }
 
 // crowded reports whether there are more files than are kept that are open nowhere.
 func (r *ram) crowded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.files() > r.idleFiles
-}
-
-// oldest takes the first of the spare files. r.mu is held.
-func (r *ram) oldest() *ramFile {
-	f := r.mu.spare[0]
-	r.mu.spare = r.mu.spare[1:]
-	r.mu.used -= f.real
-	return f
-}
-
-// closeSpare closes a spare file, if there is one, not for its memory but because
-// another file may lack its descriptor or its mapping.
-func (r *ram) closeSpare() bool {
-	r.mu.Lock()
-	if len(r.mu.spare) == 0 {
-		r.mu.Unlock()
-		return false
-	}
-	f := r.oldest()
-	r.mu.Unlock()
-	f.close()
-	return true
 }
 
 // claim counts bytes of the budget that are taken by other things than slabs in files.
@@ -89,6 +39,40 @@ func (r *ram) unclaim(bytes int64) {
 	r.mu.claims -= bytes
 }
 
+// store copies a batch into a slot of the pool.
+func (r *ram) store(mem []byte) (slot uint32, err error) {
+	size := int64(len(mem))
+	r.mu.Lock()
+	discard, err := r.charge(pages(size), 0)
+	if err == nil {
+		r.mu.slots++
+	}
+	r.mu.Unlock()
+	for _, d := range discard {
+		d.close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if slot, err = r.pool.put(mem); err != nil {
+		r.freed(size)
+	}
+	return slot, err
+}
+
+// unstore gives a slot back.
+func (r *ram) unstore(slot uint32, size int64) {
+	r.pool.give(slot, size)
+	r.freed(size)
+}
+
+func (r *ram) freed(size int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.slots--
+	r.mu.used -= pages(size)
+}
+
 // free is the memory that nothing has.
 func (r *ram) free() int64 {
 	r.mu.Lock()
@@ -110,6 +94,16 @@ func (r *ram) fits() bool {
 		d.close()
 	}
 	return err == nil
+}
+
+// TierStats counts the content of the RAM tier, in real bytes.
+type TierStats struct {
+	Budget int64
+	Used   int64
+	Dying  int64 // part of Used: given up, but still mapped by a rank
+	Spare  int64 // part of Used: ready to be filled again
+	Others int64 // part of Used: of what is not slabs
+	Slabs  int
 }
 
 func (r *ram) stats() (t TierStats, recycled uint64) {

@@ -9,6 +9,12 @@ import (
 	"rankfs/cache/disks"
 )
 
+// errNoRoom: the tier cannot take a slab of that size now. It wraps meta.ErrNoSpace.
+var errNoRoom = disks.ErrNoRoom
+
+// errMappings is errNoRoom for the lack of nothing but mappings.
+var errMappings = fmt.Errorf("%w: as many mappings as vm.max_map_count allows a process", errNoRoom)
+
 // A ramFile is one unnamed file of the tier with the daemon's mapping of it.
 type ramFile struct {
 	fd   int    // -1 if it is closed: then the kernel knows it as a backing file
@@ -17,28 +23,6 @@ type ramFile struct {
 	real int64 // bytes of memory it holds, in whole pages
 	file handle
 	lock sync.Mutex // while its descriptor or mapping is made anew: several may hold it
-}
-
-func (r *ram) create(size int64) (*ramFile, error) {
-	fd, err := unix.Openat(int(r.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0600)
-	if err == nil {
-		if err = disks.Affordable(fd); err != nil {
-			unix.Close(fd)
-		}
-	}
-	if disks.OutOfFiles(err) {
-		// The caller evicts as if memory were full: that frees a descriptor.
-		return nil, fmt.Errorf("create ram slab: %w", disks.ErrOutOfFiles)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create ram slab: %w", err)
-	}
-	f := &ramFile{fd: fd, size: size, real: pages(size)}
-	if err := f.grow(size); err != nil {
-		f.close()
-		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)
-	}
-	return f, nil
 }
 
 // grow gives a new file its size, its pages and its mapping, all at once: a
@@ -136,20 +120,6 @@ type handle struct {
 	id   [12]byte // as tmpfs has it: generation and inode number
 }
 
-// detach closes the descriptor and the mapping of a file that the kernel knows as
-// a backing file and that has no other user.
-func (r *ram) detach(f *ramFile) bool {
-	if !r.handles || !f.identify() {
-		return false
-	}
-	f.close()
-	f.fd, f.mem = -1, nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.closed++
-	return true
-}
-
 // identify notes the handle of a file.
 func (f *ramFile) identify() bool {
 	h, _, err := unix.NameToHandleAt(f.fd, "", unix.AT_EMPTY_PATH)
@@ -159,68 +129,4 @@ func (f *ramFile) identify() bool {
 	f.file.kind = h.Type()
 	copy(f.file.id[:], h.Bytes())
 	return true
-}
-
-// canReopen finds out whether files can be opened by their handles: not everywhere
-// may root do that.
-func (r *ram) canReopen() bool {
-	f, err := r.create(1)
-	if err != nil {
-		return false
-	}
-	defer f.close()
-	if !f.identify() {
-		return false
-	}
-	fd, err := r.reopen(f)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
-}
-
-// attach gives a file its descriptor again.
-func (r *ram) attach(f *ramFile) error {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	if f.fd >= 0 {
-		return nil
-	}
-	fd, err := r.reopen(f)
-	if err != nil {
-		return err
-	}
-	f.fd = fd
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.closed--
-	return nil
-}
-
-func (r *ram) reopen(f *ramFile) (fd int, err error) {
-	fd, err = unix.OpenByHandleAt(int(r.root.Fd()), unix.NewFileHandle(f.file.kind, f.file.id[:]), unix.O_RDWR|unix.O_CLOEXEC)
-	if err != nil {
-		return -1, fmt.Errorf("open ram slab again by its handle: %w", err)
-	}
-	if err := disks.Affordable(fd); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
-// bytes are those of a file, which is mapped if it was not.
-func (r *ram) bytes(f *ramFile) ([]byte, error) {
-	if err := r.attach(f); err != nil {
-		return nil, err
-	}
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	if f.mem == nil && f.size > 0 {
-		if err := f.mapIt(); err != nil {
-			return nil, fmt.Errorf("map ram slab: %w", err)
-		}
-	}
-	return f.mem, nil
 }

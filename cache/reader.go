@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rankfs/cache/ahead"
+	"rankfs/cache/trace"
 )
 
 // A reader is one rank going through a plan, as its opens show it. Its steps
@@ -21,6 +22,27 @@ type reader struct {
 	course course
 	lane   uint8  // of idle batches: what it comes to is there, in order
 	route  *route // if it is one
+}
+
+// A route is a reader that follows no order, but of which was learnt when it opens
+// again what it has opened. It is as if it went through steps in order: its opens,
+// counted, and what it comes to is due at one of them. So it is placed, compared
+// and late like any other reader. The cache's lock guards it.
+type route struct {
+	reader
+	plan   Plan
+	graph  *trace.Graph
+	opened []uint32 // by step of the plan: at which open that was last; zero: never
+	due    []uint32 // and at which it will be again: unknown, never, or that, with a mark if it is not sure
+	steps  []uint32 // by open, modulo twice the steps: which is due; of two the sooner
+	trust  int      // believed while above zero
+}
+
+// A use is that a reader comes to a batch, at which of its steps: in this epoch, or
+// in the one after it.
+type use struct {
+	reader *reader
+	step   uint64
 }
 
 // near is how many steps a reader may leave out without being another one.

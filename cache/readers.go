@@ -20,61 +20,8 @@ type readers struct {
 	tenants tenants           // that they are of
 }
 
-// A job is the readers of one plan.
-type job struct {
-	plan    Plan
-	readers map[uint64]*reader // by rank
-	next    Plan               // of the epoch after this one; nil if that is not known
-	asked   bool               // next was asked for
-	usages  [2]usage           // of workers, for what readers in order need, and for what else is opened
-}
-
 // maxReaders bounds how many ranks are followed at once on one node.
 const maxReaders = 4096
-
-// A move is the effect of an open on its reader.
-type move struct {
-	expected bool // the reader goes in order
-	misses   bool // a batch that it comes to is to be made ready
-	asks     *job // the job whose next epoch is to be asked for; nil if none is
-}
-
-// follow notes that a rank opens a batch.
-func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m move) {
-	rs.trace(p, rank, step, now)
-	j, r := rs.reader(p, rank, step, now)
-	if r == nil {
-		return m
-	}
-	moved, expected := r.opens(step, min(near, uint64(rs.config.MaxAhead)), now)
-	if !moved {
-		return move{expected: expected}
-	}
-	j.plan = p
-	if e.state == ready {
-		r.size = e.size
-	}
-	if r.Run == trusted {
-		r.set(now)
-		r.lane = rs.laneFor(j)
-	}
-	if m.expected = r.Run >= trusted; m.expected && !j.asked {
-		m.asks = j
-	}
-	if r.Pos == p.Steps() {
-		rs.tenants.succeed(j.plan, j.next)
-		j, r = rs.nextEpoch(j, r)
-	}
-	m.misses = r != nil && rs.misses(j, r)
-	return m
-}
-
-// misses reports whether there is anything to make ready for r: to wake a worker for
-// nothing would cost the rank 10 us.
-func (rs *readers) misses(j *job, r *reader) bool {
-	_, _, ok := rs.missing(j, rs.traces.guide(j.plan, r))
-	return ok
-}
 
 // reader finds or makes the reader of a rank; nil if there are too many.
 func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader) {
@@ -113,23 +60,6 @@ func (rs *readers) remove(j *job, r *reader) {
 	if len(j.readers) == 0 {
 		delete(rs.jobs, j.plan.ID())
 	}
-}
-
-// nextEpoch takes a reader that is through with its epoch to the next one. It is
-// not forgotten that it reads in order, nor how fast.
-func (rs *readers) nextEpoch(j *job, r *reader) (*job, *reader) {
-	rs.remove(j, r)
-	if r.Run < trusted {
-		return nil, nil
-	}
-	if j.next == nil {
-		rs.tenants.end(j)
-		return nil, nil
-	}
-	next := *r
-	next.Rewind()
-	next.course.step -= int64(j.plan.Steps())
-	return rs.add(j.next, &next), &next
 }
 
 // dropSilent forgets readers and tenants that have been silent for long.
@@ -215,28 +145,4 @@ func (rs *readers) laneFor(j *job) uint8 {
 		}
 	}
 	return best
-}
-
-// usage is the account of what is made ready for r.
-func (j *job) usage(r *reader) *usage {
-	if r.Run >= trusted {
-		return &j.usages[0]
-	}
-	return &j.usages[1]
-}
-
-// end is how many steps are known: those of the epoch, and of the next one if it is.
-func (j *job) end() uint64 {
-	if j.next == nil {
-		return j.plan.Steps()
-	}
-	return j.plan.Steps() + j.next.Steps()
-}
-
-// at is where a step is that may be beyond the epoch's end.
-func (j *job) at(step uint64) (p Plan, s uint64) {
-	if steps := j.plan.Steps(); step >= steps {
-		return j.next, step - steps
-	}
-	return j.plan, step
 }

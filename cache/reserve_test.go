@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
@@ -21,7 +23,7 @@ func TestReserve(t *testing.T) {
 	}
 	held := open(t, k, large, 0, 0)
 
-	_, release, err := k.Reserve(t.Context(), 100<<20, "")
+	claim, err := k.Reserve(t.Context(), 100<<20, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,21 +40,80 @@ func TestReserve(t *testing.T) {
 		name  string
 		bytes int64
 	}{{"what others have", 29 << 20}, {"more than the budget", 129 << 20}, {"all there are", 1<<63 - 1}} {
-		if _, _, err := k.Reserve(t.Context(), test.bytes, ""); !errors.Is(err, meta.ErrNoSpace) {
+		if _, err := k.Reserve(t.Context(), test.bytes, ""); !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("%s: got %v, want ErrNoSpace", test.name, err)
 		}
 	}
-	release()
-	release()
+	claim.Release()
+	claim.Release()
 	if s := k.Stats().NVMe[0]; s.Others != 0 || s.Used > 20<<20 {
 		t.Errorf("after release the tier says %+v", s)
 	}
 	open(t, k, large, 0, 1).Release()
 }
 
+// What fits in one directory now does not wait for ranks that hold another one.
+func TestReserveElsewhere(t *testing.T) {
+	full, free := t.TempDir(), t.TempDir()
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: full, Bytes: 64 << 20}, {Path: free, Bytes: 30 << 20}}})
+	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
+	for step := range large.steps { // larger than memory: both are in the directory that has more room
+		defer open(t, k, large, 0, step).Release()
+	}
+	if s := k.Stats().NVMe; s[0].Slabs != 2 {
+		t.Fatalf("%+v", s)
+	}
+	claim, err := k.Reserve(t.Context(), 25<<20, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer claim.Release()
+	if dir := claim.Dir().Path; dir != free {
+		t.Errorf("it is in %s, want the one that is free", dir)
+	}
+	if s := k.Stats().NVMe; s[0].Others != 0 || s[1].Others != 25<<20 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestReserveWithoutNVMe(t *testing.T) {
 	k := newCache(t, cache.Config{})
-	if _, _, err := k.Reserve(t.Context(), 1, ""); !errors.Is(err, meta.ErrNoSpace) {
+	if _, err := k.Reserve(t.Context(), 1, ""); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("got %v, want ErrNoSpace", err)
 	}
+}
+
+// A policy is told of the disks what slabs may take of them, which is not what others
+// have reserved.
+func TestPoliciesSeeWhatSlabsMayTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 128 << 20}}})
+		p := &testPlan{id: 1, steps: 8, size: 1 << 20}
+		planned := func() int64 {
+			t.Helper()
+			for i, plans := 0, k.Stats().Choices; k.Stats().Choices == plans; i++ {
+				if i == 1000 {
+					t.Fatal("no plan is made")
+				}
+				open(t, k, p, 0, uint64(i)%p.steps).Release()
+				time.Sleep(10 * time.Millisecond)
+			}
+			synctest.Wait()
+			return k.ChosenDisk()
+		}
+		if got := planned(); got != 128<<20 {
+			t.Errorf("planned for %d bytes of an empty disk", got)
+		}
+		claim, err := k.Reserve(t.Context(), 100<<20, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := planned(); got != 28<<20 {
+			t.Errorf("planned for %d bytes beside the 100 MiB", got)
+		}
+		claim.Release()
+		if got := planned(); got != 128<<20 {
+			t.Errorf("planned for %d bytes after the release", got)
+		}
+	})
 }

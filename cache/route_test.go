@@ -9,62 +9,8 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/trace"
+	"rankfs/cache/trace/tracetest"
 )
-
-// Orders in which programs read so many steps, over and over.
-var ways = map[string]func(steps uint64, passes int) []uint64{
-	"strided": func(steps uint64, passes int) (opened []uint64) {
-		for range passes {
-			opened = append(opened, strided(steps, 7)...)
-		}
-		return opened
-	},
-	"there and back": func(steps uint64, passes int) (opened []uint64) {
-		for pass := range passes {
-			for s := range steps {
-				if pass%2 == 1 {
-					s = steps - 1 - s
-				}
-				opened = append(opened, s)
-			}
-		}
-		return opened
-	},
-	"scattered": func(steps uint64, passes int) (opened []uint64) {
-		order := rand.New(rand.NewPCG(5, steps)).Perm(int(steps))
-		for range passes {
-			for _, s := range order {
-				opened = append(opened, uint64(s))
-			}
-		}
-		return opened
-	},
-	"all once, then a quarter": func(steps uint64, passes int) (opened []uint64) {
-		opened = strided(steps, 3)
-		for range 4 * passes {
-			opened = append(opened, strided(steps/4, 3)...)
-		}
-		return opened
-	},
-	"three quarters once, then the rest": func(steps uint64, passes int) (opened []uint64) {
-		for _, s := range strided(steps, 3) {
-			opened = append(opened, steps-1-s)
-		}
-		for range 4 * passes {
-			opened = append(opened, strided(steps/4, 3)...)
-		}
-		return opened
-	},
-}
-
-func strided(steps, stride uint64) (opened []uint64) {
-	for first := range stride {
-		for s := first; s < steps; s += stride {
-			opened = append(opened, s)
-		}
-	}
-	return opened
-}
 
 // learnt is what a program's trace of few steps says.
 func learnt(t *testing.T, opened []uint64, steps uint64) map[string]*trace.Graph {
@@ -105,13 +51,13 @@ func TestHitsOnALearntRoute(t *testing.T) {
 		"all once, then a quarter": {0.95, 0.9}, "three quarters once, then the rest": {0.95, 0.9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opened := ways[name](routed, 3)
+			opened := tracetest.Ways[name](routed, 3)
 			var all []opening
 			for _, s := range opened {
 				all = append(all, opening{key: (&testPlan{id: 1}).Key(0, s)})
 			}
 			best := float64(bestOf(all, routed/2))
-			hits := len(opened) - fillsOf(t, opened, "", learnt(t, ways[name](64, 4), 64))
+			hits := len(opened) - fillsOf(t, opened, "", learnt(t, tracetest.Ways[name](64, 4), 64))
 			without := len(opened) - fillsOf(t, opened, "", nil)
 			t.Logf("%d opens: %d hits, without a trace %d, the best is %.0f: %.4f, %.4f", len(opened), hits, without, best, float64(hits)/best, float64(without)/best)
 			if float64(hits) < test.least*best {
@@ -140,14 +86,14 @@ func TestDepartsFromTheRoute(t *testing.T) {
 	}{
 		"at random":        {"strided", random(func() uint64 { return r.Uint64N(routed) })},
 		"mostly a tenth":   {"strided", random(func() uint64 { return r.Uint64N(routed) / (1 + 9*min(1, r.Uint64N(10))) })},
-		"a quarter":        {"strided", slices.Repeat(strided(routed/4, 7), 12)},
-		"in order":         {"there and back", ways["there and back"](routed, 1)},
-		"back and forth":   {"strided", ways["there and back"](routed, 3)},
-		"all, again":       {"all once, then a quarter", ways["strided"](routed, 3)},
-		"other than first": {"there and back", append(ways["there and back"](routed, 2), slices.Repeat(strided(routed/3, 5), 6)...)},
+		"a quarter":        {"strided", slices.Repeat(tracetest.Strided(routed/4, 7), 12)},
+		"in order":         {"there and back", tracetest.Ways["there and back"](routed, 1)},
+		"back and forth":   {"strided", tracetest.Ways["there and back"](routed, 3)},
+		"all, again":       {"all once, then a quarter", tracetest.Ways["strided"](routed, 3)},
+		"other than first": {"there and back", append(tracetest.Ways["there and back"](routed, 2), slices.Repeat(tracetest.Strided(routed/3, 5), 6)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			with := fillsOf(t, test.opened, "", learnt(t, ways[test.learnt](64, 4), 64))
+			with := fillsOf(t, test.opened, "", learnt(t, tracetest.Ways[test.learnt](64, 4), 64))
 			without, lru := fillsOf(t, test.opened, "", nil), fillsOf(t, test.opened, "lru", nil)
 			t.Logf("%d opens: %d fills, without a trace %d, lru %d", len(test.opened), with, without, lru)
 			const notice = 8

@@ -1,10 +1,13 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/cespare/xxhash/v2"
 
 	"rankfs/meta"
 )
@@ -12,7 +15,7 @@ import (
 // A Slab is a complete batch, held until Release. Its methods but Release may be
 // called until then, and concurrently.
 type Slab struct {
-	cache *Cache
+	holds *holds
 	entry *entry
 	by    int32 // the thread that opened it
 	once  sync.Once
@@ -26,7 +29,7 @@ func (s *Slab) Backing() int32 { return s.entry.backing }
 // descriptor left for it.
 func (s *Slab) Fd() int {
 	if e := s.entry; e.ram != nil {
-		if _, err := s.cache.descriptors.bytes(e.ram); err != nil {
+		if _, err := s.holds.descriptors.bytes(e.ram); err != nil {
 			return -1
 		}
 	}
@@ -48,7 +51,7 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > e.size {
 		return 0, fmt.Errorf("read slab at %d %w: it has %d bytes", off, meta.ErrInvalid, e.size)
 	}
-	mem, err := s.cache.descriptors.bytes(e.ram)
+	mem, err := s.holds.descriptors.bytes(e.ram)
 	if err != nil {
 		return 0, err
 	}
@@ -57,6 +60,22 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+// Sum is the xxh64 of the slab's bytes. Those that tiers keep are of more, or of parts.
+func (s *Slab) Sum(ctx context.Context) (uint64, error) {
+	h, piece := xxhash.New(), make([]byte, 64<<10)
+	for at := int64(0); at < s.Size(); at += int64(len(piece)) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		b := piece[:min(int64(len(piece)), s.Size()-at)]
+		if _, err := s.ReadAt(b, at); err != nil {
+			return 0, fmt.Errorf("sum of slab: %w", err)
+		}
+		h.Write(b)
+	}
+	return h.Sum64(), nil
 }
 
 // check makes sure that the slab is still what it was when it was made or
@@ -71,11 +90,11 @@ func (s *Slab) check() error {
 	if err == nil {
 		return nil
 	}
-	c := s.cache
-	c.config.Log.Debug("slab on nvme not served", "cause", err)
-	c.mu.Lock()
-	c.mu.outdate(e)
-	c.mu.Unlock()
+	h := s.holds
+	h.config.Log.Debug("slab on nvme not served", "cause", err)
+	h.mu.Lock()
+	h.mu.outdate(e)
+	h.mu.Unlock()
 	s.Release()
 	return err
 }
@@ -91,7 +110,7 @@ func (s *Slab) openedBy(thread int32) {
 // Release ends the hold of one open. It may be called more than once.
 func (s *Slab) Release() {
 	s.once.Do(func() {
-		g, e := s.cache.mu, s.entry
+		g, e := s.holds.mu, s.entry
 		g.Lock()
 		defer g.Unlock()
 		if g.ended {
@@ -100,7 +119,7 @@ func (s *Slab) Release() {
 		if i := slices.Index(e.threads, s.by); i >= 0 {
 			e.threads = slices.Delete(e.threads, i, i+1)
 		}
-		g.count.handles--
+		g.count.Handles--
 		g.unhold(e)
 	})
 }

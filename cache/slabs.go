@@ -3,7 +3,7 @@ package cache
 import (
 	"time"
 
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // slabs are all batches that the cache has, or is about to have: as entries, idle, or

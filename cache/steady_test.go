@@ -2,13 +2,14 @@ package cache_test
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rankfs/cache"
-	"rankfs/cache/stall"
+	"rankfs/meta/stall"
 )
 
 // A ratedPlan fills from a source that does one thing after the other.
@@ -26,7 +27,7 @@ func (p *ratedPlan) Next() cache.Plan {
 	return p.after
 }
 
-func (p *ratedPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
+func (p *ratedPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	defer stall.Enter(ctx, stall.Source).Leave(int64(len(dst)))
 	p.disk <- struct{}{}
 	defer func() { <-p.disk }()

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"rankfs/cache/fair"
-	"rankfs/cache/policy"
 )
 
 // Tenants are the jobs that share memory. A tenant reads one plan after another, that
@@ -21,6 +20,7 @@ type tenant struct {
 	late     float64 // the share of its opens that waited, of late
 	lane     uint8   // of the idle batches that no reader is known to come to
 	standing fair.Standing
+	read     bool // by somebody, when the standing was weighed
 }
 
 const (
@@ -73,65 +73,4 @@ func (ts *tenants) lane(p Plan) uint8 {
 		return t.lane
 	}
 	return 0
-}
-
-// weigh says how tenants stand. One alone has no standing: there is no other to take
-// anything from it.
-func (ev *eviction) weigh() {
-	ts, idle := &ev.readers.tenants, ev.slabs.idle
-	for _, t := range ts.of {
-		t.standing = fair.Standing{Due: -1}
-	}
-	count := int64(0)
-	for _, t := range ts.of {
-		if t.standing.Due < 0 { // of several plans
-			t.standing = fair.Standing{}
-			count++
-		}
-	}
-	if count < 2 {
-		return
-	}
-	for n, p := range idle.plans {
-		if p == nil {
-			continue
-		}
-		if t := ts.of[p.ID()]; t != nil {
-			t.standing.Held += idle.bytes[n]
-		}
-	}
-	for id, j := range ev.readers.jobs {
-		for _, r := range j.readers {
-			if t := ts.of[id]; t != nil && r.Run >= trusted {
-				t.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
-			}
-		}
-	}
-	for _, t := range ts.of {
-		t.standing.Due, t.standing.Late = ev.budget.Load()/count, t.late > lateShare
-	}
-}
-
-// claim is what the tenant of a plan, nil if there is no newcomer, may take b for.
-// There is no claim on what is pinned, or on what belongs to no job, as parts do that
-// fills of several may copy from; a fill that brings such a part has none.
-func (ev *eviction) claim(b *batch, p Plan) fair.Claim {
-	giver := ev.readers.tenants.of[b.plan.ID()]
-	var taker *tenant
-	if p != nil {
-		taker = ev.readers.tenants.of[p.ID()]
-	}
-	switch {
-	case giver == nil || giver == taker || ev.strategy.pins[b.key.Plan] != policy.Source:
-		return fair.Usual
-	case taker == nil && giver.standing.Held > giver.standing.Due:
-		return fair.Usual
-	case taker == nil:
-		return fair.On(giver.standing, fair.Standing{})
-	}
-	on := fair.On(giver.standing, taker.standing)
-	if on == fair.Claimed && !b.opened {
-		return fair.Usual
-	}
-	return on
 }

@@ -3,6 +3,9 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"rankfs/cache/disks"
 )
@@ -26,6 +29,46 @@ func newTiers(config *Config) (*tiers, error) {
 		return nil, errors.Join(err, ram.close())
 	}
 	return &tiers{config: config, ram: ram, packed: packed}, nil
+}
+
+func newRAM(budget int64) (*ram, error) {
+	// within_size: huge pages where a file fills them, none past its end,
+	// so that real bytes are the size rounded up to a page.
+	dir, err := mountTmpfs(budget, "within_size")
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPool(budget)
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	root, err := os.Open(fmt.Sprintf("/proc/self/fd/%d/.", dir.Fd()))
+	if err != nil {
+		return nil, errors.Join(err, dir.Close(), p.close())
+	}
+	most := mostMappings() / 4 * 3
+	r := &ram{dir: dir, root: root, pool: p, most: most, idleFiles: min(maxIdleFiles, most/2, disks.MostFiles()/2)}
+	r.budget.Store(budget)
+	r.handles = r.canReopen()
+	return r, nil
+}
+
+// maxIdleFiles is how many files are kept at hand: they cost the kernel 30 MB.
+const maxIdleFiles = 1 << 14
+
+// mostMappings is how many the kernel lets a process have.
+func mostMappings() int {
+	const usual = 65530
+	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil {
+		return usual
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return usual
+	}
+	return n
 }
 
 func (t *tiers) close() error {

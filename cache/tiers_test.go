@@ -49,8 +49,8 @@ func testPacked(t *testing.T) {
 	time.Sleep(time.Minute) // the last opens are planned for
 	s := k.Stats()
 	time.Sleep(time.Hour)
-	if again := k.Stats(); s.Plans == 0 || s.PlanTime == 0 || again.Plans != s.Plans {
-		t.Errorf("%d plans took %v of a processor, %d an hour later", s.Plans, s.PlanTime, again.Plans)
+	if again := k.Stats(); s.Choices == 0 || s.ChoiceTime == 0 || again.Choices != s.Choices {
+		t.Errorf("%d choices took %v of a processor, %d an hour later", s.Choices, s.ChoiceTime, again.Choices)
 	}
 	if s.Packed.Slabs == 0 || s.Packed.Used >= s.Packed.Plain || s.RAM.Others != s.Packed.Used {
 		t.Errorf("packed: %+v, of memory %+v", s.Packed, s.RAM)

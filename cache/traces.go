@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"rankfs/cache/trace"
@@ -34,28 +32,6 @@ type traced struct {
 // the one that was silent longest goes first.
 const maxTraced = 128
 
-// trace notes an open. What batches are made of is not opened by readers.
-func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
-	if p.Shared() {
-		return
-	}
-	t, k := &rs.traces, tracedKey{p.ID(), rank}
-	r := t.of[k]
-	if r == nil {
-		t.makeRoom()
-		r = &traced{trace: trace.Trace{Rank: rank, Steps: p.Steps()}}
-		t.of[k] = r
-	}
-	r.seen = now
-	r.trace.Add(step)
-	if r.route == nil && t.learnt != nil {
-		rs.predict(r, p, now)
-	}
-	if r.route != nil {
-		r.route.opens(step, now)
-	}
-}
-
 func (t *traces) makeRoom() {
 	if len(t.of) < maxTraced {
 		return
@@ -71,32 +47,78 @@ func (t *traces) makeRoom() {
 	delete(t.of, oldest)
 }
 
-// A Traced is the opens of one rank of a plan.
-type Traced struct {
-	Plan [16]byte
-	trace.Trace
+// forgetRoute has a reader be foretold no more.
+func (t *traces) forgetRoute(r *traced) {
+	if r.route == nil {
+		return
+	}
+	for i, other := range t.routes {
+		if other == r.route {
+			t.routes = append(t.routes[:i], t.routes[i+1:]...)
+			t.routed -= len(other.due)
+			break
+		}
+	}
+	r.route = nil
 }
 
-// Traces returns the opens of the latest readers, the latest reader first.
-func (c *Cache) Traces() []Traced {
-	type one struct {
-		Traced
-		seen time.Time
+// dropSilent forgets the routes of readers that have been silent for long.
+func (t *traces) dropSilent(now time.Time, idle time.Duration) {
+	if len(t.routes) == 0 {
+		return
 	}
-	var all []one
-	c.mu.Lock()
-	for k, r := range c.mu.readers.traces.of {
-		o := one{Traced{k.plan, r.trace}, r.seen}
-		o.Runs = slices.Clone(o.Runs)
-		all = append(all, o)
+	for _, r := range t.of {
+		if now.Sub(r.seen) > idle {
+			t.forgetRoute(r)
+		}
 	}
-	c.mu.Unlock()
-	slices.SortFunc(all, func(a, b one) int {
-		return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Rank, b.Rank), slices.Compare(a.Plan[:], b.Plan[:]))
-	})
-	sorted := make([]Traced, len(all))
-	for i := range all {
-		sorted[i] = all[i].Traced
+}
+
+// soonest is the first use of the batch of k by a reader that is foretold.
+func (t *traces) soonest(k Key, now time.Time) (first use, at time.Time, ok bool) {
+	for _, r := range t.routes {
+		if step, known := r.comesTo(k); known && step != never {
+			if t := r.comes(step, now); !ok || t.Before(at) {
+				first, at, ok = use{&r.reader, step}, t, true
+			}
+		}
 	}
-	return sorted
+	return first, at, ok
+}
+
+// done reports whether a reader that is foretold will not open the batch of k again.
+func (t *traces) done(k Key) bool {
+	for _, r := range t.routes {
+		if step, known := r.comesTo(k); known && step == never {
+			return true
+		}
+	}
+	return false
+}
+
+// predicts reports whether a reader's opens are foretold, and that is believed.
+func (t *traces) predicts(p Plan, rank uint64) bool { return t.route(p, rank) != nil }
+
+func (t *traces) route(p Plan, rank uint64) *route {
+	if len(t.routes) == 0 {
+		return nil
+	}
+	if r := t.of[tracedKey{p.ID(), rank}]; r != nil && r.route != nil && r.route.trust > 0 {
+		return r.route
+	}
+	return nil
+}
+
+// guide is the reader that says what r opens next: r itself, as long as it goes in
+// order and nothing better is known.
+func (t *traces) guide(p Plan, r *reader) *reader {
+	g := t.route(p, r.rank)
+	if g == nil {
+		return r
+	}
+	if _, known := g.at(g.Pos); !known && r.Run >= trusted {
+		return r
+	}
+	g.size = r.size
+	return &g.reader
 }

@@ -30,12 +30,12 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%d traces, the last of rank %d", len(all), all[len(all)-1].Rank)
 	}
 	shared := &testPlan{id: 2, steps: 8, size: 4096, share: true}
-	s, err := k.Part(t.Context(), shared, 0, 0, true)
+	s, err := k.Input(t.Context(), shared, 0, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Release()
 	if all = k.Traces(); all[0].Plan == shared.ID() {
-		t.Errorf("a part of batches is in the trace of a reader: %+v", all[0])
+		t.Errorf("an input of batches is in the trace of a reader: %+v", all[0])
 	}
 }

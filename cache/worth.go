@@ -4,42 +4,38 @@ import (
 	"math"
 	"time"
 
-	"rankfs/cache/disks"
+	"rankfs/cache/pack"
 	"rankfs/cache/policy"
 )
 
 // What a batch is worth follows from when it is opened next, what it would cost to
-// have it again, and what the planner makes of both.
+// have it again, and what the policy makes of both.
 
-// A timeline is the planner's clock: seconds since the cache began.
-type timeline struct{ began time.Time }
-
-// seconds is a time on that clock; below zero: never.
-func (tl *timeline) seconds(t time.Time) float64 {
-	if t.IsZero() {
-		return -1
-	}
-	return t.Sub(tl.began).Seconds()
+// addIdle adds a batch that has become idle, at its place in the order.
+func (ev *eviction) addIdle(b batch) {
+	spent := !b.packed && b.opened && ev.readOnce(&b) && !b.plan.Shared()
+	ev.slabs.idle.put(b, spent, ev.place(&b))
 }
 
 // place is the position of b in the order: in the lane of the reader that comes to it
 // first.
 func (ev *eviction) place(b *batch) place {
-	next, _, ok := ev.readers.soonest(b.key, time.Now())
+	now := time.Now()
+	next, _, ok := ev.readers.soonest(b.key, now)
 	if !ok {
-		return place{ev.readers.tenants.lane(b.plan), ev.worthAt(b, ev.guess(b))}
+		return place{ev.readers.tenants.lane(b.plan), ev.worthAt(b, ev.guess(b, now))}
 	}
 	return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
 }
 
-// worthAt is the planner's worth of keeping b in memory if its next use is at that
+// worthAt is the policy's worth of keeping b in memory if its next use is at that
 // time.
 func (ev *eviction) worthAt(b *batch, next float64) float64 {
 	item := ev.item(b)
-	return ev.strategy.planner.Worth(&item, next)
+	return ev.strategy.policy.Worth(&item, next)
 }
 
-// item describes b to the planner. If its bytes are in memory in another form too,
+// item describes b to the policy. If its bytes are in memory in another form too,
 // evicting b loses no more than the conversion.
 func (ev *eviction) item(b *batch) policy.Item {
 	i := policy.Item{Now: b.level(), Group: -1, Job: -1, Last: ev.time.seconds(b.last), Floor: ev.strategy.pins[b.key.Plan]}
@@ -49,6 +45,39 @@ func (ev *eviction) item(b *batch) policy.Item {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}
 	return i
+}
+
+// describe says what an item of some bytes costs at each level, as far as that
+// is not known of itself.
+func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, writes rate, disk bool) {
+	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
+	mib := float64(size) / (1 << 20)
+	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1
+	if disk {
+		i.Bytes[policy.Disk] = size
+	}
+	switch {
+	case i.Bytes[policy.Packed] > 0: // it is there
+	case m.Ratio > 0:
+		i.Bytes[policy.Packed] = pages(int64(float64(size) * m.Ratio))
+	default:
+		i.Bytes[policy.Packed] = -1
+	}
+	if i.Wait[policy.Source] == 0 {
+		i.Wait[policy.Source] = seconds(policy.Source)
+	}
+	i.Wait[policy.Packed], i.Move[policy.Packed] = m.Unpack.Seconds()*mib, m.Pack.Seconds()*mib
+	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/writing(writes)
+}
+
+// writing is how many bytes disks write in a second, as measured; no more than a
+// page cache takes, or a choice would move things about as if that cost nothing.
+func writing(measured rate) float64 {
+	const most = 1 << 30
+	if measured.perSecond == 0 {
+		return most
+	}
+	return min(measured.perSecond, most)
 }
 
 // wanted is when e will be opened: before anything that was guessed, if an open
@@ -62,20 +91,26 @@ func (ev *eviction) wanted(e *entry, now time.Time) float64 {
 
 // nextUse is when b will be opened again, as far as that can be known: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
-// before, after as long as it took last time. Of a part that fills copy from nothing
+// before, after as long as it took last time. Of an input that fills copy from nothing
 // is guessed: one that the window of a shuffle has passed would be overdue for ever.
 func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 	if _, at, ok := ev.readers.soonest(b.key, now); ok {
 		return ev.time.seconds(at)
 	}
-	return ev.guess(b)
+	return ev.guess(b, now)
 }
 
-func (ev *eviction) guess(b *batch) float64 {
-	if b.gap > 0 && !b.plan.Shared() && !ev.readers.traces.done(b.key) {
-		return ev.time.seconds(b.last) + b.gap.Seconds()
+// guess is when b will be used again if that takes as long as last time. If it takes
+// longer, it is expected to be as late again as it is already.
+func (ev *eviction) guess(b *batch, now time.Time) float64 {
+	if b.gap <= 0 || b.plan.Shared() || ev.readers.traces.done(b.key) {
+		return math.Inf(1)
 	}
-	return math.Inf(1)
+	at := b.last.Add(b.gap)
+	if late := now.Sub(at); late > 0 {
+		at = now.Add(late)
+	}
+	return ev.time.seconds(at)
 }
 
 // needsCopy reports whether b would be packed or written when it leaves memory.
@@ -119,4 +154,4 @@ func (ev *eviction) worthWriting(b *batch) bool {
 }
 
 // unwritten reports whether there is a disk that has no copy of a batch.
-func (ev *eviction) unwritten(k Key) bool { return ev.nvme != nil && !ev.nvme.Has(disks.Key(k)) }
+func (ev *eviction) unwritten(k Key) bool { return ev.nvme != nil && !ev.nvme.Has(k) }

@@ -25,8 +25,10 @@ func Open(text string, env *Env) (Source, error) {
 // An Env holds what all sources of a process share. Without one, an LMDB database
 // is stale as soon as a writer commits to it, and HDFS cannot be reached.
 type Env struct {
-	Pins *lmdb.Pins
-	HDFS *hdfs.Clusters
+	Holds *lmdb.Holds
+	HDFS  *hdfs.Clusters
+	// Base finds a dataset of the cluster, for one that is made of it.
+	Base func(name string) (Base, error)
 }
 
 func open(text string, env *Env) (Source, error) {
@@ -40,8 +42,10 @@ func open(text string, env *Env) (Source, error) {
 	switch {
 	case u.Scheme == uri.File:
 		return openLocal(u)
+	case u.Scheme == uri.Dataset:
+		return source(openDerived(u, env))
 	case u.Scheme == uri.LMDB:
-		return source(lmdb.Open(u.Path, u.DB, env.Pins))
+		return source(lmdb.Open(u.Path, u.DB, env.Holds))
 	case env.HDFS == nil:
 		return nil, fmt.Errorf("hdfs %w: no cluster is configured", meta.ErrInvalid)
 	case u.Copied():

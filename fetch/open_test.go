@@ -57,7 +57,7 @@ func TestOpenRefuses(t *testing.T) {
 		says      string
 	}{
 		{"no scheme", "/a", meta.ErrInvalid, "file:PATH"},
-		{"unknown scheme", "s3:/a", meta.ErrInvalid, "there are file, lmdb and hdfs"},
+		{"unknown scheme", "s3:/a", meta.ErrInvalid, "there are file, lmdb, hdfs and dataset"},
 		{"relative path", "file:a", meta.ErrInvalid, "use an absolute path"},
 		{"relative path to a database", "lmdb:a", meta.ErrInvalid, "use an absolute path"},
 		{"no path", "file:", meta.ErrInvalid, "use an absolute path"},
@@ -68,9 +68,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"bad escape", "file:DIR/f?as=%zz", meta.ErrInvalid, "%zz"},
 		{"unknown form", "file:DIR/f?as=rows", meta.ErrInvalid, "lines, fixed:N or files"},
 		{"no number", "file:DIR/f?as=fixed:x", meta.ErrInvalid, "fixed:4096"},
-		{"zero", "file:DIR/f?as=fixed:0", meta.ErrInvalid, "1 or more"},
-		{"negative", "file:DIR/f?as=fixed:-1", meta.ErrInvalid, "1 or more"},
-		{"huge", "file:DIR/f?as=fixed:9223372036854775807", meta.ErrInvalid, "1 or more"},
+		{"zero", "file:DIR/f?as=fixed:0", meta.ErrInvalid, "use 1 to 281474976710655"},
+		{"negative", "file:DIR/f?as=fixed:-1", meta.ErrInvalid, "use 1 to 281474976710655"},
+		{"huge", "file:DIR/f?as=fixed:9223372036854775807", meta.ErrInvalid, "use 1 to 281474976710655"},
 		{"lines of a directory", "file:DIR?as=lines", meta.ErrInvalid, "it is a directory"},
 		{"device", "file:/dev/zero", meta.ErrInvalid, "no regular file"},
 		{"missing", "file:DIR/g", os.ErrNotExist, "no such file"},

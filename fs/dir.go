@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"rankfs/meta"
 )
 
 // A listing is the state of one open directory. Entries are made as the kernel
@@ -35,7 +37,13 @@ func (t *Tree) ReleaseDir(input *fuse.ReleaseIn) { t.handles.remove(input.Fh) }
 func (t *Tree) list(ino uint64) (*listing, fuse.Status) {
 	switch ino {
 	case inoRoot:
-		return static(inoRoot, true, []string{".rankfs", "datasets"}, []uint64{inoInfo, inoDatasets}), fuse.OK
+		names, inos := []string{".rankfs", "datasets"}, []uint64{inoInfo, inoDatasets}
+		if t.config.Pool {
+			names, inos = append(names, meta.PoolDir), append(inos, inoPool)
+		}
+		return static(inoRoot, true, names, inos), fuse.OK
+	case inoPool:
+		return static(inoRoot, true, nil, nil), fuse.OK // as long as nothing is mounted on it
 	case inoInfo:
 		var names []string
 		var inos []uint64

@@ -25,6 +25,11 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	case fuse.ENOENT, fuse.EINTR:
 		return status
 	}
+	return t.tell(doing, path, err, status)
+}
+
+// tell counts and logs an error that is returned as status.
+func (t *Tree) tell(doing, path string, err error, status fuse.Status) fuse.Status {
 	t.count.errors.Add(1)
 	s, most := &t.said, 1024
 	if status == fuse.EINVAL { // lookups of made-up names must not fill the log
@@ -92,10 +97,15 @@ func statusOf(err error) fuse.Status {
 		{context.DeadlineExceeded, syscall.ETIMEDOUT},
 		{meta.ErrNoSpace, syscall.ENOSPC},
 		{meta.ErrBusy, syscall.EBUSY},
+		{meta.ErrExist, syscall.EEXIST},
+		{meta.ErrQuota, syscall.EDQUOT},
+		{meta.ErrUnequal, syscall.EBADMSG},
+		{meta.ErrLost, syscall.ENODATA},
 		{meta.ErrUnavailable, syscall.EHOSTUNREACH},
 		{meta.ErrDenied, syscall.EPERM},
-		{syscall.EMFILE, syscall.EMFILE},
-		{syscall.ENFILE, syscall.ENFILE},
+		// The daemon's own lack: a rank would look for it among its own files.
+		{syscall.EMFILE, syscall.EBUSY},
+		{syscall.ENFILE, syscall.EBUSY},
 		{syscall.ENOMEM, syscall.ENOMEM},
 		{syscall.EACCES, syscall.EACCES},
 	} {
@@ -121,6 +131,9 @@ func requestContext(cancel <-chan struct{}) context.Context {
 // Thread is the id of the thread whose open waits with a context, zero if it is
 // not known: it may be in another process id namespace.
 func Thread(ctx context.Context) int32 {
+	if of, ok := fuse.FromContext(ctx); ok {
+		return int32(of.Pid)
+	}
 	r, _ := ctx.(request)
 	return r.thread
 }

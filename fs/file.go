@@ -2,64 +2,11 @@ package fs
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
-
-// A handle is one open file or directory: exactly one of its fields is set,
-// besides dir.
-type handle struct {
-	dir     *viewDir // the view of the batch
-	slab    Slab
-	size    int64
-	text    []byte
-	table   *Table
-	offsets Offsets
-	listing *listing
-	queue   *reading
-}
-
-type handles struct {
-	mu struct {
-		sync.Mutex
-		byFh map[uint64]handle
-		last uint64
-	}
-}
-
-func (h *handles) init() { h.mu.byFh = make(map[uint64]handle) }
-
-func (h *handles) len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.mu.byFh)
-}
-
-func (h *handles) add(one handle) uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.mu.last++
-	h.mu.byFh[h.mu.last] = one
-	return h.mu.last
-}
-
-func (h *handles) get(fh uint64) (handle, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one, ok := h.mu.byFh[fh]
-	return one, ok
-}
-
-func (h *handles) remove(fh uint64) (handle, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one, ok := h.mu.byFh[fh]
-	delete(h.mu.byFh, fh)
-	return one, ok
-}
 
 func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if input.NodeId < inoViews {
@@ -178,21 +125,6 @@ func (t *Tree) readOffsets(cancel <-chan struct{}, input *fuse.ReadIn, o Offsets
 	}
 	part = part[min(skip, len(part)):]
 	return fuse.ReadResultData(part[:min(len(part), len(buf))]), fuse.OK
-}
-
-func (t Table) size() int64 { return int64(t.Lines) * int64(t.Width) }
-
-// read appends up to n bytes of the table from the given offset.
-func (t *Table) read(dst []byte, offset uint64, n int) []byte {
-	width := uint64(t.Width)
-	skip := int(offset % width)
-	for line := offset / width; line < t.Lines && len(dst) < n+skip; line++ {
-		dst = t.Append(dst, line)
-	}
-	if len(dst) <= skip {
-		return nil
-	}
-	return dst[skip:min(len(dst), n+skip)]
 }
 
 func (t *Tree) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.Status { return fuse.OK }

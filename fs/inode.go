@@ -18,6 +18,7 @@ const (
 	inoRoot = 1 + iota
 	inoDatasets
 	inoInfo
+	inoPool // on which the pool is mounted
 	inoInfoFiles
 	inoViews = 1 << 16 // the first inode of the first view
 )
@@ -278,11 +279,11 @@ func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *vi
 		return old, nil, nil
 	}
 	if n > math.MaxInt64-v.mu.next {
-		return nil, nil, fmt.Errorf("view %s: %w: this mount has used up its inode numbers; unmount and mount again", name, meta.ErrBusy)
+		return nil, nil, meta.Worded(meta.ErrBusy, "view %s: this mount has used up its inode numbers; unmount and mount again", name)
 	}
 	if len(v.mu.byName) >= maxViews {
 		if gone = v.leastUsed(); gone == nil {
-			return nil, nil, fmt.Errorf("view %s: %w: %d views are open", name, meta.ErrBusy, maxViews)
+			return nil, nil, meta.Worded(meta.ErrBusy, "view %s: %d views are open", name, maxViews)
 		}
 		v.drop(gone)
 	}

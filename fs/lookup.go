@@ -14,6 +14,7 @@ import (
 // it when a dataset goes.
 const (
 	forViews = time.Hour
+	forEver  = time.Duration(1<<63 - 1)
 	forNames = time.Second // the listing of /datasets, and names without a view
 )
 
@@ -27,10 +28,14 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 	}
 	switch header.NodeId {
 	case inoRoot:
-		for ino, child := range map[uint64]string{inoDatasets: "datasets", inoInfo: ".rankfs"} {
-			if child == name {
-				return t.entry(cancel, out, ino, forViews)
+		for ino, child := range map[uint64]string{inoDatasets: "datasets", inoInfo: ".rankfs", inoPool: meta.PoolDir} {
+			if child != name || ino == inoPool && !t.config.Pool {
+				continue
 			}
+			if ino == inoPool { // were it forgotten, the kernel would detach the pool's mount
+				return t.entry(cancel, out, ino, forEver)
+			}
+			return t.entry(cancel, out, ino, forViews)
 		}
 		return fuse.ENOENT
 	case inoInfo:
@@ -48,6 +53,8 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 			return t.errno("look up view", path.Join("datasets", name), err)
 		}
 		return t.entry(cancel, out, d.base, forViews)
+	case inoPool: // what is there shows once the pool is mounted on it, and until then nobody can say
+		return fuse.Status(unix.ENOTCONN)
 	}
 	n, ok := t.views.byIno(header.NodeId)
 	if !ok {
@@ -174,7 +181,11 @@ func (t *Tree) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.S
 // Forget has nothing to do: nothing is remembered per file.
 func (t *Tree) Forget(nodeid, nlookup uint64) {}
 
-const attrPrefix = "user.rankfs."
+const (
+	attrPrefix   = "user.rankfs."
+	checksum     = attrPrefix + "checksum"
+	checksumSize = len("xxh64:0123456789abcdef")
+)
 
 func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
 	if ino < inoViews {
@@ -194,6 +205,9 @@ func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
 }
 
 func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr string, dest []byte) (uint32, fuse.Status) {
+	if attr == checksum {
+		return t.checksum(cancel, header.NodeId, dest)
+	}
 	all, err := t.xattrs(header.NodeId)
 	if err != nil {
 		return 0, statusOf(err)
@@ -204,6 +218,28 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 		}
 	}
 	return 0, fuse.ENOATTR
+}
+
+// checksum answers for the attribute that takes the bytes of a batch. It is not listed, or
+// a program that shows all attributes of a tree would fetch all of it.
+func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32, fuse.Status) {
+	if ino < inoViews {
+		return 0, fuse.ENOATTR
+	}
+	n, ok := t.views.byIno(ino)
+	switch {
+	case !ok:
+		return 0, fuse.Status(unix.ESTALE)
+	case n.kind != kindBatch:
+		return 0, fuse.ENOATTR
+	case len(dest) < checksumSize: // programs ask first how long it is
+		return uint32(checksumSize), fuse.ERANGE
+	}
+	sum, err := n.dir.Checksum(requestContext(cancel), n.rank, n.step)
+	if err != nil {
+		return 0, t.errno("sum", n.path(), err)
+	}
+	return answer(dest, []byte(sum))
 }
 
 func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {

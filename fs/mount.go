@@ -58,26 +58,33 @@ func (t *Tree) attach(dir string) (device int, err error) {
 	if err := unix.Stat(dir, &at); err != nil {
 		return -1, err
 	}
-	if device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+	// Read-only for the kernel too: see the package comment.
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
+	if device, err = mountDevice(dir, at.Mode, flags, t.config.AllowOther); err != nil {
 		return -1, err
 	}
 	ours, err := unix.FcntlInt(uintptr(device), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return -1, errors.Join(err, unix.Close(device))
-	}
-	// Without default_permissions, allow_other would let every user in, whatever
-	// the modes say.
-	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions",
-		device, at.Mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxRead)
-	if t.config.AllowOther {
-		options += ",allow_other"
-	}
-	// Read-only for the kernel too: see the package comment.
-	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
-	if err := unix.Mount(Type, dir, "fuse."+Type, flags, options); err != nil {
-		return -1, errors.Join(err, unix.Close(ours), unix.Close(device))
+		return -1, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH), unix.Close(device))
 	}
 	t.device = os.NewFile(uintptr(ours), "/dev/fuse")
+	return device, nil
+}
+
+// mountDevice opens and mounts a /dev/fuse. Without default_permissions, allow_other
+// would let every user in, whatever the modes say.
+func mountDevice(dir string, mode uint32, flags uintptr, allowOther bool) (device int, err error) {
+	if device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return -1, err
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions",
+		device, mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxRead)
+	if allowOther {
+		options += ",allow_other"
+	}
+	if err := unix.Mount(Type, dir, "fuse."+Type, flags, options); err != nil {
+		return -1, errors.Join(err, unix.Close(device))
+	}
 	return device, nil
 }
 

@@ -69,6 +69,9 @@ type Attributed interface {
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(rank, step uint64) []Attribute
+	// Checksum is of a batch's bytes, and as long for each. It takes what Open takes,
+	// so it is an attribute that is not among Attributes.
+	Checksum(ctx context.Context, rank, step uint64) (string, error)
 }
 
 // A Queue is one open queue file. But for Ready it is used by one goroutine at a
@@ -126,6 +129,7 @@ type File struct {
 type Config struct {
 	Catalog  Catalog
 	Info     []File
+	Pool     bool // there is a directory for the shuffle pool
 	UID, GID uint32
 	Umask    uint32 // taken away from r-xr-xr-x
 	Log      *slog.Logger
@@ -150,6 +154,7 @@ type Tree struct {
 	unmounted          atomic.Bool
 	passthrough        atomic.Bool
 	reason             string // why passthrough is off
+	poolRefused        atomic.Pointer[string]
 	views              views
 	handles            handles
 	notices            sync.WaitGroup

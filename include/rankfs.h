@@ -1,8 +1,8 @@
-/* rankfs.h: a batch and its records, in C.
+/* rankfs.h: a batch and its records, and the shuffle pool, in C.
  *
- * Nothing here is needed to use rankfs: a batch is a file, and this is what
- * open, fstat and mmap look like when written once. Functions return 0, or -1
- * with errno set.
+ * Nothing here is needed to use rankfs: a batch is a file, and so is what a map
+ * task writes; this is what open, fstat, mmap, write and rename look like when
+ * written once. Functions return 0, or -1 with errno set.
  *
  *     struct rankfs_batch b;
  *     if (rankfs_map(&b, "/mnt/rankfs/datasets/train/rank-3/batch-000017"))
@@ -17,9 +17,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +44,9 @@ static inline int rankfs_map_file(const char *path, const void **data, size_t *s
 	*size = 0;
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+	if (fstat(fd, &st))
+		st.st_size = -1;
+	if (st.st_size > 0) {
 		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 		if (p != MAP_FAILED) {
 			*data = p;
@@ -67,6 +71,21 @@ static inline void rankfs_unmap(struct rankfs_batch *b)
 	b->size = b->records = 0;
 }
 
+/* rankfs_path composes a path. */
+static inline int rankfs_path(char path[PATH_MAX], const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(path, PATH_MAX, format, args);
+	va_end(args);
+	if (n >= 0 && n < PATH_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
 /* rankfs_map maps a batch and the table of its records. */
 static inline int rankfs_map(struct rankfs_batch *b, const char *path)
 {
@@ -77,11 +96,7 @@ static inline int rankfs_map(struct rankfs_batch *b, const char *path)
 	b->data = NULL;
 	b->offsets = NULL;
 	b->size = b->records = 0;
-	if (snprintf(idx, sizeof idx, "%s.idx", path) >= (int)sizeof idx) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	if (rankfs_map_file(path, &data, &size))
+	if (rankfs_path(idx, "%s.idx", path) || rankfs_map_file(path, &data, &size))
 		return -1;
 	b->data = (const unsigned char *)data;
 	b->size = size;
@@ -109,6 +124,165 @@ static inline const unsigned char *rankfs_record(const struct rankfs_batch *b, s
 static inline size_t rankfs_record_size(const struct rankfs_batch *b, size_t i)
 {
 	return (size_t)(b->offsets[i + 1] - b->offsets[i]);
+}
+
+/* The shuffle pool: a map task writes an attempt, part after part, and commits it.
+ *
+ *     struct rankfs_attempt a;
+ *     if (rankfs_begin(&a, "/mnt/rankfs/shuffle/job/stage", map, try, parts))
+ *             err(1, "attempt");
+ *     for (uint64_t part = 0; part < parts; part++) {
+ *             if (rankfs_write(&a, piece[part], piece_size[part]))
+ *                     err(1, "write");
+ *             rankfs_end_part(&a);
+ *     }
+ *     if (rankfs_commit(&a))
+ *             err(1, "commit");
+ *
+ * A reducer maps its part, whose records are the maps' pieces, in their order:
+ *
+ *     struct rankfs_batch b;
+ *     if (rankfs_part(&b, "/mnt/rankfs/shuffle/job/stage", part))
+ *             err(1, "part");
+ */
+struct rankfs_attempt {
+	char stage[PATH_MAX];
+	char path[PATH_MAX]; /* of the file: .map-MMMMMM.A in the stage */
+	int fd;              /* -1 once nothing more is written */
+	unsigned long long map;
+	uint64_t *offsets; /* parts + 1 of them, of which the ended parts' are known */
+	uint64_t parts, ended;
+	uint64_t size;
+};
+
+/* rankfs_begin begins an attempt of a map. What one of the same number has written on
+ * this host is gone. */
+static inline int rankfs_begin(struct rankfs_attempt *a, const char *stage, uint64_t map, uint64_t attempt, uint64_t parts)
+{
+	a->fd = -1;
+	a->map = map;
+	a->parts = parts;
+	a->ended = a->size = 0;
+	a->offsets = NULL;
+	if (rankfs_path(a->stage, "%s", stage) ||
+	    rankfs_path(a->path, "%s/.map-%06llu.%llu", stage, a->map, (unsigned long long)attempt))
+		return -1;
+	a->fd = open(a->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (a->fd < 0)
+		return -1;
+	a->offsets = (uint64_t *)calloc((size_t)parts + 1, sizeof *a->offsets);
+	if (a->offsets)
+		return 0;
+	close(a->fd);
+	unlink(a->path);
+	errno = ENOMEM;
+	return -1;
+}
+
+static inline int rankfs_write_all(int fd, const void *data, size_t size)
+{
+	const char *p = (const char *)data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, p, size);
+		if (n < 0 && errno != EINTR)
+			return -1;
+		if (n > 0) {
+			p += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* rankfs_write adds to the part at hand. It is a system call: give it 64 KiB or more. */
+static inline int rankfs_write(struct rankfs_attempt *a, const void *data, size_t size)
+{
+	if (rankfs_write_all(a->fd, data, size))
+		return -1;
+	a->size += size;
+	return 0;
+}
+
+/* rankfs_end_part ends the part at hand; what is written next is of the next one. */
+static inline void rankfs_end_part(struct rankfs_attempt *a)
+{
+	if (a->ended < a->parts)
+		a->offsets[++a->ended] = a->size;
+}
+
+/* rankfs_end writes where the parts begin, and closes the attempt. */
+static inline int rankfs_end(struct rankfs_attempt *a)
+{
+	char idx[PATH_MAX];
+	int fd, failed;
+
+	while (a->ended < a->parts)
+		rankfs_end_part(a);
+	if (a->offsets[a->parts] != a->size) { /* something was written after the last part */
+		errno = EINVAL;
+		return -1;
+	}
+	if (rankfs_path(idx, "%s.idx", a->path))
+		return -1;
+	if (a->parts == 1) { /* which needs none, not even an older one */
+		if (unlink(idx) && errno != ENOENT)
+			return -1;
+		fd = a->fd;
+		a->fd = -1;
+		return close(fd);
+	}
+	fd = open(idx, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	failed = rankfs_write_all(fd, a->offsets, ((size_t)a->parts + 1) * sizeof *a->offsets);
+	if (close(fd) || failed)
+		return -1;
+	fd = a->fd;
+	a->fd = -1;
+	return close(fd);
+}
+
+/* rankfs_commit makes an attempt the map, unless another was before it: then this one is
+ * discarded, which is no error. With ETIMEDOUT nobody can say yet what became of it: call
+ * again to learn. After another error call again, or rankfs_discard. */
+static inline int rankfs_commit(struct rankfs_attempt *a)
+{
+	char to[PATH_MAX];
+
+	if (a->fd >= 0 && rankfs_end(a))
+		return -1;
+	if (rankfs_path(to, "%s/map-%06llu", a->stage, a->map) || rename(a->path, to))
+		return -1;
+	free(a->offsets);
+	a->offsets = NULL;
+	return 0;
+}
+
+/* rankfs_discard gives up an attempt that was not committed. */
+static inline void rankfs_discard(struct rankfs_attempt *a)
+{
+	char idx[PATH_MAX];
+
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+	unlink(a->path);
+	if (!rankfs_path(idx, "%s.idx", a->path))
+		unlink(idx);
+	free(a->offsets);
+	a->offsets = NULL;
+}
+
+/* rankfs_part maps a part, once all maps of the stage are committed: until then it waits.
+ * Its records are what the maps have for it. */
+static inline int rankfs_part(struct rankfs_batch *b, const char *stage, uint64_t part)
+{
+	char path[PATH_MAX];
+
+	if (rankfs_path(path, "%s/part-%06llu", stage, (unsigned long long)part))
+		return -1;
+	return rankfs_map(b, path);
 }
 
 #endif

@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // The errors that callers branch on. Package fs turns each into an errno.
@@ -27,6 +28,12 @@ var (
 	ErrSetAside = errors.New("was set aside in part")
 	// ErrUnavailable: the nodes that could answer do not, perhaps only for now.
 	ErrUnavailable = errors.New("is not available")
+	// ErrQuota: a user's share of something is used up.
+	ErrQuota = errors.New("is over the quota")
+	// ErrUnequal: bytes that should be those of before are others.
+	ErrUnequal = errors.New("has other bytes than before")
+	// ErrLost: bytes of which no copy is left.
+	ErrLost = errors.New("is lost")
 	// ErrDenied: the sender has no right to what it asks.
 	ErrDenied = errors.New("is not allowed")
 )
@@ -41,3 +48,9 @@ type worded struct{ words, kind error }
 
 func (w *worded) Error() string   { return w.words.Error() }
 func (w *worded) Unwrap() []error { return []error{w.kind, w.words} }
+
+// OutOfFiles reports whether all that lacked were descriptors of this process, or of the
+// machine: that is the fault of no disk, source or datanode, and passes.
+func OutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

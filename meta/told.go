@@ -22,6 +22,9 @@ var kinds = []struct {
 	{"unavailable", ErrUnavailable}, // before busy: some errors are both
 	{"busy", ErrBusy},
 	{"denied", ErrDenied},
+	{"quota", ErrQuota},
+	{"unequal", ErrUnequal},
+	{"lost", ErrLost},
 	{"canceled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 	{"unsupported", errors.ErrUnsupported},

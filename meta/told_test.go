@@ -13,7 +13,7 @@ import (
 func TestAToldErrorIsTheSameToItsReader(t *testing.T) {
 	sentinels := []error{
 		meta.ErrNotExist, meta.ErrExist, meta.ErrInvalid, meta.ErrStale, meta.ErrCorrupt, meta.ErrNoSpace,
-		meta.ErrBusy, meta.ErrOvertaken, meta.ErrSetAside, meta.ErrUnavailable, meta.ErrDenied, context.Canceled, context.DeadlineExceeded,
+		meta.ErrBusy, meta.ErrOvertaken, meta.ErrSetAside, meta.ErrUnavailable, meta.ErrDenied, meta.ErrQuota, meta.ErrUnequal, meta.ErrLost, context.Canceled, context.DeadlineExceeded,
 	}
 	for _, want := range sentinels {
 		text, err := json.Marshal(meta.Tell(fmt.Errorf("open x: %w", want)))

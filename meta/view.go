@@ -3,8 +3,10 @@ package meta
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // An OrderKind says how far a record may move from where the source has it.
@@ -124,8 +126,8 @@ func (a Assign) String() string {
 	return [...]string{"local", "strict"}[a]
 }
 
-// ParseAssign reads local or strict.
-func ParseAssign(s string) (Assign, error) {
+// parseAssign reads local or strict.
+func parseAssign(s string) (Assign, error) {
 	for a := AssignLocal; a <= AssignStrict; a++ {
 		if s == a.String() {
 			return a, nil
@@ -230,7 +232,7 @@ func (v *View) set(key, value string) (err error) {
 	case "tail":
 		v.Tail, err = ParseTail(value)
 	case "assign":
-		v.Assign, err = ParseAssign(value)
+		v.Assign, err = parseAssign(value)
 	default:
 		err = Worded(ErrInvalid, "no such option; there are epoch, ranks, seed, order, batch, step, tail and assign")
 	}
@@ -271,6 +273,19 @@ func (v View) String() string {
 		v.Dataset, v.Epoch, v.Ranks, v.Seed, v.Order, v.Step, v.Tail, v.Assign)
 }
 
+// Short is the shortest name of v, a view of a dataset whose own view is own: without
+// the options that are the dataset's own.
+func (v View) Short(own View) string {
+	_, all, _ := SplitView(v.String())
+	_, usual, _ := SplitView(own.String())
+	given := strings.Split(usual, ",")
+	others := slices.DeleteFunc(strings.Split(all, ","), func(option string) bool { return slices.Contains(given, option) })
+	if len(others) == 0 {
+		return v.Dataset
+	}
+	return v.Dataset + "@" + strings.Join(others, ",")
+}
+
 // Cut divides a dataset of so many records, bytes and chunks as v asks. The
 // positions of the cut are chunks where Step is whole chunks.
 func (v View) Cut(records uint64, bytes int64, chunks uint64) Cut {
@@ -308,6 +323,19 @@ func ParseBytes(s string) (uint64, error) {
 		return n * u.size, nil
 	}
 	return 0, fmt.Errorf("size %q %w: use a number and a unit, as 512MiB or 2GiB", s, ErrInvalid)
+}
+
+// FormatTime writes d as options take it, without units of which there are none: 24h, 90m
+// is 1h30m.
+func FormatTime(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // FormatBytes writes n, up to math.MaxInt64, so that ParseBytes reads it back

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -349,4 +350,36 @@ func FuzzView(f *testing.F) {
 			t.Fatalf("%q leaves no room for a dataset's name", again)
 		}
 	})
+}
+
+// The shortest name of a view has the options that are not the dataset's own, and stands
+// for the view.
+func TestShort(t *testing.T) {
+	for options, want := range map[string]string{
+		"epoch=0": "imagenet", "ranks=4": "imagenet", "epoch=3": "imagenet@epoch=3",
+		"tail=drop,epoch=1": "imagenet@epoch=1,tail=drop",
+	} {
+		v, err := defaults.With(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.Short(defaults); got != want {
+			t.Errorf("%s: got %s, want %s", options, got, want)
+		}
+	}
+}
+
+// A time is written as options take it.
+func TestFormatTime(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "10s": 10 * time.Second, "1m": time.Minute, "1m30s": 90 * time.Second, "10m": 10 * time.Minute,
+		"1h": time.Hour, "1h0m5s": time.Hour + 5*time.Second, "1h10m": 70 * time.Minute, "168h": 7 * 24 * time.Hour, "20ms": 20 * time.Millisecond,
+	} {
+		if got := meta.FormatTime(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+		if back, err := time.ParseDuration(want); err != nil || back != d {
+			t.Errorf("%s is read as %v, %v", want, back, err)
+		}
+	}
 }

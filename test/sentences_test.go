@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,9 +15,12 @@ import (
 
 // An error that is wrapped ends a sentence, or what follows is one of its own. In the
 // middle its words fit by chance at best: "steps of 5 records is not valid to count".
+// And those of package meta, most of which say something of what stands before them, do
+// not stand between two colons: "policy x: is not valid: choose one of".
 var (
 	wrapped = regexp.MustCompile(`%(\[\d+\])?w`)
 	ending  = regexp.MustCompile(`%(\[\d+\])?w($|[:;)\n]| \()`)
+	verb    = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]`)
 )
 
 // TestSentences reads the formats of errors in all packages but those of tests.
@@ -50,11 +54,14 @@ func TestSentences(t *testing.T) {
 			if !ok {
 				return true
 			}
-			for _, arg := range call.Args {
+			for i, arg := range call.Args {
 				if format := literal(arg); strings.Contains(format, "%w") {
 					formats++
 					if !endsWell(format) {
 						t.Errorf("%s: %q goes on after the error that it wraps; say it in its own words with meta.Worded", files.Position(call.Pos()), format)
+					}
+					if kind := alone(format, call.Args[i+1:]); kind != "" {
+						t.Errorf("%s: in %q meta.%s says nothing of what stands before it", files.Position(call.Pos()), format, kind)
 					}
 				}
 			}
@@ -72,6 +79,19 @@ func TestSentences(t *testing.T) {
 
 func endsWell(format string) bool {
 	return len(wrapped.FindAllString(format, -1)) == len(ending.FindAllString(format, -1))
+}
+
+// alone is the error of package meta that a format has between two colons.
+func alone(format string, args []ast.Expr) string {
+	for i, at := range verb.FindAllStringIndex(strings.ReplaceAll(format, "%%", "xx"), -1) {
+		if !strings.HasSuffix(format[:at[0]], ": ") || !strings.HasPrefix(format[at[0]:], "%w: ") || i >= len(args) {
+			continue
+		}
+		if kind, ok := args[i].(*ast.SelectorExpr); ok && fmt.Sprint(kind.X) == "meta" && kind.Sel.Name != "ErrStale" && kind.Sel.Name != "ErrNoSpace" {
+			return kind.Sel.Name
+		}
+	}
+	return ""
 }
 
 // literal is the text of a string, or of a sum of strings.

@@ -66,18 +66,18 @@ func (f *Fills) Done(now, bytes float64, waited bool) {
 		return
 	}
 	rate := f.bytes / math.Max(now-f.began, 1e-9)
-	short := f.backlog*4 >= f.done // fills end by bursts, between which some are idle
+	lacks := f.backlog*4 >= f.done // fills end by bursts, between which some are idle
 	f.began, f.done, f.backlog, f.bytes = now, 0, 0, 0
-	f.judge(rate, short)
+	f.judge(rate, lacks)
 }
 
 // maxPatience bounds how long trials rest, in periods.
 const maxPatience = 64
 
 // judge ends a period.
-func (f *Fills) judge(rate float64, short bool) {
+func (f *Fills) judge(rate float64, lacks bool) {
 	switch trial := f.n != f.was; {
-	case !short: // whatever is wanted is done
+	case !lacks: // whatever is wanted is done
 		f.was, f.rest = f.n, 0
 	case trial && rate >= f.best*(1+(float64(f.n)/float64(f.was)-1)/4): // a fourth of what so many more could give
 		if f.n > f.was {

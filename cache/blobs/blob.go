@@ -4,113 +4,110 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
-// A Blob is bytes on a disk that stay until Remove, of one size.
+// A Blob is bytes on a disk that stay until they are removed, of one size.
 //
-// It is in the budget for as long as it has files that this process knows of:
-// from Open, Begin or Adopt to Remove. It is open from Open or Begin to Close.
-// One goroutine at a time calls the methods, but for ReadAt, Match and Put of an
-// open one, which may be called concurrently, Put for different granules.
+//   - It has a claim, of its bytes in the budget, for as long as it has files that this
+//     process knows of.
+//   - It has files while they are open: from the beginning of a use, when it is found
+//     or begun, to its end.
+//   - Once its sums say that a granule was proven, it stays so until it is removed.
+//
+// use and failed are guarded by the store's mu. The other fields belong to the goroutine
+// of the use until the use is ready, and then do not change until its end; without a use
+// the store's mu guards them. Users may call the exported methods concurrently; Maker
+// calls Put for different granules.
 type Blob struct {
-	store   *Store
-	key     string
-	dir     string // in which it is; empty: in none, as far as is known
+	store *Store
+	key   string
+
+	use    *use  // nil if there is none
+	failed error // why the last attempt to make it failed
+
+	folder  *disks.Folder // in which it is; nil: in none, as far as is known
 	size    int64
-	release func() // of its bytes in the budget; nil: it is not in it
+	claim   *disks.Claim // nil: it is not in the budget
 	whole   bool
-	touched time.Time
-	file    *os.File
-	sums    *sums // kept over Close: what was proven stays so
+	touched time.Time // when it was last used or written
+	file    *disks.File
+	sums    *sums
+
+	have    atomic.Int64  // bytes that are there, while it is made
+	mending chan struct{} // a token: one granule is mended at a time
 }
 
 const (
-	whole  = "mdb"
 	part   = "part"
 	summed = "sums"
 )
 
-// Key is what the blob is found by: 32 hexadecimal digits.
-func (b *Blob) Key() string { return b.key }
-
-// Path is the name of the whole blob's file, once it has a directory.
-func (b *Blob) Path() string { return b.name(whole) }
-
-func (b *Blob) name(kind string) string { return filepath.Join(b.dir, folder, b.key+"."+kind) }
-
-// Counted reports whether the blob is in the budget, and so may have files.
-func (b *Blob) Counted() bool { return b.release != nil }
-
-// Whole reports whether the blob is all there.
-func (b *Blob) Whole() bool { return b.whole }
-
-// Touched is when the blob was last used or written.
-func (b *Blob) Touched() time.Time { return b.touched }
-
-// Adopt counts a blob that List found in the budget. One that has no bytes is
-// removed.
-func (b *Blob) Adopt(ctx context.Context) error {
-	if b.size == 0 {
-		b.Remove()
-		return nil
-	}
-	return b.reserve(ctx)
+func newBlob(s *Store, key string) *Blob {
+	return &Blob{store: s, key: key, mending: make(chan struct{}, 1)}
 }
 
-// Open opens the blob if it is whole. The error is os.ErrNotExist if it is not,
-// or not of that size, or its sums are gone: then it has been removed.
-func (b *Blob) Open(ctx context.Context, size int64) (err error) {
-	b.size = size
+// name is that of a file of the blob, in its folder.
+func (b *Blob) name(kind string) string { return b.key + "." + kind }
+
+// path is the name of the whole blob's file, for people.
+func (b *Blob) path() string { return b.folder.Path(b.name(b.store.config.Suffix)) }
+
+// open opens the blob if it is whole. The error is os.ErrNotExist if it is not,
+// or not of its size, or its sums are gone: then it has been removed.
+func (b *Blob) open(ctx context.Context) (err error) {
+	b.miss()
+	whole := b.store.config.Suffix
 	if !b.locate(whole) {
 		return os.ErrNotExist
 	}
-	if b.file, err = os.OpenFile(b.name(whole), os.O_RDWR, 0); err != nil {
+	if err = b.reserve(ctx); err != nil {
 		return err
 	}
 	b.whole = true
-	if err = b.reserve(ctx); err != nil {
+	if b.file, err = b.folder.Open(b.name(whole)); err != nil {
 		return err
 	}
 	known := b.sums
 	if known == nil {
-		known = newSums(size)
+		known = newSums(b.size)
 	}
-	info, err := b.file.Stat()
-	if err == nil && info.Size() != size {
-		err = fmt.Errorf("%w: it has %d bytes, not %d", meta.ErrCorrupt, info.Size(), size)
+	size, err := b.file.Size()
+	if err == nil && size != b.size {
+		err = fmt.Errorf("%w: it has %d bytes, not %d", meta.ErrCorrupt, size, b.size)
 	}
 	if err == nil {
-		if known.file, err = os.OpenFile(b.name(summed), os.O_RDWR, 0); err == nil {
+		if known.file, err = b.folder.Open(b.name(summed)); err == nil {
 			b.sums = known
 			err = known.read()
 		}
 	}
-	if !errors.Is(err, meta.ErrCorrupt) && !errors.Is(err, os.ErrNotExist) {
+	if !errors.Is(err, meta.ErrCorrupt) && !errors.Is(err, fs.ErrNotExist) {
 		return err // none, or one that says nothing of the blob
 	}
-	b.store.log.Warn("copy discarded: it is not as it was written", "copy", b.name(whole), "cause", err)
-	b.Close()
-	b.Remove()
+	b.store.log.Warn("blob discarded: it is not as it was written", "blob", b.path(), "cause", err)
+	b.close()
+	b.remove()
 	return os.ErrNotExist
 }
 
-// locate finds out in which directory the blob has a file of a kind, and reports
+// locate finds out in which folder the blob has a file of a kind, and reports
 // whether there is one.
 func (b *Blob) locate(kind string) bool {
-	for _, dir := range b.store.room.Directories() {
-		if b.release != nil && dir != b.dir {
+	for _, f := range b.store.folders() {
+		if b.claim != nil && *f != *b.folder {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, folder, b.key+"."+kind)); err == nil {
-			b.dir = dir
+		if f.Has(b.name(kind)) {
+			b.folder = f
 			return true
 		}
 	}
@@ -119,62 +116,72 @@ func (b *Blob) locate(kind string) bool {
 
 // Begin makes the files of an unfinished blob, with all of their room on the
 // disk, or opens those of an earlier attempt: Match tells what is there.
-func (b *Blob) Begin(ctx context.Context, size int64) (err error) {
-	b.whole, b.size = false, size
-	if b.release != nil && !slices.Contains(b.store.room.Directories(), b.dir) {
-		b.forget() // its disk is out of reach: another one takes it
-	}
-	if b.release == nil && !b.locate(part) {
-		b.dir = "" // any
-	}
-	if err := b.reserve(ctx); err != nil {
+func (b *Blob) Begin(ctx context.Context) error {
+	err := b.roomy(func() error { return b.place(ctx) })
+	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(b.dir, folder), 0700); err != nil {
-		b.forget()
+	b.sums = newSums(b.size)
+	if b.sums.file, err = b.claim.Make(b.store.config.Folder, b.name(summed), sumsBytes(b.size)); err != nil {
+		return b.refused(err)
+	}
+	if err = b.sums.read(); err != nil {
 		return err
 	}
-	b.sums = newSums(size)
-	if b.file, err = os.OpenFile(b.name(part), os.O_RDWR|os.O_CREATE, 0600); err != nil {
-		return err
+	if b.file, err = b.claim.Make(b.store.config.Folder, b.name(part), b.size); err != nil {
+		return b.refused(err)
 	}
-	if b.sums.file, err = os.OpenFile(b.name(summed), os.O_RDWR|os.O_CREATE, 0600); err != nil {
-		return err
-	}
-	if err := b.allot(b.sums.file, sumsBytes(size)); err != nil {
-		return err
-	}
-	if err := b.sums.read(); err != nil {
-		return err
-	}
-	return b.allot(b.file, size)
+	close(b.use.begun)
+	return nil
 }
 
-// reserve counts the files in the budget of the disk that they are on, or of any
-// that has room for them.
-func (b *Blob) reserve(ctx context.Context) (err error) {
-	if b.release != nil {
+// place finds room for an unfinished blob: where an earlier attempt is, if there is
+// room for it, or else anywhere.
+func (b *Blob) place(ctx context.Context) error {
+	b.whole = false
+	if b.miss(); b.claim != nil {
 		return nil
 	}
-	const block = 4 << 10
-	need := (b.size+block-1)/block*block + (sumsBytes(b.size)+block-1)/block*block
-	dir, release, err := b.store.room.Reserve(ctx, need, b.dir)
-	if err == nil {
-		b.dir, b.release = dir, release
+	if b.folder = nil; !b.locate(part) {
+		return b.reserve(ctx)
+	}
+	err := b.reserve(ctx)
+	if !errors.Is(err, meta.ErrNoSpace) {
+		return err
+	}
+	left := b.folder
+	b.folder = nil
+	if err = b.reserve(ctx); err == nil && b.folder.Dir() != left.Dir() {
+		b.store.erase(left, b.key)
 	}
 	return err
 }
 
-// allot gives a file its size, and the room for it.
-func (b *Blob) allot(f *os.File, size int64) error {
-	err := f.Truncate(size)
+// miss forgets where the blob is if that cannot be read, or is another disk by now: it is
+// found there, or else made elsewhere.
+func (b *Blob) miss() {
+	if b.claim != nil && !among(b.store.folders(), b.folder) {
+		b.forget()
+	}
+}
+
+// reserve counts the files in the budget of the disk that they are on, or of any
+// that has room for them.
+func (b *Blob) reserve(ctx context.Context) error {
+	if b.claim != nil {
+		return nil
+	}
+	const block = 4 << 10
+	need := (b.size+block-1)/block*block + (sumsBytes(b.size)+block-1)/block*block
+	in := ""
+	if b.folder != nil {
+		in = b.folder.Dir()
+	}
+	claim, err := b.store.config.Room.Reserve(ctx, need, in)
 	if err == nil {
-		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
+		b.claim, b.folder = claim, claim.Folder(b.store.config.Folder)
 	}
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return nil // the room is found out about by writing
-	}
-	return b.refused(err)
+	return err
 }
 
 // refused says of an error of the disk what can be done.
@@ -186,56 +193,81 @@ func (b *Blob) refused(err error) error {
 	return err
 }
 
-// File is the blob's file, while it is open. What is read there has to match first.
-func (b *Blob) File() *os.File { return b.file }
-
-// ReadAt reads bytes of granules that match.
-func (b *Blob) ReadAt(p []byte, off int64) (int, error) { return b.file.ReadAt(p, off) }
-
-// Length is that of granule i.
-func (b *Blob) Length(i int) int64 { return b.sums.length(i) }
+// File is the blob's file. What is read there has to be proven first.
+func (b *Blob) File() *os.File { return b.file.Bytes() }
 
 // Proven reports whether granule i matched, or was written, since this process
 // runs.
 func (b *Blob) Proven(i int) bool { return b.sums.seen[i].Load() }
 
-// Match reports whether granule i is what it was written with. It uses buf, a
-// granule's room.
-func (b *Blob) Match(i int, buf []byte) (bool, error) { return b.sums.match(b.file, i, buf) }
-
-// Put writes granule i, which the disk begins to take at once: the last sync then
-// finds little to do.
-func (b *Blob) Put(i int, content []byte) error {
-	at := int64(i) * Granule
-	if _, err := b.file.WriteAt(content, at); err != nil {
-		return b.refused(err)
+// Match reports whether granule i is what it was written with.
+func (b *Blob) Match(i int) (bool, error) {
+	match, err := b.sums.match(b.file, i)
+	if match {
+		b.have.Add(b.sums.length(i))
 	}
-	_ = unix.SyncFileRange(int(b.file.Fd()), at, int64(len(content)), unix.SYNC_FILE_RANGE_WRITE)
-	return b.refused(b.sums.put(i, content))
+	return match, err
 }
 
-// Finish makes the blob last, and gives it its name.
-func (b *Blob) Finish() error {
-	if err := errors.Join(b.file.Sync(), b.sums.file.Sync()); err != nil {
+// Put writes granule i, which is all of it.
+func (b *Blob) Put(i int, content []byte) error {
+	if n := b.sums.length(i); int64(len(content)) != n {
+		return fmt.Errorf("write %d bytes as granule %d %w: it has %d", len(content), i, meta.ErrInvalid, n)
+	}
+	if _, err := b.file.WriteAt(content, int64(i)*Granule); err != nil {
 		return b.refused(err)
 	}
-	if err := os.Rename(b.name(part), b.name(whole)); err != nil {
+	if err := b.sums.put(i, content); err != nil {
+		return b.refused(err)
+	}
+	b.have.Add(int64(len(content)))
+	return nil
+}
+
+// Prove makes sure that granule i is what it was written with. If it is not, fetch has
+// to bring its bytes again, and they are written anew.
+func (b *Blob) Prove(ctx context.Context, i int, fetch func(granule []byte) error) error {
+	if b.Proven(i) {
+		return nil
+	}
+	if match, err := b.sums.match(b.file, i); match && err == nil {
+		return nil
+	}
+	select {
+	case b.mending <- struct{}{}:
+		defer func() { <-b.mending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	match, err := b.sums.match(b.file, i) // another user may have mended it meanwhile
+	if match && err == nil {
+		return nil
+	}
+	b.store.log.Warn("blob damaged on disk: fetching the piece again", "blob", b.path(), "piece", i, "cause", err)
+	granule := make([]byte, b.sums.length(i))
+	if err := fetch(granule); err != nil {
 		return err
+	}
+	return b.Put(i, granule)
+}
+
+// finish makes the blob last, and gives it its name.
+func (b *Blob) finish() error {
+	if err := b.sums.file.Sync(); err != nil {
+		return b.refused(err)
+	}
+	if err := b.file.Seal(b.name(b.store.config.Suffix)); err != nil {
+		return b.refused(err)
 	}
 	b.whole = true
-	dir, err := os.Open(filepath.Join(b.dir, folder))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return nil
 }
 
-// Empty reports whether the blob is open and has no granule yet.
-func (b *Blob) Empty() bool { return b.file != nil && b.sums.none() }
+// empty reports whether the blob has no granule yet.
+func (b *Blob) empty() bool { return b.sums != nil && b.sums.none() }
 
-// Close closes the files. What was found out about them stays known.
-func (b *Blob) Close() {
+// close closes the files. What was found out about them stays known.
+func (b *Blob) close() {
 	b.touched = time.Now()
 	if b.file != nil {
 		b.file.Close()
@@ -247,30 +279,21 @@ func (b *Blob) Close() {
 	}
 }
 
-// Remove removes the files of a blob that is closed, and gives back their room.
+// remove removes the files of a blob that is closed, and gives back their room.
 // So does it with those that it has in another directory since it was made anew
 // while the disk of that one was out of reach.
-func (b *Blob) Remove() {
-	for _, dir := range b.store.room.Directories() {
-		b.erase(dir)
+func (b *Blob) remove() {
+	for _, f := range b.store.folders() {
+		b.store.erase(f, b.key)
 	}
 	b.forget()
 }
 
 // forget gives back the room of a blob, whose files are gone or out of reach.
 func (b *Blob) forget() {
-	b.whole, b.sums, b.dir = false, nil, ""
-	if b.release != nil {
-		b.release()
-		b.release = nil
-	}
-}
-
-// erase removes the files that the blob has in a directory.
-func (b *Blob) erase(dir string) {
-	for _, kind := range []string{whole, part, summed} {
-		if err := os.Remove(filepath.Join(dir, folder, b.key+"."+kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			b.store.log.Warn("copy not removed", "cause", err)
-		}
+	b.whole, b.sums, b.folder = false, nil, nil
+	if b.claim != nil {
+		b.claim.Release()
+		b.claim = nil
 	}
 }

@@ -2,6 +2,7 @@ package blobs_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"log/slog"
@@ -10,121 +11,192 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
 
-	"rankfs/cache"
 	"rankfs/cache/blobs"
 	"rankfs/cache/disks"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
-// open starts a cache with directories of so many bytes, and returns the store of
-// the blobs in them.
-func open(t *testing.T, dirs ...disks.Dir) (*cache.Cache, *blobs.Store) {
+// A room is directories without a cache.
+type room struct {
+	*disks.Tier
+	reserving func() // called before bytes are reserved; may be nil
+}
+
+func (r *room) Reserve(_ context.Context, bytes int64, in string) (*disks.Claim, error) {
+	if r.reserving != nil {
+		r.reserving()
+	}
+	c, err := r.Claim(bytes, in)
+	if err == nil && !c.Settle() {
+		c.Release()
+		return nil, meta.ErrNoSpace
+	}
+	return c, err
+}
+
+func (r *room) others(dir int) int64 { return r.Stats()[dir].Others }
+
+// open opens directories of so many bytes, and returns the store of the blobs in them.
+func open(t *testing.T, dirs ...disks.Dir) (*room, *blobs.Store) {
 	t.Helper()
-	k, err := cache.New(cache.Config{RAMBytes: 16 << 20, NVMe: dirs})
+	tier, err := disks.New(disks.Config{Dirs: dirs, Suspend: 20 * time.Millisecond, Save: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return k, blobs.New(k, slog.New(slog.DiscardHandler))
+	r := &room{Tier: tier}
+	s := blobs.New(blobs.Config{Room: r, Folder: "copies", Suffix: "mdb", Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { shut(t, r, s) })
+	return r, s
+}
+
+func shut(t *testing.T, r *room, s *blobs.Store) {
+	t.Helper()
+	s.Close()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func key(n byte) string { return strings.Repeat("0", 31) + string('0'+n) }
 
-// write makes a whole blob of the content.
-func write(t *testing.T, b *blobs.Blob, content []byte) {
-	t.Helper()
-	if err := b.Begin(t.Context(), int64(len(content))); err != nil {
-		t.Fatal(err)
+func wanted(keys ...string) map[string]bool {
+	all := make(map[string]bool)
+	for _, k := range keys {
+		all[k] = true
 	}
-	put(t, b, content, 0)
-	if err := b.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	b.Close()
-}
-
-// put writes the granules of the content from the first on.
-func put(t *testing.T, b *blobs.Blob, content []byte, first int) {
-	t.Helper()
-	for i := first; i < blobs.Granules(int64(len(content))); i++ {
-		at := i * blobs.Granule
-		if err := b.Put(i, content[at:at+int(b.Length(i))]); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// matching are the granules of an open blob that are what was written.
-func matching(t *testing.T, b *blobs.Blob, content []byte) (granules []int) {
-	t.Helper()
-	buf := make([]byte, blobs.Granule)
-	for i := range blobs.Granules(int64(len(content))) {
-		ok, err := b.Match(i, buf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at := i * blobs.Granule; ok && !bytes.Equal(buf[:b.Length(i)], content[at:at+int(b.Length(i))]) {
-			t.Errorf("granule %d matches with other bytes", i)
-		}
-		if ok {
-			granules = append(granules, i)
-		}
-	}
-	return granules
+	return all
 }
 
 var content = bytes.Repeat([]byte("0123456789abcde\n"), 5<<20/2/16) // two granules and a half
+
+// granule is one of the content's.
+func granule(i int) []byte { return content[i<<20 : min((i+1)<<20, len(content))] }
+
+// maker writes so many granules of the content, and fails if that is not all. It notes
+// those that were there.
+func maker(most int, there *[]int) blobs.Maker {
+	return func(ctx context.Context, b *blobs.Blob) error {
+		if err := b.Begin(ctx); err != nil {
+			return err
+		}
+		for i := range 3 {
+			match, err := b.Match(i)
+			if match {
+				*there = append(*there, i)
+			}
+			if err == nil && !match && i < most {
+				err = b.Put(i, granule(i))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if most < 3 {
+			return errInterrupted
+		}
+		return nil
+	}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// none fails: there is to be a blob.
+func none(context.Context, *blobs.Blob) error { return errors.New("it is made anew") }
+
+// take takes a blob of the content.
+func take(t *testing.T, s *blobs.Store, key string, make blobs.Maker) *blobs.Blob {
+	t.Helper()
+	b, err := s.Take(t.Context(), key, int64(len(content)), make, func(int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// check fails the test unless granules of a blob are right without being fetched, as an
+// earlier process wrote them, and so is what is read.
+func check(t *testing.T, b *blobs.Blob) {
+	t.Helper()
+	got := make([]byte, len(content))
+	for i := range 3 {
+		if err := b.Prove(t.Context(), i, func([]byte) error { return errors.New("it is fetched again") }); err != nil || !b.Proven(i) {
+			t.Errorf("granule %d: %v", i, err)
+		}
+	}
+	if _, err := b.File().ReadAt(got, 0); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("other bytes: %v", err)
+	}
+}
+
+// leave puts the files of a blob where an earlier process left them, with so many sums.
+func leave(t *testing.T, dir, key, kind string, sums int) {
+	t.Helper()
+	b := make([]byte, 3*8)
+	for i := range sums {
+		binary.LittleEndian.PutUint64(b[8*i:], xxhash.Sum64(granule(i)))
+	}
+	path := filepath.Join(dir, "copies", key)
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path+"."+kind, content, 0o600), os.WriteFile(path+".sums", b, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left are the files of blobs in directories.
+func left(t *testing.T, dirs ...string) (names []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		some, err := filepath.Glob(dir + "/copies/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, some...)
+	}
+	return names
+}
 
 // A blob goes to a directory with room for it, is found there by the next process,
 // and gives its room back when it is removed.
 func TestPlace(t *testing.T) {
 	small, large := t.TempDir(), t.TempDir()
 	dirs := []disks.Dir{{Path: small, Bytes: 2 << 20}, {Path: large, Bytes: 8 << 20}}
-	k, s := open(t, dirs...)
-	one, two := s.Blob(key(1)), s.Blob(key(2))
-	write(t, one, content)
-	write(t, two, content)
-	if got, want := one.Path(), filepath.Join(large, "copies", key(1)+".mdb"); got != want {
-		t.Errorf("it is at %s, want %s", got, want)
+	r, s := open(t, dirs...)
+	for n := range byte(2) {
+		b := take(t, s, key(n), maker(3, nil))
+		if name := filepath.Join(large, "copies", key(n)+".mdb"); !slices.Contains(left(t, large), name) {
+			t.Errorf("%s is not among %v", name, left(t, small, large))
+		}
+		b.Release()
 	}
-	if n := k.Stats().NVMe[1].Others; n < 2*int64(len(content)) || k.Stats().NVMe[0].Others != 0 {
-		t.Errorf("%+v", k.Stats().NVMe)
+	if n := r.others(1); n < 2*int64(len(content)) || r.others(0) != 0 {
+		t.Errorf("%+v", r.Stats())
 	}
-	if err := s.Blob(key(3)).Begin(t.Context(), 4<<20); !errors.Is(err, meta.ErrNoSpace) {
+	_, err := s.Take(t.Context(), key(3), 4<<20, maker(3, nil), func(int64) {})
+	if !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("one that no directory has room for: %v", err)
 	}
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	shut(t, r, s)
 
-	k, s = open(t, dirs...)
-	found, err := s.List()
-	if err != nil || len(found) != 2 {
-		t.Fatalf("found %v, %v", found, err)
+	r, s = open(t, dirs...)
+	s.Retain(wanted(key(0), key(1)))
+	if n := r.others(1); n < 2*int64(len(content)) {
+		t.Errorf("%d bytes are counted of two that were found", n)
 	}
-	for _, b := range found {
-		if err := b.Adopt(t.Context()); err != nil || !b.Whole() {
-			t.Fatal(b.Key(), err)
-		}
-		if err := b.Open(t.Context(), int64(len(content))); err != nil {
-			t.Fatal(err)
-		}
-		if got := matching(t, b, content); len(got) != 3 {
-			t.Errorf("granules %v are as they were written", got)
-		}
-		b.Close()
-		b.Remove()
+	for n := range byte(2) {
+		b := take(t, s, key(n), none)
+		check(t, b)
+		b.Release()
 	}
-	left, err := os.ReadDir(large + "/copies")
-	if err != nil || len(left) > 0 || k.Stats().NVMe[1].Others != 0 {
-		t.Errorf("left: %v, %v, %+v", left, err, k.Stats().NVMe[1])
+	s.Retain(nil)
+	if names := left(t, small, large); len(names) > 0 || r.others(1) != 0 {
+		t.Errorf("left: %v, %+v", names, r.Stats())
 	}
 }
 
@@ -134,39 +206,28 @@ func TestReleaseBefore(t *testing.T) {
 	for _, test := range []struct {
 		kind string
 		sums int // granules that are there
-		want []int
-	}{{"mdb", 3, []int{0, 1, 2}}, {"part", 1, []int{0}}} {
+	}{{"mdb", 3}, {"part", 1}} {
 		t.Run(test.kind, func(t *testing.T) {
 			first, second := t.TempDir(), t.TempDir()
-			sums := make([]byte, 3*8)
-			for i := range test.sums {
-				end := min((i+1)<<20, len(content))
-				binary.LittleEndian.PutUint64(sums[8*i:], xxhash.Sum64(content[i<<20:end]))
+			leave(t, first, key(1), test.kind, test.sums)
+			r, s := open(t, disks.Dir{Path: first, Bytes: 8 << 20}, disks.Dir{Path: second, Bytes: 64 << 20})
+			var there []int
+			make := none
+			if test.kind == "part" {
+				make = maker(3, &there)
 			}
-			path := filepath.Join(first, "copies", key(1))
-			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
-				os.WriteFile(path+"."+test.kind, content, 0o600), os.WriteFile(path+".sums", sums, 0o600))
-			if err != nil {
-				t.Fatal(err)
+			b := take(t, s, key(1), make)
+			if test.kind == "part" && !slices.Equal(there, []int{0}) {
+				t.Errorf("granules %v are there, want the first", there)
 			}
-			k, s := open(t, disks.Dir{Path: first, Bytes: 8 << 20}, disks.Dir{Path: second, Bytes: 64 << 20})
-			b := s.Blob(key(1))
-			if err = b.Open(t.Context(), int64(len(content))); test.kind == "part" && errors.Is(err, os.ErrNotExist) {
-				err = b.Begin(t.Context(), int64(len(content)))
+			check(t, b)
+			if r.others(0) < int64(len(content)) || r.others(1) != 0 {
+				t.Errorf("%+v", r.Stats())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := matching(t, b, content); !slices.Equal(got, test.want) {
-				t.Errorf("granules %v are there, want %v", got, test.want)
-			}
-			if s := k.Stats().NVMe; s[0].Others < int64(len(content)) || s[1].Others != 0 {
-				t.Errorf("%+v", s)
-			}
-			b.Close()
-			b.Remove()
-			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
-				t.Errorf("left: %v, %v", left, err)
+			b.Release()
+			s.Retain(nil)
+			if names := left(t, first, second); len(names) > 0 {
+				t.Errorf("left: %v", names)
 			}
 		})
 	}
@@ -175,38 +236,200 @@ func TestReleaseBefore(t *testing.T) {
 // A blob that is not as it was written is removed, in a directory that is not the
 // first too; and of two for one key one is.
 func TestNoneIsLeaked(t *testing.T) {
-	dirs := []disks.Dir{{Path: t.TempDir(), Bytes: 8 << 20}, {Path: t.TempDir(), Bytes: 64 << 20}}
-	k, s := open(t, dirs...)
-	write(t, s.Blob(key(1)), content)
-	write(t, s.Blob(key(2)), content)
-	at := func(dir int, name string) string { return filepath.Join(dirs[dir].Path, "copies", name) }
-	err := errors.Join(k.Close(), os.Remove(at(1, key(1)+".sums")), os.Mkdir(at(0, ""), 0o700),
-		os.WriteFile(at(0, key(2)+".part"), content, 0o600))
-	if err != nil {
+	a, b := t.TempDir(), t.TempDir()
+	leave(t, b, key(1), "mdb", 3)
+	leave(t, b, key(2), "mdb", 3)
+	leave(t, a, key(2), "part", 1)
+	if err := os.Remove(b + "/copies/" + key(1) + ".sums"); err != nil {
 		t.Fatal(err)
 	}
-
-	_, s = open(t, dirs...)
-	found, err := s.List()
-	if err != nil || len(found) != 2 {
-		t.Fatalf("found %v, %v", found, err)
+	r, s := open(t, disks.Dir{Path: a, Bytes: 8 << 20}, disks.Dir{Path: b, Bytes: 64 << 20})
+	s.Retain(wanted(key(1), key(2)))
+	_, err := s.Take(t.Context(), key(1), int64(len(content)), func(context.Context, *blobs.Blob) error { return errInterrupted }, func(int64) {})
+	if !errors.Is(err, errInterrupted) {
+		t.Errorf("one without sums: %v", err)
 	}
-	for _, b := range found {
-		if err := b.Adopt(t.Context()); err != nil {
+	whole := take(t, s, key(2), none)
+	check(t, whole)
+	whole.Release()
+	if names, want := left(t, a, b), []string{b + "/copies/" + key(2) + ".mdb", b + "/copies/" + key(2) + ".sums"}; !slices.Equal(names, want) {
+		t.Errorf("left: %v, want %v", names, want)
+	}
+	if r.others(0) != 0 || r.others(1) > 3<<20 {
+		t.Errorf("%+v", r.Stats())
+	}
+}
+
+// A piece that the disk lost is fetched again, and only that.
+func TestMend(t *testing.T) {
+	dir := t.TempDir()
+	leave(t, dir, key(1), "mdb", 3)
+	name := dir + "/copies/" + key(1) + ".mdb"
+	damaged := bytes.Clone(content)
+	damaged[1<<20+5]++
+	if err := os.WriteFile(name, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, s := open(t, disks.Dir{Path: dir, Bytes: 8 << 20})
+	b := take(t, s, key(1), none)
+	defer b.Release()
+	var fetched []int
+	for i := range 3 {
+		err := b.Prove(t.Context(), i, func(to []byte) error {
+			fetched = append(fetched, i)
+			copy(to, granule(i))
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		err := b.Open(t.Context(), int64(len(content)))
-		if damaged := b.Key() == key(1); damaged != errors.Is(err, os.ErrNotExist) || damaged == b.Counted() {
-			t.Errorf("%s: %v", b.Key(), err)
+	}
+	check(t, b)
+	if !slices.Equal(fetched, []int{1}) {
+		t.Errorf("granules %v are fetched again, want the second", fetched)
+	}
+}
+
+// While a blob is made those that do not wait are told how far it is, and it is made
+// even if nobody waits. It stays while it is used, and goes with its last user.
+func TestUse(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, disks.Dir{Path: dir, Bytes: 8 << 20})
+	s.Retain(nil)
+	begin := make(chan struct{})
+	slow := func(ctx context.Context, b *blobs.Blob) error {
+		if err := errors.Join(b.Begin(ctx), b.Put(0, granule(0))); err != nil {
+			return err
 		}
-		b.Close()
+		<-begin
+		return errors.Join(b.Put(1, granule(1)), b.Put(2, granule(2)))
 	}
-	var left []string
-	for dir := range dirs {
-		names, _ := filepath.Glob(at(dir, "*"))
-		left = append(left, names...)
+	size := int64(len(content))
+	eventually.True(t, "it is half made", func() bool {
+		_, err := s.Take(t.Context(), key(1), size, slow, nil)
+		if !errors.Is(err, meta.ErrBusy) {
+			t.Fatalf("while it is made: %v", err)
+		}
+		return strings.Contains(err.Error(), "1048576 of 2621440 bytes")
+	})
+	close(begin)
+	one, two := take(t, s, key(1), none), take(t, s, key(1), none)
+	s.Retain(nil)
+	one.Release()
+	check(t, two)
+	two.Release()
+	if names := left(t, dir); len(names) > 0 {
+		t.Errorf("left: %v", names)
 	}
-	if want := []string{at(1, key(2)+".mdb"), at(1, key(2)+".sums")}; !slices.Equal(left, want) {
-		t.Errorf("left: %v, want %v", left, want)
+}
+
+// An interrupted blob is gone on with, for a day, and makes way for one that is found,
+// or made.
+func TestInterruptedMakesWay(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		make blobs.Maker
+	}{{"made", maker(3, nil)}, {"found", none}} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			r, s := open(t, disks.Dir{Path: dir, Bytes: 4 << 20})
+			s.Retain(nil)
+			size := int64(len(content))
+			if _, err := s.Take(t.Context(), key(1), size, maker(1, nil), func(int64) {}); !errors.Is(err, errInterrupted) {
+				t.Fatal(err)
+			}
+			s.Retain(nil)
+			if names := left(t, dir); len(names) != 2 || r.others(0) < size {
+				t.Fatalf("there is %v of what was interrupted", names)
+			}
+			if test.name == "found" {
+				leave(t, dir, key(2), "mdb", 3)
+			}
+			b := take(t, s, key(2), test.make)
+			check(t, b)
+			if names := left(t, dir); len(names) != 2 || !strings.Contains(names[0], key(2)) {
+				t.Errorf("left: %v", names)
+			}
+			b.Release()
+		})
+	}
+}
+
+// An interrupted blob whose directory has no room for it any more is made in another.
+func TestInterruptedMovesOn(t *testing.T) {
+	small, large := t.TempDir(), t.TempDir()
+	leave(t, small, key(1), "part", 1)
+	r, s := open(t, disks.Dir{Path: small, Bytes: 2 << 20}, disks.Dir{Path: large, Bytes: 8 << 20})
+	b := take(t, s, key(1), maker(3, nil))
+	check(t, b)
+	b.Release()
+	if names := left(t, small); len(names) > 0 || len(left(t, large)) != 2 || r.others(0) != 0 {
+		t.Errorf("left: %v, %v, %+v", names, left(t, large), r.Stats())
+	}
+}
+
+// A blob that nobody wants any more goes when its disk is back, if that could not be read
+// meanwhile.
+func TestUnwantedOnADiskThatIsBack(t *testing.T) {
+	top := t.TempDir()
+	dir, away := top+"/dir", top+"/away"
+	if err := os.Mkdir(away, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, s := open(t, disks.Dir{Path: dir, Bytes: 8 << 20}, disks.Dir{Path: t.TempDir(), Bytes: 3 << 20})
+	s.Retain(nil)
+	swap := func() {
+		t.Helper()
+		if err := unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, away, unix.RENAME_EXCHANGE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Retain(wanted(key(1)))
+	take(t, s, key(1), maker(3, nil)).Release()
+	swap()
+	eventually.True(t, "it is missed", func() bool {
+		return !slices.ContainsFunc(r.Folders("copies"), func(f *disks.Folder) bool { return f.Has(key(1) + ".mdb") })
+	})
+	s.Retain(nil)
+	if names := left(t, away); len(names) != 2 || r.others(0) != 0 {
+		t.Fatalf("there is %v of one that is away, %+v", names, r.Stats())
+	}
+	swap()
+	eventually.True(t, "it is gone", func() bool { s.Retain(nil); return len(left(t, dir)) == 0 })
+	if r.others(0) != 0 {
+		t.Errorf("%+v", r.Stats())
+	}
+}
+
+// A blob that is asked for while it is being adopted is one, and counts once.
+func TestTakenWhileAdopted(t *testing.T) {
+	dir := t.TempDir()
+	leave(t, dir, key(1), "mdb", 3)
+	r, s := open(t, disks.Dir{Path: dir, Bytes: 8 << 20})
+	taken := make(chan *blobs.Blob, 1)
+	r.reserving = func() {
+		r.reserving = nil
+		go func() {
+			b, err := s.Take(t.Context(), key(1), int64(len(content)), none, func(int64) {})
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- b
+		}()
+		time.Sleep(20 * time.Millisecond) // or it is taken afterwards, as it may be
+	}
+	s.Retain(wanted(key(1)))
+	b := <-taken
+	if b == nil {
+		return
+	}
+	check(t, b)
+	if n := r.others(0); n > 3<<20 {
+		t.Errorf("%d bytes are counted", n)
+	}
+	b.Release()
+	s.Retain(nil)
+	if r.others(0) != 0 || len(left(t, dir)) > 0 {
+		t.Errorf("left: %v, %+v", left(t, dir), r.Stats())
 	}
 }

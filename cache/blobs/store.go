@@ -1,86 +1,146 @@
 // Package blobs answers where bytes that must not be given up lie on local
-// disks, and whether they are still what was written.
+// disks, whether they are still what was written, and how long they are kept.
 //
-// A blob has a key, and two files in the folder "copies" of one directory of the
-// NVMe tier:
+// A blob has a key, and two files in a folder of one directory of the NVMe tier:
 //
-//	KEY.mdb     the blob; it has this name only when it is whole and synced
+//	KEY.SUFFIX  the blob; it has this name only when it is whole and synced
 //	KEY.part    one that is unfinished, and can be gone on with
 //	KEY.sums    what the granules of either hash to
 //
+// What the folder and the suffix are its owner says, who also fetches the bytes.
 // Slabs and blobs share a directory's budget, floor and health. A slab may be
 // given up at any time and is never synced; a blob makes slabs give way, stays
-// until its owner removes it, and is found by its name after a restart. Granules
-// that an earlier process wrote are compared with their sums before they are
-// used for the first time.
+// for as long as it is used or wanted, and is found by its name after a restart.
+// Granules that an earlier process wrote are compared with their sums before they
+// are used for the first time.
 package blobs
 
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"rankfs/cache/disks"
 )
 
-// Room is the budget of the directories that blobs are in. Its methods may be
-// called concurrently.
+// Room is where blobs are, and its budget. Its methods may be called concurrently.
 type Room interface {
-	// Directories are those that can be read now.
-	Directories() []string
-	// Reserve counts bytes as used, until release is called, in the directory of
+	// Folders are those of a name in the directories that can be read now.
+	Folders(name string) []*disks.Folder
+	// Reserve counts bytes as used, until the claim is released, in the directory of
 	// that path, or for files to come in any that has room for them if it is
-	// empty, and returns which. The error wraps meta.ErrNoSpace if there is no
-	// room, now or ever.
-	Reserve(ctx context.Context, bytes int64, in string) (dir string, release func(), err error)
+	// empty. The error wraps meta.ErrNoSpace if there is no room, now or ever.
+	Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error)
 }
 
-// A Store is the blobs in the directories of a budget, which only this process
-// uses. Its methods may be called concurrently, for different keys.
+// Config says where blobs are, and what their files are called.
+type Config struct {
+	Room   Room
+	Folder string // in each directory; no other store has it
+	Suffix string // of whole blobs
+	Log    *slog.Logger
+}
+
+// A Store is the blobs of one folder, which only this process uses.
+//
+//   - A blob is in blobs while it has a use, or is in the budget.
+//   - One that has no use and that is not wanted is removed: at once if it is whole,
+//     after a day if it is interrupted and may be gone on with.
+//   - What is in a folder in listed is known. One that cannot be read is not there: what
+//     is in it may have been made anew elsewhere meanwhile, or be unwanted by now.
+//
+// While mu is held no other lock is taken, and there is no I/O. The methods may be
+// called concurrently.
 type Store struct {
-	room Room
-	log  *slog.Logger
+	config Config
+	log    *slog.Logger
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		blobs  map[string]*Blob
+		wanted map[string]bool // nil until the first Retain: all is
+		listed map[disks.Folder]bool
+		closed bool
+	}
 }
 
-// New returns the store of the blobs that count in room. It does no I/O.
-func New(room Room, log *slog.Logger) *Store { return &Store{room, log} }
+// patience is how long an interrupted blob that no owner wants is kept for another
+// attempt: over a night.
+const patience = 24 * time.Hour
 
-// Blob is the blob of a key, which may not be there.
-func (s *Store) Blob(key string) *Blob { return &Blob{store: s, key: key} }
+// New returns a store. It does no I/O.
+func New(c Config) *Store {
+	s := &Store{config: c, log: c.Log}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.mu.blobs, s.mu.listed = make(map[string]*Blob), make(map[disks.Folder]bool)
+	return s
+}
 
-// folder is where the blobs of a directory are: its name is that of what was the
-// first to be kept as blobs, copies of LMDBs.
-const folder = "copies"
+// Close interrupts the making of blobs. None is in use any more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	s.mu.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.work.Wait()
+}
 
-// List finds what earlier processes left: whole blobs first. None of it is in the
-// budget yet. Of two for one key, of which one was made while the disk of the
-// other could not be read, the whole one or else the first is kept. An error is
-// of a directory; what is in the others is returned with it.
-func (s *Store) List() ([]*Blob, error) {
-	kept := make(map[string]*Blob)
-	var errs []error
-	for _, dir := range s.room.Directories() {
-		found, err := s.list(filepath.Join(dir, folder))
-		errs = append(errs, err)
-		for key, b := range found {
-			b.dir = dir
-			if old := kept[key]; old != nil && (old.whole || !b.whole) {
-				b.erase(dir)
-				continue
-			} else if old != nil {
-				old.erase(old.dir)
-			}
-			kept[key] = b
+// Retain sets the keys of the blobs that are wanted. Others are removed as soon as they
+// have no use. It also finds those that earlier processes left, or this one on a disk
+// that could not be read.
+func (s *Store) Retain(keys map[string]bool) {
+	s.mu.Lock()
+	s.mu.wanted = maps.Clone(keys)
+	if keys == nil {
+		s.mu.wanted = make(map[string]bool)
+	}
+	s.mu.Unlock()
+	for _, f := range s.list() {
+		s.adopt(f)
+	}
+	s.sweep(patience)
+}
+
+// folders are those that can be read now.
+func (s *Store) folders() []*disks.Folder {
+	all := s.config.Room.Folders(s.config.Folder)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.mu.listed, func(f disks.Folder, _ bool) bool { return !among(all, &f) })
+	return all
+}
+
+func among(all []*disks.Folder, folder *disks.Folder) bool {
+	return slices.ContainsFunc(all, func(f *disks.Folder) bool { return *f == *folder })
+}
+
+// list finds what is in folders that were not listed yet: whole blobs first. None of it
+// is in the budget.
+func (s *Store) list() (all []found) {
+	for _, folder := range s.folders() {
+		s.mu.Lock()
+		known := s.mu.listed[*folder]
+		s.mu.listed[*folder] = true
+		s.mu.Unlock()
+		if known {
+			continue
 		}
+		some, err := s.look(folder)
+		if err != nil {
+			s.log.Error("blobs not listed", "dir", folder.Dir(), "cause", err)
+			s.unlist(folder)
+		}
+		all = append(all, some...)
 	}
-	var all []*Blob
-	for _, b := range kept {
-		all = append(all, b)
-	}
-	slices.SortFunc(all, func(a, b *Blob) int {
+	slices.SortStableFunc(all, func(a, b found) int {
 		switch {
 		case a.whole == b.whole:
 			return strings.Compare(a.key, b.key)
@@ -89,34 +149,113 @@ func (s *Store) List() ([]*Blob, error) {
 		}
 		return 1
 	})
-	return all, errors.Join(errs...)
+	return all
 }
 
-// list finds the blobs in one folder by their keys. Of one that has only sums the
-// size is zero.
-func (s *Store) list(path string) (map[string]*Blob, error) {
-	entries, err := os.ReadDir(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	found := make(map[string]*Blob)
-	for _, e := range entries {
-		key, kind, _ := strings.Cut(e.Name(), ".")
-		info, err := e.Info()
-		if err != nil || !isKey(key) {
+// unlist has a folder looked at again by the next Retain.
+func (s *Store) unlist(folder *disks.Folder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.listed, *folder)
+}
+
+// found is a blob in a folder.
+type found struct {
+	key     string
+	folder  *disks.Folder
+	size    int64 // zero if it has only sums
+	whole   bool
+	touched time.Time
+}
+
+// look finds the blobs of one folder.
+func (s *Store) look(folder *disks.Folder) (all []found, err error) {
+	files, err := folder.List()
+	byKey := make(map[string]found)
+	for _, info := range files {
+		key, kind, _ := strings.Cut(info.Name(), ".")
+		if !isKey(key) {
 			continue
 		}
-		if found[key] == nil {
-			found[key] = s.Blob(key)
+		f, ok := byKey[key]
+		if !ok {
+			f = found{key: key, folder: folder}
 		}
-		if b := found[key]; kind == whole || kind == part && !b.whole {
-			b.whole, b.size, b.touched = kind == whole, info.Size(), info.ModTime()
+		if whole := kind == s.config.Suffix; whole || kind == part && !f.whole {
+			f.whole, f.size, f.touched = whole, info.Size(), info.ModTime()
 		}
+		byKey[key] = f
 	}
-	return found, nil
+	return slices.Collect(maps.Values(byKey)), err
 }
 
 func isKey(s string) bool {
 	raw, err := hex.DecodeString(s)
 	return err == nil && len(raw) == 16
+}
+
+// adopt enters a blob that was found, unless its key is known: then there is a better
+// one elsewhere, and it is removed. So is one that the budget has no room for.
+func (s *Store) adopt(f found) {
+	b, known := s.enter(f)
+	if known {
+		return
+	}
+	if b != nil && f.size > 0 {
+		b.size, b.folder, b.whole, b.touched = f.size, f.folder, f.whole, f.touched
+		if err := b.reserve(s.ctx); err != nil {
+			s.log.Warn("blob removed: the budget has no room for it", "blob", b.path(), "cause", err)
+		}
+	}
+	if b == nil || b.claim == nil {
+		s.erase(f.folder, f.key)
+	}
+	if b != nil {
+		s.end(b, false)
+	}
+}
+
+// enter begins a use in which a blob that was found is adopted. It returns nil if that
+// is to be removed, as there is another one of its key; known if it is that one, or one
+// that is being used, which knows by itself.
+func (s *Store) enter(f found) (b *Blob, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b = s.mu.blobs[f.key]; b == nil {
+		b = newBlob(s, f.key)
+		s.mu.blobs[f.key] = b
+		b.use = &use{ended: make(chan struct{})}
+		return b, false
+	}
+	if b.use != nil {
+		delete(s.mu.listed, *f.folder) // it is looked at again
+		return nil, true
+	}
+	return nil, b.folder.Dir() == f.folder.Dir()
+}
+
+// erase removes the files of a key in a folder.
+func (s *Store) erase(folder *disks.Folder, key string) {
+	if err := folder.Remove(key+"."+s.config.Suffix, key+"."+part, key+"."+summed); err != nil {
+		s.log.Warn("blob not removed", "blob", folder.Path(key), "cause", err)
+	}
+}
+
+// sweep removes blobs that no owner wants and that have no use; interrupted ones only if
+// they were not touched for as long as patience.
+func (s *Store) sweep(patience time.Duration) {
+	s.mu.Lock()
+	var gone []*Blob
+	for key, b := range s.mu.blobs {
+		if b.use == nil && s.mu.wanted != nil && !s.mu.wanted[key] && (b.whole || time.Since(b.touched) >= patience) {
+			b.use = &use{ended: make(chan struct{})} // so that no other begins meanwhile
+			gone = append(gone, b)
+		}
+	}
+	s.mu.Unlock()
+	for _, b := range gone {
+		s.log.Info("blob removed", "blob", b.path())
+		b.remove()
+		s.end(b, false)
+	}
 }

@@ -2,14 +2,12 @@ package blobs
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
+	"rankfs/cache/disks"
 	"rankfs/meta"
 )
 
@@ -24,7 +22,7 @@ func Granules(size int64) int { return int((size + Granule - 1) / Granule) }
 // file beside the blob, in no order with it: after a crash of the machine either
 // may be behind, which a comparison shows.
 type sums struct {
-	file *os.File
+	file *disks.File
 	size int64           // of the blob
 	want []atomic.Uint64 // zero: it is not there
 	seen []atomic.Bool   // it matched, or was written, since this process runs
@@ -40,14 +38,14 @@ func newSums(size int64) *sums {
 
 // read takes the sums from the file, whose size must fit.
 func (s *sums) read() error {
-	info, err := s.file.Stat()
+	size, err := s.file.Size()
 	if err != nil {
 		return err
 	}
-	if info.Size() != sumsBytes(s.size) {
-		return fmt.Errorf("%s %w: it has %d bytes", s.file.Name(), meta.ErrCorrupt, info.Size())
+	if size != sumsBytes(s.size) {
+		return fmt.Errorf("file of sums %w: it has %d bytes", meta.ErrCorrupt, size)
 	}
-	var b [4096]byte
+	b := make([]byte, min(size, 256<<10))
 	for at := 0; at < len(s.want); {
 		n := min(len(b)/8, len(s.want)-at)
 		if _, err := s.file.ReadAt(b[:8*n], 8*int64(at)); err != nil {
@@ -73,7 +71,7 @@ func (s *sums) none() bool {
 
 // put enters what granule i was written with.
 func (s *sums) put(i int, content []byte) error {
-	sum := sumOf(content)
+	sum := notZero(xxhash.Sum64(content))
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], sum)
 	if _, err := s.file.WriteAt(b[:], 8*int64(i)); err != nil {
@@ -84,19 +82,15 @@ func (s *sums) put(i int, content []byte) error {
 	return nil
 }
 
-// match reports whether granule i of the blob is what it was written with. It
-// uses buf, a granule's room.
-func (s *sums) match(blob io.ReaderAt, i int, buf []byte) (bool, error) {
+// match reports whether granule i of the blob is what it was written with.
+func (s *sums) match(blob *disks.File, i int) (bool, error) {
 	want := s.want[i].Load()
 	if want == 0 {
 		return false, nil
 	}
-	b := buf[:s.length(i)]
-	if n, err := blob.ReadAt(b, int64(i)*Granule); n < len(b) {
-		return false, errors.Join(err, io.ErrUnexpectedEOF)
-	}
-	if sumOf(b) != want {
-		return false, nil
+	sum, err := blob.Sum(int64(i)*Granule, s.length(i))
+	if err != nil || notZero(sum) != want {
+		return false, err
 	}
 	s.seen[i].Store(true)
 	return true, nil
@@ -105,5 +99,5 @@ func (s *sums) match(blob io.ReaderAt, i int, buf []byte) (bool, error) {
 // length is that of granule i.
 func (s *sums) length(i int) int64 { return min(Granule, s.size-int64(i)*Granule) }
 
-// sumOf is never zero.
-func sumOf(b []byte) uint64 { return max(1, xxhash.Sum64(b)) }
+// notZero is a sum: zero says that there is none.
+func notZero(sum uint64) uint64 { return max(1, sum) }

@@ -54,17 +54,17 @@ func BenchmarkSaveIndex(b *testing.B) {
 			}
 			defer t.Close()
 			d := t.dirs[0]
-			d.mu.Lock()
+			d.slabs.mu.Lock()
 			for i := range n {
-				d.insert(label{scattered(i), 1 << 20, uint64(i)}, 1<<20, true)
+				d.slabs.mu.recall(label{scattered(i), 1 << 20, uint64(i)}, 1<<20, true)
 			}
-			d.mu.Unlock()
+			d.slabs.mu.Unlock()
 			b.ReportAllocs()
 			for b.Loop() {
-				d.mu.Lock()
-				d.mu.change++
-				d.mu.Unlock()
-				if err := d.saveIndex(); err != nil {
+				d.slabs.mu.Lock()
+				d.slabs.mu.change++
+				d.slabs.mu.Unlock()
+				if err := d.index.save(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -99,9 +99,9 @@ func million(tb testing.TB) *Tier {
 	tb.Helper()
 	d := newDirectory(Dir{tb.TempDir(), 1 << 50}, Config{}, nil)
 	p := &place{}
-	d.mu.place = p
+	d.slabs.mu.place = p
 	for n := range 1_000_000 {
-		d.insert(label{scattered(n), 1 << 20, uint64(n)}, 1<<20, true)
+		d.slabs.mu.recall(label{scattered(n), 1 << 20, uint64(n)}, 1<<20, true)
 	}
 	return &Tier{dirs: []*directory{d}}
 }
@@ -132,7 +132,7 @@ func BenchmarkHas(b *testing.B) {
 func BenchmarkUse(b *testing.B) {
 	d := million(b).dirs[0]
 	for b.Loop() {
-		s, _ := d.take(scattered(rand.IntN(1_000_000)))
-		d.unuse(s)
+		s, _ := d.reader.take(scattered(rand.IntN(1_000_000)))
+		d.reader.unuse(s)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 // clones are copies of a directory at several times: what a daemon that starts
@@ -62,7 +63,7 @@ func reopen(t testing.TB, dir string, n, size int) (there int, s disks.Stats) {
 	defer k.stop()
 	k.put99()
 	there = k.gotOf(n, size)
-	until(t, "what is not a slab is gone", func() bool {
+	eventually.True(t, "what is not a slab is gone", func() bool {
 		names, err := filepath.Glob(dir + "/.part-*")
 		return err == nil && len(names) == 0
 	})
@@ -177,7 +178,7 @@ func TestPowerFails(t *testing.T) {
 		}
 		k := start(t, one(dir, 1<<20))
 		defer k.stop()
-		until(t, "the names have been seen", func() bool { return k.stats().Slabs >= whole && k.put99() })
+		eventually.True(t, "the names have been seen", func() bool { return k.stats().Slabs >= whole && k.put99() })
 		if there := k.gotOf(n, size); there != whole {
 			r.Errorf("%d slabs of %d: %+v", there, whole, k.stats())
 		}

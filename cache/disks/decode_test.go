@@ -112,27 +112,27 @@ func TestIndexMeanwhile(t *testing.T) {
 	const n = 3*indexPiece + 7
 	d := newDirectory(Dir{t.TempDir(), 1 << 50}, Config{}, nil)
 	p := &place{}
-	d.mu.place = p
+	d.slabs.mu.place = p
 	for i := range n {
-		d.insert(label{Key{Step: uint64(i)}, 1 << 20, uint64(i)}, 1<<20, true)
+		d.slabs.mu.recall(label{Key{Step: uint64(i)}, 1 << 20, uint64(i)}, 1<<20, true)
 	}
 	busy := make(map[uint64]bool)
 	most, at := n, uint64(0)
 	var b bytes.Buffer
 	_, err := writeIndex(&b, func(items []item) ([]item, error) {
 		for _, step := range []uint64{at, at + indexPiece - 1, at + indexPiece, n - 1 - at/2} {
-			if d.find(Key{Step: step}) != 0 {
+			if d.slabs.mu.find(Key{Step: step}) != 0 {
 				busy[step] = true
-				d.touch(Key{Step: step})
+				d.slabs.touch(Key{Step: step})
 			}
 		}
-		if id := d.mu.slabs.Find(Key{Step: at + 1}); id != 0 {
+		if id := d.slabs.mu.Find(Key{Step: at + 1}); id != 0 {
 			busy[at+1] = true
-			d.lose(id)
+			d.slabs.mu.lose(id)
 		}
-		d.insert(label{Key{Rank: 1, Step: at}, 1 << 20, 0}, 1<<20, true)
+		d.slabs.mu.recall(label{Key{Rank: 1, Step: at}, 1 << 20, 0}, 1<<20, true)
 		at += indexPiece
-		items = d.tellOn(items, most)
+		items = d.index.tellOn(items, most)
 		most -= len(items)
 		return items, nil
 	})
@@ -162,7 +162,7 @@ func TestIndexMeanwhile(t *testing.T) {
 func TestIndexNotBelieved(t *testing.T) {
 	d := newDirectory(Dir{t.TempDir(), 1 << 50}, Config{Log: slog.New(slog.DiscardHandler), Patience: time.Minute}, nil)
 	index := indexOf(t, slices.Repeat([]item{{labels()[1], 1 << 20}}, 2*indexPiece))
-	index[len(index)-9] ^= 1 // in the last record
+	index[len(index)-9] ^= 1 // in the last row
 	if err := os.WriteFile(d.path+"/"+indexName, index, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +172,11 @@ func TestIndexNotBelieved(t *testing.T) {
 	}
 	defer root.Close()
 	p := &place{root: root, listed: make(chan struct{})}
-	if d.load(p) || d.mu.slabs.End() != 1 || d.mu.used != 0 {
-		t.Errorf("%d records, %d bytes used", d.mu.slabs.End(), d.mu.used)
+	d.slabs.enter(p)
+	if d.index.load(p) || d.slabs.mu.End() != 1 || d.budget.mu.used != 0 {
+		t.Errorf("%d rows, %d bytes used", d.slabs.mu.End(), d.budget.mu.used)
 	}
-	d.jobs.Wait()
+	d.health.operations.Wait()
 	if _, err := os.Stat(d.path + "/" + indexName); err == nil {
 		t.Error("it is still there")
 	}

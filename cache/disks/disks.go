@@ -5,91 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"rankfs/meta"
 )
-
-// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace.
-var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room in any tier now")
-
-// A Dir is a directory for slabs and its budget in real bytes: blocks on disk,
-// those of deleted slabs too for as long as a rank maps them.
-type Dir struct {
-	Path  string
-	Bytes int64
-}
-
-// Config says what a tier may use.
-type Config struct {
-	Dirs  []Dir
-	Floor Floor // of each file system, to be left free
-	// First reports whether a is to be given up before b, of slabs that were
-	// used long ago. If nil, the one used longest ago is. It may be called
-	// concurrently.
-	First func(a, b Key) bool
-	Log   *slog.Logger
-
-	// Suspend is how long a directory that failed is left alone: long enough
-	// for a person to see why, short beside an epoch.
-	Suspend time.Duration
-	// Patience is how long a disk may not answer. One that is healthy takes
-	// milliseconds, a queue of other people's writes some seconds.
-	Patience time.Duration
-	// Trust is how long after a slab was hashed it is not hashed again, even
-	// if it has left the page cache: one that is larger than memory would be
-	// read through at each open.
-	Trust time.Duration
-	// Save is how often the index is written if anything has changed. What
-	// changed since is found by looking through the names.
-	Save time.Duration
-}
-
-func (c Config) withDefaults() (Config, error) {
-	if c.Suspend == 0 {
-		c.Suspend = 30 * time.Second
-	}
-	if c.Patience == 0 {
-		c.Patience = 10 * time.Second
-	}
-	if c.Trust == 0 {
-		c.Trust = time.Minute
-	}
-	if c.Save == 0 {
-		c.Save = time.Minute
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	seen := make(map[string]bool)
-	for _, d := range c.Dirs {
-		if d.Bytes <= 0 {
-			return c, fmt.Errorf("nvme directory %s: give it a budget above zero", d.Path)
-		}
-		path := filepath.Clean(d.Path)
-		if seen[path] {
-			return c, fmt.Errorf("nvme directory %s is given twice: give it once, with one budget", d.Path)
-		}
-		seen[path] = true
-	}
-	return c, nil
-}
-
-// A Floor is how much of a file system stays free: the larger of the two.
-type Floor struct {
-	Bytes   int64
-	Percent float64 // of the file system's size
-}
-
-func (f Floor) of(total int64) int64 {
-	return max(f.Bytes, int64(f.Percent/100*float64(total)))
-}
 
 // A Tier is the tier of slabs in directories of local disks. All methods may
 // be called concurrently.
@@ -126,7 +47,7 @@ func New(c Config) (*Tier, error) {
 			err = fmt.Errorf("nvme directory %s: %w", d.path, err)
 			errs = append(errs, err)
 			fatal = fatal || errors.Is(err, meta.ErrBusy)
-			d.fail(err, true)
+			d.health.fail(err, true)
 		}
 	}
 	if fatal || len(errs) > 0 && len(errs) == len(t.dirs) {
@@ -140,14 +61,14 @@ func New(c Config) (*Tier, error) {
 
 // Has reports whether the slab of k is there, without touching a disk.
 func (t *Tier) Has(k Key) bool {
-	return slices.ContainsFunc(t.dirs, func(d *directory) bool { return d.has(k) })
+	return slices.ContainsFunc(t.dirs, func(d *directory) bool { return d.reader.has(k) })
 }
 
 // Open opens the slab of k, or returns nil if there is none with the right bytes. An
 // error is not about the slab: the process is out of descriptors.
 func (t *Tier) Open(k Key) (*Slab, error) {
 	for _, d := range t.dirs {
-		if s, err := d.open(k); s != nil || err != nil {
+		if s, err := d.reader.open(k); s != nil || err != nil {
 			return s, err
 		}
 	}
@@ -160,7 +81,7 @@ func (t *Tier) Open(k Key) (*Slab, error) {
 // whose disk is stuck. An error means the same as in Open.
 func (t *Tier) Copy(k Key, mem []byte) (ok bool, err error) {
 	for _, d := range t.dirs {
-		if ok, err := d.copyOf(k, mem); ok || err != nil {
+		if ok, err := d.reader.copyOf(k, mem); ok || err != nil {
 			return ok, err
 		}
 	}
@@ -175,8 +96,8 @@ func (t *Tier) Put(k Key, mem []byte, may func(Key) bool) error {
 		return nil
 	}
 	sum := sumOf(k, mem)
-	return t.write(k, int64(len(mem)), func(d *directory, f *os.File) (uint64, error) {
-		return sum, d.copyTo(f, mem)
+	return t.write(k, int64(len(mem)), func(f *File) (uint64, error) {
+		return sum, f.copyOut(mem)
 	}, may)
 }
 
@@ -185,8 +106,8 @@ func (t *Tier) Put(k Key, mem []byte, may func(Key) bool) error {
 // fails. Only slabs that may go make way for it; nil is all. ErrNoRoom is wrapped
 // if no directory takes it.
 func (t *Tier) Fill(k Key, size int64, fill func(mem []byte) error, may func(Key) bool) error {
-	return t.write(k, size, func(_ *directory, f *os.File) (uint64, error) {
-		return fillMapped(k, size, f, fill)
+	return t.write(k, size, func(f *File) (uint64, error) {
+		return fillMapped(k, size, f.file, fill)
 	}, may)
 }
 
@@ -242,15 +163,22 @@ func (t *Tier) byRoom() []*directory {
 	return dirs
 }
 
+// Room is how many bytes slabs may take of all directories: no more than is there
+// of one that is not written to, nothing of one that is not read; and nowhere what
+// other files have, nor what is to stay free, as it was when a slab was last
+// written.
+func (t *Tier) Room() (bytes int64) {
+	for _, d := range t.dirs {
+		bytes += d.room()
+	}
+	return bytes
+}
+
 // Drop removes the slab of k, if there is one. A reader that has it open keeps it.
 func (t *Tier) Drop(k Key) {
 	for _, d := range t.dirs {
-		d.mu.Lock()
-		s := d.hold(d.find(k))
-		leaves := d.drop(s)
-		d.mu.Unlock()
-		if leaves {
-			_ = d.remove(s)
+		if s := d.slabs.dropKey(k); s != nil {
+			_ = d.evictor.remove(s)
 		}
 	}
 }

@@ -160,17 +160,19 @@ func TestConfig(t *testing.T) {
 		name string
 		dirs []disks.Dir
 		want string
+		kind error // nil: none
 	}{
-		{"no budget", []disks.Dir{{Path: dir, Bytes: 0}}, "budget above zero"},
-		{"twice", []disks.Dir{{Path: dir, Bytes: 1}, {Path: dir + "/", Bytes: 1}}, "given twice"},
-		{"a file", []disks.Dir{{Path: dir + "/file", Bytes: 1}}, "not a directory"},
-		{"twice by another name", []disks.Dir{{Path: dir, Bytes: 1}, {Path: "/proc/self/root" + dir, Bytes: 1}}, "another rankfs"},
+		{"no budget", []disks.Dir{{Path: dir, Bytes: 0}}, "budget above zero", meta.ErrInvalid},
+		{"twice", []disks.Dir{{Path: dir, Bytes: 1}, {Path: dir + "/", Bytes: 1}}, "given twice", meta.ErrInvalid},
+		{"a file", []disks.Dir{{Path: dir + "/file", Bytes: 1}}, "not a directory", nil},
+		{"below what is not there", []disks.Dir{{Path: dir + "/disk/one", Bytes: 1}}, "nvme directory " + dir + "/disk/one: " + dir + "/disk does not exist: mount its disk first, or make it with: mkdir -p " + dir + "/disk", nil},
+		{"twice by another name", []disks.Dir{{Path: dir, Bytes: 1}, {Path: "/proc/self/root" + dir, Bytes: 1}}, "another rankfs", nil},
 	} {
-		if _, err := tryStart(t, disks.Config{Dirs: test.dirs}); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		if _, err := tryStart(t, disks.Config{Dirs: test.dirs}); err == nil || !strings.Contains(err.Error(), test.want) || test.kind != nil && !errors.Is(err, test.kind) {
+			t.Errorf("%s: got %v, want %q and %v", test.name, err, test.want, test.kind)
 		}
 	}
-	k, err := tryStart(t, disks.Config{Dirs: []disks.Dir{{Path: dir + "/file", Bytes: 1 << 20}, {Path: dir + "/new/one", Bytes: 1 << 20}}})
+	k, err := tryStart(t, disks.Config{Dirs: []disks.Dir{{Path: dir + "/file", Bytes: 1 << 20}, {Path: dir + "/new", Bytes: 1 << 20}}})
 	if err != nil {
 		t.Fatalf("one of two is bad: %v", err)
 	}
@@ -178,7 +180,7 @@ func TestConfig(t *testing.T) {
 	if s := k.Stats(); s[0].Fault == nil || s[1].Fault != nil || s[1].Slabs != 1 || k.log.count("nvme directory suspended", "not a directory") != 1 {
 		t.Errorf("%+v", s)
 	}
-	if _, err := tryStart(t, one(dir+"/new/one", 1)); !errors.Is(err, meta.ErrBusy) {
+	if _, err := tryStart(t, one(dir+"/new", 1)); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("a second daemon: %v", err)
 	}
 }

@@ -10,7 +10,7 @@
 //
 // # What a power failure leaves
 //
-// Nothing orders a slab's bytes before its name: no file is ever synced, as
+// Nothing orders a slab's bytes before its name: it is not synced, as
 // slabs can be fetched again and a sync would stop every writer. So after a
 // power failure a name may stand for zeros, or for less. It is enough that no
 // daemon serves a byte that it has neither written nor hashed itself: the
@@ -28,8 +28,14 @@
 //
 // # Disks that fail
 //
-// Each directory has its own budget, lock and health. One that refuses a write
+// Each directory has its own budget, locks and health. One that refuses a write
 // is not written to for a while; one that fails a read, or is not there, or
 // does not answer, is not read from either. The others carry on, and what was
 // on it is fetched again.
+//
+// # Files that are not slabs
+//
+// Others keep files in folders of the same directories, within the same budgets and
+// floors (Claim): slabs make way for them, and they are not given up. They are made
+// as slabs are (File), but they last: when one has its name it is on the disk.
 package disks

@@ -1,11 +1,11 @@
 package disks
 
-// Held are the slabs that are more than a record of a table.
+// Held are the slabs that are more than a row of a table.
 func (t *Tier) Held() (n int) {
 	for _, d := range t.dirs {
-		d.mu.Lock()
-		n += len(d.mu.held)
-		d.mu.Unlock()
+		d.slabs.mu.Lock()
+		n += len(d.slabs.mu.held)
+		d.slabs.mu.Unlock()
 	}
 	return n
 }

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 // two is a tier on a disk that will fail and on one that will not.
@@ -43,7 +44,7 @@ func TestDiskFails(t *testing.T) {
 	}
 	fails()
 	another := 200
-	until(t, "slabs may take the room of the other disk, and what is there of this one", func() bool {
+	eventually.True(t, "slabs may take the room of the other disk, and what is there of this one", func() bool {
 		k.put(another, 100<<10) // it rests only so long after a write that failed
 		another++
 		return k.Room() <= 4<<20+k.stats().Used
@@ -172,7 +173,7 @@ func TestDirectoryRemoved(t *testing.T) {
 	if s := k.Stats(); s[0].Failed != 0 || s[1].Fault != nil || k.log.count("nvme directory suspended", "is gone") == 0 {
 		t.Errorf("%+v", s)
 	}
-	until(t, "it is there again", func() bool {
+	eventually.True(t, "it is there again", func() bool {
 		_, err := os.Stat(i.slab)
 		return err == nil && k.stats().Fault == nil
 	})
@@ -195,9 +196,9 @@ func TestMountPointLeft(t *testing.T) {
 	k.put(1, 100<<10)
 	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
 	must(t, os.WriteFile(i.mnt+"/mine", nil, 0o600))
-	until(t, "it is missed", func() bool { return k.stats().Fault != nil })
+	eventually.True(t, "it is missed", func() bool { return k.stats().Fault != nil })
 	k.putAll(10, 20, 100<<10)
-	until(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
+	eventually.True(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
 	if _, err := k.Claim(1<<10, i.slab); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("a claim where no disk is: %v", err)
 	}
@@ -329,7 +330,7 @@ func TestDirectoryGoesInAWrite(t *testing.T) {
 	}
 	err := k.Fill(key(2), 100<<10, func([]byte) error {
 		swap()
-		until(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
+		eventually.True(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
 		return errors.New("no bytes")
 	}, nil)
 	if err == nil {
@@ -343,4 +344,103 @@ func TestDirectoryGoesInAWrite(t *testing.T) {
 	k.putAll(10, 60, 100<<10) // more than the other one holds
 	k.untilCounted(i.slab)
 	k.stop()
+}
+
+// Room that was claimed on a file system is nobody else's, from before there is a file
+// until after it has its blocks.
+func TestClaimsKeepTheFloor(t *testing.T) {
+	i := newImage(t, 64)
+	c := one(i.slab, 40<<20)
+	c.Floor = disks.Floor{Bytes: 10 << 20}
+	k := start(t, c)
+	i.fillUp(24 << 20)
+	const size = 8 << 20
+	first, err := k.Claim(size, "")
+	must(t, err)
+	refused := func(when string) {
+		t.Helper()
+		if second, err := k.Claim(size, ""); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("claimed %v with %d bytes free, %s: %v", second, i.free(), when, err)
+		}
+	}
+	refused("before the first has a file")
+	f, err := first.Make("files", "one", size)
+	must(t, err)
+	refused("beside its file")
+	must(t, f.Seal("whole"))
+	must(t, f.Close())
+	must(t, first.Folder("files").Remove("whole"))
+	first.Release()
+	again, err := k.Claim(size, "")
+	must(t, err)
+	again.Release()
+	k.stop()
+}
+
+// A disk that does not answer holds nobody up who writes a file of another kind than
+// slabs, and what is written late does no harm: the file is not used before the disk has
+// answered.
+func TestFileOnAStuckDisk(t *testing.T) {
+	i := newImage(t, 32)
+	k := two(t, i)
+	claim, err := k.Claim(4<<20, i.slab)
+	must(t, err)
+	if !claim.Settle() {
+		t.Fatal("no room")
+	}
+	f, err := claim.Make("files", "one", 1<<20)
+	must(t, err)
+	first, second := content(key(1), 1<<20), content(key(2), 1<<20)
+	if _, err = f.WriteAt(first, 0); err != nil {
+		t.Fatal(err)
+	}
+	i.ioctl(freeze, 0)
+	if _, err := f.WriteAt(second, 0); err == nil || errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("got %v", err)
+	}
+	clear(second) // it is ours again
+	for name, ask := range map[string]func() error{
+		"write": func() error { _, err := f.WriteAt(first, 0); return err },
+		"sum":   func() error { _, err := f.Sum(0, 1<<20); return err },
+		"seal":  func() error { return f.Seal("whole") },
+		"open":  func() error { _, err := claim.Folder("files").Open("one"); return err },
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	thaw(i.mnt)
+	k.untilUsed()
+	_, err = f.WriteAt(first, 0)
+	must(t, err)
+	must(t, f.Seal("whole"))
+	must(t, f.Close())
+	got, err := os.ReadFile(i.slab + "/files/whole")
+	if err != nil || string(got) != string(first) {
+		t.Errorf("%d bytes of the file are not what was written last: %v", len(got), err)
+	}
+	claim.Release()
+	k.stop()
+}
+
+// A file that has its name is on the disk, with its bytes, when the power fails.
+func TestSealedFileLasts(t *testing.T) {
+	i := newImage(t, 32)
+	k := two(t, i)
+	const size = 5000 // so little that nothing but a sync writes it soon
+	claim, err := k.Claim(4<<20, i.slab)
+	must(t, err)
+	f, err := claim.Make("files", "one", size)
+	must(t, err)
+	_, err = f.WriteAt(content(key(1), size), 0)
+	must(t, err)
+	must(t, f.Seal("whole"))
+	must(t, f.Close())
+	i.cutPower()
+	k.Close()
+	i.revive()
+	got, err := os.ReadFile(i.slab + "/files/whole")
+	if err != nil || string(got) != string(content(key(1), size)) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
 }

@@ -1,8 +1,9 @@
 package disks
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +28,6 @@ func MostFiles() int {
 	return int(n - min(n/64, 256))
 }
 
-// OutOfFiles reports whether all that lacked were descriptors of this process,
-// which is no disk's fault.
-func OutOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
-
 // ErrOutOfFiles is ErrNoRoom for the lack of descriptors.
 var ErrOutOfFiles = fmt.Errorf("%w: %w", unix.EMFILE, ErrNoRoom)
 
@@ -43,4 +40,15 @@ func Unmapped(fd int) bool {
 	}
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
 	return true
+}
+
+const block = 512 // as stat counts them, whatever the file system's are
+
+type unixStat = syscall.Stat_t
+
+// realOf is what a file takes on its disk, in bytes.
+func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * block }
+
+func changeOf(info fs.FileInfo) unix.Timespec {
+	return unix.Timespec(info.Sys().(*unixStat).Ctim)
 }

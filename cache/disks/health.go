@@ -1,14 +1,41 @@
 package disks
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
+
+// A health is what is known of the disk of a directory, and the operations that its disk was
+// given:
+//
+//   - A failure that has a cause suspends the directory: nothing is written to it until
+//     its time is over. While it is unreadable it is not read either, until heal.
+//   - An operation that was given up counts as stuck until the disk has answered. Meanwhile the
+//     directory is unreadable, as it does not recover before that.
+//
+// Its lock is held within its methods only, and no other is taken meanwhile.
+type health struct {
+	dir        string
+	suspend    time.Duration
+	patience   time.Duration
+	log        *slog.Logger
+	failing    chan struct{} // one token: it is not to be read
+	operations sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		failure failure
+		full    time.Time // until then the file system counts as full
+		stuck   int       // operations that were given up and have not come back
+	}
+}
 
 // A failure is why a directory is suspended.
 type failure struct {
@@ -23,164 +50,136 @@ var (
 	errGone       = errors.New("the directory is gone, or something else is mounted there; bring it back, or mount without it")
 )
 
+// errRefused: the disk did not do what a slab needs.
+var errRefused = fmt.Errorf("its disk refused: %w", ErrNoRoom)
+
+var errFull = meta.Worded(unix.ENOSPC, "no space left on device beside what stays free: free some, or lower --nvme-floor or the budget")
+
+func newHealth(dir string, c Config) *health {
+	return &health{dir: dir, suspend: c.Suspend, patience: c.Patience, log: c.Log, failing: make(chan struct{}, 1)}
+}
+
 // fail suspends the directory.
-func (d *directory) fail(cause error, unreadable bool) {
-	d.mu.Lock()
-	old := d.mu.failure
+func (h *health) fail(cause error, unreadable bool) {
+	h.mu.Lock()
+	old := h.mu.failure
 	now := time.Now()
-	d.mu.failure = failure{cause, now.Add(d.config.Suspend), unreadable || old.unreadable}
-	d.mu.Unlock()
+	h.mu.failure = failure{cause, now.Add(h.suspend), unreadable || old.unreadable}
+	h.mu.Unlock()
 	if unreadable {
 		select {
-		case d.failing <- struct{}{}:
+		case h.failing <- struct{}{}:
 		default:
 		}
 	}
 	if old.cause == nil || unreadable && !old.unreadable || !old.unreadable && now.After(old.until) {
-		d.log.Warn("nvme directory suspended", "dir", d.path, "for", d.config.Suspend, "cause", cause)
+		h.log.Warn("nvme directory suspended", "dir", h.dir, "for", h.suspend, "cause", cause)
 	}
 }
 
-// suspended returns why nothing is written to the directory, or nil. mu is held.
-func (d *directory) suspended() error {
-	if i := &d.mu.failure; i.cause != nil && (i.unreadable || time.Now().Before(i.until)) {
-		return i.cause
+// refusal suspends the directory if its disk refused.
+func (h *health) refusal(err error) error {
+	if errors.Is(err, errRefused) {
+		h.fail(err, false)
 	}
-	return nil
-}
-
-func (d *directory) healthy() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.mu.place != nil && d.suspended() == nil
-}
-
-// unreadable reports whether the directory is not to be read. mu is held.
-func (d *directory) unreadable() bool { return d.mu.place == nil || d.mu.failure.unreadable }
-
-// writable waits until the names of the directory have been seen, so that all
-// that is in it counts, and returns its place unless it is suspended.
-func (d *directory) writable() (*place, error) {
-	d.mu.Lock()
-	p, err := d.mu.place, d.suspended()
-	d.mu.Unlock()
-	if err != nil || p == nil {
-		return nil, fmt.Errorf("nvme directory suspended: %s: %w: %w", d.path, err, ErrNoRoom)
-	}
-	timer := time.NewTimer(d.config.Patience)
-	defer timer.Stop()
-	select {
-	case <-p.listed:
-		return p, nil
-	case <-timer.C:
-		return nil, fmt.Errorf("nvme directory %s: its files are still being looked through: %w", d.path, ErrNoRoom)
-	}
-}
-
-// retry tries a directory that is not to be read every so often, until it can be.
-func (d *directory) retry(ctx context.Context) {
-	for {
-		d.mu.Lock()
-		unreadable, wait := d.mu.failure.unreadable, time.Until(d.mu.failure.until)
-		d.mu.Unlock()
-		if !unreadable {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		err := d.revive()
-		if err == nil {
-			d.mu.Lock()
-			d.mu.failure = failure{}
-			d.mu.Unlock()
-			d.log.Info("nvme directory is used again", "dir", d.path)
-			return
-		}
-		d.fail(err, true)
-	}
-}
-
-// revive finds out whether the directory can be used again, and enters it anew
-// if it is another one by now.
-func (d *directory) revive() error {
-	d.mu.Lock()
-	p, origin, stuck := d.mu.place, d.mu.origin, d.mu.stuck
-	d.mu.Unlock()
-	if stuck > 0 {
-		return errStuck
-	}
-	if p != nil {
-		err := d.do(func(*job) error { return p.probe(d.path) })
-		if again := err == nil && !p.seen(); !again && !errors.Is(err, errGone) {
-			return err
-		}
-		d.forget(p)
-	}
-	if origin != nil {
-		if err := d.do(func(*job) error { return origin.mayReturn(d.path) }); err != nil {
-			return err
-		}
-	}
-	if err := d.enter(false); err != nil {
-		return fmt.Errorf("nvme directory %s: %w", d.path, err)
-	}
-	return nil
-}
-
-// probe reports whether path still leads to the place, and the disk answers.
-func (p *place) probe(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errGone
-	}
-	if err != nil {
-		return err
-	}
-	if dev, ino := identity(info); dev != p.origin.dev || ino != p.ino {
-		return errGone
-	}
-	f, err := p.root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.ReadDir(1)
 	return err
 }
 
-// seen reports whether all names in the place have been looked at.
-func (p *place) seen() bool {
-	select {
-	case <-p.listed:
-		return true
-	default:
-		return false
+func refused(err error) error {
+	if err == nil || errors.Is(err, ErrNoRoom) {
+		return err
+	}
+	if meta.OutOfFiles(err) {
+		return ErrOutOfFiles
+	}
+	return fmt.Errorf("%w: %w", err, errRefused)
+}
+
+// suspended returns why nothing is written to the directory, or nil.
+func (h *health) suspended() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := &h.mu.failure; f.cause != nil && (f.unreadable || time.Now().Before(f.until)) {
+		return f.cause
+	}
+	return nil
+}
+
+// unreadable returns why the directory is not read, or nil.
+func (h *health) unreadable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.failure.unreadable {
+		return h.mu.failure.cause
+	}
+	return nil
+}
+
+// fault is why nothing is written now, or less than the budget.
+func (h *health) fault() error {
+	if err := h.suspended(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Now().Before(h.mu.full) {
+		return errFull
+	}
+	return nil
+}
+
+// squeezed notes that slabs are given up though the budget has room.
+func (h *health) squeezed() {
+	h.mu.Lock()
+	now := time.Now()
+	told := now.Before(h.mu.full)
+	h.mu.full = now.Add(h.suspend)
+	h.mu.Unlock()
+	if !told {
+		h.log.Warn("nvme tier makes way", "dir", h.dir, "cause", errFull)
 	}
 }
 
-// mayReturn makes the directory again if it was removed. It refuses one on another
-// disk, or where only the disk's empty mount point is left: slabs there would take
-// another file system's room.
-func (h *origin) mayReturn(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		above, err := os.Stat(filepath.Dir(path))
-		if err != nil {
-			return errGone
-		}
-		if dev, _ := identity(above); dev != h.dev || h.mounted {
-			return errGone
-		}
-		return os.Mkdir(path, 0700)
+// rest is how long a directory that is not to be read is let be; ok if it may be read.
+func (h *health) rest() (wait time.Duration, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Until(h.mu.failure.until), !h.mu.failure.unreadable
+}
+
+// heal ends the failure.
+func (h *health) heal() {
+	h.mu.Lock()
+	h.mu.failure = failure{}
+	h.mu.Unlock()
+	h.log.Info("nvme directory is used again", "dir", h.dir)
+}
+
+// stuck is how many operations were given up and have not come back.
+func (h *health) stuck() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.stuck
+}
+
+// addStuck counts operations that are given up, or that have come back.
+func (h *health) addStuck(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.stuck += n
+}
+
+// idle waits until the disk has answered all that it was asked, for as long as its
+// patience lasts.
+func (h *health) idle() error {
+	idle := make(chan struct{})
+	go func() { h.operations.Wait(); close(idle) }()
+	timer := time.NewTimer(h.patience)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("close nvme directory %s: %w", h.dir, errStuck)
 	}
-	if err != nil {
-		return err
-	}
-	if dev, _ := identity(info); h.mounted != isMounted(path, dev) || !h.mounted && dev != h.dev {
-		return errGone
-	}
-	return nil
 }

@@ -12,13 +12,13 @@ import (
 	"rankfs/meta"
 )
 
-// The index file has a header, a record for each slab, the one used longest
+// The index file has a header, a row for each slab, the one used longest
 // ago first, and the sum of both. All numbers are little-endian.
 const (
-	indexName   = ".index"
-	indexMagic  = "rankfs slabs 2\n\x00"
-	indexRecord = 64
-	indexPiece  = 1024 // records, which are read and written together
+	indexName  = ".index"
+	indexMagic = "rankfs slabs 2\n\x00"
+	indexRow   = 64
+	indexPiece = 1024 // rows, which are read and written together
 	// indexSlabs: of 1 MiB each, 256 TiB. Memory for what is known of so many,
 	// 15 GB, ends before.
 	indexSlabs = 1 << 28
@@ -31,15 +31,15 @@ type item struct {
 }
 
 // indexSize is how long an index of n items is.
-func indexSize(n int) int64 { return int64(len(indexMagic) + n*indexRecord + 8) }
+func indexSize(n int) int64 { return int64(len(indexMagic) + n*indexRow + 8) }
 
 // indexCount is how many items are in an index of so many bytes.
-func indexCount(size int64) int { return int((size - indexSize(0)) / indexRecord) }
+func indexCount(size int64) int { return int((size - indexSize(0)) / indexRow) }
 
 // writeIndex writes an index of what next appends to nothing, until that is
 // nothing, and returns how long it is.
 func writeIndex(w io.Writer, next func([]item) ([]item, error)) (int64, error) {
-	b, items := make([]byte, 0, indexPiece*indexRecord), make([]item, 0, indexPiece)
+	b, items := make([]byte, 0, indexPiece*indexRow), make([]item, 0, indexPiece)
 	sum, n := xxhash.New(), 0
 	for b = append(b, indexMagic...); len(b) > 0; n += len(items) {
 		_, _ = sum.Write(b)
@@ -72,7 +72,7 @@ var errIndex = meta.Worded(meta.ErrCorrupt, "index is corrupt")
 // scanIndex gives take the items of an index, by and by. It refuses what
 // writeIndex would not write, but knows only at the end: the sum is there.
 func scanIndex(r io.Reader, size int64, take func([]item) error) error {
-	b, items := make([]byte, indexPiece*indexRecord), make([]item, 0, indexPiece)
+	b, items := make([]byte, indexPiece*indexRow), make([]item, 0, indexPiece)
 	sum, all := xxhash.New(), indexCount(size)
 	if size < indexSize(0) || all > indexSlabs || size != indexSize(all) {
 		return fmt.Errorf("%w: it has %d bytes", errIndex, size)
@@ -90,16 +90,16 @@ func scanIndex(r io.Reader, size int64, take func([]item) error) error {
 	}
 	_, _ = sum.Write(magic)
 	for left := all; left > 0; left -= len(items) {
-		records, err := next(min(left, indexPiece) * indexRecord)
+		rows, err := next(min(left, indexPiece) * indexRow)
 		if err != nil {
 			return err
 		}
-		_, _ = sum.Write(records)
+		_, _ = sum.Write(rows)
 		items = items[:0]
-		for ; len(records) > 0; records = records[indexRecord:] {
-			i, ok := decodeItem(records)
+		for ; len(rows) > 0; rows = rows[indexRow:] {
+			i, ok := decodeItem(rows)
 			if !ok {
-				return fmt.Errorf("%w: record %d is impossible", errIndex, all-left+len(items))
+				return fmt.Errorf("%w: row %d is impossible", errIndex, all-left+len(items))
 			}
 			items = append(items, i)
 		}
@@ -123,23 +123,29 @@ func decodeItem(b []byte) (i item, ok bool) {
 	return i, 0 <= i.size && i.size < most && 0 <= i.real && i.real <= i.size+i.size/64+4<<20 && n(5) == 0
 }
 
-// load makes p the place, with the slabs that its index tells of, and reports
+// An index is the index file of a directory: what it says of the slabs, and what they
+// are that it does not say yet. saved is guarded by the slabs' lock.
+type index struct {
+	slabs   *slabs
+	health  *health
+	evictor *evictor
+	saved   uint64 // the slabs' change, when it was written
+}
+
+// load enters the slabs that the index of their place tells of, and reports
 // whether there was one that can be used.
-func (d *directory) load(p *place) bool {
-	d.mu.Lock()
-	d.mu.place, d.mu.origin = p, &p.origin
-	d.mu.Unlock()
-	err := d.do(func(j *job) error { return d.readIndex(j, p) })
+func (x *index) load(p *place) bool {
+	err := x.health.do(func(op *operation) error { return x.read(op, p) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.log.Warn("nvme index not used: looking through the names", "dir", d.path, "cause", err)
-		_ = d.do(func(*job) error { return p.root.Remove(indexName) })
+		x.health.log.Warn("nvme index not used: looking through the names", "dir", x.health.dir, "cause", err)
+		_ = x.health.do(func(*operation) error { return p.root.Remove(indexName) })
 	}
 	return err == nil
 }
 
-// readIndex reads the index twice, for none of it is believed before all of it
+// read reads the index twice, for none of it is believed before all of it
 // is known to be right.
-func (d *directory) readIndex(j *job, p *place) error {
+func (x *index) read(op *operation, p *place) error {
 	f, err := p.open(indexName)
 	if err != nil {
 		return err
@@ -154,13 +160,13 @@ func (d *directory) readIndex(j *job, p *place) error {
 	}
 	for _, take := range []func([]item) error{
 		func([]item) error { return nil },
-		func(items []item) error { return d.recall(p, items, indexCount(info.Size())) },
+		func(items []item) error { return x.recall(p, items, indexCount(info.Size())) },
 	} {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 		if err := scanIndex(f, info.Size(), func(items []item) error {
-			if !j.alive() {
+			if !op.alive() {
 				return errStuck
 			}
 			return take(items)
@@ -168,88 +174,99 @@ func (d *directory) readIndex(j *job, p *place) error {
 			return err
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.place == p {
-		d.mu.index = realOf(info)
-		d.mu.used += d.mu.index
+	mu := &x.slabs.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if mu.place == p {
+		mu.budget.add(realOf(info))
+		mu.budget.setIndex(realOf(info))
 	}
 	return nil
 }
 
 // recall enters slabs that the index tells of, which are of so many.
-func (d *directory) recall(p *place, items []item, all int) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.place != p {
+func (x *index) recall(p *place, items []item, all int) error {
+	mu := &x.slabs.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if mu.place != p {
 		return errGone
 	}
-	d.mu.slabs.Spread(all) // at once: that moves nothing
+	mu.Spread(all) // at once: that moves nothing
 	for _, i := range items {
-		if d.mu.slabs.Find(i.key) == 0 {
-			d.insert(i.label, i.real, false)
+		if mu.Find(i.key) == 0 {
+			mu.recall(i.label, i.real, false)
 		}
 	}
 	return nil
 }
 
-// saveIndex writes the index, if it would say something new. Nothing syncs it:
+// save writes the index, if it would say something new. Nothing syncs it:
 // one that a power failure tore does not match its sum. Nor does it tell of one
 // moment: what it says of a slab was so when it was written.
-func (d *directory) saveIndex() error {
-	most, change, p := d.stale()
+func (x *index) save() error {
+	most, change, p := x.stale()
 	if p == nil {
 		return nil
 	}
-	if _, err := d.writable(); err != nil {
+	if err := x.health.suspended(); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrNoRoom)
+	}
+	if err := x.evictor.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
 		return err
 	}
-	if err := d.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
-		return err
-	}
-	return d.do(func(j *job) error {
-		u, err := d.begin(p, indexSize(most), nil)
+	return x.health.do(func(op *operation) error {
+		u, err := x.evictor.begin(p, indexSize(most), nil)
 		if err != nil {
 			return err
 		}
-		if err = d.fillIndex(j, u, most); err == nil {
-			err = p.root.Rename(u.name, indexName)
+		if err = x.fill(op, u, most); err == nil {
+			err = u.seal(indexName)
 		}
 		if err != nil {
-			d.discard(u)
-			return d.refusal(refused(err))
+			u.drop()
+			return x.health.refusal(refused(err))
 		}
 		u.file.Close()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.mu.used -= d.mu.index
-		d.mu.index, d.mu.saved = u.real, change
+		x.wrote(p, u.real, change)
 		return nil
 	})
 }
 
 // stale is how many slabs the index is to tell of at most, and where, if it does
 // not say all yet.
-func (d *directory) stale() (most int, change uint64, p *place) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p, n := d.mu.place, d.mu.slabs.Len()
-	if d.mu.change == d.mu.saved || n > indexSlabs || p == nil || !p.seen() {
+func (x *index) stale() (most int, change uint64, p *place) {
+	mu := &x.slabs.mu
+	mu.Lock()
+	defer mu.Unlock()
+	p, n := mu.place, mu.Len()
+	if mu.change == x.saved || n > indexSlabs || p == nil || !p.seen() {
 		return 0, 0, nil
 	}
-	return n, d.mu.change, p
+	return n, mu.change, p
 }
 
-// fillIndex writes an index of so many slabs at most.
-func (d *directory) fillIndex(j *job, u *unfinished, most int) error {
-	d.mu.Lock()
-	d.mu.slabs.rewind()
-	d.mu.Unlock()
+// wrote notes that the index says what was so at a change, and what it takes.
+func (x *index) wrote(p *place, real int64, change uint64) {
+	mu := &x.slabs.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if mu.place != p { // it is gone meanwhile, with its files
+		mu.budget.add(-real)
+		return
+	}
+	mu.budget.setIndex(real)
+	x.saved = change
+}
+
+// fill writes an index of so many slabs at most.
+func (x *index) fill(op *operation, u *unfinished, most int) error {
+	x.rewind()
 	size, err := writeIndex(u.file, func(items []item) ([]item, error) {
-		if !j.alive() {
+		if !op.alive() {
 			return nil, errStuck
 		}
-		items = d.tellOn(items, most)
+		items = x.tellOn(items, most)
 		most -= len(items)
 		return items, nil
 	})
@@ -257,26 +274,33 @@ func (d *directory) fillIndex(j *job, u *unfinished, most int) error {
 		err = u.file.Truncate(size) // slabs have gone meanwhile
 	}
 	if err == nil {
-		err = d.weigh(u)
+		err = u.weigh()
 	}
-	if err == nil && !j.alive() {
+	if err == nil && !op.alive() {
 		err = errStuck // and perhaps another one has been written since
 	}
 	return err
 }
 
+// rewind has tellOn begin with the slab used longest ago.
+func (x *index) rewind() {
+	x.slabs.mu.Lock()
+	defer x.slabs.mu.Unlock()
+	x.slabs.mu.rewind()
+}
+
 // tellOn appends what is known of the slabs that come next, so many at most, as
 // far as there is room.
-func (d *directory) tellOn(items []item, most int) []item {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := d.mu.slabs
+func (x *index) tellOn(items []item, most int) []item {
+	mu := &x.slabs.mu
+	mu.Lock()
+	defer mu.Unlock()
 	for len(items) < min(most, cap(items)) {
-		id := t.next()
+		id := mu.next()
 		if id == 0 {
 			break
 		}
-		items = append(items, item{t.label(id), t.real(id)})
+		items = append(items, item{mu.label(id), mu.real(id)})
 	}
 	return items
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 // Whatever is done in whatever order: a slab that is there has its bytes, one
@@ -62,7 +63,7 @@ func TestModel(t *testing.T) {
 				k.stop()
 				k = start(t, c)
 				for i := range c.Dirs { // an old index may have told of more
-					until(t, "the names have been seen", func() bool { return k.Stats()[i].Used == diskUsage(t, c.Dirs[i].Path) })
+					eventually.True(t, "the names have been seen", func() bool { return k.Stats()[i].Used == diskUsage(t, c.Dirs[i].Path) })
 				}
 			},
 			"": func(r *rapid.T) {

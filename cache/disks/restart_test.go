@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 // filled is a directory that a tier has left with slabs of 5000 bytes.
@@ -50,7 +51,7 @@ func TestRestart(t *testing.T) {
 		{"index lost", func(t *testing.T, dir string) { must(t, os.Remove(index(dir))) }, false},
 		{"index empty", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 0)) }, true},
 		{"index torn", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 500)) }, true},
-		{"index short of a record", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 16+64*19+8)) }, true},
+		{"index short of a row", func(t *testing.T, dir string) { must(t, os.Truncate(index(dir), 16+64*19+8)) }, true},
 		{"index damaged", func(t *testing.T, dir string) { flip(t, index(dir), 300) }, true},
 		{"index of another directory", func(t *testing.T, dir string) {
 			b, err := os.ReadFile(index(filled(t, 30)))
@@ -75,7 +76,7 @@ func TestRestart(t *testing.T) {
 			dir := filled(t, 20)
 			test.damage(t, dir)
 			k := start(t, one(dir, 1<<20))
-			until(t, "the names have been seen", func() bool { return k.stats().Slabs == 20 })
+			eventually.True(t, "the names have been seen", func() bool { return k.stats().Slabs == 20 })
 			for n := range 20 {
 				if !k.got(n, 5000) {
 					t.Errorf("slab %d is not there", n)
@@ -115,7 +116,7 @@ func TestRestartSmaller(t *testing.T) {
 			}
 		}
 		k := start(t, one(dir, 40<<10))
-		until(t, "it fits", func() bool { return k.stats().Used <= 40<<10 })
+		eventually.True(t, "it fits", func() bool { return k.stats().Used <= 40<<10 })
 		if s := k.stats(); s.Slabs < 4 || s.Slabs > 5 || !k.Has(key(0)) {
 			t.Errorf("index %v: %+v, the one used last is there: %v", index, s, k.Has(key(0)))
 		}
@@ -256,8 +257,8 @@ func TestIndexBeforeTheEnd(t *testing.T) {
 	c.Save = 10 * time.Millisecond
 	k := start(t, c)
 	k.put(1, 5000)
-	until(t, "there is an index", func() bool { _, err := os.Stat(dir + "/.index"); return err == nil })
-	until(t, "it counts", func() bool { return k.stats().Used == diskUsage(t, dir) && k.stats().Used > 8192 })
+	eventually.True(t, "there is an index", func() bool { _, err := os.Stat(dir + "/.index"); return err == nil })
+	eventually.True(t, "it counts", func() bool { return k.stats().Used == diskUsage(t, dir) && k.stats().Used > 8192 })
 }
 
 // A slab of this daemon is hashed again when it has left the page cache.

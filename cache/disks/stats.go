@@ -1,7 +1,5 @@
 package disks
 
-import "time"
-
 // Stats is a snapshot of one directory: gauges, then totals.
 type Stats struct {
 	Path   string
@@ -29,64 +27,32 @@ func (t *Tier) Stats() []Stats {
 }
 
 func (d *directory) stats() Stats {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := d.mu.count
-	s := Stats{
-		Path: d.path, Budget: d.budget, Used: d.mu.used, Others: d.mu.others, Slabs: d.mu.slabs.Len(), Fault: d.suspended(),
-		Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes,
-	}
-	if s.Fault == nil && time.Now().Before(d.mu.full) {
-		s.Fault = errFull
-	}
-	s.Dying = d.mu.looking
-	for _, y := range d.mu.dying {
-		s.Dying += y.real
-	}
+	s := d.slabs.stats()
+	s.Path, s.Budget, s.Fault, s.Dying = d.path, d.budget.most, d.health.fault(), d.nameless.bytes()
+	s.Used, s.Others = d.budget.usage()
 	return s
 }
 
-// A Holding is how many slabs of one plan there are, and their bytes on disk.
-type Holding struct {
-	Slabs int
-	Bytes int64
+func (s *slabs) stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.mu.count
+	return Stats{Slabs: s.mu.Len(), Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes}
 }
 
 // Holdings is what there is of each plan.
 func (t *Tier) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
 	for _, d := range t.dirs {
-		d.tell(all)
+		d.slabs.holdings(all)
 	}
 	return all
-}
-
-// tell adds what the directory has.
-func (d *directory) tell(all map[[16]byte]Holding) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id := range d.mu.slabs.listed() {
-		k := d.mu.slabs.key(id)
-		h := all[k.Plan]
-		all[k.Plan] = Holding{h.Slabs + 1, h.Bytes + d.mu.slabs.real(id)}
-	}
 }
 
 // Keys are those of a plan's slabs.
 func (t *Tier) Keys(plan [16]byte) (keys []Key) {
 	for _, d := range t.dirs {
-		keys = append(keys, d.keys(plan)...)
-	}
-	return keys
-}
-
-func (d *directory) keys(plan [16]byte) (keys []Key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id := range d.mu.slabs.listed() {
-		if k := d.mu.slabs.key(id); k.Plan == plan {
-			keys = append(keys, k)
-		}
+		keys = append(keys, d.slabs.keys(plan)...)
 	}
 	return keys
 }

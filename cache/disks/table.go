@@ -13,17 +13,17 @@ import (
 // and in the order of use. A slab takes 48 bytes, 8 to be found by its key, and
 // 16 more once this daemon has proven its bytes.
 type table struct {
-	*ledger.Ledger[Key, record]
+	*ledger.Ledger[Key, row]
 	proofs []*[ledger.Chunk]instant // as the ledger's chunks; nil: none is proven
 	told   uint32                   // the slab that next returned last, or 0
 	plans  ledger.Names[[16]byte]
-	wide   map[uint32]extent // of the records whose numbers do not fit
+	wide   map[uint32]extent // of the rows whose numbers do not fit
 	began  time.Time
 }
 
-// A record is what is known of a slab. Record 0 closes the ring of use: the slab
+// A row is what is known of a slab. Row 0 closes the ring of use: the slab
 // used last is older, that used longest ago newer.
-type record struct {
+type row struct {
 	sum, step    uint64
 	rank, size   uint32
 	blocks       uint32 // on disk
@@ -32,8 +32,6 @@ type record struct {
 	next         uint32 // in its chain
 	flags        flags
 }
-
-const block = 512 // as stat counts them, whatever the file system's are
 
 type flags uint32
 
@@ -45,11 +43,18 @@ const (
 	wide // see extent
 )
 
-// An extent is what is in a record, in full. Few slabs need one: they are larger
+// An extent is what is in a row, in full. Few slabs need one: they are larger
 // than 4 GiB, or no plan has such a rank.
 type extent struct {
 	rank       uint64
 	size, real int64
+}
+
+// A proof is when this daemon last knew the bytes of a slab to be right, and the
+// file's ctime then. The zero proof means never.
+type proof struct {
+	at      time.Time
+	changed unix.Timespec // its ctime, which no process can set
 }
 
 // An instant is a proof: its time since the table began and the file's ctime,
@@ -58,11 +63,11 @@ type instant struct{ at, changed int64 }
 
 func newTable() *table {
 	t := &table{wide: make(map[uint32]extent), began: time.Now()}
-	t.Ledger = ledger.New(t.key, func(r *record) *uint32 { return &r.next })
+	t.Ledger = ledger.New(t.key, func(r *row) *uint32 { return &r.next })
 	return t
 }
 
-func (t *table) at(id uint32) *record { return t.At(id) }
+func (t *table) at(id uint32) *row { return t.At(id) }
 
 func (t *table) is(id uint32, f flags) bool { return t.at(id).flags&f != 0 }
 
@@ -98,7 +103,7 @@ func (t *table) real(id uint32) int64 {
 // insert enters a slab whose key has none. It is not listed, and nothing else
 // is said of it. There is no room for more than 2^32: then it returns 0.
 func (t *table) insert(l label, real int64) uint32 {
-	r := record{
+	r := row{
 		sum: l.sum, step: l.key.Step, rank: uint32(l.key.Rank), size: uint32(l.size), blocks: uint32(real / block),
 	}
 	if uint64(r.rank) != l.key.Rank || int64(r.size) != l.size || int64(r.blocks)*block != real {

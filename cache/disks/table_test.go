@@ -29,7 +29,7 @@ type known struct {
 }
 
 // Whatever is done in whatever order, a table says what a map and a list do,
-// of numbers that fit into a record and of others.
+// of numbers that fit into a row and of others.
 func TestTable(t *testing.T) {
 	plan := rapid.Custom(func(r *rapid.T) [16]byte { return [16]byte{rapid.Byte().Draw(r, "plan") % 4} })
 	ranks := rapid.OneOf(rapid.Uint64Range(0, 2), rapid.SampledFrom([]uint64{math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64}))
@@ -198,7 +198,7 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(bytes.Compare(a.Plan[:], b.Plan[:]), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step))
 }
 
-// What is beside the records goes when all slabs are gone.
+// What is beside the rows goes when all slabs are gone.
 func TestTableShrinks(t *testing.T) {
 	table := newTable()
 	for range 3 {
@@ -212,7 +212,7 @@ func TestTableShrinks(t *testing.T) {
 			table.remove(id)
 		}
 		if n := len(table.proofs) + len(table.wide) + table.plans.Len() + int(table.End()); n != 1 {
-			t.Errorf("%d chunks of proofs, %d extents, %d plans, %d records", len(table.proofs), len(table.wide), table.plans.Len(), table.End())
+			t.Errorf("%d chunks of proofs, %d extents, %d plans, %d rows", len(table.proofs), len(table.wide), table.plans.Len(), table.End())
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestTableShrinks(t *testing.T) {
 // that were opened.
 func TestBytesPerSlab(t *testing.T) {
 	const n = 1_000_000
-	if size := unsafe.Sizeof(record{}); size != 48 {
+	if size := unsafe.Sizeof(row{}); size != 48 {
 		t.Errorf("%d bytes of status", size)
 	}
 	heap := func() uint64 {
@@ -236,9 +236,9 @@ func TestBytesPerSlab(t *testing.T) {
 	d := tier.dirs[0]
 	told := heap()
 	for i := range n {
-		s, _ := d.take(scattered(i))
+		s, _ := d.reader.take(scattered(i))
 		s.right = proof{time.Now(), unix.NsecToTimespec(int64(i))}
-		d.unuse(s)
+		d.reader.unuse(s)
 	}
 	proven := heap()
 	if d.stats().Slabs != n {
@@ -257,18 +257,17 @@ func TestGivenUpAtPublish(t *testing.T) {
 	if err := d.enter(true); err != nil {
 		t.Fatal(err)
 	}
-	d.mu.used = 4096
-	p := d.mu.place
+	d.budget.mu.used = 4096
+	p := d.slabs.mu.place
 	s := &slab{label: label{Key{}, 5, 5}, place: p, real: 4096}
-	if !d.enlist(s) || d.enlist(&slab{label: s.label, place: p}) {
+	if !d.slabs.expect(s) || d.slabs.expect(&slab{label: s.label, place: p}) {
 		t.Fatal("it is not the only one of its key")
 	}
-	d.forget(p)
-	d.mu.Lock()
-	d.admit(s)
-	d.mu.Unlock()
-	if n := d.stats(); d.has(s.key) || n.Slabs != 0 || n.Used != 0 || len(d.mu.held) != 0 {
-		t.Errorf("%+v, %d held", n, len(d.mu.held))
+	d.slabs.leave()
+	p.close()
+	d.slabs.publish(s, proof{})
+	if n := d.stats(); d.reader.has(s.key) || n.Slabs != 0 || n.Used != 0 || len(d.slabs.mu.held) != 0 {
+		t.Errorf("%+v, %d held", n, len(d.slabs.mu.held))
 	}
 }
 
@@ -276,17 +275,17 @@ func TestGivenUpAtPublish(t *testing.T) {
 // remove it, and its proof is gone.
 func TestRejectedOnce(t *testing.T) {
 	d := newDirectory(Dir{t.TempDir(), 1 << 30}, Config{}, nil)
-	d.mu.place = &place{}
-	d.insert(label{}, 4096, true)
-	s, _ := d.take(Key{})
+	d.slabs.mu.place = &place{}
+	d.slabs.mu.recall(label{}, 4096, true)
+	s, _ := d.reader.take(Key{})
 	s.right.at = time.Now()
-	d.unuse(s)
+	d.reader.unuse(s)
 	for n := range 3 {
-		s, right := d.take(Key{})
-		if told := d.tally(s, errIndex); told != (n == 0) || right.at.IsZero() != (n > 0) {
+		s, right := d.reader.take(Key{})
+		if told := d.slabs.tally(s, errIndex); told != (n == 0) || right.at.IsZero() != (n > 0) {
 			t.Errorf("time %d: counted %v, proven at %v", n, told, right.at)
 		}
-		d.unuse(s)
+		d.reader.unuse(s)
 	}
 	if n := d.stats().Damaged; n != 1 {
 		t.Errorf("%d slabs damaged", n)

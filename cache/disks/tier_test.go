@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 func key(n int) disks.Key { return disks.Key{Plan: [16]byte{1, 2, 3}, Rank: 7, Step: uint64(n)} }
@@ -168,23 +168,13 @@ func (k *tier) stats() disks.Stats { return k.Stats()[0] }
 // it.
 func (k *tier) untilCounted(dir string) {
 	k.t.Helper()
-	until(k.t, "all that is on the disk counts", func() bool { return k.stats().Used == diskUsage(k.t, dir) })
+	eventually.True(k.t, "all that is on the disk counts", func() bool { return k.stats().Used == diskUsage(k.t, dir) })
 }
 
 // untilUsed waits until the first directory is used again.
 func (k *tier) untilUsed() {
 	k.t.Helper()
-	until(k.t, "it is used again", func() bool { return k.stats().Fault == nil })
-}
-
-// until waits for what takes the time of a disk or of a rest.
-func until(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
+	eventually.True(k.t, "it is used again", func() bool { return k.stats().Fault == nil })
 }
 
 func must(t testing.TB, err error) {

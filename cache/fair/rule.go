@@ -20,9 +20,9 @@ const (
 
 // On is the claim of the taker, a job that brings a batch, on the giver's batches.
 func On(giver, taker Standing) Claim {
-	short := taker.Late || taker.Held < taker.Needs
+	lacks := taker.Late || taker.Held < taker.Needs
 	switch {
-	case giver.Late && (!short || giver.Held <= giver.Due):
+	case giver.Late && (!lacks || giver.Held <= giver.Due):
 		return Kept
 	case giver.Late && taker.Held < taker.Due, !giver.Late && taker.Late && giver.Held > giver.Needs:
 		return Claimed

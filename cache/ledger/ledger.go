@@ -1,11 +1,11 @@
 // Package ledger keeps what is known of very many things in little memory: one
-// record for each, found by its number or its key.
+// row for each, found by its number or its key.
 //
-// No record has a pointer, so the garbage collector does not look through them.
+// No row has a pointer, so the garbage collector does not look through them.
 // Those of things that are gone are used again, and given back when there is
 // none left. Nothing is ever moved to make room, so that no insertion takes
-// long: a ledger grows by a chunk of records, and its hash by a bucket at a time
-// (it is a linear hash table). Beside its record a thing takes 8 bytes.
+// long: a ledger grows by a chunk of rows, and its hash by a bucket at a time
+// (it is a linear hash table). Beside its row a thing takes 8 bytes.
 package ledger
 
 import (
@@ -14,23 +14,23 @@ import (
 	"math/bits"
 )
 
-// Chunk is how many records are made at a time.
+// Chunk is how many rows are made at a time.
 const Chunk = 1024
 
-// A Ledger has records R, whose keys are K. It is not for concurrent use.
+// A Ledger has rows R, whose keys are K. It is not for concurrent use.
 type Ledger[K comparable, R any] struct {
 	key     func(id uint32) K
 	link    func(*R) *uint32
 	chunks  []*[Chunk]R
-	made    uint32 // records that are in use or were; the first stands for none
+	made    uint32 // rows that are in use or were; the first stands for none
 	free    uint32 // begins the chain of those that were
 	count   int
-	heads   []*[Chunk]uint32 // of the chains of records, by their hash
+	heads   []*[Chunk]uint32 // of the chains of rows, by their hash
 	buckets uint32
 	seed    maphash.Seed
 }
 
-// New makes a ledger. Key returns the key of a record; link returns a field of it that
+// New makes a ledger. Key returns the key of a row; link returns a field of it that
 // the ledger owns, for its chains.
 func New[K comparable, R any](key func(id uint32) K, link func(*R) *uint32) *Ledger[K, R] {
 	l := &Ledger[K, R]{key: key, link: link, seed: maphash.MakeSeed()}
@@ -44,14 +44,14 @@ func (l *Ledger[K, R]) reset() {
 	l.heads = []*[Chunk]uint32{new([Chunk]uint32)}
 }
 
-// At is the record of a number. The ledger's owner may change all of it but the link.
-// Record 0 stands for no key, and the owner may use it freely.
+// At is the row of a number. The ledger's owner may change all of it but the link.
+// Row 0 stands for no key, and the owner may use it freely.
 func (l *Ledger[K, R]) At(id uint32) *R { return &l.chunks[id/Chunk][id%Chunk] }
 
-// Len is the count of records in use.
+// Len is the count of rows in use.
 func (l *Ledger[K, R]) Len() int { return l.count }
 
-// End is above the numbers of all records, of which some may not be in use.
+// End is above the numbers of all rows, of which some may not be in use.
 func (l *Ledger[K, R]) End() uint32 { return l.made }
 
 // Find returns the number of what has a key, or 0.
@@ -63,7 +63,7 @@ func (l *Ledger[K, R]) Find(k K) uint32 {
 	return id
 }
 
-// Insert enters a key that has no record. A ledger has room for 2^32 records: when it
+// Insert enters a key that has no row. A ledger has room for 2^32 rows: when it
 // is full Insert returns 0.
 func (l *Ledger[K, R]) Insert(k K, r R) uint32 {
 	id := l.take()
@@ -78,7 +78,7 @@ func (l *Ledger[K, R]) Insert(k K, r R) uint32 {
 	return id
 }
 
-// take returns a record that is not in use.
+// take returns a row that is not in use.
 func (l *Ledger[K, R]) take() uint32 {
 	id := l.free
 	switch {

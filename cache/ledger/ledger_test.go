@@ -6,11 +6,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-type record struct{ key, value, next uint32 }
+type row struct{ key, value, next uint32 }
 
-func fresh() *Ledger[uint32, record] {
-	var l *Ledger[uint32, record]
-	l = New(func(id uint32) uint32 { return l.At(id).key }, func(r *record) *uint32 { return &r.next })
+func fresh() *Ledger[uint32, row] {
+	var l *Ledger[uint32, row]
+	l = New(func(id uint32) uint32 { return l.At(id).key }, func(r *row) *uint32 { return &r.next })
 	return l
 }
 
@@ -25,13 +25,13 @@ func TestLedger(t *testing.T) {
 				k := keys.Draw(r, "key")
 				if ids[k] == 0 {
 					values[k] = rapid.Uint32().Draw(r, "value")
-					ids[k] = l.Insert(k, record{key: k, value: values[k]})
+					ids[k] = l.Insert(k, row{key: k, value: values[k]})
 				}
 			},
 			"many": func(r *rapid.T) {
 				for k := range uint32(rapid.IntRange(0, 3*Chunk).Draw(r, "things")) {
 					if k += 1000; ids[k] == 0 {
-						values[k], ids[k] = k, l.Insert(k, record{key: k, value: k})
+						values[k], ids[k] = k, l.Insert(k, row{key: k, value: k})
 					}
 				}
 			},
@@ -85,13 +85,13 @@ func TestShrinks(t *testing.T) {
 	l := fresh()
 	for range 3 {
 		for k := range uint32(10 * Chunk) {
-			l.Insert(k, record{key: k})
+			l.Insert(k, row{key: k})
 		}
 		for k := range uint32(5 * Chunk) {
 			l.Remove(l.Find(k))
 		}
 		for k := range uint32(5 * Chunk) {
-			l.Insert(1<<31+k, record{key: 1<<31 + k})
+			l.Insert(1<<31+k, row{key: 1<<31 + k})
 		}
 		if n := len(l.chunks); n != 11 {
 			t.Errorf("%d chunks", n)

@@ -1,6 +1,6 @@
 package ledger
 
-// Names number what very many records name: each name is kept once, for as
+// Names number what very many rows name: each name is kept once, for as
 // long as it is in use.
 type Names[N comparable] struct {
 	all     []name[N]

@@ -38,7 +38,7 @@ type segment struct {
 	lent  int
 }
 
-// A cell is the arena's record of a frame.
+// A cell is what the arena knows of a frame.
 type cell struct {
 	next  number // of its slab; of one that is free, in its segment
 	low   uint32 // of a slab's first frame: how many bytes it unpacks to
@@ -178,7 +178,7 @@ func (a *arena) find(n number) (s *segment, at int) {
 	return a.mu.segments[n>>frameBits], int(n & (1<<frameBits - 1))
 }
 
-// cell is the record of a frame that is lent. mu is held.
+// cell is that of a frame that is lent. mu is held.
 func (a *arena) cell(n number) *cell {
 	s, at := a.find(n)
 	return &s.cells[at]

@@ -76,20 +76,21 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Offer shows a slab to the chooser, which measures it if one is due.
-func (c *Chooser) Offer(plain []byte) error {
+// Offer shows a slab to the chooser, which measures it if one is due, and reports
+// whether it did.
+func (c *Chooser) Offer(plain []byte) (measured bool, err error) {
 	if len(plain) == 0 || !c.due() {
-		return nil
+		return false, nil
 	}
 	seen, err := c.measure(plain)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.busy = false
 	if err != nil {
-		return fmt.Errorf("try codecs on a slab: %w", err)
+		return false, fmt.Errorf("try codecs on a slab: %w", err)
 	}
 	c.keep(seen)
-	return nil
+	return true, nil
 }
 
 // due counts a slab and reports whether it is to be measured: the first few,

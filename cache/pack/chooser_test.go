@@ -105,7 +105,7 @@ func TestChoose(t *testing.T) {
 		if c := k.Choose(row.s); c != (pack.Codec{}) {
 			t.Errorf("%s: %v before anything was seen", row.name, c)
 		}
-		if err := k.Offer(row.plain); err != nil {
+		if _, err := k.Offer(row.plain); err != nil {
 			t.Fatal(err)
 		}
 		if c := k.Choose(row.s); (c != pack.Codec{}) != row.packed {
@@ -133,7 +133,7 @@ func TestChooseShuffled(t *testing.T) {
 		plain = append(plain, byte(v>>8), byte(v>>16), 0x80, 0x3f)
 	}
 	k := newChooser(t, pack.ChooserConfig{BlockBytes: 64 << 10, Clock: ticks()})
-	if err := k.Offer(plain); err != nil {
+	if _, err := k.Offer(plain); err != nil {
 		t.Fatal(err)
 	}
 	s := pack.Setting{Memory: 1 << 20, Dataset: 1 << 30, Below: time.Hour}
@@ -152,7 +152,7 @@ func TestChooserIsDeterministic(t *testing.T) {
 		var when []int
 		for i := range 41 {
 			before := calls
-			if err := k.Offer(plainOf(i, 300_000)); err != nil {
+			if _, err := k.Offer(plainOf(i, 300_000)); err != nil {
 				t.Fatal(err)
 			}
 			if calls > before {
@@ -182,7 +182,7 @@ func TestChoiceStays(t *testing.T) {
 	step = time.Microsecond
 	offer := func(plain []byte) {
 		t.Helper()
-		if err := k.Offer(plain); err != nil {
+		if _, err := k.Offer(plain); err != nil {
 			t.Fatal(err)
 		}
 	}

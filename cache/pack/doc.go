@@ -4,7 +4,7 @@
 // processors can unpack one slab, and a range of it needs no more than its own
 // blocks. A block carries two sums: one of what is stored, which is compared
 // before a decompressor sees it, and one of the plain bytes, which is compared
-// before anybody else does. Whatever memory or a codec does to a byte, a Get
+// before a byte leaves the package. Whatever memory or a codec does to a byte, a Get
 // fails rather than hand it out.
 //
 // Packed bytes live in anonymous mappings and count in whole pages, which is

@@ -33,7 +33,7 @@ func Example() {
 	for _, key := range []string{"text", "noise"} {
 		plain, name := slabs[key], pack.Name{}
 		copy(name[:], key)
-		if err := chooser.Offer(plain); err != nil {
+		if _, err := chooser.Offer(plain); err != nil {
 			fmt.Println(err)
 		}
 		id, real, err := store.Put(context.Background(), name, plain, chooser.Choose(network))

@@ -50,7 +50,7 @@ func (s *Store) unpack(v packed, dst []byte) error {
 		return nil
 	}
 	last := (len(dst) - 1) / v.block
-	j := &job{view: v, dst: dst, end: last + 1}
+	u := &unpacking{slab: v, dst: dst, end: last + 1}
 	var helpers sync.WaitGroup
 	for range last / 2 {
 		p := s.free()
@@ -58,7 +58,7 @@ func (s *Store) unpack(v packed, dst []byte) error {
 			break
 		}
 		helpers.Go(func() {
-			for ; p != nil && j.work(p); p = s.free() {
+			for ; p != nil && u.work(p); p = s.free() {
 				s.presses <- p
 			}
 			if p != nil {
@@ -68,11 +68,11 @@ func (s *Store) unpack(v packed, dst []byte) error {
 	}
 	for more := true; more; {
 		p := <-s.presses
-		more = j.work(p)
+		more = u.work(p)
 		s.presses <- p
 	}
 	helpers.Wait()
-	return j.err
+	return u.err
 }
 
 // free returns an idle press, or nil.
@@ -85,9 +85,9 @@ func (s *Store) free() *press {
 	}
 }
 
-// A job is the blocks of a slab, which several workers unpack.
-type job struct {
-	view packed
+// An unpacking of a slab is shared by several workers, which take its blocks one by one.
+type unpacking struct {
+	slab packed
 	dst  []byte
 	end  int // the block after the last
 	next atomic.Int64
@@ -96,21 +96,21 @@ type job struct {
 }
 
 // work unpacks the next block and reports whether there may be more to do.
-func (j *job) work(p *press) bool {
-	i := int(j.next.Add(1) - 1)
-	if i >= j.end {
+func (u *unpacking) work(p *press) bool {
+	i := int(u.next.Add(1) - 1)
+	if i >= u.end {
 		return false
 	}
-	err := j.block(p, i)
+	err := u.block(p, i)
 	if err != nil {
-		j.once.Do(func() { j.err = err })
-		j.next.Store(int64(j.end))
+		u.once.Do(func() { u.err = err })
+		u.next.Store(int64(u.end))
 	}
 	return err == nil
 }
 
 // block unpacks block i.
-func (j *job) block(p *press, i int) error {
-	start := j.view.start(i)
-	return j.view.read(p, i, j.dst[start:start+int64(j.view.size(i))])
+func (u *unpacking) block(p *press, i int) error {
+	start := u.slab.start(i)
+	return u.slab.read(p, i, u.dst[start:start+int64(u.slab.size(i))])
 }

@@ -8,7 +8,7 @@ import "encoding/binary"
 // stands together, where a compressor finds it. What is left of the last number
 // stays behind.
 //
-// Sixty-four bytes are turned at a time, as a square of eight words.
+// Sixty-four bytes are transposed at a time, as a square of eight words.
 func shuffle(dst, src []byte, width int) {
 	n := len(src) / width // numbers
 	whole := n &^ (64/width - 1)
@@ -30,7 +30,7 @@ func shuffle(dst, src []byte, width int) {
 			for k := range m {
 				m[k] = uint64(binary.LittleEndian.Uint32(in[4*k:])) | uint64(binary.LittleEndian.Uint32(in[4*k+32:]))<<32
 			}
-			turn(&m)
+			transpose(&m)
 			for k := range 4 {
 				out := (*[16]byte)(dst[k*n+i:])
 				binary.LittleEndian.PutUint64(out[:8], m[k])
@@ -44,7 +44,7 @@ func shuffle(dst, src []byte, width int) {
 			for k := range m {
 				m[k] = binary.LittleEndian.Uint64(in[8*k:])
 			}
-			turn(&m)
+			transpose(&m)
 			for k := range m {
 				binary.LittleEndian.PutUint64(dst[k*n+i:], m[k])
 			}
@@ -80,7 +80,7 @@ func unshuffle(dst, src []byte, width int) {
 				in := (*[16]byte)(src[k*n+i:])
 				m[k], m[k+4] = binary.LittleEndian.Uint64(in[:8]), binary.LittleEndian.Uint64(in[8:])
 			}
-			turn(&m)
+			transpose(&m)
 			out := (*[64]byte)(dst[4*i:])
 			for k := range m {
 				binary.LittleEndian.PutUint32(out[4*k:], uint32(m[k]))
@@ -93,7 +93,7 @@ func unshuffle(dst, src []byte, width int) {
 			for k := range m {
 				m[k] = binary.LittleEndian.Uint64(src[k*n+i:])
 			}
-			turn(&m)
+			transpose(&m)
 			out := (*[64]byte)(dst[8*i:])
 			for k := range m {
 				binary.LittleEndian.PutUint64(out[8*k:], m[k])
@@ -122,8 +122,8 @@ func scatter(v uint32) uint64 {
 	return (x | x<<8) & 0x00ff00ff00ff00ff
 }
 
-// turn transposes eight rows of eight bytes, by halves, quarters and eighths.
-func turn(m *[8]uint64) {
+// transpose swaps rows and columns of eight by eight bytes, by halves, quarters and eighths.
+func transpose(m *[8]uint64) {
 	a, b, c, d, e, f, g, h := m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
 	a, e = a&0xffffffff|e<<32, a>>32|e&^0xffffffff
 	b, f = b&0xffffffff|f<<32, b>>32|f&^0xffffffff

@@ -30,7 +30,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Workers = runtime.NumCPU()
 	}
 	if c.Bytes < 0 || c.Workers < 0 {
-		return c, fmt.Errorf("packed level of %d bytes, %d workers: %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
+		return c, fmt.Errorf("packed level of %d bytes, %d workers %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
 	}
 	var err error
 	c.BlockBytes, err = blockBytes(c.BlockBytes)
@@ -43,7 +43,7 @@ func blockBytes(n int) (int, error) {
 		return defaultBlock, nil
 	}
 	if n < minBlock || n > maxBlock {
-		return n, fmt.Errorf("packed blocks of %d bytes: %w: use %d to %d", n, meta.ErrInvalid, minBlock, maxBlock)
+		return n, fmt.Errorf("size of packed blocks, %d bytes, %w: use %d to %d", n, meta.ErrInvalid, minBlock, maxBlock)
 	}
 	return n, nil
 }
@@ -186,7 +186,7 @@ func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
-		return fmt.Errorf("pack slab: %w: the store is closed", meta.ErrBusy)
+		return meta.Worded(meta.ErrBusy, "pack slab: the store is closed")
 	}
 	s.mu.slabs++
 	s.users.Add(1)

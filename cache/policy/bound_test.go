@@ -6,7 +6,7 @@ import (
 )
 
 // Bound is no less than the Gain of any plan that keeps to the budgets and
-// leaves groups whole: the optimum of the linear program in which a lot may be
+// leaves groups whole: the optimum of the linear program in which a bundle may be
 // in parts at several levels, without pins and without regard to jobs.
 func Bound(p *Problem) float64 {
 	var f forecast
@@ -14,19 +14,19 @@ func Bound(p *Problem) float64 {
 	f.learn(p)
 	d.gather(p, &f, 0)
 	high := 0.0
-	for i := range d.lots {
-		if d.lots[i].bytes[Disk] >= 0 {
-			high = math.Max(high, d.lots[i].density(Disk))
+	for i := range d.bundles {
+		if d.bundles[i].bytes[Disk] >= 0 {
+			high = math.Max(high, d.bundles[i].density(Disk))
 		}
 	}
-	low, best := 0.0, relaxed(d.lots, p, 0)
+	low, best := 0.0, relaxed(d.bundles, p, 0)
 	if p.Disk <= 0 {
-		return math.Min(best, relaxed(d.lots, p, high))
+		return math.Min(best, relaxed(d.bundles, p, high))
 	}
 	// Convex in the price of disk, and a bound at any.
 	for range 100 {
 		a, b := low+(high-low)/3, high-(high-low)/3
-		x, y := relaxed(d.lots, p, a), relaxed(d.lots, p, b)
+		x, y := relaxed(d.bundles, p, a), relaxed(d.bundles, p, b)
 		best = min(best, x, y)
 		if x < y {
 			high = b
@@ -39,12 +39,12 @@ func Bound(p *Problem) float64 {
 
 // relaxed is the most that can be gained if disk has a price and no limit, and
 // the last step may be taken in part.
-func relaxed(lots []lot, p *Problem, price float64) float64 {
+func relaxed(bundles []bundle, p *Problem, price float64) float64 {
 	sum := price * float64(max(p.Disk, 0))
 	var steps []step
 	var out [2]step
-	for i := range lots {
-		l := &lots[i]
+	for i := range bundles {
+		l := &bundles[i]
 		n, onDisk := l.steps(price, &out)
 		if onDisk {
 			gain, _ := l.ground(price)

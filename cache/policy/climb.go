@@ -1,59 +1,59 @@
 package policy
 
 // climb goes up the hulls that hold at this price of disk.
-func (d *draft) climb(lots []lot, price float64) {
+func (d *draft) climb(bundles []bundle, price float64) {
 	d.ladder.reset()
 	var out [2]step
-	for i := range lots {
-		n, _ := lots[i].steps(price, &out)
+	for i := range bundles {
+		n, _ := bundles[i].steps(price, &out)
 		d.ladder.add(int32(i), out[:n])
 	}
-	d.rise(lots)
+	d.rise(bundles)
 }
 
-// more goes on from where lots are, with what is left.
-func (d *draft) more(lots []lot) {
+// more goes on from where bundles are, with what is left.
+func (d *draft) more(bundles []bundle) {
 	d.ladder.reset()
 	var out [2]step
-	for i := range lots {
-		l := &lots[i]
-		n := l.hull(l.gain[l.level], l.takes(l.level).mem, &out)
+	for i := range bundles {
+		b := &bundles[i]
+		n := b.hull(b.gain[b.level], b.takes(b.level).mem, &out)
 		for _, s := range out[:n] {
 			if s.bytes <= d.left.mem {
 				d.ladder.add(int32(i), []step{s})
 			}
 		}
 	}
-	d.rise(lots)
-	d.disk(lots)
+	d.rise(bundles)
+	d.disk(bundles)
 }
 
-func (d *draft) rise(lots []lot) {
-	d.ladder.climb(lots, func() int64 { return d.left.mem }, func(l *lot, s step) {
-		if l.gain[s.level] > l.gain[l.level] {
-			d.put(l, s.level)
+func (d *draft) rise(bundles []bundle) {
+	d.ladder.climb(bundles, func() int64 { return d.left.mem }, func(b *bundle, s step) {
+		if b.gain[s.level] > b.gain[b.level] {
+			d.put(b, s.level)
 		}
 	})
 }
 
-// disk puts lots that are nowhere on disk, by gain for its bytes.
-func (d *draft) disk(lots []lot) {
+// disk puts bundles that are nowhere on disk, by gain for its bytes.
+func (d *draft) disk(bundles []bundle) {
 	d.ladder.reset()
-	for i := range lots {
-		if l := &lots[i]; l.level == Source && l.bytes[Disk] >= 0 && l.gain[Disk] > 0 {
-			d.ladder.add(int32(i), []step{{slope: l.density(Disk), level: Disk, bytes: l.bytes[Disk]}})
+	for i := range bundles {
+		if b := &bundles[i]; b.level == Source && b.bytes[Disk] >= 0 && b.gain[Disk] > 0 {
+			d.ladder.add(int32(i), []step{{slope: b.density(Disk), level: Disk, bytes: b.bytes[Disk]}})
 		}
 	}
-	d.ladder.climb(lots, func() int64 { return d.left.disk }, func(l *lot, s step) { d.put(l, s.level) })
+	d.ladder.climb(bundles, func() int64 { return d.left.disk }, func(b *bundle, s step) { d.put(b, s.level) })
 }
 
 // strip takes everything back to the pins, and gives the room that there is then.
-func (d *draft) strip(lots []lot) room {
+func (d *draft) strip(bundles []bundle) room {
 	left := d.left
-	for i := range lots {
-		l := &lots[i]
-		left = left.plus(l.takes(l.level)).less(l.takes(l.base))
-		l.level = l.base
+	for i := range bundles {
+		b := &bundles[i]
+		left = left.plus(b.takes(b.level)).less(b.takes(b.base))
+		b.level = b.base
 	}
 	return left
 }

@@ -30,7 +30,7 @@ type dp25 struct {
 	plan   []stage
 }
 
-func (n *dp25) Plan(p *Problem, levels []Level) {
+func (n *dp25) Choose(p *Problem, levels []Level) {
 	n.future.learn(p)
 	n.draft.begin(p, &n.future, 0)
 	n.gather(p)
@@ -180,8 +180,8 @@ func (n *dp25) fill(s *set, m mix) {
 }
 
 func (n *dp25) raise(item int32, at Level) {
-	if l := n.draft.lot(int(item)); at > l.level {
-		n.draft.put(l, at)
+	if b := n.draft.bundle(int(item)); at > b.level {
+		n.draft.put(b, at)
 	}
 }
 

@@ -13,8 +13,8 @@ func (r room) holds(o room) bool { return o.mem <= r.mem && o.disk <= r.disk }
 func (r room) less(o room) room  { return room{r.mem - o.mem, r.disk - o.disk} }
 func (r room) plus(o room) room  { return room{r.mem + o.mem, r.disk + o.disk} }
 
-// A lot is the unit of a move: an item, or all items of a group.
-type lot struct {
+// A bundle is what moves together: an item, or all items of a group.
+type bundle struct {
 	bytes [Levels]int64   // below zero: it cannot be there
 	gain  [Levels]float64 // over the horizon, against the source
 	next  float64         // the first use that is known, or +Inf
@@ -27,31 +27,31 @@ type lot struct {
 	level Level // where it shall be
 }
 
-// takes is the room that the lot needs at a level.
-func (l *lot) takes(at Level) room {
+// takes is the room that the bundle needs at a level.
+func (b *bundle) takes(at Level) room {
 	switch at {
 	case Disk:
-		return room{disk: l.bytes[Disk]}
+		return room{disk: b.bytes[Disk]}
 	case Packed, RAM:
-		return room{mem: l.bytes[at]}
+		return room{mem: b.bytes[at]}
 	}
 	return room{}
 }
 
-func (l *lot) can(at Level) bool { return at == Source || l.bytes[at] >= 0 }
+func (b *bundle) can(at Level) bool { return at == Source || b.bytes[at] >= 0 }
 
-// A draft is a plan in the making: the lots, where they shall be so far, and
-// the room that is left. Pins stand already when a planner gets it.
+// A draft is a choice in the making: the bundles, where they shall be so far, and
+// the room that is left. Pins stand already when a policy gets it.
 type draft struct {
-	lots   []lot
-	link   []int32 // from an item to the next one of its lot; nil: no groups
-	of     []int32 // from an item to its lot; nil: its number
-	left   room
-	spare  []lot
-	ladder ladder
+	bundles []bundle
+	link    []int32 // from an item to the next one of its bundle; nil: no groups
+	of      []int32 // from an item to its bundle; nil: its number
+	left    room
+	spare   []bundle
+	ladder  ladder
 }
 
-// begin makes lots of items. A level other than the present one is worth less
+// begin makes bundles of items. A level other than the present one is worth less
 // by a share of what the move costs.
 func (d *draft) begin(p *Problem, f *forecast, reluctance float64) {
 	d.gather(p, f, reluctance)
@@ -60,10 +60,10 @@ func (d *draft) begin(p *Problem, f *forecast, reluctance float64) {
 }
 
 func (d *draft) gather(p *Problem, f *forecast, reluctance float64) {
-	d.lots, d.link, d.of = resize(d.lots, len(p.Items)), nil, nil
+	d.bundles, d.link, d.of = resize(d.bundles, len(p.Items)), nil, nil
 	grouped := false
 	for i := range p.Items {
-		d.lots[i] = lotOf(p, f, i, reluctance)
+		d.bundles[i] = bundleOf(p, f, i, reluctance)
 		grouped = grouped || p.Items[i].Group >= 0
 	}
 	if grouped {
@@ -71,124 +71,124 @@ func (d *draft) gather(p *Problem, f *forecast, reluctance float64) {
 	}
 }
 
-func lotOf(p *Problem, f *forecast, i int, reluctance float64) lot {
+func bundleOf(p *Problem, f *forecast, i int, reluctance float64) bundle {
 	it := &p.Items[i]
-	l := lot{bytes: it.Bytes, next: f.next[i], last: it.Last, job: it.Job, first: int32(i), now: it.Now, floor: it.Floor}
+	b := bundle{bytes: it.Bytes, next: f.next[i], last: it.Last, job: it.Job, first: int32(i), now: it.Now, floor: it.Floor}
 	if it.Bytes[Source] < 0 {
-		l.floor = max(l.floor, Disk)
+		b.floor = max(b.floor, Disk)
 	}
 	for at := Disk; at < Levels; at++ {
-		l.gain[at] = f.uses[i]*it.saved(at) - (1+reluctance)*it.cost(at)
+		b.gain[at] = f.uses[i]*it.saved(at) - (1+reluctance)*it.cost(at)
 	}
-	return l
+	return b
 }
 
-// merge makes one lot of each group, at the place of its first item.
+// merge makes one bundle of each group, at the place of its first item.
 func (d *draft) merge(p *Problem) {
 	d.link, d.of = make([]int32, len(p.Items)), make([]int32, len(p.Items))
-	lots, tails := d.lots[:0], make(map[int32]int32, len(p.Items)/2)
+	bundles, tails := d.bundles[:0], make(map[int32]int32, len(p.Items)/2)
 	for i := range p.Items {
-		l := d.lots[i]
+		b := d.bundles[i]
 		d.link[i] = -1
 		if g := p.Items[i].Group; g >= 0 {
 			tail, more := tails[g]
 			tails[g] = int32(i)
 			if more {
 				d.link[tail], d.of[i] = int32(i), d.of[tail]
-				lots[d.of[tail]].add(&l)
+				bundles[d.of[tail]].add(&b)
 				continue
 			}
 		}
-		d.of[i] = int32(len(lots))
-		lots = append(lots, l)
+		d.of[i] = int32(len(bundles))
+		bundles = append(bundles, b)
 	}
-	d.lots = lots
+	d.bundles = bundles
 }
 
-func (l *lot) add(o *lot) {
+func (b *bundle) add(o *bundle) {
 	for at := range Levels {
-		l.gain[at] += o.gain[at]
-		if l.bytes[at] < 0 || o.bytes[at] < 0 {
-			l.bytes[at] = -1
+		b.gain[at] += o.gain[at]
+		if b.bytes[at] < 0 || o.bytes[at] < 0 {
+			b.bytes[at] = -1
 		} else {
-			l.bytes[at] += o.bytes[at]
+			b.bytes[at] += o.bytes[at]
 		}
 	}
-	l.next, l.last = math.Min(l.next, o.next), math.Max(l.last, o.last)
-	l.floor = max(l.floor, o.floor)
-	if l.job < 0 || o.job >= 0 && o.job < l.job {
-		l.job = o.job
+	b.next, b.last = math.Min(b.next, o.next), math.Max(b.last, o.last)
+	b.floor = max(b.floor, o.floor)
+	if b.job < 0 || o.job >= 0 && o.job < b.job {
+		b.job = o.job
 	}
-	if l.now != o.now {
-		l.now = Levels
+	if b.now != o.now {
+		b.now = Levels
 	}
 }
 
-// pin puts each pinned lot at its floor, or if that level is full above it. If not
-// all lots fit, those with most gain for their bytes come first.
+// pin puts each pinned bundle at its floor, or if that level is full above it. If not
+// all bundles fit, those with most gain for their bytes come first.
 func (d *draft) pin() {
-	var pins []*lot
-	for i := range d.lots {
-		if d.lots[i].floor > Source {
-			pins = append(pins, &d.lots[i])
+	var pins []*bundle
+	for i := range d.bundles {
+		if d.bundles[i].floor > Source {
+			pins = append(pins, &d.bundles[i])
 		}
 	}
-	slices.SortStableFunc(pins, func(a, b *lot) int {
+	slices.SortStableFunc(pins, func(a, b *bundle) int {
 		return cmp.Or(cmp.Compare(b.density(b.floor), a.density(a.floor)), cmp.Compare(a.next, b.next))
 	})
-	for _, l := range pins {
-		for at := l.floor; at < Levels; at++ {
-			if d.put(l, at) {
-				l.base = at
+	for _, b := range pins {
+		for at := b.floor; at < Levels; at++ {
+			if d.put(b, at) {
+				b.base = at
 				break
 			}
 		}
 	}
 }
 
-func (l *lot) density(at Level) float64 { return l.gain[at] / math.Max(1, float64(l.bytes[at])) }
+func (b *bundle) density(at Level) float64 { return b.gain[at] / math.Max(1, float64(b.bytes[at])) }
 
-// put moves a lot to a level if it can be there and the room suffices.
-func (d *draft) put(l *lot, at Level) bool {
-	free := d.left.plus(l.takes(l.level))
-	if need := l.takes(at); l.can(at) && free.holds(need) {
-		d.left, l.level = free.less(need), at
+// put moves a bundle to a level if it can be there and the room suffices.
+func (d *draft) put(b *bundle, at Level) bool {
+	free := d.left.plus(b.takes(b.level))
+	if need := b.takes(at); b.can(at) && free.holds(need) {
+		d.left, b.level = free.less(need), at
 		return true
 	}
 	return false
 }
 
-// lot gives the lot of an item.
-func (d *draft) lot(item int) *lot {
+// bundle gives the bundle of an item.
+func (d *draft) bundle(item int) *bundle {
 	if d.of == nil {
-		return &d.lots[item]
+		return &d.bundles[item]
 	}
-	return &d.lots[d.of[item]]
+	return &d.bundles[d.of[item]]
 }
 
 // keep leaves items without a place where they are, the latest used first, while
 // there is room: that takes nothing from the items with a place.
 func (d *draft) keep() {
-	var idle []*lot
-	for i := range d.lots {
-		if l := &d.lots[i]; l.level == Source && l.now > Source && l.now < Levels && d.left.holds(l.takes(l.now)) {
-			idle = append(idle, l)
+	var idle []*bundle
+	for i := range d.bundles {
+		if b := &d.bundles[i]; b.level == Source && b.now > Source && b.now < Levels && d.left.holds(b.takes(b.now)) {
+			idle = append(idle, b)
 		}
 	}
-	slices.SortStableFunc(idle, func(a, b *lot) int {
+	slices.SortStableFunc(idle, func(a, b *bundle) int {
 		return cmp.Or(cmp.Compare(a.next, b.next), cmp.Compare(b.last, a.last))
 	})
-	for _, l := range idle {
-		d.put(l, l.now)
+	for _, b := range idle {
+		d.put(b, b.now)
 	}
 }
 
 // finish says of each item where it shall be.
 func (d *draft) finish(levels []Level) {
-	for k := range d.lots {
-		l := &d.lots[k]
-		for i := l.first; i >= 0; i = d.following(i) {
-			levels[i] = l.level
+	for k := range d.bundles {
+		b := &d.bundles[k]
+		for i := b.first; i >= 0; i = d.following(i) {
+			levels[i] = b.level
 		}
 	}
 }

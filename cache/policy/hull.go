@@ -2,37 +2,37 @@ package policy
 
 import "math"
 
-// A step takes a lot to a level that needs more memory. Slope is its gain for each
+// A step takes a bundle to a level that needs more memory. Slope is its gain for each
 // byte more.
 type step struct {
-	slope float64
-	lot   int32
-	level Level
-	bytes int64 // of memory, more than at the step before
+	slope  float64
+	bundle int32
+	level  Level
+	bytes  int64 // of memory, more than at the step before
 }
 
-// steps gives the steps of a lot from the level without memory that is better
+// steps gives the steps of a bundle from the level without memory that is better
 // at this price of disk, or from its pin; onDisk says that it starts there.
-func (l *lot) steps(price float64, out *[2]step) (n int, onDisk bool) {
-	if l.base > Disk {
-		return l.hull(l.gain[l.base], l.bytes[l.base], out), false
+func (b *bundle) steps(price float64, out *[2]step) (n int, onDisk bool) {
+	if b.base > Disk {
+		return b.hull(b.gain[b.base], b.bytes[b.base], out), false
 	}
 	at := 0.0
-	if l.bytes[Disk] >= 0 {
-		at, onDisk = l.ground(price)
+	if b.bytes[Disk] >= 0 {
+		at, onDisk = b.ground(price)
 	}
-	return l.hull(at, 0, out), onDisk
+	return b.hull(at, 0, out), onDisk
 }
 
 // hull gives the steps from a gain and the memory that it takes, ascending in
 // memory and with falling slope: the upper convex hull of what is possible.
 // What lies below it is never best at any price of memory.
-func (l *lot) hull(at float64, mem int64, out *[2]step) int {
-	a, b := Packed, RAM
-	if l.bytes[b] < l.bytes[a] {
-		a, b = b, a
+func (b *bundle) hull(at float64, mem int64, out *[2]step) int {
+	less, more := Packed, RAM
+	if b.bytes[more] < b.bytes[less] {
+		less, more = more, less
 	}
-	first, last := l.step(a, at, mem), l.step(b, at, mem)
+	first, last := b.step(less, at, mem), b.step(more, at, mem)
 	switch {
 	case first.slope <= 0 && last.slope <= 0:
 		return 0
@@ -40,7 +40,7 @@ func (l *lot) hull(at float64, mem int64, out *[2]step) int {
 		out[0] = last
 		return 1
 	}
-	out[0], out[1] = first, l.step(b, l.gain[a], l.bytes[a])
+	out[0], out[1] = first, b.step(more, b.gain[less], b.bytes[less])
 	if out[1].slope <= 0 {
 		return 1
 	}
@@ -48,21 +48,21 @@ func (l *lot) hull(at float64, mem int64, out *[2]step) int {
 }
 
 // step is the one to a level; its slope is zero if it leads nowhere.
-func (l *lot) step(to Level, from float64, mem int64) step {
-	s := step{level: to, bytes: l.bytes[to] - mem}
-	if l.bytes[to] >= 0 && s.bytes >= 0 && to >= l.base && l.gain[to] > from {
+func (b *bundle) step(to Level, from float64, mem int64) step {
+	s := step{level: to, bytes: b.bytes[to] - mem}
+	if b.bytes[to] >= 0 && s.bytes >= 0 && to >= b.base && b.gain[to] > from {
 		// What costs no bytes is the steepest of all.
-		if s.slope = (l.gain[to] - from) * 1e9; s.bytes > 0 {
-			s.slope = (l.gain[to] - from) / float64(s.bytes)
+		if s.slope = (b.gain[to] - from) * 1e9; s.bytes > 0 {
+			s.slope = (b.gain[to] - from) / float64(s.bytes)
 		}
 	}
 	return s
 }
 
 // ground is the best gain without memory.
-func (l *lot) ground(price float64) (gain float64, onDisk bool) {
-	gain = l.gain[Disk] - price*float64(l.bytes[Disk])
-	if gain > 0 || l.base == Disk {
+func (b *bundle) ground(price float64) (gain float64, onDisk bool) {
+	gain = b.gain[Disk] - price*float64(b.bytes[Disk])
+	if gain > 0 || b.base == Disk {
 		return gain, true
 	}
 	return 0, false
@@ -70,7 +70,7 @@ func (l *lot) ground(price float64) (gain float64, onDisk bool) {
 
 // Slopes are sorted into buckets by their leading bits, 32 to each doubling,
 // and those of one bucket by the next twelve bits: to find a price to five
-// digits takes two passes over the lots and no sorting.
+// digits takes two passes over the bundles and no sorting.
 const (
 	fine    = 5
 	finer   = 12
@@ -118,9 +118,9 @@ func (s *sums) fill(memory int64) (disk, left int64, at int) {
 // ones in part: the optimum of the linear program at this price of disk. It
 // says what disk is used then, and the price of memory; not exactly, if it is
 // clear that disk does not come near its limit.
-func (t *tally) fill(lots []lot, price float64, memory, limit int64) (disk int64, mem float64) {
+func (t *tally) fill(bundles []bundle, price float64, memory, limit int64) (disk int64, mem float64) {
 	t.coarse = sums{}
-	disk = each(lots, price, func(s *step, leaves int64) {
+	disk = each(bundles, price, func(s *step, leaves int64) {
 		t.coarse.add(bucket(s.slope), s.bytes, leaves)
 	})
 	freed, left, full := t.coarse.fill(memory)
@@ -134,7 +134,7 @@ func (t *tally) fill(lots []lot, price float64, memory, limit int64) (disk int64
 		return disk, middle(full, 0)
 	}
 	t.close = sums{}
-	each(lots, price, func(s *step, leaves int64) {
+	each(bundles, price, func(s *step, leaves int64) {
 		if bucket(s.slope) == full {
 			t.close.add(part(s.slope), s.bytes, leaves)
 		}
@@ -146,14 +146,14 @@ func (t *tally) fill(lots []lot, price float64, memory, limit int64) (disk int64
 
 // each calls take for all steps at a price of disk, with the disk that they
 // leave, and gives the disk that is used before any of them.
-func each(lots []lot, price float64, take func(s *step, leaves int64)) (disk int64) {
+func each(bundles []bundle, price float64, take func(s *step, leaves int64)) (disk int64) {
 	var out [2]step
-	for i := range lots {
-		l := &lots[i]
-		n, onDisk := l.steps(price, &out)
+	for i := range bundles {
+		b := &bundles[i]
+		n, onDisk := b.steps(price, &out)
 		leaves := int64(0)
-		if onDisk && l.base != Disk {
-			leaves = l.bytes[Disk]
+		if onDisk && b.base != Disk {
+			leaves = b.bytes[Disk]
 		}
 		disk += leaves
 		for k := range out[:n] {
@@ -166,15 +166,15 @@ func each(lots []lot, price float64, take func(s *step, leaves int64)) (disk int
 
 // prices finds the price of disk at which disk is just full, and the price of
 // memory that goes with it, both in seconds per byte over the horizon.
-func (t *tally) prices(lots []lot, left room) (mem, disk float64) {
-	used, mem := t.fill(lots, 0, left.mem, 0)
+func (t *tally) prices(bundles []bundle, left room) (mem, disk float64) {
+	used, mem := t.fill(bundles, 0, left.mem, 0)
 	if used <= left.disk {
 		return mem, 0
 	}
 	low, high := 0.0, 0.0
-	for i := range lots {
-		if lots[i].bytes[Disk] > 0 {
-			high = math.Max(high, lots[i].density(Disk))
+	for i := range bundles {
+		if bundles[i].bytes[Disk] > 0 {
+			high = math.Max(high, bundles[i].density(Disk))
 		}
 	}
 	if left.disk == 0 {
@@ -185,7 +185,7 @@ func (t *tally) prices(lots []lot, left room) (mem, disk float64) {
 			break
 		}
 		mid := (low + high) / 2
-		used, _ = t.fill(lots, mid, left.mem, left.disk)
+		used, _ = t.fill(bundles, mid, left.mem, left.disk)
 		if used > left.disk {
 			low = mid
 			continue
@@ -195,6 +195,6 @@ func (t *tally) prices(lots []lot, left room) (mem, disk float64) {
 			break
 		}
 	}
-	_, mem = t.fill(lots, high, left.mem, 0)
+	_, mem = t.fill(bundles, high, left.mem, 0)
 	return mem, high
 }

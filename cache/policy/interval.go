@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Uses beyond these do not change what is best to keep now, and a plan has
+	// Uses beyond these do not change what is best to keep now, and a choice has
 	// to end.
 	foreseen = 1 << 18
 
@@ -45,13 +45,13 @@ type interval struct {
 	spans  []span
 }
 
-func (v *interval) Plan(p *Problem, levels []Level) {
+func (v *interval) Choose(p *Problem, levels []Level) {
 	v.future.learn(p)
 	v.draft.begin(p, &v.future, reluctance)
 	v.cut(p)
 	v.choose(p)
 	v.target(p)
-	v.draft.disk(v.draft.lots)
+	v.draft.disk(v.draft.bundles)
 	v.draft.keep()
 	v.draft.finish(levels)
 }
@@ -62,7 +62,7 @@ func (v *interval) cut(p *Problem) {
 	v.times, v.spans, v.paid = append(v.times[:0], p.Now), v.spans[:0], nil
 	last := make([]int32, len(p.Items))
 	for i := range last {
-		if p.Items[i].Now < Packed || v.draft.lot(i).level > Disk {
+		if p.Items[i].Now < Packed || v.draft.bundle(i).level > Disk {
 			last[i] = -1
 		}
 	}
@@ -72,7 +72,7 @@ func (v *interval) cut(p *Problem) {
 		if from := last[u.Item]; from >= 0 {
 			v.spans = append(v.spans, span{item: u.Item, from: from, to: at})
 		}
-		if v.draft.lot(int(u.Item)).level <= Disk {
+		if v.draft.bundle(int(u.Item)).level <= Disk {
 			last[u.Item] = at
 		}
 	}
@@ -164,8 +164,8 @@ func (v *interval) target(p *Problem) {
 				continue
 			}
 			seen[s.item] = true
-			if l := v.draft.lot(int(s.item)); s.level > l.level {
-				v.draft.put(l, s.level)
+			if b := v.draft.bundle(int(s.item)); s.level > b.level {
+				v.draft.put(b, s.level)
 			}
 		}
 	}

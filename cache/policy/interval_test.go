@@ -84,10 +84,10 @@ func keep(p *policy.Problem, best map[uint]float64, set uint, saved float64) {
 
 // follow counts what a cache saves that plans before every use.
 func follow(t rapid.TB, p *policy.Problem) (saved float64) {
-	planner := newPlanner(t, "interval")
+	by := newPolicy(t, "interval")
 	levels := make([]policy.Level, len(p.Items))
 	for len(p.Uses) > 0 {
-		planner.Plan(p, levels)
+		by.Choose(p, levels)
 		for i := range levels {
 			p.Items[i].Now = min(p.Items[i].Now, levels[i])
 		}
@@ -103,7 +103,7 @@ func follow(t rapid.TB, p *policy.Problem) (saved float64) {
 	return saved
 }
 
-// With one level and equal slabs the interval planner is exact: followed use by
+// With one level and equal slabs the interval policy is exact: followed use by
 // use it saves what can be saved at best.
 func TestIntervalIsExact(t *testing.T) {
 	for name, alike := range map[string]bool{"all save the same": true, "each saves something else": false} {
@@ -128,12 +128,12 @@ func TestIntervalWorth(t *testing.T) {
 				p := slabs(t, alike)
 				p.Memory = max(p.Memory, slab)
 				best += most(p)
-				planner, levels := newPlanner(t, "interval"), make([]policy.Level, len(p.Items))
-				planner.Plan(p, levels)
+				by, levels := newPolicy(t, "interval"), make([]policy.Level, len(p.Items))
+				by.Choose(p, levels)
 				for i := range levels {
 					p.Items[i].Now = min(p.Items[i].Now, levels[i])
 				}
-				got += evict(p, planner)
+				got += evict(p, by)
 			})
 			if alike && got != best || got < 0.99*best {
 				t.Errorf("saved %g of %g", got, best)
@@ -143,7 +143,7 @@ func TestIntervalWorth(t *testing.T) {
 }
 
 // evict replays a problem with nothing but worth.
-func evict(p *policy.Problem, planner policy.Planner) (saved float64) {
+func evict(p *policy.Problem, by policy.Policy) (saved float64) {
 	next := func(item, after int) float64 {
 		at := slices.IndexFunc(p.Uses[after:], func(u policy.Use) bool { return int(u.Item) == item })
 		if at < 0 {
@@ -163,7 +163,7 @@ func evict(p *policy.Problem, planner policy.Planner) (saved float64) {
 				continue
 			}
 			kept++
-			if w := planner.Worth(&p.Items[i], next(i, k+1)); w < least {
+			if w := by.Worth(&p.Items[i], next(i, k+1)); w < least {
 				worst, least = i, w
 			}
 		}

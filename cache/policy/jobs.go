@@ -11,50 +11,50 @@ import (
 func (m *mckp) divide() {
 	runs := m.draft.byJob()
 	if len(runs) == 1 {
-		m.dear = m.solve(m.draft.lots, m.draft.left, m.dear)
+		m.dear = m.solve(m.draft.bundles, m.draft.left, m.dear)
 		m.jobs = nil
 		return
 	}
 	m.jobs = m.share(runs)
 }
 
-func (m *mckp) share(runs [][]lot) map[int32]price {
+func (m *mckp) share(runs [][]bundle) map[int32]price {
 	found := make(map[int32]price, len(runs))
-	nobody := [][]lot(nil)
+	jobless := [][]bundle(nil)
 	if runs[0][0].job < 0 {
-		nobody, runs = runs[:1], runs[1:]
+		jobless, runs = runs[:1], runs[1:]
 	}
 	want := make([]int64, len(runs))
-	for i, lots := range runs {
-		want[i] = wanted(lots)
+	for i, bundles := range runs {
+		want[i] = wanted(bundles)
 	}
 	mem := maxMin(want, m.draft.left.mem)
-	for i, lots := range runs {
-		used, _ := m.tally.fill(lots, 0, mem[i], 0)
+	for i, bundles := range runs {
+		used, _ := m.tally.fill(bundles, 0, mem[i], 0)
 		want[i] = used
 	}
 	disk := maxMin(want, m.draft.left.disk)
-	for i, lots := range runs {
-		found[lots[0].job] = m.solve(lots, room{mem[i], disk[i]}, m.price(lots[0].job))
+	for i, bundles := range runs {
+		found[bundles[0].job] = m.solve(bundles, room{mem[i], disk[i]}, m.price(bundles[0].job))
 	}
-	for _, lots := range nobody {
-		found[lots[0].job] = m.solve(lots, m.draft.left, m.price(lots[0].job))
+	for _, bundles := range jobless {
+		found[bundles[0].job] = m.solve(bundles, m.draft.left, m.price(bundles[0].job))
 	}
 	return found
 }
 
 // wanted is the memory in which a job gains most.
-func wanted(lots []lot) int64 {
+func wanted(bundles []bundle) int64 {
 	sum := int64(0)
-	for i := range lots {
-		l := &lots[i]
-		best := l.base
-		for at := l.base + 1; at < Levels; at++ {
-			if l.can(at) && l.gain[at] > l.gain[best] {
+	for i := range bundles {
+		b := &bundles[i]
+		best := b.base
+		for at := b.base + 1; at < Levels; at++ {
+			if b.can(at) && b.gain[at] > b.gain[best] {
 				best = at
 			}
 		}
-		sum += max(0, l.takes(best).mem-l.takes(l.base).mem)
+		sum += max(0, b.takes(best).mem-b.takes(b.base).mem)
 	}
 	return sum
 }
@@ -75,32 +75,32 @@ func maxMin(want []int64, there int64) []int64 {
 	return share
 }
 
-// byJob groups the lots by job, those of no job first.
-func (d *draft) byJob() [][]lot {
+// byJob groups the bundles by job, those of no job first.
+func (d *draft) byJob() [][]bundle {
 	count, several := map[int32]int{}, false
-	for i := range d.lots {
-		several = several || d.lots[i].job != d.lots[0].job
+	for i := range d.bundles {
+		several = several || d.bundles[i].job != d.bundles[0].job
 	}
 	if !several {
-		return [][]lot{d.lots}
+		return [][]bundle{d.bundles}
 	}
-	for i := range d.lots {
-		count[d.lots[i].job]++
+	for i := range d.bundles {
+		count[d.bundles[i].job]++
 	}
 	jobs := slices.Sorted(maps.Keys(count))
-	at := make(map[int32]*[]lot, len(jobs))
-	d.spare = resize(d.spare, len(d.lots))
-	runs, start := make([][]lot, len(jobs)), 0
+	at := make(map[int32]*[]bundle, len(jobs))
+	d.spare = resize(d.spare, len(d.bundles))
+	runs, start := make([][]bundle, len(jobs)), 0
 	for k, job := range jobs {
 		runs[k] = d.spare[start : start : start+count[job]]
 		at[job] = &runs[k]
 		start += count[job]
 	}
-	for i := range d.lots {
-		run := at[d.lots[i].job]
-		*run = append(*run, d.lots[i])
+	for i := range d.bundles {
+		run := at[d.bundles[i].job]
+		*run = append(*run, d.bundles[i])
 	}
-	d.lots, d.spare = d.spare, d.lots
-	d.of = nil // no longer true, and no longer asked
+	d.bundles, d.spare = d.spare, d.bundles
+	d.of = nil // it names places in the old list, and nothing asks it any more
 	return runs
 }

@@ -11,7 +11,7 @@ const (
 )
 
 // A ladder takes steps in falling order of slope for as long as they fit.
-// Sorting a million of them exactly would be most of a plan, and is needed only
+// Sorting a million of them exactly would be most of a choice, and is needed only
 // where they do not all fit: they are counted into buckets, and a bucket is
 // sorted when it is more than what is left.
 type ladder struct {
@@ -22,15 +22,15 @@ type ladder struct {
 
 func (r *ladder) reset() { r.steps = r.steps[:0] }
 
-func (r *ladder) add(lot int32, steps []step) {
+func (r *ladder) add(bundle int32, steps []step) {
 	for _, s := range steps {
-		s.lot = lot
+		s.bundle = bundle
 		r.steps = append(r.steps, s)
 	}
 }
 
 // climb calls take for every step in order, until left says that none can fit.
-func (r *ladder) climb(lots []lot, left func() int64, take func(*lot, step)) {
+func (r *ladder) climb(bundles []bundle, left func() int64, take func(*bundle, step)) {
 	r.count()
 	for b := range buckets {
 		group := r.spare[r.ends[b]:r.ends[b+1]]
@@ -40,14 +40,14 @@ func (r *ladder) climb(lots []lot, left func() int64, take func(*lot, step)) {
 		if left() < r.least {
 			return
 		}
-		choose(lots, group, left, take, 0)
+		choose(bundles, group, left, take, 0)
 	}
 }
 
 // choose takes those steps that fit, in order: a quicksort that leaves alone
 // what fits as a whole, and drops what cannot fit any more. Of equal items,
 // which are all in one bucket, it so sorts few.
-func choose(lots []lot, group []step, left func() int64, take func(*lot, step), depth int) {
+func choose(bundles []bundle, group []step, left func() int64, take func(*bundle, step), depth int) {
 	for len(group) > 0 {
 		room, sum := left(), int64(0)
 		group = slices.DeleteFunc(group, func(s step) bool { return s.bytes > room })
@@ -55,17 +55,17 @@ func choose(lots []lot, group []step, left func() int64, take func(*lot, step), 
 			sum += s.bytes
 		}
 		if sum > room && len(group) > few && depth < deep {
-			k := split(lots, group)
+			k := split(bundles, group)
 			depth++
-			choose(lots, group[:k], left, take, depth)
+			choose(bundles, group[:k], left, take, depth)
 			group = group[k:]
 			continue
 		}
 		if sum > room {
-			slices.SortFunc(group, func(a, b step) int { return before(lots, a, b) })
+			slices.SortFunc(group, func(a, b step) int { return before(bundles, a, b) })
 		}
 		for _, s := range group {
-			take(&lots[s.lot], s)
+			take(&bundles[s.bundle], s)
 		}
 		return
 	}
@@ -74,16 +74,16 @@ func choose(lots []lot, group []step, left func() int64, take func(*lot, step), 
 // split parts steps into some that come before all others, and the others:
 // neither is empty. Steps often are in some order already, or in two, one into the
 // other, so it looks at several places for one in the middle.
-func split(lots []lot, group []step) int {
+func split(bundles []bundle, group []step) int {
 	const looks = few / 2
 	var pivots [looks]step
 	for i := range pivots {
 		pivots[i] = group[i*(len(group)-1)/(looks-1)]
 	}
-	slices.SortFunc(pivots[:], func(a, b step) int { return before(lots, a, b) })
+	slices.SortFunc(pivots[:], func(a, b step) int { return before(bundles, a, b) })
 	k := 0
 	for i, s := range group {
-		if before(lots, s, pivots[looks/2]) < 0 {
+		if before(bundles, s, pivots[looks/2]) < 0 {
 			group[i], group[k] = group[k], s
 			k++
 		}
@@ -113,8 +113,8 @@ func (r *ladder) count() {
 
 // before orders steps that compete: by slope, then by what is used sooner, was
 // used later, is smaller. Only what is equal in all that goes by its place.
-func before(lots []lot, a, b step) int {
-	x, y := &lots[a.lot], &lots[b.lot]
+func before(bundles []bundle, a, b step) int {
+	x, y := &bundles[a.bundle], &bundles[b.bundle]
 	return cmp.Or(cmp.Compare(b.slope, a.slope), cmp.Compare(x.next, y.next), cmp.Compare(y.last, x.last),
-		cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.lot, b.lot))
+		cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.bundle, b.bundle))
 }

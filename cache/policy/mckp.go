@@ -1,49 +1,65 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 const (
 	// A move has to gain more than it costs by this share, or everything stays:
-	// measured waits vary by a few per cent from plan to plan.
+	// measured waits vary by a few per cent from choice to choice.
 	reluctance = 0.05
 
 	// unknown is below the worth of everything that is known to be used.
 	unknown = -1e12
 )
 
-// Mckp is the multiple-choice knapsack: one level for each lot, the gains
+// Mckp is the multiple-choice knapsack: one level for each bundle, the gains
 // summed up as large as memory and disk allow. The price of disk is found by
-// bisection; at a price, memory goes to the steepest steps of the lots' convex
+// bisection; at a price, memory goes to the steepest steps of the bundles' convex
 // hulls, which is optimal but for the last step that does not fit. So at most
-// two lots have not what the linear program would give them.
+// two bundles have not what the linear program would give them.
 type mckp struct {
+	*scratch // while a choice is made
+	dear     price
+	jobs     map[int32]price // where there are several
+}
+
+// A scratch is the memory in which a choice is made, 300 bytes for an item. One
+// policy may be asked for worths while another makes the next choice, so they take it from a
+// pool, for one choice at a time.
+type scratch struct {
 	future forecast
 	draft  draft
 	tally  tally
-	dear   price
-	jobs   map[int32]price // where there are several
-
-	ties  []step // scratch
-	saved []Level
+	ties   []step
+	saved  []Level
 }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // A price is the inverse of the cost of a byte per second, so that it multiplies.
 type price struct{ mem, disk float64 }
 
-func (m *mckp) Plan(p *Problem, levels []Level) {
+func (m *mckp) Choose(p *Problem, levels []Level) {
+	m.scratch = scratches.Get().(*scratch)
+	defer func() {
+		scratches.Put(m.scratch)
+		m.scratch = nil
+	}()
 	m.future.learn(p)
 	m.draft.begin(p, &m.future, reluctance)
 	m.divide()
-	m.draft.more(m.draft.lots)
+	m.draft.more(m.draft.bundles)
 	m.draft.keep()
 	m.draft.finish(levels)
 }
 
-// solve gives the lots of one job their levels, within its share.
-func (m *mckp) solve(lots []lot, share room, before price) price {
-	mem, disk := m.tally.prices(lots, share)
-	m.place(lots, share, mem, disk)
-	m.stay(lots, share)
+// solve gives the bundles of one job their levels, within its share.
+func (m *mckp) solve(bundles []bundle, share room, before price) price {
+	mem, disk := m.tally.prices(bundles, share)
+	m.place(bundles, share, mem, disk)
+	m.stay(bundles, share)
 	return price{m.slow(mem, before.mem), m.slow(disk, before.disk)}
 }
 
@@ -59,114 +75,116 @@ func (m *mckp) slow(price, before float64) float64 {
 // place goes up the hulls from the levels without memory, and puts on disk
 // what did not get memory. If disk is scarce, it also tries the other way
 // round, and takes the better one.
-func (m *mckp) place(lots []lot, share room, mem, disk float64) {
+func (m *mckp) place(bundles []bundle, share room, mem, disk float64) {
 	d := &m.draft
 	kept := d.left.less(share)
 	d.left = share
-	d.climb(lots, disk)
-	d.disk(lots)
-	d.more(lots)
+	d.climb(bundles, disk)
+	d.disk(bundles)
+	d.more(bundles)
 	if disk > 0 {
-		gain := m.save(lots)
+		gain := m.save(bundles)
 		left := d.left
-		d.left = d.strip(lots)
-		m.diskFirst(lots, mem, disk)
-		if m.sum(lots) <= gain {
+		d.left = d.strip(bundles)
+		m.diskFirst(bundles, mem, disk)
+		if m.sum(bundles) <= gain {
 			d.left = left
-			m.restore(lots)
+			m.restore(bundles)
 		}
 	}
 	d.left = d.left.plus(kept)
 }
 
-// diskFirst puts on disk the lots that at these prices are no worse there than at any
-// other level, until disk is full, and then goes up from there. When lots are equal
-// and prices right, every lot is worth the same at either level, so the hull does not
-// tell which lot goes where: only that both budgets are to be full.
-func (m *mckp) diskFirst(lots []lot, mem, disk float64) {
+// diskFirst puts on disk the bundles that at these prices are no worse there than at any
+// other level, until disk is full, and then goes up from there. When bundles are equal
+// and prices right, every bundle is worth the same at either level, so the hull does not
+// tell which bundle goes where: only that both budgets are to be full.
+func (m *mckp) diskFirst(bundles []bundle, mem, disk float64) {
 	m.ties = m.ties[:0]
-	for i := range lots {
-		l := &lots[i]
-		lost, ok := l.regret(mem, disk)
-		switch near := 1e-3 * l.gain[Disk]; {
+	for i := range bundles {
+		b := &bundles[i]
+		lost, ok := b.regret(mem, disk)
+		switch near := 1e-3 * b.gain[Disk]; {
 		case !ok || lost > near:
 		case lost < -near:
-			m.draft.put(l, Disk)
+			m.draft.put(b, Disk)
 		default:
-			m.ties = append(m.ties, step{slope: -lost, lot: int32(i), bytes: l.bytes[Disk]})
+			m.ties = append(m.ties, step{slope: -lost, bundle: int32(i), bytes: b.bytes[Disk]})
 		}
 	}
 	room := func() int64 { return m.draft.left.disk }
-	choose(lots, m.ties, room, func(l *lot, _ step) { m.draft.put(l, Disk) }, 0)
-	m.draft.more(lots)
+	choose(bundles, m.ties, room, func(b *bundle, _ step) { m.draft.put(b, Disk) }, 0)
+	m.draft.more(bundles)
 }
 
-// regret is how much more a lot would gain elsewhere than on disk, what it
+// regret is how much more a bundle would gain elsewhere than on disk, what it
 // pays included. It says whether disk is a choice at all.
-func (l *lot) regret(mem, disk float64) (float64, bool) {
-	if l.level != Source || l.bytes[Disk] < 0 || l.gain[Disk] <= 0 {
+func (b *bundle) regret(mem, disk float64) (float64, bool) {
+	if b.level != Source || b.bytes[Disk] < 0 || b.gain[Disk] <= 0 {
 		return 0, false
 	}
 	best := 0.0
 	for at := Packed; at <= RAM; at++ {
-		if l.can(at) {
-			best = math.Max(best, l.gain[at]-mem*float64(l.bytes[at]))
+		if b.can(at) {
+			best = math.Max(best, b.gain[at]-mem*float64(b.bytes[at]))
 		}
 	}
-	return best - (l.gain[Disk] - disk*float64(l.bytes[Disk])), true
+	return best - (b.gain[Disk] - disk*float64(b.bytes[Disk])), true
 }
 
 // save remembers the levels, and returns their gain.
-func (m *mckp) save(lots []lot) float64 {
-	m.saved = resize(m.saved, len(lots))
-	for i := range lots {
-		m.saved[i] = lots[i].level
+func (m *mckp) save(bundles []bundle) float64 {
+	m.saved = resize(m.saved, len(bundles))
+	for i := range bundles {
+		m.saved[i] = bundles[i].level
 	}
-	return m.sum(lots)
+	return m.sum(bundles)
 }
 
-func (m *mckp) restore(lots []lot) {
-	for i := range lots {
-		lots[i].level = m.saved[i]
+func (m *mckp) restore(bundles []bundle) {
+	for i := range bundles {
+		bundles[i].level = m.saved[i]
 	}
 }
 
-func (m *mckp) sum(lots []lot) float64 {
+func (m *mckp) sum(bundles []bundle) float64 {
 	sum := 0.0
-	for i := range lots {
-		sum += lots[i].gain[lots[i].level]
+	for i := range bundles {
+		sum += bundles[i].gain[bundles[i].level]
 	}
 	return sum
 }
 
-// stay takes a plan back that is not worth its moves: if everything may stay
-// where it is and the plan gains less than a share of its moves, rounding has
+// stay takes a choice back that is not worth its moves: if everything may stay
+// where it is and the choice gains less than a share of its moves, rounding has
 // found another way to the same end.
-func (m *mckp) stay(lots []lot, share room) {
+func (m *mckp) stay(bundles []bundle, share room) {
 	now, then := 0.0, 0.0
 	var used, pins room
-	for i := range lots {
-		l := &lots[i]
-		if l.now == Levels || l.now < l.base || l.base > Source && l.now < l.floor || !l.can(l.now) {
+	for i := range bundles {
+		b := &bundles[i]
+		if b.now == Levels || b.now < b.base || b.base > Source && b.now < b.floor || !b.can(b.now) {
 			return
 		}
-		now += l.gain[l.now]
-		then += l.gain[l.level]
-		used = used.plus(l.takes(l.now))
-		pins = pins.plus(l.takes(l.base))
+		now += b.gain[b.now]
+		then += b.gain[b.level]
+		used = used.plus(b.takes(b.now))
+		pins = pins.plus(b.takes(b.base))
 	}
 	if then > now || !share.plus(pins).holds(used) {
 		return
 	}
-	for i := range lots {
-		m.draft.left = m.draft.left.plus(lots[i].takes(lots[i].level)).less(lots[i].takes(lots[i].now))
-		lots[i].level = lots[i].now
+	for i := range bundles {
+		m.draft.left = m.draft.left.plus(bundles[i].takes(bundles[i].level)).less(bundles[i].takes(bundles[i].now))
+		bundles[i].level = bundles[i].now
 	}
 }
 
 // Worth is an item's saving for its bytes at the price of memory, in seconds for
 // which that pays, less the time until it is used. With equal sizes and
-// waits that is Belady's order; with equal times the knapsack's.
+// waits that is Belady's order; with equal times the knapsack's. What is packed is worth
+// the same whenever it is used: it was packed to stay until then, and a batch that is
+// brought in its place, to be read sooner, leaves again before.
 func (m *mckp) Worth(i *Item, next float64) float64 {
 	if i.Floor > Source && i.Now <= i.Floor {
 		return math.Inf(1)
@@ -175,17 +193,19 @@ func (m *mckp) Worth(i *Item, next float64) float64 {
 		return unknown + i.Last
 	}
 	at, dear := i.Now, m.price(i.Job)
-	if at == Source {
-		at = RAM
-	}
 	pays := dear.mem
-	if at == Disk {
+	switch at {
+	case Packed:
+		next = 0
+	case Disk:
 		pays = dear.disk
+	case Source:
+		at = RAM
 	}
 	return math.Max(pays*i.saved(at)/math.Max(float64(i.Bytes[at]), 1)-next, unknown/2)
 }
 
-// price is the last plan's price for a job.
+// price is the last choice's price for a job.
 func (m *mckp) price(job int32) price {
 	if len(m.jobs) > 0 {
 		if own, ok := m.jobs[job]; ok {

@@ -8,13 +8,13 @@ import (
 	"rankfs/meta"
 )
 
-// Names lists the planners, the default first.
+// Names lists the policies, the default first.
 func Names() []string {
 	return []string{"mckp", "interval", "dp25", "lru", "lrc", "mrd", "all-ram", "all-packed", "all-disk"}
 }
 
-// New gives the planner of a name.
-func New(name string) (Planner, error) {
+// New gives the policy of a name.
+func New(name string) (Policy, error) {
 	switch name {
 	case "mckp":
 		return &mckp{}, nil
@@ -35,5 +35,5 @@ func New(name string) (Planner, error) {
 	case "all-disk":
 		return &ranked{by: byLast, at: Disk}, nil
 	}
-	return nil, fmt.Errorf("policy %q: %w: choose one of %s", name, meta.ErrInvalid, strings.Join(slices.Clip(Names()), ", "))
+	return nil, fmt.Errorf("policy %q %w: choose one of %s", name, meta.ErrInvalid, strings.Join(slices.Clip(Names()), ", "))
 }

@@ -24,7 +24,7 @@ var patterns = []struct {
 // job. A use waits for its item where it is; then the item becomes what the plan
 // says, at the price of that move. What the plan puts lower is moved at once.
 type run struct {
-	planner policy.Planner
+	by      policy.Policy
 	problem *policy.Problem
 	epochs  [][]int
 	seconds float64
@@ -40,7 +40,7 @@ func (r *run) all() float64 {
 				r.problem.Uses = append(r.problem.Uses, policy.Use{Item: int32(i), At: float64(100*e + at)})
 			}
 		}
-		r.planner.Plan(r.problem, levels)
+		r.by.Choose(r.problem, levels)
 		r.epoch(k, levels)
 	}
 	return r.seconds
@@ -81,10 +81,10 @@ var scenarios = []scenario{
 	{"does not fit packed", policy.Packed, 0.5, true},
 }
 
-// takes gives the seconds that twelve epochs take with a planner, and with disk
+// takes gives the seconds that twelve epochs take with a policy, and with disk
 // for a share of the data.
 func (s scenario) takes(t *testing.T, name string, skew, disk float64, epoch func(*rand.Rand, int) []int) float64 {
-	r := &run{planner: newPlanner(t, name), problem: datasets(skew, [2]int{1, 1})}
+	r := &run{by: newPolicy(t, name), problem: datasets(skew, [2]int{1, 1})}
 	rng, used := rand.New(rand.NewPCG(9, 9)), map[int]bool{}
 	for k := range 12 {
 		r.epochs = append(r.epochs, epoch(rng, k))

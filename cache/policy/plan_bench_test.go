@@ -61,16 +61,16 @@ func BenchmarkPlan(b *testing.B) {
 	twins.Memory, twins.Disk = equal.Memory, equal.Disk
 	for _, test := range []struct {
 		name    string
-		planner string
+		by      string
 		problem *policy.Problem
 	}{{"mckp", "mckp", p}, {"mckp of equal items", "mckp", equal}, {"mckp of 4 jobs", "mckp", jobs}, {"mckp of 2 readers", "mckp", twins}, {"interval", "interval", p}, {"dp25", "dp25", p}, {"lru", "lru", p}} {
 		b.Run(test.name, func(b *testing.B) {
-			planner := newPlanner(b, test.planner)
+			by := newPolicy(b, test.by)
 			levels := make([]policy.Level, len(p.Items))
-			planner.Plan(test.problem, levels)
+			by.Choose(test.problem, levels)
 			start := cpu()
 			for b.Loop() {
-				planner.Plan(test.problem, levels)
+				by.Choose(test.problem, levels)
 			}
 			b.ReportMetric((cpu()-start).Seconds()/float64(b.N), "cpu-s/op")
 		})
@@ -84,20 +84,20 @@ func BenchmarkWorth(b *testing.B) {
 	p := million(n)
 	for _, name := range []string{"mckp", "interval", "lru"} {
 		b.Run(name, func(b *testing.B) {
-			planner := newPlanner(b, name)
+			by := newPolicy(b, name)
 			levels := make([]policy.Level, n)
-			planner.Plan(p, levels)
+			by.Choose(p, levels)
 			var kept worths
 			for i := range n / 5 {
 				p.Items[i].Now = policy.RAM
-				heap.Push(&kept, worth{int32(i), planner.Worth(&p.Items[i], float64(i))})
+				heap.Push(&kept, worth{int32(i), by.Worth(&p.Items[i], float64(i))})
 			}
 			start, k := cpu(), 0
 			for b.Loop() {
 				gone := heap.Pop(&kept).(worth)
 				k = (k + 7919) % n
 				p.Items[gone.item].Last = float64(k)
-				heap.Push(&kept, worth{gone.item, planner.Worth(&p.Items[gone.item], float64(k)/1000)})
+				heap.Push(&kept, worth{gone.item, by.Worth(&p.Items[gone.item], float64(k)/1000)})
 			}
 			b.ReportMetric(float64((cpu()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})

@@ -1,7 +1,7 @@
 // Package policy decides which partitions a node keeps, and in what form.
 //
 // Everything here is pure: no clock, no I/O, no randomness. A cache and a
-// simulator ask the same planners, so what the one predicts is what the other
+// simulator ask the same policies, so what the one predicts is what the other
 // does.
 package policy
 
@@ -45,16 +45,16 @@ type Problem struct {
 	Uses   []Use // ascending by time, as far as the future is known
 }
 
-// A Planner decides where partitions should be. It may keep what it learnt from
+// A Policy decides where partitions should be. It may keep what it learnt from
 // one call to the next; it is used by one goroutine at a time.
-type Planner interface {
-	// Plan sets levels[i], where p.Items[i] should be until the next call.
+type Policy interface {
+	// Choose sets levels[i], where p.Items[i] should be until the next call.
 	// What it sets fits the budgets. It keeps neither p nor levels.
-	Plan(p *Problem, levels []Level)
+	Choose(p *Problem, levels []Level)
 
-	// Worth orders what is kept between two plans: of the items at a level,
+	// Worth orders what is kept between two choices: of the items at a level,
 	// the one worth least goes first if room is needed. next is when i is used
 	// next, +Inf if that is not known. It costs a few nanoseconds and may be
-	// compared with what it was for other items, at any time since the plan.
+	// compared with what it was for other items, at any time since the last.
 	Worth(i *Item, next float64) float64
 }

@@ -58,17 +58,17 @@ func items(t *rapid.T, now float64) policy.Item {
 	return i
 }
 
-func newPlanner(t rapid.TB, name string) policy.Planner {
-	planner, err := policy.New(name)
+func newPolicy(t rapid.TB, name string) policy.Policy {
+	by, err := policy.New(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planner
+	return by
 }
 
 func plan(t rapid.TB, name string, p *policy.Problem) []policy.Level {
 	levels := make([]policy.Level, len(p.Items))
-	newPlanner(t, name).Plan(p, levels)
+	newPolicy(t, name).Choose(p, levels)
 	return levels
 }
 
@@ -87,7 +87,7 @@ func taken(p *policy.Problem, levels []policy.Level) (memory, disk int64) {
 
 func TestNames(t *testing.T) {
 	for _, name := range policy.Names() {
-		newPlanner(t, name)
+		newPolicy(t, name)
 	}
 	if _, err := policy.New("best"); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("New(best): %v", err)
@@ -96,7 +96,7 @@ func TestNames(t *testing.T) {
 
 // Whatever it is asked, a plan keeps to the budgets, puts nothing where it
 // cannot be, leaves groups whole, and is the same when asked again.
-func TestPlanKeepsRules(t *testing.T) {
+func TestChoiceKeepsRules(t *testing.T) {
 	for _, name := range policy.Names() {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			p := problems(t)
@@ -203,10 +203,10 @@ func permuted(p *policy.Problem, order []int) *policy.Problem {
 func TestNoOscillation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		planner := newPlanner(t, "mckp")
+		by := newPolicy(t, "mckp")
 		for _, again := range []bool{true, true, true, true, true, false} {
 			levels := make([]policy.Level, len(p.Items))
-			planner.Plan(p, levels)
+			by.Choose(p, levels)
 			same := true
 			for i := range p.Items {
 				same = same && p.Items[i].Now == levels[i]

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// An order is the rule by which one of two lots stays rather than the other.
+// An order is the rule by which one of two bundles stays rather than the other.
 type order uint8
 
 const (
-	byLast  order = iota // lru: the lot used last
-	byCount              // lrc: the lot with most uses to come
-	byNext               // mrd: the lot used soonest
+	byLast  order = iota // lru: the bundle used last
+	byCount              // lrc: the bundle with most uses to come
+	byNext               // mrd: the bundle used soonest
 )
 
-// Ranked keeps lots at one level, the first in its order until it is full, and
+// Ranked keeps bundles at one level, the first in its order until it is full, and
 // is what mckp is compared with: lru, least reference count, most reference
 // distance, and everything at one level.
 //
 // All-ram and all-packed differ from lru in nothing but the level: that is what
-// Spark does with a persisted set. Unlike mckp they know no price: they take lots in
+// Spark does with a persisted set. Unlike mckp they know no price: they take bundles in
 // their order, at any cost of bringing them.
 type ranked struct {
 	by     order
@@ -30,34 +30,34 @@ type ranked struct {
 	counts map[int32]float64 // by Set: known uses to come of an item, on the mean
 }
 
-func (r *ranked) Plan(p *Problem, levels []Level) {
+func (r *ranked) Choose(p *Problem, levels []Level) {
 	r.future.learn(p)
 	r.draft.begin(p, &r.future, 0)
 	r.count(p)
-	lots := make([]*lot, len(r.draft.lots))
-	for i := range lots {
-		lots[i] = &r.draft.lots[i]
+	bundles := make([]*bundle, len(r.draft.bundles))
+	for i := range bundles {
+		bundles[i] = &r.draft.bundles[i]
 	}
-	slices.SortStableFunc(lots, func(a, b *lot) int {
+	slices.SortStableFunc(bundles, func(a, b *bundle) int {
 		return cmp.Or(cmp.Compare(r.rank(b), r.rank(a)), cmp.Compare(b.now, a.now),
 			cmp.Compare(a.next, b.next), cmp.Compare(b.last, a.last))
 	})
-	for _, l := range lots {
-		if l.level < r.at {
-			r.draft.put(l, r.at)
+	for _, b := range bundles {
+		if b.level < r.at {
+			r.draft.put(b, r.at)
 		}
 	}
 	r.draft.finish(levels)
 }
 
-func (r *ranked) rank(l *lot) float64 {
+func (r *ranked) rank(b *bundle) float64 {
 	switch r.by {
 	case byCount:
-		return r.future.known(l.first)
+		return r.future.known(b.first)
 	case byNext:
-		return -l.next
+		return -b.next
 	}
-	return l.last
+	return b.last
 }
 
 // count learns how often the items of a set will be used: Worth is not told.

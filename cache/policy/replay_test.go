@@ -70,11 +70,11 @@ func optimum(accesses []int32, n, slabs int) (hits int) {
 	return hits
 }
 
-// A replay is a cache with nothing but a planner: every so many uses it plans
+// A replay is a cache with nothing but a policy: every so many uses it plans
 // and drops what the plan does not keep; a use brings an item, which stays if it
 // is worth more than the least of what is kept.
 type replay struct {
-	planner  policy.Planner
+	by       policy.Policy
 	problem  policy.Problem
 	accesses []int32
 	horizon  int // uses that are known
@@ -102,7 +102,7 @@ func (w *worths) Pop() any {
 }
 
 func newReplay(t testing.TB, name string, accesses []int32, n, slabs, horizon, every int) *replay {
-	r := &replay{planner: newPlanner(t, name), accesses: accesses, horizon: horizon, every: every,
+	r := &replay{by: newPolicy(t, name), accesses: accesses, horizon: horizon, every: every,
 		problem: policy.Problem{Memory: int64(slabs) * slab}, levels: make([]policy.Level, n)}
 	for range n {
 		r.problem.Items = append(r.problem.Items, policy.Item{
@@ -132,7 +132,7 @@ func (r *replay) plan(k int, next []int) {
 	for at := k; at < min(k+r.horizon, len(r.accesses)); at++ {
 		r.problem.Uses = append(r.problem.Uses, policy.Use{Item: r.accesses[at], At: float64(at)})
 	}
-	r.planner.Plan(&r.problem, r.levels)
+	r.by.Choose(&r.problem, r.levels)
 	r.kept = slices.DeleteFunc(r.kept, func(w worth) bool {
 		i := &r.problem.Items[w.item]
 		if r.levels[w.item] < i.Now {
@@ -143,7 +143,7 @@ func (r *replay) plan(k int, next []int) {
 	})
 	for at := range r.kept {
 		i := &r.problem.Items[r.kept[at].item]
-		r.kept[at].value = r.planner.Worth(i, r.known(k, next[int(i.Last)]))
+		r.kept[at].value = r.by.Worth(i, r.known(k, next[int(i.Last)]))
 	}
 	heap.Init(&r.kept)
 }
@@ -164,7 +164,7 @@ func (r *replay) use(k int, i int32, next int) (hit bool) {
 		heap.Remove(&r.kept, at)
 	}
 	it.Now = policy.RAM
-	heap.Push(&r.kept, worth{i, r.planner.Worth(it, r.known(k, next))})
+	heap.Push(&r.kept, worth{i, r.by.Worth(it, r.known(k, next))})
 	if int64(len(r.kept))*slab > r.problem.Memory {
 		gone := heap.Pop(&r.kept).(worth)
 		r.problem.Items[gone.item].Now = policy.Source

@@ -10,13 +10,13 @@ import (
 	"rankfs/cache/policy"
 )
 
-// learnt gives a planner that has made a plan for data that do not fit.
-func learnt(t testing.TB, name string) policy.Planner {
+// learnt gives a policy that has made a plan for data that do not fit.
+func learnt(t testing.TB, name string) policy.Policy {
 	p := datasets(0.5, [2]int{10, 6})
 	p.Memory, p.Disk = size(p, policy.Packed)/3, size(p, policy.RAM)/4
-	planner := newPlanner(t, name)
-	planner.Plan(p, make([]policy.Level, len(p.Items)))
-	return planner
+	by := newPolicy(t, name)
+	by.Choose(p, make([]policy.Level, len(p.Items)))
+	return by
 }
 
 func inRAM(bytes int64, wait, last float64) *policy.Item {
@@ -31,24 +31,24 @@ func inRAM(bytes int64, wait, last float64) *policy.Item {
 // where items are used at the same time.
 func TestWorth(t *testing.T) {
 	for _, name := range []string{"mckp", "interval"} {
-		planner := learnt(t, name)
+		by := learnt(t, name)
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			sooner := rapid.Float64Range(0, 900).Draw(t, "sooner")
 			later := sooner + rapid.Float64Range(0.01, 100).Draw(t, "later")
 			bytes := rapid.Int64Range(1<<10, 1<<40).Draw(t, "bytes")
 			wait := rapid.Float64Range(0.001, 100).Draw(t, "wait")
 			i := inRAM(bytes, wait, 0)
-			if a, b := planner.Worth(i, sooner), planner.Worth(i, later); !(a > b) {
+			if a, b := by.Worth(i, sooner), by.Worth(i, later); !(a > b) {
 				t.Fatalf("used at %g it is worth %g, at %g it is worth %g", sooner, a, later, b)
 			}
-			if a, b := planner.Worth(i, later), planner.Worth(inRAM(2*bytes, wait, 0), later); !(a >= b) {
+			if a, b := by.Worth(i, later), by.Worth(inRAM(2*bytes, wait, 0), later); !(a >= b) {
 				t.Fatalf("of two that save the same the larger is worth more: %g, %g", a, b)
 			}
-			if a, b := planner.Worth(i, later), planner.Worth(inRAM(2*bytes, 4*wait, 0), later); !(a <= b) {
+			if a, b := by.Worth(i, later), by.Worth(inRAM(2*bytes, 4*wait, 0), later); !(a <= b) {
 				t.Fatalf("of twice the density it is worth less: %g, %g", a, b)
 			}
 			older, newer := inRAM(bytes, wait, sooner), inRAM(bytes, wait, later)
-			a, b, c := planner.Worth(older, math.Inf(1)), planner.Worth(newer, math.Inf(1)), planner.Worth(i, 1e9)
+			a, b, c := by.Worth(older, math.Inf(1)), by.Worth(newer, math.Inf(1)), by.Worth(i, 1e9)
 			if !(a < b && b < c) {
 				t.Fatalf("not known, older: %g; newer: %g; known, but far: %g", a, b, c)
 			}
@@ -60,16 +60,16 @@ func TestWorth(t *testing.T) {
 // else it would be the next to leave.
 func TestWorthOfPacked(t *testing.T) {
 	for _, name := range []string{"mckp", "interval", "dp25", "all-packed"} {
-		planner := learnt(t, name)
+		by := learnt(t, name)
 		packed, plain := inRAM(1<<20, 0.1, 5), inRAM(1<<20, 0.1, 6)
 		packed.Now, packed.Bytes[policy.Packed] = policy.Packed, 1<<18
-		if a, b := planner.Worth(packed, 105), planner.Worth(plain, 106); !(a > b) {
+		if a, b := by.Worth(packed, 105), by.Worth(plain, 106); !(a > b) {
 			t.Errorf("%s: packed it is worth %g, as it is %g", name, a, b)
 		}
 	}
 }
 
-// What is pinned is the last to go, whatever the planner.
+// What is pinned is the last to go, whatever the policy.
 func TestWorthOfPins(t *testing.T) {
 	for _, name := range policy.Names() {
 		i := inRAM(1<<20, 1, 5)
@@ -93,8 +93,8 @@ func TestWorthOfOthers(t *testing.T) {
 		{"lrc", inRAM(9, 1, 7), other(inRAM(1, 9, 8)), 11, 10}, // ten uses of each, and six
 		{"lrc", inRAM(9, 1, 7), inRAM(1, 9, 8), 11, math.Inf(1)},
 	} {
-		planner := learnt(t, test.name)
-		if a, b := planner.Worth(test.more, test.at), planner.Worth(test.less, test.then); !(a > b) {
+		by := learnt(t, test.name)
+		if a, b := by.Worth(test.more, test.at), by.Worth(test.less, test.then); !(a > b) {
 			t.Errorf("%s: %g is not more than %g", test.name, a, b)
 		}
 	}
@@ -108,9 +108,9 @@ func other(i *policy.Item) *policy.Item {
 // A problem of nothing has a plan of nothing.
 func TestEmpty(t *testing.T) {
 	for _, name := range policy.Names() {
-		planner := newPlanner(t, name)
-		planner.Plan(&policy.Problem{Memory: 1, Disk: 1}, nil)
-		if w := planner.Worth(inRAM(0, 0, -1), 3); math.IsNaN(w) {
+		by := newPolicy(t, name)
+		by.Choose(&policy.Problem{Memory: 1, Disk: 1}, nil)
+		if w := by.Worth(inRAM(0, 0, -1), 3); math.IsNaN(w) {
 			t.Errorf("%s: an item of no bytes is worth %g", name, w)
 		}
 	}

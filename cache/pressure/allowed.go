@@ -21,12 +21,6 @@ const (
 	decay = 4
 )
 
-// reserve is what is left free of a limit: what others take between two
-// samples, this process's own heap among them, and what the kernel needs to work.
-func reserve(limit int64) int64 {
-	return min(max(limit/16, 32<<20), 1<<30, limit/4)
-}
-
 // first is what is allowed before anything is known of what others will take,
 // and this process itself, which has just begun: half of what there is room for,
 // unless that is all of the budget.

@@ -141,3 +141,13 @@ func unescape(s string) string {
 	}
 	return s
 }
+
+// readFile reads a file that need not be there: a root group has no limits, a
+// kernel may have no PSI, and a group may just have been removed.
+func readFile(root fs.FS, name string) ([]byte, error) {
+	b, err := fs.ReadFile(root, name)
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	return b, nil
+}

@@ -198,16 +198,6 @@ func (t tree) group(root fs.FS, dir string) (Group, error) {
 	return g, nil
 }
 
-// readFile reads a file that need not be there: a root group has no limits, a
-// kernel may have no PSI, and a group may just have been removed.
-func readFile(root fs.FS, name string) ([]byte, error) {
-	b, err := fs.ReadFile(root, name)
-	if err != nil && !absent(err) {
-		return nil, err
-	}
-	return b, nil
-}
-
 // readNumber returns NoLimit for a file that says max, or is not there.
 func readNumber(root fs.FS, name string) (int64, error) {
 	b, err := readFile(root, name)
@@ -223,4 +213,10 @@ func readNumber(root fs.FS, name string) (int64, error) {
 		return 0, fmt.Errorf("%s: %q: %w", name, s, meta.ErrInvalid)
 	}
 	return n, nil
+}
+
+// reserve is what is left free of a limit: what others take between two
+// samples, this process's own heap among them, and what the kernel needs to work.
+func reserve(limit int64) int64 {
+	return min(max(limit/16, 32<<20), 1<<30, limit/4)
 }

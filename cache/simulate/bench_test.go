@@ -31,11 +31,11 @@ func BenchmarkMillionPartitions(b *testing.B) {
 	}
 }
 
-func named(t testing.TB, name string) func() policy.Planner {
+func named(t testing.TB, name string) func() policy.Policy {
 	if _, err := policy.New(name); err != nil {
 		t.Fatal(err)
 	}
-	return func() policy.Planner {
+	return func() policy.Policy {
 		p, _ := policy.New(name)
 		return p
 	}

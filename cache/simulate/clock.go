@@ -1,7 +1,7 @@
 package simulate
 
 // A clock is virtual time and what is to happen at which. Each slot has one
-// alarm at most, so that nothing is left behind when plans change. Of two at
+// alarm at most, so that nothing is left behind when choices change. Of two at
 // the same time the one set first goes first.
 type clock struct {
 	now   float64

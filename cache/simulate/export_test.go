@@ -10,8 +10,8 @@ import (
 )
 
 // RunChecked is Run with every invariant checked after every event.
-func RunChecked(s Scenario, planner func() policy.Planner) (Outcome, error) {
-	r, err := newRun(s, planner)
+func RunChecked(s Scenario, by func() policy.Policy) (Outcome, error) {
+	r, err := newRun(s, by)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -80,10 +80,10 @@ func (r *run) adds(n *node) error {
 	}
 	for i := range r.chains {
 		c := &r.chains[i]
-		if c.whole && c.home == n && (c.doing == asking || c.doing == loading || c.doing == unpacking) {
+		if c.whole && c.owner == n && (c.doing == asking || c.doing == loading || c.doing == unpacking) {
 			loads -= c.reader.batch(c.step).stage // of what is loading, too
 		}
-		if c.doing == moving && c.home == n {
+		if c.doing == moving && c.owner == n {
 			if c.to == policy.Disk {
 				disk += n.items[c.item].Bytes[c.to]
 			} else {

@@ -7,12 +7,19 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A chain brings a batch the bytes that it needs from one home, a partition after the
+// Fills are how batches are made ready: by workers, from what caches and the source have.
+type fills struct {
+	*caches
+	source server
+	uses   []use // of the batch that is begun
+}
+
+// A chain brings a batch the bytes that it needs from one owner, a partition after the
 // other, and to another node in the end. Or it is a move.
 type chain struct {
 	reader *reader
 	step   int64
-	home   *node
+	owner  *node
 	uses   []use
 	at     int
 	doing  doing
@@ -42,35 +49,15 @@ const (
 	calling // another node, until it sends
 	sending
 	moving
+	packing // what has made room
 	nothing
 )
 
 var causes = [...]Cause{asking: Source, loading: Source, alone: Source, asksOne: Source, reading: Disk, unpacking: Decode,
 	joined: Source, calling: Peer, sending: Peer}
 
-// begin has a worker make a batch ready.
-func (r *run) begin(k *reader, step int64) {
-	n, b := k.node, k.batch(step)
-	n.workers--
-	b.begun, b.waited = r.clock.now, n.freed
-	if i, ok := r.inPlace(k, step); ok && !r.s.Once {
-		b.hold = i
-		n.guard[i].held++
-	}
-	if r.admit(k, b) {
-		return
-	}
-	if k.waiting && k.at() == step {
-		n.room.push(ticket{k.rank, step})
-		return
-	}
-	r.drop(k, b)
-	k.BackOff(uint64(step))
-	n.workers++
-}
-
-// fill starts a chain for each home of what the batch is made of.
-func (r *run) fill(k *reader, b *batch) {
+// fill starts a chain for each owner of what the batch is made of.
+func (r *fills) fill(k *reader, b *batch) {
 	r.uses = r.uses[:0]
 	b.bytes = 0
 	r.future.batch(k.rank, b.step, func(p int32, n int64) {
@@ -79,17 +66,17 @@ func (r *run) fill(k *reader, b *batch) {
 	})
 	if len(r.uses) > 1 {
 		slices.SortStableFunc(r.uses, func(x, y use) int {
-			return cmp.Or(cmp.Compare(r.homeOf(k, x.part), r.homeOf(k, y.part)), cmp.Compare(x.part, y.part))
+			return cmp.Or(cmp.Compare(r.ownerOf(k, x.part), r.ownerOf(k, y.part)), cmp.Compare(x.part, y.part))
 		})
 	}
 	var started [8]int32
 	all := started[:0]
 	for i := 0; i < len(r.uses); {
-		home := r.homeOf(k, r.uses[i].part)
-		id := r.chain(k, b.step, &r.nodes[home])
+		owner := r.ownerOf(k, r.uses[i].part)
+		id := r.chain(k, b.step, &r.nodes[owner])
 		c := &r.chains[id]
 		c.whole = b.hold >= 0
-		for ; i < len(r.uses) && r.homeOf(k, r.uses[i].part) == home; i++ {
+		for ; i < len(r.uses) && r.ownerOf(k, r.uses[i].part) == owner; i++ {
 			c.use(r.uses[i])
 		}
 		all = append(all, id)
@@ -110,36 +97,8 @@ func (c *chain) use(u use) {
 	c.uses = append(c.uses, u)
 }
 
-// homeOf is the node that brings a partition for a reader.
-func (r *run) homeOf(k *reader, part int32) int32 {
-	if r.s.Once {
-		return k.node.id
-	}
-	return r.home[part]
-}
-
-// chain takes one that is idle.
-func (r *run) chain(k *reader, step int64, home *node) int32 {
-	if len(r.idle) == 0 {
-		r.idle = append(r.idle, int32(len(r.chains)))
-		r.chains = append(r.chains, chain{})
-		r.clock.grow(int(r.first) + len(r.chains))
-	}
-	id := r.idle[len(r.idle)-1]
-	r.idle = r.idle[:len(r.idle)-1]
-	c := &r.chains[id]
-	*c = chain{reader: k, step: step, home: home, uses: c.uses[:0]}
-	return id
-}
-
-// lay puts a chain aside that has ended.
-func (r *run) lay(id int32) {
-	r.chains[id].doing = nothing
-	r.idle = append(r.idle, id)
-}
-
 // advance goes through what a chain brings until it has to wait.
-func (r *run) advance(id int32) {
+func (r *fills) advance(id int32) {
 	for c := &r.chains[id]; c.at < len(c.uses); c.at++ {
 		if r.bring(id, c.uses[c.at]) {
 			return
@@ -147,7 +106,7 @@ func (r *run) advance(id int32) {
 		c = &r.chains[id]
 	}
 	c := &r.chains[id]
-	if c.home != c.reader.node {
+	if c.owner != c.reader.node {
 		r.do(id, calling)
 		r.later(id, r.s.Costs.LinkLatency)
 		return
@@ -156,9 +115,9 @@ func (r *run) advance(id int32) {
 }
 
 // bring begins to bring a partition, unless it is there.
-func (r *run) bring(id int32, u use) (wait bool) {
+func (r *fills) bring(id int32, u use) (wait bool) {
 	c := &r.chains[id]
-	n := c.home
+	n := c.owner
 	if r.s.Once {
 		c.count(policy.Source, u.bytes)
 		return r.ask(id, asksOne)
@@ -207,25 +166,21 @@ func (c *chain) count(l policy.Level, bytes int64) {
 }
 
 // ask sends a question to the source.
-func (r *run) ask(id int32, what doing) bool {
+func (r *fills) ask(id int32, what doing) bool {
 	r.do(id, what)
 	r.later(id, r.s.Costs.Latency)
 	return true
 }
 
-func (r *run) later(id int32, seconds float64) {
-	r.clock.wake(r.first+id, r.clock.now+seconds)
-}
-
 // do sets what a chain does now, and with it the cause that its batch waits for.
-func (r *run) do(id int32, what doing) {
+func (r *fills) do(id int32, what doing) {
 	c := &r.chains[id]
 	c.doing = what
 	r.because(c.reader, c.reader.batch(c.step), causes[what])
 }
 
 // because accounts for the wait for a batch so far, and sets its cause from now on.
-func (r *run) because(k *reader, b *batch, cause Cause) {
+func (r *fills) because(k *reader, b *batch, cause Cause) {
 	if k.waiting && k.at() == b.step {
 		r.epoch.Stall[b.cause] += r.clock.now - max(b.since, k.since)
 	}
@@ -233,7 +188,7 @@ func (r *run) because(k *reader, b *batch, cause Cause) {
 }
 
 // go on with a chain when what it waited for has happened.
-func (r *run) proceed(id int32) {
+func (r *fills) proceed(id int32) {
 	c := &r.chains[id]
 	switch c.doing {
 	case asking, asksOne:
@@ -243,7 +198,7 @@ func (r *run) proceed(id int32) {
 		r.do(id, sending)
 		bytes := c.total()
 		r.epoch.Peers += bytes
-		r.connect(id, c.home, c.reader.node, bytes)
+		r.connect(id, c.owner, c.reader.node, bytes)
 		return
 	case sending:
 		r.disconnect(id)
@@ -251,6 +206,9 @@ func (r *run) proceed(id int32) {
 		return
 	case moving:
 		r.moved(id)
+		return
+	case packing:
+		r.free(id)
 		return
 	case loading, unpacking:
 		r.loaded(id)
@@ -261,7 +219,7 @@ func (r *run) proceed(id int32) {
 }
 
 // stream has the source send what was asked for.
-func (r *run) stream(id int32) {
+func (r *fills) stream(id int32) {
 	c := &r.chains[id]
 	bytes, what := c.uses[c.at].bytes, alone
 	if c.doing == asking {
@@ -281,9 +239,9 @@ func (c *chain) total() (bytes int64) {
 
 // loaded says that a partition is in memory now. One that was packed remains so
 // if the plan has it so: then what was unpacked goes with its batch.
-func (r *run) loaded(id int32) {
+func (r *fills) loaded(id int32) {
 	c := &r.chains[id]
-	n, i := c.home, r.local[c.uses[c.at].part]
+	n, i := c.owner, r.local[c.uses[c.at].part]
 	it, g := &n.items[i], &n.guard[i]
 	if !g.loading {
 		return // unpacked without room: nothing stays
@@ -310,9 +268,32 @@ func (r *run) loaded(id int32) {
 }
 
 // end ends a chain.
-func (r *run) end(id int32) {
+func (r *fills) end(id int32) {
 	c := &r.chains[id]
 	k, b := c.reader, c.reader.batch(c.step)
-	r.lay(id)
+	r.free(id)
 	r.ended(k, b)
+}
+
+func (r *fills) moved(id int32) {
+	c := &r.chains[id]
+	n, i, from := c.owner, c.item, c.owner.items[c.item].Now
+	switch bytes := n.items[i].Bytes[policy.RAM]; {
+	case c.to == policy.Disk:
+		r.epoch.Written += bytes
+	case from == policy.Disk:
+		r.epoch.Read += bytes
+	}
+	n.guard[i].moving, n.moving = false, false
+	if g := &n.guard[i]; g.held > 0 || g.loading { // a batch has it where it was
+		n.take(c.to, -n.items[i].Bytes[c.to])
+	} else {
+		n.put(i, c.to)
+		r.epoch.Moves++
+	}
+	r.free(id)
+	r.settle(n, i)
+	r.retry(n)
+	r.move(n)
+	r.dispatch(n)
 }

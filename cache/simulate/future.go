@@ -9,14 +9,15 @@ import (
 )
 
 // A future is which rank reads which partitions when, in an epoch and in those that
-// planners see beyond it.
+// policies see beyond it.
 // Steps are counted on through all epochs.
 type future struct {
 	s      *Scenario
 	cut    meta.Cut
+	owner  []int32    // by partition: its node; nil: nothing is kept
 	steps  int64      // of an epoch
 	first  int64      // epoch of those below
-	epochs []sequence // one more than planners see
+	epochs []sequence // one more than policies see
 }
 
 // A sequence is what an epoch reads.
@@ -30,7 +31,7 @@ type sequence struct {
 const never = math.MaxUint32
 
 func newFuture(s *Scenario) *future {
-	f := &future{s: s, cut: s.cut(s.most()), epochs: make([]sequence, s.Horizon+1)}
+	f := &future{s: s, cut: s.cut(s.most()), owner: s.owners(), epochs: make([]sequence, s.Horizon+1)}
 	f.steps = int64(f.cut.Steps())
 	for i := range f.epochs {
 		f.read(i, int64(i))
@@ -40,6 +41,21 @@ func newFuture(s *Scenario) *future {
 
 func (s *Scenario) cut(n int) meta.Cut {
 	return meta.Cut{N: uint64(n), Global: uint64(s.ranks() * s.Batch), Ranks: uint64(s.ranks()), Tail: s.Tail}
+}
+
+// owners are the nodes whose ranks would read each partition in the source's order if
+// it were a batch, so that all nodes have as many.
+func (s *Scenario) owners() []int32 {
+	if s.Once {
+		return nil
+	}
+	owner := make([]int32, s.Partitions)
+	each := meta.Cut{N: uint64(s.Partitions), Global: uint64(s.ranks()), Ranks: uint64(s.ranks())}
+	for p := range owner {
+		rank, _ := each.Reader(uint64(p))
+		owner[p] = int32(rank) / int32(s.Ranks)
+	}
+	return owner
 }
 
 // goOn makes the next epoch the first.
@@ -80,10 +96,11 @@ func (f *future) read(i int, epoch int64) {
 // sequence finds which grain is where in an epoch.
 func (f *future) sequence(grains []uint32, epoch int64) {
 	if f.s.Reads == nil {
-		o := order.New(f.s.Order, f.cut.N, f.s.Seed, uint64(epoch))
+		o := order.New(f.s.Order, f.cut.N, f.s.Seed, f.s.First+uint64(epoch))
 		for p := range grains {
 			grains[p] = uint32(o.At(uint64(p)))
 		}
+		f.bringNear(grains)
 		return
 	}
 	n := 0
@@ -92,6 +109,44 @@ func (f *future) sequence(grains []uint32, epoch int64) {
 	}
 	for p := n; p < len(grains); p++ {
 		grains[p] = never
+	}
+}
+
+// bringNear has ranks read what their nodes own, as far as there is such at a time: a
+// step, or where partitions are read whole, an epoch. Each reads as much as
+// before.
+func (f *future) bringNear(grains []uint32) {
+	if !f.s.Near || f.owner == nil || f.s.Nodes == 1 {
+		return
+	}
+	together := f.cut.Global
+	if f.s.Grains == 1 && f.s.Batch == 1 {
+		together = f.cut.N
+	}
+	at := make([][]uint32, f.s.Nodes) // by node: positions of its ranks
+	for first := uint64(0); first < f.cut.N; first += together {
+		part := grains[first:min(first+together, f.cut.N)]
+		for p := range part {
+			rank, _ := f.cut.Reader(first + uint64(p))
+			n := int(rank) / f.s.Ranks
+			at[n] = append(at[n], uint32(p))
+		}
+		var far []uint32
+		read := slices.Clone(part)
+		for _, g := range read {
+			n := f.owner[g/uint32(f.s.Grains)]
+			if len(at[n]) == 0 {
+				far = append(far, g)
+				continue
+			}
+			part[at[n][0]], at[n] = g, at[n][1:]
+		}
+		for n := range at {
+			for _, p := range at[n] {
+				part[p], far = far[0], far[1:]
+			}
+			at[n] = at[n][:0]
+		}
 	}
 }
 

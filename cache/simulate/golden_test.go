@@ -48,7 +48,7 @@ func TestOutcomes(t *testing.T) {
 		fmt.Fprintf(&b, "%s\n", c.name)
 		for _, p := range []struct {
 			name string
-			new  func() policy.Planner
+			new  func() policy.Policy
 		}{{"lru", byLRU}, {"belady", byBelady}} {
 			o := must(t, s, p.new)
 			for i := range o.Epochs {
@@ -59,9 +59,9 @@ func TestOutcomes(t *testing.T) {
 	golden(t, "outcomes", b.String())
 }
 
-// What each planner of the cache comes to, twice as much data as memory: the last
+// What each policy of the cache comes to, twice as much data as memory: the last
 // of three epochs.
-func TestPlanners(t *testing.T) {
+func TestPolicies(t *testing.T) {
 	full := meta.Order{Kind: meta.OrderFull}
 	var b strings.Builder
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestPlanners(t *testing.T) {
 			fmt.Fprintf(&b, "  %-10s %s\n", name, line(must(t, s, named(t, name)).Last()))
 		}
 	}
-	golden(t, "planners", b.String())
+	golden(t, "policies", b.String())
 }
 
 // golden compares with what is in testdata.

@@ -8,18 +8,18 @@ import (
 	"rankfs/meta/heap"
 )
 
-// A node keeps the partitions that are at home there.
+// A node keeps the partitions that it owns.
 type node struct {
-	id      int32
-	planner policy.Planner
-	items   []policy.Item
-	parts   []int32      // by item: the partition
-	uses    []policy.Use // that are known
-	target  []policy.Level
-	guard   []guard
-	memory  int64 // used
-	disk    int64
-	ranked  [2]worths // of what may go: memory's, the disk's
+	id     int32
+	policy policy.Policy
+	items  []policy.Item
+	parts  []int32      // by item: the partition
+	uses   []policy.Use // that are known
+	target []policy.Level
+	guard  []guard
+	memory int64 // used
+	disk   int64
+	ranked [2]worths // of what may go: memory's, the disk's
 
 	readers int // ranks that are reading
 	workers int // that are free; below zero: so many more are to end
@@ -99,7 +99,7 @@ func (n *node) rank(i int32, next float64) {
 	}
 	g := &n.guard[i]
 	g.stamp++
-	n.ranked[medium(n.items[i].Now)].add(n, worth{n.planner.Worth(&n.items[i], next), i, g.stamp})
+	n.ranked[medium(n.items[i].Now)].add(n, worth{n.policy.Worth(&n.items[i], next), i, g.stamp})
 }
 
 // least finds the item of a medium that is worth least, or nothing below limit.

@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"fmt"
-
 	"rankfs/meta"
 	"rankfs/meta/heap"
 )
@@ -17,7 +15,7 @@ func Optimum(s Scenario) (hits float64, err error) {
 		return 0, err
 	}
 	if len(s.Bytes) > 1 || s.Bytes[0] == 0 {
-		return 0, fmt.Errorf("simulate: %w: the optimum is known for equal partitions, and not empty ones", meta.ErrInvalid)
+		return 0, meta.Worded(meta.ErrInvalid, "simulate: the optimum is known for equal partitions, and not empty ones")
 	}
 	uses := s.uses()
 	if s.Once || len(uses) == 0 {

@@ -90,16 +90,16 @@ func equal(t *rapid.T) simulate.Scenario {
 	return s
 }
 
-// Whatever the planner: what it finds in memory, and what it does not fetch, is
+// Whatever the policy: what it finds in memory, and what it does not fetch, is
 // no more than the offline optimum.
 func TestNobodyBeatsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, planner := equal(t), anyPlanner(t)
+		s, by := equal(t), anyPolicy(t)
 		most, err := simulate.Optimum(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := simulate.RunChecked(s, planner)
+		o, err := simulate.RunChecked(s, by)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ type Outcome struct {
 }
 
 // An Epoch is what happened in one. A use is that of a partition by a batch; it
-// is counted at the level where the partition was then, at its home.
+// is counted at the level where the partition was then, at its owner.
 type Epoch struct {
 	Seconds float64
 	Working float64 // seconds of all ranks together, without stalls

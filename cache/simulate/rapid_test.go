@@ -14,7 +14,7 @@ import (
 // A scatter has no reason for what it wants, but keeps to the budgets.
 type scatter struct{ n uint32 }
 
-func (s *scatter) Plan(p *policy.Problem, levels []policy.Level) {
+func (s *scatter) Choose(p *policy.Problem, levels []policy.Level) {
 	memory, disk := p.Memory, p.Disk
 	for i := range p.Items {
 		s.n = s.n*1664525 + 1013904223
@@ -51,12 +51,14 @@ func anyScenario(t *rapid.T) simulate.Scenario {
 			{}, {Kind: meta.OrderFull}, {Kind: meta.OrderWindow, Window: 5},
 		}).Draw(t, "order"),
 		Tail:     rapid.SampledFrom([]meta.Tail{meta.TailKeep, meta.TailDrop, meta.TailPad}).Draw(t, "tail"),
+		First:    rapid.Uint64Max(3).Draw(t, "first"),
+		Near:     rapid.Bool().Draw(t, "near"),
 		Once:     rapid.Bool().Draw(t, "once"),
 		Workers:  rapid.IntRange(1, 4).Draw(t, "workers"),
 		MaxAhead: rapid.IntRange(1, 20).Draw(t, "ahead"),
 		Lockstep: rapid.Bool().Draw(t, "lockstep"),
 		Cross:    rapid.Bool().Draw(t, "cross"),
-		Plans:    rapid.IntRange(1, 10).Draw(t, "plans"),
+		Choices:  rapid.IntRange(1, 10).Draw(t, "plans"),
 	}
 	if s.Partitions*s.Grains < s.Nodes*s.Ranks*s.Batch {
 		s.Tail = meta.TailKeep
@@ -98,17 +100,17 @@ func anyReads(t *rapid.T, s simulate.Scenario) [][]uint32 {
 	return reads
 }
 
-func anyPlanner(t *rapid.T) func() policy.Planner {
-	name := rapid.SampledFrom(append([]string{"a stub that is lru", "belady", "scatter"}, policy.Names()...)).Draw(t, "planner")
+func anyPolicy(t *rapid.T) func() policy.Policy {
+	name := rapid.SampledFrom(append([]string{"a stub that is lru", "belady", "scatter"}, policy.Names()...)).Draw(t, "policy")
 	switch name {
 	case "a stub that is lru":
 		return byLRU
 	case "belady":
 		return byBelady
 	case "scatter":
-		return func() policy.Planner { return &scatter{} }
+		return func() policy.Policy { return &scatter{} }
 	}
-	return func() policy.Planner {
+	return func() policy.Policy {
 		p, err := policy.New(name)
 		if err != nil {
 			t.Fatal(err)
@@ -122,15 +124,15 @@ func anyPlanner(t *rapid.T) func() policy.Planner {
 // to the same when it is done again.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, planner := anyScenario(t), anyPlanner(t)
-		o, err := simulate.RunChecked(s, planner)
+		s, by := anyScenario(t), anyPolicy(t)
+		o, err := simulate.RunChecked(s, by)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range o.Epochs {
 			checkEpoch(t, s, i, &o.Epochs[i])
 		}
-		again, err := simulate.Run(t.Context(), s, planner)
+		again, err := simulate.Run(t.Context(), s, by)
 		if err != nil || !reflect.DeepEqual(o, again) {
 			t.Fatalf("again: %+v, %v; was %+v", again, err, o)
 		}

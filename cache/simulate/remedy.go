@@ -31,13 +31,13 @@ const Calm = 0.01
 // Remedies finds how much of each resource alone would calm the last epoch; what
 // would not, however much there were, is left out. It runs the scenario some
 // dozens of times, so that should be a small one.
-func Remedies(ctx context.Context, s Scenario, planner func() policy.Planner) (found []Remedy, err error) {
+func Remedies(ctx context.Context, s Scenario, by func() policy.Policy) (found []Remedy, err error) {
 	for what := range resources {
 		low := s.has(what)
 		if math.IsInf(low, 1) {
 			continue
 		}
-		bytes, ok, err := s.search(ctx, what, low, planner)
+		bytes, ok, err := s.search(ctx, what, low, by)
 		if err != nil {
 			return nil, err
 		}
@@ -76,13 +76,13 @@ func (s Scenario) with(what Resource, amount float64) Scenario {
 
 // search finds the least amount that suffices, to 3 %, between what there is
 // and a thousand times that.
-func (s *Scenario) search(ctx context.Context, what Resource, low float64, planner func() policy.Planner) (amount float64, ok bool, err error) {
+func (s *Scenario) search(ctx context.Context, what Resource, low float64, by func() policy.Policy) (amount float64, ok bool, err error) {
 	calm := func(amount float64) bool {
 		if err != nil {
 			return false
 		}
 		var o Outcome
-		if o, err = Run(ctx, s.with(what, amount), planner); err != nil {
+		if o, err = Run(ctx, s.with(what, amount), by); err != nil {
 			return false
 		}
 		return o.Last().Stalled() <= Calm

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"fmt"
 	"math"
 
 	"rankfs/cache/ahead"
@@ -24,7 +23,9 @@ type Scenario struct {
 	Batch      int     // grains of a batch; zero: 1
 	Order      meta.Order
 	Seed       uint64
+	First      uint64 // number of the first epoch, by which an order shuffles
 	Tail       meta.Tail
+	Near       bool // of a step's grains a rank reads those that its node owns, as far as there are such; of whole partitions, of an epoch's
 	Lockstep   bool // ranks meet after every step, as those of a training job do
 	Once       bool // nothing is kept: the batches of every epoch are others, and made straight from the source
 
@@ -33,7 +34,7 @@ type Scenario struct {
 	// steps as the longest one has.
 	Reads   [][]uint32
 	Sets    []int32 // which set each partition belongs to; nil: all to one
-	Horizon int     // epochs that planners see; zero: 1
+	Horizon int     // epochs that policies see; zero: 1
 
 	Memory int64 // of a node, in bytes: RAM and packed
 	Disk   int64
@@ -42,7 +43,7 @@ type Scenario struct {
 	Workers  int  // of a node; zero: 2
 	MaxAhead int  // batches made ready ahead of a rank; zero: what latency, pace and memory say
 	Cross    bool // they may be the next epoch's
-	Plans    int  // in an epoch; zero: 4
+	Choices  int  // of levels, in an epoch; zero: 4
 }
 
 // Costs are what it takes to move bytes, in bytes a second and seconds. Of
@@ -58,17 +59,17 @@ type Costs struct {
 	DiskRead, DiskWrite float64 // of a node
 	Decode, Encode      float64 // of a worker, in bytes that are not packed
 
-	Settle float64 // until the plan of an epoch is pinned
+	Settle float64 // until the plan of an epoch is settled
 }
 
 // Bounds on what a scenario may be: 200 bytes are kept for a partition, and 16
 // for a grain.
 const (
-	MaxPartitions = 1 << 22
-	MaxGrains     = 1 << 25
-	MaxNodes      = 1 << 12
-	MaxRanks      = 1 << 16
-	MaxEpochs     = 1 << 16
+	maxPartitions = 1 << 22
+	maxGrains     = 1 << 25
+	maxNodes      = 1 << 12
+	maxRanks      = 1 << 16
+	maxEpochs     = 1 << 16
 	maxAhead      = 2 * ahead.MostFills
 	maxHorizon    = 64
 )
@@ -81,8 +82,8 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	if s.MaxAhead == 0 {
 		s.MaxAhead = s.window()
 	}
-	if s.Plans == 0 {
-		s.Plans = 4
+	if s.Choices == 0 {
+		s.Choices = 4
 	}
 	s.Horizon = max(s.Horizon, 1)
 	for _, rate := range []*float64{&s.Costs.Source, &s.Costs.Stream, &s.Costs.Link, &s.Costs.DiskRead, &s.Costs.DiskWrite, &s.Costs.Decode, &s.Costs.Encode} {
@@ -110,25 +111,25 @@ func (s *Scenario) check() error {
 		what       string
 		n, low, to int
 	}{
-		{"nodes", s.Nodes, 1, MaxNodes},
-		{"ranks", s.Ranks * max(1, min(s.Nodes, MaxNodes)), 1, MaxRanks},
-		{"epochs", s.Epochs, 1, MaxEpochs},
-		{"partitions", s.Partitions, 1, MaxPartitions},
-		{"grains", s.Partitions * min(s.Grains, MaxGrains), 1, MaxGrains},
-		{"grains of a batch", s.Batch, 1, MaxGrains},
-		{"workers", s.Workers, 1, MaxRanks},
+		{"nodes", s.Nodes, 1, maxNodes},
+		{"ranks", s.Ranks * max(1, min(s.Nodes, maxNodes)), 1, maxRanks},
+		{"epochs", s.Epochs, 1, maxEpochs},
+		{"partitions", s.Partitions, 1, maxPartitions},
+		{"grains", s.Partitions * min(s.Grains, maxGrains), 1, maxGrains},
+		{"grains of a batch", s.Batch, 1, maxGrains},
+		{"workers", s.Workers, 1, maxRanks},
 		{"batches ahead", s.MaxAhead, 1, maxAhead},
-		{"plans of an epoch", s.Plans, 1, 1000},
+		{"choices of an epoch", s.Choices, 1, 1000},
 		{"epochs to see", s.Horizon, 1, maxHorizon},
 	} {
 		if n.n < n.low || n.n > n.to {
-			return fmt.Errorf("simulate %d %s: %w: use %d to %d", n.n, n.what, meta.ErrInvalid, n.low, n.to)
+			return meta.Worded(meta.ErrInvalid, "simulate %d %s: use %d to %d", n.n, n.what, n.low, n.to)
 		}
 	}
 	for _, v := range []float64{s.Step, s.Packed, s.Costs.Source, s.Costs.Stream, s.Costs.Latency, s.Costs.Link, s.Costs.LinkLatency,
 		s.Costs.DiskRead, s.Costs.DiskWrite, s.Costs.Decode, s.Costs.Encode, s.Costs.Settle} {
 		if !(v >= 0) {
-			return fmt.Errorf("simulate: %w: %v is no time and no rate: use zero or more", meta.ErrInvalid, v)
+			return meta.Worded(meta.ErrInvalid, "simulate: %v is no time and no rate: use zero or more", v)
 		}
 	}
 	if err := s.checkReads(); err != nil {
@@ -139,19 +140,19 @@ func (s *Scenario) check() error {
 
 func (s *Scenario) checkReads() error {
 	if n := len(s.Sets); n != 0 && n != s.Partitions {
-		return fmt.Errorf("simulate: %w: sets of %d partitions, and there are %d", meta.ErrInvalid, n, s.Partitions)
+		return meta.Worded(meta.ErrInvalid, "simulate: sets of %d partitions, and there are %d", n, s.Partitions)
 	}
 	if s.Reads == nil {
 		return nil
 	}
 	if len(s.Reads) < s.Epochs || s.Tail != meta.TailKeep {
-		return fmt.Errorf("simulate: %w: reads of %d epochs of %d: say all, with tail=keep", meta.ErrInvalid, len(s.Reads), s.Epochs)
+		return meta.Worded(meta.ErrInvalid, "simulate: reads of %d epochs of %d: say all, with tail=keep", len(s.Reads), s.Epochs)
 	}
 	seen := make([]int, s.Partitions*s.Grains)
 	for epoch, reads := range s.Reads {
 		for _, g := range reads {
 			if int(g) >= len(seen) || seen[g] == epoch+1 {
-				return fmt.Errorf("simulate: %w: epoch %d reads grain %d, which is not there or was read", meta.ErrInvalid, epoch, g)
+				return meta.Worded(meta.ErrInvalid, "simulate: epoch %d reads grain %d, which is not there or was read", epoch, g)
 			}
 			seen[g] = epoch + 1
 		}
@@ -172,22 +173,22 @@ func (s *Scenario) most() (n int) {
 
 func (s *Scenario) checkBytes() error {
 	if n := len(s.Bytes); n != 1 && n != s.Partitions {
-		return fmt.Errorf("simulate: %w: bytes of %d partitions, and there are %d", meta.ErrInvalid, n, s.Partitions)
+		return meta.Worded(meta.ErrInvalid, "simulate: bytes of %d partitions, and there are %d", n, s.Partitions)
 	}
 	if s.Memory < 0 || s.Disk < 0 {
-		return fmt.Errorf("simulate: %w: budgets are zero or more", meta.ErrInvalid)
+		return meta.Worded(meta.ErrInvalid, "simulate: budgets are zero or more")
 	}
 	largest := int64(0)
 	for _, b := range s.Bytes {
 		if b < 0 || b > 1<<50 {
-			return fmt.Errorf("simulate: %w: a partition of %d bytes", meta.ErrInvalid, b)
+			return meta.Worded(meta.ErrInvalid, "simulate: a partition of %d bytes", b)
 		}
 		largest = max(largest, b)
 	}
 	// As many grains as a batch has, each of the largest partition.
 	batch := float64(largest) * float64(s.Batch) / float64(s.Grains)
 	if float64(s.Memory) < batch {
-		return fmt.Errorf("simulate: memory of %d bytes, a batch has %.0f: %w: give it more", s.Memory, batch, meta.ErrInvalid)
+		return meta.Worded(meta.ErrInvalid, "simulate: memory of %d bytes, a batch has %.0f: give it more", s.Memory, batch)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (s *server) add(c *clock, chain int32, bytes int64) {
 	}
 	c.set++
 	s.queue.Push(transfer{s.advanced + float64(bytes), c.set, chain})
-	s.plan(c)
+	s.setAlarm(c)
 }
 
 // end takes the transfer that ends first, when its time has come.
@@ -69,12 +69,12 @@ func (s *server) end(c *clock) (chain int32) {
 	first := s.queue.Pop()
 	s.moved += (first.until - s.advanced) * float64(n) // what rounding left
 	s.advanced = first.until
-	s.plan(c)
+	s.setAlarm(c)
 	return first.chain
 }
 
-// plan sets the alarm for the next end.
-func (s *server) plan(c *clock) {
+// setAlarm sets the alarm for the next end.
+func (s *server) setAlarm(c *clock) {
 	if len(s.queue) == 0 {
 		c.clear(s.slot)
 		return

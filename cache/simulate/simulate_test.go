@@ -15,7 +15,7 @@ import (
 // A belady wants nothing moved, and keeps what is used soonest.
 type belady struct{}
 
-func (belady) Plan(p *policy.Problem, levels []policy.Level) {
+func (belady) Choose(p *policy.Problem, levels []policy.Level) {
 	for i := range p.Items {
 		levels[i] = p.Items[i].Now
 	}
@@ -29,8 +29,8 @@ type lru struct{ belady }
 
 func (lru) Worth(i *policy.Item, _ float64) float64 { return i.Last }
 
-func byLRU() policy.Planner    { return lru{} }
-func byBelady() policy.Planner { return belady{} }
+func byLRU() policy.Policy    { return lru{} }
+func byBelady() policy.Policy { return belady{} }
 
 const mib = 1 << 20
 
@@ -42,9 +42,9 @@ func small() simulate.Scenario {
 	}
 }
 
-func must(t *testing.T, s simulate.Scenario, planner func() policy.Planner) simulate.Outcome {
+func must(t *testing.T, s simulate.Scenario, by func() policy.Policy) simulate.Outcome {
 	t.Helper()
-	o, err := simulate.RunChecked(s, planner)
+	o, err := simulate.RunChecked(s, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func TestLatencyHidesBehindFills(t *testing.T) {
 func TestInMemoryNothingIsWaitedFor(t *testing.T) {
 	s := small()
 	s.Memory = 1000 * mib
-	for _, planner := range []func() policy.Planner{byLRU, byBelady} {
-		o := must(t, s, planner)
+	for _, by := range []func() policy.Policy{byLRU, byBelady} {
+		o := must(t, s, by)
 		e := o.Last()
 		near(t, "epoch", e.Seconds, 10, 1e-9)
 		if e.Waited > 0 || e.Fetched > 0 || e.Hits(policy.RAM) != 1 {
@@ -120,8 +120,8 @@ func TestCyclicScan(t *testing.T) {
 	}
 }
 
-// The planners of the cache come to what is known of them on a cyclic scan.
-func TestPlannersOnACyclicScan(t *testing.T) {
+// The policies of the cache come to what is known of them on a cyclic scan.
+func TestPoliciesOnACyclicScan(t *testing.T) {
 	s := small()
 	s.Memory = 500 * mib
 	for name, want := range map[string]float64{"mckp": 0.5, "interval": 0.5, "mrd": 0.5, "lru": 0, "all-ram": 0} {
@@ -184,8 +184,8 @@ func TestWindowOfOrder(t *testing.T) {
 	s := small()
 	s.Partitions, s.Bytes, s.Grains, s.Batch = 200, []int64{8 * mib}, 8, 2
 	s.Order, s.Memory = meta.Order{Kind: meta.OrderWindow, Window: 64}, 60*8*mib
-	fetched := func(planner func() policy.Planner) (sum float64) {
-		for _, e := range must(t, s, planner).Epochs {
+	fetched := func(by func() policy.Policy) (sum float64) {
+		for _, e := range must(t, s, by).Epochs {
 			sum += float64(e.Fetched) / float64(200*8*mib)
 		}
 		return sum / float64(s.Epochs)
@@ -200,7 +200,7 @@ type towards struct {
 	to policy.Level
 }
 
-func (w towards) Plan(p *policy.Problem, levels []policy.Level) {
+func (w towards) Choose(p *policy.Problem, levels []policy.Level) {
 	for i := range levels {
 		levels[i] = w.to
 	}
@@ -211,7 +211,7 @@ func TestMovesFollowThePlan(t *testing.T) {
 	s.Memory, s.Disk, s.Packed = 600*mib, 2000*mib, 0.25
 	s.Costs.DiskRead, s.Costs.DiskWrite, s.Costs.Decode, s.Costs.Encode = 500*mib, 300*mib, 800*mib, 400*mib
 	for _, to := range []policy.Level{policy.Disk, policy.Packed} {
-		o := must(t, s, func() policy.Planner { return towards{to: to} })
+		o := must(t, s, func() policy.Policy { return towards{to: to} })
 		e := o.Last()
 		if e.Hits(to) < 0.95 || e.Fetched > 50*mib {
 			t.Errorf("level %d: %+v", to, e)
@@ -224,7 +224,7 @@ func TestSlowDiskSetsThePace(t *testing.T) {
 	s := small()
 	s.Memory, s.Disk = 100*mib, 2000*mib
 	s.Costs.DiskRead, s.Costs.DiskWrite = 50*mib, 500*mib
-	e := must(t, s, func() policy.Planner { return towards{to: policy.Disk} }).Last()
+	e := must(t, s, func() policy.Policy { return towards{to: policy.Disk} }).Last()
 	near(t, "epoch", e.Seconds, float64(e.Read)/(50*mib), 0.3)
 	if e.Stall[simulate.Disk] < e.Stall[simulate.Source] {
 		t.Errorf("%+v", e)
@@ -304,5 +304,28 @@ func TestRunStops(t *testing.T) {
 	cancel()
 	if _, err := simulate.Run(ctx, small(), byLRU); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Ranks that read what is near ask other nodes for little: of a shuffled step what is
+// more on one node than its ranks read, of whole partitions nothing. How much they read
+// and what comes from the source is the same.
+func TestNearRanksAskForLittle(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		grains, batch   int
+		strict, nearest float64 // shares of the bytes that come from other nodes
+	}{{"records", 64, 16, 0.75, 0.06}, {"whole partitions", 1, 1, 0.75, 0}} {
+		s := small()
+		s.Nodes, s.Ranks, s.Memory, s.Order, s.Costs.Link = 4, 2, 2000*mib, meta.Order{Kind: meta.OrderFull}, 1000*mib
+		s.Grains, s.Batch = test.grains, test.batch
+		far := must(t, s, byBelady).Last()
+		s.Near = true
+		e := must(t, s, byBelady).Last()
+		near(t, test.name+" of other nodes, fixed ranks", float64(far.Peers)/(1000*mib), test.strict, 0.04)
+		near(t, test.name+" of other nodes", float64(e.Peers)/(1000*mib), test.nearest, 0.02)
+		if e.Opens != far.Opens || e.Fetched != far.Fetched {
+			t.Errorf("%s: %d opens and %d bytes from the source, of fixed ranks %d and %d", test.name, e.Opens, e.Fetched, far.Opens, far.Fetched)
+		}
 	}
 }

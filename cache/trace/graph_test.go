@@ -7,49 +7,12 @@ import (
 	"testing"
 
 	"rankfs/cache/trace"
+	"rankfs/cache/trace/tracetest"
 )
-
-// Orders in which programs read a view of so many steps, over and over.
-var orders = map[string]func(steps uint64, passes int) []uint64{
-	"strided": func(steps uint64, passes int) (opened []uint64) {
-		for range passes {
-			opened = append(opened, strided(steps, 7)...)
-		}
-		return opened
-	},
-	"there and back": func(steps uint64, passes int) (opened []uint64) {
-		for pass := range passes {
-			for s := range steps {
-				if pass%2 == 1 {
-					s = steps - 1 - s
-				}
-				opened = append(opened, s)
-			}
-		}
-		return opened
-	},
-	"scattered": func(steps uint64, passes int) (opened []uint64) {
-		order := rand.New(rand.NewPCG(5, steps)).Perm(int(steps))
-		for range passes {
-			for _, s := range order {
-				opened = append(opened, uint64(s))
-			}
-		}
-		return opened
-	},
-	// All of it once; then the first quarter, again and again.
-	"two phases": func(steps uint64, passes int) (opened []uint64) {
-		opened = strided(steps, 3)
-		for range 4 * passes {
-			opened = append(opened, strided(steps/4, 3)...)
-		}
-		return opened
-	},
-}
 
 // What was learnt on 64 steps foretells when each of 4096 is opened again.
 func TestLearntSmallUsedLarge(t *testing.T) {
-	for name, order := range orders {
+	for name, order := range tracetest.Ways {
 		t.Run(name, func(t *testing.T) {
 			const steps = 4096
 			g := traceOf(64, order(64, 4)...).Graph()
@@ -102,7 +65,7 @@ func TestNothingToLearn(t *testing.T) {
 	if known > 16 {
 		t.Errorf("of %d of 64 steps that were opened at random it is known when they will be again", known)
 	}
-	if g := traceOf(64, strided(64, 5)...).Graph(); g != nil || len(g.Reuses()) != 0 {
+	if g := traceOf(64, tracetest.Strided(64, 5)...).Graph(); g != nil || len(g.Reuses()) != 0 {
 		t.Errorf("of one pass it is learnt that %v", g.Reuses())
 	}
 }

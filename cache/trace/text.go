@@ -63,7 +63,7 @@ func (r Reuse) words() string {
 func Parse(text string) (t Trace, err error) {
 	lines := strings.Split(text, "\n")
 	if strings.TrimSpace(lines[0]) != magic {
-		return t, fmt.Errorf("read trace: %w: it does not begin with %q", meta.ErrInvalid, magic)
+		return t, fmt.Errorf("trace %w: it does not begin with %q", meta.ErrInvalid, magic)
 	}
 	for i, line := range lines[1:] {
 		if line == magic { // of another trace
@@ -73,7 +73,7 @@ func Parse(text string) (t Trace, err error) {
 			continue
 		}
 		if err := t.parseLine(strings.Fields(line)); err != nil {
-			return t, fmt.Errorf("read trace, line %d, %.80q: %w", i+2, line, err)
+			return t, fmt.Errorf("trace, line %d, %.80q %w", i+2, line, err)
 		}
 	}
 	return t, t.check()
@@ -112,18 +112,18 @@ const mostSteps = 1 << 31
 func (t *Trace) check() error {
 	switch {
 	case len(t.Runs) == 0 || len(t.Runs) > MostRuns:
-		return fmt.Errorf("read trace: %w: it has %d runs; a trace has 1 to %d", meta.ErrInvalid, len(t.Runs), MostRuns)
+		return fmt.Errorf("trace %w: it has %d runs; a trace has 1 to %d", meta.ErrInvalid, len(t.Runs), MostRuns)
 	case t.Steps == 0 || t.Steps > mostSteps:
-		return fmt.Errorf("read trace: %w: it has %d steps; a trace has 1 to %d", meta.ErrInvalid, t.Steps, mostSteps)
+		return fmt.Errorf("trace %w: it has %d steps; a trace has 1 to %d", meta.ErrInvalid, t.Steps, mostSteps)
 	}
 	opens := uint64(0)
 	for _, r := range t.Runs {
-		if opens += r.Count; r.Count == 0 || r.Count > MostOpens || opens > MostOpens {
-			return fmt.Errorf("read trace: %w: a run of %d opens; a trace has 1 to %d", meta.ErrInvalid, r.Count, MostOpens)
+		if opens += r.Count; r.Count == 0 || r.Count > mostOpens || opens > mostOpens {
+			return fmt.Errorf("trace %w: a run of %d opens; a trace has 1 to %d", meta.ErrInvalid, r.Count, mostOpens)
 		}
 		far := r.Stride > mostSteps || r.Stride < -mostSteps
 		if r.First >= t.Steps || far && r.Count > 1 || r.last() >= t.Steps {
-			return fmt.Errorf("read trace: %w: run %d %+d %d leaves the %d steps", meta.ErrInvalid, r.First, r.Stride, r.Count, t.Steps)
+			return fmt.Errorf("trace %w: run %d %+d %d leaves the %d steps", meta.ErrInvalid, r.First, r.Stride, r.Count, t.Steps)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ type Run struct {
 // The bounds of a trace: 96 KiB, and what it takes to go through all opens.
 const (
 	MostRuns  = 4096
-	MostOpens = MostRuns * mostOfRun
+	mostOpens = MostRuns * mostOfRun
 	mostOfRun = 1 << 14
 )
 

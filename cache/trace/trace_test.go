@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/cache/trace"
+	"rankfs/cache/trace/tracetest"
 )
 
 func traceOf(steps uint64, opened ...uint64) *trace.Trace {
@@ -15,16 +16,6 @@ func traceOf(steps uint64, opened ...uint64) *trace.Trace {
 		t.Add(s)
 	}
 	return t
-}
-
-// strided is an epoch of so many steps in strides, from each of the first steps on.
-func strided(steps, stride uint64) (opened []uint64) {
-	for first := range stride {
-		for s := first; s < steps; s += stride {
-			opened = append(opened, s)
-		}
-	}
-	return opened
 }
 
 // What was opened is told exactly, as the latest opens if there were too many.
@@ -152,7 +143,7 @@ func TestScaled(t *testing.T) {
 			t.Errorf("as of %d steps: %v, want %v", test.steps, got, test.want)
 		}
 	}
-	if got := traceOf(7, strided(7, 3)...).Moves(); got[0] != (trace.Move{By: 3, Times: 4}) || len(got) != 3 {
+	if got := traceOf(7, tracetest.Strided(7, 3)...).Moves(); got[0] != (trace.Move{By: 3, Times: 4}) || len(got) != 3 {
 		t.Errorf("moves %v", got)
 	}
 }

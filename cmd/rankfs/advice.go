@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"rankfs/cmd/internal/control"
@@ -52,6 +54,26 @@ func advise(l control.Load, j control.Job) string {
 		"admission": n.admission, "plan": n.plan, "source": n.source,
 		"peer": n.peer, "decode": n.decode, "nvme": n.disk,
 	}[ranked(j.Total.Waits)[0].name]()
+}
+
+// A cause is one thing that opens waited for.
+type cause struct {
+	name, words string
+	seconds     float64
+}
+
+// ranked are the causes, the worst first.
+func ranked(w control.Waits) []cause {
+	all := []cause{
+		{"source", "what the source sends", w.Source},
+		{"peer", "what other nodes send", w.Peer},
+		{"decode", "unpacking, and copying in memory", w.Decode},
+		{"nvme", "the disk of --nvme", w.Disk},
+		{"plan", "who reads what, and the daemon's own work", w.Plan},
+		{"admission", "a worker, or memory", w.Admission},
+	}
+	slices.SortStableFunc(all, func(a, b cause) int { return cmp.Compare(b.seconds, a.seconds) })
+	return all
 }
 
 // source weighs what the source gives against what the ranks would use. Where
@@ -130,7 +152,7 @@ func (n need) plan() string {
 	if strings.Contains(n.job.Name, "@") {
 		options = ","
 	}
-	return fmt.Sprintf("at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan %s%sepoch=N --hostfile FILE --pin",
+	return fmt.Sprintf("at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan %s%sepoch=N --hostfile FILE --settle",
 		n.job.Name, options)
 }
 
@@ -228,4 +250,12 @@ func ramFlag(bytes float64) string {
 		unit = 16 << 20
 	}
 	return meta.FormatBytes(uint64(math.Ceil(min(bytes, math.MaxInt64/2)/unit) * unit))
+}
+
+// part writes a share of which something is there, however little.
+func part(share float64) string {
+	if share > 0 && share < 0.001 {
+		return "<0.1%"
+	}
+	return terminal.Percent(share)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func (p *program) cacheCommand() *cobra.Command {
-	c := &cobra.Command{
+	return p.group(&cobra.Command{
 		Use:   "cache",
 		Short: "See what is in the cache, pin it, give it up, decide how",
 		Long: `See what of each view is in this node's cache, have it stay there, give it up,
@@ -26,12 +26,7 @@ or change how it is decided what is kept.
 
 Where the batches of a view are made of chunks of its source, these are what is
 kept, for all views that are made of them.`,
-		Args: noSuchCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.listCachedCommand(), p.pinCachedCommand(), p.unpinCachedCommand(), p.evictCommand(), p.policyCommand())
-	return c
+	}, p.listCachedCommand(), p.pinCachedCommand(), p.unpinCachedCommand(), p.evictCommand(), p.policyCommand())
 }
 
 func (p *program) policyCommand() *cobra.Command {
@@ -53,15 +48,9 @@ See what each would come to with: rankfs simulate NAME --policy all`,
 		},
 		ValidArgs: policy.Names(),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			now, err := d.Policy(c.Context(), control.PolicyRequest{Name: strings.Join(args, "")})
-			if err != nil {
-				return err
-			}
-			return p.print(now, func(w io.Writer) { writePolicy(w, now) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Policy, error) {
+				return d.Policy(ctx, control.PolicyRequest{Name: strings.Join(args, "")})
+			}, writePolicy)
 		},
 	}
 }
@@ -86,7 +75,7 @@ restarts too. What is not in the cache yet is not fetched: see rankfs warm.`,
 			if tiers := []string{control.TierRAM, control.TierPacked, control.TierNVMe}; !slices.Contains(tiers, r.Tier) {
 				return usage(c, failure.New(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
 			}
-			return p.pinCached(c.Context(), r)
+			return pinCached(c, p, r)
 		},
 	}
 	c.Flags().StringVar(&r.Tier, "tier", control.TierRAM, "keep it at `TIER` or above: ram, packed, nvme")
@@ -100,21 +89,16 @@ func (p *program) unpinCachedCommand() *cobra.Command {
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.pinCached(c.Context(), control.CachePinRequest{View: args[0]})
+			return pinCached(c, p, control.CachePinRequest{View: args[0]})
 		},
 	}
 }
 
-func (p *program) pinCached(ctx context.Context, r control.CachePinRequest) error {
-	d, err := p.daemon()
-	if err != nil {
-		return err
-	}
-	pin, err := d.PinCache(ctx, r)
-	if err != nil {
-		return aboutCached(err, r.View)
-	}
-	return p.print(pin, func(w io.Writer) { writePin(w, pin) })
+func pinCached(c *cobra.Command, p *program, r control.CachePinRequest) error {
+	return answer(c, p, func(d *control.Client, ctx context.Context) (control.CachePin, error) {
+		pin, err := d.PinCache(ctx, r)
+		return pin, aboutCached(err, r.View)
+	}, writePin)
 }
 
 func writePin(w io.Writer, pin control.CachePin) {
@@ -145,15 +129,7 @@ memory, packed and on disk. What ranks hold stays. A warm-up of it ends.`,
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			e, err := d.Evict(c.Context(), args[0])
-			if err != nil {
-				return aboutCached(err, args[0])
-			}
-			return p.print(e, func(w io.Writer) { writeEviction(w, e) })
+			return answer(c, p, named(args[0], (*control.Client).Evict, aboutCached), writeEviction)
 		},
 	}
 }
@@ -177,6 +153,13 @@ func some[N int | uint64](n N, kind string) string {
 	return batches(uint64(n))
 }
 
+func batches(n uint64) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return terminal.Count(n) + " batches"
+}
+
 func (p *program) listCachedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
@@ -184,15 +167,7 @@ func (p *program) listCachedCommand() *cobra.Command {
 		Short:   "List how much of each view is cached, and what is pinned",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			list, err := d.Cached(c.Context())
-			if err != nil {
-				return err
-			}
-			return p.print(list, func(w io.Writer) { writeCached(w, list) })
+			return answer(c, p, (*control.Client).Cached, writeCached)
 		},
 	}
 }

@@ -18,16 +18,8 @@ import (
 )
 
 func (p *program) datasetCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "dataset",
-		Short: "Register datasets, look at them, remove them",
-		Args:  noSuchCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(),
-		p.verifyCommand(), p.refreshCommand(), p.removeCommand())
-	return c
+	return p.group(&cobra.Command{Use: "dataset", Short: "Register datasets, look at them, remove them"},
+		p.createCommand(), p.listCommand(), p.showCommand(), p.verifyCommand(), p.refreshCommand(), p.removeCommand())
 }
 
 func (p *program) createCommand() *cobra.Command {
@@ -47,7 +39,9 @@ Sources:
   hdfs://HOST:PORT/PATH, or a nameservice, or nothing, of --hadoop-conf
                        a file, directory or pattern in HDFS, as above, or
                        with --as sequence: SequenceFiles, each value a record
-                       with --as lmdb: an LMDB, copied to --nvme`,
+                       with --as lmdb: an LMDB, copied to --nvme
+  dataset:NAME         another dataset, in its own order; ?records=FIRST-LAST
+                       behind it: these records of it, counted from 0`,
 		Args: wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
@@ -83,11 +77,11 @@ func checkCreate(r *control.CreateRequest, as, db string) (err error) {
 	if r.Source, err = sourceURI(r.Source, as, db); err != nil {
 		return err
 	}
-	if u, err := uri.Parse(r.Source); err == nil && u.Scheme == uri.File && u.As == "" && isLMDB(u.Path) {
+	if u, err := uri.Parse(r.Source); err == nil && u.FormIsFound() && isLMDB(u.Path) {
 		return failure.Hint(fmt.Errorf("source %s is an LMDB", u.Path), "use --source lmdb:%s, or add --as files to read its files as they are", u.Path)
 	}
 	if r.Ranks < 1 || r.Ranks > meta.MaxRanks {
-		return fmt.Errorf("%d ranks %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
+		return fmt.Errorf("number of ranks %d %w: use 1 to %d", r.Ranks, meta.ErrInvalid, meta.MaxRanks)
 	}
 	_, batch := meta.ParseBatch(r.Batch)
 	_, order := meta.ParseOrder(r.Order)
@@ -121,18 +115,7 @@ func (p *program) listCommand() *cobra.Command {
 		Short:   "List the datasets",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			list, err := d.Datasets(c.Context())
-			if err != nil {
-				return err
-			}
-			if list == nil {
-				list = []control.Dataset{} // [] in JSON
-			}
-			return p.print(list, func(w io.Writer) { writeDatasets(w, list) })
+			return answer(c, p, (*control.Client).Datasets, writeDatasets)
 		},
 	}
 }
@@ -143,15 +126,7 @@ func (p *program) showCommand() *cobra.Command {
 		Short: "Show all that is known of a dataset",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			set, err := d.Dataset(c.Context(), args[0])
-			if err != nil {
-				return about(err, args[0])
-			}
-			return p.print(set, func(w io.Writer) { writeDataset(w, set) })
+			return answer(c, p, named(args[0], (*control.Client).Dataset, about), writeDataset)
 		},
 	}
 }
@@ -194,17 +169,10 @@ func (p *program) removeCommand() *cobra.Command {
 		Short:   "Forget a dataset; its source stays as it is",
 		Args:    wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
+			remove := func(d *control.Client, ctx context.Context, name string) error {
+				return about(d.Remove(ctx, name), name)
 			}
-			if err := d.Remove(c.Context(), args[0]); err != nil {
-				return about(err, args[0])
-			}
-			removed := struct {
-				Removed string `json:"removed"`
-			}{args[0]}
-			return p.print(removed, func(w io.Writer) { fmt.Fprintln(w, "removed", args[0]) })
+			return removed(c, p, args[0], remove, func(w io.Writer) { fmt.Fprintln(w, "removed", args[0]) })
 		},
 	}
 }

@@ -95,8 +95,9 @@ func exitCodesTopic() *cobra.Command {
        that was removed
   130  stopped by a signal
 
-mount.rankfs, which mount(8) calls, has the codes of mount(8) instead:
-1 for wrong usage, 8 when stopped, 32 when the mount failed.`,
+mount.rankfs and umount.fuse.rankfs, which mount(8) and umount(8) call, have
+the codes of mount(8) instead: 1 for wrong usage, 8 when stopped, 32 when they
+failed.`,
 	}
 }
 

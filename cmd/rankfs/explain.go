@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,19 +26,14 @@ valid argument, or that there is no such directory. This says why. A whole path
 will do as well.`,
 		Args: wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
 			name, below := viewIn(args[0])
-			x, err := d.Explain(c.Context(), name)
-			if err != nil {
-				return about(err, name)
-			}
-			if err := inView(below, x); err != nil {
-				return err
-			}
-			return p.print(x, func(w io.Writer) { writeExplained(w, x) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Explanation, error) {
+				x, err := d.Explain(ctx, name)
+				if err != nil {
+					return x, about(err, name)
+				}
+				return x, inView(below, x)
+			}, writeExplained)
 		},
 	}
 	p.mountFlag(c)

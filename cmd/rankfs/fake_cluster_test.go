@@ -47,6 +47,7 @@ func (n *fakeNode) Cluster() control.Cluster {
 		if n.mu.removed[m.Host] {
 			continue
 		}
+		m.Leaving = n.leaving(m)
 		if lag := uint64(i * 1000); i > 0 && n.config.Listen != "follower:7420" {
 			m.Lag = &lag
 		}
@@ -56,6 +57,20 @@ func (n *fakeNode) Cluster() control.Cluster {
 		c.Leader = strings.Repeat("2", 16)
 	}
 	return c
+}
+
+// leaving has what node4 has of the pool go as it is looked at, and node1 nowhere to put it.
+func (n *fakeNode) leaving(m control.Member) *control.Leaving {
+	switch {
+	case m.State != "draining":
+		return nil
+	case m.Host == "node1":
+		return &control.Leaving{Maps: 1, Bytes: 1 << 20, Stuck: "no other node has a pool: mount one with --pool-ram"}
+	case m.Host == "node4" && n.mu.leaving > 0:
+		n.mu.leaving--
+		return &control.Leaving{Maps: n.mu.leaving + 1, Bytes: int64(n.mu.leaving+1) << 30}
+	}
+	return nil
 }
 
 // fakePeers has node2 do well, and node3 not.
@@ -76,6 +91,36 @@ func fakePeers() *control.Peers {
 			},
 		},
 	}
+}
+
+// fakeLeases are of node2, whose readers have batches, and of node1, which claims ranks.
+func fakeLeases() []control.Leases {
+	since := epoch.Add(2*time.Hour + 9*time.Minute)
+	return []control.Leases{
+		{ID: strings.Repeat("2", 16), Host: "node2", Ranks: 4, Batches: 3, Since: &since},
+		{ID: strings.Repeat("1", 16), Host: "node1", Ranks: 1200},
+	}
+}
+
+// All has node3 down, a disk of node2 ill, and node4 of the release before.
+func (n *fakeNode) All(context.Context) (all []control.NodeStatus) {
+	for _, m := range n.Cluster().Nodes {
+		s := control.NodeStatus{Member: m}
+		switch m.Host {
+		case "node3":
+			s.Error = "it does not answer"
+		case "node4":
+			s.Error = "it is of a release that does not say"
+		default:
+			s.Glance = &control.Glance{Version: "v0.1", Readers: 8, Tiers: []control.Tier{
+				{Name: "ram", Used: 3 << 28, Budget: 2 << 30}, {Name: "nvme", Used: 1 << 40, Budget: 2 << 40}, {Name: "nvme", Budget: 1 << 40}}}
+		}
+		if m.Host == "node2" {
+			s.Faults = []control.Fault{fault("tier", "x"), fault("disk", "y"), fault("disk", "z")}
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // led is the error of what needs a leader.
@@ -139,6 +184,16 @@ func (n *fakeNode) DrainNode(_ context.Context, r control.DrainRequest) error {
 	return err
 }
 
+// PromoteNode is an operator's at once for node2, and takes another voter for others.
+func (n *fakeNode) PromoteNode(_ context.Context, name string) (control.Promotion, error) {
+	m, err := n.member(name)
+	p := control.Promotion{ID: m.ID, Host: m.Host, Role: "operator"}
+	if m.Host != "node2" {
+		p = control.Promotion{ID: m.ID, Host: m.Host, Role: "member", Said: []string{"node1"}, Silent: []string{"node2", "node3"}, Needed: 2}
+	}
+	return p, err
+}
+
 func (n *fakeNode) RemoveNode(_ context.Context, name string) error {
 	m, err := n.member(name)
 	if err == nil && m.Host == "node1" {
@@ -153,17 +208,17 @@ func (n *fakeNode) RemoveNode(_ context.Context, name string) error {
 }
 
 // Plan is that of eight ranks, the fifth to eighth of which are on node2.
-func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan, error) {
+func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Survey, error) {
 	name, options, _ := meta.SplitView(r.View)
 	if _, err := n.find(name); err != nil {
-		return control.Plan{}, err
+		return control.Survey{}, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if r.Pin && n.mu.pinned {
-		return control.Plan{}, fmt.Errorf("pin plan of %s: one for other nodes %w", r.View, meta.ErrExist)
+	if r.Settle && n.mu.settled {
+		return control.Survey{}, fmt.Errorf("settle plan of %s: one for other nodes %w", r.View, meta.ErrExist)
 	}
-	p := control.Plan{
+	p := control.Survey{
 		View: r.View, Full: r.View + "@epoch=0,ranks=8", State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
 		Nodes: []control.Reads{
 			{Host: "node1", Ranks: 4, Bytes: 10 << 30, Local: 10<<30 - 1<<20, Strict: 5 << 30},
@@ -187,15 +242,15 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Plan,
 	}
 	switch at := epoch.Add(time.Hour); {
 	case p.State == control.PlanFixed:
-	case r.Pin:
-		n.mu.pinned = true
-		p.State, p.Pinned = control.PlanPinned, &at
-	case r.Unpin:
-		n.mu.pinned = false
-	case n.mu.pinned:
-		p.Pinned = &at
+	case r.Settle:
+		n.mu.settled = true
+		p.State, p.Settled = control.PlanSettled, &at
+	case r.Unsettle:
+		n.mu.settled = false
+	case n.mu.settled:
+		p.Settled = &at
 		if r.Seats == nil {
-			p.State = control.PlanPinned
+			p.State = control.PlanSettled
 		}
 	}
 	if w := r.Weights; w != nil {

@@ -43,7 +43,7 @@ func (n *fakeNode) Load(r control.LoadRequest) (control.Load, error) {
 	s := n.Status()
 	l := control.Load{
 		Time: epoch.Add(2*time.Hour + time.Duration(at)*time.Second), Mount: "/mnt", Host: "node-a", Nodes: 1, Since: epoch,
-		Workers: 2, Jobs: []control.Job{}, Flows: fakeFlows(float64(at)), Tiers: s.Tiers, Counters: s.Counters,
+		Workers: 2, Jobs: []control.Job{}, Flows: fakeFlows(float64(at)), Tiers: s.Tiers, Pool: s.Pool, Counters: s.Counters,
 	}
 	l.Counters.Opens, l.Counters.OpensReady = l.Counters.Opens+uint64(40*at), l.Counters.OpensReady+uint64(30*at)
 	l.Counters.Fills, l.Counters.FillBytes = l.Counters.Fills+uint64(20*at), l.Counters.FillBytes+uint64(at*20<<23)

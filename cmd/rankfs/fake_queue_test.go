@@ -16,16 +16,16 @@ import (
 // aside until it is begun again, and that of its next epoch is done.
 func (n *fakeNode) Queues() []control.Queue {
 	if len(n.Datasets()) == 0 {
-		return nil
+		return []control.Queue{}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	half := control.Queue{
 		View: "train", Full: "train@epoch=0,ranks=8", Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
-		Aside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Run: n.mu.resets,
+		SetAside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Run: n.mu.resets,
 	}
 	if n.mu.resets > 0 {
-		half.Waiting, half.Aside = 3246, 0
+		half.Waiting, half.SetAside = 3246, 0
 	}
 	return []control.Queue{half, {
 		View: "train@epoch=1", Full: "train@epoch=1,ranks=8", Policy: "probability", Batches: 1, Done: 1,
@@ -47,7 +47,7 @@ func (n *fakeNode) queue(name string) (control.Queue, error) {
 
 func (n *fakeNode) Queue(name string) (control.QueueDetail, error) {
 	q, err := n.queue(name)
-	d := control.QueueDetail{Queue: q, Nodes: []control.QueueNode{}, Leases: []control.Lease{}, SetAside: []control.AsideBatch{}}
+	d := control.QueueDetail{Queue: q, Nodes: []control.QueueNode{}, Leases: []control.Lease{}, AsideBatches: []control.AsideBatch{}}
 	if err != nil || q.Done == q.Batches {
 		return d, err
 	}
@@ -70,8 +70,8 @@ func (n *fakeNode) Queue(name string) (control.QueueDetail, error) {
 			Batch: given(500+i, 0).Batch, Rank: uint64(i), Host: "node1", Since: epoch.Add(2*time.Hour + time.Duration(i)*time.Minute),
 		})
 	}
-	for i := range int(q.Aside) {
-		d.SetAside = append(d.SetAside, given(7+100*i, 4))
+	for i := range int(q.SetAside) {
+		d.AsideBatches = append(d.AsideBatches, given(7+100*i, 4))
 	}
 	d.Tried = []control.AsideBatch{given(3, 1)}
 	return d, nil
@@ -92,9 +92,14 @@ func (n *fakeNode) QueuePolicy(_ context.Context, r control.PolicyRequest) (cont
 	return control.Policy{Name: n.mu.queuePolicy, Names: names}, nil
 }
 
+func (n *fakeNode) DropQueue(_ context.Context, name string) error {
+	_, err := n.queue(name)
+	return err
+}
+
 func (n *fakeNode) ResetQueue(_ context.Context, r control.ResetRequest) (control.Queue, error) {
 	q, err := n.queue(r.Name)
-	if err == nil && r.Aside && q.Aside == 0 {
+	if err == nil && r.SetAside && q.SetAside == 0 {
 		err = fmt.Errorf("reset queue of %s %w: no batch of it is set aside", r.Name, meta.ErrInvalid)
 	}
 	if err == nil && strings.HasPrefix(n.config.Listen, "lost") {
@@ -107,7 +112,7 @@ func (n *fakeNode) ResetQueue(_ context.Context, r control.ResetRequest) (contro
 	n.mu.resets++
 	n.mu.Unlock()
 	q, err = n.queue(r.Name)
-	if !r.Aside {
+	if !r.SetAside {
 		q.Done, q.Leased, q.Waiting = 0, 0, q.Batches
 	}
 	return q, err

@@ -36,19 +36,21 @@ type fakeNode struct {
 		dropped     bool            // tokens
 		drained     map[string]bool // by host: what was asked for
 		removed     map[string]bool
-		pinned      bool
+		leaving     int // how often node4 has maps yet
+		settled     bool
 		resets      uint64 // of the queue of train
 		queuePolicy string
 		loads       int    // how often was asked
 		policy      string // of the cache; empty: as mounted
 		stays       map[string]string
+		pool        []string // jobs that were made
 	}
 }
 
 func newFake(c node.Config, socket string) *fakeNode {
 	n := &fakeNode{config: c, socket: socket}
 	n.mu.stays = make(map[string]string)
-	n.mu.drained, n.mu.removed = make(map[string]bool), make(map[string]bool)
+	n.mu.drained, n.mu.removed, n.mu.leaving = make(map[string]bool), make(map[string]bool), 3
 	return n
 }
 
@@ -99,26 +101,31 @@ func (n *fakeNode) Status() control.Status {
 		Datasets: n.Datasets(),
 	}
 	if len(s.Cluster.Nodes) > 1 {
-		s.Peers = fakePeers()
+		s.Peers, s.Leases = fakePeers(), fakeLeases()
 	}
 	if s.Cluster.Leader == "" {
-		s.Warnings = append(s.Warnings, "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up")
+		s.Faults = append(s.Faults, fault("leader", "the cluster has no leader: what is planned is served, but nothing new can be registered or planned until a majority of its voters is up"))
 	}
+	s.Pool = n.fakePool()
 	for _, disk := range c.NVMe {
 		s.Tiers = append(s.Tiers, control.Tier{Name: "nvme", Where: disk.Path, Budget: disk.Bytes, State: "full"})
 	}
 	if c.NoPassthrough {
 		s.Passthrough.Reason = "the kernel is 6.1 and passthrough needs 6.9 or later; boot a newer kernel to read batches at the speed of local files"
 		s.Counters.BatchReads = 77
-		s.Warnings = []string{"the directory of the nvme tier is full: batches stay in memory only"}
+		s.Faults = []control.Fault{fault("tier", "the directory of the nvme tier is full: batches stay in memory only")}
 	}
 	return s
+}
+
+func fault(kind, what string) control.Fault {
+	return control.Fault{Since: epoch.Add(2 * time.Hour), Kind: kind, What: what}
 }
 
 func (n *fakeNode) Datasets() []control.Dataset {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.mu.sets)
+	return append([]control.Dataset{}, n.mu.sets...)
 }
 
 func (n *fakeNode) find(name string) (control.Dataset, error) {

@@ -39,14 +39,6 @@ func headLines(l control.Load) []string {
 	return append(lines, "")
 }
 
-// oneOf is which node it is that tells, if there are several.
-func oneOf(l control.Load) string {
-	if l.Nodes < 2 {
-		return ""
-	}
-	return fmt.Sprintf("%s, one of %s", middle(l.Host), terminal.Count(l.Nodes))
-}
-
 // jobLines is the table of jobs, in at most room lines.
 func jobLines(jobs []control.Job, columns, room int) []string {
 	if len(jobs) == 0 {
@@ -126,12 +118,28 @@ func tailLines(l control.Load, r rates) []string {
 	t.Write(&b)
 	fmt.Fprintln(&b)
 	terminal.Pairs(&b, "",
+		"pool", poolNow(l.Pool),
 		"from", fmt.Sprintf("source %s, peers %s", rate(r, r.Source), rate(r, r.Peers)),
 		"hdfs", ways(l, r),
 		"filled", fmt.Sprintf("%s, %s batches/s ahead of a rank", rate(r, r.Filled), things(r, r.Ahead)),
 		"evicted", fmt.Sprintf("%s batches/s; %s since the mount", things(r, r.Evictions), terminal.Count(l.Counters.Evicted)),
 	)
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// poolNow says how full the shuffle pool is; nothing if there is none, or no job.
+func poolNow(p *control.Pool) string {
+	if p == nil || p.Jobs == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s of %s, %s", terminal.Bytes(p.Used), terminal.Bytes(p.Budget), terminal.Plural(p.Jobs, "job"))
+	if p.Waiting > 0 {
+		text += fmt.Sprintf(", %s waiting", terminal.Plural(p.Waiting, "open"))
+	}
+	if p.Missing > 0 {
+		text += fmt.Sprintf(", %s copies missing", terminal.Count(p.Missing))
+	}
+	return text
 }
 
 // ways says how blocks of HDFS come; nothing if none ever did.
@@ -164,16 +172,6 @@ func things(r rates, n float64) string {
 		return "-"
 	}
 	return number(n)
-}
-
-// middle shortens a name that would push everything else off the screen.
-func middle(name string) string {
-	const most = 20
-	if utf8.RuneCountInString(name) <= most {
-		return name
-	}
-	runes := []rune(name)
-	return string(runes[:most/2-1]) + ".." + string(runes[len(runes)-most/2+1:])
 }
 
 func cut(line string, columns int) string {
@@ -209,6 +207,9 @@ func writeLines(w io.Writer, l control.Load, r rates) {
 		source, rate(r, r.Peers), rate(r, r.Filled), things(r, r.Evictions))
 	for _, t := range l.Tiers {
 		line += fmt.Sprintf("; %s %s of %s, hits %s", t.Name, terminal.Bytes(t.Used), terminal.Bytes(t.Budget), hits(t.Name, r))
+	}
+	if pool := poolNow(l.Pool); pool != "" {
+		line += "; pool " + pool
 	}
 	fmt.Fprintln(w, line)
 }

@@ -5,6 +5,7 @@ import (
 
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounting"
+	"rankfs/cmd/internal/mounts"
 )
 
 // The exit codes of mount(8), which a helper shares.
@@ -20,6 +21,28 @@ func (p *program) helper(ctx context.Context, args []string) int {
 	if err == nil {
 		err = p.mountFor(ctx, call)
 	}
+	return p.mountCode(err)
+}
+
+// umountHelper is umount.fuse.rankfs, by which umount(8) takes down a mount with its
+// shuffle pool. Of all mounts it calls that for the pool first, and then for the whole.
+func (p *program) umountHelper(ctx context.Context, args []string) int {
+	call, err := mounting.ParseUmount(args)
+	if err != nil {
+		return p.mountCode(err)
+	}
+	was, err := mounts.UnmountPool(call.Dir, call.Lazy)
+	if err == nil && !was {
+		var done mounts.Unmounted
+		if done, err = p.unmount(ctx, call.Dir, call.Lazy); err == nil && call.Verbose {
+			writeUnmounted(p.out, done)
+		}
+	}
+	return p.mountCode(err)
+}
+
+// mountCode reports an error, and has the code of mount(8) for it.
+func (p *program) mountCode(err error) int {
 	switch code := p.report(err); code {
 	case failure.ExitOK:
 		return 0

@@ -19,6 +19,7 @@ var (
 		"waited": "opens_waited", "ready_opens": "opens_ready", "errors": "open_errors", "stalled": "stall",
 		"ram_batches": "batches in ram", "packed_batches": "batches in packed", "nvme_batches": "batches in nvme",
 		"view_name": "view", "full_name": "full_view", "node_id": "id",
+		"aside": "set_aside", "pin": "settle", "unpin": "unsettle", "turned": "turned_away", "rests": "back_off_seconds", "plans": "cache_plans",
 	}
 	oneWord = map[string]string{
 		"disk": "nvme", "ssd": "nvme", "memory": "ram", "compressed": "packed", "filled": "fill", "ahead": "prefetched",

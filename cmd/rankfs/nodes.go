@@ -1,27 +1,25 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
+	"rankfs/meta"
 )
 
 func (p *program) nodeCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "node",
-		Short: "Look at the nodes of the cluster, drain them, remove them",
-		Args:  noSuchCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.listNodesCommand(), p.drainCommand(), p.removeNodeCommand())
-	return c
+	return p.group(&cobra.Command{Use: "node", Short: "Look at the nodes of the cluster, drain, remove, promote them"},
+		p.listNodesCommand(), p.drainCommand(), p.removeNodeCommand(), p.promoteNodeCommand())
 }
 
 func (p *program) listNodesCommand() *cobra.Command {
@@ -31,15 +29,7 @@ func (p *program) listNodesCommand() *cobra.Command {
 		Short:   "List the nodes of the cluster",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			k, err := d.Cluster(c.Context())
-			if err != nil {
-				return err
-			}
-			return p.print(k, func(w io.Writer) { writeNodes(w, k) })
+			return answer(c, p, (*control.Client).Cluster, writeNodes)
 		},
 	}
 }
@@ -58,6 +48,12 @@ func writeNodes(w io.Writer, k control.Cluster) {
 	}
 	t.Write(w)
 	fmt.Fprintln(w, "\n*: this node; LAG: changes of the cluster that a node does not know yet, as the\nleader counts them")
+	for _, m := range k.Nodes {
+		if m.Leaving != nil {
+			fmt.Fprintf(w, "\n%s\n", terminal.Wrap(fmt.Sprintf("%s: %s of the shuffle pool would be lost with it: %s",
+				m.Host, leavingMaps(*m.Leaving), cmp.Or(m.Leaving.Stuck, "other nodes get copies")), 79, ""))
+		}
+	}
 	switch {
 	case k.Removed:
 		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap("this node was removed from the cluster, and this is what it "+
@@ -67,7 +63,7 @@ func writeNodes(w io.Writer, k control.Cluster) {
 			"more than half of the voters are up and reach each other", 71, "  "))
 	case onlyOperator(k) != "":
 		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s is the only operator: without it no node can be let in or "+
-			"removed; let in another: rankfs token create --role operator", onlyOperator(k)), 71, "  "))
+			"removed; make another one: rankfs node promote NODE", onlyOperator(k)), 71, "  "))
 	}
 }
 
@@ -104,33 +100,75 @@ func (p *program) drainCommand() *cobra.Command {
 		Long: `Give a node no new work. New plans place no ranks on it but those that have
 been there, and it goes on serving what it has to them and to other nodes.
 
+What it has of the shuffle pool is copied to other nodes, which is waited for: when
+this returns, nothing of that is lost with the node. To stop waiting stops no copy.
+
 NODE is its id, or its host if that has one node only.`,
 		Args:              wants("NODE"),
 		ValidArgsFunction: p.nodeNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			if err := d.DrainNode(c.Context(), control.DrainRequest{Node: args[0], Drain: !undo}); err != nil {
-				return err
-			}
-			drained := struct {
+			type drained struct {
 				Node     string `json:"node"`
 				Draining bool   `json:"draining"`
-			}{args[0], !undo}
-			return p.print(drained, func(w io.Writer) {
+			}
+			return answer(c, p, func(d *control.Client, ctx context.Context) (drained, error) {
+				err := d.DrainNode(ctx, control.DrainRequest{Node: args[0], Drain: !undo})
+				if err == nil && !undo {
+					err = p.awaitLeaving(ctx, d, args[0])
+				}
+				return drained{args[0], !undo}, err
+			}, func(w io.Writer, _ drained) {
 				if undo {
 					fmt.Fprintf(w, "%s gets new work again\n", args[0])
 					return
 				}
-				fmt.Fprintf(w, "%s gets no new work; plans that are pinned stay as they are\n"+
+				fmt.Fprintf(w, "%s gets no new work; settled plans stay as they are\n"+
 					"when its jobs are done: rankfs node rm %[1]s\n", args[0])
 			})
 		},
 	}
 	c.Flags().BoolVar(&undo, "undo", false, "let it get new work again")
 	return c
+}
+
+// lookTime is how often it is asked how far something is.
+const lookTime = 200 * time.Millisecond
+
+// awaitLeaving waits until nothing of the shuffle pool would be lost with a node that is
+// drained.
+func (p *program) awaitLeaving(ctx context.Context, d *control.Client, name string) error {
+	meter := terminal.NewMeter(p.err, p.now, "the shuffle pool off "+name)
+	defer meter.Done()
+	for all := int64(0); ; {
+		k, err := d.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(k.Nodes, func(m control.Member) bool { return m.ID == name || meta.SameHost(m.Host, name) })
+		if i < 0 || k.Nodes[i].Leaving == nil {
+			return nil
+		}
+		left := *k.Nodes[i].Leaving
+		switch {
+		case left.Stuck != "":
+			return failure.New(meta.ErrNoSpace, "%s gets no new work, but %s of the shuffle pool would be lost with it: %s", name, leavingMaps(left), left.Stuck)
+		case k.Nodes[i].State == "down":
+			return failure.Hint(failure.New(meta.ErrUnavailable, "%s is down, and %s of the shuffle pool would be lost with it", name, leavingMaps(left)),
+				"start it, and see how many are left: rankfs node ls")
+		}
+		all = max(all, left.Bytes)
+		meter.Show(control.Progress{Stage: "moving", Bytes: all - left.Bytes, Total: all})
+		select {
+		case <-ctx.Done():
+			return failure.Hint(failure.New(context.Canceled, "stopped waiting: %s gets no new work, and goes on copying %s of the shuffle pool", name, leavingMaps(left)),
+				"see how many are left: rankfs node ls")
+		case <-time.After(lookTime):
+		}
+	}
+}
+
+func leavingMaps(l control.Leaving) string {
+	return fmt.Sprintf("%s, %s,", terminal.Plural(l.Maps, "map"), terminal.Bytes(l.Bytes))
 }
 
 func (p *program) removeNodeCommand() *cobra.Command {
@@ -145,17 +183,7 @@ NODE is its id, or its host if that has one node only.`,
 		Args:              wants("NODE"),
 		ValidArgsFunction: p.nodeNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			if err := d.RemoveNode(c.Context(), args[0]); err != nil {
-				return err
-			}
-			removed := struct {
-				Removed string `json:"removed"`
-			}{args[0]}
-			return p.print(removed, func(w io.Writer) {
+			return removed(c, p, args[0], (*control.Client).RemoveNode, func(w io.Writer) {
 				fmt.Fprintf(w, "%s\n%s\n", terminal.Wrap(fmt.Sprintf("removed %s: no node talks to it any more; what its ranks held of "+
 					"queues is for others, and what it alone had in memory comes from the source again", args[0]), 79, ""),
 					"unmount it there; to let the host in again, as a new node, mount with an empty\n"+
@@ -165,22 +193,53 @@ NODE is its id, or its host if that has one node only.`,
 	}
 }
 
+func (p *program) promoteNodeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "promote NODE",
+		Short: "Make a member of the cluster an operator",
+		Long: `Make a member of the cluster an operator, which may let nodes in, drain and
+remove them, and change settings.
+
+On an operator that is done at once. Where all operators are lost for good, root
+on most of the voters has to say it, on each for itself and within an hour:
+
+  voter1# rankfs node promote node2
+  voter2# rankfs node promote node2
+  node2#  rankfs node rm node1
+
+NODE is its id, or its host if that has one node only; rankfs node ls shows which
+nodes vote.`,
+		Args:              wants("NODE"),
+		ValidArgsFunction: p.nodeNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Promotion, error) {
+				return d.PromoteNode(ctx, args[0])
+			}, writePromotion)
+		},
+	}
+}
+
+func writePromotion(w io.Writer, s control.Promotion) {
+	if s.Role == "operator" {
+		fmt.Fprintf(w, "%s (%s) is an operator\n", s.Host, s.ID)
+		return
+	}
+	fmt.Fprintf(w, "%s (%s) is not an operator yet: %d of %s have said it, and %d are needed\n",
+		s.Host, s.ID, len(s.Said), terminal.Plural(len(s.Said)+len(s.Silent), "voter"), s.Needed)
+	fmt.Fprintf(w, "as root on %s, within an hour: rankfs node promote %s\n", strings.Join(s.Silent, " or "), s.ID)
+}
+
 // nodeNames completes the name of a node, with a description: the host where that is
 // enough.
 func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	d, err := p.daemon()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	k, err := d.Cluster(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	return complete(c, p, args, (*control.Client).Cluster, nodeChoices)
+}
+
+func nodeChoices(k control.Cluster) (names []cobra.Completion) {
 	on := make(map[string]int) // nodes of a host
 	for _, m := range k.Nodes {
 		on[m.Host]++
 	}
-	var names []cobra.Completion
 	for _, m := range k.Nodes {
 		name, what := m.Host, m.ID
 		if on[m.Host] > 1 {
@@ -188,7 +247,7 @@ func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.
 		}
 		names = append(names, cobra.CompletionWithDesc(name, fmt.Sprintf("%s, %s, %s", what, m.Addr, m.State)))
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
 }
 
 // maxNamed bounds the nodes that are down and named; for more the message refers to

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,16 +27,16 @@ func (p *program) planCommand() *cobra.Command {
 	var a planning
 	c := &cobra.Command{
 		Use:   "plan NAME[@OPTIONS]",
-		Short: "Show how local an epoch is, and pin who reads what",
+		Short: "Show how local an epoch is, and settle who reads what",
 		Long: `Show for one epoch how much the ranks on each node read, how much of that the
 node itself holds, and what it would be if each rank had a fixed share.
 
-Until a plan is pinned, ranks are where they were opened last, and the others
+Until a plan is settled, ranks are where they were opened last, and the others
 in blocks on the nodes that are up, as mpirun places them. The first open of a
-batch pins it; so does --pin.
+batch settles it; so does --settle.
 
   rankfs plan train@epoch=3,ranks=16
-  rankfs plan train@ranks=16 --hostfile hosts --pin
+  rankfs plan train@ranks=16 --hostfile hosts --settle
   rankfs plan logs@batch=chunk --alpha 1 --beta 0.5 --pareto`,
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
@@ -45,23 +46,21 @@ batch pins it; so does --pin.
 			if err := a.complete(f.Changed("alpha") || f.Changed("beta") || a.pareto); err != nil {
 				return usage(c, err)
 			}
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			plan, err := d.Plan(c.Context(), a.request)
-			if err != nil {
-				return aboutPlan(err, args[0])
-			}
-			return p.print(plan, func(w io.Writer) { a.write(w, plan) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Survey, error) {
+				plan, err := d.Plan(ctx, a.request)
+				return plan, aboutPlan(err, args[0])
+			}, a.write)
 		},
 	}
 	p.mountFlag(c)
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&a.hostfile, "hostfile", "", "the ranks are where `FILE` says: lines of HOST slots=N, or the host of each rank")
-	f.BoolVar(&a.request.Pin, "pin", false, "pin the plan: from now on it is the same on all nodes")
-	f.BoolVar(&a.request.Unpin, "unpin", false, "forget what was pinned; no rank may be reading it")
+	f.BoolVar(&a.request.Settle, "settle", false, "settle the plan: from now on it is the same on all nodes")
+	f.BoolVar(&a.request.Unsettle, "unsettle", false, "forget what was settled; no rank may be reading it")
+	f.BoolVar(&a.request.Settle, "pin", false, "") // as the release before called them
+	f.BoolVar(&a.request.Unsettle, "unpin", false, "")
+	_, _ = f.MarkHidden("pin"), f.MarkHidden("unpin")
 	f.Float64Var(&a.alpha, "alpha", 1, "solve DL-MPI's program: `WEIGHT` of the share of chunks that are local")
 	f.Float64Var(&a.beta, "beta", 1, "and `WEIGHT` of the shortest time over the time that it takes")
 	f.BoolVar(&a.pareto, "pareto", false, "and show all that there is to choose from")
@@ -71,8 +70,8 @@ batch pins it; so does --pin.
 
 // complete checks the options, and reads the hostfile.
 func (a *planning) complete(weighed bool) (err error) {
-	if a.request.Unpin && (a.request.Pin || a.hostfile != "") {
-		return failure.New(meta.ErrInvalid, "--unpin goes with neither --pin nor --hostfile: unpin first")
+	if a.request.Unsettle && (a.request.Settle || a.hostfile != "") {
+		return failure.New(meta.ErrInvalid, "--unsettle goes with neither --settle nor --hostfile: unsettle first")
 	}
 	if weighed {
 		w := new(control.Weights)
@@ -103,7 +102,7 @@ func weight(name string, f float64) (uint32, error) {
 func aboutPlan(err error, view string) error {
 	switch {
 	case errors.Is(err, meta.ErrExist):
-		return failure.Hint(err, "when no rank reads it any more: rankfs plan %s --unpin", view)
+		return failure.Hint(err, "when no rank reads it any more: rankfs plan %s --unsettle", view)
 	case errors.Is(err, meta.ErrNotExist):
 		return failure.Hint(err, "list the datasets with: rankfs dataset ls\nand the nodes where ranks can be with: rankfs node ls")
 	}
@@ -111,7 +110,7 @@ func aboutPlan(err error, view string) error {
 	return about(err, name)
 }
 
-func (a *planning) write(w io.Writer, p control.Plan) {
+func (a *planning) write(w io.Writer, p control.Survey) {
 	terminal.Pairs(w, "",
 		"view", p.Full,
 		"plan", terminal.Wrap(a.state(p), 73, "       "),
@@ -144,7 +143,7 @@ func warn(w io.Writer, why string) {
 
 // writeDistances is a line for this plan, and one for fixed ranks where that
 // would be another.
-func writeDistances(w io.Writer, p control.Plan) {
+func writeDistances(w io.Writer, p control.Survey) {
 	titles := []string{"HELD BY", " OWN HOST", " "}
 	if p.Racks > 0 {
 		titles = append(titles, " OWN RACK", " ")
@@ -166,7 +165,7 @@ func writeDistances(w io.Writer, p control.Plan) {
 }
 
 // served says which nodes send what is not local.
-func served(p control.Plan) string {
+func served(p control.Survey) string {
 	if p.Serving == nil {
 		return ""
 	}
@@ -175,7 +174,7 @@ func served(p control.Plan) string {
 }
 
 // localWay says how local blocks of HDFS come.
-func localWay(p control.Plan) string {
+func localWay(p control.Survey) string {
 	if p.LocalBlocks == "" {
 		return ""
 	}
@@ -183,7 +182,7 @@ func localWay(p control.Plan) string {
 }
 
 // writeReads is a line for each host. What cannot differ is left out.
-func writeReads(w io.Writer, p control.Plan) {
+func writeReads(w io.Writer, p control.Survey) {
 	titles := []string{"HOST", " RANKS", " BYTES"}
 	if p.Located {
 		titles = append(titles, " LOCAL", " ", " NOT LOCAL")
@@ -203,21 +202,21 @@ func writeReads(w io.Writer, p control.Plan) {
 }
 
 // state says in words how certain a plan is.
-func (a *planning) state(p control.Plan) string {
+func (a *planning) state(p control.Survey) string {
 	switch {
 	case p.State == control.PlanFixed:
 		return "nothing to choose: " + p.Reason
-	case p.State == control.PlanPinned:
-		return "pinned " + date(*p.Pinned)
-	case p.Pinned != nil:
-		return "not this one: that of other hosts was pinned " + date(*p.Pinned)
+	case p.State == control.PlanSettled:
+		return "settled " + date(*p.Settled)
+	case p.Settled != nil:
+		return "not this one: that of other hosts was settled " + date(*p.Settled)
 	case a.hostfile != "":
-		return "not pinned; to have it so: --pin"
+		return "not settled; to have it so: --settle"
 	}
-	return "not pinned: it is as if all ranks were opened now"
+	return "not settled: it is as if all ranks were opened now"
 }
 
-func looked(p control.Plan) string {
+func looked(p control.Survey) string {
 	if p.Looked == p.Steps {
 		return terminal.Count(p.Steps)
 	}
@@ -267,17 +266,11 @@ func (a *planning) writeProgram(w io.Writer, p control.Program) {
 
 // datasetNames completes the name of a dataset.
 func (p *program) datasetNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	d, err := p.daemon()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	list, err := d.Datasets(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []cobra.Completion
-	for _, set := range list {
-		names = append(names, cobra.CompletionWithDesc(set.Name, terminal.Plural(set.Records, "record")))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	names, how := complete(c, p, args, (*control.Client).Datasets, func(list []control.Dataset) (names []cobra.Completion) {
+		for _, set := range list {
+			names = append(names, cobra.CompletionWithDesc(set.Name, terminal.Plural(set.Records, "record")))
+		}
+		return names
+	})
+	return names, how | cobra.ShellCompDirectiveNoSpace // for @OPTIONS
 }

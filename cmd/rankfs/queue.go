@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,19 +18,14 @@ import (
 )
 
 func (p *program) queueCommand() *cobra.Command {
-	c := &cobra.Command{
+	return p.group(&cobra.Command{
 		Use:   "queue",
 		Short: "See how far queues are, and begin them again",
 		Long: `See how far queues are, and begin them again.
 
 A queue hands out the batches of a view to the reader that asks next: reading a line of
 rank-N/queue takes a batch, and says that the one before it is done.`,
-		Args: noSuchCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand(), p.queuePolicyCommand())
-	return c
+	}, p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand(), p.dropQueueCommand(), p.queuePolicyCommand())
 }
 
 func (p *program) listQueuesCommand() *cobra.Command {
@@ -39,18 +35,7 @@ func (p *program) listQueuesCommand() *cobra.Command {
 		Short:   "List the queues, the latest last",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			list, err := d.Queues(c.Context())
-			if err != nil {
-				return err
-			}
-			if list == nil {
-				list = []control.Queue{} // [] in JSON
-			}
-			return p.print(list, func(w io.Writer) { p.writeQueues(w, list) })
+			return answer(c, p, (*control.Client).Queues, p.writeQueues)
 		},
 	}
 }
@@ -62,14 +47,14 @@ func (p *program) writeQueues(w io.Writer, list []control.Queue) {
 	}
 	t := terminal.NewTable("", "QUEUE", " BATCHES", " DONE", " LEASED", " WAITING", " ASIDE", " READERS", "OPENED")
 	for _, q := range list {
-		t.Add(q.View, terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.Aside), terminal.Count(q.Readers),
+		t.Add(q.View, terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.SetAside), terminal.Count(q.Readers),
 			q.Opened.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	t.Write(w)
 	for _, q := range list {
-		if q.Aside > 0 {
+		if q.SetAside > 0 {
 			fmt.Fprintf(w, "\n%s of %s: set aside, since readers gave them back again and again\n  see: rankfs queue show %[2]s\n",
-				batches(q.Aside), q.View)
+				batches(q.SetAside), q.View)
 		}
 	}
 }
@@ -87,15 +72,7 @@ others get to the end. There their last read fails once, with EOWNERDEAD.`,
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.queueNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			q, err := d.Queue(c.Context(), args[0])
-			if err != nil {
-				return aboutQueue(err)
-			}
-			return p.print(q, func(w io.Writer) { writeQueue(w, q, p.now()) })
+			return answer(c, p, named(args[0], (*control.Client).Queue, aboutQueue), func(w io.Writer, q control.QueueDetail) { writeQueue(w, q, p.now()) })
 		},
 	}
 }
@@ -114,19 +91,34 @@ was wrong with their readers is put right; what is done stays done.`,
 		ValidArgsFunction: p.queueNames,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			q, err := d.ResetQueue(c.Context(), r)
-			if err != nil {
-				return aboutQueue(err)
-			}
-			return p.print(q, func(w io.Writer) { writeReset(w, q, r.Aside) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Queue, error) {
+				q, err := d.ResetQueue(ctx, r)
+				return q, aboutQueue(err, r.Name)
+			}, func(w io.Writer, q control.Queue) { writeReset(w, q, r.SetAside) })
 		},
 	}
-	c.Flags().BoolVar(&r.Aside, "aside", false, "hand out again what was set aside, and nothing else")
+	c.Flags().BoolVar(&r.SetAside, "aside", false, "hand out again what was set aside, and nothing else")
 	return c
+}
+
+func (p *program) dropQueueCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Forget a queue that is not to be worked off",
+		Long: `Forget a queue, and which of its batches are done. What readers have of it counts no
+more. A queue that is read again begins anew.`,
+		Args:              wants("NAME"),
+		ValidArgsFunction: p.queueNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			drop := func(d *control.Client, ctx context.Context, name string) error {
+				return aboutQueue(d.DropQueue(ctx, name), name)
+			}
+			return removed(c, p, args[0], drop, func(w io.Writer) {
+				fmt.Fprintf(w, "the queue of %s is forgotten; one that is read again begins anew\n", args[0])
+			})
+		},
+	}
 }
 
 func (p *program) queuePolicyCommand() *cobra.Command {
@@ -151,15 +143,9 @@ With either a reader gets a batch that its host has, as long as there is one.`,
 		},
 		ValidArgs: []string{"flow", "probability"},
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			now, err := d.QueuePolicy(c.Context(), control.PolicyRequest{Name: strings.Join(args, "")})
-			if err != nil {
-				return err
-			}
-			return p.print(now, func(w io.Writer) { writePolicy(w, now) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Policy, error) {
+				return d.QueuePolicy(ctx, control.PolicyRequest{Name: strings.Join(args, "")})
+			}, writePolicy)
 		},
 	}
 }
@@ -183,15 +169,8 @@ func isWaiting(n uint64) string {
 	return batches(n) + " are waiting"
 }
 
-func batches(n uint64) string {
-	if n == 1 {
-		return "1 batch"
-	}
-	return terminal.Count(n) + " batches"
-}
-
 // aboutQueue adds the next step to an error about a queue.
-func aboutQueue(err error) error {
+func aboutQueue(err error, _ string) error {
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
 		return failure.Hint(err, "list the queues with: rankfs queue ls")
@@ -220,7 +199,7 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 		"queue", q.View,
 		"view", view,
 		"batches", fmt.Sprintf("%s: %s done, %s leased, %s waiting, %s set aside",
-			terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.Aside)),
+			terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.SetAside)),
 		"policy", q.Policy,
 		"opened", date(q.Opened)+again,
 	)
@@ -232,9 +211,9 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 		fmt.Fprintln(w, "\nleased, the longest first")
 		writeLeases(w, q.Leases, now)
 	}
-	if len(q.SetAside) > 0 {
+	if len(q.AsideBatches) > 0 {
 		fmt.Fprintln(w, "\nset aside: no reader is given these any more")
-		writeGiven(w, q.SetAside, int(q.Aside))
+		writeGiven(w, q.AsideBatches, int(q.SetAside))
 		fmt.Fprintf(w, "\nwhen readers can do them: rankfs queue reset %s --aside\n", q.View)
 	}
 	if len(q.Tried) > 0 {
@@ -292,17 +271,10 @@ func writeMore(w io.Writer, n int) {
 
 // queueNames completes the name of a queue.
 func (p *program) queueNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	d, err := p.daemon()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	list, err := d.Queues(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []cobra.Completion
-	for _, q := range list {
-		names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", terminal.Count(q.Done), batches(q.Batches))))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return complete(c, p, args, (*control.Client).Queues, func(list []control.Queue) (names []cobra.Completion) {
+		for _, q := range list {
+			names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", terminal.Count(q.Done), batches(q.Batches))))
+		}
+		return names
+	})
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"rankfs": command, mounting.HelperName: command})
+	testscript.Main(m, map[string]func(){"rankfs": command, mounting.HelperName: command, mounting.UmountHelperName: command})
 }
 
 // staleHere is without what other tests on this machine leave for a moment.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -62,6 +63,11 @@ node, a RATE a size for each second. With --bytes nothing need be mounted.
 }
 
 func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Options) error {
+	for _, name := range []string{"nodes", "ranks"} { // of which none stands for what is mounted
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+			return usage(c, fmt.Errorf("0 %s: use 1 or more", name))
+		}
+	}
 	names, err := a.Policies()
 	if err != nil {
 		return usage(c, err)

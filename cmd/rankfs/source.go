@@ -9,6 +9,7 @@ import (
 
 	"rankfs/cmd/internal/failure"
 	"rankfs/fetch/uri"
+	"rankfs/meta"
 )
 
 // sourceURI spells a source as the daemon wants it: SCHEME:PATH?OPTIONS, the path
@@ -17,7 +18,10 @@ func sourceURI(source, as, db string) (string, error) {
 	scheme, path, query, ok := uri.Cut(source)
 	if !ok || strings.ContainsAny(scheme, "/.") {
 		return "", failure.Hint(fmt.Errorf("source %q does not say of what kind it is", source),
-			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, or hdfs://HOST:PORT/PATH", source)
+			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, hdfs://HOST:PORT/PATH, or dataset:NAME", source)
+	}
+	if scheme == uri.Dataset {
+		return datasetURI(source, as, db)
 	}
 	kind, _ := uri.Parse(source) // one with a relative path is none yet
 	kind.Scheme, kind.As = scheme, cmp.Or(as, kind.As)
@@ -28,6 +32,9 @@ func sourceURI(source, as, db string) (string, error) {
 		return "", fmt.Errorf("--db is for an lmdb source, and this is %q", source)
 	case path == "":
 		return "", fmt.Errorf("source %q names no path", source)
+	}
+	if key, ok := emptyOption(query); ok {
+		return "", failure.New(meta.ErrInvalid, "source %q has an option that says nothing: %s=; say what it is, or leave it out", source, key)
 	}
 	if !strings.HasPrefix(path, "//") { // the daemon has the words for those that do
 		var err error
@@ -46,6 +53,29 @@ func sourceURI(source, as, db string) (string, error) {
 		path += "?" + query
 	}
 	return scheme + ":" + path, nil
+}
+
+// emptyOption is the first of a URI's options that has no value, as where the variable of
+// a script was empty.
+func emptyOption(options string) (key string, ok bool) {
+	for option := range strings.SplitSeq(options, "&") {
+		if key, value, _ := strings.Cut(option, "="); (key == "as" || key == "db") && value == "" {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// datasetURI is the URI of records of another dataset, which is named and has no path.
+func datasetURI(source, as, db string) (string, error) {
+	_, err := uri.Parse(source)
+	switch {
+	case as != "" || db != "":
+		return "", fmt.Errorf("--as and --db are for files, and this is %q", source)
+	case err != nil:
+		return "", fmt.Errorf("source %q: %w", source, err)
+	}
+	return source, nil
 }
 
 // addOption adds key=value to options that have no such key yet.

@@ -1,25 +1,22 @@
 package main
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
-	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
-	"rankfs/meta"
 )
 
 func (p *program) stallCommand() *cobra.Command {
 	var ranks bool
 	c := &cobra.Command{
-		Use:   "stall NAME[@OPTIONS]",
+		Use:   "stall NAME[@OPTIONS] | JOB/STAGE",
 		Short: "Show how much of the ranks' time is waiting, and what for",
 		Long: `Show for the jobs on this node that read a dataset, or one view of it in any
 epoch, what share of the ranks' time was waiting for opens, what was waited
@@ -27,6 +24,9 @@ for, and what would remove that. Each node of a cluster tells of its own ranks.
 
 A rank's time goes from its first open to its last, without gaps of more than a
 minute. What would remove the waits is an estimate from what was measured.
+
+Of a stage of the shuffle pool, JOB/STAGE, show who waits on this node for a part,
+and for which maps.
 
   rankfs stall train
   rankfs stall train@ranks=16 --ranks`,
@@ -37,12 +37,13 @@ minute. What would remove the waits is an estimate from what was measured.
 			if err != nil {
 				return err
 			}
-			l, err := d.Load(c.Context(), control.LoadRequest{Name: args[0], Ranks: ranks})
-			if errors.Is(err, meta.ErrNotExist) {
-				return failure.Hint(err, "list the datasets with: rankfs dataset ls")
+			if strings.Contains(args[0], "/") {
+				return answer(c, p, named(args[0], (*control.Client).PoolStage, aboutShuffle),
+					func(w io.Writer, g control.PoolStageDetail) { writePartStall(w, g, p.now()) })
 			}
+			l, err := d.Load(c.Context(), control.LoadRequest{Name: args[0], Ranks: ranks})
 			if err != nil {
-				return err
+				return about(err, args[0])
 			}
 			return p.print(stalls(l), func(w io.Writer) { writeStalls(w, l, args[0]) })
 		},
@@ -130,6 +131,24 @@ func nodeOf(l control.Load) string {
 	return oneOf(l) + ": each tells of its own ranks"
 }
 
+// oneOf is which node it is that tells, if there are several.
+func oneOf(l control.Load) string {
+	if l.Nodes < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%s, one of %s", middle(l.Host), terminal.Count(l.Nodes))
+}
+
+// middle shortens a name that would push everything else off the screen.
+func middle(name string) string {
+	const most = 20
+	if utf8.RuneCountInString(name) <= most {
+		return name
+	}
+	runes := []rune(name)
+	return string(runes[:most/2-1]) + ".." + string(runes[len(runes)-most/2+1:])
+}
+
 // lately describes the last minute, or says that no rank reads now. It is empty for a
 // job whose opens were all in that minute.
 func lately(j control.Job) string {
@@ -147,26 +166,6 @@ func waitsOf(j control.Job) string {
 		return ""
 	}
 	return fmt.Sprintf("half of them at most %s, all but one in a hundred at most %s", brief(j.Typical), brief(j.Longest))
-}
-
-// A cause is one thing that opens waited for.
-type cause struct {
-	name, words string
-	seconds     float64
-}
-
-// ranked are the causes, the worst first.
-func ranked(w control.Waits) []cause {
-	all := []cause{
-		{"source", "what the source sends", w.Source},
-		{"peer", "what other nodes send", w.Peer},
-		{"decode", "unpacking, and copying in memory", w.Decode},
-		{"nvme", "the disk of --nvme", w.Disk},
-		{"plan", "who reads what, and the daemon's own work", w.Plan},
-		{"admission", "a worker, or memory", w.Admission},
-	}
-	slices.SortStableFunc(all, func(a, b cause) int { return cmp.Compare(b.seconds, a.seconds) })
-	return all
 }
 
 // writeCauses divides the stalled share among its causes. Opens of one rank
@@ -199,14 +198,6 @@ func writeRanks(w io.Writer, ranks []control.Rank) {
 		t.Add(terminal.Count(r.Rank), terminal.Count(r.Opens), terminal.Percent(of(r.Ready, r.Opens)), brief(r.RankSeconds), brief(r.Stalled), part(r.Share()), mostly)
 	}
 	t.Write(w)
-}
-
-// part writes a share of which something is there, however little.
-func part(share float64) string {
-	if share > 0 && share < 0.001 {
-		return "<0.1%"
-	}
-	return terminal.Percent(share)
 }
 
 // of is a part of opens; all of none.

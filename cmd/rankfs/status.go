@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,24 +14,70 @@ import (
 )
 
 func (p *program) statusCommand() *cobra.Command {
+	all := false
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show how a mount is doing",
+		Short: "Show how a mount is doing, or all nodes of its cluster",
 		Args:  wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
+			if all {
+				return answer(c, p, (*control.Client).All, writeAll)
 			}
-			s, err := d.Status(c.Context())
-			if err != nil {
-				return err
-			}
-			return p.print(s, func(w io.Writer) { writeStatus(w, s, p.now()) })
+			return answer(c, p, (*control.Client).Status, func(w io.Writer, s control.Status) { writeStatus(w, s, p.now()) })
 		},
 	}
 	p.mountFlag(c)
+	c.Flags().BoolVar(&all, "all", false, "a line for each node of the cluster")
 	return c
+}
+
+// writeAll is a line for each node, and below why some say nothing.
+func writeAll(w io.Writer, nodes []control.NodeStatus) {
+	t := terminal.NewTable("", "NODE", "HOST", "STATE", "ROLE", "VERSION", " RANKS", "  RAM", " OF", "  NVME", " OF", "HEALTH")
+	for _, n := range nodes {
+		if n.Glance == nil {
+			t.Add(n.ID, n.Host, n.State, orDash(n.Role), "-", "-", "-", "-", "-", "-", "-")
+			continue
+		}
+		var ram, nvme control.Tier
+		for _, tier := range n.Tiers {
+			sum := &nvme
+			if tier.Name == "ram" {
+				sum = &ram
+			}
+			sum.Used += tier.Used
+			sum.Budget += tier.Budget
+		}
+		t.Add(n.ID, n.Host, n.State, orDash(n.Role), n.Version, terminal.Count(n.Readers),
+			terminal.Bytes(ram.Used), terminal.Bytes(ram.Budget), orNone(nvme.Used, nvme.Budget), orNone(nvme.Budget, nvme.Budget), inShort(n.Faults))
+	}
+	t.Write(w)
+	for _, n := range nodes {
+		if n.Glance == nil {
+			fmt.Fprintf(w, "\n%s\n", terminal.Wrap(fmt.Sprintf("%s (%s): %s", n.Host, n.ID, n.Error), 79, "  "))
+		}
+	}
+}
+
+// orNone is a number of bytes of a tier, if there is one.
+func orNone(bytes, budget int64) string {
+	if budget == 0 {
+		return "-"
+	}
+	return terminal.Bytes(bytes)
+}
+
+// inShort is the kinds of faults.
+func inShort(faults []control.Fault) string {
+	if len(faults) == 0 {
+		return "ok"
+	}
+	var kinds []string
+	for _, f := range faults {
+		kinds = append(kinds, f.Kind)
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), ",")
 }
 
 func writeStatus(w io.Writer, s control.Status, now time.Time) {
@@ -39,15 +86,17 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) {
 		"state", s.State,
 		"daemon", fmt.Sprintf("pid %d, rankfs %s, up %s", s.PID, s.Version, terminal.Span(now.Sub(s.Since))),
 	)
-	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(warning, 71, "  "))
+	for _, f := range s.Faults {
+		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s (for %s)", f.What, terminal.Span(now.Sub(f.Since))), 71, "  "))
 	}
 	writePassthrough(w, s.Passthrough, s.Counters.BatchReads)
 	writeTiers(w, s.Tiers)
+	writePool(w, s.Pool)
 	writeCounters(w, s.Counters)
 	writeHDFS(w, s.HDFS)
 	writeCluster(w, s.Cluster)
 	writePeers(w, s.Peers)
+	writeHolders(w, s.Leases, now)
 	fmt.Fprintln(w)
 	if len(s.Datasets) > 0 {
 		fmt.Fprintln(w, "datasets")
@@ -83,6 +132,48 @@ func writeTiers(w io.Writer, tiers []control.Tier) {
 			fmt.Fprintf(w, "  %s\n", terminal.Wrap(fmt.Sprintf("%s in %s is empty: %s", tier.Name, tier.Where, tier.Empty), 76, "  "))
 		}
 	}
+}
+
+// writePool says how the shuffle pool is.
+func writePool(w io.Writer, p *control.Pool) {
+	if p == nil {
+		return
+	}
+	fmt.Fprintln(w, "\nshuffle pool")
+	missing := ""
+	if p.Missing+p.Away+p.Lost > 0 {
+		missing = fmt.Sprintf("%s copies; %s lost, %s away, on nodes that are down",
+			terminal.Count(p.Missing), terminal.Plural(p.Lost, "map"), terminal.Count(p.Away))
+	}
+	terminal.Pairs(w, "  ",
+		"memory", fmt.Sprintf("%s of %s here", terminal.Bytes(p.Used), terminal.Bytes(p.Budget)),
+		"disk", diskOf(p),
+		"jobs", fmt.Sprintf("%s: %s, %s, %s", terminal.Count(p.Jobs), terminal.Plural(p.Stages, "stage"), terminal.Plural(p.Maps, "map"), terminal.Bytes(p.Bytes)),
+		"missing", missing,
+		"damaged", damagedCopies(p.Damaged),
+		"waiting", waitingHere(p.Waiting),
+	)
+}
+
+func diskOf(p *control.Pool) string {
+	if p.DiskMax == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s here", terminal.Bytes(p.Disk), terminal.Bytes(p.DiskMax))
+}
+
+func damagedCopies(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return terminal.Count(n) + " copies here had other bytes than were committed, and were made anew"
+}
+
+func waitingHere(opens int) string {
+	if opens == 0 {
+		return ""
+	}
+	return terminal.Plural(opens, "open") + " of parts here; see: rankfs stall JOB/STAGE"
 }
 
 func writeHDFS(w io.Writer, h *control.HDFS) {
@@ -137,6 +228,30 @@ func writePeers(w io.Writer, p *control.Peers) {
 	if more := len(p.Nodes) - maxPeers; more > 0 {
 		fmt.Fprintf(w, "  and %s; see: rankfs status --json\n", terminal.Plural(more, "other"))
 	}
+}
+
+// maxHolders is how many nodes are shown, those with most batches.
+const maxHolders = 16
+
+func writeHolders(w io.Writer, all []control.Leases, now time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nleases")
+	t := terminal.NewTable("  ", "HOST", " RANKS", " BATCHES", " OLDEST")
+	for _, l := range all[:min(len(all), maxHolders)] {
+		oldest := "-"
+		if l.Since != nil {
+			oldest = terminal.Span(max(0, now.Sub(*l.Since)))
+		}
+		t.Add(l.Host, terminal.Count(l.Ranks), terminal.Count(l.Batches), oldest)
+	}
+	t.Write(w)
+	if more := len(all) - maxHolders; more > 0 {
+		fmt.Fprintf(w, "  and %s; see: rankfs status --json\n", terminal.Plural(more, "other"))
+	}
+	fmt.Fprintln(w, "  a rank is a node's until it is opened on another; a batch is its reader's until\n"+
+		"  the next line, its end, or 5 s of silence of its node; see: rankfs queue show")
 }
 
 func writeCounters(w io.Writer, c control.Counters) {

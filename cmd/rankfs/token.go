@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -16,15 +17,8 @@ import (
 )
 
 func (p *program) tokenCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "token",
-		Short: "Let other nodes into the cluster, look at tokens, drop them",
-		Args:  noSuchCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.createTokenCommand(), p.listTokensCommand(), p.removeTokenCommand())
-	return c
+	return p.group(&cobra.Command{Use: "token", Short: "Let other nodes into the cluster, look at tokens, drop them"},
+		p.createTokenCommand(), p.listTokensCommand(), p.removeTokenCommand())
 }
 
 func (p *program) createTokenCommand() *cobra.Command {
@@ -49,27 +43,23 @@ an operator, as the first node is.`,
 				return usage(c, fmt.Errorf("role %q %w: use member or operator", r.Role, meta.ErrInvalid))
 			}
 			if r.Life <= 0 || r.Uses <= 0 {
-				return usage(c, fmt.Errorf("a token of %v and %s %w: both must be more than nothing",
-					r.Life, terminal.Plural(r.Uses, "use"), meta.ErrInvalid))
+				return usage(c, fmt.Errorf("a token of %s and %s %w: both must be more than nothing",
+					meta.FormatTime(r.Life), terminal.Plural(r.Uses, "use"), meta.ErrInvalid))
 			}
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			t, err := d.CreateToken(c.Context(), r)
-			if err != nil {
-				return err
-			}
-			if h, _, _ := net.SplitHostPort(t.Join); isLoopback(h) {
-				fmt.Fprintf(p.err, "WARNING: %s\n", terminal.Wrap(fmt.Sprintf("this node listens on loopback only (%s), where no other host reaches it; "+
-					"mount it again with --listen HOST:PORT, by its own name", t.Join), 71, "  "))
-			}
-			return p.print(t, func(w io.Writer) { writeToken(w, t, p.now()) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Token, error) {
+				t, err := d.CreateToken(ctx, r)
+				if h, _, _ := net.SplitHostPort(t.Join); err == nil && isLoopback(h) {
+					fmt.Fprintf(p.err, "WARNING: %s\n", terminal.Wrap(fmt.Sprintf("this node listens on loopback only (%s), where no other host reaches it; "+
+						"mount it again with --listen HOST:PORT, by its own name", t.Join), 71, "  "))
+				}
+				return t, err
+			}, func(w io.Writer, t control.Token) { writeToken(w, t, p.now()) })
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
 	f.DurationVar(&r.Life, "life", time.Hour, "let nodes in for so long: `TIME`, as 30m or 2h")
+	f.Lookup("life").DefValue = meta.FormatTime(time.Hour)
 	f.IntVar(&r.Uses, "uses", 1, "let `N` nodes in")
 	f.StringVar(&r.Role, "role", "member", "let them in as `ROLE`: member or operator")
 	return c
@@ -82,15 +72,7 @@ func (p *program) listTokensCommand() *cobra.Command {
 		Short:   "List the tokens that still let nodes in",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			list, err := d.Tokens(c.Context())
-			if err != nil {
-				return err
-			}
-			return p.print(list, func(w io.Writer) { writeTokens(w, list) })
+			return answer(c, p, (*control.Client).Tokens, writeTokens)
 		},
 	}
 }
@@ -124,17 +106,7 @@ func (p *program) removeTokenCommand() *cobra.Command {
 TOKEN is its id, as rankfs token ls has it, or the beginning of that.`,
 		Args: wants("TOKEN"),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			if err := d.DropToken(c.Context(), args[0]); err != nil {
-				return err
-			}
-			removed := struct {
-				Removed string `json:"removed"`
-			}{args[0]}
-			return p.print(removed, func(w io.Writer) {
+			return removed(c, p, args[0], (*control.Client).DropToken, func(w io.Writer) {
 				fmt.Fprintf(w, "token %s lets no more nodes in; take out those that it let in with: rankfs node rm\n", args[0])
 			})
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -16,7 +17,7 @@ import (
 )
 
 func (p *program) traceCommand() *cobra.Command {
-	c := &cobra.Command{
+	return p.group(&cobra.Command{
 		Use:   "trace",
 		Short: "Learn from what programs opened, so that the cache knows beforehand",
 		Long: `A program that opens batches in an order of its own, as often as it likes, does
@@ -24,12 +25,7 @@ so again the next time. What this node's readers opened is in /.rankfs/trace
 below the mount; what is learnt of that for a dataset tells the cache when each
 batch will be opened again. A dataset can be larger than that on which it was
 learnt. Each node has its own; it stays over restarts.`,
-		Args: noSuchCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	p.mountFlag(c)
-	c.AddCommand(p.learnCommand(), p.listTracesCommand(), p.showTraceCommand(), p.forgetTraceCommand())
-	return c
+	}, p.learnCommand(), p.listTracesCommand(), p.showTraceCommand(), p.forgetTraceCommand())
 }
 
 func (p *program) learnCommand() *cobra.Command {
@@ -54,15 +50,10 @@ then known by it: it does not matter if they depart from it.
 				}
 				r.Text = t.Text(false)
 			}
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			t, err := d.LearnTrace(c.Context(), r)
-			if err != nil {
-				return about(err, args[0])
-			}
-			return p.print(t, func(w io.Writer) {
+			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Trace, error) {
+				t, err := d.LearnTrace(ctx, r)
+				return t, about(err, args[0])
+			}, func(w io.Writer, t control.Trace) {
 				fmt.Fprintf(w, "%s: learnt of %s; %s\n", t.Dataset, terminal.Plural(t.Opens, "open"), again(t))
 			})
 		},
@@ -102,20 +93,12 @@ func (p *program) listTracesCommand() *cobra.Command {
 		Short: "List the datasets for which something was learnt",
 		Args:  wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			all, err := d.Traces(c.Context())
-			if err != nil {
-				return err
-			}
-			return p.print(all, func(w io.Writer) { p.writeTraces(w, all) })
+			return answer(c, p, (*control.Client).Traces, writeTraces)
 		},
 	}
 }
 
-func (p *program) writeTraces(w io.Writer, all []control.Trace) {
+func writeTraces(w io.Writer, all []control.Trace) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "nothing was learnt; see: rankfs trace learn --help")
 		return
@@ -134,15 +117,7 @@ func (p *program) showTraceCommand() *cobra.Command {
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			t, err := d.Trace(c.Context(), args[0])
-			if err != nil {
-				return about(err, args[0])
-			}
-			return p.print(t, func(w io.Writer) { fmt.Fprint(w, t.Text) })
+			return answer(c, p, named(args[0], (*control.Client).Trace, about), func(w io.Writer, t control.Trace) { fmt.Fprint(w, t.Text) })
 		},
 	}
 }
@@ -154,14 +129,9 @@ func (p *program) forgetTraceCommand() *cobra.Command {
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := p.daemon()
-			if err != nil {
-				return err
-			}
-			if err := d.ForgetTrace(c.Context(), args[0]); err != nil {
-				return about(err, args[0])
-			}
-			return p.print(struct{}{}, func(w io.Writer) { fmt.Fprintf(w, "%s: what was learnt is forgotten\n", args[0]) })
+			return answer(c, p, func(d *control.Client, ctx context.Context) (struct{}, error) {
+				return struct{}{}, about(d.ForgetTrace(ctx, args[0]), args[0])
+			}, func(w io.Writer, _ struct{}) { fmt.Fprintf(w, "%s: what was learnt is forgotten\n", args[0]) })
 		},
 	}
 }

@@ -29,18 +29,27 @@ func (p *program) umountCommand() *cobra.Command {
 A mount whose daemon has died is detached, and what the daemon left is removed.`,
 		Args: wants("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
-			late := fmt.Errorf("it has not ended after %v", goneTime)
-			ctx, cancel := context.WithTimeoutCause(c.Context(), goneTime, late)
-			defer cancel()
-			done, err := mounts.Unmount(ctx, p.run, args[0], lazy)
+			done, err := p.unmount(c.Context(), args[0], lazy)
 			if err != nil {
-				return explainUnmount(err, done)
+				return err
 			}
 			return p.print(done, func(w io.Writer) { writeUnmounted(w, done) })
 		},
 	}
 	c.Flags().BoolVar(&lazy, "lazy", false, "detach it now, even if it is in use; it ends with its last user")
 	return c
+}
+
+// unmount unmounts what is mounted at dir, and waits for its daemon.
+func (p *program) unmount(ctx context.Context, dir string, lazy bool) (mounts.Unmounted, error) {
+	late := fmt.Errorf("it has not ended after %v", goneTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, goneTime, late)
+	defer cancel()
+	done, err := mounts.Unmount(ctx, p.run, dir, lazy)
+	if err != nil {
+		err = explainUnmount(err, done)
+	}
+	return done, err
 }
 
 func explainUnmount(err error, done mounts.Unmounted) error {

@@ -99,7 +99,7 @@ func writeWarm(w io.Writer, c control.Warm) {
 	}
 	fmt.Fprintf(w, "%s: %s of %s ready%s\n", c.View, terminal.Count(c.Ready), some(c.All, c.Kind), where)
 	if c.Open {
-		fmt.Fprintf(w, "  ranks may yet start elsewhere; have them where they are planned: rankfs plan %s --pin\n", c.View)
+		fmt.Fprintf(w, "  ranks may yet start elsewhere; have them where they are planned: rankfs plan %s --settle\n", c.View)
 	}
 }
 

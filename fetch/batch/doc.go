@@ -10,11 +10,12 @@
 //
 //   - Records are read from the source, if its records are cheap to read one by one
 //     or its chunks would not stay in the cache.
-//   - Whole chunks, where these are the batches, come from a node that keeps them,
-//     or from the source.
+//   - Whole chunks, where these are the batches, come from a node that read them
+//     before, or from the source.
 //   - Records are copied out of chunks that stay in the cache, each at the node that
-//     owns it. For a chunk of this node Fill opens the slab (Chunks), and a cache that
-//     misses the slab calls Version.FillChunk, which only reads the source.
+//     owns it. At a chunk of this node Fill stops (Pieces): the cache gives it the
+//     chunk's slab, for which it calls Version.FillChunk if it has none. That only reads
+//     the source.
 //   - The node that alone has the source sends the records.
 //
 // A Server gives other nodes the records for which they ask by the last two ways.

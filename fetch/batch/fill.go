@@ -3,26 +3,40 @@ package batch
 import (
 	"context"
 	"fmt"
+	"iter"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
-// Fill writes a batch into dst.
-func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) error {
-	v := b.Version
+// Fill writes a batch into dst, until the sequence has come to its end. It stops at the
+// pieces of each chunk of this node, until these were copied. An error is the last.
+func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[*Pieces, error] {
+	return func(yield func(*Pieces, error) bool) {
+		f := &fill{batches: b, index: b.Version.Index, dst: dst}
+		f.stop = func(p *Pieces) { f.left = f.left || !yield(p, nil) }
+		if err := f.write(ctx, rank, step); err != nil && !f.left {
+			yield(nil, err)
+		}
+	}
+}
+
+// write takes one of the ways to the bytes of a batch.
+func (f *fill) write(ctx context.Context, rank, step uint64) error {
+	b, v := f.batches, f.batches.Version
 	stall.Of(ctx, v.Flows)
 	data, err := v.Source.Data(ctx)
 	from := v.Source.Elsewhere()
 	if err != nil && from == "" {
 		return err
 	}
-	f := &fill{batches: b, index: v.Index, data: data, dst: dst}
+	if err == nil {
+		f.data = data
+	}
 	switch {
 	case err != nil:
-		f.data = nil
 		err = b.each(rank, step, func(r *recordBatch) error { return f.fromOwnerOfCopy(ctx, from, r) })
 	case b.View().Step.Unit == meta.UnitChunk:
 		err = f.wholeChunks(ctx, rank, step)
@@ -31,7 +45,7 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) error
 	default:
 		err = b.each(rank, step, func(r *recordBatch) error { return f.fromSource(ctx, r) })
 	}
-	if rest := int64(len(dst)) - f.at; err == nil && rest != 0 {
+	if rest := int64(len(f.dst)) - f.at; err == nil && rest != 0 {
 		return fmt.Errorf("fill batch %w: %d bytes are missing", meta.ErrCorrupt, rest)
 	}
 	return err
@@ -44,7 +58,9 @@ type fill struct {
 	index   *index.Index
 	data    *fetch.Dataset // nil: only another node has the source
 	dst     []byte
-	at      int64 // in dst, where the next record will begin
+	at      int64         // in dst, where the next record will begin
+	stop    func(*Pieces) // at pieces of a chunk, until they were copied
+	left    bool          // instead of that; then it ends
 }
 
 // fromSource reads records one after the other.
@@ -69,7 +85,7 @@ func (f *fill) fromOwnerOfCopy(ctx context.Context, owner string, r *recordBatch
 	return f.receive(ctx, owner, join(r.pieces))
 }
 
-// wholeChunks takes chunks from a node that keeps them, or from the source.
+// wholeChunks takes chunks from a node that read them before, or from the source.
 func (f *fill) wholeChunks(ctx context.Context, rank, step uint64) error {
 	numbers, err := f.batches.AppendChunks(nil, rank, step)
 	if err != nil {
@@ -88,14 +104,4 @@ func (f *fill) wholeChunks(ctx context.Context, rank, step uint64) error {
 		}
 	}
 	return nil
-}
-
-// next is the room for the next n bytes.
-func (f *fill) next(n int64) ([]byte, error) {
-	if rest := int64(len(f.dst)) - f.at; n > rest {
-		return nil, fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, n-rest)
-	}
-	room := f.dst[f.at:][:n]
-	f.at += n
-	return room, nil
 }

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rankfs/cache/peers"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
@@ -82,6 +82,15 @@ func (m *memory) Chunk(ctx context.Context, number int) (Slab, error) {
 	return &slab{m, bytes.NewReader(m.chunks[number])}, nil
 }
 
+// give gives a fill the chunk at which it has stopped.
+func (m *memory) give(p *Pieces) {
+	s, err := m.Chunk(p.Context(), p.Chunk)
+	if err == nil {
+		defer s.Release()
+	}
+	p.Copy(s, "ram", err)
+}
+
 type slab struct {
 	memory *memory
 	io.ReaderAt
@@ -93,8 +102,7 @@ func (s *slab) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (*slab) Tier() string { return "ram" }
-func (*slab) Release()     {}
+func (*slab) Release() {}
 
 // served is a node that has all chunks in its cache, asked by another.
 type served struct {
@@ -132,19 +140,22 @@ func TestWaysToABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sizes.Close()
-	fill := func(b *Batches) (all [][]byte) {
+	fill := func(b *Batches, cache *memory) (all [][]byte) {
 		for rank := range p.Cut().Ranks {
 			for step := range p.Steps() {
 				dst := make([]byte, b.Size(rank, step))
-				if err := b.Fill(t.Context(), rank, step, dst); err != nil {
-					t.Fatalf("rank %d, step %d: %v", rank, step, err)
+				for pieces, err := range b.Fill(t.Context(), rank, step, dst) {
+					if err != nil {
+						t.Fatalf("rank %d, step %d: %v", rank, step, err)
+					}
+					cache.give(pieces)
 				}
 				all = append(all, dst)
 			}
 		}
 		return all
 	}
-	want := fill(&Batches{Plan: p, Version: v, Sizes: sizes})
+	want := fill(&Batches{Plan: p, Version: v, Sizes: sizes}, nil)
 	same := func(way string, got [][]byte) {
 		t.Helper()
 		for i := range want {
@@ -154,21 +165,20 @@ func TestWaysToABatch(t *testing.T) {
 		}
 	}
 	cache := &memory{version: v, chunks: make(map[int][]byte)}
-	own := &Chunks{Version: v, Slabs: cache}
-	same("by chunks", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: own}))
+	own := &Chunks{Version: v}
+	same("by chunks", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: own}, cache))
 	if cache.misses != chunks || int64(cache.copied) != v.Index.Bytes() {
 		t.Errorf("%d chunks left the source %d times; %d of %d bytes were copied out of them", chunks, cache.misses, cache.copied, v.Index.Bytes())
 	}
-	full := &Chunks{Version: v, Slabs: &memory{version: v, full: true}}
-	same("without room", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: full}))
-	owner := &served{server: Server{Find: func(peers.ID) *Version { return v }, Chunks: func(*Version) *Chunks { return own }}}
+	same("without room", fill(&Batches{Plan: p, Version: v, Sizes: sizes, Chunks: own}, &memory{version: v, full: true}))
+	owner := &served{server: Server{Find: func(peers.ID) *Version { return v }, Slabs: func(*Version) Slabs { return cache }}}
 	elsewhere := &plan.Owners{Self: "node-b"}
 	elsewhere.Follow(nodesOn("a", "b"))
 	other := chunked(t, elsewhere, chunks, 6_000)
 	half := &memory{version: other, chunks: make(map[int][]byte)}
 	same("of another node's chunks too", fill(&Batches{
-		Plan: p, Version: other, Sizes: sizes, Peers: owner, Chunks: &Chunks{Version: other, Slabs: half},
-	}))
+		Plan: p, Version: other, Sizes: sizes, Peers: owner, Chunks: &Chunks{Version: other},
+	}, half))
 	if owner.asked == 0 || half.misses != chunks/2 || cache.misses != chunks {
 		t.Errorf("the other node was asked %d times; %d chunks left the source here, %d there", owner.asked, half.misses, cache.misses)
 	}

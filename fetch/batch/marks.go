@@ -3,6 +3,8 @@ package batch
 import (
 	"context"
 	"sync"
+
+	"rankfs/shuffle/plan"
 )
 
 // Marks are how many bytes of a batch stand before every 4096th of its records, and
@@ -17,7 +19,7 @@ type marks struct {
 
 	mu struct {
 		sync.Mutex
-		before []int64 // one for each recordsAtOnce; the last is that of all records, if they are whole
+		before []int64 // one for each plan.RecordsAtOnce; the last is that of all records, if they are whole
 		whole  bool
 	}
 }
@@ -29,7 +31,7 @@ func newMarks(b *Batches, rank, step uint64) *marks {
 }
 
 // count is how many there are when they are whole.
-func (m *marks) count() int { return int(m.records/recordsAtOnce) + 2 }
+func (m *marks) count() int { return int(m.records/plan.RecordsAtOnce) + 2 }
 
 func (m *marks) known() (before []int64, whole bool) {
 	m.mu.Lock()
@@ -53,7 +55,7 @@ func (m *marks) complete(ctx context.Context, walks chan struct{}) (int64, error
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		if err := m.walk(ctx, uint64(len(before)-1)*recordsAtOnce, before[len(before)-1]); err != nil {
+		if err := m.walk(ctx, uint64(len(before)-1)*plan.RecordsAtOnce, before[len(before)-1]); err != nil {
 			return 0, err
 		}
 		before, _ = m.known()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+
+	"rankfs/shuffle/plan"
 )
 
 // An Offsets is the record table of a batch: where each record begins, and where
@@ -44,8 +46,8 @@ func (o *Offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]by
 		}
 		return dst, nil
 	}
-	mark := min(first/recordsAtOnce, uint64(len(o.before)-1))
-	at, entry := o.before[mark], mark*recordsAtOnce
+	mark := min(first/plan.RecordsAtOnce, uint64(len(o.before)-1))
+	at, entry := o.before[mark], mark*plan.RecordsAtOnce
 	end := first + n
 	err := o.batches.eachFrom(o.rank, o.step, entry, func(r *recordBatch) error {
 		r.extents = o.batches.Version.Index.AppendExtents(r.extents[:0], r.records)

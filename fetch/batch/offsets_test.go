@@ -77,7 +77,7 @@ func TestMarksAreShared(t *testing.T) {
 	}
 	askers.Wait()
 	before, whole := m.known()
-	if want := n/recordsAtOnce + 2; !whole || len(before) != want {
+	if want := n/plan.RecordsAtOnce + 2; !whole || len(before) != want {
 		t.Errorf("%d marks, %v, want %d", len(before), whole, want)
 	}
 	done()

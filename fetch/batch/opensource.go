@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,8 @@ var ErrRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it b
 // which may take long; closed can be read without it.
 type OpenSource struct {
 	index  *index.Index
-	closed atomic.Bool // set under mu
+	closed atomic.Bool           // set under mu
+	stale  atomic.Pointer[error] // what Data found last: the source has changed; nil: it has not
 
 	mu struct {
 		sync.Mutex
@@ -61,6 +63,17 @@ func (s *OpenSource) attached() *fetch.Dataset {
 		return nil
 	}
 	return s.mu.data
+}
+
+// found notes what came of a look at the source. One that was broken off, or that got
+// no answer, says nothing of it.
+func (s *OpenSource) found(err error) {
+	switch {
+	case err == nil:
+		s.stale.Store(nil)
+	case errors.Is(err, meta.ErrStale):
+		s.stale.Store(&err)
+	}
 }
 
 // Remove makes every further open of a batch fail, since the dataset was removed or

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"rankfs/cache/peers"
 	"rankfs/fetch/index"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 	"rankfs/meta/wire"
 	"rankfs/shuffle/plan"

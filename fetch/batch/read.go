@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/meta/stall"
+	"rankfs/shuffle/plan"
 )
 
 // readBytes is how much is read from a source at once, unless a record is longer.
@@ -71,10 +72,10 @@ func solid(x *index.Index, c index.Chunk) (e index.Extent, ok bool) {
 
 // recordExtents is where n records from first on stand.
 func recordExtents(x *index.Index, first, n uint64) (extents []index.Extent) {
-	records := make([]uint64, 0, min(n, recordsAtOnce))
+	records := make([]uint64, 0, min(n, plan.RecordsAtOnce))
 	for end := first + n; first < end; first += uint64(len(records)) {
 		records = records[:0]
-		for r := first; r < min(end, first+recordsAtOnce); r++ {
+		for r := first; r < min(end, first+plan.RecordsAtOnce); r++ {
 			records = append(records, r)
 		}
 		extents = index.Merge(x.AppendExtents(extents, records))

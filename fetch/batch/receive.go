@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/peers"
-	"rankfs/cache/stall"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // patience is how long a node that has enough to do may let a request wait; then
@@ -54,15 +54,15 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	return nil
 }
 
-// receiveKept asks the nodes that keep a chunk to send it, and reports whether one did.
+// receiveKept asks nodes that read a chunk before to send it, and reports whether one did.
 // If none did, room may hold part of the chunk; the caller then reads the chunk from
 // the source.
 func (f *fill) receiveKept(ctx context.Context, number int, room []byte) bool {
-	if f.batches.Keepers == nil {
+	if f.batches.FormerReaders == nil {
 		return false
 	}
 	c := f.index.Chunk(number)
-	for _, node := range f.batches.Keepers(number) {
+	for _, node := range f.batches.FormerReaders(number) {
 		want := peers.Want{Dataset: f.batches.Version.ID, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
 		m := stall.Enter(ctx, stall.Peer)
 		if f.batches.Peers.Gather(ctx, node, want, [][]byte{room}) == nil {
@@ -99,7 +99,7 @@ func (s *spare) read(ctx context.Context, f *fill, pieces []piece) error {
 	}
 	room, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
-		return fmt.Errorf("room for %d bytes: %w: %w", size, meta.ErrBusy, err)
+		return meta.Worded(meta.ErrBusy, "room for %d bytes: %w", size, err)
 	}
 	s.room = room
 	return f.readPieces(ctx, s.pieces, room)

@@ -4,20 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/peers"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 )
 
 // A Server gives other nodes records: of the chunks that this node owns, or of a source
 // that is on its disks alone. It is most of a peers.Store, and called concurrently.
 type Server struct {
-	Find   func(index peers.ID) *Version // nil: this node does not have it
-	Chunks func(*Version) *Chunks        // of a remote source
+	Find  func(index peers.ID) *Version // nil: this node does not have it
+	Slabs func(*Version) Slabs          // of a remote source
+}
+
+// Slabs is the cache, as far as it has the chunks of one version. It may be used
+// concurrently.
+type Slabs interface {
+	// Chunk returns the slab of a chunk, filled by Version.FillChunk if the cache has
+	// none. An error that wraps meta.ErrNoSpace means that there is no room for it.
+	Chunk(ctx context.Context, number int) (Slab, error)
+	// HasChunk reports whether a chunk is in the cache.
+	HasChunk(number int) bool
+}
+
+// A Slab is a chunk in the cache, which stays there until Release.
+type Slab interface {
+	io.ReaderAt
+	Release()
 }
 
 // Gather implements peers.Store.
@@ -41,12 +58,12 @@ func (s Server) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, 
 	}
 	room, err := unix.Mmap(-1, 0, pieceBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
-		return fmt.Errorf("gather records: %w: %w", meta.ErrBusy, err)
+		return meta.Worded(meta.ErrBusy, "gather records: %w", err)
 	}
 	defer unix.Munmap(room)
 	a := &answer{index: v.Index, data: data, room: room, emit: emit, kept: kept}
 	if v.Source.Remote {
-		a.chunks = s.Chunks(v)
+		a.slabs = s.Slabs(v)
 	}
 	for _, r := range runs {
 		if r.First >= v.Index.Records() || r.N > v.Index.Records()-r.First {
@@ -64,12 +81,12 @@ const pieceBytes = 1 << 20
 
 // An answer is one request under way.
 type answer struct {
-	index  *index.Index
-	data   *fetch.Dataset
-	chunks *Chunks // nil: straight from the source
-	kept   bool    // send cached records only
-	room   []byte
-	emit   func([]byte) error
+	index *index.Index
+	data  *fetch.Dataset
+	slabs Slabs // nil: straight from the source
+	kept  bool  // send cached records only
+	room  []byte
+	emit  func([]byte) error
 }
 
 // send sends n records from first on.
@@ -78,7 +95,7 @@ func (a *answer) send(ctx context.Context, first, n uint64) error {
 		number := a.index.ChunkOf(first)
 		c := a.index.Chunk(number)
 		m := min(n, c.First+c.Records-first)
-		if a.kept && (a.chunks == nil || !a.chunks.Slabs.HasChunk(number)) {
+		if a.kept && (a.slabs == nil || !a.slabs.HasChunk(number)) {
 			return errNotKept
 		}
 		err := a.fromChunk(ctx, number, first, m)
@@ -98,10 +115,10 @@ var errNotKept = meta.Worded(meta.ErrBusy, "the chunk is not kept here, and the 
 var errNoChunk = errors.New("the chunk is not in the cache")
 
 func (a *answer) fromChunk(ctx context.Context, number int, first, n uint64) error {
-	if a.chunks == nil {
+	if a.slabs == nil {
 		return errNoChunk
 	}
-	s, err := a.chunks.open(ctx, number)
+	s, err := a.slabs.Chunk(ctx, number)
 	if errors.Is(err, meta.ErrNoSpace) {
 		return errNoChunk
 	}
@@ -109,7 +126,8 @@ func (a *answer) fromChunk(ctx context.Context, number int, first, n uint64) err
 		return err
 	}
 	defer s.Release()
-	from, to := s.offset(first), s.offset(first+n)
+	l := layoutOf(a.index, number)
+	from, to := l.offset(first), l.offset(first+n)
 	for from < to {
 		piece := a.room[:min(int64(len(a.room)), to-from)]
 		if _, err := s.ReadAt(piece, from); err != nil {

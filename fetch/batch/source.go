@@ -1,16 +1,17 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 	"rankfs/shuffle/plan"
 )
 
@@ -30,7 +31,7 @@ type Source struct {
 }
 
 func newSource(x *index.Index, c Config) Source {
-	u, _ := uri.Parse(c.Source) // one that cannot be read has no traits, and attaching says why
+	u, _ := uri.Parse(cmp.Or(c.Root, c.Source)) // one that cannot be read has no traits, and attaching says why
 	return Source{
 		Remote: u.Remote(), copied: u.Copied(),
 		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners,
@@ -47,15 +48,25 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if err == nil {
 		err = d.Check(ctx)
 	}
+	s.Opened.found(err)
 	return d, err
+}
+
+// Stale is the error that Data ended with last, if it was that the source has changed. It
+// asks nobody.
+func (s *Source) Stale() error {
+	if err := s.Opened.stale.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Attached is Data without a check, and nil if no byte was asked for yet.
 func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
 
-// Kept reports whether this node may need a copy of the source: it has it, or no other
+// NeedsCopy reports whether this node may need a copy of the source: it has it, or no other
 // node does.
-func (s *Source) Kept() bool { return !s.copied || s.Elsewhere() == "" }
+func (s *Source) NeedsCopy() bool { return !s.copied || s.Elsewhere() == "" }
 
 // Elsewhere is the node that alone has the source: a source that is not remote lies on
 // the disks of one node. It is empty if that node is this one, or is gone.
@@ -98,8 +109,8 @@ const (
 var errCopyOwner = fmt.Errorf("source %w: another node has the copy of it", meta.ErrBusy)
 
 // Retry calls do, again once a second for two minutes while the source, or the node
-// with the copy of it, is busy. That node may be making the copy, or be gone; then
-// another node takes its place a few seconds later.
+// with the copy of it, is busy, or this process may open nothing more. That node may be
+// making the copy, or be gone; then another node takes its place a few seconds later.
 func (s *Source) Retry(ctx context.Context, account *stall.Open, do func() error) error {
 	for deadline := time.Now().Add(retryTime); ; {
 		err := s.reach(ctx, account)
@@ -108,11 +119,13 @@ func (s *Source) Retry(ctx context.Context, account *stall.Open, do func() error
 			err = do()
 			again = errors.Is(err, errCopyOwner)
 		}
+		// The cache's wait for a descriptor has an end of its own.
+		again = again || meta.OutOfFiles(err) && !errors.Is(err, context.DeadlineExceeded)
 		if !again {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return meta.Worded(context.DeadlineExceeded, "source not ready after %v: %w", retryTime, err)
+			return meta.Worded(context.DeadlineExceeded, "source not ready after %s: %w", meta.FormatTime(retryTime), err)
 		}
 		if err := pause(ctx, account); err != nil {
 			return err

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rankfs/cache/peers"
-	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 	"rankfs/shuffle/plan"
 )
 
@@ -40,6 +40,7 @@ type Version struct {
 // A Config describes the source of a version.
 type Config struct {
 	Source string // the URI
+	Root   string // that of the source which has the bytes, if it is made of another dataset
 	Origin string // the node that indexed it
 	Hash   string // of the index, in hex
 	Env    *fetch.Env

@@ -18,6 +18,7 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/meta"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // In the middle of an epoch a file becomes another: what was read before is of
@@ -81,13 +82,7 @@ func TestChangeInTheMiddle(t *testing.T) {
 					t.Errorf("a read of line %d ends with %v", first, err)
 				}
 			}
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-				if err := d.Check(t.Context()); errors.Is(err, meta.ErrStale) {
-					break
-				} else if time.Now().After(end) {
-					t.Fatalf("Check says %v", err)
-				}
-			}
+			eventually.Within(t, 20*time.Second, "Check finds the change", func() bool { return errors.Is(d.Check(t.Context()), meta.ErrStale) })
 		})
 	}
 }

@@ -11,18 +11,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"rankfs/cache/blobs"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
+	"rankfs/meta"
 )
 
 // Config says how HDFS clusters are reached.
@@ -34,9 +36,9 @@ type Config struct {
 	Scratch string // directory for the findings of an interrupted scan
 	Log     *slog.Logger
 
-	// Copies are the blobs that local copies are kept as. If nil, sources that have
-	// to be copied are refused.
-	Copies *blobs.Store
+	// Copies has the copies of sources that have to be copied; Clusters closes it. If nil,
+	// these are refused.
+	Copies Copies
 
 	// Kerberos is how to log in where Conf demands it, which has Service and
 	// Protection.
@@ -57,8 +59,8 @@ type Clusters struct {
 	config  Config
 	host    string
 	here    []netip.Addr
-	unknown error   // why here is not known
-	copies  *copies // nil if there may be none
+	unknown error         // why here is not known
+	finding chan struct{} // holds one for each split that is looked through for another node
 
 	mu struct {
 		sync.Mutex
@@ -68,7 +70,9 @@ type Clusters struct {
 
 // A cluster is one HDFS.
 type cluster struct {
-	names    *namenode.Client
+	names *namenode.Client
+	// user is the one that files are read as; empty if only the ticket says it.
+	user     string
 	locate   func(ctx context.Context, path string, off, n int64) (*namenode.Blocks, error) // of names
 	data     *datanode.Client
 	files    *shortcircuit.Client // nil if all blocks come over TCP
@@ -96,15 +100,28 @@ func New(c Config) (*Clusters, error) {
 	if err := sweep(c.Scratch, time.Now().Add(-keepFindings)); err != nil {
 		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
-	k := &Clusters{config: c, host: host}
+	k := &Clusters{config: c, host: host, finding: make(chan struct{}, finders())}
 	if k.here, k.unknown = ownAddresses(); k.unknown != nil {
 		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
 	}
 	k.mu.byAuthority = make(map[string]*cluster)
-	if c.Copies != nil {
-		k.copies = newCopies(c.Copies, c.Log)
-	}
 	return k, nil
+}
+
+// readable reports whether a file, if one is named, can be read: a daemon
+// without its keys is better not started.
+func readable(keytab string) error {
+	if keytab == "" {
+		return nil
+	}
+	f, err := os.Open(keytab)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("keytab %s %w; name one that this user may read", keytab, meta.ErrNotExist)
+	case err != nil:
+		return fmt.Errorf("keytab: %w; name one that this user may read", err)
+	}
+	return f.Close()
 }
 
 // ownAddresses returns the addresses of this host.
@@ -129,8 +146,8 @@ func (c *Clusters) Addresses() error { return c.unknown }
 
 // Close ends all connections. No source is open any more.
 func (c *Clusters) Close() error {
-	if c.copies != nil {
-		c.copies.close()
+	if c.config.Copies != nil {
+		c.config.Copies.Close()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,66 +162,12 @@ func (c *Clusters) Close() error {
 	return errors.Join(errs...)
 }
 
-// cluster returns the one that a URI's authority names.
-func (c *Clusters) cluster(authority string) (*cluster, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k := c.mu.byAuthority[authority]; k != nil {
-		return k, nil
-	}
-	conf, err := namenode.FromConf(c.config.Conf, authority)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.identify(&conf); err != nil {
-		return nil, err
-	}
-	allowed, err := protections(conf.Data.Protection)
-	if err != nil {
-		return nil, err
-	}
-	conf.Timeout, conf.Log = c.config.Timeout, c.config.Log
-	names, err := namenode.New(conf)
-	if err != nil {
-		return nil, err
-	}
-	g := newGuardian(names, conf.Data.Encrypt, allowed)
-	k := &cluster{names: names, locate: names.Locate, guardian: g}
-	k.files, k.noFiles = c.files(conf.Data)
-	k.data = datanode.New(datanode.Config{
-		User: conf.User, Host: c.host, Here: c.here, Files: k.files, Corrupt: k.corrupt(c.config.Log),
-		Guard: g.guard, Timeout: c.config.Timeout, Log: c.config.Log,
-	})
-	c.mu.byAuthority[authority] = k
-	return k, nil
-}
-
-// files asks datanodes of this host for their blocks' files, where the
-// configuration says so; else it says why not.
-func (c *Clusters) files(conf namenode.Data) (files *shortcircuit.Client, why string) {
-	switch {
-	case !conf.ByFile:
-		return nil, "dfs.client.read.shortcircuit is not true in the Hadoop configuration"
-	case conf.Socket == "":
-		return nil, "dfs.domain.socket.path is not set in the Hadoop configuration"
-	}
-	return shortcircuit.New(shortcircuit.Config{Path: conf.Socket, Log: c.config.Log}), ""
-}
-
-// corrupt returns a function that reports a corrupt replica to the namenode.
-func (k *cluster) corrupt(log *slog.Logger) func(context.Context, namenode.Block, namenode.Replica) {
-	return func(ctx context.Context, b namenode.Block, r namenode.Replica) {
-		if err := k.names.ReportCorrupt(ctx, b, r.ID); err != nil {
-			log.Warn("the namenode was not told of a corrupt replica", "block", b.ID, "datanode", r.Host, "cause", err)
-		}
-	}
-}
-
 // Stats sums the counters of all datanodes, and tells how blocks of this host are read.
 type Stats struct {
 	datanode.Stats
-	// LocalBlocks is "short-circuit", or "over TCP: " and why; empty if no cluster
-	// was asked yet. If clusters differ it is that of one that is over TCP.
+	// LocalBlocks is "short-circuit", or "over TCP: " and why, or both, if that is so of
+	// some blocks, or that none was asked for yet; empty if no cluster was. If clusters
+	// differ it is that of one where something is over TCP.
 	LocalBlocks string
 }
 
@@ -217,24 +180,46 @@ func (c *Clusters) Stats() (s Stats) {
 		s.Bytes, s.Local, s.Files = s.Bytes+n.Bytes, s.Local+n.Local, s.Files+n.Files
 		s.Corrupt, s.Failures = s.Corrupt+n.Corrupt, s.Failures+n.Failures
 		s.Streams += n.Streams
-		if way := k.localBlocks(); s.LocalBlocks == "" || s.LocalBlocks == byFile {
+		switch way := k.localBlocks(); s.LocalBlocks {
+		case "", notAsked:
 			s.LocalBlocks = way
+		case byFile:
+			if way != notAsked {
+				s.LocalBlocks = way
+			}
 		}
 	}
 	return s
 }
 
-const byFile = "short-circuit"
+const notAsked, byFile, overTCP = "none was asked for yet", "short-circuit", "over TCP: "
 
 func (k *cluster) localBlocks() string {
-	cause := k.noFiles
-	if k.files != nil {
-		cause = k.files.Snapshot().Cause
+	if k.files == nil {
+		return overTCP + k.noFiles
 	}
-	if cause != "" {
-		return "over TCP: " + cause
+	switch s := k.files.Snapshot(); {
+	case !s.Asked:
+		return notAsked
+	case s.Cause == "":
+		return byFile
+	case s.Refused == 1:
+		return fmt.Sprintf("%s; 1 block %s%s", byFile, overTCP, s.Cause)
+	case s.Refused > 1:
+		return fmt.Sprintf("%s; %d blocks %s%s", byFile, s.Refused, overTCP, s.Cause)
+	default:
+		return overTCP + s.Cause
 	}
-	return byFile
+}
+
+// Outage is why no namenode of a cluster answers, nil if one does or none was asked yet.
+func (c *Clusters) Outage(authority string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.mu.byAuthority[authority]; k != nil {
+		return k.names.Outage()
+	}
+	return nil
 }
 
 // A Way is a cluster whose namenodes are asked by WebHDFS: none answers by RPC.
@@ -252,3 +237,6 @@ func (c *Clusters) Web() (all []Way) {
 	slices.SortFunc(all, func(a, b Way) int { return cmp.Compare(a.Authority, b.Authority) })
 	return all
 }
+
+// finders is how many splits a node looks through for others at a time.
+func finders() int { return runtime.NumCPU() }

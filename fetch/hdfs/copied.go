@@ -4,40 +4,23 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"sync/atomic"
 
-	"rankfs/cache/blobs"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 )
 
-// granule is the unit in which a copy is fetched, checked and mended.
-const granule = blobs.Granule
-
-// A copied is the copy of one version of a file.
+// A copied is the copy of one version of a file, which a source holds.
 //
 // Bytes that an earlier process wrote are compared with their sums before they
 // are used for the first time, and fetched again where they do not match.
 type copied struct {
-	set *copies
-	key string
-	// Guarded by set.mu.
-	use    *use  // nil if there is none
-	failed error // why the last attempt to make it failed
-
-	// The fields below belong to the goroutine of the use until the use is ready; if
-	// there is no use, set.mu guards them.
+	Copy
+	key    string
 	source *Source
 	of     file
-	blob   *blobs.Blob
-
-	have    atomic.Int64  // bytes copied so far
-	mending chan struct{} // a token: one granule is mended at a time
 }
 
 // keyOf names the copy of one version of a file, whatever its cluster is called:
@@ -47,65 +30,34 @@ func keyOf(pool string, f file) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func newCopied(set *copies, b *blobs.Blob) *copied {
-	return &copied{set: set, key: b.Key(), blob: b, mending: make(chan struct{}, 1)}
-}
-
-// open opens the copy. If there is none it closes made, and makes the copy.
-func (k *copied) open(ctx context.Context, made chan<- struct{}) error {
-	err := k.blob.Open(ctx, k.of.Size)
-	if err == nil {
-		k.have.Store(k.of.Size)
+// copying fetches what is missing of the copy of a version of a file.
+func (s *Source) copying(f file) func(context.Context, Unfinished) error {
+	return func(ctx context.Context, to Unfinished) error {
+		if err := s.copyTo(ctx, f, to); err != nil {
+			return fmt.Errorf("copy %q to this host: %w", f.path, err)
+		}
 		return nil
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err = k.make(ctx, made); err != nil {
-		if errors.Is(err, meta.ErrStale) || k.blob.Empty() { // nothing to go on with
-			k.blob.Close()
-			k.blob.Remove()
-		}
-		return fmt.Errorf("copy %q to this host: %w", k.of.path, err)
-	}
-	return nil
 }
 
-// make fetches the missing granules, and gives the copy its name.
-func (k *copied) make(ctx context.Context, made chan<- struct{}) error {
-	blocks, err := k.source.cluster.names.Locate(ctx, k.of.path, 0, k.of.Size)
+func (s *Source) copyTo(ctx context.Context, f file, to Unfinished) error {
+	blocks, err := s.cluster.names.Locate(ctx, f.path, 0, f.Size)
 	if err != nil {
-		return k.source.gone(err)
+		return s.gone(err)
 	}
-	whole := k.of
+	whole := f
 	whole.Blocks = blocks
 	if err := whole.refuse(); err != nil {
 		return err
 	}
-	k.have.Store(0)
-	if err := k.begin(ctx); err != nil {
+	if err := to.Begin(ctx); err != nil {
 		return err
 	}
-	close(made)
-	runs := cutRuns(blocks.Blocks, k.of.Size)
-	if err := together(ctx, len(runs), func(ctx context.Context, i int) error { return k.fetch(ctx, runs[i]) }); err != nil {
+	runs := cutRuns(blocks.Blocks, f.Size)
+	if err := together(ctx, len(runs), func(ctx context.Context, i int) error { return s.copyRun(ctx, f, runs[i], to) }); err != nil {
 		return err
 	}
-	if err := k.source.cluster.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()}); err != nil {
-		return err
-	}
-	return k.blob.Finish()
-}
-
-// begin takes all of the copy's room on the disk: a disk that is too small is
-// found out before anything is fetched.
-func (k *copied) begin(ctx context.Context) error {
-	err := k.blob.Begin(ctx, k.of.Size)
-	if errors.Is(err, meta.ErrNoSpace) && !k.blob.Counted() {
-		k.set.sweep(0) // interrupted copies may be in the way
-		err = k.blob.Begin(ctx, k.of.Size)
-	}
-	return err
+	return s.cluster.verify(ctx, index.File{Path: f.path, Stamp: f.stamp()})
 }
 
 // A run is granules that one stream fetches, from the first on.
@@ -114,10 +66,10 @@ type run struct{ first, end int }
 // cutRuns makes a run of each block, rounded to granules, and several of a very
 // large one.
 func cutRuns(blocks []namenode.Block, size int64) (runs []run) {
-	const most = maxPart / granule
-	at, n := 0, blobs.Granules(size)
+	const most = maxSplit / granule
+	at, n := 0, granules(size)
 	for _, b := range blocks {
-		for end := min(blobs.Granules(b.Off+b.Size), n); at < end; {
+		for end := min(granules(b.Off+b.Size), n); at < end; {
 			next := min(end, at+most)
 			runs = append(runs, run{at, next})
 			at = next
@@ -129,34 +81,75 @@ func cutRuns(blocks []namenode.Block, size int64) (runs []run) {
 	return runs
 }
 
-// fetch copies the granules of a run, except those that an earlier attempt copied.
-func (k *copied) fetch(ctx context.Context, r run) error {
-	buf := scanBuffers.Get().(*[granule]byte)
-	defer scanBuffers.Put(buf)
+// copyRun copies the granules of a run, except those that an earlier attempt copied.
+func (s *Source) copyRun(ctx context.Context, f file, r run, to Unfinished) error {
 	for ; r.first < r.end; r.first++ {
-		match, err := k.blob.Match(r.first, buf[:])
+		match, err := to.Match(r.first)
 		if err != nil {
 			return err
 		}
 		if !match {
 			break
 		}
-		k.have.Add(k.blob.Length(r.first))
 	}
 	if r.first == r.end {
 		return ctx.Err()
 	}
-	in := k.source.open(ctx, k.of.path, int64(r.first)*granule, min(int64(r.end)*granule, k.of.Size))
+	buf := scanBuffers.Get().(*[granule]byte)
+	defer scanBuffers.Put(buf)
+	in := s.open(ctx, f.path, int64(r.first)*granule, min(int64(r.end)*granule, f.Size))
 	defer in.Close()
 	for i := r.first; i < r.end; i++ {
-		b := buf[:k.blob.Length(i)]
+		b := buf[:lengthOf(i, f.Size)]
 		if _, err := io.ReadFull(in, b); err != nil {
 			return err
 		}
-		if err := k.blob.Put(i, b); err != nil {
+		if err := to.Put(i, b); err != nil {
 			return err
 		}
-		k.have.Add(int64(len(b)))
 	}
 	return nil
+}
+
+// ReadAt reads bytes that match their sums.
+func (k *copied) ReadAt(p []byte, off int64) (int, error) {
+	if err := k.trust(context.Background(), []index.Extent{{Off: off, Len: int64(len(p))}}); err != nil {
+		return 0, err
+	}
+	return k.File().ReadAt(p, off)
+}
+
+// trust makes sure that all granules which extents touch match their sums.
+func (k *copied) trust(ctx context.Context, extents []index.Extent) error {
+	var doubtful []int
+	for _, e := range extents {
+		end := min(granules(e.Off+e.Len), granules(k.of.Size))
+		for i := int(e.Off / granule); i < end; i++ {
+			if !k.Proven(i) && (len(doubtful) == 0 || doubtful[len(doubtful)-1] != i) {
+				doubtful = append(doubtful, i)
+			}
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	return together(ctx, len(doubtful), func(ctx context.Context, n int) error {
+		i := doubtful[n]
+		err := k.Prove(ctx, i, func(b []byte) error { return k.fetch(ctx, i, b) })
+		if err != nil && ctx.Err() == nil {
+			err = meta.Worded(meta.ErrCorrupt, "local copy of %q: piece %d is corrupt on disk, and was not fetched again: %w", k.of.path, i, err)
+		}
+		return err
+	})
+}
+
+// fetch fetches a granule again, if the file is still the version that the copy is of.
+func (k *copied) fetch(ctx context.Context, i int, b []byte) error {
+	at := int64(i) * granule
+	in := k.source.open(ctx, k.of.path, at, at+int64(len(b)))
+	defer in.Close()
+	if _, err := io.ReadFull(in, b); err != nil {
+		return err
+	}
+	return k.source.cluster.verify(ctx, index.File{Path: k.of.path, Stamp: k.of.stamp()})
 }

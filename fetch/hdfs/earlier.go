@@ -12,10 +12,10 @@ import (
 // makes is the same either way. x stays open until Scan returns.
 func (s *Source) Reuse(x *index.Index) { s.earlier = x }
 
-// reuse finds the parts whose records an earlier index has, by its file table: is says
-// whether a row's stamp is that of a part of a file with such a stamp. Both the parts
+// reuse finds the splits whose records an earlier index has, by its file table: is says
+// whether a row's stamp is that of a split of a file with such a stamp. Both the splits
 // and the rows are in the order of paths, and of places in a file.
-func (s *scan) reuse(is func(had, stamp string, p part) bool) {
+func (s *scan) reuse(is func(had, stamp string, p split) bool) {
 	x := s.source.earlier
 	s.known = make(map[int]uint32)
 	if x == nil {
@@ -25,7 +25,7 @@ func (s *scan) reuse(is func(had, stamp string, p part) bool) {
 		return
 	}
 	row := 0
-	for _, p := range s.parts {
+	for _, p := range s.splits {
 		f := s.files[p.file]
 		stamp := f.stamp()
 		for ; row < x.Files(); row++ {
@@ -42,30 +42,15 @@ func (s *scan) reuse(is func(had, stamp string, p part) bool) {
 }
 
 // isFile reports whether a row is of a file as a whole.
-func isFile(had, stamp string, _ part) bool { return had == stamp }
+func isFile(had, stamp string, _ split) bool { return had == stamp }
 
-// isPart reports whether a row is of one part of a file.
-func isPart(had, stamp string, p part) bool {
+// isSplit reports whether a row is of one split of a file.
+func isSplit(had, stamp string, p split) bool {
 	return strings.HasPrefix(had, stamp+fmt.Sprintf(";part=%d-%d-", p.from, p.to))
 }
 
-// again adds the lines that begin in a part, from the earlier index.
-func (m *liner) again(p part, row uint32) error {
-	x := m.scan.source.earlier
-	first, n := x.FileRecords(row)
-	end := x.RecordAt(first, n, p.to)
-	first = x.RecordAt(first, n, p.from)
-	if first == end {
-		return nil
-	}
-	m.scan.b.BeginChunk(p.hosts...)
-	last := x.Extent(end - 1)
-	m.begin = last.Off + last.Len
-	return m.scan.b.Append(x, first, end-first, m.id)
-}
-
-// valuesAgain enters a part with its values, from the earlier index.
-func (s *scan) valuesAgain(p part, row uint32) error {
+// valuesAgain enters a split with its values, from the earlier index.
+func (s *scan) valuesAgain(p split, row uint32) error {
 	x := s.source.earlier
 	first, n := x.FileRecords(row)
 	id := s.b.AddFile(x.File(row))

@@ -14,6 +14,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 	"rankfs/test/sourcetest"
 )
 
@@ -137,13 +138,7 @@ func TestNoNameNode(t *testing.T) {
 		if err := c.Activate(ctx, c.NameNodes()[0]); err != nil {
 			t.Fatal(err)
 		}
-		for _, err := readAll(d, ctx); err != nil; _, err = readAll(d, ctx) {
-			if ctx.Err() != nil {
-				t.Fatalf("the namenodes are back, and a read ends with %v", err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		mustRead(t, d, content)
+		readAgain(t, d, content)
 	}
 }
 
@@ -175,11 +170,14 @@ func TestLostBlock(t *testing.T) {
 	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := readAll(d, ctx); err != nil; _, err = readAll(d, ctx) {
-		if ctx.Err() != nil {
-			t.Fatalf("the datanode is back, and a read ends with %v", err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	readAgain(t, d, content)
+}
+
+// readAgain reads all of a dataset once that goes well again.
+func readAgain(t *testing.T, d *fetch.Dataset, content []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	eventually.Done(t, time.Minute, "what has failed is back, and a read", func() error { _, err := readAll(d, ctx); return err })
 	mustRead(t, d, content)
 }

@@ -1,210 +1,48 @@
 package hdfs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"sync"
+	"strconv"
+	"strings"
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
+	"rankfs/meta"
 )
 
-// lines makes a record of each line with its terminator; what follows the last
-// one is a record too. A line that crosses blocks belongs to the chunk in which
-// it begins.
-//
-// Each part is searched for line feeds on its own. A line is the bytes between two
-// line feeds, whichever parts they are in.
-func lines() form {
-	return form{name: "lines", read: plain, scan: func(ctx context.Context, s *scan) error {
-		s.reuse(isFile)
-		m := &liner{scan: s, file: -1, chunk: -1}
-		if err := s.each(ctx, s.lineFeeds, m.merge); err != nil {
-			return err
+// formOf returns the form of a name, which is that of a fingerprint too.
+func formOf(as string) (form, error) {
+	number, isFixed := strings.CutPrefix(as, "fixed:")
+	switch {
+	case as == "lines":
+		return lines(), nil
+	case as == "chunks":
+		return lineChunks(), nil
+	case as == "files" || as == wholeFiles:
+		return whole(as), nil
+	case as == "sequence":
+		return sequences(), nil
+	case isFixed:
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 1 || n > 1<<48-1 {
+			return form{}, fmt.Errorf("as=%s %w: use a number of bytes, as fixed:4096", as, meta.ErrInvalid)
 		}
-		return m.end()
-	}}
-}
-
-var scanBuffers = sync.Pool{New: func() any { return new([1 << 20]byte) }}
-
-// lineFeeds finds the line feeds of a part: for each, how far it is from the
-// one before, or from the part's beginning.
-func (s *scan) lineFeeds(ctx context.Context, p part, w *findings) error {
-	buf := scanBuffers.Get().(*[1 << 20]byte)
-	defer scanBuffers.Put(buf)
-	r := s.source.open(ctx, s.files[p.file].path, p.from, p.to)
-	defer r.Close()
-	since := uint64(0)
-	for {
-		n, err := r.Read(buf[:])
-		for rest := buf[:n]; ; {
-			i := bytes.IndexByte(rest, '\n')
-			if i < 0 {
-				since += uint64(len(rest))
-				break
-			}
-			w.put(since + uint64(i))
-			rest, since = rest[i+1:], 0
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+		return fixed(n), nil
 	}
-}
-
-// A liner turns line feeds into lines.
-type liner struct {
-	scan  *scan
-	file  int // being read; -1 before the first
-	id    uint32
-	begin int64  // of the line
-	chunk int    // the part for which a chunk was begun
-	parts []part // of the file, that begin at or before the line
-}
-
-func (m *liner) merge(p part, found *findings) error {
-	if p.file != m.file {
-		if err := m.end(); err != nil {
-			return err
-		}
-		m.file, m.begin, m.parts = p.file, 0, nil
-		m.id = m.scan.addFile(p.file)
-	}
-	if row, ok := m.scan.known[p.number]; ok {
-		return m.again(p, row)
-	}
-	m.parts = append(m.parts, p)
-	for at := p.from; ; at++ {
-		distance, more, err := found.next()
-		if err != nil || !more {
-			return err
-		}
-		at += int64(distance)
-		if err := m.line(at + 1); err != nil {
-			return err
-		}
-	}
-}
-
-// line adds the line that ends at end.
-func (m *liner) line(end int64) error {
-	for len(m.parts) > 0 && m.parts[0].to <= m.begin {
-		m.parts = m.parts[1:]
-		m.chunk = -1
-	}
-	if p := m.parts[0]; m.chunk != p.number {
-		m.scan.b.BeginChunk(p.hosts...)
-		m.chunk = p.number
-	}
-	err := m.scan.b.Add(index.Extent{File: m.id, Off: m.begin, Len: end - m.begin})
-	m.begin = end
-	return err
-}
-
-// end adds the line after the last line feed of the file.
-func (m *liner) end() error {
-	if m.file < 0 || m.begin == m.scan.files[m.file].Size {
-		return nil
-	}
-	return m.line(m.scan.files[m.file].Size)
-}
-
-// lineChunks makes one record of all lines that begin in a part. Of each part
-// it reads the beginning, up to the first line feed.
-func lineChunks() form {
-	return form{name: "chunks", read: plain, scan: func(ctx context.Context, s *scan) error {
-		s.b.Uncounted("lines")
-		c := &chunker{scan: s}
-		if err := s.each(ctx, s.firstLine, c.merge); err != nil {
-			return err
-		}
-		return c.end()
-	}}
-}
-
-// firstLine finds where the first line of a part begins, if one does.
-func (s *scan) firstLine(ctx context.Context, p part, w *findings) error {
-	if p.from == 0 {
-		w.put(0)
-		return nil
-	}
-	const most = 64 << 10 // to read at once: lines are mostly shorter
-	buf := scanBuffers.Get().(*[1 << 20]byte)
-	defer scanBuffers.Put(buf)
-	for at := p.from - 1; at < p.to-1; { // a line may begin right behind one that ends the part before
-		end := min(at+most, p.to-1)
-		r := s.source.open(ctx, s.files[p.file].path, at, end)
-		_, err := io.ReadFull(r, buf[:end-at])
-		r.Close()
-		if err != nil {
-			return err
-		}
-		if i := bytes.IndexByte(buf[:end-at], '\n'); i >= 0 {
-			w.put(uint64(at + int64(i) + 1))
-			return nil
-		}
-		at = end
-	}
-	return nil
-}
-
-// A chunker turns the first lines of parts into chunks.
-type chunker struct {
-	scan  *scan
-	last  *part // in which a line begins; its chunk is not added yet
-	begin int64 // of that line
-	file  uint32
-}
-
-func (c *chunker) merge(p part, found *findings) error {
-	begin, any, err := found.next()
-	if err != nil || !any {
-		return err
-	}
-	if c.last != nil && c.last.file == p.file {
-		if err := c.add(int64(begin)); err != nil {
-			return err
-		}
-	} else {
-		if err := c.end(); err != nil {
-			return err
-		}
-		c.file = c.scan.addFile(p.file)
-	}
-	c.last, c.begin = &p, int64(begin)
-	return nil
-}
-
-// add makes the chunk of the lines up to end.
-func (c *chunker) add(end int64) error {
-	c.scan.b.BeginChunk(c.last.hosts...)
-	return c.scan.b.Add(index.Extent{File: c.file, Off: c.begin, Len: end - c.begin})
-}
-
-// end makes the last chunk of the file.
-func (c *chunker) end() error {
-	if c.last == nil {
-		return nil
-	}
-	return c.add(c.scan.files[c.last.file].Size)
+	return form{}, fmt.Errorf("as=%s %w: use lines, fixed:N, files, sequence or lmdb", as, meta.ErrInvalid)
 }
 
 // fixed makes a record of every n bytes of each file. It reads nothing.
 func fixed(n int64) form {
 	return form{name: fmt.Sprint("fixed:", n), read: plain, scan: func(ctx context.Context, s *scan) error {
 		file, id, rest := -1, uint32(0), int64(0)
-		for _, p := range s.parts {
+		for _, p := range s.splits {
 			if p.file != file {
 				file, id = p.file, s.addFile(p.file)
 				rest += s.files[file].Size % n
 			}
-			// The records that begin in the part.
+			// The records that begin in the split.
 			first, end := (p.from+n-1)/n, min((p.to+n-1)/n, s.files[file].Size/n)
 			if first >= end {
 				continue

@@ -39,7 +39,7 @@ func (c *Clusters) OpenLMDB(authority, path, db string) (*LMDB, error) {
 // Retain sets the datasets that exist, by their fingerprints. Copies that belong to
 // none of them are removed once they have no reader.
 func (c *Clusters) Retain(fingerprints []string) {
-	if c.copies == nil {
+	if c.config.Copies == nil {
 		return
 	}
 	keys := make(map[string]bool)
@@ -49,7 +49,7 @@ func (c *Clusters) Retain(fingerprints []string) {
 			keys[key] = true
 		}
 	}
-	c.copies.retain(keys)
+	c.config.Copies.Retain(keys)
 }
 
 func (s *LMDB) fingerprint(key string) string { return fmt.Sprintf("lmdb,copy=%s,db=%q", key, s.db) }
@@ -98,11 +98,11 @@ func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
 	if err != nil {
 		return err
 	}
-	return s.hold(key, func(set *copies) (*copied, error) {
+	return s.hold(key, f, func(all Copies) (Copy, error) {
 		if err := s.look(ctx, f); err != nil {
 			return nil, err
 		}
-		return set.get(ctx, s.source, key, f, func(bytes int64) { done(bytes, f.Size) })
+		return all.Take(ctx, key, f.Size, s.source.copying(f), func(bytes int64) { done(bytes, f.Size) })
 	})
 }
 
@@ -137,21 +137,25 @@ func (r *few) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // hold makes sure that the source has the copy of that key, and no other one.
-func (s *LMDB) hold(key string, get func(set *copies) (*copied, error)) error {
-	set := s.clusters.copies
-	if set == nil {
+func (s *LMDB) hold(key string, f file, take func(Copies) (Copy, error)) error {
+	all := s.clusters.config.Copies
+	if all == nil {
 		return meta.Worded(meta.ErrInvalid, "as=lmdb cannot be had here: the file is read from a copy on a local disk; mount with --nvme DIR:SIZE")
 	}
 	if s.copied != nil && s.copied.key == key {
 		return nil
 	}
 	s.release()
-	k, err := get(set)
+	c, err := take(all)
+	if errors.Is(err, meta.ErrBusy) {
+		err = fmt.Errorf("%q %w", f.path, err)
+	}
 	if err != nil {
 		return err
 	}
-	if s.data, err = lmdb.OpenStill(k.blob.File(), k); err != nil {
-		set.drop(k)
+	k := &copied{c, key, s.source, f}
+	if s.data, err = lmdb.OpenStill(c.File(), k); err != nil {
+		c.Release()
 		return err
 	}
 	s.copied = k
@@ -161,7 +165,7 @@ func (s *LMDB) hold(key string, get func(set *copies) (*copied, error)) error {
 func (s *LMDB) release() {
 	if s.copied != nil {
 		s.data.Close()
-		s.clusters.copies.drop(s.copied)
+		s.copied.Release()
 		s.copied, s.data = nil, nil
 	}
 }
@@ -196,8 +200,8 @@ func (s *LMDB) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 	if x.Files() != 1 || x.File(0).Size != f.Size {
 		return fmt.Errorf("attach %q: the index is of another file: it %w", f.path, meta.ErrCorrupt)
 	}
-	err = s.hold(key, func(set *copies) (*copied, error) {
-		return set.find(ctx, s.source, key, f)
+	err = s.hold(key, f, func(all Copies) (Copy, error) {
+		return all.Take(ctx, key, f.Size, s.source.copying(f), nil)
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 	"rankfs/test/sourcetest"
 )
 
@@ -100,7 +101,22 @@ func diskIn(t testing.TB, dir string, bytes int64) disk {
 }
 
 // on makes copies go to the disk.
-func (d disk) on(c *hdfs.Config) { c.Copies = blobs.New(d.cache, slog.New(slog.DiscardHandler)) }
+func (d disk) on(c *hdfs.Config) {
+	c.Copies = copies{blobs.New(blobs.Config{
+		Room: d.cache, Folder: hdfs.CopyFolder, Suffix: hdfs.CopySuffix, Log: slog.New(slog.DiscardHandler),
+	})}
+}
+
+// copies are blobs, as those of a daemon.
+type copies struct{ *blobs.Store }
+
+func (c copies) Take(ctx context.Context, key string, size int64, make func(context.Context, hdfs.Unfinished) error, told func(int64)) (hdfs.Copy, error) {
+	b, err := c.Store.Take(ctx, key, size, func(ctx context.Context, b *blobs.Blob) error { return make(ctx, b) }, told)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
 
 func (d disk) used() int64 { return d.cache.Stats().NVMe[0].Others }
 
@@ -373,15 +389,14 @@ func TestTornCopy(t *testing.T) {
 func reattach(t *testing.T, k *hdfs.Clusters, path string, x *index.Index) *hdfs.LMDB {
 	t.Helper()
 	src := open(t, k, path, "a")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Done(t, time.Minute, "the source is attached", func() error {
 		err := src.Attach(t.Context(), x, x.Fingerprint())
-		if err == nil {
-			return src
-		}
-		if !errors.Is(err, meta.ErrBusy) || time.Now().After(deadline) {
+		if err != nil && !errors.Is(err, meta.ErrBusy) {
 			t.Fatal(err)
 		}
-	}
+		return err
+	})
+	return src
 }
 
 // scribble changes a byte of a file.

@@ -1,11 +1,9 @@
 package hdfs
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/user"
+	"strings"
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
@@ -27,6 +25,23 @@ func (c *Clusters) identify(conf *namenode.Config) error {
 	return nil
 }
 
+// userOf is the user that a cluster is read as, without the host that a principal may
+// name. It is empty if only a file of tickets says it.
+func userOf(conf namenode.Config) string {
+	switch {
+	case conf.ActFor != "":
+		return conf.ActFor
+	case conf.Kerberos == nil:
+		return conf.User
+	}
+	name, realm, _ := strings.Cut(conf.Kerberos.Principal, "@")
+	name, _, _ = strings.Cut(name, "/")
+	if name == "" {
+		return ""
+	}
+	return name + "@" + realm
+}
+
 // byName gives a name that the cluster believes.
 func (c *Clusters) byName(conf *namenode.Config) error {
 	if login := c.config.Kerberos; login.Keytab != "" {
@@ -42,20 +57,4 @@ func (c *Clusters) byName(conf *namenode.Config) error {
 		conf.User = u.Username
 	}
 	return nil
-}
-
-// readable reports whether a file, if one is named, can be read: a daemon
-// without its keys is better not started.
-func readable(keytab string) error {
-	if keytab == "" {
-		return nil
-	}
-	f, err := os.Open(keytab)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("keytab %s %w; name one that this user may read", keytab, meta.ErrNotExist)
-	case err != nil:
-		return fmt.Errorf("keytab: %w; name one that this user may read", err)
-	}
-	return f.Close()
 }

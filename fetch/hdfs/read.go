@@ -9,10 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
+	"rankfs/meta/stall"
 )
 
 // A reader is a range of a file, read forward, block after block.
@@ -124,27 +124,27 @@ const streams = 4
 // Read implements fetch.Source. After the copy it asks the namenode whether the
 // files are still the indexed ones.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
-	jobs := split(extents, dst)
-	err := together(ctx, len(jobs), func(ctx context.Context, i int) error {
-		return s.form.read(ctx, s, jobs[i])
+	reads := fileReads(extents, dst)
+	err := together(ctx, len(reads), func(ctx context.Context, i int) error {
+		return s.form.read(ctx, s, reads[i])
 	})
 	if err != nil {
 		return err
 	}
-	return s.verify(ctx, jobs)
+	return s.verify(ctx, reads)
 }
 
 // verify returns a stale error unless all files are still the indexed ones. Files that
 // follow one another are checked together.
-func (s *Source) verify(ctx context.Context, jobs []job) error {
+func (s *Source) verify(ctx context.Context, reads []fileRead) error {
 	type run struct{ at, end int }
 	var runs []run
-	for _, j := range jobs {
-		if n := len(runs); n > 0 && runs[n-1].end == int(j.file) {
+	for _, r := range reads {
+		if n := len(runs); n > 0 && runs[n-1].end == int(r.file) {
 			runs[n-1].end++
 			continue
 		}
-		runs = append(runs, run{int(j.file), int(j.file) + 1})
+		runs = append(runs, run{int(r.file), int(r.file) + 1})
 	}
 	return together(ctx, len(runs), func(ctx context.Context, i int) (err error) {
 		for r := runs[i]; r.at < r.end && err == nil; {
@@ -154,27 +154,20 @@ func (s *Source) verify(ctx context.Context, jobs []job) error {
 	})
 }
 
-// A job is the part of a read that is in one file.
-type job struct {
-	file    uint32
-	extents []index.Extent
-	dst     []byte
-}
-
-func split(extents []index.Extent, dst []byte) (jobs []job) {
+func fileReads(extents []index.Extent, dst []byte) (reads []fileRead) {
 	for len(extents) > 0 {
 		n, size := 0, int64(0)
 		for n < len(extents) && extents[n].File == extents[0].File {
 			size += extents[n].Len
 			n++
 		}
-		jobs = append(jobs, job{extents[0].File, extents[:n], dst[:size]})
+		reads = append(reads, fileRead{extents[0].File, extents[:n], dst[:size]})
 		extents, dst = extents[n:], dst[size:]
 	}
-	return jobs
+	return reads
 }
 
-// together does n jobs, several at a time, until one fails. It passes a memory fault
+// together does n things, several at a time, until one fails. It passes a memory fault
 // in the destination on to the caller's goroutine, which knows what the fault means.
 func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
@@ -213,9 +206,9 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 }
 
 // plain reads extents of a file that stand in it as they are.
-func plain(ctx context.Context, s *Source, j job) error {
-	f, dst := s.index.File(j.file), j.dst
-	for _, e := range j.extents {
+func plain(ctx context.Context, s *Source, want fileRead) error {
+	f, dst := s.index.File(want.file), want.dst
+	for _, e := range want.extents {
 		if e.Len == 0 {
 			continue
 		}

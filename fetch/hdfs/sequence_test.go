@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/meta/stall"
 	"rankfs/test/cluster"
 	"rankfs/test/hadoop"
 	"rankfs/test/sourcetest"

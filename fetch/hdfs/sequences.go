@@ -8,25 +8,25 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch/index"
 	"rankfs/fetch/sequence"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // sequences makes a record of each value of SequenceFiles. Most values stand
-// nowhere as they are: in the index each part of a file is a file of its own,
-// which has the part's values one after another.
+// nowhere as they are: in the index each split of a file is a file of its own,
+// which has the split's values one after another.
 func sequences() form {
-	return form{name: "sequence", read: decode, scan: func(ctx context.Context, s *scan) error {
-		s.reuse(isPart)
-		return s.each(ctx, s.values, s.addValues)
+	return form{name: "sequence", read: decode, find: values, check: checkValues, scan: func(ctx context.Context, s *scan) error {
+		s.reuse(isSplit)
+		return s.each(ctx, s.addValues)
 	}}
 }
 
-// values finds the length of each value of a part and, last, how far into the
-// file the part reaches.
-func (s *scan) values(ctx context.Context, p part, w *findings) error {
+// values finds the length of each value of a split and, last, how far into the
+// file the split reaches.
+func values(ctx context.Context, s *scan, p split, w *findings) error {
 	f := s.files[p.file]
 	h, err := s.source.header(ctx, f.path, f.Size)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *scan) values(ctx context.Context, p part, w *findings) error {
 	}
 	r := s.source.open(ctx, f.path, p.from, f.Size)
 	defer r.Close()
-	run := h.Part(r, f.Size, p.from, p.to)
+	run := h.Split(r, f.Size, p.from, p.to)
 	err = run.Scan(ctx, func(_, length int64) error {
 		w.put(uint64(length))
 		return nil
@@ -46,8 +46,29 @@ func (s *scan) values(ctx context.Context, p part, w *findings) error {
 	return nil
 }
 
-// addValues enters a part as a file, and its values as records.
-func (s *scan) addValues(p part, found *findings) error {
+// checkValues reports whether values of such lengths can be of a split that reaches so
+// far. Whether they are shows when they are read.
+func checkValues(p split, size int64, found *findings) error {
+	const most = 1 << 47 // of a split, unpacked
+	total, end := uint64(0), uint64(0)
+	for n := 0; ; n++ {
+		v, more, err := found.next()
+		switch {
+		case err != nil:
+			return err
+		case !more && n > 0 && end <= uint64(size) && (end > uint64(p.from) || n == 1):
+			return nil
+		case !more:
+			return fmt.Errorf("%d values up to byte %d of %d %w", n, end, size, meta.ErrCorrupt)
+		}
+		if total, end = total+end, v; v > most || total > most {
+			return fmt.Errorf("values of a split %w: one has %d bytes, all before it %d", meta.ErrCorrupt, v, total)
+		}
+	}
+}
+
+// addValues enters a split as a file, and its values as records.
+func (s *scan) addValues(p split, found *findings) error {
 	if row, ok := s.known[p.number]; ok {
 		return s.valuesAgain(p, row)
 	}
@@ -62,14 +83,14 @@ func (s *scan) addValues(p part, found *findings) error {
 		}
 		total, end = total+end, int64(v)
 	}
-	if n < 2 { // no values: a part within one large record
+	if n < 2 { // no values: a split within one large record
 		return nil
 	}
 	if err := found.rewind(); err != nil {
 		return err
 	}
 	f := s.files[p.file]
-	id := s.b.AddFile(index.File{Path: f.path, Size: total, Stamp: f.stamp() + partMark(p.from, p.to, end)})
+	id := s.b.AddFile(index.File{Path: f.path, Size: total, Stamp: f.stamp() + splitMark(p.from, p.to, end)})
 	s.b.BeginChunk(p.hosts...)
 	for at := int64(0); n > 1; n-- {
 		length, _, err := found.next()
@@ -84,43 +105,33 @@ func (s *scan) addValues(p part, found *findings) error {
 	return nil
 }
 
-// partMark says, behind a file's stamp, which part of it is meant, and up to
-// where its last value reaches.
-func partMark(from, to, end int64) string { return fmt.Sprintf(";part=%d-%d-%d", from, to, end) }
-
-// wholeStamp is a stamp without such a mark.
-func wholeStamp(stamp string) string {
-	s, _, _ := strings.Cut(stamp, ";")
-	return s
-}
-
-// decode reads values of one part of a file.
-func decode(ctx context.Context, s *Source, j job) error {
-	f := s.index.File(j.file)
-	if f.Size == 0 || len(j.extents) == 1 && j.extents[0].Len == f.Size {
-		return s.decodePart(ctx, f, j.dst)
+// decode reads values of one split of a file.
+func decode(ctx context.Context, s *Source, want fileRead) error {
+	f := s.index.File(want.file)
+	if f.Size == 0 || len(want.extents) == 1 && want.extents[0].Len == f.Size {
+		return s.decodeSplit(ctx, f, want.dst)
 	}
 	// Some values of many: all have to be decoded. This is for a node whose cache has no
-	// room for whole parts.
+	// room for whole splits.
 	all, err := unix.Mmap(-1, 0, int(f.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return fmt.Errorf("room for %d bytes of %q: %w", f.Size, f.Path, err)
 	}
 	defer unix.Munmap(all)
-	if err := s.decodePart(ctx, f, all); err != nil {
+	if err := s.decodeSplit(ctx, f, all); err != nil {
 		return err
 	}
 	at := 0
-	for _, e := range j.extents {
-		at += copy(j.dst[at:], all[e.Off:e.Off+e.Len])
+	for _, e := range want.extents {
+		at += copy(want.dst[at:], all[e.Off:e.Off+e.Len])
 	}
 	return nil
 }
 
-func (s *Source) decodePart(ctx context.Context, f index.File, dst []byte) error {
+func (s *Source) decodeSplit(ctx context.Context, f index.File, dst []byte) error {
 	var from, to, end int64
 	if _, err := fmt.Sscanf(strings.TrimPrefix(f.Stamp, wholeStamp(f.Stamp)), ";part=%d-%d-%d", &from, &to, &end); err != nil {
-		return fmt.Errorf("index of %q %w: part %q", f.Path, meta.ErrCorrupt, f.Stamp)
+		return fmt.Errorf("index of %q %w: split %q", f.Path, meta.ErrCorrupt, f.Stamp)
 	}
 	size, err := sizeIn(f.Stamp)
 	if err != nil {
@@ -133,7 +144,7 @@ func (s *Source) decodePart(ctx context.Context, f index.File, dst []byte) error
 	r := s.open(ctx, f.Path, from, end)
 	defer r.Close()
 	defer stall.Enter(ctx, stall.Decode).Leave(int64(len(dst)))
-	if err := h.Part(received{r}, size, from, to).Copy(ctx, dst); err != nil {
+	if err := h.Split(received{r}, size, from, to).Copy(ctx, dst); err != nil {
 		return fmt.Errorf("%q: %w", f.Path, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,8 +19,8 @@ import (
 	"rankfs/meta"
 )
 
-// A store keeps the findings of each part of a source until the index is complete, so
-// that an interrupted scan goes on where it stopped. There is one file for each part,
+// A store keeps the findings of each split of a source until the index is complete, so
+// that an interrupted scan goes on where it stopped. There is one file for each split,
 // which gets its name only when it is complete.
 type store struct {
 	dir string // empty: nothing is kept
@@ -81,8 +82,9 @@ func (s *store) get(number int) (*findings, error) {
 
 func (s *store) name(number int) string { return filepath.Join(s.dir, strconv.Itoa(number)) }
 
-// make has find write findings, and returns them for reading.
-func (s *store) make(number int, find func(w *findings) error) (*findings, error) {
+// make has find write findings, and returns them for reading. If check is not nil it
+// reads them first, and says why they are not kept.
+func (s *store) make(number int, find, check func(f *findings) error) (*findings, error) {
 	dir := s.dir
 	if dir == "" {
 		dir = os.TempDir()
@@ -93,11 +95,9 @@ func (s *store) make(number int, find func(w *findings) error) (*findings, error
 	if err != nil {
 		return nil, err
 	}
-	found := &findings{file: f, sum: xxhash.New()}
-	found.out = bufio.NewWriterSize(io.MultiWriter(f, found.sum), 1<<16)
-	err = find(found)
-	if err == nil {
-		err = found.finish()
+	found, err := record(f, math.MaxInt64, find)
+	if err == nil && check != nil {
+		err = errors.Join(check(found), found.rewind())
 	}
 	if err == nil && s.dir != "" {
 		err = os.Rename(f.Name(), s.name(number))
@@ -126,6 +126,33 @@ type findings struct {
 	sum  *xxhash.Digest
 	left int64 // bytes that are not read
 }
+
+// record has find write findings to a file, no more than limit bytes of them, and makes
+// ready to read them.
+func record(f *os.File, limit int64, find func(w *findings) error) (*findings, error) {
+	found := &findings{file: f, sum: xxhash.New()}
+	found.out = bufio.NewWriterSize(&bounded{io.MultiWriter(f, found.sum), limit}, 1<<16)
+	err := find(found)
+	if err == nil {
+		err = found.finish()
+	}
+	return found, err
+}
+
+// A bounded writer takes no more than left bytes.
+type bounded struct {
+	io.Writer
+	left int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errLarge
+	}
+	return b.Writer.Write(p)
+}
+
+var errLarge = meta.Worded(meta.ErrNoSpace, "there is more to find than a node keeps for another")
 
 // put writes a number. Its error is told by finish.
 func (f *findings) put(v uint64) {
@@ -178,7 +205,9 @@ func (f *findings) next() (uint64, bool, error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("findings %w: %w", meta.ErrCorrupt, err)
 	}
-	f.left -= int64(len(binary.AppendUvarint(nil, v)))
+	if f.left -= int64(len(binary.AppendUvarint(nil, v))); f.left < 0 {
+		return 0, false, fmt.Errorf("findings %w: the last number is not whole", meta.ErrCorrupt)
+	}
 	return v, true, nil
 }
 

@@ -148,7 +148,7 @@ func (c *cluster) compareListing(ctx context.Context, x *index.Index, at, end in
 			if err := compare(f, st); err != nil {
 				return err
 			}
-			at++ // perhaps another part of the same file
+			at++ // perhaps another split of the same file
 		}
 		return errSeen
 	})

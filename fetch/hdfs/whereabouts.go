@@ -95,7 +95,7 @@ func (w *whereabouts) holders(ctx context.Context, s *survey, c index.Chunk) ([]
 	}
 	if !w.whole {
 		at := first.Off
-		if f := w.index.File(first.File); wholeStamp(f.Stamp) != f.Stamp { // a part, as if it were a file
+		if f := w.index.File(first.File); wholeStamp(f.Stamp) != f.Stamp { // a split, as if it were a file
 			if _, err := fmt.Sscanf(strings.TrimPrefix(f.Stamp, wholeStamp(f.Stamp)), ";part=%d-", &at); err != nil {
 				return nil, err
 			}

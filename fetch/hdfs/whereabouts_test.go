@@ -9,12 +9,13 @@ import (
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // More replicas, and others, are found, for files that are asked for singly and
 // for those of a listing; hosts of chunks that stay are not forgotten.
 func TestReplicasMove(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	sets := placed(t, c, dir)
 	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-R", "3", dir).CombinedOutput()
@@ -79,11 +80,7 @@ func at(d *fetch.Dataset, hosts ...string) bool {
 func (s sets) until(t *testing.T, hosts ...string) {
 	t.Helper()
 	for name, d := range s {
-		for end := time.Now().Add(time.Minute); !at(d, hosts...); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: a chunk is on %v, not on %v", name, d.Hosts(0), hosts)
-			}
-		}
+		eventually.True(t, fmt.Sprintf("all chunks of %s are on %v", name, hosts), func() bool { return at(d, hosts...) })
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -207,3 +207,7 @@ func cutString(b []byte) (s string, rest []byte, ok bool) {
 	n := 4 + int(le.Uint32(b))
 	return string(b[4:n]), b[n:], true
 }
+
+func corrupt(what, format string, args ...any) error {
+	return fmt.Errorf("%s %w: %s", what, meta.ErrCorrupt, fmt.Sprintf(format, args...))
+}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
-
-	"rankfs/meta"
 )
 
 // An Index is an open index file. Its methods may be called concurrently,
@@ -408,6 +406,17 @@ func (x *Index) readNotes(b []byte) error {
 // within reports whether n bytes at off are inside size.
 func within(off, n, size uint64) bool { return off <= size && n <= size-off }
 
-func corrupt(what, format string, args ...any) error {
-	return fmt.Errorf("%s %w: %s", what, meta.ErrCorrupt, fmt.Sprintf(format, args...))
+// AppendHosts appends the names of the hosts that hold chunk i. They are parts of
+// the mapping: good until Close, and not to be changed. Unlike Chunk it makes no
+// garbage, nor does looking a name up in a map.
+func (x *Index) AppendHosts(names [][]byte, i int) [][]byte {
+	row, _ := x.chunkRow(i)
+	hosts, start := x.text[row.text:row.text+uint64(row.hosts)], 0
+	for at, c := range hosts {
+		if c == 0 {
+			names = append(names, hosts[start:at:at])
+			start = at + 1
+		}
+	}
+	return names
 }

@@ -1,11 +1,22 @@
 package index
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"sort"
 
 	"rankfs/meta"
 )
+
+// A Helper is another node that can look through parts of a source for the index that
+// this node makes. Find says in words of the source's own what to look through, and
+// writes what it found to w; after an error that may be a part of it. It may be called
+// concurrently, and what it writes is to be checked as far as it can be.
+type Helper struct {
+	Host string
+	Find func(ctx context.Context, what []byte, w io.Writer) error
+}
 
 // Append adds n records of another index, from first on, as Add and AddStride would
 // add them one by one. All are of one file in x, and become records of the given file
@@ -14,25 +25,42 @@ import (
 // So an index can be put together from pieces that were built apart, and equals to
 // the byte the index that one builder would have written.
 func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
+	of := uint32(0)
+	if first < x.h.records {
+		of = x.Extent(first).File
+	}
+	return b.add(x, first, n, func(f uint32) (uint32, error) {
+		if f != of {
+			return 0, fmt.Errorf("records of files %d and %d of a piece %w: append those of one at a time", of, f, meta.ErrInvalid)
+		}
+		return file, nil
+	})
+}
+
+// Copy is Append for records of any files, which have the same numbers here as in x.
+func (b *Builder) Copy(x *Index, first, n uint64) error {
+	return b.add(x, first, n, func(f uint32) (uint32, error) { return f, nil })
+}
+
+// add adds n records of another index, from first on; number says which file here is a
+// file there.
+func (b *Builder) add(x *Index, first, n uint64, number func(file uint32) (uint32, error)) error {
 	if n > x.h.records || first > x.h.records-n {
 		return b.fail(fmt.Errorf("records %d+%d of a piece %w: it has %d", first, n, meta.ErrInvalid, x.h.records))
 	}
-	if n == 0 {
-		return b.err
-	}
-	of := x.Extent(first).File
 	for end := first + n; first < end && b.err == nil; {
 		r, last := x.runOf(first)
 		last = min(last, end)
-		if r.length > 0 && r.file == of {
+		if r.length > 0 {
+			file, err := number(r.file)
+			b.fail(err)
 			b.AddStride(file, r.extent(first).Off, r.length, last-first)
 			first = last
 		}
 		for ; first < last && b.err == nil; first++ {
 			e := x.Extent(first)
-			if e.File != of {
-				return b.fail(fmt.Errorf("records of files %d and %d of a piece %w: append those of one at a time", of, e.File, meta.ErrInvalid))
-			}
+			file, err := number(e.File)
+			b.fail(err)
 			b.Add(Extent{file, e.Off, e.Len})
 		}
 	}

@@ -10,21 +10,6 @@ import (
 // scanned, which may be none. The map is shared.
 func (x *Index) Racks() map[string]string { return x.racks }
 
-// AppendHosts appends the names of the hosts that hold chunk i. They are parts of
-// the mapping: good until Close, and not to be changed. Unlike Chunk it makes no
-// garbage, nor does looking a name up in a map.
-func (x *Index) AppendHosts(names [][]byte, i int) [][]byte {
-	row, _ := x.chunkRow(i)
-	hosts, start := x.text[row.text:row.text+uint64(row.hosts)], 0
-	for at, c := range hosts {
-		if c == 0 {
-			names = append(names, hosts[start:at:at])
-			start = at + 1
-		}
-	}
-	return names
-}
-
 // isName reports whether a host or a rack can be called so.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && strings.IndexByte(s, 0) < 0

@@ -137,7 +137,7 @@ func BenchmarkCursor(b *testing.B) {
 // One operation is a batch of 256 values. The parallel rows have two readers.
 func BenchmarkRead(b *testing.B) {
 	path := benchDB(b)
-	s, x := serve(b, path, "", new(lmdb.Pins))
+	s, x := serve(b, path, "", new(lmdb.Holds))
 	all := make([]index.Extent, x.Records())
 	for i := range all {
 		all[i] = x.Extent(uint64(i))

@@ -31,9 +31,13 @@ func Walk(file io.ReaderAt, size int64, db string) (records int, end int64, err 
 	return records, end, err
 }
 
+// Unheld returns nil if the attached snapshot is held, and otherwise why it is
+// not: then the source is stale as soon as a writer changes the file.
+func (s *Source) Unheld() error { return s.attached.unheld }
+
 // Readers lists the table of readers of the lock file that s uses.
 func (s *Source) Readers() (lines []string) {
-	_ = s.attached.pin.on.env.ReaderList(func(line string) error {
+	_ = s.attached.hold.on.env.ReaderList(func(line string) error {
 		lines = append(lines, line)
 		return nil
 	})

@@ -85,10 +85,10 @@ func write(path string, flags uint) {
 	env.Close()
 }
 
-// hold pins a snapshot until it is killed.
+// hold holds a snapshot until it is killed.
 func hold(path string) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), "hold")
-	s, err2 := lmdb.Open(path, "", new(lmdb.Pins))
+	s, err2 := lmdb.Open(path, "", new(lmdb.Holds))
 	b, err3 := index.Create(filepath.Join(dir, "index"))
 	if err := errors.Join(err, err2, err3); err != nil {
 		panic(err)
@@ -166,11 +166,11 @@ func generationOf(t testing.TB, b []byte) uint64 {
 	return g
 }
 
-// While a snapshot is pinned, commits are no change.
-func TestPinnedBesideWriter(t *testing.T) {
+// While a snapshot is held, commits are no change.
+func TestHeldBesideWriter(t *testing.T) {
 	path := live(t)
-	pins := new(lmdb.Pins)
-	s, x := serve(t, path, "", pins)
+	holds := new(lmdb.Holds)
+	s, x := serve(t, path, "", holds)
 	w := start(t, "writer", path)
 	for range 10 {
 		w.commit(10)
@@ -190,8 +190,8 @@ func TestPinnedBesideWriter(t *testing.T) {
 	}
 
 	// Another source on the same file sees the new state and shares the lock.
-	s2, x2 := serve(t, path, "", pins)
-	if err := errors.Join(s.Unpinned(), s2.Unpinned()); err != nil {
+	s2, x2 := serve(t, path, "", holds)
+	if err := errors.Join(s.Unheld(), s2.Unheld()); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readAll(s2, x2); err != nil || generationOf(t, got) != 100 {
@@ -216,9 +216,9 @@ func TestScanBesideWriter(t *testing.T) {
 	path := live(t)
 	w := start(t, "writer", path)
 	w.commit(200)
-	pins := new(lmdb.Pins)
+	holds := new(lmdb.Holds)
 	for range 20 {
-		s, x := serve(t, path, "", pins)
+		s, x := serve(t, path, "", holds)
 		got, err := readAll(s, x)
 		if err != nil {
 			t.Fatal(err)
@@ -231,8 +231,8 @@ func TestScanBesideWriter(t *testing.T) {
 	w.wait()
 }
 
-// Without a pin, what is read is right or it is refused.
-func TestUnpinnedBesideWriter(t *testing.T) {
+// Without a hold, what is read is right or it is refused.
+func TestUnheldBesideWriter(t *testing.T) {
 	path := live(t)
 	w := start(t, "writer", path)
 	read, stale := 0, 0
@@ -267,7 +267,7 @@ func TestUnpinnedBesideWriter(t *testing.T) {
 func TestStale(t *testing.T) {
 	rows := []struct {
 		name   string
-		pins   *lmdb.Pins
+		holds  *lmdb.Holds
 		change func(t *testing.T, path string)
 		says   string
 	}{
@@ -275,27 +275,27 @@ func TestStale(t *testing.T) {
 			update(t, path, 0, func(txn *clib.Txn) error { return putAll(txn, 1) })
 		}, "transaction 1 became 2"},
 		{"another file", nil, replace, "another file"},
-		{"another file, pinned", new(lmdb.Pins), replace, "another file"},
+		{"another file, held", new(lmdb.Holds), replace, "another file"},
 		{"removed", nil, func(t *testing.T, path string) { os.Remove(filepath.Join(path, "data.mdb")) }, "no such file"},
 		{"copied over", nil, copyOver, "it was written to"},
-		{"copied over, pinned", new(lmdb.Pins), copyOver, "not by a transaction"},
+		{"copied over, held", new(lmdb.Holds), copyOver, "not by a transaction"},
 		{"made smaller", nil, shrink, "bytes became"},
-		{"made smaller, pinned", new(lmdb.Pins), shrink, "bytes became"},
-		{"emptied, pinned", new(lmdb.Pins), func(t *testing.T, path string) {
+		{"made smaller, held", new(lmdb.Holds), shrink, "bytes became"},
+		{"emptied, held", new(lmdb.Holds), func(t *testing.T, path string) {
 			os.Truncate(filepath.Join(path, "data.mdb"), 0)
 		}, "meta pages are gone"},
-		{"writer without locks, pinned", new(lmdb.Pins), func(t *testing.T, path string) {
+		{"writer without locks, held", new(lmdb.Holds), func(t *testing.T, path string) {
 			w := start(t, "writer without locks", path)
 			w.commit(2)
 			w.wait()
 		}, "writer without locks"},
-		{"lock file removed, pinned", new(lmdb.Pins), func(t *testing.T, path string) {
+		{"lock file removed, held", new(lmdb.Holds), func(t *testing.T, path string) {
 			os.Remove(filepath.Join(path, "lock.mdb"))
 			w := start(t, "writer", path)
 			w.commit(1)
 			w.wait()
 		}, "was removed or replaced"},
-		{"locks dropped, pinned", new(lmdb.Pins), func(t *testing.T, path string) {
+		{"locks dropped, held", new(lmdb.Holds), func(t *testing.T, path string) {
 			// Closing any descriptor of the lock file drops the locks of the
 			// process. Another one then takes us for dead.
 			_, _ = os.ReadFile(filepath.Join(path, "lock.mdb"))
@@ -309,9 +309,9 @@ func TestStale(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			path := live(t)
-			s, x := serve(t, path, "", row.pins)
-			if row.pins != nil && s.Unpinned() != nil {
-				t.Fatal(s.Unpinned())
+			s, x := serve(t, path, "", row.holds)
+			if row.holds != nil && s.Unheld() != nil {
+				t.Fatal(s.Unheld())
 			}
 			row.change(t, path)
 			err := s.Check(ctx)
@@ -360,10 +360,10 @@ func shrink(t *testing.T, path string) {
 
 // A file truncated under a read is an error, not a fault.
 func TestTruncatedUnderRead(t *testing.T) {
-	for name, pins := range map[string]*lmdb.Pins{"unpinned": nil, "pinned": new(lmdb.Pins)} {
+	for name, holds := range map[string]*lmdb.Holds{"unheld": nil, "held": new(lmdb.Holds)} {
 		t.Run(name, func(t *testing.T) {
 			path := live(t)
-			s, x := serve(t, path, "", pins)
+			s, x := serve(t, path, "", holds)
 			if err := os.Truncate(filepath.Join(path, "data.mdb"), 8192); err != nil {
 				t.Fatal(err)
 			}
@@ -386,7 +386,7 @@ func TestKilledReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = dead.cmd.Wait()
-	s, _ := serve(t, path, "", new(lmdb.Pins))
+	s, _ := serve(t, path, "", new(lmdb.Holds))
 	lines := s.Readers()
 	if len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprint(os.Getpid())) {
 		t.Errorf("readers: %q", lines)
@@ -394,7 +394,7 @@ func TestKilledReader(t *testing.T) {
 }
 
 // Where nothing may be written, nothing is: the source is watched instead.
-func TestNotPinned(t *testing.T) {
+func TestNotHeld(t *testing.T) {
 	readOnly := func(t *testing.T, path string) {
 		if os.Getuid() != 0 {
 			t.Fatal("run this as root: it mounts")
@@ -445,9 +445,9 @@ func TestNotPinned(t *testing.T) {
 			path := live(t)
 			row.make(t, path)
 			before, _ := os.ReadDir(path)
-			s, x := serve(t, path, "", new(lmdb.Pins))
-			if err := s.Unpinned(); err == nil || !strings.Contains(err.Error(), row.says) {
-				t.Errorf("unpinned: %v", err)
+			s, x := serve(t, path, "", new(lmdb.Holds))
+			if err := s.Unheld(); err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("unheld: %v", err)
 			}
 			if got, err := readAll(s, x); err != nil || generationOf(t, got) != 0 {
 				t.Errorf("read: %v", err)

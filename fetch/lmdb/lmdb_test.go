@@ -165,9 +165,9 @@ func attach(t testing.TB, s *lmdb.Source) (*index.Index, error) {
 }
 
 // serve opens, scans and attaches, which has to succeed.
-func serve(t testing.TB, path, db string, pins *lmdb.Pins) (*lmdb.Source, *index.Index) {
+func serve(t testing.TB, path, db string, holds *lmdb.Holds) (*lmdb.Source, *index.Index) {
 	t.Helper()
-	s, err := lmdb.Open(path, db, pins)
+	s, err := lmdb.Open(path, db, holds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +203,8 @@ func TestReadBack(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			path := t.TempDir()
 			row.made(t, path, row)
-			s, x := serve(t, path, row.db, new(lmdb.Pins))
-			if err := s.Unpinned(); err != nil {
+			s, x := serve(t, path, row.db, new(lmdb.Holds))
+			if err := s.Unheld(); err != nil {
 				t.Error(err)
 			}
 			if x.Records() != uint64(len(row.records)) {
@@ -253,8 +253,8 @@ func TestPlaces(t *testing.T) {
 		"directory": dir, "file of a directory": filepath.Join(dir, "data.mdb"), "single file": file,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, x := serve(t, path, "", new(lmdb.Pins))
-			if err := s.Unpinned(); err != nil {
+			s, x := serve(t, path, "", new(lmdb.Holds))
+			if err := s.Unheld(); err != nil {
 				t.Error(err)
 			}
 			if got, err := readAll(s, x); err != nil || !bytes.Equal(got, concat(records)) {

@@ -51,10 +51,10 @@ func (r *reader) read(ctx context.Context, extents []index.Extent, dst []byte) e
 	if err := r.check(extents, int64(len(dst))); err != nil {
 		return err
 	}
-	turn := r.warm.Begin()
-	defer turn.Done()
-	if turn.Data != nil {
-		return r.copyMapped(ctx, turn.Data, extents, dst)
+	use := r.warm.Begin()
+	defer use.Done()
+	if use.Data != nil {
+		return r.copyMapped(ctx, use.Data, extents, dst)
 	}
 	q := &request{reader: r, flags: unix.RWF_NOWAIT}
 	for i, e := range extents {

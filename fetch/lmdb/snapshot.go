@@ -90,7 +90,7 @@ func (v version) change(now version) string {
 	return strings.Join(what, ", ")
 }
 
-// A snapshot is one state of the data file, with the pin that keeps it or the means
+// A snapshot is one state of the data file, with the hold that keeps it or the means
 // to notice that it is gone.
 //
 // A writer copies each page that it changes to a free one. Transaction N
@@ -100,9 +100,9 @@ func (v version) change(now version) string {
 // a page of snapshot T is T+3, and it begins after T+1 and T+2 wrote their
 // meta pages.
 //
-// Where the lock file can be used, a read-only transaction pins the snapshot:
+// Where the lock file can be used, a read-only transaction holds the snapshot:
 // a reader that LMDB knows of, for as long as the daemon lives. Commits then do
-// no harm and are no change; intact only checks that the pin is still effective.
+// no harm and are no change; intact only checks that the hold is still effective.
 //
 // Elsewhere (no lock file, read-only medium, no permission) nothing is locked.
 // If after a copy the meta pages still say T, then T+3 had not begun, and the copy
@@ -117,21 +117,13 @@ type snapshot struct {
 	id      fileID
 	head    head
 	version version
-	pin     *pin
-	unheld  error // why there is no pin
+	hold    *hold
+	unheld  error // why there is no hold
 
 	mu struct {
 		sync.Mutex
 		foreign int64 // a time of the file that no transaction came with, or 0
 	}
-}
-
-func identify(fd int) (fileID, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fileID{}, err
-	}
-	return fileID{uint64(st.Dev), st.Ino}, nil
 }
 
 // look reads the newest meta page and then the file's attributes.
@@ -180,8 +172,8 @@ func openData(at place) (*os.File, error) {
 	return f, nil
 }
 
-// take opens the data file and pins its newest snapshot if that can be done.
-func take(at place, pins *Pins) (*snapshot, error) {
+// take opens the data file and holds its newest snapshot if that can be done.
+func take(at place, holds *Holds) (*snapshot, error) {
 	f, err := openData(at)
 	if err != nil {
 		return nil, err
@@ -191,13 +183,13 @@ func take(at place, pins *Pins) (*snapshot, error) {
 		if s.head, s.version, s.id, err = observe(f); err != nil {
 			break
 		}
-		s.pin, s.unheld = pins.pin(at, s.id, s.head)
-		if s.pin == nil || s.pin.id == s.head.txn {
+		s.hold, s.unheld = holds.hold(at, s.id, s.head)
+		if s.hold == nil || s.hold.id == s.head.txn {
 			return s, nil
 		}
-		// A transaction came between. The pin keeps nothing that we know.
-		s.pin.release()
-		s.pin, err = nil, fmt.Errorf("%s: changes too fast to be pinned: %w", at.data, meta.ErrBusy)
+		// A transaction came between. The hold keeps nothing that we know.
+		s.hold.release()
+		s.hold, err = nil, fmt.Errorf("%s: changes too fast to be pinned: %w", at.data, meta.ErrBusy)
 	}
 	f.Close()
 	return nil, err
@@ -216,7 +208,7 @@ func (s *snapshot) intact() error {
 	if err != nil {
 		return err
 	}
-	if s.pin == nil {
+	if s.hold == nil {
 		if head != s.head || now != s.version {
 			return s.stale("%s", s.version.change(now))
 		}
@@ -233,7 +225,7 @@ func (s *snapshot) intact() error {
 	if head.txn == s.head.txn {
 		return nil
 	}
-	if err := s.pin.holds(head.txn); err != nil {
+	if err := s.hold.effective(head.txn); err != nil {
 		return s.stale("%w", err)
 	}
 	return nil
@@ -243,7 +235,7 @@ func (s *snapshot) intact() error {
 // file to its last, which makes it the newest.
 const commitTime = 2 * time.Second
 
-// settle is for a pinned file that was written to since, with no transaction to
+// settle is for the file of a held snapshot that was written to since, with no transaction to
 // show for it: either a writer is about to commit, or the file was overwritten
 // by something else that looks alike, such as a database that the same program
 // made of other data. It waits to see which.
@@ -284,6 +276,6 @@ func (s *snapshot) close() error {
 	if s == nil {
 		return nil
 	}
-	s.pin.release()
+	s.hold.release()
 	return s.file.Close()
 }

@@ -2,7 +2,7 @@
 //
 // Keys are not looked at: the records are the values in the order of their
 // keys. The file is read by its format, in Go and with every number checked;
-// the C library only takes part in LMDB's locking (see Pins). Nothing is ever
+// the C library only takes part in LMDB's locking (see Holds). Nothing is ever
 // written to the database or created beside it.
 package lmdb
 
@@ -27,7 +27,7 @@ const chunkBytes = 64 << 20
 type Source struct {
 	db    string
 	place place
-	pins  *Pins
+	holds *Holds
 
 	scanned  *snapshot // what Scan saw, until Attach takes it over
 	attached *snapshot
@@ -36,9 +36,9 @@ type Source struct {
 
 // Open opens the database at path: a directory with data.mdb in it, or a
 // single file. The name of a database in it may be empty. All sources of a
-// process must be given the same pins; with nil no lock file is touched, and
+// process must be given the same holds; with nil no lock file is touched, and
 // a source that a writer commits to is stale at once.
-func Open(path, db string, pins *Pins) (*Source, error) {
+func Open(path, db string, holds *Holds) (*Source, error) {
 	at, err := locate(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Open(path, db string, pins *Pins) (*Source, error) {
 	if _, err := readHead(f, f.Name()); err != nil {
 		return nil, fmt.Errorf("open lmdb: %w", err)
 	}
-	return &Source{db: db, place: at, pins: pins}, nil
+	return &Source{db: db, place: at, holds: holds}, nil
 }
 
 // Fingerprint identifies the newest snapshot of the file now at the path.
@@ -74,13 +74,13 @@ func (s *Source) fingerprint(v version) string {
 	return fmt.Sprintf("%v db=%q", v, s.db)
 }
 
-// Scan adds the records of the newest snapshot to b. It pins the snapshot if
-// it can, and the pin is kept for an Attach to the same fingerprint, so that
+// Scan adds the records of the newest snapshot to b. It holds the snapshot if
+// it can, and the hold is kept for an Attach to the same fingerprint, so that
 // a dataset can be indexed and served while a writer never rests. Progress is
 // counted in bytes of the pages that are read, which the values mostly are
 // not in.
 func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
-	snap, err := take(s.place, s.pins)
+	snap, err := take(s.place, s.holds)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (w *walker) scan(ctx context.Context, db string, b *index.Builder, as index
 	return err
 }
 
-// Attach pins the snapshot, if it can, for as long as the source is open. It must be the newest, or the one that Scan just saw.
+// Attach holds the snapshot, if it can, for as long as the source is open. It must be the newest, or the one that Scan just saw.
 func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string) error {
 	if s.attached != nil {
 		return fmt.Errorf("attach lmdb %s: it is attached already", s.place.data)
@@ -145,7 +145,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	if snap == nil || s.fingerprint(snap.version) != fingerprint || snap.intact() != nil {
 		var err error
 		if err = snap.close(); err == nil {
-			snap, err = take(s.place, s.pins)
+			snap, err = take(s.place, s.holds)
 		}
 		if err != nil {
 			return err
@@ -168,10 +168,6 @@ func (s *Source) suits(snap *snapshot, x *index.Index, fingerprint string) error
 	}
 	return nil
 }
-
-// Unpinned returns nil if the attached snapshot is pinned, and otherwise why it is
-// not: then the source is stale as soon as a writer changes the file.
-func (s *Source) Unpinned() error { return s.attached.unheld }
 
 // Check looks whether the path still names the attached file, and whether the
 // snapshot is intact. It takes two stats and two small reads.

@@ -13,15 +13,15 @@ import (
 )
 
 func TestSource(t *testing.T) {
-	for name, pinned := range map[string]bool{"pinned": true, "watched": false} {
+	for name, held := range map[string]bool{"held": true, "watched": false} {
 		t.Run(name, func(t *testing.T) {
-			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture { return fixture(t, pinned) })
+			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture { return fixture(t, held) })
 		})
 	}
 }
 
-func fixture(t *testing.T, pinned bool) sourcetest.Fixture {
-	path, pins := t.TempDir(), (*lmdb.Pins)(nil)
+func fixture(t *testing.T, held bool) sourcetest.Fixture {
+	path, holds := t.TempDir(), (*lmdb.Holds)(nil)
 	records := numbered(300, 8, func(i int) int { return i * i % 9000 })
 	makeDB(t, path, "", 0, records)
 	var values [][]byte
@@ -37,8 +37,8 @@ func fixture(t *testing.T, pinned bool) sourcetest.Fixture {
 		return os.Truncate(filepath.Join(path, "data.mdb"), 8192)
 	}}
 	changes := []sourcetest.Change{replace, shrink}
-	if pinned {
-		pins = new(lmdb.Pins)
+	if held {
+		holds = new(lmdb.Holds)
 	} else {
 		changes = append(changes, sourcetest.Change{Name: "commit", Do: func() error {
 			update(t, path, 0, func(txn *clib.Txn) error {
@@ -52,7 +52,7 @@ func fixture(t *testing.T, pinned bool) sourcetest.Fixture {
 		}})
 	}
 	return sourcetest.Fixture{
-		Open:    func() (fetch.Source, error) { return lmdb.Open(path, "", pins) },
+		Open:    func() (fetch.Source, error) { return lmdb.Open(path, "", holds) },
 		Records: values,
 		Changes: changes,
 	}

@@ -482,8 +482,9 @@ func BenchmarkScanLines(b *testing.B) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	const size = 256 << 20
+// bothOf are a file of so many bytes, and the tree that has it alone.
+func bothOf(b *testing.B, size int) map[string]fetch.Source {
+	b.Helper()
 	path := write(b, strings.Repeat("x", size))
 	whole, err := local.OpenWhole(path)
 	if err != nil {
@@ -493,7 +494,12 @@ func BenchmarkRead(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, src := range map[string]fetch.Source{"file": whole, "tree": tree} {
+	return map[string]fetch.Source{"file": whole, "tree": tree}
+}
+
+func BenchmarkRead(b *testing.B) {
+	const size = 256 << 20
+	for name, src := range bothOf(b, size) {
 		d, _ := attach(b, src, nil)
 		for _, n := range []int64{4 << 10, 128 << 10, 8 << 20, 64 << 20} {
 			b.Run(fmt.Sprintf("%s/size=%d", name, n), func(b *testing.B) {
@@ -514,16 +520,7 @@ func BenchmarkRead(b *testing.B) {
 // A batch of a shuffled epoch: records from all over the file.
 func BenchmarkReadScattered(b *testing.B) {
 	const size = 1 << 30
-	path := write(b, strings.Repeat("x", size))
-	whole, err := local.OpenWhole(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	tree, err := local.OpenTree(filepath.Dir(path))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, src := range map[string]fetch.Source{"file": whole, "tree": tree} {
+	for name, src := range bothOf(b, size) {
 		d, _ := attach(b, src, nil)
 		for _, n := range []int64{100, 4 << 10, 16 << 10, 128 << 10, 1 << 20} {
 			b.Run(fmt.Sprintf("%s/record=%d", name, n), func(b *testing.B) {

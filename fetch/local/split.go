@@ -135,8 +135,9 @@ func OpenLines(path string) (*File, error) { return openFile(path, lines()) }
 // OpenFixed opens a file whose records have n bytes each. A shorter rest at the end
 // of the file belongs to no record; a note says so.
 func OpenFixed(path string, n int64) (*File, error) {
-	if n < 1 || n > 1<<48-1 {
-		return nil, fmt.Errorf("records of %d bytes %w: use 1 or more", n, meta.ErrInvalid)
+	const most = 1<<48 - 1
+	if n < 1 || n > most {
+		return nil, meta.Worded(meta.ErrInvalid, "records cannot have %d bytes: use 1 to %d", n, int64(most))
 	}
 	return openFile(path, fixed(n))
 }

@@ -39,7 +39,7 @@ func BenchmarkRead(b *testing.B) {
 			w := write(b, f, values)
 			h := header(b, w.data)
 			dst := make([]byte, total)
-			if err := part(h, w.data, 0, int64(len(w.data))).Copy(b.Context(), dst); err != nil || !bytes.Equal(dst, all) {
+			if err := split(h, w.data, 0, int64(len(w.data))).Copy(b.Context(), dst); err != nil || !bytes.Equal(dst, all) {
 				b.Fatalf("%v: not what was written: %v", f, err)
 			}
 			run := func(read func() error) func(*testing.B) {
@@ -55,10 +55,10 @@ func BenchmarkRead(b *testing.B) {
 			}
 			name := fmt.Sprintf("%s-%s-%s/%d", f.kind, f.codec, strings.TrimPrefix(f.value, "org.apache.hadoop.io."), size)
 			b.Run("copy/"+name, run(func() error {
-				return part(h, w.data, 0, int64(len(w.data))).Copy(b.Context(), dst)
+				return split(h, w.data, 0, int64(len(w.data))).Copy(b.Context(), dst)
 			}))
 			b.Run("scan/"+name, run(func() error {
-				return part(h, w.data, 0, int64(len(w.data))).Scan(b.Context(), func(_, _ int64) error { return nil })
+				return split(h, w.data, 0, int64(len(w.data))).Scan(b.Context(), func(_, _ int64) error { return nil })
 			}))
 		}
 	}

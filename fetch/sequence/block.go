@@ -23,7 +23,7 @@ const (
 
 // block reads a block. Its marker is followed by the number of records and four
 // buffers, each compressed: lengths of keys, keys, lengths of values, values.
-func (p *Part) block() error {
+func (p *Split) block() error {
 	count, err := p.in.vint()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p *Part) block() error {
 }
 
 // buffer returns the length of the buffer that follows.
-func (p *Part) buffer() (int64, error) {
+func (p *Split) buffer() (int64, error) {
 	n, err := p.in.vint()
 	if err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func (p *Part) buffer() (int64, error) {
 
 // readSizes makes p.sizes ready to decode the lengths of the block's values.
 // They are read into memory, as the stream will go on to the values.
-func (p *Part) readSizes() error {
+func (p *Split) readSizes() error {
 	n, err := p.buffer()
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (p *Part) readSizes() error {
 }
 
 // blockBodies has a block's values taken from the n bytes that follow.
-func (p *Part) blockBodies(count, n int64) error {
+func (p *Split) blockBodies(count, n int64) error {
 	p.coded = section{p.in, n}
 	if err := p.values.reset(&p.coded); err != nil {
 		return p.refuse(err)
@@ -101,7 +101,7 @@ func (p *Part) blockBodies(count, n int64) error {
 }
 
 // blockValues has the values of a block taken, each v with a size.
-func (p *Part) blockValues(count int64, v value) error {
+func (p *Split) blockValues(count int64, v value) error {
 	var total int64
 	for range count {
 		size, _, err := readVint(p.sizes.out)

@@ -10,10 +10,10 @@
 // class BytesWritable or Text is its contents, without the length that Hadoop puts
 // before them. The payload of any other class is its serialised bytes.
 //
-// A file may be read in parts, each by a node near its bytes. Part [from, to) has
+// A file may be read in splits, each by a node near its bytes. Split [from, to) has
 // the records between the first marker that begins at or after from, or the
 // header if from is 0, and the first that begins at or after to. However a
-// file is cut, each record is in exactly one part.
+// file is cut, each record is in exactly one split.
 //
 // Files are hostile: a length in a file is used only after a comparison with the
 // size that the file can hold, and no length decides how much memory is allocated.

@@ -13,7 +13,7 @@ import (
 
 // Whatever the file, the answer is values that are where they were said to
 // be, or an error that a caller knows.
-func FuzzPart(f *testing.F) {
+func FuzzSplit(f *testing.F) {
 	for _, format := range formats(60, 1) {
 		w := write(f, format, someValues(10, 30))
 		f.Add(w.data, int64(0), int64(len(w.data)))
@@ -37,15 +37,15 @@ func FuzzPart(f *testing.F) {
 			return
 		}
 		from, to = max(0, from), max(0, to)
-		fuzzPart(t, h, data, from, to)
+		fuzzSplit(t, h, data, from, to)
 	})
 }
 
-func fuzzPart(t *testing.T, h sequence.Header, data []byte, from, to int64) {
+func fuzzSplit(t *testing.T, h sequence.Header, data []byte, from, to int64) {
 	const most = 1 << 20
 	var total, count int64
 	errMost := errors.New("much")
-	p := part(h, data, from, to)
+	p := split(h, data, from, to)
 	err := p.Scan(t.Context(), func(off, n int64) error {
 		if n < 0 || off >= 0 && (off < h.Length || n > int64(len(data))-off) {
 			t.Fatalf("a value of %d bytes at %d", n, off)
@@ -62,7 +62,7 @@ func fuzzPart(t *testing.T, h sequence.Header, data []byte, from, to int64) {
 		known(t, err)
 	}
 	dst := make([]byte, min(total, most))
-	switch again := part(h, data, from, to).Copy(t.Context(), dst); {
+	switch again := split(h, data, from, to).Copy(t.Context(), dst); {
 	case again != nil:
 		known(t, again)
 	case err != nil:

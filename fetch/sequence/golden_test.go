@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 func read(t *testing.T, h sequence.Header, data []byte, from, to int64) []byte {
 	t.Helper()
 	total := int64(0)
-	err := part(h, data, from, to).Scan(t.Context(), func(_, n int64) error {
+	err := split(h, data, from, to).Scan(t.Context(), func(_, n int64) error {
 		total += n
 		return nil
 	})
@@ -75,7 +75,7 @@ func read(t *testing.T, h sequence.Header, data []byte, from, to int64) []byte {
 		t.Fatal(err)
 	}
 	dst := make([]byte, total)
-	if err := part(h, data, from, to).Copy(context.Background(), dst); err != nil {
+	if err := split(h, data, from, to).Copy(context.Background(), dst); err != nil {
 		t.Fatal(err)
 	}
 	return dst

@@ -54,7 +54,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	switch err := d.err; {
 	case err == nil:
 		return h, nil
-	case !short(err):
+	case !isEnd(err):
 		return Header{}, fmt.Errorf("header: %w", err)
 	case size > maxHeader:
 		return Header{}, fmt.Errorf("header: offset %d: more than %d bytes of metadata: it %w", d.off, maxHeader, meta.ErrCorrupt)
@@ -88,14 +88,14 @@ func (d *headerReader) header(h *Header) {
 	h.Length = d.off
 }
 
-// short reports whether there are no more bytes; why else they do not come is for
+// isEnd reports whether there are no more bytes; why else they do not come is for
 // the reader to say.
-func short(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
+func isEnd(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
 
 func (d *headerReader) version() int {
 	b := d.bytes(4)
 	switch {
-	case short(d.err) && d.off == 0 || d.err == nil && string(b[:3]) != "SEQ":
+	case isEnd(d.err) && d.off == 0 || d.err == nil && string(b[:3]) != "SEQ":
 		d.err = fmt.Errorf("it does not begin with SEQ and a version: this as a SequenceFile %w: name the format that it has", meta.ErrInvalid)
 	case d.err == nil && (b[3] < 4 || b[3] > 6):
 		d.err = fmt.Errorf("version %d of the format %w: write the file with Hadoop 1 to 3, which make version 6", b[3], meta.ErrInvalid)

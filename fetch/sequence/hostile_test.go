@@ -141,7 +141,7 @@ func TestDamage(t *testing.T) {
 		"after block values": {block, []any{marker, "\x01", empty, empty, sizes(4), string(appendVint(nil, len(pack(make([]byte, 4)))+1)), pack(make([]byte, 4)), "a"}, "after the last value"},
 	} {
 		data := body(t, c.f, c.rest...)
-		err := part(header(t, data), data, 0, int64(len(data))).Copy(t.Context(), make([]byte, 1<<10))
+		err := split(header(t, data), data, 0, int64(len(data))).Copy(t.Context(), make([]byte, 1<<10))
 		if !errors.Is(err, meta.ErrCorrupt) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "offset ") {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
@@ -161,7 +161,7 @@ func TestDamageAfterARecord(t *testing.T) {
 		f := format{5, "record", codec, bytesWritable, 100, 1}
 		good := packer(t, codec)(append([]byte{0, 0, 0, 100}, make([]byte, 100)...))
 		data := body(t, f, len(good), 0, good, 8+len(chunk), 0, 6, len(chunk), chunk)
-		read := func() *sequence.Part { return part(header(t, data), data, 0, int64(len(data))) }
+		read := func() *sequence.Split { return split(header(t, data), data, 0, int64(len(data))) }
 		values := 0
 		err := read().Scan(t.Context(), func(_, _ int64) error { values++; return nil })
 		if values != 1 || !errors.Is(err, meta.ErrCorrupt) {
@@ -180,7 +180,7 @@ func TestSumOfSizes(t *testing.T) {
 	buffer := func(b []byte) []byte { return append(appendVint(nil, len(pack(b))), pack(b)...) }
 	sizes := buffer(appendVint(appendVint(nil, math.MaxInt32), 4))
 	data := body(t, f, -1, sync, "\x02", buffer(nil), buffer(nil), sizes, buffer(nil))
-	err := part(header(t, data), data, 0, int64(len(data))).Scan(t.Context(), func(int64, int64) error { return nil })
+	err := split(header(t, data), data, 0, int64(len(data))).Scan(t.Context(), func(int64, int64) error { return nil })
 	if !errors.Is(err, meta.ErrCorrupt) || !strings.Contains(err.Error(), "in a block of 2147483651") {
 		t.Error(err)
 	}
@@ -193,7 +193,7 @@ func TestStreamAfterStream(t *testing.T) {
 	value := append(pack([]byte("one")), pack([]byte("two"))...)
 	data := body(t, f, len(value), 0, value)
 	dst := make([]byte, 6)
-	err := part(header(t, data), data, 0, int64(len(data))).Copy(t.Context(), dst)
+	err := split(header(t, data), data, 0, int64(len(data))).Copy(t.Context(), dst)
 	if err != nil || string(dst) != "onetwo" {
 		t.Errorf("%q, %v", dst, err)
 	}
@@ -206,7 +206,7 @@ func TestTruncated(t *testing.T) {
 		h := header(t, w.data)
 		sound := 0
 		for n := w.header; n < int64(len(w.data)); n++ {
-			err := part(h, w.data[:n], 0, n).Copy(t.Context(), make([]byte, len(bytes.Join(w.values, nil))))
+			err := split(h, w.data[:n], 0, n).Copy(t.Context(), make([]byte, len(bytes.Join(w.values, nil))))
 			if errors.Is(err, meta.ErrStale) || err == nil { // nil: what is cut off is an empty value
 				sound++
 			} else if !errors.Is(err, meta.ErrCorrupt) {
@@ -228,17 +228,17 @@ func TestBrokenStream(t *testing.T) {
 		dst := make([]byte, len(bytes.Join(w.values, nil)))
 		for n := int64(0); n < size; n += 5 {
 			short := bytes.NewReader(w.data[:n])
-			if err := h.Part(short, size, 0, size).Copy(t.Context(), dst); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, meta.ErrCorrupt) {
+			if err := h.Split(short, size, 0, size).Copy(t.Context(), dst); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, meta.ErrCorrupt) {
 				t.Fatalf("%v: stream of %d bytes: %v", f, n, err)
 			}
 			broken := io.MultiReader(bytes.NewReader(w.data[:n]), iotest.ErrReader(boom))
-			if err := h.Part(broken, size, 0, size).Copy(t.Context(), dst); !errors.Is(err, boom) || errors.Is(err, meta.ErrCorrupt) {
+			if err := h.Split(broken, size, 0, size).Copy(t.Context(), dst); !errors.Is(err, boom) || errors.Is(err, meta.ErrCorrupt) {
 				t.Fatalf("%v: broken after %d bytes: %v", f, n, err)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := part(h, w.data, 0, size).Copy(ctx, dst); !errors.Is(err, context.Canceled) {
+		if err := split(h, w.data, 0, size).Copy(ctx, dst); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: after a cancel: %v", f, err)
 		}
 	}
@@ -252,11 +252,11 @@ func TestOtherLength(t *testing.T) {
 		size := int64(len(w.data))
 		all := len(bytes.Join(w.values, nil))
 		for _, n := range []int{0, 1, all - 1, all + 1} {
-			if err := part(h, w.data, 0, size).Copy(t.Context(), make([]byte, n)); !errors.Is(err, meta.ErrStale) {
+			if err := split(h, w.data, 0, size).Copy(t.Context(), make([]byte, n)); !errors.Is(err, meta.ErrStale) {
 				t.Errorf("%v: %d bytes into %d: %v", f, all, n, err)
 			}
 		}
-		p := part(h, w.data, 0, size)
+		p := split(h, w.data, 0, size)
 		if err := p.Scan(t.Context(), func(int64, int64) error { return boom }); err != boom {
 			t.Errorf("%v: %v from each", f, err)
 		}
@@ -276,11 +276,11 @@ func TestBombs(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			var length int64
-			err := part(h, w.data, 0, int64(len(w.data))).Scan(t.Context(), func(_, n int64) error {
+			err := split(h, w.data, 0, int64(len(w.data))).Scan(t.Context(), func(_, n int64) error {
 				length += n
 				return nil
 			})
-			if stale := part(h, w.data, 0, int64(len(w.data))).Copy(t.Context(), make([]byte, 100)); !errors.Is(stale, meta.ErrStale) {
+			if stale := split(h, w.data, 0, int64(len(w.data))).Copy(t.Context(), make([]byte, 100)); !errors.Is(stale, meta.ErrStale) {
 				t.Errorf("%s %s: 64 MiB into 100 bytes: %v", kind, codec, stale)
 			}
 			runtime.ReadMemStats(&after)

@@ -58,16 +58,16 @@ func header(t testing.TB, data []byte) sequence.Header {
 	return h
 }
 
-func part(h sequence.Header, data []byte, from, to int64) *sequence.Part {
-	return h.Part(bytes.NewReader(data[min(from, int64(len(data))):]), int64(len(data)), from, to)
+func split(h sequence.Header, data []byte, from, to int64) *sequence.Split {
+	return h.Split(bytes.NewReader(data[min(from, int64(len(data))):]), int64(len(data)), from, to)
 }
 
-// checkPart compares what a part has with what it should.
-func checkPart(t *testing.T, h sequence.Header, f *file, from, to int64) {
+// checkSplit compares what a split has with what it should.
+func checkSplit(t *testing.T, h sequence.Header, f *file, from, to int64) {
 	t.Helper()
 	want := f.between(from, to)
 	var got []int64
-	scan := part(h, f.data, from, to)
+	scan := split(h, f.data, from, to)
 	err := scan.Scan(t.Context(), func(off, n int64) error {
 		if i := len(got); i < len(want) && off >= 0 && !bytes.Equal(f.data[off:off+n], want[i]) {
 			t.Errorf("[%d,%d) value %d is not at offset %d", from, to, i, off)
@@ -84,7 +84,7 @@ func checkPart(t *testing.T, h sequence.Header, f *file, from, to int64) {
 	all := bytes.Join(want, nil)
 	dst := make([]byte, len(all))
 	from = min(from, int64(len(f.data)))
-	if err := h.Part(bytes.NewReader(f.data[from:scan.Offset()]), int64(len(f.data)), from, to).Copy(t.Context(), dst); err != nil {
+	if err := h.Split(bytes.NewReader(f.data[from:scan.Offset()]), int64(len(f.data)), from, to).Copy(t.Context(), dst); err != nil {
 		t.Fatalf("[%d,%d): %v", from, to, err)
 	}
 	if !bytes.Equal(dst, all) {
@@ -99,7 +99,7 @@ func TestFormats(t *testing.T) {
 				w := write(t, f, values)
 				h := header(t, w.data)
 				checkHeader(t, h, w)
-				checkPart(t, h, w, 0, int64(len(w.data)))
+				checkSplit(t, h, w, 0, int64(len(w.data)))
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestStreams(t *testing.T) {
 		} {
 			dst := make([]byte, len(all))
 			h := header(t, w.data)
-			if err := h.Part(cut(bytes.NewReader(w.data)), int64(len(w.data)), 0, int64(len(w.data))).Copy(context.Background(), dst); err != nil || !bytes.Equal(dst, all) {
+			if err := h.Split(cut(bytes.NewReader(w.data)), int64(len(w.data)), 0, int64(len(w.data))).Copy(context.Background(), dst); err != nil || !bytes.Equal(dst, all) {
 				t.Errorf("%v by %s: %v", f, name, err)
 			}
 		}

@@ -75,7 +75,7 @@ func (l layout) read(r *bufio.Reader) (int64, error) {
 
 // open reads the length field, if any, before the payload of v, and returns the
 // length of the payload; -1 if the rest of v.body is payload.
-func (p *Part) open(v value) (int64, error) {
+func (p *Split) open(v value) (int64, error) {
 	want := int64(-1)
 	if v.size >= 0 {
 		if want = p.layout.payload(v.size); want < 0 {
@@ -96,7 +96,7 @@ func (p *Part) open(v value) (int64, error) {
 }
 
 // measure takes values by telling each where they are.
-func (p *Part) measure(each func(off, length int64) error) func(value) error {
+func (p *Split) measure(each func(off, length int64) error) func(value) error {
 	return func(v value) error {
 		n, err := p.open(v)
 		if err != nil {
@@ -118,7 +118,7 @@ func (p *Part) measure(each func(off, length int64) error) func(value) error {
 	}
 }
 
-func (p *Part) discard(r *bufio.Reader, n int64) error {
+func (p *Split) discard(r *bufio.Reader, n int64) error {
 	if _, err := r.Discard(int(n)); err != nil {
 		return p.refuse(unexpected(err))
 	}
@@ -126,7 +126,7 @@ func (p *Part) discard(r *bufio.Reader, n int64) error {
 }
 
 // drain reads r to its end, and returns how much it was.
-func (p *Part) drain(r *bufio.Reader) (n int64, err error) {
+func (p *Split) drain(r *bufio.Reader) (n int64, err error) {
 	for err == nil {
 		var skipped int
 		skipped, err = r.Discard(pieceBytes)
@@ -143,7 +143,7 @@ func (p *Part) drain(r *bufio.Reader) (n int64, err error) {
 
 // A copier takes values by putting their payloads into dst.
 type copier struct {
-	p   *Part
+	p   *Split
 	dst []byte
 }
 
@@ -194,4 +194,25 @@ func (c *copier) copyAll(r *bufio.Reader) error {
 
 func (c *copier) full() error {
 	return fmt.Errorf("offset %d: more than the expected bytes of values: the %w", c.p.at, meta.ErrStale)
+}
+
+// ended returns an error if d still has bytes, compressed or decoded, to read.
+func (p *Split) ended(d *decoder) error {
+	if err := d.ended(); err != nil {
+		return p.refuse(err)
+	}
+	return nil
+}
+
+// refuse wraps a decoder's error, which may mean damage, a broken stream, or a
+// feature that the decoder does not have.
+func (p *Split) refuse(err error) error {
+	if errors.Is(err, meta.ErrInvalid) && p.in.broken() == nil {
+		return fmt.Errorf("offset %d: %w", p.at, err)
+	}
+	return p.damaged("%v", err)
+}
+
+func (p *Split) damaged(format string, args ...any) error {
+	return p.in.damaged(p.at, format, args...)
 }

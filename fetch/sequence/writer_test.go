@@ -49,7 +49,7 @@ type mark struct {
 	first int // the value after it
 }
 
-// between returns the values of the part [from, to).
+// between returns the values of the split [from, to).
 func (f *file) between(from, to int64) [][]byte {
 	if from >= to {
 		return nil

@@ -6,9 +6,11 @@ package uri
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rankfs/meta"
@@ -20,6 +22,7 @@ import (
 //	file:PATH[?as=lines|fixed:N|files]         the default is lines for a file, files for a directory
 //	hdfs://[HOST:PORT]/PATH[?as=FORM]          a file, a directory or a pattern; see fetch/hdfs
 //	hdfs://[HOST:PORT]/PATH?as=lmdb[&db=NAME]  an LMDB that is copied here; see fetch/hdfs
+//	dataset:NAME[?records=FIRST-[LAST]]        records of another dataset, in its order
 //
 // Paths are absolute and taken as they are. Options follow the last question mark,
 // with percent signs decoded; a path that has one needs another at its end.
@@ -29,30 +32,41 @@ type URI struct {
 	Path      string
 	As        string // the form of the records; empty: the default
 	DB        string // of an LMDB; empty: the one without a name
+	Base      string // the dataset that this one is made of; empty: none
+	From, To  uint64 // the records of it, without the last; To may be beyond its end
 }
 
 // The schemes.
 const (
-	File = "file"
-	LMDB = "lmdb"
-	HDFS = "hdfs"
+	File    = "file"
+	LMDB    = "lmdb"
+	HDFS    = "hdfs"
+	Dataset = "dataset"
 )
+
+// InHDFS reports whether the source is a path in the cluster of HDFS that its authority
+// names.
+func (u URI) InHDFS() bool { return u.Scheme == HDFS }
 
 // Remote reports whether the source is on hosts that the index names, where a request
 // costs much and a further byte little, so that chunks are better fetched whole. An
 // LMDB in HDFS is not remote: it is read from a local copy.
-func (u URI) Remote() bool { return u.Scheme == HDFS && !u.Copied() }
+func (u URI) Remote() bool { return u.InHDFS() && !u.Copied() }
 
 // Copied reports whether the whole source is copied to a local disk before any of it
 // is read.
-func (u URI) Copied() bool { return u.Scheme == HDFS && u.As == "lmdb" }
+func (u URI) Copied() bool { return u.InHDFS() && u.As == "lmdb" }
 
 // IsLMDB reports whether the records are those of an LMDB database.
 func (u URI) IsLMDB() bool { return u.Scheme == LMDB || u.Copied() }
 
 // HasForms reports whether there is more than one way to divide the source into
 // records.
-func (u URI) HasForms() bool { return u.Scheme == File || u.Scheme == HDFS }
+func (u URI) HasForms() bool { return u.Scheme == File || u.InHDFS() }
+
+// FormIsFound reports whether it is not said how the source is divided into records: that
+// depends on what is found at its path on this host.
+func (u URI) FormIsFound() bool { return u.Scheme == File && u.As == "" }
 
 // Cut divides a URI into its parts, whatever they are: the path as it is written,
 // with the authority before it, and the query after the last question mark.
@@ -68,7 +82,7 @@ func Cut(text string) (scheme, path, query string, ok bool) {
 func Parse(text string) (u URI, err error) {
 	scheme, path, query, ok := Cut(text)
 	if !ok {
-		return URI{}, fmt.Errorf("it %w: use file:PATH, lmdb:PATH or hdfs://HOST:PORT/PATH", meta.ErrInvalid)
+		return URI{}, fmt.Errorf("it %w: use file:PATH, lmdb:PATH, hdfs://HOST:PORT/PATH or dataset:NAME", meta.ErrInvalid)
 	}
 	u.Scheme = scheme
 	known := []string{"as", "db"}
@@ -77,12 +91,14 @@ func Parse(text string) (u URI, err error) {
 		known = known[:1]
 	case LMDB:
 		known = known[1:]
+	case Dataset:
+		return parseDataset(path, query)
 	case HDFS:
 		if u.Authority, path, ok = cutAuthority(path); !ok {
 			return URI{}, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", path, meta.ErrInvalid)
 		}
 	default:
-		return URI{}, fmt.Errorf("scheme %q %w: there are file, lmdb and hdfs", scheme, meta.ErrInvalid)
+		return URI{}, fmt.Errorf("scheme %q %w: there are file, lmdb, hdfs and dataset", scheme, meta.ErrInvalid)
 	}
 	if u.Path, err = clean(path); err != nil {
 		return URI{}, err
@@ -94,6 +110,30 @@ func Parse(text string) (u URI, err error) {
 	u.As, u.DB = options["as"], options["db"]
 	if _, named := options["db"]; named && !u.IsLMDB() {
 		return URI{}, fmt.Errorf("db=%s %w: it is a database of an LMDB; add as=lmdb", u.DB, meta.ErrInvalid)
+	}
+	return u, nil
+}
+
+func parseDataset(name, query string) (URI, error) {
+	if err := meta.CheckName(name); err != nil {
+		return URI{}, err
+	}
+	options, err := parseOptions(query, []string{"records"})
+	if err != nil {
+		return URI{}, err
+	}
+	u := URI{Scheme: Dataset, Base: name, To: math.MaxUint64}
+	text, some := options["records"]
+	if !some {
+		return u, nil
+	}
+	first, last, _ := strings.Cut(text, "-")
+	if u.From, err = strconv.ParseUint(first, 10, 63); err == nil && last != "" {
+		u.To, err = strconv.ParseUint(last, 10, 63)
+		u.To++
+	}
+	if err != nil || !strings.Contains(text, "-") || u.From >= u.To {
+		return URI{}, fmt.Errorf("records=%s %w: use FIRST-LAST, both counted from 0, or FIRST- for all from there on", text, meta.ErrInvalid)
 	}
 	return u, nil
 }

@@ -78,7 +78,7 @@ func TestEpochKeepsStrictWhereItCan(t *testing.T) {
 	for seed := range uint64(3000) {
 		c := rackCase(rand.New(rand.NewPCG(seed, 2)))
 		if seed%2 == 0 { // most on their readers' nodes or racks
-			c.rehome(rand.New(rand.NewPCG(seed, 3)))
+			c.placeStrict(rand.New(rand.NewPCG(seed, 3)))
 		}
 		plan := c.epoch(t)
 		cost, local := c.cost(plan.Division)
@@ -101,9 +101,9 @@ func TestEpochKeepsStrictWhereItCan(t *testing.T) {
 	}
 }
 
-// rehome places what each rank reads under assign=strict on its node, or
+// placeStrict places what each rank reads under assign=strict on its node, or
 // another of its rack, or anywhere.
-func (c caseOf) rehome(r *rand.Rand) {
+func (c caseOf) placeStrict(r *rand.Rand) {
 	for rank, node := range c.cluster.NodeOf {
 		for _, position := range c.strict.Of(rank) {
 			holder := node

@@ -145,12 +145,3 @@ func (g *graph) roomiest(x int32) int32 {
 	}
 	return best
 }
-
-// sized returns a slice of length n in the memory of s, if that is enough.
-// What it holds is not said.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}

@@ -1,28 +1,28 @@
 package assign
 
 // place turns the flow, which counts, into a node for each position. A
-// position stays with its home if the flow lets one of its group; the others
+// position stays on its node of assign=strict if the flow lets one of its group; the others
 // go in ascending order to holders, then to racks of holders, then to where
 // room is left, nodes ascending, so that runs stay together.
 func (w *work) place() {
 	w.at = fill(sized(w.at, len(w.group)), -1)
-	w.placeAtHome()
+	w.placeAsStrict()
 	w.placeByFlow()
 	w.placeRest()
 }
 
-func (w *work) placeAtHome() {
+func (w *work) placeAsStrict() {
 	g := &w.g
 	for position, x := range w.group {
-		home := w.home[position]
-		if a := g.arc(x, home); a >= 0 && g.flow[a] > 0 {
+		strict := w.strict[position]
+		if a := g.arc(x, strict); a >= 0 && g.flow[a] > 0 {
 			g.flow[a]--
-			w.at[position] = home
-		} else if g.viaRack[home] > 0 {
-			if a := g.arc(x, g.nodes+g.rackOf[home]); a >= 0 && g.flow[a] > 0 {
+			w.at[position] = strict
+		} else if g.viaRack[strict] > 0 {
+			if a := g.arc(x, g.nodes+g.rackOf[strict]); a >= 0 && g.flow[a] > 0 {
 				g.flow[a]--
-				g.viaRack[home]--
-				w.at[position] = home
+				g.viaRack[strict]--
+				w.at[position] = strict
 			}
 		}
 	}
@@ -67,9 +67,9 @@ func (g *graph) passOn(rack int32) int32 {
 func (w *work) placeRest() {
 	room := w.g.room
 	for position, node := range w.at {
-		if home := w.home[position]; node < 0 && room[home] > 0 {
-			room[home]--
-			w.at[position] = home
+		if strict := w.strict[position]; node < 0 && room[strict] > 0 {
+			room[strict]--
+			w.at[position] = strict
 		}
 	}
 	next := 0
@@ -98,15 +98,15 @@ func (w *work) deal(strict Division) Division {
 	for node := range w.p.outer {
 		w.next[node+1] += w.next[node]
 	}
-	w.turns = sized(w.turns, len(w.at))
+	w.ranks = sized(w.ranks, len(w.at))
 	w.taken = append(w.taken[:0], w.next...)
-	for position, node := range w.home {
-		w.turns[w.taken[node]] = w.reader[position]
+	for position, node := range w.strict {
+		w.ranks[w.taken[node]] = w.reader[position]
 		w.taken[node]++
 	}
 	w.filled = append(w.filled[:0], strict.start...)
 	for position, node := range w.at {
-		rank := w.turns[w.next[node]]
+		rank := w.ranks[w.next[node]]
 		w.next[node]++
 		d.list[w.filled[rank]] = int32(position)
 		w.filled[rank]++

@@ -40,34 +40,6 @@ type Planner struct {
 	works sync.Pool // of *work
 }
 
-// A table is a list of numbers for each of several rows.
-type table struct{ start, list []int32 }
-
-func (t table) row(i int32) []int32 { return t.list[t.start[i]:t.start[i+1]] }
-
-// tabulate collects for each of n rows the places where it stands in rowOf,
-// ascending; rows below zero are left out.
-func tabulate(n int, rowOf []int32) table {
-	t := table{start: make([]int32, n+1)}
-	for _, row := range rowOf {
-		if row >= 0 {
-			t.start[row+1]++
-		}
-	}
-	for i := range n {
-		t.start[i+1] += t.start[i]
-	}
-	t.list = make([]int32, t.start[n])
-	next := slices.Clone(t.start)
-	for i, row := range rowOf {
-		if row >= 0 {
-			t.list[next[row]] = int32(i)
-			next[row]++
-		}
-	}
-	return t
-}
-
 // New returns a planner for a job whose data is held as sets say. The caller
 // must not change the sets any more.
 func New(c Cluster, sets *Sets) (*Planner, error) {
@@ -92,7 +64,7 @@ func New(c Cluster, sets *Sets) (*Planner, error) {
 
 func (c Cluster) check() error {
 	if c.Nodes < 0 || c.Nodes > maxNodes || len(c.NodeOf) < 1 || len(c.NodeOf) > meta.MaxRanks {
-		return fmt.Errorf("%d ranks on %d nodes %w: use 1 to %d ranks, %d nodes", len(c.NodeOf), c.Nodes, meta.ErrInvalid, meta.MaxRanks, maxNodes)
+		return fmt.Errorf("cluster of %d ranks on %d nodes %w: use 1 to %d ranks, %d nodes", len(c.NodeOf), c.Nodes, meta.ErrInvalid, meta.MaxRanks, maxNodes)
 	}
 	for rank, node := range c.NodeOf {
 		if node < 0 || int(node) >= c.Nodes {
@@ -164,7 +136,7 @@ func (p *Planner) check(strict Division, of []int32) error {
 
 func (p *Planner) checkSets(of []int32) error {
 	if len(of) > MaxPositions {
-		return fmt.Errorf("%d positions %w: use at most %d", len(of), meta.ErrInvalid, MaxPositions)
+		return fmt.Errorf("list of %d positions %w: use at most %d", len(of), meta.ErrInvalid, MaxPositions)
 	}
 	for position, set := range of {
 		if uint(set) >= uint(len(p.kindOf)) {
@@ -177,15 +149,4 @@ func (p *Planner) checkSets(of []int32) error {
 func distinct(s []int32) []int32 {
 	slices.Sort(s)
 	return slices.Compact(s)
-}
-
-func filled(n int, with int32) []int32 {
-	return fill(make([]int32, n), with)
-}
-
-func fill(s []int32, with int32) []int32 {
-	for i := range s {
-		s[i] = with
-	}
-	return s
 }

@@ -8,12 +8,12 @@ type work struct {
 	local  []int32 // by kind: its group in this division, or -1
 	group  []int32 // by position
 	reader []int32 // by position: the rank that reads it under assign=strict
-	home   []int32 // by position: the node of that rank
+	strict []int32 // by position: the node of that rank
 	at     []int32 // by position: the node that reads it, or -1
 	kinds  []int32 // by group
 	counts []int32 // by group: its positions
 
-	next, taken, filled, turns []int32 // of deal
+	next, taken, filled, ranks []int32 // of deal
 }
 
 func newWork(p *Planner) *work {
@@ -64,10 +64,10 @@ func (w *work) link(racks bool) error {
 // settle gives each node room for its ranks' shares of a division, and notes
 // where each position would be read.
 func (w *work) settle(d Division) {
-	w.reader, w.home = sized(w.reader, d.Len()), sized(w.home, d.Len())
+	w.reader, w.strict = sized(w.reader, d.Len()), sized(w.strict, d.Len())
 	for rank, node := range w.p.nodeOf {
 		for _, position := range d.Of(rank) {
-			w.reader[position], w.home[position] = int32(rank), node
+			w.reader[position], w.strict[position] = int32(rank), node
 		}
 		w.g.room[node] += d.start[rank+1] - d.start[rank]
 	}
@@ -77,7 +77,7 @@ func (w *work) settle(d Division) {
 // on a holder.
 func (w *work) stay() {
 	for position, x := range w.group {
-		if a := w.g.arc(x, w.home[position]); a >= 0 {
+		if a := w.g.arc(x, w.strict[position]); a >= 0 {
 			w.g.send(a, 1)
 		}
 	}
@@ -88,16 +88,16 @@ func (w *work) stay() {
 func (w *work) stayInRack() {
 	g := &w.g
 	for position, x := range w.group {
-		home := w.home[position]
-		if g.left[x] == 0 || g.room[home] == 0 || g.rackOf[home] < 0 {
+		strict := w.strict[position]
+		if g.left[x] == 0 || g.room[strict] == 0 || g.rackOf[strict] < 0 {
 			continue
 		}
-		if a := g.arc(x, g.nodes+g.rackOf[home]); a >= 0 {
+		if a := g.arc(x, g.nodes+g.rackOf[strict]); a >= 0 {
 			g.flow[a]++
 			g.left[x]--
 			g.waiting--
-			g.room[home]--
-			g.viaRack[home]++
+			g.room[strict]--
+			g.viaRack[strict]++
 		}
 	}
 }

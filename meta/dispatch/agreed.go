@@ -39,10 +39,11 @@ func (q *queueLeader) catchUp() {
 
 // observe tells the scheduler what the cluster's state says of a worker, as far as
 // that is news. It reads the state with mu held: what was read before waiting for mu
-// might be old. mu is held.
+// might be old. A worker of a later queue, which may hold a unit that this one has not,
+// is none of the scheduler's. mu is held.
 func (q *queueLeader) observe(worker string) {
 	w, ok := q.machine.Worker(q.view, worker)
-	if !ok {
+	if !ok || !q.isCurrent() {
 		return
 	}
 	if _, known := q.mu.workers[worker]; !known && w.Left {
@@ -88,19 +89,3 @@ func (q *queueLeader) drop(id int, unit int64) {
 // maxLogged bounds the log's lines about one queue's units: a wrong program may have
 // all of them set aside.
 const maxLogged = 16
-
-// setAside has the scheduler give a unit to no worker any more, and logs it. mu is
-// held, or begin runs.
-func (q *queueLeader) setAside(unit int64) {
-	suspect, ok := q.machine.Suspect(q.view, unit)
-	if !ok || !q.mu.scheduler.SetAside(int(unit)) {
-		return
-	}
-	switch q.mu.logged++; {
-	case q.mu.logged < maxLogged:
-		q.log.Warn("batch set aside: no reader is given it any more", "queue", q.view,
-			"batch", BatchName(uint64(unit), q.ranks), "cause", blame(q.machine, suspect))
-	case q.mu.logged == maxLogged:
-		q.log.Warn("more batches of a queue are set aside", "queue", q.view, "see", "rankfs queue show")
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,8 @@ const (
 type cluster struct {
 	t       *testing.T
 	machine *state.Machine
+	holders func(step uint64) []string
+	steps   atomic.Uint64 // of each rank
 	leader  *dispatch.Leader
 	mu      struct {
 		sync.Mutex
@@ -52,7 +55,8 @@ func plainly(host string) string { return host }
 // bytes are on hosts as holders says.
 func newCluster(t *testing.T, policy queue.Policy, spelled func(string) string, holders func(step uint64) []string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, machine: state.New(), leader: dispatch.NewLeader()}
+	c := &cluster{t: t, machine: state.New(), holders: holders}
+	c.steps.Store(steps)
 	c.mu.random, c.mu.leads = rand.New(rand.NewPCG(1, 2)), true
 	hash := strings.Repeat("a", 64)
 	c.must(&state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}}, &state.Token{Hash: hash, Expires: 1 << 62, Uses: state.MaxUses})
@@ -60,24 +64,31 @@ func newCluster(t *testing.T, policy queue.Policy, spelled func(string) string, 
 		c.must(&state.Admit{TokenHash: hash, Node: node(i, spelled)})
 	}
 	c.must(&state.Setting{Key: dispatch.PolicySetting, Value: policy.String()},
-		&state.PutDataset{Name: dataset, Record: []byte("{}"), Index: strings.Repeat("0", 64)})
-	c.leader.Start(dispatch.Config{
-		Group: c, Machine: c.machine, Log: slog.New(slog.DiscardHandler),
-		Units: func(context.Context, string, uint64) (dispatch.Units, error) {
-			return dispatch.Units{Ranks: ranks, Steps: steps, Holders: func(_, step uint64) map[string]int64 {
-				held := make(map[string]int64)
-				for _, host := range holders(step) {
-					held[host] = 100
-				}
-				return held
-			}}, nil
-		},
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var follower sync.WaitGroup
-	follower.Go(func() { c.leader.Follow(ctx) })
-	t.Cleanup(func() { cancel(); follower.Wait() })
+		&state.PutDataset{Name: dataset, Registration: []byte("{}"), Index: strings.Repeat("0", 64)})
+	c.lead()
 	return c
+}
+
+// lead has the readers ask another leader from now on. The one before follows the
+// cluster's state, as that of each node does.
+func (c *cluster) lead() {
+	c.leader = dispatch.NewLeader()
+	c.leader.Start(dispatch.Config{Group: c, Machine: c.machine, Log: slog.New(slog.DiscardHandler), Units: c.units})
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var follower sync.WaitGroup
+	l := c.leader
+	follower.Go(func() { l.Follow(ctx) })
+	c.t.Cleanup(func() { cancel(); follower.Wait() })
+}
+
+func (c *cluster) units(context.Context, string, uint64) (dispatch.Units, error) {
+	return dispatch.Units{Ranks: ranks, Steps: c.steps.Load(), Holders: func(_, step uint64) map[string]int64 {
+		held := make(map[string]int64)
+		for _, host := range c.holders(step % steps) {
+			held[host] = 100
+		}
+		return held
+	}}, nil
 }
 
 // must has the cluster agree to commands outside of queues.
@@ -153,7 +164,8 @@ func (m member) AskLeader(ctx context.Context, call string, request, reply any) 
 }
 
 func (m member) open(rank uint64) *dispatch.Reader {
-	return dispatch.NewReaders(m, m.machine).Open(view, dataset, 1, rank)
+	d, _ := m.machine.Dataset(dataset)
+	return dispatch.NewReaders(m, m.machine).Open(view, dataset, d.Generation, rank)
 }
 
 // A job is six readers, two on each node, that read the queue to its end.
@@ -281,6 +293,77 @@ func TestReadersAndTheLeader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readAll reads the queue to its end as one reader, and returns how many units it got.
+func (c *cluster) readAll() (units int) {
+	c.t.Helper()
+	r := c.member(0).open(0)
+	for ; ; units++ {
+		_, over, err := r.Next(c.t.Context(), true)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if over {
+			if err := r.Leave(c.t.Context()); err != nil {
+				c.t.Fatal(err)
+			}
+			return units
+		}
+	}
+}
+
+// A queue that the cluster has dropped, or whose dataset was created again, begins anew
+// when it is read: at the leader that has handed it out before, too, and at one that has
+// not.
+func TestAQueueThatIsBegunAnew(t *testing.T) {
+	for name, drop := range map[string]func(c *cluster){
+		"dropped": func(c *cluster) { c.must(&state.DropQueue{View: view}) },
+		"of a dataset that was created again, larger": (*cluster).createLarger,
+	} {
+		for at, leader := range map[string]func(c *cluster){"": func(*cluster) {}, ", at another leader": (*cluster).lead} {
+			t.Run(name+at, func(t *testing.T) {
+				c := newCluster(t, queue.PolicyFlow, plainly, spread)
+				if units := c.readAll(); units != ranks*steps {
+					t.Fatalf("read %d units", units)
+				}
+				drop(c)
+				leader(c)
+				if units, want := c.readAll(), ranks*int(c.steps.Load()); units != want {
+					t.Errorf("read %d units of %d when it was begun anew", units, want)
+				}
+			})
+		}
+	}
+}
+
+// createLarger removes the dataset and creates one of its name that is twice as large.
+func (c *cluster) createLarger() {
+	c.steps.Store(2 * steps)
+	c.must(&state.RemoveDataset{Name: dataset, Generation: 1}, &state.PutDataset{Name: dataset, Registration: []byte("{}"), Index: strings.Repeat("1", 64)})
+}
+
+// A leader that has led a queue, and leads no more, is not misled by readers of a larger
+// one of that name, who hold units that the first one had not.
+func TestAQueueThatAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, queue.PolicyFlow, plainly, spread)
+		c.readAll()
+		c.createLarger()
+		c.lead()
+		held := make(map[uint64]bool)
+		for i := range 2 * ranks * steps {
+			unit, over, err := c.member(i%3).open(uint64(i%3)).Next(t.Context(), true)
+			if over || err != nil || held[unit] {
+				t.Fatalf("reader %d is given unit %d, %v, %v", i, unit, over, err)
+			}
+			held[unit] = true
+		}
+		time.Sleep(time.Second) // the leader before follows the state
+		if q, ok := c.machine.Queue(view); !ok || q.Held != 2*ranks*steps {
+			t.Errorf("queue %+v", q)
+		}
+	})
 }
 
 // Each of many readers is given a unit of its own at once, and one that waits is given

@@ -155,11 +155,11 @@ func (l *Leader) accept(from string, request json.RawMessage) (r TakeRequest, te
 // queue finds the leader of the queue that is asked for, or makes it from what the
 // cluster agreed on.
 func (l *Leader) queue(ctx context.Context, r TakeRequest, term uint64) (*queueLeader, error) {
-	known, ok := l.Machine.Queue(r.View)
+	known, _ := l.Machine.Queue(r.View)
 	l.mu.Lock()
 	q := l.mu.queues[r.View]
 	l.mu.Unlock()
-	if q != nil && q.term == term && ok && known.Run == q.run && known.Generation == r.Generation {
+	if q != nil && q.term == term && q.isCurrent() && known.Generation == r.Generation {
 		return q, nil
 	}
 	q, err := l.open(ctx, r, term)
@@ -174,7 +174,7 @@ func (l *Leader) queue(ctx context.Context, r TakeRequest, term uint64) (*queueL
 func (l *Leader) keep(q *queueLeader) *queueLeader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.mu.queues[q.view]; now != nil && now.term == q.term && now.run == q.run {
+	if now := l.mu.queues[q.view]; now != nil && now.term == q.term && now.sequence == q.sequence && now.run == q.run {
 		return now
 	}
 	for view := range l.mu.queues {

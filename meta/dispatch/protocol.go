@@ -16,14 +16,14 @@ const (
 )
 
 // A TakeRequest says that a reader has finished the unit that it holds, if Finish,
-// and wants another. Requests of the same Turn are one request, sent again.
+// and wants another. Requests of the same Number are one request, sent again.
 type TakeRequest struct {
 	View       string `json:"view"`
 	Generation uint64 `json:"generation"` // of the dataset
 	Worker     string `json:"worker"`     // the reader's id
 	Node       string `json:"node"`
 	Rank       uint64 `json:"rank"`
-	Turn       uint64 `json:"turn"`
+	Number     uint64 `json:"turn"`
 	Finish     bool   `json:"finish,omitempty"`
 	Wait       bool   `json:"wait,omitempty"` // at the leader, while no unit is free
 }

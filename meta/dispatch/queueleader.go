@@ -11,7 +11,8 @@ import (
 )
 
 // A queueLeader hands out the units of one queue, for one run of it and one term of
-// this node as the leader.
+// this node as the leader. A queue that was dropped and is opened again is another one,
+// of perhaps more units, by the same name.
 //
 // The scheduler advises, the cluster decides, and the scheduler learns what was
 // decided in one way only: whenever something may have happened to a worker, by a
@@ -24,14 +25,15 @@ import (
 // numbers; a worker's number is not used again. Workers are bounded by the state
 // machine, which has no more of them than state.MaxWorkers.
 type queueLeader struct {
-	group   Group
-	machine *state.Machine
-	now     func() time.Duration
-	log     *slog.Logger
-	term    uint64
-	view    string
-	run     uint64
-	ranks   uint64
+	group    Group
+	machine  *state.Machine
+	now      func() time.Duration
+	log      *slog.Logger
+	term     uint64
+	view     string
+	sequence uint64 // of the queue: later queues have larger ones
+	run      uint64
+	ranks    uint64
 
 	mu struct {
 		sync.Mutex
@@ -58,7 +60,7 @@ func (q *queueLeader) begin(past state.QueueState, u Units) error {
 	if err != nil {
 		return err
 	}
-	q.view, q.run, q.ranks = past.View, past.Run, u.Ranks
+	q.view, q.sequence, q.run, q.ranks = past.View, past.Sequence, past.Run, u.Ranks
 	q.mu.workers, q.mu.nodes = make(map[string]int), make(map[string]int)
 	q.mu.held, q.mu.changed = make(map[int]lease), make(chan struct{})
 	q.mu.scheduler, err = queue.New(int(past.Units), q.holders(u), policy, past.Seed)
@@ -114,10 +116,10 @@ func (q *queueLeader) restore(past state.QueueState) error {
 	return nil
 }
 
-// isCurrent reports whether the queue is still in the run that q leads.
+// isCurrent reports whether the queue is still the one that q leads, in that run.
 func (q *queueLeader) isCurrent() bool {
 	now, ok := q.machine.Queue(q.view)
-	return ok && now.Run == q.run
+	return ok && now.Sequence == q.sequence && now.Run == q.run
 }
 
 // join makes a worker known to the scheduler, if it is not. mu is held.
@@ -155,5 +157,21 @@ func (q *queueLeader) wake(before uint64) {
 	if q.mu.scheduler.Changes() != before {
 		close(q.mu.changed)
 		q.mu.changed = make(chan struct{})
+	}
+}
+
+// setAside has the scheduler give a unit to no worker any more, and logs it. mu is
+// held, or begin runs.
+func (q *queueLeader) setAside(unit int64) {
+	suspect, ok := q.machine.Suspect(q.view, unit)
+	if !ok || !q.mu.scheduler.SetAside(int(unit)) {
+		return
+	}
+	switch q.mu.logged++; {
+	case q.mu.logged < maxLogged:
+		q.log.Warn("batch set aside: no reader is given it any more", "queue", q.view,
+			"batch", BatchName(uint64(unit), q.ranks), "cause", blame(q.machine, suspect))
+	case q.mu.logged == maxLogged:
+		q.log.Warn("more batches of a queue are set aside", "queue", q.view, "see", "rankfs queue show")
 	}
 }

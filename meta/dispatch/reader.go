@@ -49,9 +49,9 @@ type Reader struct {
 
 	mu struct {
 		sync.Mutex
-		turn  uint64     // of the last request that has its reply
-		holds bool       // a unit, as far as it knows
-		reply *TakeReply // that Next has not given yet
+		number uint64     // of the last request that has its reply
+		holds  bool       // a unit, as far as it knows
+		reply  *TakeReply // that Next has not given yet
 	}
 }
 
@@ -138,7 +138,7 @@ func (r *Reader) request() TakeRequest {
 	defer r.mu.Unlock()
 	return TakeRequest{
 		View: r.view, Generation: r.generation, Worker: r.id, Node: r.cluster.Self(), Rank: r.rank,
-		Turn: r.mu.turn + 1, Finish: r.mu.holds,
+		Number: r.mu.number + 1, Finish: r.mu.holds,
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *Reader) request() TakeRequest {
 func (r *Reader) keep(reply TakeReply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.turn++
+	r.mu.number++
 	r.mu.holds = reply.Unit >= 0
 	if reply.Unit >= 0 || !reply.Lost {
 		r.mu.reply = &reply

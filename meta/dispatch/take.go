@@ -56,15 +56,15 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 }
 
 // resume is the step that a request goes on with, without a unit yet, or the reply
-// that it had already. A request may take several steps: their nonces are its turn
+// that it had already. A request may take several steps: their nonces are its number
 // and, in the last eight bits, their count.
 func (q *queueLeader) resume(r TakeRequest) (step *state.Step, known bool, replied *TakeReply) {
 	step = &state.Step{
 		View: r.View, Worker: r.Worker, Node: r.Node, Rank: r.Rank,
-		Finish: r.Finish, Take: -1, Nonce: r.Turn << 8,
+		Finish: r.Finish, Take: -1, Nonce: r.Number << 8,
 	}
 	nonce, last, known := q.machine.LastStep(r.View, r.Worker)
-	if !known || nonce>>8 != r.Turn {
+	if !known || nonce>>8 != r.Number {
 		return step, known, nil
 	}
 	if reply, final := replyTo(last); final {

@@ -46,7 +46,7 @@ func openAgreed(dir string, end uint64, log *slog.Logger) (*agreed, error) {
 	default:
 		a.last = binary.LittleEndian.Uint64(b[:])
 	}
-	if a.last > end { // what comes there now is not what was there
+	if a.last > end { // the log was cut, and other entries take these numbers
 		a.note(end)
 	}
 	return a, nil

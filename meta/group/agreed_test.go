@@ -92,7 +92,7 @@ func TestWhatNobodyAgreedToIsNotRecalled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	before := leader.group.raft.LastIndex()
-	if _, err := leader.group.apply(ctx, leader.group.self(), &state.Setting{Key: "k", Value: "alone"}); !errors.Is(err, meta.ErrUnavailable) {
+	if _, err := leader.group.executor.apply(ctx, leader.group.config.self(), &state.Setting{Key: "k", Value: "alone"}); !errors.Is(err, meta.ErrUnavailable) {
 		t.Fatalf("cut off, it wrote: %v", err)
 	}
 	if leader.group.raft.LastIndex() == before {

@@ -26,13 +26,24 @@ const (
 	callRequest = 10 * time.Second // to send a request
 )
 
-// A Handler answers a call of another node, whose id is authenticated. It may be called
-// concurrently.
-type Handler func(ctx context.Context, from string, request json.RawMessage) (any, error)
+// The calls of this package.
+const (
+	callApply   = "/apply"
+	callPulse   = "/pulse"
+	callHello   = "/hello"
+	callNow     = "/now"
+	callEntrust = "/entrust"
+	callKey     = "/key"
+	callForget  = "/forget"
+	callAdmit   = "/admit"
+	callSettled = "/settled"
+)
 
-// calls are the questions that nodes ask one another: JSON over HTTP/1.1 on
-// connections that are authenticated already.
+// calls are the requests of nodes to one another: JSON over HTTP/1.1 on
+// connections that are authenticated already. The handlers are set once, by serve,
+// before a call is made or answered that needs them.
 type calls struct {
+	self     string
 	handlers map[string]Handler
 	slots    chan struct{}
 	server   *http.Server
@@ -40,7 +51,7 @@ type calls struct {
 	done     sync.WaitGroup
 }
 
-// An answer is what comes back: one of its fields.
+// An answer is the reply to a call: one of its fields is set.
 type answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *meta.Told      `json:"error,omitempty"`
@@ -60,10 +71,10 @@ func callerOf(ctx context.Context) caller {
 	return c
 }
 
-// newCalls returns calls that dial other nodes with dial, and that can serve the
-// connections of a listener.
-func newCalls(dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
-	c := &calls{slots: make(chan struct{}, maxCalls)}
+// newCalls returns the calls of node self, which dial other nodes with dial, and can
+// serve the connections of a listener.
+func newCalls(self string, dial func(ctx context.Context, id string) (net.Conn, error), log *slog.Logger) *calls {
+	c := &calls{self: self, slots: make(chan struct{}, maxCalls)}
 	c.server = &http.Server{
 		Handler: http.HandlerFunc(c.answer), ReadTimeout: callRequest, IdleTimeout: callIdle, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -85,7 +96,7 @@ func newCalls(dial func(ctx context.Context, id string) (net.Conn, error), log *
 	return c
 }
 
-// serve answers what comes to l.
+// serve answers the calls that come to l.
 func (c *calls) serve(l net.Listener, handlers map[string]Handler) {
 	c.handlers = handlers
 	c.done.Go(func() { _ = c.server.Serve(l) })
@@ -98,10 +109,19 @@ func (c *calls) close() error {
 	return err
 }
 
+// errFormer is for a call on a connection that was made with the certificate of a member
+// who is an operator now. With the next connection, and certificate, it is another matter.
+var errFormer = errors.New("its certificate is of before it was made an operator; it is getting another")
+
+// answer answers one call. One that is refused for the certificate of its connection has
+// the caller make another.
 func (c *calls) answer(w http.ResponseWriter, r *http.Request) {
 	var a answer
 	if result, err := c.handle(w, r); err != nil {
 		a.Error = meta.Tell(err)
+		if errors.Is(err, errFormer) {
+			w.Header().Set("Connection", "close")
+		}
 	} else {
 		a.Result = result
 	}
@@ -132,7 +152,26 @@ func (c *calls) handle(w http.ResponseWriter, r *http.Request) (json.RawMessage,
 	return json.Marshal(result)
 }
 
-// ask calls a node; result may be nil. An error that the node gave is a *meta.Told; any other wraps
+// Ask calls a node, which may be this one; result may be nil.
+func (c *calls) Ask(ctx context.Context, id, name string, request, result any) error {
+	if id != c.self {
+		return c.ask(ctx, id, name, request, result)
+	}
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	answer, err := c.handlers[name](ctx, id, data)
+	if err != nil || result == nil {
+		return err
+	}
+	if data, err = json.Marshal(answer); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, result)
+}
+
+// ask calls another node; result may be nil. An error that the node gave is a *meta.Told; any other wraps
 // meta.ErrUnavailable, and leaves open whether the node got the call.
 func (c *calls) ask(ctx context.Context, id, name string, request, result any) error {
 	data, err := json.Marshal(request)

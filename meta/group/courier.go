@@ -104,7 +104,7 @@ func (c *courier) called(id raft.ServerID) {
 	p.hear()
 }
 
-// giveUp ends waiting for anybody.
+// giveUp ends all waiting for answers of other nodes.
 func (c *courier) giveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -485,3 +485,28 @@ func TestLogAfterASnapshot(t *testing.T) {
 		}
 	}
 }
+
+// A heartbeat that is late finds a log that is closed, and does not end the process.
+func TestLogIsClosedUnderAHeartbeat(t *testing.T) {
+	j, err := openJournal(t.TempDir(), onDisk(), raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, done := make(chan struct{}), make(chan error)
+	go func() {
+		for term := range uint64(200) {
+			if err := j.SetUint64([]byte("CurrentTerm"), term); err != nil {
+				done <- err
+				return
+			}
+			if term == 2 {
+				close(begun)
+			}
+		}
+		done <- j.SetUint64([]byte("CurrentTerm"), 1000)
+	}()
+	<-begun
+	if err := errors.Join(j.Close(), <-done); err != nil {
+		t.Error(err)
+	}
+}

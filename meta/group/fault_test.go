@@ -203,7 +203,7 @@ func TestANodeJoinsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := application{Request: request, Addr: reserve(t)}.present(token)
-	if _, err := first.group.certify(t.Context(), a); err != nil {
+	if _, err := first.group.office.admission.certify(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.join(first, token); err != nil {

@@ -12,11 +12,12 @@ import (
 )
 
 // An fsm is the state machine as Raft wants it. Raft starts with the last snapshot,
-// and executes what comes after it when a leader says that it is agreed on; what
-// was known to be agreed on before, recall executes at once.
+// and executes the entries after it when a leader says that they are agreed on; those
+// that were known to be agreed on before, recall executes at once.
 type fsm struct {
 	machine  *state.Machine
 	agreed   *agreed
+	sync     func() error  // has the log on the disk
 	recalled chan struct{} // closed when recall is over: commands come after that
 	mu       struct {
 		sync.Mutex
@@ -25,8 +26,8 @@ type fsm struct {
 	}
 }
 
-func newFSM(m *state.Machine, a *agreed) *fsm {
-	return &fsm{machine: m, agreed: a, recalled: make(chan struct{})}
+func newFSM(m *state.Machine, a *agreed, sync func() error) *fsm {
+	return &fsm{machine: m, agreed: a, sync: sync, recalled: make(chan struct{})}
 }
 
 // An outcome is what a command came to.
@@ -94,9 +95,12 @@ func (f *fsm) explain(err error) error {
 	return err
 }
 
-// Snapshot implements raft.FSM.
+// Snapshot implements raft.FSM. The log never ends before it.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	<-f.recalled
+	if err := f.sync(); err != nil {
+		return nil, err
+	}
 	s, err := f.machine.Snapshot()
 	return snapshot{s}, err
 }

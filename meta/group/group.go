@@ -3,102 +3,40 @@ package group
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/hashicorp/raft"
-
-	"rankfs/meta/state"
 	"rankfs/meta/trust"
 )
 
-// Config is what a member needs. All of it but Handlers and Log is open and
-// stays open until the group is closed.
-type Config struct {
-	Dir       string     // of the log and the snapshots
-	Known     string     // file, outside of Dir, of where other nodes are
-	Self      state.Node // with a number for this life of the daemon, or none: then one is drawn
-	Machine   *state.Machine
-	Port      Port
-	Authority *trust.Authority
-	Identity  *trust.Identity
-	Handlers  map[string]Handler // of the packages above, by path: "/queue"
-	Now       func() time.Time   // wall clock
-	Log       *slog.Logger
-
-	medium medium // of the log
-}
-
-// A Port is where a node meets the others: a *trust.Port.
-type Port interface {
-	// Listener accepts the connections of other nodes; trust.PeerID is the node of each.
-	Listener(p trust.Protocol) net.Listener
-	// Dial connects to the node of that id at an address.
-	Dial(ctx context.Context, addr, id string, p trust.Protocol) (net.Conn, error)
-}
-
-// times are the intervals and limits of a group; tests shorten them.
-type times struct {
-	patience  time.Duration // for one command, an election and all
-	pause     time.Duration // between attempts
-	follow    time.Duration // between looks whether this node has caught up
-	heartbeat time.Duration // of a leader, that its followers await
-	tick      time.Duration // between the rounds of a leader
-	look      time.Duration // for one round of calls that find which nodes are up
-	dead      time.Duration // without an answer
-	renew     time.Duration // between looks at this node's certificate
-}
-
-func defaultTimes() times {
-	return times{
-		patience: 10 * time.Second, pause: 50 * time.Millisecond, follow: time.Millisecond,
-		heartbeat: time.Second,
-		tick:      500 * time.Millisecond, look: 2 * time.Second, dead: 5 * time.Second, renew: time.Minute,
-	}
-}
-
 // A Group is this node's membership of its cluster. Its methods may be called
-// concurrently.
+// concurrently; those of embedded parts are its own.
+//
+// It wires the parts, and does nothing else. A part calls those that stand above it in
+// wire, and nothing calls back. What a part changes, and under which lock, is said where
+// its type begins. No lock of a part is held while another part is called; but the
+// ballot is, over writes to the log and while a node is given the authority's key.
 type Group struct {
-	config  Config
-	times   times
-	store   *store
-	raft    *raft.Raft
-	endRaft func() raft.Future // the same each time
-	courier *courier
-	calls   *calls
-	office  *office
-	known   *acquaintances
-	home    home
-	seen    sightings
-	reign   reign
-	writes  chan struct{}         // one for each that Raft has not answered
-	written sync.WaitGroup        // goroutines that wait for those
-	vault   chan struct{}         // held while the authority's key changes
-	ballot  chan struct{}         // held while the set of voters changes, or a voter leaves
-	waits   atomic.Pointer[error] // why the cluster does not take commands of this release, if this node leads
-	said    map[string]string     // of what this node, leading, could not do
-	cancel  context.CancelFunc
-	done    sync.WaitGroup
+	config       *Config
+	*standing    // what this node has learnt of its place
+	*links       // connections to other nodes
+	*calls       // requests to other nodes
+	*replica     // this node's part in Raft
+	*leaderCalls // requests to the leader
+	*progress    // how far this node is
+	*commands    // what the cluster is to execute
+	*tokens      // that let nodes in
+	*membership  // which nodes vote
+	duties       *duties
+	renewal      *renewal
+	beginning    *beginning
+	removal      *removal
+	office       *office
+	cancel       context.CancelFunc
+	tasks        sync.WaitGroup
 }
-
-// The calls of this package.
-const (
-	callApply   = "/apply"
-	callPulse   = "/pulse"
-	callHello   = "/hello"
-	callNow     = "/now"
-	callEntrust = "/entrust"
-	callKey     = "/key"
-	callForget  = "/forget"
-	callAdmit   = "/admit"
-	callSettled = "/settled"
-)
 
 // Open enters the cluster that Join or an earlier Open made this node part of.
 // A node that is part of none founds one if founds is set.
@@ -107,128 +45,117 @@ func Open(ctx context.Context, c Config, founds bool) (*Group, error) {
 	return open(ctx, c, founds, defaultTimes())
 }
 
-func open(ctx context.Context, c Config, founds bool, t times) (g *Group, err error) {
-	if c.Self.Life == 0 {
-		c.Self.Life = rand.Uint64() | 1
+func open(ctx context.Context, config Config, founds bool, t times) (*Group, error) {
+	if config.Self.Life == 0 {
+		config.Self.Life = rand.Uint64() | 1
 	}
-	g = &Group{
-		config: c, times: t, writes: make(chan struct{}, maxWrites), vault: make(chan struct{}, 1),
-		ballot: make(chan struct{}, 1), said: make(map[string]string),
-		home: home{begun: make(chan struct{}), removed: make(chan struct{}), behind: make(chan struct{})},
-	}
-	if g.known, err = openKnown(c.Known); err != nil {
+	config.times = t
+	g := &Group{config: &config}
+	founds, err := g.wire(ctx, founds)
+	if err != nil {
 		return nil, err
 	}
-	g.reign.begin()
-	g.calls = newCalls(g.dialCall, c.Log)
-	if g.store, err = g.openStore(ctx, founds); err != nil {
-		return nil, errors.Join(err, g.calls.close())
-	}
-	began, err := g.store.began()
-	if err == nil {
-		err = g.start(founds && !began)
-	}
-	if err != nil {
-		return nil, errors.Join(err, g.store.close(), g.calls.close())
-	}
-	run, cancel := context.WithCancel(context.Background())
-	g.cancel = cancel
-	g.calls.serve(c.Port.Listener(trust.Call), g.handlers())
-	g.office = newOffice(c.Port.Listener(trust.Join), g)
-	g.done.Go(func() { g.observe(run) })
-	g.done.Go(func() { g.lead(run) })
-	g.done.Go(func() { g.abstain(run) })
-	g.done.Go(func() { g.renew(run) })
-	if founds && !began {
-		err = g.found(ctx)
-	}
-	g.done.Go(func() { g.callHome(run) })
-	g.done.Go(func() { g.awaitRemoval(run) })
-	g.done.Go(func() { g.remember(run) })
-	if err != nil {
+	if err := g.start(ctx, founds); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
-// trailing is how many commands the log keeps beside a snapshot. A follower that has
-// missed more is sent the snapshot instead. They are 4 MB and 0.1 s to execute (7 us
-// each), where a snapshot of 20 MB takes 4 s to write and to read; and while that
-// goes on, a thousand queue workers of one batch a second make 4,000 more, so that a
-// follower with a new snapshot still finds the commands that follow it.
-const trailing = 16384
-
-// start runs Raft.
-func (g *Group) start(bootstrap bool) error {
-	c, self := g.config, raftAddress(g.config.Self.ID, g.config.Self.Addr)
-	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream{c.Port.Listener(trust.Raft), self, g.dialRaft}, MaxPool: 3, Timeout: g.times.patience, Logger: hclogger(c.Log),
-		// No pipelines: one whose follower knows of a newer term is left with a
-		// send that no goroutine receives, and Raft waits for it when it shuts down.
-		MaxRPCsInFlight: 1,
-	})
-	g.courier = newCourier(network, func(id raft.ServerID) bool { return g.servers()[string(id)].ID != "" })
-	conf := raft.DefaultConfig()
-	conf.LocalID, conf.Logger = raft.ServerID(c.Self.ID), hclogger(c.Log)
-	patient := g.times.heartbeat + time.Millisecond
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = patient, patient, g.times.heartbeat/2
-	conf.SnapshotThreshold, conf.TrailingLogs = 4096, trailing
-	conf.ShutdownOnRemove = false
-	replica := newFSM(c.Machine, g.store.agreed)
-	var err error
-	if bootstrap {
-		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
-		err = raft.BootstrapCluster(conf, g.store.log, g.store.log, g.store.snapshots, g.courier, only)
+// wire makes the parts, none of which does anything yet but Raft. It reports whether the
+// node is to found a cluster.
+func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error) {
+	c := g.config
+	known, err := openKnown(c.Known)
+	if err != nil {
+		return false, err
 	}
+	g.standing = newStanding(c)
+	directory := &directory{c, known}
+	g.links = &links{c, directory, g.standing}
+	g.calls = newCalls(c.Self.ID, func(ctx context.Context, id string) (net.Conn, error) { return g.Dial(ctx, id, trust.Call) }, c.Log)
+	greeter := &greeter{c, directory, g.standing, g.calls}
+	certificate := &certificate{c, directory, g.standing}
+
+	recovery := &recovery{c, directory, greeter, certificate}
+	store, err := recovery.openStore(ctx, mayFound)
+	if err != nil {
+		return false, errors.Join(err, g.calls.close())
+	}
+	began, err := store.began()
+	founds = mayFound && !began
 	if err == nil {
-		g.raft, err = raft.NewRaft(conf, replica, g.store.log, g.store.log, g.store.snapshots, g.courier)
-		if err != nil {
-			err = replica.explain(err)
-		}
+		g.replica, err = startReplica(c, store, g.links, founds)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start raft: %w", err), network.Close())
+		return false, errors.Join(err, store.close(), g.calls.close())
 	}
-	g.endRaft = sync.OnceValue(g.raft.Shutdown)
-	if err := replica.recall(g.store.log); err != nil {
-		c.Log.Warn("what was agreed on before is not all known: the others will say", "cause", err)
-	}
-	return g.hurry()
+
+	seen, ballot, warnings := &sightings{dead: c.times.dead}, make(ballot, 1), newWarnings(c.Log)
+	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
+	g.progress = &progress{c, g.replica, g.leaderCalls}
+	executor := &executor{c, g.replica, ballot}
+	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
+	g.tokens = &tokens{c, g.progress, g.commands}
+	admission := &admission{c, seen, g.leaderCalls, executor}
+	g.office = &office{config: c, admission: admission, listener: c.Port.Listener(trust.Join)}
+	g.renewal = &renewal{c, g.standing, certificate, admission}
+	arrivals := &arrivals{c, seen, g.replica, executor}
+	g.beginning = &beginning{c, g.standing, g.replica, greeter, arrivals}
+	keys := &keys{config: c, seen: seen, calls: g.calls, replica: g.replica, warnings: warnings}
+	g.removal = &removal{c, g.standing, g.replica, keys}
+	health := &health{c, seen, g.calls, executor}
+	clocks := &clocks{c, seen, g.replica, warnings}
+	upgrade := &upgrade{c, seen, executor, warnings}
+	g.membership = &membership{c, seen, g.replica, g.leaderCalls, ballot, keys, warnings}
+	g.duties = &duties{c, seen, g.replica, health, clocks, upgrade, g.membership, keys}
+	return founds, nil
 }
 
-// hurry has a node elect itself at once where no other could be elected: Raft wakes
-// up when its patience is shortened, and finds that it has heard of no leader.
-func (g *Group) hurry() error {
-	if len(g.servers()) > 1 {
-		return nil
+// start has the parts begin.
+func (g *Group) start(ctx context.Context, founds bool) (err error) {
+	run, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	g.calls.serve(g.config.Port.Listener(trust.Call), g.handlers())
+	g.office.done.Go(g.office.serve)
+	g.tasks.Go(func() { g.replica.observe(run) })
+	g.tasks.Go(func() { g.duties.run(run) })
+	g.tasks.Go(func() { g.replica.abstain(run) })
+	g.tasks.Go(func() { g.renewal.run(run) })
+	if founds {
+		err = g.commands.found(ctx)
 	}
-	return g.standAfter(g.times.heartbeat)
+	g.tasks.Go(func() { g.beginning.run(run) })
+	g.tasks.Go(func() { g.removal.await(run) })
+	g.tasks.Go(func() { g.links.directory.remember(run, g.replica.voters) })
+	return err
 }
 
-// standAfter says how long this node does without a leader before it stands for
-// election.
-func (g *Group) standAfter(patience time.Duration) error {
-	c := g.raft.ReloadableConfig()
-	c.HeartbeatTimeout, c.ElectionTimeout = patience, patience
-	return g.raft.ReloadConfig(c)
+// handlers answer the calls of other nodes: those of this package, and of the packages
+// above.
+func (g *Group) handlers() map[string]Handler {
+	keys, arrivals := g.membership.keys, g.beginning.arrivals
+	all := map[string]Handler{
+		callApply:   g.commands.serveApply,
+		callAdmit:   g.office.admission.serveAdmit,
+		callHello:   arrivals.serveHello,
+		callEntrust: keys.serveEntrust,
+		callKey:     keys.serveKey,
+		callForget:  keys.serveForget,
+		callNow:     g.progress.serveNow,
+		callPulse:   g.progress.servePulse,
+		callSettled: g.membership.serveSettled,
+	}
+	maps.Copy(all, g.config.Handlers)
+	return all
 }
 
-// abstain lets others stand first while the log of this node cannot be written.
-// A leader writes at once, and where that fails, perhaps after a few entries, it leads no
-// more: this node could be elected again and again, and the cluster write nothing.
-func (g *Group) abstain(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-g.store.log.turned:
-		}
-		patience := g.times.heartbeat
-		if g.store.log.failing.Load() {
-			patience *= 4
-		}
-		if err := g.standAfter(patience); err != nil {
-			g.config.Log.Error("raft not configured", "cause", err)
-		}
-	}
+// Self is this node's id.
+func (g *Group) Self() string { return g.config.Self.ID }
+
+// Close leaves, until this node is started again. What it knows is on disk.
+func (g *Group) Close() error {
+	g.cancel()
+	g.replica.store.log.giveUp() // or what asks Raft something would wait for a disk
+	g.tasks.Wait()
+	return errors.Join(g.office.close(), g.calls.close(), g.replica.close())
 }

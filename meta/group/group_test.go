@@ -228,7 +228,7 @@ func clusterWith(t *testing.T, size int, ready func(*node)) []*node {
 }
 
 func put(n *node, name string) error {
-	_, err := n.group.Do(n.t.Context(), &state.PutDataset{Name: name, Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1})
+	_, err := n.group.Do(n.t.Context(), &state.PutDataset{Name: name, Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1})
 	return err
 }
 

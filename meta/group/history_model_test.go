@@ -14,7 +14,7 @@ var model = porcupine.Model{
 		byKey := make(map[string][]porcupine.Operation)
 		for _, o := range history {
 			a := o.Input.(asked)
-			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token", "leave": "step", "begin": "step"}[a.kind]
+			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token", "leave": "step", "begin": "step", "lose": "commit", "committed": "commit"}[a.kind]
 			if kind == "" {
 				kind = a.kind
 			}
@@ -39,8 +39,8 @@ var model = porcupine.Model{
 	},
 }
 
-// A thing is what one key is about: a claim and the one before, a plan, a token,
-// or a queue. Comparable, as porcupine likes it.
+// A thing is what one key is about: a claim and the one before, a plan, a token, a
+// map, or a queue. Comparable, as porcupine likes it.
 type thing struct {
 	now, last string
 	dropped   bool
@@ -60,7 +60,7 @@ func (s thing) do(a asked) (thing, seen) {
 		return s, seen{value: s.last}
 	case "claims":
 		return s, seen{value: s.now}
-	case "pin":
+	case "settle":
 		if s.now == "" {
 			s.now = a.value
 		}
@@ -75,6 +75,16 @@ func (s thing) do(a asked) (thing, seen) {
 		return s, yes(s.dropped)
 	case "redeem":
 		return s.redeem(a.worker)
+	case "commit":
+		return s.commit(a.value)
+	case "lose":
+		s.dropped = s.dropped || s.now == a.value
+		return s, seen{}
+	case "committed":
+		if s.dropped {
+			return s, seen{value: "lost"}
+		}
+		return s, seen{value: s.now}
 	case "leave":
 		s.giveBack(a.worker)
 		s.left[a.worker] = true
@@ -103,6 +113,19 @@ func (s thing) redeem(guest int) (thing, seen) {
 		s.redeemed[guest] = true
 	}
 	return s, yes(s.redeemed[guest])
+}
+
+// commit enters the first attempt of a map. One that was lost is healed by the same bytes
+// alone.
+func (s thing) commit(sum string) (thing, seen) {
+	switch {
+	case s.now == "":
+		s.now = sum
+	case s.dropped && s.now != sum:
+		return s, seen{value: "unequal"}
+	}
+	s.dropped = false
+	return s, seen{value: s.now}
 }
 
 func yes(is bool) seen {

@@ -83,12 +83,7 @@ func (p *troop) heal() {
 // begun reports whether a node has said that it was started.
 func (p *troop) begun(i int) bool {
 	g, _ := p.at(i)
-	select {
-	case <-g.home.begun:
-		return true
-	default:
-		return false
-	}
+	return g.hasBegun()
 }
 
 // history has clients do things at random amid trouble, and checks what they saw.
@@ -99,7 +94,11 @@ func (p *troop) history() {
 	for i := range p.nodes {
 		eventually.True(p.t, "it has begun", func() bool { return p.begun(i) })
 	}
-	r.generation = r.must(&state.PutDataset{Name: r.dataset, Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation
+	r.generation = r.must(&state.PutDataset{Name: r.dataset, Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation
+	r.must(&state.MakeJob{Node: p.nodes[0].id, Name: r.dataset, Nonce: 1})
+	r.stage = state.StageName{Job: r.dataset, Name: "s"}
+	r.stage.Number = r.must(&state.MakeStage{Job: r.dataset, Name: "s", Nonce: 1}).Stage.Number
+	r.must(&state.SpecifyStage{StageName: r.stage, Spec: "maps=4"})
 	r.must(&state.OpenQueue{View: r.queue(), Generation: r.generation, Units: units, Policy: "flow"})
 	if p.number%2 == 1 {
 		r.enlist()
@@ -145,6 +144,7 @@ type run struct {
 	*troop
 	dataset    string
 	generation uint64
+	stage      state.StageName
 	begins     time.Time
 	others     sync.WaitGroup // beside clients
 	log        sync.Mutex
@@ -172,7 +172,7 @@ func (r *run) must(c state.Command) state.Result {
 
 // An asked is what a client wants, a seen what it got.
 type asked struct {
-	kind   string // claim, claims, pin, token, drop, redeem, step, leave, begin
+	kind   string // claim, claims, settle, token, drop, redeem, commit, lose, committed, step, leave, begin
 	key    string
 	value  string
 	worker int
@@ -201,7 +201,7 @@ func (r *run) record(client int, a asked, do func(ctx context.Context) (seen, er
 	}
 	r.log.Lock()
 	defer r.log.Unlock()
-	if err == nil || a.kind != "claims" {
+	if err == nil || a.kind != "claims" && a.kind != "committed" {
 		r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: a, Call: call, Output: s, Return: back})
 	}
 	return s
@@ -213,7 +213,7 @@ func (r *run) client(c int, random *rand.Rand) {
 		g, m := r.at(random.IntN(len(r.nodes)))
 		node := r.nodes[random.IntN(len(r.nodes))].id
 		key, value := fmt.Sprint(random.IntN(3)), fmt.Sprint(random.IntN(3)+1)
-		switch random.IntN(6) {
+		switch random.IntN(7) {
 		case 0:
 			r.record(c, asked{kind: "claim", key: key, value: node}, func(ctx context.Context) (seen, error) {
 				// Sent again it may claim again, after another; so it is sent once.
@@ -232,9 +232,9 @@ func (r *run) client(c int, random *rand.Rand) {
 				return seen{value: nodes[key[0]-'0']}, nil
 			})
 		case 2:
-			r.record(c, asked{kind: "pin", key: key, value: node}, func(ctx context.Context) (seen, error) {
+			r.record(c, asked{kind: "settle", key: key, value: node}, func(ctx context.Context) (seen, error) {
 				view := fmt.Sprintf("%s@epoch=%s,ranks=1,seed=0,order=full,step=4,tail=drop,assign=local", r.dataset, key)
-				got, err := g.Do(ctx, &state.Pin{View: view, Generation: r.generation, Nodes: state.Runs{{Node: node, Count: 1}}})
+				got, err := g.Do(ctx, &state.Settle{View: view, Generation: r.generation, Nodes: state.Runs{{Node: node, Count: 1}}})
 				if err != nil {
 					return seen{}, err
 				}
@@ -245,10 +245,45 @@ func (r *run) client(c int, random *rand.Rand) {
 			if r.hasGuests() {
 				r.redeem(c, g, key, random.IntN(guests))
 			}
+		case 4:
+			r.maps(c, g, m, node, asked{kind: []string{"commit", "lose", "committed"}[random.IntN(3)], key: key, value: value})
 		default:
 			w.step()
 		}
 	}
+}
+
+// maps commits an attempt of a map, gives up its copies, or looks at it. Each is sent once:
+// sent again it may be done again, after another.
+func (r *run) maps(c int, g *Group, m *state.Machine, node string, a asked) {
+	number, sum := uint64(a.key[0]-'0'), uint64(a.value[0]-'0')
+	r.record(c, a, func(ctx context.Context) (seen, error) {
+		switch a.kind {
+		case "commit":
+			got, err := g.speak(ctx, node, &state.CommitMaps{Maps: state.Batch{{Stage: r.stage.Number, Maps: state.Commits{{Map: number, Writer: node, Sum: sum, Nodes: []string{node}}}}}})
+			if err != nil {
+				return seen{}, err
+			}
+			if got.Result.Maps[0].Commit == nil {
+				return seen{value: "unequal"}, nil
+			}
+			return seen{value: fmt.Sprint(got.Result.Maps[0].Commit.Sum)}, nil
+		case "lose":
+			_, err := g.speak(ctx, node, &state.DropMap{StageName: r.stage, Map: number, Sum: sum})
+			return seen{}, err
+		}
+		if err := g.Ready(ctx); err != nil {
+			return seen{}, err
+		}
+		is, ok := m.Commit(r.stage.Number, number)
+		switch {
+		case !ok:
+			return seen{}, nil
+		case len(is.Nodes) == 0:
+			return seen{value: "lost"}, nil
+		}
+		return seen{value: fmt.Sprint(is.Sum)}, nil
+	})
 }
 
 // token makes a token, or drops it.

@@ -84,7 +84,7 @@ func TestAnImpostorHasAnotherKey(t *testing.T) {
 	})
 	defer answered.Wait()
 	defer gate.Close()
-	_, err = other.group.reapply(t.Context(), port.Addr().String(), application{}, time.Now())
+	_, err = other.group.renewal.certificate.reapply(t.Context(), port.Addr().String(), application{}, time.Now())
 	if !errors.Is(err, meta.ErrDenied) || !strings.Contains(err.Error(), "another key than it joined with") {
 		t.Errorf("it was believed that the node was removed: %v", err)
 	}

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,14 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
-	walfs "github.com/hashicorp/raft-wal/fs"
-	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"golang.org/x/sys/unix"
@@ -32,32 +32,29 @@ const segmentBytes = 4 << 20
 // room is what a new segment takes, and a little.
 const room = segmentBytes + 1<<20
 
-// A medium is what a log is written on. Tests have one that fails.
-type medium struct {
-	files types.VFS
-	meta  func() types.MetaStore // one that is to be opened
-}
-
-// onDisk is the medium of a log in a directory.
-func onDisk() medium {
-	return medium{walfs.New(), func() types.MetaStore { return &metadb.BoltMetaDB{} }}
-}
-
 // A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a
 // disk that is full, or cannot be written for a while, which ends others in three
 // ways. A segment for which there was no room is left in the way of itself: see
 // tidy. The log takes nothing more, now and after a new start, for it has sealed the
 // segment before: see unseal. And Raft panics if it cannot note its term: see
 // SetUint64. It also knows the entry that a snapshot ends with: see GetLog.
+//
+// Where no other node has the log, the WAL may lack its tail for a moment: see mayWait.
 type journal struct {
 	*wal.WAL
+	tail      *tail
+	storing   sync.Mutex                  // held while the log is written
+	late      time.Duration               // that the tail waits for the disk
+	alone     atomic.Pointer[func() bool] // whether no other node has the log; nil until Raft runs
 	snapshots raft.SnapshotStore
 	dir       string
 	log       *slog.Logger
 	closing   chan struct{}
-	failing   atomic.Bool   // it was not written, and a person was told
-	turned    chan struct{} // has something after failing has changed
-	lied      atomic.Bool   // of a term that was not noted; so nothing is noted any more
+	failing   atomic.Bool           // it was not written, and a person was told
+	cause     atomic.Pointer[error] // of that, while it is so
+	changed   chan struct{}         // has something after failing was set or cleared
+	lied      atomic.Bool           // of a term that was not noted; so nothing is noted any more
+	noting    sync.RWMutex          // held for reading while something is noted
 }
 
 func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
@@ -72,12 +69,40 @@ func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w; it takes %d MiB", dir, err, 2*segmentBytes>>20)
 	}
-	j := &journal{WAL: w, snapshots: snapshots, dir: dir, log: log, closing: make(chan struct{}), turned: make(chan struct{}, 1)}
-	if err := j.takeBack(); err != nil {
+	j := &journal{WAL: w, snapshots: snapshots, dir: dir, log: log, closing: make(chan struct{}), changed: make(chan struct{}, 1), late: tailTime}
+	err = j.takeBack()
+	if err == nil {
+		err = j.takeTail(on.files)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", dir, err), w.Close())
 	}
 	return j, nil
 }
+
+// takeTail has in the WAL what a daemon that was killed had only in the tail.
+func (j *journal) takeTail(on types.VFS) error {
+	var last raft.Log
+	index, err := j.WAL.LastIndex()
+	if err == nil && index > 0 {
+		err = j.WAL.GetLog(index, &last)
+	}
+	if err != nil {
+		return err
+	}
+	if j.tail, err = openTail(j.dir, on, last); err != nil {
+		return err
+	}
+	if index == 0 {
+		j.tail.clear() // of a log that is gone
+	}
+	return j.sync()
+}
+
+// A damage is why a log or snapshots cannot be used, and never will.
+type damage struct{ error }
+
+func (d damage) Unwrap() error { return d.error }
 
 // isDamage reports whether err means that the log's bytes are wrong, rather than that
 // the system cannot read or write them now. A missing segment is damage.
@@ -110,15 +135,85 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	if j.lied.Load() {
 		return errClosing
 	}
-	err := j.WAL.StoreLogs(logs)
+	wait := j.mayWait(logs)
+	for _, l := range logs {
+		l.Extensions = nil // the mark is for this node alone
+	}
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	if wait && j.tail.add(logs) == nil {
+		if len(j.tail.all()) == len(logs) {
+			time.AfterFunc(j.late, j.syncLate)
+		}
+		return nil
+	}
+	return j.store(logs)
+}
+
+// mayWait reports whether entries may be in the tail for now. Raft asks for an entry to be
+// stored and changes its configuration in one goroutine, so that no other node has the log
+// until an entry was stored by which it gets it; and that one does not wait.
+func (j *journal) mayWait(logs []*raft.Log) bool {
+	alone := j.alone.Load()
+	return alone != nil && !j.failing.Load() && !slices.ContainsFunc(logs, func(l *raft.Log) bool {
+		return !bytes.Equal(l.Extensions, fleeting)
+	}) && (*alone)()
+}
+
+// store writes entries after those in the tail. The lock storing is held.
+func (j *journal) store(logs []*raft.Log) error {
+	all := append(slices.Clip(j.tail.all()), logs...)
+	if len(all) == 0 {
+		return nil
+	}
+	err := j.WAL.StoreLogs(all)
 	if errors.Is(err, wal.ErrSealed) {
-		err = j.unseal(logs)
+		err = j.unseal(all)
 	}
-	if err == nil && j.failing.Swap(false) {
+	if err != nil {
+		return j.told(err)
+	}
+	j.tail.clear()
+	if j.failing.Swap(false) {
 		j.log.Info("the cluster's log is written again", "dir", j.dir)
-		j.turn()
+		j.signal()
 	}
-	return j.told(err)
+	return nil
+}
+
+// sync has all of the log on the disk.
+func (j *journal) sync() error {
+	if len(j.tail.all()) == 0 { // then all that was executed is
+		return nil
+	}
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	return j.store(nil)
+}
+
+// syncLate is sync, until it succeeds.
+func (j *journal) syncLate() {
+	if j.sync() != nil && !j.lied.Load() {
+		time.AfterFunc(time.Second, j.syncLate)
+	}
+}
+
+// LastIndex implements raft.LogStore.
+func (j *journal) LastIndex() (uint64, error) {
+	if all := j.tail.all(); len(all) > 0 {
+		return all[len(all)-1].Index, nil
+	}
+	return j.WAL.LastIndex()
+}
+
+// DeleteRange implements raft.LogStore.
+func (j *journal) DeleteRange(first, last uint64) error {
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	if err := j.store(nil); err != nil {
+		return err
+	}
+	return j.WAL.DeleteRange(first, last)
 }
 
 // unseal begins a new segment when there is room, which the WAL does when it is
@@ -132,19 +227,19 @@ func (j *journal) unseal(logs []*raft.Log) error {
 	if disk.Bavail*uint64(disk.Bsize) < room {
 		return unix.ENOSPC
 	}
-	index, err := j.LastIndex()
+	index, err := j.WAL.LastIndex()
 	if err != nil {
 		return err
 	}
 	var last raft.Log
-	if err := j.GetLog(index, &last); err != nil {
+	if err := j.WAL.GetLog(index, &last); err != nil {
 		return err
 	}
 	last.Data, last.Extensions = slices.Clone(last.Data), slices.Clone(last.Extensions)
 	if err := j.putAside(&last); err != nil {
 		return err
 	}
-	if err := j.DeleteRange(index, index); err != nil {
+	if err := j.WAL.DeleteRange(index, index); err != nil {
 		return err
 	}
 	if err := j.WAL.StoreLogs(append([]*raft.Log{&last}, logs...)); err != nil {
@@ -182,9 +277,9 @@ func (j *journal) takeBack() error {
 	}
 	var l raft.Log
 	if err := json.Unmarshal(text, &l); err != nil {
-		return damage{fmt.Errorf("%s: %w: %w", j.aside(), meta.ErrCorrupt, err)}
+		return damage{fmt.Errorf("%s %w: %w", j.aside(), meta.ErrCorrupt, err)}
 	}
-	last, err := j.LastIndex()
+	last, err := j.WAL.LastIndex()
 	if err != nil {
 		return err
 	}
@@ -203,6 +298,10 @@ func (j *journal) takeBack() error {
 // ones, for ever. No follower gets this one in place of the real one: a leader asks for
 // the entry before, which it has not, and then sends the snapshot.
 func (j *journal) GetLog(index uint64, l *raft.Log) error {
+	if is := j.tail.get(index); is != nil {
+		*l = *is
+		return nil
+	}
 	err := j.WAL.GetLog(index, l)
 	if !errors.Is(err, raft.ErrLogNotFound) || index < 2 {
 		return err
@@ -234,16 +333,25 @@ func (j *journal) told(err error) error {
 	default:
 		err = fmt.Errorf("write the log in %s: %w; see whether that disk fails, or is mounted read-only: dmesg", j.dir, err)
 	}
+	j.cause.Store(&err)
 	if !j.failing.Swap(true) {
 		j.log.Error("the cluster's log cannot be written on this node", "cause", err)
-		j.turn()
+		j.signal()
 	}
 	return err
 }
 
-func (j *journal) turn() {
+// unwritten is why the log cannot be written, nil if it could when that was last tried.
+func (j *journal) unwritten() error {
+	if cause := j.cause.Load(); cause != nil && j.failing.Load() {
+		return *cause
+	}
+	return nil
+}
+
+func (j *journal) signal() {
 	select {
-	case j.turned <- struct{}{}:
+	case j.changed <- struct{}{}:
 	default:
 	}
 }
@@ -254,11 +362,8 @@ var errClosing = errors.New("the log is being closed")
 // takes no part in Raft, and what it knows can be read.
 func (j *journal) SetUint64(key []byte, value uint64) error {
 	for {
-		if j.lied.Load() {
-			return nil
-		}
-		err := j.told(j.WAL.SetUint64(key, value))
-		if err == nil {
+		err := j.note(func() error { return j.WAL.SetUint64(key, value) })
+		if err == nil || errors.Is(err, errClosing) {
 			return nil
 		}
 		select {
@@ -272,8 +377,23 @@ func (j *journal) SetUint64(key []byte, value uint64) error {
 
 // Set implements raft.StableStore.
 func (j *journal) Set(key, value []byte) error {
+	return j.note(func() error { return j.WAL.Set(key, value) })
+}
+
+func (j *journal) note(do func() error) error {
+	j.noting.RLock()
+	defer j.noting.RUnlock()
 	if j.lied.Load() {
 		return errClosing
 	}
-	return j.told(j.WAL.Set(key, value))
+	return j.told(do())
+}
+
+// Close implements io.Closer. Raft does not wait for a heartbeat that came just before it
+// ended, and that notes its term.
+func (j *journal) Close() error {
+	j.noting.Lock()
+	defer j.noting.Unlock()
+	j.lied.Store(true)
+	return errors.Join(j.sync(), j.tail.file.Close(), j.WAL.Close())
 }

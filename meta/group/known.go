@@ -1,23 +1,20 @@
 package group
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"sync"
-	"time"
 
-	"rankfs/meta"
 	"rankfs/meta/durable"
 )
 
 // Acquaintances are other nodes and where they are, in a file beside the log: for
-// when that, and the state, cannot be read.
+// when that, and the state, cannot be read. The lock is for the list alone: the file is
+// written without it, by one goroutine.
 type acquaintances struct {
 	path string
 	mu   struct {
@@ -97,74 +94,4 @@ func (k *acquaintances) keep(all []acquaintance) error {
 	defer k.mu.Unlock()
 	k.mu.all = all
 	return nil
-}
-
-// remember keeps the list of other nodes as it should be.
-func (g *Group) remember(ctx context.Context) {
-	said := ""
-	for {
-		changed := g.config.Machine.Changed()
-		if err := g.acquaint(); err != nil && err.Error() != said {
-			said = err.Error()
-			g.config.Log.Warn("not noted where the other nodes are", "cause", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-time.After(g.times.dead): // a change of voters does not change the machine
-		}
-	}
-}
-
-// acquaint brings the list of other nodes up to date: voters first, as one of them leads.
-func (g *Group) acquaint() error {
-	servers, nodes := g.servers(), g.config.Machine.Nodes()
-	if len(nodes) == 0 {
-		return nil // the machine is empty yet, and the old list is needed to fill it
-	}
-	voters, others := make(map[string]string), make(map[string]string)
-	for _, n := range nodes {
-		switch {
-		case n.ID == g.config.Self.ID:
-		case isVoter(servers[n.ID]):
-			voters[n.ID] = n.Addr
-		default:
-			others[n.ID] = n.Addr
-		}
-	}
-	var all []acquaintance
-	for _, some := range []map[string]string{voters, others} {
-		for _, id := range slices.Sorted(maps.Keys(some)) {
-			all = append(all, acquaintance{id, some[id]})
-		}
-	}
-	return g.known.keep(all)
-}
-
-// addresses are the known addresses of other nodes.
-func (g *Group) addresses() (all []string) {
-	for _, n := range g.config.Machine.Nodes() {
-		if n.ID != g.config.Self.ID {
-			all = append(all, n.Addr)
-		}
-	}
-	for _, a := range g.known.list() {
-		all = append(all, a.Addr)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// address is the address of a node, as far as this one knows.
-func (g *Group) address(id string) (string, error) {
-	if n, ok := g.config.Machine.Node(id); ok {
-		return n.Addr, nil
-	}
-	for _, a := range g.known.list() {
-		if a.ID == id {
-			return a.Addr, nil
-		}
-	}
-	return "", meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 }

@@ -25,6 +25,7 @@ type platter struct {
 		gone  bool  // the node was killed: it writes nothing more
 		fault error // of all that is written; nil if it is well
 		once  bool  // and of no more than one write
+		syncs int
 		files map[string]*track
 	}
 }
@@ -58,6 +59,13 @@ func (p *platter) ill() error {
 		p.mu.fault = nil
 	}
 	return fault
+}
+
+// syncs is how often a file was synced.
+func (p *platter) syncs() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.syncs
 }
 
 // kill leaves the files as they were synced.
@@ -164,6 +172,7 @@ func (t *track) Sync() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.ill()
+	p.mu.syncs++
 	for _, c := range t.written {
 		if end := int(c.at) + len(c.text); err == nil {
 			t.synced = append(t.synced, make([]byte, max(0, end-len(t.synced)))...)

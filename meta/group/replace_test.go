@@ -82,7 +82,7 @@ func (n *node) aged() {
 	if err := n.group.raft.ReloadConfig(c); err != nil {
 		n.t.Fatal(err)
 	}
-	eventually.True(n.t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
+	eventually.True(n.t, "it knows the others", func() bool { return len(n.group.directory.list()) == 2 })
 	n.stop()
 }
 
@@ -139,7 +139,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually.True(t, "it knows the others", func() bool { return len(n.group.known.list()) == 2 })
+	eventually.True(t, "it knows the others", func() bool { return len(n.group.directory.list()) == 2 })
 	n.stop()
 	if err := n.tear(4500); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,11 @@ func TestAHostileMember(t *testing.T) {
 	}
 	token := first.token(3)
 	hash := fmt.Sprintf("%x", token.Hash())
+	stage := state.StageName{Job: "j", Name: "s"}
+	blobs := state.StageName{Job: "j", Name: meta.BlobDir}
+	blob := func(of *node) state.Command {
+		return &state.PutBlobs{StageName: blobs, Node: of.id, Maps: state.Commits{{Writer: of.id, Nodes: []string{of.id}, Name: "k"}}}
+	}
 	stranger := state.Node{ID: "00000000000000ff", Host: "h", Addr: "127.0.0.1:1", Key: "k"}
 	forbidden := []func() state.Command{
 		func() state.Command { return &state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}} },
@@ -79,6 +85,7 @@ func TestAHostileMember(t *testing.T) {
 		func() state.Command { return &state.Remove{ID: other.id} },
 		func() state.Command { return &state.Health{ID: other.id} },
 		func() state.Command { return &state.Begin{ID: other.id, Addr: "127.0.0.1:1", Life: 9} },
+		func() state.Command { return &state.OfferPool{ID: other.id, Bytes: 1} },
 		func() state.Command { return &state.RemoveDataset{Name: "d", Generation: 1} },
 		func() state.Command {
 			return &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: other.id}
@@ -89,6 +96,13 @@ func TestAHostileMember(t *testing.T) {
 		func() state.Command { return &state.LeaveQueue{View: view(1), Worker: "w"} },
 		func() state.Command { return &state.DropQueue{View: view(1)} },
 		func() state.Command { return &state.Setting{Key: "queue.policy", Value: "probability"} },
+		func() state.Command { return &state.MakeJob{Node: other.id, Name: "j", Nonce: 1} },
+		func() state.Command { return &state.UseJob{Node: other.id, Name: "j", Open: true} },
+		func() state.Command {
+			return &state.CommitMaps{Maps: state.Batch{{Stage: 1, Maps: state.Commits{{Writer: other.id, Nodes: []string{other.id}}}}}}
+		},
+		func() state.Command { return &state.KeepCopy{StageName: stage, Node: other.id} },
+		func() state.Command { return blob(other) },
 		func() state.Command {
 			return &state.Upgrade{To: state.Version, Nodes: []string{first.id, hostile.id, other.id}}
 		},
@@ -96,20 +110,23 @@ func TestAHostileMember(t *testing.T) {
 	own := []func() state.Command{
 		func() state.Command { return &state.Move{ID: hostile.id, Addr: hostile.addr} },
 		func() state.Command { return &state.Health{ID: hostile.id, Life: 5} },
+		func() state.Command {
+			return &state.Promote{ID: hostile.id, Voters: state.Voters{Voters: []string{hostile.id}}}
+		},
 		func() state.Command { return &state.Begin{ID: hostile.id, Addr: hostile.addr, Life: 9} },
 		func() state.Command {
-			return &state.PutDataset{Name: "e", Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 2)}
+			return &state.PutDataset{Name: "e", Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 2)}
 		},
 		func() state.Command {
-			return &state.PutDataset{Name: "d", Record: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1, Generation: 1}
+			return &state.PutDataset{Name: "d", Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1, Generation: 1}
 		},
 		func() state.Command {
 			return &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 0, Node: hostile.id}
 		},
 		func() state.Command {
-			return &state.Pin{View: view(2), Generation: 1, Nodes: state.Runs{{Node: hostile.id, Count: 2}}}
+			return &state.Settle{View: view(2), Generation: 1, Nodes: state.Runs{{Node: hostile.id, Count: 2}}}
 		},
-		func() state.Command { return &state.Unpin{View: view(2)} },
+		func() state.Command { return &state.Unsettle{View: view(2)} },
 		func() state.Command {
 			return &state.OpenQueue{View: view(3), Generation: 1, Units: 9, Policy: "flow"}
 		},
@@ -118,6 +135,29 @@ func TestAHostileMember(t *testing.T) {
 		},
 		func() state.Command { return &state.LeaveQueue{View: view(3), Worker: "v"} },
 		func() state.Command { return &state.ResetQueue{View: view(3)} },
+		func() state.Command { return &state.OfferPool{ID: hostile.id, Bytes: 1} },
+		func() state.Command { return &state.MakeJob{Node: hostile.id, Name: "j", Nonce: 1} },
+		func() state.Command { return &state.SetQuota{Name: "j", Quota: 1 << 30} },
+		func() state.Command { return &state.UseJob{Node: hostile.id, Name: "j", Open: true} },
+		func() state.Command { return &state.MakeStage{Job: "j", Name: "s", Nonce: 1} },
+		func() state.Command { return &state.SpecifyStage{StageName: stage, Spec: "maps=1"} },
+		func() state.Command {
+			if err := hostile.group.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			j, _ := hostile.machine.PoolJob("j")
+			g, _ := hostile.machine.Stage(j.Number, "s")
+			return &state.CommitMaps{Maps: state.Batch{{Stage: g.Number, Maps: state.Commits{{Writer: hostile.id, Nodes: []string{hostile.id}}}}}}
+		},
+		func() state.Command { return &state.SealStage{StageName: stage} },
+		func() state.Command { return &state.KeepCopy{StageName: stage, Node: hostile.id, Has: true} },
+		func() state.Command { return &state.DropMap{StageName: stage} },
+		func() state.Command { return &state.MakeStage{Job: "j", Name: meta.BlobDir, Nonce: 1} },
+		func() state.Command { return blob(hostile) },
+		func() state.Command { return &state.DropBlob{StageName: blobs, Blob: state.Blob{Name: "k"}} },
+		func() state.Command { return &state.ResetStage{StageName: stage} },
+		func() state.Command { return &state.DropStage{StageName: stage} },
+		func() state.Command { return &state.DropJob{Name: "j"} },
 	}
 	leader := first.group.Leader()
 	tried := make(map[string]bool)
@@ -137,13 +177,52 @@ func TestAHostileMember(t *testing.T) {
 			t.Errorf("%T of its own: %v", c, err)
 		}
 	}
-	for _, kind := range state.Kinds() {
+	for _, kind := range kinds(t) {
 		if c := fmt.Sprintf("%T", kind); !tried[c] {
 			t.Errorf("nobody has tried %s", c)
 		}
 	}
 	if nodes, tokens := first.machine.Nodes(), first.machine.Tokens(); len(nodes) != 3 || len(tokens) != 1 {
 		t.Errorf("nodes %+v, tokens %+v", nodes, tokens)
+	}
+	if n, _ := first.machine.Node(hostile.id); n.Role != state.Member {
+		t.Errorf("the hostile member has made itself %s", n.Role)
+	}
+}
+
+// The only operator is lost for good. What is an operator's is refused with the way
+// back; when two of the three voters have said it, one of them is an operator, with a
+// certificate for that, and takes the lost one out of the cluster and lets others in.
+func TestAnOperatorIsLost(t *testing.T) {
+	first := newNode(t, 0).found()
+	second, third, fourth := joined(t, first, 1, state.Member), joined(t, first, 2, state.Member), joined(t, first, 3, state.Member)
+	if err := first.group.Settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+	eventually.True(t, "the operator is known to be down, and others vote", func() bool {
+		n, _ := second.machine.Node(first.id)
+		return !n.Up && second.group.Leader() != "" && isVoter(second.group.servers()[fourth.id])
+	})
+	_, err := second.group.MakeToken(t.Context(), time.Hour, 1, state.Member)
+	if !errors.Is(err, meta.ErrDenied) || !strings.Contains(err.Error(), "rankfs node promote") {
+		t.Errorf("a member makes a token: %v", err)
+	}
+	for _, n := range []*node{third, fourth} {
+		if _, err := n.group.Do(t.Context(), &state.Promote{ID: second.id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually.True(t, "its certificate is an operator's", func() bool { return second.identity.Role() == trust.RoleOperator })
+	token := second.token(1)
+	if _, err := second.group.Do(t.Context(), &state.Remove{ID: first.id}); err != nil {
+		t.Error("the lost operator is not removed:", err)
+	}
+	if err := newNode(t, 4).join(second, token); err != nil {
+		t.Error("nobody is let in:", err)
+	}
+	if _, err := third.group.MakeToken(t.Context(), time.Hour, 1, state.Member); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("another member makes a token: %v", err)
 	}
 }
 
@@ -178,13 +257,13 @@ func TestRolesInCertificates(t *testing.T) {
 			if got := n.identity.Role(); got != want {
 				t.Errorf("node %s has a certificate for a %s, not %s", n.id, got, want)
 			}
-			if err := n.group.renewOnce(t.Context()); err != nil {
+			if err := n.group.renewal.once(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	// The first node's is of the release before, and is renewed to what it is.
-	if err := first.group.renewOnce(t.Context()); err != nil || first.identity.Role() != trust.RoleOperator {
+	if err := first.group.renewal.once(t.Context()); err != nil || first.identity.Role() != trust.RoleOperator {
 		t.Errorf("the first node is %s, %v", first.identity.Role(), err)
 	}
 	request, err := member.identity.Request()
@@ -207,7 +286,22 @@ func TestRolesInCertificates(t *testing.T) {
 	if err := member.group.Begun(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := member.group.Do(t.Context(), &state.PutDataset{Name: "x", Record: []byte("{}"), Index: fmt.Sprintf("%064x", 1)}); !errors.Is(err, meta.ErrDenied) {
+	if _, err := member.group.Do(t.Context(), &state.PutDataset{Name: "x", Registration: []byte("{}"), Index: fmt.Sprintf("%064x", 1)}); !errors.Is(err, meta.ErrDenied) {
 		t.Errorf("a certificate of another role: %v", err)
 	}
+}
+
+// kinds has a command of each kind that this release reads from a log.
+func kinds(t *testing.T) (all []state.Command) {
+	t.Helper()
+	for kind := range 256 {
+		c, err := state.Decode(append([]byte{state.Signed, byte(kind)}, `{"By":"n"}`...))
+		switch {
+		case err == nil:
+			all = append(all, c)
+		case !errors.Is(err, meta.ErrUnavailable): // which is said of a kind that there is not
+			t.Fatalf("kind %d: %v", kind, err)
+		}
+	}
+	return all
 }

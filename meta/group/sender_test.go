@@ -31,7 +31,7 @@ func (n *node) speaker() map[string]Handler {
 		if err != nil {
 			return nil, err
 		}
-		return g.apply(ctx, s.By, c)
+		return g.executor.apply(ctx, s.By, c)
 	}}
 }
 
@@ -42,7 +42,7 @@ func (g *Group) speak(ctx context.Context, node string, c state.Command) (a appl
 
 // command is Do for what only the leader does.
 func (g *Group) command(ctx context.Context, c state.Command) (state.Result, error) {
-	a, err := g.spoken(ctx, g.itself(), c, g.AskLeader)
+	a, err := g.spoken(ctx, g.config.itself(), c, g.AskLeader)
 	if err == nil {
 		err = g.follow(ctx, a.Index)
 	}
@@ -50,7 +50,7 @@ func (g *Group) command(ctx context.Context, c state.Command) (state.Result, err
 }
 
 func (g *Group) spoken(ctx context.Context, by state.Sender, c state.Command, ask func(context.Context, string, any, any) error) (a applied, err error) {
-	g.sign(by, c)
+	g.config.sign(by, c)
 	data, err := state.Encode(c)
 	if err != nil {
 		return a, g.early(err)

@@ -19,11 +19,6 @@ type store struct {
 	agreed    *agreed
 }
 
-// A damage is why a log or snapshots cannot be used, and never will.
-type damage struct{ error }
-
-func (d damage) Unwrap() error { return d.error }
-
 // openStore opens what is in dir. Of a node that is alone there is no other copy.
 func openStore(dir string, on medium, alone bool, log *slog.Logger) (*store, error) {
 	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, hclogger(log))

@@ -153,8 +153,8 @@ func TestANodeThatWasAwayKeepsTheKey(t *testing.T) {
 	if err := away.begun(); err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "the leader has heard what it has", func() bool { signs, known := leader.group.seen.signs(away.id); return signs && known })
-	leader.group.shareKey(t.Context())
+	eventually.True(t, "the leader has heard what it has", func() bool { signs, known := leader.group.duties.seen.signs(away.id); return signs && known })
+	leader.group.keys.shareKey(t.Context())
 	if away.keyless() {
 		t.Error("it has forgotten the key")
 	}

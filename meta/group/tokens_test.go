@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,15 +47,18 @@ func written(t *testing.T, nodes []*node) (files [][]byte) {
 
 var digits = regexp.MustCompile(`[0-9a-f]{32,}|[0-9A-Za-z+/=]{43,}|[0-9A-Za-z_=-]{43,}`)
 
+// digits32 are those of a token.
+var digits32 = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
 // A burglar has what nodes have written, and tries whether it lets a node in.
 type burglar struct {
-	t       *testing.T
-	machine *state.Machine
-	id      *trust.Identity
-	pin     trust.Fingerprint
-	request []byte
-	tried   map[[32]byte]bool
-	found   int
+	t         *testing.T
+	machine   *state.Machine
+	id        *trust.Identity
+	authority trust.Fingerprint
+	request   []byte
+	tried     map[[32]byte]bool
+	found     int
 }
 
 func newBurglar(t *testing.T, first *node) *burglar {
@@ -66,7 +72,7 @@ func newBurglar(t *testing.T, first *node) *burglar {
 	}
 	return &burglar{
 		t: t, machine: first.machine, id: id, request: request, tried: make(map[[32]byte]bool),
-		pin: first.group.config.Authority.Fingerprint(),
+		authority: first.group.config.Authority.Fingerprint(),
 	}
 }
 
@@ -93,7 +99,7 @@ func (b *burglar) try(w []byte) {
 	proofs := []trust.Proof{
 		{Key: seeds.Public().(ed25519.PublicKey), Signature: ed25519.Sign(seeds, a.asked())},
 		{Key: w, Signature: append(bytes.Clone(w), w...)},
-		trust.TokenFrom([16]byte(w), b.pin).Prove(a.asked()),
+		b.token(w[:16]).Prove(a.asked()),
 	}
 	for _, p := range proofs {
 		a.Proof = &p
@@ -102,6 +108,18 @@ func (b *burglar) try(w []byte) {
 			b.t.Errorf("%x lets a node in", w)
 		}
 	}
+}
+
+// token is the one of a secret.
+func (b *burglar) token(secret []byte) trust.Token {
+	const prefix = "rankfs2-"
+	body := append(bytes.Clone(secret), b.authority[:]...)
+	sum := crc32.Update(crc32.ChecksumIEEE([]byte(prefix)), crc32.IEEETable, body)
+	token, err := trust.ParseToken(prefix + digits32.EncodeToString(binary.BigEndian.AppendUint32(body, sum)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return token
 }
 
 // all tries every 32 bytes that follow one another, as they are and decoded.
@@ -189,7 +207,7 @@ func TestWhatIsKeptLetsNobodyIn(t *testing.T) {
 
 // applies sends an application over the wire.
 func (b *burglar) applies(at string, a application) error {
-	conn, _, err := trust.DialJoin(b.t.Context(), at, b.pin, nil, time.Now())
+	conn, _, err := trust.DialJoin(b.t.Context(), at, b.authority, nil, time.Now())
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"rankfs/meta"
 )
 
-// MaxItems bounds the memory of a table.
-const MaxItems = 1 << 27
+// maxItems bounds the memory of a table.
+const maxItems = 1 << 27
 
 // A Table numbers lists. It finds a list again by a hash table of its own, since a
 // job has a million: a map with a string for each would take most of the time of a
@@ -59,8 +59,8 @@ func (l *Table) Number(list []int32) (int32, error) {
 			return n, nil
 		}
 	}
-	if len(l.items)+len(list) > MaxItems {
-		return 0, fmt.Errorf("sets of nodes %w: together they name more than %d", meta.ErrInvalid, MaxItems)
+	if len(l.items)+len(list) > maxItems {
+		return 0, fmt.Errorf("sets of nodes %w: together they name more than %d", meta.ErrInvalid, maxItems)
 	}
 	n := l.Add(list...)
 	l.slots[i] = n + 1

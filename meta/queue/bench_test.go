@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkNext is what the leader pays for a unit: Next, Began and Finished,
-// with all plans that fall due, from the first unit to the last. The dearest
-// of the calls that planned is reported beside the mean.
+// with all schedules that fall due, from the first unit to the last. The dearest
+// of the calls that made one is reported beside the mean.
 func BenchmarkNext(b *testing.B) {
 	for _, size := range []struct{ units, workers int }{{16_384, 128}, {1_000_000, 1_000}} {
 		for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
@@ -49,7 +49,7 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 	begin()
 	var spent, dearest time.Duration
 	taken := 0
-	plans := s.Changes()
+	schedules := s.Changes()
 	for range b.N {
 		if len(events) == 0 {
 			b.StopTimer()
@@ -71,8 +71,8 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 		}
 		took := time.Since(start)
 		spent += took
-		if plans != s.Changes() {
-			plans, dearest = s.Changes(), max(dearest, took)
+		if schedules != s.Changes() {
+			schedules, dearest = s.Changes(), max(dearest, took)
 		}
 		switch t.unit = advice.Unit; advice.Verdict {
 		case queue.Take:

@@ -14,8 +14,8 @@ type worker struct {
 	claims []claim       // oldest first: it works on the first and has the others in hand
 	offer  int           // the unit that it was told to take and has not begun, or -1
 	seen   time.Duration // when it last did anything
-	quota  int           // units that the plan still has for it
-	fresh  bool          // it joined after the plan was made
+	quota  int           // units that the schedule still has for it
+	fresh  bool          // it joined after the schedule was made
 }
 
 // A claim is a unit that a worker has begun and neither finished nor returned.

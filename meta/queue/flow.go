@@ -2,34 +2,34 @@ package queue
 
 import "time"
 
-// flow plans which node does which of the free units, and how many each worker
-// does, and keeps the plan while units are taken from it.
+// flow decides which node does which of the free units, and how many each worker
+// does, and keeps the schedule while units are taken from it.
 //
-// A plan is a maximal flow from groups of units through their edges to nodes,
+// A schedule is a maximal flow from groups of units through their edges to nodes,
 // of which none gets more than the quotas of its workers come to. Quotas are
 // such that all end at once (share). What does not fit is loose: it will be
-// read from afar by a worker that has quota left. A plan changes little from one to
+// read from afar by a worker that has quota left. A schedule changes little from one to
 // the next, so each begins with the one before it: nodes give up what is above
 // their new quota, the others reach for more along augmenting paths.
 //
-// Plans are made anew because estimates are poor: without that, flow is twice
-// as slow as probability where speeds drift. A worker that the plan has nothing
+// Schedules are made anew because estimates are poor: without that, flow is twice
+// as slow as probability where speeds drift. A worker that the schedule has nothing
 // for waits, since others would be done with what is left sooner.
 type flow struct {
 	*pool
 	*crew
-	planned []int32 // by edge: units of its group that its node is to do
-	placed  []int32 // by group: sum of planned over its edges
-	slack   []int32 // groups with more free units than placed ones
-	at      []int32 // by group: its index in slack, or -1
-	load    []int   // by node: sum of planned over its edges
-	spare   []int   // by node: loose units that it holds
-	limit   []int   // by node: sum of its workers' quotas
+	assigned []int32 // by edge: units of its group that its node is to do
+	placed   []int32 // by group: sum of assigned over its edges
+	slack    []int32 // groups with more free units than placed ones
+	at       []int32 // by group: its index in slack, or -1
+	load     []int   // by node: sum of assigned over its edges
+	spare    []int   // by node: loose units that it holds
+	limit    []int   // by node: sum of its workers' quotas
 
-	made  uint64        // plans so far
+	made  uint64        // schedules so far
 	when  time.Duration // of the last one
 	asked int           // units taken since then
-	due   bool          // something happened that the plan did not foresee
+	due   bool          // something happened that the schedule did not foresee
 
 	bids   []bid
 	search search
@@ -37,7 +37,7 @@ type flow struct {
 
 func newFlow(p *pool, c *crew) *flow {
 	f := &flow{pool: p, crew: c, due: true}
-	f.planned = make([]int32, len(p.edges))
+	f.assigned = make([]int32, len(p.edges))
 	f.placed = make([]int32, len(p.groups))
 	f.at = make([]int32, len(p.groups))
 	f.grow()
@@ -50,13 +50,13 @@ func newFlow(p *pool, c *crew) *flow {
 	return f
 }
 
-func (f *flow) plans() uint64 { return f.made }
+func (f *flow) schedules() uint64 { return f.made }
 
 func (f *flow) pick(now time.Duration, w *worker) (int, time.Duration, bool) {
 	f.grow()
 	rest := max(time.Duration(f.usual()/4), time.Millisecond)
 	if f.ripe(w, now-f.when >= rest) {
-		f.plan(now)
+		f.schedule(now)
 	}
 	if w.quota > 0 || w.fresh && f.plenty() {
 		w.quota = max(0, w.quota-1)
@@ -73,7 +73,7 @@ func (f *flow) grow() {
 	}
 }
 
-// ripe says whether it is time for another plan: every worker has asked once,
+// ripe says whether it is time for another schedule: every worker has asked once,
 // on the mean, or w has done its part and either enough others have asked or
 // there was time for speeds to show.
 func (f *flow) ripe(w *worker, rested bool) bool {
@@ -88,20 +88,20 @@ func (f *flow) ripe(w *worker, rested bool) bool {
 }
 
 // plenty reports that a unit more or less for one worker does not matter, so that a
-// thousand workers that join at once need not wait for a thousand plans.
+// thousand workers that join at once need not wait for a thousand schedules.
 func (f *flow) plenty() bool {
 	return f.free >= 2*len(f.workers)
 }
 
 // choose names a unit for w: one that its node holds, as long as there is one. Of
-// these it takes what is planned for the node, or for none, before what is planned
-// for another: that one's plan then has a loose unit in its place.
+// these it takes what is assigned to the node, or for none, before what is assigned
+// to another: that one's schedule then has a loose unit in its place.
 func (f *flow) choose(w *worker) int {
 	local := f.pool.nodes[w.node].live
 	switch {
 	case f.load[w.node] > 0:
 		for i := len(local) - 1; i >= 0; i-- {
-			if f.planned[local[i]] > 0 {
+			if f.assigned[local[i]] > 0 {
 				return f.next(f.edges[local[i]].group)
 			}
 		}
@@ -120,17 +120,17 @@ func (f *flow) took(unit, node int) {
 	f.asked++
 	g := f.group[unit]
 	f.loosen(g, -1)
-	if e := f.edgeTo(g, node); e >= 0 && f.planned[e] > 0 {
+	if e := f.edgeTo(g, node); e >= 0 && f.assigned[e] > 0 {
 		f.place(e, -1)
 	} else if f.loose(g) < 0 {
-		f.place(f.somePlanned(g), -1)
+		f.place(f.someAssigned(g), -1)
 	}
 }
 
-// somePlanned is an edge of a group by which some of it is planned.
-func (f *flow) somePlanned(g int32) int32 {
+// someAssigned is an edge of a group by which some of it is assigned.
+func (f *flow) someAssigned(g int32) int32 {
 	e := f.groups[g].edge
-	for f.planned[e] == 0 {
+	for f.assigned[e] == 0 {
 		e++
 	}
 	return e
@@ -143,42 +143,3 @@ func (f *flow) back(unit int) {
 }
 
 func (f *flow) left() { f.due = true }
-
-// place plans n more units of an edge's group to be done by its node.
-func (f *flow) place(e, n int32) {
-	g := f.edges[e].group
-	f.planned[e] += n
-	f.placed[g] += n
-	f.load[f.edges[e].node] += int(n)
-	f.loosen(g, -int(n))
-}
-
-// move plans n units of a group to be done by the node of another edge of it.
-func (f *flow) move(from, to, n int32) {
-	f.planned[from] -= n
-	f.planned[to] += n
-	f.load[f.edges[from].node] -= int(n)
-	f.load[f.edges[to].node] += int(n)
-}
-
-func (f *flow) loose(g int32) int32 {
-	return f.groups[g].free - f.placed[g]
-}
-
-// loosen notes that a group has n more loose units, which it has already, and
-// lists it in slack, or not, as it should be.
-func (f *flow) loosen(g int32, n int) {
-	for _, e := range f.of(g) {
-		f.spare[e.node] += n
-	}
-	i := f.at[g]
-	switch loose := f.loose(g) > 0; {
-	case loose && i < 0:
-		f.at[g] = int32(len(f.slack))
-		f.slack = append(f.slack, g)
-	case !loose && i >= 0:
-		last := f.slack[len(f.slack)-1]
-		f.slack[i], f.at[last], f.at[g] = last, i, -1
-		f.slack = f.slack[:len(f.slack)-1]
-	}
-}

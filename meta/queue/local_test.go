@@ -8,7 +8,7 @@ import (
 )
 
 // While a node holds a free unit its workers are given none from afar, by either
-// policy, whoever is fast or slow and whatever is planned for whom.
+// policy, whoever is fast or slow and whatever is assigned to whom.
 func TestLocalFirst(t *testing.T) {
 	for _, policy := range []Policy{PolicyFlow, PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -43,16 +43,16 @@ func TestLocalFirst(t *testing.T) {
 	}
 }
 
-// A node without a part in the plan takes what it holds although that is planned
-// for another, and leaves to that one what nobody holds.
-func TestLocalFirstOfWhatIsPlannedForAnother(t *testing.T) {
+// A node without a part in the schedule takes what it holds although that is assigned
+// to another, and leaves to that one what nobody holds.
+func TestLocalFirstOfWhatIsAssignedToAnother(t *testing.T) {
 	p := poolOf(t, [][]int{{0, 1}, {}})
 	f := newFlow(p, &crew{})
 	f.grow()
 	f.bids = []bid{{worker: &worker{node: 0, quota: 1}}}
 	f.match()
 	if f.load[0] != 1 || f.load[1] != 0 || len(f.slack) != 1 {
-		t.Fatalf("planned are %v, loose %d", f.load, len(f.slack))
+		t.Fatalf("assigned are %v, loose %d", f.load, len(f.slack))
 	}
 	if unit := f.choose(&worker{node: 1}); unit != 0 {
 		t.Errorf("unit %d goes to node 1, which holds unit 0", unit)

@@ -11,7 +11,7 @@ import (
 type Policy uint8
 
 const (
-	PolicyFlow        Policy = iota // a max-flow of units to nodes, planned anew as speeds show
+	PolicyFlow        Policy = iota // a max-flow of units to nodes, scheduled anew as speeds show
 	PolicyProbability               // Algorithm 1 of DL-MPI
 )
 
@@ -46,6 +46,6 @@ type chooser interface {
 	back(unit int)
 	// left is told that a worker is gone, when its units are back.
 	left()
-	// plans counts how often those that wait could have been given something.
-	plans() uint64
+	// schedules counts how often those that wait could have been given something.
+	schedules() uint64
 }

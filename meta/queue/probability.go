@@ -33,12 +33,12 @@ func newProbability(p *pool, c *crew, seed uint64) *probability {
 	return &probability{pool: p, crew: c, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-func (p *probability) took(int, int) {}
-func (p *probability) back(int)      {}
-func (p *probability) left()         {}
-func (p *probability) plans() uint64 { return 0 }
+func (p *probability) took(int, int)     {}
+func (p *probability) back(int)          {}
+func (p *probability) left()             {}
+func (p *probability) schedules() uint64 { return 0 }
 
-// pick never has anybody wait: there is always a candidate while a unit is free.
+// pick never has a worker wait: there is always a candidate while a unit is free.
 func (p *probability) pick(_ time.Duration, w *worker) (int, time.Duration, bool) {
 	p.follow(w.node)
 	g := p.alone(w.node)

@@ -147,7 +147,7 @@ func (s *Scheduler) choose(now time.Duration, w *worker) (unit int, until time.D
 }
 
 // Changes grows whenever a worker that waits could be told something else.
-func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.plans() }
+func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.schedules() }
 
 // Began says that the group agreed on a worker's lease of a unit.
 func (s *Scheduler) Began(now time.Duration, id, unit int) {
@@ -198,42 +198,6 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	}
 }
 
-// close makes a unit done by one worker, and lost for all others that have it.
-func (s *Scheduler) close(unit int, by *worker) {
-	claims := int(s.pool.state[unit])
-	if claims == 0 {
-		s.take(unit, -1)
-	}
-	if by != nil && by.claimOn(unit) >= 0 {
-		claims--
-	}
-	s.end(unit)
-	if claims > 0 {
-		s.lose(unit)
-	}
-}
-
-// end makes a unit done that is not free.
-func (s *Scheduler) end(unit int) {
-	s.pool.finish(unit)
-	delete(s.aside, unit)
-	if s.pool.undone == 0 {
-		s.changes++
-	}
-}
-
-// lose withdraws a unit that is done from all workers that have it.
-func (s *Scheduler) lose(unit int) {
-	for _, w := range s.crew.workers {
-		if w.offer == unit {
-			s.withdraw(w)
-		}
-		if i := w.claimOn(unit); i >= 0 {
-			w.claims[i].lost = true
-		}
-	}
-}
-
 // Returned says that a worker gives a unit back, or will not take it after all.
 func (s *Scheduler) Returned(id, unit int) {
 	_, w := s.crew.find(id)
@@ -246,59 +210,6 @@ func (s *Scheduler) Returned(id, unit int) {
 	if i := w.claimOn(unit); i >= 0 {
 		s.drop(w, i)
 	}
-}
-
-func (s *Scheduler) take(unit, node int) {
-	if s.forgetLater(unit) {
-		return // the pool has not got it
-	}
-	s.pool.take(unit)
-	s.chooser.took(unit, node)
-}
-
-func (s *Scheduler) put(unit int) {
-	s.pool.put(unit)
-	s.chooser.back(unit)
-}
-
-func (s *Scheduler) claim(unit int, w *worker) {
-	if s.pool.state[unit] == stateFree {
-		s.take(unit, w.node)
-	}
-	s.pool.state[unit]++
-}
-
-func (s *Scheduler) drop(w *worker, i int) {
-	unit := w.claims[i].unit
-	w.claims = slices.Delete(w.claims, i, i+1)
-	if s.unclaim(unit) {
-		s.later = append(s.later, unit)
-	}
-}
-
-func (s *Scheduler) withdraw(w *worker) {
-	unit := w.offer
-	w.offer = -1
-	if s.unclaim(unit) {
-		s.put(unit)
-	}
-}
-
-// unclaim takes a claim from a unit, and reports whether it is free now.
-func (s *Scheduler) unclaim(unit int) bool {
-	if s.pool.state[unit] == stateDone {
-		return false
-	}
-	s.pool.state[unit]--
-	s.changes++
-	if s.pool.state[unit] != stateFree {
-		return false
-	}
-	if s.aside[unit] {
-		s.end(unit)
-		return false
-	}
-	return true
 }
 
 func (s *Scheduler) forgetLost(w *worker) {

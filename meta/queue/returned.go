@@ -23,15 +23,6 @@ func (s *Scheduler) recall() {
 	s.later = s.later[:0]
 }
 
-func (s *Scheduler) forgetLater(unit int) bool {
-	i := slices.Index(s.later, unit)
-	if i < 0 {
-		return false
-	}
-	s.later = slices.Delete(s.later, i, i+1)
-	return true
-}
-
 // SetAside says that a unit is to be offered to no worker any more. A worker that has it
 // may still finish it; until then it is not over. It reports whether that is news.
 func (s *Scheduler) SetAside(unit int) bool {

@@ -53,7 +53,7 @@ func large(b *testing.B) *cluster {
 	c := founded(b, 64)
 	for n := range 1000 {
 		record := json.RawMessage(fmt.Sprintf(`{"source":"hdfs://namenode/data/%d","layout":"records","files":%d}`, n, n))
-		c.do(&state.PutDataset{Name: fmt.Sprintf("set%d", n), Record: record, Index: index(n + 10), IndexBytes: 1 << 20})
+		c.do(&state.PutDataset{Name: fmt.Sprintf("set%d", n), Registration: record, Index: index(n + 10), IndexBytes: 1 << 20})
 		for rank := range uint64(64) {
 			c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 64, Rank: rank, Node: id(1 + n%64)})
 		}
@@ -65,7 +65,7 @@ func large(b *testing.B) *cluster {
 		}
 	}
 	for n := range state.MaxPlans {
-		c.do(&state.Pin{View: view(n, 1024), Generation: 1, Nodes: nodes[n%64]})
+		c.do(&state.Settle{View: view(n, 1024), Generation: 1, Nodes: nodes[n%64]})
 	}
 	for n := range 64 {
 		largeQueue(c, view(n, 1024))
@@ -98,8 +98,8 @@ func BenchmarkLarge(b *testing.B) {
 	})
 	n := 1 << 30
 	commands := map[string]func() state.Command{
-		"pin after a snapshot": func() state.Command {
-			return &state.Pin{View: view(n, 1024), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1024}}}
+		"plan after a snapshot": func() state.Command {
+			return &state.Settle{View: view(n, 1024), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1024}}}
 		},
 		"step after a snapshot": func() state.Command {
 			return &state.Step{View: view(1, 1024), Worker: fmt.Sprintf("%032x", 1), Node: id(2), Rank: 1, Finish: true, Take: -1, Nonce: uint64(n)}

@@ -16,9 +16,10 @@ const (
 	MaxNodes   = 4096
 	MaxRemoved = 1 << 20 // nodes that there were: none may return
 
-	MaxDatasets = 1 << 16
-	MaxRecord   = 64 << 10 // bytes of one dataset's record
-	MaxRecords  = 64 << 20 // bytes of all
+	MaxDatasets      = 1 << 16
+	MaxRegistration  = 64 << 10 // bytes of one dataset's registration
+	MaxRegistrations = 64 << 20 // bytes of all
+	MaxBases         = 16       // that a dataset is made of
 
 	MaxJobs    = 256     // numbers of ranks with claims, of one dataset
 	MaxAllJobs = 1 << 16 // of all
@@ -44,6 +45,13 @@ const (
 	MaxSettings     = 256
 	MaxSettingKey   = 64
 	MaxSettingValue = 4096
+
+	MaxPoolJobs = 1 << 12
+	MaxUserJobs = 64      // of one user
+	MaxStages   = 1 << 14 // of all jobs
+	MaxCommits  = 1 << 18 // maps of all stages: 50 MiB
+	MaxMapBytes = 1 << 41 // of one map: so that what copies of all have is a number
+	MaxBatch    = 1 << 10 // maps that are committed by one command: 30 KB
 
 	MaxVoters = 64 // noted in a command; five vote, and some more while that changes
 

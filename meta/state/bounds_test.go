@@ -58,14 +58,14 @@ func TestSettingBounds(t *testing.T) {
 
 func TestRecordBounds(t *testing.T) {
 	c := newCluster(t)
-	record := make(json.RawMessage, state.MaxRecord)
+	record := make(json.RawMessage, state.MaxRegistration)
 	for i := range record {
 		record[i] = '1'
 	}
 	put := func(n int) *state.PutDataset {
-		return &state.PutDataset{Name: fmt.Sprint(n), Record: record, Index: index(n)}
+		return &state.PutDataset{Name: fmt.Sprint(n), Registration: record, Index: index(n)}
 	}
-	for n := range state.MaxRecords / state.MaxRecord {
+	for n := range state.MaxRegistrations / state.MaxRegistration {
 		c.do(put(n))
 	}
 	c.refuse(meta.ErrBusy, put(1<<20))
@@ -79,7 +79,7 @@ func TestRecordBounds(t *testing.T) {
 // Of jobs, the oldest go: of a dataset, and of all when their ranks are many.
 func TestJobBounds(t *testing.T) {
 	c := founded(t, 1)
-	c.do(&state.PutDataset{Name: "e", Record: json.RawMessage("1"), Index: index(1)})
+	c.do(&state.PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: index(1)})
 	claim := func(dataset string, generation, ranks uint64) {
 		c.do(&state.Claim{Dataset: dataset, Generation: generation, Ranks: ranks, Node: id(1)})
 	}
@@ -103,22 +103,22 @@ func TestJobBounds(t *testing.T) {
 
 func TestPlanBounds(t *testing.T) {
 	c := founded(t, 1)
-	pin := func(epoch int) {
-		c.do(&state.Pin{View: view(epoch, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}})
+	settle := func(epoch int) {
+		c.do(&state.Settle{View: view(epoch, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}})
 	}
-	isPinned := func(epoch int) bool {
+	isSettled := func(epoch int) bool {
 		_, ok := c.m.Plan(view(epoch, 1))
 		return ok
 	}
 	for n := range state.MaxPlans {
-		pin(n)
+		settle(n)
 	}
-	c.do(&state.Unpin{View: view(0, 1)})
-	pin(0) // it is the latest now
+	c.do(&state.Unsettle{View: view(0, 1)})
+	settle(0) // it is the latest now
 	evicted, _ := c.m.Plan(view(1, 1))
 	next, _ := c.m.Plan(view(2, 1))
-	pin(state.MaxPlans)
-	if !isPinned(0) || isPinned(1) || !isPinned(2) || !isPinned(state.MaxPlans) {
+	settle(state.MaxPlans)
+	if !isSettled(0) || isSettled(1) || !isSettled(2) || !isSettled(state.MaxPlans) {
 		t.Fatal("another plan was dropped than the oldest")
 	}
 	if got := c.m.Summary().Plans; got != state.MaxPlans {
@@ -128,11 +128,11 @@ func TestPlanBounds(t *testing.T) {
 	if c.m.Overtaken(evicted.View, evicted.Sequence) {
 		t.Fatal("a plan that was dropped for room does not stand")
 	}
-	pin(1)
+	settle(1)
 	if !c.m.Overtaken(evicted.View, evicted.Sequence) || c.m.Overtaken(next.View, next.Sequence) {
 		t.Fatal("a plan stands beside another, or one that was dropped for that does not")
 	}
-	if isPinned(2) || !isPinned(3) {
+	if isSettled(2) || !isSettled(3) {
 		t.Fatal("after a snapshot another plan was dropped than the oldest")
 	}
 }
@@ -140,24 +140,24 @@ func TestPlanBounds(t *testing.T) {
 // Nodes of plans that differ take room; equal ones do not.
 func TestRankMapBounds(t *testing.T) {
 	c := founded(t, 8)
-	pin := func(epoch, n int) {
+	settle := func(epoch, n int) {
 		var runs state.Runs
 		for i := range meta.MaxRanks {
 			runs = append(runs, state.Run{Node: id(1 + i%2*n), Count: 1})
 		}
-		c.do(&state.Pin{View: view(epoch, meta.MaxRanks), Generation: 1, Nodes: runs})
+		c.do(&state.Settle{View: view(epoch, meta.MaxRanks), Generation: 1, Nodes: runs})
 	}
 	for epoch := range state.MaxRuns / meta.MaxRanks {
-		pin(epoch, 1+epoch)
+		settle(epoch, 1+epoch)
 	}
-	pin(10, 1) // as those of epoch 0
+	settle(10, 1) // as those of epoch 0
 	if got := c.m.Summary().Plans; got != 3 {
 		t.Fatalf("%d plans", got)
 	}
-	pin(11, 7) // until epoch 1 is gone, since epoch 10 has the nodes of epoch 0
+	settle(11, 7) // until epoch 1 is gone, since epoch 10 has the nodes of epoch 0
 	for epoch, want := range map[int]bool{0: false, 1: false, 10: true, 11: true} {
 		if _, ok := c.m.Plan(view(epoch, meta.MaxRanks)); ok != want {
-			t.Errorf("epoch %d is pinned: %v", epoch, ok)
+			t.Errorf("epoch %d is settled: %v", epoch, ok)
 		}
 	}
 }

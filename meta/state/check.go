@@ -92,3 +92,6 @@ func first(errs ...error) error {
 	}
 	return nil
 }
+
+// mostNamed bounds the operators that an error refers its reader to.
+const mostNamed = 3

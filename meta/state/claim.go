@@ -16,7 +16,7 @@ type jobs struct {
 	claimed uint64 // ranks of all
 }
 
-func (s *state) jobs() *jobs { return part[*jobs](s) }
+func (s *state) jobs() *jobs { return sectionOf[*jobs](s) }
 
 func (*jobs) commands() []command {
 	return []command{{kind: 12, blank: blank[Claim], by: owns}}
@@ -77,7 +77,7 @@ func (in *jobReader) claims(payload []byte) error {
 		j.node[i] = binary.LittleEndian.Uint64(payload[16*i:])
 		j.last[i] = binary.LittleEndian.Uint64(payload[16*i+8:])
 	}
-	in.s.addJob(jobKey{frame.Dataset, frame.Ranks}, j)
+	in.s.jobs().add(jobKey{frame.Dataset, frame.Ranks}, j)
 	return nil
 }
 
@@ -117,14 +117,14 @@ func (c *Claim) check() error {
 }
 
 func (c *Claim) apply(s *state) (Result, error) {
-	if _, err := s.current(c.Dataset, c.Generation); err != nil {
+	if _, err := s.datasets().at(c.Dataset, c.Generation); err != nil {
 		return Result{}, err
 	}
-	if _, err := s.member(c.Node); err != nil {
+	if _, err := s.nodes().member(c.Node); err != nil {
 		return Result{}, err
 	}
 	key, id := jobKey{c.Dataset, c.Ranks}, idNumber(c.Node)
-	j := s.jobToChange(key)
+	j := s.jobs().toChange(s, key)
 	if j.node[c.Rank] != id {
 		j.node[c.Rank], j.last[c.Rank] = id, j.node[c.Rank]
 		s.changed.cluster = true
@@ -135,44 +135,44 @@ func (c *Claim) apply(s *state) (Result, error) {
 	return Result{}, nil
 }
 
-// jobToChange is the job of that key, made if need be.
-func (s *state) jobToChange(key jobKey) *job {
-	j, ok := s.jobs().get(key)
+// toChange is the job of that key, made if need be.
+func (t *jobs) toChange(s *state, key jobKey) *job {
+	j, ok := t.get(key)
 	if !ok {
-		s.roomForJob(key)
+		t.makeRoom(key)
 		j = &job{era: s.era, sequence: s.next(), node: make([]uint64, key.ranks), last: make([]uint64, key.ranks)}
-		s.addJob(key, j)
+		t.add(key, j)
 	}
 	if j.era != s.era {
 		j = &job{era: s.era, sequence: j.sequence, node: slices.Clone(j.node), last: slices.Clone(j.last)}
-		s.jobs().set(key, j)
+		t.set(key, j)
 	}
 	return j
 }
 
-func (s *state) addJob(key jobKey, j *job) {
-	s.jobs().set(key, j)
-	s.jobs().claimed += key.ranks
+func (t *jobs) add(key jobKey, j *job) {
+	t.set(key, j)
+	t.claimed += key.ranks
 }
 
-func (s *state) dropJob(key jobKey) {
-	s.jobs().drop(key)
-	s.jobs().claimed -= key.ranks
+func (t *jobs) remove(key jobKey) {
+	t.drop(key)
+	t.claimed -= key.ranks
 }
 
-// roomForJob drops the oldest jobs, of the dataset if it has too many, and of
+// makeRoom drops the oldest jobs, of the dataset if it has too many, and of
 // all while they or their ranks are too many.
-func (s *state) roomForJob(key jobKey) {
-	for s.jobsOf(key.dataset) >= MaxJobs {
-		s.dropJob(s.oldestJob(func(k jobKey) bool { return k.dataset == key.dataset }))
+func (t *jobs) makeRoom(key jobKey) {
+	for t.count(key.dataset) >= MaxJobs {
+		t.remove(t.oldest(func(k jobKey) bool { return k.dataset == key.dataset }))
 	}
-	for s.jobs().len() >= MaxAllJobs || s.jobs().claimed+key.ranks > MaxClaimed {
-		s.dropJob(s.oldestJob(func(jobKey) bool { return true }))
+	for t.len() >= MaxAllJobs || t.claimed+key.ranks > MaxClaimed {
+		t.remove(t.oldest(func(jobKey) bool { return true }))
 	}
 }
 
-func (s *state) jobsOf(dataset string) (n int) {
-	for k := range s.jobs().m {
+func (t *jobs) count(dataset string) (n int) {
+	for k := range t.m {
 		if k.dataset == dataset {
 			n++
 		}
@@ -180,9 +180,9 @@ func (s *state) jobsOf(dataset string) (n int) {
 	return n
 }
 
-func (s *state) oldestJob(among func(jobKey) bool) (oldest jobKey) {
+func (t *jobs) oldest(among func(jobKey) bool) (oldest jobKey) {
 	var sequence uint64
-	for k, j := range s.jobs().m {
+	for k, j := range t.m {
 		if among(k) && (sequence == 0 || j.sequence < sequence) {
 			oldest, sequence = k, j.sequence
 		}
@@ -190,10 +190,10 @@ func (s *state) oldestJob(among func(jobKey) bool) (oldest jobKey) {
 	return oldest
 }
 
-func (s *state) dropJobs(dataset string) {
-	for k := range s.jobs().m {
+func (t *jobs) forget(dataset string) {
+	for k := range t.m {
 		if k.dataset == dataset {
-			s.dropJob(k)
+			t.remove(k)
 		}
 	}
 }
@@ -214,4 +214,18 @@ func (j *job) runs() Runs {
 		i += n
 	}
 	return r
+}
+
+// jobReads are what a machine says of jobs.
+type jobReads struct{ *locked }
+
+// Claims says which node claims each of so many ranks of a dataset: nil if no
+// rank was ever claimed.
+func (r jobReads) Claims(dataset string, ranks uint64) Runs {
+	s, done := r.read()
+	defer done()
+	if j, ok := s.jobs().get(jobKey{dataset, ranks}); ok {
+		return j.runs()
+	}
+	return nil
 }

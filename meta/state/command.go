@@ -1,13 +1,5 @@
 package state
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	"rankfs/meta"
-)
-
 // A Command is one change of the machine: a pointer to one of the structs
 // below, which have no others beside them.
 type Command interface {
@@ -66,60 +58,20 @@ type Result struct {
 	Node       *Node    `json:",omitempty"` // Admit: the node as it is entered now
 	Generation uint64   `json:",omitempty"` // PutDataset: of the dataset now
 	Before     string   `json:",omitempty"` // Claim: the node that held the rank before; empty if none did
-	Plan       *Plan    `json:",omitempty"` // Pin: the plan that is pinned now
+	Plan       *Plan    `json:",omitempty"` // Settle: the plan that is settled now
 	Queue      *Queue   `json:",omitempty"` // OpenQueue, ResetQueue: the queue as it is now
 	Step       *Stepped `json:",omitempty"` // Step
+
+	Job    *PoolJob    `json:",omitempty"` // MakeJob, UseJob: the job as it is now
+	Stage  *PoolStage  `json:",omitempty"` // MakeStage, SpecifyStage, SealStage, ResetStage: the stage as it is now
+	Commit *Commit     `json:",omitempty"` // KeepCopy: the attempt that has won
+	Maps   []Committed `json:",omitempty"` // CommitMaps: what each came to
 }
 
-// Encode is the form of a command in the log: its version, its kind, and JSON.
-// It refuses what no machine would accept.
-func Encode(c Command) ([]byte, error) {
-	version, err := versionOf(c)
-	if err == nil {
-		err = c.check()
+// versionSaid is the version by what the leader notes.
+func versionSaid(c Command) int {
+	if c.sender().Node != "" {
+		return Signed
 	}
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	b.Write([]byte{byte(version), byte(known.of(c).kind)})
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(c); err != nil {
-		return nil, fmt.Errorf("encode command: %w: %w", meta.ErrInvalid, err)
-	}
-	if b.Len() > MaxCommand {
-		return nil, fmt.Errorf("command of %d bytes %w: the most is %d", b.Len(), meta.ErrInvalid, MaxCommand)
-	}
-	return b.Bytes(), nil
-}
-
-// Decode reads a command. A leader decodes the commands of other nodes before they go
-// into the log: one that cannot be decoded there would stop every machine.
-func Decode(data []byte) (Command, error) { return decodeUpTo(Version, data) }
-
-func decodeUpTo(newest int, data []byte) (Command, error) {
-	if len(data) < 2 || len(data) > MaxCommand {
-		return nil, fmt.Errorf("command of %d bytes %w", len(data), meta.ErrCorrupt)
-	}
-	version, k := int(data[0]), known.kinds[kind(data[1])]
-	if err := canRead(version, Oldest, newest); err != nil {
-		return nil, fmt.Errorf("command %w", err)
-	}
-	if k.blank == nil {
-		return nil, meta.Worded(meta.ErrUnavailable, "command of kind %d is not known to this release: %s", data[1], upgrade)
-	}
-	c, d := k.blank(), json.NewDecoder(bytes.NewReader(data[2:]))
-	d.DisallowUnknownFields()
-	if err := d.Decode(c); err != nil {
-		return nil, meta.Worded(meta.ErrCorrupt, "command of kind %d is corrupt or of a later release: upgrade rankfs on this node: %w",
-			data[1], err)
-	}
-	if rest := data[2+d.InputOffset():]; len(bytes.TrimSpace(rest)) != 0 {
-		return nil, fmt.Errorf("command of kind %d %w: %d bytes follow it", data[1], meta.ErrCorrupt, len(rest))
-	}
-	if says, err := versionOf(c); err != nil || says != version {
-		return nil, fmt.Errorf("command of kind %d %w: it is not of version %d", data[1], meta.ErrCorrupt, version)
-	}
-	return c, nil
+	return Oldest
 }

@@ -1,5 +1,5 @@
 // Package state is what the daemons of a cluster agree on: its nodes, its datasets,
-// where ranks run, which plans are pinned, and which worker holds which unit of a
+// where ranks run, which plans are settled, and which worker holds which unit of a
 // queue. It is a machine that commands are applied to, one after the other, in the
 // order of a replicated log.
 //
@@ -23,7 +23,9 @@
 //
 // The state is sections, each of which is one kind of agreed thing: its table, its
 // commands and the right to send each, its frames in a snapshot, its bounds. The
-// machine goes over the table of sections, and knows none by name.
+// machine goes over the table of sections, and knows none by name. A command, a section,
+// the state and a restorer are defined by one another, and so are the pool and its blobs;
+// of all other files none refers back to one that refers to it.
 //
 // From version 4 on a command says which node sends it, and the machine knows
 // what each may send: see Role.

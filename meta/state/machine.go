@@ -1,12 +1,5 @@
 package state
 
-import (
-	"fmt"
-	"sync"
-
-	"rankfs/meta"
-)
-
 // A Machine is the state of a cluster as one node knows it. Its methods may be
 // called concurrently; Apply and Restore wait for each other.
 //
@@ -14,55 +7,28 @@ import (
 // runs of a plan, which are shared and must not be changed.
 type Machine struct {
 	speaks int // the newest version that it understands
-	mu     struct {
-		sync.RWMutex
-		state   *state
-		poison  error  // why nothing is applied any more
-		cluster signal // of everything but queues
-		queues  signal
-	}
-}
+	*locked
 
-// New is the machine that no command was applied to.
-func New() *Machine { return Speaking(Version) }
+	// What it says of each section.
+	tokenReads
+	nodeReads
+	datasetReads
+	jobReads
+	planReads
+	queueReads
+	settingReads
+}
 
 // Speaking is New for a machine that understands no newer version than that: one
 // of an older release.
 func Speaking(version int) *Machine {
-	m := &Machine{speaks: version}
-	m.mu.state = newState()
-	return m
-}
-
-// Apply applies the command at that index of the log and says what came of it.
-// An error is as much a part of the outcome as a result: every machine returns
-// the same, and has changed nothing.
-func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
-	c, err := decodeUpTo(m.speaks, data)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mu.poison != nil {
-		return Result{}, m.mu.poison
+	l := new(locked)
+	l.mu.state = newState()
+	return &Machine{
+		speaks: version, locked: l,
+		tokenReads: tokenReads{l}, nodeReads: nodeReads{l}, datasetReads: datasetReads{l}, jobReads: jobReads{l},
+		planReads: planReads{l}, queueReads: queueReads{l}, settingReads: settingReads{l},
 	}
-	if err != nil {
-		m.mu.poison = fmt.Errorf("index %d of the cluster's log: %w", index, err)
-		return Result{}, m.mu.poison
-	}
-	s := m.mu.state
-	if index <= s.Applied {
-		return Result{}, meta.Worded(meta.ErrInvalid, "index %d of the cluster's log cannot come after %d", index, s.Applied)
-	}
-	s.Applied = index
-	if err := c.check(); err != nil {
-		return Result{}, err
-	}
-	if err := s.mayCome(c); err != nil {
-		return Result{}, err
-	}
-	s.advance(c.at())
-	result, err := c.apply(s)
-	m.tell()
-	return result, err
 }
 
 // tell wakes the goroutines that wait for what has changed.
@@ -99,19 +65,13 @@ func (m *Machine) QueuesChanged() <-chan struct{} {
 	return m.mu.queues.next()
 }
 
-// A signal is a channel that is made when a goroutine is about to wait for it.
-type signal struct{ c chan struct{} }
+// Speaks is the newest version of commands that the machine understands.
+func (m *Machine) Speaks() int { return m.speaks }
 
-func (s *signal) next() <-chan struct{} {
-	if s.c == nil {
-		s.c = make(chan struct{})
-	}
-	return s.c
-}
-
-func (s *signal) fire() {
-	if s.c != nil {
-		close(s.c)
-		s.c = nil
-	}
+// Version is the version of the commands that the machine takes, as far as it has
+// come.
+func (m *Machine) Version() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.mu.state.version()
 }

@@ -66,7 +66,7 @@ func founded(t testing.TB, nodes int) *cluster {
 	for n := range nodes {
 		c.do(&state.Admit{TokenHash: index(1), Node: nodeOf(n + 1)})
 	}
-	c.do(&state.PutDataset{Name: "d", Record: json.RawMessage(`{"a":1}`), Index: index(1), IndexBytes: 10})
+	c.do(&state.PutDataset{Name: "d", Registration: json.RawMessage(`{"a":1}`), Index: index(1), IndexBytes: 10})
 	return c
 }
 

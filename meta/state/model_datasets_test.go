@@ -9,7 +9,7 @@ import (
 
 func (m *model) put(c *state.PutDataset) (state.Result, error) {
 	old, ok := m.datasets[c.Name]
-	same := old.Index == c.Index && old.IndexBytes == c.IndexBytes && string(old.Record) == string(c.Record)
+	same := old.Index == c.Index && old.IndexBytes == c.IndexBytes && string(old.Registration) == string(c.Registration)
 	if ok && same && slices.Contains([]uint64{0, old.Generation, old.Before}, c.Generation) {
 		return state.Result{Generation: old.Generation}, nil
 	}
@@ -21,7 +21,7 @@ func (m *model) put(c *state.PutDataset) (state.Result, error) {
 	}
 	m.latest++
 	m.datasets[c.Name] = state.Dataset{
-		Name: c.Name, Record: c.Record, Index: c.Index, IndexBytes: c.IndexBytes,
+		Name: c.Name, Registration: c.Registration, Index: c.Index, IndexBytes: c.IndexBytes,
 		Generation: m.latest, Before: old.Generation, Registered: m.now,
 	}
 	m.forget(c.Name)
@@ -75,7 +75,7 @@ func (m *model) claim(c *state.Claim) (state.Result, error) {
 	return state.Result{Before: j[c.Rank][1]}, nil
 }
 
-func (m *model) pin(c *state.Pin) (state.Result, error) {
+func (m *model) settle(c *state.Settle) (state.Result, error) {
 	name := datasetOf(c.View)
 	if err := m.current(name, c.Generation); err != nil {
 		return state.Result{}, err
@@ -89,7 +89,7 @@ func (m *model) pin(c *state.Pin) (state.Result, error) {
 		}
 		p = state.Plan{
 			View: c.View, Generation: c.Generation, Index: m.datasets[name].Index,
-			Nodes: c.Nodes, Sequence: m.next(), Pinned: m.now,
+			Nodes: c.Nodes, Sequence: m.next(), Settled: m.now,
 		}
 		m.plans[c.View] = p
 	}

@@ -103,9 +103,9 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		m.forget(c.Name)
 	case *state.Claim:
 		return m.claim(c)
-	case *state.Pin:
-		return m.pin(c)
-	case *state.Unpin:
+	case *state.Settle:
+		return m.settle(c)
+	case *state.Unsettle:
 		delete(m.plans, c.View)
 	case *state.OpenQueue:
 		return m.open(c)

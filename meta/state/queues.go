@@ -1,8 +1,8 @@
 package state
 
 import (
-	"encoding/binary"
-	"math/bits"
+	"fmt"
+	"maps"
 
 	"rankfs/meta"
 )
@@ -15,161 +15,70 @@ type queues struct {
 	suspects int    // of all
 }
 
-func (s *state) queues() *queues { return part[*queues](s) }
+func (s *state) queues() *queues { return sectionOf[*queues](s) }
 
-func (*queues) commands() []command {
-	return []command{
-		{kind: 15, blank: blank[OpenQueue], by: members},
-		{kind: 16, blank: blank[Step], by: owns},
-		{kind: 17, blank: blank[LeaveQueue], by: owns},
-		{kind: 18, blank: blank[ResetQueue], by: members},
-		{kind: 19, blank: blank[DropQueue], by: operators},
-	}
+func (t *queues) add(q *queue) {
+	t.set(q.View, q)
+	t.units += q.Units
+	t.workers += len(q.workers)
+	t.suspects += len(q.suspects)
 }
 
-func (t *queues) share() section { return &queues{table: t.table.share()} }
-
-func (t *queues) over() bool {
-	return t.len() > MaxQueues || t.units > MaxAllUnits || t.workers > MaxAllWorkers || t.suspects > MaxAllSuspects
+func (t *queues) remove(s *state, q *queue) {
+	t.drop(q.View)
+	t.units -= q.Units
+	t.workers -= len(q.workers)
+	t.suspects -= len(q.suspects)
+	s.changed.queues = true
 }
 
-func (t *queues) write(f *frameWriter) {
-	for _, q := range sorted(&t.table) {
-		q.write(f)
-	}
-}
-
-func (q *queue) write(f *frameWriter) {
-	f.json('q', q.Queue)
-	for i, p := range q.units.pages {
-		if p == nil {
-			continue
+func (t *queues) forget(s *state, dataset string) {
+	for view, q := range t.m {
+		if name, _, _ := meta.SplitView(view); name == dataset {
+			t.remove(s, q)
 		}
-		b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+pageUnits/8), uint64(i))
-		for _, word := range p {
-			b = binary.LittleEndian.AppendUint64(b, word)
+	}
+}
+
+// makeRoom drops queues that are worked off, oldest first, until there is
+// room for so much more. It does not drop the queue of the view keep.
+func (t *queues) makeRoom(s *state, queues int, units uint64, workers int, keep string) error {
+	for t.len()+queues > MaxQueues || t.units+units > MaxAllUnits || t.workers+workers > MaxAllWorkers {
+		oldest := t.oldestOver(keep)
+		if oldest == nil {
+			return fmt.Errorf("%w: %d queues of %d units and %d workers are not worked off; see: rankfs queue ls, and drop one with: rankfs queue rm",
+				meta.ErrBusy, t.len(), t.units, t.workers)
 		}
-		f.frame('u', b)
-	}
-	for _, r := range q.suspected() {
-		f.json('b', r)
-	}
-	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
-		f.json('w', w)
-	}
-}
-
-// A queueReader restores queues: the frame of each, then those of its pages of
-// units, of its suspects and of its workers.
-type queueReader struct {
-	*restorer
-	queue *queue // that was read last
-}
-
-func (*queues) restore(in *restorer) frames {
-	r := &queueReader{restorer: in}
-	return frames{'q': each(r.readQueue), 'u': r.units, 'b': each(r.suspect), 'w': each(r.worker)}
-}
-
-func (in *queueReader) readQueue(info Queue) error {
-	open := OpenQueue{View: info.View, Units: info.Units, Policy: info.Policy}
-	if err := first(open.check(), in.sequence(info.Sequence)); err != nil {
-		return err
-	}
-	v, err := checkView(info.View)
-	if err != nil {
-		return err
-	}
-	if _, err := in.s.current(v.Dataset, info.Generation); err != nil {
-		return err
-	}
-	_, twice := in.s.queues().get(info.View)
-	if err := first(must(!twice, errTwice), must(info.Done == 0 && info.Held == 0 && info.Workers == 0 && info.Aside == 0, errWrong)); err != nil {
-		return err
-	}
-	in.queue = newQueue(info, v.Ranks, in.s.era)
-	in.s.addQueue(in.queue)
-	return nil
-}
-
-func (in *queueReader) units(payload []byte) error {
-	if in.queue == nil || len(payload) != 8+pageUnits/8 || len(in.queue.suspects) > 0 {
-		return errWrong
-	}
-	u, number := &in.queue.units, binary.LittleEndian.Uint64(payload)
-	if number >= uint64(len(u.pages)) || u.pages[number] != nil {
-		return errWrong
-	}
-	p := new(page)
-	for i := range p {
-		p[i] = binary.LittleEndian.Uint64(payload[8+8*i:])
-		u.done += uint64(bits.OnesCount64(p[i]))
-	}
-	u.pages[number], u.owned[number] = p, true
-	for unit := int64(in.queue.Units); unit < int64((number+1)*pageUnits); unit++ {
-		if u.has(unit) {
-			return errWrong
-		}
+		t.remove(s, oldest)
 	}
 	return nil
 }
 
-// suspect reads one of the queue before it, whose units came first.
-func (in *queueReader) suspect(r Suspect) error {
-	q := in.queue
-	if q == nil || r.Unit < 0 || r.Unit >= int64(q.Units) || q.units.has(r.Unit) || len(r.By) == 0 || len(r.By) > MaxReturns {
-		return errWrong
-	}
-	if _, twice := q.suspects[r.Unit]; twice {
-		return errTwice
-	}
-	workers := make(map[string]bool)
-	for _, by := range r.By {
-		workers[by.Worker] = true
-		known := by.Cause == Closed || by.Cause == Down || by.Cause == Removal
-		if err := first(checkWorker(by.Worker), checkID(by.Node), must(known && by.Rank < meta.MaxRanks, errWrong)); err != nil {
-			return err
+func (t *queues) oldestOver(keep string) (oldest *queue) {
+	for _, q := range t.m {
+		if q.isOver() && q.View != keep && (oldest == nil || q.Sequence < oldest.Sequence) {
+			oldest = q
 		}
 	}
-	q.suspects[r.Unit] = r.By
-	if isAside(r.By) {
-		q.aside++
-	}
-	in.s.queues().suspects++
-	return first(must(len(workers) == len(r.By), errTwice), must(len(q.suspects) <= MaxSuspects, errMany))
+	return oldest
 }
 
-func (in *queueReader) worker(w worker) error {
-	w.era = in.s.era
-	q := in.queue
-	if q == nil {
-		return errWrong
+// toChange is the queue to write to: a copy if a snapshot has it too.
+func (t *queues) toChange(s *state, q *queue) *queue {
+	s.changed.queues = true
+	if q.era == s.era {
+		return q
 	}
-	if err := first(checkWorker(w.ID), must(q.workers[w.ID] == nil, errTwice), in.mayHold(q, &w)); err != nil {
-		return err
-	}
-	q.workers[w.ID] = &w
-	in.s.queues().workers++
-	if !w.Left {
-		q.here++
-	}
-	return must(len(q.workers) <= MaxWorkers, errMany)
+	c := *q
+	c.era, c.units, c.workers, c.suspects = s.era, q.units.share(), maps.Clone(q.workers), maps.Clone(q.suspects)
+	t.set(c.View, &c)
+	return &c
 }
 
-// mayHold counts what w holds.
-func (in *queueReader) mayHold(q *queue, w *worker) error {
-	if w.Node != "" || !w.Left {
-		if err := checkID(w.Node); err != nil {
-			return err
-		}
+func (t *queues) opened(view string) (*queue, error) {
+	q, ok := t.get(view)
+	if !ok {
+		return nil, fmt.Errorf("queue of %s %w: open it again", view, meta.ErrNotExist)
 	}
-	if w.Unit == -1 {
-		return nil
-	}
-	n, _ := in.s.nodes().get(w.Node)
-	if w.Unit < 0 || w.Unit >= int64(q.Units) || w.Left || !n.Up || q.holders[w.Unit] >= 2 {
-		return errWrong
-	}
-	q.holders[w.Unit]++
-	return nil
+	return q, nil
 }

@@ -74,7 +74,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	case 13, 14:
 		name := dataset()
 		record := json.RawMessage(fmt.Sprintf(`{"r":%d}`, one("record", 2)))
-		return &state.PutDataset{Name: name, Record: record, Index: index(one("index", 2)), Generation: generation(name)}
+		return &state.PutDataset{Name: name, Registration: record, Index: index(one("index", 2)), Generation: generation(name)}
 	case 15:
 		name := dataset()
 		return &state.RemoveDataset{Name: name, Generation: generation(name)}
@@ -88,9 +88,9 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 		v := view()
 		parsed, _ := meta.View{}.With(v[len(datasetOf(v))+1:])
 		nodes := state.RunsOf(rapid.SliceOfN(rapid.Custom(func(*rapid.T) string { return node() }), int(parsed.Ranks), int(parsed.Ranks)).Draw(t, "nodes"))
-		return &state.Pin{View: v, Generation: generation(datasetOf(v)), Nodes: nodes}
+		return &state.Settle{View: v, Generation: generation(datasetOf(v)), Nodes: nodes}
 	case 21:
-		return &state.Unpin{View: view()}
+		return &state.Unsettle{View: view()}
 	case 22, 23:
 		v := view()
 		return &state.OpenQueue{View: v, Generation: generation(datasetOf(v)), Units: uint64(one("units", 5)), Policy: "flow"}
@@ -121,7 +121,7 @@ func TestModel(t *testing.T) {
 			for n := range 3 {
 				begin(&state.Admit{TokenHash: index(1), Node: nodeOf(n + 1)})
 			}
-			begin(&state.PutDataset{Name: "d", Record: json.RawMessage("1"), Index: index(1)})
+			begin(&state.PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: index(1)})
 			begin(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 5, Policy: "flow"})
 			for n := range rapid.IntRange(0, 4).Draw(t, "returns") {
 				begin(&state.Step{View: view(1, 2), Worker: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})

@@ -5,62 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"rankfs/meta"
 )
-
-// Read is the machine that a snapshot was made of. Any damage is ErrCorrupt.
-func Read(r io.Reader) (*Machine, error) {
-	m := New()
-	if err := m.Restore(r); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// Restore makes the machine the one that the snapshot was made of. If it
-// fails, the machine is what it was.
-func (m *Machine) Restore(r io.Reader) error {
-	s, err := readState(r, snapshotOf(m.speaks))
-	if err != nil {
-		return fmt.Errorf("snapshot of the cluster's state %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.state, m.mu.poison = s, nil
-	m.mu.cluster.fire()
-	m.mu.queues.fire()
-	return nil
-}
-
-// readState reads all frames. The checksum comes last, and says nothing about
-// what an enemy wrote, so nothing is believed before either.
-func readState(r io.Reader, newest uint32) (*state, error) {
-	f := newFrameReader(r)
-	version, err := f.begin()
-	if err != nil {
-		return nil, err
-	}
-	known := canRead(int(version), oldestSnapshot, int(newest))
-	in := newRestorer(version)
-	for {
-		tag, payload, err := f.next()
-		switch {
-		case err != nil:
-			return nil, err
-		case tag == tagEnd && known != nil:
-			return nil, known
-		case tag == tagEnd:
-			return in.s, in.check()
-		case known != nil:
-			continue
-		}
-		if err := in.frame(tag, payload); err != nil {
-			return nil, fmt.Errorf("%w: section %q: %w", meta.ErrCorrupt, tag, hide(err))
-		}
-	}
-}
 
 // hide takes the kind from an error, keeping its words: what is wrong inside
 // of a snapshot makes the snapshot corrupt and nothing else.
@@ -74,6 +21,7 @@ type restorer struct {
 	seen      map[tag]bool // of the frames that there is one of
 	due       tag          // the frame that must come next, if one must
 	sequences map[uint64]bool
+	stage     PoolStage // whose maps come next
 }
 
 // frames has the functions that read the frames of a section, by tag. Each checks its
@@ -83,21 +31,8 @@ type frames map[tag]func(payload []byte) error
 // A reader reads frames of one tag into a section.
 type reader struct {
 	read  func(payload []byte) error
-	part  section
+	into  section
 	since int // the version in which there may be one
-}
-
-func newRestorer(version uint32) *restorer {
-	in := &restorer{
-		s: newState(), version: version,
-		read: make(map[tag]reader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
-	}
-	for _, part := range in.s.parts {
-		for t, read := range part.restore(in) {
-			in.read[t] = reader{read, part, since(part)}
-		}
-	}
-	return in
 }
 
 var (
@@ -124,7 +59,7 @@ func (in *restorer) frame(t tag, payload []byte) error {
 	if err := r.read(payload); err != nil {
 		return err
 	}
-	return must(!r.part.over(), errMany)
+	return must(!r.into.over(), errMany)
 }
 
 // single reads a frame of the machine itself, of which there is one.

@@ -36,7 +36,7 @@ func roled(t testing.TB) *cluster {
 	for n := 2; n <= 4; n++ {
 		admit(n, index(1))
 	}
-	c.do(signedBy(hostile, &state.PutDataset{Name: "d", Record: []byte(`{}`), Index: index(1)}))
+	c.do(signedBy(hostile, &state.PutDataset{Name: "d", Registration: []byte(`{}`), Index: index(1)}))
 	c.do(signedBy(other, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 10, Policy: "flow"}))
 	c.do(signedBy(other, &state.Step{View: view(1, 2), Worker: "w", Node: other, Take: 3, Nonce: 1}))
 	return c
@@ -65,22 +65,26 @@ func permissions() []permission {
 		{"Move", func() state.Command { return &state.Move{ID: other, Addr: "h:2"} }, "sl"},
 		{"Drain", func() state.Command { return &state.Drain{ID: other, Drained: true} }, "o"},
 		{"Remove", func() state.Command { return &state.Remove{ID: other} }, "o"},
+		{"Promote", func() state.Command {
+			return &state.Promote{ID: other, Voters: state.Voters{Voters: all}}
+		}, "omsl"},
 		{"Health", func() state.Command { return &state.Health{ID: other} }, "sl"},
 		{"Begin", func() state.Command { return &state.Begin{ID: other, Addr: "h:3", Life: 9} }, "sl"},
+		{"OfferPool", func() state.Command { return &state.OfferPool{ID: other, Bytes: 1} }, "sl"},
 		{"PutDataset", func() state.Command {
-			return &state.PutDataset{Name: "e", Record: []byte(`{}`), Index: index(2)}
+			return &state.PutDataset{Name: "e", Registration: []byte(`{}`), Index: index(2)}
 		}, "omsl"},
 		{"PutDataset that refreshes", func() state.Command {
-			return &state.PutDataset{Name: "d", Record: []byte(`{}`), Index: index(3), Generation: 1}
+			return &state.PutDataset{Name: "d", Registration: []byte(`{}`), Index: index(3), Generation: 1}
 		}, "omsl"},
 		{"RemoveDataset", func() state.Command { return &state.RemoveDataset{Name: "d", Generation: 1} }, "o"},
 		{"Claim", func() state.Command {
 			return &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: other}
 		}, "sl"},
-		{"Pin", func() state.Command {
-			return &state.Pin{View: view(3, 2), Generation: 1, Nodes: state.Runs{{Node: other, Count: 2}}}
+		{"Settle", func() state.Command {
+			return &state.Settle{View: view(3, 2), Generation: 1, Nodes: state.Runs{{Node: other, Count: 2}}}
 		}, "omsl"},
-		{"Unpin", func() state.Command { return &state.Unpin{View: view(3, 2)} }, "omsl"},
+		{"Unsettle", func() state.Command { return &state.Unsettle{View: view(3, 2)} }, "omsl"},
 		{"OpenQueue", func() state.Command {
 			return &state.OpenQueue{View: view(2, 2), Generation: 1, Units: 10, Policy: "flow"}
 		}, "omsl"},
@@ -92,6 +96,24 @@ func permissions() []permission {
 		{"ResetQueue", func() state.Command { return &state.ResetQueue{View: view(1, 2)} }, "omsl"},
 		{"DropQueue", func() state.Command { return &state.DropQueue{View: view(1, 2)} }, "o"},
 		{"Setting", func() state.Command { return &state.Setting{Key: "k", Value: "v"} }, "o"},
+		{"MakeJob", func() state.Command { return &state.MakeJob{Node: other, Name: "j", Nonce: 1} }, "sl"},
+		{"DropJob", func() state.Command { return &state.DropJob{Name: "j"} }, "omsl"},
+		{"SetQuota", func() state.Command { return &state.SetQuota{Name: "j", Quota: 1} }, "omsl"},
+		{"UseJob", func() state.Command { return &state.UseJob{Node: other, Name: "j"} }, "sl"},
+		{"MakeStage", func() state.Command { return &state.MakeStage{Job: "j", Name: "s"} }, "omsl"},
+		{"DropStage", func() state.Command { return &state.DropStage{StageName: stageName} }, "omsl"},
+		{"SpecifyStage", func() state.Command { return &state.SpecifyStage{StageName: stageName, Spec: "maps=1"} }, "omsl"},
+		{"CommitMaps", func() state.Command {
+			return &state.CommitMaps{Maps: state.Batch{{Stage: stageNumber, Maps: state.Commits{{Writer: other, Nodes: []string{other}}}}}}
+		}, "sl"},
+		{"SealStage", func() state.Command { return &state.SealStage{StageName: stageName} }, "omsl"},
+		{"ResetStage", func() state.Command { return &state.ResetStage{StageName: stageName} }, "omsl"},
+		{"KeepCopy", func() state.Command { return &state.KeepCopy{StageName: stageName, Node: other} }, "sl"},
+		{"DropMap", func() state.Command { return &state.DropMap{StageName: stageName} }, "omsl"},
+		{"PutBlobs", func() state.Command {
+			return &state.PutBlobs{StageName: blobs, Node: other, Maps: state.Commits{{Writer: other, Nodes: []string{other}, Name: "k"}}}
+		}, "sl"},
+		{"DropBlob", func() state.Command { return &state.DropBlob{StageName: blobs, Blob: state.Blob{Name: "k"}} }, "omsl"},
 		{"Upgrade", func() state.Command { return &state.Upgrade{To: state.Version, Nodes: all} }, "l"},
 	}
 }

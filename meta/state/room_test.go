@@ -22,7 +22,7 @@ func roomy(t *testing.T) *state {
 	}
 	do(&Found{Cluster: Cluster{ID: "c", CA: "ca"}})
 	do(&Admit{Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k"}})
-	do(&PutDataset{Name: "d", Record: json.RawMessage("1"), Index: idString(1)})
+	do(&PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: idString(1)})
 	for epoch := range 2 {
 		do(&OpenQueue{View: viewOf(epoch), Generation: 1, Units: 1, Policy: "flow"})
 		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
@@ -37,7 +37,7 @@ func viewOf(epoch int) string {
 
 // Bounds that take too long to reach: what is counted is set to them.
 func TestDistantBounds(t *testing.T) {
-	another := &PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)}
+	another := &PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: idString(2)}
 	step := &Step{View: viewOf(0), Worker: "v", Node: idString(1), Take: -1}
 	tests := []struct {
 		name    string
@@ -50,11 +50,11 @@ func TestDistantBounds(t *testing.T) {
 		{"removed nodes", func(s *state) { fill(&s.nodes().removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
 		{"workers, another queue being over", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
 		{"workers, no other queue being over", func(s *state) {
-			s.dropQueue(s.queues().m[viewOf(1)])
+			s.queues().remove(s, s.queues().m[viewOf(1)])
 			s.queues().workers = MaxAllWorkers
 		}, step, meta.ErrBusy},
 		{"workers, somebody leaving", func(s *state) {
-			s.dropQueue(s.queues().m[viewOf(1)])
+			s.queues().remove(s, s.queues().m[viewOf(1)])
 			s.queues().workers = MaxAllWorkers
 		}, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
 	}
@@ -104,10 +104,10 @@ func fill[V any](t *table[string, V], n int) {
 func TestCounts(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{
-		&PutDataset{Name: "e", Record: json.RawMessage("1"), Index: idString(2)},
+		&PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: idString(2)},
 		&RemoveDataset{Name: "e", Generation: 2},
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
-		&Pin{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
+		&Settle{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
 		&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
 		&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
 		&LeaveQueue{View: viewOf(2), Worker: "w"},
@@ -118,8 +118,8 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	maps, q := s.plans().maps, s.queues()
-	if s.datasets().records != 0 || s.jobs().claimed != 0 || maps.runs != 0 ||
+	if s.datasets().registrations != 0 || s.jobs().claimed != 0 || maps.runs != 0 ||
 		len(maps.all) != 0 || q.units != 0 || q.workers != 0 || q.suspects != 0 {
-		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().records, s.jobs().claimed, maps, q)
+		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().registrations, s.jobs().claimed, maps, q)
 	}
 }

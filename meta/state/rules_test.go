@@ -50,31 +50,34 @@ func TestEncodeRefuses(t *testing.T) {
 		{"a drain of nobody", &state.Drain{}},
 		{"a removal of nobody", &state.Remove{}},
 		{"the health of nobody", &state.Health{}},
-		{"a dataset without name", &state.PutDataset{Record: record, Index: index(1)}},
-		{"a dataset with a slash", &state.PutDataset{Name: "a/b", Record: record, Index: index(1)}},
+		{"the pool of nobody", &state.OfferPool{Bytes: 1}},
+		{"a quota of less than nothing", &state.SetQuota{Name: "j", Quota: -1}},
+		{"a pool of less than nothing", &state.OfferPool{ID: id(1), Bytes: -1}},
+		{"a dataset without name", &state.PutDataset{Registration: record, Index: index(1)}},
+		{"a dataset with a slash", &state.PutDataset{Name: "a/b", Registration: record, Index: index(1)}},
 		{"a dataset without record", &state.PutDataset{Name: "d", Index: index(1)}},
-		{"a record that is no JSON", &state.PutDataset{Name: "d", Record: json.RawMessage("{"), Index: index(1)}},
-		{"a long record", &state.PutDataset{Name: "d", Record: json.RawMessage(`"` + strings.Repeat("x", state.MaxRecord) + `"`), Index: index(1)}},
-		{"a dataset without index", &state.PutDataset{Name: "d", Record: record}},
-		{"an index of odd digits", &state.PutDataset{Name: "d", Record: record, Index: index(1)[1:]}},
-		{"an index of less than nothing", &state.PutDataset{Name: "d", Record: record, Index: index(1), IndexBytes: -1}},
+		{"a record that is no JSON", &state.PutDataset{Name: "d", Registration: json.RawMessage("{"), Index: index(1)}},
+		{"a long record", &state.PutDataset{Name: "d", Registration: json.RawMessage(`"` + strings.Repeat("x", state.MaxRegistration) + `"`), Index: index(1)}},
+		{"a dataset without index", &state.PutDataset{Name: "d", Registration: record}},
+		{"an index of odd digits", &state.PutDataset{Name: "d", Registration: record, Index: index(1)[1:]}},
+		{"an index of less than nothing", &state.PutDataset{Name: "d", Registration: record, Index: index(1), IndexBytes: -1}},
 		{"the removal of no dataset", &state.RemoveDataset{}},
 		{"a claim of no ranks", &state.Claim{Dataset: "d", Node: id(1)}},
 		{"a claim past the ranks", &state.Claim{Dataset: "d", Ranks: 2, Rank: 2, Node: id(1)}},
 		{"a claim of too many ranks", &state.Claim{Dataset: "d", Ranks: meta.MaxRanks + 1, Node: id(1)}},
 		{"a claim for nobody", &state.Claim{Dataset: "d", Ranks: 2}},
-		{"a plan of a dataset", &state.Pin{View: "d", Nodes: state.Runs{{Node: id(1), Count: 2}}}},
-		{"a plan of half a view", &state.Pin{View: "d@ranks=2,step=4", Nodes: state.Runs{{Node: id(1), Count: 2}}}},
-		{"a plan of a long view", &state.Pin{View: "d@" + long}},
-		{"a plan of a view of nothing", &state.Pin{View: strings.TrimPrefix(view(1, 2), "d"), Nodes: state.Runs{{Node: id(1), Count: 2}}}},
-		{"a plan without nodes", &state.Pin{View: view(1, 2)}},
-		{"a plan of too few ranks", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1}}}},
-		{"a plan of too many ranks", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 3}}}},
-		{"a plan of 2^64+2 ranks", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1 << 63}, {Node: id(2), Count: 1 << 63}, {Node: id(1), Count: 2}}}},
-		{"a plan with an empty run", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 2}, {Node: id(2)}}}},
-		{"a plan with a run in two", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(1), Count: 1}}}},
-		{"a plan on nobody", &state.Pin{View: view(1, 2), Nodes: state.Runs{{Count: 2}}}},
-		{"no view to unpin", &state.Unpin{}},
+		{"a plan of a dataset", &state.Settle{View: "d", Nodes: state.Runs{{Node: id(1), Count: 2}}}},
+		{"a plan of half a view", &state.Settle{View: "d@ranks=2,step=4", Nodes: state.Runs{{Node: id(1), Count: 2}}}},
+		{"a plan of a long view", &state.Settle{View: "d@" + long}},
+		{"a plan of a view of nothing", &state.Settle{View: strings.TrimPrefix(view(1, 2), "d"), Nodes: state.Runs{{Node: id(1), Count: 2}}}},
+		{"a plan without nodes", &state.Settle{View: view(1, 2)}},
+		{"a plan of too few ranks", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1}}}},
+		{"a plan of too many ranks", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 3}}}},
+		{"a plan of 2^64+2 ranks", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1 << 63}, {Node: id(2), Count: 1 << 63}, {Node: id(1), Count: 2}}}},
+		{"a plan with an empty run", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 2}, {Node: id(2)}}}},
+		{"a plan with a run in two", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(1), Count: 1}}}},
+		{"a plan on nobody", &state.Settle{View: view(1, 2), Nodes: state.Runs{{Count: 2}}}},
+		{"no view to unsettle", &state.Unsettle{}},
 		{"a queue of no view", &state.OpenQueue{View: "d", Units: 1, Policy: "flow"}},
 		{"a queue of too many units", &state.OpenQueue{View: view(1, 2), Units: state.MaxUnits + 1, Policy: "flow"}},
 		{"a queue without policy", &state.OpenQueue{View: view(1, 2), Units: 1}},
@@ -173,8 +176,8 @@ func TestRemovedNode(t *testing.T) {
 	if w, _ := c.m.Worker(view(1, 2), "w"); w.Unit != -1 || !w.Left {
 		t.Fatalf("%+v", w)
 	}
-	c.do(&state.Pin{View: view(1, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
-	c.refuse(meta.ErrNotExist, &state.Pin{View: view(2, 2), Generation: 1, Nodes: state.Runs{{Node: id(9), Count: 2}}})
+	c.do(&state.Settle{View: view(1, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
+	c.refuse(meta.ErrNotExist, &state.Settle{View: view(2, 2), Generation: 1, Nodes: state.Runs{{Node: id(9), Count: 2}}})
 	denied := []state.Command{
 		&state.Admit{TokenHash: index(1), Node: nodeOf(2)},
 		&state.Move{ID: id(2), Addr: "a:1"},
@@ -231,7 +234,7 @@ func TestLives(t *testing.T) {
 func TestDatasets(t *testing.T) {
 	c := founded(t, 1)
 	put := func(record string, i int, generation uint64) *state.PutDataset {
-		return &state.PutDataset{Name: "d", Record: json.RawMessage(record), Index: index(i), IndexBytes: 10, Generation: generation}
+		return &state.PutDataset{Name: "d", Registration: json.RawMessage(record), Index: index(i), IndexBytes: 10, Generation: generation}
 	}
 	c.refuse(meta.ErrExist, put(`{"a":2}`, 1, 0))
 	c.refuse(meta.ErrExist, put(`{"a":1}`, 2, 0))
@@ -250,23 +253,66 @@ func TestDatasets(t *testing.T) {
 	if r := c.do(put(`{"a":2}`, 2, 0)); r.Generation != 4 {
 		t.Fatalf("%+v", r)
 	}
-	if d, ok := c.m.Dataset("d"); !ok || d.Before != 0 || string(d.Record) != `{"a":2}` {
+	if d, ok := c.m.Dataset("d"); !ok || d.Before != 0 || string(d.Registration) != `{"a":2}` {
 		t.Fatalf("%+v", d)
+	}
+}
+
+// A dataset that others are made of stays while they are there, and none is made of
+// itself.
+func TestDatasetsMadeOfOthers(t *testing.T) {
+	c := roled(t)
+	put := func(name string, generation uint64, bases ...string) state.Command {
+		return signedBy(hostile, &state.PutDataset{Name: name, Registration: json.RawMessage(`{}`), Index: index(1), IndexBytes: int64(generation), Generation: generation, Bases: bases})
+	}
+	remove := func(name string) state.Command {
+		d, _ := c.m.Dataset(name)
+		return signedBy(operator, &state.RemoveDataset{Name: name, Generation: d.Generation})
+	}
+	c.refuse(meta.ErrNotExist, put("x", 0, "none"))
+	c.do(put("e", 0, "d"))
+	c.do(put("f", 0, "d", "e"))
+	for name, by := range map[string]string{"d": "e, f is made of it; remove that first: rankfs dataset rm e", "e": "f is made of it; remove that first: rankfs dataset rm f"} {
+		if _, err := c.try(remove(name)); !errors.Is(err, meta.ErrBusy) || !strings.HasSuffix(err.Error(), by) {
+			t.Errorf("removal of %s: %v, want advice to do %s", name, err, by)
+		}
+	}
+	d, _ := c.m.Dataset("d")
+	c.refuse(meta.ErrInvalid, put("d", d.Generation, "f"))
+	for _, odd := range [][]string{{"d"}, {"e", "d"}, {"e", "e"}, {"a/b"}, {""}, strings.Split(strings.Repeat("e,", 17), ",")[:17]} {
+		if _, err := state.Encode(put("d", d.Generation, odd...)); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("made of %q: %v", odd, err)
+		}
+	}
+	if _, err := state.Encode(&state.PutDataset{Name: "x", Registration: json.RawMessage(`{}`), Index: index(1), Bases: []string{"d"}}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("a command of the release before says what a dataset is made of: %v", err)
+	}
+	// The base may change; what is made of it has to be made anew.
+	c.do(put("d", d.Generation))
+	again, err := state.Read(bytes.NewReader(written(t, snapshot(t, c.m))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := again.Dataset("f"); !slices.Equal(f.Bases, []string{"d", "e"}) {
+		t.Errorf("out of a snapshot comes %+v", f)
+	}
+	for _, name := range []string{"f", "e", "d"} {
+		c.do(remove(name))
 	}
 }
 
 // A new generation takes along all that was said of the one before.
 func TestNewGeneration(t *testing.T) {
 	c := founded(t, 1)
-	c.do(&state.PutDataset{Name: "e", Record: json.RawMessage("1"), Index: index(1)})
+	c.do(&state.PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: index(1)})
 	other := strings.Replace(view(1, 2), "d@", "e@", 1)
 	nodes := state.Runs{{Node: id(1), Count: 2}}
 	for v, g := range map[string]uint64{view(1, 2): 1, other: 2} {
 		c.do(&state.Claim{Dataset: v[:1], Generation: g, Ranks: 2, Node: id(1)})
-		c.do(&state.Pin{View: v, Generation: g, Nodes: nodes})
+		c.do(&state.Settle{View: v, Generation: g, Nodes: nodes})
 		c.do(&state.OpenQueue{View: v, Generation: g, Units: 1, Policy: "flow"})
 	}
-	if r := c.do(&state.PutDataset{Name: "d", Record: json.RawMessage("2"), Index: index(1), Generation: 1}); r.Generation != 3 {
+	if r := c.do(&state.PutDataset{Name: "d", Registration: json.RawMessage("2"), Index: index(1), Generation: 1}); r.Generation != 3 {
 		t.Fatalf("%+v", r)
 	}
 	_, plan := c.m.Plan(view(1, 2))
@@ -277,7 +323,7 @@ func TestNewGeneration(t *testing.T) {
 	if s := c.m.Summary(); s.Plans != 1 || s.Queues != 1 || s.Jobs != 1 {
 		t.Fatalf("what is of another dataset: %+v", s)
 	}
-	c.refuse(meta.ErrStale, &state.Pin{View: view(1, 2), Generation: 1, Nodes: nodes})
+	c.refuse(meta.ErrStale, &state.Settle{View: view(1, 2), Generation: 1, Nodes: nodes})
 	c.refuse(meta.ErrStale, &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(1)})
 	c.refuse(meta.ErrStale, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 1, Policy: "flow"})
 	c.refuse(meta.ErrNotExist, &state.Step{View: view(1, 2), Worker: "w", Node: id(1), Take: 0})
@@ -288,11 +334,11 @@ func TestPlans(t *testing.T) {
 	if got := c.m.Plans(); len(got) != 0 {
 		t.Fatalf("plans of nobody: %v", got)
 	}
-	pin := func(epoch int) {
-		c.do(&state.Pin{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
+	settle := func(epoch int) {
+		c.do(&state.Settle{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
 	}
-	for _, epoch := range []int{2, 1, 3, 2} { // the second time it is pinned already
-		pin(epoch)
+	for _, epoch := range []int{2, 1, 3, 2} { // the second time it is settled already
+		settle(epoch)
 	}
 	before, _ := c.m.Plan(view(1, 2))
 	overtaken := func(want bool) {
@@ -302,9 +348,9 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	overtaken(false)
-	c.do(&state.Unpin{View: view(1, 2)})
+	c.do(&state.Unsettle{View: view(1, 2)})
 	overtaken(true)
-	pin(1)
+	settle(1)
 	overtaken(true)
 	var got []string
 	for _, p := range c.m.Plans() {
@@ -444,8 +490,8 @@ func TestChanged(t *testing.T) {
 		{"it is still down", &state.Health{ID: id(1)}, false, false},
 		{"a move", &state.Move{ID: id(1), Addr: "h:2"}, true, false},
 		{"a move to where it is", &state.Move{ID: id(1), Addr: "h:2"}, false, false},
-		{"a pin", &state.Pin{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, true, false},
-		{"a second pin", &state.Pin{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, false, false},
+		{"a plan", &state.Settle{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, true, false},
+		{"the plan again", &state.Settle{View: view(1, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}}, false, false},
 		{"a dataset goes", &state.RemoveDataset{Name: "d", Generation: 1}, true, true},
 	} {
 		cluster, queues := c.m.Changed(), c.m.QueuesChanged()
@@ -456,7 +502,7 @@ func TestChanged(t *testing.T) {
 	}
 	token := c.m.Changed()
 	c.now = 1 << 62
-	c.do(&state.Unpin{View: view(1, 1)})
+	c.do(&state.Unsettle{View: view(1, 1)})
 	if !isClosed(token) || c.m.Summary().Tokens != 0 {
 		t.Error("a token expired without anybody noticing")
 	}

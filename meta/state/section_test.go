@@ -50,7 +50,7 @@ func (c *Note) about(*state) string { return c.Node }
 func (c *Note) check() error { return checkID(c.Node) }
 
 func (c *Note) apply(s *state) (Result, error) {
-	t := part[*notes](s)
+	t := sectionOf[*notes](s)
 	if _, ok := t.get(c.Node); !ok && t.len() >= mostNotes {
 		return Result{}, fmt.Errorf("note %w: there are %d", meta.ErrBusy, mostNotes)
 	}
@@ -155,14 +155,14 @@ func TestASectionOfItsOwn(t *testing.T) {
 		t.Fatalf("read: %v", err)
 	}
 	for m, want := range map[*state]string{read.mu.state: "d", before.state: "d"} {
-		if got, _ := part[*notes](m).get(idString(2)); got != want {
+		if got, _ := sectionOf[*notes](m).get(idString(2)); got != want {
 			t.Errorf("the note is %q", got)
 		}
 	}
 	if err := send(m, note(2, 2, "e")); err != nil || read.Hash() == m.Hash() {
 		t.Errorf("%v, or a note is not in the hash", err)
 	}
-	if got, _ := part[*notes](before.state).get(idString(2)); got != "d" {
+	if got, _ := sectionOf[*notes](before.state).get(idString(2)); got != "d" {
 		t.Errorf("a snapshot has changed to %q", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
 func TestSectionsShareNothing(t *testing.T) {
 	tags := map[tag]bool{tagEnd: true, tagApplied: true, tagHeader: true}
 	in := newRestorer(signedSnapshot)
-	for _, p := range in.s.parts {
+	for _, p := range in.s.sections {
 		for tag := range p.restore(in) {
 			if tags[tag] {
 				t.Errorf("tag %q of %T is of another section as well", tag, p)

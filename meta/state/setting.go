@@ -10,7 +10,7 @@ import (
 // settings are values by key.
 type settings struct{ table[string, string] }
 
-func (s *state) settings() *settings { return part[*settings](s) }
+func (s *state) settings() *settings { return sectionOf[*settings](s) }
 
 func (*settings) commands() []command {
 	return []command{{kind: 20, blank: blank[Setting], by: operators}}
@@ -67,4 +67,14 @@ func (c *Setting) apply(s *state) (Result, error) {
 	}
 	s.changed.cluster = true
 	return Result{}, nil
+}
+
+// settingReads are what a machine says of settings.
+type settingReads struct{ *locked }
+
+// Setting is what a key is set to for the whole cluster, empty if it is not set.
+func (r settingReads) Setting(key string) string {
+	s, done := r.read()
+	defer done()
+	return s.settings().m[key]
 }

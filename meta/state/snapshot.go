@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
 )
 
 // A Snapshot is a machine as it was. It costs what changes after it.
@@ -21,9 +23,6 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	}
 	return &Snapshot{m.mu.state.share()}, nil
 }
-
-// Applied is the index of the last command in it.
-func (s *Snapshot) Applied() uint64 { return s.state.Applied }
 
 // WriteTo implements io.WriterTo. Equal machines are equal bytes.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
@@ -56,7 +55,63 @@ func (m *Machine) Hash() uint64 {
 // write writes all but the index.
 func (s *state) write(f *frameWriter) {
 	f.json(tagHeader, s.header)
-	for _, part := range s.parts {
-		part.write(f)
+	for _, one := range s.sections {
+		one.write(f)
 	}
+}
+
+// Restore makes the machine the one that the snapshot was made of. If it
+// fails, the machine is what it was.
+func (m *Machine) Restore(r io.Reader) error {
+	s, err := readState(r, snapshotOf(m.speaks))
+	if err != nil {
+		return fmt.Errorf("snapshot of the cluster's state %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.state, m.mu.poison = s, nil
+	m.mu.cluster.fire()
+	m.mu.queues.fire()
+	return nil
+}
+
+// readState reads all frames. The checksum comes last, and says nothing about
+// what an enemy wrote, so nothing is believed before either.
+func readState(r io.Reader, newest uint32) (*state, error) {
+	f := newFrameReader(r)
+	version, err := f.begin()
+	if err != nil {
+		return nil, err
+	}
+	known := canRead(int(version), oldestSnapshot, int(newest))
+	in := newRestorer(version)
+	for {
+		tag, payload, err := f.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case tag == tagEnd && known != nil:
+			return nil, known
+		case tag == tagEnd:
+			return in.s, in.check()
+		case known != nil:
+			continue
+		}
+		if err := in.frame(tag, payload); err != nil {
+			return nil, fmt.Errorf("%w: section %q: %w", meta.ErrCorrupt, tag, hide(err))
+		}
+	}
+}
+
+func newRestorer(version uint32) *restorer {
+	in := &restorer{
+		s: newState(), version: version,
+		read: make(map[tag]reader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
+	}
+	for _, one := range in.s.sections {
+		for t, read := range one.restore(in) {
+			in.read[t] = reader{read, one, since(one)}
+		}
+	}
+	return in
 }

@@ -27,11 +27,11 @@ func full(t testing.TB) *cluster {
 	c.do(&state.Drain{ID: id(3), Drained: true})
 	c.do(&state.Begin{ID: id(1), Addr: "h:3", Life: 77})
 	c.do(&state.Health{ID: id(3)})
-	c.do(&state.PutDataset{Name: "e", Record: json.RawMessage(`"<&> "`), Index: index(2), IndexBytes: 3})
+	c.do(&state.PutDataset{Name: "e", Registration: json.RawMessage(`"<&> "`), Index: index(2), IndexBytes: 3})
 	c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 1, Node: id(1)})
 	c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 1, Node: id(2)})
 	for epoch := range 3 {
-		c.do(&state.Pin{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
+		c.do(&state.Settle{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
 	}
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 100_000, Policy: "flow", Seed: 1 << 60})
 	c.do(&state.OpenQueue{View: view(2, 2), Generation: 1, Units: 0, Policy: "probability"})
@@ -195,9 +195,12 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a node without id", 'n', id(1), ""},
 		{"a node that was removed", 'n', id(1), id(4)},
 		{"a node that comes twice", 'n', id(1), id(2)},
+		{"a node with a wish before there were any", 'n', `"ID":"`, `"Wish":"` + id(2) + `","Wished":1,"ID":"`},
+		{"a node that wished for nothing", 'n', `"ID":"`, `"Wished":1,"ID":"`},
 		{"a removed node without id", 'r', id(4), ""},
 		{"a dataset from the future", 'd', `"Generation":1`, `"Generation":3`},
 		{"a dataset before itself", 'd', `"Before":0`, `"Before":1`},
+		{"a dataset made of itself", 'd', `"Registered":`, `"Bases":["d"],"Registered":`},
 		{"a dataset without name", 'd', `"Name":"d"`, `"Name":""`},
 		{"a record that is no JSON", 'd', `"Record":"`, `"Record":"AAAA`},
 		{"a dataset twice", 'd', `"Name":"d"`, `"Name":"e"`},
@@ -339,7 +342,7 @@ func TestSnapshotBesideApply(t *testing.T) {
 	for n := range 500 {
 		c.do(&state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: int64(100 * n), Nonce: uint64(n + 10)})
 		c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 1, Node: id(1 + n%2)})
-		c.do(&state.Pin{View: view(n+10, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
+		c.do(&state.Settle{View: view(n+10, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
 		if n%100 == 0 {
 			snapshot(t, c.m)
 		}

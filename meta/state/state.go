@@ -11,7 +11,7 @@ package state
 //   - every bound of bounds.go.
 type state struct {
 	header
-	parts []section // in the order of the table
+	sections []section // in the order of the table
 
 	// era counts snapshots. A job or queue of an earlier era is shared with
 	// one, and is copied before it is changed.
@@ -35,8 +35,8 @@ type header struct {
 // and no token would expire.
 func (s *state) advance(at int64) {
 	s.Now = max(at, 0)
-	for _, part := range s.parts {
-		if timed, is := part.(interface{ advance(*state) }); is {
+	for _, one := range s.sections {
+		if timed, is := one.(interface{ advance(*state) }); is {
 			timed.advance(s)
 		}
 	}
@@ -50,10 +50,14 @@ func (s *state) next() uint64 {
 // share is a copy of the state that stays what it is. Nothing may be applied
 // to it.
 func (s *state) share() *state {
-	c := &state{header: s.header, parts: make([]section, len(s.parts))}
-	for i, part := range s.parts {
-		c.parts[i] = part.share()
+	c := &state{header: s.header, sections: make([]section, len(s.sections))}
+	for i, one := range s.sections {
+		c.sections[i] = one.share()
 	}
 	s.era++
 	return c
 }
+
+func (h *header) version() int { return max(h.Version, Oldest) }
+
+func (s *state) snapshotVersion() uint32 { return snapshotOf(s.version()) }

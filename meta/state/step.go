@@ -20,38 +20,6 @@ type Step struct {
 	Nonce  uint64
 }
 
-// A Finish is what became of the unit that a worker held.
-type Finish string
-
-const (
-	// Finished: it is done, by this worker.
-	Finished Finish = "finished"
-	// Lost: another that held it too was the first.
-	Lost Finish = "lost"
-	// Returned: the worker held nothing. What it may think that it held was
-	// given back when its node was seen down, or when the queue was reset.
-	Returned Finish = "returned"
-)
-
-// A Refusal is why a unit was not taken. The scheduler, whose knowledge was
-// old, has to choose again.
-type Refusal string
-
-const (
-	RefusedDone Refusal = "done" // the unit is finished
-	RefusedHeld Refusal = "held" // two hold it already
-	// RefusedAside: it was set aside.
-	RefusedAside Refusal = "aside"
-)
-
-// Stepped is the result of a step.
-type Stepped struct {
-	Unit     int64   // that was taken; -1 if none
-	Refused  Refusal `json:",omitempty"`
-	Finish   Finish  `json:",omitempty"` // empty if nothing was to be finished
-	Finished int64   // the unit that Finish is about; -1 if none
-}
-
 func (c *Step) about(*state) string { return c.Node }
 
 func (c *Step) check() error {
@@ -62,7 +30,7 @@ func (c *Step) check() error {
 }
 
 func (c *Step) apply(s *state) (Result, error) {
-	q, err := s.opened(c.View)
+	q, err := s.queues().opened(c.View)
 	if err != nil {
 		return Result{}, err
 	}
@@ -75,14 +43,14 @@ func (c *Step) apply(s *state) (Result, error) {
 		return Result{Step: &last}, nil
 	}
 	if w == nil {
-		if q, err = s.roomForWorker(q); err != nil {
+		if q, err = s.queues().roomForWorker(s, q); err != nil {
 			return Result{}, err
 		}
 	}
-	q = s.toChange(q)
+	q = s.queues().toChange(s, q)
 	mine := q.worker(c.Worker)
 	if mine == nil {
-		mine = s.enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
+		mine = s.queues().enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank}, s.Now)
 	}
 	stepped := c.step(s, q, mine)
 	return Result{Step: &stepped}, nil
@@ -91,7 +59,7 @@ func (c *Step) apply(s *state) (Result, error) {
 // mayStep refuses what a worker cannot ask for. A step that was made already
 // is not asked what it may.
 func (c *Step) mayStep(s *state, q *queue, w *worker) error {
-	n, err := s.member(c.Node)
+	n, err := s.nodes().member(c.Node)
 	switch {
 	case err != nil:
 		return err
@@ -118,7 +86,7 @@ func (c *Step) step(s *state, q *queue, w *worker) Stepped {
 	r := Stepped{Unit: -1, Finished: -1}
 	if c.Finish {
 		r.Finished = w.Unit
-		r.Finish = s.finish(q, w)
+		r.Finish = s.queues().finish(q, w, s.Now)
 	}
 	if c.Take >= 0 {
 		if r.Refused = q.take(w, c.Take, s.Now); r.Refused == "" {
@@ -129,19 +97,19 @@ func (c *Step) step(s *state, q *queue, w *worker) Stepped {
 	return r
 }
 
-func (s *state) finish(q *queue, w *worker) Finish {
+func (t *queues) finish(q *queue, w *worker, now int64) Finish {
 	unit := w.Unit
 	if unit < 0 {
 		return Returned
 	}
 	w.Units++
-	w.Busy += max(0, s.Now-w.Since)
+	w.Busy += max(0, now-w.Since)
 	q.release(w)
 	if q.units.has(unit) {
 		return Lost
 	}
 	q.units.set(unit)
-	s.forgive(q, unit)
+	t.forgive(q, unit)
 	return Finished
 }
 

@@ -15,7 +15,7 @@ type tokens struct {
 	spent  int   // how many are used up
 }
 
-func (s *state) tokens() *tokens { return part[*tokens](s) }
+func (s *state) tokens() *tokens { return sectionOf[*tokens](s) }
 
 func (*tokens) commands() []command {
 	return []command{
@@ -44,15 +44,50 @@ func (in *restorer) token(t Token) error {
 		return err
 	}
 	t.Used = used
-	in.s.addToken(t)
+	in.s.tokens().add(t)
 	return nil
 }
 
 // advance drops what has expired.
 func (t *tokens) advance(s *state) {
-	if t.len() > 0 && s.Now >= t.expiry {
-		s.dropExpired()
+	if t.len() == 0 || s.Now < t.expiry {
+		return
 	}
+	t.expiry = math.MaxInt64
+	for hash, token := range t.m {
+		if s.Now < token.Expires {
+			t.expiry = min(t.expiry, token.Expires)
+			continue
+		}
+		if token.isSpent() {
+			t.spent--
+		}
+		t.drop(hash)
+		s.changed.cluster = true
+	}
+}
+
+// tokenReads are what a machine says of tokens.
+type tokenReads struct{ *locked }
+
+// Tokens are those with uses left, by hash.
+func (r tokenReads) Tokens() []Token {
+	s, done := r.read()
+	defer done()
+	var live []Token
+	for _, t := range sorted(&s.tokens().table) {
+		if !t.isSpent() {
+			live = append(live, t)
+		}
+	}
+	return live
+}
+
+// Token is the token of that hash, even if it is used up, until it expires.
+func (r tokenReads) Token(hash string) (Token, bool) {
+	s, done := r.read()
+	defer done()
+	return s.tokens().get(hash)
 }
 
 // A Token lets a number of nodes in until it expires. A node that proves that it has
@@ -103,55 +138,40 @@ func (c *Token) apply(s *state) (Result, error) {
 		return Result{}, fmt.Errorf("token %w: there are %d; wait until some expire, or make one with more uses",
 			meta.ErrBusy, s.tokens().len())
 	}
-	s.addToken(*c)
+	s.tokens().add(*c)
 	s.changed.cluster = true
 	return Result{}, nil
 }
 
 func (t *Token) isSpent() bool { return t.Used == t.Uses }
 
-// addToken enters a token or replaces it.
-func (s *state) addToken(t Token) {
-	if old, ok := s.tokens().get(t.Hash); ok && old.isSpent() {
-		s.tokens().spent--
+// add enters a token or replaces it.
+func (t *tokens) add(token Token) {
+	if old, ok := t.get(token.Hash); ok && old.isSpent() {
+		t.spent--
 	}
-	if t.isSpent() {
-		s.tokens().spent++
+	if token.isSpent() {
+		t.spent++
 	}
-	if s.tokens().len() == 0 {
-		s.tokens().expiry = math.MaxInt64
+	if t.len() == 0 {
+		t.expiry = math.MaxInt64
 	}
-	s.tokens().expiry = min(s.tokens().expiry, t.Expires)
-	s.tokens().set(strings.Clone(t.Hash), t)
-}
-
-func (s *state) dropExpired() {
-	s.tokens().expiry = math.MaxInt64
-	for hash, t := range s.tokens().m {
-		if s.Now < t.Expires {
-			s.tokens().expiry = min(s.tokens().expiry, t.Expires)
-			continue
-		}
-		if t.isSpent() {
-			s.tokens().spent--
-		}
-		s.tokens().drop(hash)
-		s.changed.cluster = true
-	}
+	t.expiry = min(t.expiry, token.Expires)
+	t.set(strings.Clone(token.Hash), token)
 }
 
 // redeem uses a token once, and says in which role that lets a node in.
-func (s *state) redeem(hash string) (Role, error) {
-	t, ok := s.tokens().get(hash)
+func (t *tokens) redeem(hash string) (Role, error) {
+	token, ok := t.get(hash)
 	switch {
 	case !ok:
 		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
-	case t.isSpent():
-		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: all %d uses are made; ask for a new one", t.Uses)
+	case token.isSpent():
+		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: all %d uses are made; ask for a new one", token.Uses)
 	}
-	t.Used++
-	s.addToken(t)
-	return t.Role, nil
+	token.Used++
+	t.add(token)
+	return token.Role, nil
 }
 
 // DropToken ends a token before its time.
@@ -171,7 +191,7 @@ func (c *DropToken) apply(s *state) (Result, error) {
 	}
 	if !t.isSpent() {
 		t.Used = t.Uses
-		s.addToken(t)
+		s.tokens().add(t)
 		s.changed.cluster = true
 	}
 	return Result{}, nil

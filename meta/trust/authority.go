@@ -84,7 +84,7 @@ func Create(dir string, now time.Time) (*Authority, error) {
 func (v vault) vacant() error {
 	switch _, err := v.read(authorityCert, publicMode); {
 	case err == nil:
-		return fmt.Errorf("authority %s: %w: this node is of a cluster; use a new state directory for another",
+		return fmt.Errorf("authority %s %w: this node is of a cluster; use a new state directory for another",
 			v.path(authorityCert), meta.ErrExist)
 	case !errors.Is(err, meta.ErrNotExist):
 		return err
@@ -124,9 +124,9 @@ func selfSigned(key ed25519.PrivateKey, cluster string, now time.Time) ([]byte, 
 	return x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 }
 
-// Adopt stores the certificate of the authority that a node was told of. pin
+// Adopt stores the certificate of the authority that a node was told of. known
 // is what the node's token says, or another source that is trusted.
-func Adopt(dir string, certificate []byte, pin Fingerprint) (*Authority, error) {
+func Adopt(dir string, certificate []byte, known Fingerprint) (*Authority, error) {
 	v := vault(dir)
 	if err := v.vacant(); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func Adopt(dir string, certificate []byte, pin Fingerprint) (*Authority, error) 
 	if err != nil {
 		return nil, err
 	}
-	if got := Fingerprint(sha256.Sum256(cert.Raw)); got != pin {
-		return nil, fmt.Errorf("authority has fingerprint %v, not %v: %w", got, pin, meta.ErrDenied)
+	if got := Fingerprint(sha256.Sum256(cert.Raw)); got != known {
+		return nil, fmt.Errorf("authority has fingerprint %v, not %v: %w", got, known, meta.ErrDenied)
 	}
 	// The key, if there is one, is of an authority that was never finished.
 	if err := v.remove(authorityKey); err != nil {

@@ -283,23 +283,12 @@ func TestFiles(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			dir, clock := t.TempDir(), newClock()
-			ca, err := trust.Create(dir, clock.now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			own, err := trust.OpenIdentity(dir, id(1), "h")
-			if err != nil {
-				t.Fatal(err)
-			}
-			(&cluster{ca, clock}).renew(t, own)
-			if err := open(dir); err != nil {
-				t.Fatal(err)
-			}
+			dir := t.TempDir()
+			found(t, dir, newClock())
 			if err := row.damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			err = open(dir)
+			err := open(dir)
 			if err == nil || row.is != nil && !errors.Is(err, row.is) || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("error is %v, want %v and %q", err, row.is, row.says)
 			}
@@ -307,6 +296,23 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%v has a key", err)
 			}
 		})
+	}
+}
+
+// found founds a cluster in a directory, which can be opened then.
+func found(t *testing.T, dir string, k *clock) {
+	t.Helper()
+	ca, err := trust.Create(dir, k.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := trust.OpenIdentity(dir, id(1), "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&cluster{ca, k}).renew(t, own)
+	if err := open(dir); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -353,18 +359,7 @@ func TestCrashes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ca, err := trust.Create(dir, clock.now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		own, err := trust.OpenIdentity(dir, id(1), "h")
-		if err != nil {
-			t.Fatal(err)
-		}
-		(&cluster{ca, clock}).renew(t, own)
-		if err := open(dir); err != nil {
-			t.Error(err)
-		}
+		found(t, dir, clock)
 		if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) != 0 {
 			t.Errorf("%v are left", left)
 		}

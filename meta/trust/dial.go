@@ -12,8 +12,6 @@ import (
 	"net"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rankfs/meta"
 )
 
@@ -49,14 +47,6 @@ func (p *Port) Dial(ctx context.Context, address, node string, protocol Protocol
 		return nil, fmt.Errorf("dial %s at %s: %w", protocol, address, err)
 	}
 	return c, nil
-}
-
-// allow has a node in if it may talk to this one.
-func allow(allowed func(node, key string) bool, node, key string) error {
-	if allowed(node, key) {
-		return nil
-	}
-	return meta.Worded(meta.ErrDenied, "node %s is not of the cluster any more, or has another key than it joined with", node)
 }
 
 // begin counts a connection before it is one.
@@ -112,7 +102,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 // Adopt takes. What is sent must prove itself: a token, or a Request of a node whose
 // key the cluster knows. allowed is Config.Allowed; nil if the caller knows no node
 // yet.
-func DialJoin(ctx context.Context, address string, pin Fingerprint, allowed func(node, key string) bool, now time.Time) (net.Conn, []byte, error) {
+func DialJoin(ctx context.Context, address string, known Fingerprint, allowed func(node, key string) bool, now time.Time) (net.Conn, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	var found *Authority
@@ -121,7 +111,7 @@ func DialJoin(ctx context.Context, address string, pin Fingerprint, allowed func
 		NextProtos:         []string{string(Join)},
 		InsecureSkipVerify: true, // VerifyConnection does
 		VerifyConnection: func(s tls.ConnectionState) (err error) {
-			if found, err = pinned(s.PeerCertificates, pin); err != nil {
+			if found, err = findAuthority(s.PeerCertificates, known); err != nil {
 				return err
 			}
 			name, err := found.check(s.PeerCertificates, x509.ExtKeyUsageServerAuth, now)
@@ -137,10 +127,10 @@ func DialJoin(ctx context.Context, address string, pin Fingerprint, allowed func
 	return t, found.Certificate(), nil
 }
 
-// pinned finds the authority of a fingerprint in what a server has shown.
-func pinned(chain []*x509.Certificate, pin Fingerprint) (*Authority, error) {
+// findAuthority finds the authority of a fingerprint in what a server has shown.
+func findAuthority(chain []*x509.Certificate, known Fingerprint) (*Authority, error) {
 	for _, cert := range chain {
-		if sha256.Sum256(cert.Raw) != pin {
+		if sha256.Sum256(cert.Raw) != known {
 			continue
 		}
 		cluster, err := clusterOf(cert)
@@ -203,42 +193,4 @@ func greet(t *tls.Conn) error {
 		return err
 	}
 	return greeted(greeting[0])
-}
-
-// explain says what the failure of a handshake means.
-func explain(err error) error {
-	var alert *net.OpError
-	var garbage tls.RecordHeaderError
-	switch {
-	case errors.Is(err, meta.ErrDenied), errors.Is(err, meta.ErrBusy), errors.Is(err, meta.ErrUnavailable):
-		return err
-	case errors.Is(err, context.Canceled):
-		return meta.Worded(errors.Join(meta.ErrUnavailable, err), "given up before there was an answer")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.ETIMEDOUT):
-		return meta.Worded(errors.Join(meta.ErrUnavailable, err), "no answer in time; does a firewall drop what is sent there?")
-	case errors.As(err, &alert) && alert.Op == "remote error":
-		return meta.Worded(meta.ErrDenied, "the node does not take this one's certificate or version (%v): its log says more; are the clocks of both right?", alert.Err)
-	case errors.As(err, &garbage):
-		return meta.Worded(meta.ErrUnavailable, "it does not speak TLS, so it is no rankfs port")
-	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
-		return errTurnedAway
-	}
-	return meta.Worded(errors.Join(meta.ErrUnavailable, err), "%s", unreached(err))
-}
-
-// unreached says why there is no connection, without the words of Go around it.
-func unreached(err error) string {
-	var unknown *net.DNSError
-	var number unix.Errno
-	switch {
-	case errors.As(err, &unknown) && unknown.IsNotFound:
-		return "the name of that host is not known here; look with: getent hosts " + unknown.Name
-	case errors.As(err, &unknown):
-		return "the name server does not say where that host is: " + unknown.Err
-	case errors.Is(err, unix.ECONNREFUSED):
-		return "nobody listens there; is a rankfs mounted there, with --listen at that address?"
-	case errors.As(err, &number):
-		return number.Error()
-	}
-	return err.Error()
 }

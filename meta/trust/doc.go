@@ -8,7 +8,7 @@
 //	  | asks for a token          |                              |
 //	  |<-- NewToken, Reveal ------| stores Token.Hash            |
 //	  |------------------------------ token by hand ------------>| ParseToken
-//	  |                           |<---- DialJoin(token.Pin) ----| OpenIdentity
+//	  |                           |<- DialJoin(token.Authority) -| OpenIdentity
 //	  |                           |<---- Prove, Request ---------|
 //	  |                           | Proof.Token, Sign            |
 //	  |                           |----- certificates ---------->| Adopt, Renew

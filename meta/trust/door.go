@@ -104,12 +104,6 @@ func (d *door) drop(g *guest) {
 	d.mu.guests = slices.DeleteFunc(d.mu.guests, func(o *guest) bool { return o == g })
 }
 
-func (d *door) count() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.mu.guests)
-}
-
 // shut closes all guests and refuses new ones.
 func (d *door) shut() {
 	d.mu.Lock()

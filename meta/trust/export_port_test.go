@@ -26,6 +26,12 @@ func (d *Door) Enter(c net.Conn, host netip.Addr, now time.Time) (speak, leave f
 func (d *Door) Count() int { return d.count() }
 func (d *Door) Shut()      { d.shut() }
 
+func (d *door) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.mu.guests)
+}
+
 func NewLedger(log *slog.Logger) *Ledger {
 	l := &Ledger{ledger{log: log}}
 	l.mu.counts = make(map[reason]uint64)
@@ -41,4 +47,36 @@ func Lanes(p *Port) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.mu.lanes)
+}
+
+// Stats are counts since the port was opened, and of now.
+type Stats struct {
+	Accepted uint64 // connections that went to a listener
+	Dialled  uint64
+	Refused  map[string]uint64 // by reason
+	In, Out  int               // connections of now: accepted, dialled
+	Guests   int               // of now, that have shown no certificate
+	Waiting  int               // of now, for their listener to take them
+}
+
+// Stats returns what the port has seen.
+func (p *Port) Stats() Stats {
+	s := Stats{Refused: p.ledger.snapshot(), Guests: p.door.count()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Accepted, s.Dialled, s.In, s.Out = p.mu.accepted, p.mu.dialled, p.mu.in, p.mu.out
+	for _, l := range p.mu.listeners {
+		s.Waiting += l.waiting
+	}
+	return s
+}
+
+func (l *ledger) snapshot() map[string]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := make(map[string]uint64, len(l.mu.counts))
+	for why, n := range l.mu.counts {
+		counts[string(why)] = n
+	}
+	return counts
 }

@@ -49,11 +49,11 @@ func (v vault) open() (*os.Root, error) {
 // of forbidden say.
 func owned(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user: %w: chown it to the user of the daemon", path, meta.ErrDenied)
+		return meta.Worded(meta.ErrDenied, "%s belongs to another user: chown it to the user of the daemon", path)
 	}
 	if mode := info.Mode().Perm(); mode&forbidden != 0 {
-		return fmt.Errorf("%s has mode %04o, so others may have been at it: %w: chmod go= it if you know that they were not",
-			path, mode, meta.ErrDenied)
+		return meta.Worded(meta.ErrDenied, "%s has mode %04o, so others may have been at it: chmod go= it if you know that they were not",
+			path, mode)
 	}
 	return nil
 }

@@ -319,7 +319,7 @@ func TestJoinAnotherCluster(t *testing.T) {
 				said, _ := io.ReadAll(s)
 				heard <- said
 			})
-			_, _, err := trust.DialJoin(t.Context(), addr, token.Pin(), nil, c.clock.now())
+			_, _, err := trust.DialJoin(t.Context(), addr, token.Authority(), nil, c.clock.now())
 			if err == nil {
 				t.Error("it was believed")
 			}
@@ -331,7 +331,7 @@ func TestJoinAnotherCluster(t *testing.T) {
 	for name, offset := range map[string]time.Duration{"clock ahead": 30 * 24 * time.Hour, "clock behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			b := c.node(t, 2)
-			_, _, err := trust.DialJoin(t.Context(), b.addr(), token.Pin(), nil, c.clock.now().Add(offset))
+			_, _, err := trust.DialJoin(t.Context(), b.addr(), token.Authority(), nil, c.clock.now().Add(offset))
 			wants(t, err, meta.ErrDenied)
 			if err != nil && !strings.Contains(err.Error(), "set the clocks") {
 				t.Error(err)

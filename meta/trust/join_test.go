@@ -25,7 +25,7 @@ func TestJoin(t *testing.T) {
 	}
 	answered := make(chan error, 1)
 	go func() { answered <- c.let(l, token.Hash()) }()
-	conn, ca, err := trust.DialJoin(t.Context(), voter.addr(), token.Pin(), nil, c.clock.now())
+	conn, ca, err := trust.DialJoin(t.Context(), voter.addr(), token.Authority(), nil, c.clock.now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestJoin(t *testing.T) {
 	if err := errors.Join(err, <-answered); err != nil {
 		t.Fatal(err)
 	}
-	authority, err := trust.Adopt(dir, ca, token.Pin())
+	authority, err := trust.Adopt(dir, ca, token.Authority())
 	if err != nil {
 		t.Fatal(err)
 	}

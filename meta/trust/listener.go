@@ -118,4 +118,4 @@ func (l *listener) shut() {
 }
 
 // Addr is the port's.
-func (l *listener) Addr() net.Addr { return l.port.Addr() }
+func (l *listener) Addr() net.Addr { return l.port.tcp.Addr() }

@@ -134,3 +134,11 @@ func (p *Port) choose(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 	return nil, errProtocol
 }
+
+// allow has a node in if it may talk to this one.
+func allow(allowed func(node, key string) bool, node, key string) error {
+	if allowed(node, key) {
+		return nil
+	}
+	return meta.Worded(meta.ErrDenied, "node %s is not of the cluster any more, or has another key than it joined with", node)
+}

@@ -99,13 +99,3 @@ func (l *ledger) count(why reason, now time.Time) (silent uint64, due bool) {
 	l.mu.silent, l.mu.last = 0, now
 	return silent, true
 }
-
-func (l *ledger) snapshot() map[string]uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	counts := make(map[string]uint64, len(l.mu.counts))
-	for why, n := range l.mu.counts {
-		counts[string(why)] = n
-	}
-	return counts
-}

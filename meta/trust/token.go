@@ -24,9 +24,9 @@ import (
 type Token struct{ held func() held }
 
 type held struct {
-	secret [16]byte
-	pin    Fingerprint
-	plain  bool // of the release before
+	secret    [16]byte
+	authority Fingerprint
+	plain     bool // of the release before
 }
 
 func tokenOf(h held) Token { return Token{func() held { return h }} }
@@ -46,21 +46,18 @@ const (
 var tokenDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // NewToken makes a token for the cluster of an authority.
-func NewToken(pin Fingerprint) Token { return newToken(held{pin: pin}) }
+func NewToken(authority Fingerprint) Token { return newToken(held{authority: authority}) }
 
 // NewPlainToken makes one for a cluster that still has nodes of the release
 // before. They are sent its Hash, which is also what the cluster keeps: a reader of the
 // cluster's log can join with it.
-func NewPlainToken(pin Fingerprint) Token { return newToken(held{pin: pin, plain: true}) }
+func NewPlainToken(authority Fingerprint) Token {
+	return newToken(held{authority: authority, plain: true})
+}
 
 func newToken(h held) Token {
 	rand.Read(h.secret[:]) // never fails
 	return tokenOf(h)
-}
-
-// TokenFrom is the token of a secret.
-func TokenFrom(secret [16]byte, pin Fingerprint) Token {
-	return tokenOf(held{secret: secret, pin: pin})
 }
 
 // ParseToken reads what Reveal gave. Its errors do not repeat the text.
@@ -83,7 +80,7 @@ func ParseToken(text string) (Token, error) {
 	if err != nil || tokenDigits.EncodeToString(data[:]) != digits || checksum(body, plain) != binary.BigEndian.Uint32(sum) {
 		return Token{}, fmt.Errorf("token %w: a character of it is wrong: copy it again", meta.ErrInvalid)
 	}
-	return tokenOf(held{secret: [16]byte(body[:16]), pin: Fingerprint(body[16:]), plain: plain}), nil
+	return tokenOf(held{secret: [16]byte(body[:16]), authority: Fingerprint(body[16:]), plain: plain}), nil
 }
 
 // Reveal is the token itself, for the person who asked for it and, over
@@ -93,7 +90,7 @@ func (t Token) Reveal() string {
 		return ""
 	}
 	h := t.held()
-	body := append(h.secret[:], h.pin[:]...)
+	body := append(h.secret[:], h.authority[:]...)
 	body = binary.BigEndian.AppendUint32(body, checksum(body, h.plain))
 	return h.prefix() + tokenDigits.EncodeToString(body)
 }
@@ -116,12 +113,12 @@ func (h held) prefix() string {
 // IsPlain reports whether the token is of NewPlainToken.
 func (t Token) IsPlain() bool { return t.held != nil && t.held().plain }
 
-// Pin is the fingerprint of the authority that the token's cluster has.
-func (t Token) Pin() Fingerprint {
+// Authority is the fingerprint of the authority that the token's cluster has.
+func (t Token) Authority() Fingerprint {
 	if t.held == nil {
 		return Fingerprint{}
 	}
-	return t.held().pin
+	return t.held().authority
 }
 
 // Hash is what a cluster keeps of a token: the hash of the public half of a key whose

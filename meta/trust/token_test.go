@@ -16,10 +16,10 @@ import (
 	"rankfs/meta/trust"
 )
 
-var somePin = trust.Fingerprint{1, 2, 3, 31: 4}
+var someAuthority = trust.Fingerprint{1, 2, 3, 31: 4}
 
 func TestToken(t *testing.T) {
-	token := trust.NewToken(somePin)
+	token := trust.NewToken(someAuthority)
 	text := token.Reveal()
 	if !strings.HasPrefix(text, "rankfs2-") || text != strings.ToLower(text) || strings.ContainsAny(text[8:], "oilu") {
 		t.Errorf("text is %s", text)
@@ -28,20 +28,20 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Pin() != somePin || again.Hash() != token.Hash() || again.Reveal() != text {
+	if again.Authority() != someAuthority || again.Hash() != token.Hash() || again.Reveal() != text {
 		t.Error("parsed is another token")
 	}
-	if other := trust.NewToken(somePin); other.Hash() == token.Hash() || other.Reveal() == text {
+	if other := trust.NewToken(someAuthority); other.Hash() == token.Hash() || other.Reveal() == text {
 		t.Error("two tokens are one")
 	}
 	var zero trust.Token
-	if zero.Reveal() != "" || zero.Pin() != (trust.Fingerprint{}) {
+	if zero.Reveal() != "" || zero.Authority() != (trust.Fingerprint{}) {
 		t.Error("no token is a token")
 	}
 }
 
 func TestTokenInvalid(t *testing.T) {
-	text := trust.NewToken(somePin).Reveal()
+	text := trust.NewToken(someAuthority).Reveal()
 	rows := []struct{ name, text, says string }{
 		{"empty", "", "begins with"},
 		{"of a later version", "rankfs3-" + text[8:], "begins with"},
@@ -69,7 +69,7 @@ func TestTokenInvalid(t *testing.T) {
 // What a token proves is what it was asked to, and what the cluster keeps is
 // neither the proof nor what makes one.
 func TestProof(t *testing.T) {
-	token := trust.NewToken(somePin)
+	token := trust.NewToken(someAuthority)
 	p := token.Prove([]byte("this"))
 	if hash, err := p.Token([]byte("this")); err != nil || hash != token.Hash() {
 		t.Errorf("its own proof: %x, %v", hash, err)
@@ -77,7 +77,7 @@ func TestProof(t *testing.T) {
 	hash := token.Hash()
 	for name, wrong := range map[string]trust.Proof{
 		"nothing": {}, "its key alone": {Key: p.Key}, "the hash for the key": {Key: hash[:], Signature: p.Signature},
-		"another's key": {Key: trust.NewToken(somePin).Prove(nil).Key, Signature: p.Signature},
+		"another's key": {Key: trust.NewToken(someAuthority).Prove(nil).Key, Signature: p.Signature},
 		"a long key":    {Key: append(bytes.Clone(p.Key), 0), Signature: p.Signature},
 	} {
 		if _, err := wrong.Token([]byte("this")); !errors.Is(err, meta.ErrDenied) {
@@ -91,9 +91,9 @@ func TestProof(t *testing.T) {
 
 // A token of the release before is read, and has the hash that it had.
 func TestPlainToken(t *testing.T) {
-	made := trust.NewPlainToken(somePin)
+	made := trust.NewPlainToken(someAuthority)
 	token, err := trust.ParseToken(made.Reveal())
-	if err != nil || !token.IsPlain() || !strings.HasPrefix(made.Reveal(), "rankfs1-") || trust.NewToken(somePin).IsPlain() {
+	if err != nil || !token.IsPlain() || !strings.HasPrefix(made.Reveal(), "rankfs1-") || trust.NewToken(someAuthority).IsPlain() {
 		t.Fatal(err, made.Reveal())
 	}
 	if want := sha256.Sum256([]byte("rankfs token\x00" + made.Reveal())); token.Hash() != want {
@@ -103,7 +103,7 @@ func TestPlainToken(t *testing.T) {
 
 // Each wrong character, and each pair swapped, is found.
 func TestTokenTypos(t *testing.T) {
-	text := trust.NewToken(somePin).Reveal()
+	text := trust.NewToken(someAuthority).Reveal()
 	bad := func(s string) {
 		if _, err := trust.ParseToken(s); err == nil && s != text {
 			t.Errorf("%s is taken for %s", s, text)
@@ -121,7 +121,7 @@ func TestTokenTypos(t *testing.T) {
 
 // No way of printing a token, or what contains one, prints it.
 func TestTokenIsNotPrinted(t *testing.T) {
-	token := trust.NewToken(somePin)
+	token := trust.NewToken(someAuthority)
 	type request struct {
 		Public trust.Token
 		hidden trust.Token
@@ -157,7 +157,7 @@ func TestTokenIsNotPrinted(t *testing.T) {
 // Errors about what is nearly a token do not repeat it.
 func TestTokenErrorsAreSilent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := trust.NewToken(somePin).Reveal()
+		text := trust.NewToken(someAuthority).Reveal()
 		at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
 		cut := rapid.IntRange(0, 3).Draw(t, "cut")
 		text = text[:at] + "!" + text[min(len(text), at+cut):]
@@ -174,7 +174,7 @@ func TestTokenErrorsAreSilent(t *testing.T) {
 }
 
 func FuzzToken(f *testing.F) {
-	f.Add(trust.NewToken(somePin).Reveal())
+	f.Add(trust.NewToken(someAuthority).Reveal())
 	f.Add("rankfs2-" + strings.Repeat("0", 84))
 	f.Add("rankfs2-")
 	f.Add(" rankfs2-\r\n")

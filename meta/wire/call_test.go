@@ -3,45 +3,30 @@ package wire_test
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"rankfs/meta"
 	"rankfs/meta/wire"
+	"rankfs/test/wiretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // A call that a node does not know is refused by an answer that tells so, and the
-// connection goes on.
+// connection goes on; what was to be pushed is not touched.
 func TestUnknownCall(t *testing.T) {
 	echo := func(_ context.Context, q wire.Request, a wire.Answer) error { return a.Emit(q.ID[:q.Bytes]) }
-	server, err := wire.NewServer(wire.Calls{1: echo}, wire.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- server.Serve(ctx, l) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	c := wire.New(func(ctx context.Context, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-	}, wire.Config{})
-	defer c.Close()
+	l, dial := wiretest.TCP(t)
+	wiretest.Serve(t, l, wire.Calls{1: echo}, nil, wire.Limits{})
+	c := newClient(t, dial, wire.Config{})
 	for _, runs := range [][]wire.Run{nil, {{First: 1, N: 2}, {First: 7, N: 1}}} {
 		q := wire.Request{Call: 77, Bytes: 4, ID: [32]byte{1, 2, 3, 4}, Runs: runs}
 		if err := c.Pull(t.Context(), "n", q, wire.NewScatter([][]byte{make([]byte, 4)})); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%d runs: %v, want %v", len(runs), err, errors.ErrUnsupported)
+		}
+		if _, err := c.Push(t.Context(), "n", q, func(context.Context, func([]byte) error) error {
+			t.Error("data is asked for")
+			return nil
+		}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%d runs, pushed: %v, want %v", len(runs), err, errors.ErrUnsupported)
 		}
 		q.Call = 1
 		got := make([]byte, 4)
@@ -51,5 +36,14 @@ func TestUnknownCall(t *testing.T) {
 	}
 	if n := c.Stats().Dials; n != 1 {
 		t.Errorf("%d connections were made, want 1", n)
+	}
+}
+
+// A number is of a call or of a push.
+func TestCallAndPush(t *testing.T) {
+	calls := wire.Calls{1: func(context.Context, wire.Request, wire.Answer) error { return nil }}
+	pushes := wire.Pushes{1: func(context.Context, wire.Request, *wire.Stream) ([]byte, error) { return nil, nil }}
+	if _, err := wire.NewServer(calls, pushes, wire.Limits{}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("%v, want %v", err, meta.ErrInvalid)
 	}
 }

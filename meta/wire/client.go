@@ -16,9 +16,10 @@ type Dial func(ctx context.Context, node string) (net.Conn, error)
 
 // A Config says how a Client asks. What is zero gets its default.
 type Config struct {
-	// Conns are the connections to one node, and so the requests to it
-	// that are under way at once.
-	Conns int
+	// Conns are the connections to one node, and so the pulls from it that
+	// are under way at once; and beside them as many as there are Pushes.
+	Conns  int
+	Pushes int
 	// Wait is how long a request waits for one of them.
 	Wait time.Duration
 	// Idle connections are closed.
@@ -27,9 +28,11 @@ type Config struct {
 	// Silence is how long a node may say nothing at all. It says every
 	// few seconds that it is at work.
 	Silence time.Duration
-	// Source is how long it may be at work without sending data: it may
-	// have to fetch a chunk.
+	// Source is how long it may be at work without sending data, or taking
+	// any: it may have to fetch a chunk, or to make room. A Feed that has
+	// none for so long is given up, too.
 	Source time.Duration
+	Beat   time.Duration // between signs of life while a Feed has no data
 
 	Rest    time.Duration // of a node that failed three times in a row, doubled
 	RestMax time.Duration // up to this
@@ -46,6 +49,9 @@ func (c Config) withDefaults() Config {
 	if c.Conns == 0 {
 		c.Conns = 4 // one fills a wire of 1 Gbit/s, and so little is lost by a slow one
 	}
+	if c.Pushes == 0 {
+		c.Pushes = 4
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -54,9 +60,14 @@ func (c Config) withDefaults() Config {
 	span(&c.Dial, 5*time.Second)
 	span(&c.Silence, 10*time.Second)
 	span(&c.Source, 30*time.Second)
+	span(&c.Beat, 3*time.Second) // a third of a Server's patience
 	span(&c.Rest, 5*time.Second)
 	span(&c.RestMax, time.Minute)
 	return c
+}
+
+func (c *Config) patience() patience {
+	return patience{step: c.Silence, take: c.Source, beat: c.Beat, nothing: c.Source}
 }
 
 // A Client asks other nodes. Its methods may be called concurrently.
@@ -64,6 +75,8 @@ type Client struct {
 	dial   Dial
 	config Config
 	count  clientCounters
+
+	scratch *sync.Pool // of senders
 
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
@@ -79,7 +92,7 @@ type Client struct {
 
 // New makes a client.
 func New(dial Dial, c Config) *Client {
-	k := &Client{dial: dial, config: c.withDefaults()}
+	k := &Client{dial: dial, config: c.withDefaults(), scratch: newScratch()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.mu.peers = make(map[string]*peer)
 	return k
@@ -114,7 +127,7 @@ func (c *Client) use(node string) (*peer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.shut {
-		return nil, fmt.Errorf("node %s: %w: the daemon is shutting down", node, meta.ErrBusy)
+		return nil, meta.Worded(meta.ErrBusy, "node %s: the daemon is shutting down", node)
 	}
 	p := c.mu.peers[node]
 	if p == nil {
@@ -140,9 +153,23 @@ func (c *Client) Pull(ctx context.Context, node string, q Request, to Sink) erro
 	return c.do(ctx, node, &exchange{request: q, to: to})
 }
 
-// An exchange is one request and its answer.
+// Push asks a node to take what feed emits, of which there are q.Bytes, or any number
+// if that is 0. It returns when the node has answered: that all is where it belongs,
+// with a result of its own, or an error as of Pull, or what feed failed with. Feed is not
+// called before the node takes some of it, which one without need of it does not. Once
+// Push has returned feed is not running.
+func (c *Client) Push(ctx context.Context, node string, q Request, feed Feed) (result []byte, err error) {
+	var r resultSink
+	if err := c.do(ctx, node, &exchange{request: q, feed: feed, to: &r}); err != nil {
+		return nil, err
+	}
+	return r.b, nil
+}
+
+// An exchange is one request and its answer, and what is pushed between them.
 type exchange struct {
 	request Request
+	feed    Feed // nil for a pull
 	to      Sink
 	heard   bool // something of the answer came
 }

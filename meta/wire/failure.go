@@ -26,6 +26,16 @@ type remote struct {
 func (r *remote) Error() string { return r.text }
 func (r *remote) Unwrap() error { return r.kind }
 
+// An own error is one of what is pushed: no other node is to blame for it.
+type own struct{ error }
+
+func (o *own) Unwrap() error { return o.error }
+
+func isOwn(err error) bool {
+	var o *own
+	return errors.As(err, &o)
+}
+
 // encodeFailure writes the kind of an error, a blank, and as much of its words as
 // there is room for.
 func encodeFailure(err error) []byte {
@@ -57,7 +67,7 @@ func printable(s string) string {
 // broken says of an error of a connection what a caller can branch on.
 func broken(err error) error {
 	switch {
-	case err == nil, errors.Is(err, meta.ErrCorrupt), errors.Is(err, meta.ErrNoSpace):
+	case err == nil, errors.Is(err, meta.ErrCorrupt), errors.Is(err, meta.ErrNoSpace), isOwn(err):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: it has stopped answering (%w)", meta.ErrUnavailable, err)

@@ -22,6 +22,7 @@ const (
 	kindWait       // nothing yet
 	kindFail       // why there will be no more: the kind of error and its words
 	kindEnd
+	kindCredit // how many bytes more the other side may send: 8 bytes
 )
 
 // A head announces a frame.
@@ -56,7 +57,7 @@ func (h head) possible() bool {
 	switch h.kind {
 	case kindData:
 		return h.length > 0 && h.length <= maxFrame
-	case kindSize:
+	case kindSize, kindCredit:
 		return h.length == 8
 	case kindFail:
 		return h.length <= maxText
@@ -66,9 +67,10 @@ func (h head) possible() bool {
 	return false
 }
 
-// greet begins the sum of an exchange: an answer is to this request alone.
-func greet(sum *xxhash.Digest, head, runsSum []byte) {
+// greet begins the sum of an exchange, in either direction: what is sent belongs to
+// this request alone.
+func greet(sum *xxhash.Digest, head, rest []byte) {
 	sum.Reset()
 	_, _ = sum.Write(head)
-	_, _ = sum.Write(runsSum)
+	_, _ = sum.Write(rest)
 }

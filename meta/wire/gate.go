@@ -14,61 +14,27 @@ import (
 // each. Further requests wait in a queue, which is bounded too, and are let in in
 // turn, except those of a node that has its share already.
 type gate struct {
-	limits *Limits
+	most, each int           // requests let in, of all nodes and of one
+	places     int           // in the queue
+	wait       time.Duration // there
 
 	mu struct {
 		sync.Mutex
-		runs  int // held in memory
-		inner int // requests let in
-		loads map[string]*load
+		inner int            // requests let in
+		of    map[string]int // the same, of each node that has one
 		queue []*ticket
 	}
 }
-
-// A load is what one node has here; forgotten when it has nothing.
-type load struct{ conns, inner int }
 
 type ticket struct {
 	node string
 	turn chan struct{} // closed when it may go in
 }
 
-func newGate(l *Limits) *gate {
-	g := &gate{limits: l}
-	g.mu.loads = make(map[string]*load)
+func newGate(most, each int, l *Limits) *gate {
+	g := &gate{most: most, each: each, places: l.Queue, wait: l.Wait}
+	g.mu.of = make(map[string]int)
 	return g
-}
-
-// connect counts a connection of a node.
-func (g *gate) connect(node string) (done func(), ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.load(node)
-	if l.conns >= g.limits.PeerConns {
-		return nil, false
-	}
-	l.conns++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		l.conns--
-		g.tidy(node)
-	}, true
-}
-
-// hold counts runs that are kept in memory.
-func (g *gate) hold(n int) (done func(), ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.mu.runs+n > g.limits.Runs {
-		return nil, false
-	}
-	g.mu.runs += n
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.mu.runs -= n
-	}, true
 }
 
 // enter waits for a request's turn, no longer than it wants to wait.
@@ -77,7 +43,7 @@ func (g *gate) enter(ctx context.Context, node string, wait time.Duration) (leav
 	if err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(min(wait, g.limits.Wait))
+	timer := time.NewTimer(min(wait, g.wait))
 	defer timer.Stop()
 	leave = func() { g.leave(node) }
 	select {
@@ -98,7 +64,7 @@ func (g *gate) enter(ctx context.Context, node string, wait time.Duration) (leav
 }
 
 func (g *gate) busy() error {
-	return fmt.Errorf("node %w: %d requests are under way here", meta.ErrBusy, g.limits.Requests)
+	return fmt.Errorf("node %w: %d requests are under way here", meta.ErrBusy, g.most)
 }
 
 // queue lets a request in, or gives it a place.
@@ -109,7 +75,7 @@ func (g *gate) queue(node string, wait time.Duration) (*ticket, error) {
 	g.mu.queue = append(g.mu.queue, t)
 	g.admit()
 	waits := slices.Index(g.mu.queue, t) >= 0
-	if waits && (wait <= 0 || len(g.mu.queue) > g.limits.Queue) {
+	if waits && (wait <= 0 || len(g.mu.queue) > g.places) {
 		g.mu.queue = slices.DeleteFunc(g.mu.queue, func(o *ticket) bool { return o == t })
 		return nil, g.busy()
 	}
@@ -129,16 +95,15 @@ func (g *gate) give(t *ticket, leave func()) {
 	}
 }
 
-// admit lets in the requests that it can. mu is held, as for all below.
+// admit lets in the requests that it can. mu is held.
 func (g *gate) admit() {
-	for i := 0; i < len(g.mu.queue) && g.mu.inner < g.limits.Requests; {
+	for i := 0; i < len(g.mu.queue) && g.mu.inner < g.most; {
 		t := g.mu.queue[i]
-		l := g.load(t.node)
-		if l.inner >= g.limits.PerPeer {
+		if g.mu.of[t.node] >= g.each {
 			i++
 			continue
 		}
-		l.inner++
+		g.mu.of[t.node]++
 		g.mu.inner++
 		g.mu.queue = slices.Delete(g.mu.queue, i, i+1)
 		close(t.turn)
@@ -149,22 +114,6 @@ func (g *gate) leave(node string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.mu.inner--
-	g.load(node).inner--
-	g.tidy(node)
+	drop(g.mu.of, node)
 	g.admit()
-}
-
-func (g *gate) load(node string) *load {
-	l := g.mu.loads[node]
-	if l == nil {
-		l = new(load)
-		g.mu.loads[node] = l
-	}
-	return l
-}
-
-func (g *gate) tidy(node string) {
-	if l := g.mu.loads[node]; *l == (load{}) {
-		delete(g.mu.loads, node)
-	}
 }

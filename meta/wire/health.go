@@ -79,7 +79,7 @@ func (p *peer) note(ctx context.Context, err error) {
 	switch {
 	case err == nil || errors.As(err, &said):
 		p.mu.health.well()
-	case ctx.Err() != nil || errors.Is(err, meta.ErrNoSpace):
+	case ctx.Err() != nil || errors.Is(err, meta.ErrNoSpace) || isOwn(err):
 		p.mu.health.trial = false // it could not show
 	default:
 		p.ill(err)

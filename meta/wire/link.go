@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -13,67 +15,86 @@ import (
 // A link is a connection to another node, on the side that asks. It is for
 // one exchange at a time.
 type link struct {
-	conn  net.Conn
-	timer *time.Timer // ends it when it has been idle for long
-	seq   uint32
-	used  bool // an exchange went well
-	buf   []byte
-	in    *receiver
-	sent  uint64
+	conn     net.Conn
+	patience patience
+	timer    *time.Timer // ends it when it has been idle for long
+	seq      uint32
+	used     bool // an exchange went well
+	buf      []byte
+	in       *receiver
+	out      *sender // nil before the first push
+	scratch  *sync.Pool
+	sent     uint64
 }
 
-func newLink(c net.Conn) *link { return &link{conn: c, buf: make([]byte, 4<<10), in: newReceiver(c)} }
+func newLink(c net.Conn, p patience, scratch *sync.Pool) *link {
+	return &link{conn: c, patience: p, buf: make([]byte, 4<<10), in: newReceiver(c), scratch: scratch}
+}
 
 // A patience says how long the steps of an exchange may take.
 type patience struct {
-	step    time.Duration // until the next frame is there
+	step    time.Duration // until the other's next frame is there
+	take    time.Duration // until the other takes something
+	beat    time.Duration // between signs of life while there is nothing to send
 	nothing time.Duration // without a byte of data, whatever else is said
 }
 
-// pull does one exchange. After an error that is not the peer's own words the
-// link is of no use.
-func (l *link) pull(q Request, to Sink, p patience) error {
-	if _, err := l.request(q, p); err != nil {
-		return err
+// exchange does one, and reports whether the link is ready for another: the node has
+// answered, if only that it cannot.
+func (l *link) exchange(ctx context.Context, x *exchange) (ready bool, err error) {
+	sum, err := l.request(x.request)
+	if err != nil {
+		return false, err
 	}
-	return guard(meta.ErrNoSpace, func() error { return l.answer(to, p) })
+	var p *push
+	if x.feed != nil {
+		p = l.push(ctx, x, sum)
+	}
+	err = guard(meta.ErrNoSpace, func() error { return l.answer(x.to, p) })
+	if p != nil {
+		return p.finish(err)
+	}
+	return answered(err), err
 }
 
 // request sends q, and returns the sum with which the exchange begins.
-func (l *link) request(q Request, p patience) (sum xxhash.Digest, err error) {
+func (l *link) request(q Request) (sum xxhash.Digest, err error) {
 	l.seq++
 	l.in.heard = false
 	h, err := q.header(l.seq)
 	if err != nil {
 		return sum, err
 	}
-	if err := l.conn.SetDeadline(time.Now().Add(p.step)); err != nil {
+	if err := l.conn.SetDeadline(time.Now().Add(l.patience.step)); err != nil {
 		return sum, err
 	}
 	raw := h.encode()
 	b := append(l.buf[:0], raw[:]...)
-	var runsSum []byte
-	if len(q.Runs) > 0 {
-		runsSum, err = sendRuns(l.conn, b, q.Runs)
-	} else {
+	var rest []byte // the sum of what follows
+	switch {
+	case h.body:
+		rest, err = sendBody(l.conn, b, q.Body)
+	case len(q.Runs) > 0:
+		rest, err = sendRuns(l.conn, b, q.Runs)
+	default:
 		_, err = l.conn.Write(b)
 	}
-	greet(&sum, raw[:], runsSum)
+	greet(&sum, raw[:], rest)
 	l.in.begin(sum)
-	l.sent += uint64(requestSize + len(q.Runs)*runSize + len(runsSum))
+	l.sent += uint64(requestSize + h.follows() + len(rest))
 	return sum, err
 }
 
-// answer reads frames until the end.
-func (l *link) answer(to Sink, p patience) error {
+// answer reads frames until the end. P is what is pushed meanwhile, nil for nothing.
+func (l *link) answer(to Sink, p *push) error {
 	var failure error
-	step := pace{patience: p.step}
+	step := pace{patience: l.patience.step}
 	data := time.Now()
 	for {
-		if time.Since(data) > p.nothing {
-			return fmt.Errorf("%w: it has brought no data for %v", meta.ErrUnavailable, p.nothing)
+		if time.Since(p.owed(data)) > l.patience.nothing {
+			return fmt.Errorf("%w: it has brought and taken no data for %v", meta.ErrUnavailable, l.patience.nothing)
 		}
-		h, err := l.in.head(p.step)
+		h, err := l.in.head(l.patience.step)
 		if err != nil {
 			return err
 		}
@@ -90,6 +111,8 @@ func (l *link) answer(to Sink, p patience) error {
 			failure, err = l.in.failure(h)
 		case kindSize:
 			err = l.size(to)
+		case kindCredit:
+			err = l.credit(p)
 		case kindData:
 			err = l.in.data(int(h.length), to, &step)
 			data = time.Now()
@@ -106,4 +129,12 @@ func (l *link) size(to Sink) error {
 		return err
 	}
 	return to.Size(n)
+}
+
+func (l *link) credit(p *push) error {
+	n, err := l.in.number()
+	if err != nil {
+		return err
+	}
+	return p.grant(n)
 }

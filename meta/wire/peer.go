@@ -15,7 +15,8 @@ import (
 type peer struct {
 	client *Client
 	node   string
-	turns  chan struct{} // one for each exchange that may be under way
+	turns  chan struct{} // one for each pull that may be under way
+	pushes chan struct{} // and for each push
 	count  peerCounters
 
 	mu struct {
@@ -27,17 +28,21 @@ type peer struct {
 }
 
 func newPeer(c *Client, node string) *peer {
-	return &peer{client: c, node: node, turns: make(chan struct{}, c.config.Conns)}
+	return &peer{client: c, node: node, turns: make(chan struct{}, c.config.Conns), pushes: make(chan struct{}, c.config.Pushes)}
 }
 
 // exchange waits for its turn, and asks. If a connection turns out to have
 // ended while it was idle, it asks again on a new one: no byte of the answer
 // has come then.
 func (p *peer) exchange(ctx context.Context, x *exchange) error {
-	if err := p.turn(ctx); err != nil {
+	turns := p.turns
+	if x.feed != nil {
+		turns = p.pushes
+	}
+	if err := p.turn(ctx, turns); err != nil {
 		return err
 	}
-	defer func() { <-p.turns }()
+	defer func() { <-turns }()
 	if err := p.healthy(); err != nil {
 		return err
 	}
@@ -51,12 +56,12 @@ func (p *peer) exchange(ctx context.Context, x *exchange) error {
 	return err
 }
 
-func (p *peer) turn(ctx context.Context) error {
+func (p *peer) turn(ctx context.Context, turns chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	select {
-	case p.turns <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	default:
 	}
@@ -66,12 +71,12 @@ func (p *peer) turn(ctx context.Context) error {
 	timer := time.NewTimer(c.config.Wait)
 	defer timer.Stop()
 	select {
-	case p.turns <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return fmt.Errorf("%w: %d requests to it are under way", meta.ErrBusy, c.config.Conns)
+		return fmt.Errorf("%w: %d requests to it are under way", meta.ErrBusy, cap(turns))
 	}
 }
 
@@ -87,15 +92,15 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 	}
 	unhook := context.AfterFunc(ctx, func() { abort(l.conn) })
 	c.count.under.Add(1)
-	err = l.pull(x.request, x.to, patience{step: c.config.Silence, nothing: c.config.Source})
+	ready, err := l.exchange(ctx, x)
 	c.count.under.Add(-1)
 	c.count.in.Add(l.in.in)
 	p.count.in.Add(l.in.in)
 	c.count.out.Add(l.sent)
+	p.count.out.Add(l.sent)
 	l.in.in, l.sent = 0, 0
 	x.heard = x.heard || l.in.heard
-	var said *remote
-	if unhook() && (err == nil || errors.As(err, &said)) {
+	if unhook() && ready {
 		p.keep(l)
 		return err
 	}
@@ -123,7 +128,7 @@ func (p *peer) link(ctx context.Context) (*link, error) {
 	}
 	c.count.dials.Add(1)
 	c.count.conns.Add(1)
-	return newLink(conn), nil
+	return newLink(conn, c.config.patience(), c.scratch), nil
 }
 
 func (p *peer) take() *link {

@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A receiver reads the frames of an exchange from a connection, and checks their
+// A receiver reads the frames of one direction of an exchange from a connection, and checks their
 // sums. It is used by one goroutine at a time. Its memory is for heads and words
 // alone: data is read to where it belongs.
 type receiver struct {
@@ -22,7 +22,7 @@ type receiver struct {
 
 func newReceiver(c net.Conn) *receiver { return &receiver{conn: c, buf: make([]byte, 4<<10)} }
 
-// begin starts an exchange, with the sum of its request.
+// begin starts on an exchange, with the sum of its request.
 func (r *receiver) begin(sum xxhash.Digest) { r.sum, r.heard = sum, false }
 
 func (r *receiver) head(within time.Duration) (head, error) {
@@ -61,13 +61,19 @@ func (r *receiver) data(n int, to Sink, step *pace) error {
 	return nil
 }
 
+// some reads some of p.
+func (r *receiver) some(p []byte) (int, error) {
+	n, err := r.conn.Read(p)
+	_, _ = r.sum.Write(p[:n])
+	r.in += uint64(n)
+	return n, err
+}
+
 // fill reads all of p.
 func (r *receiver) fill(p []byte) error {
 	for len(p) > 0 {
-		n, err := r.conn.Read(p)
-		_, _ = r.sum.Write(p[:n])
+		n, err := r.some(p)
 		p = p[n:]
-		r.in += uint64(n)
 		if err != nil && len(p) > 0 {
 			return err
 		}

@@ -12,8 +12,9 @@ import (
 
 // The bounds of a request.
 const (
-	MaxRuns  = 1 << 20 // 16 MiB of them
-	maxBytes = 1 << 40 // far above any batch
+	MaxRuns  = 1 << 20  // 16 MiB of them
+	MaxBody  = 64 << 10 // a few paths
+	maxBytes = 1 << 40  // far above any batch
 )
 
 const (
@@ -36,22 +37,30 @@ type Request struct {
 	Bytes uint64        // what the data comes to, if that is known before
 	ID    [32]byte      // what it is about
 	Runs  []Run         // and which of it
+	Body  []byte        // or instead of runs: what it is about, in a form of the call's own
 }
 
 func (q Request) header(seq uint32) (header, error) {
-	if len(q.Runs) > MaxRuns || q.Bytes > maxBytes {
-		return header{}, fmt.Errorf("request for %d bytes in %d runs %w: ask for %d runs at most", q.Bytes, len(q.Runs), meta.ErrInvalid, MaxRuns)
-	}
-	return header{
+	h := header{
 		call: q.Call, count: uint32(len(q.Runs)), wait: uint32(min(max(q.Wait, 0), time.Hour).Milliseconds()),
 		kept: q.Kept, seq: seq, bytes: q.Bytes, id: q.ID,
-	}, checkRuns(q.Runs)
+	}
+	switch {
+	case len(q.Runs) > MaxRuns || q.Bytes > maxBytes:
+		return header{}, fmt.Errorf("request for %d bytes in %d runs %w: ask for %d runs at most", q.Bytes, len(q.Runs), meta.ErrInvalid, MaxRuns)
+	case len(q.Body) > MaxBody || len(q.Body) > 0 && len(q.Runs) > 0:
+		return header{}, fmt.Errorf("request with %d bytes beside %d runs %w: there are %d bytes at most, and no runs", len(q.Body), len(q.Runs), meta.ErrInvalid, MaxBody)
+	case len(q.Body) > 0:
+		h.count, h.body = uint32(len(q.Body)), true
+	}
+	return h, checkRuns(q.Runs)
 }
 
 // A header is a request without its runs, as it is sent.
 type header struct {
 	call  uint8
-	count uint32 // runs that follow
+	body  bool   // bytes follow, and no runs
+	count uint32 // of them
 	wait  uint32 // milliseconds
 	kept  bool
 	seq   uint32 // which request of its connection it is
@@ -61,6 +70,9 @@ type header struct {
 
 func (q header) encode() (b [requestSize]byte) {
 	b[0], b[1], b[2] = 'r', 'k', q.call
+	if q.body {
+		b[3] = 1
+	}
 	binary.LittleEndian.PutUint32(b[4:], q.count)
 	wait := q.wait
 	if q.kept {
@@ -80,6 +92,7 @@ func decodeHeader(b [requestSize]byte) (q header, err error) {
 	}
 	q = header{
 		call:  b[2],
+		body:  b[3] == 1,
 		count: binary.LittleEndian.Uint32(b[4:]),
 		wait:  binary.LittleEndian.Uint32(b[8:]) &^ keptBit,
 		kept:  binary.LittleEndian.Uint32(b[8:])&keptBit != 0,
@@ -87,12 +100,20 @@ func decodeHeader(b [requestSize]byte) (q header, err error) {
 		bytes: binary.LittleEndian.Uint64(b[16:]),
 		id:    [32]byte(b[24:56]),
 	}
-	if q.encode() != b || q.count > MaxRuns || q.bytes > maxBytes {
+	if q.encode() != b || q.count > MaxRuns || q.body && (q.count > MaxBody || q.count == 0) || q.bytes > maxBytes {
 		return q, fmt.Errorf("request %w: nothing that can be asked for", meta.ErrInvalid)
 	}
 	return q, nil
 }
 
-func (q header) request(runs []Run) Request {
-	return Request{Call: q.call, Kept: q.kept, Wait: time.Duration(q.wait) * time.Millisecond, Bytes: q.bytes, ID: q.id, Runs: runs}
+// follows is how many bytes follow the header, without their sum.
+func (q header) follows() int {
+	if q.body {
+		return int(q.count)
+	}
+	return int(q.count) * runSize
+}
+
+func (q header) request(runs []Run, body []byte) Request {
+	return Request{Call: q.call, Kept: q.kept, Wait: time.Duration(q.wait) * time.Millisecond, Bytes: q.bytes, ID: q.id, Runs: runs, Body: body}
 }

@@ -38,38 +38,38 @@ func (a Answer) Size(n uint64) { a.out.expect(n) }
 // A call that returned an error of Emit is told why by its context.
 func (a Answer) Emit(p []byte) error { return a.out.emit(p) }
 
-// A sender writes answers to a connection, one at a time. Its memory is a
-// scratch, however much it sends: all but small pieces are sent from where they
-// stand. Between answers it has none.
+// A sender writes one direction of an exchange to a connection, and then that of
+// another: an answer, or what is pushed. Its memory is a scratch, however much it
+// sends: all but small pieces are sent from where they stand. Between exchanges it
+// has none.
 //
 // What the lock guards is the connection's sending side above all, so it is
 // held while that is written to: for a patience at most.
 type sender struct {
 	conn     net.Conn
-	patience time.Duration // with a reader that takes nothing
-	beat     time.Duration // of silence, after which the peer is told to wait
-	limit    time.Duration // of silence, after which the answer is given up
-	timer    *time.Timer   // of the next tick
-	scratch  *sync.Pool    // of *[]byte
+	patience patience
+	timer    *time.Timer // of the next tick
+	scratch  *sync.Pool  // of *[]byte
 
 	mu struct {
 		sync.Mutex
 		sum     xxhash.Digest
-		spare   *[]byte // of scratch, while there is an answer; out uses it
+		spare   *[]byte // of scratch, while there is an exchange; out uses it
 		out     []byte  // frames that are not sent yet; the last may be open
 		open    int     // where in out the open frame begins; its end if there is none
 		pace    pace
-		left    uint64 // bytes that are still to be emitted
+		left    uint64 // bytes that are still to be emitted for an answer
 		sent    uint64
 		err     error // of the connection; nothing is sent after it
 		stalled func(error)
-		data    time.Time // when there was data, or the answer began
+		held    bool      // there is data, but the other side does not let it be sent
+		data    time.Time // when there was data, or it began
 		last    time.Time // when something was sent
 	}
 }
 
-func newSender(c net.Conn, l *Limits, scratch *sync.Pool) *sender {
-	s := &sender{conn: c, patience: l.Take, beat: l.Beat, limit: l.Store, scratch: scratch}
+func newSender(c net.Conn, p patience, scratch *sync.Pool) *sender {
+	s := &sender{conn: c, patience: p, scratch: scratch}
 	s.timer = time.AfterFunc(time.Hour, s.tick)
 	s.timer.Stop()
 	return s
@@ -82,8 +82,8 @@ func newScratch() *sync.Pool {
 	}}
 }
 
-// begin starts an answer of so many bytes. If no data comes for long, stalled
-// is called; it must not call back. Sum is that of the request.
+// begin starts an answer of so many bytes, or with none what is pushed. If no data
+// comes for long, stalled is called; it must not call back. Sum is that of the request.
 func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,16 +91,17 @@ func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
 	m.sum, m.left, m.sent, m.stalled = sum, bytes, 0, stalled
 	m.spare = s.scratch.Get().(*[]byte)
 	m.out, m.open = (*m.spare)[:0], 0
-	m.pace = pace{patience: s.patience}
+	m.held = false
+	m.pace = pace{patience: s.patience.take}
 	m.data = time.Now()
 	m.last = m.data
-	s.timer.Reset(s.beat)
+	s.timer.Reset(s.patience.beat)
 }
 
 // tick sends what waits to be gathered, or word that there is nothing yet.
 func (s *sender) tick() {
 	if !s.mu.TryLock() { // something is being sent
-		s.timer.Reset(s.beat)
+		s.timer.Reset(s.patience.beat)
 		return
 	}
 	defer s.mu.Unlock()
@@ -108,22 +109,26 @@ func (s *sender) tick() {
 	if m.stalled == nil || m.err != nil {
 		return
 	}
-	if time.Since(m.data) >= s.limit {
+	if m.held { // nobody waits for it
+		s.timer.Reset(s.patience.beat)
+		return
+	}
+	if time.Since(m.data) >= s.patience.nothing {
 		m.stalled(errStalled)
 		return
 	}
 	quiet := time.Since(m.last)
-	if quiet >= s.beat {
+	if quiet >= s.patience.beat {
 		if s.pending() == 0 {
 			s.control(head{kind: kindWait}, nil)
 		}
 		_ = s.flush() // kept
 		quiet = 0
 	}
-	s.timer.Reset(s.beat - quiet)
+	s.timer.Reset(s.patience.beat - quiet)
 }
 
-// emit sends p, which is not needed afterwards.
+// emit sends p of an answer, which is not needed afterwards.
 func (s *sender) emit(p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,12 +137,51 @@ func (s *sender) emit(p []byte) error {
 		return fmt.Errorf("data %w: it is longer than was asked for", meta.ErrInvalid)
 	}
 	m.left -= uint64(len(p))
+	return s.put(p)
+}
+
+// push sends p of what is pushed, which is not needed afterwards.
+func (s *sender) push(p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(p)
+}
+
+// put sends p, whatever it is of. mu is held.
+func (s *sender) put(p []byte) error {
 	err := guard(meta.ErrStale, func() error { return s.add(p) })
-	m.data = time.Now()
-	if m.err == nil {
-		m.err = err // a fault leaves half a frame
+	s.mu.data = time.Now()
+	if s.mu.err == nil {
+		s.mu.err = err // a fault leaves half a frame
 	}
 	return err
+}
+
+// hold says that there is data which the other side does not let be sent, or that it
+// does now. What it let be sent before is on its way then.
+func (s *sender) hold(held bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.held, s.mu.data = held, time.Now()
+	if held {
+		return s.flush()
+	}
+	return nil
+}
+
+// grant lets the other side send n bytes more.
+func (s *sender) grant(n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.control(head{kind: kindCredit, length: 8}, binary.LittleEndian.AppendUint64(nil, n))
+	return s.flush()
+}
+
+// moved says that data came in, which is as good as some that goes out.
+func (s *sender) moved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.data = time.Now()
 }
 
 // expect tells the size of a file, and that so much will be emitted.
@@ -148,8 +192,8 @@ func (s *sender) expect(size uint64) {
 	s.control(head{kind: kindSize, length: 8}, binary.LittleEndian.AppendUint64(nil, size))
 }
 
-// end sends the rest of an answer and how it ended, and says how much it came
-// to on the wire. Its error is that of the connection.
+// end sends the rest and how it ended, and says how much all came to on the wire. Its
+// error is that of the connection.
 func (s *sender) end(failure error) (sent uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +280,9 @@ func (s *sender) control(h head, text []byte) {
 
 func (s *sender) flush() error {
 	s.seal()
-	s.write(s.mu.out)
+	if len(s.mu.out) > 0 {
+		s.write(s.mu.out)
+	}
 	s.mu.out, s.mu.open = s.mu.out[:0], 0
 	return s.mu.err
 }

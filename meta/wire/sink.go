@@ -68,3 +68,38 @@ func (s *Scatter) skip() {
 		s.parts, s.at = s.parts[1:], 0
 	}
 }
+
+// MaxResult is how long the result of a push may be.
+const MaxResult = 1 << 10
+
+// A resultSink takes the result of a push.
+type resultSink struct {
+	b    []byte
+	left int
+}
+
+func (r *resultSink) Size(n uint64) error {
+	if r.b != nil || n > MaxResult {
+		return fmt.Errorf("result of %d bytes %w: %d at most", n, meta.ErrCorrupt, MaxResult)
+	}
+	r.b, r.left = make([]byte, n), int(n)
+	return nil
+}
+
+func (r *resultSink) Room(n int) ([]byte, error) {
+	if n > r.left {
+		return nil, ErrLong
+	}
+	from := len(r.b) - r.left
+	r.left -= n
+	return r.b[from : from+n], nil
+}
+
+func (r *resultSink) Filled() error { return nil }
+
+func (r *resultSink) Whole() error {
+	if r.left > 0 {
+		return ErrShort
+	}
+	return nil
+}

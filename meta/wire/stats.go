@@ -62,13 +62,13 @@ func (c *Client) Stats() ClientStats {
 
 // peerCounters are of one node.
 type peerCounters struct {
-	requests, in, items, busy, failed atomic.Uint64
+	requests, in, out, items, busy, failed atomic.Uint64
 }
 
-// ended counts an error. That the caller gave up is not the node's.
+// ended counts an error. That the caller gave up, or could not go on, is not the node's.
 func (c *peerCounters) ended(err error, stopped bool) {
 	switch {
-	case stopped:
+	case stopped, isOwn(err):
 	case errors.Is(err, meta.ErrBusy):
 		c.busy.Add(1)
 	default:
@@ -80,9 +80,9 @@ func (c *peerCounters) ended(err error, stopped bool) {
 type NodeStats struct {
 	Node string
 
-	Requests, BytesIn, Items uint64 // as in ClientStats
-	Busy                     uint64 // requests that it was too busy for
-	Failed                   uint64 // and that failed otherwise
+	Requests, BytesIn, BytesOut, Items uint64 // as in ClientStats
+	Busy                               uint64 // requests that it was too busy for
+	Failed                             uint64 // and that failed otherwise
 
 	Failures int           // in a row
 	Rests    time.Duration // how much longer it is not asked
@@ -105,7 +105,7 @@ func (p *peer) stats() NodeStats {
 	defer p.mu.Unlock()
 	n := &p.count
 	return NodeStats{
-		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), Items: n.items.Load(),
+		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
 		Busy: n.busy.Load(), Failed: n.failed.Load(),
 		Failures: p.mu.health.failed, Rests: max(0, time.Until(p.mu.health.until)),
 	}
@@ -148,14 +148,14 @@ const maxVisitors = 4096
 
 // visitorCounters are of one node.
 type visitorCounters struct {
-	requests, out, items, busy, failed atomic.Uint64
+	requests, in, out, items, busy, failed atomic.Uint64
 }
 
-// VisitorStats is what a node was given, counted as in ServerStats.
+// VisitorStats is what a node was given and gave, counted as in ServerStats.
 type VisitorStats struct {
-	Node                      string
-	Requests, BytesOut, Items uint64
-	Busy, Failed              uint64
+	Node                               string
+	Requests, BytesIn, BytesOut, Items uint64
+	Busy, Failed                       uint64
 }
 
 // visitor finds the counters of a node.
@@ -186,7 +186,7 @@ func (s *Server) Visitors() []VisitorStats {
 	var all []VisitorStats
 	for node, n := range s.mu.visitors {
 		all = append(all, VisitorStats{
-			Node: node, Requests: n.requests.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
+			Node: node, Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
 			Busy: n.busy.Load(), Failed: n.failed.Load(),
 		})
 	}

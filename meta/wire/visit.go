@@ -55,14 +55,13 @@ func (v *visit) request() (q header, raw [requestSize]byte, err error) {
 }
 
 func (v *visit) answer(ctx context.Context, q header, raw [requestSize]byte) error {
-	limits := &v.server.limits
 	v.server.count.requests.Add(1)
 	v.count.requests.Add(1)
-	done, room := v.server.gate.hold(int(q.count))
+	done, room := v.server.room.hold((q.follows() + runSize - 1) / runSize)
 	if room {
 		defer done()
 	}
-	runs, sum, err := v.runs(q, room)
+	runs, body, sum, err := v.rest(q, room)
 	if err != nil {
 		return err
 	}
@@ -70,21 +69,32 @@ func (v *visit) answer(ctx context.Context, q header, raw [requestSize]byte) err
 	greet(&digest, raw[:], sum)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v.out.begin(digest, q.bytes, cancel)
-	unwatch := v.watch(cancel)
+	call, known := v.server.handlers[q.call]
+	answered, pushed := q.bytes, uint64(0)
+	if call.pushed {
+		answered, pushed = pushed, answered
+	}
+	v.out.begin(digest, answered, cancel)
+	in := newStream(ctx, v, pushed, digest, cancel)
 	failure := checkRuns(runs)
 	if !room {
-		failure = fmt.Errorf("node %w: the requests that it has fill %d runs", meta.ErrBusy, limits.Runs)
+		failure = fmt.Errorf("node %w: the requests that it has fill %d runs", meta.ErrBusy, v.server.limits.Runs)
+	}
+	if failure == nil && !known {
+		failure = meta.Worded(errors.ErrUnsupported, "call %d is not known to this node: its release is older than the one that asks", q.call)
 	}
 	if failure == nil {
-		failure = v.fulfil(ctx, q.request(runs))
+		failure = v.fulfil(ctx, call, q.request(runs, body), in)
 	}
-	gone := unwatch()
+	gone := in.leave()
 	if gone != nil {
 		abort(v.conn)
 	}
 	v.tally(failure)
-	err = v.end(why(ctx, failure))
+	v.received()
+	if err = v.end(why(ctx, failure)); err == nil {
+		err = in.drain()
+	}
 	if failure == nil && gone == nil && err == nil {
 		n := total(runs)
 		v.server.count.items.Add(n)
@@ -103,6 +113,13 @@ func (v *visit) end(failure error) error {
 	return err
 }
 
+// received counts what has come in since it was last counted.
+func (v *visit) received() {
+	v.server.count.in.Add(v.in.in)
+	v.count.in.Add(v.in.in)
+	v.in.in = 0
+}
+
 func (v *visit) tally(failure error) {
 	count := &v.server.count
 	if failure == nil {
@@ -118,15 +135,11 @@ func (v *visit) tally(failure error) {
 	v.server.limits.Log.Debug("request of another node failed", "node", v.node, "cause", failure)
 }
 
-// fulfil sends what is asked for when its turn has come.
-func (v *visit) fulfil(ctx context.Context, q Request) error {
+// fulfil does what is asked for when its turn has come.
+func (v *visit) fulfil(ctx context.Context, call handler, q Request, in *Stream) error {
 	s := v.server
-	call := s.calls[q.Call]
-	if call == nil {
-		return meta.Worded(errors.ErrUnsupported, "call %d is not known to this node: its release is older than the one that asks", q.Call)
-	}
 	s.count.queued.Add(1)
-	leave, err := s.gate.enter(ctx, v.node, q.Wait)
+	leave, err := call.gate.enter(ctx, v.node, q.Wait)
 	s.count.queued.Add(-1)
 	if err != nil {
 		return err
@@ -134,24 +147,28 @@ func (v *visit) fulfil(ctx context.Context, q Request) error {
 	defer leave()
 	s.count.under.Add(1)
 	defer s.count.under.Add(-1)
-	return call(ctx, q, Answer{v.out})
+	return call.do(ctx, q, in, Answer{v.out})
 }
 
-// runs reads what follows a request, and drops it if there is no room. The sum
-// is as it came.
-func (v *visit) runs(q header, room bool) (runs []Run, sum []byte, err error) {
+// rest reads what follows a request; runs are dropped if there is no room. The sum is as
+// it came.
+func (v *visit) rest(q header, room bool) (runs []Run, body, sum []byte, err error) {
 	if q.count == 0 {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	if err := v.conn.SetReadDeadline(time.Now().Add(v.server.limits.Ask)); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	v.in.in += uint64(q.follows() + sumSize)
+	if q.body {
+		body, sum, err = readBody(v.conn, int(q.count))
+		return nil, body, sum, err
 	}
 	if room {
 		runs = make([]Run, 0, q.count)
 	}
 	runs, sum, err = readRuns(v.conn, int(q.count), runs)
-	v.in.in += uint64(q.count)*runSize + sumSize
-	return runs, sum, err
+	return runs, nil, sum, err
 }
 
 var (
@@ -159,8 +176,9 @@ var (
 	errEarly = fmt.Errorf("connection %w: it asks before it was answered", meta.ErrInvalid)
 )
 
-// watch cancels a request when its connection ends; no other goroutine reads the
-// connection meanwhile. What it returns ends the watch and says whether that was so.
+// watch cancels a request when its connection ends, while nothing may come from there;
+// no other goroutine reads the connection meanwhile. What it returns ends the watch and
+// says whether that was so.
 func (v *visit) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
 	var gone error
 	done := make(chan struct{})

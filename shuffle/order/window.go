@@ -32,13 +32,13 @@ type windowed struct {
 	innerKey key         // the i-th window's key is innerKey.of(i)
 }
 
-// With 16 blocks a window mixes well (docs/shuffle.md) and still reads runs
+// BlocksPerWindow: with 16 blocks a window mixes well (docs/shuffle.md) and still reads runs
 // long enough for a disk.
-const blocksPerWindow = 16
+const BlocksPerWindow = 16
 
 // newWindowed needs 0 < window < n.
 func newWindowed(n, window uint64, k key) windowed {
-	block := max(1, window/blocksPerWindow)
+	block := max(1, window/BlocksPerWindow)
 	count := (n-1)/block + 1
 	w := windowed{
 		n:        n,

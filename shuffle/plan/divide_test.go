@@ -12,19 +12,20 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
+	"rankfs/shuffle/plan/plantest"
 )
 
 // Stretches of a few steps are an epoch all the same: each chunk once, each rank
 // as many as with assign=strict, and local wherever every stretch can be.
 func TestStretches(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s := anyScene.Draw(r, "scene")
-		of := plan.NewVersion(table{s, 3}, sha256.Sum256(fmt.Append(nil, s.chunks, s.racks)))
+		s := plantest.AnyScene.Draw(r, "scene")
+		of := plan.NewVersion(table{s, 3}, sha256.Sum256(fmt.Append(nil, s.Holders, s.Rack)))
 		tail := rapid.SampledFrom([]string{"keep", "drop", "pad"}).Draw(r, "tail")
-		v := viewOf(t, fmt.Sprintf("ranks=%d,batch=chunk,order=full,tail=%s", len(s.seats), tail))
+		v := viewOf(t, fmt.Sprintf("ranks=%d,batch=chunk,order=full,tail=%s", len(s.Seats), tail))
 		whole, parts := plan.New(v, of), plan.New(v, of)
-		mustPlace(t, whole, s.seats)
-		mustPlace(t, parts, s.seats)
+		mustPlace(t, whole, s.Seats)
+		mustPlace(t, parts, s.Seats)
 		if !parts.Placed() {
 			return
 		}
@@ -60,7 +61,7 @@ func TestLongEpoch(t *testing.T) {
 	for i := range all {
 		all[i] = hosts[i%3]
 	}
-	of := plan.NewVersion(table{scene{chunks: all}, 1}, [32]byte{})
+	of := plan.NewVersion(table{plantest.Scene{Holders: all}, 1}, [32]byte{})
 	p, seats := plan.New(viewOf(t, "ranks=3,batch=chunk,order=full"), of), on("abc")
 	mustPlace(t, p, seats)
 	read, local := 0, 0

@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"fmt"
-
 	"rankfs/meta"
 	"rankfs/shuffle/order"
 )
@@ -51,24 +48,6 @@ func chunksOf(of *Version) [16]byte {
 	chunks := &Plan{version: of, view: everyChunk, cut: everyChunk.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
 	return chunks.identify(" parts")
 }
-
-// identify names the plan's content: equal ids mean equal batches, whatever
-// the dataset is called and whichever daemon asks. What does not change a
-// batch's bytes is left out, so that its slabs are shared.
-func (p *Plan) identify(kind string) (id [16]byte) {
-	seed, epoch := p.view.Seed, p.view.Epoch
-	if p.view.Order.Kind == meta.OrderNone {
-		seed, epoch = 0, 0
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "rankfs plan 1%s\n%s\n%v %d %d\n%d %d %d %v %v\n",
-		kind, p.version.index.Fingerprint(), p.view.Order, seed, epoch,
-		p.cut.N, p.cut.Global, p.cut.Ranks, p.cut.Tail, p.byChunk()))
-	copy(id[:], sum[:])
-	return id
-}
-
-// byChunk reports whether positions of the order are chunks; else they are records.
-func (p *Plan) byChunk() bool { return p.view.Step.Unit == meta.UnitChunk }
 
 // ID names the content of the plan.
 func (p *Plan) ID() [16]byte { return p.id }
@@ -180,13 +159,22 @@ func (p *Plan) AppendChunks(chunks []int, rank, step uint64) ([]int, error) {
 	return chunks, nil
 }
 
+// RecordsAtOnce is how many records of a batch are handled at a time: enough that the
+// fixed cost for each such group is nothing, few enough that a caller who leaves soon
+// gets away.
+const RecordsAtOnce = 4096
+
 // Each calls f with the records of a batch in order, without so many of the first,
 // until one call fails: with as many at a time as room has capacity for, and fewer
-// at the end. They are in room, and good until f returns.
+// at the end. They are in room, and good until f returns. Without room Each makes it,
+// for RecordsAtOnce.
 func (p *Plan) Each(rank, step, skip uint64, room []uint64, f func(records []uint64) error) error {
 	r, err := p.run(rank, step)
 	if err != nil {
 		return err
+	}
+	if room == nil {
+		room = make([]uint64, 0, min(RecordsAtOnce, p.Records(rank, step)))
 	}
 	records, i := room[:0], uint64(0)
 	if !p.byChunk() {

@@ -7,16 +7,17 @@ import (
 
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
+	"rankfs/shuffle/plan/plantest"
 )
 
 // A table is an index of chunks that have as many records each, of ten bytes.
 type table struct {
-	scene
+	plantest.Scene
 	records uint64 // of each chunk
 }
 
 func (x table) Fingerprint() string       { return "v1" }
-func (x table) Records() uint64           { return x.records * uint64(len(x.chunks)) }
+func (x table) Records() uint64           { return x.records * uint64(len(x.Holders)) }
 func (x table) Bytes() int64              { return 10 * int64(x.Records()) }
 func (x table) ChunkOf(record uint64) int { return int(record / x.records) }
 
@@ -24,7 +25,7 @@ func (x table) ChunkRecords(chunk int) (first, n uint64) { return uint64(chunk) 
 
 // version is that of chunks on the hosts of their number.
 func version(records uint64, chunks ...[]string) *plan.Version {
-	x := table{scene{chunks: chunks}, records}
+	x := table{plantest.Scene{Holders: chunks}, records}
 	return plan.NewVersion(x, sha256.Sum256(fmt.Append(nil, chunks)))
 }
 

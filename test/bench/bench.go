@@ -26,7 +26,7 @@ type bench struct {
 	mnt    string
 	mounts int
 	hdfs   *hadoop // nil until a measure needs it
-	stage  *stage  // of a study that uses what tests use
+	tb     *fakeTB // of a study that uses what tests use
 	served []func()
 	closed sync.Once
 }
@@ -90,12 +90,15 @@ func (b *bench) closeOnSignal() {
 
 // reset unmounts, and forgets the state.
 func (b *bench) reset() {
-	if s := b.stage; s != nil {
-		b.stage = nil
+	if s := b.tb; s != nil {
+		b.tb = nil
 		s.end()
 	}
 	if b.mounts > 0 {
 		b.mounts = 0
+		for _, job := range glob(filepath.Join(b.mnt, "shuffle/*")) { // of a turn that failed
+			os.RemoveAll(job)
+		}
 		b.rankfs("umount", b.mnt)
 	}
 	os.RemoveAll(filepath.Join(b.dir, "state"))
@@ -158,8 +161,8 @@ type status struct {
 	PID      int `json:"pid"`
 	Counters struct {
 		Fills       uint64  `json:"fills"`
-		Plans       uint64  `json:"plans"`
-		PlanSeconds float64 `json:"plan_seconds"`
+		Plans       uint64  `json:"cache_plans"`
+		PlanSeconds float64 `json:"cache_plan_seconds"`
 		WaitSeconds float64 `json:"wait_seconds"`
 	} `json:"counters"`
 	Tiers []struct {

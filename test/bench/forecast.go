@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,30 +61,87 @@ func forecasts(b *bench) (misses int) {
 	return misses
 }
 
+// linkForecasts compares what rankfs simulate says of an epoch on four nodes with one
+// of ranks that have fixed shares of each step, with nothing in the caches and links so
+// slow that they set the pace. It is told how much a link carries, as iperf3 measures
+// it: the daemons encrypt and check besides.
+func linkForecasts(b *bench) (misses int) {
+	const rate, step = 10e6, time.Millisecond
+	s := b.site("512MiB", siteRecord)
+	for _, h := range s.hosts {
+		check(h.LinkRate(rate))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	server := s.hosts[0].Command(ctx, "iperf3", "-s")
+	check(server.Start())
+	defer server.Wait()
+	defer stop()
+	out, err := s.hosts[1].Command(ctx, "iperf3", "-c", s.hosts[0].Name, "-R", "-n", "32M", "-P", "4", "-J").Output()
+	check(err)
+	link := iperfSpeed(out)
+	view := fmt.Sprintf("d@epoch=%d,assign=strict", uint64(math.MaxUint64))
+	said := predicted(s.Nodes[0].Do("--json", "simulate", view, "--epochs", "1", "--step", step.String(), "--bandwidth", "1GiB", "--link", fmt.Sprintf("%.0fB", link)))[0]
+	var took, came []float64
+	for range *turns {
+		s.Restart()
+		took = append(took, s.epoch(b, view))
+		came = append(came, s.fromPeers())
+	}
+	for _, h := range s.hosts {
+		check(h.LinkRate(0))
+	}
+	peers := off("cluster, MB from other nodes in an epoch with fixed shares, predicted / received", float64(said.Peers)/1e6, middle(came)/1e6)
+	peers.target = 1.02
+	return missed(peers, off(fmt.Sprintf("the same, seconds with links of %.0f MB/s, predicted / measured", link/1e6), said.Seconds, middle(took)))
+}
+
+// fromPeers is the bytes of records that nodes have had from others.
+func (s *site) fromPeers() (bytes float64) {
+	for _, n := range s.Nodes {
+		var said struct {
+			Peers struct{ Received struct{ Records float64 } }
+		}
+		n.Status(&said)
+		bytes += said.Peers.Received.Records * siteRecord
+	}
+	return bytes
+}
+
 // off is how far a prediction is off, to whichever side.
 func off(name string, predicted, measured float64) outcome {
 	ratio := predicted / measured
 	return outcome{
 		name: name, values: []float64{1 + math.Abs(ratio-1)}, target: 1.1, atMost: true,
-		note: fmt.Sprintf("%.3f: %.2f s against %.2f", ratio, predicted, measured),
+		note: fmt.Sprintf("%.3f: %.2f against %.2f", ratio, predicted, measured),
 	}
 }
 
 // predict is the seconds that rankfs simulate predicts for each epoch. Without a speed
 // it uses the rate of the source that the daemon has measured.
 func (b *bench) predict(speed float64, step time.Duration) (seconds []float64) {
-	var o struct {
-		Policies []struct{ Epochs []struct{ Seconds float64 } }
-	}
 	args := []string{"simulate", "d", "--json", "--step", step.String(), "--epochs", fmt.Sprint(slowEpochs)}
 	if speed > 0 {
 		args = append(args, "--bandwidth", fmt.Sprintf("%.0fB", speed))
 	}
-	check(json.Unmarshal([]byte(b.rankfs(args...)), &o))
-	for _, e := range o.Policies[0].Epochs {
+	for _, e := range predicted(b.rankfs(args...)) {
 		seconds = append(seconds, e.Seconds)
 	}
 	return seconds
+}
+
+// A prediction is what rankfs simulate says of an epoch.
+type prediction struct {
+	Seconds float64
+	Peers   int64 `json:"peer_bytes"`
+}
+
+func predicted(text string) []prediction {
+	var o struct {
+		Policies []struct{ Epochs []prediction }
+	}
+	check(json.Unmarshal([]byte(text), &o))
+	return o.Policies[0].Epochs
 }
 
 // A stint is the time of some epochs, and that of a rank's work on a batch.

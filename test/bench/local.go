@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"rankfs/test/cluster"
 	"rankfs/test/daemon"
 	java "rankfs/test/hadoop"
 )
@@ -45,18 +48,33 @@ func (n *near) end() {
 	}
 }
 
-// localBlocks reads the file by one stream: ours into slabs, the peer's to
-// nowhere.
+// localBlocks reads the file by one stream: ours into slabs, the peer's to nowhere. The
+// processor time is that of the client and the datanode together.
 func localBlocks(peer func(*near) *asked, figure func(reading) float64) func(*bench) (ours, theirs func() float64) {
 	return func(b *bench) (ours, theirs func() float64) {
 		n, h := b.near(), b.hadoop()
+		datanode, err := h.host.PID(cluster.DataNode)
+		check(err)
+		read := func(by *asked, order map[string]any) float64 {
+			order["threads"] = 1
+			before := processorTime(datanode)
+			r := by.order(order)
+			r.CPU += processorTime(datanode) - before
+			return figure(r)
+		}
 		return func() float64 {
-				return figure(n.ours.order(map[string]any{"path": h.cluster.Nameservice() + nearFile, "threads": 1}))
+				return read(n.ours, map[string]any{"path": h.cluster.Nameservice() + nearFile})
 			}, func() float64 {
-				return figure(peer(n).order(map[string]any{"threads": 1,
-					"ranges": []any{map[string]any{"path": nearFile, "offset": 0, "length": nearSize}}}))
+				return read(peer(n), map[string]any{"ranges": []any{map[string]any{"path": nearFile, "offset": 0, "length": nearSize}}})
 			}
 	}
+}
+
+// processorTime is what a process has used so far, with threads that have ended.
+func processorTime(pid int) float64 {
+	var used unix.Timespec
+	check(unix.ClockGettime(int32(^pid<<3|2), &used)) // as clock_getcpuclockid(3) makes it
+	return float64(used.Nano()) / 1e9
 }
 
 // coldBlocks compares one stream of a file of HDFS whose blocks are on this host's disk,

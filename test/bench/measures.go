@@ -43,15 +43,22 @@ var measures = []measure{
 	{name: "hdfs, processor time of a GiB, one stream / the same", target: 0.7, atMost: true, setup: hdfsStreams(1, cpuPerGiB)},
 	{name: "hdfs local, 2 GiB by one stream into slabs / Hadoop's client by short-circuit to nowhere", target: 1.2, setup: localBlocks(byFile, perSecond)},
 	{name: "hdfs local, the same / Hadoop's client over TCP", target: 3, setup: localBlocks(overTCP, perSecond)},
-	{name: "hdfs local, processor time of a GiB / Hadoop's client by short-circuit", target: 0.8, atMost: true, setup: localBlocks(byFile, cpuPerGiB)},
+	{name: "hdfs local, processor time of client and datanode for a GiB / Hadoop's client by short-circuit", target: 0.8, atMost: true, setup: localBlocks(byFile, cpuPerGiB)},
 	{name: "hdfs local, 2 GiB by one stream from a cold disk / fio, sequential and direct", target: 0.9, setup: coldBlocks},
 	{name: "hdfs local, order=full of 4 KiB records, data four times the cache / the same over TCP", target: 3, setup: shuffledBlocks},
 	{name: "hdfs, locations of 100,000 files of a block / hdfs dfs -ls", target: 1, atMost: true, setup: locations},
+	{name: "pool, maps of 64 MiB by 1 MiB writes, and rename / tmpfs and XXH3 of the file", target: 0.85, setup: poolWrites("GB/s", true, 24, 64*mib)},
+	{name: "pool, maps of 16 MiB by 4 KiB writes of stdio, and rename / tmpfs", target: 0.7, setup: poolWrites("GB/s", false, 64, 16*mib, "-s")},
+	{name: "pool, p50 of create, write 1 MiB, close, rename / tmpfs", target: 6, atMost: true, setup: poolWrites("p50_ns", false, 500, mib, "-p", "1")},
+	{name: "pool, 2 GiB, 64 maps and 64 parts: write, commit, read / a data and an index file a map, parts by pread", target: 1.2, atMost: true, setup: poolShuffle},
+	{name: "pool, 2 GiB, 512 maps and 512 parts / 32 and 32, in memory", target: 1.3, atMost: true, setup: poolSquares},
+	{name: "pool, all-to-all of 4 ranks x 256 MiB, one host / MPI_Alltoallv", target: 2.5, atMost: true, setup: poolExchange},
 }
 
 var figures = []figure{
 	{"resident memory at rest, 10 M records and 4 GiB of slabs", "MiB", 300, memory},
 	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
+	{"pool, memory of the daemon beside its files, after 1,000 maps and 1,000 parts", "MiB", 32, poolMemory},
 }
 
 var studies = []study{
@@ -66,6 +73,13 @@ var studies = []study{
 	{"cluster petabyte", petabyte},
 	{"cluster queue", queuePolicies},
 	{"hdfs, bytes from datanodes", sent},
+	{"pool cold", poolCold},
+	{"pool blobs", poolBlobs},
+	{"pool links", poolLinks},
+	{"pool exchanges", poolExchanges},
+	{"pool commits", poolCommits},
+	{"pool bytes", poolBytes},
+	{"pool node lost", poolKilled},
 	{"cached stalls", stalls},
 	{"cached partitions", partitions},
 	{"learn kmeans", learner{"kmeans", nil, []string{"all"}}.measure},
@@ -75,6 +89,7 @@ var studies = []study{
 	{"simulate neutrino", neutrino},
 	{"simulate hits", hitRatios},
 	{"simulate epochs", forecasts},
+	{"simulate links", linkForecasts},
 }
 
 // one makes a dataset of a single batch of 256 MiB, and the same bytes in a

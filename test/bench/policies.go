@@ -113,7 +113,7 @@ func contest(s simulate.Scenario, name string, others ...string) (misses int) {
 func under(s simulate.Scenario, name string) simulate.Outcome {
 	_, err := policy.New(name)
 	check(err)
-	o, err := simulate.Run(context.Background(), s, func() policy.Planner {
+	o, err := simulate.Run(context.Background(), s, func() policy.Policy {
 		p, _ := policy.New(name)
 		return p
 	})

@@ -43,7 +43,7 @@ func petabytePlan(b *bench) (misses int) {
 		misses += missed(
 			outcome{
 				name: what + ", processor time to the first batch", values: []float64{metric(out, "first-stretch-cpu-s")}, unit: "s", target: 5, atMost: true,
-				note: fmt.Sprintf("%.1f s for all of the epoch, %.1f s for the homes of chunks", metric(out, "epoch-cpu-s"), metric(out, "homes-cpu-s")),
+				note: fmt.Sprintf("%.1f s for all of the epoch, %.1f s for the owners of chunks", metric(out, "epoch-cpu-s"), metric(out, "owners-cpu-s")),
 			},
 			outcome{name: "memory of the same without file pages, at most", values: []float64{metric(out, "all-MiB")}, unit: "MiB", target: 700, atMost: true},
 		)

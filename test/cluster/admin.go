@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"rankfs/test/cluster/internal/health"
+	"rankfs/test/cluster/internal/site"
 )
 
 // Hadoop's programs for administrators.
@@ -71,6 +73,20 @@ func (c *Cluster) WaitLive(ctx context.Context, n int) error {
 		return err
 	}
 	return c.waitState(ctx, active, func(s health.State) bool { return s.Live == n })
+}
+
+// ReportBlocks has all datanodes tell the active namenode of all their blocks. Before they
+// have, one that has become active deletes no replica that is one too many.
+func (c *Cluster) ReportBlocks(ctx context.Context) error {
+	errs := make([]error, len(c.DataNodes()))
+	var all sync.WaitGroup
+	for i, h := range c.DataNodes() {
+		all.Go(func() {
+			errs[i] = h.tool(ctx, dfsAdmin, "-triggerBlockReport", fmt.Sprintf("%s:%d", h.Name, site.DataRPC))
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // waitState waits until a namenode is as wanted.

@@ -7,8 +7,10 @@
 // /tmp too, is that of the machine, so that programs and test data are found
 // on all hosts. Anything may run there: see [Host.Command].
 //
-// All tests of a checkout share one cluster. The first that wants it starts it
+// All tests of a checkout share one cluster, or one of a few for tests that would keep
+// others waiting (see site). The first that wants it starts it
 // (see package keeper); some seconds after the last one ended it ends itself.
 // [Shared] is for tests that leave it as it is, [Exclusive] for those that
-// break something. A cluster needs root, Java and Maven: see test/deps.
+// break something. A test says, with -v, how long it waited for its turn, had the
+// cluster, and mended it. A cluster needs root, Java and Maven: see test/deps.
 package cluster

@@ -19,10 +19,17 @@ const (
 	DataNode = site.DataNode
 )
 
-// Start starts a daemon of the host, unless it runs. It does not wait until it
-// is of use.
+// Start starts a daemon of the host, unless it runs as it should. It does not wait
+// until it is of use.
 func (h *Host) Start(daemon string) error {
 	_, err := h.cluster.order(control.Order{Do: control.Start, Host: h.Name, Daemon: daemon})
+	return err
+}
+
+// StartPoor starts the datanode of the host without Hadoop's native library, in place
+// of one that has it: it passes no files of blocks. Start undoes that.
+func (h *Host) StartPoor() error {
+	_, err := h.cluster.order(control.Order{Do: control.Start, Host: h.Name, Daemon: DataNode, Poor: true})
 	return err
 }
 
@@ -31,6 +38,15 @@ func (h *Host) Start(daemon string) error {
 func (h *Host) Signal(daemon string, s syscall.Signal) error {
 	_, err := h.cluster.order(control.Order{Do: control.Signal, Host: h.Name, Daemon: daemon, Signal: s})
 	return err
+}
+
+// PID is that of a daemon of the host, as this process counts.
+func (h *Host) PID(daemon string) (int, error) {
+	a, err := h.cluster.order(control.Order{Do: control.Ping, Host: h.Name, Daemon: daemon})
+	if err == nil && a.Pid == 0 {
+		err = fmt.Errorf("no %s runs on %s", daemon, h.Name)
+	}
+	return a.Pid, err
 }
 
 // Kill ends a daemon at once.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // breaker makes a rerun of a test binary one that breaks the cluster and dies.
@@ -55,11 +55,7 @@ func TestAllGoesWithTheKeeper(t *testing.T) {
 		t.Fatal("the keeper is not found by its command line")
 	}
 	must(t, unix.Kill(c.Keeper(), unix.SIGKILL))
-	for ctx := soon(t); len(processes(c.Disk())) > 0; time.Sleep(10 * time.Millisecond) {
-		if ctx.Err() != nil {
-			t.Fatalf("left: %q", processes(c.Disk()))
-		}
-	}
+	eventually.True(t, "no process is left", func() bool { return len(processes(c.Disk())) == 0 })
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	must(t, err)
 	if strings.Contains(string(mounts), c.Disk()) {
@@ -108,11 +104,10 @@ func TestCommandIsTheProcess(t *testing.T) {
 	cmd := cluster.Bare(t).Host("node1").Command(soon(t), "sleep", "60")
 	must(t, cmd.Start())
 	name := fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid)
-	for ctx := soon(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		if comm, _ := os.ReadFile(name); string(comm) == "sleep\n" {
-			break
-		}
-	}
+	eventually.True(t, "the command runs", func() bool {
+		comm, _ := os.ReadFile(name)
+		return string(comm) == "sleep\n"
+	})
 	must(t, cmd.Process.Signal(unix.SIGTERM))
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: terminated" {
 		t.Errorf("ended by %v", err)

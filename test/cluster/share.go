@@ -12,10 +12,11 @@ import (
 
 // patience is how long a test waits for the cluster: others may be starting it
 // or have it for themselves, one after the other.
-const patience = 10 * time.Minute
+const patience = 30 * time.Minute
 
 // Shared gives a test the plain cluster, healthy, until the test ends. The
-// test breaks nothing and keeps to files of its own, see [Cluster.Dir].
+// test breaks no daemon and keeps to files of its own, see [Cluster.Dir]; replicas of
+// these it may damage.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	return take(t, "plain", (*Cluster).share)
@@ -31,14 +32,27 @@ func Wide(t testing.TB) *Cluster {
 // WideAlone gives a test the wide cluster as Exclusive does the plain one.
 func WideAlone(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "wide", (*Cluster).seize)
+	return alone(t, "wide")
 }
 
 // Plans gives a test another cluster as Wide's, for itself, as Exclusive does: what
 // breaks hosts for a minute does not keep the users of Wide waiting.
 func Plans(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "plans", (*Cluster).seize)
+	return alone(t, "plans")
+}
+
+// Mounts gives a test another cluster as Shared's: what daemons with mounts on its hosts
+// break, and wait for, keeps no client waiting that is tested on the plain one.
+func Mounts(t testing.TB) *Cluster {
+	t.Helper()
+	return take(t, "mounts", (*Cluster).share)
+}
+
+// MountsAlone gives a test the cluster of Mounts as Exclusive does the plain one.
+func MountsAlone(t testing.TB) *Cluster {
+	t.Helper()
+	return alone(t, "mounts")
 }
 
 // Bare gives a test four hosts on which nothing runs, until the test ends.
@@ -51,13 +65,13 @@ func Bare(t testing.TB) *Cluster {
 // on Bare's hosts at once would listen at the same addresses.
 func Spare(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "spare", (*Cluster).seize)
+	return alone(t, "spare")
 }
 
 // Five gives a test five such hosts, for itself, as Exclusive does.
 func Five(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "five", (*Cluster).seize)
+	return alone(t, "five")
 }
 
 // Exclusive gives a test the plain cluster, healthy and for itself, until the
@@ -65,13 +79,19 @@ func Five(t testing.TB) *Cluster {
 // test that has it already, shared or not, waits for itself.
 func Exclusive(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "plain", (*Cluster).seize)
+	return alone(t, "plain")
+}
+
+func alone(t testing.TB, name string) *Cluster {
+	t.Helper()
+	return take(t, name, (*Cluster).seize)
 }
 
 func take(t testing.TB, name string, use func(*Cluster, context.Context) (release func() error, err error)) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	asked := time.Now()
 	c, err := Open(ctx, name)
 	if err != nil {
 		t.Fatal(err)
@@ -80,10 +100,14 @@ func take(t testing.TB, name string, use func(*Cluster, context.Context) (releas
 	if err != nil {
 		t.Fatal(errors.Join(err, c.Close()))
 	}
+	given := time.Now()
 	t.Cleanup(func() {
+		back := time.Now()
 		if err := errors.Join(release(), c.Close()); err != nil {
 			t.Error(err)
 		}
+		t.Logf("cluster %s: waited for %.1f s, had for %.1f s, repaired for %.1f s",
+			name, given.Sub(asked).Seconds(), back.Sub(given).Seconds(), time.Since(back).Seconds())
 	})
 	return c
 }

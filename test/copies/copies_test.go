@@ -281,12 +281,5 @@ func put(t *testing.T, c *cluster.Cluster, name string, content []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
-		if err = w.Close(); err == nil || time.Now().After(deadline) {
-			break
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually.Done(t, limit, "close "+name, w.Close)
 }

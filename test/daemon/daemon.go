@@ -2,13 +2,14 @@
 package daemon
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -79,22 +80,51 @@ type Place struct {
 	Host    *cluster.Host // nil: this one
 	Dir     string        // with mnt, run, state and nvme in it, and the daemon's log
 	options []string
-	cmd     *exec.Cmd
-	ended   chan error
+	under   []string // the command that starts a daemon; empty: it is started by itself
+	daemon  *Process // nil: none was started, or it was stopped
 }
 
 // New makes a place on a host, which is this one if it is nil. Daemons there get the
 // options of mount that are given.
 func New(t testing.TB, program string, host *cluster.Host, options ...string) *Place {
 	t.Helper()
-	p := &Place{t: t, program: program, Host: host, Dir: t.TempDir(), options: options}
-	for _, name := range []string{"mnt", "run", "state", "nvme"} {
+	p := At(t, program, t.TempDir(), options...)
+	p.Host = host
+	for _, name := range []string{"run", "state", "nvme"} {
 		if err := os.Mkdir(filepath.Join(p.Dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return p
 }
+
+// At makes a place on this host in a directory that is there, with nothing but the
+// mount point in it, which other users reach.
+func At(t testing.TB, program, dir string, options ...string) *Place {
+	t.Helper()
+	p := &Place{program: program, Dir: dir, options: options}
+	if err := os.Mkdir(p.Mount(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p.For(t)
+}
+
+// For is the same place in another test, whose daemons end with that. If it fails, it
+// says what they logged.
+func (p *Place) For(t testing.TB) *Place {
+	one := *p
+	one.t, one.daemon = t, nil
+	t.Cleanup(func() {
+		if log := one.Log(); t.Failed() && log != "" {
+			t.Logf("log of the daemons on %s:\n%s", one.name(), log)
+		}
+	})
+	return &one
+}
+
+// Under has daemons there be started by a command, which gets theirs as its last
+// arguments and becomes it.
+func (p *Place) Under(command ...string) { p.under = command }
 
 // Options adds options of mount, for all daemons there from now on.
 func (p *Place) Options(more ...string) { p.options = append(p.options, more...) }
@@ -116,86 +146,85 @@ func (p *Place) Start(more ...string) {
 
 // Try is Start for a mount that may fail.
 func (p *Place) Try(more ...string) error {
-	log, err := os.OpenFile(p.Dir+"/log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	line := MountLine(p.Dir+"/run", p.Mount(), p.Dir+"/state", append(slices.Clip(p.options), more...)...)
+	line = append(append(slices.Clone(p.under), p.program), line...)
+	cmd := p.command(context.Background(), line[0], line[1:]...)
+	if p.Host == nil {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM // it unmounts when the test dies
+	}
+	d, err := Launch(cmd, p.Dir+"/log")
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	line := append([]string{"--run", p.Dir + "/run", "--json", "mount", p.Mount(), "--state", p.Dir + "/state"}, p.options...)
-	p.cmd = p.command(context.Background(), p.program, append(line, more...)...)
-	p.ended = make(chan error, 1)
-	p.cmd.Stderr = log
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return err
-	}
-	out.(*os.File).SetReadDeadline(time.Now().Add(waitTime))
-	ready, err := bufio.NewReader(out).ReadString('\n')
-	go func(c *exec.Cmd, ended chan error) { ended <- c.Wait() }(p.cmd, p.ended)
-	p.t.Cleanup(p.finish)
-	if err != nil || !strings.Contains(ready, "mnt") {
-		return fmt.Errorf("it is not ready: %w", err)
-	}
-	return nil
+	p.daemon = d
+	p.t.Cleanup(func() { p.Stop() })
+	return d.AwaitReady("mnt", waitTime)
 }
 
 // PID is that of the daemon.
-func (p *Place) PID() int { return p.cmd.Process.Pid }
+func (p *Place) PID() int { return p.daemon.Process.Pid }
 
 // Kill ends the daemon at once.
 func (p *Place) Kill() {
 	p.t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.daemon.Process.Kill(); err != nil {
 		p.t.Fatal(err)
 	}
 	p.AwaitEnd()
 }
 
-// AwaitEnd waits for the end of a daemon whose mount is gone.
-func (p *Place) AwaitEnd() { p.ended <- <-p.ended }
-
-// For is the same place in another test, whose daemons end with that.
-func (p *Place) For(t testing.TB) *Place {
-	one := *p
-	one.t, one.cmd, one.ended = t, nil, nil
-	return &one
-}
-
 // Signal sends the daemon a signal.
 func (p *Place) Signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.daemon.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// Stop unmounts and waits for the daemon's end.
-func (p *Place) Stop() {
-	p.t.Helper()
-	p.finish()
+// Running reports whether there is a daemon that has not ended.
+func (p *Place) Running() bool {
+	if p.daemon == nil {
+		return false
+	}
+	select {
+	case <-p.daemon.Ended:
+		return false
+	default:
+		return true
+	}
 }
 
-func (p *Place) finish() {
-	if p.cmd == nil {
-		return
-	}
-	out, err := p.Rankfs("umount", p.Mount())
+// AwaitEnd waits for the end of a daemon that was told to end, or killed, and returns
+// what it ended with.
+func (p *Place) AwaitEnd() error {
+	p.t.Helper()
 	select {
-	case <-p.ended:
+	case <-p.daemon.Ended:
 	case <-time.After(waitTime):
-		p.t.Errorf("the daemon on %s does not end: umount: %v %s", p.name(), err, out)
-		p.cmd.Process.Signal(syscall.SIGQUIT)
+		p.t.Errorf("the daemon on %s does not end", p.name())
+		p.daemon.Process.Signal(syscall.SIGQUIT) // it logs what it is at
 		time.Sleep(time.Second)
-		p.cmd.Process.Kill()
-		<-p.ended
+		p.daemon.Process.Kill()
+		<-p.daemon.Ended
 	}
-	p.cmd = nil
-	if p.t.Failed() {
-		p.t.Logf("log of the daemon on %s:\n%s", p.name(), p.Log())
+	return p.daemon.Err
+}
+
+// Stop unmounts and waits for the daemon's end. It returns what was wrong with either.
+func (p *Place) Stop() error {
+	p.t.Helper()
+	if p.daemon == nil {
+		return nil
 	}
+	p.daemon.Process.Signal(syscall.SIGCONT) // a test may have failed while it was stopped
+	running := p.Running()
+	_, err := p.Rankfs("umount", p.Mount())
+	if running && err != nil {
+		p.t.Logf("umount on %s: %v", p.name(), err)
+	}
+	err = errors.Join(err, p.AwaitEnd())
+	p.daemon = nil
+	return err
 }
 
 // Log is the log of the daemons of this place.

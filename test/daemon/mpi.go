@@ -2,8 +2,24 @@ package daemon
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 )
+
+// Built is a program of test/mpi, for the tests of a package beside that.
+func Built(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../mpi/bin/" + name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v: build it with: make -C test/mpi", err)
+	}
+	return path
+}
 
 // A Seat is ranks side by side on a node.
 type Seat struct {

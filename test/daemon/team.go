@@ -67,7 +67,7 @@ func (m *Team) Join(n, at *Place, token string) {
 func (m *Team) Restart() {
 	m.T.Helper()
 	err := m.each(func(n *Place) error {
-		n.finish()
+		n.Stop()
 		return nil
 	})
 	// None is ready before a majority is there.

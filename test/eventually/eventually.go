@@ -17,11 +17,28 @@ func True(t testing.TB, what string, is func() bool) {
 // Within waits for so long at most.
 func Within(t testing.TB, limit time.Duration, what string, is func() bool) {
 	t.Helper()
+	if !within(limit, is) {
+		t.Fatalf("not within %v: %s", limit, what)
+	}
+}
+
+// Done waits for so long at most until something is done without an error, and says
+// what the last one was.
+func Done(t testing.TB, limit time.Duration, what string, do func() error) {
+	t.Helper()
+	var err error
+	if !within(limit, func() bool { err = do(); return err == nil }) {
+		t.Fatalf("not within %v: %s: %v", limit, what, err)
+	}
+}
+
+func within(limit time.Duration, is func() bool) bool {
 	pause := 100 * time.Microsecond
 	for end := time.Now().Add(limit); !is(); time.Sleep(pause) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
+			return false
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}
+	return true
 }

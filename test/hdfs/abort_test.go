@@ -60,7 +60,7 @@ func (p *place) connections() (n int) {
 // middle of a read: no datanode is left with a connection, and no namenode with
 // a lease.
 func TestAborted(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	dir := c.Dir(t)
 	content := strings.Repeat(lines(2000), 40) // 16 MB
 	const large = 4 << 20

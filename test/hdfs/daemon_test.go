@@ -12,7 +12,8 @@ import (
 // The bounds of what these tests wait for; they turn a hang into a failure.
 const (
 	toolTime = 150 * time.Second // one command: an open may wait for two minutes
-	waitTime = 30 * time.Second  // one condition
+	javaTime = 2 * time.Minute   // a program of Hadoop's begins to serve
+	waitTime = 30 * time.Second  // one condition; less than what is asked for anew by its age
 )
 
 // A place is where a daemon of the cluster serves a mount.
@@ -74,9 +75,10 @@ type status struct {
 		Slabs       int
 	}
 	HDFS struct {
-		Bytes, Local, Files, Corrupt, Failures uint64
-		Streams                                int
-		LocalBlocks                            string `json:"local_blocks"`
+		Bytes, Local, Corrupt, Failures uint64
+		Streams                         int
+		LocalBlocks                     string `json:"local_blocks"`
+		ways[uint64]
 	}
 }
 

@@ -2,6 +2,7 @@ package hdfs_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 
 // A file that becomes another is stale for who opens it, and says what to do.
 func TestOverwritten(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
 	content := lines(2000)
 	c.Host("data2").Put(t, path, []byte(content), 2, block)
@@ -47,7 +48,7 @@ func TestOverwritten(t *testing.T) {
 // A block that nobody has is an error of input and output, named in the log;
 // with its datanode it is back.
 func TestLostBlock(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	path := c.Dir(t) + "/f"
 	content := lines(2000)
 	c.Host("data2").Put(t, path, []byte(content), 1, block)
@@ -65,7 +66,7 @@ func TestLostBlock(t *testing.T) {
 	if err := c.Host("data2").Start(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, waitTime, "the block is read again", func() bool {
+	eventually.Within(t, javaTime, "the block is read again", func() bool {
 		got, err := d.read("train")
 		return err == nil && got == content
 	})
@@ -74,7 +75,7 @@ func TestLostBlock(t *testing.T) {
 // While no namenode answers what is in memory stays, and what is not is refused
 // in a way that says to try again, also by a daemon that begins meanwhile.
 func TestNoNameNode(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	dir := c.Dir(t)
 	content := lines(2000)
 	p := newPlace(t, c, "client")
@@ -85,6 +86,13 @@ func TestNoNameNode(t *testing.T) {
 	}
 	if got, err := d.read("seen"); err != nil || got != content {
 		t.Fatalf("other bytes, or %v", err)
+	}
+	health := func() string { return d.Must("cat", d.Dir+"/mnt/.rankfs/health") }
+	if got := health(); got != "ok\n" {
+		t.Errorf("the health is %s", got)
+	}
+	if _, err := d.Rankfs("dataset", "create", "nowhere", "--source", "hdfs://127.0.0.1:1/x", "--as", "lines"); err == nil {
+		t.Error("there is a namenode nowhere")
 	}
 	names := c.NameNodes()
 	if err := errors.Join(names[0].Stop(cluster.NameNode), names[1].Stop(cluster.NameNode)); err != nil {
@@ -102,6 +110,10 @@ func TestNoNameNode(t *testing.T) {
 	for range 10 {
 		refused()
 	}
+	eventually.Within(t, javaTime, "the health is of one namenode", func() bool {
+		got := health()
+		return strings.Contains(got, " hdfs no namenode of hdfs://") && strings.Count(got, "\n") == 1
+	})
 	d.Kill()
 	d = p.start() // which has asked nobody yet
 	refused()
@@ -111,15 +123,16 @@ func TestNoNameNode(t *testing.T) {
 	if err := errors.Join(names[0].Continue(cluster.NameNode), names[1].Continue(cluster.NameNode)); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, waitTime, "the new dataset is read", func() bool {
+	eventually.Within(t, javaTime, "the new dataset is read", func() bool {
 		got, err := d.read("new")
 		return err == nil && got == content
 	})
+	eventually.Within(t, javaTime, "all is well", func() bool { return health() == "ok\n" })
 }
 
 // A replica is spoiled: nobody notices but the counter.
 func TestCorruptReplica(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	path := c.Dir(t) + "/f"
 	content := lines(500)
 	c.Host("data1").Put(t, path, []byte(content), 3, 1<<20)
@@ -145,7 +158,7 @@ func onlyBlock(t *testing.T, c *cluster.Cluster, path string) (id uint64) {
 		t.Fatal(err)
 	}
 	defer names.Close()
-	eventually.Within(t, waitTime, "a block on three datanodes", func() bool {
+	eventually.Within(t, javaTime, "a block on three datanodes", func() bool {
 		located, err := names.Locate(t.Context(), path, 0, 1<<30)
 		if err != nil || len(located.Blocks) != 1 {
 			t.Fatalf("%+v, %v", located, err)
@@ -158,9 +171,9 @@ func onlyBlock(t *testing.T, c *cluster.Cluster, path string) (id uint64) {
 
 // A daemon that was killed has its batches on NVMe, and the next one serves them.
 func TestKilled(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
-	content := strings.Repeat(lines(2000), 120)
+	content := random(240_000, 205) // memory packs what it can, and keeps it then
 	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
 	p := newPlace(t, c, "data1")
 	p.Options("--ram", "16MiB", "--nvme", p.Dir+"/nvme:256MiB")
@@ -193,12 +206,25 @@ func (d *place) onNVMe() int {
 	return 0
 }
 
+// random is so many lines of letters that nothing can pack well, each of n bytes.
+func random(lines, n int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 0, lines*n)
+	for range lines {
+		for range n - 1 {
+			b = append(b, byte('!'+r.IntN(90)))
+		}
+		b = append(b, '\n')
+	}
+	return string(b)
+}
+
 // The disk of --nvme fills up under batches and chunks from HDFS, long before
 // its budget does: memory serves on, and it is said.
 func TestFullDisk(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
-	content := strings.Repeat(lines(2000), 100) // 41 MB
+	content := random(200_000, 205) // 41 MB that cannot be packed
 	c.Host("data2").Put(t, path, []byte(content), 2, 1<<20)
 	p := newPlace(t, c, "data1")
 	p.Must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.Dir+"/nvme")

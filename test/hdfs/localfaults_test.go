@@ -1,13 +1,11 @@
 package hdfs_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -17,184 +15,141 @@ import (
 	"rankfs/test/eventually"
 )
 
-// A job is ranks on a datanode's host that read a dataset over and over, by the
-// files of its blocks where they can. The cache gives up between rounds what no
-// rank has open.
-type job struct {
-	*place
-	file   string // in HDFS
-	want   []string
-	rounds []atomic.Int64 // of each rank, all of them right
-	stop   atomic.Bool
-	work   sync.WaitGroup
-}
-
-const jobRanks = 2
-
-// readers begin when they have read by file, and end with the test at the latest.
-func (d *place) readers(view, file, content string) *job {
-	d.t.Helper()
-	j := &job{place: d, file: file, rounds: make([]atomic.Int64, jobRanks)}
-	for i := range jobRanks {
-		got, err := j.rank(view, i)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		j.want = append(j.want, got)
-	}
-	if !slices.Equal(sorted(strings.Join(j.want, "")), sorted(content)) {
-		d.t.Fatal("the ranks read other lines than the file has")
-	}
-	for i := range j.want {
-		j.work.Go(func() { j.read(view, i) })
-	}
-	d.t.Cleanup(j.end)
-	j.byFile("in peace")
-	return j
-}
-
-func (j *job) rank(view string, i int) (string, error) {
-	return j.Tool("sh", "-c", `"$0" --run "$1/run" cache evict "$2" >/dev/null; cat "$1/mnt/datasets/$2/rank-$3"/batch-*[0-9]`,
-		rankfs, j.Dir, view, fmt.Sprint(i))
-}
-
-func (j *job) read(view string, i int) {
-	for !j.stop.Load() {
-		switch got, err := j.rank(view, i); {
-		case err != nil:
-			j.t.Errorf("rank %d: %v", i, err)
-			return
-		case got != j.want[i]:
-			j.t.Errorf("rank %d has read other bytes", i)
-			return
-		}
-		j.rounds[i].Add(1)
-	}
-}
-
-// end ends the readers.
-func (j *job) end() {
-	j.stop.Store(true)
-	j.work.Wait()
-}
-
-// goOn waits until each rank has read all once more, from here on.
-func (j *job) goOn(when string) {
-	j.t.Helper()
-	for i := range j.rounds {
-		from := j.rounds[i].Load()
-		eventually.Within(j.t, toolTime, when+": the ranks go on", func() bool { return j.rounds[i].Load() > from+1 || j.t.Failed() })
-	}
-}
-
-// byFile waits until all that is read is, for a round.
-func (j *job) byFile(when string) {
-	j.t.Helper()
-	eventually.Within(j.t, toolTime, when+": blocks are read by file", func() bool {
-		from := j.status().HDFS
-		j.goOn(when)
-		to := j.status().HDFS
-		n := to.Bytes - from.Bytes
-		return j.t.Failed() || n > 0 && to.Files-from.Files == n && to.LocalBlocks == "short-circuit"
-	})
-}
-
-// overTCP waits until status says why they are not.
-func (j *job) overTCP(when, cause string) {
-	j.t.Helper()
-	said := ""
-	eventually.Within(j.t, toolTime, when+": blocks are read over TCP: "+cause, func() bool {
-		said = j.status().HDFS.LocalBlocks
-		return j.t.Failed() || strings.HasPrefix(said, "over TCP: ") && strings.Contains(said, cause)
-	})
-	j.goOn(when)
-}
-
-// blocks of the file that the host has.
-func (j *job) blocks() (ids []uint64) {
-	j.t.Helper()
-	all, err := j.c.Blocks(j.t.Context(), j.file)
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	for _, b := range all {
-		if j.Host.HasReplica(b.ID) {
-			ids = append(ids, b.ID)
-		}
-	}
-	return ids
-}
-
-// askAnew has the datanode be asked for each block's files: those that are open
-// have changed, though not in what they hold.
-func (j *job) askAnew() {
-	j.t.Helper()
-	for _, id := range j.blocks() {
-		sums, err := j.Host.Sums(id)
-		if err == nil {
-			err = os.Chmod(sums, 0o644)
-		}
-		if err != nil {
-			j.t.Fatal(err)
-		}
-	}
-}
-
 // Ranks read blocks of their host while its datanode and its socket fail: no
-// byte is wrong, and no read fails, since other hosts have the blocks.
+// byte is wrong, and no read fails, since other hosts have the blocks. It is said once
+// each time, and when the datanode is right again, blocks are read by file at once.
 func TestLocalBlocksFail(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	host := c.Host("data1")
 	dir := c.Dir(t)
 	content := lines(5000)
 	p := newPlace(t, c, "data1", "--hadoop-conf", c.ConfByFile())
-	socket := strings.TrimSpace(p.Must("sh", "-c", "echo /run/datanode.*"))
-
-	// faults take the socket from its use, which is tried again after a minute: each
-	// has a daemon of its own.
-	faults := map[string]func(t *testing.T, j *job){
-		"stopped": func(t *testing.T, j *job) {
-			check(t, host.Stop(cluster.DataNode))
-			j.askAnew()
-			j.overTCP("stopped", "its answer")
-			check(t, host.Continue(cluster.DataNode))
-			j.goOn("continued")
-		},
-		"restarted": func(t *testing.T, j *job) {
-			check(t, host.Restart(cluster.DataNode))
-			j.byFile("restarted")
-		},
-		"a file for a socket": func(t *testing.T, j *job) {
-			j.Must("sh", "-c", `mv "$0" /run/aside && echo >"$0"`, socket)
-			j.askAnew()
-			j.overTCP("a file for a socket", socket+" is no socket")
-			j.Must("mv", "/run/aside", socket)
-		},
-		"another's socket": func(t *testing.T, j *job) {
-			j.Must("mv", socket, "/run/aside")
-			listenAs(t, 12345, fmt.Sprintf("/proc/%d/root%s", host.Pid, socket))
-			j.askAnew()
-			j.overTCP("another's socket", "user 12345 listens at it")
-			j.Must("mv", "/run/aside", socket)
-		},
+	socket := p.socket()
+	back := func(j *job) { j.Must("mv", "/run/aside", socket) }
+	start := func(j *job) { j.check(host.Start(cluster.DataNode)) }
+	folder := func(what, to string) func(*job) { return func(j *job) { j.Must(what, to, "/run") } }
+	mend := func(j *job) { // and change the socket, or it would not be tried before a minute is over
+		j.Must("sh", "-c", `chown 0:0 /run && chmod 755 /run && chmod 666 "$0"`, socket)
 	}
-	for i, name := range []string{"a file for a socket", "another's socket", "stopped", "restarted"} {
-		t.Run(name, func(t *testing.T) {
-			d := (&place{p.For(t), t, c}).start()
-			file := fmt.Sprintf("%s/%d", dir, i)
-			host.Put(t, file, []byte(content), 2, block)
-			d.create(fmt.Sprintf("train%d", i), file, "--ranks", fmt.Sprint(jobRanks))
+
+	for i, fault := range []struct {
+		name       string
+		times      int
+		begin, end func(j *job)
+		says       string
+	}{
+		{"no socket", 2, func(j *job) { j.Must("mv", socket, "/run/aside") }, back, "there is no socket " + socket},
+		{"a file for a socket", 2, func(j *job) {
+			j.Must("sh", "-c", `mv "$0" /run/aside && echo >"$0"`, socket)
+		}, back, socket + " is no socket"},
+		{"another's socket", 2, func(j *job) {
+			j.Must("mv", socket, "/run/aside")
+			listenAs(j.t, 12345, j.outside(socket))
+		}, back, "user 12345 listens at it"},
+		{"a folder that all may write", 1, folder("chmod", "777"), mend, "folder /run of the datanode's socket can be written by all"},
+		{"a folder that a group may write", 1, func(j *job) {
+			folder("chgrp", "12345")(j)
+			folder("chmod", "775")(j)
+		}, mend, "folder /run of the datanode's socket can be written by group 12345"},
+		{"another's folder", 1, folder("chown", "12345"), mend, "folder /run of the datanode's socket belongs to user 12345"},
+		{"without the native library", 1, func(j *job) { j.check(host.StartPoor()) }, start, "has it Hadoop's native library?"},
+		{"killed", 2, func(j *job) { j.check(host.Kill(cluster.DataNode)) }, start, "no datanode answers"},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			j := p.job(t, fmt.Sprintf("%s/%d", dir, i), content, everywhere)
 			t.Cleanup(func() { // also of one that failed
-				d.Must("sh", "-c", `[ ! -e /run/aside ] || mv /run/aside "$0"`, socket)
+				j.Must("sh", "-c", `chown 0:0 /run; chmod 755 /run; [ ! -e /run/aside ] || mv /run/aside "$0"`, socket)
 			})
-			j := d.readers(fmt.Sprintf("train%d", i), file, content)
-			faults[name](t, j)
+			for n := range fault.times {
+				fault.begin(j)
+				j.askAnew()
+				j.overTCP(fault.name, fault.says)
+				if said := j.said(); said != n+1 {
+					t.Errorf("at the %d. time the log says %d times that blocks are read over TCP", n+1, said)
+				}
+				fault.end(j)
+				j.byFile(fault.name + ", and no longer")
+			}
 			j.end()
 		})
 	}
+
+	t.Run("stopped", func(t *testing.T) { // its socket is tried again after a minute
+		j := p.job(t, dir+"/stopped", content, everywhere)
+		j.check(host.Stop(cluster.DataNode))
+		j.askAnew()
+		j.overTCP("stopped", "its answer")
+		j.check(host.Continue(cluster.DataNode))
+		j.byFile("continued")
+		if said := j.said(); said != 1 {
+			t.Errorf("the log says %d times that blocks are read over TCP", said)
+		}
+		j.end()
+	})
+	t.Run("restarted", func(t *testing.T) { // which changes no file of a block
+		j := p.job(t, dir+"/restarted", content, everywhere)
+		j.askAnew() // so that none is old soon
+		j.byFile("asked anew")
+		j.mark()
+		j.goOn("in peace")
+		if j.marked() == 0 {
+			t.Error("no files are kept in peace")
+		}
+		j.check(host.Restart(cluster.DataNode))
+		j.goOn("restarted")
+		eventually.Within(t, waitTime, "files that were passed before are given up", func() bool { return j.marked() == 0 })
+		j.byFile("restarted")
+		j.end()
+	})
 }
 
-func check(t *testing.T, err error) {
+// socket is that of the host's datanode.
+func (d *place) socket() string {
+	d.t.Helper()
+	return strings.TrimSpace(d.Must("sh", "-c", "echo /run/datanode.*"))
+}
+
+// outside is a path of the host as this process calls it.
+func (d *place) outside(path string) string {
+	return fmt.Sprintf("/proc/%d/root%s", d.Host.Pid, path)
+}
+
+// said counts how often the log says that blocks come over TCP now.
+func (j *job) said() int {
+	return strings.Count(j.Log()[j.logged:], "blocks of this host are read over TCP")
+}
+
+// markAt is where no reader of a block is.
+const markAt = 123456789012
+
+// mark marks the files of blocks that the daemon has open, by their position, which it
+// does not use.
+func (j *job) mark() {
+	j.t.Helper()
+	daemon, err := unix.PidfdOpen(j.PID(), 0)
+	j.check(err)
+	defer unix.Close(daemon)
+	for fd := range j.openFiles() {
+		same, err := unix.PidfdGetfd(daemon, fd, 0)
+		j.check(err)
+		_, err = unix.Seek(same, markAt, unix.SEEK_SET)
+		j.check(errors.Join(err, unix.Close(same)))
+	}
+}
+
+// marked counts those that it has open still.
+func (j *job) marked() (n int) {
+	j.t.Helper()
+	for fd := range j.openFiles() {
+		info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", j.PID(), fd))
+		if err == nil && strings.HasPrefix(string(info), fmt.Sprintf("pos:\t%d\n", markAt)) {
+			n++
+		}
+	}
+	return n
+}
+
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +157,7 @@ func check(t *testing.T, err error) {
 }
 
 // listenAs has a user listen at a socket that root has made, and say nothing.
-func listenAs(t *testing.T, user int, path string) {
+func listenAs(t testing.TB, user int, path string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	check(t, err)

@@ -83,7 +83,7 @@ func makeSome(h *cluster.Host, dir string, first, step int) error {
 // A hundred thousand small files are a dataset like any other: found, divided,
 // listed and read, each once, without memory for all that HDFS says of them.
 func TestManySmallFiles(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	dir := c.Dir(t)
 	makeMany(t, c, dir)
 	d := newPlace(t, c, "data1").start()

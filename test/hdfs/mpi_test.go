@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/daemon"
 )
 
 // corpus makes data that readers verify by their checksums alone, and puts it
@@ -32,12 +33,12 @@ func corpus(t *testing.T, c *cluster.Cluster, dir, kind string, n int) (path, su
 // record exactly once, in every order, while their neighbours hold all batches
 // that they have read.
 func TestMPIRanks(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	dir := c.Dir(t)
 	p := newPlace(t, c, "data1")
 	p.Options("--nvme", p.Dir+"/nvme:128MiB")
 	d := p.start()
-	const programs = "../mpi/"
+	verify := daemon.Built(t, "map_verify")
 	for _, test := range []struct {
 		kind, as string
 		records  int
@@ -56,8 +57,8 @@ func TestMPIRanks(t *testing.T) {
 				if _, n, named := strings.Cut(view, "ranks="); named {
 					ranks, _ = strconv.Atoi(n)
 				}
-				line := append([]string{strconv.Itoa(ranks), programs + "bin/map_verify", "-m", "-r"}, test.check...)
-				out := d.Must(programs+"run", append(line, d.Dir+"/mnt/datasets/"+test.kind+view, sums)...)
+				line := append([]string{strconv.Itoa(ranks), verify, "-m", "-r"}, test.check...)
+				out := d.Must("../mpi/run", append(line, d.Dir+"/mnt/datasets/"+test.kind+view, sums)...)
 				want := []string{fmt.Sprintf("OK ranks=%d ", ranks), fmt.Sprintf(" records=%d ", test.records)}
 				if !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) {
 					t.Errorf("%s: %s", view, out)

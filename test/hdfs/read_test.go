@@ -32,7 +32,7 @@ func sorted(text string) []string {
 
 // Every view of a dataset has each line once, in its order.
 func TestViews(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
 	content := lines(5000)
 	c.Host("data2").Put(t, path, []byte(content), 2, block)
@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 
 // Where batches are is said as HDFS says it, and followed.
 func TestLocality(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	path := c.Dir(t) + "/f"
 	content := lines(1000)
 	c.Host("data2").Put(t, path, []byte(content), 1, block)
@@ -94,10 +94,11 @@ func TestLocality(t *testing.T) {
 	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
 		t.Errorf("the replica is local, and status says %+v", h)
 	}
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-w", "2", path).CombinedOutput()
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "2", path).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	check(t, c.WaitReplicas(t.Context(), path, 2)) // -setrep -w would look every ten seconds
 	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
@@ -115,16 +116,18 @@ func TestLocality(t *testing.T) {
 // A datanode that HDFS knows by its full name is the host of a node with the short one:
 // its blocks are local, in plans and in what is read.
 func TestFullNamesInHDFS(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	h := c.Host("data2")
 	if err := h.Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
 	fullName(t, h, "data2.example.com")
 	path := c.Dir(t) + "/f"
-	eventually.Within(t, 2*time.Minute, "HDFS has its full name", func() bool {
+	eventually.Within(t, 2*time.Minute, "HDFS has its full name, and knows of its room", func() bool {
 		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", "-report", "-live").CombinedOutput()
-		return err == nil && strings.Contains(string(out), "Hostname: data2.example.com")
+		_, its, ok := strings.Cut(string(out), "Hostname: data2.example.com")
+		its, _, _ = strings.Cut(its, "Hostname: ")
+		return err == nil && ok && !strings.Contains(its, "DFS Remaining: 0 ")
 	})
 	content := lines(1000)
 	h.Put(t, path, []byte(content), 1, block)

@@ -8,7 +8,7 @@ import (
 
 // A refresh reads what came to a dataset, and not again what it had.
 func TestRefreshReadsWhatIsNew(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	dir := c.Dir(t)
 	old, added := lines(8000), lines(500)
 	c.Host("data2").Put(t, dir+"/b", []byte(old), 2, block)

@@ -11,7 +11,7 @@ import (
 // A view whose batches are made of chunks is warmed up, pinned and evicted by
 // these: afterwards all its epochs are read without HDFS, or with it again.
 func TestWarm(t *testing.T) {
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
 	content := lines(5000)
 	c.Host("data2").Put(t, path, []byte(content), 2, block)

@@ -51,7 +51,7 @@ func (p *place) shut() (open func()) {
 // pass again. Datasets are read and made all the time, and status says which way
 // the namenodes are asked.
 func TestRPCIsShut(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.MountsAlone(t)
 	dir := c.Dir(t)
 	content := strings.Repeat(lines(2000), 20)
 	for _, name := range []string{"/early", "/late"} {

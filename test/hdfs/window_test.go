@@ -13,7 +13,7 @@ import (
 // says. With the window that it names chunks are fetched whole, and hardly any twice.
 func TestWindowThatIsNamed(t *testing.T) {
 	const size, record = 48 << 20, 4 << 10
-	c := cluster.Shared(t)
+	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
 	content := make([]byte, size)
 	rand.NewChaCha8([32]byte{}).Read(content)
@@ -34,7 +34,10 @@ func TestWindowThatIsNamed(t *testing.T) {
 		}
 		ratio := float64(d.status().HDFS.Bytes-before) / size
 		t.Logf("%s: %.3f of all bytes left HDFS", window, ratio)
-		if ratio > 2 { // one chunk in four is of two runs, and the next epoch begins
+		// One chunk in four is of two runs, and the next epoch begins. From a source that is
+		// slow more is made ready ahead, which takes memory from chunks. It was 12 to 28
+		// where any of what keeps chunks was missing.
+		if ratio > 6 {
 			t.Errorf("%s: %.3f of all bytes left HDFS", window, ratio)
 		}
 	}

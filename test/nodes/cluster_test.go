@@ -134,6 +134,19 @@ func TestASourceOfOneNode(t *testing.T) {
 			t.Errorf("on %s: %+v, want %+v", n.Host.Name, got, want)
 		}
 	}
+	// What another node makes of it is read by all, through that node too.
+	m.Nodes[1].Do("dataset", "create", "part", "--source", "dataset:d?records=150000-", "--batch", "1000")
+	for _, n := range m.Nodes {
+		if got := n.Must("sh", "-c", `cat "$0"/rank-0/batch-*[0-9]`, n.Mount()+"/datasets/part"); got == "" || !strings.HasSuffix(text, "\n150000\n"+got) {
+			t.Errorf("on %s there are %d bytes that are not the last 50,000 lines", n.Host.Name, len(got))
+		}
+		if out := n.Do("dataset", "show", "part"); !strings.Contains(out, "ready") {
+			t.Errorf("on %s: %s", n.Host.Name, out)
+		}
+		if out, err := n.Rankfs("dataset", "rm", "d"); err == nil || !strings.Contains(err.Error(), "part is made of it") {
+			t.Errorf("on %s, removal of the dataset that another is made of: %s %v", n.Host.Name, out, err)
+		}
+	}
 	// Without that node nobody has it, and says so.
 	first.Kill()
 	n := m.Nodes[1]

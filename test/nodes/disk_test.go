@@ -70,6 +70,10 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	queue := m.crowd(rest, fmt.Sprintf("%s@epoch=%d", writing, number))
 	eventually.Within(t, time.Minute, "it says that the disk is full", func() bool { return strings.Count(n.Log(), noRoom) > before })
 	t.Logf("the disk is full after %d batches", queue.done())
+	eventually.Within(t, time.Minute, "its health says it", func() bool {
+		text := n.Must("cat", n.Mount()+"/.rankfs/health")
+		return strings.Contains(text, " log "+noRoom) && strings.Contains(text, "make room")
+	})
 
 	name := fmt.Sprint("beside", number)
 	took, err := create(rest[1], name)
@@ -94,6 +98,7 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	if _, err := create(n, fmt.Sprint("again", number)); err != nil {
 		t.Errorf("with room it does not write: %v", err)
 	}
+	eventually.Within(t, time.Minute, "all is well", func() bool { return n.Must("cat", n.Mount()+"/.rankfs/health") == "ok\n" })
 }
 
 // noRoom is what a daemon has in its log of a disk that is full.

@@ -26,14 +26,7 @@ type job struct {
 // newJob prepares a program of test/mpi.
 func (m *team) newJob(program string, perNode int) *job {
 	m.t.Helper()
-	path, err := filepath.Abs("../mpi/bin/" + program)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	if err != nil {
-		m.t.Fatalf("%v: build it with: make -C test/mpi", err)
-	}
-	return &job{m, m.c.Agent(m.t), path, perNode}
+	return &job{m, m.c.Agent(m.t), daemon.Built(m.t, program), perNode}
 }
 
 // run returns what the program says.

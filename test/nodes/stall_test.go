@@ -10,7 +10,7 @@ import (
 
 // The first of two ranks waits a while for where the other one is. Its node says
 // that it was the plan, and how not to wait for it; the other node knows of no
-// rank, and both say which node it is that tells. With the plan pinned before,
+// rank, and both say which node it is that tells. With the plan settled before,
 // nothing of that wait is left but the daemon's own work.
 func TestStallOfAPlan(t *testing.T) {
 	c := cluster.Wide(t)
@@ -39,7 +39,7 @@ func TestStallOfAPlan(t *testing.T) {
 			t.Errorf("it waited longer for %s", cause)
 		}
 	}
-	if !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --pin") {
+	if !strings.HasSuffix(advice, "rankfs plan d@epoch=N --hostfile FILE --settle") {
 		t.Errorf("the advice is %s", advice)
 	}
 	one, other := m.Nodes[0].Do("stall", "d"), m.Nodes[1].Do("stall", "d")
@@ -49,8 +49,8 @@ func TestStallOfAPlan(t *testing.T) {
 	if other != "no rank on "+m.Nodes[1].Host.Name+", one of 2 nodes, has opened a batch of d since the mount\n" {
 		t.Errorf("on the other:\n%s", other)
 	}
-	m.Nodes[0].Do("plan", "d@order=full", "--pin")
-	if pinned, _ := waits("d@order=full"); pinned["plan"] > waited["plan"]/4 {
-		t.Errorf("with a pinned plan, it waited for the plan for %v s, and %v s without", pinned["plan"], waited["plan"])
+	m.Nodes[0].Do("plan", "d@order=full", "--settle")
+	if settled, _ := waits("d@order=full"); settled["plan"] > waited["plan"]/4 {
+		t.Errorf("with a settled plan, it waited for the plan for %v s, and %v s without", settled["plan"], waited["plan"])
 	}
 }

@@ -290,7 +290,7 @@ func (s *stranger) withTokens(m *team) {
 		t.Fatal(err)
 	}
 	const others = "00000000000000fe"
-	s.refused("a forged token", "node not admitted", func() error { return s.joins(t.TempDir(), others, trust.NewToken(token.Pin())) })
+	s.refused("a forged token", "node not admitted", func() error { return s.joins(t.TempDir(), others, trust.NewToken(token.Authority())) })
 	dir := t.TempDir()
 	if err := s.joins(dir, guest, token); err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ func (m *team) written(n *daemon.Place, name string) (err error) {
 }
 
 // Three nodes are killed, and one is started. It serves what it knew: the dataset,
-// and the plan that was pinned. What would be new it refuses, and says who is
+// and the plan that was settled. What would be new it refuses, and says who is
 // missing.
 func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	c := cluster.Wide(t)

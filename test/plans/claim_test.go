@@ -10,7 +10,7 @@ import (
 )
 
 // Two nodes open the same rank of an epoch that is not planned yet, and then a third
-// another rank: all read, one plan is pinned, and every node goes by that.
+// another rank: all read, one plan is settled, and every node goes by that.
 func TestTwoNodesClaimOneRank(t *testing.T) {
 	c := cluster.Plans(t)
 	k := put(t, c, 8, c.DataNodes()...)
@@ -39,7 +39,7 @@ func TestTwoNodesClaimOneRank(t *testing.T) {
 	k.whole(t, m.Nodes[3], "d@epoch=3")
 }
 
-// onePlan checks that all nodes have the same plan of a view, pinned, with rank 0
+// onePlan checks that all nodes have the same plan of a view, settled, with rank 0
 // on one of two hosts.
 func (m *team) onePlan(view string, first, second string) {
 	m.t.Helper()
@@ -51,7 +51,7 @@ func (m *team) onePlan(view string, first, second string) {
 		}
 		before = table
 		if plans := n.Must("cat", n.Mount()+"/.rankfs/plans"); strings.Count(plans, view+",") != 1 {
-			m.t.Errorf("on %s, %s is not pinned once:\n%s", n.Host.Name, view, plans)
+			m.t.Errorf("on %s, %s is not settled once:\n%s", n.Host.Name, view, plans)
 		}
 	}
 	var batch, rank, node string

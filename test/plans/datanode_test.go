@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/daemon"
 	"rankfs/test/eventually"
 )
 
@@ -83,7 +84,7 @@ func sending(t *testing.T, h *cluster.Host) bool {
 
 // verify reads a view by two ranks on each host, and says what was wrong.
 func (m *team) verify(k *corpus, view string) <-chan string {
-	agent, verify := m.c.Agent(m.t), program(m.t, "map_verify")
+	agent, verify := m.c.Agent(m.t), daemon.Built(m.t, "map_verify")
 	wrong := make(chan string, 1)
 	go func() {
 		out, err := m.MPI(agent, 2, verify, append(m.Dirs(view), k.checksums)...)

@@ -104,7 +104,7 @@ func TestDLIOverHDFS(t *testing.T) {
 		for _, hosts := range s.hosts {
 			want += map[bool]string{true: " at here;", false: " at elsewhere;"}[slices.Contains(hosts, n.Host.Name)]
 		}
-		got := n.Must(program(t, "dli_calls"), "-,"+strings.Join(names, ","), strings.Join(offsets, ","), n.Mount()+"/datasets/d")
+		got := n.Must(daemon.Built(t, "dli_calls"), "-,"+strings.Join(names, ","), strings.Join(offsets, ","), n.Mount()+"/datasets/d")
 		if !strings.HasPrefix(got, want+" map ") {
 			t.Errorf("on %s:\n%s\nwant\n%s map ...", n.Host.Name, got, want)
 		}
@@ -120,7 +120,7 @@ func TestDLIOverHDFS(t *testing.T) {
 		seats = append(seats, daemon.Seat{At: n, Ranks: 1})
 	}
 	for _, p := range []string{"dli_static", "dli_worker"} {
-		out, err := daemon.MPI(c.Agent(t), seats, program(t, p), path+"/datasets/d")
+		out, err := daemon.MPI(c.Agent(t), seats, daemon.Built(t, p), path+"/datasets/d")
 		var busy, local int
 		var got uint64
 		_, scan := fmt.Sscanf(out, p+fmt.Sprintf(" ranks=4 busy=%%d chunks=%d local=%%d records=%d bytes=%d sum=%%x",

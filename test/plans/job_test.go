@@ -43,7 +43,7 @@ func TestAJobLosesAHostWithRanks(t *testing.T) {
 	m := newTeam(t, c, c.DataNodes())
 	m.create("d", k, "--ranks", "8", "--batch", "128", "--order", "full", "--seed", "5")
 	m.settled()
-	agent, verify := c.Agent(t), program(t, "map_verify")
+	agent, verify := c.Agent(t), daemon.Built(t, "map_verify")
 	job := func(nodes []*daemon.Place, view string, args ...string) (string, error) {
 		seats, dirs := seat(nodes, view)
 		return daemon.MPI(agent, seats, verify, append(append(args, dirs...), k.checksums)...)

@@ -115,16 +115,3 @@ func (k *corpus) sorted() string {
 	sum := sha256.Sum256([]byte(strings.Join(all, "")))
 	return hex.EncodeToString(sum[:])
 }
-
-// program is one of test/mpi.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs("../mpi/bin/" + name)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	if err != nil {
-		t.Fatalf("%v: build it with: make -C test/mpi", err)
-	}
-	return path
-}

@@ -1,4 +1,5 @@
-// Package readme takes recipes out of README, so that tests can type them.
+// Package readme takes recipes out of README and out of documents, so that tests can
+// type them.
 package readme
 
 import (
@@ -7,21 +8,35 @@ import (
 	"testing"
 )
 
-// Block is the indented block that follows the line that begins so, as it stands
-// there, without its indent. The tests that ask for it are two folders down.
+// Block is the indented block that follows the line of README that begins so, as it
+// stands there, without its indent. The tests that ask for it are two folders down.
 func Block(t testing.TB, after string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	return BlockOf(t, "README.md", after)
+}
+
+// BlockOf is Block for any document, by its path from the root. A block goes on after an
+// empty line, if what follows is indented.
+func BlockOf(t testing.TB, document, after string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(text), "\n"+after)
+	_, rest, ok := strings.Cut("\n"+string(text), "\n"+after)
 	_, rest, indented := strings.Cut(rest, "\n\n    ")
 	if !ok || !indented {
-		t.Fatalf("README has no block below %q", after)
+		t.Fatalf("%s has no block below %q", document, after)
 	}
-	block, _, _ := strings.Cut(rest, "\n\n")
-	return strings.ReplaceAll(block, "\n    ", "\n") + "\n"
+	var block strings.Builder
+	for line := range strings.Lines("    " + rest) {
+		code, in := strings.CutPrefix(line, "    ")
+		if !in && line != "\n" {
+			break
+		}
+		block.WriteString(code)
+	}
+	return strings.TrimRight(block.String(), "\n") + "\n"
 }
 
 // Lines are the lines of a block that a user types: without the remarks beside them,

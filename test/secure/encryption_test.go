@@ -17,24 +17,17 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/test/secure"
-	"rankfs/test/sourcetest"
 )
 
 // Where data is encrypted, a client goes by what the namenode says, and asks
 // again for what has ended or is known no more.
 func TestEncryption(t *testing.T) {
-	// The folders above a datanode's socket may not be everybody's, as /tmp is.
-	sockets, err := os.MkdirTemp("/run", "rankfs-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(sockets) })
-	settings := secure.Settings{
-		"dfs.client.read.shortcircuit": "true", "dfs.domain.socket.path": sockets + "/_PORT",
+	sockets := socketsFor(t)
+	settings := sockets.and(secure.Settings{
 		encrypts: "true", suites: aes,
 		"dfs.block.access.token.lifetime":      "1", // minutes
 		"dfs.block.access.key.update.interval": "1",
-	}
+	})
 	r := secure.New(t)
 	r.Configure(settings)
 	stopName, stopData := r.NameNode(), r.DataNode()
@@ -55,23 +48,8 @@ func TestEncryption(t *testing.T) {
 		})
 	}
 
-	near := func(t *testing.T) (read func(*testing.T)) {
-		conf := h.Conf("near", secure.Settings{
-			"dfs.client.read.shortcircuit": "true", "dfs.domain.socket.path": settings["dfs.domain.socket.path"]})
-		env := &fetch.Env{HDFS: h.clusters(t, conf, nil)}
-		d := sourcetest.Attach(t, sourcetest.Fixture{
-			Open: func() (fetch.Source, error) { return fetch.Open("hdfs://"+h.Address()+"/data?as=files", env) },
-		})
-		return func(t *testing.T) {
-			if err := h.read(t, d); err != nil {
-				t.Error(err)
-			}
-			if s := env.HDFS.Stats(); s.Files == 0 || s.Files != s.Bytes {
-				t.Errorf("%d of %d bytes came by file: %s", s.Files, s.Bytes, s.LocalBlocks)
-			}
-		}
-	}
-	byFile := func(t *testing.T) { near(t)(t) }
+	nearConf := h.Conf("near", sockets.Settings)
+	byFile := func(t *testing.T) { h.near(t, nearConf)(t) }
 	t.Run("by file", byFile)
 
 	conf := h.Conf("client", nil)
@@ -91,7 +69,7 @@ func TestEncryption(t *testing.T) {
 	t.Run("by file, started anew", byFile)
 
 	d, old = h.dataset(t, conf), h.connect(t, conf)
-	readNear := near(t)
+	readNear := h.near(t, nearConf)
 	readNear(t)
 	if err := h.read(t, d); err != nil {
 		t.Fatal(err)
@@ -100,13 +78,18 @@ func TestEncryption(t *testing.T) {
 	if err != nil || time.Until(until) > 2*time.Minute {
 		t.Fatalf("the key ends at %v: %v", until, err)
 	}
-	for time.Now().Before(until.Add(time.Second)) {
-		time.Sleep(100 * time.Millisecond)
+	ranks := h.readNear(t, nearConf)
+	ranks.byFile("with the first tokens")
+	if last := time.Now().Add(time.Minute); until.Before(last) {
+		until = last
 	}
+	h.touchUntil(t, until.Add(time.Second))
+	ranks.byFile("when those have ended")
+	ranks.end()
 	t.Run("ended", again)
 	t.Run("by file, ended", func(t *testing.T) {
 		h.touchBlocks(t)
-		files := shortcircuit.New(shortcircuit.Config{Path: settings["dfs.domain.socket.path"]})
+		files := shortcircuit.New(shortcircuit.Config{Path: sockets.Settings[socketPath]})
 		defer files.Close()
 		if err := old.readBy(t, files); !errors.Is(err, datanode.ErrNoReplica) {
 			t.Errorf("with an old token: %v", err)

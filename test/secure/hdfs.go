@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/test/eventually"
 	"rankfs/test/hadoop"
 )
 
@@ -185,26 +186,14 @@ func (r *Realm) await(holds func(*namenode.Client) bool) {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(c); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("the HDFS in %s is not ready; see the logs", filepath.Base(r.dir))
-		}
-	}
+	eventually.Within(r.t, 2*time.Minute, "the HDFS in "+filepath.Base(r.dir)+" is ready; see the logs", func() bool { return holds(c) })
 }
 
 // Put copies a file or directory into HDFS, as soon as there is a datanode.
 func (r *Realm) Put(block int, from, to string) {
 	r.t.Helper()
 	line := r.java(shell, "-D", fmt.Sprint("dfs.blocksize=", block), "-put", "-f", from, to)
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		err := r.Try(line[0], line[1:]...)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatal(err)
-		}
-	}
+	eventually.Done(r.t, 2*time.Minute, "put "+from, func() error { return r.Try(line[0], line[1:]...) })
 }
 
 // Shell is `hdfs dfs` as the user of the namenode, its superuser.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/test/daemon"
+	"rankfs/test/eventually"
 	"rankfs/test/secure"
 )
 
@@ -52,21 +53,18 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 	if first == begin {
 		t.Error("the KDC gave nobody a ticket")
 	}
-	ended := time.Now().Add(life)
-	for ; time.Now().Before(ended); time.Sleep(100 * time.Millisecond) {
-	}
+	time.Sleep(life)
 	restart() // not before: the daemon looks at its source, and connects with what is valid
 	p.Do("cache", "evict", "d")
 	var got string
-	var err error
-	for deadline := time.Now().Add(mountedTime); ; {
-		if got, err = cat(p, "d"); err == nil || time.Now().After(deadline) {
-			break
+	eventually.Done(t, mountedTime, "a read after the ticket's end", func() (err error) {
+		if got, err = cat(p, "d"); err != nil {
+			p.Do("cache", "evict", "d")
 		}
-		p.Do("cache", "evict", "d")
-	}
-	if err != nil || got != want {
-		t.Errorf("after the ticket's end: %d bytes, want %d: %v", len(got), len(want), err)
+		return err
+	})
+	if got != want {
+		t.Errorf("after the ticket's end: %d bytes, want %d", len(got), len(want))
 	}
 	if h.tickets(t) == first {
 		t.Error("it has no other ticket than before")

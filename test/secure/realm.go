@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rankfs/test/eventually"
 )
 
 // Name is that of every realm.
@@ -63,16 +65,13 @@ func New(t testing.TB) *Realm {
 // awaitKDC waits until the KDC takes calls.
 func (r *Realm) awaitKDC() {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Done(r.t, time.Minute, "the KDC takes calls", func() error {
 		c, err := net.Dial("tcp", r.kdc)
 		if err == nil {
 			c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			r.t.Fatal(err)
-		}
-	}
+		return err
+	})
 }
 
 // Krb5Conf writes a krb5.conf for a KDC, perhaps for keys of one type alone.

@@ -20,6 +20,7 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 	"rankfs/test/secure"
 	"rankfs/test/sourcetest"
 )
@@ -110,7 +111,7 @@ type view struct {
 }
 
 func TestDatanodes(t *testing.T) {
-	r := secure.New(t)
+	r, sockets := secure.New(t), socketsFor(t)
 	r.Configure(secure.Settings{protects: "authentication"})
 	r.NameNode()
 	stop := r.DataNode()
@@ -136,12 +137,15 @@ func TestDatanodes(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			r.Configure(row.settings)
+			r.Configure(sockets.and(row.settings))
 			stop := r.DataNode()
 			defer stop()
 			r.AwaitBlocks("/data/01")
 			for _, v := range row.views {
 				t.Run("for "+v.protection, func(t *testing.T) { h.look(t, v) })
+				if v.refusal == "" {
+					t.Run("by file for "+v.protection, h.near(t, h.Conf("near", sockets.and(secure.Settings{protects: v.protection}))))
+				}
 			}
 		})
 	}
@@ -167,11 +171,7 @@ func (h hdfsWith) logins(t *testing.T) {
 	conf := h.Conf("client", nil)
 	h.File("plain/core-site.xml", "<configuration/>")
 	h.Run("kinit", "-c", h.Path("ended"), "-l", "1s", "-kt", h.Path("alice.keytab"), "alice")
-	for deadline := time.Now().Add(time.Minute); h.Try("klist", "-s", "-c", h.Path("ended")) == nil; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the ticket does not end")
-		}
-	}
+	eventually.True(t, "the ticket ends", func() bool { return h.Try("klist", "-s", "-c", h.Path("ended")) != nil })
 	rows := []struct {
 		name   string
 		change func(*hdfs.Config)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 func stable(t *testing.T, f Fixture) {
@@ -57,12 +57,9 @@ func changed(t *testing.T, f Fixture, i int) {
 		}
 	}
 	if change.Late { // whatever Read has noticed meanwhile
-		noticed := d.Check(t.Context())
-		for deadline := time.Now().Add(time.Minute); noticed == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			noticed = d.Check(t.Context())
-		}
-		if seen = noticed; !errors.Is(noticed, meta.ErrStale) {
-			t.Errorf("Check, after a minute: got %v, want ErrStale", noticed)
+		eventually.True(t, "Check finds the change", func() bool { seen = d.Check(t.Context()); return seen != nil })
+		if !errors.Is(seen, meta.ErrStale) {
+			t.Errorf("Check: got %v, want ErrStale", seen)
 		}
 	}
 	if seen == nil {

@@ -2,6 +2,7 @@ package sourcetest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"rankfs/test/eventually"
 )
 
 func releases(t *testing.T, f Fixture) {
@@ -78,13 +81,12 @@ func resident(t *testing.T, f Fixture) {
 			want(t, d, f, c.First, c.Records)
 		}
 	}
-	deadline := time.Now().Add(time.Minute)
-	for residentFile(t)-before > residentBound {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are resident a minute after the last read, want at most %d", residentFile(t)-before, residentBound)
+	eventually.Done(t, time.Minute, "little is resident after the last read", func() error {
+		if now := residentFile(t) - before; now > residentBound {
+			return fmt.Errorf("%d bytes are, want at most %d", now, residentBound)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 var rssFile = regexp.MustCompile(`RssFile:\s*(\d+) kB`)

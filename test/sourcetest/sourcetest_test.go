@@ -2,6 +2,7 @@ package sourcetest_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/fetch"
+	"rankfs/fetch/index"
 	"rankfs/fetch/lmdb"
+	"rankfs/meta"
 	"rankfs/test/sourcetest"
 )
 
@@ -114,11 +117,126 @@ func file(options string, records [][]byte, rest []byte) func(*testing.T) source
 	}
 }
 
-func TestLMDB(t *testing.T)       { lmdbSuite(t, "", nil) }
-func TestLMDBNamed(t *testing.T)  { lmdbSuite(t, "a db", nil) }
-func TestLMDBPinned(t *testing.T) { lmdbSuite(t, "", new(lmdb.Pins)) }
+// A dataset that is made of another one passes for a source, and is stale with it.
+func TestDerived(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 1))
+	var lines [][]byte
+	for range 3000 {
+		lines = append(lines, append(bytes.Repeat([]byte{byte('a' + r.IntN(26))}, r.IntN(200)), '\n'))
+	}
+	for _, test := range []struct {
+		name, uri string
+		records   [][]byte
+	}{
+		{"all", "dataset:base", lines},
+		{"from one on", "dataset:base?records=1000-", lines[1000:]},
+		{"some in the middle", "dataset:base?records=7-2006", lines[7:2007]},
+		{"more than there are", "dataset:base?records=2999-5000", lines[2999:]},
+		{"made of one that is made of it", "dataset:middle?records=0-99", lines[500:600]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+				path := filepath.Join(t.TempDir(), "data")
+				content := bytes.Join(lines, nil)
+				if err := os.WriteFile(path, content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				all, env := bases(t)
+				all.add(t, "base", "file:"+path+"?as=lines", env)
+				all.add(t, "middle", "dataset:base?records=500-", env)
+				again := func(name, version string) error {
+					b := all[name]
+					b.Version = version
+					all[name] = b
+					return nil
+				}
+				return sourcetest.Fixture{
+					Open:    func() (fetch.Source, error) { return fetch.Open(test.uri, env) },
+					Records: test.records,
+					Changes: []sourcetest.Change{
+						{Name: "growth", Do: func() error { return os.WriteFile(path, append(content, '\n'), 0o600) }},
+						{Name: "deletion", Do: func() error { return os.Remove(path) }},
+						{Name: "replacement", Do: func() error { return replace(path, content) }},
+						{Name: "truncation", Do: func() error { return os.Truncate(path, int64(len(content)/2)) }},
+						{Name: "another version of the base", Do: func() error { return errors.Join(again("base", "b2"), again("middle", "m2")) }},
+						{Name: "another version of the first base alone", Do: func() error { return again("base", "b2") }},
+						{Name: "removal of the base", Do: func() error { delete(all, "base"); return nil }},
+					},
+				}
+			})
+		})
+	}
+}
 
-func lmdbSuite(t *testing.T, db string, pins *lmdb.Pins) {
+// A registry is datasets by name.
+type registry map[string]fetch.Base
+
+// bases is an empty registry, and what sources find it by.
+func bases(*testing.T) (registry, *fetch.Env) {
+	all := make(registry)
+	return all, &fetch.Env{Base: func(name string) (fetch.Base, error) {
+		b, ok := all[name]
+		if !ok {
+			return fetch.Base{}, fmt.Errorf("dataset %q %w", name, meta.ErrNotExist)
+		}
+		return b, nil
+	}}
+}
+
+func (r registry) add(t *testing.T, name, uri string, env *fetch.Env) {
+	t.Helper()
+	src, err := fetch.Open(uri, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	path := filepath.Join(t.TempDir(), name)
+	if err := fetch.Build(t.Context(), src, path, nil); err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	r[name] = fetch.Base{Version: name + "1", Source: uri, Index: x, Check: func(context.Context) error { return nil }}
+}
+
+// What cannot be made of a dataset is refused with a reason.
+func TestDerivedRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(path, []byte("a\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, env := bases(t)
+	all.add(t, "base", "file:"+path, env)
+	stale := all["base"]
+	stale.Check = func(context.Context) error { return meta.ErrStale }
+	all["stale"] = stale
+	for uri, is := range map[string]error{
+		"dataset:none":                meta.ErrNotExist,
+		"dataset:base?records=2-":     meta.ErrInvalid,
+		"dataset:stale?records=0-0":   meta.ErrStale,
+		"dataset:base?records=7-9999": meta.ErrInvalid,
+	} {
+		src, err := fetch.Open(uri, env)
+		if err == nil {
+			err = errors.Join(fetch.Build(t.Context(), src, filepath.Join(t.TempDir(), "index"), nil), src.Close())
+		}
+		if !errors.Is(err, is) {
+			t.Errorf("%s: %v, want %v", uri, err, is)
+		}
+	}
+	if _, err := fetch.Open("dataset:base", nil); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("without datasets: %v", err)
+	}
+}
+
+func TestLMDB(t *testing.T)      { lmdbSuite(t, "", nil) }
+func TestLMDBNamed(t *testing.T) { lmdbSuite(t, "a db", nil) }
+func TestLMDBHeld(t *testing.T)  { lmdbSuite(t, "", new(lmdb.Holds)) }
+
+func lmdbSuite(t *testing.T, db string, holds *lmdb.Holds) {
 	r := rand.New(rand.NewPCG(3, 1))
 	var records [][]byte
 	for i := range 2000 {
@@ -136,7 +254,7 @@ func lmdbSuite(t *testing.T, db string, pins *lmdb.Pins) {
 		}
 		f := sourcetest.Fixture{
 			Open: func() (fetch.Source, error) {
-				return fetch.Open("lmdb:"+dir+"?db="+url.PathEscape(db), &fetch.Env{Pins: pins})
+				return fetch.Open("lmdb:"+dir+"?db="+url.PathEscape(db), &fetch.Env{Holds: holds})
 			},
 			Records: records,
 			Changes: []sourcetest.Change{
@@ -149,7 +267,7 @@ func lmdbSuite(t *testing.T, db string, pins *lmdb.Pins) {
 				{Name: "emptying", Do: func() error { return os.Truncate(data, 0) }},
 			},
 		}
-		if pins == nil { // with a pin a commit is none of our business
+		if holds == nil { // with a hold a commit is none of our business
 			f.Changes = append(f.Changes, sourcetest.Change{
 				Name: "a commit", Do: func() error { return put(dir, db, records[:1]) },
 			})

@@ -52,7 +52,9 @@ func TestUnknownAddressesAreTold(t *testing.T) {
 		t.Errorf("warnings where addresses are known: %q", all)
 	}
 	t.Setenv(noNetlinkEnv, "1")
-	n := start(t, "--host", "node1.example.com")
+	n := newNode(t)
+	n.Under("/proc/self/exe")
+	n.start("--host", "node1.example.com")
 	told := func(all []string) bool {
 		return slices.ContainsFunc(all, func(w string) bool {
 			return strings.Contains(w, "addresses of this host") && strings.Contains(w, "node1.example.com")
@@ -61,7 +63,7 @@ func TestUnknownAddressesAreTold(t *testing.T) {
 	if all := n.status().Warnings; !told(all) {
 		t.Errorf("warnings of status: %q", all)
 	}
-	if log := n.tail(); !told(strings.Split(log, "\n")) {
+	if log := n.Log(); !told(strings.Split(log, "\n")) {
 		t.Errorf("log: %s", log)
 	}
 }

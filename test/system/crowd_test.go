@@ -106,6 +106,6 @@ func TestRanksThatWaitForEachOther(t *testing.T) {
 		}
 	}
 	if refused == 0 || n.logged("those who hold them wait in opens themselves", "close and unmap a batch before the next is opened") == 0 {
-		t.Errorf("%d of %d ranks were refused:\n%s", refused, ranks, n.tail())
+		t.Errorf("%d of %d ranks were refused:\n%s", refused, ranks, n.Log())
 	}
 }

@@ -199,7 +199,7 @@ func TestEmptyDatasets(t *testing.T) {
 // epoch by the names that the one before it would have served it by.
 func TestResumeByNameAfterRestart(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newLMDB(t, words(600))
+	p, s := newNode(t), newLMDB(t, words(600))
 	first := p.start()
 	first.create("d", s, "--order", "full", "--seed", "9", "--batch", "50")
 	const view = "d@epoch=2,ranks=2"
@@ -222,7 +222,7 @@ func TestResumeByNameAfterRestart(t *testing.T) {
 func TestBatchLargerThanRAM(t *testing.T) {
 	t.Parallel()
 	s := newFixed(t, 40, 1<<20)
-	p := newPlace(t)
+	p := newNode(t)
 	without := p.start("--ram", "16MiB")
 	without.create("d", s, "--batch", "20")
 	r := newRank(t)

@@ -4,14 +4,14 @@ import "testing"
 
 // TestMountByFstab mounts with mount(8): by a line of an fstab with the options that
 // the manual has, and as README does. It runs in a mount namespace of its own, in
-// which /sbin has nothing but the helper, and /run and /var/lib are empty.
+// which /sbin has nothing but the helpers, and /run and /var/lib are empty.
 func TestMountByFstab(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newLines(t, 40)
+	p, s := newNode(t), newLines(t, 40)
 	sh(t, `
 		unshare -m --propagation private sh -euc '
 			top=$1 rankfs=$2 uri=$3
-			mkdir $top/sbin $top/nvme && ln -s $rankfs $top/sbin/mount.rankfs && : >$top/token
+			mkdir $top/sbin $top/nvme && ln -s $rankfs $top/sbin/mount.rankfs && ln -s $rankfs $top/sbin/umount.fuse.rankfs && : >$top/token
 			mount --bind $top/sbin $(readlink -f /sbin)
 			mount -t tmpfs rankfs-test /run
 			mount -t tmpfs rankfs-test /var/lib
@@ -29,10 +29,11 @@ func TestMountByFstab(t *testing.T) {
 				while kill -0 $pid 2>/dev/null; do sleep 0.05; done
 			}
 
-			echo "none $top/mnt rankfs state=$top/state,nvme=$top/nvme:1GiB,nvme-floor=1MiB,ram=64MiB,cache-policy=lru,uid=65534,gid=65534,umask=027,log-level=debug,host=here.example.com,private,noauto,nofail,x-systemd.automount,_netdev 0 0" >$top/fstab
+			echo "none $top/mnt rankfs state=$top/state,nvme=$top/nvme:1GiB,nvme-floor=1MiB,ram=64MiB,pool-ram=32MiB,cache-policy=lru,uid=65534,gid=65534,umask=027,log-level=debug,host=here.example.com,private,noauto,nofail,x-systemd.automount,_netdev 0 0" >$top/fstab
 			mount -T $top/fstab $top/mnt
 			read_all
 			[ $(stat -c %u:%g:%a $top/mnt/datasets/train) = 65534:65534:550 ]
+			mountpoint -q $top/mnt/shuffle
 			grep " $top/mnt " /proc/self/mountinfo | grep " ro,nosuid,nodev" | grep -q " fuse.rankfs "
 			$rankfs status | grep -q "$top/nvme"
 			if mount -T $top/fstab $top/mnt 2>$top/twice; then exit 3; fi

@@ -32,8 +32,10 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: %v, or it has no %q", tt.path, err, tt.has)
 		}
 	}
-	if to, err := os.Readlink(filepath.Join(dir, "sbin/mount.rankfs")); err != nil || to != "/opt/rankfs/bin/rankfs" {
-		t.Errorf("the helper of mount(8) is a link to %q: %v", to, err)
+	for _, helper := range []string{"mount.rankfs", "umount.fuse.rankfs"} {
+		if to, err := os.Readlink(filepath.Join(dir, "sbin", helper)); err != nil || to != "/opt/rankfs/bin/rankfs" {
+			t.Errorf("the helper %s is a link to %q: %v", helper, to, err)
+		}
 	}
 	if r := command(t, filepath.Join(dir, "opt/rankfs/bin/rankfs"), "version"); r.code != 0 {
 		t.Errorf("version: %v", r)

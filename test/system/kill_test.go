@@ -23,7 +23,7 @@ const batchRecords = 256
 // not. A new daemon takes the mount point over and finds what is on NVMe.
 func TestKilledDaemonLeavesMappings(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newFixed(t, 40*batchRecords, recordSize)
+	p, s := newNode(t), newFixed(t, 40*batchRecords, recordSize)
 	args := []string{"--ram", "16MiB", "--nvme", p.at + ":256MiB"}
 	old := p.start(args...)
 	old.createKept("d", s, "--batch", fmt.Sprint(batchRecords))
@@ -45,7 +45,7 @@ func TestKilledDaemonLeavesMappings(t *testing.T) {
 		t.Fatal("no batch was kept on nvme")
 	}
 
-	old.kill()
+	old.Kill()
 	hold := func(when string) {
 		t.Helper()
 		if mapped.do("sum", "a").Sum != want(0) || gone.do("sum", "c").Sum != want(2) {
@@ -109,7 +109,7 @@ func TestUmountAfterKill(t *testing.T) {
 	r := newRank(t)
 	n.create("d", newLines(t, 10))
 	r.open("a", n.batch("d", 0, 0)) // keeps the dead mount busy
-	n.kill()
+	n.Kill()
 	if got := n.cli("status"); got.code != 3 {
 		t.Errorf("status without a daemon: %v, want exit 3", got)
 	}
@@ -187,7 +187,7 @@ func TestStoppedDaemon(t *testing.T) {
 	reader.do("map", "a")
 	reader.open("b", n.batch("d", 0, 1))
 
-	n.signal(syscall.SIGSTOP)
+	n.Signal(syscall.SIGSTOP)
 	// What a thread of the daemon took before it stopped, nobody can take
 	// back: who waits for that cannot even be killed.
 	eventually.True(t, "all of the daemon has stopped", n.stopped)
@@ -210,7 +210,7 @@ func TestStoppedDaemon(t *testing.T) {
 	}
 	victim.kill() // a process that waits can be killed
 
-	n.signal(syscall.SIGCONT)
+	n.Signal(syscall.SIGCONT)
 	if a := waiter.receive(); a.Errno != "" || a.Sum != want(7) {
 		t.Errorf("after the pause: %+v", a)
 	}
@@ -222,7 +222,7 @@ func TestStoppedDaemon(t *testing.T) {
 
 // stopped reports whether every thread of the daemon is.
 func (n *node) stopped() bool {
-	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.cmd.Process.Pid))
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.PID()))
 	must(n.t, err)
 	for _, file := range stats {
 		text, err := os.ReadFile(file)

@@ -44,6 +44,9 @@ func runTests(m *testing.M) (code int, err error) {
 	if os.Getuid() != 0 {
 		return 1, errors.New("only root can mount: run the tests as root")
 	}
+	if _, err := os.Stat(programs + "bin"); err != nil {
+		return 1, fmt.Errorf("%w: build the ranks with: make -C test/mpi", err)
+	}
 	if err := sweepOldRuns(); err != nil {
 		return 1, err
 	}
@@ -63,8 +66,7 @@ func runTests(m *testing.M) (code int, err error) {
 	err = errors.Join(
 		os.Setenv("TMPDIR", root), // for t.TempDir
 		// A program with the race detector waits for a second before it ends.
-		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"),
-		os.Mkdir(pidDir(root), 0o700))
+		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	if err != nil {
 		return 1, err
 	}
@@ -112,8 +114,8 @@ func sweepOldRuns() error {
 // leftovers is an error that names what the tests did not clean up.
 func leftovers(dir string) error {
 	var left []string
-	for _, p := range processes(dir) {
-		left = append(left, fmt.Sprintf("process %d (%s)", p.pid, p.exe))
+	for pid, program := range processes(dir) {
+		left = append(left, fmt.Sprintf("process %d (%s)", pid, program))
 	}
 	for _, point := range mountsBelow(dir) {
 		left = append(left, "mount "+point)
@@ -121,7 +123,7 @@ func leftovers(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", "pids", "rankfs":
+		case "lock", "rankfs":
 		default:
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}
@@ -135,8 +137,8 @@ func leftovers(dir string) error {
 // sweep ends the processes, takes down the mounts and removes the files of a
 // run, and of no other.
 func sweep(dir string) error {
-	for _, p := range processes(dir) {
-		_ = unix.Kill(p.pid, unix.SIGKILL)
+	for pid := range processes(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	var errs []error
 	points := mountsBelow(dir)
@@ -149,69 +151,23 @@ func sweep(dir string) error {
 	return errors.Join(append(errs, os.RemoveAll(dir))...)
 }
 
-// A process is one that a run started, as its pid file says.
-type process struct {
-	pid     int
-	started uint64
-	exe     string
-}
-
-func pidDir(dir string) string { return filepath.Join(dir, "pids") }
-
-// note keeps the pid of a child where a later run finds it.
-func note(pid int) (done func(), err error) {
-	p, err := lookAt(pid)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(pidDir(root), strconv.Itoa(pid))
-	err = os.WriteFile(file, fmt.Appendf(nil, "%d %d", p.pid, p.started), 0o600)
-	return func() { os.Remove(file) }, err
-}
-
-// processes are those of a run that still live: a pid that was given to
-// somebody else began at another time and runs another program.
-func processes(dir string) (live []process) {
-	files, _ := filepath.Glob(filepath.Join(pidDir(dir), "*"))
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		var noted process
-		if _, serr := fmt.Sscanf(string(text), "%d %d", &noted.pid, &noted.started); err != nil || serr != nil {
+// processes are those of a run that still live, with their programs: its daemons and
+// commands, and its ranks, which have its directory in their environment.
+func processes(dir string) map[int]string {
+	live := make(map[int]string)
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range all {
+		program, err := os.Readlink(p + "/exe")
+		if err != nil {
 			continue
 		}
-		p, err := lookAt(noted.pid)
-		ours := strings.HasPrefix(p.exe, dir+"/") || strings.HasSuffix(strings.TrimSuffix(p.exe, " (deleted)"), ".test")
-		if err == nil && ours && p.started == noted.started {
-			live = append(live, p)
+		env, _ := os.ReadFile(p + "/environ")
+		rank := strings.HasSuffix(strings.TrimSuffix(program, " (deleted)"), ".test") && strings.Contains("\x00"+string(env), "\x00TMPDIR="+dir+"\x00")
+		if pid, err := strconv.Atoi(filepath.Base(p)); err == nil && (rank || strings.HasPrefix(program, dir+"/")) {
+			live[pid] = program
 		}
 	}
 	return live
-}
-
-func lookAt(pid int) (process, error) {
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return process{}, err
-	}
-	fields, err := processStat(pid)
-	if err != nil {
-		return process{}, err
-	}
-	started, err := strconv.ParseUint(fields[19], 10, 64)
-	return process{pid, started, exe}, err
-}
-
-// processStat returns the fields of /proc/PID/stat from the state on.
-func processStat(pid int) ([]string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil, err
-	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 20 {
-		return nil, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	return fields, nil
 }
 
 // mountsBelow lists the mount points below dir, as the kernel has them.

@@ -55,14 +55,19 @@ func newGroup(t *testing.T, limit int64) (dir string, killed func() string) {
 	}
 }
 
+// inGroup begins the command that starts a program in a cgroup.
+func inGroup(dir string) []string {
+	return []string{"sh", "-ec", `echo 0 > "$0"/cgroup.procs; exec "$@"`, dir}
+}
+
 // A daemon whose budget is twice what its cgroup may have makes do with less,
 // says so, and serves a job; it gives up more while others in the group grow.
 func TestLessMemoryThanTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit, budget, batches = 192 << 20, 2 * 192 << 20, 220
-	p := newPlace(t)
+	p := newNode(t)
 	group, killed := newGroup(t, limit)
-	p.group = group
+	p.Under(inGroup(group)...)
 	n, s := p.start("--ram", fmt.Sprint(budget>>20, "MiB")), newFixed(t, batches*batchRecords, recordSize)
 	n.create("d", s)
 	r := newRank(t)

@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,34 +12,33 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"rankfs/test/daemon"
 )
 
 // The bounds of what these tests wait for. Nothing should ever come near
 // them: they turn a hang into a failure.
 const (
-	toolTime = 60 * time.Second  // one command
-	lifeTime = 170 * time.Second // one daemon
-	waitTime = 30 * time.Second  // one condition
+	toolTime = 60 * time.Second // one command
+	waitTime = 30 * time.Second // one condition
 )
 
-// A place is where a daemon lives: its directories outlive it.
-type place struct {
-	t                     testing.TB
-	dir                   string
-	mount, state, run, at string // at is NVMe's
-	group                 string // directory of the cgroup that a daemon lives in; empty: that of the test
+// A node is a place for daemons, one after the other, and the daemon that is there.
+type node struct {
+	*daemon.Place
+	t                          testing.TB
+	dir, mount, state, run, at string // at is NVMe's
 }
 
 var places atomic.Int64
 
-func newPlace(t testing.TB) place {
+// newNode makes a place. Daemons there have 64 MiB of RAM unless told otherwise.
+func newNode(t testing.TB) *node {
 	t.Helper()
 	dir := filepath.Join(root, fmt.Sprintf("n%d", places.Add(1)))
-	p := place{t, dir, dir + "/mnt", dir + "/state", dir + "/run", dir + "/nvme", ""}
-	must(t, os.MkdirAll(p.mount, 0o755))
+	must(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() {
 		if left := mountsBelow(dir); len(left) > 0 {
 			t.Errorf("mounts are left: %v", left)
@@ -50,98 +48,32 @@ func newPlace(t testing.TB) place {
 			t.Error(err)
 		}
 	})
-	return p
+	p := daemon.At(t, rankfs, dir, "--ram", "64MiB")
+	return &node{p, t, dir, p.Mount(), dir + "/state", dir + "/run", dir + "/nvme"}
 }
 
-// A node is a running daemon.
-type node struct {
-	place
-	cmd   *exec.Cmd
-	log   string // a file
-	ended chan struct{}
-	err   error // of its end, after ended
-	note  func()
-	guard *time.Timer
-}
-
-// start mounts in a place of its own, with 64 MiB of RAM unless told otherwise.
+// start mounts in a place of its own.
 func start(t testing.TB, args ...string) *node {
 	t.Helper()
-	return newPlace(t).start(args...)
+	return newNode(t).start(args...)
 }
 
-// start mounts and waits until the mount is ready. The end of the test
-// unmounts, and fails if the daemon does not end well.
-func (p place) start(args ...string) *node {
-	p.t.Helper()
-	n, err := p.tryStart(args...)
-	if err != nil {
-		p.t.Fatalf("%v\n%s", err, n.tail())
-	}
+// start mounts. The end of the test unmounts, and fails if the daemon does not end well.
+func (n *node) start(args ...string) *node {
+	n.t.Helper()
+	n.Start(args...)
+	n.t.Cleanup(func() {
+		if n.Running() {
+			n.stop()
+		}
+	})
 	return n
-}
-
-// tryStart is start for a daemon that may refuse. It has then ended.
-func (p place) tryStart(args ...string) (*node, error) {
-	p.t.Helper()
-	n := &node{place: p, log: filepath.Join(p.dir, "log"), ended: make(chan struct{})}
-	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	must(p.t, err)
-	defer log.Close()
-	base := []string{"--run", p.run, "--json", "mount", p.mount, "--state", p.state, "--ram", "64MiB"}
-	n.cmd = exec.Command(rankfs, append(base, args...)...)
-	if p.group != "" {
-		n.cmd = exec.Command("sh", append([]string{"-ec", `echo 0 > "$0"/cgroup.procs; exec "$@"`, p.group, rankfs}, append(base, args...)...)...)
-	}
-	if os.Getenv(noNetlinkEnv) != "" {
-		n.cmd = exec.Command("/proc/self/exe", append([]string{rankfs}, n.cmd.Args[1:]...)...)
-	}
-	n.cmd.Stderr = log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	out, err := n.cmd.StdoutPipe()
-	must(p.t, err)
-	must(p.t, n.cmd.Start())
-	n.note, err = note(n.cmd.Process.Pid)
-	must(p.t, err)
-	n.guard = time.AfterFunc(lifeTime, func() { n.cmd.Process.Kill() })
-	must(p.t, out.(*os.File).SetReadDeadline(time.Now().Add(waitTime)))
-	line, rerr := bufio.NewReader(out).ReadString('\n')
-	go func() { n.err = n.cmd.Wait(); close(n.ended) }()
-	p.t.Cleanup(n.finish)
-	if rerr != nil || !strings.Contains(line, p.mount) {
-		n.cmd.Process.Signal(syscall.SIGTERM)
-		<-n.ended
-		return n, fmt.Errorf("daemon is not ready: %v", n.err)
-	}
-	return n, nil
-}
-
-// finish is the end of a test for a daemon that it did not end itself.
-func (n *node) finish() {
-	defer n.note()
-	defer n.guard.Stop()
-	select {
-	case <-n.ended:
-	default:
-		n.cmd.Process.Signal(syscall.SIGCONT) // the test may have failed in between
-		n.stop()
-	}
-	if n.t.Failed() {
-		n.t.Logf("log of the daemon on %s:\n%s", n.mount, n.tail())
-	}
 }
 
 // stop unmounts, and holds the daemon to a clean end.
 func (n *node) stop() {
 	n.t.Helper()
-	if r := tryCommand(rankfs, "--run", n.run, "umount", n.mount); r.code != 0 {
-		n.t.Errorf("umount: %v", r)
-		n.cmd.Process.Kill()
-		n.awaitEnd()
-		exec.Command("umount", "-l", n.mount).Run()
-		return
-	}
-	n.clean(n.awaitEnd())
+	n.clean(n.Stop())
 }
 
 // clean fails the test if the daemon ended badly or left something behind.
@@ -173,45 +105,10 @@ func entries(dir string) (names []string) {
 	return names
 }
 
-// awaitEnd waits for the daemon to end by itself.
-func (n *node) awaitEnd() error {
-	n.t.Helper()
-	select {
-	case <-n.ended:
-	case <-time.After(waitTime):
-		n.cmd.Process.Kill()
-		<-n.ended
-		return errors.New("it had to be killed")
-	}
-	return n.err
-}
-
-// signal sends the daemon a signal.
-func (n *node) signal(s os.Signal) {
-	n.t.Helper()
-	must(n.t, n.cmd.Process.Signal(s))
-}
-
-// kill ends the daemon as a crash would. Its mount stays.
-func (n *node) kill() {
-	n.t.Helper()
-	n.signal(syscall.SIGKILL)
-	<-n.ended
-}
-
-// tail is the end of the daemon's log.
-func (n *node) tail() string {
-	text, _ := os.ReadFile(n.log)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-40):], "\n")
-}
-
 // logged counts the lines of the log that hold all the words.
 func (n *node) logged(words ...string) (count int) {
-	text, err := os.ReadFile(n.log)
-	must(n.t, err)
 line:
-	for l := range strings.Lines(string(text)) {
+	for l := range strings.Lines(n.Log()) {
 		for _, w := range words {
 			if !strings.Contains(l, w) {
 				continue line
@@ -244,6 +141,12 @@ func (n *node) ok(args ...string) result {
 		n.t.Fatalf("rankfs %s: %v", strings.Join(args, " "), r)
 	}
 	return r
+}
+
+// refused is cli for a mount that is not to be.
+func (n *node) refused(args ...string) result {
+	n.t.Helper()
+	return n.cli(append([]string{"mount", n.mount, "--state", n.state, "--ram", "64MiB"}, args...)...)
 }
 
 // create registers a dataset.
@@ -332,7 +235,8 @@ func (s *status) UnmarshalJSON(text []byte) error {
 
 func (n *node) status() (s status) {
 	n.t.Helper()
-	must(n.t, json.Unmarshal([]byte(n.ok("status", "--json").out), &s))
+	n.t.Helper()
+	n.Status(&s)
 	return s
 }
 

@@ -35,6 +35,31 @@ func TestQueueGivesEachBatchOnce(t *testing.T) {
 	}
 }
 
+// A rank that is slow, here as it takes a batch for each nine of the other's, reads as many
+// fewer: nobody has a share beforehand. A plan gives each rank the same.
+func TestRanksOfUnequalSpeed(t *testing.T) {
+	t.Parallel()
+	n, dir := start(t), t.TempDir()
+	sh(t, `seq 1 400 >"$1"`, dir+"/all")
+	n.ok("dataset", "create", "d", "--source", "file:"+dir+"/all", "--as", "lines", "--ranks", "2", "--batch", "10")
+	got := sh(t, `cd "$1" && out=$2
+		echo 0 >$out/quick
+		n=0; while read -r path rest; do
+			cat $path >>$out/read-slow; n=$((n + 1)); echo $n >$out/slow
+			want=$((9 * n)); [ $want -le $((40 - n)) ] || want=$((40 - n))
+			until [ $(cat $out/quick) -ge $want ]; do sleep 0.02; done
+		done <rank-0/queue &
+		m=0; while read -r path rest; do
+			cat $path >>$out/read-quick; m=$((m + 1)); echo $m >$out/new; mv $out/new $out/quick
+		done <rank-1/queue
+		wait
+		cat $out/read-* | sort -n | cmp - $out/all
+		echo $(cat $out/slow) $(cat $out/quick)`, n.path("d"), dir)
+	if strings.TrimSpace(got) != "4 36" {
+		t.Errorf("40 batches were divided so: %s", got)
+	}
+}
+
 // Whoever closes a queue gives back what he did not finish.
 func TestQueueTakesBack(t *testing.T) {
 	t.Parallel()

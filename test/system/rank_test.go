@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -77,6 +78,7 @@ func rankMain() {
 		"stat":     c.stat,
 		"touch":    c.touch,
 	}
+	maps.Copy(verbs, doings)
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	if out.Encode(answer{N: int64(unix.Gettid())}) != nil {
 		return
@@ -292,11 +294,9 @@ func newRank(t testing.TB) *rank {
 	r.out = out.(*os.File)
 	r.in = bufio.NewReader(out)
 	must(t, r.cmd.Start())
-	done, err := note(r.cmd.Process.Pid)
-	must(t, err)
 	r.pid = r.cmd.Process.Pid
 	go func() { _, _ = r.cmd.Process.Wait(); close(r.ended) }() // not cmd.Wait, which closes pipes
-	t.Cleanup(func() { r.end(); r.out.Close(); done() })
+	t.Cleanup(func() { r.end(); r.out.Close() })
 	r.tid = int(r.receive().N)
 	return r
 }

@@ -16,13 +16,13 @@ import (
 // before those of the machine.
 type reader struct {
 	person
-	place
+	*node
 	bin string
 }
 
 func newReader(t *testing.T) reader {
 	t.Helper()
-	r := reader{newPerson(t, 65534, 65534), newPlace(t), ""}
+	r := reader{newPerson(t, 65534, 65534), newNode(t), ""}
 	r.bin = filepath.Join(r.dir, "bin")
 	must(t, os.Mkdir(r.bin, 0o755))
 	must(t, os.Remove(r.mount))                                                 // README makes it
@@ -160,45 +160,53 @@ setsid %s >%s/daemon.log 2>&1 &
 until mountpoint -q %s; do kill -0 $! && sleep 0.05; done`, lines[0], lines[1], r.dir, r.mount))
 }
 
-// TestReadmeContainers runs the docker line. What stands in: docker is a mount
-// namespace that has the bound directory as the options say, and nothing else
-// of a container. The mount is made after it was started.
+// TestReadmeContainers types the lines. What stands in: docker is a mount namespace that
+// has the bound directory as the options say, and nothing else of a container. The mount
+// is made after it was started, and once more; what is read in it is what the host reads.
 func TestReadmeContainers(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
-	s := newLines(t, 40)
-	line := readme.Lines(t, "Containers:")[0]
+	r.images(t)
+	r.docker()
+	must(t, os.WriteFile(filepath.Join(r.dir, "train"), []byte("#!/bin/sh\ncat \"$1\"/batch-?????? >read\n"), 0o755))
+	var script strings.Builder
+	for _, line := range readme.Lines(t, "Containers:") {
+		line = strings.NewReplacer("sudo ", "", "/mnt", r.dir+"/mnt", "/data/", r.dir+"/data/").Replace(line)
+		fmt.Fprintln(&script, line)
+		if _, rank, ok := strings.Cut(line, "./train "); ok {
+			fmt.Fprintf(&script, "cat %s/batch-?????? | cmp - read; wc -c <read; rm read\n", rank)
+		}
+	}
 	out := sh(t, `
 		unshare -m --propagation private sh -euc '
-			top=$1 bin=$2 rankfs=$3 run=$4 uri=$5 state=$6 line=$7
-			mkdir -p $top/mnt && mount -t tmpfs rankfs-test $top/mnt && mount --make-shared $top/mnt && mkdir $top/mnt/rankfs
-			trap "touch $top/made; $rankfs --run $run umount $top/mnt/rankfs >/dev/null 2>&1 || :" EXIT
-			cd $top && PATH=$bin:$PATH sh -euc "$line" >$top/out & container=$!
-			until [ -e $top/begun ]; do kill -0 $container && sleep 0.05; done
-			$rankfs --run $run mount $top/mnt/rankfs --background --state $state --ram 64MiB >/dev/null
-			$rankfs --run $run dataset create train --source $uri --batch 5 >/dev/null 2>&1
-			touch $top/made
-			ok=0; wait $container || ok=$?
-			$rankfs --run $run umount $top/mnt/rankfs >/dev/null
-			cat $top/out
-			exit $ok' sh "$@"`, r.dir, r.bin, rankfs, r.run, s.uri, r.state,
-		strings.ReplaceAll(containers(t, r, line), "/mnt", r.dir+"/mnt"))
-	if read, want := strings.Count(out, "record "), len(s.records); read != want {
-		t.Errorf("the container read %d lines, want %d:\n%s", read, want, out)
+			top=$1 PATH=$2:$PATH
+			mkdir -p $top/mnt && mount -t tmpfs rankfs-test $top/mnt && mount --make-shared $top/mnt
+			trap "{ docker rm -f job; rankfs umount $top/mnt/rankfs; } >/dev/null 2>&1 || :" EXIT
+			cd $top
+			eval "$3"' sh "$@"`, r.dir, r.bin, script.String())
+	if read := regexp.MustCompile(`(?m)^[1-9][0-9]+$`).FindAllString(out, -1); len(read) != 2 {
+		t.Errorf("the container read of two ranks %q bytes:\n%s", read, out)
 	}
 }
 
-// containers makes the stand-ins of TestReadmeContainers.
-func containers(t *testing.T, r reader, line string) string {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(r.dir, "train"), fmt.Appendf(nil, `#!/bin/sh
-touch %[1]s/begun
-i=0; until [ -e %[1]s/made ]; do i=$((i+1)); [ $i -lt 2000 ] && sleep 0.05 || exit 1; done
-cat "$1"/batch-??????
-`, r.dir), 0o755))
-	r.script("docker", `[ "$1 $2 $3" = "run --rm -v" ] || exit 2
-bind=$4; shift 5
-case $bind in *:ro,rslave) kind=slave;; *:ro) kind=private;; *) exit 2;; esac
-exec unshare -m --propagation $kind "$@"`)
-	return line
+// docker makes the stand-in of TestReadmeContainers, which ends by itself if the test
+// does not end it.
+func (r reader) docker() {
+	r.script("docker", fmt.Sprintf(`pid=%s/container
+case $1 in
+run)
+	[ "$2 $3 $4 $5" = "-d --name job -v" ] || exit 2
+	case $6 in *:ro,rslave) kind=slave;; *:ro) kind=private;; *) exit 2;; esac
+	shift 7
+	setsid timeout 600 unshare -m --propagation $kind sh -c 'echo $$ >"$0"; exec "$@"' $pid "$@" </dev/null >/dev/null 2>&1 &
+	until [ -s $pid ]; do kill -0 $! && sleep 0.05; done;;
+exec)
+	[ $2 = job ] || exit 2
+	shift 2
+	exec nsenter -t $(cat $pid) -m sh -c 'cd "$0" && exec "$@"' "$PWD" "$@";;
+rm)
+	[ "$2 $3" = "-f job" ] || exit 2
+	kill $(cat $pid) && rm $pid;;
+*) exit 2;;
+esac`, r.dir))
 }

@@ -46,14 +46,14 @@ func numbered(t *testing.T, pages int) source {
 func TestSmallBatches(t *testing.T) {
 	const few = 10
 	many := *batches
-	p := newPlace(t)
-	p.group, _ = newGroup(t, int64(many)*3*4096+1<<30)
+	p := newNode(t)
+	group, _ := newGroup(t, int64(many)*3*4096+1<<30)
+	p.Under(inGroup(group)...)
 	n := p.start("--ram", fmt.Sprint(many*4096>>20+256, "MiB"))
-	n.guard.Reset(lifeTime + time.Duration(many)*2*time.Millisecond)
 	n.create("many", numbered(t, many), "--batch", "1")
 	n.create("few", numbered(t, few), "--batch", "1")
 	r := newRank(t)
-	must(t, os.WriteFile(p.group+"/cgroup.procs", []byte(strconv.Itoa(r.pid)), 0))
+	must(t, os.WriteFile(group+"/cgroup.procs", []byte(strconv.Itoa(r.pid)), 0))
 	touch := func(view string, from, count, of int) (median time.Duration) {
 		for range count / few {
 			a := r.well(order{Do: "touch", Path: n.path(view, "rank-0"), Off: int64(from), Len: few})
@@ -62,7 +62,7 @@ func TestSmallBatches(t *testing.T) {
 		}
 		return median / time.Duration(count/few)
 	}
-	resident, kernel := n.resident(), kernelBytes(t, p.group)
+	resident, kernel := n.resident(), kernelBytes(t, group)
 	touch("many", 0, many, many)
 	touch("few", 0, few, few)
 	beside := (n.resident() - resident) << 10
@@ -71,10 +71,10 @@ func TestSmallBatches(t *testing.T) {
 		t.Errorf("%d batches in memory, want %d; %d were evicted, %d opens failed; it is %s", slabs, many, c.Evicted, c.OpenErrors, state)
 	}
 	t.Logf("beside each of %d batches: %.0f bytes of the daemon, %.0f of the kernel, those that it gives back if asked among them",
-		many, float64(beside)/float64(many), float64(kernelBytes(t, p.group)-kernel)/float64(many))
+		many, float64(beside)/float64(many), float64(kernelBytes(t, group)-kernel)/float64(many))
 	// What they need is 80 bytes each; plans and what Go has yet to collect are the
 	// rest, and most of it where batches are fewer.
-	if many >= 1_000_000 && beside > 400*many {
+	if many >= 1_000_000 && beside > 300*many {
 		t.Errorf("%d batches take %d bytes of the daemon beside their own", many, beside)
 	}
 	if files := n.descriptors(); files > 1<<14+200 {
@@ -124,7 +124,6 @@ func TestSizesOfManyLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	must(t, os.WriteFile(path, bytes.Repeat([]byte("a\nbc\n"), int(many)/2), 0o600))
 	n := start(t)
-	n.guard.Reset(lifeTime + time.Duration(many)*20*time.Microsecond)
 	n.create("lines", source{uri: "file:" + path + "?as=lines"}, "--batch", fmt.Sprint(many))
 	n.create("bytes", manyBytes(t, allBytes), "--batch", fmt.Sprint(allBytes))
 	before, most := n.resident(), 0

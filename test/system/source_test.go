@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // A source that is no longer what was indexed: batches that are open or
@@ -96,6 +98,9 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 			t.Errorf("%v does not say that %s is stale: %v", list, name, got)
 		}
 	}
+	eventually.Within(t, waitTime, "health names the dataset", func() bool {
+		return strings.Contains(sh(t, `cat "$1/.rankfs/health"`, n.mount), " stale dataset "+name+" cannot be read: ")
+	})
 	if got := n.cli("dataset", "verify", name); got.code != 5 {
 		t.Errorf("dataset verify: %v, want exit 5", got)
 	}

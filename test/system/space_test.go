@@ -13,7 +13,7 @@ import (
 )
 
 // newDisk mounts a small ext4 of its own.
-func newDisk(t testing.TB, p place, mib int) string {
+func newDisk(t testing.TB, p *node, mib int) string {
 	t.Helper()
 	image, dir := filepath.Join(p.dir, "disk.img"), filepath.Join(p.dir, "disk")
 	sh(t, `truncate -s "$3"M "$1" && mkfs.ext4 -q -F "$1" && mkdir "$2" && mount -o loop "$1" "$2"`, image, dir, fmt.Sprint(mib))
@@ -27,7 +27,7 @@ func newDisk(t testing.TB, p place, mib int) string {
 }
 
 // newTmpfs mounts a small tmpfs.
-func newTmpfs(t testing.TB, p place, size string) string {
+func newTmpfs(t testing.TB, p *node, size string) string {
 	t.Helper()
 	dir := filepath.Join(p.dir, "tmpfs")
 	must(t, os.Mkdir(dir, 0o700))
@@ -45,7 +45,7 @@ func newTmpfs(t testing.TB, p place, size string) string {
 // status says what is wrong.
 func TestFullDiskUnderNVMe(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	p.at = newDisk(t, p, 24) + "/slabs"
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B"), newFixed(t, 60*batchRecords, recordSize)
 	n.createKept("d", s)
@@ -78,7 +78,7 @@ func TestFullDiskUnderNVMe(t *testing.T) {
 // A disk that takes nothing more, whatever the reason, is no other case.
 func TestNVMeThatRefusesWrites(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	disk := newTmpfs(t, p, "200m")
 	p.at = disk + "/slabs"
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":100MiB"), newFixed(t, 60*batchRecords, recordSize)
@@ -99,7 +99,7 @@ func TestNVMeThatRefusesWrites(t *testing.T) {
 // on, and status says which it is and why it is not used.
 func TestOneDiskDies(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	disk := newDisk(t, p, 96)
 	dying := disk + "/slabs"
 	n := p.start("--ram", "16MiB", "--nvme", dying+":48MiB", "--nvme", p.at+":48MiB", "--nvme-floor", "0B")
@@ -155,7 +155,7 @@ func shutDown(t *testing.T, disk string) {
 // A slab on NVMe that is not what it was is never served.
 func TestDamagedSlab(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newFixed(t, 30*batchRecords, recordSize)
+	p, s := newNode(t), newFixed(t, 30*batchRecords, recordSize)
 	args := []string{"--ram", "16MiB", "--nvme", p.at + ":100MiB"}
 	n := p.start(args...)
 	n.createKept("d", s)
@@ -206,9 +206,10 @@ func flip(t *testing.T, path string, at int64) {
 // else is the worse for it.
 func TestFullStateDirectory(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	disk := newTmpfs(t, p, "12m")
 	p.state = disk + "/state"
+	p.Options("--state", p.state)
 	n, s := p.start(), newLines(t, 1000)
 	n.create("d", s, "--batch", "50")
 	before := entries(p.state + "/indexes")
@@ -247,28 +248,26 @@ func TestFullStateDirectory(t *testing.T) {
 // one that runs goes on serving what it has.
 func TestReadOnlyStateDirectory(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	disk := newTmpfs(t, p, "24m")
 	p.state = disk + "/state"
+	p.Options("--state", p.state)
 	readOnly := func(flags uintptr) { must(t, unix.Mount("", disk, "", unix.MS_REMOUNT|flags, "size=24m")) }
 
 	readOnly(unix.MS_RDONLY)
-	n, err := p.tryStart()
-	if err == nil {
-		t.Fatal("it runs")
-	}
+	got := p.refused("--state", p.state)
 	for _, word := range []string{"state directory", disk, "read-only file system", "--state"} {
-		if code := n.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(n.tail(), word) {
-			t.Errorf("exit %d: %q; want exit 1 and %q", code, n.tail(), word)
+		if got.code != 1 || !strings.Contains(got.err, word) {
+			t.Errorf("%v; want exit 1 and %q", got, word)
 		}
 	}
-	got := n.cli("mount", p.mount, "--state", p.state, "--background")
+	got = p.cli("mount", p.mount, "--state", p.state, "--background")
 	if got.code != 1 || !strings.Contains(got.err, "read-only file system") {
 		t.Errorf("in the background: %v", got)
 	}
 	readOnly(0)
 
-	n = p.start()
+	n := p.start()
 	s := newLines(t, 1000)
 	n.create("d", s, "--batch", "50")
 	turnReadOnly(t, disk)
@@ -304,9 +303,9 @@ func TestDescriptorsExhausted(t *testing.T) {
 	r.batch(n.batch("d", 0, 0)) // the source is open now
 	now := n.descriptors()
 	var old unix.Rlimit
-	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &old))
+	must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, nil, &old))
 	limit := unix.Rlimit{Cur: uint64(now + 12), Max: old.Max}
-	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, &limit, nil))
 	want := func(k int) string { return sumOf(s.all(16*k, 16*k+16)) }
 	for k := range 300 {
 		if r.batch(n.batch("d", 0, k)) != want(k) {
@@ -329,7 +328,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	}
 	// The last one waits, for a descriptor or for a moment.
 	limit.Cur += 4
-	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, &limit, nil))
 	if a := r.receive(); a.Errno != "" {
 		t.Errorf("an open that waited for a descriptor: %+v", a)
 	}
@@ -339,7 +338,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 		}
 		r.do("close", fmt.Sprint(i))
 	}
-	must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &old, nil))
+	must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, &old, nil))
 	if other.batch(n.batch("d", 0, 299)) != want(299) {
 		t.Error("other bytes afterwards")
 	}
@@ -353,7 +352,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 // it keeps fewer open, whatever their sizes, and some for itself, so it answers.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newFixed(t, 1200, recordSize)
+	p, s := newNode(t), newFixed(t, 1200, recordSize)
 	args := []string{"--ram", "64MiB", "--nvme", p.at + ":64MiB"}
 	n := p.start(args...)
 	n.createKept("d", s, "--batch", "1")
@@ -373,7 +372,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	few := func(n *node) {
 		limit := unix.Rlimit{Cur: 300, Max: 300}
-		must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+		must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, &limit, nil))
 	}
 	few(n)
 	read(n, 2)
@@ -409,7 +408,7 @@ func TestMoreBatchesThanDescriptors(t *testing.T) {
 			n, s := start(t, "--ram", "256MiB"), newFixed(t, many, size)
 			n.create("d", s, "--batch", "1")
 			limit := unix.Rlimit{Cur: descriptors, Max: descriptors}
-			must(t, unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+			must(t, unix.Prlimit(n.PID(), unix.RLIMIT_NOFILE, &limit, nil))
 			n.ok("warm", "d")
 			r := newRank(t)
 			for round := range 2 {
@@ -444,5 +443,5 @@ func TestMoreBatchesThanDescriptors(t *testing.T) {
 
 // descriptors is how many the daemon has.
 func (n *node) descriptors() int {
-	return len(entries(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid)))
+	return len(entries(fmt.Sprintf("/proc/%d/fd", n.PID())))
 }

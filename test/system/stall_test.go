@@ -51,7 +51,7 @@ func (f *slowFile) Read(_ context.Context, _ fusefs.FileHandle, dst []byte, off 
 
 // newSlow is a source of so many records that gives 16 MiB a second. It is
 // mounted by this process, which never looks at it.
-func newSlow(t testing.TB, p place, n int) (source, *slowFile) {
+func newSlow(t testing.TB, p *node, n int) (source, *slowFile) {
 	t.Helper()
 	s := source{records: blocks(n, recordSize)}
 	dir := filepath.Join(p.dir, "slow")
@@ -110,7 +110,7 @@ func (n *node) stalls(name string) (jobs []stalledJob) {
 func TestStallsOfASlowSource(t *testing.T) {
 	t.Parallel()
 	const each, steps = 128, 12 // half a MiB, and so often
-	p := newPlace(t)
+	p := newNode(t)
 	s, _ := newSlow(t, p, 2*each*steps)
 	n := p.start()
 	n.create("d", s, "--batch", fmt.Sprint(each), "--ranks", "2")
@@ -171,7 +171,7 @@ func TestStallsOfASlowSource(t *testing.T) {
 // Who waits is seen while it waits.
 func TestStallUnderWay(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	s, file := newSlow(t, p, 512)
 	n := p.start()
 	n.create("d", s)
@@ -222,7 +222,7 @@ func (n *node) advises(cause, advice string) {
 // It is a step ahead of them: at the same one it would be refused.
 func TestStallOfTooLittleMemory(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	s := newFixed(t, 10, 4<<20)
 	n := p.start("--ram", "16MiB")
 	n.create("d", s, "--ranks", "5", "--batch", "1")
@@ -243,7 +243,7 @@ func TestStallOfTooLittleMemory(t *testing.T) {
 // worker, and that is more than two wait for the source.
 func TestStallOfTooFewWorkers(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	s, file := newSlow(t, p, 6)
 	n := onOneCore(t, func() *node { return p.start() })
 	n.create("d", s, "--ranks", "6", "--batch", "1")

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rankfs/test/eventually"
 )
 
 var takeovers = flag.Int("takeovers", 20, "how many daemons TestTakeOver kills")
@@ -19,7 +21,7 @@ var takeovers = flag.Int("takeovers", 20, "how many daemons TestTakeOver kills")
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	const batches, readers = 64, 4
-	p, s := newPlace(t), newFixed(t, batches*16, recordSize)
+	p, s := newNode(t), newFixed(t, batches*16, recordSize)
 	n := p.start("--ram", "16MiB", "--nvme", p.at+":64MiB")
 	n.create("d", s, "--batch", "16")
 	want := make([]string, batches)
@@ -57,20 +59,12 @@ func TestTakeOver(t *testing.T) {
 	defer stop()
 	for i := range *takeovers {
 		enough := good.Load() + rand.Int64N(200)
-		for deadline := time.Now().Add(2 * time.Minute); good.Load() <= enough; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("daemon %d does not serve", i)
-			}
-		}
-		n.signal(syscall.SIGKILL)
-		old := n
-		next, err := p.tryStart("--ram", "16MiB", "--nvme", p.at+":64MiB")
-		if err != nil {
-			t.Errorf("the mount after kill %d: %v\n%s", i, err, next.tail())
+		eventually.Within(t, 2*time.Minute, fmt.Sprintf("daemon %d serves", i), func() bool { return good.Load() > enough })
+		n.Signal(syscall.SIGKILL)
+		if err := n.Try("--ram", "16MiB", "--nvme", p.at+":64MiB"); err != nil {
+			t.Errorf("the mount after kill %d: %v", i, err)
 			break
 		}
-		n = next
-		<-old.ended
 	}
 	stop()
 	t.Logf("%d right reads over %d kills", good.Load(), *takeovers)

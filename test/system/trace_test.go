@@ -69,7 +69,7 @@ func (r *rank) strided(t *testing.T, n *node, name string, s source, batches, re
 func TestTraceLearnt(t *testing.T) {
 	t.Parallel()
 	const records, size, few, many = 256, 2048, 14, 98 // memory has room for 32 batches of 512 KiB
-	p := newPlace(t)
+	p := newNode(t)
 	small, large := newFixed(t, few*records, size), newFixed(t, many*records, size)
 	n := p.start("--ram", "16MiB")
 	n.create("small", small, "--batch", "256")

@@ -160,7 +160,7 @@ func dirent(t *testing.T, fd int) (name string, next int64) {
 
 // resident is the memory of the daemon in KiB, without what it shares.
 func (n *node) resident() (kib int) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
 	must(n.t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {

@@ -43,7 +43,7 @@ func TestUmountWhileBusy(t *testing.T) {
 		t.Error("other bytes in what is mapped in a detached mount")
 	}
 	r.do("unmap", "a")
-	n.clean(n.awaitEnd())
+	n.clean(n.AwaitEnd())
 }
 
 // A rank that has closed its batch and still maps it uses the mount too.
@@ -72,15 +72,15 @@ func TestSignalWithOpenHandles(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
+			p := newNode(t)
 			n, s := p.start("--nvme", p.at+":64MiB"), newFixed(t, 4*batchRecords, recordSize)
 			n.create("d", s)
 			open, mapped := newRank(t), newRank(t)
 			open.open("a", n.batch("d", 0, 0))
 			mapped.open("b", n.batch("d", 0, 1))
 			mapped.do("map", "b")
-			n.signal(signal)
-			n.clean(n.awaitEnd())
+			n.Signal(signal)
+			n.clean(n.AwaitEnd())
 			if left := mountsBelow(n.dir); len(left) != 0 {
 				t.Errorf("the daemon has ended and there is %v", left)
 			}
@@ -99,36 +99,28 @@ func TestSignalWithOpenHandles(t *testing.T) {
 // not notice.
 func TestTwoDaemons(t *testing.T) {
 	t.Parallel()
-	p, other := newPlace(t), newPlace(t)
+	p, other := newNode(t), newNode(t)
 	first, s := p.start("--nvme", p.at+":64MiB"), newLines(t, 100)
 	first.create("d", s, "--batch", "10")
 	r := newRank(t)
 	r.open("a", first.batch("d", 0, 0))
 	for _, tt := range []struct {
 		name string
-		at   place
 		args []string
 		code int
 		want []string
 	}{
-		{"one state directory", place{t, other.dir, other.mount, p.state, p.run, "", ""}, nil, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
-		{"one state directory, other run directories", place{t, other.dir, other.mount, p.state, other.run, "", ""}, nil, 4, []string{"state directory", p.state, "another rankfs"}},
-		{"one nvme directory", place{t, other.dir, other.mount, other.state, other.run, "", ""}, []string{"--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
-		{"one mount point", place{t, other.dir, p.mount, other.state, p.run, "", ""}, nil, 4, []string{p.mount, "rankfs umount"}},
-		{"one mount point, other run directories", place{t, other.dir, p.mount, other.state, other.run, "", ""}, nil, 4, []string{p.mount, "rankfs umount"}},
-		{"a mount point inside", place{t, other.dir, first.path("d"), other.state, other.run, "", ""}, nil, 2, []string{"inside the rankfs mount"}},
+		{"one state directory", []string{other.mount, "--state", p.state, "--run", p.run}, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
+		{"one state directory, other run directories", []string{other.mount, "--state", p.state}, 4, []string{"state directory", p.state, "another rankfs"}},
+		{"one nvme directory", []string{other.mount, "--state", other.state, "--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
+		{"one mount point", []string{p.mount, "--state", other.state, "--run", p.run}, 4, []string{p.mount, "rankfs umount"}},
+		{"one mount point, other run directories", []string{p.mount, "--state", other.state}, 4, []string{p.mount, "rankfs umount"}},
+		{"a mount point inside", []string{first.path("d"), "--state", other.state}, 2, []string{"inside the rankfs mount"}},
 	} {
-		must(t, os.RemoveAll(filepath.Join(other.dir, "log")))
-		n, err := tt.at.tryStart(tt.args...)
-		if err == nil {
-			t.Fatalf("%s: a second daemon runs", tt.name)
-		}
-		if code := n.cmd.ProcessState.ExitCode(); code != tt.code {
-			t.Errorf("%s: exit %d, want %d", tt.name, code, tt.code)
-		}
+		got := other.cli(append([]string{"mount", "--ram", "64MiB"}, tt.args...)...)
 		for _, word := range tt.want {
-			if !strings.Contains(n.tail(), word) {
-				t.Errorf("%s: it says %q, want %q in it", tt.name, n.tail(), word)
+			if got.code != tt.code || !strings.Contains(got.err, word) {
+				t.Errorf("%s: %v, want exit %d and %q", tt.name, got, tt.code, word)
 			}
 		}
 	}
@@ -138,7 +130,7 @@ func TestTwoDaemons(t *testing.T) {
 	if r.do("read", "a").Sum != sumOf(s.all(0, 10)) || r.batch(first.batch("d", 0, 9)) != sumOf(s.all(90, 100)) {
 		t.Error("the first daemon has other bytes")
 	}
-	if first.status().PID != first.cmd.Process.Pid {
+	if first.status().PID != first.PID() {
 		t.Error("the first daemon does not answer")
 	}
 	r.do("close", "a")
@@ -147,7 +139,7 @@ func TestTwoDaemons(t *testing.T) {
 // What cannot be mounted is refused with the next step to take.
 func TestMountIsRefused(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	for _, tt := range []struct {
@@ -164,20 +156,17 @@ func TestMountIsRefused(t *testing.T) {
 		{"no unit", p.mount, []string{"--ram", "64"}, 2, "unit"},
 		{"a huge size", p.mount, []string{"--ram", "99999999TiB"}, 2, "ram"},
 		{"nvme without a size", p.mount, []string{"--nvme", p.at}, 2, "DIR:SIZE"},
-		{"nvme of nothing", p.mount, []string{"--nvme", p.at + ":0B"}, 1, "budget"},
+		{"nvme of nothing", p.mount, []string{"--nvme", p.at + ":0B"}, 2, "budget"},
+		{"nvme on a disk that is not there", p.mount, []string{"--nvme", p.dir + "/disk/x:1GiB"}, 3, "mkdir -p " + p.dir + "/disk"},
+		{"pool-nvme on a disk that is not there", p.mount, []string{"--pool-ram", "16MiB", "--pool-nvme", p.dir + "/disk/x:1GiB"}, 3, "mkdir -p " + p.dir + "/disk"},
 		{"nvme in a file", p.mount, []string{"--nvme", file + ":1GiB"}, 1, file},
 		{"state in a file", p.mount, []string{"--state", file}, 1, "--state"},
 		{"an odd umask", p.mount, []string{"--umask", "9"}, 2, "octal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			at := p
-			at.t, at.mount, at.dir = t, tt.mount, t.TempDir()
-			n, err := at.tryStart(tt.args...)
-			if err == nil {
-				t.Fatal("it runs")
-			}
-			if code := n.cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(n.tail(), tt.want) {
-				t.Errorf("exit %d: %q; want exit %d and %q", code, n.tail(), tt.code, tt.want)
+			got := p.cli(append([]string{"mount", tt.mount, "--state", p.state, "--ram", "64MiB"}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.err, tt.want) {
+				t.Errorf("%v; want exit %d and %q", got, tt.code, tt.want)
 			}
 			if left := mountsBelow(p.dir); len(left) != 0 {
 				t.Errorf("it left %v", left)
@@ -189,16 +178,16 @@ func TestMountIsRefused(t *testing.T) {
 // An end by umount leaves no mount, process, file or memory behind.
 func TestCleanExitLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNode(t)
 	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":64MiB"), newFixed(t, 40*batchRecords, recordSize)
 	n.create("d", s)
 	r := newRank(t)
 	for k := range 40 {
 		r.batch(n.batch("d", 0, k))
 	}
-	pid := n.cmd.Process.Pid
+	pid := n.PID()
 	n.stop() // looks at mounts, the run directory and unfinished slabs
-	if _, err := lookAt(pid); err == nil {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
 		t.Errorf("process %d lives", pid)
 	}
 	for _, e := range entries(p.at) {
@@ -218,17 +207,16 @@ func TestCleanExitLeavesNothing(t *testing.T) {
 // was wrong if there is none.
 func TestBackgroundMount(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newLines(t, 100)
-	n := &node{place: p, log: p.state + "/rankfs.log"}
-	n.ok("mount", p.mount, "--state", p.state, "--ram", "16MiB", "--background")
-	t.Cleanup(func() { tryCommand("umount", "-l", p.mount) }) // if the test fails
+	n, s := newNode(t), newLines(t, 100)
+	n.ok("mount", n.mount, "--state", n.state, "--ram", "16MiB", "--background")
+	t.Cleanup(func() { tryCommand("umount", "-l", n.mount) }) // if the test fails
 	n.create("d", s, "--batch", "10")
 	if newRank(t).batch(n.batch("d", 0, 2)) != sumOf(s.all(20, 30)) {
 		t.Error("other bytes")
 	}
-	if got := n.cli("mount", p.mount, "--state", p.state, "--background"); got.code != 4 || !strings.Contains(got.err, p.mount) {
+	if got := n.cli("mount", n.mount, "--state", n.state, "--background"); got.code != 4 || !strings.Contains(got.err, n.mount) {
 		t.Errorf("a second one: %v, want exit 4", got)
 	}
-	n.ok("umount", p.mount)
+	n.ok("umount", n.mount)
 	n.clean(nil)
 }

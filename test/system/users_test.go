@@ -63,8 +63,8 @@ var (
 	}
 	changes = [][]string{
 		{"dataset", "create", "e", "--source", "file:/etc/passwd", "--as", "lines"},
-		{"dataset", "refresh", "d"}, {"dataset", "verify", "d"}, {"plan", "d", "--pin"}, {"plan", "d", "--unpin"},
-		{"queue", "reset", "d"}, {"queue", "policy", "probability"}, {"cache", "pin", "d"}, {"cache", "unpin", "d"}, {"cache", "evict", "d"},
+		{"dataset", "refresh", "d"}, {"dataset", "verify", "d"}, {"plan", "d", "--settle"}, {"plan", "d", "--unsettle"},
+		{"queue", "reset", "d"}, {"queue", "rm", "d"}, {"queue", "policy", "probability"}, {"cache", "pin", "d"}, {"cache", "unpin", "d"}, {"cache", "evict", "d"},
 		{"cache", "policy", "lru"}, {"warm", "d"}, {"token", "create"}, {"node", "drain", "x"}, {"node", "rm", "x"},
 		{"dataset", "rm", "d"},
 	}
@@ -107,7 +107,7 @@ func TestAdminGroupMayChange(t *testing.T) {
 	n.create("d", newLines(t, 40), "--batch", "5")
 	one := newPerson(t, 1234, 1234, 4711)
 	for _, line := range [][]string{
-		{"cache", "policy", "lru"}, {"cache", "pin", "d"}, {"cache", "evict", "d"}, {"warm", "d"}, {"plan", "d", "--pin"},
+		{"cache", "policy", "lru"}, {"cache", "pin", "d"}, {"cache", "evict", "d"}, {"warm", "d"}, {"plan", "d", "--settle"},
 		{"dataset", "verify", "d"}, {"dataset", "refresh", "d"}, {"token", "create"}, {"dataset", "rm", "d"},
 	} {
 		r := one.rankfs(n, line...)

@@ -22,13 +22,7 @@ type job struct {
 
 func start(t *testing.T, c *cluster.Cluster, m *daemon.Team, checksums string) *job {
 	t.Helper()
-	program, err := filepath.Abs("../mpi/bin/map_verify")
-	if err == nil {
-		_, err = os.Stat(program)
-	}
-	if err != nil {
-		t.Fatalf("%v: build it with: make -C test/mpi", err)
-	}
+	program := daemon.Built(t, "map_verify")
 	j := &job{turn: filepath.Join(t.TempDir(), "turn"), ended: make(chan error, 1)}
 	agent, done := c.Agent(t), make(chan struct{})
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-// Datasets are the questions and acts about registered datasets.
+// datasets reports registered datasets, and has the catalog change them.
 type datasets struct{ *daemon }
 
 // Datasets lists the registered datasets.
@@ -29,6 +29,23 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 		return control.Dataset{}, err
 	}
 	return n.describe(context.Background(), d), nil
+}
+
+// wrongs are datasets whose source has changed since they were indexed: ranks that open a
+// batch of one get an error until somebody refreshes it. What is known of that is noted;
+// no source is asked.
+func (n *datasets) wrongs() (all []wrong) {
+	for _, d := range n.Catalog.List() {
+		err := d.Stale()
+		if err == nil {
+			continue
+		}
+		if len(all) == maxWarned {
+			return append(all, wrong{"stale", "", "the sources of more datasets have changed; see: rankfs dataset ls"})
+		}
+		all = append(all, wrong{"stale", d.Name, fmt.Sprintf("dataset %s cannot be read: %v", d.Name, err)})
+	}
+	return all
 }
 
 // describe says of a dataset also what this node has to say.

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"rankfs/cache"
-	"rankfs/cache/stall"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/catalog/catalogtest"
 	"rankfs/cmd/internal/control"
@@ -16,6 +14,7 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/meta"
 	"rankfs/meta/group"
+	"rankfs/meta/stall"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
 	"rankfs/shuffle/plan"
@@ -27,11 +26,14 @@ type alone struct{ *catalogtest.Cluster }
 func (alone) Status() group.Status                    { return group.Status{} }
 func (alone) Silent() []string                        { return nil }
 func (alone) Missing() []string                       { return nil }
+func (alone) Unwritten() error                        { return nil }
 func (alone) Ready(context.Context) error             { return nil }
 func (alone) DropToken(context.Context, string) error { return meta.ErrUnavailable }
 func (alone) MakeToken(context.Context, time.Duration, int, state.Role) (t trust.Token, err error) {
 	return t, meta.ErrUnavailable
 }
+
+func (alone) Ask(context.Context, string, string, any, any) error { return meta.ErrUnavailable }
 
 // unwatched views are watched by a test that does not look.
 type unwatched struct{}
@@ -49,20 +51,17 @@ func planner(t testing.TB, k *catalogtest.Cluster, view string, records uint64, 
 // plannerInRacks is planner with hosts in racks.
 func plannerInRacks(t testing.TB, k *catalogtest.Cluster, racks map[string]string, view string, records uint64, chunks ...[]string) *Admin {
 	t.Helper()
-	return answering(k, k.Catalog("hdfs:///f", view, catalogtest.Index(t, racks, records, chunks...)), "a", nil, 0)
+	return answering(k, k.Catalog("hdfs:///f", view, catalogtest.Index(t, racks, records, chunks...)), "a")
 }
 
-// answering answers for a node on a host, with a cache of so many bytes if it opens
-// views whose batches are of records.
-func answering(k *catalogtest.Cluster, c *catalog.Catalog, host string, memory *cache.Cache, ram int64) *Admin {
+// answering answers for a node on a host.
+func answering(k *catalogtest.Cluster, c *catalog.Catalog, host string) *Admin {
 	drop, log := func(string) {}, slog.New(slog.DiscardHandler)
 	v := views.New(views.Config{
-		Host: host, RAM: ram, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Stalls: stall.NewTable(time.Now), Drop: drop, Log: log,
+		Host: host, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Stalls: stall.NewTable(time.Now), Drop: drop, Log: log,
 	})
-	v.Start(context.Background(), memory, unwatched{})
-	return New(Config{
-		Host: host, State: k.State, Group: alone{k}, Owners: k.Owners, HDFS: new(hdfs.Clusters), Catalog: c, Views: v, Drop: drop, Log: log,
-	})
+	v.Start(context.Background(), nil, unwatched{})
+	return New(Config{Host: host, State: k.State, Group: alone{k}, HDFS: new(hdfs.Clusters), Catalog: c, Views: v, Drop: drop, Log: log})
 }
 
 // dataset is d.
@@ -80,7 +79,7 @@ func batchesOf(v meta.View, of *batch.Version, sizes *batch.Sizes) *views.Batche
 	return &views.Batches{Batches: &batch.Batches{Plan: plan.New(v, of.Plans), Version: of, Sizes: sizes}}
 }
 
-func (a *Admin) mustPlan(t testing.TB, r control.PlanRequest) control.Plan {
+func (a *Admin) mustPlan(t testing.TB, r control.PlanRequest) control.Survey {
 	t.Helper()
 	p, err := a.Plan(context.Background(), r)
 	if err != nil {

@@ -102,8 +102,8 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 	for i := range 3 {
 		nodes = append(nodes, catalogtest.Node(i).ID)
 	}
-	k.Apply(&state.Pin{View: d.Default.String(), Generation: d.Generation, Nodes: state.RunsOf(nodes)})
-	v, err := answering(k, n.planning.Catalog, theirs("b"), nil, 0).planning.Views.Open("d")
+	k.Apply(&state.Settle{View: d.Default.String(), Generation: d.Generation, Nodes: state.RunsOf(nodes)})
+	v, err := answering(k, n.planning.Catalog, theirs("b")).planning.Views.Open("d")
 	if err != nil || !v.Settled() {
 		t.Fatalf("d is settled: %v, %v", err == nil && v.Settled(), err)
 	}

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
-	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/views"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // Load says how jobs are supplied.
@@ -16,12 +16,13 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 	if err != nil {
 		return control.Load{}, err
 	}
-	report, c := n.Stalls.Report(), n.cache.Stats()
+	report := n.Stalls.Report()
+	tiers, counters := n.supply(report)
 	l := control.Load{
-		Time: time.Now(), Mount: n.Mount, Since: n.Since, Workers: n.cache.Workers(),
+		Time: time.Now(), Mount: n.Mount, Since: n.Since, Workers: n.Kept.Workers(),
 		Host: n.Host, Nodes: len(n.Group.Status().Members),
 		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
-		Flows: flows(report.Flows), Tiers: n.tiers(c), Counters: n.counters(c, report),
+		Flows: flows(report.Flows), Tiers: tiers, Pool: n.all.pool(), Counters: counters,
 	}
 	for _, j := range report.Jobs {
 		l.Ranks += j.Recently.Ranks
@@ -80,38 +81,4 @@ func (n *status) facts(job string) *control.Facts {
 		Again:  v.Order.Kind == meta.OrderNone || d.Version.Source.Remote && v.Step.Unit != meta.UnitChunk,
 		Remote: d.Version.Source.Remote, Flows: flows(d.Version.Flows.Read()),
 	}
-}
-
-func window(w stall.Window) control.Window {
-	return control.Window{Seconds: w.Width.Seconds(), Ranks: w.Ranks, Account: account(w.Totals)}
-}
-
-func account(t stall.Totals) control.Account {
-	return control.Account{
-		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Bytes: t.Bytes,
-		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait),
-	}
-}
-
-func waitsOf(s stall.Split) control.Waits {
-	source := s[stall.Source] + s[stall.ByFile] + s[stall.ByTCP] + s[stall.Remote]
-	return control.Waits{
-		Admission: s[stall.Admission].Seconds(), Plan: s[stall.Plan].Seconds(), Source: source.Seconds(),
-		Peer: s[stall.Peer].Seconds(), Decode: s[stall.Decode].Seconds(), Disk: s[stall.Disk].Seconds(),
-	}
-}
-
-func hdfsWaits(s stall.Split) control.Ways[float64] {
-	return control.Ways[float64]{Files: s[stall.ByFile].Seconds(), LocalTCP: s[stall.ByTCP].Seconds(), Remote: s[stall.Remote].Seconds()}
-}
-
-func flows(f [stall.Causes]stall.Flow) control.Flows {
-	return control.Flows{
-		Source: flow(f[stall.Source]), Peers: flow(f[stall.Peer]), Decoded: flow(f[stall.Decode]),
-		HDFS: control.Ways[control.Flow]{Files: flow(f[stall.ByFile]), LocalTCP: flow(f[stall.ByTCP]), Remote: flow(f[stall.Remote])},
-	}
-}
-
-func flow(f stall.Flow) control.Flow {
-	return control.Flow{Bytes: f.Bytes, Busy: f.Busy.Seconds(), Held: f.Held.Seconds(), Under: f.Under}
 }

@@ -12,9 +12,10 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pool"
 )
 
-// Membership is the questions and acts about the nodes of the cluster.
+// membership reports the nodes of the cluster, lets others in and takes them out.
 type membership struct{ *daemon }
 
 // Cluster lists the nodes, as this one knows them.
@@ -37,10 +38,26 @@ func (n *membership) Cluster() control.Cluster {
 		}
 		c.Nodes = append(c.Nodes, control.Member{
 			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
-			Role: string(m.Role), Entered: time.Unix(0, m.Admitted).UTC(),
+			Role: string(m.Role), Entered: time.Unix(0, m.Admitted).UTC(), Leaving: n.leaving(m.Node),
 		})
 	}
 	return c
+}
+
+// leaving is what a node that is drained has of the shuffle pool, and others have not.
+func (n *membership) leaving(of state.Node) *control.Leaving {
+	if !of.Drained {
+		return nil
+	}
+	nodes := n.State.Nodes()
+	maps, bytes := pool.Leaving(n.State, nodes, of.ID)
+	switch {
+	case maps == 0:
+		return nil
+	case pool.Hosts(nodes) == 0:
+		return &control.Leaving{Maps: maps, Bytes: bytes, Stuck: "no other node has a pool: mount one with --pool-ram"}
+	}
+	return &control.Leaving{Maps: maps, Bytes: bytes}
 }
 
 // Bounds of a token's life. A token lives as long as it takes to
@@ -60,7 +77,7 @@ func (n *membership) CreateToken(ctx context.Context, r control.TokenRequest) (c
 		uses = 1
 	}
 	if life < time.Second || life > maxTokenLife {
-		return control.Token{}, fmt.Errorf("life of %v of a token %w: use up to %v", life, meta.ErrInvalid, maxTokenLife)
+		return control.Token{}, fmt.Errorf("life of %s of a token %w: use up to %s", meta.FormatTime(life), meta.ErrInvalid, meta.FormatTime(maxTokenLife))
 	}
 	role := cmp.Or(state.Role(r.Role), state.Member)
 	if role != state.Member && role != state.Operator {
@@ -134,6 +151,49 @@ func (n *membership) RemoveNode(ctx context.Context, name string) error {
 	}
 	_, err = n.Group.Do(ctx, &state.Remove{ID: id})
 	return err
+}
+
+// PromoteNode makes a node an operator, if this node is one. Otherwise it notes that its
+// root wants it so, and it is so when most of the voters have said it.
+func (n *membership) PromoteNode(ctx context.Context, name string) (control.Promotion, error) {
+	id, err := findNode(n.State, name)
+	if err != nil {
+		return control.Promotion{}, err
+	}
+	if n.State.Version() < state.Signed {
+		return control.Promotion{}, meta.Worded(meta.ErrInvalid, "node %s cannot be made an operator before all nodes are of this release: until then every node may do what operators may", id)
+	}
+	if _, err := n.Group.Do(ctx, &state.Promote{ID: id}); err != nil {
+		return control.Promotion{}, err
+	}
+	p := n.promotion(id)
+	n.Log.Info("it was said here that a node is to be an operator", "node", id, "host", p.Host, "role", p.Role, "said on", p.Said)
+	return p, nil
+}
+
+// promotion says how far it is that a node becomes an operator.
+func (n *membership) promotion(id string) control.Promotion {
+	node, _ := n.State.Node(id)
+	p := control.Promotion{ID: id, Host: node.Host, Role: string(node.Role)}
+	if node.Role == state.Operator {
+		return p
+	}
+	var voters []string
+	for _, m := range n.Group.Status().Members {
+		if m.Voter {
+			voters = append(voters, m.ID)
+		}
+	}
+	said := n.State.Wishing(id, voters)
+	for _, v := range voters {
+		if slices.Contains(said, v) {
+			p.Said = append(p.Said, n.State.HostOf(v))
+		} else {
+			p.Silent = append(p.Silent, n.State.HostOf(v))
+		}
+	}
+	p.Needed = len(voters)/2 + 1
+	return p
 }
 
 // leaderless says what works while no node leads, and which nodes do not answer.

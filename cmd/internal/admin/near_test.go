@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,61 +12,11 @@ import (
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch/batch"
 	"rankfs/meta/assign"
-	"rankfs/shuffle/plan"
+	"rankfs/shuffle/plan/plantest"
 )
 
-// A scene is a dataset in racks, and ranks of a job on some hosts.
-type scene struct {
-	racks  map[string]string
-	chunks [][]string
-	seats  []plan.Seat
-}
-
-// anyScene draws hosts by full names, some without a rack, some of which hold
-// nothing, and ranks on some of them, by either name, or elsewhere.
-var anyScene = rapid.Custom(func(t *rapid.T) scene {
-	s := scene{racks: make(map[string]string)}
-	hosts := []string{"a.x", "b.x", "c", "d", "e", "f", "g"}
-	for _, h := range hosts {
-		if rack := rapid.IntRange(-1, 2).Draw(t, "rack of "+h); rack >= 0 {
-			s.racks[h] = fmt.Sprint("/r", rack)
-		}
-	}
-	for range rapid.IntRange(1, 30).Draw(t, "chunks") {
-		s.chunks = append(s.chunks, rapid.SliceOfN(rapid.SampledFrom(hosts[:6]), 0, 3).Draw(t, "holders"))
-	}
-	for range rapid.IntRange(1, 6).Draw(t, "ranks") {
-		s.seats = append(s.seats, plan.Seat{Host: rapid.SampledFrom([]string{"a", "b.x", "c.x", "g", "z"}).Draw(t, "seat"), Ranks: 1})
-	}
-	return s
-})
-
-// first is the first label of a name: no two hosts of a scene share one.
-func first(name string) string {
-	label, _, _ := strings.Cut(name, ".")
-	return label
-}
-
-// distance is how far a chunk is from a host, by the words of the scene.
-func (s scene) distance(chunk int, host string) assign.Distance {
-	is := func(name string) bool { return first(name) == first(host) }
-	rackOf := ""
-	for name, rack := range s.racks {
-		if is(name) {
-			rackOf = rack
-		}
-	}
-	distance := assign.Remote
-	for _, name := range s.chunks[chunk] {
-		if is(name) {
-			return assign.Local
-		}
-		if rackOf != "" && s.racks[name] == rackOf {
-			distance = assign.Rack
-		}
-	}
-	return distance
-}
+// A scene counts what plans come to.
+type scene struct{ plantest.Scene }
 
 // What a plan says of bytes is what its batches are, by distance, and no plan is
 // dearer than fixed ranks, nor than one that knows every host by its name.
@@ -80,10 +29,10 @@ func TestPlanByRacks(t *testing.T) {
 	defer sizes.Close()
 	byRack := 0
 	rapid.Check(t, func(r *rapid.T) {
-		s := anyScene.Draw(r, "scene")
-		n := plannerInRacks(t, k, s.racks, "batch=chunk", 3, s.chunks...)
+		s := scene{plantest.AnyScene.Draw(r, "scene")}
+		n := plannerInRacks(t, k, s.Rack, "batch=chunk", 3, s.Holders...)
 		var seats []control.Seat
-		for _, one := range s.seats {
+		for _, one := range s.Seats {
 			seats = append(seats, control.Seat{Host: one.Host, Ranks: 1})
 		}
 		name := fmt.Sprintf("d@ranks=%d,batch=chunk,order=%s", len(seats), rapid.SampledFrom([]string{"none", "full"}).Draw(r, "order"))
@@ -94,7 +43,7 @@ func TestPlanByRacks(t *testing.T) {
 		}
 		p := batchesOf(v, d.Version, sizes)
 		strict := s.bytes(r, p)
-		if err := p.Place(s.seats); err != nil {
+		if err := p.Place(s.Seats); err != nil {
 			r.Fatal(err)
 		}
 		planned := s.bytes(r, p)
@@ -135,7 +84,7 @@ func (s scene) bytes(t *rapid.T, p *views.Batches) (b control.Bytes) {
 			}
 			for _, chunk := range chunks {
 				n := p.Size(rank, step)
-				switch s.distance(chunk, s.seats[rank].Host) {
+				switch s.Distance(chunk, s.Seats[rank].Host) {
 				case assign.Local:
 					b.Local += n
 				case assign.Rack:
@@ -159,21 +108,21 @@ func (s scene) least(t *rapid.T, p *views.Batches) (cost int64) {
 		return m[name]
 	}
 	var c assign.Cluster
-	for _, one := range s.seats {
-		c.NodeOf = append(c.NodeOf, number(numbers, first(one.Host)))
+	for _, one := range s.Seats {
+		c.NodeOf = append(c.NodeOf, number(numbers, plantest.First(one.Host)))
 	}
 	var sets assign.Sets
-	for _, names := range s.chunks {
+	for _, names := range s.Holders {
 		var set []int32
 		for _, name := range names {
-			set = append(set, number(numbers, first(name)))
+			set = append(set, number(numbers, plantest.First(name)))
 		}
 		sets.Add(set...)
 	}
 	c.Nodes = len(numbers)
 	c.RackOf = slices.Repeat([]int32{-1}, c.Nodes)
-	for name, rack := range s.racks {
-		if n, ok := numbers[first(name)]; ok {
+	for name, rack := range s.Rack {
+		if n, ok := numbers[plantest.First(name)]; ok {
 			c.RackOf[n] = number(racks, rack)
 		}
 	}
@@ -193,9 +142,9 @@ func (s scene) least(t *rapid.T, p *views.Batches) (cost int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rank, seat := range s.seats {
+	for rank, seat := range s.Seats {
 		for _, chunk := range d.Of(rank) {
-			cost += int64(s.distance(int(chunk), seat.Host)) // 1 in the rack, 2 beyond
+			cost += int64(s.Distance(int(chunk), seat.Host)) // 1 in the rack, 2 beyond
 		}
 	}
 	return cost
@@ -203,14 +152,14 @@ func (s scene) least(t *rapid.T, p *views.Batches) (cost int64) {
 
 // checkServing checks what must hold of who serves: it is said if something that
 // somebody holds is not local, and the busiest is no less busy than the mean.
-func (s scene) checkServing(t *rapid.T, p control.Plan, b control.Bytes) {
+func (s scene) checkServing(t *rapid.T, p control.Survey, b control.Bytes) {
 	known := false
-	for chunk := range s.chunks {
-		known = known || len(s.chunks[chunk]) > 0
+	for chunk := range s.Holders {
+		known = known || len(s.Holders[chunk]) > 0
 	}
 	v := p.Serving
 	switch {
-	case v == nil && (b.Near > 0 || b.Remote > 0 && !slices.ContainsFunc(s.chunks, func(c []string) bool { return len(c) == 0 })):
+	case v == nil && (b.Near > 0 || b.Remote > 0 && !slices.ContainsFunc(s.Holders, func(c []string) bool { return len(c) == 0 })):
 		t.Fatalf("nobody serves %+v", b)
 	case v == nil:
 	case !known || b.Near+b.Remote == 0:

@@ -9,7 +9,7 @@ import (
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
-	"rankfs/cmd/internal/views"
+	"rankfs/cmd/internal/survey"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -19,16 +19,16 @@ import (
 type planning struct{ *daemon }
 
 // Plan reports which rank reads what in one epoch of a view, for a user to judge it,
-// and pins or unpins where the ranks are.
-func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+// and settles or unsettles where the ranks are.
+func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Survey, error) {
 	v, d, err := n.Views.Resolve(r.View)
 	if err != nil {
-		return control.Plan{}, err
+		return control.Survey{}, err
 	}
-	if r.Unpin && (r.Pin || r.Seats != nil) {
-		return control.Plan{}, fmt.Errorf("plan of %v %w: unpin it first, and then look or pin again", v, meta.ErrInvalid)
+	if r.Unsettle && (r.Settle || r.Seats != nil) {
+		return control.Survey{}, fmt.Errorf("plan of %v %w: unsettle it first, and then look or settle again", v, meta.ErrInvalid)
 	}
-	p := control.Plan{View: views.Shortest(v, d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.Views.MemoryWarning(v, d.Version)}
+	p := control.Survey{View: v.Short(d.Default), Full: v.String(), Ranks: v.Ranks, Located: true, Warning: n.Views.MemoryWarning(v, d.Version)}
 	if d.Version.Source.Remote {
 		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
 	}
@@ -36,18 +36,22 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Pla
 	if err != nil {
 		return p, err
 	}
-	if err := n.survey(ctx, v, d, seats, &p); err != nil {
+	holder := ""
+	if !d.Version.Source.Remote {
+		holder = d.Version.Source.Host(n.Host)
+	}
+	if err := survey.Count(ctx, v, d.Version, holder, seats, &p); err != nil {
 		return p, fmt.Errorf("plan of %v: %w", v, err)
 	}
 	if r.Weights != nil {
-		p.Program, err = program(d.Version, seats, *r.Weights)
+		p.Program, err = survey.Program(d.Version, seats, *r.Weights)
 	}
 	return p, err
 }
 
-// seat finds out where the ranks of a view are, having it pinned or not as r
+// seat finds out where the ranks of a view are, having it settled or not as r
 // asks, and notes in p how certain that is.
-func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Plan) ([]plan.Seat, error) {
+func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Survey) ([]plan.Seat, error) {
 	asked, err := nameSeats(n.State, r.Seats, v.Ranks)
 	if err != nil {
 		return nil, err
@@ -55,31 +59,31 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	p.State, p.Reason = control.PlanOpen, n.fixedBecause(v, d)
 	if p.Reason != "" {
 		p.State = control.PlanFixed
-		if r.Pin || r.Unpin {
-			return nil, n.unpinnable(v, p.Reason)
+		if r.Settle || r.Unsettle {
+			return nil, n.nothingToSettle(v, p.Reason)
 		}
 	}
-	if r.Unpin {
-		_, err = n.Group.Do(ctx, &state.Unpin{View: v.String()})
+	if r.Unsettle {
+		_, err = n.Group.Do(ctx, &state.Unsettle{View: v.String()})
 		n.Drop(v.Dataset) // which looks its views up again
 	}
-	if r.Pin && err == nil {
-		err = n.pin(ctx, v, d, asked)
+	if r.Settle && err == nil {
+		err = n.settle(ctx, v, d, asked)
 	}
 	if err != nil {
 		return nil, err
 	}
-	pinned, ok := n.State.Plan(v.String())
-	if ok = ok && pinned.Generation == d.Generation; ok {
-		at := time.Unix(0, pinned.Pinned).UTC()
-		p.Pinned = &at
+	settled, ok := n.State.Plan(v.String())
+	if ok = ok && settled.Generation == d.Generation; ok {
+		at := time.Unix(0, settled.Settled).UTC()
+		p.Settled = &at
 	}
 	switch {
-	case asked.seats != nil && !r.Pin:
+	case asked.seats != nil && !r.Settle:
 		return asked.seats, nil
 	case ok:
-		p.State = control.PlanPinned
-		return n.Views.Seats(pinned.Nodes), nil
+		p.State = control.PlanSettled
+		return n.Views.Seats(settled.Nodes), nil
 	}
 	return n.Views.Seats(n.Views.WouldBe(v)), nil
 }
@@ -95,39 +99,39 @@ func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 	return ""
 }
 
-// unpinnable is the error of a request to pin, or unpin, a plan that does not depend on
-// where ranks are: because of the view's options, or only of its source.
-func (n *planning) unpinnable(v meta.View, reason string) error {
-	text := fmt.Sprintf("plan of %v: there is nothing to pin: %s, so leave --pin and --unpin out", v, reason)
+// nothingToSettle is the error of a request to settle, or unsettle, a plan that does not
+// depend on where ranks are: because of the view's options, or only of its source.
+func (n *planning) nothingToSettle(v meta.View, reason string) error {
+	text := fmt.Sprintf("plan of %v: there is nothing to settle: %s, so leave --settle and --unsettle out", v, reason)
 	if v.Assign == meta.AssignStrict {
 		return meta.Worded(meta.ErrInvalid, "%s", text)
 	}
 	return errors.New(text)
 }
 
-// pin pins the plan of a view for ranks that are where a request has them, or else
+// settle settles the plan of a view for ranks that are where a request has them, or else
 // where the cluster would.
-func (n *planning) pin(ctx context.Context, v meta.View, d *catalog.Dataset, asked namedSeats) error {
+func (n *planning) settle(ctx context.Context, v meta.View, d *catalog.Dataset, asked namedSeats) error {
 	if asked.unknown != nil {
-		return fmt.Errorf("pin plan of %v: %w", v, asked.unknown)
+		return fmt.Errorf("settle plan of %v: %w", v, asked.unknown)
 	}
 	nodes := asked.nodes
 	if nodes == nil {
 		nodes = n.Views.WouldBe(v)
 	}
-	r, err := n.Group.Do(ctx, &state.Pin{View: v.String(), Generation: d.Generation, Nodes: nodes})
+	r, err := n.Group.Do(ctx, &state.Settle{View: v.String(), Generation: d.Generation, Nodes: nodes})
 	if err != nil {
 		return err
 	}
 	if asked.nodes != nil && !slices.Equal(r.Plan.Nodes, nodes) {
-		return fmt.Errorf("pin plan of %v: one for other nodes %w", v, meta.ErrExist)
+		return fmt.Errorf("settle plan of %v: one for other nodes %w", v, meta.ErrExist)
 	}
 	n.Drop(v.Dataset)
 	return nil
 }
 
 // NamedSeats is where a request has ranks. Hosts need not be of the cluster, unless
-// that is to be pinned.
+// that is to be settled.
 type namedSeats struct {
 	seats   []plan.Seat
 	nodes   state.Runs
@@ -160,7 +164,7 @@ func nameSeats(m *state.Machine, all []control.Seat, ranks uint64) (a namedSeats
 		a.nodes = append(a.nodes, state.Run{Node: ids[s.Host], Count: here})
 	}
 	if all != nil && left > 0 {
-		return a, fmt.Errorf("hosts for %d ranks %w: the view has %d; give each host its slots=N", ranks-left, meta.ErrInvalid, ranks)
+		return a, fmt.Errorf("list of hosts %w: these are hosts for %d ranks, the view has %d; give each host its slots=N", meta.ErrInvalid, ranks-left, ranks)
 	}
 	a.nodes = joined(a.nodes)
 	return a, nil

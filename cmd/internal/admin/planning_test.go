@@ -13,6 +13,7 @@ import (
 
 	"rankfs/cmd/internal/catalog/catalogtest"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/survey"
 	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -34,7 +35,7 @@ func TestPlanOfSteps(t *testing.T) {
 	}
 	n := planner(t, catalogtest.New(t, 4), "ranks=4,batch=100", 100, chunks...)
 	got := n.mustPlan(t, control.PlanRequest{View: "d"})
-	want := control.Plan{
+	want := control.Survey{
 		View:  "d",
 		Full:  "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local",
 		State: control.PlanOpen, Ranks: 4, Steps: 16, Looked: 16, Located: true,
@@ -86,7 +87,7 @@ func TestLongCurve(t *testing.T) {
 	chunks := slices.Repeat([][]string{{"a"}}, 5000)
 	n := planner(t, catalogtest.New(t, 2), "ranks=2,batch=chunk", 1, chunks...)
 	p := n.mustPlan(t, control.PlanRequest{View: "d", Weights: &control.Weights{Local: 1}}).Program
-	if p.Points != 2501 || len(p.Curve) != maxPoints || p.Curve[0].Most != 2500 || p.Curve[maxPoints-1].Most != 5000 {
+	if p.Points != 2501 || len(p.Curve) != survey.MaxPoints || p.Curve[0].Most != 2500 || p.Curve[survey.MaxPoints-1].Most != 5000 {
 		t.Errorf("%d of %d points, from %v to %v", len(p.Curve), p.Points, p.Curve[0], p.Curve[len(p.Curve)-1])
 	}
 }
@@ -154,37 +155,10 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 	})
 }
 
-// However long an epoch is, a bounded part of it is looked at, all over it.
-func TestSample(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		c := meta.Cut{
-			N: rapid.Uint64Range(0, 1<<50).Draw(r, "positions"), Global: rapid.Uint64Range(1, meta.MaxBatch).Draw(r, "step"),
-			Ranks: rapid.Uint64Range(1, meta.MaxRanks).Draw(r, "ranks"), Tail: meta.Tail(rapid.IntRange(0, 2).Draw(r, "tail")),
-		}
-		steps, all := sample(c), c.Steps()
-		n := uint64(len(steps))
-		if n > all || n > maxSteps || n == 0 && all > 0 || n > 1 && n*max(min(c.Global, c.N), c.Ranks) > maxPositions {
-			r.Fatalf("%d steps of %d", n, all)
-		}
-		if n < all && n < maxSteps && n > 1 && (n+1)*max(min(c.Global, c.N), c.Ranks) <= maxPositions {
-			r.Fatalf("only %d steps of %d", n, all)
-		}
-		for i, s := range steps {
-			gap := s
-			if i > 0 {
-				gap -= steps[i-1]
-			}
-			if s >= all || i == 0 && s != 0 || i > 0 && (gap < all/n || gap > all/n+1) {
-				r.Fatalf("step %d of %d is %d, %d after the one before", i, all, s, gap)
-			}
-		}
-	})
-}
-
 func TestPlanOfManySteps(t *testing.T) {
 	n := planner(t, catalogtest.New(t, 2), "ranks=2,step=2,order=full", 50_000, []string{"a"}, []string{"b"})
 	p := n.mustPlan(t, control.PlanRequest{View: "d"})
-	if p.Steps != 50_000 || p.Looked != maxSteps || p.Nodes[0].Bytes+p.Nodes[1].Bytes != maxSteps*20 {
+	if p.Steps != 50_000 || p.Looked != survey.MaxSteps || p.Nodes[0].Bytes+p.Nodes[1].Bytes != survey.MaxSteps*20 {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -197,7 +171,7 @@ func TestPlanRefuses(t *testing.T) {
 	second := catalogtest.Node(2)
 	second.Host = "a"
 	twice.Apply(&state.Admit{TokenHash: strings.Repeat("a", 64), Node: second})
-	huge := planner(t, catalogtest.New(t, 2), "ranks=4,batch=1", maxPositions/2+1, []string{"a"}, []string{"b"})
+	huge := planner(t, catalogtest.New(t, 2), "ranks=4,batch=1", survey.MaxPositions/2+1, []string{"a"}, []string{"b"})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tt := range map[string]struct {
@@ -213,12 +187,12 @@ func TestPlanRefuses(t *testing.T) {
 		"no seat":                {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{}}, want: meta.ErrInvalid, text: "hosts for 0 ranks"},
 		"a seat of none":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Host: "a"}}}, want: meta.ErrInvalid},
 		"a seat nowhere":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Ranks: 4}}}, want: meta.ErrInvalid},
-		"a host of two nodes":    {node: answering(twice, n.planning.Catalog, "a", nil, 0), r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
-		"to pin on strangers":    {node: n, r: control.PlanRequest{View: "d", Seats: seatsOf("a a b x"), Pin: true}, want: meta.ErrNotExist, text: `node "x"`},
-		"to pin and unpin":       {node: n, r: control.PlanRequest{View: "d", Pin: true, Unpin: true}, want: meta.ErrInvalid, text: "unpin it first"},
-		"to pin the fixed":       {node: n, r: control.PlanRequest{View: "d@assign=strict", Pin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
-		"to unpin the fixed":     {node: n, r: control.PlanRequest{View: "d@assign=strict", Unpin: true}, want: meta.ErrInvalid, text: "nothing to pin"},
-		"to pin the local":       {node: here, r: control.PlanRequest{View: "d", Pin: true}, want: nil, text: "there is nothing to pin: all of the source lies on "},
+		"a host of two nodes":    {node: answering(twice, n.planning.Catalog, "a"), r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
+		"to settle on strangers": {node: n, r: control.PlanRequest{View: "d", Seats: seatsOf("a a b x"), Settle: true}, want: meta.ErrNotExist, text: `node "x"`},
+		"to settle and unsettle": {node: n, r: control.PlanRequest{View: "d", Settle: true, Unsettle: true}, want: meta.ErrInvalid, text: "unsettle it first"},
+		"to settle the fixed":    {node: n, r: control.PlanRequest{View: "d@assign=strict", Settle: true}, want: meta.ErrInvalid, text: "nothing to settle"},
+		"to unsettle the fixed":  {node: n, r: control.PlanRequest{View: "d@assign=strict", Unsettle: true}, want: meta.ErrInvalid, text: "nothing to settle"},
+		"to settle the local":    {node: here, r: control.PlanRequest{View: "d", Settle: true}, want: nil, text: "there is nothing to settle: all of the source lies on "},
 		"a program of those":     {node: here, r: control.PlanRequest{View: "d", Weights: &control.Weights{}}, want: meta.ErrInvalid, text: "does not say which hosts"},
 		"a step of all there is": {node: huge, r: control.PlanRequest{View: "d@assign=strict,step=1TiB"}, want: meta.ErrInvalid, text: "steps of 4194306 records"},
 		"who has left":           {ctx: gone, node: n, r: control.PlanRequest{View: "d"}, want: context.Canceled},
@@ -250,7 +224,7 @@ func TestPlanOfAnyPlace(t *testing.T) {
 	}
 }
 
-// The first pin of a view wins, until somebody says otherwise.
+// The first settle of a view wins, until somebody says otherwise.
 func TestPin(t *testing.T) {
 	k := catalogtest.New(t, 2)
 	n := planner(t, k, "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})
@@ -273,21 +247,21 @@ func TestPin(t *testing.T) {
 		}
 	}
 	want("asked for", seats(control.PlanRequest{Seats: seatsOf("a a b b")}), "open a*2 b*2")
-	want("pinned", seats(control.PlanRequest{Seats: seatsOf("a a b " + catalogtest.Node(1).ID), Pin: true}), "pinned a*2 b*2")
-	want("pinned again", seats(control.PlanRequest{Seats: seatsOf("a a b b"), Pin: true}), "pinned a*2 b*2")
-	want("looked at", seats(control.PlanRequest{}), "pinned a*2 b*2")
-	want("pinned as it is", seats(control.PlanRequest{Pin: true}), "pinned a*2 b*2")
+	want("settled", seats(control.PlanRequest{Seats: seatsOf("a a b " + catalogtest.Node(1).ID), Settle: true}), "settled a*2 b*2")
+	want("settled again", seats(control.PlanRequest{Seats: seatsOf("a a b b"), Settle: true}), "settled a*2 b*2")
+	want("looked at", seats(control.PlanRequest{}), "settled a*2 b*2")
+	want("settled as it is", seats(control.PlanRequest{Settle: true}), "settled a*2 b*2")
 	want("asked for otherwise", seats(control.PlanRequest{Seats: seatsOf("a b b b")}), "open a*1 b*3")
-	if _, err := n.Plan(t.Context(), control.PlanRequest{View: "d", Seats: seatsOf("a b b b"), Pin: true}); !errors.Is(err, meta.ErrExist) {
-		t.Errorf("pinned otherwise: %v", err)
+	if _, err := n.Plan(t.Context(), control.PlanRequest{View: "d", Seats: seatsOf("a b b b"), Settle: true}); !errors.Is(err, meta.ErrExist) {
+		t.Errorf("settled otherwise: %v", err)
 	}
-	if p := n.mustPlan(t, control.PlanRequest{View: "d", Seats: seatsOf("b b b b")}); p.Pinned == nil {
-		t.Error("it is not said that another plan is pinned")
+	if p := n.mustPlan(t, control.PlanRequest{View: "d", Seats: seatsOf("b b b b")}); p.Settled == nil {
+		t.Error("it is not said that another plan is settled")
 	}
 	dropped = 0
-	seats(control.PlanRequest{Unpin: true})
+	seats(control.PlanRequest{Unsettle: true})
 	if dropped != 1 {
 		t.Errorf("names were dropped %d times", dropped)
 	}
-	want("pinned otherwise", seats(control.PlanRequest{Seats: seatsOf("a b b b"), Pin: true}), "pinned a*1 b*3")
+	want("settled otherwise", seats(control.PlanRequest{Seats: seatsOf("a b b b"), Settle: true}), "settled a*1 b*3")
 }

@@ -14,7 +14,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// Queues is the questions and acts about queues.
+// queues says how far queues are, and begins them again or drops them.
 type queues struct{ *daemon }
 
 // Queues says how far each queue is, the latest last.
@@ -36,7 +36,7 @@ func latest(m *state.Machine) []state.Queue {
 func (n *queues) describeQueue(q state.Queue) control.Queue {
 	held, aside := uint64(q.Held), uint64(q.Aside)
 	return control.Queue{
-		View: n.Views.Called(q.View), Full: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, Aside: aside,
+		View: n.Views.Called(q.View), Full: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
 		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(),
 	}
@@ -70,12 +70,12 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 	}
 	d := control.QueueDetail{
 		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.State, all.Workers),
-		Leases: leases(n.State, q.View, all.Workers), SetAside: []control.AsideBatch{},
+		Leases: leasesOf(n.State, q.View, all.Workers), AsideBatches: []control.AsideBatch{},
 	}
 	for _, s := range all.Suspects {
 		list := &d.Tried
 		if s.Aside() {
-			list = &d.SetAside
+			list = &d.AsideBatches
 		}
 		if len(*list) < control.MostListed {
 			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: givers(n.State, s)})
@@ -113,8 +113,25 @@ func workOf(m *state.Machine, workers []state.Worker) []control.QueueNode {
 	return nodes
 }
 
-// leases are what workers have, the oldest first.
-func leases(m *state.Machine, view string, workers []state.Worker) []control.Lease {
+// leases are what each node has of ranks and of queues, most batches first.
+func (n *queues) leases() []control.Leases {
+	all := []control.Leases{}
+	for id, h := range n.State.Holds() {
+		l := control.Leases{ID: id, Host: n.State.HostOf(id), Ranks: h.Ranks, Batches: h.Units}
+		if h.Units > 0 {
+			since := time.Unix(0, h.Since).UTC()
+			l.Since = &since
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b control.Leases) int {
+		return cmp.Or(cmp.Compare(b.Batches, a.Batches), cmp.Compare(b.Ranks, a.Ranks), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// leasesOf are what workers have, the oldest first.
+func leasesOf(m *state.Machine, view string, workers []state.Worker) []control.Lease {
 	leases := []control.Lease{}
 	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })
 	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
@@ -141,15 +158,27 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 	if err != nil {
 		return control.Queue{}, err
 	}
-	if r.Aside && q.Aside == 0 {
+	if r.SetAside && q.Aside == 0 {
 		return control.Queue{}, fmt.Errorf("reset queue of %s %w: no batch of it is set aside", r.Name, meta.ErrInvalid)
 	}
-	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Run: q.Run, Aside: r.Aside})
+	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Run: q.Run, Aside: r.SetAside})
 	if err != nil {
 		return control.Queue{}, err
 	}
-	n.Log.Info("queue begun again", "queue", q.View, "run", result.Queue.Run, "aside", r.Aside)
+	n.Log.Info("queue begun again", "queue", q.View, "run", result.Queue.Run, "set_aside", r.SetAside)
 	return n.describeQueue(*result.Queue), nil
+}
+
+// DropQueue forgets a queue, which begins anew if it is read again.
+func (n *queues) DropQueue(ctx context.Context, name string) error {
+	q, err := n.findQueue(name)
+	if err == nil {
+		_, err = n.Group.Do(ctx, &state.DropQueue{View: q.View})
+	}
+	if err == nil {
+		n.Log.Info("queue dropped", "queue", q.View, "done", q.Done, "batches", q.Units)
+	}
+	return err
 }
 
 // QueuePolicy is the policy by which queues that begin from now on hand out batches,
@@ -172,22 +201,23 @@ func (n *queues) QueuePolicy(ctx context.Context, r control.PolicyRequest) (cont
 	return answer, nil
 }
 
-// maxWarned bounds the queues that status warns of.
+// maxWarned bounds the things of one kind that status warns of.
 const maxWarned = 8
 
 // asideWarnings are about queues of which something is set aside, the latest
 // first.
-func (n *queues) asideWarnings() (warnings []string) {
+func (n *queues) asideWarnings() (warnings []wrong) {
 	m := n.State
 	for _, q := range slices.Backward(latest(m)) {
 		if q.Aside == 0 {
 			continue
 		}
 		if len(warnings) == maxWarned {
-			return append(warnings, "batches of more queues are set aside; see: rankfs queue ls")
+			return append(warnings, wrong{"queue", "", "batches of more queues are set aside; see: rankfs queue ls"})
 		}
 		name := n.Views.Called(q.View)
-		warnings = append(warnings, fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View)))
+		warnings = append(warnings, wrong{"queue", q.View,
+			fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View))})
 	}
 	return warnings
 }

@@ -1,30 +1,25 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache"
-	"rankfs/cache/disks"
-	"rankfs/cache/stall"
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/hdfs"
 	"rankfs/fs"
+	"rankfs/meta/stall"
 	"rankfs/meta/trust"
 )
 
-// A status says how the daemon is, and how it supplies jobs.
-type status struct {
-	*daemon
-	all *Admin // whose other parts have something to warn of
-}
-
 // Status is the state of the daemon.
 func (n *status) Status() control.Status {
+	all := n.all.Datasets() // first: it looks at their sources, and those that have changed are faults
 	s := n.status()
-	s.Datasets = n.all.Datasets()
+	s.Datasets, s.Leases = all, n.all.leases()
 	return s
 }
 
@@ -37,72 +32,113 @@ func (n *status) Files() []fs.File {
 		}
 		return append(text, '\n')
 	}}
-	return append(n.tables(), status)
+	health := fs.File{Name: "health", Content: n.health.text}
+	return append(n.tables(), status, health)
 }
 
 // status is the part of Status that costs nothing: it calls no source.
 func (n *status) status() control.Status {
 	on, reason := n.tree.Passthrough()
-	c := n.cache.Stats()
+	tiers, counters := n.supply(n.Stalls.Report())
 	s := control.Status{
 		Version: n.Version, PID: unix.Getpid(), Mount: n.Mount,
 		State: n.Dir, Socket: n.Socket, Since: n.Since,
 		Passthrough: control.Passthrough{On: on, Reason: reason},
-		Tiers:       n.tiers(c), Counters: n.counters(c, n.Stalls.Report()),
+		Tiers:       tiers, Counters: counters,
 	}
 	if h := hdfsOf(n.HDFS.Stats()); h != (control.HDFS{}) {
 		s.HDFS = &h
 	}
 	s.Peers = n.traffic()
+	s.Pool = n.all.pool()
 	s.Cluster = n.all.Cluster()
-	s.Warnings = append(n.ofCluster(s.Cluster), n.ofDaemon(s, c.NVMe)...)
+	s.Faults = n.health.note(n.wrongs(s.Cluster, tiers))
+	for _, f := range s.Faults {
+		s.Warnings = append(s.Warnings, f.What)
+	}
 	return s
 }
 
-// ofCluster warns of what keeps this node from agreeing with the others.
-func (n *status) ofCluster(c control.Cluster) (all []string) {
+// supply is what the cache and the tree have done, and what opens waited for.
+func (n *status) supply(r stall.Report) ([]control.Tier, control.Counters) {
+	tiers, c := n.Kept.Stats()
+	t, waits := n.tree.Stats(), r.All().Wait
+	c.OpenErrors, c.BatchReads, c.Lookups, c.Views = t.Errors, t.BatchReads, t.Lookups, t.Views
+	c.WaitSeconds, c.Waits, c.HDFSWaits = waits.Sum().Seconds(), waitsOf(waits), hdfsWaits(waits)
+	return tiers, c
+}
+
+// wrongs are all things that are not as they should be.
+func (n *status) wrongs(k control.Cluster, tiers []control.Tier) []wrong {
+	return append(n.ofCluster(k), n.ofDaemon(tiers)...)
+}
+
+// ofCluster is what keeps this node from agreeing with the others.
+func (n *status) ofCluster(c control.Cluster) (all []wrong) {
 	switch {
 	case c.Removed:
-		all = append(all, trust.ErrRemoved.Error())
+		all = append(all, wrong{"removed", "", trust.ErrRemoved.Error()})
 	case c.Leader == "":
-		all = append(all, n.all.leaderless())
+		all = append(all, wrong{"leader", "", n.all.leaderless()})
+	}
+	if err := n.Group.Unwritten(); err != nil {
+		all = append(all, wrong{"log", "", "the cluster's log cannot be written on this node: " + err.Error()})
 	}
 	if err := n.State.Err(); err != nil {
-		all = append(all, "this node does not follow the cluster: "+err.Error())
+		all = append(all, wrong{"cluster", "", "this node does not follow the cluster: " + err.Error()})
 	}
 	return all
 }
 
-// ofDaemon warns of what else is not as it should be.
-func (n *status) ofDaemon(s control.Status, nvme []disks.Stats) (all []string) {
-	for _, d := range nvme {
-		if d.Damaged > 0 {
-			all = append(all, fmt.Sprintf("%d slabs on nvme in %s did not match their checksum and were not served", d.Damaged, d.Path))
+// ofDaemon is what else is not as it should be.
+func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
+	add := func(kind, of, format string, args ...any) {
+		all = append(all, wrong{kind, of, fmt.Sprintf(format, args...)})
+	}
+	for _, t := range tiers {
+		if t.Name != control.TierNVMe {
+			continue
 		}
-		if d.Failed > 0 {
-			all = append(all, fmt.Sprintf("%d slabs on nvme in %s could not be read and were fetched again; look at its disk", d.Failed, d.Path))
+		if t.Damaged > 0 {
+			add("damaged", t.Where, "%d slabs on nvme in %s did not match their checksum and were not served", t.Damaged, t.Where)
+		}
+		if t.Failed > 0 {
+			add("disk", t.Where, "%d slabs on nvme in %s could not be read and were fetched again; look at its disk", t.Failed, t.Where)
+		}
+	}
+	for _, authority := range n.Catalog.Authorities() {
+		if err := n.HDFS.Outage(authority); err != nil {
+			add("hdfs", authority, "no namenode of hdfs://%s answers, of which datasets are; what is in the cache is served: %v", authority, err)
 		}
 	}
 	for _, w := range n.HDFS.Web() {
-		all = append(all, fmt.Sprintf("no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL))
+		add("hdfs", w.Authority, "no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL)
 	}
 	if err := n.HDFS.Addresses(); err != nil {
-		all = append(all, fmt.Sprintf("%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Host))
+		add("addresses", "", "%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Host)
 	}
-	if p := s.Passthrough; !p.On {
-		all = append(all, "passthrough is off, every byte goes through the daemon: "+p.Reason)
+	if on, reason := n.tree.Passthrough(); !on {
+		add("passthrough", "", "passthrough is off, every byte goes through the daemon: %s", reason)
 	}
+	if why := n.tree.PoolRefused(); why != "" {
+		add("passthrough", "shuffle", "files of the shuffle pool go through the daemon, as the kernel takes none of their file system, which is so if that is stacked on others: %s", why)
+	}
+	all = append(all, n.all.datasets.wrongs()...)
 	all = append(all, n.all.asideWarnings()...)
+	all = append(all, n.all.shuffles.wrongs()...)
 	if short := n.Views.ShortageNow(); short != "" {
-		all = append(all, short)
+		add("memory", "", "%s", short)
 	}
-	if err := n.all.pins.warning(); err != nil {
-		all = append(all, err.Error())
+	traces, pins := n.Kept.Lost()
+	if pins != nil {
+		add("pins", "", "%v", pins)
 	}
-	all = append(all, n.all.learnt.warnings()...)
-	for _, t := range s.Tiers {
+	for _, w := range traces {
+		add("traces", w, "%s", w)
+	}
+	for _, t := range tiers {
 		if t.State != "ok" {
-			all = append(all, "tier "+t.Name+" in "+t.Where+": "+t.State)
+			add("tier", t.Name+" "+t.Where, "tier %s in %s: %s", t.Name, t.Where, t.State)
 		}
 	}
 	return all
@@ -114,15 +150,22 @@ func hdfsOf(s hdfs.Stats) control.HDFS {
 		LocalBlocks: s.LocalBlocks}
 }
 
-// counters are those of the cache, of the tree and of the account of waits.
-func (n *status) counters(c cache.Stats, r stall.Report) control.Counters {
-	t, waits := n.tree.Stats(), r.All().Wait
-	return control.Counters{
-		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited, OpenErrors: t.Errors,
-		WaitSeconds: waits.Sum().Seconds(), Waits: waitsOf(waits), HDFSWaits: hdfsWaits(waits), BatchReads: t.BatchReads, Lookups: t.Lookups,
-		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
-		Plans: c.Plans, PlanSeconds: c.PlanTime.Seconds(),
-		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
-		Readers: c.Readers, OpenHandles: c.Handles, Views: t.Views,
+// Look looks at what is wrong.
+func (n *status) Look() {
+	tiers, _ := n.Kept.Stats()
+	n.health.note(n.wrongs(n.all.Cluster(), tiers))
+}
+
+// Watch looks until ctx is done.
+func (n *status) Watch(ctx context.Context) {
+	tick := time.NewTicker(lookTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			n.Look()
+		}
 	}
 }

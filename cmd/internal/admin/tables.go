@@ -1,12 +1,8 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
-	"text/tabwriter"
-	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fs"
@@ -20,31 +16,17 @@ const maxLines = 1000
 
 // tables are the files below /.rankfs about the cluster, and about what readers did.
 func (n *status) tables() []fs.File {
-	return []fs.File{
+	all := []fs.File{
 		{Name: "nodes", Content: func() []byte { return nodesTable(n.all.Cluster()) }},
 		{Name: "plans", Content: func() []byte { return plansTable(n.State) }},
 		{Name: "queues", Content: func() []byte { return queuesTable(n.State) }},
-		{Name: "trace", Content: func() []byte {
-			return tracesText(n.cache.Traces(), func(plan [16]byte) string { return n.all.names.find(plan).name })
-		}},
+		{Name: "leases", Content: func() []byte { return leasesTable(n.State) }},
+		{Name: "trace", Content: n.Kept.Opened},
 	}
-}
-
-// columns writes lines whose columns are apart by two blanks at least.
-func columns(write func(line func(cells ...any))) []byte {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	write(func(cells ...any) {
-		for i, c := range cells {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, c)
-		}
-		fmt.Fprintln(w)
-	})
-	w.Flush()
-	return b.Bytes()
+	if n.Pool != nil {
+		all = append(all, fs.File{Name: "shuffle", Content: n.all.shuffleTable})
+	}
+	return all
 }
 
 // nodesTable is that of rankfs node ls, for programs to read: a dash stands for
@@ -71,13 +53,13 @@ func nodesTable(c control.Cluster) []byte {
 	})
 }
 
-// plansTable is the views that are pinned, the latest last.
+// plansTable is the views that are settled, the latest last.
 func plansTable(m *state.Machine) []byte {
 	plans := m.Plans()
 	return columns(func(line func(...any)) {
-		line("view", "ranks", "nodes", "pinned")
+		line("view", "ranks", "nodes", "settled")
 		for _, p := range plans[max(0, len(plans)-maxLines):] {
-			line(p.View, p.Nodes.Ranks(), nodesOf(p.Nodes), stamp(p.Pinned))
+			line(p.View, p.Nodes.Ranks(), nodesOf(p.Nodes), stamp(p.Settled))
 		}
 	})
 }
@@ -98,7 +80,7 @@ func queuesTable(m *state.Machine) []byte {
 	queues := latest(m)
 	queues = queues[max(0, len(queues)-maxLines):]
 	table := columns(func(line func(...any)) {
-		line("view", "units", "done", "held", "aside", "workers", "policy", "run", "opened")
+		line("view", "batches", "done", "leased", "set_aside", "readers", "policy", "run", "opened")
 		for _, q := range queues {
 			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Run, stamp(q.Opened))
 		}
@@ -128,5 +110,21 @@ func asideTable(m *state.Machine, queues []state.Queue) []byte {
 	})
 }
 
-// stamp writes a time of the cluster in one word.
-func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
+// leasesTable is a line for each batch of a queue that a reader has, those of the latest
+// queue last, and of each the oldest first.
+func leasesTable(m *state.Machine) []byte {
+	left := maxLines
+	return columns(func(line func(...any)) {
+		line("view", "batch", "rank", "host", "since")
+		for _, q := range latest(m) {
+			if q.Held == 0 {
+				continue
+			}
+			for _, l := range leasesOf(m, q.View, m.Workers(q.View)) {
+				if left--; left >= 0 {
+					line(q.View, l.Batch, l.Rank, l.Host, stamp(l.Since.UnixNano()))
+				}
+			}
+		}
+	})
+}

@@ -31,7 +31,7 @@ node  host               address     state     vote    role      lag  since     
 	}
 }
 
-// What is pinned and queued, the latest last.
+// What is settled and queued, the latest last.
 func TestTablesOfPlansAndQueues(t *testing.T) {
 	k := catalogtest.New(t, 2)
 	a, b := catalogtest.Node(0).ID, catalogtest.Node(1).ID
@@ -39,9 +39,9 @@ func TestTablesOfPlansAndQueues(t *testing.T) {
 		return fmt.Sprintf("d@epoch=%d,ranks=%d,seed=0,order=none,step=8,tail=keep,assign=local", epoch, ranks)
 	}
 	k.Apply(
-		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)},
-		&state.Pin{View: name(7, 4), Generation: 1, Nodes: state.Runs{{Node: a, Count: 1}, {Node: b, Count: 2}, {Node: a, Count: 1}}},
-		&state.Pin{View: name(0, 16), Generation: 1, Nodes: state.Runs{{Node: b, Count: 16}}},
+		&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)},
+		&state.Settle{View: name(7, 4), Generation: 1, Nodes: state.Runs{{Node: a, Count: 1}, {Node: b, Count: 2}, {Node: a, Count: 1}}},
+		&state.Settle{View: name(0, 16), Generation: 1, Nodes: state.Runs{{Node: b, Count: 16}}},
 		&state.OpenQueue{View: name(7, 4), Generation: 1, Units: 1000, Policy: "flow"},
 		&state.OpenQueue{View: name(0, 4), Generation: 1, Units: 2, Policy: "probability"},
 		&state.Step{View: name(7, 4), Worker: "w", Node: a, Take: 5, Nonce: 1},
@@ -49,18 +49,55 @@ func TestTablesOfPlansAndQueues(t *testing.T) {
 	)
 	giveBack(k, name(0, 4), b, 1, state.MaxReturns-1)
 	if got, want := string(plansTable(k.State)), strings.TrimPrefix(`
-view                                                                ranks  nodes  pinned
+view                                                                ranks  nodes  settled
 d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local   4      2      1970-01-01T00:00:06Z
 d@epoch=0,ranks=16,seed=0,order=none,step=8,tail=keep,assign=local  16     1      1970-01-01T00:00:07Z
 `, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got, want := string(queuesTable(k.State)), strings.TrimPrefix(`
-view                                                               units  done  held  aside  workers  policy       run  opened
-d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  1000   1     1     0      1        flow         0    1970-01-01T00:00:08Z
-d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  2      0     0     0      0        probability  0    1970-01-01T00:00:09Z
+view                                                               batches  done  leased  set_aside  readers  policy       run  opened
+d@epoch=7,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  1000     1     1       0          1        flow         0    1970-01-01T00:00:08Z
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  2        0     0       0          0        probability  0    1970-01-01T00:00:09Z
 `, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What readers of queues have, and which node claims how many ranks.
+func TestLeases(t *testing.T) {
+	k := catalogtest.New(t, 2)
+	a, b := catalogtest.Node(0).ID, catalogtest.Node(1).ID
+	const view = "d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local"
+	k.Apply(
+		&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)},
+		&state.OpenQueue{View: view, Generation: 1, Units: 100, Policy: "flow"},
+		&state.Step{View: view, Worker: "w", Node: b, Rank: 3, Take: 7, Nonce: 1},
+		&state.Step{View: view, Worker: "x", Node: b, Rank: 2, Take: 5, Nonce: 1},
+		&state.Step{View: view, Worker: "y", Node: a, Rank: 0, Take: 9, Nonce: 1},
+		&state.Step{View: view, Worker: "y", Node: a, Rank: 0, Finish: true, Take: -1, Nonce: 2})
+	for rank := range uint64(3) {
+		k.Apply(&state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: rank, Node: a})
+	}
+	k.Apply(&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: b}, &state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: 0, Node: b})
+	if got, want := string(leasesTable(k.State)), strings.TrimPrefix(`
+view                                                               batch                rank  host  since
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-000001  3     b     1970-01-01T00:00:07Z
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-1/batch-000001  2     b     1970-01-01T00:00:08Z
+`, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	q := queues{&daemon{Config: Config{State: k.State}}}
+	var got []string
+	for _, l := range q.leases() {
+		since := "-"
+		if l.Since != nil {
+			since = stamp(l.Since.UnixNano())
+		}
+		got = append(got, fmt.Sprintf("%s %d %d %s", l.Host, l.Ranks, l.Batches, since))
+	}
+	if want := "b 2 2 1970-01-01T00:00:07Z; a 2 0 -"; strings.Join(got, "; ") != want {
+		t.Errorf("got %q, want %s", got, want)
 	}
 }
 
@@ -79,14 +116,14 @@ func TestTableOfBatchesSetAside(t *testing.T) {
 	k := catalogtest.New(t, 2)
 	const view = "d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local"
 	k.Apply(
-		&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)},
+		&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)},
 		&state.OpenQueue{View: view, Generation: 1, Units: 100, Policy: "flow"})
 	for _, unit := range []int64{99, 7} {
 		giveBack(k, view, catalogtest.Node(1).ID, unit, state.MaxReturns)
 	}
 	if got, want := string(queuesTable(k.State)), strings.TrimPrefix(`
-view                                                               units  done  held  aside  workers  policy  run  opened
-d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  100    0     0     2      0        flow    0    1970-01-01T00:00:06Z
+view                                                               batches  done  leased  set_aside  readers  policy  run  opened
+d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  100      0     0       2          0        flow    0    1970-01-01T00:00:06Z
 
 view                                                               batch                returned  last                  rank  host  cause
 d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-000001  4         1970-01-01T00:00:22Z  3     b     closed
@@ -108,9 +145,9 @@ d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-3/batch-
 // A cluster may have very many plans; the file has the latest.
 func TestLongTable(t *testing.T) {
 	k := catalogtest.New(t, 1)
-	k.Apply(&state.PutDataset{Name: "d", Record: []byte("{}"), Index: strings.Repeat("0", 64)})
+	k.Apply(&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)})
 	for epoch := range maxLines + 5 {
-		k.Apply(&state.Pin{
+		k.Apply(&state.Settle{
 			View:       fmt.Sprintf("d@epoch=%d,ranks=1,seed=0,order=none,step=8,tail=keep,assign=local", epoch),
 			Generation: 1, Nodes: state.Runs{{Node: catalogtest.Node(0).ID, Count: 1}},
 		})

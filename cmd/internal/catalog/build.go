@@ -2,12 +2,15 @@ package catalog
 
 import (
 	"context"
+	"io"
+	"math/rand/v2"
 	"runtime"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
+	"rankfs/meta/state"
 )
 
 // A Reporter is told how far something has come.
@@ -28,6 +31,32 @@ type copying interface {
 // which stays open until Scan returns.
 type reusing interface {
 	Reuse(x *index.Index)
+}
+
+// A divided source has other nodes look through parts of it.
+type divided interface {
+	Divide(among []index.Helper)
+}
+
+// maxHelpers is how many other nodes are asked to help with an index. What they find is
+// put together by one goroutine, which is no faster with more.
+const maxHelpers = 16
+
+// helpers are other nodes that are up, are not drained and know the call. A node of the
+// release before would hang up, so nobody is asked while there may be one.
+func (c *Catalog) helpers() (all []index.Helper) {
+	if c.config.Piece == nil || c.config.State.Version() < state.Pieces {
+		return nil
+	}
+	for _, n := range c.config.State.Nodes() {
+		if n.Up && !n.Drained && n.ID != c.config.Self {
+			all = append(all, index.Helper{Host: n.Host, Find: func(ctx context.Context, what []byte, w io.Writer) error {
+				return c.config.Piece(ctx, n.ID, what, w)
+			}})
+		}
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(len(all), maxHelpers)]
 }
 
 // buildIndex makes the index of a source, which is kept until settle at least. Earlier
@@ -54,6 +83,9 @@ func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool
 	if s, ok := src.(reusing); ok && earlier != nil {
 		s.Reuse(earlier.Index)
 		defer runtime.KeepAlive(earlier)
+	}
+	if s, ok := src.(divided); ok {
+		s.Divide(c.helpers())
 	}
 	err = fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
 		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})

@@ -3,15 +3,18 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
 
-	"rankfs/cache/peers"
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
+	"rankfs/fetch/peers"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
@@ -23,10 +26,11 @@ type Config struct {
 	State   *state.Machine // what the cluster agreed on
 	Cluster Cluster
 	Fetch   Fetch
+	Piece   Piece
 	Self    string // the id of this node
 	Env     *fetch.Env
 	Owners  *plan.Owners
-	Dropped func(name string) // called when a name no longer stands for what it did
+	Drop    func(name string) // called when a name no longer stands for what it did
 	Log     *slog.Logger
 }
 
@@ -38,6 +42,10 @@ type Cluster interface {
 
 // A Fetch copies an index from another node to a path, whole or not at all.
 type Fetch func(ctx context.Context, node string, hash peers.ID, path string) error
+
+// A Piece has another node look through a part of a source, and writes to w what it
+// found. If it is nil no other node is asked.
+type Piece func(ctx context.Context, node string, what []byte, w io.Writer) error
 
 // A Catalog is the set of registered datasets as this node serves them.
 //
@@ -76,6 +84,7 @@ func New(c Config) (*Catalog, error) {
 	k := &Catalog{config: c, indexes: x}
 	k.mu.byName, k.mu.indexing, k.mu.failed = make(map[string]*Dataset), make(map[string]bool), make(map[string]failure)
 	k.mu.updated = make(chan struct{})
+	c.Env.Base = k.base
 	return k, nil
 }
 
@@ -106,6 +115,17 @@ func (c *Catalog) List() []*Dataset {
 	}
 	slices.SortFunc(all, func(a, b *Dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// Authorities are those of the clusters of HDFS that datasets are of, in order.
+func (c *Catalog) Authorities() (all []string) {
+	for _, d := range c.List() {
+		if u, err := uri.Parse(d.Source); err == nil && u.InHDFS() {
+			all = append(all, u.Authority)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ByIndex is the version that has such an index, or nil.
@@ -142,7 +162,7 @@ func (c *Catalog) replace(name string, d *Dataset) {
 	if err := old.Version.Source.Opened.Remove(); err != nil {
 		c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
 	}
-	c.config.Dropped(name)
+	c.config.Drop(name)
 }
 
 // Retain says for which versions of sources this node may need a copy, and keeps the
@@ -152,8 +172,8 @@ func (c *Catalog) Retain() {
 	defer c.retaining.Unlock()
 	var fingerprints []string
 	for _, d := range c.List() {
-		if d.Version.Source.Kept() {
-			fingerprints = append(fingerprints, d.Version.Index.Fingerprint())
+		if d.Version.Source.NeedsCopy() {
+			fingerprints = append(fingerprints, fetch.SourceFingerprint(d.Version.Index.Fingerprint()))
 		}
 	}
 	c.config.Env.HDFS.Retain(fingerprints)
@@ -180,4 +200,22 @@ func (c *Catalog) Close() error {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// base is a dataset for the source of another one, which is made of it.
+func (c *Catalog) base(name string) (fetch.Base, error) {
+	d, err := c.Get(name)
+	if err != nil {
+		return fetch.Base{}, err
+	}
+	v := d.Version
+	return fetch.Base{
+		Version: hex.EncodeToString(v.ID[:]), Source: d.Source, Index: v.Index, Keep: v,
+		Check: func(ctx context.Context) error {
+			if _, err := v.Source.Data(ctx); err != nil && v.Source.Elsewhere() == "" {
+				return Reindex(err, name)
+			}
+			return nil
+		},
+	}, nil
 }

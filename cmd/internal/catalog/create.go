@@ -113,7 +113,7 @@ func (c *Catalog) reserve(name string, exists bool) (release func(), err error) 
 func (c *Catalog) registered(name string) (r Registration, generation uint64, err error) {
 	for _, d := range c.config.State.Datasets() {
 		if d.Name == name {
-			return r, d.Generation, json.Unmarshal(d.Record, &r)
+			return r, d.Generation, json.Unmarshal(d.Registration, &r)
 		}
 	}
 	return r, 0, errNoDataset(name)
@@ -125,6 +125,10 @@ func (c *Catalog) registered(name string) (r Registration, generation uint64, er
 func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, earlier *batch.Version, report Reporter) (*Dataset, error) {
 	start := time.Now()
 	r.Origin = c.config.Self
+	bases, err := c.inherit(&r)
+	if err != nil {
+		return nil, err
+	}
 	src, err := fetch.Open(r.Source, c.config.Env)
 	if err != nil {
 		return nil, err
@@ -141,7 +145,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 		return nil, err
 	}
 	result, err := c.config.Cluster.Do(ctx, &state.PutDataset{
-		Name: r.Name, Record: text, Index: hash, IndexBytes: size, Generation: instead,
+		Name: r.Name, Registration: text, Index: hash, IndexBytes: size, Bases: bases, Generation: instead,
 	})
 	if err != nil {
 		return nil, err
@@ -183,11 +187,11 @@ func withNextStep(source string, err error) error {
 		return err
 	}
 	u, bad := uri.Parse(source)
-	if bad != nil {
+	if bad != nil || u.Base != "" {
 		return err
 	}
 	next := "look for it on this node with: ls -l " + u.Path
-	if u.Scheme == uri.HDFS {
+	if u.InHDFS() {
 		next = "look for it with: hdfs dfs -ls hdfs://" + u.Authority + u.Path
 	}
 	return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("%v; %s", err, next)}

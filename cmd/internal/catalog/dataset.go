@@ -19,13 +19,14 @@ type Dataset struct {
 	Version    *batch.Version
 }
 
-// A Registration is the record that the cluster keeps of a dataset, without the index.
+// A Registration is what the cluster keeps of a dataset, without the index.
 type Registration struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"`
+	Root    string    `json:"root,omitempty"`     // the source that has the bytes, if it is made of another dataset
 	View    string    `json:"view"`               // the options of the default view, all of them
 	ByChunk bool      `json:"by_chunk,omitempty"` // records need not be counted
-	Origin  string    `json:"origin"`             // the node that indexed it: it has what others may not
+	Origin  string    `json:"origin"`             // the node that indexed it, or what it is made of: it has what others may not
 	Created time.Time `json:"created"`
 	Indexed time.Time `json:"indexed"`
 }
@@ -39,6 +40,16 @@ func Reindex(err error, name string) error {
 	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
 }
 
+// Stale says that the source has changed, and what to do, if whoever looked last, as each
+// open does, found that. It asks no source.
+func (d *Dataset) Stale() error {
+	err := d.Version.Source.Stale()
+	if err == nil || errors.Is(err, batch.ErrRemoved) || d.Version.Source.Elsewhere() != "" {
+		return nil
+	}
+	return Reindex(err, d.Name)
+}
+
 // Describe describes the dataset, and says whether it can be read.
 func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 	x, v := d.Version.Index, d.Default
@@ -49,7 +60,7 @@ func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 		records = (cut.Global + cut.Ranks - 1) / cut.Ranks
 	}
 	c := control.Dataset{
-		Name: d.Name, Source: d.Source, State: "ready", Version: x.Fingerprint(),
+		Name: d.Name, Source: d.Source, Root: d.Root, State: "ready", Version: x.Fingerprint(),
 		Records: x.Records(), Bytes: x.Bytes(), Chunks: x.Chunks(),
 		Ranks: v.Ranks, Batch: batch.String(), BatchSize: records, Steps: cut.Steps(),
 		Order: v.Order.String(), Seed: v.Seed, Tail: v.Tail.String(),

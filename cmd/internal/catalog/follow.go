@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"rankfs/cache/peers"
 	"rankfs/fetch/batch"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 	"rankfs/meta/state"
 )
@@ -81,12 +81,12 @@ func (c *Catalog) generation(name string) uint64 {
 // load opens the version of a dataset, whose index another node may have to send.
 func (c *Catalog) load(ctx context.Context, d state.Dataset) (*Dataset, error) {
 	var r Registration
-	if err := json.Unmarshal(d.Record, &r); err != nil {
-		return nil, fmt.Errorf("record of dataset %s %w: %w", d.Name, meta.ErrCorrupt, err)
+	if err := json.Unmarshal(d.Registration, &r); err != nil {
+		return nil, fmt.Errorf("registration of dataset %s %w: %w", d.Name, meta.ErrCorrupt, err)
 	}
 	view, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
 	if err != nil {
-		return nil, fmt.Errorf("record of dataset %s %w: %w", r.Name, meta.ErrCorrupt, err)
+		return nil, fmt.Errorf("registration of dataset %s %w: %w", r.Name, meta.ErrCorrupt, err)
 	}
 	path := c.indexes.path(d.Index)
 	if !c.indexes.has(d.Index) {
@@ -94,7 +94,7 @@ func (c *Catalog) load(ctx context.Context, d state.Dataset) (*Dataset, error) {
 			return nil, fmt.Errorf("index of dataset %s: %w", d.Name, err)
 		}
 	}
-	v, err := batch.Open(path, batch.Config{Source: r.Source, Origin: r.Origin, Hash: d.Index, Env: c.config.Env, Owners: c.config.Owners})
+	v, err := batch.Open(path, batch.Config{Source: r.Source, Root: r.Root, Origin: r.Origin, Hash: d.Index, Env: c.config.Env, Owners: c.config.Owners})
 	if errors.Is(err, meta.ErrCorrupt) {
 		c.indexes.discardOne(d.Index) // another copy is brought at the next attempt
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"rankfs/cache/peers"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 	"rankfs/meta/durable"
 )

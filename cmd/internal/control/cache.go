@@ -103,7 +103,7 @@ type Warm struct {
 	RAM    Made   `json:"ram"` // of these, by the fastest tier that has them
 	Packed Made   `json:"packed"`
 	NVMe   Made   `json:"nvme"`
-	Open   bool   `json:"open,omitempty"`  // the plan is not pinned: ranks may start elsewhere
+	Open   bool   `json:"open,omitempty"`  // the plan is not settled: ranks may start elsewhere
 	Begun  bool   `json:"begun,omitempty"` // it goes on without the command that asked
 	Full   string `json:"full,omitempty"`  // why the rest does not fit
 }

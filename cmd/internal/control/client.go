@@ -43,6 +43,11 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[Status](ctx, c, "status", struct{}{}, nil)
 }
 
+// All asks for the state of all nodes of the cluster in short.
+func (c *Client) All(ctx context.Context) ([]NodeStatus, error) {
+	return ask[[]NodeStatus](ctx, c, "all", struct{}{}, nil)
+}
+
 // Datasets asks for all registered datasets.
 func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
 	return ask[[]Dataset](ctx, c, "datasets", struct{}{}, nil)
@@ -112,10 +117,16 @@ func (c *Client) RemoveNode(ctx context.Context, id string) error {
 	return err
 }
 
+// PromoteNode makes a node an operator, or has the node that is asked say that it is to
+// be one.
+func (c *Client) PromoteNode(ctx context.Context, id string) (Promotion, error) {
+	return change[Promotion](ctx, c, "promote-node", named{id})
+}
+
 // Plan asks which rank reads which bytes in one epoch of a view, and from where. It
 // takes as long as the daemon needs to compute that.
-func (c *Client) Plan(ctx context.Context, r PlanRequest) (Plan, error) {
-	return ask[Plan](ctx, c, "plan", r, unseen)
+func (c *Client) Plan(ctx context.Context, r PlanRequest) (Survey, error) {
+	return ask[Survey](ctx, c, "plan", r, unseen)
 }
 
 // Queues asks how far each queue is.
@@ -131,6 +142,12 @@ func (c *Client) Queue(ctx context.Context, name string) (QueueDetail, error) {
 // ResetQueue begins a queue again.
 func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) {
 	return change[Queue](ctx, c, "reset-queue", r)
+}
+
+// DropQueue forgets a queue, and how far it was.
+func (c *Client) DropQueue(ctx context.Context, name string) error {
+	_, err := change[struct{}](ctx, c, "drop-queue", named{name})
+	return err
 }
 
 // QueuePolicy asks by which rule new queues hand out batches, or sets another.
@@ -228,7 +245,7 @@ func (c *Client) post(ctx context.Context, method string, request any) (io.ReadC
 	}
 	if answer.StatusCode == http.StatusServiceUnavailable {
 		answer.Body.Close()
-		return nil, fmt.Errorf("%s: %w: too many others ask", method, meta.ErrBusy)
+		return nil, fmt.Errorf("%s: the daemon %w: too many others ask", method, meta.ErrBusy)
 	}
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()

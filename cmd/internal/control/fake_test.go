@@ -30,6 +30,10 @@ type fake struct {
 
 func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
 
+func (f *fake) All(context.Context) []control.NodeStatus {
+	return []control.NodeStatus{{Member: control.Member{ID: "1"}, Glance: &control.Glance{Version: "v"}}, {Error: "away"}}
+}
+
 func (f *fake) Load(r control.LoadRequest) (control.Load, error) {
 	f.got = r
 	return control.Load{Workers: 2, Jobs: []control.Job{{Name: r.Name, Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
@@ -95,9 +99,14 @@ func (f *fake) RemoveNode(ctx context.Context, id string) error {
 	return f.do(ctx, nil)
 }
 
-func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Plan, error) {
+func (f *fake) PromoteNode(ctx context.Context, id string) (control.Promotion, error) {
+	f.got = id
+	return control.Promotion{ID: id, Said: []string{"h"}, Needed: 2}, f.do(ctx, nil)
+}
+
+func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Survey, error) {
 	f.got = r
-	return control.Plan{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
+	return control.Survey{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
 func (f *fake) Queues() []control.Queue { return []control.Queue{{View: "d", Batches: 9}} }
@@ -106,13 +115,18 @@ func (f *fake) Queue(name string) (control.QueueDetail, error) {
 	batch := control.AsideBatch{Batch: "rank-0/batch-000007", By: []control.Giver{{Rank: 3, Cause: "closed"}}}
 	return control.QueueDetail{
 		Queue: control.Queue{View: name}, Nodes: []control.QueueNode{{Host: "h"}},
-		Leases: []control.Lease{{Rank: 1}}, SetAside: []control.AsideBatch{batch},
+		Leases: []control.Lease{{Rank: 1}}, AsideBatches: []control.AsideBatch{batch},
 	}, f.fail
 }
 
 func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
 	f.got = r
 	return control.Queue{View: r.Name, Run: 2}, f.do(ctx, nil)
+}
+
+func (f *fake) DropQueue(ctx context.Context, name string) error {
+	f.got = name
+	return f.do(ctx, nil)
 }
 
 func (f *fake) QueuePolicy(_ context.Context, r control.PolicyRequest) (control.Policy, error) {
@@ -142,6 +156,45 @@ func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error)
 func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {
 	f.got = r
 	return control.Warm{View: r.View, All: 9, Ready: 8, Full: "full"}, f.do(ctx, p)
+}
+
+func (f *fake) PoolJobs(context.Context) ([]control.PoolJob, error) {
+	return []control.PoolJob{{Job: "j", UID: 7, Users: []string{"h"}}}, f.fail
+}
+
+func (f *fake) PoolJob(_ context.Context, u control.User, name string) (control.PoolJobDetail, error) {
+	f.got = u
+	return control.PoolJobDetail{PoolJob: control.PoolJob{Job: name}, All: []control.PoolStage{{Stage: "s"}}}, f.fail
+}
+
+func (f *fake) PoolStage(_ context.Context, u control.User, name string) (control.PoolStageDetail, error) {
+	f.got = u
+	return control.PoolStageDetail{PoolStage: control.PoolStage{Stage: name}, Waits: []control.PoolWait{{Part: "p"}}}, f.fail
+}
+
+func (f *fake) MakePool(ctx context.Context, u control.User, r control.PoolRequest) error {
+	f.got = []any{u, r}
+	return f.do(ctx, nil)
+}
+
+func (f *fake) SetQuota(ctx context.Context, u control.User, r control.PoolRequest) error {
+	f.got = []any{u, r}
+	return f.do(ctx, nil)
+}
+
+func (f *fake) SealStage(ctx context.Context, u control.User, name string) (control.PoolStage, error) {
+	f.got = u
+	return control.PoolStage{Stage: name, State: "sealed"}, f.do(ctx, nil)
+}
+
+func (f *fake) ResetStage(ctx context.Context, u control.User, name string) (control.PoolStage, error) {
+	f.got = u
+	return control.PoolStage{Stage: name, Resets: 1}, f.do(ctx, nil)
+}
+
+func (f *fake) DropPool(ctx context.Context, u control.User, name string) error {
+	f.got = []any{u, name}
+	return f.do(ctx, nil)
 }
 
 func (f *fake) Traces() []control.Trace { return []control.Trace{{Dataset: "d", Opens: 9}} }

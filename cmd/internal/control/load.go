@@ -26,6 +26,7 @@ type Load struct {
 	Forgotten int       `json:"forgotten,omitempty"`
 	Flows
 	Tiers    []Tier   `json:"tiers"`
+	Pool     *Pool    `json:"pool,omitempty"` // none if this node has none
 	Counters Counters `json:"counters"`
 }
 

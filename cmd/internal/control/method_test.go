@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 
 	if s, err := c.Status(ctx); err != nil || !reflect.DeepEqual(s, n.Status()) {
 		t.Errorf("Status() = %v, %v", s, err)
+	}
+	if all, err := c.All(ctx); err != nil || !reflect.DeepEqual(all, n.All(ctx)) {
+		t.Errorf("All() = %v, %v", all, err)
 	}
 	if list, err := c.Datasets(ctx); err != nil || !reflect.DeepEqual(list, n.Datasets()) {
 		t.Errorf("Datasets() = %v, %v", list, err)
@@ -86,7 +90,12 @@ func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
 	got("DrainNode", control.DrainRequest{Node: "n", Drain: true}, err)
 	err = c.RemoveNode(ctx, "../odd name")
 	got("RemoveNode", "../odd name", err)
-	r := control.PlanRequest{View: "d@epoch=3", Pin: true, Weights: &control.Weights{Local: 1, Time: 2}}
+	promotion, err := c.PromoteNode(ctx, "n")
+	got("PromoteNode", "n", err)
+	if want := (control.Promotion{ID: "n", Said: []string{"h"}, Needed: 2}); !reflect.DeepEqual(promotion, want) {
+		t.Errorf("PromoteNode() = %+v", promotion)
+	}
+	r := control.PlanRequest{View: "d@epoch=3", Settle: true, Weights: &control.Weights{Local: 1, Time: 2}}
 	for i := range 10_000 { // a job of as many ranks, no two neighbours on one host
 		r.Seats = append(r.Seats, control.Seat{Host: fmt.Sprint("node-", i%2), Ranks: 1})
 	}
@@ -107,9 +116,12 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 	if q, err := c.Queue(ctx, "d@epoch=3"); err != nil || !reflect.DeepEqual(q, want) {
 		t.Errorf("Queue() = %+v, %v", q, err)
 	}
-	r := control.ResetRequest{Name: "d@epoch=3", Aside: true}
+	r := control.ResetRequest{Name: "d@epoch=3", SetAside: true}
 	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Run != 2 || n.got != r {
 		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
+	}
+	if err := c.DropQueue(ctx, "d@epoch=3"); err != nil || n.got != "d@epoch=3" {
+		t.Errorf("DropQueue() = %v; the node got %+v", err, n.got)
 	}
 	policy := control.PolicyRequest{Name: "y"}
 	if p, err := c.QueuePolicy(ctx, policy); err != nil || p.Name != "y" || len(p.Names) != 2 || n.got != policy {
@@ -150,6 +162,37 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	got("Warm()", w, control.Warm{View: "d", All: 9, Ready: 8, Full: "full"}, warm, err)
 	if seen != 1 {
 		t.Errorf("%d times progress", seen)
+	}
+}
+
+func TestEveryMethodOfThePoolReachesTheNode(t *testing.T) {
+	ctx, n := t.Context(), &fake{}
+	c := control.Dial(start(t, n))
+	me := control.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true}
+	got := func(what string, answer, want, request any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got, request) {
+			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got)
+		}
+	}
+	list, err := c.PoolJobs(ctx)
+	got("PoolJobs()", list, []control.PoolJob{{Job: "j", UID: 7, Users: []string{"h"}}}, nil, err)
+	j, err := c.PoolJob(ctx, "j")
+	got("PoolJob()", j, control.PoolJobDetail{PoolJob: control.PoolJob{Job: "j"}, All: []control.PoolStage{{Stage: "s"}}}, me, err)
+	d, err := c.PoolStage(ctx, "j/s")
+	got("PoolStage()", d, control.PoolStageDetail{PoolStage: control.PoolStage{Stage: "j/s"}, Waits: []control.PoolWait{{Part: "p"}}}, me, err)
+	r := control.PoolRequest{Name: "j/s", Spec: "maps=1"}
+	got("MakePool()", nil, nil, []any{me, r}, c.MakePool(ctx, r))
+	r = control.PoolRequest{Name: "j", Quota: 7}
+	got("SetQuota()", nil, nil, []any{me, r}, c.SetQuota(ctx, r))
+	s, err := c.SealStage(ctx, "j/s")
+	got("SealStage()", s, control.PoolStage{Stage: "j/s", State: "sealed"}, me, err)
+	s, err = c.ResetStage(ctx, "j/s")
+	got("ResetStage()", s, control.PoolStage{Stage: "j/s", Resets: 1}, me, err)
+	got("DropPool()", nil, nil, []any{me, "../odd name"}, c.DropPool(ctx, "../odd name"))
+	n.fail = meta.ErrDenied
+	if _, err := c.PoolJob(ctx, "j"); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("PoolJob() of another user's: %v", err)
 	}
 }
 

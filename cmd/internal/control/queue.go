@@ -4,26 +4,26 @@ import "time"
 
 // A Queue is the progress of a view whose batches go to the reader that asks next.
 type Queue struct {
-	View    string    `json:"view"`      // the shortest name that it has
-	Full    string    `json:"full_view"` // with all options
-	Policy  string    `json:"policy"`
-	Batches uint64    `json:"batches"`
-	Done    uint64    `json:"done"`
-	Leased  uint64    `json:"leased"`  // readers have them
-	Waiting uint64    `json:"waiting"` // for a reader
-	Aside   uint64    `json:"aside"`   // given back by too many readers to be handed out again
-	Readers int       `json:"readers"` // that have the queue open
-	Run     uint64    `json:"run"`     // how often it, or its batches set aside, was begun again
-	Opened  time.Time `json:"opened"`
+	View     string    `json:"view"`      // the shortest name that it has
+	Full     string    `json:"full_view"` // with all options
+	Policy   string    `json:"policy"`
+	Batches  uint64    `json:"batches"`
+	Done     uint64    `json:"done"`
+	Leased   uint64    `json:"leased"`    // readers have them
+	Waiting  uint64    `json:"waiting"`   // for a reader
+	SetAside uint64    `json:"set_aside"` // given back by too many readers to be handed out again
+	Readers  int       `json:"readers"`   // that have the queue open
+	Run      uint64    `json:"run"`       // how often it, or its batches set aside, was begun again
+	Opened   time.Time `json:"opened"`
 }
 
 // A QueueDetail is a queue with its readers.
 type QueueDetail struct {
 	Queue
-	Nodes    []QueueNode  `json:"nodes"`
-	Leases   []Lease      `json:"leases"`          // the oldest; at most MostListed
-	SetAside []AsideBatch `json:"set_aside"`       // the first; at most MostListed
-	Tried    []AsideBatch `json:"tried,omitempty"` // that were given back and may yet be set aside; likewise
+	Nodes        []QueueNode  `json:"nodes"`
+	Leases       []Lease      `json:"leases"`            // the oldest; at most MostListed
+	AsideBatches []AsideBatch `json:"set_aside_batches"` // the first; at most MostListed
+	Tried        []AsideBatch `json:"tried,omitempty"`   // that were given back and may yet be set aside; likewise
 }
 
 // MostListed bounds each list of a QueueDetail.
@@ -64,6 +64,6 @@ type Giver struct {
 // A ResetRequest begins a queue again: all of it, or only the batches that were set
 // aside.
 type ResetRequest struct {
-	Name  string `json:"name"` // NAME or NAME@options
-	Aside bool   `json:"aside,omitempty"`
+	Name     string `json:"name"` // NAME or NAME@options
+	SetAside bool   `json:"set_aside,omitempty"`
 }

@@ -21,11 +21,13 @@ const (
 	admins    right = iota // root, the daemon's own user, and members of the admin group
 	everybody              // on this machine
 	lookers                // everybody, unless the request changes something
+	owners                 // everybody the kernel knows: the answer is about what is theirs
 )
 
 // rights has a row for each route. A route without one is for admins.
 var rights = map[string]right{
 	"status":       everybody,
+	"all":          everybody,
 	"load":         everybody,
 	"datasets":     everybody,
 	"dataset":      everybody,
@@ -39,6 +41,14 @@ var rights = map[string]right{
 	"plan":         lookers,
 	"policy":       lookers,
 	"queue-policy": lookers,
+	"pool-jobs":    everybody,
+	"pool-job":     owners,
+	"pool-stage":   owners,
+	"make-pool":    owners,
+	"pool-quota":   owners,
+	"seal-stage":   owners,
+	"reset-stage":  owners,
+	"drop-pool":    owners,
 	"warm":         lookers,
 	"remove":       admins,
 	"create":       admins,
@@ -49,7 +59,9 @@ var rights = map[string]right{
 	"drop-token":   admins,
 	"drain":        admins,
 	"remove-node":  admins,
+	"promote-node": admins,
 	"reset-queue":  admins,
+	"drop-queue":   admins,
 	"pin":          admins,
 	"evict":        admins,
 	"learn-trace":  admins,
@@ -59,7 +71,7 @@ var rights = map[string]right{
 // A changer is a request that may ask for a change or for nothing but an answer.
 type changer interface{ changes() bool }
 
-func (r *PlanRequest) changes() bool   { return r.Pin || r.Unpin }
+func (r *PlanRequest) changes() bool   { return r.Settle || r.Unsettle }
 func (r *PolicyRequest) changes() bool { return r.Name != "" }
 func (r *WarmRequest) changes() bool   { return !r.Check }
 
@@ -73,12 +85,21 @@ type Admin struct {
 // connected. One that is not known is no admin.
 type caller struct {
 	uid    uint32
+	gid    uint32
 	groups []uint32
 	known  bool
 }
 
 // may reports whether a caller may use a route at all.
-func (a Admin) may(c caller, r right) bool { return r != admins || a.is(c) }
+func (a Admin) may(c caller, r right) bool {
+	switch r {
+	case admins:
+		return a.is(c)
+	case owners:
+		return c.known
+	}
+	return true
+}
 
 // is reports whether a caller may change things.
 func (a Admin) is(c caller) bool {
@@ -133,7 +154,7 @@ func callerOf(c net.Conn) (who caller) {
 		if err != nil {
 			return
 		}
-		who = caller{credentials.Uid, append(groups, credentials.Gid), true}
+		who = caller{credentials.Uid, credentials.Gid, append(groups, credentials.Gid), true}
 	})
 	return who
 }

@@ -111,6 +111,7 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 	done := struct{}{}
 	return map[string]func(*call) (any, error){
 		"status":   func(*call) (any, error) { return n.Status(), nil },
+		"all":      func(c *call) (any, error) { return n.All(c.stream()), nil },
 		"load":     on(func(_ *call, r LoadRequest) (any, error) { return n.Load(r) }),
 		"datasets": func(*call) (any, error) { return n.Datasets(), nil },
 		"dataset":  on(func(_ *call, r named) (any, error) { return n.Dataset(r.Name) }),
@@ -120,17 +121,19 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		"verify":   on(func(c *call, r named) (any, error) { return n.Verify(c.stream(), r.Name, c.progress) }),
 		"remove":   on(func(c *call, r named) (any, error) { c.stream(); return done, n.Remove(r.Name) }),
 
-		"cluster":     func(*call) (any, error) { return n.Cluster(), nil },
-		"token":       on(func(c *call, r TokenRequest) (any, error) { return n.CreateToken(c.stream(), r) }),
-		"tokens":      func(*call) (any, error) { return n.Tokens(), nil },
-		"drop-token":  on(func(c *call, r named) (any, error) { return done, n.DropToken(c.stream(), r.Name) }),
-		"drain":       on(func(c *call, r DrainRequest) (any, error) { return done, n.DrainNode(c.stream(), r) }),
-		"remove-node": on(func(c *call, r named) (any, error) { return done, n.RemoveNode(c.stream(), r.Name) }),
-		"plan":        on(func(c *call, r PlanRequest) (any, error) { return n.Plan(c.stream(), r) }),
+		"cluster":      func(*call) (any, error) { return n.Cluster(), nil },
+		"token":        on(func(c *call, r TokenRequest) (any, error) { return n.CreateToken(c.stream(), r) }),
+		"tokens":       func(*call) (any, error) { return n.Tokens(), nil },
+		"drop-token":   on(func(c *call, r named) (any, error) { return done, n.DropToken(c.stream(), r.Name) }),
+		"drain":        on(func(c *call, r DrainRequest) (any, error) { return done, n.DrainNode(c.stream(), r) }),
+		"remove-node":  on(func(c *call, r named) (any, error) { return done, n.RemoveNode(c.stream(), r.Name) }),
+		"promote-node": on(func(c *call, r named) (any, error) { return n.PromoteNode(c.stream(), r.Name) }),
+		"plan":         on(func(c *call, r PlanRequest) (any, error) { return n.Plan(c.stream(), r) }),
 
 		"queues":       func(*call) (any, error) { return n.Queues(), nil },
 		"queue":        on(func(_ *call, r named) (any, error) { return n.Queue(r.Name) }),
 		"reset-queue":  on(func(c *call, r ResetRequest) (any, error) { return n.ResetQueue(c.stream(), r) }),
+		"drop-queue":   on(func(c *call, r named) (any, error) { return done, n.DropQueue(c.stream(), r.Name) }),
 		"queue-policy": on(func(c *call, r PolicyRequest) (any, error) { return n.QueuePolicy(c.stream(), r) }),
 
 		"policy": on(func(_ *call, r PolicyRequest) (any, error) { return n.Policy(r) }),
@@ -138,6 +141,15 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		"cached": func(c *call) (any, error) { c.stream(); return n.Cached(), nil },
 		"evict":  on(func(c *call, r named) (any, error) { return n.Evict(c.stream(), r.Name) }),
 		"warm":   on(func(c *call, r WarmRequest) (any, error) { return n.Warm(c.stream(), r, c.progress) }),
+
+		"pool-jobs":   func(c *call) (any, error) { return n.PoolJobs(c.stream()) },
+		"pool-job":    on(func(c *call, r named) (any, error) { return n.PoolJob(c.stream(), c.user(), r.Name) }),
+		"pool-stage":  on(func(c *call, r named) (any, error) { return n.PoolStage(c.stream(), c.user(), r.Name) }),
+		"make-pool":   on(func(c *call, r PoolRequest) (any, error) { return done, n.MakePool(c.stream(), c.user(), r) }),
+		"pool-quota":  on(func(c *call, r PoolRequest) (any, error) { return done, n.SetQuota(c.stream(), c.user(), r) }),
+		"seal-stage":  on(func(c *call, r named) (any, error) { return n.SealStage(c.stream(), c.user(), r.Name) }),
+		"reset-stage": on(func(c *call, r named) (any, error) { return n.ResetStage(c.stream(), c.user(), r.Name) }),
+		"drop-pool":   on(func(c *call, r named) (any, error) { return done, n.DropPool(c.stream(), c.user(), r.Name) }),
 
 		"traces":       func(*call) (any, error) { return n.Traces(), nil },
 		"trace":        on(func(_ *call, r named) (any, error) { return n.Trace(r.Name) }),
@@ -195,7 +207,7 @@ func (c *call) request(v any) error {
 		return fmt.Errorf("read request: %w (%w)", err, meta.ErrInvalid)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read request: %w: more than one JSON value", meta.ErrInvalid)
+		return fmt.Errorf("request %w: it is more than one JSON value", meta.ErrInvalid)
 	}
 	if asks, ok := v.(changer); ok && asks.changes() && !c.admin.is(c.who) {
 		return c.admin.Refuse(c.route)
@@ -214,6 +226,9 @@ func (c *call) stream() context.Context {
 	}
 	return c.ctx
 }
+
+// user is who asks.
+func (c *call) user() User { return User{c.who.uid, c.who.gid, c.admin.is(c.who)} }
 
 func (c *call) progress(p Progress) { c.send(event{Progress: &p}) }
 

@@ -28,7 +28,7 @@ const askEnv = "RANKFS_TEST_ASK"
 
 // changing are requests by which routes that anybody may use change something.
 var changing = map[string]string{
-	"plan":         `{"view":"d","pin":true}`,
+	"plan":         `{"view":"d","settle":true}`,
 	"policy":       `{"name":"lru"}`,
 	"queue-policy": `{"name":"flow"}`,
 }
@@ -43,7 +43,7 @@ func askAll(socket string) {
 		refused[route+" "+request] = denied(socket, route, request)
 	}
 	refused["warm check"] = denied(socket, "warm", `{"view":"d","check":true}`)
-	refused["plan unpin"] = denied(socket, "plan", `{"unpin":true}`)
+	refused["plan unsettle"] = denied(socket, "plan", `{"unsettle":true}`)
 	_ = json.NewEncoder(os.Stdout).Encode(refused)
 }
 
@@ -75,7 +75,8 @@ func TestWhoMayAskWhat(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("only root can ask as other users: run the tests as root")
 	}
-	looking := []string{"cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status", "trace", "traces", "warm check"}
+	looking := []string{"all", "cached", "cluster", "dataset", "datasets", "explain", "load", "plan", "policy", "queue", "queue-policy", "queues", "status", "trace", "traces", "warm check",
+		"drop-pool", "make-pool", "pool-job", "pool-jobs", "pool-quota", "pool-stage", "reset-stage", "seal-stage"}
 	group := uint32(4711)
 	socket := openTo(t, control.Admin{Group: &group})
 	none := openTo(t, control.Admin{})
@@ -156,6 +157,33 @@ func askAs(t *testing.T, socket string, who syscall.Credential) (refused map[str
 		t.Fatal(err)
 	}
 	return refused
+}
+
+// Who the kernel does not name is nobody: no owner of anything, whatever number stands for
+// that.
+func TestWhoIsNotKnown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- control.Serve(ctx, l, &fake{}, control.Admin{}, slog.New(slog.DiscardHandler)) }()
+	for route, want := range map[string]bool{"status": true, "pool-jobs": true, "pool-job": false, "drop-pool": false, "remove": false} {
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := client.Post("http://"+l.Addr().String()+"/v1/"+route, "", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if answer.Body.Close(); err != nil || strings.Contains(string(text), `"denied"`) == want {
+			t.Errorf("%s: %s, %v", route, text, err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // What is refused says who may.

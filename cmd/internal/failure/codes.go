@@ -31,10 +31,13 @@ func ExitCode(err error) int {
 		{meta.ErrInvalid, ExitUsage},
 		{meta.ErrNotExist, exitNotFound},
 		{meta.ErrExist, exitTaken},
+		{meta.ErrUnavailable, exitAway}, // before busy: some errors are both
 		{meta.ErrBusy, exitTaken},
+		{meta.ErrQuota, exitTaken},
 		{meta.ErrStale, exitSource},
 		{meta.ErrCorrupt, exitSource},
-		{meta.ErrUnavailable, exitAway},
+		{meta.ErrUnequal, exitSource},
+		{meta.ErrLost, exitSource},
 		{meta.ErrDenied, exitDenied},
 		{context.Canceled, ExitStopped},
 	}

@@ -15,6 +15,7 @@ import (
 // field below zero, or zero where that means nothing, is not known yet.
 type Job struct {
 	set  control.Dataset
+	own  meta.View // what the name of the dataset alone stands for
 	view meta.View
 
 	nodes, epochs         int
@@ -53,6 +54,9 @@ const (
 // Complete takes from the daemon the figures that no option gives.
 func (j *Job) Complete(set control.Dataset, options string, s control.Status, cores int) (err error) {
 	j.set, j.workers = set, max(2, cores)
+	if j.own, err = viewOf(set, ""); err != nil {
+		return err
+	}
 	if j.view, err = viewOf(set, options); err != nil {
 		return err
 	}
@@ -222,8 +226,4 @@ func (j *Job) source(s control.Status) {
 	}
 	j.rate("source", &j.bandwidth, assumedSource, " for all")
 	j.stream = j.bandwidth
-}
-
-func (j *Job) note(name string, value float64, text, from string) {
-	j.facts = append(j.facts, Fact{name, value, text, from})
 }

@@ -68,7 +68,7 @@ func (a *Options) Job() (*Job, error) {
 	case a.Epochs < 1 || a.Epochs > maxEpochs:
 		return nil, failure.New(meta.ErrInvalid, "%d epochs: use 1 to %d", a.Epochs, maxEpochs)
 	case a.Step < 0 || a.Step > maxStep:
-		return nil, failure.New(meta.ErrInvalid, "step %v is no time to work on a batch: use up to %v", a.Step, maxStep)
+		return nil, failure.New(meta.ErrInvalid, "step %s is no time to work on a batch: use up to %s", meta.FormatTime(a.Step), meta.FormatTime(maxStep))
 	case !(a.Packed >= 0 && a.Packed < 1):
 		return nil, failure.New(meta.ErrInvalid, "packed %v is not a share from 0 to below 1", a.Packed)
 	}

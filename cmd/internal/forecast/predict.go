@@ -10,7 +10,7 @@ import (
 // Predict simulates the job under each policy, and looks for what would remove
 // the stall under the best.
 func (j *Job) Predict(ctx context.Context, names []string) (*Prediction, error) {
-	p := &Prediction{View: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
+	p := &Prediction{View: j.view.Short(j.own), Full: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
 	s, size := j.scenario(batchesRun)
 	p.Scale, p.Steps = size.by, j.cut().Steps()
 	if j.epochs > 1 && j.trace == nil {
@@ -18,7 +18,7 @@ func (j *Job) Predict(ctx context.Context, names []string) (*Prediction, error) 
 	}
 	best := 0
 	for i, name := range names {
-		out, err := simulate.Run(ctx, s, planner(name))
+		out, err := simulate.Run(ctx, s, policyOf(name))
 		if err != nil {
 			return nil, err
 		}
@@ -33,13 +33,13 @@ func (j *Job) Predict(ctx context.Context, names []string) (*Prediction, error) 
 		return p, nil
 	}
 	small, size := j.scenario(batchesSearched)
-	found, err := simulate.Remedies(ctx, small, planner(p.Best))
+	found, err := simulate.Remedies(ctx, small, policyOf(p.Best))
 	p.Remedies = j.remedies(found, size)
 	return p, err
 }
 
-func planner(name string) func() policy.Planner {
-	return func() policy.Planner {
+func policyOf(name string) func() policy.Policy {
+	return func() policy.Policy {
 		p, err := policy.New(name)
 		if err != nil {
 			panic(err) // it was asked before

@@ -15,7 +15,8 @@ import (
 
 // A Prediction has the results of simulations of a job, one for each policy.
 type Prediction struct {
-	View     string     `json:"full_view"`
+	View     string     `json:"view"`      // the shortest name that it has
+	Full     string     `json:"full_view"` // with all options
 	Records  uint64     `json:"records"`
 	Bytes    int64      `json:"bytes"`
 	Steps    uint64     `json:"steps"`
@@ -88,7 +89,7 @@ func (p *Prospect) last() *Epoch { return &p.Epochs[len(p.Epochs)-1] }
 // Write writes it as text: the figures that were used, a line for each policy, and the
 // options that would remove the stall.
 func (p *Prediction) Write(w io.Writer) {
-	view := strings.Replace(p.View, fmt.Sprintf("@epoch=%d,", p.epoch), "@", 1) // all epochs are meant
+	view := strings.Replace(p.Full, fmt.Sprintf("@epoch=%d,", p.epoch), "@", 1) // all epochs are meant
 	cells := []string{"view", view, "reads", fmt.Sprintf("%s in %s of %s on %s",
 		terminal.Bytes(p.Bytes), terminal.Plural(p.Steps, "step"), terminal.Plural(p.Ranks, "rank"), terminal.Plural(p.Nodes, "node"))}
 	for _, f := range p.Facts {
@@ -197,4 +198,8 @@ func (e *Epoch) reasons() string {
 var waitNames = map[string]string{
 	"source": "the source", "peer": "other nodes", "nvme": "the disk", "decode": "unpacking",
 	"plan": "the plan", "admission": "a worker or memory", "ranks": "one another",
+}
+
+func (j *Job) note(name string, value float64, text, from string) {
+	j.facts = append(j.facts, Fact{name, value, text, from})
 }

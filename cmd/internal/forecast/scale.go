@@ -7,6 +7,7 @@ import (
 	"rankfs/cache/simulate"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
+	"rankfs/shuffle/order"
 )
 
 // A scale is how much smaller than the job that is which is simulated: budgets
@@ -34,7 +35,7 @@ func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 	partitions := math.Ceil(batches / by)
 	batchBytes := float64(j.set.Bytes) / by / partitions
 	s := simulate.Scenario{
-		Nodes: j.nodes, Ranks: int(j.view.Ranks) / j.nodes, Epochs: j.epochs, Step: j.step, Seed: j.view.Seed, Tail: meta.TailKeep,
+		Nodes: j.nodes, Ranks: int(j.view.Ranks) / j.nodes, Epochs: j.epochs, Step: j.step, Seed: j.view.Seed, First: j.view.Epoch, Tail: meta.TailKeep,
 		Partitions: int(partitions), Bytes: []int64{int64(math.Ceil(batchBytes))},
 		Packed: j.packed, Workers: j.workers, Lockstep: true, Cross: true,
 		Costs: simulate.Costs{
@@ -44,7 +45,7 @@ func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 	}
 	inUse := 20 * batchBytes * float64(s.Ranks)
 	if j.remote() {
-		s.Costs.Latency = assumedLatency.Seconds()
+		s.Costs.Latency, s.Near = assumedLatency.Seconds(), j.view.Assign == meta.AssignLocal
 	}
 	switch {
 	case j.view.Step.Unit == meta.UnitChunk:
@@ -66,19 +67,15 @@ func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 // remote reports whether chunks are fetched whole. A dataset that is imagined has no
 // source, and is not.
 func (j *Job) remote() bool {
-	u, err := uri.Parse(j.set.Source)
+	u, err := uri.Parse(cmp.Or(j.set.Root, j.set.Source))
 	return err == nil && u.Remote()
 }
 
 // parts reports whether batches are made of chunks that are kept, as the daemon
 // decides it.
 func (j *Job) parts() bool {
-	between := float64(j.set.Bytes)
-	if o := j.view.Order; o.Kind == meta.OrderWindow {
-		between = min(between, between/float64(max(1, j.set.Records))*float64(o.Window))
-	}
-	chunk := float64(j.set.Bytes) / float64(max(1, j.set.Chunks))
-	return j.remote() && between+2*chunk <= (float64(j.ram)/4*3+float64(j.nvme))*float64(j.nodes)
+	source := order.Source{Records: j.set.Records, Chunks: uint64(j.set.Chunks), Bytes: j.set.Bytes}
+	return j.remote() && order.Stays(j.view.Order, source, order.Room(j.ram, j.nvme)*int64(j.nodes))
 }
 
 // gather makes batches of grains of chunks. It returns the bytes of the chunks

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/failure"
+	"rankfs/meta"
 )
 
 // The bounds of a background mount.
@@ -140,7 +141,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the daemon is not ready after %v", readyTime)
+		return fmt.Errorf("the daemon is not ready after %s", meta.FormatTime(readyTime))
 	case err != nil || json.Unmarshal(line, &o) != nil:
 		return errors.New("the daemon ended before it was ready")
 	case o.Ready:

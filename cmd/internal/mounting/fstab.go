@@ -68,8 +68,12 @@ func ParseHelper(args []string) (HelperCall, error) {
 }
 
 func helperUsage(format string, args ...any) error {
-	return failure.Hint(failure.New(failure.ErrUsage, HelperName+": "+format, args...),
-		"use: mount -t rankfs none DIR -o state=DIR,nvme=DIR:SIZE,ram=SIZE")
+	return helperUse(HelperName, "mount -t rankfs none DIR -o state=DIR,nvme=DIR:SIZE,ram=SIZE", format, args...)
+}
+
+// helperUse refuses a call of a helper, and says what to type instead.
+func helperUse(name, use, format string, args ...any) error {
+	return failure.Hint(failure.New(failure.ErrUsage, name+": "+format, args...), "use: %s", use)
 }
 
 // set takes the options of -o.

@@ -26,6 +26,8 @@ type Options struct {
 	nvme          []string // DIR:SIZE, for what leaves memory and costs more to fetch
 	nvmeFloor     string   // SIZE or N%
 	ram           string
+	poolRAM       string
+	poolNVMe      string // DIR:SIZE
 	cachePolicy   string // empty: the first
 	private       bool   // other users can neither read the mount nor ask its daemon
 	adminGroup    string // name or number; empty: none
@@ -37,21 +39,6 @@ type Options struct {
 	hdfsUser      string
 	login         login
 	cluster       membership
-}
-
-// DefaultOptions are those of a mount for which nothing was written.
-func DefaultOptions() Options {
-	return Options{
-		uid:      uint32(os.Getuid()),
-		gid:      uint32(os.Getgid()),
-		umask:    "022", // as files that others make
-		logLevel: "info",
-		// Other programs fill disks too, and file systems are slow to the last byte.
-		nvmeFloor: "5%",
-
-		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
-		login:      defaultLogin(),
-	}
 }
 
 // Complete checks the options and makes every path in them absolute, so that
@@ -78,6 +65,16 @@ func (o Options) Complete(dir string) (Options, string, error) {
 		return o, "", err
 	}
 	if o.nvme, err = completeNVMe(o.nvme); err != nil {
+		return o, "", err
+	}
+	if o.poolNVMe != "" {
+		disks, err := completeNVMe([]string{o.poolNVMe})
+		if err != nil {
+			return o, "", fmt.Errorf("pool-%w", err)
+		}
+		o.poolNVMe = disks[0]
+	}
+	if err := o.readable(); err != nil {
 		return o, "", err
 	}
 	if err := o.resolve(); err != nil {
@@ -128,6 +125,26 @@ func (o Options) Config(dir string) (node.Config, error) {
 			return c, fmt.Errorf("ram: %w", err)
 		}
 		c.RAMBytes = int64(ram)
+	}
+	if o.poolRAM != "" {
+		ram, err := meta.ParseBytes(o.poolRAM)
+		if err != nil {
+			return c, fmt.Errorf("pool-ram: %w", err)
+		}
+		if c.PoolRAM = int64(ram); c.PoolRAM > c.RAMBytes {
+			return c, failure.New(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
+				meta.FormatBytes(ram), meta.FormatBytes(uint64(c.RAMBytes)))
+		}
+	}
+	if o.poolNVMe != "" {
+		where, size, err := splitNVMe(o.poolNVMe)
+		if err != nil {
+			return c, fmt.Errorf("pool-%w", err)
+		}
+		if c.PoolRAM == 0 {
+			return c, failure.New(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
+		}
+		c.PoolNVMe = node.Disk{Path: where, Bytes: int64(size)}
 	}
 	for _, disk := range o.nvme {
 		where, size, err := splitNVMe(disk)

@@ -1,6 +1,7 @@
 package mounting
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type option struct {
 	usage  string // of the flag; empty: it is hidden
 	path   bool   // absolute in fstab, made so elsewhere
 	prefix string // which a path may have
+	must   bool   // it names a file that must be there, if it is not from the environment
 	notTab bool   // fstab has it not
 	notArg bool   // a background mount is not told of it by an argument
 }
@@ -33,6 +35,8 @@ func (o *Options) table() []option {
 		{name: "nvme", value: &o.nvme, path: true, usage: "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB; once for each disk"},
 		{name: "nvme-floor", value: &o.nvmeFloor, usage: "leave `SIZE` or N% of each of those disks free"},
 		{name: "ram", value: &o.ram, usage: "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)"},
+		{name: "pool-ram", value: &o.poolRAM, usage: "have a shuffle pool, whose jobs may keep `SIZE` of that together"},
+		{name: "pool-nvme", value: &o.poolNVMe, path: true, usage: "keep copies of the shuffle pool, and what memory has no room for, on a disk: `DIR:SIZE`"},
 		{name: "cache-policy", value: &o.cachePolicy, usage: "decide what is kept by the policy `NAME`, one of " + strings.Join(policies, ", ") + " (default " + policies[0] + ")"},
 		{name: "private", value: &o.private, usage: "let no other user read the mount, or ask its daemon"},
 		{name: "admin-group", value: &o.adminGroup, usage: "let members of `GROUP` change what only root may change otherwise"},
@@ -41,11 +45,11 @@ func (o *Options) table() []option {
 		{name: "umask", value: &o.umask, usage: "`MODE` bits that no file has, in octal"},
 		{name: "hadoop-conf", value: &o.hadoopConf, path: true, usage: "read how to reach HDFS from the files in `DIR` (default $HADOOP_CONF_DIR)"},
 		{name: "hdfs-user", value: &o.hdfsUser, usage: "be `USER` in an HDFS without Kerberos (default: the one who mounts)"},
-		{name: "hdfs-keytab", value: &l.keytab, path: true, usage: "log in to HDFS with the key in `FILE`, as --hdfs-principal"},
+		{name: "hdfs-keytab", value: &l.keytab, path: true, must: true, usage: "log in to HDFS with the key in `FILE`, as --hdfs-principal"},
 		{name: "hdfs-principal", value: &l.principal, usage: "log in to HDFS as `NAME`, as rankfs/node1@EXAMPLE.COM"},
-		{name: "hdfs-cache", value: &l.cache, path: true, prefix: "FILE:", usage: "log in to HDFS with the tickets in `FILE` (default $KRB5CCNAME, else what kinit writes)"},
+		{name: "hdfs-cache", value: &l.cache, path: true, prefix: "FILE:", must: true, usage: "log in to HDFS with the tickets in `FILE` (default $KRB5CCNAME, else what kinit writes)"},
 		{name: "hdfs-act-for", value: &l.actFor, usage: "be `USER` in HDFS, for whom the one who logs in may act"},
-		{name: "krb5-conf", value: &l.conf, path: true, usage: "find the KDC by `FILE` (default $KRB5_CONFIG, else /etc/krb5.conf)"},
+		{name: "krb5-conf", value: &l.conf, path: true, must: true, usage: "find the KDC by `FILE` (default $KRB5_CONFIG, else /etc/krb5.conf)"},
 		{name: "host", value: &m.host, usage: "be known to others as the host `NAME`, as HDFS calls it (default: its host name)"},
 		{name: "listen", value: &m.listen, usage: "be reached by other nodes at `HOST:PORT` (default: on loopback only, at any port)"},
 		{name: "join", value: &m.join, usage: "join the cluster of the node at `HOST:PORT`, if this node is of none"},
@@ -123,6 +127,28 @@ func (o *Options) resolve() (err error) {
 	return nil
 }
 
+// readable refuses a file that an option names and that cannot be read. One that the
+// environment names may be of no use to this mount.
+func (o *Options) readable() error {
+	usual := DefaultOptions()
+	before := usual.table()
+	for i, row := range o.table() {
+		path := ""
+		if row.must {
+			path = strings.TrimPrefix(*row.value.(*string), row.prefix)
+		}
+		if path == "" || path == *before[i].value.(*string) {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return failure.Unread(row.name, path, err)
+		}
+		f.Close()
+	}
+	return nil
+}
+
 // args spells complete options as the arguments of the rankfs mount that
 // tells its parent on descriptor 3, the first that a child inherits, how it went.
 // What is as the child finds it anyway is left out.
@@ -168,4 +194,19 @@ func parseID(s string) (uint32, error) {
 		return 0, failure.New(meta.ErrInvalid, "%q is not valid: use a number", s)
 	}
 	return uint32(n), nil
+}
+
+// DefaultOptions are those of a mount for which nothing was written.
+func DefaultOptions() Options {
+	return Options{
+		uid:      uint32(os.Getuid()),
+		gid:      uint32(os.Getgid()),
+		umask:    "022", // as files that others make
+		logLevel: "info",
+		// Other programs fill disks too, and file systems are slow to the last byte.
+		nvmeFloor: "5%",
+
+		hadoopConf: os.Getenv("HADOOP_CONF_DIR"),
+		login:      defaultLogin(),
+	}
 }

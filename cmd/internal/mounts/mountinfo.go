@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"rankfs/meta"
 )
 
 // FSType is the file system type of our mounts in the kernel's table.
@@ -77,16 +80,32 @@ func At(table []Mount, point string) (Mount, bool) {
 	return Mount{}, false
 }
 
-// around returns the rankfs mount in which path lies, at its root or below.
+// around returns the rankfs mount in which path lies, at its root or below. The mount of
+// a shuffle pool is part of the one in which it is.
 func around(table []Mount, path string) (Mount, bool) {
 	for i := len(table) - 1; i >= 0; i-- {
 		m := table[i]
-		below := path == m.Point || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/")
-		if m.Type == FSType && below {
+		if m.Type == FSType && isBelow(path, m.Point) && !isPool(table, m) {
 			return m, true
 		}
 	}
 	return Mount{}, false
+}
+
+func isBelow(path, point string) bool {
+	return path == point || strings.HasPrefix(path, strings.TrimSuffix(point, "/")+"/")
+}
+
+// isPool reports whether a mount is the shuffle pool of another.
+func isPool(table []Mount, m Mount) bool {
+	of, ok := strings.CutSuffix(m.Point, "/"+meta.PoolDir)
+	return ok && slices.ContainsFunc(table, func(o Mount) bool { return o.Type == FSType && o.Point == of })
+}
+
+// poolOf is the mount of the shuffle pool of a mount, if it has one.
+func poolOf(table []Mount, m Mount) (Mount, bool) {
+	p, ok := At(table, filepath.Join(m.Point, meta.PoolDir))
+	return p, ok && p.Type == FSType
 }
 
 // Resolve makes dir absolute and free of symbolic links as far as that goes

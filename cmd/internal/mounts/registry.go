@@ -221,3 +221,7 @@ func (e Entry) answers() bool {
 	c.Close()
 	return true
 }
+
+func refuse(kind error, format string, args ...any) error {
+	return refusal{fmt.Sprintf(format, args...), kind}
+}

@@ -44,10 +44,6 @@ type refusal struct {
 func (e refusal) Error() string { return e.text }
 func (e refusal) Unwrap() error { return e.kind }
 
-func refuse(kind error, format string, args ...any) error {
-	return refusal{fmt.Sprintf(format, args...), kind}
-}
-
 // Unmount unmounts the rankfs at dir and waits for its daemon to end, or for
 // ctx. A mount whose daemon is dead is detached even if it is in use: nothing
 // can be read through it any more. With lazy, any mount is detached, without a wait.
@@ -113,7 +109,7 @@ func Clean(dir string) (bool, error) {
 func Stale() (points []string) {
 	table, _ := Table()
 	for _, m := range table {
-		if m.Type == FSType && dead(m.Point) {
+		if m.Type == FSType && !isPool(table, m) && dead(m.Point) {
 			points = append(points, m.Point)
 		}
 	}
@@ -127,6 +123,10 @@ func ours(point string) (Mount, error) {
 		return Mount{}, err
 	}
 	if m, ok := At(table, point); ok {
+		if isPool(table, m) {
+			whole, _ := around(table, point)
+			return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is the shuffle pool of a mount; use: rankfs umount %s", point, whole.Point)
+		}
 		if m.Type == FSType {
 			return m, nil
 		}
@@ -138,7 +138,47 @@ func ours(point string) (Mount, error) {
 	return Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
 }
 
+// UnmountPool unmounts the shuffle pool of a mount alone, and reports whether there is
+// one at dir. Its daemon mounts it again, unless the mount goes as well.
+func UnmountPool(dir string, lazy bool) (bool, error) {
+	point, err := Resolve(dir)
+	if err != nil {
+		return false, err
+	}
+	table, err := Table()
+	if err != nil {
+		return false, err
+	}
+	m, ok := At(table, point)
+	if !ok || !isPool(table, m) {
+		return false, nil
+	}
+	whole, _ := around(table, point)
+	return true, unmount(m, whole, lazy || dead(point))
+}
+
+// detach takes the shuffle pool of a mount away first, which stands in the way. If the mount
+// itself turns out to be in use then, its daemon mounts the pool again.
 func detach(m Mount, lazy bool) error {
+	table, err := Table()
+	if err != nil {
+		return err
+	}
+	if p, ok := poolOf(table, m); ok {
+		if !lazy {
+			if holders, more := Holders(m); len(holders) > 0 {
+				return &BusyError{m.Point, holders, more}
+			}
+		}
+		if err := unmount(p, m, lazy); err != nil {
+			return err
+		}
+	}
+	return unmount(m, m, lazy)
+}
+
+// unmount unmounts a mount, which is, or is part of, what a person knows as whole.
+func unmount(m, whole Mount, lazy bool) error {
 	flags := unix.UMOUNT_NOFOLLOW
 	if lazy {
 		flags |= unix.MNT_DETACH
@@ -146,9 +186,9 @@ func detach(m Mount, lazy bool) error {
 	switch err := unix.Unmount(m.Point, flags); {
 	case errors.Is(err, unix.EBUSY):
 		holders, more := Holders(m)
-		return &BusyError{m.Point, holders, more}
+		return &BusyError{whole.Point, holders, more}
 	case errors.Is(err, unix.EPERM):
-		return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", m.Point)
+		return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", whole.Point)
 	case err != nil:
 		return fmt.Errorf("unmount %s: %w", m.Point, err)
 	}

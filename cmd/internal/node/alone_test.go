@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/node"
 	"rankfs/meta"
 )
 
@@ -67,5 +69,45 @@ func TestClusterOfOne(t *testing.T) {
 	}
 	if _, err := r.client.Plan(ctx, control.PlanRequest{View: "e"}); !errors.Is(err, meta.ErrNotExist) {
 		t.Errorf("plan of nothing: %v", err)
+	}
+}
+
+// A node that is of a cluster, be it one of its own, and is mounted with the token of
+// another, is not mounted as if it had joined that. A token of its own may stay.
+func TestJoinOfAnotherCluster(t *testing.T) {
+	made := func(r running) string {
+		token, err := r.client.CreateToken(t.Context(), control.TokenRequest{Life: time.Minute, Uses: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token.Token
+	}
+	other := run(t, nil)
+	k, err := other.client.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c node.Config
+	mine := run(t, func(own *node.Config) { c = *own })
+	id, err := mine.client.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := made(mine)
+	mine.stop()
+
+	c.Join, c.Token = k.Nodes[0].Addr, made(other)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = node.Run(ctx, c, func() { t.Error("it is mounted"); cancel() })
+	if !errors.Is(err, meta.ErrExist) || !strings.Contains(err.Error(), "the token is of another cluster") || !strings.Contains(err.Error(), c.State) {
+		t.Errorf("with the token of another cluster: %v", err)
+	}
+	for _, token := range []string{own, ""} {
+		again := run(t, func(now *node.Config) { *now = c; now.Token = token })
+		if k, err := again.client.Cluster(t.Context()); err != nil || k.ID != id.ID {
+			t.Errorf("with --join left as it was, it is of %+v, %v", k, err)
+		}
+		again.stop()
 	}
 }

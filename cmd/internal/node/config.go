@@ -28,6 +28,8 @@ type Config struct {
 	Listen            string // HOST:PORT for other nodes; empty: loopback, any port
 	Join, Token       string // a node of the cluster to join, and what lets this one in
 	CachePolicy       string // of cache/policy.Names; empty: the first
+	PoolRAM           int64  // what all jobs of the shuffle pool may have of RAMBytes; zero: this node has no pool
+	PoolNVMe          Disk   // for files of the shuffle pool beside those; zero: none
 	Log               *slog.Logger
 }
 

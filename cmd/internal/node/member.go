@@ -7,19 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"rankfs/cache/peers"
+	"rankfs/fetch/peers"
 	"rankfs/meta"
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
 	"rankfs/meta/wire"
 	"rankfs/shuffle/plan"
+	"rankfs/shuffle/pool"
 )
 
 // A member is this node as one of its cluster. A node alone is a cluster of one,
@@ -86,9 +88,15 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	return m, nil
 }
 
-// offer makes the server of what s has.
-func (m *member) offer(s peers.Store) (err error) {
-	m.server, err = wire.NewServer(peers.Calls(s), wire.Limits{Log: m.log, Name: func(c net.Conn) string {
+// offer makes the server of what s has, and find finds.
+func (m *member) offer(s peers.Store, find peers.Finder, p *pool.Pool) (err error) {
+	calls, pushes := peers.Piece(peers.Calls(s), find), wire.Pushes(nil)
+	if p != nil {
+		var more wire.Calls
+		more, pushes = p.Calls()
+		maps.Copy(calls, more)
+	}
+	m.server, err = wire.NewServer(calls, pushes, wire.Limits{Log: m.log, Name: func(c net.Conn) string {
 		node, _ := trust.PeerID(c)
 		return node
 	}})
@@ -107,6 +115,12 @@ func (m *member) enter(ctx context.Context, c Config, dir string, identity *trus
 	a, err = trust.OpenAuthority(dir)
 	switch {
 	case err == nil && c.Join != "":
+		// A token of this cluster, or none, is of a unit that joined once; that of another
+		// is of somebody who takes this node for one of theirs from now on.
+		if token, err := trust.ParseToken(c.Token); err == nil && token.Authority() != a.Fingerprint() {
+			return nil, false, meta.Worded(meta.ErrExist, "join %s: the token is of another cluster than this node, whose state is in %s: leave out --join, or mount with another --state DIR",
+				c.Join, c.State)
+		}
 		m.log.Info("this node is of a cluster already, and does not join another", "cluster", a.Cluster())
 		return a, false, nil
 	case err == nil:

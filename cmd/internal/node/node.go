@@ -2,7 +2,8 @@
 //
 // It makes the parts, which know each other by small interfaces or not at all, and runs
 // what each of them does without being asked: a member of the cluster (member), the
-// catalog, the views, the cache, the tree and the commands' side (admin).
+// catalog, the views, the cache, what people have it keep (kept), the tree and the commands'
+// side (admin).
 package node
 
 import (
@@ -17,10 +18,12 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/blobs"
-	"rankfs/cache/stall"
+	"rankfs/cache/disks"
 	"rankfs/cmd/internal/admin"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/kept"
+	"rankfs/cmd/internal/pooled"
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
@@ -30,6 +33,8 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
+	"rankfs/meta/stall"
+	"rankfs/shuffle/pool"
 )
 
 // Run serves a mount until ctx is done or the mount is unmounted. It calls ready once the
@@ -57,6 +62,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	leader, early := dispatch.NewLeader(), new(early)
 	m, err := openMember(ctx, c, map[string]group.Handler{
 		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
+		admin.CallGlance: early.glance,
 	})
 	if err != nil {
 		return err
@@ -81,10 +87,14 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer sizes.Close()
 	n.views = n.newViews(sizes)
+	n.kept = kept.New(kept.Config{
+		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
+	})
+	n.pool = n.newPool()
 	n.admin = n.newAdmin(held.registration.Socket)
 	n.tree = fs.New(fs.Config{
 		Catalog: n.views, Info: n.admin.Files(), UID: c.UID, GID: c.GID, Umask: c.Umask,
-		AllowOther: !c.Private, NoPassthrough: c.NoPassthrough, Log: c.Log,
+		AllowOther: !c.Private, Pool: n.pool != nil, NoPassthrough: c.NoPassthrough, Log: c.Log,
 	})
 	n.cache, err = cache.New(cache.Config{
 		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
@@ -99,10 +109,18 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	defer func() { cancel(); n.wait() }()
 	early.catalog.Store(n.catalog)
+	early.admin.Store(n.admin)
 	if err := n.tree.Mount(c.Mount); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.tree.Unmount(c.Mount, true)) }()
+	if n.pool != nil {
+		end, err := n.servePool(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
 	served := make(chan error, 1)
 	go func() {
 		served <- control.Serve(ctx, held.registration.Listener, n.admin, control.Admin{Group: c.Admins}, c.Log)
@@ -111,6 +129,8 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	unmounted := make(chan struct{})
 	go func() { n.tree.Wait(); close(unmounted) }()
 
+	n.admin.Look()
+	n.tasks.Go(func() { n.admin.Watch(ctx) })
 	n.announce()
 	ready()
 	select {
@@ -131,9 +151,11 @@ type node struct {
 	catalog *catalog.Catalog
 	stalls  *stall.Table
 	views   *views.Views
+	kept    *kept.Kept
 	admin   *admin.Admin
 	tree    *fs.Tree
 	cache   *cache.Cache
+	pool    *pool.Pool // nil if this node has none
 }
 
 // hdfs says how clusters of HDFS are reached, and where what is copied from them lies.
@@ -143,7 +165,7 @@ func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log,
 	}
 	if len(c.NVMe) > 0 {
-		h.Copies = blobs.New(room, c.Log)
+		h.Copies = copies{blobs.New(blobs.Config{Room: room, Folder: hdfs.CopyFolder, Suffix: hdfs.CopySuffix, Log: c.Log})}
 	}
 	return h
 }
@@ -151,9 +173,9 @@ func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 func (n *node) newCatalog() (*catalog.Catalog, error) {
 	m := n.member
 	return catalog.New(catalog.Config{
-		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch,
-		Self: m.group.Self(), Env: &fetch.Env{Pins: new(lmdb.Pins), HDFS: n.hdfs}, Owners: m.owners,
-		Dropped: n.drop, Log: n.config.Log,
+		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Piece: m.peers.Piece,
+		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs}, Owners: m.owners,
+		Drop: n.drop, Log: n.config.Log,
 	})
 }
 
@@ -171,27 +193,33 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	m, c := n.member, n.config
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
-		Host: m.host, Addr: m.addr(), RAM: c.RAMBytes, HasNVMe: len(c.NVMe) > 0,
-		State: m.machine, Group: m.group, Owners: m.owners, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
-		Catalog: n.catalog, Views: n.views, Stalls: n.stalls, Drop: n.drop, Log: c.Log,
+		Host: m.host, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
+		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, Drop: n.drop, Log: c.Log,
 	})
 }
 
 // start runs what the parts do without being asked, once the cache is there.
 func (n *node) start(leader *dispatch.Leader) error {
 	m, ctx := n.member, n.ctx
-	if err := m.offer(store{n.views.Server(), n.catalog}); err != nil {
+	if err := m.offer(store{n.views.Server(), n.catalog}, n.hdfs.Find, n.pool); err != nil {
 		return err
 	}
 	memory := watchMemory(n.config, n.cache)
-	if err := n.admin.Start(ctx, n.cache, n.tree, m.server, memory.tier); err != nil {
+	n.admin.Start(n.tree, m.server)
+	if err := n.kept.Start(ctx, n.cache, memory.tier); err != nil {
 		return err
 	}
-	n.views.Start(ctx, n.cache, n.admin)
+	n.views.Start(ctx, n.cache, n.kept)
+	if n.pool != nil {
+		if err := n.pool.Start(ctx, pooled.Parts{Cache: n.cache}); err != nil {
+			return err
+		}
+		n.tasks.Go(func() { n.pool.Follow(ctx) })
+	}
 	n.catalog.Retain() // now that the disk is ours
 	leader.Start(dispatch.Config{Group: m.group, Machine: m.machine, Units: n.views.Units, Log: n.config.Log})
 	for _, task := range []func(context.Context){
-		n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.admin.RestorePins, leader.Follow,
+		n.keepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow,
 	} {
 		n.tasks.Go(func() { task(ctx) })
 	}
@@ -202,19 +230,31 @@ func (n *node) start(leader *dispatch.Leader) error {
 func (n *node) wait() {
 	n.tasks.Wait()
 	n.views.Wait()
-	n.admin.Wait()
+	n.kept.Wait()
 }
 
 // drop has the names of a dataset looked up again.
 func (n *node) drop(dataset string) { n.tree.Drop(dataset) }
 
-// Directories implements blobs.Room, for copies that are asked for once there is
+// Folders implements blobs.Room, for copies that are asked for once there is
 // a cache.
-func (n *node) Directories() []string { return n.cache.Directories() }
+func (n *node) Folders(name string) []*disks.Folder { return n.cache.Folders(name) }
 
 // Reserve implements blobs.Room.
-func (n *node) Reserve(ctx context.Context, bytes int64, in string) (dir string, release func(), err error) {
+func (n *node) Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error) {
 	return n.cache.Reserve(ctx, bytes, in)
+}
+
+// copies are blobs. They are what an hdfs.Config asks for.
+type copies struct{ *blobs.Store }
+
+// Take implements hdfs.Copies.
+func (c copies) Take(ctx context.Context, key string, size int64, make func(context.Context, hdfs.Unfinished) error, told func(bytes int64)) (hdfs.Copy, error) {
+	b, err := c.Store.Take(ctx, key, size, func(ctx context.Context, b *blobs.Blob) error { return make(ctx, b) }, told)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // A store serves records and files to other nodes. It is a peers.Store.
@@ -223,18 +263,30 @@ type store struct {
 	*catalog.Catalog
 }
 
-// An early catalog is asked by other nodes before this one has it.
+// Early parts are asked by other nodes before this one has them.
 type early struct {
 	catalog atomic.Pointer[catalog.Catalog]
+	admin   atomic.Pointer[admin.Admin]
 }
+
+var errEarly = meta.Worded(meta.ErrUnavailable, "this node begins")
 
 // served answers another node once this one serves a dataset.
 func (e *early) served(ctx context.Context, _ string, request json.RawMessage) (any, error) {
 	c := e.catalog.Load()
 	if c == nil {
-		return nil, meta.Worded(meta.ErrUnavailable, "this node begins")
+		return nil, errEarly
 	}
 	return nil, c.Served(ctx, request)
+}
+
+// glance answers another node with the status of this one in short.
+func (e *early) glance(context.Context, string, json.RawMessage) (any, error) {
+	a := e.admin.Load()
+	if a == nil {
+		return nil, errEarly
+	}
+	return a.Glance(), nil
 }
 
 // announce logs the mount, and warns of what is not as it should be.

@@ -25,6 +25,7 @@ import (
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/test/eventually"
 )
 
 // A running node in this process. The test itself must not touch the mount.
@@ -333,11 +334,7 @@ func TestARemovedNode(t *testing.T) {
 	if err := first.client.RemoveNode(t.Context(), self); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); !cluster(second).Removed; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not know that it was removed")
-		}
-	}
+	eventually.True(t, "it knows that it was removed", func() bool { return cluster(second).Removed })
 	status, err := second.client.Status(t.Context())
 	if err != nil || !slices.Contains(status.Warnings, trust.ErrRemoved.Error()) {
 		t.Errorf("%q, %v", status.Warnings, err)

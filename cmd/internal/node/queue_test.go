@@ -69,10 +69,10 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 	}
 
 	q, err := r.client.Queue(t.Context(), "d")
-	if err != nil || q.View != "d" || q.Full != view || q.Batches != 6 || q.Done != 5 || q.Aside != 1 || q.Waiting != 0 || q.Leased != 0 {
+	if err != nil || q.View != "d" || q.Full != view || q.Batches != 6 || q.Done != 5 || q.SetAside != 1 || q.Waiting != 0 || q.Leased != 0 {
 		t.Errorf("queue %+v, %v", q, err)
 	}
-	if len(q.Nodes) != 1 || q.Nodes[0].Read != 5 || len(q.SetAside) != 1 || len(q.SetAside[0].By) != 4 || q.SetAside[0].By[3].Cause != "closed" {
+	if len(q.Nodes) != 1 || q.Nodes[0].Read != 5 || len(q.AsideBatches) != 1 || len(q.AsideBatches[0].By) != 4 || q.AsideBatches[0].By[3].Cause != "closed" {
 		t.Errorf("queue %+v", q)
 	}
 	for name, want := range map[string]error{"e": meta.ErrNotExist, "d@epoch=1": meta.ErrNotExist, "d@epoch=x": meta.ErrInvalid} {
@@ -82,9 +82,9 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 	}
 
 	reset := func(aside bool) (control.Queue, error) {
-		return r.client.ResetQueue(t.Context(), control.ResetRequest{Name: "d", Aside: aside})
+		return r.client.ResetQueue(t.Context(), control.ResetRequest{Name: "d", SetAside: aside})
 	}
-	if q, err := reset(true); err != nil || q.Done != 5 || q.Aside != 0 || q.Waiting != 1 || q.Run != 1 {
+	if q, err := reset(true); err != nil || q.Done != 5 || q.SetAside != 0 || q.Waiting != 1 || q.Run != 1 {
 		t.Errorf("reset to %+v, %v", q, err)
 	}
 	write("fatal", "")
@@ -118,9 +118,32 @@ const overtaken = `exec 3< datasets/d/rank-0/queue
 	read -r path rest <&3 || echo "it is not its own"
 	read -r path rest <&3; echo "has ${path#*datasets/d/}"`
 
-// Who has a batch of a queue that is begun again is told that it does not count,
-// and gets one of the new run.
+// A reader that has a batch of a queue that is begun again, or dropped, is told that it
+// does not count, and gets one of the new run.
 func TestAQueueIsBegunAgain(t *testing.T) {
+	t.Run("reset", func(t *testing.T) {
+		beginsAgain(t, func(ctx context.Context, c *control.Client) {
+			if q, err := c.ResetQueue(ctx, control.ResetRequest{Name: "d"}); err != nil || q.Waiting != 2 || q.Leased != 0 {
+				t.Errorf("reset to %+v, %v", q, err)
+			}
+		})
+	})
+	t.Run("dropped", func(t *testing.T) {
+		beginsAgain(t, func(ctx context.Context, c *control.Client) {
+			if err := c.DropQueue(ctx, "d"); err != nil {
+				t.Error(err)
+			}
+			if all, err := c.Queues(ctx); err != nil || len(all) != 0 {
+				t.Errorf("after that there are %+v, %v", all, err)
+			}
+			if err := c.DropQueue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
+				t.Errorf("dropped twice: %v", err)
+			}
+		})
+	})
+}
+
+func beginsAgain(t *testing.T, again func(context.Context, *control.Client)) {
 	source := filepath.Join(t.TempDir(), "source")
 	if err := os.WriteFile(source, []byte("one\ntwo\n"), 0600); err != nil {
 		t.Fatal(err)
@@ -147,9 +170,7 @@ func TestAQueueIsBegunAgain(t *testing.T) {
 	if got, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(got, "has rank-0/batch-") {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if q, err := r.client.ResetQueue(ctx, control.ResetRequest{Name: "d"}); err != nil || q.Waiting != 2 || q.Leased != 0 {
-		t.Errorf("reset to %+v, %v", q, err)
-	}
+	again(ctx, r.client)
 	if _, err := tell.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}

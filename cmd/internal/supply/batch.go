@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // piece is how much is copied between two looks at the context.
@@ -34,7 +36,7 @@ func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (loa
 	timer := time.AfterFunc(p.timeout, func() {
 		if over.CompareAndSwap(false, true) {
 			p.hung = returned
-			late(fmt.Errorf("the mount did not answer within %v", p.timeout))
+			late(fmt.Errorf("the mount did not answer within %s", meta.FormatTime(p.timeout)))
 		}
 	})
 	stop := context.AfterFunc(ctx, func() { timer.Reset(parting) })
@@ -56,7 +58,7 @@ func (p *pair) settle(ctx context.Context) error {
 		p.hung = nil
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the mount still holds an earlier read after another %v", p.timeout)
+		return fmt.Errorf("the mount still holds an earlier read after another %s", meta.FormatTime(p.timeout))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

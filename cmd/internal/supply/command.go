@@ -75,6 +75,7 @@ ranks, or of those alone.`,
 	f.StringVar(&c.Ranks, "ranks", "", "serve the ranks of `LIST` alone, as 0,4-7 (default all)")
 	f.BoolVar(&c.Once, "once", false, "end when each rank has had its last batch")
 	f.DurationVar(&c.Timeout, "timeout", time.Minute, "longest `TIME` to wait for a client, or for a batch")
+	f.Lookup("timeout").DefValue = meta.FormatTime(time.Minute)
 	f.BoolVar(&check, "check", false, "only check the two lists, print a line for each pair")
 	for _, name := range []string{"maps", "pipes", "dataset"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {

@@ -40,7 +40,7 @@ func (c Config) places(ctx context.Context) ([]place, error) {
 	}
 	own := len(maps) == len(served) && len(pipes) == len(served)
 	if n := min(len(maps), len(pipes)); !own && n < ranks {
-		return nil, invalidf("%s has %d lines and %s has %d, too few for the %d ranks of %s: "+
+		return nil, invalidf("the lines of %s (%d) and of %s (%d) are too few for the %d ranks of %s: "+
 			"give a line for each, or name the ranks whose lines these are with --ranks, as --ranks 4-7",
 			c.Maps, len(maps), c.Pipes, len(pipes), ranks, c.Batches)
 	}

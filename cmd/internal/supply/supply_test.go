@@ -363,7 +363,7 @@ func TestRefusedAtStart(t *testing.T) {
 		want  string
 	}{
 		{"no list", func(s *stage) { os.Remove(s.config.Maps) }, "does not exist; write one"},
-		{"too few lines", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
+		{"too few lines", func(s *stage) { os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "pipes (1) are too few for the 2 ranks"},
 		{"ranks and other lines", func(s *stage) { s.config.Ranks = "1"; os.WriteFile(s.config.Pipes, []byte(s.pipe(0)+"\n"), 0o600) }, "too few for the 2 ranks"},
 		{"a rank beyond", func(s *stage) { s.config.Ranks = "0-2" }, "there is no rank 2, the last one is 1"},
 		{"ranks that fall", func(s *stage) { s.config.Ranks = "1,0" }, "give numbers that rise"},

@@ -37,12 +37,12 @@ type Meter struct {
 
 // NewMeter is a meter of what is done to a dataset.
 func NewMeter(w io.Writer, now func() time.Time, what string) *Meter {
-	return &Meter{w: w, now: now, width: Width(w), what: what}
+	return &Meter{w: w, now: now, width: widthOf(w), what: what}
 }
 
-// Width returns a function that gives the width of w, or nil if w is not a
+// widthOf returns a function that gives the width of w, or nil if w is not a
 // terminal that can be drawn on.
-func Width(w io.Writer) func() int {
+func widthOf(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return nil

@@ -26,7 +26,7 @@ const (
 
 // NewScreen is that of w, or nil if w is not a terminal that can be drawn on.
 func NewScreen(w io.Writer) *Screen {
-	if Width(w) == nil {
+	if widthOf(w) == nil {
 		return nil
 	}
 	f := w.(*os.File)

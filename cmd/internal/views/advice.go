@@ -6,6 +6,7 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
+	"rankfs/shuffle/order"
 )
 
 // Warnings are what this node has to say of a view of a dataset, by subject.
@@ -31,9 +32,9 @@ func scatter(v meta.View, x *index.Index, capacity int64) string {
 	}
 	said := fmt.Sprintf("order=%v comes back to a chunk after more bytes than the %s that the caches of the cluster keep, so each record is fetched by itself: ",
 		v.Order, roughly(capacity))
-	for v.Order = (meta.Order{Kind: meta.OrderWindow, Window: 1 << 62}); v.Order.Window >= runsPerWindow; v.Order.Window /= 2 {
+	for v.Order = (meta.Order{Kind: meta.OrderWindow, Window: 1 << 62}); v.Order.Window >= order.BlocksPerWindow; v.Order.Window /= 2 {
 		if v.Order.Window < x.Records() && staysCached(v, x, capacity) {
-			return said + fmt.Sprintf("with --order %v chunks are fetched whole, and once but where a run of %d records begins or ends", v.Order, v.Order.Window/runsPerWindow)
+			return said + fmt.Sprintf("with --order %v chunks are fetched whole, and once but where a run of %d records begins or ends", v.Order, v.Order.Window/order.BlocksPerWindow)
 		}
 	}
 	return said + "give the nodes more --ram or --nvme"

@@ -19,7 +19,7 @@ func TestChunksAhead(t *testing.T) {
 	if err != nil || b.slabs == nil {
 		t.Fatalf("batches are made of chunks: %v, %v", err == nil && b.slabs != nil, err)
 	}
-	unknown := newChunkSlabs(nil, d.Version, nil)
+	unknown := newChunkSlabs(d.Version, nil)
 	for _, host := range []string{"a", "b", "c"} {
 		k.Owners.Self, _ = k.Owners.At(host)
 		for chunk := range 4 {

@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"iter"
 
 	"rankfs/cache"
 	"rankfs/fetch/batch"
@@ -9,41 +10,27 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// ChunkSlabs are the chunks of a version in the cache: its cache.Plan, whose steps are
-// the chunks, and its batch.Slabs.
+// ChunkSlabs are the chunks of a version as the cache knows them: a cache.Plan whose
+// steps are the chunks.
 type chunkSlabs struct {
 	*plan.Plan
 	chunks *batch.Chunks
-	cache  *cache.Cache
 }
 
 // newChunkSlabs makes the chunk slabs of a version. Readers is the plan that reads its
 // chunks, nil if that is not known.
-func newChunkSlabs(k *cache.Cache, v *batch.Version, readers *plan.Plan) *chunkSlabs {
-	s := &chunkSlabs{plan.OfChunks(v.Plans), &batch.Chunks{Version: v, Readers: readers}, k}
-	s.chunks.Slabs = s
-	return s
+func newChunkSlabs(v *batch.Version, readers *plan.Plan) *chunkSlabs {
+	return &chunkSlabs{plan.OfChunks(v.Plans), &batch.Chunks{Version: v, Readers: readers}}
 }
 
-// Chunk implements batch.Slabs.
-func (s *chunkSlabs) Chunk(ctx context.Context, number int) (batch.Slab, error) {
-	inOrder := s.chunks.Readers != nil && s.chunks.Readers.View().Order.Kind == meta.OrderNone
-	slab, err := s.cache.Part(ctx, s, 0, uint64(number), inOrder)
-	if err != nil {
-		return nil, err
-	}
-	return slab, nil
-}
-
-// HasChunk implements batch.Slabs.
-func (s *chunkSlabs) HasChunk(number int) bool {
-	_, ok := s.cache.Contains(s, 0, uint64(number))
-	return ok
+// inOrder reports whether the chunks are read one after the other.
+func (s *chunkSlabs) inOrder() bool {
+	return s.chunks.Readers != nil && s.chunks.Readers.View().Order.Kind == meta.OrderNone
 }
 
 // Fill writes a chunk into dst, from the source.
-func (s *chunkSlabs) Fill(ctx context.Context, _, step uint64, dst []byte) error {
-	return s.chunks.Version.FillChunk(ctx, int(step), dst)
+func (s *chunkSlabs) Fill(ctx context.Context, _, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+	return cache.Whole(s.chunks.Version.FillChunk(ctx, int(step), dst))
 }
 
 // Size is the number of bytes in a chunk.
@@ -75,4 +62,25 @@ func (s *chunkSlabs) Shared() bool { return true }
 // node is known to own it.
 func (s *chunkSlabs) Ahead(_, step uint64) bool {
 	return s.chunks.Readers != nil && s.chunks.Own(int(step))
+}
+
+// A ChunksForOthers has the chunks of a version for other nodes. It is a batch.Slabs.
+type chunksForOthers struct {
+	*chunkSlabs
+	cache *cache.Cache
+}
+
+// Chunk implements batch.Slabs.
+func (s chunksForOthers) Chunk(ctx context.Context, number int) (batch.Slab, error) {
+	slab, err := s.cache.Input(ctx, s.chunkSlabs, 0, uint64(number), s.inOrder())
+	if err != nil {
+		return nil, err
+	}
+	return slab, nil
+}
+
+// HasChunk implements batch.Slabs.
+func (s chunksForOthers) HasChunk(number int) bool {
+	_, ok := s.cache.Contains(s.chunkSlabs, 0, uint64(number))
+	return ok
 }

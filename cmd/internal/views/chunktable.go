@@ -43,6 +43,16 @@ func (v *View) Chunks() fs.Table {
 	}
 }
 
+// holdersWidth is the same for all hosts of a chunk. Where replicas moved since
+// the index was made there may be more, or longer names; what does not fit is left out.
+func (a *assignment) holdersWidth() int {
+	if !a.Version.Source.Remote {
+		return max(len("hosts"), len(a.Version.Source.Host(a.host)))
+	}
+	longest, most := a.Version.HostNames()
+	return max(len("hosts"), min(maxHostsWidth, max(most, maxHolders)*(longest+1)-1))
+}
+
 // appendCell appends a number at the right of a column that two spaces end.
 func appendCell(dst []byte, n int64, width int) []byte {
 	var digits [20]byte
@@ -83,15 +93,6 @@ func isHost(name string) bool {
 		}
 	}
 	return name != "" && name != "-"
-}
-
-// chunkHosts are all that hold a chunk, as last heard.
-func (b *Batches) chunkHosts(own string, chunk int) []string {
-	hosts := b.Version.Hosts(chunk)
-	if len(hosts) == 0 && !b.Version.Source.Remote {
-		return []string{b.Version.Source.Host(own)}
-	}
-	return hosts
 }
 
 // Totals implements fs.View.

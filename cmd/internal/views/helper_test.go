@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"rankfs/cache"
-	"rankfs/cache/stall"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/catalog/catalogtest"
 	"rankfs/fetch/batch"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // unwatched views are watched by a test that does not look.

@@ -15,9 +15,6 @@ import (
 // Holders says how many bytes of a batch each host has on its own disks.
 type Holders map[string]int64
 
-// recordsAtOnce is how many records of a batch are looked at at a time.
-const recordsAtOnce = 4096
-
 // maxHolders is how many hosts of a batch are named: a block has as many.
 const maxHolders = 3
 
@@ -63,13 +60,22 @@ func (b *Batches) Holders(own string, rank, step uint64) Holders {
 		h[b.Version.Source.Host(own)] = b.Size(rank, step)
 		return h
 	}
-	b.Each(rank, step, 0, make([]uint64, 0, min(recordsAtOnce, b.Records(rank, step))), func(records []uint64) error {
+	b.Each(rank, step, 0, nil, func(records []uint64) error {
 		for _, r := range records {
 			add(x.ChunkOf(r), x.Size(r))
 		}
 		return nil
 	})
 	return h
+}
+
+// chunkHosts are all that hold a chunk, as last heard.
+func (b *Batches) chunkHosts(own string, chunk int) []string {
+	hosts := b.Version.Hosts(chunk)
+	if len(hosts) == 0 && !b.Version.Source.Remote {
+		return []string{b.Version.Source.Host(own)}
+	}
+	return hosts
 }
 
 // Locality implements fs.View: where the bytes of each batch are.
@@ -104,14 +110,4 @@ func (a *assignment) hostsWidth() int {
 	}
 	longest, _ := a.Version.HostNames()
 	return maxHolders*(longest+1) - 1
-}
-
-// holdersWidth is the same for all hosts of a chunk. Where replicas moved since
-// the index was made there may be more, or longer names; what does not fit is left out.
-func (a *assignment) holdersWidth() int {
-	if !a.Version.Source.Remote {
-		return max(len("hosts"), len(a.Version.Source.Host(a.host)))
-	}
-	longest, most := a.Version.HostNames()
-	return max(len("hosts"), min(maxHostsWidth, max(most, maxHolders)*(longest+1)-1))
 }

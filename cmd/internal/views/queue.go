@@ -63,3 +63,19 @@ func (v *View) describeUnit(unit uint64) []byte {
 	path := filepath.Join(v.views.config.Mount, "datasets", v.name, dispatch.BatchName(unit, a.Cut().Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, a.Records(rank, step), where)
 }
+
+// Units are what the queue of a view hands out, for this node as the leader.
+func (vs *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
+	v, err := vs.Open(view)
+	if err != nil {
+		return dispatch.Units{}, err
+	}
+	if err := v.settle(ctx, nil, rank); err != nil {
+		return dispatch.Units{}, err
+	}
+	cut := v.now().Cut()
+	return dispatch.Units{
+		Ranks: cut.Ranks, Steps: cut.Steps(), Seed: v.asked.Seed,
+		Holders: func(rank, step uint64) map[string]int64 { a := v.now(); return a.Holders(a.host, rank, step) },
+	}, nil
+}

@@ -6,7 +6,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// WouldBe says where the ranks of a view would be, if they were pinned now: where they
+// WouldBe says where the ranks of a view would be, if they were settled now: where they
 // were opened last, and the others in blocks on the nodes that are up, as mpirun places
 // them.
 func (vs *Views) WouldBe(v meta.View) state.Runs {
@@ -48,32 +48,4 @@ func (vs *Views) allUp(claims state.Runs) bool {
 		}
 	}
 	return len(claims) > 0
-}
-
-// RanksHere are the ranks of this node, as the view is settled or as it would be.
-func (v *View) RanksHere() (ranks []uint64) {
-	a := v.now()
-	seats := a.seats
-	if seats == nil {
-		seats = v.views.Seats(v.views.WouldBe(v.asked))
-	}
-	first := uint64(0)
-	for _, seat := range seats {
-		for rank := first; rank < first+seat.Ranks && meta.SameHost(seat.Host, a.host); rank++ {
-			ranks = append(ranks, rank)
-		}
-		first += seat.Ranks
-	}
-	return ranks
-}
-
-// hostOf is where a rank runs, as far as the assignment knows.
-func (a *assignment) hostOf(rank uint64) string {
-	for _, s := range a.seats {
-		if rank < s.Ranks {
-			return s.Host
-		}
-		rank -= s.Ranks
-	}
-	return a.host
 }

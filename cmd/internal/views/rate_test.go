@@ -44,8 +44,8 @@ func BenchmarkPlanningAtRate(b *testing.B) {
 					b.Fatal(err)
 				}
 				took, after := time.Since(begin).Seconds(), n.cache.Stats()
-				b.ReportMetric(100*(after.PlanTime-before.PlanTime).Seconds()/took, "plan-%")
-				b.ReportMetric(float64(after.Plans-before.Plans), "plans")
+				b.ReportMetric(100*(after.ChoiceTime-before.ChoiceTime).Seconds()/took, "plan-%")
+				b.ReportMetric(float64(after.Choices-before.Choices), "plans")
 				b.ReportMetric(float64(after.Opens-before.Opens)/took, "opens/s")
 			}
 		})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch/batch"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 	"rankfs/meta/state"
 )
 
@@ -26,24 +26,24 @@ func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 }
 
 // settleFirst is settle for a view that is open. Each rank says where it is before it
-// waits for the token: the open that has the token waits for all, those of this node
+// waits to be the settler: the open that is the settler waits for all, those of this node
 // too.
 func (v *View) settleFirst(ctx context.Context, rank uint64) error {
-	if _, pinned := v.views.config.State.Plan(v.key); !pinned {
+	if _, settled := v.views.config.State.Plan(v.key); !settled {
 		if err := v.ranks.claim(ctx, rank); err != nil {
 			return err
 		}
 	}
 	select {
-	case v.settling <- struct{}{}:
-		defer func() { <-v.settling }()
+	case v.settler <- struct{}{}:
+		defer func() { <-v.settler }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if v.now().settled {
 		return nil
 	}
-	p, err := v.ranks.pin(ctx)
+	p, err := v.ranks.settle(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,19 +53,19 @@ func (v *View) settleFirst(ctx context.Context, rank uint64) error {
 	return v.follow(p)
 }
 
-// follow settles the view by what the cluster pinned.
+// follow settles the view by the plan that the cluster settled.
 func (v *View) follow(p state.Plan) error {
 	v.sequence = p.Sequence
 	v.views.settled.note(v.key, p.Sequence)
 	return v.assign(v.views.Seats(p.Nodes), true)
 }
 
-// holds reports whether the view is still what the cluster pinned. If it was unpinned, the name
+// holds reports whether the view is still what the cluster settled. If it was unsettled, the name
 // stands for something else.
 func (v *View) holds() error {
 	if v.sequence == 0 || !v.views.config.State.Overtaken(v.key, v.sequence) {
 		return nil
 	}
 	v.views.config.Drop(v.asked.Dataset)
-	return fmt.Errorf("view %s: %w: its plan was unpinned; open it by its path again", v.key, meta.ErrOvertaken)
+	return meta.Worded(meta.ErrOvertaken, "view %s: its plan was unsettled; open it by its path again", v.key)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // viewRanks tell the cluster on which node each rank of one view is opened, and have it
-// pin where they all are. They may be used concurrently. mu guards the fields of what was
+// settle where they all are. They may be used concurrently. mu guards the fields of what was
 // told, and is not held during a call to the cluster.
 type viewRanks struct {
 	views      *Views
@@ -83,24 +83,24 @@ const (
 	gatherTime = 3 * time.Second
 )
 
-// pin finds what the cluster pinned for the view, or has it pin where the ranks are.
-func (r *viewRanks) pin(ctx context.Context) (state.Plan, error) {
+// settle finds what the cluster settled for the view, or has it settle where the ranks are.
+func (r *viewRanks) settle(ctx context.Context) (state.Plan, error) {
 	if p, ok := r.views.config.State.Plan(r.key); ok {
 		return p, nil
 	}
 	if err := r.gather(ctx); err != nil {
 		return state.Plan{}, err
 	}
-	result, err := r.views.config.Cluster.Do(ctx, &state.Pin{View: r.key, Generation: r.generation, Nodes: r.views.WouldBe(r.view)})
+	result, err := r.views.config.Cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.views.WouldBe(r.view)})
 	if err != nil {
 		return state.Plan{}, err
 	}
-	r.views.config.Log.Info("plan pinned", "view", r.key, "ranks", r.view.Ranks, "nodes", len(result.Plan.Nodes))
+	r.views.config.Log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(result.Plan.Nodes))
 	return *result.Plan, nil
 }
 
 // gather waits until all ranks are claimed by nodes that are up, or no more come, or the
-// view is pinned.
+// view is settled.
 func (r *viewRanks) gather(ctx context.Context) error {
 	deadline := time.After(gatherTime)
 	before := ""
@@ -109,7 +109,7 @@ func (r *viewRanks) gather(ctx context.Context) error {
 	for {
 		changed := r.views.config.State.Changed()
 		claims := r.views.config.State.Claims(r.view.Dataset, r.view.Ranks)
-		if _, pinned := r.views.config.State.Plan(r.key); pinned || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
+		if _, settled := r.views.config.State.Plan(r.key); settled || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
 			return nil
 		}
 		if now := fmt.Sprint(claims); now != before {

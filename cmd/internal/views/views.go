@@ -7,12 +7,11 @@ import (
 	"sync"
 
 	"rankfs/cache"
-	"rankfs/cache/stall"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/fetch/batch"
-	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
+	"rankfs/meta/stall"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
 )
@@ -73,7 +72,7 @@ func (vs *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
 // Wait waits for what goes on behind opens, which ends soon after the context of Start.
 func (vs *Views) Wait() { vs.tasks.Wait() }
 
-// Follow has names looked up again whose plans were unpinned, until ctx is done.
+// Follow has names looked up again whose plans were unsettled, until ctx is done.
 func (vs *Views) Follow(ctx context.Context) {
 	for {
 		changed := vs.config.State.Changed()
@@ -97,18 +96,6 @@ func (vs *Views) Names() []string {
 	return names
 }
 
-// View implements fs.Catalog.
-func (vs *Views) View(name string) (fs.View, error) { return vs.Open(name) }
-
-// Open finds the view that is called NAME or NAME@options.
-func (vs *Views) Open(name string) (*View, error) {
-	v, d, err := vs.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	return vs.newView(name, v, d)
-}
-
 // Resolve returns the view that a name stands for, and its dataset.
 func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
 	base, options, isView := meta.SplitView(name)
@@ -128,26 +115,10 @@ func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err erro
 	return v, d, nil
 }
 
-// Units are what the queue of a view hands out, for this node as the leader.
-func (vs *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
-	v, err := vs.Open(view)
-	if err != nil {
-		return dispatch.Units{}, err
-	}
-	if err := v.settle(ctx, nil, rank); err != nil {
-		return dispatch.Units{}, err
-	}
-	cut := v.now().Cut()
-	return dispatch.Units{
-		Ranks: cut.Ranks, Steps: cut.Steps(), Seed: v.asked.Seed,
-		Holders: func(rank, step uint64) map[string]int64 { a := v.now(); return a.Holders(a.host, rank, step) },
-	}, nil
-}
-
 // Server gives other nodes records of the datasets of this one.
 func (vs *Views) Server() batch.Server {
 	return batch.Server{
-		Find:   vs.config.Catalog.ByIndex,
-		Chunks: func(v *batch.Version) *batch.Chunks { return newChunkSlabs(vs.cache, v, v.Readers()).chunks },
+		Find:  vs.config.Catalog.ByIndex,
+		Slabs: func(v *batch.Version) batch.Slabs { return chunksForOthers{newChunkSlabs(v, v.Readers()), vs.cache} },
 	}
 }

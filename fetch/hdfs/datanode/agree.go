@@ -161,3 +161,22 @@ func (r oneByOne) ReadByte() (byte, error) {
 	}
 	return b[0], err
 }
+
+// field returns the value of a message's field, or nil.
+func field(b []byte, want protowire.Number) []byte {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return nil
+		}
+		size := protowire.ConsumeFieldValue(num, typ, b[n:])
+		if size < 0 {
+			return nil
+		}
+		if num == want {
+			return b[n : n+size]
+		}
+		b = b[n+size:]
+	}
+	return nil
+}

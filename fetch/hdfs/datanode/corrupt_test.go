@@ -39,7 +39,7 @@ func (b *bench) read(block namenode.Block, off, n int, r *rand.Rand) ([]byte, er
 // One byte of the only replica is wrong: no read gives it out, and none that
 // needs nothing with the same checksum fails.
 func TestNeverAWrongByte(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	b := newBench(t, c)
 	seed := rand.Uint64()
@@ -91,7 +91,7 @@ func (b *bench) readAround(block namenode.Block, content []byte, wrong int, r *r
 // A replica ends early on disk, which its datanode does not know: it accepts
 // each read and then hangs up.
 func TestReplicaCutShort(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	content := random(300_000)
@@ -119,7 +119,7 @@ func TestReplicaCutShort(t *testing.T) {
 
 // The replica that is asked first is spoiled: another is used.
 func TestCorruptReplicaIsPassedOver(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	name := c.Dir(t) + "/f"
 	content := random(300_000)
 	c.Host("data1").Put(t, name, content, 2, 1<<20)

@@ -86,12 +86,12 @@ type node struct {
 
 // Stats counts what datanodes were asked for.
 type Stats struct {
-	Bytes    uint64 `json:"bytes"`    // received, the protocol's own included
-	Local    uint64 `json:"local"`    // of these, from this host
-	Files    uint64 `json:"files"`    // of these, read by the blocks' files
-	Corrupt  uint64 `json:"corrupt"`  // replicas whose checksums did not match, or are lost
-	Failures uint64 `json:"failures"` // replicas given up for that or any other reason
-	Streams  int    `json:"streams"`  // under way
+	Bytes    uint64 // received, the protocol's own included
+	Local    uint64 // of these, from this host
+	Files    uint64 // of these, read by the blocks' files
+	Corrupt  uint64 // replicas whose checksums did not match, or are lost
+	Failures uint64 // replicas given up for that or any other reason
+	Streams  int    // under way
 }
 
 // New returns a client. It does no I/O.
@@ -196,7 +196,11 @@ func (c *Client) drop(r namenode.Replica, err error) {
 	switch {
 	case err == nil:
 		n.failed = time.Time{}
-	case !errors.Is(err, context.Canceled):
+	case err != errMute && !errors.Is(err, context.Canceled):
 		n.failed = time.Now()
 	}
 }
+
+// errMute is how a use of a datanode ends that says nothing of it: neither that it fails
+// nor that it is well.
+var errMute = errors.New("it says nothing of its datanode")

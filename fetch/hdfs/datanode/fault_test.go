@@ -13,6 +13,7 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // afar writes a file of one block that has no replica on this host, so that the
@@ -99,14 +100,11 @@ func (b *bench) some(block namenode.Block, content []byte) {
 // untilForgiven reads until a datanode serves again which failed and is well.
 func (b *bench) untilForgiven(name string, block namenode.Block, content []byte) {
 	b.t.Helper()
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	eventually.Within(b.t, 2*time.Minute, name+" is well and asked again", func() bool {
 		before := b.Snapshot().Failures
 		b.some(block, content)
-		if asked := b.hosts(); slices.Contains(asked, name) && b.Snapshot().Failures == before {
-			return
-		}
-	}
-	b.t.Errorf("%s is well and not asked again", name)
+		return slices.Contains(b.hosts(), name) && b.Snapshot().Failures == before
+	})
 }
 
 // No datanode that has the block answers.

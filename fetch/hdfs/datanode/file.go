@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
+	"rankfs/meta/stall"
 )
 
 // A file is a replica on this host that is read by its datanode's own files.
@@ -33,7 +33,7 @@ func (c *Client) openFile(ctx context.Context, b namenode.Block, r namenode.Repl
 // fill reads p in full.
 func (f *file) fill(p []byte) error {
 	if err := f.open.ReadAt(p, f.at); err != nil {
-		f.open.Forget()
+		f.open.Fail(err)
 		return err
 	}
 	f.at += int64(len(p))

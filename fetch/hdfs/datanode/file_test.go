@@ -15,6 +15,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // near is a bench whose client takes blocks of data1, the host of these tests, by
@@ -34,12 +35,10 @@ func newNear(t *testing.T, c *cluster.Cluster) *near {
 	if !conf.Data.ByFile {
 		t.Fatal("the configuration does not say to read by file")
 	}
-	n := &near{bench: newBench(t, c), files: shortcircuit.New(shortcircuit.Config{Path: conf.Data.Socket, Rest: 100 * time.Millisecond})}
+	n := &near{bench: newBench(t, c), files: shortcircuit.New(shortcircuit.Config{Path: conf.Data.Socket, Rest: 100 * time.Millisecond, Age: time.Hour})}
 	t.Cleanup(func() {
 		n.files.Close()
-		if open := n.files.Snapshot().Files; open != 0 {
-			t.Errorf("blocks whose files are open at the end: %d", open)
-		}
+		eventually.True(t, "no block's files are open at the end", func() bool { return n.files.Snapshot().Files == 0 })
 	})
 	n.with(func(d *datanode.Config) {
 		d.Host, d.Files = "data1", n.files
@@ -101,7 +100,7 @@ func TestBlocksByFile(t *testing.T) {
 // replica's bytes are given out, the namenode hears of it, and other blocks on that
 // disk are read by file as before.
 func TestCorruptByFile(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	flips := map[string]func(block uint64) error{
@@ -141,39 +140,28 @@ func TestCorruptByFile(t *testing.T) {
 			if got, _ := n.byFile(func() { n.same(sound, content, 0, len(content), r) }); got == 0 {
 				t.Error("the datanode's other blocks are no longer read by file")
 			}
-			deadline := time.Now().Add(time.Minute)
-			for {
+			eventually.True(t, "the namenode does not hold the replica for sound", func() bool {
 				located, err := n.names.Locate(t.Context(), name, 0, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
-				on := located.Blocks[0].Replicas
-				if len(on) > 0 && !strings.HasPrefix(on[0].Host, "data1") {
-					break // where it was asked from a replica on this host would come first
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("the namenode holds the replica for sound")
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
+				on := located.Blocks[0].Replicas // where it was asked from a replica on this host would come first
+				return len(on) > 0 && !strings.HasPrefix(on[0].Host, "data1")
+			})
 		})
 	}
 }
 
 // What happens to a block whose files are kept open.
 func TestFilesAreGivenUp(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	n := newNear(t, c)
 	r := rand.New(rand.NewPCG(5, 6))
 	host := c.Host("data1")
 	gone := func(t *testing.T, why string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); n.files.Snapshot().Files > 0; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: its files are still open", why)
-			}
-		}
+		eventually.True(t, "its files are closed: "+why, func() bool { return n.files.Snapshot().Files == 0 })
 	}
 	put := func(t *testing.T, name string, size int) (namenode.Block, []byte) {
 		t.Helper()

@@ -202,25 +202,6 @@ func parseCall(frame []byte) (id uint64, method string, err error) {
 	return id, method, nil
 }
 
-// field returns the value of a message's field, or nil.
-func field(b []byte, want protowire.Number) []byte {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return nil
-		}
-		size := protowire.ConsumeFieldValue(num, typ, b[n:])
-		if size < 0 {
-			return nil
-		}
-		if num == want {
-			return b[n : n+size]
-		}
-		b = b[n+size:]
-	}
-	return nil
-}
-
 // response is an RpcResponseHeaderProto and, after it, a message whose first
 // field is the answer.
 func response(id uint64, answer []byte, err error) []byte {

@@ -72,6 +72,15 @@ func answerFrom(from, kind, per uint64, rest ...byte) []byte {
 	return append(protowire.AppendBytes(nil, nested(field(nil, 1, 0), 4, info)), rest...)
 }
 
+// refusal is a reply of no success.
+func refusal(words string) []byte { return refusalFor(1, words) }
+
+func refusalFor(code uint64, words string) []byte {
+	const status, message = 1, 5
+	b := protowire.AppendVarint(protowire.AppendTag(nil, status, protowire.VarintType), code)
+	return protowire.AppendBytes(nil, protowire.AppendString(protowire.AppendTag(b, message, protowire.BytesType), words))
+}
+
 // packet begins one that says to have n bytes of data, with the checksums for
 // every 512.
 func packet(n int32) []byte { return packetAt(0, n, n+4*((n+511)/512)) }
@@ -115,6 +124,7 @@ var hostile = []struct {
 	{"an endless length", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "", false},
 	{"a reply of 16 GiB", []byte{0xff, 0xff, 0xff, 0xff, 0x3f}, "17179869183 bytes", false},
 	{"a reply of nothing", protowire.AppendBytes(nil, []byte{0x22, 0}), "required field", false},
+	{"a refusal in the library's words", refusal("invalid checksum"), "invalid checksum", false},
 	{"no checksums", answer(0, 512, zeros(0)...), "there are none", true},
 	{"an unknown checksum", answer(77, 512, packet(100)...), "unsupported", false},
 	{"checksums of another kind", answer(1, 512, zeros(crc32c)...), "invalid checksum", true},

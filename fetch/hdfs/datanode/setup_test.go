@@ -2,6 +2,7 @@ package datanode_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // A bench is a client, and which datanodes it has connected to.
@@ -76,17 +78,16 @@ func (b *bench) hosts() []string {
 // replicas.
 func (b *bench) block(name string, n int) namenode.Block {
 	b.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	var blocks []namenode.Block
+	eventually.Within(b.t, 30*time.Second, fmt.Sprintf("%s is one block on %d datanodes", name, n), func() bool {
 		located, err := b.names.Locate(b.t.Context(), name, 0, 1<<40)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if len(located.Blocks) == 1 && len(located.Blocks[0].Replicas) == n {
-			return located.Blocks[0]
-		}
-	}
-	b.t.Fatalf("%s is not one block on %d datanodes", name, n)
-	return namenode.Block{}
+		blocks = located.Blocks
+		return len(blocks) == 1 && len(blocks[0].Replicas) == n
+	})
+	return blocks[0]
 }
 
 func random(n int) []byte {

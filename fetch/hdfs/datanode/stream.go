@@ -7,11 +7,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/colinmarc/hdfs/v2"
-
-	"rankfs/cache/stall"
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 )
 
 // A Stream is a range of a block, read forward. It goes on with another
@@ -29,6 +28,7 @@ type Stream struct {
 	replica namenode.Replica
 	source  source // nil if there is none
 	overTCP bool   // reading by the block's files failed
+	unread  string // the replica that is not to be read so, though nobody has changed it
 }
 
 // A source is one replica being read forward.
@@ -86,8 +86,10 @@ func (s *Stream) fill(p []byte) (err error) {
 // wrong, they are so over TCP.
 func (s *Stream) leaveFile(cause error) {
 	s.overTCP = true
-	s.release(nil)
-	s.client.config.Log.Info("block read over TCP: its files could not be read", "block", s.block.ID, "at", s.at, "cause", cause)
+	if !errors.Is(cause, shortcircuit.ErrChanged) {
+		s.unread = s.replica.ID
+	}
+	s.release(errMute)
 }
 
 // connect finds a replica, if there is none at work.
@@ -122,6 +124,9 @@ func (s *Stream) reach(r namenode.Replica, g Guard) (source, error) {
 		if err == nil {
 			return f, nil
 		}
+		if shortcircuit.OfBlock(err) {
+			s.unread = r.ID
+		}
 	}
 	defer stall.Enter(s.ctx, overTCP(s.client.isLocal(r))).Leave(0)
 	l, err := s.client.dial(s.ctx, s.block, r, g, s.at, s.end)
@@ -129,15 +134,6 @@ func (s *Stream) reach(r namenode.Replica, g Guard) (source, error) {
 		return nil, err
 	}
 	return l, nil
-}
-
-// overTCP is the cause to count bytes under that come through a datanode, on this
-// host or another.
-func overTCP(local bool) stall.Cause {
-	if local {
-		return stall.ByTCP
-	}
-	return stall.Remote
 }
 
 // ErrNoReplica is the error of a block without a readable replica.
@@ -163,15 +159,19 @@ func (c causes) Error() string {
 	return strings.Join(words, "; ")
 }
 
-// fail gives up a replica. One that is corrupt says nothing of its datanode: the other
-// blocks there are read as before.
+// fail gives up a replica. One that is corrupt, or that its disk cannot read, says nothing
+// of its datanode: the other blocks there are read as before. Nor does the lack of a
+// descriptor here.
 func (s *Stream) fail(err error) {
 	if s.ctx.Err() != nil {
 		err = s.ctx.Err()
 	}
-	if isCorrupt(err) {
-		s.release(nil)
-	} else {
+	switch {
+	case ofReplica(err):
+		s.release(nil) // it has answered
+	case s.replica.ID == s.unread, meta.OutOfFiles(err):
+		s.release(errMute)
+	default:
 		s.release(err)
 	}
 	s.tried[s.replica.ID] = true
@@ -181,7 +181,7 @@ func (s *Stream) fail(err error) {
 		return
 	}
 	s.client.failures.Add(1)
-	if isCorrupt(err) {
+	if ofReplica(err) {
 		s.client.corrupt.Add(1)
 		s.corrupt = append(s.corrupt, s.replica)
 	}
@@ -199,10 +199,8 @@ func (s *Stream) report() {
 	s.corrupt = nil
 }
 
-// isCorrupt reports whether it is the replica that is bad, and not its datanode.
-func isCorrupt(err error) bool {
-	return errors.Is(err, errSums) || strings.Contains(err.Error(), "invalid checksum")
-}
+// ofReplica reports whether it is the replica that is bad, and not its datanode.
+func ofReplica(err error) bool { return errors.Is(err, errSums) || errors.Is(err, errBytes) }
 
 func (s *Stream) release(err error) {
 	if s.source != nil {
@@ -218,63 +216,4 @@ func (s *Stream) Close() error {
 		s.release(nil)
 	}
 	return nil
-}
-
-// A link is one replica being read through the library.
-type link struct {
-	client *hdfs.Client
-	file   *hdfs.FileReader
-	wire   *wire
-	end    int64       // of the range, in the block
-	stop   func() bool // of the watch over the context
-}
-
-// fill reads p in full.
-//
-// The library returns the bytes of a packet with a wrong checksum, or one that ended
-// early, as if all were well; only its next Read has the error. So the last byte of p
-// is always read alone: the library checks a read that short before it returns, and
-// an error of an earlier packet comes first.
-func (l *link) fill(p []byte) error {
-	for len(p) > 0 {
-		n, err := l.read(p[:max(1, len(p)-1)])
-		p, l.wire.at = p[n:], l.wire.at+int64(n)
-		l.wire.idle = l.wire.idle && n == 0
-		if err == io.EOF {
-			if l.wire.at == l.end && len(p) == 0 {
-				return nil
-			}
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return l.wire.explain(err)
-		}
-	}
-	return nil
-}
-
-// read calls the library, which panics on some answers that no sound datanode
-// gives. A fault in p itself is the caller's.
-func (l *link) read(p []byte) (n int, err error) {
-	defer func() {
-		v := recover()
-		if _, fault := v.(interface{ Addr() uintptr }); fault {
-			panic(v)
-		}
-		if v != nil {
-			err = fmt.Errorf("its answer %w: %v", meta.ErrCorrupt, v)
-		}
-	}()
-	return l.file.Read(p)
-}
-
-func (l *link) way() stall.Cause { return overTCP(l.wire.local) }
-
-func (l *link) close() {
-	if l.file != nil {
-		l.file.Close()
-	}
-	l.client.Close()
-	l.wire.close()
-	l.stop()
 }

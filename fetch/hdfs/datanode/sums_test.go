@@ -13,7 +13,7 @@ import (
 // A replica has lost its checksums, or their file says another thing of them
 // than it did, and a byte is wrong: nobody could know, and it is not read.
 func TestReplicaWithoutSums(t *testing.T) {
-	c := cluster.Exclusive(t)
+	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	content := random(300_000)
 	head := func(off int64, with ...byte) func(sums string) error {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"rankfs/meta"
 )
 
 // A Client asks the namenodes of one nameservice. Its methods may be called
@@ -116,7 +118,7 @@ func (c *Client) problem(ctx context.Context, method, path, addr string, err err
 		addr = strings.Join(c.config.Addresses, ", ")
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errSilent):
-			err = fmt.Errorf("no answer within the %v that a call may take: %w", c.config.Timeout, err)
+			err = fmt.Errorf("no answer within the %s that a call may take: %w", meta.FormatTime(c.config.Timeout), err)
 		case cause != nil:
 			err = fmt.Errorf("%w: %w", cause, err)
 		}

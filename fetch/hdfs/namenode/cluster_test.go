@@ -22,6 +22,7 @@ import (
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // on returns a client that a real cluster's namenodes see on a host.
@@ -82,15 +83,13 @@ func write(t testing.TB, h *cluster.Host, name string, size int) *hdfs.FileWrite
 // finish closes a file, as soon as its last block is where it belongs.
 func finish(t testing.TB, f *hdfs.FileWriter) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Done(t, time.Minute, "the file is closed", func() error {
 		err := f.Close()
-		if err == nil {
-			return
-		}
-		if !strings.Contains(err.Error(), "replication in progress") || time.Now().After(deadline) {
+		if err != nil && !strings.Contains(err.Error(), "replication in progress") {
 			t.Fatal(err)
 		}
-	}
+		return err
+	})
 }
 
 // checked is where the blocks of a path are, by Hadoop's own account.

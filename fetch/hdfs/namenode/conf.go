@@ -35,6 +35,7 @@ func FromConf(dir, authority string) (Config, error) {
 		return Config{}, fmt.Errorf("hadoop configuration %q: %w", dir, err)
 	}
 	c := Config{
+		Named: conf.names(authority),
 		Data: Data{
 			UseHostname: conf.is("dfs.client.use.datanode.hostname"),
 			Protection:  conf.list("dfs.data.transfer.protection"),
@@ -173,6 +174,23 @@ func (c conf) namenodes(authority string) ([]host, error) {
 		return []host{c.host(authority, "")}, nil
 	}
 	return []host{{addr: withPort(authority)}}, nil
+}
+
+// names reports whether an authority is the configuration's default, a nameservice of it,
+// or a namenode of one of those.
+func (c conf) names(authority string) bool {
+	own, _ := c.defaultFS()
+	if authority == "" || authority == own || own != "" && withPort(own) == withPort(authority) {
+		return true
+	}
+	for key := range c {
+		service, isAddress := strings.CutPrefix(key, "dfs.namenode.rpc-address.")
+		nameservice, isService := strings.CutPrefix(key, "dfs.ha.namenodes.")
+		if isService && nameservice == authority || isAddress && (service == authority || withPort(c.get(key)) == withPort(authority)) {
+			return true
+		}
+	}
+	return false
 }
 
 // host is the one whose settings have names that end in keys.

@@ -17,6 +17,8 @@ import (
 type Config struct {
 	// Addresses are HOST:PORT of the namenodes of one nameservice.
 	Addresses []string
+	// Named says that the Hadoop configuration names this HDFS. It is set by FromConf.
+	Named bool
 	// Web are the same namenodes' WebHDFS, such as https://nn1:9871. It is asked
 	// when none answers at its address.
 	Web []string

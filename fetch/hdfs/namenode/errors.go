@@ -82,13 +82,13 @@ func clean(s string) string {
 
 func (e *remoteError) Error() string {
 	if e.text == "" {
-		return e.short()
+		return e.brief()
 	}
-	return e.short() + ": " + e.text
+	return e.brief() + ": " + e.text
 }
 
-// short is the name of the exception without its package.
-func (e *remoteError) short() string {
+// brief is the name of the exception without its package.
+func (e *remoteError) brief() string {
 	if e.class == "" {
 		return "an error without a name"
 	}
@@ -112,7 +112,7 @@ func isNotActive(err error) bool {
 	if !errors.As(err, &remote) {
 		return false
 	}
-	switch remote.short() {
+	switch remote.brief() {
 	case "StandbyException":
 		return true
 	case "RetriableException":
@@ -127,7 +127,7 @@ func explain(err error, user, path string) error {
 	if !errors.As(err, &remote) {
 		return err
 	}
-	switch remote.short() {
+	switch remote.brief() {
 	case "FileNotFoundException", "ParentNotDirectoryException":
 		return meta.ErrNotExist
 	case "AccessControlException", "AuthorizationException":
@@ -149,7 +149,7 @@ func denied(remote *remoteError, user, path string) error {
 	if strings.Contains(remote.text, "SIMPLE authentication is not enabled") {
 		return fmt.Errorf("%w: the namenode wants Kerberos; give a keytab or a credential cache", syscall.EACCES)
 	}
-	if remote.short() == "AuthorizationException" || path == "" {
+	if remote.brief() == "AuthorizationException" || path == "" {
 		return meta.Worded(syscall.EACCES, "permission denied for user %q: %s", user, remote.text)
 	}
 	return meta.Worded(syscall.EACCES, "permission denied for user %q: %s; ask its owner to let you in, as with 'hdfs dfs -setfacl -m user:%s:r-x %s'",

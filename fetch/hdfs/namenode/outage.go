@@ -44,6 +44,9 @@ const (
 // less time than a call has.
 var errUnseen = errors.New(errSilent.Error())
 
+// Outage is why no namenode answers, nil if one does as far as is known.
+func (c *Client) Outage() error { return c.outage.cause() }
+
 // everywhere reports whether a method can be asked in every way, so that it says
 // something of all of them that none answers.
 func (c *Client) everywhere(method string) bool {

@@ -172,9 +172,9 @@ func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Me
 	var remote *remoteError
 	errors.As(err, &remote)
 	switch {
-	case remote != nil && remote.short() == "FileNotFoundException":
+	case remote != nil && remote.brief() == "FileNotFoundException":
 		return nil, &brokenError{fmt.Errorf("%q went while its directory was listed", path)}
-	case remote != nil && remote.short() == "AccessControlException":
+	case remote != nil && remote.brief() == "AccessControlException":
 		return nil, nil
 	case err == nil && field(blocks, "fileLength").Uint() != st.Length && !field(blocks, "underConstruction").Bool():
 		return nil, &brokenError{fmt.Errorf("%q changed while its directory was listed", path)}

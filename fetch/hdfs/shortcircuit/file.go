@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,8 +22,8 @@ import (
 	"rankfs/meta"
 )
 
-// A File is a block's two open files. Reading does not change it, so many readers
-// may share it, each with a use of its own from Open to Release.
+// A File is a block's two open files. Many readers may share it, each with a use of its
+// own from Open to Release.
 //
 // Its bytes are those of the block as long as both files are as they were when
 // the datanode passed them: HDFS never writes into a finished block, and to
@@ -30,18 +32,20 @@ import (
 type File struct {
 	client *Client
 	key    key
-	home   home
+	origin origin
+	disks  *disks
 
 	data, sums *os.File
 	was        [2]identity // of data and sums
 	size       int64
 	per        int64 // bytes that have a checksum together
 	table      *crc32.Table
+	passed     time.Time
+	sound      atomic.Bool // bytes of it have matched their checksums
 
 	// The client's lock guards these.
 	uses      int
-	forgotten bool // closed after its last use
-	since     time.Time
+	forgotten bool          // closed after its last use
 	idle      *list.Element // in the list of idle files, if it has no use
 }
 
@@ -58,23 +62,25 @@ const (
 var ErrChanged = errors.New("the datanode has changed the block")
 
 // newFile checks the files that a datanode has passed. On an error it closes them.
-func newFile(files [2]*os.File, b Block) (*File, error) {
-	f := &File{data: files[0], sums: files[1]}
-	if err := errors.Join(f.named(b.ID), f.examine(b.Size)); err != nil {
+func newFile(files [2]*os.File, b Block, d *disks) (*File, error) {
+	d.open.Add(1)
+	f := &File{data: files[0], sums: files[1], disks: d, passed: time.Now()}
+	if err := errors.Join(f.named(b), f.examine(b.Size)); err != nil {
 		f.close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// named reports an error if the checksums are another block's. Bytes of another
-// block do not match the checksums of this one, but would match their own.
-func (f *File) named(id uint64) error {
+// named reports an error if the checksums are another block's, or of before the block
+// was appended to. Such bytes do not match the checksums of this one, but would match
+// their own.
+func (f *File) named(b Block) error {
 	path, err := nameOf(f.sums)
 	if err != nil {
 		return err
 	}
-	if name := filepath.Base(path); !strings.HasPrefix(name, fmt.Sprintf("blk_%d_", int64(id))) {
+	if name := filepath.Base(path); !strings.HasPrefix(name, fmt.Sprintf("blk_%d_%d.meta", int64(b.ID), b.Stamp)) {
 		return fmt.Errorf("its checksums %w: they are those of %s", meta.ErrCorrupt, name)
 	}
 	return nil
@@ -95,14 +101,14 @@ func nameOf(f *os.File) (path string, err error) {
 func (f *File) examine(size int64) error {
 	var sizes [2]int64
 	for i, file := range []*os.File{f.data, f.sums} {
-		st, err := stat(file)
+		st, err := look(file)
 		if err != nil {
 			return err
 		}
 		if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 			return fmt.Errorf("what the datanode passes %w: it is no file", meta.ErrCorrupt)
 		}
-		f.was[i], sizes[i] = identityOf(&st), st.Size
+		f.was[i], sizes[i] = identityOf(&st), int64(st.Size)
 	}
 	if f.size = sizes[0]; f.size < size {
 		return fmt.Errorf("its file %w: it has %d bytes of %d", meta.ErrCorrupt, f.size, size)
@@ -118,7 +124,7 @@ func (f *File) examine(size int64) error {
 
 func (f *File) readHeader() error {
 	var head [headerSize]byte
-	if _, err := f.sums.ReadAt(head[:], 0); err != nil {
+	if err := f.disks.read(f.sums, f.was[1].dev, head[:], 0); err != nil {
 		return fmt.Errorf("its checksums: %w", err)
 	}
 	if v := binary.BigEndian.Uint16(head[:]); v != format {
@@ -143,7 +149,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // unchanged returns an error if a file has changed since the datanode passed it.
 func (f *File) unchanged() error {
 	for i, file := range []*os.File{f.data, f.sums} {
-		st, err := stat(file)
+		st, err := look(file)
 		if err != nil {
 			return err
 		}
@@ -154,14 +160,18 @@ func (f *File) unchanged() error {
 	return nil
 }
 
-func stat(f *os.File) (st syscall.Stat_t, err error) {
+// look tells what the kernel knows of a file, and waits for no disk: of one whose filesystem
+// would ask elsewhere for news (NFS, FUSE) it takes what was known last.
+func look(f *os.File) (st unix.Statx_t, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return st, err
 	}
 	var got error
-	err = raw.Control(func(fd uintptr) { got = syscall.Fstat(int(fd), &st) })
-	return st, errors.Join(err, os.NewSyscallError("fstat", got))
+	err = raw.Control(func(fd uintptr) {
+		got = unix.Statx(int(fd), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st)
+	})
+	return st, errors.Join(err, os.NewSyscallError("statx", got))
 }
 
 // Release ends a use of the file.
@@ -171,13 +181,16 @@ func (f *File) Release() {
 	f.client.release(f)
 }
 
-// Forget keeps the file from further readers.
-func (f *File) Forget() { f.client.forget(f) }
-
-func (f *File) close() {
-	f.data.Close()
-	f.sums.Close()
+// Fail keeps the file, which could not be read, from further readers. They get the
+// block over TCP for a while, unless it was changed, or the fault is of their memory.
+func (f *File) Fail(cause error) {
+	f.client.forget(f)
+	if !errors.Is(cause, ErrChanged) && !errors.Is(cause, syscall.EFAULT) {
+		f.client.refuse(f.key, f.origin, cause)
+	}
 }
+
+func (f *File) close() { f.disks.close(f.was[0].dev, []*os.File{f.data, f.sums}) }
 
 // Large reads are done in pieces that a processor's caches still have when they
 // are checked, with the checksums of many pieces at a time. A piece of 128 KiB
@@ -206,30 +219,67 @@ func (f *File) ReadAt(p []byte, off int64) error {
 	if err := f.unchanged(); err != nil {
 		return err
 	}
-	n := f.share(len(p))
-	if n >= len(p) {
+	if err := f.readAll(p, off); err != nil {
+		return err
+	}
+	if !f.sound.Swap(true) {
+		f.client.accept(f)
+	}
+	return nil
+}
+
+// readAll divides a large read among processors: copying and checking are their work,
+// where over TCP the datanode does some. They take shares in the order of the file, so
+// that the kernel sees one reader that goes forward, and has the disk read ahead of it. A
+// memory fault in p goes on in the caller's goroutine, which knows what it means.
+func (f *File) readAll(p []byte, off int64) error {
+	n := f.share()
+	if len(p) <= n {
 		return f.read(p, off)
 	}
+	f.expectSums(off, int64(len(p)))
+	var next atomic.Int64
 	var work sync.WaitGroup
-	errs := make([]error, (len(p)+n-1)/n)
+	var panicked atomic.Value
+	errs := make([]error, workers)
 	for i := range errs {
-		at := i * n
-		work.Go(func() { errs[i] = f.read(p[at:min(at+n, len(p))], off+int64(at)) })
+		work.Go(func() {
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+			defer func() {
+				if v := recover(); v != nil {
+					panicked.CompareAndSwap(nil, &v)
+				}
+			}()
+			for at := n * int(next.Add(1)-1); at < len(p) && errs[i] == nil; at = n * int(next.Add(1)-1) {
+				if errs[i] = f.read(p[at:min(at+n, len(p))], off+int64(at)); errs[i] != nil {
+					next.Add(int64(len(p))) // no share is left
+				}
+			}
+		})
 	}
 	work.Wait()
+	if v, ok := panicked.Load().(*any); ok {
+		panic(*v)
+	}
 	return errors.Join(errs...)
 }
 
-// share is how much of a large read a processor does: copying and checking are
-// its work, where over TCP the datanode does some. More than four would find
-// the memory busy.
-func (f *File) share(n int) int {
+// More workers than four would find the memory busy.
+var workers = min(4, runtime.NumCPU())
+
+// share is how much of a large read a worker takes at a time: whole chunks, which are read
+// once if the read begins with one.
+func (f *File) share() int {
 	const least = 2 << 20
-	share := max(least, (n+workers-1)/workers)
-	return share + int(f.per) - share%int(f.per) // a chunk is read once, if p begins with one
+	return (least + int(f.per) - 1) / int(f.per) * int(f.per)
 }
 
-var workers = min(4, runtime.NumCPU())
+// expectSums has the disk begin to read the checksums of n bytes from off on, all at
+// once: read as they are needed they would queue behind the bytes that are read ahead.
+func (f *File) expectSums(off, n int64) {
+	first, last := off/f.per, (off+n+f.per-1)/f.per
+	f.disks.expect(f.sums, f.was[1].dev, headerSize+first*sumSize, (last-first)*sumSize)
+}
 
 func (f *File) read(p []byte, off int64) error {
 	s := scratches.Get().(*scratch)
@@ -277,7 +327,7 @@ func (f *File) whole(s *scratch, p []byte, off int64, total int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.data.ReadAt(p, off); err != nil {
+	if err := f.disks.read(f.data, f.was[0].dev, p, off); err != nil {
 		if err == io.EOF {
 			err = fmt.Errorf("its file ends: %w", ErrChanged)
 		}
@@ -299,23 +349,10 @@ func (f *File) window(s *scratch, off, n, total int64) ([]byte, error) {
 	first, last := off/f.per, (off+n+f.per-1)/f.per
 	if first < s.from || last > s.to {
 		end := min((off+total+f.per-1)/f.per, first+window/sumSize, (f.size+f.per-1)/f.per)
-		if _, err := f.sums.ReadAt(s.sums[:(end-first)*sumSize], headerSize+first*sumSize); err != nil {
+		if err := f.disks.read(f.sums, f.was[1].dev, s.sums[:(end-first)*sumSize], headerSize+first*sumSize); err != nil {
 			return nil, fmt.Errorf("its checksums: %w", err)
 		}
 		s.from, s.to = first, end
-		f.expect(end*f.per, off+total)
 	}
 	return s.sums[(first-s.from)*sumSize : (last-s.from)*sumSize], nil
-}
-
-// expect has the disk read the bytes that will be wanted after this window, at most
-// as many as the window has.
-func (f *File) expect(from, to int64) {
-	n := min(to-from, window/sumSize*f.per)
-	if n <= 0 {
-		return
-	}
-	if raw, err := f.data.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.Fadvise(int(fd), from, n, unix.FADV_WILLNEED) })
-	}
 }

@@ -24,44 +24,60 @@ import (
 )
 
 // A socket is where a datanode of this host listens. The client's lock guards its
-// fields.
+// lapse, which is that of the last attempt to use it.
 type socket struct {
-	path  string
-	cause error     // why the last attempt to use it failed; nil if it did not
-	tried time.Time // when that was
+	path string
+	lapse
 }
 
 // An identity tells a file from earlier and later files in its place.
 type identity struct {
 	dev, ino uint64
-	ctime    syscall.Timespec
+	ctime    unix.StatxTimestamp
 }
 
-func identityOf(st *syscall.Stat_t) identity { return identity{uint64(st.Dev), st.Ino, st.Ctim} }
+func identityOf(st *unix.Statx_t) identity {
+	return identity{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Ctime}
+}
 
-// A home is the socket that a file came by. A datanode that begins anew makes a
-// new one.
-type home struct {
+// lookAt tells what is at a path, of which it follows no last link.
+func lookAt(path string) (st unix.Statx_t, err error) {
+	err = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
+	return st, os.NewSyscallError("statx", err)
+}
+
+// An origin is the socket that a file came by, or did not. A datanode that begins anew
+// makes a new one.
+type origin struct {
 	path string
-	was  identity
+	was  identity // zero if there was none
 }
 
-func (h home) moved() bool {
-	var st syscall.Stat_t
-	return syscall.Lstat(h.path, &st) != nil || identityOf(&st) != h.was
+func (o origin) moved() bool {
+	st, err := lookAt(o.path)
+	if err != nil {
+		return o.was != identity{}
+	}
+	return identityOf(&st) != o.was
 }
 
-// request asks the datanode for a block's files.
-func (s *socket) request(ctx context.Context, timeout time.Duration, b Block) (*File, error) {
+// request asks the datanode for a block's files, and tells by which socket.
+func (s *socket) request(ctx context.Context, timeout time.Duration, b Block, d *disks) (*File, origin, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c, h, err := s.dial(ctx)
+	c, from, err := s.dial(ctx)
 	if err != nil {
-		return nil, err
+		return nil, from, err
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	if _, err := c.Write(question(b)); err != nil {
+	f, err := s.ask(c, b, d)
+	return f, from, err
+}
+
+// ask asks it by a connection.
+func (s *socket) ask(c *net.UnixConn, b Block, d *disks) (*File, error) {
+	if _, err := c.Write(request(b)); err != nil {
 		return nil, useless("ask %s: %w", s.path, err)
 	}
 	answer, err := readAnswer(c)
@@ -71,42 +87,56 @@ func (s *socket) request(ctx context.Context, timeout time.Duration, b Block) (*
 	if err := refusal(answer); err != nil {
 		return nil, err
 	}
-	files, err := receive(c)
+	files, err := receive(c, d)
 	if err != nil {
 		return nil, useless("ask %s: %w", s.path, err)
 	}
-	f, err := newFile(files, b)
+	f, err := newFile(files, b, d)
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", b.ID, err)
 	}
-	f.home = h
 	return f, nil
 }
 
-// dial connects to the datanode, if no other user can have replaced its socket.
-func (s *socket) dial(ctx context.Context) (*net.UnixConn, home, error) {
-	var st syscall.Stat_t
-	if err := syscall.Lstat(s.path, &st); errors.Is(err, fs.ErrNotExist) {
-		return nil, home{}, useless("there is no socket %s: is dfs.domain.socket.path the datanode's too, and has it Hadoop's native library?", s.path)
+// dial connects to the datanode, if no other user can have replaced its socket. Where
+// it cannot, the origin is what it has seen.
+func (s *socket) dial(ctx context.Context) (c *net.UnixConn, o origin, err error) {
+	o.path = s.path
+	st, err := lookAt(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, o, useless("there is no socket %s: is dfs.domain.socket.path the datanode's too, and has it Hadoop's native library?", s.path)
 	} else if err != nil {
-		return nil, home{}, useless("socket %s: %w", s.path, err)
+		return nil, o, useless("socket %s: %w", s.path, err)
 	}
+	o.was = identityOf(&st)
 	if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
-		return nil, home{}, useless("%s is no socket", s.path)
+		return nil, o, useless("%s is no socket", s.path)
 	}
 	if err := guarded(filepath.Dir(s.path), st.Uid); err != nil {
-		return nil, home{}, err
+		return nil, o, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", s.path)
+	c, err = connect(ctx, s.path)
 	if err != nil {
-		return nil, home{}, useless("no datanode answers: %w", err)
+		return nil, o, err
 	}
-	c := conn.(*net.UnixConn)
 	if err := heldBy(c, st.Uid); err != nil {
 		c.Close()
-		return nil, home{}, useless("socket %s: %w", s.path, err)
+		return nil, o, useless("socket %s: %w", s.path, err)
 	}
-	return c, home{s.path, identityOf(&st)}, nil
+	return c, o, nil
+}
+
+func connect(ctx context.Context, path string) (*net.UnixConn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return c.(*net.UnixConn), nil
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, useless("no datanode answers: %w: does it run, and has it Hadoop's native library?", err)
+	case meta.OutOfFiles(err):
+		return nil, useless("ask %s: %w: raise the limit of open files", path, err)
+	}
+	return nil, useless("no datanode answers: %w", err)
 }
 
 // guarded checks the folder of a socket and those above it as Hadoop does: no other
@@ -160,8 +190,8 @@ const (
 	format    = 1  // of a block's files, the highest that is understood
 )
 
-// question is an OpRequestShortCircuitAccessProto, framed to be sent.
-func question(b Block) []byte {
+// request is an OpRequestShortCircuitAccessProto, framed to be sent.
+func request(b Block) []byte {
 	header := newMessage("BaseHeaderProto")
 	set(header, "block", b.Header)
 	if b.Token != nil {
@@ -210,12 +240,18 @@ func (r byByte) ReadByte() (byte, error) {
 	return b[0], err
 }
 
+// errToken is the error of a block whose token the datanode does not accept. With
+// another token it may pass the same block's files.
+var errToken = errors.New("the datanode refuses the block's token")
+
 // refusal is why a datanode passes no files; nil if it does.
 func refusal(answer proto.Message) error {
-	const success, unsupported = 0, 7
+	const success, token, unsupported = 0, 5, 7
 	words := get(answer, "message").String()
 	switch status := get(answer, "status").Enum(); status {
 	case success:
+	case token:
+		return fmt.Errorf("%w: %s", errToken, words)
 	case unsupported:
 		return useless("the datanode does not pass files: %s", words)
 	default:
@@ -228,7 +264,7 @@ func refusal(answer proto.Message) error {
 }
 
 // receive takes two files, which come with one byte.
-func receive(c *net.UnixConn) (files [2]*os.File, err error) {
+func receive(c *net.UnixConn, d *disks) (files [2]*os.File, err error) {
 	const most = 8 // more than are sent; surplus files must be closed
 	one, space := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
 	raw, err := c.SyscallConn()
@@ -252,9 +288,7 @@ func receive(c *net.UnixConn) (files [2]*os.File, err error) {
 		err = fmt.Errorf("what it passes %w: %d files, where a block has its bytes and its checksums", meta.ErrCorrupt, len(fds))
 	}
 	if err != nil {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
+		d.reject(fds)
 		return files, err
 	}
 	for i, fd := range fds {

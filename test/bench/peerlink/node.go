@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rankfs/cache/peers"
+	"rankfs/fetch/peers"
 	"rankfs/meta/wire"
 )
 
@@ -69,7 +69,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	server, err := wire.NewServer(peers.Calls(s), wire.Limits{})
+	server, err := wire.NewServer(peers.Calls(s), nil, wire.Limits{})
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func register(ctx context.Context, g *group.Group, hash string, size int64) erro
 	if err != nil {
 		return err
 	}
-	r, err := g.Do(ctx, &state.PutDataset{Name: "petabyte", Record: record, Index: hash, IndexBytes: size})
+	r, err := g.Do(ctx, &state.PutDataset{Name: "petabyte", Registration: record, Index: hash, IndexBytes: size})
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func register(ctx context.Context, g *group.Group, hash string, size int64) erro
 	}
 	for epoch := range epochs {
 		view := fmt.Sprintf("petabyte@epoch=%d,ranks=%d,seed=0,order=full,step=chunk,tail=keep,assign=local", epoch+1, ranks)
-		if _, err := g.Do(ctx, &state.Pin{View: view, Generation: r.Generation, Nodes: state.Runs{{Node: g.Self(), Count: ranks}}}); err != nil {
+		if _, err := g.Do(ctx, &state.Settle{View: view, Generation: r.Generation, Nodes: state.Runs{{Node: g.Self(), Count: ranks}}}); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func snapshot(m *state.Machine, path string) (wrote, read time.Duration, bytes i
 	}
 	wrote, begin = time.Since(begin), time.Now()
 	if _, err = f.Seek(0, io.SeekStart); err == nil {
-		_, err = state.Read(f)
+		err = state.New().Restore(f)
 	}
 	return wrote, time.Since(begin), bytes, err
 }

@@ -20,6 +20,7 @@ import (
 type daemon struct {
 	cmd  *exec.Cmd
 	pid  int           // as the machine outside counts
+	poor bool          // has no native library
 	gone chan struct{} // closed when it has ended
 }
 
@@ -55,8 +56,17 @@ func command(s *site.Site, host string, line []string) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// start starts a daemon that belongs on a host, unless it runs.
-func (d *daemons) start(p place) error {
+// start starts a daemon that belongs on a host, unless it runs. One that runs with the
+// native library though it is to be poor, or the other way round, is killed first.
+func (d *daemons) start(p place, poor bool) error {
+	d.mu.Lock()
+	one := d.mu.running[p]
+	d.mu.Unlock()
+	if one != nil && one.poor != poor {
+		if err := d.signal(p, syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
 	h, err := d.site.Host(p.host)
 	if err != nil {
 		return err
@@ -69,7 +79,7 @@ func (d *daemons) start(p place) error {
 	if d.mu.running[p] != nil {
 		return nil
 	}
-	line := d.site.Daemon(p.host, p.daemon)
+	line := d.site.Daemon(p.host, p.daemon, !poor)
 	c, err := command(d.site, p.host, line)
 	if err != nil {
 		return err
@@ -84,7 +94,7 @@ func (d *daemons) start(p place) error {
 	if err != nil {
 		return err
 	}
-	one := &daemon{c, pid, make(chan struct{})}
+	one = &daemon{c, pid, poor, make(chan struct{})}
 	d.mu.running[p] = one
 	go d.wait(p, one)
 	return nil
@@ -181,7 +191,7 @@ func (d *daemons) do(o control.Order) (a control.Answer) {
 	switch o.Do {
 	case control.Ping:
 	case control.Start:
-		err = d.start(p)
+		err = d.start(p, o.Poor)
 	case control.Signal:
 		err = d.signal(p, o.Signal)
 	default:

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -110,15 +111,16 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 }
 
 // unmountOthers detaches the rankfs mounts that were there when this process got its
-// mount namespace: a daemon of another test goes on as long as any namespace has its
-// mount. No path below one is looked up.
+// mount namespace, and what jobs of their shuffle pools have in memory: a daemon of
+// another test goes on as long as any namespace has its mount. No path below one is
+// looked up.
 func unmountOthers() error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(table)) {
-		if !strings.Contains(line, " - fuse.rankfs ") {
+	for _, line := range slices.Backward(slices.Collect(strings.Lines(string(table)))) { // what is mounted on another first
+		if !strings.Contains(line, " - fuse.rankfs ") && !strings.Contains(line, " - tmpfs rankfs-pool ") {
 			continue
 		}
 		point, err := strconv.Unquote(`"` + strings.Fields(line)[4] + `"`) // blanks are \040

@@ -141,9 +141,9 @@ func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	old, _ := c.State.Dataset("d")
-	c.Apply(&state.PutDataset{Name: "d", Record: record, Index: hash, Generation: old.Generation})
+	c.Apply(&state.PutDataset{Name: "d", Registration: record, Index: hash, Generation: old.Generation})
 	k, err := catalog.New(catalog.Config{
-		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Dropped: func(string) {},
+		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // What the keeper does.
 const (
 	Ping   = "ping"   // nothing: it answers when the cluster is ready
-	Start  = "start"  // a daemon, unless it runs
+	Start  = "start"  // a daemon, unless it runs as it is to
 	Signal = "signal" // a daemon; after SIGKILL the answer comes when it is gone
 	Stop   = "stop"   // the whole cluster, for good
 )
@@ -27,6 +27,7 @@ type Order struct {
 	Host   string
 	Daemon string
 	Signal syscall.Signal
+	Poor   bool // it is to start without Hadoop's native library
 }
 
 // An Answer says what came of it.

@@ -20,6 +20,7 @@ const (
 	NameRPC  = 8020
 	NameHTTP = 9870
 	DataHTTP = 9864
+	DataRPC  = 9867
 )
 
 // Classes are the programs behind the daemons.
@@ -29,9 +30,10 @@ var Classes = map[string]string{
 }
 
 // Daemon is the command line of a daemon on a host. Datanodes pass files of
-// their blocks to programs on their host.
-func (s *Site) Daemon(host, daemon string) []string {
-	if daemon != DataNode {
+// their blocks to programs on their host, unless they have not the native library,
+// with which they would not start if they were to.
+func (s *Site) Daemon(host, daemon string, native bool) []string {
+	if daemon != DataNode || !native {
 		return s.Java(host, hadoop.DaemonOptions, Classes[daemon])
 	}
 	options := append([]string{s.Home.Native()}, hadoop.DaemonOptions...)

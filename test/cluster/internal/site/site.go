@@ -85,7 +85,12 @@ func number(hosts []Host) []Host {
 }
 
 // variants are the clusters that there are, by name.
-var variants = map[string]func() []Host{"plain": Plain, "wide": Wide, "plans": Wide, "bare": Bare, "spare": Bare, "five": Five, "scrap": Bare}
+var variants = map[string]func() []Host{
+	"plain": Plain, "mounts": Plain,
+	"wide": Wide, "plans": Wide,
+	"bare": Bare, "spare": Bare, "scrap": Bare,
+	"five": Five,
+}
 
 // New describes the cluster of that name which belongs to a checkout: another
 // checkout has another, for its harness may be another.

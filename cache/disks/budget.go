@@ -1,0 +1,151 @@
+package disks
+
+import (
+	"fmt"
+	"sync"
+
+	"rankfs/meta"
+)
+
+// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace.
+var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room in any tier now")
+
+// A Floor is how much of a file system stays free: the larger of the two.
+type Floor struct {
+	Bytes   int64
+	Percent float64 // of the file system's size
+}
+
+func (f Floor) of(total int64) int64 {
+	return max(f.Bytes, int64(f.Percent/100*float64(total)))
+}
+
+// A budget is what a directory may take of its disk, and what it takes, in bytes of
+// blocks:
+//
+//   - used is at least what the directory's files take: slabs, unfinished files, dying
+//     files, the index and reserved files. A file is counted before it is made, and
+//     until its blocks are free.
+//   - others and claims together never exceed most.
+//
+// Its lock is held within its methods only, and no other is taken meanwhile. It may be
+// taken while the slabs' lock is held.
+type budget struct {
+	most int64
+
+	mu struct {
+		sync.Mutex
+		used   int64
+		others int64 // of used: reserved for what is not a slab
+		claims int64 // that are to be reserved: no slab may take them
+		index  int64 // of used: the index file's
+	}
+}
+
+// count counts bytes as used if the budget allows. It fails if it never will.
+func (b *budget) count(need int64) (ok bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case need > b.most-b.mu.others:
+		return false, fmt.Errorf("%d bytes, nvme budget of %d, %d of it for other files: %w", need, b.most, b.mu.others, ErrNoRoom)
+	case b.mu.used+b.mu.claims+need > b.most:
+		return false, nil
+	}
+	b.mu.used += need
+	return true, nil
+}
+
+// add counts bytes that files take already, or that they take no more if it is less
+// than nothing.
+func (b *budget) add(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.used += bytes
+}
+
+// over reports whether more is used than may be.
+func (b *budget) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.used+b.mu.claims > b.most
+}
+
+// left is what is not used.
+func (b *budget) left() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(0, b.most-b.mu.used-b.mu.claims)
+}
+
+// usage is what all files take, and what of that files which are not slabs take.
+func (b *budget) usage() (used, others int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.used, b.mu.others
+}
+
+// room is what slabs may take where all files may take most: of what is used already,
+// if nothing is written.
+func (b *budget) room(most int64, written bool) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	limit := b.most - b.mu.claims
+	if !written {
+		limit = b.mu.used
+	}
+	return max(0, min(limit, most)-b.mu.others-b.mu.index)
+}
+
+// setIndex says what the index file takes, which is counted: it has replaced the last
+// one, or that is gone.
+func (b *budget) setIndex(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.used -= b.mu.index
+	b.mu.index = bytes
+}
+
+// forOthers is what is left beside files that are not slabs, as slabs make way for them.
+func (b *budget) forOthers() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most - b.mu.others - b.mu.claims
+}
+
+// claim keeps bytes from slabs to come, unless they are more than other files have
+// left.
+func (b *budget) claim(bytes int64) (ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ok = bytes <= b.most-b.mu.others-b.mu.claims
+	if ok {
+		b.mu.claims += bytes
+	}
+	return ok
+}
+
+// settle counts claimed bytes as used if the budget allows.
+func (b *budget) settle(bytes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.used+bytes > b.most {
+		return false
+	}
+	b.mu.claims -= bytes
+	b.mu.others += bytes
+	b.mu.used += bytes
+	return true
+}
+
+// release gives back what was claimed, and perhaps settled.
+func (b *budget) release(bytes int64, settled bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !settled {
+		b.mu.claims -= bytes
+		return
+	}
+	b.mu.others -= bytes
+	b.mu.used -= bytes
+}

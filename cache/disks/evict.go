@@ -1,0 +1,226 @@
+package disks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+)
+
+// An evictor makes room in a directory: within its budget, and on its file system.
+// What makes way are dying files that ranks have closed, then slabs that no rank has
+// open.
+//
+// Its lock is held for its own fields only, and no other is taken meanwhile.
+type evictor struct {
+	first    func(a, b Key) bool // whether a goes before b; nil: the one used longest ago
+	floor    Floor
+	budget   *budget
+	health   *health
+	slabs    *slabs
+	nameless *nameless
+
+	mu struct {
+		sync.Mutex
+		removing int           // slabs
+		removed  chan struct{} // closed when one of them is gone
+	}
+}
+
+// A spare reports whether a slab may be evicted; nil: every slab that no rank has open.
+type spare func(Key) bool
+
+// reserve counts bytes as used and pending, giving up slabs for them that may go.
+func (v *evictor) reserve(p *place, need int64, may spare) error {
+	for {
+		ok, err := v.budget.count(need)
+		if ok {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if !v.shrink(may) {
+			return fmt.Errorf("%d bytes, all of the nvme budget in use: %w", need, ErrNoRoom)
+		}
+	}
+	p.pending.Add(need)
+	if err := v.clear(p, may); err != nil {
+		p.pending.Add(-need)
+		v.budget.add(-need)
+		return v.health.refusal(err)
+	}
+	return nil
+}
+
+// trim gives up slabs until what is used is within the budget.
+func (v *evictor) trim(may spare) error {
+	for v.budget.over() {
+		if !v.shrink(may) {
+			return fmt.Errorf("more than the nvme budget in use: %w", ErrNoRoom)
+		}
+	}
+	return nil
+}
+
+// clear gives up slabs until the file system has its floor free, when what is
+// pending is written.
+func (v *evictor) clear(p *place, may spare) error {
+	for range 2 {
+		lack, err := v.lack(p)
+		if err != nil {
+			return refused(err)
+		}
+		if lack <= 0 {
+			return nil
+		}
+		v.health.squeezed()
+		// What is given up is counted here, as some file systems free blocks
+		// when they please.
+		used, _ := v.budget.usage()
+		for goal := used - lack; used > goal && v.shrink(may); {
+			used, _ = v.budget.usage()
+		}
+	}
+	if lack, err := v.lack(p); err != nil || lack > 0 {
+		return refused(errors.Join(err, errFull))
+	}
+	return nil
+}
+
+// fits clears the file system for files that are no slabs, and whose bytes are
+// pending; but nothing is given up for what would not fit anyhow.
+func (v *evictor) fits(p *place) error {
+	lack, err := v.lack(p)
+	if used, others := v.budget.usage(); err == nil && lack > used-others {
+		err = errFull
+	}
+	if err == nil {
+		err = v.clear(p, nil)
+	}
+	return err
+}
+
+// lack is how many bytes the file system will lack of its floor.
+func (v *evictor) lack(p *place) (int64, error) {
+	used, _ := v.budget.usage()
+	return p.lack(v.floor, used)
+}
+
+// shrink frees dying files that ranks have closed, or else evicts one slab that no
+// rank has open and that may go. It reports whether it freed any.
+func (v *evictor) shrink(may spare) bool {
+	if v.nameless.sweep() {
+		return true
+	}
+	if victim := v.victim(may); victim != nil {
+		return v.remove(victim) == nil
+	}
+	return v.awaitRemoval()
+}
+
+// victim picks the slab to evict first, and takes it out of those that may be opened.
+func (v *evictor) victim(may spare) *slab {
+	for {
+		keys := v.oldest(may)
+		if len(keys) == 0 {
+			return nil
+		}
+		first := keys[0]
+		if v.first != nil {
+			for _, k := range keys[1:] {
+				if v.first(k, first) {
+					first = k
+				}
+			}
+		}
+		if s := v.slabs.dropIdle(first); s != nil {
+			return s
+		}
+	}
+}
+
+const (
+	// sample bounds how many slabs are compared to find one to give up: those that
+	// were used longest ago.
+	sample = 64
+	// looked bounds the slabs that one call of oldest offers to may.
+	looked = 1024
+)
+
+// oldest are keys of slabs that no rank has open and that may go, the least recently
+// used first. Those that may not go count as used now, so that the next call finds
+// others.
+func (v *evictor) oldest(may spare) []Key {
+	switch {
+	case may != nil:
+		keys := slices.DeleteFunc(v.slabs.idle(looked), func(k Key) bool {
+			stays := !may(k)
+			if stays {
+				v.slabs.touch(k)
+			}
+			return stays
+		})
+		return keys[:min(len(keys), sample)]
+	case v.first == nil:
+		return v.slabs.idle(1)
+	}
+	return v.slabs.idle(sample)
+}
+
+// remove removes the name of a slab that was dropped. If that fails it stays. A
+// rank may map it still: then its bytes count until the rank is done.
+func (v *evictor) remove(s *slab) error {
+	v.mu.Lock()
+	v.mu.removing++
+	v.mu.Unlock()
+	return v.health.do(func(*operation) error {
+		defer v.endRemoval()
+		f, openErr := s.place.open(s.name())
+		err := s.place.root.Remove(s.name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if openErr == nil {
+				f.Close()
+			}
+			v.slabs.stay(s)
+			v.health.fail(fmt.Errorf("remove slab: %w", err), false)
+			return err
+		}
+		if openErr != nil { // nothing is there, or nothing can be known of it
+			v.slabs.nameless(s, nil)
+			v.budget.add(-s.real)
+		} else if !v.slabs.nameless(s, f) {
+			v.nameless.settle(f, s.real)
+		}
+		return nil
+	})
+}
+
+func (v *evictor) endRemoval() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.mu.removing--
+	close(v.mu.removed)
+	v.mu.removed = make(chan struct{})
+}
+
+// awaitRemoval waits for another goroutine's removal to end, and reports whether one
+// did within the patience.
+func (v *evictor) awaitRemoval() bool {
+	v.mu.Lock()
+	busy, ended := v.mu.removing > 0, v.mu.removed
+	v.mu.Unlock()
+	if !busy {
+		return false
+	}
+	timer := time.NewTimer(v.health.patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,197 @@
+package disks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+)
+
+// A File is one that is made in a directory and does not change after that: a slab, or
+// what is not one. What it takes is in the budget before it is there.
+//
+//   - It is made with all of its blocks, under a name that says that it is unfinished.
+//   - seal gives it the name by which the next daemon finds it. A durable file is on the
+//     disk by then, with its name; what a power failure leaves of another shows at its
+//     first hash.
+//   - One that is not sealed is discarded, or gone on with by the next daemon, or swept
+//     by it, as the kind of file has it.
+//
+// No lock guards it. The exported methods run as operations, and fail at once if the directory
+// is not read now, so that what a stuck disk does late is over before any other call.
+// They may be called concurrently, but for Seal and Close.
+type File struct {
+	health  *health
+	place   *place
+	name    string // in the place
+	file    *os.File
+	durable bool
+}
+
+// window is what is read at a time to be hashed: it stays in the processor's
+// cache from the copy to the hash.
+const window = 256 << 10
+
+// create makes a file, or opens one that is not finished yet, with the blocks of so many
+// bytes. If its disk has not got them the file is returned with the error.
+func (p *place) create(h *health, name string, flag int, size int64, durable bool) (*File, error) {
+	f, err := p.root.OpenFile(name, os.O_RDWR|os.O_CREATE|flag, 0600)
+	if err != nil {
+		return nil, err
+	}
+	if size > 0 {
+		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
+	}
+	return &File{h, p, name, f, durable}, err
+}
+
+// write writes bytes in steps, each of which is a sign of life, for as long as the
+// caller waits: then they may change.
+func (f *File) write(op *operation, b []byte, off int64) error {
+	// A write gets the largest folio that fits, and ranks feel that.
+	const step = 4 << 20
+	for at := 0; at < len(b); at += step {
+		if _, err := f.file.WriteAt(b[at:min(at+step, len(b))], off+int64(at)); err != nil {
+			return err
+		}
+		if !op.alive() {
+			return errStuck
+		}
+	}
+	return nil
+}
+
+// seal gives the file its name.
+func (f *File) seal(name string) error {
+	if f.durable {
+		if err := f.file.Sync(); err != nil {
+			return err
+		}
+	}
+	if err := f.place.root.Rename(f.name, name); err != nil {
+		return err
+	}
+	f.name = name
+	if f.durable {
+		return f.place.sync(filepath.Dir(name))
+	}
+	return nil
+}
+
+// discard removes the file.
+func (f *File) discard() error { return errors.Join(f.place.root.Remove(f.name), f.file.Close()) }
+
+// sync makes the names in a folder last.
+func (p *place) sync(folder string) error {
+	dir, err := p.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// feed hashes bytes of a file, and copies them to mem if that is anything.
+func feed(op *operation, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
+	scratch, err := unix.Mmap(-1, 0, window, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, unix.ENFILE)
+	}
+	defer unix.Munmap(scratch)
+	for at := int64(0); at < size; {
+		n, err := f.ReadAt(scratch[:min(window, size-at)], off+at)
+		if n == 0 || err != nil && err != io.EOF {
+			return fmt.Errorf("read at byte %d: %w", off+at, err)
+		}
+		_, _ = h.Write(scratch[:n])
+		if mem != nil && !op.give(mem[at:], scratch[:n]) {
+			return errStuck
+		}
+		at += int64(n)
+		op.alive()
+	}
+	return nil
+}
+
+// ask runs an operation on what is not a slab, unless the directory is not read now.
+func ask[T any](h *health, f func(*operation) (T, error), undo func(T)) (T, error) {
+	if err := h.unreadable(); err != nil {
+		var none T
+		return none, fmt.Errorf("nvme directory %s: %w: %w", h.dir, errUnreadable, err)
+	}
+	v, err := watch(h, f, undo)
+	if errors.Is(err, errStuck) { // which is no lack of room to a file that has its own
+		err = fmt.Errorf("nvme directory %s: %w", h.dir, errStuck)
+	}
+	return v, err
+}
+
+// do is ask for what returns nothing.
+func (f *File) do(run func(*operation) error) error {
+	_, err := ask(f.health, func(op *operation) (struct{}, error) { return struct{}{}, run(op) }, nil)
+	return err
+}
+
+// Bytes is the file itself, for reads of what has been hashed. These are not watched, as
+// ranks' own reads of slabs are not.
+func (f *File) Bytes() *os.File { return f.file }
+
+// Size is how long the file is.
+func (f *File) Size() (size int64, err error) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// WriteAt writes bytes. The disk of a durable file begins to take many of them at once:
+// a last sync then finds little to do. When it has returned the caller may change b; after an
+// error what is written is not known.
+func (f *File) WriteAt(b []byte, off int64) (int, error) {
+	err := f.do(func(op *operation) error {
+		if err := f.write(op, b, off); err != nil {
+			return err
+		}
+		if f.durable && len(b) >= window {
+			_ = unix.SyncFileRange(int(f.file.Fd()), off, int64(len(b)), unix.SYNC_FILE_RANGE_WRITE)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// ReadAt reads all of b.
+func (f *File) ReadAt(b []byte, off int64) (int, error) {
+	err := f.do(func(op *operation) error { return feed(op, xxhash.New(), f.file, off, int64(len(b)), b) })
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Sum reads bytes of the file, and is what they hash to.
+func (f *File) Sum(off, size int64) (uint64, error) {
+	sum := xxhash.New()
+	if err := f.do(func(op *operation) error { return feed(op, sum, f.file, off, size, nil) }); err != nil {
+		return 0, err
+	}
+	return sum.Sum64(), nil
+}
+
+// Sync has the disk take what was written.
+func (f *File) Sync() error { return f.do(func(*operation) error { return f.file.Sync() }) }
+
+// Seal gives the file its name in its folder. A durable one lasts when it has returned.
+func (f *File) Seal(name string) error {
+	return f.do(func(*operation) error { return f.seal(filepath.Join(filepath.Dir(f.name), name)) })
+}
+
+// Close closes the file. It need not be sealed.
+func (f *File) Close() error { return f.file.Close() }

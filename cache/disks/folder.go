@@ -1,0 +1,85 @@
+package disks
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A Folder is where files that are not slabs lie in a directory, for as long as the
+// directory is in one place. There may be no such folder yet. Its methods run as operations of
+// the directory's disk, and may be called concurrently.
+type Folder struct {
+	health *health
+	place  *place
+	name   string
+}
+
+// Folders are those of that name in the directories that can be read now.
+func (t *Tier) Folders(name string) (all []*Folder) {
+	for _, d := range t.dirs {
+		if p, err := d.reader.readable(); err == nil {
+			all = append(all, &Folder{d.health, p, name})
+		}
+	}
+	return all
+}
+
+// Dir is the path of the directory.
+func (f *Folder) Dir() string { return f.health.dir }
+
+// Path is the name of a file in it, for people.
+func (f *Folder) Path(name string) string { return filepath.Join(f.health.dir, f.name, name) }
+
+// List is what there is in it.
+func (f *Folder) List() ([]fs.FileInfo, error) {
+	return ask(f.health, func(op *operation) (found []fs.FileInfo, err error) {
+		dir, err := f.place.root.Open(f.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		names, err := dir.Readdirnames(-1)
+		for _, name := range names {
+			op.alive()
+			if info, err := f.place.root.Lstat(filepath.Join(f.name, name)); err == nil && info.Mode().IsRegular() {
+				found = append(found, info)
+			}
+		}
+		return found, err
+	}, nil)
+}
+
+// Has reports whether there is a file of that name, as far as its disk says.
+func (f *Folder) Has(name string) bool {
+	info, err := ask(f.health, func(*operation) (fs.FileInfo, error) { return f.place.root.Lstat(filepath.Join(f.name, name)) }, nil)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open opens a file that is there, to read it and to mend it.
+func (f *Folder) Open(name string) (*File, error) {
+	path := filepath.Join(f.name, name)
+	file, err := ask(f.health, func(*operation) (*os.File, error) { return f.place.root.OpenFile(path, os.O_RDWR, 0) },
+		func(f *os.File) { f.Close() })
+	if err != nil {
+		return nil, err
+	}
+	return &File{f.health, f.place, path, file, true}, nil
+}
+
+// Remove removes files, if they are there.
+func (f *Folder) Remove(names ...string) error {
+	_, err := ask(f.health, func(*operation) (none struct{}, err error) {
+		for _, name := range names {
+			if gone := f.place.root.Remove(filepath.Join(f.name, name)); !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+		return none, err
+	}, nil)
+	return err
+}

@@ -1,0 +1,105 @@
+package cache
+
+import (
+	"time"
+
+	"rankfs/cache/trace"
+)
+
+// A move is the effect of an open on its reader.
+type move struct {
+	expected bool // the reader goes in order
+	misses   bool // a batch that it comes to is to be made ready
+	asks     *job // the job whose next epoch is to be asked for; nil if none is
+}
+
+// follow notes that a rank opens a batch.
+func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m move) {
+	rs.trace(p, rank, step, now)
+	j, r := rs.reader(p, rank, step, now)
+	if r == nil {
+		return m
+	}
+	moved, expected := r.opens(step, min(near, uint64(rs.config.MaxAhead)), now)
+	if !moved {
+		return move{expected: expected}
+	}
+	j.plan = p
+	if e.state == ready {
+		r.size = e.size
+	}
+	if r.Run == trusted {
+		r.set(now)
+		r.lane = rs.laneFor(j)
+	}
+	if m.expected = r.Run >= trusted; m.expected && !j.asked {
+		m.asks = j
+	}
+	if r.Pos == p.Steps() {
+		rs.tenants.succeed(j.plan, j.next)
+		j, r = rs.nextEpoch(j, r)
+	}
+	m.misses = r != nil && rs.misses(j, r)
+	return m
+}
+
+// misses reports whether there is anything to make ready for r: to wake a worker for
+// nothing would cost the rank 10 us.
+func (rs *readers) misses(j *job, r *reader) bool {
+	_, _, ok := rs.missing(j, rs.traces.guide(j.plan, r))
+	return ok
+}
+
+// nextEpoch takes a reader that is through with its epoch to the next one. It is
+// not forgotten that it reads in order, nor how fast.
+func (rs *readers) nextEpoch(j *job, r *reader) (*job, *reader) {
+	rs.remove(j, r)
+	if r.Run < trusted {
+		return nil, nil
+	}
+	if j.next == nil {
+		rs.tenants.end(j)
+		return nil, nil
+	}
+	next := *r
+	next.Rewind()
+	next.course.step -= int64(j.plan.Steps())
+	return rs.add(j.next, &next), &next
+}
+
+// trace notes an open. What batches are made of is not opened by readers.
+func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
+	if p.Shared() {
+		return
+	}
+	t, k := &rs.traces, tracedKey{p.ID(), rank}
+	r := t.of[k]
+	if r == nil {
+		t.makeRoom()
+		r = &traced{trace: trace.Trace{Rank: rank, Steps: p.Steps()}}
+		t.of[k] = r
+	}
+	r.seen = now
+	r.trace.Add(step)
+	if r.route == nil && t.learnt != nil {
+		rs.predict(r, p, now)
+	}
+	if r.route != nil {
+		r.route.opens(step, now)
+	}
+}
+
+// predict has a reader be foretold, if anything was learnt of its dataset. Batches
+// that are read once need not be.
+func (rs *readers) predict(r *traced, p Plan, now time.Time) {
+	t := &rs.traces
+	g := t.learnt[p.Dataset()]
+	if g == nil || p.Once() || p.Steps() > uint64(maxRouted-t.routed) {
+		return
+	}
+	r.route = newRoute(p, r.trace.Rank, g, now)
+	r.route.lane = rs.laneFor(nil)
+	r.route.set(now)
+	t.routes = append(t.routes, r.route)
+	t.routed += int(p.Steps())
+}

@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/stall"
+)
+
+// holds are how slabs are held, or waited for: by opens of batches, and by fills that
+// copy from inputs.
+type holds struct {
+	config      *Config
+	mu          *guarded
+	descriptors *descriptors
+	ctx         context.Context
+	tasks       *sync.WaitGroup // of the cache
+}
+
+// follow notes for its reader that a batch is opened. The cache's lock is held.
+func (h *holds) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen move) {
+	seen = h.mu.readers.follow(e, p, rank, step, now)
+	if seen.asks != nil {
+		h.askNext(seen.asks)
+	}
+	if seen.misses {
+		h.mu.queue.wake.Signal()
+	}
+	return seen
+}
+
+// askNext asks a plan for that of the epoch after it, which may take a while. The
+// cache's lock is held.
+func (h *holds) askNext(j *job) {
+	if h.mu.closed {
+		return
+	}
+	j.asked = true
+	p := j.plan
+	h.tasks.Go(func() {
+		next := p.Next()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		j.next = next
+		h.mu.readers.tenants.succeed(j.plan, next)
+		h.mu.queue.wake.Signal()
+	})
+}
+
+// join has an open hold the slab of an entry that is ready, or wait for it. If it is
+// mine, the entry is the caller's to have filled. The cache's lock is held.
+func (h *holds) join(e *entry, p Plan, mine bool, seen move, with stall.Cause) *Slab {
+	if e.state == ready {
+		return h.hold(e)
+	}
+	e.waiters++
+	if mine {
+		h.mu.slabs.begin(e, h.mu.queue.usageOf(p, seen.expected), with)
+	}
+	return nil
+}
+
+// hold counts one more open of a ready entry. The cache's lock is held.
+func (h *holds) hold(e *entry) *Slab {
+	e.holders++
+	e.opened = true
+	h.mu.count.Handles++
+	return &Slab{holds: h, entry: e}
+}
+
+// await holds the slab of an entry when it is filled.
+func (h *holds) await(ctx context.Context, e *entry) (*Slab, error) {
+	err := h.awaitDone(ctx, e)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.waiters--
+	if err == nil && h.mu.ended {
+		err = errClosing
+	}
+	if e.state == ready && err == nil {
+		h.mu.readers.served(e)
+		return h.hold(e), nil
+	}
+	if err == context.DeadlineExceeded {
+		err = fmt.Errorf("batch not ready after %s: %w", meta.FormatTime(h.config.OpenTimeout), errors.Join(err, e.stalled))
+	}
+	if e.state == ready && e.waiters == 0 && e.holders == 0 {
+		h.mu.setIdle(e)
+	}
+	if err == nil {
+		err = e.err
+	}
+	return nil, err
+}
+
+// awaitDone waits until an entry is ready or failed.
+func (h *holds) awaitDone(ctx context.Context, e *entry) error {
+	timer := time.NewTimer(h.config.OpenTimeout)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return context.DeadlineExceeded
+	case <-h.ctx.Done():
+		return errClosing
+	}
+}

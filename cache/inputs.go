@@ -1,0 +1,84 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankfs/meta/stall"
+)
+
+// inputs has plans write batches that are made of inputs, and has the inputs in the cache
+// for that. From here down a fill has no inputs: maker makes what is whole.
+type inputs struct {
+	holds *holds
+	maker *maker
+}
+
+// write has the plan of e write its batch. It stops at each input that it copies from.
+func (in *inputs) write(ctx context.Context, e *entry, mem []byte) error {
+	for p, err := range e.plan.Fill(ctx, e.rank, e.step, mem) {
+		if err != nil {
+			return err
+		}
+		in.copy(p)
+	}
+	return nil
+}
+
+// copy has a fill copy from an input.
+func (in *inputs) copy(p Input) {
+	s, err := in.open(p.Context(), p.Plan, p.Rank, p.Step, p.InOrder)
+	if err != nil {
+		p.Copy(nil, "", err)
+		return
+	}
+	defer s.Release()
+	p.Copy(s, s.Tier(), nil)
+}
+
+// open returns the slab of an input. One that is not there is made on this goroutine: a
+// fill that left that to another worker could wait for itself. It never waits for memory,
+// as the fill holds some.
+//
+// Inputs that are read in order, one after the other, count as opens of their plan's
+// rank, and the next ones are made ready ahead. Of others, as a shuffle copies from
+// them, nothing is foretold: they stay by when they were used last.
+func (in *inputs) open(ctx context.Context, p Plan, rank, step uint64, inOrder bool) (*Slab, error) {
+	now := time.Now()
+	mu := in.holds.mu
+	mu.Lock()
+	if mu.closed {
+		mu.Unlock()
+		return nil, fmt.Errorf("input of a batch: %w", errClosing)
+	}
+	e, mine := mu.slabs.entry(p, rank, step)
+	var seen move
+	if inOrder {
+		seen = in.holds.follow(e, p, rank, step, now)
+	}
+	s := in.holds.join(e, p, mine, seen, stall.Plan)
+	if s != nil {
+		mu.Unlock()
+		return s, nil
+	}
+	clock := e.clock
+	mu.Unlock()
+	defer stall.Follow(ctx, clock)() // an open that waits for the batch waits for its input
+	if mine {
+		in.maker.make(e, false)
+	}
+	return in.holds.await(ctx, e)
+}
+
+// writeWhole has the plan of e write its batch, which is not made of inputs.
+func writeWhole(ctx context.Context, e *entry, mem []byte) (err error) {
+	for _, err = range e.plan.Fill(ctx, e.rank, e.step, mem) {
+		err = cmp.Or(err, errInputOfInputs)
+	}
+	return err
+}
+
+var errInputOfInputs = errors.New("an input of a batch is made of inputs")

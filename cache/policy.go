@@ -1,0 +1,44 @@
+package cache
+
+import "rankfs/cache/policy"
+
+// Policy is the name of the policy in use.
+func (c *Cache) Policy() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.strategy.name
+}
+
+// SetPolicy changes the policy. What it decides takes effect within moments;
+// nothing is thrown away before its room is needed.
+func (c *Cache) SetPolicy(name string) error {
+	s, err := newStrategy(name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.pins = c.mu.strategy.pins
+	c.mu.strategy, c.mu.moves = s, moves{}
+	c.choosing.soon()
+	return nil
+}
+
+// Pin keeps all batches whose key names a plan from going below a level, as long as
+// the budgets allow, even those that are read once. Level policy.Source ends the pin.
+func (c *Cache) Pin(plan [16]byte, at policy.Level) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at == policy.Source {
+		delete(c.mu.strategy.pins, plan)
+	} else {
+		c.mu.strategy.pins[plan] = at
+	}
+	idle, eviction := c.mu.slabs.idle, &c.mu.eviction
+	for id := range idle.all() {
+		if b := idle.at(id); b.key.Plan == plan && !b.packed && eviction.readOnce(&b) != idle.isSpent(id) {
+			eviction.addIdle(idle.take(id))
+		}
+	}
+	c.choosing.soon()
+}

@@ -1,0 +1,134 @@
+package cache
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	shortageWait = time.Second // how long an open goes without room before that is looked into, and how often
+	shortageTell = time.Minute // how often it is reported
+)
+
+// roomQueue has the fills that wait for memory, in order of arrival, and knows which
+// opens have it.
+//
+// Ranks that compute with a batch and ranks that hold one for good look alike, so a
+// wait goes on as long as any wait; the shortage is only reported. But a thread that
+// waits in an open cannot close what it has: if all of memory is of such threads, the
+// wait is refused. The cache's lock guards it.
+type roomQueue struct {
+	config *Config
+	slabs  *slabs
+	queue  *queue
+	fills  []*entry         // no more than workers
+	token  chan struct{}    // one: a slab was given back, or may have been
+	opens  map[int32]*entry // what threads wait for
+	last   Shortage
+	seen   time.Time // when last was so
+	told   time.Time
+}
+
+// A holding is a batch that is open in a thread that waits in another open.
+type holding struct {
+	thread     int32
+	rank, step uint64
+	bytes      int64
+	wants      *entry
+}
+
+// join has a fill wait for room.
+func (rm *roomQueue) join(e *entry) {
+	if !slices.Contains(rm.fills, e) {
+		rm.fills = append(rm.fills, e)
+	}
+}
+
+// leave has a fill wait for room no more.
+func (rm *roomQueue) leave(e *entry) {
+	if i := slices.Index(rm.fills, e); i >= 0 {
+		rm.fills = slices.Delete(rm.fills, i, i+1)
+	}
+}
+
+// given tells a fill that waits that a slab was given back.
+func (rm *roomQueue) given() {
+	select {
+	case rm.token <- struct{}{}:
+	default:
+	}
+}
+
+// overtakes reports whether a fill is about to take room that the fill of an earlier
+// open waits for. An earlier fill that needs more than this one has to wait for more
+// anyway: the batches that it waits for may need this one first. An input never
+// overtakes: it serves a fill that already has its room.
+func (rm *roomQueue) overtakes(e *entry) bool {
+	if e.plan.Shared() {
+		return false
+	}
+	for _, o := range rm.fills {
+		if o == e {
+			return false
+		}
+		if o.waiters > 0 && pages(o.size) <= pages(e.size) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits notes which entry a thread waits for, if the thread is known.
+func (rm *roomQueue) waits(thread int32, e *entry) {
+	if thread != 0 {
+		rm.opens[thread] = e
+	}
+}
+
+func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
+
+// shortage is what the fill of an entry finds no room for, if ranks have the memory,
+// what of it is held by threads that wait, and whether it is to be reported.
+func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
+	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes}
+	stalled := rm.stalled()
+	for _, h := range rm.slabs.entries {
+		if h.holders == 0 || !h.inMemory() {
+			continue
+		}
+		short.Batches, short.Held = short.Batches+1, short.Held+pages(h.size)
+		for _, thread := range h.threads {
+			wants := rm.opens[thread]
+			if wants == nil || wants.state != filling || !stalled(wants) {
+				continue
+			}
+			if rank, step, ok := h.plan.Find(h.key); ok {
+				waiting = append(waiting, holding{thread, rank, step, pages(h.size), wants})
+				break
+			}
+		}
+	}
+	if short.Held+pages(e.size) <= short.Memory {
+		return nil, nil, false
+	}
+	if tell = rm.told.IsZero() || now.Sub(rm.told) >= shortageTell; tell {
+		rm.told = now
+	}
+	rm.last, rm.seen = *short, now
+	return short, waiting, tell
+}
+
+// stalled says which entries wait for memory: those whose fills do, and those that are
+// queued while all workers wait for it.
+func (rm *roomQueue) stalled() func(*entry) bool {
+	queued, starved := make(map[*entry]bool), 0
+	for _, e := range rm.queue.demand {
+		queued[e] = true
+	}
+	for _, e := range rm.slabs.entries {
+		if e.state == filling && e.stalled != nil && !queued[e] {
+			starved++
+		}
+	}
+	return func(e *entry) bool { return e.stalled != nil || queued[e] && starved >= rm.config.Workers }
+}

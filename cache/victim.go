@@ -1,0 +1,168 @@
+package cache
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"rankfs/cache/disks"
+	"rankfs/cache/fair"
+)
+
+// victim takes what is to go next out of the cache for a newcomer, nil if memory is
+// to be less; or returns nil. A batch that an open waits for may take anything's
+// place, another that of what its job has a claim on, or of what is worth less.
+func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
+	if e := ev.disposable(0); e != nil {
+		return e
+	}
+	now := time.Now()
+	var p Plan
+	if newcomer != nil {
+		p = newcomer.plan
+	}
+	id, worth, claim := ev.least(p, now)
+	if id == 0 {
+		return nil
+	}
+	if !demanded && claim != fair.Claimed {
+		least := ev.slabs.idle.at(id)
+		if claim == fair.Kept || worth >= ev.worthAt(&newcomer.batch, ev.wanted(newcomer, now)) || ev.precedes(&least, newcomer, now) {
+			return nil
+		}
+	}
+	return ev.remove(id)
+}
+
+// precedes reports whether b waits for a reader that comes to it before n, or if
+// n is made ready by hand, for any reader, or as long as n. Worths are estimates
+// of different times: two batches that are made ready ahead could otherwise take
+// each other's place again and again.
+func (ev *eviction) precedes(b *batch, n *entry, now time.Time) bool {
+	if n.byHand {
+		return b.byHand && !b.opened || ev.readers.comesTo(b.key)
+	}
+	if b.opened {
+		return false
+	}
+	next := ev.nextUse(b, now)
+	return !math.IsInf(next, 1) && next <= ev.wanted(n, now)
+}
+
+// surplus takes the oldest spent batch out of the cache, if there are more than each
+// reader's last one. They are filled anew before fresh memory is taken: theirs need
+// not be zeroed, is mapped, and is in the processor's cache.
+func (ev *eviction) surplus() *entry { return ev.disposable(ev.readers.count) }
+
+// disposable takes a stale batch out of the cache, or the oldest spent one if there
+// are more than so many; or returns nil.
+func (ev *eviction) disposable(spent int) *entry {
+	if n := len(ev.slabs.stale) - 1; n >= 0 {
+		e := ev.slabs.stale[n]
+		ev.slabs.stale = ev.slabs.stale[:n]
+		return e
+	}
+	if ev.slabs.idle.spent.Len() <= spent {
+		return nil
+	}
+	return ev.remove(ev.slabs.idle.spent.Front().Value.(uint32))
+}
+
+// victimOnNVMe takes a batch out of the cache whose slab is on NVMe and open nowhere,
+// in one directory, or in any if that is empty: as long as the cache has the slab, its
+// disk cannot evict it.
+func (ev *eviction) victimOnNVMe(dir string) *entry {
+	fits := func(f *disks.Slab) bool { return f != nil && (dir == "" || f.Dir() == dir) }
+	if i := slices.IndexFunc(ev.slabs.stale, func(e *entry) bool { return fits(e.file) }); i >= 0 {
+		e := ev.slabs.stale[i]
+		ev.slabs.stale = slices.Delete(ev.slabs.stale, i, i+1)
+		return e
+	}
+	for id := range ev.slabs.idle.inOrder() {
+		if fits(ev.slabs.idle.file(id)) {
+			return ev.remove(id)
+		}
+	}
+	return nil
+}
+
+// unwanted takes a batch out of the cache for b, which no open waits for: one that no
+// plan wants in memory, that no reader is just coming to, and that is worth less.
+func (ev *eviction) unwanted(b *batch) *entry {
+	if e := ev.surplus(); e != nil {
+		return e
+	}
+	id := ev.lesser(b)
+	if id == 0 {
+		return nil
+	}
+	least := ev.slabs.idle.at(id)
+	if at, known := ev.strategy.targets.of(least.key); known && at >= least.level() {
+		return nil
+	}
+	return ev.remove(id)
+}
+
+// lessThan takes a batch that is worth less than b out of the cache, or returns nil.
+func (ev *eviction) lessThan(b *batch) *entry {
+	if id := ev.lesser(b); id != 0 {
+		return ev.remove(id)
+	}
+	return nil
+}
+
+// lesser is what goes first, if it is worth less than b and no reader is just coming
+// to it; or 0.
+func (ev *eviction) lesser(b *batch) uint32 {
+	now := time.Now()
+	id, worth, claim := ev.least(b.plan, now)
+	if id == 0 || claim == fair.Kept {
+		return 0
+	}
+	least := ev.slabs.idle.at(id)
+	if worth >= ev.worthAt(b, ev.nextUse(b, now)) || !least.opened && !math.IsInf(ev.nextUse(&least, now), 1) {
+		return 0
+	}
+	return id
+}
+
+// misplacedLooks is how many batches at the begin of a lane are looked at that are in
+// the wrong one: their readers left or went elsewhere since they became idle.
+const misplacedLooks = 8
+
+// least is what goes first of all that is idle, for what a plan brings, its worth as of
+// now, and the claim on it; 0 if nothing is idle.
+func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, claim fair.Claim) {
+	ev.weigh()
+	for lane := maxLanes - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
+		n, its, ok := ev.leastIn(uint8(lane), now)
+		if !ok {
+			continue
+		}
+		b := ev.slabs.idle.at(n)
+		if on := ev.claim(&b, p); id == 0 || on < claim || on == claim && its < worth {
+			id, worth, claim = n, its, on
+		}
+	}
+	return id, worth, claim
+}
+
+func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
+	o := &ev.slabs.idle.lanes[lane]
+	for range misplacedLooks {
+		if o.count == 0 {
+			return 0, 0, false
+		}
+		id, worth = o.least()
+		b := ev.slabs.idle.at(id)
+		next, at, comes := ev.readers.soonest(b.key, now)
+		switch {
+		case comes && next.reader.lane == lane:
+			return id, ev.worthAt(&b, ev.time.seconds(at)), true
+		case !comes && lane == ev.readers.tenants.lane(b.plan):
+			return id, worth, true
+		}
+		ev.slabs.idle.rank(id, ev.place(&b))
+	}
+	return id, worth, o.count > 0
+}

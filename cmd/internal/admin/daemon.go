@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/kept"
+	"rankfs/cmd/internal/views"
+	"rankfs/fetch/hdfs"
+	"rankfs/fs"
+	"rankfs/meta/group"
+	"rankfs/meta/stall"
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+	"rankfs/meta/wire"
+	"rankfs/shuffle/pool"
+)
+
+// A Config says what the answers are about.
+type Config struct {
+	Version, Mount, Dir, Socket string // Dir is of the daemon's state
+	Since                       time.Time
+	Host, Addr                  string // of this node, as others know it
+
+	State   *state.Machine
+	Group   Group
+	Wire    *wire.Client // to other nodes
+	Peers   interface{ Hedges() (begun, won uint64) }
+	HDFS    *hdfs.Clusters
+	Catalog *catalog.Catalog
+	Views   *views.Views
+	Kept    *kept.Kept
+	Stalls  *stall.Table
+	Pool    *pool.Pool           // nil: this node has none
+	Drop    func(dataset string) // has the names of a dataset looked up again
+	Log     *slog.Logger
+}
+
+// A Group is the cluster, as its members see and change it.
+type Group interface {
+	Self() string
+	Status() group.Status
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+	Ask(ctx context.Context, id, name string, request, result any) error // a call of another node, or of this one
+	Observer
+	Tokens
+}
+
+// An Observer says which nodes do not answer, or cannot write.
+type Observer interface {
+	Silent() []string  // of all
+	Missing() []string // of the voters, by their hosts
+	Unwritten() error  // why this one's log is not written, if so
+}
+
+// Tokens let nodes in.
+type Tokens interface {
+	MakeToken(ctx context.Context, life time.Duration, uses int, role state.Role) (trust.Token, error)
+	DropToken(ctx context.Context, hash string) error
+	Ready(ctx context.Context) error
+}
+
+// A daemon is the state that all parts share. Tree and server are set by Start.
+type daemon struct {
+	Config
+	tree   *fs.Tree
+	server *wire.Server
+}

@@ -1,0 +1,70 @@
+package control
+
+import "time"
+
+// A CreateRequest registers a dataset. Empty strings mean the default.
+type CreateRequest struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`          // lmdb:PATH?db=NAME, file:PATH?as=lines ...; PATH is absolute
+	Ranks  uint64 `json:"ranks,omitempty"` // default 1
+	Batch  string `json:"batch,omitempty"` // 256, 64MiB or chunk; default 256
+	Order  string `json:"order,omitempty"` // none, window:N or full; default none
+	Seed   uint64 `json:"seed,omitempty"`  // default 0
+	Tail   string `json:"tail,omitempty"`  // keep, drop or pad; default keep
+}
+
+// Progress is how far a long operation has come.
+type Progress struct {
+	Stage   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
+	Bytes   int64  `json:"bytes"`
+	Total   int64  `json:"total"`
+	Records uint64 `json:"records"`
+}
+
+// A Dataset describes a registered dataset.
+type Dataset struct {
+	Name       string            `json:"name"`
+	Source     string            `json:"source"`
+	Root       string            `json:"root,omitempty"`   // the source that has the bytes, if it is made of another dataset
+	State      string            `json:"state"`            // "ready" or "stale"
+	Reason     string            `json:"reason,omitempty"` // why it is not ready, and what to do
+	Version    string            `json:"version"`          // of the source, as indexed
+	Records    uint64            `json:"records"`
+	Bytes      int64             `json:"bytes"`
+	Chunks     int               `json:"chunks"`
+	Ranks      uint64            `json:"ranks"`
+	Batch      string            `json:"batch"`                   // as it was asked for: records, bytes or "chunk"
+	BatchSize  uint64            `json:"batch_records,omitempty"` // of one rank in one step; none of chunks
+	Steps      uint64            `json:"steps"`
+	Order      string            `json:"order"`
+	Seed       uint64            `json:"seed"`
+	Tail       string            `json:"tail"`
+	Created    time.Time         `json:"created"`
+	IndexBytes int64             `json:"index_bytes"`
+	Notes      map[string]string `json:"notes,omitempty"` // what the source had to say, as a remainder left out
+}
+
+// An Explanation says what the name of a view stands for.
+type Explanation struct {
+	View    string `json:"view"`      // the shortest name that it has
+	Full    string `json:"full_view"` // with all options
+	Ranks   uint64 `json:"ranks"`
+	Steps   uint64 `json:"steps"`
+	Records uint64 `json:"records"` // of the dataset
+	Bytes   int64  `json:"bytes"`
+	Warning string `json:"warning,omitempty"` // why ranks may not be able to read it
+}
+
+// A RefreshRequest asks for a dataset to be indexed again. Records counts the
+// records of one whose chunks alone were looked for.
+type RefreshRequest struct {
+	Name    string `json:"name"`
+	Records bool   `json:"records,omitempty"`
+}
+
+// A Verification is the outcome of reading every record of a dataset back.
+type Verification struct {
+	Records  uint64 `json:"records"`
+	Bytes    int64  `json:"bytes"`
+	Checksum string `json:"checksum"` // of all records in the source's order
+}

@@ -1,0 +1,108 @@
+// Package kept answers one question: what does the cache of this node keep, and what have
+// people said that it should?
+//
+// They pin views, warm them up and evict them, choose a policy, and have it learn from
+// traces. Pins and traces last longer than the daemon: they are in files of its state.
+// Nothing here is on the way of an open.
+package kept
+
+import (
+	"context"
+	"log/slog"
+
+	"rankfs/cache"
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
+	"rankfs/meta"
+)
+
+// A Config says whose cache it is.
+type Config struct {
+	Dir     string // of the daemon's state
+	HasNVMe bool
+	Catalog *catalog.Catalog
+	Views   *views.Views
+	Owners  interface{ Count() int } // nodes
+	Log     *slog.Logger
+}
+
+// Kept is what the cache keeps of views, and what is learnt for it. It implements
+// views.Watcher, and is part of a control.Node.
+type Kept struct {
+	*slabs
+	*traces
+}
+
+var _ views.Watcher = (*Kept)(nil)
+
+// A node is what all parts share. Cache and memory are set by Start.
+type node struct {
+	Config
+	cache  *cache.Cache
+	memory func(cache.TierStats) control.Tier
+}
+
+// New is what a cache keeps that is not there before Start.
+func New(c Config) *Kept {
+	n := &node{Config: c}
+	return &Kept{&slabs{node: n}, &traces{node: n}}
+}
+
+// Start takes the cache, and reads the pins and traces of an earlier daemon. Until ctx is
+// done warm-ups may go on in the background. Memory describes the tier of that name.
+func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.TierStats) control.Tier) (err error) {
+	n := k.slabs.node
+	n.cache, n.memory, k.ctx = c, memory, ctx
+	if k.pins, err = openCachePins(n.Dir, c.Pin); err != nil {
+		return err
+	}
+	return k.learnt.open(n.Dir)
+}
+
+// Wait waits for what goes on in the background, which ends soon after the context of
+// Start.
+func (k *Kept) Wait() { k.tasks.Wait() }
+
+// Planned implements views.Watcher: it notes the name of a view's plan, and gives the
+// cache the trace that is kept for its dataset.
+func (k *Kept) Planned(b *views.Batches) {
+	k.name(b)
+	if _, ok := k.learnt.find(b.View().Dataset); ok {
+		k.tellCache()
+	}
+}
+
+// Found implements views.Watcher: it pins what the cache keeps of a pinned view.
+func (k *Kept) Found(v meta.View, b *views.Batches) {
+	plans, _ := b.CachedAs()
+	k.pins.meet(v.String(), plans)
+}
+
+// Lost is why traces were lost, if any were, and pins.
+func (k *Kept) Lost() (traces []string, pins error) { return k.learnt.warnings(), k.pins.warning() }
+
+// Opened lists the batches that the latest readers opened.
+func (k *Kept) Opened() []byte {
+	return tracesText(k.slabs.cache.Traces(), func(plan [16]byte) string { return k.names.find(plan).name })
+}
+
+// Workers is how many fills the cache does at a time.
+func (k *Kept) Workers() int { return k.slabs.cache.Workers() }
+
+// Stats are the tiers of the cache, the fastest first, and its counters.
+func (k *Kept) Stats() ([]control.Tier, control.Counters) {
+	c := k.slabs.cache.Stats()
+	return k.tiers(c), counters(c)
+}
+
+// counters are those of the cache alone.
+func counters(c cache.Stats) control.Counters {
+	return control.Counters{
+		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited,
+		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
+		Plans: c.Choices, PlanSeconds: c.ChoiceTime.Seconds(),
+		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
+		Readers: c.Readers, OpenHandles: c.Handles,
+	}
+}

@@ -1,0 +1,127 @@
+package kept
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"rankfs/cache/policy"
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
+	"rankfs/meta"
+)
+
+// slabs reports and changes what the cache keeps of views.
+type slabs struct {
+	*node
+	ctx     context.Context // of warm-ups in the background
+	tasks   sync.WaitGroup
+	pins    *cachePins // set by Start, as is ctx
+	names   planNames
+	warmUps warmUps
+}
+
+// warmUps are the warm-ups that are going on.
+type warmUps struct {
+	mu struct {
+		sync.Mutex
+		all []*warmUp
+	}
+}
+
+// A warmUp brings the batches of a share into the cache.
+type warmUp struct {
+	slabs  *slabs
+	view   *views.View
+	name   string // that was asked for
+	key    string // its full name
+	called string // and its shortest
+	share  share
+	of     uint64
+	next   atomic.Uint64 // to be begun
+	done   atomic.Uint64
+	stop   context.CancelCauseFunc
+	ended  chan struct{}
+}
+
+// Policy is the policy by which the cache keeps slabs, after a change if r names
+// another.
+func (n *slabs) Policy(r control.PolicyRequest) (control.Policy, error) {
+	if was := n.cache.Policy(); r.Name != "" && r.Name != was {
+		if err := n.cache.SetPolicy(r.Name); err != nil {
+			return control.Policy{}, err
+		}
+		n.Log.Info("cache policy changed", "policy", r.Name, "was", was)
+	}
+	return control.Policy{Name: n.cache.Policy(), Names: policy.Names()}, nil
+}
+
+// PinCache pins a view at a tier of the cache, or unpins it.
+func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+	if r.Tier == "" {
+		return n.unpin(r.View)
+	}
+	at, err := parseTier(r.Tier)
+	if err != nil {
+		return control.CachePin{}, err
+	}
+	if at == policy.Disk && !n.HasNVMe {
+		return control.CachePin{}, fmt.Errorf("pin %s at nvme %w: there is no disk for batches; mount with --nvme DIR:SIZE", r.View, meta.ErrInvalid)
+	}
+	v, err := n.Views.Open(r.View)
+	if err != nil {
+		return control.CachePin{}, err
+	}
+	p := v.Batches()
+	plans, kind := cachedAs(p)
+	was, err := n.pins.set(v.Key(), at, plans)
+	return control.CachePin{
+		View: v.Called(), Tier: r.Tier, Kind: kind, Was: tierNames[was],
+		Once: kind == control.Batches && v.Asked().Order.Kind != meta.OrderNone,
+	}, err
+}
+
+// unpin ends a pin, even of a dataset that does not exist any more.
+func (n *slabs) unpin(name string) (control.CachePin, error) {
+	full := name
+	v, d, err := n.Views.Resolve(name)
+	if err == nil {
+		full, name = v.String(), v.Short(d.Default)
+	}
+	if n.pins.find(full) == nil {
+		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", name, meta.ErrNotExist))
+	}
+	was, err := n.pins.set(full, policy.Source, nil)
+	return control.CachePin{View: name, Kind: control.Batches, Was: tierNames[was]}, err
+}
+
+// RestorePins opens each pinned view, so that the cache knows which plans name its
+// batches and drops none of them before a reader opens one.
+func (n *slabs) RestorePins(ctx context.Context) {
+	for _, view := range n.pins.names() {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := n.Views.Open(view); err != nil {
+			n.Log.Warn("a pinned view cannot be opened", "view", view, "cause", err)
+		}
+	}
+}
+
+// name notes the names of a view's plans.
+func (n *slabs) name(b *views.Batches) {
+	n.names.note(b.ID(), planName{b.View().String(), control.Batches})
+	if plans, kind := cachedAs(b); kind == control.Chunks {
+		n.names.note(plans[0], planName{b.View().Dataset, kind})
+	}
+}
+
+// called is the shortest form of a plan's name.
+func (n *slabs) called(t planName) string {
+	if t.kind == control.Batches {
+		return n.Views.Called(t.name)
+	}
+	return t.name
+}

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"rankfs/cmd/internal/mounts"
+	"rankfs/cmd/internal/pooled"
+	"rankfs/fs"
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+	"rankfs/shuffle/pool"
+)
+
+// newPool makes this node's part of the shuffle pool, if it is to have one.
+func (n *node) newPool() *pool.Pool {
+	c, m := n.config, n.member
+	if c.PoolRAM == 0 {
+		return nil
+	}
+	return pool.New(pool.Config{
+		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
+		Disk: pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
+		Wire: m.wire, Log: c.Log,
+		Nodes: func() []placement.Node { return pool.Keepers(m.machine.Nodes(), m.group.Self()) },
+		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
+	})
+}
+
+// How often it is seen what this node has for the pool, and how long it takes at most to say
+// so: a mount waits for that, as a node of whose pool nobody knows is given no copies.
+const (
+	offerEvery = time.Second
+	offerTime  = 2 * time.Second
+)
+
+// keepOffering says what this node has for the pool, whenever that changes.
+func (n *node) keepOffering(ctx context.Context) {
+	t := time.NewTicker(offerEvery)
+	defer t.Stop()
+	for {
+		n.offerPool(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// offerPool says it once, if the cluster knows another thing.
+func (n *node) offerPool(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, offerTime)
+	defer cancel()
+	if err := n.offer(ctx); err != nil && ctx.Err() == nil {
+		n.config.Log.Debug("the cluster does not know what this node has for the shuffle pool", "cause", err)
+	}
+}
+
+func (n *node) offer(ctx context.Context) error {
+	m := n.member
+	is, ok := m.machine.Node(m.group.Self())
+	if !ok || m.machine.Version() < state.Signed {
+		return nil
+	}
+	c := state.OfferPool{ID: is.ID}
+	if n.pool != nil {
+		c.Bytes, c.Full = n.pool.Room(is.PoolFull)
+	}
+	if c.Bytes == is.Pool && c.Full == is.PoolFull {
+		return nil
+	}
+	_, err := m.group.Do(ctx, &c)
+	return err
+}
+
+// servePool mounts the pool below the mount, once that is served, and again if it was
+// unmounted and the mount was not: an umount that finds the mount busy has taken the
+// pool's away before.
+func (n *node) servePool(ctx context.Context) (end func() error, err error) {
+	n.offerPool(ctx)
+	dir := filepath.Join(n.config.Mount, meta.PoolDir)
+	tree := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
+	if err := tree.Mount(dir); err != nil {
+		return nil, err
+	}
+	if err := mounts.Note(ctx, n.config.Mount); err != nil {
+		n.config.Log.Warn("umount(8) will find the mount busy, as the shuffle pool is mounted below it; use rankfs umount", "cause", err)
+	}
+	mounted := make(chan *fs.PoolTree, 1)
+	mounted <- tree
+	ctx, cancel := context.WithCancel(ctx)
+	n.tasks.Go(func() {
+		for {
+			tree := <-mounted
+			mounted <- tree
+			select {
+			case <-ctx.Done():
+				return
+			case <-tree.Gone():
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second): // the mount goes now, or not at all
+			}
+			again := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
+			if err := again.Mount(dir); err != nil {
+				n.config.Log.Error("the shuffle pool is not mounted any more", "cause", err)
+				return
+			}
+			<-mounted
+			mounted <- again
+		}
+	})
+	return func() error {
+		cancel()
+		err := (<-mounted).Unmount(dir)
+		if late := mounts.Unnote(context.WithoutCancel(ctx), n.config.Mount); late != nil {
+			n.config.Log.Debug("the table of mount(8) keeps a line", "cause", late)
+		}
+		return err
+	}, nil
+}

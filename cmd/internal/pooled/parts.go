@@ -1,0 +1,74 @@
+package pooled
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"iter"
+	"strconv"
+
+	"rankfs/cache"
+	"rankfs/shuffle/pool"
+)
+
+// Parts makes files of parts in a cache: a slab can be made again from the maps when it was given
+// up.
+type Parts struct{ Cache *cache.Cache }
+
+// Open implements pool.Maker.
+func (p Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
+	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// A part is a cache.Plan of one batch.
+type part struct{ *pool.Part }
+
+// ID names a part. Numbers of stages are never used again, and a generation's maps never
+// change.
+func (p part) ID() (id [16]byte) {
+	b := []byte("part")
+	for _, n := range p.Name() {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	sum := sha256.Sum256(b)
+	copy(id[:], sum[:])
+	return id
+}
+
+// Key implements cache.Names.
+func (p part) Key(rank, step uint64) cache.Key {
+	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+}
+
+// Find implements cache.Names.
+func (p part) Find(k cache.Key) (rank, step uint64, ok bool) { return k.Rank, k.Step, k.Plan == p.ID() }
+
+// Dataset implements cache.Names: parts of a stage are packed alike.
+func (p part) Dataset() string { return "shuffle:" + strconv.FormatUint(p.Stage, 10) }
+
+// Steps implements cache.Course.
+func (p part) Steps() uint64 { return 1 }
+
+// Next implements cache.Course: nothing follows.
+func (p part) Next() cache.Plan { return nil }
+
+// Once implements cache.Course: a reducer reads its part once.
+func (p part) Once() bool { return true }
+
+// Ahead implements cache.Course.
+func (p part) Ahead(uint64, uint64) bool { return false }
+
+// Size implements cache.Filler.
+func (p part) Size(uint64, uint64) int64 { return p.Part.Size() }
+
+// Fill implements cache.Filler.
+func (p part) Fill(ctx context.Context, _, _ uint64, dst []byte) iter.Seq2[cache.Input, error] {
+	return cache.Whole(p.Part.Fill(ctx, dst))
+}
+
+// Shared implements cache.Filler.
+func (p part) Shared() bool { return false }

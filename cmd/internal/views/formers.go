@@ -1,0 +1,78 @@
+package views
+
+import (
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"rankfs/fetch/batch"
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/plan"
+)
+
+// A former is a plan by which chunks were read, and the nodes of its ranks: they
+// may have them still.
+type former struct {
+	plan  *plan.Plan
+	nodes state.Runs
+}
+
+// mostFormers bounds the settled plans whose readers are asked for a chunk: the epoch
+// before, mostly, and the one before that or another job.
+const mostFormers = 2
+
+// formers are the last settled plans of a dataset whose batches are chunks, without
+// that of v.
+func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
+	hash, own := hex.EncodeToString(of.ID[:]), v.String()
+	for _, settled := range slices.Backward(vs.config.State.Plans()) {
+		if settled.Index != hash || settled.View == own {
+			continue
+		}
+		name, options, _ := meta.SplitView(settled.View)
+		was, err := meta.View{Dataset: name, Ranks: 1}.With(options)
+		if err != nil || was.Step.Unit != meta.UnitChunk {
+			continue
+		}
+		p := plan.New(was, of.Plans)
+		if p.Place(vs.Seats(settled.Nodes)) != nil {
+			continue
+		}
+		if all = append(all, former{p, settled.Nodes}); len(all) == mostFormers {
+			break
+		}
+	}
+	return all
+}
+
+// reader is the node whose rank read a chunk, if that is known or soon found out.
+func (f former) reader(chunk int) (node string, ok bool) {
+	rank, ok := f.plan.Reader(chunk)
+	if !ok {
+		return "", false
+	}
+	for _, run := range f.nodes {
+		if rank < run.Count {
+			return run.Node, true
+		}
+		rank -= run.Count
+	}
+	return "", false
+}
+
+// formerReaders says which other nodes may have a chunk of a view whose batches are chunks,
+// the likeliest first. The settled plans are looked up once, for the first chunk.
+func (vs *Views) formerReaders(v meta.View, of *batch.Version) func(chunk int) []string {
+	formers := sync.OnceValue(func() []former { return vs.formers(v, of) })
+	return func(chunk int) (nodes []string) {
+		owners := vs.config.Owners
+		for _, f := range formers() {
+			node, ok := f.reader(chunk)
+			if ok && node != owners.Self && owners.Up(node) && !slices.Contains(nodes, node) {
+				nodes = append(nodes, node)
+			}
+		}
+		return nodes
+	}
+}

@@ -1,0 +1,35 @@
+package views
+
+import (
+	"rankfs/cmd/internal/catalog"
+	"rankfs/fs"
+	"rankfs/meta"
+)
+
+// View implements fs.Catalog.
+func (vs *Views) View(name string) (fs.View, error) { return vs.Open(name) }
+
+// Open finds the view that is called NAME or NAME@options.
+func (vs *Views) Open(name string) (*View, error) {
+	v, d, err := vs.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return vs.newView(name, v, d)
+}
+
+func (vs *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
+	key := v.String()
+	s := &View{
+		views: vs, name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settler: make(chan struct{}, 1),
+		ranks: viewRanks{views: vs, view: v, key: key, generation: d.Generation},
+	}
+	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
+		// Nothing to choose from: all bytes are as near to one rank as to another.
+		return s, s.assign(nil, true)
+	}
+	if p, ok := vs.config.State.Plan(s.key); ok && p.Generation == d.Generation {
+		return s, s.follow(p)
+	}
+	return s, s.assign(vs.Seats(vs.WouldBe(v)), false)
+}

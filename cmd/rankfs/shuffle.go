@@ -1,0 +1,371 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/failure"
+	"rankfs/cmd/internal/terminal"
+	"rankfs/meta"
+)
+
+func (p *program) shuffleCommand() *cobra.Command {
+	return p.group(&cobra.Command{
+		Use:   "shuffle",
+		Short: "See the jobs of the shuffle pool, seal and reset stages",
+		Long: `See the jobs of the shuffle pool, and what of each stage is committed, where its
+copies are and who waits for it; seal a stage, or begin it anew.
+
+A job is a directory of DIR/shuffle, a stage one of a job. Making and removing
+them is mkdir and rm -r as well. A job is its owner's alone; root gets at all.`,
+	}, p.createShuffleCommand(), p.listShufflesCommand(), p.showShuffleCommand(), p.quotaCommand(), p.sealShuffleCommand(), p.resetShuffleCommand(), p.dropShuffleCommand())
+}
+
+func (p *program) createShuffleCommand() *cobra.Command {
+	quota := ""
+	c := &cobra.Command{
+		Use:   "create JOB[/STAGE] [KEY=VALUE ...]",
+		Short: "Make a job, or a stage with its spec",
+		Long: `Make a job, or a stage of one; the job is made if it is not there. What follows is
+the spec of the stage:
+
+  maps=N      map tasks; when all are committed, the stage is sealed. Without it
+              that is for rankfs shuffle seal to say
+  parts=N     partitions of what each writes (1)
+  copies=N    of each map, on as many hosts (2)
+  ack=durable commit a map once its copies are on disks, not only on nodes
+  strict=1    refuse a commit with fewer copies
+  ttl=TIME    the job goes when nobody has used it for so long (24h)
+
+  rankfs shuffle create words/count maps=16 parts=8`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return wants("JOB[/STAGE]")(c, args)
+			}
+			if len(args) > 1 && !strings.Contains(args[0], "/") {
+				return usage(c, fmt.Errorf("a job has no spec; write JOB/STAGE %s", strings.Join(args[1:], " ")))
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			r := control.PoolRequest{Name: args[0], Spec: strings.Join(args[1:], " ")}
+			if quota != "" {
+				bytes, err := parseQuota(quota)
+				if err != nil {
+					return usage(c, err)
+				}
+				r.Quota = bytes
+			}
+			type created struct {
+				Created string `json:"created"`
+				Dir     string `json:"dir"`
+			}
+			return answer(c, p, func(d *control.Client, ctx context.Context) (created, error) {
+				return created{args[0], filepath.Join(p.asked.Mount, meta.PoolDir, args[0])}, aboutShuffle(d.MakePool(ctx, r), args[0])
+			}, func(w io.Writer, made created) {
+				fmt.Fprintln(w, made.Dir)
+			})
+		},
+	}
+	c.Flags().StringVar(&quota, "quota", "", "let all copies of the job's maps have `SIZE` together, as 50GiB (default: as much as there is)")
+	return c
+}
+
+func parseQuota(text string) (int64, error) {
+	bytes, err := meta.ParseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("quota: %w", err)
+	}
+	return int64(bytes), nil
+}
+
+func (p *program) quotaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "quota JOB SIZE|none",
+		Short: "Let a job have more, or less",
+		Long: `Let all copies of a job's maps have SIZE together, as 50GiB, or as much as there is.
+What is committed already stays, also if it is more.`,
+		Args:              wants("JOB", "SIZE|none"),
+		ValidArgsFunction: p.shuffleNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			r := control.PoolRequest{Name: args[0]}
+			if args[1] != "none" {
+				bytes, err := parseQuota(args[1])
+				if err != nil {
+					return usage(c, err)
+				}
+				r.Quota = bytes
+			}
+			type set struct {
+				Job   string `json:"job"`
+				Quota int64  `json:"quota"`
+			}
+			return answer(c, p, func(d *control.Client, ctx context.Context) (set, error) {
+				return set{r.Name, r.Quota}, aboutShuffle(d.SetQuota(ctx, r), r.Name)
+			}, func(w io.Writer, is set) {
+				if is.Quota == 0 {
+					fmt.Fprintf(w, "%s has no quota\n", is.Job)
+					return
+				}
+				fmt.Fprintf(w, "%s may have %s, all copies counted\n", is.Job, terminal.Bytes(is.Quota))
+			})
+		},
+	}
+}
+
+func (p *program) listShufflesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the jobs, of all users",
+		Args:    wants(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return answer(c, p, named("", func(d *control.Client, ctx context.Context, _ string) ([]control.PoolJob, error) {
+				return d.PoolJobs(ctx)
+			}, aboutShuffle), p.writeShuffles)
+		},
+	}
+}
+
+func (p *program) writeShuffles(w io.Writer, list []control.PoolJob) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "no jobs; one begins with: mkdir %s\n", filepath.Join(p.asked.Mount, meta.PoolDir, "JOB"))
+		return
+	}
+	t := terminal.NewTable("", "JOB", "OWNER", " STAGES", " MAPS", " BYTES", " MISSING", " LOST", "USED ON", "GOES")
+	for _, j := range list {
+		goes := "-"
+		if j.Ends != nil {
+			goes = "in " + terminal.Span(max(0, j.Ends.Sub(p.now())))
+		}
+		t.Add(j.Job, userName(j.UID), terminal.Count(j.Stages), terminal.Count(j.Maps), terminal.Bytes(j.Bytes),
+			terminal.Count(j.Missing), terminal.Count(j.Lost+j.Away), orDash(someHosts(j.Users)), goes)
+	}
+	t.Write(w)
+}
+
+// someHosts are a few hosts, and how many more.
+func someHosts(hosts []string) string {
+	const most = 2
+	if more := len(hosts) - most; more > 0 {
+		return strings.Join(hosts[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// userName is a user's name, or number.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return number
+}
+
+func (p *program) showShuffleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show JOB[/STAGE]",
+		Short: "Show the stages of a job, or how one of them is",
+		Long: `Show the stages of a job; or of one stage what is committed, where its copies are,
+who waits on this node for a part and for which maps, and what was refused last
+here and why.`,
+		Args:              wants("JOB[/STAGE]"),
+		ValidArgsFunction: p.shuffleNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			if strings.Contains(args[0], "/") {
+				return answer(c, p, named(args[0], (*control.Client).PoolStage, aboutShuffle),
+					func(w io.Writer, g control.PoolStageDetail) { writeStage(w, g, p.now()) })
+			}
+			return answer(c, p, named(args[0], (*control.Client).PoolJob, aboutShuffle),
+				func(w io.Writer, j control.PoolJobDetail) { writeShuffle(w, j, p.now()) })
+		},
+	}
+}
+
+func writeShuffle(w io.Writer, j control.PoolJobDetail, now time.Time) {
+	goes := "not while it is in use on " + someHosts(j.Users)
+	if j.Ends != nil {
+		goes = fmt.Sprintf("in %s, unless something of it is opened", terminal.Span(max(0, j.Ends.Sub(now))))
+	}
+	terminal.Pairs(w, "",
+		"job", j.Job,
+		"owner", userName(j.UID),
+		"made", date(j.Made),
+		"maps", fmt.Sprintf("%s, %s; %s copies missing", terminal.Count(j.Maps), terminal.Bytes(j.Bytes), terminal.Count(j.Missing)),
+		"quota", quotaOf(j.PoolJob),
+		"here", terminal.Bytes(j.Used)+" in memory",
+		"goes", goes,
+	)
+	if len(j.All) == 0 {
+		fmt.Fprintf(w, "\nno stages; make one with: rankfs shuffle create %s/STAGE maps=N parts=N\n", j.Job)
+		return
+	}
+	fmt.Fprintln(w)
+	t := terminal.NewTable("", "STAGE", "STATE", " MAPS", " BYTES", " MISSING", " LOST", "SPEC")
+	for _, g := range j.All {
+		t.Add(g.Stage, g.State, terminal.Count(g.Maps), terminal.Bytes(g.Bytes), terminal.Count(g.Missing), terminal.Count(g.Lost+g.Away), orDash(g.Spec))
+	}
+	t.Write(w)
+}
+
+// quotaOf says how much of its quota a job has, if it has one.
+func quotaOf(j control.PoolJob) string {
+	if j.Quota == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s, all copies counted", terminal.Bytes(j.Kept), terminal.Bytes(j.Quota))
+}
+
+func writeStage(w io.Writer, g control.PoolStageDetail, now time.Time) {
+	fmt.Fprint(w, g.Text)
+	if len(g.Nodes) > 0 {
+		fmt.Fprintf(w, "\ncopies: %d of each map are wanted\n", g.Copies)
+		t := terminal.NewTable("  ", "HOST", "STATE", " MAPS", " BYTES")
+		for _, n := range g.Nodes {
+			t.Add(n.Host, map[bool]string{true: "up", false: "down"}[n.Up], terminal.Count(n.Maps), terminal.Bytes(n.Bytes))
+		}
+		t.Write(w)
+	}
+	if len(g.Waits) > 0 {
+		fmt.Fprintln(w)
+		writePartWaits(w, g, now)
+	}
+}
+
+// writePartWaits says who waits for parts, and what for.
+func writePartWaits(w io.Writer, g control.PoolStageDetail, now time.Time) {
+	fmt.Fprintln(w, "waiting on this node, the longest first")
+	t := terminal.NewTable("  ", "PART", " FOR", " THREAD", "PROGRAM", "UNTIL")
+	for _, one := range g.Waits[:min(len(g.Waits), maxLeases)] {
+		until := "its bytes are here"
+		if one.Sealing {
+			until = "the stage is sealed"
+		}
+		t.Add(one.Part, terminal.Span(max(0, now.Sub(one.Since))), strconv.Itoa(int(one.Thread)), programOf(one.Thread), until)
+	}
+	t.Write(w)
+	if more := len(g.Waits) - maxLeases; more > 0 {
+		fmt.Fprintf(w, "  and %s more; see: rankfs shuffle show %s/%s --json\n", terminal.Count(more), g.Job, g.Stage)
+	}
+}
+
+// programOf is what a thread runs, if it is to be seen.
+func programOf(thread int32) string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", thread))
+	if err != nil {
+		return "-"
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// writePartStall says whether anybody waits for a part, and which maps are not committed.
+func writePartStall(w io.Writer, g control.PoolStageDetail, now time.Time) {
+	fmt.Fprintf(w, "%s/%s is %s", g.Job, g.Stage, g.State)
+	if g.Why != "" {
+		fmt.Fprintf(w, ": %s", g.Why)
+	}
+	fmt.Fprint(w, "\n\n")
+	if len(g.Waits) == 0 {
+		fmt.Fprintln(w, "nobody on this node waits for a part of it")
+		return
+	}
+	writePartWaits(w, g, now)
+}
+
+func (p *program) sealShuffleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal JOB/STAGE",
+		Short: "Say that no more maps come: readers of parts go on",
+		Long: `Say that no more maps come to a stage whose spec has no maps=. Who waits for a part
+gets what is committed, and later commits are refused. A stage with maps= is
+sealed by the last of its commits.`,
+		Args:              wants("JOB/STAGE"),
+		ValidArgsFunction: p.shuffleNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			return answer(c, p, named(args[0], (*control.Client).SealStage, aboutShuffle), func(w io.Writer, g control.PoolStage) {
+				fmt.Fprintf(w, "%s is sealed: %s, %s\n", args[0], terminal.Plural(g.Maps, "map"), terminal.Bytes(g.Bytes))
+			})
+		},
+	}
+}
+
+func (p *program) resetShuffleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset JOB/STAGE",
+		Short: "Begin a stage anew, without its maps",
+		Long: `Begin a stage anew: what is committed is removed, on all nodes, and map tasks have
+to run again. Its spec stays. A part that was opened before keeps its bytes, and is
+ESTALE when it is opened once more by its descriptor: no reader mixes two runs.`,
+		Args:              wants("JOB/STAGE"),
+		ValidArgsFunction: p.shuffleNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			return answer(c, p, named(args[0], (*control.Client).ResetStage, aboutShuffle), func(w io.Writer, g control.PoolStage) {
+				fmt.Fprintf(w, "%s has begun anew, without its maps; those who read it open its parts again\n", args[0])
+			})
+		},
+	}
+}
+
+func (p *program) dropShuffleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm JOB[/STAGE]",
+		Aliases: []string{"remove"},
+		Short:   "Remove a job with all that it has, or a stage",
+		Long: `Remove a job with all that it has, on all nodes, or a stage of it; as rm -r does, at
+once. What programs have open stays theirs until they close it.`,
+		Args:              wants("JOB[/STAGE]"),
+		ValidArgsFunction: p.shuffleNames,
+		RunE: func(c *cobra.Command, args []string) error {
+			drop := func(d *control.Client, ctx context.Context, name string) error {
+				return aboutShuffle(d.DropPool(ctx, name), name)
+			}
+			return removed(c, p, args[0], drop, func(w io.Writer) { fmt.Fprintf(w, "%s is removed\n", args[0]) })
+		},
+	}
+}
+
+// aboutShuffle adds the next step to an error about a job or a stage.
+func aboutShuffle(err error, name string) error {
+	job, _, ofStage := strings.Cut(name, "/")
+	switch {
+	case !errors.Is(err, meta.ErrNotExist), strings.Contains(err.Error(), "--pool-ram"):
+		return err
+	case ofStage && !strings.HasPrefix(err.Error(), "job "):
+		return failure.Hint(err, "see the stages of a job with: rankfs shuffle show %s", job)
+	}
+	return failure.Hint(err, "see which jobs there are with: rankfs shuffle ls")
+}
+
+// shuffleNames completes the name of a job; after its slash, of a stage.
+func (p *program) shuffleNames(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	job, _, ofStage := strings.Cut(begun, "/")
+	if !ofStage {
+		return complete(c, p, args, (*control.Client).PoolJobs, func(list []control.PoolJob) (names []cobra.Completion) {
+			for _, j := range list {
+				names = append(names, cobra.CompletionWithDesc(j.Job, terminal.Plural(j.Stages, "stage")))
+			}
+			return names
+		})
+	}
+	ask := func(d *control.Client, ctx context.Context) (control.PoolJobDetail, error) {
+		return d.PoolJob(ctx, job)
+	}
+	return complete(c, p, args, ask, func(j control.PoolJobDetail) (names []cobra.Completion) {
+		for _, g := range j.All {
+			names = append(names, cobra.CompletionWithDesc(j.Job+"/"+g.Stage, g.State))
+		}
+		return names
+	})
+}

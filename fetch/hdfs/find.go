@@ -1,0 +1,93 @@
+package hdfs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
+)
+
+// Find looks through a split of a file for the index that another node makes. It returns
+// a file without a name, for the caller to close, and how much of it was found.
+//
+// It reads what this node could read for a dataset that the other one registers, and no
+// more: of an HDFS that this node's configuration names, or a dataset is in already, and
+// only for a node that reads it as the same user.
+func (c *Clusters) Find(ctx context.Context, what []byte) (*os.File, int64, error) {
+	var q piece
+	if err := json.Unmarshal(what, &q); err != nil {
+		return nil, 0, fmt.Errorf("piece %w: %w", meta.ErrInvalid, err)
+	}
+	size, err := sizeIn(q.Stamp)
+	if err != nil || q.From < 0 || q.From >= q.To || q.To > size || q.To-q.From > maxSplit || !strings.HasPrefix(q.Path, "/") {
+		return nil, 0, fmt.Errorf("piece %d to %d of %q, %q, %w", q.From, q.To, q.Path, q.Stamp, meta.ErrInvalid)
+	}
+	f, err := formOf(q.Form)
+	if err != nil || f.find == nil {
+		return nil, 0, fmt.Errorf("piece %w: there is nothing to find in files of the form %q", meta.ErrInvalid, q.Form)
+	}
+	k, err := c.configured(q.Authority)
+	if err != nil {
+		return nil, 0, err
+	}
+	if k.user == "" || k.user != q.As {
+		return nil, 0, meta.Worded(meta.ErrDenied, "this node reads HDFS as %q, and the one that asks as %q: it may not see the same files", k.user, q.As)
+	}
+	select {
+	case c.finding <- struct{}{}:
+		defer func() { <-c.finding }()
+	default:
+		return nil, 0, fmt.Errorf("node %w: it looks through %d splits for others", meta.ErrBusy, cap(c.finding))
+	}
+	s := &scan{source: &Source{clusters: c, cluster: k, path: q.Path, form: f}, files: []file{{q.Path, namenode.Status{Size: size}}}}
+	found, err := c.writeFindings(func(w *findings) error { return f.find(ctx, s, split{from: q.From, to: q.To}, w) })
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := s.source.is(ctx, q.Stamp); err != nil {
+		found.close()
+		return nil, 0, err
+	}
+	return found.file, found.left, nil
+}
+
+// writeFindings has findings written to a file without a name.
+func (c *Clusters) writeFindings(find func(w *findings) error) (*findings, error) {
+	dir := c.config.Scratch
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0700); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.CreateTemp(dir, ".piece-*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	found, err := record(f, maxFinder, find)
+	if err != nil {
+		found.close()
+		return nil, err
+	}
+	return found, nil
+}
+
+// is reports whether the file of the source's path is of that version now. What was read
+// of it before is of that version then: no other has the same stamp later.
+func (s *Source) is(ctx context.Context, stamp string) error {
+	st, err := s.cluster.names.Stat(ctx, s.path)
+	if err != nil {
+		return s.gone(err)
+	}
+	if now := (file{s.path, st}).stamp(); st.Dir || now != stamp {
+		return stale(s.path, "it is "+now+" and was "+stamp)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package fs
+
+import (
+	"context"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// attempt has the name of an attempt's file, or of its offsets'.
+func attempt(name string) (meta.Attempt, bool) {
+	return meta.ParseAttempt(strings.TrimSuffix(name, idx))
+}
+
+func (n *stageDir) lookUpAttempt(ctx context.Context, a meta.Attempt, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	errno = n.inAttempts(func(root *os.Root, dir string) (err error) {
+		in, err = n.attempt(ctx, root, dir, name, a, out)
+		return err
+	})
+	return in, errno
+}
+
+func (n *stageDir) attempt(ctx context.Context, root *os.Root, dir, name string, a meta.Attempt, out *fuse.EntryOut) (*fusefs.Inode, error) {
+	info, err := root.Lstat(path.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	out.Attr.FromStat(st)
+	return n.NewInode(ctx, &attemptFile{stage: n, attempt: a, name: name}, n.job.stable(st)), nil
+}
+
+// inAttempts calls f with the job's files and the directory of this node's attempts.
+func (n *stageDir) inAttempts(f func(root *os.Root, dir string) error) syscall.Errno {
+	root, err := n.job.job.Files()
+	if err != nil {
+		return n.errno("look up files of job", "", err)
+	}
+	dir, err := n.stage.Attempts().Dir()
+	if err != nil {
+		return n.errno("look up attempts", "", err)
+	}
+	return plainErrno(f(root, dir))
+}
+
+// An attemptFile is the output of a map task, while it is written.
+type attemptFile struct {
+	fusefs.Inode
+	stage   *stageDir
+	attempt meta.Attempt
+	name    string
+}
+
+// Getattr implements fusefs.NodeGetattrer. An attempt that was committed has its handles
+// still, by which it is asked for.
+func (n *attemptFile) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	if w, ok := h.(*written); ok {
+		return w.attributes(out)
+	}
+	return n.stage.inAttempts(func(root *os.Root, dir string) error {
+		info, err := root.Lstat(path.Join(dir, n.name))
+		if err != nil {
+			return err
+		}
+		out.FromStat(info.Sys().(*syscall.Stat_t))
+		return nil
+	})
+}
+
+// Setattr implements fusefs.NodeSetattrer.
+func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	errno := n.stage.inAttempts(func(root *os.Root, dir string) error {
+		done, err := n.stage.stage.Attempts().Write(n.attempt)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return setAttributes(root, path.Join(dir, n.name), in)
+	})
+	if errno != 0 {
+		return errno
+	}
+	return n.Getattr(ctx, h, out)
+}
+
+// Open implements fusefs.NodeOpener.
+func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
+	errno = n.stage.inAttempts(func(root *os.Root, dir string) error {
+		done, err := n.stage.writes(n.attempt, flags)
+		if err != nil {
+			return err
+		}
+		w, err := openWritten(root, path.Join(dir, n.name), flags)
+		if err != nil {
+			done()
+			return err
+		}
+		w.done, w.reserve, h = done, n.stage.reserving(n.name), w
+		return nil
+	})
+	return h, 0, errno
+}
+
+// reserving has a file of an attempt reserve bytes.
+func (n *stageDir) reserving(name string) func(int64) (func(), error) {
+	return func(bytes int64) (func(), error) { return n.stage.Attempts().Reserve(name, bytes) }
+}
+
+// writes says that an attempt is opened, and to write if the flags of the open say so,
+// until done is called.
+func (n *stageDir) writes(a meta.Attempt, flags uint32) (done func(), err error) {
+	written := func() {}
+	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0 {
+		if written, err = n.stage.Attempts().Write(a); err != nil {
+			return nil, err
+		}
+	}
+	used := use(n.job.job, flags)
+	return func() { written(); used() }, nil
+}

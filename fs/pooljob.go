@@ -1,0 +1,192 @@
+package fs
+
+import (
+	"context"
+	"path"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"rankfs/meta"
+)
+
+// A jobDir is one job.
+type jobDir struct {
+	fusefs.Inode
+	tree *PoolTree
+	name string
+	job  PoolJob
+}
+
+func (n *jobDir) attributes(a *fuse.Attr) {
+	a.Mode, a.Nlink = syscall.S_IFDIR|0700, 2
+	a.Uid, a.Gid = n.job.Owner()
+	setTimes(a, n.tree.tree.born)
+}
+
+// stable identifies a file of the job's file system.
+func (n *jobDir) stable(st *syscall.Stat_t) fusefs.StableAttr {
+	return fusefs.StableAttr{Mode: st.Mode & syscall.S_IFMT, Ino: n.job.Number()<<jobBits | st.Ino&(1<<jobBits-1)}
+}
+
+// Getattr implements fusefs.NodeGetattrer.
+func (n *jobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	return 0
+}
+
+// Statfs implements fusefs.NodeStatfser.
+func (n *jobDir) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	root, err := n.job.Files()
+	if err == nil {
+		err = statfs(root, out)
+	}
+	return n.tree.errno("measure job", n.name, err)
+}
+
+// Lookup implements fusefs.NodeLookuper.
+func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	switch name {
+	case nameScratch:
+		root, err := n.job.Files()
+		if err != nil {
+			return nil, n.tree.errno("look up files of job", n.name, err)
+		}
+		info, err := root.Lstat(name)
+		if err != nil {
+			return nil, plainErrno(err)
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		out.Attr.FromStat(st)
+		return n.NewInode(ctx, &scratch{job: n}, n.stable(st)), 0
+	case nameBlob:
+		d := n.blobs()
+		d.attributes(&out.Attr)
+		return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoText | n.job.Number()<<2 | 3}), 0
+	case nameHold:
+		h := &holdFile{job: n}
+		h.attributes(&out.Attr)
+		return n.NewInode(ctx, h, fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: inoText | n.job.Number()<<2}), 0
+	}
+	if meta.CheckName(name) != nil {
+		return nil, syscall.ENOENT
+	}
+	g, err := n.job.Stage(ctx, name)
+	if err != nil {
+		return nil, n.tree.errno("look up stage", path.Join(n.name, name), err)
+	}
+	return n.stage(ctx, name, g, out), 0
+}
+
+func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.EntryOut) *fusefs.Inode {
+	d := &stageDir{job: n, name: name, stage: g}
+	d.attributes(&out.Attr)
+	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})
+}
+
+// Mkdir implements fusefs.NodeMkdirer.
+func (n *jobDir) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if name == nameScratch || name == nameHold || name == nameBlob {
+		return nil, syscall.EEXIST
+	}
+	g, err := n.job.MakeStage(ctx, name)
+	if err != nil {
+		return nil, n.tree.errno("make stage", path.Join(n.name, name), err)
+	}
+	return n.stage(ctx, name, g, out), 0
+}
+
+// Rmdir implements fusefs.NodeRmdirer. The directories scratch and blob go with the job;
+// that rm -r may come to that, an empty one can be removed, and is there as long as the job
+// is.
+func (n *jobDir) Rmdir(ctx context.Context, name string) syscall.Errno {
+	if name == nameBlob {
+		return n.blobs().clear(ctx)
+	}
+	if name != nameScratch {
+		return n.tree.errno("remove stage", path.Join(n.name, name), n.job.RemoveStage(ctx, name))
+	}
+	root, err := n.job.Files()
+	if err != nil {
+		return n.tree.errno("remove files of job", n.name, err)
+	}
+	entries, err := list(root, name)
+	if err == nil && len(entries) > 0 {
+		return syscall.ENOTEMPTY
+	}
+	return plainErrno(err)
+}
+
+// Unlink implements fusefs.NodeUnlinker: hold goes with the job.
+func (n *jobDir) Unlink(_ context.Context, name string) syscall.Errno {
+	if name == nameHold {
+		return 0
+	}
+	return syscall.EISDIR
+}
+
+// Rename implements fusefs.NodeRenamer: a stage keeps its name.
+func (n *jobDir) Rename(context.Context, string, fusefs.InodeEmbedder, string, uint32) syscall.Errno {
+	return syscall.EPERM
+}
+
+// Readdir implements fusefs.NodeReaddirer.
+func (n *jobDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) {
+	names, err := n.job.Stages(ctx)
+	if err != nil {
+		return nil, n.tree.errno("list job", n.name, err)
+	}
+	entries := []fuse.DirEntry{
+		{Name: nameBlob, Mode: syscall.S_IFDIR}, {Name: nameHold, Mode: syscall.S_IFREG}, {Name: nameScratch, Mode: syscall.S_IFDIR},
+	}
+	for _, name := range names {
+		if name != nameBlob {
+			entries = append(entries, fuse.DirEntry{Name: name, Mode: syscall.S_IFDIR})
+		}
+	}
+	return fusefs.NewListDirStream(entries), 0
+}
+
+// A holdFile keeps its job in use as long as it is open, on whichever node.
+type holdFile struct {
+	fusefs.Inode
+	job *jobDir
+}
+
+func (n *holdFile) attributes(a *fuse.Attr) {
+	n.job.attributes(a)
+	a.Mode, a.Nlink = syscall.S_IFREG|0600, 1
+}
+
+// Getattr implements fusefs.NodeGetattrer.
+func (n *holdFile) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	return 0
+}
+
+// Setattr implements fusefs.NodeSetattrer, for a shell that truncates what it opens.
+func (n *holdFile) Setattr(ctx context.Context, h fusefs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	return n.Getattr(ctx, h, out)
+}
+
+// Open implements fusefs.NodeOpener.
+func (n *holdFile) Open(context.Context, uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	return &holding{n.job.job.Use(true)}, fuse.FOPEN_DIRECT_IO, 0
+}
+
+type holding struct{ done func() }
+
+// Read implements fusefs.FileReader.
+func (h *holding) Read(context.Context, []byte, int64) (fuse.ReadResult, syscall.Errno) {
+	return fuse.ReadResultData(nil), 0
+}
+
+// Flush implements fusefs.FileFlusher.
+func (h *holding) Flush(context.Context) syscall.Errno { return 0 }
+
+// Release implements fusefs.FileReleaser.
+func (h *holding) Release(context.Context) syscall.Errno {
+	h.done()
+	return 0
+}

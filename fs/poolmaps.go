@@ -1,0 +1,131 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A mapFile is the attempt of a map that has won.
+type mapFile struct {
+	fusefs.Inode
+	unchanging
+	current
+	number uint64
+	is     PoolMap
+}
+
+func (n *mapFile) attributes(a *fuse.Attr) { n.stage.job.immutable(a, n.is.Size) }
+
+// immutable are the attributes of a file that never changes.
+func (n *jobDir) immutable(a *fuse.Attr, size int64) {
+	n.attributes(a)
+	a.Mode, a.Nlink, a.Size, a.Blocks = syscall.S_IFREG|0400, 1, uint64(size), uint64(size+511)/512
+}
+
+// Getattr implements fusefs.NodeGetattrer.
+func (n *mapFile) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	if n.stale() {
+		return syscall.ESTALE
+	}
+	n.attributes(&out.Attr)
+	return 0
+}
+
+// Open implements fusefs.NodeOpener.
+func (n *mapFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+		return nil, 0, syscall.EPERM
+	}
+	f, err := n.stage.stage.Maps().Open(ctx, n.number)
+	if err != nil {
+		return nil, 0, n.stage.errno("open map", meta.MapName(n.number), err)
+	}
+	return n.reads(f, n.stage.job.job.Use(false))
+}
+
+const attributePrefix = "user.rankfs."
+
+// Getxattr implements fusefs.NodeGetxattrer.
+func (n *mapFile) Getxattr(_ context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
+	return n.is.get(attr, dest)
+}
+
+func (m *PoolMap) get(attr string, dest []byte) (uint32, syscall.Errno) {
+	for _, a := range m.Attributes {
+		if attributePrefix+a.Name == attr {
+			if len(dest) < len(a.Value) {
+				return uint32(len(a.Value)), syscall.ERANGE
+			}
+			return uint32(copy(dest, a.Value)), 0
+		}
+	}
+	return 0, syscall.ENODATA
+}
+
+// Listxattr implements fusefs.NodeListxattrer.
+func (n *mapFile) Listxattr(_ context.Context, dest []byte) (uint32, syscall.Errno) {
+	return n.is.list(dest)
+}
+
+func (m *PoolMap) list(dest []byte) (uint32, syscall.Errno) {
+	var b strings.Builder
+	for _, a := range m.Attributes {
+		b.WriteString(attributePrefix + a.Name + "\x00")
+	}
+	if len(dest) < b.Len() {
+		return uint32(b.Len()), syscall.ERANGE
+	}
+	return uint32(copy(dest, b.String())), 0
+}
+
+// A reads is an open file that never changes. The kernel reads it by itself if it can.
+type reads struct {
+	PoolFile
+	done func()
+}
+
+// reads opens a file that was asked for in this generation. One of a later generation is
+// for those who look it up anew.
+func (c current) reads(f PoolFile, done func()) (fusefs.FileHandle, uint32, syscall.Errno) {
+	r := &reads{f, done}
+	if c.stale() {
+		r.close()
+		return nil, 0, syscall.ESTALE
+	}
+	return r, fuse.FOPEN_KEEP_CACHE, 0
+}
+
+// PassthroughFd implements fusefs.FilePassthroughFder.
+func (r *reads) PassthroughFd() (int, bool) { return r.Fd(), r.Fd() >= 0 }
+
+// Read implements fusefs.FileReader.
+func (r *reads) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	n, err := r.ReadAt(buf, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, plainErrno(err)
+	}
+	return fuse.ReadResultData(buf[:n]), 0
+}
+
+// Flush implements fusefs.FileFlusher.
+func (r *reads) Flush(context.Context) syscall.Errno { return 0 }
+
+// Release implements fusefs.FileReleaser.
+func (r *reads) Release(context.Context) syscall.Errno {
+	r.close()
+	return 0
+}
+
+func (r *reads) close() {
+	r.PoolFile.Release()
+	r.done()
+}

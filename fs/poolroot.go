@@ -1,0 +1,106 @@
+package fs
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"rankfs/meta"
+)
+
+// The names that are in every job and stage.
+const (
+	nameScratch = "scratch"
+	nameHold    = "hold"
+	nameBlob    = meta.BlobDir
+	nameSpec    = "spec"
+	nameState   = "state"
+	idx         = ".idx"
+)
+
+// Inode numbers. What is agreed has a number of the cluster and a kind in its upper
+// bits; a file of a job has its number in the job's file system below the job's.
+const (
+	inoJob = uint64(1+iota) << 60
+	inoStage
+	inoText
+	inoMap
+	inoPart
+	inoBlob
+	jobBits = 36 // of an inode number of a job's file system
+)
+
+// A poolRoot is the directory of all jobs. Names that change on other nodes are never
+// believed for longer than a request: no entry or attribute here has a timeout.
+type poolRoot struct {
+	fusefs.Inode
+	tree *PoolTree
+}
+
+// Getattr implements fusefs.NodeGetattrer. Everybody may make a job, and remove their own.
+func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	out.Mode = syscall.S_IFDIR | syscall.S_ISVTX | 0777
+	out.Nlink = 2
+	setTimes(&out.Attr, n.tree.tree.born)
+	return 0
+}
+
+func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
+
+// Lookup implements fusefs.NodeLookuper.
+func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if meta.CheckName(name) != nil {
+		return nil, syscall.ENOENT
+	}
+	j, err := n.tree.pool.Job(ctx, name)
+	if err != nil {
+		return nil, n.tree.errno("look up job", name, err)
+	}
+	return n.job(ctx, name, j, out), 0
+}
+
+func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.EntryOut) *fusefs.Inode {
+	d := &jobDir{tree: n.tree, name: name, job: j}
+	d.attributes(&out.Attr)
+	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})
+}
+
+// Mkdir implements fusefs.NodeMkdirer: it registers a job, on all nodes.
+func (n *poolRoot) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	caller, ok := fuse.FromContext(ctx)
+	if !ok {
+		return nil, syscall.EPERM
+	}
+	j, err := n.tree.pool.MakeJob(ctx, name, caller.Uid, caller.Gid)
+	if err != nil {
+		return nil, n.tree.errno("make job", name, err)
+	}
+	return n.job(ctx, name, j, out), 0
+}
+
+// Rmdir implements fusefs.NodeRmdirer.
+func (n *poolRoot) Rmdir(ctx context.Context, name string) syscall.Errno {
+	return n.tree.errno("remove job", name, n.tree.pool.RemoveJob(ctx, name))
+}
+
+// Readdir implements fusefs.NodeReaddirer.
+func (n *poolRoot) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) {
+	names, err := n.tree.pool.Jobs(ctx)
+	return directories(names), n.tree.errno("list jobs", "shuffle", err)
+}
+
+func directories(names []string) fusefs.DirStream {
+	var entries []fuse.DirEntry
+	for _, name := range names {
+		entries = append(entries, fuse.DirEntry{Name: name, Mode: syscall.S_IFDIR})
+	}
+	return fusefs.NewListDirStream(entries)
+}
+
+// Rename implements fusefs.NodeRenamer: a job keeps its name.
+func (n *poolRoot) Rename(context.Context, string, fusefs.InodeEmbedder, string, uint32) syscall.Errno {
+	return syscall.EPERM
+}

@@ -1,0 +1,175 @@
+package fs
+
+import (
+	"context"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A stageDir is one stage of a job.
+type stageDir struct {
+	fusefs.Inode
+	job   *jobDir
+	name  string
+	stage PoolStage
+}
+
+func (n *stageDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
+
+func (n *stageDir) path(name string) string { return path.Join(n.job.name, n.name, name) }
+
+// errno is what a program is told of an error. Why, if it is about what the program
+// asked, it finds in the file state.
+func (n *stageDir) errno(doing, name string, err error) syscall.Errno {
+	errno := n.job.tree.errno(doing, n.path(name), err)
+	switch errno {
+	case 0, syscall.ENOENT, syscall.EINTR, syscall.EAGAIN, syscall.EEXIST:
+	default:
+		n.stage.Refused(doing+" "+name, err)
+	}
+	return errno
+}
+
+// stable identifies what the stage has in this generation. The kernel shares what it has
+// open, and has read, of one inode.
+func (n *stageDir) stable(ino uint64) (a fusefs.StableAttr, generation uint64) {
+	generation = n.stage.Generation()
+	return fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: ino, Gen: generation}, generation
+}
+
+// A current is what a stage has in one generation.
+type current struct {
+	stage      *stageDir
+	generation uint64
+}
+
+// stale reports whether the stage was reset since.
+func (c current) stale() bool { return c.stage.stage.Generation() != c.generation }
+
+// Getattr implements fusefs.NodeGetattrer.
+func (n *stageDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	return 0
+}
+
+// Statfs implements fusefs.NodeStatfser.
+func (n *stageDir) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	return n.job.Statfs(ctx, out)
+}
+
+// Lookup implements fusefs.NodeLookuper.
+func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if a, ok := attempt(name); ok {
+		return n.lookUpAttempt(ctx, a, name, out)
+	}
+	if number, ok := meta.ParseMap(name); ok {
+		m, err := n.stage.Maps().Find(ctx, number)
+		if err != nil {
+			return nil, n.errno("look up map", name, err)
+		}
+		stable, generation := n.stable(inoMap | n.stage.Number()<<20 | number)
+		f := &mapFile{current: current{n, generation}, number: number, is: m}
+		f.attributes(&out.Attr)
+		return n.NewInode(ctx, f, stable), 0
+	}
+	if p, ok := meta.ParsePart(strings.TrimSuffix(name, idx)); ok {
+		return n.lookUpPart(ctx, p, strings.HasSuffix(name, idx), out)
+	}
+	text := &stageText{stage: n, name: name}
+	if name != nameSpec && name != nameState {
+		return nil, syscall.ENOENT
+	}
+	text.attributes(&out.Attr)
+	kind := uint64(1)
+	if name == nameState {
+		kind = 2
+	}
+	return n.NewInode(ctx, text, fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: inoText | n.stage.Number()<<2 | kind}), 0
+}
+
+// Create implements fusefs.NodeCreater: programs create attempts, and nothing else.
+func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (in *fusefs.Inode, h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
+	a, ok := attempt(name)
+	if !ok {
+		return nil, nil, 0, n.errno("create", name, meta.Worded(meta.ErrInvalid,
+			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM"))
+	}
+	errno = n.inAttempts(func(root *os.Root, dir string) error {
+		if err := n.stage.Attempts().MayGrow(1); err != nil {
+			return err
+		}
+		done, err := n.writes(a, flags|unix.O_WRONLY)
+		if err != nil {
+			return err
+		}
+		w, err := createWritten(root, path.Join(dir, name), flags, mode)
+		if err != nil {
+			done()
+			return err
+		}
+		w.done, w.reserve = done, n.reserving(name)
+		if caller, ok := fuse.FromContext(ctx); ok {
+			err = root.Lchown(w.name, int(caller.Uid), int(caller.Gid))
+		}
+		if err == nil {
+			in, err = n.attempt(ctx, root, dir, name, a, out)
+		}
+		if err != nil {
+			w.Release(ctx)
+			return err
+		}
+		h = w
+		return nil
+	})
+	return in, h, 0, errno
+}
+
+// Unlink implements fusefs.NodeUnlinker. The files that each stage has go with it.
+func (n *stageDir) Unlink(ctx context.Context, name string) syscall.Errno {
+	if a, ok := attempt(name); ok {
+		return plainErrno(n.stage.Attempts().Remove(a, name))
+	}
+	if number, ok := meta.ParseMap(name); ok {
+		return n.errno("remove map", name, n.stage.Maps().Remove(ctx, number))
+	}
+	return 0
+}
+
+// Rename implements fusefs.NodeRenamer: it commits an attempt. The offsets go along.
+func (n *stageDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	a, ok := meta.ParseAttempt(name)
+	number, isMap := meta.ParseMap(newName)
+	if target, same := to.(*stageDir); !ok || !isMap || !same || target.stage.Number() != n.stage.Number() || flags&^unix.RENAME_NOREPLACE != 0 {
+		return syscall.EPERM
+	}
+	if a.Map != number {
+		return n.errno("commit", name, meta.Worded(meta.ErrInvalid, "%s cannot become %s: it is an attempt of another map", name, newName))
+	}
+	return n.errno("commit", name, n.stage.Attempts().Commit(ctx, a, flags != 0))
+}
+
+// Readdir implements fusefs.NodeReaddirer. Parts are not listed: there may be a million.
+func (n *stageDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) {
+	entries := []fuse.DirEntry{{Name: nameSpec, Mode: syscall.S_IFREG}, {Name: nameState, Mode: syscall.S_IFREG}}
+	errno := n.inAttempts(func(root *os.Root, dir string) error {
+		own, err := list(root, dir)
+		entries = append(entries, own...)
+		return err
+	})
+	if errno != 0 {
+		return nil, errno
+	}
+	numbers, err := n.stage.Maps().List(ctx)
+	for _, number := range numbers {
+		entries = append(entries, fuse.DirEntry{Name: meta.MapName(number), Mode: syscall.S_IFREG})
+	}
+	return fusefs.NewListDirStream(entries), n.errno("list stage", "", err)
+}

@@ -1,0 +1,389 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// scratchTimeout is how long the kernel may believe what it knows of files that only
+// this mount changes.
+const scratchTimeout = time.Second
+
+// A scratch is a file or directory of a job on this node, as it is in a directory of
+// its own: names are followed below that, wherever symbolic links lead.
+type scratch struct {
+	fusefs.Inode
+	job *jobDir
+
+	staged bool // it can become a blob: it has one name, and none may write it then
+}
+
+// path is where the node is below the job's files. The tree of inodes has the names.
+func (n *scratch) path(names ...string) string {
+	return path.Join(append([]string{n.Path(n.job.EmbeddedInode())}, names...)...)
+}
+
+// do calls f with the job's files.
+func (n *scratch) do(f func(root *os.Root) error) syscall.Errno {
+	root, err := n.job.job.Files()
+	if err == nil {
+		err = f(root)
+	}
+	return plainErrno(err)
+}
+
+// change calls f with the job's files, to change what is at a path.
+func (n *scratch) change(name string, f func(root *os.Root) error) syscall.Errno {
+	if n.staged {
+		done, err := n.job.job.Blobs().Write(name)
+		if err != nil {
+			return n.job.tree.errno("change", path.Join(n.job.name, name), err)
+		}
+		defer done()
+	}
+	return n.do(f)
+}
+
+// plainErrno is the errno of the system call that failed.
+func plainErrno(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return errno
+	}
+	return syscall.Errno(statusOf(err))
+}
+
+// child is the inode of what is at a path, after a look at it.
+func (n *scratch) child(ctx context.Context, root *os.Root, name string, out *fuse.EntryOut) (*fusefs.Inode, error) {
+	info, err := root.Lstat(n.path(name))
+	if err != nil {
+		return nil, err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	out.Attr.FromStat(st)
+	out.SetEntryTimeout(scratchTimeout)
+	out.SetAttrTimeout(scratchTimeout)
+	if n.staged { // the kernel has the node of what is put under the name of the blob
+		out.SetEntryTimeout(0)
+		out.SetAttrTimeout(0)
+	}
+	return n.NewInode(ctx, &scratch{job: n.job, staged: n.staged}, n.job.stable(st)), nil
+}
+
+// Lookup implements fusefs.NodeLookuper.
+func (n *scratch) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	errno = n.do(func(root *os.Root) (err error) {
+		in, err = n.child(ctx, root, name, out)
+		return err
+	})
+	return in, errno
+}
+
+// made gives what was made to the user that asked for it, and looks at it.
+func (n *scratch) made(ctx context.Context, root *os.Root, name string, out *fuse.EntryOut) (*fusefs.Inode, error) {
+	if caller, ok := fuse.FromContext(ctx); ok {
+		if err := root.Lchown(n.path(name), int(caller.Uid), int(caller.Gid)); err != nil {
+			return nil, errors.Join(err, root.Remove(n.path(name)))
+		}
+	}
+	return n.child(ctx, root, name, out)
+}
+
+// Mkdir implements fusefs.NodeMkdirer.
+func (n *scratch) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	errno = n.change(n.path(), func(root *os.Root) error {
+		if err := root.Mkdir(n.path(name), os.FileMode(mode&0777)); err != nil {
+			return err
+		}
+		var err error
+		in, err = n.made(ctx, root, name, out)
+		return err
+	})
+	return in, errno
+}
+
+// Symlink implements fusefs.NodeSymlinker.
+func (n *scratch) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	errno = n.change(n.path(), func(root *os.Root) error {
+		if err := root.Symlink(target, n.path(name)); err != nil {
+			return err
+		}
+		var err error
+		in, err = n.made(ctx, root, name, out)
+		return err
+	})
+	return in, errno
+}
+
+// Readlink implements fusefs.NodeReadlinker.
+func (n *scratch) Readlink(context.Context) (target []byte, errno syscall.Errno) {
+	errno = n.do(func(root *os.Root) error {
+		s, err := root.Readlink(n.path())
+		target = []byte(s)
+		return err
+	})
+	return target, errno
+}
+
+// Link implements fusefs.NodeLinker.
+func (n *scratch) Link(ctx context.Context, of fusefs.InodeEmbedder, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	was, ok := of.(*scratch)
+	switch {
+	case !ok || was.job != n.job:
+		return nil, syscall.EXDEV
+	case was.staged || n.staged:
+		return nil, syscall.EPERM
+	}
+	errno = n.do(func(root *os.Root) error {
+		if err := root.Link(was.path(), n.path(name)); err != nil {
+			return err
+		}
+		var err error
+		in, err = n.child(ctx, root, name, out)
+		return err
+	})
+	return in, errno
+}
+
+// Unlink implements fusefs.NodeUnlinker.
+func (n *scratch) Unlink(_ context.Context, name string) syscall.Errno {
+	return n.change(n.path(), func(root *os.Root) error { return root.Remove(n.path(name)) })
+}
+
+// Rmdir implements fusefs.NodeRmdirer.
+func (n *scratch) Rmdir(_ context.Context, name string) syscall.Errno {
+	return n.change(n.path(), func(root *os.Root) error { return root.Remove(n.path(name)) })
+}
+
+// Rename implements fusefs.NodeRenamer.
+func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	if dir, ok := to.(*blobDir); ok && !local(newName) {
+		if !n.staged || dir.job != n.job {
+			return syscall.EXDEV
+		}
+		return dir.put(ctx, n.path(name), newName, flags)
+	}
+	var target *scratch
+	switch to := to.(type) {
+	case *scratch:
+		target = to
+	case *blobDir:
+		if errno := to.ready(newName); errno != 0 {
+			return errno
+		}
+		target = &to.scratch
+	}
+	if target == nil || target.job != n.job || target.staged != n.staged {
+		return syscall.EXDEV
+	}
+	from, at := n.path(name), target.path(newName)
+	if n.staged {
+		done, err := n.job.job.Blobs().Write(at)
+		if err != nil {
+			return n.job.tree.errno("rename", path.Join(n.job.name, at), err)
+		}
+		defer done()
+	}
+	return n.change(from, func(root *os.Root) error {
+		switch flags {
+		case 0:
+			return root.Rename(from, at)
+		case unix.RENAME_NOREPLACE:
+			if _, err := root.Lstat(at); err == nil {
+				return syscall.EEXIST
+			}
+			return root.Rename(from, at)
+		}
+		return syscall.EINVAL
+	})
+}
+
+// Getattr implements fusefs.NodeGetattrer. Who has a file open knows it by that: its name
+// may be another one's by now.
+func (n *scratch) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	if w, ok := h.(*written); ok {
+		return w.attributes(out)
+	}
+	return n.do(func(root *os.Root) error {
+		info, err := root.Lstat(n.path())
+		if err != nil {
+			return err
+		}
+		out.FromStat(info.Sys().(*syscall.Stat_t))
+		return nil
+	})
+}
+
+// Setattr implements fusefs.NodeSetattrer.
+func (n *scratch) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(root, n.path(), in) })
+	if errno != 0 {
+		return errno
+	}
+	return n.Getattr(ctx, h, out)
+}
+
+// setAttributes changes what in says of a file.
+func setAttributes(root *os.Root, name string, in *fuse.SetAttrIn) error {
+	if size, ok := in.GetSize(); ok {
+		f, err := root.OpenFile(name, os.O_WRONLY, 0)
+		if err == nil {
+			err = errors.Join(f.Truncate(int64(size)), f.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if mode, ok := in.GetMode(); ok {
+		if err := root.Chmod(name, os.FileMode(mode&0777)); err != nil {
+			return err
+		}
+	}
+	uid, hasUID := in.GetUID()
+	gid, hasGID := in.GetGID()
+	if hasUID || hasGID {
+		who := [2]int{-1, -1}
+		if hasUID {
+			who[0] = int(uid)
+		}
+		if hasGID {
+			who[1] = int(gid)
+		}
+		if err := root.Lchown(name, who[0], who[1]); err != nil {
+			return err
+		}
+	}
+	atime, hasAtime := in.GetATime()
+	mtime, hasMtime := in.GetMTime()
+	if !hasAtime && !hasMtime {
+		return nil
+	}
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	if !hasAtime {
+		atime = time.Unix(st.Atim.Unix())
+	}
+	if !hasMtime {
+		mtime = time.Unix(st.Mtim.Unix())
+	}
+	return root.Chtimes(name, atime, mtime)
+}
+
+// Open implements fusefs.NodeOpener.
+func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
+	access := n.do
+	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+		access = func(f func(*os.Root) error) syscall.Errno { return n.change(n.path(), f) }
+	}
+	errno = access(func(root *os.Root) error {
+		w, err := openWritten(root, n.path(), flags)
+		if err == nil {
+			h = n.opened(w, flags)
+		}
+		return err
+	})
+	return h, 0, errno
+}
+
+// opened is an open file, as that of a job.
+func (n *scratch) opened(w *written, flags uint32) *written {
+	w.done = use(n.job.job, flags)
+	if n.staged {
+		w.reserve = w.growing(n.job.job.Blobs().MayGrow)
+	}
+	return w
+}
+
+// Create implements fusefs.NodeCreater.
+func (n *scratch) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (in *fusefs.Inode, h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
+	errno = n.change(n.path(), func(root *os.Root) error {
+		w, err := createWritten(root, n.path(name), flags, mode)
+		if err != nil {
+			return err
+		}
+		if in, err = n.made(ctx, root, name, out); err != nil {
+			return errors.Join(err, w.file.Close())
+		}
+		h = n.opened(w, flags)
+		return nil
+	})
+	return in, h, 0, errno
+}
+
+// Readdir implements fusefs.NodeReaddirer.
+func (n *scratch) Readdir(context.Context) (all fusefs.DirStream, errno syscall.Errno) {
+	errno = n.do(func(root *os.Root) error {
+		entries, err := list(root, n.path())
+		all = fusefs.NewListDirStream(entries)
+		return err
+	})
+	return all, errno
+}
+
+// list reads the names of a directory.
+func list(root *os.Root, name string) (entries []fuse.DirEntry, err error) {
+	d, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	infos, err := d.ReadDir(-1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for _, info := range infos {
+		entries = append(entries, fuse.DirEntry{Name: info.Name(), Mode: uint32(modeOf(info.Type()))})
+	}
+	slices.SortFunc(entries, func(a, b fuse.DirEntry) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return entries, nil
+}
+
+func modeOf(m os.FileMode) int {
+	switch {
+	case m.IsDir():
+		return unix.S_IFDIR
+	case m&os.ModeSymlink != 0:
+		return unix.S_IFLNK
+	}
+	return unix.S_IFREG
+}
+
+// Statfs implements fusefs.NodeStatfser.
+func (n *scratch) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	return n.do(func(root *os.Root) error { return statfs(root, out) })
+}
+
+func statfs(root *os.Root, out *fuse.StatfsOut) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var s syscall.Statfs_t
+	if err := syscall.Fstatfs(int(d.Fd()), &s); err != nil {
+		return err
+	}
+	out.FromStatfsT(&s)
+	return nil
+}

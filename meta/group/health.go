@@ -1,0 +1,72 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"rankfs/meta/state"
+	"rankfs/meta/trust"
+)
+
+// health is which nodes are up. The leader asks all of them in each round, and has the
+// cluster note which went up or down; the answers are in sightings for the rest of the round.
+type health struct {
+	config   *Config
+	seen     *sightings
+	calls    *calls
+	executor *executor
+}
+
+// maxLooks bounds how many nodes are asked at once.
+const maxLooks = 32
+
+// look asks all nodes whether they are there.
+func (h *health) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, h.config.times.look)
+	defer cancel()
+	slots := make(chan struct{}, maxLooks)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, id := range h.config.ids() {
+		if id == h.config.Self.ID {
+			h.seen.saw(id, h.config.pulse(), h.config.Now(), time.Now())
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			h.lookAt(ctx, id)
+		})
+	}
+}
+
+func (h *health) lookAt(ctx context.Context, id string) {
+	var p pulse
+	err := h.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+	var u *trust.Untimely
+	switch {
+	case err == nil:
+		h.seen.saw(id, p, h.config.Now(), time.Now())
+	case errors.As(err, &u):
+		h.seen.doubt(id, u.Off)
+	default:
+		h.seen.doubt(id, 0)
+	}
+}
+
+// report enters which nodes have come up and which have gone down.
+func (h *health) report(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, h.config.times.patience)
+	defer cancel()
+	now := time.Now()
+	for _, n := range h.config.Machine.Nodes() {
+		if up := h.seen.live(n.ID, now); up != n.Up {
+			if _, err := h.executor.apply(ctx, h.config.itself(), &state.Health{ID: n.ID, Life: n.Life, Up: up}); err != nil {
+				return
+			}
+			h.config.Log.Info("node changed", "node", n.ID, "host", n.Host, "up", up)
+		}
+	}
+}

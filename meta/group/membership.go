@@ -1,0 +1,143 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rankfs/meta"
+)
+
+// A membership brings Raft's configuration to what it should be, while this node leads:
+// what the cluster's state and the sightings lead to, by the rules of next.
+//
+// Of two goroutines that look at the voters, to change them or to let one leave, one
+// waits for the ballot; so a change is decided by the configuration that it changes.
+type membership struct {
+	config   *Config
+	seen     *sightings
+	replica  *replica
+	leader   *leaderCalls
+	ballot   ballot
+	keys     *keys
+	warnings *warnings
+}
+
+// Settled waits until the right nodes have votes, now that this node is in. Before that
+// the cluster may have two voters for a moment, or four, and not survive the failures
+// that it should. It does not wait for nodes that are dead.
+func (m *membership) Settled(ctx context.Context) error {
+	for {
+		var settled bool
+		err := m.leader.AskLeader(ctx, callSettled, struct{}{}, &settled)
+		switch {
+		case errors.Is(err, meta.ErrNotExist): // at a leader of an earlier release
+			return nil
+		case err != nil || settled:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(m.config.times.pause):
+		}
+	}
+}
+
+// serveSettled tells a node whether Raft's configuration is what it should be, with
+// that node in it, and agreed on.
+func (m *membership) serveSettled(ctx context.Context, from string, _ json.RawMessage) (any, error) {
+	if !m.replica.Leads() {
+		return nil, errNoLeader
+	}
+	if _, heard := m.seen.signs(from); !heard || m.next().do != nothing {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.config.times.patience)
+	defer cancel()
+	err := m.replica.confirm(ctx)
+	return err == nil && m.next().do == nothing, err
+}
+
+// maxSteps bounds the steps of one round.
+const maxSteps = 8
+
+// reconcile takes steps towards the configuration that Raft should have. One
+// follows the other at once: between the first vote given and the last a cluster
+// may have an even number, which outlives no more than one less.
+func (m *membership) reconcile(ctx context.Context) {
+	for range maxSteps {
+		switch c, err := m.takeStep(ctx); {
+		case err == nil && c.do == nothing:
+			m.stepDown()
+			return
+		case !m.warnings.told("members of the cluster not changed", c.id, err):
+			return
+		}
+	}
+}
+
+// takeStep takes the step that is most needed. It holds the ballot, so that no voter
+// leaves meanwhile.
+func (m *membership) takeStep(ctx context.Context) (change, error) {
+	if err := m.ballot.take(ctx); err != nil {
+		return change{}, err
+	}
+	defer m.ballot.release()
+	c := m.next()
+	if c.do == nothing {
+		return c, nil
+	}
+	return c, m.change(ctx, c)
+}
+
+// next is the step that Raft's configuration needs, as this node, leading, sees it.
+func (m *membership) next() change {
+	servers, now := m.replica.servers(), time.Now()
+	byID := make(map[string]member)
+	for id, s := range servers {
+		byID[id] = member{id: id, server: true, voter: isVoter(s), live: m.seen.live(id, now)}
+	}
+	for _, n := range m.config.Machine.Nodes() {
+		one := byID[n.ID]
+		one.id, one.admit, one.idle, one.lost, one.since = n.ID, true, n.Drained, m.seen.isLost(n.ID), uint64(n.Admitted)
+		one.live = m.seen.live(n.ID, now)
+		_, one.heard = m.seen.signs(n.ID)
+		one.server = one.server && servers[n.ID].Address == raftAddress(n.ID, n.Addr)
+		byID[n.ID] = one
+	}
+	return next(m.config.Self.ID, slices.Collect(maps.Values(byID)))
+}
+
+// change takes a step. A node that gets a vote has the authority's key before.
+func (m *membership) change(ctx context.Context, c change) error {
+	n, _ := m.config.Machine.Node(c.id)
+	switch c.do {
+	case promote:
+		if m.seen.live(c.id, time.Now()) { // or it gets the key when it is back
+			if err := m.keys.entrust(ctx, c.id); err != nil {
+				return err
+			}
+		}
+		m.config.Log.Info("node becomes a voter", "node", c.id, "host", n.Host)
+	case demote:
+		m.config.Log.Info("node is a voter no more", "node", c.id, "host", n.Host)
+	}
+	err := m.replica.take(c, n)
+	if c.do == remove {
+		m.replica.courier.called(raft.ServerID(c.id)) // ends the waits for it
+	}
+	return err
+}
+
+// stepDown gives the lead away if this node is drained.
+func (m *membership) stepDown() {
+	if n, _ := m.config.Machine.Node(m.config.Self.ID); n.Drained && len(m.replica.servers()) > 1 {
+		_ = m.replica.giveAway() // tried again at the next tick
+	}
+}

@@ -1,0 +1,48 @@
+package group
+
+import (
+	"slices"
+
+	"rankfs/meta/state"
+)
+
+// A Status is how a node sees its cluster.
+type Status struct {
+	Cluster string   `json:"cluster"`
+	Leader  string   `json:"leader,omitempty"` // none if no majority is up
+	Term    uint64   `json:"term"`
+	Last    uint64   `json:"last"`              // index of this node's log
+	Removed bool     `json:"removed,omitempty"` // this node was taken out of the cluster
+	Applied uint64   `json:"applied"`
+	Members []Member `json:"members"`
+}
+
+// A Member is a node as this one sees it.
+type Member struct {
+	state.Node
+	Voter bool    `json:"voter"`
+	Lag   *uint64 `json:"lag,omitempty"` // commands behind the leader, where the leader is asked
+}
+
+// Status is how this node sees the cluster.
+func (g *Group) Status() Status {
+	m, r := g.config.Machine, g.replica
+	s := Status{
+		Cluster: m.Summary().Cluster.ID, Leader: r.Leader(), Term: r.raft.CurrentTerm(),
+		Last: r.raft.LastIndex(), Applied: r.raft.AppliedIndex(), Removed: g.Removed(),
+	}
+	voters := r.voters()
+	for _, n := range m.Nodes() {
+		member := Member{Node: n, Voter: slices.Contains(voters, n.ID)}
+		if _, applied := g.duties.seen.of(n.ID); r.Leads() && applied > 0 {
+			lag := max(s.Applied, applied) - applied
+			member.Lag = &lag
+		}
+		s.Members = append(s.Members, member)
+	}
+	return s
+}
+
+// Unwritten is why the log cannot be written on this node, so that it agrees on nothing
+// new; nil if it can.
+func (g *Group) Unwritten() error { return g.replica.store.log.unwritten() }

@@ -1,0 +1,103 @@
+package queue
+
+import "slices"
+
+// What becomes of a unit: it is taken, claimed by workers, put back, and done.
+
+// close makes a unit done by one worker, and lost for all others that have it.
+func (s *Scheduler) close(unit int, by *worker) {
+	claims := int(s.pool.state[unit])
+	if claims == 0 {
+		s.take(unit, -1)
+	}
+	if by != nil && by.claimOn(unit) >= 0 {
+		claims--
+	}
+	s.end(unit)
+	if claims > 0 {
+		s.lose(unit)
+	}
+}
+
+// end makes a unit done that is not free.
+func (s *Scheduler) end(unit int) {
+	s.pool.finish(unit)
+	delete(s.aside, unit)
+	if s.pool.undone == 0 {
+		s.changes++
+	}
+}
+
+// lose withdraws a unit that is done from all workers that have it.
+func (s *Scheduler) lose(unit int) {
+	for _, w := range s.crew.workers {
+		if w.offer == unit {
+			s.withdraw(w)
+		}
+		if i := w.claimOn(unit); i >= 0 {
+			w.claims[i].lost = true
+		}
+	}
+}
+
+func (s *Scheduler) take(unit, node int) {
+	if s.forgetLater(unit) {
+		return // the pool has not got it
+	}
+	s.pool.take(unit)
+	s.chooser.took(unit, node)
+}
+
+func (s *Scheduler) forgetLater(unit int) bool {
+	i := slices.Index(s.later, unit)
+	if i < 0 {
+		return false
+	}
+	s.later = slices.Delete(s.later, i, i+1)
+	return true
+}
+
+func (s *Scheduler) put(unit int) {
+	s.pool.put(unit)
+	s.chooser.back(unit)
+}
+
+func (s *Scheduler) claim(unit int, w *worker) {
+	if s.pool.state[unit] == stateFree {
+		s.take(unit, w.node)
+	}
+	s.pool.state[unit]++
+}
+
+func (s *Scheduler) drop(w *worker, i int) {
+	unit := w.claims[i].unit
+	w.claims = slices.Delete(w.claims, i, i+1)
+	if s.unclaim(unit) {
+		s.later = append(s.later, unit)
+	}
+}
+
+func (s *Scheduler) withdraw(w *worker) {
+	unit := w.offer
+	w.offer = -1
+	if s.unclaim(unit) {
+		s.put(unit)
+	}
+}
+
+// unclaim takes a claim from a unit, and reports whether it is free now.
+func (s *Scheduler) unclaim(unit int) bool {
+	if s.pool.state[unit] == stateDone {
+		return false
+	}
+	s.pool.state[unit]--
+	s.changes++
+	if s.pool.state[unit] != stateFree {
+		return false
+	}
+	if s.aside[unit] {
+		s.end(unit)
+		return false
+	}
+	return true
+}

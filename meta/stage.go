@@ -1,0 +1,233 @@
+package meta
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PoolDir is the directory of a mount in which its shuffle pool is.
+const PoolDir = "shuffle"
+
+// Bounds of the stages of a shuffle.
+const (
+	MaxMaps   = 1 << 18
+	MaxParts  = 1 << 20
+	MaxCopies = 8
+	// DefaultCopies of each map: one node may be lost.
+	DefaultCopies = 2
+	// DefaultLife is how long a job lives that nobody uses and nobody ever held.
+	DefaultLife = 24 * time.Hour
+)
+
+// When a map is committed: once its copies are on nodes, or once they are on their disks.
+const (
+	ackReplicated = "replicated"
+	ackDurable    = "durable"
+)
+
+// A Stage says how the maps of one stage of a shuffle are divided, and kept. Its text,
+// as a person writes it into the file spec, is a list of KEY=VALUE.
+type Stage struct {
+	Maps    uint64 // that seal the stage when all are committed; zero: a person seals it
+	Parts   uint64
+	Copies  int
+	Strict  bool          // a commit fails where there are fewer copies
+	Durable bool          // a map is committed once its copies are on disks
+	Life    time.Duration // how long the job lives when nobody uses it
+}
+
+// ParseStage reads the text of a spec.
+func ParseStage(text string) (s Stage, err error) {
+	s = Stage{Parts: 1, Copies: DefaultCopies, Life: DefaultLife}
+	seen := make(map[string]bool)
+	for field := range strings.FieldsSeq(text) {
+		key, value, ok := strings.Cut(field, "=")
+		if !ok || value == "" {
+			return Stage{}, fmt.Errorf("%q in spec %w: write KEY=VALUE, as in maps=16 parts=8", clip(field), ErrInvalid)
+		}
+		if seen[key] {
+			return Stage{}, fmt.Errorf("spec with two values of %s %w", clip(key), ErrInvalid)
+		}
+		seen[key] = true
+		if err := s.set(key, value); err != nil {
+			return Stage{}, err
+		}
+	}
+	if len(seen) == 0 {
+		return Stage{}, fmt.Errorf("empty spec %w: write for instance maps=16 parts=8", ErrInvalid)
+	}
+	return s, nil
+}
+
+func (s *Stage) set(key, value string) (err error) {
+	switch key {
+	case "maps":
+		s.Maps, err = count(key, value, MaxMaps)
+	case "parts":
+		s.Parts, err = count(key, value, MaxParts)
+	case "copies":
+		var n uint64
+		n, err = count(key, value, MaxCopies)
+		s.Copies = int(n)
+	case "strict":
+		if value != "0" && value != "1" {
+			return fmt.Errorf("strict=%s in spec %w: write strict=0 or strict=1", clip(value), ErrInvalid)
+		}
+		s.Strict = value == "1"
+	case "ack":
+		if value != ackReplicated && value != ackDurable {
+			return fmt.Errorf("ack=%s in spec %w: write ack=%s or ack=%s", clip(value), ErrInvalid, ackReplicated, ackDurable)
+		}
+		s.Durable = value == ackDurable
+	case "ttl":
+		s.Life, err = time.ParseDuration(value)
+		if err != nil || s.Life < time.Second || s.Life > 365*24*time.Hour {
+			return fmt.Errorf("ttl=%s in spec %w: write a time from 1s to 8760h, as in ttl=90m", clip(value), ErrInvalid)
+		}
+	default:
+		return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, strict and ttl", clip(key), ErrInvalid)
+	}
+	return err
+}
+
+// String is the text that is equal for equal stages.
+func (s Stage) String() string {
+	var b strings.Builder
+	if s.Maps > 0 {
+		fmt.Fprintf(&b, "maps=%d ", s.Maps)
+	}
+	fmt.Fprintf(&b, "parts=%d copies=%d", s.Parts, s.Copies)
+	if s.Durable {
+		b.WriteString(" ack=" + ackDurable)
+	}
+	if s.Strict {
+		b.WriteString(" strict=1")
+	}
+	if s.Life != DefaultLife {
+		b.WriteString(" ttl=" + s.Life.String())
+	}
+	return b.String()
+}
+
+// MarshalText implements encoding.TextMarshaler. The zero Stage, of which nothing is
+// said yet, has no text.
+func (s Stage) MarshalText() ([]byte, error) {
+	if s == (Stage{}) {
+		return nil, nil
+	}
+	return []byte(s.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler. It takes what MarshalText makes,
+// and nothing else.
+func (s *Stage) UnmarshalText(text []byte) (err error) {
+	*s = Stage{}
+	if len(text) == 0 {
+		return nil
+	}
+	if *s, err = ParseStage(string(text)); err == nil && s.String() != string(text) {
+		err = fmt.Errorf("spec %q %w: spell it %s", clip(string(text)), ErrInvalid, s)
+	}
+	return err
+}
+
+func count(key, value string, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s=%s in spec %w: write a number from 1 to %d", key, clip(value), ErrInvalid, most)
+	}
+	return n, nil
+}
+
+// clip keeps the error about an endless word short.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "..."
+	}
+	return s
+}
+
+// An Attempt names the output of one run of a map task: the file .map-MMMMMM.A.
+type Attempt struct {
+	Map    uint64
+	Number uint64
+}
+
+const mapPrefix = "map-"
+
+// ParseAttempt reads the name of an attempt's file, without the .idx of its offsets.
+func ParseAttempt(name string) (a Attempt, ok bool) {
+	rest, ok := strings.CutPrefix(name, "."+mapPrefix)
+	number, attempt, dot := strings.Cut(rest, ".")
+	if !ok || !dot {
+		return Attempt{}, false
+	}
+	m, ok := parseSix(number, MaxMaps)
+	n, err := strconv.ParseUint(attempt, 10, 32)
+	if !ok || err != nil || strconv.FormatUint(n, 10) != attempt {
+		return Attempt{}, false
+	}
+	return Attempt{m, n}, true
+}
+
+// String is the name of the attempt's file.
+func (a Attempt) String() string { return fmt.Sprintf(".map-%06d.%d", a.Map, a.Number) }
+
+// MapName is the name of a map that is committed.
+func MapName(number uint64) string { return fmt.Sprintf("map-%06d", number) }
+
+// ParseMap reads the name of a map.
+func ParseMap(name string) (number uint64, ok bool) {
+	rest, ok := strings.CutPrefix(name, mapPrefix)
+	if !ok {
+		return 0, false
+	}
+	return parseSix(rest, MaxMaps)
+}
+
+// A Part names a partition of the maps of a stage: of all, or of those from From to To,
+// both included.
+type Part struct {
+	Number   uint64
+	From, To uint64
+	Ranged   bool
+}
+
+// String is the name of the part's file.
+func (p Part) String() string {
+	if p.Ranged {
+		return fmt.Sprintf("part-%06d@maps=%d-%d", p.Number, p.From, p.To)
+	}
+	return fmt.Sprintf("part-%06d", p.Number)
+}
+
+// ParsePart reads the name of a part's file, without the .idx of its offsets.
+func ParsePart(name string) (p Part, ok bool) {
+	rest, ok := strings.CutPrefix(name, "part-")
+	if !ok {
+		return Part{}, false
+	}
+	number, maps, ranged := strings.Cut(rest, "@maps=")
+	if p.Number, ok = parseSix(number, MaxParts); !ok {
+		return Part{}, false
+	}
+	if ranged {
+		from, to, dash := strings.Cut(maps, "-")
+		var err1, err2 error
+		p.From, err1 = strconv.ParseUint(from, 10, 32)
+		p.To, err2 = strconv.ParseUint(to, 10, 32)
+		p.Ranged = true
+		if !dash || err1 != nil || err2 != nil || p.From > p.To || p.To >= MaxMaps {
+			return Part{}, false
+		}
+	}
+	return p, p.String() == name
+}
+
+// parseSix reads a number with six digits, or more where it needs them.
+func parseSix(s string, most uint64) (uint64, bool) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return n, err == nil && n < most && fmt.Sprintf("%06d", n) == s
+}

@@ -1,0 +1,46 @@
+package state
+
+// Suspects are those of a queue, by unit.
+func (r queueReads) Suspects(view string) []Suspect {
+	s, done := r.read()
+	defer done()
+	if q, ok := s.queues().get(view); ok {
+		return q.suspected()
+	}
+	return nil
+}
+
+// Suspect returns a unit's record as a suspect, if it is one.
+func (r queueReads) Suspect(view string, unit int64) (Suspect, bool) {
+	s, done := r.read()
+	defer done()
+	if q, ok := s.queues().get(view); ok && q.suspects[unit] != nil {
+		return Suspect{unit, q.suspects[unit]}, true
+	}
+	return Suspect{}, false
+}
+
+// A Fate is what became of a unit.
+type Fate uint8
+
+const (
+	Undone   Fate = iota // a worker has it, or is yet to get it
+	SetAside             // no worker is given it any more
+	Done
+)
+
+// Fate is what became of a unit of a queue.
+func (r queueReads) Fate(view string, unit int64) Fate {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	switch {
+	case !ok || unit < 0 || unit >= int64(q.Units):
+		return Undone
+	case q.units.has(unit):
+		return Done
+	case isAside(q.suspects[unit]):
+		return SetAside
+	}
+	return Undone
+}

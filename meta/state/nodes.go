@@ -1,0 +1,107 @@
+package state
+
+import (
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// nodes are those of the cluster, and those that were.
+type nodes struct {
+	table[string, Node]
+	removed table[string, string] // hosts
+}
+
+func (s *state) nodes() *nodes { return sectionOf[*nodes](s) }
+
+func (t *nodes) put(s *state, n Node) {
+	t.set(n.ID, n)
+	s.changed.cluster = true
+}
+
+func (s *state) member(id string) (Node, error) { return s.nodes().member(id) }
+
+// member is a node of the cluster.
+func (t *nodes) member(id string) (Node, error) {
+	if n, ok := t.get(id); ok {
+		return n, nil
+	}
+	if _, ok := t.removed.get(id); ok {
+		return Node{}, fmt.Errorf("node %s %w: it was removed from the cluster", id, meta.ErrDenied)
+	}
+	return Node{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
+}
+
+// change replaces a node by what f makes of it.
+func (t *nodes) change(s *state, id string, f func(*Node)) (Result, error) {
+	n, err := t.member(id)
+	if err != nil {
+		return Result{}, err
+	}
+	old := n
+	if f(&n); n != old {
+		t.put(s, n)
+	}
+	return Result{}, nil
+}
+
+// knowsAll refuses nodes that were never admitted.
+func (t *nodes) knowsAll(nodes Runs) error {
+	for _, run := range nodes {
+		if _, ok := t.removed.get(run.Node); ok {
+			continue
+		}
+		if _, err := t.member(run.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeReads are what a machine says of nodes.
+type nodeReads struct{ *locked }
+
+// Nodes are those of the cluster, by id.
+func (r nodeReads) Nodes() []Node {
+	s, done := r.read()
+	defer done()
+	return values(&s.nodes().table)
+}
+
+// Node is the node of that id.
+func (r nodeReads) Node(id string) (Node, bool) {
+	s, done := r.read()
+	defer done()
+	return s.nodes().get(id)
+}
+
+// HostOf is the host of a node that there is or was; empty if there was none.
+func (r nodeReads) HostOf(id string) string {
+	s, done := r.read()
+	defer done()
+	if n, ok := s.nodes().get(id); ok {
+		return n.Host
+	}
+	host, _ := s.nodes().removed.get(id)
+	return host
+}
+
+// Removed reports whether there was a node of that id, for the last time.
+func (r nodeReads) Removed(id string) bool {
+	s, done := r.read()
+	defer done()
+	_, ok := s.nodes().removed.get(id)
+	return ok
+}
+
+// Admits reports whether a node may take part with the key of that fingerprint. One
+// that is not known yet may: this machine can be behind.
+func (r nodeReads) Admits(id, key string) bool {
+	s, done := r.read()
+	defer done()
+	if _, removed := s.nodes().removed.get(id); removed {
+		return false
+	}
+	n, known := s.nodes().get(id)
+	return !known || n.Key == "" || n.Key == key
+}

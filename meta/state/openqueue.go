@@ -1,0 +1,102 @@
+package state
+
+import (
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// OpenQueue opens the queue of a view. The first wins: the result is the
+// queue as it is. When there are too many, the oldest that is worked off goes.
+type OpenQueue struct {
+	Entry
+	View       string
+	Generation uint64
+	Units      uint64
+	Policy     string
+	Seed       uint64 `json:",omitempty"`
+}
+
+func (c *OpenQueue) check() error {
+	if c.Units > MaxUnits {
+		return fmt.Errorf("queue of %d units %w: use larger batches, %d at most", c.Units, meta.ErrInvalid, MaxUnits)
+	}
+	_, err := checkView(c.View)
+	return first(err, checkText("policy", c.Policy, maxText))
+}
+
+func (c *OpenQueue) apply(s *state) (Result, error) {
+	v, err := checkView(c.View)
+	if err != nil {
+		return Result{}, err
+	}
+	if _, err := s.datasets().at(v.Dataset, c.Generation); err != nil {
+		return Result{}, err
+	}
+	if q, ok := s.queues().get(c.View); ok {
+		return Result{Queue: q.info()}, nil
+	}
+	if err := s.queues().makeRoom(s, 1, c.Units, 0, ""); err != nil {
+		return Result{}, fmt.Errorf("open queue of %s: %w", c.View, err)
+	}
+	q := newQueue(Queue{
+		View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed,
+		Sequence: s.next(), Opened: s.Now,
+	}, v.Ranks, s.era)
+	s.queues().add(q)
+	s.changed.queues = true
+	return Result{Queue: q.info()}, nil
+}
+
+// ResetQueue begins a queue again if it is in that run: a command that comes
+// late does not undo the next run. All units are undone; or, with Aside, those
+// that were set aside, or might soon have been, are given to workers again, and
+// all else stays as it is.
+type ResetQueue struct {
+	Entry
+	View  string
+	Run   uint64
+	Aside bool `json:",omitempty"`
+}
+
+func (c *ResetQueue) check() error {
+	_, err := checkView(c.View)
+	return err
+}
+
+func (c *ResetQueue) apply(s *state) (Result, error) {
+	q, err := s.queues().opened(c.View)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case c.Run > q.Run:
+		return Result{}, fmt.Errorf("run %d of the queue of %s %w: it is in run %d", c.Run, c.View, meta.ErrInvalid, q.Run)
+	case c.Run == q.Run:
+		q = s.queues().toChange(s, q)
+		q.Run++
+		s.queues().forgiveAll(q)
+		if !c.Aside {
+			q.undo()
+		}
+	}
+	return Result{Queue: q.info()}, nil
+}
+
+// DropQueue forgets a queue. One that is not there is forgotten.
+type DropQueue struct {
+	Entry
+	View string
+}
+
+func (c *DropQueue) check() error {
+	_, err := checkView(c.View)
+	return err
+}
+
+func (c *DropQueue) apply(s *state) (Result, error) {
+	if q, ok := s.queues().get(c.View); ok {
+		s.queues().remove(s, q)
+	}
+	return Result{}, nil
+}

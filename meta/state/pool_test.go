@@ -1,0 +1,558 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+var stageName = state.StageName{Job: "j", Name: "s"}
+
+// stageNumber is that of the first stage of pooled.
+const stageNumber = 3
+
+// pooled is a cluster with the job j of user 7, its stage s, and a spec.
+func pooled(t testing.TB, spec string) *cluster {
+	c := roled(t)
+	c.do(signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 7, Nonce: 1}))
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: "s", Nonce: 2}))
+	c.do(signedBy(other, &state.SpecifyStage{StageName: stageName, Spec: spec}))
+	return c
+}
+
+func commitOf(number, attempt uint64, node string, sum uint64) *state.CommitMaps {
+	return batchOf(node, state.Commit{Map: number, Attempt: attempt, Sum: sum})
+}
+
+// batchOf commits attempts of one node, which has their only copies.
+func batchOf(node string, maps ...state.Commit) *state.CommitMaps {
+	g := state.StageMaps{Stage: stageNumber}
+	for _, one := range maps {
+		one.Writer, one.Size, one.Nodes = node, 10, []string{node}
+		g.Maps = append(g.Maps, one)
+	}
+	c := &state.CommitMaps{Maps: state.Batch{g}}
+	signedBy(node, c)
+	return c
+}
+
+// commit is the attempt that has won the map of a command of one.
+func (c *cluster) commit(k *state.CommitMaps) (state.Commit, error) {
+	r, err := c.try(k)
+	switch {
+	case err != nil:
+		return state.Commit{}, err
+	case r.Maps[0].Error != nil:
+		return state.Commit{}, r.Maps[0].Error
+	}
+	return *r.Maps[0].Commit, nil
+}
+
+// won is the attempt that has won, if the command does not fail.
+func (c *cluster) won(k *state.CommitMaps) state.Commit {
+	c.t.Helper()
+	won, err := c.commit(k)
+	if err != nil {
+		c.t.Fatalf("%+v: %v", k, err)
+	}
+	return won
+}
+
+func (c *cluster) refuseCommit(want error, k *state.CommitMaps) {
+	c.t.Helper()
+	if won, err := c.commit(k); !errors.Is(err, want) {
+		c.t.Fatalf("%+v: %+v, %v; want %v", k, won, err, want)
+	}
+}
+
+func (c *cluster) stage() state.PoolStage {
+	j, _ := c.m.PoolJob("j")
+	g, ok := c.m.Stage(j.Number, "s")
+	if !ok {
+		c.t.Fatal("no stage")
+	}
+	return g
+}
+
+// The first attempt of a map wins, whatever comes later or again; the last map that
+// the spec has seals the stage.
+func TestFirstAttemptWins(t *testing.T) {
+	c := pooled(t, "maps=2 parts=3 copies=1")
+	for _, k := range []*state.CommitMaps{commitOf(0, 0, other, 5), commitOf(0, 0, other, 5), commitOf(0, 1, hostile, 6)} {
+		if got := c.won(k); got.Writer != other || got.Sum != 5 {
+			t.Errorf("the winner is %+v", got)
+		}
+	}
+	if g := c.stage(); g.Sealed || g.Maps != 1 || g.Bytes != 10 {
+		t.Errorf("after one map: %+v", g)
+	}
+	c.refuseCommit(meta.ErrInvalid, commitOf(2, 0, other, 5))
+	c.refuse(meta.ErrBusy, signedBy(other, &state.SealStage{StageName: stageName}))
+	c.won(commitOf(1, 3, hostile, 9))
+	if g := c.stage(); !g.Sealed || g.Maps != 2 {
+		t.Errorf("after all maps: %+v", g)
+	}
+	c.won(commitOf(1, 4, other, 8)) // too late is no error
+	if got, _ := c.m.Commit(c.stage().Number, 1); got.Attempt != 3 {
+		t.Errorf("map 1 is %+v", got)
+	}
+}
+
+// What a node has for the pool it says itself, and nobody before it has entered; a snapshot
+// has it.
+func TestOffers(t *testing.T) {
+	c := roled(t)
+	has := func(bytes int64, full bool) {
+		t.Helper()
+		c.m = through(t, c.m)
+		if n, _ := c.m.Node(other); n.Pool != bytes || n.PoolFull != full {
+			t.Errorf("%+v, want %d bytes, full: %v", n, bytes, full)
+		}
+	}
+	has(0, false)
+	c.do(signedBy(other, &state.OfferPool{ID: other, Bytes: 7, Full: true}))
+	has(7, true)
+	c.do(signedBy(other, &state.OfferPool{ID: other}))
+	has(0, false)
+	c.do(signedBy(operator, &state.Token{Hash: index(2), Expires: 1 << 62, Uses: 1, Role: state.Member}))
+	n := nodeOf(5)
+	n.Pool = 9
+	c.do(byLeader(operator, &state.Admit{TokenHash: index(2), Node: n, Speaks: state.Version}))
+	if got, ok := c.m.Node(id(5)); !ok || got.Pool != 0 {
+		t.Errorf("a node that has entered: %+v", got)
+	}
+}
+
+// Each map of a batch has a result of its own: what is wrong with one is no matter to
+// the others. What is wrong with all is said once, and nothing has happened.
+func TestBatches(t *testing.T) {
+	c := pooled(t, "maps=4 parts=3")
+	c.won(commitOf(1, 7, hostile, 5))
+	k := batchOf(other, state.Commit{Map: 0, Sum: 1}, state.Commit{Map: 1, Sum: 2}, state.Commit{Map: 3, Attempt: 1<<32 - 1, Sum: 3}, state.Commit{Map: 9})
+	for range 2 { // again: the same
+		r := c.do(k).Maps
+		if r[0].Commit.Writer != other || r[1].Commit.Attempt != 7 || r[2].Commit.Sum != 3 || !errors.Is(r[3].Error, meta.ErrInvalid) {
+			t.Errorf("%s", text(state.Result{Maps: r}))
+		}
+	}
+	if g := c.stage(); g.Maps != 3 || g.Sealed {
+		t.Errorf("%+v", g)
+	}
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: "t", Nonce: 3}))
+	c.do(signedBy(other, &state.SpecifyStage{StageName: state.StageName{Job: "j", Name: "t"}, Spec: "maps=1"}))
+	several := batchOf(other, state.Commit{Map: 1})
+	for _, number := range []uint64{stageNumber + 1, 99} {
+		more := batchOf(other, state.Commit{Map: 0, Sum: 4}).Maps[0]
+		more.Stage = number
+		several.Maps = append(several.Maps, more)
+	}
+	if r := c.do(several).Maps; r[0].Commit.Attempt != 7 || r[1].Commit.Sum != 4 || !errors.Is(r[2].Error, meta.ErrNotExist) {
+		t.Errorf("of several stages: %s", text(state.Result{Maps: r}))
+	}
+	got := c.m.Commits(c.stage().Number)
+	c.m = through(t, c.m)
+	if is := c.m.Commits(c.stage().Number); len(is) != 3 || !reflect.DeepEqual(got, is) {
+		t.Errorf("%+v, and after a snapshot %+v", got, is)
+	}
+	before := fmt.Sprint(c.stage(), got)
+	k = batchOf(other, state.Commit{Map: 2})
+	k.Maps[0].Generation = 1
+	c.refuseCommit(meta.ErrOvertaken, k)
+	two := batchOf(other, state.Commit{Map: 2}, state.Commit{Map: 3})
+	two.Maps[0].Maps[1].Writer = hostile
+	many := batchOf(other, make([]state.Commit, state.MaxBatch+1)...)
+	for i := range many.Maps[0].Maps {
+		many.Maps[0].Maps[i].Map = uint64(i)
+	}
+	again := batchOf(other, state.Commit{Map: 2})
+	again.Maps = append(again.Maps, batchOf(other, state.Commit{Map: 3}).Maps...)
+	for name, k := range map[string]*state.CommitMaps{
+		"of two writers":        two,
+		"of no map":             batchOf(other),
+		"of no stage":           {},
+		"of a stage twice":      again,
+		"of a map twice":        batchOf(other, state.Commit{Map: 2}, state.Commit{Map: 2}),
+		"of maps out of order":  batchOf(other, state.Commit{Map: 2}, state.Commit{Map: 0}),
+		"of more than there is": many,
+	} {
+		if _, err := c.try(k); !errors.Is(err, meta.ErrInvalid) {
+			t.Errorf("a batch %s: %v", name, err)
+		}
+	}
+	if fmt.Sprint(c.stage(), c.m.Commits(c.stage().Number)) != before {
+		t.Error("what was refused has changed something")
+	}
+}
+
+// A map takes little room, in the log and in a snapshot.
+func TestRoomOfMaps(t *testing.T) {
+	c := pooled(t, fmt.Sprintf("maps=%d parts=3", meta.MaxMaps))
+	none := len(written(t, snapshot(t, c.m)))
+	logged := 0
+	for from := uint64(0); from < 1<<14; from += 64 {
+		k := batchOf(other)
+		maps := &k.Maps[0].Maps
+		for number := from; number < from+64; number++ {
+			*maps = append(*maps, state.Commit{Map: number, Size: 64 << 20, Sum: number * 0x9e3779b97f4a7c15, Writer: other, Nodes: []string{other, hostile}})
+		}
+		k.Stamp(1 << 60)
+		data, err := state.Encode(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logged += len(data)
+		c.do(k)
+	}
+	saved := len(written(t, snapshot(t, c.m))) - none
+	t.Logf("of %d maps: %.1f bytes each in the log, %.1f in a snapshot", 1<<14, float64(logged)/(1<<14), float64(saved)/(1<<14))
+	if logged > 32<<14 || saved > 32<<14 {
+		t.Errorf("%d bytes in the log, and %d in a snapshot", logged, saved)
+	}
+}
+
+// A spec may be changed until a map is committed, and written again ever after.
+func TestSpecs(t *testing.T) {
+	c := pooled(t, "maps=2")
+	spec := func(text string) state.Command {
+		return signedBy(other, &state.SpecifyStage{StageName: stageName, Spec: text})
+	}
+	c.do(spec("maps=3 parts=2"))
+	c.refuse(meta.ErrInvalid, spec("maps=3 parts=zwei"))
+	k := commitOf(0, 0, other, 1)
+	k.Maps[0].Generation = c.stage().Generation
+	c.won(k)
+	c.do(spec(" parts=2\nmaps=3\n"))
+	c.refuse(meta.ErrBusy, spec("maps=4 parts=2"))
+}
+
+// What was sealed by one spec is not committed by another; the same spec again is no other.
+func TestCommitsByAnotherSpec(t *testing.T) {
+	c := pooled(t, "maps=2 parts=2")
+	spec := func(text string) {
+		c.do(signedBy(other, &state.SpecifyStage{StageName: stageName, Spec: text}))
+	}
+	spec("maps=2 parts=3")
+	spec("parts=3 maps=2")
+	c.refuseCommit(meta.ErrOvertaken, commitOf(0, 0, other, 1))
+	k := commitOf(0, 0, other, 1)
+	k.Maps[0].Generation = c.stage().Generation
+	c.won(k)
+	if g := c.stage(); g.Generation != 1 || g.Resets != 0 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// Without maps= a person seals the stage; then no map comes any more.
+func TestSealedByAPerson(t *testing.T) {
+	c := pooled(t, "parts=2")
+	c.won(commitOf(7, 0, other, 1))
+	c.do(signedBy(other, &state.SealStage{StageName: stageName}))
+	c.refuseCommit(meta.ErrBusy, commitOf(8, 0, other, 1))
+	if got := c.won(commitOf(7, 1, hostile, 2)); got.Sum != 1 {
+		t.Errorf("the winner is %+v", got)
+	}
+}
+
+// A map that is lost is healed by equal bytes and by no others; a reset begins anew,
+// and what was meant for the generation before comes too late.
+func TestLostMaps(t *testing.T) {
+	c := pooled(t, "maps=1")
+	c.won(commitOf(0, 0, other, 5))
+	keep := func(node string, sum uint64, has bool) state.Command {
+		return signedBy(node, &state.KeepCopy{StageName: stageName, Node: node, Sum: sum, Has: has})
+	}
+	c.do(keep(hostile, 5, true))
+	c.refuse(meta.ErrOvertaken, keep(leader, 6, true))
+	c.do(keep(other, 5, false))
+	if got := c.won(commitOf(0, 1, leader, 6)); got.Sum != 5 {
+		t.Errorf("with a copy left the winner is %+v", got)
+	}
+	c.do(signedBy(operator, &state.Remove{ID: hostile}))
+	if got, _ := c.m.Commit(c.stage().Number, 0); len(got.Nodes) != 0 {
+		t.Errorf("copies on a node that was removed: %+v", got)
+	}
+	c.refuseCommit(meta.ErrUnequal, commitOf(0, 1, leader, 6))
+	if got := c.won(commitOf(0, 2, leader, 5)); !slices.Equal(got.Nodes, []string{leader}) {
+		t.Errorf("healed: %+v", got)
+	}
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName}))
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName})) // the same again
+	if g := c.stage(); g.Generation != 1 || g.Resets != 1 || g.Sealed || g.Maps != 0 {
+		t.Errorf("after a reset: %+v", g)
+	}
+	c.refuseCommit(meta.ErrOvertaken, commitOf(0, 0, other, 5))
+}
+
+// A job goes when a node says that nobody has used it since a certain use, and stays when
+// somebody has, whatever clocks say; also in a snapshot.
+func TestJobsEnd(t *testing.T) {
+	c := pooled(t, "maps=1 ttl=2h")
+	is := func() state.PoolJob {
+		j, ok := c.m.PoolJob("j")
+		if !ok {
+			t.Fatal("the job has gone")
+		}
+		return j
+	}
+	use := func(open, hold bool) {
+		c.do(signedBy(other, &state.UseJob{Node: other, Name: "j", Open: open, Hold: hold}))
+	}
+	unused := func(since state.PoolJob) {
+		c.do(signedBy(hostile, &state.DropJob{Name: "j", Number: since.Number, Unused: true, Used: since.Used}))
+	}
+	before := is()
+	if before.Lives() != 2*time.Hour {
+		t.Errorf("it lives for %v", before.Lives())
+	}
+	use(true, true)
+	unused(before)
+	c.now -= int64(time.Hour) // another leads, whose clock is behind
+	use(false, false)
+	unused(before)
+	c.m = through(t, c.m)
+	last := is()
+	if last.Lives() != state.Grace {
+		t.Errorf("held once, it lives for %v", last.Lives())
+	}
+	c.now += int64(10 * 365 * 24 * time.Hour)
+	c.do(signedBy(operator, &state.Setting{Key: "k", Value: "v"}))
+	is()
+	unused(last)
+	unused(last)
+	if _, ok := c.m.PoolJob("j"); ok {
+		t.Error("a job that nobody uses stays")
+	}
+}
+
+// Of a job that went nothing is left, and what was meant for it does not reach the one
+// that has its name.
+func TestJobsOfOneName(t *testing.T) {
+	c := pooled(t, "maps=1")
+	c.won(commitOf(0, 0, other, 5))
+	was, _ := c.m.PoolJob("j")
+	c.refuse(meta.ErrExist, signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 8, Nonce: 9}))
+	c.do(signedBy(other, &state.DropJob{Name: "j", Number: was.Number}))
+	c.do(signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 8, Nonce: 9}))
+	c.do(signedBy(other, &state.DropJob{Name: "j", Number: was.Number})) // late
+	is, ok := c.m.PoolJob("j")
+	if !ok || is.UID != 8 || len(c.m.Stages(is.Number)) != 0 || len(c.m.Commits(was.Number)) != 0 {
+		t.Errorf("%+v, %v", is, c.m.Stages(is.Number))
+	}
+	c.refuse(meta.ErrNotExist, signedBy(other, &state.UseJob{Node: other, Name: "j", Number: was.Number, Open: true}))
+	c.refuseCommit(meta.ErrNotExist, commitOf(0, 0, other, 5))
+}
+
+// What somebody has found empty stays if something has come into it since: a map, a stage,
+// a blob or a directory of blobs. What was removed, or lost, is nothing.
+func TestOnlyWhatIsEmpty(t *testing.T) {
+	c := pooled(t, "maps=1")
+	stage := func() state.Command { return signedBy(other, &state.DropStage{StageName: stageName, Empty: true}) }
+	job := func() state.Command { return signedBy(other, &state.DropJob{Name: "j", Empty: true}) }
+	c.won(commitOf(0, 0, other, 5))
+	c.refuse(meta.ErrExist, stage())
+	c.refuse(meta.ErrExist, job())
+	c.do(signedBy(other, &state.DropMap{StageName: stageName, Sum: 5}))
+	c.do(stage())
+	c.do(stage()) // it is not there
+	j, _ := c.m.PoolJob("j")
+	if _, ok := c.m.Stage(j.Number, "s"); ok {
+		t.Error("an empty stage stays")
+	}
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: meta.BlobDir, Nonce: 4}))
+	dir := state.Blob{Name: "d", Number: 4, Dir: true}
+	c.do(signedBy(other, &state.PutBlobs{StageName: blobs, Node: other, Dirs: []state.Blob{dir}}))
+	c.refuse(meta.ErrExist, signedBy(other, &state.DropStage{StageName: blobs, Empty: true}))
+	c.refuse(meta.ErrExist, job())
+	c.do(signedBy(other, &state.DropBlob{StageName: blobs, Blob: dir}))
+	c.do(job())
+	if _, ok := c.m.PoolJob("j"); ok {
+		t.Error("an empty job stays")
+	}
+}
+
+// A user has so many jobs; those of others are no matter.
+func TestJobsOfAUser(t *testing.T) {
+	c := roled(t)
+	for i := range state.MaxUserJobs {
+		c.do(signedBy(other, &state.MakeJob{Node: other, Name: fmt.Sprint("j", i), UID: 7, Nonce: uint64(i)}))
+	}
+	more := &state.MakeJob{Node: other, Name: "more", UID: 7, Nonce: 99}
+	c.refuse(meta.ErrQuota, signedBy(other, more))
+	c.do(signedBy(other, &state.MakeJob{Node: other, Name: "theirs", UID: 8, Nonce: 99}))
+	c.do(signedBy(other, &state.DropJob{Name: "j3"}))
+	c.m = through(t, c.m)
+	c.do(signedBy(other, more))
+	c.refuse(meta.ErrQuota, signedBy(other, &state.MakeJob{Node: other, Name: "again", UID: 7, Nonce: 100}))
+}
+
+// A job has no more than its quota, all copies of all its maps counted: what is removed, or
+// lost, is none of it any more.
+func TestQuotaOfAJob(t *testing.T) {
+	c := roled(t)
+	c.refuse(meta.ErrInvalid, signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 7, Nonce: 1, Quota: -1}))
+	c.do(signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 7, Nonce: 1, Quota: 50}))
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: "s", Nonce: 2}))
+	c.do(signedBy(other, &state.SpecifyStage{StageName: stageName, Spec: "maps=9"}))
+	j, _ := c.m.PoolJob("j")
+	has := func(want int64) {
+		t.Helper()
+		c.m = through(t, c.m)
+		if got := c.m.PoolBytes(j.Number); got != want {
+			t.Errorf("the job has %d bytes, want %d", got, want)
+		}
+	}
+	two := func(number uint64) *state.CommitMaps {
+		k := commitOf(number, 0, other, 1)
+		k.Maps[0].Maps[0].Nodes = []string{other, hostile}
+		return k
+	}
+	keep := func(node string, has bool) state.Command {
+		return signedBy(node, &state.KeepCopy{StageName: stageName, Node: node, Sum: 1, Has: has})
+	}
+	c.won(two(0))
+	c.won(two(1))
+	has(40)
+	c.refuseCommit(meta.ErrQuota, two(2))
+	both := batchOf(other, state.Commit{Map: 2, Sum: 1}, state.Commit{Map: 3, Sum: 1}) // there is room for one
+	if r := c.do(both).Maps; r[0].Commit == nil || !errors.Is(r[1].Error, meta.ErrQuota) {
+		t.Errorf("%s", text(state.Result{Maps: r}))
+	}
+	has(50)
+	c.refuseCommit(meta.ErrQuota, commitOf(3, 0, other, 1))
+	c.won(two(0)) // it has won already
+	c.do(keep(leader, true))
+	has(60)
+	c.do(keep(leader, false))
+	c.do(keep(hostile, false))
+	has(40)
+	c.won(commitOf(3, 0, other, 1))
+	c.do(keep(other, false))
+	has(40)
+	c.won(commitOf(4, 0, other, 1))
+	c.refuseCommit(meta.ErrQuota, commitOf(0, 1, other, 1)) // which would heal it
+	c.do(signedBy(other, &state.DropMap{StageName: stageName, Map: 1, Sum: 1}))
+	has(30)
+	c.won(commitOf(0, 1, other, 1))
+	c.do(signedBy(operator, &state.Remove{ID: hostile}))
+	has(40)
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName}))
+	has(0)
+	k := commitOf(0, 0, other, 1)
+	k.Maps[0].Generation = 1
+	c.won(k)
+	c.do(signedBy(other, &state.DropStage{StageName: stageName}))
+	has(0)
+}
+
+// A quota can be made larger, smaller than what there is, which then stays, or be lifted; a
+// job that followed another of its name keeps its own.
+func TestAnotherQuota(t *testing.T) {
+	c := pooled(t, "maps=9")
+	set := func(quota int64) { c.do(signedBy(other, &state.SetQuota{Name: "j", Quota: quota})) }
+	c.won(commitOf(0, 0, other, 1))
+	set(9)
+	c.m = through(t, c.m)
+	c.refuseCommit(meta.ErrQuota, commitOf(1, 0, other, 1))
+	if g := c.stage(); g.Maps != 1 {
+		t.Errorf("%+v", g)
+	}
+	set(20)
+	c.won(commitOf(1, 0, other, 1))
+	c.refuseCommit(meta.ErrQuota, commitOf(2, 0, other, 1))
+	set(0)
+	c.won(commitOf(2, 0, other, 1))
+	j, _ := c.m.PoolJob("j")
+	c.refuse(meta.ErrNotExist, signedBy(other, &state.SetQuota{Name: "j", Number: j.Number - 1, Quota: 5}))
+}
+
+// Random commands against what the rules say of each alone: who won, what is sealed.
+// Snapshots and restarts in between make no difference.
+func TestPoolModel(t *testing.T) {
+	nodes := []string{operator, leader, hostile, other}
+	rapid.Check(t, func(r *rapid.T) {
+		c := pooled(t, "maps=4 parts=2")
+		won := make(map[uint64]uint64)
+		kept := make(map[uint64]map[string]bool)
+		generation, made := uint64(0), uint64(1)
+		for range rapid.IntRange(1, 40).Draw(r, "commands") {
+			node := rapid.SampledFrom(nodes).Draw(r, "node")
+			m := rapid.Uint64Range(0, 3).Draw(r, "map")
+			sum := rapid.Uint64Range(0, 2).Draw(r, "sum")
+			switch rapid.IntRange(0, 9).Draw(r, "kind") {
+			case 0:
+				c.m = through(t, c.m)
+			case 1:
+				c.do(signedBy(node, &state.ResetStage{StageName: stageName, Generation: generation}))
+				generation++
+				clear(won)
+				clear(kept)
+			case 2:
+				c.do(signedBy(node, &state.DropStage{StageName: stageName}))
+				made++
+				c.do(signedBy(node, &state.MakeStage{Job: "j", Name: "s", Nonce: 2 + made}))
+				c.do(signedBy(node, &state.SpecifyStage{StageName: stageName, Spec: "maps=4 parts=2"}))
+				generation = 0
+				clear(won)
+				clear(kept)
+			case 3, 4:
+				has := rapid.Bool().Draw(r, "has")
+				_, err := c.try(signedBy(node, &state.KeepCopy{StageName: stageName, Node: node, Map: m, Sum: sum, Has: has}))
+				is, ok := won[m]
+				if good := ok && is == sum; good != (err == nil) {
+					r.Fatalf("keep: %v", err)
+				} else if good {
+					delete(kept[m], node)
+					if has {
+						kept[m][node] = true
+					}
+				}
+			default:
+				maps := state.StageMaps{Stage: c.stage().Number, Generation: generation}
+				for number := range uint64(4) {
+					if number == m || rapid.Bool().Draw(r, "too") {
+						sum := rapid.Uint64Range(0, 2).Draw(r, "sum")
+						maps.Maps = append(maps.Maps, batchOf(node, state.Commit{Map: number, Sum: sum}).Maps[0].Maps...)
+					}
+				}
+				result := c.do(signedBy(node, &state.CommitMaps{Maps: state.Batch{maps}}))
+				for i, one := range maps.Maps {
+					got := result.Maps[i]
+					is, ok := won[one.Map]
+					lost := ok && len(kept[one.Map]) == 0
+					switch {
+					case lost && is != one.Sum:
+						if got.Commit != nil || !errors.Is(got.Error, meta.ErrUnequal) {
+							r.Fatalf("commit of other bytes: %+v", got)
+						}
+						continue
+					case got.Error != nil:
+						r.Fatalf("commit: %v", got.Error)
+					case !ok || lost:
+						won[one.Map], kept[one.Map] = one.Sum, map[string]bool{node: true}
+					}
+					if got.Commit.Map != one.Map || got.Commit.Sum != won[one.Map] {
+						r.Fatalf("map %d: %+v has won, want %d", one.Map, got.Commit, won[one.Map])
+					}
+				}
+			}
+			g := c.stage()
+			if g.Maps != uint64(len(won)) || g.Sealed != (len(won) == 4) || g.Generation != generation {
+				r.Fatalf("%+v with %d maps in generation %d", g, len(won), generation)
+			}
+			for _, one := range c.m.Commits(g.Number) {
+				if want := slices.Sorted(maps.Keys(kept[one.Map])); one.Sum != won[one.Map] || !slices.Equal(slices.Sorted(slices.Values(one.Nodes)), want) {
+					r.Fatalf("map %d: %+v, want %d on %v", one.Map, one, won[one.Map], want)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"rankfs/meta"
+)
+
+// A Blob is what a name in the directory of a job's blobs stands for: a map of the stage
+// of that name, by its number; or a directory, whose number no other has. Nodes draw
+// numbers at random, so that what is put twice, as a leader was lost, is known again.
+type Blob struct {
+	Name   string
+	Number uint64
+	Dir    bool `json:",omitempty"`
+}
+
+// maxBlob bounds the numbers of blobs.
+const maxBlob = 1 << 60
+
+// blobSpec is the spec of blobs: each is one piece.
+var blobSpec = meta.Stage{Parts: 1, Copies: meta.DefaultCopies, Life: meta.DefaultLife}
+
+// Blobs reports whether the stage has the blobs of its job. No spec divides those, and
+// nothing seals them.
+func (g *PoolStage) Blobs() bool { return g.Name == meta.BlobDir }
+
+// blob is what a name of a stage stands for.
+func (p *pool) blob(stage uint64, name string) (Blob, bool) {
+	t, ok := p.commits.get(stage)
+	if !ok {
+		return Blob{}, false
+	}
+	b, ok := t.blobs[name]
+	return b, ok
+}
+
+// below are the blobs and directories in a directory, by name; in none, those at the top.
+func (p *pool) below(stage uint64, dir string) (all []Blob) {
+	t, ok := p.commits.get(stage)
+	if !ok {
+		return nil
+	}
+	for name, b := range t.blobs {
+		if meta.KeyDir(name) == dir {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b Blob) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// hasBelow reports whether there is something in a directory.
+func (p *pool) hasBelow(stage uint64, dir string) bool {
+	t, ok := p.commits.get(stage)
+	if ok {
+		for name := range t.blobs {
+			if strings.HasPrefix(name, dir+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// PutBlobs gives names to directories and to blobs that a node has written, to all at
+// once or to none.
+type PutBlobs struct {
+	Entry
+	StageName
+	Generation uint64 `json:",omitempty"`
+	Node       string
+	New        bool    `json:",omitempty"` // no name may be a blob's already
+	Dirs       []Blob  `json:",omitempty"` // which are new, and come after those that they are in
+	Maps       Commits `json:",omitempty"`
+}
+
+func (c *PutBlobs) about(*state) string { return c.Node }
+
+func (c *PutBlobs) check() error {
+	if n := len(c.Dirs) + len(c.Maps); n == 0 || n > meta.MaxPut {
+		return fmt.Errorf("put of %d blobs %w: a command has 1 to %d", n, meta.ErrInvalid, meta.MaxPut)
+	}
+	names := make(map[string]bool)
+	for _, d := range c.Dirs {
+		if err := first(meta.CheckKey(d.Name), must(d.Dir && d.Number < maxBlob && !names[d.Name], meta.ErrInvalid)); err != nil {
+			return err
+		}
+		names[d.Name] = true
+	}
+	if err := c.Maps.check(c.Node); err != nil {
+		return err
+	}
+	for _, one := range c.Maps {
+		if names[one.Name] {
+			return fmt.Errorf("two blobs of one name %w", meta.ErrInvalid)
+		}
+		names[one.Name] = true
+	}
+	return first(checkID(c.Node), c.StageName.check())
+}
+
+func (c *PutBlobs) apply(s *state) (Result, error) {
+	g, err := c.open(s, c.Generation)
+	if err == nil && !g.Blobs() {
+		err = fmt.Errorf("blobs in stage %s %w: put them into %s", c.Name, meta.ErrInvalid, meta.BlobDir)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	p := s.pool()
+	made := make(map[string]bool) // directories, by this command
+	var all need
+	for _, d := range c.Dirs {
+		n, err := p.mayMake(g.Number, d, made)
+		if err != nil {
+			return Result{}, err
+		}
+		all.add(n)
+		made[d.Name] = true
+	}
+	for _, one := range c.Maps {
+		n, err := p.mayPut(s, &g, one, c.New, made)
+		if err != nil {
+			return Result{}, err
+		}
+		all.add(n)
+	}
+	if err := p.hasRoom(c.Job, g, all); err != nil {
+		return Result{}, err
+	}
+	for _, d := range c.Dirs {
+		p.makeDir(s, g, d)
+	}
+	for _, one := range c.Maps {
+		p.putBlob(s, &g, one)
+	}
+	return Result{Stage: &g}, nil
+}
+
+// mayMake says why a directory cannot be made, or what it takes: nothing, if the same
+// command has made it.
+func (p *pool) mayMake(stage uint64, d Blob, made map[string]bool) (need, error) {
+	has, ok := p.blob(stage, d.Name)
+	switch {
+	case ok && has == d:
+		return need{}, nil
+	case ok:
+		return need{}, fmt.Errorf("%s %w", d.Name, meta.ErrExist)
+	}
+	return need{count: 1}, p.isDir(stage, meta.KeyDir(d.Name), made)
+}
+
+func (p *pool) isDir(stage uint64, dir string, made map[string]bool) error {
+	if has, ok := p.blob(stage, dir); dir == "" || made[dir] || ok && has.Dir {
+		return nil
+	}
+	return fmt.Errorf("directory %s of blobs %w", dir, meta.ErrNotExist)
+}
+
+// mayPut says why a blob cannot have its name, or what it takes beside one that has the
+// name now: nothing, if that is the same.
+func (p *pool) mayPut(s *state, g *PoolStage, is Commit, isNew bool, made map[string]bool) (n need, err error) {
+	has, ok := p.blob(g.Number, is.Name)
+	_, taken := p.commit(g.Number, is.Map)
+	switch {
+	case ok && has.Number == is.Map && !has.Dir:
+		_, err := is.on(s)
+		return need{}, err
+	case ok && (isNew || has.Dir):
+		return need{}, fmt.Errorf("%s %w", is.Name, meta.ErrExist)
+	case taken:
+		return need{}, fmt.Errorf("number %d of a blob %w: another one has it; put it again", is.Map, meta.ErrBusy)
+	}
+	n = need{1, is.kept()}
+	if old, ok := p.commit(g.Number, has.Number); ok {
+		n.add(need{-1, -old.kept()})
+	}
+	_, err = is.on(s)
+	return n, first(meta.CheckKey(is.Name), is.check(g.Spec), p.isDir(g.Number, meta.KeyDir(is.Name), made), err)
+}
+
+// makeDir enters a directory.
+func (p *pool) makeDir(s *state, g PoolStage, d Blob) {
+	if _, ok := p.blob(g.Number, d.Name); !ok {
+		p.toChange(s, g.Number).blobs[d.Name] = d
+		p.count++
+		s.changed.cluster = true
+	}
+}
+
+// putBlob enters a blob, which takes the name of one that has it already.
+func (p *pool) putBlob(s *state, g *PoolStage, is Commit) {
+	has, ok := p.blob(g.Number, is.Name)
+	is, _ = is.on(s)
+	if ok && has.Number == is.Map {
+		if c, _ := p.commit(g.Number, is.Map); len(c.Nodes) == 0 && c.Sum == is.Sum && c.Size == is.Size { // lost
+			p.setCommit(s, *g, is)
+			s.changed.cluster = true
+		}
+		return
+	}
+	if ok {
+		p.dropBlob(s, g, has)
+	}
+	*g = p.enter(s, *g, is)
+	s.changed.cluster = true
+}
+
+// dropBlob forgets a name, and the blob that it stands for.
+func (p *pool) dropBlob(s *state, g *PoolStage, b Blob) {
+	t := p.toChange(s, g.Number)
+	delete(t.blobs, b.Name)
+	p.count--
+	if !b.Dir {
+		c := t.of[b.Number]
+		p.keep(g.Job, -c.kept())
+		g.Maps--
+		g.Bytes -= c.Size
+		delete(t.of, b.Number)
+		p.stages.set(stageKey{g.Job, g.Name}, *g)
+	}
+	s.changed.cluster = true
+}
+
+// DropBlob forgets a blob, or a directory in which nothing is, if its name stands for
+// that still.
+type DropBlob struct {
+	Entry
+	StageName
+	Blob Blob
+}
+
+func (c *DropBlob) check() error { return first(c.StageName.check(), meta.CheckKey(c.Blob.Name)) }
+
+func (c *DropBlob) apply(s *state) (Result, error) {
+	p := s.pool()
+	g, err := c.of(s)
+	if err != nil {
+		return Result{}, err
+	}
+	has, ok := p.blob(g.Number, c.Blob.Name)
+	switch {
+	case !ok || has != c.Blob:
+		return Result{}, nil
+	case has.Dir && p.hasBelow(g.Number, has.Name):
+		return Result{}, fmt.Errorf("what is in directory %s of blobs %w: remove that first", has.Name, meta.ErrExist)
+	}
+	p.dropBlob(s, &g, has)
+	return Result{}, nil
+}
+
+// dirFrame has some of the directories of the blobs of a stage.
+type dirFrame struct {
+	Stage uint64
+	Dirs  []Blob
+}
+
+// dirs are the directories of a stage's blobs, by name, so that each comes after the one
+// that it is in.
+func (p *pool) dirs(stage uint64) (all []Blob) {
+	t, ok := p.commits.get(stage)
+	if !ok {
+		return nil
+	}
+	for _, b := range t.blobs {
+		if b.Dir {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b Blob) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// directories reads those of blobs, which come after their stage and before its maps.
+func (in *restorer) directories(f dirFrame) error {
+	p := in.s.pool()
+	if g := in.stage; g.Number != f.Stage || !g.Blobs() || g.Maps > 0 || len(f.Dirs) == 0 {
+		return errWrong
+	}
+	for _, d := range f.Dirs {
+		_, twice := p.blob(f.Stage, d.Name)
+		err := first(meta.CheckKey(d.Name), must(!twice, errTwice), must(d.Dir && d.Number < maxBlob, errWrong),
+			p.isDir(f.Stage, meta.KeyDir(d.Name), nil))
+		if err != nil {
+			return err
+		}
+		p.makeDir(in.s, in.stage, d)
+	}
+	return nil
+}

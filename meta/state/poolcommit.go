@@ -1,0 +1,191 @@
+package state
+
+import (
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// CommitMaps says that attempts of maps, which one node has written, are whole, and have
+// their copies. Of each map the first wins. The result says of each which attempt that
+// is, or why it is none.
+type CommitMaps struct {
+	Entry
+	Maps Batch
+}
+
+// A Committed is what one map of a CommitMaps came to.
+type Committed struct {
+	Commit *Commit    `json:",omitempty"` // the attempt that has won
+	Error  *meta.Told `json:",omitempty"` // or why there is none
+}
+
+func (c *CommitMaps) about(*state) string {
+	if len(c.Maps) == 0 || len(c.Maps[0].Maps) == 0 {
+		return ""
+	}
+	return c.Maps[0].Maps[0].Writer
+}
+
+func (c *CommitMaps) check() error {
+	if n := c.Maps.Len(); n == 0 || n > MaxBatch {
+		return fmt.Errorf("commit of %d maps %w: a command has 1 to %d", n, meta.ErrInvalid, MaxBatch)
+	}
+	for i, g := range c.Maps {
+		err := first(must(len(g.Maps) > 0 && (i == 0 || g.Stage > c.Maps[i-1].Stage), meta.ErrInvalid), g.Maps.check(c.about(nil)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports what cannot be attempts that a node has written.
+func (c Commits) check(writer string) error {
+	for i, one := range c {
+		err := first(one.check(meta.Stage{}), must(len(one.Nodes) > 0 && one.Writer == writer && (i == 0 || one.Map > c[i-1].Map), meta.ErrInvalid))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open is the stage of that name, as one that takes maps.
+func (c *StageName) open(s *state, generation uint64) (PoolStage, error) {
+	g, err := c.of(s)
+	switch {
+	case err != nil:
+		return g, err
+	case generation != g.Generation:
+		return g, fmt.Errorf("maps of stage %s %w: the stage was reset, or has another spec", c.Name, meta.ErrOvertaken)
+	case !g.Specified():
+		return g, fmt.Errorf("maps of stage %s %w: the stage has no spec yet; write one", c.Name, meta.ErrInvalid)
+	}
+	return g, nil
+}
+
+func (c *CommitMaps) apply(s *state) (r Result, err error) {
+	for _, maps := range c.Maps {
+		r.Maps = append(r.Maps, maps.commit(s)...)
+	}
+	return r, nil
+}
+
+func (c *StageMaps) commit(s *state) []Committed {
+	p := s.pool()
+	all := make([]Committed, len(c.Maps))
+	name, ok := p.names.get(c.Stage)
+	g, err := name.open(s, c.Generation)
+	if !ok {
+		err = fmt.Errorf("stage of number %d %w", c.Stage, meta.ErrNotExist)
+	}
+	admit := p.admit
+	if g.Blobs() {
+		admit = p.admitBlob
+	}
+	for i, one := range c.Maps {
+		won, err := one, err
+		if err == nil {
+			won, err = admit(s, name.Job, &g, one)
+		}
+		if err != nil {
+			all[i].Error = meta.Tell(err)
+			continue
+		}
+		all[i].Commit = &won
+	}
+	return all
+}
+
+// admit enters an attempt, if it is the first of its map, and returns the one that has
+// won.
+func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, error) {
+	has, ok := p.commit(g.Number, is.Map)
+	lost := ok && len(has.Nodes) == 0
+	switch {
+	case ok && !lost:
+		return has, nil
+	case lost && (has.Sum != is.Sum || has.Size != is.Size): // readers may have read some of those bytes
+		return Commit{}, meta.Worded(meta.ErrUnequal, "map %d of stage %s was lost, and this attempt has other bytes, so that a reader could mix two runs; begin the stage anew: rankfs shuffle reset %s/%s",
+			is.Map, g.Name, job, g.Name)
+	}
+	if err := first(is.check(g.Spec), must(is.Name == "", meta.ErrInvalid)); err != nil {
+		return Commit{}, err
+	}
+	if !lost && g.Sealed {
+		return Commit{}, fmt.Errorf("map %d: stage %s %w: it is sealed", is.Map, g.Name, meta.ErrBusy)
+	}
+	is, err := is.on(s)
+	if err != nil {
+		return Commit{}, err
+	}
+	n := need{1, is.kept()}
+	if lost {
+		n.count = 0
+	}
+	if err := p.hasRoom(job, *g, n); err != nil {
+		return Commit{}, err
+	}
+	if lost {
+		p.setCommit(s, *g, is)
+	} else {
+		*g = p.enter(s, *g, is)
+	}
+	s.changed.cluster = true
+	return is, nil
+}
+
+// admitBlob puts a blob. The last that has a name wins.
+func (p *pool) admitBlob(s *state, job string, g *PoolStage, is Commit) (Commit, error) {
+	n, err := p.mayPut(s, g, is, false, nil)
+	if err == nil {
+		err = p.hasRoom(job, *g, n)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	p.putBlob(s, g, is)
+	won, _ := p.commit(g.Number, is.Map)
+	return won, nil
+}
+
+// on is the commit with nodes that the cluster has, in the texts that it has of them.
+func (c Commit) on(s *state) (Commit, error) {
+	nodes := make([]string, len(c.Nodes))
+	for i, id := range c.Nodes {
+		n, err := s.member(id)
+		if err != nil {
+			return c, err
+		}
+		nodes[i] = n.ID
+	}
+	c.Nodes = nodes
+	return c, nil
+}
+
+// A need is what a change takes of the pool: maps or names, and bytes of all copies.
+type need struct {
+	count int
+	bytes int64
+}
+
+func (n *need) add(more need) { n.count, n.bytes = n.count+more.count, n.bytes+more.bytes }
+
+// hasRoom refuses what is more than there may be, or with which the job has more than its
+// quota. Copies that are made later are no matter of the quota: they are as many as were
+// wanted.
+func (p *pool) hasRoom(job string, g PoolStage, n need) error {
+	if p.count+n.count > MaxCommits {
+		return fmt.Errorf("the shuffle pool %w: it has %d maps and blobs; remove some", meta.ErrBusy, p.count)
+	}
+	j, err := p.named(job, g.Job)
+	if err != nil {
+		return err
+	}
+	if has, _ := p.kept.get(j.Number); j.Quota > 0 && n.bytes > 0 && has+n.bytes > j.Quota {
+		return meta.Worded(meta.ErrQuota, "job %s has %d bytes of a quota of %d, all copies counted, and stage %s would have %d more; remove stages, or give it a larger quota: rankfs shuffle quota %[1]s SIZE",
+			job, has, j.Quota, g.Name, n.bytes)
+	}
+	return nil
+}

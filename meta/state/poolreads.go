@@ -1,0 +1,99 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+)
+
+// PoolJobs are those of the shuffle pool, by name.
+func (m *Machine) PoolJobs() []PoolJob {
+	s, done := m.read()
+	defer done()
+	return values(&s.pool().jobs)
+}
+
+// PoolJob is the job of that name.
+func (m *Machine) PoolJob(name string) (PoolJob, bool) {
+	s, done := m.read()
+	defer done()
+	return s.pool().jobs.get(name)
+}
+
+// PoolBytes is how many bytes all copies of the maps of a job have.
+func (m *Machine) PoolBytes(job uint64) int64 {
+	s, done := m.read()
+	defer done()
+	bytes, _ := s.pool().kept.get(job)
+	return bytes
+}
+
+// Stages are those of a job, by name.
+func (m *Machine) Stages(job uint64) (all []PoolStage) {
+	s, done := m.read()
+	defer done()
+	for k, g := range s.pool().stages.m {
+		if k.Job == job {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b PoolStage) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Stage is the stage of a job of that name.
+func (m *Machine) Stage(job uint64, name string) (PoolStage, bool) {
+	s, done := m.read()
+	defer done()
+	return s.pool().stages.get(stageKey{job, name})
+}
+
+// Commit is the attempt of a map that has won.
+func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
+	s, done := m.read()
+	defer done()
+	return s.pool().commit(stage, number)
+}
+
+// Commits are those of a stage, in the order of the maps.
+func (m *Machine) Commits(stage uint64) []Commit {
+	s, done := m.read()
+	defer done()
+	return s.pool().maps(PoolStage{Number: stage})
+}
+
+// Blob is what a name of the blobs of a stage stands for, and its commit, if it is no
+// directory.
+func (m *Machine) Blob(stage uint64, name string) (Blob, Commit, bool) {
+	s, done := m.read()
+	defer done()
+	b, ok := s.pool().blob(stage, name)
+	c, _ := s.pool().commit(stage, b.Number)
+	return b, c, ok
+}
+
+// Blobs are what is in a directory of the blobs of a stage, by name; in none, those at
+// the top.
+func (m *Machine) Blobs(stage uint64, dir string) []Blob {
+	s, done := m.read()
+	defer done()
+	return s.pool().below(stage, dir)
+}
+
+// Fleeting reports whether a command says of nothing but files that are lost when their
+// hosts lose power: those of maps, unless their stages want them on disks. A blob's name
+// would stand for what it stood for before, which a disk may have.
+func (m *Machine) Fleeting(c Command) bool {
+	k, ok := c.(*CommitMaps)
+	if !ok {
+		return false
+	}
+	s, done := m.read()
+	defer done()
+	for _, maps := range k.Maps {
+		name, ok := s.pool().names.get(maps.Stage)
+		if g, err := name.of(s); !ok || err != nil || g.Blobs() || g.Spec.Durable {
+			return false
+		}
+	}
+	return true
+}

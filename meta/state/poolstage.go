@@ -1,0 +1,255 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// MakeStage makes a stage of a job. The same command again, told by its nonce, has the
+// same result.
+type MakeStage struct {
+	Entry
+	Job    string
+	Number uint64 // of the job
+	Name   string
+	Nonce  uint64
+}
+
+func (c *MakeStage) check() error {
+	return first(meta.CheckName(c.Job), meta.CheckName(c.Name))
+}
+
+func (c *MakeStage) apply(s *state) (Result, error) {
+	p := s.pool()
+	j, err := p.named(c.Job, c.Number)
+	if err != nil {
+		return Result{}, err
+	}
+	if g, ok := p.stages.get(stageKey{j.Number, c.Name}); ok {
+		if g.Nonce == c.Nonce {
+			return Result{Stage: &g}, nil
+		}
+		return Result{}, fmt.Errorf("stage %s of job %s %w", c.Name, c.Job, meta.ErrExist)
+	}
+	if p.stages.len() >= MaxStages {
+		return Result{}, fmt.Errorf("stage %s of job %s: the shuffle pool %w: it has %d stages; remove some", c.Name, c.Job, meta.ErrBusy, MaxStages)
+	}
+	g := PoolStage{Job: j.Number, Name: c.Name, Number: s.next(), Nonce: c.Nonce}
+	if g.Blobs() {
+		g.Spec = blobSpec
+	}
+	p.makeStage(c.Job, g)
+	s.changed.cluster = true
+	return Result{Stage: &g}, nil
+}
+
+// StageName names a stage of a job. A number, if it is not zero, says which of those
+// that had the name.
+type StageName struct {
+	Job    string
+	Name   string
+	Number uint64 `json:",omitempty"`
+}
+
+func (c *StageName) check() error {
+	return first(meta.CheckName(c.Job), meta.CheckName(c.Name))
+}
+
+func (c *StageName) of(s *state) (PoolStage, error) {
+	return s.pool().staged(c.Job, c.Name, c.Number)
+}
+
+// DropStage forgets a stage, with its maps. One that is not there is forgotten. With Empty,
+// one stays in which there is a map or a blob: that may have come since somebody looked.
+type DropStage struct {
+	Entry
+	StageName
+	Empty bool `json:",omitempty"`
+}
+
+func (c *DropStage) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	switch {
+	case err != nil:
+		return Result{}, nil
+	case c.Empty && !s.pool().isEmpty(g):
+		return Result{}, fmt.Errorf("what is in stage %s of job %s %w: remove that first", c.Name, c.Job, meta.ErrExist)
+	}
+	s.pool().dropStage(g)
+	s.changed.cluster = true
+	return Result{}, nil
+}
+
+// isEmpty reports whether a stage has no map of which there is a copy, and no blob.
+func (p *pool) isEmpty(g PoolStage) bool {
+	t, ok := p.commits.get(g.Number)
+	if !ok {
+		return true
+	}
+	for _, c := range t.of {
+		if len(c.Nodes) > 0 {
+			return false
+		}
+	}
+	return len(t.blobs) == 0
+}
+
+// SpecifyStage gives a stage its spec. It may be changed until a map is committed: attempts
+// that were sealed by the spec before are of an earlier generation then.
+type SpecifyStage struct {
+	Entry
+	StageName
+	Spec string
+}
+
+func (c *SpecifyStage) check() error {
+	_, err := meta.ParseStage(c.Spec)
+	return first(c.StageName.check(), err)
+}
+
+func (c *SpecifyStage) apply(s *state) (Result, error) {
+	spec, err := meta.ParseStage(c.Spec)
+	if err != nil {
+		return Result{}, err
+	}
+	g, err := c.of(s)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case g.Blobs():
+		return Result{}, fmt.Errorf("spec of %s %w: blobs have none", c.Name, meta.ErrInvalid)
+	case g.Spec == spec:
+		return Result{Stage: &g}, nil
+	case g.Maps > 0 || g.Sealed:
+		return Result{}, fmt.Errorf("spec of stage %s %w: it is %s, and maps are committed; make another stage", c.Name, meta.ErrBusy, g.Spec)
+	}
+	p := s.pool()
+	j, err := p.named(c.Job, g.Job)
+	if err != nil {
+		return Result{}, err
+	}
+	j.Life = int64(spec.Life)
+	p.put(j)
+	if g.Specified() {
+		g.Generation++
+	}
+	g.Spec = spec
+	p.stages.set(stageKey{g.Job, g.Name}, g)
+	s.changed.cluster = true
+	return Result{Stage: &g}, nil
+}
+
+// KeepCopy says that a node has a copy of the map that is committed, or has none any
+// more.
+type KeepCopy struct {
+	Entry
+	StageName
+	Node string
+	Map  uint64
+	Sum  uint64 // of the copy, or of what was lost
+	Has  bool   `json:",omitempty"`
+}
+
+func (c *KeepCopy) about(*state) string { return c.Node }
+
+func (c *KeepCopy) check() error { return first(c.StageName.check(), checkID(c.Node)) }
+
+func (c *KeepCopy) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	if err != nil {
+		return Result{}, err
+	}
+	has, ok := s.pool().commit(g.Number, c.Map)
+	switch _, err := s.member(c.Node); {
+	case err != nil:
+		return Result{}, err
+	case !ok || has.Sum != c.Sum:
+		return Result{}, fmt.Errorf("copy of map %d of stage %s %w: another attempt of it is committed, or none", c.Map, c.Name, meta.ErrOvertaken)
+	case slices.Contains(has.Nodes, c.Node) == c.Has:
+		return Result{Commit: &has}, nil
+	case c.Has && len(has.Nodes) >= meta.MaxCopies:
+		return Result{}, fmt.Errorf("copy of map %d of stage %s %w: there are %d", c.Map, c.Name, meta.ErrBusy, len(has.Nodes))
+	case c.Has:
+		has.Nodes = append(slices.Clone(has.Nodes), c.Node)
+	default:
+		has = has.withoutCopy(c.Node)
+	}
+	s.pool().setCommit(s, g, has)
+	s.changed.cluster = true
+	return Result{Commit: &has}, nil
+}
+
+// DropMap gives up all copies of a map, if they have that sum.
+type DropMap struct {
+	Entry
+	StageName
+	Map uint64
+	Sum uint64
+}
+
+func (c *DropMap) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	if err != nil {
+		return Result{}, err
+	}
+	if has, ok := s.pool().commit(g.Number, c.Map); ok && has.Sum == c.Sum {
+		has.Nodes = nil
+		s.pool().setCommit(s, g, has)
+		s.changed.cluster = true
+	}
+	return Result{}, nil
+}
+
+// SealStage says that no more maps come.
+type SealStage struct {
+	Entry
+	StageName
+}
+
+func (c *SealStage) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case g.Blobs():
+		return Result{}, fmt.Errorf("seal of %s %w: blobs are put as long as the job is there", c.Name, meta.ErrInvalid)
+	case g.Sealed:
+		return Result{Stage: &g}, nil
+	case !g.Specified():
+		return Result{}, fmt.Errorf("stage %s %w: it has no spec yet; write one", c.Name, meta.ErrInvalid)
+	case g.Maps < g.Spec.Maps:
+		return Result{}, fmt.Errorf("stage %s %w: %d of its %d maps are committed", c.Name, meta.ErrBusy, g.Maps, g.Spec.Maps)
+	}
+	g.Sealed = true
+	s.pool().stages.set(stageKey{g.Job, g.Name}, g)
+	s.changed.cluster = true
+	return Result{Stage: &g}, nil
+}
+
+// ResetStage begins a stage anew, without its maps, if it is in that generation.
+type ResetStage struct {
+	Entry
+	StageName
+	Generation uint64 `json:",omitempty"`
+}
+
+func (c *ResetStage) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case c.Generation > g.Generation:
+		return Result{}, fmt.Errorf("generation %d of stage %s %w: it is in generation %d", c.Generation, c.Name, meta.ErrInvalid, g.Generation)
+	case c.Generation == g.Generation:
+		s.pool().forget(g)
+		g.Generation++
+		g.Resets++
+		g.Sealed, g.Maps, g.Bytes = false, 0, 0
+		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
+		s.changed.cluster = true
+	}
+	return Result{Stage: &g}, nil
+}

@@ -1,0 +1,90 @@
+package state
+
+// queueReads are what a machine says of queues.
+type queueReads struct{ *locked }
+
+// Queue is the queue of a view, with its counts.
+func (r queueReads) Queue(view string) (Queue, bool) {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	if !ok {
+		return Queue{}, false
+	}
+	return *q.info(), true
+}
+
+// Queues are all, by view.
+func (r queueReads) Queues() []Queue {
+	s, done := r.read()
+	defer done()
+	var all []Queue
+	for _, q := range sorted(&s.queues().table) {
+		all = append(all, *q.info())
+	}
+	return all
+}
+
+// A QueueState is a queue as a scheduler has to know it before its first
+// choice. Afterwards the results of steps say what changes.
+type QueueState struct {
+	Queue
+	Workers  []Worker  // by id, those that have left included
+	Done     []uint64  // a bitmap: unit 0 is the lowest bit of the first word
+	Suspects []Suspect // by unit
+}
+
+// QueueState is the queue of a view, with all there is to know about it.
+func (r queueReads) QueueState(view string) (QueueState, bool) {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	if !ok {
+		return QueueState{}, false
+	}
+	all := QueueState{Queue: *q.info(), Done: q.units.words(q.Units), Suspects: q.suspected()}
+	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
+		all.Workers = append(all.Workers, w.Worker)
+	}
+	return all, true
+}
+
+// Worker is one of the workers of a queue.
+func (r queueReads) Worker(view, id string) (Worker, bool) {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	if !ok || q.workers[id] == nil {
+		return Worker{}, false
+	}
+	return q.workers[id].Worker, true
+}
+
+// Workers are those of a queue, by id, the ones that have left included.
+func (r queueReads) Workers(view string) (all []Worker) {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	if !ok {
+		return nil
+	}
+	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
+		all = append(all, w.Worker)
+	}
+	return all
+}
+
+// LastStep is the last step of a worker: its nonce, and what came of it.
+func (r queueReads) LastStep(view, id string) (nonce uint64, last Stepped, ok bool) {
+	s, done := r.read()
+	defer done()
+	q, ok := s.queues().get(view)
+	if !ok {
+		return 0, Stepped{}, false
+	}
+	w := q.workers[id]
+	if w == nil {
+		return 0, Stepped{}, false
+	}
+	return w.Nonce, w.Last, true
+}

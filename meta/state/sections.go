@@ -1,0 +1,70 @@
+package state
+
+import (
+	"reflect"
+	"slices"
+)
+
+// sections are all, in the order of a snapshot: what refers to something comes
+// after it. A new kind of agreed thing is a file and a line of this table.
+var sections = agreed{
+	fresh[tokens],
+	fresh[nodes],
+	fresh[datasets],
+	fresh[jobs],
+	fresh[plans],
+	fresh[queues],
+	fresh[settings],
+	fresh[pool],
+}
+
+// known is what follows from the table.
+var known = sections.index()
+
+type agreed []func() section
+
+func fresh[S any, P interface {
+	*S
+	section
+}]() section {
+	return P(new(S))
+}
+
+// own are the commands of the machine itself, about what is in the header.
+var own = []command{
+	{kind: 1, blank: blank[Found], by: leaders},
+	{kind: 21, blank: blank[Upgrade], by: leaders},
+}
+
+// An index finds a command by its number and by its type.
+type index struct {
+	sections agreed
+	kinds    map[kind]command
+	types    map[reflect.Type]command
+}
+
+func (a agreed) index() index {
+	x := index{a, make(map[kind]command), make(map[reflect.Type]command)}
+	all := slices.Clone(own)
+	for _, fresh := range a {
+		all = append(all, fresh().commands()...)
+	}
+	for _, c := range all {
+		if _, twice := x.kinds[c.kind]; twice {
+			panic("state: two commands of one kind")
+		}
+		x.kinds[c.kind] = c
+		x.types[reflect.TypeOf(c.blank())] = c
+	}
+	return x
+}
+
+func (x index) of(c Command) command { return x.types[reflect.TypeOf(c)] }
+
+func newState() *state {
+	s := new(state)
+	for _, fresh := range known.sections {
+		s.sections = append(s.sections, fresh())
+	}
+	return s
+}

@@ -1,0 +1,33 @@
+package state
+
+// A Finish is what became of the unit that a worker held.
+type Finish string
+
+const (
+	// Finished: it is done, by this worker.
+	Finished Finish = "finished"
+	// Lost: another that held it too was the first.
+	Lost Finish = "lost"
+	// Returned: the worker held nothing. What it may think that it held was
+	// given back when its node was seen down, or when the queue was reset.
+	Returned Finish = "returned"
+)
+
+// A Refusal is why a unit was not taken. The scheduler, whose knowledge was
+// old, has to choose again.
+type Refusal string
+
+const (
+	RefusedDone Refusal = "done" // the unit is finished
+	RefusedHeld Refusal = "held" // two hold it already
+	// RefusedAside: it was set aside.
+	RefusedAside Refusal = "aside"
+)
+
+// Stepped is the result of a step.
+type Stepped struct {
+	Unit     int64   // that was taken; -1 if none
+	Refused  Refusal `json:",omitempty"`
+	Finish   Finish  `json:",omitempty"` // empty if nothing was to be finished
+	Finished int64   // the unit that Finish is about; -1 if none
+}

@@ -1,0 +1,674 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/wire"
+	"rankfs/test/wiretest"
+)
+
+// What is pulled beside these pushes is as long as was asked for.
+var pulls = wire.Calls{callPull: func(_ context.Context, q wire.Request, a wire.Answer) error { return a.Emit(pattern(int(q.Bytes))) }}
+
+func pattern(n int) []byte {
+	b := make([]byte, (n+7)&^7)
+	for i := 0; i < n; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], uint64(i+1)*0x9e3779b97f4a7c15)
+	}
+	return b[:n]
+}
+
+// A keeper takes what is pushed.
+type keeper struct {
+	room  int                                         // of one read
+	ahead int                                         // that is granted before it is read
+	each  func(ctx context.Context, had int) error    // before each read; may be nil
+	then  func(ctx context.Context, got []byte) error // once all is read; may be nil
+	ends  chan ended
+}
+
+// ended is what came of a push where it came to.
+type ended struct {
+	got []byte
+	err error // of reading; nil if all is there
+}
+
+func newKeeper() *keeper { return &keeper{room: 64 << 10, ends: make(chan ended, 10_000)} }
+
+// pushes is the table with the keeper; its result is how many bytes it has kept.
+func (k *keeper) pushes() wire.Pushes {
+	return wire.Pushes{callPush: func(ctx context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+		got, err := k.read(ctx, in)
+		k.ends <- ended{got, err}
+		if err == nil && k.then != nil {
+			err = k.then(ctx, got)
+		}
+		return binary.LittleEndian.AppendUint64(nil, uint64(len(got))), err
+	}}
+}
+
+func (k *keeper) read(ctx context.Context, in *wire.Stream) (got []byte, err error) {
+	p := make([]byte, k.room)
+	for n := k.ahead; ; {
+		if k.each != nil {
+			if err := k.each(ctx, len(got)); err != nil {
+				return got, err
+			}
+		}
+		if k.ahead > 0 {
+			if err := in.Grant(uint64(n)); err != nil {
+				return got, err
+			}
+		}
+		n, err = in.Read(p)
+		got = append(got, p[:n]...)
+		if err == io.EOF {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+	}
+}
+
+func (k *keeper) serve(t testing.TB, l net.Listener, limits wire.Limits) (server *wire.Server, stop func()) {
+	return wiretest.Serve(t, l, pulls, k.pushes(), limits)
+}
+
+// A pair is a keeper on a server, and a client.
+type pair struct {
+	*keeper
+	server *wire.Server
+	client *wire.Client
+}
+
+// inBubble runs f on virtual time, with a pair over pipes.
+func inBubble(t *testing.T, k *keeper, limits wire.Limits, config wire.Config, f func(t *testing.T, p *pair)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		k.ends = make(chan ended, 100)
+		l, dial := wiretest.Pipe(t)
+		server, stop := k.serve(t, l, limits)
+		defer stop()
+		c := wire.New(dial, config)
+		defer wiretest.Close(t, c)
+		f(t, &pair{k, server, c})
+	})
+}
+
+func (p *pair) push(t testing.TB, feed wire.Feed) error {
+	_, err := p.client.Push(t.Context(), "n", wire.Request{Call: callPush}, feed)
+	return err
+}
+
+// wellAgain reports what a pull and a push come to after what came before, and whether
+// these were its connections.
+func (p *pair) wellAgain(t *testing.T, dials uint64) {
+	t.Helper()
+	p.each, p.then = nil, nil
+	for len(p.ends) > 0 {
+		<-p.ends
+	}
+	got := make([]byte, 1000)
+	if err := p.client.Pull(t.Context(), "n", wire.Request{Call: callPull, Bytes: 1000}, wire.NewScatter([][]byte{got})); err != nil || !bytes.Equal(got, pattern(1000)) {
+		t.Errorf("a pull afterwards: %v", err)
+	}
+	if err := p.push(t, of(1000)); err != nil {
+		t.Errorf("a push afterwards: %v", err)
+	}
+	if end := <-p.ends; !bytes.Equal(end.got, pattern(1000)) {
+		t.Errorf("a push afterwards brings %d bytes", len(end.got))
+	}
+	if n := p.client.Stats().Dials; n != dials {
+		t.Errorf("%d connections were made, want %d", n, dials)
+	}
+}
+
+// of is a feed of n bytes of the pattern.
+func of(n int) wire.Feed { return wire.From(bytes.NewReader(pattern(n))) }
+
+// endless emits until it is stopped, and notes how much it could.
+func endless(piece int, emitted *atomic.Int64) wire.Feed {
+	b := make([]byte, piece)
+	return func(_ context.Context, emit func([]byte) error) error {
+		for {
+			if err := emit(b); err != nil {
+				return err
+			}
+			emitted.Add(int64(piece))
+		}
+	}
+}
+
+func TestPush(t *testing.T) {
+	for _, w := range wiretest.Networks {
+		t.Run(w.Name, func(t *testing.T) {
+			l, dial := w.Listen(t)
+			k := newKeeper()
+			server, _ := k.serve(t, l, wire.Limits{})
+			c := newClient(t, dial, wire.Config{})
+			pushes, sum := uint64(0), uint64(0)
+			for _, size := range []int{0, 1, 100, 64 << 10, 1<<20 + 1, 3<<20 + 17} {
+				for _, known := range []bool{false, true} {
+					for _, shape := range []struct{ room, ahead, piece int }{{4 << 20, 0, 4 << 20}, {1000, 200_000, 70_000}, {100_000, 1 << 20, 999}, {50_000, 0, 40_000}} {
+						k.room, k.ahead = shape.room, shape.ahead
+						whole := pattern(size)
+						q := wire.Request{Call: callPush}
+						if known {
+							q.Bytes = uint64(size)
+						}
+						result, err := c.Push(t.Context(), "n", q, func(_ context.Context, emit func([]byte) error) error {
+							b := make([]byte, shape.piece)
+							for at := 0; at < size; {
+								n := copy(b, whole[at:])
+								if err := emit(b[:n]); err != nil {
+									return err
+								}
+								clear(b) // it was only lent
+								at += n
+							}
+							return nil
+						})
+						if err != nil || len(result) != 8 || binary.LittleEndian.Uint64(result) != uint64(size) {
+							t.Fatalf("%d bytes, %+v: %v, it has %v", size, shape, err, result)
+						}
+						if end := <-k.ends; end.err != nil || !bytes.Equal(end.got, whole) {
+							t.Fatalf("%d bytes, %+v: wrong bytes, %v", size, shape, end.err)
+						}
+						pushes, sum = pushes+1, sum+uint64(size)
+					}
+				}
+			}
+			n, of, by := c.Stats(), c.Nodes()[0], server.Visitors()[0]
+			if n.Dials != 1 || n.Requests != pushes || server.Stats().Requests != pushes {
+				t.Errorf("%+v, want %d requests on one connection", n, pushes)
+			}
+			if n.BytesOut < sum || n.BytesOut != of.BytesOut || of.BytesOut != by.BytesIn || by.BytesIn != server.Stats().BytesIn {
+				t.Errorf("%d bytes pushed: the client counts %d, %d of its node; the server %d of its, %d", sum, n.BytesOut, of.BytesOut, by.BytesIn, server.Stats().BytesIn)
+			}
+		})
+	}
+}
+
+// A file is pushed while it is being written, by one that comes to it now and then; its
+// length nobody knows.
+func TestPushOfAGrowingFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "attempt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	whole := pattern(1<<20 + 5)
+	inBubble(t, newKeeper(), wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+		grown := make(chan struct{})
+		go func() {
+			defer close(grown)
+			for at := 0; at < len(whole); {
+				time.Sleep(25 * time.Second)
+				n, err := f.Write(whole[at:min(at+200_000, len(whole))])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				at += n
+				grown <- struct{}{}
+			}
+		}()
+		if err := p.push(t, wire.From(&tail{from: f, grown: grown})); err != nil {
+			t.Fatal(err)
+		}
+		if end := <-p.ends; end.err != nil || !bytes.Equal(end.got, whole) {
+			t.Errorf("%d bytes, %v", len(end.got), end.err)
+		}
+		p.wellAgain(t, 1)
+	})
+}
+
+// A tail reads a file to where it has grown, until it grows no more.
+type tail struct {
+	from  *os.File
+	at    int64
+	grown <-chan struct{}
+}
+
+func (r *tail) Read(p []byte) (int, error) {
+	for {
+		n, err := r.from.ReadAt(p, r.at)
+		r.at += int64(n)
+		if n > 0 || err != io.EOF {
+			return n, nil
+		}
+		if _, ok := <-r.grown; !ok {
+			return 0, io.EOF
+		}
+	}
+}
+
+// Nothing is sent that was not granted, be it for a while, and what was is sent.
+func TestOnlyWhatWasGranted(t *testing.T) {
+	k := newKeeper()
+	room := int64(k.room)
+	k.each = func(context.Context, int) error {
+		time.Sleep(25 * time.Second)
+		return nil
+	}
+	inBubble(t, k, wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+		var emitted atomic.Int64
+		done := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := p.client.Push(ctx, "n", wire.Request{Call: callPush}, endless(1000, &emitted))
+			done <- err
+		}()
+		time.Sleep(24 * time.Second)
+		if n := emitted.Load(); n != 0 {
+			t.Errorf("%d bytes of the feed were taken, want none", n)
+		}
+		for i := range int64(20) {
+			time.Sleep(25 * time.Second)
+			if n := emitted.Load(); n < room*(i+1)-1000 || n > room*(i+1) {
+				t.Errorf("after %d reads %d bytes of the feed were taken", i+1, n)
+			}
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want %v", err, context.Canceled)
+		}
+		synctest.Wait()
+		if end := <-p.ends; end.err == nil {
+			t.Error("what was given up is whole")
+		}
+	})
+}
+
+// Where a push comes to fails at once, by an error that keeps its kind, however much of
+// it was still to come; the connection goes on.
+func TestReceiverFails(t *testing.T) {
+	for _, kind := range []error{meta.ErrNotExist, meta.ErrExist, meta.ErrNoSpace, meta.ErrBusy, meta.ErrDenied, meta.ErrCorrupt, meta.ErrUnavailable} {
+		for _, at := range []int{0, 1, 300_000} {
+			t.Run(fmt.Sprintf("%v at %d", kind, at), func(t *testing.T) {
+				k := newKeeper()
+				k.ahead = 1 << 20
+				k.each = func(_ context.Context, had int) error {
+					if had >= at {
+						return fmt.Errorf("room\nfor a copy: %w", kind)
+					}
+					return nil
+				}
+				inBubble(t, k, wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+					begin := time.Now()
+					var emitted atomic.Int64
+					err := p.push(t, endless(5000, &emitted))
+					if !errors.Is(err, kind) || !strings.Contains(err.Error(), "room?for a copy") || time.Since(begin) != 0 {
+						t.Errorf("%v after %v, want %v at once", err, time.Since(begin), kind)
+					}
+					if n := p.client.Nodes()[0]; n.Failures != 0 {
+						t.Errorf("%+v, want the node well", n)
+					}
+					p.wellAgain(t, 1)
+				})
+			})
+		}
+	}
+}
+
+// One that fails once all is there fails as well.
+func TestReceiverFailsAtTheEnd(t *testing.T) {
+	k := newKeeper()
+	k.then = func(context.Context, []byte) error { return fmt.Errorf("sync: %w", meta.ErrNoSpace) }
+	inBubble(t, k, wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+		if err := p.push(t, of(100_000)); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("%v, want %v", err, meta.ErrNoSpace)
+		}
+		p.wellAgain(t, 1)
+	})
+}
+
+// A feed that fails is told so to the other node, which takes nothing for whole, and is
+// not to blame.
+func TestSenderFails(t *testing.T) {
+	bad := errors.New("bad disk")
+	for _, test := range []struct {
+		name  string
+		bytes uint64 // that were said
+		after int    // that were emitted
+		fails error
+		want  error // here
+		there error
+	}{
+		{"at once", 0, 0, bad, bad, meta.ErrUnavailable},
+		{"in the middle", 0, 200_000, bad, bad, meta.ErrUnavailable},
+		{"with a kind", 0, 200_000, fmt.Errorf("%w: %w", meta.ErrStale, bad), bad, meta.ErrStale},
+		{"of a known length", 300_000, 200_000, bad, bad, meta.ErrUnavailable},
+		{"too short", 200_001, 200_000, nil, meta.ErrInvalid, meta.ErrInvalid},
+		{"too long", 199_999, 200_000, nil, meta.ErrInvalid, meta.ErrInvalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, newKeeper(), wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+				for range 5 {
+					_, err := p.client.Push(t.Context(), "n", wire.Request{Call: callPush, Bytes: test.bytes}, func(_ context.Context, emit func([]byte) error) error {
+						return errors.Join(emit(pattern(test.after)), test.fails)
+					})
+					if !errors.Is(err, test.want) {
+						t.Errorf("%v, want %v", err, test.want)
+					}
+					if end := <-p.ends; !errors.Is(end.err, test.there) {
+						t.Errorf("the other node is told %v, want %v", end.err, test.there)
+					}
+				}
+				if n := p.client.Nodes()[0]; n.Failures != 0 || n.Failed != 0 {
+					t.Errorf("%+v, want the node well", n)
+				}
+				p.wellAgain(t, 1)
+			})
+		})
+	}
+}
+
+// A feed that takes its end for that of its data is not whole.
+func TestFeedThatIsEnded(t *testing.T) {
+	inBubble(t, newKeeper(), wire.Limits{}, wire.Config{}, func(t *testing.T, p *pair) {
+		err := p.push(t, func(ctx context.Context, emit func([]byte) error) error {
+			err := emit(pattern(100))
+			<-ctx.Done()
+			return err
+		})
+		if !errors.Is(err, meta.ErrUnavailable) {
+			t.Errorf("%v, want %v", err, meta.ErrUnavailable)
+		}
+		if end := <-p.ends; !errors.Is(end.err, meta.ErrUnavailable) {
+			t.Errorf("the other node is told %v, want %v", end.err, meta.ErrUnavailable)
+		}
+	})
+}
+
+// A node that has no need of what is pushed does not get it.
+func TestPushThatIsNotNeeded(t *testing.T) {
+	l, dial := wiretest.TLS(t)
+	wiretest.Serve(t, l, nil, wire.Pushes{callPush: func(context.Context, wire.Request, *wire.Stream) ([]byte, error) {
+		return []byte("is here"), nil
+	}}, wire.Limits{})
+	c := newClient(t, dial, wire.Config{})
+	for range 3 {
+		result, err := c.Push(t.Context(), "n", wire.Request{Call: callPush}, func(context.Context, func([]byte) error) error {
+			t.Error("data is asked for")
+			return nil
+		})
+		if string(result) != "is here" || err != nil {
+			t.Errorf("%q, %v", result, err)
+		}
+	}
+	if n := c.Stats().Dials; n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// What was not read to its end is no success, nor is one with too much to say; the
+// connection goes on.
+func TestWrongPushes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		push wire.Push
+	}{
+		{"not read", func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+			return nil, in.Grant(1 << 20)
+		}},
+		{"half read", func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+			_, err := io.ReadFull(in, make([]byte, 500))
+			return nil, err
+		}},
+		{"read, but for the end", func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+			_, err := io.ReadFull(in, make([]byte, 1000))
+			return nil, err
+		}},
+		{"a long result", func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+			_, err := io.Copy(io.Discard, in)
+			return make([]byte, wire.MaxResult+1), err
+		}},
+		{"more than can be granted", func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+			return nil, in.Grant(1 << 63)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, dial := wiretest.Pipe(t)
+				_, stop := wiretest.Serve(t, l, nil, wire.Pushes{callPush: test.push}, wire.Limits{})
+				defer stop()
+				c := wire.New(dial, wire.Config{})
+				defer wiretest.Close(t, c)
+				for range 3 {
+					if _, err := c.Push(t.Context(), "n", wire.Request{Call: callPush}, of(1000)); !errors.Is(err, meta.ErrInvalid) {
+						t.Errorf("%v, want %v", err, meta.ErrInvalid)
+					}
+				}
+				if n := c.Stats().Dials; n != 1 {
+					t.Errorf("%d connections, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// Where a piece that is pushed is mapped, and cut short, that is the feed's failure; where
+// it is read to there is no room.
+func TestMappedPushes(t *testing.T) {
+	for _, w := range wiretest.Networks[1:] { // on a net.Pipe a writer waits for ever for a reader that fell
+		for _, size := range []int{10_000, 3 << 20} {
+			t.Run(fmt.Sprint(w.Name, " ", size), func(t *testing.T) {
+				l, dial := w.Listen(t)
+				k := newKeeper()
+				var into []byte // nil: read as usual
+				pushes := k.pushes()
+				keep := pushes[callPush]
+				pushes[callPush] = func(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
+					if into == nil {
+						return keep(ctx, q, in)
+					}
+					_, err := io.ReadFull(in, into)
+					return nil, err
+				}
+				server, _ := wiretest.Serve(t, l, pulls, pushes, wire.Limits{})
+				p := &pair{k, server, newClient(t, dial, wire.Config{})}
+				for range 5 {
+					mem := holed(t, size)
+					err := p.push(t, func(_ context.Context, emit func([]byte) error) error { return emit(mem) })
+					if !errors.Is(err, meta.ErrStale) {
+						t.Errorf("%v, want %v", err, meta.ErrStale)
+					}
+					if end := <-k.ends; end.err == nil {
+						t.Error("half of it is whole")
+					}
+				}
+				if n := p.client.Nodes()[0]; n.Failures != 0 {
+					t.Errorf("%+v, want the node well", n)
+				}
+				into = holed(t, size)
+				if err := p.push(t, of(size)); !errors.Is(err, meta.ErrNoSpace) {
+					t.Errorf("%v, want %v", err, meta.ErrNoSpace)
+				}
+				into = nil
+				p.wellAgain(t, p.client.Stats().Dials+1)
+			})
+		}
+	}
+}
+
+// Pushes and pulls are bounded apart, on both sides: neither waits for the others.
+func TestPushesAndPullsApart(t *testing.T) {
+	k := newKeeper()
+	tokens := make(chan struct{})
+	wait := func(ctx context.Context) error {
+		select {
+		case <-tokens:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	k.each = func(ctx context.Context, _ int) error { return wait(ctx) }
+	inBubble(t, k, wire.Limits{Requests: 2, PerPeer: 2, Pushes: 2, PerPusher: 2}, wire.Config{Conns: 2, Pushes: 3}, func(t *testing.T, p *pair) {
+		tokens = make(chan struct{})
+		errs := make(chan error, 10)
+		for range 2 {
+			go func() { errs <- p.push(t, of(1000)) }()
+		}
+		synctest.Wait()
+		if n := p.server.Stats(); n.UnderWay != 2 || n.Queued != 0 {
+			t.Fatalf("%+v, want 2 pushes under way", n)
+		}
+		got := make([]byte, 1000)
+		if err := p.client.Pull(t.Context(), "n", wire.Request{Call: callPull, Bytes: 1000}, wire.NewScatter([][]byte{got})); err != nil {
+			t.Errorf("a pull beside them: %v", err)
+		}
+		begin := time.Now()
+		if err := p.push(t, of(1000)); !errors.Is(err, meta.ErrBusy) || time.Since(begin) != 0 {
+			t.Errorf("a third push: %v after %v, want %v at once", err, time.Since(begin), meta.ErrBusy)
+		}
+		go func() { // it waits on the other side
+			_, err := p.client.Push(t.Context(), "n", wire.Request{Call: callPush, Wait: 8 * time.Second}, of(1000))
+			errs <- err
+		}()
+		synctest.Wait()
+		if n := p.server.Stats(); n.UnderWay != 2 || n.Queued != 1 {
+			t.Fatalf("%+v, want 2 pushes under way, one queued", n)
+		}
+		if err := p.push(t, of(1000)); !errors.Is(err, meta.ErrBusy) || time.Since(begin) != 5*time.Second {
+			t.Errorf("a fourth push: %v after %v, want %v after 5s", err, time.Since(begin), meta.ErrBusy)
+		}
+		close(tokens)
+		for range 3 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Many of both at once, between two nodes that push to each other and pull, come through
+// whole, within the bounds, and leave no descriptor.
+func TestManyPushesAndPulls(t *testing.T) {
+	l, _ := wiretest.TCP(t) // with what the runtime opens for the first
+	l.Close()
+	before := descriptors(t)
+	t.Run("", func(t *testing.T) {
+		var most, now atomic.Int64
+		sides := make([]*pair, 2)
+		for i := range sides {
+			l, dial := wiretest.TLS(t)
+			k := newKeeper()
+			k.ahead = 100_000
+			k.each = func(_ context.Context, had int) error {
+				if had == 0 {
+					if n := now.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+				}
+				return nil
+			}
+			k.then = func(context.Context, []byte) error { now.Add(-1); return nil }
+			server, _ := k.serve(t, l, wire.Limits{Pushes: 3, Requests: 3})
+			sides[i] = &pair{k, server, newClient(t, dial, wire.Config{Wait: time.Minute})}
+		}
+		var all sync.WaitGroup
+		for i := range 60 {
+			for _, p := range sides {
+				size := i*9973 + 1
+				all.Go(func() {
+					q := wire.Request{Call: callPush, Wait: time.Minute}
+					result, err := p.client.Push(t.Context(), "n", q, of(size))
+					if err != nil || binary.LittleEndian.Uint64(result) != uint64(size) {
+						t.Errorf("%d bytes pushed: %v, %v", size, result, err)
+					}
+				})
+				all.Go(func() {
+					got := make([]byte, size)
+					q := wire.Request{Call: callPull, Wait: time.Minute, Bytes: uint64(size)}
+					if err := p.client.Pull(t.Context(), "n", q, wire.NewScatter([][]byte{got})); err != nil || !bytes.Equal(got, pattern(size)) {
+						t.Errorf("%d bytes pulled: %v", size, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		if n := most.Load(); n > 6 {
+			t.Errorf("%d pushes were under way, want 3 on each side at most", n)
+		}
+		for _, p := range sides {
+			for range 60 {
+				if end := <-p.ends; end.err != nil || !bytes.Equal(end.got, pattern(len(end.got))) {
+					t.Errorf("%d bytes, %v", len(end.got), end.err)
+				}
+			}
+			if n := p.client.Stats(); n.Dials > 8 {
+				t.Errorf("%d connections, want 8 at most", n.Dials)
+			}
+		}
+	})
+	if after := descriptors(t); after != before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// A gibibyte is pushed, from a file, by a few hundred kilobytes.
+func TestPushMemory(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 64 << 20
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	l, dial := wiretest.TLS(t)
+	p := make([]byte, 1<<20)
+	wiretest.Serve(t, l, nil, wire.Pushes{callPush: func(_ context.Context, _ wire.Request, in *wire.Stream) ([]byte, error) {
+		for {
+			if err := in.Grant(4 << 20); err != nil {
+				return nil, err
+			}
+			for n := 0; n < 4<<20; {
+				m, err := in.Read(p)
+				if err == io.EOF {
+					return nil, nil
+				}
+				if err != nil {
+					return nil, err
+				}
+				n += m
+			}
+		}
+	}}, wire.Limits{})
+	c := newClient(t, dial, wire.Config{})
+	put := func() {
+		if _, err := c.Push(t.Context(), "n", wire.Request{Call: callPush, Bytes: size}, wire.From(io.NewSectionReader(f, 0, size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// It is 1 MiB; with the race detector, for which sync.Pool forgets things, 150.
+	staysOffTheHeap(t, 256<<20, put)
+}

@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+)
+
+// A Stream is what another node pushes, as a Push reads it: one goroutine at a time.
+// The node sends nothing that was not granted. No data waits in memory of the daemon:
+// what was granted and is not read is on the wire, or still with the node.
+//
+//   - Until something is granted nothing may come, and a watch finds out whether the
+//     connection ends; likewise after the end.
+//   - In between only Read finds that out.
+type Stream struct {
+	visit   *visit
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	unwatch func() error // nil while something may come
+	bytes   uint64       // in all, 0 if that is not known
+	step    pace
+
+	granted, read uint64
+	frame         int   // bytes of it that are to be read
+	said          error // by the node, of why there will be no more
+	open, ended   bool  // something was granted; all has come
+	err           error // that Read goes on to return
+	broken        error // why nothing more can be read from the connection
+}
+
+func newStream(ctx context.Context, v *visit, bytes uint64, sum xxhash.Digest, cancel context.CancelCauseFunc) *Stream {
+	v.in.begin(sum)
+	return &Stream{
+		visit: v, ctx: ctx, cancel: cancel, bytes: bytes, unwatch: v.watch(cancel),
+		step: pace{patience: v.server.limits.Ask},
+	}
+}
+
+// Grant lets the node send n bytes beyond those that it may already. Without it Read
+// grants no more than it has room for, and each costs the time to the node and back.
+func (s *Stream) Grant(n uint64) error {
+	if s.ended || n == 0 {
+		return nil
+	}
+	if s.err != nil {
+		return s.err
+	}
+	if n > maxBytes || s.granted-s.read > maxBytes-n {
+		return fmt.Errorf("grant of %d bytes %w: a node may send %d at most", n, meta.ErrInvalid, int64(maxBytes))
+	}
+	if !s.open {
+		if err := s.leave(); err != nil {
+			return s.fail(err)
+		}
+		s.open = true
+	}
+	s.granted += n
+	if err := s.visit.out.grant(n); err != nil {
+		return s.fail(broken(err))
+	}
+	return nil
+}
+
+// Read reads what has come, and grants what p has room for beyond what is granted. P may
+// be mapped memory. Nothing is all of it before Read returns io.EOF: only then the last
+// sum was right.
+func (s *Stream) Read(p []byte) (n int, err error) {
+	if s.err != nil || len(p) == 0 {
+		return 0, s.err
+	}
+	if may := s.granted - s.read; uint64(len(p)) > may {
+		if err := s.Grant(uint64(len(p)) - may); err != nil {
+			return 0, err
+		}
+	}
+	for s.frame == 0 && s.err == nil {
+		if s.ctx.Err() != nil {
+			s.err = context.Cause(s.ctx)
+		} else {
+			s.next()
+		}
+	}
+	if s.err == nil {
+		n = s.fill(p[:min(len(p), s.frame)])
+		s.visit.out.moved()
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return 0, s.err
+}
+
+// next reads the head of a frame, and all of it if it is not data.
+func (s *Stream) next() {
+	in := s.visit.in
+	h, err := in.head(s.visit.server.limits.Ask)
+	switch {
+	case err != nil:
+	case s.said != nil && h.kind != kindEnd:
+		err = fmt.Errorf("stream %w: it goes on after it failed", meta.ErrCorrupt)
+	case h.kind == kindWait:
+	case h.kind == kindData:
+		s.frame = int(h.length)
+		err = s.expected(uint64(h.length))
+	case h.kind == kindFail:
+		s.said, err = in.failure(h)
+	case h.kind == kindEnd:
+		s.end()
+	default:
+		err = fmt.Errorf("stream %w: a frame of kind %d in it", meta.ErrCorrupt, h.kind)
+	}
+	if err != nil {
+		_ = s.fail(broken(err)) // kept
+	}
+}
+
+// expected reports whether n bytes more may come.
+func (s *Stream) expected(n uint64) error {
+	if n > s.granted-s.read {
+		return fmt.Errorf("stream %w: %d bytes in it, where %d were granted", meta.ErrCorrupt, n, s.granted-s.read)
+	}
+	if s.bytes > 0 && n > s.bytes-s.read {
+		return fmt.Errorf("stream %w: it is longer than was said", meta.ErrCorrupt)
+	}
+	return nil
+}
+
+func (s *Stream) end() {
+	s.ended, s.err = true, io.EOF
+	s.unwatch = s.visit.watch(s.cancel)
+	switch {
+	case s.said != nil:
+		s.err = s.said
+	case s.read < s.bytes:
+		s.err = fmt.Errorf("stream %w: it is %d bytes shorter than was said", meta.ErrCorrupt, s.bytes-s.read)
+	}
+}
+
+// fill reads p, which the frame has data for, as far as it goes.
+func (s *Stream) fill(p []byte) (n int) {
+	err := guard(meta.ErrNoSpace, func() error {
+		for n < len(p) {
+			if err := s.visit.conn.SetReadDeadline(s.step.step()); err != nil {
+				return err
+			}
+			m, err := s.visit.in.some(p[n:])
+			s.step.done(m)
+			n += m
+			if err != nil && n < len(p) {
+				return noEOF(err)
+			}
+		}
+		return nil
+	})
+	s.frame -= n
+	s.read += uint64(n)
+	if err != nil {
+		_ = s.fail(broken(err)) // kept
+	}
+	return n
+}
+
+// fail notes that nothing more can be read.
+func (s *Stream) fail(err error) error {
+	s.err, s.broken = err, err
+	if errors.Is(err, meta.ErrUnavailable) {
+		s.cancel(err)
+	}
+	return err
+}
+
+var errUnread = fmt.Errorf("stream %w: it was not read to its end", meta.ErrInvalid)
+
+// settle is what came of a push that returned err: no success unless all was read, or
+// nothing was to be.
+func (s *Stream) settle(err error) error {
+	switch {
+	case err != nil:
+		return err
+	case s.err != nil && s.err != io.EOF:
+		return s.err
+	case s.open && !s.ended:
+		return errUnread
+	}
+	return nil
+}
+
+// leave ends the watch over the connection. It returns why the connection has ended, if
+// it has.
+func (s *Stream) leave() error {
+	if s.unwatch != nil {
+		defer func() { s.unwatch = nil }()
+		return s.unwatch()
+	}
+	if errors.Is(s.broken, meta.ErrUnavailable) {
+		return s.broken
+	}
+	return nil
+}
+
+// drain reads what the node was still sending when it was answered, as far as its end.
+func (s *Stream) drain() error {
+	if !s.open || s.ended || s.broken != nil {
+		return s.broken
+	}
+	until := time.Now().Add(s.visit.server.limits.Ask + time.Duration((s.granted-s.read)/slowest)*time.Second)
+	for !s.ended && s.broken == nil {
+		if time.Now().After(until) {
+			return fmt.Errorf("stream %w: it does not end after it was answered", meta.ErrInvalid)
+		}
+		if s.frame == 0 {
+			s.next()
+			continue
+		}
+		s.fill(s.visit.in.buf[:min(len(s.visit.in.buf), s.frame)])
+	}
+	return errors.Join(s.leave(), s.broken)
+}

@@ -1,0 +1,126 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+)
+
+// An agreed is what the cluster has agreed on, as far as this node knows, and how this node
+// has it agree on more.
+type agreed struct{ config Config }
+
+// How long a node waits for the cluster.
+const (
+	agreeTime = 10 * time.Second // for what changes something
+	knowTime  = 5 * time.Second  // for what only has to be known
+)
+
+// Know waits until this node knows what the cluster knows. A name that is not there may
+// have been made on another node a moment ago.
+func (a *agreed) Know(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	if err := a.config.Cluster.Ready(ctx); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return meta.Worded(meta.ErrUnavailable, "no node can say what the shuffle pool has: %w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// agree has the cluster execute a command.
+func (a *agreed) agree(ctx context.Context, c state.Command) (state.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, agreeTime)
+	defer cancel()
+	return a.config.Cluster.Do(ctx, c)
+}
+
+// numbered is the stage of that number, and its job.
+func (a *agreed) numbered(ctx context.Context, stage uint64) (state.PoolJob, state.PoolStage, error) {
+	for _, known := range []bool{false, true} {
+		if known {
+			if err := a.Know(ctx); err != nil {
+				return state.PoolJob{}, state.PoolStage{}, err
+			}
+		}
+		for _, j := range a.config.State.PoolJobs() {
+			for _, g := range a.config.State.Stages(j.Number) {
+				if g.Number == stage {
+					return j, g, nil
+				}
+			}
+		}
+	}
+	return state.PoolJob{}, state.PoolStage{}, fmt.Errorf("stage of number %d %w", stage, meta.ErrNotExist)
+}
+
+// own are the commits of a stage of which this node has a copy.
+func (a *agreed) own(stage uint64) []state.Commit {
+	self := a.config.Cluster.Self()
+	return slices.DeleteFunc(a.config.State.Commits(stage), func(c state.Commit) bool { return !slices.Contains(c.Nodes, self) })
+}
+
+// wanted is how many copies a map should have: on a node alone there is one.
+func (a *agreed) wanted(spec meta.Stage) int {
+	if a.config.Hosts == nil {
+		return spec.Copies
+	}
+	return min(spec.Copies, max(1, a.config.Hosts()))
+}
+
+func nameOf(j state.PoolJob, g state.PoolStage) state.StageName {
+	return state.StageName{Job: j.Name, Name: g.Name, Number: g.Number}
+}
+
+// up are the nodes that are.
+func up(nodes []placement.Node) map[string]bool {
+	all := make(map[string]bool)
+	for _, n := range nodes {
+		all[n.ID] = true
+	}
+	return all
+}
+
+// stay are the nodes that are up, and are not drained.
+func stay(nodes []placement.Node) map[string]bool {
+	return up(slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.Leaves }))
+}
+
+// those are the nodes of a list that are in a set.
+func those(ids []string, in map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] })
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// notEmpty is the error of a command that forgets what is empty. Something may have come
+// after this node looked.
+func notEmpty(err error) error {
+	if errors.Is(err, meta.ErrExist) {
+		return unix.ENOTEMPTY
+	}
+	return err
+}
+
+// cause is why a context of a request has ended.
+func cause(ctx context.Context) error { return cmp.Or(ctx.Err(), context.Canceled) }

@@ -1,0 +1,174 @@
+package pool
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/wire"
+)
+
+// A server answers what other nodes ask.
+type server struct{ *copies }
+
+func (s server) calls() (wire.Calls, wire.Pushes) {
+	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights}, wire.Pushes{pushCopy: s.takeCopy}
+}
+
+// asked is the request of another node. Which attempts it means both know by what the
+// cluster agreed on; what this node does not know yet is on its way.
+func (s server) asked(ctx context.Context, q wire.Request) (r PieceRequest, f *files, err error) {
+	if r, f, err = s.known(ctx, q); err == nil {
+		return r, f, nil
+	}
+	if err := s.Know(ctx); err != nil {
+		return r, nil, err
+	}
+	return s.known(ctx, q)
+}
+
+// known is the request as far as this node knows.
+func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *files, err error) {
+	r.Stage = binary.LittleEndian.Uint64(q.ID[0:])
+	r.Generation = binary.LittleEndian.Uint64(q.ID[8:])
+	r.Part = binary.LittleEndian.Uint64(q.ID[16:])
+	r.Whole = q.ID[24] == 1
+	j, g, err := s.numbered(ctx, r.Stage)
+	if err != nil {
+		return r, nil, err
+	}
+	if g.Generation != r.Generation {
+		return r, nil, fmt.Errorf("stage %s of job %s was reset: %w", g.Name, j.Name, meta.ErrStale)
+	}
+	if !r.Whole && r.Part >= g.Spec.Parts {
+		return r, nil, fmt.Errorf("part %d of stage %s of job %s %w", r.Part, g.Name, j.Name, meta.ErrInvalid)
+	}
+	known := false // what the cluster knew when it was asked
+	for _, run := range q.Runs {
+		if run.N > meta.MaxMaps || run.First+run.N > g.Numbers() {
+			return r, nil, fmt.Errorf("map %d %w", run.First+run.N, meta.ErrInvalid)
+		}
+		for number := run.First; number < run.First+run.N; number++ {
+			c, ok := s.config.State.Commit(r.Stage, number)
+			if !ok && !known {
+				if err := s.Know(ctx); err != nil {
+					return r, nil, err
+				}
+				known = true
+				c, ok = s.config.State.Commit(r.Stage, number)
+			}
+			if !ok {
+				return r, nil, fmt.Errorf("map %d of stage %s of job %s %w", number, g.Name, j.Name, meta.ErrNotExist)
+			}
+			r.Maps = append(r.Maps, c)
+		}
+	}
+	f, err = s.files(j)
+	return r, f, err
+}
+
+func (s server) sendMeasures(ctx context.Context, q wire.Request, a wire.Answer) error {
+	r, f, err := s.asked(ctx, q)
+	if err != nil {
+		return err
+	}
+	all, err := s.measure(ctx, f, r)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 0, pieceBytes*len(all))
+	for _, one := range all {
+		b = binary.LittleEndian.AppendUint64(b, uint64(one.n))
+		b = binary.LittleEndian.AppendUint64(b, one.sum)
+	}
+	return a.Emit(b)
+}
+
+func (s server) sendPieces(ctx context.Context, q wire.Request, a wire.Answer) error {
+	r, f, err := s.asked(ctx, q)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, f, r, a.Emit)
+}
+
+func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) error {
+	r, f, err := s.asked(ctx, q)
+	if err != nil {
+		return err
+	}
+	_, g, err := s.numbered(ctx, r.Stage)
+	if err != nil {
+		return err
+	}
+	if uint64(len(r.Maps))*g.Spec.Parts > maxRows {
+		return fmt.Errorf("sum of %d maps of %d parts %w: they are too many", len(r.Maps), g.Spec.Parts, meta.ErrInvalid)
+	}
+	parts := make([]int64, g.Spec.Parts)
+	if err := s.weigh(ctx, f, r, parts); err != nil {
+		return err
+	}
+	b := make([]byte, 0, 8*len(parts))
+	for _, n := range parts {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return a.Emit(b)
+}
+
+// takeCopy takes a copy of an attempt, whose table has to have the sum that was said, and
+// its bytes those of the table.
+func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
+	var r copyRequest
+	if err := json.Unmarshal(q.Body, &r); err != nil {
+		return nil, fmt.Errorf("copy of a map %w: %w", meta.ErrInvalid, err)
+	}
+	j, g, err := s.numbered(ctx, r.Stage)
+	if err == nil && r.check(g, q.Bytes) != nil { // of a spec, or a reset, that is on its way
+		if err = s.Know(ctx); err == nil {
+			j, g, err = s.numbered(ctx, r.Stage)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(g, q.Bytes); err != nil {
+		return nil, err
+	}
+	f, err := s.files(j)
+	if err != nil {
+		return nil, err
+	}
+	defer f.enter()()
+	name := mapPath(r.Stage, r.Commit)
+	defer f.expect(name)()
+	t := make(table, r.Table)
+	if _, err := io.ReadFull(in, t); err != nil {
+		return nil, err
+	}
+	if !t.is(r.Commit.Sum, r.Commit.Size) {
+		return nil, fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
+	}
+	if err := f.take(g.Spec.Durable, name, t, in); err != nil {
+		return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
+	}
+	if !r.Agreed {
+		return nil, nil
+	}
+	_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
+	return nil, err
+}
+
+func (r copyRequest) check(g state.PoolStage, bytes uint64) error {
+	switch {
+	case r.Generation != g.Generation:
+		return fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
+	case r.Commit.Size < 0 || r.Table != rowBytes*int64(g.Spec.Parts) || uint64(r.Table+r.Commit.Size) != bytes,
+		r.Commit.Map >= g.Numbers(), len(r.Commit.Writer) != 16:
+		return fmt.Errorf("copy of map %d %w", r.Commit.Map, meta.ErrInvalid)
+	}
+	return nil
+}

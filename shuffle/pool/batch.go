@@ -1,0 +1,180 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// errUnknown is for a commit of which the cluster was told, and did not say what became
+// of it.
+var errUnknown = errors.New("the cluster has not said what became of it")
+
+// unknown is the error of a command, as errUnknown where that leaves open whether it was
+// executed.
+func unknown(err error) error {
+	if errors.Is(err, meta.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: %v", errUnknown, err)
+	}
+	return err
+}
+
+// A batcher has the commits of a node agreed on. Those that come while some are under way
+// wait for that, and are agreed on together: a command of a thousand maps takes hardly
+// longer than one of a single map, which waits for nobody.
+type batcher struct {
+	cluster Cluster
+	ctx     context.Context
+	end     context.CancelFunc
+	sending sync.WaitGroup // a goroutine, while there are commits
+
+	mu struct {
+		sync.Mutex
+		sends   bool
+		waiting []*pending
+	}
+}
+
+// A pending is a commit that is to be agreed on. What comes of it is there once done is
+// closed.
+type pending struct {
+	stage, generation uint64
+	commit            state.Commit
+
+	done chan struct{}
+	won  state.Commit
+	err  error
+}
+
+func (b *batcher) init(c Cluster) {
+	b.cluster = c
+	b.ctx, b.end = context.WithCancel(context.Background())
+}
+
+// close gives up what is under way, and waits until it has ended.
+func (b *batcher) close() {
+	b.mu.Lock()
+	b.end()
+	b.mu.Unlock()
+	b.sending.Wait()
+}
+
+// commit has an attempt agreed on, and returns the one that has won its map. If ctx ends
+// before the cluster was told, nothing has happened; after that the answer is waited for,
+// and what comes without one is errUnknown.
+func (b *batcher) commit(ctx context.Context, g state.PoolStage, c state.Commit) (state.Commit, error) {
+	one := &pending{stage: g.Number, generation: g.Generation, commit: c, done: make(chan struct{})}
+	if !b.add(one) {
+		return state.Commit{}, fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
+	}
+	late := time.NewTimer(agreeTime)
+	defer late.Stop()
+	for interrupted := ctx.Done(); ; {
+		select {
+		case <-one.done:
+			return one.won, one.err
+		case <-interrupted:
+			if b.withdraw(one) {
+				return state.Commit{}, cause(ctx)
+			}
+			interrupted = nil
+		case <-late.C:
+			if b.withdraw(one) {
+				return state.Commit{}, meta.Worded(context.DeadlineExceeded, "the cluster does not answer")
+			}
+			return state.Commit{}, errUnknown
+		}
+	}
+}
+
+// add queues a commit, unless the batcher is closed. Whoever finds that nobody sends begins
+// to.
+func (b *batcher) add(one *pending) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return false
+	}
+	b.mu.waiting = append(b.mu.waiting, one)
+	if !b.mu.sends {
+		b.mu.sends = true
+		b.sending.Go(func() {
+			for batch := b.take(); len(batch) > 0; batch = b.take() {
+				b.send(batch)
+			}
+		})
+	}
+	return true
+}
+
+// withdraw takes a commit back, unless the cluster is told of it already.
+func (b *batcher) withdraw(one *pending) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.mu.waiting, one)
+	if i >= 0 {
+		b.mu.waiting = slices.Delete(b.mu.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// take takes commits out of the queue, in the order of stages and maps, of each map one
+// and of each stage those of one generation. When there is none, nobody sends any more.
+func (b *batcher) take() (batch []*pending) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var left []*pending
+	taken, generations := make(map[[2]uint64]bool), make(map[uint64]uint64)
+	for _, one := range b.mu.waiting {
+		of := [2]uint64{one.stage, one.commit.Map}
+		generation, begun := generations[one.stage]
+		if len(batch) == state.MaxBatch || taken[of] || begun && generation != one.generation {
+			left = append(left, one)
+			continue
+		}
+		taken[of], generations[one.stage] = true, one.generation
+		batch = append(batch, one)
+	}
+	b.mu.waiting, b.mu.sends = left, len(batch) > 0
+	slices.SortFunc(batch, func(x, y *pending) int {
+		return cmp.Or(cmp.Compare(x.stage, y.stage), cmp.Compare(x.commit.Map, y.commit.Map))
+	})
+	return batch
+}
+
+// send has the cluster agree on commits, and tells those who wait for them.
+func (b *batcher) send(batch []*pending) {
+	c := new(state.CommitMaps)
+	for _, one := range batch {
+		if n := len(c.Maps); n == 0 || c.Maps[n-1].Stage != one.stage {
+			c.Maps = append(c.Maps, state.StageMaps{Stage: one.stage, Generation: one.generation})
+		}
+		last := &c.Maps[len(c.Maps)-1]
+		last.Maps = append(last.Maps, one.commit)
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, agreeTime)
+	defer cancel()
+	r, err := b.cluster.Agree(ctx, c)
+	err = unknown(err)
+	if err == nil && len(r.Maps) != len(batch) {
+		err = fmt.Errorf("answer about %d of %d maps %w", len(r.Maps), len(batch), meta.ErrCorrupt)
+	}
+	for i, one := range batch {
+		switch {
+		case err != nil:
+			one.err = err
+		case r.Maps[i].Error != nil:
+			one.err = r.Maps[i].Error
+		default:
+			one.won = *r.Maps[i].Commit
+		}
+		close(one.done)
+	}
+}

@@ -1,0 +1,177 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// The copies are those of maps that this node has. None is used unchecked: a table against
+// what was agreed on, a piece against its table. One that is damaged is given up.
+type copies struct {
+	*local
+	damaged atomic.Uint64 // that were given up because of other bytes
+}
+
+// suspect inspects a copy of this node whose use has ended with an error, if that can
+// mean that it is damaged, and returns the error: to other nodes a copy that is missing
+// is one that is damaged.
+func (cs *copies) suspect(ctx context.Context, f *files, stage uint64, c state.Commit, err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	cs.inspect(ctx, f, stage, c)
+	if errors.Is(err, meta.ErrCorrupt) {
+		return err
+	}
+	return fmt.Errorf("copy of map %d %w: %w", c.Map, meta.ErrCorrupt, err)
+}
+
+func isDamage(err error) bool {
+	return errors.Is(err, meta.ErrCorrupt) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EIO)
+}
+
+// inspect reads a copy of this node whole. One that is damaged is given up: its file goes,
+// another copy serves, and repair makes one more. Of two that meet the damage the second
+// finds what the first left, or what has come instead.
+func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.Commit) {
+	select {
+	case f.inspecting <- struct{}{}:
+		defer func() { <-f.inspecting }()
+	case <-ctx.Done():
+		return
+	}
+	err := f.verify(stage, c)
+	if !isDamage(err) {
+		return
+	}
+	j, g, unknown := cs.numbered(ctx, stage)
+	if unknown != nil {
+		return // it goes with its stage
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		cs.damaged.Add(1)
+		cs.config.Log.Error("a copy of a map of the shuffle pool is damaged, and is given up", "job", j.Name, "stage", g.Name,
+			"map", c.Map, "copies", len(c.Nodes)-1, "cause", err)
+	}
+	f.drop(mapPath(stage, c))
+	_, err = cs.agree(context.WithoutCancel(ctx), &state.KeepCopy{StageName: nameOf(j, g), Node: cs.config.Cluster.Self(), Map: c.Map, Sum: c.Sum})
+	if err != nil && !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrNotExist) {
+		cs.config.Log.Warn("the cluster does not know yet that a map is lost", "cause", err) // sweep says it again
+	}
+}
+
+// inspectAll inspects what an earlier daemon left.
+func (cs *copies) inspectAll(ctx context.Context) {
+	for _, f := range cs.all() {
+		for _, g := range cs.config.State.Stages(f.number) {
+			for _, c := range cs.own(g.Number) {
+				if ctx.Err() != nil {
+					return
+				}
+				cs.inspect(ctx, f, g.Number, c)
+			}
+		}
+	}
+}
+
+// A piece is what a map has of a part: so many bytes, which hash to that.
+type piece struct {
+	n   int64
+	sum uint64
+}
+
+// measure says what the pieces are of maps that are here.
+func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) (all []piece, err error) {
+	for _, c := range r.Maps {
+		one, err := f.find(r, c)
+		if err != nil {
+			return nil, cs.suspect(ctx, f, r.Stage, c, err)
+		}
+		all = append(all, piece{one.length(), one.rows.sumOf(0)})
+		f.open.give(one.openedMap)
+	}
+	return all, nil
+}
+
+// readAhead is how many pieces a disk is asked for at a time.
+const readAhead = 16
+
+// read reads pieces of maps that are here, one after the other, into dst.
+func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []piece, dst []byte) error {
+	for len(r.Maps) > 0 {
+		n := min(readAhead, len(r.Maps))
+		if err := cs.readSome(ctx, f, r, r.Maps[:n], pieces, &dst); err != nil {
+			return err
+		}
+		r.Maps, pieces = r.Maps[n:], pieces[n:]
+	}
+	return nil
+}
+
+func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []piece, dst *[]byte) error {
+	var all []found
+	defer func() {
+		for _, one := range all {
+			f.open.give(one.openedMap)
+		}
+	}()
+	for _, c := range maps {
+		one, err := f.find(r, c)
+		if err != nil {
+			return cs.suspect(ctx, f, r.Stage, c, err)
+		}
+		all = append(all, one)
+		one.expect()
+	}
+	for i, one := range all {
+		n := pieces[i].n
+		if err := one.read((*dst)[:n]); err != nil {
+			return cs.suspect(ctx, f, r.Stage, maps[i], fmt.Errorf("part %d of map %d: %w", r.Part, maps[i].Map, err))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		*dst = (*dst)[n:]
+	}
+	return nil
+}
+
+// send sends what maps that are here have of a part; before a whole map its table.
+func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func([]byte) error) error {
+	for _, c := range r.Maps {
+		if err := f.send(ctx, r, c, emit); err != nil {
+			return cs.suspect(ctx, f, r.Stage, c, err)
+		}
+	}
+	return nil
+}
+
+// weigh adds up what maps that are here have of each part.
+func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
+	for _, c := range r.Maps {
+		t, err := f.table(r.Stage, c)
+		if err == nil && t.parts() != uint64(len(parts)) {
+			err = fmt.Errorf("table of map %d %w: it has %d parts", c.Map, meta.ErrCorrupt, t.parts())
+		}
+		if err != nil {
+			return cs.suspect(ctx, f, r.Stage, c, err)
+		}
+		begin := int64(0)
+		for i := range parts {
+			parts[i] += t.end(uint64(i)) - begin
+			begin = t.end(uint64(i))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+)
+
+// copyTime is how long a commit looks for nodes that take its copies. How long one may
+// take to begin, or to go on, is for package wire to say: as long as it goes on it is
+// waited for, however large the map is.
+const copyTime = 10 * time.Second
+
+// copy gives other nodes copies of an attempt, as many as its spec wants or as there are
+// other hosts, and enters them into its commit. A node that takes none is left out, and
+// the next is asked, as long as copyTime is not over; with fewer copies than are wanted a
+// strict stage goes no further.
+func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
+	p := g.job.pool
+	nodes := p.config.Nodes()
+	key := placement.Key(g.job.is.Name, g.name, c.Map)
+	var failed []error
+	for begun := time.Now(); len(c.Nodes) < is.Spec.Copies && (failed == nil || time.Since(begun) < copyTime); {
+		var ask []string
+		for _, id := range placement.Choose(key, is.Spec.Copies, c.Writer, nodes) {
+			if !slices.Contains(c.Nodes, id) && len(c.Nodes)+len(ask) < is.Spec.Copies {
+				ask = append(ask, id)
+			}
+		}
+		if len(ask) == 0 {
+			break
+		}
+		errs := make([]error, len(ask))
+		var work sync.WaitGroup
+		for i, id := range ask {
+			work.Go(func() {
+				errs[i] = p.peers.sendCopy(ctx, id, is, *c, s)
+			})
+		}
+		work.Wait()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, id := range ask {
+			if errs[i] == nil {
+				c.Nodes = append(c.Nodes, id)
+				continue
+			}
+			failed = append(failed, fmt.Errorf("node %s: %w", id, errs[i]))
+			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == id })
+		}
+	}
+	if missing := is.Spec.Copies - len(c.Nodes); missing > 0 && is.Spec.Strict {
+		return meta.Worded(meta.ErrUnavailable, "%d of %d copies cannot be made, and the spec has strict=1: %w", missing, is.Spec.Copies, errors.Join(failed...))
+	}
+	if len(failed) > 0 {
+		p.config.Log.Warn("a map of the shuffle pool has fewer copies than it should, for now", "stage", g.path(), "map", c.Map,
+			"copies", len(c.Nodes), "wanted", is.Spec.Copies, "cause", errors.Join(failed...))
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package pool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// A Disk is a directory on a local disk, and how many bytes the pool may have there.
+type Disk struct {
+	Dir   string
+	Bytes int64
+}
+
+// A disk is where the pool has files beside memory: copies for other nodes, what has to
+// outlast the host, and what memory has no room for. Jobs have directories there by their
+// numbers, as in memory.
+type disk struct {
+	root  *os.Root // this node's alone
+	bytes int64
+	log   *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		used   int64     // of bytes, in whole blocks
+		failed time.Time // when a write has, last
+	}
+}
+
+const (
+	block    = 4096
+	restTime = 30 * time.Second // as long a disk that failed is left alone
+)
+
+// openDisk opens a directory for a node. Two nodes may have the same one: each has its own
+// below that.
+func openDisk(d Disk, self string, log *slog.Logger) (*disk, error) {
+	dir := filepath.Join(d.Dir, "pool-"+self)
+	for _, made := range []string{d.Dir, dir} {
+		if err := meta.MakeDir(made); err != nil {
+			return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("directory of the shuffle pool: %w", err)
+	}
+	is := &disk{root: root, bytes: d.Bytes, log: log}
+	is.mu.used, err = usage(root, ".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("directory of the shuffle pool: %w", err), root.Close())
+	}
+	return is, nil
+}
+
+// usage is how many bytes files have below a directory.
+func usage(root *os.Root, dir string) (sum int64, err error) {
+	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			sum += blocks(info.Size())
+		}
+		return err
+	})
+	return sum, err
+}
+
+func blocks(bytes int64) int64 { return (bytes + block - 1) / block * block }
+
+// take counts bytes as used, if there is room for them and the disk is well.
+func (d *disk) take(bytes int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.used+bytes > d.bytes || time.Since(d.mu.failed) < restTime {
+		return false
+	}
+	d.mu.used += bytes
+	return true
+}
+
+// free is how many bytes it would take now.
+func (d *disk) free() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.mu.failed) < restTime {
+		return 0
+	}
+	return max(0, d.bytes-d.mu.used)
+}
+
+func (d *disk) give(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.used -= bytes
+}
+
+// failed notes an error of writing. While the disk is left alone there are no others, but
+// of what was under way.
+func (d *disk) failed(err error) {
+	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) {
+		return
+	}
+	d.mu.Lock()
+	again := time.Since(d.mu.failed) < restTime
+	d.mu.failed = time.Now()
+	d.mu.Unlock()
+	if !again {
+		d.log.Warn("the disk of the shuffle pool has failed, and is left alone for a while", "dir", d.root.Name(), "for", restTime, "cause", err)
+	}
+}
+
+// jobs are the numbers of those that have a directory.
+func (d *disk) jobs() (numbers []uint64) {
+	entries, _ := fs.ReadDir(d.root.FS(), ".")
+	for _, e := range entries {
+		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// job opens the directory of a job, which is made.
+func (d *disk) job(number uint64) (*os.Root, error) {
+	name := strconv.FormatUint(number, 10)
+	if err := d.root.MkdirAll(name, 0700); err != nil {
+		return nil, err
+	}
+	return d.root.OpenRoot(name)
+}
+
+// drop removes the directory of a job.
+func (d *disk) drop(number uint64) error {
+	name := strconv.FormatUint(number, 10)
+	bytes, err := usage(d.root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err = errors.Join(err, d.root.RemoveAll(name)); err == nil {
+		d.give(bytes)
+	}
+	return err
+}
+
+// A store is one of the places in which a job has maps.
+type store struct {
+	*os.Root
+	disk  *disk // nil: it is in memory, where the kernel counts
+	files *mapFiles
+}
+
+// remove removes a file.
+func (s store) remove(name string) {
+	info, err := s.Lstat(name)
+	if err == nil && s.Remove(name) == nil && s.disk != nil {
+		s.disk.give(blocks(info.Size()))
+	}
+}
+
+// removeAll removes a directory.
+func (s store) removeAll(name string) {
+	bytes := int64(0)
+	if s.disk != nil {
+		bytes, _ = usage(s.Root, name)
+	}
+	s.files.open.below(name)
+	if s.RemoveAll(name) == nil && s.disk != nil {
+		s.disk.give(bytes)
+	}
+}
+
+// put writes a map and its table, of which r has the bytes; if lasting so that both are on
+// the disk afterwards.
+func (s store) put(name string, t table, r io.Reader, lasting bool) error {
+	if err := s.MkdirAll(path.Dir(name), 0700); err != nil {
+		return err
+	}
+	if err := s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting); err != nil {
+		return err
+	}
+	err := s.place(name, t.size(), t.check(r, 0), lasting)
+	s.files.open.one(name) // what had the name before
+	if err != nil || !lasting {
+		return err
+	}
+	return s.sync(path.Dir(name))
+}
+
+// place writes a file that has its name once it is whole. There may be one of that name,
+// with the same bytes.
+func (s store) place(name string, size int64, r io.Reader, lasting bool) (err error) {
+	if s.disk != nil {
+		if !s.disk.take(blocks(size)) {
+			return errFull
+		}
+		defer func() {
+			if err != nil {
+				s.disk.give(blocks(size))
+				s.disk.failed(err)
+			}
+		}()
+	}
+	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)
+	done, err := s.files.use(unfinished) // that it is not swept
+	if err != nil {
+		return err
+	}
+	defer done()
+	f, err := s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+	if err != nil {
+		return err
+	}
+	_, err = copyAll(f, r)
+	if err == nil && lasting {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, s.Remove(unfinished))
+	}
+	was, missing := s.Lstat(name)
+	if err := s.Rename(unfinished, name); err != nil {
+		return errors.Join(err, s.Remove(unfinished))
+	}
+	if missing == nil && s.disk != nil {
+		s.disk.give(blocks(was.Size()))
+	}
+	return nil
+}
+
+// What a disk says that takes nothing.
+var (
+	errFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
+	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE")
+)
+
+// sync has directories last: one, and those above it.
+func (s store) sync(dir string) error {
+	for {
+		d, err := s.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil || dir == "." {
+			return err
+		}
+		dir = path.Dir(dir)
+	}
+}

@@ -1,0 +1,148 @@
+package pool
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// onDisk are files of a job with a disk of so many bytes, and with a directory in the place
+// of memory.
+func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
+	t.Helper()
+	d, err := openDisk(Disk{t.TempDir(), bytes}, "00000000000000aa", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := d.job(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &files{number: 7, inspecting: make(chan struct{}, 1)}
+	f.init(memory)
+	f.disk = &store{root, d, &f.mapFiles}
+	t.Cleanup(func() {
+		if err := errors.Join(f.close(), d.root.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func mapOfBytes(t *testing.T, b string) (string, state.Commit, table) {
+	t.Helper()
+	all, err := tableOf(strings.NewReader(b), whole(int64(len(b))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(b)), Sum: all.sum()}
+	return mapPath(9, c), c, all
+}
+
+// Two copies of a map that come at once do not write into one file: the one that is whole
+// first is, while the other one is half. Their room is counted once, and none is left when
+// the job is gone.
+func TestTwoCopiesAtOnce(t *testing.T) {
+	f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
+	b := strings.Repeat("0123456789abcdef", 4096)
+	name, c, all := mapOfBytes(t, b)
+	type coming struct {
+		*io.PipeWriter
+		err chan error
+	}
+	begin := func() coming {
+		r, w := io.Pipe()
+		one := coming{w, make(chan error, 1)}
+		go func() { one.err <- f.take(true, name, all, r) }()
+		if _, err := io.WriteString(w, b[:100]); err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	end := func(one coming) {
+		t.Helper()
+		if _, err := io.WriteString(one, b[100:]); err != nil {
+			t.Fatal(err)
+		}
+		one.Close()
+		if err := <-one.err; err != nil {
+			t.Error(err)
+		}
+		if err := f.verify(9, c); err != nil {
+			t.Errorf("when one is whole: %v", err)
+		}
+	}
+	defer f.expect(name)()
+	first, second := begin(), begin()
+	if f.hasMap(9, c) {
+		t.Error("a copy has its name before it is whole")
+	}
+	for _, s := range f.stores() {
+		names, err := namesIn(s.Root, "9/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			s.giveUp(9, name, s.count(9, names)) // which leaves what comes
+		}
+	}
+	end(first)
+	end(second)
+	if want := blocks(int64(len(b))) + block; f.disk.disk.mu.used != want {
+		t.Errorf("%d bytes are counted, want %d", f.disk.disk.mu.used, want)
+	}
+	f.drop(name)
+	if left, err := usage(f.disk.Root, "."); left != 0 || err != nil || f.disk.disk.mu.used != 0 {
+		t.Errorf("%d bytes are left, %d counted: %v", left, f.disk.disk.mu.used, err)
+	}
+}
+
+// A disk that has no room, or that has failed, takes nothing: memory does, but for what has
+// to last. What fails leaves nothing.
+func TestFullOrIllDisk(t *testing.T) {
+	var log bytes.Buffer
+	f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
+	b := strings.Repeat("x", 3*block)
+	name, c, all := mapOfBytes(t, b)
+	if err := f.take(true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || f.hasMap(9, c) {
+		t.Errorf("more than there is room for: %v", err)
+	}
+	if err := f.take(false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
+		t.Errorf("what memory has room for: %v", err)
+	}
+	if err := f.take(false, name, all, bytes.NewReader([]byte(strings.Repeat("y", 3*block)))); !errors.Is(err, meta.ErrCorrupt) {
+		t.Errorf("other bytes: %v", err)
+	}
+	f.drop(name)
+	small := b[:10]
+	name, c, all = mapOfBytes(t, small)
+	f.disk.disk.failed(unix.EIO)
+	f.disk.disk.failed(unix.EIO)
+	if n := strings.Count(log.String(), "has failed"); n != 1 {
+		t.Errorf("that the disk failed is logged %d times", n)
+	}
+	if err := f.take(true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("a disk that failed: %v", err)
+	}
+	f.disk.disk.mu.failed = f.disk.disk.mu.failed.Add(-restTime)
+	if err := f.take(true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
+		t.Errorf("a disk that had failed: %v", err)
+	}
+	f.drop(name)
+	if left, err := usage(f.disk.Root, "."); f.disk.disk.mu.used != left || err != nil {
+		t.Errorf("%d bytes are left, %d counted: %v", left, f.disk.disk.mu.used, err)
+	}
+}

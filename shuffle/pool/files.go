@@ -1,0 +1,141 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// files are those of a job on this node: a file system in memory, mounted on a directory
+// that nobody but the daemon can enter, and a directory on the disk, if there is one.
+type files struct {
+	*share
+	mapFiles
+	number     uint64
+	inspecting chan struct{} // has room for one
+	promised   promises
+}
+
+const (
+	scratchDir  = "scratch"
+	holdFile    = "hold"
+	attemptsDir = "attempts"
+	mapsDir     = "maps"
+	idx         = ".idx"
+	incoming    = ".incoming" // what is not whole yet
+)
+
+// makeFiles mounts a file system, which has hardly any room yet, unless an earlier daemon
+// did.
+func makeFiles(dir string, j state.PoolJob) (*files, error) {
+	if f, err := openFiles(dir, j.Number); err == nil {
+		return f, nil
+	}
+	if err := os.MkdirAll(dir, 0700); err != nil {
+		return nil, err
+	}
+	options := fmt.Sprintf("mode=0700,size=%d,huge=within_size", page)
+	if err := unix.Mount("rankfs-pool", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return nil, fmt.Errorf("mount a tmpfs: %w", err)
+	}
+	var errs []error
+	for _, name := range []string{meta.BlobDir, scratchDir} { // this last: it says that all is there
+		errs = append(errs, os.Mkdir(filepath.Join(dir, name), 0700), os.Lchown(filepath.Join(dir, name), int(j.UID), int(j.GID)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH), os.Remove(dir))
+	}
+	return openFiles(dir, j.Number)
+}
+
+// openFiles opens a file system that is mounted. A directory without one, or with one
+// that was not finished, has nothing in it that was agreed on, and goes.
+func openFiles(dir string, number uint64) (*files, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := root.Lstat(scratchDir); err != nil {
+		unix.Unmount(dir, unix.MNT_DETACH) // EINVAL if nothing is
+		return nil, errors.Join(errors.New("nothing is mounted there any more"), root.Close(), os.Remove(dir))
+	}
+	f := &files{share: &share{dir: dir}, number: number, inspecting: make(chan struct{}, 1)}
+	f.init(root)
+	return f, nil
+}
+
+// end frees the files: of memory with one umount. What programs have open stays theirs.
+func (f *files) end() error {
+	err := errors.Join(f.close(), unix.Unmount(f.dir, unix.MNT_DETACH), os.Remove(f.dir))
+	if f.disk != nil {
+		err = errors.Join(err, f.disk.disk.drop(f.number))
+	}
+	return err
+}
+
+func (f *files) close() error {
+	f.open.end()
+	err := f.root.Close()
+	if f.disk != nil {
+		err = errors.Join(err, f.disk.Close())
+	}
+	return err
+}
+
+// attempts is the directory of a stage's attempts, which is made if it is not there.
+func (f *files) attempts(stage uint64) (string, error) {
+	dir := path.Join(stageDir(stage), attemptsDir)
+	if _, err := f.root.Lstat(dir); err == nil {
+		return dir, nil
+	}
+	return dir, errors.Join(f.root.MkdirAll(dir, 0700), f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700))
+}
+
+func (f *files) attemptNames(stage uint64) (names []string, err error) {
+	return namesIn(f.root, path.Join(stageDir(stage), attemptsDir))
+}
+
+// namesIn are those in a directory; none if there is no such directory.
+func namesIn(root *os.Root, dir string) (names []string, err error) {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+// attemptPath is where an attempt is written.
+func attemptPath(stage uint64, a meta.Attempt) string {
+	return path.Join(stageDir(stage), attemptsDir, a.String())
+}
+
+// keepStages gives up the directories of all other stages.
+func (f *files) keepStages(stages func() []state.PoolStage) {
+	for _, s := range f.stores() {
+		names, err := namesIn(s.Root, ".") // before it is asked what is agreed on
+		if err != nil {
+			continue
+		}
+		keep := map[string]bool{scratchDir: true, meta.BlobDir: true}
+		for _, g := range stages() {
+			keep[stageDir(g.Number)] = true
+		}
+		for _, name := range names {
+			if !keep[name] {
+				s.removeAll(name)
+			}
+		}
+	}
+}

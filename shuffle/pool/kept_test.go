@@ -1,0 +1,346 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/test/eventually"
+)
+
+// Maps of which too few copies are left get others, those first of which there is one.
+func TestTheMostEndangeredFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 5)
+		m := s.members[0]
+		m.stage("s", "maps=8 parts=1 copies=3")
+		for i := range uint64(8) {
+			m.commit("s", i, 0, fmt.Sprint("text ", i))
+		}
+		for i := range uint64(8) { // odd maps lose two copies, even ones lose one
+			lost := s.copies("s", i)[1 : 2+i%2]
+			c, _ := s.machine.Commit(m.of("s").Number(), i)
+			for _, id := range lost {
+				s.must(state.Sender{Node: id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: "s"}, Node: id, Map: i, Sum: c.Sum})
+			}
+		}
+		before := len(agreed[*state.KeepCopy](s))
+		stop := m.follow()
+		time.Sleep(time.Minute)
+		stop()
+		var order []uint64
+		for _, c := range agreed[*state.KeepCopy](s)[before:] {
+			if c.Has {
+				order = append(order, c.Map)
+			}
+		}
+		if want := []uint64{1, 1, 3, 3, 5, 5, 7, 7, 0, 2, 4, 6}; !slices.Equal(order, want) {
+			t.Errorf("maps got copies in the order %v, want %v", order, want)
+		}
+		for i := range uint64(8) {
+			if n := len(s.copies("s", i)); n != 3 {
+				t.Errorf("map %d has %d copies", i, n)
+			}
+		}
+	})
+}
+
+// What a daemon left its next one has: maps, and attempts that can be committed. A map
+// whose memory is gone is said to be lost here.
+func TestAnotherDaemon(t *testing.T) {
+	s := newSite(t, 2)
+	m, other := s.members[0], s.members[1]
+	m.stage("s", "maps=2 parts=1 copies=1")
+	m.commit("s", 0, 0, "one")
+	m.write("s", meta.Attempt{Map: 1}, "two")
+	m.stop()
+	m.start()
+	if err := m.of("s").Attempts().Commit(s.ctx, meta.Attempt{Map: 1}, false); err != nil {
+		t.Errorf("an attempt that an earlier daemon knew: %v", err)
+	}
+	for _, n := range s.members {
+		if got, err := n.part("s", meta.Part{}); err != nil || got != "onetwo" {
+			t.Errorf("on node %s the part is %q, %v", n.id, got, err)
+		}
+	}
+	m.stop()
+	m.unmount() // the host was started again
+	m.start()
+	defer m.follow()()
+	eventually.Within(t, time.Minute, "both maps are lost", func() bool {
+		return len(s.copies("s", 0)) == 0 && len(s.copies("s", 1)) == 0
+	})
+	if _, err := other.part("s", meta.Part{}); !errors.Is(err, meta.ErrLost) || !strings.Contains(err.Error(), "map 0 ") {
+		t.Errorf("a part of maps that are lost: %v", err)
+	}
+	m.commit("s", 0, 1, "one")
+	m.commit("s", 1, 1, "two")
+	if got, err := other.part("s", meta.Part{}); err != nil || got != "onetwo" {
+		t.Errorf("after equal bytes were committed: %q, %v", got, err)
+	}
+}
+
+// Copies of what was never agreed on go, after a while in which it could have been; those
+// that were stay. So do the files of stages and jobs.
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 2)
+		m, other := s.members[0], s.members[1]
+		m.stage("s", "maps=2 parts=1 copies=2")
+		m.commit("s", 0, 0, "one")
+		kept := other.files()
+		s.silent(false)
+		a := meta.Attempt{Map: 1}
+		m.write("s", a, "two")
+		if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a commit without an answer: %v", err)
+		}
+		stop := other.follow()
+		defer func() { stop() }()
+		time.Sleep(5 * time.Second)
+		if len(other.files()) <= len(kept) {
+			t.Error("a copy went that could be agreed on yet")
+		}
+		time.Sleep(time.Minute)
+		if now := other.files(); !slices.Equal(now, kept) {
+			t.Errorf("there are\n%s\nwant\n%s", strings.Join(now, "\n"), strings.Join(kept, "\n"))
+		}
+		s.hook(hooks{})
+		if err := m.of("s").Attempts().Commit(s.ctx, a, false); err != nil {
+			t.Error(err)
+		}
+		if got, err := other.part("s", meta.Part{}); err != nil || got != "onetwo" {
+			t.Errorf("the part is %q, %v", got, err)
+		}
+		j, err := m.Job(s.ctx, "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.must(state.Sender{Node: m.id}, &state.DropStage{StageName: state.StageName{Job: "j", Name: "s"}})
+		time.Sleep(time.Minute)
+		if now := other.files(); !slices.Equal(now, []string{meta.BlobDir, "scratch"}) {
+			t.Errorf("of a stage that is no more there are %v", now)
+		}
+		if err := m.RemoveJob(s.ctx, "j"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if left, _ := filepath.Glob(other.dir + "/*"); len(left) > 0 {
+			t.Errorf("of job %d that is no more there are %v", j.Number(), left)
+		}
+	})
+}
+
+// files are all that a node has of the job j.
+func (m *member) files() (names []string) {
+	m.site.t.Helper()
+	j, err := m.Job(m.site.ctx, "j")
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	root, err := j.Files()
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if name != "." {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	return names
+}
+
+// Stages with maps or attempts, and jobs with stages, are not removed as if they had none.
+func TestNotEmpty(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=1 parts=1")
+	j, err := m.Job(s.ctx, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := func(what string) {
+		t.Helper()
+		if err := j.RemoveStage(s.ctx, "s"); !errors.Is(err, unix.ENOTEMPTY) {
+			t.Errorf("remove a stage with %s: %v", what, err)
+		}
+	}
+	m.write("s", meta.Attempt{}, "text")
+	full("an attempt")
+	if err := m.of("s").Attempts().Commit(s.ctx, meta.Attempt{}, false); err != nil {
+		t.Fatal(err)
+	}
+	full("a map")
+	if err := m.RemoveJob(s.ctx, "j"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("remove a job with a stage: %v", err)
+	}
+	if err := errors.Join(m.of("s").Maps().Remove(s.ctx, 0), j.RemoveStage(s.ctx, "s"), m.RemoveJob(s.ctx, "j")); err != nil {
+		t.Errorf("remove all in turn: %v", err)
+	}
+	if _, err := m.Job(s.ctx, "j"); !errors.Is(err, meta.ErrNotExist) {
+		t.Errorf("a job that was removed: %v", err)
+	}
+}
+
+// The cluster is told that something of a job is open, once, and a while after nothing is.
+func TestUses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=1")
+		stop := m.follow()
+		defer func() { stop() }()
+		j, err := m.Job(s.ctx, "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := func() (all []string) {
+			for _, c := range agreed[*state.UseJob](s) {
+				all = append(all, fmt.Sprintf("open=%v hold=%v", c.Open, c.Hold))
+			}
+			return all
+		}
+		for range 100 { // files that are opened one after the other
+			done := j.Use(false)
+			time.Sleep(time.Second)
+			done()
+		}
+		if got, want := told(), []string{"open=true hold=false"}; !slices.Equal(got, want) {
+			t.Errorf("while files are opened: %q, want %q", got, want)
+		}
+		held := j.Use(true)
+		time.Sleep(time.Hour)
+		held()
+		held() // twice is once
+		time.Sleep(time.Minute)
+		if got, want := told(), []string{"open=true hold=false", "open=true hold=true", "open=false hold=true"}; !slices.Equal(got, want) {
+			t.Errorf("after the last close: %q, want %q", got, want)
+		}
+	})
+}
+
+// A job of which files are made, and a map is committed, while a node looks for what is no
+// more has lost nothing.
+func TestAJobThatComesWhileOthersAreSwept(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	looks := make(chan struct{})
+	var looked atomic.Int64
+	s.hook(hooks{jobs: func() {
+		switch looked.Add(1) {
+		case 2: // after those of the daemon before: what this node has is listed
+			m.stage("s", "maps=1 copies=1")
+			m.commit("s", 0, 0, "bytes")
+		case 8:
+			close(looks)
+		}
+	}})
+	stop := m.follow()
+	<-looks
+	stop()
+	if said := agreed[*state.KeepCopy](s); len(said) > 0 {
+		t.Errorf("of a map that is here it is said: %+v", said[0])
+	}
+	if got := s.copies("s", 0); len(got) != 1 {
+		t.Errorf("the map has copies on %v", got)
+	}
+}
+
+// A job that is removed in the moment in which the daemon ends leaves no mount behind.
+func TestAJobThatGoesWithTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=1 copies=1")
+		m.commit("s", 0, 0, "bytes")
+		s.hook(hooks{jobs: func() { time.Sleep(time.Second) }}) // so that a node rests after it has looked
+		stop := m.follow()
+		time.Sleep(3 * time.Second)
+		s.must(state.Sender{Node: m.id}, &state.DropStage{StageName: state.StageName{Job: "j", Name: "s"}})
+		if err := m.RemoveJob(s.ctx, "j"); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if left, _ := filepath.Glob(m.dir + "/*"); len(left) > 0 {
+			t.Errorf("of a job that is no more there are %v", left)
+		}
+	})
+}
+
+// While the files of a job are made, which takes a mount, nobody waits who asks what the
+// jobs have.
+func TestNobodyWaitsForAMount(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=1")
+	var counted atomic.Int64
+	s.hook(hooks{job: func() {
+		asked := make(chan struct{})
+		go func() {
+			m.Used()
+			close(asked)
+		}()
+		select {
+		case <-asked:
+			counted.Add(1)
+		case <-time.After(10 * time.Second):
+			t.Error("what jobs have is not told while files are made")
+		}
+	}})
+	m.attempts("s")
+	if n := counted.Load(); n < 2 {
+		t.Errorf("it was asked %d times, not when the job was looked up and when its files were made", n)
+	}
+}
+
+// What comes into a stage, or a job, after a node has found it empty does not go with it.
+func TestNotEmptyAnyMore(t *testing.T) {
+	s := newSite(t, 2)
+	m, elsewhere := s.members[0], s.members[1]
+	m.stage("s", "maps=1 parts=1 copies=1")
+	j, err := m.Job(s.ctx, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hook(hooks{ask: func(c state.Command) error {
+		if _, ok := c.(*state.DropStage); ok {
+			elsewhere.commit("s", 0, 0, "text")
+		}
+		return nil
+	}})
+	if err := j.RemoveStage(s.ctx, "s"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("remove a stage as a map is committed: %v", err)
+	}
+	if got, err := m.part("s", meta.Part{}); got != "text" || err != nil {
+		t.Errorf("its part is %q, %v", got, err)
+	}
+	if err := errors.Join(m.of("s").Maps().Remove(s.ctx, 0), m.of("s").Remove(s.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	s.hook(hooks{ask: func(c state.Command) error {
+		if _, ok := c.(*state.DropJob); ok {
+			elsewhere.stage("s", "maps=1 parts=1")
+		}
+		return nil
+	}})
+	if err := m.RemoveJob(s.ctx, "j"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("remove a job as a stage is made: %v", err)
+	}
+	m.of("s")
+}

@@ -1,0 +1,212 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A local has the files of jobs on this node.
+type local struct {
+	*agreed
+	budget *budget
+	disk   *disk // nil if there is none
+
+	making sync.Mutex // before mu; held while file systems are mounted and opened
+
+	mu struct {
+		sync.Mutex
+		jobs map[uint64]*files // by number
+	}
+}
+
+func newLocal(a *agreed, b *budget) *local {
+	l := &local{agreed: a, budget: b}
+	l.mu.jobs = make(map[uint64]*files)
+	return l
+}
+
+// open adopts what an earlier daemon left.
+func (l *local) open() error {
+	if err := os.MkdirAll(l.config.Dir, 0700); err != nil {
+		return fmt.Errorf("directory of the shuffle pool: %w", err)
+	}
+	if d := l.config.Disk; d != (Disk{}) {
+		var err error
+		if l.disk, err = openDisk(d, l.config.Cluster.Self(), l.config.Log); err != nil {
+			return err
+		}
+	}
+	if err := l.adopt(); err != nil {
+		return fmt.Errorf("directory of the shuffle pool: %w", err)
+	}
+	l.budget.divide()
+	return nil
+}
+
+// adopt takes over the files that an earlier daemon left. Other nodes may have asked for
+// some of them by now.
+func (l *local) adopt() error {
+	entries, err := os.ReadDir(l.config.Dir)
+	if err != nil {
+		return err
+	}
+	l.making.Lock()
+	defer l.making.Unlock()
+	for _, e := range entries {
+		number, err := strconv.ParseUint(e.Name(), 10, 64)
+		if err != nil || l.has(number) != nil {
+			continue
+		}
+		f, err := openFiles(l.dir(number), number)
+		if err == nil {
+			err = l.addDisk(f)
+		}
+		if err != nil {
+			l.config.Log.Warn("files of a job of the shuffle pool cannot be used", "dir", l.dir(number), "cause", err)
+			continue
+		}
+		l.add(f)
+	}
+	return nil
+}
+
+func (l *local) dir(number uint64) string {
+	return filepath.Join(l.config.Dir, strconv.FormatUint(number, 10))
+}
+
+// adoptDisk takes what the disk has of jobs whose memory was lost with the host.
+func (l *local) adoptDisk() {
+	if l.disk == nil {
+		return
+	}
+	jobs := make(map[uint64]state.PoolJob)
+	for _, j := range l.config.State.PoolJobs() {
+		jobs[j.Number] = j
+	}
+	for _, number := range l.disk.jobs() {
+		var err error
+		if j, ok := jobs[number]; ok {
+			_, err = l.files(j)
+		} else {
+			err = l.disk.drop(number)
+		}
+		if err != nil {
+			l.config.Log.Warn("what the disk has of a job of the shuffle pool stays there, unused", "job", number, "cause", err)
+		}
+	}
+}
+
+// files are those of a job, which are made if there are none yet.
+func (l *local) files(j state.PoolJob) (*files, error) {
+	if f := l.has(j.Number); f != nil {
+		return f, nil
+	}
+	f, err := l.makeFiles(j)
+	if err == nil {
+		l.budget.divide()
+	}
+	return f, err
+}
+
+func (l *local) makeFiles(j state.PoolJob) (*files, error) {
+	l.making.Lock()
+	defer l.making.Unlock()
+	if f := l.has(j.Number); f != nil {
+		return f, nil
+	}
+	if is, ok := l.config.State.PoolJob(j.Name); !ok || is.Number != j.Number {
+		return nil, fmt.Errorf("job %s of the shuffle pool %w", j.Name, meta.ErrNotExist)
+	}
+	if l.config.RAM == 0 {
+		return nil, meta.Worded(meta.ErrQuota, "this node keeps nothing of the shuffle pool: it was mounted with --pool-ram 0")
+	}
+	f, err := makeFiles(l.dir(j.Number), j)
+	if err != nil {
+		return nil, fmt.Errorf("files of job %s of the shuffle pool: %w", j.Name, err)
+	}
+	if err := l.addDisk(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("files of job %s of the shuffle pool: %w", j.Name, err), f.end())
+	}
+	l.add(f)
+	return f, nil
+}
+
+// addDisk opens the job's directory on the disk.
+func (l *local) addDisk(f *files) error {
+	if l.disk == nil {
+		return nil
+	}
+	root, err := l.disk.job(f.number)
+	if err == nil {
+		f.disk = &store{root, l.disk, &f.mapFiles}
+	}
+	return err
+}
+
+// all are the files of all jobs, by number.
+func (l *local) all() map[uint64]*files {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.mu.jobs)
+}
+
+// made is all, with what is being made, which is of a job that was there a moment ago.
+func (l *local) made() map[uint64]*files {
+	l.making.Lock()
+	defer l.making.Unlock()
+	return l.all()
+}
+
+// has are the files of a job, if they are made.
+func (l *local) has(number uint64) *files {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.jobs[number]
+}
+
+// add has files known, and divide the budget with others.
+func (l *local) add(f *files) {
+	l.budget.add(f.share)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.jobs[f.number] = f
+}
+
+// end frees the files of a job.
+func (l *local) end(number uint64, f *files) {
+	l.mu.Lock()
+	delete(l.mu.jobs, number)
+	l.mu.Unlock()
+	l.budget.remove(f.share)
+	if err := f.end(); err != nil {
+		l.config.Log.Warn("files of a job of the shuffle pool stay", "dir", f.dir, "cause", err)
+	}
+	l.budget.divide()
+}
+
+// close gives back what is open. The files stay.
+func (l *local) close() error {
+	l.making.Lock()
+	defer l.making.Unlock()
+	var errs []error
+	for _, f := range l.all() {
+		errs = append(errs, f.close())
+	}
+	if l.disk != nil {
+		errs = append(errs, l.disk.root.Close())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.mu.jobs)
+	return errors.Join(errs...)
+}
+
+func (j *Job) files() (*files, error) { return j.pool.local.files(j.is) }

@@ -1,0 +1,285 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/wire"
+)
+
+// mapFiles are those of the maps that a job has on this node: in memory, or on the disk.
+type mapFiles struct {
+	claims
+	root *os.Root // in memory, with all other files of the job
+	disk *store   // nil if there is none
+	open openMaps // to be read
+
+	mu struct {
+		sync.Mutex
+		tables map[string]bool // those that are known to be what was agreed on
+	}
+}
+
+func (f *mapFiles) init(root *os.Root) {
+	f.root = root
+	f.claims.init()
+	f.mu.tables = make(map[string]bool)
+}
+
+func stageDir(stage uint64) string { return strconv.FormatUint(stage, 10) }
+
+// mapPath is where a committed attempt is, on its writer's node and where there are
+// copies of it.
+func mapPath(stage uint64, c state.Commit) string {
+	b := append(strconv.AppendUint(make([]byte, 0, 80), stage, 10), "/"+mapsDir+"/"...)
+	b = appendPadded(b, c.Map, 10, 6)
+	b = append(strconv.AppendUint(append(b, '.'), c.Attempt, 10), '.')
+	b = append(append(b, c.Writer...), '.')
+	return string(appendPadded(b, c.Sum, 16, 16))
+}
+
+// appendPadded appends a number with zeros before it. A part has a path of each map, which
+// package fmt takes longer for than what is read there.
+func appendPadded(b []byte, n uint64, base, width int) []byte {
+	var digits [64]byte
+	d := strconv.AppendUint(digits[:0], n, base)
+	for range width - len(d) {
+		b = append(b, '0')
+	}
+	return append(b, d...)
+}
+
+func (f *mapFiles) store() store { return store{f.root, nil, f} }
+
+// stores are the places in which the job has maps: memory first.
+func (f *mapFiles) stores() []store {
+	all := []store{f.store()}
+	if f.disk != nil {
+		all = append(all, *f.disk)
+	}
+	return all
+}
+
+func (f *mapFiles) hasMap(stage uint64, c state.Commit) bool {
+	for _, s := range f.stores() {
+		if info, err := s.Lstat(mapPath(stage, c)); err == nil {
+			return info.Size() == c.Size
+		}
+	}
+	return false
+}
+
+// take keeps a map of which r has the bytes: on the disk if there is one. What has to last
+// is nowhere else.
+func (f *mapFiles) take(lasting bool, name string, t table, r io.Reader) error {
+	switch {
+	case f.disk != nil:
+		if err := f.disk.put(name, t, r, lasting); err != errFull || lasting {
+			return err
+		}
+	case lasting:
+		return errNone
+	}
+	return f.store().put(name, t, r, false)
+}
+
+func (f *mapFiles) copyToDisk(name string, t table) error {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return f.disk.put(name, t, file, true)
+}
+
+// drop removes the files of a map.
+func (f *mapFiles) drop(name string) {
+	for _, s := range f.stores() {
+		s.remove(name)
+		s.remove(name + idx)
+	}
+	f.forget(name)
+}
+
+// openMap opens a file of a map, wherever it is.
+func (f *mapFiles) openMap(name string) (file *os.File, onDisk bool, err error) {
+	for _, s := range f.stores() {
+		onDisk = s.disk != nil
+		if file, err = openOwn(filepath.Join(s.Name(), name)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return file, onDisk, err
+}
+
+// openOwn opens a file that nobody but the daemon can name, by one system call: a part has
+// a file of each of its maps, and a root would open each of the directories on the way.
+func openOwn(path string) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+// table is that of a map that is here.
+func (f *mapFiles) table(stage uint64, c state.Commit) (table, error) {
+	name := mapPath(stage, c)
+	m, err := f.open.get(name, f.openMap)
+	if err != nil {
+		return nil, err
+	}
+	defer f.open.give(m)
+	return f.check(m, name, c)
+}
+
+// check reads the table of a map.
+func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (table, error) {
+	b, err := io.ReadAll(io.NewSectionReader(m.table, 0, math.MaxInt64))
+	if err != nil {
+		return nil, err
+	}
+	t := table(b)
+	if !t.is(c.Sum, c.Size) {
+		return nil, fmt.Errorf("table of map %d %w", c.Map, meta.ErrCorrupt)
+	}
+	f.mu.Lock()
+	f.mu.tables[name] = true
+	f.mu.Unlock()
+	return t, nil
+}
+
+// forget says that what is known of a map was of files that are gone.
+func (f *mapFiles) forget(name string) {
+	f.mu.Lock()
+	delete(f.mu.tables, name)
+	f.mu.Unlock()
+	f.open.one(name)
+}
+
+// rows are those of the table for a part of a map, or if whole for all, and where the
+// first piece begins. Of a table that is known a row is read alone: one that has changed
+// since does not fit the bytes.
+func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit) (rows table, begin int64, err error) {
+	f.mu.Lock()
+	known := f.mu.tables[name]
+	f.mu.Unlock()
+	if r.Whole || !known {
+		all, err := f.check(m, name, c)
+		if err != nil || r.Whole {
+			return all, 0, err
+		}
+	}
+	two := make(table, 2*rowBytes) // that of the part before says where this one begins
+	if r.Part == 0 {
+		_, err = m.table.ReadAt(two[rowBytes:], 0)
+	} else {
+		_, err = m.table.ReadAt(two, rowBytes*int64(r.Part-1))
+	}
+	switch begin, end := two.end(0), two.end(1); {
+	case err != nil && err != io.EOF:
+		return nil, 0, err
+	case err != nil || begin < 0 || end < begin || end > c.Size:
+		return nil, 0, fmt.Errorf("table of map %d %w: part %d is from byte %d to %d of %d", c.Map, meta.ErrCorrupt, r.Part, begin, end, c.Size)
+	default:
+		return two[rowBytes:], begin, nil
+	}
+}
+
+// A found is what a map that is here has of a part.
+type found struct {
+	*openedMap
+	rows  table
+	begin int64
+}
+
+// find is what a map has of a part. Who has read it gives the map back.
+func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) {
+	name := mapPath(r.Stage, c)
+	m, err := f.open.get(name, f.openMap)
+	if err != nil {
+		return found{}, err
+	}
+	rows, begin, err := f.rows(m, name, r, c)
+	if err != nil {
+		f.open.give(m)
+		return found{}, err
+	}
+	return found{m, rows, begin}, nil
+}
+
+func (f found) length() int64 { return f.rows.length(f.begin) }
+
+// expect has the kernel bring from a disk what will be read.
+func (f found) expect() {
+	if f.onDisk {
+		unix.Fadvise(int(f.Fd()), f.begin, f.length(), unix.FADV_WILLNEED)
+	}
+}
+
+func (f found) read(dst []byte) error {
+	if n := f.length(); n != int64(len(dst)) {
+		return fmt.Errorf("it has %d bytes, not %d: %w", n, len(dst), meta.ErrCorrupt)
+	}
+	switch _, err := f.ReadAt(dst, f.begin); {
+	case err != nil && err != io.EOF:
+		return err
+	case err != nil || !f.rows.match(dst, f.begin):
+		return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
+	}
+	return nil
+}
+
+func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emit func([]byte) error) error {
+	one, err := f.find(r, c)
+	if err != nil {
+		return err
+	}
+	defer f.open.give(one.openedMap)
+	if r.Whole {
+		if err := emit(one.rows); err != nil {
+			return err
+		}
+	}
+	return wire.From(one.rows.check(io.NewSectionReader(one, one.begin, one.length()), one.begin))(ctx, emit)
+}
+
+// whole opens a map that is here, once all of it is right.
+func (f *mapFiles) whole(stage uint64, c state.Commit) (*os.File, error) {
+	t, err := f.table(stage, c)
+	if err != nil {
+		return nil, err
+	}
+	file, _, err := f.openMap(mapPath(stage, c))
+	if err != nil {
+		return nil, err
+	}
+	if err := drain(t.check(io.NewSectionReader(file, 0, c.Size+1), 0)); err != nil {
+		return nil, errors.Join(fmt.Errorf("map %d: %w", c.Map, err), file.Close())
+	}
+	return file, nil
+}
+
+func (f *mapFiles) verify(stage uint64, c state.Commit) error {
+	file, err := f.whole(stage, c)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,102 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// Maps are those of the stage that are committed, on all nodes.
+type Maps struct{ stage }
+
+// Maps are those of the stage.
+func (g *Stage) Maps() Maps { return Maps{g.stage} }
+
+// List has the numbers of those that are committed.
+func (g Maps) List(ctx context.Context) (numbers []uint64, err error) {
+	if err := g.job.pool.Know(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range g.job.pool.config.State.Commits(g.number) {
+		if len(c.Nodes) > 0 {
+			numbers = append(numbers, c.Map)
+		}
+	}
+	return numbers, nil
+}
+
+// Find is the map that is committed. One that this node does not know of may have been
+// committed on another a moment ago.
+func (g Maps) Find(ctx context.Context, number uint64) (state.Commit, error) {
+	if c, ok := g.winner(number); ok {
+		return c, nil
+	}
+	if err := g.job.pool.Know(ctx); err != nil {
+		return state.Commit{}, err
+	}
+	if c, ok := g.winner(number); ok {
+		return c, nil
+	}
+	return state.Commit{}, fmt.Errorf("map %d of stage %s %w: no attempt of it is committed", number, g.path(), meta.ErrNotExist)
+}
+
+// Remove gives up a map, on all nodes.
+func (g Maps) Remove(ctx context.Context, number uint64) error {
+	c, err := g.Find(ctx, number)
+	if err != nil {
+		return err
+	}
+	_, err = g.job.pool.agree(ctx, &state.DropMap{StageName: g.named(), Map: number, Sum: c.Sum})
+	return err
+}
+
+// Open opens a map: the file itself where there is a copy of it that is as it should
+// be, else what another node sends.
+func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
+	pool := g.job.pool
+	is, err := g.is()
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.Find(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	if g.Generation() != is.Generation {
+		return nil, g.wasReset()
+	}
+	f, err := g.job.files()
+	if err == nil {
+		err = g.bind()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(c.Nodes, pool.config.Cluster.Self()) {
+		file, err := f.whole(g.number, c)
+		if err == nil {
+			return opened{file}, nil
+		}
+		if err := pool.copies.suspect(ctx, f, g.number, c, err); !errors.Is(err, meta.ErrCorrupt) {
+			return nil, err
+		}
+	}
+	p := &Part{
+		Stage: g.number, Generation: is.Generation, Number: number, Whole: true,
+		Maps: []state.Commit{c}, pieces: []piece{{c.Size, c.Sum}}, pool: pool, files: f,
+	}
+	return pool.maker.Open(ctx, p)
+}
+
+type opened struct{ *os.File }
+
+// Fd is the file's.
+func (o opened) Fd() int { return int(o.File.Fd()) }
+
+// Release closes it.
+func (o opened) Release() { o.Close() }

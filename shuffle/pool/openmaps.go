@@ -1,0 +1,151 @@
+package pool
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What is open of maps to be read, of one job: so many, and each for so long after it was
+// read last.
+const (
+	mostOpened = 1024
+	openedTime = time.Second
+)
+
+// openMaps are the files of maps that are open to be read. A part has a little of each map,
+// and the next part what comes after that: a map and its table are opened once for all
+// parts that are read at about the same time.
+//
+// A file that is open takes memory though its name is gone. So it is closed as soon as its
+// map is given up, or nobody has read it for a while.
+type openMaps struct {
+	mu struct {
+		sync.Mutex
+		of    map[string]*openedMap
+		tidy  bool // is called soon
+		ended bool
+	}
+}
+
+// An openedMap is a map that is open, and its table.
+type openedMap struct {
+	*os.File
+	table  *os.File
+	onDisk bool
+
+	readers int       // now
+	read    time.Time // last
+	kept    bool      // for who reads it next
+}
+
+// get is a map that is open, or is opened, for one reader more, who gives it back. open
+// opens a file, and says whether it is on a disk.
+func (o *openMaps) get(name string, open func(name string) (*os.File, bool, error)) (m *openedMap, err error) {
+	if m := o.known(name, nil); m != nil {
+		return m, nil
+	}
+	m = new(openedMap)
+	if m.table, _, err = open(name + idx); err != nil {
+		return nil, err
+	}
+	if m.File, m.onDisk, err = open(name); err != nil {
+		return nil, errors.Join(err, m.table.Close())
+	}
+	is := o.known(name, m)
+	if is != m {
+		m.close()
+	}
+	return is, nil
+}
+
+// known is the map of that name that is open, else the one that was opened, which is kept
+// from then on if there is room for it.
+func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := o.mu.of[name]
+	if m == nil {
+		m = fresh
+		if m == nil {
+			return nil
+		}
+		if !o.mu.ended && len(o.mu.of) < mostOpened {
+			if o.mu.of == nil {
+				o.mu.of = make(map[string]*openedMap)
+			}
+			if !o.mu.tidy {
+				o.mu.tidy = true
+				time.AfterFunc(openedTime, o.tidy)
+			}
+			o.mu.of[name], m.kept = m, true
+		}
+	}
+	m.readers++
+	return m
+}
+
+// give says that a reader has read.
+func (o *openMaps) give(m *openedMap) {
+	o.mu.Lock()
+	m.readers--
+	m.read = time.Now()
+	last := m.readers == 0 && !m.kept
+	o.mu.Unlock()
+	if last {
+		m.close()
+	}
+}
+
+// tidy closes what nobody has read for a while, and does it again as long as there is
+// something open.
+func (o *openMaps) tidy() {
+	o.forget(func(_ string, m *openedMap) bool { return m.readers == 0 && time.Since(m.read) > openedTime })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mu.tidy = len(o.mu.of) > 0; o.mu.tidy {
+		time.AfterFunc(openedTime, o.tidy)
+	}
+}
+
+// forget keeps some maps no longer.
+func (o *openMaps) forget(is func(name string, m *openedMap) bool) {
+	var idle []*openedMap
+	o.mu.Lock()
+	for name, m := range o.mu.of {
+		if !is(name, m) {
+			continue
+		}
+		delete(o.mu.of, name)
+		m.kept = false
+		if m.readers == 0 {
+			idle = append(idle, m)
+		}
+	}
+	o.mu.Unlock()
+	for _, m := range idle {
+		m.close()
+	}
+}
+
+// one forgets the map of a name.
+func (o *openMaps) one(name string) {
+	o.forget(func(is string, _ *openedMap) bool { return is == name })
+}
+
+// below forgets the maps in a directory.
+func (o *openMaps) below(dir string) {
+	o.forget(func(is string, _ *openedMap) bool { return strings.HasPrefix(is, dir+"/") })
+}
+
+// end forgets all, and keeps none from then on.
+func (o *openMaps) end() {
+	o.mu.Lock()
+	o.mu.ended = true
+	o.mu.Unlock()
+	o.forget(func(string, *openedMap) bool { return true })
+}
+
+func (m *openedMap) close() { _ = errors.Join(m.File.Close(), m.table.Close()) } // they were read

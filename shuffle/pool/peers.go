@@ -1,0 +1,185 @@
+package pool
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/wire"
+	"rankfs/shuffle/placement"
+)
+
+// The calls of other nodes, by numbers that never change their meaning.
+const (
+	callMeasure = 16 // how long the pieces of some maps of a part are, and their sums
+	callPieces  = 17 // the pieces; of a whole map its table first
+	pushCopy    = 18 // a copy of an attempt that is being committed
+	callWeigh   = 19 // what some maps have of each part, added up
+)
+
+// The peers are the other nodes, as this one asks them.
+type peers struct{ *agreed }
+
+// A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
+type PieceRequest struct {
+	Stage, Generation uint64
+	Part              uint64
+	Whole             bool
+	Maps              []state.Commit
+}
+
+// id is the request without its maps.
+func (r PieceRequest) id() (id [32]byte) {
+	binary.LittleEndian.PutUint64(id[0:], r.Stage)
+	binary.LittleEndian.PutUint64(id[8:], r.Generation)
+	binary.LittleEndian.PutUint64(id[16:], r.Part)
+	if r.Whole {
+		id[24] = 1
+	}
+	return id
+}
+
+// runs are the numbers of the maps.
+func (r PieceRequest) runs() (all []wire.Run) {
+	for _, c := range r.Maps {
+		if n := len(all); n > 0 && all[n-1].First+all[n-1].N == c.Map {
+			all[n-1].N++
+			continue
+		}
+		all = append(all, wire.Run{First: c.Map, N: 1})
+	}
+	return all
+}
+
+// pieceBytes is what a piece is described by: its length and its sum.
+const pieceBytes = 16
+
+// measureAt asks a node what the pieces of maps are.
+func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]piece, error) {
+	b := make([]byte, pieceBytes*len(r.Maps))
+	q := wire.Request{Call: callMeasure, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(b))}
+	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
+		return nil, err
+	}
+	all := make([]piece, len(r.Maps))
+	for i, c := range r.Maps {
+		one := b[pieceBytes*i:]
+		all[i] = piece{int64(binary.LittleEndian.Uint64(one)), binary.LittleEndian.Uint64(one[8:])}
+		if all[i].n < 0 || all[i].n > c.Size {
+			return nil, fmt.Errorf("length of a piece of map %d %w", c.Map, meta.ErrCorrupt)
+		}
+	}
+	return all, nil
+}
+
+// fetch has a node write pieces of maps, one after the other, into dst.
+func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []piece, dst []byte) error {
+	if r.Whole {
+		return p.fetchWhole(ctx, node, r, dst)
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	q := wire.Request{Call: callPieces, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(dst))}
+	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{dst})); err != nil {
+		return err
+	}
+	for i, one := range pieces {
+		if xxhash.Sum64(dst[:one.n]) != one.sum {
+			return fmt.Errorf("what came of part %d of map %d %w: it has other bytes than were committed", r.Part, r.Maps[i].Map, meta.ErrCorrupt)
+		}
+		dst = dst[one.n:]
+	}
+	return nil
+}
+
+// fetchWhole has a node write a map into dst.
+func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst []byte) error {
+	_, g, err := p.numbered(ctx, r.Stage)
+	if err != nil {
+		return err
+	}
+	t := make(table, rowBytes*g.Spec.Parts)
+	q := wire.Request{Call: callPieces, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(t) + len(dst))}
+	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{t, dst})); err != nil {
+		return err
+	}
+	if c := r.Maps[0]; !t.is(c.Sum, c.Size) || !t.match(dst, 0) {
+		return fmt.Errorf("what came of map %d %w: it has other bytes than were committed", c.Map, meta.ErrCorrupt)
+	}
+	return nil
+}
+
+// A copyRequest says of which attempt a copy is sent. Its table comes first.
+type copyRequest struct {
+	Stage, Generation uint64
+	Commit            state.Commit
+	Table             int64 // bytes of it
+	Agreed            bool  // it is committed, and the cluster is to know of one more copy
+}
+
+// sendCopy gives a node a copy of an attempt.
+func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s *sealing) error {
+	body, err := json.Marshal(copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed})
+	if err != nil {
+		return err
+	}
+	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + s.size)}
+	_, err = p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
+		if err := emit(s.table); err != nil {
+			return err
+		}
+		return wire.From(s.table.check(io.NewSectionReader(s.file, 0, s.size), 0))(ctx, emit)
+	})
+	return err
+}
+
+// pull asks a node that is up as long as the cluster says so, which is sooner than a node
+// that is silent is given up.
+func (p peers) pull(ctx context.Context, node string, q wire.Request, to wire.Sink) error {
+	isUp := func() bool {
+		return slices.ContainsFunc(p.config.Nodes(), func(n placement.Node) bool { return n.ID == node })
+	}
+	if !isUp() { // it is the last that has a copy
+		return p.config.Wire.Pull(ctx, node, q, to)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			changed := p.config.State.Changed()
+			if !isUp() {
+				cancel()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	defer watch.Wait()
+	defer cancel()
+	return p.config.Wire.Pull(ctx, node, q, to)
+}
+
+// weighAt has another node do that.
+func (p peers) weighAt(ctx context.Context, node string, r PieceRequest, parts []int64) error {
+	b := make([]byte, 8*len(parts))
+	q := wire.Request{Call: callWeigh, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(b))}
+	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
+		return err
+	}
+	for i := range parts {
+		parts[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+// Package pool answers one question: what does this node have of the shuffle pool, and
+// what may a program do with it?
+//
+// What the cluster agrees on is in meta/state: jobs, stages with their specs, and which
+// attempt of each map has won. Here are the bytes. A job has a file system in memory of
+// its own, which is its bound, which outlives the daemon, and which one umount frees. In
+// it, by the stage's number, are
+//
+//	scratch/               files of programs on this node
+//	blob/                  files that programs write, and rename to put blobs
+//	NUMBER/attempts/       what map tasks write
+//	NUMBER/maps/           attempts that were committed, and their offsets
+//
+// A committed file is named by what was agreed of it, so that what a daemon finds after
+// a restart is a map, or is not, by its name and its sum alone. An attempt that is being
+// committed has two names, and must not be written any more.
+package pool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/wire"
+	"rankfs/shuffle/placement"
+)
+
+// State is what the cluster has agreed on, as far as this node knows.
+type State interface {
+	PoolJobs() []state.PoolJob
+	PoolJob(name string) (state.PoolJob, bool)
+	Stages(job uint64) []state.PoolStage
+	Stage(job uint64, name string) (state.PoolStage, bool)
+	Commit(stage, number uint64) (state.Commit, bool)
+	Commits(stage uint64) []state.Commit
+	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
+	Blobs(stage uint64, dir string) []state.Blob
+	PoolBytes(job uint64) int64 // of all copies
+	Changed() <-chan struct{}
+}
+
+// Cluster changes that.
+type Cluster interface {
+	Self() string
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+	// Agree is Do, but this node may not know yet what it has come to.
+	Agree(ctx context.Context, c state.Command) (state.Result, error)
+	// Ready waits until this node knows what the cluster knew when it was asked.
+	Ready(ctx context.Context) error
+	// Lasts has all that this node knows outlive a power failure.
+	Lasts() error
+}
+
+// A Maker makes files of parts, which may be given up and made again.
+type Maker interface {
+	Open(ctx context.Context, p *Part) (File, error)
+}
+
+// A File is a file whose bytes never change, open until Release.
+type File interface {
+	io.ReaderAt
+	Fd() int
+	Release()
+}
+
+// Config is what a pool is made of.
+type Config struct {
+	Dir     string            // of its own, for the file systems of jobs
+	RAM     int64             // bytes that all jobs may have on this node; zero: none
+	Used    func(bytes int64) // is told what they have
+	Disk    Disk              // for files of jobs beside those; zero: none
+	State   State
+	Cluster Cluster
+	Wire    *wire.Client
+	Nodes   func() []placement.Node // that may keep copies
+	Hosts   func() int              // of nodes that are admitted; nil: as many as may be asked for
+	Log     *slog.Logger
+}
+
+// A node that has looked at all that was agreed on rests so many times as long before it
+// looks again, and no longer than that: what is committed meanwhile it looks at once. What
+// could not be done it tries again after a while.
+const (
+	restTimes = 10
+	mostRest  = 5 * time.Second
+	retryTime = time.Second
+)
+
+// A Pool is this node's part of the shuffle pool. Its methods may be called concurrently.
+// What it does is done by types of one job each, which have their own locks. Of two the one
+// that is taken first is: local.making before its mu, the budget's dividing before its mu
+// and those of shares, and claims.mu before that of the disk. Others are held alone.
+type Pool struct {
+	*agreed
+	maker   Maker
+	local   *local
+	budget  *budget
+	copies  *copies
+	peers   peers
+	spill   *spill
+	uses    uses
+	commits batcher
+	tallies *tallies
+	born    time.Time
+
+	measured measured
+	waits    waits
+	refusals refusals
+}
+
+// New makes a pool. Start begins what it does without being asked.
+func New(c Config) *Pool {
+	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now()}
+	p.local = newLocal(p.agreed, p.budget)
+	p.copies, p.peers = &copies{local: p.local}, peers{p.agreed}
+	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
+	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
+	p.uses.init(p.agreed)
+	p.commits.init(c.Cluster)
+	return p
+}
+
+// Start takes what makes files of parts, and adopts what an earlier daemon left.
+func (p *Pool) Start(_ context.Context, m Maker) error {
+	p.maker = m
+	return p.local.open()
+}
+
+// Follow keeps to what the cluster agrees on, until ctx is done. It begins once this node
+// knows that: until then nothing is given up.
+func (p *Pool) Follow(ctx context.Context) {
+	var tasks sync.WaitGroup
+	sweep, known := sweeper{p.local, p.born}, false
+	defer func() {
+		tasks.Wait()
+		if known {
+			sweep.sweepJobs() // of one that was removed a moment ago no mount stays
+		}
+	}()
+	tasks.Go(func() { p.budget.account(ctx) })
+	if p.local.disk != nil {
+		tasks.Go(func() { p.spill.follow(ctx) })
+	}
+	for p.config.Cluster.Ready(ctx) != nil {
+		if !sleep(ctx, time.Second) {
+			return
+		}
+	}
+	known = true
+	p.uses.adopt(p.config.State.PoolJobs(), p.config.Cluster.Self())
+	p.local.adoptDisk()
+	tasks.Go(func() { p.copies.inspectAll(ctx) })
+	repair := repairer{p.copies, p.peers}
+	for _, task := range []func(context.Context) (again bool){sweep.sweep, repair.repair, p.tallies.look} {
+		tasks.Go(func() { p.afterChanges(ctx, task) })
+	}
+	p.uses.follow(ctx)
+}
+
+// afterChanges does a task, once more when something has changed, and once more when it
+// says that something is left to be done.
+func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (again bool)) {
+	for {
+		changed, begin := p.config.State.Changed(), time.Now()
+		again := task(ctx)
+		rest := min(restTimes*time.Since(begin), mostRest)
+		if again {
+			rest = max(rest, retryTime)
+		}
+		if !sleep(ctx, rest) {
+			return
+		}
+		if again {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close gives back what the daemon has open. The files stay.
+func (p *Pool) Close() error {
+	p.commits.close()
+	return p.local.close()
+}
+
+// Calls answers other nodes.
+func (p *Pool) Calls() (wire.Calls, wire.Pushes) { return server{p.copies}.calls() }
+
+// Jobs are the names of all jobs.
+func (p *Pool) Jobs(ctx context.Context) (names []string, err error) {
+	if err := p.Know(ctx); err != nil {
+		return nil, err
+	}
+	for _, j := range p.config.State.PoolJobs() {
+		names = append(names, j.Name)
+	}
+	return names, nil
+}
+
+// Job is the job of that name.
+func (p *Pool) Job(ctx context.Context, name string) (*Job, error) {
+	j, ok := p.config.State.PoolJob(name)
+	if !ok {
+		if err := p.Know(ctx); err != nil {
+			return nil, err
+		}
+		if j, ok = p.config.State.PoolJob(name); !ok {
+			return nil, fmt.Errorf("job %s of the shuffle pool %w", name, meta.ErrNotExist)
+		}
+	}
+	return &Job{p, j}, nil
+}
+
+// MakeJob makes a job for a user, whose maps may have quota bytes in all their copies;
+// with zero any.
+func (p *Pool) MakeJob(ctx context.Context, name string, uid, gid uint32, quota int64) (*Job, error) {
+	r, err := p.agree(ctx, &state.MakeJob{Node: p.config.Cluster.Self(), Name: name, UID: uid, GID: gid, Nonce: rand.Uint64(), Quota: quota})
+	if err != nil {
+		return nil, err
+	}
+	return &Job{p, *r.Job}, nil
+}
+
+// RemoveJob forgets a job in which there is nothing.
+func (p *Pool) RemoveJob(ctx context.Context, name string) error {
+	j, err := p.Job(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := p.Know(ctx); err != nil {
+		return err
+	}
+	for _, g := range p.config.State.Stages(j.is.Number) {
+		if !g.Blobs() || len(p.config.State.Blobs(g.Number, "")) > 0 {
+			return unix.ENOTEMPTY
+		}
+	}
+	_, err = p.agree(ctx, &state.DropJob{Name: j.is.Name, Number: j.is.Number, Empty: true})
+	return notEmpty(err)
+}

@@ -1,0 +1,97 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+)
+
+// A repairer makes copies of maps that have too few.
+type repairer struct {
+	*copies
+	peers peers
+}
+
+// repair gives maps of which too few nodes that are up and stay have a copy another one: each
+// node those of which it has the first such copy, or if there is none the first that is up;
+// the most endangered first.
+//
+// A node that did not take a copy is not asked again in this round, as it may take long to
+// say so.
+func (r repairer) repair(ctx context.Context) (again bool) {
+	nodes := r.config.Nodes()
+	up, stays := up(nodes), stay(nodes)
+	var all []endangered
+	for _, j := range r.config.State.PoolJobs() {
+		for _, g := range r.config.State.Stages(j.Number) {
+			for _, c := range r.config.State.Commits(g.Number) {
+				live := those(c.Nodes, stays)
+				from := append(slices.Clone(live), those(c.Nodes, up)...)
+				if len(from) > 0 && len(live) < g.Spec.Copies && from[0] == r.config.Cluster.Self() {
+					all = append(all, endangered{j, g, c, live})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b endangered) int { return len(a.live) - len(b.live) })
+	failed := make(map[string]bool)
+	for _, e := range all {
+		r.repairOne(ctx, e, nodes, failed)
+	}
+	return len(failed) > 0
+}
+
+// An endangered map has fewer copies on nodes that are up and stay than its stage wants.
+type endangered struct {
+	job   state.PoolJob
+	stage state.PoolStage
+	is    state.Commit
+	live  []string
+}
+
+func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement.Node, failed map[string]bool) {
+	f, err := r.files(e.job)
+	if err != nil {
+		return
+	}
+	missing := e.stage.Spec.Copies - len(e.live)
+	key := placement.Key(e.job.Name, e.stage.Name, e.is.Map)
+	for _, id := range placement.Choose(key, len(nodes), r.config.Cluster.Self(), nodes) {
+		if missing == 0 || ctx.Err() != nil {
+			return
+		}
+		if failed[id] || slices.Contains(e.is.Nodes, id) {
+			continue
+		}
+		err := r.copyAgain(ctx, f, id, e)
+		switch {
+		case err == nil:
+			missing--
+		case errors.Is(err, meta.ErrOvertaken), errors.Is(err, meta.ErrNotExist), errors.Is(err, meta.ErrStale):
+			return // it is another map, or none, by now
+		default:
+			err = r.suspect(ctx, f, e.stage.Number, e.is, err)
+			failed[id] = true
+			r.config.Log.Warn("a map of the shuffle pool has too few copies still", "job", e.job.Name, "stage", e.stage.Name,
+				"map", e.is.Map, "node", id, "cause", err)
+		}
+	}
+}
+
+// copyAgain sends a copy of a map that is committed.
+func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) error {
+	t, err := f.table(e.stage.Number, e.is)
+	if err != nil {
+		return err
+	}
+	file, _, err := f.openMap(mapPath(e.stage.Number, e.is))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return r.peers.sendCopy(ctx, node, e.stage, e.is, &sealing{file: file, table: t, size: e.is.Size, agreed: true})
+}

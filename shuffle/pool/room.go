@@ -1,0 +1,75 @@
+package pool
+
+import (
+	"slices"
+
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+)
+
+// A node takes no more copies when less than one part in leastFree of what it has for the
+// pool is free, and some again when it is twice as much.
+const leastFree = 16
+
+// Room is how many bytes this node has for the pool, in memory and on its disk, and whether
+// it takes no copies for now. A disk that was left alone after an error has nothing free.
+func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
+	bytes = p.config.RAM
+	free := max(0, bytes-p.budget.used())
+	if p.local.disk != nil {
+		bytes += p.local.disk.bytes
+		free += p.local.disk.free()
+	}
+	least := bytes / leastFree
+	if wasFull {
+		least *= 2
+	}
+	return bytes, free < least
+}
+
+// Keepers are the nodes that are up, as placement knows them. One has room that has said so,
+// unless it is full or drained. This node has what is written on it whatever it has said.
+func Keepers(nodes []state.Node, self string) (all []placement.Node) {
+	for _, n := range nodes {
+		room := n.Pool
+		switch {
+		case n.Drained, n.PoolFull && n.ID != self:
+			room = 0
+		case n.ID == self:
+			room = max(1, room)
+		}
+		if n.Up {
+			all = append(all, placement.Node{ID: n.ID, Host: n.Host, Room: room, Leaves: n.Drained})
+		}
+	}
+	return all
+}
+
+// Leaving is what a node has of the pool of which other nodes have too few copies as yet.
+func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64) {
+	stays, hosts := stay(Keepers(nodes, "")), max(1, Hosts(nodes))
+	delete(stays, node)
+	for _, j := range s.PoolJobs() {
+		for _, g := range s.Stages(j.Number) {
+			for _, c := range s.Commits(g.Number) {
+				if slices.Contains(c.Nodes, node) && len(those(c.Nodes, stays)) < min(g.Spec.Copies, hosts) {
+					maps++
+					bytes += c.Size
+				}
+			}
+		}
+	}
+	return maps, bytes
+}
+
+// Hosts is how many hosts may ever have a copy: those that have something for the pool, also
+// while they are full or down.
+func Hosts(nodes []state.Node) int {
+	all := make(map[string]bool)
+	for _, n := range nodes {
+		if n.Pool > 0 && !n.Drained {
+			all[n.Host] = true
+		}
+	}
+	return len(all)
+}

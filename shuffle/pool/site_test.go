@@ -1,0 +1,458 @@
+package pool_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/meta/wire"
+	"rankfs/shuffle/placement"
+	"rankfs/shuffle/pool"
+	"rankfs/test/wiretest"
+)
+
+// A site is the pools of several hosts, which agree by one state machine. Their file
+// systems are real.
+type site struct {
+	t       *testing.T
+	ctx     context.Context
+	machine *state.Machine
+	members []*member
+
+	mu struct {
+		sync.Mutex
+		down   map[string]bool
+		silent map[string]bool // they take connections and say nothing
+		lost   map[string]bool // and the cluster knows
+		agreed []state.Command // in their order
+		hooks  hooks
+	}
+}
+
+// hooks are called where something is on its way; what they are not for is nil.
+type hooks struct {
+	connect func()                    // to another node
+	jobs    func()                    // before a node looks up the jobs that there are
+	job     func()                    // and one of them, by its name
+	ask     func(state.Command) error // before the cluster agrees to a command, or does not
+	answer  func(state.Command) error // after it has
+	lasts   func() error              // before what a node knows outlives a power failure
+}
+
+// A member is one of its nodes, and what its pool has the cluster agree by.
+type member struct {
+	*pool.Pool
+	site *site
+	id   string
+	dir  string
+	dial wire.Dial
+	stop func() // ends its daemon, and leaves its files
+
+	behind atomic.Bool // it has applied no commit yet, until it asks what there is
+}
+
+const ram = 16 << 20
+
+func newSite(t *testing.T, nodes int) *site {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	s := &site{t: t, ctx: ctx, machine: state.New()}
+	s.mu.down, s.mu.silent, s.mu.lost = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for i := range nodes {
+		s.members = append(s.members, &member{site: s, id: fmt.Sprintf("%016x", i+1), dir: filepath.Join(t.TempDir(), "pool")})
+	}
+	leader, token := state.Sender{Node: s.members[0].id, Leads: true}, strings.Repeat("a", 64)
+	s.must(leader, &state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}})
+	for i, m := range s.members {
+		hash := token
+		if i == 0 {
+			hash = ""
+		}
+		host := fmt.Sprint("host", i)
+		s.must(leader, &state.Admit{TokenHash: hash, Node: state.Node{ID: m.id, Host: host, Addr: host + ":1", Key: "key" + host}, Speaks: state.Version})
+		if i == 0 {
+			s.must(leader, &state.Token{Hash: token, Expires: 1 << 62, Uses: state.MaxUses, Role: state.Member})
+		}
+	}
+	for _, m := range s.members {
+		m.offer(ram, false)
+		m.start()
+	}
+	return s
+}
+
+// offer says what a node has for the pool.
+func (m *member) offer(bytes int64, full bool) {
+	m.site.t.Helper()
+	m.site.must(state.Sender{Node: m.id}, &state.OfferPool{ID: m.id, Bytes: bytes, Full: full})
+}
+
+// start makes the pool of a node, as its daemon does.
+func (m *member) start() {
+	t := m.site.t
+	t.Helper()
+	client := wire.New(m.site.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
+	m.Pool = pool.New(pool.Config{
+		Dir: m.dir, RAM: ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
+		Nodes: func() []placement.Node { return m.site.up(m.id) },
+		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
+		Log:   slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(m.unmount)
+	if err := m.Start(m.site.ctx, new(inMemory)); err != nil {
+		t.Fatal(err)
+	}
+	var l net.Listener
+	l, m.dial = wiretest.Pipe(t)
+	calls, pushes := m.Calls()
+	_, end := wiretest.Serve(t, l, calls, pushes, wire.Limits{Log: slog.New(slog.DiscardHandler)})
+	m.stop = sync.OnceFunc(func() {
+		end()
+		wiretest.Close(t, client)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(m.stop)
+}
+
+// A watched state calls the site's hooks.
+type watched struct {
+	*state.Machine
+	*member
+}
+
+func (w watched) Commit(stage, number uint64) (state.Commit, bool) {
+	if w.behind.Load() {
+		return state.Commit{}, false
+	}
+	return w.Machine.Commit(stage, number)
+}
+
+func (w watched) PoolJobs() []state.PoolJob {
+	w.site.mu.Lock()
+	hook := w.site.mu.hooks.jobs
+	w.site.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return w.Machine.PoolJobs()
+}
+
+func (w watched) PoolJob(name string) (state.PoolJob, bool) {
+	w.site.mu.Lock()
+	hook := w.site.mu.hooks.job
+	w.site.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return w.Machine.PoolJob(name)
+}
+
+// unmount takes away what outlives a daemon.
+func (m *member) unmount() {
+	dirs, _ := filepath.Glob(m.dir + "/*")
+	for _, dir := range dirs {
+		_ = unix.Unmount(dir, unix.MNT_DETACH) // it may be a directory alone
+	}
+}
+
+// follow has the pool keep to what is agreed on until stop is called.
+func (m *member) follow() (stop func()) {
+	ctx, cancel := context.WithCancel(m.site.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.Follow(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
+	i := slices.IndexFunc(s.members, func(m *member) bool { return m.id == node })
+	s.mu.Lock()
+	down, silent, hook := s.mu.down[node], s.mu.silent[node], s.mu.hooks.connect
+	s.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	if down {
+		return nil, unix.ECONNREFUSED
+	}
+	if silent {
+		here, _ := net.Pipe()
+		return here, nil
+	}
+	return s.members[i].dial(ctx, node)
+}
+
+// fail says that nodes cannot be reached, although nobody knows that yet.
+func (s *site) fail(nodes ...*member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range nodes {
+		s.mu.down[m.id] = true
+	}
+}
+
+// up are the nodes as one of them knows them.
+func (s *site) up(self string) []placement.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(pool.Keepers(s.machine.Nodes(), self), func(n placement.Node) bool { return s.mu.lost[n.ID] })
+}
+
+func (s *site) apply(by state.Sender, c state.Command) (state.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.machine.Summary()
+	c.Sign(by)
+	c.Stamp(was.Now + 1e6)
+	data, err := state.Encode(c)
+	if err != nil {
+		return state.Result{}, err
+	}
+	r, err := s.machine.Apply(was.Applied+1, data)
+	if err == nil {
+		s.mu.agreed = append(s.mu.agreed, c)
+	}
+	return r, err
+}
+
+func (s *site) must(by state.Sender, c state.Command) {
+	s.t.Helper()
+	if _, err := s.apply(by, c); err != nil {
+		s.t.Fatalf("%T: %v", c, err)
+	}
+}
+
+func (s *site) hook(h hooks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.hooks = h
+}
+
+// silent has the cluster give no answer any more, and agree to what it is asked, or not.
+func (s *site) silent(agrees bool) {
+	gone := func(state.Command) error { return meta.ErrUnavailable }
+	if agrees {
+		s.hook(hooks{answer: gone})
+	} else {
+		s.hook(hooks{ask: gone})
+	}
+}
+
+// agreed are the commands of a kind that were agreed on.
+func agreed[C state.Command](s *site) (all []C) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.mu.agreed {
+		if c, ok := c.(C); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Self implements pool.Cluster, and so do those below.
+func (m *member) Self() string { return m.id }
+
+func (m *member) Ready(ctx context.Context) error {
+	m.behind.Store(false)
+	return ctx.Err()
+}
+
+func (m *member) Lasts() error {
+	m.site.mu.Lock()
+	hook := m.site.mu.hooks.lasts
+	m.site.mu.Unlock()
+	if hook != nil {
+		return hook()
+	}
+	return nil
+}
+
+func (m *member) Agree(ctx context.Context, c state.Command) (state.Result, error) {
+	return m.Do(ctx, c)
+}
+
+func (m *member) Do(ctx context.Context, c state.Command) (state.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return state.Result{}, err
+	}
+	m.site.mu.Lock()
+	h := m.site.mu.hooks
+	m.site.mu.Unlock()
+	if h.ask != nil {
+		if err := h.ask(c); err != nil {
+			return state.Result{}, err
+		}
+	}
+	r, err := m.site.apply(state.Sender{Node: m.id}, c)
+	if h.answer != nil && err == nil {
+		err = h.answer(c)
+	}
+	return r, err
+}
+
+// inMemory makes parts, and keeps them by their names.
+type inMemory struct{ made sync.Map }
+
+func (m *inMemory) Open(ctx context.Context, p *pool.Part) (pool.File, error) {
+	if b, ok := m.made.Load(p.Name()); ok {
+		return memory{bytes.NewReader(b.([]byte))}, nil
+	}
+	b := make([]byte, p.Size())
+	if err := p.Fill(ctx, b); err != nil {
+		return nil, err
+	}
+	m.made.Store(p.Name(), b)
+	return memory{bytes.NewReader(b)}, nil
+}
+
+type memory struct{ *bytes.Reader }
+
+func (memory) Fd() int  { return -1 }
+func (memory) Release() {}
+
+// stage makes a stage with a spec, in the job j.
+func (m *member) stage(name, spec string) *pool.Stage {
+	t := m.site.t
+	t.Helper()
+	j, err := m.Job(m.site.ctx, "j")
+	if err != nil {
+		j, err = m.MakeJob(m.site.ctx, "j", 7, 7, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := j.MakeStage(m.site.ctx, name)
+	if err == nil {
+		err = g.Specify(m.site.ctx, spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// of is a stage as the pool of a node has it.
+func (m *member) of(name string) *pool.Stage {
+	m.site.t.Helper()
+	j, err := m.Job(m.site.ctx, "j")
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	g, err := j.Stage(m.site.ctx, name)
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	return g
+}
+
+// attempts is where map tasks on a node write, on the disk of the test.
+func (m *member) attempts(stage string) string {
+	m.site.t.Helper()
+	j, err := m.Job(m.site.ctx, "j")
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	root, err := j.Files()
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	dir, err := m.of(stage).Attempts().Dir()
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	return path.Join(root.Name(), dir)
+}
+
+// left are the files of attempts that a node has.
+func (m *member) left(stage string) (names []string) {
+	m.site.t.Helper()
+	entries, err := os.ReadDir(m.attempts(stage))
+	if err != nil {
+		m.site.t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// offsetsOf are where pieces begin, and where the last ends.
+func offsetsOf(pieces ...string) []byte {
+	b, at := make([]byte, 8), 0
+	for _, p := range pieces {
+		at += len(p)
+		b = binary.LittleEndian.AppendUint64(b, uint64(at))
+	}
+	return b
+}
+
+func (m *member) lay(stage, name string, b []byte) {
+	m.site.t.Helper()
+	if err := os.WriteFile(filepath.Join(m.attempts(stage), name), b, 0o600); err != nil {
+		m.site.t.Fatal(err)
+	}
+}
+
+// write writes an attempt, in pieces.
+func (m *member) write(stage string, a meta.Attempt, pieces ...string) {
+	m.site.t.Helper()
+	m.lay(stage, a.String(), []byte(strings.Join(pieces, "")))
+	m.lay(stage, a.String()+".idx", offsetsOf(pieces...))
+}
+
+// commit writes an attempt and commits it.
+func (m *member) commit(stage string, number, attempt uint64, pieces ...string) {
+	m.site.t.Helper()
+	a := meta.Attempt{Map: number, Number: attempt}
+	m.write(stage, a, pieces...)
+	if err := m.of(stage).Attempts().Commit(m.site.ctx, a, false); err != nil {
+		m.site.t.Fatalf("commit %s on node %s: %v", a, m.id, err)
+	}
+}
+
+// part is what a node reads of a part.
+func (m *member) part(stage string, p meta.Part) (string, error) {
+	f, err := m.of(stage).Parts().Open(m.site.ctx, p, false)
+	return text(f, err)
+}
+
+func text(f pool.File, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer f.Release()
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	return string(b), err
+}
+
+// copies are the nodes that have a map, as the cluster knows.
+func (s *site) copies(stage string, number uint64) []string {
+	s.t.Helper()
+	c, ok := s.machine.Commit(s.members[0].of(stage).Number(), number)
+	if !ok {
+		s.t.Fatalf("map %d is not committed", number)
+	}
+	return c.Nodes
+}

@@ -1,0 +1,118 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rankfs/meta/state"
+)
+
+// A spill moves maps from memory to the disk.
+type spill struct {
+	*copies
+	moving chan struct{} // has one while maps are moved
+	warned time.Time     // while that is held: when it was said that none can be
+}
+
+// follow relieves memory whenever it was seen to be full.
+func (s *spill) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.budget.full:
+			s.relieve(ctx)
+			sleep(ctx, relieveTime)
+		}
+	}
+}
+
+// relieveTime is how long memory of which nothing can be moved is left alone.
+const relieveTime = 100 * time.Millisecond
+
+// relieve moves committed maps to the disk, those of the oldest stages first, if memory is
+// full: so writers go on. Who comes meanwhile waits.
+func (s *spill) relieve(ctx context.Context) {
+	if !s.full() {
+		return
+	}
+	select {
+	case s.moving <- struct{}{}:
+		defer func() { <-s.moving }()
+	case <-ctx.Done():
+		return
+	}
+	if !s.full() {
+		return
+	}
+	for _, m := range s.movable() {
+		if ctx.Err() != nil || s.roomy() {
+			return
+		}
+		err := s.move(ctx, m)
+		if err == nil {
+			continue
+		}
+		if time.Since(s.warned) > restTime {
+			s.warned = time.Now()
+			s.config.Log.Warn("memory of the shuffle pool stays full", "map", m.is.Map, "cause", err)
+		}
+		return
+	}
+}
+
+// full reports whether memory is to be relieved, roomy whether it was enough.
+func (s *spill) full() bool  { return s.disk != nil && s.budget.over(s.budget.used()) }
+func (s *spill) roomy() bool { return s.budget.used() <= s.budget.bytes/2 }
+
+// A movable is a committed map that is in memory.
+type movable struct {
+	files *files
+	stage uint64
+	is    state.Commit
+}
+
+func (s *spill) movable() (all []movable) {
+	self := s.config.Cluster.Self()
+	for _, f := range s.all() {
+		for _, g := range s.config.State.Stages(f.number) {
+			names, _ := namesIn(f.root, path.Join(stageDir(g.Number), mapsDir))
+			for _, name := range names {
+				digits, _, _ := strings.Cut(name, ".")
+				number, err := strconv.ParseUint(digits, 10, 64)
+				c, ok := s.config.State.Commit(g.Number, number)
+				if err == nil && ok && slices.Contains(c.Nodes, self) && path.Base(mapPath(g.Number, c)) == name {
+					all = append(all, movable{f, g.Number, c})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b movable) int {
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.is.Map, b.is.Map))
+	})
+	return all
+}
+
+// move has a map on the disk instead of in memory. It lasts there, so that the memory of
+// its pages is free, too.
+func (s *spill) move(ctx context.Context, m movable) error {
+	f, name := m.files, mapPath(m.stage, m.is)
+	defer f.expect(name)()
+	t, err := f.table(m.stage, m.is)
+	if err == nil {
+		err = f.copyToDisk(name, t)
+	}
+	if err != nil {
+		return s.suspect(ctx, f, m.stage, m.is, err)
+	}
+	memory := f.store()
+	memory.remove(name)
+	memory.remove(name + idx)
+	f.open.one(name) // which would keep the memory
+	return nil
+}

@@ -1,0 +1,102 @@
+package pool
+
+import (
+	"context"
+	"sync"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A Count is what a job has come to, or all of them.
+type Count struct {
+	Stages int
+	meta.PoolTally
+}
+
+func (c *Count) add(g state.PoolStage, t Tally) {
+	c.Stages++
+	c.Maps += g.Maps
+	c.Bytes += g.Bytes
+	c.Missing += t.Missing
+	c.Away += len(t.Away)
+	c.Lost += len(t.Lost)
+}
+
+// Add counts a stage.
+func (c *Count) Add(r Report) { c.add(r.Stage, r.Tally) }
+
+// The tallies are what all jobs had come to when that was last looked at.
+type tallies struct {
+	*agreed
+	refusals *refusals // those of stages that are gone are forgotten
+
+	mu struct {
+		sync.Mutex
+		counts map[uint64]Count // by number; made anew, and never changed
+	}
+}
+
+func (t *tallies) all() map[uint64]Count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.counts
+}
+
+// Count is what all jobs have come to, by number, when the pool last looked.
+func (p *Pool) Count() map[uint64]Count { return p.tallies.all() }
+
+// Stats are as they were when the pool last looked at itself, a second ago or less; what
+// is used is as it is now.
+func (p *Pool) Stats() meta.PoolStats {
+	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
+	if d := p.local.disk; d != nil {
+		d.mu.Lock()
+		s.Disk, s.DiskMax = d.mu.used, d.bytes
+		d.mu.Unlock()
+	}
+	for _, c := range p.Count() {
+		s.Jobs++
+		s.Stages += c.Stages
+		s.Maps += c.Maps
+		s.Bytes += c.Bytes
+		s.Missing += c.Missing
+		s.Away += c.Away
+		s.Lost += c.Lost
+	}
+	return s
+}
+
+// Used is the memory that jobs have on this node, by number.
+func (p *Pool) Used() map[uint64]int64 {
+	used := make(map[uint64]int64)
+	for number, f := range p.local.all() {
+		used[number], _ = f.memory()
+	}
+	return used
+}
+
+// look counts what all jobs have come to.
+func (t *tallies) look(context.Context) (again bool) {
+	nodes := t.config.Nodes()
+	live, stays := up(nodes), stay(nodes)
+	counts, stages := make(map[uint64]Count), make(map[uint64]bool)
+	for _, j := range t.config.State.PoolJobs() {
+		counts[j.Number] = t.count(t.config.State.Stages(j.Number), live, stays)
+		for _, g := range t.config.State.Stages(j.Number) {
+			stages[g.Number] = true
+		}
+	}
+	t.refusals.keep(stages)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.counts = counts
+	return false
+}
+
+func (t *tallies) count(stages []state.PoolStage, live, stays map[string]bool) (c Count) {
+	for _, g := range stages {
+		c.add(g, tally(t.wanted(g.Spec), t.config.State.Commits(g.Number), live, stays))
+	}
+	return c
+}

@@ -1,0 +1,170 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+)
+
+// A sweeper gives up what nobody needs any more.
+type sweeper struct {
+	*local
+	born time.Time
+}
+
+// sweep gives up the files of jobs, stages and maps that are no more, and says which
+// copies are lost. What is here was agreed on before it came, but for copies of maps that
+// are being committed: so what is here is always listed before what is agreed on.
+func (w sweeper) sweep(ctx context.Context) (again bool) {
+	have, jobs := w.sweepJobs()
+	for _, j := range jobs {
+		f := have[j.Number]
+		if f != nil {
+			f.keepStages(func() []state.PoolStage { return w.config.State.Stages(j.Number) })
+		}
+		for _, g := range w.config.State.Stages(j.Number) {
+			again = w.missed(ctx, j, g) != nil || again
+			if f == nil {
+				continue
+			}
+			for _, s := range f.stores() {
+				again = w.sweepMaps(ctx, s, g.Number) || again
+			}
+		}
+	}
+	return again
+}
+
+// sweepJobs gives up the files of jobs that are no more, and returns those that there are.
+func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.PoolJob) {
+	have, jobs = w.made(), make(map[uint64]state.PoolJob)
+	for _, j := range w.config.State.PoolJobs() {
+		jobs[j.Number] = j
+	}
+	for number, f := range have {
+		if _, ok := jobs[number]; !ok {
+			w.end(number, f)
+		}
+	}
+	return have, jobs
+}
+
+// missed says which copies that this node should have it has not: memory does not
+// outlive a host.
+func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage) error {
+	self, own := w.config.Cluster.Self(), w.own(g.Number)
+	f := w.has(j.Number) // after what is agreed on, which files are made before
+	for _, c := range own {
+		if f != nil && f.hasMap(g.Number, c) {
+			continue
+		}
+		w.config.Log.Warn("a map of the shuffle pool is lost on this node", "job", j.Name, "stage", g.Name, "map", c.Map)
+		_, err := w.config.Cluster.Do(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: self, Map: c.Map, Sum: c.Sum})
+		if err != nil && !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, meta.ErrOvertaken) {
+			w.config.Log.Warn("the cluster does not know yet that a map is lost", "cause", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepMaps gives up what this node has of maps that were never agreed on, or that it
+// need not have. A commit may be on its way for as long as commits take, also one that
+// an earlier daemon of this node took its copy of; so before anything goes, the cluster
+// is asked.
+func (w sweeper) sweepMaps(ctx context.Context, in store, stage uint64) (again bool) {
+	names, err := namesIn(in.Root, path.Join(stageDir(stage), mapsDir))
+	if err != nil {
+		return true
+	}
+	names = w.surplus(in.files, names, stage)
+	here := in.count(stage, names)
+	free := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return in.expects(stage, name, here) })
+	if len(free) == 0 {
+		return len(names) > 0
+	}
+	if time.Since(w.born) < commitTime || w.Know(ctx) != nil {
+		return true
+	}
+	for _, name := range w.surplus(in.files, free, stage) {
+		in.giveUp(stage, name, here)
+	}
+	return true
+}
+
+// surplus are those of the files of maps that this node need not have.
+func (w sweeper) surplus(f *mapFiles, names []string, stage uint64) (all []string) {
+	if len(names) == 0 {
+		return nil
+	}
+	keep := make(map[string]bool)
+	for _, c := range w.own(stage) {
+		keep[path.Base(mapPath(stage, c))] = true
+	}
+	for _, name := range names {
+		if keep[mapOf(name)] {
+			f.agreed(mapFile(stage, name))
+		}
+		if !keep[mapOf(name)] || strings.HasSuffix(name, incoming) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// mapOf is the map of which a name in its directory is: of its bytes, its table, or one of
+// them that is not whole.
+func mapOf(name string) string {
+	fields := strings.SplitN(name, ".", 5)
+	return strings.Join(fields[:min(4, len(fields))], ".")
+}
+
+func mapFile(stage uint64, name string) string {
+	return path.Join(stageDir(stage), mapsDir, mapOf(name))
+}
+
+// count is how many of these names each file has, by its inode.
+func (s store) count(stage uint64, names []string) map[uint64]uint64 {
+	here := make(map[uint64]uint64)
+	for _, name := range names {
+		if info, err := s.Lstat(path.Join(stageDir(stage), mapsDir, name)); err == nil {
+			here[inode(info)]++
+		}
+	}
+	return here
+}
+
+// expects reports whether a file may come to be one of a map that is agreed on: it is being
+// written, its commit was on its way lately, or it has a name elsewhere, by which it may be
+// committed again.
+func (s store) expects(stage uint64, name string, here map[uint64]uint64) bool {
+	s.files.claims.mu.Lock()
+	defer s.files.claims.mu.Unlock()
+	return s.expected(stage, name, here)
+}
+
+func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool {
+	own := mapFile(stage, name)
+	if strings.HasSuffix(name, incoming) {
+		return s.files.claims.mu.access[path.Join(path.Dir(own), name)] != nil
+	}
+	info, err := s.Lstat(own)
+	return s.files.claims.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
+}
+
+// giveUp removes a file, unless that has changed meanwhile.
+func (s store) giveUp(stage uint64, name string, here map[uint64]uint64) {
+	own := mapFile(stage, name)
+	s.files.claims.mu.Lock()
+	if !s.expected(stage, name, here) {
+		s.remove(path.Join(path.Dir(own), name))
+	}
+	s.files.claims.mu.Unlock()
+	s.files.forget(own)
+}

@@ -1,0 +1,69 @@
+package pool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"rankfs/meta"
+)
+
+// A table finds every byte that is other, missing or too many, and every change of its
+// own, wherever pieces begin and however they are read.
+func TestTable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		lengths := rapid.SliceOfN(rapid.IntRange(0, 40), 1, 9).Draw(r, "lengths")
+		o, size := offsets(make([]byte, 8)), 0
+		for _, n := range lengths {
+			size += n
+			o = binary.LittleEndian.AppendUint64(o, uint64(size))
+		}
+		b := rapid.SliceOfN(rapid.Byte(), size, size).Draw(r, "bytes")
+		all, err := tableOf(iotest.OneByteReader(bytes.NewReader(b)), o)
+		if err != nil || all.parts() != uint64(len(lengths)) || !all.is(all.sum(), int64(size)) {
+			r.Fatalf("table of %v: %v", lengths, err)
+		}
+		good := func(rows table, begin int64, b []byte) error {
+			got, err := io.ReadAll(rows.check(iotest.HalfReader(bytes.NewReader(b)), begin))
+			if err == nil && !bytes.Equal(got, b) {
+				r.Fatalf("read %x of %x", got, b)
+			}
+			return err
+		}
+		if err := good(all, 0, b); err != nil || !all.match(b, 0) {
+			r.Fatalf("bytes as they were: %v", err)
+		}
+		i := rapid.IntRange(0, len(lengths)-1).Draw(r, "part")
+		begin := int64(0)
+		if i > 0 {
+			begin = all.end(uint64(i - 1))
+		}
+		row := all[rowBytes*i : rowBytes*(i+1)]
+		piece := bytes.Clone(b[begin:row.end(0)])
+		if err := good(row, begin, piece); err != nil || !row.match(piece, begin) {
+			r.Fatalf("piece %d: %v", i, err)
+		}
+		if err := good(row, begin, append(piece, 1)); !errors.Is(err, meta.ErrCorrupt) {
+			r.Fatalf("a byte too many: %v", err)
+		}
+		if n := len(piece); n > 0 {
+			if err := good(row, begin, piece[:n-1]); !errors.Is(err, meta.ErrCorrupt) {
+				r.Fatalf("a byte too few: %v", err)
+			}
+			piece[rapid.IntRange(0, n-1).Draw(r, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(r, "bit")
+			if err := good(row, begin, piece); !errors.Is(err, meta.ErrCorrupt) || row.match(piece, begin) {
+				r.Fatalf("another bit: %v", err)
+			}
+		}
+		other := bytes.Clone(all)
+		other[rapid.IntRange(0, len(other)-1).Draw(r, "byte of table")] ^= 1
+		if table(other).is(all.sum(), int64(size)) || all.is(all.sum(), int64(size)+1) {
+			r.Fatal("another table is taken for this one")
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package hdfs_test
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"rankfs/test/cluster"
+	"rankfs/test/eventually"
+)
+
+// A job is ranks on a datanode's host that read a dataset over and over, by the
+// files of its blocks where they can. The cache gives up between rounds what no
+// rank has open.
+type job struct {
+	*place
+	view, file string // file is in HDFS
+	want       []string
+	rounds     []atomic.Int64 // of each rank, all of them right
+	stop       atomic.Bool
+	work       sync.WaitGroup
+
+	// Before anything went wrong:
+	open   map[string]int // descriptors of the daemon, by kind
+	logged int            // bytes of its log, which has those of daemons before it
+}
+
+const jobRanks = 2
+
+// How many datanodes have the blocks of a job's file. Of those that are everywhere no
+// replica is made elsewhere while a datanode is away, for which one would go when it is
+// back.
+const (
+	twice      = 2
+	everywhere = 3
+)
+
+// job starts a daemon, and ranks that read a new file there. They begin when they have
+// read by file, and end with the test at the latest.
+func (p *place) job(t *testing.T, file, content string, replicas int) *job {
+	t.Helper()
+	d := (&place{p.For(t), t, p.c}).start()
+	view := path.Base(file)
+	d.Host.Put(t, file, []byte(content), replicas, block)
+	d.create(view, file, "--ranks", fmt.Sprint(jobRanks))
+	return d.readers(view, file, content)
+}
+
+func (d *place) readers(view, file, content string) *job {
+	d.t.Helper()
+	j := &job{place: d, view: view, file: file, rounds: make([]atomic.Int64, jobRanks)}
+	for i := range jobRanks {
+		got, err := j.rank(i)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		j.want = append(j.want, got)
+	}
+	if !slices.Equal(sorted(strings.Join(j.want, "")), sorted(content)) {
+		d.t.Fatal("the ranks read other lines than the file has")
+	}
+	j.open, j.logged = j.Descriptors(), len(j.Log())
+	for i := range j.want {
+		j.work.Go(func() { j.read(i) })
+	}
+	d.t.Cleanup(j.end)
+	j.byFile("in peace")
+	return j
+}
+
+func (j *job) rank(i int) (string, error) {
+	return j.Tool("sh", "-c", `"$0" --run "$1/run" cache evict "$2" >/dev/null; cat "$1/mnt/datasets/$2/rank-$3"/batch-*[0-9]`,
+		rankfs, j.Dir, j.view, fmt.Sprint(i))
+}
+
+func (j *job) read(i int) {
+	for !j.stop.Load() {
+		got, err := j.rank(i)
+		switch {
+		case err != nil:
+			j.t.Errorf("rank %d: %v", i, err)
+			return
+		case got != j.want[i]:
+			j.t.Errorf("rank %d has read other bytes", i)
+			return
+		}
+		j.rounds[i].Add(1)
+	}
+}
+
+// end ends the readers. Then the daemon has no more open than before anything went
+// wrong.
+func (j *job) end() {
+	j.stop.Store(true)
+	j.work.Wait()
+	if !j.t.Failed() {
+		j.AwaitDescriptors(j.open)
+	}
+}
+
+// check ends the test on an error.
+func (j *job) check(err error) {
+	j.t.Helper()
+	if err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// goOn waits until each rank has read all once more, from here on.
+func (j *job) goOn(when string) {
+	j.t.Helper()
+	for i := range j.rounds {
+		from := j.rounds[i].Load()
+		eventually.Within(j.t, toolTime, when+": the ranks go on", func() bool { return j.rounds[i].Load() > from+1 || j.t.Failed() })
+	}
+}
+
+// byFile waits until all that is read is, for a round.
+func (j *job) byFile(when string) {
+	j.t.Helper()
+	eventually.Within(j.t, toolTime, when+": blocks are read by file", func() bool {
+		from := j.status().HDFS
+		j.goOn(when)
+		to := j.status().HDFS
+		n := to.Bytes - from.Bytes
+		return j.t.Failed() || n > 0 && to.Files-from.Files == n && to.LocalBlocks == "short-circuit"
+	})
+}
+
+// overTCP waits until status says why they are not.
+func (j *job) overTCP(when, cause string) {
+	j.t.Helper()
+	j.says(when, "over TCP: ", cause)
+	j.goOn(when)
+}
+
+// says waits until status says how blocks are read, and why.
+func (j *job) says(when, how, why string) {
+	j.t.Helper()
+	eventually.Within(j.t, toolTime, when+": status says "+how+why, func() bool {
+		said := j.status().HDFS.LocalBlocks
+		return j.t.Failed() || strings.HasPrefix(said, how) && strings.Contains(said, why)
+	})
+}
+
+// blocks of the file that the host has.
+func (j *job) blocks() (ids []uint64) {
+	j.t.Helper()
+	all, err := j.c.Blocks(j.t.Context(), j.file)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for _, b := range all {
+		if j.Host.HasReplica(b.ID) {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// askAnew has the datanode be asked for each block's files: those that are open
+// have changed, though not in what they hold.
+func (j *job) askAnew() {
+	j.t.Helper()
+	for _, id := range j.blocks() {
+		sums, err := j.Host.Sums(id)
+		if err == nil {
+			err = os.Chmod(sums, 0o644)
+		}
+		if err != nil {
+			j.t.Fatal(err)
+		}
+	}
+}
+
+// withdrawn reports whether the namenode no longer names this host for a block.
+func (j *job) withdrawn(id uint64) bool {
+	all, err := j.c.Blocks(j.t.Context(), j.file)
+	i := slices.IndexFunc(all, func(b cluster.Block) bool { return b.ID == id })
+	return err == nil && i >= 0 && !slices.Contains(all[i].Hosts, j.Host.Name)
+}

@@ -1,0 +1,168 @@
+package nodes_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+	"rankfs/test/eventually"
+)
+
+// The only operator of four nodes is lost, with its disk. No member can let a node in or
+// take the lost one out, whatever one of them says; when most of the voters have said
+// it, one of them can.
+func TestTheOnlyOperatorIsLost(t *testing.T) {
+	c := cluster.Bare(t)
+	m := gather(t, c, c.Hosts()[:4])
+	lost, members := m.Nodes[0], m.Nodes[1:]
+	lost.Start()
+	token := strings.TrimSpace(lost.Do("token", "create", "--uses", "3"))
+	for _, n := range members {
+		m.Join(n, lost, token)
+	}
+	m.voting()
+	id := m.Members(lost).Self
+	lost.Kill()
+	if err := os.RemoveAll(lost.Dir + "/state"); err != nil {
+		t.Fatal(err)
+	}
+	next := members[0]
+	eventually.Within(t, time.Minute, "the members vote", func() bool {
+		s := m.Members(next)
+		votes := 0
+		for _, n := range s.Nodes {
+			if n.Voter && n.ID != id {
+				votes++
+			}
+		}
+		return s.Leader != "" && votes == 3
+	})
+	if _, err := next.Rankfs("token", "create"); err == nil || !strings.Contains(err.Error(), "rankfs node promote") {
+		t.Errorf("a member makes a token, or is not told the way back: %v", err)
+	}
+	for range 2 {
+		if out := next.Do("node", "promote", next.Host.Name); !strings.Contains(out, "is not an operator yet: 1 of 3 voters have said it, and 2 are needed") {
+			t.Errorf("one voter says it: %s", out)
+		}
+	}
+	if _, err := next.Rankfs("node", "rm", id); err == nil {
+		t.Error("a member takes a node out")
+	}
+	if out := members[1].Do("node", "promote", next.Host.Name); !strings.Contains(out, "is an operator") {
+		t.Errorf("two of three voters say it: %s", out)
+	}
+	next.Do("node", "rm", id)
+	again := daemon.New(t, rankfs, lost.Host, "--listen", lost.Host.IP+daemon.Port, "--ram", "256MiB")
+	m.Join(again, next, strings.TrimSpace(next.Do("token", "create", "--role", "operator")))
+	if _, err := members[1].Rankfs("token", "create"); err == nil {
+		t.Error("another member makes a token")
+	}
+	again.Do("token", "create")
+}
+
+// A health is what a node says of itself, in the file and in status.
+func health(t *testing.T, n *daemon.Place) (file string) {
+	t.Helper()
+	file = n.Must("cat", n.Mount()+"/.rankfs/health")
+	var s struct {
+		Faults []struct {
+			Since      time.Time
+			Kind, What string
+		}
+	}
+	n.Status(&s)
+	lines := "ok\n"
+	for i, f := range s.Faults {
+		if i == 0 {
+			lines = ""
+		}
+		lines += f.Since.Format(time.RFC3339) + " " + f.Kind + " " + f.What + "\n"
+	}
+	if file != lines && file == n.Must("cat", n.Mount()+"/.rankfs/health") { // else it has just changed
+		t.Errorf("the file says %q, and status %q", file, lines)
+	}
+	return file
+}
+
+// Of three nodes two are killed. The file says of the third what is wrong and since
+// when, as long as that is so, and names who is missing; when one is back, all is well.
+func TestHealthWithoutALeader(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	m.voting()
+	well := func(n *daemon.Place) {
+		t.Helper()
+		eventually.Within(t, time.Minute, "all is well", func() bool { return health(t, n) == "ok\n" })
+	}
+	for _, n := range m.Nodes {
+		well(n)
+	}
+	left := m.Nodes[2]
+	begun := time.Now().Truncate(time.Second)
+	m.Nodes[0].Kill()
+	m.Nodes[1].Kill()
+	ill := func(text string) bool {
+		return strings.Count(text, "\n") == 1 && strings.Contains(text, " leader the cluster has no leader") &&
+			strings.Contains(text, m.Nodes[0].Host.Name) && strings.Contains(text, m.Nodes[1].Host.Name)
+	}
+	var first string
+	eventually.Within(t, time.Minute, "it says that nobody leads, and who is missing", func() bool {
+		first = health(t, left)
+		return ill(first)
+	})
+	since, err := time.Parse(time.RFC3339, strings.Fields(first)[0])
+	if err != nil || since.Before(begun) || since.After(time.Now()) {
+		t.Errorf("it is so since %v (%v): %s", since, err, first)
+	}
+	time.Sleep(3 * time.Second)
+	if again := health(t, left); !ill(again) || strings.Fields(again)[0] != strings.Fields(first)[0] {
+		t.Errorf("it said %q, and says %q", first, again)
+	}
+	m.Nodes[0].Start()
+	well(left)
+}
+
+// Any node says how all are; of one that is gone it says that it does not answer.
+func TestStatusOfAllNodes(t *testing.T) {
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	m.voting()
+	type row struct {
+		Host, State, Role, Version, Error string
+		Tiers                             []struct {
+			Name   string
+			Budget int64
+		}
+	}
+	rows := func() (all []row) {
+		t.Helper()
+		text := m.Nodes[1].Do("--json", "status", "--all")
+		if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 3 {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return all
+	}
+	for _, r := range rows() {
+		if r.State != "up" || r.Role != "operator" || r.Version == "" || r.Error != "" || len(r.Tiers) == 0 || r.Tiers[0].Budget != 256<<20 {
+			t.Errorf("%+v", r)
+		}
+	}
+	m.Nodes[2].Kill()
+	answers := 0
+	for _, r := range rows() {
+		gone := r.Host == m.Nodes[2].Host.Name
+		if gone != (r.Error != "") || gone != (r.Version == "") {
+			t.Errorf("%+v", r)
+		}
+		if !gone {
+			answers++
+		}
+	}
+	if answers != 2 {
+		t.Errorf("%d answer", answers)
+	}
+}

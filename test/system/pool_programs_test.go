@@ -1,0 +1,155 @@
+package system_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"rankfs/test/eventually"
+	"rankfs/test/readme"
+)
+
+// Ranks exchange data by the pool as by MPI: each word is where it belongs, and the sum of
+// all is the same.
+func TestMPIExchange(t *testing.T) {
+	_, stage := pool(t, "maps=1")
+	for _, size := range []string{"0", "1000", "4194304"} {
+		var sums []string
+		for _, how := range [][]string{{"pool", filepath.Dir(stage) + "/of-" + size}, {"mpi"}} {
+			out := mpirun(t, 4, append([]string{"exchange", "-v", "-s", size}, how...)...)
+			if !strings.HasPrefix(out, "exchange OK mode="+how[0]+" ranks=4 ") {
+				t.Fatalf("%s bytes: %s", size, out)
+			}
+			sums = append(sums, cut(t, out, " sum="))
+		}
+		if sums[0] != sums[1] {
+			t.Errorf("%s bytes: sums by the pool and by MPI: %q", size, sums)
+		}
+	}
+}
+
+// A sort of ranks over the pool has each number once, although each task runs twice, at
+// the same time.
+func TestMPISampleSort(t *testing.T) {
+	_, stage := pool(t, "maps=1")
+	sums := make(map[string]bool)
+	for i, twice := range []string{"", "-t"} {
+		job := fmt.Sprint(filepath.Dir(filepath.Dir(stage)), "/sort", i)
+		out := sh(t, `mkdir "$2"; "$1/run" 4 "$1/bin/sample_sort" -n 20000 $3 "$2"`, programs, job, twice)
+		if !strings.HasPrefix(out, "sample_sort OK ranks=4 numbers=80000 ") {
+			t.Errorf("sample_sort %s: %s", twice, out)
+		}
+		sums[cut(t, out, " sum=")] = true
+	}
+	if len(sums) != 1 {
+		t.Errorf("tasks that run twice have other numbers: sums %v", sums)
+	}
+}
+
+const poolDoc = "docs/shuffle-pool.md"
+
+// poolReader is a reader of the document of the pool, as a user on a machine where root
+// has mounted.
+func poolReader(t *testing.T) reader {
+	t.Helper()
+	r := newReader(t)
+	r.types("sudo mkdir -p /mnt/rankfs")
+	r.types("sudo rankfs mount /mnt/rankfs --background --pool-ram 64MiB")
+	t.Cleanup(func() {
+		if left := tryCommand("sh", "-c", `rm -rf "$0"/shuffle/*`, r.mount); left.code != 0 {
+			t.Errorf("remove what is in the pool: %v", left)
+		}
+		eventually.Within(t, waitTime, "no file system of a job is left", func() bool { return len(mountsBelow(r.state)) == 0 })
+	})
+	return r
+}
+
+// The recipe for shells, as it stands in the document, counts the words of two texts.
+func TestPoolRecipeForShells(t *testing.T) {
+	t.Parallel()
+	r := poolReader(t)
+	r.types("echo one two three two > text-0; echo six four three two eleven > text-1")
+	got := strings.Fields(r.types(readme.BlockOf(t, poolDoc, "# The shuffle pool")))
+	if want := "1 eleven 1 one 1 six 3 two 1 four 2 three"; strings.Join(got, " ") != want {
+		t.Errorf("it counts %q, want %q", got, want)
+	}
+}
+
+// The program in C, as it stands in the document, compiles with the header that make
+// install has, and divides lines.
+func TestPoolRecipeForC(t *testing.T) {
+	t.Parallel()
+	r := poolReader(t)
+	must(t, os.WriteFile(filepath.Join(r.home, "divide.c"), []byte(readme.BlockOf(t, poolDoc, "## In C")), 0o644))
+	header, err := os.ReadFile("../../include/rankfs.h")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(r.home, "rankfs.h"), header, 0o644))
+	got := r.types(`cc -std=gnu11 -O2 -Wall -Werror -I. -o divide divide.c
+S=/mnt/rankfs/shuffle/lines/stage; mkdir -p $S; echo 'maps=2 parts=3' > $S/spec
+printf 'a\nbb\nccc\n' | ./divide $S 0 0
+printf 'dddd\neeee\n' | ./divide $S 1 4
+printf 'zzzz\n' | ./divide $S 1 5
+for part in 0 1 2; do ./divide $S $part; cat $S/part-00000$part; done`)
+	want := "map 0: 3 bytes\nmap 1: 0 bytes\nbb\nmap 0: 4 bytes\nmap 1: 0 bytes\nccc\nmap 0: 2 bytes\nmap 1: 10 bytes\na\ndddd\neeee\n"
+	if got != want {
+		t.Errorf("it prints\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The lines of Python, as they stand in the document, by four ranks at once.
+func TestPoolRecipeForPython(t *testing.T) {
+	t.Parallel()
+	r := poolReader(t)
+	text := strings.ReplaceAll(readme.BlockOf(t, poolDoc, "## In Python"), "/mnt/rankfs", r.mount)
+	must(t, os.WriteFile(filepath.Join(r.home, "rank.py"), []byte(text), 0o644))
+	r.types("S=/mnt/rankfs/shuffle/numbers/stage; mkdir -p $S; echo 'maps=4 parts=4' > $S/spec")
+	numbers := 0
+	for _, out := range r.together(4, "RANK=%d /usr/bin/python3 rank.py") {
+		n, err := strconv.Atoi(regexp.MustCompile(`^\d+`).FindString(out))
+		if err != nil {
+			t.Errorf("a rank prints %q", out)
+		}
+		numbers += n
+	}
+	if numbers != 400_000 {
+		t.Errorf("the ranks have %d numbers, want 400000", numbers)
+	}
+}
+
+// The header is C of 1999 and C++ without a warning, as the one for DL-MPI.
+func TestHeaderIsStrict(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "include.c")
+	must(t, os.WriteFile(file, []byte("#include \"rankfs.h\"\nint main(void) { return 0; }\n"), 0o644))
+	for _, compiler := range [][]string{{"gcc", "-std=c99", "-D_XOPEN_SOURCE=700"}, {"g++", "-x", "c++"}} {
+		args := append(compiler[1:], "-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror", "-O2", "-I../../include", "-c", "-o", os.DevNull, file)
+		if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", compiler[0], err, out)
+		}
+	}
+}
+
+// together types a line for each of some ranks, at the same time, and returns what each
+// prints.
+func (r reader) together(ranks int, line string) []string {
+	r.person.t.Helper()
+	results, out := make([]result, ranks), make([]string, ranks)
+	var all sync.WaitGroup
+	for rank := range ranks {
+		all.Go(func() { results[rank] = r.does("sh", "-euc", fmt.Sprintf(line, rank)) })
+	}
+	all.Wait()
+	for rank, got := range results {
+		if got.code != 0 {
+			r.person.t.Errorf("rank %d: %v", rank, got)
+		}
+		out[rank] = got.out
+	}
+	return out
+}

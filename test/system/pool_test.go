@@ -1,0 +1,244 @@
+package system_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rankfs/test/eventually"
+)
+
+// pool starts a daemon with a shuffle pool, and makes a stage in it.
+func pool(t *testing.T, spec string, options ...string) (n *node, stage string) {
+	t.Helper()
+	n = newNode(t).startPool(options...)
+	stage = n.mount + "/shuffle/job/stage"
+	sh(t, `mkdir -p "$1"; echo "$2" > "$1/spec"`, stage, spec)
+	return n, stage
+}
+
+// startPool starts a daemon with a shuffle pool, of 64 MiB unless told otherwise. All jobs
+// are removed before it ends: their files outlive it.
+func (p *node) startPool(options ...string) *node {
+	p.t.Helper()
+	n := p.start(append([]string{"--pool-ram", "64MiB"}, options...)...)
+	p.t.Cleanup(func() {
+		if left := tryCommand("sh", "-c", `rm -rf "$0"/shuffle/*`, n.mount); left.code != 0 {
+			p.t.Errorf("remove what is in the pool: %v", left)
+		}
+		eventually.Within(p.t, waitTime, "no file system of a job is left", func() bool { return len(mountsBelow(n.state)) == 0 })
+	})
+	return n
+}
+
+// lay writes an attempt of a map, in so many pieces.
+const lay = `lay() { # STAGE ATTEMPT PIECE...
+	python3 - "$@" <<-'END'
+	import struct, sys
+	stage, name, *pieces = sys.argv[1:]
+	with open(f"{stage}/{name}", "w") as f:
+	    f.write("".join(pieces))
+	ends = [sum(len(p) for p in pieces[:i]) for i in range(len(pieces) + 1)]
+	with open(f"{stage}/{name}.idx", "wb") as f:
+	    f.write(struct.pack(f"<{len(ends)}Q", *ends))
+	END
+}
+`
+
+// What map tasks write comes out by parts, in the order of the maps; the first attempt of
+// a map wins, whatever comes later.
+func TestPool(t *testing.T) {
+	n, stage := pool(t, "maps=2 parts=3")
+	reader := exec.Command("cat", stage+"/part-000001") // waits for all maps
+	var early strings.Builder
+	reader.Stdout = &early
+	must(t, reader.Start())
+	got := sh(t, lay+`
+lay "$1" .map-000000.0 aa bbb cc
+mv "$1/.map-000000.0" "$1/map-000000"
+stat -c '%s %a' "$1/map-000000" "$1/part-000000"
+lay "$1" .map-000000.1 X Y Z
+mv "$1/.map-000000.1" "$1/map-000000"
+cat "$1/map-000000"; echo
+getfattr --only-values -n user.rankfs.attempt "$1/map-000000"; echo
+lay "$1" .map-000001.7 d "" eeee
+mv "$1/.map-000001.7" "$1/map-000001"
+ls -A "$1"
+for part in 0 1 2; do cat "$1/part-00000$part"; echo; od -A n -t u8 "$1/part-00000$part.idx" | xargs; done
+cat "$1/part-000002@maps=1-1"; echo
+stat -c %s "$1/part-000002"
+`, stage)
+	want := `7 400
+0 400
+aabbbcc
+0
+map-000000
+map-000001
+spec
+state
+aad
+0 2 3
+bbb
+0 3 3
+cceeee
+0 2 6
+eeee
+6
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if err := reader.Wait(); err != nil || early.String() != "bbb" {
+		t.Errorf("who opened a part before the last commit read %q, %v", early.String(), err)
+	}
+	if state := sh(t, `cat "$1/state"`, stage); !strings.Contains(state, "sealed\n") {
+		t.Errorf("state: %s", state)
+	}
+	for script, why := range map[string]string{
+		`echo x > "$1/map-000000"`:                                "Operation not permitted",
+		`echo x > "$1/part-000000"`:                               "Operation not permitted",
+		`echo x > "$1/other"`:                                     "Invalid argument",
+		`env printf maps=3 > "$1/spec"`:                           "Device or resource busy",
+		`env printf maps=x > "$1/spec"`:                           "Invalid argument",
+		`cat "$1/part-000003"`:                                    "No such file",
+		`cat "$1/map-000002"`:                                     "No such file",
+		`mkdir "$1"`:                                              "File exists",
+		`: > "$1/.map-000000.2"; mv -T "$1/.map-000000.2" "$1/x"`: "Operation not permitted",
+	} {
+		if r := command(t, "sh", "-euc", script, "sh", stage); r.code == 0 || !strings.Contains(r.err, why) {
+			t.Errorf("%s: %v", script, r)
+		}
+	}
+	if n.logged("the files of a stage have fixed names") != 1 {
+		t.Errorf("the log says nothing of it:\n%s", n.Log())
+	}
+}
+
+// An attempt that somebody may still write is not committed, neither by a descriptor nor
+// by a mapping, and what is wrong with an attempt is said.
+func TestCommitWhileItIsWritten(t *testing.T) {
+	n, stage := pool(t, "maps=1 parts=1")
+	for how, hold := range map[string]string{
+		"a descriptor": `exec 3>>"$1/.map-000000.0"; ! mv -T "$1/.map-000000.0" "$1/map-000000" 2>&1`,
+		"a mapping": `python3 -c '
+import mmap, os, subprocess, sys
+stage = sys.argv[1]
+fd = os.open(stage + "/.map-000000.0", os.O_RDWR)
+m = mmap.mmap(fd, 4)
+os.close(fd)
+r = subprocess.run(["mv", "-T", stage + "/.map-000000.0", stage + "/map-000000"], stderr=subprocess.STDOUT)
+sys.exit(r.returncode == 0)' "$1"`,
+	} {
+		got := sh(t, `printf abcd > "$1/.map-000000.0"; `+hold, stage)
+		if !strings.Contains(got, "Device or resource busy") {
+			t.Errorf("committed under %s: %s", how, got)
+		}
+	}
+	sh(t, `mv -T "$1/.map-000000.0" "$1/map-000000"; [ "$(cat "$1/part-000000")" = abcd ]`, stage)
+	if n.logged("open for writing still") == 0 {
+		t.Errorf("the log does not say why:\n%s", n.Log())
+	}
+}
+
+// Whatever attempts run against each other, each map is in the parts once, and whole.
+func TestAttemptsRace(t *testing.T) {
+	const maps = 20
+	_, stage := pool(t, fmt.Sprintf("maps=%d parts=2", maps))
+	sh(t, lay+`
+for attempt in 0 1 2; do
+	(for map in $(seq -f %06g 0 $(($2-1))); do
+		lay "$1" .map-$map.$attempt "$map $attempt a
+" "$map $attempt b
+"
+		mv -T "$1/.map-$map.$attempt" "$1/map-$map"
+	done) &
+done
+wait
+`, stage, fmt.Sprint(maps))
+	won := strings.Fields(sh(t, `for m in "$1"/map-*; do getfattr --only-values -n user.rankfs.attempt $m; echo; done`, stage))
+	for part, letter := range []string{"a", "b"} {
+		lines := strings.Split(strings.TrimSpace(sh(t, `cat "$1/part-00000$2"`, stage, fmt.Sprint(part))), "\n")
+		if len(lines) != maps || len(won) != maps {
+			t.Fatalf("part %d has %d lines, and %d maps have won", part, len(lines), len(won))
+		}
+		for i, line := range lines {
+			if want := fmt.Sprintf("%06d %s %s", i, won[i], letter); line != want {
+				t.Errorf("part %d, map %d: %q, want %q", part, i, line, want)
+			}
+		}
+	}
+	if left := sh(t, `ls -A "$1" | grep -c '^\.' || true`, stage); left != "0\n" {
+		t.Errorf("attempts are left: %s", left)
+	}
+}
+
+// What was committed is there after the daemon was killed, and what a program was writing
+// meanwhile it goes on to write, and commits.
+func TestPoolOutlivesTheDaemon(t *testing.T) {
+	n, stage := pool(t, "maps=2 parts=1")
+	sh(t, `printf one > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"; echo kept > "$1/../scratch/file"; printf t > "$1/.map-000001.0"`, stage)
+	n.Kill()
+	again := n.startPool()
+	got := sh(t, `cat "$1/map-000000" "$1/../scratch/file"; printf wo >> "$1/.map-000001.0"; mv "$1/.map-000001.0" "$1/map-000001"; cat "$1/part-000000"`, stage)
+	if got != "onekept\nonetwo" {
+		t.Errorf("after a kill: %q", got)
+	}
+	again.ok("umount", again.mount)
+	again.AwaitEnd()
+	n.startPool()
+	if got := sh(t, `cat "$1/part-000000"`, stage); got != "onetwo" {
+		t.Errorf("after an umount: %q", got)
+	}
+}
+
+// The files of a job in scratch are those of any file system: links are followed within
+// it, and lead nowhere else.
+func TestScratch(t *testing.T) {
+	_, stage := pool(t, "maps=1")
+	scratch := filepath.Dir(stage) + "/scratch"
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	got := sh(t, `cd "$1"
+mkdir -p a/b; echo hi > a/b/c; ln a/b/c hard; ln -s a/b/c soft; cat soft; mv a/b/c a/d
+cat hard; readlink soft; ! cat soft 2>/dev/null
+seq 100000 | sort -n -r -S 1M -T . | head -1
+dd if=/dev/zero of=big bs=64k count=32 status=none; stat -c '%s' big; truncate -s 5 big; stat -c '%s %h' big hard
+chmod 640 hard; touch -d 2001-02-03 hard; stat -c '%a %y' a/d | cut -c 1-14
+rm -r a hard soft; ls; rm big`, scratch)
+	if want := "hi\nhi\na/b/c\n100000\n2097152\n5 1\n3 2\n640 2001-02-03\nbig\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	r := command(t, "sh", "-c", `cd "$1"; ln -s "$2" out; cat out`, "sh", scratch, secret)
+	if r.out != "secret" { // by the kernel, for who may read it; never by the daemon
+		t.Errorf("a link out of scratch: %v", r)
+	}
+	sh(t, `rm "$1/out"`, scratch)
+}
+
+// Jobs are their owners' alone, and rm -r removes one.
+func TestJobsOfUsers(t *testing.T) {
+	n, stage := pool(t, "maps=1")
+	as := func(script string) result {
+		cmd := exec.Command("sh", "-c", script, "sh", n.mount+"/shuffle", stage)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return result{string(out), err.Error(), 1}
+		}
+		return result{out: string(out)}
+	}
+	for _, script := range []string{`ls "$2"`, `cat "$2/state"`, `mkdir "$2/x"`, `rm -r "$2/.."`, `rmdir "$1/job"`} {
+		if r := as(script); r.code == 0 {
+			t.Errorf("another user: %s: %v", script, r)
+		}
+	}
+	if r := as(`set -e; mkdir -p "$1/own/s"; echo maps=4 > "$1/own/s/spec"; echo x > "$1/own/s/.map-000003.0"
+mv "$1/own/s/.map-000003.0" "$1/own/s/map-000003"; echo y > "$1/own/scratch/y"; stat -c %u "$1/own/scratch/y" "$1/own/s/map-000003"
+rm -r "$1/own"; ls "$1"`); r.out != "12345\n12345\njob\n" {
+		t.Errorf("an own job: %v", r)
+	}
+}
