@@ -156,7 +156,7 @@ func (a *admission) leave(e *entry) {
 // for. It reports the shortage to the owner of the cache, or returns it if no wait
 // would help.
 func (a *admission) checkShortage(e *entry, now time.Time) error {
-	if a.nvme != nil {
+	if a.nvme != nil && !lacksFiles(e.stalled) {
 		return nil
 	}
 	if e.looked.IsZero() {
@@ -173,7 +173,7 @@ func (a *admission) checkShortage(e *entry, now time.Time) error {
 	if short == nil {
 		return nil
 	}
-	if a.stuck(waiting, e.size) {
+	if !short.NoFile && a.stuck(waiting, e.size) {
 		short.Stuck = true
 		return short
 	}

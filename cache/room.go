@@ -87,10 +87,10 @@ func (rm *roomQueue) waits(thread int32, e *entry) {
 
 func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
 
-// shortage is what the fill of an entry finds no room for, if ranks have the memory,
-// what of it is held by threads that wait, and whether it is to be reported.
+// shortage is what the fill of an entry finds no room for, if ranks have the memory or
+// there is no file, what is held by threads that wait, and whether it is to be reported.
 func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
-	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes}
+	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
 	stalled := rm.stalled()
 	for _, h := range rm.slabs.entries {
 		if h.holders == 0 || !h.inMemory() {
@@ -108,7 +108,7 @@ func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Sho
 			}
 		}
 	}
-	if short.Held+pages(e.size) <= short.Memory {
+	if !short.NoFile && short.Held+pages(e.size) <= short.Memory {
 		return nil, nil, false
 	}
 	if tell = rm.told.IsZero() || now.Sub(rm.told) >= shortageTell; tell {

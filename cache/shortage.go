@@ -7,17 +7,21 @@ import (
 )
 
 // A Shortage is why opens wait for memory: ranks have so much of it open, or mapped,
-// that a batch does not fit beside it, and there is no disk to serve it from. It
-// wraps meta.ErrNoSpace.
+// that a batch does not fit beside it, and there is no disk to serve it from. Or there
+// is memory, and no file to be had for it. It wraps meta.ErrNoSpace.
 type Shortage struct {
 	Batches int   // that are open
 	Held    int64 // what these take, and what is only mapped
 	Size    int64 // of the one that is waited for
 	Memory  int64
 	Stuck   bool // the threads that hold it wait in such opens themselves
+	NoFile  bool // the daemon may not have another descriptor or mapping, however much memory there is
 }
 
 func (s *Shortage) Error() string {
+	if s.NoFile {
+		return fmt.Sprintf("a batch of %d bytes lacks a file: the daemon may have no more, with %d batches open", s.Size, s.Batches)
+	}
 	text := fmt.Sprintf("ranks hold or map %d bytes of memory, in %d open batches, and another of %d bytes does not fit beside them in %d",
 		s.Held, s.Batches, s.Size, s.Memory)
 	if s.Stuck {

@@ -62,8 +62,9 @@ func TestLocalBlocksWithoutDescriptors(t *testing.T) {
 		text, err := j.place.read("beside")
 		got <- fmt.Sprint(text, err)
 	}()
-	eventually.Within(t, toolTime, "it is said why a read waits, and it is tried again", func() bool {
-		return len(got) > 0 || strings.Count(j.Log()[logged:], "replica given up") > attempt
+	eventually.Within(t, toolTime, "it is said why a read waits: it is tried again, or has no file for what it would read", func() bool {
+		log := j.Log()[logged:]
+		return len(got) > 0 || strings.Count(log, "replica given up") > attempt || strings.Contains(log, "lacks a file")
 	})
 	bound(was.Cur)
 	if <-got != fmt.Sprint(content, error(nil)) {

@@ -59,13 +59,13 @@ func (v *View) withRoomFor(err error) error {
 	return fmt.Errorf("%w; %s", err, v.views.roomFor(c, len(v.RanksHere())))
 }
 
-// LogShortage has the log say that an open waits for memory that ranks hold.
+// LogShortage has the log say that an open waits for memory that ranks hold, or for a file.
 func (vs *Views) LogShortage(p cache.Plan, c *cache.Shortage) {
 	ranks := 0
 	if p, ok := p.(*Batches); ok {
 		ranks = int(vs.ranksOfANode(p.Cut().Ranks))
 	}
-	vs.config.Log.Warn("an open waits until ranks let go of memory", "dataset", p.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c, ranks))
+	vs.config.Log.Warn("an open waits for room", "dataset", p.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c, ranks))
 }
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
@@ -74,12 +74,15 @@ func (vs *Views) ShortageNow() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("opens wait until ranks let go of memory: %v; %s", c, vs.roomFor(c, 0))
+	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c, 0))
 }
 
 // roomFor says how the ranks that share memory would get on: with one batch more than
 // they hold, or with one each.
 func (vs *Views) roomFor(c *cache.Shortage, ranks int) string {
+	if c.NoFile {
+		return "close and unmap batches, or raise the daemon's limit of open files (LimitNOFILE=, ulimit -n) or vm.max_map_count"
+	}
 	return "close and unmap a batch before the next is opened, or " + howToGetRoom(max(c.Held+c.Size, c.Size*int64(ranks)))
 }
 
