@@ -27,6 +27,12 @@ const (
 	ackDurable    = "durable"
 )
 
+// Where the first copy of a map is.
+const (
+	placeWriter = "writer" // on the node of its writer
+	placeRing   = "ring"   // where its name says, as the others
+)
+
 // A Stage says how the maps of one stage of a shuffle are divided, and kept. Its text,
 // as a person writes it into the file spec, is a list of KEY=VALUE.
 type Stage struct {
@@ -35,6 +41,7 @@ type Stage struct {
 	Copies  int
 	Strict  bool          // a commit fails where there are fewer copies
 	Durable bool          // a map is committed once its copies are on disks
+	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
 	Life    time.Duration // how long the job lives when nobody uses it
 }
 
@@ -81,13 +88,22 @@ func (s *Stage) set(key, value string) (err error) {
 			return fmt.Errorf("ack=%s in spec %w: write ack=%s or ack=%s", clip(value), ErrInvalid, ackReplicated, ackDurable)
 		}
 		s.Durable = value == ackDurable
+	case "place":
+		if value != placeWriter && value != placeRing {
+			return fmt.Errorf("place=%s in spec %w: write place=%s or place=%s", clip(value), ErrInvalid, placeWriter, placeRing)
+		}
+		s.Ring = value == placeRing
+	case "compress":
+		if value != "none" {
+			return fmt.Errorf("compress=%s in spec %w: maps are kept and sent as they were written, so that they can be mapped; have the programs compress the pieces, and leave compress= out", clip(value), ErrInvalid)
+		}
 	case "ttl":
 		s.Life, err = time.ParseDuration(value)
 		if err != nil || s.Life < time.Second || s.Life > 365*24*time.Hour {
 			return fmt.Errorf("ttl=%s in spec %w: write a time from 1s to 8760h, as in ttl=90m", clip(value), ErrInvalid)
 		}
 	default:
-		return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, strict and ttl", clip(key), ErrInvalid)
+		return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict and ttl", clip(key), ErrInvalid)
 	}
 	return err
 }
@@ -101,6 +117,9 @@ func (s Stage) String() string {
 	fmt.Fprintf(&b, "parts=%d copies=%d", s.Parts, s.Copies)
 	if s.Durable {
 		b.WriteString(" ack=" + ackDurable)
+	}
+	if s.Ring {
+		b.WriteString(" place=" + placeRing)
 	}
 	if s.Strict {
 		b.WriteString(" strict=1")

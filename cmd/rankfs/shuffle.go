@@ -45,6 +45,8 @@ the spec of the stage:
   parts=N     partitions of what each writes (1)
   copies=N    of each map, on as many hosts (2)
   ack=durable commit a map once its copies are on disks, not only on nodes
+  place=ring  draw the node of the first copy, too, by the map's name, instead of
+              keeping it where it was written
   strict=1    refuse a commit with fewer copies
   ttl=TIME    the job goes when nobody has used it for so long (24h)
 

@@ -293,13 +293,9 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 	}
 	node := p.command.Node
 	c := state.Commit{
-		Map: blobNumber(node, one.name, info, s.table.sum()), Writer: node, Size: s.size, Sum: s.table.sum(), Nodes: []string{node}, Name: one.name,
+		Map: blobNumber(node, one.name, info, s.table.sum()), Writer: node, Size: s.size, Sum: s.table.sum(), Name: one.name,
 	}
 	expect := p.files.expect(mapPath(p.stage.number, c))
-	if err := s.name(c, p.is.Spec.Durable); err != nil {
-		expect()
-		return done, err
-	}
 	if err := p.stage.copy(ctx, p.is, &c, s); err != nil {
 		expect()
 		return done, errors.Join(err, s.unname(c))

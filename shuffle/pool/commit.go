@@ -1,15 +1,11 @@
 package pool
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -127,12 +123,8 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	defer s.close()
-	self := g.job.pool.config.Cluster.Self()
-	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: self, Size: s.size, Sum: s.table.sum(), Nodes: []string{self}}
+	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.sum()}
 	defer f.expect(mapPath(g.number, c))()
-	if err := s.name(c, is.Spec.Durable); err != nil {
-		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
-	}
 	if err := g.copy(ctx, is, &c, s); err != nil {
 		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))
 	}
@@ -179,104 +171,4 @@ func (f *files) remove(stage uint64, a meta.Attempt) error {
 		err = nil
 	}
 	return errors.Join(err, f.root.Remove(attemptPath(stage, a)))
-}
-
-// A sealing is a file that nobody writes any more, as it is now.
-type sealing struct {
-	files  *files
-	stage  uint64
-	from   string
-	file   *os.File
-	table  table
-	size   int64
-	again  bool // it has the name of a map since an earlier time, and may be committed
-	agreed bool // it is committed
-}
-
-// seal waits until nobody can write a file, and sums it. A lease tells: the kernel
-// refuses it as long as there is a descriptor that writes, or a mapping.
-func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
-	file, err := f.root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	s := &sealing{files: f, stage: g.Number, from: name, file: file}
-	if err := s.lease(ctx); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	info, err := file.Stat()
-	if err == nil {
-		s.size = info.Size()
-		s.table, err = f.sum(g, name, file, s.size)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// sum makes the table of a file: of an attempt by its offsets, of a blob as one piece.
-func (f *files) sum(g state.PoolStage, name string, file io.ReaderAt, size int64) (table, error) {
-	o, err := whole(size), error(nil)
-	if !g.Blobs() {
-		o, err = readOffsets(f.root, name+idx, g.Spec.Parts, size)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return tableOf(io.NewSectionReader(file, 0, size), o)
-}
-
-func (s *sealing) lease(ctx context.Context) error {
-	deadline := time.Now().Add(leaseTime)
-	for {
-		_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY):
-			return fmt.Errorf("lease: %w", err)
-		case time.Now().After(deadline):
-			return errWritten
-		case !sleep(ctx, time.Millisecond):
-			return ctx.Err()
-		}
-	}
-}
-
-// close gives the lease back. Who opens the file to write it from here on is refused by
-// its second name.
-func (s *sealing) close() error {
-	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-	return errors.Join(err, s.file.Close())
-}
-
-// name gives the file the name of a map, beside a table; or, if it has to last, has its
-// bytes under that name on the disk. Where it has the name already it may have been agreed
-// on, and keeps it whatever comes.
-func (s *sealing) name(c state.Commit, lasting bool) error {
-	to := mapPath(s.stage, c)
-	s.again = s.files.hasMap(s.stage, c)
-	switch {
-	case lasting:
-		return s.files.take(true, to, s.table, io.NewSectionReader(s.file, 0, s.size))
-	case s.again:
-		return nil
-	}
-	memory := s.files.store()
-	if err := memory.place(to+idx, int64(len(s.table)), bytes.NewReader(s.table), false); err != nil {
-		return err
-	}
-	if err := memory.Link(s.from, to); err != nil {
-		return errors.Join(err, memory.Remove(to+idx))
-	}
-	return nil
-}
-
-// unname takes that back, unless it was so before.
-func (s *sealing) unname(c state.Commit) error {
-	if !s.again {
-		s.files.drop(mapPath(s.stage, c))
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,18 +19,33 @@ import (
 // waited for, however large the map is.
 const copyTime = 10 * time.Second
 
-// copy gives other nodes copies of an attempt, as many as its spec wants or as there are
-// other hosts, and enters them into its commit. A node that takes none is left out, and
-// the next is asked, as long as copyTime is not over; with fewer copies than are wanted a
-// strict stage goes no further.
+// copy makes copies of an attempt, as many as its spec wants or as there are hosts, and
+// enters them into its commit: the first on this node, or with place=ring where the name
+// of the map says, as all others are. A node that takes none is left out, and the next is
+// asked, as long as copyTime is not over; with fewer copies than are wanted a strict stage
+// goes no further.
 func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
 	p := g.job.pool
+	give := func(id string) error {
+		if id == c.Writer {
+			return s.name(*c, is.Spec.Durable)
+		}
+		return p.peers.sendCopy(ctx, id, is, *c, s)
+	}
+	first := ""
+	if !is.Spec.Ring {
+		first = c.Writer
+		if err := give(first); err != nil {
+			return err
+		}
+		c.Nodes = append(c.Nodes, first)
+	}
 	nodes := p.config.Nodes()
 	key := placement.Key(g.job.is.Name, g.name, c.Map)
 	var failed []error
 	for begun := time.Now(); len(c.Nodes) < is.Spec.Copies && (failed == nil || time.Since(begun) < copyTime); {
 		var ask []string
-		for _, id := range placement.Choose(key, is.Spec.Copies, c.Writer, nodes) {
+		for _, id := range placement.Choose(key, is.Spec.Copies, first, nodes) {
 			if !slices.Contains(c.Nodes, id) && len(c.Nodes)+len(ask) < is.Spec.Copies {
 				ask = append(ask, id)
 			}
@@ -40,9 +56,7 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 		errs := make([]error, len(ask))
 		var work sync.WaitGroup
 		for i, id := range ask {
-			work.Go(func() {
-				errs[i] = p.peers.sendCopy(ctx, id, is, *c, s)
-			})
+			work.Go(func() { errs[i] = give(id) })
 		}
 		work.Wait()
 		if err := ctx.Err(); err != nil {
@@ -57,8 +71,15 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == id })
 		}
 	}
+	if len(c.Nodes) == 0 { // no node of the ring takes one
+		if err := give(c.Writer); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+		c.Nodes = append(c.Nodes, c.Writer)
+	}
 	if missing := is.Spec.Copies - len(c.Nodes); missing > 0 && is.Spec.Strict {
-		return meta.Worded(meta.ErrUnavailable, "%d of %d copies cannot be made, and the spec has strict=1: %w", missing, is.Spec.Copies, errors.Join(failed...))
+		return meta.Worded(meta.ErrUnavailable, "%d of %d copies cannot be made, and the spec has strict=1: %w", missing, is.Spec.Copies,
+			cmp.Or(errors.Join(failed...), errors.New("there are no more hosts that have something for the pool")))
 	}
 	if len(failed) > 0 {
 		p.config.Log.Warn("a map of the shuffle pool has fewer copies than it should, for now", "stage", g.path(), "map", c.Map,

@@ -1,0 +1,52 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/shuffle/placement"
+)
+
+// With place=ring the nodes of all copies follow from the map's name. One that cannot be
+// reached is passed over, and the writer has a map that nobody else takes.
+func TestCopiesByTheRing(t *testing.T) {
+	s := newSite(t, 4)
+	g := s.members[0].stage("s", "maps=8 parts=1 copies=2 place=ring")
+	chosen := func(number uint64, nodes int) []string {
+		return placement.Choose(placement.Key("j", "s", number), nodes, "", s.up(""))
+	}
+	for number := range uint64(4) {
+		s.members[number].commit("s", number, 0, fmt.Sprint(number))
+		if got := s.copies("s", number); !slices.Equal(got, chosen(number, 2)) {
+			t.Errorf("map %d is on %v, not on %v", number, got, chosen(number, 2))
+		}
+	}
+	order := chosen(4, 4)
+	writer := s.members[slices.IndexFunc(s.members, func(m *member) bool { return m.id == order[3] })]
+	for _, m := range s.members {
+		if m.id == order[0] {
+			s.fail(m)
+		}
+	}
+	writer.commit("s", 4, 0, "4")
+	if got, want := s.copies("s", 4), order[1:3]; !slices.Equal(sorted(got), sorted(want)) {
+		t.Errorf("map 4 is on %v, and without node %s should be on %v", got, order[0], want)
+	}
+	if err := g.Specify(s.ctx, "maps=8 place=here"); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("place=here: %v", err)
+	}
+	alone := newSite(t, 2)
+	alone.members[0].stage("s", "maps=8 parts=1 copies=1 place=ring")
+	alone.fail(alone.members[1])
+	for number := range uint64(8) {
+		alone.members[0].commit("s", number, 0, "text")
+		if got := alone.copies("s", number); !slices.Equal(got, []string{alone.members[0].id}) {
+			t.Errorf("map %d, which no other node takes, is on %v", number, got)
+		}
+	}
+}
+
+func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }

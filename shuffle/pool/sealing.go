@@ -1,0 +1,116 @@
+package pool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta/state"
+)
+
+// A sealing is a file that nobody writes any more, as it is now.
+type sealing struct {
+	files  *files
+	stage  uint64
+	from   string
+	file   *os.File
+	table  table
+	size   int64
+	named  bool // it was given the name of a map now: one that has it since an earlier time may be committed
+	agreed bool // it is committed
+}
+
+// seal waits until nobody can write a file, and sums it. A lease tells: the kernel
+// refuses it as long as there is a descriptor that writes, or a mapping.
+func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &sealing{files: f, stage: g.Number, from: name, file: file}
+	if err := s.lease(ctx); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	info, err := file.Stat()
+	if err == nil {
+		s.size = info.Size()
+		s.table, err = f.sum(g, name, file, s.size)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// sum makes the table of a file: of an attempt by its offsets, of a blob as one piece.
+func (f *files) sum(g state.PoolStage, name string, file io.ReaderAt, size int64) (table, error) {
+	o, err := whole(size), error(nil)
+	if !g.Blobs() {
+		o, err = readOffsets(f.root, name+idx, g.Spec.Parts, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tableOf(io.NewSectionReader(file, 0, size), o)
+}
+
+func (s *sealing) lease(ctx context.Context) error {
+	deadline := time.Now().Add(leaseTime)
+	for {
+		_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY):
+			return fmt.Errorf("lease: %w", err)
+		case time.Now().After(deadline):
+			return errWritten
+		case !sleep(ctx, time.Millisecond):
+			return ctx.Err()
+		}
+	}
+}
+
+// close gives the lease back. Who opens the file to write it from here on is refused by
+// its second name.
+func (s *sealing) close() error {
+	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return errors.Join(err, s.file.Close())
+}
+
+// name gives the file the name of a map, beside a table; or, if it has to last, has its
+// bytes under that name on the disk. Where it has the name already it may have been agreed
+// on, and keeps it whatever comes.
+func (s *sealing) name(c state.Commit, lasting bool) error {
+	to := mapPath(s.stage, c)
+	has := s.files.hasMap(s.stage, c)
+	s.named = !has
+	switch {
+	case lasting:
+		return s.files.take(true, to, s.table, io.NewSectionReader(s.file, 0, s.size))
+	case has:
+		return nil
+	}
+	memory := s.files.store()
+	if err := memory.place(to+idx, int64(len(s.table)), bytes.NewReader(s.table), false); err != nil {
+		return err
+	}
+	if err := memory.Link(s.from, to); err != nil {
+		return errors.Join(err, memory.Remove(to+idx))
+	}
+	return nil
+}
+
+// unname takes that back.
+func (s *sealing) unname(c state.Commit) error {
+	if s.named {
+		s.files.drop(mapPath(s.stage, c))
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package nodes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+
+	"rankfs/test/cluster"
+)
+
+// With place=ring maps are where their names say, whichever node writes them; else the
+// first copy is on that node.
+func TestPlacedByTheRing(t *testing.T) {
+	const number = 24
+	c := cluster.Bare(t)
+	nodes := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB").Nodes
+	defer func() { endJob(t, nodes) }()
+	write := func(on int, stage string) (kept map[string]int) {
+		inJob(nodes[on], `python3 -c '
+import os, sys
+for number in range(int(sys.argv[2])):
+    name = f"{sys.argv[1]}/.map-{number:06d}.0"
+    open(name, "w").write(f"{number:06d}\n")
+    os.rename(name, f"{sys.argv[1]}/map-{number:06d}")' "$1/$2" "$3"
+[ "$(cat "$1/$2/part-000000")" = "$(seq -f %06g 0 $(($3-1)))" ]`, stage, fmt.Sprint(number))
+		var shown struct {
+			Nodes []struct {
+				Host string
+				Maps int
+			}
+		}
+		text := nodes[on].Do("shuffle", "show", "--json", "job/"+stage)
+		if err := json.Unmarshal([]byte(text), &shown); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		kept = make(map[string]int)
+		for _, n := range shown.Nodes {
+			kept[n.Host] = n.Maps
+		}
+		return kept
+	}
+	nodes[0].Do("shuffle", "create", "job/ring", fmt.Sprintf("maps=%d", number), "copies=1", "place=ring")
+	nodes[0].Do("shuffle", "create", "job/writer", fmt.Sprintf("maps=%d", number), "copies=1", "place=writer")
+	first := write(0, "ring")
+	if len(first) != len(nodes) {
+		t.Errorf("maps of one writer are on %v", first)
+	}
+	nodes[0].Do("shuffle", "reset", "job/ring")
+	if second := write(1, "ring"); !maps.Equal(second, first) {
+		t.Errorf("by another writer maps are on %v, and were on %v", second, first)
+	}
+	if got := write(2, "writer"); !maps.Equal(got, map[string]int{nodes[2].Host.Name: number}) {
+		t.Errorf("without a ring maps are on %v", got)
+	}
+}
