@@ -69,10 +69,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Stalls == nil {
 		c.Stalls = stall.NewTable(time.Now)
 	}
+	return c, c.Check()
+}
+
+// Check refuses budgets that no cache can have, before anything is made.
+func (c Config) Check() error {
 	if c.RAMBytes < minRAM {
-		return c, fmt.Errorf("ram budget of %s %w: give %s or more", meta.FormatBytes(uint64(c.RAMBytes)), meta.ErrInvalid, meta.FormatBytes(minRAM))
+		return fmt.Errorf("ram budget of %s %w: give %s or more", meta.FormatBytes(uint64(c.RAMBytes)), meta.ErrInvalid, meta.FormatBytes(minRAM))
 	}
-	return c, nil
+	return disks.Config{Dirs: c.NVMe}.Check()
 }
 
 // minRAM holds a few huge pages; with less no batch could be served from RAM.

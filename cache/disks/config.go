@@ -56,16 +56,21 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	return c, c.Check()
+}
+
+// Check refuses what no tier can be of, before anything is made.
+func (c Config) Check() error {
 	seen := make(map[string]bool)
 	for _, d := range c.Dirs {
 		if d.Bytes <= 0 {
-			return c, meta.Worded(meta.ErrInvalid, "nvme directory %s: give it a budget above zero", d.Path)
+			return meta.Worded(meta.ErrInvalid, "nvme directory %s: give it a budget above zero", d.Path)
 		}
 		path := filepath.Clean(d.Path)
 		if seen[path] {
-			return c, meta.Worded(meta.ErrInvalid, "nvme directory %s is given twice: give it once, with one budget", d.Path)
+			return meta.Worded(meta.ErrInvalid, "nvme directory %s is given twice: give it once, with one budget", d.Path)
 		}
 		seen[path] = true
 	}
-	return c, nil
+	return nil
 }

@@ -56,8 +56,11 @@ func (p *program) mountCode(err error) int {
 
 func (p *program) mountFor(ctx context.Context, call mounting.HelperCall) error {
 	o, dir, err := call.Options.Complete(call.Dir)
-	if err != nil || call.Fake {
+	if err != nil {
 		return err
+	}
+	if call.Fake {
+		return o.Check(dir)
 	}
 	if err := mounting.MayMount(dir); err != nil {
 		return err

@@ -3,6 +3,7 @@ package trust
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"rankfs/meta"
@@ -10,7 +11,8 @@ import (
 
 // Config has a port's address, the identity of its node, and its limits.
 type Config struct {
-	Address   string // HOST:PORT to listen on; empty: 127.0.0.1 and any free port
+	Address   string           // HOST:PORT to listen on; empty: 127.0.0.1 and any free port
+	TCP       *net.TCPListener // listens there already, and is the port's from now on; nil: Open does it
 	Authority *Authority
 	Identity  *Identity
 	// Allowed reports whether a node, with the key of that fingerprint, may talk
@@ -43,9 +45,6 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if c.Authority == nil || c.Identity == nil || c.Allowed == nil {
 		return c, fmt.Errorf("port: authority, identity or who is allowed %w: it is missing", meta.ErrInvalid)
-	}
-	if c.Address == "" {
-		c.Address = "127.0.0.1:0"
 	}
 	if c.Now == nil {
 		c.Now = time.Now

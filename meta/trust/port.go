@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -45,19 +46,30 @@ type Port struct {
 	}
 }
 
+// Listen takes the address of a port, which one process at a time can have. Whoever
+// connects waits until the port is open.
+func Listen(ctx context.Context, address string) (*net.TCPListener, error) {
+	listen := net.ListenConfig{Control: tune, KeepAliveConfig: probes}
+	listen.SetMultipathTCP(false) // its sockets do not take all of TCP's options
+	tcp, err := listen.Listen(ctx, "tcp", cmp.Or(address, "127.0.0.1:0"))
+	if err != nil {
+		return nil, unheard(address, err)
+	}
+	return tcp.(*net.TCPListener), nil
+}
+
 // Open listens. A protocol is refused until its Listener is asked for.
 func Open(ctx context.Context, config Config) (*Port, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	listen := net.ListenConfig{Control: tune, KeepAliveConfig: probes}
-	listen.SetMultipathTCP(false) // its sockets do not take all of TCP's options
-	tcp, err := listen.Listen(ctx, "tcp", config.Address)
-	if err != nil {
-		return nil, unheard(config.Address, err)
+	if config.TCP == nil {
+		if config.TCP, err = Listen(ctx, config.Address); err != nil {
+			return nil, err
+		}
 	}
-	p := &Port{config: config, tcp: tcp.(*net.TCPListener)}
+	p := &Port{config: config, tcp: config.TCP}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.door = door{limit: config.Guests, perHost: config.GuestsPerHost, patience: patience}
 	p.ledger = ledger{log: config.Log}

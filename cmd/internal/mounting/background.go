@@ -96,6 +96,9 @@ func (t *Teller) tell(o outcome) bool {
 // Background starts this program again, detached from the terminal, and
 // returns when its mount is ready.
 func Background(ctx context.Context, run string, o Options, dir string) (Mounted, error) {
+	if err := o.Check(dir); err != nil {
+		return Mounted{}, err
+	}
 	log, err := openLog(o.State)
 	if err != nil {
 		return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)

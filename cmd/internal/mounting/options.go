@@ -165,6 +165,15 @@ func (o Options) Config(dir string) (node.Config, error) {
 	return c, err
 }
 
+// Check refuses complete options by which no mount can be made, before anything is.
+func (o Options) Check(dir string) error {
+	c, err := o.Config(dir)
+	if err != nil {
+		return err
+	}
+	return c.Check()
+}
+
 // Level is that of the messages to write.
 func (o Options) Level() (level slog.Level, err error) {
 	if level.UnmarshalText([]byte(o.logLevel)) != nil {

@@ -1,10 +1,16 @@
 package node
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"path/filepath"
 
+	"rankfs/cache"
 	"rankfs/cache/disks"
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/meta"
+	"rankfs/meta/trust"
 )
 
 // A Config is what a node needs to know.
@@ -47,6 +53,45 @@ func (c Config) nvmeBytes() (bytes int64) {
 	}
 	return bytes
 }
+
+// Check refuses what no node can be made of, before anything is made: who gives other
+// options the next time would find a cluster of one there.
+func (c Config) Check() error {
+	if err := (cache.Config{RAMBytes: c.RAMBytes, NVMe: c.NVMe}).Check(); err != nil {
+		return err
+	}
+	_, _, err := c.belongs()
+	return err
+}
+
+// belongs is the cluster that the state directory is of, or else the token by which to
+// join the one that is named; neither, if one is to be founded.
+func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
+	a, err = trust.OpenAuthority(c.trust())
+	switch {
+	case err == nil && c.Join != "":
+		// A token of this cluster, or none, is of a unit that joined once; that of another
+		// is of somebody who takes this node for one of theirs from now on.
+		if t, err := trust.ParseToken(c.Token); err == nil && t.Authority() != a.Fingerprint() {
+			return nil, token, meta.Worded(meta.ErrExist, "join %s: the token is of another cluster than this node, whose state is in %s: leave out --join, or mount with another --state DIR",
+				c.Join, c.State)
+		}
+		return a, token, nil
+	case err == nil:
+		return a, token, nil
+	case !errors.Is(err, meta.ErrNotExist):
+		return nil, token, err
+	case c.Join == "":
+		return nil, token, nil
+	case c.Token == "":
+		return nil, token, fmt.Errorf("join %s: token %w: it is missing; get one on that node with: rankfs token create", c.Join, meta.ErrInvalid)
+	}
+	token, err = trust.ParseToken(c.Token)
+	return nil, token, err
+}
+
+// trust is the directory of the authority, and of what this node proves itself by.
+func (c Config) trust() string { return filepath.Join(c.State, "trust") }
 
 func (c Config) kerberos() namenode.Kerberos {
 	return namenode.Kerberos{Principal: c.Principal, Keytab: c.Keytab, Cache: c.TicketCache, Conf: c.Krb5Conf}

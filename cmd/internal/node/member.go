@@ -41,8 +41,8 @@ type member struct {
 }
 
 // openMember enters the cluster that the state directory is of, or joins the one
-// that c names, or founds one.
-func openMember(ctx context.Context, c Config, handlers map[string]group.Handler) (m *member, err error) {
+// that c names, or founds one. It listens on tcp.
+func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers map[string]group.Handler) (m *member, err error) {
 	host := c.Host
 	if host == "" {
 		if host, err = os.Hostname(); err != nil {
@@ -54,7 +54,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(c.State, "trust")
+	dir := c.trust()
 	identity, err := trust.OpenIdentity(dir, id, host)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func openMember(ctx context.Context, c Config, handlers map[string]group.Handler
 	}
 	m.authority = authority
 	m.port, err = trust.Open(ctx, trust.Config{
-		Address: c.Listen, Authority: authority, Identity: identity, Log: c.Log,
+		TCP: tcp, Authority: authority, Identity: identity, Log: c.Log,
 		Allowed: m.machine.Admits,
 	})
 	if err != nil {
@@ -110,30 +110,19 @@ func (m *member) serve(ctx context.Context) {
 	}
 }
 
-// enter finds out which cluster this node belongs to.
+// enter has this node be of the cluster that it is of, that it is to join, or that it
+// is to found.
 func (m *member) enter(ctx context.Context, c Config, dir string, identity *trust.Identity) (a *trust.Authority, founds bool, err error) {
-	a, err = trust.OpenAuthority(dir)
+	a, token, err := c.belongs()
 	switch {
-	case err == nil && c.Join != "":
-		// A token of this cluster, or none, is of a unit that joined once; that of another
-		// is of somebody who takes this node for one of theirs from now on.
-		if token, err := trust.ParseToken(c.Token); err == nil && token.Authority() != a.Fingerprint() {
-			return nil, false, meta.Worded(meta.ErrExist, "join %s: the token is of another cluster than this node, whose state is in %s: leave out --join, or mount with another --state DIR",
-				c.Join, c.State)
-		}
+	case err != nil:
+		return nil, false, err
+	case a != nil && c.Join != "":
 		m.log.Info("this node is of a cluster already, and does not join another", "cluster", a.Cluster())
 		return a, false, nil
-	case err == nil:
+	case a != nil:
 		return a, a.CanSign() && !began(c.State), nil
-	case !errors.Is(err, meta.ErrNotExist):
-		return nil, false, err
-	case c.Join != "" && c.Token == "":
-		return nil, false, fmt.Errorf("join %s: token %w: it is missing; get one on that node with: rankfs token create", c.Join, meta.ErrInvalid)
 	case c.Join != "":
-		token, err := trust.ParseToken(c.Token)
-		if err != nil {
-			return nil, false, err
-		}
 		a, err = group.Join(ctx, dir, c.Join, token, identity, reachable(c.Listen, m.host), time.Now())
 		m.joined = err == nil
 		return a, false, err

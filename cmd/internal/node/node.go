@@ -47,6 +47,9 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	// more for the requests of the kernel, the operating system decides which
 	// thread runs, and it prefers one that has waited.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * runtime.NumCPU()))
+	if err := c.Check(); err != nil {
+		return err
+	}
 	held, err := takeOver(ctx, c)
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		}
 	}
 	leader, early := dispatch.NewLeader(), new(early)
-	m, err := openMember(ctx, c, map[string]group.Handler{
+	m, err := openMember(ctx, c, held.tcp, map[string]group.Handler{
 		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
 		admin.CallGlance: early.glance,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
+	"rankfs/meta/trust"
 )
 
 // How long a mount waits for the daemon before it. What was killed is gone in
@@ -23,10 +25,11 @@ const (
 	glance     = 10 * time.Millisecond // between two tries
 )
 
-// A tenure has what only one daemon can hold at a time: a free mount point, a state
-// directory, and the mount's entry in the registry.
+// A tenure has what only one daemon can hold at a time: a free mount point, the port
+// of the node, a state directory, and the mount's entry in the registry.
 type tenure struct {
 	point        string
+	tcp          *net.TCPListener // which is closed by release too
 	release      func()
 	registration *mounts.Registration
 }
@@ -42,7 +45,7 @@ func takeOver(ctx context.Context, c Config) (tenure, error) {
 		}
 		dying, ends := mounts.Ending(c.RunDir, point, c.State)
 		if !ends {
-			h, err := take(c)
+			h, err := take(ctx, c)
 			if err == nil || !errors.Is(err, meta.ErrBusy) && !errors.Is(err, meta.ErrExist) {
 				return h, err
 			}
@@ -62,14 +65,21 @@ func takeOver(ctx context.Context, c Config) (tenure, error) {
 	}
 }
 
-// take takes all of it or nothing.
-func take(c Config) (h tenure, err error) {
+// take takes all of it or nothing. The state directory is made once all that can be
+// refused before was not.
+func take(ctx context.Context, c Config) (h tenure, err error) {
 	if h.point, err = mountPoint(c.Mount); err != nil {
 		return tenure{}, err
 	}
-	if h.release, err = lockState(c.State); err != nil {
+	if h.tcp, err = trust.Listen(ctx, c.Listen); err != nil {
 		return tenure{}, err
 	}
+	unlock, err := lockState(c.State)
+	if err != nil {
+		h.tcp.Close()
+		return tenure{}, err
+	}
+	h.release = func() { unlock(); h.tcp.Close() }
 	if h.registration, err = mounts.Register(c.RunDir, h.point, c.State); err != nil {
 		h.release()
 		return tenure{}, err
