@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"rankfs/test/cluster"
@@ -68,6 +70,31 @@ func TestAllGoesWithTheKeeper(t *testing.T) {
 	defer again.Close()
 	if _, err := os.Stat(stale); err == nil {
 		t.Error("the next cluster kept what the dead one left")
+	}
+}
+
+// A test that serves a filesystem while another one's cluster starts can end: no host of
+// that has the mount.
+func TestHostsHaveNoMountsOfTests(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "with blanks")
+	must(t, os.Mkdir(dir, 0o755))
+	server, err := fs.Mount(dir, &fs.Inode{}, &fs.Options{MountOptions: fuse.MountOptions{DirectMount: true}})
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Unmount()) })
+	c, err := cluster.Open(soon(t), "scrap")
+	must(t, err)
+	must(t, unix.Kill(c.Keeper(), unix.SIGKILL)) // it may be older than the mount
+	eventually.True(t, "no process is left", func() bool { return len(processes(c.Disk())) == 0 })
+	must(t, c.Close())
+	c, err = cluster.Open(soon(t), "scrap")
+	must(t, err)
+	defer c.Close()
+	for _, pid := range []int{c.Keeper(), c.Host("node1").Pid} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", pid))
+		must(t, err)
+		if strings.Contains(string(table), t.Name()) {
+			t.Errorf("process %d has the mount:\n%s", pid, table)
+		}
 	}
 }
 

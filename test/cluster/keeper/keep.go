@@ -110,22 +110,23 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 	return holders, s.Save() // now with all pids
 }
 
-// unmountOthers detaches the rankfs mounts that were there when this process got its
-// mount namespace, and what jobs of their shuffle pools have in memory: a daemon of
-// another test goes on as long as any namespace has its mount. No path below one is
-// looked up.
+// unmountOthers detaches what other tests had mounted when this process got its mount
+// namespace: rankfs, what jobs of its shuffle pools have in memory, and filesystems that
+// tests serve themselves. Who serves one goes on as long as any namespace has its mount.
+// No path below one is looked up.
 func unmountOthers() error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	for _, line := range slices.Backward(slices.Collect(strings.Lines(string(table)))) { // what is mounted on another first
-		if !strings.Contains(line, " - fuse.rankfs ") && !strings.Contains(line, " - tmpfs rankfs-pool ") {
-			continue
-		}
 		point, err := strconv.Unquote(`"` + strings.Fields(line)[4] + `"`) // blanks are \040
 		if err != nil {
 			return fmt.Errorf("read mount table: odd line %q", line)
+		}
+		served := strings.Contains(line, " - fuse.") && strings.HasPrefix(point, os.TempDir()+"/")
+		if !served && !strings.Contains(line, " - fuse.rankfs ") && !strings.Contains(line, " - tmpfs rankfs-pool ") {
+			continue
 		}
 		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 			return fmt.Errorf("let go of the mount %s: %w", point, err)
