@@ -278,6 +278,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 		if err := read(c, block(uint64(wrong), size), make([]byte, 1), wrong); !errors.Is(err, meta.ErrCorrupt) {
 			t.Fatalf("byte %d is wrong: %v", wrong, err)
 		}
+		eventually.True(t, "its files are closed", func() bool { return c.Snapshot().Files == 0 }) // or too many wait for that
 	}
 }
 
@@ -527,10 +528,17 @@ func TestKept(t *testing.T) {
 
 // More blocks than are kept: no more descriptors.
 func TestKeepIsBounded(t *testing.T) {
-	x := newReplica(t, 1000, 512, 2)
-	c := newDatanode(t, pass(x.data, x.sums)).client(t)
-	for id := range uint64(50) {
-		if err := read(c, block(id, 1000), make([]byte, 1000), 0); err != nil {
+	var own []replica // or one that is passed for the next block would change
+	var passed atomic.Int64
+	for range 20 {
+		own = append(own, newReplica(t, 1000, 512, 2))
+	}
+	c := newDatanode(t, func(conn *net.UnixConn) {
+		x := own[passed.Add(1)-1]
+		pass(x.data, x.sums)(conn)
+	}).client(t)
+	for id := range own {
+		if err := read(c, block(uint64(id), 1000), make([]byte, 1000), 0); err != nil {
 			t.Fatal(err)
 		}
 		eventually.True(t, "no more than four are open", func() bool { return c.Snapshot().Files <= 4 })
