@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"rankfs/test/cluster"
@@ -67,51 +65,29 @@ func TestLocalBlocksChange(t *testing.T) {
 func TestLocalFileGrows(t *testing.T) {
 	c := cluster.Mounts(t)
 	d := newPlace(t, c, "data1", "--hadoop-conf", c.ConfByFile()).start()
-	j := &job{place: d, view: "grows", file: c.Dir(t) + "/grows", rounds: make([]atomic.Int64, jobRanks)}
+	const view = "grows"
+	file := c.Dir(t) + "/" + view
 	const times = 3
 	versions := []string{lines(5000)}
 	for range times {
 		versions = append(versions, versions[len(versions)-1]+"more\n")
 	}
-	d.Host.Put(t, j.file, []byte(versions[0]), twice, block)
-	d.create(j.view, j.file)
-	d.readsByFile(j.view, versions[0])
+	d.Host.Put(t, file, []byte(versions[0]), twice, block)
+	d.create(view, file)
+	d.readsByFile(view, versions[0])
 	client, err := d.Host.HDFS("root")
 	check(t, err)
 	defer client.Close()
 
-	var stale atomic.Int64
-	j.open = j.Descriptors()
-	for i := range j.rounds {
-		j.work.Go(func() {
-			for !j.stop.Load() && !t.Failed() {
-				_, err := d.Rankfs("cache", "evict", j.view)
-				got := ""
-				if err == nil {
-					got, err = d.read(j.view)
-				}
-				switch {
-				case err == nil && slices.Contains(versions, got):
-					j.rounds[i].Add(1)
-				case err == nil:
-					t.Errorf("a rank has read %d other bytes", len(got))
-				case strings.Contains(err.Error(), "Stale file handle"):
-					stale.Add(1)
-				default:
-					t.Error(err)
-				}
-			}
-		})
-	}
-	t.Cleanup(j.end)
+	j := d.follow(view, file, versions...)
 	for n := range times {
 		j.byFile("in peace")
-		before := stale.Load()
-		check(t, appendTo(client, j.file, "more\n"))
-		eventually.Within(t, waitTime, "ranks know that it is stale", func() bool { return stale.Load() > before || t.Failed() })
-		j.Do("dataset", "refresh", j.view)
+		before := j.told.Load()
+		check(t, appendTo(client, file, "more\n"))
+		j.areTold(before)
+		j.Do("dataset", "refresh", view)
 		j.byFile("appended to")
-		if got, err := d.read(j.view); err != nil || got != versions[n+1] {
+		if got, err := d.read(view); err != nil || got != versions[n+1] {
 			t.Errorf("after a refresh: other bytes, or %v", err)
 		}
 		want := make(map[string]int)
@@ -121,6 +97,49 @@ func TestLocalFileGrows(t *testing.T) {
 		eventually.Within(t, waitTime, "files of the former block are given up, and no others", func() bool { return maps.Equal(j.openBlocks(), want) })
 	}
 	j.end()
+}
+
+// A file is replaced, or removed, while ranks read it: what they read is whole, of one of
+// its versions, or they are told that it is stale, and the files of its former blocks are
+// given up. After a refresh the new blocks are read by file.
+func TestLocalFileGoes(t *testing.T) {
+	c := cluster.Mounts(t)
+	dir, old := c.Dir(t), lines(5000)
+	p := newPlace(t, c, "data1", "--hadoop-conf", c.ConfByFile())
+	client, err := c.Host("data1").HDFS("root")
+	check(t, err)
+	defer client.Close()
+	for view, now := range map[string][]string{"replaced": {strings.ToUpper(old)}, "removed": nil} {
+		t.Run(view, func(t *testing.T) {
+			d := (&place{p.For(t), t, c}).start()
+			file := dir + "/" + view
+			d.Host.Put(t, file, []byte(old), twice, block)
+			d.create(view, file)
+			d.readsByFile(view, old)
+			former := d.openBlocks()
+			j := d.follow(view, file, append(now, old)...)
+			j.byFile("in peace")
+			before := j.told.Load()
+			check(t, client.Remove(file))
+			for _, text := range now {
+				d.Host.Put(t, file, []byte(text), twice, block)
+			}
+			j.areTold(before)
+			eventually.Within(t, waitTime, "files of its former blocks are given up", func() bool {
+				open := d.openBlocks()
+				maps.DeleteFunc(open, func(block string, _ int) bool { return former[block] == 0 })
+				return len(open) == 0
+			})
+			for _, text := range now {
+				d.Do("dataset", "refresh", view)
+				j.byFile("after a refresh")
+				if got, err := d.read(view); err != nil || got != text {
+					t.Errorf("after a refresh: other bytes, or %v", err)
+				}
+			}
+			j.end()
+		})
+	}
 }
 
 // replica is the file of a block's bytes on a host.

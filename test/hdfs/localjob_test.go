@@ -22,6 +22,7 @@ type job struct {
 	view, file string // file is in HDFS
 	want       []string
 	rounds     []atomic.Int64 // of each rank, all of them right
+	told       atomic.Int64   // how often a rank was told that the file is another, or gone
 	stop       atomic.Bool
 	work       sync.WaitGroup
 
@@ -71,6 +72,49 @@ func (d *place) readers(view, file, content string) *job {
 	d.t.Cleanup(j.end)
 	j.byFile("in peace")
 	return j
+}
+
+// follow has ranks read all of a view over and over while its file becomes other versions
+// in turn, or goes: what they read is whole, as one of these, or they are told.
+func (d *place) follow(view, file string, versions ...string) *job {
+	d.t.Helper()
+	j := &job{place: d, view: view, file: file, rounds: make([]atomic.Int64, jobRanks), open: d.Descriptors()}
+	for i := range j.rounds {
+		j.work.Go(func() {
+			for !j.stop.Load() && !j.t.Failed() {
+				j.readVersion(i, versions)
+			}
+		})
+	}
+	d.t.Cleanup(j.end)
+	return j
+}
+
+func (j *job) readVersion(i int, versions []string) {
+	got, err := "", error(nil)
+	if _, err = j.Rankfs("cache", "evict", j.view); err == nil {
+		got, err = j.place.read(j.view)
+	}
+	switch {
+	case err == nil && slices.Contains(versions, got):
+		j.rounds[i].Add(1)
+	case err == nil:
+		j.t.Errorf("a rank has read %d other bytes", len(got))
+	case isOther(err):
+		j.told.Add(1)
+	default:
+		j.t.Error(err)
+	}
+}
+
+// isOther reports whether a program was told that a file is another than was indexed, or
+// gone.
+func isOther(err error) bool { return strings.Contains(err.Error(), "Stale file handle") }
+
+// areTold waits until ranks were told of a change oftener than before.
+func (j *job) areTold(before int64) {
+	j.t.Helper()
+	eventually.Within(j.t, waitTime, "ranks know that it is stale", func() bool { return j.told.Load() > before || j.t.Failed() })
 }
 
 func (j *job) rank(i int) (string, error) {
