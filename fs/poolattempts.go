@@ -93,7 +93,7 @@ func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse
 // Open implements fusefs.NodeOpener.
 func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
 	errno = n.stage.inAttempts(func(root *os.Root, dir string) error {
-		done, err := n.stage.writes(n.attempt, flags)
+		done, err := n.stage.writes(n.attempt, n.name, flags)
 		if err != nil {
 			return err
 		}
@@ -110,15 +110,25 @@ func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle
 
 // reserving has a file of an attempt reserve bytes.
 func (n *stageDir) reserving(name string) func(int64) (func(), error) {
-	return func(bytes int64) (func(), error) { return n.stage.Attempts().Reserve(name, bytes) }
+	return func(bytes int64) (func(), error) {
+		undo, err := n.stage.Attempts().Reserve(name, bytes)
+		if err != nil {
+			n.stage.Refused("allocate "+name, err)
+		}
+		return undo, err
+	}
 }
 
-// writes says that an attempt is opened, and to write if the flags of the open say so,
-// until done is called.
-func (n *stageDir) writes(a meta.Attempt, flags uint32) (done func(), err error) {
+// writes says that a file of an attempt is opened, and to write if the flags of the open say
+// so, until done is called.
+func (n *stageDir) writes(a meta.Attempt, name string, flags uint32) (done func(), err error) {
 	written := func() {}
 	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0 {
-		if written, err = n.stage.Attempts().Write(a); err != nil {
+		if err = n.stage.Attempts().MayGrow(1); err == nil {
+			written, err = n.stage.Attempts().Write(a)
+		}
+		if err != nil {
+			n.stage.Refused("write "+name, err)
 			return nil, err
 		}
 	}

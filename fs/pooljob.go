@@ -14,6 +14,7 @@ import (
 // A jobDir is one job.
 type jobDir struct {
 	fusefs.Inode
+	noOthers
 	tree *PoolTree
 	name string
 	job  PoolJob
@@ -33,6 +34,21 @@ func (n *jobDir) stable(st *syscall.Stat_t) fusefs.StableAttr {
 // Getattr implements fusefs.NodeGetattrer.
 func (n *jobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	return 0
+}
+
+// Setattr implements fusefs.NodeSetattrer. A job is its owner's alone, and stays so: what
+// says that again, as mkdir -m 700, is fine.
+func (n *jobDir) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	mode, hasMode := in.GetMode()
+	uid, hasUID := in.GetUID()
+	gid, hasGID := in.GetGID()
+	_, hasAtime := in.GetATime()
+	_, hasMtime := in.GetMTime()
+	if hasMode && mode&07777 != out.Mode&07777 || hasUID && uid != out.Uid || hasGID && gid != out.Gid || hasAtime || hasMtime {
+		return syscall.EPERM
+	}
 	return 0
 }
 

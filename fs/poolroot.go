@@ -37,6 +37,7 @@ const (
 // believed for longer than a request: no entry or attribute here has a timeout.
 type poolRoot struct {
 	fusefs.Inode
+	noOthers
 	tree *PoolTree
 }
 
@@ -46,6 +47,11 @@ func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.Att
 	out.Nlink = 2
 	setTimes(&out.Attr, n.tree.tree.born)
 	return 0
+}
+
+// Setattr implements fusefs.NodeSetattrer.
+func (n *poolRoot) Setattr(context.Context, fusefs.FileHandle, *fuse.SetAttrIn, *fuse.AttrOut) syscall.Errno {
+	return syscall.EPERM
 }
 
 func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }

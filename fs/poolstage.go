@@ -17,6 +17,7 @@ import (
 // A stageDir is one stage of a job.
 type stageDir struct {
 	fusefs.Inode
+	noOthers
 	job   *jobDir
 	name  string
 	stage PoolStage
@@ -58,6 +59,11 @@ func (c current) stale() bool { return c.stage.stage.Generation() != c.generatio
 func (n *stageDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
 	return 0
+}
+
+// Setattr implements fusefs.NodeSetattrer.
+func (n *stageDir) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	return n.job.Setattr(ctx, h, in, out)
 }
 
 // Statfs implements fusefs.NodeStatfser.
@@ -103,10 +109,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM"))
 	}
 	errno = n.inAttempts(func(root *os.Root, dir string) error {
-		if err := n.stage.Attempts().MayGrow(1); err != nil {
-			return err
-		}
-		done, err := n.writes(a, flags|unix.O_WRONLY)
+		done, err := n.writes(a, name, flags|unix.O_WRONLY)
 		if err != nil {
 			return err
 		}

@@ -128,6 +128,11 @@ func (n *scratch) Symlink(ctx context.Context, target, name string, out *fuse.En
 	return in, errno
 }
 
+// Mknod implements fusefs.NodeMknoder: there are no devices and pipes.
+func (n *scratch) Mknod(context.Context, string, uint32, uint32, *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	return nil, syscall.EPERM
+}
+
 // Readlink implements fusefs.NodeReadlinker.
 func (n *scratch) Readlink(context.Context) (target []byte, errno syscall.Errno) {
 	errno = n.do(func(root *os.Root) error {

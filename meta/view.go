@@ -171,18 +171,18 @@ func parseNumber(s string, low, high uint64) (uint64, error) {
 	return n, nil
 }
 
-// CheckName reports whether s can name a dataset: letters, digits, dots,
-// dashes and underscores, so that it needs no quoting in a shell, in a path
-// or in a view, and never starts with a dot or a dash.
+// CheckName reports whether s can name a dataset, or a job or stage of the shuffle
+// pool: letters, digits, dots, dashes and underscores, so that it needs no quoting in
+// a shell, in a path or in a view, and never starts with a dot or a dash.
 func CheckName(s string) error {
 	if s == "" || len(s) > MaxName {
-		return fmt.Errorf("dataset name %q %w: use 1 to %d characters", s, ErrInvalid, MaxName)
+		return fmt.Errorf("name %q %w: use 1 to %d characters", s, ErrInvalid, MaxName)
 	}
 	for i := range len(s) {
 		c := s[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_'
 		if !letter && (i == 0 || c != '.' && c != '-') {
-			return fmt.Errorf("dataset name %q %w: use letters, digits, '_', '.' and '-', not '.' or '-' first", s, ErrInvalid)
+			return fmt.Errorf("name %q %w: use letters, digits, '_', '.' and '-', not '.' or '-' first", s, ErrInvalid)
 		}
 	}
 	return nil

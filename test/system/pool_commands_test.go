@@ -36,6 +36,9 @@ func TestPoolCommands(t *testing.T) {
 	says(owner.rankfs(n, "shuffle", "show", "words"), 0, "of 1.0 GiB, all copies counted\n")
 	says(n.cli("shuffle", "quota", "words", "none"), 0, "words has no quota\n")
 	says(owner.rankfs(n, "shuffle", "create", "words/blob", "parts=2"), 4, "blob of job words exists already, as in every job")
+	says(owner.rankfs(n, "shuffle", "create", "refused/sums", "maps=none"), 2, "maps=none in spec is not valid")
+	says(owner.rankfs(n, "shuffle", "create", "refused/a/b"), 2, `name "a/b" is not valid`)
+	says(owner.rankfs(n, "shuffle", "show", "refused"), 3, "job refused of the shuffle pool does not exist")
 	says(other.rankfs(n, "shuffle", "rm", "words"), 7, "is user 12345's")
 
 	reader := exec.Command("cat", stage+"/part-000000")

@@ -27,3 +27,46 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// What is not for a program to make or to change is EPERM, whatever it is; who says of a
+// job's directory what it is anyway, as mkdir -m 700 does, is told nothing.
+func TestWhatCannotBeChanged(t *testing.T) {
+	_, stage := pool(t, "maps=1")
+	sh(t, `mkdir -m 700 "$1/../other"; chown 0:0 "$1/.."; echo x > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"
+echo x > "$1/../blob/.b"; mv "$1/../blob/.b" "$1/../blob/b"`, stage)
+	for _, script := range []string{
+		`chmod 755 "$1/.."`, `chmod 755 "$1"`, `chown 1 "$1"`, `touch "$1/.."`, `chmod 755 "$1/../.."`,
+		`mkdir "$1/x"`, `ln -s a "$1/x"`, `ln "$1/map-000000" "$1/x"`, `mkfifo "$1/x"`,
+		`ln -s a "$1/../x"`, `mkfifo "$1/../x"`, `echo x > "$1/../x"`, `echo x > "$1/../../x"`, `mkfifo "$1/../scratch/x"`, `mkfifo "$1/../blob/.x"`,
+		`chmod 600 "$1/map-000000"`, `touch "$1/map-000000"`, `truncate -s 0 "$1/map-000000"`, `setfattr -n user.x -v y "$1/map-000000"`,
+		`setfattr -x user.rankfs.attempt "$1/map-000000"`, `setfattr -n user.x -v y "$1/part-000000"`, `setfattr -n user.x -v y "$1/../blob/b"`,
+		`mv "$1/map-000000" "$1/map-000001"`, `mv "$1" "$1/../x"`, `mv "${1%/stage}" "${1%/job/stage}/x"`,
+	} {
+		if r := command(t, "sh", "-c", script, "sh", stage); r.code == 0 || !strings.Contains(r.err, "Operation not permitted") {
+			t.Errorf("%s: %v", script, r)
+		}
+	}
+}
+
+// Who creates an attempt, opens one to write or allocates it, beyond the quota, is refused,
+// and state says why.
+func TestOpensBeyondTheQuota(t *testing.T) {
+	n, stage := pool(t, "maps=2 copies=1")
+	n.ok("shuffle", "create", "small/stage", "maps=2", "copies=1", "--quota", "8KiB")
+	small := strings.Replace(stage, "/job/", "/small/", 1)
+	sh(t, `: > "$1/.map-000001.0"; head -c 8192 /dev/zero > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"`, small)
+	for script, what := range map[string]string{
+		`echo x > "$1/.map-000001.1"`:        "write .map-000001.1 at ",
+		`echo x >> "$1/.map-000001.0"`:       "write .map-000001.0 at ",
+		`truncate -s 10 "$1/.map-000001.0"`:  "write .map-000001.0 at ",
+		`fallocate -l 10 "$1/.map-000001.0"`: "write .map-000001.0 at ",
+		`echo x > "$1/.map-000001.0.idx"`:    "write .map-000001.0.idx at ",
+	} {
+		r := command(t, "sh", "-c", script, "sh", small)
+		state := sh(t, `cat "$1/state"`, small)
+		if r.code == 0 || !strings.Contains(r.err, "Disk quota exceeded") || !strings.Contains(state, what) || !strings.Contains(state, "rankfs shuffle quota small SIZE") {
+			t.Errorf("%s: %v, and state: %s", script, r, state)
+		}
+	}
+	sh(t, `cat "$1/.map-000001.0"; mv "$1/.map-000001.0" "$1/map-000001"`, small) // an empty one is no more
+}

@@ -173,6 +173,16 @@ func (n *shuffles) MakePool(ctx context.Context, u control.User, r control.PoolR
 	if pool.Fixed(stage) {
 		return meta.Worded(meta.ErrExist, "%s of job %s exists already, as in every job; choose another name", stage, name)
 	}
+	if r.Spec != "" { // what is refused leaves no job behind
+		if _, err := meta.ParseStage(r.Spec); err != nil {
+			return err
+		}
+	}
+	if ofStage {
+		if err := meta.CheckName(stage); err != nil {
+			return err
+		}
+	}
 	j, err := n.Pool.MakeJob(ctx, name, u.UID, u.GID, r.Quota)
 	if errors.Is(err, meta.ErrExist) && ofStage && r.Quota == 0 {
 		j, err = n.job(ctx, u, name)
