@@ -99,6 +99,8 @@ type PoolStage interface {
 type PoolAttempts interface {
 	// Dir is their directory, below the job's files.
 	Dir() (string, error)
+	// Begin says that there are attempts: the stage keeps its spec from then on.
+	Begin(ctx context.Context) error
 	// Write has an attempt open to write until done is called, if it is not committed
 	// meanwhile.
 	Write(a meta.Attempt) (done func(), err error)

@@ -109,6 +109,9 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM"))
 	}
 	errno = n.inAttempts(func(root *os.Root, dir string) error {
+		if err := n.stage.Attempts().Begin(ctx); err != nil {
+			return err
+		}
 		done, err := n.writes(a, name, flags|unix.O_WRONLY)
 		if err != nil {
 			return err

@@ -149,6 +149,7 @@ func TestAHostileMember(t *testing.T) {
 			g, _ := hostile.machine.Stage(j.Number, "s")
 			return &state.CommitMaps{Maps: state.Batch{{Stage: g.Number, Maps: state.Commits{{Writer: hostile.id, Nodes: []string{hostile.id}}}}}}
 		},
+		func() state.Command { return &state.BeginStage{StageName: stage} },
 		func() state.Command { return &state.SealStage{StageName: stage} },
 		func() state.Command { return &state.KeepCopy{StageName: stage, Node: hostile.id, Has: true} },
 		func() state.Command { return &state.DropMap{StageName: stage} },

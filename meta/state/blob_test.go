@@ -76,6 +76,7 @@ func TestBlobs(t *testing.T) {
 	c.refuse(meta.ErrInvalid, at(nil, put(other, "a", 20), put(other, "a", 21)))
 	c.refuse(meta.ErrInvalid, at(nil, put(other, "a/.b", 20)))
 	c.refuse(meta.ErrInvalid, signedBy(other, &state.SealStage{StageName: blobs}))
+	c.refuse(meta.ErrInvalid, signedBy(other, &state.BeginStage{StageName: blobs}))
 	c.refuse(meta.ErrInvalid, signedBy(other, &state.SpecifyStage{StageName: blobs, Spec: "maps=1"}))
 	if fmt.Sprint(c.blobs(), c.m.Blobs(number, ""), c.m.Commits(number)) != before {
 		t.Error("what was refused has changed something")

@@ -63,7 +63,7 @@ type Result struct {
 	Step       *Stepped `json:",omitempty"` // Step
 
 	Job    *PoolJob    `json:",omitempty"` // MakeJob, UseJob: the job as it is now
-	Stage  *PoolStage  `json:",omitempty"` // MakeStage, SpecifyStage, SealStage, ResetStage: the stage as it is now
+	Stage  *PoolStage  `json:",omitempty"` // MakeStage, SpecifyStage, BeginStage, SealStage, ResetStage: the stage as it is now
 	Commit *Commit     `json:",omitempty"` // KeepCopy: the attempt that has won
 	Maps   []Committed `json:",omitempty"` // CommitMaps: what each came to
 }

@@ -51,6 +51,7 @@ func seeds() []state.Command {
 		&state.DropBlob{Entry: state.Entry{By: id(1)}, StageName: blobs, Blob: state.Blob{Name: "d/k", Number: 1 << 40}},
 		&state.OfferPool{Entry: state.Entry{By: id(1)}, ID: id(1), Bytes: 1 << 30, Full: true},
 		&state.SetQuota{Entry: state.Entry{By: id(1)}, Name: "j", Number: 1, Quota: 7},
+		&state.BeginStage{Entry: state.Entry{By: id(1)}, StageName: stageName},
 	}
 }
 

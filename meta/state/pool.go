@@ -58,6 +58,7 @@ func (*pool) commands() []command {
 		{kind: 34, blank: blank[PutBlobs], by: owns, since: Signed},
 		{kind: 35, blank: blank[DropBlob], by: members, since: Signed},
 		{kind: 37, blank: blank[SetQuota], by: members, since: Signed},
+		{kind: 38, blank: blank[BeginStage], by: members, since: Signed},
 	}
 }
 
@@ -104,6 +105,7 @@ type PoolStage struct {
 	Number     uint64     // later stages have larger numbers
 	Nonce      uint64     // of the command that made it
 	Spec       meta.Stage // zero until somebody wrote it
+	Begun      bool       `json:",omitempty"` // attempts are written: its spec stays
 	Generation uint64     `json:",omitempty"` // how often it was reset, or given another spec
 	Resets     uint64     `json:",omitempty"`
 	Sealed     bool       `json:",omitempty"`

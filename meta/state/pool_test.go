@@ -219,7 +219,8 @@ func TestRoomOfMaps(t *testing.T) {
 	}
 }
 
-// A spec may be changed until a map is committed, and written again ever after.
+// A spec may be changed until attempts are written, or a map is committed, and written again
+// ever after. A stage that is begun anew may have another one.
 func TestSpecs(t *testing.T) {
 	c := pooled(t, "maps=2")
 	spec := func(text string) state.Command {
@@ -232,6 +233,15 @@ func TestSpecs(t *testing.T) {
 	c.won(k)
 	c.do(spec(" parts=2\nmaps=3\n"))
 	c.refuse(meta.ErrBusy, spec("maps=4 parts=2"))
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName, Generation: c.stage().Generation}))
+	c.do(spec("maps=4 parts=2"))
+	c.do(signedBy(other, &state.BeginStage{StageName: stageName}))
+	c.do(signedBy(other, &state.BeginStage{StageName: stageName})) // the same again
+	c.m = through(t, c.m)
+	c.do(spec("maps=4 parts=2"))
+	c.refuse(meta.ErrBusy, spec("maps=5 parts=2"))
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName, Generation: c.stage().Generation}))
+	c.do(spec("maps=5 parts=2"))
 }
 
 // What was sealed by one spec is not committed by another; the same spec again is no other.

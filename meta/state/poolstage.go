@@ -96,8 +96,30 @@ func (p *pool) isEmpty(g PoolStage) bool {
 	return len(t.blobs) == 0
 }
 
-// SpecifyStage gives a stage its spec. It may be changed until a map is committed: attempts
-// that were sealed by the spec before are of an earlier generation then.
+// BeginStage says that attempts of a stage are written, on some node.
+type BeginStage struct {
+	Entry
+	StageName
+}
+
+func (c *BeginStage) apply(s *state) (Result, error) {
+	g, err := c.of(s)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case g.Blobs():
+		return Result{}, fmt.Errorf("attempts of %s %w: blobs have none", c.Name, meta.ErrInvalid)
+	case !g.Begun:
+		g.Begun = true
+		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
+		s.changed.cluster = true
+	}
+	return Result{Stage: &g}, nil
+}
+
+// SpecifyStage gives a stage its spec, or another one until attempts are written. An attempt
+// may be sealed nevertheless by the spec before, as what a node knows is a little old: it is
+// of an earlier generation then.
 type SpecifyStage struct {
 	Entry
 	StageName
@@ -124,6 +146,9 @@ func (c *SpecifyStage) apply(s *state) (Result, error) {
 		return Result{Stage: &g}, nil
 	case g.Maps > 0 || g.Sealed:
 		return Result{}, fmt.Errorf("spec of stage %s %w: it is %s, and maps are committed; make another stage", c.Name, meta.ErrBusy, g.Spec)
+	case g.Specified() && g.Begun:
+		return Result{}, fmt.Errorf("spec of stage %s %w: it is %s, and attempts are written; make another stage, or begin this one anew: rankfs shuffle reset %s/%[1]s",
+			c.Name, meta.ErrBusy, g.Spec, c.Job)
 	}
 	p := s.pool()
 	j, err := p.named(c.Job, g.Job)
@@ -247,7 +272,7 @@ func (c *ResetStage) apply(s *state) (Result, error) {
 		s.pool().forget(g)
 		g.Generation++
 		g.Resets++
-		g.Sealed, g.Maps, g.Bytes = false, 0, 0
+		g.Begun, g.Sealed, g.Maps, g.Bytes = false, false, 0, 0
 		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
 		s.changed.cluster = true
 	}

@@ -106,6 +106,7 @@ func permissions() []permission {
 		{"CommitMaps", func() state.Command {
 			return &state.CommitMaps{Maps: state.Batch{{Stage: stageNumber, Maps: state.Commits{{Writer: other, Nodes: []string{other}}}}}}
 		}, "sl"},
+		{"BeginStage", func() state.Command { return &state.BeginStage{StageName: stageName} }, "omsl"},
 		{"SealStage", func() state.Command { return &state.SealStage{StageName: stageName} }, "omsl"},
 		{"ResetStage", func() state.Command { return &state.ResetStage{StageName: stageName} }, "omsl"},
 		{"KeepCopy", func() state.Command { return &state.KeepCopy{StageName: stageName, Node: other} }, "sl"},

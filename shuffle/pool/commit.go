@@ -31,6 +31,16 @@ func (g Attempts) Dir() (string, error) {
 	return f.attempts(g.number)
 }
 
+// Begin says that there are attempts: the stage keeps its spec from then on.
+func (g Attempts) Begin(ctx context.Context) error {
+	is, err := g.is()
+	if err != nil || is.Begun {
+		return err
+	}
+	_, err = g.job.pool.agree(ctx, &state.BeginStage{StageName: g.named()})
+	return err
+}
+
 // Write has an attempt open to write until done is called; it is refused for one that is
 // being committed, or may have been.
 func (g Attempts) Write(a meta.Attempt) (done func(), err error) {

@@ -43,6 +43,9 @@ func TestPoolOfSeveralNodes(t *testing.T) {
 	sh(nodes[0], `mkdir "$1"`)
 	sh(nodes[1], `mkdir "$1/s"`)
 	sh(nodes[2], `echo 'maps=8 parts=2 copies=2' > "$1/s/spec"`)
+	sh(nodes[0], `: > "$1/s/.map-000000.9"`)
+	sh(nodes[3], `! env printf maps=9 > "$1/s/spec" 2>/dev/null`) // there is an attempt
+	sh(nodes[0], `rm "$1/s/.map-000000.9"`)
 	var want strings.Builder
 	for i := range 8 {
 		text := fmt.Sprintf("map %d of node %d\n", i, i%4)

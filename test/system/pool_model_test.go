@@ -59,6 +59,7 @@ type poolModel struct {
 
 type modelStage struct {
 	spec     int // how many maps; zero: none yet
+	begun    bool
 	attempts map[string]string
 	maps     map[int]*modelMap
 }
@@ -155,7 +156,7 @@ func (m *poolModel) spec(t *rapid.T) {
 	switch {
 	case g == nil:
 		m.does(o, "ENOENT")
-	case g.spec != size && len(g.maps) > 0:
+	case g.spec != 0 && g.spec != size && g.begun:
 		m.does(o, "EBUSY")
 	default:
 		m.does(o, "")
@@ -179,7 +180,7 @@ func (m *poolModel) write(t *rapid.T) {
 		return
 	}
 	m.does(o, "")
-	g.attempts[file] = text
+	g.attempts[file], g.begun = text, true
 }
 
 func (m *poolModel) commit(t *rapid.T) {

@@ -26,6 +26,11 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	if want := "maps=1 parts=1 copies=2\nmaps=1 parts=1 copies=2 place=ring\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	sh(t, `: > "$1/.map-000000.0"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
+	r := command(t, "sh", "-c", `env printf maps=2 > "$1/spec"`, "sh", stage)
+	if state := sh(t, `cat "$1/state"`, stage); !strings.Contains(r.err, "Device or resource busy") || !strings.Contains(state, "attempts are written; make another stage") {
+		t.Errorf("another spec after the first attempt: %v, and state: %s", r, state)
+	}
 }
 
 // What is not for a program to make or to change is EPERM, whatever it is; who says of a
