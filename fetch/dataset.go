@@ -71,37 +71,6 @@ func (d *Dataset) use() (done func(), err error) {
 	return d.mu.users.Done, nil
 }
 
-// Fingerprint identifies the version of the source that the dataset serves.
-func (d *Dataset) Fingerprint() string { return d.x.Fingerprint() }
-
-// Records is the number of records.
-func (d *Dataset) Records() uint64 { return d.x.Records() }
-
-// Bytes is the sum of the lengths of all records.
-func (d *Dataset) Bytes() int64 { return d.x.Bytes() }
-
-// Size is the length of a record.
-func (d *Dataset) Size(record uint64) int64 { return d.x.Size(record) }
-
-// Extent is where a record stands.
-func (d *Dataset) Extent(record uint64) index.Extent { return d.x.Extent(record) }
-
-// AppendExtents appends the extents of n records from first on, adjacent ones
-// merged.
-func (d *Dataset) AppendExtents(extents []index.Extent, first, n uint64) []index.Extent {
-	own := make([]index.Extent, 0, n)
-	for record := first; record < first+n; record++ {
-		own = append(own, d.x.Extent(record))
-	}
-	return append(extents, index.Merge(own)...)
-}
-
-// Chunks is the number of chunks.
-func (d *Dataset) Chunks() int { return d.x.Chunks() }
-
-// Chunk returns a chunk.
-func (d *Dataset) Chunk(i int) index.Chunk { return d.x.Chunk(i) }
-
 // Hosts returns the hosts that hold a chunk, as the source knows them now.
 func (d *Dataset) Hosts(i int) []string {
 	if moving, ok := d.src.(interface{ Hosts(chunk int) []string }); ok {
@@ -111,9 +80,6 @@ func (d *Dataset) Hosts(i int) []string {
 	}
 	return d.x.Chunk(i).Hosts
 }
-
-// ChunkOf returns the chunk that holds a record.
-func (d *Dataset) ChunkOf(record uint64) int { return d.x.ChunkOf(record) }
 
 // Check returns an error wrapping meta.ErrStale if the source is known to
 // have changed. It is cheap.

@@ -19,7 +19,7 @@ import (
 )
 
 // dataset registers what is at a path of the cluster.
-func dataset(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Config)) *fetch.Dataset {
+func dataset(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Config)) sourcetest.Dataset {
 	t.Helper()
 	env := &fetch.Env{HDFS: clusters(t, c, change)}
 	return sourcetest.Attach(t, sourcetest.Fixture{Open: func() (fetch.Source, error) {
@@ -28,14 +28,14 @@ func dataset(t *testing.T, c *cluster.Cluster, path string, change func(*hdfs.Co
 }
 
 // readAll reads all records in order.
-func readAll(d *fetch.Dataset, ctx context.Context) ([]byte, error) {
-	extents := d.AppendExtents(nil, 0, d.Records())
+func readAll(d sourcetest.Dataset, ctx context.Context) ([]byte, error) {
+	extents := d.Extents(0, d.Records())
 	dst := make([]byte, d.Bytes())
 	return dst, d.Read(ctx, extents, dst)
 }
 
 // mustRead fails the test if a dataset does not have that content.
-func mustRead(t *testing.T, d *fetch.Dataset, content []byte) {
+func mustRead(t *testing.T, d sourcetest.Dataset, content []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -174,7 +174,7 @@ func TestLostBlock(t *testing.T) {
 }
 
 // readAgain reads all of a dataset once that goes well again.
-func readAgain(t *testing.T, d *fetch.Dataset, content []byte) {
+func readAgain(t *testing.T, d sourcetest.Dataset, content []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

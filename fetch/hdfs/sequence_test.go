@@ -73,14 +73,14 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-func readChunk(ctx context.Context, t *testing.T, d *fetch.Dataset, i int) []byte {
+func readChunk(ctx context.Context, t *testing.T, d sourcetest.Dataset, i int) []byte {
 	t.Helper()
 	c := d.Chunk(i)
-	return readExtents(ctx, t, d, d.AppendExtents(nil, c.First, c.Records))
+	return readExtents(ctx, t, d, d.Extents(c.First, c.Records))
 }
 
 // someValues reads the first and the last value of a chunk alone.
-func someValues(ctx context.Context, t *testing.T, d *fetch.Dataset, i int, whole []byte) {
+func someValues(ctx context.Context, t *testing.T, d sourcetest.Dataset, i int, whole []byte) {
 	t.Helper()
 	c := d.Chunk(i)
 	last := d.Extent(c.First + c.Records - 1)
@@ -91,7 +91,7 @@ func someValues(ctx context.Context, t *testing.T, d *fetch.Dataset, i int, whol
 	}
 }
 
-func readExtents(ctx context.Context, t *testing.T, d *fetch.Dataset, extents []index.Extent) []byte {
+func readExtents(ctx context.Context, t *testing.T, d sourcetest.Dataset, extents []index.Extent) []byte {
 	t.Helper()
 	size := int64(0)
 	for _, e := range extents {

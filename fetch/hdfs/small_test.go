@@ -151,7 +151,7 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(dst)
-	if err := d.Read(t.Context(), d.AppendExtents(nil, 0, 4), dst); !errors.Is(err, meta.ErrNoSpace) {
+	if err := d.Read(t.Context(), d.Extents(0, 4), dst); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("ends with %v", err)
 	}
 }

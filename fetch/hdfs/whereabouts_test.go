@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
+	"rankfs/test/sourcetest"
 )
 
 // More replicas, and others, are found, for files that are asked for singly and
@@ -41,7 +41,7 @@ func TestHoldersDie(t *testing.T) {
 	sets.until(t, "data2")
 }
 
-type sets map[string]*fetch.Dataset
+type sets map[string]sourcetest.Dataset
 
 // placed makes datasets that are on data2 alone, of files that are asked for
 // singly and of those of a listing. Where they are is asked for all the time.
@@ -67,7 +67,7 @@ func placed(t *testing.T, c *cluster.Cluster, dir string) sets {
 }
 
 // at reports whether all chunks are on those hosts alone.
-func at(d *fetch.Dataset, hosts ...string) bool {
+func at(d sourcetest.Dataset, hosts ...string) bool {
 	for i := range d.Chunks() {
 		if !slices.Equal(d.Hosts(i), hosts) {
 			return false

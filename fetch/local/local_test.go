@@ -19,27 +19,12 @@ import (
 	"rankfs/fetch/index"
 	"rankfs/fetch/local"
 	"rankfs/meta"
+	"rankfs/test/sourcetest"
 )
 
-func attach(t testing.TB, src fetch.Source, err error) (*fetch.Dataset, *index.Index) {
+func attach(t testing.TB, src fetch.Source, err error) sourcetest.Dataset {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "index")
-	if err == nil {
-		err = fetch.Build(t.Context(), src, path, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := fetch.Attach(t.Context(), src, x)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d, x
+	return sourcetest.Attach(t, sourcetest.Fixture{Open: func() (fetch.Source, error) { return src, err }})
 }
 
 func write(t testing.TB, content string) (path string) {
@@ -51,7 +36,7 @@ func write(t testing.TB, content string) (path string) {
 	return path
 }
 
-func records(t *testing.T, d *fetch.Dataset) (all []string) {
+func records(t *testing.T, d sourcetest.Dataset) (all []string) {
 	t.Helper()
 	for i := range d.Records() {
 		dst := make([]byte, d.Size(i))
@@ -78,7 +63,7 @@ func TestLines(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			src, err := local.OpenLines(write(t, test.content))
-			d, _ := attach(t, src, err)
+			d := attach(t, src, err)
 			if got := records(t, d); !reflect.DeepEqual(got, test.records) {
 				t.Errorf("got %q, want %q", got, test.records)
 			}
@@ -125,11 +110,11 @@ func TestFixed(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			src, err := local.OpenFixed(write(t, test.content), test.n)
-			d, x := attach(t, src, err)
+			d := attach(t, src, err)
 			if got := records(t, d); !reflect.DeepEqual(got, test.records) {
 				t.Errorf("got %q, want %q", got, test.records)
 			}
-			if got := x.Notes()["remainder"]; got != test.remainder {
+			if got := d.Notes()["remainder"]; got != test.remainder {
 				t.Errorf("note %q, want %q", got, test.remainder)
 			}
 		})
@@ -156,7 +141,7 @@ func TestChunks(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			src, err := test.open()
-			d, x := attach(t, src, err)
+			d := attach(t, src, err)
 			var chunks []int64
 			for i := range d.Chunks() {
 				chunks = append(chunks, d.Chunk(i).Bytes)
@@ -164,8 +149,8 @@ func TestChunks(t *testing.T) {
 			if !reflect.DeepEqual(chunks, test.chunks) {
 				t.Errorf("chunks of %v bytes, want %v", chunks, test.chunks)
 			}
-			if x.FileBytes() > 2048 {
-				t.Errorf("the index has %d bytes", x.FileBytes())
+			if d.FileBytes() > 2048 {
+				t.Errorf("the index has %d bytes", d.FileBytes())
 			}
 		})
 	}
@@ -224,9 +209,9 @@ func TestChangesUnderRead(t *testing.T) {
 	for round := range 20 {
 		path := write(t, string(want))
 		file, err := local.OpenWhole(path)
-		inFile, _ := attach(t, file, err)
+		inFile := attach(t, file, err)
 		tree, err := local.OpenTree(filepath.Dir(path))
-		inTree, _ := attach(t, tree, err)
+		inTree := attach(t, tree, err)
 		changed := make(chan error)
 		begin := make(chan bool)
 		go func() {
@@ -239,8 +224,8 @@ func TestChangesUnderRead(t *testing.T) {
 			if tries == 2 {
 				close(begin)
 			}
-			d := []*fetch.Dataset{inFile, inTree}[tries%2]
-			err := d.Read(t.Context(), d.AppendExtents(nil, 0, 1), dst)
+			d := []sourcetest.Dataset{inFile, inTree}[tries%2]
+			err := d.Read(t.Context(), d.Extents(0, 1), dst)
 			if errors.Is(err, meta.ErrStale) {
 				break
 			}
@@ -277,12 +262,12 @@ func TestTreeLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	src, err := local.OpenTree(dir)
-	d, x := attach(t, src, err)
+	d := attach(t, src, err)
 	if got := records(t, d); !reflect.DeepEqual(got, []string{"x"}) {
 		t.Errorf("records %q", got)
 	}
 	const want = "not served nor followed: fifos: 1, sockets: 1, symbolic links: 3"
-	if got := x.Notes()["left out"]; got != want {
+	if got := d.Notes()["left out"]; got != want {
 		t.Errorf("note %q, want %q", got, want)
 	}
 }
@@ -305,12 +290,12 @@ func TestTreeWithAnLMDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	src, err := local.OpenTree(dir)
-	d, x := attach(t, src, err)
+	d := attach(t, src, err)
 	if got := records(t, d); len(got) != 2+more || !reflect.DeepEqual(got[:2], []string{"x", "y"}) {
 		t.Errorf("%d records, the first %q", len(got), got[:min(2, len(got))])
 	}
 	want := "train/data.mdb is a record as a whole; to read the values in it create the dataset from lmdb:" + dir + "/train"
-	if got := x.Notes()["lmdb"]; got != want {
+	if got := d.Notes()["lmdb"]; got != want {
 		t.Errorf("note %q, want %q", got, want)
 	}
 }
@@ -321,16 +306,16 @@ func TestTreeStaysChanged(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(dir string) error
-		found  func(d *fetch.Dataset) error
+		found  func(d sourcetest.Dataset) error
 	}{
 		{"a file is rewritten", func(dir string) error {
 			return os.WriteFile(dir+"/120/f", []byte("other"), 0o600)
-		}, func(d *fetch.Dataset) error {
+		}, func(d sourcetest.Dataset) error {
 			return d.Read(t.Context(), []index.Extent{d.Extent(119), d.Extent(120)}, make([]byte, 10))
 		}},
 		{"a directory gets a file", func(dir string) error {
 			return os.WriteFile(dir+"/120/g", []byte("more"), 0o600)
-		}, func(d *fetch.Dataset) (err error) {
+		}, func(d sourcetest.Dataset) (err error) {
 			for range 8 { // each looks at 64 of them
 				err = errors.Join(err, d.Check(t.Context()))
 			}
@@ -346,7 +331,7 @@ func TestTreeStaysChanged(t *testing.T) {
 				}
 			}
 			src, err := local.OpenTree(dir)
-			d, _ := attach(t, src, err)
+			d := attach(t, src, err)
 			if err := d.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -377,11 +362,11 @@ func TestTreeDescriptors(t *testing.T) {
 		}
 	}
 	src, err := local.OpenTree(dir)
-	d, x := attach(t, src, err)
+	d := attach(t, src, err)
 	before := descriptors(t)
 	for i, got := range records(t, d) {
-		if want := fmt.Sprintf("%03d\n\xff", i); got != want || x.File(uint32(i)).Path != want {
-			t.Fatalf("record %d is %q of %q, want %q", i, got, x.File(uint32(i)).Path, want)
+		if want := fmt.Sprintf("%03d\n\xff", i); got != want || d.File(uint32(i)).Path != want {
+			t.Fatalf("record %d is %q of %q, want %q", i, got, d.File(uint32(i)).Path, want)
 		}
 	}
 	if got := descriptors(t) - before; got != local.KeptOpen {
@@ -403,7 +388,7 @@ func TestDescriptorLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	src, err := local.OpenTree(dir)
-	d, _ := attach(t, src, err)
+	d := attach(t, src, err)
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
@@ -418,7 +403,7 @@ func TestDescriptorLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, openErr := local.OpenLines(filepath.Join(dir, "file"))
-	readErr := d.Read(t.Context(), d.AppendExtents(nil, 0, 1), make([]byte, 1))
+	readErr := d.Read(t.Context(), d.Extents(0, 1), make([]byte, 1))
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +427,7 @@ func TestCheckGoesRound(t *testing.T) {
 		}
 	}
 	src, err := local.OpenTree(dir)
-	d, _ := attach(t, src, err)
+	d := attach(t, src, err)
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +485,7 @@ func bothOf(b *testing.B, size int) map[string]fetch.Source {
 func BenchmarkRead(b *testing.B) {
 	const size = 256 << 20
 	for name, src := range bothOf(b, size) {
-		d, _ := attach(b, src, nil)
+		d := attach(b, src, nil)
 		for _, n := range []int64{4 << 10, 128 << 10, 8 << 20, 64 << 20} {
 			b.Run(fmt.Sprintf("%s/size=%d", name, n), func(b *testing.B) {
 				dst := make([]byte, n)
@@ -521,7 +506,7 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkReadScattered(b *testing.B) {
 	const size = 1 << 30
 	for name, src := range bothOf(b, size) {
-		d, _ := attach(b, src, nil)
+		d := attach(b, src, nil)
 		for _, n := range []int64{100, 4 << 10, 16 << 10, 128 << 10, 1 << 20} {
 			b.Run(fmt.Sprintf("%s/record=%d", name, n), func(b *testing.B) {
 				const batch = 256

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"rankfs/fetch"
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
 	"rankfs/test/secure"
+	"rankfs/test/sourcetest"
 )
 
 // Where data is encrypted, a client goes by what the namenode says, and asks
@@ -114,7 +114,7 @@ func TestEncryption(t *testing.T) {
 
 // again reads with what was good before, which d knows to replace, and a bare
 // reader of blocks does not.
-func (h hdfsWith) again(t *testing.T, d *fetch.Dataset, old held) {
+func (h hdfsWith) again(t *testing.T, d sourcetest.Dataset, old held) {
 	if err := old.read(t); !errors.Is(err, datanode.ErrNoReplica) {
 		t.Errorf("with an old token: %v", err)
 	}

@@ -78,7 +78,7 @@ func (h hdfsWith) clusters(t *testing.T, conf string, change func(*hdfs.Config))
 }
 
 // dataset is /data as a client with the configuration sees it.
-func (h hdfsWith) dataset(t *testing.T, conf string) *fetch.Dataset {
+func (h hdfsWith) dataset(t *testing.T, conf string) sourcetest.Dataset {
 	env := &fetch.Env{HDFS: h.clusters(t, conf, nil)}
 	return sourcetest.Attach(t, sourcetest.Fixture{
 		Open: func() (fetch.Source, error) { return fetch.Open("hdfs://"+h.Address()+"/data?as=files", env) },
@@ -86,7 +86,7 @@ func (h hdfsWith) dataset(t *testing.T, conf string) *fetch.Dataset {
 }
 
 // read reads all of it in one go and compares.
-func (h hdfsWith) read(t *testing.T, d *fetch.Dataset) error {
+func (h hdfsWith) read(t *testing.T, d sourcetest.Dataset) error {
 	t.Helper()
 	if d.Records() != uint64(len(h.records)) {
 		t.Fatalf("%d records, want %d", d.Records(), len(h.records))
@@ -94,7 +94,7 @@ func (h hdfsWith) read(t *testing.T, d *fetch.Dataset) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got := make([]byte, d.Bytes())
-	if err := d.Read(ctx, d.AppendExtents(nil, 0, d.Records()), got); err != nil {
+	if err := d.Read(ctx, d.Extents(0, d.Records()), got); err != nil {
 		return err
 	}
 	if !bytes.Equal(got, bytes.Join(h.records, nil)) {

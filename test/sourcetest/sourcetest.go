@@ -58,8 +58,25 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 	}
 }
 
+// A Dataset is the source of a fixture, and the index by which its records are found.
+type Dataset struct {
+	*fetch.Dataset
+	*index.Index
+}
+
+// Close closes both.
+func (d Dataset) Close() error { return d.Dataset.Close() }
+
+// Extents is where n records from first on stand.
+func (d Dataset) Extents(first, n uint64) (extents []index.Extent) {
+	for record := first; record < first+n; record++ {
+		extents = append(extents, d.Extent(record))
+	}
+	return index.Merge(extents)
+}
+
 // Attach builds the index of a fixture and attaches its source.
-func Attach(t testing.TB, f Fixture) *fetch.Dataset {
+func Attach(t testing.TB, f Fixture) Dataset {
 	t.Helper()
 	d := attach(t, f, filepath.Join(t.TempDir(), "index"))
 	t.Cleanup(func() {
@@ -70,7 +87,7 @@ func Attach(t testing.TB, f Fixture) *fetch.Dataset {
 	return d
 }
 
-func attach(t testing.TB, f Fixture, path string) *fetch.Dataset {
+func attach(t testing.TB, f Fixture, path string) Dataset {
 	t.Helper()
 	src := open(t, f)
 	if err := fetch.Build(t.Context(), src, path, nil); err != nil {
@@ -84,7 +101,7 @@ func attach(t testing.TB, f Fixture, path string) *fetch.Dataset {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return Dataset{d, x}
 }
 
 func open(t testing.TB, f Fixture) fetch.Source {
@@ -97,8 +114,8 @@ func open(t testing.TB, f Fixture) fetch.Source {
 }
 
 // read returns n records from first on.
-func read(d *fetch.Dataset, first, n uint64) ([]byte, error) {
-	extents := d.AppendExtents(nil, first, n)
+func read(d Dataset, first, n uint64) ([]byte, error) {
+	extents := d.Extents(first, n)
 	var size int64
 	for _, e := range extents {
 		size += e.Len
@@ -108,7 +125,7 @@ func read(d *fetch.Dataset, first, n uint64) ([]byte, error) {
 }
 
 // want fails the test unless n records from first on are those of f.
-func want(t *testing.T, d *fetch.Dataset, f Fixture, first, n uint64) {
+func want(t *testing.T, d Dataset, f Fixture, first, n uint64) {
 	t.Helper()
 	got, err := read(d, first, n)
 	if err != nil {

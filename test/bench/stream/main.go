@@ -79,7 +79,7 @@ func serve(clusters *hdfs.Clusters, line []byte) error {
 }
 
 func measure(clusters *hdfs.Clusters, o order) (a answer, err error) {
-	d, err := attach(clusters, o.Path)
+	d, x, err := attach(clusters, o.Path)
 	if err != nil {
 		return a, err
 	}
@@ -91,7 +91,7 @@ func measure(clusters *hdfs.Clusters, o order) (a answer, err error) {
 	defer done()
 	slabs := make([][]byte, o.Threads)
 	for i := range slabs {
-		if slabs[i], err = slab(dir, d.Chunk(0).Bytes); err != nil {
+		if slabs[i], err = slab(dir, x.Chunk(0).Bytes); err != nil {
 			return a, err
 		}
 		defer unix.Munmap(slabs[i])
@@ -102,9 +102,9 @@ func measure(clusters *hdfs.Clusters, o order) (a answer, err error) {
 	var work sync.WaitGroup
 	for _, slab := range slabs {
 		work.Go(func() {
-			for i := int(next.Add(1)) - 1; i < d.Chunks(); i = int(next.Add(1)) - 1 {
-				c := d.Chunk(i)
-				e := d.Extent(c.First)
+			for i := int(next.Add(1)) - 1; i < x.Chunks(); i = int(next.Add(1)) - 1 {
+				c := x.Chunk(i)
+				e := x.Extent(c.First)
 				e.Len = c.Bytes
 				if err := d.Read(context.Background(), []index.Extent{e}, slab[:c.Bytes]); err != nil {
 					failed.Store(err)
@@ -121,25 +121,26 @@ func measure(clusters *hdfs.Clusters, o order) (a answer, err error) {
 		Received: clusters.Stats().Bytes - received}, nil
 }
 
-func attach(clusters *hdfs.Clusters, path string) (*fetch.Dataset, error) {
+func attach(clusters *hdfs.Clusters, path string) (*fetch.Dataset, *index.Index, error) {
 	dir, err := os.MkdirTemp("", "stream-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
 	src, err := fetch.Open("hdfs://"+path+"?as=fixed:1048576", &fetch.Env{HDFS: clusters})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	file := filepath.Join(dir, "index")
 	if err := fetch.Build(context.Background(), src, file, nil); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	x, err := index.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return fetch.Attach(context.Background(), src, x)
+	d, err := fetch.Attach(context.Background(), src, x)
+	return d, x, err
 }
 
 // slab is memory as the daemon's: a mapping of a file on a tmpfs with huge
