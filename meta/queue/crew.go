@@ -11,23 +11,23 @@ type worker struct {
 	id     int
 	node   int
 	pace   pace          // of units that its node holds
-	claims []claim       // oldest first: it works on the first and has the others in hand
+	leases []lease       // oldest first: it works on the first and has the others in hand
 	offer  int           // the unit that it was told to take and has not begun, or -1
 	seen   time.Duration // when it last did anything
 	quota  int           // units that the schedule still has for it
 	fresh  bool          // it joined after the schedule was made
 }
 
-// A claim is a unit that a worker has begun and neither finished nor returned.
-type claim struct {
+// A lease is of a unit that a worker has begun and neither finished nor returned.
+type lease struct {
 	unit  int
 	since time.Duration
 	far   bool // its node does not hold the unit
 	lost  bool // another worker finished it first; this one may not know yet
 }
 
-func (w *worker) claimOn(unit int) int {
-	return slices.IndexFunc(w.claims, func(c claim) bool { return c.unit == unit })
+func (w *worker) leaseOf(unit int) int {
+	return slices.IndexFunc(w.leases, func(l lease) bool { return l.unit == unit })
 }
 
 // A pace is a mean that follows what it is the mean of.
@@ -109,13 +109,13 @@ func (c *crew) takes(w *worker, far bool) time.Duration {
 	return time.Duration(c.near(w))
 }
 
-// ends estimates when w will have done its i-th claim. A claim that is overdue
+// ends estimates when w will have done its i-th lease. One that is overdue
 // is taken to need as long again as it is overdue: nothing better is known, and so a
 // worker that hangs falls behind all others.
 func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
 	var at time.Duration
-	for _, claim := range w.claims[:i+1] {
-		at = max(at, claim.since) + c.takes(w, claim.far)
+	for _, l := range w.leases[:i+1] {
+		at = max(at, l.since) + c.takes(w, l.far)
 		at += 2 * max(0, now-at)
 	}
 	return at
@@ -123,15 +123,15 @@ func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
 
 // idle estimates when w will have done all that it has in hand.
 func (c *crew) idle(now time.Duration, w *worker) time.Duration {
-	at := max(now, c.ends(now, w, len(w.claims)-1))
+	at := max(now, c.ends(now, w, len(w.leases)-1))
 	if w.offer >= 0 {
 		at += c.takes(w, false)
 	}
 	return at
 }
 
-// learn adds what is known when w has done a claim.
-func (c *crew) learn(now time.Duration, w *worker, done claim) {
+// learn adds what is known when w has done a unit.
+func (c *crew) learn(now time.Duration, w *worker, done lease) {
 	took := now - done.since
 	if done.far && w.pace.n > 0 {
 		c.far.add(took - time.Duration(w.pace.mean))
@@ -148,5 +148,5 @@ func (c *crew) learn(now time.Duration, w *worker, done claim) {
 // present says whether w can be counted on to take units: it works on one, or
 // asked for one lately. A descriptor may be open and not be read.
 func (c *crew) present(now time.Duration, w *worker) bool {
-	return len(w.claims) > 0 || w.offer >= 0 || now-w.seen <= time.Duration(4*c.usual())
+	return len(w.leases) > 0 || w.offer >= 0 || now-w.seen <= time.Duration(4*c.usual())
 }

@@ -34,12 +34,12 @@ func TestDistanceIsLearnt(t *testing.T) {
 	if got := c.further(); got != second {
 		t.Errorf("%v further at first", got)
 	}
-	c.learn(2*time.Second, w, claim{})
-	c.learn(5*time.Second, w, claim{far: true})
+	c.learn(2*time.Second, w, lease{})
+	c.learn(5*time.Second, w, lease{far: true})
 	if got := c.further(); got != 3*second {
 		t.Errorf("%v further, want 5 - 2 s", got)
 	}
-	c.learn(4*time.Second, stranger, claim{far: true})
+	c.learn(4*time.Second, stranger, lease{far: true})
 	if got := c.near(stranger); got != 2*second {
 		t.Errorf("%v near for who was never: want half, at least", got)
 	}
@@ -52,7 +52,7 @@ func TestEstimates(t *testing.T) {
 	if got := c.near(w); got != second {
 		t.Errorf("%v of nobody known", got)
 	}
-	c.learn(3*time.Second, w, claim{})
+	c.learn(3*time.Second, w, lease{})
 	for _, tt := range []struct {
 		id, node int
 		want     float64
@@ -61,7 +61,7 @@ func TestEstimates(t *testing.T) {
 			t.Errorf("worker %d on node %d: %v", tt.id, tt.node, got)
 		}
 	}
-	c.learn(5*time.Second, c.workers[2], claim{})
+	c.learn(5*time.Second, c.workers[2], lease{})
 	if got := c.near(c.join(0, 3, 0)); got != 3*second {
 		t.Errorf("%v on node 0, after 5 s on node 1", got)
 	}

@@ -22,8 +22,8 @@ func TestLocalFirst(t *testing.T) {
 				for range 200 {
 					w := rapid.SampledFrom(s.crew.workers).Draw(t, "who")
 					now += time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond
-					if len(w.claims) > 0 {
-						s.Finished(now, w.id, w.claims[0].unit)
+					if len(w.leases) > 0 {
+						s.Finished(now, w.id, w.leases[0].unit)
 					}
 					here, free := s.pool.nodes[w.node].here > 0, s.pool.free > 0
 					a, err := s.Next(now, w.id)

@@ -12,7 +12,7 @@ import (
 )
 
 // A group is what Raft would hold of a queue, and the rules by which it accepts
-// or refuses. Every claim of the scheduler is checked against it.
+// or refuses. Whatever the scheduler says is checked against it.
 type group struct {
 	s       *queue.Scheduler
 	now     time.Duration

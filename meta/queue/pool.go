@@ -22,7 +22,7 @@ const (
 	maxEdges = 1 << 30
 )
 
-// What pool.state says of a unit beside how many workers have a claim on it.
+// What pool.state says of a unit beside how many workers have it.
 const (
 	stateFree = 0
 	stateDone = 255

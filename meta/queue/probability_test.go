@@ -107,7 +107,7 @@ func TestSpeedFollowsHistory(t *testing.T) {
 	for id, each := range []time.Duration{time.Second, 2 * time.Second} {
 		w := c.join(0, id, id)
 		for range 2 {
-			c.learn(each, w, claim{})
+			c.learn(each, w, lease{})
 			a.follow(id)
 		}
 	}

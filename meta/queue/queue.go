@@ -42,8 +42,8 @@ type Advice struct {
 
 // A Scheduler is one queue's. It is not safe for concurrent use.
 //
-// A unit is free, or has claims, or is done. A claim is a worker's: a lease
-// that the group agreed on, or an offer that it may yet agree on. Offers bind
+// A unit is free, or workers have it, or it is done. A worker has a unit by a lease
+// that the group agreed on, or by an offer that it may yet agree on. Offers bind
 // only this scheduler, so that it does not advise two workers alike. Of the free
 // units those that were returned wait beside the pool until it is empty.
 type Scheduler struct {
@@ -51,7 +51,7 @@ type Scheduler struct {
 	crew    *crew
 	chooser chooser
 	later   []int        // free units that were returned, in that order
-	aside   map[int]bool // units with claims that are offered to no other worker
+	aside   map[int]bool // units that workers have and that are offered to no other worker
 	policy  Policy
 	seed    uint64
 	changes uint64
@@ -99,7 +99,7 @@ func (s *Scheduler) Leave(id int) {
 	if w == nil {
 		return
 	}
-	for len(w.claims) > 0 {
+	for len(w.leases) > 0 {
 		s.drop(w, 0)
 	}
 	if w.offer >= 0 {
@@ -130,7 +130,7 @@ func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
 		return Advice{Verdict: Wait, Until: until}, nil
 	}
 	w.offer = unit
-	s.claim(unit, w)
+	s.give(unit, w)
 	return Advice{Unit: unit, Second: s.pool.state[unit] > 1}, nil
 }
 
@@ -152,20 +152,20 @@ func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.schedules() 
 // Began says that the group agreed on a worker's lease of a unit.
 func (s *Scheduler) Began(now time.Duration, id, unit int) {
 	_, w := s.crew.find(id)
-	if w == nil || s.pool.state[unit] == stateDone || w.claimOn(unit) >= 0 {
+	if w == nil || s.pool.state[unit] == stateDone || w.leaseOf(unit) >= 0 {
 		return
 	}
 	if w.offer == unit {
 		w.offer = -1
 	} else {
 		s.overrule(unit)
-		s.claim(unit, w)
+		s.give(unit, w)
 	}
-	w.claims = append(w.claims, claim{unit: unit, since: now, far: !s.pool.holds(w.node, unit)})
+	w.leases = append(w.leases, lease{unit: unit, since: now, far: !s.pool.holds(w.node, unit)})
 }
 
-// overrule withdraws an offer of a unit that has two claims already: the group gave it
-// to another worker.
+// overrule withdraws an offer of a unit that two workers have already: the group gave it
+// to another.
 func (s *Scheduler) overrule(unit int) {
 	if s.pool.state[unit] < 2 {
 		return
@@ -189,11 +189,11 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 		return
 	}
 	w.seen = now
-	if i := w.claimOn(unit); i >= 0 {
-		s.crew.learn(now, w, w.claims[i])
+	if i := w.leaseOf(unit); i >= 0 {
+		s.crew.learn(now, w, w.leases[i])
 		s.drop(w, i)
-		if len(w.claims) > 0 {
-			w.claims[0].since = max(w.claims[0].since, now)
+		if len(w.leases) > 0 {
+			w.leases[0].since = max(w.leases[0].since, now)
 		}
 	}
 }
@@ -207,11 +207,11 @@ func (s *Scheduler) Returned(id, unit int) {
 	if w.offer == unit {
 		s.withdraw(w)
 	}
-	if i := w.claimOn(unit); i >= 0 {
+	if i := w.leaseOf(unit); i >= 0 {
 		s.drop(w, i)
 	}
 }
 
 func (s *Scheduler) forgetLost(w *worker) {
-	w.claims = slices.DeleteFunc(w.claims, func(c claim) bool { return c.lost })
+	w.leases = slices.DeleteFunc(w.leases, func(l lease) bool { return l.lost })
 }

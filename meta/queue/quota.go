@@ -53,9 +53,9 @@ func share(bids []bid, n int) {
 	}
 }
 
-// before orders the worker first that ends first, and of equals the one with fewer claims.
+// before orders the worker first that ends first, and of equals the one with fewer leases.
 func before(a, b bid) int {
-	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.claims), len(b.claims)))
+	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.leases), len(b.leases)))
 }
 
 // latest is the latest time, to one part in 2^40, by which all together

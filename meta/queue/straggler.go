@@ -10,14 +10,14 @@ func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.D
 	idle := s.crew.idle(now, w)
 	var most time.Duration
 	for _, owner := range s.crew.workers {
-		for i, c := range owner.claims {
-			if owner == w || s.pool.state[c.unit] != 1 || s.aside[c.unit] {
+		for i, l := range owner.leases {
+			if owner == w || s.pool.state[l.unit] != 1 || s.aside[l.unit] {
 				continue
 			}
-			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, c.unit))
+			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, l.unit))
 			margin := s.crew.ends(now, owner, i) - ends
 			if margin > most {
-				unit, most, ok = c.unit, margin, true
+				unit, most, ok = l.unit, margin, true
 			}
 			// The owner's estimate moves on twice as fast as time once it is overdue.
 			until = min(until, now+max(-margin, time.Millisecond))

@@ -2,19 +2,19 @@ package queue
 
 import "slices"
 
-// What becomes of a unit: it is taken, claimed by workers, put back, and done.
+// What becomes of a unit: it is taken, given to workers, put back, and done.
 
 // close makes a unit done by one worker, and lost for all others that have it.
 func (s *Scheduler) close(unit int, by *worker) {
-	claims := int(s.pool.state[unit])
-	if claims == 0 {
+	others := int(s.pool.state[unit])
+	if others == 0 {
 		s.take(unit, -1)
 	}
-	if by != nil && by.claimOn(unit) >= 0 {
-		claims--
+	if by != nil && by.leaseOf(unit) >= 0 {
+		others--
 	}
 	s.end(unit)
-	if claims > 0 {
+	if others > 0 {
 		s.lose(unit)
 	}
 }
@@ -34,8 +34,8 @@ func (s *Scheduler) lose(unit int) {
 		if w.offer == unit {
 			s.withdraw(w)
 		}
-		if i := w.claimOn(unit); i >= 0 {
-			w.claims[i].lost = true
+		if i := w.leaseOf(unit); i >= 0 {
+			w.leases[i].lost = true
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (s *Scheduler) put(unit int) {
 	s.chooser.back(unit)
 }
 
-func (s *Scheduler) claim(unit int, w *worker) {
+func (s *Scheduler) give(unit int, w *worker) {
 	if s.pool.state[unit] == stateFree {
 		s.take(unit, w.node)
 	}
@@ -70,9 +70,9 @@ func (s *Scheduler) claim(unit int, w *worker) {
 }
 
 func (s *Scheduler) drop(w *worker, i int) {
-	unit := w.claims[i].unit
-	w.claims = slices.Delete(w.claims, i, i+1)
-	if s.unclaim(unit) {
+	unit := w.leases[i].unit
+	w.leases = slices.Delete(w.leases, i, i+1)
+	if s.takeBack(unit) {
 		s.later = append(s.later, unit)
 	}
 }
@@ -80,13 +80,13 @@ func (s *Scheduler) drop(w *worker, i int) {
 func (s *Scheduler) withdraw(w *worker) {
 	unit := w.offer
 	w.offer = -1
-	if s.unclaim(unit) {
+	if s.takeBack(unit) {
 		s.put(unit)
 	}
 }
 
-// unclaim takes a claim from a unit, and reports whether it is free now.
-func (s *Scheduler) unclaim(unit int) bool {
+// takeBack takes a unit from a worker, and reports whether it is free now.
+func (s *Scheduler) takeBack(unit int) bool {
 	if s.pool.state[unit] == stateDone {
 		return false
 	}
