@@ -106,11 +106,11 @@ func packedAway(t *testing.T, allowed int64, c cache.Config, p *testPlan) *cache
 	k := newCache(t, c)
 	k.Allow(allowed, true)
 	if len(c.NVMe) > 0 { // there is no room on the disk meanwhile
-		claim, err := k.Reserve(t.Context(), c.NVMe[0].Bytes-4096, "")
+		r, err := k.Reserve(t.Context(), c.NVMe[0].Bytes-4096, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer claim.Release()
+		defer r.Release()
 	}
 	k.Pin(p.ID(), policy.Packed)
 	defer k.Pin(p.ID(), policy.Source)

@@ -77,45 +77,45 @@ func (c *Cache) Folders(name string) []*disks.Folder {
 }
 
 // Reserve counts bytes of an NVMe directory's budget as used, by files that are
-// not slabs, until the claim is released: of the directory in, or of any that has
+// not slabs, until the reservation is released: of the directory in, or of any that has
 // room for files to come if it is empty. Slabs make way for them, but not those
 // that ranks hold. The error wraps meta.ErrNoSpace if there is no room, now or
 // ever.
-func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error) {
+func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (*disks.Reservation, error) {
 	if c.nvme == nil {
 		return nil, fmt.Errorf("%w: there is no disk for it; mount with --nvme DIR:SIZE", meta.ErrNoSpace)
 	}
-	claim, err := c.nvme.Claim(bytes, in)
+	r, err := c.nvme.Reserve(bytes, in)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reserveWait, fmt.Errorf(
 		"%w: ranks hold too much of the nvme budget of %d to reserve %d bytes; try again when they read something else, or give --nvme a larger SIZE",
-		meta.ErrNoSpace, claim.Dir().Bytes, bytes))
+		meta.ErrNoSpace, r.Dir().Bytes, bytes))
 	defer cancel()
-	for !c.settle(claim) {
+	for !c.charge(r) {
 		if in == "" {
-			if other := c.nvme.Elsewhere(claim, c.settle); other != nil {
-				claim.Release()
+			if other := c.nvme.Elsewhere(r, c.charge); other != nil {
+				r.Release()
 				return other, nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			claim.Release()
+			r.Release()
 			return nil, context.Cause(ctx)
 		case <-time.After(roomPoll):
 		}
 	}
-	return claim, nil
+	return r, nil
 }
 
-// settle has slabs make way for a claim: those on the disk that nobody has open, and
+// charge has slabs make way for a reservation: those on the disk that nobody has open, and
 // those that the cache keeps open for nobody.
-func (c *Cache) settle(claim *disks.Claim) bool {
-	for !claim.Settle() {
+func (c *Cache) charge(r *disks.Reservation) bool {
+	for !r.Charge() {
 		c.mu.Lock()
-		victim := c.mu.eviction.victimOnNVMe(claim.Dir().Path)
+		victim := c.mu.eviction.victimOnNVMe(r.Dir().Path)
 		c.mu.Unlock()
 		if victim == nil {
 			return false

@@ -13,15 +13,15 @@ import (
 )
 
 // packed is the tier of slabs that are compressed in memory. What it takes is
-// claimed from the budget of the RAM tier: the two share one.
+// reserved of the budget of the RAM tier: the two share one.
 type packed struct {
 	ram   *ram
 	store *pack.Store
 
 	mu struct {
 		sync.Mutex
-		claimed  int64 // of the budget: what slabs take, and what those being packed may
-		pending  int64 // of claimed: the latter
+		reserved int64 // of the budget: what slabs take, and what those being packed may
+		pending  int64 // of reserved: the latter
 		choosers map[string]*chooser
 	}
 }
@@ -104,10 +104,10 @@ func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bo
 // the budget cannot take so many more.
 func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (number uint32, real int64, err error) {
 	most := pages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
-	if err := p.claim(most); err != nil {
+	if err := p.reserve(most); err != nil {
 		return 0, 0, err
 	}
-	defer p.settle(most)
+	defer p.count(most)
 	number, real, err = p.store.Put(ctx, nameOf(k), plain, m.Codec)
 	if errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, errNoRoom) {
 		err = fmt.Errorf("%w: %w", errNoRoom, err)
@@ -130,33 +130,33 @@ const (
 	packedMargin = 64 << 10
 )
 
-func (p *packed) claim(bytes int64) error {
-	if err := p.ram.claim(bytes); err != nil {
+func (p *packed) reserve(bytes int64) error {
+	if err := p.ram.chargeOthers(bytes); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.claimed += bytes
+	p.mu.reserved += bytes
 	p.mu.pending += bytes
-	p.store.Limit(p.mu.claimed)
+	p.store.Limit(p.mu.reserved)
 	return nil
 }
 
-// settle ends a claim: what is packed counts with its real bytes.
-func (p *packed) settle(claimed int64) {
+// count ends a reservation: what is packed counts with its real bytes.
+func (p *packed) count(reserved int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.pending -= claimed
+	p.mu.pending -= reserved
 	p.shrink()
 }
 
-// shrink gives back what is claimed and not needed. p.mu is held.
+// shrink gives back what is reserved and not needed. p.mu is held.
 func (p *packed) shrink() {
 	need := p.store.Stats().Used + p.mu.pending
-	if more := p.mu.claimed - need; more > 0 {
-		p.mu.claimed = need
+	if more := p.mu.reserved - need; more > 0 {
+		p.mu.reserved = need
 		p.store.Limit(need)
-		p.ram.unclaim(more)
+		p.ram.releaseOthers(more)
 	}
 }
 

@@ -35,8 +35,8 @@ type ram struct {
 
 	mu struct {
 		sync.Mutex
-		used     int64      // bytes of every file there is: held, spare, dying and looked at; and of claims and slots
-		claims   int64      // bytes taken by other things than slabs
+		used     int64      // bytes of every file there is: held, spare, dying and looked at; and of others and slots
+		others   int64      // bytes taken by other things than slabs
 		slots    int        // slabs in the pool
 		held     int        // files given out by take and not retired
 		closed   int        // of those, files without a descriptor

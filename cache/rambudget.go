@@ -18,12 +18,12 @@ func (r *ram) crowded() bool {
 	return r.files() > r.idleFiles
 }
 
-// claim counts bytes of the budget that are taken by other things than slabs in files.
-func (r *ram) claim(bytes int64) error {
+// chargeOthers counts bytes of the budget that are taken by other things than slabs in files.
+func (r *ram) chargeOthers(bytes int64) error {
 	r.mu.Lock()
 	discard, err := r.charge(bytes, 0)
 	if err == nil {
-		r.mu.claims += bytes
+		r.mu.others += bytes
 	}
 	r.mu.Unlock()
 	for _, d := range discard {
@@ -32,11 +32,11 @@ func (r *ram) claim(bytes int64) error {
 	return err
 }
 
-func (r *ram) unclaim(bytes int64) {
+func (r *ram) releaseOthers(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.used -= bytes
-	r.mu.claims -= bytes
+	r.mu.others -= bytes
 }
 
 // store copies a batch into a slot of the pool.
@@ -109,7 +109,7 @@ type TierStats struct {
 func (r *ram) stats() (t TierStats, recycled uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.claims, Slabs: r.mu.held + r.mu.slots}
+	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.others, Slabs: r.mu.held + r.mu.slots}
 	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
 		t.Dying += f.real
 	}

@@ -23,7 +23,7 @@ func TestReserve(t *testing.T) {
 	}
 	held := open(t, k, large, 0, 0)
 
-	claim, err := k.Reserve(t.Context(), 100<<20, "")
+	r, err := k.Reserve(t.Context(), 100<<20, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrNoSpace", test.name, err)
 		}
 	}
-	claim.Release()
-	claim.Release()
+	r.Release()
+	r.Release()
 	if s := k.Stats().NVMe[0]; s.Others != 0 || s.Used > 20<<20 {
 		t.Errorf("after release the tier says %+v", s)
 	}
@@ -63,12 +63,12 @@ func TestReserveElsewhere(t *testing.T) {
 	if s := k.Stats().NVMe; s[0].Slabs != 2 {
 		t.Fatalf("%+v", s)
 	}
-	claim, err := k.Reserve(t.Context(), 25<<20, "")
+	r, err := k.Reserve(t.Context(), 25<<20, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer claim.Release()
-	if dir := claim.Dir().Path; dir != free {
+	defer r.Release()
+	if dir := r.Dir().Path; dir != free {
 		t.Errorf("it is in %s, want the one that is free", dir)
 	}
 	if s := k.Stats().NVMe; s[0].Others != 0 || s[1].Others != 25<<20 {
@@ -104,14 +104,14 @@ func TestPoliciesSeeWhatSlabsMayTake(t *testing.T) {
 		if got := planned(); got != 128<<20 {
 			t.Errorf("planned for %d bytes of an empty disk", got)
 		}
-		claim, err := k.Reserve(t.Context(), 100<<20, "")
+		r, err := k.Reserve(t.Context(), 100<<20, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := planned(); got != 28<<20 {
 			t.Errorf("planned for %d bytes beside the 100 MiB", got)
 		}
-		claim.Release()
+		r.Release()
 		if got := planned(); got != 128<<20 {
 			t.Errorf("planned for %d bytes after the release", got)
 		}

@@ -17,7 +17,7 @@ import (
 
 // A Blob is bytes on a disk that stay until they are removed, of one size.
 //
-//   - It has a claim, of its bytes in the budget, for as long as it has files that this
+//   - It has its bytes in the budget reserved for as long as it has files that this
 //     process knows of.
 //   - It has files while they are open: from the beginning of a use, when it is found
 //     or begun, to its end.
@@ -34,13 +34,13 @@ type Blob struct {
 	use    *use  // nil if there is none
 	failed error // why the last attempt to make it failed
 
-	folder  *disks.Folder // in which it is; nil: in none, as far as is known
-	size    int64
-	claim   *disks.Claim // nil: it is not in the budget
-	whole   bool
-	touched time.Time // when it was last used or written
-	file    *disks.File
-	sums    *sums
+	folder   *disks.Folder // in which it is; nil: in none, as far as is known
+	size     int64
+	reserved *disks.Reservation // nil: it is not in the budget
+	whole    bool
+	touched  time.Time // when it was last used or written
+	file     *disks.File
+	sums     *sums
 
 	have    atomic.Int64  // bytes that are there, while it is made
 	mending chan struct{} // a token: one granule is mended at a time
@@ -103,7 +103,7 @@ func (b *Blob) open(ctx context.Context) (err error) {
 // whether there is one.
 func (b *Blob) locate(kind string) bool {
 	for _, f := range b.store.folders() {
-		if b.claim != nil && *f != *b.folder {
+		if b.reserved != nil && *f != *b.folder {
 			continue
 		}
 		if f.Has(b.name(kind)) {
@@ -122,13 +122,13 @@ func (b *Blob) Begin(ctx context.Context) error {
 		return err
 	}
 	b.sums = newSums(b.size)
-	if b.sums.file, err = b.claim.Make(b.store.config.Folder, b.name(summed), sumsBytes(b.size)); err != nil {
+	if b.sums.file, err = b.reserved.Make(b.store.config.Folder, b.name(summed), sumsBytes(b.size)); err != nil {
 		return b.refused(err)
 	}
 	if err = b.sums.read(); err != nil {
 		return err
 	}
-	if b.file, err = b.claim.Make(b.store.config.Folder, b.name(part), b.size); err != nil {
+	if b.file, err = b.reserved.Make(b.store.config.Folder, b.name(part), b.size); err != nil {
 		return b.refused(err)
 	}
 	close(b.use.begun)
@@ -139,7 +139,7 @@ func (b *Blob) Begin(ctx context.Context) error {
 // room for it, or else anywhere.
 func (b *Blob) place(ctx context.Context) error {
 	b.whole = false
-	if b.miss(); b.claim != nil {
+	if b.miss(); b.reserved != nil {
 		return nil
 	}
 	if b.folder = nil; !b.locate(part) {
@@ -160,7 +160,7 @@ func (b *Blob) place(ctx context.Context) error {
 // miss forgets where the blob is if that cannot be read, or is another disk by now: it is
 // found there, or else made elsewhere.
 func (b *Blob) miss() {
-	if b.claim != nil && !among(b.store.folders(), b.folder) {
+	if b.reserved != nil && !among(b.store.folders(), b.folder) {
 		b.forget()
 	}
 }
@@ -168,7 +168,7 @@ func (b *Blob) miss() {
 // reserve counts the files in the budget of the disk that they are on, or of any
 // that has room for them.
 func (b *Blob) reserve(ctx context.Context) error {
-	if b.claim != nil {
+	if b.reserved != nil {
 		return nil
 	}
 	const block = 4 << 10
@@ -177,9 +177,9 @@ func (b *Blob) reserve(ctx context.Context) error {
 	if b.folder != nil {
 		in = b.folder.Dir()
 	}
-	claim, err := b.store.config.Room.Reserve(ctx, need, in)
+	r, err := b.store.config.Room.Reserve(ctx, need, in)
 	if err == nil {
-		b.claim, b.folder = claim, claim.Folder(b.store.config.Folder)
+		b.reserved, b.folder = r, r.Folder(b.store.config.Folder)
 	}
 	return err
 }
@@ -292,8 +292,8 @@ func (b *Blob) remove() {
 // forget gives back the room of a blob, whose files are gone or out of reach.
 func (b *Blob) forget() {
 	b.whole, b.sums, b.folder = false, nil, nil
-	if b.claim != nil {
-		b.claim.Release()
-		b.claim = nil
+	if b.reserved != nil {
+		b.reserved.Release()
+		b.reserved = nil
 	}
 }

@@ -28,12 +28,12 @@ type room struct {
 	reserving func() // called before bytes are reserved; may be nil
 }
 
-func (r *room) Reserve(_ context.Context, bytes int64, in string) (*disks.Claim, error) {
+func (r *room) Reserve(_ context.Context, bytes int64, in string) (*disks.Reservation, error) {
 	if r.reserving != nil {
 		r.reserving()
 	}
-	c, err := r.Claim(bytes, in)
-	if err == nil && !c.Settle() {
+	c, err := r.Tier.Reserve(bytes, in)
+	if err == nil && !c.Charge() {
 		c.Release()
 		return nil, meta.ErrNoSpace
 	}

@@ -32,10 +32,10 @@ import (
 type Room interface {
 	// Folders are those of a name in the directories that can be read now.
 	Folders(name string) []*disks.Folder
-	// Reserve counts bytes as used, until the claim is released, in the directory of
+	// Reserve counts bytes as used, until the reservation is released, in the directory of
 	// that path, or for files to come in any that has room for them if it is
 	// empty. The error wraps meta.ErrNoSpace if there is no room, now or ever.
-	Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error)
+	Reserve(ctx context.Context, bytes int64, in string) (*disks.Reservation, error)
 }
 
 // Config says where blobs are, and what their files are called.
@@ -207,7 +207,7 @@ func (s *Store) adopt(f found) {
 			s.log.Warn("blob removed: the budget has no room for it", "blob", b.path(), "cause", err)
 		}
 	}
-	if b == nil || b.claim == nil {
+	if b == nil || b.reserved == nil {
 		s.erase(f.folder, f.key)
 	}
 	if b != nil {

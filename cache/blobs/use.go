@@ -183,7 +183,7 @@ func (s *Store) open(ctx context.Context, b *Blob, maker Maker) error {
 // roomy tries again without interrupted blobs if they may be in the way of one.
 func (b *Blob) roomy(try func() error) error {
 	err := try()
-	if errors.Is(err, meta.ErrNoSpace) && b.claim == nil {
+	if errors.Is(err, meta.ErrNoSpace) && b.reserved == nil {
 		b.store.sweep(0)
 		err = try()
 	}
@@ -221,7 +221,7 @@ func (s *Store) end(b *Blob, opened bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.claim == nil { // there are no files
+	if b.reserved == nil { // there are no files
 		delete(s.mu.blobs, b.key)
 	}
 	u := b.use

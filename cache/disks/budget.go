@@ -26,7 +26,7 @@ func (f Floor) of(total int64) int64 {
 //   - used is at least what the directory's files take: slabs, unfinished files, dying
 //     files, the index and reserved files. A file is counted before it is made, and
 //     until its blocks are free.
-//   - others and claims together never exceed most.
+//   - others and reserved together never exceed most.
 //
 // Its lock is held within its methods only, and no other is taken meanwhile. It may be
 // taken while the slabs' lock is held.
@@ -35,10 +35,10 @@ type budget struct {
 
 	mu struct {
 		sync.Mutex
-		used   int64
-		others int64 // of used: reserved for what is not a slab
-		claims int64 // that are to be reserved: no slab may take them
-		index  int64 // of used: the index file's
+		used     int64
+		others   int64 // of used: of files that are not slabs, or for them
+		reserved int64 // for such files, and not charged yet: no slab may take them
+		index    int64 // of used: the index file's
 	}
 }
 
@@ -49,7 +49,7 @@ func (b *budget) count(need int64) (ok bool, err error) {
 	switch {
 	case need > b.most-b.mu.others:
 		return false, fmt.Errorf("%d bytes, nvme budget of %d, %d of it for other files: %w", need, b.most, b.mu.others, ErrNoRoom)
-	case b.mu.used+b.mu.claims+need > b.most:
+	case b.mu.used+b.mu.reserved+need > b.most:
 		return false, nil
 	}
 	b.mu.used += need
@@ -68,14 +68,14 @@ func (b *budget) add(bytes int64) {
 func (b *budget) over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.mu.used+b.mu.claims > b.most
+	return b.mu.used+b.mu.reserved > b.most
 }
 
 // left is what is not used.
 func (b *budget) left() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(0, b.most-b.mu.used-b.mu.claims)
+	return max(0, b.most-b.mu.used-b.mu.reserved)
 }
 
 // usage is what all files take, and what of that files which are not slabs take.
@@ -90,7 +90,7 @@ func (b *budget) usage() (used, others int64) {
 func (b *budget) room(most int64, written bool) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	limit := b.most - b.mu.claims
+	limit := b.most - b.mu.reserved
 	if !written {
 		limit = b.mu.used
 	}
@@ -110,40 +110,40 @@ func (b *budget) setIndex(bytes int64) {
 func (b *budget) forOthers() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.most - b.mu.others - b.mu.claims
+	return b.most - b.mu.others - b.mu.reserved
 }
 
-// claim keeps bytes from slabs to come, unless they are more than other files have
+// reserve keeps bytes from slabs to come, unless they are more than other files have
 // left.
-func (b *budget) claim(bytes int64) (ok bool) {
+func (b *budget) reserve(bytes int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ok = bytes <= b.most-b.mu.others-b.mu.claims
+	ok = bytes <= b.most-b.mu.others-b.mu.reserved
 	if ok {
-		b.mu.claims += bytes
+		b.mu.reserved += bytes
 	}
 	return ok
 }
 
-// settle counts claimed bytes as used if the budget allows.
-func (b *budget) settle(bytes int64) bool {
+// charge counts reserved bytes as used if the budget allows.
+func (b *budget) charge(bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.mu.used+bytes > b.most {
 		return false
 	}
-	b.mu.claims -= bytes
+	b.mu.reserved -= bytes
 	b.mu.others += bytes
 	b.mu.used += bytes
 	return true
 }
 
-// release gives back what was claimed, and perhaps settled.
-func (b *budget) release(bytes int64, settled bool) {
+// release gives back what was reserved, and perhaps charged.
+func (b *budget) release(bytes int64, charged bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !settled {
-		b.mu.claims -= bytes
+	if !charged {
+		b.mu.reserved -= bytes
 		return
 	}
 	b.mu.others -= bytes

@@ -185,33 +185,33 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What is claimed for others is not for slabs, which make way.
-func TestClaim(t *testing.T) {
+// What is reserved for others is not for slabs, which make way.
+func TestReservation(t *testing.T) {
 	k := start(t, one(t.TempDir(), 40<<10))
 	k.putAll(0, 10, 4096)
 	held := k.hold(0)
-	c, err := k.Claim(36<<10, "")
+	c, err := k.Reserve(36<<10, "")
 	must(t, err)
 	if room := k.Room(); room != 4<<10 {
 		t.Errorf("slabs may take %d bytes beside 36 KiB", room)
 	}
-	if !c.Settle() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) || k.Room() != 4<<10 {
+	if !c.Charge() || k.stats().Used != 40<<10 || k.stats().Others != 36<<10 || !k.Has(key(0)) || k.Room() != 4<<10 {
 		t.Errorf("%+v", k.stats())
 	}
-	if _, err := k.Claim(5<<10, ""); !errors.Is(err, meta.ErrNoSpace) {
+	if _, err := k.Reserve(5<<10, ""); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("more than is left: %v", err)
 	}
-	more, err := k.Claim(4<<10, "")
+	more, err := k.Reserve(4<<10, "")
 	must(t, err)
-	if more.Settle() {
+	if more.Charge() {
 		t.Error("a slab that is open made way")
 	}
 	held.Release()
-	if !more.Settle() || k.stats().Slabs != 0 {
+	if !more.Charge() || k.stats().Slabs != 0 {
 		t.Errorf("%+v", k.stats())
 	}
-	if !more.Settle() {
-		t.Error("what is settled is no more")
+	if !more.Charge() {
+		t.Error("what is charged is no more")
 	}
 	for range 2 {
 		c.Release()

@@ -36,6 +36,6 @@
 // # Files that are not slabs
 //
 // Others keep files in folders of the same directories, within the same budgets and
-// floors (Claim): slabs make way for them, and they are not given up. They are made
+// floors (Reservation): slabs make way for them, and they are not given up. They are made
 // as slabs are (File), but they last: when one has its name it is on the disk.
 package disks

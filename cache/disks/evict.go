@@ -192,7 +192,7 @@ func (v *evictor) remove(s *slab) error {
 			v.slabs.nameless(s, nil)
 			v.budget.add(-s.real)
 		} else if !v.slabs.nameless(s, f) {
-			v.nameless.settle(f, s.real)
+			v.nameless.free(f, s.real)
 		}
 		return nil
 	})

@@ -199,8 +199,8 @@ func TestMountPointLeft(t *testing.T) {
 	eventually.True(t, "it is missed", func() bool { return k.stats().Fault != nil })
 	k.putAll(10, 20, 100<<10)
 	eventually.True(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
-	if _, err := k.Claim(1<<10, i.slab); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
-		t.Errorf("a claim where no disk is: %v", err)
+	if _, err := k.Reserve(1<<10, i.slab); !errors.Is(err, meta.ErrNoSpace) || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("a reservation where no disk is: %v", err)
 	}
 	if s := k.Stats(); !strings.Contains(s[0].Fault.Error(), "is gone") || s[0].Used != 0 || s[1].Slabs != 10 {
 		t.Errorf("%+v", s)
@@ -260,14 +260,14 @@ func TestNothingMakesWayForNothing(t *testing.T) {
 	k := start(t, c)
 	i.fillUp(20 << 20)
 	k.putAll(0, 5, 1<<20)
-	if claim, err := k.Claim(35<<20, ""); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("claimed %v, %v", claim, err)
+	if r, err := k.Reserve(35<<20, ""); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("reserved %v, %v", r, err)
 	}
 	if n := k.stats().Slabs; n != 5 {
 		t.Errorf("%d of 5 slabs are left", n)
 	}
-	if _, err := k.Claim(1<<20, t.TempDir()); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("claimed in a directory of others: %v", err)
+	if _, err := k.Reserve(1<<20, t.TempDir()); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("reserved in a directory of others: %v", err)
 	}
 	k.stop()
 }
@@ -346,21 +346,21 @@ func TestDirectoryGoesInAWrite(t *testing.T) {
 	k.stop()
 }
 
-// Room that was claimed on a file system is nobody else's, from before there is a file
+// Room that was reserved on a file system is nobody else's, from before there is a file
 // until after it has its blocks.
-func TestClaimsKeepTheFloor(t *testing.T) {
+func TestReservationsKeepTheFloor(t *testing.T) {
 	i := newImage(t, 64)
 	c := one(i.slab, 40<<20)
 	c.Floor = disks.Floor{Bytes: 10 << 20}
 	k := start(t, c)
 	i.fillUp(24 << 20)
 	const size = 8 << 20
-	first, err := k.Claim(size, "")
+	first, err := k.Reserve(size, "")
 	must(t, err)
 	refused := func(when string) {
 		t.Helper()
-		if second, err := k.Claim(size, ""); !errors.Is(err, meta.ErrNoSpace) {
-			t.Errorf("claimed %v with %d bytes free, %s: %v", second, i.free(), when, err)
+		if second, err := k.Reserve(size, ""); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("reserved %v with %d bytes free, %s: %v", second, i.free(), when, err)
 		}
 	}
 	refused("before the first has a file")
@@ -371,7 +371,7 @@ func TestClaimsKeepTheFloor(t *testing.T) {
 	must(t, f.Close())
 	must(t, first.Folder("files").Remove("whole"))
 	first.Release()
-	again, err := k.Claim(size, "")
+	again, err := k.Reserve(size, "")
 	must(t, err)
 	again.Release()
 	k.stop()
@@ -383,12 +383,12 @@ func TestClaimsKeepTheFloor(t *testing.T) {
 func TestFileOnAStuckDisk(t *testing.T) {
 	i := newImage(t, 32)
 	k := two(t, i)
-	claim, err := k.Claim(4<<20, i.slab)
+	r, err := k.Reserve(4<<20, i.slab)
 	must(t, err)
-	if !claim.Settle() {
+	if !r.Charge() {
 		t.Fatal("no room")
 	}
-	f, err := claim.Make("files", "one", 1<<20)
+	f, err := r.Make("files", "one", 1<<20)
 	must(t, err)
 	first, second := content(key(1), 1<<20), content(key(2), 1<<20)
 	if _, err = f.WriteAt(first, 0); err != nil {
@@ -403,7 +403,7 @@ func TestFileOnAStuckDisk(t *testing.T) {
 		"write": func() error { _, err := f.WriteAt(first, 0); return err },
 		"sum":   func() error { _, err := f.Sum(0, 1<<20); return err },
 		"seal":  func() error { return f.Seal("whole") },
-		"open":  func() error { _, err := claim.Folder("files").Open("one"); return err },
+		"open":  func() error { _, err := r.Folder("files").Open("one"); return err },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "does not answer") {
 			t.Errorf("%s: %v", name, err)
@@ -419,7 +419,7 @@ func TestFileOnAStuckDisk(t *testing.T) {
 	if err != nil || string(got) != string(first) {
 		t.Errorf("%d bytes of the file are not what was written last: %v", len(got), err)
 	}
-	claim.Release()
+	r.Release()
 	k.stop()
 }
 
@@ -428,9 +428,9 @@ func TestSealedFileLasts(t *testing.T) {
 	i := newImage(t, 32)
 	k := two(t, i)
 	const size = 5000 // so little that nothing but a sync writes it soon
-	claim, err := k.Claim(4<<20, i.slab)
+	r, err := k.Reserve(4<<20, i.slab)
 	must(t, err)
-	f, err := claim.Make("files", "one", size)
+	f, err := r.Make("files", "one", size)
 	must(t, err)
 	_, err = f.WriteAt(content(key(1), size), 0)
 	must(t, err)

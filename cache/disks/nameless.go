@@ -28,12 +28,12 @@ type dying struct {
 
 // bury gives back a file that has no name.
 func (n *nameless) bury(f *os.File, real int64) {
-	_ = n.health.do(func(*operation) error { n.settle(f, real); return nil })
+	_ = n.health.do(func(*operation) error { n.free(f, real); return nil })
 }
 
-// settle closes a file without a name, which frees its blocks, unless a rank still
+// free closes a file without a name, which frees its blocks, unless a rank still
 // maps it: then the file is dying.
-func (n *nameless) settle(f *os.File, real int64) {
+func (n *nameless) free(f *os.File, real int64) {
 	if !Unmapped(int(f.Fd())) {
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -6,7 +6,7 @@ type Stats struct {
 	Budget int64
 	Used   int64 // bytes on disk
 	Dying  int64 // part of Used: given up, but still mapped by a rank
-	Others int64 // part of Used: claimed for files that are not slabs
+	Others int64 // part of Used: reserved for files that are not slabs
 	Slabs  int
 	Fault  error // why nothing is written to it now, or less than the budget
 

@@ -244,7 +244,7 @@ func (n *node) drop(dataset string) { n.tree.Drop(dataset) }
 func (n *node) Folders(name string) []*disks.Folder { return n.cache.Folders(name) }
 
 // Reserve implements blobs.Room.
-func (n *node) Reserve(ctx context.Context, bytes int64, in string) (*disks.Claim, error) {
+func (n *node) Reserve(ctx context.Context, bytes int64, in string) (*disks.Reservation, error) {
 	return n.cache.Reserve(ctx, bytes, in)
 }
 

@@ -14,13 +14,13 @@ import (
 	"rankfs/meta"
 )
 
-// A Claim is room for files that are not slabs, in one of a tier's directories.
+// A Reservation is room for files that are not slabs, in one of a tier's directories.
 //
-//   - Its bytes are kept from slabs to come, and from Settle to Release they are used.
+//   - Its bytes are kept from slabs to come, and from Charge to Release they are used.
 //   - Those of files to come are pending on the file system until they have blocks.
 //
 // While its lock is held only the budget's is taken.
-type Claim struct {
+type Reservation struct {
 	dir   *directory
 	place *place
 	bytes int64
@@ -28,31 +28,31 @@ type Claim struct {
 	mu struct {
 		sync.Mutex
 		pending int64
-		settled bool
+		charged bool
 		closed  bool
 	}
 }
 
 // Dir is the directory in which the room is, and its budget.
-func (c *Claim) Dir() Dir { return Dir{c.dir.path, c.dir.budget.most} }
+func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.most} }
 
 // Folder is that of a name in the directory.
-func (c *Claim) Folder(name string) *Folder { return &Folder{c.dir.health, c.place, name} }
+func (r *Reservation) Folder(name string) *Folder { return &Folder{r.dir.health, r.place, name} }
 
-// Claim keeps bytes of a directory's budget from slabs to come: of the directory
+// Reserve keeps bytes of a directory's budget from slabs to come: of the directory
 // of that path, for files that are there already, or of any if it is empty, for
 // files to come. The error wraps meta.ErrNoSpace if they are more than other files
 // have left of it, or the directory is not used now: a file made there all the
 // same might be written to what is below a mount point.
-func (t *Tier) Claim(bytes int64, in string) (*Claim, error) {
+func (t *Tier) Reserve(bytes int64, in string) (*Reservation, error) {
 	var refusals []error
 	for _, d := range t.byOthers() {
 		if in != "" && d.path != in {
 			continue
 		}
-		c, err := d.claim(bytes, in == "")
+		r, err := d.reserve(bytes, in == "")
 		if err == nil {
-			return c, nil
+			return r, nil
 		}
 		refusals = append(refusals, err)
 	}
@@ -62,18 +62,18 @@ func (t *Tier) Claim(bytes int64, in string) (*Claim, error) {
 	return nil, errors.Join(refusals...)
 }
 
-// Elsewhere claims as much in another directory, for files to come, if settle settles
-// it there. If not it returns nil.
-func (t *Tier) Elsewhere(than *Claim, settle func(*Claim) bool) *Claim {
+// Elsewhere reserves as much in another directory, for files to come, if charge can
+// charge it there. If not it returns nil.
+func (t *Tier) Elsewhere(than *Reservation, charge func(*Reservation) bool) *Reservation {
 	for _, d := range t.byOthers() {
 		if d == than.dir {
 			continue
 		}
-		if c, err := d.claim(than.bytes, true); err == nil {
-			if settle(c) {
-				return c
+		if r, err := d.reserve(than.bytes, true); err == nil {
+			if charge(r) {
+				return r
 			}
-			c.Release()
+			r.Release()
 		}
 	}
 	return nil
@@ -95,55 +95,55 @@ func (t *Tier) byOthers() []*directory {
 	return dirs
 }
 
-// claim keeps bytes of the budget from slabs; for files to come, of the file system too.
-func (d *directory) claim(bytes int64, toCome bool) (*Claim, error) {
+// reserve keeps bytes of the budget from slabs; for files to come, of the file system too.
+func (d *directory) reserve(bytes int64, toCome bool) (*Reservation, error) {
 	p, err := d.reader.readable()
 	if err != nil {
 		return nil, fmt.Errorf("%w: nvme directory %s: %w", meta.ErrNoSpace, d.path, err)
 	}
-	if !d.budget.claim(bytes) {
+	if !d.budget.reserve(bytes) {
 		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d in %s, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
 			meta.ErrNoSpace, bytes, d.budget.most, d.path, d.budget.most-d.budget.forOthers())
 	}
-	c := &Claim{dir: d, place: p, bytes: bytes}
+	r := &Reservation{dir: d, place: p, bytes: bytes}
 	if toCome {
 		p.pending.Add(bytes)
-		c.mu.pending = bytes
+		r.mu.pending = bytes
 		if err := d.evictor.fits(p); err != nil {
-			c.Release()
+			r.Release()
 			return nil, fmt.Errorf("%w: nvme directory %s: its disk has no room for %d bytes: %w", meta.ErrNoSpace, d.path, bytes, err)
 		}
 	}
-	return c, nil
+	return r, nil
 }
 
-// Settle counts the bytes as used, if evicting slabs that no rank has open makes
+// Charge counts the bytes as used, if evicting slabs that no rank has open makes
 // enough room. The caller may repeat it until it reports success.
-func (c *Claim) Settle() bool {
-	for !c.settle() {
-		if !c.dir.evictor.shrink(nil) {
+func (r *Reservation) Charge() bool {
+	for !r.charge() {
+		if !r.dir.evictor.shrink(nil) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *Claim) settle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.settled = c.mu.settled || c.mu.closed || c.dir.budget.settle(c.bytes)
-	return c.mu.settled
+func (r *Reservation) charge() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.charged = r.mu.charged || r.mu.closed || r.dir.budget.charge(r.bytes)
+	return r.mu.charged
 }
 
 // Make makes a durable file in a folder of the directory, of that size and with all of
 // its blocks, or opens one that an earlier attempt left there.
-func (c *Claim) Make(folder, name string, size int64) (*File, error) {
-	defer c.made(c.place.blocks(size)) // from here on the file system counts them
-	return ask(c.dir.health, func(*operation) (*File, error) {
-		if err := c.place.root.MkdirAll(folder, 0700); err != nil {
+func (r *Reservation) Make(folder, name string, size int64) (*File, error) {
+	defer r.made(r.place.blocks(size)) // from here on the file system counts them
+	return ask(r.dir.health, func(*operation) (*File, error) {
+		if err := r.place.root.MkdirAll(folder, 0700); err != nil {
 			return nil, err
 		}
-		f, err := c.place.create(c.dir.health, filepath.Join(folder, name), 0, size, true)
+		f, err := r.place.create(r.dir.health, filepath.Join(folder, name), 0, size, true)
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			err = nil // the room is found out about by writing
 		}
@@ -158,21 +158,21 @@ func (c *Claim) Make(folder, name string, size int64) (*File, error) {
 }
 
 // made counts bytes as pending no more.
-func (c *Claim) made(bytes int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	bytes = min(bytes, c.mu.pending)
-	c.mu.pending -= bytes
-	c.place.pending.Add(-bytes)
+func (r *Reservation) made(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	bytes = min(bytes, r.mu.pending)
+	r.mu.pending -= bytes
+	r.place.pending.Add(-bytes)
 }
 
 // Release gives the bytes back. It may be called more than once.
-func (c *Claim) Release() {
-	c.made(math.MaxInt64)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.mu.closed {
-		c.dir.budget.release(c.bytes, c.mu.settled)
+func (r *Reservation) Release() {
+	r.made(math.MaxInt64)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.closed {
+		r.dir.budget.release(r.bytes, r.mu.charged)
 	}
-	c.mu.closed = true
+	r.mu.closed = true
 }
