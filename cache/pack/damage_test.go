@@ -26,7 +26,7 @@ func TestDamage(t *testing.T) {
 		}
 		id, _ := s.id(where)
 		r := s.arena.rope(number(id))
-		r.settle()
+		r.trim()
 		if at < 0 {
 			at = max(r.length+at, entryAt(blocksOf(int64(len(plain)), minBlock)))
 		}

@@ -126,9 +126,9 @@ func (v packed) headSum() uint64 {
 	return d.Sum64()
 }
 
-// settle gives a rope that was kept the length that its head tells, if that ends
+// trim gives a rope that was kept the length that its head tells, if that ends
 // in its last page.
-func (r *rope) settle() {
+func (r *rope) trim() {
 	n := int64(binary.LittleEndian.Uint64(r.piece(16, 8)))
 	if n >= headSize && n <= r.real && int64(pages(int(n))) == r.real {
 		r.length = n

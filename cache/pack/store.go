@@ -209,7 +209,7 @@ func (s *Store) use(n number, plain int64) *slab {
 	l := s.mu.held[n]
 	if l == nil {
 		l = &slab{number: n, rope: s.arena.rope(n), plain: plain}
-		l.rope.settle()
+		l.rope.trim()
 		s.mu.held[n] = l
 	}
 	l.users++

@@ -106,9 +106,9 @@ func TestAllowedBounds(t *testing.T) {
 	})
 }
 
-// What changes by less than a step and back changes nothing: once settled, it
+// What changes by less than a step and back changes nothing: once at rest, it
 // stays so, also where there is room for just about all of the budget.
-func TestAllowedSettles(t *testing.T) {
+func TestAllowedComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const budget, limit = 8 * gib, 20 * gib
 		others := rapid.OneOf(rapid.Int64Range(0, limit), rapid.Int64Range(limit-budget-2*gib, limit-budget)).Draw(t, "others")
@@ -120,10 +120,10 @@ func TestAllowedSettles(t *testing.T) {
 		for i := range 200 {
 			last = at(i)
 		}
-		settled := last
+		rested := last
 		for i := range 20 {
-			if last = at(i); last != settled {
-				t.Fatalf("%d, then %d", settled, last)
+			if last = at(i); last != rested {
+				t.Fatalf("%d, then %d", rested, last)
 			}
 		}
 	})

@@ -73,12 +73,12 @@ func (r *caches) drop(k *reader, b *batch) {
 	if i := b.hold; i >= 0 {
 		b.hold = -1
 		n.guard[i].held--
-		r.settle(n, i)
+		r.changed(n, i)
 	}
 }
 
-// settle says that an item has changed: it may go now, or be moved.
-func (r *caches) settle(n *node, i int32) {
+// changed says that an item has changed: it may go now, or be moved.
+func (r *caches) changed(n *node, i int32) {
 	if !n.free(i) {
 		return
 	}

@@ -259,7 +259,7 @@ func (r *fills) loaded(id int32) {
 	}
 	waiting := g.waiting
 	g.waiting = nil
-	r.settle(n, i)
+	r.changed(n, i)
 	for _, other := range waiting {
 		r.chains[other].at++
 		r.advance(other)
@@ -292,7 +292,7 @@ func (r *fills) moved(id int32) {
 		r.epoch.Moves++
 	}
 	r.free(id)
-	r.settle(n, i)
+	r.changed(n, i)
 	r.retry(n)
 	r.move(n)
 	r.dispatch(n)

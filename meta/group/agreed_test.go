@@ -51,7 +51,7 @@ func (n *node) noted() uint64 {
 // A node that was killed and finds nobody knows all that it knew, and no more; what
 // would be new is refused, with who is missing.
 func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	n := rest[0]
 	setInTime(leader, "agreed")
@@ -84,7 +84,7 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 
 // What a leader has in its log that nobody agreed to is not recalled.
 func TestWhatNobodyAgreedToIsNotRecalled(t *testing.T) {
-	nodes, w := settled(t, 3)
+	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	setInTime(leader, "agreed")
 	agree(t, nodes, "agreed")

@@ -28,7 +28,7 @@ func (n *node) begun() error {
 // A node that was away calls the leader, and knows at once what it has missed,
 // however seldom Raft would call it by now.
 func TestANodeThatComesBackCalls(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	n := rest[0]
 	n.stop()
@@ -56,7 +56,7 @@ func TestANodeThatComesBackCalls(t *testing.T) {
 
 // A node that has moved is found, although nobody could call it.
 func TestANodeThatHasMoved(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	n := rest[0]
 	n.stop()
@@ -79,7 +79,7 @@ func TestANodeThatHasMoved(t *testing.T) {
 func TestARemovedNodeKnows(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		t.Run(map[bool]string{true: "up", false: "off"}[up], func(t *testing.T) {
-			nodes, _ := settled(t, 3)
+			nodes, _ := voting(t, 3)
 			leader, rest := leading(t, nodes)
 			n := rest[0]
 			if !n.group.config.Authority.CanSign() {

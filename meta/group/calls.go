@@ -36,7 +36,7 @@ const (
 	callKey     = "/key"
 	callForget  = "/forget"
 	callAdmit   = "/admit"
-	callSettled = "/settled"
+	callVotes   = "/settled"
 )
 
 // calls are the requests of nodes to one another: JSON over HTTP/1.1 on

@@ -190,7 +190,7 @@ func TestAPowerFailure(t *testing.T) {
 // A log that was cut short anywhere, as by a crash, is opened, and a node gets
 // from the others what it lacks.
 func TestATornLog(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	for i := range 50 {
 		if err := set(nodes[0], fmt.Sprint(i), 5*time.Second); err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func (n *node) snapshot(trailing uint64) {
 // A node that was away while the log went on, and was cut, gets a snapshot. The
 // log gives out what was cut from it until that is a whole segment.
 func TestANodeThatWasAwayForLong(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	rest[0].stop()
 	for i := range 2 * segmentBytes / state.MaxSettingValue {

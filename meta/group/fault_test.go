@@ -12,8 +12,8 @@ import (
 	"rankfs/test/eventually"
 )
 
-// settled is a cluster on a network, with all votes given.
-func settled(t *testing.T, size int) ([]*node, *network) {
+// voting is a cluster on a network, with all votes given.
+func voting(t *testing.T, size int) ([]*node, *network) {
 	t.Helper()
 	w := newNetwork()
 	nodes := clusterWith(t, size, func(n *node) { n.net = w })
@@ -55,7 +55,7 @@ func agree(t *testing.T, nodes []*node, value string) {
 }
 
 func TestTwoOfFiveDieAtOnce(t *testing.T) {
-	nodes, _ := settled(t, 5)
+	nodes, _ := voting(t, 5)
 	leader, rest := leading(t, nodes)
 	leader.stop()
 	rest[0].stop()
@@ -72,7 +72,7 @@ func TestTwoOfFiveDieAtOnce(t *testing.T) {
 // A leader that is silent, its connections open, is not waited for: who has
 // asked it something asks the next leader.
 func TestASilentLeaderIsLeft(t *testing.T) {
-	nodes, w := settled(t, 3)
+	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	for _, n := range rest { // a connection to be silent on
 		if err := set(n, "before", time.Second); err != nil {
@@ -108,7 +108,7 @@ func TestOneWayLinks(t *testing.T) {
 		{"a follower hears nothing", func(w *network, l, f string) { w.cut(l, f) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes, w := settled(t, 3)
+			nodes, w := voting(t, 3)
 			leader, rest := leading(t, nodes)
 			tt.cut(w, leader.id, rest[0].id)
 			if err := set(rest[1], "after", 10*time.Second); err != nil {
@@ -121,7 +121,7 @@ func TestOneWayLinks(t *testing.T) {
 }
 
 func TestALeaderThatNobodyHears(t *testing.T) {
-	nodes, w := settled(t, 3)
+	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	for _, n := range rest {
 		w.cut(leader.id, n.id)
@@ -135,7 +135,7 @@ func TestALeaderThatNobodyHears(t *testing.T) {
 
 // Links that come and go, and slow ones, cost time and nothing else.
 func TestFlappingLinks(t *testing.T) {
-	nodes, w := settled(t, 3)
+	nodes, w := voting(t, 3)
 	w.slow(2 * time.Millisecond)
 	ended := make(chan struct{})
 	flapping := make(chan struct{})
@@ -168,7 +168,7 @@ func TestFlappingLinks(t *testing.T) {
 }
 
 func TestAMinorityReadsAndDoesNotWrite(t *testing.T) {
-	nodes, w := settled(t, 5)
+	nodes, w := voting(t, 5)
 	if err := set(nodes[0], "before", time.Second); err != nil {
 		t.Fatal(err)
 	}

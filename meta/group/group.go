@@ -143,7 +143,7 @@ func (g *Group) handlers() map[string]Handler {
 		callForget:  keys.serveForget,
 		callNow:     g.progress.serveNow,
 		callPulse:   g.progress.servePulse,
-		callSettled: g.membership.serveSettled,
+		callVotes:   g.membership.serveVotes,
 	}
 	maps.Copy(all, g.config.Handlers)
 	return all

@@ -18,7 +18,7 @@ import (
 // another key than the node came in with it opens no door, and nobody takes it for
 // the node, nor believes it that a node was removed.
 func TestAnImpostorHasAnotherKey(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	victim, other := rest[0], rest[1]
 	a := leader.group.config.Authority

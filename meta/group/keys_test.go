@@ -47,7 +47,7 @@ func TestTheKeyGoesWithTheVote(t *testing.T) {
 
 // A voter that has lost its key is sent it, and one that leads fetches it.
 func TestAKeyThatIsLost(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	for _, n := range []*node{rest[0], leader} {
 		n.stop()
@@ -70,7 +70,7 @@ func TestAKeyThatIsLost(t *testing.T) {
 
 // Only the leader handles the key.
 func TestTheKeyIsForTheLeader(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	_, rest := leading(t, nodes)
 	for _, call := range []string{callKey, callForget, callEntrust} {
 		var key []byte

@@ -28,17 +28,17 @@ type membership struct {
 	warnings *warnings
 }
 
-// Settled waits until the right nodes have votes, now that this node is in. Before that
+// AwaitVotes waits until the right nodes have votes, now that this node is in. Before that
 // the cluster may have two voters for a moment, or four, and not survive the failures
 // that it should. It does not wait for nodes that are dead.
-func (m *membership) Settled(ctx context.Context) error {
+func (m *membership) AwaitVotes(ctx context.Context) error {
 	for {
-		var settled bool
-		err := m.leader.AskLeader(ctx, callSettled, struct{}{}, &settled)
+		var given bool
+		err := m.leader.AskLeader(ctx, callVotes, struct{}{}, &given)
 		switch {
 		case errors.Is(err, meta.ErrNotExist): // at a leader of an earlier release
 			return nil
-		case err != nil || settled:
+		case err != nil || given:
 			return err
 		}
 		select {
@@ -49,9 +49,9 @@ func (m *membership) Settled(ctx context.Context) error {
 	}
 }
 
-// serveSettled tells a node whether Raft's configuration is what it should be, with
+// serveVotes tells a node whether Raft's configuration is what it should be, with
 // that node in it, and agreed on.
-func (m *membership) serveSettled(ctx context.Context, from string, _ json.RawMessage) (any, error) {
+func (m *membership) serveVotes(ctx context.Context, from string, _ json.RawMessage) (any, error) {
 	if !m.replica.Leads() {
 		return nil, errNoLeader
 	}

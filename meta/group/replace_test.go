@@ -30,7 +30,7 @@ func TestADamagedReplicaIsReplaced(t *testing.T) {
 		{"everything is gone", func(n *node) error { return os.RemoveAll(filepath.Join(n.dir, "raft")) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes, _ := settled(t, 3)
+			nodes, _ := voting(t, 3)
 			_, rest := leading(t, nodes)
 			n := rest[0]
 			n.aged()
@@ -131,7 +131,7 @@ func TestALoneLogThatEndsBeforeItsSnapshot(t *testing.T) {
 // One of several gets what it lost from the others: it may have said that it had
 // more.
 func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	_, rest := leading(t, nodes)
 	n := rest[0]
 	for i := range 40 {
@@ -159,7 +159,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 
 // One that knows of nobody but a node that does not lead is sent on to who does.
 func TestADamagedReplicaIsSentOn(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	_, rest := leading(t, nodes)
 	n := rest[0]
 	n.aged()
@@ -181,7 +181,7 @@ func TestADamagedReplicaIsSentOn(t *testing.T) {
 // With nobody there who could have it removed, a node whose state is damaged does
 // not begin with nothing: it may have voted, and must not vote again.
 func TestADamagedReplicaWaitsForTheOthers(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	_, rest := leading(t, nodes)
 	n := rest[0]
 	n.aged()

@@ -197,7 +197,7 @@ func TestAHostileMember(t *testing.T) {
 func TestAnOperatorIsLost(t *testing.T) {
 	first := newNode(t, 0).found()
 	second, third, fourth := joined(t, first, 1, state.Member), joined(t, first, 2, state.Member), joined(t, first, 3, state.Member)
-	if err := first.group.Settled(t.Context()); err != nil {
+	if err := first.group.AwaitVotes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	first.stop()

@@ -83,7 +83,7 @@ func TestASecondNodeFailsAfterTheFirst(t *testing.T) {
 		{"the leader and then the next", 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes, _ := settled(t, 3)
+			nodes, _ := voting(t, 3)
 			leader, rest := leading(t, nodes)
 			all := append([]*node{leader}, rest...)
 			first, second := all[tt.first], all[tt.second]
@@ -113,7 +113,7 @@ func TestASecondNodeFailsAfterTheFirst(t *testing.T) {
 
 // Of five nodes two fail, one after the other, then a third, and the first is back.
 func TestThreeOfFiveFailInTurn(t *testing.T) {
-	nodes, _ := settled(t, 5)
+	nodes, _ := voting(t, 5)
 	leader, rest := leading(t, nodes)
 	rest[0].stop()
 	calm(t, append([]*node{leader}, rest[1:]...), rest[0])
@@ -160,7 +160,7 @@ func TestANodeThatWasAwayKeepsTheKey(t *testing.T) {
 	}
 }
 
-// Once a node that joined is told that all is settled, it may die at once, and any
+// Once a node that joined is told that all votes are given, it may die at once, and any
 // other node instead: those that are left go on.
 func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 	for die := range 3 {
@@ -174,7 +174,7 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 				}
 				nodes = append(nodes, n)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := n.group.Settled(ctx); err != nil {
+				if err := n.group.AwaitVotes(ctx); err != nil {
 					t.Fatal(err)
 				}
 				cancel()
@@ -189,7 +189,7 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 // Who is needed does not leave, be it that other nodes ask for it at the same time:
 // the last voter, or one of two that are up.
 func TestWhoIsNeededStays(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	rest[1].stop()
 	calm(t, []*node{leader, rest[0]}, rest[1])
@@ -211,7 +211,7 @@ func TestWhoIsNeededStays(t *testing.T) {
 
 // Of nodes that are told to leave all at once so many go that those who stay go on.
 func TestAllAreToLeaveAtOnce(t *testing.T) {
-	nodes, _ := settled(t, 5)
+	nodes, _ := voting(t, 5)
 	leader, rest := leading(t, nodes)
 	errs := make(chan error)
 	for _, n := range rest {

@@ -132,7 +132,7 @@ func TestStateOfTheReleaseBefore(t *testing.T) {
 // A node that has just joined, and does not know yet which commands its cluster
 // takes, has those executed that it could not even have said.
 func TestACommandOfANodeThatHasJustJoined(t *testing.T) {
-	nodes, w := settled(t, 3)
+	nodes, w := voting(t, 3)
 	w.slow(20 * time.Millisecond) // between hearing of a leader and having its log
 	for i := range 3 {
 		n := newNode(t, 7+i)
@@ -185,7 +185,7 @@ func reads[T any](text []byte) (any, error) { return decode[T](text) }
 // A node of a later release, which says more than this one knows, begins and asks to
 // be let in as others do.
 func TestCallsOfALaterRelease(t *testing.T) {
-	nodes, _ := settled(t, 3)
+	nodes, _ := voting(t, 3)
 	n := nodes[1]
 	says := func(name string, request, answer any) error {
 		err := n.group.AskLeader(t.Context(), name, request, answer)

@@ -42,7 +42,7 @@ func TestAJobLosesAHostWithRanks(t *testing.T) {
 	k := put(t, c, 16, c.DataNodes()...)
 	m := newTeam(t, c, c.DataNodes())
 	m.create("d", k, "--ranks", "8", "--batch", "128", "--order", "full", "--seed", "5")
-	m.settled()
+	m.voting()
 	agent, verify := c.Agent(t), daemon.Built(t, "map_verify")
 	job := func(nodes []*daemon.Place, view string, args ...string) (string, error) {
 		seats, dirs := seat(nodes, view)

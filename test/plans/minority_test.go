@@ -10,8 +10,8 @@ import (
 	"rankfs/test/eventually"
 )
 
-// settled waits until one leads, three vote and all are up, as all nodes see it.
-func (m *team) settled() {
+// voting waits until one leads, three vote and all are up, as all nodes see it.
+func (m *team) voting() {
 	m.t.Helper()
 	for _, n := range m.Nodes {
 		eventually.Within(m.t, patience, "one leads, three vote, all are up", func() bool {
@@ -60,7 +60,7 @@ func TestAMinorityServesWhatIsPlanned(t *testing.T) {
 	k := put(t, c, 8, c.DataNodes()...)
 	m := newTeam(t, c, c.DataNodes())
 	m.create("d", k, "--ranks", "4", "--batch", "512", "--order", "full")
-	m.settled()
+	m.voting()
 	voters, others := m.split()
 	left := []*daemon.Place{voters[2], others[0]}
 	// Epoch 0 is planned: somebody who is going to be gone has opened a batch of it.
@@ -88,7 +88,7 @@ func TestAnEpochIsPlannedWithoutTheLeader(t *testing.T) {
 	k := put(t, c, 8, c.DataNodes()...)
 	m := newTeam(t, c, c.DataNodes())
 	m.create("d", k, "--ranks", "4", "--batch", "512", "--order", "full")
-	m.settled()
+	m.voting()
 	leader, others := m.Leader()
 	if err := leader.Host.LinkDown(); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAnEpochIsPlannedWithoutTheLeader(t *testing.T) {
 	if err := leader.Host.LinkUp(); err != nil {
 		t.Fatal(err)
 	}
-	m.settled()
+	m.voting()
 	want, err := daemon.Sums(others[0], "d@epoch=1")
 	if err != nil {
 		t.Fatal(err)

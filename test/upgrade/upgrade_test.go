@@ -51,7 +51,7 @@ func TestRollingUpgradeUnderAJob(t *testing.T) {
 	m := daemon.NewTeam(t, before, hosts[:3], "--ram", "256MiB")
 	checksums := create(t, m.Nodes[0])
 	m.Await("d")
-	settled(t, m)
+	voting(t, m)
 	j := start(t, c, m, checksums)
 	for i, n := range m.Nodes {
 		reads(t, j, n)
@@ -68,7 +68,7 @@ func TestRollingUpgradeUnderAJob(t *testing.T) {
 		n.Program(now)
 		n.Start()
 		reads(t, j, n)
-		settled(t, m)
+		voting(t, m)
 		agree(t, i+1, n, m.Nodes[(i+1)%3])
 	}
 	j.goOn(t, 1<<30)
@@ -101,8 +101,8 @@ func create(t *testing.T, n *daemon.Place) (checksums string) {
 	return checksums
 }
 
-// settled waits until one node leads, all are up, and all have votes.
-func settled(t *testing.T, m *daemon.Team) {
+// voting waits until one node leads, all are up, and all have votes.
+func voting(t *testing.T, m *daemon.Team) {
 	t.Helper()
 	for _, n := range m.Nodes {
 		eventually.Within(t, patience, "one leads, three vote, all are up", func() bool {
@@ -145,7 +145,7 @@ func waitedFor(t *testing.T, m *daemon.Team, last *daemon.Place) {
 		}
 		return false
 	})
-	settled(t, m)
+	voting(t, m)
 }
 
 // refused asks for what there was not in the release before, while a node has it.

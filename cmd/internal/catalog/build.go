@@ -59,7 +59,7 @@ func (c *Catalog) helpers() (all []index.Helper) {
 	return all[:min(len(all), maxHelpers)]
 }
 
-// buildIndex makes the index of a source, which is kept until settle at least. Earlier
+// buildIndex makes the index of a source, which is kept until release at least. Earlier
 // is a version that it may have records of; nil if there is none.
 func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool, earlier *batch.Version, report Reporter) (hash string, size int64, err error) {
 	path, err := c.indexes.create()

@@ -138,7 +138,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 	if err != nil {
 		return nil, err
 	}
-	defer c.indexes.settle(hash)
+	defer c.indexes.release(hash)
 	r.Indexed = time.Now().UTC()
 	text, err := json.Marshal(r)
 	if err != nil {

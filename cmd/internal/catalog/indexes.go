@@ -74,7 +74,7 @@ func (x *indexes) create() (path string, err error) {
 	return filepath.Join(dir, "index"), nil
 }
 
-// add takes in an index that was made. It is kept until settle at least.
+// add takes in an index that was made. It is kept until release at least.
 func (x *indexes) add(path string) (hash string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,14 +90,14 @@ func (x *indexes) add(path string) (hash string, size int64, err error) {
 	x.mu.fresh[hash]++
 	x.mu.Unlock()
 	if err := durable.Rename(f, x.path(hash)); err != nil {
-		x.settle(hash)
+		x.release(hash)
 		return "", 0, fmt.Errorf("take in index: %w", err)
 	}
 	return hash, size, nil
 }
 
-// settle says that a dataset has an index that was added, or will not have it.
-func (x *indexes) settle(hash string) {
+// release says that a dataset has an index that was added, or will not have it.
+func (x *indexes) release(hash string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.mu.fresh[hash]--; x.mu.fresh[hash] <= 0 {

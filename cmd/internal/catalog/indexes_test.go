@@ -28,7 +28,7 @@ func (x *indexes) make(t *testing.T, text string) (path string) {
 	return path
 }
 
-// An index is kept until it was settled as often as it was added.
+// An index is kept until it was released as often as it was added.
 func TestAddedIndexesAreKept(t *testing.T) {
 	x := newIndexes(t)
 	const times = 3
@@ -40,14 +40,14 @@ func TestAddedIndexesAreKept(t *testing.T) {
 			t.Fatalf("%s of %d bytes: %v", hash, size, err)
 		}
 	}
-	for settled := range times + 1 {
+	for released := range times + 1 {
 		if err := x.keep(nil); err != nil {
 			t.Fatal(err)
 		}
-		if x.has(hash) != (settled < times) {
-			t.Errorf("after %d of %d were settled it is there: %v", settled, times, x.has(hash))
+		if x.has(hash) != (released < times) {
+			t.Errorf("after %d of %d were released it is there: %v", released, times, x.has(hash))
 		}
-		x.settle(hash)
+		x.release(hash)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestIndexThatIsNotAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.settle(hash)
+	x.release(hash)
 	if err := x.keep(nil); err != nil {
 		t.Fatal(err)
 	}

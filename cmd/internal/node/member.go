@@ -214,7 +214,7 @@ func (m *member) catchUp(ctx context.Context) error {
 	if err != nil {
 		m.log.Warn("the cluster does not answer; serving what this node knows", "cause", err)
 	} else if m.joined {
-		m.settle(ctx)
+		m.awaitVotes(ctx)
 	}
 	if n, ok := m.machine.Node(m.group.Self()); ok && !meta.SameHost(n.Host, m.host) {
 		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
@@ -223,13 +223,13 @@ func (m *member) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// settle waits a while until the cluster's votes are settled with this node in it:
+// awaitVotes waits a while until the right nodes have votes, with this one in the cluster:
 // it may then die, or any other, and the rest go on.
-func (m *member) settle(ctx context.Context) {
+func (m *member) awaitVotes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := m.group.Settled(ctx); err != nil {
-		m.log.Warn("the cluster has not settled yet who votes, and may not outlive a failure before it has; see: rankfs node ls", "cause", err)
+	if err := m.group.AwaitVotes(ctx); err != nil {
+		m.log.Warn("the cluster has not agreed yet who votes, and may not outlive a failure before it has; see: rankfs node ls", "cause", err)
 	}
 }
 
