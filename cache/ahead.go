@@ -9,18 +9,18 @@ import (
 // What readers come to, and what of it is missing.
 
 // missing is the first step in a reader's window that is neither there nor on its way.
-func (rs *readers) missing(j *job, r *reader) (p Plan, step uint64, ok bool) {
+func (rs *readers) missing(ep *epoch, r *reader) (p Plan, step uint64, ok bool) {
 	if r.route != nil {
 		return rs.missingOn(r.route)
 	}
-	at, ok := r.Missing(rs.window(r), j.end(), func(at uint64) bool {
-		p, step = j.at(at)
+	at, ok := r.Missing(rs.window(r), ep.end(), func(at uint64) bool {
+		p, step = ep.at(at)
 		return rs.slabs.known(p.Key(r.rank, step)) || !p.Ahead(r.rank, step)
 	})
 	if !ok {
 		return nil, 0, false
 	}
-	p, step = j.at(at)
+	p, step = ep.at(at)
 	return p, step, true
 }
 
@@ -53,9 +53,9 @@ func (rs *readers) backOff(e *entry) {
 
 // missed notes that a batch is no longer there that readers may have ahead of them.
 func (rs *readers) missed(k Key) {
-	for _, j := range rs.jobs {
-		if rank, step, ok := j.plan.Find(k); ok && j.readers[rank] != nil {
-			j.readers[rank].Gone(step)
+	for _, ep := range rs.epochs {
+		if rank, step, ok := ep.plan.Find(k); ok && ep.readers[rank] != nil {
+			ep.readers[rank].Gone(step)
 		}
 	}
 	for _, r := range rs.traces.routes {
@@ -75,8 +75,8 @@ func (rs *readers) comesTo(k Key) bool {
 // reader's ways is believed before what its last opens look like.
 func (rs *readers) soonest(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	first, at, ok = rs.traces.soonest(k, now)
-	for _, j := range rs.jobs {
-		if u, is := j.use(k); is && !rs.traces.predicts(j.plan, u.reader.rank) {
+	for _, ep := range rs.epochs {
+		if u, is := ep.use(k); is && !rs.traces.predicts(ep.plan, u.reader.rank) {
 			if t := u.reader.comes(u.step, now); !ok || t.Before(at) {
 				first, at, ok = u, t, true
 			}

@@ -293,7 +293,7 @@ func TestAhead(t *testing.T) {
 		s := open(t, k, p, 7, step)
 		s.Release()
 	}
-	settle(k)
+	awaitQuiet(k)
 	if n := p.filled(7, 20); n != 1 {
 		t.Errorf("the next step was filled %d times, want 1", n)
 	}
@@ -302,16 +302,16 @@ func TestAhead(t *testing.T) {
 	}
 	// Somebody looks around: the rank's own way stays what it was.
 	open(t, k, p, 7, 90).Release()
-	settle(k)
+	awaitQuiet(k)
 	open(t, k, p, 7, 20).Release()
-	settle(k)
+	awaitQuiet(k)
 	if p.filled(7, 91) != 0 || p.filled(7, 21) != 1 {
 		t.Errorf("after a look at 90: 91 filled %d times, 21 %d times", p.filled(7, 91), p.filled(7, 21))
 	}
 	// A resume: the window goes along.
 	open(t, k, p, 7, 60).Release()
 	open(t, k, p, 7, 61).Release()
-	settle(k)
+	awaitQuiet(k)
 	if p.filled(7, 62) != 1 || p.filled(7, 59) != 0 {
 		t.Errorf("after a jump to 60: 62 filled %d times, 59 %d times", p.filled(7, 62), p.filled(7, 59))
 	}
@@ -327,14 +327,14 @@ func TestAheadOfTheEpoch(t *testing.T) {
 	p := &testPlan{id: 1, steps: 20, size: 1 << 10, next: next}
 	for step := range p.steps - 1 {
 		open(t, k, p, 7, step).Release()
-		settle(k)
+		awaitQuiet(k)
 	}
 	if next.filled(7, 0) != 1 || next.filled(7, 10) != 0 {
 		t.Errorf("before the last step: the next epoch's step 0 was filled %d times, 10 %d times", next.filled(7, 0), next.filled(7, 10))
 	}
 	open(t, k, p, 7, p.steps-1).Release()
 	for step := range next.steps {
-		settle(k)
+		awaitQuiet(k)
 		if next.filled(7, step) != 1 {
 			t.Fatalf("step %d of the next epoch was filled %d times before it was opened", step, next.filled(7, step))
 		}
@@ -418,8 +418,8 @@ func testStray(t *testing.T, ram, size int64) {
 	}
 }
 
-// settle waits until no fill is begun any more: the counters stand still.
-func settle(k *cache.Cache) {
+// awaitQuiet waits until no fill is begun any more: the counters stand still.
+func awaitQuiet(k *cache.Cache) {
 	for last, same := uint64(0), 0; same < 20; time.Sleep(time.Millisecond) {
 		if n := k.Stats().Fills; n == last {
 			same++

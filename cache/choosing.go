@@ -163,11 +163,11 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 	}
 	ahead := int64(0) // bytes that pass through memory on their way to readers
 	jobs := int32(0)
-	for _, j := range ch.mu.readers.jobs {
+	for _, ep := range ch.mu.readers.epochs {
 		jobs++
-		for _, r := range j.readers {
-			if r.Run >= trusted && !ch.mu.readers.traces.predicts(j.plan, r.rank) {
-				o.courses = append(o.courses, bound{j.plan, j.next, *r, jobs, len(j.readers) > 1})
+		for _, r := range ep.readers {
+			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.plan, r.rank) {
+				o.courses = append(o.courses, bound{ep.plan, ep.next, *r, jobs, len(ep.readers) > 1})
 			}
 			ahead += int64(ch.mu.readers.window(r)+2) * pages(r.size)
 		}

@@ -62,13 +62,13 @@ func (ev *eviction) weigh() {
 			t.standing.Held += idle.bytes[n]
 		}
 	}
-	for id, j := range ev.readers.jobs {
+	for id, ep := range ev.readers.epochs {
 		t := ts.of[id]
 		if t == nil {
 			continue
 		}
-		t.read = t.read || len(j.readers) > 0
-		for _, r := range j.readers {
+		t.read = t.read || len(ep.readers) > 0
+		for _, r := range ep.readers {
 			if r.Run >= trusted {
 				t.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
 			}
@@ -82,10 +82,10 @@ func (ev *eviction) weigh() {
 	}
 }
 
-// claim is what the tenant of a plan, nil if there is no newcomer, may take b for.
-// There is no claim on what is pinned, or on what belongs to no job, as inputs do that
+// priority is that by which b is evicted for the tenant of a plan, nil if there is no
+// newcomer. It is the usual one for what is pinned, or on what belongs to no job, as inputs do that
 // fills of several may copy from; a fill that brings such an input has none.
-func (ev *eviction) claim(b *batch, p Plan) fair.Claim {
+func (ev *eviction) priority(b *batch, p Plan) fair.Priority {
 	giver := ev.readers.tenants.of[b.plan.ID()]
 	var taker *tenant
 	if p != nil {
@@ -97,11 +97,11 @@ func (ev *eviction) claim(b *batch, p Plan) fair.Claim {
 	case taker == nil && giver.standing.Held > giver.standing.Due:
 		return fair.Usual
 	case taker == nil:
-		return fair.On(giver.standing, fair.Standing{})
+		return fair.Of(giver.standing, fair.Standing{})
 	}
-	on := fair.On(giver.standing, taker.standing)
-	if on == fair.Claimed && !b.opened {
+	priority := fair.Of(giver.standing, taker.standing)
+	if priority == fair.First && !b.opened {
 		return fair.Usual
 	}
-	return on
+	return priority
 }

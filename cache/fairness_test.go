@@ -69,7 +69,7 @@ func (l lot) waited(t *testing.T, d time.Duration) (mean []float64) {
 			})
 		}
 		tasks.Wait()
-		settle(k)
+		awaitQuiet(k)
 	})
 	return mean
 }

@@ -27,7 +27,7 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 		name          string
 		latency       time.Duration
 		least, most   int
-		settle, steps uint64
+		learns, steps uint64
 	}{
 		{"far", 500 * time.Millisecond, 17, 64, 2000, 2500},
 		{"near", time.Millisecond, 2, 4, 500, 1000},
@@ -38,13 +38,13 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 				p := &testPlan{id: 1, steps: c.steps + 200, size: 4096, once: true, last: true, fail: slow(c.latency)}
 				low, high, waited, began := 1<<30, 0, uint64(0), time.Now()
 				for step := range c.steps {
-					if step == c.settle {
+					if step == c.learns {
 						waited = k.Stats().OpensWaited
 					}
 					s := open(t, k, p, 0, step)
 					time.Sleep(10 * time.Millisecond)
 					s.Release()
-					if n := aheadOf(p, step+1); step >= c.settle {
+					if n := aheadOf(p, step+1); step >= c.learns {
 						low, high = min(low, n), max(high, n)
 					}
 				}
@@ -54,10 +54,10 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 				if math.Abs(real-predicted) > 0.1*predicted {
 					t.Errorf("it took %.2f s, simulated %.2f", real, predicted)
 				}
-				t.Logf("%d to %d batches made ahead, %d of %d opens waited", low, high, waited, c.steps-c.settle)
+				t.Logf("%d to %d batches made ahead, %d of %d opens waited", low, high, waited, c.steps-c.learns)
 				// Now and then fewer fills at a time are tried, which has some wait.
-				if waited > (c.steps-c.settle)/4 || low < c.least || high > c.most {
-					t.Errorf("%d to %d batches made ahead, want %d to %d; %d of %d opens waited", low, high, c.least, c.most, waited, c.steps-c.settle)
+				if waited > (c.steps-c.learns)/4 || low < c.least || high > c.most {
+					t.Errorf("%d to %d batches made ahead, want %d to %d; %d of %d opens waited", low, high, c.least, c.most, waited, c.steps-c.learns)
 				}
 			})
 		})

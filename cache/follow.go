@@ -8,15 +8,15 @@ import (
 
 // A move is the effect of an open on its reader.
 type move struct {
-	expected bool // the reader goes in order
-	misses   bool // a batch that it comes to is to be made ready
-	asks     *job // the job whose next epoch is to be asked for; nil if none is
+	expected bool   // the reader goes in order
+	misses   bool   // a batch that it comes to is to be made ready
+	asks     *epoch // the epoch whose next one is to be asked for; nil if none is
 }
 
 // follow notes that a rank opens a batch.
 func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m move) {
 	rs.trace(p, rank, step, now)
-	j, r := rs.reader(p, rank, step, now)
+	ep, r := rs.reader(p, rank, step, now)
 	if r == nil {
 		return m
 	}
@@ -24,47 +24,47 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 	if !moved {
 		return move{expected: expected}
 	}
-	j.plan = p
+	ep.plan = p
 	if e.state == ready {
 		r.size = e.size
 	}
 	if r.Run == trusted {
 		r.set(now)
-		r.lane = rs.laneFor(j)
+		r.lane = rs.laneFor(ep)
 	}
-	if m.expected = r.Run >= trusted; m.expected && !j.asked {
-		m.asks = j
+	if m.expected = r.Run >= trusted; m.expected && !ep.asked {
+		m.asks = ep
 	}
 	if r.Pos == p.Steps() {
-		rs.tenants.succeed(j.plan, j.next)
-		j, r = rs.nextEpoch(j, r)
+		rs.tenants.succeed(ep.plan, ep.next)
+		ep, r = rs.nextEpoch(ep, r)
 	}
-	m.misses = r != nil && rs.misses(j, r)
+	m.misses = r != nil && rs.misses(ep, r)
 	return m
 }
 
 // misses reports whether there is anything to make ready for r: to wake a worker for
 // nothing would cost the rank 10 us.
-func (rs *readers) misses(j *job, r *reader) bool {
-	_, _, ok := rs.missing(j, rs.traces.guide(j.plan, r))
+func (rs *readers) misses(ep *epoch, r *reader) bool {
+	_, _, ok := rs.missing(ep, rs.traces.guide(ep.plan, r))
 	return ok
 }
 
 // nextEpoch takes a reader that is through with its epoch to the next one. It is
 // not forgotten that it reads in order, nor how fast.
-func (rs *readers) nextEpoch(j *job, r *reader) (*job, *reader) {
-	rs.remove(j, r)
+func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
+	rs.remove(ep, r)
 	if r.Run < trusted {
 		return nil, nil
 	}
-	if j.next == nil {
-		rs.tenants.end(j)
+	if ep.next == nil {
+		rs.tenants.end(ep)
 		return nil, nil
 	}
 	next := *r
 	next.Rewind()
-	next.course.step -= int64(j.plan.Steps())
-	return rs.add(j.next, &next), &next
+	next.course.step -= int64(ep.plan.Steps())
+	return rs.add(ep.next, &next), &next
 }
 
 // trace notes an open. What batches are made of is not opened by readers.

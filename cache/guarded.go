@@ -13,7 +13,7 @@ import (
 	"rankfs/meta/stall"
 )
 
-// guarded is all that the cache's one lock guards, in parts with one job each.
+// guarded is all that the cache's one lock guards, in parts with one purpose each.
 //
 // The parts are plain structs: none locks, waits, logs or moves a byte, and the lock
 // is held whenever a method of theirs, or of guarded itself but walk and end, is
@@ -64,7 +64,7 @@ func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
 	g.rates.fills = ahead.New(config.Workers)
 	g.slabs = slabs{entries: make(map[Key]*entry), idle: newIdleTable(g.time.began), stalls: config.Stalls}
 	g.readers = readers{
-		config: config, budget: budget, slabs: &g.slabs, rates: &g.rates, jobs: make(map[[16]byte]*job),
+		config: config, budget: budget, slabs: &g.slabs, rates: &g.rates, epochs: make(map[[16]byte]*epoch),
 		tenants: tenants{of: make(map[[16]byte]*tenant)}, traces: traces{of: make(map[tracedKey]*traced)},
 	}
 	g.eviction = eviction{

@@ -35,18 +35,18 @@ func (h *holds) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen
 
 // askNext asks a plan for that of the epoch after it, which may take a while. The
 // cache's lock is held.
-func (h *holds) askNext(j *job) {
+func (h *holds) askNext(ep *epoch) {
 	if h.mu.closed {
 		return
 	}
-	j.asked = true
-	p := j.plan
+	ep.asked = true
+	p := ep.plan
 	h.tasks.Go(func() {
 		next := p.Next()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		j.next = next
-		h.mu.readers.tenants.succeed(j.plan, next)
+		ep.next = next
+		h.mu.readers.tenants.succeed(ep.plan, next)
 		h.mu.queue.wake.Signal()
 	})
 }

@@ -23,7 +23,7 @@ func testIdle(t *testing.T) {
 			open(t, k, p, 0, step).Release()
 			step++
 		}
-		settle(k)
+		awaitQuiet(k)
 	}
 	evicted := func() (filled uint64) {
 		before := k.Stats().Fills
@@ -31,7 +31,7 @@ func testIdle(t *testing.T) {
 			k.Discard(p, 0, at)
 		}
 		k.Allow(64<<20, true) // which has workers look for what to do
-		settle(k)
+		awaitQuiet(k)
 		return k.Stats().Fills - before
 	}
 	reads()

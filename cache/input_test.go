@@ -107,7 +107,7 @@ func TestInputs(t *testing.T) {
 		})
 	}
 	ranks.Wait()
-	settle(k)
+	awaitQuiet(k)
 	for input := range p.inputs.steps {
 		if n := p.inputs.filled(0, input); n != 1 {
 			t.Errorf("input %d was fetched %d times", input, n)
@@ -173,7 +173,7 @@ func TestInputFails(t *testing.T) {
 	if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
 		t.Errorf("open: %v", err)
 	}
-	settle(k)
+	awaitQuiet(k)
 	works.Store(true)
 	s := open(t, k, p, 0, 0)
 	checkPart(t, s, p, 0)

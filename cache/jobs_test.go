@@ -148,7 +148,7 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 					}
 					k := newCache(t, cache.Config{RAMBytes: int64(test.places) * batch, Workers: 2, Policy: policy})
 					all = read(t, k, jobs, *hour)
-					settle(k)
+					awaitQuiet(k)
 					fills = int(k.Stats().Fills)
 				})
 				return all, fills

@@ -110,7 +110,7 @@ func TestRestartInTheMiddleOfAnEpoch(t *testing.T) {
 		check(t, s, p, 0, step)
 		s.Release()
 	}
-	settle(k)
+	awaitQuiet(k)
 	// What is made ready ahead of the epoch's end may be what was in memory alone.
 	if s := k.Stats(); there < half*2/3 || s.Fills > p.steps-there || s.Restored < there {
 		t.Errorf("%d of %d batches were there at once, %d were restored and %d filled", there, p.steps-half, s.Restored, s.Fills)

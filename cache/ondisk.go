@@ -6,18 +6,18 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A diskClaim is the reason to keep a slab on disk; a greater one is stronger.
-type diskClaim uint8
+// A diskReason is the reason to keep a slab on disk; a greater one is stronger.
+type diskReason uint8
 
 const (
-	unneeded  diskClaim = iota // it is in memory, or the policy has better things
-	undecided                  // the policy has said nothing of it, or wants it in memory
-	wanted                     // on disk
-	pinned                     // by hand
+	unneeded  diskReason = iota // it is in memory, or the policy has better things
+	undecided                   // the policy has said nothing of it, or wants it in memory
+	wanted                      // on disk
+	pinned                      // by hand
 )
 
-// claimOnDisk is the reason to keep the slab of k on disk.
-func (ev *eviction) claimOnDisk(k Key) diskClaim {
+// reasonOnDisk is that of the slab of k.
+func (ev *eviction) reasonOnDisk(k Key) diskReason {
 	at, known := ev.strategy.targets.of(k)
 	there, ok := ev.slabs.ready(k)
 	switch {
@@ -35,21 +35,21 @@ func (ev *eviction) claimOnDisk(k Key) diskClaim {
 func (st *store) goesFirst(a, b Key) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.mu.eviction.claimOnDisk(a) < st.mu.eviction.claimOnDisk(b)
+	return st.mu.eviction.reasonOnDisk(a) < st.mu.eviction.reasonOnDisk(b)
 }
 
 // replaceable says which slabs on disk may be evicted for a copy of k: those with a
-// lesser claim, and of the undecided ones the least recently used. Where all claims
+// lesser reason, and of the undecided ones the least recently used. Where all reasons
 // are equal, none may: in an epoch larger than the disk, each slab would be evicted
 // for the next just before it is read.
 func (st *store) replaceable(k Key) func(Key) bool {
 	st.mu.Lock()
-	mine := st.mu.eviction.claimOnDisk(k)
+	mine := st.mu.eviction.reasonOnDisk(k)
 	st.mu.Unlock()
 	return func(other Key) bool {
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		its := st.mu.eviction.claimOnDisk(other)
+		its := st.mu.eviction.reasonOnDisk(other)
 		return its < mine || its == undecided && mine == undecided
 	}
 }

@@ -35,7 +35,7 @@ func (o *order) push(id uint32, worth float64) {
 func (o *order) remove(at uint32) {
 	o.count--
 	if last := o.count; at < last {
-		o.settle(at, o.id(last), o.worth(last))
+		o.sift(at, o.id(last), o.worth(last))
 	}
 	if keep := int(o.count/ledger.Chunk) + 2; keep < len(o.chunks) {
 		clear(o.chunks[keep:])
@@ -45,10 +45,10 @@ func (o *order) remove(at uint32) {
 }
 
 // fix gives the number at a place another worth.
-func (o *order) fix(at uint32, worth float64) { o.settle(at, o.id(at), worth) }
+func (o *order) fix(at uint32, worth float64) { o.sift(at, o.id(at), worth) }
 
-// settle puts a number where it belongs, from a place that is to be filled.
-func (o *order) settle(at, id uint32, worth float64) {
+// sift puts a number where it belongs, from a place that is to be filled.
+func (o *order) sift(at, id uint32, worth float64) {
 	if at > 0 && worth < o.worth((at-1)/2) {
 		o.up(at, id, worth)
 	} else {

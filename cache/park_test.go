@@ -66,7 +66,7 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 			s.Release()
 		}
 	}
-	settle(k)
+	awaitQuiet(k)
 	for round := range 2 {
 		for _, p := range plans {
 			for step := range p.steps {
@@ -118,7 +118,7 @@ func TestMappedAndParked(t *testing.T) {
 			for step := uint64(1); step < p.steps; step++ {
 				open(t, k, p, 0, step).Release()
 			}
-			settle(k)
+			awaitQuiet(k)
 			k.DiscardAll(p.ID())
 			other := &testPlan{id: 1, steps: 100, size: size, last: true}
 			for step := range other.steps {

@@ -81,7 +81,7 @@ func TestPlansGiveWay(t *testing.T) {
 	for step := range uint64(many) {
 		open(t, k, p, 0, step).Release()
 	}
-	settle(k)
+	awaitQuiet(k)
 	plans, deadline := k.Stats().Choices, time.Now().Add(time.Minute)
 	looked, ordered := p.once.need(k), p.find.need(k)
 	k.Allow(64<<20, true) // which has it plan

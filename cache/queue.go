@@ -36,14 +36,14 @@ func (q *queue) charge(u *usage) {
 
 // usageOf is the account of an open, which was to be expected or not.
 func (q *queue) usageOf(p Plan, expected bool) *usage {
-	j := q.readers.jobs[p.ID()]
+	ep := q.readers.epochs[p.ID()]
 	switch {
-	case j == nil:
+	case ep == nil:
 		return &q.others
 	case expected:
-		return &j.usages[0]
+		return &ep.usages[0]
 	}
-	return &j.usages[1]
+	return &ep.usages[1]
 }
 
 // push has an entry filled that an open waits for.
@@ -108,11 +108,11 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 	if !ahead {
 		return best, ok
 	}
-	for _, j := range q.readers.jobs {
-		for _, r := range j.readers {
-			r = q.readers.traces.guide(j.plan, r)
-			if p, step, is := q.readers.missing(j, r); is {
-				consider(task{usage: j.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, plan: p, step: step})
+	for _, ep := range q.readers.epochs {
+		for _, r := range ep.readers {
+			r = q.readers.traces.guide(ep.plan, r)
+			if p, step, is := q.readers.missing(ep, r); is {
+				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, plan: p, step: step})
 			}
 		}
 	}

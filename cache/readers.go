@@ -14,20 +14,20 @@ type readers struct {
 	budget  *atomic.Int64 // bytes of memory
 	slabs   *slabs        // says what is missing
 	rates   *rates
-	jobs    map[[16]byte]*job // by plan
-	count   int               // of readers, of all jobs
-	traces  traces            // of what they opened
-	tenants tenants           // that they are of
+	epochs  map[[16]byte]*epoch // by plan
+	count   int                 // of readers, of all epochs
+	traces  traces              // of what they opened
+	tenants tenants             // that they are of
 }
 
 // maxReaders bounds how many ranks are followed at once on one node.
 const maxReaders = 4096
 
 // reader finds or makes the reader of a rank; nil if there are too many.
-func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *reader) {
-	j := rs.jobs[p.ID()]
-	if j != nil && j.readers[rank] != nil {
-		return j, j.readers[rank]
+func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *reader) {
+	ep := rs.epochs[p.ID()]
+	if ep != nil && ep.readers[rank] != nil {
+		return ep, ep.readers[rank]
 	}
 	if rs.count >= maxReaders {
 		rs.dropSilent(now)
@@ -39,26 +39,26 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*job, *read
 	return rs.add(p, r), r
 }
 
-// add adds a reader to the job of p.
-func (rs *readers) add(p Plan, r *reader) *job {
-	j := rs.jobs[p.ID()]
-	if j == nil {
-		j = &job{plan: p, readers: make(map[uint64]*reader)}
-		rs.jobs[p.ID()] = j
+// add adds a reader to the epoch of p.
+func (rs *readers) add(p Plan, r *reader) *epoch {
+	ep := rs.epochs[p.ID()]
+	if ep == nil {
+		ep = &epoch{plan: p, readers: make(map[uint64]*reader)}
+		rs.epochs[p.ID()] = ep
 	}
-	if j.readers[r.rank] == nil {
+	if ep.readers[r.rank] == nil {
 		rs.count++
 	}
-	j.readers[r.rank] = r
-	return j
+	ep.readers[r.rank] = r
+	return ep
 }
 
 // remove forgets a reader.
-func (rs *readers) remove(j *job, r *reader) {
-	delete(j.readers, r.rank)
+func (rs *readers) remove(ep *epoch, r *reader) {
+	delete(ep.readers, r.rank)
 	rs.count--
-	if len(j.readers) == 0 {
-		delete(rs.jobs, j.plan.ID())
+	if len(ep.readers) == 0 {
+		delete(rs.epochs, ep.plan.ID())
 	}
 }
 
@@ -66,10 +66,10 @@ func (rs *readers) remove(j *job, r *reader) {
 func (rs *readers) dropSilent(now time.Time) {
 	rs.traces.dropSilent(now, rs.config.Idle)
 	rs.tenants.dropSilent(now, rs.config.Idle)
-	for _, j := range rs.jobs {
-		for _, r := range j.readers {
+	for _, ep := range rs.epochs {
+		for _, r := range ep.readers {
 			if now.Sub(r.seen) > rs.config.Idle {
-				rs.remove(j, r)
+				rs.remove(ep, r)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (rs *readers) dropSilent(now time.Time) {
 
 // end forgets all readers.
 func (rs *readers) end() {
-	clear(rs.jobs)
+	clear(rs.epochs)
 	clear(rs.tenants.of)
 	rs.count = 0
 }
@@ -85,8 +85,8 @@ func (rs *readers) end() {
 // served notes that an open that waited for e was answered: a reader that waits is not
 // one that needs less.
 func (rs *readers) served(e *entry) {
-	if j := rs.jobs[e.plan.ID()]; j != nil {
-		if r := j.readers[e.rank]; r != nil && r.Pos == e.step+1 {
+	if ep := rs.epochs[e.plan.ID()]; ep != nil {
+		if r := ep.readers[e.rank]; r != nil && r.Pos == e.step+1 {
 			r.served = time.Now()
 		}
 	}
@@ -94,8 +94,8 @@ func (rs *readers) served(e *entry) {
 
 // restart reckons anew when readers come to what they read.
 func (rs *readers) restart(now time.Time) {
-	for _, j := range rs.jobs {
-		for _, r := range j.readers {
+	for _, ep := range rs.epochs {
+		for _, r := range ep.readers {
 			r.set(now)
 		}
 	}
@@ -121,13 +121,13 @@ func (rs *readers) tenant(p Plan, now time.Time) *tenant {
 	return t
 }
 
-// laneFor is a lane of idle batches of its own for a reader of j, as far as there are
-// any; or that of another reader, best of its job.
-func (rs *readers) laneFor(j *job) uint8 {
+// laneFor is a lane of idle batches of its own for a reader of ep, as far as there are
+// any; or that of another reader, best of its epoch.
+func (rs *readers) laneFor(ep *epoch) uint8 {
 	var used [maxLanes]int
-	for _, other := range rs.jobs {
+	for _, other := range rs.epochs {
 		for _, r := range other.readers {
-			if used[r.lane]++; other != j {
+			if used[r.lane]++; other != ep {
 				used[r.lane]++
 			}
 		}

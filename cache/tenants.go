@@ -51,10 +51,10 @@ func (ts *tenants) succeed(p, next Plan) {
 	}
 }
 
-// end forgets the tenant of a job whose last reader has read its last epoch.
-func (ts *tenants) end(j *job) {
-	if len(j.readers) == 0 {
-		delete(ts.of, j.plan.ID())
+// end forgets the tenant of an epoch whose last reader is through, if no other follows.
+func (ts *tenants) end(ep *epoch) {
+	if len(ep.readers) == 0 {
+		delete(ts.of, ep.plan.ID())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // victim takes what is to go next out of the cache for a newcomer, nil if memory is
 // to be less; or returns nil. A batch that an open waits for may take anything's
-// place, another that of what its job has a claim on, or of what is worth less.
+// place, another that of what goes first for its job, or of what is worth less.
 func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	if e := ev.disposable(0); e != nil {
 		return e
@@ -21,13 +21,13 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	if newcomer != nil {
 		p = newcomer.plan
 	}
-	id, worth, claim := ev.least(p, now)
+	id, worth, priority := ev.least(p, now)
 	if id == 0 {
 		return nil
 	}
-	if !demanded && claim != fair.Claimed {
+	if !demanded && priority != fair.First {
 		least := ev.slabs.idle.at(id)
-		if claim == fair.Kept || worth >= ev.worthAt(&newcomer.batch, ev.wanted(newcomer, now)) || ev.precedes(&least, newcomer, now) {
+		if priority == fair.Last || worth >= ev.worthAt(&newcomer.batch, ev.wanted(newcomer, now)) || ev.precedes(&least, newcomer, now) {
 			return nil
 		}
 	}
@@ -115,8 +115,8 @@ func (ev *eviction) lessThan(b *batch) *entry {
 // to it; or 0.
 func (ev *eviction) lesser(b *batch) uint32 {
 	now := time.Now()
-	id, worth, claim := ev.least(b.plan, now)
-	if id == 0 || claim == fair.Kept {
+	id, worth, priority := ev.least(b.plan, now)
+	if id == 0 || priority == fair.Last {
 		return 0
 	}
 	least := ev.slabs.idle.at(id)
@@ -131,8 +131,8 @@ func (ev *eviction) lesser(b *batch) uint32 {
 const misplacedLooks = 8
 
 // least is what goes first of all that is idle, for what a plan brings, its worth as of
-// now, and the claim on it; 0 if nothing is idle.
-func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, claim fair.Claim) {
+// now, and the priority; 0 if nothing is idle.
+func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
 	for lane := maxLanes - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
 		n, its, ok := ev.leastIn(uint8(lane), now)
@@ -140,11 +140,11 @@ func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, clai
 			continue
 		}
 		b := ev.slabs.idle.at(n)
-		if on := ev.claim(&b, p); id == 0 || on < claim || on == claim && its < worth {
-			id, worth, claim = n, its, on
+		if first := ev.priority(&b, p); id == 0 || first < priority || first == priority && its < worth {
+			id, worth, priority = n, its, first
 		}
 	}
-	return id, worth, claim
+	return id, worth, priority
 }
 
 func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {

@@ -60,7 +60,7 @@ func TestInputsOfAWindow(t *testing.T) {
 						open(t, k, p, 0, step).Release()
 						time.Sleep(10 * time.Millisecond)
 					}
-					settle(k)
+					awaitQuiet(k)
 					fetched := 0
 					for input := range p.inputs.steps {
 						fetched += p.inputs.filled(0, input)

@@ -12,7 +12,7 @@
 //     nothing from those that do, once it has what is made ready ahead of its readers.
 //  3. Otherwise the batch that is worth least goes, of whichever job.
 //
-// What is made ready ahead is not claimed by 2: that would only move the wait.
+// What is made ready ahead is not taken by 2: that would only move the wait.
 //
 // # Why it holds
 //

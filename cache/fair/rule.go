@@ -8,24 +8,25 @@ type Standing struct {
 	Late  bool  // it waits for what it lacks
 }
 
-// A Claim is how far one job may take another's batches: those Claimed are evicted
-// first, those Kept only if an open waits and nothing else can be evicted.
-type Claim uint8
+// A Priority says when batches of one job are evicted for another: First before all
+// others, Last only if an open waits and nothing else can be evicted.
+type Priority uint8
 
 const (
-	Claimed Claim = iota
+	First Priority = iota
 	Usual
-	Kept
+	Last
 )
 
-// On is the claim of the taker, a job that brings a batch, on the giver's batches.
-func On(giver, taker Standing) Claim {
+// Of is the priority by which the giver's batches are evicted for the taker, a job that
+// brings a batch.
+func Of(giver, taker Standing) Priority {
 	lacks := taker.Late || taker.Held < taker.Needs
 	switch {
 	case giver.Late && (!lacks || giver.Held <= giver.Due):
-		return Kept
+		return Last
 	case giver.Late && taker.Held < taker.Due, !giver.Late && taker.Late && giver.Held > giver.Needs:
-		return Claimed
+		return First
 	}
 	return Usual
 }

@@ -90,23 +90,23 @@ func bring(jobs []reading, m []int, places, taker int) {
 		return
 	}
 	mine := standing(jobs, m, places, taker)
-	best, claim := -1, fair.Kept
+	best, priority := -1, fair.Last
 	for _, g := range append([]int{taker}, others(len(jobs), taker)...) {
 		if m[g] == 0 {
 			continue
 		}
-		on := fair.Usual
+		its := fair.Usual
 		if g != taker {
-			on = fair.On(standing(jobs, m, places, g), mine)
+			its = fair.Of(standing(jobs, m, places, g), mine)
 		}
-		if best < 0 || on < claim || on == claim && jobs[g].worth() < jobs[best].worth() {
-			best, claim = g, on
+		if best < 0 || its < priority || its == priority && jobs[g].worth() < jobs[best].worth() {
+			best, priority = g, its
 		}
 	}
 	switch {
-	case best < 0 || best == taker || claim == fair.Kept && !mine.Late:
+	case best < 0 || best == taker || priority == fair.Last && !mine.Late:
 		return
-	case claim == fair.Usual && jobs[best].worth() >= jobs[taker].worth():
+	case priority == fair.Usual && jobs[best].worth() >= jobs[taker].worth():
 		return
 	}
 	m[best]--

@@ -2,8 +2,8 @@ package cache
 
 import "time"
 
-// A job is the readers of one plan.
-type job struct {
+// An epoch is the readers of one plan. The cache's lock guards it.
+type epoch struct {
 	plan    Plan
 	readers map[uint64]*reader // by rank
 	next    Plan               // of the epoch after this one; nil if that is not known
@@ -16,42 +16,42 @@ type job struct {
 type usage struct{ end time.Duration }
 
 // usage is the account of what is made ready for r.
-func (j *job) usage(r *reader) *usage {
+func (ep *epoch) usage(r *reader) *usage {
 	if r.Run >= trusted {
-		return &j.usages[0]
+		return &ep.usages[0]
 	}
-	return &j.usages[1]
+	return &ep.usages[1]
 }
 
 // end is how many steps are known: those of the epoch, and of the next one if it is.
-func (j *job) end() uint64 {
-	if j.next == nil {
-		return j.plan.Steps()
+func (ep *epoch) end() uint64 {
+	if ep.next == nil {
+		return ep.plan.Steps()
 	}
-	return j.plan.Steps() + j.next.Steps()
+	return ep.plan.Steps() + ep.next.Steps()
 }
 
 // at is where a step is that may be beyond the epoch's end.
-func (j *job) at(step uint64) (p Plan, s uint64) {
-	if steps := j.plan.Steps(); step >= steps {
-		return j.next, step - steps
+func (ep *epoch) at(step uint64) (p Plan, s uint64) {
+	if steps := ep.plan.Steps(); step >= steps {
+		return ep.next, step - steps
 	}
-	return j.plan, step
+	return ep.plan, step
 }
 
-// use is when a reader of j comes to the batch of k.
-func (j *job) use(k Key) (u use, ok bool) {
-	if rank, step, is := j.plan.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.Run >= trusted && step >= r.Pos {
+// use is when a reader of ep comes to the batch of k.
+func (ep *epoch) use(k Key) (u use, ok bool) {
+	if rank, step, is := ep.plan.Find(k); is {
+		if r := ep.readers[rank]; r != nil && r.Run >= trusted && step >= r.Pos {
 			return use{r, step}, true
 		}
 	}
-	if j.next == nil {
+	if ep.next == nil {
 		return u, false
 	}
-	if rank, step, is := j.next.Find(k); is {
-		if r := j.readers[rank]; r != nil && r.Run >= trusted {
-			return use{r, j.plan.Steps() + step}, true
+	if rank, step, is := ep.next.Find(k); is {
+		if r := ep.readers[rank]; r != nil && r.Run >= trusted {
+			return use{r, ep.plan.Steps() + step}, true
 		}
 	}
 	return u, false
