@@ -244,15 +244,21 @@ func (b BatchSize) Times(n uint64) BatchSize {
 	return BatchSize{b.Unit, b.N * n}
 }
 
+// ByChunk reports whether a batch is one whole chunk; if not, it is of records.
+func (v View) ByChunk() bool { return v.Step.Unit == UnitChunk }
+
+// Batch is the size of the batch of one rank.
+func (v View) Batch() BatchSize { return BatchSize{v.Step.Unit, v.Step.N / max(1, v.Ranks)} }
+
 // Check reports what is wrong with a view that did not come from With. The
 // name of a view that passes opens the same view.
 func (v View) Check() error {
 	switch {
 	case v.Ranks < 1 || v.Ranks > MaxRanks:
 		return fmt.Errorf("%d ranks %w: use 1 to %d", v.Ranks, ErrInvalid, MaxRanks)
-	case v.Step.Unit != UnitChunk && (v.Step.N < 1 || v.Step.N > MaxBatch):
+	case !v.ByChunk() && (v.Step.N < 1 || v.Step.N > MaxBatch):
 		return fmt.Errorf("step of %v %w: use 1 to %d", v.Step, ErrInvalid, uint64(MaxBatch))
-	case v.Step.Unit > UnitChunk || v.Step.Unit == UnitChunk && v.Step.N != 0:
+	case v.Step.Unit > UnitChunk || v.ByChunk() && v.Step.N != 0:
 		return fmt.Errorf("step of %d in unit %d %w: whole chunks have no number", v.Step.N, v.Step.Unit, ErrInvalid)
 	case v.Order.Kind == OrderWindow && (v.Order.Window < 2 || v.Order.Window > MaxBatch):
 		return fmt.Errorf("order %v %w: use a window of 2 to %d records", v.Order, ErrInvalid, uint64(MaxBatch))

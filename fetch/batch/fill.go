@@ -38,7 +38,7 @@ func (f *fill) write(ctx context.Context, rank, step uint64) error {
 	switch {
 	case err != nil:
 		err = b.each(rank, step, func(r *recordBatch) error { return f.fromOwnerOfCopy(ctx, from, r) })
-	case b.View().Step.Unit == meta.UnitChunk:
+	case b.View().ByChunk():
 		err = f.wholeChunks(ctx, rank, step)
 	case b.Chunks != nil:
 		err = b.each(rank, step, func(r *recordBatch) error { return f.fromChunks(ctx, r) })

@@ -23,4 +23,4 @@ func (p *Plan) identify(kind string) (id [16]byte) {
 }
 
 // byChunk reports whether positions of the order are chunks; else they are records.
-func (p *Plan) byChunk() bool { return p.view.Step.Unit == meta.UnitChunk }
+func (p *Plan) byChunk() bool { return p.view.ByChunk() }

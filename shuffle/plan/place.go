@@ -39,7 +39,7 @@ func (p *Plan) Place(seats []Seat) error {
 	if p.view.Assign == meta.AssignStrict || hosts.Len() < 2 {
 		return nil
 	}
-	if p.view.Step.Unit == meta.UnitChunk {
+	if p.view.ByChunk() {
 		p.placeChunks(seats, hosts, ranks)
 		return nil
 	}

@@ -27,7 +27,7 @@ func New(v meta.View, of *Version) *Plan {
 	p := &Plan{version: of, view: v, cut: v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
 	p.order = order.New(v.Order, p.cut.N, v.Seed, v.Epoch)
 	p.id = p.identify("")
-	if v.Step.Unit == meta.UnitChunk {
+	if v.ByChunk() {
 		p.chunks = chunksOf(of)
 	}
 	return p

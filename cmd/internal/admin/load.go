@@ -78,7 +78,7 @@ func (n *status) facts(job string) *control.Facts {
 	return &control.Facts{
 		Ranks: v.Ranks, Bytes: x.Bytes(), Batch: x.Bytes() / int64(max(1, cut.Steps()*cut.Ranks)),
 		// A shuffled batch is never read again, but the chunks it is made of are.
-		Again:  v.Order.Kind == meta.OrderNone || d.Version.Source.Remote && v.Step.Unit != meta.UnitChunk,
+		Again:  v.Order.Kind == meta.OrderNone || d.Version.Source.Remote && !v.ByChunk(),
 		Remote: d.Version.Source.Remote, Flows: flows(d.Version.Flows.Read()),
 	}
 }

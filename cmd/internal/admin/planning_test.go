@@ -149,7 +149,7 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 			}
 		}
 		// Steps are divided by who fetches a chunk, one of those that hold it.
-		if got.Looked != p.Steps() || v.Step.Unit == meta.UnitChunk && got.Plan.Local < got.Strict.Local {
+		if got.Looked != p.Steps() || v.ByChunk() && got.Plan.Local < got.Strict.Local {
 			r.Errorf("%d of %d steps, %v local, %v if fixed", got.Looked, p.Steps(), got.Plan.Local, got.Strict.Local)
 		}
 	})

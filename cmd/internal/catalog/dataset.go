@@ -54,15 +54,14 @@ func (d *Dataset) Stale() error {
 func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 	x, v := d.Version.Index, d.Default
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
-	batch := meta.BatchSize{Unit: v.Step.Unit, N: v.Step.N / max(1, v.Ranks)}
 	records := uint64(0)
-	if batch.Unit != meta.UnitChunk {
+	if !v.ByChunk() {
 		records = (cut.Global + cut.Ranks - 1) / cut.Ranks
 	}
 	c := control.Dataset{
 		Name: d.Name, Source: d.Source, Root: d.Root, State: "ready", Version: x.Fingerprint(),
 		Records: x.Records(), Bytes: x.Bytes(), Chunks: x.Chunks(),
-		Ranks: v.Ranks, Batch: batch.String(), BatchSize: records, Steps: cut.Steps(),
+		Ranks: v.Ranks, Batch: v.Batch().String(), BatchSize: records, Steps: cut.Steps(),
 		Order: v.Order.String(), Seed: v.Seed, Tail: v.Tail.String(),
 		Created: d.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}

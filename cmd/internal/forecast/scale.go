@@ -48,7 +48,7 @@ func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 		s.Costs.Latency, s.Near = assumedLatency.Seconds(), j.view.Assign == meta.AssignLocal
 	}
 	switch {
-	case j.view.Step.Unit == meta.UnitChunk:
+	case j.view.ByChunk():
 		s.Order = j.view.Order
 	case j.view.Order.Kind == meta.OrderNone:
 	case j.parts():

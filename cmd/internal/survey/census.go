@@ -67,7 +67,7 @@ func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t ta
 		t.ranks[rank] += bytes
 		return distance
 	}
-	if p.View().Step.Unit == meta.UnitChunk {
+	if p.View().ByChunk() {
 		chunks, err := p.AppendChunks(nil, rank, step)
 		for _, c := range chunks {
 			if add(c, x.ChunkBytes(c)) != assign.Local {

@@ -15,7 +15,7 @@ func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	if short := vs.MemoryWarning(v, of); short != "" {
 		all["memory"] = short
 	}
-	if of.Source.Remote && v.Step.Unit != meta.UnitChunk {
+	if of.Source.Remote && !v.ByChunk() {
 		if s := scatter(v, of.Index, vs.roomOfAll()); s != "" {
 			all["order"] = s
 		}

@@ -54,7 +54,7 @@ func (b *Batches) Next() cache.Plan {
 // Once reports whether other epochs have other batches, or it is the chunks they are
 // made of that are kept.
 func (b *Batches) Once() bool {
-	if b.View().Step.Unit == meta.UnitChunk {
+	if b.View().ByChunk() {
 		return false
 	}
 	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
@@ -72,7 +72,7 @@ func (b *Batches) CachedAs() (plans [][16]byte, chunks bool) {
 	switch {
 	case b.Chunks != nil:
 		return [][16]byte{b.slabs.ID()}, true
-	case b.View().Step.Unit == meta.UnitChunk:
+	case b.View().ByChunk():
 		return [][16]byte{b.ChunksID(), b.ID()}, true
 	}
 	return [][16]byte{b.ID()}, false

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rankfs/fs"
-	"rankfs/meta"
 )
 
 // Describe implements fs.View.
@@ -43,17 +42,12 @@ func (v *View) Describe() []byte {
 		State: d.State, Reason: d.Reason, Records: d.Records, Bytes: d.Bytes,
 		Epoch: a.View().Epoch, Ranks: a.Cut().Ranks, Steps: a.Cut().Steps(), Global: a.stepRecords(),
 		Order: a.View().Order.String(), Seed: a.View().Seed, Tail: a.View().Tail.String(),
-		Batch: a.batch().String(), Size: a.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
+		Batch: a.View().Batch().String(), Size: a.batchRecords(), Chunks: d.Chunks, Created: d.Created, Notes: d.Notes,
 	}, "", "  ")
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	return append(text, '\n')
-}
-
-// batch is what each rank reads of a step, as it was asked for.
-func (a *assignment) batch() meta.BatchSize {
-	return meta.BatchSize{Unit: a.View().Step.Unit, N: a.View().Step.N / max(1, a.Cut().Ranks)}
 }
 
 // batchRecords is how many records the largest batch has; zero where that is
@@ -65,7 +59,7 @@ func (a *assignment) batchRecords() uint64 {
 // stepRecords is what all ranks read together in a whole step; zero where that
 // is chunks.
 func (a *assignment) stepRecords() uint64 {
-	if a.View().Step.Unit == meta.UnitChunk {
+	if a.View().ByChunk() {
 		return 0
 	}
 	return a.Cut().Global

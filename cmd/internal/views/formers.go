@@ -32,7 +32,7 @@ func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
 		}
 		name, options, _ := meta.SplitView(settled.View)
 		was, err := meta.View{Dataset: name, Ranks: 1}.With(options)
-		if err != nil || was.Step.Unit != meta.UnitChunk {
+		if err != nil || !was.ByChunk() {
 			continue
 		}
 		p := plan.New(was, of.Plans)

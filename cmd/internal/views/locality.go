@@ -46,7 +46,7 @@ func (b *Batches) Holders(own string, rank, step uint64) Holders {
 			h[host] += bytes
 		}
 	}
-	if b.View().Step.Unit == meta.UnitChunk {
+	if b.View().ByChunk() {
 		chunks, err := b.AppendChunks(nil, rank, step)
 		if err != nil {
 			return h

@@ -23,7 +23,7 @@ func (vs *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (
 	}
 	switch {
 	case !of.Source.Remote:
-	case v.Step.Unit == meta.UnitChunk:
+	case v.ByChunk():
 		b.FormerReaders = vs.formerReaders(v, of)
 	case staysCached(v, of.Index, vs.roomOfAll()):
 		b.slabs = newChunkSlabs(of, b.Plan)

@@ -108,7 +108,7 @@ func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err erro
 			return v, nil, err
 		}
 	}
-	if v.Step.Unit != meta.UnitChunk && !d.Version.Index.CountsRecords() {
+	if !v.ByChunk() && !d.Version.Index.CountsRecords() {
 		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
