@@ -21,6 +21,7 @@ import (
 	"rankfs/cmd/internal/mounting"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
+	"rankfs/test/eventually"
 )
 
 // TestMain makes this test binary the command itself, over a fake daemon, or
@@ -120,9 +121,7 @@ func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	case "KILL", "TERM":
 		ts.Check(e.Wait(context.Background()))
 	case "STOP":
-		for !stopped(ts, e.PID) {
-			time.Sleep(time.Millisecond)
-		}
+		awaitTrue(ts, "all threads have stopped", func() bool { return stopped(ts, e.PID) })
 	}
 }
 
@@ -181,19 +180,24 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 // await waits until a file has a text, or until a daemon can be asked: await
 // FILE TEXT, await DIR. It looks again and again, since nothing else tells.
 func await(ts *testscript.TestScript, _ bool, args []string) {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	awaitTrue(ts, strings.Join(args, " "), func() bool {
 		if len(args) == 1 {
 			running, _ := mounts.List(ts.Getenv("RUN"))
-			if slices.ContainsFunc(running, func(e mounts.Entry) bool { return e.Mount == ts.MkAbs(args[0]) }) {
-				return
-			}
-			continue
+			return slices.ContainsFunc(running, func(e mounts.Entry) bool { return e.Mount == ts.MkAbs(args[0]) })
 		}
 		data, err := os.ReadFile(ts.MkAbs(args[0]))
 		ts.Check(err)
-		if strings.Contains(string(data), args[1]) {
-			return
+		return strings.Contains(string(data), args[1])
+	})
+}
+
+func awaitTrue(ts *testscript.TestScript, what string, is func() bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ts.Check(eventually.Until(ctx, func() error {
+		if is() {
+			return nil
 		}
-	}
-	ts.Fatalf("waited for %v in vain", args)
+		return errors.New(what)
+	}))
 }

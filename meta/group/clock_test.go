@@ -69,13 +69,8 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 }
 
 // joinInTime is join, also where no node leads for a while.
-func (n *node) joinInTime(other *node, token trust.Token) (err error) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if err = n.join(other, token); !errors.Is(err, meta.ErrUnavailable) {
-			break
-		}
-	}
-	return err
+func (n *node) joinInTime(other *node, token trust.Token) error {
+	return onceLed(n.t, func() error { return n.join(other, token) })
 }
 
 // Who leads is right about the time, if most are; and the clock of one that is

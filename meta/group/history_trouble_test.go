@@ -10,6 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"rankfs/meta/state"
+	"rankfs/test/eventually"
 )
 
 // faults are what a disk may have.
@@ -108,15 +109,15 @@ func (r *run) enlist() {
 
 // until tries something until it is done: nobody may lead, or not do without a node.
 func (r *run) until(what string, do func(ctx context.Context) error) bool {
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		err = do(ctx)
-		cancel()
-		if err == nil {
-			return true
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := eventually.Until(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		return do(ctx)
+	})
+	if err != nil {
+		r.t.Errorf("%s: %v", what, err)
 	}
-	r.t.Errorf("%s: %v", what, err)
-	return false
+	return err == nil
 }

@@ -15,36 +15,41 @@ import (
 // setInTime sets a value, also where no node leads for a while.
 func setInTime(n *node, value string) {
 	n.t.Helper()
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if err = set(n, value, 10*time.Second); err == nil {
-			return
-		}
-	}
-	n.t.Fatal(err)
+	eventually.Done(n.t, time.Minute, "a value is set", func() error { return set(n, value, 10*time.Second) })
 }
 
 // leaves has a node leave, which is refused while it seems that it is needed: on a
 // machine with much to do another may be taken for dead for a moment.
 func leaves(by *node, leave state.Leave) {
 	by.t.Helper()
-	err := by.asks(leave)
-	for end := time.Now().Add(time.Minute); errors.Is(err, meta.ErrBusy) && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
+	var err error
+	eventually.True(by.t, "a node may leave", func() bool {
 		err = by.asks(leave)
-	}
+		return !errors.Is(err, meta.ErrBusy)
+	})
 	if err != nil {
 		by.t.Fatal(err)
 	}
 }
 
-// asks is what the cluster says to a command, be it that nobody leads for a while.
-func (n *node) asks(c state.Command) (err error) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if _, err = n.group.Do(n.t.Context(), c); !errors.Is(err, meta.ErrUnavailable) {
-			break
+// asks is what the cluster says to a command, also where no node leads for a while.
+func (n *node) asks(c state.Command) error {
+	return onceLed(n.t, func() error {
+		_, err := n.group.Do(n.t.Context(), c)
+		return err
+	})
+}
+
+// onceLed tries something again as long as no node leads, for a minute at most.
+func onceLed(t *testing.T, do func() error) (err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	eventually.Until(ctx, func() error {
+		if err = do(); errors.Is(err, meta.ErrUnavailable) {
+			return err
 		}
-	}
+		return nil
+	})
 	return err
 }
 

@@ -188,11 +188,7 @@ func TestCallsOfALaterRelease(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	n := nodes[1]
 	says := func(name string, request, answer any) error {
-		err := n.group.AskLeader(t.Context(), name, request, answer)
-		for end := time.Now().Add(time.Minute); errors.Is(err, meta.ErrUnavailable) && time.Now().Before(end); {
-			err = n.group.AskLeader(t.Context(), name, request, answer)
-		}
-		return err
+		return onceLed(t, func() error { return n.group.AskLeader(t.Context(), name, request, answer) })
 	}
 	var w welcome
 	later := map[string]any{"addr": n.addr, "life": n.group.config.Self.Life, "later": []int{1}}

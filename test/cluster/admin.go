@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"rankfs/test/cluster/internal/health"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/eventually"
 )
 
 // Hadoop's programs for administrators.
@@ -91,17 +91,17 @@ func (c *Cluster) ReportBlocks(ctx context.Context) error {
 
 // waitState waits until a namenode is as wanted.
 func (c *Cluster) waitState(ctx context.Context, h *Host, as func(health.State) bool) error {
-	for {
+	err := eventually.Until(ctx, func() error {
 		state, err := h.state(ctx)
-		if err == nil && as(state) {
-			return nil
+		if err == nil && !as(state) {
+			err = fmt.Errorf("it is %+v", state)
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("wait for namenode %s: %w: it is %+v", h.Name, ctx.Err(), state), err)
-		case <-time.After(100 * time.Millisecond):
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for namenode %s: %w", h.Name, err)
 	}
+	return nil
 }
 
 // tool runs one of Hadoop's programs on the host.

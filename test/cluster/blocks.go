@@ -3,14 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/eventually"
 )
 
 // A Block is one of a file's, with the hosts that the namenode says have it,
@@ -70,17 +69,17 @@ func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
 // WaitReplicas waits until the namenode knows n replicas of each block of a
 // file: closing a file waits for only one.
 func (c *Cluster) WaitReplicas(ctx context.Context, file string, n int) error {
-	for {
+	err := eventually.Until(ctx, func() error {
 		blocks, err := c.Blocks(ctx, file)
-		if err == nil && !slices.ContainsFunc(blocks, func(b Block) bool { return len(b.Hosts) < n }) {
-			return nil
+		if err == nil && slices.ContainsFunc(blocks, func(b Block) bool { return len(b.Hosts) < n }) {
+			err = fmt.Errorf("there are %v", blocks)
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("wait for %d replicas of %s: %w: there are %v", n, file, ctx.Err(), blocks), err)
-		case <-time.After(50 * time.Millisecond):
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d replicas of %s: %w", n, file, err)
 	}
+	return nil
 }
 
 func (l *located) blocks() []Block {

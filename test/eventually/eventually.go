@@ -3,6 +3,9 @@
 package eventually
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -33,12 +36,32 @@ func Done(t testing.TB, limit time.Duration, what string, do func() error) {
 }
 
 func within(limit time.Duration, is func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return nil == Until(ctx, func() error {
+		if is() {
+			return nil
+		}
+		return errNotYet
+	})
+}
+
+var errNotYet = errors.New("not yet")
+
+// Until waits until something is done without an error, or ctx is over: the error wraps
+// why it is, and what the last one was.
+func Until(ctx context.Context, do func() error) error {
 	pause := 100 * time.Microsecond
-	for end := time.Now().Add(limit); !is(); time.Sleep(pause) {
-		if time.Now().After(end) {
-			return false
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w, waiting for: %w", context.Cause(ctx), err)
+		case <-time.After(pause):
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}
-	return true
 }

@@ -12,6 +12,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 // A node alone is a cluster like any other, as the command sees it.
@@ -22,11 +23,13 @@ func TestClusterOfOne(t *testing.T) {
 	}
 	r := run(t, nil)
 	ctx := t.Context()
-	k, err := r.client.Cluster(ctx)
-	for end := time.Now().Add(time.Minute); err == nil && k.Nodes[0].State != "up" && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // who leads sees a daemon that has just begun as down, and then as up
+	var k control.Cluster
+	var err error
+	// Who leads sees a daemon that has just begun as down, and then as up.
+	eventually.True(t, "the node is up", func() bool {
 		k, err = r.client.Cluster(ctx)
-	}
+		return err != nil || k.Nodes[0].State == "up"
+	})
 	if err != nil || len(k.Nodes) != 1 || k.Leader != k.Self || k.Nodes[0].ID != k.Self || !k.Nodes[0].Voter || k.Nodes[0].State != "up" {
 		t.Fatalf("cluster %+v, %v", k, err)
 	}

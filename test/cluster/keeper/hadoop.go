@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster/internal/health"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/eventually"
 	"rankfs/test/hadoop"
 )
 
@@ -78,23 +79,8 @@ func tool(s *site.Site, host, class string, args ...string) error {
 	return nil
 }
 
-// poll calls done every tenth of a second until it returns nil.
-func poll(ctx context.Context, done func() error) error {
-	for {
-		err := done()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w, waiting for: %w", context.Cause(ctx), err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 func waitPort(ctx context.Context, address string) error {
-	return poll(ctx, func() error {
+	return eventually.Until(ctx, func() error {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return err

@@ -3,9 +3,9 @@ package health
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/eventually"
 )
 
 // Wait waits until a cluster is as it was new: every namenode knows every
@@ -15,13 +15,13 @@ func Wait(ctx context.Context, dial Dialer, s *site.Site) error {
 	names, nodes := s.With(site.NameNode), s.With(site.DataNode)
 	for i, h := range names {
 		want := State{Active: i == 0, Live: len(nodes)}
-		if err := poll(ctx, h, func() error { return nameNode(ctx, dial, h, want) }); err != nil {
-			return err
+		if err := eventually.Until(ctx, func() error { return nameNode(ctx, dial, h, want) }); err != nil {
+			return fmt.Errorf("wait for %s: %w", h.Name, err)
 		}
 	}
 	for _, h := range nodes {
-		if err := poll(ctx, h, func() error { return dataNode(ctx, dial, h, names) }); err != nil {
-			return err
+		if err := eventually.Until(ctx, func() error { return dataNode(ctx, dial, h, names) }); err != nil {
+			return fmt.Errorf("wait for %s: %w", h.Name, err)
 		}
 	}
 	return nil
@@ -42,19 +42,4 @@ func nameNode(ctx context.Context, dial Dialer, h site.Host, want State) error {
 		return fmt.Errorf("it is %+v, not %+v", state, want)
 	}
 	return nil
-}
-
-// poll waits until nothing is wrong with a host any more.
-func poll(ctx context.Context, h site.Host, wrong func() error) error {
-	for {
-		err := wrong()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w: %w", h.Name, context.Cause(ctx), err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
