@@ -14,6 +14,8 @@ import (
 
 // packed is the tier of slabs that are compressed in memory. What it takes is
 // reserved of the budget of the RAM tier: the two share one.
+//
+// While its lock is held those of the store and of the RAM tier may be taken.
 type packed struct {
 	ram   *ram
 	store *pack.Store

@@ -14,6 +14,9 @@ import (
 // descriptor and a mapping. It has pages of the usual size, so that what is in
 // slots is what it takes, and is written and read, not mapped. A slot that is
 // given back is cut out of the file.
+//
+// The lock is of which slots are taken. They are read and written without it, by who has
+// taken them.
 type pool struct {
 	dir, file *os.File
 	ending    atomic.Bool // the file goes as a whole

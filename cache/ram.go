@@ -23,6 +23,9 @@ import (
 //
 // Where there are many, those that are open nowhere lose mapping and descriptor: see
 // descriptors, and handles.go. What else its budget is for is in rambudget.go.
+//
+// Its lock may be taken while that of a file is held; while it is held no other is taken.
+// Files are closed without it, but by close.
 type ram struct {
 	budget    atomic.Int64
 	dir       *os.File

@@ -16,13 +16,15 @@ var errNoRoom = disks.ErrNoRoom
 var errMappings = fmt.Errorf("%w: as many mappings as vm.max_map_count allows a process", errNoRoom)
 
 // A ramFile is one unnamed file of the tier with the daemon's mapping of it.
+// Descriptor and mapping are made anew under its lock, as several may hold it, and taken
+// away when none does.
 type ramFile struct {
 	fd   int    // -1 if it is closed: then the kernel knows it as a backing file
 	mem  []byte // length: the file's size; nil if it is not mapped
 	size int64
 	real int64 // bytes of memory it holds, in whole pages
 	file handle
-	lock sync.Mutex // while its descriptor or mapping is made anew: several may hold it
+	lock sync.Mutex // several may hold the file
 }
 
 // grow gives a new file its size, its pages and its mapping, all at once: a

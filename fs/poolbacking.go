@@ -14,6 +14,8 @@ import (
 // the file system, as one that is stacked on others. Here that is said, and files of others
 // are tried. Of the same none is: an inode that is open without passthrough must not be
 // opened with it.
+//
+// The lock is not held while the kernel is asked.
 type backing struct {
 	*fuse.Server
 	refused func(file string, cause error)

@@ -7,6 +7,9 @@ import (
 )
 
 // An operation is a run of system calls that a disk may never answer.
+//
+// While the lock is held bytes are copied to the caller's memory: once the operation is
+// given up nothing writes there.
 type operation struct {
 	mu              sync.Mutex
 	steps           int

@@ -42,7 +42,7 @@ type origin struct {
 }
 
 // fileSystems are shared by directories: what one is about to write is not
-// free for another.
+// free for another. mu guards the map; what is pending is counted without it.
 type fileSystems struct {
 	mu      sync.Mutex
 	pending map[uint64]*atomic.Int64

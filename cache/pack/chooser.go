@@ -31,6 +31,8 @@ const samples = 2
 
 // A Chooser measures codecs on samples of one dataset. All methods may be
 // called concurrently. Between equal measurements its choice is the same.
+//
+// Codecs are tried without the lock: busy keeps a second measurement away.
 type Chooser struct {
 	config ChooserConfig
 	mu     struct {

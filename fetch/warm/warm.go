@@ -24,6 +24,9 @@ const (
 
 // A File says for each request whether to copy from a mapping. The zero value
 // is not ready; its methods may be called concurrently.
+//
+// The lock is not held while page tables are filled in, or the page cache is looked at, nor
+// while a request copies: a mapping stays as long as it has users.
 type File struct {
 	fd   int
 	size int64

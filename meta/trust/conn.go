@@ -8,6 +8,8 @@ import (
 )
 
 // A conn is a connection that was greeted. The port knows it until it is closed.
+//
+// The port is told without the lock that it is closed.
 type conn struct {
 	*tls.Conn
 	raw   net.Conn

@@ -23,6 +23,9 @@ import (
 // from then on one of its peer's; a connection that joins stays a guest. A connection
 // is registered under its peer's id before Allowed is called: so the connection of a
 // node that is revoked meanwhile is either refused, or found by Revoke.
+//
+// While its lock is held no other is taken: connections are closed without it, and the door
+// and the ledger have their own.
 type Port struct {
 	config  Config
 	tcp     *net.TCPListener

@@ -17,6 +17,8 @@ import (
 // the answer is read meanwhile. Nothing is sent that the other node has not granted; a
 // node that does not know the call grants nothing, and is sent nothing that it could
 // take for another request.
+//
+// The lock guards what the goroutine that sends and the one that reads the answer both use.
 type push struct {
 	link   *link
 	ctx    context.Context // of the feed

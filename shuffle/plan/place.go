@@ -14,6 +14,8 @@ import (
 // is the same file everywhere: nodes that agree on these agree on every batch. No
 // record changes its step by it, and no rank the number of its positions. It may be
 // used concurrently.
+//
+// A step is divided without the lock, twice if two ask at once: both find the same.
 type placement struct {
 	plan    *Plan
 	chunks  *stretches // where a position is a chunk; the rest is for records
