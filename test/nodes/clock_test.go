@@ -152,7 +152,10 @@ func (m *team) cutOff(by time.Duration) {
 		m.must(far.Host.LinkDown())
 		eventually.Within(m.t, 30*time.Second, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
 		eventually.Within(m.t, 30*time.Second, "it misses them", func() bool { return m.Members(far).Leader == "" })
-		time.Sleep(12 * time.Second) // longer than any of them waits for an answer: no connection is left
+		eventually.Within(m.t, 2*time.Minute, "it has no connection that was made before", func() bool {
+			far.Must("ss", "-KHtn", "dst", rest[0].Host.IP+"/24")
+			return far.Must("ss", "-Htn", "state", "established", "dst", rest[0].Host.IP+"/24") == ""
+		})
 		m.must(far.Host.LinkUp())
 		took, err := create(far, m.named())
 		if err == nil || took > time.Minute {
