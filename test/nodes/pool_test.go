@@ -23,6 +23,12 @@ func inJob(n *daemon.Place, script string, args ...string) string {
 // endJob removes the job, and waits until nodes have nothing of it.
 func endJob(t *testing.T, nodes []*daemon.Place) {
 	inJob(nodes[0], `rm -r "$1"`)
+	jobless(t, nodes)
+}
+
+// jobless waits until nodes have no file of any job.
+func jobless(t *testing.T, nodes []*daemon.Place) {
+	t.Helper()
 	for _, n := range nodes {
 		eventually.Within(t, time.Minute, "no file system of a job is left", func() bool {
 			out, _ := n.Tool("sh", "-c", `grep -c "$0" /proc/self/mounts`, n.Dir+"/state/pool")
@@ -185,7 +191,10 @@ func TestRoomOfCommits(t *testing.T) {
 	const stages, each = 24, 20
 	m.Nodes[0].Must("sh", "-euc", `mkdir "$0"; for i in $(seq 0 $(($1-1))); do mkdir "$0/$i"; echo "maps=$2 copies=1" > "$0/$i/spec"; done`,
 		m.Nodes[0].Mount()+"/shuffle/job", fmt.Sprint(stages), fmt.Sprint(3*each))
-	defer endJob(t, m.Nodes)
+	defer func() { // by one command: rm(1) would have the nodes agree on each map
+		m.Nodes[0].Do("shuffle", "rm", "job")
+		jobless(t, m.Nodes)
+	}()
 	begin := time.Now()
 	daemon.Each(m.Nodes, func(i int, n *daemon.Place) {
 		n.Must("python3", "-c", `
