@@ -40,7 +40,7 @@ const (
 
 func (b *bench) site(ram string, record int) *site {
 	s := &site{tb: b.on("site")}
-	s.cluster = cluster.WideAlone(s.tb)
+	s.cluster = cluster.Wide(s.tb)
 	s.hosts = s.cluster.DataNodes()
 	dir := s.put(record)
 	s.agent = s.cluster.Agent(s.tb)

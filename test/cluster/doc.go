@@ -11,6 +11,7 @@
 // others waiting (see site). The first that wants it starts it
 // (see package keeper); some seconds after the last one ended it ends itself.
 // [Shared] is for tests that leave it as it is, [Exclusive] for those that
-// break something. A test says, with -v, how long it waited for its turn, had the
-// cluster, and mended it. A cluster needs root, Java and Maven: see test/deps.
+// break something, [Bare] for those that want hosts alone. A test says, with -v, how
+// long it waited for its turn, had the cluster, and mended it. A cluster needs root,
+// Java and Maven: see test/deps.
 package cluster

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,6 +96,20 @@ func TestHostsHaveNoMountsOfTests(t *testing.T) {
 		if strings.Contains(string(table), t.Name()) {
 			t.Errorf("process %d has the mount:\n%s", pid, table)
 		}
+	}
+}
+
+// Tests that want hosts on which nothing runs have different ones, side by side.
+func TestBareHostsAreOfOneTest(t *testing.T) {
+	a, b := cluster.Bare(t), cluster.Bare(t)
+	if a.Disk() == b.Disk() {
+		t.Errorf("two tests have the hosts of %s", a.Disk())
+	}
+	must(t, a.Host("node1").LinkDown())
+	if conn, err := b.Host("node2").DialContext(soon(t), "tcp", b.Host("node1").IP+":1"); err == nil {
+		conn.Close()
+	} else if !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a host is not reached whose namesake is unplugged: %v", err)
 	}
 }
 

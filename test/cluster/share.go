@@ -3,11 +3,13 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/hadoop"
 )
 
 // patience is how long a test waits for the cluster: others may be starting it
@@ -22,15 +24,9 @@ func Shared(t testing.TB) *Cluster {
 	return take(t, "plain", (*Cluster).share)
 }
 
-// Wide gives a test a cluster with a datanode more, healthy, until the test ends;
-// as Shared.
+// Wide gives a test a cluster with a datanode more, for itself, as Exclusive does: a
+// daemon of rankfs on a host has the port there.
 func Wide(t testing.TB) *Cluster {
-	t.Helper()
-	return take(t, "wide", (*Cluster).share)
-}
-
-// WideAlone gives a test the wide cluster as Exclusive does the plain one.
-func WideAlone(t testing.TB) *Cluster {
 	t.Helper()
 	return alone(t, "wide")
 }
@@ -55,17 +51,11 @@ func MountsAlone(t testing.TB) *Cluster {
 	return alone(t, "mounts")
 }
 
-// Bare gives a test four hosts on which nothing runs, until the test ends.
+// Bare gives a test four hosts on which nothing runs, for itself, as Exclusive does. There
+// are a few such clusters, so that tests that wait for daemons do so beside each other.
 func Bare(t testing.TB) *Cluster {
 	t.Helper()
-	return take(t, "bare", (*Cluster).share)
-}
-
-// Spare gives a test four others, for itself, as Exclusive does: daemons of two tests
-// on Bare's hosts at once would listen at the same addresses.
-func Spare(t testing.TB) *Cluster {
-	t.Helper()
-	return alone(t, "spare")
+	return alone(t, free(t, "bare1", "bare2", "bare3"))
 }
 
 // Five gives a test five such hosts, for itself, as Exclusive does.
@@ -85,6 +75,45 @@ func Exclusive(t testing.TB) *Cluster {
 func alone(t testing.TB, name string) *Cluster {
 	t.Helper()
 	return take(t, name, (*Cluster).seize)
+}
+
+// free is the name of one of some clusters that are alike. No other test is told it until
+// this one ends.
+func free(t testing.TB, names ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	asked := time.Now()
+	name, chosen, err := choose(ctx, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { chosen.Close() })
+	t.Logf("cluster %s: chosen after %.1f s", name, time.Since(asked).Seconds())
+	return name
+}
+
+func choose(ctx context.Context, names []string) (string, *site.Lock, error) {
+	home, err := hadoop.Prepare(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for {
+		for _, name := range names {
+			s, err := site.New(name, home)
+			if err != nil {
+				return "", nil, err
+			}
+			if chosen, err := s.TryLock(site.Chosen, true); !errors.Is(err, site.ErrLocked) {
+				return name, chosen, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", nil, fmt.Errorf("wait for one of the clusters %q: %w", names, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func take(t testing.TB, name string, use func(*Cluster, context.Context) (release func() error, err error)) *Cluster {

@@ -29,6 +29,7 @@ func (m *team) jump(n *daemon.Place, by time.Duration) {
 // What the cluster knows and what it serves stays the same, who has the right
 // time goes on, and all do once all have it.
 func TestClocksJump(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m, want := serving(t, c, c.Hosts()[:3])
 	for _, part := range []struct {
@@ -225,6 +226,7 @@ func (m *team) tokens(host *cluster.Host) {
 // Readers on all nodes drain a queue, and clocks of daemons jump, the leader's
 // among them: every batch is finished by one of them, once.
 func TestAQueueOfWrongClocks(t *testing.T) {
+	t.Parallel()
 	const batches = 2500
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])

@@ -52,6 +52,7 @@ func lines(n int) []byte {
 // What is registered on one node is there on all, and every node serves the same
 // bytes under the same names, whoever read them first.
 func TestOneTree(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	text := lines(24 << 20)
 	dir := c.Dir(t)
@@ -100,6 +101,7 @@ func TestOneTree(t *testing.T) {
 
 // A source on the disks of one node is read by all, through that node.
 func TestASourceOfOneNode(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	dir := t.TempDir()

@@ -19,6 +19,7 @@ import (
 // started: it knows what the others do, votes, and no byte of its batches is
 // another.
 func TestWhatIsOnDiskIsDamaged(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m, want := serving(t, c, c.Hosts()[:3])
 	m.voting()

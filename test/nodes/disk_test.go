@@ -19,6 +19,7 @@ import (
 // others go on with a queue, which is all writing; that node serves what is
 // planned, says what is wrong with it, and catches up once there is room.
 func TestAFullDiskUnderTheLog(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := gather(t, c, c.Hosts()[:3])
 	for _, n := range m.Nodes {

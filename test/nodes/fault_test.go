@@ -70,6 +70,7 @@ func serving(t *testing.T, c *cluster.Cluster, hosts []*cluster.Host) (m *team, 
 // One team goes through everything that happens to nodes, one after the other.
 // It stays of one mind, and goes on after each.
 func TestATeamOutlivesItsTroubles(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m, want := serving(t, c, c.Hosts())
 	for _, part := range []struct {

@@ -17,6 +17,7 @@ import (
 // meanwhile readers on the others read one epoch after the other, and no read of
 // theirs fails. What becomes of plans is for test/plans.
 func TestFiveNodes(t *testing.T) {
+	t.Parallel()
 	c := cluster.Five(t)
 	m := newTeam(t, c, c.Hosts())
 	for _, n := range m.Nodes {

@@ -13,6 +13,7 @@ import (
 // nothing in their caches: each chunk leaves the source once, and so many bytes go from
 // node to node, wherever ranks read, and whether they read what is near or not.
 func TestPredictedBytes(t *testing.T) {
+	t.Parallel()
 	const nodes, ranks, chunks, block, record, batch = 3, 6, 24, 1 << 20, 4096, 32
 	c := cluster.Wide(t)
 	dir := c.Dir(t)

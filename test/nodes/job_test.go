@@ -59,6 +59,7 @@ func corpus(t *testing.T, c *cluster.Cluster, size int, block int64) (dir string
 // A job of eight ranks on four hosts reads an epoch in full order: every record
 // once, nearly all of it where it lies, and each byte leaves HDFS once.
 func TestAnEpochIsLocal(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	dir, size, checksums := corpus(t, c, 64<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
@@ -116,6 +117,7 @@ type status struct {
 // A node that is killed in the middle takes its ranks with it. The others go on,
 // and its ranks begin again elsewhere where they were, with the same bytes.
 func TestJobOutlivesANode(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())
@@ -190,6 +192,7 @@ func TestJobOutlivesANode(t *testing.T) {
 // All daemons are killed and started anew, one after the other, under a job whose
 // ranks wait for theirs. It ends with every record read once, and every byte right.
 func TestAJobOutlivesARollingRestart(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	dir, _, checksums := corpus(t, c, 32<<20, 1<<20)
 	m := newTeam(t, c, c.DataNodes(), "--hadoop-conf", c.Conf())

@@ -12,6 +12,7 @@ import (
 // Of two nodes that read whole chunks, each reads others in another epoch. What
 // the other one has it gets from there: nothing leaves HDFS a second time.
 func TestAChunkLeavesTheSourceOnce(t *testing.T) {
+	t.Parallel()
 	const block, chunks = 1 << 20, 24
 	c := cluster.Wide(t)
 	dir, text := c.Dir(t), lines(chunks*block)

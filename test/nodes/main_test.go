@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -10,4 +11,11 @@ import (
 // rankfs is the daemon and the command.
 var rankfs string
 
-func TestMain(m *testing.M) { os.Exit(daemon.Main(m, &rankfs)) }
+// Tests here wait most of the time, for daemons and before that for hosts that are free.
+// How many of them run at a time is for the clusters to say, not for the processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "100"); err != nil { // of tests; the command line may say less
+		panic(err)
+	}
+	os.Exit(daemon.Main(m, &rankfs))
+}

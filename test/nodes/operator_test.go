@@ -16,6 +16,7 @@ import (
 // take the lost one out, whatever one of them says; when most of the voters have said
 // it, one of them can.
 func TestTheOnlyOperatorIsLost(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := gather(t, c, c.Hosts()[:4])
 	lost, members := m.Nodes[0], m.Nodes[1:]
@@ -91,6 +92,7 @@ func health(t *testing.T, n *daemon.Place) (file string) {
 // Of three nodes two are killed. The file says of the third what is wrong and since
 // when, as long as that is so, and names who is missing; when one is back, all is well.
 func TestHealthWithoutALeader(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	m.voting()
@@ -128,6 +130,7 @@ func TestHealthWithoutALeader(t *testing.T) {
 
 // Any node says how all are; of one that is gone it says that it does not answer.
 func TestStatusOfAllNodes(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	m.voting()

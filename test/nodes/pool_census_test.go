@@ -28,6 +28,7 @@ var (
 // daemons and links fail at random, one node at a time. Each map is in the parts whole
 // and once, on every node, and who won stays so.
 func TestPoolCensus(t *testing.T) {
+	t.Parallel()
 	seed := *censusSeed
 	if seed == 0 {
 		seed = rand.Uint64() >> 24

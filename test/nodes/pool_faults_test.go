@@ -16,6 +16,7 @@ import (
 // What was committed on four nodes is in the parts, whole and once, whatever becomes of
 // one of them meanwhile.
 func TestPoolOutlivesItsTroubles(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
 	m.voting()

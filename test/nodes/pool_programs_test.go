@@ -13,6 +13,7 @@ import (
 // MPI ranks on four hosts exchange data by the pool, as two copies, and sort with tasks
 // that run twice, on two hosts each.
 func TestMPIOverThePool(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
 	agent := c.Agent(t)

@@ -12,6 +12,7 @@ import (
 // With place=ring maps are where their names say, whichever node writes them; else the
 // first copy is on that node.
 func TestPlacedByTheRing(t *testing.T) {
+	t.Parallel()
 	const number = 24
 	c := cluster.Bare(t)
 	nodes := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB").Nodes

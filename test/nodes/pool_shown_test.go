@@ -12,6 +12,7 @@ import (
 // Any node says where copies are, what parts weigh, and what is not to be had while a node
 // is down: maps that only that one has are away, and are back when it is.
 func TestPoolIsShown(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB")
 	nodes := m.Nodes

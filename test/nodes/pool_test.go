@@ -41,6 +41,7 @@ func jobless(t *testing.T, nodes []*daemon.Place) {
 // same bytes on each, also after a node that had maps is gone for good; those get another
 // copy.
 func TestPoolOfSeveralNodes(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
 	nodes := m.Nodes
@@ -96,6 +97,7 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 // A copy whose bytes change is not read by anybody, on whichever node: another one serves,
 // and one more is made.
 func TestDamagedCopies(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	nodes := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB").Nodes
 	defer func() { endJob(t, nodes) }()
@@ -136,6 +138,7 @@ for m in 0 1 2 3; do seq "$m" 4 100000 > "$1/s/.map-00000$m.0"; mv "$1/s/.map-00
 // What was put on one node is what its name stands for on all nodes from then on, and
 // outlives the node; what is removed on one is gone on all.
 func TestBlobsOfSeveralNodes(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
 	nodes := m.Nodes
@@ -185,6 +188,7 @@ func TestBlobsOfSeveralNodes(t *testing.T) {
 // Three voters agree on maps that several stages of all nodes commit at a time, in little
 // room of the log.
 func TestRoomOfCommits(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB")
 	eventually.Within(t, time.Minute, "three voters", func() bool { return m.Members(m.Nodes[0]).Voters() == 3 })
@@ -240,6 +244,7 @@ for t in all: t.join()
 // memory; with ack=durable no copy is anywhere else. They serve when their writer is gone,
 // are made again on disks, and go with the job.
 func TestCopiesOnDisks(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	disk := t.TempDir() // each node has its own directory below that
 	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB", "--pool-nvme", disk+":64MiB")

@@ -98,6 +98,7 @@ func finishedOnce(t *testing.T, readers []*reader, batches int) {
 // Every batch of a queue is finished by one reader, and by no other, although a
 // reader, a daemon and the leader are killed while they have some.
 func TestAQueueOutlivesItsReaders(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts())
 	m.numbers(m.Nodes[0], "d")
@@ -149,6 +150,7 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 // that somebody has in hand, for longer than a call may take. None is refused, others
 // are served meanwhile, and all see the end.
 func TestManyReadersWait(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:2])
 	m.source(m.Nodes[0])

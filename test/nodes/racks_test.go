@@ -14,6 +14,7 @@ import (
 // What the own host does not have comes from the own rack, if the administrator
 // of HDFS said who is in it: two hosts have nearly everything, one in each rack.
 func TestPlanByRacks(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	hosts, dir := c.DataNodes(), c.Dir(t)
 	const block = 1 << 20

@@ -13,6 +13,7 @@ import (
 // rank, and both say which node it is that tells. With the plan settled before,
 // nothing of that wait is left but the daemon's own work.
 func TestStallOfAPlan(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	dir := c.Dir(t)
 	c.DataNodes()[0].Put(t, dir+"/lines", []byte(strings.Repeat("a line\n", 64)), 1, 1<<20)

@@ -181,6 +181,7 @@ func shown(t *testing.T, dir string) *tls.Certificate {
 // nor who says too much, too little, too slowly, or nonsense. The readers, one of
 // whom gets its bytes through that port, do not notice, and nothing is left of it.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	n := m.Nodes[0]

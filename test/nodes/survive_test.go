@@ -54,6 +54,7 @@ func failures() []failure {
 // another fails, and the first is back: these two go on, and have all that was
 // acknowledged.
 func TestNodesFailInTurn(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	for _, n := range m.Nodes {
@@ -107,6 +108,7 @@ func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string)
 // started again: the third, alone for a moment, goes on with it as soon as it is
 // back, and later with both. A stopped node knows nothing of this when it goes on.
 func TestNodesStopInTurn(t *testing.T) {
+	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	for _, n := range m.Nodes {
@@ -179,6 +181,7 @@ func (m *team) written(n *daemon.Place, name string) (err error) {
 // and the plan that was settled. What would be new it refuses, and says who is
 // missing.
 func TestANodeAloneAfterAllWereKilled(t *testing.T) {
+	t.Parallel()
 	c := cluster.Wide(t)
 	dir := c.Dir(t)
 	c.DataNodes()[0].Put(t, dir+"/lines", lines(2<<20), 2, 1<<20)

@@ -46,7 +46,7 @@ func build(t *testing.T, tags ...string) (program string) {
 // go over, and takes a member in.
 func TestRollingUpgradeUnderAJob(t *testing.T) {
 	before, now := build(t, "rankfs_release_before"), build(t)
-	c := cluster.Spare(t)
+	c := cluster.Bare(t)
 	hosts := c.Hosts()
 	m := daemon.NewTeam(t, before, hosts[:3], "--ram", "256MiB")
 	checksums := create(t, m.Nodes[0])

@@ -21,6 +21,7 @@ const (
 	Holding               // shared by the processes that want the cluster to stay
 	Waiting               // the one that waits for Using; no other overtakes it
 	Using                 // shared by tests that break nothing, or for one that does
+	Chosen                // the test that chose the cluster, of several that are alike
 )
 
 // A Lock is a lock that is held.

@@ -88,7 +88,7 @@ func number(hosts []Host) []Host {
 var variants = map[string]func() []Host{
 	"plain": Plain, "mounts": Plain,
 	"wide": Wide, "plans": Wide,
-	"bare": Bare, "spare": Bare, "scrap": Bare,
+	"bare1": Bare, "bare2": Bare, "bare3": Bare, "scrap": Bare,
 	"five": Five,
 }
 
