@@ -16,13 +16,19 @@ OUTER := $(if $(DESTDIR),yes,$(filter 0,$(shell id -u)))
 export CGO_CFLAGS = -O2 -g -w
 
 # Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
-# their own on a cluster's hosts, and pure packages start no goroutine. With one
-# processor those differ whose goroutines wait for each other. Both are runs of their own
-# beside that of make test, and -short: some go fewer rounds. Clients of an HDFS, whose
-# tests wait for it most of the time, have the race detector in make soak.
+# their own on a cluster's hosts, and in PURE neither a package nor its tests start a
+# goroutine or lock anything. With one processor those differ whose goroutines wait for
+# each other. Both are runs of their own beside that of make test, and -short: some go
+# fewer rounds, and those of the cache that hold a policy to the best one fewer cases. In
+# make check the race detector sees neither these, nor clients of an HDFS, whose tests wait
+# for it most of the time, nor benchmarks: make soak has them.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
-	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode \
-	-e cache/ahead -e cache/ledger -e cache/policy -e cache/simulate -e fetch/sequence -e meta/assign -e meta/queue -e shuffle/order
+	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
+	$(PURE)
+PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/simulate -e cache/trace \
+	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
+	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
+	-e 'rankfs/test$$' -e test/makedata
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = $(LONG) ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
@@ -54,17 +60,17 @@ check: deps
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -short -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -short -p $$(nproc) -timeout 30m -count 1 $(ALONE)
+	$(GO) test -race -short -p $$(($$(nproc) + 2)) -timeout 45m -count 1 $(LONG) $(INSIDE)
+	GOMAXPROCS=1 $(GO) test -short -p $$(($$(nproc) + 2)) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
 # in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a part of
 # 8 GiB and a stage of 2^18 maps; a failure prints its seed. Each fuzz target for half a
 # minute, and the race detector over what make check leaves out: pure packages, clients
-# of an HDFS that fails, and the daemons of clusters. Then nodes of three and of five
-# that fail one after the other, 1 s to 5 min apart, in every order, and each of three
-# stopped for a minute while another is killed.
+# of an HDFS that fails, the cache with all its cases, and the daemons of clusters. Then
+# nodes of three and of five that fail one after the other, 1 s to 5 min apart, in every
+# order, and each of three stopped for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -79,8 +85,8 @@ soak: deps
 	$(GO) test -count 1 -timeout 2h -run TestManyMaps -v ./test/system -pool-maps 262144
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/fuzz 30s
-	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS))
-	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
+	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache
+	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130
 	$(GO) test -count 1 -timeout 3h -run 'TestNodesFailInTurn|TestNodesStopInTurn|TestFiveNodes' -v ./test/nodes -sweep
