@@ -39,7 +39,6 @@ func TestLocalBlocksChange(t *testing.T) {
 			name, err := replica(j.Host, block)
 			return errors.Join(err, os.Remove(name), os.Mkdir(name, 0o755))
 		}},
-		{"moved by the balancer", true, (*job).move},
 	}
 	for i, row := range changes {
 		t.Run(row.name, func(t *testing.T) {

@@ -13,9 +13,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	_ "github.com/colinmarc/hdfs/v2" // registers HDFS's messages
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"rankfs/test/cluster"
 )
@@ -295,4 +298,18 @@ func TestLocalBlocksOfAHostileDatanode(t *testing.T) {
 		t.Errorf("status says %+v", s)
 	}
 	j.end()
+}
+
+// Messages of HDFS have types that cannot be named outside of the library.
+
+func message(name protoreflect.Name) protoreflect.Message {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop.hdfs").Append(name))
+	if err != nil {
+		panic(err)
+	}
+	return kind.New()
+}
+
+func part(m protoreflect.Message, name protoreflect.Name) protoreflect.Value {
+	return m.Get(m.Descriptor().Fields().ByName(name))
 }

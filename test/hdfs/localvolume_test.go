@@ -21,17 +21,9 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 	h := c.Host("data1")
 	volume := t.TempDir()
 	check(t, h.Kill(cluster.DataNode))
-	withVolume(t, h, volume)
-	admin := func(args ...string) string {
-		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", args...).CombinedOutput()
-		if err != nil {
-			return ""
-		}
-		return string(out)
-	}
-	ipc := h.IP + ":9867"
+	withDatanode(t, h, "-Ddfs.datanode.data.dir=file://${host.dir}/data,file://"+volume)
 	eventually.Within(t, javaTime, "the datanode has both volumes", func() bool {
-		return strings.Contains(admin("-getVolumeReport", ipc), volume)
+		return strings.Contains(admin(t, c, "-getVolumeReport", ipc(h)), volume)
 	})
 
 	file, content := c.Dir(t)+"/volume", lines(5000)
@@ -46,9 +38,9 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 		t.Fatal("no block of the volume is read by file")
 	}
 
-	admin("-reconfig", "datanode", ipc, "start") // its configuration as it is on disk has the other volume alone
+	admin(t, c, "-reconfig", "datanode", ipc(h), "start") // its configuration as it is on disk has the other volume alone
 	eventually.Within(t, javaTime, "the datanode has given the volume back", func() bool {
-		report := admin("-getVolumeReport", ipc)
+		report := admin(t, c, "-getVolumeReport", ipc(h))
 		return report != "" && !strings.Contains(report, volume)
 	})
 	j.goOn("with one volume")
@@ -61,15 +53,27 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 	j.end()
 }
 
-// withVolume has a host's datanode run with a volume more, until the test ends. That is
-// said on its command line, which it reads once.
-func withVolume(t *testing.T, h *cluster.Host, dir string) {
+// withDatanode has a host's datanode, which does not run, run with a setting of its own
+// until the test ends. That is said on its command line, which it reads once.
+func withDatanode(t *testing.T, h *cluster.Host, setting string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	datanode := h.JavaByFile(ctx, nil, "org.apache.hadoop.hdfs.server.datanode.DataNode",
-		"-Ddfs.datanode.data.dir=file://${host.dir}/data,file://"+dir)
+	datanode := h.JavaByFile(ctx, nil, "org.apache.hadoop.hdfs.server.datanode.DataNode", setting)
 	check(t, datanode.Start())
 	t.Cleanup(func() { stop(); datanode.Wait() })
+}
+
+// ipc is where a host's datanode takes orders.
+func ipc(h *cluster.Host) string { return h.IP + ":9867" }
+
+// admin is what hdfs dfsadmin says, nothing if it fails.
+func admin(t *testing.T, c *cluster.Cluster, args ...string) string {
+	t.Helper()
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", args...).CombinedOutput()
+	if err != nil {
+		return ""
+	}
+	return string(out)
 }
 
 // openBelow counts the files of blocks in a directory that the daemon has open.
