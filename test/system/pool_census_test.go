@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	censuses   = flag.Int("census", 5, "stages of the shuffle pool to fill while workers and daemon are killed")
+	censuses   = flag.Int("census", 10, "stages of the shuffle pool to fill while workers and daemon are killed")
 	censusSeed = flag.Uint64("census-seed", 0, "of the first of them; 0 draws one")
 )
 
@@ -26,7 +26,11 @@ func TestPoolCensus(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64() >> 24
 	}
-	for i := range uint64(*censuses) {
+	n := *censuses
+	if testing.Short() {
+		n = min(n, 3)
+	}
+	for i := range uint64(n) {
 		t.Run(fmt.Sprintf("census-seed %d", seed+i), func(t *testing.T) {
 			takeCensus(t, rand.New(rand.NewPCG(seed+i, 0)), &census.Census{Maps: 24, Parts: 4, Seed: seed + i})
 		})
