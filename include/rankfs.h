@@ -148,6 +148,7 @@ static inline size_t rankfs_record_size(const struct rankfs_batch *b, size_t i)
 struct rankfs_attempt {
 	char stage[PATH_MAX];
 	char path[PATH_MAX]; /* of the file: .map-MMMMMM.A in the stage */
+	int dir;             /* the stage: no name above it is looked up again */
 	int fd;              /* -1 once nothing more is written */
 	unsigned long long map;
 	uint64_t *offsets; /* parts + 1 of them, of which the ended parts' are known */
@@ -155,11 +156,41 @@ struct rankfs_attempt {
 	uint64_t size;
 };
 
+#ifdef O_PATH
+#define RANKFS_O_DIR (O_PATH | O_DIRECTORY | O_CLOEXEC)
+#else
+#define RANKFS_O_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#endif
+
+/* rankfs_name is the attempt's name in the stage. */
+static inline const char *rankfs_name(const struct rankfs_attempt *a)
+{
+	const char *slash = a->path, *p;
+
+	for (p = a->path; *p; p++)
+		if (*p == '/')
+			slash = p + 1;
+	return slash;
+}
+
+static inline void rankfs_leave(struct rankfs_attempt *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	if (a->dir >= 0)
+		close(a->dir);
+	a->fd = a->dir = -1;
+	free(a->offsets);
+	a->offsets = NULL;
+}
+
 /* rankfs_begin begins an attempt of a map. What one of the same number has written on
  * this host is gone. */
 static inline int rankfs_begin(struct rankfs_attempt *a, const char *stage, uint64_t map, uint64_t attempt, uint64_t parts)
 {
-	a->fd = -1;
+	int saved;
+
+	a->fd = a->dir = -1;
 	a->map = map;
 	a->parts = parts;
 	a->ended = a->size = 0;
@@ -167,15 +198,20 @@ static inline int rankfs_begin(struct rankfs_attempt *a, const char *stage, uint
 	if (rankfs_path(a->stage, "%s", stage) ||
 	    rankfs_path(a->path, "%s/.map-%06llu.%llu", stage, a->map, (unsigned long long)attempt))
 		return -1;
-	a->fd = open(a->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (a->fd < 0)
+	a->dir = open(a->stage, RANKFS_O_DIR);
+	if (a->dir < 0)
 		return -1;
-	a->offsets = (uint64_t *)calloc((size_t)parts + 1, sizeof *a->offsets);
-	if (a->offsets)
-		return 0;
-	close(a->fd);
-	unlink(a->path);
-	errno = ENOMEM;
+	a->fd = openat(a->dir, rankfs_name(a), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (a->fd >= 0) {
+		a->offsets = (uint64_t *)calloc((size_t)parts + 1, sizeof *a->offsets);
+		if (a->offsets)
+			return 0;
+		unlinkat(a->dir, rankfs_name(a), 0);
+		errno = ENOMEM;
+	}
+	saved = errno;
+	rankfs_leave(a);
+	errno = saved;
 	return -1;
 }
 
@@ -223,16 +259,16 @@ static inline int rankfs_end(struct rankfs_attempt *a)
 		errno = EINVAL;
 		return -1;
 	}
-	if (rankfs_path(idx, "%s.idx", a->path))
+	if (rankfs_path(idx, "%s.idx", rankfs_name(a)))
 		return -1;
 	if (a->parts == 1) { /* which needs none, not even an older one */
-		if (unlink(idx) && errno != ENOENT)
+		if (unlinkat(a->dir, idx, 0) && errno != ENOENT)
 			return -1;
 		fd = a->fd;
 		a->fd = -1;
 		return close(fd);
 	}
-	fd = open(idx, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = openat(a->dir, idx, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -1;
 	failed = rankfs_write_all(fd, a->offsets, ((size_t)a->parts + 1) * sizeof *a->offsets);
@@ -252,10 +288,9 @@ static inline int rankfs_commit(struct rankfs_attempt *a)
 
 	if (a->fd >= 0 && rankfs_end(a))
 		return -1;
-	if (rankfs_path(to, "%s/map-%06llu", a->stage, a->map) || rename(a->path, to))
+	if (rankfs_path(to, "map-%06llu", a->map) || renameat(a->dir, rankfs_name(a), a->dir, to))
 		return -1;
-	free(a->offsets);
-	a->offsets = NULL;
+	rankfs_leave(a);
 	return 0;
 }
 
@@ -264,14 +299,10 @@ static inline void rankfs_discard(struct rankfs_attempt *a)
 {
 	char idx[PATH_MAX];
 
-	if (a->fd >= 0)
-		close(a->fd);
-	a->fd = -1;
-	unlink(a->path);
-	if (!rankfs_path(idx, "%s.idx", a->path))
-		unlink(idx);
-	free(a->offsets);
-	a->offsets = NULL;
+	unlinkat(a->dir, rankfs_name(a), 0);
+	if (!rankfs_path(idx, "%s.idx", rankfs_name(a)))
+		unlinkat(a->dir, idx, 0);
+	rankfs_leave(a);
 }
 
 /* rankfs_part maps a part, once all maps of the stage are committed: until then it waits.
