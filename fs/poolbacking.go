@@ -64,3 +64,7 @@ type backed struct {
 
 // Init implements fuse.RawFileSystem.
 func (b backed) Init(s *fuse.Server) { b.backing.Server = s }
+
+// Flush implements fuse.RawFileSystem: there is nothing to write behind, and by this error
+// the kernel asks no more at a close.
+func (b backed) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }

@@ -38,6 +38,7 @@ func (n *blobDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
 // Getattr implements fusefs.NodeGetattrer.
 func (n *blobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	out.SetTimeout(attributesStay)
 	return 0
 }
 
@@ -63,6 +64,7 @@ func (n *blobDir) blob(ctx context.Context, b PoolBlob, out *fuse.EntryOut) *fus
 		d := n.job.blobs()
 		d.key = b.Name
 		d.attributes(&out.Attr)
+		out.SetAttrTimeout(attributesStay)
 		return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoBlob | b.Number})
 	}
 	f := &blobFile{dir: n, is: b}

@@ -34,6 +34,7 @@ func (n *jobDir) stable(st *syscall.Stat_t) fusefs.StableAttr {
 // Getattr implements fusefs.NodeGetattrer.
 func (n *jobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	out.SetTimeout(attributesStay)
 	return 0
 }
 
@@ -79,6 +80,7 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 	case nameBlob:
 		d := n.blobs()
 		d.attributes(&out.Attr)
+		out.SetAttrTimeout(attributesStay)
 		return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoText | n.job.Number()<<2 | 3}), 0
 	case nameHold:
 		h := &holdFile{job: n}
@@ -98,6 +100,7 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.EntryOut) *fusefs.Inode {
 	d := &stageDir{job: n, name: name, stage: g}
 	d.attributes(&out.Attr)
+	out.SetAttrTimeout(attributesStay)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})
 }
 
@@ -197,9 +200,6 @@ type holding struct{ done func() }
 func (h *holding) Read(context.Context, []byte, int64) (fuse.ReadResult, syscall.Errno) {
 	return fuse.ReadResultData(nil), 0
 }
-
-// Flush implements fusefs.FileFlusher.
-func (h *holding) Flush(context.Context) syscall.Errno { return 0 }
 
 // Release implements fusefs.FileReleaser.
 func (h *holding) Release(context.Context) syscall.Errno {

@@ -116,9 +116,6 @@ func (r *reads) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResult,
 	return fuse.ReadResultData(buf[:n]), 0
 }
 
-// Flush implements fusefs.FileFlusher.
-func (r *reads) Flush(context.Context) syscall.Errno { return 0 }
-
 // Release implements fusefs.FileReleaser.
 func (r *reads) Release(context.Context) syscall.Errno {
 	r.close()

@@ -34,7 +34,8 @@ const (
 )
 
 // A poolRoot is the directory of all jobs. Names that change on other nodes are never
-// believed for longer than a request: no entry or attribute here has a timeout.
+// believed for longer than a request: no entry here has a timeout, and no attribute but those
+// of directories, which never change.
 type poolRoot struct {
 	fusefs.Inode
 	noOthers
@@ -46,6 +47,7 @@ func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.Att
 	out.Mode = syscall.S_IFDIR | syscall.S_ISVTX | 0777
 	out.Nlink = 2
 	setTimes(&out.Attr, n.tree.tree.born)
+	out.SetTimeout(attributesStay)
 	return 0
 }
 
@@ -53,6 +55,10 @@ func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.Att
 func (n *poolRoot) Setattr(context.Context, fusefs.FileHandle, *fuse.SetAttrIn, *fuse.AttrOut) syscall.Errno {
 	return syscall.EPERM
 }
+
+// attributesStay is how long the kernel may believe the attributes of a directory of the pool.
+// It looks at them for every name on a path.
+const attributesStay = time.Hour
 
 func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
 
@@ -71,6 +77,7 @@ func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.EntryOut) *fusefs.Inode {
 	d := &jobDir{tree: n.tree, name: name, job: j}
 	d.attributes(&out.Attr)
+	out.SetAttrTimeout(attributesStay)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})
 }
 

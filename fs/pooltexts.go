@@ -77,6 +77,3 @@ func (t *openText) Write(ctx context.Context, data []byte, off int64) (uint32, s
 	}
 	return uint32(len(data)), 0
 }
-
-// Flush implements fusefs.FileFlusher.
-func (t *openText) Flush(context.Context) syscall.Errno { return 0 }
