@@ -2,7 +2,6 @@ package fs
 
 import (
 	"context"
-	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -20,14 +19,14 @@ func attempt(name string) (meta.Attempt, bool) {
 }
 
 func (n *stageDir) lookUpAttempt(ctx context.Context, a meta.Attempt, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
-	errno = n.inAttempts(func(root *os.Root, dir string) (err error) {
+	errno = n.inAttempts(func(root ownFiles, dir string) (err error) {
 		in, err = n.attempt(ctx, root, dir, name, a, out)
 		return err
 	})
 	return in, errno
 }
 
-func (n *stageDir) attempt(ctx context.Context, root *os.Root, dir, name string, a meta.Attempt, out *fuse.EntryOut) (*fusefs.Inode, error) {
+func (n *stageDir) attempt(ctx context.Context, root ownFiles, dir, name string, a meta.Attempt, out *fuse.EntryOut) (*fusefs.Inode, error) {
 	info, err := root.Lstat(path.Join(dir, name))
 	if err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func (n *stageDir) attempt(ctx context.Context, root *os.Root, dir, name string,
 }
 
 // inAttempts calls f with the job's files and the directory of this node's attempts.
-func (n *stageDir) inAttempts(f func(root *os.Root, dir string) error) syscall.Errno {
+func (n *stageDir) inAttempts(f func(root ownFiles, dir string) error) syscall.Errno {
 	root, err := n.job.job.Files()
 	if err != nil {
 		return n.errno("look up files of job", "", err)
@@ -47,7 +46,7 @@ func (n *stageDir) inAttempts(f func(root *os.Root, dir string) error) syscall.E
 	if err != nil {
 		return n.errno("look up attempts", "", err)
 	}
-	return plainErrno(f(root, dir))
+	return plainErrno(f(ownFiles(root.Name()), dir))
 }
 
 // An attemptFile is the output of a map task, while it is written.
@@ -64,7 +63,7 @@ func (n *attemptFile) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.
 	if w, ok := h.(*written); ok {
 		return w.attributes(out)
 	}
-	return n.stage.inAttempts(func(root *os.Root, dir string) error {
+	return n.stage.inAttempts(func(root ownFiles, dir string) error {
 		info, err := root.Lstat(path.Join(dir, n.name))
 		if err != nil {
 			return err
@@ -76,7 +75,7 @@ func (n *attemptFile) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.
 
 // Setattr implements fusefs.NodeSetattrer.
 func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	errno := n.stage.inAttempts(func(root *os.Root, dir string) error {
+	errno := n.stage.inAttempts(func(root ownFiles, dir string) error {
 		done, err := n.stage.stage.Attempts().Write(n.attempt)
 		if err != nil {
 			return err
@@ -92,7 +91,7 @@ func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse
 
 // Open implements fusefs.NodeOpener.
 func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
-	errno = n.stage.inAttempts(func(root *os.Root, dir string) error {
+	errno = n.stage.inAttempts(func(root ownFiles, dir string) error {
 		done, err := n.stage.writes(n.attempt, n.name, flags)
 		if err != nil {
 			return err

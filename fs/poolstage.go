@@ -2,7 +2,6 @@ package fs
 
 import (
 	"context"
-	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -58,6 +57,7 @@ func (c current) stale() bool { return c.stage.stage.Generation() != c.generatio
 // Getattr implements fusefs.NodeGetattrer.
 func (n *stageDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	out.SetTimeout(attributesStay)
 	return 0
 }
 
@@ -108,7 +108,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 		return nil, nil, 0, n.errno("create", name, meta.Worded(meta.ErrInvalid,
 			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM"))
 	}
-	errno = n.inAttempts(func(root *os.Root, dir string) error {
+	errno = n.inAttempts(func(root ownFiles, dir string) error {
 		if err := n.stage.Attempts().Begin(ctx); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (n *stageDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbed
 // Readdir implements fusefs.NodeReaddirer. Parts are not listed: there may be a million.
 func (n *stageDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) {
 	entries := []fuse.DirEntry{{Name: nameSpec, Mode: syscall.S_IFREG}, {Name: nameState, Mode: syscall.S_IFREG}}
-	errno := n.inAttempts(func(root *os.Root, dir string) error {
+	errno := n.inAttempts(func(root ownFiles, dir string) error {
 		own, err := list(root, dir)
 		entries = append(entries, own...)
 		return err

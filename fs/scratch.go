@@ -242,7 +242,7 @@ func (n *scratch) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.Set
 }
 
 // setAttributes changes what in says of a file.
-func setAttributes(root *os.Root, name string, in *fuse.SetAttrIn) error {
+func setAttributes(root rooted, name string, in *fuse.SetAttrIn) error {
 	if size, ok := in.GetSize(); ok {
 		f, err := root.OpenFile(name, os.O_WRONLY, 0)
 		if err == nil {
@@ -342,7 +342,7 @@ func (n *scratch) Readdir(context.Context) (all fusefs.DirStream, errno syscall.
 }
 
 // list reads the names of a directory.
-func list(root *os.Root, name string) (entries []fuse.DirEntry, err error) {
+func list(root rooted, name string) (entries []fuse.DirEntry, err error) {
 	d, err := root.Open(name)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 // stand in the way of the lease that a commit takes. Where the kernel cannot, the daemon
 // opens another to write.
 type written struct {
-	root *os.Root
+	root rooted
 	name string
 	file *os.File
 	done func()
@@ -32,7 +33,46 @@ type written struct {
 	}
 }
 
-func openWritten(root *os.Root, name string, flags uint32) (*written, error) {
+// A rooted is a directory, below which names stay: an os.Root, or ownFiles.
+type rooted interface {
+	Open(name string) (*os.File, error)
+	OpenFile(name string, flag int, perm os.FileMode) (*os.File, error)
+	Lstat(name string) (os.FileInfo, error)
+	Chmod(name string, mode os.FileMode) error
+	Lchown(name string, uid, gid int) error
+	Chtimes(name string, atime, mtime time.Time) error
+}
+
+// ownFiles is a directory in which programs name no directories and no links, but files alone,
+// so that a name is what it seems to be. By it each call is one system call, where an os.Root
+// opens each of the directories on the way: a map has a dozen of calls until it is committed.
+type ownFiles string
+
+func (o ownFiles) at(name string) string { return string(o) + "/" + name }
+
+// Open implements rooted.
+func (o ownFiles) Open(name string) (*os.File, error) { return o.OpenFile(name, os.O_RDONLY, 0) }
+
+// OpenFile implements rooted.
+func (o ownFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	return os.OpenFile(o.at(name), flag|unix.O_NOFOLLOW, perm)
+}
+
+// Lstat implements rooted.
+func (o ownFiles) Lstat(name string) (os.FileInfo, error) { return os.Lstat(o.at(name)) }
+
+// Chmod implements rooted.
+func (o ownFiles) Chmod(name string, mode os.FileMode) error { return os.Chmod(o.at(name), mode) }
+
+// Lchown implements rooted.
+func (o ownFiles) Lchown(name string, uid, gid int) error { return os.Lchown(o.at(name), uid, gid) }
+
+// Chtimes implements rooted.
+func (o ownFiles) Chtimes(name string, atime, mtime time.Time) error {
+	return os.Chtimes(o.at(name), atime, mtime)
+}
+
+func openWritten(root rooted, name string, flags uint32) (*written, error) {
 	if flags&unix.O_TRUNC != 0 {
 		f, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 		if err != nil {
@@ -49,7 +89,7 @@ func openWritten(root *os.Root, name string, flags uint32) (*written, error) {
 	return &written{root: root, name: name, file: f}, nil
 }
 
-func createWritten(root *os.Root, name string, flags, mode uint32) (*written, error) {
+func createWritten(root rooted, name string, flags, mode uint32) (*written, error) {
 	const kept = unix.O_EXCL | unix.O_TRUNC
 	f, err := root.OpenFile(name, int(flags&kept)|os.O_CREATE|os.O_RDWR, os.FileMode(mode&0777))
 	if err != nil {
@@ -113,9 +153,6 @@ func (w *written) writer() (*os.File, error) {
 	}
 	return w.mu.writer, nil
 }
-
-// Flush implements fusefs.FileFlusher: there is nothing to write behind.
-func (w *written) Flush(context.Context) syscall.Errno { return 0 }
 
 // Fsync implements fusefs.FileFsyncer.
 func (w *written) Fsync(context.Context, uint32) syscall.Errno { return plainErrno(w.file.Sync()) }

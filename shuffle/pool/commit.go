@@ -62,7 +62,7 @@ func (g Attempts) Remove(a meta.Attempt, name string) error {
 		return err
 	}
 	defer done()
-	return f.root.Remove(path.Join(stageDir(g.number), attemptsDir, name))
+	return f.store().Remove(path.Join(stageDir(g.number), attemptsDir, name))
 }
 
 // hasWinner reports whether an attempt of a map has won. One that this node knows of may
@@ -167,7 +167,7 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 	if exclusive {
 		return unix.EEXIST
 	}
-	if _, err := f.root.Lstat(attemptPath(g.number, a)); err != nil {
+	if _, err := f.store().Lstat(attemptPath(g.number, a)); err != nil {
 		return err
 	}
 	return f.remove(g.number, a)
@@ -176,9 +176,9 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 // remove takes the names of an attempt away, that of its offsets first: as long as the
 // attempt is there it can be renamed once more.
 func (f *files) remove(stage uint64, a meta.Attempt) error {
-	err := f.root.Remove(attemptPath(stage, a) + idx)
+	err := f.store().Remove(attemptPath(stage, a) + idx)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, f.root.Remove(attemptPath(stage, a)))
+	return errors.Join(err, f.store().Remove(attemptPath(stage, a)))
 }

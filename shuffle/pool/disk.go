@@ -166,6 +166,30 @@ type store struct {
 	files *mapFiles
 }
 
+// Nobody but the daemon names what is in a store, so that each of these is one system call:
+// a root would open each of the directories on the way.
+
+func (s store) at(name string) string { return filepath.Join(s.Name(), name) }
+
+// OpenFile is that of a root.
+func (s store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	return os.OpenFile(s.at(name), flag|unix.O_NOFOLLOW, perm)
+}
+
+// Lstat is that of a root.
+func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(name)) }
+
+// Rename is that of a root.
+func (s store) Rename(from, to string) error { return os.Rename(s.at(from), s.at(to)) }
+
+// Remove is that of a root, for files.
+func (s store) Remove(name string) error { return unix.Unlink(s.at(name)) }
+
+// link gives a file that is open another name.
+func (s store) link(file *os.File, name string) error {
+	return unix.Linkat(int(file.Fd()), "", unix.AT_FDCWD, s.at(name), unix.AT_EMPTY_PATH)
+}
+
 // remove removes a file.
 func (s store) remove(name string) {
 	info, err := s.Lstat(name)

@@ -44,7 +44,7 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 
 func mapOfBytes(t *testing.T, b string) (string, state.Commit, table) {
 	t.Helper()
-	all, err := tableOf(strings.NewReader(b), whole(int64(len(b))))
+	all, err := tableOf(inMemory(t, []byte(b)), whole(int64(len(b))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (f *files) close() error {
 // attempts is the directory of a stage's attempts, which is made if it is not there.
 func (f *files) attempts(stage uint64) (string, error) {
 	dir := path.Join(stageDir(stage), attemptsDir)
-	if _, err := f.root.Lstat(dir); err == nil {
+	if _, err := f.store().Lstat(dir); err == nil {
 		return dir, nil
 	}
 	return dir, errors.Join(f.root.MkdirAll(dir, 0700), f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700))

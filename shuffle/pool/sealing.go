@@ -18,7 +18,6 @@ import (
 type sealing struct {
 	files  *files
 	stage  uint64
-	from   string
 	file   *os.File
 	table  table
 	size   int64
@@ -29,11 +28,15 @@ type sealing struct {
 // seal waits until nobody can write a file, and sums it. A lease tells: the kernel
 // refuses it as long as there is a descriptor that writes, or a mapping.
 func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
-	file, err := f.root.Open(name)
+	open := f.root.Open // programs name directories and links beside a blob
+	if !g.Blobs() {
+		open = func(name string) (*os.File, error) { return openOwn(f.store().at(name)) }
+	}
+	file, err := open(name)
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{files: f, stage: g.Number, from: name, file: file}
+	s := &sealing{files: f, stage: g.Number, file: file}
 	if err := s.lease(ctx); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -49,15 +52,15 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 }
 
 // sum makes the table of a file: of an attempt by its offsets, of a blob as one piece.
-func (f *files) sum(g state.PoolStage, name string, file io.ReaderAt, size int64) (table, error) {
+func (f *files) sum(g state.PoolStage, name string, file *os.File, size int64) (table, error) {
 	o, err := whole(size), error(nil)
 	if !g.Blobs() {
-		o, err = readOffsets(f.root, name+idx, g.Spec.Parts, size)
+		o, err = readOffsets(f.store().at(name+idx), g.Spec.Parts, size)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return tableOf(io.NewSectionReader(file, 0, size), o)
+	return tableOf(file, o)
 }
 
 func (s *sealing) lease(ctx context.Context) error {
@@ -101,7 +104,7 @@ func (s *sealing) name(c state.Commit, lasting bool) error {
 	if err := memory.place(to+idx, int64(len(s.table)), bytes.NewReader(s.table), false); err != nil {
 		return err
 	}
-	if err := memory.Link(s.from, to); err != nil {
+	if err := memory.link(s.file, to); err != nil {
 		return errors.Join(err, memory.Remove(to+idx))
 	}
 	return nil

@@ -9,8 +9,10 @@ import (
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/fault"
 )
 
 // A table says of each part of a map where it ends in the map's file, and what its
@@ -45,19 +47,38 @@ func (t table) is(sum uint64, size int64) bool {
 	return at == size
 }
 
-// tableOf reads a map that is divided so.
-func tableOf(r io.Reader, o offsets) (table, error) {
+// rowOf appends a row to a table.
+func rowOf(t table, end int64, sum uint64) table {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(t, uint64(end)), sum)
+}
+
+// mappedAtOnce is how much of a file is mapped at a time.
+const mappedAtOnce = 16 << 20
+
+// tableOf is that of a file in memory, of a map that is divided so. It is summed where it is:
+// to copy it first took as long as the sum. The file must not become shorter meanwhile.
+func tableOf(file *os.File, o offsets) (table, error) {
 	parts := uint64(len(o)/8 - 1)
-	t := make(table, 0, rowBytes*parts)
-	err := drain(&pieces{
-		from: r, n: parts, end: func(i uint64) int64 { return o.at(i + 1) },
+	t, size := make(table, 0, rowBytes*parts), o.at(parts)
+	p := &pieces{
+		n: parts, end: func(i uint64) int64 { return o.at(i + 1) },
 		summed: func(i, sum uint64) error {
-			t = binary.LittleEndian.AppendUint64(t, uint64(o.at(i+1)))
-			t = binary.LittleEndian.AppendUint64(t, sum)
+			t = rowOf(t, o.at(i+1), sum)
 			return nil
 		},
-	})
-	return t, err
+	}
+	fd := int(file.Fd())
+	for at := int64(0); at < size; at += mappedAtOnce {
+		b, err := unix.Mmap(fd, at, int(min(size-at, mappedAtOnce)), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
+		if err != nil {
+			return nil, fmt.Errorf("map what is to be summed: %w", err)
+		}
+		err = fault.Guard(func() error { return p.add(b) })
+		if err = errors.Join(err, unix.Munmap(b)); err != nil {
+			return nil, err
+		}
+	}
+	return t, p.add(nil) // there may be empty ones alone
 }
 
 // check returns a reader of the pieces of rows, the first of which begins at so many
@@ -159,8 +180,8 @@ func whole(size int64) offsets {
 
 // readOffsets reads and checks the offsets of an attempt of that many bytes. A stage of
 // one part needs none.
-func readOffsets(root *os.Root, name string, parts uint64, size int64) (offsets, error) {
-	b, err := root.ReadFile(name)
+func readOffsets(path string, parts uint64, size int64) (offsets, error) {
+	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) && parts == 1 {
 		return whole(size), nil
 	}

@@ -5,13 +5,47 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"testing"
 	"testing/iotest"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"rankfs/meta"
 )
+
+// inMemory is a file of these bytes.
+func inMemory(t *testing.T, b []byte) *os.File {
+	t.Helper()
+	fd, err := unix.MemfdCreate("map", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "map")
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Pieces may be longer than what is mapped at a time, and begin and end anywhere. A file that
+// is shorter than was said has no table.
+func TestTableOfALongMap(t *testing.T) {
+	b := bytes.Repeat([]byte("0123456789abcdefg"), 3*mappedAtOnce/17)
+	o := offsets(make([]byte, 8))
+	for _, end := range []int{5, mappedAtOnce + 1, mappedAtOnce + 1, 2 * mappedAtOnce, len(b), len(b)} {
+		o = binary.LittleEndian.AppendUint64(o, uint64(end))
+	}
+	all, err := tableOf(inMemory(t, b), o)
+	if err != nil || all.parts() != 6 || !all.match(b, 0) {
+		t.Fatalf("table of %d parts: %v", all.parts(), err)
+	}
+	if _, err := tableOf(inMemory(t, b[:2*mappedAtOnce]), o); !errors.Is(err, unix.EFAULT) {
+		t.Errorf("of a file that is too short: %v", err)
+	}
+}
 
 // A table finds every byte that is other, missing or too many, and every change of its
 // own, wherever pieces begin and however they are read.
@@ -24,7 +58,7 @@ func TestTable(t *testing.T) {
 			o = binary.LittleEndian.AppendUint64(o, uint64(size))
 		}
 		b := rapid.SliceOfN(rapid.Byte(), size, size).Draw(r, "bytes")
-		all, err := tableOf(iotest.OneByteReader(bytes.NewReader(b)), o)
+		all, err := tableOf(inMemory(t, b), o)
 		if err != nil || all.parts() != uint64(len(lengths)) || !all.is(all.sum(), int64(size)) {
 			r.Fatalf("table of %v: %v", lengths, err)
 		}

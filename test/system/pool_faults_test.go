@@ -252,12 +252,15 @@ func TestPoolWithoutDescriptors(t *testing.T) {
 	except OSError as e:
 	    print(errno.errorcode[e.errno], *said, len(held) < 60)
 	END`, stage)
-	if got != "EMFILE EMFILE True\n" {
+	if got != "EBUSY EMFILE True\n" {
 		t.Errorf("without descriptors: %s", got)
 	}
 	eventually.Within(t, waitTime, "it serves again", func() bool {
 		return tryCommand("sh", "-c", `mv -T "$0/.map-000000.0" "$0/map-000000" && cat "$0/part-000000"`, stage).out == "text"
 	})
+	if state := sh(t, `cat "$1/state"`, stage); !strings.Contains(state, "too many open files") {
+		t.Errorf("the state does not say why a commit was refused:\n%s", state)
+	}
 }
 
 // A job is removed beside writers that go on: they are told that it is gone, and nothing
