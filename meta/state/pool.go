@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"rankfs/meta"
@@ -35,9 +36,10 @@ type stageKey struct {
 // commits are those of a stage, by map, and the names that its blobs have. Those of an
 // earlier era are shared with a snapshot, and are copied before they are changed.
 type commits struct {
-	era   uint64
-	of    map[uint64]Commit
-	blobs map[string]Blob
+	era    uint64
+	of     map[uint64]Commit
+	blobs  map[string]Blob
+	sorted atomic.Pointer[Commits] // those of by map, if somebody has asked since they changed
 }
 
 func (s *state) pool() *pool { return sectionOf[*pool](s) }
@@ -293,12 +295,13 @@ func (p *pool) toChange(s *state, stage uint64) *commits {
 	t, ok := p.commits.get(stage)
 	switch {
 	case !ok:
-		t = &commits{s.era, make(map[uint64]Commit), make(map[string]Blob)}
+		t = &commits{era: s.era, of: make(map[uint64]Commit), blobs: make(map[string]Blob)}
 		p.commits.set(stage, t)
 	case t.era != s.era:
-		t = &commits{s.era, maps.Clone(t.of), maps.Clone(t.blobs)}
+		t = &commits{era: s.era, of: maps.Clone(t.of), blobs: maps.Clone(t.blobs)}
 		p.commits.set(stage, t)
 	}
+	t.sorted.Store(nil)
 	return t
 }
 

@@ -54,11 +54,22 @@ func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
 	return s.pool().commit(stage, number)
 }
 
-// Commits are those of a stage, in the order of the maps.
+// Commits are those of a stage, in the order of the maps. All who ask have the same ones,
+// and do not change them: of a stage that is sealed each open of a part asks.
 func (m *Machine) Commits(stage uint64) []Commit {
 	s, done := m.read()
 	defer done()
-	return s.pool().maps(PoolStage{Number: stage})
+	t, ok := s.pool().commits.get(stage)
+	if !ok {
+		return nil
+	}
+	all := t.sorted.Load()
+	if all == nil {
+		all = new(Commits)
+		*all = s.pool().maps(PoolStage{Number: stage})
+		t.sorted.Store(all)
+	}
+	return *all
 }
 
 // Blob is what a name of the blobs of a stage stands for, and its commit, if it is no

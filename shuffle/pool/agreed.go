@@ -68,7 +68,8 @@ func (a *agreed) numbered(ctx context.Context, stage uint64) (state.PoolJob, sta
 // own are the commits of a stage of which this node has a copy.
 func (a *agreed) own(stage uint64) []state.Commit {
 	self := a.config.Cluster.Self()
-	return slices.DeleteFunc(a.config.State.Commits(stage), func(c state.Commit) bool { return !slices.Contains(c.Nodes, self) })
+	all := slices.Clone(a.config.State.Commits(stage))
+	return slices.DeleteFunc(all, func(c state.Commit) bool { return !slices.Contains(c.Nodes, self) })
 }
 
 // wanted is how many copies a map should have: on a node alone there is one.
@@ -100,6 +101,16 @@ func stay(nodes []placement.Node) map[string]bool {
 // those are the nodes of a list that are in a set.
 func those(ids []string, in map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] })
+}
+
+// count is how many of a list are in a set.
+func count(ids []string, in map[string]bool) (n int) {
+	for _, id := range ids {
+		if in[id] {
+			n++
+		}
+	}
+	return n
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -84,8 +84,9 @@ func (cs *copies) inspectAll(ctx context.Context) {
 
 // A piece is what a map has of a part: so many bytes, which hash to that.
 type piece struct {
-	n   int64
-	sum uint64
+	n     int64
+	sum   uint64
+	begin int64 // in the map; below zero: not known
 }
 
 // measure says what the pieces are of maps that are here.
@@ -95,7 +96,7 @@ func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) (all []
 		if err != nil {
 			return nil, cs.suspect(ctx, f, r.Stage, c, err)
 		}
-		all = append(all, piece{one.length(), one.rows.sumOf(0)})
+		all = append(all, piece{one.length(), one.rows.sumOf(0), one.begin})
 		f.open.give(one.openedMap)
 	}
 	return all, nil
@@ -123,8 +124,8 @@ func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps [
 			f.open.give(one.openedMap)
 		}
 	}()
-	for _, c := range maps {
-		one, err := f.find(r, c)
+	for i, c := range maps {
+		one, err := f.findAgain(r, c, pieces[i])
 		if err != nil {
 			return cs.suspect(ctx, f, r.Stage, c, err)
 		}

@@ -73,8 +73,9 @@ func (f *mapFiles) stores() []store {
 }
 
 func (f *mapFiles) hasMap(stage uint64, c state.Commit) bool {
+	name := mapPath(stage, c)
 	for _, s := range f.stores() {
-		if info, err := s.Lstat(mapPath(stage, c)); err == nil {
+		if info, err := s.Lstat(name); err == nil {
 			return info.Size() == c.Size
 		}
 	}
@@ -222,6 +223,18 @@ func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) {
 		return found{}, err
 	}
 	return found{m, rows, begin}, nil
+}
+
+// findAgain is find of a piece that was measured: the table is not read once more.
+func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (found, error) {
+	if is.begin < 0 {
+		return f.find(r, c)
+	}
+	m, err := f.open.get(mapPath(r.Stage, c), f.openMap)
+	if err != nil {
+		return found{}, err
+	}
+	return found{m, rowOf(nil, is.begin+is.n, is.sum), is.begin}, nil
 }
 
 func (f found) length() int64 { return f.rows.length(f.begin) }

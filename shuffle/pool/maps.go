@@ -88,7 +88,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	}
 	p := &Part{
 		Stage: g.number, Generation: is.Generation, Number: number, Whole: true,
-		Maps: []state.Commit{c}, pieces: []piece{{c.Size, c.Sum}}, pool: pool, files: f,
+		Maps: []state.Commit{c}, pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
 	}
 	return pool.maker.Open(ctx, p)
 }

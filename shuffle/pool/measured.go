@@ -1,8 +1,11 @@
 package pool
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// What is remembered: 1 MiB of pieces, 16 bytes each, and as many parts as readers look at
+// What is remembered: 1.5 MiB of pieces, 24 bytes each, and as many parts as readers look at
 // at a time.
 const (
 	mostPieces = 1 << 16
@@ -24,6 +27,17 @@ func (m *measured) get(name partName) ([]piece, bool) {
 	defer m.mu.Unlock()
 	all, ok := m.of[name]
 	return all, ok
+}
+
+// forget forgets what was said of a part: it came of a copy that may be damaged.
+func (m *measured) forget(name partName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if all, ok := m.of[name]; ok {
+		m.n -= len(all)
+		delete(m.of, name)
+		m.in = slices.DeleteFunc(m.in, func(one partName) bool { return one == name })
+	}
 }
 
 func (m *measured) put(name partName, pieces []piece) {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -62,9 +63,10 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 		return nil, err
 	}
 	p := &Part{Stage: g.number, Generation: is.Generation, Number: name.Number, pool: g.job.pool, files: f}
-	p.Maps = slices.DeleteFunc(g.job.pool.config.State.Commits(g.number), func(c state.Commit) bool {
-		return name.Ranged && (c.Map < name.From || c.Map > name.To)
-	})
+	p.Maps = g.job.pool.config.State.Commits(g.number)
+	if name.Ranged {
+		p.Maps = between(p.Maps, name.From, name.To)
+	}
 	if g.Generation() != is.Generation {
 		return nil, g.wasReset()
 	}
@@ -72,6 +74,16 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 		return nil, err
 	}
 	return p, p.measure(ctx)
+}
+
+// between are the commits of a range of maps.
+func between(all []state.Commit, from, to uint64) []state.Commit {
+	at := func(number uint64) int {
+		i, _ := slices.BinarySearchFunc(all, number, func(c state.Commit, n uint64) int { return cmp.Compare(c.Map, n) })
+		return i
+	}
+	first := at(from)
+	return all[first:max(first, at(to+1))]
 }
 
 // bind has the commits that this node knows of outlive a power failure. They may have been
@@ -161,6 +173,7 @@ func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) 
 	if p.pool.Know(ctx) != nil {
 		return false
 	}
+	p.Maps = slices.Clone(p.Maps) // they were those of all who have asked
 	for _, i := range maps {
 		c, ok := p.pool.config.State.Commit(p.Stage, p.Maps[i].Map)
 		if ok && c.Sum == p.Maps[i].Sum {
@@ -223,7 +236,7 @@ func (p *Part) Fill(ctx context.Context, dst []byte) error {
 	for i, one := range p.pieces {
 		begin[i+1] = begin[i] + one.n
 	}
-	return p.each(ctx, func(node string, maps []int) error {
+	err := p.each(ctx, func(node string, maps []int) error {
 		for _, run := range runs(maps) { // pieces that stand one after the other come at once
 			r, first, last := p.request(run), run[0], run[len(run)-1]+1
 			at := dst[begin[first]:begin[last]]
@@ -237,6 +250,10 @@ func (p *Part) Fill(ctx context.Context, dst []byte) error {
 		}
 		return nil
 	})
+	if err != nil {
+		p.pool.measured.forget(p.Name())
+	}
+	return err
 }
 
 // runs cuts rising numbers where one is left out.

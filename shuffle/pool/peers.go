@@ -72,7 +72,7 @@ func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]pi
 	all := make([]piece, len(r.Maps))
 	for i, c := range r.Maps {
 		one := b[pieceBytes*i:]
-		all[i] = piece{int64(binary.LittleEndian.Uint64(one)), binary.LittleEndian.Uint64(one[8:])}
+		all[i] = piece{int64(binary.LittleEndian.Uint64(one)), binary.LittleEndian.Uint64(one[8:]), -1}
 		if all[i].n < 0 || all[i].n > c.Size {
 			return nil, fmt.Errorf("length of a piece of map %d %w", c.Map, meta.ErrCorrupt)
 		}

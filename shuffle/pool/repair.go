@@ -29,9 +29,12 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 	for _, j := range r.config.State.PoolJobs() {
 		for _, g := range r.config.State.Stages(j.Number) {
 			for _, c := range r.config.State.Commits(g.Number) {
+				if count(c.Nodes, stays) >= g.Spec.Copies {
+					continue
+				}
 				live := those(c.Nodes, stays)
 				from := append(slices.Clone(live), those(c.Nodes, up)...)
-				if len(from) > 0 && len(live) < g.Spec.Copies && from[0] == r.config.Cluster.Self() {
+				if len(from) > 0 && from[0] == r.config.Cluster.Self() {
 					all = append(all, endangered{j, g, c, live})
 				}
 			}

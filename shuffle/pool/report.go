@@ -23,8 +23,8 @@ type Tally struct {
 // read, and those on nodes that stay count.
 func tally(wanted int, commits []state.Commit, up, stays map[string]bool) (t Tally) {
 	for _, c := range commits {
-		live := len(those(c.Nodes, up))
-		t.Missing += max(0, wanted-len(those(c.Nodes, stays)))
+		live := count(c.Nodes, up)
+		t.Missing += max(0, wanted-count(c.Nodes, stays))
 		switch {
 		case len(c.Nodes) == 0:
 			t.Lost = append(t.Lost, c.Map)

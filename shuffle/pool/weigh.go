@@ -22,7 +22,7 @@ const (
 
 // Weigh finds out how many bytes each part has.
 func (g *Stage) Weigh(ctx context.Context, r *Report) {
-	commits := slices.DeleteFunc(g.job.pool.config.State.Commits(g.number), func(c state.Commit) bool { return len(c.Nodes) == 0 })
+	commits := slices.DeleteFunc(slices.Clone(g.job.pool.config.State.Commits(g.number)), func(c state.Commit) bool { return len(c.Nodes) == 0 })
 	switch parts := r.Stage.Spec.Parts; {
 	case len(commits) == 0:
 		return
