@@ -66,11 +66,12 @@ check: deps
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
 # in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a part of
-# 8 GiB and a stage of 2^18 maps; a failure prints its seed. Each fuzz target for half a
-# minute, and the race detector over what make check leaves out: pure packages, clients
-# of an HDFS that fails, the cache with all its cases, and the daemons of clusters. Then
-# nodes of three and of five that fail one after the other, 1 s to 5 min apart, in every
-# order, and each of three stopped for a minute while another is killed.
+# 8 GiB and a stage of 2^18 maps, and what fsx does to its files; a failure prints its
+# seed. Each fuzz target for half a minute, and the race detector over what make check
+# leaves out: pure packages, clients of an HDFS that fails, the cache with all its cases,
+# and the daemons of clusters. Then nodes of three and of five that fail one after the
+# other, 1 s to 5 min apart, in every order, and each of three stopped for a minute while
+# another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -84,6 +85,7 @@ soak: deps
 	$(GO) test -count 1 -timeout 1h -run TestLargePart -v ./test/system -part-mib 8192
 	$(GO) test -count 1 -timeout 2h -run TestManyMaps -v ./test/system -pool-maps 262144
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
+	test/posix 20 20000
 	test/fuzz 30s
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
