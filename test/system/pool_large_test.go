@@ -106,6 +106,16 @@ import itertools, os, struct, sys, threading
 stage, maps = sys.argv[1], int(sys.argv[2])
 def of(number):
     return b"" if number % 2 else struct.pack("<Q", number)
+def commit(name, map): # again, when the cluster has not said what became of it
+    for again in range(9):
+        try:
+            return os.rename(name, map)
+        except FileNotFoundError:
+            assert again and os.path.exists(map), name
+            return
+        except TimeoutError:
+            pass
+    sys.exit(f"{name} is not committed")
 next_map, failed = itertools.count(), []
 def write():
     try:
@@ -115,7 +125,7 @@ def write():
                 f.write(struct.pack("<3Q", 0, 0, len(of(number))))
             with open(name, "wb") as f:
                 f.write(of(number))
-            os.rename(name, f"{stage}/map-{number:06d}")
+            commit(name, f"{stage}/map-{number:06d}")
     except Exception as e:
         failed.append(e)
 threads = [threading.Thread(target=write) for _ in range(32)]
