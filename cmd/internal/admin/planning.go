@@ -60,7 +60,11 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	if p.Reason != "" {
 		p.State = control.PlanFixed
 		if r.Settle || r.Unsettle {
-			return nil, n.nothingToSettle(v, p.Reason)
+			option := "--settle"
+			if r.Unsettle {
+				option = "--unsettle"
+			}
+			return nil, meta.Worded(meta.ErrInvalid, "plan of %v: there is nothing to settle: %s; leave %s out", v, p.Reason, option)
 		}
 	}
 	if r.Unsettle {
@@ -97,16 +101,6 @@ func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 		return "all of the source lies on " + d.Version.Source.Host(n.Host)
 	}
 	return ""
-}
-
-// nothingToSettle is the error of a request to settle, or unsettle, a plan that does not
-// depend on where ranks are: because of the view's options, or only of its source.
-func (n *planning) nothingToSettle(v meta.View, reason string) error {
-	text := fmt.Sprintf("plan of %v: there is nothing to settle: %s, so leave --settle and --unsettle out", v, reason)
-	if v.Assign == meta.AssignStrict {
-		return meta.Worded(meta.ErrInvalid, "%s", text)
-	}
-	return errors.New(text)
 }
 
 // settle settles the plan of a view for ranks that are where a request has them, or else
