@@ -60,7 +60,7 @@ func TestNodesFailInTurn(t *testing.T) {
 	for _, n := range m.Nodes {
 		m.source(n)
 	}
-	var longest time.Duration
+	var longest outage
 	for i, f := range failures() {
 		if !t.Run(f.String(), func(t *testing.T) {
 			m.in(t)
@@ -68,18 +68,23 @@ func TestNodesFailInTurn(t *testing.T) {
 			leader, others := m.Leader()
 			all := append([]*daemon.Place{leader}, others...)
 			last := all[3-f.first-f.second]
-			longest = max(longest, m.inTurn(f, all[f.first], all[f.second], last, fmt.Sprint("n", i)))
+			took := m.inTurn(f, all[f.first], all[f.second], last, fmt.Sprint("n", i))
+			longest.leader, longest.write = max(longest.leader, took.leader), max(longest.write, took.write)
 		}) {
 			return // the rest would wait for what does not come
 		}
 		m.in(t)
 	}
-	t.Logf("a majority wrote again within %v at most", longest)
+	t.Logf("a majority had a leader within %v, and wrote again within %v at most", longest.leader, longest.write)
 }
 
-// inTurn has one node fail after the other, and returns how long it took until
-// something was written, once the first was back.
-func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string) time.Duration {
+// An outage is how long it took, once a majority was there again, until one of it led,
+// and until something was written.
+type outage struct{ leader, write time.Duration }
+
+// inTurn has one node fail after the other, and returns how long the cluster was without
+// them once the first was started, or went on.
+func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string) (took outage) {
 	m.t.Helper()
 	m.fail(first, f.stop)
 	if f.away == 0 {
@@ -95,13 +100,29 @@ func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string)
 	} else {
 		first.Start()
 	}
+	m.led(last, second)
+	took.leader = time.Since(begun)
 	m.must(m.written(last, name+"-after"))
-	took := time.Since(begun)
-	m.t.Logf("written %v after the first was back", took)
+	took.write = time.Since(begun)
+	m.t.Logf("led %v, written %v after the first was back", took.leader, took.write)
 	second.Start()
 	m.Await(name + "-between")
 	m.Await(name + "-after")
 	return took
+}
+
+// led waits until a node knows one that leads, other than one that was killed.
+func (m *team) led(by, killed *daemon.Place) {
+	m.t.Helper()
+	eventually.Within(m.t, time.Minute, "one of the majority leads", func() bool {
+		s := m.Members(by)
+		for _, n := range s.Nodes {
+			if n.ID == s.Leader {
+				return n.Host != killed.Host.Name
+			}
+		}
+		return false
+	})
 }
 
 // Each of three nodes in turn is stopped, and meanwhile another is killed and
