@@ -99,7 +99,11 @@ func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) 
 // tell when the last mapping of a dying slab goes. It fails with why when no open
 // waits for e any more, and at once where no wait would help.
 func (a *admission) awaitRoom(e *entry, why error) error {
-	e.clock.Enter(stall.Admission)
+	lack := stall.Memory
+	if lacksFiles(why) {
+		lack = stall.Admission
+	}
+	e.clock.Enter(lack)
 	a.mu.Lock()
 	e.stalled = why
 	wanted := e.waiters > 0
@@ -109,6 +113,9 @@ func (a *admission) awaitRoom(e *entry, why error) error {
 	a.mu.Unlock()
 	if !wanted {
 		return why
+	}
+	if lack == stall.Memory {
+		a.noteLack(e, time.Now())
 	}
 	if err := a.checkShortage(e, time.Now()); err != nil {
 		return err
@@ -150,6 +157,16 @@ func (a *admission) leave(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mu.room.leave(e)
+}
+
+// noteLack keeps for a person how much memory would have been enough.
+func (a *admission) noteLack(e *entry, now time.Time) {
+	ram, _ := a.ram.stats()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.room.due(now) {
+		a.mu.room.lacks(e, ram.Dying, now)
+	}
 }
 
 // checkShortage looks once in shortageWait at what a fill that finds no room waits

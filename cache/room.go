@@ -7,7 +7,7 @@ import (
 
 const (
 	shortageWait = time.Second // how long an open goes without room before that is looked into, and how often
-	shortageTell = time.Minute // how often it is reported
+	shortageTell = time.Minute // how often it is reported, and how long the most that was lacking counts
 )
 
 // roomQueue has the fills that wait for memory, in order of arrival, and knows which
@@ -27,6 +27,9 @@ type roomQueue struct {
 	last   Shortage
 	seen   time.Time // when last was so
 	told   time.Time
+	lacked Shortage // the most that was lacking in a while, however short the waits were
+	when   time.Time
+	looked time.Time // when that was last looked for
 }
 
 // A holding is a batch that is open in a thread that waits in another open.
@@ -90,6 +93,20 @@ func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
 // shortage is what the fill of an entry finds no room for, if ranks have the memory or
 // there is no file, what is held by threads that wait, and whether it is to be reported.
 func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
+	short, waiting = rm.held(e, mapped)
+	if !short.NoFile && short.Held+pages(e.size) <= short.Memory {
+		return nil, nil, false
+	}
+	if tell = rm.told.IsZero() || now.Sub(rm.told) >= shortageTell; tell {
+		rm.told = now
+	}
+	rm.last, rm.seen = *short, now
+	return short, waiting, tell
+}
+
+// held is what opens have of memory while the fill of an entry finds no room, what they
+// wait for beside it, and what of the former is held by threads that wait.
+func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []holding) {
 	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
 	stalled := rm.stalled()
 	for _, h := range rm.slabs.entries {
@@ -108,14 +125,30 @@ func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Sho
 			}
 		}
 	}
-	if !short.NoFile && short.Held+pages(e.size) <= short.Memory {
-		return nil, nil, false
+	for _, o := range rm.fills {
+		short.Asked += pages(o.size)
 	}
-	if tell = rm.told.IsZero() || now.Sub(rm.told) >= shortageTell; tell {
-		rm.told = now
+	if len(rm.fills) >= rm.config.Workers { // those that are queued wait for the same; each as much, or so
+		short.Asked += int64(len(rm.queue.demand)) * pages(e.size)
 	}
-	rm.last, rm.seen = *short, now
-	return short, waiting, tell
+	return short, waiting
+}
+
+// due reports whether it is time to look what is lacking: that goes through all entries.
+func (rm *roomQueue) due(now time.Time) bool {
+	if !rm.looked.IsZero() && now.Sub(rm.looked) < shortageWait {
+		return false
+	}
+	rm.looked = now
+	return true
+}
+
+// lacks notes what is lacking while the fill of an entry waits for memory.
+func (rm *roomQueue) lacks(e *entry, mapped int64, now time.Time) {
+	short, _ := rm.held(e, mapped)
+	if now.Sub(rm.when) >= shortageTell || short.Held+short.Asked >= rm.lacked.Held+rm.lacked.Asked {
+		rm.lacked, rm.when = *short, now
+	}
 }
 
 // stalled says which entries wait for memory: those whose fills do, and those that are

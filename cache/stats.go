@@ -40,6 +40,17 @@ func (c *Cache) Workers() int {
 	return c.mu.rates.fills.AtOnce()
 }
 
+// Lacked is what memory had no room for when an open last waited for some; nil if none has.
+func (c *Cache) Lacked() *Shortage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.room.when.IsZero() {
+		return nil
+	}
+	lacked := c.mu.room.lacked
+	return &lacked
+}
+
 // Shortage is what an open waits for now, if there is no room for it.
 func (c *Cache) Shortage() *Shortage {
 	c.mu.Lock()

@@ -65,7 +65,8 @@ func TestWaitsByCause(t *testing.T) {
 	})
 }
 
-// Who waits for memory waits for admission, and so does who gives up.
+// Who waits for memory is told so, and so is who gives up, and what would have been
+// enough.
 func TestWaitsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
@@ -82,8 +83,11 @@ func TestWaitsForMemory(t *testing.T) {
 		}
 		s.Release()
 		got := a.Report().Jobs[0].Totals
-		if w := got.Wait; got.Errors != 1 || w[stall.Admission] < 4999*time.Millisecond || w.Sum()-w[stall.Admission] > time.Millisecond {
-			t.Errorf("the account has %+v, want 5 s of admission", got)
+		if w := got.Wait; got.Errors != 1 || w[stall.Memory] < 4999*time.Millisecond || w.Sum()-w[stall.Memory] > time.Millisecond {
+			t.Errorf("the account has %+v, want 5 s of memory", got)
+		}
+		if l := k.Lacked(); l == nil || l.Batches != 1 || l.Held != 16<<20 || l.Asked != 16<<20 {
+			t.Errorf("what was lacking is %+v, want one batch of 16 MiB beside another", l)
 		}
 	})
 }

@@ -117,13 +117,12 @@ func (n need) source() string {
 	return text + fmt.Sprintf("%s of the dataset in memory would do (--ram %s)", terminal.Percent(missing), ramFlag(memory)) + more
 }
 
-// admission is a lack of memory if the batches in use do not fit, and of
-// processors otherwise.
+// admission is a lack of memory if that is what workers waited for more than for all
+// that they made batches of; else of workers. Opens that find all workers waiting for
+// memory wait for a worker, so their own waits do not tell.
 func (n need) admission() string {
-	if n.inUse() > float64(n.ram()) {
-		ranks := max(1, math.Floor(float64(n.ram())/n.inUse()*float64(n.job.Here)))
-		return fmt.Sprintf("memory is what is waited for: the batches in use by %s want --ram %s, it is %s; or at most %.0f of them on this node, or smaller batches",
-			terminal.Plural(n.job.Here, "rank"), ramFlag(n.inUse()), terminal.Bytes(n.ram()), ranks)
+	if making := n.job.Total.Waits.Sum() - n.job.Total.Waits.Admission; n.job.Total.MemoryWait > making {
+		return n.memory()
 	}
 	text := fmt.Sprintf("a free worker is what is waited for: %d batches are made at a time, for %s of all jobs here%s fewer ranks on this node, or more cores, each of which is a worker",
 		n.load.Workers, terminal.Plural(max(n.load.Ranks, n.job.Here), "rank"), n.held())
@@ -131,6 +130,17 @@ func (n need) admission() string {
 		text += ", or --ram " + ramFlag(n.ahead()) + " to make more ready ahead"
 	}
 	return text
+}
+
+// memory weighs what ranks held and waited for against what there is.
+func (n need) memory() string {
+	const less = "or fewer ranks on this node, or smaller batches"
+	l := n.load.Lacked
+	if l == nil || l.Held+l.Asked <= n.ram() { // what was being made, and what no rank had, was in the way for a moment
+		return "memory is what is waited for: more --ram than the " + terminal.Bytes(n.ram()) + " that there is, " + less
+	}
+	return fmt.Sprintf("memory is what is waited for: ranks hold or map %s, in %s, and wait for %s more, of %s: --ram %s has room for that; or close and unmap a batch before the next is opened, %s",
+		terminal.Bytes(l.Held), terminal.Plural(l.Batches, "open file"), terminal.Bytes(l.Asked), terminal.Bytes(n.ram()), ramFlag(float64(l.Held+l.Asked)), less)
 }
 
 // held adds that workers mostly wait for a source, if they do: it may be the source of

@@ -41,8 +41,14 @@ func TestAdvice(t *testing.T) {
 			"the source is what is waited for, by first batches, which cannot be ready before a job begins; ask again when more are read"},
 		"source unseen": {figures{waits: control.Waits{Source: 200}},
 			"the source is what is waited for, but too little came from it to say how fast it is"},
-		"memory": {figures{waits: control.Waits{Admission: 200}, ram: 64 << 20},
-			"memory is what is waited for: the batches in use by 4 ranks want --ram 128MiB, it is 64 MiB; or at most 2 of them on this node, or smaller batches"},
+		"memory": {figures{waits: control.Waits{Admission: 200}, ram: 64 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
+			"memory is what is waited for: ranks hold or map 60 MiB, in 7 open files, and wait for 40 MiB more, of 64 MiB: --ram 112MiB has room for that; or close and unmap a batch before the next is opened, or fewer ranks on this node, or smaller batches"},
+		"memory, for a moment": {figures{waits: control.Waits{Admission: 200}, ram: 128 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
+			"memory is what is waited for: more --ram than the 128 MiB that there is, or fewer ranks on this node, or smaller batches"},
+		"workers that rarely lack memory": {figures{waits: control.Waits{Admission: 200, Decode: 81}, ram: gib, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
+			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker"},
+		"workers, however little memory": {figures{waits: control.Waits{Admission: 200}, ram: 64 << 20},
+			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker, or --ram 576MiB to make more ready ahead"},
 		"workers": {figures{waits: control.Waits{Admission: 200}, ram: gib},
 			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker"},
 		"workers that wait": {figures{waits: control.Waits{Admission: 200}, ram: gib, held: 30},
@@ -75,7 +81,7 @@ func TestAdvice(t *testing.T) {
 				c.change(&j)
 			}
 			l := control.Load{
-				Workers: 2, Ranks: 7, Flows: control.Flows{Source: control.Flow{Held: c.held}}, Counters: control.Counters{FillSeconds: 40},
+				Workers: 2, Ranks: 7, Lacked: &control.Lack{Batches: 7, Held: 60 << 20, Asked: 40 << 20}, Flows: control.Flows{Source: control.Flow{Held: c.held}}, Counters: control.Counters{FillSeconds: 40},
 				Tiers: []control.Tier{{Name: "ram", Budget: c.ram, Used: gib}, {Name: "nvme", Used: 12 * gib, Copies: 2 * gib}},
 			}
 			if got := advise(l, j); got != c.want {

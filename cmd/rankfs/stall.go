@@ -179,6 +179,10 @@ func writeCauses(w io.Writer, a control.Account) {
 	}
 	for _, c := range ranked(a.Waits) {
 		add(c)
+		if c.name == "admission" {
+			add(cause{"  worker", "all were busy or waited, or there was no file", a.Waits.Admission - a.MemoryWait})
+			add(cause{"  memory", "ranks had what there is", a.MemoryWait})
+		}
 		if c.name == "source" {
 			add(cause{"  by file", "blocks of this host, by their files", a.HDFSWaits.Files})
 			add(cause{"  local TCP", "blocks of this host, over TCP", a.HDFSWaits.LocalTCP})

@@ -91,7 +91,7 @@ func (c *Clock) advance(now time.Time) {
 
 // shown is the one cause that followers are told. mu is held.
 func (c *Clock) shown() Cause {
-	for _, cause := range [...]Cause{Remote, ByTCP, ByFile, Source, Peer, Disk, Decode, Admission} {
+	for _, cause := range [...]Cause{Remote, ByTCP, ByFile, Source, Peer, Disk, Decode, Memory, Admission} {
 		if c.mu.under[cause] > 0 {
 			return cause
 		}

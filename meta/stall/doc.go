@@ -34,20 +34,26 @@ const (
 	ByTCP  // blocks of this host, through their datanode
 	Remote // blocks of other hosts
 
+	// Memory is the part of Admission in which there was a worker, and no memory.
+	Memory
+
 	Causes // how many there are
 
 	idle = Causes // nothing: a branch that waits for others
 )
 
-var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk", "by file", "by TCP", "remote"}
+var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk", "by file", "by TCP", "remote", "memory"}
 
 func (c Cause) String() string { return names[c] }
 
-// whole is what a cause is a part of: a way is one of Source, any other cause of
-// itself.
+// whole is what a cause is a part of: a way is one of Source, Memory of Admission, any
+// other cause of itself.
 func (c Cause) whole() Cause {
-	if c.isWay() {
+	switch {
+	case c.isWay():
 		return Source
+	case c == Memory:
+		return Admission
 	}
 	return c
 }

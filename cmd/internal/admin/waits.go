@@ -12,6 +12,7 @@ func account(t stall.Totals) control.Account {
 	return control.Account{
 		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Bytes: t.Bytes,
 		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait),
+		MemoryWait: t.Wait[stall.Memory].Seconds(),
 	}
 }
 
@@ -22,7 +23,7 @@ func window(w stall.Window) control.Window {
 func waitsOf(s stall.Split) control.Waits {
 	source := s[stall.Source] + s[stall.ByFile] + s[stall.ByTCP] + s[stall.Remote]
 	return control.Waits{
-		Admission: s[stall.Admission].Seconds(), Plan: s[stall.Plan].Seconds(), Source: source.Seconds(),
+		Admission: (s[stall.Admission] + s[stall.Memory]).Seconds(), Plan: s[stall.Plan].Seconds(), Source: source.Seconds(),
 		Peer: s[stall.Peer].Seconds(), Decode: s[stall.Decode].Seconds(), Disk: s[stall.Disk].Seconds(),
 	}
 }

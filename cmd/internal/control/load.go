@@ -26,8 +26,17 @@ type Load struct {
 	Forgotten int       `json:"forgotten,omitempty"`
 	Flows
 	Tiers    []Tier   `json:"tiers"`
-	Pool     *Pool    `json:"pool,omitempty"` // none if this node has none
+	Lacked   *Lack    `json:"lacked,omitempty"` // none if no open has waited for memory
+	Pool     *Pool    `json:"pool,omitempty"`   // none if this node has none
 	Counters Counters `json:"counters"`
+}
+
+// A Lack is the most that memory had no room for, in the last minute in which opens waited
+// for it.
+type Lack struct {
+	Batches int   `json:"batches"` // that were open
+	Held    int64 `json:"held"`    // bytes of those, and of what was only mapped
+	Asked   int64 `json:"asked"`   // bytes that opens waited for
 }
 
 // Waits are seconds by what was waited for.
@@ -67,7 +76,8 @@ type Account struct {
 	Stalled     float64 `json:"stalled_seconds"`
 	Waits       Waits   `json:"waits"`
 
-	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
+	HDFSWaits  Ways[float64] `json:"hdfs_waits"`       // of Waits.Source
+	MemoryWait float64       `json:"ram_wait_seconds"` // of Waits.Admission: there was a worker, and no memory
 }
 
 // Share is the part of the ranks' time that was waiting.

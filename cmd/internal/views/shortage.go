@@ -77,6 +77,16 @@ func (vs *Views) ShortageNow() string {
 	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c, 0))
 }
 
+// Lacked is what ranks held of memory, in so many batches, when an open last waited for
+// some, and what was waited for; of none, nothing.
+func (vs *Views) Lacked() (batches int, held, asked int64) {
+	c := vs.cache.Lacked()
+	if c == nil {
+		return 0, 0, 0
+	}
+	return c.Batches, c.Held, c.Asked
+}
+
 // roomFor says how the ranks that share memory would get on: with one batch more than
 // they hold, or with one each.
 func (vs *Views) roomFor(c *cache.Shortage, ranks int) string {
