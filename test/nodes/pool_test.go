@@ -87,7 +87,10 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 		t.Errorf("without the node: %q", got)
 	}
 	drained := m.Members(nodes[3]).Self
-	nodes[1].Do("node", "drain", drained)
+	eventually.Within(t, time.Minute, "the removed node has no vote, and another is drained", func() bool {
+		_, err := nodes[1].Rankfs("node", "drain", drained)
+		return err == nil
+	})
 	if got := state(); !strings.Contains(got, "missing    0 copies") {
 		t.Errorf("when a node is drained: %s", got)
 	}

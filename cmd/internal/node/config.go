@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"syscall"
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
@@ -79,6 +80,8 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 		return a, token, nil
 	case err == nil:
 		return a, token, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, token, fmt.Errorf("state directory: %w; choose another with --state", err)
 	case !errors.Is(err, meta.ErrNotExist):
 		return nil, token, err
 	case c.Join == "":
