@@ -154,6 +154,9 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func unhold(ts *testscript.TestScript, _ bool, args []string) {
+	// The child of another script has it open, too, until it has become its program.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	ts.Check(held[ts.MkAbs(args[0])].Close())
 }
 
