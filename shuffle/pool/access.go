@@ -17,8 +17,8 @@ import (
 // kernel may yet be at work on a close.
 const leaseTime = time.Second
 
-// The claims are what names of a job's files are in use for.
-type claims struct {
+// The accesses are what names of a job's files are in use for.
+type accesses struct {
 	mu struct {
 		sync.Mutex
 		access   map[string]*access // of files and directories that are written, or committed
@@ -26,8 +26,8 @@ type claims struct {
 	}
 }
 
-func (c *claims) init() {
-	c.mu.access, c.mu.expected = make(map[string]*access), make(map[string]int)
+func (all *accesses) init() {
+	all.mu.access, all.mu.expected = make(map[string]*access), make(map[string]int)
 }
 
 // An access is what a file or directory that may be committed is used for: programs write
@@ -53,25 +53,25 @@ func (f *files) write(name string) (done func(), err error) {
 
 // use has a file used, to be written or changed otherwise, until done is called. One that is
 // being committed is not.
-func (c *claims) use(name string) (done func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (all *accesses) use(name string) (done func(), err error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	for in := name; in != "."; in = path.Dir(in) {
-		if a := c.mu.access[in]; a != nil && a.writers < 0 {
+		if a := all.mu.access[in]; a != nil && a.writers < 0 {
 			return nil, errCommitting(name)
 		}
 	}
-	a := c.mu.access[name]
+	a := all.mu.access[name]
 	if a == nil {
 		a = &access{unused: make(chan struct{})}
-		c.mu.access[name] = a
+		all.mu.access[name] = a
 	}
 	a.writers++
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		all.mu.Lock()
+		defer all.mu.Unlock()
 		if a.writers--; a.writers == 0 {
-			c.unused(name)
+			all.unused(name)
 		}
 	}, nil
 }
@@ -82,16 +82,16 @@ func errCommitting(name string) error {
 
 // commit waits until nobody uses a file, or what is in a directory, and keeps it so until
 // done is called.
-func (c *claims) commit(ctx context.Context, name string) (done func(), err error) {
+func (all *accesses) commit(ctx context.Context, name string) (done func(), err error) {
 	late := time.NewTimer(leaseTime)
 	defer late.Stop()
 	for {
-		unused := c.seize(name)
+		unused := all.seize(name)
 		if unused == nil {
 			return func() {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.unused(name)
+				all.mu.Lock()
+				defer all.mu.Unlock()
+				all.unused(name)
 			}, nil
 		}
 		select {
@@ -108,21 +108,21 @@ var errWritten = meta.Worded(meta.ErrBusy, "it is open for writing still, or map
 
 // seize takes a file or directory for a commit; or, if it is used, returns what is closed
 // when some of that use is over.
-func (c *claims) seize(name string) (unused <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for used, a := range c.mu.access {
+func (all *accesses) seize(name string) (unused <-chan struct{}) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for used, a := range all.mu.access {
 		if used == name || strings.HasPrefix(used, name+"/") {
 			return a.unused
 		}
 	}
-	c.mu.access[name] = &access{writers: -1, unused: make(chan struct{})}
+	all.mu.access[name] = &access{writers: -1, unused: make(chan struct{})}
 	return nil
 }
 
-func (c *claims) unused(name string) {
-	close(c.mu.access[name].unused)
-	delete(c.mu.access, name)
+func (all *accesses) unused(name string) {
+	close(all.mu.access[name].unused)
+	delete(all.mu.access, name)
 }
 
 func links(info os.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
@@ -133,12 +133,12 @@ const commitTime = 2 * agreeTime
 
 // expect keeps a copy from being given up, until commitTime after the returned function
 // was called.
-func (c *claims) expect(name string) (done func()) {
+func (all *accesses) expect(name string) (done func()) {
 	add := func(n int) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.mu.expected[name] += n; c.mu.expected[name] <= 0 { // or it was agreed on meanwhile
-			delete(c.mu.expected, name)
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if all.mu.expected[name] += n; all.mu.expected[name] <= 0 { // or it was agreed on meanwhile
+			delete(all.mu.expected, name)
 		}
 	}
 	add(1)
@@ -146,8 +146,8 @@ func (c *claims) expect(name string) (done func()) {
 }
 
 // agreed says that a copy that was expected is agreed on.
-func (c *claims) agreed(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.mu.expected, name)
+func (all *accesses) agreed(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.mu.expected, name)
 }

@@ -21,7 +21,7 @@ import (
 
 // mapFiles are those of the maps that a job has on this node: in memory, or on the disk.
 type mapFiles struct {
-	claims
+	accesses
 	root *os.Root // in memory, with all other files of the job
 	disk *store   // nil if there is none
 	open openMaps // to be read
@@ -34,7 +34,7 @@ type mapFiles struct {
 
 func (f *mapFiles) init(root *os.Root) {
 	f.root = root
-	f.claims.init()
+	f.accesses.init()
 	f.mu.tables = make(map[string]bool)
 }
 

@@ -144,27 +144,27 @@ func (s store) count(stage uint64, names []string) map[uint64]uint64 {
 // written, its commit was on its way lately, or it has a name elsewhere, by which it may be
 // committed again.
 func (s store) expects(stage uint64, name string, here map[uint64]uint64) bool {
-	s.files.claims.mu.Lock()
-	defer s.files.claims.mu.Unlock()
+	s.files.accesses.mu.Lock()
+	defer s.files.accesses.mu.Unlock()
 	return s.expected(stage, name, here)
 }
 
 func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool {
 	own := mapFile(stage, name)
 	if strings.HasSuffix(name, incoming) {
-		return s.files.claims.mu.access[path.Join(path.Dir(own), name)] != nil
+		return s.files.accesses.mu.access[path.Join(path.Dir(own), name)] != nil
 	}
 	info, err := s.Lstat(own)
-	return s.files.claims.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
+	return s.files.accesses.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
 }
 
 // giveUp removes a file, unless that has changed meanwhile.
 func (s store) giveUp(stage uint64, name string, here map[uint64]uint64) {
 	own := mapFile(stage, name)
-	s.files.claims.mu.Lock()
+	s.files.accesses.mu.Lock()
 	if !s.expected(stage, name, here) {
 		s.remove(path.Join(path.Dir(own), name))
 	}
-	s.files.claims.mu.Unlock()
+	s.files.accesses.mu.Unlock()
 	s.files.forget(own)
 }
