@@ -12,6 +12,7 @@ import (
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch/batch"
 	"rankfs/meta/assign"
+	"rankfs/shuffle/plan"
 	"rankfs/shuffle/plan/plantest"
 )
 
@@ -27,55 +28,65 @@ func TestPlanByRacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sizes.Close()
-	byRack := 0
 	rapid.Check(t, func(r *rapid.T) {
 		s := scene{plantest.AnyScene.Draw(r, "scene")}
-		n := plannerInRacks(t, k, s.Rack, "batch=chunk", 3, s.Holders...)
-		var seats []control.Seat
-		for _, one := range s.Seats {
-			seats = append(seats, control.Seat{Host: one.Host, Ranks: 1})
-		}
-		name := fmt.Sprintf("d@ranks=%d,batch=chunk,order=%s", len(seats), rapid.SampledFrom([]string{"none", "full"}).Draw(r, "order"))
-		got := n.mustPlan(t, control.PlanRequest{View: name, Seats: seats})
-		v, d, err := n.planning.Views.Resolve(name)
-		if err != nil {
-			r.Fatal(err)
-		}
-		p := batchesOf(v, d.Version, sizes)
-		strict := s.bytes(r, p)
-		if err := p.Place(s.Seats); err != nil {
-			r.Fatal(err)
-		}
-		planned := s.bytes(r, p)
-		if got.Plan.Bytes != planned || got.Strict.Bytes != strict {
-			r.Fatalf("got %+v and %+v if fixed, want %+v and %+v", got.Plan.Bytes, got.Strict.Bytes, planned, strict)
-		}
-		var sum control.Bytes
-		for _, h := range got.Nodes {
-			sum.Local, sum.Near, sum.Remote = sum.Local+h.Local, sum.Near+h.Near, sum.Remote+h.Bytes-h.Local-h.Near
-		}
-		if sum != planned {
-			r.Fatalf("hosts come to %+v, all to %+v", sum, planned)
-		}
-		cost := func(b control.Bytes) int64 { return b.Near + 2*b.Remote }
-		if least := s.least(r, p); cost(planned) != least*30 || cost(planned) > cost(strict) {
-			r.Fatalf("costs %d chunks, could cost %d; fixed %d", cost(planned)/30, least, cost(strict)/30)
-		}
-		if !p.Placed() && planned != strict {
-			r.Fatal("nothing is placed, and it is better than fixed")
-		}
-		if planned.Near > 0 && planned.Near > strict.Near {
-			byRack++
-		}
-		s.checkServing(r, got, planned)
+		s.check(t, r, k, sizes, rapid.SampledFrom([]string{"none", "full"}).Draw(r, "order"))
 	})
-	if byRack == 0 {
-		t.Error("no plan was chosen by racks")
+
+	// Neither host holds anything, and each is in the rack of what the other reads.
+	crossed := scene{plantest.Scene{
+		Rack:    map[string]string{"a": "/r1", "b": "/r2", "h": "/r1", "i": "/r2"},
+		Holders: [][]string{{"h"}, {"i"}},
+		Seats:   []plan.Seat{{Host: "b", Ranks: 1}, {Host: "a", Ranks: 1}},
+	}}
+	if strict, planned := crossed.check(t, t, k, sizes, "none"); strict.Near != 0 || planned.Remote != 0 || planned.Near == 0 {
+		t.Errorf("%+v where racks are known, %+v if fixed", planned, strict)
 	}
 }
 
+// check plans an epoch of a scene and returns what it comes to, with fixed ranks
+// and planned.
+func (s scene) check(test *testing.T, t rapid.TB, k *catalogtest.Cluster, sizes *batch.Sizes, order string) (strict, planned control.Bytes) {
+	n := plannerInRacks(test, k, s.Rack, "batch=chunk", 3, s.Holders...)
+	var seats []control.Seat
+	for _, one := range s.Seats {
+		seats = append(seats, control.Seat{Host: one.Host, Ranks: 1})
+	}
+	name := fmt.Sprintf("d@ranks=%d,batch=chunk,order=%s", len(seats), order)
+	got := n.mustPlan(test, control.PlanRequest{View: name, Seats: seats})
+	v, d, err := n.planning.Views.Resolve(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := batchesOf(v, d.Version, sizes)
+	strict = s.bytes(t, p)
+	if err := p.Place(s.Seats); err != nil {
+		t.Fatal(err)
+	}
+	planned = s.bytes(t, p)
+	if got.Plan.Bytes != planned || got.Strict.Bytes != strict {
+		t.Fatalf("got %+v and %+v if fixed, want %+v and %+v", got.Plan.Bytes, got.Strict.Bytes, planned, strict)
+	}
+	var sum control.Bytes
+	for _, h := range got.Nodes {
+		sum.Local, sum.Near, sum.Remote = sum.Local+h.Local, sum.Near+h.Near, sum.Remote+h.Bytes-h.Local-h.Near
+	}
+	if sum != planned {
+		t.Fatalf("hosts come to %+v, all to %+v", sum, planned)
+	}
+	cost := func(b control.Bytes) int64 { return b.Near + 2*b.Remote }
+	if least := s.least(t, p); cost(planned) != least*30 || cost(planned) > cost(strict) {
+		t.Fatalf("costs %d chunks, could cost %d; fixed %d", cost(planned)/30, least, cost(strict)/30)
+	}
+	if !p.Placed() && planned != strict {
+		t.Fatal("nothing is placed, and it is better than fixed")
+	}
+	s.checkServing(t, got, planned)
+	return strict, planned
+}
+
 // bytes counts what the batches of a plan are.
-func (s scene) bytes(t *rapid.T, p *views.Batches) (b control.Bytes) {
+func (s scene) bytes(t rapid.TB, p *views.Batches) (b control.Bytes) {
 	for step := range p.Steps() {
 		for rank := range p.Cut().Ranks {
 			chunks, err := p.AppendChunks(nil, rank, step)
@@ -99,7 +110,7 @@ func (s scene) bytes(t *rapid.T, p *views.Batches) (b control.Bytes) {
 }
 
 // least is what a plan costs in chunks for which every host is a node.
-func (s scene) least(t *rapid.T, p *views.Batches) (cost int64) {
+func (s scene) least(t rapid.TB, p *views.Batches) (cost int64) {
 	numbers, racks := make(map[string]int32), make(map[string]int32)
 	number := func(m map[string]int32, name string) int32 {
 		if _, ok := m[name]; !ok {
@@ -152,7 +163,7 @@ func (s scene) least(t *rapid.T, p *views.Batches) (cost int64) {
 
 // checkServing checks what must hold of who serves: it is said if something that
 // somebody holds is not local, and the busiest is no less busy than the mean.
-func (s scene) checkServing(t *rapid.T, p control.Survey, b control.Bytes) {
+func (s scene) checkServing(t rapid.TB, p control.Survey, b control.Bytes) {
 	known := false
 	for chunk := range s.Holders {
 		known = known || len(s.Holders[chunk]) > 0
