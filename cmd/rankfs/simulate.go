@@ -55,7 +55,7 @@ node, a RATE a size for each second. With --bytes nothing need be mounted.
 	f.Float64Var(&a.Packed, "packed", 0, "`SHARE` of its bytes that a batch has when it is packed, as 0.4")
 	f.DurationVar(&a.Step, "step", 0, "`TIME` that a rank works on a batch, as 120ms")
 	f.StringVar(&a.Bytes, "bytes", "", "`SIZE` of a dataset that does not exist yet")
-	f.IntVar(&a.Epochs, "epochs", 3, "`N` epochs; the last one is shown; of a trace, all")
+	f.IntVar(&a.Epochs, "epochs", 3, "`N` epochs: the first and the last are shown, all with --json; of a trace, all it has")
 	f.StringVar(&traced, "trace", "", "ranks read as a trace says: of a `FILE`, or learnt for a dataset of that name")
 	f.StringVar(&a.Policy, "policy", policy.Names()[0], "`NAME` of the policy, or all")
 	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append(policy.Names(), "all"), cobra.ShellCompDirectiveNoFileComp))
