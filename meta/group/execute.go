@@ -3,6 +3,8 @@ package group
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -23,6 +25,7 @@ type applied struct {
 type executor struct {
 	config  *Config
 	replica *replica
+	lookout *lookout
 	ballot  ballot
 }
 
@@ -112,9 +115,10 @@ func (e *executor) countVotes(ctx context.Context, c state.Command) (done func()
 	if err := e.ballot.take(ctx); err != nil {
 		return nil, fmt.Errorf("the leader %w: it is changing who votes: %w", meta.ErrUnavailable, err)
 	}
-	ballot.Vote(e.replica.voters())
+	voters := e.replica.voters()
+	ballot.Vote(voters)
 	if leave, ok := c.(state.Leave); ok {
-		if err := e.config.Machine.LetsGo(leave); err != nil {
+		if err := e.letsGo(ctx, leave, len(voters)); err != nil {
 			e.ballot.release()
 			return nil, err
 		}
@@ -123,4 +127,30 @@ func (e *executor) countVotes(ctx context.Context, c state.Command) (done func()
 		ballot.Vote(nil)
 	}
 	return e.ballot.release, nil
+}
+
+// letsGo refuses a command by which a voter is to leave that is needed. A voter that is
+// said to be up may have died since: those that are counted on have to answer now.
+func (e *executor) letsGo(ctx context.Context, c state.Leave, voters int) error {
+	rest, err := e.config.Machine.LetsGo(c)
+	if err != nil || len(rest) == 0 {
+		return err
+	}
+	majority := voters/2 + 1
+	silent := e.lookout.silent(ctx, rest, majority)
+	answered := len(rest) - len(silent)
+	if answered >= majority {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var missing []string
+	for _, id := range silent {
+		n, _ := e.config.Machine.Node(id)
+		missing = append(missing, n.Host+" ("+n.Addr+")")
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("node %s %w: of %d voters only %d others answer, which is no majority, and these do not: %s; start them, or remove them first; see: rankfs node ls",
+		c.Leaver(), meta.ErrBusy, voters, answered, strings.Join(missing, ", "))
 }

@@ -93,7 +93,8 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	seen, ballot, warnings := &sightings{dead: c.times.dead}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
 	g.progress = &progress{c, g.replica, g.leaderCalls}
-	executor := &executor{c, g.replica, ballot}
+	lookout := &lookout{c, g.calls}
+	executor := &executor{c, g.replica, lookout, ballot}
 	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
 	g.tokens = &tokens{c, g.progress, g.commands}
 	admission := &admission{c, seen, g.leaderCalls, executor}
@@ -103,7 +104,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	g.beginning = &beginning{c, g.standing, g.replica, greeter, arrivals}
 	keys := &keys{config: c, seen: seen, calls: g.calls, replica: g.replica, warnings: warnings}
 	g.removal = &removal{c, g.standing, g.replica, keys}
-	health := &health{c, seen, g.calls, executor}
+	health := &health{c, seen, lookout, executor}
 	clocks := &clocks{c, seen, g.replica, warnings}
 	upgrade := &upgrade{c, seen, executor, warnings}
 	g.membership = &membership{c, seen, g.replica, g.leaderCalls, ballot, keys, warnings}

@@ -15,7 +15,7 @@ import (
 type health struct {
 	config   *Config
 	seen     *sightings
-	calls    *calls
+	lookout  *lookout
 	executor *executor
 }
 
@@ -30,10 +30,6 @@ func (h *health) look(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, id := range h.config.ids() {
-		if id == h.config.Self.ID {
-			h.seen.saw(id, h.config.pulse(), h.config.Now(), time.Now())
-			continue
-		}
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
@@ -43,8 +39,7 @@ func (h *health) look(ctx context.Context) {
 }
 
 func (h *health) lookAt(ctx context.Context, id string) {
-	var p pulse
-	err := h.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+	p, err := h.lookout.at(ctx, id)
 	var u *trust.Untimely
 	switch {
 	case err == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,6 +211,28 @@ func TestWhoIsNeededStays(t *testing.T) {
 	eventually.True(t, "one votes", func() bool { return leader.voters() == 1 && len(leader.group.servers()) == 2 })
 	if err := rest[0].asks(&state.Remove{ID: leader.id}); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("the only voter: %v", err)
+	}
+	setInTime(rest[0], "after")
+}
+
+// Nor does who is needed leave while it is not known yet that another has died. That one
+// may be removed: those that stay answer.
+func TestWhoIsNeededStaysThoughADeathIsNotKnown(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.times.dead = time.Hour })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	leader, rest := leading(t, nodes)
+	rest[1].stop()
+	for _, leave := range []state.Leave{
+		&state.Remove{ID: rest[0].id}, &state.Remove{ID: leader.id}, &state.Drain{ID: rest[0].id, Drained: true},
+	} {
+		err := rest[0].asks(leave)
+		if !errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), rest[1].addr) {
+			t.Errorf("%T of %s: %v", leave, leave.Leaver(), err)
+		}
+	}
+	setInTime(rest[0], "between")
+	if err := rest[0].asks(&state.Remove{ID: rest[1].id}); err != nil {
+		t.Error(err)
 	}
 	setInTime(rest[0], "after")
 }

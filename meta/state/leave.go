@@ -19,10 +19,10 @@ func (c *Drain) version() int { return c.since(c.Entry.version()) }
 
 func (c *Drain) check() error { return first(checkID(c.ID), c.Voters.check()) }
 
-func (c *Drain) leaves() string { return c.ID }
+func (c *Drain) Leaver() string { return c.ID }
 
 func (c *Drain) apply(s *state) (Result, error) {
-	if err := s.nodes().letsGo(c); err != nil {
+	if _, err := s.nodes().letsGo(c); err != nil {
 		return Result{}, err
 	}
 	return s.nodes().change(s, c.ID, func(n *Node) { n.Drained = c.Drained })
@@ -41,7 +41,7 @@ func (c *Remove) version() int { return c.since(c.Entry.version()) }
 
 func (c *Remove) check() error { return first(checkID(c.ID), c.Voters.check()) }
 
-func (c *Remove) leaves() string { return c.ID }
+func (c *Remove) Leaver() string { return c.ID }
 
 func (c *Remove) apply(s *state) (Result, error) {
 	if _, ok := s.nodes().removed.get(c.ID); ok {
@@ -54,7 +54,10 @@ func (c *Remove) apply(s *state) (Result, error) {
 	if s.nodes().len() == 1 {
 		return Result{}, meta.Worded(meta.ErrBusy, "node %s is busy now: it is the last of the cluster", c.ID)
 	}
-	if err := first(s.nodes().spares(n), s.nodes().letsGo(c)); err != nil {
+	if err := s.nodes().spares(n); err != nil {
+		return Result{}, err
+	}
+	if _, err := s.nodes().letsGo(c); err != nil {
 		return Result{}, err
 	}
 	s.nodes().drop(c.ID)
@@ -80,40 +83,42 @@ func (t *nodes) spares(n Node) error {
 
 // letsGo says why the cluster cannot do without the vote of a node: those of the
 // other nodes that are up would be no majority. It counts the votes of removed nodes,
-// too, as a node may be gone before its vote is.
-func (t *nodes) letsGo(c Leave) error {
-	id, voters := c.leaves(), c.voters()
+// too, as a node may be gone before its vote is. If it can, rest are the voters that are
+// up besides; none if no vote is lost.
+func (t *nodes) letsGo(c Leave) (rest []string, err error) {
+	id, voters := c.Leaver(), c.voters()
 	n, ok := t.get(id)
 	if d, is := c.(*Drain); is && (n.Drained || !d.Drained) {
-		return nil
+		return nil, nil
 	}
 	if !ok || !slices.Contains(voters, id) {
-		return nil
+		return nil, nil
 	}
-	up, left := 0, 0
+	left := 0
 	for _, v := range voters {
 		switch n, ok := t.get(v); {
 		case !ok:
 			left++
 		case v != id && n.Up:
-			up++
+			rest = append(rest, v)
 		}
 	}
+	up := len(rest)
 	switch {
 	case len(voters) == 1:
-		return fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
+		err = fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
 	case 2*up <= len(voters) && 2*(up+left) > len(voters):
-		return fmt.Errorf("node %s %w: a node that was removed is a voter still, as the votes change one by one; try again in a moment", id, meta.ErrBusy)
+		err = fmt.Errorf("node %s %w: a node that was removed is a voter still, as the votes change one by one; try again in a moment", id, meta.ErrBusy)
 	case 2*up <= len(voters) && up == len(voters)-1 && t.couldVote(voters):
-		return fmt.Errorf("node %s %w: only %d nodes vote as long as another is being given a vote; try again in a moment", id, meta.ErrBusy, len(voters))
+		err = fmt.Errorf("node %s %w: only %d nodes vote as long as another is being given a vote; try again in a moment", id, meta.ErrBusy, len(voters))
 	case 2*up <= len(voters) && up == len(voters)-1:
-		return fmt.Errorf("node %s %w: only %d nodes vote, and without it the other would be no majority; have another join first, so that three vote",
+		err = fmt.Errorf("node %s %w: only %d nodes vote, and without it the other would be no majority; have another join first, so that three vote",
 			id, meta.ErrBusy, len(voters))
 	case 2*up <= len(voters):
-		return fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
+		err = fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
 			id, meta.ErrBusy, len(voters), up)
 	}
-	return nil
+	return rest, err
 }
 
 // couldVote reports whether a node that is up and stays has no vote yet.
@@ -126,9 +131,9 @@ func (t *nodes) couldVote(voters []string) bool {
 	return false
 }
 
-// LetsGo says why a node cannot go, as far as this machine knows. The machines
-// that apply it decide.
-func (r nodeReads) LetsGo(c Leave) error {
+// LetsGo says why a node cannot go, as far as this machine knows; the machines that apply
+// it decide. If it can, rest are the other voters that are taken to be up, if they matter.
+func (r nodeReads) LetsGo(c Leave) (rest []string, err error) {
 	s, done := r.read()
 	defer done()
 	return s.nodes().letsGo(c)

@@ -24,7 +24,9 @@ type Ballot interface {
 type Leave interface {
 	Ballot
 
-	leaves() string
+	// Leaver is the node that goes.
+	Leaver() string
+
 	voters() []string
 }
 

@@ -59,7 +59,7 @@ func TestVotersThatAreNeeded(t *testing.T) {
 					leave = &state.Drain{ID: id(tt.who), Drained: true}
 				}
 				leave.Vote(voters)
-				early := c.m.LetsGo(leave)
+				_, early := c.m.LetsGo(leave)
 				_, err := c.try(signedBy(by, leave))
 				if (err == nil) != goes || (early == nil) != goes || err != nil && !errors.Is(err, meta.ErrBusy) {
 					t.Errorf("drain %v: %v; before it is in the log: %v", drain, err, early)

@@ -257,3 +257,24 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	m.voting()
 	alone.Do("token", "create")
 }
+
+// Of three voters one is killed, and at once, before any node knows it, another is to be
+// removed. That one stays, and with the node that removes it is a majority.
+func TestAVoterIsRemovedJustAfterADeath(t *testing.T) {
+	t.Parallel()
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	m.source(m.Nodes[0])
+	operator := m.Nodes[0]
+	for i := range 2 {
+		m.voting()
+		dead, needed := m.Nodes[1+i], m.Nodes[2-i]
+		dead.Kill()
+		out, err := operator.Rankfs("node", "rm", needed.Host.Name)
+		if err == nil || !strings.Contains(err.Error(), dead.Host.Name) || !strings.Contains(err.Error(), "no majority") {
+			t.Fatalf("the removal of %s just after %s was killed: %s %v", needed.Host.Name, dead.Host.Name, out, err)
+		}
+		m.must(m.written(operator, fmt.Sprint("n", i)))
+		dead.Start()
+	}
+}

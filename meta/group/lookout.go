@@ -1,0 +1,56 @@
+package group
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A lookout asks nodes whether they are there now, whatever is known of them from before.
+type lookout struct {
+	config *Config
+	calls  *calls
+}
+
+// at asks one node.
+func (l *lookout) at(ctx context.Context, id string) (p pulse, err error) {
+	if id == l.config.Self.ID {
+		return l.config.pulse(), nil
+	}
+	err = l.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+	return p, err
+}
+
+// silent asks some voters, again and again, until so many have answered as are enough. It
+// returns those that have not; after times.look at the latest, if they are too many.
+func (l *lookout) silent(ctx context.Context, ids []string, enough int) []string {
+	ctx, cancel := context.WithTimeout(ctx, l.config.times.look)
+	defer cancel()
+	answers := make(chan string, len(ids)) // empty from a voter that has not answered
+	for _, id := range ids {
+		go func() { answers <- l.await(ctx, id) }()
+	}
+	silent := slices.Clone(ids)
+	for range ids {
+		id := <-answers
+		silent = slices.DeleteFunc(silent, func(s string) bool { return s == id })
+		if len(ids)-len(silent) >= enough {
+			cancel()
+		}
+	}
+	return silent
+}
+
+// await asks a node until it answers, or ctx is done.
+func (l *lookout) await(ctx context.Context, id string) (answered string) {
+	for {
+		if _, err := l.at(ctx, id); err == nil {
+			return id
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(l.config.times.pause):
+		}
+	}
+}
