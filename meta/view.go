@@ -280,12 +280,16 @@ func (v View) String() string {
 }
 
 // Short is the shortest name of v, a view of a dataset whose own view is own: without
-// the options that are the dataset's own.
+// the options that are the dataset's own. A step that is a batch for each rank is named by
+// the batch, as datasets are made with it.
 func (v View) Short(own View) string {
 	_, all, _ := SplitView(v.String())
 	_, usual, _ := SplitView(own.String())
 	given := strings.Split(usual, ",")
 	others := slices.DeleteFunc(strings.Split(all, ","), func(option string) bool { return slices.Contains(given, option) })
+	if i := slices.Index(others, "step="+v.Step.String()); i >= 0 && v.Batch().Times(v.Ranks) == v.Step {
+		others[i] = "batch=" + v.Batch().String()
+	}
 	if len(others) == 0 {
 		return v.Dataset
 	}

@@ -178,6 +178,13 @@ func TestAViewsNameOpensIt(t *testing.T) {
 			if got, err := from.With(options); err != nil || got != v {
 				t.Fatalf("With(%q) = %v, error %v", options, got, err)
 			}
+			_, options, isView := meta.SplitView(v.Short(from))
+			if !isView && from == v {
+				continue
+			}
+			if got, err := from.With(options); err != nil || got != v {
+				t.Fatalf("%v: by its short name, With(%q) = %v, error %v", v, options, got, err)
+			}
 		}
 	})
 }
@@ -358,6 +365,9 @@ func TestShort(t *testing.T) {
 	for options, want := range map[string]string{
 		"epoch=0": "imagenet", "ranks=4": "imagenet", "epoch=3": "imagenet@epoch=3",
 		"tail=drop,epoch=1": "imagenet@epoch=1,tail=drop",
+		"batch=101":         "imagenet@batch=101", "step=404": "imagenet@batch=101", "step=403": "imagenet@step=403",
+		"ranks=3,batch=64MiB": "imagenet@ranks=3,batch=64MiB", "batch=chunk": "imagenet@batch=chunk",
+		"batch=256": "imagenet", "ranks=8": "imagenet@ranks=8",
 	} {
 		v, err := defaults.With(options)
 		if err != nil {

@@ -139,7 +139,7 @@ func TestWhatIsKept(t *testing.T) {
 	if got := n.called(n.names.find(one[0])); got != "d" {
 		t.Errorf("the chunks are called %q", got)
 	}
-	if got := n.called(n.names.find(chunks.ID())); got != "d@epoch=3,order=full,step=chunk" {
+	if got := n.called(n.names.find(chunks.ID())); got != "d@epoch=3,order=full,batch=chunk" {
 		t.Errorf("the batches are called %q", got)
 	}
 }
