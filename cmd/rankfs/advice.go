@@ -86,13 +86,13 @@ func ranked(w control.Waits) []cause {
 // Given is measured while anything was under way from the source, so a slow
 // source that was rarely asked is not taken for a slower one.
 func (n need) source() string {
-	if n.job.View == nil {
+	if n.job.Facts == nil {
 		return "the source is what was waited for; the dataset is gone, so there is no more to say"
 	}
 	if n.job.Total.Opens > 0 && n.job.Total.Opens <= 2*uint64(n.job.Here) {
 		return "the source is what is waited for, by first batches, which cannot be ready before a job begins; ask again when more are read"
 	}
-	given := n.job.View.Source.Rate()
+	given := n.job.Facts.Source.Rate()
 	if given == 0 {
 		return "the source is what is waited for, but too little came from it to say how fast it is"
 	}
@@ -106,7 +106,7 @@ func (n need) source() string {
 	if nodes <= 64 {
 		more = fmt.Sprintf("; or %.0f nodes, if the source gives each as much", nodes)
 	}
-	if !n.job.View.Again {
+	if !n.job.Facts.Again {
 		return text + "memory does not help, as no epoch has the batches of another" + more
 	}
 	memory := missing*n.epoch() + n.inUse()
@@ -155,33 +155,33 @@ func (n need) held() string {
 }
 
 func (n need) plan() string {
-	if n.job.View != nil && !n.job.View.Remote { // nothing is to be settled there
+	if n.job.Facts != nil && !n.job.Facts.Remote { // nothing is to be settled there
 		return "the daemon's own work is what is waited for: larger batches make less of it, more cores do it sooner"
 	}
 	options := "@"
-	if strings.Contains(n.job.Name, "@") {
+	if strings.Contains(n.job.View, "@") {
 		options = ","
 	}
 	return fmt.Sprintf("at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan %s%sepoch=N --hostfile FILE --settle",
-		n.job.Name, options)
+		n.job.View, options)
 }
 
 func (n need) peer() string {
 	given := n.load.Peers.Rate()
-	if n.job.View != nil {
-		given = n.job.View.Peers.Rate()
+	if n.job.Facts != nil {
+		given = n.job.Facts.Peers.Rate()
 	}
 	return fmt.Sprintf("other nodes send %s while they are asked, the ranks would use %s: a faster network, or ranks nearer to their bytes (see: rankfs plan %s), or more --ram on all nodes",
-		speed(given), n.use(), n.job.Name)
+		speed(given), n.use(), n.job.View)
 }
 
 // decode is bound by processors: as many times those that there are as unpacking
 // is too slow.
 func (n need) decode() string {
-	if n.job.View == nil {
+	if n.job.Facts == nil {
 		return "unpacking is what was waited for; the dataset is gone, so there is no more to say"
 	}
-	given := n.job.View.Decoded.Rate()
+	given := n.job.Facts.Decoded.Rate()
 	if given == 0 { // what was packed in memory is of no source
 		given = n.load.Decoded.Rate()
 	}
@@ -204,10 +204,10 @@ func (n need) disk() string {
 // ahead is memory for as many batches of each rank as are ever made ready, 16,
 // and the one being read and the one just read.
 func (n need) ahead() float64 {
-	if n.job.View == nil {
+	if n.job.Facts == nil {
 		return 0
 	}
-	return float64(n.job.Here) * 18 * float64(n.job.View.Batch)
+	return float64(n.job.Here) * 18 * float64(n.job.Facts.Batch)
 }
 
 // room is whether there is memory for that.
@@ -220,17 +220,17 @@ func (n need) room() string {
 
 // epoch is how many bytes of an epoch are read on this node.
 func (n need) epoch() float64 {
-	v := n.job.View
+	v := n.job.Facts
 	return float64(v.Bytes) * min(1, float64(n.job.Here)/float64(max(1, v.Ranks)))
 }
 
 // inUse is what the ranks hold at once: each has a batch that it reads, one that
 // it has just read, one that is ready and one that is filled.
 func (n need) inUse() float64 {
-	if n.job.View == nil {
+	if n.job.Facts == nil {
 		return 0
 	}
-	return float64(n.job.Here) * 4 * float64(n.job.View.Batch)
+	return float64(n.job.Here) * 4 * float64(n.job.Facts.Batch)
 }
 
 func (n need) ram() int64 {

@@ -31,7 +31,7 @@ func TestAdvice(t *testing.T) {
 			"the source gives 512 MiB/s, the ranks would use 819 MiB/s: 37.5% of the dataset in memory would do (--ram 19GiB); or 2 nodes, if the source gives each as much"},
 		"slow source, memory": {figures{waits: control.Waits{Source: 200}, ram: 64 * gib, source: slow},
 			"the source gives 512 MiB/s, the ranks would use 819 MiB/s: 37.5% of the dataset in memory would do, and --ram 64GiB has room for it: epochs after the first wait less, as long as nothing else needs the room; or 2 nodes, if the source gives each as much"},
-		"slow source, shuffled": {figures{waits: control.Waits{Source: 200}, ram: gib, source: slow, change: func(j *control.Job) { j.View.Again = false }},
+		"slow source, shuffled": {figures{waits: control.Waits{Source: 200}, ram: gib, source: slow, change: func(j *control.Job) { j.Facts.Again = false }},
 			"the source gives 512 MiB/s, the ranks would use 819 MiB/s: memory does not help, as no epoch has the batches of another; or 2 nodes, if the source gives each as much"},
 		"a source that crawls": {figures{waits: control.Waits{Source: 200}, ram: gib, source: control.Flow{Bytes: 1 << 20, Busy: 80}},
 			"the source gives 13 KiB/s, the ranks would use 819 MiB/s: 99.9% of the dataset in memory would do (--ram 51GiB); or another source: this one is far too slow"},
@@ -57,9 +57,9 @@ func TestAdvice(t *testing.T) {
 			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker, or --ram 576MiB to make more ready ahead"},
 		"plan": {figures{waits: control.Waits{Plan: 200}},
 			"at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan train@epoch=N --hostfile FILE --settle"},
-		"plan of a view": {figures{waits: control.Waits{Plan: 200}, change: func(j *control.Job) { j.Name = "train@order=full" }},
+		"plan of a view": {figures{waits: control.Waits{Plan: 200}, change: func(j *control.Job) { j.View = "train@order=full" }},
 			"at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan train@order=full,epoch=N --hostfile FILE --settle"},
-		"own work": {figures{waits: control.Waits{Plan: 200}, change: func(j *control.Job) { j.View.Remote = false }},
+		"own work": {figures{waits: control.Waits{Plan: 200}, change: func(j *control.Job) { j.Facts.Remote = false }},
 			"the daemon's own work is what is waited for: larger batches make less of it, more cores do it sooner"},
 		"peers": {figures{waits: control.Waits{Peer: 200}},
 			"other nodes send 10 MiB/s while they are asked, the ranks would use 819 MiB/s: a faster network, or ranks nearer to their bytes (see: rankfs plan train), or more --ram on all nodes"},
@@ -72,7 +72,7 @@ func TestAdvice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := control.Job{
-				Name: "train", Here: 4, View: &control.Facts{Ranks: 8, Bytes: 100 * gib, Batch: 8 << 20, Again: true, Remote: true, Flows: control.Flows{
+				ViewName: viewNamed("train"), Here: 4, Facts: &control.Facts{Ranks: 8, Bytes: 100 * gib, Batch: 8 << 20, Again: true, Remote: true, Flows: control.Flows{
 					Source: c.source, Peers: control.Flow{Bytes: 100 << 20, Busy: 10}, Decoded: control.Flow{Bytes: 2 * gib, Busy: 10},
 				}},
 				Total: control.Account{Opens: 5000, Bytes: 40 * gib, RankSeconds: 400, Stalled: 200, Waits: c.waits},
@@ -87,7 +87,7 @@ func TestAdvice(t *testing.T) {
 			if got := advise(l, j); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			j.View, j.Here = nil, 0 // the dataset is gone: less is known, and nothing breaks
+			j.Facts, j.Here = nil, 0 // the dataset is gone: less is known, and nothing breaks
 			if advise(l, j) == "" || advise(control.Load{}, j) == "" {
 				t.Error("nothing to say")
 			}

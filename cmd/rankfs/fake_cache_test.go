@@ -58,7 +58,7 @@ func (n *fakeNode) PinCache(r control.CachePinRequest) (control.CachePin, error)
 		return control.CachePin{}, fmt.Errorf("pin of %s %w", r.View, meta.ErrNotExist)
 	}
 	n.mu.stays[r.View] = r.Tier
-	return control.CachePin{View: r.View, Tier: r.Tier, Kind: kind, Was: was, Once: strings.Contains(r.View, "full")}, nil
+	return control.CachePin{ViewName: viewNamed(r.View), Tier: r.Tier, Kind: kind, Was: was, Once: strings.Contains(r.View, "full")}, nil
 }
 
 func (n *fakeNode) Cached() control.CacheList {
@@ -69,18 +69,18 @@ func (n *fakeNode) Cached() control.CacheList {
 		return list
 	}
 	list.Views = []control.Cached{
-		{View: "chunks", Kind: control.Chunks, RAM: control.Held{Batches: 12, Bytes: 12 << 27}},
-		{View: "train", Kind: control.Batches, RAM: control.Held{Batches: 6256, Bytes: 781 << 20},
+		{ViewName: control.NameOf("chunks", "chunks"), Kind: control.Chunks, RAM: control.Held{Batches: 12, Bytes: 12 << 27}},
+		{ViewName: viewNamed("train"), Kind: control.Batches, RAM: control.Held{Batches: 6256, Bytes: 781 << 20},
 			Packed: control.Held{Batches: 100, Bytes: 5 << 20}, NVMe: control.Held{Batches: 3, Bytes: 3 << 20}, Pinned: n.mu.stays["train"]},
 		{Kind: control.Batches, NVMe: control.Held{Batches: 40, Bytes: 40 << 20}},
 	}
-	list.Warming = []control.WarmUp{{View: "train@epoch=1", Done: 1000, Of: 6256}}
+	list.Warming = []control.WarmUp{{ViewName: viewNamed("train@epoch=1"), Done: 1000, Of: 6256}}
 	return list
 }
 
 func (n *fakeNode) Evict(_ context.Context, name string) (control.Eviction, error) {
 	kind, err := n.base(name)
-	e := control.Eviction{View: name, Kind: kind}
+	e := control.Eviction{ViewName: viewNamed(name), Kind: kind}
 	switch {
 	case strings.Contains(name, "epoch=9"):
 	case kind == control.Chunks:
@@ -99,7 +99,7 @@ func (n *fakeNode) Warm(_ context.Context, r control.WarmRequest, progress func(
 	if err == nil && strings.HasPrefix(r.View, "busy") {
 		err = fmt.Errorf("warm up %s: it %w: 3 of 9 batches are done", r.View, meta.ErrBusy)
 	}
-	c := control.Warm{View: r.View, Kind: kind, All: 6256, Ready: 6256, RAM: control.Made{Batches: 6000}, Packed: control.Made{Batches: 200}, NVMe: control.Made{Batches: 56}}
+	c := control.Warm{ViewName: viewNamed(r.View), Kind: kind, All: 6256, Ready: 6256, RAM: control.Made{Batches: 6000}, Packed: control.Made{Batches: 200}, NVMe: control.Made{Batches: 56}}
 	if r.Rank != nil {
 		c.All, c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 782, 782, 782, 0, 0
 	}
@@ -111,7 +111,7 @@ func (n *fakeNode) Warm(_ context.Context, r control.WarmRequest, progress func(
 	switch {
 	case strings.Contains(r.View, "large"):
 		c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 100, 100, 0, 0
-		c.Full = errors.Join(meta.ErrNoSpace).Error() + ": ranks hold or map all of the 1073741824 bytes of ram"
+		c.NoRoom = errors.Join(meta.ErrNoSpace).Error() + ": ranks hold or map all of the 1073741824 bytes of ram"
 	case strings.Contains(r.View, "epoch=1"):
 		c.Open = true
 	}

@@ -219,7 +219,7 @@ func (n *fakeNode) Plan(_ context.Context, r control.PlanRequest) (control.Surve
 		return control.Survey{}, fmt.Errorf("settle plan of %s: one for other nodes %w", r.View, meta.ErrExist)
 	}
 	p := control.Survey{
-		View: r.View, Full: r.View + "@epoch=0,ranks=8", State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
+		ViewName: viewNamed(r.View), State: control.PlanOpen, Ranks: 8, Steps: 1_000_000, Looked: 4096, Located: true,
 		Nodes: []control.Reads{
 			{Host: "node1", Ranks: 4, Bytes: 10 << 30, Local: 10<<30 - 1<<20, Strict: 5 << 30},
 			{Host: "node2", Ranks: 4, Bytes: 10 << 30, Local: 9 << 30, Strict: 4 << 30},

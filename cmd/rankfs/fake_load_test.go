@@ -55,7 +55,7 @@ func (n *fakeNode) Load(r control.LoadRequest) (control.Load, error) {
 		}
 		j := fakeJob(d.Name, r.Ranks)
 		if isView {
-			j.Name = name + "@" + options
+			j.ViewName = viewNamed(name + "@" + options)
 		}
 		if !strings.HasPrefix(d.Name, "unread") {
 			l.Jobs = append(l.Jobs, j)
@@ -81,11 +81,11 @@ func fakeJob(name string, ranks bool) control.Job {
 		share = 0.002
 	}
 	j := control.Job{
-		Name: name, Dataset: name, Typical: 0.012, Longest: 1.4, Here: 4, Waiting: 1,
+		ViewName: viewNamed(name), Dataset: name, Typical: 0.012, Longest: 1.4, Here: 4, Waiting: 1,
 		Total:  account(400, share, name, 12_000, batch),
 		Now:    control.Window{Seconds: 10, Ranks: 4, Account: account(40, share/2, name, 400, batch)},
 		Minute: control.Window{Seconds: 60, Ranks: 4, Account: account(240, share/5, name, 400, batch)},
-		View:   &control.Facts{Ranks: 8, Bytes: 100 << 30, Batch: batch, Again: true, Flows: fakeFlows(3)},
+		Facts:  &control.Facts{Ranks: 8, Bytes: 100 << 30, Batch: batch, Again: true, Flows: fakeFlows(3)},
 	}
 	if name == "silent" {
 		j.Silent, j.Waiting, j.Now, j.Minute = 75, 0, control.Window{Seconds: 10}, control.Window{Seconds: 60}

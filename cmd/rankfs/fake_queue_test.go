@@ -21,14 +21,14 @@ func (n *fakeNode) Queues() []control.Queue {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	half := control.Queue{
-		View: "train", Full: "train@epoch=0,ranks=8", Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
+		ViewName: viewNamed("train"), Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
 		SetAside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Run: n.mu.resets,
 	}
 	if n.mu.resets > 0 {
 		half.Waiting, half.SetAside = 3246, 0
 	}
 	return []control.Queue{half, {
-		View: "train@epoch=1", Full: "train@epoch=1,ranks=8", Policy: "probability", Batches: 1, Done: 1,
+		ViewName: viewNamed("train@epoch=1"), Policy: "probability", Batches: 1, Done: 1,
 		Opened: epoch.Add(2 * time.Hour),
 	}}
 }

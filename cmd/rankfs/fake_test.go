@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -139,9 +140,15 @@ func (n *fakeNode) find(name string) (control.Dataset, error) {
 
 func (n *fakeNode) Dataset(name string) (control.Dataset, error) { return n.find(name) }
 
+// viewNamed is how the fake names a view, of which it knows no more.
+func viewNamed(view string) control.ViewName {
+	dataset, options, _ := meta.SplitView(view)
+	return control.NameOf(view, dataset+"@"+cmp.Or(options, "epoch=0")+",ranks=8")
+}
+
 func (n *fakeNode) Explain(name string) (control.Explanation, error) {
 	d, err := n.find(name)
-	return control.Explanation{View: name, Full: name, Ranks: d.Ranks, Steps: d.Steps}, err
+	return control.Explanation{ViewName: viewNamed(name), Ranks: d.Ranks, Steps: d.Steps}, err
 }
 
 func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {

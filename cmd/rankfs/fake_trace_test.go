@@ -33,7 +33,7 @@ func (n *fakeNode) Trace(dataset string) (control.Trace, error) {
 			}
 		}
 	}
-	return control.Trace{Dataset: dataset, View: seen.View, Steps: seen.Steps, Opens: seen.Opens(), Again: 1, Learnt: epoch, Text: seen.Text(true)}, nil
+	return control.Trace{Dataset: dataset, ViewName: viewNamed(seen.View), Steps: seen.Steps, Opens: seen.Opens(), Again: 1, Learnt: epoch, Text: seen.Text(true)}, nil
 }
 
 func (n *fakeNode) LearnTrace(r control.LearnRequest) (control.Trace, error) {
@@ -44,7 +44,7 @@ func (n *fakeNode) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	if name == "new" && r.Text == "" {
 		return control.Trace{}, fmt.Errorf("trace of new %w: nothing of it was opened on this node lately; have the program read it, then: rankfs trace learn new", meta.ErrNotExist)
 	}
-	t := control.Trace{Dataset: cmp.Or(r.For, name), View: r.View, Steps: 64, Opens: 192, Again: 1}
+	t := control.Trace{Dataset: cmp.Or(r.For, name), ViewName: viewNamed(r.View), Steps: 64, Opens: 192, Again: 1}
 	if r.Text != "" {
 		seen, err := trace.Parse(r.Text)
 		t.Opens, t.Steps = seen.Opens(), seen.Steps

@@ -65,10 +65,10 @@ func jobLines(jobs []control.Job, columns, room int) []string {
 func jobCells(j control.Job, causes int) []string {
 	n := j.Now
 	if n.Ranks == 0 && j.Waiting == 0 {
-		return []string{middle(j.Name), "0", "-", "-", "-", "-", "silent for " + terminal.Span(time.Duration(j.Silent)*time.Second)}
+		return []string{middle(j.View), "0", "-", "-", "-", "-", "silent for " + terminal.Span(time.Duration(j.Silent)*time.Second)}
 	}
 	return []string{
-		middle(j.Name), terminal.Count(n.Ranks), number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))),
+		middle(j.View), terminal.Count(n.Ranks), number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))),
 		readyShare(n), part(n.Share()), worst(n, causes),
 	}
 }
@@ -187,7 +187,7 @@ func writeLines(w io.Writer, l control.Load, r rates) {
 	at := l.Time.UTC().Format(time.TimeOnly)
 	for _, j := range l.Jobs {
 		if n := j.Now; n.Ranks > 0 || j.Waiting > 0 {
-			line := fmt.Sprintf("%s %s: %s, %s batches/s, %s, %s ready, %s stalled", at, j.Name, terminal.Plural(n.Ranks, "rank"),
+			line := fmt.Sprintf("%s %s: %s, %s batches/s, %s, %s ready, %s stalled", at, j.View, terminal.Plural(n.Ranks, "rank"),
 				number(perSecond(n, float64(n.Opens))), speed(perSecond(n, float64(n.Bytes))), readyShare(n), part(n.Share()))
 			if why := worst(n, 6); why != "" {
 				line += " (" + why + ")"

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -31,7 +32,7 @@ var (
 // made are read from the source, so none is left out.
 func TestOneNameInJSON(t *testing.T) {
 	for _, dir := range []string{".", "../internal/control", "../internal/forecast", "../internal/mounting", "../internal/supply"} {
-		for _, list := range structs(t, dir) {
+		for name, list := range structs(t, dir) {
 			for _, key := range list {
 				names := []string{oneKey[key]}
 				for word := range strings.SplitSeq(key, "_") {
@@ -44,29 +45,41 @@ func TestOneNameInJSON(t *testing.T) {
 			if slices.Contains(list, "view") && slices.Contains(list, "name") {
 				t.Errorf("%s: in %q both name and view are a view", dir, list)
 			}
+			if slices.Contains(list, "view") && !slices.Contains(list, "full_view") && !strings.HasSuffix(name, "Request") {
+				t.Errorf("%s: %s names a view, and not as control.ViewName does", dir, name)
+			}
 		}
 	}
 }
 
-// structs are the keys of each struct in the source of a package.
-func structs(t *testing.T, dir string) (all [][]string) {
+// structs are the keys of each struct in the source of a package, with the type that it is,
+// or is in.
+func structs(t *testing.T, dir string) iter.Seq2[string, []string] {
 	files, err := filepath.Glob(dir + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.StructType); ok {
-				all = append(all, keys(s))
+	return func(yield func(string, []string) bool) {
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
 			}
-			return true
-		})
+			name, more := "", true
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.TypeSpec:
+					name = n.Name.Name
+				case *ast.StructType:
+					more = more && yield(name, keys(n))
+				}
+				return more
+			})
+			if !more {
+				return
+			}
+		}
 	}
-	return all
 }
 
 // keys are those of the JSON object that a struct is.

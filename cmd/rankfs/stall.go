@@ -91,7 +91,7 @@ func writeStalls(w io.Writer, l control.Load, name string) {
 func writeStall(w io.Writer, l control.Load, j control.Job) {
 	a := j.Total
 	terminal.Pairs(w, "",
-		"job", j.Name,
+		"job", j.View,
 		"ranks", ranksOf(j),
 		"node", nodeOf(l),
 		"opened", fmt.Sprintf("%s batches, %s: %s ready, %s waited, %s",
@@ -114,8 +114,8 @@ func writeStall(w io.Writer, l control.Load, j control.Job) {
 
 func ranksOf(j control.Job) string {
 	text := fmt.Sprintf("%s here", terminal.Count(j.Here))
-	if j.View != nil {
-		text += fmt.Sprintf(" of %s", terminal.Count(j.View.Ranks))
+	if j.Facts != nil {
+		text += fmt.Sprintf(" of %s", terminal.Count(j.Facts.Ranks))
 	}
 	if j.Waiting > 0 {
 		text += fmt.Sprintf("; %s waiting now", terminal.Plural(j.Waiting, "open"))

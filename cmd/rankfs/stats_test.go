@@ -119,7 +119,7 @@ func (p *picture) String() string {
 func reading(name string, ranks int, stalled float64) control.Job {
 	n := control.Account{Opens: 12000, Ready: 11400, Waited: 600, Bytes: 12000 << 23, RankSeconds: 80, Stalled: 80 * stalled}
 	n.Waits.Admission, n.Waits.Source = 70*stalled, 10*stalled
-	return control.Job{Name: name, Now: control.Window{Seconds: 10, Ranks: ranks, Account: n}}
+	return control.Job{ViewName: viewNamed(name), Now: control.Window{Seconds: 10, Ranks: ranks, Account: n}}
 }
 
 // The picture as a person has it, drawn over the one before; afterwards the
@@ -203,7 +203,7 @@ func TestStatsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var out bytes.Buffer
-		silent := control.Job{Name: "silent", Silent: 70}
+		silent := control.Job{ViewName: viewNamed("silent"), Silent: 70}
 		d := &loads{said: []control.Load{second(1, reading("train", 8, 0.125), silent), second(2)}, then: stop, fail: context.Canceled}
 		begin := time.Now()
 		if err := (&program{out: &out}).watch(d, time.Minute).follow(ctx); err != nil {

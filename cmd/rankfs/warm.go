@@ -75,8 +75,8 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 // unready is the error of a warm-up that did not get to the end.
 func unready(c control.Warm, r control.WarmRequest) error {
 	switch {
-	case c.Full != "":
-		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.Full),
+	case c.NoRoom != "":
+		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom),
 			"see what else is there with: rankfs cache ls\nand give it up with: rankfs cache evict NAME")
 	case r.Background || c.Ready == c.All:
 		return nil

@@ -68,7 +68,7 @@ func (n *datasets) Explain(name string) (control.Explanation, error) {
 	v := s.Batches()
 	x := v.Version.Index
 	return control.Explanation{
-		View: n.Views.Called(name), Full: v.View().String(), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
+		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
 		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
 	}, nil
 }

@@ -55,9 +55,9 @@ func (n *status) wanted(name string) (func(job string) bool, error) {
 func (n *status) job(j stall.Job, ranks bool) control.Job {
 	dataset, _, _ := meta.SplitView(j.Name)
 	c := control.Job{
-		Name: j.Name, Dataset: dataset, Silent: j.Silent.Seconds(), Waiting: j.Waiting,
+		ViewName: control.NameOf(n.Views.JobCalled(j.Name)), Dataset: dataset, Silent: j.Silent.Seconds(), Waiting: j.Waiting,
 		Typical: j.Typical.Seconds(), Longest: j.Longest.Seconds(), Here: len(j.Ranks),
-		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), View: n.facts(j.Name),
+		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), Facts: n.facts(j.Name),
 	}
 	if j.Waiting > 0 {
 		c.Warning = n.Views.ShortageNow()

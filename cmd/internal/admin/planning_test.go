@@ -36,9 +36,8 @@ func TestPlanOfSteps(t *testing.T) {
 	n := planner(t, catalogtest.New(t, 4), "ranks=4,batch=100", 100, chunks...)
 	got := n.mustPlan(t, control.PlanRequest{View: "d"})
 	want := control.Survey{
-		View:  "d",
-		Full:  "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local",
-		State: control.PlanOpen, Ranks: 4, Steps: 16, Looked: 16, Located: true,
+		ViewName: control.NameOf("d", "d@epoch=0,ranks=4,seed=0,order=none,step=400,tail=keep,assign=local"),
+		State:    control.PlanOpen, Ranks: 4, Steps: 16, Looked: 16, Located: true,
 		Plan:   control.Share{Local: 1, Balance: 1, Bytes: control.Bytes{Local: 64000}},
 		Strict: control.Share{Local: 0.5, Balance: 1, Bytes: control.Bytes{Local: 32000, Remote: 32000}},
 		Nodes: []control.Reads{

@@ -36,7 +36,7 @@ func latest(m *state.Machine) []state.Queue {
 func (n *queues) describeQueue(q state.Queue) control.Queue {
 	held, aside := uint64(q.Held), uint64(q.Aside)
 	return control.Queue{
-		View: n.Views.Called(q.View), Full: q.View, Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
+		ViewName: control.NameOf(n.Views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
 		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(),
 	}
@@ -215,7 +215,7 @@ func (n *queues) asideWarnings() (warnings []wrong) {
 		if len(warnings) == maxWarned {
 			return append(warnings, wrong{"queue", "", "batches of more queues are set aside; see: rankfs queue ls"})
 		}
-		name := n.Views.Called(q.View)
+		name, _ := n.Views.Called(q.View)
 		warnings = append(warnings, wrong{"queue", q.View,
 			fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View))})
 	}

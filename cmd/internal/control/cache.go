@@ -33,7 +33,7 @@ type CachePinRequest struct {
 
 // A CachePin is the result of a CachePinRequest.
 type CachePin struct {
-	View string `json:"view"`
+	ViewName
 	Tier string `json:"tier,omitempty"` // empty: none any more
 	Kind string `json:"kind"`           // what is pinned of the view
 	Once bool   `json:"once,omitempty"` // other epochs have other batches
@@ -49,10 +49,10 @@ type Held struct {
 // An Eviction is the amount that the cache dropped of a dataset or a view, and the
 // amount that stayed because ranks hold it or it was just being filled.
 type Eviction struct {
-	View    string `json:"view"` // or the dataset
-	Kind    string `json:"kind"`
-	Evicted Held   `json:"evicted"`
-	Stayed  Held   `json:"stayed"`
+	ViewName        // or twice the dataset's, of all its views
+	Kind     string `json:"kind"`
+	Evicted  Held   `json:"evicted"`
+	Stayed   Held   `json:"stayed"`
 }
 
 // A CacheList is how much of each view is cached.
@@ -65,17 +65,17 @@ type CacheList struct {
 // A Cached is how much of a view, or of the chunks of a dataset, the cache has. A
 // batch or chunk that it has in two forms counts twice.
 type Cached struct {
-	View   string `json:"view"` // empty: of views that were not opened since the mount
-	Kind   string `json:"kind"`
-	RAM    Held   `json:"ram"`
-	Packed Held   `json:"packed"`
-	NVMe   Held   `json:"nvme"`
-	Pinned string `json:"pinned,omitempty"` // at which tier
+	ViewName        // empty: of views that were not opened since the mount; of chunks, twice the dataset's
+	Kind     string `json:"kind"`
+	RAM      Held   `json:"ram"`
+	Packed   Held   `json:"packed"`
+	NVMe     Held   `json:"nvme"`
+	Pinned   string `json:"pinned,omitempty"` // at which tier
 }
 
 // A WarmUp is one that is going on.
 type WarmUp struct {
-	View string `json:"view"`
+	ViewName
 	Done uint64 `json:"done"`
 	Of   uint64 `json:"of"`
 }
@@ -96,7 +96,7 @@ type Made struct {
 
 // A Warm is how much of a view is ready.
 type Warm struct {
-	View   string `json:"view"`
+	ViewName
 	Kind   string `json:"kind"`
 	All    uint64 `json:"all"` // that this node is to serve, or this rank to read
 	Ready  uint64 `json:"ready"`
@@ -105,5 +105,5 @@ type Warm struct {
 	NVMe   Made   `json:"nvme"`
 	Open   bool   `json:"open,omitempty"`  // the plan is not settled: ranks may start elsewhere
 	Begun  bool   `json:"begun,omitempty"` // it goes on without the command that asked
-	Full   string `json:"full,omitempty"`  // why the rest does not fit
+	NoRoom string `json:"full,omitempty"`  // why the rest does not fit
 }

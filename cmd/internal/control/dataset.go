@@ -46,8 +46,7 @@ type Dataset struct {
 
 // An Explanation says what the name of a view stands for.
 type Explanation struct {
-	View    string `json:"view"`      // the shortest name that it has
-	Full    string `json:"full_view"` // with all options
+	ViewName
 	Ranks   uint64 `json:"ranks"`
 	Steps   uint64 `json:"steps"`
 	Records uint64 `json:"records"` // of the dataset

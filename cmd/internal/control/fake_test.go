@@ -36,7 +36,7 @@ func (f *fake) All(context.Context) []control.NodeStatus {
 
 func (f *fake) Load(r control.LoadRequest) (control.Load, error) {
 	f.got = r
-	return control.Load{Workers: 2, Jobs: []control.Job{{Name: r.Name, Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
+	return control.Load{Workers: 2, Jobs: []control.Job{{ViewName: named(r.Name), Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
 }
 
 func (f *fake) Datasets() []control.Dataset { return []control.Dataset{{Name: "a"}, {Name: "b"}} }
@@ -45,8 +45,11 @@ func (f *fake) Dataset(name string) (control.Dataset, error) {
 	return control.Dataset{Name: name}, f.fail
 }
 
+// named is how the fake names a view.
+func named(view string) control.ViewName { return control.NameOf(view, view+"@epoch=0") }
+
 func (f *fake) Explain(name string) (control.Explanation, error) {
-	return control.Explanation{View: name, Full: name + "@epoch=0"}, f.fail
+	return control.Explanation{ViewName: named(name)}, f.fail
 }
 
 func (f *fake) Remove(string) error { return f.fail }
@@ -106,22 +109,22 @@ func (f *fake) PromoteNode(ctx context.Context, id string) (control.Promotion, e
 
 func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Survey, error) {
 	f.got = r
-	return control.Survey{View: r.View, Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
+	return control.Survey{ViewName: named(r.View), Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
-func (f *fake) Queues() []control.Queue { return []control.Queue{{View: "d", Batches: 9}} }
+func (f *fake) Queues() []control.Queue { return []control.Queue{{ViewName: named("d"), Batches: 9}} }
 
 func (f *fake) Queue(name string) (control.QueueDetail, error) {
 	batch := control.AsideBatch{Batch: "rank-0/batch-000007", By: []control.Giver{{Rank: 3, Cause: "closed"}}}
 	return control.QueueDetail{
-		Queue: control.Queue{View: name}, Nodes: []control.QueueNode{{Host: "h"}},
+		Queue: control.Queue{ViewName: named(name)}, Nodes: []control.QueueNode{{Host: "h"}},
 		Leases: []control.Lease{{Rank: 1}}, AsideBatches: []control.AsideBatch{batch},
 	}, f.fail
 }
 
 func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
 	f.got = r
-	return control.Queue{View: r.Name, Run: 2}, f.do(ctx, nil)
+	return control.Queue{ViewName: named(r.Name), Run: 2}, f.do(ctx, nil)
 }
 
 func (f *fake) DropQueue(ctx context.Context, name string) error {
@@ -141,21 +144,21 @@ func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
 
 func (f *fake) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	f.got = r
-	return control.CachePin{View: r.View, Tier: r.Tier, Kind: control.Chunks}, f.fail
+	return control.CachePin{ViewName: named(r.View), Tier: r.Tier, Kind: control.Chunks}, f.fail
 }
 
 func (f *fake) Cached() control.CacheList {
-	return control.CacheList{Policy: "a", Views: []control.Cached{{View: "d", RAM: control.Held{Batches: 3, Bytes: 1 << 40}}}}
+	return control.CacheList{Policy: "a", Views: []control.Cached{{ViewName: named("d"), RAM: control.Held{Batches: 3, Bytes: 1 << 40}}}}
 }
 
 func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error) {
 	f.got = name
-	return control.Eviction{View: name, Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
+	return control.Eviction{ViewName: named(name), Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
 }
 
 func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {
 	f.got = r
-	return control.Warm{View: r.View, All: 9, Ready: 8, Full: "full"}, f.do(ctx, p)
+	return control.Warm{ViewName: named(r.View), All: 9, Ready: 8, NoRoom: "full"}, f.do(ctx, p)
 }
 
 func (f *fake) PoolJobs(context.Context) ([]control.PoolJob, error) {
@@ -205,7 +208,7 @@ func (f *fake) Trace(dataset string) (control.Trace, error) {
 
 func (f *fake) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	f.got = r
-	return control.Trace{Dataset: r.For, View: r.View}, f.fail
+	return control.Trace{Dataset: r.For, ViewName: named(r.View)}, f.fail
 }
 
 func (f *fake) ForgetTrace(dataset string) error {

@@ -98,19 +98,19 @@ type Window struct {
 // A Job is the ranks of a node that read one view of a dataset, whatever the
 // epoch.
 type Job struct {
-	Name    string  `json:"view"` // a name of it
-	Dataset string  `json:"dataset"`
-	Silent  float64 `json:"silent_seconds"` // since its last open
-	Waiting int     `json:"waiting"`        // opens that wait now
-	Typical float64 `json:"wait_p50_seconds"`
-	Longest float64 `json:"wait_p99_seconds"`
-	Here    int     `json:"ranks_here"` // that opened anything on this node
-	Total   Account `json:"total"`
-	Now     Window  `json:"now"`    // some ten seconds
-	Minute  Window  `json:"minute"` // some sixty
-	Ranks   []Rank  `json:"ranks,omitempty"`
-	View    *Facts  `json:"facts,omitempty"`   // none if the dataset is gone
-	Warning string  `json:"warning,omitempty"` // what its opens wait for, if nothing but its ranks can end it
+	ViewName         // without the epoch
+	Dataset  string  `json:"dataset"`
+	Silent   float64 `json:"silent_seconds"` // since its last open
+	Waiting  int     `json:"waiting"`        // opens that wait now
+	Typical  float64 `json:"wait_p50_seconds"`
+	Longest  float64 `json:"wait_p99_seconds"`
+	Here     int     `json:"ranks_here"` // that opened anything on this node
+	Total    Account `json:"total"`
+	Now      Window  `json:"now"`    // some ten seconds
+	Minute   Window  `json:"minute"` // some sixty
+	Ranks    []Rank  `json:"ranks,omitempty"`
+	Facts    *Facts  `json:"facts,omitempty"`   // none if the dataset is gone
+	Warning  string  `json:"warning,omitempty"` // what its opens wait for, if nothing but its ranks can end it
 }
 
 // A Rank is one rank's part in a job.

@@ -43,7 +43,7 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 		t.Errorf("Remove() = %v", err)
 	}
 	load := control.LoadRequest{Name: "d@ranks=2", Ranks: true}
-	if l, err := c.Load(ctx, load); err != nil || n.got != load || len(l.Jobs) != 1 || l.Jobs[0].Name != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
+	if l, err := c.Load(ctx, load); err != nil || n.got != load || len(l.Jobs) != 1 || l.Jobs[0].View != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
 		t.Errorf("Load() = %+v, %v", l, err)
 	}
 	var got []control.Progress
@@ -147,11 +147,11 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	got("Policy()", p, control.Policy{Name: "b", Names: []string{"a", "b"}}, policy, err)
 	pin := control.CachePinRequest{View: "d@epoch=3", Tier: control.TierRAM}
 	i, err := c.PinCache(ctx, pin)
-	got("PinCache()", i, control.CachePin{View: "d@epoch=3", Tier: "ram", Kind: "chunks"}, pin, err)
+	got("PinCache()", i, control.CachePin{ViewName: named("d@epoch=3"), Tier: "ram", Kind: "chunks"}, pin, err)
 	list, err := c.Cached(ctx)
 	got("Cached()", list, n.Cached(), pin, err)
 	e, err := c.Evict(ctx, "../odd name")
-	got("Evict()", e, control.Eviction{View: "../odd name", Stayed: control.Held{Batches: 1}}, "../odd name", err)
+	got("Evict()", e, control.Eviction{ViewName: named("../odd name"), Stayed: control.Held{Batches: 1}}, "../odd name", err)
 	rank, seen := uint64(7), 0
 	n.work = func(_ context.Context, progress func(control.Progress)) error {
 		progress(control.Progress{Stage: "warming"})
@@ -159,7 +159,7 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	}
 	warm := control.WarmRequest{View: "d", Rank: &rank, Check: true}
 	w, err := c.Warm(ctx, warm, func(control.Progress) { seen++ })
-	got("Warm()", w, control.Warm{View: "d", All: 9, Ready: 8, Full: "full"}, warm, err)
+	got("Warm()", w, control.Warm{ViewName: named("d"), All: 9, Ready: 8, NoRoom: "full"}, warm, err)
 	if seen != 1 {
 		t.Errorf("%d times progress", seen)
 	}

@@ -35,8 +35,7 @@ const (
 // A Survey tells how local the reads of an epoch are by its plan, given where ranks and
 // bytes are.
 type Survey struct {
-	View    string     `json:"view"`      // the shortest name that it has
-	Full    string     `json:"full_view"` // with all options
+	ViewName
 	State   string     `json:"state"`
 	Reason  string     `json:"reason,omitempty"` // why a fixed one is
 	Settled *time.Time `json:"settled,omitempty"`

@@ -4,8 +4,7 @@ import "time"
 
 // A Queue is the progress of a view whose batches go to the reader that asks next.
 type Queue struct {
-	View     string    `json:"view"`      // the shortest name that it has
-	Full     string    `json:"full_view"` // with all options
+	ViewName
 	Policy   string    `json:"policy"`
 	Batches  uint64    `json:"batches"`
 	Done     uint64    `json:"done"`

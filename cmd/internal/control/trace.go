@@ -11,12 +11,12 @@ type LearnRequest struct {
 
 // A Trace is the order in which a rank opened batches, kept for a dataset.
 type Trace struct {
-	Dataset string    `json:"dataset"`
-	View    string    `json:"view"` // of which it was learnt
-	Rank    uint64    `json:"rank"`
-	Steps   uint64    `json:"steps"` // of that view
-	Opens   uint64    `json:"opens"`
-	Again   float64   `json:"again"` // a step was mostly opened again after so many parts of the steps
-	Learnt  time.Time `json:"learnt"`
-	Text    string    `json:"text,omitempty"` // what /.rankfs/trace had
+	Dataset  string    `json:"dataset"`
+	ViewName           // of which it was learnt
+	Rank     uint64    `json:"rank"`
+	Steps    uint64    `json:"steps"` // of that view
+	Opens    uint64    `json:"opens"`
+	Again    float64   `json:"again"` // a step was mostly opened again after so many parts of the steps
+	Learnt   time.Time `json:"learnt"`
+	Text     string    `json:"text,omitempty"` // what /.rankfs/trace had
 }

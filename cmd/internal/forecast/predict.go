@@ -5,12 +5,13 @@ import (
 
 	"rankfs/cache/policy"
 	"rankfs/cache/simulate"
+	"rankfs/cmd/internal/control"
 )
 
 // Predict simulates the job under each policy, and looks for what would remove
 // the stall under the best.
 func (j *Job) Predict(ctx context.Context, names []string) (*Prediction, error) {
-	p := &Prediction{View: j.view.Short(j.own), Full: j.view.String(), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
+	p := &Prediction{ViewName: control.NameOf(j.view.Short(j.own), j.view.String()), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
 	s, size := j.scenario(batchesRun)
 	p.Scale, p.Steps = size.by, j.cut().Steps()
 	if j.epochs > 1 && j.trace == nil {

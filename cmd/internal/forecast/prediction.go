@@ -9,14 +9,14 @@ import (
 
 	"rankfs/cache/policy"
 	"rankfs/cache/simulate"
+	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
 
 // A Prediction has the results of simulations of a job, one for each policy.
 type Prediction struct {
-	View     string     `json:"view"`      // the shortest name that it has
-	Full     string     `json:"full_view"` // with all options
+	control.ViewName
 	Records  uint64     `json:"records"`
 	Bytes    int64      `json:"bytes"`
 	Steps    uint64     `json:"steps"`

@@ -15,7 +15,7 @@ func (n *slabs) Cached() control.CacheList {
 	rows := make(map[planName]*control.Cached)
 	row := func(t planName) *control.Cached {
 		if rows[t] == nil {
-			rows[t] = &control.Cached{View: n.called(t), Kind: cmp.Or(t.kind, control.Batches)}
+			rows[t] = &control.Cached{ViewName: n.nameOfPlan(t), Kind: cmp.Or(t.kind, control.Batches)}
 		}
 		return rows[t]
 	}

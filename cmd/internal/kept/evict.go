@@ -24,7 +24,10 @@ func (n *slabs) Evict(ctx context.Context, name string) (control.Eviction, error
 	n.warmUps.cancel(ctx, func(w *warmUp) bool {
 		return w.view.Key() == v.Key() || !isView && w.view.Asked().Dataset == name
 	}, errEvicted)
-	e := control.Eviction{View: name, Kind: kind}
+	e := control.Eviction{ViewName: control.NameOf(v.Called()), Kind: kind}
+	if !isView {
+		e.ViewName = control.NameOf(name, name)
+	}
 	seen := make(map[[16]byte]bool)
 	for _, plan := range plans {
 		if !seen[plan] && ctx.Err() == nil {

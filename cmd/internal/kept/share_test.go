@@ -136,10 +136,10 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	n.name(parts)
 	n.name(chunks)
-	if got := n.called(n.names.find(one[0])); got != "d" {
+	if got := n.nameOfPlan(n.names.find(one[0])); got != control.NameOf("d", "d") {
 		t.Errorf("the chunks are called %q", got)
 	}
-	if got := n.called(n.names.find(chunks.ID())); got != "d@epoch=3,order=full,batch=chunk" {
+	if got := n.nameOfPlan(n.names.find(chunks.ID())); got.View != "d@epoch=3,order=full,batch=chunk" || got.Full != chunks.View().String() {
 		t.Errorf("the batches are called %q", got)
 	}
 }

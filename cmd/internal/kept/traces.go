@@ -41,7 +41,7 @@ func (n *traces) Traces() []control.Trace {
 	}
 	n.learnt.mu.Unlock()
 	for i := range all {
-		all[i].View = n.Views.Called(all[i].View)
+		all[i].ViewName = control.NameOf(n.Views.Called(all[i].View))
 	}
 	slices.SortFunc(all, func(a, b control.Trace) int { return cmp.Compare(a.Dataset, b.Dataset) })
 	return all
@@ -54,13 +54,13 @@ func (n *traces) Trace(dataset string) (control.Trace, error) {
 		return control.Trace{}, fmt.Errorf("trace for %s %w; see: rankfs trace ls", dataset, meta.ErrNotExist)
 	}
 	t := l.describe(dataset)
-	t.View = n.Views.Called(t.View)
+	t.ViewName = control.NameOf(n.Views.Called(t.View))
 	t.Text = l.trace.Text(true)
 	return t, nil
 }
 
 func (l *learntTrace) describe(dataset string) control.Trace {
-	t := control.Trace{Dataset: dataset, View: l.trace.View, Rank: l.trace.Rank, Steps: l.trace.Steps, Opens: l.trace.Opens(), Learnt: l.when}
+	t := control.Trace{Dataset: dataset, ViewName: control.NameOf(l.trace.View, l.trace.View), Rank: l.trace.Rank, Steps: l.trace.Steps, Opens: l.trace.Opens(), Learnt: l.when}
 	for _, r := range l.graph.Reuses() {
 		if t.Again == 0 && !math.IsInf(r.After, 1) {
 			t.Again = r.After

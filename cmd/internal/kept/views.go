@@ -36,8 +36,7 @@ type warmUp struct {
 	slabs  *slabs
 	view   *views.View
 	name   string // that was asked for
-	key    string // its full name
-	called string // and its shortest
+	called control.ViewName
 	share  share
 	of     uint64
 	next   atomic.Uint64 // to be begun
@@ -78,23 +77,20 @@ func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	plans, kind := cachedAs(p)
 	was, err := n.pins.set(v.Key(), at, plans)
 	return control.CachePin{
-		View: v.Called(), Tier: r.Tier, Kind: kind, Was: tierNames[was],
+		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was],
 		Once: kind == control.Batches && v.Asked().Order.Kind != meta.OrderNone,
 	}, err
 }
 
 // unpin ends a pin, even of a dataset that does not exist any more.
 func (n *slabs) unpin(name string) (control.CachePin, error) {
-	full := name
-	v, d, err := n.Views.Resolve(name)
-	if err == nil {
-		full, name = v.String(), v.Short(d.Default)
+	is := control.NameOf(n.Views.Called(name))
+	if n.pins.find(is.Full) == nil {
+		_, _, err := n.Views.Resolve(name)
+		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", is.View, meta.ErrNotExist))
 	}
-	if n.pins.find(full) == nil {
-		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", name, meta.ErrNotExist))
-	}
-	was, err := n.pins.set(full, policy.Source, nil)
-	return control.CachePin{View: name, Kind: control.Batches, Was: tierNames[was]}, err
+	was, err := n.pins.set(is.Full, policy.Source, nil)
+	return control.CachePin{ViewName: is, Kind: control.Batches, Was: tierNames[was]}, err
 }
 
 // RestorePins opens each pinned view, so that the cache knows which plans name its
@@ -118,10 +114,10 @@ func (n *slabs) name(b *views.Batches) {
 	}
 }
 
-// called is the shortest form of a plan's name.
-func (n *slabs) called(t planName) string {
+// nameOfPlan is how an answer names what a plan is of.
+func (n *slabs) nameOfPlan(t planName) control.ViewName {
 	if t.kind == control.Batches {
-		return n.Views.Called(t.name)
+		return control.NameOf(n.Views.Called(t.name))
 	}
-	return t.name
+	return control.ViewName{View: t.name, Full: t.name}
 }

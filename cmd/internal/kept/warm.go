@@ -25,11 +25,11 @@ func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(c
 	if err != nil {
 		return control.Warm{}, err
 	}
-	c := control.Warm{View: v.Called(), Kind: s.kind, Open: n.isOpen(v, s)}
+	c := control.Warm{ViewName: control.NameOf(v.Called()), Kind: s.kind, Open: n.isOpen(v, s)}
 	if err := s.look(ctx, n, &c); err != nil || r.Check || c.Ready == c.All {
 		return c, err
 	}
-	w := &warmUp{slabs: n, view: v, name: r.View, key: v.Key(), called: c.View, share: s, of: c.All, ended: make(chan struct{})}
+	w := &warmUp{slabs: n, view: v, name: r.View, called: c.ViewName, share: s, of: c.All, ended: make(chan struct{})}
 	if r.Background {
 		ctx = n.ctx
 	}
@@ -60,8 +60,8 @@ func (w *warmUp) inBackground(ctx context.Context, c control.Warm) {
 	case w.slabs.ctx.Err() != nil:
 	case err != nil:
 		log.Warn("warm-up given up", "view", c.View, "ready", c.Ready, "of", c.All, "cause", err)
-	case c.Full != "":
-		log.Warn("warm-up ended: the rest does not fit", "view", c.View, "ready", c.Ready, "of", c.All, "cause", c.Full)
+	case c.NoRoom != "":
+		log.Warn("warm-up ended: the rest does not fit", "view", c.View, "ready", c.Ready, "of", c.All, "cause", c.NoRoom)
 	default:
 		log.Info("warmed up", "view", c.View, "ready", c.Ready, "of", c.All, "took", time.Since(start))
 	}
@@ -73,7 +73,7 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 	defer w.stop(nil)
 	err := w.view.Of().Version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
 	if errors.Is(err, meta.ErrNoSpace) {
-		c.Full, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
+		c.NoRoom, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
 	// What was ready may have made way since: only looking tells.
 	lerr := w.share.look(context.WithoutCancel(ctx), w.slabs, &c)

@@ -13,7 +13,7 @@ import (
 
 // warmUpOf is one of a view that ends when it is told to.
 func warmUpOf(view string) (w *warmUp, ctx context.Context) {
-	w = &warmUp{name: view, key: view, share: share{kind: control.Batches}, of: 9, ended: make(chan struct{})}
+	w = &warmUp{name: view, called: control.NameOf(view, view), share: share{kind: control.Batches}, of: 9, ended: make(chan struct{})}
 	ctx, w.stop = context.WithCancelCause(context.Background())
 	w.done.Store(3)
 	return w, ctx

@@ -18,7 +18,7 @@ func (u *warmUps) begin(w *warmUp) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, other := range u.mu.all {
-		if other.key == w.key {
+		if other.called == w.called {
 			return fmt.Errorf("warm up %s: it %w: %d of %d %s are done", w.name, meta.ErrBusy, other.done.Load(), other.of, other.share.kind)
 		}
 	}
@@ -56,7 +56,7 @@ func (u *warmUps) list() (all []control.WarmUp) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, w := range u.mu.all {
-		all = append(all, control.WarmUp{View: w.called, Done: w.done.Load(), Of: w.of})
+		all = append(all, control.WarmUp{ViewName: w.called, Done: w.done.Load(), Of: w.of})
 	}
 	return all
 }

@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 		}
 		jobs := make(map[string]control.Job)
 		for _, j := range l.Jobs {
-			jobs[j.Name] = j
+			jobs[j.View] = j
 		}
 		return jobs
 	}
@@ -44,8 +44,8 @@ func TestLoad(t *testing.T) {
 		if a := j.Total; !ok || a.Opens != opens || a.Ready+a.Waited != opens || a.Bytes != int64(opens)*1600 || a.Stalled > a.RankSeconds {
 			t.Errorf("%s: %+v, want %d opens", name, a, opens)
 		}
-		if j.Ranks != nil || j.View == nil || j.View.Bytes != 6400 || j.View.Batch != 1600 || j.View.Source.Bytes == 0 || j.View.Again != (name != "d@order=full") {
-			t.Errorf("%s: %+v, view %+v", name, j, j.View)
+		if j.Ranks != nil || j.Facts == nil || j.Facts.Bytes != 6400 || j.Facts.Batch != 1600 || j.Facts.Source.Bytes == 0 || j.Facts.Again != (name != "d@order=full") {
+			t.Errorf("%s: %+v, view %+v", name, j, j.Facts)
 		}
 	}
 	if len(all) != 3 {
@@ -68,7 +68,7 @@ func TestLoad(t *testing.T) {
 	if err := r.client.Remove(t.Context(), "d2"); err != nil {
 		t.Fatal(err)
 	}
-	if j := load(control.LoadRequest{})["d2"]; j.Total.Opens != 1 || j.View != nil {
+	if j := load(control.LoadRequest{})["d2"]; j.Total.Opens != 1 || j.Facts != nil {
 		t.Errorf("of a dataset that is gone: %+v", j)
 	}
 }

@@ -79,8 +79,8 @@ func (v *View) Asked() meta.View { return v.asked }
 // Of is the dataset that is viewed.
 func (v *View) Of() *catalog.Dataset { return v.dataset }
 
-// Called is the shortest name of the view.
-func (v *View) Called() string { return v.asked.Short(v.dataset.Default) }
+// Called is the shortest name of the view, and the one with all options.
+func (v *View) Called() (short, full string) { return v.asked.Short(v.dataset.Default), v.key }
 
 // Batches are the batches of the view, as of now.
 func (v *View) Batches() *Batches { return v.now().Batches }
