@@ -12,7 +12,9 @@ import (
 )
 
 // A Dataset is a source and the index of its records. Its methods may be called
-// concurrently; the methods that look up records must not be called after Close.
+// concurrently; the methods that look up records must not be called after Close. Under the
+// lock a use of the source begins, or closed is set: so Detach, which then waits for all
+// uses, misses none.
 type Dataset struct {
 	src Source
 	x   *index.Index

@@ -26,6 +26,7 @@ type Base struct {
 // A derived source has records of another dataset, where they stand: an index of its own
 // says which, and its bytes are read from the source of that dataset. It is of the
 // version of the dataset that it was opened with, and stale as soon as there is another.
+// The lock is held while that source is opened, once for all that need it.
 type derived struct {
 	uri  uri.URI
 	env  *Env

@@ -47,7 +47,8 @@ func (t *Tree) tell(doing, path string, err error, status fuse.Status) fuse.Stat
 }
 
 // said is the set of lines logged in the second that began at since, and in the
-// second before it: the kernel's repeated request may fall into the next second.
+// second before it: the kernel's repeated request may fall into the next second. The lock
+// guards all of it; nothing is logged under it.
 type said struct {
 	mu struct {
 		sync.Mutex

@@ -15,6 +15,8 @@ type handle struct {
 	queue   *reading
 }
 
+// Handles are the open files, by the kernel's numbers for them. The lock guards the table,
+// not what is open.
 type handles struct {
 	mu struct {
 		sync.Mutex

@@ -212,7 +212,8 @@ func (n node) size(ctx context.Context) (int64, error) {
 
 // views is the table of the names below /datasets that the kernel may know.
 // A lookup of any name adds its view, so any user can add many: the table is
-// bounded, and drops views without a read first.
+// bounded, and drops views without a read first. The lock guards the table, and uses, held
+// and used of each viewDir, whose other fields never change.
 type views struct {
 	mu struct {
 		sync.Mutex

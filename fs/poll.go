@@ -94,7 +94,7 @@ func (t *Tree) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOu
 
 // A watched is the poll state of an open queue file: the kernel's poll handle and
 // the watch that will notify it. There is at most one watch, and it ends with the
-// file.
+// file. The lock guards all of it; the kernel is notified without it.
 type watched struct {
 	mu struct {
 		sync.Mutex

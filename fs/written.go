@@ -16,7 +16,8 @@ import (
 // A written is an open file that may be written. The kernel reads and writes it by
 // itself, by a descriptor of its own; the daemon's only reads, as one that writes would
 // stand in the way of the lease that a commit takes. Where the kernel cannot, the daemon
-// opens another to write.
+// opens another to write. The lock guards the writer, and is held while it is opened, so
+// that there is one.
 type written struct {
 	root rooted
 	name string

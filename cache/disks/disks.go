@@ -13,7 +13,8 @@ import (
 )
 
 // A Tier is the tier of slabs in directories of local disks. All methods may
-// be called concurrently.
+// be called concurrently. The lock guards the keys that are being written; no disk is used
+// under it.
 type Tier struct {
 	dirs  []*directory
 	stop  context.CancelFunc

@@ -49,7 +49,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Watcher knows how much of a budget may be used.
+// A Watcher knows how much of a budget may be used. The lock guards what the last sample
+// came to, and is not held while one is taken.
 type Watcher struct {
 	config Config
 	system system

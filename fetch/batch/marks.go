@@ -10,7 +10,8 @@ import (
 // Marks are how many bytes of a batch stand before every 4096th of its records, and
 // in all of it. By them any part of its record table is made from few records, and
 // the table itself is nowhere. They are added up once for all callers: one caller at
-// a time walks over the records, and if it leaves the next one goes on from there.
+// a time walks over the records, and if it leaves the next one goes on from there. Only
+// that caller adds to them: the lock is for those that read them meanwhile.
 type marks struct {
 	batches    *Batches
 	rank, step uint64

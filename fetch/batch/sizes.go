@@ -62,7 +62,8 @@ type batchID struct {
 	rank, step uint64
 }
 
-// allMarks holds the marks of the batches that were asked for last.
+// allMarks holds the marks of the batches that were asked for last. The lock guards the
+// list and how many users each of them has, not what is in them.
 type allMarks struct {
 	walks chan struct{} // a token for each walk, by a fill or not: sizes must not take all processors
 

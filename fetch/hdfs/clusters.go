@@ -54,7 +54,8 @@ type Config struct {
 }
 
 // Clusters are the HDFS clusters that sources are in. Sources of one cluster
-// share its connections and the state of its datanodes.
+// share its connections and the state of its datanodes. The lock guards the table, and is
+// held while a cluster is set up or ended; what is in one has locks of its own.
 type Clusters struct {
 	config  Config
 	host    string

@@ -21,7 +21,8 @@ const overdue = 5 * time.Second
 // what is found first counts. So the end of a scan depends on no other node.
 //
 // No more than ahead splits are handed out and not merged. Its methods may be called
-// concurrently.
+// concurrently. The lock guards where each split is; a caller takes moved under it and waits
+// without it.
 type division struct {
 	splits []split
 	ahead  int

@@ -12,7 +12,8 @@ import (
 // Places remembers where blocks of a version of a source are, for as long as the
 // namenode's answer is fresh: to ask the namenode about every single record would take
 // longer than to read the record from a file of this host. A nil one remembers
-// nothing. Its methods may be called concurrently.
+// nothing. Its methods may be called concurrently. The lock guards the lists of blocks
+// too, which are changed where they are.
 type places struct {
 	mu struct {
 		sync.Mutex

@@ -20,7 +20,8 @@ import (
 // the next round goes on from there.
 //
 // A namenode that does not answer says nothing about the files: the state that was
-// found last stays.
+// found last stays. The lock guards what was found, and is not held while the namenode is
+// asked.
 type watch struct {
 	cluster *cluster
 	index   *index.Index

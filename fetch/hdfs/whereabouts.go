@@ -15,7 +15,8 @@ import (
 )
 
 // Whereabouts are the hosts of the chunks that are no longer on the hosts of the index:
-// replicas move, and datanodes die.
+// replicas move, and datanodes die. The lock guards the table, which is made anew at each
+// look and never changed.
 type whereabouts struct {
 	cluster *cluster
 	index   *index.Index

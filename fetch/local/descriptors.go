@@ -10,7 +10,8 @@ import (
 const keptOpen = 32
 
 // descriptors keeps the files used last open. Besides those that it keeps,
-// there is at most one for each reader.
+// there is at most one for each reader. The lock guards the list, and uses and kept of
+// each; files are opened and closed without it.
 type descriptors struct {
 	open func(id uint32) (*version, error)
 

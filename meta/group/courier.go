@@ -18,7 +18,8 @@ import (
 // sent the log at once.
 //
 // The courier does not wait for a node that is not in Raft's configuration, nor at all
-// when this node leads no more.
+// when this node leads no more. The lock guards the table and each peer in it; Raft is
+// asked for its configuration without it.
 type courier struct {
 	raft.Transport
 	raft.WithPreVote

@@ -13,7 +13,9 @@ import (
 
 // An fsm is the state machine as Raft wants it. Raft starts with the last snapshot,
 // and executes the entries after it when a leader says that they are agreed on; those
-// that were known to be agreed on before, recall executes at once.
+// that were known to be agreed on before, recall executes at once. The lock is held while
+// an entry is recalled, and while a snapshot is restored: that may come between two
+// entries, and ends the recall.
 type fsm struct {
 	machine  *state.Machine
 	agreed   *agreed

@@ -7,7 +7,8 @@ import (
 
 // A reign is the time from one change of the leader, as this node sees it, to
 // the next. A leader that is lost may keep its connections and never answer; so
-// what it was asked is given up when its reign ends.
+// what it was asked is given up when its reign ends. The lock guards both fields, which
+// are made anew together.
 type reign struct {
 	mu struct {
 		sync.Mutex

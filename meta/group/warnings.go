@@ -10,7 +10,8 @@ import (
 )
 
 // warnings are what the leader could not do, each of which it logs once, and not at every
-// round in which it tries again.
+// round in which it tries again. The lock guards what was said; nothing is logged under
+// it.
 type warnings struct {
 	log *slog.Logger
 	mu  struct {

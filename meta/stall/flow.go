@@ -16,7 +16,8 @@ type Flow struct {
 }
 
 // Flows are those of all causes. A nil one counts nothing. Its methods may be
-// called concurrently.
+// called concurrently. The lock guards all of it; a step from one cause to the next is one
+// change.
 type Flows struct {
 	now func() time.Time
 	mu  struct {

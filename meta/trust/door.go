@@ -15,7 +15,8 @@ import (
 // If there is no place left, a new connection evicts one that is older than patience
 // and has sent no hello, or one that is older than three times that. A handshake takes
 // milliseconds, or a second on a host whose ranks leave it no core: so real peers get
-// in while an attacker holds all places, and do not evict each other.
+// in while an attacker holds all places, and do not evict each other. The lock guards the
+// list, and whether each guest has spoken; connections are closed without it.
 type door struct {
 	limit    int
 	perHost  int

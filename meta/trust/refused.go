@@ -57,7 +57,8 @@ func whyFailed(err error) reason {
 }
 
 // A ledger counts refused connections, and logs a line about them once a second at
-// most: a flood of connections must not fill the disk.
+// most: a flood of connections must not fill the disk. The lock guards the counts; lines
+// are written without it.
 type ledger struct {
 	log *slog.Logger
 

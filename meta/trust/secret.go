@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A secret is a private key that can be forgotten: its users keep no copy.
+// A secret is a private key that can be forgotten: its users keep no copy. The lock is
+// held for reading while the key is used, so that none is wiped in use.
 type secret struct {
 	mu struct {
 		sync.RWMutex

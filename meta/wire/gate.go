@@ -12,7 +12,8 @@ import (
 
 // A gate bounds what is done for other nodes at once: for all of them, and for
 // each. Further requests wait in a queue, which is bounded too, and are let in in
-// turn, except those of a node that has its share already.
+// turn, except those of a node that has its share already. The lock guards the queue and
+// the counts; a request waits for its ticket without it.
 type gate struct {
 	most, each int           // requests let in, of all nodes and of one
 	places     int           // in the queue

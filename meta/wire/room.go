@@ -3,7 +3,8 @@ package wire
 import "sync"
 
 // A room bounds what other nodes hold here whether or not their turn has come:
-// connections, and in memory the runs of their requests.
+// connections, and in memory the runs of their requests. The lock guards the counts;
+// nothing waits for room, as what does not fit is refused.
 type room struct {
 	limits *Limits
 

@@ -108,7 +108,8 @@ func (l *Limits) patience() patience {
 	return patience{step: l.Ask, take: l.Take, beat: l.Beat, nothing: l.Store}
 }
 
-// A Server answers other nodes.
+// A Server answers other nodes. The lock guards the table of visitors, whose counters are
+// atomic.
 type Server struct {
 	handlers map[uint8]handler
 	limits   Limits

@@ -22,7 +22,8 @@ const (
 
 // Divisions remembers the stretches that were used last: no more than the bounds
 // say, and always the last one. One stretch is divided at a time. Ranks go through
-// an epoch side by side, so those of one node want the same ones.
+// an epoch side by side, so those of one node want the same ones. The lock mu guards the
+// list alone, and is taken after turn.
 type divisions struct {
 	turn sync.Mutex // held while one is divided: two at a time would take twice the memory
 

@@ -17,7 +17,8 @@ import (
 // kernel may yet be at work on a close.
 const leaseTime = time.Second
 
-// The accesses are what names of a job's files are in use for.
+// The accesses are what names of a job's files are in use for. The lock guards each access
+// too; a commit waits for the end of one without it.
 type accesses struct {
 	mu struct {
 		sync.Mutex

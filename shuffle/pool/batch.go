@@ -28,7 +28,8 @@ func unknown(err error) error {
 
 // A batcher has the commits of a node agreed on. Those that come while some are under way
 // wait for that, and are agreed on together: a command of a thousand maps takes hardly
-// longer than one of a single map, which waits for nobody.
+// longer than one of a single map, which waits for nobody. The lock guards the commits
+// that wait, and whether the goroutine is there for them; the cluster is asked without it.
 type batcher struct {
 	cluster Cluster
 	ctx     context.Context

@@ -26,7 +26,8 @@ const slack = 64
 
 // A budget is what the jobs of a node may have in memory together. Each has a file system
 // with a bound of its own, as programs write past the daemon. The bounds never come to
-// more than the budget: what is free is divided evenly among the jobs that are in use.
+// more than the budget: what is free is divided evenly among the jobs that are in use. The
+// lock mu guards the set of shares alone.
 type budget struct {
 	bytes int64
 	told  func(used int64) // what all jobs have
@@ -42,7 +43,8 @@ type budget struct {
 	}
 }
 
-// A share is what a job has of the budget: a file system in memory.
+// A share is what a job has of the budget: a file system in memory. The lock guards who
+// uses it, not what it has.
 type share struct {
 	budget *budget
 	dir    string // where it is mounted

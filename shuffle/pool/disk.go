@@ -28,7 +28,8 @@ type Disk struct {
 
 // A disk is where the pool has files beside memory: copies for other nodes, what has to
 // outlast the host, and what memory has no room for. Jobs have directories there by their
-// numbers, as in memory.
+// numbers, as in memory. The lock guards what is used and when a write failed; files are
+// written without it.
 type disk struct {
 	root  *os.Root // this node's alone
 	bytes int64

@@ -13,7 +13,8 @@ import (
 	"rankfs/meta/state"
 )
 
-// A local has the files of jobs on this node.
+// A local has the files of jobs on this node. The lock mu guards the table alone, so that
+// a look at it waits for no file system.
 type local struct {
 	*agreed
 	budget *budget

@@ -20,6 +20,7 @@ import (
 )
 
 // mapFiles are those of the maps that a job has on this node: in memory, or on the disk.
+// The lock guards what is known of tables; a table is read and checked without it.
 type mapFiles struct {
 	accesses
 	root *os.Root // in memory, with all other files of the job

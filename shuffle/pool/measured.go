@@ -14,7 +14,7 @@ const (
 
 // A measured remembers what the pieces are of parts that were looked at last: a reader
 // asks several times how long a part is before it reads it. What a name stands for never
-// changes, wherever its copies are.
+// changes, wherever its copies are. The lock guards the fields below it.
 type measured struct {
 	mu sync.Mutex
 	of map[partName][]piece

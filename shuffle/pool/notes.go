@@ -32,7 +32,8 @@ func thread(ctx context.Context) int32 {
 	return id
 }
 
-// waits are those on this node. They are as many as the kernel has requests under way.
+// waits are those on this node. They are as many as the kernel has requests under way. The
+// lock guards each wait too.
 type waits struct {
 	mu  sync.Mutex
 	all map[*Wait]uint64 // stages
@@ -90,7 +91,8 @@ func (r *Refusal) String() string {
 	return fmt.Sprintf("%s at %s: %s", r.What, r.At.UTC().Format(time.DateTime+" UTC"), r.Why)
 }
 
-// refusals are the last of each stage, on this node.
+// refusals are the last of each stage, on this node. The lock guards the table, whose rows
+// are replaced and not changed.
 type refusals struct {
 	mu  sync.Mutex
 	all map[uint64]Refusal

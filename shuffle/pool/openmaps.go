@@ -20,7 +20,8 @@ const (
 // parts that are read at about the same time.
 //
 // A file that is open takes memory though its name is gone. So it is closed as soon as its
-// map is given up, or nobody has read it for a while.
+// map is given up, or nobody has read it for a while. The lock guards the table, and
+// readers, read and kept of each map; files are opened and closed without it.
 type openMaps struct {
 	mu struct {
 		sync.Mutex

@@ -10,7 +10,8 @@ import (
 
 // promises are the bytes of a job's quota, in all copies, that files of attempts on this node
 // have reserved, by their names. One that is gone needs none: it was removed, or is counted
-// as a map.
+// as a map. The lock is held from the look at what a job has until more is promised, or
+// two would promise the same room.
 type promises struct {
 	sync.Mutex
 	of map[string]int64

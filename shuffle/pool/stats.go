@@ -26,7 +26,8 @@ func (c *Count) add(g state.PoolStage, t Tally) {
 // Add counts a stage.
 func (c *Count) Add(r Report) { c.add(r.Stage, r.Tally) }
 
-// The tallies are what all jobs had come to when that was last looked at.
+// The tallies are what all jobs had come to when that was last looked at. The lock is held
+// to exchange the counts, not while they are added up.
 type tallies struct {
 	*agreed
 	refusals *refusals // those of stages that are gone are forgotten

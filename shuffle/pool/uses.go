@@ -15,7 +15,8 @@ import (
 // that opens one file after the other is not told of each.
 const linger = 5 * time.Second
 
-// uses knows which jobs have something open on this node, and tells the cluster.
+// uses knows which jobs have something open on this node, and tells the cluster. The lock
+// guards each use too; the cluster is told without it.
 type uses struct {
 	*agreed
 	changed chan struct{}

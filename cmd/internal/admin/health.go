@@ -20,7 +20,8 @@ const (
 	lateTime = 10 * time.Second
 )
 
-// A health is what was wrong at the last look, each thing since when.
+// A health is what was wrong at the last look, each thing since when. The lock guards the
+// last look, whose faults are listed anew each time and never changed.
 type health struct {
 	now func() time.Time
 	mu  struct {

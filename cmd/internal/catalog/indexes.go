@@ -18,7 +18,9 @@ import (
 )
 
 // indexes are the record tables of datasets. A file is named for the hash of its
-// bytes, so what has the name is whole, and the same for every node.
+// bytes, so what has the name is whole, and the same for every node. A hash is counted as
+// fresh before its file has the name, and the lock is held while files that no dataset has
+// are removed: so none is removed that was just added.
 type indexes struct {
 	dir string
 

@@ -20,8 +20,8 @@ type cachePins struct {
 	path string
 	pin  func(plan [16]byte, at policy.Level)
 
-	// One change at a time, the writing of the file included: they are made by
-	// hand.
+	// The lock is held for a whole change, the writing of the file included: they are
+	// made by hand, one at a time.
 	mu struct {
 		sync.Mutex
 		views   map[string]*cachePin

@@ -22,8 +22,8 @@ import (
 type learntTraces struct {
 	dir string
 
-	// One change at a time, the writing of the file included: they are made by
-	// hand.
+	// The lock is held for a whole change, the writing of the file included: they are
+	// made by hand, one at a time.
 	mu struct {
 		sync.Mutex
 		of      map[string]learntTrace // by dataset

@@ -13,7 +13,8 @@ import (
 type planName struct{ name, kind string }
 
 // planNames are the names of the plans that were made since the mount. A view that is
-// settled, or whose dataset is refreshed, has another plan by the same name.
+// settled, or whose dataset is refreshed, has another plan by the same name. The lock
+// guards both fields, which have the same plans.
 type planNames struct {
 	mu struct {
 		sync.Mutex

@@ -23,7 +23,8 @@ type slabs struct {
 	warmUps warmUps
 }
 
-// warmUps are the warm-ups that are going on.
+// warmUps are the warm-ups that are going on. The lock guards the list, and is not held
+// while the end of one is waited for.
 type warmUps struct {
 	mu struct {
 		sync.Mutex

@@ -7,7 +7,8 @@ import (
 	"rankfs/meta/state"
 )
 
-// settledPlans are the plans that the cluster settled and views of this node go by.
+// settledPlans are the plans that the cluster settled and views of this node go by. The
+// lock guards the table, and is taken before that of the state machine.
 type settledPlans struct {
 	mu struct {
 		sync.Mutex

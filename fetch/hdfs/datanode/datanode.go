@@ -65,7 +65,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Client reads blocks. Its methods may be called concurrently.
+// A Client reads blocks. Its methods may be called concurrently. The lock guards what is
+// known of each datanode, and is not held while one is read.
 type Client struct {
 	config Config
 	here   map[netip.Addr]bool // addresses of this host

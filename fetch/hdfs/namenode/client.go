@@ -15,7 +15,8 @@ import (
 )
 
 // A Client asks the namenodes of one nameservice. Its methods may be called
-// concurrently.
+// concurrently. The lock guards the ways to the namenodes, is held for no call, and is
+// taken before that of the outage.
 type Client struct {
 	config  Config
 	id      []byte        // names this client to namenodes

@@ -9,7 +9,8 @@ import (
 
 // An outage is the state in which no way leads to an active namenode. The call that
 // discovers it has used up its timeout. Later calls are refused at once, with the
-// errors that were last seen, while a goroutine looks for the end of the outage.
+// errors that were last seen, while a goroutine looks for the end of the outage. The lock
+// guards the cause.
 type outage struct {
 	mu struct {
 		sync.Mutex

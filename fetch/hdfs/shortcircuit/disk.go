@@ -17,7 +17,8 @@ import (
 // ever, and a thread that waits for it cannot be woken. So readers take what is in memory, and
 // have goroutines wait for the rest, which write into no reader's memory. Nor does a reader
 // close a file: the last close of a deleted one frees its room on the disk. One goroutine for
-// each disk does that.
+// each disk does that. The lock guards each wait too, and is never held while a disk is
+// asked for anything.
 type disks struct {
 	patience time.Duration
 	open     atomic.Int64 // blocks whose files are open
