@@ -21,7 +21,8 @@ export CGO_CFLAGS = -O2 -g -w
 # each other. Both are runs of their own beside that of make test, and -short: some go
 # fewer rounds, and those of the cache that hold a policy to the best one fewer cases. In
 # make check the race detector sees neither these, nor clients of an HDFS, whose tests wait
-# for it most of the time, nor benchmarks: make soak has them.
+# for it most of the time, nor benchmarks, nor those in BRIM, in which one goroutine fills a
+# state to its bound, or reads a long order on its own: make soak has them.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)
@@ -29,6 +30,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk)$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = $(LONG) ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
@@ -60,7 +62,7 @@ check: deps
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -short -p $$(($$(nproc) + 2)) -timeout 45m -count 1 $(LONG) $(INSIDE)
+	$(GO) test -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 2)) -timeout 45m -count 1 $(LONG) $(INSIDE)
 	GOMAXPROCS=1 $(GO) test -short -p $$(($$(nproc) + 2)) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
@@ -87,7 +89,7 @@ soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/posix 20 20000
 	test/fuzz 30s
-	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache
+	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./meta/state
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130
