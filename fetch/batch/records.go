@@ -16,6 +16,31 @@ type recordBatch struct {
 
 var recordBatches = sync.Pool{New: func() any { return &recordBatch{records: make([]uint64, 0, plan.RecordsAtOnce)} }}
 
+// EachPart calls f with the chunks that a batch of a plan has bytes of, and how many, in
+// order, until one call fails. A chunk comes again where others are between its records.
+func (v *Version) EachPart(p *plan.Plan, rank, step uint64, f func(chunk int, bytes int64) error) error {
+	if p.View().ByChunk() {
+		chunks, err := p.AppendChunks(nil, rank, step)
+		if err != nil {
+			return err
+		}
+		for _, chunk := range chunks {
+			if err := f(chunk, v.Index.ChunkBytes(chunk)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.Each(rank, step, 0, nil, func(records []uint64) error {
+		for _, r := range records {
+			if err := f(v.Index.ChunkOf(r), v.Index.Size(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // each calls f with the records of a batch in order, some at a time, until one call
 // fails.
 func (b *Batches) each(rank, step uint64, f func(r *recordBatch) error) error {

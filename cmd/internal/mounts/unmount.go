@@ -85,11 +85,7 @@ func Unmount(ctx context.Context, run, dir string, lazy bool) (Unmounted, error)
 // mounted on, and reports whether it did. A live one is an error wrapping
 // meta.ErrExist.
 func Clean(dir string) (bool, error) {
-	point, err := Resolve(dir)
-	if err != nil {
-		return false, err
-	}
-	table, err := Table()
+	point, table, err := lookUp(dir)
 	if err != nil {
 		return false, err
 	}
@@ -103,6 +99,14 @@ func Clean(dir string) (bool, error) {
 		return false, refuse(meta.ErrExist, "mount on %s: a rankfs is mounted there; unmount it with: rankfs umount %s", point, point)
 	}
 	return true, detach(m, true)
+}
+
+// lookUp is the path of dir, and all mounts.
+func lookUp(dir string) (point string, table []Mount, err error) {
+	if point, err = Resolve(dir); err == nil {
+		table, err = Table()
+	}
+	return point, table, err
 }
 
 // Stale lists the mount points of rankfs whose daemon is dead.
@@ -141,11 +145,7 @@ func ours(point string) (Mount, error) {
 // UnmountPool unmounts the shuffle pool of a mount alone, and reports whether there is
 // one at dir. Its daemon mounts it again, unless the mount goes as well.
 func UnmountPool(dir string, lazy bool) (bool, error) {
-	point, err := Resolve(dir)
-	if err != nil {
-		return false, err
-	}
-	table, err := Table()
+	point, table, err := lookUp(dir)
 	if err != nil {
 		return false, err
 	}

@@ -2,11 +2,10 @@ package survey
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"rankfs/cmd/internal/control"
-	"rankfs/fetch/index"
+	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/assign"
 	"rankfs/shuffle/plan"
@@ -32,7 +31,7 @@ func sample(c meta.Cut) []uint64 {
 
 // A census counts what the ranks on each host read.
 type census struct {
-	index  *index.Index
+	of     *batch.Version
 	hosts  *plan.Hosts
 	hostOf []int32 // of each rank
 	near   *plan.Topology
@@ -60,25 +59,13 @@ func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, 
 
 // count adds one batch.
 func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t tally) error {
-	host, x := k.hostOf[rank], k.index
-	add := func(chunk int, bytes int64) assign.Distance {
+	host, whole := k.hostOf[rank], p.View().ByChunk()
+	return k.of.EachPart(p, rank, step, func(chunk int, bytes int64) error {
 		distance := k.distance(chunk, host)
 		t.bytes[host][distance] += bytes
 		t.ranks[rank] += bytes
-		return distance
-	}
-	if p.View().ByChunk() {
-		chunks, err := p.AppendChunks(nil, rank, step)
-		for _, c := range chunks {
-			if add(c, x.ChunkBytes(c)) != assign.Local {
-				t.remote.add(c, host)
-			}
-		}
-		return errors.Join(err, ctx.Err())
-	}
-	return p.Each(rank, step, 0, nil, func(records []uint64) error {
-		for _, r := range records {
-			add(x.ChunkOf(r), x.Size(r))
+		if whole && distance != assign.Local {
+			t.remote.add(chunk, host)
 		}
 		return ctx.Err()
 	})

@@ -19,7 +19,7 @@ import (
 func Count(ctx context.Context, v meta.View, of *batch.Version, holder string, seats []plan.Seat, p *control.Survey) error {
 	x := of.Index
 	hosts, hostOf := plan.Number(seats)
-	k := census{index: x, hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(x, hosts), holder: holder}
+	k := census{of: of, hostOf: hostOf, hosts: hosts, near: plan.NewTopologyByRack(x, hosts), holder: holder}
 	planned := plan.New(v, of.Plans)
 	cut := planned.Cut()
 	if size := min(cut.Global, cut.N); size > MaxPositions {

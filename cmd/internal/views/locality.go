@@ -40,29 +40,14 @@ func (h Holders) On(host string) (bytes int64) {
 // Holders finds out which hosts hold a batch, as last heard. A source that lies on this host
 // is held by that, whatever it is called.
 func (b *Batches) Holders(own string, rank, step uint64) Holders {
-	h, x := make(Holders), b.Version.Index
-	add := func(chunk int, bytes int64) {
-		for _, host := range b.chunkHosts(own, chunk) {
-			h[host] += bytes
-		}
-	}
-	if b.View().ByChunk() {
-		chunks, err := b.AppendChunks(nil, rank, step)
-		if err != nil {
-			return h
-		}
-		for _, c := range chunks {
-			add(c, x.ChunkBytes(c))
-		}
-		return h
-	}
-	if !b.Version.Source.Remote {
+	h := make(Holders)
+	if !b.Version.Source.Remote && !b.View().ByChunk() {
 		h[b.Version.Source.Host(own)] = b.Size(rank, step)
 		return h
 	}
-	b.Each(rank, step, 0, nil, func(records []uint64) error {
-		for _, r := range records {
-			add(x.ChunkOf(r), x.Size(r))
+	b.Version.EachPart(b.Plan, rank, step, func(chunk int, bytes int64) error {
+		for _, host := range b.chunkHosts(own, chunk) {
+			h[host] += bytes
 		}
 		return nil
 	})
