@@ -1,0 +1,190 @@
+package cache_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/cache"
+	"rankfs/meta"
+	"rankfs/meta/stall"
+)
+
+// The bytes of a slab that somebody maps stay what they were, whatever comes
+// and goes after its release, and its memory counts until it is let go.
+func TestMappedAfterRelease(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
+	p := &testPlan{steps: 200, size: 1 << 20, last: true} // else what was read first is kept for the next epoch
+	s := open(t, k, p, 0, 0)
+	m := mapped(t, s)
+	s.Release()
+	for step := uint64(1); step < p.steps; step++ {
+		s := open(t, k, p, 0, step)
+		check(t, s, p, 0, step)
+		s.Release()
+		if u := k.Stats().RAM.Used; u > 16<<20 {
+			t.Fatalf("step %d: %d bytes used, budget is %d", step, u, 16<<20)
+		}
+	}
+	if d := k.Stats().RAM.Dying; d != 1<<20 {
+		t.Errorf("%d bytes dying, want the one slab that is mapped", d)
+	}
+	if !bytes.Equal(m, p.want(0, 0)) {
+		t.Error("the mapping changed")
+	}
+	unix.Munmap(m)
+	if k.Stats().Recycled == 0 {
+		t.Error("no slab was used again")
+	}
+}
+
+// Ranks that hold everything: the next open waits, and gets its slab when one
+// lets go, or an error that says why when nobody does. What they hold is told once,
+// after a moment.
+func TestAllHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, told := time.Now(), 0
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(_ cache.Plan, c *cache.Shortage) {
+			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Batches: 4, Held: 16 << 20, Size: 4 << 20, Asked: 4 << 20, Memory: 16 << 20}) {
+				t.Errorf("after %v: %+v", time.Since(began), *c)
+			}
+		}})
+		p := &testPlan{steps: 2, size: 4 << 20}
+		var held []*cache.Slab
+		for rank := range uint64(4) {
+			held = append(held, open(t, k, p, rank, 0))
+		}
+		_, err := k.Open(t.Context(), nil, p, 50, 1)
+		if c := k.Shortage(); c == nil || c.Batches != 4 {
+			t.Errorf("an open waits for %+v", c)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("open with all held: %v, want a timeout for lack of room", err)
+		}
+		if told != 2 {
+			t.Errorf("told %d times in two minutes", told)
+		}
+		held[0].Release()
+		s := open(t, k, p, 60, 0)
+		check(t, s, p, 60, 0)
+		s.Release()
+		for _, s := range held[1:] {
+			s.Release()
+		}
+	})
+}
+
+// Twice as many ranks as memory has room for, that compute with what they have and
+// close it, be it seconds later: they get on. So do those that open the next
+// batch meanwhile in a thread beside.
+func TestAReadingCrowd(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		compute time.Duration
+		beside  bool
+	}{
+		{"moments", 300 * time.Millisecond, false},
+		{"seconds", 3 * time.Second, false},
+		{"many seconds", 8 * time.Second, false}, // four at a time of eight: a wait may be several rounds
+		{"another thread opens", 8 * time.Second, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ranks := uint64(8)
+				if row.beside { // else two wait for each that computes
+					ranks = 4
+				}
+				k := newCache(t, cache.Config{RAMBytes: 16 << 20, Holds: func(int32, uint64, uint64) bool { return !row.beside }})
+				p, stalls := &testPlan{steps: 10, size: 4 << 20}, stall.NewTable(time.Now)
+				var all sync.WaitGroup
+				for rank := range ranks {
+					opened := func(step uint64) *cache.Slab {
+						account := stalls.Open("job", rank)
+						account.Thread = 100 + int32(rank)
+						s, err := k.Open(t.Context(), &account, p, rank, step)
+						if err != nil {
+							t.Errorf("rank %d step %d: %v", rank, step, err)
+							return nil
+						}
+						return s
+					}
+					all.Go(func() {
+						s := opened(0)
+						for step := uint64(1); s != nil && step < p.steps; step++ {
+							next := make(chan *cache.Slab, 1)
+							if row.beside {
+								go func() { next <- opened(step) }()
+							}
+							time.Sleep(row.compute)
+							s.Release()
+							if !row.beside {
+								next <- opened(step)
+							}
+							s = <-next
+						}
+						if s != nil {
+							s.Release()
+						}
+					})
+				}
+				all.Wait()
+			})
+		})
+	}
+}
+
+// Ranks of one thread that open the next batch while they have the last one open,
+// and together all of memory: one is refused as soon as all wait, and when it has
+// closed what it has the others get on.
+func TestHoldersThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Holds: func(thread int32, rank, step uint64) bool {
+			return thread == 100+int32(rank) && step == 0
+		}})
+		p, stalls := &testPlan{steps: 2, size: 4 << 20}, stall.NewTable(time.Now)
+		var ranks, opened sync.WaitGroup
+		var computed, refused atomic.Int32
+		opened.Add(4)
+		for rank := range uint64(4) {
+			ranks.Go(func() {
+				account := stalls.Open("job", rank)
+				account.Thread = 100 + int32(rank)
+				s, err := k.Open(t.Context(), &account, p, rank, 0)
+				opened.Done()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Release()
+				opened.Wait()                                      // or the next of one takes the place of another's first
+				time.Sleep(time.Duration(rank) * 20 * time.Second) // until the last has computed, nothing is certain
+				computed.Add(1)
+				began := time.Now()
+				next, err := k.Open(t.Context(), &account, p, rank, 1)
+				var crowd *cache.Shortage
+				switch {
+				case err == nil:
+					next.Release()
+				case !errors.As(err, &crowd) || !crowd.Stuck || !errors.Is(err, meta.ErrNoSpace):
+					t.Errorf("rank %d: %v, want it refused for lack of room", rank, err)
+				default:
+					refused.Add(1)
+					if computed.Load() < 4 || time.Since(began) > 65*time.Second {
+						t.Errorf("rank %d was refused after %v, when %d waited", rank, time.Since(began), computed.Load())
+					}
+				}
+			})
+		}
+		ranks.Wait()
+		if refused.Load() == 0 {
+			t.Error("none was refused")
+		}
+	})
+}
