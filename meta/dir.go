@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // MakeDir makes a directory on a disk that an option names, unless it is there. What is
@@ -14,8 +16,31 @@ import (
 func MakeDir(path string) error {
 	path = filepath.Clean(path)
 	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return unmade(path, err)
+}
+
+// MayMakeDir says why MakeDir would fail, and makes nothing.
+func MayMakeDir(path string) error {
+	path = filepath.Clean(path)
+	info, err := os.Stat(path)
 	switch {
-	case err == nil, errors.Is(err, fs.ErrExist):
+	case err == nil && !info.IsDir():
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	case errors.Is(err, fs.ErrNotExist):
+		if err = unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK); err != nil {
+			err = &fs.PathError{Op: "mkdir", Path: path, Err: err}
+		}
+	}
+	return unmade(path, err)
+}
+
+// unmade says what to do where a directory cannot be made.
+func unmade(path string, err error) error {
+	switch {
+	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s %w: mount its disk first, or make it with: mkdir -p %[1]s", filepath.Dir(path), ErrNotExist)

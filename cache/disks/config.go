@@ -1,6 +1,8 @@
 package disks
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -71,6 +73,35 @@ func (c Config) Check() error {
 			return meta.Worded(meta.ErrInvalid, "nvme directory %s is given twice: give it once, with one budget", d.Path)
 		}
 		seen[path] = true
+	}
+	return nil
+}
+
+// Try says why New would fail by what is on the disks now, and makes nothing there.
+func (c Config) Try() error {
+	c.Log = nil // New says it of one that is suspended
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	return c.enter(func(dir Dir) error {
+		return newHealth(dir.Path, c).do(func(*operation) error { return tryPlace(dir.Path) })
+	})
+}
+
+// enter has all directories entered. It fails if all do, as the tier has none then, or if
+// another daemon uses one.
+func (c Config) enter(one func(Dir) error) error {
+	var errs []error
+	fatal := false
+	for _, dir := range c.Dirs {
+		if err := one(dir); err != nil {
+			errs = append(errs, fmt.Errorf("nvme directory %s: %w", dir.Path, err))
+			fatal = fatal || errors.Is(err, meta.ErrBusy)
+		}
+	}
+	if fatal || len(errs) == len(c.Dirs) {
+		return errors.Join(errs...)
 	}
 	return nil
 }

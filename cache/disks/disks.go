@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"rankfs/meta"
 )
 
 // A Tier is the tier of slabs in directories of local disks. All methods may
@@ -39,20 +37,17 @@ func New(c Config) (*Tier, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
 	systems := &fileSystems{pending: make(map[uint64]*atomic.Int64)}
-	var errs []error
-	fatal := false
-	for _, dir := range c.Dirs {
+	err = c.enter(func(dir Dir) error {
 		d := newDirectory(dir, c, systems)
 		t.dirs = append(t.dirs, d)
-		if err := d.enter(true); err != nil {
-			err = fmt.Errorf("nvme directory %s: %w", d.path, err)
-			errs = append(errs, err)
-			fatal = fatal || errors.Is(err, meta.ErrBusy)
-			d.health.fail(err, true)
+		err := d.enter(true)
+		if err != nil {
+			d.health.fail(fmt.Errorf("nvme directory %s: %w", d.path, err), true)
 		}
-	}
-	if fatal || len(errs) > 0 && len(errs) == len(t.dirs) {
-		return nil, errors.Join(append(errs, t.Close())...)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
 	}
 	for _, d := range t.dirs {
 		t.tasks.Go(func() { d.attend(ctx) })

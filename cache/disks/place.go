@@ -62,6 +62,9 @@ func (f *fileSystems) of(dev uint64) *atomic.Int64 {
 // one before the disk failed, when it could not remove them.
 const partPrefix = ".part-"
 
+// lockName is the file by which a place is of one process alone.
+const lockName = ".lock"
+
 // openPlace opens the place of a path, for this process alone.
 func openPlace(path string, create bool, systems *fileSystems) (*place, error) {
 	if create {
@@ -84,12 +87,12 @@ func openPlace(path string, create bool, systems *fileSystems) (*place, error) {
 
 func (p *place) fill(systems *fileSystems) (err error) {
 	// Opened to read, or the disk could not be turned read-only under us.
-	p.lock, err = p.root.OpenFile(".lock", os.O_RDONLY|os.O_CREATE, 0600)
+	p.lock, err = p.root.OpenFile(lockName, os.O_RDONLY|os.O_CREATE, 0600)
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("%w: another rankfs uses it; give each daemon a directory of its own", meta.ErrBusy)
+	if err := lock(p.lock); err != nil {
+		return err
 	}
 	self, err := p.root.Stat(".")
 	if err != nil {
@@ -104,6 +107,29 @@ func (p *place) fill(systems *fileSystems) (err error) {
 	}
 	p.block = max(s.Bsize, 512)
 	return nil
+}
+
+func lock(f *os.File) error {
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return fmt.Errorf("%w: another rankfs uses it; give each daemon a directory of its own", meta.ErrBusy)
+	}
+	return nil
+}
+
+// tryPlace says why a path could not be opened as a place now, and makes nothing.
+func tryPlace(path string) error {
+	if err := meta.MayMakeDir(path); err != nil {
+		return err
+	}
+	f, err := os.Open(filepath.Join(path, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return lock(f)
 }
 
 func (p *place) close() {

@@ -68,6 +68,14 @@ func openDisk(d Disk, self string, log *slog.Logger) (*disk, error) {
 	return is, nil
 }
 
+// Try says why the directory could not be made now, if it is not there, and makes nothing.
+func (d Disk) Try() error {
+	if err := meta.MayMakeDir(d.Dir); err != nil {
+		return fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
+	}
+	return nil
+}
+
 // usage is how many bytes files have below a directory.
 func usage(root *os.Root, dir string) (sum int64, err error) {
 	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,7 @@ func Background(ctx context.Context, run string, o Options, dir string) (Mounted
 	if err := o.Check(dir); err != nil {
 		return Mounted{}, err
 	}
-	log, err := openLog(o.State)
+	log, forget, err := openLog(o.State)
 	if err != nil {
 		return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
 	}
@@ -125,6 +126,7 @@ func Background(ctx context.Context, run string, o Options, dir string) (Mounted
 		end(child)
 		var told toldError
 		if errors.As(err, &told) {
+			forget()
 			return Mounted{}, err
 		}
 		return Mounted{}, failure.Hint(fmt.Errorf("mount on %s: %w", dir, err), "see the log: %s", log.Name())
@@ -164,16 +166,40 @@ func end(child *exec.Cmd) {
 }
 
 // openLog opens the log in the state directory, or nothing if that cannot be
-// written: the daemon itself has the words for what is wrong with it.
-func openLog(state string) (*os.File, error) {
+// written: the daemon itself has the words for what is wrong with it. To forget the log is
+// to remove it, with the directory that was made for it, unless a daemon has begun there.
+func openLog(state string) (log *os.File, forget func(), err error) {
 	name := filepath.Join(state, "rankfs.log")
+	made := missing(state)
 	if os.MkdirAll(state, 0o700) == nil {
 		if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
 			_ = os.Rename(name, name+".1")
 		}
 		if f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err == nil {
-			return f, nil
+			return f, func() {
+				if in, _ := os.ReadDir(state); len(in) != 1 {
+					return
+				}
+				if len(made) > 0 {
+					_ = os.Remove(name)
+				}
+				for _, dir := range made {
+					_ = os.Remove(dir) // unless another mount has its own there
+				}
+			}, nil
 		}
 	}
-	return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	log, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	return log, func() {}, err
+}
+
+// missing are the directories of a path that are not there, the last one first.
+func missing(path string) (dirs []string) {
+	for {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return dirs
+		}
+		dirs = append(dirs, path)
+		path = filepath.Dir(path)
+	}
 }

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,11 +107,67 @@ func TestJoinOfAnotherCluster(t *testing.T) {
 	if !errors.Is(err, meta.ErrExist) || !strings.Contains(err.Error(), "the token is of another cluster") || !strings.Contains(err.Error(), c.State) {
 		t.Errorf("with the token of another cluster: %v", err)
 	}
+	c.Token = own[:len(own)-3]
+	err = node.Run(ctx, c, func() { t.Error("it is mounted"); cancel() })
+	if !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "copy all of it") || !strings.Contains(err.Error(), c.State) {
+		t.Errorf("with a part of a token: %v", err)
+	}
 	for _, token := range []string{own, ""} {
 		again := run(t, func(now *node.Config) { *now = c; now.Token = token })
 		if k, err := again.client.Cluster(t.Context()); err != nil || k.ID != id.ID {
 			t.Errorf("with --join left as it was, it is of %+v, %v", k, err)
 		}
 		again.stop()
+	}
+}
+
+// A node that cannot be mounted does not join, nor does it leave anything: its token is for
+// the next try.
+func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
+	var taken string
+	first := run(t, func(c *node.Config) {
+		taken = filepath.Join(filepath.Dir(c.Mount), "nvme")
+		c.NVMe = []node.Disk{{Path: taken, Bytes: 64 << 20}}
+	})
+	ctx := t.Context()
+	k, err := first.client.Cluster(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := first.client.CreateToken(ctx, control.TokenRequest{Life: time.Minute, Uses: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	join := func(c *node.Config) { c.Listen, c.Join, c.Token = free.Addr().String(), k.Nodes[0].Addr, token.Token }
+	for _, tt := range []struct {
+		name   string
+		change func(c *node.Config)
+		want   error
+	}{
+		{"nvme below what is not there", func(c *node.Config) { c.NVMe = []node.Disk{{Path: c.State + "/none/nvme", Bytes: 64 << 20}} }, meta.ErrNotExist},
+		{"nowhere to be reached", func(c *node.Config) { c.Listen = "" }, meta.ErrInvalid},
+		{"nvme of another daemon", func(c *node.Config) { c.NVMe = []node.Disk{{Path: taken, Bytes: 64 << 20}} }, meta.ErrBusy},
+		{"pool below what is not there", func(c *node.Config) {
+			c.PoolRAM, c.PoolNVMe = 16<<20, node.Disk{Path: c.State + "/none/pool", Bytes: 64 << 20}
+		}, meta.ErrNotExist},
+	} {
+		c := configured(t)
+		join(&c)
+		tt.change(&c)
+		if err := node.Run(ctx, c, func() { t.Error("it is mounted") }); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, err := os.Stat(c.State); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: there is a state directory (%v)", tt.name, err)
+		}
+	}
+	second := run(t, join)
+	if k, err := second.client.Cluster(ctx); err != nil || len(k.Nodes) != 2 {
+		t.Errorf("cluster %+v, %v", k, err)
 	}
 }

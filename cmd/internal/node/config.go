@@ -12,6 +12,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/shuffle/pool"
 )
 
 // A Config is what a node needs to know.
@@ -65,6 +66,16 @@ func (c Config) Check() error {
 	return err
 }
 
+// tryDisks refuses directories by which no node can be made now, before anything is: one
+// that has joined a cluster would be listed there and never come.
+func (c Config) tryDisks() error {
+	err := disks.Config{Dirs: c.NVMe}.Try()
+	if err == nil && c.PoolNVMe.Path != "" {
+		err = pool.Disk{Dir: c.PoolNVMe.Path}.Try()
+	}
+	return err
+}
+
 // belongs is the cluster that the state directory is of, or else the token by which to
 // join the one that is named; neither, if one is to be founded.
 func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
@@ -73,7 +84,14 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 	case err == nil && c.Join != "":
 		// A token of this cluster, or none, is of a unit that joined once; that of another
 		// is of somebody who takes this node for one of theirs from now on.
-		if t, err := trust.ParseToken(c.Token); err == nil && t.Authority() != a.Fingerprint() {
+		if c.Token == "" {
+			return a, token, nil
+		}
+		t, err := trust.ParseToken(c.Token)
+		if err != nil {
+			return nil, token, fmt.Errorf("join %s: %w, or leave out --join: this node is of a cluster already, by the state in %s", c.Join, err, c.State)
+		}
+		if t.Authority() != a.Fingerprint() {
 			return nil, token, meta.Worded(meta.ErrExist, "join %s: the token is of another cluster than this node, whose state is in %s: leave out --join, or mount with another --state DIR",
 				c.Join, c.State)
 		}
@@ -90,6 +108,9 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 		return nil, token, fmt.Errorf("join %s: token %w: it is missing; get one on that node with: rankfs token create", c.Join, meta.ErrInvalid)
 	}
 	token, err = trust.ParseToken(c.Token)
+	if err == nil && c.Listen == "" {
+		err = meta.Worded(meta.ErrInvalid, "join %s: the other nodes have to reach this one: give --listen HOST:PORT with an address of this host", c.Join)
+	}
 	return nil, token, err
 }
 

@@ -38,11 +38,7 @@ type running struct {
 
 func run(t *testing.T, change func(*node.Config)) running {
 	t.Helper()
-	dir := t.TempDir()
-	c := node.Config{
-		Mount: filepath.Join(dir, "mnt"), State: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"),
-		RAMBytes: 64 << 20, Umask: 022, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
+	c := configured(t)
 	if change != nil {
 		change(&c)
 	}
@@ -74,6 +70,20 @@ func run(t *testing.T, change func(*node.Config)) running {
 		t.Fatalf("list mounts: %v, %v", entries, err)
 	}
 	return running{t, c.Mount, control.Dial(entries[0].Socket), stop}
+}
+
+// configured is what a node of a directory of its own has to know.
+func configured(t *testing.T) node.Config {
+	t.Helper()
+	dir := t.TempDir()
+	c := node.Config{
+		Mount: filepath.Join(dir, "mnt"), State: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"),
+		RAMBytes: 64 << 20, Umask: 022, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if err := os.Mkdir(c.Mount, 0755); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (r running) create(q control.CreateRequest) control.Dataset {

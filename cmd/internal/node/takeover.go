@@ -74,6 +74,10 @@ func take(ctx context.Context, c Config) (h tenure, err error) {
 	if h.tcp, err = trust.Listen(ctx, c.Listen); err != nil {
 		return tenure{}, err
 	}
+	if err := c.tryDisks(); err != nil {
+		h.tcp.Close()
+		return tenure{}, err
+	}
 	unlock, err := lockState(c.State)
 	if err != nil {
 		h.tcp.Close()
