@@ -89,7 +89,7 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 		}
 		t, err := trust.ParseToken(c.Token)
 		if err != nil {
-			return nil, token, fmt.Errorf("join %s: %w, or leave out --join: this node is of a cluster already, by the state in %s", c.Join, err, c.State)
+			return nil, token, fmt.Errorf("join %s: this node is of a cluster already, by the state in %s: leave out --join, or give a token as it was made: %w", c.Join, c.State, err)
 		}
 		if t.Authority() != a.Fingerprint() {
 			return nil, token, meta.Worded(meta.ErrExist, "join %s: the token is of another cluster than this node, whose state is in %s: leave out --join, or mount with another --state DIR",
