@@ -53,7 +53,7 @@ func (h *holds) askNext(ep *epoch) {
 
 // join has an open hold the slab of an entry that is ready, or wait for it. If it is
 // mine, the entry is the caller's to have filled. The cache's lock is held.
-func (h *holds) join(e *entry, p Plan, mine bool, seen move, with stall.Cause) *Slab {
+func (h *holds) join(e *entry, p Names, mine bool, seen move, with stall.Cause) *Slab {
 	if e.state == ready {
 		return h.hold(e)
 	}

@@ -35,7 +35,7 @@ func (q *queue) charge(u *usage) {
 }
 
 // usageOf is the account of an open, which was to be expected or not.
-func (q *queue) usageOf(p Plan, expected bool) *usage {
+func (q *queue) usageOf(p Names, expected bool) *usage {
 	ep := q.readers.epochs[p.ID()]
 	switch {
 	case ep == nil:

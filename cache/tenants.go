@@ -45,7 +45,7 @@ func (t *tenant) opens(waits bool) {
 }
 
 // succeed has the tenant of a plan be that of the next one, which may be nil.
-func (ts *tenants) succeed(p, next Plan) {
+func (ts *tenants) succeed(p, next Names) {
 	if t := ts.of[p.ID()]; t != nil && next != nil && ts.of[next.ID()] == nil {
 		ts.of[next.ID()] = t
 	}
@@ -68,7 +68,7 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 }
 
 // lane is that of the batches of a plan that no reader is known to come to.
-func (ts *tenants) lane(p Plan) uint8 {
+func (ts *tenants) lane(p Names) uint8 {
 	if t := ts.of[p.ID()]; t != nil {
 		return t.lane
 	}

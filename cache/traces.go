@@ -97,9 +97,9 @@ func (t *traces) done(k Key) bool {
 }
 
 // predicts reports whether a reader's opens are foretold, and that is believed.
-func (t *traces) predicts(p Plan, rank uint64) bool { return t.route(p, rank) != nil }
+func (t *traces) predicts(p Names, rank uint64) bool { return t.route(p, rank) != nil }
 
-func (t *traces) route(p Plan, rank uint64) *route {
+func (t *traces) route(p Names, rank uint64) *route {
 	if len(t.routes) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (t *traces) route(p Plan, rank uint64) *route {
 
 // guide is the reader that says what r opens next: r itself, as long as it goes in
 // order and nothing better is known.
-func (t *traces) guide(p Plan, r *reader) *reader {
+func (t *traces) guide(p Names, r *reader) *reader {
 	g := t.route(p, r.rank)
 	if g == nil {
 		return r

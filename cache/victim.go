@@ -17,7 +17,7 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 		return e
 	}
 	now := time.Now()
-	var p Plan
+	var p Names
 	if newcomer != nil {
 		p = newcomer.plan
 	}
@@ -132,7 +132,7 @@ const misplacedLooks = 8
 
 // least is what goes first of all that is idle, for what a plan brings, its worth as of
 // now, and the priority; 0 if nothing is idle.
-func (ev *eviction) least(p Plan, now time.Time) (id uint32, worth float64, priority fair.Priority) {
+func (ev *eviction) least(p Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
 	for lane := maxLanes - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
 		n, its, ok := ev.leastIn(uint8(lane), now)
