@@ -43,6 +43,16 @@ func (m *mckp) share(runs [][]bundle) map[int32]price {
 	return found
 }
 
+// price is the last choice's price for a job.
+func (m *mckp) price(job int32) price {
+	if len(m.jobs) > 0 {
+		if own, ok := m.jobs[job]; ok {
+			return own
+		}
+	}
+	return m.dear
+}
+
 // wanted is the memory in which a job gains most.
 func wanted(bundles []bundle) int64 {
 	sum := int64(0)

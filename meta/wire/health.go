@@ -57,13 +57,8 @@ func (p *peer) healthy() error {
 	return p.mu.health.admit(time.Now())
 }
 
-// Rests reports whether a node would not be asked now, having failed lately. Once
-// it has rested the next request finds out how it is.
-func (c *Client) Rests(node string) bool {
-	p := c.known(node)
-	if p == nil {
-		return false
-	}
+// rests reports whether the peer would not be asked now.
+func (p *peer) rests() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := &p.mu.health
