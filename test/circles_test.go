@@ -19,7 +19,6 @@ import (
 
 // Packages of which some files call each other both ways, and why that is so.
 var circles = map[string]string{
-	"rankfs/cache/blobs":             "a use that ends removes its blob, and a blob that is made begins a use",
 	"rankfs/cache/simulate":          "what ends a fill begins the next",
 	"rankfs/fetch":                   "a source that is made of another dataset opens that dataset's source",
 	"rankfs/fetch/hdfs/namenode":     "a connection logs in by calls, and a call that fails makes another connection",

@@ -109,19 +109,6 @@ func (s *Store) Retain(keys map[string]bool) {
 	s.sweep(patience)
 }
 
-// folders are those that can be read now.
-func (s *Store) folders() []*disks.Folder {
-	all := s.config.Room.Folders(s.config.Folder)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.mu.listed, func(f disks.Folder, _ bool) bool { return !among(all, &f) })
-	return all
-}
-
-func among(all []*disks.Folder, folder *disks.Folder) bool {
-	return slices.ContainsFunc(all, func(f *disks.Folder) bool { return *f == *folder })
-}
-
 // list finds what is in folders that were not listed yet: whole blobs first. None of it
 // is in the budget.
 func (s *Store) list() (all []found) {
@@ -232,30 +219,4 @@ func (s *Store) enter(f found) (b *Blob, known bool) {
 		return nil, true
 	}
 	return nil, b.folder.Dir() == f.folder.Dir()
-}
-
-// erase removes the files of a key in a folder.
-func (s *Store) erase(folder *disks.Folder, key string) {
-	if err := folder.Remove(key+"."+s.config.Suffix, key+"."+part, key+"."+summed); err != nil {
-		s.log.Warn("blob not removed", "blob", folder.Path(key), "cause", err)
-	}
-}
-
-// sweep removes blobs that no owner wants and that have no use; interrupted ones only if
-// they were not touched for as long as patience.
-func (s *Store) sweep(patience time.Duration) {
-	s.mu.Lock()
-	var gone []*Blob
-	for key, b := range s.mu.blobs {
-		if b.use == nil && s.mu.wanted != nil && !s.mu.wanted[key] && (b.whole || time.Since(b.touched) >= patience) {
-			b.use = &use{ended: make(chan struct{})} // so that no other begins meanwhile
-			gone = append(gone, b)
-		}
-	}
-	s.mu.Unlock()
-	for _, b := range gone {
-		s.log.Info("blob removed", "blob", b.path())
-		b.remove()
-		s.end(b, false)
-	}
 }

@@ -180,16 +180,6 @@ func (s *Store) open(ctx context.Context, b *Blob, maker Maker) error {
 	return err
 }
 
-// roomy tries again without interrupted blobs if they may be in the way of one.
-func (b *Blob) roomy(try func() error) error {
-	err := try()
-	if errors.Is(err, meta.ErrNoSpace) && b.reserved == nil {
-		b.store.sweep(0)
-		err = try()
-	}
-	return err
-}
-
 // leave ends the part of one user.
 func (s *Store) leave(b *Blob) (last bool) {
 	s.mu.Lock()
@@ -208,23 +198,4 @@ func (b *Blob) Release() {
 	if b.store.leave(b) {
 		<-u.ended
 	}
-}
-
-// end lets the next use begin, after removing a blob that was opened and that no
-// owner wants.
-func (s *Store) end(b *Blob, opened bool) {
-	s.mu.Lock()
-	needless := opened && s.mu.wanted != nil && !s.mu.wanted[b.key]
-	s.mu.Unlock()
-	if needless {
-		b.remove()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.reserved == nil { // there are no files
-		delete(s.mu.blobs, b.key)
-	}
-	u := b.use
-	u.users, b.use = 0, nil
-	close(u.ended)
 }
