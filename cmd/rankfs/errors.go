@@ -87,10 +87,12 @@ func exitCodesTopic() *cobra.Command {
     0  done
     1  failure of any other kind; not everything is ready
     2  wrong usage: an argument or an option that can never be right
-    3  not found: no such mount, dataset, queue, node, pin or file
+    3  not found: no such mount (its daemon may be gone), dataset, queue, node,
+       pin or file
     4  taken: it exists already, or is busy
     5  source: it has changed since it was indexed, or is corrupt
-    6  away: no leader, or a node or HDFS does not answer; try later
+    6  away: no leader; no answer of a node, its daemon or HDFS; no such own
+       address; try later
     7  denied: a change that is not yours to make, a wrong or used token, a node
        that was removed
   130  stopped by a signal

@@ -201,7 +201,8 @@ func (p *program) promoteNodeCommand() *cobra.Command {
 remove them, and change settings.
 
 On an operator that is done at once. Where all operators are lost for good, root
-on most of the voters has to say it, on each for itself and within an hour:
+on most of the voters has to say it, on each for itself and within an hour; until
+then it ends with 1:
 
   voter1# rankfs node promote node2
   voter2# rankfs node promote node2
@@ -212,9 +213,15 @@ nodes vote.`,
 		Args:              wants("NODE"),
 		ValidArgsFunction: p.nodeNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Promotion, error) {
-				return d.PromoteNode(ctx, args[0])
+			var said control.Promotion
+			err := answer(c, p, func(d *control.Client, ctx context.Context) (_ control.Promotion, err error) {
+				said, err = d.PromoteNode(ctx, args[0])
+				return said, err
 			}, writePromotion)
+			if err == nil {
+				err = unpromoted(said)
+			}
+			return err
 		},
 	}
 }
@@ -224,9 +231,17 @@ func writePromotion(w io.Writer, s control.Promotion) {
 		fmt.Fprintf(w, "%s (%s) is an operator\n", s.Host, s.ID)
 		return
 	}
-	fmt.Fprintf(w, "%s (%s) is not an operator yet: %d of %s have said it, and %d are needed\n",
+	fmt.Fprintf(w, "%s (%s): %d of %s have said that it is to be an operator, and %d are needed\n",
 		s.Host, s.ID, len(s.Said), terminal.Plural(len(s.Said)+len(s.Silent), "voter"), s.Needed)
-	fmt.Fprintf(w, "as root on %s, within an hour: rankfs node promote %s\n", strings.Join(s.Silent, " or "), s.ID)
+}
+
+// unpromoted is the error of a node that is no operator yet.
+func unpromoted(s control.Promotion) error {
+	if s.Role == "operator" {
+		return nil
+	}
+	return failure.Hint(fmt.Errorf("%s (%s) is not an operator yet", s.Host, s.ID),
+		"as root on %s, within an hour: rankfs node promote %s", strings.Join(s.Silent, " or "), s.ID)
 }
 
 // nodeNames completes the name of a node, with a description: the host where that is

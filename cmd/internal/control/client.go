@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -192,7 +195,20 @@ func unseen(Progress) {}
 
 // ErrNoAnswer is the error of a daemon that is there and says nothing, as one
 // that is stopped.
-var ErrNoAnswer = errors.New("it does not answer")
+var ErrNoAnswer = meta.Worded(meta.ErrUnavailable, "it does not answer")
+
+// errGone is the error of a daemon that was there and has ended, or has hung up.
+var errGone = meta.Worded(meta.ErrUnavailable, "it went away before it answered")
+
+// gone reports whether a connection failed as those with a daemon that ends do.
+func gone(err error) bool {
+	for _, sign := range []error{io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, unix.ECONNREFUSED, unix.ECONNRESET, unix.EPIPE} {
+		if errors.Is(err, sign) {
+			return true
+		}
+	}
+	return false
+}
 
 // ask sends one request and reads its answer. Only an answer with progress
 // may take longer than c.answer as a whole; that one must begin in time.
@@ -216,8 +232,6 @@ func ask[T any](ctx context.Context, c *Client, method string, request any, prog
 		var e event
 		err := d.Decode(&e)
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return result, fmt.Errorf("ask daemon at %s: it went away before it answered", c.socket)
 		case err != nil:
 			return result, fmt.Errorf("ask daemon at %s: %w", c.socket, cause(ctx, err))
 		case e.Error != nil:
@@ -254,11 +268,14 @@ func (c *Client) post(ctx context.Context, method string, request any) (io.ReadC
 	return answer.Body, nil
 }
 
-// cause prefers the reason for which ctx was cancelled to what net/http
-// made of it.
+// cause prefers the reason for which ctx was cancelled, and that the daemon has gone, to
+// what net/http made of it.
 func cause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case gone(err):
+		return errGone
 	}
 	return err
 }
