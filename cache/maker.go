@@ -2,7 +2,7 @@ package cache
 
 import "context"
 
-// A maker makes slabs: from what there is of them in a tier, or new ones, for which it
+// A maker makes slabs: from their bytes in a tier, or new ones, for which it
 // finds room and has their plans write the bytes. Workers have one, and so have inputs. It
 // holds the cache's lock while it publishes what it did, never while it makes it.
 type maker struct {

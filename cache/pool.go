@@ -15,8 +15,8 @@ import (
 // slots is what it takes, and is written and read, not mapped. A slot that is
 // given back is cut out of the file.
 //
-// The lock is of which slots are taken. They are read and written without it, by who has
-// taken them.
+// The lock guards which slots are taken. A slot is read and written without it, by the
+// batch that has taken it.
 type pool struct {
 	dir, file *os.File
 	ending    atomic.Bool // the file goes as a whole

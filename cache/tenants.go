@@ -20,7 +20,7 @@ type tenant struct {
 	late     float64 // the share of its opens that waited, of late
 	lane     uint8   // of the idle batches that no reader is known to come to
 	standing fair.Standing
-	read     bool // by somebody, when the standing was weighed
+	read     bool // by a rank, when the standing was weighed
 }
 
 const (

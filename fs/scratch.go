@@ -216,8 +216,8 @@ func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedd
 	})
 }
 
-// Getattr implements fusefs.NodeGetattrer. Who has a file open knows it by that: its name
-// may be another one's by now.
+// Getattr implements fusefs.NodeGetattrer. An open file is known by its handle: its name
+// may be another file's by now.
 func (n *scratch) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	if w, ok := h.(*written); ok {
 		return w.attributes(out)

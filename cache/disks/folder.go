@@ -32,7 +32,7 @@ func (f *Folder) Dir() string { return f.health.dir }
 // Path is the name of a file in it, for people.
 func (f *Folder) Path(name string) string { return filepath.Join(f.health.dir, f.name, name) }
 
-// List is what there is in it.
+// List has the files in it.
 func (f *Folder) List() ([]fs.FileInfo, error) {
 	return ask(f.health, func(op *operation) (found []fs.FileInfo, err error) {
 		dir, err := f.place.root.Open(f.name)

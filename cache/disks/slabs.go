@@ -380,7 +380,7 @@ type Holding struct {
 	Bytes int64
 }
 
-// holdings adds what there is of each plan.
+// holdings adds the slabs and bytes of each plan.
 func (s *slabs) holdings(all map[[16]byte]Holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,7 @@ func (s *slabs) stats() Stats {
 	return Stats{Slabs: s.mu.Len(), Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes}
 }
 
-// Holdings is what there is of each plan.
+// Holdings are the slabs and bytes of each plan.
 func (t *Tier) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
 	for _, d := range t.dirs {

@@ -74,8 +74,8 @@ func (s Scenario) with(what Resource, amount float64) Scenario {
 	return s
 }
 
-// search finds the least amount that suffices, to 3 %, between what there is
-// and a thousand times that.
+// search finds the least amount that suffices, to 3 %, between low and a
+// thousand times that.
 func (s *Scenario) search(ctx context.Context, what Resource, low float64, by func() policy.Policy) (amount float64, ok bool, err error) {
 	calm := func(amount float64) bool {
 		if err != nil {

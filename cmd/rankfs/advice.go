@@ -132,7 +132,7 @@ func (n need) admission() string {
 	return text
 }
 
-// memory weighs what ranks held and waited for against what there is.
+// memory weighs what ranks held and waited for against the memory of the node.
 func (n need) memory() string {
 	const less = "or fewer ranks on this node, or smaller batches"
 	l := n.load.Lacked

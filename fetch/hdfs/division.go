@@ -13,7 +13,7 @@ import (
 // is nothing else to read. A node reads 128 MiB in about a second.
 const overdue = 5 * time.Second
 
-// A division hands out the splits of a scan to who reads them, at this node and for
+// A division hands out the splits of a scan to readers, at this node and for
 // others, and gives their findings to the one that merges them, in order.
 //
 // A split is handed out once, but for two reasons: another node did not read it, or has

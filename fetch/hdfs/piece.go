@@ -20,7 +20,7 @@ const (
 	maxFinder = 32 << 20         // bytes of findings that are kept for another node
 )
 
-// A piece says what a node is to find for another. What there is to find is a function of
+// A piece says what a node is to find for another. The result is a function of
 // it alone: the same bytes of the same version of a file, looked through in the same way.
 type piece struct {
 	Authority string `json:"authority"`

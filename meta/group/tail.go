@@ -122,7 +122,7 @@ func (t *tail) add(logs []*raft.Log) error {
 		return err
 	}
 	t.end += int64(b.Len())
-	all := append(t.all(), logs...) // who has loaded the old one sees no more than it had
+	all := append(t.all(), logs...) // readers of the old one see no more than it had
 	t.entries.Store(&all)
 	return nil
 }

@@ -99,7 +99,7 @@ func newFrameReader(r io.Reader) *frameReader {
 }
 
 // take reads so many bytes, valid until the next call. It allocates no more
-// than twice what there is to read, whatever n says.
+// than twice the bytes that are left, whatever n says.
 func (f *frameReader) take(n int) ([]byte, error) {
 	f.buf = f.buf[:0]
 	for len(f.buf) < n {

@@ -39,7 +39,7 @@ type commits struct {
 	era    uint64
 	of     map[uint64]Commit
 	blobs  map[string]Blob
-	sorted atomic.Pointer[Commits] // those of by map, if somebody has asked since they changed
+	sorted atomic.Pointer[Commits] // those of by map, if they were listed since they changed
 }
 
 func (s *state) pool() *pool { return sectionOf[*pool](s) }
@@ -80,7 +80,7 @@ type PoolJob struct {
 	UID    uint32
 	GID    uint32
 	Made   int64            // time of the cluster
-	Used   int64            // when somebody had something of it open last, if nobody has now
+	Used   int64            // when a file of it was open last, if none is now
 	Held   bool             `json:",omitempty"` // its file hold was open once
 	Life   int64            // nanoseconds that it lives unused
 	Quota  int64            `json:",omitempty"` // bytes that all copies of its maps may have; zero: any
@@ -95,7 +95,7 @@ func (j *PoolJob) Lives() time.Duration {
 	return time.Duration(j.Life)
 }
 
-// End is when the job goes, if clocks are right, unless somebody has something of it open.
+// End is when the job goes, if clocks are right, unless a file of it is open.
 func (j *PoolJob) End() (at time.Time, ok bool) {
 	return time.Unix(0, j.Used).Add(j.Lives()), len(j.Users) == 0
 }
@@ -106,7 +106,7 @@ type PoolStage struct {
 	Name       string
 	Number     uint64     // later stages have larger numbers
 	Nonce      uint64     // of the command that made it
-	Spec       meta.Stage // zero until somebody wrote it
+	Spec       meta.Stage // zero until it was written
 	Begun      bool       `json:",omitempty"` // attempts are written: its spec stays
 	Generation uint64     `json:",omitempty"` // how often it was reset, or given another spec
 	Resets     uint64     `json:",omitempty"`

@@ -62,7 +62,7 @@ func (c *StageName) of(s *state) (PoolStage, error) {
 }
 
 // DropStage forgets a stage, with its maps. One that is not there is forgotten. With Empty,
-// one stays in which there is a map or a blob: that may have come since somebody looked.
+// one stays in which there is a map or a blob: that may have come since the caller looked.
 type DropStage struct {
 	Entry
 	StageName

@@ -49,8 +49,8 @@ type Port struct {
 	}
 }
 
-// Listen takes the address of a port, which one process at a time can have. Whoever
-// connects waits until the port is open.
+// Listen takes the address of a port, which one process at a time can have. Nodes that
+// connect wait until the port is open.
 func Listen(ctx context.Context, address string) (*net.TCPListener, error) {
 	listen := net.ListenConfig{Control: tune, KeepAliveConfig: probes}
 	listen.SetMultipathTCP(false) // its sockets do not take all of TCP's options

@@ -13,7 +13,7 @@ import (
 
 // A peer is what is known of another node, and the connections to it.
 //
-// The lock is not held while a link is dialled, used or closed: who takes one has it alone.
+// The lock is not held while a link is dialled, used or closed: an exchange that takes one has it alone.
 type peer struct {
 	client *Client
 	node   string

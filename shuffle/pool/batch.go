@@ -95,8 +95,7 @@ func (b *batcher) commit(ctx context.Context, g state.PoolStage, c state.Commit)
 	}
 }
 
-// add queues a commit, unless the batcher is closed. Whoever finds that nobody sends begins
-// to.
+// add queues a commit, unless the batcher is closed. If no goroutine sends, one is begun.
 func (b *batcher) add(one *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -64,7 +64,7 @@ func (b *Blobs) Find(ctx context.Context, name string) (state.Blob, state.Commit
 	return state.Blob{}, state.Commit{}, fmt.Errorf("blob %s of job %s %w", name, b.job.is.Name, meta.ErrNotExist)
 }
 
-// List is what a directory has; of an empty name what there is at the top.
+// List has the entries of a directory; an empty name is the top.
 func (b *Blobs) List(ctx context.Context, dir string) ([]state.Blob, error) {
 	if dir != "" {
 		if _, _, err := b.Find(ctx, dir); err != nil {

@@ -43,13 +43,13 @@ type budget struct {
 	}
 }
 
-// A share is what a job has of the budget: a file system in memory. The lock guards who
-// uses it, not what it has.
+// A share is what a job has of the budget: a file system in memory. The lock guards its
+// users, not what it has.
 type share struct {
 	budget *budget
 	dir    string // where it is mounted
 
-	used, bound, want int64 // what there is, may be, and should be; under the budget's dividing
+	used, bound, want int64 // bytes that it has, may have, and should be allowed; under the budget's dividing
 
 	mu struct {
 		sync.Mutex

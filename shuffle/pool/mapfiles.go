@@ -211,7 +211,7 @@ type found struct {
 	begin int64
 }
 
-// find is what a map has of a part. Who has read it gives the map back.
+// find is what a map has of a part. The caller gives the map back when it has read that.
 func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) {
 	name := mapPath(r.Stage, c)
 	m, err := f.open.get(name, f.openMap)

@@ -39,7 +39,7 @@ type openedMap struct {
 
 	readers int       // now
 	read    time.Time // last
-	kept    bool      // for who reads it next
+	kept    bool      // for the next reader
 }
 
 // get is a map that is open, or is opened, for one reader more, who gives it back. open

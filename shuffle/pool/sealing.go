@@ -80,8 +80,8 @@ func (s *sealing) lease(ctx context.Context) error {
 	}
 }
 
-// close gives the lease back. Who opens the file to write it from here on is refused by
-// its second name.
+// close gives the lease back. A program that opens the file to write it from here on is
+// refused by its second name.
 func (s *sealing) close() error {
 	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	return errors.Join(err, s.file.Close())

@@ -36,7 +36,7 @@ func (s *spill) follow(ctx context.Context) {
 const relieveTime = 100 * time.Millisecond
 
 // relieve moves committed maps to the disk, those of the oldest stages first, if memory is
-// full: so writers go on. Who comes meanwhile waits.
+// full: so writers go on. A caller that comes meanwhile waits.
 func (s *spill) relieve(ctx context.Context) {
 	if !s.full() {
 		return

@@ -32,7 +32,7 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 }
 
 // wrongs are datasets whose source has changed since they were indexed: ranks that open a
-// batch of one get an error until somebody refreshes it. What is known of that is noted;
+// batch of one get an error until it is refreshed. They are known by earlier checks:
 // no source is asked.
 func (n *datasets) wrongs() (all []wrong) {
 	for _, d := range n.Catalog.List() {

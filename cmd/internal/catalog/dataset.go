@@ -40,8 +40,8 @@ func Reindex(err error, name string) error {
 	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
 }
 
-// Stale says that the source has changed, and what to do, if whoever looked last, as each
-// open does, found that. It asks no source.
+// Stale says that the source has changed, and what to do, if the last check found that;
+// each open makes one. It asks no source.
 func (d *Dataset) Stale() error {
 	err := d.Version.Source.Stale()
 	if err == nil || errors.Is(err, batch.ErrRemoved) || d.Version.Source.Elsewhere() != "" {

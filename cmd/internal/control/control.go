@@ -73,7 +73,7 @@ type Cache interface {
 }
 
 // Shuffles are the jobs of the shuffle pool. Those of other users are out of reach for
-// who is no admin.
+// all but admins.
 type Shuffles interface {
 	PoolJobs(ctx context.Context) ([]PoolJob, error)
 	PoolJob(ctx context.Context, u User, name string) (PoolJobDetail, error)

@@ -227,7 +227,7 @@ func (c *call) stream() context.Context {
 	return c.ctx
 }
 
-// user is who asks.
+// user is the caller of the request.
 func (c *call) user() User { return User{c.who.uid, c.who.gid, c.admin.is(c.who)} }
 
 func (c *call) progress(p Progress) { c.send(event{Progress: &p}) }

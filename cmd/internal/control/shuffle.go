@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// A User is who asks, as the kernel knows it. An admin gets at the jobs of all users of
+// A User is the caller of a request, as the kernel knows it. An admin gets at the jobs of all users of
 // the shuffle pool, others at their own.
 type User struct {
 	UID, GID uint32

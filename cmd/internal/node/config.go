@@ -82,8 +82,8 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 	a, err = trust.OpenAuthority(c.trust())
 	switch {
 	case err == nil && c.Join != "":
-		// A token of this cluster, or none, is of a unit that joined once; that of another
-		// is of somebody who takes this node for one of theirs from now on.
+		// A systemd unit that has joined once still names a token of this cluster, or none.
+		// With the token of another cluster this node is meant to be of that one.
 		if c.Token == "" {
 			return a, token, nil
 		}

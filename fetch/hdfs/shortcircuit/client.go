@@ -33,7 +33,7 @@ type Config struct {
 	// Patience is how long a disk may take for what is not in memory: as long as a
 	// datanode for its next bytes.
 	Patience time.Duration
-	// Age is how long the files of a block serve who opens it before the datanode is asked
+	// Age is how long the files of a block serve new readers before the datanode is asked
 	// for them anew: it may not want them used any more, which it tells by nothing else
 	// where it gives up the volume that they are on.
 	Age time.Duration

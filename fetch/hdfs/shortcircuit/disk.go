@@ -221,7 +221,7 @@ func (d *disks) reject(fds []int) {
 	}
 }
 
-// closeAll closes what there is to close on a disk.
+// closeAll closes the files that wait for it on a disk.
 func (d *disks) closeAll(device uint64) {
 	for files, ok := d.next(device); ok; files, ok = d.next(device) {
 		for _, f := range files {
