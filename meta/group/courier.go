@@ -20,11 +20,18 @@ import (
 // The courier does not wait for a node that is not in Raft's configuration, nor at all
 // when this node leads no more. The lock guards the table and each peer in it; Raft is
 // asked for its configuration without it.
+//
+// Raft says to followers how far the log is agreed on with the entries that come next, or
+// when none has come for a while. Until then a follower does not know what it has asked for
+// itself. So that while is as short as Raft lets it be, and the courier, where it has just
+// brought a follower all that there is, keeps Raft until there is more.
 type courier struct {
 	raft.Transport
 	raft.WithPreVote
 	raft.WithClose
 	stays func(id raft.ServerID) bool // in Raft's configuration
+	news  *news
+	ended chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -55,9 +62,15 @@ func (p *peer) hear() {
 // Raft counts a failure, and with the twelfth in a row it waits those ten seconds.
 const silence = time.Hour
 
+// How long a leader that has nothing to say to a follower is silent, beside its heartbeats.
+const (
+	untold = time.Millisecond      // after it has written an entry, and has no other to write
+	idle   = 50 * time.Millisecond // with nothing that the follower does not know
+)
+
 // newCourier is one by way of a network transport.
-func newCourier(t *raft.NetworkTransport, stays func(raft.ServerID) bool) *courier {
-	c := &courier{Transport: t, WithPreVote: t, WithClose: t, stays: stays}
+func newCourier(t *raft.NetworkTransport, n *news, stays func(raft.ServerID) bool) *courier {
+	c := &courier{Transport: t, WithPreVote: t, WithClose: t, stays: stays, news: n, ended: make(chan struct{})}
 	c.mu.peers = make(map[raft.ServerID]*peer)
 	return c
 }
@@ -119,6 +132,7 @@ func (c *courier) end() {
 	c.mu.Lock()
 	c.mu.closed = true
 	c.mu.Unlock()
+	close(c.ended)
 	c.giveUp()
 }
 
@@ -129,10 +143,28 @@ func (c *courier) AppendEntries(id raft.ServerID, to raft.ServerAddress, request
 	switch {
 	case err == nil:
 		c.heard(id)
+		if response.Success && len(request.Entries) == 0 && !isHeartbeat(request) {
+			c.rest(request)
+		}
 	case !isHeartbeat(request):
 		c.await(id, times)
 	}
 	return err
+}
+
+// rest returns when there is more to bring to a follower that has all that a request says.
+func (c *courier) rest(r *raft.AppendEntriesRequest) {
+	more := c.news.after(r.PrevLogEntry, r.LeaderCommitIndex)
+	if more == nil {
+		return
+	}
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	select {
+	case <-more:
+	case <-timer.C:
+	case <-c.ended:
+	}
 }
 
 // InstallSnapshot implements raft.Transport.

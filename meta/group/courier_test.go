@@ -31,6 +31,13 @@ func (w *wall) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallS
 	return errWall
 }
 
+// courierBy is a courier whose transport is any.
+func courierBy(t raft.Transport, stays func(raft.ServerID) bool) *courier {
+	c := newCourier(nil, new(news), stays)
+	c.Transport = t
+	return c
+}
+
 // Raft is not told that sending the log has failed before it makes sense to send
 // it again: it would wait for longer and longer. Heartbeats are its own business.
 func TestACourierKeepsFailuresToItself(t *testing.T) {
@@ -41,7 +48,7 @@ func TestACourierKeepsFailuresToItself(t *testing.T) {
 	}{
 		{"it answers a heartbeat", func(c *courier, w *wall, _ *bool) {
 			w.stands = false
-			c.AppendEntries("a", "", heartbeat, nil)
+			c.AppendEntries("a", "", heartbeat, new(raft.AppendEntriesResponse))
 		}},
 		{"it calls", func(c *courier, _ *wall, _ *bool) { c.called("a") }},
 		{"this node leads no more", func(c *courier, _ *wall, _ *bool) { c.giveUp() }},
@@ -52,8 +59,7 @@ func TestACourierKeepsFailuresToItself(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, gone := &wall{stands: true}, false
-				c := &courier{Transport: w, stays: func(raft.ServerID) bool { return !gone }}
-				c.mu.peers = make(map[raft.ServerID]*peer)
+				c := courierBy(w, func(raft.ServerID) bool { return !gone })
 				sent, installed := make(chan error, 1), make(chan error, 1)
 				go func() { sent <- c.AppendEntries("a", "", &raft.AppendEntriesRequest{PrevLogEntry: 7}, nil) }()
 				go func() { installed <- c.InstallSnapshot("a", "", nil, nil, nil) }()
@@ -77,8 +83,7 @@ func TestACourierKeepsFailuresToItself(t *testing.T) {
 // Nobody waits for one who is not in the configuration, or once all has ended.
 func TestACourierDoesNotWaitForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &courier{Transport: &wall{stands: true}, stays: func(id raft.ServerID) bool { return id == "a" }}
-		c.mu.peers = make(map[raft.ServerID]*peer)
+		c := courierBy(&wall{stands: true}, func(id raft.ServerID) bool { return id == "a" })
 		begun := time.Now()
 		c.InstallSnapshot("b", "", nil, nil, nil)
 		c.end()
@@ -93,8 +98,7 @@ func TestACourierDoesNotWaitForStrangers(t *testing.T) {
 // of no use.
 func TestALineIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &courier{stays: func(raft.ServerID) bool { return true }}
-		c.mu.peers = make(map[raft.ServerID]*peer)
+		c := courierBy(nil, func(raft.ServerID) bool { return true })
 		made, other := net.Pipe()
 		old, err := c.hang(t.Context(), "a", func(context.Context) (net.Conn, error) { return made, nil })
 		if err != nil {
@@ -132,4 +136,56 @@ func TestALineIsCut(t *testing.T) {
 		}
 		made.Close()
 	})
+}
+
+// A followed is a transport to a follower that takes all, or nothing.
+type followed struct {
+	raft.Transport
+	takes bool
+}
+
+func (f followed) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+	response.Success = f.takes
+	return nil
+}
+
+// Raft asks the courier again as soon as it has answered. So a follower is told that an entry is
+// agreed on when it is, and while there is nothing to tell it, it is left alone.
+func TestACourierRestsUntilThereIsMore(t *testing.T) {
+	all := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 6}
+	for _, tt := range []struct {
+		name    string
+		request *raft.AppendEntriesRequest
+		takes   bool
+		then    func(c *courier) // after 10 ms
+		rests   time.Duration
+	}{
+		{"nothing", all, true, func(*courier) {}, idle},
+		{"an entry is agreed on", all, true, func(c *courier) { c.news.executes(7) }, 10 * time.Millisecond},
+		{"an entry is written", all, true, func(c *courier) { c.news.stores(8) }, 10 * time.Millisecond},
+		{"this node ends", all, true, func(c *courier) { c.end() }, 10 * time.Millisecond},
+		{"it was agreed on before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 5}, true, nil, 0},
+		{"it was written before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 6, PrevLogTerm: 1, LeaderCommitIndex: 6}, true, nil, 0},
+		{"the follower has another log", all, false, nil, 0},
+		{"entries", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 6, PrevLogTerm: 1, LeaderCommitIndex: 6, Entries: make([]*raft.Log, 1)}, true, nil, 0},
+		{"a heartbeat", &raft.AppendEntriesRequest{Term: 1}, true, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := courierBy(followed{takes: tt.takes}, func(raft.ServerID) bool { return true })
+				c.news.stores(7)
+				c.news.executes(6)
+				if tt.then != nil {
+					time.AfterFunc(10*time.Millisecond, func() { tt.then(c) })
+				}
+				begun := time.Now()
+				if err := c.AppendEntries("a", "", tt.request, new(raft.AppendEntriesResponse)); err != nil {
+					t.Fatal(err)
+				}
+				if rests := time.Since(begun); rests != tt.rests {
+					t.Errorf("it rests for %v, not %v", rests, tt.rests)
+				}
+			})
+		})
+	}
 }

@@ -19,6 +19,7 @@ import (
 type fsm struct {
 	machine  *state.Machine
 	agreed   *agreed
+	news     *news
 	sync     func() error  // has the log on the disk
 	recalled chan struct{} // closed when recall is over: commands come after that
 	mu       struct {
@@ -28,8 +29,8 @@ type fsm struct {
 	}
 }
 
-func newFSM(m *state.Machine, a *agreed, sync func() error) *fsm {
-	return &fsm{machine: m, agreed: a, sync: sync, recalled: make(chan struct{})}
+func newFSM(m *state.Machine, a *agreed, n *news, sync func() error) *fsm {
+	return &fsm{machine: m, agreed: a, news: n, sync: sync, recalled: make(chan struct{})}
 }
 
 // An outcome is what a command came to.
@@ -44,6 +45,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	<-f.recalled
 	result, err := f.machine.Apply(l.Index, l.Data)
 	f.agreed.note(max(l.Index, f.agreed.last))
+	f.news.executes(l.Index)
 	return outcome{result, err}
 }
 

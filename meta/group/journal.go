@@ -43,6 +43,7 @@ const room = segmentBytes + 1<<20
 type journal struct {
 	*wal.WAL
 	tail      *tail
+	news      news
 	storing   sync.Mutex                  // held while the log is written
 	late      time.Duration               // that the tail waits for the disk
 	alone     atomic.Pointer[func() bool] // whether no other node has the log; nil until Raft runs
@@ -147,7 +148,11 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 		}
 		return nil
 	}
-	return j.store(logs)
+	err := j.store(logs)
+	if err == nil {
+		j.news.stores(logs[len(logs)-1].Index)
+	}
+	return err
 }
 
 // mayWait reports whether entries may be in the tail for now. Raft asks for an entry to be

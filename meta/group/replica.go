@@ -56,9 +56,9 @@ func startReplica(c *Config, s *store, l *links, bootstrap bool) (*replica, erro
 		// send that no goroutine receives, and Raft waits for it when it shuts down.
 		MaxRPCsInFlight: 1,
 	})
-	r.courier = newCourier(network, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
+	r.courier = newCourier(network, s.news, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
 	conf := raftConfig(c)
-	replayed := newFSM(c.Machine, s.agreed, s.log.sync)
+	replayed := newFSM(c.Machine, s.agreed, s.news, s.log.sync)
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
@@ -89,6 +89,7 @@ func raftConfig(c *Config) *raft.Config {
 	patient := c.times.heartbeat + time.Millisecond
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = patient, patient, c.times.heartbeat/2
 	conf.SnapshotThreshold, conf.TrailingLogs = 4096, trailing
+	conf.CommitTimeout = untold
 	conf.ShutdownOnRemove = false
 	return conf
 }

@@ -1,0 +1,51 @@
+package group
+
+import "sync"
+
+// The news are how far the log of this node goes, and how far its machine has executed it:
+// what a leader has to bring to its followers.
+type news struct {
+	mu struct {
+		sync.Mutex
+		stored, executed uint64
+		more             chan struct{} // closed by what comes next; nil if nobody waits
+	}
+}
+
+// stores notes that the log ends there, which may be before where it ended.
+func (n *news) stores(index uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.stored = index
+	n.tell()
+}
+
+// executes notes that the machine has come so far.
+func (n *news) executes(index uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.executed = index
+	n.tell()
+}
+
+// tell wakes who waits. The lock is held.
+func (n *news) tell() {
+	if n.mu.more != nil {
+		close(n.mu.more)
+		n.mu.more = nil
+	}
+}
+
+// after is closed when there is more than what was stored and executed up to there; nil if
+// there is already.
+func (n *news) after(stored, executed uint64) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.stored > stored || n.mu.executed > executed {
+		return nil
+	}
+	if n.mu.more == nil {
+		n.mu.more = make(chan struct{})
+	}
+	return n.mu.more
+}
