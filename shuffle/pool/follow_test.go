@@ -41,7 +41,7 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 			s.must(state.Sender{Node: m.id, Leads: true}, &state.Setting{Key: "k", Value: fmt.Sprint(i)})
 			time.Sleep(time.Millisecond)
 		}
-		if n := long.listed.Load(); n < 4 || n > 20 {
+		if n := long.listed.Load(); n < 4 || n > 10 {
 			t.Errorf("in a second it has looked at the maps of a stage %d times, for 20 ms each", n)
 		}
 	})

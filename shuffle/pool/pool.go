@@ -89,7 +89,7 @@ type Config struct {
 // looks again, and no longer than that: what is committed meanwhile it looks at once. What
 // could not be done it tries again after a while.
 const (
-	restTimes = 10
+	restTimes = 30
 	mostRest  = 5 * time.Second
 	retryTime = time.Second
 )

@@ -47,8 +47,8 @@ func (t *tallies) all() map[uint64]Count {
 // Count is what all jobs have come to, by number, when the pool last looked.
 func (p *Pool) Count() map[uint64]Count { return p.tallies.all() }
 
-// Stats are as they were when the pool last looked at itself, a second ago or less; what
-// is used is as it is now.
+// Stats are as they were when the pool last looked at itself, seconds ago at most; what is
+// used is as it is now.
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
