@@ -42,6 +42,7 @@ will do as well.`,
 
 func writeExplained(w io.Writer, x control.Explanation) {
 	terminal.Pairs(w, "",
+		"name", x.View,
 		"view", x.Full,
 		"ranks", terminal.Count(x.Ranks),
 		"steps", terminal.Count(x.Steps),
