@@ -29,7 +29,6 @@ func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	if a.exceedsMemory(size) {
 		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, a.config.RAMBytes, errNoRoom)
 	}
-	a.evictSurplus()
 	a.ram.sweep() // files that ranks have unmapped since are better than fresh memory
 	for {
 		if a.overtakes(e) {
@@ -55,19 +54,6 @@ func fullRAM(budget int64, err error) error {
 		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", err)
 	}
 	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
-}
-
-// evictSurplus evicts spent batches, but for each reader's last one.
-func (a *admission) evictSurplus() {
-	for {
-		a.mu.Lock()
-		e := a.mu.eviction.surplus()
-		a.mu.Unlock()
-		if e == nil {
-			return
-		}
-		a.store.evict(e)
-	}
 }
 
 // makeWay evicts the next victim, if there is one; lack is the error of the fill that

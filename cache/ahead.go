@@ -54,8 +54,10 @@ func (rs *readers) backOff(e *entry) {
 // missed notes that a batch is no longer there that readers may have ahead of them.
 func (rs *readers) missed(k Key) {
 	for _, ep := range rs.epochs {
-		if rank, step, ok := ep.plan.Find(k); ok && ep.readers[rank] != nil {
-			ep.readers[rank].Gone(step)
+		if rank, step, ok := ep.plan.Find(k); ok {
+			for _, r := range ep.readers[rank] {
+				r.Gone(step)
+			}
 		}
 	}
 	for _, r := range rs.traces.routes {
@@ -76,10 +78,9 @@ func (rs *readers) comesTo(k Key) bool {
 func (rs *readers) soonest(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	first, at, ok = rs.traces.soonest(k, now)
 	for _, ep := range rs.epochs {
-		if u, is := ep.use(k); is && !rs.traces.predicts(ep.plan, u.reader.rank) {
-			if t := u.reader.comes(u.step, now); !ok || t.Before(at) {
-				first, at, ok = u, t, true
-			}
+		u, t, is := ep.use(k, now)
+		if is && !rs.traces.predicts(ep.plan, u.reader.rank) && (!ok || t.Before(at)) {
+			first, at, ok = u, t, true
 		}
 	}
 	return first, at, ok

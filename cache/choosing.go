@@ -165,7 +165,7 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 	jobs := int32(0)
 	for _, ep := range ch.mu.readers.epochs {
 		jobs++
-		for _, r := range ep.readers {
+		for r := range ep.all() {
 			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.plan, r.rank) {
 				o.courses = append(o.courses, bound{ep.plan, ep.next, *r, jobs, len(ep.readers) > 1})
 			}
@@ -201,14 +201,11 @@ func (ch *choosing) adopt(s strategy, o *outlook, levels []policy.Level) {
 func (ch *choosing) reorder() {
 	ch.mu.walk(func(id uint32) bool {
 		idle, eviction := ch.mu.slabs.idle, &ch.mu.eviction
-		if idle.isSpent(id) {
-			return true
-		}
 		b := idle.at(id)
 		if eviction.misplaced(&b) {
 			ch.mu.moves.down = append(ch.mu.moves.down, id)
 		}
-		idle.rank(id, eviction.place(&b))
+		idle.rank(id, eviction.place(&b, time.Now()))
 		return true
 	})
 }

@@ -1,14 +1,19 @@
 package cache
 
-import "time"
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+)
 
 // An epoch is the readers of one plan. The cache's lock guards it.
 type epoch struct {
 	plan    Plan
-	readers map[uint64]*reader // by rank
-	next    Plan               // of the epoch after this one; nil if that is not known
-	asked   bool               // next was asked for
-	usages  [2]usage           // of workers, for what readers in order need, and for what else is opened
+	readers map[uint64][]*reader // by rank; of one that several jobs read, one for each
+	next    Plan                 // of the epoch after this one; nil if that is not known
+	asked   bool                 // next was asked for
+	usages  [2]usage             // of workers, for what readers in order need, and for what else is opened
 }
 
 // A usage is an account of workers' time. What was not used in the past is not saved
@@ -39,20 +44,84 @@ func (ep *epoch) at(step uint64) (p Plan, s uint64) {
 	return ep.plan, step
 }
 
-// use is when a reader of ep comes to the batch of k.
-func (ep *epoch) use(k Key) (u use, ok bool) {
-	if rank, step, is := ep.plan.Find(k); is {
-		if r := ep.readers[rank]; r != nil && r.Run >= trusted && step >= r.Pos {
-			return use{r, step}, true
+// all are the readers.
+func (ep *epoch) all() iter.Seq[*reader] {
+	return func(yield func(*reader) bool) {
+		for _, its := range ep.readers {
+			for _, r := range its {
+				if !yield(r) {
+					return
+				}
+			}
 		}
 	}
-	if ep.next == nil {
-		return u, false
+}
+
+// use is when a reader of ep comes to the batch of k first.
+func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
+	passed := true
+	if rank, step, is := ep.plan.Find(k); is {
+		its := ep.readers[rank]
+		first, at, ok = soonestOf(its, step, now)
+		passed = !ok || len(its) > 1
+	}
+	if ep.next == nil || !passed {
+		return first, at, ok
 	}
 	if rank, step, is := ep.next.Find(k); is {
-		if r := ep.readers[rank]; r != nil && r.Run >= trusted {
-			return use{r, ep.plan.Steps() + step}, true
+		if u, t, comes := soonestOf(ep.readers[rank], ep.plan.Steps()+step, now); comes && (!ok || t.Before(at)) {
+			first, at, ok = u, t, true
 		}
 	}
-	return u, false
+	return first, at, ok
+}
+
+// soonestOf is which reader of a rank comes to a step first, and when.
+func soonestOf(its []*reader, step uint64, now time.Time) (first use, at time.Time, ok bool) {
+	for _, r := range its {
+		if r.Run < trusted || step < r.Pos {
+			continue
+		}
+		if t := r.comes(step, now); !ok || t.Before(at) {
+			first, at, ok = use{r, step}, t, true
+		}
+	}
+	return first, at, ok
+}
+
+const (
+	// beside is how many jobs that read one rank of a plan are told apart.
+	beside = 8
+
+	// gone: a reader beside which another of its rank goes on is no more if it is silent
+	// for as long as so many of its steps take, and for goneAfter: it may be that one,
+	// which began anew elsewhere.
+	gone      = tempoSteps
+	goneAfter = time.Second
+)
+
+// opener is the reader of a rank that opens a step; nil if none of those that are known
+// does, as neither this step nor the one before it, which was opened too, is near theirs.
+func (ep *epoch) opener(rank, step, near uint64) *reader {
+	its := ep.readers[rank]
+	if len(its) == 0 {
+		return nil
+	}
+	best := slices.MinFunc(its, func(a, b *reader) int {
+		return cmp.Or(cmp.Compare(a.distance(step, near), b.distance(step, near)), a.seen.Compare(b.seen))
+	})
+	if best.distance(step, near) == none && slices.ContainsFunc(its, func(r *reader) bool { return r.other == step }) {
+		return nil
+	}
+	return best
+}
+
+// silent are the readers of a rank that are gone beside r.
+func (ep *epoch) silent(r *reader, now time.Time) (all []*reader) {
+	for _, other := range ep.readers[r.rank] {
+		if other != r && now.Sub(other.seen) > gone*other.tempo.mean+goneAfter {
+			all = append(all, other)
+		}
+	}
+	return all
 }

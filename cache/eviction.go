@@ -8,9 +8,9 @@ import (
 	"rankfs/cache/policy"
 )
 
-// eviction says which idle batch goes first when room is needed: a stale or spent one
-// (read, and never to be read again), then one of a job that has another's part of
-// memory, then the one worth least. It takes the victim out of the cache; to copy and
+// eviction says which idle batch goes first when room is needed: a stale one, then the
+// oldest of those that are spent (read, and never to be read again), then one of a job that
+// has another's part of memory, then the one worth least. It takes the victim out of the cache; to copy and
 // to give it up is the store's. Its victims are in victim.go, its order is in worth.go.
 // The cache's lock guards it.
 type eviction struct {
@@ -68,7 +68,7 @@ func (ev *eviction) weigh() {
 			continue
 		}
 		t.read = t.read || len(ep.readers) > 0
-		for _, r := range ep.readers {
+		for r := range ep.all() {
 			if r.Run >= trusted {
 				t.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
 			}

@@ -88,11 +88,11 @@ func testStray(t *testing.T, ram, size int64) {
 	}
 }
 
-// Batches that no other epoch has are not hoarded: their memory is used again
-// long before the budget is.
+// Batches that no other epoch has make way for those that follow, and their memory is
+// used again as it is.
 func TestOnce(t *testing.T) {
-	k := newCache(t, cache.Config{RAMBytes: 512 << 20})
-	p := &testPlan{steps: 200, size: 1 << 20, once: true}
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
+	p := &testPlan{steps: 200, size: 1 << 20, once: true, last: true}
 	for step := range p.steps {
 		s := open(t, k, p, 0, step)
 		check(t, s, p, 0, step)

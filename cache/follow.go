@@ -20,7 +20,7 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 	if r == nil {
 		return m
 	}
-	moved, expected := r.opens(step, min(near, uint64(rs.config.MaxAhead)), now)
+	moved, expected := r.opens(step, rs.near(), now)
 	if !moved {
 		return move{expected: expected}
 	}

@@ -130,7 +130,7 @@ func (g *guarded) setIdle(e *entry) {
 		if id := g.slabs.idle.find(e.key, true); id != 0 {
 			b := g.slabs.idle.at(id)
 			b.last, b.gap = e.last, e.gap
-			g.slabs.idle.change(id, b, g.eviction.place(&b))
+			g.slabs.idle.change(id, b, g.eviction.place(&b, now))
 		}
 		g.eviction.addIdle(e.batch)
 	}

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/list"
 	"iter"
 	"time"
 
@@ -24,23 +23,19 @@ type named struct {
 // of its own, of which there are few, has an opened too.
 //
 // A batch has one status for each form that is idle, under one number as long as it is
-// here. It is in one of two orders: spent if it was read and is never read again, or
-// else in the lanes. A status may round the times that were put. The cache's lock
-// guards the table.
+// here. A status may round the times that were put. The cache's lock guards the table.
 type idleTable struct {
 	ledger *ledger.Ledger[named, status]
-	lanes  lanes      // by worth
-	spent  *list.List // of uint32: those that were read, and never are to be read again; in order of release
+	lanes  lanes // by worth
 	pairs  ledger.Names[planPair]
 	plans  []Plan  // by the number of the pair
 	bytes  []int64 // of memory, by that too
 	opened []opened
 	unused []uint32 // of the opened
 	wide   map[uint32]extent
-	places map[uint32]*list.Element // in spent, of those in slots
-	files  int                      // so many batches have a file in memory, open and not spent
-	hand   int                      // among opened, where one of them was found last
-	packed int                      // so many batches are
+	files  int // so many batches have a file in memory, open
+	hand   int // among opened, where one of them was found last
+	packed int // so many batches are
 	began  time.Time
 }
 
@@ -49,12 +44,11 @@ type opened struct {
 	ram     *ramFile
 	file    *disks.Slab
 	backing int32
-	id      uint32        // of the batch
-	place   *list.Element // in spent
+	id      uint32 // of the batch
 }
 
 func newIdleTable(began time.Time) *idleTable {
-	s := &idleTable{spent: list.New(), wide: make(map[uint32]extent), places: make(map[uint32]*list.Element), began: began}
+	s := &idleTable{wide: make(map[uint32]extent), began: began}
 	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
 	slot := func(id uint32) *uint32 { return &s.ledger.At(id).slot }
 	for i := range s.lanes {
@@ -81,8 +75,8 @@ func (s *idleTable) find(k Key, packed bool) uint32 {
 }
 
 // put adds a batch in a form that is not here yet.
-func (s *idleTable) put(b batch, spent bool, at place) {
-	r := newStatus(b, spent, s.began)
+func (s *idleTable) put(b batch, at place) {
+	r := newStatus(b, s.began)
 	r.pair = s.pair(b)
 	s.bytes[r.pair] += b.memory()
 	switch {
@@ -101,16 +95,12 @@ func (s *idleTable) put(b batch, spent bool, at place) {
 	if r.used&(packedFlag|pooledFlag) == 0 {
 		o := &s.opened[r.bytes]
 		o.id = id
-		if !spent && o.idle() {
+		if o.idle() {
 			s.files++
 		}
 	}
-	if spent {
-		s.setPlace(id, s.spent.PushBack(id))
-	} else {
-		s.ledger.At(id).setLane(at.lane)
-		s.lanes[at.lane].push(id, at.worth)
-	}
+	s.ledger.At(id).setLane(at.lane)
+	s.lanes[at.lane].push(id, at.worth)
 }
 
 // pair is the number of the plans of a batch.
@@ -157,13 +147,13 @@ func (s *idleTable) at(id uint32) batch {
 	return k
 }
 
-// change notes another history of a batch that is not spent, and its place.
+// change notes another history of a batch, and its place.
 func (s *idleTable) change(id uint32, k batch, at place) {
 	s.ledger.At(id).remember(k, s.began)
 	s.rank(id, at)
 }
 
-// rank gives a batch that is not spent another place in the lanes.
+// rank gives a batch another place in the lanes.
 func (s *idleTable) rank(id uint32, at place) {
 	r := s.ledger.At(id)
 	if r.lane() == at.lane {
@@ -178,17 +168,12 @@ func (s *idleTable) rank(id uint32, at place) {
 // take takes a batch away.
 func (s *idleTable) take(id uint32) batch {
 	k, r := s.at(id), s.ledger.At(id)
-	if r.used&spentFlag != 0 {
-		s.spent.Remove(s.place(id))
-		delete(s.places, id)
-	} else {
-		s.lanes[r.lane()].remove(r.slot)
-	}
+	s.lanes[r.lane()].remove(r.slot)
 	switch {
 	case k.packed:
 		s.packed--
 	case !k.pooled:
-		if o := &s.opened[r.bytes]; r.used&spentFlag == 0 && o.idle() {
+		if o := &s.opened[r.bytes]; o.idle() {
 			s.files--
 		}
 		s.opened[r.bytes] = opened{}
@@ -222,8 +207,9 @@ func (s *idleTable) file(id uint32) *disks.Slab {
 // meanwhile.
 func (s *idleTable) inOrder() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for p := s.spent.Front(); p != nil; p = p.Next() {
-			if !yield(p.Value.(uint32)) {
+		spent := &s.lanes[spentLane]
+		for at := range spent.count {
+			if !yield(spent.id(at)) {
 				return
 			}
 		}
@@ -231,42 +217,23 @@ func (s *idleTable) inOrder() iter.Seq[uint32] {
 	}
 }
 
-// place is where a spent batch stands among those.
-func (s *idleTable) place(id uint32) *list.Element {
-	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
-		return s.opened[r.bytes].place
-	}
-	return s.places[id]
-}
-
-func (s *idleTable) setPlace(id uint32, p *list.Element) {
-	if r := s.ledger.At(id); r.used&pooledFlag == 0 {
-		s.opened[r.bytes].place = p
-	} else {
-		s.places[id] = p
-	}
-}
-
 // idle reports whether a batch has a file in memory that is open.
 func (o *opened) idle() bool { return o.ram != nil && o.ram.fd >= 0 }
 
-// nextFile is a batch that is not spent and has such a file: each in turn, as long
-// as they are there; 0 if there is none.
+// nextFile is a batch that has such a file: each in turn, as long as they are there; 0 if
+// there is none.
 func (s *idleTable) nextFile() uint32 {
 	if s.files == 0 {
 		return 0
 	}
 	for range s.opened {
 		s.hand = (s.hand + 1) % len(s.opened)
-		if o := &s.opened[s.hand]; o.idle() && o.place == nil {
+		if o := &s.opened[s.hand]; o.idle() {
 			return o.id
 		}
 	}
 	return 0
 }
-
-// isSpent reports whether a batch is.
-func (s *idleTable) isSpent(id uint32) bool { return s.ledger.At(id).used&spentFlag != 0 }
 
 // isPooled reports whether a batch is in memory without a file of its own.
 func (s *idleTable) isPooled(id uint32) bool { return s.ledger.At(id).used&pooledFlag != 0 }

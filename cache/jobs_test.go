@@ -17,11 +17,12 @@ import (
 
 var hour = flag.Duration("hour", 40*time.Second, "of the virtual clock, in which several jobs read")
 
-// A paced job opens the batches of a plan in order, over and over, one a tick
+// A paced job opens the batches of a plan in order, over and over, or once, one a tick
 // where it need not wait, give or take a part of it.
 type paced struct {
 	plan *testPlan
 	tick time.Duration
+	once bool
 }
 
 // An opening is a batch that was opened, and when.
@@ -39,7 +40,7 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 		r := rand.New(rand.NewPCG(7, uint64(n)))
 		tasks.Go(func() {
 			begin := start
-			for i := uint64(0); ; i++ {
+			for i := uint64(0); !j.once || i < j.plan.steps; i++ {
 				late := time.Duration(r.Int64N(int64(j.tick) / 4))
 				if i < 10 && n%2 == 0 { // its first steps take longer
 					begin = begin.Add(j.tick * 6 / 25)
@@ -147,7 +148,7 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 					steps := test.places * 100 / test.percent / len(test.ticks)
 					for i, tick := range test.ticks {
 						p := &testPlan{id: byte(i + 1), steps: uint64(steps), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
-						jobs = append(jobs, paced{p, tick * time.Millisecond})
+						jobs = append(jobs, paced{plan: p, tick: tick * time.Millisecond})
 					}
 					k := newCache(t, cache.Config{RAMBytes: int64(test.places) * batch, Workers: 2, Policy: policy})
 					all = read(t, k, jobs, *hour)
@@ -167,5 +168,50 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 				t.Errorf("%d fills for %d opens, lru has %d for %d", fills, len(all), lru, len(old))
 			}
 		})
+	}
+}
+
+// Jobs of different paces that read one epoch, which no other epoch has the batches of,
+// find as much of it as the best of all policies would, too: what one has read is not
+// spent while another comes to it.
+func TestHitsOfJobsOnOneEpoch(t *testing.T) {
+	const batch, places = 32 << 10, 512
+	for _, ticks := range [][]time.Duration{{4, 16}, {7, 5}, {5, 8, 13}} {
+		for _, percent := range []int{10, 30, 50, 90, 100} {
+			t.Run(fmt.Sprintf("%v, %d%%", ticks, percent), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := &testPlan{id: 1, steps: uint64(places * 100 / percent), size: batch, noise: true, once: true, last: true, fail: slow(2 * time.Millisecond)}
+					var jobs []paced
+					for _, tick := range ticks {
+						jobs = append(jobs, paced{p, tick * time.Millisecond, true})
+					}
+					k := newCache(t, cache.Config{RAMBytes: places * batch, Workers: 2})
+					all := read(t, k, jobs, time.Hour)
+					hits, best := len(all)-int(k.Stats().Fills), bestOf(all, places)
+					t.Logf("%d opens of %d batches: %d hits, the best is %d: %.4f", len(all), p.steps, hits, best, float64(hits)/float64(best))
+					if float64(hits) < 0.97*float64(best) {
+						t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, len(all), best)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An epoch for which memory has room is filled once, however often it is read, also if
+// no other epoch has its batches. Where others want memory, what was read goes first.
+func TestAnEpochReadAgain(t *testing.T) { synctest.Test(t, testAnEpochReadAgain) }
+
+func testAnEpochReadAgain(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	once := &testPlan{id: 1, steps: 50, size: 1 << 20, once: true, last: true}
+	first := readEpoch(t, k, once, time.Second)
+	if again := readEpoch(t, k, once, time.Second); first != once.steps || again > 0 {
+		t.Errorf("%d fills of %d batches, and %d when they were read again", first, once.steps, again)
+	}
+	others := &testPlan{id: 2, steps: 60, size: 1 << 20}
+	readEpoch(t, k, others, time.Second)
+	if fills := readEpoch(t, k, others, time.Second); fills > 0 {
+		t.Errorf("%d batches were filled again, beside others that nobody comes to", fills)
 	}
 }

@@ -61,7 +61,7 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 	for n := len(g.moves.down); n > 0 && g.queue.resting > 0 && !g.strained && !g.closed; n = len(g.moves.down) {
 		id := g.moves.down[n-1]
 		g.moves.down = g.moves.down[:n-1]
-		if !g.slabs.idle.has(id) || g.slabs.idle.isSpent(id) {
+		if !g.slabs.idle.has(id) {
 			continue
 		}
 		b := g.slabs.idle.at(id) // which may be another one by now

@@ -1,6 +1,10 @@
 package cache
 
-import "rankfs/cache/policy"
+import (
+	"time"
+
+	"rankfs/cache/policy"
+)
 
 // Policy is the name of the policy in use.
 func (c *Cache) Policy() string {
@@ -34,10 +38,10 @@ func (c *Cache) Pin(plan [16]byte, at policy.Level) {
 	} else {
 		c.mu.strategy.pins[plan] = at
 	}
-	idle, eviction := c.mu.slabs.idle, &c.mu.eviction
+	idle, eviction, now := c.mu.slabs.idle, &c.mu.eviction, time.Now()
 	for id := range idle.all() {
-		if b := idle.at(id); b.key.Plan == plan && !b.packed && eviction.readOnce(&b) != idle.isSpent(id) {
-			eviction.addIdle(idle.take(id))
+		if b := idle.at(id); b.key.Plan == plan && b.plan.Once() {
+			idle.rank(id, eviction.place(&b, now))
 		}
 	}
 	c.choosing.soon()

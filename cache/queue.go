@@ -109,7 +109,7 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 		return best, ok
 	}
 	for _, ep := range q.readers.epochs {
-		for _, r := range ep.readers {
+		for r := range ep.all() {
 			r = q.readers.traces.guide(ep.plan, r)
 			if p, step, is := q.readers.missing(ep, r); is {
 				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, plan: p, step: step})

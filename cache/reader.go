@@ -17,7 +17,8 @@ type reader struct {
 	size   int64     // of a batch, as last seen; zero if none was ready yet
 	seen   time.Time // when a step was opened
 	served time.Time // when an open that waited was answered
-	stray  uint64    // the step after one that was opened far from here
+	stray  uint64    // the step after one that was opened a little behind here
+	other  uint64    // and after one far from here: who opens that is another reader
 	tempo  tempo
 	course course
 	lane   uint8  // of idle batches: what it comes to is there, in order
@@ -48,14 +49,28 @@ type use struct {
 // near is how many steps a reader may leave out without being another one.
 const near = 16
 
+// distance is how far from where r is a step lies, less if r may have gone on to it than
+// if it went back; none if it is too far. Who is not trusted yet may be anywhere.
+func (r *reader) distance(step, near uint64) uint64 {
+	switch {
+	case step >= r.Pos && step-r.Pos < near:
+		return step - r.Pos
+	case step < r.Pos && r.Pos-step <= near:
+		return near + r.Pos - step
+	case r.Run < trusted:
+		return none - 1
+	}
+	return none
+}
+
 const trusted = ahead.Trusted
 
 const none = ^uint64(0)
 
 // opens moves a reader to the step that it opens. An open far from the reader's
-// position moves it only if the next step is opened after it: a resumed job goes on
-// from there, a person browsing does not. So stray opens by other processes do not
-// stop a job's batches from being made ready ahead.
+// position does not: who opens the next step after it is another reader, be it a job
+// that resumed there or one that reads the same, and a person browsing is none. So stray
+// opens by other processes do not stop a job's batches from being made ready ahead.
 func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
 	switch {
 	case step >= r.Pos && step-r.Pos < near:
@@ -67,12 +82,12 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 		r.Run = max(1, r.Run+1-int(step-r.Pos))
 	case step == r.stray || r.Run < trusted:
 		r.Cursor, r.tempo = ahead.Cursor{Run: 1}, tempo{}
-	default:
+	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
-		if step < r.Pos && r.Pos-step <= near { // one of a rank's several workers is a little late
-			r.Run++
-			return false, true
-		}
+		r.Run++
+		return false, true
+	default:
+		r.other = step + 1
 		return false, false
 	}
 	r.Open(step)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,11 +24,15 @@ type readers struct {
 // maxReaders bounds how many ranks are followed at once on one node.
 const maxReaders = 4096
 
-// reader finds or makes the reader of a rank; nil if there are too many.
+// reader finds or makes the reader of a rank that opens a step; nil if there are too many.
 func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *reader) {
-	ep := rs.epochs[p.ID()]
-	if ep != nil && ep.readers[rank] != nil {
-		return ep, ep.readers[rank]
+	if ep := rs.epochs[p.ID()]; ep != nil {
+		if r := ep.opener(rank, step, rs.near()); r != nil {
+			for _, other := range ep.silent(r, now) {
+				rs.remove(ep, other)
+			}
+			return ep, r
+		}
 	}
 	if rs.count >= maxReaders {
 		rs.dropSilent(now)
@@ -35,27 +40,46 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *re
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, seen: now}
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, other: none, seen: now}
 	return rs.add(p, r), r
 }
 
-// add adds a reader to the epoch of p.
+// near is how far from where a reader is an open is still its own.
+func (rs *readers) near() uint64 { return min(near, uint64(rs.config.MaxAhead)) }
+
+// add adds a reader to the epoch of p, in the place of one that is not trusted yet, or of
+// the one of its rank that is silent longest if there are too many.
 func (rs *readers) add(p Plan, r *reader) *epoch {
 	ep := rs.epochs[p.ID()]
 	if ep == nil {
-		ep = &epoch{plan: p, readers: make(map[uint64]*reader)}
+		ep = &epoch{plan: p, readers: make(map[uint64][]*reader)}
 		rs.epochs[p.ID()] = ep
 	}
-	if ep.readers[r.rank] == nil {
-		rs.count++
+	its := ep.readers[r.rank]
+	for _, other := range its {
+		other.other = none
 	}
-	ep.readers[r.rank] = r
+	at := slices.IndexFunc(its, func(other *reader) bool { return other.Run < trusted })
+	if at < 0 && len(its) >= beside {
+		at = slices.Index(its, slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) }))
+	}
+	if at >= 0 {
+		its[at] = r
+		return ep
+	}
+	ep.readers[r.rank] = append(its, r)
+	rs.count++
 	return ep
 }
 
 // remove forgets a reader.
 func (rs *readers) remove(ep *epoch, r *reader) {
-	delete(ep.readers, r.rank)
+	its := ep.readers[r.rank]
+	if its = slices.DeleteFunc(its, func(other *reader) bool { return other == r }); len(its) > 0 {
+		ep.readers[r.rank] = its
+	} else {
+		delete(ep.readers, r.rank)
+	}
 	rs.count--
 	if len(ep.readers) == 0 {
 		delete(rs.epochs, ep.plan.ID())
@@ -67,7 +91,7 @@ func (rs *readers) dropSilent(now time.Time) {
 	rs.traces.dropSilent(now, rs.config.Idle)
 	rs.tenants.dropSilent(now, rs.config.Idle)
 	for _, ep := range rs.epochs {
-		for _, r := range ep.readers {
+		for _, r := range slices.Collect(ep.all()) {
 			if now.Sub(r.seen) > rs.config.Idle {
 				rs.remove(ep, r)
 			}
@@ -86,8 +110,10 @@ func (rs *readers) end() {
 // one that needs less.
 func (rs *readers) served(e *entry) {
 	if ep := rs.epochs[e.plan.ID()]; ep != nil {
-		if r := ep.readers[e.rank]; r != nil && r.Pos == e.step+1 {
-			r.served = time.Now()
+		for _, r := range ep.readers[e.rank] {
+			if r.Pos == e.step+1 {
+				r.served = time.Now()
+			}
 		}
 	}
 }
@@ -95,7 +121,7 @@ func (rs *readers) served(e *entry) {
 // restart reckons anew when readers come to what they read.
 func (rs *readers) restart(now time.Time) {
 	for _, ep := range rs.epochs {
-		for _, r := range ep.readers {
+		for r := range ep.all() {
 			r.set(now)
 		}
 	}
@@ -126,7 +152,7 @@ func (rs *readers) tenant(p Plan, now time.Time) *tenant {
 func (rs *readers) laneFor(ep *epoch) uint8 {
 	var used [maxLanes]int
 	for _, other := range rs.epochs {
-		for _, r := range other.readers {
+		for r := range other.all() {
 			if used[r.lane]++; other != ep {
 				used[r.lane]++
 			}
@@ -139,7 +165,7 @@ func (rs *readers) laneFor(ep *epoch) uint8 {
 		used[t.lane] += 2
 	}
 	lanes, best := &rs.slabs.idle.lanes, uint8(1)
-	for lane := uint8(1); lane < maxLanes; lane++ {
+	for lane := uint8(1); lane < spentLane; lane++ {
 		if used[lane] < used[best] || used[lane] == used[best] && lanes[lane].count < lanes[best].count {
 			best = lane
 		}

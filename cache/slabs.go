@@ -69,7 +69,7 @@ func (s *slabs) isPacked(k Key) bool { return s.idle.find(k, true) != 0 }
 
 // idleFiles reports whether anything that is open nowhere has a file.
 func (s *slabs) idleFiles() bool {
-	return s.idle.files+s.idle.spent.Len()+len(s.stale) > 0
+	return s.idle.files+len(s.stale) > 0
 }
 
 // keys are those of all that is here of a plan.

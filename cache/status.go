@@ -26,7 +26,6 @@ const (
 	byHandFlag
 	denseFlag
 	wideFlag  // see extent
-	spentFlag // and not in the order of worth
 	thereFlag // or the status is not in use
 	laneFlag  // the lowest bit of the number of a lane
 	laneMask  = laneFlag * (maxLanes - 1)
@@ -36,7 +35,7 @@ const (
 )
 
 // newStatus is the status of a batch, but for what the table knows of it.
-func newStatus(b batch, spent bool, began time.Time) status {
+func newStatus(b batch, began time.Time) status {
 	r := status{step: b.key.Step, rank: uint32(b.key.Rank), size: uint32(b.size), pages: uint32(b.real / pages(1)), bytes: b.number}
 	r.remember(b, began)
 	r.set(thereFlag, true)
@@ -44,7 +43,6 @@ func newStatus(b batch, spent bool, began time.Time) status {
 	r.set(pooledFlag, b.pooled)
 	r.set(denseFlag, b.dense)
 	r.set(wideFlag, uint64(r.rank) != b.key.Rank || int64(r.size) != b.size)
-	r.set(spentFlag, spent)
 	return r
 }
 

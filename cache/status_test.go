@@ -47,16 +47,14 @@ func TestIdleTable(t *testing.T) {
 	})
 	worths := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 5))
 	places := rapid.Custom(func(r *rapid.T) place {
-		return place{rapid.SampledFrom([]uint8{0, 1, maxLanes - 1}).Draw(r, "lane"), worths.Draw(r, "worth")}
+		return place{rapid.SampledFrom([]uint8{0, 1, spentLane}).Draw(r, "lane"), worths.Draw(r, "worth")}
 	})
 	type model struct {
 		batch
-		spent bool
 		place
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		s, have := newIdleTable(began), make(map[named]*model)
-		var spent []named // in order
 		some := func(r *rapid.T, f func(id uint32, n named, m *model)) {
 			if len(have) > 0 {
 				all := slices.SortedFunc(maps.Keys(have), func(a, b named) int { return int(s.find(a.key, a.packed)) - int(s.find(b.key, b.packed)) })
@@ -80,13 +78,9 @@ func TestIdleTable(t *testing.T) {
 				} else {
 					m.ram, m.backing = &ramFile{fd: rapid.IntRange(-1, 1).Draw(r, "descriptor")}, rapid.Int32().Draw(r, "backing")
 				}
-				m.spent = rapid.Bool().Draw(r, "spent")
 			}
 			have[n] = m
-			s.put(m.batch, m.spent, m.place)
-			if m.spent {
-				spent = append(spent, n)
-			}
+			s.put(m.batch, m.place)
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"put": func(r *rapid.T) { put(r, keys.Draw(r, "key")) },
@@ -101,15 +95,12 @@ func TestIdleTable(t *testing.T) {
 						r.Fatalf("took %+v, want %+v", got, m.batch)
 					}
 					delete(have, n)
-					spent = slices.DeleteFunc(spent, func(o named) bool { return o == n })
 				})
 			},
 			"change": func(r *rapid.T) {
 				some(r, func(id uint32, _ named, m *model) {
-					if !m.spent {
-						m.history, m.place = histories.Draw(r, "history"), places.Draw(r, "place")
-						s.change(id, m.batch, m.place)
-					}
+					m.history, m.place = histories.Draw(r, "history"), places.Draw(r, "place")
+					s.change(id, m.batch, m.place)
 				})
 			},
 			"reorder": func(r *rapid.T) {
@@ -117,62 +108,59 @@ func TestIdleTable(t *testing.T) {
 					m.worth, m.lane = -m.worth, maxLanes-1-m.lane
 				}
 				for id := range s.all() {
-					if !s.isSpent(id) {
-						s.rank(id, have[s.name(id)].place)
-					}
+					s.rank(id, have[s.name(id)].place)
 				}
 			},
 			"": func(r *rapid.T) {
-				least, ordered, packed, files := make(map[uint8]float64), 0, 0, 0
+				least, spent, packed, files := make(map[uint8]float64), 0, 0, 0
 				for n, m := range have {
 					if n.packed {
 						packed++
 					}
 					id := s.find(n.key, n.packed)
-					if id == 0 || !s.has(id) || s.isSpent(id) != m.spent || s.at(id) != m.batch {
+					if id == 0 || !s.has(id) || s.at(id) != m.batch {
 						r.Fatalf("%+v: number %d, want %+v", n, id, m)
 					}
-					if !m.spent && m.ram != nil && m.ram.fd >= 0 {
+					if m.ram != nil && m.ram.fd >= 0 {
 						files++
 					}
-					if !m.spent {
-						ordered++
-						if worth, is := least[m.lane]; !is || m.worth < worth {
-							least[m.lane] = m.worth
-						}
-						if at := s.ledger.At(id).slot; s.lanes[m.lane].id(at) != id || s.lanes[m.lane].worth(at) != m.worth {
-							r.Fatalf("%+v is not at its place in the order", n)
-						}
+					if m.lane == spentLane {
+						spent++
+					}
+					if worth, is := least[m.lane]; !is || m.worth < worth {
+						least[m.lane] = m.worth
+					}
+					if at := s.ledger.At(id).slot; s.lanes[m.lane].id(at) != id || s.lanes[m.lane].worth(at) != m.worth {
+						r.Fatalf("%+v is not at its place in the order", n)
 					}
 				}
 				for range 2 {
-					if id := s.nextFile(); (id == 0) != (files == 0) || id != 0 && (have[s.name(id)].spent || have[s.name(id)].ram.fd < 0) {
+					if id := s.nextFile(); (id == 0) != (files == 0) || id != 0 && have[s.name(id)].ram.fd < 0 {
 						r.Fatalf("of %d files that are open %d is the next", files, id)
 					}
 				}
 				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
 					r.Fatalf("%+v is there", n)
 				}
-				if s.lanes.count() != ordered || s.packed != packed || s.ledger.Len() != len(have) {
-					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.lanes.count(), ordered, s.packed, packed, s.ledger.Len(), len(have))
+				if s.lanes.count() != len(have) || s.packed != packed || s.ledger.Len() != len(have) {
+					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.lanes.count(), len(have), s.packed, packed, s.ledger.Len(), len(have))
 				}
 				for lane, want := range least {
 					if _, worth := s.lanes[lane].least(); worth != want {
 						r.Fatalf("%v is the least worth in lane %d, want %v", worth, lane, want)
 					}
 				}
-				var got []named
 				all := make(map[named]bool)
 				for id := range s.inOrder() {
 					all[s.name(id)] = true
-					if s.isSpent(id) {
-						got = append(got, s.name(id))
+					if n := s.name(id); (have[n].lane == spentLane) != (len(all) <= spent) {
+						r.Fatalf("%+v is number %d in order, where %d are spent", n, len(all), spent)
 					}
 				}
-				if !slices.Equal(got, spent) || len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
-					r.Fatalf("spent are %v, want %v; %d batches in order, want %d", got, spent, len(all), len(have))
+				if len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
+					r.Fatalf("%d batches in order, want %d", len(all), len(have))
 				}
-				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+len(s.places)+s.files+s.pairs.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
+				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+s.files+s.pairs.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
 					r.Fatalf("something is left: %+v", s)
 				}
 			},
@@ -221,7 +209,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newIdleTable(time.Now())
 	for i := range uint64(n) {
-		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, false, place{worth: rand.Float64()})
+		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, place{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

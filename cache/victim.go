@@ -13,15 +13,18 @@ import (
 // to be less; or returns nil. A batch that an open waits for may take anything's
 // place, another that of what goes first for its job, or of what is worth less.
 func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
-	if e := ev.disposable(0); e != nil {
+	now := time.Now()
+	if e := ev.disposable(now); e != nil {
 		return e
 	}
-	now := time.Now()
 	var p Names
 	if newcomer != nil {
 		p = newcomer.plan
 	}
 	id, worth, priority := ev.least(p, now)
+	if e := ev.disposable(now); e != nil { // which readers had left
+		return e
+	}
 	if id == 0 {
 		return nil
 	}
@@ -49,23 +52,18 @@ func (ev *eviction) precedes(b *batch, n *entry, now time.Time) bool {
 	return !math.IsInf(next, 1) && next <= ev.wanted(n, now)
 }
 
-// surplus takes the oldest spent batch out of the cache, if there are more than each
-// reader's last one. They are filled anew before fresh memory is taken: theirs need
-// not be zeroed, is mapped, and is in the processor's cache.
-func (ev *eviction) surplus() *entry { return ev.disposable(ev.readers.count) }
-
-// disposable takes a stale batch out of the cache, or the oldest spent one if there
-// are more than so many; or returns nil.
-func (ev *eviction) disposable(spent int) *entry {
+// disposable takes a stale batch out of the cache, or the oldest spent one; or returns nil.
+func (ev *eviction) disposable(now time.Time) *entry {
 	if n := len(ev.slabs.stale) - 1; n >= 0 {
 		e := ev.slabs.stale[n]
 		ev.slabs.stale = ev.slabs.stale[:n]
 		return e
 	}
-	if ev.slabs.idle.spent.Len() <= spent {
+	id, _, ok := ev.leastIn(spentLane, now)
+	if !ok {
 		return nil
 	}
-	return ev.remove(ev.slabs.idle.spent.Front().Value.(uint32))
+	return ev.remove(id)
 }
 
 // victimOnNVMe takes a batch out of the cache whose slab is on NVMe and open nowhere,
@@ -89,7 +87,7 @@ func (ev *eviction) victimOnNVMe(dir string) *entry {
 // unwanted takes a batch out of the cache for b, which no open waits for: one that no
 // plan wants in memory, that no reader is just coming to, and that is worth less.
 func (ev *eviction) unwanted(b *batch) *entry {
-	if e := ev.surplus(); e != nil {
+	if e := ev.disposable(time.Now()); e != nil {
 		return e
 	}
 	id := ev.lesser(b)
@@ -134,7 +132,7 @@ const misplacedLooks = 8
 // now, and the priority; 0 if nothing is idle.
 func (ev *eviction) least(p Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
-	for lane := maxLanes - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
+	for lane := spentLane - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
 		n, its, ok := ev.leastIn(uint8(lane), now)
 		if !ok {
 			continue
@@ -147,6 +145,7 @@ func (ev *eviction) least(p Names, now time.Time) (id uint32, worth float64, pri
 	return id, worth, priority
 }
 
+// leastIn is what goes first in a lane. Of what is spent only what is found to be.
 func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
 	o := &ev.slabs.idle.lanes[lane]
 	for range misplacedLooks {
@@ -156,13 +155,14 @@ func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64
 		id, worth = o.least()
 		b := ev.slabs.idle.at(id)
 		next, at, comes := ev.readers.soonest(b.key, now)
+		right := ev.placeFor(&b, next, comes, now)
 		switch {
-		case comes && next.reader.lane == lane:
+		case right.lane == lane && comes:
 			return id, ev.worthAt(&b, ev.time.seconds(at)), true
-		case !comes && lane == ev.readers.tenants.lane(b.plan):
+		case right.lane == lane:
 			return id, worth, true
 		}
-		ev.slabs.idle.rank(id, ev.place(&b))
+		ev.slabs.idle.rank(id, right)
 	}
-	return id, worth, o.count > 0
+	return id, worth, o.count > 0 && lane != spentLane
 }

@@ -12,20 +12,24 @@ import (
 // have it again, and what the policy makes of both.
 
 // addIdle adds a batch that has become idle, at its place in the order.
-func (ev *eviction) addIdle(b batch) {
-	spent := !b.packed && b.opened && ev.readOnce(&b) && !b.plan.Shared()
-	ev.slabs.idle.put(b, spent, ev.place(&b))
+func (ev *eviction) addIdle(b batch) { ev.slabs.idle.put(b, ev.place(&b, time.Now())) }
+
+// place is the position of b in the order.
+func (ev *eviction) place(b *batch, now time.Time) place {
+	next, _, comes := ev.readers.soonest(b.key, now)
+	return ev.placeFor(b, next, comes, now)
 }
 
-// place is the position of b in the order: in the lane of the reader that comes to it
-// first.
-func (ev *eviction) place(b *batch) place {
-	now := time.Now()
-	next, _, ok := ev.readers.soonest(b.key, now)
-	if !ok {
-		return place{ev.readers.tenants.lane(b.plan), ev.worthAt(b, ev.guess(b, now))}
+// placeFor is place if it is known who comes to b first: it is in the lane of that reader.
+// What was read and no reader comes to is spent if no other epoch has it.
+func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) place {
+	switch {
+	case comes:
+		return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
+	case !b.packed && b.opened && ev.readOnce(b) && !b.plan.Shared():
+		return place{spentLane, ev.time.seconds(b.last)}
 	}
-	return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
+	return place{ev.readers.tenants.lane(b.plan), ev.worthAt(b, ev.guess(b, now))}
 }
 
 // worthAt is the policy's worth of keeping b in memory if its next use is at that

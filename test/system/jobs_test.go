@@ -106,3 +106,36 @@ func hitsOf(t *testing.T, ticks []time.Duration, size, batches int) {
 		t.Errorf("%d fills, the least recently used one out has %d", fills, lru)
 	}
 }
+
+// An epoch that memory has room for is filled once, whoever reads it: two jobs of
+// different paces, and then one of them again. That no other epoch has its batches is no
+// reason to give them up.
+func TestJobsOnOneEpoch(t *testing.T) {
+	const batches, size = 200, 64 << 10
+	n := start(t, "--ram", "64MiB")
+	n.create("d", newFixed(t, batches, size), "--batch", "1")
+	jobs := []*pacedJob{{tick: 1, rank: newRank(t)}, {tick: 3, rank: newRank(t)}}
+	for _, order := range []string{"full", "window:50"} {
+		before := n.status().Counters.Fills
+		for _, j := range jobs {
+			j.opens = 0
+		}
+		read := func(j *pacedJob) {
+			j.rank.batch(n.batch("d@order="+order, 0, j.opens))
+			j.opens++
+		}
+		for jobs[1].opens < batches {
+			j := slices.MinFunc(jobs, func(a, b *pacedJob) int {
+				return cmp.Or(cmp.Compare(a.opens/batches, b.opens/batches), cmp.Compare(a.next(), b.next()))
+			})
+			read(j)
+		}
+		for jobs[0].opens = 0; jobs[0].opens < batches; {
+			read(jobs[0])
+		}
+		// Some batches of the next epoch are made ready meanwhile.
+		if fills := n.status().Counters.Fills - before; fills > batches*5/4 {
+			t.Errorf("order=%s: %d fills for %d batches, which were read three times", order, fills, batches)
+		}
+	}
+}
