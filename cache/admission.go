@@ -181,7 +181,7 @@ func (a *admission) checkShortage(e *entry, now time.Time) error {
 		return short
 	}
 	if tell && a.config.Shortage != nil {
-		a.config.Shortage(e.plan, short)
+		a.config.Shortage(short)
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ type Config struct {
 	Log       *slog.Logger
 	Stalls    *stall.Table // has the clocks of fills; nil: one of its own
 
-	// Shortage is told that an open of a plan waits for memory that ranks hold, or for
-	// a file, at most once a minute.
-	Shortage func(Plan, *Shortage)
+	// Shortage is told that an open waits for memory that ranks hold, or for a file, at
+	// most once a minute.
+	Shortage func(*Shortage)
 	// Holds reports whether a thread is all of its process, which has a batch open.
 	// nil: that is not known, and no wait for memory is refused before its time.
 	Holds func(thread int32, rank, step uint64) bool

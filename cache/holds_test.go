@@ -51,12 +51,12 @@ func TestMappedAfterRelease(t *testing.T) {
 func TestAllHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, told := time.Now(), 0
-		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(_ cache.Plan, c *cache.Shortage) {
-			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Batches: 4, Held: 16 << 20, Size: 4 << 20, Asked: 4 << 20, Memory: 16 << 20}) {
+		p := &testPlan{steps: 2, size: 4 << 20}
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(c *cache.Shortage) {
+			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Plan: p, Batches: 4, Held: 16 << 20, Size: 4 << 20, Asked: 4 << 20, Memory: 16 << 20}) {
 				t.Errorf("after %v: %+v", time.Since(began), *c)
 			}
 		}})
-		p := &testPlan{steps: 2, size: 4 << 20}
 		var held []*cache.Slab
 		for rank := range uint64(4) {
 			held = append(held, open(t, k, p, rank, 0))

@@ -107,7 +107,7 @@ func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Sho
 // held is what opens have of memory while the fill of an entry finds no room, what they
 // wait for beside it, and what of the former is held by threads that wait.
 func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []holding) {
-	short = &Shortage{Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
+	short = &Shortage{Plan: e.plan, Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
 	stalled := rm.stalled()
 	for _, h := range rm.slabs.entries {
 		if h.holders == 0 || !h.inMemory() {

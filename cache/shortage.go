@@ -10,6 +10,7 @@ import (
 // that a batch does not fit beside it, and there is no disk to serve it from. Or there
 // is memory, and no file to be had for it. It wraps meta.ErrNoSpace.
 type Shortage struct {
+	Plan    Plan  // of the batch that is waited for
 	Batches int   // that are open
 	Held    int64 // what these take, and what is only mapped
 	Size    int64 // of the one that is waited for

@@ -109,7 +109,7 @@ func (n need) source() string {
 	if !n.job.Facts.Again {
 		return text + "memory does not help, as no epoch has the batches of another" + more
 	}
-	memory := missing*n.epoch() + n.inUse()
+	memory := min(missing*n.epoch()+n.inUse(), n.most())
 	if memory <= float64(n.ram()) {
 		return text + fmt.Sprintf("%s of the dataset in memory would do, and --ram %s has room for it: epochs after the first wait less, as long as nothing else needs the room",
 			terminal.Percent(missing), meta.FormatBytes(uint64(n.ram()))) + more
@@ -136,11 +136,11 @@ func (n need) admission() string {
 func (n need) memory() string {
 	const less = "or fewer ranks on this node, or smaller batches"
 	l := n.load.Lacked
-	if l == nil || l.Held+l.Asked <= n.ram() { // what was being made, and what no rank had, was in the way for a moment
+	if l == nil || l.Enough <= n.ram() { // what was being made, and what no rank had, was in the way for a moment
 		return "memory is what is waited for: more --ram than the " + terminal.Bytes(n.ram()) + " that there is, " + less
 	}
-	return fmt.Sprintf("memory is what is waited for: ranks hold or map %s, in %s, and wait for %s more, of %s: --ram %s has room for that; or close and unmap a batch before the next is opened, %s",
-		terminal.Bytes(l.Held), terminal.Plural(l.Batches, "open file"), terminal.Bytes(l.Asked), terminal.Bytes(n.ram()), ramFlag(float64(l.Held+l.Asked)), less)
+	return fmt.Sprintf("memory is what is waited for: ranks hold or map %s, in %s, and wait for %s more, of %s: --ram %s has room for that, and for a batch of each rank; or close and unmap a batch before the next is opened, %s",
+		terminal.Bytes(l.Held), terminal.Plural(l.Batches, "open file"), terminal.Bytes(l.Asked), terminal.Bytes(n.ram()), ramFlag(float64(l.Enough)), less)
 }
 
 // held adds that workers mostly wait for a source, if they do: it may be the source of
@@ -194,7 +194,7 @@ func (n need) decode() string {
 
 // disk advises where ranks wait for batches that left memory for the disk.
 func (n need) disk() string {
-	memory := n.inUse()
+	memory := min(n.inUse(), n.most())
 	for _, t := range n.load.Tiers {
 		memory += float64(t.Used - t.Copies)
 	}
@@ -207,7 +207,15 @@ func (n need) ahead() float64 {
 	if n.job.Facts == nil {
 		return 0
 	}
-	return float64(n.job.Here) * 18 * float64(n.job.Facts.Batch)
+	return min(float64(n.job.Here)*18*float64(n.job.Facts.Batch), n.most())
+}
+
+// most is more than what the ranks can use: a whole epoch, and a batch of the next for each.
+func (n need) most() float64 {
+	if n.job.Facts == nil {
+		return 0
+	}
+	return float64(n.job.Facts.Bytes) + float64(n.job.Here)*float64(n.job.Facts.Batch)
 }
 
 // room is whether there is memory for that.
@@ -255,9 +263,12 @@ func speed(bytes float64) string { return terminal.Bytes(int64(min(bytes, math.M
 
 // ramFlag is a value of --ram that is at least this many bytes.
 func ramFlag(bytes float64) string {
-	unit := float64(1 << 30)
-	if bytes < unit {
-		unit = 16 << 20
+	unit := float64(16 << 20)
+	switch {
+	case bytes >= 8<<30:
+		unit = 1 << 30
+	case bytes >= 1<<30:
+		unit = 128 << 20
 	}
 	return meta.FormatBytes(uint64(math.Ceil(min(bytes, math.MaxInt64/2)/unit) * unit))
 }

@@ -42,7 +42,7 @@ func TestAdvice(t *testing.T) {
 		"source unseen": {figures{waits: control.Waits{Source: 200}},
 			"the source is what is waited for, but too little came from it to say how fast it is"},
 		"memory": {figures{waits: control.Waits{Admission: 200}, ram: 64 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
-			"memory is what is waited for: ranks hold or map 60 MiB, in 7 open files, and wait for 40 MiB more, of 64 MiB: --ram 112MiB has room for that; or close and unmap a batch before the next is opened, or fewer ranks on this node, or smaller batches"},
+			"memory is what is waited for: ranks hold or map 60 MiB, in 7 open files, and wait for 40 MiB more, of 64 MiB: --ram 112MiB has room for that, and for a batch of each rank; or close and unmap a batch before the next is opened, or fewer ranks on this node, or smaller batches"},
 		"memory, for a moment": {figures{waits: control.Waits{Admission: 200}, ram: 128 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
 			"memory is what is waited for: more --ram than the 128 MiB that there is, or fewer ranks on this node, or smaller batches"},
 		"workers that rarely lack memory": {figures{waits: control.Waits{Admission: 200, Decode: 81}, ram: gib, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
@@ -55,6 +55,10 @@ func TestAdvice(t *testing.T) {
 			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here, and 75.0% of the time that this takes, a source is waited for: a faster source for those jobs that have a slow one, fewer ranks on this node, or more cores, each of which is a worker"},
 		"workers, little memory": {figures{waits: control.Waits{Admission: 200}, ram: gib / 4},
 			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker, or --ram 576MiB to make more ready ahead"},
+		"workers, little memory, a small dataset": {figures{waits: control.Waits{Admission: 200}, ram: gib / 4, change: func(j *control.Job) { j.Facts.Bytes = 256 << 20 }},
+			"a free worker is what is waited for: 2 batches are made at a time, for 7 ranks of all jobs here; fewer ranks on this node, or more cores, each of which is a worker, or --ram 288MiB to make more ready ahead"},
+		"slow source, a small dataset": {figures{waits: control.Waits{Source: 200}, ram: 16 << 20, source: control.Flow{Bytes: 1 << 30, Busy: 80}, change: func(j *control.Job) { j.Facts.Bytes = 16 << 20 }},
+			"the source gives 13 MiB/s, the ranks would use 819 MiB/s: 98.4% of the dataset in memory would do (--ram 48MiB); or 64 nodes, if the source gives each as much"},
 		"plan": {figures{waits: control.Waits{Plan: 200}},
 			"at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan train@epoch=N --hostfile FILE --settle"},
 		"plan of a view": {figures{waits: control.Waits{Plan: 200}, change: func(j *control.Job) { j.View = "train@order=full" }},
@@ -81,7 +85,7 @@ func TestAdvice(t *testing.T) {
 				c.change(&j)
 			}
 			l := control.Load{
-				Workers: 2, Ranks: 7, Lacked: &control.Lack{Batches: 7, Held: 60 << 20, Asked: 40 << 20}, Flows: control.Flows{Source: control.Flow{Held: c.held}}, Counters: control.Counters{FillSeconds: 40},
+				Workers: 2, Ranks: 7, Lacked: &control.Lack{Batches: 7, Held: 60 << 20, Asked: 40 << 20, Enough: 100 << 20}, Flows: control.Flows{Source: control.Flow{Held: c.held}}, Counters: control.Counters{FillSeconds: 40},
 				Tiers: []control.Tier{{Name: "ram", Budget: c.ram, Used: gib}, {Name: "nvme", Used: 12 * gib, Copies: 2 * gib}},
 			}
 			if got := advise(l, j); got != c.want {

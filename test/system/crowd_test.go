@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,9 +46,15 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	eventually.True(t, "the log says how much memory there should be", func() bool {
 		return n.logged(held, "or mount with --ram 32MiB or more, add --nvme") > 0
 	})
-	for _, said := range []string{n.ok("status").out, n.ok("stall", "d").out, n.ok("explain", "d").out} {
-		if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, held) {
+	for _, said := range []string{n.ok("status").out, n.ok("stall", "d").out, n.ok("explain", "d").out, sh(t, `cat "$1/.rankfs/health"`, n.mount)} {
+		said = strings.Join(strings.Fields(said), " ")
+		if !strings.Contains(said, held) {
 			t.Errorf("it is not said what the open waits for:\n%s", said)
+		}
+		for _, advice := range regexp.MustCompile(`--ram \w+`).FindAllString(said, -1) {
+			if advice != "--ram 32MiB" {
+				t.Errorf("%s is advised, all ranks need 32MiB:\n%s", advice, said)
+			}
 		}
 	}
 	all[0].well(order{Do: "close", Name: "b"})

@@ -24,8 +24,8 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
 		Flows: flows(report.Flows), Tiers: tiers, Pool: n.all.pool(), Counters: counters,
 	}
-	if batches, held, asked := n.Views.Lacked(); asked > 0 {
-		l.Lacked = &control.Lack{Batches: batches, Held: held, Asked: asked}
+	if c, enough := n.Views.Lacked(); c != nil && c.Asked > 0 {
+		l.Lacked = &control.Lack{Batches: c.Batches, Held: c.Held, Asked: c.Asked, Enough: enough}
 	}
 	for _, j := range report.Jobs {
 		l.Ranks += j.Recently.Ranks

@@ -37,6 +37,7 @@ type Lack struct {
 	Batches int   `json:"batches"` // that were open
 	Held    int64 `json:"held"`    // bytes of those, and of what was only mapped
 	Asked   int64 `json:"asked"`   // bytes that opens waited for
+	Enough  int64 `json:"enough"`  // bytes of memory in which all ranks have a batch, and what they held and asked for has room
 }
 
 // Waits are seconds by what was waited for.

@@ -56,16 +56,12 @@ func (v *View) withRoomFor(err error) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, v.views.roomFor(c, len(v.RanksHere())))
+	return fmt.Errorf("%w; %s", err, v.views.roomFor(c))
 }
 
 // LogShortage has the log say that an open waits for memory that ranks hold, or for a file.
-func (vs *Views) LogShortage(p cache.Plan, c *cache.Shortage) {
-	ranks := 0
-	if p, ok := p.(*Batches); ok {
-		ranks = int(vs.ranksOfANode(p.Cut().Ranks))
-	}
-	vs.config.Log.Warn("an open waits for room", "dataset", p.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c, ranks))
+func (vs *Views) LogShortage(c *cache.Shortage) {
+	vs.config.Log.Warn("an open waits for room", "dataset", c.Plan.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c))
 }
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
@@ -74,26 +70,45 @@ func (vs *Views) ShortageNow() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c, 0))
+	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c))
 }
 
-// Lacked is what ranks held of memory, in so many batches, when an open last waited for
-// some, and what was waited for; of none, nothing.
-func (vs *Views) Lacked() (batches int, held, asked int64) {
-	c := vs.cache.Lacked()
-	if c == nil {
-		return 0, 0, 0
+// Lacked is what ranks held of memory when an open last waited for some, and how much
+// would have been enough; nil if none has waited.
+func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
+	if c = vs.cache.Lacked(); c == nil {
+		return nil, 0
 	}
-	return c.Batches, c.Held, c.Asked
+	return c, vs.enough(c)
 }
 
-// roomFor says how the ranks that share memory would get on: with one batch more than
-// they hold, or with one each.
-func (vs *Views) roomFor(c *cache.Shortage, ranks int) string {
+// enough is how much memory the ranks need that share it: for what they hold and wait for,
+// and for a batch of each rank of the view that waits, as they take each step together.
+func (vs *Views) enough(c *cache.Shortage) int64 {
+	need := c.Held + max(c.Asked, c.Size)
+	if p, ok := c.Plan.(*Batches); ok {
+		need = max(need, c.Size*int64(vs.ranksHere(p.View())))
+	}
+	return need
+}
+
+// ranksHere is how many ranks of a view are on this node, as they have said or as they
+// would be.
+func (vs *Views) ranksHere(v meta.View) (n uint64) {
+	for _, seat := range vs.Seats(vs.WouldBe(v)) {
+		if meta.SameHost(seat.Host, vs.config.Host) {
+			n += seat.Ranks
+		}
+	}
+	return n
+}
+
+// roomFor says how the ranks that share memory would get on.
+func (vs *Views) roomFor(c *cache.Shortage) string {
 	if c.NoFile {
 		return "close and unmap batches, or raise the daemon's limit of open files (LimitNOFILE=, ulimit -n) or vm.max_map_count"
 	}
-	return "close and unmap a batch before the next is opened, or " + howToGetRoom(max(c.Held+c.Size, c.Size*int64(ranks)))
+	return "close and unmap a batch before the next is opened, or " + howToGetRoom(vs.enough(c))
 }
 
 // Holds reports whether a thread is all of its process, which has a batch open by
