@@ -205,7 +205,7 @@ func (v View) With(options string) (View, error) {
 		}
 		seen[key] = true
 		if err := v.set(key, value); err != nil {
-			return View{}, fmt.Errorf("view option %q: %w", option, err)
+			return View{}, fmt.Errorf("view option %w", err)
 		}
 	}
 	if seen["batch"] && seen["step"] {
@@ -220,11 +220,11 @@ func (v View) With(options string) (View, error) {
 func (v *View) set(key, value string) (err error) {
 	switch key {
 	case "epoch":
-		v.Epoch, err = parseNumber(value, 0, math.MaxUint64)
+		v.Epoch, err = number(key, value, 0, math.MaxUint64)
 	case "ranks":
-		v.Ranks, err = parseNumber(value, 1, MaxRanks)
+		v.Ranks, err = number(key, value, 1, MaxRanks)
 	case "seed":
-		v.Seed, err = parseNumber(value, 0, math.MaxUint64)
+		v.Seed, err = number(key, value, 0, math.MaxUint64)
 	case "order":
 		v.Order, err = ParseOrder(value)
 	case "batch", "step":
@@ -234,9 +234,18 @@ func (v *View) set(key, value string) (err error) {
 	case "assign":
 		v.Assign, err = parseAssign(value)
 	default:
-		err = Worded(ErrInvalid, "no such option; there are epoch, ranks, seed, order, batch, step, tail and assign")
+		err = Worded(ErrInvalid, "%q: no such option; there are epoch, ranks, seed, order, batch, step, tail and assign", key+"="+value)
 	}
 	return err
+}
+
+// number reads that of an option, which its error names as those of the others do.
+func number(key, value string, low, high uint64) (uint64, error) {
+	n, err := parseNumber(value, low, high)
+	if err != nil {
+		err = fmt.Errorf("%s %w", key, err)
+	}
+	return n, err
 }
 
 // Times is the size of n batches; that of whole chunks has no number.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -125,15 +124,12 @@ func (p *program) known(c *cobra.Command, view string, j *forecast.Job) (set con
 
 // traced finds the trace to replay: in a file, or as learnt for a dataset.
 func (p *program) traced(c *cobra.Command, name string) (*trace.Trace, error) {
-	if _, err := os.Stat(name); err == nil {
-		t, err := readTrace(name)
-		if err != nil {
-			return nil, usage(c, err)
-		}
+	t, err := readTrace("trace", name)
+	if err == nil {
 		return &t, nil
 	}
-	if meta.CheckName(name) != nil {
-		return nil, usage(c, failure.New(meta.ErrInvalid, "trace %s is neither a file nor the name of a dataset", name))
+	if !errors.Is(err, meta.ErrNotExist) || meta.CheckName(name) != nil {
+		return nil, usage(c, err)
 	}
 	d, err := p.daemon()
 	if err != nil {
@@ -146,7 +142,7 @@ func (p *program) traced(c *cobra.Command, name string) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := trace.Parse(learnt.Text)
+	t, err = trace.Parse(learnt.Text)
 	return &t, err
 }
 

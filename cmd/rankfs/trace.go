@@ -13,7 +13,6 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
-	"rankfs/meta"
 )
 
 func (p *program) traceCommand() *cobra.Command {
@@ -44,7 +43,7 @@ then known by it: it does not matter if they depart from it.
 		RunE: func(c *cobra.Command, args []string) error {
 			r := control.LearnRequest{View: args[0], For: dataset}
 			if from != "" {
-				t, err := readTrace(from)
+				t, err := readTrace("from", from)
 				if err != nil {
 					return usage(c, err)
 				}
@@ -64,16 +63,16 @@ then known by it: it does not matter if they depart from it.
 	return c
 }
 
-// readTrace reads a file with a trace.
-func readTrace(path string) (t trace.Trace, err error) {
+// readTrace reads a file with a trace, which an option names.
+func readTrace(option, path string) (t trace.Trace, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return t, failure.New(meta.ErrNotExist, "trace %s: %v", path, err)
+		return t, failure.Unread(option, path, err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, trace.MostText))
 	if err != nil {
-		return t, failure.New(meta.ErrNotExist, "trace %s: %v", path, err)
+		return t, failure.Unread(option, path, err)
 	}
 	if t, err = trace.Parse(string(text)); err != nil {
 		return t, fmt.Errorf("%s: %w", path, err)

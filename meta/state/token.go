@@ -167,7 +167,7 @@ func (t *tokens) redeem(hash string) (Role, error) {
 	case !ok:
 		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
 	case token.isSpent():
-		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: all %d uses are made; ask for a new one", token.Uses)
+		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: it is used up, or was removed; ask for a new one")
 	}
 	token.Used++
 	t.add(token)

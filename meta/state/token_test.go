@@ -1,6 +1,8 @@
 package state_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -33,7 +35,9 @@ func TestTokens(t *testing.T) {
 	c.do(&state.Token{Hash: index(2), Expires: expires, Uses: 1})
 	c.do(&state.DropToken{Hash: index(2)})
 	c.do(&state.Token{Hash: index(2), Expires: expires, Uses: 1}) // late, and without effect
-	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(2), Node: nodeOf(4)})
+	if _, err := c.try(&state.Admit{TokenHash: index(2), Node: nodeOf(4)}); !errors.Is(err, meta.ErrDenied) || !strings.Contains(err.Error(), "was removed") {
+		t.Errorf("with a token that was removed: %v", err)
+	}
 
 	c.do(&state.Token{Hash: index(3), Expires: expires, Uses: 1})
 	c.now = expires - 1e9

@@ -1,13 +1,13 @@
 package supply
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
 	"os"
 	"sort"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,8 +42,8 @@ func errBeyond(sequence, batches uint64) error {
 	meant := ""
 	if other := bits.ReverseBytes64(sequence); other <= batches {
 		meant = fmt.Sprintf("; in big-endian order it would be %d: send numbers in little-endian order", other)
-	} else if text := strconv.Quote(string(came[:])); printable(came[:]) {
-		meant = fmt.Sprintf("; as text it would be %s: send the number of a batch in 8 bytes", text)
+	} else if text := bytes.TrimRight(came[:], "\x00"); printable(text) {
+		meant = fmt.Sprintf("; as text it would be %q: send the number of a batch in 8 bytes", text)
 	}
 	return fmt.Errorf("request % x is number %d, and the rank has %d batches, from 0%s", came, sequence, batches, meant)
 }
@@ -51,9 +51,9 @@ func errBeyond(sequence, batches uint64) error {
 // printable reports whether bytes are text, of which line ends may be a part.
 func printable(b []byte) bool {
 	for _, c := range b {
-		if (c < ' ' || c > '~') && c != '\n' && c != '\r' && c != '\t' && c != 0 {
+		if (c < ' ' || c > '~') && c != '\n' && c != '\r' && c != '\t' {
 			return false
 		}
 	}
-	return b[0] != 0
+	return len(b) > 0
 }

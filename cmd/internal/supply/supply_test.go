@@ -162,6 +162,7 @@ func TestGarbage(t *testing.T) {
 		{"far out of range", "feffffffffffffff", "status 2", "is number 18446744073709551614, and the rank has 3 batches"},
 		{"text", "726571756573740a", "status 2", "as text it would be"},
 		{"short text in eight bytes", "4745540a00000000", "status 2", "as text it would be"},
+		{"a digit, and zeros", "3800000000000000", "status 2", `is number 56, and the rank has 3 batches, from 0; as text it would be \"8\": send the number`},
 		{"big-endian", "0000000000000001", "status 2", "in big-endian order it would be 1"},
 		{"the end, big-endian", "0000000000000003", "status 2", "in big-endian order it would be 3"},
 	} {
