@@ -121,3 +121,10 @@ func (c *cache) renew(krb *client.Client) error {
 	t.Key, t.AuthTime, t.StartTime, t.EndTime, t.RenewTill = got.Key, got.AuthTime, got.StartTime, got.EndTime, got.RenewTill
 	return nil
 }
+
+// unbroken turns the library's panic at a broken file into an error.
+func unbroken(path string, err *error) {
+	if recover() != nil {
+		*err = fmt.Errorf("%s %w: it cannot be understood; make it anew", path, meta.ErrCorrupt)
+	}
+}

@@ -130,22 +130,6 @@ func (c *Client) problem(ctx context.Context, method, path, addr string, err err
 	return fmt.Errorf("namenode %s: %s: %w", addr, method, explain(err, c.who(), path))
 }
 
-// who is the name by which the namenode knows the user.
-func (c *Client) who() string {
-	if c.config.ActFor != "" {
-		return c.config.ActFor
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.who
-}
-
-func (c *Client) setWho(who string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.who = who
-}
-
 // ask puts a question to one namenode after the other until one answers. addr
 // is empty if none did.
 func (c *Client) ask(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
@@ -205,49 +189,4 @@ func pause(ctx context.Context, round int) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// try asks one namenode in one way. With several, none may use up the time of
-// the others by being silent. A connection may have been closed while it was
-// idle, so one that was there before is given a second chance.
-func (c *Client) try(ctx context.Context, i int, method string, req proto.Message) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.share(), errSilent)
-	defer cancel()
-	if i >= len(c.config.Addresses) {
-		body, err := c.webs[i-len(c.config.Addresses)].call(ctx, method, req)
-		if err != nil && ctx.Err() != nil {
-			err = &brokenError{context.Cause(ctx)}
-		}
-		return body, err
-	}
-	for again := false; ; again = true {
-		cn, fresh, err := c.conn(i)
-		if err != nil {
-			return nil, err
-		}
-		body, err := cn.call(ctx, method, req)
-		var broken *brokenError
-		if fresh || again || ctx.Err() != nil || !errors.As(err, &broken) {
-			return body, err
-		}
-	}
-}
-
-// share is how much of a call's time one way may take.
-func (c *Client) share() time.Duration { return c.config.Timeout / time.Duration(c.ways()) }
-
-// conn is the connection to an address. fresh is whether this call began it.
-func (c *Client) conn(i int) (cn *conn, fresh bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.closed {
-		return nil, false, errClosed
-	}
-	if cn := c.mu.conns[i]; cn != nil && cn.alive() {
-		return cn, false, nil
-	}
-	cn = newConn(c, c.config.Addresses[i])
-	c.mu.conns[i] = cn
-	c.wg.Go(cn.run)
-	return cn, true, nil
 }

@@ -3,23 +3,12 @@ package namenode
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"rankfs/meta"
-)
-
-// States of a SASL exchange, as in RpcSaslProto.
-const (
-	saslSuccess protoreflect.EnumNumber = iota
-	saslNegotiate
-	saslInitiate
-	saslChallenge
-	saslResponse
-	saslWrap
 )
 
 // greet tells a namenode the user of a new connection. The wrapping that it returns is
@@ -123,39 +112,6 @@ func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.
 	return readSASL(x.nc, due)
 }
 
-// maxGreeting bounds a message that a namenode sends before it is authenticated.
-const maxGreeting = 1 << 20
-
-// readSASL reads a reply in the state that is due.
-func readSASL(r io.Reader, due protoreflect.EnumNumber) (proto.Message, error) {
-	b, err := readFrame(r, maxGreeting)
-	if err != nil {
-		return nil, err
-	}
-	return parseSASL(b, due)
-}
-
-func parseSASL(b []byte, due protoreflect.EnumNumber) (proto.Message, error) {
-	id, answer, err := parseReply(b)
-	if err == nil {
-		err = answer.err
-	}
-	if err != nil {
-		return nil, err
-	}
-	resp := message("common.RpcSaslProto", nil)
-	if id != saslID {
-		return nil, fmt.Errorf("reply %w: it is for call %d where SASL is due; does the namenode use Kerberos?", meta.ErrCorrupt, id)
-	}
-	if _, err := shift(answer.body, resp); err != nil {
-		return nil, err
-	}
-	if state := field(resp, "state").Enum(); state != due {
-		return nil, fmt.Errorf("reply %w: SASL state %d where %d is due; does the namenode use Kerberos?", meta.ErrCorrupt, state, due)
-	}
-	return resp, nil
-}
-
 // kerberosOf returns the Kerberos entry among the offered ways to log in.
 func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
 	list := field(offer, "auths").List()
@@ -193,4 +149,20 @@ func (c *Client) agree(s *seal, token []byte) (*wrapping, []byte, error) {
 	}
 	answer, err := s.out(choice, false)
 	return w, answer, err
+}
+
+// who is the name by which the namenode knows the user.
+func (c *Client) who() string {
+	if c.config.ActFor != "" {
+		return c.config.ActFor
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.who
+}
+
+func (c *Client) setWho(who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.who = who
 }

@@ -45,3 +45,10 @@ func (t *tickets) renew() error {
 	t.forget() // the next call logs in with the renewed ticket
 	return nil
 }
+
+func (t *tickets) forget() {
+	if t.krb != nil {
+		t.krb.Destroy()
+		t.krb = nil
+	}
+}

@@ -20,8 +20,6 @@ import (
 	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
-
-	"rankfs/meta"
 )
 
 // tickets gets the Kerberos tickets that authenticate this client to a namenode. The
@@ -107,13 +105,6 @@ func (t *tickets) ask(service, realm string) (proof, error) {
 	}
 }
 
-func (t *tickets) forget() {
-	if t.krb != nil {
-		t.krb.Destroy()
-		t.krb = nil
-	}
-}
-
 func unreachable(err error) bool {
 	var e krberror.Krberror
 	return errors.As(err, &e) && e.RootCause == krberror.NetworkingError
@@ -169,13 +160,6 @@ func (t *tickets) fromKeytab(conf *config.Config) (krb *client.Client, err error
 		realm = conf.LibDefaults.DefaultRealm
 	}
 	return client.NewWithKeytab(user, realm, keys, conf, client.DisablePAFXFAST(true)), nil
-}
-
-// unbroken turns the library's panic at a broken file into an error.
-func unbroken(path string, err *error) {
-	if recover() != nil {
-		*err = fmt.Errorf("%s %w: it cannot be understood; make it anew", path, meta.ErrCorrupt)
-	}
 }
 
 // GSSAPI's flags of a connection, the object id of its Kerberos mechanism, and

@@ -1,9 +1,6 @@
 package namenode
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // There are two ways to a namenode: RPC at each of Config.Addresses, and
 // WebHDFS at each of Config.Web. A way is an index into the ones and then the
@@ -80,27 +77,5 @@ func (c *Client) active() int {
 	return c.mu.active
 }
 
-// seekAgain is how often RPC is looked for while WebHDFS answers.
-const seekAgain = 10 * time.Second
-
-// seek looks, beside the calls, whether a namenode answers by RPC again.
-func (c *Client) seek() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if c.mu.closed || c.mu.active < len(c.config.Addresses) || now.Sub(c.mu.sought) < seekAgain {
-		return
-	}
-	c.mu.sought = now
-	c.wg.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(c.ctx, c.config.Timeout, errSilent)
-		defer cancel()
-		for way := range c.config.Addresses {
-			_, err := c.try(ctx, way, "getServerDefaults", message("hdfs.GetServerDefaultsRequestProto", nil))
-			if err == nil {
-				c.answered(way, nil)
-				return
-			}
-		}
-	})
-}
+// share is how much of a call's time one way may take.
+func (c *Client) share() time.Duration { return c.config.Timeout / time.Duration(c.ways()) }
