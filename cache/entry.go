@@ -21,7 +21,7 @@ import (
 // an open gets; a packed form of it may be idle meanwhile. A stale entry is in slabs
 // no more either: it lives until its holders have gone, beside a new one of its key.
 //
-// The cache's lock guards an entry, but for form (dense of it is guarded), waited and
+// The cache's lock guards an entry, but for form (dense of it is guarded), waited, began and
 // looked. Those belong to the goroutine that fills it, and form at the end to the one
 // that took the entry out of the cache.
 type entry struct {
@@ -53,6 +53,7 @@ type request struct {
 	prefetchStep uint64       // that reader's step
 	clock        *stall.Clock // of the fill, while state is filling
 	stalled      error        // what the fill waits for, while it waits
+	began        time.Time    // when the fill had room
 	looked       time.Time    // when the fill last found out which opens have the memory
 	waited       bool         // it was wanted before a worker was free
 	from         policy.Level // where its bytes came from

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"rankfs/cache/policy"
 	"rankfs/meta/stall"
@@ -74,7 +75,7 @@ func (m *maker) fillRAM(e *entry, demanded bool) error {
 	if err != nil {
 		return err
 	}
-	e.ram = f
+	e.ram, e.began = f, time.Now()
 	m.admission.gotRoom(e)
 	if e.pooled {
 		return m.fromPool(e)
@@ -117,6 +118,7 @@ func (m *maker) fillNVMe(e *entry) error {
 	err := m.nvme.Fill(e.key, e.size, func(mem []byte) error {
 		e.clock.Enter(stall.Plan)
 		defer e.clock.Enter(stall.Disk)
+		e.began = time.Now()
 		return m.write(stall.With(m.ctx, e.clock), e, mem)
 	}, m.replaceableByHand(e))
 	if err != nil {

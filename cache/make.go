@@ -43,6 +43,9 @@ func (m *maker) finish(e *entry, err error, took time.Duration, demanded bool) {
 	if err != nil {
 		m.mu.fail(e, err)
 	} else {
+		if !e.began.IsZero() { // without the wait for room
+			took = time.Since(e.began)
+		}
 		m.mu.publish(e, took)
 	}
 	close(e.done)

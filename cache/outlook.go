@@ -20,7 +20,7 @@ type outlook struct {
 	index   map[Key]int32
 	courses []bound
 	now     time.Time
-	rates   [policy.Levels]rate
+	rates   [policy.Levels]cost
 	writes  rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32

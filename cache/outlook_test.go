@@ -15,7 +15,7 @@ import (
 func TestWritesAreMeasured(t *testing.T) {
 	move := func(writes rate) float64 {
 		var i policy.Item
-		describe(&i, 64<<20, pack.Measure{}, &[policy.Levels]rate{}, writes, true)
+		describe(&i, 64<<20, pack.Measure{}, &[policy.Levels]cost{}, writes, true)
 		return i.Move[policy.Disk]
 	}
 	slow := rate{}

@@ -18,13 +18,6 @@ func (r *rate) add(amount float64, took time.Duration) {
 	r.perSecond += (now - r.perSecond) / 8
 }
 
-func (r *rate) duration(amount float64) time.Duration {
-	if r.perSecond == 0 {
-		return 0
-	}
-	return time.Duration(amount / r.perSecond * float64(time.Second))
-}
-
 // blend is a running mean of durations.
 func blend(old, now time.Duration) time.Duration {
 	if old == 0 {
@@ -35,7 +28,7 @@ func blend(old, now time.Duration) time.Duration {
 
 // rates are what was measured of fills and copies.
 type rates struct {
-	from   [policy.Levels]rate // bytes per second of a fill from there
+	from   [policy.Levels]cost // of a fill from there
 	writes rate                // of slabs to disks
 	fills  ahead.Fills         // how many are worth doing at a time
 }

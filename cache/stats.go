@@ -5,12 +5,14 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/pack"
+	"rankfs/cache/policy"
 )
 
 // Stats is a snapshot of a cache. What follows Recycled is gauges, and zero after Close,
 // as Handles is.
 type Stats struct {
 	Counts
+	FillCost Cost // of fills from sources, of late
 	Recycled uint64
 
 	Readers int
@@ -23,7 +25,7 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	c.mu.readers.dropSilent(time.Now())
-	s := Stats{Counts: c.mu.count, Readers: c.mu.readers.count}
+	s := Stats{Counts: c.mu.count, FillCost: c.mu.rates.from[policy.Source].parts(), Readers: c.mu.readers.count}
 	c.mu.Unlock()
 	s.RAM, s.Recycled = c.ram.stats()
 	s.Packed = c.packed.store.Stats()

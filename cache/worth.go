@@ -53,7 +53,7 @@ func (ev *eviction) item(b *batch) policy.Item {
 
 // describe says what an item of some bytes costs at each level, as far as that
 // is not known of itself.
-func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]rate, writes rate, disk bool) {
+func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]cost, writes rate, disk bool) {
 	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
 	mib := float64(size) / (1 << 20)
 	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1

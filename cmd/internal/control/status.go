@@ -67,6 +67,7 @@ type Counters struct {
 	Fills       uint64  `json:"fills"`
 	FillBytes   uint64  `json:"fill_bytes"`
 	FillSeconds float64 `json:"fill_seconds"`
+	FillCost    Cost    `json:"fill_cost"`
 	FillErrors  uint64  `json:"fill_errors"`
 	Prefetched  uint64  `json:"prefetched"` // fills begun before any open
 	Restored    uint64  `json:"restored"`   // batches that were on nvme already
@@ -79,6 +80,13 @@ type Counters struct {
 	Views       int     `json:"views"`
 
 	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
+}
+
+// A Cost is what the latest fills from sources took, as far as it can be told.
+type Cost struct {
+	Latency float64 `json:"latency_seconds"`  // each, whatever its size
+	Rate    float64 `json:"bytes_per_second"` // of its bytes; zero: all were small, or none was
+	Bytes   int64   `json:"bytes"`            // of a fill, on the mean
 }
 
 // HDFS counts what datanodes were asked for since the mount.

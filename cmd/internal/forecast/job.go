@@ -23,7 +23,8 @@ type Job struct {
 	workers               int
 	ram, nvme             int64
 	bandwidth, link, disk int64
-	stream                int64 // of the bandwidth, for one transfer
+	stream                int64   // of the bandwidth, for one transfer
+	latency               float64 // until one begins; zero: nothing says
 	step, packed          float64
 	pace                  float64      // what was measured of step; zero: nothing
 	bytes                 int64        // of a dataset that does not exist yet; zero: it does
@@ -215,15 +216,25 @@ func (j *Job) rate(name string, to *int64, assumed int64, of string) {
 	j.note(name, float64(*to), terminal.Bytes(*to)+"/s"+of, from)
 }
 
-// source finds the rate of the source. What the daemon has measured is how long
-// fills took, of which there are as many at a time as workers.
+// source finds what the source takes. What the daemon has measured is of fills, of which
+// there are as many at a time as workers. Small ones say how long it takes until bytes
+// come, and not how fast they come then.
 func (j *Job) source(s control.Status) {
-	if c := s.Counters; j.bandwidth == 0 && c.FillBytes > 0 && c.FillSeconds > 0 {
-		j.stream = int64(max(1, float64(c.FillBytes)/c.FillSeconds))
+	c, given := s.Counters.FillCost, j.bandwidth > 0
+	if !given && c.Rate > 0 {
+		j.stream = int64(max(1, c.Rate))
 		j.bandwidth = j.stream * int64(j.workers*j.nodes)
 		j.note("source", float64(j.bandwidth), fmt.Sprintf("%s/s a fill, %d at a time", terminal.Bytes(j.stream), j.workers*j.nodes), "measured")
+	} else {
+		j.rate("source", &j.bandwidth, assumedSource, " for all")
+		j.stream = j.bandwidth
+	}
+	if j.latency = c.Latency; c.Rate == 0 { // of which a part was for the bytes
+		j.latency = max(0, c.Latency-float64(c.Bytes)/float64(j.stream))
+	}
+	if given || j.latency == 0 {
+		j.latency = 0
 		return
 	}
-	j.rate("source", &j.bandwidth, assumedSource, " for all")
-	j.stream = j.bandwidth
+	j.note("latency", j.latency, terminal.Seconds(j.latency)+" a fill until bytes come", "measured")
 }

@@ -39,13 +39,13 @@ func (j *Job) scenario(most uint64) (simulate.Scenario, scale) {
 		Partitions: int(partitions), Bytes: []int64{int64(math.Ceil(batchBytes))},
 		Packed: j.packed, Workers: j.workers, Lockstep: true, Cross: true,
 		Costs: simulate.Costs{
-			Source: float64(j.bandwidth), Stream: float64(j.stream), Link: float64(j.link),
+			Source: float64(j.bandwidth), Stream: float64(j.stream), Latency: j.latency, Link: float64(j.link),
 			DiskRead: float64(j.disk), DiskWrite: float64(j.disk) / 2, Decode: assumedUnpack, Encode: assumedUnpack / 4,
 		},
 	}
 	inUse := 20 * batchBytes * float64(s.Ranks)
 	if j.remote() {
-		s.Costs.Latency, s.Near = assumedLatency.Seconds(), j.view.Assign == meta.AssignLocal
+		s.Costs.Latency, s.Near = cmp.Or(j.latency, assumedLatency.Seconds()), j.view.Assign == meta.AssignLocal
 	}
 	switch {
 	case j.view.ByChunk():

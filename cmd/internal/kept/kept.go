@@ -101,7 +101,8 @@ func counters(c cache.Stats) control.Counters {
 	return control.Counters{
 		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited,
 		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
-		Plans: c.Choices, PlanSeconds: c.ChoiceTime.Seconds(),
+		FillCost: control.Cost{Latency: c.FillCost.Latency.Seconds(), Rate: c.FillCost.Rate, Bytes: c.FillCost.Bytes},
+		Plans:    c.Choices, PlanSeconds: c.ChoiceTime.Seconds(),
 		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
 		Readers: c.Readers, OpenHandles: c.Handles,
 	}
