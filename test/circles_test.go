@@ -19,11 +19,10 @@ import (
 
 // Packages of which some files call each other both ways, and why that is so.
 var circles = map[string]string{
-	"rankfs/cache/simulate":          "what ends a fill begins the next",
-	"rankfs/fetch":                   "a source that is made of another dataset opens that dataset's source",
-	"rankfs/fetch/hdfs/shortcircuit": "a file that is of no more use rests the socket that brought it",
-	"rankfs/fs":                      "in the pool a directory makes those below it, and they take owner, times and errors from it; a directory of blobs is one of scratch, and a rename in scratch puts a blob",
-	"rankfs/meta/state":              "the pool is written and restored with the blobs of its jobs, which change its stages",
+	"rankfs/cache/simulate": "what ends a fill begins the next",
+	"rankfs/fetch":          "a source that is made of another dataset opens that dataset's source",
+	"rankfs/fs":             "in the pool a directory makes those below it, and they take owner, times and errors from it; a directory of blobs is one of scratch, and a rename in scratch puts a blob",
+	"rankfs/meta/state":     "the pool is written and restored with the blobs of its jobs, which change its stages",
 }
 
 // In all other packages files call each other one way only: what calls comes before what

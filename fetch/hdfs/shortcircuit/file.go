@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rankfs/meta"
 )
 
@@ -158,36 +156,6 @@ func (f *File) unchanged() error {
 		}
 	}
 	return nil
-}
-
-// look tells what the kernel knows of a file, and waits for no disk: of one whose filesystem
-// would ask elsewhere for news (NFS, FUSE) it takes what was known last.
-func look(f *os.File) (st unix.Statx_t, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return st, err
-	}
-	var got error
-	err = raw.Control(func(fd uintptr) {
-		got = unix.Statx(int(fd), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st)
-	})
-	return st, errors.Join(err, os.NewSyscallError("statx", got))
-}
-
-// Release ends a use of the file.
-func (f *File) Release() {
-	f.client.mu.Lock()
-	defer f.client.mu.Unlock()
-	f.client.release(f)
-}
-
-// Fail keeps the file, which could not be read, from further readers. They get the
-// block over TCP for a while, unless it was changed, or the fault is of their memory.
-func (f *File) Fail(cause error) {
-	f.client.forget(f)
-	if !errors.Is(cause, ErrChanged) && !errors.Is(cause, syscall.EFAULT) {
-		f.client.refuse(f.key, f.origin, cause)
-	}
 }
 
 func (f *File) close() { f.disks.close(f.was[0].dev, []*os.File{f.data, f.sums}) }

@@ -30,37 +30,6 @@ type socket struct {
 	lapse
 }
 
-// An identity tells a file from earlier and later files in its place.
-type identity struct {
-	dev, ino uint64
-	ctime    unix.StatxTimestamp
-}
-
-func identityOf(st *unix.Statx_t) identity {
-	return identity{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Ctime}
-}
-
-// lookAt tells what is at a path, of which it follows no last link.
-func lookAt(path string) (st unix.Statx_t, err error) {
-	err = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
-	return st, os.NewSyscallError("statx", err)
-}
-
-// An origin is the socket that a file came by, or did not. A datanode that begins anew
-// makes a new one.
-type origin struct {
-	path string
-	was  identity // zero if there was none
-}
-
-func (o origin) moved() bool {
-	st, err := lookAt(o.path)
-	if err != nil {
-		return o.was != identity{}
-	}
-	return identityOf(&st) != o.was
-}
-
 // request asks the datanode for a block's files, and tells by which socket.
 func (s *socket) request(ctx context.Context, timeout time.Duration, b Block, d *disks) (*File, origin, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

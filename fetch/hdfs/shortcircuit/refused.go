@@ -1,0 +1,152 @@
+package shortcircuit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A lapse is a failure to have files, of one block or by one socket; the zero value is
+// none.
+type lapse struct {
+	cause error
+	until time.Time // it is not tried again before, unless
+	from  origin    // has moved: another datanode may do better
+}
+
+func (l lapse) rests() bool {
+	return l.cause != nil && time.Now().Before(l.until) && !l.from.moved()
+}
+
+func (c *Client) lapse(from origin, cause error) lapse {
+	rest := c.config.Rest
+	if meta.OutOfFiles(cause) {
+		rest /= 30
+	}
+	return lapse{cause, time.Now().Add(rest), from}
+}
+
+// socket returns that of a block's datanode, if neither that nor the block is at rest.
+func (c *Client) socket(b Block) (*socket, error) {
+	path := c.config.Path
+	if strings.Contains(path, portMark) {
+		_, port, err := net.SplitHostPort(b.Addr)
+		if err != nil {
+			return nil, err
+		}
+		path = strings.ReplaceAll(path, portMark, port)
+	}
+	s, lapses := c.lapses(path, b.key())
+	if s == nil {
+		return nil, errClosed
+	}
+	for _, l := range lapses {
+		if l.rests() {
+			return nil, l.cause
+		}
+	}
+	return s, nil
+}
+
+// portMark stands for a datanode's port in the path of its socket.
+const portMark = "_PORT"
+
+// lapses returns a socket, nil after Close, with what was last wrong with it and with a
+// block.
+func (c *Client) lapses(path string, k key) (*socket, [2]lapse) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return nil, [2]lapse{}
+	}
+	s := c.mu.sockets[path]
+	if s == nil {
+		s = &socket{path: path}
+		c.mu.sockets[path] = s
+	}
+	return s, [2]lapse{s.lapse, c.mu.refused[k]}
+}
+
+// learn remembers whether a socket is of use, and a block is refused, and says it when
+// that changes.
+func (c *Client) learn(ctx context.Context, s *socket, k key, from origin, err error) {
+	if ctx.Err() != nil || errors.Is(err, errToken) {
+		return // says nothing of either
+	}
+	var useless *uselessError
+	if err != nil && !errors.As(err, &useless) {
+		defer c.refuse(k, from, err) // but the socket is of use
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := s.cause
+	s.lapse = lapse{}
+	if useless != nil {
+		s.lapse = c.lapse(from, useless)
+	}
+	switch {
+	case s.cause == nil && before != nil:
+		c.config.Log.Info("blocks of this host are read by their files again", "socket", s.path)
+	case s.cause != nil && before == nil:
+		c.config.Log.Warn("blocks of this host are read over TCP; status says so until they no longer are", "socket", s.path, "cause", s.cause)
+	}
+}
+
+// refuse has a block come over TCP for a while. It says so of the first such block.
+func (c *Client) refuse(k key, from origin, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prune()
+	if len(c.mu.refused) == 0 {
+		c.config.Log.Warn("a block of this host is read over TCP; status counts such blocks from now on", "block", k.id, "socket", from.path, "cause", cause)
+	}
+	if len(c.mu.refused) < maxRefused {
+		c.mu.refused[k] = c.lapse(from, cause)
+	}
+}
+
+// maxRefused is some more than blocks that one disk has of those which a node reads
+// within two minutes. Of others nothing is remembered: they are asked for each time.
+const maxRefused = 4096
+
+// accept ends what refuse began, now that bytes of the file have matched their checksums:
+// that a datanode passes files says nothing of what is in them.
+func (c *Client) accept(f *File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.mu.refused[f.key]; !ok || f.forgotten {
+		return
+	}
+	c.forgive(f.key)
+}
+
+// prune forgets refused blocks that no reader has asked for since their rest ended, for as
+// long as files are kept. mu is held.
+func (c *Client) prune() {
+	for k, l := range c.mu.refused {
+		if time.Since(l.until) > c.config.Age {
+			c.forgive(k)
+		}
+	}
+}
+
+// forgive has a block be one like others again. It says so of the last. mu is held.
+func (c *Client) forgive(k key) {
+	delete(c.mu.refused, k)
+	if len(c.mu.refused) == 0 {
+		c.config.Log.Info("no block of this host is refused any more", "last", k.id)
+	}
+}
+
+// A uselessError is of the socket or its datanode, not of one block.
+type uselessError struct{ cause error }
+
+func (e *uselessError) Error() string { return e.cause.Error() }
+func (e *uselessError) Unwrap() error { return e.cause }
+
+func useless(format string, args ...any) error { return &uselessError{fmt.Errorf(format, args...)} }
