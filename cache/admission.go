@@ -27,12 +27,12 @@ type admission struct {
 func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	size := e.size
 	if a.exceedsMemory(size) {
-		return nil, fmt.Errorf("batch of %d bytes, ram budget of %d: %w", size, a.config.RAMBytes, errNoRoom)
+		return nil, meta.Worded(errNoRoom, "a batch of %d bytes is more than the ram budget of %d", size, a.config.RAMBytes)
 	}
 	a.ram.sweep() // files that ranks have unmapped since are better than fresh memory
 	for {
 		if a.overtakes(e) {
-			return nil, fullRAM(a.config.RAMBytes, errNoRoom)
+			return nil, meta.Worded(errNoRoom, "opens that wait have what is free of ram first")
 		}
 		a.descriptors.parkSome()
 		f, err := a.ram.take(size)
@@ -44,16 +44,22 @@ func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 			continue
 		}
 		if !a.makeWay(e, demanded, err) {
-			return nil, fullRAM(a.config.RAMBytes, err)
+			return nil, a.full(demanded, err)
 		}
 	}
 }
 
-func fullRAM(budget int64, err error) error {
-	if lacksFiles(err) {
-		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", err)
+// full is that nothing may make way in memory: an open that waits may have the place of
+// all that ranks do not hold, another fill not of what they come to.
+func (a *admission) full(demanded bool, lack error) error {
+	budget := meta.FormatBytes(uint64(a.ram.budget.Load()))
+	switch {
+	case lacksFiles(lack):
+		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", lack)
+	case demanded:
+		return meta.Worded(lack, "ranks hold or map all of the %s of ram", budget)
 	}
-	return fmt.Errorf("ranks hold or map all of the %d bytes of ram: %w", budget, err)
+	return meta.Worded(lack, "of the %s of ram nothing may make way: ranks hold it, map it or come to it, or it was asked for by hand", budget)
 }
 
 // makeWay evicts the next victim, if there is one; lack is the error of the fill that

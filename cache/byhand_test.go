@@ -2,6 +2,8 @@ package cache_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +140,11 @@ func testPrepareOnDisk(t *testing.T) {
 	h := k.Holdings()[warm.ID()]
 	if !errors.Is(err, meta.ErrNoSpace) || ready == 0 || uint64(h.Batches[policy.RAM]+h.Batches[policy.Disk]) < ready {
 		t.Errorf("%d batches were made ready, %+v are there: %v", ready, h, err)
+	}
+	for _, why := range []string{"of the 16MiB of ram nothing may make way", "of the nvme budget of 48MiB nothing may make way"} {
+		if said := fmt.Sprint(err); strings.Count(said, why) != 1 || strings.Contains(said, "any tier") {
+			t.Errorf("no rank holds anything, and it is said: %s\nwant once: %s", said, why)
+		}
 	}
 	if now := k.Holdings()[job.ID()]; now.Batches[policy.Disk] < kept.Batches[policy.Disk] {
 		t.Errorf("the job had %+v, and has %+v", kept, now)

@@ -1,11 +1,12 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"rankfs/cache/policy"
+	"rankfs/meta"
 	"rankfs/meta/stall"
 )
 
@@ -125,7 +126,7 @@ func (m *maker) fillNVMe(e *entry) error {
 		return err
 	}
 	if e.file, err = m.nvme.Open(e.key); e.file == nil {
-		return fmt.Errorf("nvme slab is gone before it was opened: %w", errors.Join(err, errNoRoom))
+		return meta.Worded(errNoRoom, "nvme slab is gone before it was opened: %w", cmp.Or(err, errNoRoom))
 	}
 	return m.register(e)
 }

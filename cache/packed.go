@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -112,7 +111,7 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 	defer p.count(most)
 	number, real, err = p.store.Put(ctx, nameOf(k), plain, m.Codec)
 	if errors.Is(err, meta.ErrNoSpace) && !errors.Is(err, errNoRoom) {
-		err = fmt.Errorf("%w: %w", errNoRoom, err)
+		err = meta.Worded(errNoRoom, "%w", err)
 	}
 	return number, real, err
 }

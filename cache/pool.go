@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A pool is one large file in whose slots small batches are while no rank has
@@ -57,13 +59,13 @@ func (p *pool) put(mem []byte) (slot uint32, err error) {
 	slot, ok := p.mu.slots.take(slotPages(len(mem)))
 	p.mu.Unlock()
 	if !ok {
-		return 0, fmt.Errorf("file of small slabs: %w", errNoRoom)
+		return 0, meta.Worded(errNoRoom, "file of small slabs: no slot")
 	}
 	for at := slotOffset(slot); len(mem) > 0; {
 		n, err := unix.Pwrite(int(p.file.Fd()), mem, at)
 		if err != nil {
 			p.give(slot, int64(len(mem)))
-			return 0, fmt.Errorf("write small slab: %w: %w", err, errNoRoom)
+			return 0, meta.Worded(errNoRoom, "write small slab: %w", err)
 		}
 		mem, at = mem[n:], at+int64(n)
 	}

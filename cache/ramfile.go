@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache/disks"
+	"rankfs/meta"
 )
 
 // errNoRoom: the tier cannot take a slab of that size now. It wraps meta.ErrNoSpace.
 var errNoRoom = disks.ErrNoRoom
 
 // errMappings is errNoRoom for the lack of nothing but mappings.
-var errMappings = fmt.Errorf("%w: as many mappings as vm.max_map_count allows a process", errNoRoom)
+var errMappings = meta.Worded(errNoRoom, "as many mappings as vm.max_map_count allows a process")
 
 // A ramFile is one unnamed file of the tier with the daemon's mapping of it.
 // Descriptor and mapping are made anew under its lock, as several may hold it, and taken
@@ -48,7 +49,7 @@ func (f *ramFile) grow(size int64) error {
 	for at := int64(0); at < size; {
 		n, err := unix.Pwrite(f.fd, zeros[:min(size-at, int64(len(zeros)))], at)
 		if err != nil {
-			return fmt.Errorf("%w: %w", err, errNoRoom)
+			return meta.Worded(errNoRoom, "%w", err)
 		}
 		at += int64(n)
 	}
@@ -66,7 +67,7 @@ func (f *ramFile) mapIt() error {
 	}
 	f.mem = mem[:f.size]
 	if err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); err != nil {
-		return fmt.Errorf("%w: %w", err, errNoRoom)
+		return meta.Worded(errNoRoom, "%w", err)
 	}
 	return nil
 }

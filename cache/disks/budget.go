@@ -1,14 +1,14 @@
 package disks
 
 import (
-	"fmt"
 	"sync"
 
 	"rankfs/meta"
 )
 
-// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace.
-var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room in any tier now")
+// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace. What is of this
+// kind says in its own words what there is no room for, and why.
+var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room now")
 
 // A Floor is how much of a file system stays free: the larger of the two.
 type Floor struct {
@@ -48,7 +48,7 @@ func (b *budget) count(need int64) (ok bool, err error) {
 	defer b.mu.Unlock()
 	switch {
 	case need > b.most-b.mu.others:
-		return false, fmt.Errorf("%d bytes, nvme budget of %d, %d of it for other files: %w", need, b.most, b.mu.others, ErrNoRoom)
+		return false, meta.Worded(ErrNoRoom, "a slab of %d bytes is more than the nvme budget of %d, of which other files have %d", need, b.most, b.mu.others)
 	case b.mu.used+b.mu.reserved+need > b.most:
 		return false, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"rankfs/meta"
 )
 
 // A directory is one directory of a tier: what its parts know, put together. It has no
@@ -65,7 +67,7 @@ func (d *directory) enter(create bool) error {
 func (d *directory) writable() (*place, error) {
 	p, err := d.slabs.place(), d.health.suspended()
 	if err != nil || p == nil {
-		return nil, fmt.Errorf("nvme directory suspended: %s: %w: %w", d.path, cmp.Or(err, errUnreadable), ErrNoRoom)
+		return nil, meta.Worded(ErrNoRoom, "nvme directory suspended: %s: %w", d.path, cmp.Or(err, errUnreadable))
 	}
 	timer := time.NewTimer(d.config.Patience)
 	defer timer.Stop()
@@ -73,7 +75,7 @@ func (d *directory) writable() (*place, error) {
 	case <-p.listed:
 		return p, nil
 	case <-timer.C:
-		return nil, fmt.Errorf("nvme directory %s: its files are still being looked through: %w", d.path, ErrNoRoom)
+		return nil, meta.Worded(ErrNoRoom, "nvme directory %s: its files are still being looked through", d.path)
 	}
 }
 

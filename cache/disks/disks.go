@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"rankfs/meta"
 )
 
 // A Tier is the tier of slabs in directories of local disks. All methods may
@@ -109,7 +111,7 @@ func (t *Tier) Fill(k Key, size int64, fill func(mem []byte) error, may func(Key
 
 func (t *Tier) write(k Key, size int64, produce producer, may spare) error {
 	if !t.begin(k) {
-		return fmt.Errorf("write nvme slab: it is being written already: %w", ErrNoRoom)
+		return meta.Worded(ErrNoRoom, "write nvme slab: it is being written already")
 	}
 	defer t.end(k)
 	if t.Has(k) {

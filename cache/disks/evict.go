@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"rankfs/meta"
 )
 
 // An evictor makes room in a directory: within its budget, and on its file system.
@@ -43,7 +45,7 @@ func (v *evictor) reserve(p *place, need int64, may spare) error {
 			return err
 		}
 		if !v.shrink(may) {
-			return fmt.Errorf("%d bytes, all of the nvme budget in use: %w", need, ErrNoRoom)
+			return v.full(may)
 		}
 	}
 	p.pending.Add(need)
@@ -59,10 +61,19 @@ func (v *evictor) reserve(p *place, need int64, may spare) error {
 func (v *evictor) trim(may spare) error {
 	for v.budget.over() {
 		if !v.shrink(may) {
-			return fmt.Errorf("more than the nvme budget in use: %w", ErrNoRoom)
+			return v.full(may)
 		}
 	}
 	return nil
+}
+
+// full is that nothing may make way.
+func (v *evictor) full(may spare) error {
+	if may == nil {
+		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.most)))
+	}
+	return meta.Worded(ErrNoRoom, "of the nvme budget of %s nothing may make way: ranks hold it or come to it, or it is pinned or of the same view",
+		meta.FormatBytes(uint64(v.budget.most)))
 }
 
 // clear gives up slabs until the file system has its floor free, when what is

@@ -1,11 +1,12 @@
 package disks
 
 import (
-	"fmt"
 	"io/fs"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // Affordable returns an error if a slab may not keep a descriptor: the last ones are
@@ -29,7 +30,7 @@ func MostFiles() int {
 }
 
 // ErrOutOfFiles is ErrNoRoom for the lack of descriptors.
-var ErrOutOfFiles = fmt.Errorf("%w: %w", unix.EMFILE, ErrNoRoom)
+var ErrOutOfFiles = meta.Worded(ErrNoRoom, "%w", unix.EMFILE)
 
 // Unmapped reports whether no process but the daemon has the file open or mapped:
 // only then does the kernel grant a write lease, which is given back at once.

@@ -51,7 +51,7 @@ var (
 )
 
 // errRefused: the disk did not do what a slab needs.
-var errRefused = fmt.Errorf("its disk refused: %w", ErrNoRoom)
+var errRefused = meta.Worded(ErrNoRoom, "its disk refused")
 
 var errFull = meta.Worded(unix.ENOSPC, "no space left on device beside what stays free: free some, or lower --nvme-floor or the budget")
 

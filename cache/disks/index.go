@@ -210,7 +210,7 @@ func (x *index) save() error {
 		return nil
 	}
 	if err := x.health.suspended(); err != nil {
-		return fmt.Errorf("%w: %w", err, ErrNoRoom)
+		return meta.Worded(ErrNoRoom, "%w", err)
 	}
 	if err := x.evictor.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
 		return err

@@ -1,9 +1,10 @@
 package disks
 
 import (
-	"fmt"
 	"sync"
 	"time"
+
+	"rankfs/meta"
 )
 
 // An operation is a run of system calls that a disk may never answer.
@@ -90,7 +91,7 @@ func watch[T any](h *health, f func(*operation) (T, error), undo func(T)) (T, er
 		if forsaken {
 			h.fail(errStuck, true)
 			var none T
-			return none, fmt.Errorf("nvme directory %s: %w: %w", h.dir, errStuck, ErrNoRoom)
+			return none, meta.Worded(ErrNoRoom, "nvme directory %s: %w", h.dir, errStuck)
 		}
 		h.addStuck(-1)
 		steps = now

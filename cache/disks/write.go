@@ -2,7 +2,6 @@ package disks
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -84,7 +83,7 @@ func (d *directory) publish(op *operation, u *unfinished, l label) error {
 	}
 	s := &slab{label: l, place: u.place, real: u.real}
 	if !d.slabs.expect(s) {
-		return fmt.Errorf("its predecessor is being removed: %w", ErrNoRoom)
+		return meta.Worded(ErrNoRoom, "its predecessor is being removed")
 	}
 	if !op.alive() {
 		d.slabs.miss(s)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -111,7 +110,7 @@ func (n *fakeNode) Warm(_ context.Context, r control.WarmRequest, progress func(
 	switch {
 	case strings.Contains(r.View, "large"):
 		c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 100, 100, 0, 0
-		c.NoRoom = errors.Join(meta.ErrNoSpace).Error() + ": ranks hold or map all of the 1073741824 bytes of ram"
+		c.NoRoom = "of the 1GiB of ram nothing may make way: ranks hold it"
 	case strings.Contains(r.View, "epoch=1"):
 		c.Open = true
 	}
