@@ -46,3 +46,36 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 		}
 	})
 }
+
+// What a job had is free soon after the job is removed, also while a node rests from a long look.
+func TestRemovedJobsDoNotWaitForRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=2")
+		p := pool.New(pool.Config{
+			Dir: t.TempDir(), RAM: 1 << 20, Used: func(int64) {}, State: &longState{Machine: s.machine}, Cluster: m,
+			Nodes: func() []placement.Node { return s.up("") }, Log: slog.New(slog.DiscardHandler),
+		})
+		defer p.Close()
+		j, err := p.MakeJob(t.Context(), "gone", 7, 7, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Files(); err != nil {
+			t.Fatal(err)
+		}
+		other := &member{site: s, id: m.id, Pool: p}
+		stop := other.follow()
+		defer stop()
+		time.Sleep(200 * time.Millisecond) // it has looked at the maps of the other job, and rests
+		if n := len(p.Used()); n != 1 {
+			t.Fatalf("%d jobs have files", n)
+		}
+		s.must(state.Sender{Node: m.id, Leads: true}, &state.DropJob{Name: "gone", Number: j.Number(), Empty: true})
+		time.Sleep(100 * time.Millisecond)
+		if n := len(p.Used()); n != 0 {
+			t.Errorf("a job that was removed has files still")
+		}
+	})
+}

@@ -86,10 +86,11 @@ type Config struct {
 }
 
 // A node that has looked at all that was agreed on rests so many times as long before it
-// looks again, and no longer than that: what is committed meanwhile it looks at once. What
-// could not be done it tries again after a while.
+// looks again, a blink at least, and no longer than that: what is committed meanwhile it looks
+// at once. What could not be done it tries again after a while.
 const (
 	restTimes = 30
+	leastRest = 50 * time.Millisecond
 	mostRest  = 5 * time.Second
 	retryTime = time.Second
 )
@@ -159,23 +160,24 @@ func (p *Pool) Follow(ctx context.Context) {
 	p.local.adoptDisk()
 	tasks.Go(func() { p.copies.inspectAll(ctx) })
 	repair := repairer{p.copies, p.peers}
-	for _, task := range []func(context.Context) (again bool){sweep.sweep, repair.repair, p.tallies.look} {
-		tasks.Go(func() { p.afterChanges(ctx, task) })
+	tasks.Go(func() { p.afterChanges(ctx, sweep.sweep, func() { sweep.sweepJobs() }) })
+	for _, task := range []func(context.Context) (again bool){repair.repair, p.tallies.look} {
+		tasks.Go(func() { p.afterChanges(ctx, task, nil) })
 	}
 	p.uses.follow(ctx)
 }
 
 // afterChanges does a task, once more when something has changed, and once more when it
-// says that something is left to be done.
-func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (again bool)) {
+// says that something is left to be done. What is done soon is done while that rests, too.
+func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (again bool), soon func()) {
 	for {
 		changed, begin := p.config.State.Changed(), time.Now()
 		again := task(ctx)
-		rest := min(restTimes*time.Since(begin), mostRest)
+		rest := min(max(restTimes*time.Since(begin), leastRest), mostRest)
 		if again {
 			rest = max(rest, retryTime)
 		}
-		if !sleep(ctx, rest) {
+		if !p.rest(ctx, rest, soon) {
 			return
 		}
 		if again {
@@ -187,6 +189,27 @@ func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (aga
 			return
 		}
 	}
+}
+
+// rest sleeps, and does what is done soon after each change, unless it has just been done.
+func (p *Pool) rest(ctx context.Context, d time.Duration, soon func()) bool {
+	if soon == nil || d <= leastRest {
+		return sleep(ctx, d)
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for sleep(ctx, leastRest) {
+		changed := p.config.State.Changed()
+		soon()
+		select {
+		case <-changed:
+		case <-over.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
 }
 
 // Close gives back what the daemon has open. The files stay.
