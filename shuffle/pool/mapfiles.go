@@ -153,7 +153,7 @@ func (f *mapFiles) table(stage uint64, c state.Commit) (table, error) {
 
 // check reads the table of a map.
 func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (table, error) {
-	b, err := io.ReadAll(io.NewSectionReader(m.table, 0, math.MaxInt64))
+	b, err := io.ReadAll(io.NewSectionReader(&m.table, 0, math.MaxInt64))
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,8 @@ type openMaps struct {
 
 // An openedMap is a map that is open, and its table.
 type openedMap struct {
-	*os.File
-	table  *os.File
+	mapped
+	table  mapped
 	onDisk bool
 
 	readers int       // now
@@ -48,12 +48,17 @@ func (o *openMaps) get(name string, open func(name string) (*os.File, bool, erro
 	if m := o.known(name, nil); m != nil {
 		return m, nil
 	}
-	m = new(openedMap)
-	if m.table, _, err = open(name + idx); err != nil {
+	table, _, err := open(name + idx)
+	if err != nil {
 		return nil, err
 	}
-	if m.File, m.onDisk, err = open(name); err != nil {
-		return nil, errors.Join(err, m.table.Close())
+	file, onDisk, err := open(name)
+	if err != nil {
+		return nil, errors.Join(err, table.Close())
+	}
+	m = &openedMap{mapped: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
+	if !onDisk {
+		m.mapped, m.table = newMapped(file), newMapped(table)
 	}
 	is := o.known(name, m)
 	if is != m {
@@ -149,4 +154,4 @@ func (o *openMaps) end() {
 	o.forget(func(string, *openedMap) bool { return true })
 }
 
-func (m *openedMap) close() { _ = errors.Join(m.File.Close(), m.table.Close()) } // they were read
+func (m *openedMap) close() { _ = errors.Join(m.mapped.Close(), m.table.Close()) } // they were read

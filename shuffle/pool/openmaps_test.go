@@ -77,8 +77,8 @@ func (o *opening) reads(t *testing.T, i int) *openedMap {
 }
 
 func (m *openedMap) closed() bool {
-	_, err := m.ReadAt(make([]byte, 1), 0)
-	_, late := m.table.ReadAt(make([]byte, 1), 0)
+	_, err := m.File.Stat()
+	_, late := m.table.File.Stat()
 	return err != nil && late != nil
 }
 

@@ -1,0 +1,70 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta/fault"
+)
+
+// A mapped file is read where it is. A piece of some KiB takes longer to be asked for by a
+// system call than to be copied. It never changes while it is open.
+type mapped struct {
+	*os.File
+	bytes []byte // nil: the file is read
+}
+
+// mostMapped bounds the files of maps that this process has mapped: the kernel lets a process
+// have 65,530 mappings, of which Go's heap needs some. Others are read.
+const mostMapped = 16384
+
+var mappings atomic.Int64
+
+// newMapped maps a file in memory. One that cannot be mapped, or is empty, is read.
+func newMapped(file *os.File) mapped {
+	m := mapped{File: file}
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return m
+	}
+	if mappings.Add(1) <= mostMapped {
+		m.bytes, _ = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	}
+	if m.bytes == nil {
+		mappings.Add(-1)
+	}
+	return m
+}
+
+// ReadAt implements io.ReaderAt.
+func (m *mapped) ReadAt(b []byte, off int64) (n int, err error) {
+	if m.bytes == nil {
+		return m.File.ReadAt(b, off)
+	}
+	err = fault.Guard(func() error {
+		n = copy(b, m.bytes[min(off, int64(len(m.bytes))):])
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read %s: %w (%w)", m.Name(), unix.EIO, err)
+	case n < len(b):
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Close implements io.Closer. Nobody may be reading.
+func (m *mapped) Close() (err error) {
+	if m.bytes != nil {
+		err = unix.Munmap(m.bytes)
+		m.bytes = nil
+		mappings.Add(-1)
+	}
+	return errors.Join(err, m.File.Close())
+}
