@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/internal/failure":    {"rankfs/meta"},
 	"rankfs/cmd/internal/terminal":   {"rankfs/cmd/internal/control"},
 	"rankfs/cmd/internal/forecast":   {"rankfs/meta", "rankfs/shuffle/order", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/simulate", "rankfs/cache/trace", "rankfs/cmd/internal/control", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/terminal"},
-	"rankfs/cmd/internal/mounting":   {"rankfs/meta", "rankfs/cache/policy", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/mounts", "rankfs/cmd/internal/node"},
+	"rankfs/cmd/internal/mounting":   {"rankfs/meta", "rankfs/cache/policy", "rankfs/fetch/hdfs/namenode", "rankfs/cmd/internal/failure", "rankfs/cmd/internal/mounts", "rankfs/cmd/internal/node"},
 	"rankfs/cmd/internal/supply":     {"rankfs/meta"},
 	"rankfs/cmd/internal/views":      {"rankfs/meta", "rankfs/meta/dispatch", "rankfs/meta/stall", "rankfs/meta/state", "rankfs/shuffle/order", "rankfs/shuffle/plan", "rankfs/fetch/batch", "rankfs/fetch/index", "rankfs/cache", "rankfs/fs", "rankfs/cmd/internal/catalog"},
 	"rankfs/cmd/internal/kept":       {"rankfs/meta", "rankfs/meta/durable", "rankfs/cache", "rankfs/cache/disks", "rankfs/cache/policy", "rankfs/cache/trace", "rankfs/cmd/internal/catalog", "rankfs/cmd/internal/control", "rankfs/cmd/internal/views"},

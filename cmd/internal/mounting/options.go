@@ -13,6 +13,7 @@ import (
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
+	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
 )
 
@@ -56,6 +57,9 @@ func (o Options) Complete(dir string) (Options, string, error) {
 	if o.hadoopConf != "" && o.hadoopConf != os.Getenv("HADOOP_CONF_DIR") {
 		if _, err := os.ReadDir(o.hadoopConf); err != nil {
 			return o, "", failure.Unread("hadoop-conf", o.hadoopConf, err)
+		}
+		if err := namenode.CheckConf(o.hadoopConf); err != nil {
+			return o, "", err
 		}
 	}
 	if o.login, err = o.login.complete(o.hdfsUser); err != nil {

@@ -59,6 +59,12 @@ func FromConf(dir, authority string) (Config, error) {
 	return c, nil
 }
 
+// CheckConf says why FromConf could make nothing of a directory, whatever the authority.
+func CheckConf(dir string) error {
+	_, err := readConf(dir)
+	return err
+}
+
 // A conf is the settings of a Hadoop configuration.
 type conf map[string]string
 
@@ -79,7 +85,7 @@ func readConf(dir string) (conf, error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("hadoop configuration %q %w: it has neither core-site.xml nor hdfs-site.xml", dir, meta.ErrNotExist)
+		return nil, meta.Worded(meta.ErrNotExist, "hadoop configuration: %s has neither core-site.xml nor hdfs-site.xml; name the directory that has them, often /etc/hadoop/conf", dir)
 	}
 	return c, nil
 }
