@@ -3,7 +3,7 @@ package group
 import "sync"
 
 // The news are how far the log of this node goes, and how far its machine has executed it:
-// what a leader has to bring to its followers.
+// what a leader has to bring to its followers. The lock guards all of it.
 type news struct {
 	mu struct {
 		sync.Mutex
