@@ -151,6 +151,6 @@ func (e *executor) letsGo(ctx context.Context, c state.Leave, voters int) error 
 		missing = append(missing, n.Host+" ("+n.Addr+")")
 	}
 	slices.Sort(missing)
-	return fmt.Errorf("node %s %w: of %d voters only %d others answer, which is no majority, and these do not: %s; start them, or remove them first; see: rankfs node ls",
-		c.Leaver(), meta.ErrBusy, voters, answered, strings.Join(missing, ", "))
+	return fmt.Errorf("node %s %w: the other voters that answer, %d of %d, are no majority; these do not: %s; start them, or remove them first; see: rankfs node ls",
+		c.Leaver(), meta.ErrBusy, answered, voters, strings.Join(missing, ", "))
 }
