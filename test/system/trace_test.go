@@ -79,6 +79,12 @@ func TestTraceLearnt(t *testing.T) {
 		t.Errorf("learnt before anything was read: %v", got)
 	}
 	r.strided(t, n, "small", small, few, records)
+	n.create("shuffled", small, "--batch", "256", "--order", "full")
+	for _, args := range [][]string{{"small@order=full"}, {"small@order=window:512"}, {"small", "--for", "shuffled"}} {
+		if got := n.cli(append([]string{"trace", "learn"}, args...)...); got.code != 2 || !strings.Contains(got.err, "no epoch has the batches of another") {
+			t.Errorf("learnt, though no reader would use it: trace learn %v: %v", args, got)
+		}
+	}
 	before := n.fills()
 	r.strided(t, n, "large", large, many, records)
 	without := n.fills() - before

@@ -77,7 +77,7 @@ func (n *traces) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	}
 	name, _, _ := meta.SplitView(r.View)
 	name = cmp.Or(r.For, name)
-	if _, err := n.Catalog.Get(name); err != nil {
+	if err := n.foretells(cmp.Or(r.For, r.View)); err != nil {
 		return control.Trace{}, err
 	}
 	if t.Graph() == nil {
@@ -100,6 +100,9 @@ func (n *traces) seen(r control.LearnRequest) (best trace.Trace, err error) {
 	if err != nil {
 		return best, err
 	}
+	if err := n.foretells(r.View); err != nil {
+		return best, err
+	}
 	for _, t := range n.cache.Traces() {
 		if t.Plan == v.Batches().ID() && t.Opens() > best.Opens() {
 			best = t.Trace
@@ -110,6 +113,20 @@ func (n *traces) seen(r control.LearnRequest) (best trace.Trace, err error) {
 	}
 	best.View = v.Key()
 	return best, nil
+}
+
+// foretells is an error if no trace tells what readers of a view open again: one says
+// after how many opens a batch comes again, and in the next epoch there is none of this one.
+func (n *traces) foretells(view string) error {
+	v, err := n.Views.Open(view)
+	if err != nil || !v.Batches().Once() {
+		return err
+	}
+	order := v.Asked().Order
+	if order.Kind == meta.OrderNone {
+		return meta.Worded(meta.ErrInvalid, "a trace does not help readers of %s: its batches are made of chunks, and it is those that are kept; learn of a view with batch=chunk", view)
+	}
+	return meta.Worded(meta.ErrInvalid, "a trace does not help readers of %s: with order=%s no epoch has the batches of another; learn of a view with order=none, or give a trace to: rankfs simulate %[1]s --trace FILE", view, order)
 }
 
 // ForgetTrace drops the trace that is kept for a dataset.
