@@ -136,7 +136,7 @@ func (d *Dataset) admit(ctx context.Context, extents []index.Extent, n int64) er
 		}
 	}
 	if n != 0 {
-		return fmt.Errorf("extents for a buffer of %d bytes %w: they have another length", want, meta.ErrInvalid)
+		return fmt.Errorf("list of extents for a buffer of %d bytes %w: they have another length", want, meta.ErrInvalid)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (d *derived) Scan(ctx context.Context, b *index.Builder, done func(bytes, t
 	x := d.base.Index
 	from, to := d.uri.From, min(d.uri.To, x.Records())
 	if from >= to && d.uri.From > 0 {
-		return "", fmt.Errorf("records from %d on %w: dataset %s has %d", from, meta.ErrInvalid, d.uri.Base, x.Records())
+		return "", fmt.Errorf("range of records from %d on %w: dataset %s has %d", from, meta.ErrInvalid, d.uri.Base, x.Records())
 	}
 	for i := range x.Files() {
 		b.AddFile(x.File(uint32(i)))

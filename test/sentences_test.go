@@ -16,11 +16,17 @@ import (
 // An error that is wrapped ends a sentence, or what follows is one of its own. In the
 // middle its words fit by chance at best: "steps of 5 records is not valid to count".
 // And those of package meta, most of which say something of what stands before them, do
-// not stand between two colons: "policy x: is not valid: choose one of".
+// not stand between two colons: "policy x: is not valid: choose one of". Their subject is
+// one thing: "its checksums is corrupt" is nobody's English.
 var (
 	wrapped = regexp.MustCompile(`%(\[\d+\])?w`)
 	ending  = regexp.MustCompile(`%(\[\d+\])?w($|[:;)\n]| \()`)
 	verb    = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]`)
+	// before is what stands before an error in its clause, up to what belongs to its noun:
+	// of "open %s: list of hosts %w" it is "list".
+	before = regexp.MustCompile(`([^:;()]*?)(?: (?:of|for|that|in|on|from|with|to|over) [^:;()]*)? %(\[\d+\])?w`)
+	// single are subjects that end as plurals do. An amount is one thing, too.
+	single = regexp.MustCompile(`(ss|us|is|\bhdfs|\bkerberos)$|^what |^(more than )?%d `)
 )
 
 // TestSentences reads the formats of errors in all packages but those of tests.
@@ -30,6 +36,14 @@ func TestSentences(t *testing.T) {
 		"open %s: %w": true, "%w: %w": true, "dataset %q %w; see": true, "it hung up (%w)": true, "%w (%w)": true,
 	} {
 		if endsWell(sentence) != ok {
+			t.Errorf("%q: want %v", sentence, ok)
+		}
+	}
+	for sentence, ok := range map[string]bool{
+		"its checksums %w: they have %d bytes": false, "dataset %q: nodes of ranks %w": false, "two runs in a page %w": false,
+		"list of hosts %w": true, "%d ranks %w": true, "node %s %w": true, "what it passes %w": true, "address %w": true, "hdfs %w": true, "of runs: %w": true,
+	} {
+		if single := !plural(sentence); single != ok {
 			t.Errorf("%q: want %v", sentence, ok)
 		}
 	}
@@ -63,6 +77,9 @@ func TestSentences(t *testing.T) {
 					if kind := alone(format, call.Args[i+1:]); kind != "" {
 						t.Errorf("%s: in %q meta.%s says nothing of what stands before it", files.Position(call.Pos()), format, kind)
 					}
+					if plural(format) {
+						t.Errorf("%s: %q has several things for its subject, and the error says that it \"is\"; take one, or meta.Worded", files.Position(call.Pos()), format)
+					}
 				}
 			}
 			return true
@@ -79,6 +96,17 @@ func TestSentences(t *testing.T) {
 
 func endsWell(format string) bool {
 	return len(wrapped.FindAllString(format, -1)) == len(ending.FindAllString(format, -1))
+}
+
+// plural reports whether an error that is wrapped has a plural before it.
+func plural(format string) bool {
+	for _, found := range before.FindAllStringSubmatch(format, -1) {
+		subject := strings.TrimSpace(found[1])
+		if strings.HasSuffix(subject, "s") && !strings.HasSuffix(subject, "%s") && !single.MatchString(subject) {
+			return true
+		}
+	}
+	return false
 }
 
 // alone is the error of package meta that a format has between two colons.

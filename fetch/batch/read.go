@@ -36,7 +36,7 @@ func read(ctx context.Context, data *fetch.Dataset, extents []index.Extent, dst 
 			n++
 		}
 		if more := bytes - int64(len(dst)); more > 0 {
-			return fmt.Errorf("read records %w: %d bytes too many", meta.ErrCorrupt, more)
+			return fmt.Errorf("list of extents %w: %d bytes too many", meta.ErrCorrupt, more)
 		}
 		if err := readOnce(ctx, data, extents[:n], dst[:bytes]); err != nil {
 			return err
@@ -44,7 +44,7 @@ func read(ctx context.Context, data *fetch.Dataset, extents []index.Extent, dst 
 		extents, dst = extents[n:], dst[bytes:]
 	}
 	if len(dst) > 0 {
-		return fmt.Errorf("read records %w: %d bytes are missing", meta.ErrCorrupt, len(dst))
+		return fmt.Errorf("list of extents %w: %d bytes are missing", meta.ErrCorrupt, len(dst))
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func checkValues(p split, size int64, found *findings) error {
 			return fmt.Errorf("%d values up to byte %d of %d %w", n, end, size, meta.ErrCorrupt)
 		}
 		if total, end = total+end, v; v > most || total > most {
-			return fmt.Errorf("values of a split %w: one has %d bytes, all before it %d", meta.ErrCorrupt, v, total)
+			return fmt.Errorf("list of values of a split %w: one has %d bytes, all before it %d", meta.ErrCorrupt, v, total)
 		}
 	}
 }

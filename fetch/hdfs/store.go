@@ -203,10 +203,10 @@ func (f *findings) next() (uint64, bool, error) {
 	}
 	v, err := binary.ReadUvarint(f.in)
 	if err != nil {
-		return 0, false, fmt.Errorf("findings %w: %w", meta.ErrCorrupt, err)
+		return 0, false, fmt.Errorf("list of findings %w: %w", meta.ErrCorrupt, err)
 	}
 	if f.left -= int64(len(binary.AppendUvarint(nil, v))); f.left < 0 {
-		return 0, false, fmt.Errorf("findings %w: the last number is not whole", meta.ErrCorrupt)
+		return 0, false, fmt.Errorf("list of findings %w: the last number is not whole", meta.ErrCorrupt)
 	}
 	return v, true, nil
 }

@@ -97,7 +97,7 @@ func (b *Builder) BeginChunk(hosts ...string) {
 	c := chunkRow{first: b.h.records, text: b.h.text}
 	for _, host := range hosts {
 		if strings.IndexByte(host, 0) >= 0 || len(host) > maxText-int(c.hosts)-1 {
-			b.fail(fmt.Errorf("hosts of chunk %d %w: a name has a zero byte or is too long", b.h.chunks, meta.ErrInvalid))
+			b.fail(fmt.Errorf("list of hosts of chunk %d %w: a name has a zero byte or is too long", b.h.chunks, meta.ErrInvalid))
 			return
 		}
 		b.addText(host)
@@ -214,7 +214,7 @@ func (b *Builder) addText(s string) {
 func (b *Builder) Note(key, value string) {
 	b.notes = appendString(appendString(b.notes, key), value)
 	if len(b.notes) > maxText {
-		b.fail(fmt.Errorf("notes of %d bytes %w: at most %d", len(b.notes), meta.ErrInvalid, maxText))
+		b.fail(fmt.Errorf("text of notes of %d bytes %w: at most %d", len(b.notes), meta.ErrInvalid, maxText))
 	}
 }
 
@@ -237,7 +237,7 @@ func (b *Builder) Rack(host, rack string) {
 	case !isName(host) || !isName(rack):
 		b.fail(fmt.Errorf("host %.40q in rack %.40q %w: a name is empty, too long or has a zero byte", host, rack, meta.ErrInvalid))
 	case !known && len(b.racks) == maxHosts:
-		b.fail(fmt.Errorf("racks of more than %d hosts %w", maxHosts, meta.ErrInvalid))
+		b.fail(fmt.Errorf("table of racks of more than %d hosts %w", maxHosts, meta.ErrInvalid))
 	case !known || rack < before:
 		b.racks[host] = rack
 	}

@@ -31,7 +31,7 @@ func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
 	}
 	return b.add(x, first, n, func(f uint32) (uint32, error) {
 		if f != of {
-			return 0, fmt.Errorf("records of files %d and %d of a piece %w: append those of one at a time", of, f, meta.ErrInvalid)
+			return 0, fmt.Errorf("run of records of files %d and %d of a piece %w: append those of one at a time", of, f, meta.ErrInvalid)
 		}
 		return file, nil
 	})

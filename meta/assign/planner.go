@@ -72,7 +72,7 @@ func (c Cluster) check() error {
 		}
 	}
 	if c.RackOf != nil && len(c.RackOf) != c.Nodes {
-		return fmt.Errorf("racks of %d nodes %w: there are %d", len(c.RackOf), meta.ErrInvalid, c.Nodes)
+		return fmt.Errorf("list of racks of %d nodes %w: there are %d", len(c.RackOf), meta.ErrInvalid, c.Nodes)
 	}
 	return nil
 }

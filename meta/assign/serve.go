@@ -58,7 +58,7 @@ func (p *Planner) Serve(reader, of []int32) (Service, error) {
 
 func (p *Planner) checkService(reader, of []int32) error {
 	if len(reader) != len(of) {
-		return fmt.Errorf("readers of %d positions, holders of %d %w: give as many", len(reader), len(of), meta.ErrInvalid)
+		return fmt.Errorf("list of readers of %d positions with holders of %d %w: give as many", len(reader), len(of), meta.ErrInvalid)
 	}
 	for i, node := range reader {
 		if node < 0 || int(node) >= len(p.inner) {

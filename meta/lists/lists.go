@@ -60,7 +60,7 @@ func (l *Table) Number(list []int32) (int32, error) {
 		}
 	}
 	if len(l.items)+len(list) > maxItems {
-		return 0, fmt.Errorf("sets of nodes %w: together they name more than %d", meta.ErrInvalid, maxItems)
+		return 0, fmt.Errorf("table of sets of nodes %w: together these name more than %d", meta.ErrInvalid, maxItems)
 	}
 	n := l.Add(list...)
 	l.slots[i] = n + 1

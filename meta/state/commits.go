@@ -114,7 +114,7 @@ func (p *packer) commits(c Commits) {
 	next := uint64(0)
 	for _, one := range c {
 		if one.Map < next {
-			p.err = fmt.Errorf("commits %w: map %d comes after map %d", meta.ErrInvalid, one.Map, next-1)
+			p.err = fmt.Errorf("list of commits %w: map %d comes after map %d", meta.ErrInvalid, one.Map, next-1)
 			return
 		}
 		p.numbers(one.Map-next, one.Attempt, uint64(one.Size))
@@ -175,7 +175,7 @@ func unpack(text []byte) (*unpacker, error) {
 
 func (u *unpacker) err() error {
 	if u.bad {
-		return fmt.Errorf("commits %w", meta.ErrCorrupt)
+		return fmt.Errorf("list of commits %w", meta.ErrCorrupt)
 	}
 	return nil
 }

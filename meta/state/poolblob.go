@@ -96,7 +96,7 @@ func (c *PutBlobs) check() error {
 	}
 	for _, one := range c.Maps {
 		if names[one.Name] {
-			return fmt.Errorf("two blobs of one name %w", meta.ErrInvalid)
+			return fmt.Errorf("list of blobs %w: two have one name", meta.ErrInvalid)
 		}
 		names[one.Name] = true
 	}
@@ -106,7 +106,7 @@ func (c *PutBlobs) check() error {
 func (c *PutBlobs) apply(s *state) (Result, error) {
 	g, err := c.open(s, c.Generation)
 	if err == nil && !g.Blobs() {
-		err = fmt.Errorf("blobs in stage %s %w: put them into %s", c.Name, meta.ErrInvalid, meta.BlobDir)
+		err = fmt.Errorf("stage %s for blobs %w: put them into %s", c.Name, meta.ErrInvalid, meta.BlobDir)
 	}
 	if err != nil {
 		return Result{}, err

@@ -58,9 +58,9 @@ func (c *StageName) open(s *state, generation uint64) (PoolStage, error) {
 	case err != nil:
 		return g, err
 	case generation != g.Generation:
-		return g, fmt.Errorf("maps of stage %s %w: the stage was reset, or has another spec", c.Name, meta.ErrOvertaken)
+		return g, meta.Worded(meta.ErrOvertaken, "stage %s was reset or has another spec since its maps were begun", c.Name)
 	case !g.Specified():
-		return g, fmt.Errorf("maps of stage %s %w: the stage has no spec yet; write one", c.Name, meta.ErrInvalid)
+		return g, fmt.Errorf("stage %s %w: it has no spec yet; write one", c.Name, meta.ErrInvalid)
 	}
 	return g, nil
 }

@@ -108,7 +108,7 @@ func (c *BeginStage) apply(s *state) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	case g.Blobs():
-		return Result{}, fmt.Errorf("attempts of %s %w: blobs have none", c.Name, meta.ErrInvalid)
+		return Result{}, fmt.Errorf("attempt of %s %w: blobs have none", c.Name, meta.ErrInvalid)
 	case !g.Begun:
 		g.Begun = true
 		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
@@ -191,7 +191,7 @@ func (c *KeepCopy) apply(s *state) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	case !ok || has.Sum != c.Sum:
-		return Result{}, fmt.Errorf("copy of map %d of stage %s %w: another attempt of it is committed, or none", c.Map, c.Name, meta.ErrOvertaken)
+		return Result{}, meta.Worded(meta.ErrOvertaken, "copy of map %d of stage %s is of another attempt than the committed one, or none is committed", c.Map, c.Name)
 	case slices.Contains(has.Nodes, c.Node) == c.Has:
 		return Result{Commit: &has}, nil
 	case c.Has && len(has.Nodes) >= meta.MaxCopies:

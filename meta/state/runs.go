@@ -64,12 +64,12 @@ func (r Runs) check(ranks uint64) error {
 			return err
 		}
 		if run.Count < 1 || run.Count > ranks-sum || i > 0 && r[i-1].Node == run.Node {
-			return fmt.Errorf("nodes of %d ranks %w: run %d of %d", ranks, meta.ErrInvalid, i, run.Count)
+			return fmt.Errorf("list of nodes of %d ranks %w: run %d of %d", ranks, meta.ErrInvalid, i, run.Count)
 		}
 		sum += run.Count
 	}
 	if sum != ranks {
-		return fmt.Errorf("nodes of %d ranks %w: the view has %d", sum, meta.ErrInvalid, ranks)
+		return fmt.Errorf("list of nodes of %d ranks %w: the view has %d", sum, meta.ErrInvalid, ranks)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (r *Runs) UnmarshalText(text []byte) error {
 	}
 	n := 1 + bytes.Count(text, []byte{' '})
 	if n > meta.MaxRanks {
-		return fmt.Errorf("nodes of ranks %w: %d runs", meta.ErrInvalid, n)
+		return fmt.Errorf("list of nodes of ranks %w: %d runs", meta.ErrInvalid, n)
 	}
 	runs := make(Runs, 0, n)
 	names := make(map[string]string) // one string for each node, and none of the whole text
@@ -105,7 +105,7 @@ func (r *Runs) UnmarshalText(text []byte) error {
 		node, count, _ := strings.Cut(field, "*")
 		c, err := strconv.ParseUint(count, 10, 32)
 		if err != nil || node != "" && checkID(node) != nil {
-			return fmt.Errorf("nodes of ranks %w: %q", meta.ErrInvalid, shorten(field))
+			return fmt.Errorf("list of nodes of ranks %w: %q", meta.ErrInvalid, shorten(field))
 		}
 		name, ok := names[node]
 		if !ok {

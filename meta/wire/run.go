@@ -21,7 +21,7 @@ func checkRuns(runs []Run) error {
 	total := uint64(0)
 	for i, r := range runs {
 		if r.N == 0 || r.First > math.MaxUint64-r.N || total > math.MaxUint64-r.N {
-			return fmt.Errorf("run %d, %d items from %d on, %w", i, r.N, r.First, meta.ErrInvalid)
+			return fmt.Errorf("run %d, of %d items from %d on, %w", i, r.N, r.First, meta.ErrInvalid)
 		}
 		total += r.N
 	}
@@ -77,7 +77,7 @@ func readRuns(r io.Reader, count int, runs []Run) ([]Run, []byte, error) {
 		return nil, nil, noEOF(err)
 	}
 	if binary.LittleEndian.Uint64(sum) != body.Sum64() {
-		return nil, nil, fmt.Errorf("runs %w: their checksum is wrong", meta.ErrCorrupt)
+		return nil, nil, fmt.Errorf("list of runs %w: its checksum is wrong", meta.ErrCorrupt)
 	}
 	return runs, sum, nil
 }

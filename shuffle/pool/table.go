@@ -115,7 +115,7 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 		return 0, late
 	}
 	if err == io.EOF && p.i < p.n {
-		return 0, fmt.Errorf("pieces of a map %w: they end at byte %d of %d", meta.ErrCorrupt, p.at, p.end(p.n-1))
+		return 0, fmt.Errorf("list of pieces of a map %w: it ends at byte %d of %d", meta.ErrCorrupt, p.at, p.end(p.n-1))
 	}
 	return n, err
 }
@@ -141,7 +141,7 @@ func (p *pieces) add(b []byte) error {
 		p.i++
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("pieces of a map %w: they go on after byte %d", meta.ErrCorrupt, p.at)
+		return fmt.Errorf("list of pieces of a map %w: it goes on after byte %d", meta.ErrCorrupt, p.at)
 	}
 	return nil
 }

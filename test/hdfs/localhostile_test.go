@@ -269,9 +269,9 @@ func TestLocalBlocksOfAHostileDatanode(t *testing.T) {
 			return err
 		}, blockwise, "bad file descriptor"},
 		{"bytes of another block", instead(false), blockwise, ""},
-		{"another block", instead(true), blockwise, "they are those of blk_"},
+		{"another block", instead(true), blockwise, "it is that of blk_"},
 		{"a block that is cut short", copied(func(b []byte) []byte { return b[:len(b)-1] }), blockwise, "is corrupt"},
-		{"a block with more bytes", copied(func(b []byte) []byte { return append(b, make([]byte, 64<<10)...) }), blockwise, "its checksums"},
+		{"a block with more bytes", copied(func(b []byte) []byte { return append(b, make([]byte, 64<<10)...) }), blockwise, "its file of checksums"},
 		{"a block with another byte", copied(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), blockwise, "does not match"},
 	} {
 		logged := len(j.Log())

@@ -42,7 +42,7 @@ const (
 
 // errSums is the error of a replica that cannot be checked. Its datanode sends
 // it all the same, without a word.
-var errSums = fmt.Errorf("its checksums %w", meta.ErrCorrupt)
+var errSums = fmt.Errorf("its set of checksums %w", meta.ErrCorrupt)
 
 func newAnswer(c net.Conn, at int64) *answer {
 	return &answer{Conn: c, at: at, packet: newMessage("PacketHeaderProto")}

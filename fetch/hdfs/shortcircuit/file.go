@@ -79,7 +79,7 @@ func (f *File) named(b Block) error {
 		return err
 	}
 	if name := filepath.Base(path); !strings.HasPrefix(name, fmt.Sprintf("blk_%d_%d.meta", int64(b.ID), b.Stamp)) {
-		return fmt.Errorf("its checksums %w: they are those of %s", meta.ErrCorrupt, name)
+		return fmt.Errorf("its file of checksums %w: it is that of %s", meta.ErrCorrupt, name)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (f *File) examine(size int64) error {
 		return err
 	}
 	if want := headerSize + (f.size+f.per-1)/f.per*sumSize; sizes[1] < want {
-		return fmt.Errorf("its checksums %w: they have %d bytes of %d", meta.ErrCorrupt, sizes[1], want)
+		return fmt.Errorf("its file of checksums %w: it has %d bytes of %d", meta.ErrCorrupt, sizes[1], want)
 	}
 	return nil
 }
