@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"time"
 
 	"rankfs/cache/trace"
@@ -64,7 +65,13 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	next := *r
 	next.Rewind()
 	next.course.step -= int64(ep.plan.Steps())
-	return rs.add(ep.next, &next), &next
+	after := rs.add(ep.next, &next)
+	for _, other := range slices.Clone(after.readers[r.rank]) {
+		if other.Run < trusted { // what it has opened there already
+			rs.remove(after, other)
+		}
+	}
+	return after, &next
 }
 
 // trace notes an open. What batches are made of is not opened by readers.

@@ -51,3 +51,44 @@ func testIdle(t *testing.T) {
 		t.Errorf("it is back: %d readers, %d fills for %d opens", n, k.Stats().Fills, step)
 	}
 }
+
+// Several jobs that read one rank are a reader each. A job that begins anew elsewhere is
+// one too, and what it was before is none any more a while after.
+func TestReadersOfOneRank(t *testing.T) { synctest.Test(t, testReadersOfOneRank) }
+
+func testReadersOfOneRank(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	p := &testPlan{steps: 10_000, size: 4 << 10}
+	reads := func(n int, steps ...*uint64) {
+		for range n {
+			time.Sleep(10 * time.Millisecond)
+			for _, step := range steps {
+				open(t, k, p, 0, *step).Release()
+				*step++
+			}
+		}
+	}
+	readers := func(want int, of string) {
+		t.Helper()
+		if n := k.Stats().Readers; n != want {
+			t.Errorf("%s: %d readers, want %d", of, n, want)
+		}
+	}
+	first, second, third := uint64(0), uint64(1000), uint64(2000)
+	reads(300, &first, &second, &third)
+	readers(3, "three jobs")
+	open(t, k, p, 0, 9000).Release()
+	readers(3, "and a look elsewhere")
+	reads(300, &first)
+	readers(1, "two have ended")
+	anew := uint64(5000)
+	reads(20, &anew)
+	readers(2, "it has just begun anew")
+	reads(300, &anew)
+	readers(1, "it has begun anew")
+	for range 20 { // one more each time
+		anew += 100
+		reads(3, &anew)
+	}
+	readers(8, "it begins anew all the time")
+}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"time"
 
 	"rankfs/cache/ahead"
@@ -18,7 +19,7 @@ type reader struct {
 	seen   time.Time // when a step was opened
 	served time.Time // when an open that waited was answered
 	stray  uint64    // the step after one that was opened a little behind here
-	other  uint64    // and after one far from here: who opens that is another reader
+	others marks     // and after those far from here: who opens one of these is another reader
 	tempo  tempo
 	course course
 	lane   uint8  // of idle batches: what it comes to is there, in order
@@ -81,18 +82,39 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 		}
 		r.Run = max(1, r.Run+1-int(step-r.Pos))
 	case step == r.stray || r.Run < trusted:
+		r.others.note(r.Pos) // it may be another that opens this
 		r.Cursor, r.tempo = ahead.Cursor{Run: 1}, tempo{}
 	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
 		r.Run++
 		return false, true
 	default:
-		r.other = step + 1
+		r.others.note(step + 1)
 		return false, false
 	}
 	r.Open(step)
 	r.seen, r.stray = now, none
 	return true, true
+}
+
+// Marks are the latest of some steps above zero.
+type marks struct {
+	steps [beside]uint64
+	next  int
+}
+
+func (m *marks) note(step uint64) {
+	m.steps[m.next] = step
+	m.next = (m.next + 1) % beside
+}
+
+func (m *marks) has(step uint64) bool { return step > 0 && slices.Contains(m.steps[:], step) }
+
+// drop forgets a step.
+func (m *marks) drop(step uint64) {
+	if i := slices.Index(m.steps[:], step); i >= 0 {
+		m.steps[i] = 0
+	}
 }
 
 // worked is how long a reader has had what it opened last.

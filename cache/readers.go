@@ -40,15 +40,15 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *re
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, other: none, seen: now}
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, seen: now}
 	return rs.add(p, r), r
 }
 
 // near is how far from where a reader is an open is still its own.
 func (rs *readers) near() uint64 { return min(near, uint64(rs.config.MaxAhead)) }
 
-// add adds a reader to the epoch of p, in the place of one that is not trusted yet, or of
-// the one of its rank that is silent longest if there are too many.
+// add adds a reader to the epoch of p, in the place of the one of its rank that is silent
+// longest if there are too many.
 func (rs *readers) add(p Plan, r *reader) *epoch {
 	ep := rs.epochs[p.ID()]
 	if ep == nil {
@@ -57,14 +57,10 @@ func (rs *readers) add(p Plan, r *reader) *epoch {
 	}
 	its := ep.readers[r.rank]
 	for _, other := range its {
-		other.other = none
+		other.others.drop(r.Pos)
 	}
-	at := slices.IndexFunc(its, func(other *reader) bool { return other.Run < trusted })
-	if at < 0 && len(its) >= beside {
-		at = slices.Index(its, slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) }))
-	}
-	if at >= 0 {
-		its[at] = r
+	if len(its) >= beside {
+		its[slices.Index(its, slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) }))] = r
 		return ep
 	}
 	ep.readers[r.rank] = append(its, r)

@@ -75,7 +75,7 @@ type Counters struct {
 	Recycled    uint64  `json:"recycled"`           // slabs whose memory was used again in place
 	Plans       uint64  `json:"cache_plans"`        // choices of which batches the cache has in which tier
 	PlanSeconds float64 `json:"cache_plan_seconds"` // of a processor, that these took
-	Readers     int     `json:"readers"`            // ranks that are reading now
+	Readers     int     `json:"readers"`            // ranks that are reading now; one that several jobs read counts for each
 	OpenHandles int     `json:"open_handles"`
 	Views       int     `json:"views"`
 
