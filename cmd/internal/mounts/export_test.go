@@ -7,4 +7,5 @@ var (
 	Around     = around
 	Write      = write
 	ID         = id
+	Detach     = detach
 )

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -327,6 +328,42 @@ func TestElsewhere(t *testing.T) {
 	_ = other.Wait() // read fails at the end of its input
 	if found := mounts.Elsewhere(m); slices.ContainsFunc(found, here) {
 		t.Errorf("the mount is still seen by %v, one of which has ended", found)
+	}
+}
+
+// A file system is in use while it says how large it is. Who unmounts it does not see that.
+func TestUsesThatPass(t *testing.T) {
+	dir := t.TempDir()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	for range 4 {
+		asking.Go(func() {
+			var s unix.Statfs_t
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					_ = unix.Statfs(dir, &s) // of what is mounted there at the moment
+				}
+			}
+		})
+	}
+	for range 400 {
+		if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		table, err := mounts.Table()
+		m, ok := mounts.At(table, dir)
+		if !ok || err != nil {
+			t.Fatalf("mount of %s: %v, %v", dir, ok, err)
+		}
+		if err := mounts.Detach(m, false); err != nil {
+			_ = unix.Unmount(dir, unix.MNT_DETACH)
+			t.Fatal(err)
+		}
 	}
 }
 

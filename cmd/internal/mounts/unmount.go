@@ -177,22 +177,32 @@ func detach(m Mount, lazy bool) error {
 	return unmount(m, m, lazy)
 }
 
+// A mount is in use also while somebody asks for its size, as df does and a command that
+// looks which daemons are dead. That passes, and no process is found that has anything
+// of it: an unmount tries again for so long.
+const passing = 2 * time.Second
+
 // unmount unmounts a mount, which is, or is part of, what a person knows as whole.
 func unmount(m, whole Mount, lazy bool) error {
 	flags := unix.UMOUNT_NOFOLLOW
 	if lazy {
 		flags |= unix.MNT_DETACH
 	}
-	switch err := unix.Unmount(m.Point, flags); {
-	case errors.Is(err, unix.EBUSY):
-		holders, more := Holders(m)
-		return &BusyError{whole.Point, holders, more}
-	case errors.Is(err, unix.EPERM):
-		return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", whole.Point)
-	case err != nil:
-		return fmt.Errorf("unmount %s: %w", m.Point, err)
+	for end := time.Now().Add(passing); ; time.Sleep(10 * time.Millisecond) {
+		switch err := unix.Unmount(m.Point, flags); {
+		case errors.Is(err, unix.EBUSY):
+			holders, more := Holders(m)
+			if len(holders) > 0 || more || time.Now().After(end) {
+				return &BusyError{whole.Point, holders, more}
+			}
+		case errors.Is(err, unix.EPERM):
+			return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", whole.Point)
+		case err != nil:
+			return fmt.Errorf("unmount %s: %w", m.Point, err)
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
 // dead reports whether no daemon serves the mount at point. It asks the kernel,
