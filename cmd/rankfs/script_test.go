@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"rankfs/cache/policy"
 	"rankfs/cmd/internal/mounting"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
@@ -81,6 +82,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Setenv("RUN", dir)
 	env.Setenv("TERM", "dumb")
+	env.Setenv("POLICIES", strconv.Itoa(len(policy.Names())))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or every command takes a second under -race
 	for _, name := range []string{"a", "b", "fuse", "refused", "dies"} {
 		if err := os.Mkdir(filepath.Join(env.WorkDir, name), 0o755); err != nil {
