@@ -275,25 +275,34 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 }
 
 // whole opens a map that is here, once all of it is right.
-func (f *mapFiles) whole(stage uint64, c state.Commit) (*os.File, error) {
-	t, err := f.table(stage, c)
-	if err != nil {
-		return nil, err
-	}
-	file, _, err := f.openMap(mapPath(stage, c))
-	if err != nil {
-		return nil, err
-	}
-	if err := drain(t.check(io.NewSectionReader(file, 0, c.Size+1), 0)); err != nil {
-		return nil, errors.Join(fmt.Errorf("map %d: %w", c.Map, err), file.Close())
-	}
-	return file, nil
+func (f *mapFiles) whole(stage uint64, c state.Commit) (file *os.File, err error) {
+	return file, f.verified(stage, c, func(m *openedMap) error {
+		fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			file = os.NewFile(uintptr(fd), m.Name())
+		}
+		return err
+	})
 }
 
 func (f *mapFiles) verify(stage uint64, c state.Commit) error {
-	file, err := f.whole(stage, c)
+	return f.verified(stage, c, func(*openedMap) error { return nil })
+}
+
+// verified calls then with a map that is here, once all of it is right.
+func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) error) error {
+	name := mapPath(stage, c)
+	m, err := f.open.get(name, f.openMap)
 	if err != nil {
 		return err
 	}
-	return file.Close()
+	defer f.open.give(m)
+	t, err := f.check(m, name, c)
+	if err != nil {
+		return err
+	}
+	if err := m.fits(t); err != nil {
+		return fmt.Errorf("map %d: %w", c.Map, err)
+	}
+	return then(m)
 }

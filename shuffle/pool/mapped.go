@@ -46,17 +46,23 @@ func (m *mapped) ReadAt(b []byte, off int64) (n int, err error) {
 	if m.bytes == nil {
 		return m.File.ReadAt(b, off)
 	}
-	err = fault.Guard(func() error {
-		n = copy(b, m.bytes[min(off, int64(len(m.bytes))):])
+	err = m.guard(func() error {
+		if n = copy(b, m.bytes[min(off, int64(len(m.bytes))):]); n < len(b) {
+			return io.EOF
+		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("read %s: %w (%w)", m.Name(), unix.EIO, err)
-	case n < len(b):
-		return n, io.EOF
+	return n, err
+}
+
+// guard calls f, which reads the bytes. What cannot be had of them is what a disk does not give.
+func (m *mapped) guard(f func() error) error {
+	err := fault.Guard(f)
+	var at *fault.Error
+	if errors.As(err, &at) {
+		return fmt.Errorf("read %s: %w (%w)", m.Name(), unix.EIO, err)
 	}
-	return n, nil
+	return err
 }
 
 // Close implements io.Closer. Nobody may be reading.

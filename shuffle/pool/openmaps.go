@@ -2,6 +2,7 @@ package pool
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -103,6 +104,20 @@ func (o *openMaps) give(m *openedMap) {
 	if last {
 		m.close()
 	}
+}
+
+// fits says whether all of a map is what its table says, and no more.
+func (m *openedMap) fits(t table) error {
+	if m.bytes == nil {
+		return drain(t.check(io.NewSectionReader(m, 0, t.size()+1), 0))
+	}
+	p := t.check(nil, 0)
+	return m.guard(func() error {
+		if err := p.add(m.bytes); err != nil {
+			return err
+		}
+		return p.ended()
+	})
 }
 
 // tidy closes what nobody has read for a while, and does it again as long as there is

@@ -83,7 +83,7 @@ func tableOf(file *os.File, o offsets) (table, error) {
 
 // check returns a reader of the pieces of rows, the first of which begins at so many
 // bytes. It fails at the end of one that hashes to something else.
-func (t table) check(r io.Reader, begin int64) io.Reader {
+func (t table) check(r io.Reader, begin int64) *pieces {
 	return &pieces{
 		from: r, at: begin, n: t.parts(), end: t.end,
 		summed: func(i, sum uint64) error {
@@ -114,10 +114,20 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 	if late := p.add(b[:n]); late != nil {
 		return 0, late
 	}
-	if err == io.EOF && p.i < p.n {
-		return 0, fmt.Errorf("list of pieces of a map %w: it ends at byte %d of %d", meta.ErrCorrupt, p.at, p.end(p.n-1))
+	if err == io.EOF {
+		if late := p.ended(); late != nil {
+			return 0, late
+		}
 	}
 	return n, err
+}
+
+// ended says that nothing follows.
+func (p *pieces) ended() error {
+	if p.i < p.n {
+		return fmt.Errorf("list of pieces of a map %w: it ends at byte %d of %d", meta.ErrCorrupt, p.at, p.end(p.n-1))
+	}
+	return nil
 }
 
 func (p *pieces) add(b []byte) error {
