@@ -33,6 +33,7 @@ func (n *stageDir) attempt(ctx context.Context, root ownFiles, dir, name string,
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	out.Attr.FromStat(st)
+	out.SetAttrTimeout(scratchTimeout)
 	return n.NewInode(ctx, &attemptFile{stage: n, attempt: a, name: name}, n.job.stable(st)), nil
 }
 

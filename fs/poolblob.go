@@ -69,6 +69,7 @@ func (n *blobDir) blob(ctx context.Context, b PoolBlob, out *fuse.EntryOut) *fus
 	}
 	f := &blobFile{dir: n, is: b}
 	f.attributes(&out.Attr)
+	out.SetAttrTimeout(attributesStay)
 	return n.NewInode(ctx, f, fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: inoBlob | b.Number})
 }
 
@@ -232,6 +233,7 @@ func (n *blobFile) attributes(a *fuse.Attr) { n.dir.job.immutable(a, n.is.Size) 
 // Getattr implements fusefs.NodeGetattrer.
 func (n *blobFile) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	out.SetTimeout(attributesStay)
 	return 0
 }
 

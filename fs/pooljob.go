@@ -62,8 +62,13 @@ func (n *jobDir) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return n.tree.errno("measure job", n.name, err)
 }
 
-// Lookup implements fusefs.NodeLookuper.
+// Lookup implements fusefs.NodeLookuper. The names that each job has the kernel may keep: they
+// go with the job, whose own name it asks for.
 func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	switch name {
+	case nameScratch, nameBlob, nameHold:
+		out.SetEntryTimeout(attributesStay)
+	}
 	switch name {
 	case nameScratch:
 		root, err := n.job.Files()

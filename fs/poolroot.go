@@ -56,8 +56,8 @@ func (n *poolRoot) Setattr(context.Context, fusefs.FileHandle, *fuse.SetAttrIn, 
 	return syscall.EPERM
 }
 
-// attributesStay is how long the kernel may believe the attributes of a directory of the pool.
-// It looks at them for every name on a path.
+// attributesStay is how long the kernel may believe the attributes of a directory of the pool, at
+// which it looks for every name on a path, or of a blob.
 const attributesStay = time.Hour
 
 func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }

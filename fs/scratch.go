@@ -78,7 +78,6 @@ func (n *scratch) child(ctx context.Context, root *os.Root, name string, out *fu
 	out.SetAttrTimeout(scratchTimeout)
 	if n.staged { // the kernel has the node of what is put under the name of the blob
 		out.SetEntryTimeout(0)
-		out.SetAttrTimeout(0)
 	}
 	return n.NewInode(ctx, &scratch{job: n.job, staged: n.staged}, n.job.stable(st)), nil
 }
