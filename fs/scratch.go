@@ -20,7 +20,17 @@ import (
 const scratchTimeout = time.Second
 
 // A scratch is a file or directory of a job on this node, as it is in a directory of
-// its own: names are followed below that, wherever symbolic links lead.
+// its own. It has no state that changes and no lock:
+//
+//   - What it does is done by system calls on the job's files, which package pool owns,
+//     within do or change. By their os.Root no name and no symbolic link leads out of them.
+//   - Where it is, is said by the library's tree of inodes alone, in path: a rename moves a
+//     directory with all below it. So no name is kept, and an open file is known by its
+//     handle.
+//   - An inode is either staged or not, and files and links do not go from one kind to the
+//     other, nor from job to job: EXDEV, upon which programs copy.
+//   - A change of a staged one is within Blobs().Write, so that none is put meanwhile. That
+//     a program has one open to write is not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
 	job *jobDir
