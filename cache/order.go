@@ -3,7 +3,8 @@ package cache
 import "rankfs/cache/ledger"
 
 // An order is a heap of batches' numbers, the one worth least on top. It grows by
-// chunks, so that no push takes long.
+// chunks, so that no push takes long: a heap.Heap is one slice, and does not say where
+// an element is, by which batches are taken out of the middle.
 type order struct {
 	chunks []*[ledger.Chunk]uint32 // numbers
 	worths []*[ledger.Chunk]float64

@@ -2,7 +2,8 @@ package simulate
 
 // A clock is virtual time and what is to happen at which. Each slot has one
 // alarm at most, so that nothing is left behind when choices change. Of two at
-// the same time the one set first goes first.
+// the same time the one set first goes first. It is not a heap.Heap, as that does not say
+// where an element is: most alarms are set anew or taken back before they go off.
 type clock struct {
 	now   float64
 	set   uint64 // how many alarms were set so far
