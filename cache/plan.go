@@ -8,15 +8,17 @@ import (
 	"rankfs/cache/disks"
 )
 
-// A Plan is a view whose bytes can be had: the cache's only source. Its methods may be
-// called concurrently.
+// A Plan is what the cache makes slabs of, its only source: the batches of a view by the
+// plan that answers it, the chunks of one version of a dataset, or one part of a stage of
+// the shuffle pool. Its slabs are numbered by rank and step; chunks are those of rank 0, a
+// part is the one at step 0. Its methods may be called concurrently.
 type Plan interface {
 	Names
 	Course
 	Filler
 }
 
-// Names are the names of a plan and of its batches, on any machine and after any restart.
+// Names are the names of a plan and of its batches, or of what else it has, on any machine and after any restart.
 type Names interface {
 	ID() [16]byte
 	// Key names the content of a batch: equal keys mean equal bytes.

@@ -6,9 +6,11 @@ import (
 	"rankfs/cache/fair"
 )
 
-// Tenants are the jobs that share memory. A tenant reads one plan after another, that
-// of each epoch. A plan that other plans copy from has none: its batches belong to no
-// job. The cache's lock guards them.
+// Tenants are the jobs that share memory, as far as the cache can tell them apart: it is
+// told of plans, not of processes. So a tenant is whoever reads one plan and then the
+// next, that of each epoch: two jobs that read the same plan are one tenant, a job that
+// reads two views is two. A plan that other plans copy from has none: its batches belong
+// to no job. The cache's lock guards them.
 type tenants struct {
 	of map[[16]byte]*tenant // by the plans that they read, or will read next
 }

@@ -6,35 +6,35 @@ import (
 )
 
 const (
-	setLimit = 4 // 50,625 states
-	jobLimit = 64
+	setLimit  = 4 // 50,625 states
+	passLimit = 64
 )
 
-// Dp25 is Neutrino's dynamic program: before each stage every set gets a mix of
-// quarters, so that all stages together take the least time. A set that the
-// stage does not use can only be discarded from; one that it uses can be turned
+// Dp25 is Neutrino's dynamic program: before each pass every set gets a mix of
+// quarters, so that all passes together take the least time. A set that the
+// pass does not use can only be discarded from; one that it uses can be turned
 // into any mix, what is packed anew costs the work of it, and the waits are
 // those of the mix before. Disk is not used.
 //
 // The cost of a transition is a sum over sets, so the minimum over all mixes of
 // R sets is taken set by set: R*15^(R+1) operations instead of 15^(2R), and no
 // state has to be left out for being dominated. Left out are states that do
-// not fit, and mixes of sets that no later stage uses; stages that repeat are
+// not fit, and mixes of sets that no later pass uses; passes that repeat are
 // solved once. Beyond setLimit sets, those that save most by their uses are
 // planned, and each of the others gets RAM, or else packed memory, if it fits
-// as a whole in what is left. Beyond jobLimit stages nothing is looked at.
+// as a whole in what is left. Beyond passLimit passes nothing is looked at.
 type dp25 struct {
-	future forecast
-	draft  draft
-	sets   []set
-	plan   []stage
+	future   forecast
+	draft    draft
+	sets     []set
+	schedule []pass
 }
 
 func (n *dp25) Choose(p *Problem, levels []Level) {
 	n.future.learn(p)
 	n.draft.begin(p, &n.future, 0)
 	n.gather(p)
-	n.stages(p)
+	n.passes(p)
 	planned, _ := n.solve(float64(n.draft.left.mem))
 	for r, m := range planned {
 		n.fill(&n.sets[r], m)
@@ -52,8 +52,8 @@ func (n *dp25) Worth(i *Item, _ float64) float64 {
 	return packedFirst(i)
 }
 
-// solve gives the mixes for the first stage: those that there are if no others
-// are better. It says what all stages take.
+// solve gives the mixes for the first pass: those that there are if no others
+// are better. It says what all passes take.
 func (n *dp25) solve(memory float64) (out []mix, seconds float64) {
 	sets := n.sets[:min(len(n.sets), setLimit)]
 	states := 1
@@ -61,10 +61,10 @@ func (n *dp25) solve(memory float64) (out []mix, seconds float64) {
 		states *= mixes
 	}
 	value := make([]float64, states)
-	for j := len(n.plan) - 1; j > 0; j-- {
+	for j := len(n.schedule) - 1; j > 0; j-- {
 		n.repeat(value, sets, j, memory)
 		for r, each := 0, 1; r < len(sets); r, each = r+1, each*mixes {
-			relax(value, each, &sets[r], n.plan[j].used[r])
+			relax(value, each, &sets[r], n.schedule[j].used[r])
 		}
 	}
 	n.repeat(value, sets, 0, memory)
@@ -97,12 +97,12 @@ func (n *dp25) here(sets []set) (state int) {
 func (n *dp25) total(value []float64, sets []set, state int) float64 {
 	total := value[state]
 	for r := 0; r < len(sets); r, state = r+1, state/mixes {
-		total += sets[r].cost(n.plan[0].used[r], sets[r].now, state%mixes)
+		total += sets[r].cost(n.schedule[0].used[r], sets[r].now, state%mixes)
 	}
 	return total
 }
 
-// repeat adds to every state what a stage costs that repeats in it, and rules
+// repeat adds to every state what a pass costs that repeats in it, and rules
 // out states that cannot be.
 func (n *dp25) repeat(value []float64, sets []set, j int, memory float64) {
 	var bytes, stay [setLimit][mixes]float64
@@ -110,7 +110,7 @@ func (n *dp25) repeat(value []float64, sets []set, j int, memory float64) {
 	for r := range sets {
 		for k, m := range allMixes {
 			bytes[r][k] = sets[r].memory(m)
-			stay[r][k] = float64(n.plan[j].times-1) * sets[r].cost(n.plan[j].used[r], k, k)
+			stay[r][k] = float64(n.schedule[j].times-1) * sets[r].cost(n.schedule[j].used[r], k, k)
 			if m.packed > 0 && !sets[r].packs || m != (mix{}) && dead[r] {
 				bytes[r][k] = math.Inf(1)
 			}
@@ -128,11 +128,11 @@ func (n *dp25) repeat(value []float64, sets []set, j int, memory float64) {
 	}
 }
 
-// dead says of each set that no stage from j on uses it.
+// dead says of each set that no pass from j on uses it.
 func (n *dp25) dead(j int) []bool {
 	dead := make([]bool, len(n.sets))
 	for r := range dead {
-		dead[r] = !slices.ContainsFunc(n.plan[j:], func(s stage) bool { return s.used[r] > 0 })
+		dead[r] = !slices.ContainsFunc(n.schedule[j:], func(s pass) bool { return s.used[r] > 0 })
 	}
 	return dead
 }

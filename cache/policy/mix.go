@@ -26,9 +26,9 @@ type set struct {
 	packs bool
 }
 
-// A stage is a run of uses in which no item comes twice, as often as it
+// A pass is a run of uses in which no item comes twice, as often as it
 // repeats: what Neutrino calls a job.
-type stage struct {
+type pass struct {
 	used  []float64 // part of each set
 	times int
 }
@@ -85,9 +85,9 @@ var allMixes = [mixes]mix{
 	{4, 0},
 }
 
-// stages cuts the uses where an item comes again.
-func (n *dp25) stages(p *Problem) {
-	n.plan = n.plan[:0]
+// passes cuts the uses where an item comes again.
+func (n *dp25) passes(p *Problem) {
+	n.schedule = n.schedule[:0]
 	of := make([]int, len(p.Items))
 	for k := range n.sets {
 		for _, i := range n.sets[k].items {
@@ -98,7 +98,7 @@ func (n *dp25) stages(p *Problem) {
 	used := make([]float64, len(n.sets))
 	for _, u := range p.Uses {
 		if seen[u.Item] == current+1 {
-			if n.append(used); len(n.plan) == jobLimit {
+			if n.append(used); len(n.schedule) == passLimit {
 				return
 			}
 			current++
@@ -111,14 +111,14 @@ func (n *dp25) stages(p *Problem) {
 }
 
 func (n *dp25) append(used []float64) {
-	if last := len(n.plan) - 1; last >= 0 && slices.Equal(n.plan[last].used, used) {
-		n.plan[last].times++
+	if last := len(n.schedule) - 1; last >= 0 && slices.Equal(n.schedule[last].used, used) {
+		n.schedule[last].times++
 		return
 	}
-	n.plan = append(n.plan, stage{used, 1})
+	n.schedule = append(n.schedule, pass{used, 1})
 }
 
-// cost is what a stage takes for a set that goes from one mix to another.
+// cost is what a pass takes for a set that goes from one mix to another.
 func (s *set) cost(used float64, from, to int) float64 {
 	u, v := allMixes[from], allMixes[to]
 	if used == 0 && (v.ram > u.ram || v.packed > u.packed) {

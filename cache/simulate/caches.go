@@ -68,8 +68,8 @@ func (r *caches) reserve(n *node, i int32) bool {
 
 func (r *caches) drop(k *reader, b *batch) {
 	n := k.node
-	n.memory -= b.stage
-	b.stage, b.state = 0, missing
+	n.memory -= b.own
+	b.own, b.state = 0, missing
 	if i := b.hold; i >= 0 {
 		b.hold = -1
 		n.guard[i].held--

@@ -60,7 +60,7 @@ func (r *fills) admit(k *reader, b *batch) bool {
 		return false
 	}
 	n.memory += need
-	b.stage, b.state = need, filling
+	b.own, b.state = need, filling
 	r.fill(k, b)
 	return true
 }

@@ -74,14 +74,14 @@ func (r *run) adds(n *node) error {
 		k := &r.readers[i]
 		for j := range k.ready {
 			if b := &k.ready[j]; k.node == n {
-				memory += b.stage
+				memory += b.own
 			}
 		}
 	}
 	for i := range r.chains {
 		c := &r.chains[i]
 		if c.whole && c.owner == n && (c.doing == asking || c.doing == loading || c.doing == unpacking) {
-			loads -= c.reader.batch(c.step).stage // of what is loading, too
+			loads -= c.reader.batch(c.step).own // of what is loading, too
 		}
 		if c.doing == moving && c.owner == n {
 			if c.to == policy.Disk {

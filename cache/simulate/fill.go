@@ -252,7 +252,7 @@ func (r *fills) loaded(id int32) {
 	case it.Now == policy.Source || n.target[i] == policy.RAM:
 		n.put(i, policy.RAM)
 		if c.whole {
-			b.stage = 0
+			b.own = 0
 		}
 	case !c.whole:
 		n.memory -= it.Bytes[policy.RAM]

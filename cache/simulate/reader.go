@@ -26,7 +26,7 @@ type reader struct {
 type batch struct {
 	state  state
 	step   int64
-	stage  int64   // bytes of memory that are its own
+	own    int64   // bytes of memory, which no item has
 	hold   int32   // the item that it is, in place; below zero: none
 	chains int     // that have not ended
 	cause  Cause   // what it waits for

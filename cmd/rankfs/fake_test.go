@@ -164,7 +164,7 @@ func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress
 	case "hostile":
 		return d, fmt.Errorf("create hostile: page 7 of %s %w: it points outside of the file", r.Source, meta.ErrCorrupt)
 	case "endless": // until the command is stopped
-		progress(control.Progress{Stage: "indexing"})
+		progress(control.Progress{Doing: "indexing"})
 		fmt.Fprintln(os.Stderr, "endless has begun")
 		<-ctx.Done()
 		fmt.Fprintln(os.Stderr, "endless has ended")
@@ -183,7 +183,7 @@ func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress
 
 func work(progress func(control.Progress), stage string, total int64) {
 	for i := range int64(101) {
-		progress(control.Progress{Stage: stage, Bytes: total * i / 100, Total: total})
+		progress(control.Progress{Doing: stage, Bytes: total * i / 100, Total: total})
 	}
 }
 

@@ -157,7 +157,7 @@ func (p *program) awaitLeaving(ctx context.Context, d *control.Client, name stri
 				"start it, and see how many are left: rankfs node ls")
 		}
 		all = max(all, left.Bytes)
-		meter.Show(control.Progress{Stage: "moving", Bytes: all - left.Bytes, Total: all})
+		meter.Show(control.Progress{Doing: "moving", Bytes: all - left.Bytes, Total: all})
 		select {
 		case <-ctx.Done():
 			return failure.Hint(failure.New(context.Canceled, "stopped waiting: %s gets no new work, and goes on copying %s of the shuffle pool", name, leavingMaps(left)),

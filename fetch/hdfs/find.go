@@ -71,7 +71,7 @@ func (c *Clusters) writeFindings(find func(w *findings) error) (*findings, error
 		f.Close()
 		return nil, err
 	}
-	found, err := record(f, maxFinder, find)
+	found, err := note(f, maxFinder, find)
 	if err != nil {
 		found.close()
 		return nil, err

@@ -95,7 +95,7 @@ func (s *store) make(number int, find, check func(f *findings) error) (*findings
 	if err != nil {
 		return nil, err
 	}
-	found, err := record(f, math.MaxInt64, find)
+	found, err := note(f, math.MaxInt64, find)
 	if err == nil && check != nil {
 		err = errors.Join(check(found), found.rewind())
 	}
@@ -127,9 +127,9 @@ type findings struct {
 	left int64 // bytes that are not read
 }
 
-// record has find write findings to a file, no more than limit bytes of them, and makes
+// note has find write findings to a file, no more than limit bytes of them, and makes
 // ready to read them.
-func record(f *os.File, limit int64, find func(w *findings) error) (*findings, error) {
+func note(f *os.File, limit int64, find func(w *findings) error) (*findings, error) {
 	found := &findings{file: f, sum: xxhash.New()}
 	found.out = bufio.NewWriterSize(&bounded{io.MultiWriter(f, found.sum), limit}, 1<<16)
 	err := find(found)

@@ -10,7 +10,7 @@ func (r queueReads) Suspects(view string) []Suspect {
 	return nil
 }
 
-// Suspect returns a unit's record as a suspect, if it is one.
+// Suspect is what is known of a unit that may be the cause of its workers' end; false if none is.
 func (r queueReads) Suspect(view string, unit int64) (Suspect, bool) {
 	s, done := r.read()
 	defer done()

@@ -3,7 +3,7 @@ package state
 // A Machine is the state of a cluster as one node knows it. Its methods may be
 // called concurrently; Apply and Restore wait for each other.
 //
-// What reads return is the caller's, except the bytes of a dataset's record and the
+// What reads return is the caller's, except the bytes of a dataset's registration and the
 // runs of a plan, which are shared and must not be changed.
 type Machine struct {
 	speaks int // the newest version that it understands

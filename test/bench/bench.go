@@ -160,10 +160,10 @@ func (b *bench) data(name string, args ...string) string {
 type status struct {
 	PID      int `json:"pid"`
 	Counters struct {
-		Fills       uint64  `json:"fills"`
-		Plans       uint64  `json:"cache_plans"`
-		PlanSeconds float64 `json:"cache_plan_seconds"`
-		WaitSeconds float64 `json:"wait_seconds"`
+		Fills         uint64  `json:"fills"`
+		Choices       uint64  `json:"cache_plans"`
+		ChoiceSeconds float64 `json:"cache_plan_seconds"`
+		WaitSeconds   float64 `json:"wait_seconds"`
 	} `json:"counters"`
 	Tiers []struct {
 		Used int64 `json:"used"`

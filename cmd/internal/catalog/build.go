@@ -69,7 +69,7 @@ func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool
 	defer c.indexes.abandon(path)
 	if s, ok := src.(copying); ok {
 		err := s.Copy(ctx, func(bytes, total int64) {
-			report(control.Progress{Stage: "copying", Bytes: bytes, Total: total})
+			report(control.Progress{Doing: "copying", Bytes: bytes, Total: total})
 		})
 		if err != nil {
 			return "", 0, err
@@ -88,7 +88,7 @@ func (c *Catalog) buildIndex(ctx context.Context, src fetch.Source, byChunk bool
 		s.Divide(c.helpers())
 	}
 	err = fetch.Build(ctx, src, path, func(bytes, total int64, records uint64) {
-		report(control.Progress{Stage: "indexing", Bytes: bytes, Total: total, Records: records})
+		report(control.Progress{Doing: "indexing", Bytes: bytes, Total: total, Records: records})
 	})
 	if err != nil {
 		return "", 0, err

@@ -80,6 +80,6 @@ func (v *verifier) flush(ctx context.Context) error {
 	v.hash.Write(v.room[:v.filled])
 	v.read.Bytes += int64(v.filled)
 	v.extents, v.filled = v.extents[:0], 0
-	v.report(control.Progress{Stage: "verifying", Bytes: v.read.Bytes, Total: v.total, Records: v.read.Records})
+	v.report(control.Progress{Doing: "verifying", Bytes: v.read.Bytes, Total: v.total, Records: v.read.Records})
 	return ctx.Err()
 }

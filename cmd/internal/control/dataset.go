@@ -15,7 +15,7 @@ type CreateRequest struct {
 
 // Progress is how far a long operation has come.
 type Progress struct {
-	Stage   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
+	Doing   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
 	Bytes   int64  `json:"bytes"`
 	Total   int64  `json:"total"`
 	Records uint64 `json:"records"`

@@ -15,7 +15,7 @@ import (
 
 func TestEveryMethodReachesTheNode(t *testing.T) {
 	ctx := t.Context()
-	sent := []control.Progress{{Stage: "indexing", Bytes: 1, Total: 2}, {Stage: "indexing", Bytes: 2, Total: 2, Records: 9}}
+	sent := []control.Progress{{Doing: "indexing", Bytes: 1, Total: 2}, {Doing: "indexing", Bytes: 2, Total: 2, Records: 9}}
 	n := &fake{work: func(_ context.Context, progress func(control.Progress)) error {
 		for _, p := range sent {
 			progress(p)
@@ -154,7 +154,7 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	got("Evict()", e, control.Eviction{ViewName: named("../odd name"), Stayed: control.Held{Batches: 1}}, "../odd name", err)
 	rank, seen := uint64(7), 0
 	n.work = func(_ context.Context, progress func(control.Progress)) error {
-		progress(control.Progress{Stage: "warming"})
+		progress(control.Progress{Doing: "warming"})
 		return nil
 	}
 	warm := control.WarmRequest{View: "d", Rank: &rank, Check: true}

@@ -56,7 +56,7 @@ func TestClientThatDoesNotReadEndsItsOperation(t *testing.T) {
 	ended := make(chan bool)
 	n := &fake{work: func(ctx context.Context, progress func(control.Progress)) error {
 		for ctx.Err() == nil {
-			progress(control.Progress{Stage: strings.Repeat("x", 1000)})
+			progress(control.Progress{Doing: strings.Repeat("x", 1000)})
 		}
 		close(ended)
 		return ctx.Err()

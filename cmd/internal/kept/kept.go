@@ -102,7 +102,7 @@ func counters(c cache.Stats) control.Counters {
 		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited,
 		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
 		FillCost: control.Cost{Latency: c.FillCost.Latency.Seconds(), Rate: c.FillCost.Rate, Bytes: c.FillCost.Bytes},
-		Plans:    c.Choices, PlanSeconds: c.ChoiceTime.Seconds(),
+		Choices:  c.Choices, ChoiceSeconds: c.ChoiceTime.Seconds(),
 		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
 		Readers: c.Readers, OpenHandles: c.Handles,
 	}

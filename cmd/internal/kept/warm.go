@@ -140,7 +140,7 @@ func (w *warmUp) report(ctx context.Context, progress catalog.Reporter) {
 	defer tick.Stop()
 	for {
 		done := float64(w.done.Load()) / float64(max(1, w.of))
-		progress(control.Progress{Stage: "warming", Bytes: int64(done * float64(w.share.bytes)), Total: w.share.bytes})
+		progress(control.Progress{Doing: "warming", Bytes: int64(done * float64(w.share.bytes)), Total: w.share.bytes})
 		select {
 		case <-ctx.Done():
 			return

@@ -28,8 +28,8 @@ type Meter struct {
 	width func() int // of the terminal; nil if it is none
 	what  string     // the dataset
 
-	stage string
-	since time.Time // when the stage began
+	doing string
+	since time.Time // when that began
 	shown time.Time
 	tenth int64 // that the last line was about
 	drawn bool
@@ -66,8 +66,8 @@ func widthOf(w io.Writer) func() int {
 // Show draws how far it has come, if it is time to.
 func (m *Meter) Show(p control.Progress) {
 	now := m.now()
-	if p.Stage != m.stage {
-		m.stage, m.since, m.tenth = p.Stage, now, 0
+	if p.Doing != m.doing {
+		m.doing, m.since, m.tenth = p.Doing, now, 0
 		m.shown = time.Time{}
 		if m.width == nil {
 			m.shown = now // what takes no time needs no line
@@ -86,7 +86,7 @@ func (m *Meter) Show(p control.Progress) {
 	}
 	gap := now.Sub(m.shown)
 	if tenth > m.tenth && gap >= lineGap || gap >= lineLate {
-		fmt.Fprintf(m.w, "%s %s: %s\n", p.Stage, m.what, strings.Join(m.facts(p, now), ", "))
+		fmt.Fprintf(m.w, "%s %s: %s\n", p.Doing, m.what, strings.Join(m.facts(p, now), ", "))
 		m.shown, m.tenth = now, tenth
 	}
 }
@@ -101,7 +101,7 @@ func (m *Meter) Done() {
 // bar fits as much into width columns as it can, the most telling first.
 func (m *Meter) bar(p control.Progress, now time.Time, width int) string {
 	width = max(width-1, 1) // a full last column makes some terminals wrap
-	line := p.Stage
+	line := p.Doing
 	const least, most = 8, 40 // columns of the bar itself
 	facts := m.facts(p, now)
 	for len(facts) > 0 && columns(line+"  "+strings.Join(facts, "  ")) > width {
@@ -133,7 +133,7 @@ func fraction(p control.Progress) float64 {
 }
 
 // facts are ordered by how telling they are, the most telling first. The rate is that of
-// the whole stage: it is calm, and the time left follows from it.
+// all of that: it is calm, and the time left follows from it.
 func (m *Meter) facts(p control.Progress, now time.Time) []string {
 	var facts []string
 	if p.Total > 0 {

@@ -19,8 +19,8 @@ const gib = 1 << 30
 
 func TestBarFitsTheTerminal(t *testing.T) {
 	begin := time.Unix(0, 0)
-	m := &Meter{stage: "indexing", since: begin}
-	half := control.Progress{Stage: "indexing", Bytes: 5 * gib, Total: 10 * gib}
+	m := &Meter{doing: "indexing", since: begin}
+	half := control.Progress{Doing: "indexing", Bytes: 5 * gib, Total: 10 * gib}
 	tests := []struct {
 		name  string
 		width int
@@ -41,15 +41,15 @@ func TestBarFitsTheTerminal(t *testing.T) {
 		{"zero", 0, half, 10 * time.Second, "i"},
 		{"too early", 80, half, time.Second / 2,
 			"indexing  [####################....................]   50%  5.0 GiB of 10 GiB"},
-		{"start", 80, control.Progress{Stage: "indexing", Total: gib}, time.Minute,
+		{"start", 80, control.Progress{Doing: "indexing", Total: gib}, time.Minute,
 			"indexing  [........................................]    0%  0 B of 1.0 GiB"},
-		{"end", 80, control.Progress{Stage: "indexing", Bytes: gib, Total: gib}, time.Minute,
+		{"end", 80, control.Progress{Doing: "indexing", Bytes: gib, Total: gib}, time.Minute,
 			"indexing  [###############################]  100%  1.0 GiB of 1.0 GiB  17 MiB/s"},
-		{"beyond the end", 80, control.Progress{Stage: "indexing", Bytes: 2 * gib, Total: gib}, time.Minute,
+		{"beyond the end", 80, control.Progress{Doing: "indexing", Bytes: 2 * gib, Total: gib}, time.Minute,
 			"indexing  [###############################]  100%  2.0 GiB of 1.0 GiB  34 MiB/s"},
-		{"no total", 80, control.Progress{Stage: "indexing", Bytes: gib}, time.Minute,
+		{"no total", 80, control.Progress{Doing: "indexing", Bytes: gib}, time.Minute,
 			"indexing  1.0 GiB  17 MiB/s"},
-		{"negative", 80, control.Progress{Stage: "indexing", Bytes: -5, Total: gib}, time.Minute,
+		{"negative", 80, control.Progress{Doing: "indexing", Bytes: -5, Total: gib}, time.Minute,
 			"indexing  [........................................]    0%  -5 B of 1.0 GiB"},
 	}
 	for _, test := range tests {
@@ -71,7 +71,7 @@ func TestBarIsRedrawnTenTimesASecondAndRemoved(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
 	m := &Meter{w: &out, now: c.now, width: func() int { return 80 }, what: "x"}
 	for i := range 1000 { // one second in all
-		m.Show(control.Progress{Stage: "indexing", Bytes: int64(i), Total: 1000})
+		m.Show(control.Progress{Doing: "indexing", Bytes: int64(i), Total: 1000})
 		c.at = c.at.Add(time.Millisecond)
 	}
 	m.Done()
@@ -111,7 +111,7 @@ func TestPlainLinesAreFew(t *testing.T) {
 			c := &clock{time.Unix(1000, 0)}
 			m := &Meter{w: &out, now: c.now, what: "x"}
 			for i := range int64(1000) {
-				m.Show(control.Progress{Stage: "indexing", Bytes: i, Total: test.total})
+				m.Show(control.Progress{Doing: "indexing", Bytes: i, Total: test.total})
 				c.at = c.at.Add(test.step)
 			}
 			m.Done()
@@ -126,10 +126,10 @@ func TestEachStageHasItsOwnRate(t *testing.T) {
 	var out bytes.Buffer
 	c := &clock{time.Unix(1000, 0)}
 	m := &Meter{w: &out, now: c.now, what: "x"}
-	for _, stage := range []string{"indexing", "verifying"} {
-		m.Show(control.Progress{Stage: stage, Total: 100})
+	for _, doing := range []string{"indexing", "verifying"} {
+		m.Show(control.Progress{Doing: doing, Total: 100})
 		c.at = c.at.Add(10 * time.Second)
-		m.Show(control.Progress{Stage: stage, Bytes: 50, Total: 100})
+		m.Show(control.Progress{Doing: doing, Bytes: 50, Total: 100})
 	}
 	want := "indexing x:  50%, 50 B of 100 B, 5 B/s, 10s left\nverifying x:  50%, 50 B of 100 B, 5 B/s, 10s left\n"
 	if out.String() != want {

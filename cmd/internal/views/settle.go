@@ -25,7 +25,7 @@ func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 	return nil
 }
 
-// settleFirst is settle for a view that is open. Each rank says where it is before it
+// settleFirst is settle for a view that is unsettled. Each rank says where it is before it
 // waits to be the settler: the open that is the settler waits for all, those of this node
 // too.
 func (v *View) settleFirst(ctx context.Context, rank uint64) error {

@@ -12,7 +12,7 @@ import (
 // A View is one directory below /datasets. It implements fs.View.
 //
 // What a rank reads depends on where all ranks are, and that shows when they open their
-// first batches. So a view is open at first: it shows what would be if it were settled
+// first batches. So a view is unsettled at first: it shows what would be if it were settled
 // now. The first open of a rank claims it for this node; when all ranks are claimed, or
 // no more come for a while, the cluster settles where they are. From then on the view is
 // settled, and the same on all nodes for ever. One for which that makes no difference is
