@@ -6,7 +6,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// What readers come to, and what of it is missing.
+// The batches that readers come to, and which of them are missing.
 
 // missing is the first step in a reader's window that is neither there nor on its way.
 func (rs *readers) missing(ep *epoch, r *reader) (p Plan, step uint64, ok bool) {

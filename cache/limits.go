@@ -9,10 +9,10 @@ import (
 	"rankfs/meta"
 )
 
-// What the cache may take of memory and disks while it runs.
+// Limits of memory and disks that change while the cache runs.
 
 // Allow sets how much of its budget memory may take now, and whether anything
-// may be made ready ahead. What is over it goes at once, but for what ranks hold
+// may be made ready ahead. Slabs beyond it go at once, but for those that ranks hold
 // or map.
 func (c *Cache) Allow(bytes int64, ahead bool) {
 	c.mu.Lock()
@@ -110,8 +110,8 @@ func (c *Cache) Reserve(ctx context.Context, bytes int64, in string) (*disks.Res
 	return r, nil
 }
 
-// charge has slabs make way for a reservation: those on the disk that nobody has open, and
-// those that the cache keeps open for nobody.
+// charge has slabs make way for a reservation: those on the disk that are not open, and
+// those that the cache alone keeps open.
 func (c *Cache) charge(r *disks.Reservation) bool {
 	for !r.Charge() {
 		c.mu.Lock()

@@ -124,8 +124,8 @@ func nameOf(k Key) (n pack.Name) {
 	return n
 }
 
-// What one batch is packed to may be a quarter more than what was measured of
-// others; a blob ends within a page, and has a table.
+// A batch may be packed to a quarter more than was measured of others; the packed one
+// ends within a page, and has a table.
 const (
 	spread       = 1.25
 	packedMargin = 64 << 10

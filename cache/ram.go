@@ -17,12 +17,12 @@ import (
 // huge pages.
 //
 // The daemon keeps its own writable mapping of each file as long as there are not
-// many. Filling a file that was used before is then a plain copy into pages
-// that are there and mapped, 25 GB/s where a fresh file costs its zeroing too.
-// That mapping does not stand in the way of the write lease.
+// many. To fill a file that was used before is then a plain copy into pages
+// that are there and mapped, 25 GB/s, where a fresh file costs its zeroing too.
+// The mapping does not stand in the way of the write lease.
 //
-// Where there are many, those that are open nowhere lose mapping and descriptor: see
-// descriptors, and handles.go. What else its budget is for is in rambudget.go.
+// If there are many, files that are open nowhere lose mapping and descriptor: see
+// descriptors, and handles.go. Other uses of its budget are in rambudget.go.
 //
 // Its lock may be taken while that of a file is held; while it is held no other is taken.
 // Files are closed without it, but by close.

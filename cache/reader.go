@@ -19,7 +19,7 @@ type reader struct {
 	seen   time.Time // when a step was opened
 	served time.Time // when an open that waited was answered
 	stray  uint64    // the step after one that was opened a little behind here
-	others marks     // and after those far from here: who opens one of these is another reader
+	others marks     // and after those far from here: an open of one of these is another reader's
 	tempo  tempo
 	course course
 	lane   uint8  // of idle batches: what it comes to is there, in order
@@ -51,7 +51,7 @@ type use struct {
 const near = 16
 
 // distance is how far from where r is a step lies, less if r may have gone on to it than
-// if it went back; none if it is too far. Who is not trusted yet may be anywhere.
+// if it went back; none if it is too far. A reader that is not trusted yet may be anywhere.
 func (r *reader) distance(step, near uint64) uint64 {
 	switch {
 	case step >= r.Pos && step-r.Pos < near:
@@ -69,9 +69,9 @@ const trusted = ahead.Trusted
 const none = ^uint64(0)
 
 // opens moves a reader to the step that it opens. An open far from the reader's
-// position does not: who opens the next step after it is another reader, be it a job
-// that resumed there or one that reads the same, and a person browsing is none. So stray
-// opens by other processes do not stop a job's batches from being made ready ahead.
+// position does not: an open of the next step after it is another reader's, be it a job
+// that resumed there or one that reads the same. So stray opens by other processes, as by
+// a person who browses, do not stop a job's batches from being made ready ahead.
 func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
 	switch {
 	case step >= r.Pos && step-r.Pos < near:

@@ -8,8 +8,8 @@ import (
 	"rankfs/cache/policy"
 )
 
-// What a batch is worth follows from when it is opened next, what it would cost to
-// have it again, and what the policy makes of both.
+// The worth of a batch follows from when it is opened next, from the cost of making it
+// again, and from what the policy makes of both.
 
 // addIdle adds a batch that has become idle, at its place in the order.
 func (ev *eviction) addIdle(b batch) { ev.slabs.idle.put(b, ev.place(&b, time.Now())) }
@@ -20,8 +20,8 @@ func (ev *eviction) place(b *batch, now time.Time) place {
 	return ev.placeFor(b, next, comes, now)
 }
 
-// placeFor is place if it is known who comes to b first: it is in the lane of that reader.
-// What was read and no reader comes to is spent if no other epoch has it.
+// placeFor is place if the reader is known that comes to b first: b is in its lane. A batch
+// that was read and that no reader comes to is spent if no other epoch has it.
 func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) place {
 	switch {
 	case comes:

@@ -7,7 +7,7 @@
 //	KEY.part    one that is unfinished, and can be gone on with
 //	KEY.sums    what the granules of either hash to
 //
-// What the folder and the suffix are its owner says, who also fetches the bytes.
+// The owner of blobs names folder and suffix, and fetches the bytes.
 // Slabs and blobs share a directory's budget, floor and health. A slab may be
 // given up at any time and is never synced; a blob makes slabs give way, stays
 // for as long as it is used or wanted, and is found by its name after a restart.

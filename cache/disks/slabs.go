@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// slabs are those of a directory: what lies where, and who uses it. Whenever mu is
+// slabs are those of a directory: where the file of each is, and its users. Whenever mu is
 // free:
 //
 //   - A slab is in the table for as long as its name is on the disk, and listed there

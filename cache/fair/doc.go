@@ -12,19 +12,19 @@
 //     nothing from those that do, once it has what is made ready ahead of its readers.
 //  3. Otherwise the batch that is worth least goes, of whichever job.
 //
-// What is made ready ahead is not taken by 2: that would only move the wait.
+// A batch that is made ready ahead is not taken by 2: that would only move the wait.
 //
 // # Why it holds
 //
-// Within what it has, a job keeps what is worth most, as of one job what is worth
-// least goes first. So with its due it waits no more than it would with 1/n of memory
-// for itself. Below it, it does not wait, or else it gains with each batch that it
-// brings and loses none, as not all others have less than theirs.
+// A job keeps those of its batches that are worth most, as those worth least go first.
+// So with its due it waits no more than it would with 1/n of memory for itself. With less,
+// either it does not wait, or it gains with each batch that it brings and loses none, as
+// not all other jobs have less than their due.
 //
-// What a job waits falls evenly with each batch that it has, down to where it waits no
-// more. So the sum of what all wait is least where those that do not wait have no more
-// than they need for that, and those that do have what is worth most; 2 moves batches
-// to the one, 3 to the other. Where no job waits only 3 applies, and makes fills
+// The wait of a job falls evenly with each batch that it has, down to none. So the sum of
+// all waits is least where jobs that do not wait have no more than they need for that, and
+// jobs that wait have the batches worth most; 2 moves batches towards the one, 3 towards
+// the other. Where no job waits only 3 applies, and makes fills
 // fewest. The test of the rule tries all divisions of memory in small cases, and comes
 // from each to the best.
 //

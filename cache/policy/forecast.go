@@ -3,14 +3,14 @@ package policy
 import "math"
 
 const (
-	// What is known to be used is presumed to be wanted after the horizon as
-	// well: an epoch is seldom the last. A quarter of a use lets what is not
-	// here yet enter, and stays below what is kept and was used within the
-	// last horizon, so it evicts nothing that is alive.
+	// An item that is known to be used is presumed to be wanted after the horizon
+	// as well: an epoch is seldom the last. A quarter of a use lets items that are
+	// not here yet enter, and stays below those that are kept and were used within
+	// the last horizon, so it evicts nothing that is alive.
 	again = 0.25
 
-	// What is not known to be used is worth at most half a use, and half of
-	// that if it was not used for as long as the horizon.
+	// An item that is not known to be used is worth at most half a use, and half
+	// of that if it was not used for as long as the horizon.
 	hunch = 0.5
 )
 

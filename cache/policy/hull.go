@@ -26,7 +26,7 @@ func (b *bundle) steps(price float64, out *[2]step) (n int, onDisk bool) {
 
 // hull gives the steps from a gain and the memory that it takes, ascending in
 // memory and with falling slope: the upper convex hull of what is possible.
-// What lies below it is never best at any price of memory.
+// A level below it is best at no price of memory.
 func (b *bundle) hull(at float64, mem int64, out *[2]step) int {
 	less, more := Packed, RAM
 	if b.bytes[more] < b.bytes[less] {
@@ -51,7 +51,7 @@ func (b *bundle) hull(at float64, mem int64, out *[2]step) int {
 func (b *bundle) step(to Level, from float64, mem int64) step {
 	s := step{level: to, bytes: b.bytes[to] - mem}
 	if b.bytes[to] >= 0 && s.bytes >= 0 && to >= b.base && b.gain[to] > from {
-		// What costs no bytes is the steepest of all.
+		// A step that costs no bytes is the steepest of all.
 		if s.slope = (b.gain[to] - from) * 1e9; s.bytes > 0 {
 			s.slope = (b.gain[to] - from) / float64(s.bytes)
 		}

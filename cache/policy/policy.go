@@ -49,7 +49,7 @@ type Problem struct {
 // one call to the next; it is used by one goroutine at a time.
 type Policy interface {
 	// Choose sets levels[i], where p.Items[i] should be until the next call.
-	// What it sets fits the budgets. It keeps neither p nor levels.
+	// The levels that it sets fit the budgets. It keeps neither p nor levels.
 	Choose(p *Problem, levels []Level)
 
 	// Worth orders what is kept between two choices: of the items at a level,

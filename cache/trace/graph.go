@@ -116,10 +116,10 @@ func apart(a, b float64) float64 {
 	return math.Abs(a-b) / max(a, b, 1)
 }
 
-// After is in how many opens a step of so many is opened again that is opened now,
-// and was so many opens ago; zero: never before. It is infinite if it will not be.
-// Where the trace had now this, now that, it is the mean, and not sure; it is not
-// known where no step of the region was like that, or all were different.
+// After is in how many opens a step, which is opened now and was opened so many opens
+// before (zero: never), is opened again; infinite if it will not be. If the trace had now
+// one distance, now another, it is their mean, and not sure; it is not known if no step
+// of the region was like this one, or each was different.
 func (g *Graph) After(step, steps, before uint64) (opens float64, sure, known bool) {
 	r, past := g.region(step, steps), float64(before)/float64(steps)
 	var best edge

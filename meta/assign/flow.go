@@ -10,7 +10,7 @@ type search struct {
 	queue                 []int32 // groups, and ^t for targets t
 	found                 int32   // the level of the nearest nodes with room
 
-	// What raise found, for the second phase.
+	// Results of raise, for the second phase.
 	groupHigh, targetHigh []bool
 }
 

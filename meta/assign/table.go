@@ -31,7 +31,7 @@ func tabulate(n int, rowOf []int32) table {
 }
 
 // sized returns a slice of length n in the memory of s, if that is enough.
-// What it holds is not said.
+// Its elements have any value.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

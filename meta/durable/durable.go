@@ -1,7 +1,7 @@
 // Package durable changes small files so that a crash, of the process or of the
 // machine, leaves them as they were or as they are to be, and nothing between.
 //
-// What a function has done without an error is on the disk. Two that change the
+// A change is on the disk once its function returns without an error. Two that change the
 // same file at once are the caller's to prevent.
 package durable
 

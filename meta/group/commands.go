@@ -35,8 +35,8 @@ func (c *commands) Do(ctx context.Context, command state.Command) (state.Result,
 }
 
 // Agree is Do, but does not wait for this node's machine, which hears of a command only
-// when the leader writes the next one, or has written none for a while. Who then reads
-// that machine asks Ready first.
+// when the leader writes the next one, or has written none for a while. A caller that reads
+// that machine afterwards calls Ready first.
 func (c *commands) Agree(ctx context.Context, command state.Command) (state.Result, error) {
 	a, err := c.agree(ctx, c.config.self(), command)
 	return a.Result, err

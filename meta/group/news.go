@@ -8,7 +8,7 @@ type news struct {
 	mu struct {
 		sync.Mutex
 		stored, executed uint64
-		more             chan struct{} // closed by what comes next; nil if nobody waits
+		more             chan struct{} // closed by what comes next; nil if none waits
 	}
 }
 
@@ -28,7 +28,7 @@ func (n *news) executes(index uint64) {
 	n.tell()
 }
 
-// tell wakes who waits. The lock is held.
+// tell wakes the goroutines that wait. The lock is held.
 func (n *news) tell() {
 	if n.mu.more != nil {
 		close(n.mu.more)

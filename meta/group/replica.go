@@ -202,10 +202,10 @@ func (r *replica) confirm(ctx context.Context) error {
 	return err
 }
 
-// upToDate makes sure that this node, which leads, has executed all that anybody was told
-// is agreed on: what leaders before it have written, once in each term, and that no other
-// leads by now, which a majority says without a write. Of what it writes itself nobody is
-// told before it has executed that.
+// upToDate makes sure that this node, which leads, has executed every command that a caller
+// was told is agreed on: those that leaders before it have written, once in each term. And
+// that no other leads by now, which a majority says without a write. Its own commands are
+// answered once they are executed here.
 func (r *replica) upToDate(ctx context.Context) error {
 	term := r.raft.CurrentTerm()
 	if r.current.Load() == term {

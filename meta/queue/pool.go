@@ -22,7 +22,7 @@ const (
 	maxEdges = 1 << 30
 )
 
-// What pool.state says of a unit beside how many workers have it.
+// Values of pool.state. Those between them are how many workers have the unit.
 const (
 	stateFree = 0
 	stateDone = 255

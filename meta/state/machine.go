@@ -3,13 +3,13 @@ package state
 // A Machine is the state of a cluster as one node knows it. Its methods may be
 // called concurrently; Apply and Restore wait for each other.
 //
-// What reads return is the caller's, except the bytes of a dataset's registration and the
+// The results of reads are the caller's, except the bytes of a dataset's registration and the
 // runs of a plan, which are shared and must not be changed.
 type Machine struct {
 	speaks int // the newest version that it understands
 	*locked
 
-	// What it says of each section.
+	// Its reads, by section.
 	tokenReads
 	nodeReads
 	datasetReads

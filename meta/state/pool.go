@@ -290,7 +290,7 @@ func (p *pool) commit(stage, number uint64) (Commit, bool) {
 	return c, ok
 }
 
-// toChange are the commits of a stage, which nobody shares.
+// toChange are the commits of a stage, which no reader and no snapshot shares.
 func (p *pool) toChange(s *state, stage uint64) *commits {
 	t, ok := p.commits.get(stage)
 	switch {

@@ -54,8 +54,8 @@ func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
 	return s.pool().commit(stage, number)
 }
 
-// Commits are those of a stage, in the order of the maps. All who ask have the same ones,
-// and do not change them: of a stage that is sealed each open of a part asks.
+// Commits are those of a stage, in the order of the maps. The slice is shared by all
+// callers, which do not change it: of a sealed stage each open of a part reads it.
 func (m *Machine) Commits(stage uint64) []Commit {
 	s, done := m.read()
 	defer done()

@@ -21,7 +21,7 @@ type Worker struct {
 }
 
 // A worker is a Worker and its last step. It stays when the worker has left:
-// a step of it that comes late must not take a unit that nobody returns.
+// a step of it that comes late must not take a unit that would never be returned.
 type worker struct {
 	Worker
 	Nonce uint64

@@ -16,7 +16,7 @@
 // A node has one Port: one TCP listener, TLS 1.3 only, divided by ALPN into
 // protocols. All but the joining one ask both sides for a certificate, and look
 // at the cluster, role and node in it at each handshake; nothing is resumed.
-// What has shown no certificate is bounded in number, in time and per host.
+// Connections without a certificate are bounded in number, in time and per host.
 //
 // Both kinds of key are Ed25519: it has no parameters to check and no random
 // numbers to get wrong, both ends are ours, and here it signs in 16 us and

@@ -23,7 +23,7 @@ const (
 
 var protocols = []string{string(Join), string(Raft), string(Call), string(Data)}
 
-// What a server says of a client, in one byte, when it has looked at its
+// The greeting: one byte by which a server answers when it has looked at the client's
 // certificate. In TLS 1.3 a client's handshake is over before that, so this is
 // how Dial knows; and while its certificate is good it learns what else is wrong.
 const (

@@ -22,7 +22,7 @@ type Sink interface {
 	Whole() error
 }
 
-// What a Sink says of an answer that is not as long as it has to be.
+// Errors of a Sink, of an answer that is not as long as it has to be.
 var (
 	ErrLong  = fmt.Errorf("answer %w: it is longer than what was asked for", meta.ErrCorrupt)
 	ErrShort = fmt.Errorf("answer %w: it is shorter than what was asked for", meta.ErrCorrupt)
