@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"rankfs/fetch/index"
 	"rankfs/fetch/uri"
@@ -26,16 +27,15 @@ type Base struct {
 // A derived source has records of another dataset, where they stand: an index of its own
 // says which, and its bytes are read from the source of that dataset. It is of the
 // version of the dataset that it was opened with, and stale as soon as there is another.
-// The lock is held while that source is opened, once for all that need it.
+// The lock is held while that source is opened, once for all that need it, and not taken
+// to ask one that is there.
 type derived struct {
 	uri  uri.URI
 	env  *Env
 	base Base
 
-	mu struct {
-		sync.Mutex
-		of Source // the base's; nil until it is needed: this node may have the index alone
-	}
+	opening sync.Mutex
+	of      atomic.Pointer[Source] // the base's; nil until it is needed: this node may have the index alone
 }
 
 func openDerived(u uri.URI, env *Env) (*derived, error) {
@@ -66,16 +66,20 @@ func SourceFingerprint(fingerprint string) string {
 
 // source is that of the base.
 func (d *derived) source() (Source, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.of == nil {
-		of, err := Open(d.base.Source, d.env)
-		if err != nil {
-			return nil, fmt.Errorf("%w: dataset %s: %w", meta.ErrStale, d.uri.Base, err)
-		}
-		d.mu.of = of
+	if of := d.of.Load(); of != nil {
+		return *of, nil
 	}
-	return d.mu.of, nil
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if of := d.of.Load(); of != nil {
+		return *of, nil
+	}
+	of, err := Open(d.base.Source, d.env)
+	if err != nil {
+		return nil, fmt.Errorf("%w: dataset %s: %w", meta.ErrStale, d.uri.Base, err)
+	}
+	d.of.Store(&of)
+	return of, nil
 }
 
 // Fingerprint implements Source.
@@ -189,10 +193,8 @@ func (d *derived) Hosts(chunk int) []string {
 
 // Close implements Source.
 func (d *derived) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.of == nil {
-		return nil
+	if of := d.of.Load(); of != nil {
+		return (*of).Close()
 	}
-	return d.mu.of.Close()
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -19,28 +20,28 @@ var ErrRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it b
 // the source once it is attached. It outlives the Version, which refers to it and not
 // the other way round.
 //
-// It goes from open to removed to closed. mu is held while the source is attached,
-// which may take long; closed can be read without it.
+// It goes from open to removed to closed. All of that is read without a lock: the cache
+// asks under its own where chunks are, and must not wait for a source. The turn is held
+// while the source is attached, which may take long, and to change the state, not while
+// reads are waited for.
 type OpenSource struct {
-	index  *index.Index
-	closed atomic.Bool           // set under mu
-	stale  atomic.Pointer[error] // what Data found last: the source has changed; nil: it has not
-
-	mu struct {
-		sync.Mutex
-		data    *fetch.Dataset // owns index once it is there
-		removed bool           // data is detached, if it is there, and will not be attached
-	}
+	index   *index.Index
+	data    atomic.Pointer[fetch.Dataset] // owns index once it is there; set in turn
+	removed atomic.Bool                   // data is detached, if it is there, and will not be attached; set in turn
+	closed  atomic.Bool                   // set in turn
+	stale   atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
+	turn    sync.Mutex
 }
 
+// attach returns the source, attached by the first that asks; the others wait for that.
 func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*fetch.Dataset, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.removed {
-		return nil, ErrRemoved
+	if d, err := s.found(); d != nil || err != nil {
+		return d, err
 	}
-	if s.mu.data != nil || s.closed.Load() {
-		return s.mu.data, nil
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if d, err := s.found(); d != nil || err != nil {
+		return d, err
 	}
 	src, err := fetch.Open(uri, env)
 	if err != nil {
@@ -51,23 +52,32 @@ func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*f
 		src.Close()
 		return nil, err
 	}
-	s.mu.data = d
+	s.data.Store(d)
 	return d, nil
+}
+
+// found is the source that is attached, if there is one, or why there will be none.
+func (s *OpenSource) found() (*fetch.Dataset, error) {
+	switch {
+	case s.removed.Load():
+		return nil, ErrRemoved
+	case s.closed.Load():
+		return nil, os.ErrClosed
+	}
+	return s.data.Load(), nil
 }
 
 // attached is the source and its index, nil before the first byte was asked for.
 func (s *OpenSource) attached() *fetch.Dataset {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed.Load() {
 		return nil
 	}
-	return s.mu.data
+	return s.data.Load()
 }
 
-// found notes what came of a look at the source. One that was broken off, or that got
+// note notes what came of a look at the source. One that was broken off, or that got
 // no answer, says nothing of it.
-func (s *OpenSource) found(err error) {
+func (s *OpenSource) note(err error) {
 	switch {
 	case err == nil:
 		s.stale.Store(nil)
@@ -77,27 +87,28 @@ func (s *OpenSource) found(err error) {
 }
 
 // Remove makes every further open of a batch fail, since the dataset was removed or
-// refreshed. It closes the source, which may free much of a disk; the index stays
-// open for views that look things up in it.
+// refreshed. It waits for reads under way and closes the source, which may free much of
+// a disk; the index stays open for views that look things up in it.
 func (s *OpenSource) Remove() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.removed = true
-	if s.mu.data == nil {
-		return nil
+	s.turn.Lock()
+	s.removed.Store(true)
+	s.turn.Unlock()
+	if d := s.data.Load(); d != nil {
+		return d.Detach(ErrRemoved)
 	}
-	return s.mu.data.Detach(ErrRemoved)
+	return nil
 }
 
 // Close waits for reads under way. A second Close does nothing.
 func (s *OpenSource) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed.Swap(true) {
-		return nil
+	s.turn.Lock()
+	closed := s.closed.Swap(true)
+	s.turn.Unlock()
+	if d := s.data.Load(); d != nil {
+		return d.Close()
 	}
-	if s.mu.data != nil {
-		return s.mu.data.Close()
+	if closed {
+		return nil
 	}
 	return s.index.Close()
 }

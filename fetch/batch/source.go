@@ -48,7 +48,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if err == nil {
 		err = d.Check(ctx)
 	}
-	s.Opened.found(err)
+	s.Opened.note(err)
 	return d, err
 }
 

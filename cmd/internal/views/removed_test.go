@@ -1,0 +1,144 @@
+package views
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankfs/cmd/internal/catalog"
+	"rankfs/cmd/internal/catalog/catalogtest"
+	"rankfs/fetch"
+	"rankfs/fetch/batch"
+	"rankfs/fetch/index"
+	"rankfs/meta"
+	"rankfs/test/eventually"
+)
+
+// file is a source of chunks, each of one record of 10 bytes, and its index, as that of
+// what is made of it if a prefix of fingerprints says so.
+func file(t *testing.T, prefix string, chunks int) (source, indexed string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "records")
+	must(os.WriteFile(path, bytes.Repeat([]byte("0123456789"), chunks), 0o600))
+	source = "file:" + path + "?as=fixed:10"
+	src, err := fetch.Open(source, nil)
+	must(err)
+	defer src.Close()
+	version, err := src.Fingerprint(t.Context())
+	must(err)
+	b, err := index.Create(path + ".index")
+	must(err)
+	f := b.AddFile(index.File{Path: path, Size: 10 * int64(chunks), Stamp: version})
+	for i := range chunks {
+		b.BeginChunk("a")
+		b.AddStride(f, 10*int64(i), 10, 1)
+	}
+	must(b.Commit(prefix + version))
+	return source, path + ".index"
+}
+
+// hangs is a dataset whose source is attached, and then does not answer until it is told.
+func hangs(t *testing.T, k *catalogtest.Cluster) (d *catalog.Dataset, asked <-chan struct{}, answer func()) {
+	t.Helper()
+	source, path := file(t, "dataset=1;", 8)
+	began, end := make(chan struct{}), make(chan struct{})
+	var asks atomic.Int32
+	v, err := batch.Open(path, batch.Config{
+		Source: "dataset:base", Root: "hdfs:///base", Hash: strings.Repeat("5", 64), Owners: k.Owners,
+		Env: &fetch.Env{Base: func(string) (fetch.Base, error) {
+			switch n := asks.Add(1); { // the first is to attach it
+			case n == 2:
+				close(began)
+				fallthrough
+			case n > 2:
+				<-end
+			}
+			return fetch.Base{Version: "1", Source: source}, nil
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Source.Opened.Close() })
+	return &catalog.Dataset{Registration: catalog.Registration{Name: "slow"}, Version: v}, began, func() { close(end) }
+}
+
+// While a dataset is removed whose source does not answer a read under way, and another
+// node asks for more of it, batches of other datasets are opened.
+func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
+	k := catalogtest.New(t, 1)
+	source, indexed := file(t, "", 8)
+	n := served(t, k, k.Catalog(source, "ranks=1,step=1", indexed), 16<<20)
+	open := func() error {
+		v, err := n.Open("d")
+		if err != nil {
+			return err
+		}
+		slab, err := v.Open(t.Context(), 0, 0)
+		if err == nil {
+			slab.Release()
+		}
+		return err
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+
+	d, asked, answer := hangs(t, k)
+	if _, err := n.newView("slow", meta.View{Dataset: "slow", Ranks: 1, Step: meta.BatchSize{N: 1}, Assign: meta.AssignStrict}, d); err != nil {
+		t.Fatal(err)
+	}
+	chunks := n.Server().Slabs(d.Version)
+	chunk := func(number int) error {
+		slab, err := chunks.Chunk(context.Background(), number)
+		if err == nil {
+			slab.Release()
+		}
+		return err
+	}
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer answer()
+	others.Go(func() { chunk(0) })
+	<-asked
+	attached := d.Version.Source.Attached()
+	others.Go(func() { d.Version.Source.Opened.Remove() })
+	eventually.True(t, "it is removed", func() bool { return errors.Is(attached.Read(t.Context(), nil, nil), meta.ErrStale) })
+
+	within(t, "a chunk of the dataset that is removed", func() error {
+		if err := chunk(5); !errors.Is(err, meta.ErrStale) { // one that nobody has asked for
+			return fmt.Errorf("want that it is removed: %w", err)
+		}
+		return nil
+	})
+	within(t, "a batch of another", open)
+}
+
+// within has something done, however much else is not.
+func within(t *testing.T, what string, do func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s is waited for", what)
+	}
+}
