@@ -43,6 +43,9 @@ func (h *holds) askNext(ep *epoch) {
 	p := ep.plan
 	h.tasks.Go(func() {
 		next := p.Next()
+		if next != nil {
+			next.Key(0, 0) // the first one, not under the lock
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		ep.next = next

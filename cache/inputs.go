@@ -47,14 +47,14 @@ func (in *inputs) copy(p Input) {
 // rank, and the next ones are made ready ahead. Of others, as a shuffle copies from
 // them, nothing is foretold: they stay by when they were used last.
 func (in *inputs) open(ctx context.Context, p Plan, rank, step uint64, inOrder bool) (*Slab, error) {
-	now := time.Now()
+	now, k := time.Now(), p.Key(rank, step)
 	mu := in.holds.mu
 	mu.Lock()
 	if mu.closed {
 		mu.Unlock()
 		return nil, fmt.Errorf("input of a batch: %w", errClosing)
 	}
-	e, mine := mu.slabs.entry(p, rank, step)
+	e, mine := mu.slabs.entry(p, k, rank, step)
 	var seen move
 	if inOrder {
 		seen = in.holds.follow(e, p, rank, step, now)

@@ -35,14 +35,14 @@ func (c *Cache) Open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 // open holds the slab of a batch that is ready; of any other it queues the entry for
 // the workers, unless they have it already, and waits.
 func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
-	start := time.Now()
+	start, k := time.Now(), p.Key(rank, step)
 	c.mu.Lock()
 	if err := c.refusal(); err != nil {
 		c.mu.Unlock()
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
 	tenant := c.mu.readers.tenant(p, start)
-	e, mine := c.mu.slabs.entry(p, rank, step)
+	e, mine := c.mu.slabs.entry(p, k, rank, step)
 	s := c.holds.join(e, p, mine, c.holds.follow(e, p, rank, step, start), stall.Admission)
 	tenant.opens(s == nil && !(mine && e.pooled))
 	if s != nil {

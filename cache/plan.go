@@ -12,6 +12,10 @@ import (
 // plan that answers it, the chunks of one version of a dataset, or one part of a stage of
 // the shuffle pool. Its slabs are numbered by rank and step; chunks are those of rank 0, a
 // part is the one at step 0. Its methods may be called concurrently.
+//
+// Next, Size and Fill may wait, for a source too, and the first Key of a plan may take its
+// time. All else is called under the cache's lock: it waits for nothing, and takes no lock
+// that is held while anything is waited for.
 type Plan interface {
 	Names
 	Course
@@ -33,8 +37,7 @@ type Names interface {
 // A Course is what the ranks come to.
 type Course interface {
 	Steps() uint64
-	// Next is the plan of the epoch to come, nil if that is not known. It may take its
-	// time, as no other method of a Plan but Fill.
+	// Next is the plan of the epoch to come, nil if that is not known.
 	Next() Plan
 	// Once says that no other epoch has the same batches.
 	Once() bool

@@ -13,19 +13,18 @@ import (
 // on a disk of what was pinned or is of the same plan: the error then wraps
 // meta.ErrNoSpace.
 func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
-	now := time.Now()
+	now, k := time.Now(), p.Key(rank, step)
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
 		return fmt.Errorf("prepare batch: %w", errClosing)
 	}
-	k := p.Key(rank, step)
 	if c.mu.slabs.idle.find(k, false) != 0 {
 		c.mu.Unlock()
 		c.store.closeOnDisk(k)
 		return nil
 	}
-	e, mine := c.mu.slabs.entry(p, rank, step)
+	e, mine := c.mu.slabs.entry(p, k, rank, step)
 	if mine {
 		c.mu.slabs.begin(e, &c.mu.queue.others, stall.Plan)
 		e.byHand, e.last = true, now // as if it had been used

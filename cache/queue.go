@@ -71,7 +71,7 @@ func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
 		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
 		return e, true
 	}
-	e, _ = q.slabs.entry(best.plan, best.reader.rank, best.step) // which is missing
+	e, _ = q.slabs.entry(best.plan, best.plan.Key(best.reader.rank, best.step), best.reader.rank, best.step) // which is missing
 	q.slabs.begin(e, best.usage, stall.Plan)
 	e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
 	return e, false
