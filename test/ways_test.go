@@ -21,7 +21,7 @@ func TestDocumentsNameFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, within := 0, false
+	tables, within, ready := 0, false, 0
 	for i, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 4 {
@@ -38,10 +38,16 @@ func TestDocumentsNameFunctions(t *testing.T) {
 		}
 		there := functionsOf(t, pkg[1])
 		for _, name := range inBackquotes.FindAllStringSubmatch(cells[2], -1) {
+			if tables == 1 {
+				ready++
+			}
 			if !there[name[1]] {
 				t.Errorf("ARCHITECTURE.md:%d: there is no function %s in %s", i+1, name[1], pkg[1])
 			}
 		}
+	}
+	if ready > 12 {
+		t.Errorf("an open of a batch that is ready goes through %d functions, want a dozen at most", ready)
 	}
 	if tables != 3 {
 		t.Errorf("ARCHITECTURE.md has %d tables of functions, want 3: of an open, of a miss, of dataset create", tables)

@@ -108,27 +108,35 @@ const (
 // can, or another node takes its place.
 var errCopyOwner = fmt.Errorf("source %w: another node has the copy of it", meta.ErrBusy)
 
-// Retry calls do, again once a second for two minutes while the source, or the node
-// with the copy of it, is busy, or this process may open nothing more. That node may be
-// making the copy, or be gone; then another node takes its place a few seconds later.
-func (s *Source) Retry(ctx context.Context, account *stall.Open, do func() error) error {
-	for deadline := time.Now().Add(retryTime); ; {
-		err := s.reach(ctx, account)
-		again := errors.Is(err, meta.ErrBusy)
-		if err == nil {
-			err = do()
-			again = errors.Is(err, errCopyOwner)
-		}
-		// The cache's wait for a descriptor has an end of its own.
-		again = again || meta.OutOfFiles(err) && !errors.Is(err, context.DeadlineExceeded)
-		if !again {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return meta.Worded(context.DeadlineExceeded, "source not ready after %s: %w", meta.FormatTime(retryTime), err)
-		}
-		if err := pause(ctx, account); err != nil {
-			return err
+// Attempts are those of an open, whose loop sets *err to what each came to: one mostly,
+// and again one a second for two minutes while the source, or the node with the copy of
+// it, is busy, or this process may open nothing more. That node may be making the copy, or
+// be gone; then another node takes its place a few seconds later. There may be none, as
+// the source has changed: in the end *err is what the open comes to.
+func (s *Source) Attempts(ctx context.Context, account *stall.Open, err *error) func(yield func() bool) {
+	return func(yield func() bool) {
+		for deadline := time.Now().Add(retryTime); ; {
+			*err = s.reach(ctx, account)
+			again := errors.Is(*err, meta.ErrBusy)
+			if *err == nil {
+				if !yield() {
+					return
+				}
+				again = errors.Is(*err, errCopyOwner)
+			}
+			// The cache's wait for a descriptor has an end of its own.
+			again = again || meta.OutOfFiles(*err) && !errors.Is(*err, context.DeadlineExceeded)
+			if !again {
+				return
+			}
+			if time.Now().After(deadline) {
+				*err = meta.Worded(context.DeadlineExceeded, "source not ready after %s: %w", meta.FormatTime(retryTime), *err)
+				return
+			}
+			if left := pause(ctx, account); left != nil {
+				*err = left
+				return
+			}
 		}
 	}
 }

@@ -71,7 +71,10 @@ func (w *warmUp) inBackground(ctx context.Context, c control.Warm) {
 func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
 	defer w.slabs.warmUps.end(w)
 	defer w.stop(nil)
-	err := w.view.Of().Version.Source.Retry(ctx, nil, func() error { return w.work(ctx, progress) })
+	var err error
+	for range w.view.Of().Version.Source.Attempts(ctx, nil, &err) {
+		err = w.work(ctx, progress)
+	}
 	if errors.Is(err, meta.ErrNoSpace) {
 		c.NoRoom, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
