@@ -16,6 +16,7 @@ var inBackquotes = regexp.MustCompile("`([^`]+)`")
 // The functions that ARCHITECTURE.md follows an open and a `dataset create` through are
 // there, in the packages that it names: a table of them has "in" and "functions" at its
 // head, a package in the first cell of a row and functions, or Type.Method, in the second.
+// On the way of an open that is ready, the first table, are a dozen at most.
 func TestDocumentsNameFunctions(t *testing.T) {
 	text, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
