@@ -43,8 +43,9 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 	}
 	tenant := c.mu.readers.tenant(p, start)
 	e, mine := c.mu.slabs.entry(p, k, rank, step)
-	s := c.holds.join(e, p, mine, c.holds.follow(e, p, rank, step, start), stall.Admission)
-	tenant.opens(s == nil && !(mine && e.pooled))
+	seen := c.holds.follow(e, p, rank, step, start)
+	s := c.holds.join(e, p, mine, seen, stall.Admission)
+	tenant.opens(s == nil && !(mine && e.pooled), seen.expected)
 	if s != nil {
 		s.openedBy(account.By())
 		c.mu.count.OpensReady++

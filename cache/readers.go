@@ -136,7 +136,7 @@ func (rs *readers) tenant(p Plan, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{lane: rs.laneFor(nil)}
+		t = &tenant{lane: rs.laneFor(nil), astray: 1}
 		rs.tenants.of[p.ID()] = t
 	}
 	t.seen = now

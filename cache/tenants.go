@@ -20,6 +20,7 @@ type tenants struct {
 type tenant struct {
 	seen     time.Time
 	late     float64 // the share of its opens that waited, of late
+	astray   float64 // the share of its opens that nobody foresaw, of late
 	lane     uint8   // of the idle batches that no reader is known to come to
 	standing fair.Standing
 	read     bool // by a rank, when the standing was weighed
@@ -32,18 +33,26 @@ const (
 	// lateShare of a tenant's opens wait, if it waits for what it lacks. One open in
 	// the last hundred is enough: a job that has all that it wants has none.
 	lateShare = 0.005
+
+	// astrayOpens is over how many opens the share of those goes that nobody foresaw: a
+	// job in order is known by its first dozen, and one at random that opens two in a row
+	// by chance is none.
+	astrayOpens = 16
 )
 
-// opens notes that an open of a batch waits, or not. There may be no tenant.
-func (t *tenant) opens(waits bool) {
+// opens notes whether an open of a batch waits, and was foreseen. There may be no tenant.
+func (t *tenant) opens(waits, foreseen bool) {
 	if t == nil {
 		return
 	}
-	share := 0.0
-	if waits {
-		share = 1
+	share := func(is bool) float64 {
+		if is {
+			return 1
+		}
+		return 0
 	}
-	t.late += (share - t.late) / lateOpens
+	t.late += (share(waits) - t.late) / lateOpens
+	t.astray += (share(!foreseen) - t.astray) / astrayOpens
 }
 
 // succeed has the tenant of a plan be that of the next one, which may be nil.
