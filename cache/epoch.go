@@ -95,7 +95,8 @@ const (
 
 	// gone: a reader beside which another of its rank goes on is no more if it is silent
 	// for as long as so many of its steps take, and for goneAfter: it may be that one,
-	// which began anew elsewhere.
+	// which began anew elsewhere. One that has done few steps yet, which may be a chance,
+	// is given so many as make a pause.
 	gone      = tempoSteps
 	goneAfter = time.Second
 )
@@ -119,7 +120,11 @@ func (ep *epoch) opener(rank, step, near uint64) *reader {
 // silent are the readers of a rank that are gone beside r.
 func (ep *epoch) silent(r *reader, now time.Time) (all []*reader) {
 	for _, other := range ep.readers[r.rank] {
-		if other != r && now.Sub(other.seen) > gone*other.tempo.mean+goneAfter {
+		steps := time.Duration(pauses)
+		if other.tempo.count >= near {
+			steps = gone
+		}
+		if other != r && now.Sub(other.seen) > steps*other.tempo.mean+goneAfter {
 			all = append(all, other)
 		}
 	}

@@ -82,14 +82,14 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 		}
 		r.Run = max(1, r.Run+1-int(step-r.Pos))
 	case step == r.stray || r.Run < trusted:
-		r.others.note(r.Pos) // it may be another that opens this
+		r.others.note(r.Pos, r.seen) // it may be another that opens this
 		r.Cursor, r.tempo = ahead.Cursor{Run: 1}, tempo{}
 	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
 		r.Run++
 		return false, true
 	default:
-		r.others.note(step + 1)
+		r.others.note(step+1, now)
 		return false, false
 	}
 	r.Open(step)
@@ -97,24 +97,28 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 	return true, true
 }
 
-// Marks are the latest of some steps above zero.
+// Marks are the latest of some steps above zero, and when each was noted.
 type marks struct {
 	steps [beside]uint64
+	at    [beside]time.Time
 	next  int
 }
 
-func (m *marks) note(step uint64) {
-	m.steps[m.next] = step
+func (m *marks) note(step uint64, now time.Time) {
+	m.steps[m.next], m.at[m.next] = step, now
 	m.next = (m.next + 1) % beside
 }
 
 func (m *marks) has(step uint64) bool { return step > 0 && slices.Contains(m.steps[:], step) }
 
-// drop forgets a step.
-func (m *marks) drop(step uint64) {
-	if i := slices.Index(m.steps[:], step); i >= 0 {
-		m.steps[i] = 0
+// take forgets a step, and says when it was noted.
+func (m *marks) take(step uint64) (at time.Time, ok bool) {
+	i := slices.Index(m.steps[:], step)
+	if step == 0 || i < 0 {
+		return at, false
 	}
+	m.steps[i] = 0
+	return m.at[i], true
 }
 
 // worked is how long a reader has had what it opened last.

@@ -57,7 +57,9 @@ func (rs *readers) add(p Plan, r *reader) *epoch {
 	}
 	its := ep.readers[r.rank]
 	for _, other := range its {
-		other.others.drop(r.Pos)
+		if at, ok := other.others.take(r.Pos); ok && r.tempo.count == 0 {
+			r.tempo.add(r.seen.Sub(at))
+		}
 	}
 	if len(its) >= beside {
 		its[slices.Index(its, slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) }))] = r
