@@ -25,8 +25,8 @@ func (c *Cache) Allow(bytes int64, ahead bool) {
 	c.choosing.soon()
 }
 
-// Yield says how much of the budget others have, who need not ask. Slabs make way as
-// they do for Allow.
+// Yield says how much of the budget other parts of the daemon have, which need not ask.
+// Slabs make way as they do for Allow.
 func (c *Cache) Yield(bytes int64) {
 	c.mu.Lock()
 	changed := bytes != c.mu.yielded

@@ -96,7 +96,7 @@ func (g *greeter) first(ctx context.Context, h hello, asked []string) (welcome, 
 	return welcome{}, last.err
 }
 
-// whom are other nodes to greet: some that are known, and those that the file has.
+// whom lists other nodes to greet: some that are known, and those that the file has.
 func (g *greeter) whom(ids []string) []string {
 	for _, a := range g.directory.list() {
 		ids = append(ids, a.ID)
