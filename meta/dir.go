@@ -37,6 +37,15 @@ func MayMakeDir(path string) error {
 	return unmade(path, err)
 }
 
+// MayMakeIn says why nothing could be made in a directory, if it is there, and makes nothing.
+func MayMakeIn(path string) error {
+	err := unix.Access(path, unix.W_OK|unix.X_OK)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return unmade(path, &fs.PathError{Op: "write to", Path: path, Err: err})
+}
+
 // unmade says what to do where a directory cannot be made.
 func unmade(path string, err error) error {
 	switch {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
@@ -143,6 +145,11 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	free.Close()
+	readOnly := t.TempDir()
+	if err := unix.Mount("none", readOnly, "tmpfs", unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(readOnly, unix.MNT_DETACH)
 	join := func(c *node.Config) { c.Listen, c.Join, c.Token = free.Addr().String(), k.Nodes[0].Addr, token.Token }
 	for _, tt := range []struct {
 		name   string
@@ -150,6 +157,10 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 		want   error
 	}{
 		{"nvme below what is not there", func(c *node.Config) { c.NVMe = []node.Disk{{Path: c.State + "/none/nvme", Bytes: 64 << 20}} }, meta.ErrNotExist},
+		{"nvme on a disk that is read-only", func(c *node.Config) { c.NVMe = []node.Disk{{Path: readOnly, Bytes: 64 << 20}} }, unix.EROFS},
+		{"pool on a disk that is read-only", func(c *node.Config) {
+			c.PoolRAM, c.PoolNVMe = 16<<20, node.Disk{Path: readOnly, Bytes: 64 << 20}
+		}, unix.EROFS},
 		{"nowhere to be reached", func(c *node.Config) { c.Listen = "" }, meta.ErrInvalid},
 		{"nvme of another daemon", func(c *node.Config) { c.NVMe = []node.Disk{{Path: taken, Bytes: 64 << 20}} }, meta.ErrBusy},
 		{"pool below what is not there", func(c *node.Config) {
