@@ -44,7 +44,10 @@ func (m membership) complete() (membership, error) {
 		if err != nil {
 			return m, failure.Unread("token-file", m.tokenFile, err)
 		}
-		m.token, m.tokenFile = strings.TrimSpace(string(text)), ""
+		if m.token = strings.TrimSpace(string(text)); m.token == "" {
+			return m, failure.New(meta.ErrInvalid, "--token-file %s: it is empty; write to it what this printed on an operator: rankfs token create", m.tokenFile)
+		}
+		m.tokenFile = ""
 	}
 	if m.token == "" {
 		m.token = os.Getenv(tokenVariable)
