@@ -96,7 +96,10 @@ func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Opt
 	case err != nil:
 		return aboutJob(c, err)
 	}
-	return p.print(o, func(w io.Writer) { o.Write(w) })
+	return p.print(o, func(w io.Writer) {
+		o.Write(w)
+		warn(w, o.Warning)
+	})
 }
 
 // known asks the daemon what it knows of the dataset and of its node; of a dataset

@@ -36,16 +36,24 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 // no source is asked.
 func (n *datasets) wrongs() (all []wrong) {
 	for _, d := range n.Catalog.List() {
-		err := d.Stale()
-		if err == nil {
+		said := staleWarning(d)
+		if said == "" {
 			continue
 		}
 		if len(all) == maxWarned {
 			return append(all, wrong{"stale", "", "the sources of more datasets have changed; see: rankfs dataset ls"})
 		}
-		all = append(all, wrong{"stale", d.Name, fmt.Sprintf("dataset %s cannot be read: %v", d.Name, err)})
+		all = append(all, wrong{"stale", d.Name, said})
 	}
 	return all
+}
+
+// staleWarning says that no rank can open a batch of a dataset, as its source has changed.
+func staleWarning(d *catalog.Dataset) string {
+	if err := d.Stale(); err != nil {
+		return control.Unreadable(d.Name, err.Error())
+	}
+	return ""
 }
 
 // describe says of a dataset also what this node has to say.
@@ -69,7 +77,7 @@ func (n *datasets) Explain(name string) (control.Explanation, error) {
 	x := v.Version.Index
 	return control.Explanation{
 		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(staleWarning(s.Of()), n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
 	}, nil
 }
 

@@ -50,6 +50,12 @@ func (d *Dataset) Stale() error {
 	return Reindex(err, d.Name)
 }
 
+// Changed is Stale after one more look at the source, as an open of a batch takes.
+func (d *Dataset) Changed(ctx context.Context) error {
+	_, _ = d.Version.Source.Data(ctx) // any other reason is said where bytes are needed
+	return d.Stale()
+}
+
 // Describe describes the dataset, and says whether it can be read.
 func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 	x, v := d.Version.Index, d.Default

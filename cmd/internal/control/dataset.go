@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A CreateRequest registers a dataset. Empty strings mean the default.
 type CreateRequest struct {
@@ -42,6 +45,11 @@ type Dataset struct {
 	Created    time.Time         `json:"created"`
 	IndexBytes int64             `json:"index_bytes"`
 	Notes      map[string]string `json:"notes,omitempty"` // what the source had to say, as a remainder left out
+}
+
+// Unreadable warns that no batch of a dataset can be opened.
+func Unreadable(name, reason string) string {
+	return fmt.Sprintf("dataset %s cannot be read: %s", name, reason)
 }
 
 // An Explanation says what the name of a view stands for.

@@ -12,6 +12,9 @@ import (
 // the stall under the best.
 func (j *Job) Predict(ctx context.Context, names []string) (*Prediction, error) {
 	p := &Prediction{ViewName: control.NameOf(j.view.Short(j.own), j.view.String()), epoch: j.view.Epoch, Records: j.set.Records, Bytes: j.set.Bytes, Nodes: j.nodes, Ranks: j.view.Ranks, Facts: j.facts}
+	if j.set.Reason != "" {
+		p.Warning = control.Unreadable(j.set.Name, j.set.Reason)
+	}
 	s, size := j.scenario(batchesRun)
 	p.Scale, p.Steps = size.by, j.cut().Steps()
 	if j.epochs > 1 && j.trace == nil {

@@ -27,6 +27,7 @@ type Prediction struct {
 	Policies []Prospect `json:"policies"`
 	Best     string     `json:"best"`
 	Remedies []Remedy   `json:"remedies"` // each alone would remove the stall of the best
+	Warning  string     `json:"warning,omitempty"`
 
 	epoch uint64
 }

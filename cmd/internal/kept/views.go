@@ -74,6 +74,9 @@ func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	if err != nil {
 		return control.CachePin{}, err
 	}
+	if err := v.Of().Stale(); err != nil {
+		return control.CachePin{}, fmt.Errorf("pin %s: %w", r.View, err)
+	}
 	p := v.Batches()
 	plans, kind := cachedAs(p)
 	was, err := n.pins.set(v.Key(), at, plans)

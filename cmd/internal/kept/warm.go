@@ -21,6 +21,9 @@ func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(c
 	if err != nil {
 		return control.Warm{}, err
 	}
+	if err := v.Of().Changed(ctx); err != nil { // what is in the cache of it, no open gets
+		return control.Warm{}, fmt.Errorf("warm up %s: %w", r.View, err)
+	}
 	s, err := shareOf(v, r.Rank)
 	if err != nil {
 		return control.Warm{}, err
