@@ -31,6 +31,7 @@ type Config struct {
 	Env     *fetch.Env
 	Owners  *plan.Owners
 	Drop    func(name string) // called when a name no longer stands for what it did
+	Removed func(name string) // called then if it is not that the dataset was refreshed
 	Log     *slog.Logger
 }
 
@@ -163,6 +164,9 @@ func (c *Catalog) replace(name string, d *Dataset) {
 		c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
 	}
 	c.config.Drop(name)
+	if d == nil || !d.Created.Equal(old.Created) {
+		c.config.Removed(name)
+	}
 }
 
 // Retain says for which versions of sources this node may need a copy, and keeps the

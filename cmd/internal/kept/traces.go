@@ -2,6 +2,7 @@ package kept
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -127,6 +128,14 @@ func (n *traces) foretells(view string) error {
 		return meta.Worded(meta.ErrInvalid, "a trace does not help readers of %s: its batches are made of chunks, and it is those that are kept; learn of a view with batch=chunk", view)
 	}
 	return meta.Worded(meta.ErrInvalid, "a trace does not help readers of %s: with order=%s no epoch has the batches of another; learn of a view with order=none, or give a trace to: rankfs simulate %[1]s --trace FILE", view, order)
+}
+
+// Removed forgets what was learnt for a dataset that was removed: nobody has looked whether
+// a trace is of use to another of that name.
+func (n *traces) Removed(dataset string) {
+	if err := n.ForgetTrace(dataset); err != nil && !errors.Is(err, meta.ErrNotExist) {
+		n.Log.Warn("trace of a dataset that was removed is kept", "dataset", dataset, "cause", err)
+	}
 }
 
 // ForgetTrace drops the trace that is kept for a dataset.

@@ -178,7 +178,7 @@ func (n *node) newCatalog() (*catalog.Catalog, error) {
 	return catalog.New(catalog.Config{
 		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Piece: m.peers.Piece,
 		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs}, Owners: m.owners,
-		Drop: n.drop, Log: n.config.Log,
+		Drop: n.drop, Removed: n.removed, Log: n.config.Log,
 	})
 }
 
@@ -238,6 +238,9 @@ func (n *node) wait() {
 
 // drop has the names of a dataset looked up again.
 func (n *node) drop(dataset string) { n.tree.Drop(dataset) }
+
+// removed has nothing kept for a dataset that another may come to have the name of.
+func (n *node) removed(dataset string) { n.kept.Removed(dataset) }
 
 // Folders implements blobs.Room, for copies that are asked for once there is
 // a cache.

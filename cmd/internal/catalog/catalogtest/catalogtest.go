@@ -143,7 +143,7 @@ func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 	old, _ := c.State.Dataset("d")
 	c.Apply(&state.PutDataset{Name: "d", Registration: record, Index: hash, Generation: old.Generation})
 	k, err := catalog.New(catalog.Config{
-		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {},
+		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {}, Removed: func(string) {},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
