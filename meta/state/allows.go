@@ -61,6 +61,16 @@ func (t *nodes) someOperators() string {
 	return strings.Join(all[:min(len(all), mostNamed)], ", ")
 }
 
+// Denies says why a node may not send a command, whatever that is about, as far as this
+// machine knows.
+func (m *Machine) Denies(node string, c Command) error {
+	if m.Version() < Signed {
+		return nil
+	}
+	c.Sign(Sender{Node: node})
+	return m.May(c)
+}
+
 // May says why the sender of a command may not send it, as far as this machine
 // knows. The machines that apply it decide.
 func (m *Machine) May(c Command) error {

@@ -3,11 +3,14 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
+	"rankfs/meta"
+	"rankfs/meta/state"
 )
 
 // datasets reports registered datasets, and has the catalog change them.
@@ -110,7 +113,13 @@ func (n *datasets) indexed(ctx context.Context, d *catalog.Dataset) control.Data
 }
 
 // Remove forgets a dataset.
-func (n *datasets) Remove(name string) error { return n.Catalog.Remove(context.Background(), name) }
+func (n *datasets) Remove(name string) error {
+	err := n.Catalog.Remove(context.Background(), name)
+	if errors.Is(err, meta.ErrNotExist) {
+		return n.orDenied(&state.RemoveDataset{}, err)
+	}
+	return err
+}
 
 // Verify reads every record of a dataset back.
 func (n *datasets) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {

@@ -124,7 +124,7 @@ func (n *membership) DropToken(ctx context.Context, id string) error {
 	}
 	switch len(found) {
 	case 0:
-		return meta.Worded(meta.ErrNotExist, "token %q does not exist, or is used up, or has expired; see: rankfs token ls", id)
+		return n.orDenied(&state.DropToken{}, meta.Worded(meta.ErrNotExist, "token %q does not exist, or is used up, or has expired; see: rankfs token ls", id))
 	case 1:
 		return n.Group.DropToken(ctx, found[0])
 	}
@@ -134,9 +134,10 @@ func (n *membership) DropToken(ctx context.Context, id string) error {
 // DrainNode says whether a node gets new work.
 func (n *membership) DrainNode(ctx context.Context, r control.DrainRequest) error {
 	id, err := findNode(n.State, r.Node)
-	if err == nil {
-		_, err = n.Group.Do(ctx, &state.Drain{ID: id, Drained: r.Drain})
+	if err != nil {
+		return n.orDenied(&state.Drain{}, err)
 	}
+	_, err = n.Group.Do(ctx, &state.Drain{ID: id, Drained: r.Drain})
 	return err
 }
 
@@ -144,7 +145,7 @@ func (n *membership) DrainNode(ctx context.Context, r control.DrainRequest) erro
 func (n *membership) RemoveNode(ctx context.Context, name string) error {
 	id, err := findNode(n.State, name)
 	if err != nil {
-		return err
+		return n.orDenied(&state.Remove{}, err)
 	}
 	if id == n.Group.Self() {
 		return meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", id)
@@ -194,6 +195,12 @@ func (n *membership) promotion(id string) control.Promotion {
 	}
 	p.Needed = len(voters)/2 + 1
 	return p
+}
+
+// orDenied is err, which says that what a command is about is not there, or before that why
+// this node may not send such a command at all.
+func (n *daemon) orDenied(c state.Command, err error) error {
+	return cmp.Or(n.State.Denies(n.Group.Self(), c), err)
 }
 
 // leaderless says what works while no node leads, and which nodes do not answer.

@@ -172,9 +172,10 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 // DropQueue forgets a queue, which begins anew if it is read again.
 func (n *queues) DropQueue(ctx context.Context, name string) error {
 	q, err := n.findQueue(name)
-	if err == nil {
-		_, err = n.Group.Do(ctx, &state.DropQueue{View: q.View})
+	if err != nil {
+		return n.orDenied(&state.DropQueue{}, err)
 	}
+	_, err = n.Group.Do(ctx, &state.DropQueue{View: q.View})
 	if err == nil {
 		n.Log.Info("queue dropped", "queue", q.View, "done", q.Done, "batches", q.Units)
 	}
