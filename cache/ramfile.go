@@ -111,10 +111,7 @@ func (f *ramFile) close() {
 }
 
 // pages rounds up to whole pages, which is what a file on tmpfs holds.
-func pages(size int64) int64 {
-	page := int64(unix.Getpagesize())
-	return (size + page - 1) / page * page
-}
+func pages(size int64) int64 { return meta.WholePages(size) }
 
 // A handle is what a file without a name or descriptor is opened by again, as long
 // as the kernel keeps it for a mapping or as a backing file.

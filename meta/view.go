@@ -3,6 +3,7 @@ package meta
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -366,4 +367,20 @@ func FormatBytes(n uint64) string {
 		}
 	}
 	return strconv.FormatUint(n, 10) + "B"
+}
+
+// FormatRoom is a size of memory to ask for: rounded up, so that it is short, but to no
+// more than a hundredth above.
+func FormatRoom(bytes int64) string {
+	unit := int64(1)
+	for unit*100<<10 <= bytes && unit < 1<<30 {
+		unit <<= 10
+	}
+	return FormatBytes(uint64((bytes + unit - 1) / unit * unit))
+}
+
+// WholePages rounds up to whole pages, which is what a slab in memory holds.
+func WholePages(bytes int64) int64 {
+	page := int64(os.Getpagesize())
+	return (bytes + page - 1) / page * page
 }

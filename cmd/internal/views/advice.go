@@ -31,7 +31,7 @@ func scatter(v meta.View, x *index.Index, capacity int64) string {
 		return "" // a record is a chunk, or it stays
 	}
 	said := fmt.Sprintf("order=%v comes back to a chunk after more bytes than the %s that the caches of the cluster keep, so each record is fetched by itself: ",
-		v.Order, roughly(capacity))
+		v.Order, meta.FormatRoom(capacity))
 	for v.Order = (meta.Order{Kind: meta.OrderWindow, Window: 1 << 62}); v.Order.Window >= order.BlocksPerWindow; v.Order.Window /= 2 {
 		if v.Order.Window < x.Records() && staysCached(v, x, capacity) {
 			return said + fmt.Sprintf("with --order %v chunks are fetched whole, and once but where a run of %d records begins or ends", v.Order, v.Order.Window/order.BlocksPerWindow)

@@ -5,37 +5,84 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"rankfs/cache"
 	"rankfs/fetch/batch"
 	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // MemoryWarning warns of ranks of a view that need more on one node, for one batch each,
-// than the cache has: ranks that take each step together could not. Batches are taken to
-// be of the mean size.
+// than the cache has: ranks that take each step together could not.
 func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
-	x := of.Index
-	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
-	if cut.N == 0 {
-		return ""
-	}
-	batch := int64(float64(x.Bytes()) * min(1, float64(cut.Global)/float64(cut.Ranks)/float64(cut.N)))
 	here := vs.ranksOfANode(v.Ranks)
-	memory := vs.config.RAM + vs.config.NVMe
 	if here < 2 {
 		return ""
 	}
-	need := batch * int64(here)
+	need, memory := vs.Crowd(v, of, here), vs.config.RAM+vs.config.NVMe
+	who := fmt.Sprintf("%d ranks on a node, each with a batch of %s", here, sizes(need, here))
 	switch {
-	case float64(batch)*float64(here) > float64(memory):
-		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, need %s together, and there are %s: %s",
-			here, roughly(batch), roughly(need), roughly(memory), howToGetRoom(need))
-	case float64(batch)*float64(here)*2 > float64(memory):
-		return fmt.Sprintf("%d ranks on a node, each with a batch of %s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
-			"close and unmap that first, or %s", here, roughly(batch), roughly(memory), howToGetRoom(2*need))
+	case need.Bytes > memory:
+		return fmt.Sprintf("%s, need %s together, and there are %s: %s", who, meta.FormatRoom(need.Bytes), meta.FormatRoom(memory), howToGetRoom(need.Bytes))
+	case need.Next > memory:
+		return fmt.Sprintf("%s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
+			"close and unmap that first, or %s", who, meta.FormatRoom(memory), howToGetRoom(need.Next))
 	}
 	return ""
+}
+
+// sizes says how large the batches of ranks are that need so much, and by what that is known.
+func sizes(need batch.Crowd, ranks uint64) string {
+	text := meta.FormatRoom(need.Largest)
+	if meta.WholePages(need.Largest)*int64(ranks) != need.Bytes {
+		text = "up to " + text
+	}
+	switch {
+	case need.Looked == 0:
+		text += " on the mean"
+	case need.Looked < need.Steps:
+		text += fmt.Sprintf(" in %d of %d steps that were looked at", need.Looked, need.Steps)
+	}
+	return text
+}
+
+// Crowd is what so many ranks of a view on one node need together.
+func (vs *Views) Crowd(v meta.View, of *batch.Version, ranks uint64) batch.Crowd {
+	return vs.crowds.get(crowdKey{plan.New(v, of.Plans).ID(), ranks}, func() batch.Crowd { return of.Crowd(v, ranks) })
+}
+
+// crowds remembers what ranks need, which listings ask for again and again. Its lock
+// guards the map.
+type crowds struct {
+	mu struct {
+		sync.Mutex
+		known map[crowdKey]batch.Crowd // no more than mostCrowds
+	}
+}
+
+type crowdKey struct {
+	plan  [16]byte
+	ranks uint64
+}
+
+const mostCrowds = 4096
+
+func (c *crowds) get(k crowdKey, look func() batch.Crowd) batch.Crowd {
+	c.mu.Lock()
+	found, ok := c.mu.known[k]
+	c.mu.Unlock()
+	if ok {
+		return found
+	}
+	found = look()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.known == nil || len(c.mu.known) >= mostCrowds {
+		c.mu.known = make(map[crowdKey]batch.Crowd)
+	}
+	c.mu.known[k] = found
+	return found
 }
 
 // ranksOfANode is the ranks of one node, if they are spread evenly over the nodes.
@@ -87,7 +134,9 @@ func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
 func (vs *Views) enough(c *cache.Shortage) int64 {
 	need := c.Held + max(c.Asked, c.Size)
 	if p, ok := c.Plan.(*Batches); ok {
-		need = max(need, c.Size*int64(vs.ranksHere(p.View())))
+		if here := vs.ranksHere(p.View()); here > 0 {
+			need = max(need, vs.Crowd(p.View(), p.Version, here).Bytes)
+		}
 	}
 	return need
 }
@@ -134,15 +183,5 @@ func Holds(thread int32, rank, step uint64) bool {
 
 // howToGetRoom says how to get room for that many bytes.
 func howToGetRoom(bytes int64) string {
-	return fmt.Sprintf("mount with --ram %s or more, add --nvme DIR:SIZE, or make batches smaller", roughly(bytes))
-}
-
-// roughly is a size for messages, and for --ram: rounded up, but to no more than a
-// hundredth above.
-func roughly(bytes int64) string {
-	unit := int64(1)
-	for unit*100<<10 <= bytes && unit < 1<<30 {
-		unit <<= 10
-	}
-	return meta.FormatBytes(uint64((bytes + unit - 1) / unit * unit))
+	return fmt.Sprintf("mount with --ram %s or more, add --nvme DIR:SIZE, or make batches smaller", meta.FormatRoom(bytes))
 }

@@ -58,6 +58,7 @@ type Views struct {
 	cache   *cache.Cache // set by Start, as is watcher
 	watcher Watcher
 	settled settledPlans
+	crowds  crowds
 }
 
 // New makes the views of a node, which are not to be used before Start.
