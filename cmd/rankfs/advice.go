@@ -140,7 +140,7 @@ func (n need) memory() string {
 		return "memory is what is waited for: more --ram than the " + terminal.Bytes(n.ram()) + " that there is, " + less
 	}
 	return fmt.Sprintf("memory is what is waited for: ranks hold or map %s, in %s, and wait for %s more, of %s: --ram %s has room for that, and for a batch of each rank; or close and unmap a batch before the next is opened, %s",
-		terminal.Bytes(l.Held), terminal.Plural(l.Batches, "open file"), terminal.Bytes(l.Asked), terminal.Bytes(n.ram()), ramFlag(float64(l.Enough)), less)
+		terminal.Bytes(l.Held), terminal.Plural(l.Batches, "open file"), terminal.Bytes(l.Asked), terminal.Bytes(n.ram()), meta.FormatRoom(l.Enough), less)
 }
 
 // held adds that workers mostly wait for a source, if they do: it may be the source of

@@ -28,7 +28,7 @@ will do as well.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			name, below := viewIn(args[0])
 			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Explanation, error) {
-				x, err := d.Explain(ctx, name)
+				x, err := d.Explain(ctx, control.ExplainRequest{Name: name})
 				if err != nil {
 					return x, about(err, name)
 				}

@@ -146,9 +146,10 @@ func viewNamed(view string) control.ViewName {
 	return control.NameOf(view, dataset+"@"+cmp.Or(options, "epoch=0")+",ranks=8")
 }
 
-func (n *fakeNode) Explain(name string) (control.Explanation, error) {
+func (n *fakeNode) Explain(r control.ExplainRequest) (control.Explanation, error) {
+	name, _, _ := meta.SplitView(r.Name)
 	d, err := n.find(name)
-	return control.Explanation{ViewName: viewNamed(name), Ranks: d.Ranks, Steps: d.Steps}, err
+	return control.Explanation{ViewName: viewNamed(r.Name), Ranks: d.Ranks, Steps: d.Steps}, err
 }
 
 func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {

@@ -89,6 +89,9 @@ func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Opt
 	if err := j.Complete(set, options, s, p.cores); err != nil {
 		return aboutJob(c, err)
 	}
+	if err := p.fits(c, j); err != nil {
+		return err
+	}
 	o, err := j.Predict(c.Context(), names)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -100,6 +103,21 @@ func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Opt
 		o.Write(w)
 		warn(w, o.Warning)
 	})
+}
+
+// fits asks the daemon what ranks need together, and says if they have not that much.
+func (p *program) fits(c *cobra.Command, j *forecast.Job) error {
+	var x control.Explanation
+	if name, nodes := j.View(); !j.Imaginary() {
+		d, err := p.daemon()
+		if err != nil {
+			return err
+		}
+		if x, err = d.Explain(c.Context(), control.ExplainRequest{Name: name, Nodes: nodes}); err != nil {
+			return about(err, name)
+		}
+	}
+	return aboutJob(c, j.Fits(x))
 }
 
 // known asks the daemon what it knows of the dataset and of its node; of a dataset

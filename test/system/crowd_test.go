@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -63,6 +64,70 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	}
 	if got, want := all[4].do("read", "b").Sum, sumOf(s.all(4*records, 5*records)); got != want {
 		t.Errorf("the fifth rank reads %s, want %s", got, want)
+	}
+}
+
+// What is advised is enough, by whoever says it, also where batches end within a page and
+// where one step is larger than the others.
+func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name           string
+		ranks, batch   int
+		source         func() string
+		small, advised string
+	}{
+		{"pages", 7, 3, func() string { return newFixed(t, 21, 1000003).uri }, "20508KiB", "20524KiB"},
+		{"one large step", 4, 4, func() string {
+			tree := t.TempDir()
+			for i := range 160 {
+				size := 64 << 10
+				if i < 16 {
+					size = 4 << 20
+				}
+				must(t, os.WriteFile(fmt.Sprintf("%s/%03d", tree, i), make([]byte, size), 0o644))
+			}
+			return "file:" + tree + "?as=files"
+		}, "32MiB", "64MiB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			uri := test.source()
+			create := []string{"dataset", "create", "d", "--source", uri, "--ranks", fmt.Sprint(test.ranks), "--batch", fmt.Sprint(test.batch)}
+			n := start(t, "--ram", test.small)
+			made, simulated := n.ok(create...), n.cli("simulate", "d")
+			readers := make([]*rank, test.ranks)
+			for i := range readers {
+				readers[i] = newRank(t)
+			}
+			for i, r := range readers {
+				r.send(order{Do: "open", Name: "b", Path: n.batch("d", i, 0)})
+			}
+			eventually.True(t, "an open finds no room", func() bool { return n.logged("an open waits for room") > 0 })
+			health := func() string { return sh(t, `cat "$1/.rankfs/health"`, n.mount) }
+			eventually.True(t, "health says so", func() bool { return strings.Contains(health(), "--ram") })
+			advice := regexp.MustCompile(`--ram (\w+)`)
+			for i, said := range []string{made.out, n.ok("plan", "d").out, simulated.err, n.ok("explain", "d").out, n.ok("stall", "d").out, health(), n.Log()} {
+				all := advice.FindAllStringSubmatch(said, -1)
+				if len(all) == 0 {
+					t.Errorf("%d advises nothing:\n%s", i, said)
+				}
+				for _, a := range all {
+					if a[1] != test.advised {
+						t.Errorf("%d advises %s, not %s:\n%s", i, a[1], test.advised, said)
+					}
+				}
+			}
+			for _, r := range readers {
+				r.kill()
+			}
+			n.ok("simulate", "d", "--ram", test.advised)
+
+			n = start(t, "--ram", test.advised)
+			n.ok(create...)
+			for i := range test.ranks {
+				newRank(t).open("b", n.batch("d", i, 0))
+			}
+		})
 	}
 }
 

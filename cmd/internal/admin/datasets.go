@@ -71,17 +71,22 @@ func (n *datasets) describe(ctx context.Context, d *catalog.Dataset) control.Dat
 
 // Explain looks a view up as the mount does. There a name that stands for
 // nothing is an errno.
-func (n *datasets) Explain(name string) (control.Explanation, error) {
-	s, err := n.Views.Open(name)
+func (n *datasets) Explain(r control.ExplainRequest) (control.Explanation, error) {
+	s, err := n.Views.Open(r.Name)
 	if err != nil {
 		return control.Explanation{}, err
 	}
 	v := s.Batches()
 	x := v.Version.Index
-	return control.Explanation{
+	e := control.Explanation{
 		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
 		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(staleWarning(s.Of()), n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
-	}, nil
+	}
+	if r.Nodes > 0 {
+		need := n.Views.Crowd(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
+		e.NodeBytes, e.LargestBytes = need.Bytes, need.Largest
+	}
+	return e, nil
 }
 
 // Create registers a dataset, indexing its source.

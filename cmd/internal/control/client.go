@@ -62,8 +62,8 @@ func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
 }
 
 // Explain asks what the name of a view stands for, or why for nothing.
-func (c *Client) Explain(ctx context.Context, name string) (Explanation, error) {
-	return ask[Explanation](ctx, c, "explain", named{name}, nil)
+func (c *Client) Explain(ctx context.Context, r ExplainRequest) (Explanation, error) {
+	return ask[Explanation](ctx, c, "explain", r, nil)
 }
 
 // Remove unregisters a dataset.

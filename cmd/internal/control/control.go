@@ -31,7 +31,7 @@ type Daemon interface {
 type Datasets interface {
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
-	Explain(name string) (Explanation, error)
+	Explain(r ExplainRequest) (Explanation, error)
 	Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error)
 	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)

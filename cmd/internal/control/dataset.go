@@ -52,6 +52,13 @@ func Unreadable(name, reason string) string {
 	return fmt.Sprintf("dataset %s cannot be read: %s", name, reason)
 }
 
+// An ExplainRequest asks what the name of a view stands for, and, with a number of nodes,
+// what each needs of memory if its ranks are spread over them.
+type ExplainRequest struct {
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes,omitempty"`
+}
+
 // An Explanation says what the name of a view stands for.
 type Explanation struct {
 	ViewName
@@ -60,6 +67,11 @@ type Explanation struct {
 	Records uint64 `json:"records"` // of the dataset
 	Bytes   int64  `json:"bytes"`
 	Warning string `json:"warning,omitempty"` // why ranks may not be able to read it
+
+	// If it was asked for: what the ranks of a node need together for a batch each, in
+	// whole pages, and the largest batch.
+	NodeBytes    int64 `json:"node_bytes,omitempty"`
+	LargestBytes int64 `json:"largest_batch_bytes,omitempty"`
 }
 
 // A RefreshRequest asks for a dataset to be indexed again. Records counts the

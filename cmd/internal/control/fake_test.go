@@ -48,8 +48,8 @@ func (f *fake) Dataset(name string) (control.Dataset, error) {
 // named is how the fake names a view.
 func named(view string) control.ViewName { return control.NameOf(view, view+"@epoch=0") }
 
-func (f *fake) Explain(name string) (control.Explanation, error) {
-	return control.Explanation{ViewName: named(name)}, f.fail
+func (f *fake) Explain(r control.ExplainRequest) (control.Explanation, error) {
+	return control.Explanation{ViewName: named(r.Name)}, f.fail
 }
 
 func (f *fake) Remove(string) error { return f.fail }

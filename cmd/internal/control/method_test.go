@@ -36,7 +36,7 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 	if d, err := c.Dataset(ctx, "../odd name"); err != nil || d.Name != "../odd name" {
 		t.Errorf("Dataset() = %v, %v", d, err)
 	}
-	if x, err := c.Explain(ctx, "d@epoch=3"); err != nil || x.View != "d@epoch=3" || x.Full == "" {
+	if x, err := c.Explain(ctx, control.ExplainRequest{Name: "d@epoch=3"}); err != nil || x.View != "d@epoch=3" || x.Full == "" {
 		t.Errorf("Explain() = %v, %v", x, err)
 	}
 	if err := c.Remove(ctx, "x"); err != nil {

@@ -115,7 +115,7 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		"load":     on(func(_ *call, r LoadRequest) (any, error) { return n.Load(r) }),
 		"datasets": func(*call) (any, error) { return n.Datasets(), nil },
 		"dataset":  on(func(_ *call, r named) (any, error) { return n.Dataset(r.Name) }),
-		"explain":  on(func(_ *call, r named) (any, error) { return n.Explain(r.Name) }),
+		"explain":  on(func(_ *call, r ExplainRequest) (any, error) { return n.Explain(r) }),
 		"create":   on(func(c *call, r CreateRequest) (any, error) { return n.Create(c.stream(), r, c.progress) }),
 		"refresh":  on(func(c *call, r RefreshRequest) (any, error) { return n.Refresh(c.stream(), r, c.progress) }),
 		"verify":   on(func(c *call, r named) (any, error) { return n.Verify(c.stream(), r.Name, c.progress) }),

@@ -75,27 +75,36 @@ func (j *Job) Complete(set control.Dataset, options string, s control.Status, co
 	if err := j.machines(s); err != nil {
 		return err
 	}
-	if batch := j.batchBytes(); batch > j.ram {
-		return failure.New(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", terminal.Bytes(batch), terminal.Bytes(j.ram))
-	}
-	if err := j.crowd(); err != nil {
-		return err
-	}
 	j.rates(s)
 	return j.replays()
 }
 
-// crowd is an error if the ranks of a node cannot hold a batch each: they take
-// each step together, so the first of them would be refused.
-func (j *Job) crowd() error {
-	batch, ranks := j.batchBytes(), j.view.Ranks/uint64(j.nodes)
-	need, have := float64(batch)*float64(ranks), j.ram+j.nvme
+// View is what is to be simulated, by its full name, and on how many nodes.
+func (j *Job) View() (name string, nodes int) { return j.view.String(), j.nodes }
+
+// Fits is an error if the ranks of a node cannot hold a batch each: they take each step
+// together, so the first of them would be refused. Batches of a dataset that does not
+// exist yet are of one size.
+func (j *Job) Fits(x control.Explanation) error {
+	ranks, batch, need := j.view.Ranks/uint64(j.nodes), x.LargestBytes, float64(x.NodeBytes)
+	if j.Imaginary() {
+		batch = j.batchBytes()
+		need = float64(meta.WholePages(batch)) * float64(ranks)
+	}
+	if batch > j.ram {
+		return failure.New(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", terminal.Bytes(batch), terminal.Bytes(j.ram))
+	}
+	have := j.ram + j.nvme
 	if need <= float64(have) {
 		return nil
 	}
-	return failure.Hint(failure.New(meta.ErrNoSpace, "%s on a node, each with a batch of %s, need %s together, and a node has %s",
-		terminal.Plural(ranks, "rank"), terminal.Bytes(batch), terminal.Bytes(int64(need)), terminal.Bytes(have)),
-		"give it --ram or --nvme, spread the ranks over more --nodes, or make batches smaller")
+	each := "a batch of"
+	if float64(meta.WholePages(batch))*float64(ranks) != need {
+		each = "a batch of up to"
+	}
+	return failure.Hint(failure.New(meta.ErrNoSpace, "%s on a node, each with %s %s, need %s together, and a node has %s",
+		terminal.Plural(ranks, "rank"), each, terminal.Bytes(batch), terminal.Bytes(int64(need)), terminal.Bytes(have)),
+		"give it --ram %s or more, or --nvme, spread the ranks over more --nodes, or make batches smaller", meta.FormatRoom(int64(need)))
 }
 
 // batchBytes is the size of a batch on the mean.
