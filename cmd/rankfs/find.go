@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/failure"
@@ -23,14 +25,35 @@ func (p *program) daemon() (*control.Client, error) {
 	return control.Dial(e.Socket), nil
 }
 
-// noAnswer adds to the error of a daemon that says nothing what to do with it.
+// noAnswer adds to the error of a daemon that says nothing what to do with it. One that
+// went away is looked for again once it has ended: as a rule it is gone then.
 func (p *program) noAnswer(err error) error {
+	if errors.Is(err, control.ErrGone) {
+		return p.gone(err)
+	}
 	if !errors.Is(err, control.ErrNoAnswer) {
 		return err
 	}
 	return failure.Hint(failure.New(err, "ask daemon of %s: it does not answer", p.asked.Mount),
 		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", p.asked.PID)
 }
+
+// gone is what finding the daemon again comes to, if that fails, or else err.
+func (p *program) gone(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	if p.asked.Wait(ctx) != nil {
+		return failure.Hint(err, "it runs still; ask again")
+	}
+	p.mount = p.asked.Mount
+	if _, now := p.find(); now != nil {
+		return now
+	}
+	return failure.Hint(err, "another serves the mount now; ask again")
+}
+
+// endTime is long enough for a daemon that was killed to end.
+const endTime = 5 * time.Second
 
 func (p *program) find() (mounts.Entry, error) {
 	running, err := mounts.List(p.run)

@@ -197,8 +197,8 @@ func unseen(Progress) {}
 // that is stopped.
 var ErrNoAnswer = meta.Worded(meta.ErrUnavailable, "it does not answer")
 
-// errGone is the error of a daemon that was there and has ended, or has hung up.
-var errGone = meta.Worded(meta.ErrUnavailable, "it went away before it answered")
+// ErrGone is the error of a daemon that was there and has ended, or has hung up.
+var ErrGone = meta.Worded(meta.ErrUnavailable, "it went away before it answered")
 
 // gone reports whether a connection failed as those with a daemon that ends do.
 func gone(err error) bool {
@@ -275,7 +275,7 @@ func cause(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case gone(err):
-		return errGone
+		return ErrGone
 	}
 	return err
 }
