@@ -42,7 +42,7 @@ func TestAdvice(t *testing.T) {
 		"source unseen": {figures{waits: control.Waits{Source: 200}},
 			"the source is what is waited for, but too little came from it to say how fast it is"},
 		"memory": {figures{waits: control.Waits{Admission: 200}, ram: 64 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
-			"memory is what is waited for: ranks hold or map 60 MiB, in 7 open files, and wait for 40 MiB more, of 64 MiB: --ram 112MiB has room for that, and for a batch of each rank; or close and unmap a batch before the next is opened, or fewer ranks on this node, or smaller batches"},
+			"memory is what is waited for: ranks hold or map 60 MiB, in 7 open files, and wait for 40 MiB more, of 64 MiB: --ram 100MiB has room for that, and for a batch of each rank; or close and unmap a batch before the next is opened, or fewer ranks on this node, or smaller batches"},
 		"memory, for a moment": {figures{waits: control.Waits{Admission: 200}, ram: 128 << 20, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
 			"memory is what is waited for: more --ram than the 128 MiB that there is, or fewer ranks on this node, or smaller batches"},
 		"workers that rarely lack memory": {figures{waits: control.Waits{Admission: 200, Decode: 81}, ram: gib, change: func(j *control.Job) { j.Total.MemoryWait = 80 }},
