@@ -234,7 +234,7 @@ func TestStallOfTooLittleMemory(t *testing.T) {
 			must(t, ranks[i].receive().err())
 		}
 	}
-	n.advises("admission", "memory is what is waited for: ranks hold or map 16 MiB, in 4 open files, and wait for 4.0 MiB more, of 16 MiB: --ram 32MiB has room for that")
+	n.advises("admission", "memory is what is waited for: ranks hold or map 16 MiB, in 4 open files, and wait for 4.0 MiB more, of 16 MiB: --ram 20MiB has room for that")
 	ranks[0].well(order{Do: "close", Name: "b"})
 	must(t, ranks[4].receive().err())
 }
