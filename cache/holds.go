@@ -2,8 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -89,7 +87,7 @@ func (h *holds) await(ctx context.Context, e *entry) (*Slab, error) {
 		return h.hold(e), nil
 	}
 	if err == context.DeadlineExceeded {
-		err = fmt.Errorf("batch not ready after %s: %w", meta.FormatTime(h.config.OpenTimeout), errors.Join(err, e.stalled))
+		err = h.late(e)
 	}
 	if e.state == ready && e.waiters == 0 && e.holders == 0 {
 		h.mu.setIdle(e)
@@ -98,6 +96,15 @@ func (h *holds) await(ctx context.Context, e *entry) (*Slab, error) {
 		err = e.err
 	}
 	return nil, err
+}
+
+// late is the error of an open that has waited for an entry as long as one may.
+func (h *holds) late(e *entry) error {
+	after := meta.FormatTime(h.config.OpenTimeout)
+	if e.stalled == nil {
+		return meta.Worded(context.DeadlineExceeded, "batch not ready after %s", after)
+	}
+	return meta.Worded(context.DeadlineExceeded, "batch not ready after %s: %w", after, e.stalled)
 }
 
 // awaitDone waits until an entry is ready or failed.

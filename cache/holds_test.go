@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,9 @@ func TestAllHeld(t *testing.T) {
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("open with all held: %v, want a timeout for lack of room", err)
+		}
+		if want := "batch not ready after 2m: ranks hold or map "; !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("it says %q, want %q...", err, want)
 		}
 		if told != 2 {
 			t.Errorf("told %d times in two minutes", told)

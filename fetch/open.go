@@ -57,7 +57,7 @@ func open(text string, env *Env) (Source, error) {
 func openLocal(u uri.URI) (Source, error) {
 	info, err := os.Stat(u.Path)
 	if err != nil {
-		return nil, err
+		return nil, meta.AtPath(u.Path, err)
 	}
 	as := u.As
 	if as == "" && info.IsDir() {

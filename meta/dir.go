@@ -53,6 +53,8 @@ func unmade(path string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s %w: mount its disk first, or make it with: mkdir -p %[1]s", filepath.Dir(path), ErrNotExist)
+	case errors.Is(err, unix.ENOTDIR):
+		err = Worded(ErrInvalid, "%w", err)
 	}
-	return fmt.Errorf("%w; name a directory that this user can make and write to", err)
+	return Worded(err, "%s; name a directory that this user can make and write to", WhyNot(err))
 }

@@ -29,7 +29,7 @@ type place struct {
 func locate(path string) (place, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return place{}, fmt.Errorf("open lmdb: %w", err)
+		return place{}, fmt.Errorf("open lmdb: %w", meta.AtPath(path, err))
 	}
 	if !info.IsDir() && filepath.Base(path) == "data.mdb" {
 		if _, err := os.Lstat(path + "-lock"); errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +159,7 @@ func observe(f *os.File) (head, version, fileID, error) {
 func openData(at place) (*os.File, error) {
 	f, err := os.OpenFile(at.data, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open lmdb: %w", err)
+		return nil, fmt.Errorf("open lmdb: %w", meta.AtPath(at.data, err))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {

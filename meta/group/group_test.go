@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -326,10 +327,10 @@ func TestWhoIsNotAdmitted(t *testing.T) {
 	if err := second.join(first, token); err != nil {
 		t.Fatal(err)
 	}
-	if err := newNode(t, 2).join(first, token); !errors.Is(err, meta.ErrDenied) {
+	if err := newNode(t, 2).join(first, token); !errors.Is(err, meta.ErrDenied) || !strings.HasSuffix(err.Error(), "; make a new one with: rankfs token create") {
 		t.Errorf("a used token: %v", err)
 	}
-	if err := newNode(t, 3).join(first, trust.NewToken(first.group.config.Authority.Fingerprint())); !errors.Is(err, meta.ErrDenied) {
+	if err := newNode(t, 3).join(first, trust.NewToken(first.group.config.Authority.Fingerprint())); !errors.Is(err, meta.ErrDenied) || !strings.HasSuffix(err.Error(), "; make a new one with: rankfs token create") {
 		t.Errorf("a forged token: %v", err)
 	}
 	if err := newNode(t, 4).join(first, trust.NewToken(trust.Fingerprint{1})); !errors.Is(err, meta.ErrDenied) {

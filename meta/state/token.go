@@ -165,9 +165,9 @@ func (t *tokens) redeem(hash string) (Role, error) {
 	token, ok := t.get(hash)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("token %w: unknown or expired; ask for a new one", meta.ErrDenied)
+		return "", fmt.Errorf("token %w: unknown or expired; make a new one with: rankfs token create", meta.ErrDenied)
 	case token.isSpent():
-		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: it is used up, or was removed; ask for a new one")
+		return "", meta.Worded(meta.ErrDenied, "token is not allowed any more: it is used up, or was removed; make a new one with: rankfs token create")
 	}
 	token.Used++
 	t.add(token)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	iofs "io/fs"
 	"strings"
+	"syscall"
 	"time"
 
 	"rankfs/cmd/internal/control"
@@ -183,7 +184,7 @@ func viewOptions(r control.CreateRequest) (string, error) {
 
 // withNextStep adds what to do to the error of a source that is not there.
 func withNextStep(source string, err error) error {
-	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) {
+	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
 	u, bad := uri.Parse(source)

@@ -259,7 +259,7 @@ func (c *Client) post(ctx context.Context, method string, request any) (io.ReadC
 	}
 	if answer.StatusCode == http.StatusServiceUnavailable {
 		answer.Body.Close()
-		return nil, fmt.Errorf("%s: the daemon %w: too many others ask", method, meta.ErrBusy)
+		return nil, fmt.Errorf("the daemon %w: too many others ask", meta.ErrBusy)
 	}
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()

@@ -92,10 +92,10 @@ func handler(n Node, a Admin, t timeouts) http.Handler {
 	mux := http.NewServeMux()
 	for name, do := range routesOf(n) {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
-			c := newCall(w, r, a, name, t)
+			c := newCall(w, r, a, t)
 			defer c.cancel()
 			if !a.may(c.who, rights[name]) {
-				c.finish(nil, a.Refuse(name))
+				c.finish(nil, a.Refuse())
 				return
 			}
 			c.finish(do(c))
@@ -177,17 +177,16 @@ type call struct {
 	body   io.Reader
 	conn   *http.ResponseController
 	write  time.Duration
-	route  string
 	who    caller
 	admin  Admin
 }
 
-func newCall(w http.ResponseWriter, r *http.Request, a Admin, route string, t timeouts) *call {
+func newCall(w http.ResponseWriter, r *http.Request, a Admin, t timeouts) *call {
 	ctx, cancel := context.WithCancel(r.Context())
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	who, _ := ctx.Value(callerKey{}).(caller)
 	return &call{
-		ctx: ctx, cancel: cancel, w: w, route: route, who: who, admin: a,
+		ctx: ctx, cancel: cancel, w: w, who: who, admin: a,
 		body:  http.MaxBytesReader(w, r.Body, maxBody),
 		conn:  http.NewResponseController(w),
 		write: t.write,
@@ -210,7 +209,7 @@ func (c *call) request(v any) error {
 		return fmt.Errorf("request %w: it is more than one JSON value", meta.ErrInvalid)
 	}
 	if asks, ok := v.(changer); ok && asks.changes() && !c.admin.is(c.who) {
-		return c.admin.Refuse(c.route)
+		return c.admin.Refuse()
 	}
 	return nil
 }

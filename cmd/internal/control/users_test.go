@@ -189,8 +189,8 @@ func TestWhoIsNotKnown(t *testing.T) {
 // What is refused says who may.
 func TestRefusalsNameWhoMay(t *testing.T) {
 	group := uint32(4711)
-	err := control.Admin{Group: &group}.Refuse("create")
-	if !errors.Is(err, meta.ErrDenied) || !strings.Contains(err.Error(), "group 4711") {
+	err := control.Admin{Group: &group}.Refuse()
+	if !errors.Is(err, meta.ErrDenied) || err.Error() != "this is not for all users of the mount; ask root, or a member of group 4711" {
 		t.Error(err)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"rankfs/meta"
 )
 
@@ -58,17 +56,12 @@ var ErrUsage = errors.New("usage")
 
 // Unread says why a file cannot be read that an option names.
 func Unread(option, path string, err error) error {
-	kind, why := ErrUsage, err.Error()
-	var odd *fs.PathError
+	kind, why := ErrUsage, meta.WhyNot(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		kind, why = meta.ErrNotExist, "there is no such file or directory"
+		kind = meta.ErrNotExist
 	case errors.Is(err, fs.ErrPermission):
 		why = "you may not read it"
-	case errors.Is(err, unix.EISDIR):
-		why = "it is a directory, not a file"
-	case errors.As(err, &odd):
-		why = odd.Err.Error()
 	}
 	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
 }

@@ -99,7 +99,7 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 	case err == nil:
 		return a, token, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return nil, token, fmt.Errorf("state directory: %w; choose another with --state", err)
+		return nil, token, meta.Worded(meta.ErrInvalid, "state directory %w; choose another with --state", meta.AtPath(c.State, err))
 	case !errors.Is(err, meta.ErrNotExist):
 		return nil, token, err
 	case c.Join == "":

@@ -116,11 +116,11 @@ func mountPoint(dir string) (string, error) {
 // lockState makes the state directory this daemon's own.
 func lockState(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
-		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, err))
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0600)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w; choose another with --state", err)
+		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, err))
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
