@@ -51,7 +51,7 @@ func TestDiscard(t *testing.T) {
 	p := &testPlan{id: 1, steps: 2, size: 1 << 20, last: true}
 	held := open(t, k, p, 0, 0)
 	open(t, k, p, 0, 1).Release()
-	if k.Discard(p, 0, 0) || !k.Discard(p, 0, 1) {
+	if k.Discard(p.Key(0, 0)) || !k.Discard(p.Key(0, 1)) {
 		t.Error("discarded what is held, or not what is not")
 	}
 	if _, ok := k.Contains(p, 0, 1); ok {

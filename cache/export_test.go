@@ -14,9 +14,6 @@ func (c *Cache) Files() int {
 // MostTraced bounds the traces.
 const MostTraced = maxTraced
 
-// Discard gives up a batch in all its forms, unless ranks hold it.
-func (c *Cache) Discard(p Plan, rank, step uint64) bool { return c.discard(p.Key(rank, step)) }
-
 // ChosenDisk is how much of the disks the last choice could give to slabs. What chooses
 // must be at rest.
 func (c *Cache) ChosenDisk() int64 { return c.choosing.drawn.Disk }

@@ -64,7 +64,7 @@ func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
 	c.mover.moving.Lock()
 	defer c.mover.moving.Unlock()
 	for k := range c.keys(plan) {
-		if c.discard(k) {
+		if c.Discard(k) {
 			gone++
 		} else {
 			held++
@@ -73,9 +73,9 @@ func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
 	return gone, held
 }
 
-// discard gives up a batch in all its forms. It reports whether nothing is left:
+// Discard gives up a batch in all its forms. It reports whether nothing is left:
 // what ranks hold stays.
-func (c *Cache) discard(k Key) bool {
+func (c *Cache) Discard(k Key) bool {
 	c.mu.Lock()
 	var gone []*entry
 	held := c.mu.slabs.entries[k] != nil

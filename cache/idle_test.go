@@ -28,7 +28,7 @@ func testIdle(t *testing.T) {
 	evicted := func() (filled uint64) {
 		before := k.Stats().Fills
 		for at := range p.steps {
-			k.Discard(p, 0, at)
+			k.Discard(p.Key(0, at))
 		}
 		k.Allow(64<<20, true) // which has workers look for what to do
 		awaitQuiet(k)

@@ -101,7 +101,7 @@ func (s *soaking) warm(r *rand.Rand) {
 
 func (s *soaking) discard(r *rand.Rand) {
 	p := s.plan(r)
-	s.k.Discard(p, r.Uint64N(3), r.Uint64N(p.steps))
+	s.k.Discard(p.Key(r.Uint64N(3), r.Uint64N(p.steps)))
 	time.Sleep(time.Millisecond)
 }
 

@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +54,26 @@ func TestMemoryOfJobs(t *testing.T) {
 		}
 		return n.status().Tiers[0].Used > 72*mib
 	})
+}
+
+// Parts that were read make way for the next: they are read once, and fresh memory takes
+// longer to get than their bytes. The latest stay.
+func TestMemoryOfPartsThatWereRead(t *testing.T) {
+	const mib, parts = 1 << 20, 24
+	n, stage := pool(t, fmt.Sprintf("maps=2 parts=%d copies=1", parts))
+	sh(t, `
+for map in 0 1; do
+	head -c $(($2 << 19)) /dev/urandom > "$1/.map-00000$map.0"
+	python3 -c "import struct, sys; sys.stdout.buffer.write(struct.pack('<$(($2 + 1))Q', *(i << 19 for i in range($2 + 1))))" > "$1/.map-00000$map.0.idx"
+	mv "$1/.map-00000$map.0" "$1/map-00000$map"
+done`, stage, strconv.Itoa(parts))
+	for part := range parts {
+		sh(t, `piece() { tail -c +$(($2 + 1)) "$1" | head -c 524288; }
+{ piece "$1/map-000000" $3; piece "$1/map-000001" $3; } | cmp - "$1/part-$2"`, stage, fmt.Sprintf("%06d", part), strconv.Itoa(part<<19))
+	}
+	if used := n.status().Tiers[0].Used; used < mib || used > 8*mib {
+		t.Errorf("the cache has %d bytes of %d parts of 1 MiB that were read", used, parts)
+	}
 }
 
 // A job with a quota has no more in all its copies: renames, new attempts and reservations

@@ -214,7 +214,7 @@ func (n *node) start(leader *dispatch.Leader) error {
 	}
 	n.views.Start(ctx, n.cache, n.kept)
 	if n.pool != nil {
-		if err := n.pool.Start(ctx, pooled.Parts{Cache: n.cache}); err != nil {
+		if err := n.pool.Start(ctx, &pooled.Parts{Cache: n.cache}); err != nil {
 			return err
 		}
 		n.tasks.Go(func() { n.pool.Follow(ctx) })

@@ -5,23 +5,62 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"strconv"
+	"sync"
 
 	"rankfs/cache"
 	"rankfs/shuffle/pool"
 )
 
-// Parts makes files of parts in a cache: a slab can be made again from the maps when it was given
-// up.
-type Parts struct{ Cache *cache.Cache }
+// Parts makes files of parts in a cache: a slab can be made again from the maps when it was
+// given up. A reducer reads its part once, so few stay that were read, and the next part
+// has the memory of one that goes: fresh memory takes longer to get than the bytes do.
+type Parts struct {
+	Cache *cache.Cache
+
+	mu   sync.Mutex // guards read
+	read []cache.Key
+}
+
+// partsRead is how many of the parts that were read last stay: somebody may look twice.
+const partsRead = 4
 
 // Open implements pool.Maker.
-func (p Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
+func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
 	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return opened{s, part{of}.Key(0, 0), p}, nil
+}
+
+// wasRead has the part go that was read longest ago, if more were than stay.
+func (p *Parts) wasRead(k cache.Key) {
+	p.mu.Lock()
+	p.read = append(slices.DeleteFunc(p.read, func(other cache.Key) bool { return other == k }), k)
+	var gone []cache.Key
+	if n := len(p.read) - partsRead; n > 0 {
+		gone = slices.Clone(p.read[:n])
+		p.read = slices.Delete(p.read, 0, n)
+	}
+	p.mu.Unlock()
+	for _, k := range gone {
+		p.Cache.Discard(k)
+	}
+}
+
+// An opened is a part that is open.
+type opened struct {
+	*cache.Slab
+	key   cache.Key
+	parts *Parts
+}
+
+// Release implements pool.File.
+func (o opened) Release() {
+	o.Slab.Release()
+	o.parts.wasRead(o.key)
 }
 
 // A part is a cache.Plan of one batch.
