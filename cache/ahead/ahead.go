@@ -77,6 +77,8 @@ const maxPatience = 64
 // judge ends a period.
 func (f *Fills) judge(rate float64, lacks bool) {
 	switch trial := f.n != f.was; {
+	case !lacks && f.n > f.was && rate <= f.best: // less was wanted: that says nothing of more at a time
+		f.n, f.rest = f.was, 0
 	case !lacks: // whatever is wanted is done
 		f.was, f.rest = f.n, 0
 	case trial && rate >= f.best*(1+(float64(f.n)/float64(f.was)-1)/4): // a fourth of what so many more could give
@@ -92,7 +94,7 @@ func (f *Fills) judge(rate float64, lacks bool) {
 		f.best = rate
 		f.rest--
 	default:
-		f.best = rate
+		f.best = max(f.best, rate) // a period in which little was wanted says little
 		f.try()
 	}
 }

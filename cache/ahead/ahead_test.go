@@ -63,3 +63,23 @@ func TestFills(t *testing.T) {
 		}
 	}
 }
+
+// A source whose rate two use up, of which less is wanted at times: that is no reason to do
+// more at a time, whatever share of the time it is.
+func TestFillsWhereLessIsWantedAtTimes(t *testing.T) {
+	for _, spell := range []int{3, 5, 8, 13, 21, 40} { // fills that are waited for, then as many that are not
+		f := ahead.New(2)
+		now, high := 0.0, 0
+		for i := range 20_000 {
+			waited := i/spell%2 == 0
+			if now += 0.05; !waited {
+				now += 0.02
+			}
+			f.Done(now, 1, waited)
+			high = max(high, f.AtOnce())
+		}
+		if high > 4 {
+			t.Errorf("spells of %d: up to %d fills at a time", spell, high)
+		}
+	}
+}
