@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func lock(f *os.File) error {
 
 // tryPlace says why a path could not be opened as a place now, and makes nothing.
 func tryPlace(path string) error {
-	if err := meta.MayMakeDir(path); err != nil {
+	if err := cmp.Or(meta.MayMakeDir(path), meta.MayMakeIn(path)); err != nil {
 		return err
 	}
 	f, err := os.Open(filepath.Join(path, lockName))

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func openDisk(d Disk, self string, log *slog.Logger) (*disk, error) {
 
 // Try says why the directory could not be made now, if it is not there, and makes nothing.
 func (d Disk) Try() error {
-	if err := meta.MayMakeDir(d.Dir); err != nil {
+	if err := cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir)); err != nil {
 		return fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func (o *openMaps) get(name string, open func(name string) (*os.File, bool, erro
 	}
 	m = &openedMap{mapped: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
 	if !onDisk {
-		m.table = newMapped(table)
+		m.mapped, m.table = newMapped(file), newMapped(table)
 	}
 	is := o.known(name, m)
 	if is != m {
