@@ -1,7 +1,6 @@
 package disks
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -119,12 +118,12 @@ func lock(f *os.File) error {
 
 // tryPlace says why a path could not be opened as a place now, and makes nothing.
 func tryPlace(path string) error {
-	if err := cmp.Or(meta.MayMakeDir(path), meta.MayMakeIn(path)); err != nil {
+	if err := meta.MayMakeDir(path); err != nil {
 		return err
 	}
 	f, err := os.Open(filepath.Join(path, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return meta.MayMakeIn(path)
 	}
 	if err != nil {
 		return err
