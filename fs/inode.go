@@ -220,6 +220,7 @@ type views struct {
 		byName map[string]*viewDir
 		byBase []*viewDir // ascending
 		next   uint64
+		drops  uint64 // of datasets
 	}
 }
 
@@ -266,9 +267,17 @@ func (v *views) byIno(ino uint64) (node, bool) {
 	return d.node(ino), true
 }
 
+// drops is how many datasets were dropped.
+func (v *views) drops() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.mu.drops
+}
+
 // add enters a view under a name, and returns the view that it dropped for room,
-// if any. If another lookup entered the name meanwhile, its view stays.
-func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *viewDir, err error) {
+// if any. If another lookup entered the name meanwhile, its view stays. One that was asked
+// for before the last drop may be of what was dropped, and is not entered: d is nil.
+func (v *views) add(name string, view View, drops uint64, now time.Time) (d *viewDir, gone *viewDir, err error) {
 	d = &viewDir{View: view, name: name, made: now, ranks: view.Ranks(), steps: view.Steps()}
 	n, ok := files(d.ranks, d.steps)
 	if !ok {
@@ -278,6 +287,9 @@ func (v *views) add(name string, view View, now time.Time) (d *viewDir, gone *vi
 	defer v.mu.Unlock()
 	if old := v.mu.byName[name]; old != nil {
 		return old, nil, nil
+	}
+	if drops != v.mu.drops {
+		return nil, nil, nil
 	}
 	if n > math.MaxInt64-v.mu.next {
 		return nil, nil, meta.Worded(meta.ErrBusy, "view %s: this mount has used up its inode numbers; unmount and mount again", name)
@@ -327,6 +339,7 @@ func (v *views) drop(d *viewDir) {
 func (v *views) dropDataset(dataset string) (gone []*viewDir) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.mu.drops++
 	for _, d := range v.mu.byName {
 		if d.Dataset() == dataset {
 			gone = append(gone, d)

@@ -30,7 +30,7 @@ func TestInodeNumbers(t *testing.T) {
 	v.init()
 	end := uint64(inoViews)
 	for i, s := range []shape{{ranks: 1, steps: 1}, {ranks: 3, steps: 7}, {ranks: 5}, {ranks: 1, steps: 1000}} {
-		d, _, err := v.add(fmt.Sprint("d", i), s, time.Now())
+		d, _, err := v.add(fmt.Sprint("d", i), s, 0, time.Now())
 		if err != nil || d.base != end {
 			t.Fatalf("view %d begins at %d (%v), want %d", i, d.base, err, end)
 		}
@@ -95,14 +95,14 @@ func TestViewsAreBounded(t *testing.T) {
 	var v views
 	v.init()
 	now := time.Now()
-	held, _, _ := v.add("held", shape{ranks: 2, steps: 2}, now)
+	held, _, _ := v.add("held", shape{ranks: 2, steps: 2}, 0, now)
 	v.hold(held, 1, now)
-	read, _, _ := v.add("read", shape{ranks: 2, steps: 2}, now)
+	read, _, _ := v.add("read", shape{ranks: 2, steps: 2}, 0, now)
 	v.hold(read, 1, now)
 	v.hold(read, -1, now)
 	last := uint64(0)
 	for i := range 5 * maxViews {
-		d, gone, err := v.add(fmt.Sprint("stranger-", i), shape{ranks: 4, steps: 4}, now)
+		d, gone, err := v.add(fmt.Sprint("stranger-", i), shape{ranks: 4, steps: 4}, 0, now)
 		if err != nil || d.base <= last {
 			t.Fatalf("view %d at %d after %d: %v", i, d.base, last, err)
 		}
@@ -116,7 +116,7 @@ func TestViewsAreBounded(t *testing.T) {
 	if _, ok := v.byIno(held.base); !ok || v.byName("read") != read {
 		t.Error("a view in use is gone")
 	}
-	if _, _, err := v.add("vast", shape{ranks: meta.MaxRanks, steps: math.MaxUint64 / 4}, now); err == nil {
+	if _, _, err := v.add("vast", shape{ranks: meta.MaxRanks, steps: math.MaxUint64 / 4}, 0, now); err == nil {
 		t.Error("a view with more files than there are numbers was taken")
 	}
 }
@@ -126,10 +126,36 @@ func TestDropDataset(t *testing.T) {
 	v.init()
 	for _, name := range []string{"a", "a@epoch=1", "b"} {
 		dataset, _, _ := meta.SplitView(name)
-		v.add(name, shape{dataset: dataset, ranks: 1}, time.Now())
+		v.add(name, shape{dataset: dataset, ranks: 1}, 0, time.Now())
 	}
 	if gone := v.dropDataset("a"); len(gone) != 2 || v.len() != 1 || v.byName("b") == nil {
 		t.Errorf("%d dropped, %d left", len(gone), v.len())
+	}
+}
+
+// A renewed is a catalog whose dataset is refreshed, and dropped, while its view is looked up.
+type renewed struct {
+	Catalog
+	tree *Tree
+	now  string
+}
+
+func (r *renewed) View(string) (View, error) {
+	v := shape{dataset: "a", ranks: 1, steps: uint64(len(r.now))}
+	if r.now == "old" {
+		r.now = "newer"
+		r.tree.Drop("a")
+	}
+	return v, nil
+}
+
+// A name never means what was dropped while it was looked up: nothing would drop that again.
+func TestDropWhileAViewIsLookedUp(t *testing.T) {
+	c := &renewed{now: "old"}
+	c.tree = New(Config{Catalog: c})
+	d, err := c.tree.view("a")
+	if err != nil || d.Steps() != uint64(len("newer")) {
+		t.Errorf("it is the view of %d steps that was dropped (%v)", d.Steps(), err)
 	}
 }
 

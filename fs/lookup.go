@@ -69,18 +69,23 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 
 // view finds the directory of a name below /datasets, making it if need be.
 func (t *Tree) view(name string) (*viewDir, error) {
-	if d := t.views.byName(name); d != nil {
-		return d, nil
+	for {
+		if d := t.views.byName(name); d != nil {
+			return d, nil
+		}
+		drops := t.views.drops()
+		v, err := t.config.Catalog.View(name)
+		if err != nil {
+			return nil, err
+		}
+		d, gone, err := t.views.add(name, v, drops, time.Now())
+		if gone != nil {
+			t.forget(gone)
+		}
+		if d != nil || err != nil {
+			return d, err
+		}
 	}
-	v, err := t.config.Catalog.View(name)
-	if err != nil {
-		return nil, err
-	}
-	d, gone, err := t.views.add(name, v, time.Now())
-	if gone != nil {
-		t.forget(gone)
-	}
-	return d, err
 }
 
 // Drop makes the names of a dataset mean what the catalog says from now on.

@@ -159,8 +159,8 @@ func TestMountIsRefused(t *testing.T) {
 		{"nvme of nothing", p.mount, []string{"--nvme", p.at + ":0B"}, 2, "budget"},
 		{"nvme on a disk that is not there", p.mount, []string{"--nvme", p.dir + "/disk/x:1GiB"}, 3, "mkdir -p " + p.dir + "/disk"},
 		{"pool-nvme on a disk that is not there", p.mount, []string{"--pool-ram", "16MiB", "--pool-nvme", p.dir + "/disk/x:1GiB"}, 3, "mkdir -p " + p.dir + "/disk"},
-		{"nvme in a file", p.mount, []string{"--nvme", file + ":1GiB"}, 1, file},
-		{"state in a file", p.mount, []string{"--state", file}, 1, "--state"},
+		{"nvme in a file", p.mount, []string{"--nvme", file + ":1GiB"}, 2, file},
+		{"state in a file", p.mount, []string{"--state", file}, 2, "--state"},
 		{"an odd umask", p.mount, []string{"--umask", "9"}, 2, "octal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
