@@ -31,6 +31,7 @@ type Stream struct {
 	frame         int   // bytes of it that are to be read
 	said          error // by the node, of why there will be no more
 	open, ended   bool  // something was granted; all has come
+	answered      bool  // the node may ask for something else once it has sent the end
 	err           error // that Read goes on to return
 	broken        error // why nothing more can be read from the connection
 }
@@ -134,7 +135,9 @@ func (s *Stream) expected(n uint64) error {
 
 func (s *Stream) end() {
 	s.ended, s.err = true, io.EOF
-	s.unwatch = s.visit.watch(s.cancel)
+	if !s.answered {
+		s.unwatch = s.visit.watch(s.cancel)
+	}
 	switch {
 	case s.said != nil:
 		s.err = s.said
@@ -210,6 +213,7 @@ func (s *Stream) drain() error {
 	if !s.open || s.ended || s.broken != nil {
 		return s.broken
 	}
+	s.answered = true
 	until := time.Now().Add(s.visit.server.limits.Ask + time.Duration((s.granted-s.read)/slowest)*time.Second)
 	for !s.ended && s.broken == nil {
 		if time.Now().After(until) {

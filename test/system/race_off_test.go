@@ -2,4 +2,7 @@
 
 package system_test
 
-const buildFlag = "-race=false"
+const (
+	buildFlag = "-race=false"
+	shadow    = 1
+)
