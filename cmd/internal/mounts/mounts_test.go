@@ -295,8 +295,9 @@ func TestHoldersOfAMount(t *testing.T) {
 	}
 }
 
-func TestElsewhere(t *testing.T) {
-	dir := t.TempDir()
+// mounted is a file system that is mounted on a directory now.
+func mounted(t *testing.T, dir string) mounts.Mount {
+	t.Helper()
 	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +306,12 @@ func TestElsewhere(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatalf("mount of %s: %v, %v", dir, ok, err)
 	}
+	return m
+}
+
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	m := mounted(t, dir)
 	other := exec.Command("unshare", "--mount", "sh", "-c", "echo; read end")
 	in, err := other.StdinPipe()
 	if err != nil {
@@ -356,14 +363,7 @@ func TestUsesThatPass(t *testing.T) {
 		})
 	}
 	for range 400 {
-		if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
-		table, err := mounts.Table()
-		m, ok := mounts.At(table, dir)
-		if !ok || err != nil {
-			t.Fatalf("mount of %s: %v, %v", dir, ok, err)
-		}
+		m := mounted(t, dir)
 		if err := mounts.Detach(m, false); err != nil {
 			_ = unix.Unmount(dir, unix.MNT_DETACH)
 			t.Fatal(err)
