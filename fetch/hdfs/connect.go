@@ -2,7 +2,9 @@ package hdfs
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
@@ -69,8 +71,11 @@ func (c *Clusters) files(conf namenode.Data) (files *shortcircuit.Client, why st
 	switch {
 	case !conf.ByFile:
 		return nil, "dfs.client.read.shortcircuit is not true in the Hadoop configuration"
-	case conf.Socket == "":
-		const why = "dfs.domain.socket.path is not set in the Hadoop configuration"
+	case !filepath.IsAbs(conf.Socket): // nor set, or below whatever directory the daemon began in
+		why = "dfs.domain.socket.path is not set in the Hadoop configuration"
+		if conf.Socket != "" {
+			why = fmt.Sprintf("dfs.domain.socket.path in the Hadoop configuration is %s: name an absolute path", conf.Socket)
+		}
 		c.config.Log.Warn("local blocks come over TCP, though dfs.client.read.shortcircuit is true", "cause", why)
 		return nil, why
 	}

@@ -19,4 +19,7 @@ func TestNoSocketIsSaid(t *testing.T) {
 	if files, why := c.files(namenode.Data{ByFile: true}); files != nil || !strings.Contains(why, "dfs.domain.socket.path") || !strings.Contains(log.String(), why) {
 		t.Errorf("without a socket: %q, and the log has %q", why, &log)
 	}
+	if files, why := c.files(namenode.Data{ByFile: true, Socket: "run/dn_socket"}); files != nil || !strings.Contains(why, "name an absolute path") || !strings.Contains(log.String(), why) {
+		t.Errorf("a relative path: %q, and the log has %q", why, &log)
+	}
 }
