@@ -226,7 +226,7 @@ func pushed(t *testing.T, n uint64) []byte {
 }
 
 // begun has a keeper take a push of n bytes, any number for 0, that a test goes on with by
-// itself, by frames of s.
+// itself, by frames of s. The keeper has granted something then, or waits.
 func (k *keeper) begun(t *testing.T, n uint64) (server *wire.Server, c net.Conn, s *stream) {
 	t.Helper()
 	l, dial := wiretest.Pipe(t)
@@ -240,6 +240,7 @@ func (k *keeper) begun(t *testing.T, n uint64) (server *wire.Server, c net.Conn,
 	t.Cleanup(func() { c.Close() })
 	q := pushed(t, n)
 	c.Write(q)
+	synctest.Wait()
 	return server, c, answer(q)
 }
 
