@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Bound is no less than the Gain of any plan that keeps to the budgets and
+// Bound is no less than the Gain of any choice that keeps to the budgets and
 // leaves groups whole: the optimum of the linear program in which a bundle may be
 // in parts at several levels, without pins and without regard to jobs.
 func Bound(p *Problem) float64 {

@@ -56,7 +56,7 @@ func loading(p *policy.Problem) (sum float64) {
 	return sum
 }
 
-// From little memory to more than all data need, 59 sizes, the plan is close to
+// From little memory to more than all data need, 59 sizes, the choice is close to
 // what the linear program allows.
 func TestGap(t *testing.T) {
 	for _, skew := range []float64{0, 0.5} {
@@ -68,7 +68,7 @@ func TestGap(t *testing.T) {
 				var time, gain gaps
 				for k := 2; k <= 60; k++ {
 					p.Memory = int64(all * float64(k) / 50)
-					got, bound := policy.Gain(p, plan(t, "mckp", p)), policy.Bound(p)
+					got, bound := policy.Gain(p, choose(t, "mckp", p)), policy.Bound(p)
 					time.add((bound - got) / (loading(p) - bound))
 					gain.add((bound - got) / bound)
 				}

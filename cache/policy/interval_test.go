@@ -82,7 +82,7 @@ func keep(p *policy.Problem, best map[uint]float64, set uint, saved float64) {
 	}
 }
 
-// follow counts what a cache saves that plans before every use.
+// follow counts what a cache saves that chooses before every use.
 func follow(t rapid.TB, p *policy.Problem) (saved float64) {
 	by := newPolicy(t, "interval")
 	levels := make([]policy.Level, len(p.Items))
@@ -97,7 +97,7 @@ func follow(t rapid.TB, p *policy.Problem) (saved float64) {
 		if it.Now == policy.RAM {
 			saved += it.Wait[policy.Source]
 		}
-		// Until the next plan it is here, whether there is room or not.
+		// Until the next choice it is here, whether there is room or not.
 		it.Now = policy.RAM
 	}
 	return saved
@@ -117,7 +117,7 @@ func TestIntervalIsExact(t *testing.T) {
 	}
 }
 
-// Its worth leads as far as its plan: one plan, and then evictions by worth,
+// Its worth leads as far as its choice: one choice, and then evictions by worth,
 // save as much. Where items save different amounts prices may tie, and what
 // ties may go wrong: 0.1 % over all that is drawn.
 func TestIntervalWorth(t *testing.T) {

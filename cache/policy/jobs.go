@@ -7,7 +7,7 @@ import (
 )
 
 // divide gives every job that wants it an equal share of the budgets, and each
-// its plan. Items of no job get the room that no job wants.
+// its choice. Items of no job get the room that no job wants.
 func (m *mckp) divide() {
 	runs := m.draft.byJob()
 	if len(runs) == 1 {

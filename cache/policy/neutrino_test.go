@@ -20,9 +20,9 @@ var patterns = []struct {
 	{"random", func(rng *rand.Rand, _ int) []int { return rng.Perm(80)[:40] }},
 }
 
-// A run replays epochs with a plan before each, as Neutrino does before each
-// job. A use waits for its item where it is; then the item becomes what the plan
-// says, at the price of that move. What the plan puts lower is moved at once.
+// A run replays epochs with a choice before each, as Neutrino does before each
+// job. A use waits for its item where it is; then the item becomes what the choice
+// says, at the price of that move. What it puts lower is moved at once.
 type run struct {
 	by      policy.Policy
 	problem *policy.Problem

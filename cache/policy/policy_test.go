@@ -66,7 +66,7 @@ func newPolicy(t rapid.TB, name string) policy.Policy {
 	return by
 }
 
-func plan(t rapid.TB, name string, p *policy.Problem) []policy.Level {
+func choose(t rapid.TB, name string, p *policy.Problem) []policy.Level {
 	levels := make([]policy.Level, len(p.Items))
 	newPolicy(t, name).Choose(p, levels)
 	return levels
@@ -94,13 +94,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever it is asked, a plan keeps to the budgets, puts nothing where it
+// Whatever it is asked, a choice keeps to the budgets, puts nothing where it
 // cannot be, leaves groups whole, and is the same when asked again.
 func TestChoiceKeepsRules(t *testing.T) {
 	for _, name := range policy.Names() {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			p := problems(t)
-			levels := plan(t, name, p)
+			levels := choose(t, name, p)
 			if memory, disk := taken(p, levels); memory > p.Memory || disk > p.Disk {
 				t.Fatalf("%d of %d bytes of memory, %d of %d of disk", memory, p.Memory, disk, p.Disk)
 			}
@@ -117,7 +117,7 @@ func TestChoiceKeepsRules(t *testing.T) {
 					groups[g] = l
 				}
 			}
-			if again := plan(t, name, p); !slices.Equal(levels, again) {
+			if again := choose(t, name, p); !slices.Equal(levels, again) {
 				t.Fatalf("%v, then %v", levels, again)
 			}
 		}))
@@ -140,7 +140,7 @@ func TestPins(t *testing.T) {
 			}
 			memory, disk := taken(p, floors)
 			p.Memory, p.Disk = max(p.Memory, memory), max(p.Disk, disk)
-			for i, l := range plan(t, name, p) {
+			for i, l := range choose(t, name, p) {
 				if l < floors[i] {
 					t.Fatalf("item %d, pinned at %d, is at %d", i, floors[i], l)
 				}
@@ -158,7 +158,7 @@ func TestPermutation(t *testing.T) {
 				differ(&p.Items[i], float64(i+1))
 			}
 			order := rapid.Permutation(numbers(len(p.Items))).Draw(t, "order")
-			was, is := plan(t, name, p), plan(t, name, permuted(p, order))
+			was, is := choose(t, name, p), choose(t, name, permuted(p, order))
 			for k, i := range order {
 				if was[i] != is[k] {
 					t.Fatalf("item %d was at %d, is at %d", i, was[i], is[k])
@@ -198,7 +198,7 @@ func permuted(p *policy.Problem, order []int) *policy.Problem {
 	return &q
 }
 
-// A plan that is carried out is not changed by planning again, but for
+// A choice that is carried out is not changed by choosing again, but for
 // improvements: it never comes back to what it was before.
 func TestNoOscillation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,7 +216,7 @@ func TestNoOscillation(t *testing.T) {
 				return
 			}
 			if !again {
-				t.Fatal("five plans of the same problem, and the sixth is another")
+				t.Fatal("five choices of the same problem, and the sixth is another")
 			}
 		}
 	})
@@ -252,7 +252,7 @@ func possible(p *policy.Problem, levels []policy.Level) bool {
 	return true
 }
 
-// The bound is above the best that there is, and the plan is below it by no
+// The bound is above the best that there is, and the choice is below it by no
 // more than the steps of two items and what the reluctance to move accounts for.
 func TestAgainstBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -271,7 +271,7 @@ func TestAgainstBruteForce(t *testing.T) {
 		if bound < best-1e-9 {
 			t.Fatalf("bound %g is below what is possible, %g", bound, best)
 		}
-		got := policy.Gain(p, plan(t, "mckp", p))
+		got := policy.Gain(p, choose(t, "mckp", p))
 		if got > best+1e-9 || got < best-2*largest-slack {
 			t.Fatalf("gain %g, possible %g", got, best)
 		}

@@ -70,15 +70,15 @@ func optimum(accesses []int32, n, slabs int) (hits int) {
 	return hits
 }
 
-// A replay is a cache with nothing but a policy: every so many uses it plans
-// and drops what the plan does not keep; a use brings an item, which stays if it
+// A replay is a cache with nothing but a policy: every so many uses it chooses
+// and drops what the choice does not keep; a use brings an item, which stays if it
 // is worth more than the least of what is kept.
 type replay struct {
 	by       policy.Policy
 	problem  policy.Problem
 	accesses []int32
 	horizon  int // uses that are known
-	every    int // uses between plans
+	every    int // uses between choices
 	kept     worths
 	levels   []policy.Level
 }
@@ -118,7 +118,7 @@ func (r *replay) run() (hits int) {
 	next := after(r.accesses, len(r.problem.Items))
 	for k, i := range r.accesses {
 		if k%r.every == 0 {
-			r.plan(k, next)
+			r.choose(k, next)
 		}
 		if r.use(k, i, next[k]) {
 			hits++
@@ -127,7 +127,7 @@ func (r *replay) run() (hits int) {
 	return hits
 }
 
-func (r *replay) plan(k int, next []int) {
+func (r *replay) choose(k int, next []int) {
 	r.problem.Now, r.problem.Uses = float64(k), r.problem.Uses[:0]
 	for at := k; at < min(k+r.horizon, len(r.accesses)); at++ {
 		r.problem.Uses = append(r.problem.Uses, policy.Use{Item: r.accesses[at], At: float64(at)})

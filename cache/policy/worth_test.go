@@ -10,7 +10,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// learnt gives a policy that has made a plan for data that do not fit.
+// learnt gives a policy that has made a choice for data that do not fit.
 func learnt(t testing.TB, name string) policy.Policy {
 	p := datasets(0.5, [2]int{10, 6})
 	p.Memory, p.Disk = size(p, policy.Packed)/3, size(p, policy.RAM)/4
@@ -105,7 +105,7 @@ func other(i *policy.Item) *policy.Item {
 	return i
 }
 
-// A problem of nothing has a plan of nothing.
+// A problem of nothing has a choice of nothing.
 func TestEmpty(t *testing.T) {
 	for _, name := range policy.Names() {
 		by := newPolicy(t, name)
@@ -153,7 +153,7 @@ func TestJobs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := jobs(test.want...)
 			p.Memory = test.memory * slab
-			if got := perJob(p, plan(t, "mckp", p), len(test.want)); !slices.Equal(got, test.got) {
+			if got := perJob(p, choose(t, "mckp", p), len(test.want)); !slices.Equal(got, test.got) {
 				t.Errorf("%v of %v, not %v", got, test.want, test.got)
 			}
 		})
@@ -167,7 +167,7 @@ func TestNobody(t *testing.T) {
 	for i := range p.Items {
 		p.Items[i].Job--
 	}
-	if got := perJob(p, plan(t, "mckp", p), 1); got[0] != 20 {
+	if got := perJob(p, choose(t, "mckp", p), 1); got[0] != 20 {
 		t.Errorf("the job has %d of 20", got[0])
 	}
 }
@@ -197,7 +197,7 @@ func TestReluctance(t *testing.T) {
 		p.Items[0].Bytes[policy.Disk], p.Items[1].Bytes[policy.Disk] = -1, -1
 		p.Uses = slices.DeleteFunc(p.Uses, func(u policy.Use) bool { return u.Item > 1 })
 		p.Memory = slab
-		if levels := plan(t, "mckp", p); (levels[1] == policy.RAM) != test.moves {
+		if levels := choose(t, "mckp", p); (levels[1] == policy.RAM) != test.moves {
 			t.Errorf("wait %g: %v", test.wait, levels)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *choosing) choose(step int64) {
 }
 
 // inUse is memory that policies cannot have: what each rank has open, has just
-// closed and is to open, but for what is in memory anyway. Without it a plan that is
+// closed and is to open, but for what is in memory anyway. Without it a choice that is
 // carried out would be undone by the next batch.
 func (r *choosing) inUse(n *node) int64 {
 	bytes := int64(0)

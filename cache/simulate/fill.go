@@ -238,7 +238,7 @@ func (c *chain) total() (bytes int64) {
 }
 
 // loaded says that a partition is in memory now. One that was packed remains so
-// if the plan has it so: then what was unpacked goes with its batch.
+// if that was chosen: then what was unpacked goes with its batch.
 func (r *fills) loaded(id int32) {
 	c := &r.chains[id]
 	n, i := c.owner, r.local[c.uses[c.at].part]

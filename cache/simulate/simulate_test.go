@@ -206,7 +206,7 @@ func (w towards) Choose(p *policy.Problem, levels []policy.Level) {
 	}
 }
 
-func TestMovesFollowThePlan(t *testing.T) {
+func TestMovesFollowTheChoice(t *testing.T) {
 	s := small()
 	s.Memory, s.Disk, s.Packed = 600*mib, 2000*mib, 0.25
 	s.Costs.DiskRead, s.Costs.DiskWrite, s.Costs.Decode, s.Costs.Encode = 500*mib, 300*mib, 800*mib, 400*mib

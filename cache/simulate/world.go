@@ -30,7 +30,7 @@ func (w *world) work(k *reader) {
 	w.clock.wake(k.rank, w.clock.now+seconds)
 }
 
-// A schedule says when a step will be, as it was thought when it was planned:
+// A schedule says when a step will be, as it was thought when levels were chosen:
 // what partitions are worth can only be compared on one clock.
 type schedule struct {
 	at   float64

@@ -144,7 +144,7 @@ func open(batch string) (time.Duration, error) {
 // partitions has two ranks open 10,000 of 8.4 million batches of a page a second
 // together, in the order of the source, so that it is known of all when they
 // come; fewer where the kernel and the ranks have too little of the processors.
-// What planning takes at that rate is measured without them.
+// What choosing levels takes at that rate is measured without them.
 func partitions(b *bench) (misses int) {
 	const records, ranks, rate, seconds = 8_400_000, 2, 10_000, 90
 	data := filepath.Join(b.dir, "partitions.bin")
@@ -171,13 +171,13 @@ func partitions(b *bench) (misses int) {
 	last := resident(after.PID)
 	most = max(most, last)
 	b.reset()
-	made := output("go", "test", "-run", "^$", "-bench", "^Benchmark(Plan|Worth)$/^mckp$", "-benchtime", "1s", "./cache/policy")
+	made := output("go", "test", "-run", "^$", "-bench", "^Benchmark(Choice|Worth)$/^mckp$", "-benchtime", "1s", "./cache/policy")
 	for _, view := range []string{"order=none", "order=full"} {
-		misses += b.planningAtRate(view, rate, metric(made, "cpu-ns/op")/1e9)
+		misses += b.choosingAtRate(view, rate, metric(made, "cpu-ns/op")/1e9)
 	}
 	return misses + missed(
 		outcome{
-			name: "plan of 1,000,000 partitions", values: []float64{metric(made, "cpu-s/op")}, unit: "s", target: 2, atMost: true,
+			name: "choice of levels of 1,000,000 partitions", values: []float64{metric(made, "cpu-s/op")}, unit: "s", target: 2, atMost: true,
 		},
 		outcome{
 			name: "memory beside the slabs at 8.4 million partitions, most", values: []float64{most}, unit: "MiB", target: 700, atMost: true,
@@ -186,29 +186,29 @@ func partitions(b *bench) (misses int) {
 	)
 }
 
-// planningAtRate is what planning takes in a node without a mount: plans, as it
+// choosingAtRate is what choosing levels takes in a node without a mount: choices, as it
 // counts them, and what a use is worth, which takes so many seconds; and, of a
 // profile, these with all that the cache does to know what to ask, and its heap.
 // Neither counts if the rate was not reached.
-func (b *bench) planningAtRate(view string, rate, worth float64) (misses int) {
+func (b *bench) choosingAtRate(view string, rate, worth float64) (misses int) {
 	const seconds = 100 // of the benchmark's
 	program, profile := filepath.Join(b.dir, "node.test"), filepath.Join(b.dir, "node.profile")
-	ran := output("go", "test", "-run", "^$", "-bench", "^BenchmarkPlanningAtRate$/"+view, "-benchtime", "1x",
+	ran := output("go", "test", "-run", "^$", "-bench", "^BenchmarkChoosingAtRate$/"+view, "-benchtime", "1x",
 		"-cpuprofile", profile, "-o", program, "./cmd/internal/views")
-	planned, reached := metric(ran, "plan-%"), metric(ran, "opens/s")
-	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*Cache\)\.(draft|worthAt|nextUse)$|cache\.\(\*order\)`, program, profile)
+	chosen, reached := metric(ran, "choice-%"), metric(ran, "opens/s")
+	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*(choosing|eviction)\)\.(draft|worthAt|nextUse)$|cache\.\(\*order\)`, program, profile)
 	_, of, _ := strings.Cut(top, "accounting for ")
 	spent, _, _ := strings.Cut(of, "ms")
 	profiled, err := strconv.ParseFloat(spent, 64)
 	check(err)
-	counted, all := planned+100*worth*rate, 100*profiled/1e3/seconds
+	counted, all := chosen+100*worth*rate, 100*profiled/1e3/seconds
 	if reached < 0.999*rate {
 		counted, all = math.Inf(1), math.Inf(1)
 	}
 	return missed(
 		outcome{
-			name: "share of a core that planning takes at 10,000 batches/s, " + view, values: []float64{counted}, unit: "%", target: 2, atMost: true,
-			note: fmt.Sprintf("%.2f %% plans, %.0f of them, and %.2f %% worth; %.0f batches/s", planned, metric(ran, "plans"), 100*worth*rate, reached),
+			name: "share of a core that choosing levels takes at 10,000 batches/s, " + view, values: []float64{counted}, unit: "%", target: 2, atMost: true,
+			note: fmt.Sprintf("%.2f %% choices, %.0f of them, and %.2f %% worth; %.0f batches/s", chosen, metric(ran, "choices"), 100*worth*rate, reached),
 		},
 		outcome{
 			name: "the same, of a profile, with what the cache asks and its heap", values: []float64{all}, unit: "%", target: 2, atMost: true,

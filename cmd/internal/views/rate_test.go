@@ -16,14 +16,14 @@ import (
 	"rankfs/fs"
 )
 
-// What planning takes of a processor while two ranks open 10,000 batches of a page
+// What choosing levels takes of a processor while two ranks open 10,000 batches of a page
 // a second together, of 8.4 million. All is as in a daemon, but for the kernel,
 // through which two cores do not open so many. A batch is a record of its own, in
 // the source's order, or a chunk of its own, shuffled: of both it is known when
 // they are opened again. Of records that are shuffled that is never, so that
-// nothing is planned.
-func BenchmarkPlanningAtRate(b *testing.B) {
-	const records, ranks, rate, seconds = 8_400_000, 2, 10_000, 100 // plans are that rare
+// nothing is to choose.
+func BenchmarkChoosingAtRate(b *testing.B) {
+	const records, ranks, rate, seconds = 8_400_000, 2, 10_000, 100 // choices are that rare
 	for _, view := range []string{"batch=1,order=none", "batch=chunk,order=full"} {
 		b.Run(view, func(b *testing.B) {
 			n := pagesOf(b, records, view)
@@ -44,8 +44,8 @@ func BenchmarkPlanningAtRate(b *testing.B) {
 					b.Fatal(err)
 				}
 				took, after := time.Since(begin).Seconds(), n.cache.Stats()
-				b.ReportMetric(100*(after.ChoiceTime-before.ChoiceTime).Seconds()/took, "plan-%")
-				b.ReportMetric(float64(after.Choices-before.Choices), "plans")
+				b.ReportMetric(100*(after.ChoiceTime-before.ChoiceTime).Seconds()/took, "choice-%")
+				b.ReportMetric(float64(after.Choices-before.Choices), "choices")
 				b.ReportMetric(float64(after.Opens-before.Opens)/took, "opens/s")
 			}
 		})

@@ -40,7 +40,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func BenchmarkPlan(b *testing.B) {
+func BenchmarkChoice(b *testing.B) {
 	p := million(1_000_000)
 	jobs := million(1_000_000)
 	for i := range jobs.Items {
