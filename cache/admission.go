@@ -204,7 +204,7 @@ func (a *admission) stuck(all []holding, size int64) bool {
 	for _, h := range all {
 		if a.config.Holds(h.thread, h.rank, h.step) {
 			held += h.bytes
-			size = min(size, h.wants.plan.Size(h.wants.rank, h.wants.step))
+			size = min(size, h.wants.series.Size(h.wants.rank, h.wants.step))
 		}
 	}
 	return held+pages(size) > a.config.RAMBytes

@@ -9,29 +9,29 @@ import (
 // The batches that readers come to, and which of them are missing.
 
 // missing is the first step in a reader's window that is neither there nor on its way.
-func (rs *readers) missing(ep *epoch, r *reader) (p Plan, step uint64, ok bool) {
+func (rs *readers) missing(ep *epoch, r *reader) (s Series, step uint64, ok bool) {
 	if r.route != nil {
 		return rs.missingOn(r.route)
 	}
 	at, ok := r.Missing(rs.window(r), ep.end(), func(at uint64) bool {
-		p, step = ep.at(at)
-		return rs.slabs.known(p.Key(r.rank, step)) || !p.Ahead(r.rank, step)
+		s, step = ep.at(at)
+		return rs.slabs.known(s.Key(r.rank, step)) || !s.Ahead(r.rank, step)
 	})
 	if !ok {
 		return nil, 0, false
 	}
-	p, step = ep.at(at)
-	return p, step, true
+	s, step = ep.at(at)
+	return s, step, true
 }
 
 // missingOn is missing for a reader that is foretold.
-func (rs *readers) missingOn(r *route) (p Plan, step uint64, ok bool) {
+func (rs *readers) missingOn(r *route) (s Series, step uint64, ok bool) {
 	_, ok = r.Missing(rs.window(&r.reader), never, func(open uint64) bool {
 		var due bool
 		step, due = r.at(open)
-		return !due || rs.slabs.known(r.plan.Key(r.rank, step)) || !r.plan.Ahead(r.rank, step)
+		return !due || rs.slabs.known(r.series.Key(r.rank, step)) || !r.series.Ahead(r.rank, step)
 	})
-	return r.plan, step, ok
+	return r.series, step, ok
 }
 
 // window is how many steps ahead of a reader are worth having. All readers share the
@@ -54,7 +54,7 @@ func (rs *readers) backOff(e *entry) {
 // missed notes that a batch is no longer there that readers may have ahead of them.
 func (rs *readers) missed(k Key) {
 	for _, ep := range rs.epochs {
-		if rank, step, ok := ep.plan.Find(k); ok {
+		if rank, step, ok := ep.series.Find(k); ok {
 			for _, r := range ep.readers[rank] {
 				r.Gone(step)
 			}
@@ -79,7 +79,7 @@ func (rs *readers) soonest(k Key, now time.Time) (first use, at time.Time, ok bo
 	first, at, ok = rs.traces.soonest(k, now)
 	for _, ep := range rs.epochs {
 		u, t, is := ep.use(k, now)
-		if is && !rs.traces.predicts(ep.plan, u.reader.rank) && (!ok || t.Before(at)) {
+		if is && !rs.traces.predicts(ep.series, u.reader.rank) && (!ok || t.Before(at)) {
 			first, at, ok = u, t, true
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 // A batch is what the cache knows of a batch that is here.
 type batch struct {
-	key  Key
-	plan Plan // one that has it
+	key    Key
+	series Series // one that has it
 	form
 	history
 }

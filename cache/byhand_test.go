@@ -20,9 +20,9 @@ func TestPrepare(t *testing.T) { synctest.Test(t, testPrepare) }
 
 func testPrepare(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1})
-	job := &testPlan{id: 1, steps: 20, size: 1 << 20}
-	old := &testPlan{id: 2, steps: 30, size: 1 << 20, last: true}
-	warm := &testPlan{id: 3, steps: 30, size: 1 << 20, last: true}
+	job := &testSeries{id: 1, steps: 20, size: 1 << 20}
+	old := &testSeries{id: 2, steps: 30, size: 1 << 20, last: true}
+	warm := &testSeries{id: 3, steps: 30, size: 1 << 20, last: true}
 	readEpoch(t, k, old, time.Millisecond)
 	readEpoch(t, k, job, time.Second)
 	ready := uint64(0)
@@ -48,7 +48,7 @@ func testPrepare(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	k := newCache(t, cache.Config{})
-	p := &testPlan{id: 1, steps: 2, size: 1 << 20, last: true}
+	p := &testSeries{id: 1, steps: 2, size: 1 << 20, last: true}
 	held := open(t, k, p, 0, 0)
 	open(t, k, p, 0, 1).Release()
 	if k.Discard(p.Key(0, 0)) || !k.Discard(p.Key(0, 1)) {
@@ -67,7 +67,7 @@ func TestAllow(t *testing.T) { synctest.Test(t, testAllow) }
 
 func testAllow(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
-	p := &testPlan{id: 1, steps: 60, size: 1 << 20}
+	p := &testSeries{id: 1, steps: 60, size: 1 << 20}
 	readEpoch(t, k, p, time.Second)
 	held := open(t, k, p, 0, 30)
 	k.Allow(20<<20, false)
@@ -94,7 +94,7 @@ func TestYield(t *testing.T) { synctest.Test(t, testYield) }
 
 func testYield(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
-	p := &testPlan{id: 1, steps: 60, size: 1 << 20}
+	p := &testSeries{id: 1, steps: 60, size: 1 << 20}
 	readEpoch(t, k, p, time.Second)
 	held := open(t, k, p, 0, 30)
 	has := func(want int64) {
@@ -126,8 +126,8 @@ func TestPrepareOnDisk(t *testing.T) { synctest.Test(t, testPrepareOnDisk) }
 
 func testPrepareOnDisk(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 48 << 20}}})
-	job := &testPlan{id: 1, steps: 40, size: 1 << 20}
-	warm := &testPlan{id: 2, steps: 80, size: 1 << 20, last: true}
+	job := &testSeries{id: 1, steps: 40, size: 1 << 20}
+	warm := &testSeries{id: 2, steps: 80, size: 1 << 20, last: true}
 	readEpoch(t, k, job, time.Second)
 	readEpoch(t, k, job, time.Second)
 	kept := k.Holdings()[job.ID()]
@@ -160,8 +160,8 @@ func TestPinOfWhatIsReadOnce(t *testing.T) { synctest.Test(t, testPinOfWhatIsRea
 
 func testPinOfWhatIsReadOnce(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1})
-	once := &testPlan{id: 1, steps: 10, size: 1 << 20, once: true, last: true}
-	others := &testPlan{id: 2, steps: 60, size: 1 << 20}
+	once := &testSeries{id: 1, steps: 10, size: 1 << 20, once: true, last: true}
+	others := &testSeries{id: 2, steps: 60, size: 1 << 20}
 	readEpoch(t, k, once, time.Second)
 	k.Pin(once.ID(), policy.RAM)
 	readEpoch(t, k, others, time.Second)
@@ -182,8 +182,8 @@ func TestPinOnDisk(t *testing.T) { synctest.Test(t, testPinOnDisk) }
 
 func testPinOnDisk(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 32 << 20}}})
-	mine := &testPlan{id: 1, steps: 20, size: 1 << 20, last: true}
-	others := &testPlan{id: 2, steps: 100, size: 1 << 20}
+	mine := &testSeries{id: 1, steps: 20, size: 1 << 20, last: true}
+	others := &testSeries{id: 2, steps: 100, size: 1 << 20}
 	for step := range mine.steps {
 		if err := k.Prepare(t.Context(), mine, 0, step); err != nil {
 			t.Fatal(err)

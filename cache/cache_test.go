@@ -15,17 +15,17 @@ import (
 	"rankfs/cache"
 )
 
-// A plan whose bytes say which batch they belong to, all through.
-type testPlan struct {
+// A series whose bytes say which batch they belong to, all through.
+type testSeries struct {
 	id      byte
 	steps   uint64
 	size    int64
 	once    bool
 	share   bool
-	noise   bool      // batches are random bytes, which nothing packs
-	quarter bool      // a quarter of each is, all through
-	last    bool      // no epoch follows
-	next    *testPlan // that does; nil: the same again
+	noise   bool        // batches are random bytes, which nothing packs
+	quarter bool        // a quarter of each is, all through
+	last    bool        // no epoch follows
+	next    *testSeries // that does; nil: the same again
 	fail    func(rank, step uint64) error
 	gate    chan struct{} // if set, a fill takes a token
 
@@ -33,17 +33,17 @@ type testPlan struct {
 	fills map[[2]uint64]int
 }
 
-func (p *testPlan) ID() [16]byte    { return [16]byte{p.id} }
-func (p *testPlan) Dataset() string { return "test" }
-func (p *testPlan) Key(rank, step uint64) cache.Key {
-	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+func (p *testSeries) ID() [16]byte    { return [16]byte{p.id} }
+func (p *testSeries) Dataset() string { return "test" }
+func (p *testSeries) Key(rank, step uint64) cache.Key {
+	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 
-func (p *testPlan) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return k.Rank, k.Step, k.Plan == p.ID()
+func (p *testSeries) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return k.Rank, k.Step, k.Series == p.ID()
 }
 
-func (p *testPlan) Next() cache.Plan {
+func (p *testSeries) Next() cache.Series {
 	switch {
 	case p.last:
 		return nil
@@ -52,16 +52,16 @@ func (p *testPlan) Next() cache.Plan {
 	}
 	return p
 }
-func (p *testPlan) Once() bool                   { return p.once }
-func (p *testPlan) Shared() bool                 { return p.share }
-func (p *testPlan) Ahead(uint64, uint64) bool    { return true }
-func (p *testPlan) Steps() uint64                { return p.steps }
-func (p *testPlan) Size(rank, step uint64) int64 { return p.size }
-func (p *testPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+func (p *testSeries) Once() bool                   { return p.once }
+func (p *testSeries) Shared() bool                 { return p.share }
+func (p *testSeries) Ahead(uint64, uint64) bool    { return true }
+func (p *testSeries) Steps() uint64                { return p.steps }
+func (p *testSeries) Size(rank, step uint64) int64 { return p.size }
+func (p *testSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return cache.Whole(p.fill(ctx, rank, step, dst))
 }
 
-func (p *testPlan) fill(ctx context.Context, rank, step uint64, dst []byte) error {
+func (p *testSeries) fill(ctx context.Context, rank, step uint64, dst []byte) error {
 	if p.gate != nil {
 		select {
 		case <-p.gate:
@@ -84,15 +84,15 @@ func (p *testPlan) fill(ctx context.Context, rank, step uint64, dst []byte) erro
 	return nil
 }
 
-func (p *testPlan) filled(rank, step uint64) int {
+func (p *testSeries) filled(rank, step uint64) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fills[[2]uint64{rank, step}]
 }
 
-// want is the batch: its plan, rank and step over and over, or noise. It is made
+// want is the batch: its series, rank and step over and over, or noise. It is made
 // by copies alone, which the race detector does not slow down.
-func (p *testPlan) want(rank, step uint64) []byte {
+func (p *testSeries) want(rank, step uint64) []byte {
 	if p.noise {
 		from := (rank*7919 + step*104729) % uint64(len(noise())/2)
 		return noise()[from:][:p.size]
@@ -141,7 +141,7 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 	return k
 }
 
-func open(t testing.TB, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.Slab {
+func open(t testing.TB, k *cache.Cache, p cache.Series, rank, step uint64) *cache.Slab {
 	t.Helper()
 	s, err := k.Open(t.Context(), nil, p, rank, step)
 	if err != nil {
@@ -150,9 +150,9 @@ func open(t testing.TB, k *cache.Cache, p cache.Plan, rank, step uint64) *cache.
 	return s
 }
 
-// check compares a slab with its plan by a descriptor of its own, as the
+// check compares a slab with its series by a descriptor of its own, as the
 // kernel would read it.
-func check(t *testing.T, s *cache.Slab, p *testPlan, rank, step uint64) {
+func check(t *testing.T, s *cache.Slab, p *testSeries, rank, step uint64) {
 	t.Helper()
 	got, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestDamagedWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 100 << 20}}})
-	large := &testPlan{id: 1, steps: 1, size: 20 << 20}
+	large := &testSeries{id: 1, steps: 1, size: 20 << 20}
 	first := open(t, k, large, 0, 0)
 	for round := range 3 {
 		held := open(t, k, large, 0, 0)

@@ -166,8 +166,8 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 	for _, ep := range ch.mu.readers.epochs {
 		jobs++
 		for r := range ep.all() {
-			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.plan, r.rank) {
-				o.courses = append(o.courses, bound{ep.plan, ep.next, *r, jobs, len(ep.readers) > 1})
+			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.series, r.rank) {
+				o.courses = append(o.courses, bound{ep.series, ep.next, *r, jobs, len(ep.readers) > 1})
 			}
 			ahead += int64(ch.mu.readers.window(r)+2) * pages(r.size)
 		}

@@ -11,8 +11,8 @@ import (
 	"rankfs/cache/policy"
 )
 
-// in counts the batches of a plan's first rank by the tier they would be opened from.
-func in(k *cache.Cache, p *testPlan) map[string]int {
+// in counts the batches of the first rank of a series by the tier they would be opened from.
+func in(k *cache.Cache, p *testSeries) map[string]int {
 	n := make(map[string]int)
 	for step := range p.steps {
 		tier, _ := k.Contains(p, 0, step)
@@ -23,7 +23,7 @@ func in(k *cache.Cache, p *testPlan) map[string]int {
 
 // readOn opens the rest of an epoch, checked, and says how many of the batches came
 // from the source, from a disk or were unpacked.
-func readOn(t *testing.T, k *cache.Cache, p *testPlan, from uint64) string {
+func readOn(t *testing.T, k *cache.Cache, p *testSeries, from uint64) string {
 	t.Helper()
 	b := k.Stats()
 	for step := from; step < p.steps; step++ {
@@ -38,9 +38,9 @@ func readOn(t *testing.T, k *cache.Cache, p *testPlan, from uint64) string {
 
 const atOnce = "filled 0, restored 0, unpacked 0"
 
-// What the plan wants in memory, as it is or packed, and lies on a disk or packed is there before it is
-// opened, and what is packed goes to a disk that the plan wants it on or before it is
-// given up; nothing of that comes from the source.
+// What is to be in memory, as it is or packed, and lies on a disk or packed is there
+// before it is opened, and what is packed goes to a disk that was chosen for it before
+// it is given up; nothing of that comes from the source.
 func TestConvert(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"disk to memory":        testDiskToMemory,
@@ -55,7 +55,7 @@ func TestConvert(t *testing.T) {
 
 func testDiskToMemory(t *testing.T) {
 	dirs := []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}
-	p := &testPlan{id: 1, steps: 32, size: 1 << 20, noise: true, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 32, size: 1 << 20, noise: true, fail: slow(50 * time.Millisecond)}
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, Policy: "all-disk", NVMe: dirs})
 	readEpoch(t, k, p, 10*time.Millisecond)
 	time.Sleep(5 * time.Second) // what memory has is written
@@ -71,7 +71,7 @@ func testDiskToMemory(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	s := k.Stats()
 	if after := in(k, p); n["nvme"] != 32 || after["ram"] < 30 || s.Fills > 0 || s.Converted < 20 {
-		t.Errorf("%v of the batches before, %v when they were planned: %d came from the source, %d were converted", n, after, s.Fills, s.Converted)
+		t.Errorf("%v of the batches before, %v when they were to be there: %d came from the source, %d were converted", n, after, s.Fills, s.Converted)
 	}
 	if got := readOn(t, k, p, 4); got != atOnce {
 		t.Error(got)
@@ -82,7 +82,7 @@ func testDiskToMemory(t *testing.T) {
 // its dataset is packed.
 func testDiskToPacked(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1, Policy: "all-disk", NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}})
-	p := &testPlan{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
 	readEpoch(t, k, p, 10*time.Millisecond)
 	n := in(k, p)
 	k.Pin(p.ID(), policy.Packed)
@@ -100,7 +100,7 @@ func testDiskToPacked(t *testing.T) {
 
 // packedAway has batches packed for which memory has no room as they are, until it
 // is allowed all of its budget.
-func packedAway(t *testing.T, allowed int64, c cache.Config, p *testPlan) *cache.Cache {
+func packedAway(t *testing.T, allowed int64, c cache.Config, p *testSeries) *cache.Cache {
 	t.Helper()
 	c.Workers = 1
 	k := newCache(t, c)
@@ -123,9 +123,9 @@ func packedAway(t *testing.T, allowed int64, c cache.Config, p *testPlan) *cache
 	return k
 }
 
-// begin opens the first batches of another epoch, and waits until what is planned then
+// begin opens the first batches of another epoch, and waits until what is chosen then
 // is done.
-func begin(t *testing.T, k *cache.Cache, p *testPlan, policy string) {
+func begin(t *testing.T, k *cache.Cache, p *testSeries, policy string) {
 	t.Helper()
 	if err := k.SetPolicy(policy); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func begin(t *testing.T, k *cache.Cache, p *testPlan, policy string) {
 }
 
 func testPackedToMemory(t *testing.T) {
-	p := &testPlan{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
 	k := packedAway(t, 32<<20, cache.Config{RAMBytes: 96 << 20}, p)
 	k.Allow(96<<20, true)
 	begin(t, k, p, "all-ram")
@@ -151,16 +151,16 @@ func testPackedToMemory(t *testing.T) {
 }
 
 func testPackedToDisk(t *testing.T) {
-	p := &testPlan{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
 	k := packedAway(t, 32<<20, cache.Config{RAMBytes: 32 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}}, p)
 	begin(t, k, p, "all-disk")
 	if n := k.Holdings()[p.ID()].Batches[policy.Disk]; n < 60 {
-		t.Errorf("%d batches were on the disk when they were planned there", n)
+		t.Errorf("%d batches were on the disk when they were to be there", n)
 	}
 }
 
 func testPackedVictim(t *testing.T) {
-	p := &testPlan{id: 1, steps: 128, size: 1 << 20, quarter: true, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 128, size: 1 << 20, quarter: true, fail: slow(50 * time.Millisecond)}
 	k := packedAway(t, 44<<20, cache.Config{RAMBytes: 44 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}}, p)
 	n := in(k, p)
 	k.Allow(16<<20, true)
@@ -188,7 +188,7 @@ func TestCopiedAhead(t *testing.T) {
 		k := newCache(t, cache.Config{
 			RAMBytes: 64 << 20, Workers: 1, Policy: "all-disk", NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}},
 		})
-		p := &testPlan{id: 1, steps: 128, size: 1 << 20, noise: true}
+		p := &testSeries{id: 1, steps: 128, size: 1 << 20, noise: true}
 		for step := range p.steps {
 			time.Sleep(time.Millisecond)
 			s := open(t, k, p, 0, step)

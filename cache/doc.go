@@ -22,7 +22,7 @@
 // An open goes from open.go to slabs.go, where it finds the entry, and to follow.go,
 // which notes where its rank is. One that has to wait is queued (queue.go). A worker
 // (work.go) makes its slab (make.go, fill.go), for which room is found (admission.go) by
-// evicting something else (victim.go says what, evict.go does it). Where the plan copies
+// evicting something else (victim.go says what, evict.go does it). Where the series copies
 // from inputs, the worker makes each of these ready in the same way first (inputs.go).
 //
 // Files call each other one way only: what several call stands in the lowest of them.

@@ -11,26 +11,26 @@ import (
 	"rankfs/cache"
 )
 
-// A countedPlan counts how often it is asked for a size, which begins each try
+// A countedSeries counts how often it is asked for a size, which begins each try
 // to fill.
-type countedPlan struct {
-	*testPlan
+type countedSeries struct {
+	*testSeries
 	tries atomic.Int32
 }
 
-func (p *countedPlan) Size(rank, step uint64) int64 {
+func (p *countedSeries) Size(rank, step uint64) int64 {
 	if p.tries.Add(1) > 100 {
 		return 0 // or it never ends
 	}
-	return p.testPlan.Size(rank, step)
+	return p.testSeries.Size(rank, step)
 }
 
 // Where there is no room for what comes after the epoch's end, workers leave it
 // at that until the rank has moved.
 func TestNoRoomBeyondTheEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := &countedPlan{testPlan: &testPlan{id: 2, steps: 4, size: 4 << 20, once: true, last: true}}
-		p := &endingPlan{&testPlan{id: 1, steps: 4, size: 4 << 20, once: true}, next}
+		next := &countedSeries{testSeries: &testSeries{id: 2, steps: 4, size: 4 << 20, once: true, last: true}}
+		p := &endingSeries{&testSeries{id: 1, steps: 4, size: 4 << 20, once: true}, next}
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20})
 		for step := range uint64(3) { // and the fourth is made ready
 			defer open(t, k, p, 0, step).Release()
@@ -51,7 +51,7 @@ func TestCloseBesideOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &testPlan{id: 1, steps: 1 << 20, size: 5000}
+		p := &testSeries{id: 1, steps: 1 << 20, size: 5000}
 		var others, began sync.WaitGroup
 		var closing atomic.Bool
 		for rank := range uint64(4) {
@@ -98,10 +98,10 @@ func TestCloseBesideOthers(t *testing.T) {
 	}
 }
 
-// An endingPlan is followed by another.
-type endingPlan struct {
-	*testPlan
-	then cache.Plan
+// An endingSeries is followed by another.
+type endingSeries struct {
+	*testSeries
+	then cache.Series
 }
 
-func (p *endingPlan) Next() cache.Plan { return p.then }
+func (p *endingSeries) Next() cache.Series { return p.then }

@@ -47,7 +47,7 @@ const (
 // A request is the open or the reader for which an entry is filled, and the progress
 // of the fill.
 type request struct {
-	rank, step   uint64       // of its plan
+	rank, step   uint64       // of its series
 	usage        *usage       // the account that it is on
 	prefetchFor  *reader      // the reader ahead of which it is made, if no open waited for it
 	prefetchStep uint64       // that reader's step

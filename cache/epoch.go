@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// An epoch is the readers of one plan. The cache's lock guards it.
+// An epoch is the readers of one series. The cache's lock guards it.
 type epoch struct {
-	plan    Plan
+	series  Series
 	readers map[uint64][]*reader // by rank; of one that several jobs read, one for each
-	next    Plan                 // of the epoch after this one; nil if that is not known
+	next    Series               // of the epoch after this one; nil if that is not known
 	asked   bool                 // next was asked for
 	usages  [2]usage             // of workers, for what readers in order need, and for what else is opened
 }
@@ -31,17 +31,17 @@ func (ep *epoch) usage(r *reader) *usage {
 // end is how many steps are known: those of the epoch, and of the next one if it is.
 func (ep *epoch) end() uint64 {
 	if ep.next == nil {
-		return ep.plan.Steps()
+		return ep.series.Steps()
 	}
-	return ep.plan.Steps() + ep.next.Steps()
+	return ep.series.Steps() + ep.next.Steps()
 }
 
 // at is where a step is that may be beyond the epoch's end.
-func (ep *epoch) at(step uint64) (p Plan, s uint64) {
-	if steps := ep.plan.Steps(); step >= steps {
+func (ep *epoch) at(step uint64) (of Series, s uint64) {
+	if steps := ep.series.Steps(); step >= steps {
 		return ep.next, step - steps
 	}
-	return ep.plan, step
+	return ep.series, step
 }
 
 // all are the readers.
@@ -60,7 +60,7 @@ func (ep *epoch) all() iter.Seq[*reader] {
 // use is when a reader of ep comes to the batch of k first.
 func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	passed := true
-	if rank, step, is := ep.plan.Find(k); is {
+	if rank, step, is := ep.series.Find(k); is {
 		its := ep.readers[rank]
 		first, at, ok = soonestOf(its, step, now)
 		passed = !ok || len(its) > 1
@@ -69,7 +69,7 @@ func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
 		return first, at, ok
 	}
 	if rank, step, is := ep.next.Find(k); is {
-		if u, t, comes := soonestOf(ep.readers[rank], ep.plan.Steps()+step, now); comes && (!ok || t.Before(at)) {
+		if u, t, comes := soonestOf(ep.readers[rank], ep.series.Steps()+step, now); comes && (!ok || t.Before(at)) {
 			first, at, ok = u, t, true
 		}
 	}
@@ -90,7 +90,7 @@ func soonestOf(its []*reader, step uint64, now time.Time) (first use, at time.Ti
 }
 
 const (
-	// beside is how many jobs that read one rank of a plan are told apart.
+	// beside is how many jobs that read one rank of a series are told apart.
 	beside = 8
 
 	// gone: a reader beside which another of its rank goes on is no more if it is silent

@@ -29,7 +29,7 @@ func (st *store) keepCopy(e *entry) {
 		return
 	}
 	defer done()
-	switch measured, err := st.packed.offer(e.plan.Dataset(), mem); {
+	switch measured, err := st.packed.offer(e.series.Dataset(), mem); {
 	case err != nil:
 		st.config.Log.Debug("codecs not tried", "cause", err)
 	case measured:

@@ -25,7 +25,7 @@ type eviction struct {
 
 // readOnce reports whether b is of no use once it was read, as it is not pinned.
 func (ev *eviction) readOnce(b *batch) bool {
-	return b.plan.Once() && ev.strategy.pins[b.key.Plan] == policy.Source
+	return b.series.Once() && ev.strategy.pins[b.key.Series] == policy.Source
 }
 
 // remove takes an idle batch out of the cache.
@@ -46,7 +46,7 @@ func (ev *eviction) weigh() {
 	}
 	count := int64(0)
 	for _, t := range ts.of {
-		if t.standing.Due < 0 { // of several plans
+		if t.standing.Due < 0 { // of several series
 			t.standing = fair.Standing{}
 			count++
 		}
@@ -54,11 +54,11 @@ func (ev *eviction) weigh() {
 	if count < 2 {
 		return
 	}
-	for n, p := range idle.plans {
-		if p == nil {
+	for n, s := range idle.series {
+		if s == nil {
 			continue
 		}
-		if t := ts.of[p.ID()]; t != nil {
+		if t := ts.of[s.ID()]; t != nil {
 			t.standing.Held += idle.bytes[n]
 		}
 	}
@@ -82,17 +82,17 @@ func (ev *eviction) weigh() {
 	}
 }
 
-// priority is that by which b is evicted for the tenant of a plan, nil if there is no
+// priority is that by which b is evicted for the tenant of a series, nil if there is no
 // newcomer. It is the usual one for what is pinned, or on what belongs to no job, as inputs do that
 // fills of several may copy from; a fill that brings such an input has none.
-func (ev *eviction) priority(b *batch, p Names) fair.Priority {
-	giver := ev.readers.tenants.of[b.plan.ID()]
+func (ev *eviction) priority(b *batch, s Names) fair.Priority {
+	giver := ev.readers.tenants.of[b.series.ID()]
 	var taker *tenant
-	if p != nil {
-		taker = ev.readers.tenants.of[p.ID()]
+	if s != nil {
+		taker = ev.readers.tenants.of[s.ID()]
 	}
 	switch {
-	case giver == nil || giver == taker || ev.strategy.pins[b.key.Plan] != policy.Source:
+	case giver == nil || giver == taker || ev.strategy.pins[b.key.Series] != policy.Source:
 		return fair.Usual
 	case taker == nil && giver.standing.Held > giver.standing.Due:
 		return fair.Usual

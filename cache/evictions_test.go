@@ -15,7 +15,7 @@ import (
 // A cyclic scan of more than memory holds: a part of it stays, the rest goes by.
 func TestCycle(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, MaxAhead: 2})
-	p := &testPlan{steps: 64, size: 1 << 20}
+	p := &testSeries{steps: 64, size: 1 << 20}
 	const epochs = 5
 	for range epochs {
 		for step := range p.steps {
@@ -60,8 +60,8 @@ func testStray(t *testing.T, ram, size int64) {
 		<-source
 		return nil
 	}
-	job := &testPlan{id: 1, steps: 200, size: size, fail: slow}
-	other := &testPlan{id: 2, steps: 1 << 20, size: size, fail: slow}
+	job := &testSeries{id: 1, steps: 200, size: size, fail: slow}
+	other := &testSeries{id: 2, steps: 1 << 20, size: size, fail: slow}
 	ctx, stop := context.WithCancel(t.Context())
 	var strays sync.WaitGroup
 	for i := range uint64(4) {
@@ -92,7 +92,7 @@ func testStray(t *testing.T, ram, size int64) {
 // used again as it is.
 func TestOnce(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
-	p := &testPlan{steps: 200, size: 1 << 20, once: true, last: true}
+	p := &testSeries{steps: 200, size: 1 << 20, once: true, last: true}
 	for step := range p.steps {
 		s := open(t, k, p, 0, step)
 		check(t, s, p, 0, step)
@@ -110,7 +110,7 @@ func TestNVMe(t *testing.T) {
 	dir := t.TempDir()
 	config := cache.Config{RAMBytes: 16 << 20, Policy: "all-disk", NVMe: []disks.Dir{{Path: dir, Bytes: 256 << 20}}}
 	k := newCache(t, config)
-	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
+	large := &testSeries{id: 1, steps: 2, size: 20 << 20}
 	s := open(t, k, large, 0, 0)
 	if s.Tier() != "nvme" {
 		t.Errorf("a batch larger than ram is in %s", s.Tier())
@@ -118,7 +118,7 @@ func TestNVMe(t *testing.T) {
 	check(t, s, large, 0, 0)
 	s.Release()
 
-	small := &testPlan{id: 2, steps: 64, size: 1 << 20}
+	small := &testSeries{id: 2, steps: 64, size: 1 << 20}
 	for step := range small.steps {
 		s := open(t, k, small, 0, step)
 		check(t, s, small, 0, step)
@@ -148,7 +148,7 @@ func TestNVMe(t *testing.T) {
 
 	k = newCache(t, config)
 	before := k.Stats()
-	again := &testPlan{id: 2, steps: 64, size: 1 << 20}
+	again := &testSeries{id: 2, steps: 64, size: 1 << 20}
 	for step := range again.steps {
 		s := open(t, k, again, 0, step)
 		check(t, s, again, 0, step)

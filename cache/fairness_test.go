@@ -44,7 +44,7 @@ func (l lot) waited(t *testing.T, d time.Duration) (mean []float64) {
 		var tasks sync.WaitGroup
 		start := time.Now()
 		for n, j := range l.jobs {
-			p := &testPlan{id: byte(n + 1), steps: uint64(j.steps), size: 64 << 10, noise: true, fail: source}
+			p := &testSeries{id: byte(n + 1), steps: uint64(j.steps), size: 64 << 10, noise: true, fail: source}
 			r := rand.New(rand.NewPCG(7, uint64(n)))
 			tasks.Go(func() {
 				opens, waits := 0, time.Duration(0)

@@ -12,7 +12,7 @@ import (
 )
 
 // aheadOf is how many batches from a step on are there or being made already.
-func aheadOf(p *testPlan, from uint64) (n int) {
+func aheadOf(p *testSeries, from uint64) (n int) {
 	for step := from; step < p.steps && p.filled(0, step) > 0; step++ {
 		n++
 	}
@@ -35,7 +35,7 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 2})
-				p := &testPlan{id: 1, steps: c.steps + 200, size: 4096, once: true, last: true, fail: slow(c.latency)}
+				p := &testSeries{id: 1, steps: c.steps + 200, size: 4096, once: true, last: true, fail: slow(c.latency)}
 				low, high, waited, began := 1<<30, 0, uint64(0), time.Now()
 				for step := range c.steps {
 					if step == c.learns {
@@ -65,18 +65,18 @@ func TestAheadByLatencyAndPace(t *testing.T) {
 }
 
 // predict is how many seconds the simulator gives the same reader.
-func predict(t *testing.T, p *testPlan, steps uint64, latency time.Duration) float64 {
+func predict(t *testing.T, p *testSeries, steps uint64, latency time.Duration) float64 {
 	t.Helper()
 	s := simulate.Scenario{
 		Nodes: 1, Ranks: 1, Epochs: 1, Step: 0.01, Partitions: int(steps), Once: true,
 		Bytes: []int64{p.size}, Memory: 64 << 20, Costs: simulate.Costs{Latency: latency.Seconds()},
 	}
 	o, err := simulate.Run(t.Context(), s, func() policy.Policy {
-		planner, err := policy.New("mckp")
+		p, err := policy.New("mckp")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return planner
+		return p
 	})
 	if err != nil {
 		t.Fatal(err)

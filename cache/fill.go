@@ -15,7 +15,7 @@ import (
 func (m *maker) fill(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Plan)
 	if !e.pooled {
-		e.size = e.plan.Size(e.rank, e.step)
+		e.size = e.series.Size(e.rank, e.step)
 	}
 	defer m.admission.leave(e)
 	for {
@@ -69,7 +69,7 @@ func (m *maker) restore(e *entry, demanded bool) error {
 }
 
 // fillRAM makes the slab in memory: from a slot of the pool, from its packed form, or
-// from the plan.
+// from the series.
 func (m *maker) fillRAM(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Admission)
 	f, err := m.admission.takeRAM(e, demanded)
@@ -145,7 +145,7 @@ func (m *maker) fallback(e *entry, demanded bool) fallback {
 	switch {
 	case m.exceedsMemory(e.size): // there is no other place for it
 		return toDisk
-	case e.plan.Shared(): // the fill that wants the input holds memory that others wait for
+	case e.series.Shared(): // the fill that wants the input holds memory that others wait for
 		return toDisk
 	case demanded:
 		return toDiskOrWait
@@ -158,12 +158,12 @@ func (m *maker) fallback(e *entry, demanded bool) fallback {
 // retries reports whether an open that came while a fill failed for lack of room may
 // find some: it takes anything's place, and may wait where the fill did not.
 func (m *maker) retries(e *entry, demanded bool) bool {
-	return !e.plan.Shared() && (!demanded || m.fallback(e, true) == toDiskOrWait)
+	return !e.series.Shared() && (!demanded || m.fallback(e, true) == toDiskOrWait)
 }
 
 // replaceableByHand says which slabs on disk may make way for e, if it is made ready
 // by hand and no open waits for it: none that a reader comes to, nor that is pinned, or
-// of the same plan. It is nil if any may.
+// of the same series. It is nil if any may.
 func (m *maker) replaceableByHand(e *entry) func(Key) bool {
 	if !e.byHand || m.waitedFor(e) {
 		return nil
@@ -171,6 +171,6 @@ func (m *maker) replaceableByHand(e *entry) func(Key) bool {
 	return func(k Key) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return k.Plan != e.key.Plan && m.mu.strategy.pins[k.Plan] == policy.Source && !m.mu.readers.comesTo(k)
+		return k.Series != e.key.Series && m.mu.strategy.pins[k.Series] == policy.Source && !m.mu.readers.comesTo(k)
 	}
 }

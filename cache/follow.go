@@ -15,9 +15,9 @@ type move struct {
 }
 
 // follow notes that a rank opens a batch.
-func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m move) {
-	rs.trace(p, rank, step, now)
-	ep, r := rs.reader(p, rank, step, now)
+func (rs *readers) follow(e *entry, s Series, rank, step uint64, now time.Time) (m move) {
+	rs.trace(s, rank, step, now)
+	ep, r := rs.reader(s, rank, step, now)
 	if r == nil {
 		return m
 	}
@@ -25,7 +25,7 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 	if !moved {
 		return move{expected: expected}
 	}
-	ep.plan = p
+	ep.series = s
 	if e.state == ready {
 		r.size = e.size
 	}
@@ -36,8 +36,8 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 	if m.expected = r.Run >= trusted; m.expected && !ep.asked {
 		m.asks = ep
 	}
-	if r.Pos == p.Steps() {
-		rs.tenants.succeed(ep.plan, ep.next)
+	if r.Pos == s.Steps() {
+		rs.tenants.succeed(ep.series, ep.next)
 		ep, r = rs.nextEpoch(ep, r)
 	}
 	m.misses = r != nil && rs.misses(ep, r)
@@ -47,7 +47,7 @@ func (rs *readers) follow(e *entry, p Plan, rank, step uint64, now time.Time) (m
 // misses reports whether there is anything to make ready for r: to wake a worker for
 // nothing would cost the rank 10 us.
 func (rs *readers) misses(ep *epoch, r *reader) bool {
-	_, _, ok := rs.missing(ep, rs.traces.guide(ep.plan, r))
+	_, _, ok := rs.missing(ep, rs.traces.guide(ep.series, r))
 	return ok
 }
 
@@ -64,7 +64,7 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	}
 	next := *r
 	next.Rewind()
-	next.course.step -= int64(ep.plan.Steps())
+	next.course.step -= int64(ep.series.Steps())
 	after := rs.add(ep.next, &next)
 	for _, other := range slices.Clone(after.readers[r.rank]) {
 		if other.Run < trusted { // what it has opened there already
@@ -75,21 +75,21 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 }
 
 // trace notes an open. What batches are made of is not opened by readers.
-func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
-	if p.Shared() {
+func (rs *readers) trace(s Series, rank, step uint64, now time.Time) {
+	if s.Shared() {
 		return
 	}
-	t, k := &rs.traces, tracedKey{p.ID(), rank}
+	t, k := &rs.traces, tracedKey{s.ID(), rank}
 	r := t.of[k]
 	if r == nil {
 		t.makeRoom()
-		r = &traced{trace: trace.Trace{Rank: rank, Steps: p.Steps()}}
+		r = &traced{trace: trace.Trace{Rank: rank, Steps: s.Steps()}}
 		t.of[k] = r
 	}
 	r.seen = now
 	r.trace.Add(step)
 	if r.route == nil && t.learnt != nil {
-		rs.predict(r, p, now)
+		rs.predict(r, s, now)
 	}
 	if r.route != nil {
 		r.route.opens(step, now)
@@ -98,15 +98,15 @@ func (rs *readers) trace(p Plan, rank, step uint64, now time.Time) {
 
 // predict has a reader be foretold, if anything was learnt of its dataset. Batches
 // that are read once need not be.
-func (rs *readers) predict(r *traced, p Plan, now time.Time) {
+func (rs *readers) predict(r *traced, s Series, now time.Time) {
 	t := &rs.traces
-	g := t.learnt[p.Dataset()]
-	if g == nil || p.Once() || p.Steps() > uint64(maxRouted-t.routed) {
+	g := t.learnt[s.Dataset()]
+	if g == nil || s.Once() || s.Steps() > uint64(maxRouted-t.routed) {
 		return
 	}
-	r.route = newRoute(p, r.trace.Rank, g, now)
+	r.route = newRoute(s, r.trace.Rank, g, now)
 	r.route.lane = rs.laneFor(nil)
 	r.route.set(now)
 	t.routes = append(t.routes, r.route)
-	t.routed += int(p.Steps())
+	t.routed += int(s.Steps())
 }

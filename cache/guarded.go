@@ -21,8 +21,8 @@ import (
 // admission, choosing, mover, store, descriptors) takes the lock for moments.
 //
 // The order of locks: mover.moving, this one, then that of a directory of disks, to
-// look up whether it has a slab, those of clocks, and those that a plan has
-// for what it remembers; nothing is waited for under these (see Plan). Those of ram,
+// look up whether it has a slab, those of clocks, and those that a series has
+// for what it remembers; nothing is waited for under these (see Series). Those of ram,
 // packed and the pool are taken without.
 type guarded struct {
 	sync.Mutex

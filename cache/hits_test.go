@@ -13,10 +13,10 @@ import (
 	"rankfs/cache/simulate"
 )
 
-// A chunked plan is one epoch of batches that all epochs have, in an order of
+// A chunked series is one epoch of batches that all epochs have, in an order of
 // its own.
 type chunked struct {
-	*testPlan
+	*testSeries
 	epoch  byte
 	order  []uint64 // by step
 	place  []uint64 // by chunk
@@ -25,12 +25,12 @@ type chunked struct {
 
 func (p *chunked) ID() [16]byte { return [16]byte{p.id, p.epoch} }
 func (p *chunked) Key(_, step uint64) cache.Key {
-	return cache.Key{Plan: [16]byte{p.id}, Step: p.order[step]}
+	return cache.Key{Series: [16]byte{p.id}, Step: p.order[step]}
 }
 func (p *chunked) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return 0, p.place[k.Step], k.Plan == [16]byte{p.id}
+	return 0, p.place[k.Step], k.Series == [16]byte{p.id}
 }
-func (p *chunked) Next() cache.Plan {
+func (p *chunked) Next() cache.Series {
 	if p.follow == nil {
 		return nil
 	}
@@ -39,14 +39,14 @@ func (p *chunked) Next() cache.Plan {
 
 // epochs are n epochs of so many chunks, in a new order each, or all in one.
 func epochs(n int, chunks uint64, shuffled bool) []*chunked {
-	return epochsOf(&testPlan{id: 9, steps: chunks, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}, n, shuffled)
+	return epochsOf(&testSeries{id: 9, steps: chunks, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}, n, shuffled)
 }
 
-func epochsOf(base *testPlan, n int, shuffled bool) []*chunked {
+func epochsOf(base *testSeries, n int, shuffled bool) []*chunked {
 	r := rand.New(rand.NewPCG(1, 2))
 	all := make([]*chunked, n)
 	for e := range all {
-		p := &chunked{testPlan: base, epoch: byte(e), order: make([]uint64, base.steps), place: make([]uint64, base.steps)}
+		p := &chunked{testSeries: base, epoch: byte(e), order: make([]uint64, base.steps), place: make([]uint64, base.steps)}
 		for i := range p.order {
 			p.order[i] = uint64(i)
 		}
@@ -141,12 +141,12 @@ func TestHitsOnDisk(t *testing.T) {
 	}
 }
 
-// An epoch that is longer than what a plan looks at is no other case: what was
+// An epoch that is longer than what a choice of levels looks at is no other case: what was
 // kept of it is still there when its readers come to that again.
 func TestHitsFarAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, page = 4096, 4096
-		all := epochsOf(&testPlan{id: 9, steps: 70_000, size: page, noise: true, fail: slow(50 * time.Microsecond)}, 2, false)
+		all := epochsOf(&testSeries{id: 9, steps: 70_000, size: page, noise: true, fail: slow(50 * time.Microsecond)}, 2, false)
 		k := newCache(t, cache.Config{RAMBytes: places * page, Workers: 1})
 		opens, best := 0, places*(len(all)-1) // of each epoch but the first: as many as there are places
 		for _, p := range all {

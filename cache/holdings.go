@@ -2,7 +2,7 @@ package cache
 
 import "rankfs/cache/policy"
 
-// A Holding is what the cache has of a plan's batches at each level: how many, and
+// A Holding is what the cache has of the batches of a series at each level: how many, and
 // their real bytes. A batch that is there in two forms counts twice.
 type Holding struct {
 	Batches [policy.Levels]int
@@ -22,26 +22,26 @@ func (h Holding) Total() (bytes int64) {
 	return bytes
 }
 
-// Holdings is what the cache has of each plan, by the name in the keys of its batches. A
+// Holdings is what the cache has of each series, by the name in the keys of its batches. A
 // batch that is opened or given back meanwhile may count twice, or not.
 func (c *Cache) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
 	if c.nvme != nil {
-		for plan, n := range c.nvme.Holdings() {
+		for series, n := range c.nvme.Holdings() {
 			h := Holding{}
 			h.add(policy.Disk, n.Slabs, n.Bytes)
-			all[plan] = h
+			all[series] = h
 		}
 	}
 	add := func(b batch) {
-		h := all[b.key.Plan]
+		h := all[b.key.Series]
 		switch {
 		case b.packed:
 			h.add(policy.Packed, 1, b.real)
 		case b.inMemory():
 			h.add(policy.RAM, 1, pages(b.size))
 		}
-		all[b.key.Plan] = h
+		all[b.key.Series] = h
 	}
 	c.mu.Lock()
 	for _, e := range c.mu.slabs.entries {
@@ -57,13 +57,13 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 	return all
 }
 
-// DiscardAll gives up all batches whose key names a plan, except those that ranks hold
+// DiscardAll gives up all batches whose key names a series, except those that ranks hold
 // or workers fill, and reports how many there were of each. No batch moves between
 // memory and disk meanwhile.
-func (c *Cache) DiscardAll(plan [16]byte) (gone, held int) {
+func (c *Cache) DiscardAll(series [16]byte) (gone, held int) {
 	c.mover.moving.Lock()
 	defer c.mover.moving.Unlock()
-	for k := range c.keys(plan) {
+	for k := range c.keys(series) {
 		if c.Discard(k) {
 			gone++
 		} else {
@@ -94,16 +94,16 @@ func (c *Cache) Discard(k Key) bool {
 	return !held
 }
 
-// keys are those of all that is here of a plan.
-func (c *Cache) keys(plan [16]byte) map[Key]struct{} {
+// keys are those of all that is here of a series.
+func (c *Cache) keys(series [16]byte) map[Key]struct{} {
 	keys := make(map[Key]struct{})
 	if c.nvme != nil {
-		for _, k := range c.nvme.Keys(plan) {
+		for _, k := range c.nvme.Keys(series) {
 			keys[k] = struct{}{}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.slabs.keys(plan, keys)
+	c.mu.slabs.keys(series, keys)
 	return keys
 }

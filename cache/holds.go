@@ -20,8 +20,8 @@ type holds struct {
 }
 
 // follow notes for its reader that a batch is opened. The cache's lock is held.
-func (h *holds) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen move) {
-	seen = h.mu.readers.follow(e, p, rank, step, now)
+func (h *holds) follow(e *entry, s Series, rank, step uint64, now time.Time) (seen move) {
+	seen = h.mu.readers.follow(e, s, rank, step, now)
 	if seen.asks != nil {
 		h.askNext(seen.asks)
 	}
@@ -31,36 +31,36 @@ func (h *holds) follow(e *entry, p Plan, rank, step uint64, now time.Time) (seen
 	return seen
 }
 
-// askNext asks a plan for that of the epoch after it, which may take a while. The
+// askNext asks a series for that of the epoch after it, which may take a while. The
 // cache's lock is held.
 func (h *holds) askNext(ep *epoch) {
 	if h.mu.closed {
 		return
 	}
 	ep.asked = true
-	p := ep.plan
+	s := ep.series
 	h.tasks.Go(func() {
-		next := p.Next()
+		next := s.Next()
 		if next != nil {
 			next.Key(0, 0) // the first one, not under the lock
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		ep.next = next
-		h.mu.readers.tenants.succeed(ep.plan, next)
+		h.mu.readers.tenants.succeed(ep.series, next)
 		h.mu.queue.wake.Signal()
 	})
 }
 
 // join has an open hold the slab of an entry that is ready, or wait for it. If it is
 // mine, the entry is the caller's to have filled. The cache's lock is held.
-func (h *holds) join(e *entry, p Names, mine bool, seen move, with stall.Cause) *Slab {
+func (h *holds) join(e *entry, s Names, mine bool, seen move, with stall.Cause) *Slab {
 	if e.state == ready {
 		return h.hold(e)
 	}
 	e.waiters++
 	if mine {
-		h.mu.slabs.begin(e, h.mu.queue.usageOf(p, seen.expected), with)
+		h.mu.slabs.begin(e, h.mu.queue.usageOf(s, seen.expected), with)
 	}
 	return nil
 }

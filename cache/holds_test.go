@@ -22,7 +22,7 @@ import (
 // and goes after its release, and its memory counts until it is let go.
 func TestMappedAfterRelease(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
-	p := &testPlan{steps: 200, size: 1 << 20, last: true} // else what was read first is kept for the next epoch
+	p := &testSeries{steps: 200, size: 1 << 20, last: true} // else what was read first is kept for the next epoch
 	s := open(t, k, p, 0, 0)
 	m := mapped(t, s)
 	s.Release()
@@ -52,9 +52,9 @@ func TestMappedAfterRelease(t *testing.T) {
 func TestAllHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, told := time.Now(), 0
-		p := &testPlan{steps: 2, size: 4 << 20}
+		p := &testSeries{steps: 2, size: 4 << 20}
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(c *cache.Shortage) {
-			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Plan: p, Batches: 4, Held: 16 << 20, Size: 4 << 20, Asked: 4 << 20, Memory: 16 << 20}) {
+			if told++; told == 1 && (time.Since(began) > 2*time.Second || *c != cache.Shortage{Series: p, Batches: 4, Held: 16 << 20, Size: 4 << 20, Asked: 4 << 20, Memory: 16 << 20}) {
 				t.Errorf("after %v: %+v", time.Since(began), *c)
 			}
 		}})
@@ -106,7 +106,7 @@ func TestAReadingCrowd(t *testing.T) {
 					ranks = 4
 				}
 				k := newCache(t, cache.Config{RAMBytes: 16 << 20, Holds: func(int32, uint64, uint64) bool { return !row.beside }})
-				p, stalls := &testPlan{steps: 10, size: 4 << 20}, stall.NewTable(time.Now)
+				p, stalls := &testSeries{steps: 10, size: 4 << 20}, stall.NewTable(time.Now)
 				var all sync.WaitGroup
 				for rank := range ranks {
 					opened := func(step uint64) *cache.Slab {
@@ -152,7 +152,7 @@ func TestHoldersThatWait(t *testing.T) {
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Holds: func(thread int32, rank, step uint64) bool {
 			return thread == 100+int32(rank) && step == 0
 		}})
-		p, stalls := &testPlan{steps: 2, size: 4 << 20}, stall.NewTable(time.Now)
+		p, stalls := &testSeries{steps: 2, size: 4 << 20}, stall.NewTable(time.Now)
 		var ranks, opened sync.WaitGroup
 		var computed, refused atomic.Int32
 		opened.Add(4)

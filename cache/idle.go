@@ -8,8 +8,8 @@ import (
 	"rankfs/cache/ledger"
 )
 
-// A planPair is the plan in the keys of batches, and the plan that they are read by.
-type planPair struct{ keys, plan [16]byte }
+// A seriesPair is the series in the keys of batches, and the series that they are read by.
+type seriesPair struct{ keys, series [16]byte }
 
 // A named is a batch in one of its forms.
 type named struct {
@@ -27,9 +27,9 @@ type named struct {
 type idleTable struct {
 	ledger *ledger.Ledger[named, status]
 	lanes  lanes // by worth
-	pairs  ledger.Names[planPair]
-	plans  []Plan  // by the number of the pair
-	bytes  []int64 // of memory, by that too
+	pairs  ledger.Names[seriesPair]
+	series []Series // by the number of the pair
+	bytes  []int64  // of memory, by that too
 	opened []opened
 	unused []uint32 // of the opened
 	wide   map[uint32]extent
@@ -59,7 +59,7 @@ func newIdleTable(began time.Time) *idleTable {
 
 func (s *idleTable) name(id uint32) named {
 	r := s.ledger.At(id)
-	k := Key{Plan: s.pairs.Of(r.pair).keys, Rank: uint64(r.rank), Step: r.step}
+	k := Key{Series: s.pairs.Of(r.pair).keys, Rank: uint64(r.rank), Step: r.step}
 	if r.used&wideFlag != 0 {
 		k.Rank = s.wide[id].rank
 	}
@@ -103,13 +103,13 @@ func (s *idleTable) put(b batch, at place) {
 	s.lanes[at.lane].push(id, at.worth)
 }
 
-// pair is the number of the plans of a batch.
+// pair is the number of the series of a batch.
 func (s *idleTable) pair(b batch) uint32 {
-	n := s.pairs.Take(planPair{b.key.Plan, b.plan.ID()})
-	for len(s.plans) <= int(n) {
-		s.plans, s.bytes = append(s.plans, nil), append(s.bytes, 0)
+	n := s.pairs.Take(seriesPair{b.key.Series, b.series.ID()})
+	for len(s.series) <= int(n) {
+		s.series, s.bytes = append(s.series, nil), append(s.bytes, 0)
 	}
-	s.plans[n] = b.plan
+	s.series[n] = b.series
 	return n
 }
 
@@ -128,7 +128,7 @@ func (s *idleTable) at(id uint32) batch {
 	r := s.ledger.At(id)
 	is := func(flag uint64) bool { return r.used&flag != 0 }
 	k := batch{
-		key: s.name(id).key, plan: s.plans[r.pair],
+		key: s.name(id).key, series: s.series[r.pair],
 		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
 		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
 	}
@@ -185,7 +185,7 @@ func (s *idleTable) take(id uint32) batch {
 	s.ledger.Remove(id)
 	delete(s.wide, id)
 	if s.pairs.Give(v) {
-		s.plans[v] = nil
+		s.series[v] = nil
 	}
 	if s.ledger.Len() == 0 {
 		s.opened, s.unused, s.hand = nil, nil, 0

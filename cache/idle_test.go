@@ -15,7 +15,7 @@ func TestIdle(t *testing.T) { synctest.Test(t, testIdle) }
 func testIdle(t *testing.T) {
 	const idle = time.Minute
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1, Idle: idle})
-	p := &testPlan{steps: 1000, size: 64 << 10}
+	p := &testSeries{steps: 1000, size: 64 << 10}
 	step := uint64(0)
 	reads := func() {
 		for range 10 {
@@ -58,7 +58,7 @@ func TestReadersOfOneRank(t *testing.T) { synctest.Test(t, testReadersOfOneRank)
 
 func testReadersOfOneRank(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
-	p := &testPlan{steps: 10_000, size: 4 << 10}
+	p := &testSeries{steps: 10_000, size: 4 << 10}
 	reads := func(n int, steps ...*uint64) {
 		for range n {
 			time.Sleep(10 * time.Millisecond)

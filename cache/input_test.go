@@ -16,9 +16,9 @@ import (
 	"rankfs/meta"
 )
 
-// A plan whose batches are pieces of another one's.
+// A series whose batches are pieces of another one's.
 type madeOf struct {
-	inputs *testPlan
+	inputs *testSeries
 	each   int64 // bytes of a batch
 	direct func()
 }
@@ -26,12 +26,12 @@ type madeOf struct {
 func (p *madeOf) ID() [16]byte    { return [16]byte{255} }
 func (p *madeOf) Dataset() string { return "test" }
 func (p *madeOf) Key(rank, step uint64) cache.Key {
-	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 func (p *madeOf) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return k.Rank, k.Step, k.Plan == p.ID()
+	return k.Rank, k.Step, k.Series == p.ID()
 }
-func (p *madeOf) Next() cache.Plan             { return nil }
+func (p *madeOf) Next() cache.Series           { return nil }
 func (p *madeOf) Once() bool                   { return true }
 func (p *madeOf) Shared() bool                 { return false }
 func (p *madeOf) Ahead(uint64, uint64) bool    { return true }
@@ -52,13 +52,13 @@ func (p *madeOf) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.S
 	})
 }
 
-// copies is a fill that copies from inputs of a plan, one after the other. There is no
+// copies is a fill that copies from inputs of a series, one after the other. There is no
 // room for an input that is nil.
-func copies(ctx context.Context, of cache.Plan, inOrder bool, inputs []uint64, from func(number uint64, input io.ReaderAt) error) iter.Seq2[cache.Input, error] {
+func copies(ctx context.Context, of cache.Series, inOrder bool, inputs []uint64, from func(number uint64, input io.ReaderAt) error) iter.Seq2[cache.Input, error] {
 	return func(yield func(cache.Input, error) bool) {
 		for _, number := range inputs {
 			c := &copier{ctx: ctx, number: number, from: from}
-			if !yield(cache.Input{Plan: of, Step: number, InOrder: inOrder, Copier: c}, nil) {
+			if !yield(cache.Input{Series: of, Step: number, InOrder: inOrder, Copier: c}, nil) {
 				return
 			}
 			if c.err != nil {
@@ -91,7 +91,7 @@ func (c *copier) Copy(input io.ReaderAt, _ string, err error) {
 func TestInputs(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
 	p := &madeOf{each: 1 << 20, direct: func() { t.Error("no room for an input") },
-		inputs: &testPlan{id: 1, steps: 4, size: 8 << 20, share: true}}
+		inputs: &testSeries{id: 1, steps: 4, size: 8 << 20, share: true}}
 	var ranks sync.WaitGroup
 	for rank := range uint64(4) {
 		ranks.Go(func() {
@@ -145,7 +145,7 @@ func TestInputsWithoutRoom(t *testing.T) {
 			k := newCache(t, config)
 			var direct atomic.Int64
 			p := &madeOf{each: 1 << 20, direct: func() { direct.Add(1) },
-				inputs: &testPlan{id: 1, steps: 4, size: 20 << 20, share: true}}
+				inputs: &testSeries{id: 1, steps: 4, size: 20 << 20, share: true}}
 			for step := range p.Steps() {
 				s := open(t, k, p, 0, step)
 				checkPart(t, s, p, step)
@@ -163,7 +163,7 @@ func TestInputFails(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
 	broken := errors.New("no route")
 	var works atomic.Bool
-	p := &madeOf{each: 1 << 20, inputs: &testPlan{id: 1, steps: 1, size: 8 << 20, share: true,
+	p := &madeOf{each: 1 << 20, inputs: &testSeries{id: 1, steps: 1, size: 8 << 20, share: true,
 		fail: func(_, _ uint64) error {
 			if works.Load() {
 				return nil
@@ -183,10 +183,10 @@ func TestInputFails(t *testing.T) {
 // An input is whole: of one that is made of inputs itself no batch is made.
 func TestInputOfInputs(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
-	plan := func(id byte, share bool) *testPlan { return &testPlan{id: id, steps: 1, size: 100, share: share} }
-	whole := &inputPlan{testPlan: plan(2, false), inputs: plan(3, true)}
+	series := func(id byte, share bool) *testSeries { return &testSeries{id: id, steps: 1, size: 100, share: share} }
+	whole := &inputSeries{testSeries: series(2, false), inputs: series(3, true)}
 	open(t, k, whole, 0, 0).Release()
-	nested := &inputPlan{testPlan: plan(4, false), inputs: &inputPlan{testPlan: plan(5, true), inputs: plan(6, true)}}
+	nested := &inputSeries{testSeries: series(4, false), inputs: &inputSeries{testSeries: series(5, true), inputs: series(6, true)}}
 	if _, err := k.Open(t.Context(), nil, nested, 0, 0); err == nil || !strings.Contains(err.Error(), "is made of inputs") {
 		t.Errorf("a batch of an input of inputs: %v", err)
 	}

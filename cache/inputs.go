@@ -10,16 +10,16 @@ import (
 	"rankfs/meta/stall"
 )
 
-// inputs has plans write batches that are made of inputs, and has the inputs in the cache
+// inputs has series write batches that are made of inputs, and has the inputs in the cache
 // for that. From here down a fill has no inputs: maker makes what is whole.
 type inputs struct {
 	holds *holds
 	maker *maker
 }
 
-// write has the plan of e write its batch. It stops at each input that it copies from.
+// write has the series of e write its batch. It stops at each input that it copies from.
 func (in *inputs) write(ctx context.Context, e *entry, mem []byte) error {
-	for p, err := range e.plan.Fill(ctx, e.rank, e.step, mem) {
+	for p, err := range e.series.Fill(ctx, e.rank, e.step, mem) {
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (in *inputs) write(ctx context.Context, e *entry, mem []byte) error {
 
 // copy has a fill copy from an input.
 func (in *inputs) copy(p Input) {
-	s, err := in.open(p.Context(), p.Plan, p.Rank, p.Step, p.InOrder)
+	s, err := in.open(p.Context(), p.Series, p.Rank, p.Step, p.InOrder)
 	if err != nil {
 		p.Copy(nil, "", err)
 		return
@@ -43,23 +43,23 @@ func (in *inputs) copy(p Input) {
 // fill that left that to another worker could wait for itself. It never waits for memory,
 // as the fill holds some.
 //
-// Inputs that are read in order, one after the other, count as opens of their plan's
-// rank, and the next ones are made ready ahead. Of others, as a shuffle copies from
-// them, nothing is foretold: they stay by when they were used last.
-func (in *inputs) open(ctx context.Context, p Plan, rank, step uint64, inOrder bool) (*Slab, error) {
-	now, k := time.Now(), p.Key(rank, step)
+// Inputs that are read in order, one after the other, count as opens of the rank of
+// their series, and the next ones are made ready ahead. Of others, as a shuffle copies
+// from them, nothing is foretold: they stay by when they were used last.
+func (in *inputs) open(ctx context.Context, of Series, rank, step uint64, inOrder bool) (*Slab, error) {
+	now, k := time.Now(), of.Key(rank, step)
 	mu := in.holds.mu
 	mu.Lock()
 	if mu.closed {
 		mu.Unlock()
 		return nil, fmt.Errorf("input of a batch: %w", errClosing)
 	}
-	e, mine := mu.slabs.entry(p, k, rank, step)
+	e, mine := mu.slabs.entry(of, k, rank, step)
 	var seen move
 	if inOrder {
-		seen = in.holds.follow(e, p, rank, step, now)
+		seen = in.holds.follow(e, of, rank, step, now)
 	}
-	s := in.holds.join(e, p, mine, seen, stall.Plan)
+	s := in.holds.join(e, of, mine, seen, stall.Plan)
 	if s != nil {
 		mu.Unlock()
 		return s, nil
@@ -73,9 +73,9 @@ func (in *inputs) open(ctx context.Context, p Plan, rank, step uint64, inOrder b
 	return in.holds.await(ctx, e)
 }
 
-// writeWhole has the plan of e write its batch, which is not made of inputs.
+// writeWhole has the series of e write its batch, which is not made of inputs.
 func writeWhole(ctx context.Context, e *entry, mem []byte) (err error) {
-	for _, err = range e.plan.Fill(ctx, e.rank, e.step, mem) {
+	for _, err = range e.series.Fill(ctx, e.rank, e.step, mem) {
 		err = cmp.Or(err, errInputOfInputs)
 	}
 	return err

@@ -17,12 +17,12 @@ import (
 
 var hour = flag.Duration("hour", 40*time.Second, "of the virtual clock, in which several jobs read")
 
-// A paced job opens the batches of a plan in order, over and over, or once, one a tick
+// A paced job opens the batches of a series in order, over and over, or once, one a tick
 // where it need not wait, give or take a part of it.
 type paced struct {
-	plan *testPlan
-	tick time.Duration
-	once bool
+	series *testSeries
+	tick   time.Duration
+	once   bool
 }
 
 // An opening is a batch that was opened, and when.
@@ -40,7 +40,7 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 		r := rand.New(rand.NewPCG(7, uint64(n)))
 		tasks.Go(func() {
 			begin := start
-			for i := uint64(0); !j.once || i < j.plan.steps; i++ {
+			for i := uint64(0); !j.once || i < j.series.steps; i++ {
 				late := time.Duration(r.Int64N(int64(j.tick) / 4))
 				if i < 10 && n%2 == 0 { // its first steps take longer
 					begin = begin.Add(j.tick * 6 / 25)
@@ -49,16 +49,16 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 				if time.Since(start) > d || t.Failed() {
 					return
 				}
-				step := i % j.plan.steps
+				step := i % j.series.steps
 				now := time.Now()
-				s, err := k.Open(t.Context(), nil, j.plan, 0, step)
+				s, err := k.Open(t.Context(), nil, j.series, 0, step)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				s.Release()
 				mu.Lock()
-				all = append(all, opening{now, j.plan.Key(0, step)})
+				all = append(all, opening{now, j.series.Key(0, step)})
 				mu.Unlock()
 			}
 		})
@@ -147,8 +147,8 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 					var jobs []paced
 					steps := test.places * 100 / test.percent / len(test.ticks)
 					for i, tick := range test.ticks {
-						p := &testPlan{id: byte(i + 1), steps: uint64(steps), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
-						jobs = append(jobs, paced{plan: p, tick: tick * time.Millisecond})
+						p := &testSeries{id: byte(i + 1), steps: uint64(steps), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
+						jobs = append(jobs, paced{series: p, tick: tick * time.Millisecond})
 					}
 					k := newCache(t, cache.Config{RAMBytes: int64(test.places) * batch, Workers: 2, Policy: policy})
 					all = read(t, k, jobs, *hour)
@@ -188,7 +188,7 @@ func TestHitsOfJobsOnOneView(t *testing.T) {
 
 func testHitsOnOneView(t *testing.T, ticks []time.Duration, percent int, once bool) {
 	const batch, places = 32 << 10, 512
-	p := &testPlan{id: 1, steps: uint64(places * 100 / percent), size: batch, noise: true, once: once, last: once, fail: slow(2 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: uint64(places * 100 / percent), size: batch, noise: true, once: once, last: once, fail: slow(2 * time.Millisecond)}
 	var jobs []paced
 	for _, tick := range ticks {
 		jobs = append(jobs, paced{p, tick * time.Millisecond, once})
@@ -208,12 +208,12 @@ func TestAnEpochReadAgain(t *testing.T) { synctest.Test(t, testAnEpochReadAgain)
 
 func testAnEpochReadAgain(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
-	once := &testPlan{id: 1, steps: 50, size: 1 << 20, once: true, last: true}
+	once := &testSeries{id: 1, steps: 50, size: 1 << 20, once: true, last: true}
 	first := readEpoch(t, k, once, time.Second)
 	if again := readEpoch(t, k, once, time.Second); first != once.steps || again > 0 {
 		t.Errorf("%d fills of %d batches, and %d when they were read again", first, once.steps, again)
 	}
-	others := &testPlan{id: 2, steps: 60, size: 1 << 20}
+	others := &testSeries{id: 2, steps: 60, size: 1 << 20}
 	readEpoch(t, k, others, time.Second)
 	if fills := readEpoch(t, k, others, time.Second); fills > 0 {
 		t.Errorf("%d batches were filled again, beside others that nobody comes to", fills)

@@ -10,42 +10,42 @@ import (
 	"rankfs/test/eventually"
 )
 
-// Late keys are those of a plan that knows the first only when it is told, as one whose
+// Late keys are those of a series that knows the first only when it is told, as one whose
 // epoch has to be divided for it.
 type lateKeys struct {
-	testPlan
+	testSeries
 	first  sync.Once
 	asked  chan struct{}
 	answer chan struct{}
 }
 
 func newLateKeys(id byte) *lateKeys {
-	return &lateKeys{testPlan: testPlan{id: id, steps: 4, size: 4096}, asked: make(chan struct{}), answer: make(chan struct{})}
+	return &lateKeys{testSeries: testSeries{id: id, steps: 4, size: 4096}, asked: make(chan struct{}), answer: make(chan struct{})}
 }
 
-func (p *lateKeys) Next() cache.Plan { return nil }
+func (p *lateKeys) Next() cache.Series { return nil }
 
 func (p *lateKeys) Key(rank, step uint64) cache.Key {
 	p.first.Do(func() {
 		close(p.asked)
 		<-p.answer
 	})
-	return p.testPlan.Key(rank, step)
+	return p.testSeries.Key(rank, step)
 }
 
-// A plan that such a one follows.
+// A series that such a one follows.
 type beforeLate struct {
-	testPlan
+	testSeries
 	next *lateKeys
 }
 
-func (p *beforeLate) Next() cache.Plan { return p.next }
+func (p *beforeLate) Next() cache.Series { return p.next }
 
-// While a plan finds its first key, batches of others are opened.
-func TestOthersAreOpenedWhileAPlanFindsItsFirstKey(t *testing.T) {
+// While a series finds its first key, batches of others are opened.
+func TestOthersAreOpenedWhileASeriesFindsItsFirstKey(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		ask  func(k *cache.Cache, p *lateKeys) // has the key of a plan asked for, and returns when it is known
+		ask  func(k *cache.Cache, p *lateKeys) // has the key of a series asked for, and returns when it is known
 	}{
 		{"for an open", func(k *cache.Cache, p *lateKeys) {
 			if s, err := k.Open(context.Background(), nil, p, 0, 0); err == nil {
@@ -59,7 +59,7 @@ func TestOthersAreOpenedWhileAPlanFindsItsFirstKey(t *testing.T) {
 		}},
 		{"by hand", func(k *cache.Cache, p *lateKeys) { k.Prepare(context.Background(), p, 0, 0) }},
 		{"as the epoch to come", func(k *cache.Cache, p *lateKeys) {
-			before := &beforeLate{testPlan{id: 2, steps: 4, size: 4096}, p}
+			before := &beforeLate{testSeries{id: 2, steps: 4, size: 4096}, p}
 			for step := range before.steps - 1 {
 				if s, err := k.Open(context.Background(), nil, before, 0, step); err == nil {
 					s.Release()
@@ -70,7 +70,7 @@ func TestOthersAreOpenedWhileAPlanFindsItsFirstKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newCache(t, cache.Config{})
-			other := &testPlan{id: 1, steps: 1, size: 4096}
+			other := &testSeries{id: 1, steps: 1, size: 4096}
 			open(t, k, other, 0, 0).Release()
 			late := newLateKeys(3)
 			var asks sync.WaitGroup

@@ -47,7 +47,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 		config.NVMe = []disks.Dir{{Path: t.TempDir(), Bytes: 24 * size}}
 	}
 	k := newCache(t, config)
-	p := &testPlan{id: 1, steps: 60, size: size, noise: true}
+	p := &testSeries{id: 1, steps: 60, size: size, noise: true}
 	k.Pin(p.ID(), policy.Disk)
 	readEpoch(t, k, p, time.Millisecond) // what memory gives up is on disk
 	step := uint64(0)
@@ -63,7 +63,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 	s.Release()
 	begin := time.Now()
 	for epoch := byte(2); time.Since(begin) < time.Hour; epoch++ {
-		readEpoch(t, k, &testPlan{id: epoch, steps: p.steps, size: size, noise: true}, 5*time.Second)
+		readEpoch(t, k, &testSeries{id: epoch, steps: p.steps, size: size, noise: true}, 5*time.Second)
 		st := k.Stats()
 		used, budget := st.RAM.Used, st.RAM.Budget
 		for _, d := range st.NVMe {
@@ -77,7 +77,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 		}
 	}
 	unix.Munmap(m)
-	readEpoch(t, k, &testPlan{id: 255, steps: p.steps, size: size}, time.Second)
+	readEpoch(t, k, &testSeries{id: 255, steps: p.steps, size: size}, time.Second)
 	if d := k.Stats().RAM.Dying; d != 0 {
 		t.Errorf("%d bytes are dying still", d)
 	}
@@ -87,7 +87,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 // what that had on disk, and brings the rest.
 func TestRestartInTheMiddleOfAnEpoch(t *testing.T) {
 	config := cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}}
-	p := &testPlan{id: 1, steps: 100, size: 1 << 20, noise: true} // else all of it is kept packed, in memory
+	p := &testSeries{id: 1, steps: 100, size: 1 << 20, noise: true} // else all of it is kept packed, in memory
 	k := newCache(t, config)
 	k.Pin(p.ID(), policy.Disk)
 	readEpoch(t, k, p, 0)

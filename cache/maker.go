@@ -3,7 +3,7 @@ package cache
 import "context"
 
 // A maker makes slabs: from their bytes in a tier, or new ones, for which it
-// finds room and has their plans write the bytes. Workers have one, and so have inputs. It
+// finds room and has their series write the bytes. Workers have one, and so have inputs. It
 // holds the cache's lock while it publishes what it did, never while it makes it.
 type maker struct {
 	*tiers
@@ -11,7 +11,7 @@ type maker struct {
 	admission *admission
 	store     *store
 	ctx       context.Context
-	write     func(ctx context.Context, e *entry, mem []byte) error // by its plan
+	write     func(ctx context.Context, e *entry, mem []byte) error // by its series
 }
 
 func (m *maker) waitedFor(e *entry) bool {

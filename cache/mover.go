@@ -66,8 +66,8 @@ func (m *mover) promote() bool {
 	if !ok {
 		return false
 	}
-	e := &entry{batch: batch{key: p.plan.Key(p.rank, p.step), plan: p.plan, history: history{opened: true}}, request: request{rank: p.rank, step: p.step}}
-	e.size = p.plan.Size(p.rank, p.step)
+	e := &entry{batch: batch{key: p.series.Key(p.rank, p.step), series: p.series, history: history{opened: true}}, request: request{rank: p.rank, step: p.step}}
+	e.size = p.series.Size(p.rank, p.step)
 	m.mu.Lock()
 	due := m.mu.stillDue(e)
 	m.mu.Unlock()

@@ -21,7 +21,7 @@ func (ev *eviction) reasonOnDisk(k Key) diskReason {
 	at, known := ev.strategy.targets.of(k)
 	there, ok := ev.slabs.ready(k)
 	switch {
-	case ev.strategy.pins[k.Plan] != policy.Source:
+	case ev.strategy.pins[k.Series] != policy.Source:
 		return pinned
 	case known && at == policy.Disk:
 		return wanted

@@ -18,10 +18,10 @@ var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 // Open returns the slab of a batch, waiting for it to be complete. The wait
 // ends with ctx, or after the configured time; the fill goes on for others. The
 // account, which may be nil, gets what was waited for.
-func (c *Cache) Open(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
+func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, step uint64) (*Slab, error) {
 	var wrong error
 	for range 3 {
-		s, err := c.open(ctx, account, p, rank, step)
+		s, err := c.open(ctx, account, of, rank, step)
 		if err != nil {
 			return nil, err
 		}
@@ -34,17 +34,17 @@ func (c *Cache) Open(ctx context.Context, account *stall.Open, p Plan, rank, ste
 
 // open holds the slab of a batch that is ready; of any other it queues the entry for
 // the workers, unless they have it already, and waits.
-func (c *Cache) open(ctx context.Context, account *stall.Open, p Plan, rank, step uint64) (*Slab, error) {
-	start, k := time.Now(), p.Key(rank, step)
+func (c *Cache) open(ctx context.Context, account *stall.Open, of Series, rank, step uint64) (*Slab, error) {
+	start, k := time.Now(), of.Key(rank, step)
 	c.mu.Lock()
 	if err := c.refusal(); err != nil {
 		c.mu.Unlock()
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
-	tenant := c.mu.readers.tenant(p, start)
-	e, mine := c.mu.slabs.entry(p, k, rank, step)
-	seen := c.holds.follow(e, p, rank, step, start)
-	s := c.holds.join(e, p, mine, seen, stall.Admission)
+	tenant := c.mu.readers.tenant(of, start)
+	e, mine := c.mu.slabs.entry(of, k, rank, step)
+	seen := c.holds.follow(e, of, rank, step, start)
+	s := c.holds.join(e, of, mine, seen, stall.Admission)
 	tenant.opens(s == nil && !(mine && e.pooled), seen.expected)
 	if s != nil {
 		s.openedBy(account.By())
@@ -116,6 +116,6 @@ func (c *Cache) awaitFor(ctx context.Context, account *stall.Open, e *entry, w s
 // Input returns the slab of an input for another node, which copies from it. An error that
 // wraps meta.ErrNoSpace means that there is no room for it: go to the source for the
 // bytes. It never waits for memory.
-func (c *Cache) Input(ctx context.Context, p Plan, rank, step uint64, inOrder bool) (*Slab, error) {
-	return c.inputs.open(ctx, p, rank, step, inOrder)
+func (c *Cache) Input(ctx context.Context, s Series, rank, step uint64, inOrder bool) (*Slab, error) {
+	return c.inputs.open(ctx, s, rank, step, inOrder)
 }

@@ -14,7 +14,7 @@ import (
 func TestSizes(t *testing.T) {
 	k := newCache(t, cache.Config{})
 	for i, size := range []int64{0, 1, 4095, 4096, 4097, 1<<20 - 1, 1 << 20, 3<<20 + 5} {
-		p := &testPlan{id: byte(i), steps: 3, size: size}
+		p := &testSeries{id: byte(i), steps: 3, size: size}
 		for step := range p.steps {
 			s := open(t, k, p, 0, step)
 			check(t, s, p, 0, step)
@@ -26,7 +26,7 @@ func TestSizes(t *testing.T) {
 // An interrupted open leaves; the fill goes on for the others.
 func TestInterrupted(t *testing.T) {
 	k := newCache(t, cache.Config{})
-	p := &testPlan{steps: 1, size: 100, gate: make(chan struct{})}
+	p := &testSeries{steps: 1, size: 100, gate: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() { _, err := k.Open(ctx, nil, p, 0, 0); gone <- err }()
@@ -52,7 +52,7 @@ func TestInterrupted(t *testing.T) {
 func TestFailure(t *testing.T) {
 	k := newCache(t, cache.Config{})
 	broken := fmt.Errorf("disk on fire")
-	p := &testPlan{steps: 10, size: 100, fail: func(_, step uint64) error { return broken }}
+	p := &testSeries{steps: 10, size: 100, fail: func(_, step uint64) error { return broken }}
 	for range 3 {
 		if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
 			t.Fatalf("open: %v", err)
@@ -66,7 +66,7 @@ func TestFailure(t *testing.T) {
 // What a rank will ask for is there before it asks, and no more than that.
 func TestAhead(t *testing.T) {
 	k := newCache(t, cache.Config{MaxAhead: 4})
-	p := &testPlan{steps: 100, size: 1 << 10}
+	p := &testSeries{steps: 100, size: 1 << 10}
 	for step := range uint64(20) {
 		s := open(t, k, p, 7, step)
 		s.Release()
@@ -101,8 +101,8 @@ func TestAhead(t *testing.T) {
 // The first steps of the next epoch are there before this one ends.
 func TestAheadOfTheEpoch(t *testing.T) {
 	k := newCache(t, cache.Config{MaxAhead: 4})
-	next := &testPlan{id: 2, steps: 20, size: 1 << 10, last: true}
-	p := &testPlan{id: 1, steps: 20, size: 1 << 10, next: next}
+	next := &testSeries{id: 2, steps: 20, size: 1 << 10, last: true}
+	p := &testSeries{id: 1, steps: 20, size: 1 << 10, next: next}
 	for step := range p.steps - 1 {
 		open(t, k, p, 7, step).Release()
 		awaitQuiet(k)
@@ -123,7 +123,7 @@ func TestAheadOfTheEpoch(t *testing.T) {
 // Many ranks, tiny memory, everything at once: right bytes, and the budget holds.
 func TestStress(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
-	p := &testPlan{steps: 40, size: 300_000}
+	p := &testSeries{steps: 40, size: 300_000}
 	var ranks sync.WaitGroup
 	for rank := range uint64(8) {
 		ranks.Go(func() {

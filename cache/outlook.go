@@ -24,18 +24,18 @@ type outlook struct {
 	writes  rate
 	pins    map[[16]byte]policy.Level
 	sets    map[[16]byte]int32
-	packing map[[16]byte]pack.Measure // as pins and sets by the plan of keys; none where it does not pay
-	groups  map[[16]byte]int32        // by the plan of steps: the first of their numbers
+	packing map[[16]byte]pack.Measure // as pins and sets by the series of keys; none where it does not pay
+	groups  map[[16]byte]int32        // by the series of steps: the first of their numbers
 	steps   int64                     // so many numbers are taken
 	below   []promotion               // batches on a disk or packed that readers come to
 }
 
 // A bound is a reader with the two epochs that it will read.
 type bound struct {
-	plan, next Plan
-	reader     reader
-	job        int32
-	grouped    bool // others read beside it
+	series, next Series
+	reader       reader
+	job          int32
+	grouped      bool // others read beside it
 }
 
 // maxItems bounds a choice. So does what budgets can hold, a few times over: of
@@ -56,7 +56,7 @@ func (o *outlook) addPresent(k *batch) {
 	item := policy.Item{Now: k.level(), Last: o.time.seconds(k.last)}
 	item.Wait[policy.Source] = k.took.Seconds()
 	item.Bytes[policy.Packed] = k.real
-	n := o.add(k.plan, k.key, k.size, item)
+	n := o.add(k.series, k.key, k.size, item)
 	if _, at, ok := o.readers.traces.soonest(k.key, o.now); ok {
 		o.problem.Uses = append(o.problem.Uses, policy.Use{Item: n, At: o.time.seconds(at)})
 	}
@@ -66,35 +66,35 @@ func (o *outlook) addPresent(k *batch) {
 // maxItems, the others are for batches ahead. A batch without an item stays where it is.
 func (o *outlook) full() bool { return len(o.problem.Items) >= maxItems/2 }
 
-// add completes an item with what is known of its plan.
-func (o *outlook) add(p Plan, k Key, size int64, i policy.Item) int32 {
-	set, ok := o.sets[k.Plan]
+// add completes an item with what is known of its series.
+func (o *outlook) add(s Series, k Key, size int64, i policy.Item) int32 {
+	set, ok := o.sets[k.Series]
 	if !ok {
 		set = int32(len(o.sets))
-		o.sets[k.Plan] = set
-		if m, pays := o.measure(p, size); pays {
-			o.packing[k.Plan] = m
+		o.sets[k.Series] = set
+		if m, pays := o.measure(s, size); pays {
+			o.packing[k.Series] = m
 		}
 	}
-	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Plan]
-	describe(&i, size, o.packing[k.Plan], &o.rates, o.writes, o.problem.Disk > 0)
+	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Series]
+	describe(&i, size, o.packing[k.Series], &o.rates, o.writes, o.problem.Disk > 0)
 	n := int32(len(o.problem.Items))
 	o.index[k] = n
 	o.problem.Items = append(o.problem.Items, i)
 	return n
 }
 
-// measure is how a plan's batches are packed, if that pays.
-func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
+// measure is how the batches of a series are packed, if that pays.
+func (o *outlook) measure(s Series, size int64) (pack.Measure, bool) {
 	readers := 0
 	for _, b := range o.courses {
-		if b.plan.ID() == p.ID() {
+		if b.series.ID() == s.ID() {
 			readers++
 		}
 	}
 	const perMiB = 1 << 20
-	return o.packed.measured(p.Dataset(), pack.Setting{
-		Memory: o.problem.Memory, Dataset: size * int64(p.Steps()) * int64(max(1, readers)),
+	return o.packed.measured(s.Dataset(), pack.Setting{
+		Memory: o.problem.Memory, Dataset: size * int64(s.Steps()) * int64(max(1, readers)),
 		Below: o.rates[policy.Source].duration(perMiB), Uses: 2,
 	})
 }
@@ -104,7 +104,7 @@ func (o *outlook) measure(p Plan, size int64) (pack.Measure, bool) {
 func (o *outlook) addFuture() {
 	most := o.most()
 	for n, b := range o.courses {
-		end := b.plan.Steps()
+		end := b.series.Steps()
 		if b.next != nil {
 			end += b.next.Steps()
 		}
@@ -131,12 +131,12 @@ func (o *outlook) most() int {
 
 // addUse adds one step of a reader.
 func (o *outlook) addUse(b *bound, step uint64) {
-	p, s := b.plan, step
+	p, s := b.series, step
 	if s >= p.Steps() {
 		p, s = b.next, s-p.Steps()
 	}
 	k := p.Key(b.reader.rank, s)
-	if p.Once() && o.pins[k.Plan] == policy.Source {
+	if p.Once() && o.pins[k.Series] == policy.Source {
 		return
 	}
 	i, ok := o.index[k]
@@ -161,15 +161,15 @@ func (o *outlook) addUse(b *bound, step uint64) {
 }
 
 // group numbers a step: one of its batches alone keeps no reader from waiting.
-func (o *outlook) group(p Plan, step uint64) int32 {
-	first, ok := o.groups[p.ID()]
+func (o *outlook) group(s Series, step uint64) int32 {
+	first, ok := o.groups[s.ID()]
 	if !ok {
-		if o.steps+int64(p.Steps()) > math.MaxInt32 {
+		if o.steps+int64(s.Steps()) > math.MaxInt32 {
 			return -1
 		}
 		first = int32(o.steps)
-		o.groups[p.ID()] = first
-		o.steps += int64(p.Steps())
+		o.groups[s.ID()] = first
+		o.steps += int64(s.Steps())
 	}
 	return first + int32(step)
 }

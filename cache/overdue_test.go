@@ -16,7 +16,7 @@ func TestOverdueMakesWay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const places, random = 64, 24
 				k := newCache(t, cache.Config{RAMBytes: places * 256 << 10, Workers: 1, Policy: policy})
-				p := &testPlan{id: 1, steps: 96, size: 256 << 10, noise: true, fail: slow(2 * time.Millisecond)}
+				p := &testSeries{id: 1, steps: 96, size: 256 << 10, noise: true, fail: slow(2 * time.Millisecond)}
 				for range 3 {
 					for step := uint64(random); step > 0; step-- {
 						time.Sleep(2 * time.Millisecond)

@@ -118,7 +118,7 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 
 // nameOf is how the store names a batch.
 func nameOf(k Key) (n pack.Name) {
-	copy(n[:], k.Plan[:])
+	copy(n[:], k.Series[:])
 	binary.LittleEndian.PutUint64(n[16:], k.Rank)
 	binary.LittleEndian.PutUint64(n[24:], k.Step)
 	return n

@@ -12,8 +12,8 @@ import (
 // first one costs another its place: there is no other room to begin with.
 func (st *store) pack(e *entry, mem []byte) bool {
 	st.mu.Lock()
-	m, pays := st.mu.strategy.packing[e.key.Plan]
-	b := batch{key: e.key, plan: e.plan, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
+	m, pays := st.mu.strategy.packing[e.key.Series]
+	b := batch{key: e.key, series: e.series, form: form{packed: true, size: e.size}, history: e.history} // which an open may change meanwhile
 	st.mu.Unlock()
 	if !pays {
 		return false

@@ -17,7 +17,7 @@ func TestDataThatFitPacked(t *testing.T) {
 		t.Run(fmt.Sprint(tick), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const ranks, epochs = 2, 6
-				p := &testPlan{id: 1, steps: 256, size: 128 << 10, quarter: true, fail: slow(1300 * time.Microsecond)}
+				p := &testSeries{id: 1, steps: 256, size: 128 << 10, quarter: true, fail: slow(1300 * time.Microsecond)}
 				k := newCache(t, cache.Config{RAMBytes: 20 << 20, Workers: 2})
 				for range epochs {
 					var all sync.WaitGroup

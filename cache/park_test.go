@@ -55,11 +55,11 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 	kernel := &aKernel{}
 	k := newCache(t, cache.Config{RAMBytes: 256 << 20, Backing: kernel, MaxAhead: 1})
 	k.KeepFiles(files)
-	var plans []*testPlan
+	var series []*testSeries
 	for i, size := range []int64{0, 1, 4096, 4097, 100_000, 128 << 10, 128<<10 + 1, 300_000} {
-		plans = append(plans, &testPlan{id: byte(i), steps: many, size: size, last: true})
+		series = append(series, &testSeries{id: byte(i), steps: many, size: size, last: true})
 	}
-	for _, p := range plans {
+	for _, p := range series {
 		for step := range p.steps {
 			s := open(t, k, p, 0, step)
 			check(t, s, p, 0, step)
@@ -68,22 +68,22 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 	}
 	awaitQuiet(k)
 	for round := range 2 {
-		for _, p := range plans {
+		for _, p := range series {
 			for step := range p.steps {
 				if tier, _ := k.Contains(p, 0, step); tier != "ram" {
 					t.Fatalf("round %d: a batch of %d bytes is in %q", round, p.size, tier)
 				}
 			}
 		}
-		if n, slabs := k.Files(), k.Stats().RAM.Slabs; n > files+8 || slabs != len(plans)*many {
-			t.Errorf("round %d: %d files and %d slabs, want %d and %d", round, n, slabs, files, len(plans)*many)
+		if n, slabs := k.Files(), k.Stats().RAM.Slabs; n > files+8 || slabs != len(series)*many {
+			t.Errorf("round %d: %d files and %d slabs, want %d and %d", round, n, slabs, files, len(series)*many)
 		}
 		var ranks sync.WaitGroup
 		for rank := range uint64(4) {
 			ranks.Go(func() {
 				rnd := rand.New(rand.NewPCG(uint64(round), rank%2)) // two by two the same ones at the same time
 				for range 500 {
-					p, step := plans[rnd.IntN(len(plans))], rnd.Uint64N(many)
+					p, step := series[rnd.IntN(len(series))], rnd.Uint64N(many)
 					s, err := k.Open(t.Context(), nil, p, 0, step)
 					if err != nil {
 						t.Error(err)
@@ -100,7 +100,7 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 		}
 		ranks.Wait()
 	}
-	if s := k.Stats(); s.Fills != uint64(len(plans)*many) || s.Evicted != 0 || s.RAM.Used > s.RAM.Budget {
+	if s := k.Stats(); s.Fills != uint64(len(series)*many) || s.Evicted != 0 || s.RAM.Used > s.RAM.Budget {
 		t.Errorf("%+v", s)
 	}
 }
@@ -111,7 +111,7 @@ func TestMappedAndParked(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			k := newCache(t, cache.Config{RAMBytes: 64 << 20, Backing: &aKernel{}, MaxAhead: 1})
 			k.KeepFiles(4)
-			p := &testPlan{steps: 100, size: size, last: true}
+			p := &testSeries{steps: 100, size: size, last: true}
 			s := open(t, k, p, 0, 0)
 			m := mapped(t, s)
 			s.Release()
@@ -120,7 +120,7 @@ func TestMappedAndParked(t *testing.T) {
 			}
 			awaitQuiet(k)
 			k.DiscardAll(p.ID())
-			other := &testPlan{id: 1, steps: 100, size: size, last: true}
+			other := &testSeries{id: 1, steps: 100, size: size, last: true}
 			for step := range other.steps {
 				open(t, k, other, 0, step).Release()
 			}
@@ -142,7 +142,7 @@ func TestParkedMakeWay(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			k := newCache(t, cache.Config{RAMBytes: 16 << 20, Policy: "all-disk", Backing: &aKernel{}, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 256 << 20}}})
 			k.KeepFiles(30)
-			p := &testPlan{steps: uint64(24<<20/size) / 8, size: size, noise: true}
+			p := &testSeries{steps: uint64(24<<20/size) / 8, size: size, noise: true}
 			var ranks sync.WaitGroup
 			for rank := range uint64(8) {
 				ranks.Go(func() {
@@ -187,7 +187,7 @@ func TestBytesBesideSmallBatches(t *testing.T) {
 	for step := range few.steps {
 		open(t, k, few, 0, step).Release()
 	}
-	took := func(p cache.Plan, of uint64) time.Duration {
+	took := func(p cache.Series, of uint64) time.Duration {
 		rnd, begin := rand.New(rand.NewPCG(1, 2)), time.Now()
 		for range 60_000 {
 			step := rnd.Uint64N(of)
@@ -204,7 +204,7 @@ func TestBytesBesideSmallBatches(t *testing.T) {
 	}
 }
 
-// quiet is a plan that keeps no account of its fills.
+// quiet is a series that keeps no account of its fills.
 type quiet struct {
 	id    byte
 	steps uint64
@@ -214,12 +214,12 @@ type quiet struct {
 func (p *quiet) ID() [16]byte    { return [16]byte{100 + p.id} }
 func (p *quiet) Dataset() string { return "test" }
 func (p *quiet) Key(rank, step uint64) cache.Key {
-	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 func (p *quiet) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return k.Rank, k.Step, k.Plan == p.ID()
+	return k.Rank, k.Step, k.Series == p.ID()
 }
-func (p *quiet) Next() cache.Plan             { return nil }
+func (p *quiet) Next() cache.Series           { return nil }
 func (p *quiet) Once() bool                   { return false }
 func (p *quiet) Shared() bool                 { return false }
 func (p *quiet) Ahead(uint64, uint64) bool    { return true }

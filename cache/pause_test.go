@@ -9,7 +9,7 @@ import (
 	"rankfs/cache"
 )
 
-// asked is a plan that is asked of each batch in turn by who looks at all of them.
+// asked is a series that is asked of each batch in turn by who looks at all of them.
 type asked struct {
 	quiet
 	find, once *gate
@@ -72,9 +72,9 @@ func (g *gate) need(k *cache.Cache) (done chan struct{}) {
 	return done
 }
 
-// However many batches there are, nobody waits while a plan looks at all of them:
+// However many batches there are, nobody waits while levels are chosen:
 // neither at what there is, nor to put it in order.
-func TestPlansGiveWay(t *testing.T) {
+func TestChoicesGiveWay(t *testing.T) {
 	const many = 3000
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})
 	p := &asked{quiet{steps: many + 9, size: 4096}, newGate(many - 8), newGate(many - 8)}
@@ -82,33 +82,33 @@ func TestPlansGiveWay(t *testing.T) {
 		open(t, k, p, 0, step).Release()
 	}
 	awaitQuiet(k)
-	plans, deadline := k.Stats().Choices, time.Now().Add(time.Minute)
+	choices, deadline := k.Stats().Choices, time.Now().Add(time.Minute)
 	looked, ordered := p.once.need(k), p.find.need(k)
-	k.Allow(64<<20, true) // which has it plan
-	for k.Stats().Choices == plans && time.Now().Before(deadline) {
+	k.Allow(64<<20, true) // which has it choose
+	for k.Stats().Choices == choices && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, done := range []chan struct{}{looked, ordered} {
 		select {
 		case <-done:
 		case <-time.After(time.Minute):
-			t.Fatal("no plan was made")
+			t.Fatal("no choice was made")
 		}
 	}
 	if s := k.Stats(); s.RAM.Slabs < many {
 		t.Errorf("%d batches are left", s.RAM.Slabs)
 	}
 	if !p.once.early {
-		t.Error("who comes while a plan looks at what there is waits for all of it")
+		t.Error("who comes while levels are chosen waits for all of it")
 	}
 	if !p.find.early {
 		t.Error("who comes while batches are put in order waits for all of them")
 	}
 }
 
-// How long opens of batches that are ready take beside plans, with very many in
-// memory: go test -run - -bench OpenBesidePlans -benchtime 400000x ./cache.
-func BenchmarkOpenBesidePlans(b *testing.B) {
+// How long opens of batches that are ready take beside choices of levels, with very many in
+// memory: go test -run - -bench OpenBesideChoices -benchtime 400000x ./cache.
+func BenchmarkOpenBesideChoices(b *testing.B) {
 	const many = 200_000
 	config := cache.Config{RAMBytes: many*4096 + 256<<20}
 	k := newCache(b, config)
@@ -116,12 +116,12 @@ func BenchmarkOpenBesidePlans(b *testing.B) {
 	for step := range uint64(many) {
 		open(b, k, p, step%8, step/8).Release()
 	}
-	plans := k.Stats().Choices
+	choices := k.Stats().Choices
 	took := make([]time.Duration, 0, b.N)
 	b.ResetTimer()
 	for i := range b.N {
 		if i%20_000 == 0 {
-			k.Allow(config.RAMBytes, true) // which has it plan
+			k.Allow(config.RAMBytes, true) // which has it choose
 		}
 		begin := time.Now()
 		open(b, k, p, uint64(i%8), uint64(i/8)%p.steps).Release()
@@ -132,5 +132,5 @@ func BenchmarkOpenBesidePlans(b *testing.B) {
 	for name, part := range map[string]float64{"p50": 0.5, "p99": 0.99, "p99.99": 0.9999, "longest": 1} {
 		b.ReportMetric(float64(took[int(part*float64(len(took)-1))].Microseconds()), name+"-us")
 	}
-	b.ReportMetric(float64(k.Stats().Choices-plans), "plans")
+	b.ReportMetric(float64(k.Stats().Choices-choices), "choices")
 }

@@ -28,19 +28,19 @@ func (c *Cache) SetPolicy(name string) error {
 	return nil
 }
 
-// Pin keeps all batches whose key names a plan from going below a level, as long as
+// Pin keeps all batches whose key names a series from going below a level, as long as
 // the budgets allow, even those that are read once. Level policy.Source ends the pin.
-func (c *Cache) Pin(plan [16]byte, at policy.Level) {
+func (c *Cache) Pin(series [16]byte, at policy.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at == policy.Source {
-		delete(c.mu.strategy.pins, plan)
+		delete(c.mu.strategy.pins, series)
 	} else {
-		c.mu.strategy.pins[plan] = at
+		c.mu.strategy.pins[series] = at
 	}
 	idle, eviction, now := c.mu.slabs.idle, &c.mu.eviction, time.Now()
 	for id := range idle.all() {
-		if b := idle.at(id); b.key.Plan == plan && b.plan.Once() {
+		if b := idle.at(id); b.key.Series == series && b.series.Once() {
 			idle.rank(id, eviction.place(&b, now))
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 // Prepare makes a batch ready for the next open of it, on the caller's
 // goroutine. It takes the place of nothing that a reader is known to come to, nor
-// on a disk of what was pinned or is of the same plan: the error then wraps
+// on a disk of what was pinned or is of the same series: the error then wraps
 // meta.ErrNoSpace.
-func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
-	now, k := time.Now(), p.Key(rank, step)
+func (c *Cache) Prepare(ctx context.Context, of Series, rank, step uint64) error {
+	now, k := time.Now(), of.Key(rank, step)
 	c.mu.Lock()
 	if c.mu.closed {
 		c.mu.Unlock()
@@ -24,7 +24,7 @@ func (c *Cache) Prepare(ctx context.Context, p Plan, rank, step uint64) error {
 		c.store.closeOnDisk(k)
 		return nil
 	}
-	e, mine := c.mu.slabs.entry(p, k, rank, step)
+	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	if mine {
 		c.mu.slabs.begin(e, &c.mu.queue.others, stall.Plan)
 		e.byHand, e.last = true, now // as if it had been used

@@ -35,8 +35,8 @@ func (q *queue) charge(u *usage) {
 }
 
 // usageOf is the account of an open, which was to be expected or not.
-func (q *queue) usageOf(p Names, expected bool) *usage {
-	ep := q.readers.epochs[p.ID()]
+func (q *queue) usageOf(s Names, expected bool) *usage {
+	ep := q.readers.epochs[s.ID()]
 	switch {
 	case ep == nil:
 		return &q.others
@@ -71,7 +71,7 @@ func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
 		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
 		return e, true
 	}
-	e, _ = q.slabs.entry(best.plan, best.plan.Key(best.reader.rank, best.step), best.reader.rank, best.step) // which is missing
+	e, _ = q.slabs.entry(best.series, best.series.Key(best.reader.rank, best.step), best.reader.rank, best.step) // which is missing
 	q.slabs.begin(e, best.usage, stall.Plan)
 	e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
 	return e, false
@@ -86,10 +86,10 @@ const maxLook = 256
 type task struct {
 	usage  *usage
 	demand int     // which of the waiting opens, or
-	ahead  bool    // the batch of a plan that is
+	ahead  bool    // the batch of a series that is
 	due    float64 // in so many seconds
 	reader *reader
-	plan   Plan
+	series Series
 	step   uint64
 }
 
@@ -110,9 +110,9 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 	}
 	for _, ep := range q.readers.epochs {
 		for r := range ep.all() {
-			r = q.readers.traces.guide(ep.plan, r)
-			if p, step, is := q.readers.missing(ep, r); is {
-				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, plan: p, step: step})
+			r = q.readers.traces.guide(ep.series, r)
+			if s, step, is := q.readers.missing(ep, r); is {
+				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, series: s, step: step})
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"rankfs/cache/trace"
 )
 
-// A reader is one rank going through a plan, as its opens show it. Its steps
-// count on into the next epoch: those of that one begin at the plan's Steps.
+// A reader is one rank going through a series, as its opens show it. Its steps
+// count on into the next epoch: those of that one begin at the Steps of the series.
 //
 // It is moved by its opens alone.
 type reader struct {
@@ -32,9 +32,9 @@ type reader struct {
 // and late like any other reader. The cache's lock guards it.
 type route struct {
 	reader
-	plan   Plan
+	series Series
 	graph  *trace.Graph
-	opened []uint32 // by step of the plan: at which open that was last; zero: never
+	opened []uint32 // by step of the series: at which open that was last; zero: never
 	due    []uint32 // and at which it will be again: unknown, never, or that, with a mark if it is not sure
 	steps  []uint32 // by open, modulo twice the steps: which is due; of two the sooner
 	trust  int      // believed while above zero

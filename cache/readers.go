@@ -8,14 +8,14 @@ import (
 	"rankfs/cache/ahead"
 )
 
-// readers are the ranks that read on this node: where each is in which plan, how
+// readers are the ranks that read on this node: where each is in which series, how
 // fast it goes, and what it opens next. The cache's lock guards them.
 type readers struct {
 	config  *Config
 	budget  *atomic.Int64 // bytes of memory
 	slabs   *slabs        // says what is missing
 	rates   *rates
-	epochs  map[[16]byte]*epoch // by plan
+	epochs  map[[16]byte]*epoch // by series
 	count   int                 // of readers, of all epochs
 	traces  traces              // of what they opened
 	tenants tenants             // that they are of
@@ -25,8 +25,8 @@ type readers struct {
 const maxReaders = 4096
 
 // reader finds or makes the reader of a rank that opens a step; nil if there are too many.
-func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *reader) {
-	if ep := rs.epochs[p.ID()]; ep != nil {
+func (rs *readers) reader(s Series, rank, step uint64, now time.Time) (*epoch, *reader) {
+	if ep := rs.epochs[s.ID()]; ep != nil {
 		if r := ep.opener(rank, step, rs.near()); r != nil {
 			for _, other := range ep.silent(r, now) {
 				rs.remove(ep, other)
@@ -41,7 +41,7 @@ func (rs *readers) reader(p Plan, rank, step uint64, now time.Time) (*epoch, *re
 		return nil, nil
 	}
 	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, seen: now}
-	return rs.add(p, r), r
+	return rs.add(s, r), r
 }
 
 // near is how far from where a reader is an open is still its own.
@@ -49,11 +49,11 @@ func (rs *readers) near() uint64 { return min(near, uint64(rs.config.MaxAhead)) 
 
 // add adds a reader to the epoch of p, in the place of the one of its rank that is silent
 // longest if there are too many.
-func (rs *readers) add(p Plan, r *reader) *epoch {
-	ep := rs.epochs[p.ID()]
+func (rs *readers) add(s Series, r *reader) *epoch {
+	ep := rs.epochs[s.ID()]
 	if ep == nil {
-		ep = &epoch{plan: p, readers: make(map[uint64][]*reader)}
-		rs.epochs[p.ID()] = ep
+		ep = &epoch{series: s, readers: make(map[uint64][]*reader)}
+		rs.epochs[s.ID()] = ep
 	}
 	its := ep.readers[r.rank]
 	for _, other := range its {
@@ -80,7 +80,7 @@ func (rs *readers) remove(ep *epoch, r *reader) {
 	}
 	rs.count--
 	if len(ep.readers) == 0 {
-		delete(rs.epochs, ep.plan.ID())
+		delete(rs.epochs, ep.series.ID())
 	}
 }
 
@@ -107,7 +107,7 @@ func (rs *readers) end() {
 // served notes that an open that waited for e was answered: a reader that waits is not
 // one that needs less.
 func (rs *readers) served(e *entry) {
-	if ep := rs.epochs[e.plan.ID()]; ep != nil {
+	if ep := rs.epochs[e.series.ID()]; ep != nil {
 		for _, r := range ep.readers[e.rank] {
 			if r.Pos == e.step+1 {
 				r.served = time.Now()
@@ -128,18 +128,18 @@ func (rs *readers) restart(now time.Time) {
 	}
 }
 
-// tenant is that of a plan of which a batch is opened now; nil if it has none.
-func (rs *readers) tenant(p Plan, now time.Time) *tenant {
-	if p.Shared() {
+// tenant is that of a series of which a batch is opened now; nil if it has none.
+func (rs *readers) tenant(s Series, now time.Time) *tenant {
+	if s.Shared() {
 		return nil
 	}
-	t := rs.tenants.of[p.ID()]
+	t := rs.tenants.of[s.ID()]
 	if t == nil && len(rs.tenants.of) >= maxReaders {
 		return nil
 	}
 	if t == nil {
 		t = &tenant{lane: rs.laneFor(nil), astray: 1}
-		rs.tenants.of[p.ID()] = t
+		rs.tenants.of[s.ID()] = t
 	}
 	t.seen = now
 	return t

@@ -17,7 +17,7 @@ import (
 func TestReserve(t *testing.T) {
 	dir := t.TempDir()
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 128 << 20}}})
-	large := &testPlan{id: 1, steps: 4, size: 20 << 20}
+	large := &testSeries{id: 1, steps: 4, size: 20 << 20}
 	for step := range large.steps { // each is larger than memory, and stays open in the cache
 		open(t, k, large, 0, step).Release()
 	}
@@ -56,7 +56,7 @@ func TestReserve(t *testing.T) {
 func TestReserveElsewhere(t *testing.T) {
 	full, free := t.TempDir(), t.TempDir()
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: full, Bytes: 64 << 20}, {Path: free, Bytes: 30 << 20}}})
-	large := &testPlan{id: 1, steps: 2, size: 20 << 20}
+	large := &testSeries{id: 1, steps: 2, size: 20 << 20}
 	for step := range large.steps { // larger than memory: both are in the directory that has more room
 		defer open(t, k, large, 0, step).Release()
 	}
@@ -88,12 +88,12 @@ func TestReserveWithoutNVMe(t *testing.T) {
 func TestPoliciesSeeWhatSlabsMayTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 128 << 20}}})
-		p := &testPlan{id: 1, steps: 8, size: 1 << 20}
-		planned := func() int64 {
+		p := &testSeries{id: 1, steps: 8, size: 1 << 20}
+		chosen := func() int64 {
 			t.Helper()
-			for i, plans := 0, k.Stats().Choices; k.Stats().Choices == plans; i++ {
+			for i, choices := 0, k.Stats().Choices; k.Stats().Choices == choices; i++ {
 				if i == 1000 {
-					t.Fatal("no plan is made")
+					t.Fatal("no choice is made")
 				}
 				open(t, k, p, 0, uint64(i)%p.steps).Release()
 				time.Sleep(10 * time.Millisecond)
@@ -101,19 +101,19 @@ func TestPoliciesSeeWhatSlabsMayTake(t *testing.T) {
 			synctest.Wait()
 			return k.ChosenDisk()
 		}
-		if got := planned(); got != 128<<20 {
-			t.Errorf("planned for %d bytes of an empty disk", got)
+		if got := chosen(); got != 128<<20 {
+			t.Errorf("chosen for %d bytes of an empty disk", got)
 		}
 		r, err := k.Reserve(t.Context(), 100<<20, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := planned(); got != 28<<20 {
-			t.Errorf("planned for %d bytes beside the 100 MiB", got)
+		if got := chosen(); got != 28<<20 {
+			t.Errorf("chosen for %d bytes beside the 100 MiB", got)
 		}
 		r.Release()
-		if got := planned(); got != 128<<20 {
-			t.Errorf("planned for %d bytes after the release", got)
+		if got := chosen(); got != 128<<20 {
+			t.Errorf("chosen for %d bytes after the release", got)
 		}
 	})
 }

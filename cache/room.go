@@ -67,7 +67,7 @@ func (rm *roomQueue) given() {
 // anyway: the batches that it waits for may need this one first. An input never
 // overtakes: it serves a fill that already has its room.
 func (rm *roomQueue) overtakes(e *entry) bool {
-	if e.plan.Shared() {
+	if e.series.Shared() {
 		return false
 	}
 	for _, o := range rm.fills {
@@ -107,7 +107,7 @@ func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Sho
 // held is what opens have of memory while the fill of an entry finds no room, what they
 // wait for beside it, and what of the former is held by threads that wait.
 func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []holding) {
-	short = &Shortage{Plan: e.plan, Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
+	short = &Shortage{Series: e.series, Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}
 	stalled := rm.stalled()
 	for _, h := range rm.slabs.entries {
 		if h.holders == 0 || !h.inMemory() {
@@ -119,7 +119,7 @@ func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []ho
 			if wants == nil || wants.state != filling || !stalled(wants) {
 				continue
 			}
-			if rank, step, ok := h.plan.Find(h.key); ok {
+			if rank, step, ok := h.series.Find(h.key); ok {
 				waiting = append(waiting, holding{thread, rank, step, pages(h.size), wants})
 				break
 			}

@@ -16,7 +16,7 @@ import (
 // and is not told of the other's failure.
 func TestComesAsAnotherLeaves(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 2})
-	large, small := &testPlan{id: 1, steps: 2, size: 12 << 20, last: true}, &testPlan{id: 2, steps: 1, size: 100, last: true}
+	large, small := &testSeries{id: 1, steps: 2, size: 12 << 20, last: true}, &testSeries{id: 2, steps: 1, size: 100, last: true}
 	defer open(t, k, large, 0, 0).Release()
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
@@ -49,7 +49,7 @@ func TestRoomByArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, places, ranks = 4 << 20, 4, 8
 		k := newCache(t, cache.Config{RAMBytes: places * size, Workers: 2 * ranks, OpenTimeout: time.Hour})
-		p := &testPlan{id: 1, steps: 30, size: size, last: true, fail: slow(3 * time.Millisecond)}
+		p := &testSeries{id: 1, steps: 30, size: size, last: true, fail: slow(3 * time.Millisecond)}
 		var mu sync.Mutex
 		type wait struct{ from, to time.Time }
 		var waits []wait

@@ -29,7 +29,7 @@ func learnt(t *testing.T, opened []uint64, steps uint64) map[string]*trace.Graph
 // room for half.
 func fillsOf(t *testing.T, opened []uint64, policy string, of map[string]*trace.Graph) (fills int) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &testPlan{id: 1, steps: routed, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}
+		p := &testSeries{id: 1, steps: routed, size: 32 << 10, noise: true, fail: slow(2 * time.Millisecond)}
 		k := newCache(t, cache.Config{RAMBytes: routed / 2 * p.size, Workers: 1, Policy: policy})
 		k.Learn(of)
 		for _, step := range opened {
@@ -54,7 +54,7 @@ func TestHitsOnALearntRoute(t *testing.T) {
 			opened := tracetest.Ways[name](routed, 3)
 			var all []opening
 			for _, s := range opened {
-				all = append(all, opening{key: (&testPlan{id: 1}).Key(0, s)})
+				all = append(all, opening{key: (&testSeries{id: 1}).Key(0, s)})
 			}
 			best := float64(bestOf(all, routed/2))
 			hits := len(opened) - fillsOf(t, opened, "", learnt(t, tracetest.Ways[name](64, 4), 64))

@@ -10,11 +10,11 @@ import (
 // that a batch does not fit beside it, and there is no disk to serve it from. Or there
 // is memory, and no file to be had for it. It wraps meta.ErrNoSpace.
 type Shortage struct {
-	Plan    Plan  // of the batch that is waited for
-	Batches int   // that are open
-	Held    int64 // what these take, and what is only mapped
-	Size    int64 // of the one that is waited for
-	Asked   int64 // of all that are waited for, and find no room or no worker
+	Series  Series // of the batch that is waited for
+	Batches int    // that are open
+	Held    int64  // what these take, and what is only mapped
+	Size    int64  // of the one that is waited for
+	Asked   int64  // of all that are waited for, and find no room or no worker
 	Memory  int64
 	Stuck   bool // the threads that hold it wait in such opens themselves
 	NoFile  bool // the daemon may not have another descriptor or mapping, however much memory there is

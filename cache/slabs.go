@@ -18,7 +18,7 @@ type slabs struct {
 // entry finds the entry of a batch of key k, or makes one, which the caller must then begin and
 // have filled, even if only from a slot of the pool. An entry that was idle in a file
 // of its own is ready, and the caller only holds it.
-func (s *slabs) entry(p Plan, k Key, rank, step uint64) (e *entry, mine bool) {
+func (s *slabs) entry(of Series, k Key, rank, step uint64) (e *entry, mine bool) {
 	if e = s.entries[k]; e != nil {
 		return e, false
 	}
@@ -29,7 +29,7 @@ func (s *slabs) entry(p Plan, k Key, rank, step uint64) (e *entry, mine bool) {
 		}
 		b = s.idle.take(id)
 	}
-	b.plan = p
+	b.series = of
 	e = &entry{batch: b, request: request{rank: rank, step: step}, done: make(chan struct{})}
 	s.entries[k] = e
 	return e, true
@@ -71,15 +71,15 @@ func (s *slabs) idleFiles() bool {
 	return s.idle.files+len(s.stale) > 0
 }
 
-// keys are those of all that is here of a plan.
-func (s *slabs) keys(plan [16]byte, keys map[Key]struct{}) {
+// keys are those of all that is here of a series.
+func (s *slabs) keys(series [16]byte, keys map[Key]struct{}) {
 	for k := range s.entries {
-		if k.Plan == plan {
+		if k.Series == series {
 			keys[k] = struct{}{}
 		}
 	}
 	for id := range s.idle.all() {
-		if k := s.idle.name(id).key; k.Plan == plan {
+		if k := s.idle.name(id).key; k.Series == series {
 			keys[k] = struct{}{}
 		}
 	}

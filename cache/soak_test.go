@@ -32,9 +32,9 @@ func TestSoak(t *testing.T) {
 	}
 	s := &soaking{t: t, k: newCache(t, config), config: config, until: time.Now().Add(*soak)}
 	for i := range byte(4) {
-		s.plans = append(s.plans, &testPlan{id: i + 1, steps: 40 << i, size: 300_000 << i, once: i == 3, last: i == 2})
+		s.series = append(s.series, &testSeries{id: i + 1, steps: 40 << i, size: 300_000 << i, once: i == 3, last: i == 2})
 	}
-	s.plans = append(s.plans, &testPlan{id: 5, steps: 400, size: 9_000})
+	s.series = append(s.series, &testSeries{id: 5, steps: 400, size: 9_000})
 	if *seed%2 == 0 {
 		s.k.KeepFiles(10)
 	}
@@ -56,17 +56,17 @@ type soaking struct {
 	t      *testing.T
 	k      *cache.Cache
 	config cache.Config
-	plans  []*testPlan
+	series []*testSeries
 	until  time.Time
 }
 
-func (s *soaking) plan(r *rand.Rand) *testPlan { return s.plans[r.IntN(len(s.plans))] }
+func (s *soaking) any(r *rand.Rand) *testSeries { return s.series[r.IntN(len(s.series))] }
 
 // open reads a batch. There may be no room for it while others hold theirs.
-func (s *soaking) open(r *rand.Rand, p *testPlan, rank, step uint64) {
+func (s *soaking) open(r *rand.Rand, p *testSeries, rank, step uint64) {
 	slab, err := s.k.Open(s.t.Context(), nil, p, rank, step)
 	if err != nil {
-		s.t.Errorf("plan %d rank %d step %d: %v", p.id, rank, step, err)
+		s.t.Errorf("series %d rank %d step %d: %v", p.id, rank, step, err)
 		return
 	}
 	check(s.t, slab, p, rank, step)
@@ -76,7 +76,7 @@ func (s *soaking) open(r *rand.Rand, p *testPlan, rank, step uint64) {
 
 // job reads part of an epoch, at times with a jump.
 func (s *soaking) job(r *rand.Rand) {
-	p, rank := s.plan(r), r.Uint64N(3)
+	p, rank := s.any(r), r.Uint64N(3)
 	for step := r.Uint64N(p.steps); step < p.steps && time.Now().Before(s.until); step++ {
 		s.open(r, p, rank, step)
 		if r.IntN(50) == 0 {
@@ -86,12 +86,12 @@ func (s *soaking) job(r *rand.Rand) {
 }
 
 func (s *soaking) stray(r *rand.Rand) {
-	p := s.plan(r)
+	p := s.any(r)
 	s.open(r, p, r.Uint64N(3), r.Uint64N(p.steps))
 }
 
 func (s *soaking) warm(r *rand.Rand) {
-	p := s.plan(r)
+	p := s.any(r)
 	err := s.k.Prepare(s.t.Context(), p, r.Uint64N(3), r.Uint64N(p.steps))
 	if err != nil && !errors.Is(err, meta.ErrNoSpace) {
 		s.t.Errorf("prepare: %v", err)
@@ -100,7 +100,7 @@ func (s *soaking) warm(r *rand.Rand) {
 }
 
 func (s *soaking) discard(r *rand.Rand) {
-	p := s.plan(r)
+	p := s.any(r)
 	s.k.Discard(p.Key(r.Uint64N(3), r.Uint64N(p.steps)))
 	time.Sleep(time.Millisecond)
 }
@@ -113,7 +113,7 @@ func (s *soaking) settings(r *rand.Rand) {
 			s.t.Error(err)
 		}
 	case 1:
-		s.k.Pin(s.plan(r).ID(), policy.Level(r.IntN(int(policy.Levels))))
+		s.k.Pin(s.any(r).ID(), policy.Level(r.IntN(int(policy.Levels))))
 	case 2:
 		s.k.Allow(s.config.RAMBytes/4*r.Int64N(5), r.IntN(3) > 0)
 	}

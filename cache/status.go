@@ -47,7 +47,7 @@ func newStatus(b batch, began time.Time) status {
 }
 
 // An extent has in full the numbers that a status cuts short. Few batches need one:
-// those larger than 4 GiB, or of a rank beyond any plan's.
+// those larger than 4 GiB, or of a rank that no series has.
 type extent struct {
 	rank uint64
 	size int64

@@ -15,9 +15,9 @@ import (
 	"rankfs/cache/pack"
 )
 
-// numbered is a plan that says no more than which it is.
+// numbered is a series that says no more than which it is.
 type numbered struct {
-	Plan
+	Series
 	id byte
 }
 
@@ -27,9 +27,9 @@ func (p numbered) ID() [16]byte { return [16]byte{15: p.id} }
 func TestIdleTable(t *testing.T) {
 	keys := rapid.Custom(func(r *rapid.T) named {
 		return named{Key{
-			Plan: [16]byte{rapid.Byte().Draw(r, "plan") % 3},
-			Rank: rapid.SampledFrom([]uint64{0, 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64}).Draw(r, "rank"),
-			Step: rapid.SampledFrom([]uint64{0, 1, 2, 3, math.MaxUint64}).Draw(r, "step"),
+			Series: [16]byte{rapid.Byte().Draw(r, "series") % 3},
+			Rank:   rapid.SampledFrom([]uint64{0, 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64}).Draw(r, "rank"),
+			Step:   rapid.SampledFrom([]uint64{0, 1, 2, 3, math.MaxUint64}).Draw(r, "step"),
 		}, rapid.Bool().Draw(r, "packed")}
 	})
 	began := time.Now().Add(-time.Hour)
@@ -67,7 +67,7 @@ func TestIdleTable(t *testing.T) {
 				return
 			}
 			m := &model{place: places.Draw(r, "place")}
-			m.key, m.plan, m.history = n.key, numbered{id: rapid.Byte().Draw(r, "whole") % 3}, histories.Draw(r, "history")
+			m.key, m.series, m.history = n.key, numbered{id: rapid.Byte().Draw(r, "whole") % 3}, histories.Draw(r, "history")
 			m.size = rapid.SampledFrom([]int64{0, 1, math.MaxUint32, math.MaxUint32 + 1, 1 << 50}).Draw(r, "size")
 			m.dense = rapid.Bool().Draw(r, "dense")
 			if m.packed = n.packed; m.packed {
@@ -160,7 +160,7 @@ func TestIdleTable(t *testing.T) {
 				if len(all) != len(have) || len(slices.Collect(s.all())) != len(have) {
 					r.Fatalf("%d batches in order, want %d", len(all), len(have))
 				}
-				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+s.files+s.pairs.Len() > 0 || slices.ContainsFunc(s.plans, func(p Plan) bool { return p != nil })) {
+				if len(have) == 0 && (len(s.opened)+len(s.unused)+len(s.wide)+s.files+s.pairs.Len() > 0 || slices.ContainsFunc(s.series, func(p Series) bool { return p != nil })) {
 					r.Fatalf("something is left: %+v", s)
 				}
 			},
@@ -209,7 +209,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newIdleTable(time.Now())
 	for i := range uint64(n) {
-		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, plan: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, place{worth: rand.Float64()})
+		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, series: numbered{}, form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, place{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

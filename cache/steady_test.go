@@ -12,27 +12,27 @@ import (
 	"rankfs/meta/stall"
 )
 
-// A ratedPlan fills from a source that does one thing after the other.
-type ratedPlan struct {
-	*testPlan
-	after *ratedPlan // the next epoch; nil: none
+// A ratedSeries fills from a source that does one thing after the other.
+type ratedSeries struct {
+	*testSeries
+	after *ratedSeries // the next epoch; nil: none
 	disk  chan struct{}
 	takes time.Duration // a batch
 }
 
-func (p *ratedPlan) Next() cache.Plan {
+func (p *ratedSeries) Next() cache.Series {
 	if p.after == nil {
 		return nil
 	}
 	return p.after
 }
 
-func (p *ratedPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+func (p *ratedSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	defer stall.Enter(ctx, stall.Source).Leave(int64(len(dst)))
 	p.disk <- struct{}{}
 	defer func() { <-p.disk }()
 	time.Sleep(p.takes)
-	return p.testPlan.Fill(ctx, rank, step, dst)
+	return p.testSeries.Fill(ctx, rank, step, dst)
 }
 
 // steady has ranks use four fifths of what a source gives, for three epochs that
@@ -43,10 +43,10 @@ func steady(t *testing.T) (begun, ended stall.Totals) {
 	a := stall.NewTable(time.Now)
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Stalls: a, Workers: 2})
 	disk := make(chan struct{}, 1)
-	var all [epochs]*ratedPlan
+	var all [epochs]*ratedSeries
 	for e := epochs - 1; e >= 0; e-- {
-		p := &testPlan{id: byte(e), steps: steps, size: 1 << 20, once: true}
-		all[e] = &ratedPlan{p, all[min(e+1, epochs-1)], disk, takes}
+		p := &testSeries{id: byte(e), steps: steps, size: 1 << 20, once: true}
+		all[e] = &ratedSeries{p, all[min(e+1, epochs-1)], disk, takes}
 	}
 	var first, jobs sync.WaitGroup
 	first.Add(ranks)

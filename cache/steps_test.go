@@ -19,7 +19,7 @@ func TestStepsStayWhole(t *testing.T) {
 		t.Run(fmt.Sprintf("%d%%", percent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const ranks, steps, size = 4, 400, 48 << 10
-				p := &testPlan{id: 3, steps: steps, size: size, noise: true, fail: slow(2 * time.Millisecond)}
+				p := &testSeries{id: 3, steps: steps, size: size, noise: true, fail: slow(2 * time.Millisecond)}
 				k := newCache(t, cache.Config{RAMBytes: int64(ranks*steps*percent/100) * size, Workers: 2})
 				most := 0
 				for epoch := range 6 {
@@ -45,7 +45,7 @@ func TestStepsStayWhole(t *testing.T) {
 }
 
 // partial counts the steps of which some batches are in memory and some are not.
-func partial(k *cache.Cache, p *testPlan, ranks uint64) (n int) {
+func partial(k *cache.Cache, p *testSeries, ranks uint64) (n int) {
 	for step := range p.steps {
 		there := uint64(0)
 		for rank := range ranks {

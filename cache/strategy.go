@@ -14,8 +14,8 @@ type strategy struct {
 	policy  policy.Policy // computes worths
 	drafter policy.Policy // makes the next choice meanwhile; then the two change places
 	targets placement
-	packing map[[16]byte]pack.Measure // how batches are packed, by the plan of their keys; where that pays
-	pins    map[[16]byte]policy.Level // by the plan of keys: no batch goes below
+	packing map[[16]byte]pack.Measure // how batches are packed, by the series of their keys; where that pays
+	pins    map[[16]byte]policy.Level // by the series of keys: no batch goes below
 	opens   uint64                    // that there had been when targets were decided
 }
 
@@ -44,7 +44,7 @@ type moves struct {
 
 // A promotion is a batch that should be higher than it is when a reader comes to it.
 type promotion struct {
-	plan       Plan
+	series     Series
 	rank, step uint64
 	at         float64 // when the reader comes, on the policy's clock
 	item       int32   // of the choice's problem

@@ -7,12 +7,12 @@ import (
 )
 
 // Tenants are the jobs that share memory, as far as the cache can tell them apart: it is
-// told of plans, not of processes. So a tenant is whoever reads one plan and then the
-// next, that of each epoch: two jobs that read the same plan are one tenant, a job that
-// reads two views is two. A plan that other plans copy from has none: its batches belong
+// told of series, not of processes. So a tenant is whoever reads one series and then the
+// next, that of each epoch: two jobs that read the same series are one tenant, a job that
+// reads two views is two. A series that other series copy from has none: its batches belong
 // to no job. The cache's lock guards them.
 type tenants struct {
-	of map[[16]byte]*tenant // by the plans that they read, or will read next
+	of map[[16]byte]*tenant // by the series that they read, or will read next
 }
 
 // A tenant has a lane of idle batches of its own, so that what is to go first is known
@@ -55,9 +55,9 @@ func (t *tenant) opens(waits, foreseen bool) {
 	t.astray += (share(!foreseen) - t.astray) / astrayOpens
 }
 
-// succeed has the tenant of a plan be that of the next one, which may be nil.
-func (ts *tenants) succeed(p, next Names) {
-	if t := ts.of[p.ID()]; t != nil && next != nil && ts.of[next.ID()] == nil {
+// succeed has the tenant of a series be that of the next one, which may be nil.
+func (ts *tenants) succeed(s, next Names) {
+	if t := ts.of[s.ID()]; t != nil && next != nil && ts.of[next.ID()] == nil {
 		ts.of[next.ID()] = t
 	}
 }
@@ -65,7 +65,7 @@ func (ts *tenants) succeed(p, next Names) {
 // end forgets the tenant of an epoch whose last reader is through, if no other follows.
 func (ts *tenants) end(ep *epoch) {
 	if len(ep.readers) == 0 {
-		delete(ts.of, ep.plan.ID())
+		delete(ts.of, ep.series.ID())
 	}
 }
 
@@ -78,9 +78,9 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 	}
 }
 
-// lane is that of the batches of a plan that no reader is known to come to.
-func (ts *tenants) lane(p Names) uint8 {
-	if t := ts.of[p.ID()]; t != nil {
+// lane is that of the batches of a series that no reader is known to come to.
+func (ts *tenants) lane(s Names) uint8 {
+	if t := ts.of[s.ID()]; t != nil {
 		return t.lane
 	}
 	return 0

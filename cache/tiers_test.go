@@ -18,7 +18,7 @@ func slow(each time.Duration) func(rank, step uint64) error {
 
 // readEpoch opens all batches of a rank, each checked, and says how many of
 // them came from the source.
-func readEpoch(t *testing.T, k *cache.Cache, p *testPlan, pace time.Duration) (fills uint64) {
+func readEpoch(t *testing.T, k *cache.Cache, p *testSeries, pace time.Duration) (fills uint64) {
 	t.Helper()
 	before := k.Stats().Fills
 	for step := range p.steps {
@@ -39,7 +39,7 @@ func TestPacked(t *testing.T) { synctest.Test(t, testPacked) }
 
 func testPacked(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1})
-	p := &testPlan{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
+	p := &testSeries{id: 1, steps: 64, size: 1 << 20, fail: slow(50 * time.Millisecond)}
 	for range 3 {
 		readEpoch(t, k, p, 10*time.Millisecond)
 	}
@@ -62,8 +62,8 @@ func TestPin(t *testing.T) { synctest.Test(t, testPin) }
 
 func testPin(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 32 << 20, Workers: 1, Policy: "lru"})
-	mine := &testPlan{id: 1, steps: 8, size: 1 << 20, last: true}
-	scan := &testPlan{id: 2, steps: 100, size: 1 << 20, last: true}
+	mine := &testSeries{id: 1, steps: 8, size: 1 << 20, last: true}
+	scan := &testSeries{id: 2, steps: 100, size: 1 << 20, last: true}
 	k.Pin(mine.ID(), policy.RAM)
 	readEpoch(t, k, mine, time.Millisecond)
 	readEpoch(t, k, scan, time.Millisecond)
@@ -71,7 +71,7 @@ func testPin(t *testing.T) {
 		t.Errorf("%d of %d pinned batches were gone", fills, mine.steps)
 	}
 	k.Pin(mine.ID(), policy.Source)
-	time.Sleep(2 * time.Second) // for a plan
+	time.Sleep(2 * time.Second) // for a choice
 	readEpoch(t, k, scan, time.Millisecond)
 	if fills := readEpoch(t, k, mine, time.Millisecond); fills == 0 {
 		t.Error("batches stayed that were pinned no more")
@@ -86,7 +86,7 @@ func TestPolicies(t *testing.T) {
 				if err := k.SetPolicy(name); err != nil || k.Policy() != name {
 					t.Fatalf("set policy %s: %v, it is %s", name, err, k.Policy())
 				}
-				p := &testPlan{id: 1, steps: 24, size: 1 << 20, fail: slow(20 * time.Millisecond)}
+				p := &testSeries{id: 1, steps: 24, size: 1 << 20, fail: slow(20 * time.Millisecond)}
 				for range 2 {
 					readEpoch(t, k, p, 30*time.Millisecond)
 				}

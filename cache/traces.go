@@ -10,15 +10,15 @@ import (
 // from them. The cache's lock guards them.
 type traces struct {
 	of     map[tracedKey]*traced
-	learnt map[string]*trace.Graph // by the dataset of plans
+	learnt map[string]*trace.Graph // by the dataset of series
 	routes []*route                // of readers of these
 	routed int                     // steps that they have
 }
 
-// A tracedKey is one rank of a plan.
+// A tracedKey is one rank of a series.
 type tracedKey struct {
-	plan [16]byte
-	rank uint64
+	series [16]byte
+	rank   uint64
 }
 
 // A traced is one reader.
@@ -97,13 +97,13 @@ func (t *traces) done(k Key) bool {
 }
 
 // predicts reports whether a reader's opens are foretold, and that is believed.
-func (t *traces) predicts(p Names, rank uint64) bool { return t.route(p, rank) != nil }
+func (t *traces) predicts(s Names, rank uint64) bool { return t.route(s, rank) != nil }
 
-func (t *traces) route(p Names, rank uint64) *route {
+func (t *traces) route(s Names, rank uint64) *route {
 	if len(t.routes) == 0 {
 		return nil
 	}
-	if r := t.of[tracedKey{p.ID(), rank}]; r != nil && r.route != nil && r.route.trust > 0 {
+	if r := t.of[tracedKey{s.ID(), rank}]; r != nil && r.route != nil && r.route.trust > 0 {
 		return r.route
 	}
 	return nil
@@ -111,8 +111,8 @@ func (t *traces) route(p Names, rank uint64) *route {
 
 // guide is the reader that says what r opens next: r itself, as long as it goes in
 // order and nothing better is known.
-func (t *traces) guide(p Names, r *reader) *reader {
-	g := t.route(p, r.rank)
+func (t *traces) guide(s Names, r *reader) *reader {
+	g := t.route(s, r.rank)
 	if g == nil {
 		return r
 	}

@@ -11,13 +11,13 @@ import (
 // longest are forgotten.
 func TestTraces(t *testing.T) {
 	k := newCache(t, cache.Config{})
-	p := &testPlan{id: 1, steps: 8, size: 4096}
+	p := &testSeries{id: 1, steps: 8, size: 4096}
 	for _, step := range []uint64{5, 3, 1, 5, 3, 1} {
 		open(t, k, p, 0, step).Release()
 	}
 	open(t, k, p, 1, 7).Release()
 	all := k.Traces()
-	if len(all) != 2 || all[0].Rank != 1 || all[1].Rank != 0 || all[1].Plan != p.ID() || all[1].Steps != 8 {
+	if len(all) != 2 || all[0].Rank != 1 || all[1].Rank != 0 || all[1].Series != p.ID() || all[1].Steps != 8 {
 		t.Fatalf("traces %+v", all)
 	}
 	if got, want := slices.Collect(all[1].All()), []uint64{5, 3, 1, 5, 3, 1}; !slices.Equal(got, want) {
@@ -29,13 +29,13 @@ func TestTraces(t *testing.T) {
 	if all = k.Traces(); len(all) != cache.MostTraced || slices.ContainsFunc(all, func(t cache.Traced) bool { return t.Rank < 100 }) {
 		t.Errorf("%d traces, the last of rank %d", len(all), all[len(all)-1].Rank)
 	}
-	shared := &testPlan{id: 2, steps: 8, size: 4096, share: true}
+	shared := &testSeries{id: 2, steps: 8, size: 4096, share: true}
 	s, err := k.Input(t.Context(), shared, 0, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Release()
-	if all = k.Traces(); all[0].Plan == shared.ID() {
+	if all = k.Traces(); all[0].Series == shared.ID() {
 		t.Errorf("an input of batches is in the trace of a reader: %+v", all[0])
 	}
 }

@@ -17,11 +17,11 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	if e := ev.disposable(now); e != nil {
 		return e
 	}
-	var p Names
+	var s Names
 	if newcomer != nil {
-		p = newcomer.plan
+		s = newcomer.series
 	}
-	id, worth, priority := ev.least(p, now)
+	id, worth, priority := ev.least(s, now)
 	if e := ev.disposable(now); e != nil { // which readers had left
 		return e
 	}
@@ -84,8 +84,8 @@ func (ev *eviction) victimOnNVMe(dir string) *entry {
 	return nil
 }
 
-// unwanted takes a batch out of the cache for b, which no open waits for: one that no
-// plan wants in memory, that no reader is just coming to, and that is worth less.
+// unwanted takes a batch out of the cache for b, which no open waits for: one that is not
+// wanted where it is, that no reader is just coming to, and that is worth less.
 func (ev *eviction) unwanted(b *batch) *entry {
 	if e := ev.disposable(time.Now()); e != nil {
 		return e
@@ -113,7 +113,7 @@ func (ev *eviction) lessThan(b *batch) *entry {
 // to it; or 0.
 func (ev *eviction) lesser(b *batch) uint32 {
 	now := time.Now()
-	id, worth, priority := ev.least(b.plan, now)
+	id, worth, priority := ev.least(b.series, now)
 	if id == 0 || priority == fair.Last {
 		return 0
 	}
@@ -128,9 +128,9 @@ func (ev *eviction) lesser(b *batch) uint32 {
 // the wrong one: their readers left or went elsewhere since they became idle.
 const misplacedLooks = 8
 
-// least is what goes first of all that is idle, for what a plan brings, its worth as of
+// least is what goes first of all that is idle, for what a series brings, its worth as of
 // now, and the priority; 0 if nothing is idle.
-func (ev *eviction) least(p Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
+func (ev *eviction) least(s Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
 	for lane := spentLane - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
 		n, its, ok := ev.leastIn(uint8(lane), now)
@@ -138,7 +138,7 @@ func (ev *eviction) least(p Names, now time.Time) (id uint32, worth float64, pri
 			continue
 		}
 		b := ev.slabs.idle.at(n)
-		if first := ev.priority(&b, p); id == 0 || first < priority || first == priority && its < worth {
+		if first := ev.priority(&b, s); id == 0 || first < priority || first == priority && its < worth {
 			id, worth, priority = n, its, first
 		}
 	}

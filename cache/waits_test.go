@@ -14,20 +14,20 @@ import (
 	"rankfs/meta/stall"
 )
 
-// A slowPlan fills as sources do: it reads for two seconds and unpacks for one.
-type slowPlan struct{ *testPlan }
+// A slowSeries fills as sources do: it reads for two seconds and unpacks for one.
+type slowSeries struct{ *testSeries }
 
-func (p slowPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+func (p slowSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	m := stall.Enter(ctx, stall.Source)
 	time.Sleep(2 * time.Second)
 	m.Leave(int64(len(dst)))
 	defer stall.Enter(ctx, stall.Decode).Leave(0)
 	time.Sleep(time.Second)
-	return p.testPlan.Fill(ctx, rank, step, dst)
+	return p.testSeries.Fill(ctx, rank, step, dst)
 }
 
 // openFor opens a batch for an account.
-func openFor(t *testing.T, k *cache.Cache, a *stall.Table, p cache.Plan, rank, step uint64) *cache.Slab {
+func openFor(t *testing.T, k *cache.Cache, a *stall.Table, p cache.Series, rank, step uint64) *cache.Slab {
 	t.Helper()
 	o := a.Open("job", rank)
 	s, err := k.Open(t.Context(), &o, p, rank, step)
@@ -45,7 +45,7 @@ func TestWaitsByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
 		k := newCache(t, cache.Config{Stalls: a, Workers: 1})
-		p := slowPlan{&testPlan{steps: 1, size: 100}}
+		p := slowSeries{&testSeries{steps: 1, size: 100}}
 		var opens sync.WaitGroup
 		open := func(rank uint64) { openFor(t, k, a, p, rank, 0).Release() }
 		opens.Go(func() { open(0) })
@@ -71,7 +71,7 @@ func TestWaitsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
 		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Stalls: a})
-		p := &testPlan{steps: 2, size: 16 << 20}
+		p := &testSeries{steps: 2, size: 16 << 20}
 		s := openFor(t, k, a, p, 0, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -98,8 +98,8 @@ func TestWaitsForInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
 		k := newCache(t, cache.Config{Stalls: a, Workers: 2})
-		inputs := slowPlan{&testPlan{id: 1, steps: 1, size: 100, share: true}}
-		p := &inputPlan{testPlan: &testPlan{id: 2, steps: 1, size: 100}, inputs: inputs}
+		inputs := slowSeries{&testSeries{id: 1, steps: 1, size: 100, share: true}}
+		p := &inputSeries{testSeries: &testSeries{id: 2, steps: 1, size: 100}, inputs: inputs}
 		var opens sync.WaitGroup
 		for rank := range uint64(2) {
 			opens.Go(func() { openFor(t, k, a, p, rank, 0).Release() })
@@ -114,13 +114,13 @@ func TestWaitsForInputs(t *testing.T) {
 	})
 }
 
-// An inputPlan copies from the one input there is.
-type inputPlan struct {
-	*testPlan
-	inputs cache.Plan
+// An inputSeries copies from the one input there is.
+type inputSeries struct {
+	*testSeries
+	inputs cache.Series
 }
 
-func (p *inputPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
+func (p *inputSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return copies(ctx, p.inputs, true, []uint64{0}, func(_ uint64, input io.ReaderAt) error {
 		_, err := input.ReadAt(dst, 0)
 		return err
@@ -131,7 +131,7 @@ func (p *inputPlan) Fill(ctx context.Context, rank, step uint64, dst []byte) ite
 func TestReadyOpenAllocatesNoMore(t *testing.T) {
 	a := stall.NewTable(time.Now)
 	k := newCache(t, cache.Config{Stalls: a})
-	p := &testPlan{steps: 2, size: 100}
+	p := &testSeries{steps: 2, size: 100}
 	openFor(t, k, a, p, 0, 0).Release()
 	plain := testing.AllocsPerRun(1000, func() { open(t, k, p, 0, 0).Release() })
 	accounted := testing.AllocsPerRun(1000, func() { openFor(t, k, a, p, 0, 0).Release() })
@@ -143,7 +143,7 @@ func TestReadyOpenAllocatesNoMore(t *testing.T) {
 // What the account of an open costs, of a batch that is ready and of one that is
 // waited for.
 func BenchmarkAccount(b *testing.B) {
-	p := &testPlan{steps: 1 << 40, size: 100}
+	p := &testSeries{steps: 1 << 40, size: 100}
 	for name, accounted := range map[string]bool{"plain": false, "accounted": true} {
 		a := stall.NewTable(time.Now)
 		k := newCache(b, cache.Config{Stalls: a})

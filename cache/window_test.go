@@ -14,7 +14,7 @@ import (
 	"rankfs/cache/disks"
 )
 
-// A plan whose batches are each of pieces of a few inputs, of a window that moves on
+// A series whose batches are each of pieces of a few inputs, of a window that moves on
 // through all inputs, as a shuffle of a window has them.
 type shuffledOf struct {
 	madeOf
@@ -55,7 +55,7 @@ func TestInputsOfAWindow(t *testing.T) {
 					k := newCache(t, c)
 					direct := 0
 					p := &shuffledOf{madeOf{each: 256 << 10, direct: func() { direct++ },
-						inputs: &testPlan{id: 1, steps: 48, size: 1 << 20, noise: true, share: true, fail: slow(time.Millisecond)}}, room.wide, 12}
+						inputs: &testSeries{id: 1, steps: 48, size: 1 << 20, noise: true, share: true, fail: slow(time.Millisecond)}}, room.wide, 12}
 					for step := range p.Steps() {
 						open(t, k, p, 0, step).Release()
 						time.Sleep(10 * time.Millisecond)

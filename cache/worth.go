@@ -26,10 +26,10 @@ func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) plac
 	switch {
 	case comes:
 		return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
-	case !b.packed && b.opened && ev.readOnce(b) && !b.plan.Shared():
+	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared():
 		return place{spentLane, ev.time.seconds(b.last)}
 	}
-	return place{ev.readers.tenants.lane(b.plan), ev.worthAt(b, ev.guess(b, now))}
+	return place{ev.readers.tenants.lane(b.series), ev.worthAt(b, ev.guess(b, now))}
 }
 
 // worthAt is the policy's worth of keeping b in memory if its next use is at that
@@ -42,9 +42,9 @@ func (ev *eviction) worthAt(b *batch, next float64) float64 {
 // item describes b to the policy. If its bytes are in memory in another form too,
 // evicting b loses no more than the conversion.
 func (ev *eviction) item(b *batch) policy.Item {
-	i := policy.Item{Now: b.level(), Group: -1, Job: -1, Last: ev.time.seconds(b.last), Floor: ev.strategy.pins[b.key.Plan]}
+	i := policy.Item{Now: b.level(), Group: -1, Job: -1, Last: ev.time.seconds(b.last), Floor: ev.strategy.pins[b.key.Series]}
 	i.Bytes[policy.Packed], i.Wait[policy.Source] = b.real, b.took.Seconds()
-	describe(&i, b.size, ev.strategy.packing[b.key.Plan], &ev.rates.from, ev.rates.writes, ev.nvme != nil)
+	describe(&i, b.size, ev.strategy.packing[b.key.Series], &ev.rates.from, ev.rates.writes, ev.nvme != nil)
 	if !b.packed && ev.slabs.isPacked(b.key) {
 		i.Wait[policy.Source], i.Floor = i.Wait[policy.Packed], policy.Source
 	}
@@ -107,7 +107,7 @@ func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 // guess is when b will be used again if that takes as long as last time. If it takes
 // longer, it is expected to be as late again as it is already.
 func (ev *eviction) guess(b *batch, now time.Time) float64 {
-	if b.gap <= 0 || b.plan.Shared() || ev.readers.traces.done(b.key) {
+	if b.gap <= 0 || b.series.Shared() || ev.readers.traces.done(b.key) {
 		return math.Inf(1)
 	}
 	at := b.last.Add(b.gap)
@@ -123,7 +123,7 @@ func (ev *eviction) needsCopy(b *batch) bool {
 		return false
 	}
 	at, known := ev.strategy.targets.of(b.key)
-	if _, pays := ev.strategy.packing[b.key.Plan]; at >= policy.Packed && pays && !b.dense {
+	if _, pays := ev.strategy.packing[b.key.Series]; at >= policy.Packed && pays && !b.dense {
 		return true
 	}
 	return (!known || at >= policy.Disk) && ev.unwritten(b.key)

@@ -108,7 +108,7 @@ func million(tb testing.TB) *Tier {
 
 // scattered is the key of slab n.
 func scattered(n int) Key {
-	return Key{Plan: [16]byte{byte(n % 3)}, Rank: uint64(n % 8), Step: uint64(n / 8)}
+	return Key{Series: [16]byte{byte(n % 3)}, Rank: uint64(n % 8), Step: uint64(n / 8)}
 }
 
 func BenchmarkHas(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 func labels() []label {
 	return []label{
 		{},
-		{key: Key{Plan: [16]byte{1, 2, 255}, Rank: 3, Step: 17}, size: 1 << 20, sum: 0xdeadbeef},
+		{key: Key{Series: [16]byte{1, 2, 255}, Rank: 3, Step: 17}, size: 1 << 20, sum: 0xdeadbeef},
 		{key: Key{Rank: math.MaxUint64, Step: math.MaxUint64}, size: math.MaxInt64, sum: math.MaxUint64},
 	}
 }

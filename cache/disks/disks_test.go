@@ -281,8 +281,8 @@ func TestFillSpares(t *testing.T) {
 			t.Errorf("slab %d is there: %v", n, !even)
 		}
 	}
-	if h := k.Holdings()[key(0).Plan]; h.Slabs != len(k.Keys(key(0).Plan)) || h.Bytes < int64(h.Slabs)*size || h.Slabs < 9 {
-		t.Errorf("%+v, %d keys", h, len(k.Keys(key(0).Plan)))
+	if h := k.Holdings()[key(0).Series]; h.Slabs != len(k.Keys(key(0).Series)) || h.Bytes < int64(h.Slabs)*size || h.Slabs < 9 {
+		t.Errorf("%+v, %d keys", h, len(k.Keys(key(0).Series)))
 	}
 	must(t, k.fill(99, size, nil))
 }

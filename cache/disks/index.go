@@ -60,7 +60,7 @@ func writeIndex(w io.Writer, next func([]item) ([]item, error)) (int64, error) {
 }
 
 func appendItem(b []byte, i item) []byte {
-	b = append(b, i.key.Plan[:]...)
+	b = append(b, i.key.Series[:]...)
 	for _, n := range [...]uint64{i.key.Rank, i.key.Step, uint64(i.size), i.sum, uint64(i.real), 0} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
@@ -115,7 +115,7 @@ func scanIndex(r io.Reader, size int64, take func([]item) error) error {
 }
 
 func decodeItem(b []byte) (i item, ok bool) {
-	copy(i.key.Plan[:], b)
+	copy(i.key.Series[:], b)
 	n := func(k int) uint64 { return binary.LittleEndian.Uint64(b[16+8*k:]) }
 	i.key.Rank, i.key.Step, i.size, i.sum, i.real = n(0), n(1), int64(n(2)), n(3), int64(n(4))
 	// A file takes no more than its bytes in huge pages, and a map of them.

@@ -12,7 +12,7 @@ import (
 // A Key names the content of a slab: equal keys mean equal bytes, on any
 // machine and after any restart.
 type Key struct {
-	Plan       [16]byte
+	Series     [16]byte
 	Rank, Step uint64
 }
 
@@ -27,7 +27,7 @@ const slabSuffix = ".slab"
 
 func (l label) name() string {
 	b := make([]byte, 0, 112)
-	b = hex.AppendEncode(b, l.key.Plan[:])
+	b = hex.AppendEncode(b, l.key.Series[:])
 	b = strconv.AppendUint(append(b, '-'), l.key.Rank, 10)
 	b = strconv.AppendUint(append(b, '-'), l.key.Step, 10)
 	b = strconv.AppendInt(append(b, '-'), l.size, 10)
@@ -40,14 +40,14 @@ func parseName(name string) (label, bool) {
 	var l label
 	base, ok := strings.CutSuffix(name, slabSuffix)
 	parts := strings.Split(base, "-")
-	if !ok || len(parts) != 5 || len(parts[0]) != 2*len(l.key.Plan) || len(parts[4]) != 16 {
+	if !ok || len(parts) != 5 || len(parts[0]) != 2*len(l.key.Series) || len(parts[4]) != 16 {
 		return l, false
 	}
 	id, err := hex.DecodeString(parts[0])
 	if err != nil {
 		return l, false
 	}
-	copy(l.key.Plan[:], id)
+	copy(l.key.Series[:], id)
 	for i, n := range []*uint64{&l.key.Rank, &l.key.Step} {
 		if *n, err = strconv.ParseUint(parts[1+i], 10, 64); err != nil {
 			return l, false
@@ -64,7 +64,7 @@ func parseName(name string) (label, bool) {
 
 // newSum begins the sum of a slab, to which its bytes are to be written.
 func newSum(k Key, size int64) *xxhash.Digest {
-	b := append(make([]byte, 0, 40), k.Plan[:]...)
+	b := append(make([]byte, 0, 40), k.Series[:]...)
 	b = binary.LittleEndian.AppendUint64(b, k.Rank)
 	b = binary.LittleEndian.AppendUint64(b, k.Step)
 	b = binary.LittleEndian.AppendUint64(b, uint64(size))

@@ -184,7 +184,7 @@ func TestAnyRankAndStep(t *testing.T) {
 	var keys []disks.Key
 	for _, rank := range []uint64{0, 7, 1<<32 + 7, math.MaxUint32, math.MaxUint64} {
 		for _, step := range []uint64{0, 7, 1<<32 + 7, math.MaxUint64} {
-			keys = append(keys, disks.Key{Plan: [16]byte{9}, Rank: rank, Step: step})
+			keys = append(keys, disks.Key{Series: [16]byte{9}, Rank: rank, Step: step})
 		}
 	}
 	for _, index := range []bool{false, true} {
@@ -319,7 +319,7 @@ func TestChangedMeanwhile(t *testing.T) {
 
 // oldName is what the first version called a slab.
 func oldName(k disks.Key, b []byte) string {
-	return fmt.Sprintf("%x-%d-%d-%d-%016x.slab", k.Plan, k.Rank, k.Step, len(b), xxhash.Sum64(b))
+	return fmt.Sprintf("%x-%d-%d-%d-%016x.slab", k.Series, k.Rank, k.Step, len(b), xxhash.Sum64(b))
 }
 
 // A directory of the first version, which had no index and summed bytes alone,

@@ -374,29 +374,29 @@ func (s *slabs) isThere(one *slab) bool {
 	return s.mu.there(one)
 }
 
-// A Holding is how many slabs of one plan there are, and their bytes on disk.
+// A Holding is how many slabs of one series there are, and their bytes on disk.
 type Holding struct {
 	Slabs int
 	Bytes int64
 }
 
-// holdings adds the slabs and bytes of each plan.
+// holdings adds the slabs and bytes of each series.
 func (s *slabs) holdings(all map[[16]byte]Holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.mu.listed() {
 		k := s.mu.key(id)
-		h := all[k.Plan]
-		all[k.Plan] = Holding{h.Slabs + 1, h.Bytes + s.mu.real(id)}
+		h := all[k.Series]
+		all[k.Series] = Holding{h.Slabs + 1, h.Bytes + s.mu.real(id)}
 	}
 }
 
-// keys are those of a plan's slabs.
-func (s *slabs) keys(plan [16]byte) (keys []Key) {
+// keys are those of the slabs of a series.
+func (s *slabs) keys(series [16]byte) (keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.mu.listed() {
-		if k := s.mu.key(id); k.Plan == plan {
+		if k := s.mu.key(id); k.Series == series {
 			keys = append(keys, k)
 		}
 	}

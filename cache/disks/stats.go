@@ -40,7 +40,7 @@ func (s *slabs) stats() Stats {
 	return Stats{Slabs: s.mu.Len(), Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes}
 }
 
-// Holdings are the slabs and bytes of each plan.
+// Holdings are the slabs and bytes of each series.
 func (t *Tier) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)
 	for _, d := range t.dirs {
@@ -49,10 +49,10 @@ func (t *Tier) Holdings() map[[16]byte]Holding {
 	return all
 }
 
-// Keys are those of a plan's slabs.
-func (t *Tier) Keys(plan [16]byte) (keys []Key) {
+// Keys are those of the slabs of a series.
+func (t *Tier) Keys(series [16]byte) (keys []Key) {
 	for _, d := range t.dirs {
-		keys = append(keys, d.slabs.keys(plan)...)
+		keys = append(keys, d.slabs.keys(series)...)
 	}
 	return keys
 }

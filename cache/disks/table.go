@@ -16,7 +16,7 @@ type table struct {
 	*ledger.Ledger[Key, row]
 	proofs []*[ledger.Chunk]instant // as the ledger's chunks; nil: none is proven
 	told   uint32                   // the slab that next returned last, or 0
-	plans  ledger.Names[[16]byte]
+	series ledger.Names[[16]byte]
 	wide   map[uint32]extent // of the rows whose numbers do not fit
 	began  time.Time
 }
@@ -27,7 +27,7 @@ type row struct {
 	sum, step    uint64
 	rank, size   uint32
 	blocks       uint32 // on disk
-	plan         uint32 // its number
+	series       uint32 // its number
 	newer, older uint32 // by use, if it is listed
 	next         uint32 // in its chain
 	flags        flags
@@ -44,7 +44,7 @@ const (
 )
 
 // An extent is what is in a row, in full. Few slabs need one: they are larger
-// than 4 GiB, or no plan has such a rank.
+// than 4 GiB, or no series has such a rank.
 type extent struct {
 	rank       uint64
 	size, real int64
@@ -75,7 +75,7 @@ func (t *table) mark(id uint32, f flags) { t.at(id).flags |= f }
 
 func (t *table) key(id uint32) Key {
 	r := t.at(id)
-	k := Key{t.plans.Of(r.plan), uint64(r.rank), r.step}
+	k := Key{t.series.Of(r.series), uint64(r.rank), r.step}
 	if r.flags&wide != 0 {
 		k.Rank = t.wide[id].rank
 	}
@@ -109,11 +109,11 @@ func (t *table) insert(l label, real int64) uint32 {
 	if uint64(r.rank) != l.key.Rank || int64(r.size) != l.size || int64(r.blocks)*block != real {
 		r.flags = wide
 	}
-	r.plan = t.plans.Take(l.key.Plan)
+	r.series = t.series.Take(l.key.Series)
 	id := t.Insert(l.key, r)
 	switch {
 	case id == 0:
-		t.plans.Give(r.plan)
+		t.series.Give(r.series)
 	case r.flags == wide:
 		t.wide[id] = extent{l.key.Rank, l.size, real}
 	}
@@ -126,9 +126,9 @@ func (t *table) remove(id uint32) {
 	if r.flags&listed != 0 {
 		t.unlist(id)
 	}
-	plan := r.plan
+	series := r.series
 	t.Remove(id)
-	t.plans.Give(plan)
+	t.series.Give(series)
 	delete(t.wide, id)
 	if t.Len() == 0 {
 		t.proofs, t.told = nil, 0

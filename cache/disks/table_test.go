@@ -31,13 +31,15 @@ type known struct {
 // Whatever is done in whatever order, a table says what a map and a list do,
 // of numbers that fit into a row and of others.
 func TestTable(t *testing.T) {
-	plan := rapid.Custom(func(r *rapid.T) [16]byte { return [16]byte{rapid.Byte().Draw(r, "plan") % 4} })
+	series := rapid.Custom(func(r *rapid.T) [16]byte { return [16]byte{rapid.Byte().Draw(r, "series") % 4} })
 	ranks := rapid.OneOf(rapid.Uint64Range(0, 2), rapid.SampledFrom([]uint64{math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64}))
 	steps := rapid.OneOf(rapid.Uint64Range(0, 1000), rapid.Just[uint64](math.MaxUint64))
 	sizes := rapid.OneOf(rapid.Int64Range(0, 1<<20), rapid.SampledFrom([]int64{math.MaxUint32, math.MaxUint32 + 1, math.MaxInt64}))
 	reals := rapid.OneOf(rapid.Map(rapid.Int64Range(0, 10), func(n int64) int64 { return n * block }),
 		rapid.SampledFrom([]int64{block + 1, math.MaxUint32 * block, (math.MaxUint32 + 1) * block, math.MaxInt64}))
-	keys := rapid.Custom(func(r *rapid.T) Key { return Key{plan.Draw(r, "plan"), ranks.Draw(r, "rank"), steps.Draw(r, "step")} })
+	keys := rapid.Custom(func(r *rapid.T) Key {
+		return Key{series.Draw(r, "series"), ranks.Draw(r, "rank"), steps.Draw(r, "step")}
+	})
 	times := rapid.SampledFrom([]unix.Timespec{{}, {Sec: 1 << 30, Nsec: 999999999}, {Sec: -1, Nsec: 1}, {Sec: math.MaxInt64}, {Sec: math.MinInt64, Nsec: 5}})
 	rapid.Check(t, func(r *rapid.T) {
 		table := newTable()
@@ -66,7 +68,7 @@ func TestTable(t *testing.T) {
 		r.Repeat(map[string]func(*rapid.T){
 			"insert": func(r *rapid.T) { insert(r, keys.Draw(r, "key")) },
 			"many": func(r *rapid.T) {
-				p := plan.Draw(r, "plan")
+				p := series.Draw(r, "series")
 				for n := range uint64(rapid.IntRange(0, 2500).Draw(r, "slabs")) {
 					k := Key{p, 0, 1<<40 + n}
 					if model[k] == nil {
@@ -82,15 +84,15 @@ func TestTable(t *testing.T) {
 					leave(m.key)
 				})
 			},
-			"remove a plan": func(r *rapid.T) {
-				p := plan.Draw(r, "plan")
+			"remove a series": func(r *rapid.T) {
+				p := series.Draw(r, "series")
 				for k := range model {
-					if k.Plan == p {
+					if k.Series == p {
 						table.remove(table.Find(k))
 						delete(model, k)
 					}
 				}
-				leaveIf(func(o Key) bool { return o.Plan == p })
+				leaveIf(func(o Key) bool { return o.Series == p })
 			},
 			"list": func(r *rapid.T) {
 				some(r, func(id uint32, m *known) {
@@ -174,13 +176,13 @@ func TestTable(t *testing.T) {
 				}
 				named, extents := make(map[[16]byte]bool), 0
 				for k, m := range model {
-					named[k.Plan] = true
+					named[k.Series] = true
 					if max(k.Rank, uint64(m.size), uint64(m.real/block)) > math.MaxUint32 || m.real%block != 0 {
 						extents++
 					}
 				}
-				if table.plans.Len() != len(named) || len(table.wide) != extents {
-					r.Fatalf("%d plans, want %d; %d extents, want %d", table.plans.Len(), len(named), len(table.wide), extents)
+				if table.series.Len() != len(named) || len(table.wide) != extents {
+					r.Fatalf("%d series, want %d; %d extents, want %d", table.series.Len(), len(named), len(table.wide), extents)
 				}
 			},
 		})
@@ -195,7 +197,7 @@ func tableKeys(t *table, ids iter.Seq[uint32]) (keys []Key) {
 }
 
 func compareKeys(a, b Key) int {
-	return cmp.Or(bytes.Compare(a.Plan[:], b.Plan[:]), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step))
+	return cmp.Or(bytes.Compare(a.Series[:], b.Series[:]), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step))
 }
 
 // What is beside the rows goes when all slabs are gone.
@@ -211,8 +213,8 @@ func TestTableShrinks(t *testing.T) {
 		for _, id := range ids {
 			table.remove(id)
 		}
-		if n := len(table.proofs) + len(table.wide) + table.plans.Len() + int(table.End()); n != 1 {
-			t.Errorf("%d chunks of proofs, %d extents, %d plans, %d rows", len(table.proofs), len(table.wide), table.plans.Len(), table.End())
+		if n := len(table.proofs) + len(table.wide) + table.series.Len() + int(table.End()); n != 1 {
+			t.Errorf("%d chunks of proofs, %d extents, %d series, %d rows", len(table.proofs), len(table.wide), table.series.Len(), table.End())
 		}
 	}
 }

@@ -18,13 +18,13 @@ import (
 	"rankfs/test/eventually"
 )
 
-func key(n int) disks.Key { return disks.Key{Plan: [16]byte{1, 2, 3}, Rank: 7, Step: uint64(n)} }
+func key(n int) disks.Key { return disks.Key{Series: [16]byte{1, 2, 3}, Rank: 7, Step: uint64(n)} }
 
 // content is what the slab of a key holds, whatever its size.
 func content(k disks.Key, size int) []byte {
 	b := make([]byte, 0, size+32)
 	for i := uint64(0); len(b) < size; i++ {
-		b = append(b, k.Plan[:]...)
+		b = append(b, k.Series[:]...)
 		b = binary.LittleEndian.AppendUint64(b, k.Rank^i<<32)
 		b = binary.LittleEndian.AppendUint64(b, k.Step)
 	}

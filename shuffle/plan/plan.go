@@ -79,7 +79,7 @@ func (p *Plan) OwnerHost(chunk int) (host string, ok bool) {
 
 // A BatchID names the content of a batch: equal ids mean equal bytes.
 type BatchID struct {
-	Plan       [16]byte
+	Series     [16]byte // of a plan, or the chunks of a version
 	Rank, Step uint64
 }
 
@@ -88,18 +88,18 @@ type BatchID struct {
 func (p *Plan) Batch(rank, step uint64) BatchID {
 	if p.byChunk() {
 		if r, err := p.run(rank, step); err == nil && r.n == 1 {
-			return BatchID{Plan: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
+			return BatchID{Series: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
 		}
 	}
-	return BatchID{Plan: p.id, Rank: rank, Step: step}
+	return BatchID{Series: p.id, Rank: rank, Step: step}
 }
 
 // Find is the inverse of Batch, as far as it is known which rank reads what.
 func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
-	if b.Plan == p.id {
+	if b.Series == p.id {
 		return b.Rank, b.Step, true
 	}
-	if b.Plan != p.chunks || !p.byChunk() || b.Step >= p.cut.N {
+	if b.Series != p.chunks || !p.byChunk() || b.Step >= p.cut.N {
 		return 0, 0, false
 	}
 	position := p.order.Position(b.Step)
@@ -113,7 +113,7 @@ func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
 // Reader is the rank whose batch is a chunk, if that is known or soon found out: an
 // epoch of one stretch is divided for it.
 func (p *Plan) Reader(chunk int) (rank uint64, ok bool) {
-	b := BatchID{Plan: p.chunks, Step: uint64(chunk)}
+	b := BatchID{Series: p.chunks, Step: uint64(chunk)}
 	rank, _, ok = p.Find(b)
 	if !ok && p.placement != nil && p.version.index.Chunks() <= stretch {
 		if _, err := p.run(0, 0); err == nil { // divides them all

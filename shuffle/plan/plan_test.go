@@ -29,7 +29,7 @@ func TestNamesOfBatches(t *testing.T) {
 				if r, s, ok := p.Find(b); !ok || r != rank || s != step {
 					t.Errorf("%s: batch %d of rank %d is found as %d of %d: %v", view, step, rank, s, r, ok)
 				}
-				if own := (plan.BatchID{Plan: p.ID(), Rank: rank, Step: step}); (b == own) == byChunk {
+				if own := (plan.BatchID{Series: p.ID(), Rank: rank, Step: step}); (b == own) == byChunk {
 					t.Errorf("%s: batch %d of rank %d has the name %v", view, step, rank, b)
 				}
 			}
@@ -37,7 +37,7 @@ func TestNamesOfBatches(t *testing.T) {
 		if byChunk && len(seen) != len(chunks) {
 			t.Errorf("%s: %d names for %d chunks", view, len(seen), len(chunks))
 		}
-		if _, _, ok := p.Find(plan.BatchID{Plan: p.ChunksID(), Step: 99}); ok && byChunk {
+		if _, _, ok := p.Find(plan.BatchID{Series: p.ChunksID(), Step: 99}); ok && byChunk {
 			t.Errorf("%s: a chunk is found that does not exist", view)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // Cached lists how much of each view is cached, and which views are pinned.
 func (n *slabs) Cached() control.CacheList {
 	n.nameDefaults()
-	rows := make(map[planName]*control.Cached)
-	row := func(t planName) *control.Cached {
+	rows := make(map[seriesName]*control.Cached)
+	row := func(t seriesName) *control.Cached {
 		if rows[t] == nil {
-			rows[t] = &control.Cached{ViewName: n.nameOfPlan(t), Kind: cmp.Or(t.kind, control.Batches)}
+			rows[t] = &control.Cached{ViewName: n.nameOfSeries(t), Kind: cmp.Or(t.kind, control.Batches)}
 		}
 		return rows[t]
 	}
-	for plan, h := range n.cache.Holdings() {
-		add(row(n.names.find(plan)), h)
+	for series, h := range n.cache.Holdings() {
+		add(row(n.names.find(series)), h)
 	}
 	for _, view := range n.pins.names() {
 		if s := n.pins.find(view); s != nil {
@@ -54,18 +54,18 @@ func add(r *control.Cached, h cache.Holding) {
 // daemons left on disks may be of it.
 func (n *slabs) nameDefaults() {
 	for _, d := range n.Catalog.List() {
-		if !n.names.has(planName{d.Default.String(), control.Batches}) {
+		if !n.names.has(seriesName{d.Default.String(), control.Batches}) {
 			n.Views.Open(d.Name) // what cannot be opened has none
 		}
 	}
 }
 
 // nameOf is the name of a pinned view.
-func (n *slabs) nameOf(view string, s *cachePin) planName {
-	for _, plan := range s.plans {
-		if t := n.names.find(plan); t.name != "" {
+func (n *slabs) nameOf(view string, s *cachePin) seriesName {
+	for _, series := range s.series {
+		if t := n.names.find(series); t.name != "" {
 			return t
 		}
 	}
-	return planName{view, control.Batches}
+	return seriesName{view, control.Batches}
 }

@@ -15,10 +15,10 @@ import (
 
 // CachePins are the views that are pinned in this node's cache, by their full names,
 // in a file too. A view that was not opened since the mount is pinned when it is:
-// until then it is not known which plans name its batches.
+// until then it is not known which series name its batches.
 type cachePins struct {
 	path string
-	pin  func(plan [16]byte, at policy.Level)
+	pin  func(series [16]byte, at policy.Level)
 
 	// The lock is held for a whole change, the writing of the file included: they are
 	// made by hand, one at a time.
@@ -30,10 +30,10 @@ type cachePins struct {
 	}
 }
 
-// A cachePin is one pinned view, and the plans that name its slabs in the cache.
+// A cachePin is one pinned view, and the series that name its slabs in the cache.
 type cachePin struct {
-	at    policy.Level
-	plans [][16]byte
+	at     policy.Level
+	series [][16]byte
 }
 
 // openCachePins reads the pins of an earlier daemon. A damaged file is set aside.
@@ -100,7 +100,7 @@ func (s *cachePins) find(view string) *cachePin {
 }
 
 // set pins a view at a level, or no longer; it returns where it was before.
-func (s *cachePins) set(view string, at policy.Level, plans [][16]byte) (was policy.Level, err error) {
+func (s *cachePins) set(view string, at policy.Level, series [][16]byte) (was policy.Level, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	levels := make(map[string]policy.Level)
@@ -120,39 +120,39 @@ func (s *cachePins) set(view string, at policy.Level, plans [][16]byte) (was pol
 	}
 	delete(s.mu.views, view)
 	if at != policy.Source {
-		s.mu.views[view] = &cachePin{at, plans}
+		s.mu.views[view] = &cachePin{at, series}
 	}
 	s.apply()
 	return was, nil
 }
 
-// meet sets the plans that name a view's slabs from now on.
-func (s *cachePins) meet(view string, plans [][16]byte) {
+// meet sets the series that name a view's slabs from now on.
+func (s *cachePins) meet(view string, series [][16]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v := s.mu.views[view]; v != nil && !slices.Equal(v.plans, plans) {
-		v.plans = plans
+	if v := s.mu.views[view]; v != nil && !slices.Equal(v.series, series) {
+		v.series = series
 		s.apply()
 	}
 }
 
-// apply gives the cache the levels that have changed. Views can share plans: the
+// apply gives the cache the levels that have changed. Views can share series: the
 // highest level counts. mu is held.
 func (s *cachePins) apply() {
 	now := make(map[[16]byte]policy.Level)
 	for _, v := range s.mu.views {
-		for _, plan := range v.plans {
-			now[plan] = max(now[plan], v.at)
+		for _, series := range v.series {
+			now[series] = max(now[series], v.at)
 		}
 	}
-	for plan := range s.mu.applied {
-		if now[plan] == policy.Source {
-			s.pin(plan, policy.Source)
+	for series := range s.mu.applied {
+		if now[series] == policy.Source {
+			s.pin(series, policy.Source)
 		}
 	}
-	for plan, at := range now {
-		if s.mu.applied[plan] != at {
-			s.pin(plan, at)
+	for series, at := range now {
+		if s.mu.applied[series] != at {
+			s.pin(series, at)
 		}
 	}
 	s.mu.applied = now

@@ -15,9 +15,9 @@ import (
 // A pinboard is what a cache was told.
 type pinboard map[[16]byte]policy.Level
 
-func (p pinboard) pin(plan [16]byte, at policy.Level) {
-	if p[plan] = at; at == policy.Source {
-		delete(p, plan)
+func (p pinboard) pin(series [16]byte, at policy.Level) {
+	if p[series] = at; at == policy.Source {
+		delete(p, series)
 	}
 }
 
@@ -31,9 +31,9 @@ func newCachePins(t *testing.T, dir string) (*cachePins, pinboard) {
 	return s, p
 }
 
-func (s *cachePins) must(t *testing.T, view string, at policy.Level, plans ...[16]byte) {
+func (s *cachePins) must(t *testing.T, view string, at policy.Level, series ...[16]byte) {
 	t.Helper()
-	if _, err := s.set(view, at, plans); err != nil {
+	if _, err := s.set(view, at, series); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,11 +15,11 @@ func (n *slabs) Evict(ctx context.Context, name string) (control.Eviction, error
 		return control.Eviction{}, err
 	}
 	p := v.Batches()
-	plans, kind := cachedAs(p)
-	plans = append(plans, p.ID())
+	all, kind := cachedAs(p)
+	all = append(all, p.ID())
 	_, _, isView := meta.SplitView(name)
 	if !isView {
-		plans = append(plans, n.names.plans(name)...)
+		all = append(all, n.names.of(name)...)
 	}
 	n.warmUps.cancel(ctx, func(w *warmUp) bool {
 		return w.view.Key() == v.Key() || !isView && w.view.Asked().Dataset == name
@@ -29,21 +29,21 @@ func (n *slabs) Evict(ctx context.Context, name string) (control.Eviction, error
 		e.ViewName = control.NameOf(name, name)
 	}
 	seen := make(map[[16]byte]bool)
-	for _, plan := range plans {
-		if !seen[plan] && ctx.Err() == nil {
-			n.evict(plan, &e)
+	for _, series := range all {
+		if !seen[series] && ctx.Err() == nil {
+			n.evict(series, &e)
 		}
-		seen[plan] = true
+		seen[series] = true
 	}
 	n.Log.Info("evicted", "view", name, "batches", e.Evicted.Batches, "bytes", e.Evicted.Bytes, "held", e.Stayed.Batches)
 	return e, ctx.Err()
 }
 
-// evict drops the slabs of a plan and adds them to e.
-func (n *slabs) evict(plan [16]byte, e *control.Eviction) {
-	before := n.cache.Holdings()[plan].Total()
-	gone, held := n.cache.DiscardAll(plan)
-	after := n.cache.Holdings()[plan].Total()
+// evict drops the slabs of a series and adds them to e.
+func (n *slabs) evict(series [16]byte, e *control.Eviction) {
+	before := n.cache.Holdings()[series].Total()
+	gone, held := n.cache.DiscardAll(series)
+	after := n.cache.Holdings()[series].Total()
 	e.Evicted.Batches += gone
 	e.Evicted.Bytes += max(0, before-after)
 	e.Stayed.Batches += held

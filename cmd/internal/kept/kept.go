@@ -64,7 +64,7 @@ func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.Tier
 // Start.
 func (k *Kept) Wait() { k.tasks.Wait() }
 
-// Planned implements views.Watcher: it notes the name of a view's plan, and gives the
+// Planned implements views.Watcher: it notes the name of a view's series, and gives the
 // cache the trace that is kept for its dataset.
 func (k *Kept) Planned(b *views.Batches) {
 	k.name(b)
@@ -75,8 +75,8 @@ func (k *Kept) Planned(b *views.Batches) {
 
 // Found implements views.Watcher: it pins what the cache keeps of a pinned view.
 func (k *Kept) Found(v meta.View, b *views.Batches) {
-	plans, _ := b.CachedAs()
-	k.pins.meet(v.String(), plans)
+	series, _ := b.CachedAs()
+	k.pins.meet(v.String(), series)
 }
 
 // Lost is why traces were lost, if any were, and pins.
@@ -84,7 +84,7 @@ func (k *Kept) Lost() (traces []string, pins error) { return k.learnt.warnings()
 
 // Opened lists the batches that the latest readers opened.
 func (k *Kept) Opened() []byte {
-	return tracesText(k.slabs.cache.Traces(), func(plan [16]byte) string { return k.names.find(plan).name })
+	return tracesText(k.slabs.cache.Traces(), func(series [16]byte) string { return k.names.find(series).name })
 }
 
 // Workers is how many fills the cache does at a time.

@@ -12,11 +12,11 @@ import (
 // A share is the part of a view that this node is to have: the batches of its ranks,
 // or the chunks that it fetches for them.
 type share struct {
-	plan  cache.Plan
-	kind  string
-	ranks []uint64 // of batches
-	list  []uint64 // of chunks
-	bytes int64    // about
+	series cache.Series
+	kind   string
+	ranks  []uint64 // of batches
+	list   []uint64 // of chunks
+	bytes  int64    // about
 }
 
 // shareOf is the part of a view that the ranks of this node read, or one rank.
@@ -29,7 +29,7 @@ func shareOf(v *views.View, rank *uint64) (s share, err error) {
 		}
 		return shareOfChunks(b), nil
 	}
-	s = share{plan: b, kind: kind}
+	s = share{series: b, kind: kind}
 	switch {
 	case rank == nil:
 		s.ranks = v.RanksHere()
@@ -44,7 +44,7 @@ func shareOf(v *views.View, rank *uint64) (s share, err error) {
 
 // shareOfChunks has the chunks that this node owns.
 func shareOfChunks(b *views.Batches) share {
-	s := share{plan: b.ChunkPlan(), kind: control.Chunks}
+	s := share{series: b.ChunkSeries(), kind: control.Chunks}
 	x := b.Version.Index
 	for chunk := range x.Chunks() {
 		if b.Chunks.Own(chunk) {
@@ -60,7 +60,7 @@ func (s share) count() uint64 {
 	if s.list != nil {
 		return uint64(len(s.list))
 	}
-	return uint64(len(s.ranks)) * s.plan.Steps()
+	return uint64(len(s.ranks)) * s.series.Steps()
 }
 
 // at is one batch or chunk; batches come in the order in which they are read.

@@ -126,7 +126,7 @@ func TestWhatIsKept(t *testing.T) {
 	whole := on("a", "d").Batches()
 	on, n := sharers(t, true)
 	parts, chunks := on("a", "d").Batches(), on("a", "d@batch=chunk,epoch=3,order=full").Batches()
-	if plans, kind := cachedAs(whole); kind != control.Batches || plans[0] != whole.ID() {
+	if series, kind := cachedAs(whole); kind != control.Batches || series[0] != whole.ID() {
 		t.Errorf("batches are kept as %s", kind)
 	}
 	one, kind := cachedAs(parts)
@@ -136,10 +136,10 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	n.name(parts)
 	n.name(chunks)
-	if got := n.nameOfPlan(n.names.find(one[0])); got != control.NameOf("d", "d") {
+	if got := n.nameOfSeries(n.names.find(one[0])); got != control.NameOf("d", "d") {
 		t.Errorf("the chunks are called %q", got)
 	}
-	if got := n.nameOfPlan(n.names.find(chunks.ID())); got.View != "d@epoch=3,order=full,batch=chunk" || got.Full != chunks.View().String() {
+	if got := n.nameOfSeries(n.names.find(chunks.ID())); got.View != "d@epoch=3,order=full,batch=chunk" || got.Full != chunks.View().String() {
 		t.Errorf("the batches are called %q", got)
 	}
 }

@@ -105,7 +105,7 @@ func (n *traces) seen(r control.LearnRequest) (best trace.Trace, err error) {
 		return best, err
 	}
 	for _, t := range n.cache.Traces() {
-		if t.Plan == v.Batches().ID() && t.Opens() > best.Opens() {
+		if t.Series == v.Batches().ID() && t.Opens() > best.Opens() {
 			best = t.Trace
 		}
 	}

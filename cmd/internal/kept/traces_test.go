@@ -10,14 +10,14 @@ import (
 
 // The file is golden: programs read it.
 func TestTracesText(t *testing.T) {
-	odd, idle := cache.Traced{Plan: [16]byte{1}}, cache.Traced{Plan: [16]byte{2}}
+	odd, idle := cache.Traced{Series: [16]byte{1}}, cache.Traced{Series: [16]byte{2}}
 	odd.Rank, odd.Steps, idle.Steps = 3, 6, 4
 	for _, step := range []uint64{0, 2, 4, 1, 3, 5, 0} {
 		odd.Add(step)
 	}
 	idle.Add(0)
-	view := func(plan [16]byte) string {
-		return map[[16]byte]string{{1}: "d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local"}[plan]
+	view := func(series [16]byte) string {
+		return map[[16]byte]string{{1}: "d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local"}[series]
 	}
 	const want = `rankfs trace 1
 view d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local

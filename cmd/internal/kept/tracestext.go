@@ -11,14 +11,14 @@ import (
 
 // tracesText lists the batches that the latest readers opened, the latest reader first,
 // for as many as have room.
-func tracesText(all []cache.Traced, view func(plan [16]byte) string) []byte {
+func tracesText(all []cache.Traced, view func(series [16]byte) string) []byte {
 	if len(all) == 0 {
 		return []byte("# no batch was opened since the mount\n")
 	}
 	var b strings.Builder
 	opens := uint64(0)
 	for i, t := range all {
-		t.View = cmp.Or(view(t.Plan), fmt.Sprintf("unknown-%x", t.Plan[:4]))
+		t.View = cmp.Or(view(t.Series), fmt.Sprintf("unknown-%x", t.Series[:4]))
 		opens += t.Opens()
 		text := t.Text(opens <= trace.MostLearnt) // any user may read it, again and again
 		if b.Len()+len(text) > trace.MostText {

@@ -19,7 +19,7 @@ type slabs struct {
 	ctx     context.Context // of warm-ups in the background
 	tasks   sync.WaitGroup
 	pins    *cachePins // set by Start, as is ctx
-	names   planNames
+	names   seriesNames
 	warmUps warmUps
 }
 
@@ -78,8 +78,8 @@ func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 		return control.CachePin{}, fmt.Errorf("pin %s: %w", r.View, err)
 	}
 	p := v.Batches()
-	plans, kind := cachedAs(p)
-	was, err := n.pins.set(v.Key(), at, plans)
+	all, kind := cachedAs(p)
+	was, err := n.pins.set(v.Key(), at, all)
 	return control.CachePin{
 		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was],
 		Once: kind == control.Batches && v.Asked().Order.Kind != meta.OrderNone,
@@ -97,7 +97,7 @@ func (n *slabs) unpin(name string) (control.CachePin, error) {
 	return control.CachePin{ViewName: is, Kind: control.Batches, Was: tierNames[was]}, err
 }
 
-// RestorePins opens each pinned view, so that the cache knows which plans name its
+// RestorePins opens each pinned view, so that the cache knows which series name its
 // batches and drops none of them before a reader opens one.
 func (n *slabs) RestorePins(ctx context.Context) {
 	for _, view := range n.pins.names() {
@@ -110,16 +110,16 @@ func (n *slabs) RestorePins(ctx context.Context) {
 	}
 }
 
-// name notes the names of a view's plans.
+// name notes the names of a view's series.
 func (n *slabs) name(b *views.Batches) {
-	n.names.note(b.ID(), planName{b.View().String(), control.Batches})
-	if plans, kind := cachedAs(b); kind == control.Chunks {
-		n.names.note(plans[0], planName{b.View().Dataset, kind})
+	n.names.note(b.ID(), seriesName{b.View().String(), control.Batches})
+	if series, kind := cachedAs(b); kind == control.Chunks {
+		n.names.note(series[0], seriesName{b.View().Dataset, kind})
 	}
 }
 
-// nameOfPlan is how an answer names what a plan is of.
-func (n *slabs) nameOfPlan(t planName) control.ViewName {
+// nameOfSeries is how an answer names what a series is of.
+func (n *slabs) nameOfSeries(t seriesName) control.ViewName {
 	if t.kind == control.Batches {
 		return control.NameOf(n.Views.Called(t.name))
 	}

@@ -114,7 +114,7 @@ func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
 func (w *warmUp) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)
-		if _, ok := w.slabs.cache.Contains(w.share.plan, rank, step); !ok {
+		if _, ok := w.slabs.cache.Contains(w.share.series, rank, step); !ok {
 			if err := w.prepare(ctx, rank, step); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (w *warmUp) makeReady(ctx context.Context) error {
 func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
 	const tries, pause = 20, 50 * time.Millisecond
 	for n := 1; ; n++ {
-		err := w.slabs.cache.Prepare(ctx, w.share.plan, rank, step)
+		err := w.slabs.cache.Prepare(ctx, w.share.series, rank, step)
 		if !errors.Is(err, meta.ErrNoSpace) || n == tries {
 			return err
 		}
@@ -167,7 +167,7 @@ func (s share) look(ctx context.Context, n *slabs, w *control.Warm) error {
 			return ctx.Err()
 		}
 		rank, step := s.at(i)
-		if tier, ok := n.cache.Contains(s.plan, rank, step); ok {
+		if tier, ok := n.cache.Contains(s.series, rank, step); ok {
 			w.Ready++
 			tiers[tier].Batches++
 		}

@@ -63,7 +63,7 @@ func (o opened) Release() {
 	o.parts.wasRead(o.key)
 }
 
-// A part is a cache.Plan of one batch.
+// A part is a cache.Series of one batch.
 type part struct{ *pool.Part }
 
 // ID names a part. Numbers of stages are never used again, and a generation's maps never
@@ -80,11 +80,13 @@ func (p part) ID() (id [16]byte) {
 
 // Key implements cache.Names.
 func (p part) Key(rank, step uint64) cache.Key {
-	return cache.Key{Plan: p.ID(), Rank: rank, Step: step}
+	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 
 // Find implements cache.Names.
-func (p part) Find(k cache.Key) (rank, step uint64, ok bool) { return k.Rank, k.Step, k.Plan == p.ID() }
+func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return k.Rank, k.Step, k.Series == p.ID()
+}
 
 // Dataset implements cache.Names: parts of a stage are packed alike.
 func (p part) Dataset() string { return "shuffle:" + strconv.FormatUint(p.Stage, 10) }
@@ -93,7 +95,7 @@ func (p part) Dataset() string { return "shuffle:" + strconv.FormatUint(p.Stage,
 func (p part) Steps() uint64 { return 1 }
 
 // Next implements cache.Course: nothing follows.
-func (p part) Next() cache.Plan { return nil }
+func (p part) Next() cache.Series { return nil }
 
 // Once implements cache.Course: a reducer reads its part once.
 func (p part) Once() bool { return true }

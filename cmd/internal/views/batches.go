@@ -10,7 +10,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Batches are the batches of a view as the cache knows them. They are a cache.Plan.
+// Batches are the batches of a view as the cache knows them. They are a cache.Series.
 type Batches struct {
 	*batch.Batches
 	slabs     *chunkSlabs     // of Chunks
@@ -23,7 +23,7 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.
 		for pieces, err := range b.Batches.Fill(ctx, rank, step, dst) {
 			var input cache.Input
 			if err == nil {
-				input = cache.Input{Plan: b.slabs, Step: uint64(pieces.Chunk), InOrder: b.slabs.inOrder(), Copier: pieces}
+				input = cache.Input{Series: b.slabs, Step: uint64(pieces.Chunk), InOrder: b.slabs.inOrder(), Copier: pieces}
 			}
 			if !yield(input, err) {
 				return
@@ -43,8 +43,8 @@ func (b *Batches) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return b.Plan.Find(plan.BatchID(k))
 }
 
-// Next is the plan of the epoch to come: the ranks will be where they are.
-func (b *Batches) Next() cache.Plan {
+// Next is the epoch to come: the ranks will be where they are.
+func (b *Batches) Next() cache.Series {
 	if next := b.following(); next != nil {
 		return next
 	}
@@ -66,9 +66,9 @@ func (b *Batches) Shared() bool { return false }
 // Ahead is true: a batch may be made ready before it is opened.
 func (b *Batches) Ahead(_, _ uint64) bool { return true }
 
-// CachedAs are the plans that name, in the cache's keys, what it keeps of b: the batches,
+// CachedAs are the series that name, in the cache's keys, what it keeps of b: the batches,
 // or the chunks that these are or are made of.
-func (b *Batches) CachedAs() (plans [][16]byte, chunks bool) {
+func (b *Batches) CachedAs() (series [][16]byte, chunks bool) {
 	switch {
 	case b.Chunks != nil:
 		return [][16]byte{b.slabs.ID()}, true
@@ -78,6 +78,6 @@ func (b *Batches) CachedAs() (plans [][16]byte, chunks bool) {
 	return [][16]byte{b.ID()}, false
 }
 
-// ChunkPlan is, as the cache knows it, the plan of the chunks that the batches are made
+// ChunkSeries is, as the cache knows them, the chunks that the batches are made
 // of; only if there are such.
-func (b *Batches) ChunkPlan() cache.Plan { return b.slabs }
+func (b *Batches) ChunkSeries() cache.Series { return b.slabs }

@@ -10,7 +10,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// ChunkSlabs are the chunks of a version as the cache knows them: a cache.Plan whose
+// ChunkSlabs are the chunks of a version as the cache knows them: a cache.Series whose
 // steps are the chunks.
 type chunkSlabs struct {
 	*plan.Plan
@@ -49,8 +49,8 @@ func (s *chunkSlabs) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return s.Plan.Find(plan.BatchID(k))
 }
 
-// Next is the same plan: all epochs have the same chunks.
-func (s *chunkSlabs) Next() cache.Plan { return s }
+// Next is the same series: all epochs have the same chunks.
+func (s *chunkSlabs) Next() cache.Series { return s }
 
 // Once is false: chunks are read in every epoch.
 func (s *chunkSlabs) Once() bool { return false }

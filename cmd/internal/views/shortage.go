@@ -108,7 +108,7 @@ func (v *View) withRoomFor(err error) error {
 
 // LogShortage has the log say that an open waits for memory that ranks hold, or for a file.
 func (vs *Views) LogShortage(c *cache.Shortage) {
-	vs.config.Log.Warn("an open waits for room", "dataset", c.Plan.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c))
+	vs.config.Log.Warn("an open waits for room", "dataset", c.Series.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c))
 }
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
@@ -133,7 +133,7 @@ func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
 // and for a batch of each rank of the view that waits, as they take each step together.
 func (vs *Views) enough(c *cache.Shortage) int64 {
 	need := c.Held + max(c.Asked, c.Size)
-	if p, ok := c.Plan.(*Batches); ok {
+	if p, ok := c.Series.(*Batches); ok {
 		if here := vs.ranksHere(p.View()); here > 0 {
 			need = max(need, vs.Crowd(p.View(), p.Version, here).Bytes)
 		}

@@ -8,21 +8,20 @@ import (
 	"rankfs/cache/disks"
 )
 
-// A Plan is what the cache makes slabs of, its only source: the batches of a view by the
-// plan that answers it, the chunks of one version of a dataset, or one part of a stage of
-// the shuffle pool. Its slabs are numbered by rank and step; chunks are those of rank 0, a
-// part is the one at step 0. Its methods may be called concurrently.
+// A Series is batches, numbered by rank and step: the cache has no other source. They are
+// those of a plan, the chunks of one version of a dataset, which are all of rank 0, or one
+// part of a stage of the shuffle pool, at step 0. Its methods may be called concurrently.
 //
-// Next, Size and Fill may wait, for a source too, and the first Key of a plan may take its
+// Next, Size and Fill may wait, for a source too, and the first Key of a series may take its
 // time. All else is called under the cache's lock: it waits for nothing, and takes no lock
 // that is held while anything is waited for.
-type Plan interface {
+type Series interface {
 	Names
 	Course
 	Filler
 }
 
-// Names are the names of a plan and of its batches, or of what else it has, on any machine and after any restart.
+// Names are those of a series and of its batches, on any machine and after any restart.
 type Names interface {
 	ID() [16]byte
 	// Key names the content of a batch: equal keys mean equal bytes.
@@ -37,8 +36,8 @@ type Names interface {
 // A Course is what the ranks come to.
 type Course interface {
 	Steps() uint64
-	// Next is the plan of the epoch to come, nil if that is not known.
-	Next() Plan
+	// Next is the series of the epoch to come, nil if that is not known.
+	Next() Series
 	// Once says that no other epoch has the same batches.
 	Once() bool
 	// Ahead says that a batch may be made ready before it is opened.
@@ -53,16 +52,16 @@ type Filler interface {
 	// it stops, and goes on when the input's Copy was called. An error is the last that
 	// comes; there is one rather than a short batch.
 	Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[Input, error]
-	// Shared says that these batches are inputs: fills of other plans copy from them.
+	// Shared says that these batches are inputs: fills of other series copy from them.
 	// They are not made of inputs themselves.
 	Shared() bool
 }
 
-// An Input is what a fill copies from: a batch of a plan that is shared.
+// An Input is what a fill copies from: a batch of a series that is shared.
 type Input struct {
-	Plan       Plan
+	Series     Series
 	Rank, Step uint64
-	InOrder    bool // inputs are copied from one after the other, as they stand in Plan
+	InOrder    bool // inputs are copied from one after the other, as they stand in Series
 	Copier
 }
 
@@ -85,6 +84,6 @@ func Whole(err error) iter.Seq2[Input, error] {
 	}
 }
 
-// A Key names the content of a batch: that of a plan's rank and step, unless
-// other plans have it too and agree on another name.
+// A Key names the content of a batch: that of a rank and a step of a series, unless
+// other series have it too and agree on another name.
 type Key = disks.Key
