@@ -161,6 +161,15 @@ func (a *admission) noteLack(e *entry, now time.Time) {
 	}
 }
 
+// refuse notes that an open found no room for a batch, as there is none for so large a slab.
+func (a *admission) refuse(e *entry) error {
+	short := &Shortage{Series: e.series, Size: e.size, Memory: a.config.LargestSlab(), TooLarge: true}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mu.room.last, a.mu.room.seen = *short, time.Now()
+	return short
+}
+
 // checkShortage looks once in shortageWait at what a fill that finds no room waits
 // for. It reports the shortage to the owner of the cache, or returns it if no wait
 // would help.

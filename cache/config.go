@@ -72,6 +72,15 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.Check()
 }
 
+// LargestSlab is the most that a slab may take, in memory or on one disk.
+func (c Config) LargestSlab() int64 {
+	most := c.RAMBytes
+	for _, d := range c.NVMe {
+		most = max(most, d.Bytes)
+	}
+	return most
+}
+
 // Check refuses budgets that no cache can have, before anything is made.
 func (c Config) Check() error {
 	if c.RAMBytes < minRAM {

@@ -32,6 +32,9 @@ func (m *maker) fill(e *entry, demanded bool) error {
 			}
 			err = errors.Join(err, nerr)
 		}
+		if demanded && !e.series.Shared() && pages(e.size) > m.config.LargestSlab() {
+			return m.admission.refuse(e)
+		}
 		if next != toDiskOrWait {
 			return err
 		}

@@ -85,6 +85,34 @@ func TestAllHeld(t *testing.T) {
 	})
 }
 
+// An open of a batch for which there is no room at all is refused at once, and that is
+// told for a minute.
+func TestBatchLargerThanAllRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Shortage: func(c *cache.Shortage) { t.Errorf("told that an open waits: %v", c) }})
+		small, large := &testSeries{id: 1, steps: 10, size: 4 << 20}, &testSeries{id: 2, steps: 10, size: 16<<20 + 1}
+		open(t, k, small, 0, 0).Release()
+		if c := k.Shortage(); c != nil {
+			t.Errorf("a batch that fits: %v", c)
+		}
+		began := time.Now()
+		_, err := k.Open(t.Context(), nil, large, 0, 0)
+		want := cache.Shortage{Series: large, Size: 16<<20 + 1, Memory: 16 << 20, TooLarge: true}
+		var got *cache.Shortage
+		if !errors.As(err, &got) || *got != want || !errors.Is(err, meta.ErrNoSpace) || time.Since(began) > 0 {
+			t.Errorf("open: %v after %v: %+v", err, time.Since(began), got)
+		}
+		time.Sleep(59 * time.Second)
+		if c := k.Shortage(); c == nil || *c != want {
+			t.Errorf("59 seconds later it is %+v", c)
+		}
+		time.Sleep(2 * time.Second)
+		if c := k.Shortage(); c != nil {
+			t.Errorf("after a minute it is %v", c)
+		}
+	})
+}
+
 // Twice as many ranks as memory has room for, that compute with what they have and
 // close it, be it seconds later: they get on. So do those that open the next
 // batch meanwhile in a thread beside.

@@ -7,7 +7,7 @@ import (
 
 const (
 	shortageWait = time.Second // how long an open goes without room before that is looked into, and how often
-	shortageTell = time.Minute // how often it is reported, and how long the most that was lacking counts
+	shortageTell = time.Minute // how often it is reported, and how long the most that was lacking counts, and a refusal
 )
 
 // roomQueue has the fills that wait for memory, in order of arrival, and knows which

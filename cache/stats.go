@@ -53,14 +53,18 @@ func (c *Cache) Lacked() *Shortage {
 	return &lacked
 }
 
-// Shortage is what an open waits for now, if there is no room for it.
+// Shortage is what an open waits for now, if there is no room for it, or why one was
+// refused in the last minute, if it will be again.
 func (c *Cache) Shortage() *Shortage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rm := &c.mu.room
-	if rm.seen.IsZero() || time.Since(rm.seen) >= 2*shortageWait {
+	last, counts := rm.last, 2*shortageWait
+	if last.TooLarge {
+		counts = shortageTell
+	}
+	if rm.seen.IsZero() || time.Since(rm.seen) >= counts {
 		return nil
 	}
-	last := rm.last
 	return &last
 }

@@ -45,6 +45,8 @@ func needOf(l control.Load, j control.Job) need {
 func advise(l control.Load, j control.Job) string {
 	n := needOf(l, j)
 	switch {
+	case j.TooLarge != "":
+		return j.TooLarge
 	case j.Total.RankSeconds == 0:
 		return "nothing is known yet: no rank has opened two batches"
 	case n.share < quietShare:

@@ -131,6 +131,51 @@ func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
 	}
 }
 
+// A batch that does not fit at all is a case of it: who is asked says the same, before an
+// open and after one, and what is advised is enough.
+func TestBatchLargerThanMemory(t *testing.T) {
+	t.Parallel()
+	const records = 8192 // 32 MiB a batch
+	for _, test := range []struct {
+		ranks         int
+		said, advised string
+	}{
+		{1, "a rank, with a batch of 32MiB, needs 32MiB, and there are 16MiB: mount with --ram 32MiB or more", "32MiB"},
+		{2, "2 ranks on a node, each with a batch of 32MiB, need 64MiB together, and there are 16MiB: mount with --ram 64MiB or more", "64MiB"},
+	} {
+		t.Run(fmt.Sprint(test.ranks), func(t *testing.T) {
+			n, s := start(t, "--ram", "16MiB"), newFixed(t, 4*records, recordSize)
+			create := []string{"dataset", "create", "d", "--source", s.uri, "--ranks", fmt.Sprint(test.ranks), "--batch", fmt.Sprint(records)}
+			made, simulated := n.ok(create...), n.cli("simulate", "d")
+			if simulated.code != 1 || !strings.Contains(simulated.err, "--ram "+test.advised+" or more") {
+				t.Errorf("simulate says %v", simulated)
+			}
+			if a := newRank(t).try(order{Do: "open", Name: "b", Path: n.batch("d", 0, 0)}); a.Errno != "ENOSPC" {
+				t.Errorf("open: %+v", a)
+			}
+			for i, said := range []string{
+				made.out, n.ok("dataset", "show", "d").out, n.ok("plan", "d").out, n.ok("explain", "d").out,
+				n.ok("status").out, sh(t, `cat "$1/.rankfs/health"`, n.mount), n.ok("stall", "d").out, n.Log(),
+			} {
+				said = strings.Join(strings.Fields(said), " ")
+				if !strings.Contains(said, test.said) {
+					t.Errorf("%d does not say it:\n%s", i, said)
+				}
+				for _, advice := range regexp.MustCompile(`--ram \w+`).FindAllString(said, -1) {
+					if advice != "--ram "+test.advised {
+						t.Errorf("%d advises %s:\n%s", i, advice, said)
+					}
+				}
+			}
+			n = start(t, "--ram", test.advised)
+			n.ok(create...)
+			for i := range test.ranks {
+				newRank(t).open("b", n.batch("d", i, 0))
+			}
+		})
+	}
+}
+
 // Ranks that open the next batch while they have the last one open, where there is
 // room for one each: the first that cannot go on is refused, as all wait for each
 // other, and then the others go on.

@@ -58,7 +58,7 @@ func plannerInRacks(t testing.TB, k *catalogtest.Cluster, racks map[string]strin
 func answering(k *catalogtest.Cluster, c *catalog.Catalog, host string) *Admin {
 	drop, log := func(string) {}, slog.New(slog.DiscardHandler)
 	v := views.New(views.Config{
-		Host: host, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Stalls: stall.NewTable(time.Now), Drop: drop, Log: log,
+		Host: host, RAM: 64 << 20, Slab: 64 << 20, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Stalls: stall.NewTable(time.Now), Drop: drop, Log: log,
 	})
 	v.Start(context.Background(), nil, unwatched{})
 	return New(Config{Host: host, State: k.State, Group: alone{k}, HDFS: new(hdfs.Clusters), Catalog: c, Views: v, Drop: drop, Log: log})

@@ -62,6 +62,9 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 	if j.Waiting > 0 {
 		c.Warning = n.Views.ShortageNow()
 	}
+	if v, d, err := n.Views.Resolve(j.Name); err == nil {
+		c.TooLarge = n.Views.TooLarge(v, d.Version)
+	}
 	if ranks {
 		for _, r := range j.Ranks {
 			c.Ranks = append(c.Ranks, control.Rank{Rank: r.Rank, Waiting: r.Waiting, Account: account(r.Totals)})

@@ -110,8 +110,9 @@ type Job struct {
 	Now      Window  `json:"now"`    // some ten seconds
 	Minute   Window  `json:"minute"` // some sixty
 	Ranks    []Rank  `json:"ranks,omitempty"`
-	Facts    *Facts  `json:"facts,omitempty"`   // none if the dataset is gone
-	Warning  string  `json:"warning,omitempty"` // what its opens wait for, if nothing but its ranks can end it
+	Facts    *Facts  `json:"facts,omitempty"`     // none if the dataset is gone
+	Warning  string  `json:"warning,omitempty"`   // what its opens wait for, if nothing but its ranks can end it
+	TooLarge string  `json:"too_large,omitempty"` // why there is no room at all for its largest batch, and how there would be
 }
 
 // A Rank is one rank's part in a job.

@@ -83,7 +83,8 @@ func (j *Job) Complete(set control.Dataset, options string, s control.Status, co
 func (j *Job) View() (name string, nodes int) { return j.view.String(), j.nodes }
 
 // Fits is an error if the ranks of a node cannot hold a batch each: they take each step
-// together, so the first of them would be refused. Batches of a dataset that does not
+// together, so the first of them would be refused; or one of them a batch that is larger
+// than all memory. Batches of a dataset that does not
 // exist yet are of one size.
 func (j *Job) Fits(x control.Explanation) error {
 	ranks, batch, need := j.view.Ranks/uint64(j.nodes), x.LargestBytes, float64(x.NodeBytes)
@@ -91,19 +92,23 @@ func (j *Job) Fits(x control.Explanation) error {
 		batch = j.batchBytes()
 		need = float64(meta.WholePages(batch)) * float64(ranks)
 	}
-	if batch > j.ram {
-		return failure.New(meta.ErrInvalid, "a batch of %s does not fit in ram of %s: give it more, or make batches smaller", terminal.Bytes(batch), terminal.Bytes(j.ram))
-	}
-	have := j.ram + j.nvme
-	if need <= float64(have) {
+	have, alone := j.ram+j.nvme, ""
+	switch {
+	case need > float64(have):
+	case meta.WholePages(batch) > j.ram:
+		have, alone = j.ram, " of ram: batches that a disk alone has room for are not predicted"
+	default:
 		return nil
 	}
-	each := "a batch of"
+	each := terminal.Bytes(batch)
 	if float64(meta.WholePages(batch))*float64(ranks) != need {
-		each = "a batch of up to"
+		each = "up to " + each
 	}
-	return failure.Hint(failure.New(meta.ErrNoSpace, "%s on a node, each with %s %s, need %s together, and a node has %s",
-		terminal.Plural(ranks, "rank"), each, terminal.Bytes(batch), terminal.Bytes(int64(need)), terminal.Bytes(have)),
+	who := fmt.Sprintf("%s on a node, each with a batch of %s, need %s together", terminal.Plural(ranks, "rank"), each, terminal.Bytes(int64(need)))
+	if ranks == 1 {
+		who = fmt.Sprintf("a rank, with a batch of %s, needs %s", each, terminal.Bytes(int64(need)))
+	}
+	return failure.Hint(failure.New(meta.ErrNoSpace, "%s, and a node has %s%s", who, terminal.Bytes(have), alone),
 		"give it --ram %s or more, or --nvme, spread the ranks over more --nodes, or make batches smaller", meta.FormatRoom(int64(need)))
 }
 

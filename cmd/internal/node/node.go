@@ -185,7 +185,7 @@ func (n *node) newCatalog() (*catalog.Catalog, error) {
 func (n *node) newViews(sizes *batch.Sizes) *views.Views {
 	m, c := n.member, n.config
 	return views.New(views.Config{
-		Mount: c.Mount, Host: m.host, RAM: c.RAMBytes, NVMe: c.nvmeBytes(),
+		Mount: c.Mount, Host: m.host, RAM: c.RAMBytes, NVMe: c.nvmeBytes(), Slab: cache.Config{RAMBytes: c.RAMBytes, NVMe: c.NVMe}.LargestSlab(),
 		Catalog: n.catalog, State: m.machine, Cluster: m.group, Owners: m.owners,
 		Readers: dispatch.NewReaders(m.group, m.machine), Peers: m.peers, Sizes: sizes, Stalls: n.stalls,
 		Drop: n.drop, Log: c.Log,

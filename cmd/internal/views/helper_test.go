@@ -36,7 +36,7 @@ func served(t testing.TB, k *catalogtest.Cluster, c *catalog.Catalog, ram int64)
 	}
 	log, stalls := slog.New(slog.DiscardHandler), stall.NewTable(time.Now)
 	n := New(Config{
-		Host: "a", RAM: ram, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Sizes: sizes, Stalls: stalls,
+		Host: "a", RAM: ram, Slab: ram, Catalog: c, State: k.State, Cluster: k, Owners: k.Owners, Sizes: sizes, Stalls: stalls,
 		Drop: func(string) {}, Log: log,
 	})
 	memory, err := cache.New(cache.Config{RAMBytes: ram, Log: log, Stalls: stalls})

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,22 +15,37 @@ import (
 )
 
 // MemoryWarning warns of ranks of a view that need more on one node, for one batch each,
-// than the cache has: ranks that take each step together could not.
+// than the cache has: ranks that take each step together could not. Of one rank it warns if
+// there is no room for a batch at all.
 func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
 	here := vs.ranksOfANode(v.Ranks)
-	if here < 2 {
-		return ""
-	}
 	need, memory := vs.Crowd(v, of, here), vs.config.RAM+vs.config.NVMe
-	who := fmt.Sprintf("%d ranks on a node, each with a batch of %s", here, sizes(need, here))
+	who, together := fmt.Sprintf("%d ranks on a node, each with a batch of %s", here, sizes(need, here)), fmt.Sprintf("need %s together", meta.FormatRoom(need.Bytes))
+	if here == 1 {
+		who, together = "a rank, with a batch of "+sizes(need, here), "needs "+meta.FormatRoom(need.Bytes)
+	}
 	switch {
 	case need.Bytes > memory:
-		return fmt.Sprintf("%s, need %s together, and there are %s: %s", who, meta.FormatRoom(need.Bytes), meta.FormatRoom(memory), howToGetRoom(need.Bytes))
-	case need.Next > memory:
+		return fmt.Sprintf("%s, %s, and there are %s: %s", who, together, meta.FormatRoom(memory), howToGetRoom(need.Bytes))
+	case vs.tooLarge(need):
+		return fmt.Sprintf("%s, %s, and there are no more than %s in one place, which a batch has to be in: %s", who, together, meta.FormatRoom(vs.config.Slab), howToGetRoom(need.Bytes))
+	case need.Next > memory && here > 1:
 		return fmt.Sprintf("%s, find room in %s, but not where each opens the next batch before it lets go of the last: "+
 			"close and unmap that first, or %s", who, meta.FormatRoom(memory), howToGetRoom(need.Next))
 	}
 	return ""
+}
+
+// TooLarge is that warning of a view whose largest batch has no room even by itself, or nothing.
+func (vs *Views) TooLarge(v meta.View, of *batch.Version) string {
+	if !vs.tooLarge(vs.Crowd(v, of, vs.ranksOfANode(v.Ranks))) {
+		return ""
+	}
+	return vs.MemoryWarning(v, of)
+}
+
+func (vs *Views) tooLarge(need batch.Crowd) bool {
+	return meta.WholePages(need.Largest) > vs.config.Slab
 }
 
 // sizes says how large the batches of ranks are that need so much, and by what that is known.
@@ -117,6 +133,9 @@ func (vs *Views) ShortageNow() string {
 	if c == nil {
 		return ""
 	}
+	if c.TooLarge {
+		return fmt.Sprintf("opens of %s find no room: %s", c.Series.Dataset(), vs.roomFor(c))
+	}
 	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c))
 }
 
@@ -154,6 +173,9 @@ func (vs *Views) ranksHere(v meta.View) (n uint64) {
 
 // roomFor says how the ranks that share memory would get on.
 func (vs *Views) roomFor(c *cache.Shortage) string {
+	if p, ok := c.Series.(*Batches); ok && c.TooLarge {
+		return cmp.Or(vs.TooLarge(p.View(), p.Version), howToGetRoom(vs.enough(c))) // of very many steps not all are looked at
+	}
 	if c.NoFile {
 		return "close and unmap batches, or raise the daemon's limit of open files (LimitNOFILE=, ulimit -n) or vm.max_map_count"
 	}

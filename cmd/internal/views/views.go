@@ -22,6 +22,7 @@ type Config struct {
 	Host  string // what others call this host
 	RAM   int64  // the budget of the cache's memory
 	NVMe  int64  // and of its disks
+	Slab  int64  // the most that one slab may take of these
 
 	Catalog *catalog.Catalog
 	State   *state.Machine // what the cluster agreed on
