@@ -9,6 +9,7 @@ import (
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/peers"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/stall"
@@ -27,19 +28,30 @@ type Source struct {
 	env    *fetch.Env
 	origin string // the node that indexed it
 	owners *plan.Owners
-	seed   uint64 // of the owners of its chunks
+	seed   uint64    // of the owners of its chunks
+	asked  *question // if only another node has the source
 }
 
-func newSource(x *index.Index, c Config) Source {
+func newSource(x *index.Index, id peers.ID, c Config) Source {
 	u, _ := uri.Parse(cmp.Or(c.Root, c.Source)) // one that cannot be read has no traits, and attaching says why
-	return Source{
+	s := Source{
 		Remote: u.Remote(), copied: u.Copied(),
-		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners,
+		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
 	}
+	if s.asked = newQuestion(nil); c.Ask != nil {
+		s.asked.ask = func(ctx context.Context, node string) error {
+			err := c.Ask(ctx, node, id)
+			if host, ok := c.Owners.Host(node); ok && err != nil {
+				return fmt.Errorf("on host %s: %w", host, err)
+			}
+			return err
+		}
+	}
+	return s
 }
 
 // Data returns the source and its index, or an error wrapping meta.ErrStale if the
-// source is no longer what was indexed.
+// source is no longer what was indexed. It asks no other node.
 func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if owner := s.Elsewhere(); owner != "" && s.copied && s.Attached() == nil {
 		return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
@@ -49,12 +61,34 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 		err = d.Check(ctx)
 	}
 	s.Opened.note(err)
+	if err == nil {
+		s.asked.forget()
+	}
 	return d, err
 }
 
-// Stale is the error that Data ended with last, if it was that the source has changed. It
+// Check is Data for who wants no bytes: the node that alone has the source may be asked.
+// Of that there is no error but that the source has changed, or that ctx is done.
+func (s *Source) Check(ctx context.Context) error {
+	owner := s.Elsewhere()
+	_, err := s.Data(ctx)
+	return s.orAsked(ctx, owner, err, nil)
+}
+
+// orAsked is what Data found or, if another node alone has the source, what that says.
+func (s *Source) orAsked(ctx context.Context, owner string, found error, account *stall.Open) error {
+	if found == nil || owner == "" {
+		return found
+	}
+	return s.asked.stale(ctx, owner, account)
+}
+
+// Stale is the error that Check ended with last, if it was that the source has changed. It
 // asks nobody.
 func (s *Source) Stale() error {
+	if owner := s.Elsewhere(); owner != "" {
+		return s.asked.said(owner)
+	}
 	if err := s.Opened.stale.Load(); err != nil {
 		return *err
 	}
@@ -154,11 +188,12 @@ func pause(ctx context.Context, account *stall.Open) error {
 // reach returns nil if this node knows no reason to wait. A source that does not
 // answer is none: batches that are cached are served, and a fetch of others fails.
 func (s *Source) reach(ctx context.Context, account *stall.Open) error {
-	if s.Attached() == nil && s.Elsewhere() == "" {
+	owner := s.Elsewhere()
+	if s.Attached() == nil && owner == "" {
 		defer account.End(account.For(stall.Source))
 	}
 	_, err := s.Data(ctx)
-	if errors.Is(err, meta.ErrUnavailable) || err != nil && s.Elsewhere() != "" {
+	if err = s.orAsked(ctx, owner, err, account); errors.Is(err, meta.ErrUnavailable) {
 		return nil
 	}
 	return err

@@ -45,7 +45,12 @@ type Config struct {
 	Hash   string // of the index, in hex
 	Env    *fetch.Env
 	Owners *plan.Owners
+	Ask    Ask
 }
+
+// An Ask asks another node whether a dataset is what was indexed, as Source.Data of that
+// node says. The error wraps meta.ErrStale if it is not. One that is nil asks nobody.
+type Ask func(ctx context.Context, node string, dataset peers.ID) error
 
 // Open opens the version whose index is at path.
 func Open(path string, c Config) (*Version, error) {
@@ -53,11 +58,11 @@ func Open(path string, c Config) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{Index: x, Source: newSource(x, c), Flows: stall.NewFlows(time.Now)}
+	v := &Version{Index: x, Flows: stall.NewFlows(time.Now)}
 	if _, err := hex.Decode(v.ID[:], []byte(c.Hash)); err != nil {
 		return nil, errors.Join(fmt.Errorf("hash of index %q %w", c.Hash, meta.ErrCorrupt), x.Close())
 	}
-	v.Source.seed = plan.Seed(v.ID)
+	v.Source = newSource(x, v.ID, c)
 	v.Plans = plan.NewVersion(x, v.ID)
 	runtime.AddCleanup(v, func(s *OpenSource) { s.Close() }, v.Source.Opened)
 	return v, nil

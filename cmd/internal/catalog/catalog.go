@@ -215,11 +215,6 @@ func (c *Catalog) base(name string) (fetch.Base, error) {
 	v := d.Version
 	return fetch.Base{
 		Version: hex.EncodeToString(v.ID[:]), Source: d.Source, Index: v.Index, Keep: v,
-		Check: func(ctx context.Context) error {
-			if _, err := v.Source.Data(ctx); err != nil && v.Source.Elsewhere() == "" {
-				return Reindex(err, name)
-			}
-			return nil
-		},
+		Check: func(ctx context.Context) error { return Reindex(v.Source.Check(ctx), name) },
 	}, nil
 }

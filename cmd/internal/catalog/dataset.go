@@ -44,7 +44,7 @@ func Reindex(err error, name string) error {
 // each open makes one. It asks no source.
 func (d *Dataset) Stale() error {
 	err := d.Version.Source.Stale()
-	if err == nil || errors.Is(err, batch.ErrRemoved) || d.Version.Source.Elsewhere() != "" {
+	if err == nil || errors.Is(err, batch.ErrRemoved) {
 		return nil
 	}
 	return Reindex(err, d.Name)
@@ -52,7 +52,7 @@ func (d *Dataset) Stale() error {
 
 // Changed is Stale after one more look at the source, as an open of a batch takes.
 func (d *Dataset) Changed(ctx context.Context) error {
-	_, _ = d.Version.Source.Data(ctx) // any other reason is said where bytes are needed
+	_ = d.Version.Source.Check(ctx) // any other reason is said where bytes are needed
 	return d.Stale()
 }
 
@@ -71,7 +71,7 @@ func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 		Order: v.Order.String(), Seed: v.Seed, Tail: v.Tail.String(),
 		Created: d.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}
-	if _, err := d.Version.Source.Data(ctx); err != nil && d.Version.Source.Elsewhere() == "" {
+	if err := d.Version.Source.Check(ctx); err != nil {
 		c.State, c.Reason = "stale", Reindex(err, c.Name).Error()
 		if !errors.Is(err, meta.ErrStale) {
 			c.State = "unreadable"

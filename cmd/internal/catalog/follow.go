@@ -94,7 +94,7 @@ func (c *Catalog) load(ctx context.Context, d state.Dataset) (*Dataset, error) {
 			return nil, fmt.Errorf("index of dataset %s: %w", d.Name, err)
 		}
 	}
-	v, err := batch.Open(path, batch.Config{Source: r.Source, Root: r.Root, Origin: r.Origin, Hash: d.Index, Env: c.config.Env, Owners: c.config.Owners})
+	v, err := batch.Open(path, batch.Config{Source: r.Source, Root: r.Root, Origin: r.Origin, Hash: d.Index, Env: c.config.Env, Owners: c.config.Owners, Ask: c.ask})
 	if errors.Is(err, meta.ErrCorrupt) {
 		c.indexes.discardOne(d.Index) // another copy is brought at the next attempt
 	}

@@ -65,7 +65,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	leader, early := dispatch.NewLeader(), new(early)
 	m, err := openMember(ctx, c, held.tcp, map[string]group.Handler{
 		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
-		admin.CallGlance: early.glance,
+		catalog.CallChanged: early.changed, admin.CallGlance: early.glance,
 	})
 	if err != nil {
 		return err
@@ -284,6 +284,15 @@ func (e *early) served(ctx context.Context, _ string, request json.RawMessage) (
 		return nil, errEarly
 	}
 	return nil, c.Served(ctx, request)
+}
+
+// changed tells another node whether a source that this one alone has is what was indexed.
+func (e *early) changed(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	c := e.catalog.Load()
+	if c == nil {
+		return nil, errEarly
+	}
+	return nil, c.Changed(ctx, request)
 }
 
 // glance answers another node with the status of this one in short.

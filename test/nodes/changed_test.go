@@ -1,0 +1,75 @@
+package nodes_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"rankfs/test/cluster"
+	"rankfs/test/daemon"
+	"rankfs/test/eventually"
+)
+
+// A source that lies on one node's disks is changed: another node, which has all of it in
+// memory, serves no byte of what it was any more, and says why, until it is indexed again.
+// What is made of it is no better.
+func TestAChangedSourceOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:2])
+	has, other := m.Nodes[0], m.Nodes[1]
+	dir := t.TempDir()
+	has.Must("mount", "-t", "tmpfs", "none", dir)
+	t.Cleanup(func() { has.Must("umount", "-l", dir) })
+	has.Must("sh", "-c", `seq 1 10000 > "$0"`, dir+"/numbers")
+	has.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "500")
+	other.Do("dataset", "create", "part", "--source", "dataset:d?records=0-4999", "--ranks", "2", "--batch", "500")
+	for _, name := range []string{"d", "part"} {
+		other.Do("warm", name)
+		other.Must("cat", other.Mount()+"/datasets/"+name+"/rank-0/batch-000000")
+	}
+	has.Must("sh", "-c", `seq 20001 30000 > "$0"`, dir+"/numbers")
+	for _, name := range []string{"d", "part"} {
+		awaitStale(t, other, name)
+		for _, command := range [][]string{{"warm", name}, {"cache", "pin", name}} {
+			if out, err := other.Rankfs(command...); err == nil || !strings.Contains(err.Error(), "rankfs dataset refresh "+name) {
+				t.Errorf("rankfs %s: %s %v", strings.Join(command, " "), out, err)
+			}
+		}
+		for _, command := range [][]string{{"dataset", "ls"}, {"dataset", "show", name}, {"plan", name}, {"explain", name}, {"simulate", name}} {
+			if out := other.Do(command...); !strings.Contains(out, "rankfs dataset refresh "+name) && !strings.Contains(out, "stale") {
+				t.Errorf("rankfs %s: %s", strings.Join(command, " "), out)
+			}
+		}
+		if health := other.Must("cat", other.Mount()+"/.rankfs/health"); !strings.Contains(health, "stale dataset "+name) {
+			t.Errorf("the health is %q", health)
+		}
+	}
+	has.Do("dataset", "refresh", "d")
+	other.Do("dataset", "refresh", "part")
+	for name, want := range map[string]string{"d": "20001 30000", "part": "20001 25000"} {
+		got := other.Must("sh", "-c", `cat "$0"/rank-*/batch-*[0-9] | sort | sed -n '1p;$p' | xargs`, other.Mount()+"/datasets/"+name)
+		if got != want+"\n" {
+			t.Errorf("%s goes from %q, want %s", name, got, want)
+		}
+		if out := other.Do("dataset", "show", name); !strings.Contains(out, "ready") {
+			t.Errorf("indexed again: %s", out)
+		}
+	}
+}
+
+// awaitStale waits until a node that has a batch in memory does not open it any more.
+func awaitStale(t *testing.T, n *daemon.Place, dataset string) {
+	t.Helper()
+	eventually.Done(t, 20*time.Second, "the batch is not opened any more", func() error {
+		out, err := n.Tool("cat", n.Mount()+"/datasets/"+dataset+"/rank-0/batch-000000")
+		if err == nil {
+			return errors.New("it begins with " + out[:5])
+		}
+		if !strings.Contains(err.Error(), "Stale file handle") {
+			return err
+		}
+		return nil
+	})
+}
