@@ -1,6 +1,7 @@
 package supply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func Check(ctx context.Context, c Config) (findings []Finding, err error) {
 		return nil, err
 	}
 	bad := 0
-	seen := map[fileID]bool{}
+	seen := map[spot]bool{}
 	for _, at := range places {
 		mapped, err := checkMapped(at.mapped, seen)
 		pipe, pipeErr := checkPipe(at.pipe, seen)
@@ -47,14 +48,20 @@ func Check(ctx context.Context, c Config) (findings []Finding, err error) {
 	return findings, nil
 }
 
+// A spot is a file that is there, or the name in a directory of one that is to be made.
+type spot struct {
+	id   fileID // of the file, or of the directory
+	name string // empty: of the file
+}
+
 var errTwice = errors.New("is listed twice")
 
-func checkPipe(path string, seen map[fileID]bool) (string, error) {
+func checkPipe(path string, seen map[spot]bool) (string, error) {
 	id, err := findPipe(path)
 	return judge(path, id, err, "ready", seen)
 }
 
-func checkMapped(path string, seen map[fileID]bool) (string, error) {
+func checkMapped(path string, seen map[spot]bool) (string, error) {
 	id, err := findMapped(path)
 	if err != nil {
 		return judge(path, id, err, "", seen)
@@ -79,19 +86,22 @@ func checkMapped(path string, seen map[fileID]bool) (string, error) {
 }
 
 // judge turns the finding about a path into words.
-func judge(path string, id fileID, err error, good string, seen map[fileID]bool) (string, error) {
+func judge(path string, id fileID, err error, good string, seen map[spot]bool) (string, error) {
+	at := spot{id: id}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		dir := filepath.Dir(path)
-		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		var st unix.Stat_t
+		if err := cmp.Or(unix.Access(dir, unix.W_OK|unix.X_OK), unix.Stat(dir, &st)); err != nil {
 			return fmt.Sprintf("cannot be made in %s: %v", dir, err), err
 		}
-		return "to be made", nil
+		at, good = spot{idOf(&st), filepath.Base(path)}, "to be made"
 	case err != nil:
 		return err.Error(), err
-	case seen[id]:
+	}
+	if seen[at] {
 		return errTwice.Error(), errTwice
 	}
-	seen[id] = true
+	seen[at] = true
 	return good, nil
 }
