@@ -45,7 +45,7 @@ func (n *fakeNode) base(view string) (kind string, err error) {
 	return control.Batches, nil
 }
 
-func (n *fakeNode) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+func (n *fakeNode) PinCache(_ context.Context, r control.CachePinRequest) (control.CachePin, error) {
 	kind, err := n.base(r.View)
 	n.mu.Lock()
 	defer n.mu.Unlock()

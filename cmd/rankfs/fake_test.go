@@ -146,7 +146,7 @@ func viewNamed(view string) control.ViewName {
 	return control.NameOf(view, dataset+"@"+cmp.Or(options, "epoch=0")+",ranks=8")
 }
 
-func (n *fakeNode) Explain(r control.ExplainRequest) (control.Explanation, error) {
+func (n *fakeNode) Explain(_ context.Context, r control.ExplainRequest) (control.Explanation, error) {
 	name, _, _ := meta.SplitView(r.Name)
 	d, err := n.find(name)
 	return control.Explanation{ViewName: viewNamed(r.Name), Ranks: d.Ranks, Steps: d.Steps}, err

@@ -39,7 +39,7 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 // no source is asked.
 func (n *datasets) wrongs() (all []wrong) {
 	for _, d := range n.Catalog.List() {
-		said := staleWarning(d)
+		said := unreadable(d, d.Stale())
 		if said == "" {
 			continue
 		}
@@ -51,12 +51,12 @@ func (n *datasets) wrongs() (all []wrong) {
 	return all
 }
 
-// staleWarning says that no rank can open a batch of a dataset, as its source has changed.
-func staleWarning(d *catalog.Dataset) string {
-	if err := d.Stale(); err != nil {
-		return control.Unreadable(d.Name, err.Error())
+// unreadable says that no rank can open a batch of a dataset, if its source has changed.
+func unreadable(d *catalog.Dataset, changed error) string {
+	if changed == nil {
+		return ""
 	}
-	return ""
+	return control.Unreadable(d.Name, changed.Error())
 }
 
 // describe says of a dataset also what this node has to say.
@@ -71,7 +71,7 @@ func (n *datasets) describe(ctx context.Context, d *catalog.Dataset) control.Dat
 
 // Explain looks a view up as the mount does. There a name that stands for
 // nothing is an errno.
-func (n *datasets) Explain(r control.ExplainRequest) (control.Explanation, error) {
+func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (control.Explanation, error) {
 	s, err := n.Views.Open(r.Name)
 	if err != nil {
 		return control.Explanation{}, err
@@ -80,7 +80,7 @@ func (n *datasets) Explain(r control.ExplainRequest) (control.Explanation, error
 	x := v.Version.Index
 	e := control.Explanation{
 		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(staleWarning(s.Of()), n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.Views.ShortageNow(), n.Views.MemoryWarning(v.View(), v.Version)),
 	}
 	if r.Nodes > 0 {
 		need := n.Views.Crowd(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))

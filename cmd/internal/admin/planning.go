@@ -29,7 +29,7 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Sur
 	if r.Unsettle && (r.Settle || r.Seats != nil) {
 		return control.Survey{}, fmt.Errorf("plan of %v %w: unsettle it first, and then look or settle again", v, meta.ErrInvalid)
 	}
-	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(staleWarning(d), n.Views.MemoryWarning(v, d.Version))}
+	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(unreadable(d, d.Changed(ctx)), n.Views.MemoryWarning(v, d.Version))}
 	if d.Version.Source.Remote {
 		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
 	}

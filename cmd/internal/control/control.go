@@ -31,7 +31,7 @@ type Daemon interface {
 type Datasets interface {
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)
-	Explain(r ExplainRequest) (Explanation, error)
+	Explain(ctx context.Context, r ExplainRequest) (Explanation, error)
 	Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error)
 	Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error)
 	Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error)
@@ -66,7 +66,7 @@ type Queues interface {
 // Cache reports what the cache has, and changes what it is to keep.
 type Cache interface {
 	Policy(r PolicyRequest) (Policy, error)
-	PinCache(r CachePinRequest) (CachePin, error)
+	PinCache(ctx context.Context, r CachePinRequest) (CachePin, error)
 	Cached() CacheList
 	Evict(ctx context.Context, name string) (Eviction, error)
 	Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error)

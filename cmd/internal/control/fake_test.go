@@ -48,7 +48,7 @@ func (f *fake) Dataset(name string) (control.Dataset, error) {
 // named is how the fake names a view.
 func named(view string) control.ViewName { return control.NameOf(view, view+"@epoch=0") }
 
-func (f *fake) Explain(r control.ExplainRequest) (control.Explanation, error) {
+func (f *fake) Explain(_ context.Context, r control.ExplainRequest) (control.Explanation, error) {
 	return control.Explanation{ViewName: named(r.Name)}, f.fail
 }
 
@@ -142,7 +142,7 @@ func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
 	return control.Policy{Name: r.Name, Names: []string{"a", "b"}}, f.fail
 }
 
-func (f *fake) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+func (f *fake) PinCache(_ context.Context, r control.CachePinRequest) (control.CachePin, error) {
 	f.got = r
 	return control.CachePin{ViewName: named(r.View), Tier: r.Tier, Kind: control.Chunks}, f.fail
 }

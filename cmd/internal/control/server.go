@@ -115,7 +115,7 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		"load":     on(func(_ *call, r LoadRequest) (any, error) { return n.Load(r) }),
 		"datasets": func(*call) (any, error) { return n.Datasets(), nil },
 		"dataset":  on(func(_ *call, r named) (any, error) { return n.Dataset(r.Name) }),
-		"explain":  on(func(_ *call, r ExplainRequest) (any, error) { return n.Explain(r) }),
+		"explain":  on(func(c *call, r ExplainRequest) (any, error) { return n.Explain(c.stream(), r) }),
 		"create":   on(func(c *call, r CreateRequest) (any, error) { return n.Create(c.stream(), r, c.progress) }),
 		"refresh":  on(func(c *call, r RefreshRequest) (any, error) { return n.Refresh(c.stream(), r, c.progress) }),
 		"verify":   on(func(c *call, r named) (any, error) { return n.Verify(c.stream(), r.Name, c.progress) }),
@@ -137,7 +137,7 @@ func routesOf(n Node) map[string]func(*call) (any, error) {
 		"queue-policy": on(func(c *call, r PolicyRequest) (any, error) { return n.QueuePolicy(c.stream(), r) }),
 
 		"policy": on(func(_ *call, r PolicyRequest) (any, error) { return n.Policy(r) }),
-		"pin":    on(func(c *call, r CachePinRequest) (any, error) { c.stream(); return n.PinCache(r) }),
+		"pin":    on(func(c *call, r CachePinRequest) (any, error) { return n.PinCache(c.stream(), r) }),
 		"cached": func(c *call) (any, error) { c.stream(); return n.Cached(), nil },
 		"evict":  on(func(c *call, r named) (any, error) { return n.Evict(c.stream(), r.Name) }),
 		"warm":   on(func(c *call, r WarmRequest) (any, error) { return n.Warm(c.stream(), r, c.progress) }),

@@ -59,7 +59,7 @@ func (n *slabs) Policy(r control.PolicyRequest) (control.Policy, error) {
 }
 
 // PinCache pins a view at a tier of the cache, or unpins it.
-func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
+func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (control.CachePin, error) {
 	if r.Tier == "" {
 		return n.unpin(r.View)
 	}
@@ -74,7 +74,7 @@ func (n *slabs) PinCache(r control.CachePinRequest) (control.CachePin, error) {
 	if err != nil {
 		return control.CachePin{}, err
 	}
-	if err := v.Of().Stale(); err != nil {
+	if err := v.Of().Changed(ctx); err != nil {
 		return control.CachePin{}, fmt.Errorf("pin %s: %w", r.View, err)
 	}
 	p := v.Batches()
