@@ -95,7 +95,7 @@ func writeStall(w io.Writer, l control.Load, j control.Job) {
 		"ranks", ranksOf(j),
 		"node", nodeOf(l),
 		"opened", fmt.Sprintf("%s batches, %s: %s ready, %s waited, %s",
-			terminal.Count(a.Opens), terminal.Bytes(a.Bytes), terminal.Count(a.Ready), terminal.Count(a.Waited), terminal.Plural(a.Errors, "error")),
+			terminal.Count(a.Opens), terminal.Bytes(a.Bytes), terminal.Count(a.Ready), terminal.Count(a.Waited), terminal.Plural(a.Errors, "error"))+interrupted(a),
 		"stalled", fmt.Sprintf("%s of the ranks' time (%s of %s)%s", part(a.Share()), brief(a.Stalled), brief(a.RankSeconds), lately(j)),
 		"waits", waitsOf(j),
 	)
@@ -110,6 +110,13 @@ func writeStall(w io.Writer, l control.Load, j control.Job) {
 	}
 	fmt.Fprintf(w, "what would remove it, as an estimate:\n  %s\n", terminal.Wrap(advise(l, j), 78, "  "))
 	warn(w, j.Warning)
+}
+
+func interrupted(a control.Account) string {
+	if a.Interrupted == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s interrupted", terminal.Count(a.Interrupted))
 }
 
 func ranksOf(j control.Job) string {

@@ -1,6 +1,8 @@
 package stall
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -38,7 +40,9 @@ type Totals struct {
 	Waited uint64 // after one, however they ended
 	Errors uint64
 	Bytes  int64
-	Wait   Split // of all opens, so that the sum may be longer than Stalled
+
+	Interrupted uint64 // given up by their readers, by a signal or their end: no errors
+	Wait        Split  // of all opens, so that the sum may be longer than Stalled
 
 	// Time is how long the ranks were at it, each from its first open to the
 	// end of its last, without what lies between two if that is longer than
@@ -55,23 +59,26 @@ func (t *Totals) count(waited bool, bytes int64, err error) {
 	case err == nil:
 		t.Ready++
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		t.Interrupted++
+	case err != nil:
 		t.Errors++
-		return
+	default:
+		t.Bytes += bytes
 	}
-	t.Bytes += bytes
 }
 
 func (t *Totals) add(o Totals) {
 	t.Opens, t.Ready, t.Waited, t.Errors = t.Opens+o.Opens, t.Ready+o.Ready, t.Waited+o.Waited, t.Errors+o.Errors
-	t.Bytes, t.Wait = t.Bytes+o.Bytes, t.Wait.Add(o.Wait)
+	t.Interrupted, t.Bytes, t.Wait = t.Interrupted+o.Interrupted, t.Bytes+o.Bytes, t.Wait.Add(o.Wait)
 	t.Time, t.Stalled = t.Time+o.Time, t.Stalled+o.Stalled
 }
 
 // since is the difference between t and an earlier state of it.
 func (t Totals) since(o Totals) Totals {
 	t.Opens, t.Ready, t.Waited, t.Errors = t.Opens-o.Opens, t.Ready-o.Ready, t.Waited-o.Waited, t.Errors-o.Errors
-	t.Bytes, t.Wait = t.Bytes-o.Bytes, t.Wait.Sub(o.Wait)
+	t.Interrupted, t.Bytes, t.Wait = t.Interrupted-o.Interrupted, t.Bytes-o.Bytes, t.Wait.Sub(o.Wait)
 	t.Time, t.Stalled = t.Time-o.Time, t.Stalled-o.Stalled
 	return t
 }

@@ -1,6 +1,7 @@
 package stall_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -93,6 +94,23 @@ func TestWaitUnderWay(t *testing.T) {
 	before.Opens, before.Waited, before.Errors = 2, 1, 1
 	if j.Totals != before || j.Waiting != 0 {
 		t.Errorf("after the end %+v, want %+v", j.Totals, before)
+	}
+}
+
+// An open that its reader gave up is no error, and is counted apart.
+func TestInterruptedOpens(t *testing.T) {
+	k := newTicker()
+	a := stall.NewTable(k.now)
+	for _, err := range []error{fmt.Errorf("dataset d: open batch: %w", context.Canceled), context.DeadlineExceeded, nil} {
+		o := a.Open("train", 0)
+		end := o.For(stall.Source)
+		k.pass(10)
+		o.End(end)
+		o.Done(0, err)
+	}
+	got := only(t, a).Totals
+	if got.Opens != 3 || got.Waited != 3 || got.Interrupted != 1 || got.Errors != 1 {
+		t.Errorf("got %+v", got)
 	}
 }
 

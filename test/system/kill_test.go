@@ -288,6 +288,9 @@ func TestInterruptedOpen(t *testing.T) {
 			holder.do("close", fmt.Sprint(k))
 		}
 	}
+	if j := n.stalls("d")[0].Total; j.Given != 2 || j.Errors != 0 || !strings.Contains(n.ok("stall", "d").out, " waited, 0 errors, 2 interrupted\n") {
+		t.Errorf("stall says %+v", j)
+	}
 	eventually.True(t, "no handle is left", func() bool { return n.status().Counters.OpenHandles == 0 })
 	if n.logged("level=ERROR") != 0 || n.logged("EIO") != 0 {
 		t.Error("there are errors in the log")

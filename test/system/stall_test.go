@@ -87,6 +87,7 @@ type stalledJob struct {
 		Ready   int `json:"opens_ready"`
 		Waited  int `json:"opens_waited"`
 		Errors  int `json:"open_errors"`
+		Given   int `json:"opens_interrupted"`
 		Bytes   int64
 		Rank    float64            `json:"rank_seconds"`
 		Stalled float64            `json:"stalled_seconds"`

@@ -10,7 +10,7 @@ import (
 
 func account(t stall.Totals) control.Account {
 	return control.Account{
-		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Bytes: t.Bytes,
+		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Interrupted: t.Interrupted, Bytes: t.Bytes,
 		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait),
 		MemoryWait: t.Wait[stall.Memory].Seconds(),
 	}
