@@ -82,7 +82,7 @@ func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse
 			return err
 		}
 		defer done()
-		return setAttributes(root, path.Join(dir, n.name), in)
+		return setAttributes(root, path.Join(dir, n.name), h, in)
 	})
 	if errno != 0 {
 		return errno

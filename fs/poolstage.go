@@ -123,7 +123,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 		}
 		w.done, w.reserve = done, n.reserving(name)
 		if caller, ok := fuse.FromContext(ctx); ok {
-			err = root.Lchown(w.name, int(caller.Uid), int(caller.Gid))
+			err = root.Lchown(path.Join(dir, name), int(caller.Uid), int(caller.Gid))
 		}
 		if err == nil {
 			in, err = n.attempt(ctx, root, dir, name, a, out)

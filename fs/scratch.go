@@ -101,14 +101,53 @@ func (n *scratch) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	return in, errno
 }
 
-// made gives what was made to the user that asked for it, and looks at it.
-func (n *scratch) made(ctx context.Context, root *os.Root, name string, out *fuse.EntryOut) (*fusefs.Inode, error) {
-	if caller, ok := fuse.FromContext(ctx); ok {
-		if err := root.Lchown(n.path(name), int(caller.Uid), int(caller.Gid)); err != nil {
-			return nil, errors.Join(err, root.Remove(n.path(name)))
-		}
+// made gives what was made to the user that asked for it, with the mode that it is to have
+// whatever the daemon's umask is, and looks at it. In a directory that is for one group it
+// stays that group's.
+func (n *scratch) made(ctx context.Context, root *os.Root, name string, mode uint32, out *fuse.EntryOut) (*fusefs.Inode, error) {
+	if err := n.give(ctx, root, n.path(name), mode); err != nil {
+		return nil, errors.Join(err, root.Remove(n.path(name)))
 	}
 	return n.child(ctx, root, name, out)
+}
+
+func (n *scratch) give(ctx context.Context, root *os.Root, name string, mode uint32) error {
+	dir, err := root.Lstat(n.path())
+	if err != nil {
+		return err
+	}
+	ofGroup := dir.Mode()&os.ModeSetgid != 0
+	if caller, ok := fuse.FromContext(ctx); ok {
+		gid := int(caller.Gid)
+		if ofGroup {
+			gid = -1
+		}
+		if err := root.Lchown(name, int(caller.Uid), gid); err != nil {
+			return err
+		}
+	}
+	switch mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		return nil
+	case unix.S_IFDIR:
+		if ofGroup {
+			mode |= unix.S_ISGID
+		}
+	}
+	return root.Chmod(name, permissions(mode))
+}
+
+// permissions are those of a mode, but not that a program runs as another user: there the
+// pool is mounted without.
+func permissions(mode uint32) os.FileMode {
+	m := os.FileMode(mode & 0777)
+	if mode&unix.S_ISGID != 0 {
+		m |= os.ModeSetgid
+	}
+	if mode&unix.S_ISVTX != 0 {
+		m |= os.ModeSticky
+	}
+	return m
 }
 
 // Mkdir implements fusefs.NodeMkdirer.
@@ -118,7 +157,7 @@ func (n *scratch) Mkdir(ctx context.Context, name string, mode uint32, out *fuse
 			return err
 		}
 		var err error
-		in, err = n.made(ctx, root, name, out)
+		in, err = n.made(ctx, root, name, unix.S_IFDIR|mode, out)
 		return err
 	})
 	return in, errno
@@ -131,15 +170,37 @@ func (n *scratch) Symlink(ctx context.Context, target, name string, out *fuse.En
 			return err
 		}
 		var err error
-		in, err = n.made(ctx, root, name, out)
+		in, err = n.made(ctx, root, name, unix.S_IFLNK, out)
 		return err
 	})
 	return in, errno
 }
 
-// Mknod implements fusefs.NodeMknoder: there are no devices and pipes.
-func (n *scratch) Mknod(context.Context, string, uint32, uint32, *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	return nil, syscall.EPERM
+// Mknod implements fusefs.NodeMknoder. There are no devices: the pool is mounted without
+// them. A blob is a file.
+func (n *scratch) Mknod(ctx context.Context, name string, mode, _ uint32, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFIFO, unix.S_IFSOCK:
+		if n.staged {
+			return nil, syscall.EPERM
+		}
+	default:
+		return nil, syscall.EPERM
+	}
+	errno = n.change(n.path(), func(root *os.Root) error {
+		dir, err := root.Open(n.path())
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if err := unix.Mknodat(int(dir.Fd()), name, mode&(unix.S_IFMT|0777), 0); err != nil {
+			return err
+		}
+		in, err = n.made(ctx, root, name, mode, out)
+		return err
+	})
+	return in, errno
 }
 
 // Readlink implements fusefs.NodeReadlinker.
@@ -243,15 +304,18 @@ func (n *scratch) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.Attr
 
 // Setattr implements fusefs.NodeSetattrer.
 func (n *scratch) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(root, n.path(), in) })
+	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(scratchRoot{root, n.staged}, n.path(), h, in) })
 	if errno != 0 {
 		return errno
 	}
 	return n.Getattr(ctx, h, out)
 }
 
-// setAttributes changes what in says of a file.
-func setAttributes(root rooted, name string, in *fuse.SetAttrIn) error {
+// setAttributes changes what in says of a file, or of the one that a handle is of.
+func setAttributes(root rooted, name string, h fusefs.FileHandle, in *fuse.SetAttrIn) error {
+	if w, ok := h.(*written); ok {
+		root, name = openFiles{}, w.number()
+	}
 	if size, ok := in.GetSize(); ok {
 		f, err := root.OpenFile(name, os.O_WRONLY, 0)
 		if err == nil {
@@ -262,7 +326,7 @@ func setAttributes(root rooted, name string, in *fuse.SetAttrIn) error {
 		}
 	}
 	if mode, ok := in.GetMode(); ok {
-		if err := root.Chmod(name, os.FileMode(mode&0777)); err != nil {
+		if err := root.Chmod(name, permissions(mode)); err != nil {
 			return err
 		}
 	}
@@ -285,18 +349,47 @@ func setAttributes(root rooted, name string, in *fuse.SetAttrIn) error {
 	if !hasAtime && !hasMtime {
 		return nil
 	}
-	info, err := root.Lstat(name)
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_OMIT}}
+	if hasAtime {
+		times[0] = timespec(atime)
+	}
+	if hasMtime {
+		times[1] = timespec(mtime)
+	}
+	return root.Lutimes(name, times)
+}
+
+func timespec(t time.Time) unix.Timespec {
+	return unix.Timespec{Sec: t.Unix(), Nsec: int64(t.Nanosecond())}
+}
+
+// A scratchRoot is the directory of a job's files, which a link does not lead out of. What may
+// become a blob is no pipe, and is waited for while it is put.
+type scratchRoot struct {
+	*os.Root
+	staged bool
+}
+
+// Open implements opener.
+func (r scratchRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
+
+// OpenFile implements rooted. A pipe that a rename put in the place of a file has no other end
+// to wait for.
+func (r scratchRoot) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	if !r.staged {
+		flag |= unix.O_NONBLOCK
+	}
+	return r.Root.OpenFile(name, flag, perm)
+}
+
+// Lutimes implements rooted.
+func (r scratchRoot) Lutimes(name string, times []unix.Timespec) error {
+	dir, err := r.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
-	st := info.Sys().(*syscall.Stat_t)
-	if !hasAtime {
-		atime = time.Unix(st.Atim.Unix())
-	}
-	if !hasMtime {
-		mtime = time.Unix(st.Mtim.Unix())
-	}
-	return root.Chtimes(name, atime, mtime)
+	defer dir.Close()
+	return unix.UtimesNanoAt(int(dir.Fd()), path.Base(name), times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // Open implements fusefs.NodeOpener.
@@ -306,7 +399,7 @@ func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ 
 		access = func(f func(*os.Root) error) syscall.Errno { return n.change(n.path(), f) }
 	}
 	errno = access(func(root *os.Root) error {
-		w, err := openWritten(root, n.path(), flags)
+		w, err := openWritten(scratchRoot{root, n.staged}, n.path(), flags)
 		if err == nil {
 			h = n.opened(w, flags)
 		}
@@ -327,11 +420,11 @@ func (n *scratch) opened(w *written, flags uint32) *written {
 // Create implements fusefs.NodeCreater.
 func (n *scratch) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (in *fusefs.Inode, h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
 	errno = n.change(n.path(), func(root *os.Root) error {
-		w, err := createWritten(root, n.path(name), flags, mode)
+		w, err := createWritten(scratchRoot{root, n.staged}, n.path(name), flags, mode)
 		if err != nil {
 			return err
 		}
-		if in, err = n.made(ctx, root, name, out); err != nil {
+		if in, err = n.made(ctx, root, name, unix.S_IFREG|mode, out); err != nil {
 			return errors.Join(err, w.file.Close())
 		}
 		h = n.opened(w, flags)
@@ -351,7 +444,7 @@ func (n *scratch) Readdir(context.Context) (all fusefs.DirStream, errno syscall.
 }
 
 // list reads the names of a directory.
-func list(root rooted, name string) (entries []fuse.DirEntry, err error) {
+func list(root opener, name string) (entries []fuse.DirEntry, err error) {
 	d, err := root.Open(name)
 	if err != nil {
 		return nil, err
@@ -379,6 +472,10 @@ func modeOf(m os.FileMode) int {
 		return unix.S_IFDIR
 	case m&os.ModeSymlink != 0:
 		return unix.S_IFLNK
+	case m&os.ModeNamedPipe != 0:
+		return unix.S_IFIFO
+	case m&os.ModeSocket != 0:
+		return unix.S_IFSOCK
 	}
 	return unix.S_IFREG
 }

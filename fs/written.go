@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -19,8 +19,6 @@ import (
 // opens another to write. The lock guards the writer, and is held while it is opened, so
 // that there is one.
 type written struct {
-	root rooted
-	name string
 	file *os.File
 	done func()
 
@@ -34,14 +32,43 @@ type written struct {
 	}
 }
 
-// A rooted is a directory, below which names stay: an os.Root, or ownFiles.
+// A rooted has files by their names: below a directory, a scratchRoot or ownFiles, or those that
+// are open.
 type rooted interface {
-	Open(name string) (*os.File, error)
+	opener
 	OpenFile(name string, flag int, perm os.FileMode) (*os.File, error)
-	Lstat(name string) (os.FileInfo, error)
 	Chmod(name string, mode os.FileMode) error
 	Lchown(name string, uid, gid int) error
-	Chtimes(name string, atime, mtime time.Time) error
+	Lutimes(name string, times []unix.Timespec) error // of a link itself, too
+}
+
+type opener interface {
+	Open(name string) (*os.File, error)
+}
+
+// openFiles are the files that the daemon has open, by the numbers of their descriptors: what
+// a handle is of, also when another file has its name by now, or none has.
+type openFiles struct{}
+
+func (openFiles) at(name string) string { return "/proc/self/fd/" + name }
+
+// Open implements opener.
+func (o openFiles) Open(name string) (*os.File, error) { return o.OpenFile(name, os.O_RDONLY, 0) }
+
+// OpenFile implements rooted.
+func (o openFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	return os.OpenFile(o.at(name), flag, perm)
+}
+
+// Chmod implements rooted.
+func (o openFiles) Chmod(name string, mode os.FileMode) error { return os.Chmod(o.at(name), mode) }
+
+// Lchown implements rooted.
+func (o openFiles) Lchown(name string, uid, gid int) error { return os.Chown(o.at(name), uid, gid) }
+
+// Lutimes implements rooted.
+func (o openFiles) Lutimes(name string, times []unix.Timespec) error {
+	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, 0)
 }
 
 // ownFiles is a directory in which programs name no directories and no links, but files alone,
@@ -68,9 +95,9 @@ func (o ownFiles) Chmod(name string, mode os.FileMode) error { return os.Chmod(o
 // Lchown implements rooted.
 func (o ownFiles) Lchown(name string, uid, gid int) error { return os.Lchown(o.at(name), uid, gid) }
 
-// Chtimes implements rooted.
-func (o ownFiles) Chtimes(name string, atime, mtime time.Time) error {
-	return os.Chtimes(o.at(name), atime, mtime)
+// Lutimes implements rooted.
+func (o ownFiles) Lutimes(name string, times []unix.Timespec) error {
+	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 func openWritten(root rooted, name string, flags uint32) (*written, error) {
@@ -87,7 +114,7 @@ func openWritten(root rooted, name string, flags uint32) (*written, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &written{root: root, name: name, file: f}, nil
+	return &written{file: f}, nil
 }
 
 func createWritten(root rooted, name string, flags, mode uint32) (*written, error) {
@@ -96,7 +123,8 @@ func createWritten(root rooted, name string, flags, mode uint32) (*written, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Close(); err != nil {
+	err = f.Chmod(permissions(mode)) // whatever the daemon's umask is
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	return openWritten(root, name, 0)
@@ -142,11 +170,14 @@ func (w *written) Write(_ context.Context, data []byte, off int64) (uint32, sysc
 	return uint32(n), plainErrno(err)
 }
 
+// number is the file's among openFiles.
+func (w *written) number() string { return strconv.Itoa(int(w.file.Fd())) }
+
 func (w *written) writer() (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mu.writer == nil {
-		f, err := w.root.OpenFile(w.name, os.O_WRONLY, 0)
+		f, err := openFiles{}.OpenFile(w.number(), os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
 		}

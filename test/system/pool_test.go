@@ -219,6 +219,50 @@ rm -r a hard soft; ls; rm big`, scratch)
 	sh(t, `rm "$1/out"`, scratch)
 }
 
+// Files have the modes that their makers say, whatever the daemon's umask is; a directory that
+// is for one group stays that; times of a link are its own; pipes and sockets are there, and
+// devices are not.
+func TestScratchModesAndKinds(t *testing.T) {
+	_, stage := pool(t, "maps=1")
+	got := sh(t, `cd "$1"; umask 0; : > .map-000000.0; cd ../scratch
+umask 002; mkdir dir; : > file; stat -c '%n %a' dir file ../stage/.map-000000.0
+chmod 3775 dir; chgrp 12345 dir; : > dir/file; mkdir dir/sub; stat -c '%n %a %g' dir dir/file dir/sub
+ln -s file link; touch -h -d 2001-02-03 link; stat -c %y link | cut -c 1-10; stat -c %Y file | grep -vc 981158400
+mkfifo pipe; echo by a pipe > pipe & cat "$1/../scratch/pipe"; wait
+python3 -c 'import socket
+a = socket.socket(socket.AF_UNIX); a.bind("socket"); a.listen()
+b = socket.socket(socket.AF_UNIX); b.connect("socket"); b.sendall(b"by a socket"); print(a.accept()[0].recv(99).decode())'
+find . -type p -o -type s | sort; rm pipe socket
+! mknod device c 1 3 2>/dev/null; ls`, stage)
+	want := "dir 775\nfile 664\n../stage/.map-000000.0 666\ndir 3775 12345\ndir/file 664 12345\ndir/sub 2775 12345\n" +
+		"2001-02-03\n1\nby a pipe\nby a socket\n./pipe\n./socket\ndir\nfile\nlink\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A file that has no name any more, or whose name another file has, is read, written and
+// cut by who has it open.
+func TestScratchFileWithoutName(t *testing.T) {
+	for _, options := range [][]string{nil, {"--no-passthrough"}} {
+		_, stage := pool(t, "maps=1", options...)
+		got := sh(t, `cd "$1/../scratch"; python3 -c 'import os
+for other in False, True:
+    f = os.open("file", os.O_RDWR | os.O_CREAT)
+    if other:
+        os.close(os.open("another", os.O_CREAT))
+        os.rename("another", "file")
+    else:
+        os.unlink("file")
+    os.write(f, b"written to it"); os.ftruncate(f, 7); os.posix_fallocate(f, 0, 9)
+    s = os.fstat(f); print(os.pread(f, 99, 0), s.st_size)
+'; stat -c '%s %a' file`, stage)
+		if line := "b'written\\x00\\x00' 9\n"; got != line+line+"0 755\n" {
+			t.Errorf("%v: got %q", options, got)
+		}
+	}
+}
+
 // Jobs are their owners' alone, and rm -r removes one.
 func TestJobsOfUsers(t *testing.T) {
 	n, stage := pool(t, "maps=1")
