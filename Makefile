@@ -68,8 +68,8 @@ check: deps
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
 # in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a part of
-# 8 GiB and a stage of 2^18 maps, and what fsx does to its files; a failure prints its
-# seed. Each fuzz target for half a minute, and the race detector over what make check
+# 8 GiB and a stage of 2^18 maps, and what fsx and pjdfstest do to its files; a failure
+# prints its seed. Each fuzz target for half a minute, and the race detector over what make check
 # leaves out: pure packages, clients of an HDFS that fails, the cache with all its cases,
 # and the daemons of clusters. Then nodes of three and of five that fail one after the
 # other, 1 s to 5 min apart, in every order, and each of three stopped for a minute while
