@@ -60,7 +60,10 @@ in memory already.
 		SilenceErrors: true,
 		Args:          noSuchCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) (err error) {
+			if p.run, err = filepath.Abs(p.run); err != nil { // a daemon in the background is elsewhere
+				return err
+			}
 			return missingFlags(c)
 		},
 	}

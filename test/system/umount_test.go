@@ -204,11 +204,11 @@ func TestCleanExitLeavesNothing(t *testing.T) {
 }
 
 // A mount in the background is ready when the command returns, and says what
-// was wrong if there is none.
+// was wrong if there is none. Its paths are those of the directory that it is begun in.
 func TestBackgroundMount(t *testing.T) {
 	t.Parallel()
 	n, s := newNode(t), newLines(t, 100)
-	n.ok("mount", n.mount, "--state", n.state, "--ram", "16MiB", "--background")
+	sh(t, `cd "$1"; "$2" --run run mount mnt --state state --ram 16MiB --background`, n.dir, rankfs)
 	t.Cleanup(func() { tryCommand("umount", "-l", n.mount) }) // if the test fails
 	n.create("d", s, "--batch", "10")
 	if newRank(t).batch(n.batch("d", 0, 2)) != sumOf(s.all(20, 30)) {
