@@ -15,20 +15,20 @@ import (
 // or searches the tree would take lines from the ranks that work on them.
 type reading struct {
 	queue Queue
-	turn  chan struct{} // holds one token while a read runs
+	busy  chan struct{} // holds one token while a read runs
 	rest  []byte
 	watched
 }
 
 func newReading(q Queue) *reading {
-	return &reading{queue: q, turn: make(chan struct{}, 1)}
+	return &reading{queue: q, busy: make(chan struct{}, 1)}
 }
 
 // read returns what is left of a line, or the next one.
 func (r *reading) read(ctx context.Context, buf []byte, wait bool) ([]byte, error) {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A tenant is a cache in a group: a file on a tmpfs, and its watcher. It always
+// A sharer is a cache in a group: a file on a tmpfs, and its watcher. It always
 // holds all that it may.
-type tenant struct {
+type sharer struct {
 	fd        int
 	resizing  sync.Mutex
 	inherited atomic.Int64 // bytes of slabs that it did not fill
@@ -45,13 +45,13 @@ const (
 	step   = budget / steps
 )
 
-func (c *tenant) held() int64 {
+func (c *sharer) held() int64 {
 	c.samples.Add(1)
 	return c.inherited.Load() + c.own.Load()
 }
 
 // resize is both fill and evict.
-func (c *tenant) resize(n int64) error {
+func (c *sharer) resize(n int64) error {
 	c.resizing.Lock()
 	defer c.resizing.Unlock()
 	if err := unix.Ftruncate(c.fd, n); err != nil {
@@ -64,7 +64,7 @@ func (c *tenant) resize(n int64) error {
 	return nil
 }
 
-func (c *tenant) changed(a Allowance, _ Sample) {
+func (c *sharer) changed(a Allowance, _ Sample) {
 	if err := c.resize(max(a.Bytes-c.inherited.Load(), 0)); err != nil {
 		c.failed.Store(&err)
 	}
@@ -76,7 +76,7 @@ func live(does, group string) error {
 	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0); err != nil {
 		return err
 	}
-	c := new(tenant)
+	c := new(sharer)
 	if does == "inherit" {
 		c.inherited.Store(limit / 2)
 	}
@@ -110,7 +110,7 @@ func live(does, group string) error {
 }
 
 // await waits for so many more samples.
-func (c *tenant) await(ctx context.Context, n int64) {
+func (c *sharer) await(ctx context.Context, n int64) {
 	for seen := c.samples.Load(); c.samples.Load() < seen+2*n && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
@@ -118,7 +118,7 @@ func (c *tenant) await(ctx context.Context, n int64) {
 
 // crowd takes all there is, lets others take 80 MiB, two at a time, and give
 // them back.
-func (c *tenant) crowd(ctx context.Context) error {
+func (c *sharer) crowd(ctx context.Context) error {
 	others, err := unix.Mmap(-1, 0, 80*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *tenant) crowd(ctx context.Context) error {
 }
 
 // recover waits until so much is held.
-func (c *tenant) recover(ctx context.Context, want int64) error {
+func (c *sharer) recover(ctx context.Context, want int64) error {
 	for ; c.own.Load() < want; time.Sleep(time.Millisecond) {
 		if failed := c.failed.Load(); failed != nil {
 			return *failed
@@ -162,7 +162,7 @@ func (c *tenant) recover(ctx context.Context, want int64) error {
 
 // trade gives up what was inherited for slabs of its own, all at once, before
 // the next sample: the group's use grows by as much.
-func (c *tenant) trade(ctx context.Context) error {
+func (c *sharer) trade(ctx context.Context) error {
 	c.await(ctx, 10)
 	now, sample, _ := c.watcher.Allowance()
 	fmt.Printf("with what was inherited %+v: %v\n", now, sample)

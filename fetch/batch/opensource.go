@@ -21,16 +21,16 @@ var ErrRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it b
 // the other way round.
 //
 // It goes from open to removed to closed. All of that is read without a lock: the cache
-// asks under its own where chunks are, and must not wait for a source. The turn is held
+// asks under its own where chunks are, and must not wait for a source. The lock is held
 // while the source is attached, which may take long, and to change the state, not while
 // reads are waited for.
 type OpenSource struct {
-	index   *index.Index
-	data    atomic.Pointer[fetch.Dataset] // owns index once it is there; set in turn
-	removed atomic.Bool                   // data is detached, if it is there, and will not be attached; set in turn
-	closed  atomic.Bool                   // set in turn
-	stale   atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
-	turn    sync.Mutex
+	index     *index.Index
+	data      atomic.Pointer[fetch.Dataset] // owns index once it is there; set under attaching
+	removed   atomic.Bool                   // data is detached, if it is there, and will not be attached; set under attaching
+	closed    atomic.Bool                   // set under attaching
+	stale     atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
+	attaching sync.Mutex
 }
 
 // attach returns the source, attached by the first that asks; the others wait for that.
@@ -38,8 +38,8 @@ func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*f
 	if d, err := s.found(); d != nil || err != nil {
 		return d, err
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.attaching.Lock()
+	defer s.attaching.Unlock()
 	if d, err := s.found(); d != nil || err != nil {
 		return d, err
 	}
@@ -90,9 +90,9 @@ func (s *OpenSource) note(err error) {
 // refreshed. It waits for reads under way and closes the source, which may free much of
 // a disk; the index stays open for views that look things up in it.
 func (s *OpenSource) Remove() error {
-	s.turn.Lock()
+	s.attaching.Lock()
 	s.removed.Store(true)
-	s.turn.Unlock()
+	s.attaching.Unlock()
 	if d := s.data.Load(); d != nil {
 		return d.Detach(ErrRemoved)
 	}
@@ -101,9 +101,9 @@ func (s *OpenSource) Remove() error {
 
 // Close waits for reads under way. A second Close does nothing.
 func (s *OpenSource) Close() error {
-	s.turn.Lock()
+	s.attaching.Lock()
 	closed := s.closed.Swap(true)
-	s.turn.Unlock()
+	s.attaching.Unlock()
 	if d := s.data.Load(); d != nil {
 		return d.Close()
 	}

@@ -20,7 +20,7 @@ type guardian struct {
 	encrypt bool     // the configuration says so
 	allowed []string // protections, best first
 
-	turn chan struct{} // a token: one caller at a time asks the namenode
+	asking chan struct{} // holds a token: one caller at a time asks the namenode
 
 	mu struct {
 		sync.Mutex
@@ -34,7 +34,7 @@ type guardian struct {
 const keepGuard = time.Hour
 
 func newGuardian(names *namenode.Client, encrypt bool, allowed []string) *guardian {
-	return &guardian{names: names, encrypt: encrypt, allowed: allowed, turn: make(chan struct{}, 1)}
+	return &guardian{names: names, encrypt: encrypt, allowed: allowed, asking: make(chan struct{}, 1)}
 }
 
 // guard implements datanode.Config's.
@@ -43,8 +43,8 @@ func (g *guardian) guard(ctx context.Context) (datanode.Guard, error) {
 		return told, nil
 	}
 	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
+	case g.asking <- struct{}{}:
+		defer func() { <-g.asking }()
 	case <-ctx.Done():
 		return datanode.Guard{}, ctx.Err()
 	}

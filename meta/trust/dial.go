@@ -72,7 +72,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	var t *tls.Conn
-	err := p.inLane(ctx, address, func() (err error) {
+	err := p.limited(ctx, address, func() (err error) {
 		t, err = connect(ctx, address, p.clientConfig(protocol, node))
 		return err
 	})

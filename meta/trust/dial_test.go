@@ -295,7 +295,7 @@ func TestNoCertificateYet(t *testing.T) {
 }
 
 // A host that does not answer holds up nobody who dials another.
-func TestLanes(t *testing.T) {
+func TestAHostThatHangsHoldsUpNoOther(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)
 	b.echo(t, trust.Call)
@@ -313,7 +313,7 @@ func TestLanes(t *testing.T) {
 	works(t, a.dial(t, b, trust.Call))
 	cancel()
 	wg.Wait()
-	if n := trust.Lanes(a.Port); n != 0 {
-		t.Errorf("%d lanes are left", n)
+	if n := trust.DialLimits(a.Port); n != 0 {
+		t.Errorf("%d limits are left", n)
 	}
 }

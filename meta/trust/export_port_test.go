@@ -42,11 +42,11 @@ func (l *Ledger) Refuse(why string, from netip.AddrPort, err error, now time.Tim
 	l.refuse(reason(why), from, err, now)
 }
 
-// Lanes is how many addresses are being dialled.
-func Lanes(p *Port) int {
+// DialLimits is how many addresses are being dialled.
+func DialLimits(p *Port) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.mu.lanes)
+	return len(p.mu.dialLimits)
 }
 
 // Stats are counts since the port was opened, and of now.

@@ -39,13 +39,13 @@ type Port struct {
 
 	mu struct {
 		sync.Mutex
-		closed    bool
-		peers     map[string]map[*conn]struct{} // by node; "" has those that join
-		in, out   int                           // connections; out counts those being dialled too
-		listeners map[Protocol]*listener
-		lanes     map[string]*lane // by address
-		accepted  uint64
-		dialled   uint64
+		closed     bool
+		peers      map[string]map[*conn]struct{} // by node; "" has those that join
+		in, out    int                           // connections; out counts those being dialled too
+		listeners  map[Protocol]*listener
+		dialLimits map[string]*dialLimit // by address
+		accepted   uint64
+		dialled    uint64
 	}
 }
 
@@ -79,7 +79,7 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	p.ledger.mu.counts = make(map[reason]uint64)
 	p.mu.peers = make(map[string]map[*conn]struct{})
 	p.mu.listeners = make(map[Protocol]*listener)
-	p.mu.lanes = make(map[string]*lane)
+	p.mu.dialLimits = make(map[string]*dialLimit)
 	p.servers = make(map[Protocol]*tls.Config)
 	for _, name := range protocols {
 		p.servers[Protocol(name)] = p.serverConfig(Protocol(name))

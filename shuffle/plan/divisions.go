@@ -23,9 +23,9 @@ const (
 // Divisions remembers the stretches that were used last: no more than the bounds
 // say, and always the last one. One stretch is divided at a time. Ranks go through
 // an epoch side by side, so those of one node want the same ones. The lock mu guards the
-// list alone, and is taken after turn.
+// list alone, and is taken after dividing.
 type divisions struct {
-	turn sync.Mutex // held while one is divided: two at a time would take twice the memory
+	dividing sync.Mutex // held while one is divided: two at a time would take twice the memory
 
 	mu struct {
 		sync.Mutex
@@ -59,8 +59,8 @@ func (d *divisions) get(key division, divide func() (assign.Division, error)) (a
 	if found, ok := d.find(key); ok {
 		return found.Division, nil
 	}
-	d.turn.Lock()
-	defer d.turn.Unlock()
+	d.dividing.Lock()
+	defer d.dividing.Unlock()
 	if found, ok := d.find(key); ok {
 		return found.Division, nil
 	}

@@ -14,7 +14,7 @@ import (
 // A job is an MPI program with two ranks on each node, which read an epoch step by
 // step, as far as they are told, and wait for a daemon that is away.
 type job struct {
-	turn  string // the file that says how far
+	until string // the file that says how far
 	steps int
 	ended chan error
 	out   string // once it has ended
@@ -23,11 +23,11 @@ type job struct {
 func start(t *testing.T, c *cluster.Cluster, m *daemon.Team, checksums string) *job {
 	t.Helper()
 	program := daemon.Built(t, "map_verify")
-	j := &job{turn: filepath.Join(t.TempDir(), "turn"), ended: make(chan error, 1)}
+	j := &job{until: filepath.Join(t.TempDir(), "until"), ended: make(chan error, 1)}
 	agent, done := c.Agent(t), make(chan struct{})
 	go func() {
 		defer close(done)
-		out, err := m.MPI(agent, 2, program, append([]string{"-w", "120", "-u", j.turn}, append(m.Dirs("d"), checksums)...)...)
+		out, err := m.MPI(agent, 2, program, append([]string{"-w", "120", "-u", j.until}, append(m.Dirs("d"), checksums)...)...)
 		j.out = out
 		j.ended <- err
 	}()
@@ -42,7 +42,7 @@ func start(t *testing.T, c *cluster.Cluster, m *daemon.Team, checksums string) *
 func (j *job) goOn(t *testing.T, steps int) {
 	t.Helper()
 	j.steps += steps
-	if err := os.WriteFile(j.turn, fmt.Appendln(nil, j.steps), 0o600); err != nil {
+	if err := os.WriteFile(j.until, fmt.Appendln(nil, j.steps), 0o600); err != nil {
 		t.Error(err)
 	}
 }

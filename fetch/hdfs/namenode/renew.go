@@ -26,14 +26,14 @@ func (t *tickets) keep() {
 
 // left is how long the cache's ticket is valid.
 func (t *tickets) left() time.Duration {
-	t.turn <- struct{}{} // it is never held for long
-	defer func() { <-t.turn }()
+	t.lock <- struct{}{} // it is never held for long
+	defer func() { <-t.lock }()
 	return time.Until(t.cache.ticket().EndTime)
 }
 
 func (t *tickets) renew() error {
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	t.lock <- struct{}{}
+	defer func() { <-t.lock }()
 	krb, err := t.cache.login(t.conf)
 	if err != nil {
 		return err

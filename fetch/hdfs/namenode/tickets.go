@@ -32,7 +32,7 @@ type tickets struct {
 	ctx context.Context
 	wg  *sync.WaitGroup
 
-	turn  chan struct{}  // a lock: its holder may use the fields below
+	lock  chan struct{}  // full while it is held: its holder may use the fields below
 	conf  *config.Config // of the last login
 	krb   *client.Client // nil until needed
 	cache *cache         // nil with a keytab
@@ -40,7 +40,7 @@ type tickets struct {
 }
 
 func newTickets(ctx context.Context, c Config, wg *sync.WaitGroup) *tickets {
-	t := &tickets{Kerberos: *c.Kerberos, log: c.Log, ctx: ctx, wg: wg, turn: make(chan struct{}, 1)}
+	t := &tickets{Kerberos: *c.Kerberos, log: c.Log, ctx: ctx, wg: wg, lock: make(chan struct{}, 1)}
 	if t.Conf == "" {
 		t.Conf = "/etc/krb5.conf"
 	}
@@ -63,7 +63,7 @@ type proof struct {
 // key gets a proof for a service.
 func (t *tickets) key(ctx context.Context, service, realm string) (proof, error) {
 	select {
-	case t.turn <- struct{}{}:
+	case t.lock <- struct{}{}:
 	case <-ctx.Done():
 		return proof{}, context.Cause(ctx)
 	}
@@ -73,7 +73,7 @@ func (t *tickets) key(ctx context.Context, service, realm string) (proof, error)
 	}
 	done := make(chan result, 1)
 	t.wg.Go(func() {
-		defer func() { <-t.turn }()
+		defer func() { <-t.lock }()
 		p, err := t.ask(service, realm)
 		done <- result{p, err}
 	})
