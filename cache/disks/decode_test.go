@@ -66,7 +66,7 @@ func FuzzScanIndex(f *testing.F) {
 	f.Add(indexOf(f, nil))
 	f.Add(indexOf(f, []item{{l[1], 1 << 20}, {l[0], 0}}))
 	f.Add(indexOf(f, []item{{l[2], math.MaxInt64}}))
-	f.Add(indexOf(f, slices.Repeat([]item{{l[1], 1 << 20}}, indexPiece+1)))
+	f.Add(indexOf(f, slices.Repeat([]item{{l[1], 1 << 20}}, indexBlock+1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= 8 {
 			body := b[:len(b)-8]
@@ -90,7 +90,7 @@ func FuzzScanIndex(f *testing.F) {
 
 // A byte that is not what was written, or not there, is found in any piece.
 func TestIndexDamaged(t *testing.T) {
-	whole := indexOf(t, slices.Repeat([]item{{labels()[1], 1 << 20}}, 2*indexPiece+1))
+	whole := indexOf(t, slices.Repeat([]item{{labels()[1], 1 << 20}}, 2*indexBlock+1))
 	accepted := func(b []byte, size int) bool {
 		return scanIndex(bytes.NewReader(b), int64(size), func([]item) error { return nil }) == nil
 	}
@@ -109,7 +109,7 @@ func TestIndexDamaged(t *testing.T) {
 // While an index is written slabs are used, come and go. It has all that were
 // let be, in order, and of the others what was so at some time.
 func TestIndexMeanwhile(t *testing.T) {
-	const n = 3*indexPiece + 7
+	const n = 3*indexBlock + 7
 	d := newDirectory(Dir{t.TempDir(), 1 << 50}, Config{}, nil)
 	p := &place{}
 	d.slabs.mu.place = p
@@ -120,7 +120,7 @@ func TestIndexMeanwhile(t *testing.T) {
 	most, at := n, uint64(0)
 	var b bytes.Buffer
 	_, err := writeIndex(&b, func(items []item) ([]item, error) {
-		for _, step := range []uint64{at, at + indexPiece - 1, at + indexPiece, n - 1 - at/2} {
+		for _, step := range []uint64{at, at + indexBlock - 1, at + indexBlock, n - 1 - at/2} {
 			if d.slabs.mu.find(Key{Step: step}) != 0 {
 				busy[step] = true
 				d.slabs.touch(Key{Step: step})
@@ -131,7 +131,7 @@ func TestIndexMeanwhile(t *testing.T) {
 			d.slabs.mu.lose(id)
 		}
 		d.slabs.mu.recall(label{Key{Rank: 1, Step: at}, 1 << 20, 0}, 1<<20, true)
-		at += indexPiece
+		at += indexBlock
 		items = d.index.tellOn(items, most)
 		most -= len(items)
 		return items, nil
@@ -161,7 +161,7 @@ func TestIndexMeanwhile(t *testing.T) {
 // What is read of an index that does not match its sum is not known.
 func TestIndexNotBelieved(t *testing.T) {
 	d := newDirectory(Dir{t.TempDir(), 1 << 50}, Config{Log: slog.New(slog.DiscardHandler), Patience: time.Minute}, nil)
-	index := indexOf(t, slices.Repeat([]item{{labels()[1], 1 << 20}}, 2*indexPiece))
+	index := indexOf(t, slices.Repeat([]item{{labels()[1], 1 << 20}}, 2*indexBlock))
 	index[len(index)-9] ^= 1 // in the last row
 	if err := os.WriteFile(d.path+"/"+indexName, index, 0o600); err != nil {
 		t.Fatal(err)

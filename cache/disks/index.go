@@ -18,7 +18,7 @@ const (
 	indexName  = ".index"
 	indexMagic = "rankfs slabs 2\n\x00"
 	indexRow   = 64
-	indexPiece = 1024 // rows, which are read and written together
+	indexBlock = 1024 // rows, which are read and written together
 	// indexSlabs: of 1 MiB each, 256 TiB. Memory for what is known of so many,
 	// 15 GB, ends before.
 	indexSlabs = 1 << 28
@@ -39,7 +39,7 @@ func indexCount(size int64) int { return int((size - indexSize(0)) / indexRow) }
 // writeIndex writes an index of what next appends to nothing, until that is
 // nothing, and returns how long it is.
 func writeIndex(w io.Writer, next func([]item) ([]item, error)) (int64, error) {
-	b, items := make([]byte, 0, indexPiece*indexRow), make([]item, 0, indexPiece)
+	b, items := make([]byte, 0, indexBlock*indexRow), make([]item, 0, indexBlock)
 	sum, n := xxhash.New(), 0
 	for b = append(b, indexMagic...); len(b) > 0; n += len(items) {
 		_, _ = sum.Write(b)
@@ -72,7 +72,7 @@ var errIndex = meta.Worded(meta.ErrCorrupt, "index is corrupt")
 // scanIndex gives take the items of an index, by and by. It refuses what
 // writeIndex would not write, but knows only at the end: the sum is there.
 func scanIndex(r io.Reader, size int64, take func([]item) error) error {
-	b, items := make([]byte, indexPiece*indexRow), make([]item, 0, indexPiece)
+	b, items := make([]byte, indexBlock*indexRow), make([]item, 0, indexBlock)
 	sum, all := xxhash.New(), indexCount(size)
 	if size < indexSize(0) || all > indexSlabs || size != indexSize(all) {
 		return fmt.Errorf("%w: it has %d bytes", errIndex, size)
@@ -90,7 +90,7 @@ func scanIndex(r io.Reader, size int64, take func([]item) error) error {
 	}
 	_, _ = sum.Write(magic)
 	for left := all; left > 0; left -= len(items) {
-		rows, err := next(min(left, indexPiece) * indexRow)
+		rows, err := next(min(left, indexBlock) * indexRow)
 		if err != nil {
 			return err
 		}

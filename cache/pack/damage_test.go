@@ -30,7 +30,7 @@ func TestDamage(t *testing.T) {
 		if at < 0 {
 			at = max(r.length+at, entryAt(blocksOf(int64(len(plain)), minBlock)))
 		}
-		r.piece(at, 1)[0] ^= 4
+		r.inFrame(at, 1)[0] ^= 4
 		if err := s.Get(where, dst); !errors.Is(err, meta.ErrCorrupt) {
 			t.Errorf("%s: %v", where, err)
 		}

@@ -87,7 +87,7 @@ func write(a *arena, r *rope, presses chan *press, block int, name Name, plain [
 			return err
 		}
 	}
-	head := r.piece(0, headSize)
+	head := r.inFrame(0, headSize)
 	copy(head, magic)
 	binary.LittleEndian.PutUint32(head[4:], uint32(v.block))
 	binary.LittleEndian.PutUint64(head[8:], uint64(v.plain))
@@ -109,17 +109,17 @@ func (v packed) add(a *arena, p *press, i int, plain []byte, c Codec) error {
 	}
 	v.rope.write(b, at)
 	e := entry{xxhash.Sum64(plain), xxhash.Sum64(b), at, len(b), c}
-	e.put(v.rope.piece(entryAt(i), entrySize))
+	e.put(v.rope.inFrame(entryAt(i), entrySize))
 	return nil
 }
 
 // headSum is the sum of the head before it, and of the table.
 func (v packed) headSum() uint64 {
 	d := xxhash.New()
-	_, _ = d.Write(v.rope.piece(0, headSize-8))
+	_, _ = d.Write(v.rope.inFrame(0, headSize-8))
 	end := entryAt(v.blocks())
 	for off := int64(headSize); off < end; {
-		b := v.rope.piece(off, int(min(end-off, frameBytes)))
+		b := v.rope.inFrame(off, int(min(end-off, frameBytes)))
 		_, _ = d.Write(b)
 		off += int64(len(b))
 	}
@@ -129,7 +129,7 @@ func (v packed) headSum() uint64 {
 // trim gives a rope that was kept the length that its head tells, if that ends
 // in its last page.
 func (r *rope) trim() {
-	n := int64(binary.LittleEndian.Uint64(r.piece(16, 8)))
+	n := int64(binary.LittleEndian.Uint64(r.inFrame(16, 8)))
 	if n >= headSize && n <= r.real && int64(pages(int(n))) == r.real {
 		r.length = n
 	}
@@ -139,10 +139,10 @@ func (r *rope) trim() {
 // most so many plain bytes. What it returns leads to no byte outside of the
 // rope, and to each block once.
 func parse(r *rope, largest int) (packed, error) {
-	if r.length < headSize || !bytes.Equal(r.piece(0, 4), []byte(magic)) {
+	if r.length < headSize || !bytes.Equal(r.inFrame(0, 4), []byte(magic)) {
 		return packed{}, fmt.Errorf("packed slab of %d bytes: no head: %w", r.length, meta.ErrCorrupt)
 	}
-	head := r.piece(0, headSize)
+	head := r.inFrame(0, headSize)
 	block, plain := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint64(head[8:])
 	length := binary.LittleEndian.Uint64(head[16:])
 	if block < minBlock || int64(block) > int64(largest) || plain > maxPlain || length != uint64(r.length) {
@@ -165,7 +165,7 @@ func (v packed) check() error {
 		e, size := v.entry(i), v.size(i)
 		fits := e.length > 0 && e.length < size && e.codec.Algorithm != Raw ||
 			e.length == size && e.codec.Algorithm == Raw && e.plain == e.packed
-		rest := v.rope.piece(entryAt(i), entrySize)[30:]
+		rest := v.rope.inFrame(entryAt(i), entrySize)[30:]
 		if e.at != at || !fits || !e.codec.valid() || rest[0] != 0 || rest[1] != 0 {
 			return fmt.Errorf("packed slab: entry of block %d: %w", i, meta.ErrCorrupt)
 		}
@@ -178,11 +178,11 @@ func (v packed) check() error {
 }
 
 func entryAt(i int) int64          { return headSize + int64(i)*entrySize }
-func (v packed) name() Name        { return Name(v.rope.piece(24, len(Name{}))) }
+func (v packed) name() Name        { return Name(v.rope.inFrame(24, len(Name{}))) }
 func (v packed) blocks() int       { return blocksOf(v.plain, v.block) }
 func (v packed) start(i int) int64 { return int64(i) * int64(v.block) }
 func (v packed) size(i int) int    { return int(min(int64(v.block), v.plain-v.start(i))) }
-func (v packed) entry(i int) entry { return parseEntry(v.rope.piece(entryAt(i), entrySize)) }
+func (v packed) entry(i int) entry { return parseEntry(v.rope.inFrame(entryAt(i), entrySize)) }
 
 // read unpacks block i into dst, which has its size, and checks both sums.
 func (v packed) read(p *press, i int, dst []byte) error {

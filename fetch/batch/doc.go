@@ -13,7 +13,7 @@
 //   - Whole chunks, where these are the batches, come from a node that read them
 //     before, or from the source.
 //   - Records are copied out of chunks that stay in the cache, each at the node that
-//     owns it. At a chunk of this node Fill stops (Pieces): the cache gives it the
+//     owns it. At a chunk of this node Fill stops (Ranges): the cache gives it the
 //     chunk's slab, for which it calls Version.FillChunk if it has none. That only reads
 //     the source.
 //   - The node that alone has the source sends the records.

@@ -12,11 +12,11 @@ import (
 )
 
 // Fill writes a batch into dst, until the sequence has come to its end. It stops at the
-// pieces of each chunk of this node, until these were copied. An error is the last.
-func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[*Pieces, error] {
-	return func(yield func(*Pieces, error) bool) {
+// ranges of each chunk of this node, until these were copied. An error is the last.
+func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[*Ranges, error] {
+	return func(yield func(*Ranges, error) bool) {
 		f := &fill{batches: b, index: b.Version.Index, dst: dst}
-		f.stop = func(p *Pieces) { f.left = f.left || !yield(p, nil) }
+		f.stop = func(r *Ranges) { f.left = f.left || !yield(r, nil) }
 		if err := f.write(ctx, rank, step); err != nil && !f.left {
 			yield(nil, err)
 		}
@@ -59,7 +59,7 @@ type fill struct {
 	data    *fetch.Dataset // nil: only another node has the source
 	dst     []byte
 	at      int64         // in dst, where the next record will begin
-	stop    func(*Pieces) // at pieces of a chunk, until they were copied
+	stop    func(*Ranges) // at ranges of a chunk, until they were copied
 	left    bool          // instead of that; then it ends
 }
 
@@ -82,7 +82,7 @@ func (f *fill) fromOwnerOfCopy(ctx context.Context, owner string, r *recordBatch
 	if err := f.assignOffsets(r); err != nil {
 		return err
 	}
-	return f.receive(ctx, owner, join(r.pieces))
+	return f.receive(ctx, owner, join(r.ranges))
 }
 
 // wholeChunks takes chunks from a node that read them before, or from the source.

@@ -83,12 +83,12 @@ func (m *memory) Chunk(ctx context.Context, number int) (Slab, error) {
 }
 
 // give gives a fill the chunk at which it has stopped.
-func (m *memory) give(p *Pieces) {
-	s, err := m.Chunk(p.Context(), p.Chunk)
+func (m *memory) give(r *Ranges) {
+	s, err := m.Chunk(r.Context(), r.Chunk)
 	if err == nil {
 		defer s.Release()
 	}
-	p.Copy(s, "ram", err)
+	r.Copy(s, "ram", err)
 }
 
 type slab struct {
@@ -144,11 +144,11 @@ func TestWaysToABatch(t *testing.T) {
 		for rank := range p.Cut().Ranks {
 			for step := range p.Steps() {
 				dst := make([]byte, b.Size(rank, step))
-				for pieces, err := range b.Fill(t.Context(), rank, step, dst) {
+				for ranges, err := range b.Fill(t.Context(), rank, step, dst) {
 					if err != nil {
 						t.Fatalf("rank %d, step %d: %v", rank, step, err)
 					}
-					cache.give(pieces)
+					cache.give(ranges)
 				}
 				all = append(all, dst)
 			}

@@ -17,17 +17,17 @@ import (
 // the source is the better way.
 const patience = 5 * time.Second
 
-// receive has a node send pieces straight to their places in the batch. If it
+// receive has a node send ranges straight to their places in the batch. If it
 // does not, or takes longer than it mostly does, the source has them too.
-func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
-	runs, places := make([]peers.Run, len(pieces)), make([][]byte, len(pieces))
-	for i, p := range pieces {
+func (f *fill) receive(ctx context.Context, from string, ranges []byteRange) error {
+	runs, places := make([]peers.Run, len(ranges)), make([][]byte, len(ranges))
+	for i, p := range ranges {
 		runs[i] = peers.Run{First: p.record, N: p.n}
 		places[i] = f.dst[p.at : p.at+p.len]
 	}
 	v := f.batches.Version
 	want := peers.Want{Dataset: v.ID, Runs: runs, Wait: patience}
-	received := total(pieces)
+	received := total(ranges)
 	m := stall.Enter(ctx, stall.Peer)
 	defer func() { m.Leave(received) }()
 	if f.data == nil { // only that node has it
@@ -40,7 +40,7 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	var s spare
 	defer s.free()
 	won, err := f.batches.Peers.Hedge(ctx, from, want, places, func(ctx context.Context) error {
-		return s.read(stall.Fork(ctx), f, pieces)
+		return s.read(stall.Fork(ctx), f, ranges)
 	})
 	if won {
 		received = 0
@@ -48,7 +48,7 @@ func (f *fill) receive(ctx context.Context, from string, pieces []piece) error {
 	if err != nil || !won {
 		return err
 	}
-	for i, p := range s.pieces {
+	for i, p := range s.ranges {
 		copy(places[i], s.room[p.at:p.at+p.len])
 	}
 	return nil
@@ -80,19 +80,19 @@ func passes(err error) bool {
 	return errors.Is(err, meta.ErrBusy) || errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrNotExist)
 }
 
-// A spare is memory, outside of Go's heap, for pieces that are read from the source
+// A spare is memory, outside of Go's heap, for ranges that are read from the source
 // while another node may still send them into the batch.
 type spare struct {
 	room   []byte
-	pieces []piece // with their places in room
+	ranges []byteRange // with their places in room
 }
 
-func (s *spare) read(ctx context.Context, f *fill, pieces []piece) error {
+func (s *spare) read(ctx context.Context, f *fill, ranges []byteRange) error {
 	var size int64
-	s.pieces = append(s.pieces, pieces...)
-	for i := range s.pieces {
-		s.pieces[i].at = size
-		size += s.pieces[i].len
+	s.ranges = append(s.ranges, ranges...)
+	for i := range s.ranges {
+		s.ranges[i].at = size
+		size += s.ranges[i].len
 	}
 	if size == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (s *spare) read(ctx context.Context, f *fill, pieces []piece) error {
 		return meta.Worded(meta.ErrBusy, "room for %d bytes: %w", size, err)
 	}
 	s.room = room
-	return f.readPieces(ctx, s.pieces, room)
+	return f.readRanges(ctx, s.ranges, room)
 }
 
 func (s *spare) free() {

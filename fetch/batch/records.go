@@ -11,7 +11,7 @@ import (
 type recordBatch struct {
 	records []uint64
 	extents []index.Extent
-	pieces  []piece
+	ranges  []byteRange
 }
 
 var recordBatches = sync.Pool{New: func() any { return &recordBatch{records: make([]uint64, 0, plan.RecordsAtOnce)} }}

@@ -56,7 +56,7 @@ func (s Server) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, 
 	if err != nil {
 		return err
 	}
-	room, err := unix.Mmap(-1, 0, pieceBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	room, err := unix.Mmap(-1, 0, sendBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return meta.Worded(meta.ErrBusy, "gather records: %w", err)
 	}
@@ -76,8 +76,8 @@ func (s Server) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, 
 	return nil
 }
 
-// pieceBytes is how much of a record is read and sent at a time.
-const pieceBytes = 1 << 20
+// sendBytes is how much of a record is read and sent at a time.
+const sendBytes = 1 << 20
 
 // An answer is one request under way.
 type answer struct {

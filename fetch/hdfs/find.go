@@ -18,17 +18,17 @@ import (
 // more: of an HDFS that this node's configuration names, or a dataset is in already, and
 // only for a node that reads it as the same user.
 func (c *Clusters) Find(ctx context.Context, what []byte) (*os.File, int64, error) {
-	var q piece
+	var q request
 	if err := json.Unmarshal(what, &q); err != nil {
-		return nil, 0, fmt.Errorf("piece %w: %w", meta.ErrInvalid, err)
+		return nil, 0, fmt.Errorf("split %w: %w", meta.ErrInvalid, err)
 	}
 	size, err := sizeIn(q.Stamp)
 	if err != nil || q.From < 0 || q.From >= q.To || q.To > size || q.To-q.From > maxSplit || !strings.HasPrefix(q.Path, "/") {
-		return nil, 0, fmt.Errorf("piece %d to %d of %q, %q, %w", q.From, q.To, q.Path, q.Stamp, meta.ErrInvalid)
+		return nil, 0, fmt.Errorf("split %d to %d of %q, %q, %w", q.From, q.To, q.Path, q.Stamp, meta.ErrInvalid)
 	}
 	f, err := formOf(q.Form)
 	if err != nil || f.find == nil {
-		return nil, 0, fmt.Errorf("piece %w: there is nothing to find in files of the form %q", meta.ErrInvalid, q.Form)
+		return nil, 0, fmt.Errorf("split %w: there is nothing to find in files of the form %q", meta.ErrInvalid, q.Form)
 	}
 	k, err := c.configured(q.Authority)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Clusters) writeFindings(find func(w *findings) error) (*findings, error
 			return nil, err
 		}
 	}
-	f, err := os.CreateTemp(dir, ".piece-*.tmp")
+	f, err := os.CreateTemp(dir, ".split-*.tmp")
 	if err != nil {
 		return nil, err
 	}

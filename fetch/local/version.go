@@ -71,15 +71,15 @@ func (v *version) copy(ctx context.Context, extents []index.Extent, dst, data []
 	return nil
 }
 
-// pieceBytes are read between two checks of the context: about a millisecond's worth.
-const pieceBytes = 8 << 20
+// readBytes are read between two checks of the context: about a millisecond's worth.
+const readBytes = 8 << 20
 
 func (v *version) pread(ctx context.Context, dst []byte, off int64) error {
 	for len(dst) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := v.file.ReadAt(dst[:min(len(dst), pieceBytes)], off)
+		n, err := v.file.ReadAt(dst[:min(len(dst), readBytes)], off)
 		if err == io.EOF && n == 0 {
 			return io.ErrUnexpectedEOF
 		}

@@ -1,4 +1,4 @@
-// Package peers fetches records, files and pieces of indexes from the daemons of other
+// Package peers fetches records, files and what is found for indexes from the daemons of other
 // nodes: the requests and their answers, over the transport of package wire.
 //
 // A chunk of a dataset has an owner: the node that fetches it from the source,

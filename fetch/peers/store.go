@@ -14,7 +14,7 @@ import (
 const (
 	callRecords uint8 = 1
 	callFile    uint8 = 2
-	callPiece   uint8 = 3
+	callFind    uint8 = 3
 )
 
 // A Store serves this node's records and files to peers. It is called concurrently.

@@ -9,8 +9,8 @@ import (
 	"rankfs/meta"
 )
 
-// pieceBytes are decoded between two checks of the context.
-const pieceBytes = 1 << 20
+// decodeBytes are decoded between two checks of the context.
+const decodeBytes = 1 << 20
 
 // A value is one value as it was serialised.
 type value struct {
@@ -129,7 +129,7 @@ func (p *Split) discard(r *bufio.Reader, n int64) error {
 func (p *Split) drain(r *bufio.Reader) (n int64, err error) {
 	for err == nil {
 		var skipped int
-		skipped, err = r.Discard(pieceBytes)
+		skipped, err = r.Discard(decodeBytes)
 		n += int64(skipped)
 		if ctx := p.in.stream.ctx.Err(); ctx != nil {
 			return 0, ctx
@@ -158,7 +158,7 @@ func (c *copier) take(v value) error {
 		return c.full()
 	}
 	for n > 0 {
-		piece := c.dst[:min(n, pieceBytes)]
+		piece := c.dst[:min(n, decodeBytes)]
 		if _, err := io.ReadFull(v.body, piece); err != nil {
 			return c.p.refuse(fmt.Errorf("value: %w", unexpected(err)))
 		}
@@ -181,7 +181,7 @@ func (c *copier) copyAll(r *bufio.Reader) error {
 		if len(c.dst) == 0 {
 			return c.full()
 		}
-		n, err := r.Read(c.dst[:min(len(c.dst), pieceBytes)])
+		n, err := r.Read(c.dst[:min(len(c.dst), decodeBytes)])
 		c.dst = c.dst[n:]
 		if err == nil {
 			err = c.p.in.stream.ctx.Err()

@@ -16,8 +16,8 @@ const Signed = 4
 // Derived is the version since which a dataset can be made of others.
 const Derived = 4
 
-// Pieces is the version since which a node looks through parts of sources for others.
-const Pieces = 4
+// Splits is the version since which a node looks through splits of sources for others.
+const Splits = 4
 
 // upgrade is the advice in the error of a node that reads what a later release wrote.
 const upgrade = "this node's rankfs is older than the cluster's: upgrade it to the release that the other nodes have"

@@ -21,8 +21,8 @@ const (
 	// tlsRecord is what TLS encrypts at a time. The start of a direct piece
 	// shares a record with its head.
 	tlsRecord = 16 << 10
-	// piece is what is summed and then sent while the processor still has it.
-	piece = 64 << 10
+	// sumBytes are summed and then sent while the processor still has them.
+	sumBytes = 64 << 10
 )
 
 // errStalled ends a request if its data does not come in time.
@@ -249,7 +249,7 @@ func (s *sender) straight(p []byte) {
 	m.open = len(m.out)
 	_ = s.flush() // kept
 	for p = p[n:]; len(p) > 0 && m.err == nil; p = p[n:] {
-		n = min(len(p), piece)
+		n = min(len(p), sumBytes)
 		_, _ = m.sum.Write(p[:n])
 		s.write(p[:n])
 	}

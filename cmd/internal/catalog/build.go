@@ -45,13 +45,13 @@ const maxHelpers = 16
 // helpers are other nodes that are up, are not drained and know the call. A node of the
 // release before would hang up, so nobody is asked while there may be one.
 func (c *Catalog) helpers() (all []index.Helper) {
-	if c.config.Piece == nil || c.config.State.Version() < state.Pieces {
+	if c.config.Find == nil || c.config.State.Version() < state.Splits {
 		return nil
 	}
 	for _, n := range c.config.State.Nodes() {
 		if n.Up && !n.Drained && n.ID != c.config.Self {
 			all = append(all, index.Helper{Host: n.Host, Find: func(ctx context.Context, what []byte, w io.Writer) error {
-				return c.config.Piece(ctx, n.ID, what, w)
+				return c.config.Find(ctx, n.ID, what, w)
 			}})
 		}
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	State   *state.Machine // what the cluster agreed on
 	Cluster Cluster
 	Fetch   Fetch
-	Piece   Piece
+	Find    Finder
 	Self    string // the id of this node
 	Env     *fetch.Env
 	Owners  *plan.Owners
@@ -44,9 +44,9 @@ type Cluster interface {
 // A Fetch copies an index from another node to a path, whole or not at all.
 type Fetch func(ctx context.Context, node string, hash peers.ID, path string) error
 
-// A Piece has another node look through a part of a source, and writes to w what it
+// A Finder has another node look through a part of a source, and writes to w what it
 // found. If it is nil no other node is asked.
-type Piece func(ctx context.Context, node string, what []byte, w io.Writer) error
+type Finder func(ctx context.Context, node string, what []byte, w io.Writer) error
 
 // A Catalog is the set of registered datasets as this node serves them.
 //

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// Nobody is asked for a piece of an index while a node of the cluster may not know the
+// Nobody is asked to look through a split while a node of the cluster may not know the
 // call; then those are that are up and not drained, but not this one.
 func TestWhoIsAskedToHelp(t *testing.T) {
 	m, at := state.New(), int64(0)
@@ -36,7 +36,7 @@ func TestWhoIsAskedToHelp(t *testing.T) {
 		do(&state.Admit{TokenHash: hash, Node: state.Node{ID: ids[i], Host: host, Addr: host + ":1", Key: host}})
 	}
 	var asked []string
-	c := &Catalog{config: Config{State: m, Self: ids[0], Piece: func(_ context.Context, node string, what []byte, _ io.Writer) error {
+	c := &Catalog{config: Config{State: m, Self: ids[0], Find: func(_ context.Context, node string, what []byte, _ io.Writer) error {
 		asked = append(asked, node+" "+string(what))
 		return nil
 	}}}

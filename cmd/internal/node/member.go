@@ -90,7 +90,7 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 
 // offer makes the server of what s has, and find finds.
 func (m *member) offer(s peers.Store, find peers.Finder, p *pool.Pool) (err error) {
-	calls, pushes := peers.Piece(peers.Calls(s), find), wire.Pushes(nil)
+	calls, pushes := peers.FindFor(peers.Calls(s), find), wire.Pushes(nil)
 	if p != nil {
 		var more wire.Calls
 		more, pushes = p.Calls()

@@ -176,7 +176,7 @@ func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 func (n *node) newCatalog() (*catalog.Catalog, error) {
 	m := n.member
 	return catalog.New(catalog.Config{
-		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Piece: m.peers.Piece,
+		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Find: m.peers.Find,
 		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs}, Owners: m.owners,
 		Drop: n.drop, Removed: n.removed, Log: n.config.Log,
 	})

@@ -12,8 +12,8 @@ import (
 	"rankfs/meta"
 )
 
-// piece is how much is copied between two looks at the context.
-const piece = 16 << 20
+// copyBytes is how much is copied between two looks at the context.
+const copyBytes = 16 << 20
 
 // A loaded batch lies in the mapped file.
 type loaded struct {
@@ -84,7 +84,7 @@ func (p *pair) copyBatch(ctx context.Context, sequence uint64) (b loaded, err er
 		return b, err
 	}
 	for at := int64(0); at < st.Size; {
-		n, err := unix.Pread(fd, p.mapped.data[at:min(at+piece, st.Size)], at)
+		n, err := unix.Pread(fd, p.mapped.data[at:min(at+copyBytes, st.Size)], at)
 		switch {
 		case ctx.Err() != nil:
 			return b, ctx.Err()

@@ -20,10 +20,10 @@ type Batches struct {
 // Fill writes a batch into dst. Its inputs are chunks of the dataset.
 func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return func(yield func(cache.Input, error) bool) {
-		for pieces, err := range b.Batches.Fill(ctx, rank, step, dst) {
+		for ranges, err := range b.Batches.Fill(ctx, rank, step, dst) {
 			var input cache.Input
 			if err == nil {
-				input = cache.Input{Series: b.slabs, Step: uint64(pieces.Chunk), InOrder: b.slabs.inOrder(), Copier: pieces}
+				input = cache.Input{Series: b.slabs, Step: uint64(ranges.Chunk), InOrder: b.slabs.inOrder(), Copier: ranges}
 			}
 			if !yield(input, err) {
 				return

@@ -164,8 +164,8 @@ func (f *File) close() { f.disks.close(f.was[0].dev, []*os.File{f.data, f.sums})
 // are checked, with the checksums of many pieces at a time. A piece of 128 KiB
 // costs a tenth more processor time, one of 4 MiB no less.
 const (
-	piece  = 1 << 20
-	window = piece / minPer * sumSize // bytes of checksums: of a piece at least, of 8 MiB at HDFS's 512 bytes each
+	readBytes = 1 << 20
+	window    = readBytes / minPer * sumSize // bytes of checksums: of one read at least, of 8 MiB at HDFS's 512 bytes each
 )
 
 // A scratch holds the buffers that one ReadAt needs besides p.
@@ -268,7 +268,7 @@ func (f *File) step(s *scratch, p []byte, off int64) (n int, err error) {
 	if head := off % f.per; head != 0 || int64(len(p)) < min(f.per, f.size-off) {
 		return f.part(s, p, off-head, head)
 	}
-	n = min(len(p), int(max(f.per, piece-piece%f.per)))
+	n = min(len(p), int(max(f.per, readBytes-readBytes%f.per)))
 	if off+int64(n) != f.size {
 		n -= n % int(f.per)
 	}

@@ -22,7 +22,7 @@ type Helper struct {
 // add them one by one. All are of one file in x, and become records of the given file
 // here. The caller begins files and chunks.
 //
-// So an index can be put together from pieces that were built apart, and equals to
+// So an index can be put together of indexes that were built apart, and equals to
 // the byte the index that one builder would have written.
 func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
 	of := uint32(0)
@@ -31,7 +31,7 @@ func (b *Builder) Append(x *Index, first, n uint64, file uint32) error {
 	}
 	return b.add(x, first, n, func(f uint32) (uint32, error) {
 		if f != of {
-			return 0, fmt.Errorf("run of records of files %d and %d of a piece %w: append those of one at a time", of, f, meta.ErrInvalid)
+			return 0, fmt.Errorf("run of records of files %d and %d %w: append those of one at a time", of, f, meta.ErrInvalid)
 		}
 		return file, nil
 	})
@@ -46,7 +46,7 @@ func (b *Builder) Copy(x *Index, first, n uint64) error {
 // file there.
 func (b *Builder) add(x *Index, first, n uint64, number func(file uint32) (uint32, error)) error {
 	if n > x.h.records || first > x.h.records-n {
-		return b.fail(fmt.Errorf("records %d+%d of a piece %w: it has %d", first, n, meta.ErrInvalid, x.h.records))
+		return b.fail(fmt.Errorf("records %d+%d of another index %w: it has %d", first, n, meta.ErrInvalid, x.h.records))
 	}
 	for end := first + n; first < end && b.err == nil; {
 		r, last := x.runOf(first)

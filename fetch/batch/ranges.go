@@ -10,49 +10,49 @@ import (
 	"rankfs/meta/stall"
 )
 
-// Pieces are what a batch takes from one chunk that this node owns. The fill of the batch
+// Ranges are what a batch takes from one chunk that this node owns. The fill of the batch
 // has stopped at them, and goes on when Copy was called.
-type Pieces struct {
+type Ranges struct {
 	Chunk  int
 	fill   *fill
-	pieces []piece // in the order of their records
+	ranges []byteRange // in the order of their records
 	ctx    context.Context
 	err    error
 }
 
-// await stops the fill until the pieces were copied.
-func (p *Pieces) await(ctx context.Context) error {
-	p.ctx, p.err = ctx, errLeft
-	p.fill.stop(p)
-	return p.err
+// await stops the fill until the ranges were copied.
+func (r *Ranges) await(ctx context.Context) error {
+	r.ctx, r.err = ctx, errLeft
+	r.fill.stop(r)
+	return r.err
 }
 
 var errLeft = errors.New("the fill of a batch was left before its end")
 
 // Context is done when the fill does not need the chunk any more.
-func (p *Pieces) Context() context.Context { return p.ctx }
+func (r *Ranges) Context() context.Context { return r.ctx }
 
-// Copy copies the pieces out of the chunk, or fails the fill if there is an error. For
-// one that wraps meta.ErrNoSpace the chunk is not fetched whole: the source has the pieces.
-func (p *Pieces) Copy(chunk io.ReaderAt, tier string, err error) {
+// Copy copies the ranges out of the chunk, or fails the fill if there is an error. For
+// one that wraps meta.ErrNoSpace the chunk is not fetched whole: the source has the ranges.
+func (r *Ranges) Copy(chunk io.ReaderAt, tier string, err error) {
 	switch {
 	case errors.Is(err, meta.ErrNoSpace):
-		err = p.fill.readPieces(p.ctx, p.pieces, p.fill.dst)
+		err = r.fill.readRanges(r.ctx, r.ranges, r.fill.dst)
 	case err == nil:
-		err = p.copy(chunk, tier)
+		err = r.copy(chunk, tier)
 	}
-	p.err = err
+	r.err = err
 }
 
-func (p *Pieces) copy(chunk io.ReaderAt, tier string) error {
+func (r *Ranges) copy(chunk io.ReaderAt, tier string) error {
 	from := stall.Decode
 	if tier == "nvme" {
 		from = stall.Disk
 	}
-	defer stall.Enter(p.ctx, from).Leave(total(p.pieces))
-	l := layoutOf(p.fill.index, p.Chunk)
-	for _, piece := range p.pieces {
-		if _, err := chunk.ReadAt(p.fill.dst[piece.at:piece.at+piece.len], l.offset(piece.record)); err != nil {
+	defer stall.Enter(r.ctx, from).Leave(total(r.ranges))
+	l := layoutOf(r.fill.index, r.Chunk)
+	for _, b := range r.ranges {
+		if _, err := chunk.ReadAt(r.fill.dst[b.at:b.at+b.len], l.offset(b.record)); err != nil {
 			return err
 		}
 	}

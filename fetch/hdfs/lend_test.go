@@ -29,7 +29,7 @@ func helper(t *testing.T, find peers.Finder) index.Helper {
 	t.Helper()
 	calls := make(wire.Calls)
 	if find != nil {
-		peers.Piece(calls, find)
+		peers.FindFor(calls, find)
 	}
 	server, err := wire.NewServer(calls, nil, wire.Limits{})
 	if err != nil {
@@ -52,7 +52,7 @@ func helper(t *testing.T, find peers.Finder) index.Helper {
 		}
 	})
 	return index.Helper{Host: "other", Find: func(ctx context.Context, what []byte, to io.Writer) error {
-		return peers.New(w, peers.Config{}).Piece(ctx, "other", what, to)
+		return peers.New(w, peers.Config{}).Find(ctx, "other", what, to)
 	}}
 }
 
@@ -101,7 +101,7 @@ func indexed(t *testing.T, k *hdfs.Clusters, uri string, helpers ...index.Helper
 
 // Whichever nodes look through the splits of a source, well or badly or not at all: the
 // index is to the byte that of one node alone.
-func TestPiecesOfOtherNodes(t *testing.T) {
+func TestSplitsReadByOtherNodes(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	content, _ := text(1500)

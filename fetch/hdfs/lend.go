@@ -20,9 +20,9 @@ const (
 	maxFinder = 32 << 20         // bytes of findings that are kept for another node
 )
 
-// A piece says what a node is to find for another. The result is a function of
+// A request says what a node is to find for another. The result is a function of
 // it alone: the same bytes of the same version of a file, looked through in the same way.
-type piece struct {
+type request struct {
 	Authority string `json:"authority"`
 	As        string `json:"as"` // the user that the asking node reads as
 	Form      string `json:"form"`
@@ -32,9 +32,9 @@ type piece struct {
 	To        int64  `json:"to"`
 }
 
-func (s *scan) piece(p split) piece {
+func (s *scan) request(p split) request {
 	f := s.files[p.file]
-	return piece{
+	return request{
 		Authority: s.source.authority, As: s.source.cluster.user, Form: s.source.form.name,
 		Path: f.path, Stamp: f.stamp(), From: p.from, To: p.to,
 	}
@@ -48,7 +48,7 @@ func (s *scan) haveRead(ctx context.Context, d *division, node index.Helper) {
 		if !ok {
 			return
 		}
-		what, err := json.Marshal(s.piece(p))
+		what, err := json.Marshal(s.request(p))
 		var found *findings
 		if err == nil {
 			found, err = s.find(p, func(w *findings) error { return node.Find(asked, what, w.out) },

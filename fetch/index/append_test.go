@@ -62,9 +62,9 @@ func (c plannedChunk) add(b *index.Builder, id uint32) (n uint64) {
 	return n
 }
 
-// However chunks are divided into pieces, in whichever order these are built, and in
+// However chunks are divided among indexes, in whichever order these are built, and in
 // however many steps their records are appended: the index is that of one builder.
-func TestPiecesLeaveNoTrace(t *testing.T) {
+func TestAnIndexOfOthersIsThatOfOneBuilder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -93,14 +93,14 @@ func TestPiecesLeaveNoTrace(t *testing.T) {
 		}
 		commit(whole)
 
-		// Each piece has chunks of any files, in an order of its own.
+		// Each has chunks of any files, in an order of its own.
 		type place struct {
-			piece    int
+			other    int
 			first, n uint64
 		}
-		pieces := make([]*index.Builder, rapid.IntRange(1, 3).Draw(r, "pieces"))
-		for i := range pieces {
-			pieces[i] = create(fmt.Sprint("piece", i))
+		others := make([]*index.Builder, rapid.IntRange(1, 3).Draw(r, "others"))
+		for i := range others {
+			others[i] = create(fmt.Sprint("other", i))
 		}
 		var all [][2]int
 		for i, f := range files {
@@ -111,17 +111,17 @@ func TestPiecesLeaveNoTrace(t *testing.T) {
 		places := make(map[[2]int]place)
 		if len(all) > 0 {
 			for _, at := range rapid.Permutation(all).Draw(r, "built in the order") {
-				i := rapid.IntRange(0, len(pieces)-1).Draw(r, "piece")
-				b := pieces[i]
+				i := rapid.IntRange(0, len(others)-1).Draw(r, "other")
+				b := others[i]
 				f := files[at[0]]
 				first := b.Records()
 				places[at] = place{i, first, f.chunks[at[1]].add(b, b.AddFile(f.File))}
 			}
 		}
-		built := make([]*index.Index, len(pieces))
-		for i, b := range pieces {
+		built := make([]*index.Index, len(others))
+		for i, b := range others {
 			commit(b)
-			if built[i], err = index.Open(filepath.Join(dir, fmt.Sprint("piece", i))); err != nil {
+			if built[i], err = index.Open(filepath.Join(dir, fmt.Sprint("other", i))); err != nil {
 				r.Fatal(err)
 			}
 			defer built[i].Close()
@@ -134,7 +134,7 @@ func TestPiecesLeaveNoTrace(t *testing.T) {
 				p := places[[2]int{i, j}]
 				for p.n > 0 {
 					n := rapid.Uint64Range(1, p.n).Draw(r, "at once")
-					if err := merged.Append(built[p.piece], p.first, n, id); err != nil {
+					if err := merged.Append(built[p.other], p.first, n, id); err != nil {
 						r.Fatal(err)
 					}
 					p.first, p.n = p.first+n, p.n-n
@@ -145,7 +145,7 @@ func TestPiecesLeaveNoTrace(t *testing.T) {
 		want, err := os.ReadFile(filepath.Join(dir, "whole"))
 		got, err2 := os.ReadFile(filepath.Join(dir, "merged"))
 		if err := errors.Join(err, err2); err != nil || string(got) != string(want) {
-			r.Fatalf("the index of pieces is not that of one builder, %v", err)
+			r.Fatalf("the index of others is not that of one builder, %v", err)
 		}
 	})
 }
