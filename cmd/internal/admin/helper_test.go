@@ -85,5 +85,6 @@ func (a *Admin) mustPlan(t testing.TB, r control.PlanRequest) control.Survey {
 	if err != nil {
 		t.Fatalf("Plan(%+v): %v", r, err)
 	}
+	p.Warning = "" // that the source is not there, as it is not in these tests
 	return p
 }
