@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
@@ -31,8 +32,11 @@ type Config struct {
 	Env     *fetch.Env
 	Owners  *plan.Owners
 	Drop    func(name string) // called when a name no longer stands for what it did
-	Removed func(name string) // called then if it is not that the dataset was refreshed
 	Log     *slog.Logger
+
+	// Registered is called when a name stands for another dataset than before, refreshed
+	// ones are not, that was registered then; zero: for none.
+	Registered func(name string, at time.Time)
 }
 
 // A Cluster lets a catalog have the nodes agree on a command, and call one of them.
@@ -156,16 +160,18 @@ func (c *Catalog) replace(name string, d *Dataset) {
 		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.Version.Source.Opened)
 	}
 	c.mu.Unlock()
-	if old == nil {
-		return
+	if old != nil {
+		c.loose = true
+		if err := old.Version.Source.Opened.Remove(); err != nil {
+			c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
+		}
+		c.config.Drop(name)
 	}
-	c.loose = true
-	if err := old.Version.Source.Opened.Remove(); err != nil {
-		c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
-	}
-	c.config.Drop(name)
-	if d == nil || !d.Created.Equal(old.Created) {
-		c.config.Removed(name)
+	switch {
+	case d == nil:
+		c.config.Registered(name, time.Time{})
+	case old == nil || !d.Created.Equal(old.Created):
+		c.config.Registered(name, d.Created)
 	}
 }
 

@@ -126,6 +126,35 @@ func (s *cachePins) set(view string, at policy.Level, series [][16]byte) (was po
 	return was, nil
 }
 
+// forget pins no view of a dataset any longer.
+func (s *cachePins) forget(dataset string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left, levels := make(map[string]*cachePin), make(map[string]policy.Level)
+	for view, pin := range s.mu.views {
+		if of, _, _ := meta.SplitView(view); of != dataset {
+			left[view], levels[view] = pin, pin.at
+		}
+	}
+	if len(left) == len(s.mu.views) {
+		return nil
+	}
+	if err := durable.WriteFile(s.path, encodePins(levels), 0o600); err != nil {
+		return fmt.Errorf("unpin what was pinned of dataset %s: %w", dataset, err)
+	}
+	s.mu.views = left
+	s.apply()
+	return nil
+}
+
+// has reports whether a view of a dataset is pinned.
+func (s *cachePins) has(dataset string) bool {
+	return slices.ContainsFunc(s.names(), func(view string) bool {
+		of, _, _ := meta.SplitView(view)
+		return of == dataset
+	})
+}
+
 // meet sets the series that name a view's slabs from now on.
 func (s *cachePins) meet(view string, series [][16]byte) {
 	s.mu.Lock()

@@ -63,6 +63,25 @@ func TestCachePins(t *testing.T) {
 	}
 }
 
+// The pins of a dataset go with it, and those of no other.
+func TestForgetCachePins(t *testing.T) {
+	dir := t.TempDir()
+	s, p := newCachePins(t, dir)
+	a, b := [16]byte{1}, [16]byte{2}
+	s.must(t, "d@epoch=0", policy.RAM, a)
+	s.must(t, "d@epoch=1", policy.Disk, b)
+	s.must(t, "d2@epoch=0", policy.Disk, a)
+	if err := s.forget("d"); err != nil {
+		t.Fatal(err)
+	}
+	if want := (pinboard{a: policy.Disk}); !maps.Equal(p, want) || s.has("d") || !s.has("d2") {
+		t.Errorf("the cache was told %v, want %v; pinned is %v", p, want, s.names())
+	}
+	if again, _ := newCachePins(t, dir); len(again.names()) != 1 || !again.has("d2") {
+		t.Errorf("after a restart %v are pinned", again.names())
+	}
+}
+
 // A file that is not what was written is never taken for one.
 func TestDamagedCachePins(t *testing.T) {
 	whole := encodePins(map[string]policy.Level{"d@epoch=0": policy.RAM, "train@epoch=1": policy.Packed})

@@ -8,7 +8,9 @@ package kept
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"rankfs/cache"
 	"rankfs/cmd/internal/catalog"
@@ -39,8 +41,9 @@ var _ views.Watcher = (*Kept)(nil)
 // A node is what all parts share. Cache and memory are set by Start.
 type node struct {
 	Config
-	cache  *cache.Cache
-	memory func(cache.TierStats) control.Tier
+	registered registrations
+	cache      *cache.Cache
+	memory     func(cache.TierStats) control.Tier
 }
 
 // New is what a cache keeps that is not there before Start.
@@ -57,7 +60,44 @@ func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.Tier
 	if k.pins, err = openCachePins(n.Dir, c.Pin); err != nil {
 		return err
 	}
-	return k.learnt.open(n.Dir)
+	if err := errors.Join(k.learnt.open(n.Dir), n.registered.open(n.Dir)); err != nil {
+		return err
+	}
+	for _, d := range n.Catalog.List() {
+		k.Registered(d.Name, d.Created)
+	}
+	return nil
+}
+
+// Registered is called when a name stands for another dataset than before, which was
+// registered then, or for none. It forgets what is kept for any other of that name: nobody
+// has looked whether a pin or a trace is of use to this one. What an earlier release kept,
+// which did not say for which dataset, is for the one that is met first.
+func (k *Kept) Registered(dataset string, at time.Time) {
+	was, known := k.slabs.registered.find(dataset)
+	var err error
+	switch {
+	case known && was.Equal(at) && !at.IsZero():
+		return
+	case !known && !at.IsZero():
+		if k.keeps(dataset) {
+			err = k.slabs.registered.set(dataset, at)
+		}
+	default:
+		if k.keeps(dataset) {
+			k.slabs.Log.Info("what was kept for a dataset that was removed is forgotten", "dataset", dataset)
+		}
+		err = errors.Join(k.pins.forget(dataset), k.forget(dataset), k.slabs.registered.set(dataset, time.Time{}))
+	}
+	if err != nil {
+		k.slabs.Log.Warn("what is kept for a dataset may be that of another of its name", "dataset", dataset, "cause", err)
+	}
+}
+
+// keeps reports whether anything is kept for a dataset.
+func (k *Kept) keeps(dataset string) bool {
+	_, learnt := k.learnt.find(dataset)
+	return learnt || k.pins.has(dataset)
 }
 
 // Wait waits for what goes on in the background, which ends soon after the context of

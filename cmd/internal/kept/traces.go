@@ -2,7 +2,6 @@ package kept
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -84,6 +83,13 @@ func (n *traces) LearnTrace(r control.LearnRequest) (control.Trace, error) {
 	if t.Graph() == nil {
 		return control.Trace{}, fmt.Errorf("step of %s that was opened twice %w: have the program go through it twice or more, then: rankfs trace learn %s", t.View, meta.ErrNotExist, r.View)
 	}
+	d, err := n.Catalog.Get(name)
+	if err != nil {
+		return control.Trace{}, err
+	}
+	if err := n.registered.set(name, d.Created); err != nil {
+		return control.Trace{}, err
+	}
 	if err := n.learnt.keep(name, t); err != nil {
 		return control.Trace{}, err
 	}
@@ -130,12 +136,12 @@ func (n *traces) foretells(view string) error {
 	return meta.Worded(meta.ErrInvalid, "a trace does not help readers of %s: with order=%s no epoch has the batches of another; learn of a view with order=none, or give a trace to: rankfs simulate %[1]s --trace FILE", view, order)
 }
 
-// Removed forgets what was learnt for a dataset that was removed: nobody has looked whether
-// a trace is of use to another of that name.
-func (n *traces) Removed(dataset string) {
-	if err := n.ForgetTrace(dataset); err != nil && !errors.Is(err, meta.ErrNotExist) {
-		n.Log.Warn("trace of a dataset that was removed is kept", "dataset", dataset, "cause", err)
+// forget is ForgetTrace, if there is one.
+func (n *traces) forget(dataset string) error {
+	if _, ok := n.learnt.find(dataset); !ok {
+		return nil
 	}
+	return n.ForgetTrace(dataset)
 }
 
 // ForgetTrace drops the trace that is kept for a dataset.

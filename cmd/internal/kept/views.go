@@ -79,6 +79,9 @@ func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (contro
 	}
 	p := v.Batches()
 	all, kind := cachedAs(p)
+	if err := n.registered.set(v.Of().Name, v.Of().Created); err != nil {
+		return control.CachePin{}, err
+	}
 	was, err := n.pins.set(v.Key(), at, all)
 	return control.CachePin{
 		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was],

@@ -178,7 +178,7 @@ func (n *node) newCatalog() (*catalog.Catalog, error) {
 	return catalog.New(catalog.Config{
 		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Find: m.peers.Find,
 		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs}, Owners: m.owners,
-		Drop: n.drop, Removed: n.removed, Log: n.config.Log,
+		Drop: n.drop, Registered: n.registered, Log: n.config.Log,
 	})
 }
 
@@ -239,8 +239,13 @@ func (n *node) wait() {
 // drop has the names of a dataset looked up again.
 func (n *node) drop(dataset string) { n.tree.Drop(dataset) }
 
-// removed has nothing kept for a dataset that another may come to have the name of.
-func (n *node) removed(dataset string) { n.kept.Removed(dataset) }
+// registered has nothing kept for a dataset whose name another has. What is there when the
+// daemon begins is looked at when the cache is there.
+func (n *node) registered(dataset string, at time.Time) {
+	if n.kept != nil {
+		n.kept.Registered(dataset, at)
+	}
+}
 
 // Folders implements blobs.Room, for copies that are asked for once there is
 // a cache.

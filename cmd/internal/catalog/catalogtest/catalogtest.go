@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/fetch"
@@ -143,7 +144,7 @@ func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 	old, _ := c.State.Dataset("d")
 	c.Apply(&state.PutDataset{Name: "d", Registration: record, Index: hash, Generation: old.Generation})
 	k, err := catalog.New(catalog.Config{
-		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {}, Removed: func(string) {},
+		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {}, Registered: func(string, time.Time) {},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
