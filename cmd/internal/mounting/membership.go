@@ -32,8 +32,8 @@ func (m membership) complete() (membership, error) {
 		if address != "" && (err != nil || name == "join" && host == "") {
 			return m, failure.New(meta.ErrInvalid, "--%s %q is not HOST:PORT, as node1:7420", name, address)
 		}
-		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 && name == "join" && address != "" {
-			return m, failure.New(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", name, address, port)
+		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 && address != "" {
+			return m, badPort(name, address, port)
 		}
 	}
 	if m.token != "" && m.tokenFile != "" {
@@ -53,6 +53,16 @@ func (m membership) complete() (membership, error) {
 		m.token = os.Getenv(tokenVariable)
 	}
 	return m, nil
+}
+
+// badPort refuses a port. At 0 the kernel would choose one, and another after a restart,
+// where the nodes that were told the first one look in vain.
+func badPort(option, address, port string) error {
+	err := failure.New(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", option, address, port)
+	if option == "join" {
+		return err
+	}
+	return failure.Hint(err, "other nodes look for this one at the same port after a restart: give one, as node1:7420")
 }
 
 // environ is the environment of a background mount.
