@@ -62,13 +62,20 @@ func (t *nodes) someOperators() string {
 }
 
 // Denies says why a node may not send a command, whatever that is about, as far as this
-// machine knows.
+// machine knows. Where that depends on who votes the command has the voters.
 func (m *Machine) Denies(node string, c Command) error {
 	if m.Version() < Signed {
 		return nil
 	}
 	c.Sign(Sender{Node: node})
-	return m.May(c)
+	if err := m.May(c); err != nil {
+		return err
+	}
+	p, is := c.(interface{ denies(by Node) error })
+	if by, known := m.Node(node); is && known {
+		return p.denies(by)
+	}
+	return nil
 }
 
 // May says why the sender of a command may not send it, as far as this machine

@@ -38,8 +38,9 @@ func (c *Promote) apply(s *state) (Result, error) {
 		return Result{}, nil
 	case by.Role == Operator:
 		return s.nodes().promote(s, c.ID)
-	case !slices.Contains(c.voters(), c.By):
-		return Result{}, meta.Worded(meta.ErrDenied, "node %s is not allowed to say who is to be an operator: it has no vote; say it on an operator, or on most of the voters; see: rankfs node ls", c.By)
+	}
+	if err := c.denies(by); err != nil {
+		return Result{}, err
 	}
 	by.Wish, by.Wished = c.ID, s.Now
 	s.nodes().put(s, by)
@@ -47,6 +48,14 @@ func (c *Promote) apply(s *state) (Result, error) {
 		return s.nodes().promote(s, c.ID)
 	}
 	return Result{}, nil
+}
+
+// denies says why a node has no say in who is to be an operator.
+func (c *Promote) denies(by Node) error {
+	if by.Role == Operator || slices.Contains(c.voters(), by.ID) {
+		return nil
+	}
+	return meta.Worded(meta.ErrDenied, "node %s is not allowed to say who is to be an operator: it has no vote; say it on an operator, or on most of the voters; see: rankfs node ls", by.ID)
 }
 
 // wishing are those of some nodes whose root has said lately that a node is to be an

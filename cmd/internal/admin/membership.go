@@ -159,7 +159,7 @@ func (n *membership) RemoveNode(ctx context.Context, name string) error {
 func (n *membership) PromoteNode(ctx context.Context, name string) (control.Promotion, error) {
 	id, err := findNode(n.State, name)
 	if err != nil {
-		return control.Promotion{}, err
+		return control.Promotion{}, n.orDenied(&state.Promote{Voters: state.Voters{Voters: n.voters()}}, err)
 	}
 	if n.State.Version() < state.Signed {
 		return control.Promotion{}, meta.Worded(meta.ErrInvalid, "node %s cannot be made an operator before all nodes are of this release: until then every node may do what operators may", id)
@@ -179,12 +179,7 @@ func (n *membership) promotion(id string) control.Promotion {
 	if node.Role == state.Operator {
 		return p
 	}
-	var voters []string
-	for _, m := range n.Group.Status().Members {
-		if m.Voter {
-			voters = append(voters, m.ID)
-		}
-	}
+	voters := n.voters()
 	said := n.State.Wishing(id, voters)
 	for _, v := range voters {
 		if slices.Contains(said, v) {
@@ -195,6 +190,16 @@ func (n *membership) promotion(id string) control.Promotion {
 	}
 	p.Needed = len(voters)/2 + 1
 	return p
+}
+
+// voters are the nodes that vote now.
+func (n *membership) voters() (ids []string) {
+	for _, m := range n.Group.Status().Members {
+		if m.Voter {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // orDenied is err, which says that what a command is about is not there, or before that why
