@@ -155,7 +155,7 @@ func (p *program) refreshCommand() *cobra.Command {
 			refresh := func(d *control.Client, ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
 				return d.Refresh(ctx, control.RefreshRequest{Name: name, Records: records}, progress)
 			}
-			return long(c.Context(), p, args[0], refresh, writeIndexed)
+			return long(c.Context(), p, args[0], refresh, writeRefreshed)
 		},
 	}
 	c.Flags().BoolVar(&records, "records", false, "count the lines of a dataset whose batches are chunks, so that it can be cut otherwise")
