@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -102,8 +103,12 @@ func (d *derived) Scan(ctx context.Context, b *index.Builder, done func(bytes, t
 	}
 	x := d.base.Index
 	from, to := d.uri.From, min(d.uri.To, x.Records())
-	if from >= to && d.uri.From > 0 {
+	switch {
+	case from >= to && from > 0:
 		return "", fmt.Errorf("range of records from %d on %w: dataset %s has %d", from, meta.ErrInvalid, d.uri.Base, x.Records())
+	case to < d.uri.To && d.uri.To != math.MaxUint64:
+		return "", fmt.Errorf("range of records %d-%d %w: dataset %s has %d; use records=%d- for all from there on",
+			from, d.uri.To-1, meta.ErrInvalid, d.uri.Base, x.Records(), from)
 	}
 	for i := range x.Files() {
 		b.AddFile(x.File(uint32(i)))

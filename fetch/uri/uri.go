@@ -33,7 +33,7 @@ type URI struct {
 	As        string // the form of the records; empty: the default
 	DB        string // of an LMDB; empty: the one without a name
 	Base      string // the dataset that this one is made of; empty: none
-	From, To  uint64 // the records of it, without the last; To may be beyond its end
+	From, To  uint64 // the records of it, without the last; To is the largest number if all from From on are meant
 }
 
 // The schemes.
