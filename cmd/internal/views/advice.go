@@ -12,6 +12,9 @@ import (
 // Warnings are what this node has to say of a view of a dataset, by subject.
 func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	all := make(map[string]string)
+	if of.Index.Records() == 0 {
+		all["empty"] = "the source has no records, so that ranks have no batches; once it has some, index it again with: rankfs dataset refresh " + v.Dataset
+	}
 	if short := vs.MemoryWarning(v, of); short != "" {
 		all["memory"] = short
 	}
