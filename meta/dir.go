@@ -53,7 +53,7 @@ func unmade(path string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s %w: mount its disk first, or make it with: mkdir -p %[1]s", filepath.Dir(path), ErrNotExist)
-	case errors.Is(err, unix.ENOTDIR):
+	case Impossible(err):
 		err = Worded(ErrInvalid, "%w", err)
 	}
 	return Worded(err, "%s; name a directory that this user can make and write to", WhyNot(err))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,6 +12,41 @@ import (
 // AtPath says in plain words why something at a path cannot be had; errors.Is finds in it what
 // it finds in err.
 func AtPath(path string, err error) error { return Worded(err, "%s: %s", path, WhyNot(err)) }
+
+// Plain is what err says to a person: of each path in it why it cannot be had, as AtPath says
+// it, whoever has wrapped what the call said.
+func Plain(err error) string {
+	text := err.Error()
+	switch at := err.(type) {
+	case *fs.PathError:
+		return at.Path + ": " + WhyNot(at)
+	case *os.LinkError:
+		return at.Old + " to " + at.New + ": " + WhyNot(at.Err)
+	case interface{ Unwrap() error }:
+		return plainly(text, at.Unwrap())
+	case interface{ Unwrap() []error }:
+		return plainly(text, at.Unwrap()...)
+	}
+	return text
+}
+
+// plainly is a text in which the words of errors are plain.
+func plainly(text string, errs ...error) string {
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if is, words := err.Error(), Plain(err); is != words {
+			text = strings.ReplaceAll(text, is, words)
+		}
+	}
+	return text
+}
+
+// Impossible reports whether a path can never be one, whatever is mounted or made.
+func Impossible(err error) bool {
+	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG)
+}
 
 // WhyNot says it without the path, and without the names of calls.
 func WhyNot(err error) string {
@@ -23,10 +59,14 @@ func WhyNot(err error) string {
 		return "it is below a file, or not a directory"
 	case errors.Is(err, unix.EISDIR):
 		return "it is a directory, not a file"
+	case errors.Is(err, unix.ELOOP):
+		return "its symbolic links lead in a circle"
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return "its name is too long"
 	case errors.Is(err, unix.EROFS):
 		return "it is on a read-only file system"
 	case errors.As(err, &path):
-		return path.Err.Error()
+		return Plain(path.Err)
 	case errors.As(err, &call):
 		return call.Err.Error()
 	}

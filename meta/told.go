@@ -41,10 +41,10 @@ type Told struct {
 func Tell(err error) *Told {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return &Told{err.Error(), k.name}
+			return &Told{Plain(err), k.name}
 		}
 	}
-	return &Told{Message: err.Error()}
+	return &Told{Message: Plain(err)}
 }
 
 func (t *Told) Error() string { return t.Message }

@@ -14,7 +14,7 @@ import (
 
 func usage(c *cobra.Command, err error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), "rankfs"), " ")
-	text := err.Error()
+	text := meta.Plain(err)
 	if name != "" {
 		text = name + ": " + text
 	}
@@ -106,7 +106,7 @@ failed.`,
 // report writes an error for a person and returns its exit code.
 func (p *program) report(err error) int {
 	if err != nil {
-		fmt.Fprintf(p.err, "rankfs: %v\n", err)
+		fmt.Fprintf(p.err, "rankfs: %s\n", meta.Plain(err))
 	}
 	var h failure.Hinted
 	if errors.As(err, &h) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounting"
 )
 
@@ -78,7 +79,7 @@ func (p *program) serveMount(ctx context.Context, o mounting.Options, dir string
 		return err
 	}
 	config.RunDir, config.Version = p.run, version()
-	config.Log = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+	config.Log = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level, ReplaceAttr: failure.Attr}))
 	defer mounting.Notify("STOPPING=1")
 	return p.serve(ctx, config, ready)
 }

@@ -61,7 +61,7 @@ type scan struct {
 // gone is err, marked as stale if it says that there is nothing.
 func (s *Source) gone(err error) error {
 	if errors.Is(err, meta.ErrNotExist) {
-		return stale(s.path, err.Error())
+		return stale(s.path, meta.Plain(err))
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func (s *Tree) openRoot() (*os.Root, error) {
 // problem is err, marked as stale if something is not where it was.
 func (s *Tree) problem(err error) error {
 	if moved(err) {
-		return stale(s.path, err.Error())
+		return stale(s.path, meta.Plain(err))
 	}
 	return fmt.Errorf("source %q: %w", s.path, err)
 }

@@ -56,7 +56,7 @@ func unreadable(d *catalog.Dataset, changed error) string {
 	if changed == nil {
 		return ""
 	}
-	return control.Unreadable(d.Name, changed.Error())
+	return control.Unreadable(d.Name, meta.Plain(changed))
 }
 
 // describe says of a dataset also what this node has to say.

@@ -11,6 +11,7 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch/hdfs"
 	"rankfs/fs"
+	"rankfs/meta"
 	"rankfs/meta/stall"
 	"rankfs/meta/trust"
 )
@@ -82,10 +83,10 @@ func (n *status) ofCluster(c control.Cluster) (all []wrong) {
 		all = append(all, wrong{"leader", "", n.all.leaderless()})
 	}
 	if err := n.Group.Unwritten(); err != nil {
-		all = append(all, wrong{"log", "", "the cluster's log cannot be written on this node: " + err.Error()})
+		all = append(all, wrong{"log", "", "the cluster's log cannot be written on this node: " + meta.Plain(err)})
 	}
 	if err := n.State.Err(); err != nil {
-		all = append(all, wrong{"cluster", "", "this node does not follow the cluster: " + err.Error()})
+		all = append(all, wrong{"cluster", "", "this node does not follow the cluster: " + meta.Plain(err)})
 	}
 	return all
 }

@@ -182,9 +182,12 @@ func viewOptions(r control.CreateRequest) (string, error) {
 	return options, nil
 }
 
-// withNextStep adds what to do to the error of a source that is not there.
+// withNextStep adds what to do to the error of a source that is not there, or not for this
+// daemon to read.
 func withNextStep(source string, err error) error {
-	if !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	missing := errors.Is(err, meta.ErrNotExist) || errors.Is(err, iofs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	refused := errors.Is(err, iofs.ErrPermission)
+	if !missing && !refused && !meta.Impossible(err) {
 		return err
 	}
 	u, bad := uri.Parse(source)
@@ -192,8 +195,17 @@ func withNextStep(source string, err error) error {
 		return err
 	}
 	next := "look for it on this node with: ls -l " + u.Path
-	if u.InHDFS() {
+	switch {
+	case u.InHDFS() && !missing:
+		return err
+	case u.InHDFS():
 		next = "look for it with: hdfs dfs -ls hdfs://" + u.Authority + u.Path
+	case refused:
+		next = "see who may read it on this node with: namei -l " + u.Path
 	}
-	return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("%v; %s", err, next)}
+	told := meta.Tell(fmt.Errorf("%w; %s", err, next))
+	if missing {
+		told.Kind = "not_exist"
+	}
+	return told
 }

@@ -72,7 +72,7 @@ func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 		Created: d.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}
 	if err := d.Version.Source.Check(ctx); err != nil {
-		c.State, c.Reason = "stale", Reindex(err, c.Name).Error()
+		c.State, c.Reason = "stale", meta.Plain(Reindex(err, c.Name))
 		if !errors.Is(err, meta.ErrStale) {
 			c.State = "unreadable"
 		}

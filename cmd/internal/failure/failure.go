@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -64,4 +65,12 @@ func Unread(option, path string, err error) error {
 		why = "you may not read it"
 	}
 	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
+}
+
+// Attr has the log say what is wrong with a path as commands do.
+func Attr(_ []string, a slog.Attr) slog.Attr {
+	if err, is := a.Value.Any().(error); is {
+		return slog.String(a.Key, meta.Plain(err))
+	}
+	return a
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -22,5 +25,15 @@ func TestExitCodes(t *testing.T) {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
 		}
+	}
+}
+
+// What is wrong with a path is in the log as commands say it.
+func TestAttr(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: Attr}))
+	log.Warn("x", "cause", fmt.Errorf("y: %w", &fs.PathError{Op: "open", Path: "/a", Err: fs.ErrNotExist}), "n", 1)
+	if want := `cause="y: /a: there is no such file or directory" n=1`; !strings.Contains(b.String(), want) {
+		t.Errorf("%q, want %q in it", b.String(), want)
 	}
 }

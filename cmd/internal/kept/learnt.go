@@ -149,7 +149,7 @@ func (l *learntTraces) warnings() (all []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, err := range l.mu.damaged {
-		all = append(all, err.Error())
+		all = append(all, meta.Plain(err))
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"rankfs/cache"
 	"rankfs/cache/disks"
 	"rankfs/cmd/internal/control"
+	"rankfs/meta"
 )
 
 // tiers are where batches are, the fastest first.
@@ -28,7 +29,7 @@ func nvmeTier(d disks.Stats, empty string) control.Tier {
 		State: "ok", Empty: empty, Damaged: d.Damaged, Lost: d.Lost, Failed: d.Failed,
 	}
 	if d.Fault != nil {
-		t.State = d.Fault.Error()
+		t.State = meta.Plain(d.Fault)
 	}
 	return t
 }

@@ -79,7 +79,7 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 		err = w.work(ctx, progress)
 	}
 	if errors.Is(err, meta.ErrNoSpace) {
-		c.NoRoom, err = strings.ReplaceAll(err.Error(), "\n", "; "), nil
+		c.NoRoom, err = strings.ReplaceAll(meta.Plain(err), "\n", "; "), nil
 	}
 	// What was ready may have made way since: only looking tells.
 	lerr := w.share.look(context.WithoutCancel(ctx), w.slabs, &c)

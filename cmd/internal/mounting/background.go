@@ -76,7 +76,7 @@ func (t *Teller) Failed(err error) {
 	if err == nil {
 		return
 	}
-	o := outcome{Message: err.Error(), Code: failure.ExitCode(err)}
+	o := outcome{Message: meta.Plain(err), Code: failure.ExitCode(err)}
 	var h failure.Hinted
 	if errors.As(err, &h) {
 		o.Hint = h.Step

@@ -3,9 +3,9 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"syscall"
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
@@ -98,8 +98,10 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 		return a, token, nil
 	case err == nil:
 		return a, token, nil
-	case errors.Is(err, syscall.ENOTDIR):
+	case meta.Impossible(err):
 		return nil, token, meta.Worded(meta.ErrInvalid, "state directory %w; choose another with --state", meta.AtPath(c.State, err))
+	case errors.Is(err, fs.ErrPermission):
+		return nil, token, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(c.State, err))
 	case !errors.Is(err, meta.ErrNotExist):
 		return nil, token, err
 	case c.Join == "":
