@@ -8,30 +8,49 @@ import (
 
 // The batches that readers come to, and which of them are missing.
 
-// missing is the first step in a reader's window that is neither there nor on its way.
-func (rs *readers) missing(ep *epoch, r *reader) (s Series, step uint64, ok bool) {
+// A coming is a batch that a reader comes to.
+type coming struct {
+	series Series
+	step   uint64
+	key    Key
+	known  bool // what its key is
+}
+
+func comingTo(s Series, rank, step uint64) coming {
+	k, known := s.Known(rank, step)
+	return coming{s, step, k, known}
+}
+
+// missing is the first step in a reader's window that is neither there nor on its way, as
+// far as is known.
+func (rs *readers) missing(ep *epoch, r *reader) (b coming, ok bool) {
 	if r.route != nil {
 		return rs.missingOn(r.route)
 	}
-	at, ok := r.Missing(rs.window(r), ep.end(), func(at uint64) bool {
-		s, step = ep.at(at)
-		return rs.slabs.known(s.Key(r.rank, step)) || !s.Ahead(r.rank, step)
+	_, ok = r.Missing(rs.window(r), ep.end(), func(at uint64) bool {
+		s, step := ep.at(at)
+		b = comingTo(s, r.rank, step)
+		return rs.hasOrLeaves(b, r.rank)
 	})
-	if !ok {
-		return nil, 0, false
-	}
-	s, step = ep.at(at)
-	return s, step, true
+	return b, ok
 }
 
 // missingOn is missing for a reader that is foretold.
-func (rs *readers) missingOn(r *route) (s Series, step uint64, ok bool) {
+func (rs *readers) missingOn(r *route) (b coming, ok bool) {
 	_, ok = r.Missing(rs.window(&r.reader), never, func(open uint64) bool {
-		var due bool
-		step, due = r.at(open)
-		return !due || rs.slabs.known(r.series.Key(r.rank, step)) || !r.series.Ahead(r.rank, step)
+		step, due := r.at(open)
+		if !due {
+			return true
+		}
+		b = comingTo(r.series, r.rank, step)
+		return rs.hasOrLeaves(b, r.rank)
 	})
-	return r.series, step, ok
+	return b, ok
+}
+
+// hasOrLeaves reports whether a batch is there or on its way, or is not to be made ready.
+func (rs *readers) hasOrLeaves(b coming, rank uint64) bool {
+	return b.known && (rs.slabs.known(b.key) || !b.series.Ahead(rank, b.step))
 }
 
 // window is how many steps ahead of a reader are worth having. All readers share the

@@ -39,6 +39,8 @@ func (p *testSeries) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 
+func (p *testSeries) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank, step), true }
+
 func (p *testSeries) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }

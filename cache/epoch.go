@@ -13,6 +13,7 @@ type epoch struct {
 	readers map[uint64][]*reader // by rank; of one that several jobs read, one for each
 	next    Series               // of the epoch after this one; nil if that is not known
 	asked   bool                 // next was asked for
+	finding bool                 // a key is being found of what a reader comes to
 	usages  [2]usage             // of workers, for what readers in order need, and for what else is opened
 }
 

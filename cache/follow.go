@@ -47,8 +47,8 @@ func (rs *readers) follow(e *entry, s Series, rank, step uint64, now time.Time) 
 // misses reports whether there is anything to make ready for r: to wake a worker for
 // nothing would cost the rank 10 us.
 func (rs *readers) misses(ep *epoch, r *reader) bool {
-	_, _, ok := rs.missing(ep, rs.traces.guide(ep.series, r))
-	return ok
+	b, ok := rs.missing(ep, rs.traces.guide(ep.series, r))
+	return ok && (b.known || !ep.finding)
 }
 
 // nextEpoch takes a reader that is through with its epoch to the next one. It is

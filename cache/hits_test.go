@@ -27,6 +27,7 @@ func (p *chunked) ID() [16]byte { return [16]byte{p.id, p.epoch} }
 func (p *chunked) Key(_, step uint64) cache.Key {
 	return cache.Key{Series: [16]byte{p.id}, Step: p.order[step]}
 }
+func (p *chunked) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank, step), true }
 func (p *chunked) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return 0, p.place[k.Step], k.Series == [16]byte{p.id}
 }

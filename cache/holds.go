@@ -41,9 +41,6 @@ func (h *holds) askNext(ep *epoch) {
 	s := ep.series
 	h.tasks.Go(func() {
 		next := s.Next()
-		if next != nil {
-			next.Key(0, 0) // the first one, not under the lock
-		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		ep.next = next

@@ -28,6 +28,8 @@ func (p *madeOf) Dataset() string { return "test" }
 func (p *madeOf) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
+
+func (p *madeOf) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank, step), true }
 func (p *madeOf) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }

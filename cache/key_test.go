@@ -3,20 +3,24 @@ package cache_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankfs/cache"
 	"rankfs/test/eventually"
 )
 
-// Late keys are those of a series that knows the first only when it is told, as one whose
-// epoch has to be divided for it.
+// Late keys are those of a series that knows them from a step on only when it is told, as
+// one whose epoch has to be divided for them.
 type lateKeys struct {
 	testSeries
+	from   uint64
 	first  sync.Once
 	asked  chan struct{}
 	answer chan struct{}
+	told   atomic.Bool
 }
 
 func newLateKeys(id byte) *lateKeys {
@@ -26,11 +30,18 @@ func newLateKeys(id byte) *lateKeys {
 func (p *lateKeys) Next() cache.Series { return nil }
 
 func (p *lateKeys) Key(rank, step uint64) cache.Key {
-	p.first.Do(func() {
-		close(p.asked)
-		<-p.answer
-	})
+	if step >= p.from {
+		p.first.Do(func() {
+			close(p.asked)
+			<-p.answer
+			p.told.Store(true)
+		})
+	}
 	return p.testSeries.Key(rank, step)
+}
+
+func (p *lateKeys) Known(rank, step uint64) (cache.Key, bool) {
+	return p.testSeries.Key(rank, step), step < p.from || p.told.Load()
 }
 
 // A series that such a one follows.
@@ -41,8 +52,9 @@ type beforeLate struct {
 
 func (p *beforeLate) Next() cache.Series { return p.next }
 
-// While a series finds its first key, batches of others are opened.
-func TestOthersAreOpenedWhileASeriesFindsItsFirstKey(t *testing.T) {
+// While a series finds a key, batches of others are opened, and then what it is the key of
+// is made ready.
+func TestOthersAreOpenedWhileASeriesFindsAKey(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		ask  func(k *cache.Cache, p *lateKeys) // has the key of a series asked for, and returns when it is known
@@ -67,12 +79,26 @@ func TestOthersAreOpenedWhileASeriesFindsItsFirstKey(t *testing.T) {
 			}
 			<-p.answer
 		}},
+		{"for what a reader comes to", func(k *cache.Cache, p *lateKeys) {
+			for step := range p.from {
+				if s, err := k.Open(context.Background(), nil, p, 0, step); err == nil {
+					s.Release()
+				}
+			}
+			<-p.answer
+			for ready := false; !ready; time.Sleep(time.Millisecond) {
+				_, ready = k.Contains(p, 0, p.from)
+			}
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newCache(t, cache.Config{})
 			other := &testSeries{id: 1, steps: 1, size: 4096}
 			open(t, k, other, 0, 0).Release()
 			late := newLateKeys(3)
+			if tt.name == "for what a reader comes to" {
+				late.from = 2
+			}
 			var asks sync.WaitGroup
 			asks.Go(func() { tt.ask(k, late) })
 			<-late.asked
@@ -98,4 +124,36 @@ func TestOthersAreOpenedWhileASeriesFindsItsFirstKey(t *testing.T) {
 			eventually.True(t, "all is released", func() bool { return k.Stats().Handles == 0 })
 		})
 	}
+}
+
+// Forgetful is a series that never knows a key when it is asked under the lock.
+type forgetful struct {
+	testSeries
+	keys atomic.Int64
+}
+
+func (p *forgetful) Next() cache.Series { return nil }
+
+func (p *forgetful) Key(rank, step uint64) cache.Key {
+	p.keys.Add(1)
+	return p.testSeries.Key(rank, step)
+}
+
+func (p *forgetful) Known(uint64, uint64) (cache.Key, bool) { return cache.Key{}, false }
+
+// A key that cannot be found is not looked for over and over, but when its reader moves.
+func TestAKeyThatIsNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{})
+		defer k.Close()
+		p := &forgetful{testSeries: testSeries{id: 1, steps: 20, size: 4096}}
+		for step := range p.steps {
+			open(t, k, p, 0, step).Release()
+			time.Sleep(time.Second)
+		}
+		// Choices of levels ask for those of all steps to come.
+		if n := p.keys.Load(); n < int64(p.steps) || n > int64(p.steps*p.steps) {
+			t.Errorf("%d keys were asked for in %d opens", n, p.steps)
+		}
+	})
 }

@@ -216,6 +216,8 @@ func (p *quiet) Dataset() string { return "test" }
 func (p *quiet) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
+
+func (p *quiet) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank, step), true }
 func (p *quiet) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }

@@ -23,6 +23,7 @@ type queue struct {
 	clock   time.Duration // the end of the account that was served last
 	workers int
 	resting int        // workers without a task
+	unknown []keyless  // what cannot be chosen before it has a key
 	wake    *sync.Cond // signals a task for a worker, or the end of its wait
 }
 
@@ -71,7 +72,7 @@ func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
 		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
 		return e, true
 	}
-	e, _ = q.slabs.entry(best.series, best.series.Key(best.reader.rank, best.step), best.reader.rank, best.step) // which is missing
+	e, _ = q.slabs.entry(best.series, best.key, best.reader.rank, best.step) // which is missing
 	q.slabs.begin(e, best.usage, stall.Plan)
 	e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
 	return e, false
@@ -89,8 +90,15 @@ type task struct {
 	ahead  bool    // the batch of a series that is
 	due    float64 // in so many seconds
 	reader *reader
-	series Series
-	step   uint64
+	coming
+}
+
+// A keyless is a batch that a reader comes to whose key has to be found first.
+type keyless struct {
+	epoch  *epoch
+	reader *reader
+	scan   uint64 // where the reader comes to it
+	coming
 }
 
 // task is the most urgent task.
@@ -111,8 +119,13 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 	for _, ep := range q.readers.epochs {
 		for r := range ep.all() {
 			r = q.readers.traces.guide(ep.series, r)
-			if s, step, is := q.readers.missing(ep, r); is {
-				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, series: s, step: step})
+			b, is := q.readers.missing(ep, r)
+			switch {
+			case is && b.known:
+				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, coming: b})
+			case is && !ep.finding:
+				ep.finding = true
+				q.unknown = append(q.unknown, keyless{ep, r, r.Scan, b})
 			}
 		}
 	}

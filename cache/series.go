@@ -12,9 +12,9 @@ import (
 // those of a plan, the chunks of one version of a dataset, which are all of rank 0, or one
 // part of a stage of the shuffle pool, at step 0. Its methods may be called concurrently.
 //
-// Next, Size and Fill may wait, for a source too, and the first Key of a series may take its
-// time. All else is called under the cache's lock: it waits for nothing, and takes no lock
-// that is held while anything is waited for.
+// Next, Size and Fill may wait, for a source too, and Key may take its time. All else is
+// called under the cache's lock: it waits for nothing, and takes no lock that is held while
+// anything is waited for.
 type Series interface {
 	Names
 	Course
@@ -26,6 +26,8 @@ type Names interface {
 	ID() [16]byte
 	// Key names the content of a batch: equal keys mean equal bytes.
 	Key(rank, step uint64) Key
+	// Known is Key, if it is quick to say. Mostly it is once Key has said it.
+	Known(rank, step uint64) (k Key, ok bool)
 	// Find is the inverse of Key, if it is quick to say.
 	Find(k Key) (rank, step uint64, ok bool)
 	// Dataset names the dataset of all records: a codec that packs one of its batches

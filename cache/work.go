@@ -35,7 +35,9 @@ func (w *workers) next() (e *entry, demanded bool) {
 			w.mu.queue.wake.Signal() // this worker ends: another one takes the task it was woken for
 			return nil, false
 		}
-		if e, demanded := w.mu.queue.choose(!w.mu.strained); e != nil {
+		e, demanded := w.mu.queue.choose(!w.mu.strained)
+		w.findKeys()
+		if e != nil {
 			if !demanded {
 				w.mu.count.Prefetched++
 			}
@@ -60,4 +62,26 @@ func (w *workers) reinforce() {
 		w.mu.queue.workers++
 		w.tasks.Go(w.work)
 	}
+}
+
+// findKeys has the keys found that were not known when the queue chose, which may take a
+// while. The cache's lock is held.
+func (w *workers) findKeys() {
+	for _, b := range w.mu.queue.unknown {
+		w.tasks.Go(func() { w.findKey(b) })
+	}
+	w.mu.queue.unknown = nil
+}
+
+// findKey finds the key of a batch that a reader comes to. If it is forgotten again at
+// once, or cannot be found, there is nothing to make ready before the reader has moved.
+func (w *workers) findKey(b keyless) {
+	b.series.Key(b.reader.rank, b.step)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.epoch.finding = false
+	if _, known := b.series.Known(b.reader.rank, b.step); !known {
+		b.reader.BackOff(b.scan)
+	}
+	w.mu.queue.wake.Signal()
 }

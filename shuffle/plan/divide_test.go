@@ -56,14 +56,7 @@ func TestStretches(t *testing.T) {
 // An epoch longer than a stretch, of chunks that are on hosts in turn: as local as
 // one that is short, and called otherwise than if it were divided as a whole.
 func TestLongEpoch(t *testing.T) {
-	hosts := [][]string{{"a"}, {"b"}, {"c"}}
-	all := make([][]string, plan.Stretch+10_000)
-	for i := range all {
-		all[i] = hosts[i%3]
-	}
-	of := plan.NewVersion(table{plantest.Scene{Holders: all}, 1}, [32]byte{})
-	p, seats := plan.New(viewOf(t, "ranks=3,batch=chunk,order=full"), of), on("abc")
-	mustPlace(t, p, seats)
+	p, of, all, seats := longEpoch(t)
 	read, local := 0, 0
 	for step := range p.Steps() {
 		for rank := range p.Cut().Ranks {
@@ -83,6 +76,39 @@ func TestLongEpoch(t *testing.T) {
 	}
 	if kept := of.Kept(); kept != 2 {
 		t.Errorf("%d stretches are kept", kept)
+	}
+}
+
+// longEpoch is the plan of an epoch of two stretches, with the holders of its chunks.
+func longEpoch(t *testing.T) (p *plan.Plan, of *plan.Version, all [][]string, seats []plan.Seat) {
+	hosts := [][]string{{"a"}, {"b"}, {"c"}}
+	all = make([][]string, plan.Stretch+10_000)
+	for i := range all {
+		all[i] = hosts[i%3]
+	}
+	of = plan.NewVersion(table{plantest.Scene{Holders: all}, 1}, [32]byte{})
+	p, seats = plan.New(viewOf(t, "ranks=3,batch=chunk,order=full"), of), on("abc")
+	mustPlace(t, p, seats)
+	return p, of, all, seats
+}
+
+// What a batch is called is known as soon as its stretch is divided, and nothing is
+// divided to know it.
+func TestNothingIsDividedForWhatIsKnown(t *testing.T) {
+	p, of, _, _ := longEpoch(t)
+	last := p.Steps() - 1
+	for i, step := range []uint64{0, last} {
+		if _, ok := p.Known(1, step); ok || of.Kept() != i {
+			t.Errorf("step %d is known before it was asked for, or it was divided: %d stretches", step, of.Kept())
+		}
+		b := p.Batch(1, step)
+		if known, ok := p.Known(1, step); !ok || known != b || of.Kept() != i+1 {
+			t.Errorf("step %d is %v, known %v, %v", step, b, known, ok)
+		}
+	}
+	records := plan.New(viewOf(t, "ranks=3,batch=2"), of)
+	if b, ok := records.Known(1, 7); !ok || b != records.Batch(1, 7) {
+		t.Errorf("%v, %v of a plan that is not divided by chunks", b, ok)
 	}
 }
 

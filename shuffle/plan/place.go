@@ -77,16 +77,21 @@ func (p *Plan) decidedBy(seats []Seat) string {
 // owner is the host that fetches a chunk, where positions are records.
 func (l *placement) owner(chunk int) string { return l.owners.hosts[l.owners.ownerOf[chunk]] }
 
-// positions are those of a batch, ascending, counted from base.
-func (l *placement) positions(rank, step uint64) (of []int32, base uint64, err error) {
+// positions are those of a batch, ascending.
+func (l *placement) positions(rank, step uint64) (run, error) {
 	if l.chunks != nil {
 		return l.chunkOf(rank, step)
 	}
 	d, err := l.divideStep(step)
 	if err != nil {
-		return nil, 0, err
+		return run{}, err
 	}
-	return d.Of(int(rank)), step * l.plan.cut.Global, nil
+	return listed(step*l.plan.cut.Global, d.Of(int(rank))), nil
+}
+
+// listed is the run of a list of positions, counted from first.
+func listed(first uint64, list []int32) run {
+	return run{first: first, n: uint64(len(list)), list: list}
 }
 
 func (l *placement) divideStep(step uint64) (assign.Division, error) {
@@ -142,21 +147,40 @@ func (p *Plan) placeChunks(seats []Seat, hosts *Hosts, ranks []int32) {
 	p.placement = &placement{plan: p, chunks: s}
 }
 
-// chunkOf is the position of a batch that is a chunk, counted from base; none if
-// the rank has none in the step.
-func (l *placement) chunkOf(rank, step uint64) (of []int32, base uint64, err error) {
-	s, number := l.chunks, step/l.chunks.steps
-	d, err := l.plan.version.divisions.get(division{l.plan.id, number}, func() (assign.Division, error) {
-		return s.divide(number)
+// chunkOf is the position of a batch that is a chunk; none if the rank has none in the
+// step.
+func (l *placement) chunkOf(rank, step uint64) (run, error) {
+	key := l.stretchOf(step)
+	d, err := l.plan.version.divisions.get(key, func() (assign.Division, error) {
+		return l.chunks.divide(key.number)
 	})
 	if err != nil {
-		return nil, 0, err
+		return run{}, err
 	}
-	all, at := d.Of(int(rank)), step%s.steps
+	return l.chunkIn(d, rank, step), nil
+}
+
+// known is chunkOf, if the stretch is divided already.
+func (l *placement) known(rank, step uint64) (r run, ok bool) {
+	d, ok := l.plan.version.divisions.find(l.stretchOf(step))
+	if !ok {
+		return run{}, false
+	}
+	return l.chunkIn(d.Division, rank, step), true
+}
+
+// stretchOf is the stretch that has a step.
+func (l *placement) stretchOf(step uint64) division {
+	return division{l.plan.id, step / l.chunks.steps}
+}
+
+// chunkIn is the position of a batch in its stretch.
+func (l *placement) chunkIn(d assign.Division, rank, step uint64) run {
+	all, at := d.Of(int(rank)), step%l.chunks.steps
 	if at >= uint64(len(all)) {
-		return nil, 0, nil
+		return run{}
 	}
-	return all[at : at+1], s.first(number), nil
+	return listed(l.chunks.first(step/l.chunks.steps), all[at:at+1])
 }
 
 // reader is the rank and step that read a position, if its stretch is divided already.

@@ -87,11 +87,32 @@ type BatchID struct {
 // by one name.
 func (p *Plan) Batch(rank, step uint64) BatchID {
 	if p.byChunk() {
-		if r, err := p.run(rank, step); err == nil && r.n == 1 {
-			return BatchID{Series: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
+		if r, err := p.run(rank, step); err == nil {
+			return p.idOf(r, rank, step)
 		}
 	}
 	return BatchID{Series: p.id, Rank: rank, Step: step}
+}
+
+// Known is Batch where no stretch has to be divided for it, which may take a second and
+// read all of the index that the stretch has.
+func (p *Plan) Known(rank, step uint64) (b BatchID, ok bool) {
+	if !p.byChunk() || p.placement == nil {
+		return p.Batch(rank, step), true
+	}
+	r, ok := p.placement.known(rank, step)
+	if !ok {
+		return BatchID{}, false
+	}
+	return p.idOf(r, rank, step), true
+}
+
+// idOf names the batch of a run of chunks.
+func (p *Plan) idOf(r run, rank, step uint64) BatchID {
+	if r.n != 1 {
+		return BatchID{Series: p.id, Rank: rank, Step: step}
+	}
+	return BatchID{Series: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
 }
 
 // Find is the inverse of Batch, as far as it is known which rank reads what.
@@ -142,8 +163,7 @@ func (p *Plan) run(rank, step uint64) (run, error) {
 		s := p.cut.Span(rank, step)
 		return run{first: s.First, n: s.Count}, nil
 	}
-	list, base, err := p.placement.positions(rank, step)
-	return run{first: base, n: uint64(len(list)), list: list}, err
+	return p.placement.positions(rank, step)
 }
 
 // AppendChunks appends the chunks that a batch is made of, in order, where positions

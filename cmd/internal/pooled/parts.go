@@ -83,6 +83,9 @@ func (p part) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
 
+// Known implements cache.Names.
+func (p part) Known(rank, step uint64) (k cache.Key, ok bool) { return p.Key(rank, step), true }
+
 // Find implements cache.Names.
 func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()

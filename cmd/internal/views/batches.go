@@ -38,6 +38,12 @@ func (b *Batches) Dataset() string { return b.Version.Index.Fingerprint() }
 // Key names the content of a batch.
 func (b *Batches) Key(rank, step uint64) cache.Key { return cache.Key(b.Batch(rank, step)) }
 
+// Known is Key where the epoch need not be divided for it.
+func (b *Batches) Known(rank, step uint64) (k cache.Key, ok bool) {
+	id, ok := b.Plan.Known(rank, step)
+	return cache.Key(id), ok
+}
+
 // Find is the inverse of Key.
 func (b *Batches) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return b.Plan.Find(plan.BatchID(k))

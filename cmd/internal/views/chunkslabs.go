@@ -44,6 +44,9 @@ func (s *chunkSlabs) Dataset() string { return s.chunks.Version.Index.Fingerprin
 // Key names a chunk.
 func (s *chunkSlabs) Key(rank, step uint64) cache.Key { return cache.Key(s.Batch(rank, step)) }
 
+// Known is Key.
+func (s *chunkSlabs) Known(rank, step uint64) (k cache.Key, ok bool) { return s.Key(rank, step), true }
+
 // Find is the inverse of Key.
 func (s *chunkSlabs) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return s.Plan.Find(plan.BatchID(k))
