@@ -165,58 +165,82 @@ func TestAnswersCostNothing(t *testing.T) {
 	}
 }
 
+// elsewhere is a version of a source that node a has, as node b knows it.
+func elsewhere(t *testing.T, source string, ask Ask) (v *Version, o *plan.Owners) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "index")
+	b, err := index.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.BeginChunk()
+	b.AddStride(b.AddFile(index.File{Path: "f", Size: 60}), 0, 10, 6)
+	if err := b.Commit("v1"); err != nil {
+		t.Fatal(err)
+	}
+	o = &plan.Owners{Self: "node-b"}
+	o.Follow(nodesOn("a", "b"))
+	v, err = Open(path, Config{Source: source, Origin: "node-a", Hash: strings.Repeat("5", 64), Owners: o, Ask: ask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Source.Opened.Close() })
+	return v, o
+}
+
+// open is an open of a batch that is in the cache.
+func open(t *testing.T, v *Version) (err error) {
+	for range v.Source.Attempts(t.Context(), nil, &err) {
+	}
+	return err
+}
+
 // A source that only another node has is what that node says, whatever is at its path
 // here; while that node is down, it is what is here.
 func TestASourceThatIsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nodes, o := nodesOn("a", "b"), &plan.Owners{Self: "node-b"}
-		o.Follow(nodes)
-		path := filepath.Join(t.TempDir(), "index")
-		b, err := index.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.BeginChunk()
-		b.AddStride(b.AddFile(index.File{Path: "f", Size: 60}), 0, 10, 6)
-		if err := b.Commit("v1"); err != nil {
-			t.Fatal(err)
-		}
 		var answer error
-		v, err := Open(path, Config{
-			Source: "file:" + t.TempDir() + "/f", Origin: "node-a", Hash: strings.Repeat("5", 64), Owners: o,
-			Ask: func(_ context.Context, node string, id peers.ID) error {
-				if node != "node-a" || id != [32]byte(bytes.Repeat([]byte{0x55}, 32)) {
-					t.Errorf("node %s is asked for %x", node, id)
-				}
-				return answer
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer v.Source.Opened.Close()
-		open := func() (err error) {
-			for range v.Source.Attempts(t.Context(), nil, &err) {
+		v, o := elsewhere(t, "file:"+t.TempDir()+"/f", func(_ context.Context, node string, id peers.ID) error {
+			if node != "node-a" || id != [32]byte(bytes.Repeat([]byte{0x55}, 32)) {
+				t.Errorf("node %s is asked for %x", node, id)
 			}
-			return err
-		}
-		if err := open(); err != nil || v.Source.Stale() != nil {
+			return answer
+		})
+		if err := open(t, v); err != nil || v.Source.Stale() != nil {
 			t.Errorf("as it was: %v, %v", err, v.Source.Stale())
 		}
 		time.Sleep(answerAge)
 		answer = errChanged
-		if err := open(); !errors.Is(err, meta.ErrStale) || !strings.Contains(err.Error(), "on host a: ") || v.Source.Stale() != err {
+		if err := open(t, v); !errors.Is(err, meta.ErrStale) || !strings.Contains(err.Error(), "on host a: ") || v.Source.Stale() != err {
 			t.Errorf("changed: %v, %v", err, v.Source.Stale())
 		}
 		time.Sleep(answerAge)
 		answer = nil
-		if err := open(); err != nil || v.Source.Stale() != nil {
+		if err := open(t, v); err != nil || v.Source.Stale() != nil {
 			t.Errorf("as it was again: %v, %v", err, v.Source.Stale())
 		}
+		nodes := nodesOn("a", "b")
 		nodes[0].Up = false
 		o.Follow(nodes)
-		if err := open(); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
+		if err := open(t, v); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
 			t.Errorf("without the node that has it: %v, %v", err, v.Source.Stale())
 		}
 	})
+}
+
+// A version that was taken out of the catalog is read no more where its source is not
+// either, though the other node may still say that it is as it was.
+func TestRemovedWhereTheSourceIsNot(t *testing.T) {
+	for _, source := range []string{"file:/nowhere/f", "hdfs:///f?as=lmdb"} {
+		v, _ := elsewhere(t, source, func(context.Context, string, peers.ID) error { return nil })
+		if err := open(t, v); err != nil {
+			t.Errorf("%s: %v", source, err)
+		}
+		if err := v.Source.Opened.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(t, v); !errors.Is(err, ErrRemoved) {
+			t.Errorf("%s, removed: %v", source, err)
+		}
+	}
 }

@@ -53,8 +53,10 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 // Data returns the source and its index, or an error wrapping meta.ErrStale if the
 // source is no longer what was indexed. It asks no other node.
 func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
-	if owner := s.Elsewhere(); owner != "" && s.copied && s.Attached() == nil {
-		return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
+	if owner := s.Elsewhere(); owner != "" && s.copied {
+		if d, err := s.Opened.found(); d == nil && err == nil {
+			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
+		}
 	}
 	d, err := s.Opened.attach(ctx, s.uri, s.env)
 	if err == nil {
@@ -77,7 +79,7 @@ func (s *Source) Check(ctx context.Context) error {
 
 // orAsked is what Data found or, if another node alone has the source, what that says.
 func (s *Source) orAsked(ctx context.Context, owner string, found error, account *stall.Open) error {
-	if found == nil || owner == "" {
+	if found == nil || owner == "" || errors.Is(found, ErrRemoved) {
 		return found
 	}
 	return s.asked.stale(ctx, owner, account)
