@@ -3,11 +3,14 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // insideEnv says that this process has a mount namespace of its own.
@@ -15,7 +18,7 @@ const insideEnv = "RANKFS_TEST_INSIDE"
 
 // TestScriptsOnARealDaemon runs the scripts of testdata/real, whose daemons
 // mount. They do it in a mount namespace, which takes the mounts along when it
-// ends, however it ends.
+// ends, however it ends. Daemons that a script leaves, since it failed, are ended.
 func TestScriptsOnARealDaemon(t *testing.T) {
 	if os.Getenv(insideEnv) == "" {
 		if os.Getuid() != 0 {
@@ -29,6 +32,10 @@ func TestScriptsOnARealDaemon(t *testing.T) {
 		}
 		return
 	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(endChildren)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/real",
 		RequireExplicitExec: true,
@@ -39,4 +46,17 @@ func TestScriptsOnARealDaemon(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
+}
+
+// endChildren ends what this process and its children, which have ended, have begun.
+func endChildren() {
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		pids, _ := os.ReadFile(task)
+		for _, pid := range strings.Fields(string(pids)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				_ = unix.Kill(n, unix.SIGKILL)
+			}
+		}
+	}
 }
