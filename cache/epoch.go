@@ -112,7 +112,7 @@ func (ep *epoch) opener(rank, step, near uint64) *reader {
 	best := slices.MinFunc(its, func(a, b *reader) int {
 		return cmp.Or(cmp.Compare(a.distance(step, near), b.distance(step, near)), a.seen.Compare(b.seen))
 	})
-	if best.distance(step, near) >= none-1 && slices.ContainsFunc(its, func(r *reader) bool { return r.others.has(step) }) {
+	if (best.distance(step, near) >= none-1 || best.had(step)) && slices.ContainsFunc(its, func(r *reader) bool { return r.others.has(step) }) {
 		return nil
 	}
 	return best

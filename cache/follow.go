@@ -64,6 +64,7 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	}
 	next := *r
 	next.Rewind()
+	next.opened = 0
 	next.course.step -= int64(ep.series.Steps())
 	after := rs.add(ep.next, &next)
 	for _, other := range slices.Clone(after.readers[r.rank]) {

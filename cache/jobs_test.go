@@ -202,6 +202,40 @@ func testHitsOnOneView(t *testing.T, ticks []time.Duration, percent int, once bo
 	}
 }
 
+// Jobs that read one view side by side, with no more than a step or two between them, are
+// told apart all the same: what one has read is there for the next, and nothing is filled
+// more often than under lru, also where there is room for little.
+func TestHitsOfJobsSideBySide(t *testing.T) {
+	const batch = 1 << 20
+	for _, ticks := range [][]time.Duration{{50}, {50, 50}, {50, 51}, {50, 51, 52, 53}, {50, 50, 50, 50}} {
+		for _, places := range []int{16, 64} {
+			t.Run(fmt.Sprintf("%v, %d places", ticks, places), func(t *testing.T) {
+				run := func(policy string) (all []opening, fills int) {
+					synctest.Test(t, func(t *testing.T) {
+						p := &testSeries{id: 1, steps: uint64(3 * places), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
+						var jobs []paced
+						for _, tick := range ticks {
+							jobs = append(jobs, paced{series: p, tick: tick * time.Millisecond})
+						}
+						k := newCache(t, cache.Config{RAMBytes: int64(places) * batch, Workers: 2, Policy: policy})
+						all = read(t, k, jobs, time.Duration(3*3*places)*55*time.Millisecond)
+						awaitQuiet(k)
+						fills = int(k.Stats().Fills)
+					})
+					return all, fills
+				}
+				all, fills := run("")
+				_, lru := run("lru")
+				least := len(all) - bestOf(all, places)
+				t.Logf("%d opens: %d fills, lru %d, the least is %d", len(all), fills, lru, least)
+				if fills > lru || float64(fills) > 1.15*float64(least) {
+					t.Errorf("%d fills, lru has %d, the best of all policies %d", fills, lru, least)
+				}
+			})
+		}
+	}
+}
+
 // An epoch for which memory has room is filled once, however often it is read, also if
 // no other epoch has its batches. Where others want memory, what was read goes first.
 func TestAnEpochReadAgain(t *testing.T) { synctest.Test(t, testAnEpochReadAgain) }

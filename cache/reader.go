@@ -19,6 +19,7 @@ type reader struct {
 	seen   time.Time // when a step was opened
 	served time.Time // when an open that waited was answered
 	stray  uint64    // the step after one that was opened a little behind here
+	opened uint32    // which of the steps before Pos were opened, the last one first
 	others marks     // and after those far from here: an open of one of these is another reader's
 	tempo  tempo
 	course course
@@ -70,7 +71,8 @@ const none = ^uint64(0)
 
 // opens moves a reader to the step that it opens. An open far from the reader's
 // position does not: an open of the next step after it is another reader's, be it a job
-// that resumed there or one that reads the same. So stray opens by other processes, as by
+// that resumed there or one that reads the same. Nor does one of a step that it has had: it
+// is of another that reads the same, close behind. So stray opens by other processes, as by
 // a person who browses, do not stop a job's batches from being made ready ahead.
 func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) {
 	switch {
@@ -81,20 +83,30 @@ func (r *reader) opens(step, near uint64, now time.Time) (moved, expected bool) 
 			r.tempo.add(took)
 		}
 		r.Run = max(1, r.Run+1-int(step-r.Pos))
+	case r.had(step): // another that reads the same, a little behind
+		r.others.note(step+1, now)
+		return false, true
 	case step == r.stray || r.Run < trusted:
 		r.others.note(r.Pos, r.seen) // it may be another that opens this
-		r.Cursor, r.tempo = ahead.Cursor{Run: 1}, tempo{}
+		r.Cursor, r.tempo, r.opened = ahead.Cursor{Run: 1}, tempo{}, 0
 	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
+		r.opened |= 1 << (r.Pos - step - 1)
 		r.Run++
 		return false, true
 	default:
 		r.others.note(step+1, now)
 		return false, false
 	}
+	r.opened = r.opened<<(step+1-r.Pos) | 1
 	r.Open(step)
 	r.seen, r.stray = now, none
 	return true, true
+}
+
+// had reports whether r has opened a step, a little before the one where it is.
+func (r *reader) had(step uint64) bool {
+	return step < r.Pos && r.opened>>(r.Pos-step-1)&1 > 0
 }
 
 // Marks are the latest of some steps above zero, and when each was noted.
