@@ -18,10 +18,9 @@ type datasets struct{ *daemon }
 
 // Datasets lists the registered datasets.
 func (n *datasets) Datasets() []control.Dataset {
-	all := []control.Dataset{}
-	for _, d := range n.Catalog.List() {
-		all = append(all, n.describe(context.Background(), d))
-	}
+	list := n.Catalog.List()
+	all := make([]control.Dataset, len(list))
+	atOnce(len(list), func(i int) { all[i] = n.describe(context.Background(), list[i]) })
 	return all
 }
 

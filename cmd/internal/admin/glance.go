@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"rankfs/cmd/internal/control"
@@ -13,11 +12,8 @@ import (
 // CallGlance asks a node for its status in short.
 const CallGlance = "/glance"
 
-// The bounds of a look at all nodes.
-const (
-	glanceTime = 3 * time.Second
-	maxGlances = 32 // at a time
-)
+// glanceTime bounds a look at all nodes.
+const glanceTime = 3 * time.Second
 
 // Glance is this node's status in short.
 func (n *status) Glance() control.Glance {
@@ -32,28 +28,22 @@ func (n *status) All(ctx context.Context) []control.NodeStatus {
 	defer cancel()
 	k := n.all.Cluster()
 	all := make([]control.NodeStatus, len(k.Nodes))
-	slots := make(chan struct{}, maxGlances)
-	var asked sync.WaitGroup
-	for i, m := range k.Nodes {
+	atOnce(len(all), func(i int) {
+		m := k.Nodes[i]
 		all[i].Member = m
 		if m.State == "down" {
 			all[i].Error = "it does not answer"
-			continue
+			return
 		}
-		slots <- struct{}{}
-		asked.Go(func() {
-			defer func() { <-slots }()
-			var g control.Glance
-			switch err := n.Group.Ask(ctx, m.ID, CallGlance, struct{}{}, &g); {
-			case errors.Is(err, meta.ErrNotExist):
-				all[i].Error = "it is of a release that does not say"
-			case err != nil:
-				all[i].Error = err.Error()
-			default:
-				all[i].Glance = &g
-			}
-		})
-	}
-	asked.Wait()
+		var g control.Glance
+		switch err := n.Group.Ask(ctx, m.ID, CallGlance, struct{}{}, &g); {
+		case errors.Is(err, meta.ErrNotExist):
+			all[i].Error = "it is of a release that does not say"
+		case err != nil:
+			all[i].Error = err.Error()
+		default:
+			all[i].Glance = &g
+		}
+	})
 	return all
 }

@@ -27,6 +27,7 @@ type Cluster struct {
 	t      testing.TB
 	State  *state.Machine
 	Owners *plan.Owners
+	Asked  func(ctx context.Context, node, call string) error // answers for the others; nil: they do not
 }
 
 // New is a cluster of nodes 0 to n-1, each on the host of its letter. Chunks are fetched
@@ -36,7 +37,7 @@ func New(t testing.TB, n int) *Cluster { return Called(t, n, func(host string) s
 // Called is New with other names of hosts.
 func Called(t testing.TB, n int, name func(host string) string) *Cluster {
 	t.Helper()
-	c := &Cluster{t, state.New(), new(plan.Owners)}
+	c := &Cluster{t: t, State: state.New(), Owners: new(plan.Owners)}
 	hash := strings.Repeat("a", 64)
 	c.Apply(&state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}}, &state.Token{Hash: hash, Expires: 1 << 62, Uses: state.MaxUses})
 	for i := range n {
@@ -82,8 +83,13 @@ func (c *Cluster) Do(_ context.Context, command state.Command) (state.Result, er
 	return c.State.Apply(s.Applied+1, data)
 }
 
-// Ask is refused: no node runs.
-func (c *Cluster) Ask(context.Context, string, string, any, any) error { return meta.ErrUnavailable }
+// Ask is answered by Asked: no node runs.
+func (c *Cluster) Ask(ctx context.Context, node, call string, _, _ any) error {
+	if c.Asked == nil {
+		return meta.ErrUnavailable
+	}
+	return c.Asked(ctx, node, call)
+}
 
 // Apply is Do for commands that are not refused.
 func (c *Cluster) Apply(commands ...state.Command) {
