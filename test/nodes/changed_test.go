@@ -46,6 +46,9 @@ func TestAChangedSourceOfAnotherNode(t *testing.T) {
 			t.Errorf("the health is %q", health)
 		}
 	}
+	if _, err := other.Rankfs("dataset", "verify", "d"); err == nil || !strings.Contains(err.Error(), "rankfs dataset refresh d") {
+		t.Errorf("verified where it is not, while it has changed: %v", err)
+	}
 	has.Do("dataset", "refresh", "d")
 	other.Do("dataset", "refresh", "part")
 	for name, want := range map[string]string{"d": "20001 30000", "part": "20001 25000"} {
@@ -56,6 +59,10 @@ func TestAChangedSourceOfAnotherNode(t *testing.T) {
 		if out := other.Do("dataset", "show", name); !strings.Contains(out, "ready") {
 			t.Errorf("indexed again: %s", out)
 		}
+	}
+	has.Do("dataset", "verify", "d")
+	if _, err := other.Rankfs("dataset", "verify", "d"); err == nil || !strings.Contains(err.Error(), "verify it there") {
+		t.Errorf("verified where it is not: %v", err)
 	}
 }
 

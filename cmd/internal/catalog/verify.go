@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,11 +11,16 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/fetch"
 	"rankfs/fetch/index"
+	"rankfs/meta"
 )
 
 // Verify reads every record back, in the source's order.
 func (d *Dataset) Verify(ctx context.Context, report Reporter) (control.Verification, error) {
-	data, err := d.Version.Source.Data(ctx)
+	source := &d.Version.Source
+	data, err := source.Data(ctx)
+	if err != nil && source.Elsewhere() != "" {
+		err = cmp.Or(source.Check(ctx), meta.Worded(meta.ErrUnavailable, "its source is on host %s alone; verify it there", source.Host("")))
+	}
 	if err != nil {
 		return control.Verification{}, err
 	}
