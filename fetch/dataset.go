@@ -47,14 +47,19 @@ func (d *Dataset) Close() error {
 	return err
 }
 
-// Detach is Close for the source alone: the index stays open. Reads fail with
-// why from then on.
-func (d *Dataset) Detach(why error) (err error) {
+// Refuse has reads fail with why from now on, and waits for none.
+func (d *Dataset) Refuse(why error) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.mu.closed == nil {
 		d.mu.closed = why
 	}
-	d.mu.Unlock()
+}
+
+// Detach is Close for the source alone: the index stays open. Reads fail with
+// why from then on.
+func (d *Dataset) Detach(why error) (err error) {
+	d.Refuse(why)
 	d.closeSource.Do(func() {
 		d.mu.users.Wait()
 		err = d.src.Close()

@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"rankfs/cmd/rankfs":              {"rankfs/meta", "rankfs/fetch/uri", "rankfs/cache/policy", "rankfs/cache/trace", "rankfs/cmd/internal/"},
 
 	// For tests.
-	"rankfs/cmd/internal/catalog/catalogtest": {"rankfs/meta", "rankfs/meta/state", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index", "rankfs/cmd/internal/catalog"},
+	"rankfs/cmd/internal/catalog/catalogtest": {"rankfs/meta", "rankfs/meta/state", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/hdfs", "rankfs/fetch/index", "rankfs/cmd/internal/catalog"},
 	"rankfs/cache/trace/tracetest":            {},
 	"rankfs/shuffle/plan/plantest":            {"rankfs/meta/assign", "rankfs/shuffle/plan"},
 }

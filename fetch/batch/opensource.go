@@ -22,12 +22,12 @@ var ErrRemoved = fmt.Errorf("%w: the dataset was removed or refreshed; open it b
 //
 // It goes from open to removed to closed. All of that is read without a lock: the cache
 // asks under its own where chunks are, and must not wait for a source. The lock is held
-// while the source is attached, which may take long, and to change the state, not while
-// reads are waited for.
+// while the source is attached, which may take long, and to close, not while reads are
+// waited for.
 type OpenSource struct {
 	index     *index.Index
 	data      atomic.Pointer[fetch.Dataset] // owns index once it is there; set under attaching
-	removed   atomic.Bool                   // data is detached, if it is there, and will not be attached; set under attaching
+	removed   atomic.Bool                   // data refuses reads, if it is there, and will not be attached
 	closed    atomic.Bool                   // set under attaching
 	stale     atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
 	attaching sync.Mutex
@@ -53,6 +53,10 @@ func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*f
 		return nil, err
 	}
 	s.data.Store(d)
+	if s.removed.Load() { // meanwhile
+		d.Refuse(ErrRemoved)
+		return nil, ErrRemoved
+	}
 	return d, nil
 }
 
@@ -87,13 +91,22 @@ func (s *OpenSource) note(err error) {
 }
 
 // Remove makes every further open of a batch fail, since the dataset was removed or
-// refreshed. It waits for reads under way and closes the source, which may free much of
-// a disk; the index stays open for views that look things up in it.
-func (s *OpenSource) Remove() error {
-	s.attaching.Lock()
+// refreshed. It waits for nothing.
+func (s *OpenSource) Remove() {
 	s.removed.Store(true)
-	s.attaching.Unlock()
 	if d := s.data.Load(); d != nil {
+		d.Refuse(ErrRemoved)
+	}
+}
+
+// Detach closes the source of a version that was removed, which may free much of a disk.
+// It waits while the source is attached and for reads under way. The index stays open for
+// views that look things up in it.
+func (s *OpenSource) Detach() error {
+	s.attaching.Lock()
+	d := s.data.Load()
+	s.attaching.Unlock()
+	if d != nil {
 		return d.Detach(ErrRemoved)
 	}
 	return nil

@@ -61,16 +61,19 @@ type Catalog struct {
 	config  Config
 	indexes *indexes
 
-	loose     bool       // Update has taken out a dataset, whose index and copies may go; of its goroutine
-	retaining sync.Mutex // before mu
+	loose     bool           // Update has taken out a dataset, whose index and copies may go; of its goroutine
+	freed     chan struct{}  // has a token if a source was closed since, whose copies may go
+	closing   sync.WaitGroup // goroutines that close sources
+	retaining sync.Mutex     // before mu
 
 	mu struct {
 		sync.Mutex
 		byName   map[string]*Dataset
 		indexing map[string]bool // names for which an index is being made
 		failed   map[string]failure
-		removed  []*batch.OpenSource // that are open still, as far as is known
-		updated  chan struct{}       // closed at the next update
+		removed  []*batch.OpenSource      // that are open still, as far as is known
+		ending   map[string]chan struct{} // by name: closed with the source of what it stood for
+		updated  chan struct{}            // closed at the next update
 	}
 }
 
@@ -88,7 +91,7 @@ func New(c Config) (*Catalog, error) {
 	}
 	k := &Catalog{config: c, indexes: x}
 	k.mu.byName, k.mu.indexing, k.mu.failed = make(map[string]*Dataset), make(map[string]bool), make(map[string]failure)
-	k.mu.updated = make(chan struct{})
+	k.mu.updated, k.mu.ending, k.freed = make(chan struct{}), make(map[string]chan struct{}), make(chan struct{}, 1)
 	c.Env.Base = k.base
 	return k, nil
 }
@@ -162,16 +165,59 @@ func (c *Catalog) replace(name string, d *Dataset) {
 	c.mu.Unlock()
 	if old != nil {
 		c.loose = true
-		if err := old.Version.Source.Opened.Remove(); err != nil {
-			c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
-		}
+		old.Version.Source.Opened.Remove()
 		c.config.Drop(name)
+		c.detach(name, old.Version.Source.Opened)
 	}
 	switch {
 	case d == nil:
 		c.config.Registered(name, time.Time{})
 	case old == nil || !d.Created.Equal(old.Created):
 		c.config.Registered(name, d.Created)
+	}
+}
+
+// detach closes the source of what a name stood for, when reads under way have ended: one
+// that hangs is waited for by nobody else.
+func (c *Catalog) detach(name string, old *batch.OpenSource) {
+	ended := make(chan struct{})
+	c.mu.Lock()
+	c.mu.ending[name] = ended
+	c.mu.Unlock()
+	c.closing.Go(func() {
+		if err := old.Detach(); err != nil {
+			c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
+		}
+		close(ended)
+		c.mu.Lock()
+		if c.mu.ending[name] == ended {
+			delete(c.mu.ending, name)
+		}
+		c.mu.Unlock()
+		select {
+		case c.freed <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// endTime is how long whoever removes or refreshes a dataset waits for reads under way, so
+// that what its source has on disks is free then. Reads of a source that answers take less.
+const endTime = time.Second
+
+// awaitEnd waits until the source is closed of what a name stood for, but no longer than
+// endTime.
+func (c *Catalog) awaitEnd(ctx context.Context, name string) {
+	c.mu.Lock()
+	ended := c.mu.ending[name]
+	c.mu.Unlock()
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+	case <-time.After(endTime):
+	case <-ctx.Done():
 	}
 }
 
@@ -209,6 +255,7 @@ func (c *Catalog) Close() error {
 	for _, s := range all {
 		errs = append(errs, s.Close())
 	}
+	c.closing.Wait()
 	return errors.Join(errs...)
 }
 

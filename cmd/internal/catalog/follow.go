@@ -34,6 +34,8 @@ func (c *Catalog) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
+		case <-c.freed:
+			c.loose = true
 		case <-retry:
 		}
 	}

@@ -128,6 +128,99 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	within(t, "a batch of another", open)
 }
 
+// A read that hangs of what is removed, or refreshed, is waited for by nobody else: not by
+// whoever removes it, nor by opens of what it stands for now, or of other datasets, that
+// were there or are registered then.
+func TestNobodyWaitsForAReadThatHangs(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		from    int32 // the question to the source that it does not answer: the first is to attach it
+		instead bool  // it is refreshed, not removed
+	}{
+		{"a read, and it is removed", 2, false},
+		{"a read, and it is refreshed", 2, true},
+		{"the source is attached, and it is removed", 1, false},
+		{"the source is attached, and it is refreshed", 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := catalogtest.New(t, 1)
+			source, indexed := file(t, "", 8)
+			dropped := make(chan string, 10)
+			k.Drop = func(name string) { dropped <- name }
+			c := k.Catalog(source, "ranks=1,step=1", indexed)
+			n := served(t, k, c, 16<<20)
+			began, end := make(chan struct{}), make(chan struct{})
+			var asks atomic.Int32
+			base, slow := file(t, "dataset=1;", 8)
+			k.Env.Base = func(string) (fetch.Base, error) {
+				if n := asks.Add(1); n >= tt.from {
+					if n == tt.from {
+						close(began)
+					}
+					<-end
+				}
+				return fetch.Base{Version: "1", Source: base}, nil
+			}
+			k.Put(catalog.Registration{Name: "slow", Source: "dataset:base", Root: base, View: "ranks=1,step=1"}, slow)
+			if !c.Update(t.Context()) {
+				t.Fatal("the dataset was not loaded")
+			}
+			open := func(name string) error {
+				v, err := n.Open(name)
+				if err != nil {
+					return err
+				}
+				slab, err := v.Open(context.Background(), 0, 0)
+				if err == nil {
+					slab.Release()
+				}
+				return err
+			}
+			var others sync.WaitGroup
+			defer others.Wait()
+			defer close(end)
+			others.Go(func() {
+				if err := open("slow"); !errors.Is(err, meta.ErrStale) {
+					t.Errorf("the open that hung: %v", err)
+				}
+			})
+			<-began
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			others.Go(func() { c.Follow(ctx) })
+
+			if tt.instead {
+				source, indexed := file(t, "", 4)
+				k.Put(catalog.Registration{Name: "slow", Source: source, View: "ranks=1,step=1"}, indexed)
+			} else {
+				within(t, "the removal", func() error { return c.Remove(context.Background(), "slow") })
+			}
+			within(t, "the name", func() error {
+				for name := range dropped {
+					if name == "slow" {
+						break
+					}
+				}
+				return nil
+			})
+			if tt.instead {
+				within(t, "what the name stands for now", func() error { return open("slow") })
+			}
+			within(t, "another that was there", func() error { return open("d") })
+			source, indexed = file(t, "", 6)
+			k.Put(catalog.Registration{Name: "new", Source: source, View: "ranks=1,step=1"}, indexed)
+			within(t, "a new one", func() error {
+				for {
+					if err := open("new"); !errors.Is(err, meta.ErrNotExist) {
+						return err
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
 // within has something done, however much else is not.
 func within(t *testing.T, what string, do func() error) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/fetch"
+	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -28,6 +29,9 @@ type Cluster struct {
 	State  *state.Machine
 	Owners *plan.Owners
 	Asked  func(ctx context.Context, node, call string) error // answers for the others; nil: they do not
+	Env    *fetch.Env                                         // of the catalog
+	Drop   func(name string)                                  // is called where a daemon has names looked up again; may be nil
+	dir    string                                             // of the catalog's indexes
 }
 
 // New is a cluster of nodes 0 to n-1, each on the host of its letter. Chunks are fetched
@@ -129,28 +133,10 @@ func Index(t testing.TB, racks map[string]string, records uint64, chunks ...[]st
 func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 	t := c.t
 	t.Helper()
-	v, err := meta.View{Dataset: "d", Ranks: 1}.With(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, options, _ = meta.SplitView(v.String())
-	record, err := json.Marshal(catalog.Registration{Name: "d", Source: source, View: options})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := fmt.Sprintf("%x", sha256.Sum256(text))
-	dir := t.TempDir()
-	if err := os.Rename(index, filepath.Join(dir, hash)); err != nil {
-		t.Fatal(err)
-	}
-	old, _ := c.State.Dataset("d")
-	c.Apply(&state.PutDataset{Name: "d", Registration: record, Index: hash, Generation: old.Generation})
+	c.dir, c.Env = t.TempDir(), &fetch.Env{HDFS: new(hdfs.Clusters)}
+	c.Put(catalog.Registration{Name: "d", Source: source, View: options}, index)
 	k, err := catalog.New(catalog.Config{
-		Dir: dir, State: c.State, Cluster: c, Owners: c.Owners, Env: new(fetch.Env), Drop: func(string) {}, Registered: func(string, time.Time) {},
+		Dir: c.dir, State: c.State, Cluster: c, Owners: c.Owners, Env: c.Env, Drop: c.drop, Registered: func(string, time.Time) {},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -161,4 +147,36 @@ func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 		t.Fatal("the dataset was not loaded")
 	}
 	return k
+}
+
+// Put registers a dataset, in the place of one of its name, and moves its index into the
+// catalog. Its view is some options.
+func (c *Cluster) Put(r catalog.Registration, index string) {
+	t := c.t
+	t.Helper()
+	v, err := meta.View{Dataset: r.Name, Ranks: 1}.With(r.View)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r.View, _ = meta.SplitView(v.String())
+	record, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(text))
+	if err := os.Rename(index, filepath.Join(c.dir, hash)); err != nil {
+		t.Fatal(err)
+	}
+	old, _ := c.State.Dataset(r.Name)
+	c.Apply(&state.PutDataset{Name: r.Name, Registration: record, Index: hash, Generation: old.Generation})
+}
+
+func (c *Cluster) drop(name string) {
+	if c.Drop != nil {
+		c.Drop(name)
+	}
 }
