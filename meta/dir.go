@@ -17,7 +17,7 @@ func MakeDir(path string) error {
 	path = filepath.Clean(path)
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		return MayMakeDir(path) // another thing may have the name
 	}
 	return unmade(path, err)
 }
@@ -30,6 +30,9 @@ func MayMakeDir(path string) error {
 	case err == nil && !info.IsDir():
 		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
 	case errors.Is(err, fs.ErrNotExist):
+		if to, other := os.Readlink(path); other == nil {
+			return fmt.Errorf("%s, to which it leads, %w: mount its disk first, or make it", to, ErrNotExist)
+		}
 		if err = unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK); err != nil {
 			err = &fs.PathError{Op: "mkdir", Path: path, Err: err}
 		}

@@ -3,9 +3,13 @@ package disks
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -28,7 +32,8 @@ type Config struct {
 	Log   *slog.Logger
 
 	// Suspend is how long a directory that failed is left alone: long enough
-	// for a person to see why, short beside an epoch.
+	// for a person to see why, short beside an epoch. So often it is seen, too, whether
+	// one that is well may be written to.
 	Suspend time.Duration
 	// Patience is how long a disk may not answer. One that is healthy takes
 	// milliseconds, a queue of other people's writes some seconds.
@@ -84,24 +89,36 @@ func (c Config) Try() error {
 	if err != nil {
 		return err
 	}
+	first := make(map[spot]string)
 	return c.enter(func(dir Dir) error {
-		return newHealth(dir.Path, c).do(func(*operation) error { return tryPlace(dir.Path) })
+		at, err := watch(newHealth(dir.Path, c), func(*operation) (spot, error) { return tryPlace(dir.Path) }, nil)
+		if err != nil {
+			return err
+		}
+		if other := first[at]; other != "" {
+			return meta.Worded(meta.ErrInvalid, "it is %s by another name: give it once, with one budget", other)
+		}
+		first[at] = dir.Path
+		return nil
 	})
 }
 
-// enter has all directories entered. It fails if all do, as the tier has none then, or if
-// another daemon uses one.
+// enter has all directories entered, and fails if one of them cannot be a directory of the
+// tier, which who gave it has to mend. One whose disk is ill is for the tier to attend to.
 func (c Config) enter(one func(Dir) error) error {
 	var errs []error
-	fatal := false
 	for _, dir := range c.Dirs {
-		if err := one(dir); err != nil {
+		if err := one(dir); err != nil && !ill(err) {
 			errs = append(errs, fmt.Errorf("nvme directory %s: %w", dir.Path, err))
-			fatal = fatal || errors.Is(err, meta.ErrBusy)
 		}
 	}
-	if fatal || len(errs) == len(c.Dirs) {
-		return errors.Join(errs...)
-	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// ill reports whether an error of entering a directory is its disk's, and not of the path that
+// was given, or of who else has it.
+func ill(err error) bool {
+	return !meta.Impossible(err) && !slices.ContainsFunc([]error{
+		meta.ErrInvalid, meta.ErrNotExist, meta.ErrBusy, fs.ErrNotExist, fs.ErrPermission, unix.EROFS,
+	}, func(of error) bool { return errors.Is(err, of) })
 }

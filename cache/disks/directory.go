@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -100,14 +103,17 @@ func (d *directory) room() int64 {
 // attend does what is not asked for: it writes the index now and then, and
 // looks after a directory that fails.
 func (d *directory) attend(ctx context.Context) {
-	tick := time.NewTicker(d.config.Save)
+	tick, look := time.NewTicker(d.config.Save), time.NewTicker(d.config.Suspend)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.health.failing:
 			d.retry(ctx)
+		case <-look.C:
+			d.seeWritable()
 		case <-tick.C:
 			d.nameless.sweep()
 			d.reader.miss()
@@ -133,9 +139,23 @@ func (d *directory) retry(ctx context.Context) {
 		err := d.revive()
 		if err == nil {
 			d.health.heal()
+			d.seeWritable()
 			return
 		}
 		d.health.fail(err, true)
+	}
+}
+
+// seeWritable finds out whether files can be made in a directory that is read, so that one in
+// which none can is said to be so though nothing is written there.
+func (d *directory) seeWritable() {
+	p, err := d.reader.readable()
+	if err != nil {
+		return
+	}
+	err = d.health.do(func(*operation) error { return p.writable() })
+	if err == nil || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
+		d.health.mayWrite(err)
 	}
 }
 

@@ -27,8 +27,8 @@ type Tier struct {
 }
 
 // New opens the directories, making those that do not exist, and finds what
-// earlier daemons left there. One that fails is suspended, as it would be later, unless
-// all do, or another daemon uses it.
+// earlier daemons left there. One whose disk is ill is suspended, as it would be later; one that
+// cannot be a directory of a tier, or that another daemon uses, is an error.
 func New(c Config) (*Tier, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -46,6 +46,7 @@ func New(c Config) (*Tier, error) {
 		if err != nil {
 			d.health.fail(fmt.Errorf("nvme directory %s: %w", d.path, err), true)
 		}
+		d.seeWritable()
 		return err
 	})
 	if err != nil {

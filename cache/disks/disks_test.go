@@ -164,24 +164,75 @@ func TestConfig(t *testing.T) {
 	}{
 		{"no budget", []disks.Dir{{Path: dir, Bytes: 0}}, "budget above zero", meta.ErrInvalid},
 		{"twice", []disks.Dir{{Path: dir, Bytes: 1}, {Path: dir + "/", Bytes: 1}}, "given twice", meta.ErrInvalid},
-		{"a file", []disks.Dir{{Path: dir + "/file", Bytes: 1}}, "not a directory", nil},
+		{"a file", []disks.Dir{{Path: dir + "/file", Bytes: 1}}, "not a directory", meta.ErrInvalid},
+		{"a file beside a directory", []disks.Dir{{Path: dir, Bytes: 1}, {Path: dir + "/file", Bytes: 1}}, "nvme directory " + dir + "/file: it is below a file, or not a directory; name a directory", meta.ErrInvalid},
 		{"below what is not there", []disks.Dir{{Path: dir + "/disk/one", Bytes: 1}}, "nvme directory " + dir + "/disk/one: " + dir + "/disk does not exist: mount its disk first, or make it with: mkdir -p " + dir + "/disk", nil},
-		{"twice by another name", []disks.Dir{{Path: dir, Bytes: 1}, {Path: "/proc/self/root" + dir, Bytes: 1}}, "another rankfs", nil},
+		{"twice by another name", []disks.Dir{{Path: dir, Bytes: 1}, {Path: "/proc/self/root" + dir, Bytes: 1}}, "another rankfs", meta.ErrBusy},
 	} {
 		if _, err := tryStart(t, disks.Config{Dirs: test.dirs}); err == nil || !strings.Contains(err.Error(), test.want) || test.kind != nil && !errors.Is(err, test.kind) {
 			t.Errorf("%s: got %v, want %q and %v", test.name, err, test.want, test.kind)
 		}
 	}
-	k, err := tryStart(t, disks.Config{Dirs: []disks.Dir{{Path: dir + "/file", Bytes: 1 << 20}, {Path: dir + "/new", Bytes: 1 << 20}}})
-	if err != nil {
-		t.Fatalf("one of two is bad: %v", err)
-	}
+	k := start(t, one(dir+"/new", 1<<20))
 	k.put(1, 100)
-	if s := k.Stats(); s[0].Fault == nil || s[1].Fault != nil || s[1].Slabs != 1 || k.log.count("nvme directory suspended", "not a directory") != 1 {
-		t.Errorf("%+v", s)
-	}
 	if _, err := tryStart(t, one(dir+"/new", 1)); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("a second daemon: %v", err)
+	}
+}
+
+// Before anything is made each directory is tried, and none is passed over that cannot be one.
+func TestTry(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(dir+"/file", nil, 0o600))
+	must(t, os.Mkdir(dir+"/disk", 0o700))
+	must(t, os.Symlink(dir+"/disk", dir+"/link"))
+	must(t, os.Symlink("circle", dir+"/circle"))
+	readOnly := newMountPoint(t) + "/mnt"
+	must(t, unix.Mount("none", readOnly, "tmpfs", unix.MS_RDONLY, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(readOnly, 0)) })
+	for _, test := range []struct {
+		name string
+		dirs []string
+		want []string // a line for each; none: they can be used
+		kind error
+	}{
+		{"one there and one to be made", []string{dir + "/disk", dir + "/disk/new"}, nil, nil},
+		{"one and what is not there", []string{dir + "/disk", dir + "/none/one"}, []string{"/none/one: " + dir + "/none does not exist"}, meta.ErrNotExist},
+		{"one and a file", []string{dir + "/disk", dir + "/file"}, []string{"/file: it is below a file, or not a directory; name a directory"}, meta.ErrInvalid},
+		{"one and links in a circle", []string{dir + "/circle", dir + "/disk"}, []string{"/circle: its symbolic links lead in a circle; name a directory"}, meta.ErrInvalid},
+		{"one and what is read-only", []string{dir + "/disk", readOnly}, []string{"/mnt: it is on a read-only file system; name a directory"}, unix.EROFS},
+		{"two", []string{dir + "/file", dir + "/disk", readOnly}, []string{"/file: ", "/mnt: "}, unix.EROFS},
+		{"one by two names", []string{dir + "/disk", dir + "/link"}, []string{dir + "/link: it is " + dir + "/disk by another name: give it once, with one budget"}, meta.ErrInvalid},
+		{"one to be made, by two names", []string{dir + "/disk/new", dir + "/link/new"}, []string{dir + "/link/new: it is " + dir + "/disk/new by another name"}, meta.ErrInvalid},
+	} {
+		c := disks.Config{}
+		for _, path := range test.dirs {
+			c.Dirs = append(c.Dirs, disks.Dir{Path: path, Bytes: 1 << 20})
+		}
+		err := c.Try()
+		if test.want == nil {
+			if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			continue
+		}
+		if !errors.Is(err, test.kind) {
+			t.Errorf("%s: got %v, want %v", test.name, err, test.kind)
+			continue
+		}
+		lines := strings.Split(meta.Plain(err), "\n")
+		if len(lines) != len(test.want) {
+			t.Errorf("%s: got %q", test.name, lines)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.HasPrefix(lines[i], "nvme directory ") || !strings.Contains(lines[i], want) {
+				t.Errorf("%s: got %q, want %q", test.name, lines[i], want)
+			}
+		}
+	}
+	if _, err := os.Stat(dir + "/disk/new"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory was made: %v", err)
 	}
 }
 

@@ -157,6 +157,71 @@ func TestDiskReadOnly(t *testing.T) {
 	k.stop()
 }
 
+// A disk that has turned read-only before a start is read, and said to be so before anything
+// is written, for as long as it is.
+func TestDiskReadOnlyAtTheStart(t *testing.T) {
+	i := newImage(t, 32)
+	k := two(t, i)
+	k.put(1, 100<<10)
+	k.stop()
+	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	if err := (disks.Config{Dirs: []disks.Dir{{Path: i.slab, Bytes: 8 << 20}}}).Try(); err != nil {
+		t.Errorf("tried: %v", err)
+	}
+	k = two(t, i)
+	if !k.got(1, 100<<10) {
+		t.Error("it is not read")
+	}
+	for range 20 { // longer than it rests
+		if s := k.stats(); s.Fault == nil || !strings.Contains(s.Fault.Error(), "it is on a read-only file system: what it has is read, and nothing is written there") {
+			t.Errorf("it is %v", s.Fault)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	if n := k.log.count("nvme directory suspended", "read-only"); n != 1 {
+		t.Errorf("%d lines in the log, want 1", n)
+	}
+	must(t, unix.Mount("", i.mnt, "", unix.MS_REMOUNT, ""))
+	k.untilUsed()
+	k.put(2, 100<<10)
+	if s := k.stats(); s.Slabs != 2 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+}
+
+// A disk that is ill at the start rests, whether there is another or not, and is used when it
+// is well.
+func TestDiskIllAtTheStart(t *testing.T) {
+	i := newImage(t, 32)
+	k := two(t, i)
+	k.put(1, 100<<10)
+	k.stop()
+	i.run("sync", "-f", i.mnt)
+	i.fail()
+	alone := one(i.slab, 8<<20)
+	if err := alone.Try(); err != nil {
+		t.Errorf("tried: %v", err)
+	}
+	k = start(t, alone)
+	if s := k.stats(); s.Fault == nil || s.Slabs != 0 || k.Room() != 0 {
+		t.Errorf("%+v", s)
+	}
+	k.stop()
+	k = two(t, i)
+	k.put(2, 100<<10)
+	if s := k.Stats(); s[0].Fault == nil || s[1].Fault != nil || s[1].Slabs != 1 || k.log.count("nvme directory suspended", i.slab) != 1 {
+		t.Errorf("%+v", s)
+	}
+	i.unmount()
+	i.mount()
+	k.untilUsed()
+	if !k.got(1, 100<<10) {
+		t.Error("what was on it is not read")
+	}
+	k.stop()
+}
+
 // A directory that somebody removed is made again, and nothing of the old one
 // counts.
 func TestDirectoryRemoved(t *testing.T) {
@@ -306,10 +371,11 @@ func TestDiskFull(t *testing.T) {
 		}
 		f.Close()
 	}
-	k, err := tryStart(t, one(i.slab, 8<<20))
-	if err == nil || !errors.Is(err, unix.ENOSPC) || k != nil {
-		t.Errorf("started without an inode for its lock: %v", err)
+	k := start(t, one(i.slab, 8<<20))
+	if s := k.stats(); !errors.Is(s.Fault, unix.ENOSPC) {
+		t.Errorf("started without an inode for its lock: %+v", s)
 	}
+	k.stop()
 	k = two(t, i)
 	k.putAll(0, 10, 100<<10)
 	if s := k.Stats(); s[0].Fault == nil || s[1].Slabs != 10 {

@@ -16,7 +16,8 @@ import (
 // given:
 //
 //   - A failure that has a cause suspends the directory: nothing is written to it until
-//     its time is over. While it is unreadable it is not read either, until heal.
+//     its time is over. While it is unreadable it is not read either, until heal. One that is
+//     read-only is over when files can be made in it again.
 //   - An operation that was given up counts as stuck until the disk has answered. Meanwhile the
 //     directory is unreadable, as it does not recover before that.
 //
@@ -42,6 +43,7 @@ type failure struct {
 	cause      error
 	until      time.Time
 	unreadable bool // it is not read either
+	readOnly   bool // whatever the time
 }
 
 var (
@@ -64,7 +66,7 @@ func (h *health) fail(cause error, unreadable bool) {
 	h.mu.Lock()
 	old := h.mu.failure
 	now := time.Now()
-	h.mu.failure = failure{cause, now.Add(h.suspend), unreadable || old.unreadable}
+	h.mu.failure = failure{cause: cause, until: now.Add(h.suspend), unreadable: unreadable || old.unreadable}
 	h.mu.Unlock()
 	if unreadable {
 		select {
@@ -74,6 +76,23 @@ func (h *health) fail(cause error, unreadable bool) {
 	}
 	if old.cause == nil || unreadable && !old.unreadable || !old.unreadable && now.After(old.until) {
 		h.log.Warn("nvme directory suspended", "dir", h.dir, "for", h.suspend, "cause", cause)
+	}
+}
+
+// mayWrite notes whether files can be made in a directory that is read: if not, why.
+func (h *health) mayWrite(err error) {
+	h.mu.Lock()
+	old := h.mu.failure
+	if !old.unreadable && (err != nil || old.readOnly) {
+		h.mu.failure = failure{cause: err, readOnly: err != nil}
+	}
+	h.mu.Unlock()
+	switch {
+	case old.unreadable:
+	case err != nil && !old.readOnly:
+		h.log.Warn("nvme directory suspended", "dir", h.dir, "cause", err)
+	case err == nil && old.readOnly:
+		h.log.Info("nvme directory is used again", "dir", h.dir)
 	}
 }
 
@@ -99,7 +118,7 @@ func refused(err error) error {
 func (h *health) suspended() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if f := &h.mu.failure; f.cause != nil && (f.unreadable || time.Now().Before(f.until)) {
+	if f := &h.mu.failure; f.cause != nil && (f.unreadable || f.readOnly || time.Now().Before(f.until)) {
 		return f.cause
 	}
 	return nil

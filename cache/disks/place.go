@@ -116,20 +116,55 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// tryPlace says why a path could not be opened as a place now, and makes nothing.
-func tryPlace(path string) error {
+// tryPlace says why a path could not be opened as a place now, and makes nothing. One that was
+// a place before, and is not to be written to now, is read.
+func tryPlace(path string) (spot, error) {
 	if err := meta.MayMakeDir(path); err != nil {
-		return err
+		return spot{}, err
 	}
 	f, err := os.Open(filepath.Join(path, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return meta.MayMakeIn(path)
+		err = meta.MayMakeIn(path)
+	} else if err == nil {
+		defer f.Close()
+		err = lock(f)
 	}
+	if err != nil {
+		return spot{}, err
+	}
+	return spotOf(path)
+}
+
+// A spot is where a path leads: to a directory, or to a name in one that is to be made.
+type spot struct {
+	dev, ino uint64
+	name     string
+}
+
+func spotOf(path string) (s spot, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.name = filepath.Base(path)
+		info, err = os.Stat(filepath.Dir(path))
+	}
+	if err != nil {
+		return spot{}, err
+	}
+	s.dev, s.ino = identity(info)
+	return s, nil
+}
+
+// writable says why nothing can be made in the place.
+func (p *place) writable() error {
+	f, err := p.root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return lock(f)
+	if err := unix.Faccessat(int(f.Fd()), ".", unix.W_OK|unix.X_OK, 0); err != nil {
+		return meta.Worded(err, "%s: what it has is read, and nothing is written there", meta.WhyNot(err))
+	}
+	return nil
 }
 
 func (p *place) close() {

@@ -106,7 +106,7 @@ failed.`,
 // report writes an error for a person and returns its exit code.
 func (p *program) report(err error) int {
 	if err != nil {
-		fmt.Fprintf(p.err, "rankfs: %s\n", meta.Plain(err))
+		fmt.Fprintf(p.err, "rankfs: %s\n", strings.ReplaceAll(meta.Plain(err), "\n", "\nrankfs: "))
 	}
 	var h failure.Hinted
 	if errors.As(err, &h) {

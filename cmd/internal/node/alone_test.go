@@ -158,6 +158,16 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 	}{
 		{"nvme below what is not there", func(c *node.Config) { c.NVMe = []node.Disk{{Path: c.State + "/none/nvme", Bytes: 64 << 20}} }, meta.ErrNotExist},
 		{"nvme on a disk that is read-only", func(c *node.Config) { c.NVMe = []node.Disk{{Path: readOnly, Bytes: 64 << 20}} }, unix.EROFS},
+		{"one nvme of two on a disk that is read-only", func(c *node.Config) {
+			c.NVMe = []node.Disk{{Path: filepath.Join(filepath.Dir(c.Mount), "nvme"), Bytes: 64 << 20}, {Path: readOnly, Bytes: 64 << 20}}
+		}, unix.EROFS},
+		{"one nvme by two names", func(c *node.Config) {
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(filepath.Dir(c.Mount), link); err != nil {
+				t.Fatal(err)
+			}
+			c.NVMe = []node.Disk{{Path: filepath.Dir(c.Mount), Bytes: 64 << 20}, {Path: link, Bytes: 64 << 20}}
+		}, meta.ErrInvalid},
 		{"pool on a disk that is read-only", func(c *node.Config) {
 			c.PoolRAM, c.PoolNVMe = 16<<20, node.Disk{Path: readOnly, Bytes: 64 << 20}
 		}, unix.EROFS},
