@@ -1,11 +1,3 @@
-// Package ledger keeps what is known of very many things in little memory: one
-// row for each, found by its number or its key.
-//
-// No row has a pointer, so the garbage collector does not look through them.
-// Those of things that are gone are used again, and given back when there is
-// none left. Nothing is ever moved to make room, so that no insertion takes
-// long: a ledger grows by a chunk of rows, and its hash by a bucket at a time
-// (it is a linear hash table). Beside its row a thing takes 8 bytes.
 package ledger
 
 import (

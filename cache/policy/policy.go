@@ -1,8 +1,3 @@
-// Package policy decides which partitions a node keeps, and in what form.
-//
-// Everything here is pure: no clock, no I/O, no randomness. A cache and a
-// simulator ask the same policies, so what the one predicts is what the other
-// does.
 package policy
 
 // A Level is a form in which a partition's bytes can be had, the fastest last.

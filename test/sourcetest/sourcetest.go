@@ -1,4 +1,3 @@
-// Package sourcetest is the conformance suite that every source must pass.
 package sourcetest
 
 import (

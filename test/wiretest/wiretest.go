@@ -1,5 +1,3 @@
-// Package wiretest has connections, servers and clients for tests of what goes between
-// nodes by package wire.
 package wiretest
 
 import (

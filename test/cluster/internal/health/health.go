@@ -1,4 +1,3 @@
-// Package health asks the daemons of a cluster over HTTP how they are.
 package health
 
 import (

@@ -1,0 +1,6 @@
+// Package policy decides which partitions a node keeps, and in what form.
+//
+// Everything here is pure: no clock, no I/O, no randomness. A cache and a
+// simulator ask the same policies, so what the one predicts is what the other
+// does.
+package policy

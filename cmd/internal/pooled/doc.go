@@ -1,0 +1,3 @@
+// Package pooled answers one question: how do the tree of the shuffle pool and the cache
+// know what shuffle/pool has?
+package pooled
