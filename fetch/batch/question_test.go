@@ -196,7 +196,8 @@ func open(t *testing.T, v *Version) (err error) {
 }
 
 // A source that only another node has is what that node says, whatever is at its path
-// here; while that node is down, it is what is here.
+// here. While that node is down what is ready is opened, unless the last that it said was
+// that the source had changed; when it is gone from the cluster there is none.
 func TestASourceThatIsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
@@ -222,8 +223,23 @@ func TestASourceThatIsElsewhere(t *testing.T) {
 		nodes := nodesOn("a", "b")
 		nodes[0].Up = false
 		o.Follow(nodes)
-		if err := open(t, v); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
+		if err := open(t, v); err != nil || v.Source.Stale() != nil {
 			t.Errorf("without the node that has it: %v, %v", err, v.Source.Stale())
+		}
+		if _, err := v.Source.Data(t.Context()); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "node-a") {
+			t.Errorf("its bytes, without the node that has it: %v", err)
+		}
+		o.Follow(nodesOn("a", "b"))
+		time.Sleep(answerAge)
+		answer = errChanged
+		open(t, v)
+		o.Follow(nodes)
+		if err := open(t, v); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
+			t.Errorf("changed before the node went: %v, %v", err, v.Source.Stale())
+		}
+		o.Follow(nodesOn("b"))
+		if err := open(t, v); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
+			t.Errorf("when the node is no longer one of the cluster: %v, %v", err, v.Source.Stale())
 		}
 	})
 }

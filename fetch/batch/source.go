@@ -51,7 +51,8 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 }
 
 // Data returns the source and its index, or an error wrapping meta.ErrStale if the
-// source is no longer what was indexed. It asks no other node.
+// source is no longer what was indexed, or meta.ErrUnavailable if it lies on a node that is
+// down. It asks no other node.
 func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if owner := s.Elsewhere(); owner != "" && s.copied {
 		if d, err := s.Opened.found(); d == nil && err == nil {
@@ -59,6 +60,12 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 		}
 	}
 	d, err := s.Opened.attach(ctx, s.uri, s.env)
+	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
+		if err := s.asked.said(node); err != nil {
+			return nil, err
+		}
+		return nil, meta.Worded(meta.ErrUnavailable, "the source is on node %s alone, which is down; see: rankfs node ls", node)
+	}
 	if err == nil {
 		err = d.Check(ctx)
 	}
@@ -88,7 +95,7 @@ func (s *Source) orAsked(ctx context.Context, owner string, found error, account
 // Stale is the error that Check ended with last, if it was that the source has changed. It
 // asks nobody.
 func (s *Source) Stale() error {
-	if owner := s.Elsewhere(); owner != "" {
+	if owner := cmp.Or(s.Elsewhere(), s.away()); owner != "" {
 		return s.asked.said(owner)
 	}
 	if err := s.Opened.stale.Load(); err != nil {
@@ -105,10 +112,19 @@ func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
 func (s *Source) NeedsCopy() bool { return !s.copied || s.Elsewhere() == "" }
 
 // Elsewhere is the node that alone has the source: a source that is not remote lies on
-// the disks of one node. It is empty if that node is this one, or is gone.
+// the disks of one node. It is empty if that node is this one, is down, or is gone.
 func (s *Source) Elsewhere() string {
 	if owner := s.copyOwner(); !s.Remote && owner != s.owners.Self && s.owners.Up(owner) {
 		return owner
+	}
+	return ""
+}
+
+// away is the node that alone has the source and is down. Another one that is gone had it,
+// and nobody has it now.
+func (s *Source) away() string {
+	if !s.Remote && !s.copied && s.origin != s.owners.Self && s.owners.Down(s.origin) {
+		return s.origin
 	}
 	return ""
 }

@@ -64,6 +64,12 @@ func (o *Owners) Count() int { return max(1, len(o.now.Load().all)) }
 // Up reports whether a node can be asked.
 func (o *Owners) Up(id string) bool { return o.now.Load().up[id] }
 
+// Down reports whether a node is one of the cluster that cannot be asked.
+func (o *Owners) Down(id string) bool {
+	up, known := o.now.Load().up[id]
+	return known && !up
+}
+
 // Host is that of a node, if it fetches chunks.
 func (o *Owners) Host(id string) (host string, ok bool) {
 	for _, n := range o.now.Load().all {

@@ -80,3 +80,49 @@ func awaitStale(t *testing.T, n *daemon.Place, dataset string) {
 		return nil
 	})
 }
+
+// A node is killed on whose disks a source lies: what another node has in memory is opened
+// there, what it has not is not to be had, and nobody is told that the source has changed.
+func TestASourceOfANodeThatIsDown(t *testing.T) {
+	t.Parallel()
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:3])
+	has, other := m.Nodes[0], m.Nodes[1]
+	dir := t.TempDir()
+	has.Must("mount", "-t", "tmpfs", "none", dir)
+	t.Cleanup(func() { has.Must("umount", "-l", dir) })
+	has.Must("sh", "-c", `seq 1 10000 > "$0"`, dir+"/numbers")
+	has.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "500")
+	other.Do("dataset", "create", "part", "--source", "dataset:d?records=0-4999", "--ranks", "2", "--batch", "500")
+	for _, name := range []string{"d", "part"} {
+		other.Do("warm", name, "--rank", "0")
+	}
+	first := func(name, rank string) (string, error) {
+		return other.Tool("head", "-n", "1", other.Mount()+"/datasets/"+name+"/"+rank+"/batch-000000")
+	}
+	has.Kill()
+	eventually.Done(t, 30*time.Second, "the node is known to be down", func() error {
+		if out := other.Do("dataset", "show", "d"); !strings.Contains(out, "the source is on node") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	for _, name := range []string{"d", "part"} {
+		if out, err := first(name, "rank-0"); out != "1\n" || err != nil {
+			t.Errorf("%s, in memory: %q, %v", name, out, err)
+		}
+		if out, err := first(name, "rank-1"); err == nil || !strings.Contains(err.Error(), "No route to host") {
+			t.Errorf("%s, not in memory: %q, %v", name, out, err)
+		}
+		if out := other.Do("dataset", "show", name); !strings.Contains(out, "node ls") || strings.Contains(out, "refresh") {
+			t.Errorf("rankfs dataset show %s: %s", name, out)
+		}
+	}
+	has.Start()
+	for _, name := range []string{"d", "part"} {
+		eventually.Within(t, 30*time.Second, "all of it is there again", func() bool {
+			_, err := first(name, "rank-1")
+			return err == nil
+		})
+	}
+}
