@@ -34,22 +34,31 @@ type PoolJob interface {
 	// Files is where this node has the files of the job: the directory scratch, and
 	// those of stages.
 	Files() (*os.Root, error)
+	PoolUses
+	PoolStages
+	Blobs() PoolBlobs
+}
+
+// PoolUses are of what is open of a job.
+type PoolUses interface {
 	// Use says that something of the job is open, until done is called; with hold,
 	// that it is the file hold.
 	Use(hold bool) (done func())
 	// Write says that something of the job is open to write, until done is called.
 	Write() (done func())
+}
+
+// PoolStages are the stages of a job.
+type PoolStages interface {
 	Stages(ctx context.Context) ([]string, error)
 	Stage(ctx context.Context, name string) (PoolStage, error)
 	MakeStage(ctx context.Context, name string) (PoolStage, error)
 	// RemoveStage forgets a stage that has no map.
 	RemoveStage(ctx context.Context, name string) error
-	Blobs() PoolBlobs
 }
 
 // PoolBlobs are the blobs of a job. Their names have the directories that they are in
-// before them; what this node writes, to put it later, is below the directory blob of the
-// job's files.
+// before them.
 type PoolBlobs interface {
 	// Find is what a name stands for now, wherever it was put.
 	Find(ctx context.Context, name string) (PoolBlob, error)
@@ -57,12 +66,18 @@ type PoolBlobs interface {
 	// only names, numbers and which are directories is known.
 	List(ctx context.Context, dir string) ([]PoolBlob, error)
 	MakeDir(ctx context.Context, name string) (PoolBlob, error)
-	// Put makes a file the blob of a name, in place of one that has it, or with exclusive
-	// only if none has; or all that is in a directory at once.
-	Put(ctx context.Context, from, name string, exclusive bool) error
 	// Remove forgets a blob, or a directory that has nothing in it.
 	Remove(ctx context.Context, b PoolBlob) error
 	Open(ctx context.Context, number uint64) (PoolFile, error)
+	Staged() PoolStaged
+}
+
+// PoolStaged is what this node writes, to put it later: it is below the directory blob of
+// the job's files.
+type PoolStaged interface {
+	// Put makes a file the blob of a name, in place of one that has it, or with exclusive
+	// only if none has; or all that is in a directory at once.
+	Put(ctx context.Context, from, name string, exclusive bool) error
 	// Write has a file, or what is in a directory, written until done is called, if it is
 	// not put meanwhile.
 	Write(name string) (done func(), err error)
@@ -80,19 +95,23 @@ type PoolBlob struct {
 // A PoolStage is one stage of a job.
 type PoolStage interface {
 	Number() uint64
-	Spec(ctx context.Context) (string, error) // empty until it was written
-	Specify(ctx context.Context, text string) error
 	// Generation is how often the stage was reset, or given another spec: of an older one
 	// parts and maps are stale.
 	Generation() uint64
 	// Refused notes why something that a program asked of the stage was refused, for
 	// the text of the file state.
 	Refused(what string, err error)
-	// State is the text of the file state.
-	State(ctx context.Context) ([]byte, error)
+	Texts() PoolTexts
 	Attempts() PoolAttempts
 	Maps() PoolMaps
 	Parts() PoolParts
+}
+
+// PoolTexts are what the files spec and state of a stage have.
+type PoolTexts interface {
+	Spec(ctx context.Context) (string, error) // empty until it was written
+	Specify(ctx context.Context, text string) error
+	State(ctx context.Context) ([]byte, error)
 }
 
 // PoolAttempts are the attempts of a stage that this node has.

@@ -44,13 +44,13 @@ func (n *stageText) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.S
 func (n *stageText) Open(ctx context.Context, _ uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
 	t := &openText{stage: n.stage}
 	if n.name == nameSpec {
-		spec, err := n.stage.stage.Spec(ctx)
+		spec, err := n.stage.stage.Texts().Spec(ctx)
 		if spec != "" {
 			t.text = []byte(spec + "\n")
 		}
 		return t, fuse.FOPEN_DIRECT_IO, n.stage.errno("read", nameSpec, err)
 	}
-	text, err := n.stage.stage.State(ctx)
+	text, err := n.stage.stage.Texts().State(ctx)
 	t.text = text
 	return t, fuse.FOPEN_DIRECT_IO, n.stage.errno("read", nameState, err)
 }
@@ -72,7 +72,7 @@ func (t *openText) Write(ctx context.Context, data []byte, off int64) (uint32, s
 	if off != 0 {
 		return 0, t.stage.errno("write", nameSpec, meta.Worded(meta.ErrInvalid, "a spec is written at once"))
 	}
-	if err := t.stage.stage.Specify(ctx, string(data)); err != nil {
+	if err := t.stage.stage.Texts().Specify(ctx, string(data)); err != nil {
 		return 0, t.stage.errno("write", nameSpec, err)
 	}
 	return uint32(len(data)), 0

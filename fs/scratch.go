@@ -29,7 +29,7 @@ const scratchTimeout = time.Second
 //     handle.
 //   - An inode is either staged or not, and files and links do not go from one kind to the
 //     other, nor from job to job: EXDEV, upon which programs copy.
-//   - A change of a staged one is within Blobs().Write, so that none is put meanwhile. That
+//   - A change of a staged one is within PoolStaged.Write, so that none is put meanwhile. That
 //     a program has one open to write is not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
@@ -55,7 +55,7 @@ func (n *scratch) do(f func(root *os.Root) error) syscall.Errno {
 // change calls f with the job's files, to change what is at a path.
 func (n *scratch) change(name string, f func(root *os.Root) error) syscall.Errno {
 	if n.staged {
-		done, err := n.job.job.Blobs().Write(name)
+		done, err := n.job.job.Blobs().Staged().Write(name)
 		if err != nil {
 			return n.job.tree.errno("change", path.Join(n.job.name, name), err)
 		}
@@ -266,7 +266,7 @@ func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedd
 	}
 	from, at := n.path(name), target.path(newName)
 	if n.staged {
-		done, err := n.job.job.Blobs().Write(at)
+		done, err := n.job.job.Blobs().Staged().Write(at)
 		if err != nil {
 			return n.job.tree.errno("rename", path.Join(n.job.name, at), err)
 		}
@@ -412,7 +412,7 @@ func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ 
 func (n *scratch) opened(w *written, flags uint32) *written {
 	w.done = use(n.job.job, flags)
 	if n.staged {
-		w.reserve = w.growing(n.job.job.Blobs().MayGrow)
+		w.reserve = w.growing(n.job.job.Blobs().Staged().MayGrow)
 	}
 	return w
 }

@@ -141,7 +141,7 @@ func (w *written) attributes(out *fuse.AttrOut) syscall.Errno {
 }
 
 // use says that a file of a job is open.
-func use(j PoolJob, flags uint32) (done func()) {
+func use(j PoolUses, flags uint32) (done func()) {
 	if flags&unix.O_ACCMODE == unix.O_RDONLY {
 		return j.Use(false)
 	}

@@ -79,6 +79,9 @@ func (b blobs) Open(ctx context.Context, number uint64) (fs.PoolFile, error) {
 	return f, err
 }
 
+// Staged implements fs.PoolBlobs.
+func (b blobs) Staged() fs.PoolStaged { return b.Blobs }
+
 func asStage(g *pool.Stage, err error) (fs.PoolStage, error) {
 	if err != nil {
 		return nil, err
@@ -87,6 +90,9 @@ func asStage(g *pool.Stage, err error) (fs.PoolStage, error) {
 }
 
 type stage struct{ *pool.Stage }
+
+// Texts implements fs.PoolStage.
+func (g stage) Texts() fs.PoolTexts { return g.Stage }
 
 // Attempts implements fs.PoolStage.
 func (g stage) Attempts() fs.PoolAttempts { return g.Stage.Attempts() }
