@@ -106,7 +106,9 @@ failed.`,
 // report writes an error for a person and returns its exit code.
 func (p *program) report(err error) int {
 	if err != nil {
-		fmt.Fprintf(p.err, "rankfs: %s\n", strings.ReplaceAll(meta.Plain(err), "\n", "\nrankfs: "))
+		// Of several errors each is said, and what goes on is set in.
+		text := strings.ReplaceAll(meta.Plain(err), "\n", "\nrankfs: ")
+		fmt.Fprintf(p.err, "rankfs: %s\n", strings.ReplaceAll(text, "\nrankfs:  ", "\n "))
 	}
 	var h failure.Hinted
 	if errors.As(err, &h) {
