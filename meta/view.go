@@ -166,8 +166,11 @@ func ParseBatch(s string) (BatchSize, error) {
 // that a number has one spelling only.
 func parseNumber(s string, low, high uint64) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || strconv.FormatUint(n, 10) != s || n < low || n > high {
+	switch {
+	case err != nil || n < low || n > high:
 		return 0, Worded(ErrInvalid, "%q is not a number from %d to %d", s, low, high)
+	case strconv.FormatUint(n, 10) != s:
+		return 0, Worded(ErrInvalid, "%q is not valid: write %d, without zeros before it", s, n)
 	}
 	return n, nil
 }

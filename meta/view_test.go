@@ -135,6 +135,22 @@ func TestWithRefuses(t *testing.T) {
 	}
 }
 
+// A number has one spelling, and one that has another is told it.
+func TestLeadingZeros(t *testing.T) {
+	for options, want := range map[string]string{
+		"epoch=03":   `view option epoch "03" is not valid: write 3, without zeros before it`,
+		"seed=00":    `view option seed "00" is not valid: write 0, without zeros before it`,
+		"ranks=00":   `view option ranks "00" is not a number from 1 to `,
+		"epoch=0x3":  `view option epoch "0x3" is not a number from 0 to `,
+		"batch=0256": `view option batch "0256" `,
+	} {
+		_, err := meta.View{Dataset: "d", Ranks: 1}.With(options)
+		if !errors.Is(err, meta.ErrInvalid) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", options, err, want)
+		}
+	}
+}
+
 // anyView draws views of which most are valid.
 var anyView = rapid.Custom(func(t *rapid.T) meta.View {
 	number := func(name string, high uint64) uint64 {
