@@ -22,9 +22,9 @@ import (
 type Source struct {
 	Remote bool // the bytes are on hosts that the index names
 	Opened *OpenSource
+	URI    string
 	copied bool // one node of the cluster has them on its disk as a whole
 
-	uri    string
 	env    *fetch.Env
 	origin string // the node that indexed it
 	owners *plan.Owners
@@ -36,7 +36,7 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 	u, _ := uri.Parse(cmp.Or(c.Root, c.Source)) // one that cannot be read has no traits, and attaching says why
 	s := Source{
 		Remote: u.Remote(), copied: u.Copied(),
-		uri: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
+		URI: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
 	}
 	if s.asked = newQuestion(nil); c.Ask != nil {
 		s.asked.ask = func(ctx context.Context, node string) error {
@@ -59,7 +59,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
 	}
-	d, err := s.Opened.attach(ctx, s.uri, s.env)
+	d, err := s.Opened.attach(ctx, s.URI, s.env)
 	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
 		if err := s.asked.said(node); err != nil {
 			return nil, err

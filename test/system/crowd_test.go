@@ -103,6 +103,9 @@ func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
 				r.send(order{Do: "open", Name: "b", Path: n.batch("d", i, 0)})
 			}
 			eventually.True(t, "an open finds no room", func() bool { return n.logged("an open waits for room") > 0 })
+			if n.logged("an open waits for room", "dataset=d ") == 0 || n.logged("an open waits for room", "ino=") > 0 {
+				t.Errorf("the log does not name the dataset:\n%s", n.Log())
+			}
 			health := func() string { return sh(t, `cat "$1/.rankfs/health"`, n.mount) }
 			eventually.True(t, "health says so", func() bool { return strings.Contains(health(), "--ram") })
 			advice := regexp.MustCompile(`--ram (\w+)`)

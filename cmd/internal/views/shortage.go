@@ -124,7 +124,22 @@ func (v *View) withRoomFor(err error) error {
 
 // LogShortage has the log say that an open waits for memory that ranks hold, or for a file.
 func (vs *Views) LogShortage(c *cache.Shortage) {
-	vs.config.Log.Warn("an open waits for room", "dataset", c.Series.Dataset(), "cause", c.Error()+"; "+vs.roomFor(c))
+	vs.config.Log.Warn("an open waits for room", "dataset", datasetOf(c.Series), "cause", c.Error()+"; "+vs.roomFor(c))
+}
+
+// datasetOf is what people call the dataset of a series. That of chunks which nobody is known to
+// read, as for another node, is its source; a series of the shuffle pool says its stage.
+func datasetOf(s cache.Series) string {
+	switch s := s.(type) {
+	case *Batches:
+		return s.View().Dataset
+	case *chunkSlabs:
+		if r := s.chunks.Readers; r != nil {
+			return r.View().Dataset
+		}
+		return s.chunks.Version.Source.URI
+	}
+	return s.Dataset()
 }
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
@@ -134,7 +149,7 @@ func (vs *Views) ShortageNow() string {
 		return ""
 	}
 	if c.TooLarge {
-		return fmt.Sprintf("opens of %s find no room: %s", c.Series.Dataset(), vs.roomFor(c))
+		return fmt.Sprintf("opens of %s find no room: %s", datasetOf(c.Series), vs.roomFor(c))
 	}
 	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c))
 }
