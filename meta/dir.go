@@ -49,6 +49,17 @@ func MayMakeIn(path string) error {
 	return unmade(path, &fs.PathError{Op: "write to", Path: path, Err: err})
 }
 
+// Missing are the directories of a path that are not there, the last one first.
+func Missing(path string) (dirs []string) {
+	for {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return dirs
+		}
+		dirs = append(dirs, path)
+		path = filepath.Dir(path)
+	}
+}
+
 // unmade says what to do where a directory cannot be made.
 func unmade(path string, err error) error {
 	switch {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,7 +169,7 @@ func end(child *exec.Cmd) {
 // to remove it, with the directory that was made for it, unless a daemon has begun there.
 func openLog(state string) (log *os.File, forget func(), err error) {
 	name := filepath.Join(state, "rankfs.log")
-	made := missing(state)
+	made := meta.Missing(state)
 	if os.MkdirAll(state, 0o700) == nil {
 		if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
 			_ = os.Rename(name, name+".1")
@@ -191,15 +190,4 @@ func openLog(state string) (log *os.File, forget func(), err error) {
 	}
 	log, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	return log, func() {}, err
-}
-
-// missing are the directories of a path that are not there, the last one first.
-func missing(path string) (dirs []string) {
-	for {
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return dirs
-		}
-		dirs = append(dirs, path)
-		path = filepath.Dir(path)
-	}
 }

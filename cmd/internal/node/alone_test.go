@@ -140,6 +140,13 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	removed, err := first.client.CreateToken(ctx, control.TokenRequest{Life: time.Minute, Uses: 1})
+	if err == nil {
+		err = first.client.DropToken(ctx, removed.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +168,7 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 		{"one nvme of two on a disk that is read-only", func(c *node.Config) {
 			c.NVMe = []node.Disk{{Path: filepath.Join(filepath.Dir(c.Mount), "nvme"), Bytes: 64 << 20}, {Path: readOnly, Bytes: 64 << 20}}
 		}, unix.EROFS},
+		{"a token that was removed", func(c *node.Config) { c.Token = removed.Token }, meta.ErrDenied},
 		{"one nvme by two names", func(c *node.Config) {
 			link := filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink(filepath.Dir(c.Mount), link); err != nil {
@@ -186,6 +194,20 @@ func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
 		if _, err := os.Stat(c.State); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: there is a state directory (%v)", tt.name, err)
 		}
+	}
+	// In a directory that was there is afterwards what was in it before.
+	c := configured(t)
+	join(&c)
+	c.Token = removed.Token
+	log := filepath.Join(c.State, "rankfs.log")
+	if err := errors.Join(os.Mkdir(c.State, 0700), os.WriteFile(log, nil, 0600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Run(ctx, c, func() { t.Error("it is mounted") }); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("with a log: %v", err)
+	}
+	if in, err := filepath.Glob(c.State + "/*"); err != nil || len(in) != 1 || in[0] != log {
+		t.Errorf("in the state directory are %q (%v)", in, err)
 	}
 	second := run(t, join)
 	if k, err := second.client.Cluster(ctx); err != nil || len(k.Nodes) != 2 {

@@ -61,6 +61,9 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
 		catalog.CallChanged: early.changed, admin.CallGlance: early.glance,
 	})
+	if c.Join != "" && errors.Is(err, meta.ErrDenied) {
+		held.forget()
+	}
 	if err != nil {
 		return err
 	}

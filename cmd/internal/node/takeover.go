@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,7 @@ type tenure struct {
 	point        string
 	tcp          *net.TCPListener // which is closed by release too
 	release      func()
+	forget       func() // what a daemon makes in a state directory before it is of a cluster
 	registration *mounts.Registration
 }
 
@@ -78,6 +80,7 @@ func take(ctx context.Context, c Config) (h tenure, err error) {
 		h.tcp.Close()
 		return tenure{}, err
 	}
+	h.forget = beginning(c)
 	unlock, err := lockState(c.State)
 	if err != nil {
 		h.tcp.Close()
@@ -111,6 +114,30 @@ func mountPoint(dir string) (string, error) {
 		return "", fmt.Errorf("mount point %s %w: it is not a directory; make another with: mkdir -p DIR", point, meta.ErrInvalid)
 	}
 	return point, nil
+}
+
+// beginning is how to remove what a daemon that is not let in makes in its state directory: who
+// it would be, and the directories. Where a daemon has begun before, or this one is of a
+// cluster after all, nothing is removed.
+func beginning(c Config) (forget func()) {
+	made, id := meta.Missing(c.State), filepath.Join(c.State, "node")
+	if slices.ContainsFunc([]string{id, c.trust()}, func(name string) bool {
+		_, err := os.Lstat(name)
+		return !errors.Is(err, os.ErrNotExist)
+	}) {
+		return func() {}
+	}
+	return func() {
+		if _, err := trust.OpenAuthority(c.trust()); !errors.Is(err, meta.ErrNotExist) {
+			return
+		}
+		_ = os.RemoveAll(c.trust())
+		_ = os.Remove(id)
+		_ = os.Remove(filepath.Join(c.State, "lock"))
+		for _, dir := range made {
+			_ = os.Remove(dir) // unless there is something of others in it
+		}
+	}
 }
 
 // lockState makes the state directory this daemon's own.
