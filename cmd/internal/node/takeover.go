@@ -107,8 +107,11 @@ func mountPoint(dir string) (string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("mount point %s %w; make it with: mkdir -p %[1]s", point, meta.ErrNotExist)
 	}
+	if meta.Impossible(err) {
+		return "", meta.Worded(meta.ErrInvalid, "mount point %w; make another with: mkdir -p DIR", meta.AtPath(point, err))
+	}
 	if err != nil {
-		return "", fmt.Errorf("mount point: %w", err)
+		return "", fmt.Errorf("mount point %w", meta.AtPath(point, err))
 	}
 	if !info.IsDir() {
 		return "", fmt.Errorf("mount point %s %w: it is not a directory; make another with: mkdir -p DIR", point, meta.ErrInvalid)
