@@ -42,7 +42,7 @@ echo x > "$1/../blob/.b"; mv "$1/../blob/.b" "$1/../blob/b"`, stage)
 	for _, script := range []string{
 		`chmod 755 "$1/.."`, `chmod 755 "$1"`, `chown 1 "$1"`, `touch "$1/.."`, `chmod 755 "$1/../.."`,
 		`mkdir "$1/x"`, `ln -s a "$1/x"`, `ln "$1/map-000000" "$1/x"`, `mkfifo "$1/x"`,
-		`ln -s a "$1/../x"`, `mkfifo "$1/../x"`, `echo x > "$1/../x"`, `echo x > "$1/../../x"`, `mkfifo "$1/../scratch/x"`, `mkfifo "$1/../blob/.x"`,
+		`ln -s a "$1/../x"`, `mkfifo "$1/../x"`, `echo x > "$1/../x"`, `echo x > "$1/../../x"`, `mknod "$1/../scratch/x" c 1 3`, `mkfifo "$1/../blob/.x"`,
 		`chmod 600 "$1/map-000000"`, `touch "$1/map-000000"`, `truncate -s 0 "$1/map-000000"`, `setfattr -n user.x -v y "$1/map-000000"`,
 		`setfattr -x user.rankfs.attempt "$1/map-000000"`, `setfattr -n user.x -v y "$1/part-000000"`, `setfattr -n user.x -v y "$1/../blob/b"`,
 		`mv "$1/map-000000" "$1/map-000001"`, `mv "$1" "$1/../x"`, `mv "${1%/stage}" "${1%/job/stage}/x"`,
