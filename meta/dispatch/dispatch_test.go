@@ -401,6 +401,46 @@ func TestAWaitingReaderIsWoken(t *testing.T) {
 	})
 }
 
+// A reader that is said to be ready is given a unit, the end or an error, and one that is
+// not is told to wait, whatever the others hold, to the end of the queue and behind it. But
+// for one by flow that would finish its unit while some are free: whether the schedule has
+// one for it shows when that is done.
+func TestReadyIsWhatNextComesTo(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
+		for readers := 1; readers <= 4; readers++ {
+			t.Run(fmt.Sprint(policy, " ", readers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { newCluster(t, policy, plainly, spread).readAsSaid(readers, policy) })
+			})
+		}
+	}
+}
+
+// readAsSaid has readers, one of them chosen by chance at a time, ask whether they are
+// ready and then read, until each has read the end twice.
+func (c *cluster) readAsSaid(readers int, policy queue.Policy) {
+	c.t.Helper()
+	all, ends := make([]*dispatch.Reader, readers), make([]int, readers)
+	for i := range all {
+		all[i] = c.member(i % 3).open(uint64(i % 3))
+	}
+	for left := readers; left > 0; {
+		i := c.mu.random.IntN(readers)
+		ready := all[i].Ready(c.t.Context(), false)
+		q, _ := c.machine.Queue(view)
+		unforeseen := policy == queue.PolicyFlow && q.Done+uint64(q.Held) < q.Units
+		unit, over, err := all[i].Next(c.t.Context(), false)
+		if waits := errors.Is(err, syscall.EAGAIN); waits == ready && !(waits && unforeseen) {
+			c.t.Fatalf("reader %d, ready: %v, and is given unit %d, over: %v, %v", i, ready, unit, over, err)
+		}
+		if over {
+			if ends[i]++; ends[i] == 2 {
+				left--
+			}
+		}
+		time.Sleep(time.Duration(c.mu.random.IntN(100)) * time.Millisecond)
+	}
+}
+
 // A reader gets the units whose bytes are on its host first, by whichever names its
 // node and the source call that.
 func TestHoldersByAnyName(t *testing.T) {

@@ -43,6 +43,7 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 			if reply, final := replyTo(stepped); final {
 				return reply, nil
 			}
+			continue // the advice was for a worker that held a unit, or for another state
 		}
 		switch advice.Verdict {
 		case queue.Over:

@@ -60,6 +60,26 @@ expect(c, True, "the last batch is in hand: not ready for the end")
 if os.read(c, 4096) != b"": sys.exit("not the end")
 `
 
+// alone has one reader that does not wait read to the end, which it is told is there.
+const alone = `
+import os, select, sys
+fd = os.open("datasets/d@epoch=3/rank-0/queue", os.O_RDONLY | os.O_NONBLOCK)
+p = select.poll()
+p.register(fd, select.POLLIN)
+lines = 0
+while True:
+    if not p.poll(0): sys.exit("not ready after %d lines" % lines)
+    try: line = os.read(fd, 4096)
+    except BlockingIOError: sys.exit("ready after %d lines, and nothing to read" % lines)
+    if not line: break
+    lines += 1
+if lines != 2: sys.exit("%d lines" % lines)
+print("waits", flush=True)
+p.unregister(fd)
+p.register(0, select.POLLIN)
+p.poll()
+`
+
 // edges waits for a queue as the runtime of Go does: it asks nothing, and is told
 // of a change alone.
 const edges = `
@@ -127,10 +147,10 @@ func TestPollOfAQueue(t *testing.T) {
 	}
 	r := run(t, nil)
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "1"})
-	for name, program := range map[string]string{"levels": polls, "edges": edges, "go": program} {
+	for name, program := range map[string]string{"levels": polls, "edges": edges, "go": program, "alone": alone} {
 		t.Run(name, func(t *testing.T) { r.waiter(t, program) })
 	}
-	for _, name := range []string{"d", "d@epoch=1", "d@epoch=2"} {
+	for _, name := range []string{"d", "d@epoch=1", "d@epoch=2", "d@epoch=3"} {
 		if q, err := r.client.Queue(t.Context(), name); err != nil || q.Done != 2 || q.Nodes[0].Read != 2 {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
