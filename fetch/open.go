@@ -27,6 +27,7 @@ func Open(text string, env *Env) (Source, error) {
 type Env struct {
 	Holds *lmdb.Holds
 	HDFS  *hdfs.Clusters
+	Mount string // what this process serves itself; no source may touch it; empty: none
 	// Base finds a dataset of the cluster, for one that is made of it.
 	Base func(name string) (Base, error)
 }
@@ -38,6 +39,15 @@ func open(text string, env *Env) (Source, error) {
 	}
 	if env == nil {
 		env = new(Env)
+	}
+	if here := u.Scheme == uri.File || u.Scheme == uri.LMDB; here && env.Mount != "" {
+		own, err := ownMountAt(env.Mount)
+		if err == nil {
+			err = own.refuse(u)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case u.Scheme == uri.File:

@@ -174,7 +174,7 @@ func (n *node) newCatalog() (*catalog.Catalog, error) {
 	m := n.member
 	return catalog.New(catalog.Config{
 		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Find: m.peers.Find,
-		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs}, Owners: m.owners,
+		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs, Mount: n.config.Mount}, Owners: m.owners,
 		Drop: n.drop, Registered: n.registered, Log: n.config.Log,
 	})
 }

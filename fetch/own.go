@@ -1,0 +1,190 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/fetch/uri"
+	"rankfs/meta"
+)
+
+// An ownMount is that of this process: a file system that the process serves. A source in
+// it would have the process wait for itself, where the kernel does not even let it be
+// killed. So a path is walked here before anything is opened by it: component by
+// component, links too, with descriptors that open nothing (O_PATH), and never past a
+// component that lies on a mount of ours.
+type ownMount struct {
+	path    string
+	devices []uint64 // of what is mounted there and below: datasets, the shuffle pool
+	points  []string // where these are mounted: path, below it, and elsewhere by bind mounts
+}
+
+// ownMountAt has the path for a mount that is still to be made, too.
+func ownMountAt(path string) (ownMount, error) {
+	m := ownMount{path: path, points: []string{path}}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return m, fmt.Errorf("look for the own mount: %w", err)
+	}
+	// ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS
+	lines := strings.Split(string(table), "\n")
+	each := func(visit func(device uint64, point string, ours bool)) {
+		for _, line := range lines {
+			f := strings.Fields(line)
+			var major, minor uint32
+			if len(f) < 5 {
+				continue
+			}
+			if _, err := fmt.Sscanf(f[2], "%d:%d", &major, &minor); err == nil {
+				visit(unix.Mkdev(major, minor), unescape(f[4]), strings.Contains(line, " - fuse.rankfs "))
+			}
+		}
+	}
+	each(func(device uint64, point string, ours bool) {
+		if ours && within(point, path) {
+			m.devices = append(m.devices, device)
+		}
+	})
+	each(func(device uint64, point string, _ bool) {
+		if slices.Contains(m.devices, device) {
+			m.points = append(m.points, point)
+		}
+	})
+	return m, nil
+}
+
+// unescape undoes what the kernel does to a path in the mount table.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// refuse returns an error if a local source touches the mount.
+func (m ownMount) refuse(u uri.URI) error {
+	at, dir, err := m.walk(u.Path)
+	switch {
+	case errors.Is(err, errOwn) || err == nil && within(at, m.path):
+		return meta.Worded(meta.ErrInvalid, "%s lies in rankfs's own mount %s, which is no source: name the files where they are outside of it, or another dataset as dataset:NAME",
+			u.Path, m.path)
+	case err != nil:
+		return meta.AtPath(u.Path, err)
+	case dir && slices.ContainsFunc(m.points, func(p string) bool { return within(p, at) }):
+		return meta.Worded(meta.ErrInvalid, "%s has rankfs's own mount %s in it, which is no source: name a directory that does not have it, or mount elsewhere",
+			u.Path, m.path)
+	case u.Scheme != uri.LMDB:
+		return nil
+	}
+	parts := []string{u.Path + "-lock"}
+	if dir {
+		parts = []string{u.Path + "/data.mdb", u.Path + "/lock.mdb"}
+	}
+	for _, part := range parts {
+		if err := m.refuse(uri.URI{Scheme: uri.File, Path: part}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errOwn = errors.New("it is the own mount")
+
+// mostLinks is how many links the kernel follows in one path.
+const mostLinks = 40
+
+// walk finds what path names, without links, and whether that is a directory. Its error
+// is errOwn if the way leads to the mount.
+func (m ownMount) walk(path string) (at string, dir bool, err error) {
+	here, err := m.step(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { here.close() }()
+	links := 0
+	for left := strings.Split(path, "/"); len(left) > 0; {
+		name := left[0]
+		if left = left[1:]; name == "" || name == "." {
+			continue
+		}
+		next, err := m.step(here.fd, name, unix.O_NOFOLLOW)
+		if err != nil {
+			return "", false, err
+		}
+		if next.mode&unix.S_IFMT != unix.S_IFLNK {
+			here.close()
+			here = next
+			continue
+		}
+		if links++; links > mostLinks {
+			next.close()
+			return "", false, unix.ELOOP
+		}
+		to, err := next.follow()
+		next.close()
+		switch {
+		case err != nil:
+			return "", false, err
+		case to == "": // a link of /proc, which names a file itself and not a path
+			next, err = m.step(here.fd, name, 0)
+		case filepath.IsAbs(to):
+			next, err = m.step(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
+			left = append(strings.Split(to, "/"), left...)
+		default:
+			left = append(strings.Split(to, "/"), left...)
+			continue
+		}
+		if err != nil {
+			return "", false, err
+		}
+		here.close()
+		here = next
+	}
+	at, err = os.Readlink(fmt.Sprint("/proc/self/fd/", here.fd))
+	return at, here.mode&unix.S_IFMT == unix.S_IFDIR, err
+}
+
+// A place on the way of a walk.
+type place struct {
+	fd   int
+	mode uint16
+}
+
+func (p place) close() { unix.Close(p.fd) }
+
+// step goes to a name in a directory. The kernel knows on what device that is, and of
+// what type: it asks no file system about it.
+func (m ownMount) step(from int, name string, flags int) (place, error) {
+	fd, err := unix.Openat(from, name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return place{}, err
+	}
+	var st unix.Statx_t
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+	if err == nil && slices.Contains(m.devices, unix.Mkdev(st.Dev_major, st.Dev_minor)) {
+		err = errOwn
+	}
+	if err != nil {
+		unix.Close(fd)
+		return place{}, err
+	}
+	return place{fd, st.Mode}, nil
+}
+
+// follow is what a link says. It is empty for one of /proc.
+func (p place) follow() (string, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(p.fd, &st); err != nil || st.Type == unix.PROC_SUPER_MAGIC {
+		return "", err
+	}
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(p.fd, "", text)
+	return string(text[:n]), err
+}
