@@ -118,6 +118,7 @@ func writePin(w io.Writer, pin control.CachePin) {
 	if pin.Once {
 		fmt.Fprintln(w, "  of this epoch alone: others have other batches")
 	}
+	warn(w, pin.TooLarge)
 }
 
 func (p *program) evictCommand() *cobra.Command {

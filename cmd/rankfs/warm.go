@@ -76,8 +76,11 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 func unready(c control.Warm, r control.WarmRequest) error {
 	switch {
 	case c.NoRoom != "":
-		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom),
-			"see what else is there with: rankfs cache ls\nand give it up with: rankfs cache evict NAME")
+		err := failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom)
+		if c.TooLarge != "" {
+			return err
+		}
+		return failure.Hint(err, "see what else is there with: rankfs cache ls\nand give it up with: rankfs cache evict NAME")
 	case r.Background || c.Ready == c.All:
 		return nil
 	case r.Check:

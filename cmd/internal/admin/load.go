@@ -59,11 +59,11 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 		Typical: j.Typical.Seconds(), Longest: j.Longest.Seconds(), Here: len(j.Ranks),
 		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), Facts: n.facts(j.Name),
 	}
-	if j.Waiting > 0 {
-		c.Warning = n.Views.ShortageNow()
-	}
 	if v, d, err := n.Views.Resolve(j.Name); err == nil {
 		c.TooLarge = n.Views.TooLarge(v, d.Version)
+		if j.Waiting > 0 {
+			c.Warning = n.Views.ShortageOf(v, d.Version)
+		}
 	}
 	if ranks {
 		for _, r := range j.Ranks {

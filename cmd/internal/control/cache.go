@@ -38,6 +38,8 @@ type CachePin struct {
 	Kind string `json:"kind"`           // what is pinned of the view
 	Once bool   `json:"once,omitempty"` // other epochs have other batches
 	Was  string `json:"was,omitempty"`  // the tier before
+
+	TooLarge string `json:"too_large,omitempty"` // why there is no room at all for its largest batch, and how there would be
 }
 
 // A Held is the amount of data in one place.
@@ -106,4 +108,6 @@ type Warm struct {
 	Open   bool   `json:"open,omitempty"`  // the plan is not settled: ranks may start elsewhere
 	Begun  bool   `json:"begun,omitempty"` // it goes on without the command that asked
 	NoRoom string `json:"full,omitempty"`  // why the rest does not fit
+
+	TooLarge string `json:"too_large,omitempty"` // NoRoom, if nothing that makes way would help
 }

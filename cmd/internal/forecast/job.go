@@ -84,7 +84,7 @@ func (j *Job) View() (name string, nodes int) { return j.view.String(), j.nodes 
 
 // Fits is an error if the ranks of a node cannot hold a batch each: they take each step
 // together, so the first of them would be refused; or one of them a batch that is larger
-// than all memory. Batches of a dataset that does not
+// than all memory, which no disk and no other node helps. Batches of a dataset that does not
 // exist yet are of one size.
 func (j *Job) Fits(x control.Explanation) error {
 	ranks, batch, need := j.view.Ranks/uint64(j.nodes), x.LargestBytes, float64(x.NodeBytes)
@@ -92,11 +92,17 @@ func (j *Job) Fits(x control.Explanation) error {
 		batch = j.batchBytes()
 		need = float64(meta.WholePages(batch)) * float64(ranks)
 	}
-	have, alone := j.ram+j.nvme, ""
+	has, ways := terminal.Bytes(j.ram+j.nvme), "--ram "+meta.FormatRoom(int64(need))+" or more, or --nvme, spread the ranks over more --nodes,"
 	switch {
-	case need > float64(have):
 	case meta.WholePages(batch) > j.ram:
-		have, alone = j.ram, " of ram: batches that a disk alone has room for are not predicted"
+		if j.nvme > 0 {
+			has = terminal.Bytes(j.ram) + " of ram: batches that a disk alone has room for are not predicted"
+		}
+		least := max(meta.WholePages(batch), int64(need)-j.nvme)
+		if ways = "--ram " + meta.FormatRoom(least) + " or more,"; least > meta.WholePages(batch) {
+			ways += " spread the ranks over more --nodes,"
+		}
+	case need > float64(j.ram+j.nvme):
 	default:
 		return nil
 	}
@@ -108,8 +114,7 @@ func (j *Job) Fits(x control.Explanation) error {
 	if ranks == 1 {
 		who = fmt.Sprintf("a rank, with a batch of %s, needs %s", each, terminal.Bytes(int64(need)))
 	}
-	return failure.Hint(failure.New(meta.ErrNoSpace, "%s, and a node has %s%s", who, terminal.Bytes(have), alone),
-		"give it --ram %s or more, or --nvme, spread the ranks over more --nodes, or make batches smaller", meta.FormatRoom(int64(need)))
+	return failure.Hint(failure.New(meta.ErrNoSpace, "%s, and a node has %s", who, has), "give it %s or make batches smaller", ways)
 }
 
 // batchBytes is the size of a batch on the mean.

@@ -84,7 +84,7 @@ func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (contro
 	}
 	was, err := n.pins.set(v.Key(), at, all)
 	return control.CachePin{
-		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was],
+		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was], TooLarge: n.tooLarge(v),
 		Once: kind == control.Batches && v.Asked().Order.Kind != meta.OrderNone,
 	}, err
 }

@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,10 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 		err = w.work(ctx, progress)
 	}
 	if errors.Is(err, meta.ErrNoSpace) {
-		c.NoRoom, err = strings.ReplaceAll(meta.Plain(err), "\n", "; "), nil
+		if w.view.Batches().Chunks == nil {
+			c.TooLarge = w.slabs.tooLarge(w.view)
+		}
+		c.NoRoom, err = cmp.Or(c.TooLarge, strings.ReplaceAll(meta.Plain(err), "\n", "; ")), nil
 	}
 	// What was ready may have made way since: only looking tells.
 	lerr := w.share.look(context.WithoutCancel(ctx), w.slabs, &c)
@@ -87,6 +91,11 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 		return c, fmt.Errorf("warm up %s: %w", w.name, err)
 	}
 	return c, nil
+}
+
+// tooLarge is why there is no room at all for the largest batch of a view, or nothing.
+func (n *slabs) tooLarge(v *views.View) string {
+	return n.Views.TooLarge(v.Asked(), v.Of().Version)
 }
 
 // work has several make batches ready until all are, or one cannot be.

@@ -119,12 +119,12 @@ func (v *View) withRoomFor(err error) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, v.views.roomFor(c))
+	return fmt.Errorf("%w; %s", err, v.views.roomFor(c, 0))
 }
 
 // LogShortage has the log say that an open waits for memory that ranks hold, or for a file.
 func (vs *Views) LogShortage(c *cache.Shortage) {
-	vs.config.Log.Warn("an open waits for room", "dataset", datasetOf(c.Series), "cause", c.Error()+"; "+vs.roomFor(c))
+	vs.config.Log.Warn("an open waits for room", "dataset", datasetOf(c.Series), "cause", c.Error()+"; "+vs.roomFor(c, 0))
 }
 
 // datasetOf is what people call the dataset of a series. That of chunks which nobody is known to
@@ -144,14 +144,38 @@ func datasetOf(s cache.Series) string {
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
 func (vs *Views) ShortageNow() string {
+	if c := vs.cache.Shortage(); c != nil {
+		return vs.describe(c, 0)
+	}
+	return ""
+}
+
+// ShortageOf says what opens of a view wait for now, if they find no room, with advice that is
+// enough for it. That another view's batches are too large is nothing to this one.
+func (vs *Views) ShortageOf(v meta.View, of *batch.Version) string {
 	c := vs.cache.Shortage()
-	if c == nil {
+	if c == nil || c.TooLarge && !isOf(c.Series, v) {
 		return ""
 	}
-	if c.TooLarge {
-		return fmt.Sprintf("opens of %s find no room: %s", datasetOf(c.Series), vs.roomFor(c))
+	return vs.describe(c, vs.Crowd(v, of, vs.ranksOfANode(v.Ranks)).Bytes)
+}
+
+// isOf reports whether a series is of a view, in whatever epoch.
+func isOf(s cache.Series, v meta.View) bool {
+	p, ok := s.(*Batches)
+	if !ok {
+		return false
 	}
-	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c))
+	v.Epoch = p.View().Epoch
+	return p.View() == v
+}
+
+// describe says what opens find no room for, and how they would, with so many bytes at least.
+func (vs *Views) describe(c *cache.Shortage, least int64) string {
+	if c.TooLarge {
+		return fmt.Sprintf("opens of %s find no room: %s", datasetOf(c.Series), vs.roomFor(c, least))
+	}
+	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c, least))
 }
 
 // Lacked is what ranks held of memory when an open last waited for some, and how much
@@ -186,15 +210,16 @@ func (vs *Views) ranksHere(v meta.View) (n uint64) {
 	return n
 }
 
-// roomFor says how the ranks that share memory would get on.
-func (vs *Views) roomFor(c *cache.Shortage) string {
+// roomFor says how the ranks that share memory would get on, with so many bytes at least.
+func (vs *Views) roomFor(c *cache.Shortage, least int64) string {
+	least = max(least, vs.enough(c))
 	if p, ok := c.Series.(*Batches); ok && c.TooLarge {
-		return cmp.Or(vs.TooLarge(p.View(), p.Version), howToGetRoom(vs.enough(c))) // of very many steps not all are looked at
+		return cmp.Or(vs.TooLarge(p.View(), p.Version), howToGetRoom(least)) // of very many steps not all are looked at
 	}
 	if c.NoFile {
 		return "close and unmap batches, or raise the daemon's limit of open files (LimitNOFILE=, ulimit -n) or vm.max_map_count"
 	}
-	return "close and unmap a batch before the next is opened, or " + howToGetRoom(vs.enough(c))
+	return "close and unmap a batch before the next is opened, or " + howToGetRoom(least)
 }
 
 // Holds reports whether a thread is all of its process, which has a batch open by

@@ -1,13 +1,18 @@
 package views
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"rankfs/cache"
 	"rankfs/cmd/internal/catalog/catalogtest"
+	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
+	"rankfs/meta"
+	"rankfs/shuffle/plan"
 )
 
 // ofSizes are views of a dataset whose records have these sizes, one file each.
@@ -76,5 +81,39 @@ func TestMemoryOfTheLargestStep(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is said of a view is of its own batches, not of larger ones that another was refused, and
+// where all wait for room that ranks hold it is enough for its own.
+func TestShortageOfAView(t *testing.T) {
+	const MiB = int64(1 << 20)
+	vs := ofSizes(t, "ranks=1,batch=8,order=none", 16*MiB, slices.Repeat([]int64{4 * MiB}, 16)...)
+	refused, err := vs.Open("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := vs.config.Stalls.Open("d", 0)
+	if _, err := vs.cache.Open(t.Context(), &account, refused.Batches(), 0, 0); !errors.Is(err, meta.ErrNoSpace) {
+		t.Fatalf("a batch of 32MiB in 16MiB: %v", err)
+	}
+	of, large := refused.Of().Version, refused.Asked()
+	small, err := large.With("batch=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large.Epoch++ // of its job
+	if said := vs.ShortageOf(large, of); !strings.Contains(said, "opens of d find no room: a rank, with a batch of 32MiB, needs 32MiB") {
+		t.Errorf("of the view that was refused: %q", said)
+	}
+	if said := vs.ShortageOf(small, of); said != "" {
+		t.Errorf("of another view: %q", said)
+	}
+	waits := &cache.Shortage{Series: &Batches{Batches: &batch.Batches{Plan: plan.New(small, of.Plans), Version: of}}, Held: 16 * MiB, Size: 4 * MiB}
+	if said := vs.describe(waits, 0); !strings.Contains(said, "opens wait for room: ") || !strings.Contains(said, "--ram 20MiB or more") {
+		t.Errorf("of the node: %q", said)
+	}
+	if said := vs.describe(waits, 32*MiB); !strings.Contains(said, "--ram 32MiB or more") {
+		t.Errorf("of a view that needs more: %q", said)
 	}
 }
