@@ -99,6 +99,9 @@ func (n *fakeNode) Warm(_ context.Context, r control.WarmRequest, progress func(
 		err = fmt.Errorf("warm up %s: it %w: 3 of 9 batches are done", r.View, meta.ErrBusy)
 	}
 	c := control.Warm{ViewName: viewNamed(r.View), Kind: kind, All: 6256, Ready: 6256, RAM: control.Made{Batches: 6000}, Packed: control.Made{Batches: 200}, NVMe: control.Made{Batches: 56}}
+	if strings.HasPrefix(r.View, "away") {
+		return control.Warm{ViewName: c.ViewName, Kind: kind, Elsewhere: true}, err
+	}
 	if r.Rank != nil {
 		c.All, c.Ready, c.RAM.Batches, c.Packed.Batches, c.NVMe.Batches = 782, 782, 782, 0, 0
 	}

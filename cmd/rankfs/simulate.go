@@ -67,6 +67,9 @@ func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Opt
 			return usage(c, fmt.Errorf("0 %s: use 1 or more", name))
 		}
 	}
+	if a.Step == 0 && c.Flags().Changed("step") { // for what is measured
+		return usage(c, fmt.Errorf("step 0s is no time to work on a batch: use more, or leave it out"))
+	}
 	names, err := a.Policies()
 	if err != nil {
 		return usage(c, err)

@@ -101,7 +101,12 @@ func writeWarm(w io.Writer, c control.Warm) {
 		where = ": " + tiers
 	}
 	fmt.Fprintf(w, "%s: %s of %s ready%s\n", c.View, terminal.Count(c.Ready), some(c.All, c.Kind), where)
-	if c.Open {
+	switch {
+	case c.Elsewhere && c.Kind == control.Chunks:
+		fmt.Fprintf(w, "  other nodes fetch its chunks, and it is to be warmed up there: rankfs plan %s\n", c.View)
+	case c.Elsewhere:
+		fmt.Fprintf(w, "  its ranks are on other nodes, where it is to be warmed up: rankfs plan %s\n", c.View)
+	case c.Open:
 		fmt.Fprintf(w, "  ranks may yet start elsewhere; have them where they are planned: rankfs plan %s --settle\n", c.View)
 	}
 }

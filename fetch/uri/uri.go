@@ -133,7 +133,11 @@ func parseDataset(name, query string) (URI, error) {
 		u.To++
 	}
 	if err != nil || !strings.Contains(text, "-") || u.From >= u.To {
-		return URI{}, fmt.Errorf("records=%s %w: use FIRST-LAST, both counted from 0, or FIRST- for all from there on", text, meta.ErrInvalid)
+		wrong := ""
+		if err == nil && u.From >= u.To {
+			wrong = "LAST is before FIRST; "
+		}
+		return URI{}, fmt.Errorf("records=%s %w: %suse FIRST-LAST, both counted from 0, or FIRST- for all from there on", text, meta.ErrInvalid, wrong)
 	}
 	return u, nil
 }

@@ -3,6 +3,7 @@ package uri_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"rankfs/fetch/uri"
@@ -55,5 +56,13 @@ func TestRefused(t *testing.T) {
 		if u, err := uri.Parse(text); !errors.Is(err, meta.ErrInvalid) || u != (uri.URI{}) {
 			t.Errorf("%q: %+v, %v", text, u, err)
 		}
+	}
+}
+
+// A range of records that ends before it begins is told so.
+func TestRangeBackwards(t *testing.T) {
+	_, err := uri.Parse("dataset:d?records=100-99")
+	if want := "records=100-99 is not valid: LAST is before FIRST; "; !errors.Is(err, meta.ErrInvalid) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

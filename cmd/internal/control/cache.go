@@ -109,5 +109,7 @@ type Warm struct {
 	Begun  bool   `json:"begun,omitempty"` // it goes on without the command that asked
 	NoRoom string `json:"full,omitempty"`  // why the rest does not fit
 
+	Elsewhere bool `json:"elsewhere,omitempty"` // there is something, and all is for other nodes to serve
+
 	TooLarge string `json:"too_large,omitempty"` // NoRoom, if nothing that makes way would help
 }

@@ -181,7 +181,11 @@ func (j *Job) machines(s control.Status) error {
 		j.nodes = max(j.nodes, 1)
 	}
 	if j.view.Ranks%uint64(j.nodes) != 0 {
-		return failure.Hint(failure.New(meta.ErrInvalid, "%s do not divide evenly among %s", terminal.Plural(j.view.Ranks, "rank"), terminal.Plural(j.nodes, "node")),
+		do := "do"
+		if j.view.Ranks == 1 {
+			do = "does"
+		}
+		return failure.Hint(failure.New(meta.ErrInvalid, "%s %s not divide evenly among %s", terminal.Plural(j.view.Ranks, "rank"), do, terminal.Plural(j.nodes, "node")),
 			"give --nodes or --ranks, so that each node has as many")
 	}
 	j.note("nodes", float64(j.nodes), terminal.Count(j.nodes), from)

@@ -63,6 +63,11 @@ func (s share) count() uint64 {
 	return uint64(len(s.ranks)) * s.series.Steps()
 }
 
+// elsewhere reports whether a view has batches, none of which this node is to have.
+func (s share) elsewhere(v *views.View) bool {
+	return s.count() == 0 && v.Batches().Steps() > 0
+}
+
 // at is one batch or chunk; batches come in the order in which they are read.
 func (s share) at(i uint64) (rank, step uint64) {
 	if s.list != nil {

@@ -65,6 +65,18 @@ func sharers(t *testing.T, chunks bool) (on func(host, name string) *views.View,
 	}, of
 }
 
+// A node whose ranks read nothing of a view is told that others have them.
+func TestNothingIsSharedHere(t *testing.T) {
+	on, _ := sharers(t, false)
+	for host, elsewhere := range map[string]bool{"a": false, "c": true} {
+		v := on(host, "d@ranks=1")
+		s, err := shareOf(v, nil)
+		if err != nil || s.elsewhere(v) != elsewhere || (s.count() == 0) != elsewhere {
+			t.Errorf("%s: %+v, %v", host, s, err)
+		}
+	}
+}
+
 // What the nodes of a cluster are to have is all there is, each batch or chunk
 // on one of them, and what is read first comes first.
 func TestShares(t *testing.T) {

@@ -29,7 +29,7 @@ func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(c
 	if err != nil {
 		return control.Warm{}, err
 	}
-	c := control.Warm{ViewName: control.NameOf(v.Called()), Kind: s.kind, Open: n.isOpen(v, s)}
+	c := control.Warm{ViewName: control.NameOf(v.Called()), Kind: s.kind, Open: n.isOpen(v, s), Elsewhere: s.elsewhere(v)}
 	if err := s.look(ctx, n, &c); err != nil || r.Check || c.Ready == c.All {
 		return c, err
 	}
