@@ -97,7 +97,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	n, rest := leading(t, nodes)
 	filler := fill(n)
 	for i := range 9 * segmentBytes / state.MaxSettingValue / 10 {
-		if err := big(n, i, 10*time.Second); err != nil {
+		if err := big(n, i, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	for w := range 16 { // together they write more at a time than is left at last
 		writers.Go(func() {
 			for i := 0; !n.group.store.log.failing.Load() && !t.Failed(); i++ {
-				if err := big(rest[w%2], i, 10*time.Second); err != nil {
+				if err := big(rest[w%2], i, time.Minute); err != nil {
 					t.Errorf("write %d: %v", i, err)
 				}
 			}
@@ -113,7 +113,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	}
 	writers.Wait()
 	for i := range 20 {
-		if err := set(rest[i%2], fmt.Sprint(i), 10*time.Second); err != nil {
+		if err := set(rest[i%2], fmt.Sprint(i), time.Minute); err != nil {
 			t.Errorf("write %d beside it: %v", i, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	}
 	agree(t, nodes, "by the others")
 	eventually.True(t, "it stands as others do", func() bool { return stands(n) <= stands(rest[0]) })
-	if err := set(n, "after", 10*time.Second); err != nil {
+	if err := set(n, "after", time.Minute); err != nil {
 		t.Error(err)
 	}
 	agree(t, nodes, "after")
