@@ -8,6 +8,7 @@ type Open struct {
 	table  *Table
 	job    string
 	rank   uint64
+	Of     int64 // tells jobs of one name apart: when its dataset was registered, zero if that is not known
 	Thread int32 // that opens; zero: not known
 	begin  time.Time
 	waited bool
@@ -37,7 +38,7 @@ func (o *Open) Wait(w Wait) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j := t.job(o.job, now)
+	j := t.job(jobKey{o.job, o.Of}, now)
 	r := t.rank(j, o.rank)
 	j.reach(r, w.begin)
 	o.waited, o.waiter = true, &waiter{wait: w, rank: r}
@@ -58,7 +59,7 @@ func (o *Open) Resume(s Split) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j := t.mu.jobs[o.job] // a job that waits is not forgotten
+	j := t.mu.jobs[jobKey{o.job, o.Of}] // a job that waits is not forgotten
 	r := o.waiter.rank
 	j.remove(o.waiter)
 	o.waiter = nil
@@ -98,7 +99,7 @@ func (o *Open) Done(bytes int64, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j := t.job(o.job, now)
+	j := t.job(jobKey{o.job, o.Of}, now)
 	r := t.rank(j, o.rank)
 	j.reach(r, now)
 	if o.waited {

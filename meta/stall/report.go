@@ -18,6 +18,7 @@ type Report struct {
 // A Job is the account of one job.
 type Job struct {
 	Name     string
+	Of       int64 // when its dataset was registered
 	Totals   Totals
 	Waiting  int // opens that wait now
 	Typical  time.Duration
@@ -48,12 +49,27 @@ func (t *Table) Report() Report {
 	defer t.mu.Unlock()
 	now := t.now()
 	r := Report{Others: t.mu.others, Forgotten: t.mu.forgotten, Flows: t.flows.Read()}
-	for name, j := range t.mu.jobs {
-		r.Jobs = append(r.Jobs, j.report(name, now))
+	for k, j := range t.mu.jobs {
+		r.Jobs = append(r.Jobs, j.report(k, now))
 	}
 	slices.SortFunc(r.Jobs, func(a, b Job) int {
 		return cmp.Or(cmp.Compare(a.Silent, b.Silent), cmp.Compare(a.Name, b.Name))
 	})
+	return r
+}
+
+// Without has the jobs that match among the others.
+func (r Report) Without(match func(Job) bool) Report {
+	all := r.Jobs
+	r.Jobs = nil
+	for _, j := range all {
+		if !match(j) {
+			r.Jobs = append(r.Jobs, j)
+			continue
+		}
+		r.Others.add(j.Totals)
+		r.Forgotten++
+	}
 	return r
 }
 
@@ -66,9 +82,9 @@ func (r Report) All() Totals {
 	return all
 }
 
-func (j *job) report(name string, now time.Time) Job {
+func (j *job) report(k jobKey, now time.Time) Job {
 	r := Job{
-		Name: name, Totals: j.now(now), Waiting: j.waiting,
+		Name: k.name, Of: k.of, Totals: j.now(now), Waiting: j.waiting,
 		Typical: j.spans.quantile(0.5), Longest: j.spans.quantile(0.99),
 		Silent: max(0, now.Sub(j.last)),
 	}

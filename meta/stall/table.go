@@ -17,7 +17,7 @@ const (
 )
 
 // A Table is the account of all jobs of a node. A job is a dataset's name and
-// a view, whatever the epoch. Its methods may be called concurrently.
+// a view, whatever the epoch; a dataset that was registered later has others. Its methods may be called concurrently.
 type Table struct {
 	now   func() time.Time
 	flows *Flows
@@ -25,11 +25,17 @@ type Table struct {
 	// The locks of clocks are taken under this one.
 	mu struct {
 		sync.Mutex
-		jobs      map[string]*job
+		jobs      map[jobKey]*job
 		ranks     int // followed, of all jobs
 		others    Totals
 		forgotten int // jobs whose totals are in others
 	}
+}
+
+// A jobKey is what tells jobs apart: a name, and which dataset of that name.
+type jobKey struct {
+	name string
+	of   int64
 }
 
 // Totals are of a job or a rank. Opens that are under way count in Wait, Time
@@ -86,7 +92,7 @@ func (t Totals) since(o Totals) Totals {
 // NewTable makes an empty table. Now is time.Now, but in tests.
 func NewTable(now func() time.Time) *Table {
 	t := &Table{now: now, flows: NewFlows(now)}
-	t.mu.jobs = make(map[string]*job)
+	t.mu.jobs = make(map[jobKey]*job)
 	return t
 }
 
@@ -94,13 +100,13 @@ func NewTable(now func() time.Time) *Table {
 func (t *Table) Clock(c Cause) *Clock { return newClock(t.now, t.flows, c) }
 
 // job finds or makes the account of a job. mu is held.
-func (t *Table) job(name string, now time.Time) *job {
-	j := t.mu.jobs[name]
+func (t *Table) job(k jobKey, now time.Time) *job {
+	j := t.mu.jobs[k]
 	if j == nil {
 		for len(t.mu.jobs) >= maxJobs && t.forget() {
 		}
 		j = newJob(now)
-		t.mu.jobs[name] = j
+		t.mu.jobs[k] = j
 	}
 	if now.After(j.last) {
 		j.last = now
@@ -112,10 +118,10 @@ func (t *Table) job(name string, now time.Time) *job {
 // reports whether there was one: those that wait are bounded by the cache. mu is
 // held.
 func (t *Table) forget() bool {
-	var oldest string
-	for name, j := range t.mu.jobs {
-		if j.waits == nil && (oldest == "" || j.last.Before(t.mu.jobs[oldest].last)) {
-			oldest = name
+	var oldest jobKey
+	for k, j := range t.mu.jobs {
+		if j.waits == nil && (oldest == jobKey{} || j.last.Before(t.mu.jobs[oldest].last)) {
+			oldest = k
 		}
 	}
 	j := t.mu.jobs[oldest]

@@ -384,3 +384,30 @@ func BenchmarkReadyOpen(b *testing.B) {
 		ready(a, "train@epoch=0,ranks=8", 3)
 	}
 }
+
+// Jobs of one name that are of datasets which were registered at other times are apart, also
+// while opens of the first go on, and those that match are among the others.
+func TestJobsOfAnotherRegistration(t *testing.T) {
+	k := newTicker()
+	a := stall.NewTable(k.now)
+	before := a.Open("d", 0)
+	before.Of = 1
+	w := before.For(stall.Source)
+	k.pass(5)
+	now := a.Open("d", 0)
+	now.Of = 2
+	now.Done(10, nil)
+	before.End(w)
+	before.Done(20, nil)
+	r := a.Report()
+	if len(r.Jobs) != 2 {
+		t.Fatalf("jobs %+v", r.Jobs)
+	}
+	r = r.Without(func(j stall.Job) bool { return j.Of == 1 })
+	if len(r.Jobs) != 1 || r.Jobs[0].Of != 2 || r.Jobs[0].Totals.Opens != 1 || r.Jobs[0].Totals.Bytes != 10 || r.Jobs[0].Totals.Waited != 0 {
+		t.Errorf("the job of the dataset that is there: %+v", r.Jobs)
+	}
+	if r.Others.Opens != 1 || r.Others.Bytes != 20 || r.Others.Wait[stall.Source] != 5e6 || r.Forgotten != 1 || r.All().Opens != 2 {
+		t.Errorf("others: %+v", r.Others)
+	}
+}

@@ -20,7 +20,7 @@ func (n *slabs) Cached() control.CacheList {
 		return rows[t]
 	}
 	for series, h := range n.cache.Holdings() {
-		add(row(n.names.find(series)), h)
+		add(row(n.named(series)), h)
 	}
 	for _, view := range n.pins.names() {
 		if s := n.pins.find(view); s != nil {
@@ -54,7 +54,7 @@ func add(r *control.Cached, h cache.Holding) {
 // daemons left on disks may be of it.
 func (n *slabs) nameDefaults() {
 	for _, d := range n.Catalog.List() {
-		if !n.names.has(seriesName{d.Default.String(), control.Batches}) {
+		if !n.names.has(notedName{seriesName{d.Default.String(), control.Batches}, d.Created}) {
 			n.Views.Open(d.Name) // what cannot be opened has none
 		}
 	}
@@ -63,7 +63,7 @@ func (n *slabs) nameDefaults() {
 // nameOf is the name of a pinned view.
 func (n *slabs) nameOf(view string, s *cachePin) seriesName {
 	for _, series := range s.series {
-		if t := n.names.find(series); t.name != "" {
+		if t := n.named(series); t.name != "" {
 			return t
 		}
 	}

@@ -118,7 +118,7 @@ func (k *Kept) Lost() (traces []string, pins error) { return k.learnt.warnings()
 
 // Opened lists the batches that the latest readers opened.
 func (k *Kept) Opened() []byte {
-	return tracesText(k.slabs.cache.Traces(), func(series [16]byte) string { return k.names.find(series).name })
+	return tracesText(k.slabs.cache.Traces(), func(series [16]byte) string { return k.slabs.named(series).name })
 }
 
 // Workers is how many fills the cache does at a time.

@@ -2,6 +2,7 @@ package kept
 
 import (
 	"sync"
+	"time"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/views"
@@ -12,13 +13,19 @@ import (
 // or a dataset whose chunks it names.
 type seriesName struct{ name, kind string }
 
+// A notedName is that, and when the dataset of that name was registered.
+type notedName struct {
+	seriesName
+	registered time.Time
+}
+
 // seriesNames are the names of the series that were made since the mount. A view that is
 // settled, or whose dataset is refreshed, has another series by the same name. The lock
 // guards both fields, which have the same series.
 type seriesNames struct {
 	mu struct {
 		sync.Mutex
-		of    map[[16]byte]seriesName
+		of    map[[16]byte]notedName
 		order [][16]byte // the first noted first
 	}
 }
@@ -26,11 +33,11 @@ type seriesNames struct {
 // maxSeriesNames is far more than the views that are known at once.
 const maxSeriesNames = 4096
 
-func (n *seriesNames) note(series [16]byte, as seriesName) {
+func (n *seriesNames) note(series [16]byte, as notedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.of == nil {
-		n.mu.of = make(map[[16]byte]seriesName)
+		n.mu.of = make(map[[16]byte]notedName)
 	}
 	if _, known := n.mu.of[series]; !known {
 		if len(n.mu.order) == maxSeriesNames {
@@ -43,7 +50,7 @@ func (n *seriesNames) note(series [16]byte, as seriesName) {
 }
 
 // find is the name of a series; none if it is not known.
-func (n *seriesNames) find(series [16]byte) seriesName {
+func (n *seriesNames) find(series [16]byte) notedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.mu.of[series]
@@ -62,11 +69,11 @@ func (n *seriesNames) of(dataset string) (all [][16]byte) {
 }
 
 // has reports whether a series has a name.
-func (n *seriesNames) has(as seriesName) bool {
+func (n *seriesNames) has(as notedName) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, other := range n.mu.of {
-		if other == as {
+		if other.seriesName == as.seriesName && other.registered.Equal(as.registered) {
 			return true
 		}
 	}

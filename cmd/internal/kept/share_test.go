@@ -148,10 +148,10 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	n.name(parts)
 	n.name(chunks)
-	if got := n.nameOfSeries(n.names.find(one[0])); got != control.NameOf("d", "d") {
+	if got := n.nameOfSeries(n.named(one[0])); got != control.NameOf("d", "d") {
 		t.Errorf("the chunks are called %q", got)
 	}
-	if got := n.nameOfSeries(n.names.find(chunks.ID())); got.View != "d@epoch=3,order=full,batch=chunk" || got.Full != chunks.View().String() {
+	if got := n.nameOfSeries(n.named(chunks.ID())); got.View != "d@epoch=3,order=full,batch=chunk" || got.Full != chunks.View().String() {
 		t.Errorf("the batches are called %q", got)
 	}
 }

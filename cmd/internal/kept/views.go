@@ -115,10 +115,24 @@ func (n *slabs) RestorePins(ctx context.Context) {
 
 // name notes the names of a view's series.
 func (n *slabs) name(b *views.Batches) {
-	n.names.note(b.ID(), seriesName{b.View().String(), control.Batches})
-	if series, kind := cachedAs(b); kind == control.Chunks {
-		n.names.note(series[0], seriesName{b.View().Dataset, kind})
+	d, err := n.Catalog.Get(b.View().Dataset)
+	if err != nil {
+		return // it was removed meanwhile
 	}
+	n.names.note(b.ID(), notedName{seriesName{b.View().String(), control.Batches}, d.Created})
+	if series, kind := cachedAs(b); kind == control.Chunks {
+		n.names.note(series[0], notedName{seriesName{b.View().Dataset, kind}, d.Created})
+	}
+}
+
+// named is the name of a series, none if it is not known or is that of another dataset now.
+func (n *slabs) named(series [16]byte) seriesName {
+	t := n.names.find(series)
+	dataset, _, _ := meta.SplitView(t.name)
+	if d, err := n.Catalog.Get(dataset); err == nil && !d.Created.Equal(t.registered) {
+		return seriesName{}
+	}
+	return t.seriesName
 }
 
 // nameOfSeries is how an answer names what a series is of.

@@ -41,7 +41,7 @@ func (v *View) Checksum(ctx context.Context, rank, step uint64) (string, error) 
 // accounted for.
 func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, err error) {
 	account := v.views.config.Stalls.Open(v.job, rank)
-	account.Thread = fs.Thread(ctx)
+	account.Of, account.Thread = v.dataset.Created.UnixNano(), fs.Thread(ctx)
 	size := int64(0)
 	defer func() { account.Done(size, err) }()
 	if err := v.settle(ctx, &account, rank); err != nil {
