@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A Finding is what Check says of a pair.
@@ -68,12 +70,12 @@ func checkMapped(path string, seen map[spot]bool) (string, error) {
 	}
 	fd, err := openFile(path, unix.O_RDWR|unix.O_NONBLOCK)
 	if err != nil {
-		return err.Error(), err
+		return meta.Plain(err), err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err.Error(), err
+		return meta.Plain(err), err
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return "another supply uses it", err
@@ -93,11 +95,11 @@ func judge(path string, id fileID, err error, good string, seen map[spot]bool) (
 		dir := filepath.Dir(path)
 		var st unix.Stat_t
 		if err := cmp.Or(unix.Access(dir, unix.W_OK|unix.X_OK), unix.Stat(dir, &st)); err != nil {
-			return fmt.Sprintf("cannot be made in %s: %v", dir, err), err
+			return fmt.Sprintf("cannot be made in %s: %s", dir, meta.WhyNot(err)), err
 		}
 		at, good = spot{idOf(&st), filepath.Base(path)}, "to be made"
 	case err != nil:
-		return err.Error(), err
+		return meta.Plain(err), err
 	}
 	if seen[at] {
 		return errTwice.Error(), errTwice

@@ -427,6 +427,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// What is wrong with a path is said in plain words.
+func TestCheckSaysWhy(t *testing.T) {
+	s := newStage(t, 1, 1)
+	s.config.Pipes, s.config.Maps = s.dir+"/pipes", s.dir+"/maps"
+	must(t, os.WriteFile(s.config.Pipes, []byte(s.dir+"/none/pipe\n"), 0o600))
+	must(t, os.WriteFile(s.config.Maps, []byte(s.dir+"/none/map\n"), 0o600))
+	findings, err := supply.Check(t.Context(), s.config)
+	want := "cannot be made in " + s.dir + "/none: there is no such file or directory"
+	if err == nil || len(findings) != 1 || findings[0].PipeState != want || findings[0].MapState != want {
+		t.Errorf("Check printed %s, %v; want %q", findings, err, want)
+	}
+}
+
 func TestCommand(t *testing.T) {
 	s := newStage(t, 1, 1)
 	must(t, os.MkdirAll(filepath.Join(s.dir, "datasets"), 0o755))
