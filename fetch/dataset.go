@@ -34,7 +34,7 @@ type Dataset struct {
 func Attach(ctx context.Context, src Source, x *index.Index) (*Dataset, error) {
 	err := guard(nil, func() error { return src.Attach(ctx, x, x.Fingerprint()) })
 	if err != nil {
-		return nil, fmt.Errorf("attach: %w", err)
+		return nil, err
 	}
 	return &Dataset{src: src, x: x}, nil
 }

@@ -16,6 +16,8 @@ var (
 	ErrInvalid = errors.New("is not valid")
 	// ErrStale: the source is no longer what was indexed.
 	ErrStale = errors.New("source has changed since it was indexed")
+	// ErrGone is an ErrStale: nothing is where the source was.
+	ErrGone = fmt.Errorf("%w: it is gone", ErrStale)
 	// ErrCorrupt: bytes that contradict their own format or checksum.
 	ErrCorrupt = errors.New("is corrupt")
 	// ErrNoSpace: no tier has room, now or ever, for what was asked.

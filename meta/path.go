@@ -22,6 +22,8 @@ func Plain(err error) string {
 		return at.Path + ": " + WhyNot(at)
 	case *os.LinkError:
 		return at.Old + " to " + at.New + ": " + WhyNot(at.Err)
+	case *os.SyscallError:
+		return WhyNot(at)
 	case interface{ Unwrap() error }:
 		return plainly(text, at.Unwrap())
 	case interface{ Unwrap() []error }:
@@ -41,6 +43,15 @@ func plainly(text string, errs ...error) string {
 		}
 	}
 	return text
+}
+
+// ShellWord is a path, or another word, as a shell takes it: in quotes where it needs them.
+func ShellWord(s string) string {
+	const plain = "%+,-./:=@_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // Impossible reports whether a path can never be one, whatever is mounted or made.

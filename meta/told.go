@@ -35,13 +35,14 @@ var kinds = []struct {
 type Told struct {
 	Message string `json:"message"`
 	Kind    string `json:"kind,omitempty"`
+	Gone    bool   `json:"gone,omitempty"` // of what is stale: it was ErrGone
 }
 
 // Tell makes an error fit to be sent.
 func Tell(err error) *Told {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return &Told{Plain(err), k.name}
+			return &Told{Plain(err), k.name, errors.Is(err, ErrGone)}
 		}
 	}
 	return &Told{Message: Plain(err)}
@@ -51,6 +52,9 @@ func (t *Told) Error() string { return t.Message }
 
 // Unwrap is the sentinel, or nil for an error of no kind or one unknown here.
 func (t *Told) Unwrap() error {
+	if t.Gone && t.Kind == "stale" {
+		return ErrGone
+	}
 	for _, k := range kinds {
 		if t.Kind == k.name {
 			return k.err

@@ -35,6 +35,18 @@ func TestAToldErrorIsTheSameToItsReader(t *testing.T) {
 	}
 }
 
+// That a source is gone is known beyond a wire too; a release that does not know of it knows
+// that it has changed.
+func TestToldThatASourceIsGone(t *testing.T) {
+	told := meta.Tell(fmt.Errorf("a: %w", meta.ErrGone))
+	if !errors.Is(told, meta.ErrGone) || !errors.Is(told, meta.ErrStale) || told.Kind != "stale" {
+		t.Errorf("told: %+v", told)
+	}
+	if other := meta.Tell(fmt.Errorf("a: %w", meta.ErrStale)); errors.Is(other, meta.ErrGone) {
+		t.Errorf("told: %+v", other)
+	}
+}
+
 func TestAToldErrorOfNoKind(t *testing.T) {
 	if got := meta.Tell(errors.New("odd")); got.Kind != "" || got.Unwrap() != nil || got.Error() != "odd" {
 		t.Errorf("%+v", got)

@@ -44,7 +44,10 @@ func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*f
 		return d, err
 	}
 	src, err := fetch.Open(uri, env)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%q: %w", uri, meta.ErrGone)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", meta.ErrStale, err)
 	}
 	d, err := fetch.Attach(ctx, src, s.index)

@@ -140,6 +140,16 @@ func (s *Source) Host(own string) string {
 	return own
 }
 
+// Where is the host on which alone the source can be indexed again; it is empty if that is
+// this one, or any.
+func (s *Source) Where() string {
+	if s.copied {
+		return ""
+	}
+	host, _ := s.owners.Host(cmp.Or(s.Elsewhere(), s.away()))
+	return host
+}
+
 // copyOwner is the node on whose disks the source lies: the one that indexed it. If
 // that node is gone and the source is a copy, another node makes a new copy.
 func (s *Source) copyOwner() string {

@@ -3,6 +3,7 @@ package hdfs
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"rankfs/fetch/index"
 	"rankfs/meta"
@@ -61,7 +62,7 @@ type scan struct {
 // gone is err, marked as stale if it says that there is nothing.
 func (s *Source) gone(err error) error {
 	if errors.Is(err, meta.ErrNotExist) {
-		return stale(s.path, meta.Plain(err))
+		return fmt.Errorf("%q: %w", s.path, meta.ErrGone)
 	}
 	return err
 }

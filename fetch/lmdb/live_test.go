@@ -276,7 +276,7 @@ func TestStale(t *testing.T) {
 		}, "transaction 1 became 2"},
 		{"another file", nil, replace, "another file"},
 		{"another file, held", new(lmdb.Holds), replace, "another file"},
-		{"removed", nil, func(t *testing.T, path string) { os.Remove(filepath.Join(path, "data.mdb")) }, "no such file"},
+		{"removed", nil, func(t *testing.T, path string) { os.Remove(filepath.Join(path, "data.mdb")) }, "it is gone"},
 		{"copied over", nil, copyOver, "it was written to"},
 		{"copied over, held", new(lmdb.Holds), copyOver, "not by a transaction"},
 		{"made smaller", nil, shrink, "bytes became"},

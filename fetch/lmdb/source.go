@@ -167,7 +167,10 @@ func (s *Source) suits(snap *snapshot, x *index.Index, fingerprint string) error
 // snapshot is intact. It takes two stats and two small reads.
 func (s *Source) Check(ctx context.Context) error {
 	info, err := os.Stat(s.place.data)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("lmdb %s: %w", s.place.data, meta.ErrGone)
+	case err != nil:
 		return s.attached.stale("%w", err)
 	}
 	mine, err := s.attached.file.Stat()

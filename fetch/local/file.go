@@ -79,7 +79,7 @@ func (s *File) Fingerprint(ctx context.Context) (string, error) {
 // gone is err, marked as stale if it says that the file is not there.
 func (s *File) gone(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return stale(s.path, "it is gone")
+		return gone(s.path)
 	}
 	return fmt.Errorf("source %q: %w", s.path, err)
 }
@@ -113,12 +113,12 @@ func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 // compare returns a stale error if the open file, or the file that the path names
 // now, is not the version.
 func (s *File) compare(v *version) error {
-	if err := v.check(); err != nil {
-		return err
-	}
 	now, err := statPath(s.path)
 	if err != nil {
 		return s.gone(err)
+	}
+	if err := v.check(); err != nil {
+		return err
 	}
 	if now != v.stamp {
 		return stale(s.path, v.stamp.difference(now))

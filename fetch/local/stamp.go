@@ -77,6 +77,9 @@ func stale(path, why string) error {
 	return fmt.Errorf("%q: %w: %s", path, meta.ErrStale, why)
 }
 
+// gone is the error for a source of which nothing is left at its path.
+func gone(path string) error { return fmt.Errorf("%q: %w", path, meta.ErrGone) }
+
 // A tick is longer than any that the kernel stamps files with. On many file
 // systems two changes within 10 ms may get one time.
 const tick = 20 * time.Millisecond

@@ -57,10 +57,21 @@ func (s *Tree) openRoot() (*os.Root, error) {
 
 // problem is err, marked as stale if something is not where it was.
 func (s *Tree) problem(err error) error {
-	if moved(err) {
-		return stale(s.path, meta.Plain(err))
+	if !moved(err) {
+		return fmt.Errorf("source %q: %w", s.path, err)
 	}
-	return fmt.Errorf("source %q: %w", s.path, err)
+	path, why := s.path, meta.WhyNot(err)
+	var at *os.PathError
+	if errors.As(err, &at) && !filepath.IsAbs(at.Path) { // something in the tree, by its path there
+		path = filepath.Join(path, at.Path)
+	}
+	switch missing := errors.Is(err, unix.ENOENT); {
+	case missing && path == s.path:
+		return gone(path)
+	case missing:
+		why = "it is gone"
+	}
+	return stale(path, why)
 }
 
 // Fingerprint implements fetch.Source. It looks at every file of the tree.

@@ -117,7 +117,7 @@ func (w *walk) list(path string) (self stamp, entries []entry, err error) {
 			return unix.Fstatat(int(f.Fd()), name.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
 		})
 		if err != nil {
-			return self, nil, fmt.Errorf("stat %q: %w", path+name.Name(), err)
+			return self, nil, &fs.PathError{Op: "stat", Path: path + name.Name(), Err: err}
 		}
 		e := entry{name.Name(), stampOf(&st)}
 		switch {

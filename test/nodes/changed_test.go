@@ -49,6 +49,15 @@ func TestAChangedSourceOfAnotherNode(t *testing.T) {
 	if _, err := other.Rankfs("dataset", "verify", "d"); err == nil || !strings.Contains(err.Error(), "rankfs dataset refresh d") {
 		t.Errorf("verified where it is not, while it has changed: %v", err)
 	}
+	there := "on host " + has.Host.Name
+	for _, command := range [][]string{{"dataset", "show", "d"}, {"plan", "d"}} {
+		if out := strings.Join(strings.Fields(other.Do(command...)), " "); !strings.Contains(out, "index it again "+there+" with: rankfs dataset refresh d") {
+			t.Errorf("rankfs %s: %s", strings.Join(command, " "), out)
+		}
+	}
+	if _, err := other.Rankfs("dataset", "refresh", "d"); err == nil || !strings.Contains(err.Error(), "it is "+there+"; refresh the dataset there with: rankfs dataset refresh d") {
+		t.Errorf("refreshed where it is not: %v", err)
+	}
 	has.Do("dataset", "refresh", "d")
 	other.Do("dataset", "refresh", "part")
 	for name, want := range map[string]string{"d": "20001 30000", "part": "20001 25000"} {

@@ -268,6 +268,6 @@ func (c *Catalog) base(name string) (fetch.Base, error) {
 	v := d.Version
 	return fetch.Base{
 		Version: hex.EncodeToString(v.ID[:]), Source: d.Source, Index: v.Index, Keep: v,
-		Check: func(ctx context.Context) error { return Reindex(v.Source.Check(ctx), name) },
+		Check: func(ctx context.Context) error { return Reindex(v.Source.Check(ctx), name, &v.Source) },
 	}, nil
 }

@@ -34,7 +34,7 @@ func (c *Catalog) Create(ctx context.Context, q control.CreateRequest, report Re
 	r := Registration{Name: q.Name, Source: q.Source, View: options, ByChunk: wantsChunks(q), Created: time.Now().UTC()}
 	d, err := c.register(ctx, r, 0, nil, report)
 	if err != nil {
-		return nil, fmt.Errorf("create dataset %s: %w", q.Name, withNextStep(q.Source, err))
+		return nil, fmt.Errorf("create dataset %s: %w", q.Name, withNextStep(q.Source, err, ""))
 	}
 	return d, nil
 }
@@ -57,7 +57,7 @@ func (c *Catalog) Refresh(ctx context.Context, q control.RefreshRequest, report 
 	}
 	d, err := c.register(ctx, r, generation, earlier, report)
 	if err != nil {
-		return nil, fmt.Errorf("refresh dataset %s: %w", q.Name, withNextStep(r.Source, err))
+		return nil, fmt.Errorf("refresh dataset %s: %w", q.Name, withNextStep(r.Source, err, c.whereItWas(q.Name, r)))
 	}
 	return d, nil
 }
@@ -184,9 +184,19 @@ func viewOptions(r control.CreateRequest) (string, error) {
 	return options, nil
 }
 
+// whereItWas says what to do where the source of a dataset is not on this node.
+func (c *Catalog) whereItWas(name string, r Registration) string {
+	host, _ := c.config.Owners.Host(r.Origin)
+	u, err := uri.Parse(r.Source)
+	if r.Origin == c.config.Self || host == "" || err == nil && u.InHDFS() {
+		return bringBack("", name)
+	}
+	return fmt.Sprintf("it is on host %s; refresh the dataset there with: rankfs dataset refresh %s", host, name)
+}
+
 // withNextStep adds what to do to the error of a source that is not there, or not for this
-// daemon to read.
-func withNextStep(source string, err error) error {
+// daemon to read. Where it was, if it was indexed before, says that for one that is not there.
+func withNextStep(source string, err error, was string) error {
 	missing := errors.Is(err, meta.ErrNotExist) || errors.Is(err, iofs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	refused := errors.Is(err, iofs.ErrPermission)
 	if !missing && !refused && !meta.Impossible(err) {
@@ -196,14 +206,16 @@ func withNextStep(source string, err error) error {
 	if bad != nil || u.Base != "" {
 		return err
 	}
-	next := "look for it on this node with: ls -l " + u.Path
+	next := "look for it on this node with: ls -l " + meta.ShellWord(u.Path)
 	switch {
+	case missing && was != "":
+		next = was
 	case u.InHDFS() && !missing:
 		return err
 	case u.InHDFS():
-		next = "look for it with: hdfs dfs -ls hdfs://" + u.Authority + u.Path
+		next = "look for it with: hdfs dfs -ls " + meta.ShellWord("hdfs://"+u.Authority+u.Path)
 	case refused:
-		next = "see who may read it on this node with: namei -l " + u.Path
+		next = "see who may read it on this node with: namei -l " + meta.ShellWord(u.Path)
 	}
 	told := meta.Tell(fmt.Errorf("%w; %s", err, next))
 	if missing {

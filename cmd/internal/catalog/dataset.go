@@ -31,14 +31,29 @@ type Registration struct {
 	Indexed time.Time `json:"indexed"`
 }
 
-// Reindex says what to do where the source of a dataset has changed. One that was
-// removed has another name, or is indexed already.
-func Reindex(err error, name string) error {
+// Reindex says what to do where the source of a dataset has changed, and on which host, if
+// it is another one's. A dataset that was removed has another name, or is indexed already.
+func Reindex(err error, name string, s *batch.Source) error {
 	if errors.Is(err, batch.ErrRemoved) || !errors.Is(err, meta.ErrStale) {
 		return err
 	}
-	return fmt.Errorf("%w; index it again with: rankfs dataset refresh %s", err, name)
+	on := ""
+	if host := s.Where(); host != "" {
+		on = " on host " + host
+	}
+	if errors.Is(err, meta.ErrGone) {
+		return fmt.Errorf("%w; %s", err, bringBack(on, name))
+	}
+	return fmt.Errorf("%w; index it again%s with: rankfs dataset refresh %s", err, on, name)
 }
+
+// bringBack says what to do where nothing is left of a source.
+func bringBack(on, name string) string {
+	return fmt.Sprintf("bring it back%s, or remove the dataset with: rankfs dataset rm %s", on, name)
+}
+
+// reindex is Reindex for this dataset.
+func (d *Dataset) reindex(err error) error { return Reindex(err, d.Name, &d.Version.Source) }
 
 // Stale says that the source has changed, and what to do, if the last check found that;
 // each open makes one. It asks no source.
@@ -47,7 +62,7 @@ func (d *Dataset) Stale() error {
 	if err == nil || errors.Is(err, batch.ErrRemoved) {
 		return nil
 	}
-	return Reindex(err, d.Name)
+	return d.reindex(err)
 }
 
 // Changed is Stale after one more look at the source, as an open of a batch takes.
@@ -72,7 +87,7 @@ func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 		Created: d.Created, IndexBytes: x.FileBytes(), Notes: x.Notes(),
 	}
 	if err := d.Version.Source.Check(ctx); err != nil {
-		c.State, c.Reason = "stale", meta.Plain(Reindex(err, c.Name))
+		c.State, c.Reason = "stale", meta.Plain(d.reindex(err))
 		if !errors.Is(err, meta.ErrStale) {
 			c.State = "unreadable"
 		}

@@ -22,7 +22,7 @@ func (d *Dataset) Verify(ctx context.Context, report Reporter) (control.Verifica
 		err = cmp.Or(source.Check(ctx), meta.Worded(meta.ErrUnavailable, "its source is on host %s alone; verify it there", source.Host("")))
 	}
 	if err != nil {
-		return control.Verification{}, err
+		return control.Verification{}, d.reindex(err)
 	}
 	room, err := unix.Mmap(-1, 0, verifyBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -32,12 +32,12 @@ func (d *Dataset) Verify(ctx context.Context, report Reporter) (control.Verifica
 	v := &verifier{data: data, room: room, hash: xxhash.New(), report: report, total: d.Version.Index.Bytes()}
 	for i := range d.Version.Index.Records() {
 		if err := v.add(ctx, d.Version.Index.Extent(i)); err != nil {
-			return v.read, err
+			return v.read, d.reindex(err)
 		}
 		v.read.Records++
 	}
 	if err := v.flush(ctx); err != nil {
-		return v.read, err
+		return v.read, d.reindex(err)
 	}
 	v.read.Checksum = fmt.Sprintf("xxh64:%016x", v.hash.Sum64())
 	return v.read, nil

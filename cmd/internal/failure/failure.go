@@ -64,7 +64,7 @@ func Unread(option, path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		why = "you may not read it"
 	}
-	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", path)
+	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", meta.ShellWord(path))
 }
 
 // Attr has the log say what is wrong with a path as commands do.

@@ -52,7 +52,7 @@ func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, e
 		slab, err = v.views.cache.Open(ctx, &account, a.Batches, rank, step)
 	}
 	if err != nil {
-		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset()))
+		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset(), &a.Version.Source))
 		return nil, v.withRoomFor(err)
 	}
 	size = slab.Size()
