@@ -75,22 +75,15 @@ func (m ownMount) refuse(u uri.URI) error {
 	case errors.Is(err, errOwn) || err == nil && within(at, m.path):
 		return meta.Worded(meta.ErrInvalid, "%s lies in rankfs's own mount %s, which is no source: name the files where they are outside of it, or another dataset as dataset:NAME",
 			u.Path, m.path)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), meta.Impossible(err):
+		return nil // whoever opens it finds that too, and says it
 	case err != nil:
 		return meta.AtPath(u.Path, err)
 	case dir && slices.ContainsFunc(m.points, func(p string) bool { return within(p, at) }):
 		return meta.Worded(meta.ErrInvalid, "%s has rankfs's own mount %s in it, which is no source: name a directory that does not have it, or mount elsewhere",
 			u.Path, m.path)
-	case u.Scheme != uri.LMDB:
-		return nil
-	}
-	parts := []string{u.Path + "-lock"}
-	if dir {
-		parts = []string{u.Path + "/data.mdb", u.Path + "/lock.mdb"}
-	}
-	for _, part := range parts {
-		if err := m.refuse(uri.URI{Scheme: uri.File, Path: part}); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	case dir && u.Scheme == uri.LMDB: // whose lock file is not used if it is a link
+		return m.refuse(uri.URI{Scheme: uri.LMDB, Path: u.Path + "/data.mdb"})
 	}
 	return nil
 }
