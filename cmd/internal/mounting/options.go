@@ -84,8 +84,38 @@ func (o Options) Complete(dir string) (Options, string, error) {
 	if err := o.resolve(); err != nil {
 		return o, "", err
 	}
-	_, err = o.Config(dir)
+	c, err := o.Config(dir)
+	if err == nil {
+		err = apart(c)
+	}
 	return o, dir, err
+}
+
+// apart refuses a directory for what a node keeps that lies in the mount, which hides it and
+// would have the node wait for itself; and one that is to be of the NVMe tier and the state.
+func apart(c node.Config) error {
+	type use struct{ option, path string }
+	uses := []use{{"state", c.State}}
+	for _, disk := range c.NVMe {
+		uses = append(uses, use{"nvme", disk.Path})
+	}
+	if c.PoolNVMe.Path != "" {
+		uses = append(uses, use{"pool-nvme", c.PoolNVMe.Path})
+	}
+	state := ""
+	for _, u := range uses {
+		at, err := mounts.Resolve(u.path)
+		switch {
+		case err != nil: // why, is told when the directory is tried
+		case mounts.IsBelow(at, c.Mount):
+			return failure.New(meta.ErrInvalid, "%s directory %s lies in the mount point %s, which hides it; name one outside of it with --%[1]s", u.option, u.path, c.Mount)
+		case u.option == "state":
+			state = at
+		case u.option == "nvme" && at == state:
+			return failure.New(meta.ErrInvalid, "nvme directory %s is the state directory too; name another with --nvme", u.path)
+		}
+	}
+	return nil
 }
 
 func completeNVMe(disks []string) ([]string, error) {

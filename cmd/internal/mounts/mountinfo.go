@@ -85,14 +85,15 @@ func At(table []Mount, point string) (Mount, bool) {
 func around(table []Mount, path string) (Mount, bool) {
 	for i := len(table) - 1; i >= 0; i-- {
 		m := table[i]
-		if m.Type == FSType && isBelow(path, m.Point) && !isPool(table, m) {
+		if m.Type == FSType && IsBelow(path, m.Point) && !isPool(table, m) {
 			return m, true
 		}
 	}
 	return Mount{}, false
 }
 
-func isBelow(path, point string) bool {
+// IsBelow reports whether path is point or below it.
+func IsBelow(path, point string) bool {
 	return path == point || strings.HasPrefix(path, strings.TrimSuffix(point, "/")+"/")
 }
 
