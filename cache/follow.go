@@ -21,7 +21,7 @@ func (rs *readers) follow(e *entry, s Series, rank, step uint64, now time.Time) 
 	if r == nil {
 		return m
 	}
-	moved, expected := r.opens(step, rs.near(), now)
+	moved, expected := r.opens(step, rs.near(), rs.tenants.doubt(s), now)
 	if !moved {
 		return move{expected: expected}
 	}

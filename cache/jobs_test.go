@@ -23,6 +23,7 @@ type paced struct {
 	series *testSeries
 	tick   time.Duration
 	once   bool
+	way    way // nil: in order
 }
 
 // An opening is a batch that was opened, and when.
@@ -50,6 +51,9 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 					return
 				}
 				step := i % j.series.steps
+				if j.way != nil {
+					step = j.way(i, j.series.steps)
+				}
 				now := time.Now()
 				s, err := k.Open(t.Context(), nil, j.series, 0, step)
 				if err != nil {
@@ -191,7 +195,7 @@ func testHitsOnOneView(t *testing.T, ticks []time.Duration, percent int, once bo
 	p := &testSeries{id: 1, steps: uint64(places * 100 / percent), size: batch, noise: true, once: once, last: once, fail: slow(2 * time.Millisecond)}
 	var jobs []paced
 	for _, tick := range ticks {
-		jobs = append(jobs, paced{p, tick * time.Millisecond, once})
+		jobs = append(jobs, paced{series: p, tick: tick * time.Millisecond, once: once})
 	}
 	k := newCache(t, cache.Config{RAMBytes: places * batch, Workers: 2})
 	all := read(t, k, jobs, map[bool]time.Duration{true: time.Hour, false: *hour}[once])

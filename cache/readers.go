@@ -40,7 +40,8 @@ func (rs *readers) reader(s Series, rank, step uint64, now time.Time) (*epoch, *
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step}, stray: none, seen: now}
+	run := rs.tenants.doubt(s).first() - 1
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step, Run: run}, stray: none, seen: now}
 	return rs.add(s, r), r
 }
 
@@ -62,7 +63,9 @@ func (rs *readers) add(s Series, r *reader) *epoch {
 		}
 	}
 	if len(its) >= beside {
-		its[slices.Index(its, slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) }))] = r
+		oldest := slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) })
+		rs.tenants.doubt(s).ends(oldest)
+		its[slices.Index(its, oldest)] = r
 		return ep
 	}
 	ep.readers[r.rank] = append(its, r)
@@ -138,7 +141,7 @@ func (rs *readers) tenant(s Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{lane: rs.laneFor(nil), astray: 1}
+		t = &tenant{lane: rs.laneFor(nil), astray: 1, doubt: newDoubt(s)}
 		rs.tenants.of[s.ID()] = t
 	}
 	t.seen = now

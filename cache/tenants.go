@@ -21,6 +21,7 @@ type tenant struct {
 	seen     time.Time
 	late     float64 // the share of its opens that waited, of late
 	astray   float64 // the share of its opens that nobody foresaw, of late
+	doubt    doubt   // of its readers
 	lane     uint8   // of the idle batches that no reader is known to come to
 	standing fair.Standing
 	read     bool // by a rank, when the standing was weighed
@@ -53,6 +54,14 @@ func (t *tenant) opens(waits, foreseen bool) {
 	}
 	t.late += (share(waits) - t.late) / lateOpens
 	t.astray += (share(!foreseen) - t.astray) / astrayOpens
+}
+
+// doubt is that of the readers of a series; nil if it has no tenant.
+func (ts *tenants) doubt(s Names) *doubt {
+	if t := ts.of[s.ID()]; t != nil {
+		return &t.doubt
+	}
+	return nil
 }
 
 // succeed has the tenant of a series be that of the next one, which may be nil.

@@ -6,7 +6,7 @@ package ahead
 type Cursor struct {
 	Pos  uint64  // the step that is to be opened next
 	Scan uint64  // no step from Pos to here is missing
-	Run  int     // opens in order
+	Run  int     // opens in order, less those that are no reason to believe it
 	Pace float64 // from one step to the next, but for what was waited; zero until there were two in order
 
 	barred uint64 // nothing is made ready from this step on, if bar
@@ -47,7 +47,7 @@ func (c *Cursor) Window(size, memory int64, latency float64, fills, most int) ui
 	if c.Pace > 0 && c.Run > Trusted {
 		want = Steps(latency, c.Pace, fills)
 	}
-	return uint64(max(1, min(want, fit, int64(most))))
+	return uint64(max(0, min(want, fit, int64(most))))
 }
 
 // Missing is the first step in a window, and before the end, that is not here.

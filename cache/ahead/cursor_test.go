@@ -52,6 +52,7 @@ func TestWindow(t *testing.T) {
 		pace         float64
 		memory, want uint64
 	}{
+		{"not to be believed yet", -1, 0, 100, 0},
 		{"one open", 1, 0, 100, 1},
 		{"two in order", 2, 1, 100, 2},
 		{"trusted, a source of four steps", 3, 1, 100, 7},
