@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
@@ -29,8 +30,15 @@ type OpenSource struct {
 	data      atomic.Pointer[fetch.Dataset] // owns index once it is there; set under attaching
 	removed   atomic.Bool                   // data refuses reads, if it is there, and will not be attached
 	closed    atomic.Bool                   // set under attaching
+	missed    atomic.Pointer[miss]          // the last attempt to attach what another node has
 	stale     atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
 	attaching sync.Mutex
+}
+
+// A miss is why a source that another node has could not be attached here.
+type miss struct {
+	err   error
+	until time.Time // then it is tried again
 }
 
 // attach returns the source, attached by the first that asks; the others wait for that.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/fetch/peers"
 	"rankfs/meta"
@@ -240,6 +241,36 @@ func TestASourceThatIsElsewhere(t *testing.T) {
 		o.Follow(nodesOn("b"))
 		if err := open(t, v); !errors.Is(err, meta.ErrStale) || v.Source.Stale() == nil {
 			t.Errorf("when the node is no longer one of the cluster: %v, %v", err, v.Source.Stale())
+		}
+	})
+}
+
+// A source that another node has is looked for here once a second, however often what is in
+// memory is opened, also while that node is down.
+func TestASourceThatIsElsewhereIsLookedForNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, o := elsewhere(t, "dataset:base", func(context.Context, string, peers.ID) error { return nil })
+		looks := 0
+		v.Source.env = &fetch.Env{Base: func(string) (fetch.Base, error) {
+			looks++
+			return fetch.Base{}, meta.ErrStale
+		}}
+		down := nodesOn("a", "b")
+		down[0].Up = false
+		for _, nodes := range [][]plan.Node{nodesOn("a", "b"), down} {
+			o.Follow(nodes)
+			looks = 0
+			for range 3 {
+				for range 100 {
+					if err := open(t, v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(answerAge)
+			}
+			if looks != 3 {
+				t.Errorf("%d looks in 3 seconds, for 300 opens", looks)
+			}
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
 	}
-	d, err := s.Opened.attach(ctx, s.URI, s.env)
+	d, err := s.attach(ctx)
 	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
 		if err := s.asked.said(node); err != nil {
 			return nil, err
@@ -72,6 +72,22 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	s.Opened.note(err)
 	if err == nil {
 		s.asked.forget()
+	}
+	return d, err
+}
+
+// attach attaches the source. What another node has is looked for here once in answerAge,
+// and not at each open of what is in memory.
+func (s *Source) attach(ctx context.Context) (*fetch.Dataset, error) {
+	if m := s.Opened.missed.Load(); m != nil && time.Now().Before(m.until) {
+		if d, err := s.Opened.found(); d != nil || err != nil {
+			return d, err
+		}
+		return nil, m.err
+	}
+	d, err := s.Opened.attach(ctx, s.URI, s.env)
+	if d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) && cmp.Or(s.Elsewhere(), s.away()) != "" {
+		s.Opened.missed.Store(&miss{err, time.Now().Add(answerAge)})
 	}
 	return d, err
 }
