@@ -55,7 +55,7 @@ Sources:
 				}
 				return made, err
 			}
-			return long(c.Context(), p, r.Name, create, writeIndexed)
+			return long(c.Context(), p, r.Name, create, notIndexed, writeIndexed)
 		},
 	}
 	f := c.Flags()
@@ -137,7 +137,8 @@ func (p *program) verifyCommand() *cobra.Command {
 		Short: "Read every record of a dataset back",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return long(c.Context(), p, args[0], (*control.Client).Verify, func(w io.Writer, v control.Verification) {
+			notRead := func(name string) error { return bySignal("not all of %s was read", name) }
+			return long(c.Context(), p, args[0], (*control.Client).Verify, notRead, func(w io.Writer, v control.Verification) {
 				fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
 					args[0], terminal.Plural(v.Records, "record"), terminal.Bytes(v.Bytes), v.Checksum)
 			})
@@ -155,7 +156,7 @@ func (p *program) refreshCommand() *cobra.Command {
 			refresh := func(d *control.Client, ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
 				return d.Refresh(ctx, control.RefreshRequest{Name: name, Records: records}, progress)
 			}
-			return long(c.Context(), p, args[0], refresh, writeRefreshed)
+			return long(c.Context(), p, args[0], refresh, notIndexed, writeRefreshed)
 		},
 	}
 	c.Flags().BoolVar(&records, "records", false, "count the lines of a dataset whose batches are chunks, so that it can be cut otherwise")
@@ -180,8 +181,20 @@ func (p *program) removeCommand() *cobra.Command {
 // An operation is a method of a client that takes its time.
 type operation[T any] func(d *control.Client, ctx context.Context, name string, show func(control.Progress)) (T, error)
 
-// long shows the progress of an operation and then its result.
-func long[T any](ctx context.Context, p *program, name string, do operation[T], text func(io.Writer, T)) error {
+// notIndexed says what is left by a create or refresh that was stopped: once the index is
+// ready, the cluster agrees to it.
+func notIndexed(name string) error {
+	return failure.Hint(bySignal("unless its index was ready by then, %s is as it was before", name), "see: rankfs dataset show %s", name)
+}
+
+// bySignal is the error of a command that a signal has ended, and says what was done by then.
+func bySignal(format string, args ...any) error {
+	return failure.New(context.Canceled, "stopped by a signal: "+format, args...)
+}
+
+// long shows the progress of an operation and then its result, or what is left of one that
+// was stopped.
+func long[T any](ctx context.Context, p *program, name string, do operation[T], left func(name string) error, text func(io.Writer, T)) error {
 	d, err := p.daemon()
 	if err != nil {
 		return err
@@ -191,7 +204,7 @@ func long[T any](ctx context.Context, p *program, name string, do operation[T], 
 	m.Done() // before anything else is written to the terminal
 	switch {
 	case ctx.Err() != nil:
-		return failure.New(context.Canceled, "stopped: %s is as it was before", name)
+		return left(name)
 	case err != nil:
 		return about(err, name)
 	}

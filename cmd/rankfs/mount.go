@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 
@@ -58,13 +59,18 @@ root, and for the members of --admin-group.`,
 // the child of a background mount.
 func (p *program) mountHere(ctx context.Context, o mounting.Options, dir string, readyFD int) error {
 	tell := mounting.NewTeller(readyFD)
+	ready := false
 	err := p.serveMount(ctx, o, dir, func() {
+		ready = true
 		mounting.Notify("READY=1")
 		if !tell.Ready() {
 			m := mounting.Mounted{Mount: dir, PID: os.Getpid(), State: o.State}
 			_ = p.print(m, m.Text)
 		}
 	})
+	if !ready && errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = failure.New(context.Canceled, "mount on %s: stopped by a signal before it was ready", dir)
+	}
 	tell.Failed(err)
 	return err
 }

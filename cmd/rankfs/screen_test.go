@@ -61,7 +61,7 @@ func TestResultComesAfterTheBarIsGone(t *testing.T) {
 	create := func(d *control.Client, ctx context.Context, name string, show func(control.Progress)) (control.Dataset, error) {
 		return d.Create(ctx, control.CreateRequest{Name: name, Source: "file:/x", Ranks: 1, Batch: "256"}, show)
 	}
-	if err := long(ctx, p, "x", create, writeIndexed); err != nil {
+	if err := long(ctx, p, "x", create, notIndexed, writeIndexed); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprint(terminal, "THE END")

@@ -62,7 +62,7 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 	m.Done()
 	switch {
 	case ctx.Err() != nil:
-		return failure.New(context.Canceled, "stopped: what was ready by then is")
+		return bySignal("what was ready by then is")
 	case err != nil:
 		return aboutCached(err, r.View)
 	}

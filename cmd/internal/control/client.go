@@ -187,7 +187,11 @@ func (c *Client) Warm(ctx context.Context, r WarmRequest, progress func(Progress
 func change[T any](ctx context.Context, c *Client, method string, request any) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.change, ErrNoAnswer)
 	defer cancel()
-	return ask[T](ctx, c, method, request, unseen)
+	result, err := ask[T](ctx, c, method, request, unseen)
+	if errors.Is(err, errStopped) {
+		err = fmt.Errorf("%w; look whether it was done all the same", err)
+	}
+	return result, err
 }
 
 // unseen is for what may take its time and says nothing meanwhile.
@@ -199,6 +203,10 @@ var ErrNoAnswer = meta.Worded(meta.ErrUnavailable, "it does not answer")
 
 // ErrGone is the error of a daemon that was there and has ended, or has hung up.
 var ErrGone = meta.Worded(meta.ErrUnavailable, "it went away before it answered")
+
+// errStopped is the error of a command that a signal has stopped while it waited for the
+// daemon.
+var errStopped = meta.Worded(context.Canceled, "stopped by a signal before it answered")
 
 // gone reports whether a connection failed as those with a daemon that ends do.
 func gone(err error) bool {
@@ -271,9 +279,12 @@ func (c *Client) post(ctx context.Context, method string, request any) (io.ReadC
 // cause prefers the reason for which ctx was cancelled, and that the daemon has gone, to
 // what net/http made of it.
 func cause(ctx context.Context, err error) error {
+	why := context.Cause(ctx)
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
+	case errors.Is(why, context.Canceled):
+		return errStopped
+	case why != nil:
+		return why
 	case gone(err):
 		return ErrGone
 	}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +34,34 @@ func TestDisconnectCancels(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("node: %v", err)
 	}
+}
+
+// A command that is stopped while a daemon does not answer says so, and of a change that it
+// may have been made.
+func TestStoppedWhileItWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path) // answers nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := control.Dial(path)
+	ask := func() error { _, err := c.Datasets(stopping(t)); return err }
+	change := func() error { return c.Remove(stopping(t), "d") }
+	says := "ask daemon at " + path + ": stopped by a signal before it answered"
+	for want, err := range map[string]error{says: ask(), says + "; look whether it was done all the same": change()} {
+		if !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// stopping is a command's context, which a signal ends soon.
+func stopping(t *testing.T) context.Context {
+	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGUSR1)
+	t.Cleanup(stop)
+	time.AfterFunc(10*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGUSR1) })
+	return ctx
 }
 
 // A request may take longer than the time to send it.

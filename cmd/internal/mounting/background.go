@@ -128,6 +128,10 @@ func Background(ctx context.Context, run string, o Options, dir string) (Mounted
 			forget()
 			return Mounted{}, err
 		}
+		if ctx.Err() != nil {
+			forget()
+			return Mounted{}, fmt.Errorf("mount on %s: %w", dir, err)
+		}
 		return Mounted{}, failure.Hint(fmt.Errorf("mount on %s: %w", dir, err), "see the log: %s", log.Name())
 	}
 	m := Mounted{Mount: dir, PID: child.Process.Pid, State: o.State, Log: log.Name()}
@@ -143,7 +147,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	var o outcome
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return failure.New(context.Canceled, "stopped by a signal before the daemon was ready, which was ended")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the daemon is not ready after %s", meta.FormatTime(readyTime))
 	case err != nil || json.Unmarshal(line, &o) != nil:
