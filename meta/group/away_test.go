@@ -54,6 +54,27 @@ func TestANodeThatComesBackCalls(t *testing.T) {
 	}
 }
 
+// A leader that has just begun has not heard of a node that is down, and takes it for up no
+// sooner than it does.
+func TestANodeThatIsDownStaysSoUnderAnotherLeader(t *testing.T) {
+	nodes, _ := voting(t, 3)
+	leader, rest := leading(t, nodes)
+	n, other := rest[0], rest[1]
+	n.stop()
+	down := func() bool { m, _ := leader.machine.Node(n.id); return !m.Up }
+	eventually.True(t, "it is thought dead", down)
+	seen := leader.group.duties.seen
+	for range 2 { // the first round is over when the second has begun
+		seen.begin([]string{leader.id, n.id, other.id}, time.Now())
+		eventually.True(t, "a round has begun", func() bool { _, known := seen.signs(other.id); return known })
+	}
+	if !down() {
+		t.Error("it is up, and has said nothing")
+	}
+	n.start(false)
+	eventually.True(t, "it is up once it is there", func() bool { return !down() })
+}
+
 // A node that has moved is found, although nobody could call it.
 func TestANodeThatHasMoved(t *testing.T) {
 	nodes, _ := voting(t, 3)

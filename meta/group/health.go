@@ -57,7 +57,11 @@ func (h *health) report(ctx context.Context) {
 	defer cancel()
 	now := time.Now()
 	for _, n := range h.config.Machine.Nodes() {
-		if up := h.seen.live(n.ID, now); up != n.Up {
+		up := h.seen.live(n.ID, now)
+		if up && !n.Up && !h.seen.answered(n.ID) {
+			continue // it was down for the leader before, and has said nothing since
+		}
+		if up != n.Up {
 			if _, err := h.executor.apply(ctx, h.config.itself(), &state.Health{ID: n.ID, Life: n.Life, Up: up}); err != nil {
 				return
 			}

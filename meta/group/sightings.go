@@ -24,10 +24,11 @@ type sightings struct {
 	dead time.Duration // without an answer
 	mu   struct {
 		sync.Mutex
-		last map[string]time.Time
-		said map[string]pulse
-		off  map[string]time.Duration // how far their clocks are ahead of this node's
-		lost map[string]bool          // nodes whose log is lost, until they begin anew
+		began time.Time // to lead
+		last  map[string]time.Time
+		said  map[string]pulse
+		off   map[string]time.Duration // how far their clocks are ahead of this node's
+		lost  map[string]bool          // nodes whose log is lost, until they begin anew
 	}
 }
 
@@ -37,7 +38,7 @@ func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.last, s.mu.said, s.mu.lost = make(map[string]time.Time), make(map[string]pulse), make(map[string]bool)
-	s.mu.off = make(map[string]time.Duration)
+	s.mu.off, s.mu.began = make(map[string]time.Duration), now
 	for _, id := range ids {
 		s.mu.last[id] = now
 	}
@@ -122,6 +123,13 @@ func (s *sightings) of(id string) (last time.Time, applied uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.last[id], s.mu.said[id].Applied
+}
+
+// answered reports whether a node has said anything since this one leads.
+func (s *sightings) answered(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.last[id].After(s.mu.began)
 }
 
 // live reports whether a node has answered lately.
