@@ -28,7 +28,7 @@ func (c *Cluster) repair(ctx context.Context) error {
 	if err := c.Activate(ctx, c.NameNodes()[0]); err != nil {
 		return fmt.Errorf("make the first namenode active again: %w", err)
 	}
-	state, err := c.State(ctx)
+	state, err := c.awaitState(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,21 @@ func (c *Cluster) State(ctx context.Context) (health.State, error) {
 		return health.State{}, err
 	}
 	return h.state(ctx)
+}
+
+// awaitState is State for namenodes that have just begun, on a machine that may be busy.
+func (c *Cluster) awaitState(ctx context.Context) (health.State, error) {
+	for {
+		state, err := c.State(ctx)
+		if err == nil {
+			return state, nil
+		}
+		select {
+		case <-ctx.Done():
+			return state, err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // state is the state that a namenode reports, asked from its own host.

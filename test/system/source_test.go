@@ -47,7 +47,11 @@ func TestChangedSource(t *testing.T) {
 				// Of a tree only what is read is looked at, since a million files
 				// cannot be asked at each open; then all of it is another one.
 				inside := kind == "files" && (change == "truncated" || change == "emptied" || change == "overwritten")
-				holdToChange(t, n, name, s, f, inside)
+				advice := "index it again with: rankfs dataset refresh " + name
+				if kind != "files" && (change == "deleted" || change == "moved") {
+					advice = "it is gone; bring it back, or remove the dataset with: rankfs dataset rm " + name
+				}
+				holdToChange(t, n, name, s, f, inside, advice)
 				must(t, os.RemoveAll(s.path))
 				_ = os.Remove(s.path + ".moved")
 				must(t, os.WriteFile(s.path, read(t, backup), 0o600))
@@ -62,7 +66,7 @@ func TestChangedSource(t *testing.T) {
 	}
 }
 
-func holdToChange(t *testing.T, n *node, name string, s source, change func() error, inside bool) {
+func holdToChange(t *testing.T, n *node, name string, s source, change func() error, inside bool, advice string) {
 	t.Helper()
 	r := newRank(t)
 	r.open("mapped", n.batch(name, 0, 0))
@@ -79,7 +83,7 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 		if got := r.errno("open", n.batch(name, 0, k)); got != "ESTALE" {
 			t.Errorf("open of batch %d: %q, want ESTALE", k, got)
 		}
-		if got := n.logged("open batch", name+"/", fmt.Sprintf("batch-%06d", k), "changed since it was indexed", "rankfs dataset refresh "+name); got < 1 || got > said {
+		if got := n.logged("open batch", name+"/", fmt.Sprintf("batch-%06d", k), "changed since it was indexed", advice); got < 1 || got > said {
 			t.Errorf("%d lines in the log say why batch %d is not there, want %d", got, k, said)
 		}
 		said = 1
@@ -90,7 +94,7 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 	if got := r.errno("open", n.batch(name+"@step=50", 0, 3)); got != "ESTALE" {
 		t.Errorf("open of a batch of another view: %q, want ESTALE", got)
 	}
-	if show := n.ok("dataset", "show", name); !strings.Contains(show.out, "stale") || !strings.Contains(strings.Join(strings.Fields(show.out), " "), "index it again with: rankfs dataset refresh "+name) {
+	if show := n.ok("dataset", "show", name); !strings.Contains(show.out, "stale") || !strings.Contains(strings.Join(strings.Fields(show.out), " "), advice) {
 		t.Errorf("dataset show: %v", show)
 	}
 	for _, list := range [][]string{{"dataset", "ls"}, {"status"}} {
