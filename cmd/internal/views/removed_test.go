@@ -81,6 +81,7 @@ func hangs(t *testing.T, k *catalogtest.Cluster) (d *catalog.Dataset, asked <-ch
 // node asks for more of it, batches of other datasets are opened.
 func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	k := catalogtest.New(t, 1)
+	d, asked, answer := hangs(t, k) // closed once the cache is, which may still make chunks ready
 	source, indexed := file(t, "", 8)
 	n := served(t, k, k.Catalog(source, "ranks=1,step=1", indexed), 16<<20)
 	open := func() error {
@@ -98,7 +99,6 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d, asked, answer := hangs(t, k)
 	if _, err := n.newView("slow", meta.View{Dataset: "slow", Ranks: 1, Step: meta.BatchSize{N: 1}, Assign: meta.AssignStrict}, d); err != nil {
 		t.Fatal(err)
 	}
