@@ -13,6 +13,7 @@ import (
 
 	"rankfs/fetch/uri"
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // An ownMount is that of this process: a file system that the process serves. A source in
@@ -22,64 +23,42 @@ import (
 // component that lies on a mount of ours.
 type ownMount struct {
 	path    string
-	devices []uint64 // of what is mounted there and below: datasets, the shuffle pool
+	devices []string // of what is mounted there and below: datasets, the shuffle pool
 	points  []string // where these are mounted: path, below it, and elsewhere by bind mounts
 }
 
 // ownMountAt has the path for a mount that is still to be made, too.
 func ownMountAt(path string) (ownMount, error) {
 	m := ownMount{path: path, points: []string{path}}
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	table, err := mountinfo.Read()
 	if err != nil {
 		return m, fmt.Errorf("look for the own mount: %w", err)
 	}
-	// ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS
-	lines := strings.Split(string(table), "\n")
-	each := func(visit func(device uint64, point string, ours bool)) {
-		for _, line := range lines {
-			f := strings.Fields(line)
-			var major, minor uint32
-			if len(f) < 5 {
-				continue
-			}
-			if _, err := fmt.Sscanf(f[2], "%d:%d", &major, &minor); err == nil {
-				visit(unix.Mkdev(major, minor), unescape(f[4]), strings.Contains(line, " - fuse.rankfs "))
-			}
+	for _, at := range table {
+		if at.Type == mountinfo.FSType && mountinfo.IsBelow(at.Point, path) {
+			m.devices = append(m.devices, at.Device)
 		}
 	}
-	each(func(device uint64, point string, ours bool) {
-		if ours && within(point, path) {
-			m.devices = append(m.devices, device)
+	for _, at := range table {
+		if slices.Contains(m.devices, at.Device) {
+			m.points = append(m.points, at.Point)
 		}
-	})
-	each(func(device uint64, point string, _ bool) {
-		if slices.Contains(m.devices, device) {
-			m.points = append(m.points, point)
-		}
-	})
+	}
 	return m, nil
-}
-
-// unescape undoes what the kernel does to a path in the mount table.
-var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
-
-// within reports whether path is dir or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // refuse returns an error if a local source touches the mount.
 func (m ownMount) refuse(u uri.URI) error {
 	at, dir, err := m.walk(u.Path)
 	switch {
-	case errors.Is(err, errOwn) || err == nil && within(at, m.path):
+	case errors.Is(err, errOwn) || err == nil && mountinfo.IsBelow(at, m.path):
 		return meta.Worded(meta.ErrInvalid, "%s lies in rankfs's own mount %s, which is no source: name the files where they are outside of it, or another dataset as dataset:NAME",
 			u.Path, m.path)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), meta.Impossible(err):
 		return nil // whoever opens it finds that too, and says it
 	case err != nil:
 		return meta.AtPath(u.Path, err)
-	case dir && slices.ContainsFunc(m.points, func(p string) bool { return within(p, at) }):
+	case dir && slices.ContainsFunc(m.points, func(p string) bool { return mountinfo.IsBelow(p, at) }):
 		return meta.Worded(meta.ErrInvalid, "%s has rankfs's own mount %s in it, which is no source: name a directory that does not have it, or mount elsewhere",
 			u.Path, m.path)
 	case dir && u.Scheme == uri.LMDB: // whose lock file is not used if it is a link
@@ -161,7 +140,7 @@ func (m ownMount) step(from int, name string, flags int) (place, error) {
 	}
 	var st unix.Statx_t
 	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
-	if err == nil && slices.Contains(m.devices, unix.Mkdev(st.Dev_major, st.Dev_minor)) {
+	if err == nil && slices.Contains(m.devices, fmt.Sprintf("%d:%d", st.Dev_major, st.Dev_minor)) {
 		err = errOwn
 	}
 	if err != nil {

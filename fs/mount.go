@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta/mountinfo"
 )
 
 // Type is what the kernel calls a mount of ours: fuse.rankfs.
@@ -82,7 +83,7 @@ func mountDevice(dir string, mode uint32, flags uintptr, allowOther bool) (devic
 	if allowOther {
 		options += ",allow_other"
 	}
-	if err := unix.Mount(Type, dir, "fuse."+Type, flags, options); err != nil {
+	if err := unix.Mount(Type, dir, mountinfo.FSType, flags, options); err != nil {
 		return -1, errors.Join(err, unix.Close(device))
 	}
 	return device, nil
@@ -176,20 +177,15 @@ func (t *Tree) readAhead(dir string) {
 
 // deviceOf finds the device number of a mount of ours without touching it.
 func deviceOf(dir string) (string, error) {
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	table, err := mountinfo.Read()
 	if err != nil {
 		return "", err
 	}
-	device := ""
-	for line := range strings.Lines(string(table)) {
-		if f := strings.Fields(line); len(f) > 4 && f[4] == dir && strings.Contains(line, " - fuse."+Type+" ") {
-			device = f[2]
-		}
-	}
-	if device == "" {
+	m, ok := mountinfo.At(table, dir)
+	if !ok || m.Type != mountinfo.FSType {
 		return "", fmt.Errorf("%s is not in the mount table", dir)
 	}
-	return device, nil
+	return m.Device, nil
 }
 
 // Wait returns when the tree is no longer mounted and every request is

@@ -3,7 +3,6 @@ package pressure
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"path"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"rankfs/meta/mountinfo"
 )
 
 // absent reports whether a file is not there, as far as a reader can tell: PSI
@@ -110,15 +111,14 @@ func locate(root fs.FS, mount, above, group string) string {
 // findMount finds where a hierarchy is mounted, as a name for an fs.FS, and
 // which of its directories is the root there.
 func findMount(mounts []byte, kind string) (mount, above string, ok bool) {
-	for line := range bytes.Lines(mounts) {
-		left, right, cut := strings.Cut(string(line), " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !cut || len(l) < 5 || len(r) < 3 || r[0] != kind || kind == "cgroup" && !hasWord(r[2], "memory") {
+	table, _ := mountinfo.Parse(mounts) // as far as it is understood
+	for _, m := range table {
+		if m.Type != kind || kind == "cgroup" && !hasWord(m.Options, "memory") {
 			continue
 		}
-		mount = strings.TrimPrefix(path.Clean(unescape(l[4])), "/")
+		mount = strings.TrimPrefix(path.Clean(m.Point), "/")
 		if fs.ValidPath(mount) && mount != "." {
-			return mount, unescape(l[3]), true
+			return mount, m.Root, true
 		}
 	}
 	return "", "", false
@@ -131,15 +131,6 @@ func hasWord(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// unescape undoes what mountinfo does to spaces, tabs, line feeds and
-// backslashes.
-func unescape(s string) string {
-	for _, c := range []byte(" \t\n\\") {
-		s = strings.ReplaceAll(s, fmt.Sprintf("\\%03o", c), string(c))
-	}
-	return s
 }
 
 // readFile reads a file that need not be there: a root group has no limits, a

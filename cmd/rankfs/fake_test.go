@@ -20,6 +20,7 @@ import (
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // epoch is when the fake daemon was started, by its own account.
@@ -231,7 +232,7 @@ func mountEmpty(dir string) (<-chan struct{}, error) {
 		return nil, err
 	}
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", fd, os.Getuid(), os.Getgid())
-	if err := unix.Mount("none", dir, mounts.FSType, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, options); err != nil {
+	if err := unix.Mount("none", dir, mountinfo.FSType, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, options); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // daemon finds the daemon to ask: the one that runs, or that of --mount.
@@ -119,9 +120,9 @@ func private() (points []string) {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	table, _ := mounts.Table()
+	table, _ := mountinfo.Read()
 	for _, m := range table {
-		if m.Type == mounts.FSType {
+		if m.Type == mountinfo.FSType {
 			points = append(points, m.Point)
 		}
 	}

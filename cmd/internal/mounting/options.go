@@ -15,6 +15,7 @@ import (
 	"rankfs/cmd/internal/node"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // stateRoot holds the state directories of mounts that were not given one.
@@ -107,7 +108,7 @@ func apart(c node.Config) error {
 		at, err := mounts.Resolve(u.path)
 		switch {
 		case err != nil: // why, is told when the directory is tried
-		case mounts.IsBelow(at, c.Mount):
+		case mountinfo.IsBelow(at, c.Mount):
 			return failure.New(meta.ErrInvalid, "%s directory %s lies in the mount point %s, which hides it; name one outside of it with --%[1]s", u.option, u.path, c.Mount)
 		case u.option == "state":
 			state = at

@@ -2,10 +2,9 @@ package mounts
 
 // Parts of the package that its tests look at.
 var (
-	ParseTable = parseTable
-	ResolveIn  = resolve
-	Around     = around
-	Write      = write
-	ID         = id
-	Detach     = detach
+	ResolveIn = resolve
+	Around    = around
+	Write     = write
+	ID        = id
+	Detach    = detach
 )

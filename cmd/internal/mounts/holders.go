@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta/mountinfo"
 )
 
 // A Holder is a process that keeps a mount busy.
@@ -30,7 +32,7 @@ const (
 // Holders finds the processes that use m, and whether there may be more of
 // them. It compares mount ids and device numbers, never paths, and asks
 // nothing of the daemon. Processes of other users are seen by root only.
-func Holders(m Mount) (found []Holder, more bool) {
+func Holders(m mountinfo.Mount) (found []Holder, more bool) {
 	results := make(chan Holder)
 	quit := make(chan struct{})
 	defer close(quit)
@@ -68,17 +70,16 @@ func Holders(m Mount) (found []Holder, more bool) {
 // Elsewhere finds the mount namespaces that have m too, by a process in each: a
 // namespace begins with all mounts of the one that it is made from, and keeps
 // them when they are unmounted there.
-func Elsewhere(m Mount) (found []Holder) {
+func Elsewhere(m mountinfo.Mount) (found []Holder) {
 	seen := make(map[string]bool)
 	for _, pid := range processes() {
-		proc := fmt.Sprintf("/proc/%d/", pid)
-		space, err := os.Readlink(proc + "ns/mnt")
+		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 		if err != nil || seen[space] {
 			continue
 		}
 		seen[space] = true
-		table, err := readTable(proc + "mountinfo")
-		if err != nil || !slices.ContainsFunc(table, func(o Mount) bool { return o.Device == m.Device }) {
+		table, err := mountinfo.Of(pid)
+		if err != nil || !slices.ContainsFunc(table, func(o mountinfo.Mount) bool { return o.Device == m.Device }) {
 			continue
 		}
 		found = append(found, Holder{pid, processName(pid), []string{"mount namespace"}})
@@ -103,7 +104,7 @@ func processName(pid int) string {
 }
 
 // usesOf says how a process uses m. What cannot be read is no use.
-func usesOf(pid int, m Mount) []string {
+func usesOf(pid int, m mountinfo.Mount) []string {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	var uses []string
 	if opens(proc, m.ID) {

@@ -19,6 +19,7 @@ import (
 
 	"rankfs/cmd/internal/mounts"
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 	"rankfs/test/eventually"
 )
 
@@ -177,46 +178,6 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-const table = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-40 22 0:40 / /mnt/a rw - fuse.rankfs none rw,user_id=0
-41 22 0:41 / /mnt/with\040blank\134 ro master:2 shared:7 - fuse.rankfs none ro
-42 22 0:42 / /mnt/a rw - tmpfs tmpfs rw
-`
-
-func TestParseTable(t *testing.T) {
-	got, err := mounts.ParseTable([]byte(table))
-	want := []mounts.Mount{
-		{22, "8:1", "/", "ext4"},
-		{40, "0:40", "/mnt/a", mounts.FSType},
-		{41, "0:41", `/mnt/with blank\`, mounts.FSType},
-		{42, "0:42", "/mnt/a", "tmpfs"},
-	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Fatalf("got %v, %v", got, err)
-	}
-	if m, ok := mounts.At(got, "/mnt/a"); !ok || m.ID != 42 {
-		t.Errorf("At /mnt/a = %v, %v: want the topmost", m, ok)
-	}
-	if _, ok := mounts.At(got, "/mnt"); ok {
-		t.Error("At /mnt found something")
-	}
-	for _, bad := range []string{"x", "1 2 3 - ext4", "x 1 8:1 / / rw - ext4 x rw"} {
-		if got, err := mounts.ParseTable([]byte(bad)); err == nil {
-			t.Errorf("%q: got %v", bad, got)
-		}
-	}
-}
-
-func TestThisProcessHasATable(t *testing.T) {
-	got, err := mounts.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := mounts.At(got, "/"); !ok {
-		t.Errorf("no root in %v", got)
-	}
-}
-
 // Resolve must find a mount through links, and must not look below it: the
 // link below "mount" would lead it astray.
 func TestResolveStopsAtAMount(t *testing.T) {
@@ -237,7 +198,7 @@ func TestResolveStopsAtAMount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := []mounts.Mount{{1, "0:9", join("mount"), mounts.FSType}}
+	table := []mountinfo.Mount{{Device: "0:9", Point: join("mount"), Type: mountinfo.FSType}}
 	for path, want := range map[string]string{
 		"mount":               "mount",
 		"relative":            "mount",
@@ -262,7 +223,7 @@ func TestResolveStopsAtAMount(t *testing.T) {
 }
 
 func TestAroundWantsWholeNames(t *testing.T) {
-	table := []mounts.Mount{{1, "0:9", "/mnt/a", mounts.FSType}, {2, "0:10", "/mnt", "tmpfs"}}
+	table := []mountinfo.Mount{{ID: 1, Device: "0:9", Point: "/mnt/a", Type: mountinfo.FSType}, {ID: 2, Device: "0:10", Point: "/mnt", Type: "tmpfs"}}
 	for path, want := range map[string]bool{"/mnt/a": true, "/mnt/a/b": true, "/mnt/ab": false, "/mnt": false, "/": false} {
 		if _, got := mounts.Around(table, path); got != want {
 			t.Errorf("%s: got %v", path, got)
@@ -277,16 +238,16 @@ func TestHoldersOfAMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	table, err := mounts.Table()
+	table, err := mountinfo.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mounts.Mount{ID: -2, Device: "999:999"}
+	m := mountinfo.Mount{ID: -2, Device: "999:999"}
 	if found, more := mounts.Holders(m); len(found) != 0 || more {
 		t.Errorf("holders of nothing: %v, %v", found, more)
 	}
 	for at := dir; m.ID == -2; at = filepath.Dir(at) {
-		if top, ok := mounts.At(table, at); ok {
+		if top, ok := mountinfo.At(table, at); ok {
 			m = top
 		}
 	}
@@ -296,13 +257,13 @@ func TestHoldersOfAMount(t *testing.T) {
 }
 
 // mounted is a file system that is mounted on a directory now.
-func mounted(t *testing.T, dir string) mounts.Mount {
+func mounted(t *testing.T, dir string) mountinfo.Mount {
 	t.Helper()
 	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	table, err := mounts.Table()
-	m, ok := mounts.At(table, dir)
+	table, err := mountinfo.Read()
+	m, ok := mountinfo.At(table, dir)
 	if !ok || err != nil {
 		t.Fatalf("mount of %s: %v, %v", dir, ok, err)
 	}

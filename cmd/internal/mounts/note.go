@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"rankfs/meta/mountinfo"
 )
 
 // noteTime is how long mount(8) may take for a line of its table.
@@ -17,7 +19,7 @@ const noteTime = 5 * time.Second
 // killed has left is replaced.
 func Note(ctx context.Context, point string) error {
 	_ = Unnote(ctx, point)
-	return tell(ctx, "/bin/mount", "-i", "-f", "--no-canonicalize", "-t", FSType, "-o", "uhelper="+FSType, "rankfs", point)
+	return tell(ctx, "/bin/mount", "-i", "-f", "--no-canonicalize", "-t", mountinfo.FSType, "-o", "uhelper="+mountinfo.FSType, "rankfs", point)
 }
 
 // Unnote takes that back.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // An Unmounted says what Unmount found and did.
@@ -102,18 +103,18 @@ func Clean(dir string) (bool, error) {
 }
 
 // lookUp is the path of dir, and all mounts.
-func lookUp(dir string) (point string, table []Mount, err error) {
+func lookUp(dir string) (point string, table []mountinfo.Mount, err error) {
 	if point, err = Resolve(dir); err == nil {
-		table, err = Table()
+		table, err = mountinfo.Read()
 	}
 	return point, table, err
 }
 
 // Stale lists the mount points of rankfs whose daemon is dead.
 func Stale() (points []string) {
-	table, _ := Table()
+	table, _ := mountinfo.Read()
 	for _, m := range table {
-		if m.Type == FSType && !isPool(table, m) && dead(m.Point) {
+		if m.Type == mountinfo.FSType && !isPool(table, m) && dead(m.Point) {
 			points = append(points, m.Point)
 		}
 	}
@@ -121,25 +122,25 @@ func Stale() (points []string) {
 }
 
 // ours returns the mount at point if it is a rankfs.
-func ours(point string) (Mount, error) {
-	table, err := Table()
+func ours(point string) (mountinfo.Mount, error) {
+	table, err := mountinfo.Read()
 	if err != nil {
-		return Mount{}, err
+		return mountinfo.Mount{}, err
 	}
-	if m, ok := At(table, point); ok {
+	if m, ok := mountinfo.At(table, point); ok {
 		if isPool(table, m) {
 			whole, _ := around(table, point)
-			return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is the shuffle pool of a mount; use: rankfs umount %s", point, whole.Point)
+			return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is the shuffle pool of a mount; use: rankfs umount %s", point, whole.Point)
 		}
-		if m.Type == FSType {
+		if m.Type == mountinfo.FSType {
 			return m, nil
 		}
-		return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is a mount of type %s, not a rankfs", point, m.Type)
+		return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is a mount of type %s, not a rankfs", point, m.Type)
 	}
 	if m, ok := around(table, point); ok {
-		return Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
+		return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
 	}
-	return Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
+	return mountinfo.Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
 }
 
 // UnmountPool unmounts the shuffle pool of a mount alone, and reports whether there is
@@ -149,7 +150,7 @@ func UnmountPool(dir string, lazy bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m, ok := At(table, point)
+	m, ok := mountinfo.At(table, point)
 	if !ok || !isPool(table, m) {
 		return false, nil
 	}
@@ -159,8 +160,8 @@ func UnmountPool(dir string, lazy bool) (bool, error) {
 
 // detach takes the shuffle pool of a mount away first, which stands in the way. If the mount
 // itself turns out to be in use then, its daemon mounts the pool again.
-func detach(m Mount, lazy bool) error {
-	table, err := Table()
+func detach(m mountinfo.Mount, lazy bool) error {
+	table, err := mountinfo.Read()
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func detach(m Mount, lazy bool) error {
 const passing = 2 * time.Second
 
 // unmount unmounts a mount, which is, or is part of, what a person knows as whole.
-func unmount(m, whole Mount, lazy bool) error {
+func unmount(m, whole mountinfo.Mount, lazy bool) error {
 	flags := unix.UMOUNT_NOFOLLOW
 	if lazy {
 		flags |= unix.MNT_DETACH
