@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,5 +132,25 @@ func TestAClockThatIsYearsAhead(t *testing.T) {
 	eventually.True(t, "its certificate is of a week", func() bool { return leader.identity.Until().Before(time.Now().Add(trust.Life + time.Hour)) })
 	if err := set(leader, "again", 5*time.Second); err != nil {
 		t.Error(err)
+	}
+}
+
+// Clocks that jump, all of them, keep nobody out, and let nobody in for longer.
+func TestClocksThatJump(t *testing.T) {
+	var ahead atomic.Int64
+	nodes := clusterWith(t, 3, func(n *node) {
+		n.ahead = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	for _, jump := range []time.Duration{48 * time.Hour, -time.Hour, 0} {
+		ahead.Store(int64(jump))
+		if err := set(nodes[1], fmt.Sprint(jump), 5*time.Second); err != nil {
+			t.Fatalf("%v ahead: %v", jump, err)
+		}
+		agree(t, nodes, fmt.Sprint(jump))
+	}
+	joined := newNode(t, 9)
+	if err := joined.join(nodes[0], nodes[0].token(1)); err != nil {
+		t.Errorf("after a clock was ahead for a moment nobody can join: %v", err)
 	}
 }
