@@ -86,7 +86,7 @@ func (s *Source) attach(ctx context.Context) (*fetch.Dataset, error) {
 		return nil, m.err
 	}
 	d, err := s.Opened.attach(ctx, s.URI, s.env)
-	if d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) && cmp.Or(s.Elsewhere(), s.away()) != "" {
+	if d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) && s.holder() != "" {
 		s.Opened.missed.Store(&miss{err, time.Now().Add(answerAge)})
 	}
 	return d, err
@@ -111,7 +111,7 @@ func (s *Source) orAsked(ctx context.Context, owner string, found error, account
 // Stale is the error that Check ended with last, if it was that the source has changed. It
 // asks nobody.
 func (s *Source) Stale() error {
-	if owner := cmp.Or(s.Elsewhere(), s.away()); owner != "" {
+	if owner := s.holder(); owner != "" {
 		return s.asked.said(owner)
 	}
 	if err := s.Opened.stale.Load(); err != nil {
@@ -145,6 +145,9 @@ func (s *Source) away() string {
 	return ""
 }
 
+// holder is the node that alone has the source, be it up or down; empty if it is this one, or gone.
+func (s *Source) holder() string { return cmp.Or(s.Elsewhere(), s.away()) }
+
 // Host is where a source lies that does not say where its bytes are: on the host of this
 // node, unless another node has it and this one has not attached it.
 func (s *Source) Host(own string) string {
@@ -162,7 +165,7 @@ func (s *Source) Where() string {
 	if s.copied {
 		return ""
 	}
-	host, _ := s.owners.Host(cmp.Or(s.Elsewhere(), s.away()))
+	host, _ := s.owners.Host(s.holder())
 	return host
 }
 

@@ -16,20 +16,12 @@ import (
 // What is made of it is no better.
 func TestAChangedSourceOfAnotherNode(t *testing.T) {
 	t.Parallel()
-	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:2])
-	has, other := m.Nodes[0], m.Nodes[1]
-	dir := t.TempDir()
-	has.Must("mount", "-t", "tmpfs", "none", dir)
-	t.Cleanup(func() { has.Must("umount", "-l", dir) })
-	has.Must("sh", "-c", `seq 1 10000 > "$0"`, dir+"/numbers")
-	has.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "500")
-	other.Do("dataset", "create", "part", "--source", "dataset:d?records=0-4999", "--ranks", "2", "--batch", "500")
+	has, other, path := onOneNode(t, 2)
 	for _, name := range []string{"d", "part"} {
 		other.Do("warm", name)
 		other.Must("cat", other.Mount()+"/datasets/"+name+"/rank-0/batch-000000")
 	}
-	has.Must("sh", "-c", `seq 20001 30000 > "$0"`, dir+"/numbers")
+	has.Must("sh", "-c", `seq 20001 30000 > "$0"`, path)
 	for _, name := range []string{"d", "part"} {
 		awaitStale(t, other, name)
 		for _, command := range [][]string{{"warm", name}, {"cache", "pin", name}} {
@@ -94,15 +86,7 @@ func awaitStale(t *testing.T, n *daemon.Place, dataset string) {
 // there, what it has not is not to be had, and nobody is told that the source has changed.
 func TestASourceOfANodeThatIsDown(t *testing.T) {
 	t.Parallel()
-	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:3])
-	has, other := m.Nodes[0], m.Nodes[1]
-	dir := t.TempDir()
-	has.Must("mount", "-t", "tmpfs", "none", dir)
-	t.Cleanup(func() { has.Must("umount", "-l", dir) })
-	has.Must("sh", "-c", `seq 1 10000 > "$0"`, dir+"/numbers")
-	has.Do("dataset", "create", "d", "--source", "file:"+dir+"/numbers", "--as", "lines", "--ranks", "2", "--batch", "500")
-	other.Do("dataset", "create", "part", "--source", "dataset:d?records=0-4999", "--ranks", "2", "--batch", "500")
+	has, other, _ := onOneNode(t, 3)
 	for _, name := range []string{"d", "part"} {
 		other.Do("warm", name, "--rank", "0")
 	}
@@ -134,4 +118,21 @@ func TestASourceOfANodeThatIsDown(t *testing.T) {
 			return err == nil
 		})
 	}
+}
+
+// onOneNode has a team of so many, with d, a source on the disks of one of two of them, and
+// part, which is made of it.
+func onOneNode(t *testing.T, nodes int) (has, other *daemon.Place, path string) {
+	t.Helper()
+	c := cluster.Bare(t)
+	m := newTeam(t, c, c.Hosts()[:nodes])
+	has, other = m.Nodes[0], m.Nodes[1]
+	dir := t.TempDir()
+	has.Must("mount", "-t", "tmpfs", "none", dir)
+	t.Cleanup(func() { has.Must("umount", "-l", dir) })
+	path = dir + "/numbers"
+	has.Must("sh", "-c", `seq 1 10000 > "$0"`, path)
+	has.Do("dataset", "create", "d", "--source", "file:"+path, "--as", "lines", "--ranks", "2", "--batch", "500")
+	other.Do("dataset", "create", "part", "--source", "dataset:d?records=0-4999", "--ranks", "2", "--batch", "500")
+	return has, other, path
 }
