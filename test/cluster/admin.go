@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"rankfs/test/cluster/internal/control"
 	"rankfs/test/cluster/internal/health"
 	"rankfs/test/cluster/internal/site"
 	"rankfs/test/eventually"
@@ -22,7 +23,10 @@ const (
 func (c *Cluster) FailOver(ctx context.Context) error {
 	names := c.NameNodes()
 	next := names[1]
-	if active, err := c.Active(ctx); err == nil && active == next {
+	switch active, err := c.leader(ctx); {
+	case err != nil:
+		return err
+	case active == next:
 		next = names[0]
 	}
 	return c.Activate(ctx, next)
@@ -33,9 +37,11 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 	if err := c.waitState(ctx, h, func(health.State) bool { return true }); err != nil {
 		return err
 	}
-	active, err := c.Active(ctx)
+	active, err := c.leader(ctx)
 	switch {
 	case err != nil:
+		return err
+	case active == nil:
 		// It need not ask the other one, which may be dead.
 		err = h.tool(ctx, haAdmin, "-transitionToActive", "--forceactive", c.id(h))
 	case active != h:
@@ -45,6 +51,28 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 		return err
 	}
 	return c.waitState(ctx, h, func(s health.State) bool { return s.Active })
+}
+
+// leader is the active namenode, nil if there is none: each has said so, or is dead.
+func (c *Cluster) leader(ctx context.Context) (*Host, error) {
+	for _, h := range c.NameNodes() {
+		var state health.State
+		err := eventually.Until(ctx, func() error {
+			a, err := c.order(control.Order{Do: control.Ping, Host: h.Name, Daemon: NameNode})
+			if err != nil || a.Pid == 0 {
+				return err
+			}
+			state, err = h.state(ctx)
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("wait for namenode %s: %w", h.Name, err)
+		case state.Active:
+			return h, nil
+		}
+	}
+	return nil, nil
 }
 
 // id is the name of a namenode in hdfs haadmin.
@@ -73,6 +101,12 @@ func (c *Cluster) WaitLive(ctx context.Context, n int) error {
 		return err
 	}
 	return c.waitState(ctx, active, func(s health.State) bool { return s.Live == n })
+}
+
+// WaitWell waits until all is as it was new, the daemons that were started again too:
+// until a datanode is missed that was killed, a namenode counts it as live.
+func (c *Cluster) WaitWell(ctx context.Context) error {
+	return health.Wait(ctx, c.NameNodes()[0].DialContext, c.site)
 }
 
 // ReportBlocks has all datanodes tell the active namenode of all their blocks. Before they

@@ -112,7 +112,7 @@ func (h *Host) Log(daemon string) string {
 
 // order has the keeper do something.
 func (c *Cluster) order(o control.Order) (control.Answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	return control.Send(ctx, c.site.Control(), o)
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"rankfs/test/cluster"
+	"rankfs/test/hadoop"
 )
 
 // soon is long enough for anything that is to happen, on a busy machine.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hadoop.StartTime)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -40,6 +41,17 @@ func TestDataNodeDiesAndComesBack(t *testing.T) {
 	must(t, c.WaitLive(soon(t), 3))
 }
 
+// A datanode that was started again is of use when all is well: before it was missed, the
+// namenodes did not know that it had been gone.
+func TestAllIsWell(t *testing.T) {
+	c := cluster.Exclusive(t)
+	must(t, c.Host("data1").Restart(cluster.DataNode))
+	must(t, c.WaitWell(soon(t)))
+	conn, err := c.Host("client").DialContext(soon(t), "tcp", "data1:9866")
+	must(t, err)
+	must(t, conn.Close())
+}
+
 // TestBrokenIsRepaired leaves it to the harness to put things right.
 func TestBrokenIsRepaired(t *testing.T) {
 	t.Run("break", func(t *testing.T) {
@@ -60,7 +72,7 @@ func TestBrokenIsRepaired(t *testing.T) {
 func TestLinkDownIsSilence(t *testing.T) {
 	c := cluster.Exclusive(t)
 	dial := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		conn, err := c.Host("client").DialContext(ctx, "tcp", "data1:9866")
 		if err == nil {

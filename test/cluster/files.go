@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"rankfs/test/eventually"
 )
 
 // HDFS is a client of the cluster that is on the host: the namenodes and
@@ -43,19 +46,23 @@ func (c *Cluster) Dir(t testing.TB) string {
 // its namenode is gone. The namenodes may just be recovering from the test.
 func (c *Cluster) asRoot(t testing.TB, do func(*hdfs.Client) error) {
 	t.Helper()
-	var err error
-	for range 20 {
-		var client *hdfs.Client
-		if client, err = c.Hosts()[0].HDFS("root"); err == nil {
-			err = errors.Join(do(client), client.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
+	defer cancel()
+	err := eventually.Until(ctx, func() error {
+		client, err := c.Hosts()[0].HDFS("root")
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			return
-		}
-		time.Sleep(250 * time.Millisecond)
+		return errors.Join(do(client), client.Close())
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	t.Error(err)
 }
+
+// busyTime bounds what HDFS does at once, unless it has just begun, or the machine
+// has much else to do.
+const busyTime = 2 * time.Minute
 
 // Put writes a file from the host, whose own datanode gets a replica of each
 // block.
@@ -71,14 +78,13 @@ func (h *Host) Put(t testing.TB, name string, content []byte, replication int, b
 	}
 	// The library gives up where the namenode has not heard of a block when the
 	// next one is asked for, or has just begun and knows of no room yet.
-	for range 20 {
-		if err = put(client, name, content, replication, block); err == nil {
-			return
+	eventually.Done(t, busyTime, "write "+name, func() error {
+		err := put(client, name, content, replication, block)
+		if err != nil {
+			client.Remove(name)
 		}
-		client.Remove(name)
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Fatal(err)
+		return err
+	})
 }
 
 func put(client *hdfs.Client, name string, content []byte, replication int, block int64) error {
@@ -95,12 +101,20 @@ func put(client *hdfs.Client, name string, content []byte, replication int, bloc
 }
 
 // Finish closes a file, which takes until enough datanodes have it.
-func Finish(w *hdfs.FileWriter) (err error) {
-	for range 200 {
-		if err = w.Close(); !hdfs.IsErrReplicating(err) {
+func Finish(w *hdfs.FileWriter) error {
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
+	defer cancel()
+	var failed error
+	late := eventually.Until(ctx, func() error {
+		err := w.Close()
+		if hdfs.IsErrReplicating(err) {
 			return err
 		}
-		time.Sleep(20 * time.Millisecond)
+		failed = err
+		return nil
+	})
+	if late != nil {
+		return fmt.Errorf("wait for replicas: %w", late)
 	}
-	return fmt.Errorf("wait for replicas: %w", err)
+	return failed
 }

@@ -111,7 +111,7 @@ func waitReady(ctx context.Context, s *site.Site) error {
 			return err
 		}
 		// It takes its lock when it has begun.
-		if !running && time.Since(started) > 10*time.Second {
+		if !running && time.Since(started) > time.Minute {
 			return errors.New("its keeper has ended")
 		}
 		select {

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	"rankfs/test/cluster/internal/health"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/eventually"
+	"rankfs/test/hadoop"
 )
 
-// repairTime bounds a repair: two daemons one after the other need a
-// quarter of it on a busy machine.
-const repairTime = 2 * time.Minute
+// repairTime bounds a repair, in which several daemons may have to start.
+const repairTime = hadoop.StartTime
 
 // repair undoes all faults and waits until the cluster is as it was new.
 func (c *Cluster) repair(ctx context.Context) error {
@@ -25,6 +25,15 @@ func (c *Cluster) repair(ctx context.Context) error {
 	if len(c.NameNodes()) == 0 {
 		return nil
 	}
+	watch := hadoop.NewWatch()
+	if err := c.serve(ctx); err != nil {
+		return fmt.Errorf("%w; %v", err, watch)
+	}
+	return nil
+}
+
+// serve waits until HDFS is as it was new, with the first namenode active.
+func (c *Cluster) serve(ctx context.Context) error {
 	if err := c.Activate(ctx, c.NameNodes()[0]); err != nil {
 		return fmt.Errorf("make the first namenode active again: %w", err)
 	}
@@ -37,7 +46,7 @@ func (c *Cluster) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	return health.Wait(ctx, c.NameNodes()[0].DialContext, c.site)
+	return c.WaitWell(ctx)
 }
 
 func (h *Host) repair() error {
@@ -69,17 +78,12 @@ func (c *Cluster) State(ctx context.Context) (health.State, error) {
 
 // awaitState is State for namenodes that have just begun, on a machine that may be busy.
 func (c *Cluster) awaitState(ctx context.Context) (health.State, error) {
-	for {
-		state, err := c.State(ctx)
-		if err == nil {
-			return state, nil
-		}
-		select {
-		case <-ctx.Done():
-			return state, err
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+	var state health.State
+	err := eventually.Until(ctx, func() (err error) {
+		state, err = c.State(ctx)
+		return err
+	})
+	return state, err
 }
 
 // state is the state that a namenode reports, asked from its own host.

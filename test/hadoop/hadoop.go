@@ -58,20 +58,11 @@ func (h Home) Native() string {
 // Line is the command line of a Java program. Conf is a folder with
 // core-site.xml and the rest, or empty for the defaults.
 func (h Home) Line(conf string, options []string, class string, args ...string) []string {
-	path := filepath.Join(string(h), "classes") + ":" + filepath.Join(string(h), "lib", "*")
+	path := filepath.Join(string(h), "programs.jar") // which names the others
 	if conf != "" {
-		path = conf + ":" + path
+		path += ":" + conf
 	}
-	line := []string{"java", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", "-cp", path}
-	for _, p := range opens {
-		line = append(line, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
-	}
+	line := []string{"java", "@" + filepath.Join(string(h), "options"), "-cp", path}
 	line = append(line, options...)
 	return append(append(line, class), args...)
-}
-
-// opens are packages into which Hadoop reaches by reflection.
-var opens = []string{
-	"java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio",
-	"java.util", "java.util.concurrent", "sun.nio.ch",
 }

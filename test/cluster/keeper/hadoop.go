@@ -14,17 +14,27 @@ import (
 	"rankfs/test/hadoop"
 )
 
-// startTime bounds the start, which takes 15 s. While several clusters start on a machine
-// that builds as well it has taken more than two minutes.
-const startTime = 5 * time.Minute
-
-// startHadoop starts all daemons at once and makes the first namenode active.
+// startHadoop starts HDFS when no other one is starting.
 func startHadoop(ctx context.Context, s *site.Site, d *daemons) error {
 	if len(s.With(site.NameNode)) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	done, err := hadoop.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, hadoop.StartTime)
 	defer cancel()
+	watch := hadoop.NewWatch()
+	if err := startDaemons(ctx, s, d); err != nil {
+		return fmt.Errorf("%w; %v", err, watch)
+	}
+	return nil
+}
+
+// startDaemons starts all daemons at once and makes the first namenode active.
+func startDaemons(ctx context.Context, s *site.Site, d *daemons) error {
 	if err := s.WriteConf(); err != nil {
 		return err
 	}
@@ -81,7 +91,7 @@ func tool(s *site.Site, host, class string, args ...string) error {
 
 func waitPort(ctx context.Context, address string) error {
 	return eventually.Until(ctx, func() error {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
 		if err != nil {
 			return err
 		}

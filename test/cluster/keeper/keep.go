@@ -41,7 +41,7 @@ func keep(args []string) error {
 		return err
 	}
 	// Processes that wait for the cluster try this lock now and then, for a moment.
-	soon, done := context.WithTimeout(context.Background(), 5*time.Second)
+	soon, done := context.WithTimeout(context.Background(), time.Minute)
 	defer done()
 	lock, err := s.WaitLock(soon, site.Keeping, true)
 	if err != nil {

@@ -38,7 +38,7 @@ type Answer struct {
 
 const (
 	maxLine = 4096
-	longest = 30 * time.Second // of any order
+	longest = 2 * time.Minute // of any order
 )
 
 // Send gives the keeper behind a socket an order.

@@ -46,10 +46,10 @@ func Ask(ctx context.Context, dial Dialer, address string) (State, error) {
 	return b.state(address)
 }
 
-// query has a daemon tell about itself, and waits for two seconds at most: its
-// process may be stopped.
+// query has a daemon tell about itself, and waits for ten seconds at most: its process
+// may be stopped. One that is starting on a busy machine may need most of them.
 func query(ctx context.Context, dial Dialer, address, beans string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/jmx?qry="+beans, nil)
