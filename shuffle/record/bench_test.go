@@ -1,0 +1,59 @@
+package record_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/shuffle/record"
+)
+
+func BenchmarkDivide(b *testing.B) {
+	for _, spec := range []string{"record=line key=1", "record=line key=1 sort=key", "record=line key=1 combine=sum"} {
+		b.Run(spec, func(b *testing.B) {
+			s, _ := meta.ParseStage(spec)
+			text := benchText()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := record.Spec(s.Records).Divide(b.Context(), text, nil, 8, memory); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkMerge(b *testing.B) {
+	for _, runs := range []int{16, 256} {
+		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {
+			parsed, _ := meta.ParseStage("record=line key=1 sort=key")
+			s, text := record.Spec(parsed.Records), benchText()
+			is, err := s.Divide(b.Context(), text, nil, uint64(runs), memory)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var all [][]byte
+			for i := range runs {
+				all = append(all, is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)])
+			}
+			dst := make([]byte, len(text))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := s.Merge(b.Context(), all, dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchText are 16 MiB of lines of some 40 bytes.
+func benchText() []byte {
+	r := rand.New(rand.NewPCG(3, 4))
+	var b []byte
+	for len(b) < 16<<20 {
+		b = fmt.Appendf(b, "%016x\t%d\tsome more of a line\n", r.Uint64(), r.IntN(1000))
+	}
+	return b
+}

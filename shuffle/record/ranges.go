@@ -1,0 +1,158 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"rankfs/meta"
+)
+
+// The ranges of keys that are parts are known once all maps are there. Until then a map is
+// sorted as a whole, and cut into slices of about one size. After them it has its samples:
+// the keys with which slices begin. Those of all maps together say where parts begin, and
+// those of one map which of its slices has something of a part.
+
+// A sample is the length of a key, and as much of it as it has room for.
+const (
+	sampleKey   = 64
+	sampleBytes = 2 + sampleKey
+	noSample    = 1<<16 - 1 // no record comes there
+)
+
+// putSample puts a sample of a key.
+func putSample(b, key []byte) {
+	binary.LittleEndian.PutUint16(b, uint16(min(len(key), sampleKey)))
+	copy(b[2:sampleBytes], key)
+}
+
+// Samples are those of one map.
+type Samples []byte
+
+// Are reports whether they are those of so many slices.
+func (all Samples) Are(slices uint64) bool { return uint64(len(all)) == slices*sampleBytes }
+
+func (all Samples) slices() int { return len(all) / sampleBytes }
+
+// key is the key with which a slice begins, as much of it as there is; none if no record
+// comes there. One that may go on is not whole.
+func (all Samples) key(slice int) (key []byte, some, isWhole bool) {
+	b := all[slice*sampleBytes:]
+	n := int(binary.LittleEndian.Uint16(b))
+	if n > sampleKey {
+		return nil, false, true
+	}
+	return b[2 : 2+n], true, n < sampleKey
+}
+
+// mostSamples is how many samples are looked at, of all maps: 10 MiB.
+const mostSamples = 1 << 18
+
+// Bounds are the keys with which all parts begin but the first. Of each map there are its
+// samples, and how many bytes its records have.
+func (s Spec) Bounds(maps []Samples, sizes []int64, parts uint64) (bounds [][]byte) {
+	type sample struct {
+		key    []byte
+		prefix uint64
+		bytes  uint64
+	}
+	var all []sample
+	total := uint64(0)
+	for i, m := range maps {
+		n := m.slices()
+		step := 1 + (len(maps)*n-1)/mostSamples
+		for slice := i % step; slice < n; slice += step { // not the first of each map, which are its least keys
+			if key, some, _ := m.key(slice); some {
+				bytes := uint64(sizes[i])/uint64(n)*uint64(step) + 1
+				all = append(all, sample{key, s.prefix(key), bytes})
+				total += bytes
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b sample) int { // those of one key, too: another sort may have them otherwise
+		return cmp.Or(cmp.Compare(a.prefix, b.prefix), s.compare(a.key, b.key), cmp.Compare(a.bytes, b.bytes))
+	})
+	at := uint64(0)
+	for _, one := range all {
+		for uint64(len(bounds)) < parts-1 && at >= (uint64(len(bounds))+1)*(total/parts+1) {
+			bounds = append(bounds, bytes.Clone(one.key))
+		}
+		at += one.bytes
+	}
+	return bounds
+}
+
+// A Range is the keys of a part: from From on, and before To. Without From they begin at the
+// first key there is, without To they end with the last.
+type Range struct{ From, To []byte }
+
+// RangeOf is that of a part. There may be fewer bounds than parts: the last are empty.
+func RangeOf(bounds [][]byte, part uint64) (r Range, some bool) {
+	n := uint64(len(bounds))
+	if part > n {
+		return r, false
+	}
+	if part > 0 {
+		r.From = bounds[part-1]
+	}
+	if part < n {
+		r.To = bounds[part]
+	}
+	return r, true
+}
+
+// Slices are the numbers of a map's slices that may have records of a range: one after the
+// other, the first and the number after the last.
+func (s Spec) Slices(m Samples, r Range) (from, to int) {
+	n := m.slices()
+	last := func(slice int) bool { // whether all its records come before the range
+		if slice+1 == n || r.From == nil {
+			return false
+		}
+		key, some, isWhole := m.key(slice + 1)
+		return some && s.order(key, r.From) < 0 && (isWhole || !bytes.HasPrefix(r.From, key))
+	}
+	for from < n && last(from) {
+		from++
+	}
+	for to = from; to < n; to++ {
+		if key, some, _ := m.key(to); !some || r.To != nil && s.order(key, r.To) >= 0 {
+			break
+		}
+	}
+	return from, to
+}
+
+// Cut is what some slices, which stand one after the other, have of a range.
+func (s Spec) Cut(b []byte, r Range) ([]byte, error) {
+	skip := func(b []byte, until []byte) (int, error) {
+		at := 0
+		for at < len(b) {
+			row, err := s.first(b[at:])
+			if err != nil {
+				return 0, meta.Worded(meta.ErrCorrupt, "slice of a map: %w", err)
+			}
+			if s.order(s.key(row.payload), until) >= 0 {
+				break
+			}
+			at += len(row.whole)
+		}
+		return at, nil
+	}
+	if r.From != nil {
+		n, err := skip(b, r.From)
+		if err != nil {
+			return nil, err
+		}
+		b = b[n:]
+	}
+	if r.To != nil {
+		n, err := skip(b, r.To)
+		if err != nil {
+			return nil, err
+		}
+		b = b[:n]
+	}
+	return b, nil
+}

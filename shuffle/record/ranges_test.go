@@ -1,0 +1,146 @@
+package record_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"rankfs/meta"
+	"rankfs/shuffle/record"
+)
+
+// rangesOf cuts maps into slices, and makes the parts of them, which are ranges of keys.
+func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (all []string) {
+	t.Helper()
+	var divided []record.Divided
+	var samples []record.Samples
+	var sizes []int64
+	for _, m := range maps {
+		is, err := s.Divide(context.Background(), []byte(m), nil, uint64(slices), memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := number(is.Offsets, slices)
+		divided, samples, sizes = append(divided, is), append(samples, is.Bytes[n:number(is.Offsets, slices+1)]), append(sizes, int64(n))
+	}
+	bounds := s.Bounds(samples, sizes, uint64(parts))
+	for p := range parts {
+		keys, some := record.RangeOf(bounds, uint64(p))
+		var runs [][]byte
+		for i, is := range divided {
+			if from, to := s.Slices(samples[i], keys); some && from < to {
+				b, err := s.Cut(is.Bytes[number(is.Offsets, from):number(is.Offsets, to)], keys)
+				if err != nil {
+					t.Fatal(err)
+				}
+				runs = append(runs, b)
+			}
+		}
+		all = append(all, mergedOf(t, s, runs))
+	}
+	return all
+}
+
+// Parts that are ranges of keys are, one after the other, what a plain sort of all records
+// makes; and no key is in two of them.
+func TestRangesAreOneOrder(t *testing.T) {
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		text := strings.ReplaceAll(randomSpec(r), "sort=none", "sort=key")
+		t.Run(fmt.Sprintf("seed=%d %s", seed, text), func(t *testing.T) {
+			s, parts := specOf(t, text+" by=range"), 1+r.IntN(5)
+			var maps []string
+			var all [][]string
+			for range 1 + r.IntN(5) {
+				m, records := randomMap(r, s)
+				if s.Key.Field == 0 && s.Key.From == 0 && s.Kind == meta.Lines && r.IntN(2) == 0 { // keys that samples have no room for
+					long := strings.Repeat("x", 60+r.IntN(8))
+					m, records = long+"\n"+m, append([]string{long}, records...)
+				}
+				maps, all = append(maps, m), append(all, records)
+			}
+			got := rangesOf(t, s, parts, 1+r.IntN(12), maps...)
+			if want := plain(s, 1, all)[0]; strings.Join(got, "") != want {
+				t.Errorf("parts of %q are\n%q, want\n%q", maps, got, want)
+			}
+		})
+	}
+}
+
+// Parts that are ranges of many keys are about even, also where maps are of different sizes
+// and have keys of different ranges.
+func TestRangesAreEven(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	var maps []string
+	total := 0
+	for i := range 6 {
+		var b strings.Builder
+		for range 2000 * (i + 1) {
+			fmt.Fprintf(&b, "%08d\n", r.IntN(1e7)+i*3e6)
+		}
+		maps, total = append(maps, b.String()), total+b.Len()
+	}
+	const parts = 8
+	for i, p := range rangesOf(t, specOf(t, "record=line by=range"), parts, 64, maps...) {
+		if n := len(p); n < total/parts*8/10 || n > total/parts*12/10 {
+			t.Errorf("part %d has %d of %d bytes, of which an eighth is %d", i, n, total, total/parts)
+		}
+	}
+}
+
+// Where parts begin follows from the samples alone, in whichever order they are sorted: of a
+// key that many maps have, each sample stands for so many bytes as its map has.
+func TestBoundsOfOneKey(t *testing.T) {
+	s := specOf(t, "record=line by=range")
+	var all []record.Samples
+	var sizes []int64
+	for _, m := range []string{"a\n", strings.Repeat("a\n", 100), "b\n"} {
+		is, err := s.Divide(context.Background(), []byte(m), nil, 1, memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := number(is.Offsets, 1)
+		all, sizes = append(all, is.Bytes[n:]), append(sizes, int64(n))
+	}
+	want := s.Bounds(all, sizes, 2)
+	all[0], all[1], sizes[0], sizes[1] = all[1], all[0], sizes[1], sizes[0]
+	if got := s.Bounds(all, sizes, 2); !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("parts begin at %q, and in another order of maps at %q", want, got)
+	}
+}
+
+// Of more samples than are looked at those that are have all of a map's range.
+func TestBoundsOfManyMaps(t *testing.T) {
+	s := specOf(t, "record=line by=range")
+	is, err := s.Divide(context.Background(), []byte("a\nb\nc\nd\n"), nil, 4, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := number(is.Offsets, 4)
+	maps := slices.Repeat([]record.Samples{is.Bytes[n:]}, meta.MaxMaps)
+	sizes := slices.Repeat([]int64{int64(n)}, meta.MaxMaps)
+	if got := s.Bounds(maps, sizes, 2); len(got) != 1 || string(got[0]) != "c" {
+		t.Errorf("parts begin at %q, want the third of four keys", got)
+	}
+}
+
+// All records of one key are in one part, however many they are.
+func TestRangesOfOneKey(t *testing.T) {
+	m := strings.Repeat("same\tx\n", 1000)
+	got := rangesOf(t, specOf(t, "record=line key=1 by=range"), 4, 16, m, "a\t1\n"+m)
+	whole := 0
+	for _, p := range got {
+		if n := strings.Count(p, "same"); n == 2000 {
+			whole++
+		} else if n > 0 {
+			t.Errorf("a part has %d of 2000 records of one key", n)
+		}
+	}
+	if whole != 1 {
+		t.Errorf("%d parts have them", whole)
+	}
+}

@@ -1,0 +1,358 @@
+package record_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
+	"rankfs/shuffle/record"
+)
+
+// specOf is what a spec says of records.
+func specOf(t *testing.T, text string) record.Spec {
+	t.Helper()
+	s, err := meta.ParseStage(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.Spec(s.Records)
+}
+
+func memory(n int64) ([]byte, error) { return make([]byte, n), nil }
+
+// mergedOf is what runs are, merged.
+func mergedOf(t *testing.T, s record.Spec, runs [][]byte) string {
+	t.Helper()
+	n, err := s.Merge(context.Background(), runs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, n)
+	if again, err := s.Merge(context.Background(), runs, b); err != nil || again != n {
+		t.Fatalf("a part has %d bytes when they are counted, and %d when they are put: %v", n, again, err)
+	}
+	return string(b)
+}
+
+// partsOf divides maps, and makes the parts of them.
+func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []string) {
+	t.Helper()
+	runs := make([][][]byte, parts)
+	for _, m := range maps {
+		is, err := s.Divide(context.Background(), []byte(m), nil, uint64(parts), memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range parts {
+			runs[p] = append(runs[p], is.Bytes[number(is.Offsets, p):number(is.Offsets, p+1)])
+		}
+	}
+	for p := range parts {
+		if !s.Ordered() {
+			all = append(all, string(bytes.Join(runs[p], nil)))
+			continue
+		}
+		all = append(all, mergedOf(t, s, runs[p]))
+	}
+	return all
+}
+
+func number(offsets []byte, i int) uint64 { return binary.LittleEndian.Uint64(offsets[8*i:]) }
+
+// Whatever the spec and the maps: the parts are what a plain sort of all records makes, that
+// knows nothing of runs and prefixes.
+func TestPartsAreThoseOfAPlainSort(t *testing.T) {
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		text := randomSpec(r)
+		t.Run(fmt.Sprintf("seed=%d %s", seed, text), func(t *testing.T) {
+			s, parts := specOf(t, text), 1+r.IntN(4)
+			var maps []string
+			var all [][]string
+			for range 1 + r.IntN(5) {
+				m, records := randomMap(r, s)
+				maps, all = append(maps, m), append(all, records)
+			}
+			got := partsOf(t, s, parts, maps...)
+			for p, want := range plain(s, parts, all) {
+				if got[p] != want {
+					t.Errorf("part %d of %q is\n%q, want\n%q", p, maps, got[p], want)
+				}
+			}
+		})
+	}
+}
+
+func randomSpec(r *rand.Rand) string {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	if r.IntN(2) == 0 {
+		return "record=line key=1 sort=" + pick("key", "key:number") + " combine=" + pick("sum", "min", "max", "count", "first") + pick("", " sep=,")
+	}
+	kind := pick("line", "sizes", "fixed:5")
+	sort := pick("none", "key")
+	if kind == "line" {
+		sort = pick("none", "key", "key:number")
+	}
+	key := pick("0", "1", "2", "1-2", "2-9")
+	if sort == "key:number" {
+		key = "1"
+	}
+	return "record=" + kind + " key=" + key + " sort=" + sort + " combine=" + pick("none", "first")
+}
+
+// randomMap is a map, and its records without what ends them.
+func randomMap(r *rand.Rand, s record.Spec) (m string, records []string) {
+	var b []byte
+	for range []int{0, 1, 2, 40}[r.IntN(4)] {
+		payload := strings.Join([]string{randomNumber(r), strconv.Itoa(r.IntN(41) - 20), "rest"}, string([]byte{s.Sep}))
+		if s.Combine == meta.NotCombined && s.Order != meta.ByNumber {
+			payload = payload[:r.IntN(len(payload)+1)] + string(make([]byte, r.IntN(2)))
+		}
+		switch s.Kind {
+		case meta.Lines:
+			b = append(append(b, payload...), '\n')
+		case meta.Sized:
+			b = append(binary.LittleEndian.AppendUint32(b, uint32(len(payload))), payload...)
+		case meta.Fixed:
+			payload = (payload + "\x00\x00\x00\x00\x00")[:s.Size]
+			b = append(b, payload...)
+		}
+		records = append(records, payload)
+	}
+	if s.Kind == meta.Lines && r.IntN(2) == 0 && len(records) > 0 && records[len(records)-1] != "" {
+		b = b[:len(b)-1] // a last line without its newline
+	}
+	return string(b), records
+}
+
+// randomNumber is one of few, so that keys are equal, in several spellings.
+func randomNumber(r *rand.Rand) string {
+	sign := []string{"", "-", "+", "0"}[r.IntN(4)]
+	if r.IntN(4) == 0 {
+		return strings.TrimSuffix(sign, "0") + strings.Repeat("9", 13+r.IntN(4)) + []string{"", ".1", ".10", ".09"}[r.IntN(4)]
+	}
+	return sign + strconv.Itoa(r.IntN(12)) + []string{"", ".5", ".50", "."}[r.IntN(4)]
+}
+
+// plain is what the parts of maps are, by their records.
+func plain(s record.Spec, parts int, maps [][]string) []string {
+	type one struct{ key, payload string }
+	of := make([][]one, parts)
+	for _, m := range maps {
+		for _, payload := range m {
+			key := plainKey(s, payload)
+			p := xxhash.Sum64String(key) % uint64(parts)
+			of[p] = append(of[p], one{key, payload})
+		}
+	}
+	all := make([]string, parts)
+	for p, records := range of {
+		if s.Order != meta.AsWritten {
+			slices.SortStableFunc(records, func(a, b one) int {
+				if s.Order == meta.ByNumber {
+					x, _ := new(big.Rat).SetString(strings.TrimSuffix(a.key, "."))
+					y, _ := new(big.Rat).SetString(strings.TrimSuffix(b.key, "."))
+					return cmp.Or(x.Cmp(y), cmp.Compare(a.key, b.key))
+				}
+				return cmp.Compare(a.key, b.key)
+			})
+		}
+		for len(records) > 0 {
+			n := 1
+			for s.Combine != meta.NotCombined && n < len(records) && records[n].key == records[0].key {
+				n++
+			}
+			var payloads []string
+			for _, one := range records[:n] {
+				payloads = append(payloads, one.payload)
+			}
+			all[p] += plainRecord(s, records[0].key, payloads)
+			records = records[n:]
+		}
+	}
+	return all
+}
+
+func plainKey(s record.Spec, payload string) string {
+	if s.Key.From > 0 {
+		return string(slices.Collect(func(yield func(byte) bool) {
+			for i, b := range []byte(payload) {
+				if i+1 >= int(s.Key.From) && i+1 <= int(s.Key.To) && !yield(b) {
+					return
+				}
+			}
+		}))
+	}
+	if s.Key.Field == 0 {
+		return payload
+	}
+	if fields := strings.Split(payload, string([]byte{s.Sep})); int(s.Key.Field) <= len(fields) {
+		return fields[s.Key.Field-1]
+	}
+	return ""
+}
+
+func plainRecord(s record.Spec, key string, payloads []string) string {
+	text := payloads[0]
+	if s.Combine != meta.NotCombined && s.Combine != meta.First {
+		var values []int
+		sum := 0
+		for _, payload := range payloads {
+			v, _ := strconv.Atoi(strings.Split(payload, string([]byte{s.Sep}))[1])
+			values = append(values, v)
+			sum += v
+		}
+		text = key + string([]byte{s.Sep}) + strconv.Itoa(map[meta.Combining]int{
+			meta.Sum: sum, meta.Least: slices.Min(values), meta.Greatest: slices.Max(values), meta.Count: len(values),
+		}[s.Combine])
+	}
+	switch s.Kind {
+	case meta.Lines:
+		return text + "\n"
+	case meta.Sized:
+		return string(binary.LittleEndian.AppendUint32(nil, uint32(len(text)))) + text
+	}
+	return text
+}
+
+// By offsets of its writer a map is divided as these say, and each part sorted.
+func TestGivenOffsets(t *testing.T) {
+	s := specOf(t, "record=line sort=key")
+	var given []byte
+	for _, at := range []uint64{0, 4, 4, 10, 10} {
+		given = binary.LittleEndian.AppendUint64(given, at)
+	}
+	is, err := s.Divide(context.Background(), []byte("b\na\nd\nc\nf"+"\n"), given, 4, memory)
+	if err != nil || string(is.Bytes) != "a\nb\nc\nd\nf\n" || !bytes.Equal(is.Offsets, given) {
+		t.Errorf("%q at %x, %v", is.Bytes, is.Offsets, err)
+	}
+}
+
+// What is wrong with a record is said, with where it is.
+func TestErrors(t *testing.T) {
+	for _, test := range []struct{ spec, text, want string }{
+		{"record=fixed:4", "abcdef", "record 1, at byte 4: 2 bytes are left, and a record has 4"},
+		{"record=sizes", "\x01\x00\x00\x00ab", "record 1, at byte 5: 1 bytes are left, and the size of a record takes 4"},
+		{"record=sizes", "\x09\x00\x00\x00ab", "record 0, at byte 0: it says that it has 9 bytes, and 2 are left"},
+		{"record=line key=1 sort=key:number", "1\nx\n", `record 1, at byte 2: key "x" is no number, and the spec has sort=key:number`},
+		{"record=line key=1 combine=sum", "a\t1\na\tb\n", `record at byte 4: field 2 is "b", and not a whole number of 64 bits`},
+		{"record=line key=1 combine=min", "a\n", `field 2 is "", and not a whole number`},
+		{"record=line key=1 combine=sum", "a\t9223372036854775807\na\t1\n", `the sum for key "a" is beyond the numbers of 64 bits`},
+		{"record=line key=1 combine=sum", "a\t-9223372036854775808\na\t-1\n", `the sum for key "a" is beyond the numbers of 64 bits`},
+		{"record=line key=1 combine=max", "a\t9223372036854775808\n", `and not a whole number of 64 bits`},
+	} {
+		_, err := specOf(t, test.spec).Divide(context.Background(), []byte(test.text), nil, 2, memory)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s of %q: %v, want %s", test.spec, test.text, err, test.want)
+		}
+	}
+}
+
+// The extremes of 64 bits are numbers.
+func TestExtremes(t *testing.T) {
+	got := partsOf(t, specOf(t, "record=line key=1 combine=sum"), 1, "a\t9223372036854775807\nb\t-9223372036854775808\n", "a\t0\nb\t+0\n")
+	if want := "a\t9223372036854775807\nb\t-9223372036854775808\n"; got[0] != want {
+		t.Errorf("%q, want %q", got[0], want)
+	}
+}
+
+// Numbers are compared exactly, however long they are.
+func TestLongNumbers(t *testing.T) {
+	var lines []string // in their order
+	for _, digits := range []int{14, 15, 1<<15 - 2, 1<<15 - 1, 1 << 15, 1 << 17} {
+		for _, first := range "1589" {
+			lines = append(lines, string(first)+strings.Repeat("7", digits-1)+"\n", string(first)+strings.Repeat("7", digits-1)+".5\n")
+		}
+	}
+	for _, line := range slices.Clone(lines) {
+		lines = slices.Insert(lines, 0, "-"+line)
+	}
+	shuffled := slices.Clone(lines)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(lines), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+	got := partsOf(t, specOf(t, "record=line sort=key:number"), 1, strings.Join(shuffled[:40], ""), strings.Join(shuffled[40:], ""))
+	i := 0
+	for line := range strings.Lines(got[0]) {
+		if line != lines[i] {
+			t.Fatalf("line %d is %.9q, of %d bytes, want %.9q, of %d", i, line, len(line), lines[i], len(lines[i]))
+		}
+		i++
+	}
+	if i != len(lines) {
+		t.Errorf("%d lines, want %d", i, len(lines))
+	}
+}
+
+// A separator at which a number would fall apart is no separator of what is combined.
+func TestSeparatorOfNumbers(t *testing.T) {
+	for _, sep := range strings.Split("-0123456789", "") {
+		for _, combine := range []string{"sum", "min", "max", "count"} {
+			if _, err := meta.ParseStage("record=line key=1 sep=" + sep + " combine=" + combine); !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "sep="+sep) {
+				t.Errorf("combine=%s sep=%s: %v", combine, sep, err)
+			}
+		}
+		specOf(t, "record=line key=1 sep="+sep+" combine=first")
+	}
+}
+
+// Nobody who has gone is sorted for.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s := specOf(t, "record=line sort=key")
+	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, memory); err != context.Canceled {
+		t.Errorf("divided: %v", err)
+	}
+	if _, err := s.Merge(ctx, [][]byte{[]byte("a\n")}, nil); err != context.Canceled {
+		t.Errorf("merged: %v", err)
+	}
+}
+
+// A run that ends within a record is damaged, and nothing is made of it.
+func TestDamagedRun(t *testing.T) {
+	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), [][]byte{[]byte("aabbc")}, nil)
+	if err == nil || !strings.Contains(err.Error(), "run 0 of a part") {
+		t.Error(err)
+	}
+}
+
+// What parts hold of fixed maps is the same in every release, as parts of one job may be made
+// by nodes of two.
+func TestGolden(t *testing.T) {
+	var maps []string
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3 {
+		var b strings.Builder
+		for range 500 {
+			fmt.Fprintf(&b, "%x\t%d\n", r.IntN(200), r.IntN(1000))
+		}
+		maps = append(maps, b.String())
+	}
+	for text, want := range map[string]string{
+		"record=line key=1":                 "9a504a8b1ddfc1fc",
+		"record=line key=1 sort=key":        "feb8e74ac289d241",
+		"record=line key=2 sort=key:number": "e07663cc4d9c46cf",
+		"record=line key=1 combine=sum":     "76870e0fb5a2d3c3",
+		"record=fixed:10 sort=key":          "7e1682b839a328fd",
+	} {
+		of := maps
+		if strings.Contains(text, "fixed") {
+			of = []string{maps[0][:2000], maps[1][:2010]}
+		}
+		got := fmt.Sprintf("%x", xxhash.Sum64String(strings.Join(partsOf(t, specOf(t, text), 4, of...), "|")))
+		if got != want {
+			t.Errorf("%s: parts hash to %s, not %s: an older node makes other bytes", text, got, want)
+		}
+	}
+}
