@@ -22,7 +22,8 @@ export CGO_CFLAGS = -O2 -g -w
 # fewer rounds, and those of the cache that hold a policy to the best one fewer cases. In
 # make check the race detector sees neither these, nor clients of an HDFS, whose tests wait
 # for it most of the time, nor benchmarks, nor those in BRIM, in which one goroutine fills a
-# state to its bound, or reads a long order on its own: make soak has them.
+# state to its bound, or reads a long order on its own; nor is the system tested with one
+# processor, as its daemons wait for the disk: make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)
@@ -33,7 +34,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk)$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
-ALONE  = $(LONG) ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
+ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
 
 # Packages go in the order that they are named in. These wait for a cluster's daemons
 # most of the time, so they go first, and beside them those that take longest: none of
@@ -55,25 +56,25 @@ demo: deps build
 test: deps
 	@test/hadoop/prepare >/dev/null 2>&1 &
 	$(MAKE) -s -C test/mpi
-	$(GO) test -p $$(($$(nproc) + 2)) -timeout 60m $(WAITING) ./...
+	$(GO) test -p $$(($$(nproc) + 1)) -timeout 60m $(WAITING) ./...
 
 check: deps
 	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) -s -C test/mpi
-	$(GO) test -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 2)) -timeout 45m -count 1 $(LONG) $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -short -p $$(($$(nproc) + 2)) -timeout 30m -count 1 $(ALONE)
+	$(GO) test -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
+	GOMAXPROCS=1 $(GO) test -short -p $$(($$(nproc) + 1)) -timeout 30m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
-# in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a part of
-# 8 GiB and a stage of 2^18 maps, and what fsx and pjdfstest do to its files; a failure
-# prints its seed. Each fuzz target for half a minute, and the race detector over what make check
-# leaves out: pure packages, clients of an HDFS that fails, the cache with all its cases,
-# and the daemons of clusters. Then nodes of three and of five that fail one after the
-# other, 1 s to 5 min apart, in every order, and each of three stopped for a minute while
-# another is killed.
+# in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a daemon
+# that is stopped for a minute, a part of 8 GiB and a stage of 2^18 maps, and what fsx and
+# pjdfstest do to its files; a failure prints its seed. Each fuzz target for half a minute,
+# and the race detector over what make check leaves out: pure packages, clients of an HDFS
+# that fails, the cache with all its cases, and the daemons of clusters. Then nodes of three
+# and of five that fail one after the other, 1 s to 5 min apart, in every order, and each of
+# three stopped for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -84,12 +85,14 @@ soak: deps
 	$(GO) test -count 1 -timeout 1h -run TestSizesOfManyLines -v ./test/system -lines 64000000
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./test/system -jobs
 	$(GO) test -count 1 -timeout 1h -run TestPoolCensus -v ./test/system -census 100
+	$(GO) test -count 1 -timeout 1h -run TestStoppedDaemon -v ./test/system -stopped 1m
 	$(GO) test -count 1 -timeout 1h -run TestLargePart -v ./test/system -part-mib 8192
 	$(GO) test -count 1 -timeout 2h -run TestManyMaps -v ./test/system -pool-maps 262144
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/posix 20 20000
 	test/fuzz 30s
 	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./meta/state
+	GOMAXPROCS=1 $(GO) test -timeout 1h -count 1 ./test/system
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130

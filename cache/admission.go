@@ -63,28 +63,40 @@ func (a *admission) full(demanded bool, lack error) error {
 }
 
 // makeWay evicts the next victim, if there is one; lack is the error of the fill that
-// found no room.
+// found no room. If an open waits for that, nothing is copied for it.
 func (a *admission) makeWay(e *entry, demanded bool, lack error) bool {
-	victim := a.victim(e, demanded, lack)
-	if victim == nil {
+	victim, awaited, copies := a.victim(e, demanded, lack)
+	switch {
+	case copies:
+		return a.mover.awaitCopy()
+	case victim == nil:
 		return false
+	case awaited:
+		a.store.drop(victim)
+	default:
+		a.store.evict(victim)
 	}
-	a.store.evict(victim)
 	return true
 }
 
-// victim takes the batch to evict next out of the cache. For the lack of descriptors
+// victim takes the batch to evict next out of the cache, and reports whether an open waits
+// for its room, and whether there is none until one was copied. For the lack of descriptors
 // it prefers a batch that stays on disk without one.
-func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry) {
+func (a *admission) victim(e *entry, demanded bool, lack error) (victim *entry, awaited, copies bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	awaited = demanded || e.awaited()
 	if a.nvme != nil && meta.OutOfFiles(lack) {
 		victim = a.mu.eviction.victimOnNVMe("")
 	}
-	if victim == nil && (!lacksFiles(lack) || a.mu.slabs.idleFiles()) {
+	switch {
+	case victim != nil || lacksFiles(lack) && !a.mu.slabs.idleFiles():
+	case awaited:
+		victim, copies = a.mu.makeWay(e, demanded)
+	default:
 		victim = a.mu.eviction.victim(e, demanded)
 	}
-	return victim
+	return victim, awaited, copies
 }
 
 // awaitRoom waits until a slab was given back, or for a moment: the kernel does not
@@ -98,7 +110,7 @@ func (a *admission) awaitRoom(e *entry, why error) error {
 	e.clock.Enter(lack)
 	a.mu.Lock()
 	e.stalled = why
-	wanted := e.waiters > 0
+	wanted := e.awaited()
 	if wanted {
 		a.mu.room.join(e)
 	}

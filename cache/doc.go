@@ -22,7 +22,8 @@
 // An open goes from open.go to slabs.go, where it finds the entry, and to follow.go,
 // which notes where its rank is. One that has to wait is queued (queue.go). A worker
 // (work.go) makes its slab (make.go, fill.go), for which room is found (admission.go) by
-// evicting something else (victim.go says what, evict.go does it). Where the series copies
+// evicting something else (victim.go says what, evict.go does it; makeway.go, if an open
+// waits). Where the series copies
 // from inputs, the worker makes each of these ready in the same way first (inputs.go).
 //
 // Files call each other one way only: what several call stands in the lowest of them.
@@ -36,8 +37,8 @@
 // next, the most urgent first, as far ahead as the measured pace of fills and
 // ranks makes useful and the memory budget allows. Nothing of it is queued: what is
 // missing is looked up when a worker is free (ahead.go), so a rank that jumps or stops
-// takes its requests with it. The workers' time is shared fairly between jobs, and
-// with ranks that open at random.
+// takes its requests with it. The workers' time is shared fairly between jobs (usage.go),
+// and with ranks that open at random.
 //
 // # What is kept
 //

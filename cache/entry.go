@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"time"
 
 	"rankfs/cache/policy"
@@ -30,10 +31,17 @@ type entry struct {
 	state   state
 	done    chan struct{} // nil if it was idle in a file of its own
 	err     error
-	waiters int     // opens waiting on done
-	holders int     // opens not released, and the mover while it copies
-	threads []int32 // of the opens not released, as far as they are known
-	stale   bool    // its bytes are not what they were
+	waiters int      // opens waiting on done, and fills
+	fills   []*entry // these fills, which copy from it
+	holders int      // opens not released, and the mover while it copies
+	threads []int32  // of the opens not released, as far as they are known
+	copied  bool     // it was taken to be copied, and not opened since: that is no use of it
+	stale   bool     // its bytes are not what they were
+}
+
+// awaited reports whether an open waits for e, or for what is made of it.
+func (e *entry) awaited() bool {
+	return e.waiters > len(e.fills) || slices.ContainsFunc(e.fills, (*entry).awaited)
 }
 
 type state uint8
@@ -55,6 +63,7 @@ type request struct {
 	stalled      error        // what the fill waits for, while it waits
 	began        time.Time    // when the fill had room
 	looked       time.Time    // when the fill last found out which opens have the memory
+	ahead        bool         // its fill was begun before any open
 	waited       bool         // it was wanted before a worker was free
 	from         policy.Level // where its bytes came from
 }

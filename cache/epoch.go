@@ -14,19 +14,6 @@ type epoch struct {
 	next    Series               // of the epoch after this one; nil if that is not known
 	asked   bool                 // next was asked for
 	finding bool                 // a key is being found of what a reader comes to
-	usages  [2]usage             // of workers, for what readers in order need, and for what else is opened
-}
-
-// A usage is an account of workers' time. What was not used in the past is not saved
-// up: it starts no earlier than that of the account that was served last.
-type usage struct{ end time.Duration }
-
-// usage is the account of what is made ready for r.
-func (ep *epoch) usage(r *reader) *usage {
-	if r.Run >= trusted {
-		return &ep.usages[0]
-	}
-	return &ep.usages[1]
 }
 
 // end is how many steps are known: those of the epoch, and of the next one if it is.

@@ -7,6 +7,7 @@ import "rankfs/cache/policy"
 // a tier: its disk then sets the pace, as long as what is read does not fit in
 // memory. One that is packed goes to NVMe where that pays.
 func (st *store) evict(e *entry) {
+	var measure func() error
 	switch {
 	case e.packed:
 		st.writePacked(e.batch)
@@ -16,30 +17,43 @@ func (st *store) evict(e *entry) {
 			st.mu.count.Late++
 		}
 		st.mu.Unlock()
-		st.keepCopy(e)
+		measure = st.keepCopy(e)
 	}
 	st.drop(e)
+	st.tryCodecs(measure)
 }
 
-// keepCopy makes the copy of a slab in memory that is to be there when it has gone.
-func (st *store) keepCopy(e *entry) {
+// keepCopy makes the copy of a slab in memory that is to be there when it has gone. If
+// codecs are to be tried on some of its bytes, it returns how, as that takes longer than
+// the slab is to stay.
+func (st *store) keepCopy(e *entry) (measure func() error) {
 	mem, done, err := st.descriptors.content(e)
 	if err != nil {
 		st.config.Log.Warn("slab not kept", "cause", err)
-		return
+		return nil
 	}
 	defer done()
-	switch measured, err := st.packed.offer(e.series.Dataset(), mem); {
-	case err != nil:
+	if measure, err = st.packed.offer(e.series.Dataset(), mem); err != nil {
 		st.config.Log.Debug("codecs not tried", "cause", err)
-	case measured:
-		st.learn()
 	}
 	at, known := st.target(e.key)
 	if at >= policy.Packed && st.pack(e, mem) { // as it is there is no room for it, whatever was chosen
-		return
+		return measure
 	}
 	if !known || at >= policy.Disk {
 		st.write(e, mem)
 	}
+	return measure
+}
+
+// tryCodecs tries codecs on what keepCopy has copied for that, if it has.
+func (st *store) tryCodecs(measure func() error) {
+	if measure == nil {
+		return
+	}
+	if err := measure(); err != nil {
+		st.config.Log.Debug("codecs not tried", "cause", err)
+		return
+	}
+	st.learn()
 }

@@ -25,8 +25,11 @@ type eviction struct {
 
 // readOnce reports whether b is of no use once it was read, as it is not pinned.
 func (ev *eviction) readOnce(b *batch) bool {
-	return b.series.Once() && ev.strategy.pins[b.key.Series] == policy.Source
+	return b.series.Once() && !ev.pinned(b)
 }
+
+// pinned reports whether b is not to leave the cache.
+func (ev *eviction) pinned(b *batch) bool { return ev.strategy.pins[b.key.Series] != policy.Source }
 
 // remove takes an idle batch out of the cache.
 func (ev *eviction) remove(id uint32) *entry {
@@ -92,7 +95,7 @@ func (ev *eviction) priority(b *batch, s Names) fair.Priority {
 		taker = ev.readers.tenants.of[s.ID()]
 	}
 	switch {
-	case giver == nil || giver == taker || ev.strategy.pins[b.key.Series] != policy.Source:
+	case giver == nil || giver == taker || ev.pinned(b):
 		return fair.Usual
 	case taker == nil && giver.standing.Held > giver.standing.Due:
 		return fair.Usual

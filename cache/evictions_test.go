@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 // A cyclic scan of more than memory holds: a part of it stays, the rest goes by.
@@ -123,6 +124,7 @@ func TestNVMe(t *testing.T) {
 		s := open(t, k, small, 0, step)
 		check(t, s, small, 0, step)
 		s.Release()
+		eventually.True(t, "what is to go is written", func() bool { return uint64(k.Stats().NVMe[0].Slabs)+8 > step })
 	}
 	if n := k.Stats().NVMe[0].Slabs; n < 20 {
 		t.Errorf("%d slabs on nvme, want most of what ram could not hold", n)

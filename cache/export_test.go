@@ -17,3 +17,11 @@ const MostTraced = maxTraced
 // ChosenDisk is how much of the disks the last choice could give to slabs. What chooses
 // must be at rest.
 func (c *Cache) ChosenDisk() int64 { return c.choosing.drawn.Disk }
+
+// HoldMover has nothing be brought to another level, nor copied ahead, until it is let go.
+// The mover must be at rest.
+func (c *Cache) HoldMover() (letGo func()) {
+	held := c.mover.token
+	c.mover.token = make(chan struct{}, 1)
+	return func() { held <- struct{}{} }
+}

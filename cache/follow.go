@@ -14,13 +14,15 @@ type move struct {
 	asks     *epoch // the epoch whose next one is to be asked for; nil if none is
 }
 
-// follow notes that a rank opens a batch.
-func (rs *readers) follow(e *entry, s Series, rank, step uint64, now time.Time) (m move) {
+// follow notes that a rank opens a batch, on the account of a job: that has what the rank
+// comes to.
+func (rs *readers) follow(e *entry, s Series, rank, step uint64, on *usage, now time.Time) (m move) {
 	rs.trace(s, rank, step, now)
 	ep, r := rs.reader(s, rank, step, now)
 	if r == nil {
 		return m
 	}
+	r.usage = on
 	moved, expected := r.opens(step, rs.near(), rs.tenants.doubt(s), now)
 	if !moved {
 		return move{expected: expected}

@@ -35,6 +35,8 @@ type guarded struct {
 	queue    queue     // the next task of a worker
 	room     roomQueue // fills that wait for memory
 	moves    moves     // the mover's next batches
+	copying  bool      // it has one of memory
+	sampled  samples   // what it has tried codecs on
 	count    Counts
 	strained bool  // memory is short: nothing is made ready ahead now
 	allowed  int64 // how much of the budget memory may take
@@ -50,7 +52,8 @@ type Counts struct {
 	Fills, FillBytes, FillErrors   uint64
 	Prefetched, Evicted, Restored  uint64
 	Unpacked, Converted, Choices   uint64
-	Late                           uint64 // copies that were made when their room was needed
+	Late                           uint64 // copies that were made when their room was needed, which no open waited for
+	CopiedLate                     uint64 // batches that went without one, as an open waited
 	FillTime                       time.Duration
 	ChoiceTime                     time.Duration // of a processor
 	Handles                        int
@@ -58,7 +61,7 @@ type Counts struct {
 
 // newGuarded is the state of an empty cache.
 func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
-	g := &guarded{time: timeline{time.Now()}, allowed: config.RAMBytes}
+	g := &guarded{time: timeline{time.Now()}, allowed: config.RAMBytes, sampled: make(samples)}
 	var err error
 	if g.strategy, err = newStrategy(config.Policy); err != nil {
 		return nil, err
@@ -67,12 +70,14 @@ func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
 	g.slabs = slabs{entries: make(map[Key]*entry), idle: newIdleTable(g.time.began), stalls: config.Stalls}
 	g.readers = readers{
 		config: config, budget: budget, slabs: &g.slabs, rates: &g.rates, epochs: make(map[[16]byte]*epoch),
-		tenants: tenants{of: make(map[[16]byte]*tenant)}, traces: traces{of: make(map[tracedKey]*traced)},
+		tenants: tenants{of: make(map[[16]byte]*tenant), all: &g.queue.all}, traces: traces{of: make(map[tracedKey]*traced)},
 	}
 	g.eviction = eviction{
 		time: g.time, budget: budget, slabs: &g.slabs, readers: &g.readers, strategy: &g.strategy, rates: &g.rates,
 	}
-	g.queue = queue{readers: &g.readers, slabs: &g.slabs, workers: config.Workers, wake: sync.NewCond(g)}
+	g.queue = queue{
+		readers: &g.readers, slabs: &g.slabs, rates: &g.rates, time: g.time, others: newJob(&g.queue.all), workers: config.Workers, wake: sync.NewCond(g),
+	}
 	g.room = roomQueue{config: config, slabs: &g.slabs, queue: &g.queue, token: make(chan struct{}, 1), opens: make(map[int32]*entry)}
 	return g, nil
 }
@@ -89,6 +94,9 @@ func (g *guarded) publish(e *entry, took time.Duration) {
 	default:
 		g.count.Fills++
 		g.count.FillBytes += uint64(e.size)
+		if e.ahead {
+			g.count.Prefetched++
+		}
 		e.took = took
 		g.rates.fills.Done(g.time.seconds(time.Now()), float64(e.size), e.waited)
 	}
@@ -119,7 +127,7 @@ func (g *guarded) setIdle(e *entry) {
 		return
 	}
 	now := time.Now()
-	if e.opened {
+	if e.opened && !e.copied {
 		if !e.last.IsZero() {
 			e.gap = blend(e.gap, now.Sub(e.last))
 		}
@@ -165,7 +173,7 @@ func (g *guarded) outdate(e *entry) {
 func (g *guarded) checkOut(id uint32) *entry {
 	e := &entry{batch: g.slabs.idle.take(id), done: make(chan struct{})}
 	g.slabs.entries[e.key] = e
-	g.slabs.begin(e, &g.queue.others, stall.Admission)
+	g.slabs.begin(e, g.queue.others.part(false), stall.Admission)
 	return e
 }
 

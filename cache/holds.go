@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,9 +20,9 @@ type holds struct {
 	tasks       *sync.WaitGroup // of the cache
 }
 
-// follow notes for its reader that a batch is opened. The cache's lock is held.
-func (h *holds) follow(e *entry, s Series, rank, step uint64, now time.Time) (seen move) {
-	seen = h.mu.readers.follow(e, s, rank, step, now)
+// follow notes for its reader that a batch is opened, on the account of a job. The cache's lock is held.
+func (h *holds) follow(e *entry, s Series, rank, step uint64, on *usage, now time.Time) (seen move) {
+	seen = h.mu.readers.follow(e, s, rank, step, on, now)
 	if seen.asks != nil {
 		h.askNext(seen.asks)
 	}
@@ -50,14 +51,17 @@ func (h *holds) askNext(ep *epoch) {
 }
 
 // join has an open hold the slab of an entry that is ready, or wait for it. If it is
-// mine, the entry is the caller's to have filled. The cache's lock is held.
-func (h *holds) join(e *entry, s Names, mine bool, seen move, with stall.Cause) *Slab {
+// mine, the entry is the caller's to have filled, on the account of a job. The cache's lock
+// is held.
+func (h *holds) join(e *entry, on *usage, mine bool, seen move, with stall.Cause) *Slab {
 	if e.state == ready {
 		return h.hold(e)
 	}
 	e.waiters++
 	if mine {
-		h.mu.slabs.begin(e, h.mu.queue.usageOf(s, seen.expected), with)
+		h.mu.slabs.begin(e, on.part(seen.expected), with)
+	} else {
+		h.mu.queue.joins(e, on.part(seen.expected))
 	}
 	return nil
 }
@@ -65,17 +69,21 @@ func (h *holds) join(e *entry, s Names, mine bool, seen move, with stall.Cause) 
 // hold counts one more open of a ready entry. The cache's lock is held.
 func (h *holds) hold(e *entry) *Slab {
 	e.holders++
-	e.opened = true
+	e.opened, e.copied = true, false
 	h.mu.count.Handles++
 	return &Slab{holds: h, entry: e}
 }
 
-// await holds the slab of an entry when it is filled.
-func (h *holds) await(ctx context.Context, e *entry) (*Slab, error) {
+// await holds the slab of an entry when it is filled, for an open, or for a fill that
+// copies from it.
+func (h *holds) await(ctx context.Context, e, fill *entry) (*Slab, error) {
 	err := h.awaitDone(ctx, e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.waiters--
+	if fill != nil {
+		e.fills = slices.Delete(e.fills, slices.Index(e.fills, fill), slices.Index(e.fills, fill)+1)
+	}
 	if err == nil && h.mu.ended {
 		err = errClosing
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
@@ -162,24 +163,26 @@ func TestInputsWithoutRoom(t *testing.T) {
 
 // An input that cannot be fetched fails the batches that need it, each anew.
 func TestInputFails(t *testing.T) {
-	k := newCache(t, cache.Config{RAMBytes: 64 << 20})
-	broken := errors.New("no route")
-	var works atomic.Bool
-	p := &madeOf{each: 1 << 20, inputs: &testSeries{id: 1, steps: 1, size: 8 << 20, share: true,
-		fail: func(_, _ uint64) error {
-			if works.Load() {
-				return nil
-			}
-			return broken
-		}}}
-	if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
-		t.Errorf("open: %v", err)
-	}
-	awaitQuiet(k)
-	works.Store(true)
-	s := open(t, k, p, 0, 0)
-	checkPart(t, s, p, 0)
-	s.Release()
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{RAMBytes: 64 << 20})
+		broken := errors.New("no route")
+		var works atomic.Bool
+		p := &madeOf{each: 1 << 20, inputs: &testSeries{id: 1, steps: 1, size: 8 << 20, share: true,
+			fail: func(_, _ uint64) error {
+				if works.Load() {
+					return nil
+				}
+				return broken
+			}}}
+		if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
+			t.Errorf("open: %v", err)
+		}
+		awaitQuiet(k)
+		works.Store(true)
+		s := open(t, k, p, 0, 0)
+		checkPart(t, s, p, 0)
+		s.Release()
+	})
 }
 
 // An input is whole: of one that is made of inputs itself no batch is made.

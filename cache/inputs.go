@@ -23,14 +23,14 @@ func (in *inputs) write(ctx context.Context, e *entry, mem []byte) error {
 		if err != nil {
 			return err
 		}
-		in.copy(p)
+		in.copy(p, e)
 	}
 	return nil
 }
 
-// copy has a fill copy from an input.
-func (in *inputs) copy(p Input) {
-	s, err := in.open(p.Context(), p.Series, p.Rank, p.Step, p.InOrder)
+// copy has a fill copy from an input, for the job whose batch it makes.
+func (in *inputs) copy(p Input, of *entry) {
+	s, err := in.open(p.Context(), p, of)
 	if err != nil {
 		p.Copy(nil, "", err)
 		return
@@ -41,28 +41,37 @@ func (in *inputs) copy(p Input) {
 
 // open returns the slab of an input. One that is not there is made on this goroutine: a
 // fill that left that to another worker could wait for itself. It never waits for memory,
-// as the fill holds some.
+// as the fill holds some. What it takes is that fill's time, on the account of the job that
+// has it, and so is what is made ready ahead of it. There is no such fill if another node
+// copies from it.
 //
 // Inputs that are read in order, one after the other, count as opens of the rank of
 // their series, and the next ones are made ready ahead. Of others, as a shuffle copies
 // from them, nothing is foretold: they stay by when they were used last.
-func (in *inputs) open(ctx context.Context, of Series, rank, step uint64, inOrder bool) (*Slab, error) {
-	now, k := time.Now(), of.Key(rank, step)
+func (in *inputs) open(ctx context.Context, p Input, of *entry) (*Slab, error) {
+	now, k := time.Now(), p.Series.Key(p.Rank, p.Step)
 	mu := in.holds.mu
 	mu.Lock()
+	on := mu.queue.others
+	if of != nil {
+		on = of.usage.of
+	}
 	if mu.closed {
 		mu.Unlock()
 		return nil, fmt.Errorf("input of a batch: %w", errClosing)
 	}
-	e, mine := mu.slabs.entry(of, k, rank, step)
+	e, mine := mu.slabs.entry(p.Series, k, p.Rank, p.Step)
 	var seen move
-	if inOrder {
-		seen = in.holds.follow(e, of, rank, step, now)
+	if p.InOrder {
+		seen = in.holds.follow(e, p.Series, p.Rank, p.Step, on, now)
 	}
-	s := in.holds.join(e, of, mine, seen, stall.Plan)
+	s := in.holds.join(e, on, mine, seen, stall.Plan)
 	if s != nil {
 		mu.Unlock()
 		return s, nil
+	}
+	if of != nil {
+		e.fills = append(e.fills, of)
 	}
 	clock := e.clock
 	mu.Unlock()
@@ -70,7 +79,7 @@ func (in *inputs) open(ctx context.Context, of Series, rank, step uint64, inOrde
 	if mine {
 		in.maker.make(e, false)
 	}
-	return in.holds.await(ctx, e)
+	return in.holds.await(ctx, e, of)
 }
 
 // writeWhole has the series of e write its batch, which is not made of inputs.

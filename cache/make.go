@@ -34,7 +34,6 @@ func (m *maker) finish(e *entry, err error, took time.Duration, demanded bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.count.FillTime += took
-	e.usage.end += took
 	if errors.Is(err, errNoRoom) && e.waiters > 0 && m.retries(e, demanded) {
 		m.mu.queue.requeue(e)
 		return

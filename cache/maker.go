@@ -17,7 +17,7 @@ type maker struct {
 func (m *maker) waitedFor(e *entry) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.waiters > 0
+	return e.awaited()
 }
 
 // unpacks reports whether a batch is there in packed form.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"rankfs/cache/policy"
 )
@@ -199,15 +200,35 @@ func (m *mover) copyAhead() bool {
 	if e == nil {
 		return false
 	}
-	defer m.handBack(e, e.pooled)
-	m.store.keepCopy(e)
+	pooled := e.pooled
+	measure := m.store.keepCopy(e)
+	m.handBack(e, pooled)
+	m.store.tryCodecs(measure)
 	return true
 }
+
+// awaitCopy has a fill wait while a batch is copied, and reports whether the cache goes on.
+func (m *mover) awaitCopy() bool {
+	m.wake()
+	timer := time.NewTimer(copyPoll)
+	defer timer.Stop()
+	select {
+	case <-m.ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// copyPoll is short beside the copy of a batch that a fill would wait for, and long beside
+// the look whether it is done.
+const copyPoll = time.Millisecond
 
 // handBack ends the hold of an entry that was copied, or checks it in.
 func (m *mover) handBack(e *entry, checkedOut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.mu.copying = false
 	if checkedOut {
 		m.mu.checkIn(e)
 	} else {

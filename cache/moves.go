@@ -58,7 +58,7 @@ func (g *guarded) swap(e *entry) (old *entry, swapped bool) {
 // copied, but a packed copy that is not needed is taken away; of one that is to be
 // written to a disk, what is known is returned.
 func (g *guarded) nextMisplaced() (e *entry, ok bool) {
-	for n := len(g.moves.down); n > 0 && g.queue.resting > 0 && !g.strained && !g.closed; n = len(g.moves.down) {
+	for n := len(g.moves.down); n > 0 && !g.queue.full() && !g.strained && !g.closed; n = len(g.moves.down) {
 		id := g.moves.down[n-1]
 		g.moves.down = g.moves.down[:n-1]
 		if !g.slabs.idle.has(id) {
@@ -79,12 +79,28 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 	return nil, false
 }
 
-// nextToLeave takes the next victim that has to be copied before it is evicted; nil if
-// there is none, or if the free bytes have room for copiedAhead more. A batch that a
-// reader is just coming to does not leave yet. Each is tried once for each choice.
+// nextToLeave takes the next victim that has to be copied before it is evicted, or of whose
+// dataset it is not known yet whether packing pays; nil if there is none, or if the free
+// bytes have room for copiedAhead more. A batch that a reader is just coming to does not
+// leave yet. Each is tried once for each choice. What a fill asks for is first.
 func (g *guarded) nextToLeave(free int64) *entry {
 	if g.strained || g.closed {
 		return nil
+	}
+	if g.moves.tried == nil {
+		g.moves.tried = make(map[Key]struct{})
+	}
+	take := func(id uint32, b *batch) *entry {
+		g.moves.tried[b.key] = struct{}{}
+		return g.takeToCopy(id, b.pooled)
+	}
+	if id := g.moves.asked; id != 0 {
+		g.moves.asked = 0
+		if g.slabs.idle.has(id) {
+			if b := g.slabs.idle.at(id); g.deserves(&b) && !b.packed {
+				return take(id, &b)
+			}
+		}
 	}
 	looked := 0
 	for id := range g.slabs.idle.lanes.all() {
@@ -92,28 +108,50 @@ func (g *guarded) nextToLeave(free int64) *entry {
 		if looked++; looked > copiedAhead || free > copiedAhead*pages(b.size) {
 			return nil
 		}
-		if _, tried := g.moves.tried[b.key]; tried || !g.eviction.needsCopy(&b) {
+		if _, tried := g.moves.tried[b.key]; tried || !g.eviction.needsCopy(&b) && !g.samples(&b) {
 			continue
-		}
-		if g.moves.tried == nil {
-			g.moves.tried = make(map[Key]struct{})
 		}
 		if len(g.moves.tried) >= maxPromotions {
 			return nil
 		}
-		g.moves.tried[b.key] = struct{}{}
-		return g.takeToCopy(id, b.pooled)
+		return take(id, &b)
 	}
 	return nil
+}
+
+// samples are how many batches of a dataset were taken to try codecs on.
+type samples map[string]int
+
+const (
+	mostSamples = 3 // of a dataset: so many are measured whatever comes of it
+	maxSampled  = maxChoosers
+)
+
+// samples reports whether codecs are to be tried on a batch, if it is to leave: what
+// drops it has no time for that.
+func (g *guarded) samples(b *batch) bool {
+	if !b.inMemory() || !b.opened || g.eviction.readOnce(b) || g.slabs.isPacked(b.key) {
+		return false
+	}
+	d := b.series.Dataset()
+	if g.sampled[d] == 0 && len(g.sampled) >= maxSampled {
+		clear(g.sampled)
+	}
+	if g.sampled[d] >= mostSamples {
+		return false
+	}
+	g.sampled[d]++
+	return true
 }
 
 // takeToCopy takes an idle batch so that nothing evicts it: one in a slot is checked
 // out, one in a file is held.
 func (g *guarded) takeToCopy(id uint32, pooled bool) *entry {
+	g.copying = true
 	if pooled {
 		return g.checkOut(id)
 	}
 	e := g.slabs.activate(id)
-	e.holders++
+	e.holders, e.copied = e.holders+1, true
 	return e
 }

@@ -42,9 +42,10 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of Series, rank, 
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
 	tenant := c.mu.readers.tenant(of, start)
+	on := c.mu.queue.usageOf(tenant)
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
-	seen := c.holds.follow(e, of, rank, step, start)
-	s := c.holds.join(e, of, mine, seen, stall.Admission)
+	seen := c.holds.follow(e, of, rank, step, on, start)
+	s := c.holds.join(e, on, mine, seen, stall.Admission)
 	tenant.opens(s == nil && !(mine && e.pooled), seen.expected)
 	if s != nil {
 		s.openedBy(account.By())
@@ -75,7 +76,7 @@ func (c *Cache) refusal() error {
 		return errClosing
 	}
 	c.mu.count.Opens++
-	if len(c.mu.queue.demand) >= maxDemand {
+	if c.mu.queue.length >= maxDemand {
 		return fmt.Errorf("%w: %d opens wait already", meta.ErrBusy, maxDemand)
 	}
 	return nil
@@ -102,7 +103,7 @@ func (c *Cache) openPooled(e *entry, by int32) *Slab {
 // awaitFor is await for an open, whose wait is accounted for.
 func (c *Cache) awaitFor(ctx context.Context, account *stall.Open, e *entry, w stall.Wait) (*Slab, error) {
 	account.Wait(w)
-	s, err := c.holds.await(ctx, e)
+	s, err := c.holds.await(ctx, e, nil)
 	account.Resume(w.Split())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,5 +118,5 @@ func (c *Cache) awaitFor(ctx context.Context, account *stall.Open, e *entry, w s
 // wraps meta.ErrNoSpace means that there is no room for it: go to the source for the
 // bytes. It never waits for memory.
 func (c *Cache) Input(ctx context.Context, s Series, rank, step uint64, inOrder bool) (*Slab, error) {
-	return c.inputs.open(ctx, s, rank, step, inOrder)
+	return c.inputs.open(ctx, Input{Series: s, Rank: rank, Step: step, InOrder: inOrder}, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankfs/cache"
@@ -65,59 +66,63 @@ func TestFailure(t *testing.T) {
 
 // What a rank will ask for is there before it asks, and no more than that.
 func TestAhead(t *testing.T) {
-	k := newCache(t, cache.Config{MaxAhead: 4})
-	p := &testSeries{steps: 100, size: 1 << 10}
-	for step := range uint64(20) {
-		s := open(t, k, p, 7, step)
-		s.Release()
-	}
-	awaitQuiet(k)
-	if n := p.filled(7, 20); n != 1 {
-		t.Errorf("the next step was filled %d times, want 1", n)
-	}
-	if n := p.filled(7, 40); n != 0 {
-		t.Errorf("a step beyond the window was filled")
-	}
-	// Somebody looks around: the rank's own way stays what it was.
-	open(t, k, p, 7, 90).Release()
-	awaitQuiet(k)
-	open(t, k, p, 7, 20).Release()
-	awaitQuiet(k)
-	if p.filled(7, 91) != 0 || p.filled(7, 21) != 1 {
-		t.Errorf("after a look at 90: 91 filled %d times, 21 %d times", p.filled(7, 91), p.filled(7, 21))
-	}
-	// A resume: the window goes along.
-	open(t, k, p, 7, 60).Release()
-	open(t, k, p, 7, 61).Release()
-	awaitQuiet(k)
-	if p.filled(7, 62) != 1 || p.filled(7, 59) != 0 {
-		t.Errorf("after a jump to 60: 62 filled %d times, 59 %d times", p.filled(7, 62), p.filled(7, 59))
-	}
-	if n := p.filled(0, 0); n != 0 {
-		t.Error("a rank that nobody reads was filled")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{MaxAhead: 4})
+		p := &testSeries{steps: 100, size: 1 << 10}
+		for step := range uint64(20) {
+			s := open(t, k, p, 7, step)
+			s.Release()
+		}
+		awaitQuiet(k)
+		if n := p.filled(7, 20); n != 1 {
+			t.Errorf("the next step was filled %d times, want 1", n)
+		}
+		if n := p.filled(7, 40); n != 0 {
+			t.Errorf("a step beyond the window was filled")
+		}
+		// Somebody looks around: the rank's own way stays what it was.
+		open(t, k, p, 7, 90).Release()
+		awaitQuiet(k)
+		open(t, k, p, 7, 20).Release()
+		awaitQuiet(k)
+		if p.filled(7, 91) != 0 || p.filled(7, 21) != 1 {
+			t.Errorf("after a look at 90: 91 filled %d times, 21 %d times", p.filled(7, 91), p.filled(7, 21))
+		}
+		// A resume: the window goes along.
+		open(t, k, p, 7, 60).Release()
+		open(t, k, p, 7, 61).Release()
+		awaitQuiet(k)
+		if p.filled(7, 62) != 1 || p.filled(7, 59) != 0 {
+			t.Errorf("after a jump to 60: 62 filled %d times, 59 %d times", p.filled(7, 62), p.filled(7, 59))
+		}
+		if n := p.filled(0, 0); n != 0 {
+			t.Error("a rank that nobody reads was filled")
+		}
+	})
 }
 
 // The first steps of the next epoch are there before this one ends.
 func TestAheadOfTheEpoch(t *testing.T) {
-	k := newCache(t, cache.Config{MaxAhead: 4})
-	next := &testSeries{id: 2, steps: 20, size: 1 << 10, last: true}
-	p := &testSeries{id: 1, steps: 20, size: 1 << 10, next: next}
-	for step := range p.steps - 1 {
-		open(t, k, p, 7, step).Release()
-		awaitQuiet(k)
-	}
-	if next.filled(7, 0) != 1 || next.filled(7, 10) != 0 {
-		t.Errorf("before the last step: the next epoch's step 0 was filled %d times, 10 %d times", next.filled(7, 0), next.filled(7, 10))
-	}
-	open(t, k, p, 7, p.steps-1).Release()
-	for step := range next.steps {
-		awaitQuiet(k)
-		if next.filled(7, step) != 1 {
-			t.Fatalf("step %d of the next epoch was filled %d times before it was opened", step, next.filled(7, step))
+	synctest.Test(t, func(t *testing.T) {
+		k := newCache(t, cache.Config{MaxAhead: 4})
+		next := &testSeries{id: 2, steps: 20, size: 1 << 10, last: true}
+		p := &testSeries{id: 1, steps: 20, size: 1 << 10, next: next}
+		for step := range p.steps - 1 {
+			open(t, k, p, 7, step).Release()
+			awaitQuiet(k)
 		}
-		open(t, k, next, 7, step).Release()
-	}
+		if next.filled(7, 0) != 1 || next.filled(7, 10) != 0 {
+			t.Errorf("before the last step: the next epoch's step 0 was filled %d times, 10 %d times", next.filled(7, 0), next.filled(7, 10))
+		}
+		open(t, k, p, 7, p.steps-1).Release()
+		for step := range next.steps {
+			awaitQuiet(k)
+			if next.filled(7, step) != 1 {
+				t.Fatalf("step %d of the next epoch was filled %d times before it was opened", step, next.filled(7, step))
+			}
+			open(t, k, next, 7, step).Release()
+		}
+	})
 }
 
 // Many ranks, tiny memory, everything at once: right bytes, and the budget holds.

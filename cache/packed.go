@@ -64,12 +64,12 @@ func (p *packed) of(dataset string) (*chooser, error) {
 	return c, nil
 }
 
-// offer shows bytes of a dataset to its chooser, and reports whether that measured
-// them.
-func (p *packed) offer(dataset string, plain []byte) (measured bool, err error) {
+// offer shows bytes of a dataset to its chooser, and returns what measures a copy of some
+// of them; nil if none is due.
+func (p *packed) offer(dataset string, plain []byte) (measure func() error, err error) {
 	c, err := p.of(dataset)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	return c.Offer(plain)
 }

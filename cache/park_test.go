@@ -10,12 +10,14 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/test/eventually"
 )
 
 // aKernel keeps the files that are registered, as the kernel does, though their
@@ -51,58 +53,60 @@ func (k *aKernel) Unregister(id int32) {
 // Memory has far more batches than the daemon has files, of any size: all are
 // there, and an open of any has its bytes, whoever else opens it.
 func TestMoreBatchesThanFiles(t *testing.T) {
-	const files, many = 20, 200
-	kernel := &aKernel{}
-	k := newCache(t, cache.Config{RAMBytes: 256 << 20, Backing: kernel, MaxAhead: 1})
-	k.KeepFiles(files)
-	var series []*testSeries
-	for i, size := range []int64{0, 1, 4096, 4097, 100_000, 128 << 10, 128<<10 + 1, 300_000} {
-		series = append(series, &testSeries{id: byte(i), steps: many, size: size, last: true})
-	}
-	for _, p := range series {
-		for step := range p.steps {
-			s := open(t, k, p, 0, step)
-			check(t, s, p, 0, step)
-			s.Release()
+	synctest.Test(t, func(t *testing.T) {
+		const files, many = 20, 200
+		kernel := &aKernel{}
+		k := newCache(t, cache.Config{RAMBytes: 256 << 20, Backing: kernel, MaxAhead: 1})
+		k.KeepFiles(files)
+		var series []*testSeries
+		for i, size := range []int64{0, 1, 4096, 4097, 100_000, 128 << 10, 128<<10 + 1, 300_000} {
+			series = append(series, &testSeries{id: byte(i), steps: many, size: size, last: true})
 		}
-	}
-	awaitQuiet(k)
-	for round := range 2 {
 		for _, p := range series {
 			for step := range p.steps {
-				if tier, _ := k.Contains(p, 0, step); tier != "ram" {
-					t.Fatalf("round %d: a batch of %d bytes is in %q", round, p.size, tier)
-				}
+				s := open(t, k, p, 0, step)
+				check(t, s, p, 0, step)
+				s.Release()
 			}
 		}
-		if n, slabs := k.Files(), k.Stats().RAM.Slabs; n > files+8 || slabs != len(series)*many {
-			t.Errorf("round %d: %d files and %d slabs, want %d and %d", round, n, slabs, files, len(series)*many)
-		}
-		var ranks sync.WaitGroup
-		for rank := range uint64(4) {
-			ranks.Go(func() {
-				rnd := rand.New(rand.NewPCG(uint64(round), rank%2)) // two by two the same ones at the same time
-				for range 500 {
-					p, step := series[rnd.IntN(len(series))], rnd.Uint64N(many)
-					s, err := k.Open(t.Context(), nil, p, 0, step)
-					if err != nil {
-						t.Error(err)
-						return
+		awaitQuiet(k)
+		for round := range 2 {
+			for _, p := range series {
+				for step := range p.steps {
+					if tier, _ := k.Contains(p, 0, step); tier != "ram" {
+						t.Fatalf("round %d: a batch of %d bytes is in %q", round, p.size, tier)
 					}
-					got := make([]byte, p.size)
-					if _, err := s.ReadAt(got, 0); err != nil || !bytes.Equal(got, p.want(0, step)) {
-						t.Errorf("%d bytes of step %d are wrong: %v", p.size, step, err)
-					}
-					check(t, s, p, 0, step)
-					s.Release()
 				}
-			})
+			}
+			if n, slabs := k.Files(), k.Stats().RAM.Slabs; n > files+8 || slabs != len(series)*many {
+				t.Errorf("round %d: %d files and %d slabs, want %d and %d", round, n, slabs, files, len(series)*many)
+			}
+			var ranks sync.WaitGroup
+			for rank := range uint64(4) {
+				ranks.Go(func() {
+					rnd := rand.New(rand.NewPCG(uint64(round), rank%2)) // two by two the same ones at the same time
+					for range 500 {
+						p, step := series[rnd.IntN(len(series))], rnd.Uint64N(many)
+						s, err := k.Open(t.Context(), nil, p, 0, step)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						got := make([]byte, p.size)
+						if _, err := s.ReadAt(got, 0); err != nil || !bytes.Equal(got, p.want(0, step)) {
+							t.Errorf("%d bytes of step %d are wrong: %v", p.size, step, err)
+						}
+						check(t, s, p, 0, step)
+						s.Release()
+					}
+				})
+			}
+			ranks.Wait()
 		}
-		ranks.Wait()
-	}
-	if s := k.Stats(); s.Fills != uint64(len(series)*many) || s.Evicted != 0 || s.RAM.Used > s.RAM.Budget {
-		t.Errorf("%+v", s)
-	}
+		if s := k.Stats(); s.Fills != uint64(len(series)*many) || s.Evicted != 0 || s.RAM.Used > s.RAM.Budget {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 // A mapping of a batch that has lost its file since has its bytes, and counts.
@@ -156,6 +160,7 @@ func TestParkedMakeWay(t *testing.T) {
 							check(t, s, p, rank, step)
 							s.Release()
 						}
+						eventually.True(t, "what is to go is written", func() bool { return k.Stats().NVMe[0].Slabs >= 16 })
 					}
 				})
 			}

@@ -44,14 +44,14 @@ func (g *gate) pass() {
 	}
 	if g.passed == 0 {
 		close(g.start)
-		for end := time.Now().Add(time.Minute); !g.came.Load() && time.Now().Before(end); {
+		for end := time.Now().Add(2 * time.Minute); !g.came.Load() && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	g.passed++
 	if g.early = g.through.Load(); !g.early && g.passed%64 == 0 {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	if g.early {
 		g.passed = g.most
@@ -82,7 +82,7 @@ func TestChoicesGiveWay(t *testing.T) {
 		open(t, k, p, 0, step).Release()
 	}
 	awaitQuiet(k)
-	choices, deadline := k.Stats().Choices, time.Now().Add(time.Minute)
+	choices, deadline := k.Stats().Choices, time.Now().Add(2*time.Minute)
 	looked, ordered := p.once.need(k), p.find.need(k)
 	k.Allow(64<<20, true) // which has it choose
 	for k.Stats().Choices == choices && time.Now().Before(deadline) {
@@ -91,7 +91,7 @@ func TestChoicesGiveWay(t *testing.T) {
 	for _, done := range []chan struct{}{looked, ordered} {
 		select {
 		case <-done:
-		case <-time.After(time.Minute):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("no choice was made")
 		}
 	}

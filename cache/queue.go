@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -12,81 +14,130 @@ import (
 // that a reader comes to. It holds only entries that opens wait for: batches missing
 // ahead of readers are looked up when a worker is free.
 //
-// Workers' time is shared between jobs, each with two accounts, by fair queueing: the
-// account that had least is served first, so a job that opens everything at random
-// costs one that goes in order no more than its share. The cache's lock guards it.
+// Workers' time is shared between jobs, and in each between its two accounts, by fair
+// queueing: the account that had least is served first, so a job that opens everything at
+// random, or that has many ranks, costs one that goes in order no more than its share.
+//
+// The share of a job that has nothing to do is lent to others. It has it back at once: for
+// a job that has less than its share of workers there is one more, until those end what
+// they have begun that others have beyond theirs. The cache's lock guards it.
 type queue struct {
 	readers *readers
 	slabs   *slabs
-	demand  []*entry      // waited for and not begun, in order of arrival
-	others  usage         // by opens that are followed no more
-	clock   time.Duration // the end of the account that was served last
+	rates   *rates
+	time    timeline
+	all     usage    // of all jobs
+	others  *usage   // by opens that are followed no more, and for what no job asks for
+	waiting []*usage // those with a demand
+	length  int      // of these, together
 	workers int
 	resting int        // workers without a task
+	held    bool       // there was a task when all workers were busy
 	unknown []keyless  // what cannot be chosen before it has a key
 	wake    *sync.Cond // signals a task for a worker, or the end of its wait
 }
 
-func (q *queue) start(u *usage) time.Duration { return max(q.clock, u.end) }
+// now is the time of accounts.
+func (q *queue) now() time.Duration { return time.Since(q.time.began) }
 
-// charge begins to use workers' time on an account.
-func (q *queue) charge(u *usage) {
-	q.clock = q.start(u)
-	u.end = q.clock
-}
-
-// usageOf is the account of an open, which was to be expected or not.
-func (q *queue) usageOf(s Names, expected bool) *usage {
-	ep := q.readers.epochs[s.ID()]
-	switch {
-	case ep == nil:
-		return &q.others
-	case expected:
-		return &ep.usages[0]
+// usageOf is the account of a job, which may be nil.
+func (q *queue) usageOf(t *tenant) *usage {
+	if t == nil {
+		return q.others
 	}
-	return &ep.usages[1]
+	return t.usage
 }
 
 // push has an entry filled that an open waits for.
 func (q *queue) push(e *entry) {
-	q.demand = append(q.demand, e)
+	q.add(e)
 	q.wake.Broadcast()
 }
 
 // requeue has an entry filled that opens have come to wait for.
 func (q *queue) requeue(e *entry) {
-	q.demand = append(q.demand, e)
+	q.add(e)
 	q.wake.Signal()
 }
 
-// choose picks an entry for a worker, or returns nil. It is one that an open waits
-// for, or that of a batch ahead of a reader, if such are to be made ready.
-func (q *queue) choose(ahead bool) (e *entry, demanded bool) {
-	best, ok := q.task(ahead)
-	if !ok {
-		return nil, false
+func (q *queue) add(e *entry) {
+	if len(e.usage.demand) == 0 {
+		q.waiting = append(q.waiting, e.usage)
 	}
-	q.charge(best.usage)
-	if !best.ahead {
-		e = q.demand[best.demand]
-		q.demand = slices.Delete(q.demand, best.demand, best.demand+1)
-		return e, true
-	}
-	e, _ = q.slabs.entry(best.series, best.key, best.reader.rank, best.step) // which is missing
-	q.slabs.begin(e, best.usage, stall.Plan)
-	e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
-	return e, false
+	e.usage.demand = append(e.usage.demand, e)
+	q.length++
 }
 
-// maxLook bounds how many waiting opens are looked through for the one whose account
-// is served next.
-const maxLook = 256
+// remove takes the i-th entry that waits on an account.
+func (q *queue) remove(u *usage, i int) (e *entry) {
+	e = u.demand[i]
+	q.length--
+	if u.demand = slices.Delete(u.demand, i, i+1); len(u.demand) == 0 {
+		n := slices.Index(q.waiting, u)
+		q.waiting = slices.Delete(q.waiting, n, n+1)
+	}
+	return e
+}
+
+// joins has an entry for which one more open waits be on the account of that, if it is
+// served sooner: it is not to wait for the turn of another job.
+func (q *queue) joins(e *entry, u *usage) {
+	if u.of == e.usage.of || e.state != filling {
+		return
+	}
+	i := slices.Index(e.usage.demand, e)
+	if now := q.now(); i >= 0 && q.sooner(u, e.usage, now) < 0 {
+		q.remove(e.usage, i)
+		e.usage = u
+		q.add(e)
+		q.wake.Signal()
+	}
+}
+
+// demanded are the entries that opens wait for and that are not begun.
+func (q *queue) demanded() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, u := range q.waiting {
+			for _, e := range u.demand {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// choose picks an entry for a worker, or returns nil. It is one that an open waits
+// for, or that of a batch ahead of a reader, if such are to be made ready. What it takes
+// is charged until that is ended.
+func (q *queue) choose(ahead bool) (e *entry, demanded bool, on charge) {
+	now := q.now()
+	best, ok := q.task(ahead, now)
+	if !ok {
+		return nil, false, charge{}
+	}
+	if best.ahead {
+		e, _ = q.slabs.entry(best.series, best.key, best.reader.rank, best.step) // which is missing
+		q.slabs.begin(e, best.usage, stall.Plan)
+		e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
+	} else {
+		e = q.remove(best.usage, 0)
+	}
+	best.usage.begin(now)
+	return e, !best.ahead, charge{best.usage, now}
+}
+
+// end ends a charge.
+func (q *queue) end(c charge) {
+	if c.usage != nil {
+		c.usage.done(c.began, q.now())
+	}
+}
 
 // A task is what a worker may do next: fill what an open waits for, or what a
 // reader comes to.
 type task struct {
 	usage  *usage
-	demand int     // which of the waiting opens, or
 	ahead  bool    // the batch of a series that is
 	due    float64 // in so many seconds
 	reader *reader
@@ -101,28 +152,34 @@ type keyless struct {
 	coming
 }
 
-// task is the most urgent task.
-func (q *queue) task(ahead bool) (best task, ok bool) {
+// task is the most urgent task of those that a worker may do.
+func (q *queue) task(ahead bool, now time.Duration) (best task, ok bool) {
+	full := q.full()
+	q.held = q.held && full
 	consider := func(t task) {
-		if !ok || q.before(t, best) {
+		switch {
+		case full && !q.lacks(t.usage.of):
+			q.held = true
+		case !ok || q.before(t, best, now):
 			best, ok = t, true
 		}
 	}
-	for i, e := range q.demand[:min(maxLook, len(q.demand))] {
-		consider(task{usage: e.usage, demand: i})
+	for _, u := range q.waiting {
+		consider(task{usage: u})
 	}
-	now := time.Now()
-	q.readers.dropSilent(now)
-	if !ahead {
+	at := time.Now()
+	q.readers.dropSilent(at)
+	if !ahead || full && len(q.readers.tenants.of) < 2 { // of one job, which does not lack
 		return best, ok
 	}
 	for _, ep := range q.readers.epochs {
 		for r := range ep.all() {
+			u := r.usage
 			r = q.readers.traces.guide(ep.series, r)
 			b, is := q.readers.missing(ep, r)
 			switch {
 			case is && b.known:
-				consider(task{usage: ep.usage(r), ahead: true, due: r.Due(r.Scan, now.Sub(r.seen).Seconds()), reader: r, coming: b})
+				consider(task{usage: u.part(r.Run >= trusted), ahead: true, due: r.Due(r.Scan, at.Sub(r.seen).Seconds()), reader: r, coming: b})
 			case is && !ep.finding:
 				ep.finding = true
 				q.unknown = append(q.unknown, keyless{ep, r, r.Scan, b})
@@ -132,14 +189,40 @@ func (q *queue) task(ahead bool) (best task, ok bool) {
 	return best, ok
 }
 
-// before reports whether a is done first: by account, then what an open waits for, in
-// order, then what is needed soonest.
-func (q *queue) before(a, b task) bool {
-	if x, y := q.start(a.usage), q.start(b.usage); x != y {
-		return x < y
+// full reports whether as many fills are under way as are worth doing at a time.
+func (q *queue) full() bool { return q.all.busy >= q.rates.fills.AtOnce() }
+
+// most is how many may be under way: what was lent ends beside what is had back for it.
+func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
+
+// lacks reports whether a job has less than its share of the workers, of those jobs for
+// which there is something to do.
+func (q *queue) lacks(u *usage) bool {
+	jobs := q.all.active
+	if u.busy == 0 {
+		jobs++
+	}
+	return q.all.busy < q.most() && u.busy < max(1, q.rates.fills.AtOnce()/jobs)
+}
+
+// before reports whether a is done first: by the accounts, then what an open waits for,
+// then what is needed soonest.
+func (q *queue) before(a, b task, now time.Duration) bool {
+	if c := q.sooner(a.usage, b.usage, now); c != 0 {
+		return c < 0
 	}
 	if a.ahead != b.ahead {
 		return b.ahead
 	}
 	return a.ahead && a.due < b.due
+}
+
+// sooner compares accounts by which is served first: that of the job that had less of
+// workers' time, or of one job the part that had less. What began just now has had none:
+// then it is that for which fewer are at work.
+func (q *queue) sooner(a, b *usage, now time.Duration) int {
+	if a.of != b.of {
+		a, b = a.of, b.of
+	}
+	return cmp.Or(cmp.Compare(a.start(now), b.start(now)), cmp.Compare(a.busy, b.busy))
 }

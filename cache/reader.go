@@ -18,6 +18,7 @@ type reader struct {
 	size   int64     // of a batch, as last seen; zero if none was ready yet
 	seen   time.Time // when a step was opened
 	served time.Time // when an open that waited was answered
+	usage  *usage    // of the job that it is of
 	stray  uint64    // the step after one that was opened a little behind here
 	opened uint32    // which of the steps before Pos were opened, the last one first
 	others marks     // and after those far from here: an open of one of these is another reader's

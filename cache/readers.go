@@ -141,7 +141,7 @@ func (rs *readers) tenant(s Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{lane: rs.laneFor(nil), astray: 1, doubt: newDoubt(s)}
+		t = &tenant{lane: rs.laneFor(nil), astray: 1, doubt: newDoubt(s), usage: newJob(rs.tenants.all)}
 		rs.tenants.of[s.ID()] = t
 	}
 	t.seen = now

@@ -87,7 +87,7 @@ func TestReserveWithoutNVMe(t *testing.T) {
 // have reserved.
 func TestPoliciesSeeWhatSlabsMayTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 128 << 20}}})
+		k := newCache(t, cache.Config{RAMBytes: 64 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 128 << 20}}})
 		p := &testSeries{id: 1, steps: 8, size: 1 << 20}
 		chosen := func() int64 {
 			t.Helper()

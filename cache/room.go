@@ -129,7 +129,7 @@ func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []ho
 		short.Asked += pages(o.size)
 	}
 	if len(rm.fills) >= rm.config.Workers { // those that are queued wait for the same; each as much, or so
-		short.Asked += int64(len(rm.queue.demand)) * pages(e.size)
+		short.Asked += int64(rm.queue.length) * pages(e.size)
 	}
 	return short, waiting
 }
@@ -155,7 +155,7 @@ func (rm *roomQueue) lacks(e *entry, mapped int64, now time.Time) {
 // queued while all workers wait for it.
 func (rm *roomQueue) stalled() func(*entry) bool {
 	queued, starved := make(map[*entry]bool), 0
-	for _, e := range rm.queue.demand {
+	for e := range rm.queue.demanded() {
 		queued[e] = true
 	}
 	for _, e := range rm.slabs.entries {

@@ -40,6 +40,7 @@ type moves struct {
 	up    []promotion // in the order in which readers need them
 	down  []uint32    // numbers of idle batches
 	tried map[Key]struct{}
+	asked uint32 // the number of an idle batch to be copied first; 0: none
 }
 
 // A promotion is a batch that should be higher than it is when a reader comes to it.

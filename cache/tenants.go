@@ -12,7 +12,8 @@ import (
 // reads two views is two. A series that other series copy from has none: its batches belong
 // to no job. The cache's lock guards them.
 type tenants struct {
-	of map[[16]byte]*tenant // by the series that they read, or will read next
+	of  map[[16]byte]*tenant // by the series that they read, or will read next
+	all *usage               // of workers, by all of them
 }
 
 // A tenant has a lane of idle batches of its own, so that what is to go first is known
@@ -23,6 +24,7 @@ type tenant struct {
 	astray   float64 // the share of its opens that nobody foresaw, of late
 	doubt    doubt   // of its readers
 	lane     uint8   // of the idle batches that no reader is known to come to
+	usage    *usage  // of workers
 	standing fair.Standing
 	read     bool // by a rank, when the standing was weighed
 }

@@ -17,24 +17,30 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	if e := ev.disposable(now); e != nil {
 		return e
 	}
-	var s Names
-	if newcomer != nil {
-		s = newcomer.series
-	}
-	id, worth, priority := ev.least(s, now)
+	id := ev.next(newcomer, demanded, now)
 	if e := ev.disposable(now); e != nil { // which readers had left
 		return e
 	}
 	if id == 0 {
 		return nil
 	}
-	if !demanded && priority != fair.First {
+	return ev.remove(id)
+}
+
+// next is what is to go next for a newcomer; 0 if there is nothing.
+func (ev *eviction) next(newcomer *entry, demanded bool, now time.Time) uint32 {
+	var s Names
+	if newcomer != nil {
+		s = newcomer.series
+	}
+	id, worth, priority := ev.least(s, now)
+	if id != 0 && !demanded && priority != fair.First {
 		least := ev.slabs.idle.at(id)
 		if priority == fair.Last || worth >= ev.worthAt(&newcomer.batch, ev.wanted(newcomer, now)) || ev.precedes(&least, newcomer, now) {
-			return nil
+			return 0
 		}
 	}
-	return ev.remove(id)
+	return id
 }
 
 // precedes reports whether b waits for a reader that comes to it before n, or if

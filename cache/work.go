@@ -2,9 +2,10 @@ package cache
 
 import "sync"
 
-// workers fill slabs: what opens wait for, then what readers come to. There are as
-// many of them as fills are worth doing at a time. A worker is one goroutine; it holds
-// the cache's lock while it looks for what to do.
+// workers fill slabs: what opens wait for, then what readers come to. As many are busy as
+// fills are worth doing at a time, and one more for a job that has less than its share of
+// them; one rests. A worker is one goroutine; it holds the cache's lock while it looks for
+// what to do.
 type workers struct {
 	*maker
 	mover *mover
@@ -12,55 +13,60 @@ type workers struct {
 }
 
 func (w *workers) work() {
+	var on charge
 	for {
-		e, demanded := w.next()
+		e, demanded, now := w.next(on)
 		if e == nil {
 			return
 		}
 		w.make(e, demanded)
+		on = now
 	}
 }
 
-// next waits for something to do. It returns nil when the cache closes, or has enough
-// other workers.
-func (w *workers) next() (e *entry, demanded bool) {
+// next ends the charge of what was done, and waits for something to do. It returns nil
+// when the cache closes, or has enough other workers.
+func (w *workers) next(done charge) (e *entry, demanded bool, on charge) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for waited := true; ; waited = false {
+	q := &w.mu.queue
+	q.end(done)
+	for waited := done.usage != nil; ; waited = false {
 		if w.mu.closed {
-			return nil, false
+			return nil, false, on
 		}
-		if w.mu.queue.workers > w.mu.rates.fills.AtOnce() {
-			w.mu.queue.workers--
-			w.mu.queue.wake.Signal() // this worker ends: another one takes the task it was woken for
-			return nil, false
+		if q.workers > w.mu.rates.fills.AtOnce()+1 && q.resting > 0 {
+			q.workers--
+			q.wake.Signal() // this worker ends: another one takes the task it was woken for
+			return nil, false, on
 		}
-		e, demanded := w.mu.queue.choose(!w.mu.strained)
+		held := q.held
+		e, demanded, on = q.choose(!w.mu.strained)
 		w.findKeys()
 		if e != nil {
-			if !demanded {
-				w.mu.count.Prefetched++
-			}
-			if e.waited = waited; waited {
-				w.reinforce()
-			}
-			return e, demanded
+			e.ahead, e.waited = !demanded, waited || held
+			w.reinforce()
+			return e, demanded, on
 		}
-		w.mu.queue.resting++
-		if len(w.mu.moves.down) > 0 {
+		q.resting++
+		if len(w.mu.moves.down) > 0 && !q.full() {
 			w.mover.wake()
 		}
-		w.mu.queue.wake.Wait()
-		w.mu.queue.resting--
+		q.wake.Wait()
+		q.resting--
 	}
 }
 
-// reinforce has one more worker, if all are busy and more should be. The cache's lock
-// is held.
+// reinforce has one more worker if all are busy, so that one can begin at once with what
+// may be begun, and has one look for what may be by now. The cache's lock is held.
 func (w *workers) reinforce() {
-	if w.mu.queue.resting == 0 && w.mu.queue.workers < w.mu.rates.fills.AtOnce() {
-		w.mu.queue.workers++
+	q := &w.mu.queue
+	switch {
+	case q.resting == 0 && q.workers <= q.most():
+		q.workers++
 		w.tasks.Go(w.work)
+	case q.held && !q.full():
+		q.wake.Signal()
 	}
 }
 

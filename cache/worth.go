@@ -84,13 +84,17 @@ func writing(measured rate) float64 {
 	return min(measured.perSecond, most)
 }
 
-// wanted is when e will be opened: before anything that was guessed, if an open
-// waits for it.
+// wanted is when e will be opened, or what is made of it: before anything that was
+// guessed, if an open waits for it.
 func (ev *eviction) wanted(e *entry, now time.Time) float64 {
-	if e.waiters > 0 {
+	if e.awaited() {
 		return 0
 	}
-	return ev.nextUse(&e.batch, now)
+	next := ev.nextUse(&e.batch, now)
+	for _, f := range e.fills {
+		next = min(next, ev.wanted(f, now))
+	}
+	return next
 }
 
 // nextUse is when b will be opened again, as far as that can be known: when a
@@ -119,7 +123,7 @@ func (ev *eviction) guess(b *batch, now time.Time) float64 {
 
 // needsCopy reports whether b would be packed or written when it leaves memory.
 func (ev *eviction) needsCopy(b *batch) bool {
-	if !b.inMemory() || !b.opened || ev.readOnce(b) || ev.slabs.isPacked(b.key) {
+	if !b.inMemory() || !b.opened && !ev.pinned(b) || ev.readOnce(b) || ev.slabs.isPacked(b.key) {
 		return false
 	}
 	at, known := ev.strategy.targets.of(b.key)

@@ -34,12 +34,15 @@ type derived struct {
 	uri  uri.URI
 	env  *Env
 	base Base
+	open func() (Source, error) // opens the base's
 
 	opening sync.Mutex
 	of      atomic.Pointer[Source] // the base's; nil until it is needed: this node may have the index alone
 }
 
-func openDerived(u uri.URI, env *Env) (*derived, error) {
+// openDerived opens a source that is made of another dataset. Open opens the source of that,
+// by its URI.
+func openDerived(u uri.URI, env *Env, open func(text string, env *Env) (Source, error)) (*derived, error) {
 	if env.Base == nil {
 		return nil, fmt.Errorf("dataset %s %w: there are no datasets here", u.Base, meta.ErrInvalid)
 	}
@@ -47,7 +50,7 @@ func openDerived(u uri.URI, env *Env) (*derived, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &derived{uri: u, env: env, base: base}, nil
+	return &derived{uri: u, env: env, base: base, open: func() (Source, error) { return open(base.Source, env) }}, nil
 }
 
 // derivedFrom begins the fingerprint of a derived source. It is followed by the version of
@@ -75,7 +78,7 @@ func (d *derived) source() (Source, error) {
 	if of := d.of.Load(); of != nil {
 		return *of, nil
 	}
-	of, err := Open(d.base.Source, d.env)
+	of, err := d.open()
 	if err != nil {
 		return nil, fmt.Errorf("%w: dataset %s: %w", meta.ErrStale, d.uri.Base, err)
 	}

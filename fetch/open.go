@@ -40,7 +40,7 @@ func open(text string, env *Env) (Source, error) {
 	if env == nil {
 		env = new(Env)
 	}
-	if here := u.Scheme == uri.File || u.Scheme == uri.LMDB; here && env.Mount != "" {
+	if u.Local() && env.Mount != "" {
 		own, err := ownMountAt(env.Mount)
 		if err == nil {
 			err = own.refuse(u)
@@ -50,12 +50,12 @@ func open(text string, env *Env) (Source, error) {
 		}
 	}
 	switch {
-	case u.Scheme == uri.File:
-		return openLocal(u)
-	case u.Scheme == uri.Dataset:
-		return source(openDerived(u, env))
-	case u.Scheme == uri.LMDB:
+	case u.Derived():
+		return source(openDerived(u, env, Open))
+	case u.Local() && u.IsLMDB():
 		return source(lmdb.Open(u.Path, u.DB, env.Holds))
+	case u.Local():
+		return openLocal(u)
 	case env.HDFS == nil:
 		return nil, fmt.Errorf("hdfs %w: no cluster is configured", meta.ErrInvalid)
 	case u.Copied():

@@ -61,8 +61,9 @@ func (m ownMount) refuse(u uri.URI) error {
 	case dir && slices.ContainsFunc(m.points, func(p string) bool { return mountinfo.IsBelow(p, at) }):
 		return meta.Worded(meta.ErrInvalid, "%s has rankfs's own mount %s in it, which is no source: name a directory that does not have it, or mount elsewhere",
 			u.Path, m.path)
-	case dir && u.Scheme == uri.LMDB: // whose lock file is not used if it is a link
-		return m.refuse(uri.URI{Scheme: uri.LMDB, Path: u.Path + "/data.mdb"})
+	case dir && u.IsLMDB(): // whose lock file is not used if it is a link
+		u.Path += "/data.mdb"
+		return m.refuse(u)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fs
 
 import (
 	"path"
+	"strings"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -190,6 +191,7 @@ const (
 	attrPrefix   = "user.rankfs."
 	checksum     = attrPrefix + "checksum"
 	checksumSize = len("xxh64:0123456789abcdef")
+	hostsCalled  = attrPrefix + "host." // and a name
 )
 
 func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
@@ -213,6 +215,9 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 	if attr == checksum {
 		return t.checksum(cancel, header.NodeId, dest)
 	}
+	if name, ok := strings.CutPrefix(attr, hostsCalled); ok {
+		return t.hostsCalled(header.NodeId, name, dest)
+	}
 	all, err := t.xattrs(header.NodeId)
 	if err != nil {
 		return 0, statusOf(err)
@@ -223,6 +228,22 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 		}
 	}
 	return 0, fuse.ENOATTR
+}
+
+// hostsCalled answers for the names of hosts, of a view's directory and of its table of
+// chunks: include/dli.h asks it what is one host.
+func (t *Tree) hostsCalled(ino uint64, name string, dest []byte) (uint32, fuse.Status) {
+	if ino < inoViews || name == "" {
+		return 0, fuse.ENOATTR
+	}
+	n, ok := t.views.byIno(ino)
+	switch {
+	case !ok:
+		return 0, fuse.Status(unix.ESTALE)
+	case n.kind != kindView && n.kind != kindChunks:
+		return 0, fuse.ENOATTR
+	}
+	return answer(dest, []byte(strings.Join(n.dir.HostsCalled(name), ",")))
 }
 
 // checksum answers for the attribute that takes the bytes of a batch. It is not listed, or

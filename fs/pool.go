@@ -149,8 +149,6 @@ type PoolParts interface {
 	Size(ctx context.Context, p meta.Part) (int64, error)
 	// Open waits until the stage is sealed, or without wait is EAGAIN.
 	Open(ctx context.Context, p meta.Part, wait bool) (PoolFile, error)
-	// Offsets are where the maps begin in a part, and where it ends.
-	Offsets(ctx context.Context, p meta.Part, wait bool) ([]byte, error)
 }
 
 // A PoolMap describes a map that is committed.

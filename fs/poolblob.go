@@ -180,6 +180,17 @@ func (n *blobDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbedd
 	return n.scratch.Rename(ctx, name, to, newName, flags)
 }
 
+// receive puts what becomes a blob.
+func (n *blobDir) receive(ctx context.Context, from *scratch, name, newName string, flags uint32) (*scratch, syscall.Errno) {
+	switch {
+	case local(newName):
+		return &n.scratch, n.ready(newName)
+	case !from.staged || from.job != n.job:
+		return nil, syscall.EXDEV
+	}
+	return nil, n.put(ctx, from.path(name), newName, flags)
+}
+
 // put makes a file or directory of this node the blob of a name.
 func (n *blobDir) put(ctx context.Context, from, name string, flags uint32) syscall.Errno {
 	if flags&^unix.RENAME_NOREPLACE != 0 {

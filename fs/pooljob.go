@@ -15,51 +15,7 @@ import (
 type jobDir struct {
 	fusefs.Inode
 	noOthers
-	tree *PoolTree
-	name string
-	job  PoolJob
-}
-
-func (n *jobDir) attributes(a *fuse.Attr) {
-	a.Mode, a.Nlink = syscall.S_IFDIR|0700, 2
-	a.Uid, a.Gid = n.job.Owner()
-	setTimes(a, n.tree.tree.born)
-}
-
-// stable identifies a file of the job's file system.
-func (n *jobDir) stable(st *syscall.Stat_t) fusefs.StableAttr {
-	return fusefs.StableAttr{Mode: st.Mode & syscall.S_IFMT, Ino: n.job.Number()<<jobBits | st.Ino&(1<<jobBits-1)}
-}
-
-// Getattr implements fusefs.NodeGetattrer.
-func (n *jobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	n.attributes(&out.Attr)
-	out.SetTimeout(attributesStay)
-	return 0
-}
-
-// Setattr implements fusefs.NodeSetattrer. A job is its owner's alone, and stays so: what
-// says that again, as mkdir -m 700, is fine.
-func (n *jobDir) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	n.attributes(&out.Attr)
-	mode, hasMode := in.GetMode()
-	uid, hasUID := in.GetUID()
-	gid, hasGID := in.GetGID()
-	_, hasAtime := in.GetATime()
-	_, hasMtime := in.GetMTime()
-	if hasMode && mode&07777 != out.Mode&07777 || hasUID && uid != out.Uid || hasGID && gid != out.Gid || hasAtime || hasMtime {
-		return syscall.EPERM
-	}
-	return 0
-}
-
-// Statfs implements fusefs.NodeStatfser.
-func (n *jobDir) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
-	root, err := n.job.Files()
-	if err == nil {
-		err = statfs(root, out)
-	}
-	return n.tree.errno("measure job", n.name, err)
+	ofJob
 }
 
 // Lookup implements fusefs.NodeLookuper. The names that each job has the kernel may keep: they
@@ -103,7 +59,7 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 }
 
 func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.EntryOut) *fusefs.Inode {
-	d := &stageDir{job: n, name: name, stage: g}
+	d := &stageDir{ofStage: ofStage{n, name, g}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})

@@ -25,12 +25,6 @@ type mapFile struct {
 
 func (n *mapFile) attributes(a *fuse.Attr) { n.stage.job.immutable(a, n.is.Size) }
 
-// immutable are the attributes of a file that never changes.
-func (n *jobDir) immutable(a *fuse.Attr, size int64) {
-	n.attributes(a)
-	a.Mode, a.Nlink, a.Size, a.Blocks = syscall.S_IFREG|0400, 1, uint64(size), uint64(size+511)/512
-}
-
 // Getattr implements fusefs.NodeGetattrer.
 func (n *mapFile) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	if n.stale() {

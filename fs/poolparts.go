@@ -2,7 +2,6 @@ package fs
 
 import (
 	"context"
-	"errors"
 	"syscall"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
@@ -14,8 +13,8 @@ import (
 
 // lookUpPart finds a part, or its offsets. It is there from the beginning, so that an
 // open can wait for it.
-func (n *stageDir) lookUpPart(ctx context.Context, p meta.Part, offsets bool, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	f := &partFile{current: current{stage: n}, part: p, offsets: offsets}
+func (n *stageDir) lookUpPart(ctx context.Context, p meta.Part, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	f := &partFile{current: current{stage: n}, part: p}
 	stable, generation := n.stable(f.ino())
 	f.generation = generation
 	if errno := f.attributes(ctx, &out.Attr); errno != 0 {
@@ -30,8 +29,7 @@ type partFile struct {
 	fusefs.Inode
 	unchanging
 	current
-	part    meta.Part
-	offsets bool
+	part meta.Part
 }
 
 // ino is a number that the part of all maps has for itself; those of some have one that
@@ -41,7 +39,7 @@ func (n *partFile) ino() uint64 {
 		return 0
 	}
 	ino := inoPart | n.stage.stage.Number()<<21 | n.part.Number<<1
-	if n.offsets {
+	if n.part.Offsets {
 		ino++
 	}
 	return ino
@@ -52,13 +50,6 @@ func (n *partFile) attributes(ctx context.Context, a *fuse.Attr) syscall.Errno {
 		return syscall.ESTALE
 	}
 	size, err := n.stage.stage.Parts().Size(ctx, n.part)
-	if err == nil && n.offsets {
-		var text []byte
-		if text, err = n.stage.stage.Parts().Offsets(ctx, n.part, false); errors.Is(err, syscall.EAGAIN) {
-			err = nil
-		}
-		size = int64(len(text))
-	}
 	if err != nil {
 		return n.stage.errno("look up part", n.part.String(), err)
 	}
@@ -77,17 +68,6 @@ func (n *partFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 		return nil, 0, syscall.EPERM
 	}
 	wait, used := flags&unix.O_NONBLOCK == 0, n.stage.job.job.Use(false)
-	if n.offsets {
-		defer used()
-		text, err := n.stage.stage.Parts().Offsets(ctx, n.part, wait)
-		if err != nil {
-			return nil, 0, n.stage.errno("open part", n.part.String()+idx, err)
-		}
-		if n.stale() {
-			return nil, 0, syscall.ESTALE
-		}
-		return &openText{stage: n.stage, text: text}, 0, 0 // not direct, so that it can be mapped
-	}
 	f, err := n.stage.stage.Parts().Open(ctx, n.part, wait)
 	if err != nil {
 		used()

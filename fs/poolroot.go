@@ -3,34 +3,11 @@ package fs
 import (
 	"context"
 	"syscall"
-	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"rankfs/meta"
-)
-
-// The names that are in every job and stage.
-const (
-	nameScratch = "scratch"
-	nameHold    = "hold"
-	nameBlob    = meta.BlobDir
-	nameSpec    = "spec"
-	nameState   = "state"
-	idx         = ".idx"
-)
-
-// Inode numbers. What is agreed has a number of the cluster and a kind in its upper
-// bits; a file of a job has its number in the job's file system below the job's.
-const (
-	inoJob = uint64(1+iota) << 60
-	inoStage
-	inoText
-	inoMap
-	inoPart
-	inoBlob
-	jobBits = 36 // of an inode number of a job's file system
 )
 
 // A poolRoot is the directory of all jobs. Names that change on other nodes are never
@@ -56,12 +33,6 @@ func (n *poolRoot) Setattr(context.Context, fusefs.FileHandle, *fuse.SetAttrIn, 
 	return syscall.EPERM
 }
 
-// attributesStay is how long the kernel may believe the attributes of a directory of the pool, at
-// which it looks for every name on a path, or of a blob.
-const attributesStay = time.Hour
-
-func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
-
 // Lookup implements fusefs.NodeLookuper.
 func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	if meta.CheckName(name) != nil {
@@ -75,7 +46,7 @@ func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 }
 
 func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.EntryOut) *fusefs.Inode {
-	d := &jobDir{tree: n.tree, name: name, job: j}
+	d := &jobDir{ofJob: ofJob{n.tree, name, j}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})

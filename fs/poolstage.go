@@ -3,7 +3,6 @@ package fs
 import (
 	"context"
 	"path"
-	"strings"
 	"syscall"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
@@ -17,42 +16,8 @@ import (
 type stageDir struct {
 	fusefs.Inode
 	noOthers
-	job   *jobDir
-	name  string
-	stage PoolStage
+	ofStage
 }
-
-func (n *stageDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
-
-func (n *stageDir) path(name string) string { return path.Join(n.job.name, n.name, name) }
-
-// errno is what a program is told of an error. Why, if it is about what the program
-// asked, it finds in the file state.
-func (n *stageDir) errno(doing, name string, err error) syscall.Errno {
-	errno := n.job.tree.errno(doing, n.path(name), err)
-	switch errno {
-	case 0, syscall.ENOENT, syscall.EINTR, syscall.EAGAIN, syscall.EEXIST:
-	default:
-		n.stage.Refused(doing+" "+name, err)
-	}
-	return errno
-}
-
-// stable identifies what the stage has in this generation. The kernel shares what it has
-// open, and has read, of one inode.
-func (n *stageDir) stable(ino uint64) (a fusefs.StableAttr, generation uint64) {
-	generation = n.stage.Generation()
-	return fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: ino, Gen: generation}, generation
-}
-
-// A current is what a stage has in one generation.
-type current struct {
-	stage      *stageDir
-	generation uint64
-}
-
-// stale reports whether the stage was reset since.
-func (c current) stale() bool { return c.stage.stage.Generation() != c.generation }
 
 // Getattr implements fusefs.NodeGetattrer.
 func (n *stageDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
@@ -86,8 +51,8 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 		f.attributes(&out.Attr)
 		return n.NewInode(ctx, f, stable), 0
 	}
-	if p, ok := meta.ParsePart(strings.TrimSuffix(name, idx)); ok {
-		return n.lookUpPart(ctx, p, strings.HasSuffix(name, idx), out)
+	if p, ok := meta.ParsePart(name); ok {
+		return n.lookUpPart(ctx, p, out)
 	}
 	text := &stageText{stage: n, name: name}
 	if name != nameSpec && name != nameState {

@@ -3,10 +3,8 @@ package fs
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path"
-	"slices"
 	"syscall"
 	"time"
 
@@ -62,18 +60,6 @@ func (n *scratch) change(name string, f func(root *os.Root) error) syscall.Errno
 		defer done()
 	}
 	return n.do(f)
-}
-
-// plainErrno is the errno of the system call that failed.
-func plainErrno(err error) syscall.Errno {
-	var errno syscall.Errno
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &errno):
-		return errno
-	}
-	return syscall.Errno(statusOf(err))
 }
 
 // child is the inode of what is at a path, after a look at it.
@@ -135,19 +121,6 @@ func (n *scratch) give(ctx context.Context, root *os.Root, name string, mode uin
 		}
 	}
 	return root.Chmod(name, permissions(mode))
-}
-
-// permissions are those of a mode, but not that a program runs as another user: there the
-// pool is mounted without.
-func permissions(mode uint32) os.FileMode {
-	m := os.FileMode(mode & 0777)
-	if mode&unix.S_ISGID != 0 {
-		m |= os.ModeSetgid
-	}
-	if mode&unix.S_ISVTX != 0 {
-		m |= os.ModeSticky
-	}
-	return m
 }
 
 // Mkdir implements fusefs.NodeMkdirer.
@@ -243,25 +216,28 @@ func (n *scratch) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.change(n.path(), func(root *os.Root) error { return root.Remove(n.path(name)) })
 }
 
+// A receiver is a directory that a rename may move a file into.
+type receiver interface {
+	// receive has the directory on this node that the file of that name in from is to be
+	// moved into; or none, if it has done with the file itself what the rename is for.
+	receive(ctx context.Context, from *scratch, name, newName string, flags uint32) (*scratch, syscall.Errno)
+}
+
+func (n *scratch) receive(context.Context, *scratch, string, string, uint32) (*scratch, syscall.Errno) {
+	return n, 0
+}
+
 // Rename implements fusefs.NodeRenamer.
 func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
-	if dir, ok := to.(*blobDir); ok && !local(newName) {
-		if !n.staged || dir.job != n.job {
-			return syscall.EXDEV
-		}
-		return dir.put(ctx, n.path(name), newName, flags)
+	dir, ok := to.(receiver)
+	if !ok {
+		return syscall.EXDEV
 	}
-	var target *scratch
-	switch to := to.(type) {
-	case *scratch:
-		target = to
-	case *blobDir:
-		if errno := to.ready(newName); errno != 0 {
-			return errno
-		}
-		target = &to.scratch
+	target, errno := dir.receive(ctx, n, name, newName, flags)
+	if errno != 0 || target == nil {
+		return errno
 	}
-	if target == nil || target.job != n.job || target.staged != n.staged {
+	if target.job != n.job || target.staged != n.staged {
 		return syscall.EXDEV
 	}
 	from, at := n.path(name), target.path(newName)
@@ -443,58 +419,7 @@ func (n *scratch) Readdir(context.Context) (all fusefs.DirStream, errno syscall.
 	return all, errno
 }
 
-// list reads the names of a directory.
-func list(root opener, name string) (entries []fuse.DirEntry, err error) {
-	d, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	infos, err := d.ReadDir(-1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	for _, info := range infos {
-		entries = append(entries, fuse.DirEntry{Name: info.Name(), Mode: uint32(modeOf(info.Type()))})
-	}
-	slices.SortFunc(entries, func(a, b fuse.DirEntry) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return entries, nil
-}
-
-func modeOf(m os.FileMode) int {
-	switch {
-	case m.IsDir():
-		return unix.S_IFDIR
-	case m&os.ModeSymlink != 0:
-		return unix.S_IFLNK
-	case m&os.ModeNamedPipe != 0:
-		return unix.S_IFIFO
-	case m&os.ModeSocket != 0:
-		return unix.S_IFSOCK
-	}
-	return unix.S_IFREG
-}
-
 // Statfs implements fusefs.NodeStatfser.
 func (n *scratch) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return n.do(func(root *os.Root) error { return statfs(root, out) })
-}
-
-func statfs(root *os.Root, out *fuse.StatfsOut) error {
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	var s syscall.Statfs_t
-	if err := syscall.Fstatfs(int(d.Fd()), &s); err != nil {
-		return err
-	}
-	out.FromStatfsT(&s)
-	return nil
 }

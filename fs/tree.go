@@ -69,6 +69,9 @@ type Attributed interface {
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(rank, step uint64) []Attribute
+	// HostsCalled are those in the table of chunks that are the host of this name,
+	// whatever it is called there: an attribute for each name, so it is not listed.
+	HostsCalled(name string) []string
 	// Checksum is of a batch's bytes, and as long for each. It takes what Open takes,
 	// so it is an attribute that is not among Attributes.
 	Checksum(ctx context.Context, rank, step uint64) (string, error)

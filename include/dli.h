@@ -13,8 +13,9 @@
  *             work_on(DLI_chunks(mine)[i].number);
  *
  * A dataset is the path of its directory in a mount, any view of it. A process
- * is the name of the host that it runs on; NULL is this host. "a.b.c" is local
- * to what a.b.c holds, or a: HDFS may know a host by either.
+ * is the name of the host that it runs on; NULL is this host. Which of the hosts
+ * in a table that is, the mount says: HDFS may know a.b.c as a. Of a table that is
+ * copied from a mount, hosts are what is written exactly as they are.
  *
  * Functions return 0, or a negative errno: -ENOENT if there is no such dataset,
  * -EPROTO if its table is damaged, -EINVAL if an argument can never be right.
@@ -36,6 +37,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* What the calls write to a buffer. It is the caller's, aligned for a uint64_t,
@@ -336,16 +338,71 @@ static inline const char *dli_host(const struct dli_row *r, size_t *at, size_t *
 	return host;
 }
 
-/* dli_holds reports whether a process is on one of the chunk's hosts. */
-static inline bool dli_holds(const struct dli_row *r, const char *process)
+/* dli_called asks the mount which hosts in the table have a process: a text to be freed,
+ * with commas between them. Where no mount answers, as for a table that is a copy, it is
+ * the process's own name. */
+static inline int dli_called(const struct dli_table *t, const char *process, char **hosts)
 {
-	size_t whole = strlen(process), part = strcspn(process, "."), at = 0, n;
-	const char *host;
+	static const char prefix[] = "user.rankfs.host.";
+	char name[256]; /* what an attribute's name takes */
+	size_t n = strlen(process), room = n + sizeof name;
+	ssize_t got = -1;
+
+	*hosts = NULL;
+	errno = ENODATA;
+	while (sizeof prefix + n <= sizeof name) {
+		memcpy(name, prefix, sizeof prefix);
+		memcpy(name + sizeof prefix - 1, process, n + 1);
+		if (!(*hosts = (char *)malloc(room + 1)))
+			return -ENOMEM;
+		got = fgetxattr(t->file, name, *hosts, room);
+		if (got >= 0 || errno != ERANGE || room >= DLI_TEXT)
+			break;
+		free(*hosts);
+		room *= 4;
+	}
+	if (got < 0 && (errno == ENODATA || errno == ENOTSUP)) {
+		if (!*hosts && !(*hosts = (char *)malloc(n + 1)))
+			return -ENOMEM;
+		got = strchr(process, ',') ? 0 : (ssize_t)n; /* no host is called so */
+		memcpy(*hosts, process, (size_t)got);
+	}
+	if (got < 0) {
+		int err = dli_errno();
+		free(*hosts);
+		*hosts = NULL;
+		return err;
+	}
+	(*hosts)[got] = 0;
+	return 0;
+}
+
+/* dli_holds reports whether one of these hosts has the chunk. */
+static inline bool dli_holds(const struct dli_row *r, const char *hosts)
+{
+	size_t at = 0, n, m;
+	const char *host, *one;
 
 	while ((host = dli_host(r, &at, &n)))
-		if (n > 0 && (n == whole || n == part) && memcmp(host, process, n) == 0)
-			return true;
+		for (one = hosts; *one; one += m + (one[m] == ',')) {
+			m = strcspn(one, ",");
+			if (n > 0 && n == m && memcmp(host, one, n) == 0)
+				return true;
+		}
 	return false;
+}
+
+/* dli_open_for is dli_open, and asks which hosts a process is on. */
+static inline int dli_open_for(struct dli_table *t, const char *dataset, const char *process, char **hosts)
+{
+	int err = dli_open(t, dataset);
+
+	if (err)
+		return err;
+	err = dli_called(t, process, hosts);
+	if (err)
+		dli_close(t);
+	return err;
 }
 
 /* dli_room checks a buffer and learns its size, which is 0 if there is none. */
@@ -377,22 +434,24 @@ static inline int DLI_map_process_chunks(const char *dataset, const char *proces
 	struct dli_row r;
 	struct utsname here;
 	uint64_t room, need = sizeof *to, count = 0;
+	char *hosts;
 	int err = dli_room(list, &room);
 
 	if (!err)
 		err = dli_process(&process, &here);
 	if (!err)
-		err = dli_open(&t, dataset);
+		err = dli_open_for(&t, dataset, process, &hosts);
 	if (err)
 		return err;
 	while ((err = dli_next(&t, &r)) > 0) {
-		if (!dli_holds(&r, process))
+		if (!dli_holds(&r, hosts))
 			continue;
 		need += sizeof r.chunk;
 		if (need <= room)
 			DLI_chunks(to)[count] = r.chunk;
 		count++;
 	}
+	free(hosts);
 	dli_close(&t);
 	if (err)
 		return err;
@@ -401,7 +460,7 @@ static inline int DLI_map_process_chunks(const char *dataset, const char *proces
 	return dli_answer(list, room, need);
 }
 
-/* The names of several processes, whole and the first part, in order. */
+/* The hosts of several processes in a table, in the order of their names. */
 struct dli_name {
 	const char *text;
 	size_t length;
@@ -426,7 +485,9 @@ struct dli_pair {
 struct dli_pairs {
 	struct dli_pair *pair;
 	size_t count, room;
-	size_t processes, names;
+	size_t processes, names, name_room;
+	char *const *process;
+	char **hosts; /* of each process */
 	struct dli_name *name;
 	uint64_t *each; /* chunks of each process; later, where its list is */
 	uint64_t *last; /* the number after that of the chunk found last for each */
@@ -434,39 +495,76 @@ struct dli_pairs {
 
 static inline int dli_pairs_init(struct dli_pairs *p, char *const *processes)
 {
-	struct dli_name *n;
-
 	memset(p, 0, sizeof *p);
 	if (!processes)
 		return -EINVAL;
 	for (; processes[p->processes]; p->processes++)
 		if (!*processes[p->processes])
 			return -EINVAL;
+	p->process = processes;
 	p->each = (uint64_t *)calloc(p->processes + 1, sizeof *p->each);
 	p->last = (uint64_t *)calloc(p->processes + 1, sizeof *p->last);
-	p->name = (struct dli_name *)calloc(p->processes + 1, 2 * sizeof *p->name);
-	if (!p->each || !p->last || !p->name)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->processes; i++) {
-		n = &p->name[p->names++];
-		n->text = processes[i];
-		n->length = strlen(processes[i]);
-		n->process = i;
-		if (n->text[0] == '.' || strcspn(n->text, ".") == n->length)
-			continue;
-		p->name[p->names] = *n;
-		p->name[p->names++].length = strcspn(n->text, ".");
+	p->hosts = (char **)calloc(p->processes + 1, sizeof *p->hosts);
+	return p->each && p->last && p->hosts ? 0 : -ENOMEM;
+}
+
+/* dli_pairs_forget forgets the hosts of one table. */
+static inline void dli_pairs_forget(struct dli_pairs *p)
+{
+	for (size_t i = 0; p->hosts && i < p->processes; i++) {
+		free(p->hosts[i]);
+		p->hosts[i] = NULL;
 	}
-	qsort(p->name, p->names, sizeof *p->name, dli_compare);
-	return 0;
+	p->names = 0;
 }
 
 static inline void dli_pairs_free(struct dli_pairs *p)
 {
+	dli_pairs_forget(p);
+	free(p->hosts);
 	free(p->pair);
 	free(p->name);
 	free(p->each);
 	free(p->last);
+}
+
+/* dli_pairs_name adds a host of a process. */
+static inline int dli_pairs_name(struct dli_pairs *p, const char *text, size_t length, size_t process)
+{
+	if (p->names == p->name_room) {
+		size_t more = p->name_room ? 2 * p->name_room : 64;
+		void *grown = more > ((size_t)-1) / sizeof *p->name
+				      ? NULL
+				      : realloc(p->name, more * sizeof *p->name);
+		if (!grown)
+			return -ENOMEM;
+		p->name = (struct dli_name *)grown;
+		p->name_room = more;
+	}
+	p->name[p->names].text = text;
+	p->name[p->names].length = length;
+	p->name[p->names++].process = process;
+	return 0;
+}
+
+/* dli_pairs_ask asks which hosts in a table the processes are on. */
+static inline int dli_pairs_ask(struct dli_pairs *p, const struct dli_table *t)
+{
+	dli_pairs_forget(p);
+	for (size_t i = 0; i < p->processes; i++) {
+		int err = dli_called(t, p->process[i], &p->hosts[i]);
+		size_t n;
+		if (err)
+			return err;
+		for (const char *one = p->hosts[i]; *one; one += n + (one[n] == ',')) {
+			n = strcspn(one, ",");
+			if (n > 0 && dli_pairs_name(p, one, n, i))
+				return -ENOMEM;
+		}
+	}
+	if (p->names)
+		qsort(p->name, p->names, sizeof *p->name, dli_compare);
+	return 0;
 }
 
 /* dli_pairs_add adds a chunk for a process, unless it was the last one added. */
@@ -525,6 +623,7 @@ static inline int dli_pairs_find(struct dli_pairs *p, const char *dataset, struc
 	p->count = 0;
 	memset(p->each, 0, p->processes * sizeof *p->each);
 	memset(p->last, 0, p->processes * sizeof *p->last);
+	err = dli_pairs_ask(p, &t);
 	while (!err && (more = dli_next(&t, &r)) > 0)
 		err = dli_pairs_match(p, &r);
 	*total = t.next;
@@ -667,21 +766,23 @@ static inline int dli_count(const char *dataset, const char *process, struct dli
 	struct dli_table t;
 	struct dli_row r;
 	struct utsname here;
+	char *hosts;
 	int err = dli_process(&process, &here);
 
 	memset(sum, 0, sizeof *sum);
 	if (!err)
-		err = dli_open(&t, dataset);
+		err = dli_open_for(&t, dataset, process, &hosts);
 	if (err)
 		return err;
 	while ((err = dli_next(&t, &r)) > 0) {
-		if (!dli_holds(&r, process))
+		if (!dli_holds(&r, hosts))
 			continue;
 		sum->chunks++;
 		sum->bytes += r.chunk.bytes;
 	}
 	sum->all_chunks = t.next.number;
 	sum->all_bytes = t.next.offset;
+	free(hosts);
 	dli_close(&t);
 	return err;
 }
@@ -747,6 +848,7 @@ static inline int DLI_check_data(const char *dataset, const size_t *offset, bool
 	struct dli_row r;
 	struct utsname here;
 	const char *process = NULL;
+	char *hosts;
 	uint64_t low = 0, high;
 	int err;
 
@@ -755,7 +857,7 @@ static inline int DLI_check_data(const char *dataset, const size_t *offset, bool
 	*local = false;
 	err = dli_process(&process, &here);
 	if (!err)
-		err = dli_open(&t, dataset);
+		err = dli_open_for(&t, dataset, process, &hosts);
 	if (err)
 		return err;
 	for (high = t.chunks; !err && low < high;) { /* low: the first that begins behind it */
@@ -771,7 +873,8 @@ static inline int DLI_check_data(const char *dataset, const size_t *offset, bool
 	if (!err && *offset - r.chunk.offset >= r.chunk.bytes)
 		err = -ENXIO;
 	if (!err)
-		*local = dli_holds(&r, process);
+		*local = dli_holds(&r, hosts);
+	free(hosts);
 	dli_close(&t);
 	return err;
 }

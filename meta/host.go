@@ -8,12 +8,27 @@ import (
 // maxHost is what the domain name system allows.
 const maxHost = 253
 
-// IsHost reports whether s can be a host's name or address. Nothing is decided
-// by it; it must only be fit to be printed.
+// IsHost reports whether s can be a host's name, or is an address. A name is of labels,
+// none of them empty, and does not begin with a dash: mpirun and ssh would take that for
+// an option. Which host it is of is not looked at.
 func IsHost(s string) bool {
 	if s == "" || len(s) > maxHost {
 		return false
 	}
+	if strings.ContainsAny(s, ":%") { // of addresses alone: node1:7420 is none, nor a name
+		_, err := netip.ParseAddr(s)
+		return err == nil && isPlain(s)
+	}
+	for label := range strings.SplitSeq(trimHost(s), ".") {
+		if label == "" || label[0] == '-' || !isPlain(label) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain reports whether s is fit to be printed among other things.
+func isPlain(s string) bool {
 	for _, r := range s {
 		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-_:%", r)
 		if !ok {

@@ -51,6 +51,22 @@ func TestSameHost(t *testing.T) {
 	}
 }
 
+func TestIsHost(t *testing.T) {
+	label := strings.Repeat("a", 49)
+	long := strings.Repeat(label+".", 5) + "aaa" // 253 bytes
+	for name, is := range map[string]bool{
+		"node1": true, "Node_1": true, "node1.example.com": true, "node1.": true, "a-b": true, "7": true,
+		"10.0.0.1": true, "::1": true, "fe80::1%eth0": true, long: true,
+		"": false, ".": false, "..": false, "a..b": false, ".a": false, "a..": false, "-x": false, "a.-b": false,
+		long + "a": false, "two words": false, "a/b": false, "a,b": false, "é": false,
+		"node1:7420": false, "a%b": false, ":": false, "10.0.0.1:7420": false, "fe80::1%a b": false,
+	} {
+		if meta.IsHost(name) != is {
+			t.Errorf("IsHost(%q) is not %v", name, is)
+		}
+	}
+}
+
 // A table of hosts finds what SameHost would.
 func TestHosts(t *testing.T) {
 	names := rapid.SampledFrom([]string{

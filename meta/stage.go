@@ -43,6 +43,7 @@ type Stage struct {
 	Durable bool          // a map is committed once its copies are on disks
 	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
 	Life    time.Duration // how long the job lives when nobody uses it
+	Records Records       // what the pool knows of what is in maps
 }
 
 // ParseStage reads the text of a spec.
@@ -64,6 +65,9 @@ func ParseStage(text string) (s Stage, err error) {
 	}
 	if len(seen) == 0 {
 		return Stage{}, fmt.Errorf("empty spec %w: write for instance maps=16 parts=8", ErrInvalid)
+	}
+	if err := s.Records.complete(seen); err != nil {
+		return Stage{}, err
 	}
 	return s, nil
 }
@@ -103,7 +107,11 @@ func (s *Stage) set(key, value string) (err error) {
 			return fmt.Errorf("ttl=%s in spec %w: write a time from 1s to 8760h, as in ttl=90m", clip(value), ErrInvalid)
 		}
 	default:
-		return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict and ttl", clip(key), ErrInvalid)
+		known, err := s.Records.set(key, value)
+		if !known {
+			return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict and ttl, and record, key, sep, by, sort and combine", clip(key), ErrInvalid)
+		}
+		return err
 	}
 	return err
 }
@@ -127,7 +135,7 @@ func (s Stage) String() string {
 	if s.Life != DefaultLife {
 		b.WriteString(" ttl=" + s.Life.String())
 	}
-	return b.String()
+	return b.String() + s.Records.String()
 }
 
 // MarshalText implements encoding.TextMarshaler. The zero Stage, of which nothing is
@@ -150,22 +158,6 @@ func (s *Stage) UnmarshalText(text []byte) (err error) {
 		err = fmt.Errorf("spec %q %w: spell it %s", clip(string(text)), ErrInvalid, s)
 	}
 	return err
-}
-
-func count(key, value string, most uint64) (uint64, error) {
-	n, err := strconv.ParseUint(value, 10, 64)
-	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("%s=%s in spec %w: write a number from 1 to %d", key, clip(value), ErrInvalid, most)
-	}
-	return n, nil
-}
-
-// clip keeps the error about an endless word short.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "..."
-	}
-	return s
 }
 
 // An Attempt names the output of one run of a map task: the file .map-MMMMMM.A.
@@ -207,24 +199,33 @@ func ParseMap(name string) (number uint64, ok bool) {
 }
 
 // A Part names a partition of the maps of a stage: of all, or of those from From to To,
-// both included.
+// both included; or the file of its offsets.
 type Part struct {
 	Number   uint64
 	From, To uint64
 	Ranged   bool
+	Offsets  bool // where its records, or its maps' pieces, begin; and not itself
 }
+
+// offsetsSuffix ends the name of a file of offsets.
+const offsetsSuffix = ".idx"
 
 // String is the name of the part's file.
 func (p Part) String() string {
+	name := fmt.Sprintf("part-%06d", p.Number)
 	if p.Ranged {
-		return fmt.Sprintf("part-%06d@maps=%d-%d", p.Number, p.From, p.To)
+		name += fmt.Sprintf("@maps=%d-%d", p.From, p.To)
 	}
-	return fmt.Sprintf("part-%06d", p.Number)
+	if p.Offsets {
+		name += offsetsSuffix
+	}
+	return name
 }
 
-// ParsePart reads the name of a part's file, without the .idx of its offsets.
+// ParsePart reads the name of a part's file.
 func ParsePart(name string) (p Part, ok bool) {
 	rest, ok := strings.CutPrefix(name, "part-")
+	rest, p.Offsets = strings.CutSuffix(rest, offsetsSuffix)
 	if !ok {
 		return Part{}, false
 	}

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// A type with a lock says what the lock guards, or while what it is held, where the type
-// begins or at the lock.
+// A type with a lock says where it begins what the lock guards, or while what it is held.
 func TestLocksHaveWords(t *testing.T) {
 	said := regexp.MustCompile(`(?i)\b(lock|locks|guards?|guarded|held)\b`)
 	seen := 0
@@ -38,10 +37,7 @@ func TestLocksHaveWords(t *testing.T) {
 				s := s.(*ast.TypeSpec)
 				locked, words := false, g.Doc.Text()+s.Doc.Text()
 				ast.Inspect(s.Type, func(n ast.Node) bool {
-					switch n := n.(type) {
-					case *ast.Field:
-						words += n.Doc.Text() + n.Comment.Text()
-					case *ast.SelectorExpr:
+					if n, ok := n.(*ast.SelectorExpr); ok {
 						of, _ := n.X.(*ast.Ident)
 						locked = locked || of != nil && of.Name == "sync" && strings.HasSuffix(n.Sel.Name, "Mutex")
 					}
@@ -52,7 +48,7 @@ func TestLocksHaveWords(t *testing.T) {
 				}
 				seen++
 				if !said.MatchString(words) {
-					t.Errorf("%s: %s has a lock, and does not say what that is for", path, s.Name.Name)
+					t.Errorf("%s: %s has a lock, and does not say where it begins what that is for", path, s.Name.Name)
 				}
 			}
 		}

@@ -2,82 +2,174 @@ package test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
+	"go/types"
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var inBackquotes = regexp.MustCompile("`([^`]+)`")
-
-// The functions that ARCHITECTURE.md follows an open and a `dataset create` through are
-// there, in the packages that it names: a table of them has "in" and "functions" at its
-// head, a package in the first cell of a row and functions, or Type.Method, in the second.
-// On the way of an open that is ready, the first table, are a dozen at most.
-func TestDocumentsNameFunctions(t *testing.T) {
+// ARCHITECTURE.md follows an open, a miss and a `dataset create` through functions that are
+// there, and each of which calls one that is named after it: a table of them has "in" and
+// "functions" at its head, a package in the first cell of a row and functions, or
+// Type.Method, in the second. A call by an interface counts if the type has all that the
+// interface wants. A function with a remark *in italics* before it is come to in another
+// way, as the remark says. On the way of an open that is ready are a dozen at most.
+func TestWaysAreCalls(t *testing.T) {
 	text, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, within, ready := 0, false, 0
-	for i, line := range strings.Split(string(text), "\n") {
+	tables := tablesOfFunctions(string(text))
+	if len(tables) != 3 {
+		t.Fatalf("ARCHITECTURE.md has %d tables of functions, want 3: of an open, of a miss, of dataset create", len(tables))
+	}
+	if n := len(tables[0]); n > 12 {
+		t.Errorf("an open of a batch that is ready goes through %d functions, want a dozen at most", n)
+	}
+	all := findSources(t)
+	there := make(map[string]*functions)
+	for _, way := range tables {
+		for i, next := range way {
+			f := there[next.pkg]
+			if f == nil {
+				if f, err = all.functions("rankfs/" + next.pkg); err != nil {
+					t.Fatal(err)
+				}
+				there[next.pkg] = f
+			}
+			switch {
+			case f.bodies[next.name] == nil:
+				t.Errorf("ARCHITECTURE.md:%d: there is no function %s in %s", next.line, next.name, next.pkg)
+			case i > 0 && next.remark == "" && !slices.ContainsFunc(way[:i], func(before step) bool {
+				return there[before.pkg].calls(before.name, f, next.name)
+			}):
+				t.Errorf("ARCHITECTURE.md:%d: none before %s in %s calls it", next.line, next.name, next.pkg)
+			}
+		}
+	}
+}
+
+// A step is a function on a way.
+type step struct {
+	line      int
+	pkg, name string
+	remark    string // on how it is come to, unless one before calls it
+}
+
+var (
+	inBackquotes = regexp.MustCompile("`([^`]+)`")
+	ofAWay       = regexp.MustCompile("\\*([^*]+)\\*|`([^`]+)`")
+)
+
+// tablesOfFunctions has the steps of each table.
+func tablesOfFunctions(text string) (tables [][]step) {
+	within := false
+	for i, line := range strings.Split(text, "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 4 {
 			within = false
 			continue
 		}
 		if strings.TrimSpace(cells[1]) == "in" {
-			tables, within = tables+1, true
+			tables, within = append(tables, nil), true
 			continue
 		}
 		pkg := inBackquotes.FindStringSubmatch(cells[1])
 		if !within || pkg == nil {
 			continue
 		}
-		there := functionsOf(t, pkg[1])
-		for _, name := range inBackquotes.FindAllStringSubmatch(cells[2], -1) {
-			if tables == 1 {
-				ready++
+		way, remark := &tables[len(tables)-1], ""
+		for _, found := range ofAWay.FindAllStringSubmatch(cells[2], -1) {
+			if found[1] != "" {
+				remark = found[1]
+				continue
 			}
-			if !there[name[1]] {
-				t.Errorf("ARCHITECTURE.md:%d: there is no function %s in %s", i+1, name[1], pkg[1])
-			}
+			*way = append(*way, step{i + 1, pkg[1], found[2], remark})
+			remark = ""
 		}
 	}
-	if ready > 12 {
-		t.Errorf("an open of a batch that is ready goes through %d functions, want a dozen at most", ready)
-	}
-	if tables != 3 {
-		t.Errorf("ARCHITECTURE.md has %d tables of functions, want 3: of an open, of a miss, of dataset create", tables)
-	}
+	return tables
 }
 
-// functionsOf has the functions of a package, methods with their types before them.
-func functionsOf(t *testing.T, pkg string) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
+// Functions are those of a package, methods with their types before them.
+type functions struct {
+	*checked
+	bodies map[string]*ast.FuncDecl
+}
+
+func (s *sources) functions(pkg string) (*functions, error) {
+	c, err := s.check(pkg)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	there := make(map[string]bool)
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range parsed.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				there[receiver(f)+f.Name.Name] = true
+	f := &functions{c, make(map[string]*ast.FuncDecl)}
+	for _, file := range c.files {
+		for _, d := range file.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok {
+				f.bodies[receiver(d)+d.Name.Name] = d
 			}
 		}
 	}
-	return there
+	return f, nil
+}
+
+// calls reports whether a function names the one of that name in other, or a method of an
+// interface by which that is called.
+func (f *functions) calls(name string, other *functions, target string) (found bool) {
+	of, method, isMethod := strings.Cut(target, ".")
+	f.functionsIn(f.bodies[name], func(named *types.Func) {
+		switch wanted := interfaceOf(named); {
+		case wanted == nil:
+			found = found || named.Pkg() != nil && named.Pkg().Path() == other.Path() && nameOf(named) == target
+		case isMethod && named.Name() == method:
+			found = found || other.implements(other.methods(of, method), wanted)
+		}
+	})
+	return found
+}
+
+// methods are those of each type that has this method of a type, which may be embedded.
+func (f *functions) methods(of, method string) (all []*types.MethodSet) {
+	for _, name := range f.Scope().Names() {
+		if _, is := f.Scope().Lookup(name).(*types.TypeName); !is {
+			continue
+		}
+		has := types.NewMethodSet(types.NewPointer(f.Scope().Lookup(name).Type()))
+		if m := has.Lookup(f.Package, method); m != nil && nameOf(m.Obj().(*types.Func)) == of+"."+method {
+			all = append(all, has)
+		}
+	}
+	return all
+}
+
+// implements reports whether one of some types has methods of all names that an interface has.
+func (f *functions) implements(some []*types.MethodSet, wanted *types.Interface) bool {
+	return slices.ContainsFunc(some, func(has *types.MethodSet) bool {
+		for m := range wanted.Methods() {
+			if has.Lookup(f.Package, m.Name()) == nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// nameOf is the name of a function, with its type before it if it is a method.
+func nameOf(f *types.Func) string {
+	r := f.Signature().Recv()
+	if r == nil {
+		return f.Name()
+	}
+	of := r.Type()
+	if pointer, ok := of.(*types.Pointer); ok {
+		of = pointer.Elem()
+	}
+	if named, ok := of.(*types.Named); ok {
+		return named.Obj().Name() + "." + f.Name()
+	}
+	return f.Name()
 }
 
 // receiver is the type of a method, with a dot behind it.

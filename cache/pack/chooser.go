@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -78,21 +79,33 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Offer shows a slab to the chooser, which measures it if one is due, and reports
-// whether it did.
-func (c *Chooser) Offer(plain []byte) (measured bool, err error) {
+// Offer shows a slab to the chooser. If one is due to be measured, it copies some blocks of
+// it, and returns what measures these, to be called once; nil if none is due. That takes
+// much longer than the copy, and the slab may go meanwhile.
+func (c *Chooser) Offer(plain []byte) (measure func() error, err error) {
 	if len(plain) == 0 || !c.due() {
-		return false, nil
+		return nil, nil
 	}
-	seen, err := c.measure(plain)
+	blocks, free, err := c.copied(plain)
+	if err != nil {
+		return nil, c.end(nil, err)
+	}
+	return func() error {
+		seen, err := c.measure(blocks)
+		return c.end(seen, errors.Join(err, free()))
+	}, nil
+}
+
+// end ends what due began.
+func (c *Chooser) end(seen []Measure, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.busy = false
 	if err != nil {
-		return false, fmt.Errorf("try codecs on a slab: %w", err)
+		return fmt.Errorf("try codecs on a slab: %w", err)
 	}
 	c.keep(seen)
-	return true, nil
+	return nil
 }
 
 // due counts a slab and reports whether it is to be measured: the first few,

@@ -22,6 +22,15 @@ func newChooser(t *testing.T, c pack.ChooserConfig) *pack.Chooser {
 	return k
 }
 
+// measured shows a slab to a chooser, and has it measured if that is due.
+func measured(k *pack.Chooser, plain []byte) error {
+	measure, err := k.Offer(plain)
+	if measure == nil {
+		return err
+	}
+	return measure()
+}
+
 // ticks is a clock on which everything takes a millisecond.
 func ticks() func() time.Duration {
 	var now time.Duration
@@ -49,6 +58,25 @@ func TestWait(t *testing.T) {
 		s := pack.Setting{Memory: row.memory, Dataset: 100, Below: 100 * ms}
 		if got := s.Wait(row.measure); (got - row.want).Abs() > time.Microsecond {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+// What is measured is what the slab was when it was shown: it may have gone by then.
+func TestMeasuredAfterItsSlabHasGone(t *testing.T) {
+	k := newChooser(t, pack.ChooserConfig{BlockBytes: 64 << 10})
+	plain := plainNoise(1 << 20)
+	measure, err := k.Offer(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(plain)
+	if err := measure(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range k.Measures() {
+		if m.Ratio < 0.9 {
+			t.Errorf("%v: noise packed to %v", m.Codec, m.Ratio)
 		}
 	}
 }
@@ -105,7 +133,7 @@ func TestChoose(t *testing.T) {
 		if c := k.Choose(row.s); c != (pack.Codec{}) {
 			t.Errorf("%s: %v before anything was seen", row.name, c)
 		}
-		if _, err := k.Offer(row.plain); err != nil {
+		if err := measured(k, row.plain); err != nil {
 			t.Fatal(err)
 		}
 		if c := k.Choose(row.s); (c != pack.Codec{}) != row.packed {
@@ -133,7 +161,7 @@ func TestChooseShuffled(t *testing.T) {
 		plain = append(plain, byte(v>>8), byte(v>>16), 0x80, 0x3f)
 	}
 	k := newChooser(t, pack.ChooserConfig{BlockBytes: 64 << 10, Clock: ticks()})
-	if _, err := k.Offer(plain); err != nil {
+	if err := measured(k, plain); err != nil {
 		t.Fatal(err)
 	}
 	s := pack.Setting{Memory: 1 << 20, Dataset: 1 << 30, Below: time.Hour}
@@ -152,7 +180,7 @@ func TestChooserIsDeterministic(t *testing.T) {
 		var when []int
 		for i := range 41 {
 			before := calls
-			if _, err := k.Offer(plainOf(i, 300_000)); err != nil {
+			if err := measured(k, plainOf(i, 300_000)); err != nil {
 				t.Fatal(err)
 			}
 			if calls > before {
@@ -182,7 +210,7 @@ func TestChoiceStays(t *testing.T) {
 	step = time.Microsecond
 	offer := func(plain []byte) {
 		t.Helper()
-		if _, err := k.Offer(plain); err != nil {
+		if err := measured(k, plain); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,7 +33,9 @@ func Example() {
 	for _, key := range []string{"text", "noise"} {
 		plain, name := slabs[key], pack.Name{}
 		copy(name[:], key)
-		if _, err := chooser.Offer(plain); err != nil {
+		if measure, err := chooser.Offer(plain); err != nil {
+			fmt.Println(err)
+		} else if err := measure(); err != nil { // once it is due, as the first few are
 			fmt.Println(err)
 		}
 		id, real, err := store.Put(context.Background(), name, plain, chooser.Choose(network))

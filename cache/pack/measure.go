@@ -66,7 +66,7 @@ func (s Setting) Wait(m Measure) time.Duration {
 }
 
 // measure tries all codecs on some blocks of a slab.
-func (c *Chooser) measure(plain []byte) (all []Measure, err error) {
+func (c *Chooser) measure(blocks [samples][]byte) (all []Measure, err error) {
 	p, err := newPress(c.config.BlockBytes)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (c *Chooser) measure(plain []byte) (all []Measure, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for _, k := range c.config.Codecs {
-		m, err := c.try(p, k, to, plain)
+		m, err := c.try(p, k, to, blocks)
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +90,10 @@ func (c *Chooser) measure(plain []byte) (all []Measure, err error) {
 }
 
 // try measures one codec.
-func (c *Chooser) try(p *press, k Codec, to, plain []byte) (Measure, error) {
+func (c *Chooser) try(p *press, k Codec, to []byte, blocks [samples][]byte) (Measure, error) {
 	m := Measure{Codec: k}
 	var from, became int
-	for i := range samples {
-		b := c.sample(plain, i)
+	for _, b := range blocks {
 		packed, pack, unpack, err := c.round(p, k, to[:len(b)], b)
 		if err != nil {
 			return m, fmt.Errorf("%v: %w", k, err)
@@ -105,6 +104,20 @@ func (c *Chooser) try(p *press, k Codec, to, plain []byte) (Measure, error) {
 	perMiB := func(t time.Duration) time.Duration { return time.Duration(float64(t) * (1 << 20) / float64(from)) }
 	m.Ratio, m.Pack, m.Unpack = float64(became)/float64(from), perMiB(m.Pack), perMiB(m.Unpack)
 	return m, nil
+}
+
+// copied are copies of the blocks of a slab that are tried, until they are freed.
+func (c *Chooser) copied(plain []byte) (blocks [samples][]byte, free func() error, err error) {
+	room, err := mapBytes(pages(samples * c.config.BlockBytes))
+	if err != nil {
+		return blocks, nil, err
+	}
+	left := room
+	for i := range blocks {
+		n := copy(left, c.sample(plain, i))
+		blocks[i], left = left[:n], left[n:]
+	}
+	return blocks, func() error { return unmapBytes(room) }, nil
 }
 
 // sample is one of the blocks that are tried, which are spread over the slab.

@@ -151,7 +151,7 @@ func removeLeft(mount string) {
 // remove removes a group, which takes the kernel a moment after its last
 // process has ended.
 func remove(group string) (err error) {
-	for range 1000 {
+	for range 60_000 {
 		for _, dir := range []string{filepath.Join(group, "inner"), group} {
 			err = unix.Rmdir(dir)
 		}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"rankfs/cache/policy"
@@ -14,47 +15,103 @@ type fills struct {
 	uses   []use // of the batch that is begun
 }
 
-// A chain brings a batch the bytes that it needs from one owner, a partition after the
-// other, and to another node in the end. Or it is a move.
-type chain struct {
-	reader *reader
-	step   int64
-	owner  *node
-	uses   []use
-	at     int
-	doing  doing
-	whole  bool // the batch is the partition, in place
-	link   flow
-
-	item int32 // of a move
-	to   policy.Level
+// dispatch gives workers something to do.
+func (r *fills) dispatch(n *node) {
+	for n.workers > 0 {
+		if n.demand.len() > 0 {
+			t := n.demand.pop()
+			r.begin(&r.readers[t.rank], t.step)
+			continue
+		}
+		k, step := r.ahead(n)
+		if k == nil {
+			return
+		}
+		r.want(k, step)
+		r.begin(k, step)
+	}
 }
 
-// A use is the bytes that a batch takes of a partition.
-type use struct {
-	part  int32
-	bytes int64
+// ahead picks the batch that is needed soonest and not there or on its way.
+func (r *fills) ahead(n *node) (k *reader, step int64) {
+	least := math.Inf(1)
+	for i := range r.s.Ranks {
+		o := &r.readers[int(n.id)*r.s.Ranks+i]
+		if o.at() < 0 || r.over(o) {
+			continue
+		}
+		s, ok := r.wanting(o)
+		if !ok {
+			continue
+		}
+		if due := o.Due(uint64(s), r.clock.now-o.seen); due < least {
+			k, step, least = o, s, due
+		}
+	}
+	return k, step
 }
 
-type doing uint8
+// want enters a batch that is to be made ready.
+func (r *fills) want(k *reader, step int64) *batch {
+	b := k.batch(step)
+	*b = batch{state: queued, step: step, hold: -1, cause: Admission, since: r.clock.now}
+	return b
+}
 
-const (
-	asking  doing = iota // the source, until it sends
-	loading              // a partition from the source
-	alone                // what is used, and no more: there is no room for the partition, or no use
-	asksOne              // the same, until it sends
-	reading
-	unpacking
-	joined  // what another chain loads
-	calling // another node, until it sends
-	sending
-	moving
-	packing // what has made room
-	nothing
-)
+// begin has a worker make a batch ready.
+func (r *fills) begin(k *reader, step int64) {
+	n, b := k.node, k.batch(step)
+	n.workers--
+	b.begun, b.waited = r.clock.now, n.freed
+	if i, ok := r.inPlace(k, step); ok && !r.s.Once {
+		b.hold = i
+		n.guard[i].held++
+	}
+	if r.admit(k, b) {
+		return
+	}
+	if k.waiting && k.at() == step {
+		n.room.push(ticket{k.rank, step})
+		return
+	}
+	r.drop(k, b)
+	k.BackOff(uint64(step))
+	n.workers++
+}
 
-var causes = [...]Cause{asking: Source, loading: Source, alone: Source, asksOne: Source, reading: Disk, unpacking: Decode,
-	joined: Source, calling: Peer, sending: Peer}
+// admit takes the memory for a batch and begins to fill it, if there is room.
+func (r *fills) admit(k *reader, b *batch) bool {
+	n, need, waitedFor := k.node, r.need(k, b), k.waiting && k.at() == b.step
+	limit := anything
+	if !waitedFor {
+		limit = r.newcomer(n, b, need)
+	}
+	if !r.room(n, need, limit, waitedFor) {
+		return false
+	}
+	n.memory += need
+	b.own, b.state = need, filling
+	r.fill(k, b)
+	return true
+}
+
+// retry admits those that wait for memory, in order.
+func (r *fills) retry(n *node) {
+	for n.room.len() > 0 {
+		t := n.room.first()
+		k := &r.readers[t.rank]
+		if !r.admit(k, k.batch(t.step)) {
+			return
+		}
+		n.room.pop()
+	}
+}
+
+// release gives a batch back that was closed, and lets others have its memory.
+func (r *fills) release(k *reader, b *batch) {
+	r.drop(k, b)
+	r.retry(k.node)
+}
 
 // fill starts a chain for each owner of what the batch is made of.
 func (r *fills) fill(k *reader, b *batch) {
@@ -88,15 +145,6 @@ func (r *fills) fill(k *reader, b *batch) {
 	r.ended(k, b) // the one that was counted too much, lest it be ready before all are begun
 }
 
-// use adds to what the chain brings; grains of one partition are one use.
-func (c *chain) use(u use) {
-	if n := len(c.uses); n > 0 && c.uses[n-1].part == u.part {
-		c.uses[n-1].bytes += u.bytes
-		return
-	}
-	c.uses = append(c.uses, u)
-}
-
 // advance goes through what a chain brings until it has to wait.
 func (r *fills) advance(id int32) {
 	for c := &r.chains[id]; c.at < len(c.uses); c.at++ {
@@ -112,79 +160,6 @@ func (r *fills) advance(id int32) {
 		return
 	}
 	r.end(id)
-}
-
-// bring begins to bring a partition, unless it is there.
-func (r *fills) bring(id int32, u use) (wait bool) {
-	c := &r.chains[id]
-	n := c.owner
-	if r.s.Once {
-		c.count(policy.Source, u.bytes)
-		return r.ask(id, asksOne)
-	}
-	i := r.local[u.part]
-	it, g := &n.items[i], &n.guard[i]
-	it.Last, g.used = r.clock.now, max(g.used, c.step)
-	if g.loading {
-		c.count(policy.RAM, u.bytes)
-		r.do(id, joined)
-		g.waiting = append(g.waiting, id)
-		return true
-	}
-	c.count(it.Now, u.bytes)
-	switch it.Now {
-	case policy.RAM:
-		r.rank(n, i)
-		return false
-	case policy.Disk:
-		r.do(id, reading)
-		n.read.add(&r.clock, id, u.bytes)
-		r.epoch.Read += u.bytes
-		return true
-	}
-	if !c.whole && !r.reserve(n, i) {
-		if it.Now == policy.Source {
-			return r.ask(id, asksOne)
-		}
-	} else {
-		g.loading = true
-	}
-	if it.Now == policy.Source {
-		return r.ask(id, asking)
-	}
-	r.do(id, unpacking)
-	n.unpack.add(&r.clock, id, it.Bytes[policy.RAM])
-	r.epoch.Unpacked += it.Bytes[policy.RAM]
-	return true
-}
-
-// count notes where a batch finds what it uses. It counts once it is opened.
-func (c *chain) count(l policy.Level, bytes int64) {
-	b := c.reader.batch(c.step)
-	b.found[l]++
-	b.from[l] += bytes
-}
-
-// ask sends a question to the source.
-func (r *fills) ask(id int32, what doing) bool {
-	r.do(id, what)
-	r.later(id, r.s.Costs.Latency)
-	return true
-}
-
-// do sets what a chain does now, and with it the cause that its batch waits for.
-func (r *fills) do(id int32, what doing) {
-	c := &r.chains[id]
-	c.doing = what
-	r.because(c.reader, c.reader.batch(c.step), causes[what])
-}
-
-// because accounts for the wait for a batch so far, and sets its cause from now on.
-func (r *fills) because(k *reader, b *batch, cause Cause) {
-	if k.waiting && k.at() == b.step {
-		r.epoch.Stall[b.cause] += r.clock.now - max(b.since, k.since)
-	}
-	b.cause, b.since = cause, r.clock.now
 }
 
 // go on with a chain when what it waited for has happened.
@@ -218,25 +193,6 @@ func (r *fills) proceed(id int32) {
 	r.advance(id)
 }
 
-// stream has the source send what was asked for.
-func (r *fills) stream(id int32) {
-	c := &r.chains[id]
-	bytes, what := c.uses[c.at].bytes, alone
-	if c.doing == asking {
-		bytes, what = r.s.bytes(c.uses[c.at].part), loading
-	}
-	r.do(id, what)
-	r.epoch.Fetched += bytes
-	r.source.add(&r.clock, id, bytes)
-}
-
-func (c *chain) total() (bytes int64) {
-	for _, u := range c.uses {
-		bytes += u.bytes
-	}
-	return bytes
-}
-
 // loaded says that a partition is in memory now. One that was packed remains so
 // if that was chosen: then what was unpacked goes with its batch.
 func (r *fills) loaded(id int32) {
@@ -267,14 +223,6 @@ func (r *fills) loaded(id int32) {
 	r.retry(n)
 }
 
-// end ends a chain.
-func (r *fills) end(id int32) {
-	c := &r.chains[id]
-	k, b := c.reader, c.reader.batch(c.step)
-	r.free(id)
-	r.ended(k, b)
-}
-
 func (r *fills) moved(id int32) {
 	c := &r.chains[id]
 	n, i, from := c.owner, c.item, c.owner.items[c.item].Now
@@ -296,4 +244,46 @@ func (r *fills) moved(id int32) {
 	r.retry(n)
 	r.move(n)
 	r.dispatch(n)
+}
+
+// end ends a chain.
+func (r *fills) end(id int32) {
+	c := &r.chains[id]
+	k, b := c.reader, c.reader.batch(c.step)
+	r.free(id)
+	r.ended(k, b)
+}
+
+// ended makes a batch ready when its last chain has ended.
+func (r *fills) ended(k *reader, b *batch) {
+	if b.chains--; b.chains > 0 {
+		return
+	}
+	r.because(k, b, Admission)
+	b.state = ready
+	n := k.node
+	n.workers++
+	k.size = b.bytes
+	k.large = max(k.large, b.bytes)
+	n.measure(float64(b.bytes), r.clock.now-b.begun)
+	if b.from[policy.Source] > 0 {
+		n.fills.Done(r.clock.now, float64(b.bytes), b.waited)
+		n.workers, n.crew = n.workers+n.fills.AtOnce()-n.crew, n.fills.AtOnce()
+	}
+	if k.waiting && k.at() == b.step {
+		k.waiting, k.had = false, r.clock.now
+		r.work(k)
+	}
+	n.freed = true
+	r.dispatch(n)
+	n.freed = false
+}
+
+// measure is cache.rate.
+func (n *node) measure(bytes, seconds float64) {
+	now := bytes / max(seconds, 1e-6)
+	if n.speed == 0 {
+		n.speed = now
+	}
+	n.speed += (now - n.speed) / 8
 }

@@ -112,7 +112,7 @@ func (n *fakeNode) All(context.Context) (all []control.NodeStatus) {
 		case "node4":
 			s.Error = "it is of a release that does not say"
 		default:
-			s.Glance = &control.Glance{Version: "v0.1", Readers: 8, Tiers: []control.Tier{
+			s.NodeSummary = &control.NodeSummary{Version: "v0.1", Readers: 8, Tiers: []control.Tier{
 				{Name: "ram", Used: 3 << 28, Budget: 2 << 30}, {Name: "nvme", Used: 1 << 40, Budget: 2 << 40}, {Name: "nvme", Budget: 1 << 40}}}
 		}
 		if m.Host == "node2" {

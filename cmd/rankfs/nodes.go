@@ -44,7 +44,7 @@ func writeNodes(w io.Writer, k control.Cluster) {
 		if m.Lag != nil {
 			lag = terminal.Count(*m.Lag)
 		}
-		t.Add(self, m.ID, m.Host, m.Addr, m.State, vote(k, m), orDash(m.Role), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
+		t.Add(self, m.ID, hostOf(m), m.Addr, m.State, vote(k, m), orDash(m.Role), lag, m.Entered.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	t.Write(w)
 	fmt.Fprintln(w, "\n*: this node; LAG: changes of the cluster that a node does not know yet, as the\nleader counts them")
@@ -65,6 +65,29 @@ func writeNodes(w io.Writer, k control.Cluster) {
 		fmt.Fprintf(w, "\nWARNING: %s\n", terminal.Wrap(fmt.Sprintf("%s is the only operator: without it no node can be let in or "+
 			"removed; make another one: rankfs node promote NODE", onlyOperator(k)), 71, "  "))
 	}
+}
+
+// hostOf is the host of a node, and what that is called now if it is another name.
+func hostOf(m control.Member) string {
+	if m.Called == "" {
+		return m.Host
+	}
+	return fmt.Sprintf("%s (called %s)", m.Host, m.Called)
+}
+
+// memberNamed is the node with this id, or with this name of its host: the one by which
+// it was admitted, or else that of now.
+func memberNamed(k control.Cluster, name string) (m control.Member, ok bool) {
+	for _, is := range []func(control.Member) bool{
+		func(m control.Member) bool { return m.ID == name },
+		func(m control.Member) bool { return meta.SameHost(m.Host, name) },
+		func(m control.Member) bool { return meta.SameHost(m.Called, name) },
+	} {
+		if i := slices.IndexFunc(k.Nodes, is); i >= 0 {
+			return k.Nodes[i], true
+		}
+	}
+	return m, false
 }
 
 // onlyOperator is the host of the one operator that there is, of three nodes or
@@ -144,15 +167,15 @@ func (p *program) awaitLeaving(ctx context.Context, d *control.Client, name stri
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(k.Nodes, func(m control.Member) bool { return m.ID == name || meta.SameHost(m.Host, name) })
-		if i < 0 || k.Nodes[i].Leaving == nil {
+		m, ok := memberNamed(k, name)
+		if !ok || m.Leaving == nil {
 			return nil
 		}
-		left := *k.Nodes[i].Leaving
+		left := *m.Leaving
 		switch {
 		case left.Stuck != "":
 			return failure.New(meta.ErrNoSpace, "%s gets no new work, but %s of the shuffle pool would be lost with it: %s", name, leavingMaps(left), left.Stuck)
-		case k.Nodes[i].State == "down":
+		case m.State == "down":
 			return failure.Hint(failure.New(meta.ErrUnavailable, "%s is down, and %s of the shuffle pool would be lost with it", name, leavingMaps(left)),
 				"start it, and see how many are left: rankfs node ls")
 		}

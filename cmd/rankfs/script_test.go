@@ -22,6 +22,7 @@ import (
 	"rankfs/cmd/internal/mounting"
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
+	"rankfs/meta/mountinfo"
 	"rankfs/test/eventually"
 )
 
@@ -96,7 +97,13 @@ func setup(env *testscript.Env) error {
 			_ = unix.Kill(e.PID, unix.SIGKILL)
 			_ = e.Wait(context.Background())
 		}
-		_ = unix.Unmount(filepath.Join(env.WorkDir, "fuse"), unix.MNT_DETACH)
+		// A daemon that was killed leaves its mounts, and a fake one has none.
+		table, _ := mountinfo.Read()
+		for _, m := range slices.Backward(table) {
+			if mountinfo.IsBelow(m.Point, env.WorkDir) {
+				_ = unix.Unmount(m.Point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+			}
+		}
 		os.RemoveAll(dir)
 	})
 	return nil
@@ -197,7 +204,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func awaitTrue(ts *testscript.TestScript, what string, is func() bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	ts.Check(eventually.Until(ctx, func() error {
 		if is() {

@@ -50,6 +50,16 @@ the spec of the stage:
   strict=1    refuse a commit with fewer copies
   ttl=TIME    the job goes when nobody has used it for so long (24h)
 
+With record=line, record=fixed:BYTES or record=sizes the pool divides maps by the
+hashes of keys, and puts their records in order:
+
+  key=N       a field, counted from 1, or bytes as 1-10; the whole record (0)
+  by=range    give parts ranges of keys, one sorted order (by=hash)
+  sep=C       where fields end: a character, or space (a tab)
+  sort=key    sort each part; sort=key:number by the numbers that are keys
+  combine=sum make one line of all of a key: its sum, min, max or count of field 2;
+              or with combine=first one record of any kind
+
   rankfs shuffle create words/count maps=16 parts=8`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -20,12 +20,11 @@ func sourceURI(source, as, db string) (string, error) {
 		return "", failure.Hint(fmt.Errorf("source %q does not say of what kind it is", source),
 			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, hdfs://HOST:PORT/PATH, or dataset:NAME", source)
 	}
-	if scheme == uri.Dataset {
-		return datasetURI(source, as, db)
-	}
 	kind, _ := uri.Parse(source) // one with a relative path is none yet
 	kind.Scheme, kind.As = scheme, cmp.Or(as, kind.As)
 	switch {
+	case kind.Derived():
+		return datasetURI(source, as, db)
 	case as != "" && !kind.HasForms():
 		return "", fmt.Errorf("--as is for a file or HDFS, and this is %q", source)
 	case db != "" && !kind.IsLMDB():

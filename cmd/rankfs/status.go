@@ -35,8 +35,8 @@ func (p *program) statusCommand() *cobra.Command {
 func writeAll(w io.Writer, nodes []control.NodeStatus) {
 	t := terminal.NewTable("", "NODE", "HOST", "STATE", "ROLE", "VERSION", " RANKS", "  RAM", " OF", "  NVME", " OF", "HEALTH")
 	for _, n := range nodes {
-		if n.Glance == nil {
-			t.Add(n.ID, n.Host, n.State, orDash(n.Role), "-", "-", "-", "-", "-", "-", "-")
+		if n.NodeSummary == nil {
+			t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), "-", "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		var ram, nvme control.Tier
@@ -48,12 +48,12 @@ func writeAll(w io.Writer, nodes []control.NodeStatus) {
 			sum.Used += tier.Used
 			sum.Budget += tier.Budget
 		}
-		t.Add(n.ID, n.Host, n.State, orDash(n.Role), n.Version, terminal.Count(n.Readers),
+		t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), n.Version, terminal.Count(n.Readers),
 			terminal.Bytes(ram.Used), terminal.Bytes(ram.Budget), orNone(nvme.Used, nvme.Budget), orNone(nvme.Budget, nvme.Budget), inShort(n.Faults))
 	}
 	t.Write(w)
 	for _, n := range nodes {
-		if n.Glance == nil {
+		if n.NodeSummary == nil {
 			fmt.Fprintf(w, "\n%s\n", terminal.Wrap(fmt.Sprintf("%s (%s): %s", n.Host, n.ID, n.Error), 79, "  "))
 		}
 	}

@@ -25,7 +25,8 @@ they are planned; or, where batches are made of chunks of the source, the chunks
 that this node fetches.
 
 It takes the place of nothing that a running job will come to, and ends when
-memory and disks are full. The exit code is 0 if all are ready then.
+memory and disks are full. The exit code is 0 if all are ready then; it is 1 if
+some are not, or if all of them are for other nodes.
 
   rankfs warm train
   rankfs warm train@epoch=3 --rank 0
@@ -75,6 +76,9 @@ func (p *program) warm(ctx context.Context, r control.WarmRequest) error {
 // unready is the error of a warm-up that did not get to the end.
 func unready(c control.Warm, r control.WarmRequest) error {
 	switch {
+	case c.Elsewhere:
+		return failure.Hint(fmt.Errorf("%s has nothing that this node would read, so nothing was made ready", r.View),
+			"warm it up on the nodes that this names: rankfs plan %s", r.View)
 	case c.NoRoom != "":
 		err := failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom)
 		if c.TooLarge != "" {
@@ -103,9 +107,9 @@ func writeWarm(w io.Writer, c control.Warm) {
 	fmt.Fprintf(w, "%s: %s of %s ready%s\n", c.View, terminal.Count(c.Ready), some(c.All, c.Kind), where)
 	switch {
 	case c.Elsewhere && c.Kind == control.Chunks:
-		fmt.Fprintf(w, "  other nodes fetch its chunks, and it is to be warmed up there: rankfs plan %s\n", c.View)
+		fmt.Fprintln(w, "  other nodes fetch its chunks")
 	case c.Elsewhere:
-		fmt.Fprintf(w, "  its ranks are on other nodes, where it is to be warmed up: rankfs plan %s\n", c.View)
+		fmt.Fprintln(w, "  its ranks are on other nodes")
 	case c.Open:
 		fmt.Fprintf(w, "  ranks may yet start elsewhere; have them where they are planned: rankfs plan %s --settle\n", c.View)
 	}

@@ -11,12 +11,12 @@ import (
 // before the first use; the methods may be called concurrently.
 type Batches struct {
 	*plan.Plan
-	Version       *Version
-	Sizes         *Sizes
-	Peers         Peers
-	Chunks        *Chunks                  // from which the batches are made; nil: records come straight from the source
-	Roomy         bool                     // this node's cache alone has room for all chunks
-	FormerReaders func(chunk int) []string // other nodes that read a chunk which is a batch before, and may have it, the likeliest first; nil: none
+	Version        *Version
+	Sizes          *Sizes
+	Peers          Peers
+	Chunks         *Chunks                  // from which the batches are made; nil: records come straight from the source
+	Roomy          bool                     // this node's cache alone has room for all chunks
+	EarlierReaders func(chunk int) []string // other nodes that read a chunk which is a batch before, and may have it, the likeliest first; nil: none
 }
 
 // Peers are the other nodes. The methods are documented at *peers.Client.

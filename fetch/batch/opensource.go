@@ -41,16 +41,30 @@ type miss struct {
 	until time.Time // then it is tried again
 }
 
-// attach returns the source, attached by the first that asks; the others wait for that.
-func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env) (*fetch.Dataset, error) {
+// attach returns the source, attached by the first that asks; the others wait for that. What
+// another node has, as elsewhere says, is looked for here once in answerAge, and not at each
+// open of what is in memory.
+func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env, elsewhere func() (node string)) (*fetch.Dataset, error) {
 	if d, err := s.found(); d != nil || err != nil {
 		return d, err
+	}
+	if m := s.missed.Load(); m != nil && time.Now().Before(m.until) {
+		return nil, m.err
 	}
 	s.attaching.Lock()
 	defer s.attaching.Unlock()
 	if d, err := s.found(); d != nil || err != nil {
 		return d, err
 	}
+	d, err := s.open(ctx, uri, env)
+	if errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) && elsewhere() != "" {
+		s.missed.Store(&miss{err, time.Now().Add(answerAge)})
+	}
+	return d, err
+}
+
+// open attaches the source. The lock is held.
+func (s *OpenSource) open(ctx context.Context, uri string, env *fetch.Env) (*fetch.Dataset, error) {
 	src, err := fetch.Open(uri, env)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

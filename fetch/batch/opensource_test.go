@@ -52,7 +52,7 @@ func TestOwnersAreKnownWhileTheSourceIsAttached(t *testing.T) {
 		if got != "node-a" {
 			t.Errorf("it is %q", got)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("it is waited for")
 		defer func() { <-owner }()
 	}

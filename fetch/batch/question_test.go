@@ -191,7 +191,8 @@ func elsewhere(t *testing.T, source string, ask Ask) (v *Version, o *plan.Owners
 
 // open is an open of a batch that is in the cache.
 func open(t *testing.T, v *Version) (err error) {
-	for range v.Source.Attempts(t.Context(), nil, &err) {
+	for begun, again := time.Now(), true; again; again = v.Source.Again(t.Context(), nil, begun, &err) {
+		err = v.Source.Reach(t.Context(), nil)
 	}
 	return err
 }

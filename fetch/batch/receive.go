@@ -58,11 +58,11 @@ func (f *fill) receive(ctx context.Context, from string, ranges []byteRange) err
 // If none did, room may hold part of the chunk; the caller then reads the chunk from
 // the source.
 func (f *fill) receiveKept(ctx context.Context, number int, room []byte) bool {
-	if f.batches.FormerReaders == nil {
+	if f.batches.EarlierReaders == nil {
 		return false
 	}
 	c := f.index.Chunk(number)
-	for _, node := range f.batches.FormerReaders(number) {
+	for _, node := range f.batches.EarlierReaders(number) {
 		want := peers.Want{Dataset: f.batches.Version.ID, Runs: []peers.Run{{First: c.First, N: c.Records}}, Wait: patience, Kept: true}
 		m := stall.Enter(ctx, stall.Peer)
 		if f.batches.Peers.Gather(ctx, node, want, [][]byte{room}) == nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
@@ -50,6 +49,24 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 	return s
 }
 
+// Reach is what an open does first, and what it may have to try again: it returns nil if this
+// node knows no reason to wait. A source that does not answer is none: batches that are cached
+// are served, and a fetch of others fails.
+func (s *Source) Reach(ctx context.Context, account *stall.Open) error {
+	owner := s.Elsewhere()
+	if s.Attached() == nil && owner == "" {
+		defer account.End(account.For(stall.Source))
+	}
+	_, err := s.Data(ctx)
+	switch err = s.orAsked(ctx, owner, err, account); {
+	case errors.Is(err, meta.ErrUnavailable):
+		return nil
+	case errors.Is(err, meta.ErrBusy):
+		return notYet{err}
+	}
+	return err
+}
+
 // Data returns the source and its index, or an error wrapping meta.ErrStale if the
 // source is no longer what was indexed, or meta.ErrUnavailable if it lies on a node that is
 // down. It asks no other node.
@@ -59,7 +76,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
 	}
-	d, err := s.attach(ctx)
+	d, err := s.Opened.attach(ctx, s.URI, s.env, s.holder)
 	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
 		if err := s.asked.said(node); err != nil {
 			return nil, err
@@ -72,22 +89,6 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	s.Opened.note(err)
 	if err == nil {
 		s.asked.forget()
-	}
-	return d, err
-}
-
-// attach attaches the source. What another node has is looked for here once in answerAge,
-// and not at each open of what is in memory.
-func (s *Source) attach(ctx context.Context) (*fetch.Dataset, error) {
-	if m := s.Opened.missed.Load(); m != nil && time.Now().Before(m.until) {
-		if d, err := s.Opened.found(); d != nil || err != nil {
-			return d, err
-		}
-		return nil, m.err
-	}
-	d, err := s.Opened.attach(ctx, s.URI, s.env)
-	if d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) && s.holder() != "" {
-		s.Opened.missed.Store(&miss{err, time.Now().Add(answerAge)})
 	}
 	return d, err
 }
@@ -178,70 +179,6 @@ func (s *Source) copyOwner() string {
 	return s.origin
 }
 
-// retryTime bounds how long an open waits for a source that is busy, as for a batch;
-// retryPause is how often it looks.
-const (
-	retryTime  = 2 * time.Minute
-	retryPause = time.Second
-)
-
 // errCopyOwner says that the node with the copy could not send bytes of it. Soon it
 // can, or another node takes its place.
 var errCopyOwner = fmt.Errorf("source %w: another node has the copy of it", meta.ErrBusy)
-
-// Attempts are those of an open, whose loop sets *err to what each came to: one mostly,
-// and again one a second for two minutes while the source, or the node with the copy of
-// it, is busy, or this process may open nothing more. That node may be making the copy, or
-// be gone; then another node takes its place a few seconds later. There may be none, as
-// the source has changed: in the end *err is what the open comes to.
-func (s *Source) Attempts(ctx context.Context, account *stall.Open, err *error) func(yield func() bool) {
-	return func(yield func() bool) {
-		for deadline := time.Now().Add(retryTime); ; {
-			*err = s.reach(ctx, account)
-			again := errors.Is(*err, meta.ErrBusy)
-			if *err == nil {
-				if !yield() {
-					return
-				}
-				again = errors.Is(*err, errCopyOwner)
-			}
-			// The cache's wait for a descriptor has an end of its own.
-			again = again || meta.OutOfFiles(*err) && !errors.Is(*err, context.DeadlineExceeded)
-			if !again {
-				return
-			}
-			if time.Now().After(deadline) {
-				*err = meta.Worded(context.DeadlineExceeded, "source not ready after %s: %w", meta.FormatTime(retryTime), *err)
-				return
-			}
-			if left := pause(ctx, account); left != nil {
-				*err = left
-				return
-			}
-		}
-	}
-}
-
-func pause(ctx context.Context, account *stall.Open) error {
-	defer account.End(account.For(stall.Source))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(retryPause):
-		return nil
-	}
-}
-
-// reach returns nil if this node knows no reason to wait. A source that does not
-// answer is none: batches that are cached are served, and a fetch of others fails.
-func (s *Source) reach(ctx context.Context, account *stall.Open) error {
-	owner := s.Elsewhere()
-	if s.Attached() == nil && owner == "" {
-		defer account.End(account.For(stall.Source))
-	}
-	_, err := s.Data(ctx)
-	if err = s.orAsked(ctx, owner, err, account); errors.Is(err, meta.ErrUnavailable) {
-		return nil
-	}
-	return err
-}

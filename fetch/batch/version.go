@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type Version struct {
 
 	readers atomic.Pointer[plan.Plan]
 	names   hostNames
+	heard   heard
 }
 
 // A Config describes the source of a version.
@@ -82,6 +85,44 @@ func (v *Version) Hosts(chunk int) []string {
 		return d.Hosts(chunk)
 	}
 	return v.Index.Chunk(chunk).Hosts
+}
+
+// heard are the different hosts of all chunks, as they were at a time. The lock is held
+// while they are looked for, so that programs that ask at once look once.
+type heard struct {
+	sync.Mutex
+	at    time.Time
+	hosts []string
+}
+
+// heardTime is for how long hosts that were looked for in all chunks are taken for all:
+// programs ask for many names one after the other, and replicas move slowly.
+const heardTime = time.Second
+
+// HostsCalled are the hosts of all chunks that have one of these names, in order.
+func (v *Version) HostsCalled(names ...string) (found []string) {
+	for _, h := range v.allHosts() {
+		if slices.ContainsFunc(names, func(name string) bool { return meta.SameHost(h, name) }) {
+			found = append(found, h)
+		}
+	}
+	return found
+}
+
+func (v *Version) allHosts() []string {
+	v.heard.Lock()
+	defer v.heard.Unlock()
+	if !v.heard.at.IsZero() && time.Since(v.heard.at) < heardTime {
+		return v.heard.hosts
+	}
+	all := make(map[string]bool)
+	for chunk := range v.Index.Chunks() {
+		for _, h := range v.Hosts(chunk) {
+			all[h] = true
+		}
+	}
+	v.heard.hosts, v.heard.at = slices.Sorted(maps.Keys(all)), time.Now()
+	return v.heard.hosts
 }
 
 // hostNames are bounds of the host names in an index, for the widths of table columns.

@@ -82,7 +82,7 @@ func TestChangeInTheMiddle(t *testing.T) {
 					t.Errorf("a read of line %d ends with %v", first, err)
 				}
 			}
-			eventually.Within(t, 20*time.Second, "Check finds the change", func() bool { return errors.Is(d.Check(t.Context()), meta.ErrStale) })
+			eventually.Within(t, 2*time.Minute, "Check finds the change", func() bool { return errors.Is(d.Check(t.Context()), meta.ErrStale) })
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 		{"no such host", "hdfs://nosuchhost:8020" + dir + "/plain/f", meta.ErrBusy, `host name "nosuchhost"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			refused(t, ctx, k, test.uri, test.is, test.words)
 		})

@@ -15,6 +15,7 @@ import (
 	"rankfs/meta"
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
+	"rankfs/test/hadoop"
 	"rankfs/test/sourcetest"
 )
 
@@ -37,7 +38,7 @@ func readAll(d sourcetest.Dataset, ctx context.Context) ([]byte, error) {
 // mustRead fails the test if a dataset does not have that content.
 func mustRead(t *testing.T, d sourcetest.Dataset, content []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if got, err := readAll(d, ctx); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("other bytes, or %v", err)
@@ -50,7 +51,7 @@ func TestFailOver(t *testing.T) {
 	path := c.Dir(t) + "/f"
 	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
-	d := dataset(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 20 * time.Second })
+	d := dataset(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 5 * time.Minute })
 
 	// Readers go on all the while, and none may notice more than a delay.
 	ctx, stop := context.WithCancel(t.Context())
@@ -67,7 +68,7 @@ func TestFailOver(t *testing.T) {
 			done <- nil
 		}()
 	}
-	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	limit, cancel := context.WithTimeout(t.Context(), 2*hadoop.StartTime)
 	defer cancel()
 	names := c.NameNodes()
 	for i, failed := range names {
@@ -103,10 +104,10 @@ func TestNoNameNode(t *testing.T) {
 	path := c.Dir(t) + "/f"
 	content := []byte(strings.Repeat("0123456789abcdef", 200_000))
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
-	quick := func(k *hdfs.Config) { k.Timeout = 4 * time.Second }
+	quick := func(k *hdfs.Config) { k.Timeout = 10 * time.Second }
 	d := dataset(t, c, path+"?as=fixed:1000", quick)
 	env := &fetch.Env{HDFS: clusters(t, c, quick)}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*hadoop.StartTime)
 	defer cancel()
 	for _, way := range []struct{ down, up func(*cluster.Host) error }{
 		{func(h *cluster.Host) error { return h.Stop(cluster.NameNode) }, func(h *cluster.Host) error { return h.Continue(cluster.NameNode) }},
@@ -153,7 +154,7 @@ func TestLostBlock(t *testing.T) {
 	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err := readAll(d, ctx)
 	if !errors.Is(err, datanode.ErrNoReplica) || errors.Is(err, meta.ErrStale) {
@@ -176,7 +177,7 @@ func TestLostBlock(t *testing.T) {
 // readAgain reads all of a dataset once that goes well again.
 func readAgain(t *testing.T, d sourcetest.Dataset, content []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	eventually.Done(t, time.Minute, "what has failed is back, and a read", func() error { _, err := readAll(d, ctx); return err })
 	mustRead(t, d, content)

@@ -190,7 +190,7 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		f, size, err := k.Find(ctx, b)
 		if err == nil {

@@ -106,14 +106,14 @@ func (s *LMDB) Copy(ctx context.Context, done func(bytes, total int64)) error {
 	})
 }
 
-// glance bounds the pages that are read to see whether there is a database: a
+// pagesLooked bounds the pages that are read to see whether there is a database: a
 // file with names has few others in the way, and each is a request to a datanode.
-const glance = 64
+const pagesLooked = 64
 
 // look reads a few pages in HDFS, to refuse a file that is plainly no LMDB or has no
 // such database before a useless copy is made.
 func (s *LMDB) look(ctx context.Context, f file) error {
-	pages := &few{readerAt{s.source, ctx, f.path, f.Size}, glance}
+	pages := &few{readerAt{s.source, ctx, f.path, f.Size}, pagesLooked}
 	err := lmdb.CheckDatabase(ctx, pages, f.path, f.Size, s.db)
 	if errors.Is(err, errTooMany) {
 		return nil // the scan will tell

@@ -22,7 +22,7 @@ import (
 // clusters reaches the cluster of the tests.
 func clusters(t testing.TB, c *cluster.Cluster, change func(*hdfs.Config)) *hdfs.Clusters {
 	t.Helper()
-	config := hdfs.Config{Conf: c.Conf(), User: "root", Scratch: t.TempDir(), Timeout: 5 * time.Second,
+	config := hdfs.Config{Conf: c.Conf(), User: "root", Scratch: t.TempDir(), Timeout: time.Minute,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if change != nil {
 		change(&config)

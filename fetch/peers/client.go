@@ -38,13 +38,13 @@ func (c Config) withDefaults() Config {
 }
 
 // A Client asks other nodes for records and files. Its methods may be called
-// concurrently. The transport is its caller's, to close.
+// concurrently. The transport is its caller's, to close. The lock guards what is known of
+// how long nodes take; no other is taken under it, and no node is asked.
 type Client struct {
 	wire   *wire.Client
 	config Config
 	count  struct{ hedges, won atomic.Uint64 }
 
-	// No other lock is taken under this one.
 	mu struct {
 		sync.Mutex
 		times map[string]*[classes]times // by node

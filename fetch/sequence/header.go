@@ -28,10 +28,6 @@ const (
 	ByBlock                  // many values together
 )
 
-func (c Compression) String() string {
-	return [...]string{"none", "record", "block"}[c]
-}
-
 // A Header is the parsed header of a file.
 type Header struct {
 	Version     int

@@ -44,6 +44,12 @@ const (
 	Dataset = "dataset"
 )
 
+// Local reports whether the source is a file or a directory at a path of this host.
+func (u URI) Local() bool { return u.Scheme == File || u.Scheme == LMDB }
+
+// Derived reports whether the source is made of another dataset, which Base names.
+func (u URI) Derived() bool { return u.Scheme == Dataset }
+
 // InHDFS reports whether the source is a path in the cluster of HDFS that its authority
 // names.
 func (u URI) InHDFS() bool { return u.Scheme == HDFS }

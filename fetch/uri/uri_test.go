@@ -10,27 +10,27 @@ import (
 	"rankfs/meta"
 )
 
-// A source is in HDFS, remote, or copied, by what it is, wherever that is said in its URI.
+// A source is local, derived, in HDFS, remote, or copied, by what it is, wherever that is
+// said in its URI.
 func TestTraits(t *testing.T) {
 	tests := []struct {
-		text           string
-		want           uri.URI
-		inHDFS, found  bool
-		remote, copied bool
+		text   string
+		want   uri.URI
+		traits string
 	}{
-		{"file:/a", uri.URI{Scheme: "file", Path: "/a"}, false, true, false, false},
-		{"file:///a%20?as=fixed%3A2", uri.URI{Scheme: "file", Path: "/a%20", As: "fixed:2"}, false, false, false, false},
-		{"file:/hdfs:/a??", uri.URI{Scheme: "file", Path: "/hdfs:/a?"}, false, true, false, false},
-		{"file:/a?as=lmdb", uri.URI{Scheme: "file", Path: "/a", As: "lmdb"}, false, false, false, false},
-		{"lmdb:/a?db=x%26y", uri.URI{Scheme: "lmdb", Path: "/a", DB: "x&y"}, false, false, false, false},
-		{"hdfs://h:1/a/*", uri.URI{Scheme: "hdfs", Authority: "h:1", Path: "/a/*"}, true, false, true, false},
-		{"hdfs:///a?as=sequence", uri.URI{Scheme: "hdfs", Path: "/a", As: "sequence"}, true, false, true, false},
-		{"hdfs://h/as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/as=lmdb"}, true, false, true, false},
-		{"hdfs://h/a?as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb"}, true, false, false, true},
-		{"dataset:d", uri.URI{Scheme: "dataset", Base: "d", To: math.MaxUint64}, false, false, false, false},
-		{"dataset:d.1?records=0-9", uri.URI{Scheme: "dataset", Base: "d.1", To: 10}, false, false, false, false},
-		{"dataset:d?records=7-", uri.URI{Scheme: "dataset", Base: "d", From: 7, To: math.MaxUint64}, false, false, false, false},
-		{"hdfs://h/a?db=x&as=%6cmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb", DB: "x"}, true, false, false, true},
+		{"file:/a", uri.URI{Scheme: "file", Path: "/a"}, "local, form is found"},
+		{"file:///a%20?as=fixed%3A2", uri.URI{Scheme: "file", Path: "/a%20", As: "fixed:2"}, "local"},
+		{"file:/hdfs:/a??", uri.URI{Scheme: "file", Path: "/hdfs:/a?"}, "local, form is found"},
+		{"file:/a?as=lmdb", uri.URI{Scheme: "file", Path: "/a", As: "lmdb"}, "local"},
+		{"lmdb:/a?db=x%26y", uri.URI{Scheme: "lmdb", Path: "/a", DB: "x&y"}, "local, LMDB"},
+		{"hdfs://h:1/a/*", uri.URI{Scheme: "hdfs", Authority: "h:1", Path: "/a/*"}, "in HDFS, remote"},
+		{"hdfs:///a?as=sequence", uri.URI{Scheme: "hdfs", Path: "/a", As: "sequence"}, "in HDFS, remote"},
+		{"hdfs://h/as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/as=lmdb"}, "in HDFS, remote"},
+		{"hdfs://h/a?as=lmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb"}, "in HDFS, copied, LMDB"},
+		{"dataset:d", uri.URI{Scheme: "dataset", Base: "d", To: math.MaxUint64}, "derived"},
+		{"dataset:d.1?records=0-9", uri.URI{Scheme: "dataset", Base: "d.1", To: 10}, "derived"},
+		{"dataset:d?records=7-", uri.URI{Scheme: "dataset", Base: "d", From: 7, To: math.MaxUint64}, "derived"},
+		{"hdfs://h/a?db=x&as=%6cmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb", DB: "x"}, "in HDFS, copied, LMDB"},
 	}
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {
@@ -38,11 +38,20 @@ func TestTraits(t *testing.T) {
 			if err != nil || u != test.want {
 				t.Errorf("%+v, %v, want %+v", u, err, test.want)
 			}
-			if u.Remote() != test.remote || u.Copied() != test.copied {
-				t.Errorf("remote %v, copied %v", u.Remote(), u.Copied())
+			var traits []string
+			for _, one := range []struct {
+				has   bool
+				trait string
+			}{
+				{u.Local(), "local"}, {u.Derived(), "derived"}, {u.InHDFS(), "in HDFS"}, {u.Remote(), "remote"},
+				{u.Copied(), "copied"}, {u.IsLMDB(), "LMDB"}, {u.FormIsFound(), "form is found"},
+			} {
+				if one.has {
+					traits = append(traits, one.trait)
+				}
 			}
-			if u.InHDFS() != test.inHDFS || u.FormIsFound() != test.found {
-				t.Errorf("in HDFS %v, its form is found %v", u.InHDFS(), u.FormIsFound())
+			if got := strings.Join(traits, ", "); got != test.traits {
+				t.Errorf("it is %s, want %s", got, test.traits)
 			}
 		})
 	}

@@ -66,3 +66,7 @@ func (p *Planner) distance(k, node int32) Distance {
 	}
 	return Remote
 }
+
+func (d Distance) String() string {
+	return [...]string{"local", "rack", "remote"}[d]
+}

@@ -8,7 +8,3 @@ const (
 	Rack                   // another node of its rack does
 	Remote                 // no node of its rack does, as far as is known
 )
-
-func (d Distance) String() string {
-	return [...]string{"local", "rack", "remote"}[d]
-}

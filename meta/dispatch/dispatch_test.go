@@ -55,7 +55,7 @@ func plainly(host string) string { return host }
 // bytes are on hosts as holders says.
 func newCluster(t *testing.T, policy queue.Policy, spelled func(string) string, holders func(step uint64) []string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, machine: state.New(), holders: holders}
+	c := &cluster{t: t, machine: state.Speaking(state.Version), holders: holders}
 	c.steps.Store(steps)
 	c.mu.random, c.mu.leads = rand.New(rand.NewPCG(1, 2)), true
 	hash := strings.Repeat("a", 64)
@@ -261,7 +261,7 @@ func TestReadersAndTheLeader(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			c := newCluster(t, policy, plainly, spread)
 			c.mu.silent = 20
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			const fatal, none = 5, ranks * steps
 			j := &job{cluster: c, fatal: fatal}

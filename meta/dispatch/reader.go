@@ -25,6 +25,7 @@ type Readers struct {
 	cluster Cluster
 	machine *state.Machine
 	places  places
+	open    sync.Map // the ids of those that have not left
 }
 
 // NewReaders makes the readers of a node, of which none is open yet.
@@ -60,7 +61,9 @@ type Reader struct {
 func (r *Readers) Open(view, name string, generation, rank uint64) *Reader {
 	var id [8]byte
 	rand.Read(id[:])
-	return &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, id: hex.EncodeToString(id[:])}
+	reader := &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, id: hex.EncodeToString(id[:])}
+	r.open.Store(reader.id, true)
+	return reader
 }
 
 // errLost tells a reader that its last batch does not count, before it gets another.
@@ -167,9 +170,27 @@ func (r *Reader) errAside(n int) error {
 // Leave gives back the unit that the reader holds, or that was on its way to a reader
 // which did not wait for it.
 func (r *Reader) Leave(ctx context.Context) error {
+	defer r.open.Delete(r.id)
 	if !r.asked {
 		return nil
 	}
 	_, err := r.cluster.Do(ctx, &state.LeaveQueue{View: r.view, Worker: r.id})
 	return err
+}
+
+// Retire has the readers leave that an earlier daemon of this node has left open. What they
+// held is for others since this daemon began; but they would be counted for ever as readers
+// that are about to take more.
+func (r *Readers) Retire(ctx context.Context) error {
+	for _, q := range r.machine.Queues() {
+		for _, w := range r.machine.Workers(q.View) {
+			if _, open := r.open.Load(w.ID); open || w.Left || w.Node != r.cluster.Self() {
+				continue
+			}
+			if _, err := r.cluster.Do(ctx, &state.LeaveQueue{View: q.View, Worker: w.ID}); err != nil {
+				return fmt.Errorf("queue of %s: %w", q.View, err)
+			}
+		}
+	}
+	return nil
 }

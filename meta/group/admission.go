@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -45,7 +44,7 @@ func (a *admission) serveAdmit(ctx context.Context, from string, request json.Ra
 		if err := a.admit(ctx, applies, n); err != nil {
 			return nil, fmt.Errorf("node %s: %w", r.Node, err)
 		}
-		a.seen.heard(n.ID, time.Now())
+		a.seen.heard(n.ID)
 		a.config.Log.Info("node admitted", "node", n.ID, "host", n.Host, "addr", n.Addr)
 	} else if known.Addr != n.Addr && a.vouched(from, applies, n) {
 		if _, err := a.executor.apply(ctx, state.Sender{Node: n.ID}, &state.Move{ID: n.ID, Addr: n.Addr}); err != nil {
@@ -83,23 +82,23 @@ func (a *admission) admit(ctx context.Context, applies application, n state.Node
 	return err
 }
 
-// An office takes the applications of nodes that no certificate lets in.
-type office struct {
+// An applicationListener takes the applications of nodes that no certificate lets in.
+type applicationListener struct {
 	config    *Config
 	admission *admission
 	listener  net.Listener
 	done      sync.WaitGroup
 }
 
-func (o *office) close() error {
+func (o *applicationListener) close() error {
 	err := o.listener.Close()
 	o.done.Wait()
 	return err
 }
 
-// serve takes applications until the office is closed: the port bounds how many wait, and
+// serve takes applications until it is closed: the port bounds how many wait, and
 // for how long.
-func (o *office) serve() {
+func (o *applicationListener) serve() {
 	for {
 		conn, err := o.listener.Accept()
 		if err != nil {
@@ -109,7 +108,7 @@ func (o *office) serve() {
 	}
 }
 
-func (o *office) take(conn net.Conn) {
+func (o *applicationListener) take(conn net.Conn) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), o.config.times.patience)
 	defer cancel()
@@ -129,7 +128,7 @@ func (o *office) take(conn net.Conn) {
 }
 
 // wasRemoved reports whether a node that applies was taken out of the cluster.
-func (o *office) wasRemoved(a application) bool {
+func (o *applicationListener) wasRemoved(a application) bool {
 	r, err := trust.ParseRequest(a.Request)
 	return err == nil && o.config.Machine.Removed(r.Node)
 }

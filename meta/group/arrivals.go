@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -44,16 +43,20 @@ func (a *arrivals) serveHello(ctx context.Context, from string, request json.Raw
 // begin enters that a node was started, and has Raft send it the log at once: on new
 // connections, if the old ones lead to its previous process, or nowhere.
 func (a *arrivals) begin(ctx context.Context, id string, h hello) (welcome, error) {
-	a.seen.found(id, time.Now())
+	a.seen.found(id)
 	before, _ := a.config.Machine.Node(id)
 	switch {
 	case id == a.config.Self.ID:
 	case h.Deaf || before.Life != 0 && before.Life != h.Life:
-		a.replica.courier.called(raft.ServerID(id))
+		a.replica.transport.called(raft.ServerID(id))
 	default:
-		a.replica.courier.heard(raft.ServerID(id))
+		a.replica.transport.heard(raft.ServerID(id))
 	}
-	done, err := a.executor.apply(ctx, state.Sender{Node: id}, &state.Begin{ID: id, Addr: h.Addr, Life: h.Life})
+	begin := &state.Begin{ID: id, Addr: h.Addr, Life: h.Life}
+	if a.config.Machine.Version() >= state.Signed && h.Host != "" && !meta.SameHost(h.Host, before.Host) {
+		begin.Called = h.Host
+	}
+	done, err := a.executor.apply(ctx, state.Sender{Node: id}, begin)
 	return welcome{Applied: done.Index}, err
 }
 
@@ -64,7 +67,7 @@ func (a *arrivals) release(ctx context.Context, id string) (welcome, error) {
 	if _, ok := a.config.Machine.Node(id); !ok {
 		return welcome{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 	}
-	a.seen.lose(id, time.Now())
+	a.seen.lose(id)
 	if a.replica.servers()[id].ID != "" {
 		return welcome{Wait: true}, nil
 	}

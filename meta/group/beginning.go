@@ -65,7 +65,7 @@ func (b *beginning) sayHello(ctx context.Context) (applied uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.times.look)
 	defer cancel()
 	self, leader := b.config.Self, b.replica.Leader()
-	h := hello{Addr: self.Addr, Life: self.Life, Deaf: leader == ""}
+	h := hello{Addr: self.Addr, Life: self.Life, Host: self.Host, Deaf: leader == ""}
 	switch {
 	case b.replica.Leads():
 		w, err := b.arrivals.begin(ctx, self.ID, h)

@@ -87,19 +87,19 @@ func TestTheLeaderIsRightAboutTheTime(t *testing.T) {
 				return rest[0].group.Leads() || rest[1].group.Leads()
 			})
 			for i, n := range rest {
-				if err := set(n, fmt.Sprint(i), 5*time.Second); err != nil {
+				if err := set(n, fmt.Sprint(i), enough); err != nil {
 					t.Errorf("with a clock that is right: %v", err)
 				}
 			}
 			leader.jump(0)
 			eventually.True(t, "all are up", func() bool { return vote(nodes, 3) && rest[0].machine.Summary().Up == 3 })
-			if err := set(leader, "back", 5*time.Second); err != nil {
+			if err := set(leader, "back", enough); err != nil {
 				t.Error(err)
 			}
 			agree(t, nodes, "back")
 			_, rest = leading(t, nodes)
 			rest[0].jump(by)
-			if err := set(rest[1], "away", 5*time.Second); err != nil {
+			if err := set(rest[1], "away", enough); err != nil {
 				t.Error(err)
 			}
 			rest[0].jump(0)
@@ -124,13 +124,13 @@ func TestAClockThatIsYearsAhead(t *testing.T) {
 		err := set(leader, "wrong", 2*time.Second)
 		return err != nil && strings.Contains(err.Error(), "set the clocks")
 	})
-	if err := set(rest[0], "right", 5*time.Second); err != nil {
+	if err := set(rest[0], "right", enough); err != nil {
 		t.Errorf("the others: %v", err)
 	}
 	leader.jump(0)
 	agree(t, nodes, "right")
 	eventually.True(t, "its certificate is of a week", func() bool { return leader.identity.Until().Before(time.Now().Add(trust.Life + time.Hour)) })
-	if err := set(leader, "again", 5*time.Second); err != nil {
+	if err := set(leader, "again", enough); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,7 +144,7 @@ func TestClocksThatJump(t *testing.T) {
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	for _, jump := range []time.Duration{48 * time.Hour, -time.Hour, 0} {
 		ahead.Store(int64(jump))
-		if err := set(nodes[1], fmt.Sprint(jump), 5*time.Second); err != nil {
+		if err := set(nodes[1], fmt.Sprint(jump), enough); err != nil {
 			t.Fatalf("%v ahead: %v", jump, err)
 		}
 		agree(t, nodes, fmt.Sprint(jump))

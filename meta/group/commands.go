@@ -140,7 +140,7 @@ func (c *commands) serveApply(ctx context.Context, from string, request json.Raw
 	if err := c.certified(ctx); err != nil {
 		return nil, err
 	}
-	c.seen.heard(from, time.Now())
+	c.seen.heard(from)
 	ctx, cancel := context.WithTimeout(ctx, c.config.times.patience)
 	defer cancel()
 	return c.executor.apply(ctx, state.Sender{Node: from}, command)

@@ -14,7 +14,7 @@
 // by fsm.go, which has the state machine execute it.
 //
 // What Raft keeps is in store.go: the log (journal.go), snapshots, and how far the log is
-// agreed on (agreed.go). What Raft sends goes through courier.go and stream.go. Calls
+// agreed on (agreed.go). What Raft sends goes through transport.go and stream.go. Calls
 // between nodes are in calls.go, on connections of dial.go.
 //
 // A leader's rounds are in duties.go: which nodes answer (health.go, sightings.go), whose

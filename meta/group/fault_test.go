@@ -60,7 +60,7 @@ func TestTwoOfFiveDieAtOnce(t *testing.T) {
 	leader.stop()
 	rest[0].stop()
 	left := rest[1:]
-	if err := set(left[0], "after", 10*time.Second); err != nil {
+	if err := set(left[0], "after", enough); err != nil {
 		t.Fatal(err)
 	}
 	agree(t, left, "after")
@@ -75,14 +75,14 @@ func TestASilentLeaderIsLeft(t *testing.T) {
 	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	for _, n := range rest { // a connection to be silent on
-		if err := set(n, "before", time.Second); err != nil {
+		if err := set(n, "before", enough); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.isolate(leader.id, nodes...)
 	begun := time.Now()
 	for _, n := range rest {
-		if err := set(n, "after", 8*time.Second); err != nil {
+		if err := set(n, "after", enough); err != nil {
 			t.Fatalf("%s: %v", n.id, err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestOneWayLinks(t *testing.T) {
 			nodes, w := voting(t, 3)
 			leader, rest := leading(t, nodes)
 			tt.cut(w, leader.id, rest[0].id)
-			if err := set(rest[1], "after", 10*time.Second); err != nil {
+			if err := set(rest[1], "after", enough); err != nil {
 				t.Error(err)
 			}
 			w.heal()
@@ -126,7 +126,7 @@ func TestALeaderThatNobodyHears(t *testing.T) {
 	for _, n := range rest {
 		w.cut(leader.id, n.id)
 	}
-	if err := set(rest[0], "after", 10*time.Second); err != nil {
+	if err := set(rest[0], "after", enough); err != nil {
 		t.Error(err)
 	}
 	w.heal()
@@ -146,18 +146,18 @@ func TestFlappingLinks(t *testing.T) {
 			select {
 			case <-ended:
 				return
-			case <-time.After(250 * time.Millisecond):
+			case <-time.After(5 * nodes[0].times.heartbeat / 4):
 			}
 			w.change(func() { clear(w.mu.cut) })
 			select {
 			case <-ended:
 				return
-			case <-time.After(700 * time.Millisecond):
+			case <-time.After(7 * nodes[0].times.heartbeat / 2):
 			}
 		}
 	}()
 	for i := range 30 {
-		if err := set(nodes[i%3], fmt.Sprint(i), 10*time.Second); err != nil {
+		if err := set(nodes[i%3], fmt.Sprint(i), enough); err != nil {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestFlappingLinks(t *testing.T) {
 
 func TestAMinorityReadsAndDoesNotWrite(t *testing.T) {
 	nodes, w := voting(t, 5)
-	if err := set(nodes[0], "before", time.Second); err != nil {
+	if err := set(nodes[0], "before", enough); err != nil {
 		t.Fatal(err)
 	}
 	agree(t, nodes, "before")
@@ -179,7 +179,7 @@ func TestAMinorityReadsAndDoesNotWrite(t *testing.T) {
 			w.cut(many.id, few.id)
 		}
 	}
-	if err := set(nodes[4], "after", 10*time.Second); err != nil {
+	if err := set(nodes[4], "after", enough); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes[:2] {
@@ -203,7 +203,7 @@ func TestANodeJoinsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := application{Request: request, Addr: reserve(t)}.present(token)
-	if _, err := first.group.office.admission.certify(t.Context(), a); err != nil {
+	if _, err := first.group.applications.admission.certify(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.join(first, token); err != nil {
@@ -212,7 +212,7 @@ func TestANodeJoinsTwice(t *testing.T) {
 	if got := first.machine.Summary().Nodes; got != 2 {
 		t.Errorf("%d nodes", got)
 	}
-	if err := set(n, "after", 5*time.Second); err != nil {
+	if err := set(n, "after", enough); err != nil {
 		t.Error(err)
 	}
 }

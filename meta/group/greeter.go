@@ -17,6 +17,7 @@ import (
 type hello struct {
 	Addr string `json:"addr"`
 	Life uint64 `json:"life"`
+	Host string `json:"host,omitempty"` // what its host is called now
 	Deaf bool   `json:"deaf,omitempty"` // it hears from no leader
 	Lost bool   `json:"lost,omitempty"` // its log or its snapshots cannot be read
 }

@@ -33,7 +33,7 @@ type Group struct {
 	renewal      *renewal
 	beginning    *beginning
 	removal      *removal
-	office       *office
+	applications *applicationListener
 	cancel       context.CancelFunc
 	tasks        sync.WaitGroup
 }
@@ -90,7 +90,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 		return false, errors.Join(err, store.close(), g.calls.close())
 	}
 
-	seen, ballot, warnings := &sightings{dead: c.times.dead}, make(ballot, 1), newWarnings(c.Log)
+	seen, ballot, warnings := &sightings{dead: c.times.dead, most: c.times.look}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
 	g.progress = &progress{c, g.replica, g.leaderCalls}
 	lookout := &lookout{c, g.calls}
@@ -98,7 +98,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
 	g.tokens = &tokens{c, g.progress, g.commands}
 	admission := &admission{c, seen, g.leaderCalls, executor}
-	g.office = &office{config: c, admission: admission, listener: c.Port.Listener(trust.Join)}
+	g.applications = &applicationListener{config: c, admission: admission, listener: c.Port.Listener(trust.Join)}
 	g.renewal = &renewal{c, g.standing, certificate, admission}
 	arrivals := &arrivals{c, seen, g.replica, executor}
 	g.beginning = &beginning{c, g.standing, g.replica, greeter, arrivals}
@@ -117,7 +117,7 @@ func (g *Group) start(ctx context.Context, founds bool) (err error) {
 	run, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.calls.serve(g.config.Port.Listener(trust.Call), g.handlers())
-	g.office.done.Go(g.office.serve)
+	g.applications.done.Go(g.applications.serve)
 	g.tasks.Go(func() { g.replica.observe(run) })
 	g.tasks.Go(func() { g.duties.run(run) })
 	g.tasks.Go(func() { g.replica.abstain(run) })
@@ -137,7 +137,7 @@ func (g *Group) handlers() map[string]Handler {
 	keys, arrivals := g.membership.keys, g.beginning.arrivals
 	all := map[string]Handler{
 		callApply:   g.commands.serveApply,
-		callAdmit:   g.office.admission.serveAdmit,
+		callAdmit:   g.applications.admission.serveAdmit,
 		callHello:   arrivals.serveHello,
 		callEntrust: keys.serveEntrust,
 		callKey:     keys.serveKey,
@@ -158,5 +158,5 @@ func (g *Group) Close() error {
 	g.cancel()
 	g.replica.store.log.giveUp() // or what asks Raft something would wait for a disk
 	g.tasks.Wait()
-	return errors.Join(g.office.close(), g.calls.close(), g.replica.close())
+	return errors.Join(g.applications.close(), g.calls.close(), g.replica.close())
 }

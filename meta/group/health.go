@@ -28,7 +28,6 @@ func (h *health) look(ctx context.Context) {
 	defer cancel()
 	slots := make(chan struct{}, maxLooks)
 	var all sync.WaitGroup
-	defer all.Wait()
 	for _, id := range h.config.ids() {
 		slots <- struct{}{}
 		all.Go(func() {
@@ -36,6 +35,8 @@ func (h *health) look(ctx context.Context) {
 			h.lookAt(ctx, id)
 		})
 	}
+	all.Wait()
+	h.seen.looked(time.Now())
 }
 
 func (h *health) lookAt(ctx context.Context, id string) {
@@ -43,7 +44,7 @@ func (h *health) lookAt(ctx context.Context, id string) {
 	var u *trust.Untimely
 	switch {
 	case err == nil:
-		h.seen.saw(id, p, h.config.Now(), time.Now())
+		h.seen.saw(id, p, h.config.Now())
 	case errors.As(err, &u):
 		h.seen.doubt(id, u.Off)
 	default:
@@ -55,9 +56,8 @@ func (h *health) lookAt(ctx context.Context, id string) {
 func (h *health) report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, h.config.times.patience)
 	defer cancel()
-	now := time.Now()
 	for _, n := range h.config.Machine.Nodes() {
-		up := h.seen.live(n.ID, now)
+		up := h.seen.live(n.ID)
 		if up && !n.Up && !h.seen.answered(n.ID) {
 			continue // it was down for the leader before, and has said nothing since
 		}

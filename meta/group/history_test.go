@@ -58,7 +58,8 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 	p := &troop{t: t, random: rand.New(rand.NewPCG(seed, 1)), net: newNetwork(), seed: seed}
 	p.nodes = clusterWith(t, size, func(n *node) {
 		n.net, n.fragile = p.net, true
-		n.times.dead = time.Hour // leases would come back without anybody knowing when
+		n.times.patience = defaultTimes().patience // a node that ends waits for its commands, and trouble for it
+		n.times.dead = time.Hour                   // leases would come back without anybody knowing when
 	})
 	eventually.True(t, "all votes are given", func() bool { return vote(p.nodes, size) })
 	t.Cleanup(p.heal)
@@ -116,7 +117,7 @@ func (p *troop) history() {
 	clients.Wait()
 	r.others.Wait()
 	r.leave()
-	if got := porcupine.CheckOperationsTimeout(model, r.ops, 20*time.Second); got != porcupine.Ok {
+	if got := porcupine.CheckOperationsTimeout(model, r.ops, 5*time.Minute); got != porcupine.Ok {
 		p.t.Errorf("history %d with -seed %d: %v", p.number, p.seed, got)
 		for _, o := range r.ops {
 			p.t.Logf("%d: %v -> %v [%d %d]", o.ClientId, o.Input, o.Output, o.Call, o.Return)

@@ -59,7 +59,7 @@ func (r *run) restart(i int, end func(*node)) {
 	g := n.group
 	r.mu.Unlock()
 	r.others.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), enough)
 		defer cancel()
 		o := porcupine.Operation{
 			ClientId: workers + 1 + i, Input: asked{kind: "begin", worker: i, take: int64(len(r.nodes))},
@@ -109,10 +109,10 @@ func (r *run) enlist() {
 
 // until tries something until it is done: nobody may lead, or not do without a node.
 func (r *run) until(what string, do func(ctx context.Context) error) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
 	defer cancel()
 	err := eventually.Until(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		return do(ctx)
 	})

@@ -40,11 +40,15 @@ const room = segmentBytes + 1<<20
 // SetUint64. It also knows the entry that a snapshot ends with: see GetLog.
 //
 // Where no other node has the log, the WAL may lack its tail for a moment: see mayWait.
+//
+// The lock storing is held while the log or its tail is written, so for as long as the disk
+// takes. That of noting is held, for reading, while a term or a vote is noted, and as a whole
+// while the journal is closed, with storing taken under it.
 type journal struct {
 	*wal.WAL
 	tail      *tail
 	news      news
-	storing   sync.Mutex                  // held while the log is written
+	storing   sync.Mutex
 	late      time.Duration               // that the tail waits for the disk
 	alone     atomic.Pointer[func() bool] // whether no other node has the log; nil until Raft runs
 	snapshots raft.SnapshotStore
@@ -55,7 +59,7 @@ type journal struct {
 	cause     atomic.Pointer[error] // of that, while it is so
 	changed   chan struct{}         // has something after failing was set or cleared
 	lied      atomic.Bool           // of a term that was not noted; so nothing is noted any more
-	noting    sync.RWMutex          // held for reading while something is noted
+	noting    sync.RWMutex
 }
 
 func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"rankfs/meta"
 )
@@ -51,11 +50,11 @@ func (k *keys) entrust(ctx context.Context, id string) error {
 // shareKey gets the key to the voters that lack it, this node included, and has nodes
 // that are drained and have no vote forget it, as far as they answer.
 func (k *keys) shareKey(ctx context.Context) {
-	own, now := k.config.Authority.CanSign(), time.Now()
+	own := k.config.Authority.CanSign()
 	for id, s := range k.replica.servers() {
 		signs, known := k.seen.signs(id)
 		switch {
-		case id == k.config.Self.ID || !known || !k.seen.live(id, now) || k.seen.isLost(id):
+		case id == k.config.Self.ID || !known || !k.seen.live(id) || k.seen.isLost(id):
 		case isVoter(s) && signs && !own:
 			own = k.warnings.told("the authority's key is not here", id, k.fetchKey(ctx, id))
 		case isVoter(s) && !signs && own:

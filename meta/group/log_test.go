@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 	walfs "github.com/hashicorp/raft-wal/fs"
@@ -25,7 +24,7 @@ import (
 func TestATornLog(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	for i := range 50 {
-		if err := set(nodes[0], fmt.Sprint(i), 5*time.Second); err != nil {
+		if err := set(nodes[0], fmt.Sprint(i), enough); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +42,7 @@ func TestATornLog(t *testing.T) {
 		}
 		n.start(false)
 		value := fmt.Sprint("round ", round)
-		if err := set(n, value, 10*time.Second); err != nil {
+		if err := set(n, value, enough); err != nil {
 			t.Fatalf("cut to %d bytes: %v", size, err)
 		}
 		agree(t, nodes, value)

@@ -98,15 +98,15 @@ func (m *membership) takeStep(ctx context.Context) (change, error) {
 
 // next is the step that Raft's configuration needs, as this node, leading, sees it.
 func (m *membership) next() change {
-	servers, now := m.replica.servers(), time.Now()
+	servers := m.replica.servers()
 	byID := make(map[string]member)
 	for id, s := range servers {
-		byID[id] = member{id: id, server: true, voter: isVoter(s), live: m.seen.live(id, now)}
+		byID[id] = member{id: id, server: true, voter: isVoter(s), live: m.seen.live(id)}
 	}
 	for _, n := range m.config.Machine.Nodes() {
 		one := byID[n.ID]
 		one.id, one.admit, one.idle, one.lost, one.since = n.ID, true, n.Drained, m.seen.isLost(n.ID), uint64(n.Admitted)
-		one.live = m.seen.live(n.ID, now)
+		one.live = m.seen.live(n.ID)
 		_, one.heard = m.seen.signs(n.ID)
 		one.server = one.server && servers[n.ID].Address == raftAddress(n.ID, n.Addr)
 		byID[n.ID] = one
@@ -119,7 +119,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 	n, _ := m.config.Machine.Node(c.id)
 	switch c.do {
 	case promote:
-		if m.seen.live(c.id, time.Now()) { // or it gets the key when it is back
+		if m.seen.live(c.id) { // or it gets the key when it is back
 			if err := m.keys.entrust(ctx, c.id); err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 	}
 	err := m.replica.take(c, n)
 	if c.do == remove {
-		m.replica.courier.called(raft.ServerID(c.id)) // ends the waits for it
+		m.replica.transport.called(raft.ServerID(c.id)) // ends the waits for it
 	}
 	return err
 }

@@ -20,8 +20,8 @@ func (p *progress) Ready(ctx context.Context) error {
 }
 
 // Lasts has all that this node knows outlive a power failure. A command by which files in
-// memory are known, and which went with them, may have been answered before that: see
-// state.Machine.Fleeting.
+// memory are known, and which went with them, or by which something is removed, may have been
+// answered before that: see state.Machine.Fleeting.
 func (p *progress) Lasts() error { return p.replica.store.log.sync() }
 
 // catchUp is Ready, and returns what the leader has said.

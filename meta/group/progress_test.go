@@ -35,7 +35,7 @@ func TestReadyWritesNothing(t *testing.T) {
 			t.Errorf("by 15 questions the log went from %d to %d", before, after)
 		}
 		value := fmt.Sprint(i)
-		if err := set(leader, value, leader.times.patience); err != nil {
+		if err := set(leader, value, enough); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range rest {
@@ -61,18 +61,18 @@ func TestALeaderThatIsNoneIsNotUpToDate(t *testing.T) {
 	w := newNetwork()
 	nodes := clusterWith(t, 3, func(n *node) {
 		if n.net = w; n.id == fmt.Sprintf("%016x", 0xa0) {
-			n.times.heartbeat = 20 * time.Second // it leads for half as long when it hears nobody
+			n.times.heartbeat = time.Minute // it leads for half as long when it hears nobody
 		}
 	})
 	t.Cleanup(w.heal)
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	former, rest := nodes[0], nodes[1:]
-	if err := errors.Join(set(former, "before", 5*time.Second), former.group.Ready(t.Context())); err != nil {
+	if err := errors.Join(set(former, "before", enough), former.group.Ready(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	w.isolate(former.id, nodes...)
 	eventually.True(t, "another leads", func() bool { return rest[0].group.Leads() || rest[1].group.Leads() })
-	if err := set(rest[0], "after", 5*time.Second); err != nil {
+	if err := set(rest[0], "after", enough); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -37,10 +37,9 @@ func TestADamagedReplicaIsReplaced(t *testing.T) {
 			if err := tt.damage(n); err != nil {
 				t.Fatal(err)
 			}
-			if err := set(rest[1], "meanwhile", 10*time.Second); err != nil {
+			if err := set(rest[1], "meanwhile", enough); err != nil {
 				t.Fatal(err)
 			}
-			n.times.patience = 30 * time.Second
 			n.start(false)
 			if err := n.begun(); err != nil {
 				t.Fatal(err)
@@ -56,7 +55,7 @@ func TestADamagedReplicaIsReplaced(t *testing.T) {
 			// It is as good as another: the cluster lives by its vote.
 			last := nodes[slices.IndexFunc(nodes, func(o *node) bool { return o != n && o != rest[1] })]
 			last.stop()
-			if err := set(n, "after", 10*time.Second); err != nil {
+			if err := set(n, "after", enough); err != nil {
 				t.Error(err)
 			}
 		})
@@ -68,7 +67,7 @@ func (n *node) aged() {
 	n.t.Helper()
 	for _, value := range []string{"a", "b", "c"} {
 		for range 10 {
-			if err := set(n, value, 5*time.Second); err != nil {
+			if err := set(n, value, enough); err != nil {
 				n.t.Fatal(err)
 			}
 		}
@@ -103,7 +102,7 @@ func (n *node) tear(bytes int64) error {
 func TestALoneLogThatEndsBeforeItsSnapshot(t *testing.T) {
 	n := newNode(t, 0).found()
 	for i := range 20 {
-		if err := set(n, fmt.Sprint(i), 5*time.Second); err != nil {
+		if err := set(n, fmt.Sprint(i), enough); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +119,7 @@ func TestALoneLogThatEndsBeforeItsSnapshot(t *testing.T) {
 			t.Errorf("cut to %d bytes: it knows %q", bytes, v)
 		}
 		for range 20 {
-			if err := set(n, "19", 5*time.Second); err != nil {
+			if err := set(n, "19", enough); err != nil {
 				t.Fatalf("cut to %d bytes: %v", bytes, err)
 			}
 		}
@@ -135,7 +134,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 	_, rest := leading(t, nodes)
 	n := rest[0]
 	for i := range 40 {
-		if err := set(n, fmt.Sprint(i), 5*time.Second); err != nil {
+		if err := set(n, fmt.Sprint(i), enough); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,7 +198,7 @@ func TestADamagedReplicaWaitsForTheOthers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(n.dir, "raft", "damaged")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what is damaged was moved (%v)", err)
 	}
-	n.times.patience = defaultTimes().patience
+	n.times.patience = quick().patience
 	for _, other := range nodes {
 		if other != n {
 			other.start(false)

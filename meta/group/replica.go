@@ -26,12 +26,12 @@ type replica struct {
 	links  *links
 	store  *store
 	configuration
-	endRaft func() raft.Future // the same each time
-	courier *courier
-	reign   reign
-	writes  chan struct{}  // one for each command that Raft has not answered
-	current atomic.Uint64  // the term in which this node was up to date once, as the leader
-	written sync.WaitGroup // goroutines that wait for those
+	endRaft   func() raft.Future // the same each time
+	transport *transport
+	reign     reign
+	writes    chan struct{}  // one for each command that Raft has not answered
+	current   atomic.Uint64  // the term in which this node was up to date once, as the leader
+	written   sync.WaitGroup // goroutines that wait for those
 }
 
 // maxWrites bounds the commands that this node has put into its log and that are not
@@ -51,22 +51,22 @@ func startReplica(c *Config, s *store, l *links, bootstrap bool) (*replica, erro
 	r.reign.begin()
 	self := raftAddress(c.Self.ID, c.Self.Addr)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream{c.Port.Listener(trust.Raft), self, r.dial}, MaxPool: 3, Timeout: c.times.patience, Logger: hclogger(c.Log),
+		Stream: stream{c.Port.Listener(trust.Raft), self, r.dial}, MaxPool: 3, Timeout: c.times.message, Logger: hclogger(c.Log),
 		// No pipelines: one whose follower knows of a newer term is left with a
 		// send that no goroutine receives, and Raft waits for it when it shuts down.
 		MaxRPCsInFlight: 1,
 	})
-	r.courier = newCourier(network, s.news, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
+	r.transport = newTransport(network, s.news, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
 	conf := raftConfig(c)
 	replayed := newFSM(c.Machine, s.agreed, s.news, s.log.sync)
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
-		err = raft.BootstrapCluster(conf, s.log, s.log, s.snapshots, r.courier, only)
+		err = raft.BootstrapCluster(conf, s.log, s.log, s.snapshots, r.transport, only)
 	}
 	if err == nil {
 		r.configuration.patience = c.times.patience
-		r.raft, err = raft.NewRaft(conf, replayed, s.log, s.log, s.snapshots, r.courier)
+		r.raft, err = raft.NewRaft(conf, replayed, s.log, s.log, s.snapshots, r.transport)
 		if err != nil {
 			err = replayed.explain(err)
 		}
@@ -96,7 +96,7 @@ func raftConfig(c *Config) *raft.Config {
 
 // dial connects Raft to another node, for as long as that is not known to hear nothing.
 func (r *replica) dial(ctx context.Context, addr, id string) (net.Conn, error) {
-	return r.courier.hang(ctx, raft.ServerID(id), func(ctx context.Context) (net.Conn, error) {
+	return r.transport.hang(ctx, raft.ServerID(id), func(ctx context.Context) (net.Conn, error) {
 		return r.links.dialAt(ctx, addr, id, trust.Raft)
 	})
 }
@@ -166,7 +166,7 @@ func (r *replica) observe(ctx context.Context) {
 		select {
 		case <-changes:
 			r.reign.begin()
-			r.courier.giveUp()
+			r.transport.giveUp()
 		case <-ctx.Done():
 			return
 		}
@@ -259,7 +259,7 @@ func (r *replica) follow(ctx context.Context, index uint64) error {
 
 // close ends this node's part, until it is started again. What it knows is on disk.
 func (r *replica) close() error {
-	r.courier.end()
+	r.transport.end()
 	if r.config.Machine.Summary().Applied > 0 {
 		_ = r.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
 	}

@@ -15,17 +15,24 @@ type pulse struct {
 	Clock   int64  `json:"clock"`           // what its clock shows, in nanoseconds since 1970
 }
 
-// sightings are what the leader knows of each node since it has led: when it answered
-// last, and what it said. They begin anew with each lead, so that no node is taken for
-// dead because of what another leader heard; a node that has never led has none.
+// sightings are what the leader knows of each node since it has led: for how long it was
+// asked in vain, and what it said. They begin anew with each lead, so that no node is taken
+// for dead because of what another leader heard; a node that has never led has none.
+//
+// A node is judged by the rounds in which it was asked and did not answer, and not by the
+// clock: a leader that was stopped for a while, or had no processor, has asked nobody then.
+// So a round counts for as long as it took, but for no more than a node has to answer.
 //
 // Any goroutine may look and note. The lock is held for no more than that.
 type sightings struct {
-	dead time.Duration // without an answer
+	dead time.Duration // asked in vain
+	most time.Duration // that one round counts
 	mu   struct {
 		sync.Mutex
-		began time.Time // to lead
-		last  map[string]time.Time
+		round int       // the one that is under way; 0: this node has never led
+		ended time.Time // the round before
+		vain  map[string]time.Duration
+		last  map[string]int // the round in which a node said something; none since this node leads: 0
 		said  map[string]pulse
 		off   map[string]time.Duration // how far their clocks are ahead of this node's
 		lost  map[string]bool          // nodes whose log is lost, until they begin anew
@@ -37,20 +44,37 @@ type sightings struct {
 func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.last, s.mu.said, s.mu.lost = make(map[string]time.Time), make(map[string]pulse), make(map[string]bool)
-	s.mu.off, s.mu.began = make(map[string]time.Duration), now
+	s.mu.vain, s.mu.last = make(map[string]time.Duration), make(map[string]int)
+	s.mu.said, s.mu.off, s.mu.lost = make(map[string]pulse), make(map[string]time.Duration), make(map[string]bool)
+	s.mu.round, s.mu.ended = 1, now
 	for _, id := range ids {
-		s.mu.last[id] = now
+		s.mu.vain[id] = 0
 	}
 }
 
-// saw notes what a node has said when this one's clock showed what it shows.
-func (s *sightings) saw(id string, p pulse, clock, now time.Time) {
+// looked notes that all nodes were asked, and have answered by now if they do.
+func (s *sightings) looked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.last[id], s.mu.said[id] = now, p
-	s.mu.off[id] = time.Unix(0, p.Clock).Sub(clock)
+	took := min(now.Sub(s.mu.ended), s.most)
+	for id := range s.mu.vain {
+		if s.mu.last[id] != s.mu.round {
+			s.mu.vain[id] += took
+		}
+	}
+	s.mu.round, s.mu.ended = s.mu.round+1, now
 }
+
+// saw notes what a node has said when this one's clock showed what it shows.
+func (s *sightings) saw(id string, p pulse, clock time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hear(id)
+	s.mu.said[id], s.mu.off[id] = p, time.Unix(0, p.Clock).Sub(clock)
+}
+
+// hear notes that a node has said something. The lock is held.
+func (s *sightings) hear(id string) { s.mu.vain[id], s.mu.last[id] = 0, s.mu.round }
 
 // doubt notes how far off a node's clock seems to be that does not answer.
 func (s *sightings) doubt(id string, ahead time.Duration) {
@@ -67,29 +91,29 @@ func (s *sightings) ahead(id string) time.Duration {
 }
 
 // heard notes that a node has said something.
-func (s *sightings) heard(id string, now time.Time) {
+func (s *sightings) heard(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.last != nil { // this node has led
-		s.mu.last[id] = now
+	if s.mu.round > 0 {
+		s.hear(id)
 	}
 }
 
 // found notes that a node has begun.
-func (s *sightings) found(id string, now time.Time) {
-	s.heard(id, now)
+func (s *sightings) found(id string) {
+	s.heard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.lost, id)
 }
 
 // lose notes that a node has nothing of what Raft counts on.
-func (s *sightings) lose(id string, now time.Time) {
+func (s *sightings) lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.lost != nil {
+	if s.mu.round > 0 {
+		s.hear(id)
 		s.mu.lost[id] = true
-		s.mu.last[id] = now
 	}
 }
 
@@ -118,22 +142,24 @@ func (s *sightings) speaks(id string) (version int, known bool) {
 	return max(p.Speaks, state.Oldest), known
 }
 
-// of is when a node answered last, and how far it was.
-func (s *sightings) of(id string) (last time.Time, applied uint64) {
+// applied is how far a node was when it answered last.
+func (s *sightings) applied(id string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.last[id], s.mu.said[id].Applied
+	return s.mu.said[id].Applied
 }
 
 // answered reports whether a node has said anything since this one leads.
 func (s *sightings) answered(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.last[id].After(s.mu.began)
+	return s.mu.last[id] > 0
 }
 
 // live reports whether a node has answered lately.
-func (s *sightings) live(id string, now time.Time) bool {
-	last, _ := s.of(id)
-	return now.Sub(last) < s.dead
+func (s *sightings) live(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	vain, known := s.mu.vain[id]
+	return known && vain < s.dead
 }

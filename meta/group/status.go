@@ -21,7 +21,7 @@ type Status struct {
 type Member struct {
 	state.Node
 	Voter bool    `json:"voter"`
-	Lag   *uint64 `json:"lag,omitempty"` // commands behind the leader, where the leader is asked
+	Lag   *uint64 `json:"lag,omitempty"` // commands behind the leader, where the leader is asked of another
 }
 
 // Status is how this node sees the cluster.
@@ -34,7 +34,7 @@ func (g *Group) Status() Status {
 	voters := r.voters()
 	for _, n := range m.Nodes() {
 		member := Member{Node: n, Voter: slices.Contains(voters, n.ID)}
-		if _, applied := g.duties.seen.of(n.ID); r.Leads() && applied > 0 {
+		if applied := g.duties.seen.applied(n.ID); r.Leads() && applied > 0 && n.ID != g.config.Self.ID {
 			lag := max(s.Applied, applied) - applied
 			member.Lag = &lag
 		}

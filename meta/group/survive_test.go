@@ -16,7 +16,7 @@ import (
 // setInTime sets a value, also where no node leads for a while.
 func setInTime(n *node, value string) {
 	n.t.Helper()
-	eventually.Done(n.t, time.Minute, "a value is set", func() error { return set(n, value, 10*time.Second) })
+	eventually.Done(n.t, enough, "a value is set", func() error { return set(n, value, 10*time.Second) })
 }
 
 // leaves has a node leave, which is refused while it seems that it is needed: on a
@@ -41,9 +41,9 @@ func (n *node) asks(c state.Command) error {
 	})
 }
 
-// onceLed tries something again as long as no node leads, for a minute at most.
+// onceLed tries something again as long as no node leads, and for no longer than enough.
 func onceLed(t *testing.T, do func() error) (err error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
 	eventually.Until(ctx, func() error {
 		if err = do(); errors.Is(err, meta.ErrUnavailable) {
@@ -159,7 +159,11 @@ func TestANodeThatWasAwayKeepsTheKey(t *testing.T) {
 	if err := away.begun(); err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "the leader has heard what it has", func() bool { signs, known := leader.group.duties.seen.signs(away.id); return signs && known })
+	eventually.True(t, "the leader has heard what it has", func() bool {
+		leader, _ = leading(t, nodes)
+		signs, known := leader.group.duties.seen.signs(away.id)
+		return signs && known
+	})
 	leader.group.keys.shareKey(t.Context())
 	if away.keyless() {
 		t.Error("it has forgotten the key")
@@ -179,7 +183,7 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				nodes = append(nodes, n)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), enough)
 				if err := n.group.AwaitVotes(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -231,9 +235,7 @@ func TestWhoIsNeededStaysThoughADeathIsNotKnown(t *testing.T) {
 		}
 	}
 	setInTime(rest[0], "between")
-	if err := rest[0].asks(&state.Remove{ID: rest[1].id}); err != nil {
-		t.Error(err)
-	}
+	leaves(rest[0], &state.Remove{ID: rest[1].id})
 	setInTime(rest[0], "after")
 }
 

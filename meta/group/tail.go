@@ -16,7 +16,7 @@ import (
 )
 
 // A tail is the end of a log that no other node has: commands of which nothing is left to
-// be known once the host has lost its power. They are answered when they are written to a
+// be known once the host has lost its power, and those that only remove. They are answered when they are written to a
 // file beside the log, which outlives the daemon, and is not synced. Before anything else
 // is written, and after tailTime at the latest, they are in the log as all others are.
 //

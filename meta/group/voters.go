@@ -56,7 +56,7 @@ func votersFor(admitted int) int {
 // majority and does nothing for it, but not before another has its vote. No change
 // leaves fewer live voters than a majority.
 func next(self string, all []member) change {
-	c := newCouncil(self, all)
+	c := newRoster(self, all)
 	for _, find := range []func() change{c.release, c.enter, c.elect, c.replace, c.expel, c.shrink} {
 		if found := find(); found.do != nothing {
 			return found
@@ -65,8 +65,8 @@ func next(self string, all []member) change {
 	return change{}
 }
 
-// A council is what next looks at.
-type council struct {
+// A roster is what next looks at: the members, and what their votes come to.
+type roster struct {
 	self    string
 	members []member // the oldest first
 	want    int      // voters
@@ -75,8 +75,8 @@ type council struct {
 	votes   int      // in all
 }
 
-func newCouncil(self string, all []member) *council {
-	c := &council{self: self, members: slices.SortedFunc(slices.Values(all), func(a, b member) int {
+func newRoster(self string, all []member) *roster {
+	c := &roster{self: self, members: slices.SortedFunc(slices.Values(all), func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id))
 	})}
 	var admitted, able int
@@ -105,7 +105,7 @@ func newCouncil(self string, all []member) *council {
 }
 
 // first is a step for the first of some members that may take it.
-func (c *council) first(members []member, do step, may func(m member) bool) change {
+func (c *roster) first(members []member, do step, may func(m member) bool) change {
 	for _, m := range members {
 		if may(m) && c.allows(m, do) {
 			return change{m.id, do}
@@ -117,7 +117,7 @@ func (c *council) first(members []member, do step, may func(m member) bool) chan
 // allows reports whether a majority of the voters is live after a step, or nearer
 // to it than before. Raft counts the votes by the new configuration as soon as
 // that is written.
-func (c *council) allows(m member, do step) bool {
+func (c *roster) allows(m member, do step) bool {
 	counts := m.admit && m.live && !m.lost
 	switch do {
 	case promote:
@@ -129,7 +129,7 @@ func (c *council) allows(m member, do step) bool {
 }
 
 // release takes out of Raft a node that has lost its log: its vote, and then itself.
-func (c *council) release() change {
+func (c *roster) release() change {
 	lost := func(m member) bool { return m.lost && m.server && m.id != c.self }
 	return cmp.Or(
 		c.first(c.members, demote, func(m member) bool { return lost(m) && m.voter }),
@@ -137,14 +137,14 @@ func (c *council) release() change {
 }
 
 // enter adds an admitted node to Raft's configuration.
-func (c *council) enter() change {
+func (c *roster) enter() change {
 	return c.first(c.members, add, func(m member) bool { return m.admit && !m.server && !m.lost })
 }
 
 // elect gives votes while live voters are too few. A node that is being drained gets one
 // only if voters, dead ones included, are too few; and so does a dead node, if no other
 // is left: its vote counts when it is back.
-func (c *council) elect() change {
+func (c *roster) elect() change {
 	may := func(m member) bool { return m.admit && m.server && !m.voter && !m.lost }
 	var found change
 	if c.live < c.want {
@@ -160,7 +160,7 @@ func (c *council) elect() change {
 
 // replace takes the votes of removed nodes, and of dead ones that another has the
 // vote of.
-func (c *council) replace() change {
+func (c *roster) replace() change {
 	replaced := c.live >= c.want || c.holders > c.want
 	goes := func(m member) bool { return m.voter && (!m.admit || !m.live && replaced) }
 	return cmp.Or(
@@ -169,13 +169,13 @@ func (c *council) replace() change {
 }
 
 // expel takes a removed node out of Raft's configuration.
-func (c *council) expel() change {
+func (c *roster) expel() change {
 	return c.first(c.members, remove, func(m member) bool { return m.server && !m.admit && !m.voter && m.id != c.self })
 }
 
 // shrink takes a vote if there are too many, that of a drained node or else of the
 // youngest; and gives a drained voter's vote to another node.
-func (c *council) shrink() change {
+func (c *roster) shrink() change {
 	youngest := slices.Clone(c.members)
 	slices.Reverse(youngest)
 	if c.holders > c.want {

@@ -17,12 +17,13 @@ const (
 )
 
 // A Table is the account of all jobs of a node. A job is a dataset's name and
-// a view, whatever the epoch; a dataset that was registered later has others. Its methods may be called concurrently.
+// a view, whatever the epoch; a dataset that was registered later has others. Its methods
+// may be called concurrently. The lock guards the accounts, down to each rank's; the locks
+// of clocks are taken under it.
 type Table struct {
 	now   func() time.Time
 	flows *Flows
 
-	// The locks of clocks are taken under this one.
 	mu struct {
 		sync.Mutex
 		jobs      map[jobKey]*job

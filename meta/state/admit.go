@@ -45,7 +45,7 @@ func (c *Admit) apply(s *state) (Result, error) {
 		return Result{}, fmt.Errorf("admit node %s: %w", c.Node.ID, err)
 	}
 	n = c.Node
-	n.Pool, n.PoolFull = 0, false
+	n.Pool, n.PoolFull, n.Called = 0, false, ""
 	n.Up, n.Drained, n.Admitted, n.Life, n.Role, n.Wish, n.Wished = true, false, s.Now, 0, role, "", 0
 	s.nodes().put(s, n)
 	return Result{Node: &n}, nil

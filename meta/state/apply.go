@@ -6,9 +6,6 @@ import (
 	"rankfs/meta"
 )
 
-// New is the machine that no command was applied to.
-func New() *Machine { return Speaking(Version) }
-
 // Apply applies the command at that index of the log and says what came of it.
 // An error is as much a part of the outcome as a result: every machine returns
 // the same, and has changed nothing.

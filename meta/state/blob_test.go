@@ -66,7 +66,7 @@ func TestBlobs(t *testing.T) {
 	dir := func(name string, number uint64) []state.Blob {
 		return []state.Blob{{Name: name, Number: number, Dir: true}}
 	}
-	before := fmt.Sprint(c.blobs(), c.m.Blobs(number, ""), c.m.Commits(number))
+	before := fmt.Sprint(c.blobs(), c.m.Blobs(number, ""), c.maps(number))
 	one := at(nil, put(other, "k", 20))
 	one.New = true
 	c.refuse(meta.ErrExist, one)
@@ -78,7 +78,7 @@ func TestBlobs(t *testing.T) {
 	c.refuse(meta.ErrInvalid, signedBy(other, &state.SealStage{StageName: blobs}))
 	c.refuse(meta.ErrInvalid, signedBy(other, &state.BeginStage{StageName: blobs}))
 	c.refuse(meta.ErrInvalid, signedBy(other, &state.SpecifyStage{StageName: blobs, Spec: "maps=1"}))
-	if fmt.Sprint(c.blobs(), c.m.Blobs(number, ""), c.m.Commits(number)) != before {
+	if fmt.Sprint(c.blobs(), c.m.Blobs(number, ""), c.maps(number)) != before {
 		t.Error("what was refused has changed something")
 	}
 	whole := at(append(dir("d", 30), dir("d/e", 31)...), put(other, "d/a", 32), put(other, "d/e/b", 33))
@@ -118,7 +118,7 @@ func TestBlobs(t *testing.T) {
 
 // Random puts and removals against a plain map, through snapshots.
 func TestBlobModel(t *testing.T) {
-	names := []string{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/a"}
+	names := []string{"a", "b", "d", "d-a", "d/a", "d/b", "d/e", "d/e-a", "d/e/a", "d/e/b", "d/e0", "d0"}
 	rapid.Check(t, func(r *rapid.T) {
 		c := withBlobs(t)
 		model := make(map[string]state.Blob)
@@ -211,17 +211,51 @@ func (c *cluster) check(r *rapid.T, model map[string]state.Blob) {
 			numbers = append(numbers, b.Number)
 		}
 	}
-	found := 0
-	for _, dir := range []string{"", "d", "d/e"} {
-		found += len(c.m.Blobs(g.Number, dir))
+	for _, dir := range []string{"", "a", "d", "d/e"} {
+		var want []state.Blob
+		for _, name := range slices.Sorted(maps.Keys(model)) {
+			if meta.KeyDir(name) == dir {
+				want = append(want, model[name])
+			}
+		}
+		if got := c.m.Blobs(g.Number, dir); !slices.Equal(got, want) {
+			r.Fatalf("in %q is %v, want %v", dir, got, want)
+		}
 	}
 	var has []uint64
-	for _, one := range c.m.Commits(g.Number) {
+	for _, one := range c.m.Commits(g.Number).All() {
 		has = append(has, one.Map)
 	}
 	slices.Sort(numbers)
-	if found != len(model) || !slices.Equal(has, numbers) || g.Maps != uint64(len(numbers)) || g.Bytes != 10*int64(len(numbers)) {
-		r.Fatalf("%d names, maps %v, %+v; want %v", found, has, g, model)
+	if !slices.Equal(has, numbers) || g.Maps != uint64(len(numbers)) || g.Bytes != 10*int64(len(numbers)) {
+		r.Fatalf("maps %v, %+v; want %v", has, g, model)
+	}
+}
+
+// BenchmarkRemoveDirectories lists and removes directories of one blob each, of which there are
+// so many.
+func BenchmarkRemoveDirectories(b *testing.B) {
+	for _, n := range []int{1 << 10, 1 << 14} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c := pooled(b, "maps=1")
+			c.do(signedBy(other, &state.MakeStage{Job: "j", Name: meta.BlobDir, Nonce: 3}))
+			stage := c.blobs().Number
+			add := func(i int) {
+				d := state.Blob{Name: fmt.Sprintf("d%08d", i), Number: uint64(2 * i), Dir: true}
+				c.do(signedBy(other, &state.PutBlobs{StageName: blobs, Node: other, Dirs: []state.Blob{d},
+					Maps: state.Commits{put(other, d.Name+"/k", uint64(2*i+1))}}))
+			}
+			for i := range n {
+				add(i)
+			}
+			for i := 0; b.Loop(); i++ {
+				dir := fmt.Sprintf("d%08d", i)
+				for _, in := range append(c.m.Blobs(stage, dir), state.Blob{Name: dir, Number: uint64(2 * i), Dir: true}) {
+					c.do(signedBy(other, &state.DropBlob{StageName: blobs, Blob: in}))
+				}
+				add(n + i)
+			}
+		})
 	}
 }
 
@@ -252,8 +286,8 @@ func TestQuotaOfBlobs(t *testing.T) {
 	}
 }
 
-// Of all commands only those go with the memory of hosts that say of maps which are nowhere
-// else.
+// Of all commands a power failure may undo those alone that say of maps which are nowhere but
+// in memory, and those that do nothing but remove.
 func TestFleetingCommands(t *testing.T) {
 	maps, blobs := commitOf(0, 0, other, 5), putOf(other, put(other, "k", 1))
 	both := &state.CommitMaps{Maps: append(append(state.Batch{}, maps.Maps...), blobs.Maps...)}
@@ -269,6 +303,14 @@ func TestFleetingCommands(t *testing.T) {
 		{"maps and blobs", "maps=1", both, false},
 		{"maps of no stage", "maps=1", unknown, false},
 		{"a seal", "maps=1", &state.SealStage{StageName: stageName}, false},
+		{"a removed map", "maps=1", &state.DropMap{StageName: stageName}, true},
+		{"a removed map on disks", "maps=1 ack=durable", &state.DropMap{StageName: stageName}, true},
+		{"a removed blob", "maps=1", &state.DropBlob{StageName: state.StageName{Job: "j", Name: meta.BlobDir}}, true},
+		{"a removed stage", "maps=1", &state.DropStage{StageName: stageName}, true},
+		{"a removed job", "maps=1", &state.DropJob{Name: "j"}, true},
+		{"a reset, which begins something", "maps=1", &state.ResetStage{StageName: stageName}, false},
+		{"a copy that is lost", "maps=1", &state.KeepCopy{StageName: stageName, Node: other}, false},
+		{"a directory of blobs", "maps=1", &state.PutBlobs{StageName: state.StageName{Job: "j", Name: meta.BlobDir}, Node: other, Dirs: []state.Blob{{Name: "d", Dir: true}}}, false},
 	} {
 		c := pooled(t, one.spec)
 		c.do(signedBy(other, &state.MakeStage{Job: "j", Name: meta.BlobDir, Nonce: 3}))

@@ -107,7 +107,7 @@ func TestPlanBounds(t *testing.T) {
 		c.do(&state.Settle{View: view(epoch, 1), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}}})
 	}
 	isSettled := func(epoch int) bool {
-		_, ok := c.m.Plan(view(epoch, 1))
+		_, ok := c.m.SettledPlan(view(epoch, 1))
 		return ok
 	}
 	for n := range state.MaxPlans {
@@ -115,8 +115,8 @@ func TestPlanBounds(t *testing.T) {
 	}
 	c.do(&state.Unsettle{View: view(0, 1)})
 	settle(0) // it is the latest now
-	evicted, _ := c.m.Plan(view(1, 1))
-	next, _ := c.m.Plan(view(2, 1))
+	evicted, _ := c.m.SettledPlan(view(1, 1))
+	next, _ := c.m.SettledPlan(view(2, 1))
 	settle(state.MaxPlans)
 	if !isSettled(0) || isSettled(1) || !isSettled(2) || !isSettled(state.MaxPlans) {
 		t.Fatal("another plan was dropped than the oldest")
@@ -156,7 +156,7 @@ func TestRankMapBounds(t *testing.T) {
 	}
 	settle(11, 7) // until epoch 1 is gone, since epoch 10 has the nodes of epoch 0
 	for epoch, want := range map[int]bool{0: false, 1: false, 10: true, 11: true} {
-		if _, ok := c.m.Plan(view(epoch, meta.MaxRanks)); ok != want {
+		if _, ok := c.m.SettledPlan(view(epoch, meta.MaxRanks)); ok != want {
 			t.Errorf("epoch %d is settled: %v", epoch, ok)
 		}
 	}

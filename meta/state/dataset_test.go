@@ -96,7 +96,7 @@ func TestNewGeneration(t *testing.T) {
 	if r := c.do(&state.PutDataset{Name: "d", Registration: json.RawMessage("2"), Index: index(1), Generation: 1}); r.Generation != 3 {
 		t.Fatalf("%+v", r)
 	}
-	_, plan := c.m.Plan(view(1, 2))
+	_, plan := c.m.SettledPlan(view(1, 2))
 	_, queue := c.m.Queue(view(1, 2))
 	if plan || queue || c.m.Claims("d", 2) != nil {
 		t.Fatal("something of the old generation is left")

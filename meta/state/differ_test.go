@@ -79,7 +79,7 @@ func (m *model) differDatasets(real *state.Machine) error {
 		return fmt.Errorf("%d plans, not %d", n, len(m.plans))
 	}
 	for v, want := range m.plans {
-		if p, ok := real.Plan(v); !ok || !reflect.DeepEqual(p, want) {
+		if p, ok := real.SettledPlan(v); !ok || !reflect.DeepEqual(p, want) {
 			return fmt.Errorf("plan %+v, not %+v", p, want)
 		}
 	}

@@ -3,7 +3,23 @@ package state
 import (
 	"io"
 	"maps"
+
+	"github.com/cespare/xxhash/v2"
 )
+
+// New is the machine that no command was applied to.
+func New() *Machine { return Speaking(Version) }
+
+// Hash is the same for machines that are the same, whatever the index at which
+// they came to be so.
+func (m *Machine) Hash() uint64 {
+	m.mu.Lock()
+	s := m.mu.state.share()
+	m.mu.Unlock()
+	sum := xxhash.New()
+	s.write(newFrameWriter(sum))
+	return sum.Sum64()
+}
 
 // Read is the machine that a snapshot was made of. Any damage is ErrCorrupt.
 func Read(r io.Reader) (*Machine, error) {
@@ -31,3 +47,29 @@ func (m *Machine) Settings() map[string]string {
 	defer done()
 	return maps.Clone(s.settings().m)
 }
+
+// PageSize is how many maps a page has at most.
+const PageSize = pageSize
+
+// A MapList is the maps of a stage, to be changed by no commands.
+type MapList struct{ *Machine }
+
+// NewMapList has none.
+func NewMapList() MapList { return MapList{New()} }
+
+func (l MapList) changed() *commits { return l.mu.state.pool().toChange(l.mu.state, 1) }
+
+// Set enters a map.
+func (l MapList) Set(c Commit) { l.changed().of.set(c) }
+
+// Drop forgets a map.
+func (l MapList) Drop(number uint64) { l.changed().of.drop(number) }
+
+// Get is a map.
+func (l MapList) Get(number uint64) (Commit, bool) { return l.Commit(1, number) }
+
+// Maps are all.
+func (l MapList) Maps() Maps { return l.Commits(1) }
+
+// Pages is how many pages they are on.
+func (l MapList) Pages() int { return len(l.changed().of.table) }

@@ -21,7 +21,7 @@ func seeds() []state.Command {
 		&state.Drain{ID: id(1), Drained: true},
 		&state.Remove{ID: id(1)},
 		&state.Health{ID: id(1), Life: 77},
-		&state.Begin{ID: id(2), Addr: "h:4", Life: 78},
+		&state.Begin{Entry: state.Entry{By: id(2)}, ID: id(2), Addr: "h:4", Life: 78, Called: "other"},
 		&state.PutDataset{Name: "d", Registration: json.RawMessage(`{"b":[1]}`), Index: index(1), IndexBytes: 5, Generation: 1},
 		&state.RemoveDataset{Name: "d", Generation: 1},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 2, Node: id(1)},

@@ -33,11 +33,20 @@ func (c *Health) apply(s *state) (Result, error) {
 
 // Begin says that a node's daemon was started: it is up, it is reached at Addr,
 // and of what it held of queues before it has nothing. Life is a number that the
-// daemon has drawn. Sent again, it says where the node is and nothing else.
+// daemon has drawn. Called is the name of its host, if that is not the one that the
+// node was admitted by. Sent again, it says where the node is and nothing else.
 type Begin struct {
 	Entry
 	ID, Addr string
 	Life     uint64
+	Called   string `json:",omitempty"`
+}
+
+func (c *Begin) version() int {
+	if c.Called != "" {
+		return max(Signed, c.Entry.version())
+	}
+	return c.Entry.version()
 }
 
 func (c *Begin) about(*state) string { return c.ID }
@@ -46,7 +55,15 @@ func (c *Begin) check() error {
 	if c.Life == 0 {
 		return fmt.Errorf("life 0 of node %s %w", shorten(c.ID), meta.ErrInvalid)
 	}
-	return first(checkID(c.ID), checkText("address", c.Addr, maxText))
+	return first(checkID(c.ID), checkText("address", c.Addr, maxText), checkCalled(c.Called))
+}
+
+// checkCalled is for a name that need not be there.
+func checkCalled(name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkText("host", name, maxText)
 }
 
 func (c *Begin) apply(s *state) (Result, error) {
@@ -59,7 +76,7 @@ func (c *Begin) apply(s *state) (Result, error) {
 		s.queues().returnLeases(s, c.ID, Down)
 	}
 	return s.nodes().change(s, c.ID, func(n *Node) {
-		n.Addr, n.Life, n.Up = c.Addr, c.Life, n.Up || !again
+		n.Addr, n.Life, n.Up, n.Called = c.Addr, c.Life, n.Up || !again, c.Called
 	})
 }
 

@@ -87,7 +87,7 @@ func (m *model) settle(c *state.Settle) (state.Result, error) {
 				return state.Result{}, err
 			}
 		}
-		p = state.Plan{
+		p = state.SettledPlan{
 			View: c.View, Generation: c.Generation, Index: m.datasets[name].Index,
 			Nodes: c.Nodes, Sequence: m.next(), Settled: m.now,
 		}

@@ -19,7 +19,7 @@ type model struct {
 	latest   uint64 // generation
 	datasets map[string]state.Dataset
 	jobs     map[string]map[uint64][2]string
-	plans    map[string]state.Plan
+	plans    map[string]state.SettledPlan
 	queues   map[string]*modelQueue
 	settings map[string]string
 	uses     map[string]int // of tokens, ever
@@ -29,7 +29,7 @@ func newModel() *model {
 	return &model{
 		tokens: make(map[string]state.Token), nodes: make(map[string]state.Node), removed: make(map[string]bool),
 		datasets: make(map[string]state.Dataset),
-		jobs:     make(map[string]map[uint64][2]string), plans: make(map[string]state.Plan),
+		jobs:     make(map[string]map[uint64][2]string), plans: make(map[string]state.SettledPlan),
 		queues: make(map[string]*modelQueue), settings: make(map[string]string), uses: make(map[string]int),
 	}
 }

@@ -23,6 +23,7 @@ type Node struct {
 	Wished   int64  `json:",omitempty"` // when that was said, by the time of the cluster
 	Pool     int64  `json:",omitempty"` // bytes that it has for the shuffle pool; zero: it keeps nothing of that
 	PoolFull bool   `json:",omitempty"` // and takes no more for now
+	Called   string `json:",omitempty"` // what its host is called now, if that is another name than Host, which stays
 }
 
 func (n *Node) check() error {

@@ -76,6 +76,31 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// A host that is called otherwise than when its node was admitted is so beside the name
+// that plans go by, until it has its name again; and it is written with that.
+func TestAHostThatIsCalledOtherwise(t *testing.T) {
+	c := roled(t)
+	n, _ := c.m.Node(id(2))
+	begin := func(life uint64, called string) *state.Begin {
+		return &state.Begin{Entry: state.Entry{By: id(2)}, ID: id(2), Addr: "h:2", Life: life, Called: called}
+	}
+	for life, called := range []string{"", "other", "third", ""} {
+		c.do(begin(uint64(life+1), called))
+		read, err := state.Read(bytes.NewReader(written(t, snapshot(t, c.m))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, m := range map[string]*state.Machine{"now": c.m, "from a snapshot": read} {
+			if got, _ := m.Node(id(2)); got.Host != n.Host || got.Called != called {
+				t.Errorf("%s: %+v, want it called %q", what, got, called)
+			}
+		}
+	}
+	if data, err := state.Encode(&state.Begin{ID: id(2), Addr: "h:2", Life: 9, Called: "other"}); err == nil && data[0] < state.Signed {
+		t.Errorf("the release before is told, in a command of version %d", data[0])
+	}
+}
+
 // A plan goes by the hosts of its nodes, so these are known for good.
 func TestTheHostOfARemovedNodeIsRemembered(t *testing.T) {
 	c := founded(t, 2)

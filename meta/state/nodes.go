@@ -75,6 +75,26 @@ func (r nodeReads) Node(id string) (Node, bool) {
 	return s.nodes().get(id)
 }
 
+// OnHost are the nodes whose host has this name. A host may have got another name since
+// its node was admitted: by that it is found too, unless others were admitted by it.
+func (r nodeReads) OnHost(name string) (found []Node) {
+	all := r.Nodes()
+	for _, called := range []func(Node) string{
+		func(n Node) string { return n.Host },
+		func(n Node) string { return n.Called },
+	} {
+		for _, n := range all {
+			if meta.SameHost(called(n), name) {
+				found = append(found, n)
+			}
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
 // HostOf is the host of a node that there is or was; empty if there was none.
 func (r nodeReads) HostOf(id string) string {
 	s, done := r.read()

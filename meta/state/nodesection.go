@@ -34,7 +34,8 @@ func (in *restorer) node(n Node) error {
 	role := n.Role
 	n.Role = ""
 	offers := must(n.Pool >= 0 && (n.Pool == 0 && !n.PoolFull || in.s.version() >= Signed), errWrong)
-	if err := first(n.check(), checkRole(role, in.s.version()), n.checkWish(in.s), offers, in.newID(n.ID)); err != nil {
+	called := must(n.Called == "" || in.s.version() >= Signed, errWrong)
+	if err := first(n.check(), checkRole(role, in.s.version()), n.checkWish(in.s), offers, called, checkCalled(n.Called), in.newID(n.ID)); err != nil {
 		return err
 	}
 	n.Role = role

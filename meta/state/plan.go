@@ -1,8 +1,8 @@
 package state
 
-// A Plan is what the assignment of a view is computed from, the same on every
+// A SettledPlan is what the assignment of a view is computed from, the same on every
 // node: the dataset's index, and where the ranks are. The rest is in the view.
-type Plan struct {
+type SettledPlan struct {
 	View       string
 	Generation uint64 // of the dataset
 	Index      string // hash of its index file
@@ -11,7 +11,7 @@ type Plan struct {
 	Settled    int64  `json:"Pinned"` // time of the cluster
 }
 
-func (p *Plan) copy() *Plan {
+func (p *SettledPlan) copy() *SettledPlan {
 	c := *p
 	return &c
 }

@@ -11,7 +11,7 @@ import (
 
 func TestPlans(t *testing.T) {
 	c := founded(t, 1)
-	if got := c.m.Plans(); len(got) != 0 {
+	if got := c.m.SettledPlans(); len(got) != 0 {
 		t.Fatalf("plans of nobody: %v", got)
 	}
 	settle := func(epoch int) {
@@ -20,7 +20,7 @@ func TestPlans(t *testing.T) {
 	for _, epoch := range []int{2, 1, 3, 2} { // the second time it is settled already
 		settle(epoch)
 	}
-	before, _ := c.m.Plan(view(1, 2))
+	before, _ := c.m.SettledPlan(view(1, 2))
 	overtaken := func(want bool) {
 		t.Helper()
 		if got := c.m.Overtaken(view(1, 2), before.Sequence); got != want {
@@ -33,8 +33,8 @@ func TestPlans(t *testing.T) {
 	settle(1)
 	overtaken(true)
 	var got []string
-	for _, p := range c.m.Plans() {
-		if one, ok := c.m.Plan(p.View); !ok || fmt.Sprint(one) != fmt.Sprint(p) {
+	for _, p := range c.m.SettledPlans() {
+		if one, ok := c.m.SettledPlan(p.View); !ok || fmt.Sprint(one) != fmt.Sprint(p) {
 			t.Errorf("plan %v, by its view %v", p, one)
 		}
 		got = append(got, p.View)

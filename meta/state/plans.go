@@ -10,7 +10,7 @@ import (
 
 // plans are those that are settled, by view.
 type plans struct {
-	table[string, *Plan]
+	table[string, *SettledPlan]
 	maps  rankMaps
 	order []planRef // that of plans, with some that are gone
 }
@@ -29,7 +29,7 @@ func (t *plans) share() section { return &plans{table: t.table.share()} }
 func (t *plans) over() bool { return t.len() > MaxPlans || t.maps.runs > MaxRuns }
 
 type planFrame struct {
-	Plan
+	SettledPlan
 	Map int // which of the frames of nodes it has
 }
 
@@ -37,7 +37,7 @@ type planFrame struct {
 // some have in common before the first of them.
 func (t *plans) write(f *frameWriter) {
 	numbers := make(map[*Run]int)
-	plans := slices.SortedFunc(maps.Values(t.m), func(a, b *Plan) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	plans := slices.SortedFunc(maps.Values(t.m), func(a, b *SettledPlan) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, p := range plans {
 		number, ok := numbers[&p.Nodes[0]]
 		if !ok {
@@ -77,7 +77,7 @@ func (in *planReader) rankMap(payload []byte) error {
 }
 
 func (in *planReader) plan(frame planFrame) error {
-	p := frame.Plan
+	p := frame.SettledPlan
 	v, err := checkView(p.View)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Settle) apply(s *state) (Result, error) {
 	if err := s.nodes().knowsAll(c.Nodes); err != nil {
 		return Result{}, err
 	}
-	p := &Plan{View: c.View, Generation: d.Generation, Index: d.Index, Nodes: c.Nodes, Sequence: s.next(), Settled: s.Now}
+	p := &SettledPlan{View: c.View, Generation: d.Generation, Index: d.Index, Nodes: c.Nodes, Sequence: s.next(), Settled: s.Now}
 	s.plans().add(p)
 	for s.plans().over() {
 		s.Evicted = s.plans().removeOldest()
@@ -146,13 +146,13 @@ type planRef struct {
 
 // add enters a plan that is later than all others. Its nodes become those
 // of an equal plan, if there is one.
-func (t *plans) add(p *Plan) {
+func (t *plans) add(p *SettledPlan) {
 	p.Nodes = t.maps.take(p.Nodes)
 	t.set(p.View, p)
 	t.order = append(t.order, planRef{p.View, p.Sequence})
 }
 
-func (t *plans) remove(p *Plan) {
+func (t *plans) remove(p *SettledPlan) {
 	t.drop(p.View)
 	t.maps.release(p.Nodes)
 	if len(t.order) > 2*t.len()+16 {
@@ -216,13 +216,13 @@ func (c *Unsettle) apply(s *state) (Result, error) {
 // planReads are what a machine says of plans.
 type planReads struct{ *locked }
 
-// Plan is what is settled for a view.
-func (r planReads) Plan(view string) (Plan, bool) {
+// SettledPlan is what is settled for a view.
+func (r planReads) SettledPlan(view string) (SettledPlan, bool) {
 	s, done := r.read()
 	defer done()
 	p, ok := s.plans().get(view)
 	if !ok {
-		return Plan{}, false
+		return SettledPlan{}, false
 	}
 	return *p, true
 }
@@ -239,14 +239,14 @@ func (r planReads) Overtaken(view string, sequence uint64) bool {
 	return sequence > s.Evicted
 }
 
-// Plans are all that are settled, the latest last.
-func (r planReads) Plans() []Plan {
+// SettledPlans are all that are settled, the latest last.
+func (r planReads) SettledPlans() []SettledPlan {
 	s, done := r.read()
 	defer done()
-	all := make([]Plan, 0, s.plans().len())
+	all := make([]SettledPlan, 0, s.plans().len())
 	for _, p := range s.plans().m {
 		all = append(all, *p)
 	}
-	slices.SortFunc(all, func(a, b Plan) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	slices.SortFunc(all, func(a, b SettledPlan) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return all
 }

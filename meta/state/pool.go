@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -34,15 +33,13 @@ type stageKey struct {
 }
 
 // commits are those of a stage, by map, and the names that its blobs have. Those of an
-// earlier era are shared with a snapshot, and are copied before they are changed.
+// earlier era are shared with a snapshot, and are followed by others before they are changed.
 type commits struct {
 	era    uint64
-	of     map[uint64]Commit
-	blobs  map[string]Blob
-	sorted atomic.Pointer[Commits] // those of by map, if they were listed since they changed
+	of     pages[uint64, Commit]
+	blobs  pages[string, Blob]
+	listed atomic.Pointer[Maps] // those of by map, if a reader shares them
 }
-
-func (s *state) pool() *pool { return sectionOf[*pool](s) }
 
 func (*pool) commands() []command {
 	return []command{
@@ -115,33 +112,6 @@ type PoolStage struct {
 	Bytes      int64      `json:",omitempty"` // of these
 }
 
-// Numbers is how many numbers there are that its maps can have.
-func (g *PoolStage) Numbers() uint64 { return numbers(g.Blobs(), g.Spec) }
-
-func numbers(blobs bool, spec meta.Stage) uint64 {
-	switch {
-	case blobs:
-		return maxBlob
-	case spec.Maps > 0:
-		return spec.Maps
-	}
-	return meta.MaxMaps
-}
-
-// Specified reports whether the stage has a spec.
-func (g *PoolStage) Specified() bool { return g.Spec != (meta.Stage{}) }
-
-// A Commit is the attempt of a map that has won.
-type Commit struct {
-	Map     uint64
-	Attempt uint64
-	Writer  string // the node that it was written on
-	Size    int64
-	Sum     uint64   // of the bytes, and of the offsets of the parts
-	Nodes   []string // that have a copy; none if it is lost
-	Name    string   `json:",omitempty"` // of a blob: what it is put as
-}
-
 func (p *pool) write(f *frameWriter) {
 	for _, j := range sorted(&p.jobs) {
 		f.json('J', j)
@@ -152,7 +122,7 @@ func (p *pool) write(f *frameWriter) {
 		for some := range slices.Chunk(p.dirs(g.Number), MaxBatch) {
 			f.json('D', dirFrame{g.Number, some})
 		}
-		for some := range slices.Chunk(p.maps(g), MaxBatch) {
+		for some := range chunks(p.maps(g.Number), MaxBatch) {
 			f.json('M', commitFrame{g.Number, some})
 		}
 	}
@@ -162,17 +132,6 @@ func (p *pool) write(f *frameWriter) {
 type commitFrame struct {
 	Stage uint64
 	Maps  Commits
-}
-
-// maps are the commits of a stage, in the order of the maps.
-func (p *pool) maps(g PoolStage) (all Commits) {
-	if t, ok := p.commits.get(g.Number); ok {
-		all = slices.Grow(all, len(t.of))
-		for _, number := range slices.Sorted(maps.Keys(t.of)) {
-			all = append(all, t.of[number])
-		}
-	}
-	return all
 }
 
 func compareStages(a, b stageKey) int {
@@ -236,189 +195,26 @@ func (in *restorer) commits(f commitFrame) error {
 	return nil
 }
 
-func (c *Commit) check(spec meta.Stage) error {
-	most := numbers(c.Name != "", spec)
-	switch {
-	case c.Name != "" && meta.CheckKey(c.Name) != nil:
-		return meta.CheckKey(c.Name)
-	case c.Map >= most:
-		return fmt.Errorf("map %d %w: the stage has maps 0 to %d", c.Map, meta.ErrInvalid, most-1)
-	case c.Size < 0 || c.Size > MaxMapBytes || c.Attempt >= 1<<32 || len(c.Nodes) > meta.MaxCopies:
-		return fmt.Errorf("commit of map %d %w", c.Map, meta.ErrInvalid)
+// dirFrame has some of the directories of the blobs of a stage.
+type dirFrame struct {
+	Stage uint64
+	Dirs  []Blob
+}
+
+// directories reads those of blobs, which come after their stage and before its maps.
+func (in *restorer) directories(f dirFrame) error {
+	p := in.s.pool()
+	if g := in.stage; g.Number != f.Stage || !g.Blobs() || g.Maps > 0 || len(f.Dirs) == 0 {
+		return errWrong
 	}
-	for _, id := range append([]string{c.Writer}, c.Nodes...) {
-		if err := checkID(id); err != nil {
+	for _, d := range f.Dirs {
+		_, twice := p.blob(f.Stage, d.Name)
+		err := first(meta.CheckKey(d.Name), must(!twice, errTwice), must(d.Dir && d.Number < maxBlob, errWrong),
+			p.isDir(f.Stage, meta.KeyDir(d.Name), nil))
+		if err != nil {
 			return err
 		}
+		p.makeDir(in.s, in.stage, d)
 	}
 	return nil
-}
-
-// put enters a job, or what became of it.
-func (p *pool) put(j PoolJob) {
-	if _, ok := p.jobs.get(j.Name); !ok {
-		if p.byUser == nil {
-			p.byUser = make(map[uint32]int)
-		}
-		p.byUser[j.UID]++
-	}
-	p.jobs.set(j.Name, j)
-}
-
-// nameOf is the name of the job of that number.
-func (p *pool) nameOf(job uint64) (string, bool) {
-	for _, j := range p.jobs.m {
-		if j.Number == job {
-			return j.Name, true
-		}
-	}
-	return "", false
-}
-
-// makeStage enters a stage of a job.
-func (p *pool) makeStage(job string, g PoolStage) {
-	p.stages.set(stageKey{g.Job, g.Name}, g)
-	p.names.set(g.Number, StageName{job, g.Name, g.Number})
-}
-
-func (p *pool) commit(stage, number uint64) (Commit, bool) {
-	t, ok := p.commits.get(stage)
-	if !ok {
-		return Commit{}, false
-	}
-	c, ok := t.of[number]
-	return c, ok
-}
-
-// toChange are the commits of a stage, which no reader and no snapshot shares.
-func (p *pool) toChange(s *state, stage uint64) *commits {
-	t, ok := p.commits.get(stage)
-	switch {
-	case !ok:
-		t = &commits{era: s.era, of: make(map[uint64]Commit), blobs: make(map[string]Blob)}
-		p.commits.set(stage, t)
-	case t.era != s.era:
-		t = &commits{era: s.era, of: maps.Clone(t.of), blobs: maps.Clone(t.blobs)}
-		p.commits.set(stage, t)
-	}
-	t.sorted.Store(nil)
-	return t
-}
-
-// setCommit enters a commit of a stage, or what became of it.
-func (p *pool) setCommit(s *state, g PoolStage, c Commit) {
-	was, _ := p.commit(g.Number, c.Map)
-	p.keep(g.Job, c.kept()-was.kept())
-	t := p.toChange(s, g.Number)
-	t.of[c.Map] = c
-	if c.Name != "" {
-		t.blobs[c.Name] = Blob{Name: c.Name, Number: c.Map}
-	}
-}
-
-// kept is how many bytes all copies have.
-func (c *Commit) kept() int64 { return c.Size * int64(len(c.Nodes)) }
-
-// keep counts what copies of a job have.
-func (p *pool) keep(job uint64, bytes int64) {
-	has, _ := p.kept.get(job)
-	if has += bytes; has == 0 {
-		p.kept.drop(job)
-	} else {
-		p.kept.set(job, has)
-	}
-}
-
-// enter counts a map as committed. The last that the spec has seals the stage.
-func (p *pool) enter(s *state, g PoolStage, c Commit) PoolStage {
-	p.setCommit(s, g, c)
-	p.count++
-	g.Maps++
-	g.Bytes += c.Size
-	g.Sealed = g.Sealed || g.Maps == g.Spec.Maps
-	p.stages.set(stageKey{g.Job, g.Name}, g)
-	return g
-}
-
-// dropStage forgets a stage with its maps.
-func (p *pool) dropStage(g PoolStage) {
-	p.forget(g)
-	p.stages.drop(stageKey{g.Job, g.Name})
-	p.names.drop(g.Number)
-}
-
-// forget forgets the maps of a stage.
-func (p *pool) forget(g PoolStage) {
-	if t, ok := p.commits.get(g.Number); ok {
-		p.count -= len(t.of) + len(p.dirs(g.Number))
-		for _, c := range t.of {
-			p.keep(g.Job, -c.kept())
-		}
-		p.commits.drop(g.Number)
-	}
-}
-
-func (p *pool) dropJob(j PoolJob) {
-	for k, g := range p.stages.m {
-		if k.Job == j.Number {
-			p.dropStage(g)
-		}
-	}
-	if p.byUser[j.UID]--; p.byUser[j.UID] == 0 {
-		delete(p.byUser, j.UID)
-	}
-	p.jobs.drop(j.Name)
-}
-
-// leave says that a node was removed: nothing is open there any more, and its copies
-// are lost.
-func (p *pool) leave(s *state, node string) {
-	for _, j := range sorted(&p.jobs) {
-		if _, ok := j.Users[node]; ok {
-			p.put(j.without(node, s.Now))
-		}
-	}
-	for _, g := range p.stages.m {
-		for _, c := range p.maps(g) {
-			if slices.Contains(c.Nodes, node) {
-				p.setCommit(s, g, c.withoutCopy(node))
-			}
-		}
-	}
-}
-
-func (c Commit) withoutCopy(node string) Commit {
-	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(id string) bool { return id == node })
-	return c
-}
-
-func (j PoolJob) without(node string, now int64) PoolJob {
-	j.Users = maps.Clone(j.Users)
-	delete(j.Users, node)
-	if len(j.Users) == 0 {
-		j.Users = nil
-	}
-	j.Used = now
-	return j
-}
-
-// named is the job of that name and, if it is not zero, that number.
-func (p *pool) named(name string, number uint64) (PoolJob, error) {
-	j, ok := p.jobs.get(name)
-	if !ok || number != 0 && j.Number != number {
-		return PoolJob{}, fmt.Errorf("job %s of the shuffle pool %w", shorten(name), meta.ErrNotExist)
-	}
-	return j, nil
-}
-
-func (p *pool) staged(job, name string, number uint64) (PoolStage, error) {
-	j, err := p.named(job, 0)
-	if err != nil {
-		return PoolStage{}, err
-	}
-	g, ok := p.stages.get(stageKey{j.Number, name})
-	if !ok || number != 0 && g.Number != number {
-		return PoolStage{}, fmt.Errorf("stage %s of job %s %w", shorten(name), job, meta.ErrNotExist)
-	}
-	return g, nil
 }

@@ -1,10 +1,7 @@
 package state
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"rankfs/meta"
 )
@@ -18,53 +15,16 @@ type Blob struct {
 	Dir    bool `json:",omitempty"`
 }
 
+func (b Blob) key() string { return b.Name }
+
 // maxBlob bounds the numbers of blobs.
 const maxBlob = 1 << 60
 
 // blobSpec is the spec of blobs: each is one piece.
 var blobSpec = meta.Stage{Parts: 1, Copies: meta.DefaultCopies, Life: meta.DefaultLife}
 
-// Blobs reports whether the stage has the blobs of its job. No spec divides those, and
-// nothing seals them.
-func (g *PoolStage) Blobs() bool { return g.Name == meta.BlobDir }
-
-// blob is what a name of a stage stands for.
-func (p *pool) blob(stage uint64, name string) (Blob, bool) {
-	t, ok := p.commits.get(stage)
-	if !ok {
-		return Blob{}, false
-	}
-	b, ok := t.blobs[name]
-	return b, ok
-}
-
-// below are the blobs and directories in a directory, by name; in none, those at the top.
-func (p *pool) below(stage uint64, dir string) (all []Blob) {
-	t, ok := p.commits.get(stage)
-	if !ok {
-		return nil
-	}
-	for name, b := range t.blobs {
-		if meta.KeyDir(name) == dir {
-			all = append(all, b)
-		}
-	}
-	slices.SortFunc(all, func(a, b Blob) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
-
-// hasBelow reports whether there is something in a directory.
-func (p *pool) hasBelow(stage uint64, dir string) bool {
-	t, ok := p.commits.get(stage)
-	if ok {
-		for name := range t.blobs {
-			if strings.HasPrefix(name, dir+"/") {
-				return true
-			}
-		}
-	}
-	return false
-}
+// afterSlash follows all names that go on with a slash.
+const afterSlash = "0"
 
 // PutBlobs gives names to directories and to blobs that a node has written, to all at
 // once or to none.
@@ -154,13 +114,6 @@ func (p *pool) mayMake(stage uint64, d Blob, made map[string]bool) (need, error)
 	return need{count: 1}, p.isDir(stage, meta.KeyDir(d.Name), made)
 }
 
-func (p *pool) isDir(stage uint64, dir string, made map[string]bool) error {
-	if has, ok := p.blob(stage, dir); dir == "" || made[dir] || ok && has.Dir {
-		return nil
-	}
-	return fmt.Errorf("directory %s of blobs %w", dir, meta.ErrNotExist)
-}
-
 // mayPut says why a blob cannot have its name, or what it takes beside one that has the
 // name now: nothing, if that is the same.
 func (p *pool) mayPut(s *state, g *PoolStage, is Commit, isNew bool, made map[string]bool) (n need, err error) {
@@ -186,7 +139,7 @@ func (p *pool) mayPut(s *state, g *PoolStage, is Commit, isNew bool, made map[st
 // makeDir enters a directory.
 func (p *pool) makeDir(s *state, g PoolStage, d Blob) {
 	if _, ok := p.blob(g.Number, d.Name); !ok {
-		p.toChange(s, g.Number).blobs[d.Name] = d
+		p.toChange(s, g.Number).blobs.set(d)
 		p.count++
 		s.changed.cluster = true
 	}
@@ -213,14 +166,14 @@ func (p *pool) putBlob(s *state, g *PoolStage, is Commit) {
 // dropBlob forgets a name, and the blob that it stands for.
 func (p *pool) dropBlob(s *state, g *PoolStage, b Blob) {
 	t := p.toChange(s, g.Number)
-	delete(t.blobs, b.Name)
+	t.blobs.drop(b.Name)
 	p.count--
 	if !b.Dir {
-		c := t.of[b.Number]
+		c, _ := t.of.get(b.Number)
 		p.keep(g.Job, -c.kept())
 		g.Maps--
 		g.Bytes -= c.Size
-		delete(t.of, b.Number)
+		t.of.drop(b.Number)
 		p.stages.set(stageKey{g.Job, g.Name}, *g)
 	}
 	s.changed.cluster = true
@@ -251,44 +204,4 @@ func (c *DropBlob) apply(s *state) (Result, error) {
 	}
 	p.dropBlob(s, &g, has)
 	return Result{}, nil
-}
-
-// dirFrame has some of the directories of the blobs of a stage.
-type dirFrame struct {
-	Stage uint64
-	Dirs  []Blob
-}
-
-// dirs are the directories of a stage's blobs, by name, so that each comes after the one
-// that it is in.
-func (p *pool) dirs(stage uint64) (all []Blob) {
-	t, ok := p.commits.get(stage)
-	if !ok {
-		return nil
-	}
-	for _, b := range t.blobs {
-		if b.Dir {
-			all = append(all, b)
-		}
-	}
-	slices.SortFunc(all, func(a, b Blob) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
-
-// directories reads those of blobs, which come after their stage and before its maps.
-func (in *restorer) directories(f dirFrame) error {
-	p := in.s.pool()
-	if g := in.stage; g.Number != f.Stage || !g.Blobs() || g.Maps > 0 || len(f.Dirs) == 0 {
-		return errWrong
-	}
-	for _, d := range f.Dirs {
-		_, twice := p.blob(f.Stage, d.Name)
-		err := first(meta.CheckKey(d.Name), must(!twice, errTwice), must(d.Dir && d.Number < maxBlob, errWrong),
-			p.isDir(f.Stage, meta.KeyDir(d.Name), nil))
-		if err != nil {
-			return err
-		}
-		p.makeDir(in.s, in.stage, d)
-	}
-	return nil
 }

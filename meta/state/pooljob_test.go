@@ -62,7 +62,7 @@ func TestJobsOfOneName(t *testing.T) {
 	c.do(signedBy(other, &state.MakeJob{Node: other, Name: "j", UID: 8, Nonce: 9}))
 	c.do(signedBy(other, &state.DropJob{Name: "j", Number: was.Number})) // late
 	is, ok := c.m.PoolJob("j")
-	if !ok || is.UID != 8 || len(c.m.Stages(is.Number)) != 0 || len(c.m.Commits(was.Number)) != 0 {
+	if !ok || is.UID != 8 || len(c.m.Stages(is.Number)) != 0 || c.m.Commits(was.Number).Len() != 0 {
 		t.Errorf("%+v, %v", is, c.m.Stages(is.Number))
 	}
 	c.refuse(meta.ErrNotExist, signedBy(other, &state.UseJob{Node: other, Name: "j", Number: was.Number, Open: true}))

@@ -86,7 +86,7 @@ func TestPoolModel(t *testing.T) {
 			if g.Maps != uint64(len(won)) || g.Sealed != (len(won) == 4) || g.Generation != generation {
 				r.Fatalf("%+v with %d maps in generation %d", g, len(won), generation)
 			}
-			for _, one := range c.m.Commits(g.Number) {
+			for _, one := range c.m.Commits(g.Number).All() {
 				if want := slices.Sorted(maps.Keys(kept[one.Map])); one.Sum != won[one.Map] || !slices.Equal(slices.Sorted(slices.Values(one.Nodes)), want) {
 					r.Fatalf("map %d: %+v, want %d on %v", one.Map, one, won[one.Map], want)
 				}

@@ -54,20 +54,18 @@ func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
 	return s.pool().commit(stage, number)
 }
 
-// Commits are those of a stage, in the order of the maps. The slice is shared by all
-// callers, which do not change it: of a sealed stage each open of a part reads it.
-func (m *Machine) Commits(stage uint64) []Commit {
+// Commits are those of a stage, as they are now.
+func (m *Machine) Commits(stage uint64) Maps {
 	s, done := m.read()
 	defer done()
 	t, ok := s.pool().commits.get(stage)
 	if !ok {
-		return nil
+		return Maps{}
 	}
-	all := t.sorted.Load()
+	all := t.listed.Load()
 	if all == nil {
-		all = new(Commits)
-		*all = s.pool().maps(PoolStage{Number: stage})
-		t.sorted.Store(all)
+		all = listed(&t.of)
+		t.listed.Store(all)
 	}
 	return *all
 }
@@ -90,14 +88,28 @@ func (m *Machine) Blobs(stage uint64, dir string) []Blob {
 	return s.pool().below(stage, dir)
 }
 
-// Fleeting reports whether a command says of nothing but files that are lost when their
-// hosts lose power: those of maps, unless their stages want them on disks. A blob's name
-// would stand for what it stood for before, which a disk may have.
+// Fleeting reports whether a power failure may undo a command that was answered, if all that
+// came after it is undone, too.
+//
+// It may where the command says of nothing but files that are lost when their hosts lose
+// power: those of maps, unless their stages want them on disks. A blob's name would stand for
+// what it stood for before, which a disk may have. And where it only removes: what was removed
+// is there once more then, as after an unlink(2) whose directory nobody has synced. Its files
+// are, too, if they were on a disk: none is given up before it is on the disk that it may be.
+// What was made in place of it was either answered later than the removal came to the disk, as
+// all commands that are not fleeting, or is undone with it.
 func (m *Machine) Fleeting(c Command) bool {
-	k, ok := c.(*CommitMaps)
-	if !ok {
-		return false
+	switch c := c.(type) {
+	case *DropMap, *DropBlob, *DropStage, *DropJob:
+		return true
+	case *CommitMaps:
+		return m.inMemory(c)
 	}
+	return false
+}
+
+// inMemory reports whether a command commits nothing but maps that are in memory.
+func (m *Machine) inMemory(k *CommitMaps) bool {
 	s, done := m.read()
 	defer done()
 	for _, maps := range k.Maps {

@@ -88,12 +88,12 @@ func (p *pool) isEmpty(g PoolStage) bool {
 	if !ok {
 		return true
 	}
-	for _, c := range t.of {
+	for c := range t.of.values() {
 		if len(c.Nodes) > 0 {
 			return false
 		}
 	}
-	return len(t.blobs) == 0
+	return t.blobs.len() == 0
 }
 
 // BeginStage says that attempts of a stage are written, on some node.

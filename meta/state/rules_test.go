@@ -43,6 +43,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"a beginning of nobody", &state.Begin{Addr: "h:1", Life: 1}},
 		{"a beginning nowhere", &state.Begin{ID: id(1), Life: 1}},
 		{"a beginning of no life", &state.Begin{ID: id(1), Addr: "h:1"}},
+		{"a beginning on a host with a blank", &state.Begin{ID: id(1), Addr: "h:1", Life: 1, Called: "a b"}},
 		{"a move to nowhere", &state.Move{ID: id(1)}},
 		{"a drain of nobody", &state.Drain{}},
 		{"a removal of nobody", &state.Remove{}},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cespare/xxhash/v2"
-
 	"rankfs/meta"
 )
 
@@ -39,17 +37,6 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		return f.n, fmt.Errorf("write snapshot: %w", f.err)
 	}
 	return f.n, nil
-}
-
-// Hash is the same for machines that are the same, whatever the index at which
-// they came to be so.
-func (m *Machine) Hash() uint64 {
-	m.mu.Lock()
-	s := m.mu.state.share()
-	m.mu.Unlock()
-	sum := xxhash.New()
-	s.write(newFrameWriter(sum))
-	return sum.Sum64()
 }
 
 // write writes all but the index.

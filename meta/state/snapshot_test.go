@@ -53,7 +53,7 @@ func TestSnapshotRestores(t *testing.T) {
 	if read.Summary() != c.m.Summary() || snapshot(t, read).Applied() != c.index {
 		t.Fatalf("got %+v, want %+v", read.Summary(), c.m.Summary())
 	}
-	p, _ := read.Plan(view(2, 2))
+	p, _ := read.SettledPlan(view(2, 2))
 	w, _ := read.Worker(view(1, 2), "a<")
 	if fmt.Sprint(p.Nodes.Nodes()) != fmt.Sprint([]string{id(1), id(2)}) || w.Unit != 80_000 || w.Units != 2 {
 		t.Fatalf("%+v, %+v", p, w)
@@ -196,6 +196,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a node that was removed", 'n', id(1), id(4)},
 		{"a node that comes twice", 'n', id(1), id(2)},
 		{"a node with a wish before there were any", 'n', `"ID":"`, `"Wish":"` + id(2) + `","Wished":1,"ID":"`},
+		{"a node with another name before there were any", 'n', `"ID":"`, `"Called":"other","ID":"`},
 		{"a node that wished for nothing", 'n', `"ID":"`, `"Wished":1,"ID":"`},
 		{"a removed node without id", 'r', id(4), ""},
 		{"a dataset from the future", 'd', `"Generation":1`, `"Generation":3`},
@@ -336,7 +337,7 @@ func TestSnapshotBesideApply(t *testing.T) {
 			c.m.QueueState(view(1, 2))
 			c.m.Claims("d", 3)
 			c.m.Changed()
-			c.m.Plan(view(1, 2))
+			c.m.SettledPlan(view(1, 2))
 		}
 	})
 	for n := range 500 {

@@ -21,7 +21,7 @@ import (
 // The time for a handshake is not the time for what comes after it.
 func TestHandshakeTimeEnds(t *testing.T) {
 	c := newCluster(t)
-	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.HandshakeTime = 300 * time.Millisecond })
+	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.HandshakeTime = time.Second })
 	b.echo(t, trust.Call)
 	var conn net.Conn
 	eventually.True(t, "a connection", func() (ok bool) {
@@ -125,7 +125,7 @@ func TestManyQuickConnects(t *testing.T) {
 // A connection that joins is a guest until the end, and not for long.
 func TestJoinBounds(t *testing.T) {
 	c := newCluster(t)
-	b := c.node(t, 2, func(c *trust.Config) { c.JoinTime = 50 * time.Millisecond; c.GuestsPerHost = 1 })
+	b := c.node(t, 2, func(c *trust.Config) { c.JoinTime = 2 * time.Second; c.GuestsPerHost = 1 })
 	l := b.Listener(trust.Join)
 	conn, _, err := trust.DialJoin(t.Context(), b.addr(), c.ca.Fingerprint(), nil, c.clock.now())
 	if err != nil {

@@ -223,7 +223,7 @@ func TestHostileBytes(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := c.node(t, 2, func(c *trust.Config) {
 				if row.why == "late" {
-					c.HandshakeTime = 50 * time.Millisecond
+					c.HandshakeTime = 250 * time.Millisecond
 				}
 			})
 			b.echo(t, trust.Call)
@@ -236,7 +236,7 @@ func TestHostileBytes(t *testing.T) {
 			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
 			eventually.True(t, "nobody", func() bool { s := b.Stats(); return s.Guests == 0 && s.In == 0 })
 			a := c.node(t, 1)
-			eventually.True(t, "a real peer to be in", func() bool { // 50 ms may be too short for it too
+			eventually.True(t, "a real peer to be in", func() bool { // that may be too short for it too
 				conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Call)
 				if err == nil {
 					works(t, conn)

@@ -8,7 +8,9 @@ import (
 	"rankfs/meta"
 )
 
-// A Client asks other nodes. Its methods may be called concurrently.
+// A Client asks other nodes. Its methods may be called concurrently. The lock guards which
+// nodes there are, and that none is asked once it is closed; the lock of a peer may be taken
+// under it.
 type Client struct {
 	dial   Dial
 	config Config
@@ -19,7 +21,6 @@ type Client struct {
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
 
-	// The lock of a peer may be taken under this one.
 	mu struct {
 		sync.Mutex
 		peers map[string]*peer

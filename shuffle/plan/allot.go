@@ -21,12 +21,13 @@ type allotment struct {
 }
 
 // allotments remembers the last one: it takes seconds for millions of chunks, and
-// is the same for all epochs of a job.
+// is the same for all epochs of a job. The lock is held while one is made: a caller that
+// waits wants the same one.
 type allotments struct {
 	mu struct {
-		sync.Mutex // held while one is made: a caller that waits wants the same one
-		seats      string
-		last       *allotment
+		sync.Mutex
+		seats string
+		last  *allotment
 	}
 }
 

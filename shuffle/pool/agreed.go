@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -66,10 +67,15 @@ func (a *agreed) numbered(ctx context.Context, stage uint64) (state.PoolJob, sta
 }
 
 // own are the commits of a stage of which this node has a copy.
-func (a *agreed) own(stage uint64) []state.Commit {
-	self := a.config.Cluster.Self()
-	all := slices.Clone(a.config.State.Commits(stage))
-	return slices.DeleteFunc(all, func(c state.Commit) bool { return !slices.Contains(c.Nodes, self) })
+func (a *agreed) own(stage uint64) iter.Seq[state.Commit] {
+	self, all := a.config.Cluster.Self(), a.config.State.Commits(stage)
+	return func(yield func(state.Commit) bool) {
+		for _, c := range all.All() {
+			if slices.Contains(c.Nodes, self) && !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // wanted is how many copies a map should have: on a node alone there is one.

@@ -44,7 +44,7 @@ func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *f
 	if g.Generation != r.Generation {
 		return r, nil, fmt.Errorf("stage %s of job %s was reset: %w", g.Name, j.Name, meta.ErrStale)
 	}
-	if !r.Whole && r.Part >= g.Spec.Parts {
+	if !r.Whole && r.Part >= g.Spec.Pieces() {
 		return r, nil, fmt.Errorf("part %d of stage %s of job %s %w", r.Part, g.Name, j.Name, meta.ErrInvalid)
 	}
 	known := false // what the cluster knew when it was asked
@@ -105,10 +105,10 @@ func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) 
 	if err != nil {
 		return err
 	}
-	if uint64(len(r.Maps))*g.Spec.Parts > maxRows {
-		return fmt.Errorf("sum of %d maps of %d parts %w: they are too many", len(r.Maps), g.Spec.Parts, meta.ErrInvalid)
+	if uint64(len(r.Maps))*g.Spec.Pieces() > maxRows {
+		return fmt.Errorf("sum of %d maps of %d pieces %w: they are too many", len(r.Maps), g.Spec.Pieces(), meta.ErrInvalid)
 	}
-	parts := make([]int64, g.Spec.Parts)
+	parts := make([]int64, g.Spec.Pieces())
 	if err := s.weigh(ctx, f, r, parts); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r copyRequest) check(g state.PoolStage, bytes uint64) error {
 	switch {
 	case r.Generation != g.Generation:
 		return fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.Commit.Size < 0 || r.Table != rowBytes*int64(g.Spec.Parts) || uint64(r.Table+r.Commit.Size) != bytes,
+	case r.Commit.Size < 0 || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.Table+r.Commit.Size) != bytes,
 		r.Commit.Map >= g.Numbers(), len(r.Commit.Writer) != 16:
 		return fmt.Errorf("copy of map %d %w", r.Commit.Map, meta.ErrInvalid)
 	}

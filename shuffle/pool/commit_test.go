@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,32 +72,34 @@ func TestAttemptsAtOnce(t *testing.T) {
 // Nobody can write what is committed: who still can, by a descriptor or a mapping, is
 // waited for, and then it is refused.
 func TestWritersAreGone(t *testing.T) {
-	s := newSite(t, 1)
-	m := s.members[0]
-	m.stage("s", "maps=1 parts=1")
-	a := meta.Attempt{}
-	m.write("s", a, "text")
-	f, err := os.OpenFile(filepath.Join(m.attempts("s"), a.String()), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := func(by string) {
-		t.Helper()
-		if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrBusy) {
-			t.Errorf("committed under %s: %v", by, err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=1 parts=1")
+		a := meta.Attempt{}
+		m.write("s", a, "text")
+		f, err := os.OpenFile(filepath.Join(m.attempts("s"), a.String()), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	refused("a descriptor")
-	mem, err := unix.Mmap(int(f.Fd()), 0, 4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	refused("a mapping")
-	time.AfterFunc(100*time.Millisecond, func() { _ = unix.Munmap(mem) })
-	if err := m.of("s").Attempts().Commit(s.ctx, a, false); err != nil {
-		t.Errorf("a writer that leaves in time: %v", err)
-	}
+		refused := func(by string) {
+			t.Helper()
+			if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrBusy) {
+				t.Errorf("committed under %s: %v", by, err)
+			}
+		}
+		refused("a descriptor")
+		mem, err := unix.Mmap(int(f.Fd()), 0, 4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		refused("a mapping")
+		time.AfterFunc(100*time.Millisecond, func() { _ = unix.Munmap(mem) })
+		if err := m.of("s").Attempts().Commit(s.ctx, a, false); err != nil {
+			t.Errorf("a writer that leaves in time: %v", err)
+		}
+	})
 }
 
 // Offsets that cannot be are refused, and the attempt stays for a better try. One part
@@ -126,6 +129,13 @@ func TestOffsets(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = os.Remove(filepath.Join(m.attempts("s"), a.String()+".idx"))
+	}
+	m.write("s", a, "te", "xt")
+	if err := os.Truncate(filepath.Join(m.attempts("s"), a.String()+".idx"), 1<<46); err != nil { // more than a process can have
+		t.Fatal(err)
+	}
+	if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("of 64 TiB: %v", err)
 	}
 	m.commit("s", 0, 0, "te", "xt")
 	m.lay("one", a.String(), []byte("text"))

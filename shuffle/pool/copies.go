@@ -17,6 +17,7 @@ import (
 // what was agreed on, a piece against its table. One that is damaged is given up.
 type copies struct {
 	*local
+	losses  *losses
 	damaged atomic.Uint64 // that were given up because of other bytes
 }
 
@@ -39,8 +40,7 @@ func isDamage(err error) bool {
 }
 
 // inspect reads a copy of this node whole. One that is damaged is given up: its file goes,
-// another copy serves, and repair makes one more. Of two that meet the damage the second
-// finds what the first left, or what has come instead.
+// another copy serves, and repair makes one more.
 func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.Commit) {
 	select {
 	case f.inspecting <- struct{}{}:
@@ -48,31 +48,35 @@ func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.C
 	case <-ctx.Done():
 		return
 	}
-	err := f.verify(stage, c)
-	if !isDamage(err) {
+	if !isDamage(f.verify(stage, c)) {
 		return
 	}
-	j, g, unknown := cs.numbered(ctx, stage)
-	if unknown != nil {
+	j, g, err := cs.numbered(ctx, stage)
+	if err != nil {
 		return // it goes with its stage
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		cs.damaged.Add(1)
-		cs.config.Log.Error("a copy of a map of the shuffle pool is damaged, and is given up", "job", j.Name, "stage", g.Name,
-			"map", c.Map, "copies", len(c.Nodes)-1, "cause", err)
-	}
-	f.drop(mapPath(stage, c))
-	_, err = cs.agree(context.WithoutCancel(ctx), &state.KeepCopy{StageName: nameOf(j, g), Node: cs.config.Cluster.Self(), Map: c.Map, Sum: c.Sum})
-	if err != nil && !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrNotExist) {
-		cs.config.Log.Warn("the cluster does not know yet that a map is lost", "cause", err) // sweep says it again
-	}
+	_ = cs.losses.tell(ctx, j, g, c, func() bool { // logged there
+		err := f.verify(stage, c)
+		switch {
+		case !isDamage(err):
+			return false
+		case errors.Is(err, os.ErrNotExist):
+			cs.losses.missing(j, g, c)
+		default:
+			cs.damaged.Add(1)
+			cs.config.Log.Error("a copy of a map of the shuffle pool is damaged, and is given up", "job", j.Name, "stage", g.Name,
+				"map", c.Map, "copies", len(c.Nodes)-1, "cause", err)
+		}
+		f.drop(mapPath(stage, c))
+		return true
+	})
 }
 
 // inspectAll inspects what an earlier daemon left.
 func (cs *copies) inspectAll(ctx context.Context) {
 	for _, f := range cs.all() {
 		for _, g := range cs.config.State.Stages(f.number) {
-			for _, c := range cs.own(g.Number) {
+			for c := range cs.own(g.Number) {
 				if ctx.Err() != nil {
 					return
 				}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -121,8 +122,9 @@ func attemptPath(stage uint64, a meta.Attempt) string {
 	return path.Join(stageDir(stage), attemptsDir, a.String())
 }
 
-// keepStages gives up the directories of all other stages.
-func (f *files) keepStages(stages func() []state.PoolStage) {
+// keepStages gives up the directories of all other stages, once it lasts that these are no
+// more, and reports whether it could.
+func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) bool {
 	for _, s := range f.stores() {
 		names, err := namesIn(s.Root, ".") // before it is asked what is agreed on
 		if err != nil {
@@ -132,10 +134,13 @@ func (f *files) keepStages(stages func() []state.PoolStage) {
 		for _, g := range stages() {
 			keep[stageDir(g.Number)] = true
 		}
+		names = slices.DeleteFunc(names, func(name string) bool { return keep[name] })
+		if len(names) > 0 && lasts() != nil {
+			return false
+		}
 		for _, name := range names {
-			if !keep[name] {
-				s.removeAll(name)
-			}
+			s.removeAll(name)
 		}
 	}
+	return true
 }

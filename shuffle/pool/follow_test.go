@@ -19,7 +19,7 @@ type longState struct {
 	listed atomic.Int64
 }
 
-func (s *longState) Commits(stage uint64) []state.Commit {
+func (s *longState) Commits(stage uint64) state.Maps {
 	s.listed.Add(1)
 	time.Sleep(20 * time.Millisecond)
 	return s.Machine.Commits(stage)

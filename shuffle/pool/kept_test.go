@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,7 +81,7 @@ func TestAnotherDaemon(t *testing.T) {
 	m.unmount() // the host was started again
 	m.start()
 	defer m.follow()()
-	eventually.Within(t, time.Minute, "both maps are lost", func() bool {
+	eventually.True(t, "both maps are lost", func() bool {
 		return len(s.copies("s", 0)) == 0 && len(s.copies("s", 1)) == 0
 	})
 	if _, err := other.part("s", meta.Part{}); !errors.Is(err, meta.ErrLost) || !strings.Contains(err.Error(), "map 0 ") {
@@ -89,6 +91,66 @@ func TestAnotherDaemon(t *testing.T) {
 	m.commit("s", 1, 1, "two")
 	if got, err := other.part("s", meta.Part{}); err != nil || got != "onetwo" {
 		t.Errorf("after equal bytes were committed: %q, %v", got, err)
+	}
+}
+
+// A heard handler keeps what is said.
+type heard struct {
+	slog.Handler
+	mu   sync.Mutex
+	said []string
+}
+
+func (h *heard) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *heard) Handle(_ context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = append(h.said, r.Message)
+	return nil
+}
+
+// Of a daemon whose memory is gone, those who inspect what it left, who sweep and who read
+// meet each loss. A person is told of it once, and so is the cluster, whoever is first.
+func TestALossIsToldOnce(t *testing.T) {
+	const maps = 40
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=1", maps))
+	for i := range uint64(maps) {
+		m.commit("s", i, 0, fmt.Sprint("text ", i))
+	}
+	m.stop()
+	m.unmount()
+	h := &heard{Handler: slog.DiscardHandler}
+	s.log = h
+	m.start()
+	m.attempts("s") // its files are made anew, and inspected
+	stop := m.follow()
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			if _, err := m.part("s", meta.Part{}); !errors.Is(err, meta.ErrLost) && !errors.Is(err, meta.ErrUnavailable) {
+				t.Errorf("a part of maps that are lost: %v", err)
+			}
+		})
+	}
+	eventually.True(t, "all maps are lost", func() bool {
+		for i := range uint64(maps) {
+			if len(s.copies("s", i)) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	readers.Wait()
+	stop()
+	if told := agreed[*state.KeepCopy](s); len(told) != maps {
+		t.Errorf("the cluster was told of %d losses of %d", len(told), maps)
+	}
+	told := slices.DeleteFunc(h.said, func(what string) bool { return what != "a map of the shuffle pool is lost on this node" })
+	if len(told) != maps {
+		t.Errorf("a person was told of %d losses of %d", len(told), maps)
 	}
 }
 
@@ -139,6 +201,54 @@ func TestSweep(t *testing.T) {
 		time.Sleep(time.Minute)
 		if left, _ := filepath.Glob(other.dir + "/*"); len(left) > 0 {
 			t.Errorf("of job %d that is no more there are %v", j.Number(), left)
+		}
+	})
+}
+
+// A removal may be undone by a power failure until it is on the disk. Until then the files are
+// there, too.
+func TestFilesStayUntilTheirRemovalLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=2 parts=1 copies=1")
+		m.commit("s", 0, 0, "one")
+		m.commit("s", 1, 0, "two")
+		stop := m.follow()
+		defer func() { stop() }()
+		time.Sleep(time.Minute) // in which a commit could be on its way
+		files := func() []string {
+			var all []string
+			if err := filepath.WalkDir(m.dir, func(name string, _ fs.DirEntry, err error) error {
+				all = append(all, name)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		for _, one := range []struct {
+			name   string
+			remove func() error
+		}{
+			{"a map", func() error { return m.of("s").Maps().Remove(s.ctx, 0) }},
+			{"a stage", func() error { return m.of("s").Remove(s.ctx) }},
+			{"a job", func() error { return m.RemoveJob(s.ctx, "j") }},
+		} {
+			before := files()
+			s.hook(hooks{lasts: func() error { return meta.ErrNoSpace }})
+			if err := one.remove(); err != nil {
+				t.Fatalf("remove %s: %v", one.name, err)
+			}
+			time.Sleep(time.Minute)
+			if now := files(); !slices.Equal(now, before) {
+				t.Errorf("%s that may come back has\n%s\nwant\n%s", one.name, strings.Join(now, "\n"), strings.Join(before, "\n"))
+			}
+			s.hook(hooks{})
+			time.Sleep(time.Minute)
+			if now := files(); len(now) >= len(before) {
+				t.Errorf("%s that is no more has all its files: %v", one.name, now)
+			}
 		}
 	})
 }
@@ -299,7 +409,7 @@ func TestNobodyWaitsForAMount(t *testing.T) {
 		select {
 		case <-asked:
 			counted.Add(1)
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("what jobs have is not told while files are made")
 		}
 	}})

@@ -22,7 +22,7 @@ func (g Maps) List(ctx context.Context) (numbers []uint64, err error) {
 	if err := g.job.pool.Know(ctx); err != nil {
 		return nil, err
 	}
-	for _, c := range g.job.pool.config.State.Commits(g.number) {
+	for _, c := range g.job.pool.config.State.Commits(g.number).All() {
 		if len(c.Nodes) > 0 {
 			numbers = append(numbers, c.Map)
 		}
@@ -88,7 +88,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	}
 	p := &Part{
 		Stage: g.number, Generation: is.Generation, Number: number, Whole: true,
-		Maps: []state.Commit{c}, pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
+		Maps: state.MapsOf(c), pieces: []piece{{c.Size, c.Sum, -1}}, size: c.Size, pool: pool, files: f,
 	}
 	return pool.maker.Open(ctx, p)
 }

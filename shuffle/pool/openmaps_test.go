@@ -85,54 +85,58 @@ func (m *openedMap) closed() bool {
 // A map and its table are opened once for all parts that are read.
 func TestMapsAreOpenedOnce(t *testing.T) {
 	o := newOpening(t, 8)
-	defer o.end()
-	var readers sync.WaitGroup
-	for range 50 {
-		readers.Go(func() {
-			for i := range 8 {
-				o.reads(t, i)
-			}
-		})
-		readers.Wait()
-	}
-	if n := o.opens(); n != 16 {
-		t.Errorf("8 maps and their tables were opened %d times", n)
-	}
-	if _, err := o.get(mapName(8), o.open); !os.IsNotExist(err) {
-		t.Errorf("one that is not there: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		defer o.end()
+		var readers sync.WaitGroup
+		for range 50 {
+			readers.Go(func() {
+				for i := range 8 {
+					o.reads(t, i)
+				}
+			})
+			readers.Wait()
+		}
+		if n := o.opens(); n != 16 {
+			t.Errorf("8 maps and their tables were opened %d times", n)
+		}
+		if _, err := o.get(mapName(8), o.open); !os.IsNotExist(err) {
+			t.Errorf("one that is not there: %v", err)
+		}
+	})
 }
 
 // A map that was given up is closed once nobody reads it, and one that comes in its place
 // is another.
 func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 	o := newOpening(t, 3)
-	first, second := o.reads(t, 0), o.reads(t, 1)
-	third, err := o.get(mapName(2), o.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.one(mapName(0))
-	if !first.closed() || second.closed() {
-		t.Error("one is open still, or the other is not")
-	}
-	o.below("7")
-	if !second.closed() || third.closed() {
-		t.Error("one is open still, or one that is read is not")
-	}
-	third.holds(t, 2)
-	before := o.opens()
-	if again := o.reads(t, 2); again == third || o.opens() != before+2 {
-		t.Error("what was given up is read again")
-	}
-	o.give(third)
-	if !third.closed() {
-		t.Error("it is open though nobody reads it")
-	}
-	o.end()
-	if last := o.reads(t, 1); !last.closed() {
-		t.Error("a job that has ended keeps a map open")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		first, second := o.reads(t, 0), o.reads(t, 1)
+		third, err := o.get(mapName(2), o.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.one(mapName(0))
+		if !first.closed() || second.closed() {
+			t.Error("one is open still, or the other is not")
+		}
+		o.below("7")
+		if !second.closed() || third.closed() {
+			t.Error("one is open still, or one that is read is not")
+		}
+		third.holds(t, 2)
+		before := o.opens()
+		if again := o.reads(t, 2); again == third || o.opens() != before+2 {
+			t.Error("what was given up is read again")
+		}
+		o.give(third)
+		if !third.closed() {
+			t.Error("it is open though nobody reads it")
+		}
+		o.end()
+		if last := o.reads(t, 1); !last.closed() {
+			t.Error("a job that has ended keeps a map open")
+		}
+	})
 }
 
 // Nobody has to say so: a map that was not read for a while is closed.
@@ -167,16 +171,18 @@ func TestMapsThatNobodyReadsAreClosed(t *testing.T) {
 // However many maps there are, not all of them are open, and all can be read.
 func TestNotAllMapsAreOpen(t *testing.T) {
 	o := newOpening(t, mostOpened+10)
-	defer o.end()
-	open := 0
-	for i := range mostOpened + 10 {
-		if m := o.reads(t, i); !m.closed() {
-			open++
+	synctest.Test(t, func(t *testing.T) {
+		defer o.end()
+		open := 0
+		for i := range mostOpened + 10 {
+			if m := o.reads(t, i); !m.closed() {
+				open++
+			}
 		}
-	}
-	if open != mostOpened {
-		t.Errorf("%d maps are open", open)
-	}
+		if open != mostOpened {
+			t.Errorf("%d maps are open", open)
+		}
+	})
 }
 
 // A map that has moved to the disk, or was given up, or whose stage is gone, keeps no memory

@@ -69,8 +69,9 @@ func (m *member) holdPart(pieces [][]string, p meta.Part, from, to int) {
 	if size, err := m.of("s").Parts().Size(m.site.ctx, p); err != nil || size != int64(len(strings.Join(want, ""))) {
 		t.Errorf("%s on node %s has a size of %d: %v", p, m.id, size, err)
 	}
-	if got, err := m.of("s").Parts().Offsets(m.site.ctx, p, false); err != nil || string(got) != string(offsetsOf(want...)) {
-		t.Errorf("%s.idx on node %s: %x, %v", p, m.id, got, err)
+	p.Offsets = true
+	if got, err := m.part("s", p); err != nil || got != string(offsetsOf(want...)) {
+		t.Errorf("%s on node %s: %x, %v", p, m.id, got, err)
 	}
 }
 

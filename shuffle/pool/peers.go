@@ -107,7 +107,7 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 	if err != nil {
 		return err
 	}
-	t := make(table, rowBytes*g.Spec.Parts)
+	t := make(table, rowBytes*g.Spec.Pieces())
 	q := wire.Request{Call: callPieces, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(t) + len(dst))}
 	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{t, dst})); err != nil {
 		return err

@@ -24,7 +24,7 @@ type State interface {
 	Stages(job uint64) []state.PoolStage
 	Stage(job uint64, name string) (state.PoolStage, bool)
 	Commit(stage, number uint64) (state.Commit, bool)
-	Commits(stage uint64) []state.Commit
+	Commits(stage uint64) state.Maps
 	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
 	Blobs(stage uint64, dir string) []state.Blob
 	PoolBytes(job uint64) int64 // of all copies
@@ -93,6 +93,7 @@ type Pool struct {
 	spill   *spill
 	uses    uses
 	commits batcher
+	merging mergeRoom
 	tallies *tallies
 	born    time.Time
 
@@ -103,9 +104,9 @@ type Pool struct {
 
 // New makes a pool. Start begins what it does without being asked.
 func New(c Config) *Pool {
-	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now()}
+	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now(), merging: newMergeRoom(c.RAM)}
 	p.local = newLocal(p.agreed, p.budget)
-	p.copies, p.peers = &copies{local: p.local}, peers{p.agreed}
+	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, peers{p.agreed}
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses.init(p.agreed)
@@ -123,7 +124,7 @@ func (p *Pool) Start(_ context.Context, m Maker) error {
 // knows that: until then nothing is given up.
 func (p *Pool) Follow(ctx context.Context) {
 	var tasks sync.WaitGroup
-	sweep, known := sweeper{p.local, p.born}, false
+	sweep, known := sweeper{p.local, p.copies.losses, p.born}, false
 	defer func() {
 		tasks.Wait()
 		if known {

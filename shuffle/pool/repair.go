@@ -28,7 +28,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 	var all []endangered
 	for _, j := range r.config.State.PoolJobs() {
 		for _, g := range r.config.State.Stages(j.Number) {
-			for _, c := range r.config.State.Commits(g.Number) {
+			for _, c := range r.config.State.Commits(g.Number).All() {
 				if count(c.Nodes, stays) >= g.Spec.Copies {
 					continue
 				}

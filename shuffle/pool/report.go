@@ -21,8 +21,8 @@ type Tally struct {
 
 // tally looks at the copies of maps that are committed: those on nodes that are up can be
 // read, and those on nodes that stay count.
-func tally(wanted int, commits []state.Commit, up, stays map[string]bool) (t Tally) {
-	for _, c := range commits {
+func tally(wanted int, commits state.Maps, up, stays map[string]bool) (t Tally) {
+	for _, c := range commits.All() {
 		live := count(c.Nodes, up)
 		t.Missing += max(0, wanted-count(c.Nodes, stays))
 		switch {
@@ -84,7 +84,7 @@ func (g *Stage) Report() (r Report, err error) {
 	for _, number := range r.Lost {
 		r.names[number] = meta.MapName(number)
 	}
-	for _, c := range commits {
+	for _, c := range commits.All() {
 		if c.Name != "" {
 			r.names[c.Map] = c.Name
 		}
@@ -95,9 +95,9 @@ func (g *Stage) Report() (r Report, err error) {
 }
 
 // kept adds up what nodes have.
-func kept(commits []state.Commit, up map[string]bool) (all []Kept) {
+func kept(commits state.Maps, up map[string]bool) (all []Kept) {
 	of := make(map[string]*Kept)
-	for _, c := range commits {
+	for _, c := range commits.All() {
 		for _, id := range c.Nodes {
 			if of[id] == nil {
 				of[id] = &Kept{Node: id, Up: up[id]}
@@ -115,12 +115,12 @@ func kept(commits []state.Commit, up map[string]bool) (all []Kept) {
 
 // open are the maps of a spec that are not committed; none if it does not say how many
 // there are.
-func open(maps uint64, commits []state.Commit) (numbers []uint64) {
+func open(maps uint64, commits state.Maps) (numbers []uint64) {
 	if maps == 0 {
 		return nil
 	}
 	next := uint64(0)
-	for _, c := range commits {
+	for _, c := range commits.All() {
 		for ; next < c.Map; next++ {
 			numbers = append(numbers, next)
 		}

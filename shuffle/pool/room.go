@@ -51,7 +51,7 @@ func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64) {
 	delete(stays, node)
 	for _, j := range s.PoolJobs() {
 		for _, g := range s.Stages(j.Number) {
-			for _, c := range s.Commits(g.Number) {
+			for _, c := range s.Commits(g.Number).All() {
 				if slices.Contains(c.Nodes, node) && len(those(c.Nodes, stays)) < min(g.Spec.Copies, hosts) {
 					maps++
 					bytes += c.Size

@@ -18,7 +18,8 @@ import (
 type sealing struct {
 	files  *files
 	stage  uint64
-	file   *os.File
+	source *os.File // what was written, which has the lease
+	file   *os.File // what is committed: the same, or what it was divided into
 	table  table
 	size   int64
 	named  bool // it was given the name of a map now: one that has it since an earlier time may be committed
@@ -36,14 +37,14 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{files: f, stage: g.Number, file: file}
+	s := &sealing{files: f, stage: g.Number, source: file, file: file}
 	if err := s.lease(ctx); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	info, err := file.Stat()
 	if err == nil {
 		s.size = info.Size()
-		s.table, err = f.sum(g, name, file, s.size)
+		err = s.sum(ctx, g, name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -51,22 +52,27 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 	return s, nil
 }
 
-// sum makes the table of a file: of an attempt by its offsets, of a blob as one piece.
-func (f *files) sum(g state.PoolStage, name string, file *os.File, size int64) (table, error) {
-	o, err := whole(size), error(nil)
+// sum divides the file, if the pool is to do that, and makes its table: of an attempt by its
+// offsets, of a blob as one piece.
+func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error {
+	o, err := whole(s.size), error(nil)
 	if !g.Blobs() {
-		o, err = readOffsets(f.store().at(name+idx), g.Spec.Parts, size)
+		o, err = s.files.offsets(g.Spec, name, s.size)
+	}
+	if err == nil && divides(g.Spec, o) {
+		o, err = s.divide(ctx, g.Spec, o)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return tableOf(file, o)
+	s.table, err = tableOf(s.file, o)
+	return err
 }
 
 func (s *sealing) lease(ctx context.Context) error {
 	deadline := time.Now().Add(leaseTime)
 	for {
-		_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		_, err := unix.FcntlInt(s.source.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		switch {
 		case err == nil:
 			return nil
@@ -83,8 +89,11 @@ func (s *sealing) lease(ctx context.Context) error {
 // close gives the lease back. A program that opens the file to write it from here on is
 // refused by its second name.
 func (s *sealing) close() error {
-	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-	return errors.Join(err, s.file.Close())
+	_, err := unix.FcntlInt(s.source.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	if s.file != s.source {
+		err = errors.Join(err, s.file.Close())
+	}
+	return errors.Join(err, s.source.Close())
 }
 
 // name gives the file the name of a map, beside a table; or, if it has to last, has its

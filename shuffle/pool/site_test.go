@@ -34,6 +34,7 @@ type site struct {
 	ctx     context.Context
 	machine *state.Machine
 	members []*member
+	log     slog.Handler
 
 	mu struct {
 		sync.Mutex
@@ -73,7 +74,7 @@ func newSite(t *testing.T, nodes int) *site {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &site{t: t, ctx: ctx, machine: state.New()}
+	s := &site{t: t, ctx: ctx, machine: state.Speaking(state.Version), log: slog.DiscardHandler}
 	s.mu.down, s.mu.silent, s.mu.lost = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for i := range nodes {
 		s.members = append(s.members, &member{site: s, id: fmt.Sprintf("%016x", i+1), dir: filepath.Join(t.TempDir(), "pool")})
@@ -113,7 +114,7 @@ func (m *member) start() {
 		Dir: m.dir, RAM: ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
 		Nodes: func() []placement.Node { return m.site.up(m.id) },
 		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
-		Log:   slog.New(slog.DiscardHandler),
+		Log:   slog.New(m.site.log),
 	})
 	t.Cleanup(m.unmount)
 	if err := m.Start(m.site.ctx, new(inMemory)); err != nil {

@@ -38,14 +38,12 @@ type tallies struct {
 	}
 }
 
-func (t *tallies) all() map[uint64]Count {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.mu.counts
-}
-
 // Count is what all jobs have come to, by number, when the pool last looked.
-func (p *Pool) Count() map[uint64]Count { return p.tallies.all() }
+func (p *Pool) Count() map[uint64]Count {
+	p.tallies.mu.Lock()
+	defer p.tallies.mu.Unlock()
+	return p.tallies.mu.counts
+}
 
 // Stats are as they were when the pool last looked at itself, seconds ago at most; what is
 // used is as it is now.

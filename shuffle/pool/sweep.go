@@ -2,31 +2,31 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
-// A sweeper gives up what nobody needs any more.
+// A sweeper gives up what nobody needs any more, once it is on the disk that it may be: else a
+// power failure could undo the removal, and leave a name without what it stands for.
 type sweeper struct {
 	*local
-	born time.Time
+	losses *losses
+	born   time.Time
 }
 
 // sweep gives up the files of jobs, stages and maps that are no more, and says which
 // copies are lost. What is here was agreed on before it came, but for copies of maps that
 // are being committed: so what is here is always listed before what is agreed on.
 func (w sweeper) sweep(ctx context.Context) (again bool) {
-	have, jobs := w.sweepJobs()
+	have, jobs, again := w.sweepJobs()
 	for _, j := range jobs {
 		f := have[j.Number]
 		if f != nil {
-			f.keepStages(func() []state.PoolStage { return w.config.State.Stages(j.Number) })
+			again = !f.keepStages(func() []state.PoolStage { return w.config.State.Stages(j.Number) }, w.config.Cluster.Lasts) || again
 		}
 		for _, g := range w.config.State.Stages(j.Number) {
 			again = w.missed(ctx, j, g) != nil || again
@@ -42,32 +42,41 @@ func (w sweeper) sweep(ctx context.Context) (again bool) {
 }
 
 // sweepJobs gives up the files of jobs that are no more, and returns those that there are.
-func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.PoolJob) {
+func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.PoolJob, again bool) {
 	have, jobs = w.made(), make(map[uint64]state.PoolJob)
 	for _, j := range w.config.State.PoolJobs() {
 		jobs[j.Number] = j
 	}
 	for number, f := range have {
-		if _, ok := jobs[number]; !ok {
-			w.end(number, f)
+		if _, ok := jobs[number]; ok {
+			continue
 		}
+		if w.config.Cluster.Lasts() != nil {
+			again = true
+			continue
+		}
+		w.end(number, f)
 	}
-	return have, jobs
+	return have, jobs, again
 }
 
 // missed says which copies that this node should have it has not: memory does not
 // outlive a host.
 func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage) error {
-	self, own := w.config.Cluster.Self(), w.own(g.Number)
+	own := w.own(g.Number)
 	f := w.has(j.Number) // after what is agreed on, which files are made before
-	for _, c := range own {
+	for c := range own {
 		if f != nil && f.hasMap(g.Number, c) {
 			continue
 		}
-		w.config.Log.Warn("a map of the shuffle pool is lost on this node", "job", j.Name, "stage", g.Name, "map", c.Map)
-		_, err := w.config.Cluster.Do(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: self, Map: c.Map, Sum: c.Sum})
-		if err != nil && !errors.Is(err, meta.ErrNotExist) && !errors.Is(err, meta.ErrOvertaken) {
-			w.config.Log.Warn("the cluster does not know yet that a map is lost", "cause", err)
+		err := w.losses.tell(ctx, j, g, c, func() bool {
+			if f := w.has(j.Number); f != nil && f.hasMap(g.Number, c) {
+				return false
+			}
+			w.losses.missing(j, g, c)
+			return true
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -92,7 +101,11 @@ func (w sweeper) sweepMaps(ctx context.Context, in store, stage uint64) (again b
 	if time.Since(w.born) < commitTime || w.Know(ctx) != nil {
 		return true
 	}
-	for _, name := range w.surplus(in.files, free, stage) {
+	free = w.surplus(in.files, free, stage)
+	if len(free) > 0 && w.config.Cluster.Lasts() != nil {
+		return true
+	}
+	for _, name := range free {
 		in.giveUp(stage, name, here)
 	}
 	return true
@@ -104,7 +117,7 @@ func (w sweeper) surplus(f *mapFiles, names []string, stage uint64) (all []strin
 		return nil
 	}
 	keep := make(map[string]bool)
-	for _, c := range w.own(stage) {
+	for c := range w.own(stage) {
 		keep[path.Base(mapPath(stage, c))] = true
 	}
 	for _, name := range names {

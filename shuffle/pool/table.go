@@ -188,22 +188,26 @@ func whole(size int64) offsets {
 	return binary.LittleEndian.AppendUint64(make([]byte, 8, 16), uint64(size))
 }
 
-// readOffsets reads and checks the offsets of an attempt of that many bytes. A stage of
-// one part needs none.
-func readOffsets(path string, parts uint64, size int64) (offsets, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) && parts == 1 {
+// readOffsets reads and checks the offsets of an attempt of that many bytes. A stage of one
+// part needs none, nor does one whose records the pool divides: it has nil.
+func readOffsets(path string, spec meta.Stage, size int64) (offsets, error) {
+	parts := spec.Parts
+	b, n, err := readUpTo(path, 8*int64(parts+1))
+	switch none := errors.Is(err, os.ErrNotExist); {
+	case none && spec.Records.Kind != meta.NoRecords:
+		return nil, nil
+	case none && parts == 1:
 		return whole(size), nil
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, meta.Worded(meta.ErrInvalid, "it has no .idx file, which says where its %d parts begin: write %d numbers of 8 bytes, little-endian, the last of them its size", parts, parts+1)
-	}
-	if err != nil {
+	case none:
+		return nil, meta.Worded(meta.ErrInvalid, "it has no .idx file, which says where its %d parts begin: write %d numbers of 8 bytes, little-endian, the last of them its size; or have the pool divide it, with record=line and key= in the spec", parts, parts+1)
+	case err != nil:
 		return nil, err
+	case spec.Records.Ranges:
+		return nil, meta.Worded(unix.EBADMSG, "it has an .idx file, and with by=range the pool divides it: leave that out")
 	}
 	o := offsets(b)
-	if uint64(len(b)) != 8*(parts+1) {
-		return nil, meta.Worded(meta.ErrInvalid, "its .idx file has %d bytes; %d parts take %d", len(b), parts, 8*(parts+1))
+	if uint64(n) != 8*(parts+1) || n != int64(len(b)) {
+		return nil, meta.Worded(meta.ErrInvalid, "its .idx file has %d bytes; %d parts take %d", n, parts, 8*(parts+1))
 	}
 	for i := range parts {
 		if o.at(i) > o.at(i+1) || o.at(i) < 0 {
@@ -214,6 +218,22 @@ func readOffsets(path string, parts uint64, size int64) (offsets, error) {
 		return nil, meta.Worded(meta.ErrInvalid, "its .idx file goes from %d to %d, and the file has %d bytes", o.at(0), o.at(parts), size)
 	}
 	return o, nil
+}
+
+// readUpTo reads at most so many bytes of a file, and says how many it has: who wrote it may
+// have made it as large as no memory is.
+func readUpTo(path string, bytes int64) (b []byte, has int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	b, err = io.ReadAll(io.LimitReader(file, bytes))
+	return b, info.Size(), err
 }
 
 // length is that of the pieces of the rows, the first of which begins there.

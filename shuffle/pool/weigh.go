@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +21,17 @@ const (
 
 // Weigh finds out how many bytes each part has.
 func (g *Stage) Weigh(ctx context.Context, r *Report) {
-	commits := slices.DeleteFunc(slices.Clone(g.job.pool.config.State.Commits(g.number)), func(c state.Commit) bool { return len(c.Nodes) == 0 })
+	var commits []state.Commit
+	for _, c := range g.job.pool.config.State.Commits(g.number).All() {
+		if len(c.Nodes) > 0 {
+			commits = append(commits, c)
+		}
+	}
 	switch parts := r.Stage.Spec.Parts; {
 	case len(commits) == 0:
+		return
+	case r.Stage.Spec.Records.Ranges:
+		r.unweighed = "with by=range that is known once they are made"
 		return
 	case uint64(len(commits))*parts > maxRows:
 		r.unweighed = fmt.Sprintf("%d maps of %d parts are too many to add up", len(commits), parts)
@@ -45,7 +52,7 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{Stage: g.number, Generation: is.Generation, Whole: true, Maps: commits, pool: g.job.pool, files: f}
+	p := &Part{Stage: g.number, Generation: is.Generation, Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
 	return all, p.each(ctx, func(node string, maps []int) (err error) {

@@ -128,3 +128,28 @@ func opensUnderWrites(b *bench) (misses int) {
 	}
 	return misses
 }
+
+// leaderAfterKill has the leader of three nodes be killed, again and again, and measures how
+// long it takes until a node that is left knows another leader.
+func leaderAfterKill(b *bench) int {
+	s := b.on("leader after kill")
+	m := daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), cluster.Bare(s).Hosts()[:3], "--ram", "64MiB")
+	o := outcome{name: "from the death of the leader to the next one, of three nodes", unit: "s", target: 5, atMost: true}
+	for range *turns {
+		leader, others := m.Leader()
+		eventually.Within(s, time.Minute, "three vote, and all are up", func() bool {
+			k := m.Members(others[0])
+			return k.Voters() == 3 && k.Up() == 3 && k.Leader != ""
+		})
+		killed := m.Members(leader).Self
+		begun := time.Now()
+		leader.Kill()
+		eventually.Within(s, time.Minute, "another node leads", func() bool {
+			k := m.Members(others[0])
+			return k.Leader != "" && k.Leader != killed
+		})
+		o.values = append(o.values, time.Since(begun).Seconds())
+		leader.Start()
+	}
+	return missed(o)
+}

@@ -70,6 +70,7 @@ var studies = []study{
 	{"cluster wire", wireShare},
 	{"cluster shuffle", beyond},
 	{"cluster group", opensUnderWrites},
+	{"cluster leader after kill", leaderAfterKill},
 	{"cluster petabyte", petabyte},
 	{"cluster queue", queuePolicies},
 	{"hdfs, bytes from datanodes", sent},

@@ -24,7 +24,7 @@ def content(m, who):
 
 
 def patiently(what, do):
-    end = time.monotonic() + 100
+    end = time.monotonic() + 400
     while True:
         try:
             return do()

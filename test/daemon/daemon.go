@@ -16,13 +16,15 @@ import (
 	"time"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
-// The bounds of what tests wait for; they turn a hang into a failure.
+// The bounds of what tests wait for; they turn a hang into a failure, on a machine that
+// is busy with other things too.
 const (
-	toolTime = 150 * time.Second // one command: an open may wait for two minutes
-	jobTime  = 5 * time.Minute   // one job of many ranks
-	waitTime = time.Minute       // one condition
+	toolTime = 4 * time.Minute  // one command: an open may wait for two minutes
+	jobTime  = 15 * time.Minute // one job of many ranks
+	waitTime = 2 * time.Minute  // one condition
 )
 
 // BuildCommand builds rankfs to a path: with the race detector if the tests are
@@ -287,6 +289,24 @@ func (p *Place) Must(name string, args ...string) string {
 func (p *Place) Rankfs(args ...string) (string, error) {
 	return p.Tool(p.program, append([]string{"--run", p.Dir + "/run"}, args...)...)
 }
+
+// Answer is Rankfs for what the nodes have to agree on: it asks again while the command
+// says that they do not, as when they take longer to choose a leader than it waits.
+func (p *Place) Answer(args ...string) (out string, err error) {
+	p.t.Helper()
+	eventually.Done(p.t, 2*waitTime, strings.Join(args, " ")+" is answered", func() error {
+		out, err = p.Rankfs(args...)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == away {
+			return err
+		}
+		return nil
+	})
+	return out, err
+}
+
+// away is what a command ends with that could not be answered, perhaps only for now.
+const away = 6
 
 // Do is Rankfs for what has to go well.
 func (p *Place) Do(args ...string) string {

@@ -132,19 +132,26 @@ func (s Members) Up() (n int) {
 	return n
 }
 
-// Leader is the node that leads, and the others.
+// Leader waits until one of the nodes leads, and returns it and the others.
 func (m *Team) Leader() (leader *Place, others []*Place) {
 	m.T.Helper()
-	for _, n := range m.Nodes {
-		if s := m.Members(n); s.Self == s.Leader {
-			leader = n
-		} else {
-			others = append(others, n)
+	return m.LeaderOf(m.Nodes)
+}
+
+// LeaderOf is Leader among some nodes: those that run.
+func (m *Team) LeaderOf(some []*Place) (leader *Place, others []*Place) {
+	m.T.Helper()
+	eventually.Within(m.T, waitTime, "one of them leads", func() bool {
+		leader, others = nil, nil
+		for _, n := range some {
+			if s := m.Members(n); leader == nil && s.Self == s.Leader {
+				leader = n
+			} else {
+				others = append(others, n)
+			}
 		}
-	}
-	if leader == nil {
-		m.T.Fatal("nobody leads")
-	}
+		return leader != nil
+	})
 	return leader, others
 }
 

@@ -27,7 +27,7 @@ func (d *place) begin(view string) *slowRead {
 		d.t.Fatal(err)
 	}
 	go func() { r.ended <- r.cat.Wait() }()
-	eventually.Within(d.t, waitTime, "bytes come", func() bool { return d.status().HDFS.Bytes > before+(100<<10) })
+	eventually.Within(d.t, toolTime, "bytes come", func() bool { return d.status().HDFS.Bytes > before+(100<<10) })
 	if d.connections() == 0 {
 		d.t.Fatal("no connection to a datanode is open in the middle of a read")
 	}
@@ -73,7 +73,7 @@ func TestAborted(t *testing.T) {
 	}
 	quiet := func() {
 		t.Helper()
-		eventually.Within(t, waitTime, "no connection to a datanode is open", func() bool { return p.connections() == 0 })
+		eventually.Within(t, toolTime, "no connection to a datanode is open", func() bool { return p.connections() == 0 })
 	}
 	// What was begun for one who is gone is of use to others. It has an end.
 	r := d.begin("train")

@@ -7,13 +7,14 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
+	"rankfs/test/hadoop"
 )
 
 // The bounds of what these tests wait for; they turn a hang into a failure.
 const (
 	toolTime = 150 * time.Second // one command: an open may wait for two minutes
-	javaTime = 2 * time.Minute   // a program of Hadoop's begins to serve
-	waitTime = 30 * time.Second  // one condition; less than what is asked for anew by its age
+	javaTime = hadoop.StartTime  // a program of Hadoop's begins to serve
+	waitTime = 50 * time.Second  // one condition; less than what is asked for anew by its age
 )
 
 // A place is where a daemon of the cluster serves a mount.

@@ -32,7 +32,7 @@ func TestOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Host("data2").Put(t, path, []byte(lines(2001)), 2, block)
-	eventually.Within(t, waitTime, "a batch is stale", func() bool {
+	eventually.Within(t, toolTime, "a batch is stale", func() bool {
 		got, err := d.batch("train", 0)
 		if err == nil && !strings.HasPrefix(content, got) {
 			t.Fatal("a batch of another version")
@@ -183,7 +183,7 @@ func TestKilled(t *testing.T) {
 	if got, err := d.read("train"); err != nil || got != content {
 		t.Fatalf("other bytes, or %v", err)
 	}
-	eventually.Within(t, waitTime, "batches are on nvme", func() bool { return d.onNVMe() > 3 })
+	eventually.Within(t, toolTime, "batches are on nvme", func() bool { return d.onNVMe() > 3 })
 	d.Kill()
 	next := p.start()
 	if n := next.onNVMe(); n < 3 {

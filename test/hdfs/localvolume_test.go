@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
@@ -28,7 +27,7 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 
 	file, content := c.Dir(t)+"/volume", lines(5000)
 	h.Put(t, file, []byte(content), everywhere, block)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), javaTime)
 	defer cancel()
 	check(t, c.WaitReplicas(ctx, file, everywhere))
 	d := newPlace(t, c, "data1", "--hadoop-conf", c.ConfByFile()).start()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
@@ -56,6 +55,10 @@ func TestRPCIsShut(t *testing.T) {
 	content := strings.Repeat(lines(2000), 20)
 	for _, name := range []string{"/early", "/late"} {
 		c.Host("data2").Put(t, dir+name, []byte(content), 2, 1<<20)
+		// It asks over HTTP: the first such call of a namenode may take minutes.
+		if err := c.WaitReplicas(t.Context(), dir+name, 2); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d := newPlace(t, c, "client", "--ram", "16MiB").start()
 	warned := func() bool {
@@ -88,6 +91,6 @@ func TestRPCIsShut(t *testing.T) {
 		t.Error("the log does not say it")
 	}
 	open()
-	eventually.Within(t, time.Minute, "RPC is asked again", func() bool { read("late"); return !warned() })
+	eventually.Within(t, toolTime, "RPC is asked again", func() bool { read("late"); return !warned() })
 	read("early")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
@@ -70,7 +69,7 @@ func TestAChangedSourceOfAnotherNode(t *testing.T) {
 // awaitStale waits until a node that has a batch in memory does not open it any more.
 func awaitStale(t *testing.T, n *daemon.Place, dataset string) {
 	t.Helper()
-	eventually.Done(t, 20*time.Second, "the batch is not opened any more", func() error {
+	eventually.Done(t, patience, "the batch is not opened any more", func() error {
 		out, err := n.Tool("cat", n.Mount()+"/datasets/"+dataset+"/rank-0/batch-000000")
 		if err == nil {
 			return errors.New("it begins with " + out[:5])
@@ -94,7 +93,7 @@ func TestASourceOfANodeThatIsDown(t *testing.T) {
 		return other.Tool("head", "-n", "1", other.Mount()+"/datasets/"+name+"/"+rank+"/batch-000000")
 	}
 	has.Kill()
-	eventually.Done(t, 30*time.Second, "the node is known to be down", func() error {
+	eventually.Done(t, patience, "the node is known to be down", func() error {
 		if out := other.Do("dataset", "show", "d"); !strings.Contains(out, "the source is on node") {
 			return errors.New(out)
 		}
@@ -113,7 +112,7 @@ func TestASourceOfANodeThatIsDown(t *testing.T) {
 	}
 	has.Start()
 	for _, name := range []string{"d", "part"} {
-		eventually.Within(t, 30*time.Second, "all of it is there again", func() bool {
+		eventually.Within(t, patience, "all of it is there again", func() bool {
 			_, err := first(name, "rank-1")
 			return err == nil
 		})

@@ -75,14 +75,9 @@ func (m *team) writing(nodes []*daemon.Place) {
 	m.t.Helper()
 	for _, n := range nodes {
 		name := m.named()
-		took, err := create(n, name)
-		if err != nil {
-			m.t.Errorf("on %s: %v", n.Host.Name, err)
-			continue
-		}
-		m.t.Logf("%s wrote within %v", n.Host.Name, took)
+		m.t.Logf("%s wrote within %v", n.Host.Name, m.written(n, name))
 		for _, o := range nodes {
-			eventually.Within(m.t, 30*time.Second, "it is known", func() bool {
+			eventually.Within(m.t, patience, "it is known", func() bool {
 				_, err := o.Tool("test", "-d", o.Mount()+"/datasets/"+name)
 				return err == nil
 			})
@@ -101,7 +96,7 @@ func (m *team) leaderJumps(by time.Duration) {
 	m.during(others, m.named(), func() {
 		m.jump(leader, by)
 		m.writing(writers)
-		eventually.Within(m.t, 30*time.Second, "one leads whose clock is right", func() bool {
+		eventually.Within(m.t, patience, "one leads whose clock is right", func() bool {
 			s := m.Members(others[0])
 			return s.Leader != "" && s.Leader != m.Members(leader).Self
 		})
@@ -111,13 +106,26 @@ func (m *team) leaderJumps(by time.Duration) {
 	})
 }
 
+// handedOver is what a leader logs that gives its lead away.
+const handedOver = "most voters' clocks say that this node's is wrong: another leads now"
+
+// followerJumps: nobody whose clock is right gives a lead away, whoever has it on a busy
+// machine.
 func (m *team) followerJumps(by time.Duration) {
-	leader, others := m.Leader()
+	_, others := m.Leader()
+	right := slices.DeleteFunc(slices.Clone(m.Nodes), func(n *daemon.Place) bool { return n == others[0] })
+	given := func() (times int) {
+		for _, n := range right {
+			times += strings.Count(n.Log(), handedOver)
+		}
+		return times
+	}
+	before := given()
 	m.during(m.Nodes, m.named(), func() {
 		m.jump(others[0], by)
 		m.writing(m.Nodes)
-		if now, _ := m.Leader(); now != leader {
-			m.t.Errorf("%s leads, for the clock of a follower was wrong", now.Host.Name)
+		if given() > before {
+			m.t.Error("the lead was given away, for the clock of a follower was wrong")
 		}
 	}, func() {
 		m.jump(others[0], 0)
@@ -151,18 +159,16 @@ func (m *team) cutOff(by time.Duration) {
 	m.during(rest, m.named(), func() {
 		m.jump(far, by)
 		m.must(far.Host.LinkDown())
-		eventually.Within(m.t, 30*time.Second, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
-		eventually.Within(m.t, 30*time.Second, "it misses them", func() bool { return m.Members(far).Leader == "" })
-		eventually.Within(m.t, 2*time.Minute, "it has no connection that was made before", func() bool {
+		eventually.Within(m.t, patience, "it is missed", func() bool { return m.state(rest[0], far) == "down" })
+		eventually.Within(m.t, patience, "it misses them", func() bool { return m.Members(far).Leader == "" })
+		eventually.Within(m.t, patience, "it has no connection that was made before", func() bool {
 			far.Must("ss", "-KHtn", "dst", rest[0].Host.IP+"/24")
 			return far.Must("ss", "-Htn", "state", "established", "dst", rest[0].Host.IP+"/24") == ""
 		})
 		m.must(far.Host.LinkUp())
 		took, err := create(far, m.named())
-		if err == nil || took > time.Minute {
-			m.t.Errorf("cut off, it wrote: %v after %v", err, took)
-		} else if !strings.Contains(err.Error(), "set the clocks") {
-			m.t.Errorf("it does not say why: %v", err)
+		if err == nil || !strings.Contains(err.Error(), "set the clocks") {
+			m.t.Errorf("cut off, it wrote, or does not say why it did not: %v", err)
 		}
 		m.t.Logf("refused within %v: %v", took, err)
 		m.writing(rest)
@@ -175,7 +181,7 @@ func (m *team) cutOff(by time.Duration) {
 		}
 	}, func() {
 		m.jump(far, 0)
-		eventually.Within(m.t, time.Minute, "it is back", func() bool { return m.state(rest[0], far) == "up" })
+		eventually.Within(m.t, patience, "it is back", func() bool { return m.state(rest[0], far) == "up" })
 		m.writing(m.Nodes)
 	})
 }
@@ -227,11 +233,11 @@ func (m *team) tokens(host *cluster.Host) {
 // among them: every batch is finished by one of them, once.
 func TestAQueueOfWrongClocks(t *testing.T) {
 	t.Parallel()
-	const batches = 2500
+	const batches = 1000
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3])
 	m.source(m.Nodes[0])
-	m.Nodes[0].Do("dataset", "create", "q", "--source", "file:"+m.Nodes[0].Dir+"/numbers", "--as", "lines", "--ranks", "4", "--batch", "4")
+	m.Nodes[0].Do("dataset", "create", "q", "--source", "file:"+m.Nodes[0].Dir+"/numbers", "--as", "lines", "--ranks", "4", "--batch", "10")
 	m.Await("q")
 	m.voting()
 	seed := rand.Uint64()
@@ -239,7 +245,7 @@ func TestAQueueOfWrongClocks(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var readers []*reader
 	for i := range 6 {
-		readers = append(readers, newReader(t, m.Nodes[i%3], "q@order=full", i%4, false))
+		readers = append(readers, newReader(t, m.Nodes[i%3], "q@order=full", i%4, 0))
 	}
 	ended := make(chan error)
 	for _, r := range readers {

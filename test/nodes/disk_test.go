@@ -49,7 +49,7 @@ func TestAFullDiskUnderTheLog(t *testing.T) {
 // room for, some 300 bytes for a batch.
 var writing = strings.Repeat("w", 64)
 
-const tasks = 40_000 // batches
+const tasks = 18_000 // batches
 
 // units makes a dataset whose queue has so many.
 func (m *team) units(n *daemon.Place, name string) {
@@ -69,37 +69,31 @@ func (m *team) fullDisk(n *daemon.Place, rest []*daemon.Place, number int) {
 	filler := n.Dir + "/state/filler"
 	n.Must("sh", "-c", `cat /dev/zero > "$0" 2> /dev/null || df "$0"`, filler)
 	queue := m.crowd(rest, fmt.Sprintf("%s@epoch=%d", writing, number))
-	eventually.Within(t, time.Minute, "it says that the disk is full", func() bool { return strings.Count(n.Log(), noRoom) > before })
+	eventually.Within(t, patience, "it says that the disk is full", func() bool { return strings.Count(n.Log(), noRoom) > before })
 	t.Logf("the disk is full after %d batches", queue.done())
-	eventually.Within(t, time.Minute, "its health says it", func() bool {
+	eventually.Within(t, patience, "its health says it", func() bool {
 		text := n.Must("cat", n.Mount()+"/.rankfs/health")
 		return strings.Contains(text, " log "+noRoom) && strings.Contains(text, "make room")
 	})
 
 	name := fmt.Sprint("beside", number)
-	took, err := create(rest[1], name)
-	if err != nil {
-		t.Errorf("the others do not write: %v", err)
-	}
-	t.Logf("the others write within %v", took)
-	took, err = create(n, fmt.Sprint("full", number))
+	t.Logf("the others write within %v", m.written(rest[1], name))
+	took, err := create(n, fmt.Sprint("full", number))
 	t.Logf("it says within %v: %v", took, err)
-	if err == nil || !strings.Contains(err.Error(), "no space") || took > time.Minute {
-		t.Errorf("full, after %v: %v", took, err)
+	if err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("full: %v", err)
 	}
 	if got, err := daemon.Sums(n, "d"); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("it serves other bytes: %v", err)
 	}
 	done := queue.done()
-	eventually.Within(t, 30*time.Second, "the queue goes on", func() bool { return queue.done() > done })
+	eventually.Within(t, patience, "the queue goes on", func() bool { return queue.done() > min(done, tasks-1) })
 
 	n.Must("rm", filler)
 	m.agree(name)
 	queue.finish()
-	if _, err := create(n, fmt.Sprint("again", number)); err != nil {
-		t.Errorf("with room it does not write: %v", err)
-	}
-	eventually.Within(t, time.Minute, "all is well", func() bool { return n.Must("cat", n.Mount()+"/.rankfs/health") == "ok\n" })
+	m.written(n, fmt.Sprint("again", number))
+	eventually.Within(t, patience, "all is well", func() bool { return n.Must("cat", n.Mount()+"/.rankfs/health") == "ok\n" })
 }
 
 // noRoom is what a daemon has in its log of a disk that is full.
@@ -114,7 +108,7 @@ type crowd struct {
 
 func (m *team) crowd(nodes []*daemon.Place, view string) *crowd {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	m.t.Cleanup(cancel)
 	w := &crowd{t: m.t, dir: m.t.TempDir()}
 	for rank := range 4 {

@@ -60,7 +60,7 @@ func (m *team) part(name string, run func(m *team)) bool {
 // allVote waits until one leads, and all vote and are up.
 func (m *team) allVote() {
 	m.t.Helper()
-	eventually.Within(m.t, time.Minute, "all vote and are up", func() bool {
+	eventually.Within(m.t, patience, "all vote and are up", func() bool {
 		s := m.Members(m.Nodes[0])
 		return s.Leader != "" && s.Voters() == len(m.Nodes) && s.Up() == len(m.Nodes)
 	})
@@ -76,11 +76,7 @@ func (m *team) during(nodes []*daemon.Place, name string, amiss func(), over fun
 	}
 	m.progress(readers)
 	amiss()
-	took, err := create(nodes[0], name)
-	if err != nil {
-		m.t.Errorf("written meanwhile: %v", err)
-	}
-	m.t.Logf("written within %v", took)
+	m.t.Logf("written within %v", m.written(nodes[0], name))
 	m.progress(readers)
 	over()
 	for _, r := range readers {
@@ -145,7 +141,7 @@ func (m *team) threeInTurn(e ending, name string) {
 	up := m.Nodes
 	var dead []*daemon.Place
 	for i, leads := range e.leads {
-		leader, others := m.leaderOf(up)
+		leader, others := m.LeaderOf(up)
 		n := others[0]
 		if leads {
 			n = leader
@@ -160,9 +156,7 @@ func (m *team) threeInTurn(e ending, name string) {
 		default:
 			m.takenForDead(up[0], n)
 		}
-		begun := time.Now()
-		m.must(m.written(up[0], fmt.Sprint(name, "-", i)))
-		m.t.Logf("written %v after %d of 5 were killed", time.Since(begun), i+1)
+		m.t.Logf("written %v after %d of 5 were killed", m.written(up[0], fmt.Sprint(name, "-", i)), i+1)
 	}
 	for _, n := range dead[1:] {
 		n.Start()
@@ -170,23 +164,6 @@ func (m *team) threeInTurn(e ending, name string) {
 	for i := range e.leads {
 		m.Await(fmt.Sprint(name, "-", i))
 	}
-}
-
-// leaderOf waits until one of those nodes leads.
-func (m *team) leaderOf(up []*daemon.Place) (leader *daemon.Place, others []*daemon.Place) {
-	m.t.Helper()
-	eventually.Within(m.t, time.Minute, "one of them leads", func() bool {
-		leader, others = nil, nil
-		for _, n := range up {
-			if s := m.Members(n); leader == nil && s.Self == s.Leader {
-				leader = n
-			} else {
-				others = append(others, n)
-			}
-		}
-		return leader != nil
-	})
-	return leader, others
 }
 
 // deafToLeader: what the leader sends to one node is lost, and not what that one

@@ -4,9 +4,14 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"rankfs/test/daemon"
 )
+
+// patience is how long one condition is waited for. It bounds a hang, on a machine
+// that is busy with other things too.
+const patience = 4 * time.Minute
 
 // rankfs is the daemon and the command.
 var rankfs string

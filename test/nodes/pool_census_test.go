@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	censuses   = flag.Int("census", 5, "stages of the shuffle pool to fill under random faults")
+	censuses   = flag.Int("census", 3, "stages of the shuffle pool to fill under random faults")
 	censusSeed = flag.Uint64("census-seed", 0, "of the first of them; 0 draws one")
 )
 
@@ -63,7 +63,7 @@ func (m *team) census(seed uint64) {
 	m.Nodes[0].Must("sh", "-euc", `mkdir -p "$0"; echo "$1" > "$0/spec"`, m.Nodes[0].Mount()+"/shuffle/"+job+"/s",
 		fmt.Sprintf("maps=%d parts=%d copies=2 strict=%d", c.Maps, c.Parts, random.IntN(2)))
 	w := &gang{cmds: make([]*exec.Cmd, len(m.Nodes)), ended: make(chan error, len(m.Nodes))}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	for i, n := range m.Nodes {
 		go func() {
@@ -140,7 +140,7 @@ func (m *team) noJobs() {
 	m.t.Helper()
 	m.Nodes[0].Must("sh", "-c", `rm -rf "$0"/*`, m.Nodes[0].Mount()+"/shuffle")
 	for _, n := range m.Nodes {
-		eventually.Within(m.t, time.Minute, "no file system of a job is left on "+n.Host.Name, func() bool {
+		eventually.Within(m.t, patience, "no file system of a job is left on "+n.Host.Name, func() bool {
 			return m.poolMounts(n) == 0
 		})
 	}

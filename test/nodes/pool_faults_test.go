@@ -2,11 +2,12 @@ package nodes_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
@@ -18,7 +19,7 @@ import (
 func TestPoolOutlivesItsTroubles(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
+	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "128MiB")
 	m.voting()
 	for _, part := range []struct {
 		name string
@@ -26,6 +27,8 @@ func TestPoolOutlivesItsTroubles(t *testing.T) {
 	}{
 		{"the leader is not heard when it has agreed", answerLost},
 		{"a writer is cut off, and another commits", cutOffWriter},
+		{"nodes are killed amid a copy", killedAmidACopy},
+		{"nodes are killed amid a merge", killedAmidAMerge},
 		{"a peer is stopped", stoppedPeer},
 		{"two attempts of one name", equalNames},
 		{"the leader is killed at the seal", killedAtTheSeal},
@@ -69,10 +72,91 @@ func (g stage) try(n *daemon.Place, script string, args ...string) error {
 	return err
 }
 
+// commits is a script's function that renames an attempt until it is known what became of
+// it, after which the map has to be there.
+const commits = `commits() { # STAGE MAP
+	for try in 1 2 3 4 5 6; do
+		said=$(mv -T "$1/.map-$2.0" "$1/map-$2" 2>&1) && break
+		case $said in *"timed out"*) ;; *) ! [ -e "$1/.map-$2.0" ] && [ -e "$1/map-$2" ] && break; echo "$said" >&2; exit 1;; esac
+	done
+	[ -e "$1/map-$2" ] && ! [ -e "$1/.map-$2.0" ]
+}
+`
+
+func mapName(number int) string { return fmt.Sprintf("%06d", number) }
+
 // commit commits a text as a map.
 func (g stage) commit(n *daemon.Place, number int, text string) {
 	g.t.Helper()
-	g.sh(n, `printf %s "$3" > "$1/.map-$2.0"; mv -T "$1/.map-$2.0" "$1/map-$2"`, fmt.Sprintf("%06d", number), text)
+	g.sh(n, commits+`printf %s "$3" > "$1/.map-$2.0"; commits "$1" "$2"`, mapName(number), text)
+}
+
+// large is how long an attempt is that is copied by a slow link for a while.
+const large, slowly = 16 << 20, 1 << 20
+
+// lay writes an attempt of so many bytes, of which no two megabytes are alike.
+func (g stage) lay(n *daemon.Place, number int) {
+	g.t.Helper()
+	g.sh(n, `seq -f "$2 %.0f" 9999999 | head -c "$3" > "$1/.map-$2.0"`, mapName(number), fmt.Sprint(large))
+}
+
+// sum is that of a file of the stage on a node.
+func (g stage) sum(n *daemon.Place, file string) string {
+	g.t.Helper()
+	return g.sh(n, `sha256sum < "$1/$2"`, file)
+}
+
+// moved is how many bytes a host was sent, and has sent, on its link.
+func (m *team) moved(n *daemon.Place) (in, out int64) {
+	m.t.Helper()
+	for line := range strings.Lines(n.Must("cat", "/proc/net/dev")) {
+		if name, numbers, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "eth0" {
+			f := strings.Fields(numbers)
+			_, err := fmt.Sscan(f[0]+" "+f[8], &in, &out)
+			m.must(err)
+			return in, out
+		}
+	}
+	m.t.Fatalf("%s has no link", n.Host.Name)
+	return 0, 0
+}
+
+// underWay does something with the link of a node slow, and waits until much has gone by
+// that, in or out: most of it is still to go. It returns the other node that has most of
+// it, and what it came to once the link is as before.
+func (m *team) underWay(n *daemon.Place, out bool, do func() error) (other *daemon.Place, ended func() error) {
+	m.t.Helper()
+	way := func(of *daemon.Place, out bool) int64 {
+		received, sent := m.moved(of)
+		if out {
+			return sent
+		}
+		return received
+	}
+	before := make(map[*daemon.Place]int64)
+	for _, one := range m.Nodes {
+		before[one] = way(one, out == (one == n))
+	}
+	m.must(n.Host.LinkRate(slowly))
+	end := make(chan error, 1)
+	go func() { end <- do() }()
+	eventually.Within(m.t, patience, "much has gone by the link of "+n.Host.Name, func() bool { return way(n, out) > before[n]+slowly/2 })
+	most := int64(0)
+	for _, one := range m.Nodes {
+		if more := way(one, out == (one == n)) - before[one]; one != n && more > most {
+			other, most = one, more
+		}
+	}
+	select {
+	case err := <-end:
+		m.t.Fatalf("it has ended already: %v", err)
+	default:
+	}
+	return other, func() error {
+		m.t.Helper()
+		m.must(n.Host.LinkRate(0))
+		return <-end
+	}
 }
 
 // has holds some nodes to what is in the one part of the stage.
@@ -88,7 +172,7 @@ func (g stage) has(want string, nodes ...*daemon.Place) {
 // whole waits until no copy is missing.
 func (g stage) whole(n *daemon.Place) {
 	g.t.Helper()
-	eventually.Within(g.t, time.Minute, "no copy is missing", func() bool {
+	eventually.Within(g.t, patience, "no copy is missing", func() bool {
 		return strings.Contains(g.sh(n, `cat "$1/state"`), "missing    0 copies")
 	})
 }
@@ -100,16 +184,13 @@ func answerLost(m *team) {
 	g := m.stage("answer", "maps=1 copies=2")
 	leader, others := m.Leader()
 	writer := others[0]
-	g.sh(writer, `head -c 4000000 /dev/zero > "$1/.map-000000.0"`)
-	m.must(writer.Host.LinkRate(1 << 20))
-	ended := make(chan error, 1)
-	go func() { // mv(1) would say what it sees of the target afterwards
-		ended <- g.try(writer, `python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$1/.map-000000.0" "$1/map-000000"`)
-	}()
-	time.Sleep(2 * time.Second)
+	g.lay(writer, 0)
+	want := g.sum(writer, ".map-000000.0")
+	_, ended := m.underWay(writer, true, func() error { // mv(1) would say what it sees of the target afterwards
+		return g.try(writer, `python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$1/.map-000000.0" "$1/map-000000"`)
+	})
 	m.must(leader.Host.LoseTo(writer.Host))
-	m.must(writer.Host.LinkRate(0))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "timed out") {
+	if err := ended(); err == nil || !strings.Contains(err.Error(), "timed out") {
 		m.t.Errorf("a commit that nobody answers: %v", err)
 	}
 	if err := g.try(writer, `echo more >> "$1/.map-000000.0"`); err == nil || !strings.Contains(err.Error(), "busy") {
@@ -117,13 +198,14 @@ func answerLost(m *team) {
 	}
 	m.must(leader.Host.LoseNothing())
 	m.voting()
-	g.sh(writer, `mv -T "$1/.map-000000.0" "$1/map-000000"; ! [ -e "$1/.map-000000.0" ]`)
+	g.sh(writer, commits+`commits "$1" 000000`)
 	for _, n := range m.Nodes {
-		if got := g.sh(n, `wc -c < "$1/part-000000"`); got != "4000000\n" {
-			m.t.Errorf("on %s the part has %s bytes", n.Host.Name, got)
+		if got := g.sum(n, "part-000000"); got != want {
+			m.t.Errorf("on %s the part is %s, want %s", n.Host.Name, got, want)
 		}
 	}
 	g.whole(writer)
+	g.gone()
 }
 
 // cutOffWriter: a writer's host is cut off in mid-commit, and another node commits the
@@ -132,21 +214,123 @@ func cutOffWriter(m *team) {
 	g := m.stage("cut", "maps=1 copies=2")
 	leader, others := m.Leader()
 	writer := others[0]
-	g.sh(writer, `head -c 8000000 /dev/zero > "$1/.map-000000.0"`)
-	m.must(writer.Host.LinkRate(1 << 20))
-	late := make(chan error, 1)
-	go func() { late <- g.try(writer, `mv -T "$1/.map-000000.0" "$1/map-000000"`) }()
-	time.Sleep(time.Second) // in the midst of its copy
+	g.lay(writer, 0)
+	_, late := m.underWay(writer, true, func() error { return g.try(writer, `mv -T "$1/.map-000000.0" "$1/map-000000"`) })
 	m.must(writer.Host.LinkDown())
-	m.must(writer.Host.LinkRate(0))
 	g.commit(leader, 0, "other")
-	if err := <-late; err == nil {
+	if err := late(); err == nil {
 		m.t.Error("a commit went well on a host that was cut off")
 	}
 	m.must(writer.Host.LinkUp())
 	m.voting()
-	g.sh(writer, `mv -T "$1/.map-000000.0" "$1/map-000000"; ! [ -e "$1/.map-000000.0" ]`)
+	g.sh(writer, commits+`commits "$1" 000000`)
 	g.has("other", m.Nodes...)
+}
+
+// gone removes the job of the stage, so that the next has the room.
+func (g stage) gone() {
+	g.t.Helper()
+	g.sh(g.Nodes[0], `rm -r "${1%/s}"`)
+}
+
+// killedAmidACopy: of a map that is on its way to another node, that one is killed, and
+// the commit goes well; then, of another map, the writer, and what it has left is committed
+// by the same name. Both have two copies in the end, with the bytes that were written.
+func killedAmidACopy(m *team) {
+	g := m.stage("copies", "maps=2 copies=2")
+	_, others := m.Leader()
+	writer, want := others[0], ""
+	for number := range 2 {
+		g.lay(writer, number)
+		want += g.sum(writer, ".map-"+mapName(number)+".0")
+		peer, ended := m.underWay(writer, true, func() error {
+			return g.try(writer, commits+`commits "$1" "$2"`, mapName(number))
+		})
+		if number == 0 {
+			peer.Kill()
+			m.must(ended())
+			peer.Start()
+		} else {
+			writer.Kill()
+			if err := ended(); err == nil {
+				m.t.Error("a commit went well whose daemon was killed amid its copy")
+			}
+			writer.Start()
+			m.voting()
+			g.sh(writer, commits+`commits "$1" "$2"`, mapName(number))
+		}
+		m.voting()
+	}
+	for _, n := range m.Nodes {
+		if got := g.sum(n, "map-000000") + g.sum(n, "map-000001"); got != want {
+			m.t.Errorf("on %s the maps have the sums %s, want %s", n.Host.Name, got, want)
+		}
+	}
+	g.whole(writer)
+	g.gone()
+}
+
+// killedAmidAMerge: of nodes that send what they have of a part, one is killed, and the
+// part is read whole from other copies; then, of another part, the node that merges it, and
+// what is read once it is back is right.
+func killedAmidAMerge(m *team) {
+	const maps, parts = 4, 2
+	g := m.stage("merge", fmt.Sprintf("maps=%d parts=%d copies=2", maps, parts))
+	var pieces [parts]string
+	for number := range maps {
+		n := m.Nodes[number%2]
+		g.lay(n, number)
+		g.sh(n, commits+`python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("<3Q", 0, int(sys.argv[1]), 2 * int(sys.argv[1])))' "$3" > "$1/.map-$2.0.idx"
+commits "$1" "$2"`, mapName(number), fmt.Sprint(large/parts))
+		pieces[0] += fmt.Sprintf(`head -c %d "$1/map-%s"; `, large/parts, mapName(number))
+		pieces[1] += fmt.Sprintf(`tail -c %d "$1/map-%s"; `, large/parts, mapName(number))
+	}
+	g.whole(m.Nodes[0])
+	reader := g.poorest()
+	for part := range parts {
+		want := g.sh(m.Nodes[0], fmt.Sprintf(`{ %s} | sha256sum`, pieces[part]))
+		name, got := fmt.Sprintf("part-%06d", part), ""
+		sender, ended := m.underWay(reader, false, func() (err error) {
+			got, err = reader.Tool("bash", "-o", "pipefail", "-c", `cat "$0" | sha256sum`, reader.Mount()+g.dir+"/"+name)
+			return err
+		})
+		if part == 0 {
+			sender.Kill()
+			m.must(ended())
+			sender.Start()
+		} else {
+			reader.Kill()
+			if err := ended(); err == nil {
+				m.t.Error("a part was read whole whose daemon was killed amid its merge")
+			}
+			reader.Start()
+			got = g.sum(reader, name)
+		}
+		if got != want {
+			m.t.Errorf("part %d is %s, want %s", part, got, want)
+		}
+		m.voting()
+	}
+	g.whole(m.Nodes[0])
+	g.gone()
+}
+
+// poorest is the node that has the fewest maps of the stage.
+func (g stage) poorest() (n *daemon.Place) {
+	g.t.Helper()
+	var shown struct {
+		Nodes []struct {
+			Host string
+			Maps int
+		}
+	}
+	text := g.Nodes[0].Do("shuffle", "show", "--json", strings.TrimPrefix(g.dir, "/shuffle/"))
+	g.must(json.Unmarshal([]byte(text), &shown))
+	kept := make(map[string]int)
+	for _, one := range shown.Nodes {
+		kept[one.Host] = one.Maps
+	}
+	return slices.MinFunc(g.Nodes, func(a, b *daemon.Place) int { return kept[a.Host.Name] - kept[b.Host.Name] })
 }
 
 // stoppedPeer: a node that answers nothing has the copies of some maps, and is to get
@@ -203,7 +387,7 @@ func killedAtTheSeal(m *team) {
 		err  error
 	}
 	readers := make(chan reading, len(others))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	for _, n := range others {
 		cmd := n.Command(ctx, "cat", n.Mount()+g.dir+"/part-000000")
@@ -215,7 +399,7 @@ func killedAtTheSeal(m *team) {
 	g.sh(others[1], `printf two > "$1/.map-000001.0"`)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- g.try(others[1], `for try in 1 2 3 4; do mv -T "$1/.map-000001.0" "$1/map-000001" && exit; done; exit 1`)
+		ended <- g.try(others[1], commits+`commits "$1" 000001`)
 	}()
 	leader.Kill()
 	m.must(<-ended)

@@ -3,7 +3,6 @@ package nodes_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
@@ -34,9 +33,9 @@ func TestMPIOverThePool(t *testing.T) {
 			t.Errorf("%s: %v %s", program, err, out)
 		}
 	}
-	if state := m.Nodes[1].Must("cat", jobs("job/exchange/state")[1]); !strings.Contains(state, "missing    0 copies") {
-		t.Errorf("not all of eight maps have two copies:\n%s", state)
-	}
+	eventually.Within(t, patience, "each of eight maps has two copies", func() bool {
+		return strings.Contains(m.Nodes[1].Must("cat", jobs("job/exchange/state")[1]), "missing    0 copies")
+	})
 }
 
 // withoutJobs removes all jobs of the pool, whose files outlive the daemons.
@@ -44,7 +43,7 @@ func (m *team) withoutJobs() {
 	m.t.Helper()
 	m.Nodes[0].Must("sh", "-c", `rm -r "$0"/shuffle/*`, m.Nodes[0].Mount())
 	for _, n := range m.Nodes {
-		eventually.Within(m.t, time.Minute, "no file system of a job is left", func() bool {
+		eventually.Within(m.t, patience, "no file system of a job is left", func() bool {
 			out, _ := n.Tool("sh", "-c", `grep -c "$0" /proc/self/mounts`, n.Dir+"/state/pool")
 			return strings.TrimSpace(out) == "0"
 		})

@@ -3,7 +3,6 @@ package nodes_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
@@ -41,14 +40,14 @@ os.rename(name, sys.argv[1] + "/one/map-00000" + sys.argv[2])' "$@"`, string(run
 		}
 	}
 	nodes[2].Kill()
-	eventually.Within(t, time.Minute, "what a dead node has is away", func() bool {
+	eventually.Within(t, patience, "what a dead node has is away", func() bool {
 		return shown(0, "away       maps 2: all their copies are on nodes that are down\n", "missing    1 copies\n", "parts      not known: ", "down      1")
 	})
-	eventually.Within(t, time.Minute, "health says so", func() bool {
+	eventually.Within(t, patience, "health says so", func() bool {
 		return strings.Contains(nodes[1].Must("cat", nodes[1].Mount()+"/.rankfs/health"), " away maps of job job of the shuffle pool cannot be read: all copies of 1 are on nodes that are down")
 	})
 	nodes[2].Start()
-	eventually.Within(t, time.Minute, "it is back", func() bool {
+	eventually.Within(t, patience, "it is back", func() bool {
 		return shown(0, "missing    0 copies\n", "parts      000000 1023, 000001 3\n") &&
 			nodes[1].Must("cat", nodes[1].Mount()+"/.rankfs/health") == "ok\n"
 	})

@@ -17,8 +17,8 @@ import (
 )
 
 // A reader takes batches from a queue in a shell loop. It notes what it has
-// begun, and, once it has been told that it counts, what it has finished; before
-// it goes on it waits while a file is there that holds it up.
+// begun, and, once it has been told that it counts, what it has finished. With so many
+// it waits while a file is there that holds it up.
 type reader struct {
 	cmd  *exec.Cmd
 	dir  string
@@ -27,13 +27,14 @@ type reader struct {
 
 const readerLoop = `
 	exec 3< "$0" || exit 1
-	had=
+	had= left=$2
 	while :; do
 		if read -r path size records where <&3 2>"$1/err"; then
 			[ -z "$had" ] || echo "$had" >> "$1/finished"
 			had=$(basename $(dirname $path))/$(basename $path)
 			echo "$had" >> "$1/begun"
-			while [ -e "$1/hold" ]; do sleep 0.05; done
+			left=$((left - 1))
+			while [ $left -le 0 ] && [ -e "$1/hold" ]; do sleep 0.05; done
 		elif grep -q Stale "$1/err"; then
 			had=
 		elif [ -s "$1/err" ]; then
@@ -44,15 +45,17 @@ const readerLoop = `
 		fi
 	done`
 
-func newReader(t *testing.T, n *daemon.Place, view string, rank int, held bool) *reader {
+// newReader starts one that is held up with its batch of that number, or never if that is
+// 0.
+func newReader(t *testing.T, n *daemon.Place, view string, rank, held int) *reader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	r := &reader{dir: t.TempDir(), ends: cancel}
-	if held {
+	if held > 0 {
 		os.WriteFile(r.dir+"/hold", nil, 0o600)
 	}
-	r.cmd = n.Command(ctx, "bash", "-c", readerLoop, fmt.Sprintf("%s/datasets/%s/rank-%d/queue", n.Mount(), view, rank), r.dir)
+	r.cmd = n.Command(ctx, "bash", "-c", readerLoop, fmt.Sprintf("%s/datasets/%s/rank-%d/queue", n.Mount(), view, rank), r.dir, fmt.Sprint(held))
 	r.cmd.Stderr = os.Stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -68,6 +71,14 @@ func (m *team) votes(n *daemon.Place) int {
 		}
 	}
 	return 0
+}
+
+// goOn has it held up no more.
+func (r *reader) goOn(t *testing.T) {
+	t.Helper()
+	if err := os.Remove(r.dir + "/hold"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (r *reader) lines(name string) []string {
@@ -108,16 +119,18 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 	// would be too many.
 	slices.SortFunc(others, func(a, b *daemon.Place) int { return m.votes(b) - m.votes(a) })
 	const view = "d@order=full"
-	holds := func(r *reader) func() bool { return func() bool { return len(r.lines("begun")) == 1 } }
+	holds := func(r *reader, batches int) func() bool {
+		return func() bool { return len(r.lines("begun")) == batches }
+	}
 	// Two that are going to be killed with a batch in hand.
-	killed := newReader(t, others[0], view, 0, true)
-	orphan := newReader(t, others[2], view, 1, true)
+	killed := newReader(t, others[0], view, 0, 1)
+	orphan := newReader(t, others[2], view, 1, 1)
 	for _, r := range []*reader{killed, orphan} {
-		eventually.Within(t, 30*time.Second, "it has a batch", holds(r))
+		eventually.Within(t, patience, "it has a batch", holds(r, 1))
 	}
 	var readers []*reader
 	for i, n := range []*daemon.Place{others[0], others[0], others[1], others[1]} {
-		readers = append(readers, newReader(t, n, view, i, false))
+		readers = append(readers, newReader(t, n, view, i, 4))
 	}
 	finished := func() (n int) {
 		for _, r := range readers {
@@ -125,13 +138,18 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 		}
 		return n
 	}
-	eventually.Within(t, 30*time.Second, "some is done", func() bool { return finished() > 10 })
+	for _, r := range readers {
+		eventually.Within(t, patience, "it has finished some, and has another", holds(r, 4))
+	}
 	killed.ends()
 	others[2].Kill()
 	leader.Kill()
 	begun := time.Now()
 	before := finished()
-	eventually.Within(t, 30*time.Second, "it goes on", func() bool { return finished() > before+4 })
+	for _, r := range readers {
+		r.goOn(t)
+	}
+	eventually.Within(t, patience, "it goes on", func() bool { return finished() > before+4 })
 	t.Logf("it goes on %v after the leader was killed, from %d of 100", time.Since(begun), before)
 	for _, r := range readers {
 		if err := r.cmd.Wait(); err != nil {
@@ -158,25 +176,19 @@ func TestManyReadersWait(t *testing.T) {
 	m.Await("d")
 	_, others := m.Leader()
 	n := others[0]
-	readers := []*reader{newReader(t, n, "d@batch=10000", 0, true)}
-	eventually.Within(t, time.Minute, "it has the batch", func() bool { return len(readers[0].lines("begun")) == 1 })
+	readers := []*reader{newReader(t, n, "d@batch=10000", 0, 1)}
+	eventually.Within(t, patience, "it has the batch", func() bool { return len(readers[0].lines("begun")) == 1 })
 	for range 80 {
-		readers = append(readers, newReader(t, n, "d@batch=10000", 0, true))
+		readers = append(readers, newReader(t, n, "d@batch=10000", 0, 1))
 	}
 	time.Sleep(15 * time.Second) // a call may take ten
-	ends := func(r *reader) {
-		t.Helper()
-		if err := os.Remove(r.dir + "/hold"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	free := newReader(t, n, "d@batch=5000", 0, false)
+	free := newReader(t, n, "d@batch=5000", 0, 0)
 	if err := free.cmd.Wait(); err != nil {
 		t.Errorf("a reader of another queue: %v", err)
 	}
 	finishedOnce(t, []*reader{free}, 2)
 	for _, r := range readers {
-		ends(r)
+		r.goOn(t)
 	}
 	for i, r := range readers {
 		if err := r.cmd.Wait(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/daemon"
 	"rankfs/test/eventually"
@@ -51,7 +50,7 @@ func (m *team) progress(readers []*rereader) {
 	m.t.Helper()
 	for _, r := range readers {
 		before := len(r.sums())
-		eventually.Within(m.t, time.Minute, "a reader goes on", func() bool { return len(r.sums()) > before+1 })
+		eventually.Within(m.t, patience, "a reader goes on", func() bool { return len(r.sums()) > before+1 })
 	}
 }
 

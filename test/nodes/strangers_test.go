@@ -36,11 +36,11 @@ type stranger struct {
 const guest = "00000000000000ff" // a node's id
 
 func (s *stranger) dial() (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := s.host.DialContext(ctx, "tcp", s.at.Host.IP+daemon.Port)
 	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		err = conn.SetDeadline(time.Now().Add(patience))
 	}
 	return conn, err
 }
@@ -129,7 +129,7 @@ func (s *stranger) tells(protocol trust.Protocol, show *tls.Certificate, what ..
 // joins asks to be let in by a token.
 func (s *stranger) joins(dir, node string, token trust.Token) error {
 	return s.host.Do(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		id, err := trust.OpenIdentity(dir, node, "stranger")
 		if err == nil {
@@ -209,7 +209,7 @@ func TestStrangers(t *testing.T) {
 	m.progress(readers)
 	s.remembers(memory, 256<<20) // a node may send calls of 48 MiB
 
-	eventually.Within(t, time.Minute, "no connection is left", func() bool { return s.connections() == 0 })
+	eventually.Within(t, patience, "no connection is left", func() bool { return s.connections() == 0 })
 	for _, r := range readers {
 		r.finish()
 	}
@@ -236,7 +236,7 @@ func (s *stranger) remembers(before, most int64) {
 func (s *stranger) refused(what, says string, try func() error) {
 	s.t.Helper()
 	before := len(s.at.Log())
-	eventually.Within(s.t, time.Minute, what+" is refused, and logged", func() bool {
+	eventually.Within(s.t, patience, what+" is refused, and logged", func() bool {
 		err := try()
 		if err == nil {
 			s.t.Fatalf("%s: it is let in", what)
@@ -300,7 +300,7 @@ func (s *stranger) withTokens(m *team) {
 	member := shown(t, dir)
 	s.asANode(member)
 	m.Nodes[1].Do("node", "rm", guest)
-	eventually.Within(t, 30*time.Second, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
+	eventually.Within(t, patience, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		s.refused("a removed node", "why=revoked", func() error { return s.shows(protocol, member) })
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 )
 
 // Two nodes open the same rank of an epoch that is not planned yet, and then a third
@@ -45,12 +46,17 @@ func (m *team) onePlan(view string, first, second string) {
 	m.t.Helper()
 	var before string
 	for i, n := range m.Nodes {
+		plans := ""
+		eventually.Within(m.t, patience, view+" is settled once as "+n.Host.Name+" knows", func() bool {
+			plans = n.Must("cat", n.Mount()+"/.rankfs/plans")
+			return strings.Contains(plans, view+",")
+		})
 		table := n.Must("cat", n.Mount()+"/datasets/"+view+"/locality")
 		if i > 0 && table != before {
 			m.t.Errorf("%s is planned otherwise on %s than on %s", view, n.Host.Name, m.Nodes[i-1].Host.Name)
 		}
 		before = table
-		if plans := n.Must("cat", n.Mount()+"/.rankfs/plans"); strings.Count(plans, view+",") != 1 {
+		if strings.Count(plans, view+",") != 1 {
 			m.t.Errorf("on %s, %s is not settled once:\n%s", n.Host.Name, view, plans)
 		}
 	}

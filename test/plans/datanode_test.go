@@ -52,7 +52,7 @@ func TestADatanodeFailsUnderAJob(t *testing.T) {
 			if err := fault.undo(); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.WaitLive(t.Context(), 4); err != nil {
+			if err := c.WaitWell(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		})

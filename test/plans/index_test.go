@@ -71,25 +71,34 @@ func TestSeveralNodesMakeAnIndex(t *testing.T) {
 		first.Do("dataset", "rm", "together")
 	}
 
-	// One is silent when it is asked, and then dead.
-	last := m.Nodes[3]
-	last.Signal(syscall.SIGSTOP)
-	before := received(t, first)
-	made := make(chan error, 1)
-	go func() {
-		_, err := first.Rankfs("dataset", "create", "again", "--source", "hdfs://"+c.Nameservice()+k.dir, "--as", "lines")
-		made <- err
-	}()
-	eventually.Within(t, patience, "the source is looked through", func() bool { return received(t, first) > before })
-	last.Kill()
-	if err := <-made; err != nil {
-		t.Fatal(err)
+	// One is silent when it is asked, and then dead. On a busy machine it may be taken for
+	// dead before it is asked: then once more.
+	last, asked := m.Nodes[3], false
+	for try := 0; !asked && try < 5; try++ {
+		if try > 0 {
+			last.Start()
+			m.allUp()
+			first.Do("dataset", "rm", "again")
+		}
+		before := received(t, first)
+		last.Signal(syscall.SIGSTOP)
+		made := make(chan error, 1)
+		go func() {
+			_, err := first.Rankfs("dataset", "create", "again", "--source", "hdfs://"+c.Nameservice()+k.dir, "--as", "lines")
+			made <- err
+		}()
+		eventually.Within(t, patience, "the source is looked through", func() bool { return received(t, first) > before })
+		last.Kill()
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
+		if got := indexes(first); len(got) != 1 || got[0] != want[0] {
+			t.Errorf("with a node that dies, indexes are %q, want %q", got, want)
+		}
+		asked = strings.Contains(first.Log(), "another node did not read a split of a file")
 	}
-	if got := indexes(first); len(got) != 1 || got[0] != want[0] {
-		t.Errorf("with a node that dies, indexes are %q, want %q", got, want)
-	}
-	if log := first.Log(); !strings.Contains(log, "another node did not read a split of a file") {
-		t.Errorf("the node that died was not asked:\n%s", log)
+	if !asked {
+		t.Errorf("the node that died was not asked:\n%s", first.Log())
 	}
 	var d struct{ Records, Bytes int }
 	if err := json.Unmarshal([]byte(first.Do("--json", "dataset", "show", "again")), &d); err != nil || d.Bytes != len(k.text) {

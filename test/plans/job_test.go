@@ -51,12 +51,16 @@ func TestAJobLosesAHostWithRanks(t *testing.T) {
 	leader, others := m.Leader()
 	lost, left := others[len(others)-1], append([]*daemon.Place{leader}, others[:len(others)-1]...)
 
+	const step = 5 // to which all have come
+	until := filepath.Join(t.TempDir(), "until")
+	if err := os.WriteFile(until, fmt.Appendln(nil, step+4), 0o600); err != nil { // where they wait
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
 	go func() {
-		out, err := job(append(left[:len(left):len(left)], lost), "d", "-s", "200")
+		out, err := job(append(left[:len(left):len(left)], lost), "d", "-u", until)
 		ended <- fmt.Errorf("%w\n%s", err, out)
 	}()
-	const step = 5 // to which all have come
 	for _, n := range m.Nodes {
 		eventually.Within(t, patience, "its ranks are in the middle of the epoch", func() bool { return opened(n) > 2*(step+3) })
 	}

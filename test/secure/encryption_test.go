@@ -171,7 +171,7 @@ func (o held) read(t *testing.T) error { return o.readBy(t, nil) }
 // readBy does so by the block's files, if it is given them.
 func (o held) readBy(t *testing.T, files *shortcircuit.Client) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := datanode.New(datanode.Config{
 		Host: "localhost", Files: files,

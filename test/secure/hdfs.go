@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/xml"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/test/eventually"
@@ -139,6 +139,11 @@ const (
 // it answers.
 func (r *Realm) NameNode() (stop func()) {
 	r.t.Helper()
+	done, err := hadoop.Turn(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer done()
 	if !r.formatted {
 		format := r.java(nameNode, "-format", "-force", "-nonInteractive")
 		r.Run(format[0], format[1:]...)
@@ -147,9 +152,9 @@ func (r *Realm) NameNode() (stop func()) {
 	}
 	serve := r.java(nameNode)
 	stop = r.Start(serve[0], serve[1:]...)
-	r.await(func(c *namenode.Client) bool {
+	r.await(func(c *namenode.Client) error {
 		_, err := c.Stat(r.t.Context(), "/")
-		return err == nil
+		return err
 	})
 	return stop
 }
@@ -167,14 +172,17 @@ func (r *Realm) DataNode() (stop func()) {
 func (r *Realm) AwaitBlocks(file string) {
 	r.t.Helper()
 	_, port, _ := net.SplitHostPort(r.data)
-	r.await(func(c *namenode.Client) bool {
+	r.await(func(c *namenode.Client) error {
 		b, err := c.Locate(r.t.Context(), file, 0, 1)
-		return err == nil && len(b.Blocks) > 0 && len(b.Blocks[0].Replicas) > 0 && strings.HasSuffix(b.Blocks[0].Replicas[0].Addr, ":"+port)
+		if err == nil && (len(b.Blocks) == 0 || len(b.Blocks[0].Replicas) == 0 || !strings.HasSuffix(b.Blocks[0].Replicas[0].Addr, ":"+port)) {
+			err = fmt.Errorf("%s has %+v", file, b.Blocks)
+		}
+		return err
 	})
 }
 
-// await waits until something holds.
-func (r *Realm) await(holds func(*namenode.Client) bool) {
+// await waits until there is no error.
+func (r *Realm) await(holds func(*namenode.Client) error) {
 	r.t.Helper()
 	config, err := namenode.FromConf(r.Path("conf"), "")
 	if err != nil {
@@ -186,14 +194,20 @@ func (r *Realm) await(holds func(*namenode.Client) bool) {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	eventually.Within(r.t, 2*time.Minute, "the HDFS in "+filepath.Base(r.dir)+" is ready; see the logs", func() bool { return holds(c) })
+	ctx, cancel := context.WithTimeout(r.t.Context(), hadoop.StartTime)
+	defer cancel()
+	watch := hadoop.NewWatch()
+	err = eventually.Until(ctx, func() error { return holds(c) })
+	if err != nil {
+		r.t.Fatalf("wait for the HDFS in %s, see the logs: %v; %v", filepath.Base(r.dir), err, watch)
+	}
 }
 
 // Put copies a file or directory into HDFS, as soon as there is a datanode.
 func (r *Realm) Put(block int, from, to string) {
 	r.t.Helper()
 	line := r.java(shell, "-D", fmt.Sprint("dfs.blocksize=", block), "-put", "-f", from, to)
-	eventually.Done(r.t, 2*time.Minute, "put "+from, func() error { return r.Try(line[0], line[1:]...) })
+	eventually.Done(r.t, hadoop.StartTime, "put "+from, func() error { return r.Try(line[0], line[1:]...) })
 }
 
 // Shell is `hdfs dfs` as the user of the namenode, its superuser.

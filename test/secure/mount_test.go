@@ -13,7 +13,7 @@ import (
 )
 
 // mountedTime bounds what is waited for.
-const mountedTime = 2 * time.Minute
+const mountedTime = 4 * time.Minute
 
 // cat reads all batches of the one rank, in another process.
 func cat(p *daemon.Place, view string) (string, error) {

@@ -2,12 +2,15 @@ package secure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,7 +66,7 @@ func New(t testing.TB) *Realm {
 // awaitKDC waits until the KDC takes calls.
 func (r *Realm) awaitKDC() {
 	r.t.Helper()
-	eventually.Done(r.t, time.Minute, "the KDC takes calls", func() error {
+	eventually.Done(r.t, 3*time.Minute, "the KDC takes calls", func() error {
 		c, err := net.Dial("tcp", r.kdc)
 		if err == nil {
 			c.Close()
@@ -85,16 +88,28 @@ func (r *Realm) Krb5Conf(file, kdc, types string) {
 // KDC is the address of the one that runs.
 func (r *Realm) KDC() string { return r.kdc }
 
-// FreePort is an address on which no process listens.
+// FreePort is an address on which no process listens. Its port is none of those that the
+// kernel gives to connections, of which one could have it before it is listened on.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := 20000 + rand.IntN(12000)
+		if _, given := freePorts.LoadOrStore(port, true); given {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		return fmt.Sprint("localhost:", port)
 	}
-	defer l.Close()
-	return strings.Replace(l.Addr().String(), "127.0.0.1", "localhost", 1)
 }
+
+var freePorts sync.Map // that were given, to whichever test
 
 // Path is that of a file of the realm.
 func (r *Realm) Path(name string) string { return filepath.Join(r.dir, name) }

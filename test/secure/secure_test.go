@@ -63,7 +63,7 @@ func fill(r *secure.Realm) hdfsWith {
 func (h hdfsWith) clusters(t *testing.T, conf string, change func(*hdfs.Config)) *hdfs.Clusters {
 	t.Helper()
 	config := hdfs.Config{
-		Conf: conf, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Conf: conf, Timeout: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Kerberos: namenode.Kerberos{Keytab: h.Path("alice.keytab"), Principal: "alice", Conf: h.Path("krb5.conf")},
 	}
 	if change != nil {
@@ -91,7 +91,7 @@ func (h hdfsWith) read(t *testing.T, d sourcetest.Dataset) error {
 	if d.Records() != uint64(len(h.records)) {
 		t.Fatalf("%d records, want %d", d.Records(), len(h.records))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	got := make([]byte, d.Bytes())
 	if err := d.Read(ctx, d.Extents(0, d.Records()), got); err != nil {

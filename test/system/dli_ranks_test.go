@@ -12,6 +12,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 )
 
 // A big source has several chunks: records of a MiB, all of them different.
@@ -88,6 +90,53 @@ func TestDLIOnAMount(t *testing.T) {
 	}
 }
 
+// A program asks by whatever name its host has, be it one that the table has not: it is
+// that host in all calls, where meta.SameHost says so, and no other.
+func TestDLINamesOfHosts(t *testing.T) {
+	t.Parallel()
+	here, err := os.Hostname()
+	must(t, err)
+	big := newBig(t)
+	for host, names := range map[string]map[string]bool{
+		"node1": {"node1": true, "NODE1": true, "node1.": true, "node1.example.com": true, "Node1.Example.COM.": true,
+			"node10": false, "node": false, "example.node1": false, "node1,node2": false},
+		"node1.example.com": {"node1": true, "NODE1.example.com": true, "node1.example.com.": true,
+			"node1.example.org": false, "node1.example": false, "example.com": false},
+		"10.0.0.1": {"10.0.0.1": true, "::ffff:10.0.0.1": true, "10": false, "10.0.0.2": false},
+	} {
+		n := start(t, "--host", host)
+		n.create("big", big, "--batch", "16", "--ranks", "2")
+		for name, same := range names {
+			if meta.SameHost(host, name) != same {
+				t.Errorf("SameHost(%q, %q) is not %v", host, name, same)
+			}
+			want := "\n0 of 4, 0.000 0.000, 0"
+			if same {
+				want = "\n4 of 4, 100.000 100.000, 4"
+			}
+			for _, bin := range []string{"dli_names_san", "dli_names_cxx"} {
+				if got := program(t, programs+"bin/"+bin, n.path("big"), name); "\n"+strings.TrimSpace(got) != want {
+					t.Errorf("%s: on %s, %s has %s, want%s", bin, host, name, got, want)
+				}
+			}
+		}
+		if got := sh(t, `getfattr --absolute-names --only-values -n user.rankfs.host.node1 "$1"; echo; getfattr -n user.rankfs.host. "$1" 2>&1 | tail -1`, n.path("big")); !strings.HasSuffix(got, "No such attribute\n") ||
+			strings.HasPrefix(got, host) != meta.SameHost(host, "node1") {
+			t.Errorf("the attribute of %s says %s", host, got)
+		}
+	}
+	// NULL is this host, whatever of its name its node was given.
+	short, _, full := strings.Cut(here, ".")
+	if !full {
+		short += ".example.com"
+	}
+	n := start(t, "--host", short)
+	n.create("big", big)
+	if got := program(t, programs+"bin/dli_names_san", n.path("big")); strings.TrimSpace(got) != "4 of 4, 100.000 100.000, 4" {
+		t.Errorf("this host, called %s, has %s", short, got)
+	}
+}
+
 // Ranks read the chunks that are local to them, these and no others, from the
 // mount and by their offsets in the source.
 func TestDLIRanksReadWhatIsLocal(t *testing.T) {
@@ -98,7 +147,7 @@ func TestDLIRanksReadWhatIsLocal(t *testing.T) {
 	n.create("big", s, "--ranks", "2", "--order", "full")
 	dir := t.TempDir()
 	three := newTable(t, dir, "three", dliTable(bigTable("a", "b,x", "c")))
-	both := newTable(t, dir, "both", dliTable(bigTable("a", "a,b.c", "d,b", "-")))
+	both := newTable(t, dir, "both", dliTable(bigTable("a", "a,b", "d,b", "-")))
 	type share struct{ chunks []int }
 	whole := share{[]int{0, 1, 2, 3}}
 	for name, tt := range map[string]struct {
@@ -109,8 +158,8 @@ func TestDLIRanksReadWhatIsLocal(t *testing.T) {
 	}{
 		"all here":          {n.path("big"), nil, []share{whole, whole}, true},
 		"nobody's":          {n.path("big"), []string{"elsewhere"}, []share{{}, {}}, false},
-		"a host for each":   {three, []string{"a", "b", "c.example.com"}, []share{{[]int{0, 3}}, {[]int{1}}, {[]int{2}}}, false},
-		"two on each chunk": {both, []string{"a", "b.c"}, []share{{[]int{0, 1}}, {[]int{1, 2}}}, false},
+		"a host for each":   {three, []string{"a", "b", "c"}, []share{{[]int{0, 3}}, {[]int{1}}, {[]int{2}}}, false},
+		"two on each chunk": {both, []string{"a", "b"}, []share{{[]int{0, 1}}, {[]int{1, 2}}}, false},
 	} {
 		for _, from := range [][]string{{n.path("big")}, {"-f", s.path}} {
 			bin := map[bool]string{true: "dli_local", false: "dli_local_cxx"}[len(from) == 1]
@@ -158,8 +207,8 @@ func TestDLIPatterns(t *testing.T) {
 		{"all here", "dli_worker", 4, n.path("big"), 4, 4, "", ""},
 		{"three hosts", "dli_static", 3, table("three", "a", "b", "c"), 4, 4, "a,b,c", "3"},
 		{"three hosts", "dli_worker", 4, table("three2", "a", "b", "c"), 0, 4, "master,a,b,c", ""},
-		{"one host has all", "dli_static", 3, table("one", "b"), 2, 2, "b.example.com,a,c", "3"},
-		{"one worker has all", "dli_worker", 2, table("one2", "b"), 4, 4, "a,b.example.com", "1"},
+		{"one host has all", "dli_static", 3, table("one", "b"), 2, 2, "b,a,c", "3"},
+		{"one worker has all", "dli_worker", 2, table("one2", "b"), 4, 4, "a,b", "1"},
 		{"nobody knows", "dli_static", 3, table("nowhere", "-"), 0, 0, "a,b", "3"},
 		{"nobody knows", "dli_worker", 3, table("nowhere2", "-"), 0, 0, "a,b", ""},
 		{"more ranks than chunks", "dli_static", 6, n.path("big"), 4, 4, "", "4"},

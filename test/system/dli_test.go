@@ -84,10 +84,10 @@ func readTable(text []byte) (chunks []dliChunk, ok bool) {
 	return chunks, true
 }
 
+// isOn is by exact names: of a table that is none of a mount nothing else is known.
 func (c dliChunk) isOn(process string) bool {
-	short, _, _ := strings.Cut(process, ".")
 	for h := range strings.SplitSeq(c.hosts, ",") {
-		if h != "" && c.hosts != "-" && (h == process || h == short) {
+		if h != "" && c.hosts != "-" && h == process {
 			return true
 		}
 	}

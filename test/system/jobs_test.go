@@ -58,6 +58,9 @@ var quiet = flag.Bool("jobs", false, "hold several jobs to the best of all polic
 // out. The cache goes by paces, which a busy machine changes: there it is only held to
 // fill nothing for nothing.
 func TestHitsOfSeveralJobs(t *testing.T) {
+	if !*quiet {
+		t.Parallel()
+	}
 	for _, jobs := range []struct {
 		ticks         []time.Duration // in ms
 		size, batches int             // of a batch; of each job
@@ -84,7 +87,11 @@ func hitsOf(t *testing.T, ticks []time.Duration, size, batches int) {
 	// One open after the other: a machine that is busy slows all jobs alike, and the
 	// sequence of their opens stays what it is.
 	var uses []string
-	for now := time.Duration(0); now < 8*time.Second; {
+	span := 3 * time.Second
+	if *quiet {
+		span = 8 * time.Second
+	}
+	for now := time.Duration(0); now < span; {
 		j := slices.MinFunc(jobs, func(a, b *pacedJob) int { return cmp.Compare(a.next(), b.next()) })
 		time.Sleep(j.next() - now)
 		now = j.next()

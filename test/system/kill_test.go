@@ -3,6 +3,7 @@ package system_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -171,11 +172,13 @@ func TestMappingOutlivesChurn(t *testing.T) {
 	}
 }
 
-// A daemon that is stopped for a minute: what is mapped is read on, opens
-// wait and can be killed, and everything goes on when it does.
+var stopped = flag.Duration("stopped", 5*time.Second, "how long the daemon of TestStoppedDaemon is stopped")
+
+// A daemon that is stopped for a while: what is mapped is read on, opens
+// wait and can be killed, and everything goes on when it does. In a soak that is a minute.
 func TestStoppedDaemon(t *testing.T) {
 	t.Parallel()
-	pause := time.Minute
+	pause := *stopped
 	if testing.Short() {
 		pause = time.Second
 	}

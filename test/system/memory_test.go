@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 // groupPrefix begins the names of these tests' cgroups.
 const groupPrefix = "rankfs-system-test-"
 
+var groups atomic.Int64
+
 // newGroup makes a cgroup that may have so much memory. What an earlier run left,
 // if it was killed, is removed.
 func newGroup(t *testing.T, limit int64) (dir string, killed func() string) {
@@ -27,22 +30,15 @@ func newGroup(t *testing.T, limit int64) (dir string, killed func() string) {
 	}
 	left, _ := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
 	for _, group := range left {
-		if _, err := os.Stat("/proc/" + strings.TrimPrefix(filepath.Base(group), groupPrefix)); os.IsNotExist(err) {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(group), groupPrefix), "-")
+		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
 			_ = unix.Rmdir(group)
 		}
 	}
-	dir = filepath.Join(root, groupPrefix+strconv.Itoa(os.Getpid()))
+	dir = filepath.Join(root, fmt.Sprint(groupPrefix, os.Getpid(), "-", groups.Add(1)))
 	must(t, os.Mkdir(dir, 0o755))
-	t.Cleanup(func() {
-		err := unix.Rmdir(dir)
-		for range 1000 { // the kernel takes a moment after the last process has ended
-			if err == nil {
-				return
-			}
-			time.Sleep(time.Millisecond)
-			err = unix.Rmdir(dir)
-		}
-		t.Errorf("remove %s: %v", dir, err)
+	t.Cleanup(func() { // the kernel takes a moment after the last process has ended
+		eventually.Done(t, waitTime, "remove "+dir, func() error { return unix.Rmdir(dir) })
 	})
 	must(t, os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0))
 	return dir, func() string {

@@ -21,8 +21,8 @@ import (
 // The bounds of what these tests wait for. Nothing should ever come near
 // them: they turn a hang into a failure.
 const (
-	toolTime = 60 * time.Second // one command
-	waitTime = 30 * time.Second // one condition
+	toolTime = 4 * time.Minute // one command
+	waitTime = 2 * time.Minute // one condition
 )
 
 // A node is a place for daemons, one after the other, and the daemon that is there.
@@ -106,7 +106,9 @@ func entries(dir string) (names []string) {
 }
 
 // logged counts the lines of the log that hold all the words.
-func (n *node) logged(words ...string) (count int) {
+func (n *node) logged(words ...string) int { return len(n.lines(words...)) }
+
+func (n *node) lines(words ...string) (lines []string) {
 line:
 	for l := range strings.Lines(n.Log()) {
 		for _, w := range words {
@@ -114,9 +116,30 @@ line:
 				continue line
 			}
 		}
-		count++
+		lines = append(lines, l)
 	}
-	return count
+	return lines
+}
+
+// loggedOnce holds the log to one line that has all the words, or to one each time that a
+// disk was left alone for long enough and tried again.
+func (n *node) loggedOnce(words ...string) {
+	n.t.Helper()
+	const alone = 30 * time.Second
+	lines := n.lines(words...)
+	if len(lines) == 0 {
+		n.t.Errorf("the log does not say %q", words)
+	}
+	var before time.Time
+	for _, l := range lines {
+		word, _, _ := strings.Cut(strings.TrimPrefix(l, "time="), " ")
+		at, err := time.Parse(time.RFC3339, word)
+		must(n.t, err)
+		if at.Sub(before) < alone-time.Second {
+			n.t.Errorf("it is logged %v after another: %s", at.Sub(before), l)
+		}
+		before = at
+	}
 }
 
 // A result is what a command did.

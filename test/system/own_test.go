@@ -2,7 +2,6 @@ package system_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,14 +69,10 @@ func TestSourceInItsOwnMount(t *testing.T) {
 // has its source. The first reads that through the second, and looks for nothing in its own.
 func TestSourceWhereAnotherNodeHasItsMount(t *testing.T) {
 	t.Parallel()
-	var ports [2]string
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		ports[i] = l.Addr().String()
-		defer l.Close()
-		must(t, l.Close())
-	}
+	// An address of this process alone, and ports that no connection is given.
+	pid := os.Getpid()
+	own := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, pid&255)
+	ports := [2]string{own + ":7420", own + ":7421"}
 	n := newNode(t).start("--listen", ports[0])
 	sh(t, `
 		top=$1 rankfs=$2 a=$3 b=$4
@@ -91,12 +86,12 @@ func TestSourceWhereAnotherNodeHasItsMount(t *testing.T) {
 			export RANKFS_TOKEN=$token
 			$rankfs --run $top/run2 mount $top/other --background --state $top/state2 --ram 64MiB --join $a --listen $b
 			trap "$rankfs --run $top/run2 umount $top/other" EXIT
-			timeout 60 $rankfs --run $top/run2 dataset create far --source file:$top/mnt --as files
+			timeout 200 $rankfs --run $top/run2 dataset create far --source file:$top/mnt --as files
 			for run in $top/run $top/run2; do
-				timeout 60 $rankfs --run $run dataset ls | grep -q "^far *ready "
-				timeout 60 $rankfs --run $run dataset show far >/dev/null
+				timeout 200 $rankfs --run $run dataset ls | grep -q "^far *ready "
+				timeout 200 $rankfs --run $run dataset show far >/dev/null
 			done
-			[ "$(timeout 60 nsenter -m -t $6 cat $top/mnt/datasets/far/rank-0/batch-000000)" = here ]
+			[ "$(timeout 200 nsenter -m -t $6 cat $top/mnt/datasets/far/rank-0/batch-000000)" = here ]
 		' sh "$top" "$rankfs" "$a" "$b" "$token" "$5"`, n.dir, rankfs, ports[0], ports[1], fmt.Sprint(n.PID()))
 	n.ok("dataset", "ls")
 }

@@ -12,6 +12,7 @@ import (
 // A person makes a stage whose maps nobody counts, sees who waits for what, seals it, and
 // learns why a commit was refused; other users get at nothing of it, and root at all.
 func TestPoolCommands(t *testing.T) {
+	t.Parallel()
 	n, _ := pool(t, "maps=1")
 	owner, other := newPerson(t, 12345, 12345), newPerson(t, 12346, 12346)
 	says := func(r result, code int, words ...string) {
@@ -41,7 +42,7 @@ func TestPoolCommands(t *testing.T) {
 	says(owner.rankfs(n, "shuffle", "show", "refused"), 3, "job refused of the shuffle pool does not exist")
 	says(other.rankfs(n, "shuffle", "rm", "words"), 7, "is user 12345's")
 
-	reader := exec.Command("cat", stage+"/part-000000")
+	reader := exec.CommandContext(t.Context(), "cat", stage+"/part-000000")
 	var read strings.Builder
 	reader.Stdout = &read
 	must(t, reader.Start())
@@ -79,6 +80,7 @@ func TestPoolCommands(t *testing.T) {
 // those before: what was opened before keeps its bytes, and is stale to whoever opens it
 // by its descriptor.
 func TestReset(t *testing.T) {
+	t.Parallel()
 	for _, option := range []string{"", "--no-passthrough"} {
 		t.Run(option, func(t *testing.T) { testReset(t, strings.Fields(option)...) })
 	}

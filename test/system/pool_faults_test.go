@@ -49,7 +49,7 @@ func TestKilledAtEachStepOfACommit(t *testing.T) {
 // name.
 func (n *node) killAt(t *testing.T, call string, args ...string) {
 	t.Helper()
-	tracer := exec.Command("strace", "-f", "-e", "trace="+call, "-e", "inject="+call+":signal=KILL:when=1", "-p", fmt.Sprint(n.PID()))
+	tracer := exec.CommandContext(t.Context(), "strace", "-f", "-e", "trace="+call, "-e", "inject="+call+":signal=KILL:when=1", "-p", fmt.Sprint(n.PID()))
 	words, err := tracer.StderrPipe()
 	must(t, err)
 	must(t, tracer.Start())
@@ -271,7 +271,7 @@ func TestRemovedBesideWriters(t *testing.T) {
 	got := sh(t, `cat > "$2" <<-'END'
 	import errno, os, sys, time
 	stage, slot = sys.argv[1], sys.argv[2]
-	m, gone, end = 0, 0, time.monotonic() + 3
+	m, gone, end = 0, 0, time.monotonic() + 3 # or a job that is written all the time may never be empty
 	while gone < 100 and time.monotonic() < end:
 	    m += 1
 	    try:
@@ -288,7 +288,8 @@ func TestRemovedBesideWriters(t *testing.T) {
 	        gone += 1
 	END
 	for slot in 0 1 2; do python3 "$2" "$1" $slot & done
-	sleep 0.5; until rm -r "$3" 2>/dev/null; do :; done; wait`, stage, filepath.Join(t.TempDir(), "write.py"), filepath.Dir(stage))
+	for slot in 0 1 2; do until [ -e "$3/scratch/$slot" ]; do kill -0 $! && sleep 0.02; done; done
+	until rm -r "$3" 2>/dev/null; do :; done; wait`, stage, filepath.Join(t.TempDir(), "write.py"), filepath.Dir(stage))
 	if got != "" {
 		t.Errorf("writers of a job that was removed: %s", got)
 	}
@@ -350,8 +351,10 @@ func TestJobsOutliveWrongClocks(t *testing.T) {
 func TestUnusedJobsGo(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=1 copies=1 ttl=1s")
-	r := newRank(t)
-	r.open("held", sh(t, `mkdir -p "$1/s"; echo "maps=1 ttl=1s" > "$1/s/spec"; : > "$1/scratch/file"; printf %s "$1/scratch/file"`, n.mount+"/shuffle/used"))
+	r, used := newRank(t), n.mount+"/shuffle/used"
+	sh(t, `mkdir -p "$1/s"; echo "maps=1 ttl=1h" > "$1/s/spec"; : > "$1/scratch/file"`, used)
+	r.open("held", used+"/scratch/file")
+	sh(t, `echo "maps=1 ttl=1s" > "$1/s/spec"`, used)
 	gone := func(job string) func() bool {
 		return func() bool { return tryCommand("test", "-e", n.mount+"/shuffle/"+job).code == 1 }
 	}

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 // Ranks exchange data by the pool as by MPI: each word is where it belongs, and the sum of
 // all is the same.
 func TestMPIExchange(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	for _, size := range []string{"0", "1000", "4194304"} {
 		var sums []string
@@ -37,6 +39,7 @@ func TestMPIExchange(t *testing.T) {
 // A sort of ranks over the pool has each number once, although each task runs twice, at
 // the same time.
 func TestMPISampleSort(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	sums := make(map[string]bool)
 	for i, twice := range []string{"", "-t"} {
@@ -68,6 +71,32 @@ func poolReader(t *testing.T) reader {
 		eventually.Within(t, waitTime, "no file system of a job is left", func() bool { return len(mountsBelow(r.state)) == 0 })
 	})
 	return r
+}
+
+// The recipe for records counts the words of four texts, each in one part.
+func TestPoolRecipeForRecords(t *testing.T) {
+	t.Parallel()
+	r := poolReader(t)
+	r.types("for i in 0 1 2; do echo one two three two > text-$i; done; echo two zebra > text-3")
+	got := strings.Fields(r.types(readme.BlockOf(t, poolDoc, "## Records that the pool divides, sorts and combines")))
+	counts := make(map[string]string)
+	for i := 0; i+1 < len(got); i += 2 {
+		counts[got[i]] = got[i+1]
+	}
+	if want := map[string]string{"one": "3", "two": "7", "three": "3", "zebra": "1"}; len(got) != 8 || !maps.Equal(counts, want) {
+		t.Errorf("it counts %q, want %v", got, want)
+	}
+}
+
+// A record that cannot be is EBADMSG from rename(2), and state says which it is.
+func TestRecordsThatAreRefused(t *testing.T) {
+	_, stage := pool(t, "maps=1 record=line key=1 combine=sum")
+	sh(t, `printf 'a\t1\nb\tmany\n' > "$1/.map-000000.7"`, stage)
+	r := command(t, "mv", "-f", stage+"/.map-000000.7", stage+"/map-000000")
+	state := sh(t, `cat "$1/state"`, stage)
+	if r.code == 0 || !strings.Contains(r.err, "Bad message") || !strings.Contains(state, `.map-000000.7`) || !strings.Contains(state, `record at byte 4: field 2 is "many"`) {
+		t.Errorf("%v, and state: %s", r, state)
+	}
 }
 
 // The recipe for shells, as it stands in the document, counts the words of two texts.

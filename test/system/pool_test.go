@@ -52,8 +52,9 @@ const lay = `lay() { # STAGE ATTEMPT PIECE...
 // What map tasks write comes out by parts, in the order of the maps; the first attempt of
 // a map wins, whatever comes later.
 func TestPool(t *testing.T) {
+	t.Parallel()
 	n, stage := pool(t, "maps=2 parts=3")
-	reader := exec.Command("cat", stage+"/part-000001") // waits for all maps
+	reader := exec.CommandContext(t.Context(), "cat", stage+"/part-000001") // waits for all maps
 	var early strings.Builder
 	reader.Stdout = &early
 	must(t, reader.Start())
@@ -121,6 +122,7 @@ eeee
 // An attempt that somebody may still write is not committed, neither by a descriptor nor
 // by a mapping, and what is wrong with an attempt is said.
 func TestCommitWhileItIsWritten(t *testing.T) {
+	t.Parallel()
 	n, stage := pool(t, "maps=1 parts=1")
 	for how, hold := range map[string]string{
 		"a descriptor": `exec 3>>"$1/.map-000000.0"; ! mv -T "$1/.map-000000.0" "$1/map-000000" 2>&1`,
@@ -146,19 +148,23 @@ sys.exit(r.returncode == 0)' "$1"`,
 
 // Whatever attempts run against each other, each map is in the parts once, and whole.
 func TestAttemptsRace(t *testing.T) {
+	t.Parallel()
 	const maps = 20
 	_, stage := pool(t, fmt.Sprintf("maps=%d parts=2", maps))
-	sh(t, lay+`
-for attempt in 0 1 2; do
-	(for map in $(seq -f %06g 0 $(($2-1))); do
-		lay "$1" .map-$map.$attempt "$map $attempt a
-" "$map $attempt b
-"
-		mv -T "$1/.map-$map.$attempt" "$1/map-$map"
-	done) &
-done
-wait
-`, stage, fmt.Sprint(maps))
+	sh(t, `cat > "$3" <<-'END'
+	import os, struct, sys
+	stage, maps, attempt = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+	for number in range(maps):
+	    name, pieces = f"{stage}/.map-{number:06d}.{attempt}", [f"{number:06d} {attempt} {letter}\n" for letter in "ab"]
+	    with open(name, "w") as f:
+	        f.write("".join(pieces))
+	    with open(name + ".idx", "wb") as f:
+	        f.write(struct.pack("<3Q", 0, len(pieces[0]), len("".join(pieces))))
+	    os.rename(name, f"{stage}/map-{number:06d}")
+END
+all=; for attempt in 0 1 2; do python3 "$3" "$1" "$2" $attempt & all="$all $!"; done
+for one in $all; do wait $one; done
+`, stage, fmt.Sprint(maps), filepath.Join(t.TempDir(), "attempts.py"))
 	won := strings.Fields(sh(t, `for m in "$1"/map-*; do getfattr --only-values -n user.rankfs.attempt $m; echo; done`, stage))
 	for part, letter := range []string{"a", "b"} {
 		lines := strings.Split(strings.TrimSpace(sh(t, `cat "$1/part-00000$2"`, stage, fmt.Sprint(part))), "\n")
@@ -179,6 +185,7 @@ wait
 // What was committed is there after the daemon was killed, and what a program was writing
 // meanwhile it goes on to write, and commits.
 func TestPoolOutlivesTheDaemon(t *testing.T) {
+	t.Parallel()
 	n, stage := pool(t, "maps=2 parts=1")
 	sh(t, `printf one > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"; echo kept > "$1/../scratch/file"; printf t > "$1/.map-000001.0"`, stage)
 	n.Kill()
@@ -198,6 +205,7 @@ func TestPoolOutlivesTheDaemon(t *testing.T) {
 // The files of a job in scratch are those of any file system: links are followed within
 // it, and lead nowhere else.
 func TestScratch(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	scratch := filepath.Dir(stage) + "/scratch"
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -223,6 +231,7 @@ rm -r a hard soft; ls; rm big`, scratch)
 // is for one group stays that; times of a link are its own; pipes and sockets are there, and
 // devices are not.
 func TestScratchModesAndKinds(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	got := sh(t, `cd "$1"; umask 0; : > .map-000000.0; cd ../scratch
 umask 002; mkdir dir; : > file; stat -c '%n %a' dir file ../stage/.map-000000.0
@@ -244,6 +253,7 @@ find . -type p -o -type s | sort; rm pipe socket
 // A file that has no name any more, or whose name another file has, is read, written and
 // cut by who has it open.
 func TestScratchFileWithoutName(t *testing.T) {
+	t.Parallel()
 	for _, options := range [][]string{nil, {"--no-passthrough"}} {
 		_, stage := pool(t, "maps=1", options...)
 		got := sh(t, `cd "$1/../scratch"; python3 -c 'import os
@@ -265,6 +275,7 @@ for other in False, True:
 
 // Jobs are their owners' alone, and rm -r removes one.
 func TestJobsOfUsers(t *testing.T) {
+	t.Parallel()
 	n, stage := pool(t, "maps=1")
 	as := func(script string) result {
 		cmd := exec.Command("sh", "-c", script, "sh", n.mount+"/shuffle", stage)

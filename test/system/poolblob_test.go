@@ -21,6 +21,7 @@ func blobs(t *testing.T) (n *node, dir string) {
 // What is written under a name with a dot is a blob once it is renamed: the last that has
 // a name is what is read by it, and those who have another open go on to read that.
 func TestBlobs(t *testing.T) {
+	t.Parallel()
 	n, dir := blobs(t)
 	got := sh(t, `cd "$1"
 printf one > .k; mv .k k; cat k; echo; stat -c '%s %a' k; ls -A
@@ -93,8 +94,9 @@ again
 // A blob that is mapped stays what it is, and its bytes go once nobody has them and its
 // name is another one's.
 func TestMappedBlob(t *testing.T) {
+	t.Parallel()
 	n, dir := blobs(t)
-	held := exec.Command("python3", "-c", `
+	held := exec.CommandContext(t.Context(), "python3", "-c", `
 import mmap, os, sys
 dir = sys.argv[1]
 def put(b):
@@ -143,6 +145,7 @@ assert m[:] == b"1" * 3000000
 
 // Blobs outlive the daemon, and so does what is written and not put yet.
 func TestBlobsOutliveTheDaemon(t *testing.T) {
+	t.Parallel()
 	n, dir := blobs(t)
 	sh(t, `cd "$1"; printf one > .k; mv .k k; mkdir d; printf tw > d/.k`, dir)
 	n.Kill()

@@ -30,6 +30,7 @@ with open(sys.argv[1], "r+b") as f:
 // whole, it is given up, and the same bytes heal it. So is one whose table changes, or
 // whose daemon was not there to see it.
 func TestDamagedMaps(t *testing.T) {
+	t.Parallel()
 	const lost = "No data available"
 	const committed = `for m in 0 1; do lay "$1" .map-00000$m.0 aaaa bbbb; mv "$1/.map-00000$m.0" "$1/map-00000$m"; done; cat "$1/map-000000"`
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 // The jobs of a node have so much memory together: what one has no other gets, what it
 // gives back another may have, and so much is counted as used of what the cache may have.
 func TestMemoryOfJobs(t *testing.T) {
+	t.Parallel()
 	const mib = 1 << 20
 	n := newNode(t).startPool("--ram", "112MiB")
 	shuffle := n.mount + "/shuffle"
@@ -59,6 +60,7 @@ func TestMemoryOfJobs(t *testing.T) {
 // Parts that were read make way for the next: they are read once, and fresh memory takes
 // longer to get than their bytes. The latest stay.
 func TestMemoryOfPartsThatWereRead(t *testing.T) {
+	t.Parallel()
 	const mib, parts = 1 << 20, 24
 	n, stage := pool(t, fmt.Sprintf("maps=2 parts=%d copies=1", parts))
 	sh(t, `
@@ -79,6 +81,7 @@ done`, stage, strconv.Itoa(parts))
 // A job with a quota has no more in all its copies: renames, new attempts and reservations
 // that would are EDQUOT, and what is removed makes room.
 func TestQuotaOfAJob(t *testing.T) {
+	t.Parallel()
 	n := newNode(t).startPool("--pool-ram", "16MiB")
 	n.ok("shuffle", "create", "job", "--quota", "1MiB")
 	stage := n.mount + "/shuffle/job/stage"

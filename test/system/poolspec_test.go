@@ -7,14 +7,18 @@ import (
 
 // Who writes a spec that cannot be learns so from write(2), and why from the file state.
 func TestSpecsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	for spec, why := range map[string]string{
-		"compress=zstd":  "maps are kept and sent as they were written",
-		"place=anywhere": "write place=writer or place=ring",
-		"maps=0":         "write a number from 1 to 262144",
-		"maps":           "write KEY=VALUE",
-		"maps=1 maps=2":  "two values of maps",
-		"colour=red":     "there are maps, parts, copies, ack, place, strict and ttl",
+		"compress=zstd":           "maps are kept and sent as they were written",
+		"place=anywhere":          "write place=writer or place=ring",
+		"maps=0":                  "write a number from 1 to 262144",
+		"maps":                    "write KEY=VALUE",
+		"maps=1 maps=2":           "two values of maps",
+		"sort=key":                "sort= in spec is of no use without record=",
+		"by=range":                "by= in spec is of no use without record=",
+		"record=line combine=sum": "it needs record=line key=1",
+		"colour=red":              "there are maps, parts, copies, ack, place, strict and ttl",
 	} {
 		r := command(t, "sh", "-c", `env printf "$2" > "$1/spec"`, "sh", stage, spec)
 		state := sh(t, `cat "$1/state"`, stage)
@@ -36,6 +40,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 // What is not for a program to make or to change is EPERM, whatever it is; who says of a
 // job's directory what it is anyway, as mkdir -m 700 does, is told nothing.
 func TestWhatCannotBeChanged(t *testing.T) {
+	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	sh(t, `mkdir -m 700 "$1/../other"; chown 0:0 "$1/.."; echo x > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"
 echo x > "$1/../blob/.b"; mv "$1/../blob/.b" "$1/../blob/b"`, stage)
@@ -56,6 +61,7 @@ echo x > "$1/../blob/.b"; mv "$1/../blob/.b" "$1/../blob/b"`, stage)
 // Who creates an attempt, opens one to write or allocates it, beyond the quota, is refused,
 // and state says why.
 func TestOpensBeyondTheQuota(t *testing.T) {
+	t.Parallel()
 	n, stage := pool(t, "maps=2 copies=1")
 	n.ok("shuffle", "create", "small/stage", "maps=2", "copies=1", "--quota", "8KiB")
 	small := strings.Replace(stage, "/job/", "/small/", 1)

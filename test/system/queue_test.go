@@ -1,11 +1,18 @@
 package system_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
+
+	"rankfs/test/eventually"
 )
 
 // Ranks that take batches as they come have every record once, each by himself
@@ -76,4 +83,54 @@ func TestQueueTakesBack(t *testing.T) {
 	if listing := sh(t, `ls -a "$1/rank-0"`, n.path("d")); strings.Contains(listing, "queue") {
 		t.Errorf("the queue is listed, so a copy of the tree would take its work:\n%s", listing)
 	}
+}
+
+// A daemon is killed while a reader has a batch of a queue in hand, which outlives it. When
+// the host is mounted again that reader is counted no more, nor is the batch anybody's; and
+// who reads then has all batches, and is the only one who is counted.
+func TestQueueAfterAKill(t *testing.T) {
+	t.Parallel()
+	p := newNode(t)
+	old := p.start()
+	old.create("d", newLines(t, 40), "--ranks", "2", "--batch", "10")
+	line, end := takeOne(t, old.path("d")+"/rank-0/queue")
+	defer end()
+	shown := func(n *node) (q struct{ Readers, Leased, Done int }) {
+		t.Helper()
+		must(t, json.Unmarshal([]byte(n.ok("--json", "queue", "show", "d").out), &q))
+		return q
+	}
+	if q := shown(old); q.Readers != 1 || q.Leased != 1 {
+		t.Errorf("with a reader: %+v", q)
+	}
+	old.Kill()
+	next := p.start()
+	eventually.True(t, "nothing is left of the reader of before", func() bool {
+		q := shown(next)
+		return q.Readers == 0 && q.Leased == 0
+	})
+	again, leave := takeOne(t, next.path("d")+"/rank-1/queue")
+	if q := shown(next); q.Readers != 1 || q.Leased != 1 {
+		t.Errorf("with a reader of the new daemon: %+v", q)
+	}
+	leave()
+	all := sh(t, `cat "$1/rank-0/queue"`, next.path("d"))
+	if strings.Count(all, "\n") != 4 || !strings.Contains(all, line) || !strings.Contains(all, again) {
+		t.Errorf("in hand were %q and %q, and then there is\n%s", line, again, all)
+	}
+}
+
+// takeOne takes a line of a queue in a process that keeps the file open until end.
+func takeOne(t *testing.T, queue string) (line string, end func()) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `exec 3<"$0"; read -r line <&3; echo "$line"; exec sleep 3600`, queue)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	end = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(end)
+	line, err = bufio.NewReader(out).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(line), end
 }

@@ -278,7 +278,7 @@ type rank struct {
 
 // answerTime bounds the wait for a rank. The longest that anything here does
 // is a fill of some 30 MB under the race detector on one busy core.
-const answerTime = 60 * time.Second
+const answerTime = toolTime
 
 func newRank(t testing.TB) *rank {
 	t.Helper()
@@ -307,7 +307,7 @@ func (r *rank) end() {
 	r.orders.Close()
 	select {
 	case <-r.ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(waitTime):
 		r.t.Errorf("rank %d does not end", r.pid)
 		r.kill()
 	}
@@ -319,7 +319,7 @@ func (r *rank) kill() {
 	_ = r.cmd.Process.Kill()
 	select {
 	case <-r.ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(waitTime):
 		r.t.Errorf("rank %d cannot be killed", r.pid)
 	}
 }

@@ -44,6 +44,7 @@ func numbered(t *testing.T, pages int) source {
 // files, each for little beside its bytes, and all are found there. In a soak
 // there are a million.
 func TestSmallBatches(t *testing.T) {
+	t.Parallel()
 	const few = 10
 	many := *batches
 	p := newNode(t)
@@ -80,7 +81,11 @@ func TestSmallBatches(t *testing.T) {
 	if files := n.descriptors(); files > 1<<14+200 {
 		t.Errorf("the daemon has %d descriptors", files)
 	}
-	for turn := range 5 {
+	turns := 1
+	if many >= 1_000_000 {
+		turns = 5
+	}
+	for turn := range turns {
 		t.Logf("an open, mapped, touched and closed: one of ten %v, one of all %v", touch("few", 0, 1000, few), touch("many", many/5*turn/few*few, 1000, many))
 	}
 	if now := n.status().Counters; now.Fills != c.Fills || now.OpenErrors > 0 {
@@ -119,6 +124,7 @@ func manyBytes(t *testing.T, n int64) source {
 // million records, take little of the daemon, whoever asks; who asks may leave, and
 // the others are answered.
 func TestSizesOfManyLines(t *testing.T) {
+	t.Parallel()
 	const allBytes = 64_000_000
 	many := int64(*records)
 	path := filepath.Join(t.TempDir(), "lines")
@@ -129,7 +135,9 @@ func TestSizesOfManyLines(t *testing.T) {
 	before, most := n.resident(), 0
 	ranks := []*rank{newRank(t), newRank(t), newRank(t), newRank(t)}
 	interrupted := map[string]int{}
-	for seed, hasty := range ranks {
+	// Who is interrupted may have been answered before, on a busy machine: then others try.
+	for seed := 0; seed < len(ranks) || seed < 10*len(ranks) && (interrupted["stat"] == 0 || interrupted["open"] == 0); seed++ {
+		hasty := ranks[seed%len(ranks)]
 		batch := n.batch(fmt.Sprintf("lines@order=full,seed=%d", seed), 0, 0)
 		first, call := order{Do: "stat", Path: batch}, unix.SYS_NEWFSTATAT // the kernel asks for it, and has the others wait
 		if seed%2 == 1 {

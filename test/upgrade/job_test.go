@@ -27,7 +27,7 @@ func start(t *testing.T, c *cluster.Cluster, m *daemon.Team, checksums string) *
 	agent, done := c.Agent(t), make(chan struct{})
 	go func() {
 		defer close(done)
-		out, err := m.MPI(agent, 2, program, append([]string{"-w", "120", "-u", j.until}, append(m.Dirs("d"), checksums)...)...)
+		out, err := m.MPI(agent, 2, program, append([]string{"-w", "240", "-u", j.until}, append(m.Dirs("d"), checksums)...)...)
 		j.out = out
 		j.ended <- err
 	}()

@@ -23,6 +23,7 @@ type Config struct {
 	Version, Mount, Dir, Socket string // Dir is of the daemon's state
 	Since                       time.Time
 	Host, Addr                  string // of this node, as others know it
+	Called                      string // what the host is called now
 
 	State   *state.Machine
 	Group   Group

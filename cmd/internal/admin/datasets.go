@@ -82,7 +82,7 @@ func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (contr
 		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.Views.ShortageOf(v.View(), v.Version), n.Views.MemoryWarning(v.View(), v.Version)),
 	}
 	if r.Nodes > 0 {
-		need := n.Views.Crowd(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
+		need := n.Views.Need(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
 		e.NodeBytes, e.LargestBytes = need.Bytes, need.Largest
 	}
 	return e, nil

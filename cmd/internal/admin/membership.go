@@ -37,7 +37,7 @@ func (n *membership) Cluster() control.Cluster {
 			state = "draining"
 		}
 		c.Nodes = append(c.Nodes, control.Member{
-			ID: m.ID, Host: m.Host, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
+			ID: m.ID, Host: m.Host, Called: m.Called, Addr: m.Addr, State: state, Voter: m.Voter && state != "removed", Lag: m.Lag,
 			Role: string(m.Role), Entered: time.Unix(0, m.Admitted).UTC(), Leaving: n.leaving(m.Node),
 		})
 	}
@@ -218,7 +218,7 @@ func (n *membership) leaderless() string {
 }
 
 // findNode is the id of the node with this name: its id, or its host if that has only
-// one node.
+// one node, by whatever name of it.
 func findNode(m *state.Machine, name string) (id string, err error) {
 	var byHost meta.Hosts[string]
 	for _, n := range m.Nodes() {
@@ -227,7 +227,13 @@ func findNode(m *state.Machine, name string) (id string, err error) {
 		}
 		byHost.Add(n.Host, n.ID)
 	}
-	switch found := byHost.Find(name); len(found) {
+	found := byHost.Find(name)
+	if len(found) == 0 {
+		for _, n := range m.OnHost(name) {
+			found = append(found, n.ID)
+		}
+	}
+	switch len(found) {
 	case 0:
 		return "", fmt.Errorf("node %q %w; see: rankfs node ls", name, meta.ErrNotExist)
 	case 1:

@@ -68,7 +68,7 @@ func (v voting) Status() group.Status {
 // may have removed it.
 func roled(t *testing.T, role state.Role, removed bool) *state.Machine {
 	t.Helper()
-	m, hash := state.New(), strings.Repeat("a", 64)
+	m, hash := state.Speaking(state.Version), strings.Repeat("a", 64)
 	founder := catalogtest.Node(1)
 	commands := []state.Command{
 		&state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}},

@@ -78,7 +78,7 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	if err != nil {
 		return nil, err
 	}
-	settled, ok := n.State.Plan(v.String())
+	settled, ok := n.State.SettledPlan(v.String())
 	if ok = ok && settled.Generation == d.Generation; ok {
 		at := time.Unix(0, settled.Settled).UTC()
 		p.Settled = &at

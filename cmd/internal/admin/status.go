@@ -82,6 +82,10 @@ func (n *status) ofCluster(c control.Cluster) (all []wrong) {
 	case c.Leader == "":
 		all = append(all, wrong{"leader", "", n.all.leaderless()})
 	}
+	if !c.Removed && !meta.SameHost(n.Called, n.Host) {
+		all = append(all, wrong{"host", "", fmt.Sprintf("this host is called %s now, and the node was admitted as %s, by which plans and claims go on to know it: "+
+			"mount it with --host %[2]s, or drain and remove it, and join again with an empty --state", n.Called, n.Host)})
+	}
 	if err := n.Group.Unwritten(); err != nil {
 		all = append(all, wrong{"log", "", "the cluster's log cannot be written on this node: " + meta.Plain(err)})
 	}
@@ -116,7 +120,7 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
 		add("hdfs", w.Authority, "no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL)
 	}
 	if err := n.HDFS.Addresses(); err != nil {
-		add("addresses", "", "%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Host)
+		add("addresses", "", "%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Called)
 	}
 	if on, reason := n.tree.Passthrough(); !on {
 		add("passthrough", "", "passthrough is off, every byte goes through the daemon: %s", reason)

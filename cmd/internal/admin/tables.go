@@ -33,7 +33,7 @@ func (n *status) tables() []fs.File {
 // what is not known.
 func nodesTable(c control.Cluster) []byte {
 	return columns(func(line func(...any)) {
-		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here")
+		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here", "called")
 		for _, m := range c.Nodes {
 			vote, lag, here := "-", any("-"), "-"
 			switch {
@@ -48,14 +48,14 @@ func nodesTable(c control.Cluster) []byte {
 			if m.ID == c.Self {
 				here = "here"
 			}
-			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here)
+			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here, cmp.Or(m.Called, "-"))
 		}
 	})
 }
 
 // plansTable is the views that are settled, the latest last.
 func plansTable(m *state.Machine) []byte {
-	plans := m.Plans()
+	plans := m.SettledPlans()
 	return columns(func(line func(...any)) {
 		line("view", "ranks", "nodes", "settled")
 		for _, p := range plans[max(0, len(plans)-maxLines):] {

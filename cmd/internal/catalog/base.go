@@ -12,7 +12,7 @@ import (
 // bytes, and the node that has that. It returns what it is made of.
 func (c *Catalog) inherit(r *Registration) (bases []string, err error) {
 	u, err := uri.Parse(r.Source)
-	if err != nil || u.Base == "" {
+	if err != nil || !u.Derived() {
 		return nil, err
 	}
 	if c.config.State.Version() < state.Derived {

@@ -203,7 +203,7 @@ func withNextStep(source string, err error, was string) error {
 		return err
 	}
 	u, bad := uri.Parse(source)
-	if bad != nil || u.Base != "" {
+	if bad != nil || u.Derived() {
 		return err
 	}
 	next := "look for it on this node with: ls -l " + meta.ShellWord(u.Path)

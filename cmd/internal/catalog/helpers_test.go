@@ -13,7 +13,7 @@ import (
 // Nobody is asked to look through a split while a node of the cluster may not know the
 // call; then those are that are up and not drained, but not this one.
 func TestWhoIsAskedToHelp(t *testing.T) {
-	m, at := state.New(), int64(0)
+	m, at := state.Speaking(state.Version), int64(0)
 	do := func(commands ...state.Command) {
 		t.Helper()
 		for _, c := range commands {

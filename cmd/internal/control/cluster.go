@@ -60,12 +60,13 @@ type Cluster struct {
 // A Member is one node of a cluster.
 type Member struct {
 	ID      string    `json:"id"`
-	Host    string    `json:"host"`
+	Host    string    `json:"host"`             // by which it was admitted
+	Called  string    `json:"called,omitempty"` // what its host is called now, if by another name
 	Addr    string    `json:"addr"`
 	State   string    `json:"state"` // "up", "down", "draining" or "removed", as the leader saw it last; without one, as this node does
 	Voter   bool      `json:"voter"`
 	Role    string    `json:"role,omitempty"` // "member" or "operator"; none if the cluster has nodes of the release before
-	Lag     *uint64   `json:"lag,omitempty"`  // changes that it does not know yet; only the leader knows
+	Lag     *uint64   `json:"lag,omitempty"`  // changes that it does not know yet; only the leader knows, of the others
 	Entered time.Time `json:"entered"`
 	Leaving *Leaving  `json:"leaving,omitempty"` // of a node that is draining
 }
@@ -78,16 +79,16 @@ type Leaving struct {
 	Stuck string `json:"stuck,omitempty"` // why they get none, and what to do
 }
 
-// A NodeStatus is one node of the cluster, and what it says of itself; no Glance, and why,
+// A NodeStatus is one node of the cluster, and what it says of itself; no NodeSummary, and why,
 // if it does not answer.
 type NodeStatus struct {
 	Member
-	*Glance
+	*NodeSummary
 	Error string `json:"error,omitempty"`
 }
 
-// A Glance is a node's status in short.
-type Glance struct {
+// A NodeSummary is a node's status in short.
+type NodeSummary struct {
 	Version string  `json:"version"`
 	Readers int     `json:"readers"` // ranks that are reading now
 	Tiers   []Tier  `json:"tiers"`

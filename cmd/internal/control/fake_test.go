@@ -31,7 +31,7 @@ type fake struct {
 func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
 
 func (f *fake) All(context.Context) []control.NodeStatus {
-	return []control.NodeStatus{{Member: control.Member{ID: "1"}, Glance: &control.Glance{Version: "v"}}, {Error: "away"}}
+	return []control.NodeStatus{{Member: control.Member{ID: "1"}, NodeSummary: &control.NodeSummary{Version: "v"}}, {Error: "away"}}
 }
 
 func (f *fake) Load(r control.LoadRequest) (control.Load, error) {

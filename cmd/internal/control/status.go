@@ -72,6 +72,7 @@ type Counters struct {
 	Prefetched    uint64  `json:"prefetched"` // fills begun before any open
 	Restored      uint64  `json:"restored"`   // batches that were on nvme already
 	Evicted       uint64  `json:"evicted"`
+	CopiedLate    uint64  `json:"copied_late"`        // of Evicted, those that went without the copy that they should have, as an open waited
 	Recycled      uint64  `json:"recycled"`           // slabs whose memory was used again in place
 	Choices       uint64  `json:"cache_plans"`        // choices of which batches the cache has in which tier
 	ChoiceSeconds float64 `json:"cache_plan_seconds"` // of a processor, that these took

@@ -16,12 +16,13 @@ import (
 // CachePins are the views that are pinned in this node's cache, by their full names,
 // in a file too. A view that was not opened since the mount is pinned when it is:
 // until then it is not known which series name its batches.
+//
+// The lock is held for a whole change, the writing of the file included: changes are
+// made by hand, one at a time.
 type cachePins struct {
 	path string
 	pin  func(series [16]byte, at policy.Level)
 
-	// The lock is held for a whole change, the writing of the file included: they are
-	// made by hand, one at a time.
 	mu struct {
 		sync.Mutex
 		views   map[string]*cachePin

@@ -137,7 +137,7 @@ func counters(c cache.Stats) control.Counters {
 		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
 		FillCost: control.Cost{Latency: c.FillCost.Latency.Seconds(), Rate: c.FillCost.Rate, Bytes: c.FillCost.Bytes},
 		Choices:  c.Choices, ChoiceSeconds: c.ChoiceTime.Seconds(),
-		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, Recycled: c.Recycled,
+		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, CopiedLate: c.CopiedLate, Recycled: c.Recycled,
 		Readers: c.Readers, OpenHandles: c.Handles,
 	}
 }

@@ -19,11 +19,12 @@ import (
 
 // LearntTraces are the traces that are kept for datasets, in this node's state directory,
 // a file for each. Other nodes have their own: readers differ from node to node.
+//
+// The lock is held for a whole change, the writing of the file included: changes are
+// made by hand, one at a time.
 type learntTraces struct {
 	dir string
 
-	// The lock is held for a whole change, the writing of the file included: they are
-	// made by hand, one at a time.
 	mu struct {
 		sync.Mutex
 		of      map[string]learntTrace // by dataset

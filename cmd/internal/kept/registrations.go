@@ -15,11 +15,12 @@ import (
 
 // Registrations say of each dataset for which something is kept when it was registered,
 // in a file too: another may come to have its name, also while this node is down.
+//
+// The lock is held for a whole change, the writing of the file included: changes are
+// made by hand, one at a time.
 type registrations struct {
 	path string
 
-	// The lock is held for a whole change, the writing of the file included: they are
-	// made by hand, one at a time.
 	mu struct {
 		sync.Mutex
 		at map[string]time.Time // by the dataset's name

@@ -12,11 +12,13 @@ import (
 	"rankfs/meta"
 )
 
-// traces reports what readers opened, and keeps some of it.
+// traces reports what readers opened, and keeps some of it. The lock is held while the
+// cache is told of all that is kept, so that the last call knows best; that of learnt is
+// taken under it.
 type traces struct {
 	*node
 	learnt  learntTraces
-	telling sync.Mutex // before the lock of learnt: the last call knows best
+	telling sync.Mutex
 }
 
 // tellCache gives the cache all traces, by the names that it has for datasets.

@@ -76,8 +76,11 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 	defer w.slabs.warmUps.end(w)
 	defer w.stop(nil)
 	var err error
-	for range w.view.Of().Version.Source.Attempts(ctx, nil, &err) {
-		err = w.work(ctx, progress)
+	source := &w.view.Of().Version.Source
+	for begun, again := time.Now(), true; again; again = source.Again(ctx, nil, begun, &err) {
+		if err = source.Reach(ctx, nil); err == nil {
+			err = w.work(ctx, progress)
+		}
 	}
 	if errors.Is(err, meta.ErrNoSpace) {
 		if w.view.Batches().Chunks == nil {

@@ -36,6 +36,9 @@ func TestClusterOfOne(t *testing.T) {
 	if err != nil || len(k.Nodes) != 1 || k.Leader != k.Self || k.Nodes[0].ID != k.Self || !k.Nodes[0].Voter || k.Nodes[0].State != "up" {
 		t.Fatalf("cluster %+v, %v", k, err)
 	}
+	if k.Nodes[0].Lag != nil {
+		t.Errorf("the leader is %d changes behind itself", *k.Nodes[0].Lag)
+	}
 	if got := r.shell("cat .rankfs/nodes"); !strings.Contains(got, k.Self) || strings.Count(got, "\n") != 2 {
 		t.Errorf("nodes:\n%s", got)
 	}
@@ -72,6 +75,10 @@ func TestClusterOfOne(t *testing.T) {
 	p, err := r.client.Plan(ctx, control.PlanRequest{View: "d@order=full"})
 	if err != nil || p.State != control.PlanFixed || p.Steps != 2 || p.Looked != 2 || p.Nodes[0].Bytes != 19 || p.Nodes[0].Ranks != 2 {
 		t.Errorf("plan %+v, %v", p, err)
+	}
+	weighed := control.PlanRequest{View: "d", Weights: &control.Weights{Local: 1, Time: 1}}
+	if _, err := r.client.Plan(ctx, weighed); !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "one host holds all of the source; leave out --alpha, --beta and --pareto") {
+		t.Errorf("weights of a source that one host has: %v", err)
 	}
 	if _, err := r.client.Plan(ctx, control.PlanRequest{View: "e"}); !errors.Is(err, meta.ErrNotExist) {
 		t.Errorf("plan of nothing: %v", err)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"rankfs/fetch/peers"
-	"rankfs/meta"
 	"rankfs/meta/group"
 	"rankfs/meta/state"
 	"rankfs/meta/trust"
@@ -35,8 +34,9 @@ type member struct {
 	peers     *peers.Client
 	server    *wire.Server // of what others ask for
 	owners    *plan.Owners
-	host      string
-	joined    bool // the cluster just now
+	host      string // by which the node was admitted, and its cluster knows it
+	called    string // what the host is called now
+	joined    bool   // the cluster just now
 	log       *slog.Logger
 }
 
@@ -49,7 +49,7 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 			return nil, fmt.Errorf("host name: %w; say it with --host", err)
 		}
 	}
-	m = &member{machine: state.Speaking(speaks), owners: new(plan.Owners), host: host, log: c.Log}
+	m = &member{machine: state.Speaking(speaks), owners: new(plan.Owners), host: host, called: host, log: c.Log}
 	id, err := nodeID(c.State)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (m *member) enter(ctx context.Context, c Config, dir string, identity *trus
 	case a != nil:
 		return a, a.CanSign() && !began(c.State), nil
 	case c.Join != "":
-		a, err = group.Join(ctx, dir, c.Join, token, identity, reachable(c.Listen, m.host), time.Now())
+		a, err = group.Join(ctx, dir, c.Join, token, identity, reachable(c.Listen, m.called), time.Now())
 		m.joined = err == nil
 		return a, false, err
 	}
@@ -216,9 +216,8 @@ func (m *member) catchUp(ctx context.Context) error {
 	} else if m.joined {
 		m.awaitVotes(ctx)
 	}
-	if n, ok := m.machine.Node(m.group.Self()); ok && !meta.SameHost(n.Host, m.host) {
-		m.log.Warn("this host has another name than when the node was admitted; plans go by the old one: remove the node and join anew",
-			"host", m.host, "was", n.Host)
+	if n, ok := m.machine.Node(m.group.Self()); ok {
+		m.host = n.Host
 	}
 	return nil
 }
@@ -274,4 +273,4 @@ func ownersOf(nodes []state.Node) (all []plan.Node) {
 }
 
 // addr is where others reach this node.
-func (m *member) addr() string { return reachable(m.port.Addr().String(), m.host) }
+func (m *member) addr() string { return reachable(m.port.Addr().String(), m.called) }

@@ -59,7 +59,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	leader, early := dispatch.NewLeader(), new(early)
 	m, err := openMember(ctx, c, held.tcp, map[string]group.Handler{
 		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
-		catalog.CallChanged: early.changed, admin.CallGlance: early.glance,
+		catalog.CallChanged: early.changed, admin.CallSummary: early.summary,
 	})
 	if c.Join != "" && errors.Is(err, meta.ErrDenied) {
 		held.forget()
@@ -72,7 +72,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	n := &node{config: c, ctx: ctx, member: m, stalls: stall.NewTable(time.Now)}
-	if n.hdfs, err = hdfs.New(c.hdfs(m.host, n)); err != nil {
+	if n.hdfs, err = hdfs.New(c.hdfs(m.called, n)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
@@ -86,6 +86,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer sizes.Close()
+	n.readers = dispatch.NewReaders(m.group, m.machine)
 	n.views = n.newViews(sizes)
 	n.kept = kept.New(kept.Config{
 		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
@@ -151,6 +152,7 @@ type node struct {
 	catalog *catalog.Catalog
 	stalls  *stall.Table
 	views   *views.Views
+	readers *dispatch.Readers // of queues
 	kept    *kept.Kept
 	admin   *admin.Admin
 	tree    *fs.Tree
@@ -184,7 +186,7 @@ func (n *node) newViews(sizes *batch.Sizes) *views.Views {
 	return views.New(views.Config{
 		Mount: c.Mount, Host: m.host, RAM: c.RAMBytes, NVMe: c.nvmeBytes(), Slab: cache.Config{RAMBytes: c.RAMBytes, NVMe: c.NVMe}.LargestSlab(),
 		Catalog: n.catalog, State: m.machine, Cluster: m.group, Owners: m.owners,
-		Readers: dispatch.NewReaders(m.group, m.machine), Peers: m.peers, Sizes: sizes, Stalls: n.stalls,
+		Readers: n.readers, Peers: m.peers, Sizes: sizes, Stalls: n.stalls,
 		Drop: n.drop, Log: c.Log,
 	})
 }
@@ -193,7 +195,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	m, c := n.member, n.config
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
-		Host: m.host, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
+		Host: m.host, Called: m.called, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
 		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, Drop: n.drop, Log: c.Log,
 	})
 }
@@ -219,11 +221,34 @@ func (n *node) start(leader *dispatch.Leader) error {
 	n.catalog.Retain() // now that the disk is ours
 	leader.Start(dispatch.Config{Group: m.group, Machine: m.machine, Units: n.views.Units, Log: n.config.Log})
 	for _, task := range []func(context.Context){
-		n.keepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow,
+		n.keepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow, n.retire,
 	} {
 		n.tasks.Go(func() { task(ctx) })
 	}
 	return nil
+}
+
+// retireTime is between two tries to have readers leave: those that stay are counted, and
+// do nothing.
+const retireTime = 10 * time.Second
+
+// retire has the readers of queues leave that an earlier daemon has left open, once the
+// cluster knows of this one.
+func (n *node) retire(ctx context.Context) {
+	if n.member.group.Begun(ctx) != nil {
+		return
+	}
+	for {
+		err := n.readers.Retire(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		n.config.Log.Warn("readers that an earlier daemon left open are counted still", "cause", err)
+		select {
+		case <-time.After(retireTime):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // wait waits for all that ends with ctx.
@@ -297,13 +322,13 @@ func (e *early) changed(ctx context.Context, _ string, request json.RawMessage) 
 	return nil, c.Changed(ctx, request)
 }
 
-// glance answers another node with the status of this one in short.
-func (e *early) glance(context.Context, string, json.RawMessage) (any, error) {
+// summary answers another node with the status of this one in short.
+func (e *early) summary(context.Context, string, json.RawMessage) (any, error) {
 	a := e.admin.Load()
 	if a == nil {
 		return nil, errEarly
 	}
-	return a.Glance(), nil
+	return a.Summary(), nil
 }
 
 // announce logs the mount, and warns of what is not as it should be.

@@ -98,7 +98,7 @@ func (r running) create(q control.CreateRequest) control.Dataset {
 // shell runs a command line in the mount, in a process of its own.
 func (r running) shell(line string) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-ec", "cd "+r.mount+"; "+line)
 	out, err := cmd.CombinedOutput()

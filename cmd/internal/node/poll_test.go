@@ -165,7 +165,7 @@ func (r running) waiter(t *testing.T, program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "python3", "-c", program, self)
 	c.Dir = r.mount

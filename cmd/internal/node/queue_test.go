@@ -150,7 +150,7 @@ func beginsAgain(t *testing.T, again func(context.Context, *control.Client)) {
 	}
 	r := run(t, nil)
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "1"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	reader := exec.CommandContext(ctx, "bash", "-c", overtaken)
 	reader.Dir = r.mount

@@ -23,7 +23,7 @@ import (
 const (
 	endingTime = time.Minute
 	courtesy   = time.Second
-	glance     = 10 * time.Millisecond // between two tries
+	tryAgain   = 10 * time.Millisecond // between two tries
 )
 
 // A tenure has what only one daemon can hold at a time: a free mount point, the port
@@ -62,7 +62,7 @@ func takeOver(ctx context.Context, c Config) (tenure, error) {
 		select {
 		case <-ctx.Done():
 			return tenure{}, ctx.Err()
-		case <-time.After(glance):
+		case <-time.After(tryAgain):
 		}
 	}
 }

@@ -16,11 +16,12 @@ import (
 // Parts makes files of parts in a cache: a slab can be made again from the maps when it was
 // given up. A reducer reads its part once, so few stay that were read, and the next part
 // has the memory of one that goes: fresh memory takes longer to get than the bytes do.
+// The lock guards read, and is not held while the cache is called.
 type Parts struct {
 	Cache *cache.Cache
 
-	mu   sync.Mutex // guards read
-	read []cache.Key
+	mu   sync.Mutex
+	read []cache.Key // last, the latest at the end
 }
 
 // partsRead is how many of the parts that were read last stay: somebody may look twice.

@@ -180,7 +180,7 @@ func (l *lines) awaitCount(part string, times int) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(time.Minute):
+		case <-time.After(3 * time.Minute):
 			l.t.Fatalf("no %q in the log:\n%s", part, l.text.String())
 		}
 	}

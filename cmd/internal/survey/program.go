@@ -19,7 +19,7 @@ const (
 // Program divides all chunks of a dataset among ranks of equal speed.
 func Program(v *batch.Version, seats []plan.Seat, w control.Weights) (*control.Program, error) {
 	if !v.Source.Remote {
-		return nil, fmt.Errorf("best division of chunks %w: the source does not say which hosts have them", meta.ErrInvalid)
+		return nil, meta.Worded(meta.ErrInvalid, "there is nothing to weigh: one host holds all of the source; leave out --alpha, --beta and --pareto")
 	}
 	if n := v.Index.Chunks(); n > maxChunks {
 		return nil, fmt.Errorf("best division of %d chunks %w: it is for %d at most", n, meta.ErrInvalid, maxChunks)

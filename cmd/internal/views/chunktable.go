@@ -2,10 +2,12 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"rankfs/fs"
+	"rankfs/meta"
 )
 
 // maxHostsWidth bounds the column of a chunk's hosts. A block has three, with
@@ -93,6 +95,24 @@ func isHost(name string) bool {
 		}
 	}
 	return name != "" && name != "-"
+}
+
+// HostsCalled implements fs.View. A host that has got another name since its node was
+// admitted has what stands there by either.
+func (v *View) HostsCalled(name string) []string {
+	a, names := v.now(), []string{name}
+	for _, n := range v.views.config.State.OnHost(name) {
+		names = append(names, n.Host)
+	}
+	found := a.Version.HostsCalled(names...)
+	if !a.Version.Source.Remote {
+		if h := a.Version.Source.Host(a.host); slices.ContainsFunc(names, func(name string) bool { return meta.SameHost(h, name) }) {
+			found = append(found, h)
+		}
+	}
+	found = slices.DeleteFunc(found, func(h string) bool { return !isHost(h) })
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // Totals implements fs.View.

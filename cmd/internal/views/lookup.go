@@ -28,7 +28,7 @@ func (vs *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, e
 		// Nothing to choose from: all bytes are as near to one rank as to another.
 		return s, s.assign(nil, true)
 	}
-	if p, ok := vs.config.State.Plan(s.key); ok && p.Generation == d.Generation {
+	if p, ok := vs.config.State.SettledPlan(s.key); ok && p.Generation == d.Generation {
 		return s, s.follow(p)
 	}
 	return s, s.assign(vs.Seats(vs.WouldBe(v)), false)

@@ -24,7 +24,7 @@ func (vs *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (
 	switch {
 	case !of.Source.Remote:
 	case v.ByChunk():
-		b.FormerReaders = vs.formerReaders(v, of)
+		b.EarlierReaders = vs.earlierReaders(v, of)
 	case staysCached(v, of.Index, vs.roomOfAll()):
 		b.slabs = newChunkSlabs(of, b.Plan)
 		b.Chunks = b.slabs.chunks

@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"rankfs/cache"
 	"rankfs/cmd/internal/catalog"
@@ -48,11 +49,14 @@ func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, e
 		return nil, err
 	}
 	a := v.now()
-	for range a.Version.Source.Attempts(ctx, &account, &err) {
-		slab, err = v.views.cache.Open(ctx, &account, a.Batches, rank, step)
+	source := &a.Version.Source
+	for begun, again := time.Now(), true; again; again = source.Again(ctx, &account, begun, &err) {
+		if err = source.Reach(ctx, &account); err == nil {
+			slab, err = v.views.cache.Open(ctx, &account, a.Batches, rank, step)
+		}
 	}
 	if err != nil {
-		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset(), &a.Version.Source))
+		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset(), source))
 		return nil, v.withRoomFor(err)
 	}
 	size = slab.Size()

@@ -231,7 +231,7 @@ func within(t *testing.T, what string, do func() error) {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Errorf("%s is waited for", what)
 	}
 }

@@ -29,7 +29,7 @@ func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 // waits to be the settler: the open that is the settler waits for all, those of this node
 // too.
 func (v *View) settleFirst(ctx context.Context, rank uint64) error {
-	if _, settled := v.views.config.State.Plan(v.key); !settled {
+	if _, settled := v.views.config.State.SettledPlan(v.key); !settled {
 		if err := v.ranks.claim(ctx, rank); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (v *View) settleFirst(ctx context.Context, rank uint64) error {
 }
 
 // follow settles the view by the plan that the cluster settled.
-func (v *View) follow(p state.Plan) error {
+func (v *View) follow(p state.SettledPlan) error {
 	v.sequence = p.Sequence
 	v.views.settled.note(v.key, p.Sequence)
 	return v.assign(v.views.Seats(p.Nodes), true)

@@ -19,7 +19,7 @@ import (
 // there is no room for a batch at all.
 func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
 	here := vs.ranksOfANode(v.Ranks)
-	need, memory := vs.Crowd(v, of, here), vs.config.RAM+vs.config.NVMe
+	need, memory := vs.Need(v, of, here), vs.config.RAM+vs.config.NVMe
 	who, together := fmt.Sprintf("%d ranks on a node, each with a batch of %s", here, sizes(need, here)), fmt.Sprintf("need %s together", meta.FormatRoom(need.Bytes))
 	if here == 1 {
 		who, together = "a rank, with a batch of "+sizes(need, here), "needs "+meta.FormatRoom(need.Bytes)
@@ -38,18 +38,18 @@ func (vs *Views) MemoryWarning(v meta.View, of *batch.Version) string {
 
 // TooLarge is that warning of a view whose largest batch has no room even by itself, or nothing.
 func (vs *Views) TooLarge(v meta.View, of *batch.Version) string {
-	if !vs.tooLarge(vs.Crowd(v, of, vs.ranksOfANode(v.Ranks))) {
+	if !vs.tooLarge(vs.Need(v, of, vs.ranksOfANode(v.Ranks))) {
 		return ""
 	}
 	return vs.MemoryWarning(v, of)
 }
 
-func (vs *Views) tooLarge(need batch.Crowd) bool {
+func (vs *Views) tooLarge(need batch.Need) bool {
 	return meta.WholePages(need.Largest) > vs.config.Slab
 }
 
 // sizes says how large the batches of ranks are that need so much, and by what that is known.
-func sizes(need batch.Crowd, ranks uint64) string {
+func sizes(need batch.Need, ranks uint64) string {
 	text := meta.FormatRoom(need.Largest)
 	if meta.WholePages(need.Largest)*int64(ranks) != need.Bytes {
 		text = "up to " + text
@@ -63,28 +63,28 @@ func sizes(need batch.Crowd, ranks uint64) string {
 	return text
 }
 
-// Crowd is what so many ranks of a view on one node need together.
-func (vs *Views) Crowd(v meta.View, of *batch.Version, ranks uint64) batch.Crowd {
-	return vs.crowds.get(crowdKey{plan.New(v, of.Plans).ID(), ranks}, func() batch.Crowd { return of.Crowd(v, ranks) })
+// Need is what so many ranks of a view on one node need together.
+func (vs *Views) Need(v meta.View, of *batch.Version, ranks uint64) batch.Need {
+	return vs.needs.get(needKey{plan.New(v, of.Plans).ID(), ranks}, func() batch.Need { return of.Need(v, ranks) })
 }
 
-// crowds remembers what ranks need, which listings ask for again and again. Its lock
+// needs remembers what ranks need, which listings ask for again and again. Its lock
 // guards the map.
-type crowds struct {
+type needs struct {
 	mu struct {
 		sync.Mutex
-		known map[crowdKey]batch.Crowd // no more than mostCrowds
+		known map[needKey]batch.Need // no more than mostNeeds
 	}
 }
 
-type crowdKey struct {
+type needKey struct {
 	plan  [16]byte
 	ranks uint64
 }
 
-const mostCrowds = 4096
+const mostNeeds = 4096
 
-func (c *crowds) get(k crowdKey, look func() batch.Crowd) batch.Crowd {
+func (c *needs) get(k needKey, look func() batch.Need) batch.Need {
 	c.mu.Lock()
 	found, ok := c.mu.known[k]
 	c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *crowds) get(k crowdKey, look func() batch.Crowd) batch.Crowd {
 	found = look()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.known == nil || len(c.mu.known) >= mostCrowds {
-		c.mu.known = make(map[crowdKey]batch.Crowd)
+	if c.mu.known == nil || len(c.mu.known) >= mostNeeds {
+		c.mu.known = make(map[needKey]batch.Need)
 	}
 	c.mu.known[k] = found
 	return found
@@ -157,7 +157,7 @@ func (vs *Views) ShortageOf(v meta.View, of *batch.Version) string {
 	if c == nil || c.TooLarge && !isOf(c.Series, v) {
 		return ""
 	}
-	return vs.describe(c, vs.Crowd(v, of, vs.ranksOfANode(v.Ranks)).Bytes)
+	return vs.describe(c, vs.Need(v, of, vs.ranksOfANode(v.Ranks)).Bytes)
 }
 
 // isOf reports whether a series is of a view, in whatever epoch.
@@ -193,7 +193,7 @@ func (vs *Views) enough(c *cache.Shortage) int64 {
 	need := c.Held + max(c.Asked, c.Size)
 	if p, ok := c.Series.(*Batches); ok {
 		if here := vs.ranksHere(p.View()); here > 0 {
-			need = max(need, vs.Crowd(p.View(), p.Version, here).Bytes)
+			need = max(need, vs.Need(p.View(), p.Version, here).Bytes)
 		}
 	}
 	return need

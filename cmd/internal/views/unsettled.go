@@ -32,7 +32,7 @@ func (p *settledPlans) overtaken(m *state.Machine) (datasets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for view, sequence := range p.mu.sequence {
-		if plan, ok := m.Plan(view); ok && plan.Sequence == sequence {
+		if plan, ok := m.SettledPlan(view); ok && plan.Sequence == sequence {
 			continue
 		}
 		delete(p.mu.sequence, view)

@@ -81,7 +81,7 @@ func TestPinsAreForgotten(t *testing.T) {
 	for epoch := range 3 {
 		view := settled(t, epoch).String()
 		k.Apply(&state.Settle{View: view, Generation: 1, Nodes: state.Runs{{Node: catalogtest.Node(0).ID, Count: 2}}})
-		p, ok := k.State.Plan(view)
+		p, ok := k.State.SettledPlan(view)
 		if !ok {
 			t.Fatal("not settled")
 		}

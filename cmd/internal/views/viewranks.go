@@ -84,16 +84,16 @@ const (
 )
 
 // settle finds what the cluster settled for the view, or has it settle where the ranks are.
-func (r *viewRanks) settle(ctx context.Context) (state.Plan, error) {
-	if p, ok := r.views.config.State.Plan(r.key); ok {
+func (r *viewRanks) settle(ctx context.Context) (state.SettledPlan, error) {
+	if p, ok := r.views.config.State.SettledPlan(r.key); ok {
 		return p, nil
 	}
 	if err := r.gather(ctx); err != nil {
-		return state.Plan{}, err
+		return state.SettledPlan{}, err
 	}
 	result, err := r.views.config.Cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.views.WouldBe(r.view)})
 	if err != nil {
-		return state.Plan{}, err
+		return state.SettledPlan{}, err
 	}
 	r.views.config.Log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(result.Plan.Nodes))
 	return *result.Plan, nil
@@ -109,7 +109,7 @@ func (r *viewRanks) gather(ctx context.Context) error {
 	for {
 		changed := r.views.config.State.Changed()
 		claims := r.views.config.State.Claims(r.view.Dataset, r.view.Ranks)
-		if _, settled := r.views.config.State.Plan(r.key); settled || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
+		if _, settled := r.views.config.State.SettledPlan(r.key); settled || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
 			return nil
 		}
 		if now := fmt.Sprint(claims); now != before {

@@ -59,7 +59,7 @@ type Views struct {
 	cache   *cache.Cache // set by Start, as is watcher
 	watcher Watcher
 	settled settledPlans
-	crowds  crowds
+	needs   needs
 }
 
 // New makes the views of a node, which are not to be used before Start.

@@ -115,6 +115,7 @@ func TestNoReplica(t *testing.T) {
 	if err := errors.Join(c.Host("data2").Kill(cluster.DataNode), c.Host("data3").Stop(cluster.DataNode)); err != nil {
 		t.Fatal(err)
 	}
+	b.with(func(c *datanode.Config) { c.Timeout = time.Second })
 	s := b.Open(patient(t), block, 0, 100_000)
 	defer s.Close()
 	_, err := s.Read(make([]byte, 100_000))

@@ -46,7 +46,7 @@ func newBench(t testing.TB, c *cluster.Cluster) *bench {
 		hosts[h.IP] = h.Name
 	}
 	b.config = datanode.Config{
-		User: "root", Timeout: time.Second, Rest: 2 * time.Second,
+		User: "root", Timeout: 10 * time.Second, Rest: 20 * time.Second, // more than what follows a failure takes
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			ip, _, _ := net.SplitHostPort(addr)
@@ -79,7 +79,7 @@ func (b *bench) hosts() []string {
 func (b *bench) block(name string, n int) namenode.Block {
 	b.t.Helper()
 	var blocks []namenode.Block
-	eventually.Within(b.t, 30*time.Second, fmt.Sprintf("%s is one block on %d datanodes", name, n), func() bool {
+	eventually.Within(b.t, 2*time.Minute, fmt.Sprintf("%s is one block on %d datanodes", name, n), func() bool {
 		located, err := b.names.Locate(b.t.Context(), name, 0, 1<<40)
 		if err != nil {
 			b.t.Fatal(err)
@@ -99,7 +99,7 @@ func random(n int) []byte {
 
 // patient is how long a read may take that passes over some datanodes.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

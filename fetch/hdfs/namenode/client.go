@@ -87,7 +87,7 @@ func (c *Client) Close() error {
 		w.close()
 	}
 	if c.tickets != nil {
-		c.tickets.close()
+		c.tickets.forget()
 	}
 	return nil
 }

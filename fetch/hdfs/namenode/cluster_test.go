@@ -33,6 +33,7 @@ func on(t testing.TB, c *cluster.Cluster, h *cluster.Host, change func(*namenode
 		t.Fatal(err)
 	}
 	config.Dial, config.User = h.DialContext, "root"
+	config.Timeout = 2 * time.Minute // for a namenode whose first call by a way it is
 	if change != nil {
 		change(&config)
 	}
@@ -83,7 +84,7 @@ func write(t testing.TB, h *cluster.Host, name string, size int) *hdfs.FileWrite
 // finish closes a file, as soon as its last block is where it belongs.
 func finish(t testing.TB, f *hdfs.FileWriter) {
 	t.Helper()
-	eventually.Done(t, time.Minute, "the file is closed", func() error {
+	eventually.Done(t, 2*time.Minute, "the file is closed", func() error {
 		err := f.Close()
 		if err != nil && !strings.Contains(err.Error(), "replication in progress") {
 			t.Fatal(err)
@@ -402,7 +403,7 @@ func TestRealHang(t *testing.T) {
 	}
 	names := on(t, c, c.Hosts()[0], func(c *namenode.Config) {
 		c.Addresses = []string{nodes[i].Name + ":8020", active.Name + ":8020"}
-		c.Timeout = 10 * time.Second
+		c.Timeout = 40 * time.Second
 	})
 	for range 3 {
 		if _, err := names.Stat(t.Context(), "/"); err != nil {

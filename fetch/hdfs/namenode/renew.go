@@ -46,6 +46,7 @@ func (t *tickets) renew() error {
 	return nil
 }
 
+// forget ends the goroutines of the library. No call may be under way.
 func (t *tickets) forget() {
 	if t.krb != nil {
 		t.krb.Destroy()

@@ -50,9 +50,6 @@ func newTickets(ctx context.Context, c Config, wg *sync.WaitGroup) *tickets {
 	return t
 }
 
-// close ends the goroutines of the library. No call may be under way.
-func (t *tickets) close() { t.forget() }
-
 // A proof authenticates this client to a namenode.
 type proof struct {
 	who   string

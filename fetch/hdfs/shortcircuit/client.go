@@ -51,13 +51,12 @@ func (c Config) withDefaults() Config {
 }
 
 // A Client asks datanodes for blocks' files and keeps them open for the next
-// reader. Its methods may be called concurrently.
+// reader. Its methods may be called concurrently. The lock guards the tables of sockets
+// and files; a goroutine that holds it waits for no datanode and no disk.
 type Client struct {
 	config Config
 	disks  *disks
 
-	// mu guards the tables of sockets and files. A goroutine that holds it waits for no
-	// datanode and no disk.
 	mu struct {
 		sync.Mutex
 		closed  bool

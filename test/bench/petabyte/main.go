@@ -57,7 +57,7 @@ func run(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	built := time.Since(begin)
-	machine := state.New()
+	machine := state.Speaking(state.Version)
 	g, leave, err := enter(ctx, dir, machine)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func snapshot(m *state.Machine, path string) (wrote, read time.Duration, bytes i
 	}
 	wrote, begin = time.Since(begin), time.Now()
 	if _, err = f.Seek(0, io.SeekStart); err == nil {
-		err = state.New().Restore(f)
+		err = state.Speaking(state.Version).Restore(f)
 	}
 	return wrote, time.Since(begin), bytes, err
 }

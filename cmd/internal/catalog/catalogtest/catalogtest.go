@@ -41,7 +41,7 @@ func New(t testing.TB, n int) *Cluster { return Called(t, n, func(host string) s
 // Called is New with other names of hosts.
 func Called(t testing.TB, n int, name func(host string) string) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, State: state.New(), Owners: new(plan.Owners)}
+	c := &Cluster{t: t, State: state.Speaking(state.Version), Owners: new(plan.Owners)}
 	hash := strings.Repeat("a", 64)
 	c.Apply(&state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}}, &state.Token{Hash: hash, Expires: 1 << 62, Uses: state.MaxUses})
 	for i := range n {

@@ -5,9 +5,9 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A Crowd is what so many ranks that share memory need there together, in whole pages,
+// A Need is what so many ranks that share memory need there together, in whole pages,
 // as slabs have them.
-type Crowd struct {
+type Need struct {
 	Bytes   int64  // for the batches of the step that needs most
 	Next    int64  // if each opens the batch of the next step while it has the last one
 	Largest int64  // bytes of the largest batch, as it is
@@ -15,19 +15,19 @@ type Crowd struct {
 	Steps   uint64
 }
 
-// mostLooked bounds the records, or chunks, whose sizes are added up for a Crowd: that
+// mostLooked bounds the records, or chunks, whose sizes are added up for a Need: that
 // takes some 50 ms where they are shuffled.
 const mostLooked = 1 << 16
 
 // mostNeeded is more than any memory, and has room to be added to itself.
 const mostNeeded = 1 << 61
 
-// Crowd looks what ranks of a view need that sit in blocks of so many. Who reads what of
+// Need looks what ranks of a view need that sit in blocks of so many. Who reads what of
 // a step is taken to follow from positions, so nothing is divided for it.
-func (v *Version) Crowd(view meta.View, ranks uint64) Crowd {
+func (v *Version) Need(view meta.View, ranks uint64) Need {
 	p := plan.New(view, v.Plans)
 	cut := p.Cut()
-	c := Crowd{Steps: p.Steps()}
+	c := Need{Steps: p.Steps()}
 	if c.Steps == 0 {
 		return c
 	}
@@ -61,7 +61,7 @@ func (v *Version) Crowd(view meta.View, ranks uint64) Crowd {
 }
 
 // step adds up what each block of ranks needs for one step.
-func (c *Crowd) step(all, ranks uint64, size func(rank uint64) int64) (blocks []int64) {
+func (c *Need) step(all, ranks uint64, size func(rank uint64) int64) (blocks []int64) {
 	for rank := range all {
 		if rank%ranks == 0 {
 			blocks = append(blocks, 0)
@@ -74,7 +74,7 @@ func (c *Crowd) step(all, ranks uint64, size func(rank uint64) int64) (blocks []
 }
 
 // follow notes what blocks of ranks need that go from one step to another.
-func (c *Crowd) follow(from, to []int64) {
+func (c *Need) follow(from, to []int64) {
 	for i, bytes := range from {
 		c.Next = max(c.Next, bytes+to[i])
 	}

@@ -31,35 +31,35 @@ func (w *wall) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallS
 	return errWall
 }
 
-// courierBy is a courier whose transport is any.
-func courierBy(t raft.Transport, stays func(raft.ServerID) bool) *courier {
-	c := newCourier(nil, new(news), stays)
+// transportBy is a transport by way of any other.
+func transportBy(t raft.Transport, stays func(raft.ServerID) bool) *transport {
+	c := newTransport(nil, new(news), stays)
 	c.Transport = t
 	return c
 }
 
 // Raft is not told that sending the log has failed before it makes sense to send
 // it again: it would wait for longer and longer. Heartbeats are its own business.
-func TestACourierKeepsFailuresToItself(t *testing.T) {
+func TestTheTransportKeepsFailuresToItself(t *testing.T) {
 	heartbeat := &raft.AppendEntriesRequest{Term: 1}
 	for _, tt := range []struct {
 		name string
-		ends func(c *courier, w *wall, gone *bool)
+		ends func(c *transport, w *wall, gone *bool)
 	}{
-		{"it answers a heartbeat", func(c *courier, w *wall, _ *bool) {
+		{"it answers a heartbeat", func(c *transport, w *wall, _ *bool) {
 			w.stands = false
 			c.AppendEntries("a", "", heartbeat, new(raft.AppendEntriesResponse))
 		}},
-		{"it calls", func(c *courier, _ *wall, _ *bool) { c.called("a") }},
-		{"this node leads no more", func(c *courier, _ *wall, _ *bool) { c.giveUp() }},
-		{"it is taken out", func(c *courier, _ *wall, gone *bool) { *gone = true; c.called("a") }},
-		{"this node ends", func(c *courier, _ *wall, _ *bool) { c.end() }},
-		{"it is silent for long", func(*courier, *wall, *bool) { time.Sleep(silence) }},
+		{"it calls", func(c *transport, _ *wall, _ *bool) { c.called("a") }},
+		{"this node leads no more", func(c *transport, _ *wall, _ *bool) { c.giveUp() }},
+		{"it is taken out", func(c *transport, _ *wall, gone *bool) { *gone = true; c.called("a") }},
+		{"this node ends", func(c *transport, _ *wall, _ *bool) { c.end() }},
+		{"it is silent for long", func(*transport, *wall, *bool) { time.Sleep(silence) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, gone := &wall{stands: true}, false
-				c := courierBy(w, func(raft.ServerID) bool { return !gone })
+				c := transportBy(w, func(raft.ServerID) bool { return !gone })
 				sent, installed := make(chan error, 1), make(chan error, 1)
 				go func() { sent <- c.AppendEntries("a", "", &raft.AppendEntriesRequest{PrevLogEntry: 7}, nil) }()
 				go func() { installed <- c.InstallSnapshot("a", "", nil, nil, nil) }()
@@ -81,9 +81,9 @@ func TestACourierKeepsFailuresToItself(t *testing.T) {
 }
 
 // Nobody waits for one who is not in the configuration, or once all has ended.
-func TestACourierDoesNotWaitForStrangers(t *testing.T) {
+func TestTheTransportDoesNotWaitForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := courierBy(&wall{stands: true}, func(id raft.ServerID) bool { return id == "a" })
+		c := transportBy(&wall{stands: true}, func(id raft.ServerID) bool { return id == "a" })
 		begun := time.Now()
 		c.InstallSnapshot("b", "", nil, nil, nil)
 		c.end()
@@ -98,7 +98,7 @@ func TestACourierDoesNotWaitForStrangers(t *testing.T) {
 // of no use.
 func TestALineIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := courierBy(nil, func(raft.ServerID) bool { return true })
+		c := transportBy(nil, func(raft.ServerID) bool { return true })
 		made, other := net.Pipe()
 		old, err := c.hang(t.Context(), "a", func(context.Context) (net.Conn, error) { return made, nil })
 		if err != nil {
@@ -149,21 +149,21 @@ func (f followed) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, _ *raft.A
 	return nil
 }
 
-// Raft asks the courier again as soon as it has answered. So a follower is told that an entry is
+// Raft asks the transport again as soon as it has answered. So a follower is told that an entry is
 // agreed on when it is, and while there is nothing to tell it, it is left alone.
-func TestACourierRestsUntilThereIsMore(t *testing.T) {
+func TestTheTransportRestsUntilThereIsMore(t *testing.T) {
 	all := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 6}
 	for _, tt := range []struct {
 		name    string
 		request *raft.AppendEntriesRequest
 		takes   bool
-		then    func(c *courier) // after 10 ms
+		then    func(c *transport) // after 10 ms
 		rests   time.Duration
 	}{
-		{"nothing", all, true, func(*courier) {}, idle},
-		{"an entry is agreed on", all, true, func(c *courier) { c.news.executes(7) }, 10 * time.Millisecond},
-		{"an entry is written", all, true, func(c *courier) { c.news.stores(8) }, 10 * time.Millisecond},
-		{"this node ends", all, true, func(c *courier) { c.end() }, 10 * time.Millisecond},
+		{"nothing", all, true, func(*transport) {}, idle},
+		{"an entry is agreed on", all, true, func(c *transport) { c.news.executes(7) }, 10 * time.Millisecond},
+		{"an entry is written", all, true, func(c *transport) { c.news.stores(8) }, 10 * time.Millisecond},
+		{"this node ends", all, true, func(c *transport) { c.end() }, 10 * time.Millisecond},
 		{"it was agreed on before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 5}, true, nil, 0},
 		{"it was written before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 6, PrevLogTerm: 1, LeaderCommitIndex: 6}, true, nil, 0},
 		{"the follower has another log", all, false, nil, 0},
@@ -172,7 +172,7 @@ func TestACourierRestsUntilThereIsMore(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := courierBy(followed{takes: tt.takes}, func(raft.ServerID) bool { return true })
+				c := transportBy(followed{takes: tt.takes}, func(raft.ServerID) bool { return true })
 				c.news.stores(7)
 				c.news.executes(6)
 				if tt.then != nil {

@@ -9,22 +9,22 @@ import (
 	"rankfs/meta"
 )
 
-// CallGlance asks a node for its status in short.
-const CallGlance = "/glance"
+// CallSummary asks a node for its status in short, by the name that earlier releases know.
+const CallSummary = "/glance"
 
-// glanceTime bounds a look at all nodes.
-const glanceTime = 3 * time.Second
+// summaryTime bounds a look at all nodes.
+const summaryTime = 3 * time.Second
 
-// Glance is this node's status in short.
-func (n *status) Glance() control.Glance {
+// Summary is this node's status in short.
+func (n *status) Summary() control.NodeSummary {
 	s := n.status()
-	return control.Glance{Version: s.Version, Readers: s.Counters.Readers, Tiers: s.Tiers, Faults: s.Faults}
+	return control.NodeSummary{Version: s.Version, Readers: s.Counters.Readers, Tiers: s.Tiers, Faults: s.Faults}
 }
 
 // All asks all nodes of the cluster that are up for their status, and waits for them no
-// longer than glanceTime.
+// longer than summaryTime.
 func (n *status) All(ctx context.Context) []control.NodeStatus {
-	ctx, cancel := context.WithTimeout(ctx, glanceTime)
+	ctx, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	k := n.all.Cluster()
 	all := make([]control.NodeStatus, len(k.Nodes))
@@ -35,14 +35,14 @@ func (n *status) All(ctx context.Context) []control.NodeStatus {
 			all[i].Error = "it does not answer"
 			return
 		}
-		var g control.Glance
-		switch err := n.Group.Ask(ctx, m.ID, CallGlance, struct{}{}, &g); {
+		var g control.NodeSummary
+		switch err := n.Group.Ask(ctx, m.ID, CallSummary, struct{}{}, &g); {
 		case errors.Is(err, meta.ErrNotExist):
 			all[i].Error = "it is of a release that does not say"
 		case err != nil:
 			all[i].Error = err.Error()
 		default:
-			all[i].Glance = &g
+			all[i].NodeSummary = &g
 		}
 	})
 	return all

@@ -10,22 +10,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A courier is Raft's transport. Raft sends the log to a follower that fails to
+// A transport is between Raft and the one by which it reaches other nodes. Raft sends the log to a follower that fails to
 // answer less and less often, every ten seconds at last, and does not look up
-// when it is back. So the courier keeps to itself that sending has failed until
+// when it is back. So the transport keeps to itself that sending has failed until
 // the follower may be there again: until it has answered a heartbeat, of which
 // there are several a second, or has called. To Raft it has failed once, and is
 // sent the log at once.
 //
-// The courier does not wait for a node that is not in Raft's configuration, nor at all
+// The transport does not wait for a node that is not in Raft's configuration, nor at all
 // when this node leads no more. The lock guards the table and each peer in it; Raft is
 // asked for its configuration without it.
 //
 // Raft says to followers how far the log is agreed on with the entries that come next, or
 // when none has come for a while. Until then a follower does not know what it has asked for
-// itself. So that while is as short as Raft lets it be, and the courier, where it has just
+// itself. So that while is as short as Raft lets it be, and the transport, where it has just
 // brought a follower all that there is, keeps Raft until there is more.
-type courier struct {
+type transport struct {
 	raft.Transport
 	raft.WithPreVote
 	raft.WithClose
@@ -40,7 +40,7 @@ type courier struct {
 	}
 }
 
-// A peer is what a courier knows of another node: how often it was heard, and
+// A peer is what a transport knows of another node: how often it was heard, and
 // what its connections hang on.
 type peer struct {
 	times uint64
@@ -68,15 +68,15 @@ const (
 	idle   = 50 * time.Millisecond // with nothing that the follower does not know
 )
 
-// newCourier is one by way of a network transport.
-func newCourier(t *raft.NetworkTransport, n *news, stays func(raft.ServerID) bool) *courier {
-	c := &courier{Transport: t, WithPreVote: t, WithClose: t, stays: stays, news: n, ended: make(chan struct{})}
+// newTransport is one by way of a network transport.
+func newTransport(t *raft.NetworkTransport, n *news, stays func(raft.ServerID) bool) *transport {
+	c := &transport{Transport: t, WithPreVote: t, WithClose: t, stays: stays, news: n, ended: make(chan struct{})}
 	c.mu.peers = make(map[raft.ServerID]*peer)
 	return c
 }
 
 // peer is the entry of a node, made if there is none. The lock is held.
-func (c *courier) peer(id raft.ServerID) *peer {
+func (c *transport) peer(id raft.ServerID) *peer {
 	p := c.mu.peers[id]
 	if p == nil {
 		p = new(peer)
@@ -87,21 +87,21 @@ func (c *courier) peer(id raft.ServerID) *peer {
 }
 
 // times is how often a node was heard.
-func (c *courier) times(id raft.ServerID) uint64 {
+func (c *transport) times(id raft.ServerID) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peer(id).times
 }
 
 // line is done when the connections to a node are to be cut.
-func (c *courier) line(id raft.ServerID) context.Context {
+func (c *transport) line(id raft.ServerID) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peer(id).line
 }
 
 // heard ends waiting for a node that has answered, or called.
-func (c *courier) heard(id raft.ServerID) {
+func (c *transport) heard(id raft.ServerID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.peer(id).hear()
@@ -109,7 +109,7 @@ func (c *courier) heard(id raft.ServerID) {
 
 // called ends waiting for a node that says that it hears nothing, and connections
 // on which nothing arrives.
-func (c *courier) called(id raft.ServerID) {
+func (c *transport) called(id raft.ServerID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peer(id)
@@ -119,7 +119,7 @@ func (c *courier) called(id raft.ServerID) {
 }
 
 // giveUp ends all waiting for answers of other nodes.
-func (c *courier) giveUp() {
+func (c *transport) giveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.mu.peers {
@@ -128,7 +128,7 @@ func (c *courier) giveUp() {
 }
 
 // end ends waiting, for good.
-func (c *courier) end() {
+func (c *transport) end() {
 	c.mu.Lock()
 	c.mu.closed = true
 	c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *courier) end() {
 }
 
 // AppendEntries implements raft.Transport.
-func (c *courier) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
 	times := c.times(id)
 	err := c.Transport.AppendEntries(id, to, request, response)
 	switch {
@@ -153,7 +153,7 @@ func (c *courier) AppendEntries(id raft.ServerID, to raft.ServerAddress, request
 }
 
 // rest returns when there is more to bring to a follower that has all that a request says.
-func (c *courier) rest(r *raft.AppendEntriesRequest) {
+func (c *transport) rest(r *raft.AppendEntriesRequest) {
 	more := c.news.after(r.PrevLogEntry, r.LeaderCommitIndex)
 	if more == nil {
 		return
@@ -168,7 +168,7 @@ func (c *courier) rest(r *raft.AppendEntriesRequest) {
 }
 
 // InstallSnapshot implements raft.Transport.
-func (c *courier) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, request *raft.InstallSnapshotRequest, response *raft.InstallSnapshotResponse, content io.Reader) error {
+func (c *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, request *raft.InstallSnapshotRequest, response *raft.InstallSnapshotResponse, content io.Reader) error {
 	times := c.times(id)
 	err := c.Transport.InstallSnapshot(id, to, request, response, content)
 	if err != nil {
@@ -184,7 +184,7 @@ func isHeartbeat(r *raft.AppendEntriesRequest) bool {
 
 // await returns when it makes sense to try again to reach a node that was heard
 // so many times before it was tried in vain.
-func (c *courier) await(id raft.ServerID, times uint64) {
+func (c *transport) await(id raft.ServerID, times uint64) {
 	wake := c.wake(id, times)
 	if wake == nil {
 		return
@@ -198,7 +198,7 @@ func (c *courier) await(id raft.ServerID, times uint64) {
 }
 
 // wake is closed when a node is heard again; nil if it was, or is not to be waited for.
-func (c *courier) wake(id raft.ServerID, times uint64) <-chan struct{} {
+func (c *transport) wake(id raft.ServerID, times uint64) <-chan struct{} {
 	stays := c.stays(id) // taking a node out of the configuration closes wake, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *courier) wake(id raft.ServerID, times uint64) <-chan struct{} {
 }
 
 // hang has a connection to a node hang on its line.
-func (c *courier) hang(ctx context.Context, id raft.ServerID, dial func(ctx context.Context) (net.Conn, error)) (net.Conn, error) {
+func (c *transport) hang(ctx context.Context, id raft.ServerID, dial func(ctx context.Context) (net.Conn, error)) (net.Conn, error) {
 	line := c.line(id)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

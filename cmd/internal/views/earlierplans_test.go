@@ -12,7 +12,7 @@ import (
 
 // A chunk is asked for where plans that were settled before had it read, the last
 // one first, and nowhere else.
-func TestFormerReadersOfChunks(t *testing.T) {
+func TestEarlierReadersOfChunks(t *testing.T) {
 	k := catalogtest.New(t, 3)
 	nodes := []string{catalogtest.Node(0).ID, catalogtest.Node(1).ID, catalogtest.Node(2).ID}
 	k.Owners.Self = nodes[0]
@@ -37,8 +37,8 @@ func TestFormerReadersOfChunks(t *testing.T) {
 		}
 		return v, &listed{p}
 	}
-	if _, p := plan("d@epoch=7"); p.FormerReaders(0) != nil {
-		t.Errorf("%q are asked before anybody has read", p.FormerReaders(0))
+	if _, p := plan("d@epoch=7"); p.EarlierReaders(0) != nil {
+		t.Errorf("%q are asked before anybody has read", p.EarlierReaders(0))
 	}
 	v, first := plan("d")
 	settle(v)
@@ -54,13 +54,13 @@ func TestFormerReadersOfChunks(t *testing.T) {
 				want = append(want, node)
 			}
 		}
-		if got := now.FormerReaders(chunk); !slices.Equal(got, want) {
+		if got := now.EarlierReaders(chunk); !slices.Equal(got, want) {
 			t.Errorf("chunk %d: %q, want %q", chunk, got, want)
 		}
 	}
 	k.Up("b")
 	for chunk := range chunks {
-		if slices.Contains(now.FormerReaders(chunk), nodes[1]) {
+		if slices.Contains(now.EarlierReaders(chunk), nodes[1]) {
 			t.Errorf("chunk %d is asked of a node that is down", chunk)
 		}
 	}

@@ -11,22 +11,22 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A former is a plan by which chunks were read, and the nodes of its ranks: they
+// An earlierPlan is one by which chunks were read, and the nodes of its ranks: they
 // may have them still.
-type former struct {
+type earlierPlan struct {
 	plan  *plan.Plan
 	nodes state.Runs
 }
 
-// mostFormers bounds the settled plans whose readers are asked for a chunk: the epoch
+// mostEarlierPlans bounds the settled plans whose readers are asked for a chunk: the epoch
 // before, mostly, and the one before that or another job.
-const mostFormers = 2
+const mostEarlierPlans = 2
 
-// formers are the last settled plans of a dataset whose batches are chunks, without
+// earlierPlans are the last settled plans of a dataset whose batches are chunks, without
 // that of v.
-func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
+func (vs *Views) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan) {
 	hash, own := hex.EncodeToString(of.ID[:]), v.String()
-	for _, settled := range slices.Backward(vs.config.State.Plans()) {
+	for _, settled := range slices.Backward(vs.config.State.SettledPlans()) {
 		if settled.Index != hash || settled.View == own {
 			continue
 		}
@@ -39,7 +39,7 @@ func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
 		if p.Place(vs.Seats(settled.Nodes)) != nil {
 			continue
 		}
-		if all = append(all, former{p, settled.Nodes}); len(all) == mostFormers {
+		if all = append(all, earlierPlan{p, settled.Nodes}); len(all) == mostEarlierPlans {
 			break
 		}
 	}
@@ -47,7 +47,7 @@ func (vs *Views) formers(v meta.View, of *batch.Version) (all []former) {
 }
 
 // reader is the node whose rank read a chunk, if that is known or soon found out.
-func (f former) reader(chunk int) (node string, ok bool) {
+func (f earlierPlan) reader(chunk int) (node string, ok bool) {
 	rank, ok := f.plan.Reader(chunk)
 	if !ok {
 		return "", false
@@ -61,13 +61,13 @@ func (f former) reader(chunk int) (node string, ok bool) {
 	return "", false
 }
 
-// formerReaders says which other nodes may have a chunk of a view whose batches are chunks,
+// earlierReaders says which other nodes may have a chunk of a view whose batches are chunks,
 // the likeliest first. The settled plans are looked up once, for the first chunk.
-func (vs *Views) formerReaders(v meta.View, of *batch.Version) func(chunk int) []string {
-	formers := sync.OnceValue(func() []former { return vs.formers(v, of) })
+func (vs *Views) earlierReaders(v meta.View, of *batch.Version) func(chunk int) []string {
+	earlierPlans := sync.OnceValue(func() []earlierPlan { return vs.earlierPlans(v, of) })
 	return func(chunk int) (nodes []string) {
 		owners := vs.config.Owners
-		for _, f := range formers() {
+		for _, f := range earlierPlans() {
 			node, ok := f.reader(chunk)
 			if ok && node != owners.Self && owners.Up(node) && !slices.Contains(nodes, node) {
 				nodes = append(nodes, node)

@@ -1,0 +1,71 @@
+package cache
+
+import "time"
+
+// A usage is an account of workers' time: of all, of a job, or of one of the two parts of
+// what a job opens. What was not used in the past is not saved up: it starts no earlier
+// than the one beside it that was served last. A fill that goes on counts for as long as
+// it has taken.
+type usage struct {
+	of     *usage        // what it is a part of; nil: it is all there is
+	parts  *[2]usage     // of a job: for what readers in order need, and for what else is opened
+	clock  time.Duration // where the one of its parts started that was served last
+	end    time.Duration // what was used, but for what goes on
+	busy   int           // workers that fill for it
+	active int           // of its parts, those that have such
+	begun  time.Duration // when these began, added up
+	demand []*entry      // what opens wait for on it that is not begun, in order of arrival
+}
+
+// newJob is the account of one more job.
+func newJob(all *usage) *usage {
+	u := &usage{of: all, parts: new([2]usage)}
+	u.parts[0].of, u.parts[1].of = u, u
+	return u
+}
+
+// part is that of a job for an open, or for what is ahead of a reader, which goes in order
+// or does not.
+func (u *usage) part(inOrder bool) *usage {
+	if inOrder {
+		return &u.parts[0]
+	}
+	return &u.parts[1]
+}
+
+func (u *usage) used(now time.Duration) time.Duration {
+	return u.end + time.Duration(u.busy)*now - u.begun
+}
+
+// start is where it would start now.
+func (u *usage) start(now time.Duration) time.Duration { return max(u.of.clock, u.used(now)) }
+
+// begin has a worker begin to fill for it.
+func (u *usage) begin(now time.Duration) {
+	for ; u.of != nil; u = u.of {
+		u.of.clock = u.start(now)
+		u.end += u.of.clock - u.used(now)
+		if u.busy == 0 {
+			u.of.active++
+		}
+		u.busy, u.begun = u.busy+1, u.begun+now
+	}
+	u.busy++
+}
+
+// done ends what began then.
+func (u *usage) done(began, now time.Duration) {
+	for ; u.of != nil; u = u.of {
+		u.busy, u.begun, u.end = u.busy-1, u.begun-began, u.end+now-began
+		if u.busy == 0 {
+			u.of.active--
+		}
+	}
+	u.busy--
+}
+
+// A charge is what the time of a worker is on, and since when.
+type charge struct {
+	usage *usage // nil: it is over
+	began time.Duration
+}

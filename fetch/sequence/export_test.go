@@ -1,0 +1,5 @@
+package sequence
+
+func (c Compression) String() string {
+	return [...]string{"none", "record", "block"}[c]
+}

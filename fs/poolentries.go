@@ -1,0 +1,216 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// The names that are in every job and stage.
+const (
+	nameScratch = "scratch"
+	nameHold    = "hold"
+	nameBlob    = meta.BlobDir
+	nameSpec    = "spec"
+	nameState   = "state"
+	idx         = ".idx"
+)
+
+// Inode numbers. What is agreed has a number of the cluster and a kind in its upper
+// bits; a file of a job has its number in the job's file system below the job's.
+const (
+	inoJob = uint64(1+iota) << 60
+	inoStage
+	inoText
+	inoMap
+	inoPart
+	inoBlob
+	jobBits = 36 // of an inode number of a job's file system
+)
+
+// An ofJob is what all entries of a job take of it: owner, times and errors.
+type ofJob struct {
+	tree *PoolTree
+	name string
+	job  PoolJob
+}
+
+// attributesStay is how long the kernel may believe the attributes of a directory of the pool, at
+// which it looks for every name on a path, or of a blob.
+const attributesStay = time.Hour
+
+func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
+
+func (n *ofJob) attributes(a *fuse.Attr) {
+	a.Mode, a.Nlink = syscall.S_IFDIR|0700, 2
+	a.Uid, a.Gid = n.job.Owner()
+	setTimes(a, n.tree.tree.born)
+}
+
+// stable identifies a file of the job's file system.
+func (n *ofJob) stable(st *syscall.Stat_t) fusefs.StableAttr {
+	return fusefs.StableAttr{Mode: st.Mode & syscall.S_IFMT, Ino: n.job.Number()<<jobBits | st.Ino&(1<<jobBits-1)}
+}
+
+// Getattr implements fusefs.NodeGetattrer.
+func (n *ofJob) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	out.SetTimeout(attributesStay)
+	return 0
+}
+
+// Setattr implements fusefs.NodeSetattrer. A job is its owner's alone, and stays so: what
+// says that again, as mkdir -m 700, is fine.
+func (n *ofJob) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	mode, hasMode := in.GetMode()
+	uid, hasUID := in.GetUID()
+	gid, hasGID := in.GetGID()
+	_, hasAtime := in.GetATime()
+	_, hasMtime := in.GetMTime()
+	if hasMode && mode&07777 != out.Mode&07777 || hasUID && uid != out.Uid || hasGID && gid != out.Gid || hasAtime || hasMtime {
+		return syscall.EPERM
+	}
+	return 0
+}
+
+// Statfs implements fusefs.NodeStatfser.
+func (n *ofJob) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	root, err := n.job.Files()
+	if err == nil {
+		err = statfs(root, out)
+	}
+	return n.tree.errno("measure job", n.name, err)
+}
+
+// immutable are the attributes of a file that never changes.
+func (n *ofJob) immutable(a *fuse.Attr, size int64) {
+	n.attributes(a)
+	a.Mode, a.Nlink, a.Size, a.Blocks = syscall.S_IFREG|0400, 1, uint64(size), uint64(size+511)/512
+}
+
+// An ofStage is what all entries of a stage take of it.
+type ofStage struct {
+	job   *jobDir
+	name  string
+	stage PoolStage
+}
+
+func (n *ofStage) attributes(a *fuse.Attr) { n.job.attributes(a) }
+
+func (n *ofStage) path(name string) string { return path.Join(n.job.name, n.name, name) }
+
+// errno is what a program is told of an error. Why, if it is about what the program
+// asked, it finds in the file state.
+func (n *ofStage) errno(doing, name string, err error) syscall.Errno {
+	errno := n.job.tree.errno(doing, n.path(name), err)
+	switch errno {
+	case 0, syscall.ENOENT, syscall.EINTR, syscall.EAGAIN, syscall.EEXIST:
+	default:
+		n.stage.Refused(doing+" "+name, err)
+	}
+	return errno
+}
+
+// stable identifies what the stage has in this generation. The kernel shares what it has
+// open, and has read, of one inode.
+func (n *ofStage) stable(ino uint64) (a fusefs.StableAttr, generation uint64) {
+	generation = n.stage.Generation()
+	return fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: ino, Gen: generation}, generation
+}
+
+// A current is what a stage has in one generation.
+type current struct {
+	stage      *stageDir
+	generation uint64
+}
+
+// stale reports whether the stage was reset since.
+func (c current) stale() bool { return c.stage.stage.Generation() != c.generation }
+
+// plainErrno is the errno of the system call that failed.
+func plainErrno(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return errno
+	}
+	return syscall.Errno(statusOf(err))
+}
+
+// permissions are those of a mode, but not that a program runs as another user: there the
+// pool is mounted without.
+func permissions(mode uint32) os.FileMode {
+	m := os.FileMode(mode & 0777)
+	if mode&unix.S_ISGID != 0 {
+		m |= os.ModeSetgid
+	}
+	if mode&unix.S_ISVTX != 0 {
+		m |= os.ModeSticky
+	}
+	return m
+}
+
+// list reads the names of a directory.
+func list(root opener, name string) (entries []fuse.DirEntry, err error) {
+	d, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	infos, err := d.ReadDir(-1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for _, info := range infos {
+		entries = append(entries, fuse.DirEntry{Name: info.Name(), Mode: uint32(modeOf(info.Type()))})
+	}
+	slices.SortFunc(entries, func(a, b fuse.DirEntry) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return entries, nil
+}
+
+func modeOf(m os.FileMode) int {
+	switch {
+	case m.IsDir():
+		return unix.S_IFDIR
+	case m&os.ModeSymlink != 0:
+		return unix.S_IFLNK
+	case m&os.ModeNamedPipe != 0:
+		return unix.S_IFIFO
+	case m&os.ModeSocket != 0:
+		return unix.S_IFSOCK
+	}
+	return unix.S_IFREG
+}
+
+func statfs(root *os.Root, out *fuse.StatfsOut) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var s syscall.Statfs_t
+	if err := syscall.Fstatfs(int(d.Fd()), &s); err != nil {
+		return err
+	}
+	out.FromStatfsT(&s)
+	return nil
+}

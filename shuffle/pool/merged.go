@@ -1,0 +1,78 @@
+package pool
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"rankfs/meta"
+)
+
+// merges reports whether a part is its pieces merged.
+func (p *Part) merges() bool { return !p.Whole && p.records.Ordered() }
+
+// sizeOf is how long a part is whose pieces are known. One that is combined has fewer bytes
+// than these, of one that is a range of keys it is not known before which records are in it,
+// and of none how many there are: it is made to be counted.
+func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
+	begin := p.begins()
+	switch {
+	case p.Offsets && p.records.Kind == meta.NoRecords:
+		return int64(offsetBytes * len(begin)), nil
+	case p.Offsets:
+		err = p.runs(ctx, func(runs [][]byte) error {
+			n, err = p.records.Offsets(ctx, runs, nil)
+			return err
+		})
+	case p.merges() && p.records.Combine != meta.NotCombined:
+		err = p.runs(ctx, func(runs [][]byte) error {
+			n, err = p.records.Merge(ctx, runs, nil)
+			return err
+		})
+	case p.merges() && p.records.Ranges:
+		err = p.runs(ctx, func(runs [][]byte) error {
+			for _, run := range runs {
+				n += int64(len(run))
+			}
+			return nil
+		})
+	default:
+		n = begin[len(p.pieces)]
+	}
+	return n, err
+}
+
+// fillOffsets writes where records begin, or the pieces of maps whose records are not known.
+func (p *Part) fillOffsets(ctx context.Context, dst []byte) error {
+	if p.records.Kind == meta.NoRecords {
+		for i, at := range p.begins() {
+			binary.LittleEndian.PutUint64(dst[offsetBytes*i:], uint64(at))
+		}
+		return nil
+	}
+	return p.runs(ctx, func(runs [][]byte) error {
+		_, err := p.records.Offsets(ctx, runs, dst)
+		return err
+	})
+}
+
+const offsetBytes = 8
+
+// merge writes the part into dst.
+func (p *Part) merge(ctx context.Context, dst []byte) error {
+	return p.runs(ctx, func(runs [][]byte) error {
+		n, err := p.records.Merge(ctx, runs, dst)
+		if err == nil && n != int64(len(dst)) {
+			err = fmt.Errorf("part %d %w: it has %d bytes and not %d", p.Number, meta.ErrCorrupt, n, len(dst))
+		}
+		return err
+	})
+}
+
+// runs calls f with what the maps have of the part, in memory beside the heap.
+func (p *Part) runs(ctx context.Context, f func(runs [][]byte) error) error {
+	if p.records.Ranges {
+		return p.ranged(ctx, f)
+	}
+	return p.inMemory(ctx, []*Part{p}, func(pieces [][][]byte) error { return f(pieces[0]) })
+}

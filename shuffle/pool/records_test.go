@@ -1,0 +1,312 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// commitText writes an attempt without offsets, and commits it.
+func (m *member) commitText(stage string, number uint64, text string) error {
+	m.site.t.Helper()
+	a := meta.Attempt{Map: number}
+	m.lay(stage, a.String(), []byte(text))
+	return m.of(stage).Attempts().Commit(m.site.ctx, a, false)
+}
+
+// words are maps of lines of a word and a number; one of them is empty, and one has a last
+// line without a newline.
+func words(r *rand.Rand) (all []string) {
+	for i := range 5 {
+		var b strings.Builder
+		for range i * 200 {
+			fmt.Fprintf(&b, "w%d\t%d\n", r.IntN(300), r.IntN(100)-50)
+		}
+		all = append(all, b.String())
+	}
+	return append(all, "w7\t1\nlast\t5")
+}
+
+// Maps that the pool divides make parts that are sorted, on every node, and still so when
+// the node that wrote them is lost. Of all records each is in one part.
+func TestSortedParts(t *testing.T) {
+	s := newSite(t, 3)
+	s.members[0].stage("s", "maps=6 parts=3 copies=2 record=line sort=key")
+	var want []string
+	for i, m := range words(rand.New(rand.NewPCG(1, 1))) {
+		if err := s.members[i%2].commitText("s", uint64(i), m); err != nil {
+			t.Fatal(err)
+		}
+		if m != "" {
+			want = append(want, strings.Split(strings.TrimSuffix(m, "\n"), "\n")...)
+		}
+	}
+	slices.Sort(want)
+	first := s.holdSorted(s.members, nil, want)
+	s.fail(s.members[0])
+	s.holdSorted(s.members[1:], first, want)
+}
+
+// holdSorted holds the parts of the stage s against lines, and against what they were.
+func (s *site) holdSorted(members []*member, was, lines []string) (parts []string) {
+	s.t.Helper()
+	for _, m := range members {
+		parts = nil
+		var all []string
+		for p := range 3 {
+			name := meta.Part{Number: uint64(p)}
+			got, err := m.part("s", name)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			records := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+			if !slices.IsSorted(records) {
+				s.t.Errorf("%s on node %s is not sorted", name, m.id)
+			}
+			if size, err := m.of("s").Parts().Size(s.ctx, name); err != nil || size != int64(len(got)) {
+				s.t.Errorf("%s on node %s has %d bytes, and a size of %d: %v", name, m.id, len(got), size, err)
+			}
+			m.holdOffsets(name, got)
+			parts, all = append(parts, got), append(all, records...)
+		}
+		if slices.Sort(all); !slices.Equal(all, lines) {
+			s.t.Errorf("node %s reads %d lines, want %d", m.id, len(all), len(lines))
+		}
+		if was != nil && !slices.Equal(parts, was) {
+			s.t.Errorf("node %s reads other parts than were read before", m.id)
+		}
+	}
+	return parts
+}
+
+// Parts that are ranges of keys follow on one another, on every node, also of some maps.
+func TestRangedParts(t *testing.T) {
+	s := newSite(t, 3)
+	s.members[0].stage("s", "maps=6 parts=3 copies=2 record=line key=1 by=range")
+	all := words(rand.New(rand.NewPCG(3, 3)))
+	for i, m := range all {
+		if err := s.members[i%2].commitText("s", uint64(i), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.holdRanges(s.members, all)
+	s.fail(s.members[0])
+	s.holdRanges(s.members[1:], all)
+}
+
+func (s *site) holdRanges(members []*member, all []string) {
+	s.t.Helper()
+	for _, m := range members {
+		for _, name := range []meta.Part{{}, {Ranged: true, From: 2, To: 4}} {
+			maps := all
+			if name.Ranged {
+				maps = all[2:5]
+			}
+			var got, want []string
+			for name.Number = range 3 {
+				text, err := m.part("s", name)
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				if size, err := m.of("s").Parts().Size(s.ctx, name); err != nil || size != int64(len(text)) {
+					s.t.Errorf("%s on node %s has %d bytes, and a size of %d: %v", name, m.id, len(text), size, err)
+				}
+				m.holdOffsets(name, text)
+				got = append(got, strings.FieldsFunc(text, func(c rune) bool { return c == '\n' })...)
+			}
+			for _, one := range maps {
+				want = append(want, strings.FieldsFunc(one, func(c rune) bool { return c == '\n' })...)
+			}
+			slices.SortStableFunc(want, func(a, b string) int {
+				key := func(line string) string { word, _, _ := strings.Cut(line, "\t"); return word }
+				return strings.Compare(key(a), key(b))
+			})
+			if !slices.Equal(got, want) {
+				s.t.Errorf("parts like %s on node %s have %d lines, want %d in their order", name, m.id, len(got), len(want))
+			}
+		}
+	}
+}
+
+// holdOffsets holds what a node says of where lines begin against these.
+func (m *member) holdOffsets(p meta.Part, lines string) {
+	t := m.site.t
+	t.Helper()
+	p.Offsets = true
+	got, err := m.part("s", p)
+	if want := string(offsetsOf(slices.Collect(strings.Lines(lines))...)); err != nil || got != want {
+		t.Errorf("%s on node %s has %d bytes, want %d: %v", p, m.id, len(got), len(want), err)
+	}
+	if size, err := m.of("s").Parts().Size(m.site.ctx, p); err != nil || size != int64(len(got)) {
+		t.Errorf("%s on node %s has a size of %d, want %d: %v", p, m.id, size, len(got), err)
+	}
+}
+
+// Sums of parts are those of all lines, also of some maps alone.
+func TestCombinedParts(t *testing.T) {
+	s := newSite(t, 2)
+	s.members[0].stage("s", "maps=6 parts=3 copies=1 record=line key=1 combine=sum")
+	all := words(rand.New(rand.NewPCG(2, 2)))
+	for i, m := range all {
+		if err := s.members[i%2].commitText("s", uint64(i), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range s.members {
+		m.holdSums(all, false, 0, 5)
+		m.holdSums(all, true, 2, 4)
+	}
+}
+
+// A sum to which only all maps together come can be beyond 64 bits: then the part that would
+// have it says so, and the others are read.
+func TestSumBeyondAllMaps(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=2 parts=4 record=line key=1 combine=sum")
+	for i := range uint64(2) {
+		if err := m.commitText("s", i, "a\t9223372036854775807\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for p := range uint64(4) {
+		got, err := m.part("s", meta.Part{Number: p})
+		if errors.Is(err, unix.EOVERFLOW) && strings.Contains(err.Error(), `the sum for key "a"`) {
+			refused++
+		} else if err != nil || got != "" {
+			t.Errorf("part %d is %q: %v", p, got, err)
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d parts are refused", refused)
+	}
+}
+
+func (m *member) holdSums(all []string, ranged bool, from, to uint64) {
+	t := m.site.t
+	t.Helper()
+	want := sums(strings.Join(all[from:to+1], ""))
+	got := make(map[string]int)
+	for p := range 3 {
+		text, err := m.part("s", meta.Part{Number: uint64(p), Ranged: ranged, From: from, To: to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.holdOffsets(meta.Part{Number: uint64(p), Ranged: ranged, From: from, To: to}, text)
+		of := sums(text)
+		if n := strings.Count(text, "\n"); n != len(of) {
+			t.Errorf("part %d on node %s has %d lines of %d words", p, m.id, n, len(of))
+		}
+		maps.Copy(got, of)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("maps %d to %d on node %s: sums of %d words, want %d: %v", from, to, m.id, len(got), len(want), got)
+	}
+}
+
+func sums(text string) map[string]int {
+	all := make(map[string]int)
+	for line := range strings.Lines(text) {
+		word, number, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		n, _ := strconv.Atoi(number)
+		all[word] += n
+	}
+	return all
+}
+
+// An attempt whose records cannot be divided stays, and its writer learns which record it is.
+// A map that its writer has divided is sorted in each part.
+func TestDividedOrNot(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=2 parts=2 record=line key=1 combine=sum")
+	err := m.commitText("s", 0, "a\t1\nb\tone\n")
+	if !errors.Is(err, unix.EBADMSG) || !strings.Contains(err.Error(), `.map-000000.0 of stage j/s: record at byte 4: field 2 is "one"`) {
+		t.Errorf("a word where a number should be: %v", err)
+	}
+	if left := m.left("s"); !slices.Equal(left, []string{".map-000000.0"}) {
+		t.Errorf("left are %v", left)
+	}
+	if err := m.commitText("s", 0, "a\t1\n"); err != nil {
+		t.Errorf("the same attempt, mended: %v", err)
+	}
+	m.commit("s", 1, 0, "c\t2\nb\t1\nc\t1\n", "a\t5\n")
+	var parts [2]string
+	for p := range parts {
+		if parts[p], err = m.part("s", meta.Part{Number: uint64(p)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	divided := [2]string{"b\t1\nc\t3\n", "a\t5\n"}
+	with := func(p int) [2]string { // where the pool has put the record of map 0
+		is := divided
+		is[p] = map[int]string{0: "a\t1\nb\t1\nc\t3\n", 1: "a\t6\n"}[p]
+		return is
+	}
+	if parts != with(0) && parts != with(1) {
+		t.Errorf("parts are %q", parts)
+	}
+}
+
+// Where memory is short a commit says what it takes; its attempt stays, and nothing else.
+func TestNoRoomToDivide(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=1 parts=2 record=line sort=key")
+	err := m.commitText("s", 0, strings.Repeat("0123456789abcde\n", ram/2/16))
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "--pool-ram") {
+		t.Errorf("%v", err)
+	}
+	if left := m.left("s"); len(left) != 1 {
+		t.Errorf("left are %v", left)
+	}
+	if err := m.commitText("s", 0, strings.Repeat("0123456789abcde\n", ram/8/16)); err != nil {
+		t.Errorf("a smaller one: %v", err)
+	}
+}
+
+// An attempt with holes takes more to be read than it took to be written.
+func TestNoRoomForHoles(t *testing.T) {
+	s := newSite(t, 1)
+	m, a := s.members[0], meta.Attempt{}
+	m.stage("s", "maps=1 parts=2 record=line")
+	m.lay("s", a.String(), []byte("a\n"))
+	if err := os.Truncate(filepath.Join(m.attempts("s"), a.String()), 4*ram); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What it takes to divide a map is given back when that is done: many maps, one after the
+// other, need no more room than one.
+func TestDividingGivesMemoryBack(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "parts=2 record=line sort=key")
+	for i := range uint64(10) {
+		if err := m.commitText("s", i, strings.Repeat("0123456789abcde\n", 3*ram/64/16)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mapped, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(mapped), m.dir); n > 0 {
+		t.Errorf("%d files of maps that are committed are still mapped", n)
+	}
+}
