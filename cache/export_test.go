@@ -25,3 +25,7 @@ func (c *Cache) HoldMover() (letGo func()) {
 	c.mover.token = make(chan struct{}, 1)
 	return func() { held <- struct{}{} }
 }
+
+// HoldChoices has no choice be asked for: the next one is made when it is due. What
+// chooses must be at rest.
+func (c *Cache) HoldChoices() { c.choosing.stale = make(chan struct{}, 1) }

@@ -90,6 +90,32 @@ func TestWhatIsPinnedIsNotLostForAnOpen(t *testing.T) {
 	})
 }
 
+// What is pinned to memory stays there from when it is pinned, though a disk has it too,
+// and nothing else that could make way for opens that wait was copied.
+func TestWhatIsPinnedToMemoryStaysThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := copying(t, "all-disk")
+		p, other := &testSeries{id: 1, steps: 8, size: 1 << 20, noise: true, last: true}, &testSeries{id: 2, steps: 101, size: 1 << 20, noise: true, last: true}
+		for i := range p.steps {
+			open(t, k, p, 0, i*5%p.steps).Release()
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := k.Stats().NVMe[0].Slabs; n < int(p.steps) {
+			t.Fatalf("%d batches are on the disk", n)
+		}
+		k.HoldMover()
+		k.HoldChoices()
+		k.Pin(p.ID(), policy.RAM)
+		for i := range uint64(32) {
+			open(t, k, other, 0, scattered(i, other.steps)).Release()
+		}
+		if n := in(k, p); n["ram"] != int(p.steps) {
+			t.Errorf("%v of what is pinned to memory", n)
+		}
+	})
+}
+
 // A chunk that is fetched for a batch ahead of its reader has no open that waits for it.
 func TestAChunkAheadIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,20 +29,25 @@ func (c *Cache) SetPolicy(name string) error {
 }
 
 // Pin keeps all batches whose key names a series from going below a level, as long as
-// the budgets allow, even those that are read once. Level policy.Source ends the pin.
+// the budgets allow, even those that are read once. Level policy.Source ends the pin. Once
+// it returns, what is here of the series is worth what the pin makes of it.
 func (c *Cache) Pin(series [16]byte, at policy.Level) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at == policy.Source {
-		delete(c.mu.strategy.pins, series)
-	} else {
-		c.mu.strategy.pins[series] = at
-	}
-	idle, eviction, now := c.mu.slabs.idle, &c.mu.eviction, time.Now()
-	for id := range idle.all() {
-		if b := idle.at(id); b.key.Series == series && b.series.Once() {
-			idle.rank(id, eviction.place(&b, now))
+	c.mu.pin(series, at)
+	c.mu.walk(func(id uint32) bool {
+		if b := c.mu.slabs.idle.at(id); b.key.Series == series {
+			c.mu.slabs.idle.rank(id, c.mu.eviction.place(&b, time.Now()))
 		}
-	}
+		return true
+	})
 	c.choosing.soon()
+}
+
+func (g *guarded) pin(series [16]byte, at policy.Level) {
+	g.Lock()
+	defer g.Unlock()
+	if at == policy.Source {
+		delete(g.strategy.pins, series)
+	} else {
+		g.strategy.pins[series] = at
+	}
 }

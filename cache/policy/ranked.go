@@ -86,7 +86,7 @@ func (f *forecast) known(item int32) float64 {
 
 func (r *ranked) Worth(i *Item, next float64) float64 {
 	switch {
-	case i.Floor > Source && i.Now <= i.Floor:
+	case i.Bound():
 		return math.Inf(1)
 	case r.by == byLast && r.at == Packed:
 		return packedFirst(i)
