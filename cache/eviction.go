@@ -31,12 +31,6 @@ func (ev *eviction) readOnce(b *batch) bool {
 // pinned reports whether b is not to leave the cache.
 func (ev *eviction) pinned(b *batch) bool { return ev.strategy.pins[b.key.Series] != policy.Source }
 
-// bound reports whether b is not to leave the level that it is at.
-func (ev *eviction) bound(b *batch) bool {
-	i := ev.item(b)
-	return i.Bound()
-}
-
 // remove takes an idle batch out of the cache.
 func (ev *eviction) remove(id uint32) *entry {
 	e := &entry{batch: ev.slabs.idle.take(id), state: ready}

@@ -39,6 +39,12 @@ func (ev *eviction) worthAt(b *batch, next float64) float64 {
 	return ev.strategy.policy.Worth(&item, next)
 }
 
+// bound reports whether b is not to leave the level that it is at.
+func (ev *eviction) bound(b *batch) bool {
+	i := ev.item(b)
+	return i.Bound()
+}
+
 // item describes b to the policy. If its bytes are in memory in another form too,
 // evicting b loses no more than the conversion.
 func (ev *eviction) item(b *batch) policy.Item {
