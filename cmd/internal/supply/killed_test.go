@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +31,7 @@ func TestKilledClient(t *testing.T) {
 	} {
 		t.Run(at.stage, func(t *testing.T) {
 			s := newStage(t, 1, 5)
-			s.config.Timeout = 100 * time.Millisecond
+			s.config.Timeout = soon
 			if at.stage == "half a request" || strings.Contains(at.log, "read") {
 				s.config.Timeout = never // death itself is the news
 			}
@@ -187,7 +186,7 @@ func TestStoppedClient(t *testing.T) {
 	} {
 		t.Run(at.stage, func(t *testing.T) {
 			s := newStage(t, 1, 5)
-			s.config.Timeout = 50 * time.Millisecond
+			s.config.Timeout = soon
 			s.serve()
 			p := start(t, "hold", s.pipe(0), at.stage)
 			p.until("at " + at.stage)

@@ -20,8 +20,10 @@ import (
 	"rankfs/cmd/internal/supply"
 )
 
-// never is a deadline that no test may need.
-const never = 5 * time.Minute
+const (
+	never = 5 * time.Minute // a deadline that no test may need
+	soon  = time.Second     // one that is to pass, and that no client which lives needs, on a busy machine either: it would wait for ever
+)
 
 // A stage is a directory that looks like a dataset, two lists, and a log.
 type stage struct {

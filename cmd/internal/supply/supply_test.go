@@ -71,7 +71,7 @@ func TestOneProcessor(t *testing.T) {
 // longer than any deadline.
 func TestSlowClientIsNotDropped(t *testing.T) {
 	s := newStage(t, 1, 2)
-	s.config.Timeout = 20 * time.Millisecond
+	s.config.Timeout = soon
 	s.serve()
 	fd, err := openBlocking(s.pipe(0), syscall.O_WRONLY)
 	must(t, err)
@@ -225,7 +225,7 @@ func descriptors(t *testing.T) int {
 // After clients of every sort the server holds nothing but its maps.
 func TestNoLeaks(t *testing.T) {
 	s := newStage(t, 1, 2)
-	s.config.Timeout = 10 * time.Millisecond
+	s.config.Timeout = soon / 4
 	s.serve()
 	var c client
 	cycle := func() {
@@ -302,7 +302,7 @@ func TestBatchThatCannotBeRead(t *testing.T) {
 // A mount that hangs costs one request, not the pair, and not the server's end.
 func TestHungMount(t *testing.T) {
 	s := newStage(t, 1, 3)
-	s.config.Timeout = 50 * time.Millisecond
+	s.config.Timeout = soon
 	hang := filepath.Join(s.config.Batches, "rank-0", "batch-000001")
 	must(t, os.Remove(hang))
 	must(t, syscall.Mkfifo(hang, 0o600)) // to open it for reading waits for a writer
@@ -345,7 +345,7 @@ func TestHungMount(t *testing.T) {
 
 func TestPipeRemovedAndMadeAgain(t *testing.T) {
 	s := newStage(t, 1, 3)
-	s.config.Timeout = 50 * time.Millisecond
+	s.config.Timeout = soon
 	s.serve()
 	var c client
 	defer c.unmap()
