@@ -47,11 +47,15 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	eventually.True(t, "the log says how much memory there should be", func() bool {
 		return n.logged(held, "or mount with --ram 32MiB or more, add --nvme") > 0
 	})
-	for _, said := range []string{n.ok("status").out, n.ok("stall", "d").out, n.ok("explain", "d").out, sh(t, `cat "$1/.rankfs/health"`, n.mount)} {
-		said = strings.Join(strings.Fields(said), " ")
-		if !strings.Contains(said, held) {
-			t.Errorf("it is not said what the open waits for:\n%s", said)
-		}
+	for by, says := range map[string]func() string{
+		"status": func() string { return n.ok("status").out }, "stall": func() string { return n.ok("stall", "d").out },
+		"explain": func() string { return n.ok("explain", "d").out }, "health": func() string { return sh(t, `cat "$1/.rankfs/health"`, n.mount) },
+	} {
+		var said string
+		eventually.True(t, by+" says what the open waits for", func() bool { // it is looked at once a second, or later
+			said = strings.Join(strings.Fields(says()), " ")
+			return strings.Contains(said, held)
+		})
 		for _, advice := range regexp.MustCompile(`--ram \w+`).FindAllString(said, -1) {
 			if advice != "--ram 32MiB" {
 				t.Errorf("%s is advised, all ranks need 32MiB:\n%s", advice, said)
@@ -109,11 +113,17 @@ func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
 			health := func() string { return sh(t, `cat "$1/.rankfs/health"`, n.mount) }
 			eventually.True(t, "health says so", func() bool { return strings.Contains(health(), "--ram") })
 			advice := regexp.MustCompile(`--ram (\w+)`)
-			for i, said := range []string{made.out, n.ok("plan", "d").out, simulated.err, n.ok("explain", "d").out, n.ok("stall", "d").out, health(), n.Log()} {
-				all := advice.FindAllStringSubmatch(said, -1)
-				if len(all) == 0 {
-					t.Errorf("%d advises nothing:\n%s", i, said)
-				}
+			for i, says := range []func() string{
+				func() string { return made.out }, func() string { return n.ok("plan", "d").out }, func() string { return simulated.err },
+				func() string { return n.ok("explain", "d").out }, func() string { return n.ok("stall", "d").out }, health, n.Log,
+			} {
+				var said string
+				var all [][]string
+				eventually.True(t, fmt.Sprint(i, " advises something"), func() bool { // it is looked at once a second, or later
+					said = says()
+					all = advice.FindAllStringSubmatch(said, -1)
+					return len(all) > 0
+				})
 				for _, a := range all {
 					if a[1] != test.advised {
 						t.Errorf("%d advises %s, not %s:\n%s", i, a[1], test.advised, said)

@@ -62,7 +62,11 @@ func TestPoolCommands(t *testing.T) {
 		t.Errorf("who waited for the part read %q, %v", read.String(), err)
 	}
 	says(owner.does("sh", "-euc", commit, "sh", stage, "1"), 1, "Device or resource busy")
-	text := owner.does("cat", stage+"/state")
+	var text result
+	eventually.Within(t, waitTime, "who looks at the state has the job in use", func() bool {
+		text = owner.does("cat", stage+"/state")
+		return strings.Contains(text.out, "it is in use on ")
+	})
 	says(text, 0, "state      sealed\n", "missing    0 copies\n", "parts      000000 2\n", "refused    commit .map-000001.0 at ", "it is sealed", "goes       24h after its last use; it is in use on ")
 	says(n.cli("shuffle", "show", "words/sums"), 0, strings.Split(text.out, "\n")[0], "copies: 1 of each map are wanted", "up        2    2 B\n")
 	says(n.cli("shuffle", "show", "words"), 0, "owner  12345", "sums   sealed     2    2 B  ")
