@@ -216,9 +216,7 @@ func TestAnOperatorIsLost(t *testing.T) {
 	}
 	eventually.True(t, "its certificate is an operator's", func() bool { return second.identity.Role() == trust.RoleOperator })
 	token := second.token(1)
-	if _, err := second.group.Do(t.Context(), &state.Remove{ID: first.id}); err != nil {
-		t.Error("the lost operator is not removed:", err)
-	}
+	leaves(second, &state.Remove{ID: first.id})
 	if err := newNode(t, 4).join(second, token); err != nil {
 		t.Error("nobody is let in:", err)
 	}
