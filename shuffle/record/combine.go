@@ -14,8 +14,8 @@ import (
 // A combiner takes the records of a part in their order, and puts one for each key.
 type combiner struct {
 	Spec
-	merges bool                               // what it takes was combined before
-	put    func(key []byte, pieces ...[]byte) // a record, which has that key
+	merges bool // what it takes was combined before
+	out    *output
 
 	some  bool
 	key   []byte // of the records that were taken last
@@ -72,19 +72,20 @@ func (c *combiner) end() {
 	case c.Combine == meta.First:
 		c.putRow(c.row, c.key)
 	default:
-		c.put(c.key, c.key, []byte{c.Sep}, strconv.AppendInt(c.text[:0], c.value, 10), newline)
+		c.out.put(c.key, c.key, []byte{c.Sep}, strconv.AppendInt(c.text[:0], c.value, 10), newline)
 	}
 	c.some = false
 }
 
 var newline = []byte("\n")
 
+// putRow puts a record as it is; a last line without a newline is given one.
 func (c *combiner) putRow(r row, key []byte) {
-	if c.Kind == meta.Lines {
-		c.put(key, r.payload, newline)
+	if c.Kind == meta.Lines && len(r.whole) == len(r.payload) {
+		c.out.put(key, r.payload, newline)
 		return
 	}
-	c.put(key, r.whole)
+	c.out.put(key, r.whole)
 }
 
 // valueOf is field 2 of a record as a number.

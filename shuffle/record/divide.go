@@ -1,11 +1,9 @@
 package record
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -52,6 +50,8 @@ type division struct {
 	parts []share
 
 	slices uint64 // that the one part is cut into
+
+	touched byte // of bytes that are read to have them near
 }
 
 // A share is what a part has of a map.
@@ -119,33 +119,14 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 	if is.Bytes, err = memory(int64(at)); err != nil {
 		return is, err
 	}
-	c := combiner{Spec: d.Spec, put: writer(is.Bytes, &at)}
+	out := output{bytes: is.Bytes}
+	c := combiner{Spec: d.Spec, out: &out}
 	return is, d.each(func(_ int, r row, key []byte, part uint64) error {
-		at = d.parts[part].at
+		out.at = d.parts[part].at
 		c.putRow(r, key)
-		d.parts[part].at = at
+		d.parts[part].at = out.at
 		return nil
 	})
-}
-
-// writer puts bytes one after the other, from *at on; or if there is no memory for them says
-// how many they are.
-func writer(b []byte, at *uint64) func(key []byte, pieces ...[]byte) {
-	return func(_ []byte, pieces ...[]byte) {
-		for _, p := range pieces {
-			if b != nil {
-				copy(b[min(*at, uint64(len(b))):], p)
-			}
-			*at += uint64(len(p))
-		}
-	}
-}
-
-// An entry is a record in the index by which records are sorted.
-type entry struct {
-	prefix uint64
-	at     uint64 // in the map
-	size   uint64
 }
 
 // entryBytes is what the index has of a record.
@@ -166,9 +147,9 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		return nil, err
 	}
 	all := unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(b))), n)
-	return all, d.each(func(at int, r row, key []byte, part uint64) error {
+	return all, d.each(func(at int, _ row, key []byte, part uint64) error {
 		p := &d.parts[part]
-		all[p.at] = entry{d.prefix(key), uint64(at), uint64(len(r.whole))}
+		all[p.at] = entry{d.prefix(key), uint64(at)}
 		p.at++
 		return nil
 	})
@@ -180,28 +161,21 @@ func (d *division) of(all []entry, part int) []entry {
 	return all[end-d.parts[part].records : end]
 }
 
-// keyOf is the key of a record in the index.
-func (d *division) keyOf(e entry) (row, []byte) {
-	r := d.again(d.from[e.at : e.at+e.size])
-	return r, d.key(r.payload)
+// upTo is the map up to where the records of a part end, if its writer has put them together.
+func (d *division) upTo(part int) []byte {
+	if d.given == nil {
+		return d.from
+	}
+	return d.from[:d.offset(uint64(part)+1)]
 }
 
 // sort sorts each part. Records of one key stay in the order in which they were written.
 func (d *division) sort(all []entry) error {
-	var ended atomic.Bool
-	defer context.AfterFunc(d.ctx, func() { ended.Store(true) })()
+	var left atomic.Bool
+	defer context.AfterFunc(d.ctx, func() { left.Store(true) })()
 	for i := range d.parts {
-		if ended.Load() {
-			break
-		}
-		slices.SortFunc(d.of(all, i), func(a, b entry) int {
-			if c := cmp.Compare(a.prefix, b.prefix); c != 0 || ended.Load() {
-				return c
-			}
-			_, x := d.keyOf(a)
-			_, y := d.keyOf(b)
-			return cmp.Or(d.compare(x, y), cmp.Compare(a.at, b.at))
-		})
+		s := sorter{d.Spec, d.upTo(i), &left}
+		s.sort(d.of(all, i))
 	}
 	return d.ctx.Err()
 }
@@ -214,8 +188,9 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 		n += uint64(p.bytes)
 	}
 	if d.Combine != meta.NotCombined {
-		n = 0
-		err = d.put(all, writer(nil, &n), func() {})
+		var out output
+		err = d.put(all, &out, func() {})
+		n = out.at
 	}
 	if err != nil {
 		return is, err
@@ -226,24 +201,31 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 	if is.Bytes, err = memory(int64(n)); err != nil {
 		return is, err
 	}
-	at := uint64(0)
-	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, at) }
-	err = d.put(all, writer(is.Bytes, &at), mark)
+	out := output{bytes: is.Bytes}
+	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, out.at) }
+	err = d.put(all, &out, mark)
 	mark()
 	return is, err
 }
 
 // put puts all records; at the begin of each part it calls begin.
-func (d *division) put(all []entry, put func(key []byte, pieces ...[]byte), begin func()) error {
-	c := combiner{Spec: d.Spec, put: put}
+func (d *division) put(all []entry, out *output, begin func()) error {
+	c := combiner{Spec: d.Spec, out: out}
 	for i := range d.parts {
 		begin()
-		for k, e := range d.of(all, i) {
+		from, of := d.upTo(i), d.of(all, i)
+		for k, e := range of {
 			if k%looks == 0 && d.ctx.Err() != nil {
 				return d.ctx.Err()
 			}
-			r, key := d.keyOf(e)
-			if err := c.take(r, key); err != nil {
+			if k%together == 0 {
+				d.touch(of[k:min(k+together, len(of))])
+			}
+			r, err := d.first(from[e.at:])
+			if err == nil {
+				err = c.take(r, d.key(r.payload))
+			}
+			if err != nil {
 				return fmt.Errorf("record at byte %d: %w", e.at, err)
 			}
 		}
@@ -252,28 +234,39 @@ func (d *division) put(all []entry, put func(key []byte, pieces ...[]byte), begi
 	return nil
 }
 
+// together is of how many records memory is asked for at a time: one after the other it
+// would be waited for.
+const together = 16
+
+func (d *division) touch(some []entry) {
+	sum := byte(0)
+	for _, e := range some {
+		sum += d.from[e.at]
+	}
+	d.touched = sum
+}
+
 // slice cuts the records, which have n bytes, into slices, and puts their samples after them.
 func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err error) {
 	if is.Bytes, err = memory(int64(n + d.slices*sampleBytes)); err != nil {
 		return is, err
 	}
-	at, samples := uint64(0), is.Bytes[n:]
-	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, at) }
+	out, samples := output{bytes: is.Bytes[:n]}, is.Bytes[n:]
+	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, out.at) }
 	begun := uint64(0)
-	write := writer(is.Bytes[:n], &at)
-	err = d.put(all, func(key []byte, pieces ...[]byte) {
-		for ; begun < d.slices && at >= begun*n/d.slices; begun++ {
+	out.begin = func(key []byte) {
+		for ; begun < d.slices && out.at >= begun*n/d.slices; begun++ {
 			mark()
 			putSample(samples[begun*sampleBytes:], key)
 		}
-		write(key, pieces...)
-	}, func() {})
+	}
+	err = d.put(all, &out, func() {})
 	for ; begun < d.slices; begun++ {
 		mark()
 		binary.LittleEndian.PutUint16(samples[begun*sampleBytes:], noSample)
 	}
 	mark()
-	at = uint64(len(is.Bytes))
+	out.at = uint64(len(is.Bytes))
 	mark()
 	return is, err
 }

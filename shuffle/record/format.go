@@ -52,17 +52,6 @@ func (s Spec) first(b []byte) (row, error) {
 	return row{b[:end], b[sizeBytes:end]}, nil
 }
 
-// again is a record that was found before, by all of it.
-func (s Spec) again(whole []byte) row {
-	switch n := len(whole); {
-	case s.Kind == meta.Lines && n > 0 && whole[n-1] == '\n':
-		return row{whole, whole[:n-1]}
-	case s.Kind == meta.Sized:
-		return row{whole, whole[sizeBytes:]}
-	}
-	return row{whole, whole}
-}
-
 // size is what a record takes where it is put: a last line without a newline is given one.
 func (s Spec) size(r row) int64 {
 	if s.Kind == meta.Lines {
@@ -98,7 +87,12 @@ func field(b []byte, sep byte, number uint32) []byte {
 }
 
 // partOf is the part to which a key belongs.
-func partOf(key []byte, parts uint64) uint64 { return xxhash.Sum64(key) % parts }
+func partOf(key []byte, parts uint64) uint64 {
+	if parts == 1 {
+		return 0
+	}
+	return xxhash.Sum64(key) % parts
+}
 
 // A Memory gives bytes that are all zero. They are the caller's, who may take them back once
 // all that was made of them is used.

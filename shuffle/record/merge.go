@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"rankfs/meta"
 )
@@ -12,41 +13,35 @@ import (
 // that are. Without b it only counts them. Of records with one key those of the run that
 // stands first come first.
 func (s Spec) Merge(ctx context.Context, runs [][]byte, b []byte) (n int64, err error) {
-	at := uint64(0)
-	err = s.merge(ctx, runs, writer(b, &at))
-	return int64(at), err
+	out := output{bytes: b}
+	err = s.merge(ctx, runs, &out)
+	return int64(out.at), err
 }
 
 // Offsets writes into b where the records of a part begin, and where the last ends, each in
 // offsetBytes, little-endian; and returns how many bytes that are. Without b it only counts
 // them. A part without an order is its runs, one after the other.
 func (s Spec) Offsets(ctx context.Context, runs [][]byte, b []byte) (n int64, err error) {
-	at := uint64(0)
-	mark := func() {
+	var out output
+	out.begin = func([]byte) {
 		if b != nil {
-			binary.LittleEndian.PutUint64(b[n:], at)
+			binary.LittleEndian.PutUint64(b[n:], out.at)
 		}
 		n += offsetBytes
 	}
-	put := func(_ []byte, pieces ...[]byte) {
-		mark()
-		for _, p := range pieces {
-			at += uint64(len(p))
-		}
-	}
 	if s.Ordered() {
-		err = s.merge(ctx, runs, put)
+		err = s.merge(ctx, runs, &out)
 	} else {
-		err = s.follow(ctx, runs, put)
+		err = s.follow(ctx, runs, &out)
 	}
-	mark()
+	out.begin(nil)
 	return n, err
 }
 
 const offsetBytes = 8
 
 // follow puts the records of runs as they stand.
-func (s Spec) follow(ctx context.Context, runs [][]byte, put func(key []byte, pieces ...[]byte)) error {
+func (s Spec) follow(ctx context.Context, runs [][]byte, out *output) error {
 	for i, run := range runs {
 		for number := 0; len(run) > 0; number++ {
 			if number%looks == 0 && ctx.Err() != nil {
@@ -56,7 +51,7 @@ func (s Spec) follow(ctx context.Context, runs [][]byte, put func(key []byte, pi
 			if err != nil {
 				return damaged(i, err)
 			}
-			put(nil, r.whole)
+			out.put(nil, r.whole)
 			run = run[len(r.whole):]
 		}
 	}
@@ -68,20 +63,22 @@ func damaged(run int, err error) error {
 }
 
 // merge puts the records of sorted runs in their order.
-func (s Spec) merge(ctx context.Context, runs [][]byte, put func(key []byte, pieces ...[]byte)) error {
-	m := merge{Spec: s}
-	c := combiner{Spec: s, merges: true, put: put}
-	for i, run := range runs {
-		head := &head{run: i, rest: run}
-		if err := m.advance(head); err != nil {
-			return err
-		}
-		m.heads = append(m.heads, head)
+func (s Spec) merge(ctx context.Context, runs [][]byte, out *output) error {
+	if len(runs) == 0 {
+		return nil
 	}
-	m.build()
-	for number := 0; len(m.heads) > 0; number++ {
-		h := m.heads[m.losers[0]]
-		if h.ended {
+	m := merge{Spec: s, heads: make([]head, len(runs))}
+	c := combiner{Spec: s, merges: true, out: out}
+	for i, run := range runs {
+		m.heads[i].rest = run
+	}
+	if err := m.build(); err != nil {
+		return err
+	}
+	for number := 0; ; number++ {
+		first := m.losers[0].run
+		h := &m.heads[first]
+		if len(h.rest) == 0 {
 			break
 		}
 		if number%looks == 0 && ctx.Err() != nil {
@@ -90,10 +87,9 @@ func (s Spec) merge(ctx context.Context, runs [][]byte, put func(key []byte, pie
 		if err := c.take(h.row, h.key); err != nil {
 			return err
 		}
-		if err := m.advance(h); err != nil {
+		if err := m.advance(first); err != nil {
 			return err
 		}
-		m.replay(h.run)
 	}
 	c.end()
 	return nil
@@ -103,44 +99,68 @@ func (s Spec) merge(ctx context.Context, runs [][]byte, put func(key []byte, pie
 // lost there against the one that went on, and losers[0] is the run that won all.
 type merge struct {
 	Spec
-	heads  []*head
-	losers []int
+	heads  []head
+	losers []contender
 }
 
 // A head is the next record of a run.
 type head struct {
-	run    int
-	rest   []byte // that was not merged yet, with row
-	row    row
-	key    []byte
-	prefix uint64
-	ended  bool
+	rest []byte // that was not merged yet, with row; empty: the run has ended
+	row  row
+	key  []byte
 }
 
-// advance goes on to the next record of a run.
-func (m *merge) advance(h *head) error {
-	h.rest = h.rest[len(h.row.whole):]
-	if h.ended = len(h.rest) == 0; h.ended {
-		h.row, h.key = row{}, nil
-		return nil
+// A contender is the head of a run in the tree, which has the prefix of its key: mostly that
+// is all there is to look at.
+type contender struct {
+	prefix uint64
+	run    int
+}
+
+// next finds the record with which the rest of a run begins.
+func (m *merge) next(run int) (contender, error) {
+	h := &m.heads[run]
+	if len(h.rest) == 0 {
+		return contender{math.MaxUint64, run}, nil
 	}
 	r, err := m.first(h.rest)
 	if err != nil {
-		return damaged(h.run, err)
+		return contender{}, damaged(run, err)
 	}
 	h.row, h.key = r, m.key(r.payload)
-	h.prefix = m.prefix(h.key)
+	return contender{m.prefix(h.key), run}, nil
+}
+
+// advance goes on to the next record of the run that won all, and plays its matches.
+func (m *merge) advance(run int) error {
+	h := &m.heads[run]
+	h.rest = h.rest[len(h.row.whole):]
+	winner, err := m.next(run)
+	if err != nil {
+		return err
+	}
+	for i := (run + len(m.heads)) / 2; i > 0; i /= 2 {
+		if m.before(m.losers[i], winner) {
+			winner, m.losers[i] = m.losers[i], winner
+		}
+	}
+	m.losers[0] = winner
 	return nil
 }
 
 // before reports whether the head of a run comes before that of another.
-func (m *merge) before(i, k int) bool {
-	a, b := m.heads[i], m.heads[k]
-	switch {
-	case a.ended || b.ended:
-		return !a.ended || b.ended && i < k
-	case a.prefix != b.prefix:
+func (m *merge) before(a, b contender) bool {
+	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
+	}
+	return m.tied(a.run, b.run)
+}
+
+// tied is that where prefixes are equal.
+func (m *merge) tied(i, k int) bool {
+	a, b := &m.heads[i], &m.heads[k]
+	if len(a.rest) == 0 || len(b.rest) == 0 {
+		return len(a.rest) > 0 || len(b.rest) == 0 && i < k
 	}
 	if c := m.compare(a.key, b.key); c != 0 {
 		return c < 0
@@ -148,13 +168,15 @@ func (m *merge) before(i, k int) bool {
 	return i < k
 }
 
-// build plays all matches.
-func (m *merge) build() {
+// build finds the first record of each run, and plays all matches.
+func (m *merge) build() (err error) {
 	n := len(m.heads)
-	m.losers = make([]int, max(1, n))
-	winners := make([]int, 2*n)
-	for i := range n {
-		winners[n+i] = i
+	m.losers = make([]contender, n)
+	winners := make([]contender, 2*n)
+	for i := range m.heads {
+		if winners[n+i], err = m.next(i); err != nil {
+			return err
+		}
 	}
 	for i := n - 1; i > 0; i-- {
 		a, b := winners[2*i], winners[2*i+1]
@@ -163,17 +185,6 @@ func (m *merge) build() {
 		}
 		winners[i], m.losers[i] = a, b
 	}
-	if n > 1 {
-		m.losers[0] = winners[1]
-	}
-}
-
-// replay plays the matches of a run whose head is another now.
-func (m *merge) replay(winner int) {
-	for i := (winner + len(m.heads)) / 2; i > 0; i /= 2 {
-		if m.before(m.losers[i], winner) {
-			winner, m.losers[i] = m.losers[i], winner
-		}
-	}
-	m.losers[0] = winner
+	m.losers[0] = winners[1]
+	return nil
 }

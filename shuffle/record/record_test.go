@@ -227,6 +227,29 @@ func plainRecord(s record.Spec, key string, payloads []string) string {
 	return text
 }
 
+// Many keys that are the same for long, that are the begin of one another, with zeros at their
+// ends, or equal, are in the order of their bytes, and those of one key as they were written.
+func TestManyKeysAlike(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		alike := strings.Repeat("k", r.IntN(90))
+		var lines []string
+		for i := range 600 {
+			key := alike[:len(alike)-r.IntN(1+len(alike))*r.IntN(2)] + strings.Repeat("\x00", r.IntN(12)*r.IntN(2)) + []string{"", "a", "ab", strconv.Itoa(r.IntN(500))}[r.IntN(4)]
+			lines = append(lines, fmt.Sprintf("%s\t%d\n", key, i))
+		}
+		got := partsOf(t, specOf(t, "record=line key=1 sort=key"), 1, strings.Join(lines, ""))[0]
+		slices.SortStableFunc(lines, func(a, b string) int {
+			x, _, _ := strings.Cut(a, "\t")
+			y, _, _ := strings.Cut(b, "\t")
+			return cmp.Compare(x, y)
+		})
+		if got != strings.Join(lines, "") {
+			t.Errorf("seed %d: lines that begin with %q are in another order than that of their keys", seed, alike)
+		}
+	}
+}
+
 // By offsets of its writer a map is divided as these say, and each part sorted.
 func TestGivenOffsets(t *testing.T) {
 	s := specOf(t, "record=line sort=key")
