@@ -33,9 +33,9 @@ func TestAChangedSourceOfAnotherNode(t *testing.T) {
 				t.Errorf("rankfs %s: %s", strings.Join(command, " "), out)
 			}
 		}
-		if health := other.Must("cat", other.Mount()+"/.rankfs/health"); !strings.Contains(health, "stale dataset "+name) {
-			t.Errorf("the health is %q", health)
-		}
+		eventually.Within(t, patience, "health says it", func() bool { // it looks every two seconds
+			return strings.Contains(other.Must("cat", other.Mount()+"/.rankfs/health"), "stale dataset "+name)
+		})
 	}
 	if _, err := other.Rankfs("dataset", "verify", "d"); err == nil || !strings.Contains(err.Error(), "rankfs dataset refresh d") {
 		t.Errorf("verified where it is not, while it has changed: %v", err)

@@ -166,11 +166,7 @@ func (m *team) cutOff(by time.Duration) {
 			return far.Must("ss", "-Htn", "state", "established", "dst", rest[0].Host.IP+"/24") == ""
 		})
 		m.must(far.Host.LinkUp())
-		took, err := create(far, m.named())
-		if err == nil || !strings.Contains(err.Error(), "set the clocks") {
-			m.t.Errorf("cut off, it wrote, or does not say why it did not: %v", err)
-		}
-		m.t.Logf("refused within %v: %v", took, err)
+		m.refused(far, m.named(), "set the clocks")
 		m.writing(rest)
 		after, err := daemon.Sums(far, "d")
 		if err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
@@ -210,7 +206,7 @@ func (m *team) tokens(host *cluster.Host) {
 			in := daemon.New(m.t, rankfs, host, "--listen", host.IP+daemon.Port, "--ram", "256MiB")
 			m.Join(in, others[1], token)
 			m.numbers(in, m.named())
-			leader.Do("node", "rm", m.Members(in).Self)
+			m.takesOut(leader, m.Members(in).Self)
 			in.Stop()
 		}
 		for _, n := range m.Nodes {

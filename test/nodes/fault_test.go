@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,6 +50,38 @@ func (m *team) written(n *daemon.Place, name string) time.Duration {
 		m.t.Fatalf("on %s %s is not written: %v", n.Host.Name, name, err)
 	}
 	return time.Since(begun)
+}
+
+// refused has a node that is cut off write in vain, until it says why it cannot: at first it
+// may not know that.
+func (m *team) refused(n *daemon.Place, name, why string) {
+	m.t.Helper()
+	eventually.Done(m.t, patience, n.Host.Name+" says why it cannot write", func() error {
+		took, err := create(n, name)
+		if err == nil {
+			m.t.Fatalf("%s is cut off, and wrote", n.Host.Name)
+		}
+		if !strings.Contains(err.Error(), why) {
+			return err
+		}
+		m.t.Logf("refused within %v: %v", took, err)
+		return nil
+	})
+}
+
+// takesOut has a node take another out of the cluster. That is refused while no node leads,
+// or one that stays does not answer for a moment.
+func (m *team) takesOut(by *daemon.Place, id string) {
+	m.t.Helper()
+	eventually.Done(m.t, patience, "node "+id+" is taken out", func() error {
+		_, err := by.Rankfs("node", "rm", id)
+		for _, n := range m.Members(by).Nodes {
+			if n.ID == id {
+				return errors.Join(errors.New("it is there"), err)
+			}
+		}
+		return nil
+	})
 }
 
 // voting waits until as many nodes vote as should.
@@ -159,11 +192,7 @@ func unplugLeader(t *testing.T, m *team) {
 	}
 	defer leader.Host.LinkUp()
 	t.Logf("another leads, and it is written, within %v", m.written(others[0], "n"))
-	took, err := create(leader, "m")
-	if err == nil || !strings.Contains(err.Error(), "majority") {
-		t.Errorf("cut off, it wrote, or does not say why it did not: %v", err)
-	}
-	t.Logf("refused within %v: %v", took, err)
+	m.refused(leader, "m", "majority")
 	after, err := daemon.Sums(leader, name)
 	if err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("cut off, it reads other bytes: %v", err)
@@ -233,7 +262,7 @@ func removed(t *testing.T, m *team) {
 	if leader == last {
 		leader = m.Nodes[0]
 	}
-	leader.Do("node", "rm", id)
+	m.takesOut(leader, id)
 	eventually.Within(t, patience, "it is gone", func() bool { return len(m.Members(leader).Nodes) == len(m.Nodes)-1 })
 	took, err := create(last, "r")
 	if err == nil {

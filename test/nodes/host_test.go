@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"rankfs/test/daemon"
 	"rankfs/test/eventually"
@@ -19,7 +18,7 @@ func TestAHostOfAnotherName(t *testing.T) {
 	has.Stop()
 	has.Start("--host", "moved.example.com")
 	for _, n := range both {
-		eventually.Within(t, time.Minute, "the node is shown with both names", func() bool {
+		eventually.Within(t, patience, "the node is shown with both names", func() bool {
 			return called(t, n, admitted) == "moved.example.com"
 		})
 		if out := n.Do("node", "ls"); !strings.Contains(out, admitted+" (called moved.example.com)") {
@@ -40,7 +39,7 @@ func TestAHostOfAnotherName(t *testing.T) {
 	if text := health(t, has); !strings.Contains(text, " host this host is called moved.example.com now") || !strings.Contains(text, "--host "+admitted+",") {
 		t.Errorf("its health is %q", text)
 	}
-	eventually.Within(t, time.Minute, "it is drained, once three vote", func() bool {
+	eventually.Within(t, patience, "it is drained, once three vote", func() bool {
 		_, err := other.Rankfs("node", "drain", "moved")
 		return err == nil && strings.Contains(other.Do("node", "ls"), "draining")
 	})
@@ -48,7 +47,7 @@ func TestAHostOfAnotherName(t *testing.T) {
 	has.Stop()
 	has.Start("--host", admitted)
 	for _, n := range both {
-		eventually.Within(t, time.Minute, "it has one name again, and all is well", func() bool {
+		eventually.Within(t, patience, "it has one name again, and all is well", func() bool {
 			return called(t, n, admitted) == "" && health(t, n) == "ok\n"
 		})
 	}

@@ -80,7 +80,7 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 		out, err := nodes[1].Tool("sh", "-c", `cat "$0/s/part-000001@maps=0-6"`, nodes[1].Mount()+"/shuffle/job")
 		return err == nil && strings.HasPrefix(want.String(), out) && strings.Count(out, "\n") == 7
 	})
-	nodes[1].Do("node", "rm", id)
+	m.takesOut(nodes[1], id)
 	eventually.Within(t, patience, "all maps have two copies again", func() bool {
 		return strings.Contains(state(), "missing    0 copies")
 	})
@@ -182,7 +182,7 @@ func TestBlobsOfSeveralNodes(t *testing.T) {
 	}
 	id := m.Members(nodes[0]).Self
 	nodes[0].Kill()
-	nodes[1].Do("node", "rm", id)
+	m.takesOut(nodes[1], id)
 	eventually.Within(t, patience, "what the dead node had is read from its copies", func() bool {
 		out, err := nodes[1].Tool("sh", "-c", `cd "$0"; cat x*; ls`, nodes[1].Mount()+"/shuffle/job/blob")
 		return err == nil && out == want
@@ -286,7 +286,7 @@ for g in s d; do for m in 0 1 2 3; do seq "$m" 4 100000 > "$1/$g/.map-00000$m.0"
 	}
 	want := inJob(nodes[0], `cat "$1/s/part-000000" "$1/d/part-000000" | sha256sum`)
 	nodes[0].Kill()
-	nodes[1].Do("node", "rm", ids[0])
+	m.takesOut(nodes[1], ids[0])
 	whole(nodes[1])
 	if got := on(ids[1:]...); got != 4*maps {
 		t.Errorf("the others have %d copies on disks, want %d", got, 4*maps)

@@ -299,7 +299,7 @@ func (s *stranger) withTokens(m *team) {
 	s.refused("a token once more", "node not admitted", func() error { return s.joins(t.TempDir(), others, token) })
 	member := shown(t, dir)
 	s.asANode(member)
-	m.Nodes[1].Do("node", "rm", guest)
+	m.takesOut(m.Nodes[1], guest)
 	eventually.Within(t, patience, "the node is removed", func() bool { return len(m.Members(s.at).Nodes) == 3 })
 	for _, protocol := range []trust.Protocol{trust.Raft, trust.Call, trust.Data} {
 		s.refused("a removed node", "why=revoked", func() error { return s.shows(protocol, member) })
