@@ -208,8 +208,9 @@ func seconds(f func()) float64 {
 func read(files ...string) { quiet("cat", append(files, "/dev/null")...) }
 
 // quiet runs a program whose output, to /dev/null, does not matter.
-func quiet(name string, args ...string) {
-	cmd := exec.Command(name, args...)
+func quiet(name string, args ...string) { quietly(exec.Command(name, args...)) }
+
+func quietly(cmd *exec.Cmd) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	if err := cmd.Run(); err != nil {

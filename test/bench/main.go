@@ -35,6 +35,7 @@ var (
 	only  = flag.String("only", "", "run the measures whose name contains this")
 	names = flag.Bool("list", false, "print the names of the measures, and take none")
 	turns = flag.Int("n", 7, "pairs of turns of each measure")
+	small = flag.Int("small", 1, "divide the bytes of rows of records by this, to try them: targets are for 1")
 	dir   = flag.String("dir", "/var/tmp", "directory on a disk for data and mounts")
 )
 
@@ -45,6 +46,10 @@ func main() {
 	flag.Parse()
 	if *turns < fewest {
 		fmt.Fprintf(os.Stderr, "bench: -n %d: take %d pairs of turns or more\n", *turns, fewest)
+		os.Exit(2)
+	}
+	if *small < 1 {
+		fmt.Fprintf(os.Stderr, "bench: -small %d: take 1 or more\n", *small)
 		os.Exit(2)
 	}
 	some, err := chosen(*only)
@@ -111,6 +116,9 @@ func run(some []row) int {
 		}
 	}()
 	warnIfBusy()
+	if *small > 1 {
+		fmt.Printf("note: rows of records have 1/%d of the bytes that their targets are for\n", *small)
+	}
 	return measureAll(b, some)
 }
 

@@ -53,6 +53,7 @@ var measures = []measure{
 	{name: "pool, 2 GiB, 64 maps and 64 parts: write, commit, read / a data and an index file a map, parts by pread", target: 1.2, atMost: true, setup: poolShuffle},
 	{name: "pool, 2 GiB, 512 maps and 512 parts / 32 and 32, in memory", target: 1.3, atMost: true, setup: poolSquares},
 	{name: "pool, all-to-all of 4 ranks x 256 MiB, one host / MPI_Alltoallv", target: 2.5, atMost: true, setup: poolExchange},
+	{name: "pool, 2 GiB of lines sorted, 16 maps and 8 ranges / sort --parallel", target: 0.7, atMost: true, setup: poolSort},
 }
 
 var figures = []figure{

@@ -16,8 +16,11 @@ type pooled struct {
 	sum  string // of the bytes that were read last
 }
 
+// poolRAM is the memory of its daemon.
+const poolRAM = "7G"
+
 func (b *bench) pool() *pooled {
-	b.mount("--ram", "7GiB", "--pool-ram", "3GiB")
+	b.mount("--ram", poolRAM+"iB", "--pool-ram", "3GiB")
 	return &pooled{b: b}
 }
 
