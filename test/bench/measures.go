@@ -54,6 +54,7 @@ var measures = []measure{
 	{name: "pool, 2 GiB, 512 maps and 512 parts / 32 and 32, in memory", target: 1.3, atMost: true, setup: poolSquares},
 	{name: "pool, all-to-all of 4 ranks x 256 MiB, one host / MPI_Alltoallv", target: 2.5, atMost: true, setup: poolExchange},
 	{name: "pool, 2 GiB of lines sorted, 16 maps and 8 ranges / sort --parallel", target: 0.7, atMost: true, setup: poolSort},
+	{name: "pool, the same of sorted maps / sort -m", target: 0.6, atMost: true, setup: poolMerge},
 }
 
 var figures = []figure{

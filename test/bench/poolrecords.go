@@ -104,3 +104,15 @@ var sorts = fmt.Sprintf("sort --parallel=%v -S %s", cores(), poolRAM)
 func poolSort(b *bench) (ours, theirs func() float64) {
 	return b.sorting(b.files("keyed", "keyed", 2<<30, 100)).against(sorts + ` "$0"/*`)
 }
+
+// poolMerge compares a sort of maps that are sorted with a merge of their files.
+func poolMerge(b *bench) (ours, theirs func() float64) {
+	in := b.files("keyed", "keyed", 2<<30, 100)
+	sorted := filepath.Join(b.dir, "sorted")
+	if _, err := os.Stat(sorted); err != nil {
+		check(os.Mkdir(sorted, 0o700))
+		b.parallel(numbers(recordMaps), `sort "$1/$0" >"$2/$0"`, in, sorted)
+		unix.Sync()
+	}
+	return b.sorting(sorted).against(sorts + ` -m "$0"/*`)
+}
