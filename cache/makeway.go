@@ -65,7 +65,7 @@ func (g *guarded) among(s Names, most fair.Priority, fits func(*batch) bool) uin
 			break
 		}
 		b := g.slabs.idle.at(id)
-		if b.inMemory() && b.opened && g.eviction.priority(&b, s) <= most && fits(&b) && !g.eviction.bound(&b) {
+		if b.inMemory() && b.opened && g.eviction.priority(&b, s) <= most && fits(&b) && !g.eviction.stays(&b) {
 			return id
 		}
 	}

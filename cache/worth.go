@@ -39,10 +39,10 @@ func (ev *eviction) worthAt(b *batch, next float64) float64 {
 	return ev.strategy.policy.Worth(&item, next)
 }
 
-// bound reports whether b is not to leave the level that it is at.
-func (ev *eviction) bound(b *batch) bool {
+// stays reports whether the pin of b keeps it at the level that it is at.
+func (ev *eviction) stays(b *batch) bool {
 	i := ev.item(b)
-	return i.Bound()
+	return i.Stays()
 }
 
 // item describes b to the policy. If its bytes are in memory in another form too,

@@ -46,7 +46,7 @@ func (n *dp25) Choose(p *Problem, levels []Level) {
 }
 
 func (n *dp25) Worth(i *Item, _ float64) float64 {
-	if i.Bound() {
+	if i.Stays() {
 		return math.Inf(1)
 	}
 	return packedFirst(i)

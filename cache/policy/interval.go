@@ -174,7 +174,7 @@ func (v *interval) target(p *Problem) {
 // Worth is an item's saving for its bytes less their cost until it is used, in
 // seconds at the mean price.
 func (v *interval) Worth(i *Item, next float64) float64 {
-	if i.Bound() {
+	if i.Stays() {
 		return math.Inf(1)
 	}
 	if math.IsInf(next, 1) {

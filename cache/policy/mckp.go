@@ -61,7 +61,7 @@ func (m *mckp) Choose(p *Problem, levels []Level) {
 // the same whenever it is used: it was packed to stay until then, and a batch that is
 // brought in its place, to be read sooner, leaves again before.
 func (m *mckp) Worth(i *Item, next float64) float64 {
-	if i.Bound() {
+	if i.Stays() {
 		return math.Inf(1)
 	}
 	if math.IsInf(next, 1) {

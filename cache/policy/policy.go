@@ -24,8 +24,8 @@ type Item struct {
 	Last  float64         // when it was used last, in seconds; below zero: never
 }
 
-// Bound reports whether its pin keeps an item where it is.
-func (i *Item) Bound() bool { return i.Floor > Source && i.Now <= i.Floor }
+// Stays reports whether its pin keeps an item where it is.
+func (i *Item) Stays() bool { return i.Floor > Source && i.Now <= i.Floor }
 
 // A Use is an open that is known to come.
 type Use struct {

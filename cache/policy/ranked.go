@@ -86,7 +86,7 @@ func (f *forecast) known(item int32) float64 {
 
 func (r *ranked) Worth(i *Item, next float64) float64 {
 	switch {
-	case i.Bound():
+	case i.Stays():
 		return math.Inf(1)
 	case r.by == byLast && r.at == Packed:
 		return packedFirst(i)

@@ -17,9 +17,9 @@ type Divided struct {
 }
 
 // Divide divides a map into parts, by the hashes of keys; or by the offsets that its writer
-// gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it makes, and what it needs meanwhile, is in memory that it
-// is given: as many bytes as the map has, a newline more, and where records are sorted
-// entryBytes for each.
+// gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it
+// makes, and what it needs meanwhile, is in memory that it is given: as many bytes as the map
+// has, a newline more, and where records are sorted entryBytes for each.
 func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, memory Memory) (Divided, error) {
 	d := division{Spec: s, ctx: ctx, from: b, given: given, parts: make([]share, parts)}
 	if s.Ranges { // which are not known yet
@@ -254,7 +254,7 @@ func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err 
 	out, samples := output{bytes: is.Bytes[:n]}, is.Bytes[n:]
 	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, out.at) }
 	begun := uint64(0)
-	out.begin = func(key []byte) {
+	out.each = func(key []byte) {
 		for ; begun < d.slices && out.at >= begun*n/d.slices; begun++ {
 			mark()
 			putSample(samples[begun*sampleBytes:], key)

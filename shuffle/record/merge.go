@@ -23,18 +23,19 @@ func (s Spec) Merge(ctx context.Context, runs [][]byte, b []byte) (n int64, err 
 // them. A part without an order is its runs, one after the other.
 func (s Spec) Offsets(ctx context.Context, runs [][]byte, b []byte) (n int64, err error) {
 	var out output
-	out.begin = func([]byte) {
+	mark := func() {
 		if b != nil {
 			binary.LittleEndian.PutUint64(b[n:], out.at)
 		}
 		n += offsetBytes
 	}
+	out.each = func([]byte) { mark() }
 	if s.Ordered() {
 		err = s.merge(ctx, runs, &out)
 	} else {
 		err = s.follow(ctx, runs, &out)
 	}
-	out.begin(nil)
+	mark()
 	return n, err
 }
 

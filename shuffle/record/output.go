@@ -4,13 +4,13 @@ package record
 type output struct {
 	bytes []byte           // where they are put; nil: they are counted alone
 	at    uint64           // where the next one comes
-	begin func(key []byte) // is told of each before it is put; nil: nobody is
+	each  func(key []byte) // is told of each before it is put; nil: nobody is
 }
 
 // put puts a record that has that key.
 func (o *output) put(key []byte, pieces ...[]byte) {
-	if o.begin != nil {
-		o.begin(key)
+	if o.each != nil {
+		o.each(key)
 	}
 	for _, p := range pieces {
 		if o.bytes != nil {

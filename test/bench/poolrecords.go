@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -17,21 +16,15 @@ const (
 	recordParts = 8
 )
 
-// A recordJob is map tasks and reducers, of which as many run at a time as there are cores.
-type recordJob struct {
+// A sortJob is map tasks and reducers, of which as many run at a time as there are cores.
+type sortJob struct {
 	*pooled
-	in     string   // has the file of each task, by its number
-	task   string   // in shell, what makes a map of a file
-	spec   string   // of the stage, beside its maps, parts and copies
-	pieces []string // what reducers read, by their names without part-
-	merged string   // in shell, what puts pieces together as the peer's bytes are
-	want   string   // a file of these
+	in   string // has the file of each task, by its number
+	want string // a file of the bytes that all parts are
 }
 
 // sorting is a job that sorts the lines of files by all their bytes.
-func (b *bench) sorting(in string) *recordJob {
-	return &recordJob{pooled: b.pool(), in: in, task: "cat", spec: "record=line by=range", pieces: numbers(recordParts), merged: "cat"}
-}
+func (b *bench) sorting(in string) *sortJob { return &sortJob{pooled: b.pool(), in: in} }
 
 // numbers are the first n, as maps and parts have them in their names.
 func numbers(n int) (all []string) {
@@ -43,20 +36,20 @@ func numbers(n int) (all []string) {
 
 // against compares it with a script that has the directory of files as $0, and as $1 an empty
 // one. What the script prints are the bytes that ours must be.
-func (j *recordJob) against(script string) (ours, theirs func() float64) {
+func (j *sortJob) against(script string) (ours, theirs func() float64) {
 	j.expect(script)
 	return j.turn, func() float64 { return seconds(func() { j.peer(script, "/dev/null") }) }
 }
 
-func (j *recordJob) peer(script, to string) {
+func (j *sortJob) peer(script, to string) {
 	scratch := filepath.Join(j.b.dir, "peer")
 	check(os.Mkdir(scratch, 0o700))
 	defer os.RemoveAll(scratch)
 	j.b.script("{ "+script+`; } >"$2"`, j.in, scratch, to)
 }
 
-// expect has a script print the bytes of all pieces.
-func (j *recordJob) expect(script string) {
+// expect has a script print the bytes of all parts.
+func (j *sortJob) expect(script string) {
 	j.want = j.in + ".want"
 	if _, err := os.Stat(j.want); err != nil {
 		j.peer(script, j.want)
@@ -65,32 +58,25 @@ func (j *recordJob) expect(script string) {
 }
 
 // turn is how long it takes from the first write to the last byte that a reducer reads.
-func (j *recordJob) turn() float64 {
-	dir, remove := j.stage(fmt.Sprintf("maps=%d parts=%d copies=1 %s", recordMaps, recordParts, j.spec))
+func (j *sortJob) turn() float64 {
+	dir, remove := j.stage(fmt.Sprintf("maps=%d parts=%d copies=1 record=line by=range", recordMaps, recordParts))
 	defer remove()
 	took := seconds(func() {
-		j.b.parallel(numbers(recordMaps), j.task+` <"$1/$0" >"$2/.map-$0.0"; mv -f "$2/.map-$0.0" "$2/map-$0"`, j.in, dir)
-		j.b.parallel(j.pieces, `cat "$1/part-$0"`, dir)
+		j.b.parallel(numbers(recordMaps), `cat "$1/$0" >"$2/.map-$0.0"; mv -f "$2/.map-$0.0" "$2/map-$0"`, j.in, dir)
+		j.b.parallel(numbers(recordParts), `cat "$1/part-$0"`, dir)
 	})
-	j.b.script(`cd "$0"; want=$1; shift; `+j.merged+` "$@" | cmp - "$want"`, append([]string{dir, j.want}, prefixed("part-", j.pieces)...)...)
+	j.b.script(`cd "$0"; want=$1; shift; for i; do cat "part-$i"; done | cmp - "$want"`, append([]string{dir, j.want}, numbers(recordParts)...)...)
 	return took
 }
 
-func prefixed(by string, names []string) (all []string) {
-	for _, name := range names {
-		all = append(all, by+name)
-	}
-	return all
-}
-
-// files makes so many bytes in all, for each task a part of it, and returns their directory.
-func (b *bench) files(name, kind string, bytes, size int, args ...string) (dir string) {
+// keyed makes so many bytes of lines, for each task a file, and returns their directory.
+func (b *bench) keyed(bytes int) (dir string) {
+	const name, size = "keyed", 100
 	dir = filepath.Join(b.dir, name)
 	check(os.MkdirAll(dir, 0o700))
 	var all []string
 	for i, number := range numbers(recordMaps) {
-		of := []string{kind, "-n", strconv.Itoa(bytes / *small / size / recordMaps), "-size", strconv.Itoa(size), "-seed", strconv.Itoa(i + 1)}
-		all = append(all, b.data(filepath.Join(name, number), slices.Concat(of, args)...))
+		all = append(all, b.data(filepath.Join(name, number), "keyed", "-n", strconv.Itoa(bytes / *small / size / recordMaps), "-size", strconv.Itoa(size), "-seed", strconv.Itoa(i+1)))
 	}
 	read(all...)
 	return dir
@@ -102,12 +88,12 @@ var sorts = fmt.Sprintf("sort --parallel=%v -S %s", cores(), poolRAM)
 
 // poolSort compares a sort by the pool with sort(1).
 func poolSort(b *bench) (ours, theirs func() float64) {
-	return b.sorting(b.files("keyed", "keyed", 2<<30, 100)).against(sorts + ` "$0"/*`)
+	return b.sorting(b.keyed(2 << 30)).against(sorts + ` "$0"/*`)
 }
 
 // poolMerge compares a sort of maps that are sorted with a merge of their files.
 func poolMerge(b *bench) (ours, theirs func() float64) {
-	in := b.files("keyed", "keyed", 2<<30, 100)
+	in := b.keyed(2 << 30)
 	sorted := filepath.Join(b.dir, "sorted")
 	if _, err := os.Stat(sorted); err != nil {
 		check(os.Mkdir(sorted, 0o700))
