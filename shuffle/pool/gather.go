@@ -36,13 +36,18 @@ func (p *Part) from(wanted []int, failed map[string]error) (map[string][]int, er
 	return from, nil
 }
 
+// every is the numbers of all maps.
+func (p *Part) every() []int {
+	all := make([]int, p.Maps.Len())
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
 // each has what is wanted of the maps of a node done by do. Where that fails, another node
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
-func (p *Part) each(ctx context.Context, do func(node string, maps []int) error) error {
-	wanted := make([]int, p.Maps.Len())
-	for i := range wanted {
-		wanted[i] = i
-	}
+func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps []int) error) error {
 	failed := make(map[string]error)
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
@@ -130,7 +135,7 @@ func (p *Part) request(maps []int) PieceRequest {
 // measurePieces finds how long the pieces are, and what they hash to.
 func (p *Part) measurePieces(ctx context.Context) error {
 	p.pieces = make([]piece, p.Maps.Len())
-	return p.each(ctx, func(node string, maps []int) (err error) {
+	return p.each(ctx, p.every(), func(node string, maps []int) (err error) {
 		var all []piece
 		if p.own(node) {
 			all, err = p.pool.copies.measure(ctx, p.files, p.request(maps))
@@ -148,19 +153,31 @@ func lost(c state.Commit) error {
 	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset", c.Map)
 }
 
-// begins are where the pieces begin when they stand one after the other, and where they end.
-func (p *Part) begins() []int64 {
+// ofPieces is how many bytes they have.
+func (p *Part) ofPieces() (n int64) {
+	for _, one := range p.pieces {
+		n += one.n
+	}
+	return n
+}
+
+// begins are where the pieces begin when those of some maps stand one after the other, and
+// where they end.
+func (p *Part) begins(some []int) []int64 {
 	begin := make([]int64, len(p.pieces)+1)
-	for i, one := range p.pieces {
-		begin[i+1] = begin[i] + one.n
+	for _, i := range some {
+		begin[i+1] = p.pieces[i].n
+	}
+	for i := range p.pieces {
+		begin[i+1] += begin[i]
 	}
 	return begin
 }
 
-// gather writes the pieces into dst, one after the other.
-func (p *Part) gather(ctx context.Context, dst []byte) error {
-	begin := p.begins()
-	return p.each(ctx, func(node string, maps []int) error {
+// gather writes the pieces of some maps into dst, one after the other.
+func (p *Part) gather(ctx context.Context, wanted []int, dst []byte) error {
+	begin := p.begins(wanted)
+	return p.each(ctx, wanted, func(node string, maps []int) error {
 		for _, run := range runs(maps) { // pieces that stand one after the other come at once
 			r, first, last := p.request(run), run[0], run[len(run)-1]+1
 			at := dst[begin[first]:begin[last]]

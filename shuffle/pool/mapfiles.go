@@ -260,6 +260,35 @@ func (f found) read(dst []byte) error {
 	return nil
 }
 
+// lend is a piece that was measured, where it is in memory. The caller gives the map back;
+// there is none if the piece is to be read, which says what is wrong with it.
+func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *openedMap) {
+	one, err := f.findAgain(r, c, is)
+	if err != nil {
+		return nil, nil
+	}
+	if b := one.inMemory(); b != nil && f.open.keeps(one.openedMap) {
+		return b, one.openedMap
+	}
+	f.open.give(one.openedMap)
+	return nil, nil
+}
+
+// inMemory is the piece where it is mapped, if it is right.
+func (f found) inMemory() (b []byte) {
+	end := f.begin + f.length()
+	if end > int64(len(f.bytes)) {
+		return nil
+	}
+	_ = f.guard(func() error {
+		if is := f.bytes[f.begin:end:end]; f.rows.match(is, f.begin) {
+			b = is
+		}
+		return nil
+	})
+	return b
+}
+
 func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emit func([]byte) error) error {
 	one, err := f.find(r, c)
 	if err != nil {

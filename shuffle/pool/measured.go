@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// What is remembered: 1.5 MiB of pieces, 24 bytes each, and as many parts as readers look at
-// at a time.
+// What is remembered: 1.5 MiB of pieces and slices, 24 bytes each, and as many parts as
+// readers look at at a time.
 const (
 	mostPieces = 1 << 16
 	mostParts  = 1 << 10
@@ -15,8 +15,11 @@ const (
 // A measurement is what the pieces of a part are, and how long it is.
 type measurement struct {
 	pieces []piece
+	wants  wanted
 	size   int64
 }
+
+func (m measurement) pieceCount() int { return len(m.pieces) + len(m.wants.slices) }
 
 // A measured remembers what the pieces are of parts that were looked at last: a reader
 // asks several times how long a part is before it reads it. What a name stands for never
@@ -40,7 +43,7 @@ func (m *measured) forget(name partName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if is, ok := m.of[name]; ok {
-		m.n -= len(is.pieces)
+		m.n -= is.pieceCount()
 		delete(m.of, name)
 		m.in = slices.DeleteFunc(m.in, func(one partName) bool { return one == name })
 	}
@@ -49,16 +52,16 @@ func (m *measured) forget(name partName) {
 func (m *measured) put(name partName, is measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.of[name]; ok || len(is.pieces) > mostPieces {
+	if _, ok := m.of[name]; ok || is.pieceCount() > mostPieces {
 		return
 	}
 	if m.of == nil {
 		m.of = make(map[partName]measurement)
 	}
 	m.of[name] = is
-	m.in, m.n = append(m.in, name), m.n+len(is.pieces)
+	m.in, m.n = append(m.in, name), m.n+is.pieceCount()
 	for m.n > mostPieces || len(m.in) > mostParts {
-		m.n -= len(m.of[m.in[0]].pieces)
+		m.n -= m.of[m.in[0]].pieceCount()
 		delete(m.of, m.in[0])
 		m.in = m.in[1:]
 	}

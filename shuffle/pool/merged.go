@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rankfs/meta"
+	"rankfs/shuffle/record"
 )
 
 // merges reports whether a part is its pieces merged.
@@ -15,29 +16,23 @@ func (p *Part) merges() bool { return !p.Whole && p.records.Ordered() }
 // than these, of one that is a range of keys it is not known before which records are in it,
 // and of none how many there are: it is made to be counted.
 func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
-	begin := p.begins()
 	switch {
 	case p.Offsets && p.records.Kind == meta.NoRecords:
-		return int64(offsetBytes * len(begin)), nil
+		return int64(offsetBytes * (len(p.pieces) + 1)), nil
 	case p.Offsets:
-		err = p.runs(ctx, func(runs [][]byte) error {
+		err = p.runs(ctx, func(runs []record.Run) error {
 			n, err = p.records.Offsets(ctx, runs, nil)
 			return err
 		})
 	case p.merges() && p.records.Combine != meta.NotCombined:
-		err = p.runs(ctx, func(runs [][]byte) error {
+		err = p.runs(ctx, func(runs []record.Run) error {
 			n, err = p.records.Merge(ctx, runs, nil)
 			return err
 		})
 	case p.merges() && p.records.Ranges:
-		err = p.runs(ctx, func(runs [][]byte) error {
-			for _, run := range runs {
-				n += int64(len(run))
-			}
-			return nil
-		})
+		n, err = p.rangedSize(ctx)
 	default:
-		n = begin[len(p.pieces)]
+		n = p.ofPieces()
 	}
 	return n, err
 }
@@ -45,12 +40,12 @@ func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 // fillOffsets writes where records begin, or the pieces of maps whose records are not known.
 func (p *Part) fillOffsets(ctx context.Context, dst []byte) error {
 	if p.records.Kind == meta.NoRecords {
-		for i, at := range p.begins() {
+		for i, at := range p.begins(p.every()) {
 			binary.LittleEndian.PutUint64(dst[offsetBytes*i:], uint64(at))
 		}
 		return nil
 	}
-	return p.runs(ctx, func(runs [][]byte) error {
+	return p.runs(ctx, func(runs []record.Run) error {
 		_, err := p.records.Offsets(ctx, runs, dst)
 		return err
 	})
@@ -60,7 +55,7 @@ const offsetBytes = 8
 
 // merge writes the part into dst.
 func (p *Part) merge(ctx context.Context, dst []byte) error {
-	return p.runs(ctx, func(runs [][]byte) error {
+	return p.runs(ctx, func(runs []record.Run) error {
 		n, err := p.records.Merge(ctx, runs, dst)
 		if err == nil && n != int64(len(dst)) {
 			err = fmt.Errorf("part %d %w: it has %d bytes and not %d", p.Number, meta.ErrCorrupt, n, len(dst))
@@ -70,9 +65,15 @@ func (p *Part) merge(ctx context.Context, dst []byte) error {
 }
 
 // runs calls f with what the maps have of the part, in memory beside the heap.
-func (p *Part) runs(ctx context.Context, f func(runs [][]byte) error) error {
+func (p *Part) runs(ctx context.Context, f func(runs []record.Run) error) error {
 	if p.records.Ranges {
-		return p.ranged(ctx, f)
+		return p.ranged(ctx, p.wants.slices, f)
 	}
-	return p.inMemory(ctx, []*Part{p}, func(pieces [][][]byte) error { return f(pieces[0]) })
+	return p.inMemory(ctx, []*Part{p}, func(pieces [][][]byte) error {
+		runs := make([]record.Run, 0, len(pieces[0]))
+		for _, piece := range pieces[0] {
+			runs = append(runs, record.Run{piece})
+		}
+		return f(runs)
+	})
 }

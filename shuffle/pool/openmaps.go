@@ -94,6 +94,13 @@ func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
 	return m
 }
 
+// keeps reports whether a map stays open between its readers, as so many do.
+func (o *openMaps) keeps(m *openedMap) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return m.kept
+}
+
 // give says that a reader has read.
 func (o *openMaps) give(m *openedMap) {
 	o.mu.Lock()

@@ -31,6 +31,7 @@ type Part struct {
 	all   state.Maps // those of the stage, if the part is a range of keys
 	cuts  uint64     // slices that each map has then
 	parts uint64     // of the stage
+	wants wanted     // of the maps
 }
 
 // A partName tells a part from all others there ever were.
@@ -94,18 +95,20 @@ func (p *Part) measure(ctx context.Context) error {
 		}
 	}
 	if known, ok := p.pool.measured.get(p.Name()); ok {
-		p.pieces, p.size = known.pieces, known.size
+		p.pieces, p.wants, p.size = known.pieces, known.wants, known.size
 		return nil
 	}
 	var err error
-	if !p.records.Ranges {
+	if p.records.Ranges {
+		p.wants, err = p.wanted(ctx)
+	} else {
 		err = p.measurePieces(ctx)
 	}
 	if err == nil {
 		p.size, err = p.sizeOf(ctx)
 	}
 	if err == nil {
-		p.pool.measured.put(p.Name(), measurement{p.pieces, p.size})
+		p.pool.measured.put(p.Name(), measurement{p.pieces, p.wants, p.size})
 	}
 	return err
 }
@@ -119,7 +122,7 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 	case p.merges():
 		err = p.merge(ctx, dst)
 	default:
-		err = p.gather(ctx, dst)
+		err = p.gather(ctx, p.every(), dst)
 	}
 	if err != nil {
 		p.pool.measured.forget(p.Name())

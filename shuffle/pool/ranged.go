@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -18,47 +19,105 @@ func (p *Part) sliced(ctx context.Context, piece uint64, maps state.Maps) (*Part
 	return one, one.measurePieces(ctx)
 }
 
-// ranged calls f with the records that maps have of the part, each slice a run.
-func (p *Part) ranged(ctx context.Context, f func(runs [][]byte) error) error {
-	w, err := p.wants(ctx)
-	if err != nil {
-		return err
-	}
-	all := make([]*Part, len(w.slices))
-	for i, slice := range w.slices {
-		if all[i], err = p.sliced(ctx, slice, state.MapsOf(w.maps[slice]...)); err != nil {
-			return err
-		}
-	}
-	return p.inMemory(ctx, all, func(pieces [][][]byte) error {
-		of := make(map[uint64][][]byte) // by map, its slices one after the other
-		for i, one := range all {
-			for k, c := range one.Maps.All() {
-				b, err := p.records.Cut(pieces[i][k], w.keys)
-				if err != nil {
-					return err
-				}
-				of[c.Map] = append(of[c.Map], b)
-			}
-		}
-		var runs [][]byte
-		for _, c := range p.Maps.All() {
-			runs = append(runs, of[c.Map]...)
-		}
-		return f(runs)
-	})
-}
-
 // A wanted says which slices of which maps may have records of a part, whose keys are those.
 type wanted struct {
 	keys   record.Range
-	slices []uint64 // rising
-	maps   map[uint64][]state.Commit
+	slices []slice // by number, and those of one number by map
 }
 
-// wants looks at the samples of all maps of the stage.
-func (p *Part) wants(ctx context.Context) (wanted, error) {
-	w := wanted{maps: make(map[uint64][]state.Commit)}
+// A slice is one of a map of the part, which the range may cut at its ends.
+type slice struct {
+	number, of uint32
+	from, to   bool
+}
+
+// cut reports whether it is to be seen which of its records belong to the part.
+func (s slice) cut() bool { return s.from || s.to }
+
+// keysOf is where the range cuts a slice.
+func (w wanted) keysOf(s slice) (r record.Range) {
+	if s.from {
+		r.From = w.keys.From
+	}
+	if s.to {
+		r.To = w.keys.To
+	}
+	return r
+}
+
+// numbered are the parts that have the slices of a number each.
+func (p *Part) numbered(ctx context.Context, all []slice) (parts []*Part, err error) {
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].number == all[0].number {
+			n++
+		}
+		var maps []state.Commit
+		for _, s := range all[:n] {
+			maps = append(maps, p.Maps.At(int(s.of)))
+		}
+		one, err := p.sliced(ctx, uint64(all[0].number), state.MapsOf(maps...))
+		if err != nil {
+			return nil, err
+		}
+		parts, all = append(parts, one), all[n:]
+	}
+	return parts, nil
+}
+
+// ranged calls f with the records that some slices have of the part, those of a map a run.
+func (p *Part) ranged(ctx context.Context, some []slice, f func(runs []record.Run) error) error {
+	parts, err := p.numbered(ctx, some)
+	if err != nil {
+		return err
+	}
+	return p.inMemory(ctx, parts, func(pieces [][][]byte) error {
+		runs, at := make([]record.Run, p.Maps.Len()), 0
+		for _, one := range pieces {
+			for _, b := range one {
+				s := some[at]
+				b, err := p.records.Cut(b, p.wants.keysOf(s))
+				if err != nil {
+					return err
+				}
+				runs[s.of] = append(runs[s.of], b)
+				at++
+			}
+		}
+		return f(slices.DeleteFunc(runs, func(r record.Run) bool { return r == nil }))
+	})
+}
+
+// rangedSize is how many bytes the part has. Slices are read that the range may cut; of the
+// others it is known how long they are.
+func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
+	var cut, whole []slice
+	for _, s := range p.wants.slices {
+		if s.cut() {
+			cut = append(cut, s)
+		} else {
+			whole = append(whole, s)
+		}
+	}
+	parts, err := p.numbered(ctx, whole)
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range parts {
+		n += one.ofPieces()
+	}
+	return n, p.ranged(ctx, cut, func(runs []record.Run) error {
+		for _, run := range runs {
+			for _, b := range run {
+				n += int64(len(b))
+			}
+		}
+		return nil
+	})
+}
+
+// wanted looks at the samples of all maps of the stage.
+func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
 	samples, err := p.sliced(ctx, p.cuts, p.all)
 	if err != nil {
 		return w, err
@@ -82,16 +141,15 @@ func (p *Part) wants(ctx context.Context) (wanted, error) {
 		if p.Maps.Len() > 0 {
 			before = p.all.Between(0, p.Maps.At(0).Map).Len() - 1
 		}
-		for i, c := range p.Maps.All() {
-			from, to := p.records.Slices(of[before+i], keys)
-			for slice := from; slice < to; slice++ {
-				w.maps[uint64(slice)] = append(w.maps[uint64(slice)], c)
+		for i := range p.Maps.Len() {
+			m := of[before+i]
+			first, end := p.records.Slices(m, keys)
+			for number := first; number < end; number++ {
+				from, to := p.records.Cuts(m, number, keys)
+				w.slices = append(w.slices, slice{uint32(number), uint32(i), from, to})
 			}
 		}
-		for slice := range w.maps {
-			w.slices = append(w.slices, slice)
-		}
-		slices.Sort(w.slices)
+		slices.SortFunc(w.slices, func(a, b slice) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.of, b.of)) })
 		return nil
 	})
 	return w, err

@@ -153,6 +153,42 @@ func (m *member) holdOffsets(p meta.Part, lines string) {
 	}
 }
 
+// A map in memory is merged where it is, once it was looked at: of one that has changed the
+// copy of another node is.
+func TestDamagedMapsAreNotMerged(t *testing.T) {
+	for _, by := range []string{"key=1 sort=key", "key=1 by=range"} {
+		s := newSite(t, 2)
+		m := s.members[0]
+		m.stage("s", "maps=2 parts=1 copies=2 record=line "+by)
+		for i, text := range []string{"b\t1\nd\t1\n", "a\t1\nc\t1\n"} {
+			if err := m.commitText("s", uint64(i), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "a\t1\nb\t1\nc\t1\nd\t1\n"
+		if n, err := m.of("s").Parts().Size(s.ctx, meta.Part{}); err != nil || n != int64(len(want)) {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		maps, err := filepath.Glob(filepath.Join(m.dir, "*/*/maps/000001.*[0-9a-f]"))
+		if err != nil || len(maps) != 1 {
+			t.Fatalf("maps are %v, %v", maps, err)
+		}
+		file, err := os.OpenFile(maps[0], os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte("b"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := m.part("s", meta.Part{}); err != nil || got != want {
+			t.Errorf("%s: the part is %q, want %q: %v", by, got, want, err)
+		}
+	}
+}
+
 // Sums of parts are those of all lines, also of some maps alone.
 func TestCombinedParts(t *testing.T) {
 	s := newSite(t, 2)
@@ -265,14 +301,14 @@ func TestNoRoomToDivide(t *testing.T) {
 	s := newSite(t, 1)
 	m := s.members[0]
 	m.stage("s", "maps=1 parts=2 record=line sort=key")
-	err := m.commitText("s", 0, strings.Repeat("0123456789abcde\n", ram/2/16))
+	err := m.commitText("s", 0, strings.Repeat("1123456789abcde\n0123456789abcde\n", ram/2/32))
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "--pool-ram") {
 		t.Errorf("%v", err)
 	}
 	if left := m.left("s"); len(left) != 1 {
 		t.Errorf("left are %v", left)
 	}
-	if err := m.commitText("s", 0, strings.Repeat("0123456789abcde\n", ram/8/16)); err != nil {
+	if err := m.commitText("s", 0, strings.Repeat("1123456789abcde\n0123456789abcde\n", ram/8/32)); err != nil {
 		t.Errorf("a smaller one: %v", err)
 	}
 }
@@ -298,7 +334,7 @@ func TestDividingGivesMemoryBack(t *testing.T) {
 	m := s.members[0]
 	m.stage("s", "parts=2 record=line sort=key")
 	for i := range uint64(10) {
-		if err := m.commitText("s", i, strings.Repeat("0123456789abcde\n", 3*ram/64/16)); err != nil {
+		if err := m.commitText("s", i, strings.Repeat("1123456789abcde\n0123456789abcde\n", 3*ram/64/32)); err != nil {
 			t.Fatal(err)
 		}
 	}

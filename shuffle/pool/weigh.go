@@ -55,7 +55,7 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	p := &Part{Stage: g.number, Generation: is.Generation, Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
-	return all, p.each(ctx, func(node string, maps []int) (err error) {
+	return all, p.each(ctx, p.every(), func(node string, maps []int) (err error) {
 		some := make([]int64, len(all))
 		if p.own(node) {
 			err = p.pool.copies.weigh(ctx, f, p.request(maps), some)

@@ -33,9 +33,9 @@ func BenchmarkMerge(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			var all [][]byte
+			var all []record.Run
 			for i := range runs {
-				all = append(all, is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)])
+				all = append(all, record.Run{is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)]})
 			}
 			dst := make([]byte, len(text))
 			b.SetBytes(int64(len(text)))

@@ -19,7 +19,7 @@ type Divided struct {
 // Divide divides a map into parts, by the hashes of keys; or by the offsets that its writer
 // gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it
 // makes, and what it needs meanwhile, is in memory that it is given: as many bytes as the map
-// has, a newline more, and where records are sorted entryBytes for each.
+// has, a newline more, and where records are to be sorted, and are not, entryBytes for each.
 func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, memory Memory) (Divided, error) {
 	d := division{Spec: s, ctx: ctx, from: b, given: given, parts: make([]share, parts)}
 	if s.Ranges { // which are not known yet
@@ -28,8 +28,11 @@ func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, 
 	if err := d.count(); err != nil {
 		return Divided{}, err
 	}
-	if !s.Ordered() {
+	switch {
+	case !s.Ordered(), d.sorted && s.Combine == meta.NotCombined && !s.Ranges:
 		return d.group(memory)
+	case d.stands():
+		return d.emit(nil, memory)
 	}
 	index, err := d.index(memory)
 	if err != nil {
@@ -49,10 +52,14 @@ type division struct {
 	given []byte
 	parts []share
 
+	sorted bool   // the records are, as they were written, in each part
 	slices uint64 // that the one part is cut into
 
 	touched byte // of bytes that are read to have them near
 }
+
+// stands reports whether all records are one part, and in order.
+func (d *division) stands() bool { return d.sorted && len(d.parts) == 1 }
 
 // A share is what a part has of a map.
 type share struct {
@@ -99,10 +106,25 @@ func (d *division) each(f func(at int, r row, key []byte, part uint64) error) er
 
 func (d *division) offset(i uint64) int { return int(binary.LittleEndian.Uint64(d.given[8*i:])) }
 
+// count counts what each part has, and finds whether that is sorted.
 func (d *division) count() error {
-	return d.each(func(_ int, r row, _ []byte, part uint64) error {
+	d.sorted = d.Ordered()
+	var last struct {
+		part   uint64
+		key    []byte
+		prefix uint64
+	}
+	return d.each(func(_ int, r row, key []byte, part uint64) error {
 		d.parts[part].records++
 		d.parts[part].bytes += d.size(r)
+		if !d.sorted {
+			return nil
+		}
+		prefix := d.prefix(key)
+		if d.given == nil || part == last.part { // where keys rise over all parts, they do in each
+			d.sorted = prefix > last.prefix || prefix == last.prefix && d.compare(last.key, key) <= 0
+		}
+		last.part, last.key, last.prefix = part, key, prefix
 		return nil
 	})
 }
@@ -180,7 +202,8 @@ func (d *division) sort(all []entry) error {
 	return d.ctx.Err()
 }
 
-// emit puts the records in the order of the index. Combined they have fewer bytes, so then
+// emit puts the records in the order of the index, which nobody made if they stand in it.
+// Combined they have fewer bytes, so then
 // they are put nowhere before, to know how many these are.
 func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 	n := uint64(0)
@@ -211,6 +234,12 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 // put puts all records; at the begin of each part it calls begin.
 func (d *division) put(all []entry, out *output, begin func()) error {
 	c := combiner{Spec: d.Spec, out: out}
+	if d.stands() {
+		begin()
+		err := d.each(func(_ int, r row, key []byte, _ uint64) error { return c.take(r, key) })
+		c.end()
+		return err
+	}
 	for i := range d.parts {
 		begin()
 		from, of := d.upTo(i), d.of(all, i)

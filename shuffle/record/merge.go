@@ -9,10 +9,13 @@ import (
 	"rankfs/meta"
 )
 
+// A Run is what a map has of a part, in pieces that stand one after the other.
+type Run [][]byte
+
 // Merge merges runs, each sorted and combined by Divide, into b, and returns how many bytes
 // that are. Without b it only counts them. Of records with one key those of the run that
 // stands first come first.
-func (s Spec) Merge(ctx context.Context, runs [][]byte, b []byte) (n int64, err error) {
+func (s Spec) Merge(ctx context.Context, runs []Run, b []byte) (n int64, err error) {
 	out := output{bytes: b}
 	err = s.merge(ctx, runs, &out)
 	return int64(out.at), err
@@ -21,7 +24,7 @@ func (s Spec) Merge(ctx context.Context, runs [][]byte, b []byte) (n int64, err 
 // Offsets writes into b where the records of a part begin, and where the last ends, each in
 // offsetBytes, little-endian; and returns how many bytes that are. Without b it only counts
 // them. A part without an order is its runs, one after the other.
-func (s Spec) Offsets(ctx context.Context, runs [][]byte, b []byte) (n int64, err error) {
+func (s Spec) Offsets(ctx context.Context, runs []Run, b []byte) (n int64, err error) {
 	var out output
 	mark := func() {
 		if b != nil {
@@ -42,18 +45,20 @@ func (s Spec) Offsets(ctx context.Context, runs [][]byte, b []byte) (n int64, er
 const offsetBytes = 8
 
 // follow puts the records of runs as they stand.
-func (s Spec) follow(ctx context.Context, runs [][]byte, out *output) error {
+func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 	for i, run := range runs {
-		for number := 0; len(run) > 0; number++ {
-			if number%looks == 0 && ctx.Err() != nil {
-				return ctx.Err()
+		for _, piece := range run {
+			for number := 0; len(piece) > 0; number++ {
+				if number%looks == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				r, err := s.first(piece)
+				if err != nil {
+					return damaged(i, err)
+				}
+				out.put(nil, r.whole)
+				piece = piece[len(r.whole):]
 			}
-			r, err := s.first(run)
-			if err != nil {
-				return damaged(i, err)
-			}
-			out.put(nil, r.whole)
-			run = run[len(r.whole):]
 		}
 	}
 	return nil
@@ -64,14 +69,14 @@ func damaged(run int, err error) error {
 }
 
 // merge puts the records of sorted runs in their order.
-func (s Spec) merge(ctx context.Context, runs [][]byte, out *output) error {
+func (s Spec) merge(ctx context.Context, runs []Run, out *output) error {
 	if len(runs) == 0 {
 		return nil
 	}
 	m := merge{Spec: s, heads: make([]head, len(runs))}
 	c := combiner{Spec: s, merges: true, out: out}
 	for i, run := range runs {
-		m.heads[i].rest = run
+		m.heads[i].more = run
 	}
 	if err := m.build(); err != nil {
 		return err
@@ -106,7 +111,8 @@ type merge struct {
 
 // A head is the next record of a run.
 type head struct {
-	rest []byte // that was not merged yet, with row; empty: the run has ended
+	rest []byte // of a piece that was not merged yet, with row; empty: the run has ended
+	more Run    // that comes after
 	row  row
 	key  []byte
 }
@@ -121,6 +127,9 @@ type contender struct {
 // next finds the record with which the rest of a run begins.
 func (m *merge) next(run int) (contender, error) {
 	h := &m.heads[run]
+	for len(h.rest) == 0 && len(h.more) > 0 {
+		h.rest, h.more = h.more[0], h.more[1:]
+	}
 	if len(h.rest) == 0 {
 		return contender{math.MaxUint64, run}, nil
 	}

@@ -106,14 +106,7 @@ func RangeOf(bounds [][]byte, part uint64) (r Range, some bool) {
 // other, the first and the number after the last.
 func (s Spec) Slices(m Samples, r Range) (from, to int) {
 	n := m.slices()
-	last := func(slice int) bool { // whether all its records come before the range
-		if slice+1 == n || r.From == nil {
-			return false
-		}
-		key, some, isWhole := m.key(slice + 1)
-		return some && s.order(key, r.From) < 0 && (isWhole || !bytes.HasPrefix(r.From, key))
-	}
-	for from < n && last(from) {
+	for from < n && r.From != nil && s.endsBefore(m, from, r.From) {
 		from++
 	}
 	for to = from; to < n; to++ {
@@ -122,6 +115,22 @@ func (s Spec) Slices(m Samples, r Range) (from, to int) {
 		}
 	}
 	return from, to
+}
+
+// endsBefore reports whether all records of a slice are known to come before a key.
+func (s Spec) endsBefore(m Samples, slice int, bound []byte) bool {
+	if slice+1 == m.slices() {
+		return false
+	}
+	key, some, isWhole := m.key(slice + 1)
+	return some && s.order(key, bound) < 0 && (isWhole || !bytes.HasPrefix(bound, key))
+}
+
+// Cuts reports at which of its ends a range may cut a slice that may have records of it.
+func (s Spec) Cuts(m Samples, slice int, r Range) (from, to bool) {
+	key, some, _ := m.key(slice)
+	from = r.From != nil && !(some && s.order(key, r.From) >= 0)
+	return from, r.To != nil && !s.endsBefore(m, slice, r.To)
 }
 
 // Cut is what some slices, which stand one after the other, have of a range.

@@ -30,15 +30,25 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 	bounds := s.Bounds(samples, sizes, uint64(parts))
 	for p := range parts {
 		keys, some := record.RangeOf(bounds, uint64(p))
-		var runs [][]byte
+		var runs []record.Run
 		for i, is := range divided {
-			if from, to := s.Slices(samples[i], keys); some && from < to {
-				b, err := s.Cut(is.Bytes[number(is.Offsets, from):number(is.Offsets, to)], keys)
+			var run record.Run
+			for slice, to := s.Slices(samples[i], keys); some && slice < to; slice++ {
+				var at record.Range
+				from, until := s.Cuts(samples[i], slice, keys)
+				if from {
+					at.From = keys.From
+				}
+				if until {
+					at.To = keys.To
+				}
+				b, err := s.Cut(is.Bytes[number(is.Offsets, slice):number(is.Offsets, slice+1)], at)
 				if err != nil {
 					t.Fatal(err)
 				}
-				runs = append(runs, b)
+				run = append(run, b)
 			}
+			runs = append(runs, run)
 		}
 		all = append(all, mergedOf(t, s, runs))
 	}

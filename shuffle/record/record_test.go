@@ -33,7 +33,7 @@ func specOf(t *testing.T, text string) record.Spec {
 func memory(n int64) ([]byte, error) { return make([]byte, n), nil }
 
 // mergedOf is what runs are, merged.
-func mergedOf(t *testing.T, s record.Spec, runs [][]byte) string {
+func mergedOf(t *testing.T, s record.Spec, runs []record.Run) string {
 	t.Helper()
 	n, err := s.Merge(context.Background(), runs, nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func mergedOf(t *testing.T, s record.Spec, runs [][]byte) string {
 // partsOf divides maps, and makes the parts of them.
 func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []string) {
 	t.Helper()
-	runs := make([][][]byte, parts)
+	runs := make([]record.Run, parts) // of each part what maps have of it
 	for _, m := range maps {
 		is, err := s.Divide(context.Background(), []byte(m), nil, uint64(parts), memory)
 		if err != nil {
@@ -64,7 +64,11 @@ func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []stri
 			all = append(all, string(bytes.Join(runs[p], nil)))
 			continue
 		}
-		all = append(all, mergedOf(t, s, runs[p]))
+		var of []record.Run
+		for _, b := range runs[p] {
+			of = append(of, record.Run{b})
+		}
+		all = append(all, mergedOf(t, s, of))
 	}
 	return all
 }
@@ -112,24 +116,31 @@ func randomSpec(r *rand.Rand) string {
 	return "record=" + kind + " key=" + key + " sort=" + sort + " combine=" + pick("none", "first")
 }
 
-// randomMap is a map, and its records without what ends them.
+// randomMap is a map, and its records without what ends them. Some are in order.
 func randomMap(r *rand.Rand, s record.Spec) (m string, records []string) {
-	var b []byte
 	for range []int{0, 1, 2, 40}[r.IntN(4)] {
 		payload := strings.Join([]string{randomNumber(r), strconv.Itoa(r.IntN(41) - 20), "rest"}, string([]byte{s.Sep}))
 		if s.Combine == meta.NotCombined && s.Order != meta.ByNumber {
 			payload = payload[:r.IntN(len(payload)+1)] + string(make([]byte, r.IntN(2)))
 		}
+		if s.Kind == meta.Fixed {
+			payload = (payload + "\x00\x00\x00\x00\x00")[:s.Size]
+		}
+		records = append(records, payload)
+	}
+	if r.IntN(3) == 0 {
+		slices.SortStableFunc(records, func(a, b string) int { return plainOrder(s, plainKey(s, a), plainKey(s, b)) })
+	}
+	var b []byte
+	for _, payload := range records {
 		switch s.Kind {
 		case meta.Lines:
 			b = append(append(b, payload...), '\n')
 		case meta.Sized:
 			b = append(binary.LittleEndian.AppendUint32(b, uint32(len(payload))), payload...)
 		case meta.Fixed:
-			payload = (payload + "\x00\x00\x00\x00\x00")[:s.Size]
 			b = append(b, payload...)
 		}
-		records = append(records, payload)
 	}
 	if s.Kind == meta.Lines && r.IntN(2) == 0 && len(records) > 0 && records[len(records)-1] != "" {
 		b = b[:len(b)-1] // a last line without its newline
@@ -160,14 +171,7 @@ func plain(s record.Spec, parts int, maps [][]string) []string {
 	all := make([]string, parts)
 	for p, records := range of {
 		if s.Order != meta.AsWritten {
-			slices.SortStableFunc(records, func(a, b one) int {
-				if s.Order == meta.ByNumber {
-					x, _ := new(big.Rat).SetString(strings.TrimSuffix(a.key, "."))
-					y, _ := new(big.Rat).SetString(strings.TrimSuffix(b.key, "."))
-					return cmp.Or(x.Cmp(y), cmp.Compare(a.key, b.key))
-				}
-				return cmp.Compare(a.key, b.key)
-			})
+			slices.SortStableFunc(records, func(a, b one) int { return plainOrder(s, a.key, b.key) })
 		}
 		for len(records) > 0 {
 			n := 1
@@ -183,6 +187,15 @@ func plain(s record.Spec, parts int, maps [][]string) []string {
 		}
 	}
 	return all
+}
+
+func plainOrder(s record.Spec, a, b string) int {
+	if s.Order != meta.ByNumber {
+		return cmp.Compare(a, b)
+	}
+	x, _ := new(big.Rat).SetString(strings.TrimSuffix(a, "."))
+	y, _ := new(big.Rat).SetString(strings.TrimSuffix(b, "."))
+	return cmp.Or(x.Cmp(y), cmp.Compare(a, b))
 }
 
 func plainKey(s record.Spec, payload string) string {
@@ -263,6 +276,44 @@ func TestGivenOffsets(t *testing.T) {
 	}
 }
 
+// A map that is in order is not sorted once more: no entry is made of any of its records.
+func TestMapsInOrder(t *testing.T) {
+	given := make([]byte, 16, 24) // where three parts begin and end, the first of which is empty
+	given = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(given[:8], 0), 4)
+	given = binary.LittleEndian.AppendUint64(given, 8)
+	for _, test := range []struct {
+		spec, text string
+		given      []byte
+		sorted     bool
+	}{
+		{"record=line sort=key", "a\nb\nb\nc\n", nil, true},
+		{"record=line sort=key", "a\nc\nb\nd\n", nil, false},
+		{"record=line key=1 sort=key:number", "-9\n08\n9\n10\n", nil, true},
+		{"record=line key=1 sort=key:number", "10\n9\n", nil, false},
+		{"record=line sort=key", "c\nd\na\nb\n", given, true},
+		{"record=line sort=key", "c\nd\nb\na\n", given, false},
+		{"record=line by=range", "a\nb\nc", nil, true},
+		{"record=line by=range", "a\nc\nb", nil, false},
+		{"record=line by=range combine=first", "a\na\nc\n", nil, true},
+	} {
+		var asked []int64
+		s := specOf(t, test.spec)
+		is, err := s.Divide(context.Background(), []byte(test.text), test.given, 3, func(n int64) ([]byte, error) {
+			asked = append(asked, n)
+			return make([]byte, n), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sorted := len(asked) == 1; sorted != test.sorted {
+			t.Errorf("%s of %q asked for memory of %d bytes: is it in order? want %v", test.spec, test.text, asked, test.sorted)
+		}
+		if test.given != nil && !bytes.Equal(is.Offsets, test.given) {
+			t.Errorf("parts are at %x, want %x", is.Offsets, test.given)
+		}
+	}
+}
+
 // What is wrong with a record is said, with where it is.
 func TestErrors(t *testing.T) {
 	for _, test := range []struct{ spec, text, want string }{
@@ -337,14 +388,14 @@ func TestInterrupted(t *testing.T) {
 	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, memory); err != context.Canceled {
 		t.Errorf("divided: %v", err)
 	}
-	if _, err := s.Merge(ctx, [][]byte{[]byte("a\n")}, nil); err != context.Canceled {
+	if _, err := s.Merge(ctx, []record.Run{{[]byte("a\n")}}, nil); err != context.Canceled {
 		t.Errorf("merged: %v", err)
 	}
 }
 
 // A run that ends within a record is damaged, and nothing is made of it.
 func TestDamagedRun(t *testing.T) {
-	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), [][]byte{[]byte("aabbc")}, nil)
+	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{[]byte("aabbc")}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "run 0 of a part") {
 		t.Error(err)
 	}
