@@ -29,10 +29,10 @@ func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, 
 		return Divided{}, err
 	}
 	switch {
-	case !s.Ordered(), d.sorted && s.Combine == meta.NotCombined && !s.Ranges:
+	case d.sorted && s.Ranges:
+		return d.sliceAsWritten(memory)
+	case d.sorted, !s.Ordered():
 		return d.group(memory)
-	case d.stands():
-		return d.emit(nil, memory)
 	}
 	index, err := d.index(memory)
 	if err != nil {
@@ -52,14 +52,12 @@ type division struct {
 	given []byte
 	parts []share
 
-	sorted bool   // the records are, as they were written, in each part
-	slices uint64 // that the one part is cut into
+	sorted bool     // the records of each part are as they were written, and are not combined
+	slices uint64   // that the one part is cut into
+	starts []uint64 // of these, as far as the records are sorted
 
 	touched byte // of bytes that are read to have them near
 }
-
-// stands reports whether all records are one part, and in order.
-func (d *division) stands() bool { return d.sorted && len(d.parts) == 1 }
 
 // A share is what a part has of a map.
 type share struct {
@@ -108,17 +106,24 @@ func (d *division) offset(i uint64) int { return int(binary.LittleEndian.Uint64(
 
 // count counts what each part has, and finds whether that is sorted.
 func (d *division) count() error {
-	d.sorted = d.Ordered()
+	d.sorted = d.Ordered() && d.Combine == meta.NotCombined
 	var last struct {
 		part   uint64
 		key    []byte
 		prefix uint64
 	}
-	return d.each(func(_ int, r row, key []byte, part uint64) error {
+	n := uint64(len(d.from))
+	if n > 0 && d.Kind == meta.Lines && d.from[n-1] != '\n' {
+		n++
+	}
+	return d.each(func(at int, r row, key []byte, part uint64) error {
 		d.parts[part].records++
 		d.parts[part].bytes += d.size(r)
 		if !d.sorted {
 			return nil
+		}
+		for begun := uint64(len(d.starts)); d.begins(begun, uint64(at), n); begun++ {
+			d.starts = append(d.starts, uint64(at))
 		}
 		prefix := d.prefix(key)
 		if d.given == nil || part == last.part { // where keys rise over all parts, they do in each
@@ -202,8 +207,7 @@ func (d *division) sort(all []entry) error {
 	return d.ctx.Err()
 }
 
-// emit puts the records in the order of the index, which nobody made if they stand in it.
-// Combined they have fewer bytes, so then
+// emit puts the records in the order of the index. Combined they have fewer bytes, so then
 // they are put nowhere before, to know how many these are.
 func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 	n := uint64(0)
@@ -234,12 +238,6 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 // put puts all records; at the begin of each part it calls begin.
 func (d *division) put(all []entry, out *output, begin func()) error {
 	c := combiner{Spec: d.Spec, out: out}
-	if d.stands() {
-		begin()
-		err := d.each(func(_ int, r row, key []byte, _ uint64) error { return c.take(r, key) })
-		c.end()
-		return err
-	}
 	for i := range d.parts {
 		begin()
 		from, of := d.upTo(i), d.of(all, i)
@@ -275,6 +273,11 @@ func (d *division) touch(some []entry) {
 	d.touched = sum
 }
 
+// begins reports whether a slice begins with the record that comes at a place, of n bytes.
+func (d *division) begins(slice, at, n uint64) bool {
+	return slice < d.slices && at >= slice*n/d.slices
+}
+
 // slice cuts the records, which have n bytes, into slices, and puts their samples after them.
 func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err error) {
 	if is.Bytes, err = memory(int64(n + d.slices*sampleBytes)); err != nil {
@@ -284,7 +287,7 @@ func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err 
 	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, out.at) }
 	begun := uint64(0)
 	out.each = func(key []byte) {
-		for ; begun < d.slices && out.at >= begun*n/d.slices; begun++ {
+		for ; d.begins(begun, out.at, n); begun++ {
 			mark()
 			putSample(samples[begun*sampleBytes:], key)
 		}
@@ -298,4 +301,31 @@ func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err 
 	out.at = uint64(len(is.Bytes))
 	mark()
 	return is, err
+}
+
+// sliceAsWritten is slice of records that are in order: they are copied as they stand.
+func (d *division) sliceAsWritten(memory Memory) (is Divided, err error) {
+	n := uint64(d.parts[0].bytes)
+	if is.Bytes, err = memory(int64(n + d.slices*sampleBytes)); err != nil {
+		return is, err
+	}
+	if uint64(copy(is.Bytes, d.from)) < n {
+		is.Bytes[n-1] = '\n'
+	}
+	for slice := range d.slices {
+		start, sample := n, is.Bytes[n+slice*sampleBytes:]
+		if slice < uint64(len(d.starts)) {
+			start = d.starts[slice]
+			r, err := d.first(d.from[start:])
+			if err != nil {
+				return is, err
+			}
+			putSample(sample, d.key(r.payload))
+		} else {
+			binary.LittleEndian.PutUint16(sample, noSample)
+		}
+		is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, start)
+	}
+	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, n)
+	return Divided{is.Bytes, binary.LittleEndian.AppendUint64(is.Offsets, uint64(len(is.Bytes)))}, nil
 }

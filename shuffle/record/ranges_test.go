@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -78,6 +79,36 @@ func TestRangesAreOneOrder(t *testing.T) {
 				t.Errorf("parts of %q are\n%q, want\n%q", maps, got, want)
 			}
 		})
+	}
+}
+
+// A map in order is what one becomes that has the same records in another order.
+func TestSlicesOfMapsInOrder(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		s := specOf(t, "record="+[]string{"line", "sizes"}[seed%2]+" by=range")
+		var records []string
+		for i := range r.IntN(40) {
+			text := fmt.Sprintf("%03d%s", i, strings.Repeat("x", r.IntN(100)))
+			if s.Kind == meta.Lines {
+				text += "\n"
+			} else {
+				text = string(binary.LittleEndian.AppendUint32(nil, uint32(len(text)))) + text
+			}
+			records = append(records, text)
+		}
+		slicesOf := func() (is record.Divided) {
+			is, err := s.Divide(context.Background(), []byte(strings.Join(records, "")), nil, 16, memory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return is
+		}
+		inOrder := slicesOf()
+		r.Shuffle(len(records), func(i, k int) { records[i], records[k] = records[k], records[i] })
+		if is := slicesOf(); !bytes.Equal(is.Bytes, inOrder.Bytes) || !bytes.Equal(is.Offsets, inOrder.Offsets) {
+			t.Errorf("seed %d: %q at %x, and of maps in order %q at %x", seed, is.Bytes, is.Offsets, inOrder.Bytes, inOrder.Offsets)
+		}
 	}
 }
 
