@@ -73,8 +73,8 @@ check: deps
 # pjdfstest do to its files; a failure prints its seed. Each fuzz target for half a minute,
 # and the race detector over what make check leaves out: pure packages, clients of an HDFS
 # that fails, the cache with all its cases, and the daemons of clusters. Then nodes of three
-# and of five that fail one after the other, 1 s to 5 min apart, in every order, and each of
-# three stopped for a minute while another is killed.
+# and of five that are killed or stopped one after the other, 1 s to 5 min apart, in every
+# order, and each of three stopped for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -96,7 +96,7 @@ soak: deps
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130
-	$(GO) test -count 1 -timeout 3h -run 'TestNodesFailInTurn|TestNodesStopInTurn|TestFiveNodes' -v ./test/nodes -sweep
+	$(GO) test -count 1 -timeout 5h -run 'TestNodesFailInTurn|TestNodesStopInTurn|TestFiveNodes' -v ./test/nodes -sweep
 
 # What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.
 bench: deps build

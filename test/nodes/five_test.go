@@ -1,15 +1,11 @@
 package nodes_test
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
-	"rankfs/test/eventually"
 )
 
 // Five nodes all vote. They outlive two that are killed at once, the leader one
@@ -38,32 +34,10 @@ func TestFiveNodes(t *testing.T) {
 			return // the rest would wait for what does not come
 		}
 	}
-	for i, e := range endings() {
-		if !m.part(e.String(), func(m *team) { m.threeInTurn(e, fmt.Sprint("turn", i)) }) {
-			return
-		}
-	}
-}
-
-// part runs a part of a test on nodes that all vote, and leaves them so.
-func (m *team) part(name string, run func(m *team)) bool {
-	whole := m.t
-	defer func() { m.in(whole) }()
-	return whole.Run(name, func(t *testing.T) {
-		m.in(t)
-		m.allVote()
-		run(m)
-		m.allVote()
-	})
-}
-
-// allVote waits until one leads, and all vote and are up.
-func (m *team) allVote() {
-	m.t.Helper()
-	eventually.Within(m.t, patience, "all vote and are up", func() bool {
-		s := m.Members(m.Nodes[0])
-		return s.Leader != "" && s.Voters() == len(m.Nodes) && s.Up() == len(m.Nodes)
-	})
+	m.take(turns(3,
+		turn{[]bool{false, false, true}, false, 0},
+		turn{[]bool{true, true, true}, false, 0},
+		turn{[]bool{true, false, false}, true, 0}))
 }
 
 // during reads on some nodes while something is amiss, has one of them write in
@@ -101,69 +75,6 @@ func killTwo(m *team) {
 				n.Start()
 			}
 		})
-}
-
-// An ending says which three of five nodes are killed, one after the other: the one
-// that leads by then, or one that follows. With the third the first is back.
-type ending struct {
-	leads [3]bool
-	away  time.Duration // between two of them; until it is taken for dead, if 0
-}
-
-func (e ending) String() string {
-	var who []string
-	for _, leads := range e.leads {
-		who = append(who, map[bool]string{true: "the leader", false: "a follower"}[leads])
-	}
-	when := "when that is known"
-	if e.away > 0 {
-		when = "after " + e.away.String()
-	}
-	return strings.Join(who, ", then ") + ", each " + when
-}
-
-func endings() []ending {
-	if !*sweep {
-		return []ending{{[3]bool{false, false, true}, 0}, {[3]bool{true, true, true}, 0}}
-	}
-	var all []ending
-	for _, away := range []time.Duration{time.Second, 6 * time.Second, time.Minute} {
-		for order := range 8 {
-			all = append(all, ending{[3]bool{order&1 > 0, order&2 > 0, order&4 > 0}, away})
-		}
-	}
-	return all
-}
-
-// threeInTurn: of the five there are always three once the first is back, and they
-// go on with all that was written in between.
-func (m *team) threeInTurn(e ending, name string) {
-	up := m.Nodes
-	var dead []*daemon.Place
-	for i, leads := range e.leads {
-		leader, others := m.LeaderOf(up)
-		n := others[0]
-		if leads {
-			n = leader
-		}
-		n.Kill()
-		up, dead = slices.DeleteFunc(slices.Clone(up), func(o *daemon.Place) bool { return o == n }), append(dead, n)
-		switch {
-		case i == 2:
-			dead[0].Start()
-		case e.away > 0:
-			time.Sleep(e.away)
-		default:
-			m.takenForDead(up[0], n)
-		}
-		m.t.Logf("written %v after %d of 5 were killed", m.written(up[0], fmt.Sprint(name, "-", i)), i+1)
-	}
-	for _, n := range dead[1:] {
-		n.Start()
-	}
-	for i := range e.leads {
-		m.Await(fmt.Sprint(name, "-", i))
-	}
 }
 
 // deafToLeader: what the leader sends to one node is lost, and not what that one

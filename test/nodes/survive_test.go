@@ -3,6 +3,7 @@ package nodes_test
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,37 +14,45 @@ import (
 	"rankfs/test/eventually"
 )
 
-// sweep has nodes be away for 1 s to 5 min in TestNodesFailInTurn, in every order
-// and way.
+// sweep has nodes be away for 1 s to 5 min in TestNodesFailInTurn and TestFiveNodes, in
+// every order and way.
 var sweep = flag.Bool("sweep", false, "have nodes fail for 1 s to 5 min, in every order")
 
-// A failure is one after another: the first of the nodes that lead and follow is
-// killed or stopped, then the second is killed, and then the first is back.
-type failure struct {
-	first, second int // 0 leads
-	stop          bool
-	away          time.Duration // until it is taken for dead, if 0
+// A turn is nodes that fail one after the other: all but the last are killed, or stopped.
+// The last is killed, and then the first is back, so that a majority always is.
+type turn struct {
+	leads []bool // whether it is the one that leads by then, or one that follows
+	stop  bool
+	away  time.Duration // between two of them; until it is taken for dead, if 0
 }
 
-func (f failure) String() string {
-	who := []string{"leader", "follower", "other follower"}
+func (f turn) String() string {
+	var who []string
+	for _, leads := range f.leads {
+		who = append(who, map[bool]string{true: "the leader", false: "a follower"}[leads])
+	}
 	how := map[bool]string{false: "killed", true: "stopped"}[f.stop]
 	when := "when that is known"
 	if f.away > 0 {
 		when = "after " + f.away.String()
 	}
-	return fmt.Sprintf("the %s is %s and the %s is killed %s", who[f.first], how, who[f.second], when)
+	last := len(who) - 1
+	return fmt.Sprintf("%s is %s, %s is killed, each %s", strings.Join(who[:last], ", then "), how, who[last], when)
 }
 
-func failures() []failure {
+// turns are those of so many failures: some, or with -sweep all.
+func turns(failures int, some ...turn) (all []turn) {
 	if !*sweep {
-		return []failure{{1, 0, false, 0}, {0, 1, true, 0}, {1, 2, true, 0}}
+		return some
 	}
-	var all []failure
 	for _, away := range []time.Duration{time.Second, 3 * time.Second, 6 * time.Second, time.Minute, 5 * time.Minute} {
 		for _, stop := range []bool{false, true} {
-			for _, order := range [][2]int{{1, 0}, {0, 1}, {1, 2}} {
-				all = append(all, failure{order[0], order[1], stop, away})
+			for order := range 1 << failures {
+				f := turn{stop: stop, away: away}
+				for i := range failures {
+					f.leads = append(f.leads, order>>i&1 > 0)
+				}
+				all = append(all, f)
 			}
 		}
 	}
@@ -60,69 +69,98 @@ func TestNodesFailInTurn(t *testing.T) {
 	for _, n := range m.Nodes {
 		m.source(n)
 	}
+	m.take(turns(2,
+		turn{[]bool{false, true}, false, 0},
+		turn{[]bool{true, false}, true, 0},
+		turn{[]bool{false, false}, true, 0}))
+}
+
+// take goes through turns, and says what the longest outage was.
+func (m *team) take(turns []turn) {
 	var longest outage
-	for i, f := range failures() {
-		if !t.Run(f.String(), func(t *testing.T) {
-			m.in(t)
-			m.voting()
-			leader, others := m.Leader()
-			all := append([]*daemon.Place{leader}, others...)
-			last := all[3-f.first-f.second]
-			took := m.inTurn(f, all[f.first], all[f.second], last, fmt.Sprint("n", i))
+	for i, f := range turns {
+		if !m.part(f.String(), func(m *team) {
+			took := m.inTurn(f, fmt.Sprint("turn", i))
 			longest.leader, longest.write = max(longest.leader, took.leader), max(longest.write, took.write)
 		}) {
 			return // the rest would wait for what does not come
 		}
-		m.in(t)
 	}
-	t.Logf("a majority had a leader within %v, and wrote again within %v at most", longest.leader, longest.write)
+	m.t.Logf("a majority had a leader that is heard within %v, and wrote again within %v at most", longest.leader, longest.write)
+}
+
+// part runs a part of a test on nodes that all vote, and leaves them so.
+func (m *team) part(name string, run func(m *team)) bool {
+	whole := m.t
+	defer func() { m.in(whole) }()
+	return whole.Run(name, func(t *testing.T) {
+		m.in(t)
+		m.allVote()
+		run(m)
+		m.allVote()
+	})
+}
+
+// allVote waits until one leads, and all vote and are up.
+func (m *team) allVote() {
+	m.t.Helper()
+	eventually.Within(m.t, patience, "all vote and are up", func() bool {
+		s := m.Members(m.Nodes[0])
+		return s.Leader != "" && s.Voters() == len(m.Nodes) && s.Up() == len(m.Nodes)
+	})
 }
 
 // An outage is how long it took, once a majority was there again, until one of it led,
-// and until something was written.
+// and until a dataset was there.
 type outage struct{ leader, write time.Duration }
 
-// inTurn has one node fail after the other, and returns how long the cluster was without
-// them once the first was started, or went on.
-func (m *team) inTurn(f failure, first, second, last *daemon.Place, name string) (took outage) {
+// inTurn has nodes fail one after the other, and something be written after each. It
+// returns how long the cluster was without them once the first was started, or went on.
+func (m *team) inTurn(f turn, name string) (took outage) {
 	m.t.Helper()
-	m.fail(first, f.stop)
-	if f.away == 0 {
-		m.takenForDead(last, first)
-	} else {
-		time.Sleep(f.away)
+	up := m.Nodes
+	var gone []*daemon.Place
+	for i, leads := range f.leads {
+		leader, others := m.LeaderOf(up)
+		n := others[0]
+		if leads {
+			n = leader
+		}
+		last := i == len(f.leads)-1
+		m.fail(n, f.stop && !last)
+		up, gone = slices.DeleteFunc(slices.Clone(up), func(o *daemon.Place) bool { return o == n }), append(gone, n)
+		begun := time.Now()
+		switch {
+		case last:
+			m.back(gone[0], f.stop)
+		case f.away > 0:
+			time.Sleep(f.away)
+		default:
+			m.takenForDead(up[0], n)
+		}
+		m.led(up[0])
+		took.leader = time.Since(begun)
+		m.written(up[0], fmt.Sprint(name, "-", i))
+		took.write = time.Since(begun)
 	}
-	m.written(last, name+"-between")
-	second.Kill()
-	begun := time.Now()
-	if f.stop {
-		first.Signal(syscall.SIGCONT)
-	} else {
-		first.Start()
-	}
-	m.led(last, second)
-	took.leader = time.Since(begun)
-	m.written(last, name+"-after")
-	took.write = time.Since(begun)
 	m.t.Logf("led %v, written %v after the first was back", took.leader, took.write)
-	second.Start()
-	m.Await(name + "-between")
-	m.Await(name + "-after")
+	for _, n := range gone[1 : len(gone)-1] {
+		m.back(n, f.stop)
+	}
+	gone[len(gone)-1].Start()
+	for i := range f.leads {
+		m.Await(fmt.Sprint(name, "-", i))
+	}
 	return took
 }
 
-// led waits until a node knows one that leads, other than one that was killed.
-func (m *team) led(by, killed *daemon.Place) {
+// led waits until a command that a majority has to write is acknowledged. Not all that say
+// they lead do: one that has just lost its majority does not know that yet.
+func (m *team) led(by *daemon.Place) {
 	m.t.Helper()
-	eventually.Within(m.t, patience, "one of the majority leads", func() bool {
-		s := m.Members(by)
-		for _, n := range s.Nodes {
-			if n.ID == s.Leader {
-				return n.Host != killed.Host.Name
-			}
-		}
-		return false
-	})
+	if _, err := by.Answer("token", "create"); err != nil {
+		m.t.Fatalf("%s is with a majority, and nobody leads it: %v", by.Host.Name, err)
+	}
 }
 
 // Each of three nodes in turn is stopped, and meanwhile another is killed and
@@ -172,6 +210,16 @@ func (m *team) fail(n *daemon.Place, stop bool) {
 		n.Signal(syscall.SIGSTOP)
 	} else {
 		n.Kill()
+	}
+}
+
+// back has a node go on that was killed, or stopped.
+func (m *team) back(n *daemon.Place, stopped bool) {
+	m.t.Helper()
+	if stopped {
+		n.Signal(syscall.SIGCONT)
+	} else {
+		n.Start()
 	}
 }
 
