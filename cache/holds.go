@@ -103,9 +103,13 @@ func (h *holds) await(ctx context.Context, e, fill *entry) (*Slab, error) {
 	return nil, err
 }
 
-// late is the error of an open that has waited for an entry as long as one may.
+// late is the error of an open that has waited for an entry as long as one may. The
+// cache's lock is held.
 func (h *holds) late(e *entry) error {
 	after := meta.FormatTime(h.config.OpenTimeout)
+	if short := h.mu.room.keeps(e, time.Now()); short != nil {
+		return meta.Worded(context.DeadlineExceeded, "batch not ready after %s: %w", after, short)
+	}
 	if e.stalled == nil {
 		return meta.Worded(context.DeadlineExceeded, "batch not ready after %s", after)
 	}

@@ -85,6 +85,35 @@ func TestAllHeld(t *testing.T) {
 	})
 }
 
+// Of many opens that wait until the end each says why: those whose fills wait for memory,
+// that of an open that came later, and those that wait for a worker.
+func TestAllOfManySayWhyTheyWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &testSeries{steps: 2, size: 4 << 20}
+		k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 2})
+		for rank := range uint64(4) {
+			defer open(t, k, p, rank, 0).Release()
+		}
+		errs := make(chan error)
+		for rank := range uint64(6) {
+			go func() {
+				_, err := k.Open(t.Context(), nil, p, 50+rank, 1)
+				errs <- err
+			}()
+			if rank < 2 {
+				time.Sleep(10 * time.Millisecond) // the others come at one moment
+			}
+		}
+		for range 6 {
+			err := <-errs
+			var short *cache.Shortage
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &short) || short.Batches != 4 || short.Series != p {
+				t.Errorf("an open ends with %v", err)
+			}
+		}
+	})
+}
+
 // An open of a batch for which there is no room at all is refused at once, and that is
 // told for a minute.
 func TestBatchLargerThanAllRoom(t *testing.T) {

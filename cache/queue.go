@@ -107,6 +107,16 @@ func (q *queue) demanded() iter.Seq[*entry] {
 	}
 }
 
+// demands reports whether opens wait for an entry that is not begun.
+func (q *queue) demands(e *entry) bool {
+	for o := range q.demanded() {
+		if o == e {
+			return true
+		}
+	}
+	return false
+}
+
 // choose picks an entry for a worker, or returns nil. It is one that an open waits
 // for, or that of a batch ahead of a reader, if such are to be made ready. What it takes
 // is charged until that is ended.

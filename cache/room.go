@@ -134,6 +134,30 @@ func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []ho
 	return short, waiting
 }
 
+// recent is the shortage that there is now, or was a moment ago; nil if there is none. That
+// a batch is too large for all room counts for longer.
+func (rm *roomQueue) recent(now time.Time) *Shortage {
+	last, counts := rm.last, 2*shortageWait
+	if last.TooLarge {
+		counts = shortageTell
+	}
+	if rm.seen.IsZero() || now.Sub(rm.seen) >= counts {
+		return nil
+	}
+	return &last
+}
+
+// keeps is the shortage for which an entry is not ready, as its fill waits for memory, or
+// for a worker while those wait for it; nil if there is none.
+func (rm *roomQueue) keeps(e *entry, now time.Time) *Shortage {
+	short := rm.recent(now)
+	if short == nil || short.TooLarge || e.stalled == nil && !rm.queue.demands(e) {
+		return nil
+	}
+	short.Series, short.Size = e.series, e.size
+	return short
+}
+
 // due reports whether it is time to look what is lacking: that goes through all entries.
 func (rm *roomQueue) due(now time.Time) bool {
 	if !rm.looked.IsZero() && now.Sub(rm.looked) < shortageWait {

@@ -58,13 +58,5 @@ func (c *Cache) Lacked() *Shortage {
 func (c *Cache) Shortage() *Shortage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rm := &c.mu.room
-	last, counts := rm.last, 2*shortageWait
-	if last.TooLarge {
-		counts = shortageTell
-	}
-	if rm.seen.IsZero() || time.Since(rm.seen) >= counts {
-		return nil
-	}
-	return &last
+	return c.mu.room.recent(time.Now())
 }
