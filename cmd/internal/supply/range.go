@@ -42,10 +42,18 @@ func errBeyond(sequence, batches uint64) error {
 	meant := ""
 	if other := bits.ReverseBytes64(sequence); other <= batches {
 		meant = fmt.Sprintf("; in big-endian order it would be %d: send numbers in little-endian order", other)
-	} else if text := bytes.TrimRight(came[:], "\x00"); printable(text) {
-		meant = fmt.Sprintf("; as text it would be %q: send the number of a batch in 8 bytes", text)
+	} else {
+		meant = asText(bytes.TrimRight(came[:], "\x00"))
 	}
 	return fmt.Errorf("request % x is number %d, and the rank has %d batches, from 0%s", came, sequence, batches, meant)
+}
+
+// asText says what bytes are that came instead of a number, if they are text.
+func asText(came []byte) string {
+	if !printable(came) {
+		return ""
+	}
+	return fmt.Sprintf("; as text it would be %q: send the number of a batch in 8 bytes", came)
 }
 
 // printable reports whether bytes are text, of which line ends may be a part.

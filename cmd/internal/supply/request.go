@@ -143,7 +143,7 @@ func (in *incoming) whole() bool {
 func (in *incoming) sequence() (uint64, error) {
 	switch {
 	case in.n < requestBytes:
-		return 0, refusal(fmt.Sprintf("%d bytes, and not the %d of a request", in.n, requestBytes))
+		return 0, refusal(fmt.Sprintf("%d bytes, and not the %d of a request: % x%s", in.n, requestBytes, in.buf[:in.n], asText(in.buf[:in.n])))
 	case in.n == len(in.buf):
 		in.drain()
 		return 0, refusal(fmt.Sprintf("more than the %d bytes of a request: not this protocol", requestBytes))

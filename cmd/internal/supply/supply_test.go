@@ -151,7 +151,9 @@ func TestGarbage(t *testing.T) {
 		status    string
 		log       string
 	}{
-		{"a byte", "00", "status 2", "1 bytes, and not the 8 of a request"},
+		{"a byte", "00", "status 2", "1 bytes, and not the 8 of a request: 00"},
+		{"a number of four bytes", "01000000", "status 2", "4 bytes, and not the 8 of a request: 01 00 00 00"},
+		{"text of four bytes", "4745540a", "status 2", `: 47 45 54 0a; as text it would be \"GET\\n\": send the number of a batch`},
 		{"seven bytes", "00000000000000", "status 2", "7 bytes, and not the 8"},
 		{"text of nine bytes", "6e65787420626174" + "63", "status 2", "as text it would be"},
 		{"four requests", strings.Repeat("0000000000000000", 4), "status 2", "more than the 8 bytes"},
