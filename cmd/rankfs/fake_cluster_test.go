@@ -197,7 +197,7 @@ func (n *fakeNode) PromoteNode(_ context.Context, name string) (control.Promotio
 func (n *fakeNode) RemoveNode(_ context.Context, name string) error {
 	m, err := n.member(name)
 	if err == nil && m.Host == "node1" {
-		err = meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", m.ID)
+		err = meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: do it on another operator, as node2 (2222222222222222)", m.ID)
 	}
 	if err == nil {
 		n.mu.Lock()

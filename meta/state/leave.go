@@ -115,7 +115,7 @@ func (t *nodes) letsGo(c Leave) (rest []string, err error) {
 		err = fmt.Errorf("node %s %w: only %d nodes vote, and without it the other would be no majority; have another join first, so that three vote",
 			id, meta.ErrBusy, len(voters))
 	case 2*up <= len(voters):
-		err = fmt.Errorf("node %s %w: of %d voters only %d others are up, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
+		err = fmt.Errorf("node %s %w: of %d voters only %d would be up without it, which is no majority; start those that are down, or remove them first; see: rankfs node ls",
 			id, meta.ErrBusy, len(voters), up)
 	}
 	return rest, err

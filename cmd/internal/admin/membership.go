@@ -148,10 +148,24 @@ func (n *membership) RemoveNode(ctx context.Context, name string) error {
 		return n.orDenied(&state.Remove{}, err)
 	}
 	if id == n.Group.Self() {
-		return meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: ask another one to", id)
+		return n.orDenied(&state.Remove{ID: id}, meta.Worded(meta.ErrDenied, "node %s is not allowed to remove itself: %s", id, n.whoMayRemove(id)))
 	}
 	_, err = n.Group.Do(ctx, &state.Remove{ID: id})
 	return err
+}
+
+// whoMayRemove says how a node is removed that cannot do that itself.
+func (n *membership) whoMayRemove(id string) string {
+	all := n.State.Nodes()
+	for _, other := range all {
+		if other.ID != id && other.Up && other.Role != state.Member {
+			return fmt.Sprintf("do it on another operator, as %s (%s)", other.Host, other.ID)
+		}
+	}
+	if len(all) == 1 {
+		return "it is the only node of its cluster, so unmount it"
+	}
+	return "no other operator is up; start one, or make one, and do it there: rankfs node promote NODE"
 }
 
 // PromoteNode makes a node an operator, if this node is one. Otherwise it notes that its

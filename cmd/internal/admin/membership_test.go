@@ -57,6 +57,24 @@ func TestRightsBeforeExistence(t *testing.T) {
 	}
 }
 
+// A node that is to remove itself is told where that is possible.
+func TestANodeCannotRemoveItself(t *testing.T) {
+	for role, want := range map[state.Role]string{
+		state.Operator: "is not allowed to remove itself: do it on another operator, as " + catalogtest.Node(1).Host,
+		state.Member:   "which is for operators",
+	} {
+		cluster := &catalogtest.Cluster{State: roled(t, role, false)}
+		c, err := catalog.New(catalog.Config{Dir: t.TempDir(), State: cluster.State, Env: new(fetch.Env)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = answering(cluster, c, "a").RemoveNode(t.Context(), catalogtest.Node(0).ID)
+		if !errors.Is(err, meta.ErrDenied) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a node that is %s: %v, want %q", role, err, want)
+		}
+	}
+}
+
 // voting is a group in which this node has a vote.
 type voting struct{ alone }
 
