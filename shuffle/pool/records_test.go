@@ -269,7 +269,7 @@ func TestDividedOrNot(t *testing.T) {
 	m := s.members[0]
 	m.stage("s", "maps=2 parts=2 record=line key=1 combine=sum")
 	err := m.commitText("s", 0, "a\t1\nb\tone\n")
-	if !errors.Is(err, unix.EBADMSG) || !strings.Contains(err.Error(), `.map-000000.0 of stage j/s: record at byte 4: field 2 is "one"`) {
+	if !errors.Is(err, unix.EBADMSG) || !strings.Contains(err.Error(), `.map-000000.0 of stage j/s: record 1, at byte 4: field 2 is "one"`) {
 		t.Errorf("a word where a number should be: %v", err)
 	}
 	if left := m.left("s"); !slices.Equal(left, []string{".map-000000.0"}) {

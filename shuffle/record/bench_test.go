@@ -10,7 +10,7 @@ import (
 )
 
 func BenchmarkDivide(b *testing.B) {
-	for _, spec := range []string{"record=line key=1", "record=line key=1 sort=key", "record=line key=1 combine=sum"} {
+	for _, spec := range []string{"record=line key=1", "record=line key=1 sort=key", "record=line key=1 combine=sum", "record=line key=2 combine=first"} {
 		b.Run(spec, func(b *testing.B) {
 			s, _ := meta.ParseStage(spec)
 			text := benchText()

@@ -32,37 +32,53 @@ func (c *combiner) take(r row, key []byte) (err error) {
 		return nil
 	}
 	value := int64(0)
+	if c.merges && c.Combine == meta.Count {
+		value, err = c.valueOf(r)
+	} else {
+		value, err = c.worth(r)
+	}
 	switch {
-	case c.Combine == meta.First:
-	case c.Combine == meta.Count && !c.merges:
-		value = 1
+	case err != nil:
+	case c.some && bytes.Equal(key, c.key):
+		c.value, err = c.join(key, c.value, value)
 	default:
-		if value, err = c.valueOf(r); err != nil {
-			return err
-		}
+		c.begin(r, key, value)
 	}
-	if !c.some || !bytes.Equal(key, c.key) {
-		c.end()
-		c.some, c.key, c.row, c.value = true, key, r, value
-		return nil
-	}
-	return c.add(value)
+	return err
 }
 
-func (c *combiner) add(value int64) error {
-	switch c.Combine {
-	case meta.Sum, meta.Count:
-		sum := c.value + value
-		if (value > 0) != (sum > c.value) && value != 0 {
-			return fmt.Errorf("the sum for key %q is beyond the numbers of 64 bits: %w", clip(c.key), unix.EOVERFLOW)
-		}
-		c.value = sum
-	case meta.Least:
-		c.value = min(c.value, value)
-	case meta.Greatest:
-		c.value = max(c.value, value)
+// begin begins with a key of which that is the first record, and what it has come to so far.
+func (c *combiner) begin(r row, key []byte, value int64) {
+	c.end()
+	c.some, c.key, c.row, c.value = true, key, r, value
+}
+
+// worth is what a record that was not combined yet adds to its key.
+func (s Spec) worth(r row) (int64, error) {
+	switch s.Combine {
+	case meta.First:
+		return 0, nil
+	case meta.Count:
+		return 1, nil
 	}
-	return nil
+	return s.valueOf(r)
+}
+
+// join is what two values of a key come to.
+func (s Spec) join(key []byte, a, b int64) (int64, error) {
+	switch s.Combine {
+	case meta.Sum, meta.Count:
+		sum := a + b
+		if (b > 0) != (sum > a) && b != 0 {
+			return 0, fmt.Errorf("the sum for key %q is beyond the numbers of 64 bits: %w", clip(key), unix.EOVERFLOW)
+		}
+		return sum, nil
+	case meta.Least:
+		return min(a, b), nil
+	case meta.Greatest:
+		return max(a, b), nil
+	}
+	return a, nil
 }
 
 // end puts what the last key has come to.
@@ -89,8 +105,8 @@ func (c *combiner) putRow(r row, key []byte) {
 }
 
 // valueOf is field 2 of a record as a number.
-func (c *combiner) valueOf(r row) (int64, error) {
-	text := field(r.payload, c.Sep, 2)
+func (s Spec) valueOf(r row) (int64, error) {
+	text := field(r.payload, s.Sep, 2)
 	n, ok := parseInt(text)
 	if !ok {
 		return 0, meta.Worded(errBad, "field 2 is %q, and not a whole number of 64 bits", clip(text))

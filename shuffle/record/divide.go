@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -19,13 +20,18 @@ type Divided struct {
 // Divide divides a map into parts, by the hashes of keys; or by the offsets that its writer
 // gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it
 // makes, and what it needs meanwhile, is in memory that it is given: as many bytes as the map
-// has, a newline more, and where records are to be sorted, and are not, entryBytes for each.
+// has, a newline more, and where records are to be sorted, and are not, entryBytes for each,
+// or for each key if these are added up by a table, which takes half as much as the map.
 func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, memory Memory) (Divided, error) {
 	d := division{Spec: s, ctx: ctx, from: b, given: given, parts: make([]share, parts)}
 	if s.Ranges { // which are not known yet
 		d.parts, d.slices = d.parts[:1], parts
 	}
-	if err := d.count(); err != nil {
+	err := d.addUp(memory)
+	if err == nil && d.tally == nil {
+		err = d.count()
+	}
+	if err != nil {
 		return Divided{}, err
 	}
 	switch {
@@ -54,7 +60,8 @@ type division struct {
 
 	sorted bool     // the records of each part are as they were written, and are not combined
 	slices uint64   // that the one part is cut into
-	starts []uint64 // of these, as far as the records are sorted
+	starts []uint64 // where they do, as far as the records are sorted
+	tally  *tally   // of records that are combined, if there are few keys
 
 	touched byte // of bytes that are read to have them near
 }
@@ -103,6 +110,31 @@ func (d *division) each(f func(at int, r row, key []byte, part uint64) error) er
 }
 
 func (d *division) offset(i uint64) int { return int(binary.LittleEndian.Uint64(d.given[8*i:])) }
+
+// addUp makes the tally of the map's records, and counts the keys of each part. There is none
+// where keys are many, or where the map's writer has divided it: then a key may be in several
+// parts.
+func (d *division) addUp(memory Memory) error {
+	if d.Combine == meta.NotCombined || d.given != nil {
+		return nil
+	}
+	t, err := newTally(d.Spec, d.from, memory)
+	if err == nil {
+		err = d.each(func(at int, r row, key []byte, part uint64) error {
+			isNew, err := t.add(at, r, key)
+			if isNew {
+				d.parts[part].records++
+			}
+			return err
+		})
+	}
+	if errors.Is(err, errManyKeys) {
+		clear(d.parts)
+		return nil
+	}
+	d.tally = t
+	return err
+}
 
 // count counts what each part has, and finds whether that is sorted.
 func (d *division) count() error {
@@ -159,7 +191,7 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 // entryBytes is what the index has of a record.
 const entryBytes = int64(unsafe.Sizeof(entry{}))
 
-// index makes an entry of each record, those of each part together.
+// index makes an entry of each record, or key that was added up, those of each part together.
 func (d *division) index(memory Memory) ([]entry, error) {
 	n := uint64(0)
 	for i := range d.parts {
@@ -174,10 +206,17 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		return nil, err
 	}
 	all := unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(b))), n)
-	return all, d.each(func(at int, _ row, key []byte, part uint64) error {
+	put := func(at int, key []byte, part uint64) {
 		p := &d.parts[part]
 		all[p.at] = entry{d.prefix(key), uint64(at)}
 		p.at++
+	}
+	if d.tally != nil {
+		d.tally.each(func(at int, key []byte) { put(at, key, partOf(key, uint64(len(d.parts)))) })
+		return all, nil
+	}
+	return all, d.each(func(at int, _ row, key []byte, part uint64) error {
+		put(at, key, part)
 		return nil
 	})
 }
@@ -249,8 +288,10 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 				d.touch(of[k:min(k+together, len(of))])
 			}
 			r, err := d.first(from[e.at:])
-			if err == nil {
-				err = c.take(r, d.key(r.payload))
+			if key := d.key(r.payload); d.tally != nil {
+				c.begin(r, key, d.tally.of(key))
+			} else if err == nil {
+				err = c.take(r, key)
 			}
 			if err != nil {
 				return fmt.Errorf("record at byte %d: %w", e.at, err)

@@ -170,6 +170,7 @@ func plain(s record.Spec, parts int, maps [][]string) []string {
 	}
 	all := make([]string, parts)
 	for p, records := range of {
+		var b strings.Builder
 		if s.Order != meta.AsWritten {
 			slices.SortStableFunc(records, func(a, b one) int { return plainOrder(s, a.key, b.key) })
 		}
@@ -182,9 +183,10 @@ func plain(s record.Spec, parts int, maps [][]string) []string {
 			for _, one := range records[:n] {
 				payloads = append(payloads, one.payload)
 			}
-			all[p] += plainRecord(s, records[0].key, payloads)
+			b.WriteString(plainRecord(s, records[0].key, payloads))
 			records = records[n:]
 		}
+		all[p] = b.String()
 	}
 	return all
 }
@@ -276,6 +278,52 @@ func TestGivenOffsets(t *testing.T) {
 	}
 }
 
+// Records of few keys are added up before they are sorted, and only the keys are; of many keys
+// all records are. Both come to the same.
+func TestFewKeysAreAddedUp(t *testing.T) {
+	const records = 12_000
+	for _, test := range []struct {
+		keys   int
+		sorted int // entries of the index, of which each has 16 bytes
+	}{{1, 1}, {5, 5}, {700, 700}, {9000, records}, {1 << 40, records}} {
+		for _, text := range []string{"combine=sum", "combine=first by=range", "combine=count sort=key:number"} {
+			r := rand.New(rand.NewPCG(uint64(test.keys), 3))
+			s := specOf(t, "record=line key=1 "+text)
+			var m strings.Builder
+			var all []string
+			used := make(map[int]bool)
+			for i := range records {
+				key := r.IntN(test.keys)
+				if i < test.keys && test.sorted == test.keys {
+					key = i // each is there
+				}
+				used[key] = true
+				line := fmt.Sprintf("%d\t%d\tsome more of it", key, r.IntN(100)-50)
+				m.WriteString(line + "\n")
+				all = append(all, line)
+			}
+			var asked []int64
+			is, err := s.Divide(context.Background(), []byte(m.String()), nil, 3, func(n int64) ([]byte, error) {
+				asked = append(asked, n)
+				return make([]byte, n), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := asked[len(asked)-2]; n != int64(16*test.sorted) {
+				t.Errorf("%s of %d keys: %v bytes were asked for, want %d entries", text, len(used), asked, test.sorted)
+			}
+			parts := 3
+			if s.Ranges { // slices, before samples
+				is.Bytes, parts = is.Bytes[:number(is.Offsets, 3)], 1
+			}
+			if want := strings.Join(plain(s, parts, [][]string{all}), ""); string(is.Bytes) != want {
+				t.Errorf("%s of %d keys: %d bytes, want %d", text, len(used), len(is.Bytes), len(want))
+			}
+		}
+	}
+}
+
 // A map that is in order is not sorted once more: no entry is made of any of its records.
 func TestMapsInOrder(t *testing.T) {
 	given := make([]byte, 16, 24) // where three parts begin and end, the first of which is empty
@@ -321,7 +369,7 @@ func TestErrors(t *testing.T) {
 		{"record=sizes", "\x01\x00\x00\x00ab", "record 1, at byte 5: 1 bytes are left, and the size of a record takes 4"},
 		{"record=sizes", "\x09\x00\x00\x00ab", "record 0, at byte 0: it says that it has 9 bytes, and 2 are left"},
 		{"record=line key=1 sort=key:number", "1\nx\n", `record 1, at byte 2: key "x" is no number, and the spec has sort=key:number`},
-		{"record=line key=1 combine=sum", "a\t1\na\tb\n", `record at byte 4: field 2 is "b", and not a whole number of 64 bits`},
+		{"record=line key=1 combine=sum", "a\t1\na\tb\n", `record 1, at byte 4: field 2 is "b", and not a whole number of 64 bits`},
 		{"record=line key=1 combine=min", "a\n", `field 2 is "", and not a whole number`},
 		{"record=line key=1 combine=sum", "a\t9223372036854775807\na\t1\n", `the sum for key "a" is beyond the numbers of 64 bits`},
 		{"record=line key=1 combine=sum", "a\t-9223372036854775808\na\t-1\n", `the sum for key "a" is beyond the numbers of 64 bits`},

@@ -94,7 +94,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 	sh(t, `printf 'a\t1\nb\tmany\n' > "$1/.map-000000.7"`, stage)
 	r := command(t, "mv", "-f", stage+"/.map-000000.7", stage+"/map-000000")
 	state := sh(t, `cat "$1/state"`, stage)
-	if r.code == 0 || !strings.Contains(r.err, "Bad message") || !strings.Contains(state, `.map-000000.7`) || !strings.Contains(state, `record at byte 4: field 2 is "many"`) {
+	if r.code == 0 || !strings.Contains(r.err, "Bad message") || !strings.Contains(state, `.map-000000.7`) || !strings.Contains(state, `record 1, at byte 4: field 2 is "many"`) {
 		t.Errorf("%v, and state: %s", r, state)
 	}
 }
