@@ -72,7 +72,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"negative", "file:DIR/f?as=fixed:-1", meta.ErrInvalid, "use 1 to 281474976710655"},
 		{"huge", "file:DIR/f?as=fixed:9223372036854775807", meta.ErrInvalid, "use 1 to 281474976710655"},
 		{"lines of a directory", "file:DIR?as=lines", meta.ErrInvalid, "it is a directory"},
-		{"device", "file:/dev/zero", meta.ErrInvalid, "no regular file"},
+		{"device", "file:/dev/zero", meta.ErrInvalid, "no regular file; write what it gives to one"},
 		{"missing", "file:DIR/g", os.ErrNotExist, "no such file"},
 		{"zero byte", "file:DIR/f\x00g", nil, "invalid argument"},
 	}

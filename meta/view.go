@@ -345,7 +345,7 @@ func ParseBytes(s string) (uint64, error) {
 		}
 		return n * u.size, nil
 	}
-	return 0, fmt.Errorf("size %q %w: use a number and a unit, as 512MiB or 2GiB", s, ErrInvalid)
+	return 0, fmt.Errorf("size %q %w: use a number and a unit up to TiB, as 512MiB or 2GiB", s, ErrInvalid)
 }
 
 // FormatTime writes d as options take it, without units of which there are none: 24h, 90m

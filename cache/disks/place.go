@@ -88,6 +88,9 @@ func openPlace(path string, create bool, systems *fileSystems) (*place, error) {
 func (p *place) fill(systems *fileSystems) (err error) {
 	// Opened to read, or the disk could not be turned read-only under us.
 	p.lock, err = p.root.OpenFile(lockName, os.O_RDONLY|os.O_CREATE, 0600)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // as in /proc, /sys
+		return meta.Worded(meta.ErrInvalid, "no file can be made in it; name a directory that this user can make and write to")
+	}
 	if err != nil {
 		return err
 	}

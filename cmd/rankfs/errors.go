@@ -66,6 +66,35 @@ func wants(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// brought adds the commands that cobra brings along, which refuse what is not there; of
+// themselves they show some help and are done.
+func brought(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.RunE = helpOf
+	}
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args = noSuchCommand
+		completion.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		for _, shell := range completion.Commands() {
+			shell.Args = wants()
+		}
+	}
+}
+
+func helpOf(c *cobra.Command, args []string) error {
+	of, others, err := c.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	if err := noSuchCommand(of, others); err != nil {
+		return err
+	}
+	of.InitDefaultHelpFlag()
+	return of.Help()
+}
+
 func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

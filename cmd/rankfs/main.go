@@ -80,5 +80,6 @@ in memory already.
 		p.tokenCommand(), p.nodeCommand(), p.planCommand(), p.queueCommand(), p.shuffleCommand(), p.cacheCommand(), p.warmCommand(), p.traceCommand(), p.simulateCommand(),
 		p.statusCommand(), p.explainCommand(), p.stallCommand(), p.statsCommand(), p.supplyCommand(), p.versionCommand(), exitCodesTopic(),
 	)
+	brought(root)
 	return root
 }

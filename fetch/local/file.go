@@ -46,7 +46,7 @@ func (s *File) open() (*os.File, stamp, error) {
 			s.path, meta.ErrInvalid)
 	}
 	if err == nil && !st.isRegular() {
-		err = fmt.Errorf("source %q %w: it is no regular file", s.path, meta.ErrInvalid)
+		err = fmt.Errorf("source %q %w: it is no regular file; write what it gives to one, and name that", s.path, meta.ErrInvalid)
 	}
 	if err != nil {
 		f.Close()
