@@ -26,8 +26,11 @@ valid argument, or that there is no such directory. This says why. A whole path
 will do as well.`,
 		Args: wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			name, below := viewIn(args[0])
 			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Explanation, error) {
+				name, below := viewIn(args[0], p.asked.Mount)
+				if name == "" {
+					return control.Explanation{}, usage(c, fmt.Errorf("%q is not below %s/datasets; give the name of a view, or a path in one", args[0], p.asked.Mount))
+				}
 				x, err := d.Explain(ctx, control.ExplainRequest{Name: name})
 				if err != nil {
 					return x, about(err, name)
@@ -52,10 +55,13 @@ func writeExplained(w io.Writer, x control.Explanation) {
 	warn(w, x.Warning)
 }
 
-// viewIn is the name of the view in a path, and what follows it.
-func viewIn(path string) (name, below string) {
-	if _, below, ok := strings.Cut(path, "/datasets/"); ok {
-		path = below
+// viewIn is the name of the view in a path, and what follows it. The mount point may
+// itself be below a directory called datasets.
+func viewIn(path, mount string) (name, below string) {
+	if in, ok := strings.CutPrefix(path, mount+"/datasets/"); ok {
+		path = in
+	} else if _, in, ok := strings.Cut(path, "/datasets/"); ok {
+		path = in
 	}
 	name, below, _ = strings.Cut(path, "/")
 	return name, strings.TrimRight(below, "/")
