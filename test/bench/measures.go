@@ -55,6 +55,9 @@ var measures = []measure{
 	{name: "pool, all-to-all of 4 ranks x 256 MiB, one host / MPI_Alltoallv", target: 2.5, atMost: true, setup: poolExchange},
 	{name: "pool, 2 GiB of lines sorted, 16 maps and 8 ranges / sort --parallel", target: 0.7, atMost: true, setup: poolSort},
 	{name: "pool, the same of sorted maps / sort -m", target: 0.6, atMost: true, setup: poolMerge},
+	{name: "pool, words of 1 GiB of text counted by combine=sum / awk, sort and uniq", target: 0.5, atMost: true, setup: poolWords},
+	{name: "pool, the same / a table of mawk", target: 1, atMost: true, setup: poolWordTable},
+	{name: "pool, 1 GiB of lines sorted, 99 of 100 in one part, read by ranges of maps / spread evenly", target: 1.3, atMost: true, setup: poolSkew},
 }
 
 var figures = []figure{

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // A Corpus is N records, each a pure function of the seed and its index.
@@ -14,6 +17,7 @@ type Corpus struct {
 	Side      int
 	Seed      uint64
 	Scattered bool // insertion order is not key order
+	Skew      int  // keys of 99 of 100 records have a hash that is 0 modulo this
 
 	// Key and Value append record i to dst.
 	Key   func(dst []byte, i int) []byte
@@ -102,13 +106,42 @@ func (c Corpus) keyed() Corpus {
 	c.Key = func(dst []byte, i int) []byte { return dst }
 	c.Value = func(dst []byte, i int) []byte {
 		start := len(dst)
-		dst = c.fill(dst, i, 0, keyBytes)
-		spell(dst[start:], symbols)
+		for try := 0; ; try++ {
+			dst = c.fill(dst[:start], i, 2*try, keyBytes)
+			spell(dst[start:], symbols)
+			if c.Skew == 0 || i%100 == 0 || xxhash.Sum64(dst[start:])%uint64(c.Skew) == 0 {
+				break
+			}
+		}
 		dst = append(dst, '\t')
 		rest := len(dst)
 		dst = c.fill(dst, i, -c.Size, max(0, c.Size-keyBytes-2))
 		spell(dst[rest:], symbols)
 		return append(dst, '\n')
+	}
+	return c
+}
+
+// vocabulary is how many words text has, of which the n-th comes about 1/n as often as the
+// first: in bits.
+const vocabulary = 20
+
+// text are lines of words, Size bytes or a word more.
+func (c Corpus) text() Corpus {
+	c.Key = func(dst []byte, i int) []byte { return dst }
+	c.Value = func(dst []byte, i int) []byte {
+		start := len(dst)
+		for j := 0; len(dst)-start < c.Size; j++ {
+			random := float64(c.word(i, j)>>11) / (1 << 53)
+			n := uint64(math.Exp2(random * vocabulary))
+			h := mix(n * golden)
+			for range 1 + bits.Len64(n)/3 + int(h>>60%5) { // frequent words are short
+				dst = append(dst, 'a'+byte(h%26))
+				h /= 26
+			}
+			dst = append(dst, ' ')
+		}
+		return append(dst[:max(start, len(dst)-1)], '\n')
 	}
 	return c
 }

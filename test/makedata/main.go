@@ -4,6 +4,7 @@
 //	makedata lmdb   -n N -size B -o DIR   LMDB of records that verify themselves
 //	makedata lines  -n N -size B -o FILE  text, B bytes a line on the mean
 //	makedata keyed  -n N -size B -o FILE  text, B bytes a line, which begins with a key and a tab
+//	makedata text   -n N -size B -o FILE  text of words, some B bytes a line
 //	makedata fixed  -n N -size B -o FILE  records of B bytes, back to back
 //	makedata points -n N          -o FILE  points of eight classes, 64 floats each
 //	makedata tree   -n N -size B -o DIR   files of B bytes on the mean
@@ -40,6 +41,7 @@ var kinds = map[string]kind{
 	"lmdb":   {4096, makeLMDB, Corpus.words},
 	"lines":  {80, makeFile, Corpus.lines},
 	"keyed":  {100, makeFile, Corpus.keyed},
+	"text":   {80, makeFile, Corpus.text},
 	"fixed":  {4096, makeFile, Corpus.words},
 	"points": {pointNumbers * 4, makeFile, Corpus.points},
 	"tree":   {4096, makeTree, Corpus.files},
@@ -54,11 +56,11 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("use makedata datum|lmdb|lines|keyed|fixed|points|tree -n N -o PATH")
+		return errors.New("use makedata datum|lmdb|lines|keyed|text|fixed|points|tree -n N -o PATH")
 	}
 	k, ok := kinds[args[0]]
 	if !ok {
-		return fmt.Errorf("no kind %q: use datum, lmdb, lines, keyed, fixed, points or tree", args[0])
+		return fmt.Errorf("no kind %q: use datum, lmdb, lines, keyed, text, fixed, points or tree", args[0])
 	}
 	var c Corpus
 	var out, checksums, keys string
@@ -69,6 +71,7 @@ func run(args []string) error {
 	flags.IntVar(&c.Side, "side", 32, "datum: height and width of an image")
 	flags.Uint64Var(&c.Seed, "seed", 0, "other content for another seed")
 	flags.BoolVar(&c.Scattered, "random-order", false, "lmdb, datum: insert in random order, so that neighbours lie apart")
+	flags.IntVar(&c.Skew, "skew", 0, "keyed: of 100 keys 99 are in the first of so many parts, by XXH64")
 	flags.StringVar(&out, "o", "", "where to put the data (must not exist)")
 	flags.StringVar(&checksums, "checksums", "", "file for the XXH64 of every record")
 	flags.StringVar(&keys, "keys", "", "lmdb, datum, tree: file for the keys, one a line")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,25 +46,58 @@ func sums(t *testing.T, k kind, name string, seed uint64) []byte {
 	return b
 }
 
-// Keys of lines differ, and are spread over parts.
-func TestKeyed(t *testing.T) {
+// Of keys that are skewed as good as all are in one part, and they differ as others do.
+func TestSkew(t *testing.T) {
 	const n, parts = 20_000, 8
-	of, keys := make([]int, parts), make(map[string]bool)
-	c := Corpus{N: n, Size: 100, Seed: 1}.keyed()
-	for i := range n {
+	for _, skew := range []int{0, parts} {
+		of, keys := make([]int, parts), make(map[string]bool)
+		c := Corpus{N: n, Size: 100, Seed: 1, Skew: skew}.keyed()
+		for i := range n {
+			line := c.Value(nil, i)
+			key, _, ok := bytes.Cut(line, []byte("\t"))
+			if !ok || len(line) != 100 || bytes.IndexByte(line, '\n') != 99 {
+				t.Fatalf("line %d is %q", i, line)
+			}
+			of[xxhash.Sum64(key)%parts]++
+			keys[string(key)] = true
+		}
+		if len(keys) != n {
+			t.Errorf("%d keys of %d lines", len(keys), n)
+		}
+		if least, most := n*99/100, n*992/1000; skew > 0 && (of[0] < least || of[0] > most) {
+			t.Errorf("%d lines of %d are in the first part", of[0], n)
+		}
+		if skew == 0 && (slices.Min(of) < n/parts*9/10 || slices.Max(of) > n/parts*11/10) {
+			t.Errorf("parts have %v lines", of)
+		}
+	}
+}
+
+// The second word comes half as often as the first, the fourth a quarter, and so on; each is
+// one of many.
+func TestText(t *testing.T) {
+	counts := make(map[string]int)
+	all := 0
+	c := Corpus{N: 20_000, Size: 80, Seed: 1}.text()
+	for i := range c.N {
 		line := c.Value(nil, i)
-		key, _, ok := bytes.Cut(line, []byte("\t"))
-		if !ok || len(line) != 100 || bytes.IndexByte(line, '\n') != 99 {
+		if bytes.IndexByte(line, '\n') != len(line)-1 || len(line) < 80 || len(line) > 80+14 {
 			t.Fatalf("line %d is %q", i, line)
 		}
-		of[xxhash.Sum64(key)%parts]++
-		keys[string(key)] = true
+		for _, w := range bytes.Fields(line) {
+			counts[string(w)]++
+			all++
+		}
 	}
-	if len(keys) != n {
-		t.Errorf("%d keys of %d lines", len(keys), n)
+	of := slices.Sorted(maps.Values(counts))
+	slices.Reverse(of)
+	if len(of) < all/10 || len(of) > all/2 {
+		t.Errorf("%d words, of which %d are different ones", all, len(of))
 	}
-	if slices.Min(of) < n/parts*9/10 || slices.Max(of) > n/parts*11/10 {
-		t.Errorf("parts have %v lines", of)
+	for _, n := range []int{2, 8, 32} {
+		if share := float64(of[n-1]) * float64(n) / float64(of[0]); share < 0.5 || share > 2 {
+			t.Errorf("the first word comes %d times, the one of rank %d %d times", of[0], n, of[n-1])
+		}
 	}
 }
 
