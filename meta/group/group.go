@@ -73,6 +73,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	directory := &directory{c, known}
 	g.links = &links{c, directory, g.standing}
 	g.calls = newCalls(c.Self.ID, func(ctx context.Context, id string) (net.Conn, error) { return g.Dial(ctx, id, trust.Call) }, c.Log)
+	lookout := &lookout{c, g.calls}
 	greeter := &greeter{c, directory, g.standing, g.calls}
 	certificate := &certificate{c, directory, g.standing}
 
@@ -84,7 +85,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	began, err := store.began()
 	founds = mayFound && !began
 	if err == nil {
-		g.replica, err = startReplica(c, store, g.links, founds)
+		g.replica, err = startReplica(c, store, g.links, newSenders(c, lookout, directory), founds)
 	}
 	if err != nil {
 		return false, errors.Join(err, store.close(), g.calls.close())
@@ -93,7 +94,6 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	seen, ballot, warnings := &sightings{dead: c.times.dead, most: c.times.look}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
 	g.progress = &progress{c, g.replica, g.leaderCalls}
-	lookout := &lookout{c, g.calls}
 	executor := &executor{c, g.replica, lookout, ballot}
 	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
 	g.tokens = &tokens{c, g.progress, g.commands}

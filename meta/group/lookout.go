@@ -54,3 +54,8 @@ func (l *lookout) await(ctx context.Context, id string) (answered string) {
 		}
 	}
 }
+
+// pulse is what a node says of itself that is there.
+func (c *Config) pulse() pulse {
+	return pulse{Speaks: c.Machine.Speaks(), Applied: c.Machine.Summary().Applied, Signs: c.Authority.CanSign(), Clock: c.Now().UnixNano()}
+}

@@ -3,6 +3,8 @@ package group
 import (
 	"context"
 	"encoding/json"
+
+	"rankfs/meta/state"
 )
 
 // A progress says how far a node is, and waits until this one is as far as the cluster.
@@ -44,11 +46,11 @@ func (p *progress) serveNow(ctx context.Context, _ string, _ json.RawMessage) (a
 	return p.config.pulse(), nil
 }
 
-// servePulse says that this node is there.
+// servePulse says that this node is there, and who leads.
 func (p *progress) servePulse(context.Context, string, json.RawMessage) (any, error) {
-	return p.config.pulse(), nil
-}
-
-func (c *Config) pulse() pulse {
-	return pulse{Speaks: c.Machine.Speaks(), Applied: c.Machine.Summary().Applied, Signs: c.Authority.CanSign(), Clock: c.Now().UnixNano()}
+	now := p.config.pulse()
+	if p.config.Machine.Version() >= state.Signed {
+		now.Leader = p.replica.Leader()
+	}
+	return now, nil
 }

@@ -22,9 +22,10 @@ import (
 // which changes Raft's configuration. Raft locks for itself; no lock of this package is
 // held when it is called, except that the ballot is while voters change.
 type replica struct {
-	config *Config
-	links  *links
-	store  *store
+	config  *Config
+	links   *links
+	store   *store
+	senders *senders
 	configuration
 	endRaft   func() raft.Future // the same each time
 	transport *transport
@@ -46,12 +47,12 @@ const maxWrites = 1024
 const trailing = 16384
 
 // startReplica runs Raft on a store, of which it becomes the owner if there is no error.
-func startReplica(c *Config, s *store, l *links, bootstrap bool) (*replica, error) {
-	r := &replica{config: c, links: l, store: s, writes: make(chan struct{}, maxWrites)}
+func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) (*replica, error) {
+	r := &replica{config: c, links: l, store: s, senders: from, writes: make(chan struct{}, maxWrites)}
 	r.reign.begin()
 	self := raftAddress(c.Self.ID, c.Self.Addr)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream{c.Port.Listener(trust.Raft), self, r.dial}, MaxPool: 3, Timeout: c.times.message, Logger: hclogger(c.Log),
+		Stream: stream{c.Port.Listener(trust.Raft), self, r.dial, from.admit}, MaxPool: 3, Timeout: c.times.message, Logger: hclogger(c.Log),
 		// No pipelines: one whose follower knows of a newer term is left with a
 		// send that no goroutine receives, and Raft waits for it when it shuts down.
 		MaxRPCsInFlight: 1,
@@ -72,8 +73,10 @@ func startReplica(c *Config, s *store, l *links, bootstrap bool) (*replica, erro
 		}
 	}
 	if err != nil {
+		from.end()
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), network.Close())
 	}
+	from.begin(&r.configuration)
 	r.endRaft = sync.OnceValue(r.raft.Shutdown)
 	alone := func() bool { return r.alone(c.Self.ID) }
 	s.log.alone.Store(&alone)
@@ -260,6 +263,7 @@ func (r *replica) follow(ctx context.Context, index uint64) error {
 // close ends this node's part, until it is started again. What it knows is on disk.
 func (r *replica) close() error {
 	r.transport.end()
+	r.senders.end()
 	if r.config.Machine.Summary().Applied > 0 {
 		_ = r.raft.Snapshot().Error() // so that a node that is alone when it wakes up knows more; there may be nothing new
 	}

@@ -11,8 +11,9 @@ import (
 type pulse struct {
 	Speaks  int    `json:"speaks,omitempty"` // the newest version of commands that it understands, if not the oldest
 	Applied uint64 `json:"applied"`
-	Signs   bool   `json:"signs,omitempty"` // has the authority's key
-	Clock   int64  `json:"clock"`           // what its clock shows, in nanoseconds since 1970
+	Signs   bool   `json:"signs,omitempty"`  // has the authority's key
+	Clock   int64  `json:"clock"`            // what its clock shows, in nanoseconds since 1970
+	Leader  string `json:"leader,omitempty"` // who leads, as it knows; not said in a cluster of the release before
 }
 
 // sightings are what the leader knows of each node since it has led: for how long it was

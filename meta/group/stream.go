@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"rankfs/meta"
+	"rankfs/meta/trust"
 )
 
 // Raft knows a server by an address. Ours has the node's id, which is authenticated,
@@ -21,8 +22,21 @@ func raftAddress(id, addr string) raft.ServerAddress {
 // A stream is the way that Raft's connections take: the node's port.
 type stream struct {
 	net.Listener
-	self raft.ServerAddress
-	dial func(ctx context.Context, addr, id string) (net.Conn, error)
+	self  raft.ServerAddress
+	dial  func(ctx context.Context, addr, id string) (net.Conn, error)
+	admit func(id string) bool // which nodes are listened to
+}
+
+// Accept implements net.Listener.
+func (s stream) Accept() (net.Conn, error) {
+	conn, err := s.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &heeded{Conn: conn, admit: func() bool {
+		id, ok := trust.PeerID(conn)
+		return ok && s.admit(id)
+	}}, nil
 }
 
 // Dial implements raft.StreamLayer.
