@@ -50,10 +50,11 @@ func (p *Split) block() error {
 	if p.bodies {
 		return p.blockBodies(count, n)
 	}
-	if err := p.blockValues(count, value{off: -1}); err != nil {
+	total, err := p.blockValues(count, value{off: -1})
+	if err != nil {
 		return err
 	}
-	return p.in.skip(n)
+	return p.passValues(n, total)
 }
 
 // buffer returns the length of the buffer that follows.
@@ -94,27 +95,44 @@ func (p *Split) blockBodies(count, n int64) error {
 	if err := p.values.reset(&p.coded); err != nil {
 		return p.refuse(err)
 	}
-	if err := p.blockValues(count, value{body: p.values.out, off: -1}); err != nil {
+	if _, err := p.blockValues(count, value{body: p.values.out, off: -1}); err != nil {
 		return err
 	}
 	return p.ended(p.values)
 }
 
-// blockValues has the values of a block taken, each v with a size.
-func (p *Split) blockValues(count int64, v value) error {
-	var total int64
+// passValues passes over the n bytes of a block's values, total when decoded. Where
+// those may be in chunks that are too large, the first one is decoded, which no other
+// exceeds: what Copy cannot read is refused by Scan.
+func (p *Split) passValues(n, total int64) error {
+	if total <= maxChunk {
+		return p.in.skip(n)
+	}
+	p.coded = section{p.in, n}
+	if err := p.values.reset(&p.coded); err != nil {
+		return p.refuse(err)
+	}
+	if _, err := p.values.out.Peek(1); err != nil {
+		return p.refuse(fmt.Errorf("values: %w", unexpected(err)))
+	}
+	return p.in.skip(p.coded.left)
+}
+
+// blockValues has the values of a block taken, each v with a size, and returns the sum
+// of the sizes.
+func (p *Split) blockValues(count int64, v value) (total int64, err error) {
 	for range count {
 		size, _, err := readVint(p.sizes.out)
 		if err != nil {
-			return p.refuse(fmt.Errorf("lengths of values: %w", unexpected(err)))
+			return 0, p.refuse(fmt.Errorf("lengths of values: %w", unexpected(err)))
 		}
 		v.size = size
 		if total += v.size; v.size < 0 || total > maxValues {
-			return p.damaged("a value of %d bytes in a block of %d or more", v.size, total)
+			return 0, p.damaged("a value of %d bytes in a block of %d or more", v.size, total)
 		}
 		if err := p.take(v); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return p.ended(p.sizes)
+	return total, p.ended(p.sizes)
 }

@@ -33,8 +33,8 @@ type chunks struct {
 type block interface {
 	// bound is the most bytes that src may decode to.
 	bound(src []byte) int
-	// decode fills dst from its beginning, and fails if the result does not fit.
-	// After an error the contents of dst are undefined.
+	// decode fills dst from its beginning, and fails with errLong if the result does
+	// not fit. After an error the contents of dst are undefined.
 	decode(dst, src []byte) (int, error)
 }
 
@@ -85,7 +85,7 @@ func (c *chunks) next() error {
 		return unexpected(err)
 	}
 	if n > maxChunk {
-		return meta.Worded(meta.ErrInvalid, "a chunk has %d bytes, and may have %d: write the file with a smaller buffer of the codec", n, maxChunk)
+		return meta.Worded(meta.ErrInvalid, "a chunk has %d bytes, and may have %d: %s", n, maxChunk, smaller)
 	}
 	c.packed = atLeast(c.packed, n)[:n]
 	_, err = io.ReadFull(c.src, c.packed)
@@ -111,9 +111,17 @@ func (c *chunks) length() (int, error) {
 
 func (c *chunks) unpack(dst []byte) (int, error) {
 	n, err := c.block.decode(dst, c.packed)
+	if errors.Is(err, errLong) && len(dst) < c.left { // the group has room for it
+		return 0, meta.Worded(meta.ErrInvalid, "a chunk has more than %d bytes when it is unpacked: %s", len(dst), smaller)
+	}
 	c.left -= n
 	return n, err
 }
+
+// smaller is what to do about a chunk that is too large.
+const smaller = "write the file with a smaller buffer of the codec"
+
+var errLong = errors.New("a chunk longer than it should be")
 
 // atLeast is b, or a new one, with room for n bytes.
 func atLeast(b []byte, n int) []byte {
@@ -134,7 +142,7 @@ func (snappyBlock) bound(src []byte) int {
 func (snappyBlock) decode(dst, src []byte) (int, error) {
 	n, err := s2.DecodedLen(src)
 	if err == nil && n > len(dst) {
-		err = errors.New("a chunk longer than it should be")
+		err = errLong
 	}
 	if err != nil {
 		return 0, err
@@ -147,7 +155,10 @@ func (snappyBlock) decode(dst, src []byte) (int, error) {
 
 type lz4Block struct{}
 
-var errLz4 = errors.New("LZ4: damaged block")
+var (
+	errLz4     = errors.New("LZ4: damaged block")
+	errLz4Long = fmt.Errorf("LZ4: %w", errLong)
+)
 
 func (lz4Block) bound(src []byte) int { return 255 * len(src) }
 
@@ -158,8 +169,11 @@ func (lz4Block) decode(dst, src []byte) (int, error) {
 	for s < len(src) {
 		token := src[s]
 		n, next, ok := lz4Length(src, s+1, int(token>>4))
-		if s = next; !ok || n > len(src)-s || n > len(dst)-d {
+		if s = next; !ok || n > len(src)-s {
 			return 0, errLz4
+		}
+		if n > len(dst)-d {
+			return 0, errLz4Long
 		}
 		copyShort(dst[d:], src[s:], n)
 		d, s = d+n, s+n
@@ -172,8 +186,11 @@ func (lz4Block) decode(dst, src []byte) (int, error) {
 		back := int(binary.LittleEndian.Uint16(src[s:]))
 		n, next, ok = lz4Length(src, s+2, int(token&15))
 		n += 4
-		if s = next; !ok || back == 0 || back > d || n > len(dst)-d {
+		if s = next; !ok || back == 0 || back > d {
 			return 0, errLz4
+		}
+		if n > len(dst)-d {
+			return 0, errLz4Long
 		}
 		repeat(dst[d-back:], back, n)
 		d += n

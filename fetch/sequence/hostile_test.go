@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -289,6 +290,40 @@ func TestBombs(t *testing.T) {
 			}
 			if taken := after.TotalAlloc - before.TotalAlloc; taken > 32<<20 {
 				t.Errorf("%s %s: %d bytes of memory", kind, codec, taken)
+			}
+		}
+	}
+}
+
+// What is written in chunks that are too large to be read is refused when it is
+// scanned, and is not said to be corrupt.
+func TestLargeChunks(t *testing.T) {
+	const large = 5 << 20
+	random := make([]byte, large)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	for _, c := range []struct {
+		name, codec string
+		value       []byte
+		pack        func([]byte) []byte
+	}{
+		{"large when packed", "SnappyCodec", random, packSnappy},
+		{"large when packed", "Lz4Codec", random, func(b []byte) []byte { return lz4Sequence(nil, b, 4) }},
+		{"large when unpacked", "SnappyCodec", make([]byte, large), packSnappy},
+		{"large when unpacked", "Lz4Codec", make([]byte, large), packLz4},
+	} {
+		for _, kind := range []string{"record", "block"} {
+			for _, class := range []string{bytesWritable, other} {
+				w := writePacked(format{6, kind, c.codec, class, 100, 1}, [][]byte{c.value}, func(b []byte) []byte { return frame(b, 8<<20, c.pack) })
+				h := header(t, w.data)
+				size := int64(len(w.data))
+				for does, err := range map[string]error{
+					"scan": split(h, w.data, 0, size).Scan(t.Context(), func(int64, int64) error { return nil }),
+					"copy": split(h, w.data, 0, size).Copy(t.Context(), make([]byte, large)),
+				} {
+					if !errors.Is(err, meta.ErrInvalid) || errors.Is(err, meta.ErrCorrupt) || !strings.Contains(err.Error(), "smaller buffer of the codec") {
+						t.Errorf("%v, %s: %s: %v", w.format, c.name, does, err)
+					}
+				}
 			}
 		}
 	}

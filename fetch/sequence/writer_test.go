@@ -75,7 +75,12 @@ var sync = []byte{0xff, 0xff, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 // write makes a file of the values.
 func write(t testing.TB, f format, values [][]byte) *file {
 	t.Helper()
-	w := &writer{pack: packer(t, f.codec), file: &file{format: f, values: values}}
+	return writePacked(f, values, packer(t, f.codec))
+}
+
+// writePacked makes a file of values that pack compresses.
+func writePacked(f format, values [][]byte, pack func([]byte) []byte) *file {
+	w := &writer{pack: pack, file: &file{format: f, values: values}}
 	w.head()
 	if f.kind == "block" {
 		w.blocks()
@@ -197,9 +202,9 @@ func packer(t testing.TB, codec string) func([]byte) []byte {
 	}
 	switch codec {
 	case "SnappyCodec":
-		return func(b []byte) []byte { return frame(b, func(b []byte) []byte { return snappy.Encode(nil, b) }) }
+		return func(b []byte) []byte { return frame(b, chunk, packSnappy) }
 	case "Lz4Codec":
-		return func(b []byte) []byte { return frame(b, packLz4) }
+		return func(b []byte) []byte { return frame(b, chunk, packLz4) }
 	case "GzipCodec":
 		w = gzip.NewWriter(&out)
 	case "ZStandardCodec":
@@ -223,9 +228,12 @@ func packer(t testing.TB, codec string) func([]byte) []byte {
 	}
 }
 
+const chunk = 218 << 10 // what fits a buffer of 256 KiB when it does not shrink
+
+func packSnappy(b []byte) []byte { return snappy.Encode(nil, b) }
+
 // frame writes b as Hadoop does for codecs that know only blocks.
-func frame(b []byte, pack func([]byte) []byte) []byte {
-	const chunk = 218 << 10 // what fits a buffer of 256 KiB when it does not shrink
+func frame(b []byte, chunk int, pack func([]byte) []byte) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
 	for len(b) > 0 {
 		n := min(len(b), chunk)
