@@ -1,11 +1,13 @@
 package hdfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -125,6 +127,9 @@ const streams = 4
 // files are still the indexed ones.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	reads := fileReads(extents, dst)
+	if s.form.whole {
+		reads = joined(reads)
+	}
 	err := together(ctx, len(reads), func(ctx context.Context, i int) error {
 		return s.form.read(ctx, s, reads[i])
 	})
@@ -161,10 +166,25 @@ func fileReads(extents []index.Extent, dst []byte) (reads []fileRead) {
 			size += extents[n].Len
 			n++
 		}
-		reads = append(reads, fileRead{extents[0].File, extents[:n], dst[:size]})
+		reads = append(reads, fileRead{extents[0].File, []part{{extents[:n], dst[:size]}}})
 		extents, dst = extents[n:], dst[size:]
 	}
 	return reads
+}
+
+// joined makes one read of all of a file.
+func joined(reads []fileRead) []fileRead {
+	slices.SortStableFunc(reads, func(a, b fileRead) int { return cmp.Compare(a.file, b.file) })
+	n := 0
+	for i, r := range reads {
+		if i > 0 && reads[n-1].file == r.file {
+			reads[n-1].parts = append(reads[n-1].parts, r.parts...)
+			continue
+		}
+		reads[n] = r
+		n++
+	}
+	return reads[:n]
 }
 
 // together does n things, several at a time, until one fails. It passes a memory fault
@@ -207,19 +227,22 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 
 // plain reads extents of a file that stand in it as they are.
 func plain(ctx context.Context, s *Source, want fileRead) error {
-	f, dst := s.index.File(want.file), want.dst
-	for _, e := range want.extents {
-		if e.Len == 0 {
-			continue
+	f := s.index.File(want.file)
+	for _, p := range want.parts {
+		dst := p.dst
+		for _, e := range p.extents {
+			if e.Len == 0 {
+				continue
+			}
+			r := s.open(ctx, f.Path, e.Off, e.Off+e.Len)
+			r.places = s.places
+			_, err := io.ReadFull(r, dst[:e.Len])
+			r.Close()
+			if err != nil {
+				return err
+			}
+			dst = dst[e.Len:]
 		}
-		r := s.open(ctx, f.Path, e.Off, e.Off+e.Len)
-		r.places = s.places
-		_, err := io.ReadFull(r, dst[:e.Len])
-		r.Close()
-		if err != nil {
-			return err
-		}
-		dst = dst[e.Len:]
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // nowhere as they are: in the index each split of a file is a file of its own,
 // which has the split's values one after another.
 func sequences() form {
-	return form{name: "sequence", read: decode, find: values, check: checkValues, scan: func(ctx context.Context, s *scan) error {
+	return form{name: "sequence", read: decode, whole: true, find: values, check: checkValues, scan: func(ctx context.Context, s *scan) error {
 		s.reuse(isSplit)
 		return s.each(ctx, s.addValues)
 	}}
@@ -108,8 +108,9 @@ func (s *scan) addValues(p split, found *findings) error {
 // decode reads values of one split of a file.
 func decode(ctx context.Context, s *Source, want fileRead) error {
 	f := s.index.File(want.file)
-	if f.Size == 0 || len(want.extents) == 1 && want.extents[0].Len == f.Size {
-		return s.decodeSplit(ctx, f, want.dst)
+	first := want.parts[0]
+	if f.Size == 0 || len(want.parts) == 1 && len(first.extents) == 1 && first.extents[0].Len == f.Size {
+		return s.decodeSplit(ctx, f, first.dst)
 	}
 	// Some values of many: all have to be decoded. This is for a node whose cache has no
 	// room for whole splits.
@@ -121,9 +122,11 @@ func decode(ctx context.Context, s *Source, want fileRead) error {
 	if err := s.decodeSplit(ctx, f, all); err != nil {
 		return err
 	}
-	at := 0
-	for _, e := range want.extents {
-		at += copy(want.dst[at:], all[e.Off:e.Off+e.Len])
+	for _, p := range want.parts {
+		at := 0
+		for _, e := range p.extents {
+			at += copy(p.dst[at:], all[e.Off:e.Off+e.Len])
+		}
 	}
 	return nil
 }
@@ -142,6 +145,7 @@ func (s *Source) decodeSplit(ctx context.Context, f index.File, dst []byte) erro
 		return err
 	}
 	r := s.open(ctx, f.Path, from, end)
+	r.places = s.places
 	defer r.Close()
 	defer stall.Enter(ctx, stall.Decode).Leave(int64(len(dst)))
 	if err := h.Split(received{r}, size, from, to).Copy(ctx, dst); err != nil {
@@ -182,6 +186,7 @@ func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	in := r.source.open(r.ctx, r.path, off, end)
+	in.places = r.source.places
 	defer in.Close()
 	n, err := io.ReadFull(in, p[:end-off])
 	if err == nil && n < len(p) {

@@ -37,11 +37,18 @@ type form struct {
 	check func(p split, size int64, found *findings) error
 	// read reads what is wanted of one file.
 	read func(ctx context.Context, s *Source, want fileRead) error
+	// whole: a file can only be read as a whole, so all that is wanted of it is one read.
+	whole bool
 }
 
 // A fileRead is what a read wants of one file.
 type fileRead struct {
-	file    uint32
+	file  uint32
+	parts []part
+}
+
+// A part is extents that follow one another in what is read.
+type part struct {
 	extents []index.Extent
 	dst     []byte
 }
