@@ -21,7 +21,7 @@ func (n *fakeNode) Cluster() control.Cluster {
 			State: state, Voter: i <= 3, Role: map[bool]string{true: "operator", false: "member"}[i == 1], Entered: epoch.Add(time.Duration(i) * time.Hour),
 		}
 	}
-	c := control.Cluster{ID: "c0ffee", Self: strings.Repeat("1", 16), Leader: strings.Repeat("1", 16), Term: 7, Applied: 1234}
+	c := control.Cluster{ID: "c0ffee", Self: strings.Repeat("1", 16), Leader: strings.Repeat("1", 16), Term: 7, Applied: 1234, Plans: 1500}
 	switch n.config.Listen {
 	case "":
 		alone := node(1, "up")
@@ -102,7 +102,8 @@ func fakeLeases() []control.Leases {
 	}
 }
 
-// All has node3 down, a disk of node2 ill, and node4 of the release before.
+// All has node3 down, a disk of node2 ill, node4 of a release that says nothing and node5 of
+// one that does not say how many plans it knows.
 func (n *fakeNode) All(context.Context) (all []control.NodeStatus) {
 	for _, m := range n.Cluster().Nodes {
 		s := control.NodeStatus{Member: m}
@@ -112,8 +113,12 @@ func (n *fakeNode) All(context.Context) (all []control.NodeStatus) {
 		case "node4":
 			s.Error = "it is of a release that does not say"
 		default:
-			s.NodeSummary = &control.NodeSummary{Version: "v0.1", Readers: 8, Tiers: []control.Tier{
+			plans, term := 1500, uint64(7)
+			s.NodeSummary = &control.NodeSummary{Version: "v0.1", Readers: 8, Plans: &plans, Term: &term, Tiers: []control.Tier{
 				{Name: "ram", Used: 3 << 28, Budget: 2 << 30}, {Name: "nvme", Used: 1 << 40, Budget: 2 << 40}, {Name: "nvme", Budget: 1 << 40}}}
+		}
+		if m.Host == "node5" {
+			s.Plans, s.Term = nil, nil
 		}
 		if m.Host == "node2" {
 			s.Faults = []control.Fault{fault("tier", "x"), fault("disk", "y"), fault("disk", "z")}

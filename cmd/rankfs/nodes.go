@@ -330,6 +330,7 @@ func writeCluster(w io.Writer, k control.Cluster) {
 		"leader", fmt.Sprintf("%s, in term %d", leader, k.Term),
 		"voters", fmt.Sprintf("%d of %d up", up, voters),
 		"nodes", fmt.Sprintf("%s of %s up", terminal.Count(nodesUp), terminal.Count(len(k.Nodes))),
+		"plans", terminal.Count(k.Plans)+" settled",
 		"down", terminal.Wrap(strings.Join(down, ", "), 70, "          "),
 	)
 }

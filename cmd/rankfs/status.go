@@ -33,10 +33,10 @@ func (p *program) statusCommand() *cobra.Command {
 
 // writeAll is a line for each node, and below why some say nothing.
 func writeAll(w io.Writer, nodes []control.NodeStatus) {
-	t := terminal.NewTable("", "NODE", "HOST", "STATE", "ROLE", "VERSION", " RANKS", "  RAM", " OF", "  NVME", " OF", "HEALTH")
+	t := terminal.NewTable("", "NODE", "HOST", "STATE", "ROLE", "VERSION", " RANKS", " PLANS", "  RAM", " OF", "  NVME", " OF", "HEALTH")
 	for _, n := range nodes {
 		if n.NodeSummary == nil {
-			t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), "-", "-", "-", "-", "-", "-", "-")
+			t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), "-", "-", "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		var ram, nvme control.Tier
@@ -48,7 +48,7 @@ func writeAll(w io.Writer, nodes []control.NodeStatus) {
 			sum.Used += tier.Used
 			sum.Budget += tier.Budget
 		}
-		t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), n.Version, terminal.Count(n.Readers),
+		t.Add(n.ID, hostOf(n.Member), n.State, orDash(n.Role), n.Version, terminal.Count(n.Readers), countOrDash(n.Plans),
 			terminal.Bytes(ram.Used), terminal.Bytes(ram.Budget), orNone(nvme.Used, nvme.Budget), orNone(nvme.Budget, nvme.Budget), inShort(n.Faults))
 	}
 	t.Write(w)
@@ -57,6 +57,14 @@ func writeAll(w io.Writer, nodes []control.NodeStatus) {
 			fmt.Fprintf(w, "\n%s\n", terminal.Wrap(fmt.Sprintf("%s (%s): %s", n.Host, n.ID, n.Error), 79, "  "))
 		}
 	}
+}
+
+// countOrDash is a number, if it is known.
+func countOrDash(n *int) string {
+	if n == nil {
+		return "-"
+	}
+	return terminal.Count(*n)
 }
 
 // orNone is a number of bytes of a tier, if there is one.

@@ -142,6 +142,8 @@ func TestStatusOfAllNodes(t *testing.T) {
 	m.voting()
 	type row struct {
 		Host, State, Role, Version, Error string
+		Plans                             *int `json:"settled_plans"`
+		Term                              uint64
 		Tiers                             []struct {
 			Name   string
 			Budget int64
@@ -166,7 +168,7 @@ func TestStatusOfAllNodes(t *testing.T) {
 		})
 	}
 	each(func(r row) error {
-		if r.State != "up" || r.Role != "operator" || r.Version == "" || r.Error != "" || len(r.Tiers) == 0 || r.Tiers[0].Budget != 256<<20 {
+		if r.State != "up" || r.Role != "operator" || r.Version == "" || r.Plans == nil || r.Term == 0 || r.Error != "" || len(r.Tiers) == 0 || r.Tiers[0].Budget != 256<<20 {
 			return fmt.Errorf("%+v", r)
 		}
 		return nil

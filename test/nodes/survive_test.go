@@ -266,6 +266,9 @@ func TestANodeAloneAfterAllWereKilled(t *testing.T) {
 	if out := alone.Do("dataset", "ls"); !strings.Contains(out, "d ") {
 		t.Errorf("datasets: %s", out)
 	}
+	if out := alone.Do("status"); !strings.Contains(out, "  1 settled\n") {
+		t.Errorf("status does not say that it knows a plan: %s", out)
+	}
 	got, err := daemon.Sums(alone, "d")
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("what was planned has other bytes: %v", err)

@@ -23,6 +23,7 @@ func (n *membership) Cluster() control.Cluster {
 	s := n.Group.Status()
 	c := control.Cluster{
 		ID: s.Cluster, Self: n.Group.Self(), Leader: s.Leader, Removed: s.Removed, Term: s.Term, Applied: s.Applied,
+		Plans: n.State.Summary().Plans,
 		Nodes: []control.Member{},
 	}
 	silent := n.Group.Silent()

@@ -18,7 +18,8 @@ const summaryTime = 3 * time.Second
 // Summary is this node's status in short.
 func (n *status) Summary() control.NodeSummary {
 	s := n.status()
-	return control.NodeSummary{Version: s.Version, Readers: s.Counters.Readers, Tiers: s.Tiers, Faults: s.Faults}
+	return control.NodeSummary{Version: s.Version, Readers: s.Counters.Readers, Plans: &s.Cluster.Plans, Term: &s.Cluster.Term,
+		Tiers: s.Tiers, Faults: s.Faults}
 }
 
 // All asks all nodes of the cluster that are up for their status, and waits for them no

@@ -33,9 +33,9 @@ func (n *status) tables() []fs.File {
 // what is not known.
 func nodesTable(c control.Cluster) []byte {
 	return columns(func(line func(...any)) {
-		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here", "called")
+		line("node", "host", "address", "state", "vote", "role", "lag", "since", "here", "called", "term")
 		for _, m := range c.Nodes {
-			vote, lag, here := "-", any("-"), "-"
+			vote, lag, here, term := "-", any("-"), "-", any("-")
 			switch {
 			case m.ID == c.Leader:
 				vote = "leader"
@@ -46,9 +46,9 @@ func nodesTable(c control.Cluster) []byte {
 				lag = *m.Lag
 			}
 			if m.ID == c.Self {
-				here = "here"
+				here, term = "here", c.Term
 			}
-			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here, cmp.Or(m.Called, "-"))
+			line(m.ID, m.Host, m.Addr, m.State, vote, cmp.Or(m.Role, "-"), lag, stamp(m.Entered.UnixNano()), here, cmp.Or(m.Called, "-"), term)
 		}
 	})
 }

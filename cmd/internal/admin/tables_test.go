@@ -15,16 +15,16 @@ import (
 func TestNodesTable(t *testing.T) {
 	lag := uint64(12)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	got := nodesTable(control.Cluster{Self: "2", Leader: "1", Nodes: []control.Member{
+	got := nodesTable(control.Cluster{Self: "2", Leader: "1", Term: 7, Nodes: []control.Member{
 		{ID: "1", Host: "node1", Addr: "node1:7420", State: "up", Voter: true, Role: "operator", Entered: at},
 		{ID: "2", Host: "node2.example.com", Addr: "node2:7420", State: "up", Voter: true, Lag: &lag, Entered: at.Add(time.Second)},
 		{ID: "3", Host: "node3", Called: "node4", Addr: "[::1]:7420", State: "draining", Role: "operator", Entered: at},
 	}})
 	want := strings.TrimPrefix(`
-node  host               address     state     vote    role      lag  since                 here  called
-1     node1              node1:7420  up        leader  operator  -    2026-03-01T12:00:00Z  -     -
-2     node2.example.com  node2:7420  up        voter   -         12   2026-03-01T12:00:01Z  here  -
-3     node3              [::1]:7420  draining  -       operator  -    2026-03-01T12:00:00Z  -     node4
+node  host               address     state     vote    role      lag  since                 here  called  term
+1     node1              node1:7420  up        leader  operator  -    2026-03-01T12:00:00Z  -     -       -
+2     node2.example.com  node2:7420  up        voter   -         12   2026-03-01T12:00:01Z  here  -       7
+3     node3              [::1]:7420  draining  -       operator  -    2026-03-01T12:00:00Z  -     node4   -
 `, "\n")
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -53,7 +53,8 @@ type Cluster struct {
 	Leader  string   `json:"leader,omitempty"`  // none if no majority of voters is up
 	Removed bool     `json:"removed,omitempty"` // that node was taken out of the cluster
 	Term    uint64   `json:"term"`
-	Applied uint64   `json:"applied"` // index of the last change that the node knows
+	Applied uint64   `json:"applied"`       // index of the last change that the node knows
+	Plans   int      `json:"settled_plans"` // that the node knows
 	Nodes   []Member `json:"nodes"`
 }
 
@@ -90,7 +91,9 @@ type NodeStatus struct {
 // A NodeSummary is a node's status in short.
 type NodeSummary struct {
 	Version string  `json:"version"`
-	Readers int     `json:"readers"` // ranks that are reading now
+	Readers int     `json:"readers"`                 // ranks that are reading now
+	Plans   *int    `json:"settled_plans,omitempty"` // that the node knows, and the term of Raft that it is in;
+	Term    *uint64 `json:"term,omitempty"`          // a node of an earlier release says neither
 	Tiers   []Tier  `json:"tiers"`
 	Faults  []Fault `json:"faults"`
 }

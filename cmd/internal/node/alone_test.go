@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func TestClusterOfOne(t *testing.T) {
 	if k.Nodes[0].Lag != nil {
 		t.Errorf("the leader is %d changes behind itself", *k.Nodes[0].Lag)
 	}
-	if got := r.shell("cat .rankfs/nodes"); !strings.Contains(got, k.Self) || strings.Count(got, "\n") != 2 {
+	if got := r.shell("cat .rankfs/nodes"); !strings.Contains(got, k.Self) || strings.Count(got, "\n") != 2 || !strings.HasSuffix(got, fmt.Sprintf(" %d\n", k.Term)) || k.Term == 0 {
 		t.Errorf("nodes:\n%s", got)
 	}
 	if got := r.shell("cat .rankfs/plans .rankfs/queues"); strings.Count(got, "\n") != 2 || strings.Count(got, "view") != 2 {
@@ -75,6 +76,9 @@ func TestClusterOfOne(t *testing.T) {
 	p, err := r.client.Plan(ctx, control.PlanRequest{View: "d@order=full"})
 	if err != nil || p.State != control.PlanFixed || p.Steps != 2 || p.Looked != 2 || p.Nodes[0].Bytes != 19 || p.Nodes[0].Ranks != 2 {
 		t.Errorf("plan %+v, %v", p, err)
+	}
+	if all, err := r.client.All(ctx); err != nil || len(all) != 1 || all[0].NodeSummary == nil || *all[0].Plans != 0 || *all[0].Term != k.Term {
+		t.Errorf("of all nodes: %+v, %v", all, err)
 	}
 	weighed := control.PlanRequest{View: "d", Weights: &control.Weights{Local: 1, Time: 1}}
 	if _, err := r.client.Plan(ctx, weighed); !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "one host holds all of the source; leave out --alpha, --beta and --pareto") {
