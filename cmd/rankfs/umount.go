@@ -71,10 +71,14 @@ func holders(e *mounts.BusyError) string {
 	for _, h := range e.Holders {
 		fmt.Fprintf(&b, "pid %d (%s): %s\n", h.PID, h.Name, strings.Join(h.Uses, ", "))
 	}
-	if e.More {
+	do := "stop these processes"
+	switch {
+	case len(e.Holders) == 0:
+		do = "nobody was found who has it open; try again"
+	case e.More:
 		b.WriteString("and others\n")
 	}
-	fmt.Fprintf(&b, "stop these processes, or detach it with: rankfs umount --lazy %s", e.Mount)
+	fmt.Fprintf(&b, "%s, or detach it with: rankfs umount --lazy %s", do, e.Mount)
 	return b.String()
 }
 

@@ -26,7 +26,7 @@ type Holder struct {
 // The bounds of a search for holders, which a user waits for and reads.
 const (
 	maxHolders = 8
-	searchTime = 3 * time.Second
+	searchTime = 10 * time.Second // on a busy machine; most take some milliseconds
 )
 
 // Holders finds the processes that use m, and whether there may be more of
