@@ -22,6 +22,7 @@ var hour = flag.Duration("hour", 40*time.Second, "of the virtual clock, in which
 type paced struct {
 	series *testSeries
 	tick   time.Duration
+	rests  time.Duration // so many ticks after some steps, as one does that writes a checkpoint
 	once   bool
 	way    way // nil: in order
 }
@@ -45,6 +46,9 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 				late := time.Duration(r.Int64N(int64(j.tick) / 4))
 				if i < 10 && n%2 == 0 { // its first steps take longer
 					begin = begin.Add(j.tick * 6 / 25)
+				}
+				if i%97 == 50 {
+					begin = begin.Add(j.tick * j.rests)
 				}
 				time.Sleep(time.Until(begin.Add(time.Duration(i+1)*j.tick + late)))
 				if time.Since(start) > d || t.Failed() {
@@ -123,7 +127,8 @@ func (l *latest) Pop() any {
 }
 
 // Several jobs of different paces find as much in memory as the best of all
-// policies would, and never less than the one used last would keep.
+// policies would, and never less than the one used last would keep; also if one rests now and
+// then for longer than it reads.
 func TestHitsOfSeveralJobs(t *testing.T) {
 	const batch = 32 << 10
 	ticks := func(all ...time.Duration) []time.Duration { return all }
@@ -132,20 +137,22 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 		ticks   []time.Duration // in ms
 		places  int
 		percent int // of what they read
+		rests   time.Duration
 	}
 	rows := []row{
-		{ticks(4, 16), 512, 64},
-		{ticks(16, 4), 512, 10}, {ticks(4, 16), 512, 30}, {ticks(5, 7), 512, 50}, {ticks(4, 16), 512, 90},
-		{ten, 1024, 20}, {ten, 1024, 40}, {ten, 1024, 90},
+		{ticks(4, 16), 512, 64, 0},
+		{ticks(16, 4), 512, 10, 0}, {ticks(4, 16), 512, 30, 0}, {ticks(5, 7), 512, 50, 0}, {ticks(4, 16), 512, 90, 0},
+		{ten, 1024, 20, 0}, {ten, 1024, 40, 0}, {ten, 1024, 90, 0},
+		{ticks(4, 16), 512, 64, 300}, {ticks(5, 7), 512, 50, 300},
 	}
 	if *hour >= 3*time.Minute { // before that half of the jobs are in their first epoch
-		rows = append(rows, row{ten, 1024, 10})
+		rows = append(rows, row{ten, 1024, 10, 0}, row{ten, 1024, 40, 300})
 	}
 	if testing.Short() {
 		rows = rows[:1]
 	}
 	for _, test := range rows {
-		t.Run(fmt.Sprintf("%d jobs, %d%%", len(test.ticks), test.percent), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d jobs, %d%%, rests %d", len(test.ticks), test.percent, test.rests), func(t *testing.T) {
 			run := func(policy string) (all []opening, fills int) {
 				synctest.Test(t, func(t *testing.T) {
 					var jobs []paced
@@ -154,6 +161,7 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 						p := &testSeries{id: byte(i + 1), steps: uint64(steps), size: batch, noise: true, fail: slow(2 * time.Millisecond)}
 						jobs = append(jobs, paced{series: p, tick: tick * time.Millisecond})
 					}
+					jobs[0].rests = test.rests
 					k := newCache(t, cache.Config{RAMBytes: int64(test.places) * batch, Workers: 2, Policy: policy})
 					all = read(t, k, jobs, *hour)
 					awaitQuiet(k)

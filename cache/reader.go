@@ -144,10 +144,14 @@ func (r *reader) worked(now time.Time) time.Duration {
 	return now.Sub(r.seen)
 }
 
-// A tempo is a reader's mean time from one step to the next.
+// A tempo is a reader's mean time from one step to the next, pauses left out, and what these
+// add to it over many steps.
 type tempo struct {
-	mean  time.Duration
-	count int // of steps, up to tempoSteps
+	mean   time.Duration
+	count  int           // of steps, up to tempoSteps
+	rested time.Duration // in the last pauses, beyond what so many steps take
+	before int           // steps that were taken up to the last of them, since about as many pauses
+	since  int           // and after it
 }
 
 const (
@@ -156,23 +160,34 @@ const (
 	tempoSteps = 64
 
 	// pauses: a step that takes longer than so many tempos is a pause, such as
-	// at the end of an epoch, and says little of what comes after it.
+	// at the end of an epoch or for a checkpoint, and says little of the next step.
 	pauses = 4
+
+	// tempoPauses is over about how many pauses it goes what they add.
+	tempoPauses = 8
 )
 
 func (t *tempo) add(took time.Duration) {
-	if t.count >= pauses {
-		took = min(took, pauses*t.mean+1)
+	t.since++
+	if most := pauses*t.mean + 1; t.count >= pauses && took > most {
+		t.rested += took - most - t.rested/tempoPauses
+		t.before += t.since - t.before/tempoPauses
+		t.since, took = 0, most
 	}
 	t.count = min(t.count+1, tempoSteps)
 	t.mean += (took - t.mean) / time.Duration(t.count)
 }
 
-// comes is when r comes to a step: as long after its last open as it takes for so
-// many steps. One that is late comes to all of them later.
+// pace is the mean of a step over many steps, with the pauses among them.
+func (t *tempo) pace() time.Duration {
+	return t.mean + t.rested/time.Duration(max(1, t.before+t.since))
+}
+
+// comes is when r comes to a step: the next one by its tempo, and others as long after that
+// as so many steps take. One that is late comes to all of them later.
 func (r *reader) comes(step uint64, now time.Time) time.Time {
-	ahead := time.Duration(int64(step) - int64(r.Pos))
-	at, late := r.seen.Add((ahead+1)*r.tempo.mean), now.Add(ahead*r.tempo.mean)
+	ahead := time.Duration(int64(step)-int64(r.Pos)) * r.tempo.pace()
+	at, late := r.seen.Add(r.tempo.mean+ahead), now.Add(ahead)
 	if late.After(at) {
 		return late
 	}
@@ -194,5 +209,5 @@ func (c course) at(step uint64) time.Time {
 
 // set reckons the course anew.
 func (r *reader) set(now time.Time) {
-	r.course = course{r.comes(r.Pos, now), int64(r.Pos), r.tempo.mean}
+	r.course = course{r.comes(r.Pos, now), int64(r.Pos), r.tempo.pace()}
 }
