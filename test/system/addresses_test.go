@@ -73,8 +73,15 @@ func TestUnknownAddressesAreTold(t *testing.T) {
 // works.
 func TestUnit(t *testing.T) {
 	dir := t.TempDir()
-	if out, err := exec.Command("make", "-s", "-C", "../..", "install-unit", "DESTDIR="+dir, "PREFIX=/opt/rankfs").CombinedOutput(); err != nil {
+	prefix := dir + "/opt/rankfs"
+	if out, err := exec.Command("make", "-s", "-C", "../..", "install-unit", "DESTDIR="+dir, "PREFIX="+prefix).CombinedOutput(); err != nil {
 		t.Fatalf("make install-unit: %v\n%s", err, out)
+	}
+	must(t, os.MkdirAll(prefix+"/bin", 0o755))
+	must(t, os.WriteFile(prefix+"/bin/rankfs", nil, 0o755)) // systemd looks whether it could be executed
+	// It says what it does not understand, and leaves it out, but it ends as if all were well.
+	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", dir+"/etc/systemd/system/rankfs@mnt-rankfs.service").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd says of the unit: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "etc/systemd/system/rankfs@.service"))
 	must(t, err)
@@ -83,9 +90,9 @@ func TestUnit(t *testing.T) {
 		unit[m[1]] = append(unit[m[1]], strings.Fields(m[2])...)
 	}
 	for key, want := range map[string]string{
-		"ExecStart":               "/opt/rankfs/bin/rankfs",
-		"ExecStop":                "/opt/rankfs/bin/rankfs",
-		"ExecStopPost":            "-/opt/rankfs/bin/rankfs",
+		"ExecStart":               prefix + "/bin/rankfs",
+		"ExecStop":                prefix + "/bin/rankfs",
+		"ExecStopPost":            "-" + prefix + "/bin/rankfs",
 		"RestrictAddressFamilies": "AF_NETLINK",
 		"After":                   "network-online.target",
 		"Wants":                   "network-online.target",
