@@ -41,15 +41,15 @@ func build(t *testing.T, tags ...string) (program string) {
 
 // Three nodes whose daemons know the commands of the release before are upgraded
 // one after the other under a job, one of them after it was killed. The job ends
-// with every record read once and right. New epochs are planned meanwhile, by old
-// nodes and new ones together. Only when the last node is upgraded does the cluster
+// with every record read once and right. New epochs of the dataset, which is in HDFS, are
+// planned meanwhile, by old nodes and new ones together. Only when the last node is upgraded does the cluster
 // go over, and takes a member in.
 func TestRollingUpgradeUnderAJob(t *testing.T) {
 	before, now := build(t, "rankfs_release_before"), build(t)
-	c := cluster.Bare(t)
-	hosts := c.Hosts()
-	m := daemon.NewTeam(t, before, hosts[:3], "--ram", "256MiB")
-	checksums := create(t, m.Nodes[0])
+	c := cluster.Plans(t)
+	hosts, options := c.DataNodes(), []string{"--ram", "256MiB", "--hadoop-conf", c.Conf()}
+	m := daemon.NewTeam(t, before, hosts[:3], options...)
+	checksums := create(t, c, m.Nodes[0])
 	m.Await("d")
 	voting(t, m)
 	j := start(t, c, m, checksums)
@@ -76,12 +76,12 @@ func TestRollingUpgradeUnderAJob(t *testing.T) {
 		t.Fatalf("%v\n%s", err, j.out)
 	}
 	t.Log(j.out)
-	takesMember(t, m, daemon.New(t, now, hosts[3], "--listen", hosts[3].IP+daemon.Port, "--ram", "256MiB"))
+	takesMember(t, m, daemon.New(t, now, hosts[3], append(options, "--listen", hosts[3].IP+daemon.Port)...))
 }
 
-// create makes a dataset, d, of 150,000 lines, and returns a file with the
+// create makes a dataset, d, of 150,000 lines in HDFS, and returns a file with the
 // checksum of each.
-func create(t *testing.T, n *daemon.Place) (checksums string) {
+func create(t *testing.T, c *cluster.Cluster, n *daemon.Place) (checksums string) {
 	t.Helper()
 	var text, sums strings.Builder
 	for i := range 150_000 {
@@ -89,14 +89,13 @@ func create(t *testing.T, n *daemon.Place) (checksums string) {
 		text.WriteString(line)
 		fmt.Fprintf(&sums, "%016x\n", xxhash.Sum64String(line))
 	}
-	source := filepath.Join(t.TempDir(), "lines")
+	dir := c.Dir(t)
+	n.Host.Put(t, dir+"/lines", []byte(text.String()), 2, 1<<20)
 	checksums = filepath.Join(t.TempDir(), "checksums")
-	for path, what := range map[string]string{source: text.String(), checksums: sums.String()} {
-		if err := os.WriteFile(path, []byte(what), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(checksums, []byte(sums.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	n.Do("dataset", "create", "d", "--source", "file:"+source, "--as", "lines",
+	n.Do("dataset", "create", "d", "--source", "hdfs://"+c.Nameservice()+dir, "--as", "lines",
 		"--ranks", "6", "--batch", "200", "--order", "full", "--seed", "5")
 	return checksums
 }
@@ -163,7 +162,7 @@ func refused(t *testing.T, m *daemon.Team) {
 }
 
 // agree begins the queue of an epoch that nobody has read on one node, and works it
-// off on another: together they have handed out each batch once.
+// off on another: both know its plan, and together they have handed out each batch once.
 func agree(t *testing.T, epoch int, n, other *daemon.Place) {
 	t.Helper()
 	const batches = 78
@@ -182,6 +181,11 @@ func agree(t *testing.T, epoch int, n, other *daemon.Place) {
 		if times != 1 {
 			t.Errorf("epoch %d: %s was handed out %d times", epoch, path, times)
 		}
+	}
+	for _, of := range []*daemon.Place{n, other} {
+		eventually.Within(t, patience, "the plan is known on "+of.Host.Name, func() bool {
+			return strings.Contains(of.Must("cat", of.Mount()+"/.rankfs/plans"), view(epoch)+",")
+		})
 	}
 	if len(given) != batches {
 		t.Errorf("epoch %d: %d batches were handed out on %s and %s, want %d", epoch, len(given), n.Host.Name, other.Host.Name, batches)
