@@ -24,15 +24,11 @@ func TestScanReadsWhatChanged(t *testing.T) {
 	}
 	defer p.Close()
 	values := func(seed int64) []byte {
-		path := filepath.Join(t.TempDir(), "file")
-		order := hadoop.SequenceOrder{
+		content, _, err := p.Sequence(t.TempDir(), hadoop.SequenceOrder{
 			Compression: "BLOCK", Codec: "SnappyCodec", Value: "BytesWritable",
-			Path: "file://" + path, Records: 4000, Size: 200, Seed: seed, BlockSize: 20_000,
-		}
-		var written hadoop.SequenceAnswer
-		err := p.Ask(order, &written)
-		content, err2 := os.ReadFile(path)
-		if err := errors.Join(err, err2); err != nil {
+			Records: 4000, Size: 200, Seed: seed, BlockSize: 20_000,
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		return content

@@ -3,8 +3,6 @@ package hdfs_test
 import (
 	"context"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,13 +30,8 @@ func TestSequence(t *testing.T) {
 		{Compression: "BLOCK", Codec: "GzipCodec", Value: "LongWritable"},
 	} {
 		t.Run(order.Compression+order.Codec+order.Value, func(t *testing.T) {
-			local := filepath.Join(t.TempDir(), "file")
-			order.Path, order.Records, order.Size, order.Seed, order.BlockSize = "file://"+local, 3000, 200, 3, 20_000
-			var written hadoop.SequenceAnswer
-			if err := p.Ask(order, &written); err != nil {
-				t.Fatal(err)
-			}
-			content, err := os.ReadFile(local)
+			order.Records, order.Size, order.Seed, order.BlockSize = 3000, 200, 3, 20_000
+			content, written, err := p.Sequence(t.TempDir(), order)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,70 +81,85 @@ func TestConformance(t *testing.T) {
 	c := cluster.Shared(t)
 	content, records := text(400)
 	values := manyValues()
-	for _, test := range []struct {
-		name    string
-		options string
-		files   map[string][]byte
-		records [][]byte
-	}{
-		{"lines", "f?as=lines", map[string][]byte{"f": content}, records},
-		{"lines of a directory", "d?as=lines", map[string][]byte{"d/a": content, "d/b": content[:100_000], "d/_SUCCESS": nil},
+	for _, test := range []conformance{
+		{"lines", "f?as=lines", block, map[string][]byte{"f": content}, records},
+		{"lines of a directory", "d?as=lines", block, map[string][]byte{"d/a": content, "d/b": content[:100_000], "d/_SUCCESS": nil},
 			append(append([][]byte{}, records...), cutLines(content[:100_000])...)},
-		{"fixed", "f?as=fixed:1000", map[string][]byte{"f": content}, cutFixed(content, 1000)},
-		{"files", "d", map[string][]byte{"d/a": content[:10], "d/b/c": content[:block], "d/b/d": nil, "d/e": content[:block+1]},
+		{"fixed", "f?as=fixed:1000", block, map[string][]byte{"f": content}, cutFixed(content, 1000)},
+		{"files", "d", block, map[string][]byte{"d/a": content[:10], "d/b/c": content[:block], "d/b/d": nil, "d/e": content[:block+1]},
 			[][]byte{content[:10], content[:block], nil, content[:block+1]}},
-		{"pattern", "part-{0,1}?as=fixed:7", map[string][]byte{"part-0": content[:70], "part-1": content[70:80], "part-2": content[:9]},
+		{"pattern", "part-{0,1}?as=fixed:7", block, map[string][]byte{"part-0": content[:70], "part-1": content[70:80], "part-2": content[:9]},
 			append(cutFixed(content[:70], 7), content[70:77])},
-		{"chunks of lines", "f?as=chunks", map[string][]byte{"f": content}, cutChunks(records)},
-		{"values", "d?as=sequence", map[string][]byte{"d/a": sequenceOf(values[:300], false), "d/b": sequenceOf(values[300:], true)}, values},
+		{"chunks of lines", "f?as=chunks", block, map[string][]byte{"f": content}, cutChunks(records)},
+		{"values", "d?as=sequence", block, map[string][]byte{"d/a": sequenceOf(values[:300], false), "d/b": sequenceOf(values[300:], true)}, values},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			common := c.Dir(t)
-			put := func(dir string) {
-				for name, content := range test.files {
-					c.Host("data1").Put(t, dir+"/"+name, content, 2, block)
-				}
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+// A conformance is files in HDFS that are a source.
+type conformance struct {
+	name    string
+	options string
+	block   int64
+	files   map[string][]byte
+	records [][]byte
+}
+
+// put writes the files.
+func (f conformance) put(t *testing.T, c *cluster.Cluster, dir string) {
+	for name, content := range f.files {
+		c.Host("data1").Put(t, dir+"/"+name, content, 2, f.block)
+	}
+}
+
+// run holds the source to what all sources promise.
+func (f conformance) run(t *testing.T, c *cluster.Cluster) {
+	common := c.Dir(t)
+	f.put(t, c, common)
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
+		dir := common
+		if strings.Contains(t.Name(), "notices") { // a change spoils it for the others
+			dir = c.Dir(t)
+			f.put(t, c, dir)
+		}
+		env := &fetch.Env{HDFS: clusters(t, c, nil)}
+		return sourcetest.Fixture{
+			Open:    func() (fetch.Source, error) { return fetch.Open("hdfs://rankfs"+dir+"/"+f.options, env) },
+			Records: f.records,
+			Changes: f.changes(t, c, dir),
+		}
+	})
+}
+
+// changes are those that the first file can suffer.
+func (f conformance) changes(t *testing.T, c *cluster.Cluster, dir string) []sourcetest.Change {
+	name := ""
+	for one := range f.files {
+		if !strings.Contains(one, "_") && (name == "" || one < name) {
+			name = one
+		}
+	}
+	first := dir + "/" + name
+	client := dial(t, c.Host("data1"))
+	// Files are watched alike in all forms; it takes seconds.
+	watched := strings.HasPrefix(f.name, "lines")
+	return []sourcetest.Change{
+		{Name: "a file that is gone", Unseen: !watched, Late: watched, Do: func() error { return client.Remove(first) }},
+		{Name: "a file that was renamed", Unseen: !watched, Late: watched, Do: func() error { return client.Rename(first, dir+"/_other") }},
+		{Name: "a file that is written anew", Unseen: !watched, Late: watched, Do: func() error {
+			err := client.Remove(first)
+			c.Host("data1").Put(t, first, f.files[name], 2, f.block)
+			return err
+		}},
+		{Name: "a file that is appended to", Unseen: !watched, Late: watched, Do: func() error {
+			w, err := client.Append(first)
+			if err != nil {
+				return err
 			}
-			put(common)
-			sourcetest.Run(t, func(t *testing.T) sourcetest.Fixture {
-				dir := common
-				if strings.Contains(t.Name(), "notices") { // a change spoils it for the others
-					dir = c.Dir(t)
-					put(dir)
-				}
-				env := &fetch.Env{HDFS: clusters(t, c, nil)}
-				first := ""
-				for name := range test.files {
-					if !strings.Contains(name, "_") && (first == "" || name < first) {
-						first = name
-					}
-				}
-				client := dial(t, c.Host("data1"))
-				// Files are watched alike in all forms; it takes seconds.
-				watched := strings.HasPrefix(test.name, "lines")
-				return sourcetest.Fixture{
-					Open:    func() (fetch.Source, error) { return fetch.Open("hdfs://rankfs"+dir+"/"+test.options, env) },
-					Records: test.records,
-					Changes: []sourcetest.Change{
-						{Name: "a file that is gone", Unseen: !watched, Late: watched, Do: func() error { return client.Remove(dir + "/" + first) }},
-						{Name: "a file that was renamed", Unseen: !watched, Late: watched, Do: func() error { return client.Rename(dir+"/"+first, dir+"/_other") }},
-						{Name: "a file that is written anew", Unseen: !watched, Late: watched, Do: func() error {
-							err := client.Remove(dir + "/" + first)
-							c.Host("data1").Put(t, dir+"/"+first, test.files[first], 2, block)
-							return err
-						}},
-						{Name: "a file that is appended to", Unseen: !watched, Late: watched, Do: func() error {
-							w, err := client.Append(dir + "/" + first)
-							if err != nil {
-								return err
-							}
-							_, err = w.Write([]byte("more\n"))
-							return errors.Join(err, cluster.Finish(w))
-						}},
-					},
-				}
-			})
-		})
+			_, err = w.Write([]byte("more\n"))
+			return errors.Join(err, cluster.Finish(w))
+		}},
 	}
 }
 

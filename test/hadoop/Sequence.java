@@ -20,6 +20,7 @@ import org.apache.hadoop.io.SequenceFile.Writer;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.io.compress.CompressionCodec;
+import org.apache.hadoop.io.compress.DefaultCodec;
 import org.apache.hadoop.util.ReflectionUtils;
 
 /**
@@ -39,7 +40,9 @@ import org.apache.hadoop.util.ReflectionUtils;
  * make record i again: numbers come from SplitMix64 started at seed + i * 2^32;
  * the first, unsigned, modulo 2*size + 1 is the length, and each further one
  * gives sixteen letters, lowest four bits first. A LongWritable is the first
- * number itself, big end first.
+ * number itself, big end first; a NullWritable has no bytes.
+ *
+ * "settings" are of Hadoop's configuration. The codec "Own" is one that no reader knows.
  */
 public class Sequence {
   @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
@@ -54,7 +57,11 @@ public class Sequence {
     long seed = 1;
     int syncInterval = SequenceFile.SYNC_INTERVAL;
     int blockSize = 1_000_000; // of BLOCK, before compression
+    Map<String, String> settings = Map.of();
   }
+
+  /** A codec that somebody has written for himself. */
+  public static class Own extends DefaultCodec {}
 
   private final Configuration conf = new Configuration();
 
@@ -99,10 +106,11 @@ public class Sequence {
   Writer open(Order o, Path path) throws Exception {
     Configuration conf = new Configuration(this.conf);
     conf.setInt("io.seqfile.compress.blocksize", o.blockSize);
+    o.settings.forEach(conf::set);
     CompressionType type = CompressionType.valueOf(o.compression);
     CompressionCodec codec = null;
     if (type != CompressionType.NONE) {
-      Class<?> c = Class.forName("org.apache.hadoop.io.compress." + o.codec);
+      Class<?> c = o.codec.equals("Own") ? Own.class : Class.forName("org.apache.hadoop.io.compress." + o.codec);
       codec = (CompressionCodec) ReflectionUtils.newInstance(c, conf);
     }
     return SequenceFile.createWriter(conf,
@@ -126,7 +134,8 @@ public class Sequence {
       case "BytesWritable": return new BytesWritable(value);
       case "Text": return new Text(new String(value, StandardCharsets.US_ASCII));
       case "LongWritable": return new LongWritable(ByteBuffer.wrap(value).getLong());
-      default: throw new IllegalArgumentException("values are BytesWritable, Text or LongWritable, not " + kind);
+      case "NullWritable": return NullWritable.get();
+      default: throw new IllegalArgumentException("values are BytesWritable, Text, LongWritable or NullWritable, not " + kind);
     }
   }
 
@@ -135,6 +144,9 @@ public class Sequence {
     long first = numbers.next();
     if (o.value.equals("LongWritable")) {
       return ByteBuffer.allocate(8).putLong(first).array();
+    }
+    if (o.value.equals("NullWritable")) {
+      return new byte[0];
     }
     byte[] value = new byte[(int) Long.remainderUnsigned(first, 2L * o.size + 1)];
     long letters = 0;

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 )
 
 // A Program is one of ours that runs and takes orders, a line of JSON each.
@@ -17,13 +18,14 @@ type Program struct {
 	out   *json.Decoder
 }
 
-// Start starts a program where the caller is, without any cluster.
+// Start starts a program where the caller is, without any cluster, and with Hadoop's
+// native library, which alone has Zstandard.
 func Start(ctx context.Context, class string) (*Program, error) {
 	home, err := Prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
-	line := home.Line("", ToolOptions, class)
+	line := home.Line("", append(slices.Clone(ToolOptions), home.Native()), class)
 	return StartCommand(exec.CommandContext(ctx, line[0], line[1:]...))
 }
 
@@ -93,25 +95,4 @@ type ReadAnswer struct {
 	Bytes int64
 	Wall  float64
 	CPU   float64
-}
-
-// SequenceOrder is an order to Sequence, which documents it.
-type SequenceOrder struct {
-	Path        string `json:"path"`
-	Compression string `json:"compression,omitempty"` // NONE, RECORD or BLOCK
-	Codec       string `json:"codec,omitempty"`       // a class of org.apache.hadoop.io.compress
-	Key         string `json:"key,omitempty"`         // a class of org.apache.hadoop.io, as Value
-	Value       string `json:"value,omitempty"`
-	Records     int    `json:"records"`
-	Size        int    `json:"size"`                // bytes of a value, on the mean
-	BlockSize   int    `json:"blockSize,omitempty"` // of BLOCK, before compression
-	Seed        int64  `json:"seed"`
-}
-
-// SequenceAnswer describes the file that Sequence wrote.
-type SequenceAnswer struct {
-	Bytes      int64 // of the file
-	Records    int
-	ValueBytes int64
-	CRC32      uint32 // IEEE, of all values one after the other
 }
