@@ -135,9 +135,9 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 		if err := k.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		s := k.Stats()
-		if s.RAM.Used != 0 || s.RAM.Slabs != 0 || s.Handles != 0 || s.Readers != 0 {
-			t.Errorf("after close: %+v, want every gauge zero", s)
+		s, readers := k.Stats(), k.Readers()
+		if s.RAM.Used != 0 || s.RAM.Slabs != 0 || s.Handles != 0 || readers != 0 {
+			t.Errorf("after close: %+v and %d readers, want every gauge zero", s, readers)
 		}
 	})
 	return k

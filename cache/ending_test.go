@@ -89,7 +89,7 @@ func TestCloseBesideOthers(t *testing.T) {
 			t.Error(err)
 		}
 		others.Wait()
-		if n := k.Stats(); n.Handles != 0 || n.RAM.Used != 0 || n.RAM.Slabs != 0 || n.Readers != 0 {
+		if n := k.Stats(); n.Handles != 0 || n.RAM.Used != 0 || n.RAM.Slabs != 0 || k.Readers() != 0 {
 			t.Errorf("%+v", n)
 		}
 		if tier, there := k.Contains(p, 0, 0); there {

@@ -1,8 +1,18 @@
 package cache
 
+import "time"
+
 // KeepFiles sets how many files memory keeps for nobody. It is to be called before
 // anything is opened.
 func (c *Cache) KeepFiles(n int) { c.ram.idleFiles = n }
+
+// Readers is how many readers are followed.
+func (c *Cache) Readers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.readers.dropSilent(time.Now())
+	return c.mu.readers.count
+}
 
 // Files is how many files of memory have a descriptor.
 func (c *Cache) Files() int {

@@ -36,18 +36,18 @@ func testIdle(t *testing.T) {
 	}
 	reads()
 	time.Sleep(idle - time.Second)
-	if n := evicted(); n == 0 || k.Stats().Readers != 1 {
-		t.Errorf("before its time: %d readers, %d batches made ready for it", k.Stats().Readers, n)
+	if n := evicted(); n == 0 || k.Readers() != 1 {
+		t.Errorf("before its time: %d readers, %d batches made ready for it", k.Readers(), n)
 	}
 	time.Sleep(2 * time.Second)
-	if n := k.Stats().Readers; n != 0 {
+	if n := k.Readers(); n != 0 {
 		t.Errorf("%d readers after more than %v without an open", n, idle)
 	}
 	if n := evicted(); n != 0 {
 		t.Errorf("%d batches were made ready for a rank that reads no more", n)
 	}
 	reads()
-	if n := k.Stats().Readers; n != 1 || k.Stats().Fills < step {
+	if n := k.Readers(); n != 1 || k.Stats().Fills < step {
 		t.Errorf("it is back: %d readers, %d fills for %d opens", n, k.Stats().Fills, step)
 	}
 }
@@ -70,7 +70,7 @@ func testReadersOfOneRank(t *testing.T) {
 	}
 	readers := func(want int, of string) {
 		t.Helper()
-		if n := k.Stats().Readers; n != want {
+		if n := k.Readers(); n != want {
 			t.Errorf("%s: %d readers, want %d", of, n, want)
 		}
 	}

@@ -15,17 +15,15 @@ type Stats struct {
 	FillCost Cost // of fills from sources, of late
 	Recycled uint64
 
-	Readers int
-	RAM     TierStats
-	Packed  pack.Stats    // in what RAM has of Others
-	NVMe    []disks.Stats // one for each directory
+	RAM    TierStats
+	Packed pack.Stats    // in what RAM has of Others
+	NVMe   []disks.Stats // one for each directory
 }
 
 // Stats is a snapshot of the cache's counters and content.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
-	c.mu.readers.dropSilent(time.Now())
-	s := Stats{Counts: c.mu.count, FillCost: c.mu.rates.from[policy.Source].parts(), Readers: c.mu.readers.count}
+	s := Stats{Counts: c.mu.count, FillCost: c.mu.rates.from[policy.Source].parts()}
 	c.mu.Unlock()
 	s.RAM, s.Recycled = c.ram.stats()
 	s.Packed = c.packed.store.Stats()

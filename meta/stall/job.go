@@ -85,11 +85,14 @@ func (r *rank) pending(now time.Time) time.Duration {
 	return max(0, now.Sub(r.last))
 }
 
+// reads reports whether the rank is at it: one that is silent for less than Gap still is.
+func (r *rank) reads(now time.Time) bool { return r.waiting > 0 || now.Sub(r.last) <= Gap }
+
 // active is for how long of the time between two moments, no further apart than
-// Gap, the rank was at it. One that is silent for less than Gap still is.
+// Gap, the rank was at it.
 func (r *rank) active(from, to time.Time) time.Duration {
 	begin, end := r.since, r.last
-	if r.waiting > 0 || to.Sub(r.last) <= Gap {
+	if r.reads(to) {
 		end = to
 	}
 	if begin.Before(from) {

@@ -21,6 +21,7 @@ type Job struct {
 	Of       int64 // when its dataset was registered
 	Totals   Totals
 	Waiting  int // opens that wait now
+	Reading  int // ranks that read now: they wait, or have opened something not longer than Gap ago
 	Typical  time.Duration
 	Longest  time.Duration // wait but for one in a hundred
 	Ranks    []Rank
@@ -73,6 +74,14 @@ func (r Report) Without(match func(Job) bool) Report {
 	return r
 }
 
+// Reading is how many ranks read now, of the jobs that are told apart.
+func (r Report) Reading() (ranks int) {
+	for _, j := range r.Jobs {
+		ranks += j.Reading
+	}
+	return ranks
+}
+
 // All are the totals of all jobs together.
 func (r Report) All() Totals {
 	all := r.Others
@@ -93,6 +102,9 @@ func (j *job) report(k jobKey, now time.Time) Job {
 		total, d := one.totals, one.pending(now)
 		total.Time, total.Stalled = total.Time+d, total.Stalled+d
 		r.Ranks = append(r.Ranks, Rank{number, total, one.waiting})
+		if one.reads(now) {
+			r.Reading++
+		}
 	}
 	r.Now, r.Recently = j.window(now, 10*time.Second), j.window(now, time.Minute)
 	j.sample(now)

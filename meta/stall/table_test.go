@@ -411,3 +411,35 @@ func TestJobsOfAnotherRegistration(t *testing.T) {
 		t.Errorf("others: %+v", r.Others)
 	}
 }
+
+// A rank reads for as long as it waits, and until it was silent for longer than a gap. It
+// is one of its job, however many opens it has under way, and in whichever order they are.
+func TestReading(t *testing.T) {
+	k := newTicker()
+	a := stall.NewTable(k.now)
+	reading := func(want int, when string) {
+		t.Helper()
+		if r := a.Report(); r.Reading() != want {
+			t.Errorf("%s: %d ranks read, want %d", when, r.Reading(), want)
+		}
+	}
+	reading(0, "at first")
+	ready(a, "train", 0)
+	reading(1, "once opened")
+	one, other := a.Open("train", 1), a.Open("train", 1)
+	first, second := one.For(stall.Source), other.For(stall.Source)
+	ready(a, "test", 0)
+	reading(3, "of two jobs, one of which waits")
+	k.at = k.at.Add(stall.Gap)
+	reading(3, "silent for a gap")
+	k.at = k.at.Add(1)
+	reading(1, "silent for longer, but for one that waits")
+	one.End(first)
+	one.Done(1000, nil)
+	other.End(second)
+	other.Done(1000, nil)
+	k.at = k.at.Add(stall.Gap + 1)
+	reading(0, "all are silent")
+	ready(a, "train", 0)
+	reading(1, "it is back")
+}

@@ -16,7 +16,7 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 	if err != nil {
 		return control.Load{}, err
 	}
-	report := n.Stalls.Report().Without(n.past)
+	report := n.report()
 	tiers, counters := n.supply(report)
 	l := control.Load{
 		Time: time.Now(), Mount: n.Mount, Since: n.Since, Workers: n.Kept.Workers(),
@@ -34,13 +34,6 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 		}
 	}
 	return l, nil
-}
-
-// past reports whether a job read a dataset whose name another has now.
-func (n *status) past(j stall.Job) bool {
-	dataset, _, _ := meta.SplitView(j.Name)
-	d, err := n.Catalog.Get(dataset)
-	return err == nil && d.Created.UnixNano() != j.Of
 }
 
 // wanted says which jobs a name stands for: those of a dataset, or of a view.

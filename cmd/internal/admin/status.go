@@ -40,7 +40,7 @@ func (n *status) Files() []fs.File {
 // status is the part of Status that costs nothing: it calls no source.
 func (n *status) status() control.Status {
 	on, reason := n.tree.Passthrough()
-	tiers, counters := n.supply(n.Stalls.Report())
+	tiers, counters := n.supply(n.report())
 	s := control.Status{
 		Version: n.Version, PID: unix.Getpid(), Mount: n.Mount,
 		State: n.Dir, Socket: n.Socket, Since: n.Since,
@@ -65,8 +65,19 @@ func (n *status) supply(r stall.Report) ([]control.Tier, control.Counters) {
 	tiers, c := n.Kept.Stats()
 	t, waits := n.tree.Stats(), r.All().Wait
 	c.OpenErrors, c.BatchReads, c.Lookups, c.Views = t.Errors, t.BatchReads, t.Lookups, t.Views
+	c.Readers = r.Reading()
 	c.WaitSeconds, c.Waits, c.HDFSWaits = waits.Sum().Seconds(), waitsOf(waits), hdfsWaits(waits)
 	return tiers, c
+}
+
+// report is what jobs wait for, those of a name that another dataset has now all together.
+func (n *status) report() stall.Report { return n.Stalls.Report().Without(n.past) }
+
+// past reports whether a job read a dataset whose name another has now.
+func (n *status) past(j stall.Job) bool {
+	dataset, _, _ := meta.SplitView(j.Name)
+	d, err := n.Catalog.Get(dataset)
+	return err == nil && d.Created.UnixNano() != j.Of
 }
 
 // wrongs are all things that are not as they should be.

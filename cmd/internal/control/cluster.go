@@ -91,7 +91,7 @@ type NodeStatus struct {
 // A NodeSummary is a node's status in short.
 type NodeSummary struct {
 	Version string  `json:"version"`
-	Readers int     `json:"readers"`                 // ranks that are reading now
+	Readers int     `json:"readers"`                 // as in Counters
 	Plans   *int    `json:"settled_plans,omitempty"` // that the node knows, and the term of Raft that it is in;
 	Term    *uint64 `json:"term,omitempty"`          // a node of an earlier release says neither
 	Tiers   []Tier  `json:"tiers"`

@@ -76,7 +76,7 @@ type Counters struct {
 	Recycled      uint64  `json:"recycled"`           // slabs whose memory was used again in place
 	Choices       uint64  `json:"cache_plans"`        // choices of which batches the cache has in which tier
 	ChoiceSeconds float64 `json:"cache_plan_seconds"` // of a processor, that these took
-	Readers       int     `json:"readers"`            // ranks that are reading now; one that several jobs read counts for each
+	Readers       int     `json:"readers"`            // ranks that read now: they wait, or opened something less than a minute ago; each once in its job
 	OpenHandles   int     `json:"open_handles"`
 	Views         int     `json:"views"`
 

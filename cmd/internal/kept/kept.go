@@ -138,6 +138,6 @@ func counters(c cache.Stats) control.Counters {
 		FillCost: control.Cost{Latency: c.FillCost.Latency.Seconds(), Rate: c.FillCost.Rate, Bytes: c.FillCost.Bytes},
 		Choices:  c.Choices, ChoiceSeconds: c.ChoiceTime.Seconds(),
 		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, CopiedLate: c.CopiedLate, Recycled: c.Recycled,
-		Readers: c.Readers, OpenHandles: c.Handles,
+		OpenHandles: c.Handles,
 	}
 }

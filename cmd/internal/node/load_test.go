@@ -3,12 +3,16 @@ package node_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
+	"rankfs/test/eventually"
 )
 
 // Every open of a rank is accounted for, by the view that it reads, whatever
@@ -71,4 +75,46 @@ func TestLoad(t *testing.T) {
 	if j := load(control.LoadRequest{})["d2"]; j.Total.Opens != 1 || j.Facts != nil {
 		t.Errorf("of a dataset that is gone: %+v", j)
 	}
+}
+
+// A rank that opens batches in an order of its own is one that reads, however many readers
+// it might be, and one job has it though it goes through several epochs.
+func TestReadingRanks(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, bytes.Repeat([]byte("0123456789abcde\n"), 400), 0600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, nil)
+	request := control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "4"}
+	r.create(request)
+	order := rand.New(rand.NewPCG(1, 1))
+	reads := func(views ...string) {
+		t.Helper()
+		var files strings.Builder
+		for _, view := range views {
+			for _, step := range order.Perm(100) {
+				fmt.Fprintf(&files, " datasets/%s/rank-0/batch-%06d", view, step)
+			}
+		}
+		r.shell("cat" + files.String() + " > /dev/null")
+	}
+	reading := func(want int, views ...string) {
+		t.Helper()
+		// What was opened a minute ago counts no more, so this is as often as it takes.
+		eventually.True(t, fmt.Sprintf("%d ranks read %v", want, views), func() bool {
+			reads(views...)
+			s, err := r.client.Status(t.Context())
+			if n := s.Counters.Readers; err != nil || n > want {
+				t.Fatalf("of %v: %d ranks read, want %d: %v", views, n, want, err)
+			}
+			return s.Counters.Readers == want
+		})
+	}
+	reading(1, "d", "d@epoch=1")
+	reading(2, "d", "d@order=full", "d@order=full,epoch=1")
+	if err := r.client.Remove(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	r.create(request)
+	reading(1, "d")
 }
