@@ -79,7 +79,7 @@ func (n *fakeNode) Cached() control.CacheList {
 
 func (n *fakeNode) Evict(_ context.Context, name string) (control.Eviction, error) {
 	kind, err := n.base(name)
-	e := control.Eviction{ViewName: viewNamed(name), Kind: kind}
+	e := control.Eviction{ViewName: viewNamed(name), AllViews: !strings.Contains(name, "@"), Kind: kind}
 	switch {
 	case strings.Contains(name, "epoch=9"):
 	case kind == control.Chunks:

@@ -51,7 +51,8 @@ type Held struct {
 // An Eviction is the amount that the cache dropped of a dataset or a view, and the
 // amount that stayed because ranks hold it or it was just being filled.
 type Eviction struct {
-	ViewName        // or twice the dataset's, of all its views
+	ViewName
+	AllViews bool   `json:"all_views,omitempty"` // of the dataset whose own view that is
 	Kind     string `json:"kind"`
 	Evicted  Held   `json:"evicted"`
 	Stayed   Held   `json:"stayed"`

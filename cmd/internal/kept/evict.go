@@ -24,10 +24,7 @@ func (n *slabs) Evict(ctx context.Context, name string) (control.Eviction, error
 	n.warmUps.cancel(ctx, func(w *warmUp) bool {
 		return w.view.Key() == v.Key() || !isView && w.view.Asked().Dataset == name
 	}, errEvicted)
-	e := control.Eviction{ViewName: control.NameOf(v.Called()), Kind: kind}
-	if !isView {
-		e.ViewName = control.NameOf(name, name)
-	}
+	e := control.Eviction{ViewName: control.NameOf(v.Called()), AllViews: !isView, Kind: kind}
 	seen := make(map[[16]byte]bool)
 	for _, series := range all {
 		if !seen[series] && ctx.Err() == nil {
