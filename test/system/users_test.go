@@ -84,7 +84,7 @@ func TestUsersLookAndDoNotChange(t *testing.T) {
 		}
 	}
 	for _, line := range changes {
-		if r := one.rankfs(n, line...); r.code != 7 || !strings.Contains(r.err, "ask root, or a member of group 4711") {
+		if r := one.rankfs(n, line...); r.code != 7 || !strings.Contains(r.err, ": this is not for all users of the mount; ask root, or a member of group 4711") {
 			t.Errorf("%v: %v", line, r)
 		}
 	}

@@ -111,8 +111,8 @@ func (a Admin) is(c caller) bool {
 	return a.Group != nil && slices.Contains(c.groups, *a.Group)
 }
 
-// Refuse is the answer to a caller that may not do what it asks for.
-func (a Admin) Refuse() error {
+// refuse is the answer to a caller that may not do an act.
+func (a Admin) refuse(act string) error {
 	who := "root"
 	if a.Group != nil {
 		name := strconv.FormatUint(uint64(*a.Group), 10)
@@ -121,7 +121,7 @@ func (a Admin) Refuse() error {
 		}
 		who = "root, or a member of group " + name
 	}
-	return &meta.Told{Kind: "denied", Message: "this is not for all users of the mount; ask " + who}
+	return &meta.Told{Kind: "denied", Message: act + ": this is not for all users of the mount; ask " + who}
 }
 
 type callerKey struct{}

@@ -93,9 +93,11 @@ func handler(n Node, a Admin, t timeouts) http.Handler {
 	for name, do := range routesOf(n) {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
 			c := newCall(w, r, a, t)
+			c.route = name
 			defer c.cancel()
 			if !a.may(c.who, rights[name]) {
-				c.finish(nil, a.Refuse())
+				request, _ := io.ReadAll(c.body) // it is refused, whatever it is
+				c.finish(nil, a.refuse(actOf(name, request)))
 				return
 			}
 			c.finish(do(c))
@@ -171,6 +173,7 @@ func on[R any](do func(*call, R) (any, error)) func(*call) (any, error) {
 
 // A call is one request and its answer, used by one goroutine at a time.
 type call struct {
+	route  string
 	ctx    context.Context // ends with the client's connection, or when it stops reading
 	cancel context.CancelFunc
 	w      http.ResponseWriter
@@ -209,7 +212,7 @@ func (c *call) request(v any) error {
 		return fmt.Errorf("request %w: it is more than one JSON value", meta.ErrInvalid)
 	}
 	if asks, ok := v.(changer); ok && asks.changes() && !c.admin.is(c.who) {
-		return c.admin.Refuse()
+		return c.admin.refuse(actOf(c.route, body))
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"rankfs/cmd/internal/control"
-	"rankfs/meta"
 )
 
 // askEnv has this test binary ask for each route of a socket, as whoever it is
@@ -33,21 +32,24 @@ var changing = map[string]string{
 	"queue-policy": `{"name":"flow"}`,
 }
 
-// askAll writes which requests were refused.
+// askAll writes by which words each request was refused; none if it was not.
 func askAll(socket string) {
-	refused := make(map[string]bool)
+	refused := make(map[string]string)
 	for _, route := range control.Routes() {
-		refused[route] = denied(socket, route, "{}")
+		refused[route] = refusal(socket, route, "{}")
 	}
 	for route, request := range changing {
-		refused[route+" "+request] = denied(socket, route, request)
+		refused[route+" "+request] = refusal(socket, route, request)
 	}
-	refused["warm check"] = denied(socket, "warm", `{"view":"d","check":true}`)
-	refused["plan unsettle"] = denied(socket, "plan", `{"unsettle":true}`)
+	refused["warm check"] = refusal(socket, "warm", `{"view":"d","check":true}`)
+	refused["plan unsettle"] = refusal(socket, "plan", `{"unsettle":true}`)
+	for _, r := range refusals {
+		refused[r.route+" "+r.request] = refusal(socket, r.route, r.request)
+	}
 	_ = json.NewEncoder(os.Stdout).Encode(refused)
 }
 
-func denied(socket, route, request string) bool {
+func refusal(socket, route, request string) string {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", socket)
 	}}}
@@ -57,10 +59,16 @@ func denied(socket, route, request string) bool {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil || !strings.Contains(string(text), `"result"`) && !strings.Contains(string(text), `"denied"`) {
+	if err != nil || json.Valid([]byte(request)) && !strings.Contains(string(text), `"result"`) && !strings.Contains(string(text), `"denied"`) {
 		panic(fmt.Sprintf("%s: %v: %s", route, err, text))
 	}
-	return strings.Contains(string(text), `"denied"`)
+	var is struct {
+		Error struct{ Kind, Message string }
+	}
+	if err := json.Unmarshal(text, &is); err != nil || is.Error.Kind != "denied" {
+		return ""
+	}
+	return is.Error.Message
 }
 
 func TestEveryRouteHasARight(t *testing.T) {
@@ -97,11 +105,11 @@ func TestWhoMayAskWhat(t *testing.T) {
 	} {
 		refused := askAs(t, tt.socket, tt.who)
 		for _, request := range slices.Sorted(maps.Keys(refused)) {
-			if want := tt.may != nil && !slices.Contains(tt.may, request); refused[request] != want {
-				t.Errorf("%s: %s: refused %v, want %v", tt.name, request, refused[request], want)
+			if want := tt.may != nil && !slices.Contains(tt.may, request); (refused[request] != "") != want {
+				t.Errorf("%s: %s: refused %q, want %v", tt.name, request, refused[request], want)
 			}
 		}
-		if len(refused) != len(control.Routes())+len(changing)+2 {
+		if len(refused) != len(control.Routes())+len(changing)+2+len(refusals) {
 			t.Errorf("%s: asked %v", tt.name, refused)
 		}
 	}
@@ -135,7 +143,7 @@ func openTo(t *testing.T, a control.Admin) (socket string) {
 	return socket
 }
 
-func askAs(t *testing.T, socket string, who syscall.Credential) (refused map[string]bool) {
+func askAs(t *testing.T, socket string, who syscall.Credential) (refused map[string]string) {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // its path may be closed to others
 	if err != nil {
@@ -186,11 +194,52 @@ func TestWhoIsNotKnown(t *testing.T) {
 	}
 }
 
-// What is refused says who may.
-func TestRefusalsNameWhoMay(t *testing.T) {
+// refusals are how requests are refused to who may only look.
+var refusals = []struct{ route, request, act string }{
+	{"plan", `{"view":"d@epoch=1","settle":true}`, "settle plan of d@epoch=1"},
+	{"plan", `{"view":"d","unsettle":true}`, "unsettle plan of d"},
+	{"policy", `{"name":"opt"}`, "set cache policy opt"},
+	{"queue-policy", `{"name":"probability"}`, "set queue policy probability"},
+	{"warm", `{"view":"d"}`, "warm up d"},
+	{"remove", `{"name":"d"}`, "remove dataset d"},
+	{"create", `{"name":"d","source":"file:/etc/shadow"}`, "create dataset d"},
+	{"refresh", `{"name":"d"}`, "refresh dataset d"},
+	{"verify", `{"name":"d"}`, "verify dataset d"},
+	{"token", `{"uses":1}`, "create token"},
+	{"tokens", `null`, "list tokens"},
+	{"drop-token", `{"name":"cafe"}`, "remove token cafe"},
+	{"drain", `{"node":"n1","drain":true}`, "drain node n1"},
+	{"drain", `{"node":"n1"}`, "undrain node n1"},
+	{"remove-node", `{"name":"n1"}`, "remove node n1"},
+	{"promote-node", `{"name":"n1"}`, "promote node n1"},
+	{"reset-queue", `{"name":"d"}`, "reset queue of d"},
+	{"drop-queue", `{"name":"d"}`, "remove queue of d"},
+	{"pin", `{"view":"d","tier":"ram"}`, "pin d"},
+	{"pin", `{"view":"d"}`, "unpin d"},
+	{"evict", `{"name":"d@epoch=1"}`, "evict d@epoch=1"},
+	{"evict", `{"name":`, "evict"},
+	{"learn-trace", `{"view":"d"}`, "learn trace of d"},
+	{"learn-trace", `{"text":"","for":"d"}`, "learn trace of d"},
+	{"forget-trace", `{"name":"d"}`, "forget trace of d"},
+}
+
+// What is refused is told with what it was asked of, and with who may.
+func TestRefusals(t *testing.T) {
 	group := uint32(4711)
-	err := control.Admin{Group: &group}.Refuse()
-	if !errors.Is(err, meta.ErrDenied) || err.Error() != "this is not for all users of the mount; ask root, or a member of group 4711" {
-		t.Error(err)
+	for who, socket := range map[string]string{
+		"root": openTo(t, control.Admin{}), "root, or a member of group 4711": openTo(t, control.Admin{Group: &group}),
+	} {
+		refused := askAs(t, socket, syscall.Credential{Uid: 65534, Gid: 65534})
+		for _, r := range refusals {
+			want := r.act + ": this is not for all users of the mount; ask " + who
+			if got := refused[r.route+" "+r.request]; got != want {
+				t.Errorf("%s %s: %q, want %q", r.route, r.request, got, want)
+			}
+		}
+		for request, got := range refused {
+			if strings.HasPrefix(got, ":") {
+				t.Errorf("%s: %q does not say what", request, got)
+			}
+		}
 	}
 }
