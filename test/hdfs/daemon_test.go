@@ -37,10 +37,10 @@ func (p *place) start() *place {
 	return p
 }
 
-// create registers a path of the cluster.
-func (p *place) create(name, path string, options ...string) {
+// create registers a path of the cluster, and returns what is said of that.
+func (p *place) create(name, path string, options ...string) string {
 	p.t.Helper()
-	p.Do(append([]string{"dataset", "create", name, "--source", "hdfs://" + p.c.Nameservice() + path}, options...)...)
+	return p.Do(append([]string{"dataset", "create", name, "--source", "hdfs://" + p.c.Nameservice() + path}, options...)...)
 }
 
 // keepOnDisk has what leaves memory kept on disk, also while the planner finds
