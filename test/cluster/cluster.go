@@ -23,6 +23,9 @@ type Cluster struct {
 // Open starts the cluster of that name or joins its users. It does not wait for
 // tests that are breaking something; tests take Shared, which does.
 func Open(ctx context.Context, name string) (*Cluster, error) {
+	if err := NeedRoot(); err != nil {
+		return nil, err
+	}
 	home, err := hadoop.Prepare(ctx)
 	if err != nil {
 		return nil, err

@@ -94,6 +94,9 @@ func free(t testing.TB, names ...string) string {
 }
 
 func choose(ctx context.Context, names []string) (string, *site.Lock, error) {
+	if err := NeedRoot(); err != nil {
+		return "", nil, err
+	}
 	home, err := hadoop.Prepare(ctx)
 	if err != nil {
 		return "", nil, err

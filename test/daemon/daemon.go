@@ -37,6 +37,9 @@ func BuildCommand(path string, tags ...string) *exec.Cmd {
 
 // Build builds rankfs, with tags, and returns its path, and what removes it.
 func Build(tags ...string) (path string, remove func() error, err error) {
+	if err := cluster.NeedRoot(); err != nil {
+		return "", nil, err
+	}
 	dir, err := os.MkdirTemp("", "rankfs-test-")
 	if err != nil {
 		return "", nil, err
