@@ -42,7 +42,7 @@ ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/..
 WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs $(LONG) ./fetch/hdfs/... ./test/secure ./test/plans ./test/upgrade ./test/copies
 LONG    = ./test/system ./meta/group ./cache
 
-.PHONY: build demo test check soak bench install install-outer install-unit deps clean hdfs-up hdfs-down
+.PHONY: build demo test check soak bench spark install install-outer install-unit deps clean hdfs-up hdfs-down
 
 build:
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -104,6 +104,11 @@ bench: deps build
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench $(BENCH)
 
+# The plug-in for Spark, beside Spark without it: this downloads PySpark, some 430 MB.
+spark: deps
+	@test/deps python3
+	$(GO) test -tags spark -count 1 -timeout 2h -v ./test/spark
+
 # A real HDFS on hosts of its own, to try things on; see test/cluster.
 hdfs-up: deps
 	@$(GO) run ./test/cluster/keeper up
@@ -138,4 +143,4 @@ deps:
 	@test/deps
 
 clean: hdfs-down
-	rm -rf bin test/hadoop/build && $(MAKE) -s -C test/mpi clean
+	rm -rf bin test/hadoop/build test/spark/build shuffle/spark/target && $(MAKE) -s -C test/mpi clean
