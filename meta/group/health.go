@@ -57,7 +57,10 @@ func (h *health) report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, h.config.times.patience)
 	defer cancel()
 	for _, n := range h.config.Machine.Nodes() {
-		up := h.seen.live(n.ID)
+		up, asked := h.seen.live(n.ID), h.seen.asked(n.ID)
+		if !asked {
+			continue // it was admitted, or this node learned of it, after the others were asked
+		}
 		if up && !n.Up && !h.seen.answered(n.ID) {
 			continue // it was down for the leader before, and has said nothing since
 		}

@@ -77,11 +77,15 @@ func (s *sightings) saw(id string, p pulse, clock time.Time) {
 // hear notes that a node has said something. The lock is held.
 func (s *sightings) hear(id string) { s.mu.vain[id], s.mu.last[id] = 0, s.mu.round }
 
-// doubt notes how far off a node's clock seems to be that does not answer.
+// doubt notes how far off a node's clock seems to be that does not answer. One that was asked
+// for the first time has until dead is over.
 func (s *sightings) doubt(id string, ahead time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.off[id] = ahead
+	if _, asked := s.mu.vain[id]; !asked {
+		s.mu.vain[id] = 0
+	}
 }
 
 // ahead is how far the clock of a node was ahead of this one's.
@@ -155,6 +159,14 @@ func (s *sightings) answered(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.last[id] > 0
+}
+
+// asked reports whether a node was asked, or has said something.
+func (s *sightings) asked(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.mu.vain[id]
+	return known
 }
 
 // live reports whether a node has answered lately.

@@ -1,0 +1,35 @@
+package group
+
+import (
+	"testing"
+	"time"
+
+	"rankfs/meta/state"
+	"rankfs/test/eventually"
+)
+
+// A node that was admitted after the others were asked is not taken for dead because nobody
+// has asked it; once it was asked, it has as long to answer as any other.
+func TestWhoWasNotAskedIsNotDead(t *testing.T) {
+	first := newNode(t, 0).found()
+	late := joined(t, first, 1, state.Member)
+	eventually.True(t, "it is up", func() bool {
+		n, ok := first.machine.Node(late.id)
+		return ok && n.Up
+	})
+	seen := &sightings{dead: time.Minute, most: time.Minute}
+	seen.begin([]string{first.id}, time.Now())
+	h := &health{first.group.config, seen, first.group.duties.health.lookout, first.group.duties.health.executor}
+	h.report(t.Context())
+	if n, _ := first.machine.Node(late.id); !n.Up {
+		t.Error("it was taken for dead, and nobody had asked it")
+	}
+	seen.doubt(late.id, 0)
+	if !seen.live(late.id) {
+		t.Error("it was asked once, and is dead")
+	}
+	seen.looked(time.Now().Add(time.Minute))
+	if seen.live(late.id) {
+		t.Error("it was asked in vain for a minute, and is alive")
+	}
+}
