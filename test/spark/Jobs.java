@@ -52,6 +52,7 @@ public class Jobs {
   /** What tasks and executors have done since a job began. */
   static class Counts extends SparkListener {
     final AtomicInteger maps = new AtomicInteger();
+    final AtomicInteger speculative = new AtomicInteger(); // of maps
     final AtomicInteger failed = new AtomicInteger();
     final AtomicInteger failedFetches = new AtomicInteger();
     final AtomicInteger removed = new AtomicInteger();
@@ -60,6 +61,9 @@ public class Jobs {
     public void onTaskEnd(SparkListenerTaskEnd end) {
       if (end.taskType().equals("ShuffleMapTask") && end.taskInfo().successful()) {
         maps.incrementAndGet();
+        if (end.taskInfo().speculative()) {
+          speculative.incrementAndGet();
+        }
       }
       if (end.taskInfo().failed()) {
         failed.incrementAndGet();
@@ -89,8 +93,8 @@ public class Jobs {
         // Listeners hear of what has happened a little later.
         session.sparkContext().listenerBus().waitUntilEmpty();
         System.out.printf(
-            "{\"job\": \"%s\", \"hash\": \"%x\", \"maps\": %d, \"failed\": %d, \"failedFetches\": %d}%n",
-            name, hash, jobs.counts.maps.get(), jobs.counts.failed.get(), jobs.counts.failedFetches.get());
+            "{\"job\": \"%s\", \"hash\": \"%x\", \"maps\": %d, \"speculative\": %d, \"failed\": %d, \"failedFetches\": %d}%n",
+            name, hash, jobs.counts.maps.get(), jobs.counts.speculative.get(), jobs.counts.failed.get(), jobs.counts.failedFetches.get());
         session.sparkContext().removeSparkListener(jobs.counts);
       }
     }
@@ -102,7 +106,9 @@ public class Jobs {
       case "killed" -> killed();
       case "lost" -> lost();
       case "mixed" -> mixed();
+      case "differs" -> differs();
       case "twice" -> twice();
+      case "slow" -> slow();
       case "sql" -> sql();
       case "graph" -> graph();
       default -> throw new IllegalArgumentException("no job " + name);
@@ -184,6 +190,31 @@ public class Jobs {
     return counts.maps.get();
   }
 
+  /** The first attempt of a map has all records, and does not end before another one has begun. */
+  private long slow() {
+    return hash(records().mapPartitionsToPair(of -> {
+      TaskContext task = TaskContext.get();
+      boolean late = task.partitionId() == 1 && task.attemptNumber() == 0;
+      return late ? new Late(of) : of;
+    }).sortByKey(true, PARTS));
+  }
+
+  /** Records after the last of which one waits until Spark ends the task. */
+  private record Late(Iterator<Tuple2<String, byte[]>> of) implements Iterator<Tuple2<String, byte[]>> {
+    @Override
+    public boolean hasNext() {
+      if (!of.hasNext()) {
+        pause(600_000);
+      }
+      return of.hasNext();
+    }
+
+    @Override
+    public Tuple2<String, byte[]> next() {
+      return of.next();
+    }
+  }
+
   /** Once a map is committed, another attempt of it is, too, with other bytes, which are nobody's. */
   private long twice() {
     LongAccumulator committed = session.sparkContext().longAccumulator();
@@ -250,6 +281,16 @@ public class Jobs {
   /** The shuffle files in the pool; empty if they are elsewhere. */
   private String pool() {
     return session.sparkContext().conf().get("spark.rankfs.dir", "");
+  }
+
+  /** A map is lost whose bytes are others when it is run again: nobody may read some of each run. */
+  private long differs() {
+    JavaPairRDD<Integer, Integer> records = spark.parallelize(IntStream.range(0, 1_000).boxed().toList(), MAPS)
+        .mapToPair(i -> new Tuple2<>(i, TaskContext.get().stageId()))
+        .partitionBy(new HashPartitioner(PARTS));
+    records.first();
+    removeMap(pool(), 3);
+    return records.values().distinct().count();
   }
 
   /** Removes a map of the last shuffle that has it from the pool. */

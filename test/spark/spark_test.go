@@ -24,6 +24,7 @@ type result struct {
 	Job           string
 	Hash          string
 	Maps          int // tasks of maps that ran; of killed, after that
+	Speculative   int // those of them that Spark started beside others
 	Failed        int // tasks
 	FailedFetches int
 }
@@ -31,19 +32,11 @@ type result struct {
 // An application has the same results with its shuffle files in the pool and without,
 // be an executor killed, a map committed twice, or one lost.
 func TestSpark(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), "./prepare").CombinedOutput(); err != nil {
-		t.Fatalf("prepare: %v: %s", err, out)
-	}
-	p := daemon.New(t, daemon.Program(t), nil, "--ram", "2GiB", "--pool-ram", "1GiB")
-	p.Start()
-	jobs := []string{"sort", "sql", "graph", "twice", "lost", "mixed", "killed"}
-	plain := run(t, nil, jobs)
-	pool := run(t, []string{
-		"--jars", absolute(t, "build/rankfs-spark.jar"),
-		"--conf", "spark.shuffle.manager=rankfs.spark.RankfsShuffleManager",
-		"--conf", "spark.shuffle.sort.io.plugin.class=rankfs.spark.RankfsShuffleDataIO",
-		"--conf", "spark.rankfs.dir=" + p.Mount() + "/shuffle/job",
-	}, jobs)
+	p := mounted(t)
+	const master = "local-cluster[2,1,512]"
+	jobs := []string{"sort", "sql", "graph", "twice", "lost", "mixed", "differs", "killed"}
+	plain := run(t, master, nil, jobs)
+	pool := run(t, master, inPool(t, p), jobs)
 	for _, job := range jobs {
 		if plain[job].Hash == "" || pool[job].Hash != plain[job].Hash {
 			t.Errorf("%s: the hash is %q in the pool, and %q without", job, pool[job].Hash, plain[job].Hash)
@@ -63,25 +56,71 @@ func TestSpark(t *testing.T) {
 	if n := pool["twice"].Failed; n != 0 {
 		t.Errorf("%d tasks failed, as theirs was the second attempt of a map", n)
 	}
-	for _, job := range []string{"lost", "mixed"} {
+	if pool["differs"].Hash != "1" {
+		t.Errorf("there are records of %s runs of a stage", pool["differs"].Hash)
+	}
+	for _, job := range []string{"lost", "mixed", "differs"} {
 		if pool[job].FailedFetches == 0 {
 			t.Errorf("%s: no fetch failed", job)
 		}
 	}
+	nothingIsLeft(t, p)
+}
+
+// While a task takes long, Spark starts another one for the same map, which is committed.
+func TestSpeculation(t *testing.T) {
+	p := mounted(t)
+	options := append(inPool(t, p), "--conf", "spark.speculation=true",
+		"--conf", "spark.speculation.quantile=0.5", "--conf", "spark.speculation.minTaskRuntime=10s")
+	pool := run(t, standalone(t), options, []string{"sort", "slow"})
+	if pool["slow"].Hash != pool["sort"].Hash {
+		t.Errorf("the hash is %q, and %q of what ran once", pool["slow"].Hash, pool["sort"].Hash)
+	}
+	if pool["slow"].Speculative == 0 {
+		t.Error("no map ran twice")
+	}
+	nothingIsLeft(t, p)
+}
+
+// mounted is a daemon with a pool; what runs on Spark is made ready.
+func mounted(t *testing.T) *daemon.Place {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "./prepare").CombinedOutput(); err != nil {
+		t.Fatalf("prepare: %v: %s", err, out)
+	}
+	p := daemon.New(t, daemon.Program(t), nil, "--ram", "2GiB", "--pool-ram", "1GiB")
+	p.Start()
+	return p
+}
+
+// inPool are the options by which an application has its shuffle files in the pool.
+func inPool(t *testing.T, p *daemon.Place) []string {
+	t.Helper()
+	return []string{
+		"--jars", absolute(t, "build/rankfs-spark.jar"),
+		"--conf", "spark.shuffle.manager=rankfs.spark.RankfsShuffleManager",
+		"--conf", "spark.shuffle.sort.io.plugin.class=rankfs.spark.RankfsShuffleDataIO",
+		"--conf", "spark.rankfs.dir=" + p.Mount() + "/shuffle/job",
+	}
+}
+
+// nothingIsLeft looks for the job, which goes with its application.
+func nothingIsLeft(t *testing.T, p *daemon.Place) {
+	t.Helper()
 	if left := p.Must("ls", p.Mount()+"/shuffle"); left != "" {
 		t.Errorf("the application leaves %q", left)
 	}
 }
 
 // run runs an application, with options of spark-submit.
-func run(t *testing.T, options, jobs []string) map[string]result {
+func run(t *testing.T, master string, options, jobs []string) map[string]result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTime)
 	defer cancel()
 	dir := t.TempDir()
 	home := absolute(t, "build/spark")
 	const java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-	line := []string{"--master", "local-cluster[2,1,512]", "--class", "Jobs", "--driver-memory", "512m", "--driver-java-options", java}
+	line := []string{"--master", master, "--class", "Jobs", "--driver-memory", "512m", "--driver-java-options", java}
 	for _, conf := range []string{
 		"spark.executor.memory=512m",
 		"spark.executor.extraJavaOptions=" + java,
@@ -100,7 +139,7 @@ func run(t *testing.T, options, jobs []string) map[string]result {
 	line = append(append(line, absolute(t, "build/jobs.jar")), jobs...)
 	cmd := exec.CommandContext(ctx, home+"/bin/spark-submit", line...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "SPARK_HOME="+home, "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_HOSTNAME=localhost")
+	cmd.Env = environment(home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var words strings.Builder
 	cmd.Stderr = &words
@@ -120,6 +159,10 @@ func run(t *testing.T, options, jobs []string) map[string]result {
 		results[r.Job] = r
 	}
 	return results
+}
+
+func environment(home string) []string {
+	return append(os.Environ(), "SPARK_HOME="+home, "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_HOSTNAME=localhost", "SPARK_SCALA_VERSION=2.13")
 }
 
 func absolute(t *testing.T, name string) string {
