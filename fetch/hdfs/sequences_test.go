@@ -15,7 +15,8 @@ import (
 )
 
 // SequenceFiles of every compression, by every codec, with keys and values of
-// several classes, are a source like any other.
+// several classes, are a source like any other. By record the codecs differ in
+// how they decode alone, so that one is enough of each kind: zlib, and frames.
 func TestSequencesConform(t *testing.T) {
 	c := cluster.Shared(t)
 	p, err := hadoop.Start(t.Context(), "Sequence")
@@ -23,9 +24,9 @@ func TestSequencesConform(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	kinds := []hadoop.SequenceOrder{{Compression: "NONE"}}
+	kinds := []hadoop.SequenceOrder{{Compression: "NONE"}, {Compression: "RECORD", Codec: "DefaultCodec"}, {Compression: "RECORD", Codec: "Lz4Codec"}}
 	for _, codec := range []string{"DefaultCodec", "DeflateCodec", "GzipCodec", "BZip2Codec", "SnappyCodec", "Lz4Codec", "ZStandardCodec"} {
-		kinds = append(kinds, hadoop.SequenceOrder{Compression: "RECORD", Codec: codec}, hadoop.SequenceOrder{Compression: "BLOCK", Codec: codec})
+		kinds = append(kinds, hadoop.SequenceOrder{Compression: "BLOCK", Codec: codec})
 	}
 	for _, kind := range kinds {
 		t.Run(kind.Compression+kind.Codec, func(t *testing.T) { written(t, p, kind).run(t, c) })
