@@ -65,13 +65,13 @@ func TestARemovalDoesNotWaitForTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.patient()
-		before, first := n.disk.syncs(), n.group.raft.AppliedIndex()
+		before, first := n.disk.syncs(), n.machine.Summary().Applied
 		for i := range uint64(10) {
 			if _, err := n.group.Do(t.Context(), &state.DropMap{StageName: state.StageName{Job: "j", Name: "s"}, Map: i}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		syncs, others := n.disk.syncs()-before, int(n.group.raft.AppliedIndex()-first)-10
+		syncs, others := n.disk.syncs()-before, int(n.machine.Summary().Applied-first)-10
 		if syncs > others || n.copies() != 0 {
 			t.Errorf("ten removals, and %d other commands, took %d syncs; %d maps are left", others, syncs, n.copies())
 		}
@@ -82,7 +82,7 @@ func TestARemovalDoesNotWaitForTheDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		quiet := n.group.raft.AppliedIndex()-first == 10 // else a command of the leader's own has taken them to the disk
+		quiet := n.machine.Summary().Applied-first == 10 // else a command of the leader's own has taken them to the disk
 		n.kill(false)
 		n.start(false)
 		if err := n.group.Ready(t.Context()); err != nil {
@@ -140,7 +140,7 @@ func TestACommitDoesNotWaitForTheDisk(t *testing.T) {
 			n.found()
 			commit := shuffling(n, one.spec)
 			n.patient()
-			first, before := n.group.raft.AppliedIndex(), n.disk.syncs()
+			first, before := n.machine.Summary().Applied, n.disk.syncs()
 			for i := range uint64(10) {
 				if err := commit(i); err != nil {
 					t.Fatal(err)
@@ -148,7 +148,7 @@ func TestACommitDoesNotWaitForTheDisk(t *testing.T) {
 			}
 			syncs := n.disk.syncs() - before
 			eventually.True(t, "what was synced is executed", func() bool { return len(n.group.writes) == 0 })
-			others := int(n.group.raft.AppliedIndex()-first) - 10
+			others := int(n.machine.Summary().Applied-first) - 10
 			if one.waits && syncs < 10 || !one.waits && syncs > others { // a leader has commands of its own
 				t.Errorf("ten commits, and %d other commands, took %d syncs", others, syncs)
 			}
