@@ -153,8 +153,8 @@ func lost(c state.Commit) error {
 	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset", c.Map)
 }
 
-// ofPieces is how many bytes they have.
-func (p *Part) ofPieces() (n int64) {
+// lengthOfPieces is how many bytes they have together.
+func (p *Part) lengthOfPieces() (n int64) {
 	for _, one := range p.pieces {
 		n += one.n
 	}

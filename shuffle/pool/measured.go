@@ -19,7 +19,8 @@ type measurement struct {
 	size   int64
 }
 
-func (m measurement) pieceCount() int { return len(m.pieces) + len(m.wants.slices) }
+// entries are how many of these bound what is remembered.
+func (m measurement) entries() int { return len(m.pieces) + len(m.wants.slices) }
 
 // A measured remembers what the pieces are of parts that were looked at last: a reader
 // asks several times how long a part is before it reads it. What a name stands for never
@@ -43,7 +44,7 @@ func (m *measured) forget(name partName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if is, ok := m.of[name]; ok {
-		m.n -= is.pieceCount()
+		m.n -= is.entries()
 		delete(m.of, name)
 		m.in = slices.DeleteFunc(m.in, func(one partName) bool { return one == name })
 	}
@@ -52,16 +53,16 @@ func (m *measured) forget(name partName) {
 func (m *measured) put(name partName, is measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.of[name]; ok || is.pieceCount() > mostPieces {
+	if _, ok := m.of[name]; ok || is.entries() > mostPieces {
 		return
 	}
 	if m.of == nil {
 		m.of = make(map[partName]measurement)
 	}
 	m.of[name] = is
-	m.in, m.n = append(m.in, name), m.n+is.pieceCount()
+	m.in, m.n = append(m.in, name), m.n+is.entries()
 	for m.n > mostPieces || len(m.in) > mostParts {
-		m.n -= m.of[m.in[0]].pieceCount()
+		m.n -= m.of[m.in[0]].entries()
 		delete(m.of, m.in[0])
 		m.in = m.in[1:]
 	}

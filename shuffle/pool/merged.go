@@ -32,7 +32,7 @@ func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 	case p.merges() && p.records.Ranges:
 		n, err = p.rangedSize(ctx)
 	default:
-		n = p.ofPieces()
+		n = p.lengthOfPieces()
 	}
 	return n, err
 }

@@ -45,8 +45,8 @@ func (w wanted) keysOf(s slice) (r record.Range) {
 	return r
 }
 
-// numbered are the parts that have the slices of a number each.
-func (p *Part) numbered(ctx context.Context, all []slice) (parts []*Part, err error) {
+// bySlice are the parts that have the slices of a number each.
+func (p *Part) bySlice(ctx context.Context, all []slice) (parts []*Part, err error) {
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && all[n].number == all[0].number {
@@ -67,7 +67,7 @@ func (p *Part) numbered(ctx context.Context, all []slice) (parts []*Part, err er
 
 // ranged calls f with the records that some slices have of the part, those of a map a run.
 func (p *Part) ranged(ctx context.Context, some []slice, f func(runs []record.Run) error) error {
-	parts, err := p.numbered(ctx, some)
+	parts, err := p.bySlice(ctx, some)
 	if err != nil {
 		return err
 	}
@@ -99,12 +99,12 @@ func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
 			whole = append(whole, s)
 		}
 	}
-	parts, err := p.numbered(ctx, whole)
+	parts, err := p.bySlice(ctx, whole)
 	if err != nil {
 		return 0, err
 	}
 	for _, one := range parts {
-		n += one.ofPieces()
+		n += one.lengthOfPieces()
 	}
 	return n, p.ranged(ctx, cut, func(runs []record.Run) error {
 		for _, run := range runs {
