@@ -32,9 +32,10 @@ func divisor(spec meta.Stage) uint64 {
 	return spec.Parts
 }
 
-// divide has another file committed, with the records of the one that was written by part.
-// It is made in the job's memory, and so is the index by which records are sorted; what it
-// is depends on the bytes that were written and on the spec alone.
+// divide has another file committed, with the records of the one that was written by part; or
+// if these stand so already, that one, and what comes after them. It is made in the job's
+// memory, and so is the index by which records are sorted; what it is depends on the bytes
+// that were written and on the spec alone.
 func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (offsets, error) {
 	var used arenas
 	from, err := mapWhole(s.source, s.size, unix.PROT_READ)
@@ -54,7 +55,12 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (o
 	case err != nil:
 		return nil, err
 	}
-	s.file, s.size = used.last(), int64(len(is.Bytes))
+	switch n := int64(len(is.Bytes)); {
+	case !is.AsWritten:
+		s.file, s.size = used.last(), n
+	case n > 0:
+		s.tail, s.after, s.size = used.last(), n, s.size+n
+	}
 	return is.Offsets, nil
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -77,10 +75,20 @@ func (f *mapFiles) hasMap(stage uint64, c state.Commit) bool {
 	name := mapPath(stage, c)
 	for _, s := range f.stores() {
 		if info, err := s.Lstat(name); err == nil {
-			return info.Size() == c.Size
+			return info.Size() == c.Size || s.hasTail(name, info.Size(), c)
 		}
 	}
 	return false
+}
+
+// hasTail reports whether what a file lacks of a map stands behind the map's table.
+func (s store) hasTail(name string, size int64, c state.Commit) bool {
+	info, err := s.Lstat(name + idx)
+	if err != nil || s.disk != nil || size > c.Size {
+		return false
+	}
+	table := info.Size() + size - c.Size
+	return table > 0 && table%rowBytes == 0
 }
 
 // take keeps a map of which r has the bytes: on the disk if there is one. What has to last
@@ -97,13 +105,19 @@ func (f *mapFiles) take(lasting bool, name string, t table, r io.Reader) error {
 	return f.store().put(name, t, r, false)
 }
 
-func (f *mapFiles) copyToDisk(name string, t table) error {
-	file, err := f.root.Open(name)
+// copyToDisk has a map on the disk, too.
+func (f *mapFiles) copyToDisk(stage uint64, c state.Commit) error {
+	name := mapPath(stage, c)
+	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	return f.disk.put(name, t, file, true)
+	defer f.open.give(m)
+	t, err := f.check(m, name, c)
+	if err != nil {
+		return err
+	}
+	return f.disk.put(name, t, io.NewSectionReader(m, 0, c.Size+1), true)
 }
 
 // drop removes the files of a map.
@@ -115,15 +129,26 @@ func (f *mapFiles) drop(name string) {
 	f.forget(name)
 }
 
-// openMap opens a file of a map, wherever it is.
-func (f *mapFiles) openMap(name string) (file *os.File, onDisk bool, err error) {
+// openMap opens the file of a map and that of its table, wherever they are: both in one place,
+// as in memory some of a map may stand behind its table.
+func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err error) {
 	for _, s := range f.stores() {
-		onDisk = s.disk != nil
-		if file, err = openOwn(filepath.Join(s.Name(), name)); !errors.Is(err, fs.ErrNotExist) {
-			break
+		if file, table, err = s.openMap(name); !errors.Is(err, fs.ErrNotExist) {
+			return file, table, s.disk != nil, err
 		}
 	}
-	return file, onDisk, err
+	return nil, nil, false, err
+}
+
+func (s store) openMap(name string) (file, table *os.File, err error) {
+	if file, err = openOwn(s.at(name)); err != nil {
+		return nil, nil, err
+	}
+	if table, err = openOwn(s.at(name + idx)); err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, table, nil
 }
 
 // openOwn opens a file that nobody but the daemon can name, by one system call: a part has
@@ -143,7 +168,7 @@ func openOwn(path string) (*os.File, error) {
 // table is that of a map that is here.
 func (f *mapFiles) table(stage uint64, c state.Commit) (table, error) {
 	name := mapPath(stage, c)
-	m, err := f.open.get(name, f.openMap)
+	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +178,7 @@ func (f *mapFiles) table(stage uint64, c state.Commit) (table, error) {
 
 // check reads the table of a map.
 func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (table, error) {
-	b, err := io.ReadAll(io.NewSectionReader(&m.table, 0, math.MaxInt64))
+	b, err := io.ReadAll(io.NewSectionReader(&m.table, 0, m.tableBytes()))
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +239,7 @@ type found struct {
 // find is what a map has of a part. The caller gives the map back when it has read that.
 func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) {
 	name := mapPath(r.Stage, c)
-	m, err := f.open.get(name, f.openMap)
+	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
 		return found{}, err
 	}
@@ -231,7 +256,7 @@ func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (found, e
 	if is.begin < 0 {
 		return f.find(r, c)
 	}
-	m, err := f.open.get(mapPath(r.Stage, c), f.openMap)
+	m, err := f.open.get(mapPath(r.Stage, c), c.Size, f.openMap)
 	if err != nil {
 		return found{}, err
 	}
@@ -276,12 +301,12 @@ func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *open
 
 // inMemory is the piece where it is mapped, if it is right.
 func (f found) inMemory() (b []byte) {
-	end := f.begin + f.length()
-	if end > int64(len(f.bytes)) {
+	is := f.piece(f.begin, f.begin+f.length())
+	if is == nil {
 		return nil
 	}
 	_ = f.guard(func() error {
-		if is := f.bytes[f.begin:end:end]; f.rows.match(is, f.begin) {
+		if f.rows.match(is, f.begin) {
 			b = is
 		}
 		return nil
@@ -303,9 +328,13 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 	return wire.From(one.rows.check(io.NewSectionReader(one, one.begin, one.length()), one.begin))(ctx, emit)
 }
 
-// whole opens a map that is here, once all of it is right.
+// whole opens a map that is here, once all of it is right. There is no file if one has not
+// all of it.
 func (f *mapFiles) whole(stage uint64, c state.Commit) (file *os.File, err error) {
 	return file, f.verified(stage, c, func(m *openedMap) error {
+		if m.tail > 0 {
+			return nil
+		}
 		fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
 			file = os.NewFile(uintptr(fd), m.Name())
@@ -321,7 +350,7 @@ func (f *mapFiles) verify(stage uint64, c state.Commit) error {
 // verified calls then with a map that is here, once all of it is right.
 func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) error) error {
 	name := mapPath(stage, c)
-	m, err := f.open.get(name, f.openMap)
+	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 type mapped struct {
 	*os.File
 	bytes []byte // nil: the file is read
+	size  int64  // of a file in memory
 }
 
 // mostMapped bounds the files of maps that this process has mapped: the kernel lets a process
@@ -32,6 +33,7 @@ func newMapped(file *os.File) mapped {
 	if err != nil || info.Size() == 0 {
 		return m
 	}
+	m.size = info.Size()
 	if mappings.Add(1) <= mostMapped {
 		m.bytes, _ = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	}

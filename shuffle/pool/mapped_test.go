@@ -71,9 +71,9 @@ func TestMapsInMemoryAreMapped(t *testing.T) {
 func TestMapsOnDiskAreRead(t *testing.T) {
 	o := newOpening(t, 1)
 	defer o.end()
-	m, err := o.get(mapName(0), func(name string) (*os.File, bool, error) {
-		f, _, err := o.open(name)
-		return f, true, err
+	m, err := o.openMaps.get(mapName(0), int64(len(mapName(0))), func(name string) (*os.File, *os.File, bool, error) {
+		f, table, _, err := o.open(name)
+		return f, table, true, err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,8 +55,8 @@ func (g Maps) Remove(ctx context.Context, number uint64) error {
 	return err
 }
 
-// Open opens a map: the file itself where there is a copy of it that is as it should
-// be, else what another node sends.
+// Open opens a map: the file itself where there is a copy of it that is as it should be, and
+// one file; else what is made of it here, or what another node sends.
 func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	pool := g.job.pool
 	is, err := g.is()
@@ -79,10 +79,13 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	}
 	if slices.Contains(c.Nodes, pool.config.Cluster.Self()) {
 		file, err := f.whole(g.number, c)
-		if err == nil {
+		if file != nil {
 			return opened{file}, nil
 		}
-		if err := pool.copies.suspect(ctx, f, g.number, c, err); !errors.Is(err, meta.ErrCorrupt) {
+		if err != nil {
+			err = pool.copies.suspect(ctx, f, g.number, c, err)
+		}
+		if err != nil && !errors.Is(err, meta.ErrCorrupt) {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -37,29 +38,27 @@ type openedMap struct {
 	mapped
 	table  mapped
 	onDisk bool
+	tail   int64 // bytes of it that come after its file, and stand behind the table
 
 	readers int       // now
 	read    time.Time // last
 	kept    bool      // for the next reader
 }
 
-// get is a map that is open, or is opened, for one reader more, who gives it back. open
-// opens a file, and says whether it is on a disk.
-func (o *openMaps) get(name string, open func(name string) (*os.File, bool, error)) (m *openedMap, err error) {
+// get is a map of that size that is open, or is opened, for one reader more, who gives it
+// back. open opens its file and that of its table, and says whether they are on a disk.
+func (o *openMaps) get(name string, size int64, open func(name string) (file, table *os.File, onDisk bool, err error)) (m *openedMap, err error) {
 	if m := o.known(name, nil); m != nil {
 		return m, nil
 	}
-	table, _, err := open(name + idx)
+	file, table, onDisk, err := open(name)
 	if err != nil {
 		return nil, err
-	}
-	file, onDisk, err := open(name)
-	if err != nil {
-		return nil, errors.Join(err, table.Close())
 	}
 	m = &openedMap{mapped: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
 	if !onDisk {
 		m.mapped, m.table = newMapped(file), newMapped(table)
+		m.tail = max(0, size-m.mapped.size)
 	}
 	is := o.known(name, m)
 	if is != m {
@@ -115,16 +114,45 @@ func (o *openMaps) give(m *openedMap) {
 
 // fits says whether all of a map is what its table says, and no more.
 func (m *openedMap) fits(t table) error {
-	if m.bytes == nil {
+	if m.bytes == nil || m.tail > 0 && m.table.bytes == nil {
 		return drain(t.check(io.NewSectionReader(m, 0, t.size()+1), 0))
 	}
 	p := t.check(nil, 0)
 	return m.guard(func() error {
-		if err := p.add(m.bytes); err != nil {
-			return err
+		err := p.add(m.bytes)
+		if err == nil && m.tail > 0 {
+			err = p.add(m.table.bytes[m.tableBytes():])
 		}
-		return p.ended()
+		return errors.Join(err, p.ended())
 	})
+}
+
+// tableBytes is at most how many bytes the table has: what comes after them is of the map.
+func (m *openedMap) tableBytes() int64 {
+	if m.tail == 0 {
+		return math.MaxInt64
+	}
+	return max(0, m.table.size-m.tail)
+}
+
+// ReadAt implements io.ReaderAt.
+func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
+	if m.tail == 0 {
+		return m.mapped.ReadAt(b, off)
+	}
+	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.tail)}.ReadAt(b, off)
+}
+
+// piece is where some bytes of the map are mapped, if they are.
+func (m *openedMap) piece(begin, end int64) []byte {
+	in := m.bytes
+	if m.tail > 0 && begin >= m.mapped.size {
+		in, begin, end = m.table.bytes, begin-m.mapped.size+m.tableBytes(), end-m.mapped.size+m.tableBytes()
+	}
+	if end > int64(len(in)) {
+		return nil
+	}
+	return in[begin:end:end]
 }
 
 // tidy closes what nobody has read for a while, and does it again as long as there is

@@ -1,7 +1,10 @@
 package pool
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,11 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
 // An opening has maps whose files have their names as content, and counts how often one is
-// opened.
+// opened, with its table.
 type opening struct {
 	openMaps
 	dir      string
@@ -39,12 +43,20 @@ func newOpening(t *testing.T, maps int) *opening {
 	return &opening{dir: dir}
 }
 
-func (o *opening) open(name string) (*os.File, bool, error) {
+func (o *opening) open(name string) (file, table *os.File, onDisk bool, err error) {
 	o.counting.Lock()
 	defer o.counting.Unlock()
 	o.n++
-	f, err := os.Open(filepath.Join(o.dir, name))
-	return f, false, err
+	if file, err = os.Open(filepath.Join(o.dir, name)); err != nil {
+		return nil, nil, false, err
+	}
+	table, err = os.Open(filepath.Join(o.dir, name+idx))
+	return file, table, false, err
+}
+
+// get opens a map of which all is in its file.
+func (o *opening) get(i int) (*openedMap, error) {
+	return o.openMaps.get(mapName(i), int64(len(mapName(i))), o.open)
 }
 
 func (o *opening) opens() int {
@@ -67,7 +79,7 @@ func (m *openedMap) holds(t *testing.T, i int) {
 // reads has a map read once.
 func (o *opening) reads(t *testing.T, i int) *openedMap {
 	t.Helper()
-	m, err := o.get(mapName(i), o.open)
+	m, err := o.get(i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +108,10 @@ func TestMapsAreOpenedOnce(t *testing.T) {
 			})
 			readers.Wait()
 		}
-		if n := o.opens(); n != 16 {
+		if n := o.opens(); n != 8 {
 			t.Errorf("8 maps and their tables were opened %d times", n)
 		}
-		if _, err := o.get(mapName(8), o.open); !os.IsNotExist(err) {
+		if _, err := o.get(8); !os.IsNotExist(err) {
 			t.Errorf("one that is not there: %v", err)
 		}
 	})
@@ -111,7 +123,7 @@ func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 	o := newOpening(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		first, second := o.reads(t, 0), o.reads(t, 1)
-		third, err := o.get(mapName(2), o.open)
+		third, err := o.get(2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +137,7 @@ func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 		}
 		third.holds(t, 2)
 		before := o.opens()
-		if again := o.reads(t, 2); again == third || o.opens() != before+2 {
+		if again := o.reads(t, 2); again == third || o.opens() != before+1 {
 			t.Error("what was given up is read again")
 		}
 		o.give(third)
@@ -151,10 +163,10 @@ func TestMapsThatNobodyReadsAreClosed(t *testing.T) {
 		if !idle.closed() {
 			t.Error("one that is not read is open")
 		}
-		if n := o.opens(); n != 4 {
+		if n := o.opens(); n != 2 {
 			t.Errorf("one that is read was opened anew: %d", n)
 		}
-		busy, err := o.get(mapName(1), o.open)
+		busy, err := o.get(1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +213,7 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 		if err := f.store().put(name, all, strings.NewReader(text), false); err != nil {
 			t.Fatal(err)
 		}
-		m, err := f.open.get(name, f.openMap)
+		m, err := f.open.get(name, c.Size, f.openMap)
 		if err != nil || m.onDisk {
 			t.Fatalf("%+v, %v", m, err)
 		}
@@ -212,9 +224,110 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 		if !m.closed() {
 			t.Errorf("one that was %s is open", what)
 		}
-		if again, err := f.open.get(name, f.openMap); (err == nil) != (what == "moved") || err == nil && !again.onDisk {
+		if again, err := f.open.get(name, c.Size, f.openMap); (err == nil) != (what == "moved") || err == nil && !again.onDisk {
 			t.Errorf("one that was %s: %+v, %v", what, again, err)
 		}
 		f.open.end()
+	}
+}
+
+// Of a map that has some of its bytes behind its table all is read and checked as if it were
+// one file, mapped or not; it has moved to the disk as one.
+func TestMapsInTwoFiles(t *testing.T) {
+	const text, after = "what was written", "what comes after it"
+	o := offsets(make([]byte, 8))
+	for _, end := range []int{4, len(text), len(text) + len(after)} {
+		o = binary.LittleEndian.AppendUint64(o, uint64(end))
+	}
+	for _, isMapped := range []bool{true, false} {
+		f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
+		sum := newSumming(o)
+		if err := errors.Join(sum.add(inMemory(t, []byte(text)), int64(len(text))), sum.add(inMemory(t, []byte(after)), int64(len(after)))); err != nil {
+			t.Fatal(err)
+		}
+		all, err := sum.end()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(text + after)), Sum: all.sum()}
+		name := mapPath(9, c)
+		if err := f.store().MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string]string{name: text, name + idx: string(all) + after} {
+			if err := os.WriteFile(f.store().at(name), []byte(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !isMapped {
+			mappings.Add(mostMapped)
+		}
+		err = f.verify(9, c)
+		if !isMapped {
+			mappings.Add(-mostMapped)
+		}
+		if err != nil || !f.hasMap(9, c) {
+			t.Errorf("mapped %v: %v; is it there? %v", isMapped, err, f.hasMap(9, c))
+		}
+		holds := func() {
+			t.Helper()
+			m, err := f.open.get(name, c.Size, f.openMap)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.open.give(m)
+			for off := range c.Size + 2 {
+				for n := range c.Size + 2 - off {
+					b := make([]byte, n)
+					got, err := m.ReadAt(b, off)
+					want := (text + after)[min(off, c.Size):min(off+n, c.Size)]
+					if string(b[:got]) != want || (err == nil) != (got == len(b)) && err != io.EOF {
+						t.Fatalf("%d bytes at %d are %q, want %q: %v", n, off, b[:got], want, err)
+					}
+				}
+			}
+		}
+		holds()
+		for part, want := range []string{text[:4], text[4:], after} {
+			one, err := f.find(PieceRequest{Stage: 9, Part: uint64(part)}, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, one.length())
+			if err := one.read(b); err != nil || string(b) != want {
+				t.Errorf("part %d is %q, want %q: %v", part, b, want, err)
+			}
+			if b := one.inMemory(); (b != nil) != isMapped || b != nil && string(b) != want {
+				t.Errorf("part %d is %q where it is mapped, want %q", part, b, want)
+			}
+			f.open.give(one.openedMap)
+		}
+		if file, err := f.whole(9, c); file != nil || err != nil {
+			t.Errorf("it is one file: %v", err)
+		}
+		if err := new(spill).move(t.Context(), movable{f, 9, c}); err != nil {
+			t.Fatal(err)
+		}
+		holds()
+		file, err := f.whole(9, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(file.Name()); err != nil || string(b) != text+after {
+			t.Errorf("on the disk it is %q: %v", b, err)
+		}
+		file.Close()
+		f.drop(name)
+		for _, cut := range [][2]string{{text[:5], string(all) + after}, {text, string(all) + after[1:]}, {text, string(all)}, {text, after[1:]}, {"", ""}, {text + after + "x", string(all)}} {
+			for i, name := range []string{name, name + idx} {
+				if err := os.WriteFile(f.store().at(name), []byte(cut[i]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.verify(9, c); !errors.Is(err, meta.ErrCorrupt) {
+				t.Errorf("files that have %q: %v", cut, err)
+			}
+			f.forget(name)
+		}
 	}
 }

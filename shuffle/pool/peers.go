@@ -126,18 +126,25 @@ type copyRequest struct {
 	Agreed            bool  // it is committed, and the cluster is to know of one more copy
 }
 
+// A sent is what is sent of a copy.
+type sent struct {
+	table  table
+	bytes  io.ReaderAt
+	agreed bool // it is committed
+}
+
 // sendCopy gives a node a copy of an attempt.
-func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s *sealing) error {
+func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
 	body, err := json.Marshal(copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed})
 	if err != nil {
 		return err
 	}
-	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + s.size)}
+	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + c.Size)}
 	_, err = p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
 		if err := emit(s.table); err != nil {
 			return err
 		}
-		return wire.From(s.table.check(io.NewSectionReader(s.file, 0, s.size), 0))(ctx, emit)
+		return wire.From(s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))(ctx, emit)
 	})
 	return err
 }

@@ -87,14 +87,15 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 
 // copyAgain sends a copy of a map that is committed.
 func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) error {
-	t, err := f.table(e.stage.Number, e.is)
+	name := mapPath(e.stage.Number, e.is)
+	m, err := f.open.get(name, e.is.Size, f.openMap)
 	if err != nil {
 		return err
 	}
-	file, _, err := f.openMap(mapPath(e.stage.Number, e.is))
+	defer f.open.give(m)
+	t, err := f.check(m, name, e.is)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	return r.peers.sendCopy(ctx, node, e.stage, e.is, &sealing{file: file, table: t, size: e.is.Size, agreed: true})
+	return r.peers.sendCopy(ctx, node, e.stage, e.is, sent{table: t, bytes: m, agreed: true})
 }

@@ -20,10 +20,19 @@ type sealing struct {
 	stage  uint64
 	source *os.File // what was written, which has the lease
 	file   *os.File // what is committed: the same, or what it was divided into
+	tail   *os.File // and what comes after that, if anything does
 	table  table
-	size   int64
-	named  bool // it was given the name of a map now: one that has it since an earlier time may be committed
-	agreed bool // it is committed
+	size   int64 // of both
+	after  int64 // bytes of the tail
+	named  bool  // it was given the name of a map now: one that has it since an earlier time may be committed
+}
+
+// joined is what is committed.
+func (s *sealing) joined() joined {
+	if s.tail == nil {
+		return joined{s.file, s.size, nil}
+	}
+	return joined{s.file, s.size - s.after, s.tail}
 }
 
 // seal waits until nobody can write a file, and sums it. A lease tells: the kernel
@@ -65,7 +74,13 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 	if err != nil {
 		return err
 	}
-	s.table, err = tableOf(s.file, o)
+	sum := newSumming(o)
+	if err = sum.add(s.file, s.size-s.after); err == nil && s.tail != nil {
+		err = sum.add(s.tail, s.after)
+	}
+	if err == nil {
+		s.table, err = sum.end()
+	}
 	return err
 }
 
@@ -93,24 +108,28 @@ func (s *sealing) close() error {
 	if s.file != s.source {
 		err = errors.Join(err, s.file.Close())
 	}
+	if s.tail != nil {
+		err = errors.Join(err, s.tail.Close())
+	}
 	return errors.Join(err, s.source.Close())
 }
 
-// name gives the file the name of a map, beside a table; or, if it has to last, has its
-// bytes under that name on the disk. Where it has the name already it may have been agreed
-// on, and keeps it whatever comes.
+// name gives the file the name of a map, beside a table, behind which stands what comes after
+// the file; or, if it has to last, has the bytes under that name on the disk. Where it has the
+// name already it may have been agreed on, and keeps it whatever comes.
 func (s *sealing) name(c state.Commit, lasting bool) error {
 	to := mapPath(s.stage, c)
 	has := s.files.hasMap(s.stage, c)
 	s.named = !has
 	switch {
 	case lasting:
-		return s.files.take(true, to, s.table, io.NewSectionReader(s.file, 0, s.size))
+		return s.files.take(true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
 	case has:
 		return nil
 	}
 	memory := s.files.store()
-	if err := memory.place(to+idx, int64(len(s.table)), bytes.NewReader(s.table), false); err != nil {
+	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
+	if err := memory.place(to+idx, int64(len(s.table))+s.after, table, false); err != nil {
 		return err
 	}
 	if err := memory.link(s.file, to); err != nil {

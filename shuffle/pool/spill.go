@@ -103,11 +103,7 @@ func (s *spill) movable() (all []movable) {
 func (s *spill) move(ctx context.Context, m movable) error {
 	f, name := m.files, mapPath(m.stage, m.is)
 	defer f.expect(name)()
-	t, err := f.table(m.stage, m.is)
-	if err == nil {
-		err = f.copyToDisk(name, t)
-	}
-	if err != nil {
+	if err := f.copyToDisk(m.stage, m.is); err != nil {
 		return s.suspect(ctx, f, m.stage, m.is, err)
 	}
 	memory := f.store()

@@ -55,30 +55,45 @@ func rowOf(t table, end int64, sum uint64) table {
 // mappedAtOnce is how much of a file is mapped at a time.
 const mappedAtOnce = 16 << 20
 
-// tableOf is that of a file in memory, of a map that is divided so. It is summed where it is:
-// to copy it first took as long as the sum. The file must not become shorter meanwhile.
-func tableOf(file *os.File, o offsets) (table, error) {
+// A summing makes the table of a map that is divided so, of its files one after the other.
+type summing struct {
+	is     table
+	pieces pieces
+}
+
+func newSumming(o offsets) *summing {
 	parts := uint64(len(o)/8 - 1)
-	t, size := make(table, 0, rowBytes*parts), o.at(parts)
-	p := &pieces{
+	s := &summing{is: make(table, 0, rowBytes*parts)}
+	s.pieces = pieces{
 		n: parts, end: func(i uint64) int64 { return o.at(i + 1) },
 		summed: func(i, sum uint64) error {
-			t = rowOf(t, o.at(i+1), sum)
+			s.is = rowOf(s.is, o.at(i+1), sum)
 			return nil
 		},
 	}
+	return s
+}
+
+// add adds a file in memory. It is summed where it is: to copy it first took as long as the
+// sum. The file must not become shorter meanwhile.
+func (s *summing) add(file *os.File, size int64) error {
 	fd := int(file.Fd())
 	for at := int64(0); at < size; at += mappedAtOnce {
 		b, err := unix.Mmap(fd, at, int(min(size-at, mappedAtOnce)), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
 		if err != nil {
-			return nil, fmt.Errorf("map what is to be summed: %w", err)
+			return fmt.Errorf("map what is to be summed: %w", err)
 		}
-		err = fault.Guard(func() error { return p.add(b) })
+		err = fault.Guard(func() error { return s.pieces.add(b) })
 		if err = errors.Join(err, unix.Munmap(b)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return t, p.add(nil) // there may be empty ones alone
+	return nil
+}
+
+func (s *summing) end() (table, error) {
+	err := s.pieces.add(nil) // there may be empty ones alone
+	return s.is, err
 }
 
 // check returns a reader of the pieces of rows, the first of which begins at so many

@@ -30,6 +30,15 @@ func inMemory(t *testing.T, b []byte) *os.File {
 	return f
 }
 
+// tableOf is that of one file.
+func tableOf(file *os.File, o offsets) (table, error) {
+	sum := newSumming(o)
+	if err := sum.add(file, o.at(uint64(len(o)/8-1))); err != nil {
+		return nil, err
+	}
+	return sum.end()
+}
+
 // Pieces may be longer than what is mapped at a time, and begin and end anywhere. A file that
 // is shorter than was said has no table.
 func TestTableOfALongMap(t *testing.T) {

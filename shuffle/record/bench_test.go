@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -17,6 +18,22 @@ func BenchmarkDivide(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
 				if _, err := record.Spec(s.Records).Divide(b.Context(), text, nil, 8, memory); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A map that is in order is looked at once.
+func BenchmarkDivideInOrder(b *testing.B) {
+	for _, spec := range []string{"record=line by=range", "record=line key=1 by=range", "record=line key=1 sort=key:number"} {
+		b.Run(spec, func(b *testing.B) {
+			parsed, _ := meta.ParseStage(spec)
+			s, text := record.Spec(parsed.Records), bytes.Repeat([]byte("0123456789\twhat belongs to it, so that there are a hundred bytes in a line of such lines as are sorted\n"), 1<<18)
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if is, err := s.Divide(b.Context(), text, nil, 1, memory); err != nil || !is.AsWritten {
 					b.Fatal(err)
 				}
 			}

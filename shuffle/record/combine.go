@@ -19,16 +19,16 @@ type combiner struct {
 
 	some  bool
 	key   []byte // of the records that were taken last
-	row   row    // the first of them
+	first []byte // of them
 	value int64
 
 	text [20]byte // of a number
 }
 
 // take takes the next record, which has that key.
-func (c *combiner) take(r row, key []byte) (err error) {
+func (c *combiner) take(r, key []byte) (err error) {
 	if c.Combine == meta.NotCombined {
-		c.putRow(r, key)
+		c.putAsIs(r, key)
 		return nil
 	}
 	value := int64(0)
@@ -48,13 +48,13 @@ func (c *combiner) take(r row, key []byte) (err error) {
 }
 
 // begin begins with a key of which that is the first record, and what it has come to so far.
-func (c *combiner) begin(r row, key []byte, value int64) {
+func (c *combiner) begin(r, key []byte, value int64) {
 	c.end()
-	c.some, c.key, c.row, c.value = true, key, r, value
+	c.some, c.key, c.first, c.value = true, key, r, value
 }
 
 // worth is what a record that was not combined yet adds to its key.
-func (s Spec) worth(r row) (int64, error) {
+func (s *Spec) worth(r []byte) (int64, error) {
 	switch s.Combine {
 	case meta.First:
 		return 0, nil
@@ -65,7 +65,7 @@ func (s Spec) worth(r row) (int64, error) {
 }
 
 // join is what two values of a key come to.
-func (s Spec) join(key []byte, a, b int64) (int64, error) {
+func (s *Spec) join(key []byte, a, b int64) (int64, error) {
 	switch s.Combine {
 	case meta.Sum, meta.Count:
 		sum := a + b
@@ -86,7 +86,7 @@ func (c *combiner) end() {
 	switch {
 	case !c.some:
 	case c.Combine == meta.First:
-		c.putRow(c.row, c.key)
+		c.putAsIs(c.first, c.key)
 	default:
 		c.out.put(c.key, c.key, []byte{c.Sep}, strconv.AppendInt(c.text[:0], c.value, 10), newline)
 	}
@@ -95,18 +95,18 @@ func (c *combiner) end() {
 
 var newline = []byte("\n")
 
-// putRow puts a record as it is; a last line without a newline is given one.
-func (c *combiner) putRow(r row, key []byte) {
-	if c.Kind == meta.Lines && len(r.whole) == len(r.payload) {
-		c.out.put(key, r.payload, newline)
-		return
+// putAsIs puts a record as it is; a last line without a newline is given one.
+func (c *combiner) putAsIs(r, key []byte) {
+	c.out.begin(key)
+	c.out.add(r)
+	if !c.ended(r) {
+		c.out.add(newline)
 	}
-	c.out.put(key, r.whole)
 }
 
 // valueOf is field 2 of a record as a number.
-func (s Spec) valueOf(r row) (int64, error) {
-	text := field(r.payload, s.Sep, 2)
+func (s *Spec) valueOf(r []byte) (int64, error) {
+	text := field(s.payload(r), s.Sep, 2)
 	n, ok := parseInt(text)
 	if !ok {
 		return 0, meta.Worded(errBad, "field 2 is %q, and not a whole number of 64 bits", clip(text))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -13,15 +14,17 @@ import (
 
 // A Divided map has its records by part.
 type Divided struct {
-	Bytes   []byte
-	Offsets []byte // where each part begins, and where the last ends: little-endian numbers of 64 bits
+	Bytes     []byte
+	AsWritten bool   // the records stand so already: Bytes are what comes after them
+	Offsets   []byte // where each part begins, and where the last ends: little-endian numbers of 64 bits
 }
 
 // Divide divides a map into parts, by the hashes of keys; or by the offsets that its writer
 // gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it
-// makes, and what it needs meanwhile, is in memory that it is given: as many bytes as the map
-// has, a newline more, and where records are to be sorted, and are not, entryBytes for each,
-// or for each key if these are added up by a table, which takes half as much as the map.
+// makes, and what it needs meanwhile, is in memory that it is given: of a map whose records
+// stay where they are that of its samples; of others as many bytes as the map has, a newline
+// more, and where records are to be sorted entryBytes for each, or for each key if these are
+// added up by a table, which takes half as much as the map.
 func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, memory Memory) (Divided, error) {
 	d := division{Spec: s, ctx: ctx, from: b, given: given, parts: make([]share, parts)}
 	if s.Ranges { // which are not known yet
@@ -77,7 +80,7 @@ type share struct {
 const looks = 1 << 16
 
 // each calls f for each record, with its place in the map, its key and its part.
-func (d *division) each(f func(at int, r row, key []byte, part uint64) error) error {
+func (d *division) each(f func(at int, r, key []byte, part uint64) error) error {
 	part := uint64(0)
 	for at, number := 0, 0; at < len(d.from); number++ {
 		if number%looks == 0 && d.ctx.Err() != nil {
@@ -91,20 +94,19 @@ func (d *division) each(f func(at int, r row, key []byte, part uint64) error) er
 			end = d.offset(part + 1)
 		}
 		r, err := d.first(d.from[at:end])
-		key := d.key(r.payload)
 		if err == nil {
-			err = d.valid(key)
-		}
-		if err == nil {
-			if d.given == nil {
-				part = partOf(key, uint64(len(d.parts)))
+			key := d.key(r)
+			if err = d.valid(key); err == nil {
+				if d.given == nil {
+					part = partOf(key, uint64(len(d.parts)))
+				}
+				err = f(at, r, key, part)
 			}
-			err = f(at, r, key, part)
 		}
 		if err != nil {
 			return fmt.Errorf("record %d, at byte %d: %w", number, at, err)
 		}
-		at += len(r.whole)
+		at += len(r)
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func (d *division) addUp(memory Memory) error {
 	}
 	t, err := newTally(d.Spec, d.from, memory)
 	if err == nil {
-		err = d.each(func(at int, r row, key []byte, part uint64) error {
+		err = d.each(func(at int, r, key []byte, part uint64) error {
 			isNew, err := t.add(at, r, key)
 			if isNew {
 				d.parts[part].records++
@@ -148,14 +150,17 @@ func (d *division) count() error {
 	if n > 0 && d.Kind == meta.Lines && d.from[n-1] != '\n' {
 		n++
 	}
-	return d.each(func(at int, r row, key []byte, part uint64) error {
-		d.parts[part].records++
-		d.parts[part].bytes += d.size(r)
+	border := d.border(0, n)
+	return d.each(func(at int, r, key []byte, part uint64) error {
+		p := &d.parts[part]
+		p.records++
+		p.bytes += d.size(r)
 		if !d.sorted {
 			return nil
 		}
-		for begun := uint64(len(d.starts)); d.begins(begun, uint64(at), n); begun++ {
+		for uint64(at) >= border {
 			d.starts = append(d.starts, uint64(at))
+			border = d.border(uint64(len(d.starts)), n)
 		}
 		prefix := d.prefix(key)
 		if d.given == nil || part == last.part { // where keys rise over all parts, they do in each
@@ -164,6 +169,16 @@ func (d *division) count() error {
 		last.part, last.key, last.prefix = part, key, prefix
 		return nil
 	})
+}
+
+// stays reports whether records that are in order stand as they are to stand: those of each
+// part together, and each line with its newline.
+func (d *division) stays() bool {
+	n := int64(0)
+	for _, p := range d.parts {
+		n += p.bytes
+	}
+	return (len(d.parts) == 1 || d.given != nil) && n == int64(len(d.from))
 }
 
 // group puts the records of each part together, in the order in which they are.
@@ -175,14 +190,18 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 		at += uint64(d.parts[i].bytes)
 	}
 	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, at)
+	if d.stays() {
+		is.AsWritten = true
+		return is, nil
+	}
 	if is.Bytes, err = memory(int64(at)); err != nil {
 		return is, err
 	}
 	out := output{bytes: is.Bytes}
 	c := combiner{Spec: d.Spec, out: &out}
-	return is, d.each(func(_ int, r row, key []byte, part uint64) error {
+	return is, d.each(func(_ int, r, key []byte, part uint64) error {
 		out.at = d.parts[part].at
-		c.putRow(r, key)
+		c.putAsIs(r, key)
 		d.parts[part].at = out.at
 		return nil
 	})
@@ -215,7 +234,7 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		d.tally.each(func(at int, key []byte) { put(at, key, partOf(key, uint64(len(d.parts)))) })
 		return all, nil
 	}
-	return all, d.each(func(at int, _ row, key []byte, part uint64) error {
+	return all, d.each(func(at int, _, key []byte, part uint64) error {
 		put(at, key, part)
 		return nil
 	})
@@ -288,10 +307,12 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 				d.touch(of[k:min(k+together, len(of))])
 			}
 			r, err := d.first(from[e.at:])
-			if key := d.key(r.payload); d.tally != nil {
-				c.begin(r, key, d.tally.of(key))
-			} else if err == nil {
-				err = c.take(r, key)
+			if err == nil {
+				if key := d.key(r); d.tally != nil {
+					c.begin(r, key, d.tally.of(key))
+				} else {
+					err = c.take(r, key)
+				}
 			}
 			if err != nil {
 				return fmt.Errorf("record at byte %d: %w", e.at, err)
@@ -314,9 +335,13 @@ func (d *division) touch(some []entry) {
 	d.touched = sum
 }
 
-// begins reports whether a slice begins with the record that comes at a place, of n bytes.
-func (d *division) begins(slice, at, n uint64) bool {
-	return slice < d.slices && at >= slice*n/d.slices
+// border is where in n bytes a slice begins, with the record that begins there or is the next;
+// of one that there is not beyond all of them.
+func (d *division) border(slice, n uint64) uint64 {
+	if slice >= d.slices {
+		return math.MaxUint64
+	}
+	return slice * n / d.slices
 }
 
 // slice cuts the records, which have n bytes, into slices, and puts their samples after them.
@@ -326,11 +351,13 @@ func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err 
 	}
 	out, samples := output{bytes: is.Bytes[:n]}, is.Bytes[n:]
 	mark := func() { is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, out.at) }
-	begun := uint64(0)
+	begun, border := uint64(0), d.border(0, n)
 	out.each = func(key []byte) {
-		for ; d.begins(begun, out.at, n); begun++ {
+		for out.at >= border {
 			mark()
 			putSample(samples[begun*sampleBytes:], key)
+			begun++
+			border = d.border(begun, n)
 		}
 	}
 	err = d.put(all, &out, func() {})
@@ -344,29 +371,35 @@ func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err 
 	return is, err
 }
 
-// sliceAsWritten is slice of records that are in order: they are copied as they stand.
+// sliceAsWritten is slice of records that are in order: they stay as they stand, but if a
+// newline is missing they are copied.
 func (d *division) sliceAsWritten(memory Memory) (is Divided, err error) {
-	n := uint64(d.parts[0].bytes)
-	if is.Bytes, err = memory(int64(n + d.slices*sampleBytes)); err != nil {
+	n, at := uint64(d.parts[0].bytes), uint64(0) // where samples are in what is made
+	if is.AsWritten = d.stays(); !is.AsWritten {
+		at = n
+	}
+	if is.Bytes, err = memory(int64(at + d.slices*sampleBytes)); err != nil {
 		return is, err
 	}
-	if uint64(copy(is.Bytes, d.from)) < n {
+	if !is.AsWritten {
+		copy(is.Bytes, d.from)
 		is.Bytes[n-1] = '\n'
 	}
 	for slice := range d.slices {
-		start, sample := n, is.Bytes[n+slice*sampleBytes:]
+		start, sample := n, is.Bytes[at+slice*sampleBytes:]
 		if slice < uint64(len(d.starts)) {
 			start = d.starts[slice]
 			r, err := d.first(d.from[start:])
 			if err != nil {
 				return is, err
 			}
-			putSample(sample, d.key(r.payload))
+			putSample(sample, d.key(r))
 		} else {
 			binary.LittleEndian.PutUint16(sample, noSample)
 		}
 		is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, start)
 	}
 	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, n)
-	return Divided{is.Bytes, binary.LittleEndian.AppendUint64(is.Offsets, uint64(len(is.Bytes)))}, nil
+	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, n+d.slices*sampleBytes)
+	return is, nil
 }

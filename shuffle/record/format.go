@@ -23,45 +23,65 @@ const errBad = unix.EBADMSG
 // sizeBytes stand before a record that says its size.
 const sizeBytes = 4
 
-// A row is a record where it stands: payload is what the record says, whole is that with its
-// size before it, or its newline after it if it has one.
-type row struct{ whole, payload []byte }
-
-// first is the first record of bytes of which there are some.
-func (s Spec) first(b []byte) (row, error) {
+// first is the first record of bytes of which there are some, where it stands: with its size
+// before it, or its newline after it if it has one.
+func (s *Spec) first(b []byte) ([]byte, error) {
 	switch s.Kind {
 	case meta.Lines:
 		if i := bytes.IndexByte(b, '\n'); i >= 0 {
-			return row{b[:i+1], b[:i]}, nil
+			return b[:i+1], nil
 		}
-		return row{b, b}, nil
+		return b, nil
 	case meta.Fixed:
 		if n := int(s.Size); n <= len(b) {
-			return row{b[:n], b[:n]}, nil
+			return b[:n], nil
 		}
-		return row{}, meta.Worded(errBad, "%d bytes are left, and a record has %d", len(b), s.Size)
+		return nil, meta.Worded(errBad, "%d bytes are left, and a record has %d", len(b), s.Size)
 	}
 	if len(b) < sizeBytes {
-		return row{}, meta.Worded(errBad, "%d bytes are left, and the size of a record takes %d", len(b), sizeBytes)
+		return nil, meta.Worded(errBad, "%d bytes are left, and the size of a record takes %d", len(b), sizeBytes)
 	}
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-sizeBytes) {
-		return row{}, meta.Worded(errBad, "it says that it has %d bytes, and %d are left", n, len(b)-sizeBytes)
+		return nil, meta.Worded(errBad, "it says that it has %d bytes, and %d are left", n, len(b)-sizeBytes)
 	}
-	end := sizeBytes + int(n)
-	return row{b[:end], b[sizeBytes:end]}, nil
+	return b[:sizeBytes+int(n)], nil
 }
 
-// size is what a record takes where it is put: a last line without a newline is given one.
-func (s Spec) size(r row) int64 {
-	if s.Kind == meta.Lines {
-		return int64(len(r.payload)) + 1
+// ended reports whether a record is as it is put: a last line without a newline is given one.
+func (s *Spec) ended(r []byte) bool {
+	return s.Kind != meta.Lines || len(r) > 0 && r[len(r)-1] == '\n'
+}
+
+// size is what a record takes where it is put.
+func (s *Spec) size(r []byte) int64 {
+	if s.ended(r) {
+		return int64(len(r))
 	}
-	return int64(len(r.whole))
+	return int64(len(r)) + 1
+}
+
+// payload is what a record says.
+func (s *Spec) payload(r []byte) []byte {
+	switch {
+	case s.Kind == meta.Sized:
+		return r[sizeBytes:]
+	case s.Kind == meta.Lines && s.ended(r):
+		return r[:len(r)-1]
+	}
+	return r
 }
 
 // key is the key of a record. A field that is missing, and bytes beyond its end, are empty.
-func (s Spec) key(payload []byte) []byte {
+func (s *Spec) key(r []byte) []byte {
+	payload := s.payload(r)
+	if s.Key == (meta.RecordKey{}) {
+		return payload
+	}
+	return s.within(payload)
+}
+
+func (s *Spec) within(payload []byte) []byte {
 	switch k := s.Key; {
 	case k.From > 0:
 		return payload[min(len(payload), int(k.From-1)):min(len(payload), int(k.To))]

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"rankfs/meta"
 )
@@ -56,8 +57,8 @@ func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 				if err != nil {
 					return damaged(i, err)
 				}
-				out.put(nil, r.whole)
-				piece = piece[len(r.whole):]
+				out.put(nil, r)
+				piece = piece[len(r):]
 			}
 		}
 	}
@@ -90,7 +91,7 @@ func (s Spec) merge(ctx context.Context, runs []Run, out *output) error {
 		if number%looks == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := c.take(h.row, h.key); err != nil {
+		if err := c.take(h.record, h.key); err != nil {
 			return err
 		}
 		if err := m.advance(first); err != nil {
@@ -111,10 +112,10 @@ type merge struct {
 
 // A head is the next record of a run.
 type head struct {
-	rest []byte // of a piece that was not merged yet, with row; empty: the run has ended
-	more Run    // that comes after
-	row  row
-	key  []byte
+	rest   []byte // of a piece that was not merged yet, from the record on; empty: the run has ended
+	more   Run    // that comes after
+	record []byte
+	key    []byte
 }
 
 // A contender is the head of a run in the tree, which has the prefix of its key: mostly that
@@ -137,25 +138,36 @@ func (m *merge) next(run int) (contender, error) {
 	if err != nil {
 		return contender{}, damaged(run, err)
 	}
-	h.row, h.key = r, m.key(r.payload)
+	h.record, h.key = r, m.key(r)
 	return contender{m.prefix(h.key), run}, nil
 }
 
 // advance goes on to the next record of the run that won all, and plays its matches.
 func (m *merge) advance(run int) error {
 	h := &m.heads[run]
-	h.rest = h.rest[len(h.row.whole):]
+	h.rest = h.rest[len(h.record):]
 	winner, err := m.next(run)
 	if err != nil {
 		return err
 	}
 	for i := (run + len(m.heads)) / 2; i > 0; i /= 2 {
-		if m.before(m.losers[i], winner) {
-			winner, m.losers[i] = m.losers[i], winner
-		}
+		winner = m.match(&m.losers[i], winner)
 	}
 	m.losers[0] = winner
 	return nil
+}
+
+// match plays a contender against the loser of a node, which the one that loses is then, and
+// returns the other. Who wins is as good as random, and a processor that has guessed wrong
+// loses more time than it takes to exchange numbers, or not to, without a branch.
+func (m *merge) match(loser *contender, c contender) (winner contender) {
+	_, exchange := bits.Sub64(loser.prefix, c.prefix, 0)
+	if loser.prefix == c.prefix && m.tied(loser.run, c.run) {
+		exchange = 1
+	}
+	prefix, run := (loser.prefix^c.prefix)&-exchange, (loser.run^c.run)&-int(exchange)
+	loser.prefix, loser.run = loser.prefix^prefix, loser.run^run
+	return contender{c.prefix ^ prefix, c.run ^ run}
 }
 
 // before reports whether the head of a run comes before that of another.

@@ -10,12 +10,16 @@ import (
 
 // prefix is a number that rises with the order of keys, or stays: most keys are told apart
 // by it, without a look at their bytes.
-func (s Spec) prefix(key []byte) uint64 {
+func (s *Spec) prefix(key []byte) uint64 {
+	if len(key) >= 8 && s.Order != meta.ByNumber {
+		return binary.BigEndian.Uint64(key)
+	}
+	return s.slowPrefix(key)
+}
+
+func (s *Spec) slowPrefix(key []byte) uint64 {
 	if s.Order == meta.ByNumber {
 		return parseNumber(key).prefix()
-	}
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
 	}
 	var b [8]byte
 	copy(b[:], key)
@@ -24,7 +28,7 @@ func (s Spec) prefix(key []byte) uint64 {
 
 // compare is the order of keys whose prefixes are equal. Keys of one number are in the order
 // of their bytes, so that equal ones stand together.
-func (s Spec) compare(a, b []byte) int {
+func (s *Spec) compare(a, b []byte) int {
 	if s.Order == meta.ByNumber {
 		if c := parseNumber(a).compare(parseNumber(b)); c != 0 {
 			return c
@@ -34,16 +38,23 @@ func (s Spec) compare(a, b []byte) int {
 }
 
 // order is the order of all keys.
-func (s Spec) order(a, b []byte) int {
+func (s *Spec) order(a, b []byte) int {
 	return cmp.Or(cmp.Compare(s.prefix(a), s.prefix(b)), s.compare(a, b))
 }
 
 // valid reports why a record can have no place in the order.
-func (s Spec) valid(key []byte) error {
-	if s.Order == meta.ByNumber && s.Ranges && len(key) > sampleKey {
+func (s *Spec) valid(key []byte) error {
+	if s.Order != meta.ByNumber {
+		return nil
+	}
+	return s.validNumber(key)
+}
+
+func (s *Spec) validNumber(key []byte) error {
+	if s.Ranges && len(key) > sampleKey {
 		return meta.Worded(errBad, "key %q goes on to %d bytes, and with by=range sort=key:number it has at most %d", clip(key), len(key), sampleKey)
 	}
-	if s.Order == meta.ByNumber && !isNumber(key) {
+	if !isNumber(key) {
 		return meta.Worded(errBad, "key %q is no number, and the spec has sort=key:number", clip(key))
 	}
 	return nil

@@ -9,13 +9,21 @@ type output struct {
 
 // put puts a record that has that key.
 func (o *output) put(key []byte, pieces ...[]byte) {
+	o.begin(key)
+	for _, p := range pieces {
+		o.add(p)
+	}
+}
+
+func (o *output) begin(key []byte) {
 	if o.each != nil {
 		o.each(key)
 	}
-	for _, p := range pieces {
-		if o.bytes != nil {
-			copy(o.bytes[min(o.at, uint64(len(o.bytes))):], p)
-		}
-		o.at += uint64(len(p))
+}
+
+func (o *output) add(b []byte) {
+	if o.at < uint64(len(o.bytes)) {
+		copy(o.bytes[o.at:], b)
 	}
+	o.at += uint64(len(b))
 }

@@ -118,7 +118,7 @@ func (s Spec) Slices(m Samples, r Range) (from, to int) {
 }
 
 // endsBefore reports whether all records of a slice are known to come before a key.
-func (s Spec) endsBefore(m Samples, slice int, bound []byte) bool {
+func (s *Spec) endsBefore(m Samples, slice int, bound []byte) bool {
 	if slice+1 == m.slices() {
 		return false
 	}
@@ -135,33 +135,48 @@ func (s Spec) Cuts(m Samples, slice int, r Range) (from, to bool) {
 
 // Cut is what some slices, which stand one after the other, have of a range.
 func (s Spec) Cut(b []byte, r Range) ([]byte, error) {
-	skip := func(b []byte, until []byte) (int, error) {
-		at := 0
-		for at < len(b) {
-			row, err := s.first(b[at:])
-			if err != nil {
-				return 0, meta.Worded(meta.ErrCorrupt, "slice of a map: %w", err)
-			}
-			if s.order(s.key(row.payload), until) >= 0 {
-				break
-			}
-			at += len(row.whole)
-		}
-		return at, nil
-	}
 	if r.From != nil {
-		n, err := skip(b, r.From)
+		n, err := s.reach(b, r.From)
 		if err != nil {
 			return nil, err
 		}
 		b = b[n:]
 	}
 	if r.To != nil {
-		n, err := skip(b, r.To)
+		n, err := s.reach(b, r.To)
 		if err != nil {
 			return nil, err
 		}
 		b = b[:n]
 	}
 	return b, nil
+}
+
+// reach is where in some slices the records begin that do not come before a key.
+func (s *Spec) reach(b, key []byte) (int, error) {
+	before, from := 0, len(b) // records up to here are known to come before it, and those from there on not to
+	for before < from {
+		at := before + s.begin(b[before:from])
+		r, err := s.first(b[at:])
+		switch {
+		case err != nil:
+			return 0, meta.Worded(meta.ErrCorrupt, "slice of a map: %w", err)
+		case s.order(s.key(r), key) < 0:
+			before = at + len(r)
+		default:
+			from = at
+		}
+	}
+	return from, nil
+}
+
+// begin is where one of some records begins, and if that can be seen the one in the middle.
+func (s *Spec) begin(b []byte) int {
+	switch middle := len(b) / 2; s.Kind {
+	case meta.Lines:
+		return bytes.LastIndexByte(b[:middle], '\n') + 1
+	case meta.Fixed:
+		return middle / int(s.Size) * int(s.Size)
+	}
+	return 0
 }

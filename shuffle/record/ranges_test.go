@@ -2,7 +2,6 @@ package record_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -21,10 +20,7 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 	var samples []record.Samples
 	var sizes []int64
 	for _, m := range maps {
-		is, err := s.Divide(context.Background(), []byte(m), nil, uint64(slices), memory)
-		if err != nil {
-			t.Fatal(err)
-		}
+		is := divide(t, s, m, slices)
 		n := number(is.Offsets, slices)
 		divided, samples, sizes = append(divided, is), append(samples, is.Bytes[n:number(is.Offsets, slices+1)]), append(sizes, int64(n))
 	}
@@ -97,13 +93,7 @@ func TestSlicesOfMapsInOrder(t *testing.T) {
 			}
 			records = append(records, text)
 		}
-		slicesOf := func() (is record.Divided) {
-			is, err := s.Divide(context.Background(), []byte(strings.Join(records, "")), nil, 16, memory)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return is
-		}
+		slicesOf := func() record.Divided { return divide(t, s, strings.Join(records, ""), 16) }
 		inOrder := slicesOf()
 		r.Shuffle(len(records), func(i, k int) { records[i], records[k] = records[k], records[i] })
 		if is := slicesOf(); !bytes.Equal(is.Bytes, inOrder.Bytes) || !bytes.Equal(is.Offsets, inOrder.Offsets) {
@@ -140,10 +130,7 @@ func TestBoundsOfOneKey(t *testing.T) {
 	var all []record.Samples
 	var sizes []int64
 	for _, m := range []string{"a\n", strings.Repeat("a\n", 100), "b\n"} {
-		is, err := s.Divide(context.Background(), []byte(m), nil, 1, memory)
-		if err != nil {
-			t.Fatal(err)
-		}
+		is := divide(t, s, m, 1)
 		n := number(is.Offsets, 1)
 		all, sizes = append(all, is.Bytes[n:]), append(sizes, int64(n))
 	}
@@ -157,10 +144,7 @@ func TestBoundsOfOneKey(t *testing.T) {
 // Of more samples than are looked at those that are have all of a map's range.
 func TestBoundsOfManyMaps(t *testing.T) {
 	s := specOf(t, "record=line by=range")
-	is, err := s.Divide(context.Background(), []byte("a\nb\nc\nd\n"), nil, 4, memory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	is := divide(t, s, "a\nb\nc\nd\n", 4)
 	n := number(is.Offsets, 4)
 	maps := slices.Repeat([]record.Samples{is.Bytes[n:]}, meta.MaxMaps)
 	sizes := slices.Repeat([]int64{int64(n)}, meta.MaxMaps)

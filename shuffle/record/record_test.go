@@ -32,6 +32,24 @@ func specOf(t *testing.T, text string) record.Spec {
 
 func memory(n int64) ([]byte, error) { return make([]byte, n), nil }
 
+// divide divides a map; all that it is then is in its bytes.
+func divide(t *testing.T, s record.Spec, m string, pieces int) record.Divided {
+	t.Helper()
+	is, err := s.Divide(context.Background(), []byte(m), nil, uint64(pieces), memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole(is, m)
+}
+
+// whole has records that stay as they were written before what comes after them.
+func whole(is record.Divided, m string) record.Divided {
+	if is.AsWritten {
+		is.Bytes = append([]byte(m), is.Bytes...)
+	}
+	return is
+}
+
 // mergedOf is what runs are, merged.
 func mergedOf(t *testing.T, s record.Spec, runs []record.Run) string {
 	t.Helper()
@@ -51,10 +69,7 @@ func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []stri
 	t.Helper()
 	runs := make([]record.Run, parts) // of each part what maps have of it
 	for _, m := range maps {
-		is, err := s.Divide(context.Background(), []byte(m), nil, uint64(parts), memory)
-		if err != nil {
-			t.Fatal(err)
-		}
+		is := divide(t, s, m, parts)
 		for p := range parts {
 			runs[p] = append(runs[p], is.Bytes[number(is.Offsets, p):number(is.Offsets, p+1)])
 		}
@@ -324,7 +339,8 @@ func TestFewKeysAreAddedUp(t *testing.T) {
 	}
 }
 
-// A map that is in order is not sorted once more: no entry is made of any of its records.
+// A map that is in order is not sorted once more: no entry is made of any of its records. If
+// it has all newlines, and no part has records from here and there, they are not even copied.
 func TestMapsInOrder(t *testing.T) {
 	given := make([]byte, 16, 24) // where three parts begin and end, the first of which is empty
 	given = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(given[:8], 0), 4)
@@ -332,31 +348,47 @@ func TestMapsInOrder(t *testing.T) {
 	for _, test := range []struct {
 		spec, text string
 		given      []byte
-		sorted     bool
+		parts      uint64
+		asked      []int64 // bytes of memory
 	}{
-		{"record=line sort=key", "a\nb\nb\nc\n", nil, true},
-		{"record=line sort=key", "a\nc\nb\nd\n", nil, false},
-		{"record=line key=1 sort=key:number", "-9\n08\n9\n10\n", nil, true},
-		{"record=line key=1 sort=key:number", "10\n9\n", nil, false},
-		{"record=line sort=key", "c\nd\na\nb\n", given, true},
-		{"record=line sort=key", "c\nd\nb\na\n", given, false},
-		{"record=line by=range", "a\nb\nc", nil, true},
-		{"record=line by=range", "a\nc\nb", nil, false},
-		{"record=line by=range combine=first", "a\na\nc\n", nil, false},
+		{"record=line sort=key", "a\nb\nb\nc\n", nil, 3, []int64{8}},
+		{"record=line sort=key", "a\nb\nb\nc\n", nil, 1, nil},
+		{"record=line sort=key", "a\nb\nb\nc", nil, 1, []int64{8}},
+		{"record=line sort=key", "a\nc\nb\nd\n", nil, 3, []int64{4 * 16, 8}},
+		{"record=line", "b\na\n", nil, 3, []int64{4}},
+		{"record=line", "b\na\n", nil, 1, nil},
+		{"record=line key=1 sort=key:number", "-9\n08\n9\n10\n", nil, 3, []int64{11}},
+		{"record=line key=1 sort=key:number", "10\n9\n", nil, 3, []int64{2 * 16, 5}},
+		{"record=line sort=key", "c\nd\na\nb\n", given, 3, nil},
+		{"record=line sort=key", "c\nd\na\nb", given[:24:24], 3, []int64{8}},
+		{"record=line sort=key", "c\nd\nb\na\n", given, 3, []int64{4 * 16, 8}},
+		{"record=line by=range", "a\nb\nc\n", nil, 3, []int64{3 * 66}},
+		{"record=line by=range", "a\nb\nc", nil, 3, []int64{6 + 3*66}},
+		{"record=line by=range", "", nil, 3, []int64{3 * 66}},
+		{"record=line by=range", "a\nc\nb", nil, 3, []int64{3 * 16, 6 + 3*66}},
+		{"record=sizes by=range", "\x01\x00\x00\x00a", nil, 3, []int64{3 * 66}},
+		{"record=line by=range combine=first", "a\na\nc\n", nil, 3, []int64{64 * 24, 2 * 16, 4 + 3*66}},
 	} {
+		if test.given != nil {
+			test.given = binary.LittleEndian.AppendUint64(test.given[:24:24], uint64(len(test.text)))
+		}
 		var asked []int64
 		s := specOf(t, test.spec)
-		is, err := s.Divide(context.Background(), []byte(test.text), test.given, 3, func(n int64) ([]byte, error) {
+		is, err := s.Divide(context.Background(), []byte(test.text), test.given, test.parts, func(n int64) ([]byte, error) {
 			asked = append(asked, n)
 			return make([]byte, n), nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sorted := len(asked) == 1; sorted != test.sorted {
-			t.Errorf("%s of %q asked for memory of %d bytes: is it in order? want %v", test.spec, test.text, asked, test.sorted)
+		if !slices.Equal(asked, test.asked) {
+			t.Errorf("%s of %q, %d parts, asked for memory of %d bytes, want %d", test.spec, test.text, test.parts, asked, test.asked)
 		}
-		if test.given != nil && !bytes.Equal(is.Offsets, test.given) {
+		is = whole(is, test.text)
+		if ends := number(is.Offsets, len(is.Offsets)/8-1); ends != uint64(len(is.Bytes)) {
+			t.Errorf("%s of %q: pieces end at %d of %d bytes", test.spec, test.text, ends, len(is.Bytes))
+		}
+		if test.given != nil && strings.HasSuffix(test.text, "\n") && !bytes.Equal(is.Offsets, test.given) {
 			t.Errorf("parts are at %x, want %x", is.Offsets, test.given)
 		}
 	}

@@ -141,5 +141,5 @@ func (s *sorter) compareEntries(a, b entry) int {
 
 func (s *sorter) keyOf(e entry) []byte {
 	r, _ := s.first(s.from[e.at:]) // it was found before
-	return s.key(r.payload)
+	return s.key(r)
 }

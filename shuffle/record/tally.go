@@ -65,7 +65,7 @@ func (t *tally) grow(n int) error {
 }
 
 // add adds the record at a place in the map to its key, and reports whether that is a new one.
-func (t *tally) add(at int, r row, key []byte) (isNew bool, err error) {
+func (t *tally) add(at int, r, key []byte) (isNew bool, err error) {
 	value, err := t.worth(r)
 	if err != nil {
 		return false, err
@@ -100,7 +100,7 @@ func (t *tally) find(hash uint64, key []byte) *slot {
 
 func (t *tally) keyAt(at uint64) []byte {
 	r, _ := t.first(t.from[at:]) // it was found before
-	return t.key(r.payload)
+	return t.key(r)
 }
 
 // of is what the records of a key have come to.
