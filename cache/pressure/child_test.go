@@ -128,7 +128,6 @@ func (c *sharer) crowd(ctx context.Context) error {
 		return err
 	}
 	c.await(ctx, 10)
-	alone := c.own.Load()
 	for at := 0; at < len(others); at += 2 * mib {
 		if err := unix.Madvise(others[at:at+2*mib], unix.MADV_POPULATE_WRITE); err != nil {
 			return err
@@ -151,7 +150,7 @@ func (c *sharer) crowd(ctx context.Context) error {
 	if err := unix.Munmap(others); err != nil {
 		return err
 	}
-	return c.recover(ctx, alone-2*step)
+	return c.recover(ctx, limit/2)
 }
 
 // recover waits until so much is held.
