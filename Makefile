@@ -38,11 +38,13 @@ ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/..
 
 # Packages go in the order that they are named in. These wait for a cluster's daemons
 # most of the time, so they go first, and beside them those that take longest: none of
-# them is to be the last one, which has all processors for itself.
+# them is to be the last one, which has all processors for itself. As many wait at a time,
+# there are more packages at a time than processors: two more, and where the detector
+# computes one more. The vet of go test is left out: that of make check says more.
 WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs $(LONG) ./fetch/hdfs/... ./test/secure ./test/plans ./test/upgrade ./test/copies
 LONG    = ./test/system ./meta/group ./cache
 
-.PHONY: build demo test check soak bench spark install install-outer install-unit deps clean hdfs-up hdfs-down
+.PHONY: build demo test check check-source check-race check-alone soak bench spark install install-outer install-unit deps clean hdfs-up hdfs-down
 
 build:
 	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/rankfs ./cmd/rankfs
@@ -56,15 +58,24 @@ demo: deps build
 test: deps
 	@test/hadoop/prepare >/dev/null 2>&1 &
 	$(MAKE) -s -C test/mpi
-	$(GO) test -p $$(($$(nproc) + 1)) -timeout 60m $(WAITING) ./...
+	$(GO) test -vet=off -p $$(($$(nproc) + 2)) -timeout 60m $(WAITING) ./...
 
+# What reads the source, and the packages that have one processor, of which the longest
+# wait for an election, go beside the race detector.
 check: deps
 	@test -z "$$(gofmt -l cmd cache fetch fs meta shuffle test)" || { gofmt -d cmd cache fetch fs meta shuffle test; false; }
+	$(MAKE) -s -C test/mpi
+	$(MAKE) -j3 check-source check-race check-alone
+
+check-source:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	$(MAKE) -s -C test/mpi
-	$(GO) test -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
-	GOMAXPROCS=1 $(GO) test -short -p $$(($$(nproc) + 1)) -timeout 30m -count 1 $(ALONE)
+
+check-race:
+	$(GO) test -vet=off -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
+
+check-alone:
+	GOMAXPROCS=1 $(GO) test -vet=off -short -p 2 -timeout 45m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
