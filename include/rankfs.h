@@ -33,31 +33,48 @@ struct rankfs_batch {
 	size_t records;
 };
 
+/* rankfs_map_open maps all of a file that is open. */
+static inline int rankfs_map_open(int fd, const void **data, size_t *size)
+{
+	struct stat st;
+	void *p;
+
+	*data = NULL;
+	*size = 0;
+	if (fstat(fd, &st))
+		return -1;
+	if (st.st_size == 0)
+		return 0;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -1;
+	*data = p;
+	*size = (size_t)st.st_size;
+	return 0;
+}
+
+/* rankfs_close closes a file, and leaves errno as it is. */
+static inline void rankfs_close(int fd)
+{
+	int saved = errno;
+
+	close(fd);
+	errno = saved;
+}
+
 /* rankfs_map_file maps all of a file. An open of a batch waits until it is
  * complete; ESTALE means that the source has changed. */
 static inline int rankfs_map_file(const char *path, const void **data, size_t *size)
 {
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), saved;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), failed;
 
 	*data = NULL;
 	*size = 0;
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st))
-		st.st_size = -1;
-	if (st.st_size > 0) {
-		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-		if (p != MAP_FAILED) {
-			*data = p;
-			*size = (size_t)st.st_size;
-			st.st_size = 0;
-		}
-	}
-	saved = errno;
-	close(fd); /* the mapping stays */
-	errno = saved;
-	return *data || st.st_size == 0 ? 0 : -1;
+	failed = rankfs_map_open(fd, data, size);
+	rankfs_close(fd); /* the mapping stays */
+	return failed;
 }
 
 static inline void rankfs_unmap(struct rankfs_batch *b)
@@ -86,34 +103,54 @@ static inline int rankfs_path(char path[PATH_MAX], const char *format, ...)
 	return -1;
 }
 
-/* rankfs_map maps a batch and the table of its records. */
-static inline int rankfs_map(struct rankfs_batch *b, const char *path)
+/* rankfs_map_both maps a file that is open, and the table of its records. If the file is
+ * not what it was when the table is there, as of a part whose stage was reset, the table is
+ * another file's: ESTALE. */
+static inline int rankfs_map_both(struct rankfs_batch *b, int fd, const char *idx)
 {
-	char idx[PATH_MAX];
 	const void *data, *table;
 	size_t size, table_size;
+	struct stat st;
 
-	b->data = NULL;
-	b->offsets = NULL;
-	b->size = b->records = 0;
-	if (rankfs_path(idx, "%s.idx", path) || rankfs_map_file(path, &data, &size))
+	if (rankfs_map_open(fd, &data, &size))
 		return -1;
 	b->data = (const unsigned char *)data;
 	b->size = size;
-	if (rankfs_map_file(idx, &table, &table_size)) {
-		int saved = errno;
-		rankfs_unmap(b);
-		errno = saved;
+	if (rankfs_map_file(idx, &table, &table_size))
 		return -1;
-	}
 	b->offsets = (const uint64_t *)table;
 	b->records = table_size / sizeof *b->offsets - (table_size != 0);
+	if (fstat(fd, &st))
+		return -1;
 	if (table_size == 0 || b->offsets[b->records] != size) {
-		rankfs_unmap(b);
 		errno = EPROTO;
 		return -1;
 	}
 	return 0;
+}
+
+/* rankfs_map maps a batch and the table of its records. */
+static inline int rankfs_map(struct rankfs_batch *b, const char *path)
+{
+	char idx[PATH_MAX];
+	int fd, failed;
+
+	b->data = NULL;
+	b->offsets = NULL;
+	b->size = b->records = 0;
+	if (rankfs_path(idx, "%s.idx", path))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	failed = rankfs_map_both(b, fd, idx);
+	if (failed) {
+		int saved = errno;
+		rankfs_unmap(b);
+		errno = saved;
+	}
+	rankfs_close(fd); /* the mappings stay */
+	return failed;
 }
 
 static inline const unsigned char *rankfs_record(const struct rankfs_batch *b, size_t i)

@@ -131,6 +131,60 @@ for part in 0 1 2; do ./divide $S $part; cat $S/part-00000$part; done`)
 	}
 }
 
+// A part that is mapped by rankfs.h has no table of another run, if the stage is reset
+// and written anew between the two.
+func TestHeaderMixesNoRuns(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=1 parts=1")
+	dir := t.TempDir()
+	must(t, os.WriteFile(dir+"/anew", []byte(`#!/bin/sh -e
+printf "$2" > "$1/.map-000000.0"
+mv -T "$1/.map-000000.0" "$1/map-000000"
+`), 0o755))
+	must(t, os.WriteFile(dir+"/part.c", []byte(`
+#include <err.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *between;
+
+static int opens(const char *path, int flags)
+{
+	if (between && strstr(path, ".idx") && system(between))
+		errx(1, "%s", between);
+	return open(path, flags);
+}
+#define open(path, flags) opens(path, flags)
+#include <rankfs.h>
+
+int main(int argc, char **argv)
+{
+	struct rankfs_batch b;
+
+	between = argc > 2 ? argv[2] : NULL;
+	if (rankfs_part(&b, argv[1], 0)) {
+		printf("%s\n", strerror(errno));
+		return 0;
+	}
+	printf("%.*s, of %zu maps\n", (int)b.size, (const char *)b.data, b.records);
+	rankfs_unmap(&b);
+	return 0;
+}
+`), 0o644))
+	out, err := exec.Command("cc", "-std=gnu11", "-Wall", "-Wextra", "-I../../include", "-o", dir+"/part", dir+"/part.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := sh(t, `"$2/anew" "$1" one
+"$2/part" "$1"
+"$2/part" "$1" "'$3' --run '$4' shuffle reset job/stage > '$2/said' && '$2/anew' '$1' two"
+"$2/part" "$1"`, stage, dir, rankfs, n.run)
+	if want := "one, of 1 maps\nStale file handle\ntwo, of 1 maps\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // The lines of Python, as they stand in the document, by four ranks at once.
 func TestPoolRecipeForPython(t *testing.T) {
 	t.Parallel()
