@@ -68,3 +68,13 @@ func (b backed) Init(s *fuse.Server) { b.backing.Server = s }
 // Flush implements fuse.RawFileSystem: there is nothing to write behind, and by this error
 // the kernel asks no more at a close.
 func (b backed) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
+
+// SetXAttr implements fuse.RawFileSystem. Of a file that takes no attribute the library says
+// that it lacks that one, at which cp -p fails: it goes without where there are none.
+func (b backed) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, attr string, data []byte) fuse.Status {
+	status := b.RawFileSystem.SetXAttr(cancel, in, attr, data)
+	if status == fuse.ENODATA {
+		return fuse.Status(syscall.EOPNOTSUPP)
+	}
+	return status
+}

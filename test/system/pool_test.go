@@ -227,6 +227,23 @@ rm -r a hard soft; ls; rm big`, scratch)
 	sh(t, `rm "$1/out"`, scratch)
 }
 
+// Programs that copy files with all that these have go without attributes, which no file has
+// that they write.
+func TestCopiedWithAttributes(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=2 copies=1")
+	from := t.TempDir()
+	got := sh(t, `echo text > "$2/file"; mkdir "$2/dir"; cp "$2/file" "$2/dir"; cd "$1/../scratch"
+cp -p "$2/file" a; cp -a "$2/dir" .; install -m 640 "$2/file" b; mv "$2/file" c
+cp -p a ../blob/.k; mv ../blob/.k ../blob/k; cp -p a "$1/.map-000000.0"; mv c "$1/.map-000001.0"
+for map in 000000 000001; do mv "$1/.map-$map.0" "$1/map-$map"; done
+cat a b dir/file ../blob/k "$1/part-000000"; stat -c %a b
+! setfattr -n user.x -v y a 2>&1; ! setfattr -n user.x -v y . 2>&1`, stage, from)
+	if want := "text\ntext\ntext\ntext\ntext\ntext\n640\nsetfattr: a: Operation not supported\nsetfattr: .: Operation not supported\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Files have the modes that their makers say, whatever the daemon's umask is; a directory that
 // is for one group stays that; times of a link are its own; pipes and sockets are there, and
 // devices are not.
