@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
@@ -261,8 +262,18 @@ func (n *blobFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 }
 
 // Getxattr implements fusefs.NodeGetxattrer.
-func (n *blobFile) Getxattr(_ context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
-	return n.is.get(attr, dest)
+func (n *blobFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
+	if !strings.HasPrefix(attr, attributePrefix) {
+		return 0, syscall.ENODATA
+	}
+	now, err := n.dir.all().Find(ctx, n.is.Name)
+	switch {
+	case err != nil:
+		return 0, n.dir.errno("look up blob", path.Base(n.is.Name), err)
+	case now.Number != n.is.Number: // it has no name any more
+		return 0, syscall.ESTALE
+	}
+	return now.get(attr, dest)
 }
 
 // Listxattr implements fusefs.NodeListxattrer.

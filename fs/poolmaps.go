@@ -48,9 +48,20 @@ func (n *mapFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, ui
 
 const attributePrefix = "user.rankfs."
 
-// Getxattr implements fusefs.NodeGetxattrer.
-func (n *mapFile) Getxattr(_ context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
-	return n.is.get(attr, dest)
+// Getxattr implements fusefs.NodeGetxattrer. Copies come and go, and a map that was lost is
+// healed by another attempt, while the kernel has the file.
+func (n *mapFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
+	if !strings.HasPrefix(attr, attributePrefix) {
+		return 0, syscall.ENODATA
+	}
+	if n.stale() {
+		return 0, syscall.ESTALE
+	}
+	is, err := n.stage.stage.Maps().Find(ctx, n.number)
+	if err != nil {
+		return 0, n.stage.errno("look up map", meta.MapName(n.number), err)
+	}
+	return is.get(attr, dest)
 }
 
 func (m *PoolMap) get(attr string, dest []byte) (uint32, syscall.Errno) {

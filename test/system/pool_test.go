@@ -119,6 +119,20 @@ eeee
 	}
 }
 
+// Who has a map open is told of it what is so now: a map that was removed, or lost, is
+// healed by another attempt.
+func TestAttributesOfAHealedMap(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=1 copies=1")
+	got := sh(t, `attempt() { getfattr --only-values -n user.rankfs.attempt "$1/map-000000"; echo; }
+printf text > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"; attempt "$1"
+exec 3< "$1/map-000000"; rm "$1/map-000000"
+printf text > "$1/.map-000000.7"; mv "$1/.map-000000.7" "$1/map-000000"; attempt "$1"; cat <&3`, stage)
+	if want := "0\n7\ntext"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // An attempt that somebody may still write is not committed, neither by a descriptor nor
 // by a mapping, and what is wrong with an attempt is said.
 func TestCommitWhileItIsWritten(t *testing.T) {
