@@ -104,6 +104,17 @@ func (f *files) attemptNames(stage uint64) (names []string, err error) {
 	return namesIn(f.root, path.Join(stageDir(stage), attemptsDir))
 }
 
+// hasOwn reports whether programs have files there that no other node has, beside attempts: in
+// scratch, or such as may become blobs.
+func (f *files) hasOwn() (bool, error) {
+	scratch, err := namesIn(f.root, scratchDir)
+	if err != nil || len(scratch) > 0 {
+		return true, err
+	}
+	staged, err := namesIn(f.root, meta.BlobDir)
+	return slices.ContainsFunc(staged, func(name string) bool { return name[0] == '.' }), err
+}
+
 // namesIn are those in a directory; none if there is no such directory.
 func namesIn(root *os.Root, dir string) (names []string, err error) {
 	d, err := root.Open(dir)

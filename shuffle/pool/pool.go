@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -241,7 +242,8 @@ func (p *Pool) MakeJob(ctx context.Context, name string, uid, gid uint32, quota 
 	return &Job{p, *r.Job}, nil
 }
 
-// RemoveJob forgets a job in which there is nothing.
+// RemoveJob forgets a job in which there is nothing: no stage, no blob, and no file that only
+// this node has.
 func (p *Pool) RemoveJob(ctx context.Context, name string) error {
 	j, err := p.Job(ctx, name)
 	if err != nil {
@@ -253,6 +255,11 @@ func (p *Pool) RemoveJob(ctx context.Context, name string) error {
 	for _, g := range p.config.State.Stages(j.is.Number) {
 		if !g.Blobs() || len(p.config.State.Blobs(g.Number, "")) > 0 {
 			return unix.ENOTEMPTY
+		}
+	}
+	if f := p.local.has(j.is.Number); f != nil {
+		if has, err := f.hasOwn(); err != nil || has {
+			return cmp.Or[error](err, unix.ENOTEMPTY)
 		}
 	}
 	_, err = p.agree(ctx, &state.DropJob{Name: j.is.Name, Number: j.is.Number, Empty: true})

@@ -258,6 +258,24 @@ cat a b dir/file ../blob/k "$1/part-000000"; stat -c %a b
 	}
 }
 
+// A job is not removed by rmdir(2) with files that are nowhere else.
+func TestRmdirOfAJob(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=1")
+	job := filepath.Join(filepath.Dir(filepath.Dir(stage)), "files")
+	sh(t, `mkdir "$1"`, job)
+	for _, name := range []string{"scratch/file", "scratch/.file", "blob/.file"} {
+		sh(t, `echo kept > "$1/$2"`, job, name)
+		if r := command(t, "rmdir", job); r.code == 0 || !strings.Contains(r.err, "not empty") {
+			t.Errorf("rmdir of a job with %s: %v", name, r)
+		}
+		if got := sh(t, `cat "$1/$2"; rm "$1/$2"`, job, name); got != "kept\n" {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	sh(t, `rmdir "$1"; mkdir "$1"; rmdir "$1"`, job)
+}
+
 // Files have the modes that their makers say, whatever the daemon's umask is; a directory that
 // is for one group stays that; times of a link are its own; pipes and sockets are there, and
 // devices are not.
