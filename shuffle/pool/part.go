@@ -59,7 +59,7 @@ func (p *Part) Size() int64 { return p.size }
 // part is a part of a sealed stage, with what its pieces are.
 func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
 	if name.Number >= is.Spec.Parts {
-		return nil, fmt.Errorf("part %d of stage %s %w: it has parts 0 to %d", name.Number, g.path(), meta.ErrNotExist, is.Spec.Parts-1)
+		return nil, g.noPart(is, name)
 	}
 	f, err := g.job.files()
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 
 // Size is the size of a part, zero until the stage is sealed.
 func (g Parts) Size(ctx context.Context, name meta.Part) (int64, error) {
-	is, err := g.sealed(ctx, false)
+	is, err := g.sealed(ctx, name, false)
 	if isAgain(err) {
 		return 0, nil
 	}
@@ -150,7 +150,7 @@ func (g Parts) Size(ctx context.Context, name meta.Part) (int64, error) {
 func (g Parts) Open(ctx context.Context, name meta.Part, wait bool) (File, error) {
 	sealed, done := g.job.pool.waits.begin(ctx, g.number, name)
 	defer done()
-	is, err := g.sealed(ctx, wait)
+	is, err := g.sealed(ctx, name, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,13 @@ type Parts struct{ stage }
 // Parts are those of the stage.
 func (g *Stage) Parts() Parts { return Parts{g.stage} }
 
-// sealed waits until all maps are committed, and returns the stage.
-func (g Parts) sealed(ctx context.Context, wait bool) (state.PoolStage, error) {
+func (g Parts) noPart(is state.PoolStage, name meta.Part) error {
+	return fmt.Errorf("part %d of stage %s %w: it has parts 0 to %d", name.Number, g.path(), meta.ErrNotExist, is.Spec.Parts-1)
+}
+
+// sealed waits until all maps are committed, and returns the stage. Of one whose spec stays,
+// as there are attempts, no part is waited for that it never has.
+func (g Parts) sealed(ctx context.Context, name meta.Part, wait bool) (state.PoolStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, sealTime)
 	defer cancel()
 	asked := false
@@ -183,6 +188,8 @@ func (g Parts) sealed(ctx context.Context, wait bool) (state.PoolStage, error) {
 		switch {
 		case err != nil, is.Sealed:
 			return is, err
+		case is.Specified() && is.Begun && name.Number >= is.Spec.Parts:
+			return is, g.noPart(is, name)
 		case !asked:
 			if err := g.job.pool.Know(ctx); err != nil {
 				return is, err

@@ -119,6 +119,24 @@ eeee
 	}
 }
 
+// A part that a stage never has is waited for by nobody, once there is an attempt and its
+// spec stays.
+func TestNoSuchPart(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=1 parts=2 copies=1")
+	sh(t, `: > "$1/.map-000000.0"`, stage)
+	for _, name := range []string{"part-000002", "part-000002.idx", "part-000009@maps=0-0"} {
+		for _, tool := range []string{"cat", "stat"} {
+			if r := command(t, tool, stage+"/"+name); r.code == 0 || !strings.Contains(r.err, "No such file") {
+				t.Errorf("%s %s: %v", tool, name, r)
+			}
+		}
+	}
+	if got := sh(t, `stat -c %s "$1/part-000001"`, stage); got != "0\n" {
+		t.Errorf("a part of a stage that is open has %s bytes", got)
+	}
+}
+
 // Who has a map open is told of it what is so now: a map that was removed, or lost, is
 // healed by another attempt.
 func TestAttributesOfAHealedMap(t *testing.T) {
