@@ -74,12 +74,20 @@ func (n *ofJob) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOu
 // says that again, as mkdir -m 700, is fine.
 func (n *ofJob) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	n.attributes(&out.Attr)
+	_, hasAtime := in.GetATime()
+	_, hasMtime := in.GetMTime()
+	if hasAtime || hasMtime {
+		return syscall.EPERM
+	}
+	return keptRights(in, &out.Attr)
+}
+
+// keptRights refuses another mode or owner than a file has.
+func keptRights(in *fuse.SetAttrIn, has *fuse.Attr) syscall.Errno {
 	mode, hasMode := in.GetMode()
 	uid, hasUID := in.GetUID()
 	gid, hasGID := in.GetGID()
-	_, hasAtime := in.GetATime()
-	_, hasMtime := in.GetMTime()
-	if hasMode && mode&07777 != out.Mode&07777 || hasUID && uid != out.Uid || hasGID && gid != out.Gid || hasAtime || hasMtime {
+	if hasMode && mode&07777 != has.Mode&07777 || hasUID && uid != has.Uid || hasGID && gid != has.Gid {
 		return syscall.EPERM
 	}
 	return 0

@@ -146,8 +146,9 @@ func (n *holdFile) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.Att
 }
 
 // Setattr implements fusefs.NodeSetattrer, for a shell that truncates what it opens.
-func (n *holdFile) Setattr(ctx context.Context, h fusefs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	return n.Getattr(ctx, h, out)
+func (n *holdFile) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	return keptRights(in, &out.Attr)
 }
 
 // Open implements fusefs.NodeOpener.

@@ -6,6 +6,7 @@ import (
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -33,15 +34,19 @@ func (n *stageText) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.At
 }
 
 // Setattr implements fusefs.NodeSetattrer, for a shell that truncates what it writes.
-func (n *stageText) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	if _, ok := in.GetMode(); ok {
+func (n *stageText) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	n.attributes(&out.Attr)
+	if n.name == nameState {
 		return syscall.EPERM
 	}
-	return n.Getattr(ctx, h, out)
+	return keptRights(in, &out.Attr)
 }
 
-// Open implements fusefs.NodeOpener.
-func (n *stageText) Open(ctx context.Context, _ uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+// Open implements fusefs.NodeOpener. Nobody writes the state, not even root.
+func (n *stageText) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	if n.name == nameState && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		return nil, 0, syscall.EPERM
+	}
 	t := &openText{stage: n.stage}
 	if n.name == nameSpec {
 		spec, err := n.stage.stage.Texts().Spec(ctx)

@@ -50,6 +50,7 @@ echo x > "$1/../blob/.b"; mv "$1/../blob/.b" "$1/../blob/b"`, stage)
 		`ln -s a "$1/../x"`, `mkfifo "$1/../x"`, `echo x > "$1/../x"`, `echo x > "$1/../../x"`, `mknod "$1/../scratch/x" c 1 3`, `mkfifo "$1/../blob/.x"`,
 		`chmod 600 "$1/map-000000"`, `touch "$1/map-000000"`, `truncate -s 0 "$1/map-000000"`, `setfattr -n user.x -v y "$1/map-000000"`,
 		`setfattr -x user.rankfs.attempt "$1/map-000000"`, `setfattr -n user.x -v y "$1/part-000000"`, `setfattr -n user.x -v y "$1/../blob/b"`,
+		`echo maps=9 > "$1/state"`, `: >> "$1/state"`, `chmod 600 "$1/state"`, `chmod 644 "$1/spec"`, `chown 1 "$1/spec"`, `chmod 644 "$1/../hold"`, `chown 1 "$1/../hold"`,
 		`mv "$1/map-000000" "$1/map-000001"`, `mv "$1" "$1/../x"`, `mv "${1%/stage}" "${1%/job/stage}/x"`,
 	} {
 		if r := command(t, "sh", "-c", script, "sh", stage); r.code == 0 || !strings.Contains(r.err, "Operation not permitted") {
