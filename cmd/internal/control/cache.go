@@ -1,5 +1,7 @@
 package control
 
+import "context"
+
 // A Policy names the policy that is in force, and all that there are.
 type Policy struct {
 	Name  string   `json:"policy"`
@@ -113,4 +115,29 @@ type Warm struct {
 	Elsewhere bool `json:"elsewhere,omitempty"` // there is something, and all is for other nodes to serve
 
 	TooLarge string `json:"too_large,omitempty"` // NoRoom, if nothing that makes way would help
+}
+
+// Policy asks by which policy the cache keeps slabs, or sets another.
+func (c *Client) Policy(ctx context.Context, r PolicyRequest) (Policy, error) {
+	return ask[Policy](ctx, c, "policy", r, nil)
+}
+
+// PinCache has a view pinned in the cache, or no longer.
+func (c *Client) PinCache(ctx context.Context, r CachePinRequest) (CachePin, error) {
+	return ask[CachePin](ctx, c, "pin", r, unseen)
+}
+
+// Cached asks how much of each view is cached.
+func (c *Client) Cached(ctx context.Context) (CacheList, error) {
+	return ask[CacheList](ctx, c, "cached", struct{}{}, unseen)
+}
+
+// Evict gives up what is cached of a dataset or a view.
+func (c *Client) Evict(ctx context.Context, name string) (Eviction, error) {
+	return ask[Eviction](ctx, c, "evict", named{name}, unseen)
+}
+
+// Warm makes batches of a view ready, as Create.
+func (c *Client) Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error) {
+	return ask[Warm](ctx, c, "warm", r, progress)
 }

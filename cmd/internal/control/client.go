@@ -17,9 +17,9 @@ import (
 	"rankfs/meta"
 )
 
-// A Client asks the daemon behind one socket. Its methods are those of a Node,
-// may be called concurrently, and return errors that errors.Is matches with
-// the daemon's own.
+// A Client asks the daemon behind one socket. Its methods are those of a Node, each in the
+// file of what it is about, with what is asked and answered. They may be called concurrently,
+// and return errors that errors.Is matches with the daemon's own.
 type Client struct {
 	socket string
 	http   *http.Client
@@ -39,148 +39,6 @@ func Dial(socket string) *Client {
 		},
 		DisableKeepAlives: true,
 	}}}
-}
-
-// Status asks for the state of the daemon.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "status", struct{}{}, nil)
-}
-
-// All asks for the state of all nodes of the cluster in short.
-func (c *Client) All(ctx context.Context) ([]NodeStatus, error) {
-	return ask[[]NodeStatus](ctx, c, "all", struct{}{}, nil)
-}
-
-// Datasets asks for all registered datasets.
-func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
-	return ask[[]Dataset](ctx, c, "datasets", struct{}{}, nil)
-}
-
-// Dataset asks for one registered dataset.
-func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
-	return ask[Dataset](ctx, c, "dataset", named{name}, nil)
-}
-
-// Explain asks what the name of a view stands for, or why for nothing.
-func (c *Client) Explain(ctx context.Context, r ExplainRequest) (Explanation, error) {
-	return ask[Explanation](ctx, c, "explain", r, nil)
-}
-
-// Remove unregisters a dataset.
-func (c *Client) Remove(ctx context.Context, name string) error {
-	_, err := change[struct{}](ctx, c, "remove", named{name})
-	return err
-}
-
-// Create registers a dataset. It calls progress from the calling goroutine.
-func (c *Client) Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error) {
-	return ask[Dataset](ctx, c, "create", r, progress)
-}
-
-// Refresh indexes a dataset's source again, as Create.
-func (c *Client) Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error) {
-	return ask[Dataset](ctx, c, "refresh", r, progress)
-}
-
-// Verify reads every record of a dataset back, as Create.
-func (c *Client) Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error) {
-	return ask[Verification](ctx, c, "verify", named{name}, progress)
-}
-
-// Cluster asks what the node knows of its cluster.
-func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
-	return ask[Cluster](ctx, c, "cluster", struct{}{}, nil)
-}
-
-// CreateToken makes a token that lets nodes into the cluster.
-func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (Token, error) {
-	return change[Token](ctx, c, "token", r)
-}
-
-// Tokens asks which tokens still let nodes in.
-func (c *Client) Tokens(ctx context.Context) ([]TokenInfo, error) {
-	return ask[[]TokenInfo](ctx, c, "tokens", struct{}{}, nil)
-}
-
-// DropToken has a token let no more nodes in.
-func (c *Client) DropToken(ctx context.Context, id string) error {
-	_, err := change[struct{}](ctx, c, "drop-token", named{id})
-	return err
-}
-
-// DrainNode has a node get no new work, or some again.
-func (c *Client) DrainNode(ctx context.Context, r DrainRequest) error {
-	_, err := change[struct{}](ctx, c, "drain", r)
-	return err
-}
-
-// RemoveNode takes a node out of the cluster for good.
-func (c *Client) RemoveNode(ctx context.Context, id string) error {
-	_, err := change[struct{}](ctx, c, "remove-node", named{id})
-	return err
-}
-
-// PromoteNode makes a node an operator, or has the node that is asked say that it is to
-// be one.
-func (c *Client) PromoteNode(ctx context.Context, id string) (Promotion, error) {
-	return change[Promotion](ctx, c, "promote-node", named{id})
-}
-
-// Plan asks which rank reads which bytes in one epoch of a view, and from where. It
-// takes as long as the daemon needs to compute that.
-func (c *Client) Plan(ctx context.Context, r PlanRequest) (Survey, error) {
-	return ask[Survey](ctx, c, "plan", r, unseen)
-}
-
-// Queues asks how far each queue is.
-func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	return ask[[]Queue](ctx, c, "queues", struct{}{}, nil)
-}
-
-// Queue asks for one queue and its readers.
-func (c *Client) Queue(ctx context.Context, name string) (QueueDetail, error) {
-	return ask[QueueDetail](ctx, c, "queue", named{name}, nil)
-}
-
-// ResetQueue begins a queue again.
-func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) {
-	return change[Queue](ctx, c, "reset-queue", r)
-}
-
-// DropQueue forgets a queue, and how far it was.
-func (c *Client) DropQueue(ctx context.Context, name string) error {
-	_, err := change[struct{}](ctx, c, "drop-queue", named{name})
-	return err
-}
-
-// QueuePolicy asks by which rule new queues hand out batches, or sets another.
-func (c *Client) QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error) {
-	return change[Policy](ctx, c, "queue-policy", r)
-}
-
-// Policy asks by which policy the cache keeps slabs, or sets another.
-func (c *Client) Policy(ctx context.Context, r PolicyRequest) (Policy, error) {
-	return ask[Policy](ctx, c, "policy", r, nil)
-}
-
-// PinCache has a view pinned in the cache, or no longer.
-func (c *Client) PinCache(ctx context.Context, r CachePinRequest) (CachePin, error) {
-	return ask[CachePin](ctx, c, "pin", r, unseen)
-}
-
-// Cached asks how much of each view is cached.
-func (c *Client) Cached(ctx context.Context) (CacheList, error) {
-	return ask[CacheList](ctx, c, "cached", struct{}{}, unseen)
-}
-
-// Evict gives up what is cached of a dataset or a view.
-func (c *Client) Evict(ctx context.Context, name string) (Eviction, error) {
-	return ask[Eviction](ctx, c, "evict", named{name}, unseen)
-}
-
-// Warm makes batches of a view ready, as Create.
-func (c *Client) Warm(ctx context.Context, r WarmRequest, progress func(Progress)) (Warm, error) {
-	return ask[Warm](ctx, c, "warm", r, progress)
 }
 
 // change sends a request that the whole cluster has to agree to.
@@ -288,26 +146,5 @@ func cause(ctx context.Context, err error) error {
 	case gone(err):
 		return ErrGone
 	}
-	return err
-}
-
-// Traces asks for a summary of the trace that is kept for each dataset.
-func (c *Client) Traces(ctx context.Context) ([]Trace, error) {
-	return ask[[]Trace](ctx, c, "traces", struct{}{}, nil)
-}
-
-// Trace asks for the whole trace of one dataset.
-func (c *Client) Trace(ctx context.Context, dataset string) (Trace, error) {
-	return ask[Trace](ctx, c, "trace", named{dataset}, nil)
-}
-
-// LearnTrace keeps a trace of opens for a dataset.
-func (c *Client) LearnTrace(ctx context.Context, r LearnRequest) (Trace, error) {
-	return ask[Trace](ctx, c, "learn-trace", r, unseen)
-}
-
-// ForgetTrace drops the trace of a dataset.
-func (c *Client) ForgetTrace(ctx context.Context, dataset string) error {
-	_, err := ask[struct{}](ctx, c, "forget-trace", named{dataset}, unseen)
 	return err
 }

@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A TokenRequest asks for a token that lets nodes into the cluster.
 type TokenRequest struct {
@@ -108,4 +111,43 @@ type Leases struct {
 	Ranks   uint64     `json:"ranks"`           // that it claims, of all jobs
 	Batches int        `json:"batches"`         // of queues
 	Since   *time.Time `json:"since,omitempty"` // when it took the batch that it has had for longest
+}
+
+// Cluster asks what the node knows of its cluster.
+func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
+	return ask[Cluster](ctx, c, "cluster", struct{}{}, nil)
+}
+
+// CreateToken makes a token that lets nodes into the cluster.
+func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (Token, error) {
+	return change[Token](ctx, c, "token", r)
+}
+
+// Tokens asks which tokens still let nodes in.
+func (c *Client) Tokens(ctx context.Context) ([]TokenInfo, error) {
+	return ask[[]TokenInfo](ctx, c, "tokens", struct{}{}, nil)
+}
+
+// DropToken has a token let no more nodes in.
+func (c *Client) DropToken(ctx context.Context, id string) error {
+	_, err := change[struct{}](ctx, c, "drop-token", named{id})
+	return err
+}
+
+// DrainNode has a node get no new work, or some again.
+func (c *Client) DrainNode(ctx context.Context, r DrainRequest) error {
+	_, err := change[struct{}](ctx, c, "drain", r)
+	return err
+}
+
+// RemoveNode takes a node out of the cluster for good.
+func (c *Client) RemoveNode(ctx context.Context, id string) error {
+	_, err := change[struct{}](ctx, c, "remove-node", named{id})
+	return err
+}
+
+// PromoteNode makes a node an operator, or has the node that is asked say that it is to
+// be one.
+func (c *Client) PromoteNode(ctx context.Context, id string) (Promotion, error) {
+	return change[Promotion](ctx, c, "promote-node", named{id})
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -86,4 +87,40 @@ type Verification struct {
 	Records  uint64 `json:"records"`
 	Bytes    int64  `json:"bytes"`
 	Checksum string `json:"checksum"` // of all records in the source's order
+}
+
+// Datasets asks for all registered datasets.
+func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
+	return ask[[]Dataset](ctx, c, "datasets", struct{}{}, nil)
+}
+
+// Dataset asks for one registered dataset.
+func (c *Client) Dataset(ctx context.Context, name string) (Dataset, error) {
+	return ask[Dataset](ctx, c, "dataset", named{name}, nil)
+}
+
+// Explain asks what the name of a view stands for, or why for nothing.
+func (c *Client) Explain(ctx context.Context, r ExplainRequest) (Explanation, error) {
+	return ask[Explanation](ctx, c, "explain", r, nil)
+}
+
+// Remove unregisters a dataset.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	_, err := change[struct{}](ctx, c, "remove", named{name})
+	return err
+}
+
+// Create registers a dataset. It calls progress from the calling goroutine.
+func (c *Client) Create(ctx context.Context, r CreateRequest, progress func(Progress)) (Dataset, error) {
+	return ask[Dataset](ctx, c, "create", r, progress)
+}
+
+// Refresh indexes a dataset's source again, as Create.
+func (c *Client) Refresh(ctx context.Context, r RefreshRequest, progress func(Progress)) (Dataset, error) {
+	return ask[Dataset](ctx, c, "refresh", r, progress)
+}
+
+// Verify reads every record of a dataset back, as Create.
+func (c *Client) Verify(ctx context.Context, name string, progress func(Progress)) (Verification, error) {
+	return ask[Verification](ctx, c, "verify", named{name}, progress)
 }

@@ -1,4 +1,4 @@
 // Package control is how the rankfs command talks to the daemon that serves a
-// mount: JSON over HTTP on a unix socket. One table, rights, says which users may
-// use which route; the kernel says which user a caller is.
+// mount: JSON over HTTP on a unix socket. One table, in routes.go, says what can
+// be asked, which users may ask it, and what answers; the kernel says which user a caller is.
 package control

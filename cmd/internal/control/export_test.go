@@ -31,9 +31,19 @@ const (
 	MaxBody  = maxBody
 )
 
-// Routes are those of a server, and Rows those of the table of rights.
-func Routes() []string {
-	return slices.Sorted(maps.Keys(routesOf(nil)))
-}
+// Routes are the names of the calls that a server answers.
+func Routes() []string { return slices.Sorted(maps.Keys(routesOf(nil))) }
 
-func Rows() []string { return slices.Sorted(maps.Keys(rights)) }
+// Refusable are what each of those does that not all users may make, as a refusal says it;
+// what all may make does nothing that it would have to say.
+func Refusable() (acts map[string]string, others []string) {
+	acts = make(map[string]string)
+	for name, r := range routesOf(nil) {
+		if r.right == everybody {
+			others = append(others, r.act)
+			continue
+		}
+		acts[name] = r.act
+	}
+	return acts, others
+}

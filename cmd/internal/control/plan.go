@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A PlanRequest asks which rank reads what in one epoch of a view, and may have that
 // settled, or forgotten.
@@ -101,4 +104,10 @@ type Program struct {
 type Point struct {
 	Local int `json:"local"` // chunks that are local
 	Most  int `json:"most"`  // chunks of the rank that reads most
+}
+
+// Plan asks which rank reads which bytes in one epoch of a view, and from where. It
+// takes as long as the daemon needs to compute that.
+func (c *Client) Plan(ctx context.Context, r PlanRequest) (Survey, error) {
+	return ask[Survey](ctx, c, "plan", r, unseen)
 }

@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A Queue is the progress of a view whose batches go to the reader that asks next.
 type Queue struct {
@@ -65,4 +68,30 @@ type Giver struct {
 type ResetRequest struct {
 	Name     string `json:"name"` // NAME or NAME@options
 	SetAside bool   `json:"set_aside,omitempty"`
+}
+
+// Queues asks how far each queue is.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	return ask[[]Queue](ctx, c, "queues", struct{}{}, nil)
+}
+
+// Queue asks for one queue and its readers.
+func (c *Client) Queue(ctx context.Context, name string) (QueueDetail, error) {
+	return ask[QueueDetail](ctx, c, "queue", named{name}, nil)
+}
+
+// ResetQueue begins a queue again.
+func (c *Client) ResetQueue(ctx context.Context, r ResetRequest) (Queue, error) {
+	return change[Queue](ctx, c, "reset-queue", r)
+}
+
+// DropQueue forgets a queue, and how far it was.
+func (c *Client) DropQueue(ctx context.Context, name string) error {
+	_, err := change[struct{}](ctx, c, "drop-queue", named{name})
+	return err
+}
+
+// QueuePolicy asks by which rule new queues hand out batches, or sets another.
+func (c *Client) QueuePolicy(ctx context.Context, r PolicyRequest) (Policy, error) {
+	return change[Policy](ctx, c, "queue-policy", r)
 }

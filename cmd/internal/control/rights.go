@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A right is which users may use a route.
+// A right is which users may make a call.
 type right int
 
 const (
@@ -22,50 +22,6 @@ const (
 	lookers                // everybody, unless the request changes something
 	owners                 // everybody the kernel knows: the answer is about what is theirs
 )
-
-// rights has a row for each route. A route without one is for admins.
-var rights = map[string]right{
-	"status":       everybody,
-	"all":          everybody,
-	"load":         everybody,
-	"datasets":     everybody,
-	"dataset":      everybody,
-	"cluster":      everybody,
-	"explain":      everybody,
-	"queues":       everybody,
-	"queue":        everybody,
-	"cached":       everybody,
-	"traces":       everybody,
-	"trace":        everybody,
-	"plan":         lookers,
-	"policy":       lookers,
-	"queue-policy": lookers,
-	"pool-jobs":    everybody,
-	"pool-job":     owners,
-	"pool-stage":   owners,
-	"make-pool":    owners,
-	"pool-quota":   owners,
-	"seal-stage":   owners,
-	"reset-stage":  owners,
-	"drop-pool":    owners,
-	"warm":         lookers,
-	"remove":       admins,
-	"create":       admins,
-	"refresh":      admins,
-	"verify":       admins, // it reads all of the source
-	"token":        admins,
-	"tokens":       admins,
-	"drop-token":   admins,
-	"drain":        admins,
-	"remove-node":  admins,
-	"promote-node": admins,
-	"reset-queue":  admins,
-	"drop-queue":   admins,
-	"pin":          admins,
-	"evict":        admins,
-	"learn-trace":  admins,
-	"forget-trace": admins,
-}
 
 // A changer is a request that may ask for a change or for nothing but an answer.
 type changer interface{ changes() bool }
@@ -89,7 +45,7 @@ type caller struct {
 	known  bool
 }
 
-// may reports whether a caller may use a route at all.
+// may reports whether a caller has a right at all.
 func (a Admin) may(c caller, r right) bool {
 	switch r {
 	case admins:

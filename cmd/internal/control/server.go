@@ -1,10 +1,7 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"rankfs/meta"
 )
 
 // The bounds of a control socket. Its clients are people and their scripts.
@@ -90,167 +85,17 @@ func serve(ctx context.Context, l net.Listener, n Node, a Admin, log *slog.Logge
 // is a POST of one JSON value, so that a name never stands in a path.
 func handler(n Node, a Admin, t timeouts) http.Handler {
 	mux := http.NewServeMux()
-	for name, do := range routesOf(n) {
+	for name, route := range routesOf(n) {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
-			c := newCall(w, r, a, t)
-			c.route = name
+			c := newCall(w, r, route, a, t)
 			defer c.cancel()
-			if !a.may(c.who, rights[name]) {
+			if !a.may(c.who, route.right) {
 				request, _ := io.ReadAll(c.body) // it is refused, whatever it is
-				c.finish(nil, a.refuse(actOf(name, request)))
+				c.finish(nil, a.refuse(route.asked(request)))
 				return
 			}
-			c.finish(do(c))
+			c.finish(route.do(c))
 		})
 	}
 	return mux
-}
-
-// routesOf has one route for each method of a Node; rights has a row for each. One
-// that changes something, or may wait, streams its answer: an election may come
-// between, and a client that leaves ends what it asked for.
-func routesOf(n Node) map[string]func(*call) (any, error) {
-	done := struct{}{}
-	return map[string]func(*call) (any, error){
-		"status":   func(*call) (any, error) { return n.Status(), nil },
-		"all":      func(c *call) (any, error) { return n.All(c.stream()), nil },
-		"load":     on(func(_ *call, r LoadRequest) (any, error) { return n.Load(r) }),
-		"datasets": func(*call) (any, error) { return n.Datasets(), nil },
-		"dataset":  on(func(_ *call, r named) (any, error) { return n.Dataset(r.Name) }),
-		"explain":  on(func(c *call, r ExplainRequest) (any, error) { return n.Explain(c.stream(), r) }),
-		"create":   on(func(c *call, r CreateRequest) (any, error) { return n.Create(c.stream(), r, c.progress) }),
-		"refresh":  on(func(c *call, r RefreshRequest) (any, error) { return n.Refresh(c.stream(), r, c.progress) }),
-		"verify":   on(func(c *call, r named) (any, error) { return n.Verify(c.stream(), r.Name, c.progress) }),
-		"remove":   on(func(c *call, r named) (any, error) { c.stream(); return done, n.Remove(r.Name) }),
-
-		"cluster":      func(*call) (any, error) { return n.Cluster(), nil },
-		"token":        on(func(c *call, r TokenRequest) (any, error) { return n.CreateToken(c.stream(), r) }),
-		"tokens":       func(*call) (any, error) { return n.Tokens(), nil },
-		"drop-token":   on(func(c *call, r named) (any, error) { return done, n.DropToken(c.stream(), r.Name) }),
-		"drain":        on(func(c *call, r DrainRequest) (any, error) { return done, n.DrainNode(c.stream(), r) }),
-		"remove-node":  on(func(c *call, r named) (any, error) { return done, n.RemoveNode(c.stream(), r.Name) }),
-		"promote-node": on(func(c *call, r named) (any, error) { return n.PromoteNode(c.stream(), r.Name) }),
-		"plan":         on(func(c *call, r PlanRequest) (any, error) { return n.Plan(c.stream(), r) }),
-
-		"queues":       func(*call) (any, error) { return n.Queues(), nil },
-		"queue":        on(func(_ *call, r named) (any, error) { return n.Queue(r.Name) }),
-		"reset-queue":  on(func(c *call, r ResetRequest) (any, error) { return n.ResetQueue(c.stream(), r) }),
-		"drop-queue":   on(func(c *call, r named) (any, error) { return done, n.DropQueue(c.stream(), r.Name) }),
-		"queue-policy": on(func(c *call, r PolicyRequest) (any, error) { return n.QueuePolicy(c.stream(), r) }),
-
-		"policy": on(func(_ *call, r PolicyRequest) (any, error) { return n.Policy(r) }),
-		"pin":    on(func(c *call, r CachePinRequest) (any, error) { return n.PinCache(c.stream(), r) }),
-		"cached": func(c *call) (any, error) { c.stream(); return n.Cached(), nil },
-		"evict":  on(func(c *call, r named) (any, error) { return n.Evict(c.stream(), r.Name) }),
-		"warm":   on(func(c *call, r WarmRequest) (any, error) { return n.Warm(c.stream(), r, c.progress) }),
-
-		"pool-jobs":   func(c *call) (any, error) { return n.PoolJobs(c.stream()) },
-		"pool-job":    on(func(c *call, r named) (any, error) { return n.PoolJob(c.stream(), c.user(), r.Name) }),
-		"pool-stage":  on(func(c *call, r named) (any, error) { return n.PoolStage(c.stream(), c.user(), r.Name) }),
-		"make-pool":   on(func(c *call, r PoolRequest) (any, error) { return done, n.MakePool(c.stream(), c.user(), r) }),
-		"pool-quota":  on(func(c *call, r PoolRequest) (any, error) { return done, n.SetQuota(c.stream(), c.user(), r) }),
-		"seal-stage":  on(func(c *call, r named) (any, error) { return n.SealStage(c.stream(), c.user(), r.Name) }),
-		"reset-stage": on(func(c *call, r named) (any, error) { return n.ResetStage(c.stream(), c.user(), r.Name) }),
-		"drop-pool":   on(func(c *call, r named) (any, error) { return done, n.DropPool(c.stream(), c.user(), r.Name) }),
-
-		"traces":       func(*call) (any, error) { return n.Traces(), nil },
-		"trace":        on(func(_ *call, r named) (any, error) { return n.Trace(r.Name) }),
-		"learn-trace":  on(func(c *call, r LearnRequest) (any, error) { c.stream(); return n.LearnTrace(r) }),
-		"forget-trace": on(func(c *call, r named) (any, error) { c.stream(); return done, n.ForgetTrace(r.Name) }),
-	}
-}
-
-// on reads the request of a route before it is done.
-func on[R any](do func(*call, R) (any, error)) func(*call) (any, error) {
-	return func(c *call) (any, error) {
-		var r R
-		if err := c.request(&r); err != nil {
-			return nil, err
-		}
-		return do(c, r)
-	}
-}
-
-// A call is one request and its answer, used by one goroutine at a time.
-type call struct {
-	route  string
-	ctx    context.Context // ends with the client's connection, or when it stops reading
-	cancel context.CancelFunc
-	w      http.ResponseWriter
-	body   io.Reader
-	conn   *http.ResponseController
-	write  time.Duration
-	who    caller
-	admin  Admin
-}
-
-func newCall(w http.ResponseWriter, r *http.Request, a Admin, t timeouts) *call {
-	ctx, cancel := context.WithCancel(r.Context())
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	who, _ := ctx.Value(callerKey{}).(caller)
-	return &call{
-		ctx: ctx, cancel: cancel, w: w, who: who, admin: a,
-		body:  http.MaxBytesReader(w, r.Body, maxBody),
-		conn:  http.NewResponseController(w),
-		write: t.write,
-	}
-}
-
-// request reads the body, which must be exactly one JSON value of v's fields,
-// and refuses a change to a caller that may only look.
-func (c *call) request(v any) error {
-	body, err := io.ReadAll(c.body)
-	if err != nil {
-		return fmt.Errorf("read request: %w (%w)", err, meta.ErrInvalid)
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("read request: %w (%w)", err, meta.ErrInvalid)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("request %w: it is more than one JSON value", meta.ErrInvalid)
-	}
-	if asks, ok := v.(changer); ok && asks.changes() && !c.admin.is(c.who) {
-		return c.admin.refuse(actOf(c.route, body))
-	}
-	return nil
-}
-
-// stream prepares for a long operation and returns its context. The deadline
-// for the request must go: net/http watches for the end of the connection
-// with a read, and would take its expiry for one.
-func (c *call) stream() context.Context {
-	_ = c.conn.SetReadDeadline(time.Time{})
-	_ = c.conn.SetWriteDeadline(time.Now().Add(c.write))
-	if c.conn.Flush() != nil {
-		c.cancel()
-	}
-	return c.ctx
-}
-
-// user is the caller of the request.
-func (c *call) user() User { return User{c.who.uid, c.who.gid, c.admin.is(c.who)} }
-
-func (c *call) progress(p Progress) { c.send(event{Progress: &p}) }
-
-func (c *call) finish(result any, err error) {
-	if err != nil {
-		c.send(event{Error: meta.Tell(err)})
-		return
-	}
-	data, err := json.Marshal(result)
-	if err != nil {
-		c.send(event{Error: meta.Tell(err)})
-		return
-	}
-	c.send(event{Result: data})
-}
-
-// send writes one line. A client that does not take it ends the operation.
-func (c *call) send(e event) {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(c.write))
-	if json.NewEncoder(c.w).Encode(e) != nil || c.conn.Flush() != nil {
-		c.cancel()
-	}
 }

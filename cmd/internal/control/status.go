@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Status is the state of a daemon.
 type Status struct {
@@ -130,4 +133,14 @@ type Peer struct {
 	Received Traffic `json:"received"`
 	Sent     Traffic `json:"sent"`
 	Rests    float64 `json:"back_off_seconds,omitempty"` // seconds for which it is not asked, having failed several times in a row
+}
+
+// Status asks for the state of the daemon.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, "status", struct{}{}, nil)
+}
+
+// All asks for the state of all nodes of the cluster in short.
+func (c *Client) All(ctx context.Context) ([]NodeStatus, error) {
+	return ask[[]NodeStatus](ctx, c, "all", struct{}{}, nil)
 }

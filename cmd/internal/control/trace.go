@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A LearnRequest keeps a trace of opens for a dataset.
 type LearnRequest struct {
@@ -19,4 +22,25 @@ type Trace struct {
 	Again    float64   `json:"again"` // a step was mostly opened again after so many parts of the steps
 	Learnt   time.Time `json:"learnt"`
 	Text     string    `json:"text,omitempty"` // what /.rankfs/trace had
+}
+
+// Traces asks for a summary of the trace that is kept for each dataset.
+func (c *Client) Traces(ctx context.Context) ([]Trace, error) {
+	return ask[[]Trace](ctx, c, "traces", struct{}{}, nil)
+}
+
+// Trace asks for the whole trace of one dataset.
+func (c *Client) Trace(ctx context.Context, dataset string) (Trace, error) {
+	return ask[Trace](ctx, c, "trace", named{dataset}, nil)
+}
+
+// LearnTrace keeps a trace of opens for a dataset.
+func (c *Client) LearnTrace(ctx context.Context, r LearnRequest) (Trace, error) {
+	return ask[Trace](ctx, c, "learn-trace", r, unseen)
+}
+
+// ForgetTrace drops the trace of a dataset.
+func (c *Client) ForgetTrace(ctx context.Context, dataset string) error {
+	_, err := ask[struct{}](ctx, c, "forget-trace", named{dataset}, unseen)
+	return err
 }

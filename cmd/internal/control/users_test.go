@@ -71,9 +71,18 @@ func refusal(socket, route, request string) string {
 	return is.Error.Message
 }
 
-func TestEveryRouteHasARight(t *testing.T) {
-	if routes, rows := control.Routes(), control.Rows(); !slices.Equal(routes, rows) {
-		t.Errorf("routes %v\nrows %v", routes, rows)
+// What not all users may do says what that is, so that who is refused is told.
+func TestEveryRouteThatMayBeRefusedSaysWhatItDoes(t *testing.T) {
+	acts, others := control.Refusable()
+	for name, act := range acts {
+		if act == "" {
+			t.Errorf("%s does not say what it does", name)
+		}
+	}
+	for _, act := range others {
+		if act != "" {
+			t.Errorf("nobody is refused to %s", act)
+		}
 	}
 }
 
