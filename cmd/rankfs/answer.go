@@ -18,6 +18,12 @@ func (p *program) group(c *cobra.Command, below ...*cobra.Command) *cobra.Comman
 	return c
 }
 
+// An asker finds the daemon to ask, and prints what that says: the program, or commands of it.
+type asker interface {
+	daemon() (*control.Client, error)
+	print(v any, text func(io.Writer)) error
+}
+
 // A question is a method of a client that needs nothing to be said.
 type question[T any] func(d *control.Client, ctx context.Context) (T, error)
 
@@ -30,7 +36,7 @@ func named[T any](name string, ask func(*control.Client, context.Context, string
 }
 
 // answer has the daemon asked, and prints what it says.
-func answer[T any](c *cobra.Command, p *program, ask question[T], text func(io.Writer, T)) error {
+func answer[T any](c *cobra.Command, p asker, ask question[T], text func(io.Writer, T)) error {
 	d, err := p.daemon()
 	if err != nil {
 		return err
@@ -43,7 +49,7 @@ func answer[T any](c *cobra.Command, p *program, ask question[T], text func(io.W
 }
 
 // removed has the daemon remove what has a name, and says so.
-func removed(c *cobra.Command, p *program, name string, remove func(*control.Client, context.Context, string) error, text func(io.Writer)) error {
+func removed(c *cobra.Command, p asker, name string, remove func(*control.Client, context.Context, string) error, text func(io.Writer)) error {
 	type removed struct {
 		Removed string `json:"removed"`
 	}
@@ -53,7 +59,7 @@ func removed(c *cobra.Command, p *program, name string, remove func(*control.Cli
 }
 
 // complete offers what the daemon knows for the first argument of a command.
-func complete[T any](c *cobra.Command, p *program, args []string, ask question[T], names func(T) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
+func complete[T any](c *cobra.Command, p asker, args []string, ask question[T], names func(T) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
 	d, err := p.daemon()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

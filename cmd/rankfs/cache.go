@@ -17,7 +17,11 @@ import (
 	"rankfs/meta"
 )
 
+// CacheCommands are those below rankfs cache.
+type cacheCommands struct{ *program }
+
 func (p *program) cacheCommand() *cobra.Command {
+	g := cacheCommands{p}
 	return p.group(&cobra.Command{
 		Use:   "cache",
 		Short: "See what is in the cache, pin it, give it up, decide how",
@@ -26,10 +30,10 @@ or change how it is decided what is kept.
 
 Where the batches of a view are made of chunks of its source, these are what is
 kept, for all views that are made of them.`,
-	}, p.listCachedCommand(), p.pinCachedCommand(), p.unpinCachedCommand(), p.evictCommand(), p.policyCommand())
+	}, g.list(), g.pin(), g.unpin(), g.evict(), g.policy())
 }
 
-func (p *program) policyCommand() *cobra.Command {
+func (p cacheCommands) policy() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy [NAME]",
 		Short: "Show how it is decided what is kept, or change that",
@@ -60,7 +64,7 @@ func writePolicy(w io.Writer, now control.Policy) {
 	terminal.Pairs(w, "", "policy", now.Name, "others", strings.Join(others, ", "))
 }
 
-func (p *program) pinCachedCommand() *cobra.Command {
+func (p cacheCommands) pin() *cobra.Command {
 	r := control.CachePinRequest{}
 	c := &cobra.Command{
 		Use:   "pin NAME[@OPTIONS]",
@@ -75,26 +79,27 @@ restarts too. What is not in the cache yet is not fetched: see rankfs warm.`,
 			if tiers := []string{control.TierRAM, control.TierPacked, control.TierNVMe}; !slices.Contains(tiers, r.Tier) {
 				return usage(c, failure.New(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
 			}
-			return pinCached(c, p, r)
+			return p.setPin(c, r)
 		},
 	}
 	c.Flags().StringVar(&r.Tier, "tier", control.TierRAM, "keep it at `TIER` or above: ram, packed, nvme")
 	return c
 }
 
-func (p *program) unpinCachedCommand() *cobra.Command {
+func (p cacheCommands) unpin() *cobra.Command {
 	return &cobra.Command{
 		Use:               "unpin NAME[@OPTIONS]",
 		Short:             "Let what was pinned go when its room is needed",
 		Args:              wants("NAME"),
 		ValidArgsFunction: p.datasetNames,
 		RunE: func(c *cobra.Command, args []string) error {
-			return pinCached(c, p, control.CachePinRequest{View: args[0]})
+			return p.setPin(c, control.CachePinRequest{View: args[0]})
 		},
 	}
 }
 
-func pinCached(c *cobra.Command, p *program, r control.CachePinRequest) error {
+// setPin pins a view, or no longer.
+func (p cacheCommands) setPin(c *cobra.Command, r control.CachePinRequest) error {
 	return answer(c, p, func(d *control.Client, ctx context.Context) (control.CachePin, error) {
 		pin, err := d.PinCache(ctx, r)
 		return pin, aboutCached(err, r.View)
@@ -121,7 +126,7 @@ func writePin(w io.Writer, pin control.CachePin) {
 	warn(w, pin.TooLarge)
 }
 
-func (p *program) evictCommand() *cobra.Command {
+func (p cacheCommands) evict() *cobra.Command {
 	return &cobra.Command{
 		Use:   "evict NAME[@OPTIONS]",
 		Short: "Give up all that is in the cache of a dataset or a view",
@@ -161,7 +166,7 @@ func batches(n uint64) string {
 	return terminal.Count(n) + " batches"
 }
 
-func (p *program) listCachedCommand() *cobra.Command {
+func (p cacheCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},

@@ -17,12 +17,16 @@ import (
 	"rankfs/meta"
 )
 
+// DatasetCommands are those below rankfs dataset.
+type datasetCommands struct{ *program }
+
 func (p *program) datasetCommand() *cobra.Command {
+	g := datasetCommands{p}
 	return p.group(&cobra.Command{Use: "dataset", Short: "Register datasets, look at them, remove them"},
-		p.createCommand(), p.listCommand(), p.showCommand(), p.verifyCommand(), p.refreshCommand(), p.removeCommand())
+		g.create(), g.list(), g.show(), g.verify(), g.refresh(), g.remove())
 }
 
-func (p *program) createCommand() *cobra.Command {
+func (p datasetCommands) create() *cobra.Command {
 	var r control.CreateRequest
 	var as, db string
 	c := &cobra.Command{
@@ -55,7 +59,7 @@ Sources:
 				}
 				return made, err
 			}
-			return long(c.Context(), p, r.Name, create, notIndexed, writeIndexed)
+			return long(c.Context(), p.program, r.Name, create, notIndexed, writeIndexed)
 		},
 	}
 	f := c.Flags()
@@ -108,7 +112,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-func (p *program) listCommand() *cobra.Command {
+func (p datasetCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -120,7 +124,7 @@ func (p *program) listCommand() *cobra.Command {
 	}
 }
 
-func (p *program) showCommand() *cobra.Command {
+func (p datasetCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show all that is known of a dataset",
@@ -131,14 +135,14 @@ func (p *program) showCommand() *cobra.Command {
 	}
 }
 
-func (p *program) verifyCommand() *cobra.Command {
+func (p datasetCommands) verify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify NAME",
 		Short: "Read every record of a dataset back",
 		Args:  wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			notRead := func(name string) error { return bySignal("not all of %s was read", name) }
-			return long(c.Context(), p, args[0], (*control.Client).Verify, notRead, func(w io.Writer, v control.Verification) {
+			return long(c.Context(), p.program, args[0], (*control.Client).Verify, notRead, func(w io.Writer, v control.Verification) {
 				fmt.Fprintf(w, "%s: %s, %s, all as indexed\nchecksum %s\n",
 					args[0], terminal.Plural(v.Records, "record"), terminal.Bytes(v.Bytes), v.Checksum)
 			})
@@ -146,7 +150,7 @@ func (p *program) verifyCommand() *cobra.Command {
 	}
 }
 
-func (p *program) refreshCommand() *cobra.Command {
+func (p datasetCommands) refresh() *cobra.Command {
 	var records bool
 	c := &cobra.Command{
 		Use:   "refresh NAME",
@@ -156,14 +160,14 @@ func (p *program) refreshCommand() *cobra.Command {
 			refresh := func(d *control.Client, ctx context.Context, name string, progress func(control.Progress)) (control.Dataset, error) {
 				return d.Refresh(ctx, control.RefreshRequest{Name: name, Records: records}, progress)
 			}
-			return long(c.Context(), p, args[0], refresh, notIndexed, writeRefreshed)
+			return long(c.Context(), p.program, args[0], refresh, notIndexed, writeRefreshed)
 		},
 	}
 	c.Flags().BoolVar(&records, "records", false, "count the lines of a dataset whose batches are chunks, so that it can be cut otherwise")
 	return c
 }
 
-func (p *program) removeCommand() *cobra.Command {
+func (p datasetCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},

@@ -17,12 +17,16 @@ import (
 	"rankfs/meta"
 )
 
+// NodeCommands are those below rankfs node.
+type nodeCommands struct{ *program }
+
 func (p *program) nodeCommand() *cobra.Command {
+	g := nodeCommands{p}
 	return p.group(&cobra.Command{Use: "node", Short: "Look at the nodes of the cluster, drain, remove, promote them"},
-		p.listNodesCommand(), p.drainCommand(), p.removeNodeCommand(), p.promoteNodeCommand())
+		g.list(), g.drain(), g.remove(), g.promote())
 }
 
-func (p *program) listNodesCommand() *cobra.Command {
+func (p nodeCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -115,7 +119,7 @@ func vote(k control.Cluster, m control.Member) string {
 	return "-"
 }
 
-func (p *program) drainCommand() *cobra.Command {
+func (p nodeCommands) drain() *cobra.Command {
 	var undo bool
 	c := &cobra.Command{
 		Use:   "drain NODE",
@@ -128,7 +132,7 @@ this returns, nothing of that is lost with the node. To stop waiting stops no co
 
 NODE is its id, or its host if that has one node only.`,
 		Args:              wants("NODE"),
-		ValidArgsFunction: p.nodeNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			type drained struct {
 				Node     string `json:"node"`
@@ -159,7 +163,7 @@ const lookTime = 200 * time.Millisecond
 
 // awaitLeaving waits until nothing of the shuffle pool would be lost with a node that is
 // drained.
-func (p *program) awaitLeaving(ctx context.Context, d *control.Client, name string) error {
+func (p nodeCommands) awaitLeaving(ctx context.Context, d *control.Client, name string) error {
 	meter := terminal.NewMeter(p.err, p.now, "the shuffle pool off "+name)
 	defer meter.Done()
 	for all := int64(0); ; {
@@ -194,7 +198,7 @@ func leavingMaps(l control.Leaving) string {
 	return fmt.Sprintf("%s, %s,", terminal.Plural(l.Maps, "map"), terminal.Bytes(l.Bytes))
 }
 
-func (p *program) removeNodeCommand() *cobra.Command {
+func (p nodeCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NODE",
 		Aliases: []string{"remove"},
@@ -204,7 +208,7 @@ and it can come back only as a new one.
 
 NODE is its id, or its host if that has one node only.`,
 		Args:              wants("NODE"),
-		ValidArgsFunction: p.nodeNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			return removed(c, p, args[0], (*control.Client).RemoveNode, func(w io.Writer) {
 				fmt.Fprintf(w, "%s\n%s\n", terminal.Wrap(fmt.Sprintf("removed %s: no node talks to it any more; what its ranks held of "+
@@ -216,7 +220,7 @@ NODE is its id, or its host if that has one node only.`,
 	}
 }
 
-func (p *program) promoteNodeCommand() *cobra.Command {
+func (p nodeCommands) promote() *cobra.Command {
 	return &cobra.Command{
 		Use:   "promote NODE",
 		Short: "Make a member of the cluster an operator",
@@ -234,7 +238,7 @@ then it ends with 1:
 NODE is its id, or its host if that has one node only; rankfs node ls shows which
 nodes vote.`,
 		Args:              wants("NODE"),
-		ValidArgsFunction: p.nodeNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			var said control.Promotion
 			err := answer(c, p, func(d *control.Client, ctx context.Context) (_ control.Promotion, err error) {
@@ -267,9 +271,9 @@ func unpromoted(s control.Promotion) error {
 		"as root on %s, within an hour: rankfs node promote %s", strings.Join(s.Silent, " or "), s.ID)
 }
 
-// nodeNames completes the name of a node, with a description: the host where that is
+// names completes the name of a node, with a description: the host where that is
 // enough.
-func (p *program) nodeNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (p nodeCommands) names(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return complete(c, p, args, (*control.Client).Cluster, nodeChoices)
 }
 

@@ -17,7 +17,11 @@ import (
 	"rankfs/meta"
 )
 
+// QueueCommands are those below rankfs queue.
+type queueCommands struct{ *program }
+
 func (p *program) queueCommand() *cobra.Command {
+	g := queueCommands{p}
 	return p.group(&cobra.Command{
 		Use:   "queue",
 		Short: "See how far queues are, and begin them again",
@@ -25,22 +29,22 @@ func (p *program) queueCommand() *cobra.Command {
 
 A queue hands out the batches of a view to the reader that asks next: reading a line of
 rank-N/queue takes a batch, and says that the one before it is done.`,
-	}, p.listQueuesCommand(), p.showQueueCommand(), p.resetQueueCommand(), p.dropQueueCommand(), p.queuePolicyCommand())
+	}, g.list(), g.show(), g.reset(), g.remove(), g.policy())
 }
 
-func (p *program) listQueuesCommand() *cobra.Command {
+func (p queueCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the queues, the latest last",
 		Args:    wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return answer(c, p, (*control.Client).Queues, p.writeQueues)
+			return answer(c, p, (*control.Client).Queues, p.writeAll)
 		},
 	}
 }
 
-func (p *program) writeQueues(w io.Writer, list []control.Queue) {
+func (p queueCommands) writeAll(w io.Writer, list []control.Queue) {
 	if len(list) == 0 {
 		fmt.Fprintf(w, "no queues; one begins when it is first read: %s\n", filepath.Join(p.asked.Mount, "datasets/NAME/rank-N/queue"))
 		return
@@ -59,7 +63,7 @@ func (p *program) writeQueues(w io.Writer, list []control.Queue) {
 	}
 }
 
-func (p *program) showQueueCommand() *cobra.Command {
+func (p queueCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME[@OPTIONS]",
 		Short: "Show the readers of a queue, and the batches that none could finish",
@@ -70,14 +74,14 @@ A batch that four readers gave back, by closing the queue or by dying, without
 any of them finishing it, is set aside: no reader is given it any more, so that the
 others get to the end. There their last read fails once, with EOWNERDEAD.`,
 		Args:              wants("NAME"),
-		ValidArgsFunction: p.queueNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			return answer(c, p, named(args[0], (*control.Client).Queue, aboutQueue), func(w io.Writer, q control.QueueDetail) { writeQueue(w, q, p.now()) })
 		},
 	}
 }
 
-func (p *program) resetQueueCommand() *cobra.Command {
+func (p queueCommands) reset() *cobra.Command {
 	r := control.ResetRequest{}
 	c := &cobra.Command{
 		Use:   "reset NAME[@OPTIONS]",
@@ -88,7 +92,7 @@ done as well.
 With --aside, only those that were set aside are handed out again, when what
 was wrong with their readers is put right; what is done stays done.`,
 		Args:              wants("NAME"),
-		ValidArgsFunction: p.queueNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
 			return answer(c, p, func(d *control.Client, ctx context.Context) (control.Queue, error) {
@@ -101,7 +105,7 @@ was wrong with their readers is put right; what is done stays done.`,
 	return c
 }
 
-func (p *program) dropQueueCommand() *cobra.Command {
+func (p queueCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
@@ -109,7 +113,7 @@ func (p *program) dropQueueCommand() *cobra.Command {
 		Long: `Forget a queue, and which of its batches are done. What readers have of it counts no
 more. A queue that is read again begins anew.`,
 		Args:              wants("NAME"),
-		ValidArgsFunction: p.queueNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			drop := func(d *control.Client, ctx context.Context, name string) error {
 				return aboutQueue(d.DropQueue(ctx, name), name)
@@ -121,7 +125,7 @@ more. A queue that is read again begins anew.`,
 	}
 }
 
-func (p *program) queuePolicyCommand() *cobra.Command {
+func (p queueCommands) policy() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy [NAME]",
 		Short: "Show by what rule batches are handed out, or change that",
@@ -269,8 +273,8 @@ func writeMore(w io.Writer, n int) {
 	}
 }
 
-// queueNames completes the name of a queue.
-func (p *program) queueNames(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// names completes the name of a queue.
+func (p queueCommands) names(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return complete(c, p, args, (*control.Client).Queues, func(list []control.Queue) (names []cobra.Completion) {
 		for _, q := range list {
 			names = append(names, cobra.CompletionWithDesc(q.View, fmt.Sprintf("%s of %s done", terminal.Count(q.Done), batches(q.Batches))))

@@ -20,7 +20,11 @@ import (
 	"rankfs/meta"
 )
 
+// ShuffleCommands are those below rankfs shuffle.
+type shuffleCommands struct{ *program }
+
 func (p *program) shuffleCommand() *cobra.Command {
+	g := shuffleCommands{p}
 	return p.group(&cobra.Command{
 		Use:   "shuffle",
 		Short: "See the jobs of the shuffle pool, seal and reset stages",
@@ -29,10 +33,10 @@ copies are and who waits for it; seal a stage, or begin it anew.
 
 A job is a directory of DIR/shuffle, a stage one of a job. Making and removing
 them is mkdir and rm -r as well. A job is its owner's alone; root gets at all.`,
-	}, p.createShuffleCommand(), p.listShufflesCommand(), p.showShuffleCommand(), p.quotaCommand(), p.sealShuffleCommand(), p.resetShuffleCommand(), p.dropShuffleCommand())
+	}, g.create(), g.list(), g.show(), g.quota(), g.seal(), g.reset(), g.remove())
 }
 
-func (p *program) createShuffleCommand() *cobra.Command {
+func (p shuffleCommands) create() *cobra.Command {
 	quota := ""
 	c := &cobra.Command{
 		Use:   "create JOB[/STAGE] [KEY=VALUE ...]",
@@ -103,14 +107,14 @@ func parseQuota(text string) (int64, error) {
 	return int64(bytes), nil
 }
 
-func (p *program) quotaCommand() *cobra.Command {
+func (p shuffleCommands) quota() *cobra.Command {
 	return &cobra.Command{
 		Use:   "quota JOB SIZE|none",
 		Short: "Let a job have more, or less",
 		Long: `Let all copies of a job's maps have SIZE together, as 50GiB, or as much as there is.
 What is committed already stays, also if it is more.`,
 		Args:              wants("JOB", "SIZE|none"),
-		ValidArgsFunction: p.shuffleNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			r := control.PoolRequest{Name: args[0]}
 			if args[1] != "none" {
@@ -137,7 +141,7 @@ What is committed already stays, also if it is more.`,
 	}
 }
 
-func (p *program) listShufflesCommand() *cobra.Command {
+func (p shuffleCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -146,12 +150,12 @@ func (p *program) listShufflesCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return answer(c, p, named("", func(d *control.Client, ctx context.Context, _ string) ([]control.PoolJob, error) {
 				return d.PoolJobs(ctx)
-			}, aboutShuffle), p.writeShuffles)
+			}, aboutShuffle), p.writeAll)
 		},
 	}
 }
 
-func (p *program) writeShuffles(w io.Writer, list []control.PoolJob) {
+func (p shuffleCommands) writeAll(w io.Writer, list []control.PoolJob) {
 	if len(list) == 0 {
 		fmt.Fprintf(w, "no jobs; one begins with: mkdir %s\n", filepath.Join(p.asked.Mount, meta.PoolDir, "JOB"))
 		return
@@ -186,7 +190,7 @@ func userName(uid uint32) string {
 	return number
 }
 
-func (p *program) showShuffleCommand() *cobra.Command {
+func (p shuffleCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show JOB[/STAGE]",
 		Short: "Show the stages of a job, or how one of them is",
@@ -194,7 +198,7 @@ func (p *program) showShuffleCommand() *cobra.Command {
 who waits on this node for a part and for which maps, and what was refused last
 here and why.`,
 		Args:              wants("JOB[/STAGE]"),
-		ValidArgsFunction: p.shuffleNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.Contains(args[0], "/") {
 				return answer(c, p, named(args[0], (*control.Client).PoolStage, aboutShuffle),
@@ -296,7 +300,7 @@ func writePartStall(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	writePartWaits(w, g, now)
 }
 
-func (p *program) sealShuffleCommand() *cobra.Command {
+func (p shuffleCommands) seal() *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal JOB/STAGE",
 		Short: "Say that no more maps come: readers of parts go on",
@@ -304,7 +308,7 @@ func (p *program) sealShuffleCommand() *cobra.Command {
 gets what is committed, and later commits are refused. A stage with maps= is
 sealed by the last of its commits.`,
 		Args:              wants("JOB/STAGE"),
-		ValidArgsFunction: p.shuffleNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			return answer(c, p, named(args[0], (*control.Client).SealStage, aboutShuffle), func(w io.Writer, g control.PoolStage) {
 				fmt.Fprintf(w, "%s is sealed: %s, %s\n", args[0], terminal.Plural(g.Maps, "map"), terminal.Bytes(g.Bytes))
@@ -313,7 +317,7 @@ sealed by the last of its commits.`,
 	}
 }
 
-func (p *program) resetShuffleCommand() *cobra.Command {
+func (p shuffleCommands) reset() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset JOB/STAGE",
 		Short: "Begin a stage anew, without its maps",
@@ -321,7 +325,7 @@ func (p *program) resetShuffleCommand() *cobra.Command {
 to run again. Its spec stays. A part that was opened before keeps its bytes, and is
 ESTALE when it is opened once more by its descriptor: no reader mixes two runs.`,
 		Args:              wants("JOB/STAGE"),
-		ValidArgsFunction: p.shuffleNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			return answer(c, p, named(args[0], (*control.Client).ResetStage, aboutShuffle), func(w io.Writer, g control.PoolStage) {
 				fmt.Fprintf(w, "%s has begun anew, without its maps; those who read it open its parts again\n", args[0])
@@ -330,7 +334,7 @@ ESTALE when it is opened once more by its descriptor: no reader mixes two runs.`
 	}
 }
 
-func (p *program) dropShuffleCommand() *cobra.Command {
+func (p shuffleCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm JOB[/STAGE]",
 		Aliases: []string{"remove"},
@@ -338,7 +342,7 @@ func (p *program) dropShuffleCommand() *cobra.Command {
 		Long: `Remove a job with all that it has, on all nodes, or a stage of it; as rm -r does, at
 once. What programs have open stays theirs until they close it.`,
 		Args:              wants("JOB[/STAGE]"),
-		ValidArgsFunction: p.shuffleNames,
+		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
 			drop := func(d *control.Client, ctx context.Context, name string) error {
 				return aboutShuffle(d.DropPool(ctx, name), name)
@@ -360,8 +364,8 @@ func aboutShuffle(err error, name string) error {
 	return failure.Hint(err, "see which jobs there are with: rankfs shuffle ls")
 }
 
-// shuffleNames completes the name of a job; after its slash, of a stage.
-func (p *program) shuffleNames(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// names completes the name of a job; after its slash, of a stage.
+func (p shuffleCommands) names(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	job, _, ofStage := strings.Cut(begun, "/")
 	if !ofStage {
 		return complete(c, p, args, (*control.Client).PoolJobs, func(list []control.PoolJob) (names []cobra.Completion) {

@@ -16,12 +16,16 @@ import (
 	"rankfs/meta"
 )
 
+// TokenCommands are those below rankfs token.
+type tokenCommands struct{ *program }
+
 func (p *program) tokenCommand() *cobra.Command {
+	g := tokenCommands{p}
 	return p.group(&cobra.Command{Use: "token", Short: "Let other nodes into the cluster, look at tokens, drop them"},
-		p.createTokenCommand(), p.listTokensCommand(), p.removeTokenCommand())
+		g.create(), g.list(), g.remove())
 }
 
-func (p *program) createTokenCommand() *cobra.Command {
+func (p tokenCommands) create() *cobra.Command {
 	var r control.TokenRequest
 	c := &cobra.Command{
 		Use:   "create",
@@ -65,7 +69,7 @@ an operator, as the first node is.`,
 	return c
 }
 
-func (p *program) listTokensCommand() *cobra.Command {
+func (p tokenCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -96,7 +100,7 @@ func orDash(s string) string {
 	return s
 }
 
-func (p *program) removeTokenCommand() *cobra.Command {
+func (p tokenCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm TOKEN",
 		Aliases: []string{"remove"},

@@ -15,7 +15,11 @@ import (
 	"rankfs/cmd/internal/terminal"
 )
 
+// TraceCommands are those below rankfs trace.
+type traceCommands struct{ *program }
+
 func (p *program) traceCommand() *cobra.Command {
+	g := traceCommands{p}
 	return p.group(&cobra.Command{
 		Use:   "trace",
 		Short: "Learn from what programs opened, so that the cache knows beforehand",
@@ -24,10 +28,10 @@ so again the next time. What this node's readers opened is in /.rankfs/trace
 below the mount; what is learnt of that for a dataset tells the cache when each
 batch will be opened again. A dataset can be larger than that on which it was
 learnt. Each node has its own; it stays over restarts.`,
-	}, p.learnCommand(), p.listTracesCommand(), p.showTraceCommand(), p.forgetTraceCommand())
+	}, g.learn(), g.list(), g.show(), g.forget())
 }
 
-func (p *program) learnCommand() *cobra.Command {
+func (p traceCommands) learn() *cobra.Command {
 	var dataset, from string
 	c := &cobra.Command{
 		Use:   "learn NAME[@OPTIONS]",
@@ -86,7 +90,7 @@ func again(t control.Trace) string {
 	return fmt.Sprintf("a step came again after %s, mostly", terminal.Plural(opens, "open"))
 }
 
-func (p *program) listTracesCommand() *cobra.Command {
+func (p traceCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "List the datasets for which something was learnt",
@@ -109,7 +113,7 @@ func writeTraces(w io.Writer, all []control.Trace) {
 	t.Write(w)
 }
 
-func (p *program) showTraceCommand() *cobra.Command {
+func (p traceCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show NAME",
 		Short:             "Show what was learnt for a dataset, as text for --from",
@@ -121,7 +125,7 @@ func (p *program) showTraceCommand() *cobra.Command {
 	}
 }
 
-func (p *program) forgetTraceCommand() *cobra.Command {
+func (p traceCommands) forget() *cobra.Command {
 	return &cobra.Command{
 		Use:               "rm NAME",
 		Short:             "Forget what was learnt for a dataset",
