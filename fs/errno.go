@@ -3,7 +3,9 @@ package fs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -12,11 +14,18 @@ import (
 	"rankfs/meta"
 )
 
+// Errnos are what the kernel is told of errors, by both trees, and the log of these.
+type errnos struct {
+	log             *slog.Logger
+	count           atomic.Uint64 // of all but names that do not exist, and interrupts
+	said, saidNames said
+}
+
 // errno is the only place where an error becomes a number for the kernel. An
 // unknown error is EIO: a false success is worse than a failure. Every error but a
 // plain "no such file" and an interrupt is logged, each line once in a second or
 // two: the kernel itself repeats a request that got ESTALE.
-func (t *Tree) errno(doing, path string, err error) fuse.Status {
+func (e *errnos) errno(doing, path string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
 	}
@@ -25,24 +34,24 @@ func (t *Tree) errno(doing, path string, err error) fuse.Status {
 	case fuse.ENOENT, fuse.EINTR:
 		return status
 	}
-	return t.tell(doing, path, err, status)
+	return e.tell(doing, path, err, status)
 }
 
 // tell counts and logs an error that is returned as status.
-func (t *Tree) tell(doing, path string, err error, status fuse.Status) fuse.Status {
-	t.count.errors.Add(1)
-	s, most := &t.said, 1024
+func (e *errnos) tell(doing, path string, err error, status fuse.Status) fuse.Status {
+	e.count.Add(1)
+	s, most := &e.said, 1024
 	if status == fuse.EINVAL { // lookups of made-up names must not fill the log
-		s, most = &t.saidNames, 16
+		s, most = &e.saidNames, 16
 	}
 	again, left := s.again(doing+path+err.Error(), most, time.Now())
 	if left > 0 {
-		t.config.Log.Warn("errors not logged: too many at once", "lines", left)
+		e.log.Warn("errors not logged: too many at once", "lines", left)
 	}
 	if again {
 		return status
 	}
-	t.config.Log.Warn(doing, "path", path, "errno", syscall.Errno(status).Error(), "cause", err)
+	e.log.Warn(doing, "path", path, "errno", syscall.Errno(status).Error(), "cause", err)
 	return status
 }
 

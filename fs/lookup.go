@@ -96,14 +96,14 @@ func (t *Tree) Drop(dataset string) {
 }
 
 // forget tells the kernel that the names are gone, from a goroutine of its own.
-func (t *Tree) forget(gone ...*viewDir) {
-	if t.server == nil {
+func (c *connection) forget(gone ...*viewDir) {
+	if c.server == nil {
 		return
 	}
-	t.notices.Go(func() {
+	c.notices.Go(func() {
 		for _, d := range gone {
 			// ENOENT: the kernel did not remember it.
-			t.server.EntryNotify(inoDatasets, d.name)
+			c.server.EntryNotify(inoDatasets, d.name)
 		}
 	})
 }

@@ -1,9 +1,13 @@
 package fs
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +22,28 @@ const Type = "rankfs"
 
 // maxRead is what a READ may ask for, where reads come here.
 const maxRead = 1 << 20
+
+// A connection is how the kernel asks a tree, and how it is told what it has not asked for:
+// that a queue is ready, or that names are gone. Its exported methods may be called
+// concurrently once the tree is mounted; what is set by then does not change.
+type connection struct {
+	log         *slog.Logger
+	server      *fuse.Server
+	device      *os.File      // the mount's /dev/fuse, once more
+	served      chan struct{} // closed when the mount is gone
+	unmounted   atomic.Bool
+	passthrough atomic.Bool
+	reason      string // why passthrough is off
+
+	watches    context.Context // of queues; ends with the mount
+	endWatches context.CancelFunc
+	notices    sync.WaitGroup // goroutines that tell the kernel
+}
+
+func (c *connection) init(log *slog.Logger) {
+	c.log = log
+	c.watches, c.endWatches = context.WithCancel(context.Background())
+}
 
 // Mount attaches the tree to a directory and serves it until Unmount, or until an
 // admin unmounts it.
@@ -34,14 +60,18 @@ func (t *Tree) Mount(dir string) (err error) {
 		IgnoreSecurityLabels: true,
 		Logger:               newLogger(t.config.Log),
 	}
-	device, err := t.attach(dir)
+	device, err := t.attach(dir, t.config.AllowOther)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", dir, explain(err))
 	}
 	if t.server, err = fuse.NewServer(t, fmt.Sprint("/dev/fd/", device), options); err != nil {
 		return errors.Join(fmt.Errorf("mount %s: %w", dir, err), unix.Unmount(dir, unix.MNT_DETACH), t.device.Close())
 	}
-	t.probe()
+	if t.config.NoPassthrough {
+		t.reason = "switched off at mount"
+	} else {
+		t.probe()
+	}
 	if !t.passthrough.Load() {
 		t.readAhead(dir)
 	}
@@ -54,21 +84,21 @@ func (t *Tree) Mount(dir string) (err error) {
 // on. The tree keeps a duplicate, to which notify writes. The library could mount by
 // itself, but would not share its descriptor, and would poll a file of its own so
 // that the kernel stops sending POLL.
-func (t *Tree) attach(dir string) (device int, err error) {
+func (c *connection) attach(dir string, allowOther bool) (device int, err error) {
 	var at unix.Stat_t
 	if err := unix.Stat(dir, &at); err != nil {
 		return -1, err
 	}
 	// Read-only for the kernel too: see the package comment.
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
-	if device, err = mountDevice(dir, at.Mode, flags, t.config.AllowOther); err != nil {
+	if device, err = mountDevice(dir, at.Mode, flags, allowOther); err != nil {
 		return -1, err
 	}
 	ours, err := unix.FcntlInt(uintptr(device), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return -1, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH), unix.Close(device))
 	}
-	t.device = os.NewFile(uintptr(ours), "/dev/fuse")
+	c.device = os.NewFile(uintptr(ours), "/dev/fuse")
 	return device, nil
 }
 
@@ -90,12 +120,12 @@ func mountDevice(dir string, mode uint32, flags uintptr, allowOther bool) (devic
 }
 
 // serve answers requests until the tree is no longer mounted.
-func (t *Tree) serve() {
-	defer close(t.served)
-	t.server.Serve()
-	t.endPolls()
-	t.notices.Wait()
-	t.device.Close()
+func (c *connection) serve() {
+	defer close(c.served)
+	c.server.Serve()
+	c.endWatches()
+	c.notices.Wait()
+	c.device.Close()
 }
 
 func explain(err error) error {
@@ -112,43 +142,39 @@ func explain(err error) error {
 
 // probe finds out, with a file of its own, whether the kernel serves reads of
 // a backing file by itself.
-func (t *Tree) probe() {
-	if t.config.NoPassthrough {
-		t.reason = "switched off at mount"
-		return
-	}
+func (c *connection) probe() {
 	fd, err := unix.MemfdCreate("rankfs-probe", unix.MFD_CLOEXEC)
 	if err != nil {
-		t.reason = fmt.Sprintf("no file to probe with: %v", err)
+		c.reason = fmt.Sprintf("no file to probe with: %v", err)
 		return
 	}
 	defer unix.Close(fd)
-	id, err := t.register(fd)
+	id, err := c.register(fd)
 	if err != nil {
-		t.reason = fmt.Sprintf("the kernel refused a backing file: %v; it takes Linux 6.9 with CONFIG_FUSE_PASSTHROUGH, and root", err)
+		c.reason = fmt.Sprintf("the kernel refused a backing file: %v; it takes Linux 6.9 with CONFIG_FUSE_PASSTHROUGH, and root", err)
 		return
 	}
-	t.server.UnregisterBackingFd(id)
-	t.passthrough.Store(true)
+	c.server.UnregisterBackingFd(id)
+	c.passthrough.Store(true)
 }
 
 // Passthrough reports whether batches are read and mapped without the daemon,
 // and if not, why.
-func (t *Tree) Passthrough() (on bool, reason string) {
-	return t.passthrough.Load(), t.reason
+func (c *connection) Passthrough() (on bool, reason string) {
+	return c.passthrough.Load(), c.reason
 }
 
 // Register makes a slab's file known to the kernel, ahead of the opens that
 // will name it. Without passthrough there is nothing to register.
-func (t *Tree) Register(fd int) (int32, error) {
-	if !t.passthrough.Load() {
+func (c *connection) Register(fd int) (int32, error) {
+	if !c.passthrough.Load() {
 		return 0, nil
 	}
-	return t.register(fd)
+	return c.register(fd)
 }
 
-func (t *Tree) register(fd int) (int32, error) {
-	id, errno := t.server.RegisterBackingFd(&fuse.BackingMap{Fd: int32(fd)})
+func (c *connection) register(fd int) (int32, error) {
+	id, errno := c.server.RegisterBackingFd(&fuse.BackingMap{Fd: int32(fd)})
 	if errno != 0 {
 		return 0, errno
 	}
@@ -157,21 +183,21 @@ func (t *Tree) register(fd int) (int32, error) {
 
 // Unregister takes back what Register made known. Files that are open by the
 // id stay open.
-func (t *Tree) Unregister(id int32) {
+func (c *connection) Unregister(id int32) {
 	if id != 0 {
-		t.server.UnregisterBackingFd(id)
+		c.server.UnregisterBackingFd(id)
 	}
 }
 
 // readAhead lets the kernel ask for more at a time than its 128 KiB where
 // reads come to the daemon: it halves the time of a first pass over a mapping.
-func (t *Tree) readAhead(dir string) {
+func (c *connection) readAhead(dir string) {
 	device, err := deviceOf(dir)
 	if err == nil {
 		err = os.WriteFile("/sys/class/bdi/"+device+"/read_ahead_kb", []byte("1024"), 0644)
 	}
 	if err != nil {
-		t.config.Log.Warn("readahead stays at the kernel's default", "cause", err)
+		c.log.Warn("readahead stays at the kernel's default", "cause", err)
 	}
 }
 
@@ -190,17 +216,17 @@ func deviceOf(dir string) (string, error) {
 
 // Wait returns when the tree is no longer mounted and every request is
 // answered.
-func (t *Tree) Wait() { <-t.served }
+func (c *connection) Wait() { <-c.served }
 
 // Unmount detaches the tree and waits for requests under way. If ranks have
 // files open the mount is detached all the same when force is set: what they
 // opened stays readable, but Wait would wait for them, so it is not waited for.
-func (t *Tree) Unmount(dir string, force bool) error {
-	err := t.detach(dir)
+func (c *connection) Unmount(dir string, force bool) error {
+	err := c.detach(dir)
 	if errors.Is(err, syscall.EBUSY) && force {
 		if err = unix.Unmount(dir, unix.MNT_DETACH); err == nil {
-			t.unmounted.Store(true)
-			t.endPolls()
+			c.unmounted.Store(true)
+			c.endWatches()
 			return nil
 		}
 	}
@@ -210,17 +236,17 @@ func (t *Tree) Unmount(dir string, force bool) error {
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
-	t.unmounted.Store(true)
-	t.Wait()
+	c.unmounted.Store(true)
+	c.Wait()
 	return nil
 }
 
 // detach unmounts the tree, if that was not done. The kernel may yet be at work
 // on the close of a file, so it is given some time for it.
-func (t *Tree) detach(dir string) (err error) {
+func (c *connection) detach(dir string) (err error) {
 	pause := 5 * time.Millisecond
 	for range 5 {
-		if t.unmounted.Load() {
+		if c.unmounted.Load() {
 			return nil
 		}
 		if err = unix.Unmount(dir, 0); !errors.Is(err, unix.EBUSY) {

@@ -138,16 +138,16 @@ func (r *reading) ready(ctx context.Context) bool {
 
 // watch tells the kernel when a queue is ready, once, if it wants to know. There
 // is one watch of a file, which ends with it.
-func (t *Tree) watch(r *reading) {
+func (c *connection) watch(r *reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.mu.known || r.mu.closed || r.mu.stop != nil {
 		return
 	}
-	ctx, stop := context.WithCancel(t.polls)
+	ctx, stop := context.WithCancel(c.watches)
 	r.mu.stop = stop
 	handle := r.mu.handle
-	t.notices.Go(func() {
+	c.notices.Go(func() {
 		defer stop()
 		for !r.queue.Ready(ctx, true) {
 			if ctx.Err() != nil {
@@ -155,7 +155,7 @@ func (t *Tree) watch(r *reading) {
 			}
 		}
 		r.seen()
-		t.notify(handle)
+		c.notify(handle)
 	})
 }
 
@@ -178,12 +178,12 @@ func (w *watched) close() {
 
 // notify wakes the processes that poll a file. The kernel ignores handles of closed
 // files.
-func (t *Tree) notify(handle uint64) {
+func (c *connection) notify(handle uint64) {
 	var message [24]byte // a header and the handle
 	binary.NativeEndian.PutUint32(message[0:], uint32(len(message)))
 	binary.NativeEndian.PutUint32(message[4:], notifyPoll)
 	binary.NativeEndian.PutUint64(message[16:], handle)
-	if _, err := t.device.Write(message[:]); err != nil && t.polls.Err() == nil {
-		t.config.Log.Warn("poll of a queue was not answered", "cause", os.NewSyscallError("notify", err))
+	if _, err := c.device.Write(message[:]); err != nil && c.watches.Err() == nil {
+		c.log.Warn("poll of a queue was not answered", "cause", os.NewSyscallError("notify", err))
 	}
 }

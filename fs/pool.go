@@ -169,7 +169,7 @@ type PoolFile interface {
 type PoolTree struct {
 	pool      Pool
 	log       *slog.Logger
-	tree      *Tree // has the errnos and their log
+	tree      *Tree // of datasets, which has the errnos
 	server    *fuse.Server
 	served    chan struct{}
 	unmounted atomic.Bool

@@ -3,8 +3,6 @@ package fs
 import (
 	"context"
 	"log/slog"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -147,30 +145,21 @@ type Config struct {
 // A Tree serves one mount.
 type Tree struct {
 	fuse.RawFileSystem // answers ENOSYS to every call without a method here
+	connection         // by which these come
+	errnos             // of what fails
 	config             Config
 	born               time.Time
-	server             *fuse.Server
-	device             *os.File        // the mount's /dev/fuse, once more
-	served             chan struct{}   // closed when the mount is gone
-	polls              context.Context // of watches; ends with the mount
-	endPolls           context.CancelFunc
-	unmounted          atomic.Bool
-	passthrough        atomic.Bool
-	reason             string // why passthrough is off
 	poolRefused        atomic.Pointer[string]
 	views              views
 	handles            handles
-	notices            sync.WaitGroup
-	said, saidNames    said
-	count              struct {
-		lookups, batchReads, textReads, errors atomic.Uint64
-	}
+	count              struct{ lookups, batchReads, textReads atomic.Uint64 }
 }
 
 // New returns a tree that is mounted nowhere yet.
 func New(c Config) *Tree {
 	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, born: time.Now()}
-	t.polls, t.endPolls = context.WithCancel(context.Background())
+	t.connection.init(c.Log)
+	t.errnos.log = c.Log
 	t.views.init()
 	t.handles.init()
 	return t
@@ -192,7 +181,7 @@ func (t *Tree) Stats() Stats {
 		Lookups:    t.count.lookups.Load(),
 		BatchReads: t.count.batchReads.Load(),
 		TextReads:  t.count.textReads.Load(),
-		Errors:     t.count.errors.Load(),
+		Errors:     t.errnos.count.Load(),
 		Views:      t.views.len(),
 		Handles:    t.handles.len(),
 	}
