@@ -80,7 +80,7 @@ func (ev *eviction) weigh() {
 	for _, t := range ts.of {
 		s := &t.standing
 		s.Due = ev.budget.Load() / count
-		unforeseen := t.read && t.astray > 0.5 // it would wait for whatever it lost
+		unforeseen := t.read && t.random > 0.5 // it would wait for whatever it lost
 		s.Late = t.late > lateShare || unforeseen && s.Held <= s.Due
 	}
 }

@@ -23,7 +23,7 @@ func (rs *readers) follow(e *entry, s Series, rank, step uint64, on *usage, now 
 		return m
 	}
 	r.usage = on
-	moved, expected := r.opens(step, rs.near(), rs.tenants.doubt(s), now)
+	moved, expected := r.opens(step, rs.near(), rs.tenants.confidence(s), now)
 	if !moved {
 		return move{expected: expected}
 	}

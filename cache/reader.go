@@ -75,7 +75,7 @@ const none = ^uint64(0)
 // that resumed there or one that reads the same. Nor does one of a step that it has had: it
 // is of another that reads the same, close behind. So stray opens by other processes, as by
 // a person who browses, do not stop a job's batches from being made ready ahead.
-func (r *reader) opens(step, near uint64, d *doubt, now time.Time) (moved, expected bool) {
+func (r *reader) opens(step, near uint64, c *confidence, now time.Time) (moved, expected bool) {
 	switch {
 	case step >= r.Pos && step-r.Pos < near:
 		if r.Run > 0 {
@@ -84,14 +84,14 @@ func (r *reader) opens(step, near uint64, d *doubt, now time.Time) (moved, expec
 			r.tempo.add(took)
 		}
 		if r.Run = max(min(r.Run, 1), r.Run+1-int(step-r.Pos)); r.Run == proven {
-			d.proves()
+			c.proves()
 		}
 	case r.had(step): // another that reads the same, a little behind
 		r.others.note(step+1, now)
 		return false, true
 	case step == r.stray || r.Run < trusted:
 		r.others.note(r.Pos, r.seen) // it may be another that opens this
-		r.Cursor, r.tempo, r.opened = ahead.Cursor{Run: d.after(r, step)}, tempo{}, 0
+		r.Cursor, r.tempo, r.opened = ahead.Cursor{Run: c.after(r, step)}, tempo{}, 0
 	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
 		r.opened |= 1 << (r.Pos - step - 1)

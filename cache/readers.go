@@ -40,7 +40,7 @@ func (rs *readers) reader(s Series, rank, step uint64, now time.Time) (*epoch, *
 	if rs.count >= maxReaders {
 		return nil, nil
 	}
-	run := rs.tenants.doubt(s).first() - 1
+	run := rs.tenants.confidence(s).first() - 1
 	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step, Run: run}, stray: none, seen: now}
 	return rs.add(s, r), r
 }
@@ -64,7 +64,7 @@ func (rs *readers) add(s Series, r *reader) *epoch {
 	}
 	if len(its) >= beside {
 		oldest := slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) })
-		rs.tenants.doubt(s).ends(oldest)
+		rs.tenants.confidence(s).ends(oldest)
 		its[slices.Index(its, oldest)] = r
 		return ep
 	}
@@ -141,7 +141,7 @@ func (rs *readers) tenant(s Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{lane: rs.laneFor(nil), astray: 1, doubt: newDoubt(s), usage: newJob(rs.tenants.all)}
+		t = &tenant{lane: rs.laneFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
 		rs.tenants.of[s.ID()] = t
 	}
 	t.seen = now

@@ -19,14 +19,14 @@ type tenants struct {
 // A tenant has a lane of idle batches of its own, so that what is to go first is known
 // of each.
 type tenant struct {
-	seen     time.Time
-	late     float64 // the share of its opens that waited, of late
-	astray   float64 // the share of its opens that nobody foresaw, of late
-	doubt    doubt   // of its readers
-	lane     uint8   // of the idle batches that no reader is known to come to
-	usage    *usage  // of workers
-	standing fair.Standing
-	read     bool // by a rank, when the standing was weighed
+	seen       time.Time
+	late       float64    // the share of its opens that waited, of late
+	random     float64    // the share of its opens that were not foreseen, of late
+	confidence confidence // in its readers
+	lane       uint8      // of the idle batches that no reader is known to come to
+	usage      *usage     // of workers
+	standing   fair.Standing
+	read       bool // by a rank, when the standing was weighed
 }
 
 const (
@@ -37,10 +37,10 @@ const (
 	// the last hundred is enough: a job that has all that it wants has none.
 	lateShare = 0.005
 
-	// astrayOpens is over how many opens the share of those goes that nobody foresaw: a
+	// randomOpens is over how many opens the share of those goes that were not foreseen: a
 	// job in order is known by its first dozen, and one at random that opens two in a row
 	// by chance is none.
-	astrayOpens = 16
+	randomOpens = 16
 )
 
 // opens notes whether an open of a batch waits, and was foreseen. There may be no tenant.
@@ -55,13 +55,13 @@ func (t *tenant) opens(waits, foreseen bool) {
 		return 0
 	}
 	t.late += (share(waits) - t.late) / lateOpens
-	t.astray += (share(!foreseen) - t.astray) / astrayOpens
+	t.random += (share(!foreseen) - t.random) / randomOpens
 }
 
-// doubt is that of the readers of a series; nil if it has no tenant.
-func (ts *tenants) doubt(s Names) *doubt {
+// confidence is that in the readers of a series; nil if it has no tenant.
+func (ts *tenants) confidence(s Names) *confidence {
 	if t := ts.of[s.ID()]; t != nil {
-		return &t.doubt
+		return &t.confidence
 	}
 	return nil
 }
