@@ -13,7 +13,7 @@ import (
 // fill gives e a slab: the one that is on NVMe already, or a new one in RAM; if
 // RAM has no room for it, one on NVMe, as far as its fallback allows.
 func (m *maker) fill(e *entry, demanded bool) error {
-	e.clock.Enter(stall.Plan)
+	e.clock.Enter(stall.Overhead)
 	if !e.pooled {
 		e.size = e.series.Size(e.rank, e.step)
 	}
@@ -84,7 +84,7 @@ func (m *maker) fillRAM(e *entry, demanded bool) error {
 	if e.pooled {
 		return m.fromPool(e)
 	}
-	e.clock.Enter(stall.Plan)
+	e.clock.Enter(stall.Overhead)
 	ctx := stall.With(m.ctx, e.clock)
 	unpacking := stall.Enter(ctx, stall.Decode)
 	if m.store.unpack(e, f) {
@@ -120,7 +120,7 @@ func (m *maker) fromPool(e *entry) error {
 func (m *maker) fillNVMe(e *entry) error {
 	e.clock.Enter(stall.Disk)
 	err := m.nvme.Fill(e.key, e.size, func(mem []byte) error {
-		e.clock.Enter(stall.Plan)
+		e.clock.Enter(stall.Overhead)
 		defer e.clock.Enter(stall.Disk)
 		e.began = time.Now()
 		return m.write(stall.With(m.ctx, e.clock), e, mem)

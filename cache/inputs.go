@@ -65,7 +65,7 @@ func (in *inputs) open(ctx context.Context, p Input, of *entry) (*Slab, error) {
 	if p.InOrder {
 		seen = in.holds.follow(e, p.Series, p.Rank, p.Step, on, now)
 	}
-	s := in.holds.join(e, on, mine, seen, stall.Plan)
+	s := in.holds.join(e, on, mine, seen, stall.Overhead)
 	if s != nil {
 		mu.Unlock()
 		return s, nil

@@ -26,7 +26,7 @@ func (c *Cache) Prepare(ctx context.Context, of Series, rank, step uint64) error
 	}
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	if mine {
-		c.mu.slabs.begin(e, c.mu.queue.others.part(false), stall.Plan)
+		c.mu.slabs.begin(e, c.mu.queue.others.part(false), stall.Overhead)
 		e.byHand, e.last = true, now // as if it had been used
 		c.mu.Unlock()
 		c.workers.make(e, false)

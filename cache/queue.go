@@ -128,7 +128,7 @@ func (q *queue) choose(ahead bool) (e *entry, demanded bool, on charge) {
 	}
 	if best.ahead {
 		e, _ = q.slabs.entry(best.series, best.key, best.reader.rank, best.step) // which is missing
-		q.slabs.begin(e, best.usage, stall.Plan)
+		q.slabs.begin(e, best.usage, stall.Overhead)
 		e.prefetchFor, e.prefetchStep = best.reader, best.reader.Scan
 	} else {
 		e = q.remove(best.usage, 0)

@@ -53,7 +53,7 @@ func advise(l control.Load, j control.Job) string {
 		return fmt.Sprintf("nothing: waits are %s of the ranks' time", part(n.share))
 	}
 	return map[string]func() string{
-		"admission": n.admission, "plan": n.plan, "source": n.source,
+		"admission": n.admission, "overhead": n.overhead, "source": n.source,
 		"peer": n.peer, "decode": n.decode, "nvme": n.disk,
 	}[ranked(j.Total.Waits)[0].name]()
 }
@@ -71,7 +71,7 @@ func ranked(w control.Waits) []cause {
 		{"peer", "what other nodes send", w.Peer},
 		{"decode", "unpacking, and copying in memory", w.Decode},
 		{"nvme", "the disk of --nvme", w.Disk},
-		{"plan", "who reads what, and the daemon's own work", w.Plan},
+		{"overhead", "who reads what, and the daemon's own work", w.Overhead},
 		{"admission", "a worker, or memory", w.Admission},
 	}
 	slices.SortStableFunc(all, func(a, b cause) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -156,7 +156,7 @@ func (n need) held() string {
 		terminal.Percent(min(1, waiting)))
 }
 
-func (n need) plan() string {
+func (n need) overhead() string {
 	if n.job.Facts != nil && !n.job.Facts.Remote { // nothing is to be settled there
 		return "the daemon's own work is what is waited for: larger batches make less of it, more cores do it sooner"
 	}

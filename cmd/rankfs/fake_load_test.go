@@ -20,7 +20,7 @@ func account(seconds, share float64, for_ string, opens uint64, batch int64) con
 			*part = a.Stalled * 0.9
 		}
 	}
-	a.Waits.Plan = a.Stalled - a.Waits.Sum()
+	a.Waits.Overhead = a.Stalled - a.Waits.Sum()
 	a.HDFSWaits = control.Ways[float64]{Files: a.Waits.Source / 9, LocalTCP: a.Waits.Source / 3, Remote: a.Waits.Source * 5 / 9}
 	return a
 }

@@ -47,7 +47,7 @@ func TestSequence(t *testing.T) {
 			if blocks := len(content) / small; d.Chunks() < 2 && blocks > 20 {
 				t.Errorf("%d chunks of %d blocks", d.Chunks(), blocks)
 			}
-			clock := stall.NewTable(time.Now).Clock(stall.Plan)
+			clock := stall.NewTable(time.Now).Clock(stall.Overhead)
 			wait := clock.Wait(time.Now())
 			ctx := stall.With(t.Context(), clock)
 			sum := uint32(0)

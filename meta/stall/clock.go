@@ -8,7 +8,7 @@ import (
 
 // A Clock adds up how long one fill was in each cause, from New on. At every
 // moment the sum is the time that has passed: what no branch is in a cause for
-// is Plan. Its methods may be called concurrently.
+// is Overhead. Its methods may be called concurrently.
 //
 // The lock of a clock that is followed is taken before those of its followers,
 // and a fill never waits for one that waits for it.
@@ -76,7 +76,7 @@ func (c *Clock) advance(now time.Time) {
 		}
 	}
 	if n == 0 {
-		c.mu.spent[Plan] += passed
+		c.mu.spent[Overhead] += passed
 		return
 	}
 	share := passed / time.Duration(n)
@@ -96,7 +96,7 @@ func (c *Clock) shown() Cause {
 			return cause
 		}
 	}
-	return Plan
+	return Overhead
 }
 
 // follow has a branch of another fill go through the causes of this one.

@@ -43,7 +43,7 @@ func TestWaitIsCutFromPhases(t *testing.T) {
 // who only waits for others does not count.
 func TestBranchesShareTheTime(t *testing.T) {
 	k := newTicker()
-	c := stall.NewClock(k.now, stall.Plan)
+	c := stall.NewClock(k.now, stall.Overhead)
 	w := c.Wait(k.now())
 	own := stall.With(t.Context(), c)
 	other, third := stall.Fork(own), stall.Fork(own)
@@ -58,7 +58,7 @@ func TestBranchesShareTheTime(t *testing.T) {
 	also.Leave(0)
 	idle.Leave(0)
 	k.pass(1)
-	want := stall.Split{stall.Source: 10e6, stall.Peer: 45e6, stall.Plan: 1e6}
+	want := stall.Split{stall.Source: 10e6, stall.Peer: 45e6, stall.Overhead: 1e6}
 	if got := w.Split(); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -69,9 +69,9 @@ func TestWaitBeforeTheClock(t *testing.T) {
 	k := newTicker()
 	begin := k.now()
 	k.pass(3)
-	w := stall.NewClock(k.now, stall.Plan).Wait(begin)
+	w := stall.NewClock(k.now, stall.Overhead).Wait(begin)
 	k.pass(4)
-	if got, want := w.Split(), (stall.Split{stall.Admission: 3e6, stall.Plan: 4e6}); got != want {
+	if got, want := w.Split(), (stall.Split{stall.Admission: 3e6, stall.Overhead: 4e6}); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -80,7 +80,7 @@ func TestWaitBeforeTheClock(t *testing.T) {
 // it, and goes on with its own afterwards.
 func TestFollow(t *testing.T) {
 	k := newTicker()
-	part, batch := stall.NewClock(k.now, stall.Admission), stall.NewClock(k.now, stall.Plan)
+	part, batch := stall.NewClock(k.now, stall.Admission), stall.NewClock(k.now, stall.Overhead)
 	w := batch.Wait(k.now())
 	ctx := stall.With(t.Context(), batch)
 	k.pass(1)
@@ -94,7 +94,7 @@ func TestFollow(t *testing.T) {
 	stop()
 	part.Enter(stall.Peer) // is nothing to the batch any more
 	k.pass(16)
-	want := stall.Split{stall.Plan: 17e6, stall.Admission: 2e6, stall.Source: 4e6, stall.Disk: 8e6}
+	want := stall.Split{stall.Overhead: 17e6, stall.Admission: 2e6, stall.Source: 4e6, stall.Disk: 8e6}
 	if got := w.Split(); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -104,7 +104,7 @@ func TestFollow(t *testing.T) {
 func TestNoClock(t *testing.T) {
 	ctx := stall.Fork(t.Context())
 	m := stall.Enter(ctx, stall.Peer)
-	stall.Follow(ctx, stall.NewClock(time.Now, stall.Plan))()
+	stall.Follow(ctx, stall.NewClock(time.Now, stall.Overhead))()
 	m.Leave(1)
 	if ctx != t.Context() {
 		t.Error("a fork of nothing is something")
@@ -128,8 +128,8 @@ type line struct {
 func TestSplitsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := newTicker()
-		c := stall.NewClock(k.now, stall.Plan)
-		lines := []*line{{ctx: stall.With(context.Background(), c), causes: []stall.Cause{stall.Plan}}}
+		c := stall.NewClock(k.now, stall.Overhead)
+		lines := []*line{{ctx: stall.With(context.Background(), c), causes: []stall.Cause{stall.Overhead}}}
 		type wait struct {
 			stall.Wait
 			begin time.Time
@@ -160,7 +160,7 @@ func TestSplitsAddUp(t *testing.T) {
 						}
 					}
 					if len(under) == 0 {
-						under = append(under, stall.Plan)
+						under = append(under, stall.Overhead)
 					}
 					for _, w := range waits {
 						for _, u := range under {

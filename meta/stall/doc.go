@@ -22,7 +22,7 @@ type Cause uint8
 
 const (
 	Admission Cause = iota // a worker, or memory
-	Plan                   // finding which rank reads what, and the daemon's other work
+	Overhead               // finding which rank reads what, and the daemon's other work
 	Source                 // what the source sends
 	Peer                   // what other nodes send
 	Decode                 // unpacking, and copying from what is in memory
@@ -42,7 +42,7 @@ const (
 	idle = Causes // nothing: a branch that waits for others
 )
 
-var names = [Causes]string{"admission", "plan", "source", "peer", "decode", "disk", "by file", "by TCP", "remote", "memory"}
+var names = [Causes]string{"admission", "overhead", "source", "peer", "decode", "disk", "by file", "by TCP", "remote", "memory"}
 
 func (c Cause) String() string { return names[c] }
 

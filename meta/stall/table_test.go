@@ -184,7 +184,7 @@ func TestForgetsTheOldest(t *testing.T) {
 	k := newTicker()
 	a := stall.NewTable(k.now)
 	o := a.Open("waits", 0)
-	end := o.For(stall.Plan)
+	end := o.For(stall.Overhead)
 	const jobs = 200
 	for i := range jobs {
 		k.pass(1)
@@ -201,7 +201,7 @@ func TestForgetsTheOldest(t *testing.T) {
 	}
 	o.End(end)
 	o.Done(0, nil)
-	if got := a.Report().All(); got.Waited != 1 || got.Wait[stall.Plan] != jobs*1e6 {
+	if got := a.Report().All(); got.Waited != 1 || got.Wait[stall.Overhead] != jobs*1e6 {
 		t.Errorf("the one that waited: %+v", got)
 	}
 }
@@ -302,7 +302,7 @@ func TestTotalsAddUp(t *testing.T) {
 func TestFlows(t *testing.T) {
 	k := newTicker()
 	a := stall.NewTable(k.now)
-	one, two := stall.With(t.Context(), a.Clock(stall.Plan)), stall.With(t.Context(), a.Clock(stall.Plan))
+	one, two := stall.With(t.Context(), a.Clock(stall.Overhead)), stall.With(t.Context(), a.Clock(stall.Overhead))
 	first := stall.Enter(one, stall.Source)
 	k.pass(10)
 	second := stall.Enter(two, stall.Source)
@@ -327,7 +327,7 @@ func TestFlows(t *testing.T) {
 		t.Errorf("one inside of the other: %+v", all)
 	}
 	mine := stall.NewFlows(k.now)
-	ctx := stall.With(t.Context(), a.Clock(stall.Plan))
+	ctx := stall.With(t.Context(), a.Clock(stall.Overhead))
 	stall.Of(ctx, mine)
 	m := stall.Enter(stall.Fork(ctx), stall.Source)
 	k.pass(3)
@@ -345,7 +345,7 @@ func TestFlows(t *testing.T) {
 func TestWays(t *testing.T) {
 	k := newTicker()
 	a := stall.NewTable(k.now)
-	c := a.Clock(stall.Plan)
+	c := a.Clock(stall.Overhead)
 	w := c.Wait(k.now())
 	ctx := stall.With(t.Context(), c)
 	source := stall.Enter(ctx, stall.Source)
@@ -357,7 +357,7 @@ func TestWays(t *testing.T) {
 	}
 	source.Leave(6)
 	k.pass(1000)
-	if got, want := w.Split(), (stall.Split{stall.Plan: 1e9, stall.Source: 1e6, stall.ByFile: 10e6, stall.ByTCP: 20e6, stall.Remote: 30e6}); got != want {
+	if got, want := w.Split(), (stall.Split{stall.Overhead: 1e9, stall.Source: 1e6, stall.ByFile: 10e6, stall.ByTCP: 20e6, stall.Remote: 30e6}); got != want {
 		t.Errorf("waited %v, want %v", got, want)
 	}
 	var want [stall.Causes]stall.Flow

@@ -23,7 +23,7 @@ func window(w stall.Window) control.Window {
 func waitsOf(s stall.Split) control.Waits {
 	source := s[stall.Source] + s[stall.ByFile] + s[stall.ByTCP] + s[stall.Remote]
 	return control.Waits{
-		Admission: (s[stall.Admission] + s[stall.Memory]).Seconds(), Plan: s[stall.Plan].Seconds(), Source: source.Seconds(),
+		Admission: (s[stall.Admission] + s[stall.Memory]).Seconds(), Overhead: s[stall.Overhead].Seconds(), Source: source.Seconds(),
 		Peer: s[stall.Peer].Seconds(), Decode: s[stall.Decode].Seconds(), Disk: s[stall.Disk].Seconds(),
 	}
 }

@@ -43,7 +43,7 @@ type Lack struct {
 // Waits are seconds by what was waited for.
 type Waits struct {
 	Admission float64 `json:"admission"` // a worker, or memory
-	Plan      float64 `json:"plan"`      // which rank reads what, and the daemon's own work
+	Overhead  float64 `json:"plan"`      // finding which rank reads what, and the daemon's own work
 	Source    float64 `json:"source"`
 	Peer      float64 `json:"peer"`
 	Decode    float64 `json:"decode"`
@@ -59,7 +59,7 @@ type Ways[T any] struct {
 
 // Sum is all of them.
 func (w Waits) Sum() float64 {
-	return w.Admission + w.Plan + w.Source + w.Peer + w.Decode + w.Disk
+	return w.Admission + w.Overhead + w.Source + w.Peer + w.Decode + w.Disk
 }
 
 // An Account is of opens of batches, and of the time of the ranks that opened

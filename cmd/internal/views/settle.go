@@ -18,7 +18,7 @@ func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 		}
 		return v.holds()
 	}
-	defer account.End(account.For(stall.Plan))
+	defer account.End(account.For(stall.Overhead))
 	if err := v.settleFirst(ctx, rank); err != nil {
 		return fmt.Errorf("plan of %v: %w", v.asked, err)
 	}
