@@ -145,7 +145,7 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 
 func open(t testing.TB, k *cache.Cache, p cache.Series, rank, step uint64) *cache.Slab {
 	t.Helper()
-	s, err := k.Open(t.Context(), nil, p, rank, step)
+	s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
 	if err != nil {
 		t.Fatalf("open rank %d step %d: %v", rank, step, err)
 	}

@@ -61,7 +61,7 @@ func TestCloseBesideOthers(t *testing.T) {
 				defer begun()
 				var held []*cache.Slab
 				for step := uint64(0); ; step++ {
-					s, err := k.Open(t.Context(), nil, p, rank, step)
+					s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
 					if err != nil {
 						if !closing.Load() {
 							t.Error(err)

@@ -62,7 +62,7 @@ func TestAllHeld(t *testing.T) {
 		for rank := range uint64(4) {
 			held = append(held, open(t, k, p, rank, 0))
 		}
-		_, err := k.Open(t.Context(), nil, p, 50, 1)
+		_, err := k.Open(t.Context(), nil, p, 50, 1, p.Key(50, 1))
 		if c := k.Shortage(); c == nil || c.Batches != 4 {
 			t.Errorf("an open waits for %+v", c)
 		}
@@ -97,7 +97,7 @@ func TestAllOfManySayWhyTheyWaited(t *testing.T) {
 		errs := make(chan error)
 		for rank := range uint64(6) {
 			go func() {
-				_, err := k.Open(t.Context(), nil, p, 50+rank, 1)
+				_, err := k.Open(t.Context(), nil, p, 50+rank, 1, p.Key(50+rank, 1))
 				errs <- err
 			}()
 			if rank < 2 {
@@ -125,7 +125,7 @@ func TestBatchLargerThanAllRoom(t *testing.T) {
 			t.Errorf("a batch that fits: %v", c)
 		}
 		began := time.Now()
-		_, err := k.Open(t.Context(), nil, large, 0, 0)
+		_, err := k.Open(t.Context(), nil, large, 0, 0, large.Key(0, 0))
 		want := cache.Shortage{Series: large, Size: 16<<20 + 1, Memory: 16 << 20, TooLarge: true}
 		var got *cache.Shortage
 		if !errors.As(err, &got) || *got != want || !errors.Is(err, meta.ErrNoSpace) || time.Since(began) > 0 {
@@ -169,7 +169,7 @@ func TestAReadingCrowd(t *testing.T) {
 					opened := func(step uint64) *cache.Slab {
 						account := stalls.Open("job", rank)
 						account.Thread = 100 + int32(rank)
-						s, err := k.Open(t.Context(), &account, p, rank, step)
+						s, err := k.Open(t.Context(), &account, p, rank, step, p.Key(rank, step))
 						if err != nil {
 							t.Errorf("rank %d step %d: %v", rank, step, err)
 							return nil
@@ -217,7 +217,7 @@ func TestHoldersThatWait(t *testing.T) {
 			ranks.Go(func() {
 				account := stalls.Open("job", rank)
 				account.Thread = 100 + int32(rank)
-				s, err := k.Open(t.Context(), &account, p, rank, 0)
+				s, err := k.Open(t.Context(), &account, p, rank, 0, p.Key(rank, 0))
 				opened.Done()
 				if err != nil {
 					t.Error(err)
@@ -228,7 +228,7 @@ func TestHoldersThatWait(t *testing.T) {
 				time.Sleep(time.Duration(rank) * 20 * time.Second) // until the last has computed, nothing is certain
 				computed.Add(1)
 				began := time.Now()
-				next, err := k.Open(t.Context(), &account, p, rank, 1)
+				next, err := k.Open(t.Context(), &account, p, rank, 1, p.Key(rank, 1))
 				var crowd *cache.Shortage
 				switch {
 				case err == nil:

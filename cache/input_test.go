@@ -99,7 +99,7 @@ func TestInputs(t *testing.T) {
 	for rank := range uint64(4) {
 		ranks.Go(func() {
 			for step := rank; step < p.Steps(); step += 4 {
-				s, err := k.Open(t.Context(), nil, p, rank, step)
+				s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
 				if err != nil {
 					t.Errorf("open step %d: %v", step, err)
 					return
@@ -174,7 +174,7 @@ func TestInputFails(t *testing.T) {
 				}
 				return broken
 			}}}
-		if _, err := k.Open(t.Context(), nil, p, 0, 0); !errors.Is(err, broken) {
+		if _, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0)); !errors.Is(err, broken) {
 			t.Errorf("open: %v", err)
 		}
 		awaitQuiet(k)
@@ -192,7 +192,7 @@ func TestInputOfInputs(t *testing.T) {
 	whole := &inputSeries{testSeries: series(2, false), inputs: series(3, true)}
 	open(t, k, whole, 0, 0).Release()
 	nested := &inputSeries{testSeries: series(4, false), inputs: &inputSeries{testSeries: series(5, true), inputs: series(6, true)}}
-	if _, err := k.Open(t.Context(), nil, nested, 0, 0); err == nil || !strings.Contains(err.Error(), "is made of inputs") {
+	if _, err := k.Open(t.Context(), nil, nested, 0, 0, nested.Key(0, 0)); err == nil || !strings.Contains(err.Error(), "is made of inputs") {
 		t.Errorf("a batch of an input of inputs: %v", err)
 	}
 }

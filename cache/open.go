@@ -15,13 +15,16 @@ const maxDemand = 1 << 16
 
 var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 
-// Open returns the slab of a batch, waiting for it to be complete. The wait
-// ends with ctx, or after the configured time; the fill goes on for others. The
+// Open returns the slab of a batch, whose key is k, waiting for it to be complete. The
+// wait ends with ctx, or after the configured time; the fill goes on for others. The
 // account, which may be nil, gets what was waited for.
-func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, step uint64) (*Slab, error) {
+//
+// A slab that is there is found by its key alone: the series, which may have to divide an
+// epoch to say a key, is asked for it by the caller.
+func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, step uint64, k Key) (*Slab, error) {
 	var wrong error
 	for range 3 {
-		s, err := c.open(ctx, account, of, rank, step)
+		s, err := c.open(ctx, account, of, rank, step, k)
 		if err != nil {
 			return nil, err
 		}
@@ -34,8 +37,8 @@ func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, 
 
 // open holds the slab of a batch that is ready; of any other it queues the entry for
 // the workers, unless they have it already, and waits.
-func (c *Cache) open(ctx context.Context, account *stall.Open, of Series, rank, step uint64) (*Slab, error) {
-	start, k := time.Now(), of.Key(rank, step)
+func (c *Cache) open(ctx context.Context, account *stall.Open, of Series, rank, step uint64, k Key) (*Slab, error) {
+	start := time.Now()
 	c.mu.Lock()
 	if err := c.refusal(); err != nil {
 		c.mu.Unlock()

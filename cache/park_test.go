@@ -87,7 +87,7 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(uint64(round), rank%2)) // two by two the same ones at the same time
 					for range 500 {
 						p, step := series[rnd.IntN(len(series))], rnd.Uint64N(many)
-						s, err := k.Open(t.Context(), nil, p, 0, step)
+						s, err := k.Open(t.Context(), nil, p, 0, step, p.Key(0, step))
 						if err != nil {
 							t.Error(err)
 							return
@@ -152,7 +152,7 @@ func TestParkedMakeWay(t *testing.T) {
 				ranks.Go(func() {
 					for epoch := range 2 {
 						for step := range p.steps {
-							s, err := k.Open(t.Context(), nil, p, rank, step)
+							s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
 							if err != nil {
 								t.Errorf("epoch %d: %v", epoch, err)
 								return

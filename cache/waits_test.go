@@ -30,7 +30,7 @@ func (p slowSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) ite
 func openFor(t *testing.T, k *cache.Cache, a *stall.Table, p cache.Series, rank, step uint64) *cache.Slab {
 	t.Helper()
 	o := a.Open("job", rank)
-	s, err := k.Open(t.Context(), &o, p, rank, step)
+	s, err := k.Open(t.Context(), &o, p, rank, step, p.Key(rank, step))
 	o.Done(0, err)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestWaitsForMemory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		o := a.Open("job", 1)
-		_, err := k.Open(ctx, &o, p, 1, 1)
+		_, err := k.Open(ctx, &o, p, 1, 1, p.Key(1, 1))
 		o.Done(0, err)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("open with all held: %v", err)
@@ -153,7 +153,7 @@ func BenchmarkAccount(b *testing.B) {
 				open := a.Open("job", 0)
 				o = &open
 			}
-			s, err := k.Open(b.Context(), o, p, 0, step)
+			s, err := k.Open(b.Context(), o, p, 0, step, p.Key(0, step))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -62,7 +62,7 @@ func waits(t *testing.T, workers int, jobs []crew, d time.Duration) (mean []time
 							step = r.Uint64N(j.steps)
 						}
 						now := time.Now()
-						s, err := k.Open(t.Context(), nil, j.series, rank, step)
+						s, err := k.Open(t.Context(), nil, j.series, rank, step, j.series.Key(rank, step))
 						if err != nil {
 							t.Error(err)
 							return

@@ -15,7 +15,8 @@ import (
 // "functions" at its head, a package in the first cell of a row and functions, or
 // Type.Method, in the second. A call by an interface counts if the type has all that the
 // interface wants. A function with a remark *in italics* before it is come to in another
-// way, as the remark says. On the way of an open that is ready are a dozen at most.
+// way, as the remark says. On the way of an open that is ready are a dozen at most, and none of
+// them calls back up.
 func TestWaysAreCalls(t *testing.T) {
 	text, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
@@ -29,7 +30,7 @@ func TestWaysAreCalls(t *testing.T) {
 		t.Errorf("an open of a batch that is ready goes through %d functions, want a dozen at most", n)
 	}
 	all := findSources(t)
-	there := make(map[string]*functions)
+	there := make(map[string]*functions) // by package
 	for _, way := range tables {
 		for i, next := range way {
 			f := there[next.pkg]
@@ -49,6 +50,31 @@ func TestWaysAreCalls(t *testing.T) {
 			}
 		}
 	}
+	for i, at := range tables[0] {
+		if f := there[at.pkg]; f != nil && f.bodies[at.name] != nil {
+			if back := callsBack(tables[0], i, there); back != "" {
+				t.Errorf("ARCHITECTURE.md:%d: %s in %s calls back up: %s", at.line, at.name, at.pkg, back)
+			}
+		}
+	}
+}
+
+// callsBack is what a function on a way calls, by an interface of ours, of a package through
+// which the way came before; empty if nothing.
+func callsBack(way []step, i int, there map[string]*functions) (back string) {
+	own := there[way[i].pkg]
+	own.functionsIn(own.bodies[way[i].name], func(named *types.Func) {
+		wanted := interfaceOf(named)
+		if wanted == nil || named.Pkg() == nil || !strings.HasPrefix(named.Pkg().Path(), "rankfs/") {
+			return
+		}
+		for _, before := range way[:i] {
+			if f := there[before.pkg]; f != own && f.implements(f.methods("", named.Name()), wanted) {
+				back = named.Name() + " of " + before.pkg
+			}
+		}
+	})
+	return back
 }
 
 // A step is a function on a way.
@@ -130,14 +156,15 @@ func (f *functions) calls(name string, other *functions, target string) (found b
 	return found
 }
 
-// methods are those of each type that has this method of a type, which may be embedded.
+// methods are those of each type that has this method of a type, which may be embedded; or of
+// any type if it has no name.
 func (f *functions) methods(of, method string) (all []*types.MethodSet) {
 	for _, name := range f.Scope().Names() {
 		if _, is := f.Scope().Lookup(name).(*types.TypeName); !is {
 			continue
 		}
 		has := types.NewMethodSet(types.NewPointer(f.Scope().Lookup(name).Type()))
-		if m := has.Lookup(f.Package, method); m != nil && nameOf(m.Obj().(*types.Func)) == of+"."+method {
+		if m := has.Lookup(f.Package, method); m != nil && (of == "" || nameOf(m.Obj().(*types.Func)) == of+"."+method) {
 			all = append(all, has)
 		}
 	}

@@ -29,11 +29,12 @@ const partsRead = 4
 
 // Open implements pool.Maker.
 func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
-	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0)
+	k := part{of}.Key(0, 0)
+	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0, k)
 	if err != nil {
 		return nil, err
 	}
-	return opened{s, part{of}.Key(0, 0), p}, nil
+	return opened{s, k, p}, nil
 }
 
 // wasRead has the part go that was read longest ago, if more were than stay.

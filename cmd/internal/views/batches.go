@@ -7,6 +7,7 @@ import (
 	"rankfs/cache"
 	"rankfs/fetch/batch"
 	"rankfs/meta"
+	"rankfs/meta/stall"
 	"rankfs/shuffle/plan"
 )
 
@@ -37,6 +38,15 @@ func (b *Batches) Dataset() string { return b.Version.Index.Fingerprint() }
 
 // Key names the content of a batch.
 func (b *Batches) Key(rank, step uint64) cache.Key { return cache.Key(b.Batch(rank, step)) }
+
+// keyFor is Key for an open, which waits if the epoch has to be divided for it.
+func (b *Batches) keyFor(account *stall.Open, rank, step uint64) cache.Key {
+	if k, known := b.Known(rank, step); known {
+		return k
+	}
+	defer account.End(account.For(stall.Overhead))
+	return b.Key(rank, step)
+}
 
 // Known is Key where the epoch need not be divided for it.
 func (b *Batches) Known(rank, step uint64) (k cache.Key, ok bool) {

@@ -94,7 +94,7 @@ func TestShortageOfAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	account := vs.config.Stalls.Open("d", 0)
-	if _, err := vs.cache.Open(t.Context(), &account, refused.Batches(), 0, 0); !errors.Is(err, meta.ErrNoSpace) {
+	if _, err := vs.cache.Open(t.Context(), &account, refused.Batches(), 0, 0, refused.Batches().Key(0, 0)); !errors.Is(err, meta.ErrNoSpace) {
 		t.Fatalf("a batch of 32MiB in 16MiB: %v", err)
 	}
 	of, large := refused.Of().Version, refused.Asked()
