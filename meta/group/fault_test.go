@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/test/eventually"
@@ -95,6 +97,31 @@ func TestASilentLeaderIsLeft(t *testing.T) {
 	}
 	w.heal()
 	agree(t, nodes, "after")
+}
+
+// A node that ends does not wait for those that are silent, be it for an answer to what Raft
+// has sent them, or for a connection.
+func TestANodeThatEndsWaitsForNobody(t *testing.T) {
+	w := newNetwork()
+	nodes := clusterWith(t, 3, func(n *node) { n.net, n.times.message = w, time.Hour })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	t.Cleanup(w.heal)
+	n, _ := leading(t, nodes)
+	w.isolate(n.id, nodes...)
+	eventually.True(t, "it leads no more, and stands for election", func() bool { return n.group.raft.State() == raft.Candidate })
+	ended := make(chan struct{})
+	go func() {
+		n.stop()
+		close(ended)
+	}()
+	eventually.True(t, "it has ended", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // A node that hears nobody, and one that nobody hears, do not keep the others

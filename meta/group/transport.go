@@ -82,6 +82,9 @@ func (c *transport) peer(id raft.ServerID) *peer {
 		p = new(peer)
 		p.line, p.cut = context.WithCancel(context.Background())
 		c.mu.peers[id] = p
+		if c.mu.closed {
+			p.cut()
+		}
 	}
 	return p
 }
@@ -114,7 +117,9 @@ func (c *transport) called(id raft.ServerID) {
 	defer c.mu.Unlock()
 	p := c.peer(id)
 	p.cut()
-	p.line, p.cut = context.WithCancel(context.Background())
+	if !c.mu.closed {
+		p.line, p.cut = context.WithCancel(context.Background())
+	}
 	p.hear()
 }
 
@@ -127,10 +132,14 @@ func (c *transport) giveUp() {
 	}
 }
 
-// end ends waiting, for good.
+// end ends waiting and all connections, for good: Raft shuts down when what it has sent is
+// answered, and a node that is silent answers nothing.
 func (c *transport) end() {
 	c.mu.Lock()
 	c.mu.closed = true
+	for _, p := range c.mu.peers {
+		p.cut()
+	}
 	c.mu.Unlock()
 	close(c.ended)
 	c.giveUp()
