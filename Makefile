@@ -21,9 +21,10 @@ export CGO_CFLAGS = -O2 -g -w
 # each other. Both are runs of their own beside that of make test, and -short: some go
 # fewer rounds, and those of the cache that hold a policy to the best one fewer cases. In
 # make check the race detector sees neither these, nor clients of an HDFS, whose tests wait
-# for it most of the time, nor benchmarks, nor those in BRIM, in which one goroutine fills a
-# state to its bound, or reads a long order on its own; nor is the system tested with one
-# processor, as its daemons wait for the disk: make soak has all these.
+# for it most of the time, nor benchmarks; neither run has those in BRIM, in which one
+# goroutine fills a state to its bound, reads a long order on its own, or has very many
+# batches; nor is the system tested with one processor, as its daemons wait for the disk:
+# make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)
@@ -31,7 +32,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
-BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk)$$
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk)$$|^TestBytes(PerBatch|BesideSmallBatches)$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire
@@ -75,7 +76,7 @@ check-race:
 	$(GO) test -vet=off -race -short -skip '$(BRIM)' -p $$(($$(nproc) + 1)) -timeout 45m -count 1 $(LONG) $(INSIDE)
 
 check-alone:
-	GOMAXPROCS=1 $(GO) test -vet=off -short -p 2 -timeout 45m -count 1 $(ALONE)
+	GOMAXPROCS=1 $(GO) test -vet=off -short -skip '$(BRIM)' -p 2 -timeout 45m -count 1 $(ALONE)
 
 # Histories of a cluster under random faults, ten minutes of a cache that anybody
 # may read and change, 200 daemons that are killed and replaced, a million batches
@@ -83,9 +84,9 @@ check-alone:
 # that is stopped for a minute, a part of 8 GiB and a stage of 2^18 maps, and what fsx and
 # pjdfstest do to its files; a failure prints its seed. Each fuzz target for half a minute,
 # and the race detector over what make check leaves out: pure packages, clients of an HDFS
-# that fails, the cache with all its cases, and the daemons of clusters. Then nodes of three
-# and of five that are killed or stopped one after the other, 1 s to 5 min apart, in every
-# order, and each of three stopped for a minute while another is killed.
+# that fails, the cache and the wire with all their cases, and the daemons of clusters. Then
+# nodes of three and of five that are killed or stopped one after the other, 1 s to 5 min
+# apart, in every order, and each of three stopped for a minute while another is killed.
 soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestHistoriesAreLinearizable -v ./meta/group -histories 200
 	$(GO) test -count 1 -timeout 1h -run TestManySmallFiles ./test/hdfs -filled
@@ -102,8 +103,8 @@ soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/posix 20 20000
 	test/fuzz 30s
-	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./meta/state
-	GOMAXPROCS=1 $(GO) test -timeout 1h -count 1 ./test/system
+	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./meta/state ./meta/wire
+	GOMAXPROCS=1 $(GO) test -timeout 1h -count 1 ./test/system ./cache ./meta/wire
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
 	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130

@@ -86,7 +86,7 @@ func optimum(t *testing.T, all []*chunked, places, opens int) int {
 func TestHits(t *testing.T) {
 	shares := []uint64{10, 50, 90}
 	if testing.Short() {
-		shares = []uint64{25, 90}
+		shares = []uint64{50, 90}
 	}
 	for _, shuffled := range []bool{false, true} {
 		for _, percent := range shares {

@@ -212,7 +212,7 @@ func TestTurns(t *testing.T) {
 // Wherever a request is when it is given up, it ends then, on both sides.
 func TestCancel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range cancels() {
 		after := time.Duration(random.IntN(130))*time.Millisecond + time.Microsecond
 		synctest.Test(t, func(t *testing.T) {
 			s := &store{Mean: 100_000}
@@ -245,6 +245,14 @@ func TestCancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cancels is how many moments of a call are tried.
+func cancels() int {
+	if testing.Short() {
+		return 60
+	}
+	return 200
 }
 
 // Close ends what is under way.
@@ -306,21 +314,25 @@ func TestMemory(t *testing.T) {
 	staysOffTheHeap(t, 128<<20, get)
 }
 
-// staysOffTheHeap moves 64 MiB, and then a GiB, by which no more may be allocated than
-// most, and nothing stay in use.
+// staysOffTheHeap moves 64 MiB, and then a GiB, or a quarter of that in short tests, by which
+// no more may be allocated than most, or a quarter, and nothing stay in use.
 func staysOffTheHeap(t *testing.T, most uint64, move func()) {
 	t.Helper()
 	move()
+	times := uint64(16)
+	if testing.Short() {
+		times, most = times/4, most/4
+	}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	for range 16 {
+	for range times {
 		move()
 	}
 	runtime.GC() // what is not collected yet may be as much as what is in use
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > most {
-		t.Errorf("%d KiB were allocated for a GiB", n>>10)
+		t.Errorf("%d KiB were allocated for %d MiB", n>>10, times*64)
 	}
 	if after.HeapAlloc > before.HeapAlloc+8<<20 {
 		t.Errorf("the heap grew from %d to %d KiB", before.HeapAlloc>>10, after.HeapAlloc>>10)

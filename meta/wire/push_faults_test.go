@@ -295,7 +295,7 @@ func TestStalledFeed(t *testing.T) {
 // Wherever a push is when it is given up, it ends then, on both sides.
 func TestCancelPush(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range cancels() {
 		after := time.Duration(random.IntN(160))*time.Millisecond + time.Microsecond
 		k := newKeeper()
 		pause := func(ctx context.Context, _ int) error {
