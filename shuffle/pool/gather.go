@@ -49,6 +49,9 @@ func (p *Part) every() []int {
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
 func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps []int) error) error {
 	failed := make(map[string]error)
+	if p.files == nil {
+		failed[p.pool.config.Cluster.Self()] = errKeepsNothing
+	}
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
 		if err != nil {

@@ -60,7 +60,7 @@ func (p *Part) inMemory(ctx context.Context, parts []*Part, f func(pieces [][][]
 func (p *Part) lent() (pieces [][]byte, give func()) {
 	pieces = make([][]byte, len(p.pieces))
 	var open []*openedMap
-	if len(pieces) > mostOpened { // a little of each, which would be opened for it and closed
+	if len(pieces) > mostOpened || p.files == nil { // a little of each, which would be opened for it and closed
 		return pieces, func() {}
 	}
 	for i := range pieces {

@@ -26,7 +26,7 @@ type Part struct {
 	size       int64
 	records    record.Spec // what the part is made of
 	pool       *Pool
-	files      *files
+	files      *files // of this node; nil if it keeps nothing
 
 	all   state.Maps // those of the stage, if the part is a range of keys
 	cuts  uint64     // slices that each map has then
@@ -61,7 +61,7 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 	if name.Number >= is.Spec.Parts {
 		return nil, g.noPart(is, name)
 	}
-	f, err := g.job.files()
+	f, err := g.job.ownFiles()
 	if err != nil {
 		return nil, err
 	}

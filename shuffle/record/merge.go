@@ -22,25 +22,40 @@ func (s Spec) Merge(ctx context.Context, runs []Run, b []byte) (n int64, err err
 	return int64(out.at), err
 }
 
+// MergeSome is Merge of some bytes alone, of a part that is as long as they need.
+func (s Spec) MergeSome(ctx context.Context, runs []Run, some Windows) error {
+	out := output{some: some}
+	err := s.merge(ctx, runs, &out)
+	if err == nil && len(out.some) > 0 {
+		err = fmt.Errorf("part %w: it has %d bytes, and is to have %d or more", meta.ErrCorrupt, out.at, out.some[0].end())
+	}
+	return err
+}
+
 // Offsets writes into b where the records of a part begin, and where the last ends, each in
 // offsetBytes, little-endian; and returns how many bytes that are. Without b it only counts
 // them. A part without an order is its runs, one after the other.
 func (s Spec) Offsets(ctx context.Context, runs []Run, b []byte) (n int64, err error) {
-	var out output
-	mark := func() {
+	err = s.Begins(ctx, runs, func(at uint64) {
 		if b != nil {
-			binary.LittleEndian.PutUint64(b[n:], out.at)
+			binary.LittleEndian.PutUint64(b[n:], at)
 		}
 		n += offsetBytes
-	}
-	out.each = func([]byte) { mark() }
+	})
+	return n, err
+}
+
+// Begins calls mark with where each record of a part begins, and with where the last ends.
+func (s Spec) Begins(ctx context.Context, runs []Run, mark func(at uint64)) (err error) {
+	var out output
+	out.each = func([]byte) { mark(out.at) }
 	if s.Ordered() {
 		err = s.merge(ctx, runs, &out)
 	} else {
 		err = s.follow(ctx, runs, &out)
 	}
-	mark()
-	return n, err
+	mark(out.at)
+	return err
 }
 
 const offsetBytes = 8
@@ -88,8 +103,13 @@ func (s Spec) merge(ctx context.Context, runs []Run, out *output) error {
 		if len(h.rest) == 0 {
 			break
 		}
-		if number%looks == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if number%looks == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if out.full() {
+				return nil
+			}
 		}
 		if err := c.take(h.record, h.key); err != nil {
 			return err
