@@ -167,18 +167,18 @@ func (p shuffleCommands) writeAll(w io.Writer, list []control.PoolJob) {
 			goes = "in " + terminal.Span(max(0, j.Ends.Sub(p.now())))
 		}
 		t.Add(j.Job, userName(j.UID), terminal.Count(j.Stages), terminal.Count(j.Maps), terminal.Bytes(j.Bytes),
-			terminal.Count(j.Missing), terminal.Count(j.Lost+j.Away), orDash(someHosts(j.Users)), goes)
+			terminal.Count(j.Missing), terminal.Count(j.Lost+j.Away), orDash(someNames(j.Users)), goes)
 	}
 	t.Write(w)
 }
 
-// someHosts are a few hosts, and how many more.
-func someHosts(hosts []string) string {
+// someNames are a few, and how many more.
+func someNames(names []string) string {
 	const most = 2
-	if more := len(hosts) - most; more > 0 {
-		return strings.Join(hosts[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
 	}
-	return strings.Join(hosts, ", ")
+	return strings.Join(names, ", ")
 }
 
 // userName is a user's name, or number.
@@ -211,8 +211,11 @@ here and why.`,
 }
 
 func writeShuffle(w io.Writer, j control.PoolJobDetail, now time.Time) {
-	goes := "not while it is in use on " + someHosts(j.Users)
-	if j.Ends != nil {
+	goes := "not while it is in use on " + someNames(j.Users)
+	switch {
+	case len(j.Datasets) > 0:
+		goes = "not while a dataset is made of it: " + someNames(j.Datasets)
+	case j.Ends != nil:
 		goes = fmt.Sprintf("in %s, unless something of it is opened", terminal.Span(max(0, j.Ends.Sub(now))))
 	}
 	terminal.Pairs(w, "",

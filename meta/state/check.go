@@ -95,3 +95,16 @@ func first(errs ...error) error {
 
 // mostNamed bounds the operators that an error refers its reader to.
 const mostNamed = 3
+
+// inUse refuses to remove what datasets are made of.
+func inUse(what string, made []string) error {
+	if len(made) == 0 {
+		return nil
+	}
+	more := ""
+	if len(made) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(made)-mostNamed)
+	}
+	return meta.Worded(meta.ErrBusy, "%s is in use: %s%s is made of it; remove that first: rankfs dataset rm %s",
+		what, strings.Join(made[:min(len(made), mostNamed)], ", "), more, made[0])
+}

@@ -18,6 +18,7 @@ type Dataset struct {
 	Registered   int64  // time of the cluster
 
 	Bases []string `json:",omitempty"` // datasets that it is made of, by name
+	Stage uint64   `json:",omitempty"` // of the shuffle pool that it is made of, by number; zero: none
 }
 
 // datasets is the table of datasets, by name.

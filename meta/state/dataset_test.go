@@ -82,6 +82,68 @@ func TestDatasetsMadeOfOthers(t *testing.T) {
 	}
 }
 
+// What a dataset is made of in the shuffle pool stays while it is there, used or not, and
+// cannot be removed; to begin the stage anew is no removal. A dataset of what has changed
+// since it was read is none.
+func TestDatasetsMadeOfStages(t *testing.T) {
+	c := pooled(t, "maps=1 ttl=1h")
+	put := func(name string, before, generation uint64) state.Command {
+		return signedBy(hostile, &state.PutDataset{
+			Name: name, Registration: json.RawMessage(`{}`), Index: index(int(generation) + 1), Generation: before, Stage: stageNumber, StageGeneration: generation,
+		})
+	}
+	c.refuse(meta.ErrStale, put("x", 0, 0)) // it is not sealed
+	c.won(commitOf(0, 0, other, 5))
+	c.refuse(meta.ErrStale, put("x", 0, 1))
+	c.do(put("x", 0, 0))
+	x, _ := c.m.Dataset("x")
+	if _, err := state.Encode(&state.PutDataset{Name: "y", Registration: json.RawMessage(`{}`), Index: index(1), Stage: stageNumber}); !errors.Is(err, meta.ErrInvalid) {
+		t.Errorf("a command of the release before says of which stage a dataset is made: %v", err)
+	}
+	c.m = through(t, c.m)
+
+	j, _ := c.m.PoolJob("j")
+	if _, ends := j.End(); ends || !slices.Equal(j.Datasets, []string{"x"}) || !slices.Equal(c.m.PoolJobs()[0].Datasets, j.Datasets) {
+		t.Errorf("the job ends, or is not what x is made of: %+v", j)
+	}
+	for what, k := range map[string]state.Command{
+		"job j of the shuffle pool": &state.DropJob{Name: "j", Number: j.Number},
+		"stage s of job j":          &state.DropStage{StageName: stageName},
+		"map 0 of stage s of job j": &state.DropMap{StageName: stageName, Map: 0, Sum: 5},
+	} {
+		want := what + " is in use: x is made of it; remove that first: rankfs dataset rm x"
+		if _, err := c.try(signedBy(other, k)); !errors.Is(err, meta.ErrBusy) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	unused := func() {
+		j, _ := c.m.PoolJob("j")
+		c.do(signedBy(other, &state.DropJob{Name: "j", Number: j.Number, Unused: true, Used: j.Used}))
+	}
+	unused()
+	if is, ok := c.m.PoolJob("j"); !ok || len(c.maps(stageNumber)) != 1 || len(c.maps(stageNumber)[0].Nodes) != 1 {
+		t.Fatalf("the job is %+v, its maps are %+v", is, c.maps(stageNumber))
+	}
+
+	c.do(signedBy(other, &state.ResetStage{StageName: stageName}))
+	c.refuse(meta.ErrStale, put("x", x.Generation, 1))
+	again := commitOf(0, 0, other, 6)
+	again.Maps[0].Generation = 1
+	c.won(again)
+	c.do(put("x", x.Generation, 1))
+	x, _ = c.m.Dataset("x")
+	c.now += 1e12
+	c.do(signedBy(operator, &state.RemoveDataset{Name: "x", Generation: x.Generation}))
+	if is, _ := c.m.PoolJob("j"); is.Used <= j.Used+1e12 || len(is.Datasets) > 0 {
+		t.Errorf("once the dataset is gone the job has been unused since %d: %+v", j.Used, is)
+	}
+	unused()
+	if _, ok := c.m.PoolJob("j"); ok {
+		t.Error("the job stays when nothing is made of it")
+	}
+	c.refuse(meta.ErrStale, put("x", 0, 1))
+}
+
 // A new generation takes along all that was said of the one before.
 func TestNewGeneration(t *testing.T) {
 	c := founded(t, 1)

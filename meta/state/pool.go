@@ -82,6 +82,8 @@ type PoolJob struct {
 	Life   int64            // nanoseconds that it lives unused
 	Quota  int64            `json:",omitempty"` // bytes that all copies of its maps may have; zero: any
 	Users  map[string]int64 `json:",omitempty"` // nodes on which something of it is open, since when
+
+	Datasets []string `json:"-"` // that are made of it, as it was read; it stays while there are any
 }
 
 // Lives is how long the job lives when nobody uses it.
@@ -92,9 +94,10 @@ func (j *PoolJob) Lives() time.Duration {
 	return time.Duration(j.Life)
 }
 
-// End is when the job goes, if clocks are right, unless a file of it is open.
+// End is when the job goes, if clocks are right, unless a file of it is open, or a dataset
+// is made of it.
 func (j *PoolJob) End() (at time.Time, ok bool) {
-	return time.Unix(0, j.Used).Add(j.Lives()), len(j.Users) == 0
+	return time.Unix(0, j.Used).Add(j.Lives()), len(j.Users) == 0 && len(j.Datasets) == 0
 }
 
 // A PoolStage is a directory of a job.

@@ -75,7 +75,8 @@ func (c *SetQuota) apply(s *state) (Result, error) {
 
 // DropJob forgets a job, with all that it has. One that is not there, or that another
 // of its name has followed, is forgotten. With Unused, one stays that was used after
-// Used; with Empty, one that has a stage, or blobs.
+// Used, or of which datasets are made, which is an error otherwise; with Empty, one that has
+// a stage, or blobs.
 type DropJob struct {
 	Entry
 	Name   string
@@ -95,6 +96,12 @@ func (c *DropJob) apply(s *state) (Result, error) {
 		return Result{}, nil
 	case c.Empty && p.hasStages(j):
 		return Result{}, fmt.Errorf("what is in job %s of the shuffle pool %w: remove that first", c.Name, meta.ErrExist)
+	}
+	if made := s.madeOfJob(j.Name); len(made) > 0 {
+		if c.Unused {
+			return Result{}, nil
+		}
+		return Result{}, inUse(fmt.Sprintf("job %s of the shuffle pool", c.Name), made)
 	}
 	p.dropJob(j)
 	s.changed.cluster = true

@@ -9,14 +9,22 @@ import (
 func (m *Machine) PoolJobs() []PoolJob {
 	s, done := m.read()
 	defer done()
-	return values(&s.pool().jobs)
+	all, made := values(&s.pool().jobs), s.madeOfJobs()
+	for i := range all {
+		all[i].Datasets = made[all[i].Name]
+	}
+	return all
 }
 
 // PoolJob is the job of that name.
 func (m *Machine) PoolJob(name string) (PoolJob, bool) {
 	s, done := m.read()
 	defer done()
-	return s.pool().jobs.get(name)
+	j, ok := s.pool().jobs.get(name)
+	if ok {
+		j.Datasets = s.madeOfJob(name)
+	}
+	return j, ok
 }
 
 // PoolBytes is how many bytes all copies of the maps of a job have.

@@ -77,6 +77,9 @@ func (c *DropStage) apply(s *state) (Result, error) {
 	case c.Empty && !s.pool().isEmpty(g):
 		return Result{}, fmt.Errorf("what is in stage %s of job %s %w: remove that first", c.Name, c.Job, meta.ErrExist)
 	}
+	if err := s.stageInUse(fmt.Sprintf("stage %s of job %s", c.Name, c.Job), g); err != nil {
+		return Result{}, err
+	}
 	s.pool().dropStage(g)
 	s.changed.cluster = true
 	return Result{}, nil
@@ -220,6 +223,9 @@ func (c *DropMap) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	if has, ok := s.pool().commit(g.Number, c.Map); ok && has.Sum == c.Sum {
+		if err := s.stageInUse(fmt.Sprintf("map %d of stage %s of job %s", c.Map, c.Name, c.Job), g); err != nil {
+			return Result{}, err
+		}
 		has.Nodes = nil
 		s.pool().setCommit(s, g, has)
 		s.changed.cluster = true

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"rankfs/meta"
 )
@@ -37,7 +36,7 @@ func (*datasets) restore(in *restorer) frames { return frames{'d': each(in.datas
 func (in *restorer) dataset(frame datasetFrame) error {
 	d := frame.Dataset
 	d.Registration = frame.Registration
-	put := PutDataset{Name: d.Name, Registration: d.Registration, Index: d.Index, IndexBytes: d.IndexBytes, Bases: d.Bases}
+	put := PutDataset{Name: d.Name, Registration: d.Registration, Index: d.Index, IndexBytes: d.IndexBytes, Bases: d.Bases, Stage: d.Stage}
 	_, twice := in.s.datasets().get(d.Name)
 	order := d.Before < d.Generation && d.Generation <= in.s.Generation
 	if err := first(put.check(), must(!twice, errTwice), must(order && json.Valid(d.Registration), errWrong)); err != nil {
@@ -58,10 +57,15 @@ type PutDataset struct {
 	IndexBytes   int64
 	Generation   uint64   `json:",omitempty"`
 	Bases        []string `json:",omitempty"` // that it is made of, in order; they stay while it is there
+
+	// A stage of the shuffle pool that it is made of, by its number and as of which generation;
+	// it stays while the dataset is there, though it may be reset. Zero: none.
+	Stage           uint64 `json:",omitempty"`
+	StageGeneration uint64 `json:",omitempty"`
 }
 
 func (c *PutDataset) version() int {
-	if len(c.Bases) > 0 {
+	if len(c.Bases) > 0 || c.Stage > 0 {
 		return max(Derived, c.Entry.version())
 	}
 	return c.Entry.version()
@@ -93,7 +97,7 @@ func (c *PutDataset) apply(s *state) (Result, error) {
 	s.Generation++
 	d := &Dataset{
 		Name: c.Name, Registration: c.Registration, Index: c.Index, IndexBytes: c.IndexBytes,
-		Generation: s.Generation, Before: c.Generation, Registered: s.Now, Bases: c.Bases,
+		Generation: s.Generation, Before: c.Generation, Registered: s.Now, Bases: c.Bases, Stage: c.Stage,
 	}
 	s.datasets().add(d)
 	if ok {
@@ -127,7 +131,7 @@ func (c *PutDataset) mayReplace(s *state, old *Dataset) error {
 	case s.datasets().registrations-int64(bytes)+int64(len(c.Registration)) > MaxRegistrations:
 		return fmt.Errorf("%w: registrations have %d bytes; remove some datasets", meta.ErrBusy, s.datasets().registrations)
 	}
-	return c.mayBeMade(s)
+	return first(c.mayBeMade(s), c.mayHold(s))
 }
 
 // mayBeMade says why a dataset cannot be made of others: one is not there, or is made of
@@ -151,8 +155,26 @@ func (c *PutDataset) mayBeMade(s *state) error {
 	return nil
 }
 
+// mayHold says why a dataset cannot be made of its stage of the shuffle pool: that has
+// changed since it was read.
+func (c *PutDataset) mayHold(s *state) error {
+	if c.Stage == 0 {
+		return nil
+	}
+	name, _ := s.pool().names.get(c.Stage)
+	g, err := name.of(s)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: the stage of the shuffle pool of which it is made was removed", meta.ErrStale)
+	case !g.Sealed || g.Generation != c.StageGeneration:
+		return fmt.Errorf("%w: stage %s/%s of the shuffle pool, of which it is made, was reset", meta.ErrStale, name.Job, name.Name)
+	}
+	return nil
+}
+
 // forget drops all that was of a generation of a dataset.
 func (s *state) forget(d *Dataset) {
+	s.releaseStage(d)
 	s.datasets().registrations -= int64(len(d.Registration))
 	s.plans().forget(d.Name)
 	s.jobs().forget(d.Name)
@@ -176,13 +198,8 @@ func (c *RemoveDataset) apply(s *state) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if made := s.datasets().madeOf(d.Name); len(made) > 0 {
-		more := ""
-		if len(made) > mostNamed {
-			more = fmt.Sprintf(" and %d more", len(made)-mostNamed)
-		}
-		return Result{}, meta.Worded(meta.ErrBusy, "dataset %q is in use: %s%s is made of it; remove that first: rankfs dataset rm %s",
-			d.Name, strings.Join(made[:min(len(made), mostNamed)], ", "), more, made[0])
+	if err := inUse(fmt.Sprintf("dataset %q", d.Name), s.datasets().madeOf(d.Name)); err != nil {
+		return Result{}, err
 	}
 	s.datasets().drop(d.Name)
 	s.forget(d)

@@ -93,6 +93,9 @@ func (in *restorer) check() error {
 	if !in.seen[tagApplied] || !in.seen[tagHeader] || in.due != 0 {
 		return fmt.Errorf("%w: something is missing", meta.ErrCorrupt)
 	}
+	if made := in.s.madeOfNone(); len(made) > 0 {
+		return fmt.Errorf("%w: dataset %q is made of a stage that is not there", meta.ErrCorrupt, shorten(made[0]))
+	}
 	return nil
 }
 

@@ -201,6 +201,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a removed node without id", 'r', id(4), ""},
 		{"a dataset from the future", 'd', `"Generation":1`, `"Generation":3`},
 		{"a dataset before itself", 'd', `"Before":0`, `"Before":1`},
+		{"a dataset made of a stage that is not there", 'd', `"Registered":`, `"Stage":1000,"Registered":`},
 		{"a dataset made of itself", 'd', `"Registered":`, `"Bases":["d"],"Registered":`},
 		{"a dataset without name", 'd', `"Name":"d"`, `"Name":""`},
 		{"a record that is no JSON", 'd', `"Record":"`, `"Record":"AAAA`},

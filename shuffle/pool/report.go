@@ -217,18 +217,25 @@ func goes(j state.PoolJob, hosts map[string]string, now time.Time) string {
 	if ends {
 		return fmt.Sprintf("in %s, unless something of it is opened", meta.FormatTime(max(0, end.Sub(now).Round(time.Second))))
 	}
+	if len(j.Datasets) > 0 {
+		return "not while a dataset is made of it: " + some(j.Datasets)
+	}
 	var on []string
 	for id := range j.Users {
 		on = append(on, cmp.Or(hosts[id], id))
 	}
 	slices.Sort(on)
-	if more := len(on) - maxHosts; more > 0 {
-		on = append(on[:maxHosts], fmt.Sprintf("%d more", more))
-	}
-	return fmt.Sprintf("%s after its last use; it is in use on %s", meta.FormatTime(after), strings.Join(on, ", "))
+	return fmt.Sprintf("%s after its last use; it is in use on %s", meta.FormatTime(after), some(on))
 }
 
-const maxHosts = 8
+// some are a few names, and how many more.
+func some(names []string) string {
+	const most = 8
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clip(names[:most]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
 
 // numbersOf writes rising numbers for a person: 0, 3-7, 9 and 12 more.
 func numbersOf(numbers []uint64) string {

@@ -103,7 +103,7 @@ func (u *uses) follow(ctx context.Context) {
 	}
 }
 
-// idleJobs are those that nobody uses, and since when this node knows that. Clocks of
+// idleJobs are those that nobody uses, and of which no dataset is made, and since when this node knows that. Clocks of
 // nodes may jump, and what is gone is lost, so the time that a job may live unused is
 // measured by each node, from when it sees that; the cluster drops the job if nobody has
 // used it since.
@@ -119,7 +119,7 @@ func (i idleJobs) look(jobs []state.PoolJob, now time.Time) {
 	before := maps.Clone(i)
 	clear(i)
 	for _, j := range jobs {
-		if len(j.Users) > 0 {
+		if _, ends := j.End(); !ends {
 			continue
 		}
 		was, ok := before[j.Number]

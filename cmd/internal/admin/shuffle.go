@@ -41,7 +41,7 @@ func (n *shuffles) PoolJobs(ctx context.Context) ([]control.PoolJob, error) {
 func (n *shuffles) describe(j state.PoolJob, c pool.Count) control.PoolJob {
 	d := control.PoolJob{
 		Job: j.Name, UID: j.UID, Stages: c.Stages, Made: time.Unix(0, j.Made).UTC(), Held: j.Held,
-		Quota: j.Quota, Kept: n.State.PoolBytes(j.Number), Users: []string{}, PoolTally: c.PoolTally,
+		Quota: j.Quota, Kept: n.State.PoolBytes(j.Number), Users: []string{}, Datasets: j.Datasets, PoolTally: c.PoolTally,
 	}
 	for id := range j.Users {
 		d.Users = append(d.Users, cmp.Or(n.State.HostOf(id), id))

@@ -31,6 +31,8 @@ type PoolJob struct {
 	Kept   int64      `json:"copies_bytes"`    // that they have
 	Users  []string   `json:"used_on"`         // hosts on which something of it is open
 	Ends   *time.Time `json:"ends,omitempty"`  // when it goes if nobody uses it until then
+
+	Datasets []string `json:"datasets,omitempty"` // that are made of it: it stays while there are any
 	PoolTally
 }
 

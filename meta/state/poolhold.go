@@ -1,0 +1,63 @@
+package state
+
+import "slices"
+
+// What datasets are made of in the shuffle pool stays while they are there: jobs that are
+// not used, too.
+
+// madeOfStage are the datasets that are made of a stage of which of is true, in order.
+func (t *datasets) madeOfStage(of func(number uint64) bool) (names []string) {
+	for name, d := range t.m {
+		if d.Stage > 0 && of(d.Stage) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// madeOfJob are the datasets that are made of a stage of a job, in order.
+func (s *state) madeOfJob(job string) []string {
+	return s.datasets().madeOfStage(func(number uint64) bool {
+		name, ok := s.pool().names.get(number)
+		return ok && name.Job == job
+	})
+}
+
+// madeOfJobs are those of all jobs, by the names of these.
+func (s *state) madeOfJobs() map[string][]string {
+	all := make(map[string][]string)
+	for _, dataset := range s.datasets().madeOfStage(func(uint64) bool { return true }) {
+		d, _ := s.datasets().get(dataset)
+		if name, ok := s.pool().names.get(d.Stage); ok {
+			all[name.Job] = append(all[name.Job], dataset)
+		}
+	}
+	return all
+}
+
+// stageInUse refuses to remove something of a stage of which datasets are made.
+func (s *state) stageInUse(what string, g PoolStage) error {
+	return inUse(what, s.datasets().madeOfStage(func(number uint64) bool { return number == g.Number }))
+}
+
+// releaseStage has the job of which a dataset was made live from now on as if it was used
+// until now.
+func (s *state) releaseStage(d *Dataset) {
+	name, ok := s.pool().names.get(d.Stage)
+	if !ok {
+		return
+	}
+	if j, ok := s.pool().jobs.get(name.Job); ok && len(j.Users) == 0 {
+		j.Used = s.Now
+		s.pool().put(j)
+	}
+}
+
+// madeOfNone are the datasets that are made of a stage that is not there.
+func (s *state) madeOfNone() []string {
+	return s.datasets().madeOfStage(func(number uint64) bool {
+		_, ok := s.pool().names.get(number)
+		return !ok
+	})
+}
