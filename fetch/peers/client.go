@@ -84,6 +84,9 @@ type Want struct {
 	// Kept asks for what the node need not fetch first; it answers that it is
 	// busy otherwise.
 	Kept bool
+	// Alone has no second way begin before the node has failed: it would cost as much as
+	// all of a chunk.
+	Alone bool
 }
 
 // Gather fills dst, one part after the other, with the bytes of the records

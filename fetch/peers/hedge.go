@@ -9,8 +9,8 @@ import (
 )
 
 // Hedge is Gather with a second way to the same bytes: fallback reads them into
-// memory of its own. Fallback begins when the node fails, or has taken longer than
-// most of its requests do. The first to finish wins; the other is stopped and
+// memory of its own. Fallback begins when the node fails, or, if the want is not
+// to be served alone, has taken longer than most of its requests do. The first to finish wins; the other is stopped and
 // waited for.
 //
 // Spare reports that fallback won: the bytes are where it put them, and nothing
@@ -18,8 +18,12 @@ import (
 func (c *Client) Hedge(ctx context.Context, node string, w Want, dst [][]byte, fallback func(context.Context) error) (spare bool, err error) {
 	r := c.race(ctx, node, w, dst)
 	defer r.cancel(nil)
-	timer := time.NewTimer(c.hedgeAfter(node, length(dst)))
-	defer timer.Stop()
+	var late <-chan time.Time
+	if !w.Alone {
+		timer := time.NewTimer(c.hedgeAfter(node, length(dst)))
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case <-r.done:
 		if r.err == nil || ctx.Err() != nil {
@@ -29,7 +33,7 @@ func (c *Client) Hedge(ctx context.Context, node string, w Want, dst [][]byte, f
 			return false, errors.Join(r.err, err)
 		}
 		return true, nil
-	case <-timer.C:
+	case <-late:
 	}
 	c.count.hedges.Add(1)
 	return c.both(ctx, r, fallback)

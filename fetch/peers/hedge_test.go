@@ -48,13 +48,18 @@ func race(t *testing.T, f func(t *testing.T, r *racer)) {
 	})
 }
 
-// run hedges one request, with a fallback that takes so long, and says how
+// run hedges a request of one record, with a fallback that takes so long, and says how
 // long it took.
 func (r *racer) run(t *testing.T, takes time.Duration, fails error) (spare bool, took time.Duration, err error) {
 	t.Helper()
+	return r.hedge(t, peers.Want{Dataset: dataset, Runs: one}, takes, fails)
+}
+
+func (r *racer) hedge(t *testing.T, w peers.Want, takes time.Duration, fails error) (spare bool, took time.Duration, err error) {
+	t.Helper()
 	begin := time.Now()
 	under := false
-	spare, err = r.Hedge(t.Context(), "n", peers.Want{Dataset: dataset, Runs: one}, [][]byte{r.dst}, func(ctx context.Context) error {
+	spare, err = r.Hedge(t.Context(), "n", w, [][]byte{r.dst}, func(ctx context.Context) error {
 		under = true
 		defer func() { under = false }()
 		select {
@@ -124,6 +129,25 @@ func TestHedgeBlind(t *testing.T) {
 		r.slow.Store(int64(5 * time.Second))
 		if spare, took, err := r.run(t, 0, nil); !spare || took != time.Second || err != nil {
 			t.Errorf("spare %v after %v, %v; want it after 1s", spare, took, err)
+		}
+	})
+}
+
+// What a node is to serve alone is not raced, however long it takes, and has the fallback
+// only where the node fails.
+func TestServedAlone(t *testing.T) {
+	alone := peers.Want{Dataset: dataset, Runs: one, Alone: true}
+	race(t, func(t *testing.T, r *racer) {
+		r.slow.Store(int64(5 * time.Second))
+		if spare, took, err := r.hedge(t, alone, 0, nil); spare || took != 5*time.Second || err != nil {
+			t.Errorf("spare %v after %v, %v; want the node's after 5s", spare, took, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := &racer{client: connect(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }, wire.Config{})}
+		defer wiretest.Close(t, r.wire)
+		if spare, _, err := r.hedge(t, alone, time.Millisecond, nil); !spare || err != nil {
+			t.Errorf("where the node fails: spare %v, %v", spare, err)
 		}
 	})
 }
