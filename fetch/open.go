@@ -9,8 +9,10 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/lmdb"
 	"rankfs/fetch/local"
+	"rankfs/fetch/stage"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
+	"rankfs/shuffle/pool"
 )
 
 // Open opens the source that a URI names; package uri says how.
@@ -23,11 +25,13 @@ func Open(text string, env *Env) (Source, error) {
 }
 
 // An Env holds what all sources of a process share. Without one, an LMDB database
-// is stale as soon as a writer commits to it, and HDFS cannot be reached.
+// is stale as soon as a writer commits to it, and neither HDFS nor the shuffle pool can be
+// reached.
 type Env struct {
 	Holds *lmdb.Holds
 	HDFS  *hdfs.Clusters
-	Mount string // what this process serves itself; no source may touch it; empty: none
+	Pool  *pool.Pool // of which this process need not keep anything
+	Mount string     // what this process serves itself; no source may touch it; empty: none
 	// Base finds a dataset of the cluster, for one that is made of it.
 	Base func(name string) (Base, error)
 }
@@ -56,6 +60,10 @@ func open(text string, env *Env) (Source, error) {
 		return source(lmdb.Open(u.Path, u.DB, env.Holds))
 	case u.Local():
 		return openLocal(u)
+	case u.InPool() && env.Pool == nil:
+		return nil, fmt.Errorf("shuffle pool %w: there is none here", meta.ErrInvalid)
+	case u.InPool():
+		return source(stage.Open(env.Pool, u.Job, u.Stage))
 	case env.HDFS == nil:
 		return nil, fmt.Errorf("hdfs %w: no cluster is configured", meta.ErrInvalid)
 	case u.Copied():

@@ -57,7 +57,7 @@ func TestOpenRefuses(t *testing.T) {
 		says      string
 	}{
 		{"no scheme", "/a", meta.ErrInvalid, "file:PATH"},
-		{"unknown scheme", "s3:/a", meta.ErrInvalid, "there are file, lmdb, hdfs and dataset"},
+		{"unknown scheme", "s3:/a", meta.ErrInvalid, "there are file, lmdb, hdfs, dataset and shuffle"},
 		{"relative path", "file:a", meta.ErrInvalid, "use an absolute path"},
 		{"relative path to a database", "lmdb:a", meta.ErrInvalid, "use an absolute path"},
 		{"no path", "file:", meta.ErrInvalid, "use an absolute path"},

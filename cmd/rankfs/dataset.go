@@ -45,7 +45,9 @@ Sources:
                        with --as sequence: SequenceFiles, each value a record
                        with --as lmdb: an LMDB, copied to --nvme
   dataset:NAME         another dataset, in its own order; ?records=FIRST-LAST
-                       behind it: these records of it, counted from 0`,
+                       behind it: these records of it, counted from 0
+  shuffle:JOB/STAGE    a sealed stage of the shuffle pool: the records of its
+                       parts, one part after the other`,
 		Args: wants("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]

@@ -18,13 +18,13 @@ func sourceURI(source, as, db string) (string, error) {
 	scheme, path, query, ok := uri.Cut(source)
 	if !ok || strings.ContainsAny(scheme, "/.") {
 		return "", failure.Hint(fmt.Errorf("source %q does not say of what kind it is", source),
-			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, hdfs://HOST:PORT/PATH, or dataset:NAME", source)
+			"use lmdb:%[1]s for an LMDB, file:%[1]s with --as lines, fixed:N or files, hdfs://HOST:PORT/PATH, dataset:NAME, or shuffle:JOB/STAGE", source)
 	}
 	kind, _ := uri.Parse(source) // one with a relative path is none yet
 	kind.Scheme, kind.As = scheme, cmp.Or(as, kind.As)
 	switch {
-	case kind.Derived():
-		return datasetURI(source, as, db)
+	case kind.Named():
+		return namedURI(source, as, db)
 	case as != "" && !kind.HasForms():
 		return "", fmt.Errorf("--as is for a file or HDFS, and this is %q", source)
 	case db != "" && !kind.IsLMDB():
@@ -65,8 +65,9 @@ func emptyOption(options string) (key string, ok bool) {
 	return "", false
 }
 
-// datasetURI is the URI of records of another dataset, which is named and has no path.
-func datasetURI(source, as, db string) (string, error) {
+// namedURI is the URI of what is named and has no path: records of another dataset, or a
+// stage of the shuffle pool.
+func namedURI(source, as, db string) (string, error) {
 	_, err := uri.Parse(source)
 	switch {
 	case as != "" || db != "":

@@ -26,7 +26,7 @@ func (f *fill) receive(ctx context.Context, from string, ranges []byteRange) err
 		places[i] = f.dst[p.at : p.at+p.len]
 	}
 	v := f.batches.Version
-	want := peers.Want{Dataset: v.ID, Runs: runs, Wait: patience}
+	want := peers.Want{Dataset: v.ID, Runs: runs, Wait: patience, Alone: v.Source.whole}
 	received := total(ranges)
 	m := stall.Enter(ctx, stall.Peer)
 	defer func() { m.Leave(received) }()

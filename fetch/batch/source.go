@@ -23,6 +23,7 @@ type Source struct {
 	Opened *OpenSource
 	URI    string
 	copied bool // one node of the cluster has them on its disk as a whole
+	whole  bool // some of a chunk costs about as much as all of it
 
 	env    *fetch.Env
 	origin string // the node that indexed it
@@ -34,7 +35,7 @@ type Source struct {
 func newSource(x *index.Index, id peers.ID, c Config) Source {
 	u, _ := uri.Parse(cmp.Or(c.Root, c.Source)) // one that cannot be read has no traits, and attaching says why
 	s := Source{
-		Remote: u.Remote(), copied: u.Copied(),
+		Remote: u.Remote(), copied: u.Copied(), whole: u.Whole(),
 		URI: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
 	}
 	if s.asked = newQuestion(nil); c.Ask != nil {

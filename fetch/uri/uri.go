@@ -5,6 +5,7 @@
 package uri
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 //	hdfs://[HOST:PORT]/PATH[?as=FORM]          a file, a directory or a pattern; see fetch/hdfs
 //	hdfs://[HOST:PORT]/PATH?as=lmdb[&db=NAME]  an LMDB that is copied here; see fetch/hdfs
 //	dataset:NAME[?records=FIRST-[LAST]]        records of another dataset, in its order
+//	shuffle:JOB/STAGE                          the parts of a sealed stage of the shuffle pool
 //
 // Paths are absolute and taken as they are. Options follow the last question mark,
 // with percent signs decoded; a path that has one needs another at its end.
@@ -33,6 +35,8 @@ type URI struct {
 	As        string // the form of the records; empty: the default
 	DB        string // of an LMDB; empty: the one without a name
 	Base      string // the dataset that this one is made of; empty: none
+	Job       string // of the shuffle pool, with its stage; empty: none
+	Stage     string
 	From, To  uint64 // the records of it, without the last; To is the largest number if all from From on are meant
 }
 
@@ -42,6 +46,7 @@ const (
 	LMDB    = "lmdb"
 	HDFS    = "hdfs"
 	Dataset = "dataset"
+	Shuffle = "shuffle"
 )
 
 // Local reports whether the source is a file or a directory at a path of this host.
@@ -54,14 +59,23 @@ func (u URI) Derived() bool { return u.Scheme == Dataset }
 // names.
 func (u URI) InHDFS() bool { return u.Scheme == HDFS }
 
+// InPool reports whether the source is a stage of the shuffle pool.
+func (u URI) InPool() bool { return u.Scheme == Shuffle }
+
 // Remote reports whether the source is on hosts that the index names, where a request
 // costs much and a further byte little, so that chunks are better fetched whole. An
 // LMDB in HDFS is not remote: it is read from a local copy.
-func (u URI) Remote() bool { return u.InHDFS() && !u.Copied() }
+func (u URI) Remote() bool { return u.InHDFS() && !u.Copied() || u.InPool() }
+
+// Named reports whether the source is known by a name and not by a path.
+func (u URI) Named() bool { return u.Derived() || u.InPool() }
 
 // Copied reports whether the whole source is copied to a local disk before any of it
 // is read.
 func (u URI) Copied() bool { return u.InHDFS() && u.As == "lmdb" }
+
+// Whole reports whether to read some of a chunk costs about as much as all of it.
+func (u URI) Whole() bool { return u.InPool() }
 
 // IsLMDB reports whether the records are those of an LMDB database.
 func (u URI) IsLMDB() bool { return u.Scheme == LMDB || u.Copied() }
@@ -88,7 +102,7 @@ func Cut(text string) (scheme, path, query string, ok bool) {
 func Parse(text string) (u URI, err error) {
 	scheme, path, query, ok := Cut(text)
 	if !ok {
-		return URI{}, fmt.Errorf("it %w: use file:PATH, lmdb:PATH, hdfs://HOST:PORT/PATH or dataset:NAME", meta.ErrInvalid)
+		return URI{}, fmt.Errorf("it %w: use file:PATH, lmdb:PATH, hdfs://HOST:PORT/PATH, dataset:NAME or shuffle:JOB/STAGE", meta.ErrInvalid)
 	}
 	u.Scheme = scheme
 	known := []string{"as", "db"}
@@ -99,12 +113,14 @@ func Parse(text string) (u URI, err error) {
 		known = known[1:]
 	case Dataset:
 		return parseDataset(path, query)
+	case Shuffle:
+		return parseStage(path, query)
 	case HDFS:
 		if u.Authority, path, ok = cutAuthority(path); !ok {
 			return URI{}, fmt.Errorf("hdfs:%s %w: use hdfs://HOST:PORT/PATH, or hdfs:///PATH for the default of the configuration", path, meta.ErrInvalid)
 		}
 	default:
-		return URI{}, fmt.Errorf("scheme %q %w: there are file, lmdb, hdfs and dataset", scheme, meta.ErrInvalid)
+		return URI{}, fmt.Errorf("scheme %q %w: there are file, lmdb, hdfs, dataset and shuffle", scheme, meta.ErrInvalid)
 	}
 	if u.Path, err = clean(path); err != nil {
 		return URI{}, err
@@ -146,6 +162,17 @@ func parseDataset(name, query string) (URI, error) {
 		return URI{}, fmt.Errorf("records=%s %w: %suse FIRST-LAST, both counted from 0, or FIRST- for all from there on", text, meta.ErrInvalid, wrong)
 	}
 	return u, nil
+}
+
+func parseStage(path, query string) (URI, error) {
+	job, stage, ok := strings.Cut(path, "/")
+	if !ok || query != "" {
+		return URI{}, fmt.Errorf("stage %q of the shuffle pool %w: use shuffle:JOB/STAGE, without options; what a record is the spec of the stage says", path, meta.ErrInvalid)
+	}
+	if err := cmp.Or(meta.CheckName(job), meta.CheckName(stage)); err != nil {
+		return URI{}, err
+	}
+	return URI{Scheme: Shuffle, Job: job, Stage: stage}, nil
 }
 
 // cutAuthority divides what follows hdfs: into the authority and the path.

@@ -30,6 +30,7 @@ func TestTraits(t *testing.T) {
 		{"dataset:d", uri.URI{Scheme: "dataset", Base: "d", To: math.MaxUint64}, "derived"},
 		{"dataset:d.1?records=0-9", uri.URI{Scheme: "dataset", Base: "d.1", To: 10}, "derived"},
 		{"dataset:d?records=7-", uri.URI{Scheme: "dataset", Base: "d", From: 7, To: math.MaxUint64}, "derived"},
+		{"shuffle:words/count.1", uri.URI{Scheme: "shuffle", Job: "words", Stage: "count.1"}, "in the pool, remote, whole"},
 		{"hdfs://h/a?db=x&as=%6cmdb", uri.URI{Scheme: "hdfs", Authority: "h", Path: "/a", As: "lmdb", DB: "x"}, "in HDFS, copied, LMDB"},
 	}
 	for _, test := range tests {
@@ -43,7 +44,7 @@ func TestTraits(t *testing.T) {
 				has   bool
 				trait string
 			}{
-				{u.Local(), "local"}, {u.Derived(), "derived"}, {u.InHDFS(), "in HDFS"}, {u.Remote(), "remote"},
+				{u.Local(), "local"}, {u.Derived(), "derived"}, {u.InHDFS(), "in HDFS"}, {u.InPool(), "in the pool"}, {u.Remote(), "remote"}, {u.Whole(), "whole"},
 				{u.Copied(), "copied"}, {u.IsLMDB(), "LMDB"}, {u.FormIsFound(), "form is found"},
 			} {
 				if one.has {
@@ -61,7 +62,8 @@ func TestTraits(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, text := range []string{"", "/a", "hdfs:", "hdfs:/a", "hdfs://h/a?db=x", "hdfs://h/a?as=lmdb&as=lmdb", "lmdb:/a?as=lmdb", "s3:/a", "file:a", "file://h/a",
 		"dataset:", "dataset:/d", "dataset:d@epoch=1", "dataset:d?as=lines", "dataset:d?records=", "dataset:d?records=5", "dataset:d?records=-5",
-		"dataset:d?records=9-3", "dataset:d?records=0-18446744073709551615", "dataset:d?records=a-b"} {
+		"dataset:d?records=9-3", "dataset:d?records=0-18446744073709551615", "dataset:d?records=a-b",
+		"shuffle:", "shuffle:j", "shuffle:/j/s", "shuffle:j/s/t", "shuffle:j/", "shuffle:j/s?as=lines"} {
 		if u, err := uri.Parse(text); !errors.Is(err, meta.ErrInvalid) || u != (uri.URI{}) {
 			t.Errorf("%q: %+v, %v", text, u, err)
 		}

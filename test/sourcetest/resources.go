@@ -35,10 +35,10 @@ func releases(t *testing.T, f Fixture) {
 	for range 3 {
 		use()
 	}
-	if now := descriptors(t); now != fds {
+	if now := descriptors(t); now > fds { // fewer: some that were kept for a while are closed
 		t.Errorf("%d descriptors, %d before", now, fds)
 	}
-	if now := mappings(t); now != maps {
+	if now := mappings(t); now > maps {
 		t.Errorf("%d mapped files, %d before", now, maps)
 	}
 	if err := goleak.Find(routines); err != nil {

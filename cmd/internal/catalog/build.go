@@ -38,6 +38,12 @@ type divided interface {
 	Divide(among []index.Helper)
 }
 
+// A staged source is a stage of the shuffle pool, which the cluster keeps while a dataset is
+// made of it. Scan has found its number, and of which generation it was.
+type staged interface {
+	Stage() (number, generation uint64)
+}
+
 // maxHelpers is how many other nodes are asked to help with an index. What they find is
 // put together by one goroutine, which is no faster with more.
 const maxHelpers = 16

@@ -146,9 +146,13 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 	if err != nil {
 		return nil, err
 	}
-	result, err := c.config.Cluster.Do(ctx, &state.PutDataset{
+	put := &state.PutDataset{
 		Name: r.Name, Registration: text, Index: hash, IndexBytes: size, Bases: bases, Generation: instead,
-	})
+	}
+	if s, ok := src.(staged); ok {
+		put.Stage, put.StageGeneration = s.Stage()
+	}
+	result, err := c.config.Cluster.Do(ctx, put)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func viewOptions(r control.CreateRequest) (string, error) {
 func (c *Catalog) whereItWas(name string, r Registration) string {
 	host, _ := c.config.Owners.Host(r.Origin)
 	u, err := uri.Parse(r.Source)
-	if r.Origin == c.config.Self || host == "" || err == nil && u.InHDFS() {
+	if r.Origin == c.config.Self || host == "" || err == nil && u.Remote() {
 		return bringBack("", name)
 	}
 	return fmt.Sprintf("it is on host %s; refresh the dataset there with: rankfs dataset refresh %s", host, name)
@@ -208,6 +212,8 @@ func withNextStep(source string, err error, was string) error {
 	}
 	next := "look for it on this node with: ls -l " + meta.ShellWord(u.Path)
 	switch {
+	case u.InPool():
+		next = "see which there are with: rankfs shuffle ls, and: rankfs shuffle show JOB"
 	case missing && was != "":
 		next = was
 	case u.InHDFS() && !missing:

@@ -76,7 +76,11 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
-	if n.catalog, err = n.newCatalog(); err != nil {
+	all := n.newPool()
+	if c.PoolRAM > 0 {
+		n.pool = all
+	}
+	if n.catalog, err = n.newCatalog(all); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.catalog.Close()) }()
@@ -91,7 +95,6 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.kept = kept.New(kept.Config{
 		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
 	})
-	n.pool = n.newPool()
 	n.admin = n.newAdmin(held.registration.Socket)
 	n.tree = fs.New(fs.Config{
 		Catalog: n.views, Info: n.admin.Files(), UID: c.UID, GID: c.GID, Umask: c.Umask,
@@ -172,11 +175,11 @@ func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 	return h
 }
 
-func (n *node) newCatalog() (*catalog.Catalog, error) {
+func (n *node) newCatalog(p *pool.Pool) (*catalog.Catalog, error) {
 	m := n.member
 	return catalog.New(catalog.Config{
 		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Find: m.peers.Find,
-		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs, Mount: n.config.Mount}, Owners: m.owners,
+		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs, Pool: p, Mount: n.config.Mount}, Owners: m.owners,
 		Drop: n.drop, Registered: n.registered, Log: n.config.Log,
 	})
 }

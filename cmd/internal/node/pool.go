@@ -14,12 +14,10 @@ import (
 	"rankfs/shuffle/pool"
 )
 
-// newPool makes this node's part of the shuffle pool, if it is to have one.
+// newPool makes this node's part of the shuffle pool. Without memory for that it reads what
+// datasets are made of from other nodes, and is not started.
 func (n *node) newPool() *pool.Pool {
 	c, m := n.config, n.member
-	if c.PoolRAM == 0 {
-		return nil
-	}
 	return pool.New(pool.Config{
 		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
 		Disk: pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
