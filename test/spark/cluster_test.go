@@ -4,7 +4,6 @@ package spark_test
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"rankfs/test/eventually"
+	"rankfs/test/spark"
 )
 
 // startTime bounds the start of a daemon of Spark.
@@ -19,9 +19,9 @@ const startTime = 5 * time.Minute
 
 // standalone starts a cluster of two hosts, as far as Spark knows, and returns its master:
 // Spark starts the second attempt of a task on another host than the first.
-func standalone(t *testing.T) (master string) {
+func standalone(t *testing.T, home spark.Home) (master string) {
 	t.Helper()
-	said := start(t, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+	said := start(t, home, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 	address := regexp.MustCompile(`Starting Spark master at (spark://\S+)`)
 	eventually.Within(t, startTime, "Spark has a master", func() bool {
 		if found := address.FindStringSubmatch(said()); found != nil {
@@ -30,7 +30,7 @@ func standalone(t *testing.T) (master string) {
 		return master != ""
 	})
 	for _, host := range []string{"127.0.0.1", "127.0.0.2"} {
-		said := start(t, "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1", "--memory", "512m",
+		said := start(t, home, "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1", "--memory", "512m",
 			"--webui-port", "0", "--work-dir", t.TempDir(), master)
 		eventually.Within(t, startTime, "Spark has a worker on "+host, func() bool {
 			return strings.Contains(said(), "Successfully registered with master")
@@ -40,13 +40,9 @@ func standalone(t *testing.T) (master string) {
 }
 
 // start starts a daemon of Spark, and returns what it has said.
-func start(t *testing.T, class string, args ...string) (said func() string) {
+func start(t *testing.T, home spark.Home, class string, args ...string) (said func() string) {
 	t.Helper()
-	home := absolute(t, "build/spark")
-	cmd := exec.Command("java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx192m", "-cp", home + "/jars/*", class}, args...)...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = environment(home)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd := home.Daemon(t.TempDir(), class, args...)
 	log, err := os.Create(cmd.Dir + "/log")
 	if err != nil {
 		t.Fatal(err)

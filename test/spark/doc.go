@@ -1,4 +1,5 @@
-// Package spark is for the tests of the plug-in for Spark, which are built with the tag
-// spark: they want PySpark, some 430 MB, which make spark installs below build. Jobs.java
-// is the application that they run.
+// Package spark is for applications of Spark with the plug-in and without. They want PySpark,
+// some 430 MB, which prepare installs below build: tests are built with the tag spark, by make
+// spark, and make bench has the rows of TeraSort. Jobs.java is the application of the tests;
+// Tera.java and sort.py are those that are measured.
 package spark

@@ -5,15 +5,12 @@ package spark_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"rankfs/test/daemon"
+	"rankfs/test/spark"
 )
 
 // runTime bounds an application of some 300 s of processor time.
@@ -32,11 +29,11 @@ type result struct {
 // An application has the same results with its shuffle files in the pool and without,
 // be an executor killed, a map committed twice, or one lost.
 func TestSpark(t *testing.T) {
-	p := mounted(t)
+	p, home := mounted(t)
 	const master = "local-cluster[2,1,512]"
 	jobs := []string{"sort", "sql", "graph", "twice", "lost", "mixed", "differs", "killed"}
-	plain := run(t, master, nil, jobs)
-	pool := run(t, master, inPool(t, p), jobs)
+	plain := run(t, home, master, nil, jobs)
+	pool := run(t, home, master, home.InPool(jobOf(p)), jobs)
 	for _, job := range jobs {
 		if plain[job].Hash == "" || pool[job].Hash != plain[job].Hash {
 			t.Errorf("%s: the hash is %q in the pool, and %q without", job, pool[job].Hash, plain[job].Hash)
@@ -69,10 +66,10 @@ func TestSpark(t *testing.T) {
 
 // While a task takes long, Spark starts another one for the same map, which is committed.
 func TestSpeculation(t *testing.T) {
-	p := mounted(t)
-	options := append(inPool(t, p), "--conf", "spark.speculation=true",
+	p, home := mounted(t)
+	options := append(home.InPool(jobOf(p)), "--conf", "spark.speculation=true",
 		"--conf", "spark.speculation.quantile=0.5", "--conf", "spark.speculation.minTaskRuntime=10s")
-	pool := run(t, standalone(t), options, []string{"sort", "slow"})
+	pool := run(t, home, standalone(t, home), options, []string{"sort", "slow"})
 	if pool["slow"].Hash != pool["sort"].Hash {
 		t.Errorf("the hash is %q, and %q of what ran once", pool["slow"].Hash, pool["sort"].Hash)
 	}
@@ -83,26 +80,19 @@ func TestSpeculation(t *testing.T) {
 }
 
 // mounted is a daemon with a pool; what runs on Spark is made ready.
-func mounted(t *testing.T) *daemon.Place {
+func mounted(t *testing.T) (*daemon.Place, spark.Home) {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "./prepare").CombinedOutput(); err != nil {
-		t.Fatalf("prepare: %v: %s", err, out)
+	home, err := spark.Prepare(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
 	}
 	p := daemon.New(t, daemon.Program(t), nil, "--ram", "2GiB", "--pool-ram", "1GiB")
 	p.Start()
-	return p
+	return p, home
 }
 
-// inPool are the options by which an application has its shuffle files in the pool.
-func inPool(t *testing.T, p *daemon.Place) []string {
-	t.Helper()
-	return []string{
-		"--jars", absolute(t, "build/rankfs-spark.jar"),
-		"--conf", "spark.shuffle.manager=rankfs.spark.RankfsShuffleManager",
-		"--conf", "spark.shuffle.sort.io.plugin.class=rankfs.spark.RankfsShuffleDataIO",
-		"--conf", "spark.rankfs.dir=" + p.Mount() + "/shuffle/job",
-	}
-}
+// jobOf is the job of the application.
+func jobOf(p *daemon.Place) string { return p.Mount() + "/shuffle/job" }
 
 // nothingIsLeft looks for the job, which goes with its application.
 func nothingIsLeft(t *testing.T, p *daemon.Place) {
@@ -113,12 +103,11 @@ func nothingIsLeft(t *testing.T, p *daemon.Place) {
 }
 
 // run runs an application, with options of spark-submit.
-func run(t *testing.T, master string, options, jobs []string) map[string]result {
+func run(t *testing.T, home spark.Home, master string, options, jobs []string) map[string]result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTime)
 	defer cancel()
 	dir := t.TempDir()
-	home := absolute(t, "build/spark")
 	const java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 	line := []string{"--master", master, "--class", "Jobs", "--driver-memory", "512m", "--driver-java-options", java}
 	for _, conf := range []string{
@@ -136,15 +125,14 @@ func run(t *testing.T, master string, options, jobs []string) map[string]result 
 		line = append(line, "--conf", conf)
 	}
 	line = append(line, options...)
-	line = append(append(line, absolute(t, "build/jobs.jar")), jobs...)
-	cmd := exec.CommandContext(ctx, home+"/bin/spark-submit", line...)
-	cmd.Dir = dir
-	cmd.Env = environment(home)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	line = append(append(line, home.Jobs()), jobs...)
+	cmd := home.Submit(ctx, dir, line...)
 	var words strings.Builder
 	cmd.Stderr = &words
 	out, err := cmd.Output()
-	os.RemoveAll(home + "/work") // of the executors
+	if err := home.Clean(); err != nil {
+		t.Error(err)
+	}
 	if err != nil {
 		text := words.String()
 		t.Fatalf("%v: %v: %s", jobs, err, text[max(0, len(text)-20_000):])
@@ -159,17 +147,4 @@ func run(t *testing.T, master string, options, jobs []string) map[string]result 
 		results[r.Job] = r
 	}
 	return results
-}
-
-func environment(home string) []string {
-	return append(os.Environ(), "SPARK_HOME="+home, "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_HOSTNAME=localhost", "SPARK_SCALA_VERSION=2.13")
-}
-
-func absolute(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
