@@ -112,7 +112,7 @@ soak: deps
 
 # What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.
 bench: deps build
-	@test/deps iperf3 redis-server
+	@test/deps iperf3 redis-server python3
 	$(MAKE) -s -C test/mpi
 	$(GO) run ./test/bench $(BENCH)
 

@@ -116,7 +116,10 @@ func glob(pattern string) []string {
 
 // output runs a program and returns what it printed.
 func output(name string, args ...string) string {
-	cmd := exec.Command(name, args...)
+	return printed(exec.Command(name, args...))
+}
+
+func printed(cmd *exec.Cmd) string {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

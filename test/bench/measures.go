@@ -58,6 +58,10 @@ var measures = []measure{
 	{name: "pool, words of 1 GiB of text counted by combine=sum / awk, sort and uniq", target: 0.5, atMost: true, setup: poolWords},
 	{name: "pool, the same / a table of mawk", target: 1, atMost: true, setup: poolWordTable},
 	{name: "pool, 1 GiB of lines sorted, 99 of 100 in one part, read by ranges of maps / spread evenly", target: 1.3, atMost: true, setup: poolSkew},
+	{name: "pool, 2 GiB of GenSort's records sorted, 16 maps and 8 ranges / Hadoop's TeraSort", target: 0.3, atMost: true, setup: poolTera},
+	{name: "pool, the same / PySpark's sortByKey", target: 0.4, atMost: true, setup: poolPySpark},
+	{name: "pool, TeraSort of 2 GiB on Spark, 2 executors, with the plug-in / without", target: 1.1, atMost: true, setup: sparkTera()},
+	{name: "pool, the same from when an executor is killed after the maps", target: 0.6, atMost: true, setup: sparkTera("killed")},
 }
 
 var figures = []figure{

@@ -26,8 +26,7 @@ func (b *bench) pool() *pooled {
 
 // stage makes a stage, and returns what removes its job: then its memory is free.
 func (p *pooled) stage(spec string) (dir string, remove func()) {
-	p.jobs++
-	job := filepath.Join(p.b.mnt, "shuffle", fmt.Sprint("job", p.jobs))
+	job := p.job()
 	dir = job + "/stage"
 	check(os.MkdirAll(dir, 0o700))
 	check(os.WriteFile(dir+"/spec", []byte(spec), 0o600))
@@ -35,6 +34,12 @@ func (p *pooled) stage(spec string) (dir string, remove func()) {
 		quiet("rm", "-r", job)
 		p.b.awaitNoJobs()
 	}
+}
+
+// job is the name of one that is not there yet.
+func (p *pooled) job() string {
+	p.jobs++
+	return filepath.Join(p.b.mnt, "shuffle", fmt.Sprint("job", p.jobs))
 }
 
 // awaitNoJobs waits until the daemon has freed what jobs of its pool had in memory.
@@ -129,8 +134,7 @@ func poolExchange(b *bench) (ours, theirs func() float64) {
 		return value(out, "seconds")
 	}
 	ours = func() float64 {
-		p.jobs++
-		job := filepath.Join(b.mnt, "shuffle", fmt.Sprint("job", p.jobs))
+		job := p.job()
 		check(os.Mkdir(job, 0o700))
 		defer b.awaitNoJobs()
 		defer quiet("rm", "-r", job)

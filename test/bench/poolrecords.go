@@ -26,6 +26,7 @@ type recordJob struct {
 	pieces []string // what reducers read, by their names without part-
 	merged string   // in shell, what puts pieces together as the peer's bytes are
 	want   string   // a file of these
+	check  func(pieces ...string)
 }
 
 // sorting is a job that sorts the lines of files by all their bytes.
@@ -57,7 +58,7 @@ func (j *recordJob) peer(script, to string) {
 
 // expect has a script print the bytes of all pieces.
 func (j *recordJob) expect(script string) {
-	j.want = j.in + ".want"
+	j.want, j.check = j.in+".want", j.compare
 	if _, err := os.Stat(j.want); err != nil {
 		j.peer(script, j.want)
 		unix.Sync() // what is still to be written would slow the first turns
@@ -72,8 +73,13 @@ func (j *recordJob) turn() float64 {
 		j.b.parallel(numbers(recordMaps), j.task+` <"$1/$0" >"$2/.map-$0.0"; mv -f "$2/.map-$0.0" "$2/map-$0"`, j.in, dir)
 		j.b.parallel(j.pieces, `cat "$1/part-$0"`, dir)
 	})
-	j.b.script(`cd "$0"; want=$1; shift; `+j.merged+` "$@" | cmp - "$want"`, append([]string{dir, j.want}, prefixed("part-", j.pieces)...)...)
+	j.check(prefixed(dir+"/part-", j.pieces)...)
 	return took
+}
+
+// compare compares the bytes of all pieces with the peer's.
+func (j *recordJob) compare(pieces ...string) {
+	j.b.script(j.merged+` "$@" | cmp - "$0"`, append([]string{j.want}, pieces...)...)
 }
 
 func prefixed(by string, names []string) (all []string) {
