@@ -22,9 +22,10 @@ type sealing struct {
 	file   *os.File // what is committed: the same, or what it was divided into
 	tail   *os.File // and what comes after that, if anything does
 	table  table
-	size   int64 // of both
-	after  int64 // bytes of the tail
-	named  bool  // it was given the name of a map now: one that has it since an earlier time may be committed
+	size   int64    // of both
+	after  int64    // bytes of the tail
+	sums   []uint64 // of all pieces of the file, if they are known
+	named  bool     // it was given the name of a map now: one that has it since an earlier time may be committed
 }
 
 // joined is what is committed.
@@ -75,7 +76,12 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 		return err
 	}
 	sum := newSumming(o)
-	if err = sum.add(s.file, s.size-s.after); err == nil && s.tail != nil {
+	if s.sums != nil {
+		sum.know(s.sums)
+	} else {
+		err = sum.add(s.file, s.size-s.after)
+	}
+	if err == nil && s.tail != nil {
 		err = sum.add(s.tail, s.after)
 	}
 	if err == nil {

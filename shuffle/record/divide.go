@@ -15,8 +15,9 @@ import (
 // A Divided map has its records by part.
 type Divided struct {
 	Bytes     []byte
-	AsWritten bool   // the records stand so already: Bytes are what comes after them
-	Offsets   []byte // where each part begins, and where the last ends: little-endian numbers of 64 bits
+	AsWritten bool     // the records stand so already: Bytes are what comes after them
+	Sums      []uint64 // the xxh64 of each piece that stands so, if they were taken on the way
+	Offsets   []byte   // where each part begins, and where the last ends: little-endian numbers of 64 bits
 }
 
 // Divide divides a map into parts, by the hashes of keys; or by the offsets that its writer
@@ -62,6 +63,7 @@ type division struct {
 	parts []share
 
 	sorted bool     // the records of each part are as they were written, and are not combined
+	sums   sums     // of the slices that have begun, but for the last
 	slices uint64   // that the one part is cut into
 	starts []uint64 // where they do, as far as the records are sorted
 	tally  *tally   // of records that are combined, if there are few keys
@@ -159,8 +161,12 @@ func (d *division) count() error {
 			return nil
 		}
 		for uint64(at) >= border {
+			d.sums.next(d.from, at, len(d.starts) > 0)
 			d.starts = append(d.starts, uint64(at))
 			border = d.border(uint64(len(d.starts)), n)
+		}
+		if at-d.sums.at > sumBytes {
+			d.sums.upTo(d.from, at)
 		}
 		prefix := d.prefix(key)
 		if d.given == nil || part == last.part { // where keys rise over all parts, they do in each
@@ -398,6 +404,12 @@ func (d *division) sliceAsWritten(memory Memory) (is Divided, err error) {
 			binary.LittleEndian.PutUint16(sample, noSample)
 		}
 		is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, start)
+	}
+	if is.AsWritten {
+		for uint64(len(d.sums.all)) < d.slices { // some may be empty
+			d.sums.next(d.from, len(d.from), true)
+		}
+		is.Sums = d.sums.all
 	}
 	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, n)
 	is.Offsets = binary.LittleEndian.AppendUint64(is.Offsets, n+d.slices*sampleBytes)

@@ -170,24 +170,26 @@ func (m *merge) advance(run int) error {
 	if err != nil {
 		return err
 	}
-	for i := (run + len(m.heads)) / 2; i > 0; i /= 2 {
-		winner = m.match(&m.losers[i], winner)
-	}
-	m.losers[0] = winner
+	m.losers[0] = m.play(winner, (run+len(m.heads))/2)
 	return nil
 }
 
-// match plays a contender against the loser of a node, which the one that loses is then, and
-// returns the other. Who wins is as good as random, and a processor that has guessed wrong
-// loses more time than it takes to exchange numbers, or not to, without a branch.
-func (m *merge) match(loser *contender, c contender) (winner contender) {
-	_, exchange := bits.Sub64(loser.prefix, c.prefix, 0)
-	if loser.prefix == c.prefix && m.tied(loser.run, c.run) {
-		exchange = 1
+// play plays a contender against the loser of a node, and who wins there against that of the
+// next, up to the root, and returns who has won all. Who wins is as good as random, and a
+// processor that has guessed wrong loses more time than it takes to exchange numbers, or not
+// to, without a branch.
+func (m *merge) play(c contender, node int) contender {
+	for ; node > 0; node /= 2 {
+		loser := &m.losers[node]
+		_, exchange := bits.Sub64(loser.prefix, c.prefix, 0)
+		if loser.prefix == c.prefix && m.tied(loser.run, c.run) {
+			exchange = 1
+		}
+		prefix, run := (loser.prefix^c.prefix)&-exchange, (loser.run^c.run)&-int(exchange)
+		loser.prefix, loser.run = loser.prefix^prefix, loser.run^run
+		c = contender{c.prefix ^ prefix, c.run ^ run}
 	}
-	prefix, run := (loser.prefix^c.prefix)&-exchange, (loser.run^c.run)&-int(exchange)
-	loser.prefix, loser.run = loser.prefix^prefix, loser.run^run
-	return contender{c.prefix ^ prefix, c.run ^ run}
+	return c
 }
 
 // before reports whether the head of a run comes before that of another.

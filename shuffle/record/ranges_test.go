@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
+
 	"rankfs/meta"
 	"rankfs/shuffle/record"
 )
@@ -78,14 +80,15 @@ func TestRangesAreOneOrder(t *testing.T) {
 	}
 }
 
-// A map in order is what one becomes that has the same records in another order.
+// A map in order is what one becomes that has the same records in another order, and its
+// slices have the sums that are said of them.
 func TestSlicesOfMapsInOrder(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		s := specOf(t, "record="+[]string{"line", "sizes"}[seed%2]+" by=range")
 		var records []string
 		for i := range r.IntN(40) {
-			text := fmt.Sprintf("%03d%s", i, strings.Repeat("x", r.IntN(100)))
+			text := fmt.Sprintf("%03d%s", i, strings.Repeat("x", r.IntN([]int{100, 50_000}[seed%8/7])))
 			if s.Kind == meta.Lines {
 				text += "\n"
 			} else {
@@ -95,6 +98,14 @@ func TestSlicesOfMapsInOrder(t *testing.T) {
 		}
 		slicesOf := func() record.Divided { return divide(t, s, strings.Join(records, ""), 16) }
 		inOrder := slicesOf()
+		if len(inOrder.Sums) != 16 {
+			t.Fatalf("seed %d: there are sums of %d slices", seed, len(inOrder.Sums))
+		}
+		for i, sum := range inOrder.Sums {
+			if sum != xxhash.Sum64(inOrder.Bytes[number(inOrder.Offsets, i):number(inOrder.Offsets, i+1)]) {
+				t.Errorf("seed %d: slice %d has another sum", seed, i)
+			}
+		}
 		r.Shuffle(len(records), func(i, k int) { records[i], records[k] = records[k], records[i] })
 		if is := slicesOf(); !bytes.Equal(is.Bytes, inOrder.Bytes) || !bytes.Equal(is.Offsets, inOrder.Offsets) {
 			t.Errorf("seed %d: %q at %x, and of maps in order %q at %x", seed, is.Bytes, is.Offsets, inOrder.Bytes, inOrder.Offsets)

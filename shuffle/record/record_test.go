@@ -385,6 +385,11 @@ func TestMapsInOrder(t *testing.T) {
 			t.Errorf("%s of %q, %d parts, asked for memory of %d bytes, want %d", test.spec, test.text, test.parts, asked, test.asked)
 		}
 		is = whole(is, test.text)
+		for i, sum := range is.Sums {
+			if piece := is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)]; sum != xxhash.Sum64(piece) {
+				t.Errorf("%s of %q: piece %d, %q, has another sum than is said", test.spec, test.text, i, piece)
+			}
+		}
 		if ends := number(is.Offsets, len(is.Offsets)/8-1); ends != uint64(len(is.Bytes)) {
 			t.Errorf("%s of %q: pieces end at %d of %d bytes", test.spec, test.text, ends, len(is.Bytes))
 		}
