@@ -109,12 +109,33 @@ func TestANodeThatEndsWaitsForNobody(t *testing.T) {
 	n, _ := leading(t, nodes)
 	w.isolate(n.id, nodes...)
 	eventually.True(t, "it leads no more, and stands for election", func() bool { return n.group.raft.State() == raft.Candidate })
+	n.ends()
+}
+
+// Nor for Raft, which does not answer what it is asked when it is shut down.
+func TestANodeThatEndsIsAskedWhetherItLeads(t *testing.T) {
+	nodes, _ := voting(t, 3)
+	n, _ := leading(t, nodes)
+	n.group.endRaft()
+	for range 30 { // of which it forgets half
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := n.group.verify(ctx); !errors.Is(err, meta.ErrUnavailable) {
+			t.Errorf("it leads: %v", err)
+		}
+		cancel()
+	}
+	n.ends()
+}
+
+// ends stops a node, which must come to an end.
+func (n *node) ends() {
+	n.t.Helper()
 	ended := make(chan struct{})
 	go func() {
 		n.stop()
 		close(ended)
 	}()
-	eventually.True(t, "it has ended", func() bool {
+	eventually.True(n.t, "it has ended", func() bool {
 		select {
 		case <-ended:
 			return true

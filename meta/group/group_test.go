@@ -241,7 +241,7 @@ func put(n *node, name string) error {
 }
 
 func TestOneNodeAlone(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	n := newNode(t, 0).found()
 	if err := put(n, "a"); err != nil {
 		t.Fatal(err)

@@ -179,10 +179,8 @@ func (r *replica) observe(ctx context.Context) {
 // write has Raft do something that goes through the log. Where followers answer but
 // cannot write, their disks full, Raft waits for ever; the caller does not.
 func (r *replica) write(ctx context.Context, begin func() raft.Future) (raft.Future, error) {
-	select {
-	case r.writes <- struct{}{}:
-	default:
-		return nil, fmt.Errorf("the leader %w: %d commands wait to be written; are disks full? see: rankfs node ls", meta.ErrUnavailable, maxWrites)
+	if err := r.reserve(); err != nil {
+		return nil, err
 	}
 	future := begin()
 	written := make(chan error, 1)
@@ -195,6 +193,35 @@ func (r *replica) write(ctx context.Context, begin func() raft.Future) (raft.Fut
 		return future, leaderless(err)
 	case <-ctx.Done():
 		return nil, meta.Worded(meta.ErrUnavailable, "write to the cluster's log: no majority of the voters has written it: %w", ctx.Err())
+	}
+}
+
+// verify asks a majority whether this node leads still. Raft never answers what it is asked
+// just before it shuts down, or after; so nothing waits for the goroutine that waits for it.
+func (r *replica) verify(ctx context.Context) error {
+	if err := r.reserve(); err != nil {
+		return err
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- r.raft.VerifyLeader().Error()
+		<-r.writes
+	}()
+	select {
+	case err := <-answered:
+		return leaderless(err)
+	case <-ctx.Done():
+		return meta.Worded(meta.ErrUnavailable, "ask whether this node leads: no majority of the voters has answered: %w", ctx.Err())
+	}
+}
+
+// reserve takes one of the places for what Raft is to answer.
+func (r *replica) reserve() error {
+	select {
+	case r.writes <- struct{}{}:
+		return nil
+	default:
+		return fmt.Errorf("the leader %w: %d commands wait to be written; are disks full? see: rankfs node ls", meta.ErrUnavailable, maxWrites)
 	}
 }
 
@@ -215,7 +242,7 @@ func (r *replica) upToDate(ctx context.Context) error {
 		if r.alone(r.config.Self.ID) && r.Leads() && r.raft.CurrentTerm() == term {
 			return nil // nobody else could lead
 		}
-		_, err := r.write(ctx, func() raft.Future { return r.raft.VerifyLeader() })
+		err := r.verify(ctx)
 		if err != nil || r.raft.CurrentTerm() == term {
 			return err
 		}
