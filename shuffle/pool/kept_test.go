@@ -345,6 +345,22 @@ func TestUses(t *testing.T) {
 	})
 }
 
+// Who uses a job is said by names of hosts, also of one that is down.
+func TestUsersAreHosts(t *testing.T) {
+	s := newSite(t, 2)
+	m, down := s.members[0], s.members[1].id
+	m.stage("s", "maps=1")
+	s.must(state.Sender{Node: down}, &state.UseJob{Node: down, Name: "j", Open: true})
+	s.mu.lost[down] = true
+	r, err := m.of("s").Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := r.String(); !strings.Contains(text, "it is in use on host1\n") {
+		t.Errorf("state says\n%s", text)
+	}
+}
+
 // A job of which files are made, and a map is committed, while a node looks for what is no
 // more has lost nothing.
 func TestAJobThatComesWhileOthersAreSwept(t *testing.T) {

@@ -29,6 +29,7 @@ type State interface {
 	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
 	Blobs(stage uint64, dir string) []state.Blob
 	PoolBytes(job uint64) int64 // of all copies
+	HostOf(node string) string  // empty if it is not known
 	Changed() <-chan struct{}
 }
 

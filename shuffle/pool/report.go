@@ -47,7 +47,7 @@ type Report struct {
 	Refused *Refusal // the last, on this node
 	Parts   []int64  // bytes of each, if Weigh could find out
 
-	hosts     map[string]string // of nodes
+	hosts     map[string]string // of nodes that use the job
 	names     map[uint64]string // of what is lost, and of blobs
 	unweighed string            // why there are no Parts
 }
@@ -72,8 +72,8 @@ func (g *Stage) Report() (r Report, err error) {
 	}
 	nodes := p.config.Nodes()
 	r.hosts = make(map[string]string)
-	for _, n := range nodes {
-		r.hosts[n.ID] = n.Host
+	for id := range r.Job.Users { // which may be down
+		r.hosts[id] = p.config.State.HostOf(id)
 	}
 	commits := p.config.State.Commits(g.number)
 	r.Wanted = p.wanted(r.Stage.Spec)
