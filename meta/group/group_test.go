@@ -172,6 +172,9 @@ func (n *node) try(founds bool) error {
 	return nil
 }
 
+// hasBegun reports whether a node runs and has said that it was started.
+func (n *node) hasBegun() bool { return n.group != nil && n.group.hasBegun() }
+
 func (n *node) stop() {
 	if n.group == nil {
 		return

@@ -14,7 +14,7 @@ var model = porcupine.Model{
 		byKey := make(map[string][]porcupine.Operation)
 		for _, o := range history {
 			a := o.Input.(asked)
-			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token", "leave": "step", "begin": "step", "lose": "commit", "committed": "commit"}[a.kind]
+			kind := map[string]string{"claims": "claim", "drop": "token", "redeem": "token", "leave": "step", "begin": "step", "death": "step", "lose": "commit", "committed": "commit"}[a.kind]
 			if kind == "" {
 				kind = a.kind
 			}
@@ -89,7 +89,7 @@ func (s thing) do(a asked) (thing, seen) {
 		s.giveBack(a.worker)
 		s.left[a.worker] = true
 		return s, seen{}
-	case "begin":
+	case "begin", "death":
 		for slot := a.worker; slot < slots; slot += int(a.take) {
 			s.giveBack(slot)
 		}
@@ -170,6 +170,7 @@ func (s thing) step(a asked) (thing, seen) {
 		}
 	}
 	switch {
+	case a.take < 0:
 	case s.done[a.take]:
 		r.Refused = state.RefusedDone
 	case holders >= 2:

@@ -66,31 +66,45 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 	return p
 }
 
-// at is a node as it is now.
+// at is a node as it is now, or the next one that runs.
 func (p *troop) at(i int) (*Group, *state.Machine) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+	for p.nodes[i].group == nil {
+		i = (i + 1) % len(p.nodes)
+	}
 	return p.nodes[i].group, p.nodes[i].machine
 }
 
 // heal has all links and disks be well again.
 func (p *troop) heal() {
 	p.net.heal()
-	for _, n := range p.nodes {
-		n.disk.fail(nil, false)
+	for i := range p.nodes {
+		p.disk(i).fail(nil, false)
 	}
 }
 
-// begun reports whether a node has said that it was started.
+// disk is a node's, as it is now or was when it ended.
+func (p *troop) disk(i int) *platter {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.nodes[i].disk
+}
+
+// begun is hasBegun of a node as it is now.
 func (p *troop) begun(i int) bool {
-	g, _ := p.at(i)
-	return g.hasBegun()
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.nodes[i].hasBegun()
 }
 
 // history has clients do things at random amid trouble, and checks what they saw.
 func (p *troop) history() {
 	p.number++
 	r := &run{troop: p, dataset: fmt.Sprintf("d%d", p.number), begins: time.Now()}
+	for i := range p.nodes {
+		r.locals = append(r.locals, &stepper{run: r, client: workers*lives + i, random: rand.New(rand.NewPCG(p.seed, uint64(p.number*100+workers+i)))})
+	}
 	p.heal()
 	for i := range p.nodes {
 		eventually.True(p.t, "it has begun", func() bool { return p.begun(i) })
@@ -135,9 +149,9 @@ func (p *troop) history() {
 const (
 	workers = 5
 	units   = 12
-	actions = 14 // of a client
-	lives   = 3  // of a client as a worker
-	slots   = workers * lives
+	actions = 14                // of a client
+	lives   = 3                 // of a client as a worker
+	slots   = workers*lives + 5 // one more for each node
 )
 
 // A run is one history in the making.
@@ -148,6 +162,8 @@ type run struct {
 	stage      state.StageName
 	begins     time.Time
 	others     sync.WaitGroup // beside clients
+	locals     []*stepper     // a worker of each node, beside those of clients
+	dying      sync.Mutex     // held until a node that dies is back
 	log        sync.Mutex
 	ops        []porcupine.Operation
 }
@@ -159,21 +175,22 @@ func (r *run) queue() string {
 func (r *run) must(c state.Command) state.Result {
 	r.t.Helper()
 	var result state.Result
-	eventually.True(r.t, "a leader executes it", func() bool {
+	if !r.until("a leader executes it", func(ctx context.Context) (err error) {
 		g, _ := r.at(0)
-		got, err := g.Do(r.t.Context(), c)
+		result, err = g.Do(ctx, c)
 		if err != nil && !errors.Is(err, meta.ErrUnavailable) {
 			r.t.Fatal(err)
 		}
-		result = got
-		return err == nil
-	})
+		return err
+	}) {
+		r.t.FailNow()
+	}
 	return result
 }
 
 // An asked is what a client wants, a seen what it got.
 type asked struct {
-	kind   string // claim, claims, settle, token, drop, redeem, commit, lose, committed, step, leave, begin
+	kind   string // claim, claims, settle, token, drop, redeem, commit, lose, committed, step, leave, begin, death
 	key    string
 	value  string
 	worker int
@@ -363,8 +380,13 @@ func (w *stepper) step() {
 	if (w.lost || w.random.IntN(6) == 0) && w.life+1 < lives {
 		w.die()
 	}
+	w.take(w.random.Int64N(units))
+}
+
+// take finishes what the worker holds, as far as it knows, and takes a unit; -1 for none.
+func (w *stepper) take(unit int64) {
 	if !w.lost {
-		got := w.make(w.held, w.random.Int64N(units))
+		got := w.make(w.held, unit)
 		w.lost, w.held = got.unknown, got.step.Unit >= 0
 	}
 }
