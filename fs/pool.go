@@ -129,7 +129,7 @@ type PoolAttempts interface {
 	MayGrow(bytes int64) error
 	// Reserve has one of the files of an attempt count as one of so many bytes, or says why
 	// it cannot have those.
-	Reserve(name string, bytes int64) (undo func(), err error)
+	Reserve(ctx context.Context, name string, bytes int64) (undo func(), err error)
 	// Commit makes an attempt the map, if no other was before it; then it is discarded,
 	// or with exclusive refused.
 	Commit(ctx context.Context, a meta.Attempt, exclusive bool) error

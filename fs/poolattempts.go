@@ -109,9 +109,9 @@ func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle
 }
 
 // reserving has a file of an attempt reserve bytes.
-func (n *stageDir) reserving(name string) func(int64) (func(), error) {
-	return func(bytes int64) (func(), error) {
-		undo, err := n.stage.Attempts().Reserve(name, bytes)
+func (n *stageDir) reserving(name string) func(context.Context, int64) (func(), error) {
+	return func(ctx context.Context, bytes int64) (func(), error) {
+		undo, err := n.stage.Attempts().Reserve(ctx, name, bytes)
 		if err != nil {
 			n.stage.Refused("allocate "+name, err)
 		}

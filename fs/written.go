@@ -24,7 +24,7 @@ type written struct {
 
 	// Reserve has the file count as one of so many bytes, if there is more than the file
 	// system to ask.
-	reserve func(bytes int64) (undo func(), err error)
+	reserve func(ctx context.Context, bytes int64) (undo func(), err error)
 
 	mu struct {
 		sync.Mutex
@@ -190,11 +190,11 @@ func (w *written) writer() (*os.File, error) {
 func (w *written) Fsync(context.Context, uint32) syscall.Errno { return plainErrno(w.file.Sync()) }
 
 // Allocate implements fusefs.FileAllocater.
-func (w *written) Allocate(_ context.Context, off, size uint64, mode uint32) syscall.Errno {
+func (w *written) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
 	undo := func() {}
 	if w.reserve != nil {
 		var err error
-		if undo, err = w.reserve(int64(off + size)); err != nil {
+		if undo, err = w.reserve(ctx, int64(off+size)); err != nil {
 			return plainErrno(err)
 		}
 	}
@@ -209,8 +209,8 @@ func (w *written) Allocate(_ context.Context, off, size uint64, mode uint32) sys
 }
 
 // growing asks whether there may be what the file has not yet.
-func (w *written) growing(may func(bytes int64) error) func(bytes int64) (undo func(), err error) {
-	return func(bytes int64) (func(), error) {
+func (w *written) growing(may func(bytes int64) error) func(ctx context.Context, bytes int64) (undo func(), err error) {
+	return func(_ context.Context, bytes int64) (func(), error) {
 		info, err := w.file.Stat()
 		if err == nil {
 			err = may(max(0, bytes-info.Size()))

@@ -138,6 +138,7 @@ func TestAHostileMember(t *testing.T) {
 		func() state.Command { return &state.OfferPool{ID: hostile.id, Bytes: 1} },
 		func() state.Command { return &state.MakeJob{Node: hostile.id, Name: "j", Nonce: 1} },
 		func() state.Command { return &state.SetQuota{Name: "j", Quota: 1 << 30} },
+		func() state.Command { return &state.ReserveQuota{Node: hostile.id, Name: "j", Asked: 1} },
 		func() state.Command { return &state.UseJob{Node: hostile.id, Name: "j", Open: true} },
 		func() state.Command { return &state.MakeStage{Job: "j", Name: "s", Nonce: 1} },
 		func() state.Command { return &state.SpecifyStage{StageName: stage, Spec: "maps=1"} },

@@ -52,6 +52,7 @@ func seeds() []state.Command {
 		&state.OfferPool{Entry: state.Entry{By: id(1)}, ID: id(1), Bytes: 1 << 30, Full: true},
 		&state.SetQuota{Entry: state.Entry{By: id(1)}, Name: "j", Number: 1, Quota: 7},
 		&state.BeginStage{Entry: state.Entry{By: id(1)}, StageName: stageName},
+		&state.ReserveQuota{Entry: state.Entry{By: id(1)}, Node: id(1), Name: "j", Number: 1, Asked: 5, Freed: 2},
 	}
 }
 

@@ -58,6 +58,7 @@ func (*pool) commands() []command {
 		{kind: 35, blank: blank[DropBlob], by: members, since: Signed},
 		{kind: 37, blank: blank[SetQuota], by: members, since: Signed},
 		{kind: 38, blank: blank[BeginStage], by: members, since: Signed},
+		{kind: 39, blank: blank[ReserveQuota], by: owns, since: Signed},
 	}
 }
 
@@ -84,6 +85,9 @@ type PoolJob struct {
 	Users  map[string]int64 `json:",omitempty"` // nodes on which something of it is open, since when
 
 	Datasets []string `json:"-"` // that are made of it, as it was read; it stays while there are any
+
+	// Reserved is what nodes have reserved of the quota for their attempts, in all copies.
+	Reserved map[string]Reserved `json:",omitempty"`
 }
 
 // Lives is how long the job lives when nobody uses it.
@@ -154,6 +158,11 @@ func (in *restorer) poolJob(j PoolJob) error {
 	}
 	for id := range j.Users {
 		if _, err := in.s.member(id); err != nil {
+			return errWrong
+		}
+	}
+	for id, r := range j.Reserved {
+		if _, err := in.s.member(id); err != nil || r.Asked < 0 || r.Freed < 0 || r.Bytes < 0 || r.Bytes > r.Asked {
 			return errWrong
 		}
 	}

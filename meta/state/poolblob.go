@@ -89,7 +89,7 @@ func (c *PutBlobs) apply(s *state) (Result, error) {
 		}
 		all.add(n)
 	}
-	if err := p.hasRoom(c.Job, g, all); err != nil {
+	if err := p.hasRoom(c.Job, g, all, 0); err != nil {
 		return Result{}, err
 	}
 	for _, d := range c.Dirs {

@@ -99,8 +99,18 @@ func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, err
 	if lost {
 		n.count = 0
 	}
-	if err := p.hasRoom(job, *g, n); err != nil {
+	j, err := p.named(job, g.Job)
+	if err != nil {
 		return Commit{}, err
+	}
+	r := j.Reserved[is.Writer]
+	taken := min(n.bytes, r.Bytes)
+	if err := p.hasRoom(job, *g, n, taken); err != nil {
+		return Commit{}, err
+	}
+	if taken > 0 {
+		r.Bytes -= taken
+		p.put(j.reserving(is.Writer, r))
 	}
 	if lost {
 		p.setCommit(s, *g, is)
@@ -115,7 +125,7 @@ func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, err
 func (p *pool) admitBlob(s *state, job string, g *PoolStage, is Commit) (Commit, error) {
 	n, err := p.mayPut(s, g, is, false, nil)
 	if err == nil {
-		err = p.hasRoom(job, *g, n)
+		err = p.hasRoom(job, *g, n, 0)
 	}
 	if err != nil {
 		return Commit{}, err

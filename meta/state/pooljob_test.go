@@ -3,6 +3,8 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -169,6 +171,59 @@ func TestQuotaOfAJob(t *testing.T) {
 	c.won(k)
 	c.do(signedBy(other, &state.DropStage{StageName: stageName}))
 	has(0)
+}
+
+// What a node has reserved of a quota no others can have: not what is committed elsewhere, nor
+// what is reserved there. A commit is of what its node has reserved, as far as that goes. A
+// command that comes twice, or late, counts once. What a node had that was removed is free.
+func TestReservedQuota(t *testing.T) {
+	c := pooled(t, "maps=9")
+	c.do(signedBy(other, &state.SetQuota{Name: "j", Quota: 100}))
+	reserve := func(node string, asked, freed int64) state.Command {
+		return signedBy(node, &state.ReserveQuota{Node: node, Name: "j", Asked: asked, Freed: freed})
+	}
+	are := func(want map[string]int64, left int64) {
+		t.Helper()
+		c.m = through(t, c.m)
+		j, _ := c.m.PoolJob("j")
+		got := make(map[string]int64)
+		for node, r := range j.Reserved {
+			got[node] = r.Bytes
+		}
+		if !maps.Equal(got, want) || c.m.PoolLeft("j") != left {
+			t.Errorf("reserved: %v, and %d left; want %v and %d", got, c.m.PoolLeft("j"), want, left)
+		}
+	}
+	c.refuse(meta.ErrInvalid, reserve(other, 0, 0))
+	c.refuse(meta.ErrInvalid, reserve(other, 1, -1))
+	c.do(reserve(other, 60, 0))
+	c.do(reserve(other, 60, 0))
+	c.refuse(meta.ErrQuota, reserve(hostile, 41, 0))
+	c.do(reserve(hostile, 35, 0))
+	c.refuse(meta.ErrQuota, reserve(other, 66, 0))
+	c.do(reserve(other, 66, 6)) // the same again
+	c.refuseCommit(meta.ErrQuota, commitOf(0, 0, leader, 1))
+	are(map[string]int64{other: 60, hostile: 35}, 5)
+	c.won(commitOf(0, 0, other, 1))
+	c.won(commitOf(0, 1, other, 2)) // it has lost, and takes nothing
+	c.do(reserve(other, 60, 0))     // late
+	are(map[string]int64{other: 50, hostile: 35}, 5)
+	c.do(reserve(hostile, 35, 31))
+	are(map[string]int64{other: 50, hostile: 4}, 36)
+	c.won(commitOf(1, 0, hostile, 1)) // more than is reserved
+	are(map[string]int64{other: 50, hostile: 0}, 30)
+	c.do(reserve(other, 66, 46))
+	c.won(commitOf(2, 0, leader, 1))
+	are(map[string]int64{other: 10, hostile: 0}, 60)
+	c.do(reserve(hostile, 95, 31))
+	c.refuseCommit(meta.ErrQuota, commitOf(3, 0, leader, 1))
+	c.do(signedBy(operator, &state.Remove{ID: hostile}))
+	are(map[string]int64{other: 10}, 70)
+	c.won(commitOf(3, 0, leader, 1))
+	c.do(signedBy(other, &state.SetQuota{Name: "j"}))
+	c.do(reserve(other, 1<<62, 46)) // there is nothing to reserve
+	are(map[string]int64{other: 0}, math.MaxInt64)
+	c.refuse(meta.ErrNotExist, signedBy(other, &state.ReserveQuota{Node: other, Name: "j", Number: 1, Asked: 1}))
 }
 
 // A quota can be made larger, smaller than what there is, which then stays, or be lifted; a

@@ -35,6 +35,15 @@ func (m *Machine) PoolBytes(job uint64) int64 {
 	return bytes
 }
 
+// PoolLeft is what nobody has of a job's quota, or has reserved.
+func (m *Machine) PoolLeft(name string) int64 {
+	s, done := m.read()
+	defer done()
+	p := s.pool()
+	j, _ := p.jobs.get(name)
+	return p.left(j)
+}
+
 // Stages are those of a job, by name.
 func (m *Machine) Stages(job uint64) (all []PoolStage) {
 	s, done := m.read()

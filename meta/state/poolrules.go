@@ -54,9 +54,9 @@ type need struct {
 func (n *need) add(more need) { n.count, n.bytes = n.count+more.count, n.bytes+more.bytes }
 
 // hasRoom refuses what is more than there may be, or with which the job has more than its
-// quota. Copies that are made later are no matter of the quota: they are as many as were
-// wanted.
-func (p *pool) hasRoom(job string, g PoolStage, n need) error {
+// quota, of which less is needed by what is reserved. Copies that are made later are no
+// matter of the quota: they are as many as were wanted.
+func (p *pool) hasRoom(job string, g PoolStage, n need, reserved int64) error {
 	if p.count+n.count > MaxCommits {
 		return fmt.Errorf("the shuffle pool %w: it has %d maps and blobs; remove some", meta.ErrBusy, p.count)
 	}
@@ -64,9 +64,8 @@ func (p *pool) hasRoom(job string, g PoolStage, n need) error {
 	if err != nil {
 		return err
 	}
-	if has, _ := p.kept.get(j.Number); j.Quota > 0 && n.bytes > 0 && has+n.bytes > j.Quota {
-		return meta.Worded(meta.ErrQuota, "job %s has %d bytes of a quota of %d, all copies counted, and stage %s would have %d more; remove stages, or give it a larger quota: rankfs shuffle quota %[1]s SIZE",
-			job, has, j.Quota, g.Name, n.bytes)
+	if n.bytes > 0 && n.bytes-reserved > p.left(j) {
+		return p.overQuota(j, "stage "+g.Name+" would have %d more", n.bytes)
 	}
 	return nil
 }

@@ -195,13 +195,18 @@ func (p *pool) toChange(s *state, stage uint64) *commits {
 	return t
 }
 
-// leave says that a node was removed: nothing is open there any more, and its copies
-// are lost.
+// leave says that a node was removed: nothing is open there any more, nor reserved, and its
+// copies are lost.
 func (p *pool) leave(s *state, node string) {
 	for _, j := range sorted(&p.jobs) {
 		if _, ok := j.Users[node]; ok {
-			p.put(j.without(node, s.Now))
+			j = j.without(node, s.Now)
 		}
+		if _, ok := j.Reserved[node]; ok {
+			j.Reserved = maps.Clone(j.Reserved)
+			delete(j.Reserved, node)
+		}
+		p.put(j)
 	}
 	for _, g := range p.stages.m {
 		for _, c := range slices.Collect(p.maps(g.Number)) {

@@ -99,6 +99,7 @@ func permissions() []permission {
 		{"MakeJob", func() state.Command { return &state.MakeJob{Node: other, Name: "j", Nonce: 1} }, "sl"},
 		{"DropJob", func() state.Command { return &state.DropJob{Name: "j"} }, "omsl"},
 		{"SetQuota", func() state.Command { return &state.SetQuota{Name: "j", Quota: 1} }, "omsl"},
+		{"ReserveQuota", func() state.Command { return &state.ReserveQuota{Node: other, Name: "j", Asked: 1} }, "sl"},
 		{"UseJob", func() state.Command { return &state.UseJob{Node: other, Name: "j"} }, "sl"},
 		{"MakeStage", func() state.Command { return &state.MakeStage{Job: "j", Name: "s"} }, "omsl"},
 		{"DropStage", func() state.Command { return &state.DropStage{StageName: stageName} }, "omsl"},

@@ -129,7 +129,9 @@ func (b *Blobs) Write(name string) (done func(), err error) {
 }
 
 // MayGrow says why such files must not have so many more bytes, if so.
-func (b *Blobs) MayGrow(bytes int64) error { return b.job.mayGrow(bytes, meta.DefaultCopies) }
+func (b *Blobs) MayGrow(bytes int64) error {
+	return b.job.mayGrow(bytes, meta.Stage{Copies: meta.DefaultCopies})
+}
 
 // A source is a file or directory of this node that becomes a blob of a name.
 type source struct {

@@ -133,6 +133,9 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	defer s.close()
+	if _, err := f.reserve(ctx, g.job, from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
+		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
+	}
 	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.sum()}
 	defer f.expect(mapPath(g.number, c))()
 	if err := g.copy(ctx, is, &c, s); err != nil {
@@ -154,6 +157,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		}
 		return errors.Join(s.unname(c), f.remove(g.number, a))
 	}
+	f.spent(from, c.Size*int64(len(c.Nodes)))
 	defer func() {
 		within, cancel := context.WithTimeout(ctx, agreeTime)
 		defer cancel()
@@ -167,8 +171,12 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 	if exclusive {
 		return unix.EEXIST
 	}
-	if _, err := f.store().Lstat(attemptPath(g.number, a)); err != nil {
+	from := attemptPath(g.number, a)
+	if _, err := f.store().Lstat(from); err != nil {
 		return err
+	}
+	if won, ok := g.winner(a.Map); ok && won.Attempt == a.Number && won.Writer == g.job.pool.config.Cluster.Self() {
+		f.spent(from, won.Size*int64(len(won.Nodes)))
 	}
 	return f.remove(g.number, a)
 }

@@ -69,6 +69,7 @@ func openFiles(dir string, number uint64) (*files, error) {
 		return nil, errors.Join(errors.New("nothing is mounted there any more"), root.Close(), os.Remove(dir))
 	}
 	f := &files{share: &share{dir: dir}, number: number, inspecting: make(chan struct{}, 1)}
+	f.promised.asking = make(chan struct{}, 1)
 	f.init(root)
 	return f, nil
 }

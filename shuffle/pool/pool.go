@@ -28,8 +28,8 @@ type State interface {
 	Commits(stage uint64) state.Maps
 	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
 	Blobs(stage uint64, dir string) []state.Blob
-	PoolBytes(job uint64) int64 // of all copies
-	HostOf(node string) string  // empty if it is not known
+	PoolLeft(job string) int64 // of its quota
+	HostOf(node string) string // empty if it is not known
 	Changed() <-chan struct{}
 }
 
@@ -146,6 +146,7 @@ func (p *Pool) Follow(ctx context.Context) {
 	p.uses.adopt(p.config.State.PoolJobs(), p.config.Cluster.Self())
 	p.local.adoptDisk()
 	tasks.Go(func() { p.copies.inspectAll(ctx) })
+	tasks.Go(func() { p.settle(ctx) })
 	repair := repairer{p.copies, p.peers}
 	tasks.Go(func() { p.afterChanges(ctx, sweep.sweep, func() { sweep.sweepJobs() }) })
 	for _, task := range []func(context.Context) (again bool){repair.repair, p.tallies.look} {

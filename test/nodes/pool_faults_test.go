@@ -33,6 +33,7 @@ func TestPoolOutlivesItsTroubles(t *testing.T) {
 		{"two attempts of one name", equalNames},
 		{"the leader is killed at the seal", killedAtTheSeal},
 		{"a host restarts with the same address", hostRestarts},
+		{"a node is killed that has reserved of a quota", reserverKilled},
 		{"a slow link", slowCopy},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -225,6 +226,36 @@ func cutOffWriter(m *team) {
 	m.voting()
 	g.sh(writer, commits+`commits "$1" 000000`)
 	g.has("other", m.Nodes...)
+}
+
+// reserverKilled: what an attempt has reserved of a quota no attempt of another node can have,
+// also when the daemon was killed, until it is removed; then another has it.
+func reserverKilled(m *team) {
+	m.Nodes[0].Do("shuffle", "create", "quota/s", "maps=9", "copies=1", "--quota", "1MiB")
+	g := stage{m, "/shuffle/quota/s"}
+	reserver, others := m.Leader()
+	other := others[0]
+	g.sh(reserver, `: > "$1/.map-000000.0"; fallocate -l 600K "$1/.map-000000.0"`)
+	g.sh(other, `: > "$1/.map-000001.0"`)
+	refuses := func() {
+		m.t.Helper()
+		if err := g.try(other, `fallocate -l 500K "$1/.map-000001.0"`); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
+			m.t.Errorf("more than what is left of the quota is reserved: %v", err)
+		}
+	}
+	refuses()
+	reserver.Kill()
+	m.LeaderOf(others)
+	refuses()
+	reserver.Start()
+	m.voting()
+	g.sh(reserver, `head -c 100K /dev/zero > "$1/.map-000002.0"; mv "$1/.map-000002.0" "$1/map-000002"`)
+	refuses()
+	g.sh(reserver, `rm "$1/.map-000000.0"`)
+	eventually.Within(m.t, patience, "what was removed on one node another has", func() bool {
+		return g.try(other, `fallocate -l 900K "$1/.map-000001.0"`) == nil
+	})
+	g.gone()
 }
 
 // gone removes the job of the stage, so that the next has the room.
