@@ -16,7 +16,7 @@ import (
 type server struct{ *copies }
 
 func (s server) calls() (wire.Calls, wire.Pushes) {
-	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights}, wire.Pushes{pushCopy: s.takeCopy}
+	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights}, wire.Pushes{pushCopy: s.takeCopy, pushTail: s.takeTail}
 }
 
 // asked is the request of another node. Which attempts it means both know by what the
@@ -152,7 +152,13 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	if !t.is(r.Commit.Sum, r.Commit.Size) {
 		return nil, fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
 	}
-	if err := f.take(g.Spec.Durable, name, t, in); err != nil {
+	if r.Has > 0 {
+		before := tailName{r.Commit.Map, r.Commit.Attempt, r.Commit.Writer, r.Nonce}.file(r.Stage)
+		err = f.takeRest(g.Spec.Durable, name, t, before, r.Has, in)
+	} else {
+		err = f.take(g.Spec.Durable, name, t, in)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 	}
 	if !r.Agreed {
@@ -162,11 +168,44 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	return nil, err
 }
 
+// takeTail takes what comes next of an attempt.
+func (s server) takeTail(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
+	var r tailRequest
+	if err := json.Unmarshal(q.Body, &r); err != nil {
+		return nil, fmt.Errorf("tail of a map %w: %w", meta.ErrInvalid, err)
+	}
+	j, g, err := s.numbered(ctx, r.Stage)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Generation != g.Generation:
+		return nil, fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
+	case r.At < 0 || q.Bytes == 0 || q.Bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
+		return nil, fmt.Errorf("tail of map %d %w", r.Map, meta.ErrInvalid)
+	}
+	f, err := s.files(j)
+	if err != nil {
+		return nil, err
+	}
+	defer f.enter()()
+	t, err := f.tailTo(r)
+	if err != nil {
+		return nil, err
+	}
+	err = t.take(int64(q.Bytes), in)
+	if err != nil {
+		f.tailed.giveUp(t)
+		return nil, fmt.Errorf("tail of map %d: %w", r.Map, err)
+	}
+	f.tailed.give(t)
+	return nil, nil
+}
+
 func (r copyRequest) check(g state.PoolStage, bytes uint64) error {
 	switch {
 	case r.Generation != g.Generation:
 		return fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.Commit.Size < 0 || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.Table+r.Commit.Size) != bytes,
+	case r.Has < 0 || r.Has > r.Commit.Size || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.Table+r.Commit.Size-r.Has) != bytes,
 		r.Commit.Map >= g.Numbers(), len(r.Commit.Writer) != 16:
 		return fmt.Errorf("copy of map %d %w", r.Commit.Map, meta.ErrInvalid)
 	}

@@ -48,7 +48,10 @@ func (g Attempts) Write(a meta.Attempt) (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.write(attemptPath(g.number, a))
+	if done, err = f.write(attemptPath(g.number, a)); err == nil {
+		g.job.pool.tails.begin(f, g.stage, a)
+	}
+	return done, err
 }
 
 // Remove removes the file of an attempt, or its offsets.
@@ -133,6 +136,9 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	defer s.close()
+	if t := g.job.pool.tails.take(ctx, f, from); s.file == s.source {
+		s.ahead = t
+	}
 	if _, err := f.reserve(ctx, g.job, from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}

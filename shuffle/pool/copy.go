@@ -30,7 +30,7 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 		if id == c.Writer {
 			return s.name(*c, is.Spec.Durable)
 		}
-		return p.peers.sendCopy(ctx, id, is, *c, sent{table: s.table, bytes: s.joined()})
+		return p.peers.sendCopy(ctx, id, is, *c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
 	}
 	first := ""
 	if !is.Spec.Ring {

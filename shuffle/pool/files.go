@@ -23,6 +23,7 @@ type files struct {
 	number     uint64
 	inspecting chan struct{} // has room for one
 	promised   promises
+	tailed     tailed
 }
 
 const (
@@ -85,6 +86,7 @@ func (f *files) end() error {
 
 func (f *files) close() error {
 	f.open.end()
+	f.tailed.end()
 	err := f.root.Close()
 	if f.disk != nil {
 		err = errors.Join(err, f.disk.Close())
@@ -151,6 +153,7 @@ func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) 
 			return false
 		}
 		for _, name := range names {
+			f.tailed.below(name + "/")
 			s.removeAll(name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,6 +24,7 @@ const (
 	callPieces  = 17 // the pieces; of a whole map its table first
 	pushCopy    = 18 // a copy of an attempt that is being committed
 	callWeigh   = 19 // what some maps have of each part, added up
+	pushTail    = 20 // what is written of an attempt that is not committed yet
 )
 
 // The peers are the other nodes, as this one asks them.
@@ -124,27 +126,44 @@ type copyRequest struct {
 	Commit            state.Commit
 	Table             int64 // bytes of it
 	Agreed            bool  // it is committed, and the cluster is to know of one more copy
+
+	// So many bytes came before, by a tail of that nonce, and do not come again.
+	Has   int64  `json:",omitempty"`
+	Nonce uint64 `json:",omitempty"`
 }
 
 // A sent is what is sent of a copy.
 type sent struct {
 	table  table
 	bytes  io.ReaderAt
-	agreed bool // it is committed
+	agreed bool  // it is committed
+	ahead  *tail // what went before; nil: nothing
 }
 
-// sendCopy gives a node a copy of an attempt.
+// sendCopy gives a node a copy of an attempt: what it has not yet of it, if that is right.
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
-	body, err := json.Marshal(copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed})
+	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number()}
+	if r.Has > 0 {
+		err := p.send(ctx, node, r, s.table, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
+		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
+			return err
+		}
+	}
+	r.Has, r.Nonce = 0, 0
+	return p.send(ctx, node, r, s.table, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
+}
+
+func (p peers) send(ctx context.Context, node string, r copyRequest, t table, rest io.Reader) error {
+	body, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + c.Size)}
+	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(t)) + r.Commit.Size - r.Has)}
 	_, err = p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
-		if err := emit(s.table); err != nil {
+		if err := emit(t); err != nil {
 			return err
 		}
-		return wire.From(s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))(ctx, emit)
+		return wire.From(rest)(ctx, emit)
 	})
 	return err
 }

@@ -94,6 +94,7 @@ type Pool struct {
 	peers   peers
 	spill   *spill
 	uses    uses
+	tails   tails
 	commits batcher
 	merging mergeRoom
 	tallies *tallies
@@ -112,6 +113,7 @@ func New(c Config) *Pool {
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses.init(p.agreed)
+	p.tails.peers = p.peers
 	p.commits.init(c.Cluster)
 	return p
 }
@@ -202,6 +204,7 @@ func (p *Pool) rest(ctx context.Context, d time.Duration, soon func()) bool {
 
 // Close gives back what the daemon has open. The files stay.
 func (p *Pool) Close() error {
+	p.tails.stopAll()
 	p.commits.close()
 	return p.local.close()
 }

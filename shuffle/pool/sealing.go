@@ -25,6 +25,7 @@ type sealing struct {
 	size   int64    // of both
 	after  int64    // bytes of the tail
 	sums   []uint64 // of all pieces of the file, if they are known
+	ahead  *tail    // what other nodes have of it already; nil: nothing
 	named  bool     // it was given the name of a map now: one that has it since an earlier time may be committed
 }
 

@@ -25,6 +25,7 @@ func TestPoolOutlivesItsTroubles(t *testing.T) {
 		name string
 		run  func(m *team)
 	}{
+		{"what is written goes ahead", writtenAhead},
 		{"the leader is not heard when it has agreed", answerLost},
 		{"a writer is cut off, and another commits", cutOffWriter},
 		{"nodes are killed amid a copy", killedAmidACopy},
@@ -107,6 +108,12 @@ func (g stage) sum(n *daemon.Place, file string) string {
 	return g.sh(n, `sha256sum < "$1/$2"`, file)
 }
 
+// layHollow is lay of an attempt of which nothing goes ahead: at its beginning it has a hole.
+func (g stage) layHollow(n *daemon.Place, number int) {
+	g.t.Helper()
+	g.sh(n, `truncate -s 4096 "$1/.map-$2.0"; seq -f "$2 %.0f" 9999999 | head -c "$3" >> "$1/.map-$2.0"`, mapName(number), fmt.Sprint(large-4096))
+}
+
 // moved is how many bytes a host was sent, and has sent, on its link.
 func (m *team) moved(n *daemon.Place) (in, out int64) {
 	m.t.Helper()
@@ -178,6 +185,39 @@ func (g stage) whole(n *daemon.Place) {
 	})
 }
 
+// writtenAhead: of what is written of an attempt the most is on another node before it is
+// committed, and is part of the copy there, also when the daemon is killed in between.
+func writtenAhead(m *team) {
+	g := m.stage("ahead", "maps=2 copies=2")
+	writer, want := m.Nodes[0], ""
+	for number := range 2 {
+		_, before := m.moved(writer)
+		g.lay(writer, number)
+		want += g.sum(writer, ".map-"+mapName(number)+".0")
+		eventually.Within(m.t, patience, "most of an attempt is on another node", func() bool {
+			_, sent := m.moved(writer)
+			return sent > before+large/4*3
+		})
+		if number == 1 {
+			writer.Kill()
+			writer.Start()
+			m.voting()
+		}
+		_, before = m.moved(writer)
+		g.sh(writer, commits+`commits "$1" "$2"`, mapName(number))
+		if _, sent := m.moved(writer); number == 0 && sent > before+large/2 {
+			m.t.Errorf("%d bytes were sent again", sent-before)
+		}
+	}
+	for _, n := range m.Nodes {
+		if got := g.sum(n, "map-000000") + g.sum(n, "map-000001"); got != want {
+			m.t.Errorf("on %s the maps have the sums %s, want %s", n.Host.Name, got, want)
+		}
+	}
+	g.whole(writer)
+	g.gone()
+}
+
 // answerLost: what the leader says to a writer is lost, from the midst of its copy on, so
 // that the writer cannot know what became of its attempt. Until it does nobody writes the
 // attempt, and the same name once more finds it.
@@ -185,7 +225,7 @@ func answerLost(m *team) {
 	g := m.stage("answer", "maps=1 copies=2")
 	leader, others := m.Leader()
 	writer := others[0]
-	g.lay(writer, 0)
+	g.layHollow(writer, 0)
 	want := g.sum(writer, ".map-000000.0")
 	_, ended := m.underWay(writer, true, func() error { // mv(1) would say what it sees of the target afterwards
 		return g.try(writer, `python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$1/.map-000000.0" "$1/map-000000"`)
@@ -215,7 +255,7 @@ func cutOffWriter(m *team) {
 	g := m.stage("cut", "maps=1 copies=2")
 	leader, others := m.Leader()
 	writer := others[0]
-	g.lay(writer, 0)
+	g.layHollow(writer, 0)
 	_, late := m.underWay(writer, true, func() error { return g.try(writer, `mv -T "$1/.map-000000.0" "$1/map-000000"`) })
 	m.must(writer.Host.LinkDown())
 	g.commit(leader, 0, "other")
@@ -272,7 +312,7 @@ func killedAmidACopy(m *team) {
 	_, others := m.Leader()
 	writer, want := others[0], ""
 	for number := range 2 {
-		g.lay(writer, number)
+		g.layHollow(writer, number)
 		want += g.sum(writer, ".map-"+mapName(number)+".0")
 		peer, ended := m.underWay(writer, true, func() error {
 			return g.try(writer, commits+`commits "$1" "$2"`, mapName(number))
