@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -26,7 +27,7 @@ func onEach(t *testing.T, networks []wiretest.Network, s *store, f func(t *testi
 		t.Run(w.Name, func(t *testing.T) {
 			l, dial := w.Listen(t)
 			server, _ := serve(t, l, s, wire.Limits{})
-			f(t, server, newClient(t, dial, wire.Config{}))
+			f(t, server, newClient(t, dial, wire.Config{Wait: time.Minute}))
 		})
 	}
 }
