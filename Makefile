@@ -40,8 +40,8 @@ ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/..
 # Packages go in the order that they are named in. These wait for a cluster's daemons
 # most of the time, so they go first, and beside them those that take longest: none of
 # them is to be the last one, which has all processors for itself. As many wait at a time,
-# there are more packages at a time than processors: two more, and where the detector
-# computes one more. The vet of go test is left out: that of make check says more.
+# there is one package more at a time than processors; with two more, tests of daemons wait
+# for each other's. The vet of go test is left out: that of make check says more.
 WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs $(LONG) ./fetch/hdfs/... ./test/secure ./test/plans ./test/upgrade ./test/copies
 LONG    = ./test/system ./meta/group ./cache
 
@@ -59,7 +59,7 @@ demo: deps build
 test: deps
 	@test/hadoop/prepare >/dev/null 2>&1 &
 	$(MAKE) -s -C test/mpi
-	$(GO) test -vet=off -p $$(($$(nproc) + 2)) -timeout 60m $(WAITING) ./...
+	$(GO) test -vet=off -p $$(($$(nproc) + 1)) -timeout 60m $(WAITING) ./...
 
 # What reads the source, and the packages that have one processor, of which the longest
 # wait for an election, go beside the race detector.

@@ -49,8 +49,9 @@ func within(limit time.Duration, is func() bool) bool {
 var errNotYet = errors.New("not yet")
 
 // Until waits until something is done without an error, or ctx is over: the error wraps
-// why it is, and what the last one was. Looking takes a third of the time at most: what is
-// waited for needs the processors too.
+// why it is, and what the last one was. Looking takes a tenth of the time, or ends three
+// seconds before it begins again: what is waited for needs the processors too, and many tests
+// wait at a time.
 func Until(ctx context.Context, do func() error) error {
 	pause := 100 * time.Microsecond
 	for {
@@ -62,7 +63,7 @@ func Until(ctx context.Context, do func() error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w, waiting for: %w", context.Cause(ctx), err)
-		case <-time.After(max(pause, 2*time.Since(begun))):
+		case <-time.After(max(pause, min(9*time.Since(begun), 3*time.Second))):
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}
