@@ -182,7 +182,10 @@ func (s *peers) lingering() (fd int) {
 		if err != unix.EAGAIN {
 			panic(err)
 		}
-		room, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 200)
+		err = unix.EINTR
+		for err == unix.EINTR {
+			room, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 200)
+		}
 		must(err)
 	}
 	must(unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600}))
