@@ -99,6 +99,30 @@ func TestOnlyWhatIsEmpty(t *testing.T) {
 	}
 }
 
+// A job lives as long as the spec of one of its stages says, whichever was written last.
+func TestLifeOfAJob(t *testing.T) {
+	c := pooled(t, "maps=1 ttl=1h")
+	lives := func(want time.Duration) {
+		t.Helper()
+		c.m = through(t, c.m)
+		if j, _ := c.m.PoolJob("j"); j.Lives() != want {
+			t.Errorf("it lives %v, want %v", j.Lives(), want)
+		}
+	}
+	lives(time.Hour)
+	second := state.StageName{Job: "j", Name: "t"}
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: "t", Nonce: 3}))
+	lives(time.Hour)
+	c.do(signedBy(other, &state.SpecifyStage{StageName: second, Spec: "maps=1 ttl=72h"}))
+	lives(72 * time.Hour)
+	c.do(signedBy(other, &state.SpecifyStage{StageName: stageName, Spec: "maps=2 ttl=2h"}))
+	lives(72 * time.Hour)
+	c.do(signedBy(other, &state.DropStage{StageName: second}))
+	lives(2 * time.Hour)
+	c.do(signedBy(other, &state.DropStage{StageName: stageName}))
+	lives(meta.DefaultLife)
+}
+
 // A user has so many jobs; those of others are no matter.
 func TestJobsOfAUser(t *testing.T) {
 	c := roled(t)

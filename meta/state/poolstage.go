@@ -80,7 +80,12 @@ func (c *DropStage) apply(s *state) (Result, error) {
 	if err := s.stageInUse(fmt.Sprintf("stage %s of job %s", c.Name, c.Job), g); err != nil {
 		return Result{}, err
 	}
-	s.pool().dropStage(g)
+	p := s.pool()
+	p.dropStage(g)
+	if j, err := p.named(c.Job, g.Job); err == nil {
+		j.Life = p.life(j)
+		p.put(j)
+	}
 	s.changed.cluster = true
 	return Result{}, nil
 }
@@ -158,13 +163,13 @@ func (c *SpecifyStage) apply(s *state) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	j.Life = int64(spec.Life)
-	p.put(j)
 	if g.Specified() {
 		g.Generation++
 	}
 	g.Spec = spec
 	p.stages.set(stageKey{g.Job, g.Name}, g)
+	j.Life = p.life(j)
+	p.put(j)
 	s.changed.cluster = true
 	return Result{Stage: &g}, nil
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -77,6 +78,17 @@ func (p *pool) dropStage(g PoolStage) {
 	p.forget(g)
 	p.stages.drop(stageKey{g.Job, g.Name})
 	p.names.drop(g.Number)
+}
+
+// life is how long a job lives unused: as long as the spec of one of its stages says.
+func (p *pool) life(j PoolJob) int64 {
+	most := int64(0)
+	for k, g := range p.stages.m {
+		if k.Job == j.Number && g.Specified() && !g.Blobs() {
+			most = max(most, int64(g.Spec.Life))
+		}
+	}
+	return cmp.Or(most, int64(meta.DefaultLife))
 }
 
 // Numbers is how many numbers there are that its maps can have.
