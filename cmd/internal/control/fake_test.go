@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -25,7 +26,25 @@ func TestMain(m *testing.M) {
 type fake struct {
 	work func(ctx context.Context, progress func(control.Progress)) error
 	fail error
-	got  any // the last request
+	got  got
+}
+
+// got is the last request. A call that its client has given up may be there still.
+type got struct {
+	mu sync.Mutex
+	is any
+}
+
+func (g *got) set(is any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.is = is
+}
+
+func (g *got) last() any {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.is
 }
 
 func (f *fake) Status() control.Status { return control.Status{PID: 7, Mount: "/mnt"} }
@@ -35,7 +54,7 @@ func (f *fake) All(context.Context) []control.NodeStatus {
 }
 
 func (f *fake) Load(r control.LoadRequest) (control.Load, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Load{Workers: 2, Jobs: []control.Job{{ViewName: named(r.Name), Ranks: []control.Rank{{Rank: 3}}}}}, f.fail
 }
 
@@ -79,7 +98,7 @@ func (f *fake) Cluster() control.Cluster {
 }
 
 func (f *fake) CreateToken(ctx context.Context, r control.TokenRequest) (control.Token, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Token{Token: "secret", Uses: r.Uses}, f.do(ctx, nil)
 }
 
@@ -88,27 +107,27 @@ func (f *fake) Tokens() []control.TokenInfo {
 }
 
 func (f *fake) DropToken(ctx context.Context, id string) error {
-	f.got = id
+	f.got.set(id)
 	return f.do(ctx, nil)
 }
 
 func (f *fake) DrainNode(ctx context.Context, r control.DrainRequest) error {
-	f.got = r
+	f.got.set(r)
 	return f.do(ctx, nil)
 }
 
 func (f *fake) RemoveNode(ctx context.Context, id string) error {
-	f.got = id
+	f.got.set(id)
 	return f.do(ctx, nil)
 }
 
 func (f *fake) PromoteNode(ctx context.Context, id string) (control.Promotion, error) {
-	f.got = id
+	f.got.set(id)
 	return control.Promotion{ID: id, Said: []string{"h"}, Needed: 2}, f.do(ctx, nil)
 }
 
 func (f *fake) Plan(ctx context.Context, r control.PlanRequest) (control.Survey, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Survey{ViewName: named(r.View), Ranks: 1 << 20, Program: &control.Program{Curve: []control.Point{{Local: 1, Most: 2}}}}, f.do(ctx, nil)
 }
 
@@ -123,27 +142,27 @@ func (f *fake) Queue(name string) (control.QueueDetail, error) {
 }
 
 func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Queue{ViewName: named(r.Name), Run: 2}, f.do(ctx, nil)
 }
 
 func (f *fake) DropQueue(ctx context.Context, name string) error {
-	f.got = name
+	f.got.set(name)
 	return f.do(ctx, nil)
 }
 
 func (f *fake) QueuePolicy(_ context.Context, r control.PolicyRequest) (control.Policy, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Policy{Name: r.Name, Names: []string{"x", "y"}}, f.fail
 }
 
 func (f *fake) Policy(r control.PolicyRequest) (control.Policy, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Policy{Name: r.Name, Names: []string{"a", "b"}}, f.fail
 }
 
 func (f *fake) PinCache(_ context.Context, r control.CachePinRequest) (control.CachePin, error) {
-	f.got = r
+	f.got.set(r)
 	return control.CachePin{ViewName: named(r.View), Tier: r.Tier, Kind: control.Chunks}, f.fail
 }
 
@@ -152,12 +171,12 @@ func (f *fake) Cached() control.CacheList {
 }
 
 func (f *fake) Evict(ctx context.Context, name string) (control.Eviction, error) {
-	f.got = name
+	f.got.set(name)
 	return control.Eviction{ViewName: named(name), Stayed: control.Held{Batches: 1}}, f.do(ctx, nil)
 }
 
 func (f *fake) Warm(ctx context.Context, r control.WarmRequest, p func(control.Progress)) (control.Warm, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Warm{ViewName: named(r.View), All: 9, Ready: 8, NoRoom: "full"}, f.do(ctx, p)
 }
 
@@ -166,37 +185,37 @@ func (f *fake) PoolJobs(context.Context) ([]control.PoolJob, error) {
 }
 
 func (f *fake) PoolJob(_ context.Context, u control.User, name string) (control.PoolJobDetail, error) {
-	f.got = u
+	f.got.set(u)
 	return control.PoolJobDetail{PoolJob: control.PoolJob{Job: name}, All: []control.PoolStage{{Stage: "s"}}}, f.fail
 }
 
 func (f *fake) PoolStage(_ context.Context, u control.User, name string) (control.PoolStageDetail, error) {
-	f.got = u
+	f.got.set(u)
 	return control.PoolStageDetail{PoolStage: control.PoolStage{Stage: name}, Waits: []control.PoolWait{{Part: "p"}}}, f.fail
 }
 
 func (f *fake) MakePool(ctx context.Context, u control.User, r control.PoolRequest) error {
-	f.got = []any{u, r}
+	f.got.set([]any{u, r})
 	return f.do(ctx, nil)
 }
 
 func (f *fake) SetQuota(ctx context.Context, u control.User, r control.PoolRequest) error {
-	f.got = []any{u, r}
+	f.got.set([]any{u, r})
 	return f.do(ctx, nil)
 }
 
 func (f *fake) SealStage(ctx context.Context, u control.User, name string) (control.PoolStage, error) {
-	f.got = u
+	f.got.set(u)
 	return control.PoolStage{Stage: name, State: "sealed"}, f.do(ctx, nil)
 }
 
 func (f *fake) ResetStage(ctx context.Context, u control.User, name string) (control.PoolStage, error) {
-	f.got = u
+	f.got.set(u)
 	return control.PoolStage{Stage: name, Resets: 1}, f.do(ctx, nil)
 }
 
 func (f *fake) DropPool(ctx context.Context, u control.User, name string) error {
-	f.got = []any{u, name}
+	f.got.set([]any{u, name})
 	return f.do(ctx, nil)
 }
 
@@ -207,12 +226,12 @@ func (f *fake) Trace(dataset string) (control.Trace, error) {
 }
 
 func (f *fake) LearnTrace(r control.LearnRequest) (control.Trace, error) {
-	f.got = r
+	f.got.set(r)
 	return control.Trace{Dataset: r.For, ViewName: named(r.View)}, f.fail
 }
 
 func (f *fake) ForgetTrace(dataset string) error {
-	f.got = dataset
+	f.got.set(dataset)
 	return f.fail
 }
 

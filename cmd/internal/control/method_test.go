@@ -43,7 +43,7 @@ func TestEveryMethodReachesTheNode(t *testing.T) {
 		t.Errorf("Remove() = %v", err)
 	}
 	load := control.LoadRequest{Name: "d@ranks=2", Ranks: true}
-	if l, err := c.Load(ctx, load); err != nil || n.got != load || len(l.Jobs) != 1 || l.Jobs[0].View != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
+	if l, err := c.Load(ctx, load); err != nil || n.got.last() != load || len(l.Jobs) != 1 || l.Jobs[0].View != "d@ranks=2" || l.Jobs[0].Ranks[0].Rank != 3 {
 		t.Errorf("Load() = %+v, %v", l, err)
 	}
 	var got []control.Progress
@@ -68,8 +68,8 @@ func TestEveryMethodOfAClusterReachesTheNode(t *testing.T) {
 	c := control.Dial(start(t, n))
 	got := func(what string, want any, err error) {
 		t.Helper()
-		if err != nil || !reflect.DeepEqual(n.got, want) {
-			t.Errorf("%s: the node got %+v, %v, want %+v", what, n.got, err, want)
+		if err != nil || !reflect.DeepEqual(n.got.last(), want) {
+			t.Errorf("%s: the node got %+v, %v, want %+v", what, n.got.last(), err, want)
 		}
 	}
 
@@ -117,15 +117,15 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 		t.Errorf("Queue() = %+v, %v", q, err)
 	}
 	r := control.ResetRequest{Name: "d@epoch=3", SetAside: true}
-	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Run != 2 || n.got != r {
-		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got)
+	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Run != 2 || n.got.last() != r {
+		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got.last())
 	}
-	if err := c.DropQueue(ctx, "d@epoch=3"); err != nil || n.got != "d@epoch=3" {
-		t.Errorf("DropQueue() = %v; the node got %+v", err, n.got)
+	if err := c.DropQueue(ctx, "d@epoch=3"); err != nil || n.got.last() != "d@epoch=3" {
+		t.Errorf("DropQueue() = %v; the node got %+v", err, n.got.last())
 	}
 	policy := control.PolicyRequest{Name: "y"}
-	if p, err := c.QueuePolicy(ctx, policy); err != nil || p.Name != "y" || len(p.Names) != 2 || n.got != policy {
-		t.Errorf("QueuePolicy() = %+v, %v; the node got %+v", p, err, n.got)
+	if p, err := c.QueuePolicy(ctx, policy); err != nil || p.Name != "y" || len(p.Names) != 2 || n.got.last() != policy {
+		t.Errorf("QueuePolicy() = %+v, %v; the node got %+v", p, err, n.got.last())
 	}
 	n.fail = meta.ErrNotExist
 	if _, err := c.Queue(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
@@ -138,8 +138,8 @@ func TestEveryMethodOfTheCacheReachesTheNode(t *testing.T) {
 	c := control.Dial(start(t, n))
 	got := func(what string, answer, want, request any, err error) {
 		t.Helper()
-		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got, request) {
-			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got)
+		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got.last(), request) {
+			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got.last())
 		}
 	}
 	policy := control.PolicyRequest{Name: "b"}
@@ -171,8 +171,8 @@ func TestEveryMethodOfThePoolReachesTheNode(t *testing.T) {
 	me := control.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true}
 	got := func(what string, answer, want, request any, err error) {
 		t.Helper()
-		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got, request) {
-			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got)
+		if err != nil || !reflect.DeepEqual(answer, want) || !reflect.DeepEqual(n.got.last(), request) {
+			t.Errorf("%s = %+v, %v; the node got %+v", what, answer, err, n.got.last())
 		}
 	}
 	list, err := c.PoolJobs(ctx)
@@ -206,11 +206,11 @@ func TestEveryMethodOfTracesReachesTheNode(t *testing.T) {
 		t.Errorf("Trace() = %+v, %v", one, err)
 	}
 	r := control.LearnRequest{View: "d@epoch=3", Text: "rankfs trace 1", For: "e"}
-	if one, err := c.LearnTrace(ctx, r); err != nil || one.Dataset != "e" || one.View != r.View || n.got != r {
-		t.Errorf("LearnTrace() = %+v, %v; the node got %+v", one, err, n.got)
+	if one, err := c.LearnTrace(ctx, r); err != nil || one.Dataset != "e" || one.View != r.View || n.got.last() != r {
+		t.Errorf("LearnTrace() = %+v, %v; the node got %+v", one, err, n.got.last())
 	}
-	if err := c.ForgetTrace(ctx, "d"); err != nil || n.got != "d" {
-		t.Errorf("ForgetTrace() = %v; the node got %+v", err, n.got)
+	if err := c.ForgetTrace(ctx, "d"); err != nil || n.got.last() != "d" {
+		t.Errorf("ForgetTrace() = %v; the node got %+v", err, n.got.last())
 	}
 	n.fail = meta.ErrNotExist
 	if _, err := c.Trace(ctx, "d"); !errors.Is(err, meta.ErrNotExist) {
