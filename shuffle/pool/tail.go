@@ -28,6 +28,7 @@ const (
 	tailBytes = 4 << 20               // at least so much goes at a time, so that small maps go at once
 	mostTail  = 16 << 20              // and at most so much
 	mostTails = 64                    // attempts at a time
+	bornTime  = time.Second           // from the open that makes a file until there is one
 )
 
 // tails are the attempts of which something goes to other nodes. The lock guards the table.
@@ -136,7 +137,8 @@ func (t *tail) number() uint64 {
 	return t.nonce
 }
 
-// follow sends what is written until the tail ends, its file has gone, or no node takes it.
+// follow sends what is written until the tail ends, no node takes it, or it cannot be committed
+// any more: its file has gone, or its stage, or another attempt has won.
 func (all *tails) follow(ctx context.Context, t *tail, path string) {
 	var file *os.File
 	defer func() {
@@ -147,12 +149,17 @@ func (all *tails) follow(ctx context.Context, t *tail, path string) {
 	var nodes []string
 	grown := time.Now()
 	for at := int64(0); t.rest(ctx); {
+		_, err := t.stage.is()
+		if _, won := t.stage.winner(t.attempt.Map); won || err != nil {
+			clear(t.sent)
+			return
+		}
 		if file == nil {
-			var err error
-			if file, err = openOwn(path); err != nil {
-				if errors.Is(err, os.ErrNotExist) {
-					continue // it is being made
-				}
+			file, err = openOwn(path)
+			switch {
+			case errors.Is(err, os.ErrNotExist) && time.Since(grown) < bornTime:
+				continue
+			case err != nil:
 				return
 			}
 		}

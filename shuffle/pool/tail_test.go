@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,4 +116,34 @@ func (s *site) came(stage string) []string {
 	all, err := filepath.Glob(filepath.Join(filepath.Dir(s.members[1].attempts(stage)), "maps", "*.tail.*"))
 	s.check(err)
 	return all
+}
+
+// A tail ends when there is nothing that could be committed: no file was made, or it was
+// removed, or the map has a winner, or the job is gone.
+func TestTailsEnd(t *testing.T) {
+	s := newSite(t, 2)
+	m := s.members[0]
+	m.stage("s", "maps=9 copies=2")
+	m.commit("s", 3, 0, "first")
+	for number, file := range map[uint64]bool{0: false, 1: true, 2: true, 3: true} {
+		a := meta.Attempt{Map: number, Number: 1}
+		done, err := m.of("s").Attempts().Write(a)
+		s.check(err)
+		if file {
+			m.lay("s", a.String(), []byte("text"))
+		}
+		done()
+		if number == 1 {
+			s.check(m.of("s").Attempts().Remove(a, a.String()))
+		}
+	}
+	following := func() int {
+		stacks := make([]byte, 1<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*tails).follow(")
+	}
+	eventually.Within(t, time.Minute, "one tail goes on, of what can be committed", func() bool { return following() == 1 })
+	j, err := m.Job(s.ctx, "j")
+	s.check(err)
+	s.check(j.Remove(s.ctx))
+	eventually.Within(t, time.Minute, "no tail goes on", func() bool { return following() == 0 })
 }
