@@ -154,7 +154,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	}
 	if r.Has > 0 {
 		before := tailName{r.Commit.Map, r.Commit.Attempt, r.Commit.Writer, r.Nonce}.file(r.Stage)
-		err = f.takeRest(g.Spec.Durable, name, t, before, r.Has, in)
+		err = f.complete(g.Spec.Durable, name, t, before, r.Has, in)
 	} else {
 		err = f.take(g.Spec.Durable, name, t, in)
 	}

@@ -59,7 +59,7 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (o
 	case !is.AsWritten:
 		s.file, s.size = used.last(), n
 	case n > 0:
-		s.tail, s.after, s.size, s.sums = used.last(), n, s.size+n, is.Sums
+		s.rest, s.after, s.size, s.sums = used.last(), n, s.size+n, is.Sums
 	}
 	return is.Offsets, nil
 }

@@ -107,17 +107,9 @@ func (f *mapFiles) take(lasting bool, name string, t table, r io.Reader) error {
 
 // copyToDisk has a map on the disk, too.
 func (f *mapFiles) copyToDisk(stage uint64, c state.Commit) error {
-	name := mapPath(stage, c)
-	m, err := f.open.get(name, c.Size, f.openMap)
-	if err != nil {
-		return err
-	}
-	defer f.open.give(m)
-	t, err := f.check(m, name, c)
-	if err != nil {
-		return err
-	}
-	return f.disk.put(name, t, io.NewSectionReader(m, 0, c.Size+1), true)
+	return f.checked(stage, c, func(m *openedMap, t table) error {
+		return f.disk.put(mapPath(stage, c), t, io.NewSectionReader(m, 0, c.Size+1), true)
+	})
 }
 
 // drop removes the files of a map.
@@ -166,14 +158,12 @@ func openOwn(path string) (*os.File, error) {
 }
 
 // table is that of a map that is here.
-func (f *mapFiles) table(stage uint64, c state.Commit) (table, error) {
-	name := mapPath(stage, c)
-	m, err := f.open.get(name, c.Size, f.openMap)
-	if err != nil {
-		return nil, err
-	}
-	defer f.open.give(m)
-	return f.check(m, name, c)
+func (f *mapFiles) table(stage uint64, c state.Commit) (t table, err error) {
+	err = f.checked(stage, c, func(_ *openedMap, is table) error {
+		t = is
+		return nil
+	})
+	return t, err
 }
 
 // check reads the table of a map.
@@ -332,7 +322,7 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 // all of it.
 func (f *mapFiles) whole(stage uint64, c state.Commit) (file *os.File, err error) {
 	return file, f.verified(stage, c, func(m *openedMap) error {
-		if m.tail > 0 {
+		if m.rest > 0 {
 			return nil
 		}
 		fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -349,6 +339,16 @@ func (f *mapFiles) verify(stage uint64, c state.Commit) error {
 
 // verified calls then with a map that is here, once all of it is right.
 func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) error) error {
+	return f.checked(stage, c, func(m *openedMap, t table) error {
+		if err := m.fits(t); err != nil {
+			return fmt.Errorf("map %d: %w", c.Map, err)
+		}
+		return then(m)
+	})
+}
+
+// checked calls then with a map that is here, and its table, once that is right.
+func (f *mapFiles) checked(stage uint64, c state.Commit, then func(*openedMap, table) error) error {
 	name := mapPath(stage, c)
 	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
@@ -359,8 +359,5 @@ func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) 
 	if err != nil {
 		return err
 	}
-	if err := m.fits(t); err != nil {
-		return fmt.Errorf("map %d: %w", c.Map, err)
-	}
-	return then(m)
+	return then(m, t)
 }

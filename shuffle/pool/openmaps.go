@@ -38,7 +38,7 @@ type openedMap struct {
 	mapped
 	table  mapped
 	onDisk bool
-	tail   int64 // bytes of it that come after its file, and stand behind the table
+	rest   int64 // bytes of it that come after its file, and stand behind the table
 
 	readers int       // now
 	read    time.Time // last
@@ -58,7 +58,7 @@ func (o *openMaps) get(name string, size int64, open func(name string) (file, ta
 	m = &openedMap{mapped: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
 	if !onDisk {
 		m.mapped, m.table = newMapped(file), newMapped(table)
-		m.tail = max(0, size-m.mapped.size)
+		m.rest = max(0, size-m.mapped.size)
 	}
 	is := o.known(name, m)
 	if is != m {
@@ -114,13 +114,13 @@ func (o *openMaps) give(m *openedMap) {
 
 // fits says whether all of a map is what its table says, and no more.
 func (m *openedMap) fits(t table) error {
-	if m.bytes == nil || m.tail > 0 && m.table.bytes == nil {
+	if m.bytes == nil || m.rest > 0 && m.table.bytes == nil {
 		return drain(t.check(io.NewSectionReader(m, 0, t.size()+1), 0))
 	}
 	p := t.check(nil, 0)
 	return m.guard(func() error {
 		err := p.add(m.bytes)
-		if err == nil && m.tail > 0 {
+		if err == nil && m.rest > 0 {
 			err = p.add(m.table.bytes[m.tableBytes():])
 		}
 		return errors.Join(err, p.ended())
@@ -129,24 +129,24 @@ func (m *openedMap) fits(t table) error {
 
 // tableBytes is at most how many bytes the table has: what comes after them is of the map.
 func (m *openedMap) tableBytes() int64 {
-	if m.tail == 0 {
+	if m.rest == 0 {
 		return math.MaxInt64
 	}
-	return max(0, m.table.size-m.tail)
+	return max(0, m.table.size-m.rest)
 }
 
 // ReadAt implements io.ReaderAt.
 func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
-	if m.tail == 0 {
+	if m.rest == 0 {
 		return m.mapped.ReadAt(b, off)
 	}
-	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.tail)}.ReadAt(b, off)
+	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
 // piece is where some bytes of the map are mapped, if they are.
 func (m *openedMap) piece(begin, end int64) []byte {
 	in := m.bytes
-	if m.tail > 0 && begin >= m.mapped.size {
+	if m.rest > 0 && begin >= m.mapped.size {
 		in, begin, end = m.table.bytes, begin-m.mapped.size+m.tableBytes(), end-m.mapped.size+m.tableBytes()
 	}
 	if end > int64(len(in)) {

@@ -20,10 +20,10 @@ type sealing struct {
 	stage  uint64
 	source *os.File // what was written, which has the lease
 	file   *os.File // what is committed: the same, or what it was divided into
-	tail   *os.File // and what comes after that, if anything does
+	rest   *os.File // and what comes after that, if anything does
 	table  table
 	size   int64    // of both
-	after  int64    // bytes of the tail
+	after  int64    // bytes of the rest
 	sums   []uint64 // of all pieces of the file, if they are known
 	ahead  *tail    // what other nodes have of it already; nil: nothing
 	named  bool     // it was given the name of a map now: one that has it since an earlier time may be committed
@@ -31,10 +31,10 @@ type sealing struct {
 
 // joined is what is committed.
 func (s *sealing) joined() joined {
-	if s.tail == nil {
+	if s.rest == nil {
 		return joined{s.file, s.size, nil}
 	}
-	return joined{s.file, s.size - s.after, s.tail}
+	return joined{s.file, s.size - s.after, s.rest}
 }
 
 // seal waits until nobody can write a file, and sums it. A lease tells: the kernel
@@ -82,8 +82,8 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 	} else {
 		err = sum.add(s.file, s.size-s.after)
 	}
-	if err == nil && s.tail != nil {
-		err = sum.add(s.tail, s.after)
+	if err == nil && s.rest != nil {
+		err = sum.add(s.rest, s.after)
 	}
 	if err == nil {
 		s.table, err = sum.end()
@@ -115,8 +115,8 @@ func (s *sealing) close() error {
 	if s.file != s.source {
 		err = errors.Join(err, s.file.Close())
 	}
-	if s.tail != nil {
-		err = errors.Join(err, s.tail.Close())
+	if s.rest != nil {
+		err = errors.Join(err, s.rest.Close())
 	}
 	return errors.Join(err, s.source.Close())
 }

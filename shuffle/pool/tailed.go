@@ -39,6 +39,7 @@ type tailedMap struct {
 	has  int64
 	done func() // nothing uses the file any more
 
+	isMap bool // the file has the name of a map
 	taken bool
 	late  *time.Timer // gives it up
 }
@@ -102,7 +103,7 @@ func (t *tailedMap) take(n int64, r io.Reader) error {
 // remove removes the file, unless that has become a map, and closes it.
 func (t *tailedMap) remove() error {
 	defer t.done()
-	if t.name == "" {
+	if t.isMap {
 		return t.file.Close()
 	}
 	if t.in.disk != nil {
@@ -162,11 +163,7 @@ func (all *tailed) give(t *tailedMap) {
 // giveUp forgets one that is taken.
 func (all *tailed) giveUp(t *tailedMap) {
 	all.mu.Lock()
-	for name, one := range all.mu.of {
-		if one == t {
-			delete(all.mu.of, name)
-		}
-	}
+	delete(all.mu.of, t.name)
 	all.mu.Unlock()
 	_ = t.remove() // what is left of it is swept
 }
@@ -199,8 +196,8 @@ func (all *tailed) end() {
 // errTail is for a copy of which this node has not what was sent before.
 var errTail = meta.Worded(meta.ErrOvertaken, "what was sent of the map before is not here any more")
 
-// takeRest keeps a map of whose bytes so many came before it was committed, and r has the others.
-func (f *files) takeRest(lasting bool, name string, t table, before string, has int64, r io.Reader) error {
+// complete keeps a map of whose bytes so many came before it was committed, and r has the others.
+func (f *files) complete(lasting bool, name string, t table, before string, has int64, r io.Reader) error {
 	came := f.tailed.claim(before)
 	if came == nil {
 		return errTail
@@ -233,7 +230,7 @@ func (f *files) takeRest(lasting bool, name string, t table, before string, has 
 	if err := in.Rename(came.name, name); err != nil {
 		return err
 	}
-	came.name = ""
+	came.isMap = true
 	if missing == nil && in.disk != nil {
 		in.disk.give(blocks(was.Size()))
 	}
