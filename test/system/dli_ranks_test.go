@@ -39,7 +39,9 @@ func newBig(t testing.TB) source {
 }
 
 // bigSums are the sum of all records of a big source for dli_static, and of
-// each chunk for dli_local.
+// each chunk for dli_local. The race detector would look at each byte of them.
+//
+//go:norace
 func bigSums(t testing.TB, s source) (records uint64, chunks []uint64) {
 	t.Helper()
 	f, err := os.Open(s.path)
