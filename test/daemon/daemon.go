@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,13 +80,14 @@ func Program(t testing.TB) string {
 
 // A Place is a host, and directories that outlive a daemon there.
 type Place struct {
-	t       testing.TB
-	program string
-	Host    *cluster.Host // nil: this one
-	Dir     string        // with mnt, run, state and nvme in it, and the daemon's log
-	options []string
-	under   []string // the command that starts a daemon; empty: it is started by itself
-	daemon  *Process // nil: none was started, or it was stopped
+	t        testing.TB
+	program  string
+	commands string        // as program is, for what is no daemon; empty: program
+	Host     *cluster.Host // nil: this one
+	Dir      string        // with mnt, run, state and nvme in it, and the daemon's log
+	options  []string
+	under    []string // the command that starts a daemon; empty: it is started by itself
+	daemon   *Process // nil: none was started, or it was stopped
 }
 
 // New makes a place on a host, which is this one if it is nil. Daemons there get the
@@ -135,6 +137,9 @@ func (p *Place) Options(more ...string) { p.options = append(p.options, more...)
 
 // Program has daemons there be of another build from now on.
 func (p *Place) Program(path string) { p.program = path }
+
+// Commands has commands there be of another build than daemons.
+func (p *Place) Commands(path string) { p.commands = path }
 
 // Mount is where the daemon mounts.
 func (p *Place) Mount() string { return p.Dir + "/mnt" }
@@ -290,7 +295,7 @@ func (p *Place) Must(name string, args ...string) string {
 
 // Rankfs runs the command for this place's daemon.
 func (p *Place) Rankfs(args ...string) (string, error) {
-	return p.Tool(p.program, append([]string{"--run", p.Dir + "/run"}, args...)...)
+	return p.Tool(cmp.Or(p.commands, p.program), append([]string{"--run", p.Dir + "/run"}, args...)...)
 }
 
 // Answer is Rankfs for what the nodes have to agree on: it asks again while the command
@@ -314,7 +319,7 @@ const away = 6
 // Do is Rankfs for what has to go well.
 func (p *Place) Do(args ...string) string {
 	p.t.Helper()
-	return p.Must(p.program, append([]string{"--run", p.Dir + "/run"}, args...)...)
+	return p.Must(cmp.Or(p.commands, p.program), append([]string{"--run", p.Dir + "/run"}, args...)...)
 }
 
 // Status decodes what the daemon says of itself into v.

@@ -19,8 +19,10 @@ import (
 const rootPrefix = "rankfs-system-"
 
 var (
-	root   string // that directory
-	rankfs string // the daemon and the command
+	root     string // that directory
+	rankfs   string // the daemon and the command
+	commands string // the command, without the race detector: tests of cmd/rankfs have it
+	ranks    string // the program of ranks, without it
 )
 
 func TestMain(m *testing.M) {
@@ -70,14 +72,35 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	rankfs = filepath.Join(root, "rankfs")
-	build := exec.Command("go", "build", buildFlag, "-o", rankfs, "rankfs/cmd/rankfs")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build rankfs: %w\n%s", err, out)
+	if err := buildPrograms(); err != nil {
+		return 1, err
 	}
 	code = m.Run()
 	left := leftovers(root)
 	return code, errors.Join(left, sweep(root))
+}
+
+// buildPrograms builds the daemon as the tests are. With the race detector a program takes
+// 50 ms of a processor to start and to end, so thousands of commands and hundreds of ranks,
+// which are not what it is to look at, go without.
+func buildPrograms() (err error) {
+	rankfs = filepath.Join(root, "rankfs")
+	commands = rankfs
+	if ranks, err = os.Executable(); err != nil {
+		return err
+	}
+	builds := [][]string{{"build", fmt.Sprint("-race=", race), "-o", rankfs, "rankfs/cmd/rankfs"}}
+	if race {
+		commands, ranks = filepath.Join(root, "commands"), filepath.Join(root, "ranks.test")
+		builds = append(builds, []string{"build", "-race=false", "-o", commands, "rankfs/cmd/rankfs"},
+			[]string{"test", "-c", "-vet=off", "-race=false", "-o", ranks, "rankfs/test/system"})
+	}
+	for _, args := range builds {
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
 }
 
 // lockRoot says that a run is going on: the kernel lets go of the lock when
@@ -123,7 +146,7 @@ func leftovers(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", "rankfs":
+		case "lock", "rankfs", "commands", "ranks.test":
 		default:
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}

@@ -49,6 +49,7 @@ func newNode(t testing.TB) *node {
 		}
 	})
 	p := daemon.At(t, rankfs, dir, "--ram", "64MiB")
+	p.Commands(commands)
 	return &node{p, t, dir, p.Mount(), dir + "/state", dir + "/run", dir + "/nvme"}
 }
 
@@ -150,10 +151,14 @@ type result struct {
 
 func (r result) String() string { return fmt.Sprintf("exit %d\n%s%s", r.code, r.out, r.err) }
 
-// cli runs the rankfs command for this daemon.
+// cli runs the rankfs command for this daemon, or another daemon.
 func (n *node) cli(args ...string) result {
 	n.t.Helper()
-	return command(n.t, append([]string{rankfs, "--run", n.run}, args...)...)
+	program := commands
+	if args[0] == "mount" {
+		program = rankfs
+	}
+	return command(n.t, append([]string{program, "--run", n.run}, args...)...)
 }
 
 // ok runs a rankfs command that must succeed.

@@ -41,7 +41,7 @@ func TestRecordTableOfMany(t *testing.T) {
 			r.open(fmt.Sprint("table", i, j), table)
 		}
 	}
-	if grown := n.resident() - before; buildFlag != "-race" && grown > 24<<10 {
+	if grown := n.resident() - before; !race && grown > 24<<10 {
 		t.Errorf("eight open tables take %d KiB", grown)
 	}
 	for i, table := range tables {

@@ -3,6 +3,6 @@
 package system_test
 
 const (
-	buildFlag = "-race=false"
-	shadow    = 1
+	race   = false
+	shadow = 1
 )

@@ -282,11 +282,10 @@ const answerTime = toolTime
 
 func newRank(t testing.TB) *rank {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	r := &rank{t: t, cmd: exec.Command(self), ended: make(chan struct{})}
+	r := &rank{t: t, cmd: exec.Command(ranks), ended: make(chan struct{})}
 	r.cmd.Env = append(os.Environ(), rankEnv+"=1", "GODEBUG=asyncpreemptoff=1")
 	r.cmd.Stderr = os.Stderr
+	var err error
 	r.orders, err = r.cmd.StdinPipe()
 	must(t, err)
 	out, err := r.cmd.StdoutPipe()

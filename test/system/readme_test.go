@@ -27,7 +27,7 @@ func newReader(t *testing.T) reader {
 	must(t, os.Mkdir(r.bin, 0o755))
 	must(t, os.Remove(r.mount))                                                 // README makes it
 	t.Cleanup(func() { tryCommand(rankfs, "--run", r.run, "umount", r.mount) }) // of a test that fails before README does it
-	r.script("rankfs", fmt.Sprintf(`case $1 in mount) set -- "$@" --state %s --ram 64MiB;; esac; exec %s --run %s "$@"`, r.state, rankfs, r.run))
+	r.script("rankfs", fmt.Sprintf(`case $1 in mount) exec %s --run %s "$@" --state %s --ram 64MiB;; esac; exec %s --run %[2]s "$@"`, rankfs, r.run, r.state, commands))
 	return r
 }
 

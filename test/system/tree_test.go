@@ -113,7 +113,7 @@ func TestListingFetchesNothing(t *testing.T) {
 	if c := n.status().Counters; c.Fills != 0 || c.Opens != 0 || c.BatchReads != 0 {
 		t.Errorf("a listing made batches: %+v", c)
 	}
-	if kib := n.resident(); buildFlag != "-race" && kib > 300<<10 {
+	if kib := n.resident(); !race && kib > 300<<10 {
 		t.Errorf("the daemon has %d KiB resident after a listing", kib)
 	}
 }
@@ -448,7 +448,7 @@ func TestStrangersLookups(t *testing.T) {
 	if c.Views > 1024 {
 		t.Errorf("%d views are remembered", c.Views)
 	}
-	if grown := n.resident() - before; buildFlag != "-race" && grown > 64<<10 {
+	if grown := n.resident() - before; !race && grown > 64<<10 {
 		t.Errorf("%d lookups took %d KiB", lookups, grown)
 	}
 	if r.do("sum", "mine").Sum != sumOf(s.all(0, 4)) {

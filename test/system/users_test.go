@@ -52,7 +52,7 @@ func (p person) does(args ...string) result {
 // rankfs runs the rankfs command for a daemon.
 func (p person) rankfs(n *node, args ...string) result {
 	p.t.Helper()
-	return p.does(append([]string{rankfs, "--run", n.run}, args...)...)
+	return p.does(append([]string{commands, "--run", n.run}, args...)...)
 }
 
 // What users other than root may do: all that looks, and nothing that changes.
