@@ -16,7 +16,7 @@ import (
 type server struct{ *copies }
 
 func (s server) calls() (wire.Calls, wire.Pushes) {
-	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights}, wire.Pushes{pushCopy: s.takeCopy, pushTail: s.takeTail}
+	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights, callPortion: s.sendPortions}, wire.Pushes{pushCopy: s.takeCopy, pushTail: s.takeTail}
 }
 
 // asked is the request of another node. Which attempts it means both know by what the
@@ -94,6 +94,19 @@ func (s server) sendPieces(ctx context.Context, q wire.Request, a wire.Answer) e
 		return err
 	}
 	return s.send(ctx, f, r, a.Emit)
+}
+
+func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer) error {
+	r, f, err := s.asked(ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case len(r.Maps) != 1 || r.Whole || int64(q.Bytes) < 0:
+		return fmt.Errorf("request for bytes of a piece %w", meta.ErrInvalid)
+	case q.Bytes == 0:
+		return s.look(ctx, f, r)
+	}
+	return s.sendPortion(ctx, f, r, offOf(q.ID), int64(q.Bytes), a.Emit)
 }
 
 func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) error {

@@ -159,6 +159,32 @@ func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func(
 	return nil
 }
 
+// readPortion reads some bytes of a piece of a map that is here into dst. They are not checked.
+func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is piece, off int64, dst []byte) error {
+	one, err := f.findAgain(r, r.Maps[0], is)
+	if err == nil {
+		defer f.open.give(one.openedMap)
+		err = one.readSome(off, dst)
+	}
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
+}
+
+// sendPortion sends some bytes of a piece, which are not checked.
+func (cs *copies) sendPortion(ctx context.Context, f *files, r PieceRequest, off, n int64, emit func([]byte) error) error {
+	err := f.sendSome(ctx, r, r.Maps[0], off, n, emit)
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
+}
+
+// look looks whether a piece of a map that is here is right.
+func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
+	one, err := f.find(r, r.Maps[0])
+	if err == nil {
+		defer f.open.give(one.openedMap)
+		err = drain(one.checked())
+	}
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
+}
+
 // weigh adds up what maps that are here have of each part.
 func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
 	for _, c := range r.Maps {

@@ -102,15 +102,17 @@ func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) 
 	if p.pool.Know(ctx) != nil {
 		return false
 	}
-	if p.again == nil {
-		p.again = make(map[int]state.Commit)
+	p.again.Lock()
+	defer p.again.Unlock()
+	if p.again.of == nil {
+		p.again.of = make(map[int]state.Commit)
 	}
 	for _, i := range maps {
 		was := p.Maps.At(i)
 		c, ok := p.pool.config.State.Commit(p.Stage, was.Map)
 		if ok && c.Sum == was.Sum {
 			gave = gave || !slices.Contains(c.Nodes, node)
-			p.again[i] = c
+			p.again.of[i] = c
 		}
 	}
 	return gave
@@ -118,7 +120,9 @@ func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) 
 
 // at is a map as this node knew it last.
 func (p *Part) at(i int) state.Commit {
-	if c, ok := p.again[i]; ok {
+	p.again.Lock()
+	defer p.again.Unlock()
+	if c, ok := p.again.of[i]; ok {
 		return c
 	}
 	return p.Maps.At(i)

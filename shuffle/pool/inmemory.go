@@ -2,57 +2,104 @@ package pool
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
-	"rankfs/meta/fault"
+	"rankfs/shuffle/record"
 )
+
+// inRuns calls f with runs that have these stretches of some parts of the same maps: at once if memory has room for that, else in portions. What f was given is right if
+// there is no error. It is called again, with all runs from their beginning, if a copy was
+// damaged.
+func (p *Part) inRuns(ctx context.Context, parts []*Part, of [][]stretch, f func(runs []record.Run) error) error {
+	lent := lend(parts)
+	defer lent.give()
+	if lent.left > p.pool.merging.large() {
+		return p.inPortions(ctx, of, lent.pieces, f)
+	}
+	return p.atOnce(ctx, lent, func(all held) error {
+		runs := make([]record.Run, len(of))
+		for i, some := range of {
+			for _, s := range some {
+				b, err := p.records.Cut(all[s.of][s.i], s.keys)
+				if err != nil {
+					return err
+				}
+				runs[i].Pieces = append(runs[i].Pieces, b)
+			}
+		}
+		return f(runs)
+	})
+}
 
 // inMemory calls f with the pieces of some parts of the same maps, which are checked: where
 // they are in memory of this node, else in memory beside the heap.
-func (p *Part) inMemory(ctx context.Context, parts []*Part, f func(pieces [][][]byte) error) error {
-	all, left, n := make([][][]byte, len(parts)), make([][]int, len(parts)), int64(0)
-	for i, one := range parts {
-		lent, give := one.lent()
-		defer give()
-		for k := range lent {
-			if lent[k] == nil {
-				left[i] = append(left[i], k)
-				n += one.pieces[k].n
-			}
-		}
-		all[i] = lent
-	}
-	if n > 0 {
-		room := p.pool.merging
-		if err := room.take(ctx, n); err != nil {
-			return fmt.Errorf("part %d, whose merge waits for others: %w", p.Number, err)
-		}
-		defer room.give(n)
-		b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+func (p *Part) inMemory(ctx context.Context, parts []*Part, f func(all held) error) error {
+	lent := lend(parts)
+	defer lent.give()
+	return p.atOnce(ctx, lent, f)
+}
+
+func (p *Part) atOnce(ctx context.Context, lent lent, f func(all held) error) error {
+	if n := lent.left; n > 0 {
+		give, err := p.hold(ctx, n)
 		if err != nil {
-			return fmt.Errorf("memory to merge part %d in, %d bytes: %w", p.Number, n, err)
+			return err
+		}
+		defer give()
+		b, err := p.memory(n)
+		if err != nil {
+			return err
 		}
 		defer unmap(b)
-		for i, one := range parts {
-			begin := one.begins(left[i])
-			if err := one.gather(ctx, left[i], b[:begin[len(one.pieces)]]); err != nil {
+		for _, one := range lent.parts {
+			left := lent.lacks[one]
+			begin := one.begins(left)
+			if err := one.gather(ctx, left, b[:begin[len(one.pieces)]]); err != nil {
 				return err
 			}
-			for _, k := range left[i] {
-				all[i][k] = b[begin[k]:begin[k+1]:begin[k+1]]
+			for _, k := range left {
+				lent.pieces[one][k] = b[begin[k]:begin[k+1]:begin[k+1]]
 			}
 			b = b[begin[len(one.pieces)]:]
 		}
 	}
-	err := fault.Guard(func() error { return f(all) })
-	if at := new(fault.Error); errors.As(err, &at) {
-		err = fmt.Errorf("merge part %d: %w (%w)", p.Number, unix.EIO, err)
+	return p.guard(func() error { return f(lent.pieces) })
+}
+
+// held are pieces of parts that are in memory, and are right.
+type held map[*Part][][]byte
+
+// A stretch is a piece of a part, as much of it as a range of keys has.
+type stretch struct {
+	of   *Part
+	i    int
+	keys record.Range
+}
+
+// lent are the pieces of parts that are in memory of this node until they are given back.
+type lent struct {
+	parts  []*Part
+	pieces held
+	lacks  map[*Part][]int // those that are not
+	left   int64           // bytes of these
+	give   func()
+}
+
+func lend(parts []*Part) lent {
+	all := lent{parts, make(held, len(parts)), make(map[*Part][]int), 0, func() {}}
+	for _, one := range parts {
+		here, give := one.lent()
+		for k := range here {
+			if here[k] == nil {
+				all.lacks[one] = append(all.lacks[one], k)
+				all.left += one.pieces[k].n
+			}
+		}
+		all.pieces[one] = here
+		before := all.give
+		all.give = func() { give(); before() }
 	}
-	return err
+	return all
 }
 
 // lent are the pieces that are in memory of this node, and are right, until they are given

@@ -275,6 +275,15 @@ func (f found) read(dst []byte) error {
 	return nil
 }
 
+// readSome reads some bytes of the piece as they are.
+func (f found) readSome(off int64, dst []byte) error {
+	_, err := io.ReadFull(io.NewSectionReader(f, f.begin+off, int64(len(dst))), dst)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return fmt.Errorf("file of a map %w: it has become shorter", meta.ErrCorrupt)
+	}
+	return err
+}
+
 // lend is a piece that was measured, where it is in memory. The caller gives the map back;
 // there is none if the piece is to be read, which says what is wrong with it.
 func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *openedMap) {
@@ -315,7 +324,33 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 			return err
 		}
 	}
-	return wire.From(one.rows.check(io.NewSectionReader(one, one.begin, one.length()), one.begin))(ctx, emit)
+	return wire.From(one.checked())(ctx, emit)
+}
+
+// checked reads the pieces, and fails at the end of one that is not right.
+func (f found) checked() *pieces {
+	return f.rows.check(io.NewSectionReader(f, f.begin, f.length()), f.begin)
+}
+
+// sendSome sends some bytes of a piece as they are.
+func (f *mapFiles) sendSome(ctx context.Context, r PieceRequest, c state.Commit, off, n int64, emit func([]byte) error) error {
+	one, err := f.find(r, c)
+	if err != nil {
+		return err
+	}
+	defer f.open.give(one.openedMap)
+	if off < 0 || n > one.length()-off {
+		return fmt.Errorf("request for %d bytes of a piece of map %d, from byte %d on, %w: it has %d", n, c.Map, off, meta.ErrInvalid, one.length())
+	}
+	sent := int64(0)
+	err = wire.From(io.NewSectionReader(one, one.begin+off, n))(ctx, func(b []byte) error {
+		sent += int64(len(b))
+		return emit(b)
+	})
+	if err == nil && sent < n {
+		err = fmt.Errorf("file of map %d %w: it has become shorter", c.Map, meta.ErrCorrupt)
+	}
+	return err
 }
 
 // whole opens a map that is here, once all of it is right. There is no file if one has not

@@ -64,16 +64,20 @@ func (p *Part) merge(ctx context.Context, dst []byte) error {
 	})
 }
 
-// runs calls f with what the maps have of the part, in memory beside the heap.
+// runs calls f with what the maps have of the part, beside the heap, and again from the
+// beginning if a copy was damaged.
 func (p *Part) runs(ctx context.Context, f func(runs []record.Run) error) error {
 	if p.records.Ranges {
 		return p.ranged(ctx, p.wants.slices, f)
 	}
-	return p.inMemory(ctx, []*Part{p}, func(pieces [][][]byte) error {
-		runs := make([]record.Run, 0, len(pieces[0]))
-		for _, piece := range pieces[0] {
-			runs = append(runs, record.Run{piece})
-		}
-		return f(runs)
-	})
+	return p.inRuns(ctx, []*Part{p}, p.stretches(), f)
+}
+
+// stretches are the pieces of the part, each a run.
+func (p *Part) stretches() [][]stretch {
+	all := make([][]stretch, len(p.pieces))
+	for i := range all {
+		all[i] = []stretch{{of: p, i: i}}
+	}
+	return all
 }

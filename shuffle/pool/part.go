@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,8 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// A Part is a partition of maps that are committed, whose bytes follow from these.
+// A Part is a partition of maps that are committed, whose bytes follow from these. The lock
+// guards what is known again of some of them.
 type Part struct {
 	Stage      uint64
 	Generation uint64
@@ -21,7 +23,6 @@ type Part struct {
 	Whole      bool // all parts, of one map
 	Offsets    bool // where its records begin, or its maps' pieces
 	Maps       state.Maps
-	again      map[int]state.Commit // those of which a node has given up a copy since
 	pieces     []piece
 	size       int64
 	records    record.Spec // what the part is made of
@@ -32,6 +33,11 @@ type Part struct {
 	cuts  uint64     // slices that each map has then
 	parts uint64     // of the stage
 	wants wanted     // of the maps
+
+	again struct {
+		sync.Mutex
+		of map[int]state.Commit // those of which a node has given up a copy since
+	}
 }
 
 // A partName tells a part from all others there ever were.

@@ -25,6 +25,7 @@ const (
 	pushCopy    = 18 // a copy of an attempt that is being committed
 	callWeigh   = 19 // what some maps have of each part, added up
 	pushTail    = 20 // what is written of an attempt that is not committed yet
+	callPortion = 21 // some bytes of a piece, unchecked; or if it is none, a look at all of it
 )
 
 // The peers are the other nodes, as this one asks them.
@@ -102,6 +103,17 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 	}
 	return nil
 }
+
+// fetchPortion has a node write some bytes of a piece into dst, which are not checked; or if
+// that is none, look whether its copy of the piece is right.
+func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
+	q := wire.Request{Call: callPortion, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(dst))}
+	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8) // behind Whole, which is not set
+	return p.pull(ctx, node, q, wire.NewScatter([][]byte{dst}))
+}
+
+// offOf is where the bytes begin that a request wants of a piece.
+func offOf(id [32]byte) int64 { return int64(binary.LittleEndian.Uint64(id[24:]) >> 8) }
 
 // fetchWhole has a node write a map into dst.
 func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst []byte) error {

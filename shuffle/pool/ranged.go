@@ -65,27 +65,22 @@ func (p *Part) bySlice(ctx context.Context, all []slice) (parts []*Part, err err
 	return parts, nil
 }
 
-// ranged calls f with the records that some slices have of the part, those of a map a run.
+// ranged calls f with the records that some slices have of the part, those of a map a run; it
+// may do so again.
 func (p *Part) ranged(ctx context.Context, some []slice, f func(runs []record.Run) error) error {
 	parts, err := p.bySlice(ctx, some)
 	if err != nil {
 		return err
 	}
-	return p.inMemory(ctx, parts, func(pieces [][][]byte) error {
-		runs, at := make([]record.Run, p.Maps.Len()), 0
-		for _, one := range pieces {
-			for _, b := range one {
-				s := some[at]
-				b, err := p.records.Cut(b, p.wants.keysOf(s))
-				if err != nil {
-					return err
-				}
-				runs[s.of] = append(runs[s.of], b)
-				at++
-			}
+	of, at := make([][]stretch, p.Maps.Len()), 0
+	for _, one := range parts {
+		for i := range one.pieces {
+			is := some[at]
+			of[is.of] = append(of[is.of], stretch{one, i, p.wants.keysOf(is)})
+			at++
 		}
-		return f(slices.DeleteFunc(runs, func(r record.Run) bool { return r == nil }))
-	})
+	}
+	return p.inRuns(ctx, parts, slices.DeleteFunc(of, func(run []stretch) bool { return run == nil }), f)
 }
 
 // rangedSize is how many bytes the part has. Slices are read that the range may cut; of the
@@ -103,17 +98,27 @@ func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	known := int64(0)
 	for _, one := range parts {
-		n += one.lengthOfPieces()
+		known += one.lengthOfPieces()
 	}
-	return n, p.ranged(ctx, cut, func(runs []record.Run) error {
+	err = p.ranged(ctx, cut, func(runs []record.Run) error {
+		n = known
 		for _, run := range runs {
-			for _, b := range run {
+			for {
+				b, some, err := run.Next()
+				if err != nil {
+					return err
+				}
+				if !some {
+					break
+				}
 				n += int64(len(b))
 			}
 		}
 		return nil
 	})
+	return n, err
 }
 
 // wanted looks at the samples of all maps of the stage.
@@ -122,10 +127,10 @@ func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
 	if err != nil {
 		return w, err
 	}
-	err = p.inMemory(ctx, []*Part{samples}, func(pieces [][][]byte) error {
+	err = p.inMemory(ctx, []*Part{samples}, func(pieces held) error {
 		var of []record.Samples
 		var sizes []int64
-		for i, b := range pieces[0] {
+		for i, b := range pieces[samples] {
 			if !record.Samples(b).Are(p.cuts) {
 				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(i).Map, len(b))
 			}

@@ -113,6 +113,9 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 	default:
 		begun, last := false, uint64(0)
 		late := p.runs(ctx, func(runs []record.Run) error {
+			if begun {
+				return fmt.Errorf("part %d %w: a copy was damaged of a map that was read, and is given up; do that again", p.Number, meta.ErrCorrupt)
+			}
 			return p.records.Begins(ctx, runs, func(at uint64) {
 				if begun && err == nil {
 					err = add(int64(last), int64(at-last), 1)
@@ -155,10 +158,20 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	return one.inMemory(ctx, []*Part{one}, func(pieces [][][]byte) error {
+	return one.inRuns(ctx, []*Part{one}, one.stretches(), func(runs []record.Run) error {
 		left := some
-		for i, b := range pieces[0] {
-			left = left.Put(begins[i], b)
+		for i, run := range runs {
+			for at := begins[i]; ; {
+				b, some, err := run.Next()
+				if err != nil {
+					return err
+				}
+				if !some {
+					break
+				}
+				left = left.Put(at, b)
+				at += int64(len(b))
+			}
 		}
 		if len(left) > 0 {
 			return fmt.Errorf("part %d %w: it ends before byte %d", p.Number, meta.ErrCorrupt, left[0].Off+int64(len(left[0].To)))

@@ -62,6 +62,7 @@ type member struct {
 	site *site
 	id   string
 	dir  string
+	ram  int64
 	dial wire.Dial
 	stop func() // ends its daemon, and leaves its files
 
@@ -72,12 +73,18 @@ const ram = 16 << 20
 
 func newSite(t *testing.T, nodes int) *site {
 	t.Helper()
+	return newSiteOf(t, nodes, ram)
+}
+
+// newSiteOf is newSite of nodes with so much memory for the pool.
+func newSiteOf(t *testing.T, nodes int, ram int64) *site {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	s := &site{t: t, ctx: ctx, machine: state.Speaking(state.Version), log: slog.DiscardHandler}
 	s.mu.down, s.mu.silent, s.mu.lost = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for i := range nodes {
-		s.members = append(s.members, &member{site: s, id: fmt.Sprintf("%016x", i+1), dir: filepath.Join(t.TempDir(), "pool")})
+		s.members = append(s.members, &member{site: s, id: fmt.Sprintf("%016x", i+1), dir: filepath.Join(t.TempDir(), "pool"), ram: ram})
 	}
 	leader, token := state.Sender{Node: s.members[0].id, Leads: true}, strings.Repeat("a", 64)
 	s.must(leader, &state.Found{Cluster: state.Cluster{ID: "c", CA: "ca"}})
@@ -111,7 +118,7 @@ func (m *member) start() {
 	t.Helper()
 	client := wire.New(m.site.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
 	m.Pool = pool.New(pool.Config{
-		Dir: m.dir, RAM: ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
+		Dir: m.dir, RAM: m.ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
 		Nodes: func() []placement.Node { return m.site.up(m.id) },
 		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
 		Log:   slog.New(m.site.log),

@@ -48,6 +48,27 @@ func (s *Spec) first(b []byte) ([]byte, error) {
 	return b[:sizeBytes+int(n)], nil
 }
 
+// Whole is how many bytes the whole records have with which some bytes begin, of which more
+// follow.
+func (s *Spec) Whole(b []byte) (n int) {
+	switch s.Kind {
+	case meta.NoRecords:
+		return len(b)
+	case meta.Lines:
+		return bytes.LastIndexByte(b, '\n') + 1
+	case meta.Fixed:
+		return len(b) - len(b)%int(s.Size)
+	}
+	for len(b)-n >= sizeBytes {
+		next := uint64(binary.LittleEndian.Uint32(b[n:])) + sizeBytes
+		if next > uint64(len(b)-n) {
+			break
+		}
+		n += int(next)
+	}
+	return n
+}
+
 // ended reports whether a record is as it is put: a last line without a newline is given one.
 func (s *Spec) ended(r []byte) bool {
 	return s.Kind != meta.Lines || len(r) > 0 && r[len(r)-1] == '\n'

@@ -10,8 +10,25 @@ import (
 	"rankfs/meta"
 )
 
-// A Run is what a map has of a part, in pieces that stand one after the other.
-type Run [][]byte
+// A Run is what a map has of a part, in pieces of whole records that stand one after the other:
+// those that are at hand, and after them, if there is More, what that gives until it gives none.
+// A piece that it gave may be overwritten once it has given two more.
+type Run struct {
+	Pieces [][]byte
+	More   func() (piece []byte, some bool, err error)
+}
+
+// Next takes the next piece out of the run.
+func (r *Run) Next() (piece []byte, some bool, err error) {
+	switch {
+	case len(r.Pieces) > 0:
+		piece, r.Pieces = r.Pieces[0], r.Pieces[1:]
+		return piece, true, nil
+	case r.More != nil:
+		return r.More()
+	}
+	return nil, false, nil
+}
 
 // Merge merges runs, each sorted and combined by Divide, into b, and returns how many bytes
 // that are. Without b it only counts them. Of records with one key those of the run that
@@ -63,7 +80,14 @@ const offsetBytes = 8
 // follow puts the records of runs as they stand.
 func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 	for i, run := range runs {
-		for _, piece := range run {
+		for {
+			piece, some, err := run.Next()
+			if err != nil {
+				return err
+			}
+			if !some {
+				break
+			}
 			for number := 0; len(piece) > 0; number++ {
 				if number%looks == 0 && ctx.Err() != nil {
 					return ctx.Err()
@@ -148,11 +172,15 @@ type contender struct {
 // next finds the record with which the rest of a run begins.
 func (m *merge) next(run int) (contender, error) {
 	h := &m.heads[run]
-	for len(h.rest) == 0 && len(h.more) > 0 {
-		h.rest, h.more = h.more[0], h.more[1:]
-	}
-	if len(h.rest) == 0 {
-		return contender{math.MaxUint64, run}, nil
+	for len(h.rest) == 0 {
+		piece, some, err := h.more.Next()
+		if err != nil {
+			return contender{}, err
+		}
+		if !some {
+			return contender{math.MaxUint64, run}, nil
+		}
+		h.rest = piece
 	}
 	r, err := m.first(h.rest)
 	if err != nil {

@@ -45,7 +45,7 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 				if err != nil {
 					t.Fatal(err)
 				}
-				run = append(run, b)
+				run.Pieces = append(run.Pieces, b)
 			}
 			runs = append(runs, run)
 		}

@@ -67,7 +67,7 @@ func mergedOf(t *testing.T, s record.Spec, runs []record.Run) string {
 // partsOf divides maps, and makes the parts of them.
 func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []string) {
 	t.Helper()
-	runs := make([]record.Run, parts) // of each part what maps have of it
+	runs := make([][][]byte, parts) // of each part what maps have of it
 	for _, m := range maps {
 		is := divide(t, s, m, parts)
 		for p := range parts {
@@ -81,7 +81,7 @@ func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []stri
 		}
 		var of []record.Run
 		for _, b := range runs[p] {
-			of = append(of, record.Run{b})
+			of = append(of, record.Run{Pieces: [][]byte{b}})
 		}
 		all = append(all, mergedOf(t, s, of))
 	}
@@ -473,14 +473,14 @@ func TestInterrupted(t *testing.T) {
 	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, memory); err != context.Canceled {
 		t.Errorf("divided: %v", err)
 	}
-	if _, err := s.Merge(ctx, []record.Run{{[]byte("a\n")}}, nil); err != context.Canceled {
+	if _, err := s.Merge(ctx, []record.Run{{Pieces: [][]byte{[]byte("a\n")}}}, nil); err != context.Canceled {
 		t.Errorf("merged: %v", err)
 	}
 }
 
 // A run that ends within a record is damaged, and nothing is made of it.
 func TestDamagedRun(t *testing.T) {
-	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{[]byte("aabbc")}}, nil)
+	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{Pieces: [][]byte{[]byte("aabbc")}}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "run 0 of a part") {
 		t.Error(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 var (
@@ -88,6 +90,58 @@ with open(f"{stage}/part-000001.idx", "rb") as f:
 	}
 	if has := n.anonymous(); has > 64 {
 		t.Errorf("after a part of %d MiB the daemon has %d MiB that no file has", *partMiB, has)
+	}
+	n.ok("shuffle", "rm", "job")
+}
+
+// A part that is sorted may be larger than all memory of the pool, too: of its maps, which are
+// on a disk, it takes a few portions at a time, whatever it has.
+func TestLargeSortedPart(t *testing.T) {
+	t.Parallel()
+	const each, record = 4, 64
+	maps := *partMiB / each
+	p := newNode(t)
+	must(t, os.Mkdir(p.at, 0o700))
+	n := p.startPool("--ram", "64MiB", "--pool-ram", "32MiB",
+		"--pool-nvme", fmt.Sprintf("%s/pool:%dMiB", p.at, 2**partMiB), "--nvme", fmt.Sprintf("%s/cache:%dMiB", p.at, 2**partMiB), "--nvme-floor", "1%")
+	stage := n.mount + "/shuffle/job/stage"
+	sh(t, `mkdir -p "$1"; echo "$2" > "$1/spec"`, stage, fmt.Sprintf("maps=%d copies=1 record=fixed:%d key=1-8 sort=key", maps, record))
+	n.python(`
+import os, struct, sys
+stage, maps, records, size = sys.argv[1], *map(int, sys.argv[2:])
+for number in range(maps):
+    name = f"{stage}/.map-{number:06d}.0"
+    with open(name, "wb") as f:
+        for k in range(records): # each key once, in no order, of all maps in turn
+            key = (k * 40503 % records) * maps + number
+            f.write(struct.pack(">Q", key) + bytes([key % 251]) * (size - 8))
+    os.rename(name, f"{stage}/map-{number:06d}")
+`, stage, maps, each<<20/record, record)
+	before := n.anonymous()
+	most, done := 0, make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+				most = max(most, n.anonymous())
+			}
+		}
+	})
+	n.python(`
+import struct, sys
+stage, records, size = sys.argv[1], *map(int, sys.argv[2:])
+with open(f"{stage}/part-000000", "rb") as f:
+    for key in range(records):
+        assert f.read(size) == struct.pack(">Q", key) + bytes([key % 251]) * (size - 8), key
+    assert not f.read(1)
+`, stage, *partMiB<<20/record, record)
+	close(done)
+	watch.Wait()
+	if more := most - before; more > 24*shadow {
+		t.Errorf("while a part of %d MiB was merged the daemon had %d MiB more that no file has", *partMiB, more)
 	}
 	n.ok("shuffle", "rm", "job")
 }

@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"rankfs/meta"
+)
+
+// failures are the nodes that did not give what a part has asked them for, and why. The lock
+// guards them.
+type failures struct {
+	mu sync.Mutex
+	of map[string]error
+}
+
+// failures of a part that has asked nobody yet.
+func (p *Part) failures() *failures {
+	f := &failures{of: make(map[string]error)}
+	if p.files == nil {
+		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
+	}
+	return f
+}
+
+func (f *failures) add(node string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[node] = fmt.Errorf("node %s: %w", node, err)
+}
+
+// next is the node that is to be asked for a piece.
+func (f *failures) next(s stretch) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, err := s.of.from([]int{s.i}, f.of)
+	for node := range from {
+		return node, nil
+	}
+	return "", err
+}
+
+// A badPiece is one that has other bytes than were committed. It came of these nodes.
+type badPiece struct {
+	stretch
+	nodes []string
+}
+
+func (b *badPiece) Error() string {
+	return fmt.Sprintf("part %d of map %d %v: it has other bytes than were committed", b.of.Number, b.of.at(b.i).Map, meta.ErrCorrupt)
+}
+
+func (b *badPiece) Unwrap() error { return meta.ErrCorrupt }
+
+// find has its nodes look at their copies. One that does not give it up is asked no more.
+func (b *badPiece) find(ctx context.Context, failed *failures) {
+	for _, node := range b.nodes {
+		err := b.look(ctx, node)
+		if !b.of.gaveUp(ctx, node, []int{b.i}) {
+			failed.add(node, errors.Join(b, err))
+		}
+	}
+}
+
+// portion has a node write some bytes of a piece into dst.
+func (s stretch) portion(ctx context.Context, node string, off int64, dst []byte) error {
+	r, p := s.of.request([]int{s.i}), s.of.pool
+	if s.of.own(node) {
+		return p.copies.readPortion(ctx, s.of.files, r, s.of.pieces[s.i], off, dst)
+	}
+	return p.peers.fetchPortion(ctx, node, r, off, dst)
+}
+
+// look has a node look whether its copy of a piece is right.
+func (s stretch) look(ctx context.Context, node string) error {
+	r, p := s.of.request([]int{s.i}), s.of.pool
+	if s.of.own(node) {
+		return p.copies.look(ctx, s.of.files, r)
+	}
+	return p.peers.fetchPortion(ctx, node, r, 0, nil)
+}
+
+// A feed brings bytes of pieces of a part.
+type feed struct {
+	ctx    context.Context
+	part   *Part
+	failed *failures
+}
+
+// bring writes bytes of a piece into dst, and says which node they came of.
+func (f feed) bring(s stretch, off int64, dst []byte) (node string, err error) {
+	for {
+		if node, err = f.failed.next(s); err != nil {
+			return "", err
+		}
+		err = s.portion(f.ctx, node, off, dst)
+		switch {
+		case err == nil, f.ctx.Err() != nil:
+			return node, err
+		case !errors.Is(err, meta.ErrCorrupt) || !s.of.gaveUp(f.ctx, node, []int{s.i}):
+			f.failed.add(node, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"rankfs/shuffle/record"
+)
+
+// Pieces that memory has no room for at once are merged in portions. A piece has one sum, so
+// its portions are known to be right when the last has come: until then nobody reads what is
+// made of them. If they are not, the copies that they came of are looked at, and all begins
+// anew without those that are damaged. A node that fails in the middle of a piece does no such
+// harm: another one that has a copy goes on where it has ended.
+
+// inPortions calls f with runs whose pieces come in portions, as inRuns does.
+func (p *Part) inPortions(ctx context.Context, of [][]stretch, here held, f func(runs []record.Run) error) error {
+	size := p.pool.merging.portion(len(of))
+	give, err := p.hold(ctx, portionsEach*size*int64(len(of)))
+	if err != nil {
+		return err
+	}
+	defer give()
+	failed := p.failures()
+	for {
+		err := p.portioned(ctx, size, of, here, failed, f)
+		var bad *badPiece
+		if !errors.As(err, &bad) || ctx.Err() != nil {
+			return err
+		}
+		bad.find(ctx, failed)
+	}
+}
+
+// portioned does that once.
+func (p *Part) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *failures, f func(runs []record.Run) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	each := portionsEach * roomOf(size)
+	b, err := p.memory(each * int64(len(of)))
+	if err != nil {
+		cancel()
+		return err
+	}
+	all := &streams{of: make([]*stream, len(of)), queue: make(chan *stream, len(of))}
+	defer func() {
+		cancel()
+		all.end()
+		unmap(b)
+	}()
+	runs := make([]record.Run, len(of))
+	for i, some := range of {
+		all.of[i] = newStream(feed{ctx, p, failed}, some, here, size, b[each*int64(i):each*int64(i+1)], all.queue)
+		runs[i].More = all.of[i].more
+	}
+	all.begin()
+	err = p.guard(func() error { return f(runs) })
+	// What was not looked at may be damaged, and be why f has failed.
+	if late := all.drain(); late != nil {
+		return late
+	}
+	return err
+}
+
+// streams are the runs of a merge. Some portions are fetched at a time, of each run one at
+// most.
+type streams struct {
+	of    []*stream
+	queue chan *stream
+	work  sync.WaitGroup
+}
+
+func (all *streams) begin() {
+	for range min(asked, len(all.of)) {
+		all.work.Go(func() {
+			for s := range all.queue {
+				s.came <- s.fetch()
+			}
+		})
+	}
+	for _, s := range all.of {
+		s.start()
+	}
+}
+
+// drain has the rest of all runs come, which are right if there is no error.
+func (all *streams) drain() error {
+	for _, s := range all.of {
+		if s.err != nil {
+			return s.err
+		}
+	}
+	for _, s := range all.of {
+		if err := s.drain(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end waits for what is under way, and that no run waits for any more.
+func (all *streams) end() {
+	close(all.queue)
+	all.work.Wait()
+	for _, s := range all.of {
+		s.close()
+	}
+}
