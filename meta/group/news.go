@@ -28,6 +28,13 @@ func (n *news) executes(index uint64) {
 	n.tell()
 }
 
+// again wakes the goroutines that wait, though there is no more.
+func (n *news) again() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell()
+}
+
 // tell wakes the goroutines that wait. The lock is held.
 func (n *news) tell() {
 	if n.mu.more != nil {

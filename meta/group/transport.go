@@ -24,7 +24,8 @@ import (
 // Raft says to followers how far the log is agreed on with the entries that come next, or
 // when none has come for a while. Until then a follower does not know what it has asked for
 // itself. So that while is as short as Raft lets it be, and the transport, where it has just
-// brought a follower all that there is, keeps Raft until there is more.
+// brought a follower all that there is, keeps Raft until there is more, or until what it has
+// learned may not be so any more: a node begins anew, another leads, or may.
 type transport struct {
 	raft.Transport
 	raft.WithPreVote
@@ -64,8 +65,8 @@ const silence = time.Hour
 
 // How long a leader that has nothing to say to a follower is silent, beside its heartbeats.
 const (
-	untold = time.Millisecond      // after it has written an entry, and has no other to write
-	idle   = 50 * time.Millisecond // with nothing that the follower does not know
+	untold = time.Millisecond // after it has written an entry, and has no other to write
+	idle   = time.Second      // with nothing that the follower does not know; at 20 a second that was most of what an idle daemon did
 )
 
 // newTransport is one by way of a network transport.
@@ -113,6 +114,7 @@ func (c *transport) heard(id raft.ServerID) {
 // called ends waiting for a node that says that it hears nothing, and connections
 // on which nothing arrives.
 func (c *transport) called(id raft.ServerID) {
+	defer c.news.again()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peer(id)
@@ -123,8 +125,9 @@ func (c *transport) called(id raft.ServerID) {
 	p.hear()
 }
 
-// giveUp ends all waiting for answers of other nodes.
+// giveUp ends all waiting for answers of other nodes, and for more to bring to them.
 func (c *transport) giveUp() {
+	defer c.news.again()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.mu.peers {
@@ -152,7 +155,10 @@ func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, reque
 	switch {
 	case err == nil:
 		c.heard(id)
-		if response.Success && len(request.Entries) == 0 && !isHeartbeat(request) {
+		switch {
+		case response.Term > request.Term:
+			c.news.again() // Raft learns that another may lead from what is no heartbeat
+		case response.Success && len(request.Entries) == 0 && !isHeartbeat(request):
 			c.rest(request)
 		}
 	case !isHeartbeat(request):

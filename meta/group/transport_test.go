@@ -163,6 +163,14 @@ func TestTheTransportRestsUntilThereIsMore(t *testing.T) {
 		{"nothing", all, true, func(*transport) {}, idle},
 		{"an entry is agreed on", all, true, func(c *transport) { c.news.executes(7) }, 10 * time.Millisecond},
 		{"an entry is written", all, true, func(c *transport) { c.news.stores(8) }, 10 * time.Millisecond},
+		{"the follower says that it hears nothing", all, true, func(c *transport) { c.called("a") }, 10 * time.Millisecond},
+		{"another may lead", all, true, func(c *transport) {
+			c.AppendEntries("a", "", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{Term: 2})
+		}, 10 * time.Millisecond},
+		{"a heartbeat is answered", all, true, func(c *transport) {
+			c.AppendEntries("a", "", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{Term: 1})
+		}, idle},
+		{"another leads", all, true, func(c *transport) { c.giveUp() }, 10 * time.Millisecond},
 		{"this node ends", all, true, func(c *transport) { c.end() }, 10 * time.Millisecond},
 		{"it was agreed on before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 5}, true, nil, 0},
 		{"it was written before", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 6, PrevLogTerm: 1, LeaderCommitIndex: 6}, true, nil, 0},
