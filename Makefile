@@ -23,11 +23,11 @@ test check: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=fal
 # their own on a cluster's hosts, and in PURE neither a package nor its tests start a
 # goroutine or lock anything. With one processor those differ whose goroutines wait for
 # each other. Both are runs of their own beside that of make test, and -short: some go
-# fewer rounds, and those of the cache that hold a policy to the best one fewer cases. In
-# make check the race detector sees neither these, nor clients of an HDFS, whose tests wait
-# for it most of the time, nor benchmarks; neither run has those in BRIM, in which one
-# goroutine fills a state to its bound, reads a long order on its own, or has very many
-# batches; nor is the system tested with one processor, as its daemons wait for the disk:
+# fewer rounds. In make check the race detector sees neither these, nor clients of an HDFS,
+# whose tests wait for it most of the time, nor benchmarks; neither run has those in BRIM, in
+# which one goroutine fills a state to its bound, reads a long order on its own, or has very
+# many batches, or which hold a policy of the cache to the best one, but for four jobs side
+# by side; nor is the system tested with one processor, as its daemons wait for the disk:
 # make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
@@ -36,7 +36,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
-BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk)$$|^TestBytes(PerBatch|BesideSmallBatches)$$
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView)?$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|BesideSmallBatches)$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire

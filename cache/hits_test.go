@@ -84,12 +84,8 @@ func optimum(t *testing.T, all []*chunked, places, opens int) int {
 // The cache finds nearly as much of five epochs in memory as the best of all
 // policies would, which knows the future and has no batches on their way.
 func TestHits(t *testing.T) {
-	shares := []uint64{10, 50, 90}
-	if testing.Short() {
-		shares = []uint64{50, 90}
-	}
 	for _, shuffled := range []bool{false, true} {
-		for _, percent := range shares {
+		for _, percent := range []uint64{10, 50, 90} {
 			t.Run(fmt.Sprintf("shuffled=%v/%d%%", shuffled, percent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					const places = 512

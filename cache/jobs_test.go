@@ -148,9 +148,6 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 	if *hour >= 3*time.Minute { // before that half of the jobs are in their first epoch
 		rows = append(rows, row{ten, 1024, 10, 0}, row{ten, 1024, 40, 300})
 	}
-	if testing.Short() {
-		rows = rows[:1]
-	}
 	for _, test := range rows {
 		t.Run(fmt.Sprintf("%d jobs, %d%%, rests %d", len(test.ticks), test.percent, test.rests), func(t *testing.T) {
 			run := func(policy string) (all []opening, fills int) {
@@ -187,13 +184,9 @@ func TestHitsOfSeveralJobs(t *testing.T) {
 // policies would, too: over and over, or an epoch that no other has the batches of. What
 // one has read is not spent while another comes to it.
 func TestHitsOfJobsOnOneView(t *testing.T) {
-	paces, percents := [][]time.Duration{{4, 16}, {7, 5}, {5, 8, 13}}, []int{10, 30, 50, 90, 100}
-	if testing.Short() {
-		paces, percents = paces[:1], []int{30, 100}
-	}
 	for _, once := range []bool{true, false} {
-		for _, ticks := range paces {
-			for _, percent := range percents {
+		for _, ticks := range [][]time.Duration{{4, 16}, {7, 5}, {5, 8, 13}} {
+			for _, percent := range []int{10, 30, 50, 90, 100} {
 				t.Run(fmt.Sprintf("once=%v, %d jobs, %d%%", once, len(ticks), percent), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { testHitsOnOneView(t, ticks, percent, once) })
 				})
@@ -223,11 +216,11 @@ func testHitsOnOneView(t *testing.T, ticks []time.Duration, percent int, once bo
 // more often than under lru, also where there is room for little.
 func TestHitsOfJobsSideBySide(t *testing.T) {
 	const batch = 1 << 20
-	rooms := []int{16, 64}
+	rooms, paces := []int{16, 64}, [][]time.Duration{{50, 51, 52, 53}, {50}, {50, 50}, {50, 51}, {50, 50, 50, 50}}
 	if testing.Short() {
-		rooms = rooms[:1]
+		rooms, paces = rooms[:1], paces[:1]
 	}
-	for _, ticks := range [][]time.Duration{{50}, {50, 50}, {50, 51}, {50, 51, 52, 53}, {50, 50, 50, 50}} {
+	for _, ticks := range paces {
 		for _, places := range rooms {
 			t.Run(fmt.Sprintf("%v, %d places", ticks, places), func(t *testing.T) {
 				run := func(policy string) (all []opening, fills int) {

@@ -45,10 +45,6 @@ type goer struct {
 // as of those at random some always do: there are no more fills than under lru, nor than
 // opens, also beside a job in order.
 func TestFillsOfJobsAtRandom(t *testing.T) {
-	percents := []int{20, 50, 80}
-	if testing.Short() {
-		percents = []int{50}
-	}
 	for _, test := range []struct {
 		name    string
 		jobs    []goer
@@ -62,7 +58,7 @@ func TestFillsOfJobsAtRandom(t *testing.T) {
 		{"random beside one in order", []goer{{1, atRandom}, {2, inOrder}}, true},
 		{"random beside one in order on one view", []goer{{1, atRandom}, {1, inOrder}}, true},
 	} {
-		for _, percent := range percents {
+		for _, percent := range []int{20, 50, 80} {
 			t.Run(fmt.Sprintf("%s, %d%%", test.name, percent), func(t *testing.T) {
 				opens, fills, ahead := goThrough(t, "", percent, test.jobs)
 				_, lru, _ := goThrough(t, "lru", percent, test.jobs)
