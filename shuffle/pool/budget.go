@@ -53,8 +53,9 @@ type share struct {
 
 	mu struct {
 		sync.Mutex
-		users int       // that may write something
-		left  time.Time // when the last of them had gone
+		users   int       // that may write something
+		left    time.Time // when the last of them had gone
+		divided bool      // since the first of them came
 	}
 }
 
@@ -80,13 +81,20 @@ func (b *budget) remove(s *share) {
 }
 
 // enter says that something may be written into the files of the job, until done is called.
+// Whoever comes while the bound is the one of a job that is not in use has it made another.
 func (s *share) enter() (done func()) {
 	s.mu.Lock()
 	s.mu.users++
-	idle := s.mu.users == 1 && time.Since(s.mu.left) > inUseTime
+	if s.mu.users == 1 && time.Since(s.mu.left) > inUseTime {
+		s.mu.divided = false
+	}
+	divided := s.mu.divided
 	s.mu.Unlock()
-	if idle {
+	if !divided {
 		s.budget.divide()
+		s.mu.Lock()
+		s.mu.divided = true
+		s.mu.Unlock()
 		signal(s.budget.begun)
 	}
 	return sync.OnceFunc(func() {

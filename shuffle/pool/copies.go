@@ -134,7 +134,7 @@ func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps [
 			return cs.suspect(ctx, f, r.Stage, c, err)
 		}
 		all = append(all, one)
-		one.expect()
+		one.expect(c)
 	}
 	for i, one := range all {
 		n := pieces[i].n

@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,8 +31,8 @@ type Disk struct {
 
 // A disk is where the pool has files beside memory: copies for other nodes, what has to
 // outlast the host, and what memory has no room for. Jobs have directories there by their
-// numbers, as in memory. The lock guards what is used and when a write failed; files are
-// written without it.
+// numbers, as in memory. The lock guards what is used, when a write failed, and of which
+// directories the names are known to last; files are written without it.
 type disk struct {
 	root  *os.Root // this node's alone
 	bytes int64
@@ -40,6 +42,8 @@ type disk struct {
 		sync.Mutex
 		used   int64     // of bytes, in whole blocks
 		failed time.Time // when a write has, last
+
+		lasting map[string]bool
 	}
 }
 
@@ -62,6 +66,7 @@ func openDisk(d Disk, self string, log *slog.Logger) (*disk, error) {
 		return nil, fmt.Errorf("directory of the shuffle pool: %w", err)
 	}
 	is := &disk{root: root, bytes: d.Bytes, log: log}
+	is.mu.lasting = make(map[string]bool)
 	is.mu.used, err = usage(root, ".")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("directory of the shuffle pool: %w", err), root.Close())
@@ -150,7 +155,11 @@ func (d *disk) jobs() (numbers []uint64) {
 // job opens the directory of a job, which is made.
 func (d *disk) job(number uint64) (*os.Root, error) {
 	name := strconv.FormatUint(number, 10)
-	if err := d.root.MkdirAll(name, 0700); err != nil {
+	err := d.root.Mkdir(name, 0700)
+	if err == nil {
+		err = syncDir(d.root, ".")
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return d.root.OpenRoot(name)
@@ -163,6 +172,7 @@ func (d *disk) drop(number uint64) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	d.forget(filepath.Join(d.root.Name(), name))
 	if err = errors.Join(err, d.root.RemoveAll(name)); err == nil {
 		d.give(bytes)
 	}
@@ -213,6 +223,7 @@ func (s store) removeAll(name string) {
 	bytes := int64(0)
 	if s.disk != nil {
 		bytes, _ = usage(s.Root, name)
+		s.disk.forget(s.at(name))
 	}
 	s.files.open.below(name)
 	if s.RemoveAll(name) == nil && s.disk != nil {
@@ -226,10 +237,8 @@ func (s store) put(name string, t table, r io.Reader, lasting bool) error {
 	if err := s.MkdirAll(path.Dir(name), 0700); err != nil {
 		return err
 	}
-	if err := s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting); err != nil {
-		return err
-	}
-	err := s.place(name, t.size(), t.check(r, 0), lasting)
+	err := beside(func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
+		func(table func() error) error { return s.place(name, t.size(), t.check(r, 0), lasting, table) })
 	s.files.open.one(name) // what had the name before
 	if err != nil || !lasting {
 		return err
@@ -237,9 +246,23 @@ func (s store) put(name string, t table, r io.Reader, lasting bool) error {
 	return s.sync(path.Dir(name))
 }
 
-// place writes a file that has its name once it is whole. There may be one of that name,
-// with the same bytes.
-func (s store) place(name string, size int64, r io.Reader, lasting bool) (err error) {
+// beside does one thing while another one is done, which may wait for it. Files of which both
+// are to last do so together: a disk's journal takes as long for one.
+func beside(one func() error, other func(done func() error) error) error {
+	var work sync.WaitGroup
+	var failed error
+	work.Go(func() { failed = one() })
+	done := func() error {
+		work.Wait()
+		return failed
+	}
+	err := other(done)
+	return cmp.Or(err, done())
+}
+
+// place writes a file that has its name once it is whole, and once what it is not to be
+// without is done, if there is something. There may be one of that name, with the same bytes.
+func (s store) place(name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
 		if !s.disk.take(blocks(size)) {
 			return errFull
@@ -265,7 +288,11 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool) (err er
 	if err == nil && lasting {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err == nil && with != nil {
+		err = with()
+	}
+	if err != nil {
 		return errors.Join(err, s.Remove(unfinished))
 	}
 	was, missing := s.Lstat(name)
@@ -284,16 +311,40 @@ var (
 	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE")
 )
 
-// sync has directories last: one, and those above it.
+// sync has directories last: one, and those above it, which never come again once they went.
 func (s store) sync(dir string) error {
-	for {
-		d, err := s.Open(dir)
-		if err != nil {
+	for at := dir; ; at = path.Dir(at) {
+		if err := syncDir(s.Root, at); err != nil {
 			return err
 		}
-		if err := errors.Join(d.Sync(), d.Close()); err != nil || dir == "." {
-			return err
+		if at == "." || s.disk.lasts(s.at(dir), false) {
+			s.disk.lasts(s.at(dir), true)
+			return nil
 		}
-		dir = path.Dir(dir)
 	}
+}
+
+// lasts reports whether the name of a directory is known to last, from now on if so.
+func (d *disk) lasts(dir string, now bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now {
+		d.mu.lasting[dir] = true
+	}
+	return d.mu.lasting[dir]
+}
+
+// forget says that a directory is gone.
+func (d *disk) forget(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.mu.lasting, func(one string, _ bool) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
+}
+
+func syncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -94,13 +94,14 @@ func (f *files) close() error {
 	return err
 }
 
-// attempts is the directory of a stage's attempts, which is made if it is not there.
+// attempts is the directory of a stage's attempts, which is made if it is not there, after
+// that of the maps that they become.
 func (f *files) attempts(stage uint64) (string, error) {
 	dir := path.Join(stageDir(stage), attemptsDir)
 	if _, err := f.store().Lstat(dir); err == nil {
 		return dir, nil
 	}
-	return dir, errors.Join(f.root.MkdirAll(dir, 0700), f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700))
+	return dir, errors.Join(f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700), f.root.MkdirAll(dir, 0700))
 }
 
 func (f *files) attemptNames(stage uint64) (names []string, err error) {

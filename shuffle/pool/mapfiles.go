@@ -205,9 +205,9 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 	}
 	two := make(table, 2*rowBytes) // that of the part before says where this one begins
 	if r.Part == 0 {
-		_, err = m.table.ReadAt(two[rowBytes:], 0)
+		_, err = m.readTable(two[rowBytes:], 0)
 	} else {
-		_, err = m.table.ReadAt(two, rowBytes*int64(r.Part-1))
+		_, err = m.readTable(two, rowBytes*int64(r.Part-1))
 	}
 	switch begin, end := two.end(0), two.end(1); {
 	case err != nil && err != io.EOF:
@@ -255,10 +255,14 @@ func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (found, e
 
 func (f found) length() int64 { return f.rows.length(f.begin) }
 
-// expect has the kernel bring from a disk what will be read.
-func (f found) expect() {
-	if f.onDisk {
-		unix.Fadvise(int(f.Fd()), f.begin, f.length(), unix.FADV_WILLNEED)
+// expect has the kernel bring from a disk what will be read, and what comes after that if
+// parts are read in order.
+func (f found) expect(c state.Commit) {
+	if !f.onDisk {
+		return
+	}
+	if from, to := f.ahead.next(f.begin, f.begin+f.length(), c.Size); from < to {
+		unix.Fadvise(int(f.Fd()), from, to-from, unix.FADV_WILLNEED)
 	}
 }
 
@@ -323,6 +327,8 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 		if err := emit(one.rows); err != nil {
 			return err
 		}
+	} else {
+		one.expect(c)
 	}
 	return wire.From(one.checked())(ctx, emit)
 }

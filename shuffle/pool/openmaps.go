@@ -39,6 +39,8 @@ type openedMap struct {
 	table  mapped
 	onDisk bool
 	rest   int64 // bytes of it that come after its file, and stand behind the table
+	ahead  ahead // what its disk was asked for
+	near   near  // of a table on a disk
 
 	readers int       // now
 	read    time.Time // last
@@ -141,6 +143,35 @@ func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
 		return m.mapped.ReadAt(b, off)
 	}
 	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
+}
+
+// A near is what was read of a table last, and what comes after it: who reads part after part
+// has the next rows, without a system call for each. The lock guards all of it.
+type near struct {
+	mu    sync.Mutex
+	at    int64
+	bytes []byte
+	room  [64 * rowBytes]byte
+}
+
+// readTable is ReadAt of the table.
+func (m *openedMap) readTable(b []byte, off int64) (n int, err error) {
+	if m.table.bytes != nil {
+		return m.table.ReadAt(b, off)
+	}
+	is := &m.near
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	if off < is.at || off+int64(len(b)) > is.at+int64(len(is.bytes)) {
+		n, err := m.table.ReadAt(is.room[:], off)
+		if is.at, is.bytes = off, is.room[:n]; err != nil && err != io.EOF {
+			return 0, err
+		}
+	}
+	if n = copy(b, is.bytes[off-is.at:]); n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
 }
 
 // piece is where some bytes of the map are mapped, if they are.

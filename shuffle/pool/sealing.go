@@ -136,7 +136,7 @@ func (s *sealing) name(c state.Commit, lasting bool) error {
 	}
 	memory := s.files.store()
 	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
-	if err := memory.place(to+idx, int64(len(s.table))+s.after, table, false); err != nil {
+	if err := memory.place(to+idx, int64(len(s.table))+s.after, table, false, nil); err != nil {
 		return err
 	}
 	if err := memory.link(s.file, to); err != nil {

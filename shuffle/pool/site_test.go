@@ -418,8 +418,14 @@ func offsetsOf(pieces ...string) []byte {
 
 func (m *member) lay(stage, name string, b []byte) {
 	m.site.t.Helper()
-	if err := os.WriteFile(filepath.Join(m.attempts(stage), name), b, 0o600); err != nil {
+	dir := m.attempts(stage)
+	j, err := m.Job(m.site.ctx, "j")
+	if err != nil {
 		m.site.t.Fatal(err)
+	}
+	defer j.Write()()
+	if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+		m.site.t.Error(err)
 	}
 }
 

@@ -218,13 +218,14 @@ func (f *files) complete(lasting bool, name string, t table, before string, has 
 		return err
 	}
 	in := came.in
-	if err := in.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting); err != nil {
-		return err
-	}
-	if lasting {
-		if err := came.file.Sync(); err != nil {
-			return err
+	err := beside(func() error { return in.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
+		if !lasting {
+			return nil
 		}
+		return came.file.Sync()
+	})
+	if err != nil {
+		return err
 	}
 	was, missing := in.Lstat(name)
 	if err := in.Rename(came.name, name); err != nil {
