@@ -112,19 +112,12 @@ func TestRefused(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	admin := func(tool string, args ...string) {
-		t.Helper()
-		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools."+tool, args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	const policy = "XOR-2-1-1024k"
-	admin("ECAdmin", "-enablePolicy", "-policy", policy)
 	if err := client.Mkdir(dir+"/coded", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	admin("ECAdmin", "-setPolicy", "-path", dir+"/coded", "-policy", policy)
+	if err := c.SetCode(t.Context(), dir+"/coded", "XOR-2-1-1024k"); err != nil {
+		t.Fatal(err)
+	}
 	local := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(local, []byte("a\nb\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,8 @@ func TestFailOver(t *testing.T) {
 	c.Host("data1").Put(t, path, content, 2, 1<<20)
 	d := dataset(t, c, path+"?as=fixed:1000", func(k *hdfs.Config) { k.Timeout = 5 * time.Minute })
 
-	// Readers go on all the while, and none may notice more than a delay.
+	// Readers go on all the while, and none may notice more than a delay. They rest, or
+	// the namenode that begins would have to wait for processors.
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 4)
 	for range 4 {
@@ -64,6 +65,7 @@ func TestFailOver(t *testing.T) {
 					done <- errors.Join(errors.New("other bytes"), err)
 					return
 				}
+				time.Sleep(100 * time.Millisecond)
 			}
 			done <- nil
 		}()

@@ -18,9 +18,10 @@ func TestReplicasMove(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)
 	sets := placed(t, c, dir)
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "-R", "3", dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for _, file := range files(dir) {
+		if err := c.SetReplication(t.Context(), file, 3); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sets.until(t, "data1", "data2", "data3")
 }
@@ -48,10 +49,11 @@ type sets map[string]sourcetest.Dataset
 func placed(t *testing.T, c *cluster.Cluster, dir string) sets {
 	t.Helper()
 	content, _ := text(100)
-	for i := range 12 {
-		c.Host("data2").Put(t, fmt.Sprintf("%s/d/%02d", dir, i), content[:1000], 1, block)
+	all := files(dir)
+	for _, name := range all[1:] {
+		c.Host("data2").Put(t, name, content[:1000], 1, block)
 	}
-	c.Host("data2").Put(t, dir+"/f", content, 1, block)
+	c.Host("data2").Put(t, all[0], content, 1, block)
 	often := func(k *hdfs.Config) { k.Review = 100 * time.Millisecond }
 	s := sets{
 		"lines":    dataset(t, c, dir+"/f?as=lines", often),
@@ -64,6 +66,15 @@ func placed(t *testing.T, c *cluster.Cluster, dir string) sets {
 		}
 	}
 	return s
+}
+
+// files are those of placed: one, and some of a directory.
+func files(dir string) []string {
+	all := []string{dir + "/f"}
+	for i := range 12 {
+		all = append(all, fmt.Sprintf("%s/d/%02d", dir, i))
+	}
+	return all
 }
 
 // at reports whether all chunks are on those hosts alone.

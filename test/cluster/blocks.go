@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 
-	"rankfs/test/cluster/internal/site"
 	"rankfs/test/eventually"
 )
 
@@ -41,26 +40,13 @@ const maxLocations = 16 << 20 // bytes: some 10,000 blocks
 
 // Blocks are a file's blocks.
 func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
-	active, err := c.Active(ctx)
+	answer, err := c.web(ctx, http.MethodGet, file, "GET_BLOCK_LOCATIONS")
 	if err != nil {
 		return nil, err
 	}
-	url := fmt.Sprintf("http://%s:%d/webhdfs/v1%s?op=GET_BLOCK_LOCATIONS&user.name=root", active.Name, site.NameHTTP, file)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: active.DialContext, DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask for the blocks of %s: %s", file, answer.Status)
-	}
+	defer answer.Close()
 	var l located
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxLocations)).Decode(&l); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer, maxLocations)).Decode(&l); err != nil {
 		return nil, fmt.Errorf("read the blocks of %s: %w", file, err)
 	}
 	return l.blocks(), nil

@@ -91,6 +91,21 @@ func (h *Host) state(ctx context.Context) (health.State, error) {
 	return health.Ask(ctx, h.DialContext, fmt.Sprintf("%s:%d", h.IP, site.NameHTTP))
 }
 
+// Rooms is the room that live datanodes have, by HOST:PORT as the active namenode calls
+// them.
+func (c *Cluster) Rooms(ctx context.Context) (map[string]health.Room, error) {
+	h, err := c.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return health.Rooms(ctx, h.DialContext, fmt.Sprintf("%s:%d", h.IP, site.NameHTTP))
+}
+
+// Volumes are the directories in which the host's datanode has its blocks now.
+func (h *Host) Volumes(ctx context.Context) ([]string, error) {
+	return health.Volumes(ctx, h.DialContext, h.Host)
+}
+
 // ErrNoneActive says that no namenode serves; see FailOver.
 var ErrNoneActive = errors.New("no namenode is active")
 

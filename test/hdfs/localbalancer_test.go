@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +27,8 @@ func TestLocalBlocksThatAreBalanced(t *testing.T) {
 	const size = 8 << 20
 	withDatanode(t, h, fmt.Sprint("-Ddfs.datanode.du.reserved=", diskOf(t, h)-size))
 	eventually.Within(t, javaTime, "the namenode knows the small disk", func() bool {
-		return strings.Contains(admin(t, c, "-report"), fmt.Sprintf("Configured Capacity: %d ", size))
+		rooms, err := c.Rooms(ctx)
+		return err == nil && rooms["data1:9866"].Capacity == size
 	})
 	check(t, c.WaitReplicas(ctx, file, twice))
 	check(t, c.SafeMode(ctx, false))

@@ -38,6 +38,7 @@ func TestLocalBlocksWithoutDescriptors(t *testing.T) {
 		j.askAnew()
 		rounds, logged := j.rounds[0].Load(), len(j.Log())
 		eventually.Within(t, toolTime, "the ranks read on, or it is said why they wait", func() bool {
+			j.hurry()
 			return j.rounds[0].Load() > rounds+3 || strings.Contains(j.Log()[logged:], "replica given up") || t.Failed()
 		})
 		bound(was.Cur)

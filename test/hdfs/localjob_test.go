@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
@@ -16,13 +17,15 @@ import (
 
 // A job is ranks on a datanode's host that read a dataset over and over, by the
 // files of its blocks where they can. The cache gives up between rounds what no
-// rank has open.
+// rank has open. Ranks rest between rounds, unless the test waits for one: a datanode that
+// is to begin anew needs the processors too.
 type job struct {
 	*place
 	view, file string // file is in HDFS
 	want       []string
-	rounds     []atomic.Int64 // of each rank, all of them right
-	told       atomic.Int64   // how often a rank was told that the file is another, or gone
+	rounds     []atomic.Int64  // of each rank, all of them right
+	more       []chan struct{} // has each rank begin a round at once
+	told       atomic.Int64    // how often a rank was told that the file is another, or gone
 	stop       atomic.Bool
 	work       sync.WaitGroup
 
@@ -31,7 +34,10 @@ type job struct {
 	logged int            // bytes of its log, which has those of daemons before it
 }
 
-const jobRanks = 2
+const (
+	jobRanks = 2
+	restTime = time.Second
+)
 
 // How many datanodes have the blocks of a job's file. Of those that are everywhere no
 // replica is made elsewhere while a datanode is away, for which one would go when it is
@@ -52,9 +58,17 @@ func (p *place) job(t *testing.T, file, content string, replicas int) *job {
 	return d.readers(view, file, content)
 }
 
+func (d *place) newJob(view, file string) *job {
+	j := &job{place: d, view: view, file: file, rounds: make([]atomic.Int64, jobRanks)}
+	for range jobRanks {
+		j.more = append(j.more, make(chan struct{}, 1))
+	}
+	return j
+}
+
 func (d *place) readers(view, file, content string) *job {
 	d.t.Helper()
-	j := &job{place: d, view: view, file: file, rounds: make([]atomic.Int64, jobRanks)}
+	j := d.newJob(view, file)
 	for i := range jobRanks {
 		got, err := j.rank(i)
 		if err != nil {
@@ -78,11 +92,13 @@ func (d *place) readers(view, file, content string) *job {
 // in turn, or goes: what they read is whole, as one of these, or they are told.
 func (d *place) follow(view, file string, versions ...string) *job {
 	d.t.Helper()
-	j := &job{place: d, view: view, file: file, rounds: make([]atomic.Int64, jobRanks), open: d.Descriptors()}
+	j := d.newJob(view, file)
+	j.open = d.Descriptors()
 	for i := range j.rounds {
 		j.work.Go(func() {
 			for !j.stop.Load() && !j.t.Failed() {
 				j.readVersion(i, versions)
+				j.rest(i)
 			}
 		})
 	}
@@ -134,6 +150,24 @@ func (j *job) read(i int) {
 			return
 		}
 		j.rounds[i].Add(1)
+		j.rest(i)
+	}
+}
+
+func (j *job) rest(i int) {
+	select {
+	case <-j.more[i]:
+	case <-time.After(restTime):
+	}
+}
+
+// hurry has each rank begin its next round at once.
+func (j *job) hurry() {
+	for _, more := range j.more {
+		select {
+		case more <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -155,13 +189,23 @@ func (j *job) check(err error) {
 	}
 }
 
-// goOn waits until each rank has read all once more, from here on.
+// goOn waits until each rank has read all once more, from here on. They are about to
+// begin another round then.
 func (j *job) goOn(when string) {
 	j.t.Helper()
+	var until []int64
 	for i := range j.rounds {
-		from := j.rounds[i].Load()
-		eventually.Within(j.t, toolTime, when+": the ranks go on", func() bool { return j.rounds[i].Load() > from+1 || j.t.Failed() })
+		until = append(until, j.rounds[i].Load()+2)
 	}
+	eventually.Within(j.t, toolTime, when+": the ranks go on", func() bool {
+		j.hurry()
+		for i := range j.rounds {
+			if j.rounds[i].Load() < until[i] {
+				return j.t.Failed()
+			}
+		}
+		return true
+	})
 }
 
 // byFile waits until all that is read is, for a round.
@@ -187,6 +231,7 @@ func (j *job) overTCP(when, cause string) {
 func (j *job) says(when, how, why string) {
 	j.t.Helper()
 	eventually.Within(j.t, toolTime, when+": status says "+how+why, func() bool {
+		j.hurry()
 		said := j.status().HDFS.LocalBlocks
 		return j.t.Failed() || strings.HasPrefix(said, how) && strings.Contains(said, why)
 	})

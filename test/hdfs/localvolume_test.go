@@ -10,6 +10,7 @@ import (
 
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
+	"rankfs/test/hadoop"
 )
 
 // A volume that a running datanode gives back, so that its disk can be taken out, has no
@@ -22,7 +23,8 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 	check(t, h.Kill(cluster.DataNode))
 	withDatanode(t, h, "-Ddfs.datanode.data.dir=file://${host.dir}/data,file://"+volume)
 	eventually.Within(t, javaTime, "the datanode has both volumes", func() bool {
-		return strings.Contains(admin(t, c, "-getVolumeReport", ipc(h)), volume)
+		volumes, err := h.Volumes(t.Context())
+		return err == nil && len(volumes) == 2
 	})
 
 	file, content := c.Dir(t)+"/volume", lines(5000)
@@ -37,10 +39,14 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 		t.Fatal("no block of the volume is read by file")
 	}
 
-	admin(t, c, "-reconfig", "datanode", ipc(h), "start") // its configuration as it is on disk has the other volume alone
+	// Its configuration as it is on disk has the other volume alone.
+	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", "-reconfig", "datanode", h.IP+":9867", "start").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	eventually.Within(t, javaTime, "the datanode has given the volume back", func() bool {
-		report := admin(t, c, "-getVolumeReport", ipc(h))
-		return report != "" && !strings.Contains(report, volume)
+		volumes, err := h.Volumes(t.Context())
+		return err == nil && len(volumes) == 1
 	})
 	j.goOn("with one volume")
 	eventually.Within(t, toolTime, "no file of the volume is open", func() bool { return j.openBelow(volume) == 0 || t.Failed() })
@@ -57,22 +63,9 @@ func TestLocalVolumeTakenOut(t *testing.T) {
 func withDatanode(t *testing.T, h *cluster.Host, setting string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	datanode := h.JavaByFile(ctx, nil, "org.apache.hadoop.hdfs.server.datanode.DataNode", setting)
+	datanode := h.JavaByFile(ctx, hadoop.DaemonOptions, "org.apache.hadoop.hdfs.server.datanode.DataNode", setting)
 	check(t, datanode.Start())
 	t.Cleanup(func() { stop(); datanode.Wait() })
-}
-
-// ipc is where a host's datanode takes orders.
-func ipc(h *cluster.Host) string { return h.IP + ":9867" }
-
-// admin is what hdfs dfsadmin says, nothing if it fails.
-func admin(t *testing.T, c *cluster.Cluster, args ...string) string {
-	t.Helper()
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", args...).CombinedOutput()
-	if err != nil {
-		return ""
-	}
-	return string(out)
 }
 
 // openBelow counts the files of blocks in a directory that the daemon has open.

@@ -94,11 +94,8 @@ func TestLocality(t *testing.T) {
 	if h := d.status().HDFS; h.Local == 0 || h.Local != h.Bytes {
 		t.Errorf("the replica is local, and status says %+v", h)
 	}
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-setrep", "2", path).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	check(t, c.WaitReplicas(t.Context(), path, 2)) // -setrep -w would look every ten seconds
+	check(t, c.SetReplication(t.Context(), path, 2))
+	check(t, c.WaitReplicas(t.Context(), path, 2))
 	if err := c.Host("data2").Kill(cluster.DataNode); err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +121,8 @@ func TestFullNamesInHDFS(t *testing.T) {
 	fullName(t, h, "data2.example.com")
 	path := c.Dir(t) + "/f"
 	eventually.Within(t, 2*time.Minute, "HDFS has its full name, and knows of its room", func() bool {
-		out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSAdmin", "-report", "-live").CombinedOutput()
-		_, its, ok := strings.Cut(string(out), "Hostname: data2.example.com")
-		its, _, _ = strings.Cut(its, "Hostname: ")
-		return err == nil && ok && !strings.Contains(its, "DFS Remaining: 0 ")
+		rooms, err := c.Rooms(t.Context())
+		return err == nil && rooms["data2.example.com:9866"].Remaining > 0
 	})
 	content := lines(1000)
 	h.Put(t, path, []byte(content), 1, block)

@@ -3,6 +3,7 @@ package datanode_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -159,6 +160,11 @@ func TestFilesAreGivenUp(t *testing.T) {
 	n := newNear(t, c)
 	r := rand.New(rand.NewPCG(5, 6))
 	host := c.Host("data1")
+	client, err := host.HDFS("root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
 	gone := func(t *testing.T, why string) {
 		t.Helper()
 		eventually.True(t, "its files are closed: "+why, func() bool { return n.files.Snapshot().Files == 0 })
@@ -175,16 +181,21 @@ func TestFilesAreGivenUp(t *testing.T) {
 	}
 	t.Run("deleted", func(t *testing.T) {
 		put(t, "deleted", 100000)
-		run(t, host, "-rm", "-skipTrash", dir+"/deleted")
+		if err := client.Remove(dir + "/deleted"); err != nil {
+			t.Fatal(err)
+		}
 		gone(t, "the file was deleted")
 	})
 	t.Run("appended", func(t *testing.T) {
 		block, content := put(t, "appended", 100001)
-		more := t.TempDir() + "/more"
-		if err := os.WriteFile(more, random(5000), 0o644); err != nil {
+		w, err := client.Append(dir + "/appended")
+		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, host, "-appendToFile", more, dir+"/appended")
+		_, err = w.Write(random(5000))
+		if err := errors.Join(err, cluster.Finish(w)); err != nil {
+			t.Fatal(err)
+		}
 		gone(t, "the file was appended to")
 		// The old block has another stamp now: no files, and TCP has the last word.
 		if got, err := n.read(block, 0, len(content), r); err == nil && !bytes.Equal(got, content) {
@@ -198,11 +209,4 @@ func TestFilesAreGivenUp(t *testing.T) {
 		n.files.Close()
 		gone(t, "the client was closed")
 	})
-}
-
-func run(t *testing.T, h *cluster.Host, args ...string) {
-	t.Helper()
-	if out, err := h.Java(t.Context(), "org.apache.hadoop.fs.FsShell", args...).CombinedOutput(); err != nil {
-		t.Fatalf("hdfs dfs %q: %v: %s", args, err, out)
-	}
 }

@@ -269,14 +269,11 @@ func TestRealErasureCode(t *testing.T) {
 	if err := os.WriteFile(local, make([]byte, 3<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"org.apache.hadoop.hdfs.tools.ECAdmin", "-enablePolicy", "-policy", code},
-		{"org.apache.hadoop.hdfs.tools.ECAdmin", "-setPolicy", "-path", dir, "-policy", code},
-		{"org.apache.hadoop.fs.FsShell", "-put", local, dir + "/file"},
-	} {
-		if out, err := h.Java(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v: %s", args, err, out)
-		}
+	if err := c.SetCode(t.Context(), dir, code); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := h.Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-put", local, dir+"/file").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	for way, names := range ways(t, c, h, nil) {
 		t.Run(way, func(t *testing.T) {
@@ -377,6 +374,7 @@ func TestRealFailOver(t *testing.T) {
 						t.Errorf("call %d by %s: %v", n, way, err)
 						return
 					}
+					time.Sleep(10 * time.Millisecond) // or the namenodes have no processor
 				}
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,18 +24,12 @@ type actor struct {
 // namenodes: these count on one that was killed until it is missed, and on one
 // that was started again before it has reported.
 func dataNode(ctx context.Context, dial Dialer, h site.Host, names []site.Host) error {
-	var info struct {
-		Beans []struct{ BPServiceActorInfo string }
-	}
-	address := fmt.Sprintf("%s:%d", h.IP, site.DataHTTP)
-	if err := query(ctx, dial, address, "Hadoop:service=DataNode,name=DataNodeInfo", &info); err != nil {
+	info, err := tell(ctx, dial, h)
+	if err != nil {
 		return err
 	}
-	if len(info.Beans) != 1 {
-		return fmt.Errorf("datanode %s is still starting", h.Name)
-	}
 	var actors []actor
-	if err := json.Unmarshal([]byte(info.Beans[0].BPServiceActorInfo), &actors); err != nil {
+	if err := json.Unmarshal([]byte(info.BPServiceActorInfo), &actors); err != nil {
 		return fmt.Errorf("read the state of datanode %s: %w", h.Name, err)
 	}
 	for i, name := range names {
@@ -43,6 +38,34 @@ func dataNode(ctx context.Context, dial Dialer, h site.Host, names []site.Host) 
 		}
 	}
 	return nil
+}
+
+// Volumes are the directories in which a datanode has its blocks now.
+func Volumes(ctx context.Context, dial Dialer, h site.Host) ([]string, error) {
+	info, err := tell(ctx, dial, h)
+	if err != nil {
+		return nil, err
+	}
+	var volumes map[string]struct{}
+	if err := json.Unmarshal([]byte(info.VolumeInfo), &volumes); err != nil {
+		return nil, fmt.Errorf("read the volumes of datanode %s: %w", h.Name, err)
+	}
+	return slices.Sorted(maps.Keys(volumes)), nil
+}
+
+// A nodeInfo is a datanode's account of itself, each field JSON again.
+type nodeInfo struct{ BPServiceActorInfo, VolumeInfo string }
+
+func tell(ctx context.Context, dial Dialer, h site.Host) (nodeInfo, error) {
+	var info struct{ Beans []nodeInfo }
+	address := fmt.Sprintf("%s:%d", h.IP, site.DataHTTP)
+	if err := query(ctx, dial, address, "Hadoop:service=DataNode,name=DataNodeInfo", &info); err != nil {
+		return nodeInfo{}, err
+	}
+	if len(info.Beans) != 1 {
+		return nodeInfo{}, fmt.Errorf("datanode %s is still starting", h.Name)
+	}
+	return info.Beans[0], nil
 }
 
 // serves says whether it and a namenode heard from each other just now, and

@@ -96,11 +96,31 @@ func (b *beans) state(address string) (State, error) {
 	return s, nil
 }
 
+// A Room is what a namenode knows of that of a datanode, in bytes.
+type Room struct{ Capacity, Remaining int64 }
+
+// Rooms are those of the live datanodes, by HOST:PORT as the namenode at an address calls
+// them.
+func Rooms(ctx context.Context, dial Dialer, address string) (map[string]Room, error) {
+	var b beans
+	if err := query(ctx, dial, address, "Hadoop:service=NameNode,name=NameNodeInfo", &b); err != nil {
+		return nil, err
+	}
+	if len(b.Beans) != 1 {
+		return nil, fmt.Errorf("namenode %s is still starting", address)
+	}
+	return rooms(b.Beans[0].LiveNodes)
+}
+
+func rooms(list string) (nodes map[string]Room, err error) {
+	return nodes, json.Unmarshal([]byte(list), &nodes)
+}
+
 // countLive counts the nodes that have room. One that has just come back to a
 // namenode has none, and gets no blocks, until its next heartbeat.
 func countLive(list string) (int, error) {
-	var nodes map[string]struct{ Capacity int64 }
-	if err := json.Unmarshal([]byte(list), &nodes); err != nil {
+	nodes, err := rooms(list)
+	if err != nil {
 		return 0, err
 	}
 	live := 0
