@@ -22,6 +22,7 @@ import (
 const (
 	maxCall     = 2 * state.MaxCommand // which is in base 64
 	maxCalls    = 256                  // under way at this node
+	maxConns    = 16                   // to a node; one more is a handshake, so all are kept until they are idle
 	callIdle    = time.Minute
 	callRequest = 10 * time.Second // to send a request
 )
@@ -91,7 +92,7 @@ func newCalls(self string, dial func(ctx context.Context, id string) (net.Conn, 
 			}
 			return dial(ctx, id)
 		},
-		MaxConnsPerHost: 16, MaxIdleConnsPerHost: 2, IdleConnTimeout: callIdle / 2, DisableCompression: true,
+		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxConns, IdleConnTimeout: callIdle / 2, DisableCompression: true,
 	}}
 	return c
 }

@@ -90,7 +90,7 @@ type renewal struct {
 func (r *renewal) run(ctx context.Context) {
 	said := ""
 	for {
-		wait, changed := r.config.times.renew, r.config.Machine.Changed()
+		wait, changed := r.config.times.renew, r.config.Machine.ClusterChanged()
 		if r.config.Identity.Due(r.config.Now()) || r.certificate.isOutgrown() {
 			err := r.once(ctx)
 			if err != nil || r.certificate.isOutgrown() {

@@ -46,7 +46,6 @@ type times struct {
 	patience  time.Duration // for one command, an election and all
 	message   time.Duration // for one of Raft's, to be sent and answered
 	pause     time.Duration // between attempts
-	follow    time.Duration // between looks whether this node has caught up
 	heartbeat time.Duration // of a leader, that its followers await
 	tick      time.Duration // between the rounds of a leader
 	look      time.Duration // for one round of calls that find which nodes are up
@@ -56,7 +55,7 @@ type times struct {
 
 func defaultTimes() times {
 	return times{
-		patience: 10 * time.Second, message: 10 * time.Second, pause: 50 * time.Millisecond, follow: time.Millisecond,
+		patience: 10 * time.Second, message: 10 * time.Second, pause: 50 * time.Millisecond,
 		heartbeat: time.Second,
 		tick:      500 * time.Millisecond, look: 2 * time.Second, dead: 5 * time.Second, renew: time.Minute,
 	}

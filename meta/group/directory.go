@@ -46,7 +46,7 @@ func (d *directory) addresses() (all []string) {
 func (d *directory) remember(ctx context.Context, voters func() []string) {
 	said := ""
 	for {
-		changed := d.config.Machine.Changed()
+		changed := d.config.Machine.ClusterChanged()
 		if err := d.update(voters()); err != nil && err.Error() != said {
 			said = err.Error()
 			d.config.Log.Warn("not noted where the other nodes are", "cause", err)

@@ -85,6 +85,7 @@ func (f *fsm) again(l *raft.Log, restored int) bool {
 		return false
 	}
 	_, _ = f.machine.Apply(l.Index, l.Data) // its sender got the result when it was first applied
+	f.news.executes(l.Index)
 	return true
 }
 
@@ -116,6 +117,7 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	defer f.mu.Unlock()
 	f.mu.restored++
 	f.mu.refused = f.machine.Restore(r)
+	f.news.executes(f.machine.Summary().Applied)
 	return f.mu.refused
 }
 

@@ -93,7 +93,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 
 	seen, ballot, warnings := &sightings{dead: c.times.dead, most: c.times.look}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
-	g.progress = &progress{c, g.replica, g.leaderCalls}
+	g.progress = newProgress(c, g.replica, g.leaderCalls)
 	executor := &executor{c, g.replica, lookout, ballot}
 	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
 	g.tokens = &tokens{c, g.progress, g.commands}
@@ -158,5 +158,6 @@ func (g *Group) Close() error {
 	g.cancel()
 	g.replica.store.log.giveUp() // or what asks Raft something would wait for a disk
 	g.tasks.Wait()
+	g.progress.close()
 	return errors.Join(g.applications.close(), g.calls.close(), g.replica.close())
 }

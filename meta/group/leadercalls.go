@@ -71,6 +71,18 @@ func (l *leaderCalls) toLeader(ctx context.Context, ask func(ctx context.Context
 	return err
 }
 
+// late is why the leader has not answered before a caller's time was over.
+func (l *leaderCalls) late(ctx context.Context) error {
+	leader := l.replica.Leader()
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case leader == "":
+		return l.unled()
+	}
+	return unavailable(ctx, leader, ctx.Err())
+}
+
 // unled is errNoLeader, with the nodes that do not answer, and whether the clocks are
 // the cause.
 func (l *leaderCalls) unled() error {

@@ -51,6 +51,19 @@ func (n *news) after(stored, executed uint64) <-chan struct{} {
 	if n.mu.stored > stored || n.mu.executed > executed {
 		return nil
 	}
+	return n.wait()
+}
+
+// next is closed when something was stored or executed. Ask for it before looking at what
+// there is.
+func (n *news) next() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wait()
+}
+
+// wait is closed by what comes next. The lock is held.
+func (n *news) wait() <-chan struct{} {
 	if n.mu.more == nil {
 		n.mu.more = make(chan struct{})
 	}

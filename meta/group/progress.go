@@ -8,10 +8,31 @@ import (
 )
 
 // A progress says how far a node is, and waits until this one is as far as the cluster.
+//
+// Each name that a program asks for and that this node does not know is a question to the
+// leader. Those that come at a time are one: see rounds.
 type progress struct {
 	config  *Config
 	replica *replica
 	leader  *leaderCalls
+	rounds  rounds
+	ended   context.Context    // when the leader is to be asked no more
+	end     context.CancelFunc // ends it
+}
+
+func newProgress(c *Config, r *replica, l *leaderCalls) *progress {
+	p := &progress{config: c, replica: r, leader: l}
+	p.ended, p.end = context.WithCancel(context.Background())
+	p.rounds.ask = func() (now pulse, err error) {
+		return now, l.AskLeader(p.ended, callNow, struct{}{}, &now)
+	}
+	return p
+}
+
+// close gives up what the leader is asked.
+func (p *progress) close() {
+	p.end()
+	p.rounds.close()
 }
 
 // Ready waits until this node knows what the cluster knew when it was asked, if
@@ -28,7 +49,11 @@ func (p *progress) Lasts() error { return p.replica.store.log.sync() }
 
 // catchUp is Ready, and returns what the leader has said.
 func (p *progress) catchUp(ctx context.Context) (now pulse, err error) {
-	if err := p.leader.AskLeader(ctx, callNow, struct{}{}, &now); err != nil {
+	now, ended, err := p.rounds.join(ctx)
+	if !ended {
+		err = p.leader.late(ctx)
+	}
+	if err != nil {
 		return now, err
 	}
 	return now, p.replica.follow(ctx, now.Applied)

@@ -18,7 +18,7 @@ type removal struct {
 // state or from one that does not let it in.
 func (r *removal) await(ctx context.Context) {
 	for {
-		changed := r.config.Machine.Changed()
+		changed := r.config.Machine.ClusterChanged()
 		if r.config.Machine.Removed(r.config.Self.ID) {
 			r.standing.dialled(trust.ErrRemoved)
 		}

@@ -274,17 +274,20 @@ func leaderless(err error) error {
 
 // follow waits until this node has executed what the leader has.
 func (r *replica) follow(ctx context.Context, index uint64) error {
-	for r.config.Machine.Summary().Applied < index {
+	for {
+		more := r.store.news.next()
+		if r.config.Machine.Summary().Applied >= index {
+			return nil
+		}
 		if err := r.config.Machine.Err(); err != nil {
 			return err // it goes no further
 		}
 		select {
-		case <-time.After(r.config.times.follow):
+		case <-more:
 		case <-ctx.Done():
 			return fmt.Errorf("this node %w: it is behind the cluster: %w", meta.ErrUnavailable, ctx.Err())
 		}
 	}
-	return nil
 }
 
 // close ends this node's part, until it is started again. What it knows is on disk.

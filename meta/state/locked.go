@@ -8,7 +8,8 @@ type locked struct {
 		sync.RWMutex
 		state   *state
 		poison  error  // why nothing is applied any more
-		cluster signal // of everything but queues
+		any     signal // of everything but queues
+		cluster signal // of that, but for the files of the pool
 		queues  signal
 	}
 }

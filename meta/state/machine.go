@@ -37,10 +37,13 @@ func (m *Machine) tell() {
 	if s.changed.cluster {
 		m.mu.cluster.fire()
 	}
+	if s.changed.cluster || s.changed.files {
+		m.mu.any.fire()
+	}
 	if s.changed.queues {
 		m.mu.queues.fire()
 	}
-	s.changed.cluster, s.changed.queues = false, false
+	s.changed.cluster, s.changed.files, s.changed.queues = false, false, false
 }
 
 // Err says why the machine applies nothing any more, if so. Reads go on.
@@ -53,6 +56,14 @@ func (m *Machine) Err() error {
 // Changed is closed at the next change of anything but queues. Ask for it
 // before reading what is to be followed.
 func (m *Machine) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.any.next()
+}
+
+// ClusterChanged is Changed, but not for maps and blobs of the shuffle pool that come and
+// go, of which there are thousands in a second.
+func (m *Machine) ClusterChanged() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.cluster.next()

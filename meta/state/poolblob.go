@@ -141,7 +141,7 @@ func (p *pool) makeDir(s *state, g PoolStage, d Blob) {
 	if _, ok := p.blob(g.Number, d.Name); !ok {
 		p.toChange(s, g.Number).blobs.set(d)
 		p.count++
-		s.changed.cluster = true
+		s.changed.files = true
 	}
 }
 
@@ -152,7 +152,7 @@ func (p *pool) putBlob(s *state, g *PoolStage, is Commit) {
 	if ok && has.Number == is.Map {
 		if c, _ := p.commit(g.Number, is.Map); len(c.Nodes) == 0 && c.Sum == is.Sum && c.Size == is.Size { // lost
 			p.setCommit(s, *g, is)
-			s.changed.cluster = true
+			s.changed.files = true
 		}
 		return
 	}
@@ -160,7 +160,7 @@ func (p *pool) putBlob(s *state, g *PoolStage, is Commit) {
 		p.dropBlob(s, g, has)
 	}
 	*g = p.enter(s, *g, is)
-	s.changed.cluster = true
+	s.changed.files = true
 }
 
 // dropBlob forgets a name, and the blob that it stands for.
@@ -176,7 +176,7 @@ func (p *pool) dropBlob(s *state, g *PoolStage, b Blob) {
 		t.of.drop(b.Number)
 		p.stages.set(stageKey{g.Job, g.Name}, *g)
 	}
-	s.changed.cluster = true
+	s.changed.files = true
 }
 
 // DropBlob forgets a blob, or a directory in which nothing is, if its name stands for

@@ -117,7 +117,7 @@ func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, err
 	} else {
 		*g = p.enter(s, *g, is)
 	}
-	s.changed.cluster = true
+	s.changed.files = true
 	return is, nil
 }
 

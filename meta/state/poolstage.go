@@ -233,7 +233,7 @@ func (c *DropMap) apply(s *state) (Result, error) {
 		}
 		has.Nodes = nil
 		s.pool().setCommit(s, g, has)
-		s.changed.cluster = true
+		s.changed.files = true
 	}
 	return Result{}, nil
 }

@@ -117,15 +117,41 @@ func TestApplyRefuses(t *testing.T) {
 	c.do(&state.Setting{Key: "k", Value: "v"})
 }
 
-func TestChanged(t *testing.T) {
-	isClosed := func(c <-chan struct{}) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Those that follow nodes and datasets do not wake up for each file of the pool.
+func TestFilesOfThePoolAreAChangeOfTheirOwn(t *testing.T) {
+	c := pooled(t, "maps=2")
+	c.do(signedBy(other, &state.MakeStage{Job: "j", Name: meta.BlobDir, Nonce: 3}))
+	for _, tt := range []struct {
+		name    string
+		command state.Command
+		any     bool
+		cluster bool
+	}{
+		{"a map", commitOf(0, 0, other, 5), true, false},
+		{"the map again", commitOf(0, 1, other, 5), false, false},
+		{"a blob", putOf(other, put(other, "k", 1)), true, false},
+		{"a blob in place of it", putOf(other, put(other, "k", 2)), true, false},
+		{"a map goes", signedBy(other, &state.DropMap{StageName: stageName, Map: 0, Sum: 5}), true, false},
+		{"a stage", signedBy(other, &state.MakeStage{Job: "j", Name: "more", Nonce: 4}), true, true},
+	} {
+		all, cluster := c.m.Changed(), c.m.ClusterChanged()
+		c.do(tt.command)
+		if isClosed(all) != tt.any || isClosed(cluster) != tt.cluster {
+			t.Errorf("%s: changed %v, the cluster %v", tt.name, isClosed(all), isClosed(cluster))
 		}
 	}
+}
+
+func TestChanged(t *testing.T) {
 	c := founded(t, 1)
 	c.do(&state.OpenQueue{View: view(1, 1), Generation: 1, Units: 3, Policy: "flow"})
 	for _, tt := range []struct {

@@ -57,6 +57,7 @@ func (m *Machine) Restore(r io.Reader) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.state, m.mu.poison = s, nil
+	m.mu.any.fire()
 	m.mu.cluster.fire()
 	m.mu.queues.fire()
 	return nil

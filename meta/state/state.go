@@ -16,7 +16,7 @@ type state struct {
 	// era counts snapshots. A job or queue of an earlier era is shared with
 	// one, and is copied before it is changed.
 	era     uint64
-	changed struct{ cluster, queues bool } // by the command that is being applied
+	changed struct{ cluster, files, queues bool } // by the command that is being applied
 }
 
 // header has the values that are in no section.

@@ -51,7 +51,7 @@ func (p *poolNodes) stage(spec string) (path string, remove func()) {
 	path = job + "/stage"
 	p.Nodes[0].Must("sh", "-euc", `mkdir -p "$0"; echo "$1" > "$0/spec"`, p.at(0, path), spec)
 	return path, func() {
-		p.Nodes[0].Must("rm", "-r", p.at(0, job))
+		p.Nodes[0].Do("shuffle", "rm", strings.TrimPrefix(job, "shuffle/"))
 		for _, n := range p.Nodes {
 			eventually.Within(p.s, time.Minute, "no file of a job that was removed is left", func() bool {
 				return n.Must("sh", "-c", `grep -c "$0" /proc/self/mounts || true`, n.Dir+"/state/pool") == "0\n"

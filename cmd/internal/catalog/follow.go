@@ -21,7 +21,7 @@ const retryLoad = 5 * time.Second
 // Follow keeps the catalog like the cluster's state until ctx is done.
 func (c *Catalog) Follow(ctx context.Context) {
 	for {
-		changed := c.config.State.Changed()
+		changed := c.config.State.ClusterChanged()
 		var retry <-chan time.Time
 		if !c.Update(ctx) {
 			retry = time.After(retryLoad)

@@ -237,7 +237,7 @@ func (m *member) awaitVotes(ctx context.Context) {
 func (m *member) follow(ctx context.Context) {
 	known := make(map[string]bool)
 	for {
-		changed := m.machine.Changed()
+		changed := m.machine.ClusterChanged()
 		now := make(map[string]bool)
 		for _, n := range m.machine.Nodes() {
 			now[n.ID] = true

@@ -107,7 +107,7 @@ func (r *viewRanks) gather(ctx context.Context) error {
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()
 	for {
-		changed := r.views.config.State.Changed()
+		changed := r.views.config.State.ClusterChanged()
 		claims := r.views.config.State.Claims(r.view.Dataset, r.view.Ranks)
 		if _, settled := r.views.config.State.SettledPlan(r.key); settled || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
 			return nil

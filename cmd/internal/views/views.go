@@ -77,7 +77,7 @@ func (vs *Views) Wait() { vs.tasks.Wait() }
 // Follow has names looked up again whose plans were unsettled, until ctx is done.
 func (vs *Views) Follow(ctx context.Context) {
 	for {
-		changed := vs.config.State.Changed()
+		changed := vs.config.State.ClusterChanged()
 		for _, dataset := range vs.settled.overtaken(vs.config.State) {
 			vs.config.Drop(dataset)
 		}
