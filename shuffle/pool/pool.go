@@ -100,9 +100,10 @@ type Pool struct {
 	tallies *tallies
 	born    time.Time
 
-	measured measured
-	waits    waits
-	refusals refusals
+	measured  measured
+	divisions divisions
+	waits     waits
+	refusals  refusals
 }
 
 // New makes a pool. Start begins what it does without being asked.

@@ -13,12 +13,6 @@ import (
 // A map whose parts are ranges of keys has pieces that are no parts: its slices, and after
 // them their samples. Those of all maps of the stage say which keys a part has.
 
-// sliced is a part that has one of the pieces of some maps.
-func (p *Part) sliced(ctx context.Context, piece uint64, maps state.Maps) (*Part, error) {
-	one := &Part{Stage: p.Stage, Generation: p.Generation, Number: piece, Maps: maps, pool: p.pool, files: p.files}
-	return one, one.measurePieces(ctx)
-}
-
 // A wanted says which slices of which maps may have records of a part, whose keys are those.
 type wanted struct {
 	keys   record.Range
@@ -121,43 +115,30 @@ func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// wanted looks at the samples of all maps of the stage.
+// wanted looks what the samples of all maps of the stage say of the part.
 func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
-	samples, err := p.sliced(ctx, p.cuts, p.all)
+	d, err := p.division(ctx)
 	if err != nil {
 		return w, err
 	}
-	err = p.inMemory(ctx, []*Part{samples}, func(pieces held) error {
-		var of []record.Samples
-		var sizes []int64
-		for i, b := range pieces[samples] {
-			if !record.Samples(b).Are(p.cuts) {
-				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(i).Map, len(b))
-			}
-			of = append(of, b)
-			sizes = append(sizes, p.all.At(i).Size-int64(len(b)))
+	keys, some := record.RangeOf(d.bounds, p.Number)
+	if !some {
+		return w, nil
+	}
+	w.keys = keys
+	before := p.all.Len() // maps that stand before those of the part
+	if p.Maps.Len() > 0 {
+		before = p.all.Between(0, p.Maps.At(0).Map).Len() - 1
+	}
+	for i := range p.Maps.Len() {
+		span := d.spans[before+i][p.Number-d.first]
+		for number := span.First; number < span.End; number++ {
+			from, to := span.Cuts(number)
+			w.slices = append(w.slices, slice{uint32(number), uint32(i), from, to})
 		}
-		keys, some := record.RangeOf(p.records.Bounds(of, sizes, p.parts), p.Number)
-		if !some {
-			return nil
-		}
-		w.keys = keys
-		before := p.all.Len() // maps that stand before those of the part
-		if p.Maps.Len() > 0 {
-			before = p.all.Between(0, p.Maps.At(0).Map).Len() - 1
-		}
-		for i := range p.Maps.Len() {
-			m := of[before+i]
-			first, end := p.records.Slices(m, keys)
-			for number := first; number < end; number++ {
-				from, to := p.records.Cuts(m, number, keys)
-				w.slices = append(w.slices, slice{uint32(number), uint32(i), from, to})
-			}
-		}
-		slices.SortFunc(w.slices, func(a, b slice) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.of, b.of)) })
-		return nil
-	})
-	return w, err
+	}
+	slices.SortFunc(w.slices, func(a, b slice) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.of, b.of)) })
+	return w, nil
 }
 
 // ranges has a part be a range of keys, of those of all maps of its stage.

@@ -105,6 +105,80 @@ func TestRangedParts(t *testing.T) {
 	s.holdRanges(s.members[1:], all)
 }
 
+// Samples are taken once for all parts of a stage on a node: one that was damaged since is in
+// no way of the parts that are read then.
+func TestSamplesAreTakenOnce(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", "maps=6 parts=3 copies=1 record=line key=1 by=range")
+	all := words(rand.New(rand.NewPCG(4, 4)))
+	for i, text := range all {
+		if err := m.commitText("s", uint64(i), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := m.part("s", meta.Part{Number: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(m.dir, "*/*/maps/000004.*[0-9a-f]"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("maps are %v, %v", files, err)
+	}
+	damageFile(t, files[0], func(b []byte) { b[len(b)-1] ^= 1 })
+	for number := range uint64(2) {
+		text, err := m.part("s", meta.Part{Number: number + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += text
+	}
+	if n := strings.Count(strings.Join(all, ""), "\n") + 1; strings.Count(got, "\n") != n {
+		t.Errorf("parts have %d lines, want %d", strings.Count(got, "\n"), n)
+	}
+}
+
+// What parts that are ranges of keys weigh is said about, once the stage is sealed: those of
+// one key that many records have are heavy, and one that none is left for has nothing.
+func TestWeightsOfRanges(t *testing.T) {
+	s := newSite(t, 2)
+	m := s.members[0]
+	m.stage("s", "maps=2 parts=4 record=line key=1 by=range")
+	many := strings.Repeat("m\t123456\n", 3000)
+	commit := func(number uint64) {
+		var b strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&b, "%c%04d\t\n", "az"[number], i)
+		}
+		if err := s.members[number].commitText("s", number, b.String()+many); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(0)
+	if text, err := m.of("s").State(s.ctx); err != nil || !strings.Contains(string(text), "parts      not known: with by=range that is known once the stage is sealed\n") {
+		t.Errorf("while the stage is open: %v\n%s", err, text)
+	}
+	commit(1)
+	for _, m := range s.members {
+		text, err := m.of("s").State(s.ctx)
+		_, line, is := strings.Cut(string(text), "\nparts      about ")
+		line, _, _ = strings.Cut(line, "\n")
+		if err != nil || !is {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for i, one := range strings.Split(line, ", ") {
+			var number, said int64
+			if _, err := fmt.Sscan(one, &number, &said); err != nil || number != int64(i) {
+				t.Fatalf("%s: %v", line, err)
+			}
+			n, err := m.of("s").Parts().Size(s.ctx, meta.Part{Number: uint64(i)})
+			if err != nil || said < n-n/4-2000 || said > n+n/4+2000 {
+				t.Errorf("part %d has %d bytes, and is said to have about %d: %v", i, n, said, err)
+			}
+		}
+	}
+}
+
 func (s *site) holdRanges(members []*member, all []string) {
 	s.t.Helper()
 	for _, m := range members {

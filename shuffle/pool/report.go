@@ -46,6 +46,7 @@ type Report struct {
 	Waits   []Wait   // on this node, the longest first
 	Refused *Refusal // the last, on this node
 	Parts   []int64  // bytes of each, if Weigh could find out
+	About   bool     // so many
 
 	hosts     map[string]string // of nodes that use the job
 	names     map[uint64]string // of what is lost, and of blobs
@@ -172,7 +173,11 @@ func (r Report) String() string {
 	case r.unweighed != "":
 		line("parts", "not known: %s", r.unweighed)
 	case len(r.Parts) > 0:
-		line("parts", "%s", weights(r.Parts))
+		about := ""
+		if r.About {
+			about = "about "
+		}
+		line("parts", "%s%s", about, weights(r.Parts))
 	}
 	line("missing", "%d copies", r.Missing)
 	if r.Stage.Resets > 0 {

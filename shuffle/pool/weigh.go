@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/meta/state"
+	"rankfs/shuffle/record"
 )
 
 // What parts weigh, before or after they are made, is in the tables of the maps. Nodes add
@@ -30,16 +31,20 @@ func (g *Stage) Weigh(ctx context.Context, r *Report) {
 	switch parts := r.Stage.Spec.Parts; {
 	case len(commits) == 0:
 		return
-	case r.Stage.Spec.Records.Ranges:
-		r.unweighed = "with by=range that is known once they are made"
+	case r.Stage.Spec.Records.Ranges && !r.Stage.Sealed:
+		r.unweighed = "with by=range that is known once the stage is sealed"
 		return
-	case uint64(len(commits))*parts > maxRows:
+	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > mostSpans:
 		r.unweighed = fmt.Sprintf("%d maps of %d parts are too many to add up", len(commits), parts)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, weighTime)
 	defer cancel()
-	parts, err := g.weigh(ctx, r.Stage, commits)
+	weigh := g.weigh
+	if r.Stage.Spec.Records.Ranges {
+		weigh, r.About = g.weighRanges, true
+	}
+	parts, err := weigh(ctx, r.Stage, commits)
 	if err != nil {
 		r.unweighed = strings.Join(strings.Fields(err.Error()), " ")
 		return
@@ -72,6 +77,21 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 		}
 		return nil
 	})
+}
+
+// weighRanges is about what parts have that are ranges of keys.
+func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.Commit) ([]int64, error) {
+	f, err := g.job.files()
+	if err != nil {
+		return nil, err
+	}
+	p := &Part{Stage: g.number, Generation: is.Generation, records: record.Spec(is.Spec.Records), pool: g.job.pool, files: f}
+	p.ranges(is.Spec, g.job.pool.config.State.Commits(g.number))
+	d, err := p.division(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.weights(), nil
 }
 
 // State is what a person wants to know of it.

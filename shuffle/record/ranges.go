@@ -102,19 +102,48 @@ func RangeOf(bounds [][]byte, part uint64) (r Range, some bool) {
 	return r, true
 }
 
-// Slices are the numbers of a map's slices that may have records of a range: one after the
-// other, the first and the number after the last.
-func (s Spec) Slices(m Samples, r Range) (from, to int) {
+// A Span is what a map has of a range: the slices that may have records of it, First and those
+// after it before End. Of these so many, at both ends, the range may cut.
+type Span struct{ First, End, CutFrom, CutTo uint16 }
+
+// Cuts reports at which of its ends the range may cut a slice.
+func (s Span) Cuts(slice uint16) (from, to bool) {
+	return slice < s.First+s.CutFrom, slice >= s.End-s.CutTo
+}
+
+// Spans are what a map has of so many parts, from one on, divided by these bounds. A map has
+// fewer slices than a Span can count.
+func (s Spec) Spans(m Samples, bounds [][]byte, part, parts uint64) (all []Span) {
+	at := 0
+	for end := part + parts; part < end; part++ {
+		var is Span
+		if r, some := RangeOf(bounds, part); some {
+			from, to := s.slicesOf(m, r, at)
+			at, is.First, is.End = from, uint16(from), uint16(to)
+			for slice := from; slice < to && s.beginsBefore(m, slice, r.From); slice++ {
+				is.CutFrom++
+			}
+			for slice := to - 1; slice >= from && r.To != nil && !s.endsBefore(m, slice, r.To); slice-- {
+				is.CutTo++
+			}
+		}
+		all = append(all, is)
+	}
+	return all
+}
+
+// slicesOf are the numbers of the slices of a range, none of which comes before one.
+func (s *Spec) slicesOf(m Samples, r Range, from int) (first, end int) {
 	n := m.slices()
 	for from < n && r.From != nil && s.endsBefore(m, from, r.From) {
 		from++
 	}
-	for to = from; to < n; to++ {
-		if key, some, _ := m.key(to); !some || r.To != nil && s.order(key, r.To) >= 0 {
+	for end = from; end < n; end++ {
+		if key, some, _ := m.key(end); !some || r.To != nil && s.order(key, r.To) >= 0 {
 			break
 		}
 	}
-	return from, to
+	return from, end
 }
 
 // endsBefore reports whether all records of a slice are known to come before a key.
@@ -126,11 +155,10 @@ func (s *Spec) endsBefore(m Samples, slice int, bound []byte) bool {
 	return some && s.order(key, bound) < 0 && (isWhole || !bytes.HasPrefix(bound, key))
 }
 
-// Cuts reports at which of its ends a range may cut a slice that may have records of it.
-func (s Spec) Cuts(m Samples, slice int, r Range) (from, to bool) {
+// beginsBefore reports whether a slice may have records that come before a key.
+func (s *Spec) beginsBefore(m Samples, slice int, bound []byte) bool {
 	key, some, _ := m.key(slice)
-	from = r.From != nil && !(some && s.order(key, r.From) >= 0)
-	return from, r.To != nil && !s.endsBefore(m, slice, r.To)
+	return bound != nil && !(some && s.order(key, bound) >= 0)
 }
 
 // Cut is what some slices, which stand one after the other, have of a range.

@@ -28,13 +28,17 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 	}
 	bounds := s.Bounds(samples, sizes, uint64(parts))
 	for p := range parts {
-		keys, some := record.RangeOf(bounds, uint64(p))
+		keys, _ := record.RangeOf(bounds, uint64(p))
 		var runs []record.Run
 		for i, is := range divided {
 			var run record.Run
-			for slice, to := s.Slices(samples[i], keys); some && slice < to; slice++ {
+			span := s.Spans(samples[i], bounds, uint64(p), 1)[0]
+			if all := s.Spans(samples[i], bounds, 0, uint64(parts)); all[p] != span {
+				t.Errorf("of part %d a map has %v, and among those of all parts %v", p, span, all[p])
+			}
+			for slice := int(span.First); slice < int(span.End); slice++ {
 				var at record.Range
-				from, until := s.Cuts(samples[i], slice, keys)
+				from, until := span.Cuts(uint16(slice))
 				if from {
 					at.From = keys.From
 				}

@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -81,4 +83,25 @@ func TestOpensBeyondTheQuota(t *testing.T) {
 		}
 	}
 	sh(t, `cat "$1/.map-000001.0"; mv "$1/.map-000001.0" "$1/map-000001"`, small) // an empty one is no more
+}
+
+// What parts that are ranges of keys weigh state says about, before any of them is made.
+func TestStateOfRanges(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=2 parts=2 copies=1 record=fixed:16 key=1-8 by=range")
+	sh(t, `for map in 000000 000001; do head -c 160000 /dev/urandom > "$1/.map-$map.0"; mv "$1/.map-$map.0" "$1/map-$map"; done`, stage)
+	state := sh(t, `cat "$1/state"`, stage)
+	_, line, _ := strings.Cut(state, "\nparts ")
+	var said [2]int
+	if _, err := fmt.Sscanf(strings.TrimSpace(line), "about 000000 %d, 000001 %d", &said[0], &said[1]); err != nil {
+		t.Fatalf("%v\n%s", err, state)
+	}
+	for part, about := range said {
+		size, err := strconv.Atoi(strings.TrimSpace(sh(t, `cat "$1" | wc -c`, fmt.Sprintf("%s/part-%06d", stage, part))))
+		must(t, err)
+		if about < size-size/4 || about > size+size/4 {
+			t.Errorf("part %d has %d bytes, and is said to have about %d", part, size, about)
+		}
+	}
+	n.ok("shuffle", "rm", "job")
 }

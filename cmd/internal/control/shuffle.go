@@ -63,7 +63,7 @@ type PoolStageDetail struct {
 	OpenMaps  []uint64   `json:"open_maps"`  // the first that are not committed; at most MostListed, as what follows
 	LostMaps  []uint64   `json:"lost_maps"`  // of which there is no copy
 	AwayMaps  []uint64   `json:"away_maps"`  // whose copies are all on nodes that are down
-	PartBytes []int64    `json:"part_bytes"` // of each part; none if it is not known, or they are more than MostParts
+	PartBytes []int64    `json:"part_bytes"` // of each part, about if it is a range of keys; none if it is not known, or they are more than MostParts
 	Waits     []PoolWait `json:"waits"`      // on this node, the longest first
 }
 

@@ -1,0 +1,166 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/record"
+)
+
+// A division says where parts that are ranges of keys begin, and what each map of the stage
+// has of some of them.
+type division struct {
+	bounds [][]byte
+	first  uint64          // part
+	spans  [][]record.Span // by map, and by part from the first on
+	sizes  []int64         // of a map's slices together
+	slices uint64          // of each map
+}
+
+// weights are how many bytes parts have, about, from the first on: the slices of a map are of
+// about one size, and of one that may be in several parts each has as much.
+func (d *division) weights() []int64 {
+	all, in := make([]int64, len(d.spans[0])), make([]int64, d.slices)
+	for i, spans := range d.spans {
+		clear(in)
+		for _, is := range spans {
+			for slice := is.First; slice < is.End; slice++ {
+				in[slice]++
+			}
+		}
+		for p, is := range spans {
+			for slice := is.First; slice < is.End; slice++ {
+				all[p] += d.sizes[i] / int64(d.slices) / in[slice]
+			}
+		}
+	}
+	return all
+}
+
+// mostSpans bounds those of all divisions that are remembered: 8 MiB.
+const mostSpans = 1 << 20
+
+// divisions are those of stages whose parts are read, so that samples are taken once for all
+// parts. The lock guards the fields below it; samples are taken without it.
+type divisions struct {
+	mu sync.Mutex
+	of map[divisionName]*taken
+	in []divisionName // those that are there, from the oldest on
+	n  int            // of their spans
+}
+
+// A divisionName is a stage, and how often it was reset.
+type divisionName [2]uint64
+
+// A taken is a division once done is closed, or why there is none.
+type taken struct {
+	done chan struct{}
+	is   *division
+	err  error
+}
+
+// get is a division that is there, or what take takes. Who comes meanwhile waits for that.
+func (d *divisions) get(ctx context.Context, name divisionName, take func() (*division, error)) (*division, error) {
+	for {
+		one, mine := d.begin(name)
+		if mine {
+			one.is, one.err = take()
+			d.end(name, one)
+			return one.is, one.err
+		}
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+			return nil, cause(ctx)
+		}
+		switch err := one.err; {
+		case err == nil:
+			return one.is, nil
+		case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded): // these were of who took it
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, cause(ctx)
+		}
+	}
+}
+
+func (d *divisions) begin(name divisionName) (one *taken, mine bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if one := d.of[name]; one != nil {
+		return one, false
+	}
+	if d.of == nil {
+		d.of = make(map[divisionName]*taken)
+	}
+	one = &taken{done: make(chan struct{})}
+	d.of[name] = one
+	return one, true
+}
+
+func (d *divisions) end(name divisionName, one *taken) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(one.done)
+	if one.err != nil {
+		delete(d.of, name)
+		return
+	}
+	d.in, d.n = append(d.in, name), d.n+one.spans()
+	for d.n > mostSpans {
+		d.n -= d.of[d.in[0]].spans()
+		delete(d.of, d.in[0])
+		d.in = d.in[1:]
+	}
+}
+
+// spans are how many a division has.
+func (t *taken) spans() (n int) {
+	for _, of := range t.is.spans {
+		n += len(of)
+	}
+	return max(1, n)
+}
+
+// division is what the samples of all maps of the stage say of the part; of all parts, and
+// remembered, if they are not too many.
+func (p *Part) division(ctx context.Context) (*division, error) {
+	if uint64(p.all.Len())*p.parts > mostSpans {
+		return p.sampled(ctx, p.Number, 1)
+	}
+	return p.pool.divisions.get(ctx, divisionName{p.Stage, p.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.parts) })
+}
+
+// sampled looks at the samples of all maps of the stage.
+func (p *Part) sampled(ctx context.Context, first, n uint64) (*division, error) {
+	samples, err := p.sliced(ctx, p.cuts, p.all)
+	if err != nil {
+		return nil, err
+	}
+	d := &division{first: first, slices: p.cuts}
+	err = p.inMemory(ctx, []*Part{samples}, func(pieces held) error {
+		var of []record.Samples
+		for i, b := range pieces[samples] {
+			if !record.Samples(b).Are(p.cuts) {
+				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(i).Map, len(b))
+			}
+			of = append(of, b)
+			d.sizes = append(d.sizes, p.all.At(i).Size-int64(len(b)))
+		}
+		d.bounds = p.records.Bounds(of, d.sizes, p.parts)
+		for _, m := range of {
+			d.spans = append(d.spans, p.records.Spans(m, d.bounds, first, n))
+		}
+		return nil
+	})
+	return d, err
+}
+
+// sliced is a part that has one of the pieces of some maps.
+func (p *Part) sliced(ctx context.Context, piece uint64, maps state.Maps) (*Part, error) {
+	one := &Part{Stage: p.Stage, Generation: p.Generation, Number: piece, Maps: maps, pool: p.pool, files: p.files}
+	return one, one.measurePieces(ctx)
+}
