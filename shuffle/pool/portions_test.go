@@ -202,6 +202,7 @@ func TestDamageInLargeParts(t *testing.T) {
 		{"all line ends", 2, func(b []byte) { copy(b, bytes.ReplaceAll(b, []byte("\n"), []byte(" "))) }, false},
 		{"a number that is none", 2, func(b []byte) { b[bytes.IndexByte(b, '\t')+1] = 'x' }, false},
 		{"where it is merged", 0, func(b []byte) { b[len(b)/2] ^= 1 }, false},
+		{"a file that ends in the middle", 2, nil, false},
 		{"what the other node has, too", 2, func(b []byte) { b[len(b)/2] ^= 1 }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -219,7 +220,11 @@ func TestDamageInLargeParts(t *testing.T) {
 					t.Fatalf("maps are %v, %v", files, err)
 				}
 				for _, name := range files {
-					damageFile(t, name, c.damage)
+					if c.damage != nil {
+						damageFile(t, name, c.damage)
+					} else if err := os.Truncate(name, 64<<10); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			damage(s.members[0])
