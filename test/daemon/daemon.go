@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/test/cluster"
 	"rankfs/test/eventually"
 )
@@ -28,15 +30,9 @@ const (
 	waitTime = 2 * time.Minute  // one condition
 )
 
-// BuildCommand builds rankfs to a path: with the race detector if the tests are
-// asked for that. A race in a daemon then is its end, if GORACE says
-// halt_on_error, and what its test waits for does not come. Tags are of the build.
-func BuildCommand(path string, tags ...string) *exec.Cmd {
-	race := "-race=" + strconv.FormatBool(os.Getenv("RANKFS_TEST_RACE") != "")
-	return exec.Command("go", "build", race, "-tags="+strings.Join(tags, ","), "-o", path, "rankfs/cmd/rankfs")
-}
-
-// Build builds rankfs, with tags, and returns its path, and what removes it.
+// Build builds rankfs, with tags, and returns its path, and what removes it: with the race
+// detector if the tests are asked for that. A race in a daemon then is its end, if GORACE
+// says halt_on_error, and what its test waits for does not come.
 func Build(tags ...string) (path string, remove func() error, err error) {
 	if err := cluster.NeedRoot(); err != nil {
 		return "", nil, err
@@ -47,11 +43,41 @@ func Build(tags ...string) (path string, remove func() error, err error) {
 	}
 	remove = func() error { return os.RemoveAll(dir) }
 	path = filepath.Join(dir, "rankfs")
-	if out, err := BuildCommand(path, tags...).CombinedOutput(); err != nil {
+	if err := build(path, tags); err != nil {
 		remove()
-		return "", nil, fmt.Errorf("build rankfs: %w\n%s", err, out)
+		return "", nil, fmt.Errorf("build rankfs: %w", err)
 	}
 	return path, remove, nil
+}
+
+// programs is where one package's tests build rankfs, and those of packages beside it find
+// that it is up to date: to link it takes four seconds of a processor, and six with what
+// debuggers want.
+const programs = "../../bin/test"
+
+func build(path string, tags []string) error {
+	if err := os.MkdirAll(programs, 0o755); err != nil {
+		return err
+	}
+	race := "-race=" + strconv.FormatBool(os.Getenv("RANKFS_TEST_RACE") != "")
+	shared := filepath.Join(programs, strings.Join(append([]string{"rankfs" + race}, tags...), ","))
+	lock, err := os.Create(shared + ".lock")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	for _, line := range [][]string{
+		{"go", "build", race, "-tags=" + strings.Join(tags, ","), "-o", shared, "rankfs/cmd/rankfs"},
+		{"cp", shared, path}, // another build must not change what runs
+	} {
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(line, " "), err, out)
+		}
+	}
+	return nil
 }
 
 // Main builds rankfs for the tests of a package and runs them. It returns their exit

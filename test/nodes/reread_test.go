@@ -13,7 +13,8 @@ import (
 )
 
 // A rereader reads one epoch after the other, of a dataset on one node's
-// disks, which has no plans, until it is told to end. No read may fail.
+// disks, which has no plans, until it is told to end. No read may fail. It rests in
+// between: the nodes need the processors, too.
 type rereader struct {
 	t   *testing.T
 	dir string
@@ -24,6 +25,7 @@ const rereading = `set -o pipefail
 	for ((epoch = 0; ; epoch++)); do
 		cat "$0@epoch=$epoch,order=full"/rank-*/batch-*[0-9] | sort -n | sha256sum >> "$1/sums" || exit
 		[ ! -e "$1/end" ] || exit 0
+		sleep 0.5
 	done`
 
 func newRereader(t *testing.T, n *daemon.Place, dataset string) *rereader {

@@ -58,6 +58,10 @@ func (h hdfsWith) near(t *testing.T, conf string) (read func(*testing.T)) {
 	}
 }
 
+// pause is between two rounds of readers, and two changes of what they read: both go on
+// for minutes, beside other tests.
+const pause = time.Second / 2
+
 // Readers are processes that read a mount over and over, by the files of the blocks of
 // its host's datanode, each a view of its own.
 type readers struct {
@@ -90,6 +94,7 @@ func (h hdfsWith) readNear(t *testing.T, conf string) *readers {
 		r.work.Go(func() {
 			for !r.stop.Load() && !t.Failed() {
 				r.read(i)
+				time.Sleep(pause)
 			}
 		})
 	}
@@ -153,6 +158,6 @@ func (h hdfsWith) touchUntil(t *testing.T, end time.Time) {
 	t.Helper()
 	for time.Now().Before(end) {
 		h.touchBlocks(t)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
