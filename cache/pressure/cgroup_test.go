@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta/mountinfo"
 )
 
 const (
@@ -83,7 +85,7 @@ type child struct {
 type hierarchy struct{ mount, limit, kills string }
 
 func findHierarchy(t *testing.T) hierarchy {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := mountinfo.Read()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,9 +110,8 @@ func locate(root fs.FS, mount, above, group string) string {
 
 // findMount finds where a hierarchy is mounted, as a name for an fs.FS, and
 // which of its directories is the root there.
-func findMount(mounts []byte, kind string) (mount, above string, ok bool) {
-	table, _ := mountinfo.Parse(mounts) // as far as it is understood
-	for _, m := range table {
+func findMount(mounts []mountinfo.Mount, kind string) (mount, above string, ok bool) {
+	for _, m := range mounts {
 		if m.Type != kind || kind == "cgroup" && !hasWord(m.Options, "memory") {
 			continue
 		}

@@ -5,10 +5,12 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/mountinfo"
 )
 
 // NoLimit is the limit of a group that has none.
@@ -71,19 +73,21 @@ func (g Group) stalled(last Group, since time.Duration) float64 {
 }
 
 // A system is where samples are taken: a root directory that has proc and,
-// mostly, sys. What is mounted is read once, since that is long on some hosts;
+// mostly, sys. Where cgroups are mounted is read once, in a table that is long on some hosts;
 // which groups the process is in may change.
 type system struct {
 	root   fs.FS
-	mounts []byte
+	mounts []mountinfo.Mount
 }
 
 func newSystem(root fs.FS) (system, error) {
-	mounts, err := readFile(root, "proc/self/mountinfo")
+	b, err := readFile(root, "proc/self/mountinfo")
 	if err != nil {
 		return system{}, fmt.Errorf("read mounts: %w", err)
 	}
-	return system{root, mounts}, nil
+	table, _ := mountinfo.Parse(b) // as far as it is understood
+	mounts := slices.DeleteFunc(table, func(m mountinfo.Mount) bool { return m.Type != "cgroup" && m.Type != "cgroup2" })
+	return system{root, slices.Clone(mounts)}, nil
 }
 
 // sample returns the machine or the cgroup that has the least to spare.

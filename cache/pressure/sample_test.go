@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
@@ -36,6 +37,35 @@ func read(root fs.FS) (Group, error) {
 		return Group{}, err
 	}
 	return s.sample()
+}
+
+// A host of many containers has thousands of mounts, and a sample is taken twice a second: it
+// does as much there as on any other.
+func TestASampleIsAsShortAmongManyMounts(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/service.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := func(more int) float64 {
+		root := treeOf(t, a)
+		mounts := root["proc/self/mountinfo"]
+		mounts.Data = slices.Clip(mounts.Data) // the next file of the archive is behind it
+		for i := range more {
+			mounts.Data = fmt.Appendf(mounts.Data, "%d 1 0:7 / /run/%d rw - tmpfs tmpfs rw\n", 1000+i, i)
+		}
+		s, err := newSystem(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(10, func() {
+			if _, err := s.sample(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := allocations(0), allocations(3000); many > few+10 {
+		t.Errorf("a sample allocates %v times among many mounts, and %v times among few", many, few)
+	}
 }
 
 // What limits a process, in trees as hosts and containers have them.
