@@ -23,7 +23,7 @@ func TestMPIProgramsThatIterate(t *testing.T) {
 		n.ok("dataset", "create", set, "--source", "file:"+path, "--as", "fixed:256", "--ranks", "2", "--batch", "512")
 		files[set] = path
 	}
-	for _, job := range []struct {
+	for i, job := range []struct {
 		name   string
 		sets   []string
 		policy string
@@ -45,7 +45,11 @@ func TestMPIProgramsThatIterate(t *testing.T) {
 		if _, err := fmt.Sscan(cut(t, reference, " right="), &right); err != nil || right < 0.95 {
 			t.Errorf("too little was classed well to say anything: %s", reference)
 		}
-		for _, policy := range []string{"mckp", job.policy} {
+		policies := []string{job.policy}
+		if i < rounds(4, 1) {
+			policies = append(policies, "mckp")
+		}
+		for _, policy := range policies {
 			n.ok("cache", "policy", policy)
 			out := learn(2, func(set string) string { return n.path(set) })
 			if got, want := cut(t, out, " result="), cut(t, reference, " result="); got != want {

@@ -25,6 +25,15 @@ const (
 	waitTime = 2 * time.Minute // one condition
 )
 
+// rounds is how often, or with how much, something is done: with -short, as under the race
+// detector, which finds no more in many rounds of one kind, it is few.
+func rounds(many, few int) int {
+	if testing.Short() {
+		return few
+	}
+	return many
+}
+
 // A node is a place for daemons, one after the other, and the daemon that is there.
 type node struct {
 	*daemon.Place

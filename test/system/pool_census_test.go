@@ -26,11 +26,7 @@ func TestPoolCensus(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64() >> 24
 	}
-	n := *censuses
-	if testing.Short() {
-		n = min(n, 3)
-	}
-	for i := range uint64(n) {
+	for i := range uint64(rounds(*censuses, 2)) {
 		t.Run(fmt.Sprintf("census-seed %d", seed+i), func(t *testing.T) {
 			takeCensus(t, rand.New(rand.NewPCG(seed+i, 0)), &census.Census{Maps: 24, Parts: 4, Seed: seed + i})
 		})

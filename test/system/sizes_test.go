@@ -126,7 +126,7 @@ func manyBytes(t *testing.T, n int64) source {
 func TestSizesOfManyLines(t *testing.T) {
 	t.Parallel()
 	const allBytes = 64_000_000
-	many := int64(*records)
+	many := int64(rounds(*records, 1_000_000))
 	path := filepath.Join(t.TempDir(), "lines")
 	must(t, os.WriteFile(path, bytes.Repeat([]byte("a\nbc\n"), int(many)/2), 0o600))
 	n := start(t)

@@ -349,7 +349,8 @@ func TestDescriptorsExhausted(t *testing.T) {
 // it keeps fewer open, whatever their sizes, and some for itself, so it answers.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	p, s := newNode(t), newFixed(t, 1200, recordSize)
+	many := rounds(1200, 600)
+	p, s := newNode(t), newFixed(t, many, recordSize)
 	args := []string{"--ram", "64MiB", "--nvme", p.at + ":64MiB"}
 	n := p.start(args...)
 	n.createKept("d", s, "--batch", "1")
@@ -358,7 +359,7 @@ func TestFewDescriptors(t *testing.T) {
 	read := func(n *node, batch int) {
 		t.Helper()
 		view := fmt.Sprintf("d@batch=%d", batch)
-		for k := range 1200 / batch {
+		for k := range many / batch {
 			if r.batch(n.batch(view, 0, k)) != sumOf(s.all(batch*k, batch*k+batch)) {
 				t.Errorf("%s: batch %d has other bytes", view, k)
 			}
