@@ -2,6 +2,8 @@ package hdfs_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -22,11 +24,18 @@ func corpus(t *testing.T, c *cluster.Cluster, dir, kind string, n int) (path, su
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	put := c.Host("data2").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-D", "dfs.blocksize=262144", "-put", "-t", "8", data, dir)
-	if out, err := put.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return dir + "/" + kind, sums
+	path = dir + "/" + kind
+	check(t, filepath.WalkDir(data, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		if err == nil {
+			c.Host("data2").Put(t, path+strings.TrimPrefix(name, data), content, 2, 256<<10)
+		}
+		return err
+	}))
+	return path, sums
 }
 
 // MPI ranks in C map the batches of datasets in HDFS, and together see every

@@ -84,6 +84,7 @@ func (s *Site) hdfs() map[string]string {
 		"dfs.namenode.redundancy.interval.seconds":                                     "1",
 		"dfs.namenode.safemode.extension":                                              "0",
 		"dfs.namenode.edits.noeditlogchannelflush":                                     "true", // a test host loses no power
+		"dfs.namenode.block.deletion.unlock.interval.ms":                               "500",  // a thread looks for some to delete as often
 		"dfs.namenode.handler.count":                                                   "8",
 		"dfs.datanode.handler.count":                                                   "3",
 		"dfs.namenode.service.handler.count":                                           "3",
