@@ -36,7 +36,7 @@ type job struct {
 
 const (
 	jobRanks = 2
-	restTime = time.Second
+	restTime = 2 * time.Second
 )
 
 // How many datanodes have the blocks of a job's file. Of those that are everywhere no
@@ -211,8 +211,12 @@ func (j *job) goOn(when string) {
 // byFile waits until all that is read is, for a round.
 func (j *job) byFile(when string) {
 	j.t.Helper()
+	j.hurry()
 	eventually.Within(j.t, toolTime, when+": blocks are read by file", func() bool {
 		from := j.status().HDFS
+		if from.LocalBlocks != "short-circuit" {
+			return j.t.Failed()
+		}
 		j.goOn(when)
 		to := j.status().HDFS
 		n := to.Bytes - from.Bytes
