@@ -47,6 +47,7 @@ const room = segmentBytes + 1<<20
 type journal struct {
 	*wal.WAL
 	tail      *tail
+	recent    recent
 	news      news
 	storing   sync.Mutex
 	late      time.Duration               // that the tail waits for the disk
@@ -154,6 +155,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	}
 	err := j.store(logs)
 	if err == nil {
+		j.recent.add(logs)
 		j.news.stores(logs[len(logs)-1].Index)
 	}
 	return err
@@ -222,6 +224,7 @@ func (j *journal) DeleteRange(first, last uint64) error {
 	if err := j.store(nil); err != nil {
 		return err
 	}
+	j.recent.forget()
 	return j.WAL.DeleteRange(first, last)
 }
 
@@ -308,6 +311,10 @@ func (j *journal) takeBack() error {
 // the entry before, which it has not, and then sends the snapshot.
 func (j *journal) GetLog(index uint64, l *raft.Log) error {
 	if is := j.tail.get(index); is != nil {
+		*l = *is
+		return nil
+	}
+	if is := j.recent.get(index); is != nil {
 		*l = *is
 		return nil
 	}

@@ -162,6 +162,49 @@ func TestUnsealedLogKeepsItsLastEntry(t *testing.T) {
 	}
 }
 
+// What was written last is read without the disk, unless it is long; and not once it is
+// removed, nor in place of what is written in its stead.
+func TestRecentEntriesAreInMemory(t *testing.T) {
+	j, err := openJournal(t.TempDir(), onDisk(), raft.NewInmemSnapshotStore(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	write := func(index, term uint64, bytes int) {
+		if err := j.StoreLog(&raft.Log{Index: index, Term: term, Data: make([]byte, bytes)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const last = 2 * recentEntries
+	for i := range uint64(last) {
+		write(i+1, 1, 100)
+	}
+	write(last+1, 1, recentBytes+1)
+	for _, tt := range []struct {
+		index uint64
+		here  bool
+	}{{last - recentEntries + 1, false}, {last - recentEntries + 2, true}, {last, true}, {last + 1, false}} {
+		var l raft.Log
+		if err := j.GetLog(tt.index, &l); err != nil || l.Index != tt.index || l.Term != 1 {
+			t.Errorf("entry %d: %+v, %v", tt.index, l, err)
+		}
+		if is := j.recent.get(tt.index); (is != nil) != tt.here {
+			t.Errorf("entry %d is in memory: %v", tt.index, is != nil)
+		}
+	}
+	if err := j.DeleteRange(last, last+1); err != nil {
+		t.Fatal(err)
+	}
+	var l raft.Log
+	if err := j.GetLog(last, &l); !errors.Is(err, raft.ErrLogNotFound) {
+		t.Errorf("an entry that was removed: %+v, %v", l, err)
+	}
+	write(last, 2, 100)
+	if err := j.GetLog(last, &l); err != nil || l.Term != 2 {
+		t.Errorf("an entry in its stead: %+v, %v", l, err)
+	}
+}
+
 // A log that begins after a snapshot knows the term of the entry that this ends
 // with, and of no other that is gone.
 func TestLogAfterASnapshot(t *testing.T) {
