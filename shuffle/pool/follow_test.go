@@ -37,12 +37,12 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 		other := &member{site: s, id: m.id, Pool: p}
 		stop := other.follow()
 		defer stop()
-		for i := range 1000 {
+		for i := range 4000 {
 			s.must(state.Sender{Node: m.id, Leads: true}, &state.Setting{Key: "k", Value: fmt.Sprint(i)})
 			time.Sleep(time.Millisecond)
 		}
-		if n := long.listed.Load(); n < 4 || n > 10 {
-			t.Errorf("in a second it has looked at the maps of a stage %d times, for 20 ms each", n)
+		if n := long.listed.Load(); n < 6 || n > 12 {
+			t.Errorf("in four seconds it has looked at the maps of a stage %d times, for 20 ms each", n)
 		}
 	})
 }

@@ -75,7 +75,7 @@ type Config struct {
 // looks again, a blink at least, and no longer than that: what is committed meanwhile it looks
 // at once. What could not be done it tries again after a while.
 const (
-	restTimes = 30
+	restTimes = 100
 	leastRest = 50 * time.Millisecond
 	mostRest  = 5 * time.Second
 	retryTime = time.Second
