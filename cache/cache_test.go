@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/cache"
 )
 
@@ -82,7 +84,7 @@ func (p *testSeries) fill(ctx context.Context, rank, step uint64, dst []byte) er
 			return err
 		}
 	}
-	copy(dst, p.want(rank, step))
+	p.write(dst, rank, step, 0)
 	return nil
 }
 
@@ -92,32 +94,59 @@ func (p *testSeries) filled(rank, step uint64) int {
 	return p.fills[[2]uint64{rank, step}]
 }
 
-// want is the batch: its series, rank and step over and over, or noise. It is made
-// by copies alone, which the race detector does not slow down.
-func (p *testSeries) want(rank, step uint64) []byte {
+// write makes a part of the batch: its series, rank and step over and over, or noise. It is
+// made in place and by copies alone: the race detector slows down what looks at each byte,
+// and all that is on Go's heap, which slabs are not.
+func (p *testSeries) write(part []byte, rank, step uint64, off int64) {
 	if p.noise {
-		from := (rank*7919 + step*104729) % uint64(len(noise())/2)
-		return noise()[from:][:p.size]
+		copy(part, noise()[p.noisy(rank, step)+off:])
+		return
 	}
-	b := make([]byte, p.size)
+	for n := copy(part, p.words(rank, step, off)); n < len(part); n *= 2 {
+		copy(part[n:], part[:n])
+	}
+	if p.quarter {
+		from := noise()[p.noisy(rank, step)+off:]
+		for at := 0; at < len(part); at += 4096 {
+			copy(part[at:min(at+1024, len(part))], from[at:])
+		}
+	}
+}
+
+// words are what a batch repeats, as seen from an offset.
+func (p *testSeries) words(rank, step uint64, off int64) []byte {
 	word := binary.LittleEndian.AppendUint64(nil, uint64(p.id))
 	word = binary.LittleEndian.AppendUint64(word, rank)
 	word = binary.LittleEndian.AppendUint64(word, step)
-	for n := copy(b, word); n < len(b); n *= 2 {
-		copy(b[n:], b[:n])
-	}
-	if p.quarter {
-		from := noise()[(rank*7919+step*104729)%uint64(len(noise())/2):]
-		for at := 0; at < len(b); at += 4096 {
-			copy(b[at:min(at+1024, len(b))], from[at:])
-		}
-	}
-	return b
+	at := off % int64(len(word))
+	return append(word[at:len(word):len(word)], word[:at]...)
 }
 
-// noise is 2 MiB that nothing packs.
+func (p *testSeries) noisy(rank, step uint64) int64 {
+	return int64((rank*7919 + step*104729) % uint64(len(noise())/2))
+}
+
+// has says whether that part of the batch has the bytes it should have.
+func (p *testSeries) has(part []byte, rank, step uint64, off int64) bool {
+	switch {
+	case p.noise:
+		return bytes.HasPrefix(noise()[p.noisy(rank, step)+off:], part)
+	case p.quarter:
+		want := make([]byte, len(part))
+		p.write(want, rank, step, off)
+		return bytes.Equal(part, want)
+	}
+	words := p.words(rank, step, off)
+	n := min(len(part), len(words))
+	return bytes.Equal(part[:n], words[:n]) && bytes.Equal(part[n:], part[:len(part)-n])
+}
+
+// noise is 2 MiB that nothing packs, outside of Go's heap.
 var noise = sync.OnceValue(func() []byte {
-	b := make([]byte, 2<<20)
+	b, err := unix.Mmap(-1, 0, 2<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		panic(err)
+	}
 	rand.NewChaCha8([32]byte{}).Read(b)
 	return b
 })
@@ -156,13 +185,30 @@ func open(t testing.TB, k *cache.Cache, p cache.Series, rank, step uint64) *cach
 // kernel would read it.
 func check(t *testing.T, s *cache.Slab, p *testSeries, rank, step uint64) {
 	t.Helper()
-	got, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
+	got := mapped(t, s)
+	defer unix.Munmap(got)
+	if int64(len(got)) != p.size || !p.has(got, rank, step, 0) {
+		t.Fatalf("rank %d step %d: wrong bytes (%d of them, want %d)", rank, step, len(got), p.size)
+	}
+}
+
+// mapped is a mapping of all of a slab, as a rank would have it.
+func mapped(t *testing.T, s *cache.Slab) []byte {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, p.want(rank, step)) {
-		t.Fatalf("rank %d step %d: wrong bytes (%d of them, want %d)", rank, step, len(got), p.size)
+	defer f.Close()
+	i, err := f.Stat()
+	if err != nil || i.Size() == 0 {
+		return nil
 	}
+	m, err := unix.Mmap(int(f.Fd()), 0, int(i.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // awaitQuiet waits until no fill is begun any more: the counters stand still.

@@ -1,9 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,21 +11,6 @@ import (
 	"rankfs/cache/disks"
 	"rankfs/cache/policy"
 )
-
-// mapped is a mapping of a slab, as a rank would have it.
-func mapped(t *testing.T, s *cache.Slab) []byte {
-	t.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	m, err := unix.Mmap(int(f.Fd()), 0, int(s.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
 
 // A mapping that is kept for an hour, in memory and on disk, has its bytes at the
 // end of it, counts all the while, and what it took is free a moment after it.
@@ -72,7 +54,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 		if tier == "ram" && st.RAM.Dying != size || used > budget {
 			t.Fatalf("%v: %d of memory dying, %d used of %d", time.Since(begin), st.RAM.Dying, used, budget)
 		}
-		if !bytes.Equal(m, p.want(0, step)) {
+		if !p.has(m, 0, step, 0) {
 			t.Fatalf("%v: the mapping has other bytes", time.Since(begin))
 		}
 	}
