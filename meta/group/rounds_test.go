@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,11 +47,10 @@ func TestRoundsAreShared(t *testing.T) {
 func TestRoundThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		first := true
+		var asked atomic.Bool
 		r := &rounds{}
 		r.ask = func() (pulse, error) {
-			if first {
-				first = false
+			if !asked.Swap(true) {
 				<-hang
 			}
 			return pulse{Applied: 7}, nil
