@@ -82,3 +82,31 @@ func TestALeaderThatIsNoneIsNotUpToDate(t *testing.T) {
 		t.Errorf("the former leader leads, as it believes: %v; it is up to date with %q: %v", leads, former.machine.Setting("k"), err)
 	}
 }
+
+// Nor does it take for a proof what others have answered before it was asked, which Raft hears
+// of later.
+func TestAnswersFromBeforeAreNoProof(t *testing.T) {
+	w := newNetwork()
+	nodes := clusterWith(t, 3, func(n *node) {
+		if n.net = w; n.id == fmt.Sprintf("%016x", 0xa0) {
+			n.times.heartbeat = time.Minute
+		}
+	})
+	t.Cleanup(w.heal)
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	former := nodes[0]
+	if err := errors.Join(set(former, "before", enough), former.group.Ready(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "nothing is to be said", func() bool {
+		stored := former.group.raft.LastIndex()
+		time.Sleep(2 * idle)
+		return former.group.raft.LastIndex() == stored
+	})
+	w.isolate(former.id, nodes...)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*idle)
+	defer cancel()
+	if err := former.group.Ready(ctx); err == nil || !former.group.Leads() {
+		t.Errorf("it leads: %v; it is up to date with no other in reach: %v", former.group.Leads(), err)
+	}
+}

@@ -196,9 +196,32 @@ func (r *replica) write(ctx context.Context, begin func() raft.Future) (raft.Fut
 	}
 }
 
-// verify asks a majority whether this node leads still. Raft never answers what it is asked
-// just before it shuts down, or after; so nothing waits for the goroutine that waits for it.
+// verify asks a majority whether this node leads still.
 func (r *replica) verify(ctx context.Context) error {
+	for begun := time.Now(); ; {
+		if err := r.askMajority(ctx); err != nil || r.ledSince(begun) {
+			return err
+		}
+	}
+}
+
+// ledSince reports whether a majority has taken this node for the leader by what it was sent
+// since then: that holds of a term in which all of that was.
+func (r *replica) ledSince(then time.Time) bool {
+	voters := r.voters()
+	led := 0
+	for _, id := range voters {
+		if id == r.config.Self.ID || r.transport.ledSince(raft.ServerID(id), then) {
+			led++
+		}
+	}
+	return led > len(voters)/2
+}
+
+// askMajority has Raft ask for that, to which an answer is what comes next, whenever that was
+// sent. Raft never answers what it is asked just before it shuts down, or after; so nothing
+// waits for the goroutine that waits for it.
+func (r *replica) askMajority(ctx context.Context) error {
 	if err := r.reserve(); err != nil {
 		return err
 	}

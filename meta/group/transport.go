@@ -41,10 +41,11 @@ type transport struct {
 	}
 }
 
-// A peer is what a transport knows of another node: how often it was heard, and
-// what its connections hang on.
+// A peer is what a transport knows of another node: how often it was heard, when that was
+// sent last by which it took this node for the leader, and what its connections hang on.
 type peer struct {
 	times uint64
+	led   time.Time
 	wake  chan struct{} // closed when it is heard again; nil if no goroutine waits
 	line  context.Context
 	cut   context.CancelFunc
@@ -66,7 +67,11 @@ const silence = time.Hour
 // How long a leader that has nothing to say to a follower is silent, beside its heartbeats.
 const (
 	untold = time.Millisecond // after it has written an entry, and has no other to write
-	idle   = time.Second      // with nothing that the follower does not know; at 20 a second that was most of what an idle daemon did
+
+	// With nothing that the follower does not know. At 20 a second that was most of what an
+	// idle daemon did; Raft takes the answer for one that comes just now, so this is well below
+	// the half second for which it believes that it leads when it hears nobody.
+	idle = 200 * time.Millisecond
 )
 
 // newTransport is one by way of a network transport.
@@ -111,6 +116,22 @@ func (c *transport) heard(id raft.ServerID) {
 	c.peer(id).hear()
 }
 
+// leads notes that a node took this one for the leader when it got what was sent then.
+func (c *transport) leads(id raft.ServerID, sent time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.peer(id); sent.After(p.led) {
+		p.led = sent
+	}
+}
+
+// ledSince reports whether a node has done so with what was sent since then.
+func (c *transport) ledSince(id raft.ServerID, then time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.peer(id).led.Before(then)
+}
+
 // called ends waiting for a node that says that it hears nothing, and connections
 // on which nothing arrives.
 func (c *transport) called(id raft.ServerID) {
@@ -150,11 +171,14 @@ func (c *transport) end() {
 
 // AppendEntries implements raft.Transport.
 func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
-	times := c.times(id)
+	times, begun := c.times(id), time.Now()
 	err := c.Transport.AppendEntries(id, to, request, response)
 	switch {
 	case err == nil:
 		c.heard(id)
+		if response.Term <= request.Term {
+			c.leads(id, begun)
+		}
 		switch {
 		case response.Term > request.Term:
 			c.news.again() // Raft learns that another may lead from what is no heartbeat
