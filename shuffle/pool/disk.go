@@ -38,6 +38,8 @@ type disk struct {
 	bytes int64
 	log   *slog.Logger
 
+	naming sync.Mutex // before mu; held for the system calls that give a file its name
+
 	mu struct {
 		sync.Mutex
 		used   int64     // of bytes, in whole blocks
@@ -295,14 +297,25 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 	if err != nil {
 		return errors.Join(err, s.Remove(unfinished))
 	}
-	was, missing := s.Lstat(name)
-	if err := s.Rename(unfinished, name); err != nil {
+	if err := s.rename(unfinished, name); err != nil {
 		return errors.Join(err, s.Remove(unfinished))
 	}
-	if missing == nil && s.disk != nil {
+	return nil
+}
+
+// rename gives a file its name. What has had it before is counted no more.
+func (s store) rename(from, to string) error {
+	if s.disk == nil {
+		return s.Rename(from, to)
+	}
+	s.disk.naming.Lock()
+	defer s.disk.naming.Unlock()
+	was, missing := s.Lstat(to)
+	err := s.Rename(from, to)
+	if err == nil && missing == nil {
 		s.disk.give(blocks(was.Size()))
 	}
-	return nil
+	return err
 }
 
 // What a disk says that takes nothing.

@@ -227,14 +227,10 @@ func (f *files) complete(lasting bool, name string, t table, before string, has 
 	if err != nil {
 		return err
 	}
-	was, missing := in.Lstat(name)
-	if err := in.Rename(came.name, name); err != nil {
+	if err := in.rename(came.name, name); err != nil {
 		return err
 	}
 	came.isMap = true
-	if missing == nil && in.disk != nil {
-		in.disk.give(blocks(was.Size()))
-	}
 	f.open.one(name) // what had the name before
 	if lasting {
 		return in.sync(path.Dir(name))
