@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"rankfs/meta/wire":               {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/shuffle/order":           {"rankfs/meta"},
 	"rankfs/shuffle/placement":       {"rankfs/meta"},
-	"rankfs/shuffle/pool":            {"rankfs/meta", "rankfs/meta/fault", "rankfs/meta/state", "rankfs/meta/wire", "rankfs/shuffle/placement", "rankfs/shuffle/record"},
+	"rankfs/shuffle/pool":            {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/fault", "rankfs/meta/state", "rankfs/meta/wire", "rankfs/shuffle/placement", "rankfs/shuffle/record"},
 	"rankfs/shuffle/record":          {"rankfs/meta"},
 	"rankfs/cmd/internal/pooled":     {"rankfs/meta", "rankfs/meta/state", "rankfs/cache", "rankfs/fs", "rankfs/shuffle/pool"},
 	"rankfs/shuffle/plan":            {"rankfs/meta", "rankfs/meta/assign", "rankfs/shuffle/order"},

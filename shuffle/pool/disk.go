@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/durable"
 )
 
 // A Disk is a directory on a local disk, and how many bytes the pool may have there.
@@ -159,7 +160,7 @@ func (d *disk) job(number uint64) (*os.Root, error) {
 	name := strconv.FormatUint(number, 10)
 	err := d.root.Mkdir(name, 0700)
 	if err == nil {
-		err = syncDir(d.root, ".")
+		err = durable.SyncDir(d.root.Name())
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -327,7 +328,7 @@ var (
 // sync has directories last: one, and those above it, which never come again once they went.
 func (s store) sync(dir string) error {
 	for at := dir; ; at = path.Dir(at) {
-		if err := syncDir(s.Root, at); err != nil {
+		if err := durable.SyncDir(s.at(at)); err != nil {
 			return err
 		}
 		if at == "." || s.disk.lasts(s.at(dir), false) {
@@ -352,12 +353,4 @@ func (d *disk) forget(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.mu.lasting, func(one string, _ bool) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
-}
-
-func syncDir(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

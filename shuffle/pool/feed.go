@@ -4,43 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"rankfs/meta"
 )
-
-// failures are the nodes that did not give what a part has asked them for, and why. The lock
-// guards them.
-type failures struct {
-	mu sync.Mutex
-	of map[string]error
-}
-
-// failures of a part that has asked nobody yet.
-func (p *Part) failures() *failures {
-	f := &failures{of: make(map[string]error)}
-	if p.files == nil {
-		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
-	}
-	return f
-}
-
-func (f *failures) add(node string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.of[node] = fmt.Errorf("node %s: %w", node, err)
-}
-
-// next is the node that is to be asked for a piece.
-func (f *failures) next(s stretch) (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	from, err := s.of.from([]int{s.i}, f.of)
-	for node := range from {
-		return node, nil
-	}
-	return "", err
-}
 
 // A badPiece is one that has other bytes than were committed. It came of these nodes.
 type badPiece struct {
@@ -89,10 +55,19 @@ type feed struct {
 	failed *failures
 }
 
+// next is the node that is to be asked for a piece.
+func (f feed) next(s stretch) (string, error) {
+	from, err := s.of.from([]int{s.i}, f.failed)
+	for node := range from {
+		return node, nil
+	}
+	return "", err
+}
+
 // bring writes bytes of a piece into dst, and says which node they came of.
 func (f feed) bring(s stretch, off int64, dst []byte) (node string, err error) {
 	for {
-		if node, err = f.failed.next(s); err != nil {
+		if node, err = f.next(s); err != nil {
 			return "", err
 		}
 		err = s.portion(f.ctx, node, off, dst)

@@ -12,16 +12,40 @@ import (
 	"rankfs/meta/state"
 )
 
+// failures are the nodes that did not give what a part has asked them for, and why. The lock
+// guards them.
+type failures struct {
+	mu sync.Mutex
+	of map[string]error
+}
+
+// failures of a part that has asked nobody yet.
+func (p *Part) failures() *failures {
+	f := &failures{of: make(map[string]error)}
+	if p.files == nil {
+		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
+	}
+	return f
+}
+
+func (f *failures) add(node string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[node] = fmt.Errorf("node %s: %w", node, err)
+}
+
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
 // this one, else one that is up. A map that nobody is left to have is an error.
-func (p *Part) from(wanted []int, failed map[string]error) (map[string][]int, error) {
+func (p *Part) from(wanted []int, failed *failures) (map[string][]int, error) {
+	failed.mu.Lock()
+	defer failed.mu.Unlock()
 	self := p.pool.config.Cluster.Self()
 	up := up(p.pool.config.Nodes())
 	from := make(map[string][]int)
 	for _, i := range wanted {
 		c, node := p.at(i), ""
 		for _, id := range c.Nodes {
-			if failed[id] == nil && (node == "" || id == self || up[id] && !up[node] && node != self) {
+			if failed.of[id] == nil && (node == "" || id == self || up[id] && !up[node] && node != self) {
 				node = id
 			}
 		}
@@ -29,7 +53,7 @@ func (p *Part) from(wanted []int, failed map[string]error) (map[string][]int, er
 		case len(c.Nodes) == 0:
 			return nil, lost(c)
 		case node == "":
-			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed))...))
+			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed.of))...))
 		}
 		from[node] = append(from[node], i)
 	}
@@ -48,10 +72,7 @@ func (p *Part) every() []int {
 // each has what is wanted of the maps of a node done by do. Where that fails, another node
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
 func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps []int) error) error {
-	failed := make(map[string]error)
-	if p.files == nil {
-		failed[p.pool.config.Cluster.Self()] = errKeepsNothing
-	}
+	failed := p.failures()
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
 		if err != nil {
@@ -65,7 +86,7 @@ func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps
 			case ctx.Err() != nil:
 				return err
 			case !errors.Is(err, meta.ErrCorrupt) || !p.gaveUp(ctx, node, from[node]):
-				failed[node] = fmt.Errorf("node %s: %w", node, err)
+				failed.add(node, err)
 			}
 			wanted = append(wanted, from[node]...)
 		}
