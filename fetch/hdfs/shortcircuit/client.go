@@ -96,6 +96,7 @@ func (c *Client) Open(ctx context.Context, b Block) (*File, error) {
 		c.refuse(b.key(), origin{}, err)
 		return nil, err
 	}
+	asked := time.Now()
 	s, err := c.socket(b)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (c *Client) Open(ctx context.Context, b Block) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.client, f.key, f.origin = c, b.key(), from
+	f.client, f.key, f.origin, f.asked = c, b.key(), from, asked
 	return c.keep(f), nil
 }
 

@@ -38,7 +38,7 @@ type File struct {
 	size       int64
 	per        int64 // bytes that have a checksum together
 	table      *crc32.Table
-	passed     time.Time
+	asked      time.Time   // for its files, before it was looked whether the block is refused
 	sound      atomic.Bool // bytes of it have matched their checksums
 
 	// The client's lock guards these.
@@ -62,7 +62,7 @@ var ErrChanged = errors.New("the datanode has changed the block")
 // newFile checks the files that a datanode has passed. On an error it closes them.
 func newFile(files [2]*os.File, b Block, d *disks) (*File, error) {
 	d.open.Add(1)
-	f := &File{data: files[0], sums: files[1], disks: d, passed: time.Now()}
+	f := &File{data: files[0], sums: files[1], disks: d}
 	if err := errors.Join(f.named(b), f.examine(b.Size)); err != nil {
 		f.close()
 		return nil, err

@@ -33,7 +33,7 @@ func (c *Client) keep(f *File) *File {
 	defer c.mu.Unlock()
 	f.uses = 1
 	switch first := c.mu.files[f.key]; {
-	case c.mu.closed:
+	case c.mu.closed || c.outdated(f):
 		f.forgotten = true
 	case first == nil:
 		c.mu.files[f.key] = f
@@ -48,7 +48,7 @@ func (c *Client) keep(f *File) *File {
 
 // good reports whether files may serve one more reader.
 func (c *Client) good(f *File) bool {
-	return f.unchanged() == nil && !f.origin.moved() && time.Since(f.passed) < c.config.Age
+	return f.unchanged() == nil && !f.origin.moved() && time.Since(f.asked) < c.config.Age
 }
 
 // Release ends a use of the file.

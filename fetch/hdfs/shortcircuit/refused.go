@@ -15,6 +15,7 @@ import (
 // none.
 type lapse struct {
 	cause error
+	since time.Time
 	until time.Time // it is not tried again before, unless
 	from  origin    // has moved: another datanode may do better
 }
@@ -28,7 +29,8 @@ func (c *Client) lapse(from origin, cause error) lapse {
 	if meta.OutOfFiles(cause) {
 		rest /= 30
 	}
-	return lapse{cause, time.Now().Add(rest), from}
+	now := time.Now()
+	return lapse{cause, now, now.Add(rest), from}
 }
 
 // socket returns that of a block's datanode, if neither that nor the block is at rest.
@@ -119,11 +121,14 @@ const maxRefused = 4096
 func (c *Client) accept(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.mu.refused[f.key]; !ok || f.forgotten {
-		return
+	if _, ok := c.mu.refused[f.key]; ok && !c.outdated(f) {
+		c.forgive(f.key)
 	}
-	c.forgive(f.key)
 }
+
+// outdated reports whether the block was refused after the file was asked for: a part of
+// it that is right says nothing of the part that was not. mu is held.
+func (c *Client) outdated(f *File) bool { return f.asked.Before(c.mu.refused[f.key].since) }
 
 // prune forgets refused blocks that no reader has asked for since their rest ended, for as
 // long as files are kept. mu is held.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"rankfs/fetch/hdfs/shortcircuit"
+	"rankfs/meta"
 )
 
 // A record is what a client has logged.
@@ -228,6 +229,41 @@ func TestRefusedBlock(t *testing.T) {
 				t.Errorf("the client says %+v", s)
 			}
 		})
+	}
+}
+
+// A block whose bytes are wrong in one place stays refused though a file that was asked for
+// before that was seen is right in another. Others are not served that file.
+func TestRefusedBeforeItIsPassed(t *testing.T) {
+	x := newReplica(t, 1000, 512, 2)
+	bad := bytes.Clone(x.content)
+	bad[999] ^= 1
+	x.write(x.data, bad)
+	var asked atomic.Int64
+	wait, begun := make(chan struct{}), make(chan struct{})
+	d := newDatanode(t, func(c *net.UnixConn) {
+		if asked.Add(1) == 1 {
+			passAfter(func() { close(begun); <-wait }, x.data, x.sums)(c)
+			return
+		}
+		pass(x.data, x.sums)(c)
+	})
+	c := d.client(t)
+	late := make(chan error, 1)
+	go func() { late <- read(c, block(1, 1000), make([]byte, 512), 0) }()
+	<-begun
+	if err := read(c, block(1, 1000), make([]byte, 488), 512); !errors.Is(err, meta.ErrCorrupt) {
+		t.Errorf("the wrong bytes: %v", err)
+	}
+	close(wait)
+	if err := <-late; err != nil {
+		t.Errorf("the right bytes: %v", err)
+	}
+	if s := c.Snapshot(); s.Refused != 1 || !strings.Contains(s.Cause, "does not match") {
+		t.Errorf("the client says %+v", s)
+	}
+	if err := read(c, block(1, 1000), make([]byte, 512), 0); err == nil {
+		t.Error("a refused block is read by file")
 	}
 }
 
