@@ -81,7 +81,7 @@ func (b *beginning) sayHello(ctx context.Context) (applied uint64, err error) {
 // would cut it off.
 func (b *beginning) catchUp(ctx context.Context, applied uint64) {
 	b.standing.notBegun(fmt.Errorf("this node %w: it is behind the cluster, and catches up", meta.ErrUnavailable))
-	if b.replica.follow(ctx, applied) == nil {
+	if b.replica.fsm.follow(ctx, applied) == nil {
 		close(b.standing.begun)
 	} else if b.config.Machine.Err() != nil {
 		b.standing.fallBehind()

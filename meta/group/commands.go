@@ -64,7 +64,7 @@ func (c *commands) do(ctx context.Context, by state.Sender, command state.Comman
 	if err != nil {
 		return state.Result{}, err
 	}
-	return a.Result, c.replica.follow(ctx, a.Index)
+	return a.Result, c.replica.fsm.follow(ctx, a.Index)
 }
 
 func (c *commands) agree(ctx context.Context, by state.Sender, command state.Command) (applied, error) {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,13 +9,14 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
 // An fsm is the state machine as Raft wants it. Raft starts with the last snapshot,
 // and executes the entries after it when a leader says that they are agreed on; those
 // that were known to be agreed on before, recall executes at once. The lock is held while
-// an entry is recalled, and while a snapshot is restored: that may come between two
+// an entry is executed, and while a snapshot is restored: that may come between two
 // entries, and ends the recall.
 type fsm struct {
 	machine  *state.Machine
@@ -43,6 +45,8 @@ type outcome struct {
 // caller that waits, and the machine refuses them.
 func (f *fsm) Apply(l *raft.Log) any {
 	<-f.recalled
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	result, err := f.machine.Apply(l.Index, l.Data)
 	f.agreed.note(max(l.Index, f.agreed.last))
 	f.news.executes(l.Index)
@@ -87,6 +91,24 @@ func (f *fsm) again(l *raft.Log, restored int) bool {
 	_, _ = f.machine.Apply(l.Index, l.Data) // its sender got the result when it was first applied
 	f.news.executes(l.Index)
 	return true
+}
+
+// follow waits until this node has executed a command.
+func (f *fsm) follow(ctx context.Context, index uint64) error {
+	for {
+		more := f.news.next()
+		if f.machine.Summary().Applied >= index {
+			return nil
+		}
+		if err := f.machine.Err(); err != nil {
+			return err // it goes no further
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("this node %w: it is behind the cluster: %w", meta.ErrUnavailable, ctx.Err())
+		}
+	}
 }
 
 // explain says why Raft does not start, of which it says only that no snapshot

@@ -56,7 +56,7 @@ func (p *progress) catchUp(ctx context.Context) (now pulse, err error) {
 	if err != nil {
 		return now, err
 	}
-	return now, p.replica.follow(ctx, now.Applied)
+	return now, p.replica.fsm.follow(ctx, now.Applied)
 }
 
 // serveNow says how far the cluster is. A leader that was stopped for a while may
@@ -68,7 +68,10 @@ func (p *progress) serveNow(ctx context.Context, _ string, _ json.RawMessage) (a
 	if err := p.replica.upToDate(ctx); err != nil {
 		return nil, err
 	}
-	return p.config.pulse(), nil
+	now := p.config.pulse()
+	var err error
+	now.Applied, err = p.replica.lastAgreed()
+	return now, err
 }
 
 // servePulse says that this node is there, and who leads.

@@ -110,3 +110,35 @@ func TestAnswersFromBeforeAreNoProof(t *testing.T) {
 		t.Errorf("it leads: %v; it is up to date with no other in reach: %v", former.group.Leads(), err)
 	}
 }
+
+// A node that has executed a command before the leader did is not the only one that knows it:
+// whoever asks how far the cluster is waits for it.
+func TestAFollowerMayBeAheadOfTheLeader(t *testing.T) {
+	nodes := cluster(t, 3)
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	leader, rest := leading(t, nodes)
+	if err := errors.Join(set(leader, "before", enough), leader.group.Ready(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	ahead, behind := rest[0], rest[1]
+	leader.group.fsm.mu.Lock()
+	behind.group.fsm.mu.Lock()
+	said := make(chan error, 1)
+	go func() { said <- set(leader, "after", enough) }()
+	eventually.True(t, "a node has executed it", func() bool { return ahead.machine.Setting("k") == "after" })
+	for _, n := range []*node{leader, behind} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := n.group.Ready(ctx); err == nil {
+			t.Errorf("node %s is ready with %q", n.id, n.machine.Setting("k"))
+		}
+		cancel()
+	}
+	behind.group.fsm.mu.Unlock()
+	if err := behind.group.Ready(t.Context()); err != nil || behind.machine.Setting("k") != "after" {
+		t.Errorf("%q: %v", behind.machine.Setting("k"), err)
+	}
+	leader.group.fsm.mu.Unlock()
+	if err := <-said; err != nil {
+		t.Error(err)
+	}
+}

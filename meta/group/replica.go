@@ -26,6 +26,7 @@ type replica struct {
 	links   *links
 	store   *store
 	senders *senders
+	fsm     *fsm
 	configuration
 	endRaft   func() raft.Future // the same each time
 	transport *transport
@@ -59,7 +60,7 @@ func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) 
 	})
 	r.transport = newTransport(network, s.news, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
 	conf := raftConfig(c)
-	replayed := newFSM(c.Machine, s.agreed, s.news, s.log.sync)
+	r.fsm = newFSM(c.Machine, s.agreed, s.news, s.log.sync)
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
@@ -67,9 +68,9 @@ func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) 
 	}
 	if err == nil {
 		r.configuration.patience = c.times.patience
-		r.raft, err = raft.NewRaft(conf, replayed, s.log, s.log, s.snapshots, r.transport)
+		r.raft, err = raft.NewRaft(conf, r.fsm, s.log, s.log, s.snapshots, r.transport)
 		if err != nil {
-			err = replayed.explain(err)
+			err = r.fsm.explain(err)
 		}
 	}
 	if err != nil {
@@ -80,7 +81,7 @@ func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) 
 	r.endRaft = sync.OnceValue(r.raft.Shutdown)
 	alone := func() bool { return r.alone(c.Self.ID) }
 	s.log.alone.Store(&alone)
-	if err := replayed.recall(s.log); err != nil {
+	if err := r.fsm.recall(s.log); err != nil {
 		c.Log.Warn("what was agreed on before is not all known: the others will say", "cause", err)
 	}
 	return r, r.hurry()
@@ -278,6 +279,24 @@ func (r *replica) upToDate(ctx context.Context) error {
 	return err
 }
 
+// lastAgreed is the last command that is agreed on. This node, which leads, may have to
+// execute it yet where a node that it has told of it has done so.
+func (r *replica) lastAgreed() (uint64, error) {
+	for index := r.raft.CommitIndex(); ; index-- {
+		if applied := r.config.Machine.Summary().Applied; index <= applied {
+			return applied, nil
+		}
+		var l raft.Log
+		err := r.store.log.GetLog(index, &l)
+		if errors.Is(err, raft.ErrLogNotFound) {
+			continue // a snapshot has what was executed up to it
+		}
+		if err != nil || l.Type == raft.LogCommand {
+			return index, err
+		}
+	}
+}
+
 // leaderless makes what Raft says when it cannot now into an error that wraps
 // meta.ErrUnavailable.
 func leaderless(err error) error {
@@ -293,24 +312,6 @@ func leaderless(err error) error {
 		}
 	}
 	return fmt.Errorf("write to the cluster's log: %w (%w)", err, meta.ErrUnavailable)
-}
-
-// follow waits until this node has executed what the leader has.
-func (r *replica) follow(ctx context.Context, index uint64) error {
-	for {
-		more := r.store.news.next()
-		if r.config.Machine.Summary().Applied >= index {
-			return nil
-		}
-		if err := r.config.Machine.Err(); err != nil {
-			return err // it goes no further
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return fmt.Errorf("this node %w: it is behind the cluster: %w", meta.ErrUnavailable, ctx.Err())
-		}
-	}
 }
 
 // close ends this node's part, until it is started again. What it knows is on disk.

@@ -44,7 +44,7 @@ func (g *Group) speak(ctx context.Context, node string, c state.Command) (a appl
 func (g *Group) command(ctx context.Context, c state.Command) (state.Result, error) {
 	a, err := g.spoken(ctx, g.config.itself(), c, g.AskLeader)
 	if err == nil {
-		err = g.follow(ctx, a.Index)
+		err = g.fsm.follow(ctx, a.Index)
 	}
 	return a.Result, err
 }
@@ -63,7 +63,7 @@ func (g *Group) spoken(ctx context.Context, by state.Sender, c state.Command, as
 func (g *Group) forNode(ctx context.Context, node string, c state.Command) (state.Result, error) {
 	a, err := g.spoken(ctx, state.Sender{Node: node}, c, g.AskLeader)
 	if err == nil {
-		err = g.follow(ctx, a.Index)
+		err = g.fsm.follow(ctx, a.Index)
 	}
 	return a.Result, err
 }
