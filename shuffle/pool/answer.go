@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -60,7 +59,7 @@ func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *f
 					return r, nil, err
 				}
 				known = true
-				c, ok = s.comes(ctx, r.Stage, number)
+				c, ok = s.config.State.Commit(r.Stage, number)
 			}
 			if !ok {
 				return r, nil, fmt.Errorf("map %d of stage %s of job %s %w", number, g.Name, j.Name, meta.ErrNotExist)
@@ -70,27 +69,6 @@ func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *f
 	}
 	f, err = s.files(j)
 	return r, f, err
-}
-
-// comesTime is how long a map is waited for that this node should know of.
-const comesTime = time.Second
-
-// comes waits for a map that the node which asks knows of already: that may have
-// executed more than the leader had when this node asked it.
-func (s server) comes(ctx context.Context, stage, number uint64) (c state.Commit, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, comesTime)
-	defer cancel()
-	for {
-		changed := s.config.State.Changed()
-		if c, ok = s.config.State.Commit(stage, number); ok {
-			return c, true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return c, false
-		}
-	}
 }
 
 func (s server) sendMeasures(ctx context.Context, q wire.Request, a wire.Answer) error {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,31 +186,4 @@ func TestReadersWaitForTheDisk(t *testing.T) {
 	if got, err := text(m.of("s").Maps().Open(s.ctx, 0)); err != nil || got != "text." {
 		t.Errorf("a map that lasts: %q, %v", got, err)
 	}
-}
-
-// A node that has a map, and knows less than the one that asks it for a piece, waits until it
-// knows as much: that may be more than the leader knew when it was asked.
-func TestALateNodeAnswers(t *testing.T) {
-	s := newSite(t, 2)
-	writer, reader := s.members[0], s.members[1]
-	writer.stage("s", "maps=1 copies=1")
-	writer.commit("s", 0, 0, "bytes")
-	writer.late.Store(8)
-	read := make(chan struct{})
-	var changes sync.WaitGroup
-	changes.Go(func() {
-		for i := 0; ; i++ {
-			s.must(state.Sender{Node: writer.id, Leads: true}, &state.Setting{Key: "k", Value: fmt.Sprint(i)})
-			select {
-			case <-read:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	})
-	if got, err := reader.part("s", meta.Part{}); err != nil || got != "bytes" {
-		t.Errorf("%q, %v", got, err)
-	}
-	close(read)
-	changes.Wait()
 }

@@ -66,8 +66,7 @@ type member struct {
 	dial wire.Dial
 	stop func() // ends its daemon, and leaves its files
 
-	behind atomic.Bool  // it has applied no commit yet, until it asks what there is
-	late   atomic.Int32 // so often it has not applied a commit, whatever it asks
+	behind atomic.Bool // it has applied no commit yet, until it asks what there is
 }
 
 const ram = 16 << 20
@@ -149,7 +148,7 @@ type watched struct {
 }
 
 func (w watched) Commit(stage, number uint64) (state.Commit, bool) {
-	if w.behind.Load() || w.late.Load() > 0 && w.late.Add(-1) >= 0 {
+	if w.behind.Load() {
 		return state.Commit{}, false
 	}
 	return w.Machine.Commit(stage, number)
