@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,11 +34,9 @@ import (
 )
 
 // Run serves a mount until ctx is done or the mount is unmounted. It calls ready once the
-// mount can be used. It builds bottom up and, by defer, takes down top first: the mount
-// goes before the cache that it asks.
+// mount can be used. It builds bottom up, and takes down top first: the mount goes before
+// the cache that it asks.
 func Run(ctx context.Context, c Config, ready func()) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	// Copies keep a scheduler's processor busy for milliseconds. With as many
 	// more for the requests of the kernel, the operating system decides which
 	// thread runs, and it prefers one that has waited.
@@ -50,95 +50,36 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	}
 	c.Mount = held.point
 	defer held.release()
-	defer func() { err = errors.Join(err, held.registration.Close()) }()
+	n := &node{config: c, stalls: stall.NewTable(time.Now)}
+	n.ctx, n.cancel = context.WithCancel(ctx)
+	defer n.cancel()
+	n.atEnd(held.registration.Close)
+	defer func() { err = errors.Join(err, n.close()) }()
 	if !c.Private {
 		if err := held.registration.Share(); err != nil {
 			return err
 		}
 	}
-	leader, early := dispatch.NewLeader(), new(early)
-	m, err := openMember(ctx, c, held.tcp, map[string]group.Handler{
-		dispatch.CallTake: leader.Take, dispatch.CallPeek: leader.Peek, catalog.CallServed: early.served,
-		catalog.CallChanged: early.changed, admin.CallSummary: early.summary,
-	})
-	if c.Join != "" && errors.Is(err, meta.ErrDenied) {
-		held.forget()
+	asked := &asked{leader: dispatch.NewLeader()}
+	if err := n.open(held, asked); err != nil {
+		return err
 	}
+	if err := n.build(held.registration.Socket); err != nil {
+		return err
+	}
+	if err := n.start(asked.leader); err != nil {
+		return err
+	}
+	n.atEnd(n.wait)
+	asked.catalog.Store(n.catalog)
+	asked.admin.Store(n.admin)
+	unmounted, err := n.serve(held.registration.Listener)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	if err := m.catchUp(ctx); err != nil {
-		return err
-	}
-	n := &node{config: c, ctx: ctx, member: m, stalls: stall.NewTable(time.Now)}
-	if n.hdfs, err = hdfs.New(c.hdfs(m.called, n)); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.hdfs.Close()) }()
-	all := n.newPool()
-	if c.PoolRAM > 0 {
-		n.pool = all
-	}
-	if n.catalog, err = n.newCatalog(all); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.catalog.Close()) }()
-	n.catalog.Update(ctx)
-	sizes, err := batch.NewSizes()
-	if err != nil {
-		return err
-	}
-	defer sizes.Close()
-	n.readers = dispatch.NewReaders(m.group, m.machine)
-	n.views = n.newViews(sizes)
-	n.kept = kept.New(kept.Config{
-		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
-	})
-	n.admin = n.newAdmin(held.registration.Socket)
-	n.tree = fs.New(fs.Config{
-		Catalog: n.views, Info: n.admin.Files(), UID: c.UID, GID: c.GID, Umask: c.Umask,
-		AllowOther: !c.Private, Pool: n.pool != nil, NoPassthrough: c.NoPassthrough, Log: c.Log,
-	})
-	n.cache, err = cache.New(cache.Config{
-		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
-		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.LogShortage, Holds: views.Holds,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.cache.Close()) }()
-	if err := n.start(leader); err != nil {
-		return err
-	}
-	defer func() { cancel(); n.wait() }()
-	early.catalog.Store(n.catalog)
-	early.admin.Store(n.admin)
-	if err := n.tree.Mount(c.Mount); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.tree.Unmount(c.Mount, true)) }()
-	if n.pool != nil {
-		end, err := n.servePool(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, end()) }()
-	}
-	served := make(chan error, 1)
-	go func() {
-		served <- control.Serve(ctx, held.registration.Listener, n.admin, control.Admin{Group: c.Admins}, c.Log)
-	}()
-	defer func() { cancel(); err = errors.Join(err, <-served) }()
-	unmounted := make(chan struct{})
-	go func() { n.tree.Wait(); close(unmounted) }()
-
-	n.admin.Look()
-	n.tasks.Go(func() { n.admin.Watch(ctx) })
-	n.announce()
 	ready()
 	select {
-	case <-ctx.Done():
+	case <-n.ctx.Done():
 	case <-unmounted:
 	}
 	c.Log.Info("unmounting", "mount", c.Mount)
@@ -149,7 +90,9 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 type node struct {
 	config  Config
 	ctx     context.Context // until the mount is gone
-	tasks   sync.WaitGroup  // which end with ctx
+	cancel  context.CancelFunc
+	ends    []func() error // of the parts, the first that was built first
+	tasks   sync.WaitGroup // which end with ctx
 	member  *member
 	hdfs    *hdfs.Clusters
 	catalog *catalog.Catalog
@@ -161,6 +104,99 @@ type node struct {
 	tree    *fs.Tree
 	cache   *cache.Cache
 	pool    *pool.Pool // nil if this node has none
+}
+
+// atEnd has a part that was built just now taken down before all others.
+func (n *node) atEnd(end func() error) { n.ends = append(n.ends, end) }
+
+// close takes down what was built.
+func (n *node) close() (err error) {
+	for _, end := range slices.Backward(n.ends) {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// open makes this node a member of its cluster, and has it know what that knows.
+func (n *node) open(held tenure, a *asked) (err error) {
+	n.member, err = openMember(n.ctx, n.config, held.tcp, a.calls())
+	if n.config.Join != "" && errors.Is(err, meta.ErrDenied) {
+		held.forget()
+	}
+	if err != nil {
+		return err
+	}
+	n.atEnd(n.member.close)
+	return n.member.catchUp(n.ctx)
+}
+
+// build makes the parts above the member. They do nothing yet that they are not asked for.
+func (n *node) build(socket string) (err error) {
+	c, m := n.config, n.member
+	if n.hdfs, err = hdfs.New(c.hdfs(m.called, n)); err != nil {
+		return err
+	}
+	n.atEnd(n.hdfs.Close)
+	all := n.newPool()
+	if c.PoolRAM > 0 {
+		n.pool = all
+	}
+	if n.catalog, err = n.newCatalog(all); err != nil {
+		return err
+	}
+	n.atEnd(n.catalog.Close)
+	n.catalog.Update(n.ctx)
+	sizes, err := batch.NewSizes()
+	if err != nil {
+		return err
+	}
+	n.atEnd(func() error { sizes.Close(); return nil })
+	n.readers = dispatch.NewReaders(m.group, m.machine)
+	n.views = n.newViews(sizes)
+	n.kept = kept.New(kept.Config{
+		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
+	})
+	n.admin = n.newAdmin(socket)
+	n.tree = fs.New(fs.Config{
+		Catalog: n.views, Info: n.admin.Files(), UID: c.UID, GID: c.GID, Umask: c.Umask,
+		AllowOther: !c.Private, Pool: n.pool != nil, NoPassthrough: c.NoPassthrough, Log: c.Log,
+	})
+	n.cache, err = cache.New(cache.Config{
+		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
+		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.LogShortage, Holds: views.Holds,
+	})
+	if err != nil {
+		return err
+	}
+	n.atEnd(n.cache.Close)
+	return nil
+}
+
+// serve mounts the tree, and answers commands. The channel is closed when somebody else has
+// unmounted it.
+func (n *node) serve(commands net.Listener) (unmounted <-chan struct{}, err error) {
+	c := n.config
+	if err := n.tree.Mount(c.Mount); err != nil {
+		return nil, err
+	}
+	n.atEnd(func() error { return n.tree.Unmount(c.Mount, true) })
+	if n.pool != nil {
+		end, err := n.servePool(n.ctx)
+		if err != nil {
+			return nil, err
+		}
+		n.atEnd(end)
+	}
+	served := make(chan error, 1)
+	go func() { served <- control.Serve(n.ctx, commands, n.admin, control.Admin{Group: c.Admins}, c.Log) }()
+	n.atEnd(func() error { n.cancel(); return <-served })
+	gone := make(chan struct{})
+	go func() { n.tree.Wait(); close(gone) }()
+
+	n.admin.Look()
+	n.tasks.Go(func() { n.admin.Watch(n.ctx) })
+	n.announce()
+	return gone, nil
 }
 
 // hdfs says how clusters of HDFS are reached, and where what is copied from them lies.
@@ -254,11 +290,13 @@ func (n *node) retire(ctx context.Context) {
 	}
 }
 
-// wait waits for all that ends with ctx.
-func (n *node) wait() {
+// wait ends ctx, and waits for all that ends with it.
+func (n *node) wait() error {
+	n.cancel()
 	n.tasks.Wait()
 	n.views.Wait()
 	n.kept.Wait()
+	return nil
 }
 
 // drop has the names of a dataset looked up again.
@@ -299,17 +337,25 @@ type store struct {
 	*catalog.Catalog
 }
 
-// Early parts are asked by other nodes before this one has them.
-type early struct {
+// What is asked by other nodes may be asked before this one has the parts that answer.
+type asked struct {
+	leader  *dispatch.Leader
 	catalog atomic.Pointer[catalog.Catalog]
 	admin   atomic.Pointer[admin.Admin]
+}
+
+func (a *asked) calls() map[string]group.Handler {
+	return map[string]group.Handler{
+		dispatch.CallTake: a.leader.Take, dispatch.CallPeek: a.leader.Peek,
+		catalog.CallServed: a.served, catalog.CallChanged: a.changed, admin.CallSummary: a.summary,
+	}
 }
 
 var errEarly = meta.Worded(meta.ErrUnavailable, "this node begins")
 
 // served answers another node once this one serves a dataset.
-func (e *early) served(ctx context.Context, _ string, request json.RawMessage) (any, error) {
-	c := e.catalog.Load()
+func (a *asked) served(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	c := a.catalog.Load()
 	if c == nil {
 		return nil, errEarly
 	}
@@ -317,8 +363,8 @@ func (e *early) served(ctx context.Context, _ string, request json.RawMessage) (
 }
 
 // changed tells another node whether a source that this one alone has is what was indexed.
-func (e *early) changed(ctx context.Context, _ string, request json.RawMessage) (any, error) {
-	c := e.catalog.Load()
+func (a *asked) changed(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	c := a.catalog.Load()
 	if c == nil {
 		return nil, errEarly
 	}
@@ -326,12 +372,12 @@ func (e *early) changed(ctx context.Context, _ string, request json.RawMessage) 
 }
 
 // summary answers another node with the status of this one in short.
-func (e *early) summary(context.Context, string, json.RawMessage) (any, error) {
-	a := e.admin.Load()
-	if a == nil {
+func (a *asked) summary(context.Context, string, json.RawMessage) (any, error) {
+	is := a.admin.Load()
+	if is == nil {
 		return nil, errEarly
 	}
-	return a.Summary(), nil
+	return is.Summary(), nil
 }
 
 // announce logs the mount, and warns of what is not as it should be.
