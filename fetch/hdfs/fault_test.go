@@ -65,7 +65,7 @@ func TestFailOver(t *testing.T) {
 					done <- errors.Join(errors.New("other bytes"), err)
 					return
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(time.Second)
 			}
 			done <- nil
 		}()

@@ -2,20 +2,13 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"rankfs/test/cluster/internal/control"
 	"rankfs/test/cluster/internal/health"
+	"rankfs/test/cluster/internal/rpc"
 	"rankfs/test/cluster/internal/site"
 	"rankfs/test/eventually"
-)
-
-// Hadoop's programs for administrators.
-const (
-	haAdmin  = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
-	dfsAdmin = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 )
 
 // FailOver makes the namenode active that is not. One that is dead need not
@@ -41,13 +34,14 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 	switch {
 	case err != nil:
 		return err
-	case active == nil:
-		// It need not ask the other one, which may be dead.
-		err = h.tool(ctx, haAdmin, "-transitionToActive", "--forceactive", c.id(h))
-	case active != h:
-		err = h.tool(ctx, haAdmin, "-failover", c.id(active), c.id(h))
+	case active == h:
+		return nil
+	case active != nil:
+		if err := active.daemon(site.NameRPC).Standby(ctx); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if err := h.daemon(site.NameRPC).Active(ctx); err != nil {
 		return err
 	}
 	return c.waitState(ctx, h, func(s health.State) bool { return s.Active })
@@ -75,23 +69,14 @@ func (c *Cluster) leader(ctx context.Context) (*Host, error) {
 	return nil, nil
 }
 
-// id is the name of a namenode in hdfs haadmin.
-func (c *Cluster) id(h *Host) string {
-	for i, name := range c.NameNodes() {
-		if name == h {
-			return fmt.Sprintf("nn%d", i+1)
-		}
-	}
-	panic(h.Name + " is no namenode")
-}
-
 // SafeMode turns the safe mode of all namenodes on or off.
 func (c *Cluster) SafeMode(ctx context.Context, on bool) error {
-	verb := "leave"
-	if on {
-		verb = "enter"
+	for _, h := range c.NameNodes() {
+		if err := h.daemon(site.NameRPC).SafeMode(ctx, on); err != nil {
+			return err
+		}
 	}
-	return c.NameNodes()[0].tool(ctx, dfsAdmin, "-safemode", verb)
+	return nil
 }
 
 // WaitLive waits until the active namenode knows of n live datanodes.
@@ -112,15 +97,12 @@ func (c *Cluster) WaitWell(ctx context.Context) error {
 // ReportBlocks has all datanodes tell the active namenode of all their blocks. Before they
 // have, one that has become active deletes no replica that is one too many.
 func (c *Cluster) ReportBlocks(ctx context.Context) error {
-	errs := make([]error, len(c.DataNodes()))
-	var all sync.WaitGroup
-	for i, h := range c.DataNodes() {
-		all.Go(func() {
-			errs[i] = h.tool(ctx, dfsAdmin, "-triggerBlockReport", fmt.Sprintf("%s:%d", h.Name, site.DataRPC))
-		})
+	for _, h := range c.DataNodes() {
+		if err := h.daemon(site.DataRPC).ReportBlocks(ctx); err != nil {
+			return err
+		}
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return nil
 }
 
 // waitState waits until a namenode is as wanted.
@@ -138,10 +120,7 @@ func (c *Cluster) waitState(ctx context.Context, h *Host, as func(health.State) 
 	return nil
 }
 
-// tool runs one of Hadoop's programs on the host.
-func (h *Host) tool(ctx context.Context, class string, args ...string) error {
-	if out, err := h.Java(ctx, class, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s %v on %s: %w: %s", class, args, h.Name, err, out)
-	}
-	return nil
+// daemon is the host's daemon that takes calls at a port, asked from the host itself.
+func (h *Host) daemon(port int) rpc.Daemon {
+	return rpc.Daemon{Dial: h.DialContext, Address: fmt.Sprintf("%s:%d", h.IP, port)}
 }

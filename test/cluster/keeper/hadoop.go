@@ -6,9 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"rankfs/test/cluster/internal/health"
+	"rankfs/test/cluster/internal/rpc"
 	"rankfs/test/cluster/internal/site"
 	"rankfs/test/eventually"
 	"rankfs/test/hadoop"
@@ -52,13 +52,11 @@ func startDaemons(ctx context.Context, s *site.Site, d *daemons) error {
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	d.onEnd(cancelCause)
 	defer d.onEnd(nil)
-	if err := waitPort(ctx, fmt.Sprintf("%s:%d", first.IP, site.NameRPC)); err != nil {
-		return err
-	}
-	if err := tool(s, first.Name, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "nn1"); err != nil {
-		return err
-	}
 	var dialer net.Dialer
+	name := rpc.Daemon{Dial: dialer.DialContext, Address: fmt.Sprintf("%s:%d", first.IP, site.NameRPC)}
+	if err := eventually.Until(ctx, func() error { return name.Active(ctx) }); err != nil {
+		return err
+	}
 	return health.Wait(ctx, dialer.DialContext, s)
 }
 
@@ -87,14 +85,4 @@ func tool(s *site.Site, host, class string, args ...string) error {
 		return fmt.Errorf("run %s %v: %w: %s", class, args, err, out)
 	}
 	return nil
-}
-
-func waitPort(ctx context.Context, address string) error {
-	return eventually.Until(ctx, func() error {
-		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
 }
