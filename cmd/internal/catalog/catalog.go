@@ -74,6 +74,7 @@ type Catalog struct {
 		removed  []*batch.OpenSource      // that are open still, as far as is known
 		ending   map[string]chan struct{} // by name: closed with the source of what it stood for
 		updated  chan struct{}            // closed at the next update
+		racks    *racks                   // nil before anybody asks for one
 	}
 }
 
@@ -117,6 +118,11 @@ func errNoDataset(name string) error {
 func (c *Catalog) List() []*Dataset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.sorted()
+}
+
+// sorted is List. mu is held.
+func (c *Catalog) sorted() []*Dataset {
 	all := make([]*Dataset, 0, len(c.mu.byName))
 	for _, d := range c.mu.byName {
 		all = append(all, d)
@@ -154,6 +160,7 @@ func (c *Catalog) replace(name string, d *Dataset) {
 	c.mu.Lock()
 	old := c.mu.byName[name]
 	delete(c.mu.failed, name)
+	c.mu.racks = nil
 	if d != nil {
 		c.mu.byName[name] = d
 	} else {

@@ -22,9 +22,18 @@ func (n *node) newPool() *pool.Pool {
 		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
 		Disk: pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
 		Wire: m.wire, Log: c.Log,
-		Nodes: func() []placement.Node { return pool.Keepers(m.machine.Nodes(), m.group.Self()) },
+		Nodes: n.keepers,
 		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
 	})
+}
+
+// keepers are the nodes that are up, in the racks that sources know.
+func (n *node) keepers() []placement.Node {
+	all := pool.Keepers(n.member.machine.Nodes(), n.member.group.Self())
+	for i := range all {
+		all[i].Rack = n.catalog.Rack(all[i].Host)
+	}
+	return all
 }
 
 // How often it is seen what this node has for the pool, and how long it takes at most to say
