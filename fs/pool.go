@@ -29,7 +29,7 @@ type Pool interface {
 
 // A PoolJob is one directory of the pool.
 type PoolJob interface {
-	Number() uint64 // no other job had it, or will
+	poolNamed // no other job had its number, or will
 	Owner() (uid, gid uint32)
 	// Files is where this node has the files of the job: the directory scratch, and
 	// those of stages.
@@ -94,7 +94,7 @@ type PoolBlob struct {
 
 // A PoolStage is one stage of a job.
 type PoolStage interface {
-	Number() uint64
+	poolNamed
 	// Generation is how often the stage was reset, or given another spec: of an older one
 	// parts and maps are stale.
 	Generation() uint64
@@ -170,6 +170,7 @@ type PoolTree struct {
 	pool      Pool
 	log       *slog.Logger
 	tree      *Tree // of datasets, which has the errnos
+	names     poolNames
 	server    *fuse.Server
 	served    chan struct{}
 	unmounted atomic.Bool
@@ -177,8 +178,14 @@ type PoolTree struct {
 
 // NewPool returns a tree that is mounted nowhere yet, beside the tree of datasets.
 func NewPool(p Pool, beside *Tree) *PoolTree {
-	return &PoolTree{pool: p, log: beside.config.Log, tree: beside}
+	t := &PoolTree{pool: p, log: beside.config.Log, tree: beside}
+	t.names.init(func(n poolName) { n.in.NotifyEntry(n.name) }) // ENOENT: it did not remember it
+	return t
 }
+
+// Forget has the kernel look up anew the names of jobs and stages that are no more, and
+// returns once it does. It must not be called by what answers a request of the kernel.
+func (t *PoolTree) Forget() { t.names.forget() }
 
 // Mount attaches the tree to a directory, and serves it until Unmount.
 func (t *PoolTree) Mount(dir string) error {
@@ -208,6 +215,7 @@ func (t *PoolTree) Mount(dir string) error {
 	go func() {
 		defer close(t.served)
 		t.server.Serve()
+		t.names.tasks.Wait()
 	}()
 	return nil
 }

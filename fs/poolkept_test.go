@@ -2,7 +2,9 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // A keptPool has one job, which has a stage with an attempt, a blob, and a file that may become
-// one.
+// one; and a job and a stage that are removed as they are looked up.
 type (
 	keptPool struct {
 		Pool
@@ -20,21 +22,31 @@ type (
 	keptJob struct {
 		PoolJob
 		files *os.Root
+		gone  bool
 	}
-	keptStage    struct{ PoolStage }
+	keptStage struct {
+		PoolStage
+		gone bool
+	}
 	keptAttempts struct{ PoolAttempts }
 	keptBlobs    struct{ PoolBlobs }
 )
 
-func (p keptPool) Job(context.Context, string) (PoolJob, error) { return keptJob{files: p.files}, nil }
+func (p keptPool) Job(_ context.Context, name string) (PoolJob, error) {
+	return keptJob{files: p.files, gone: name == "gone"}, nil
+}
 
-func (keptJob) Number() uint64                                   { return 7 }
-func (keptJob) Owner() (uid, gid uint32)                         { return 7, 7 }
-func (j keptJob) Files() (*os.Root, error)                       { return j.files, nil }
-func (keptJob) Stage(context.Context, string) (PoolStage, error) { return keptStage{}, nil }
-func (keptJob) Blobs() PoolBlobs                                 { return keptBlobs{} }
+func (keptJob) Number() uint64             { return 7 }
+func (j keptJob) Stands() bool             { return !j.gone }
+func (keptJob) Owner() (uid, gid uint32)   { return 7, 7 }
+func (j keptJob) Files() (*os.Root, error) { return j.files, nil }
+func (keptJob) Stage(_ context.Context, name string) (PoolStage, error) {
+	return keptStage{gone: name == "gone"}, nil
+}
+func (keptJob) Blobs() PoolBlobs { return keptBlobs{} }
 
 func (keptStage) Number() uint64         { return 8 }
+func (g keptStage) Stands() bool         { return !g.gone }
 func (keptStage) Attempts() PoolAttempts { return keptAttempts{} }
 
 func (keptAttempts) Dir() (string, error) { return "attempts", nil }
@@ -45,7 +57,7 @@ func (keptBlobs) Find(_ context.Context, name string) (PoolBlob, error) {
 
 // The kernel asks again for each name that may come to be another thing's on another node, and
 // for nothing else: what a job always has, and what never changes of a file, or is changed by
-// way of this mount alone, it may keep.
+// way of this mount alone, it may keep; and the names of jobs and stages, of which it is told.
 func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 	dir := t.TempDir()
 	files, err := os.OpenRoot(dir)
@@ -63,19 +75,22 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	raw := fusefs.NewNodeFS(&poolRoot{tree: &PoolTree{pool: keptPool{files: files}, tree: &Tree{}}}, &fusefs.Options{})
+	tree := NewPool(keptPool{files: files}, &Tree{})
+	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
 	for _, tt := range []struct {
 		path             []string
 		name, attributes time.Duration
 	}{
-		{[]string{"job"}, 0, attributesStay},
+		{[]string{"job"}, attributesStay, attributesStay},
+		{[]string{"gone"}, 0, attributesStay},
 		{[]string{"job", "hold"}, attributesStay, 0},
 		{[]string{"job", "scratch"}, attributesStay, 0},
 		{[]string{"job", "scratch", "file"}, scratchTimeout, scratchTimeout},
 		{[]string{"job", "blob"}, attributesStay, attributesStay},
 		{[]string{"job", "blob", ".file"}, 0, scratchTimeout},
 		{[]string{"job", "blob", "key"}, 0, attributesStay},
-		{[]string{"job", "stage"}, 0, attributesStay},
+		{[]string{"job", "stage"}, attributesStay, attributesStay},
+		{[]string{"job", "gone"}, 0, attributesStay},
 		{[]string{"job", "stage", ".map-000000.0"}, 0, scratchTimeout},
 	} {
 		var out fuse.EntryOut
@@ -93,4 +108,59 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 			t.Errorf("%v: the name is kept for %v and the attributes for %v, not %v and %v", tt.path, name, attributes, tt.name, tt.attributes)
 		}
 	}
+}
+
+// A named is a job or a stage, until it is gone.
+type named struct {
+	number uint64
+	gone   bool
+}
+
+func (n *named) Number() uint64 { return n.number }
+func (n *named) Stands() bool   { return !n.gone }
+
+// Of a name that stands for nothing any more the kernel is told, once; not of one that it
+// removes itself, unless that was not done and it is gone nevertheless; and not of one that
+// stands for another thing by now.
+func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
+	var names poolNames
+	var told []string
+	names.init(func(n poolName) { told = append(told, n.name) })
+	var out fuse.EntryOut
+	all := make(map[string]*named)
+	for i, name := range []string{"stays", "goes", "removed", "refused", "made anew"} {
+		all[name] = &named{number: uint64(i)}
+		names.keep(poolName{name: name}, all[name], &out)
+	}
+	says := func(when string, want ...string) {
+		t.Helper()
+		names.tasks.Wait()
+		names.forget()
+		if !slices.Equal(told, want) {
+			t.Errorf("%s the kernel is told of %q, not of %q", when, told, want)
+		}
+		told = nil
+	}
+	says("while all stand")
+	all["goes"].gone, all["made anew"].gone = true, true
+	names.keep(poolName{name: "made anew"}, &named{number: 9}, &out)
+	says("after two are gone", "goes")
+	says("once more")
+	err := names.remove(poolName{name: "removed"}, func() error {
+		all["removed"].gone = true
+		says("while it removes one")
+		return nil
+	})
+	says("after that")
+	refused := errors.New("something is in it")
+	if is := names.remove(poolName{name: "refused"}, func() error { return refused }); err != nil || is != refused {
+		t.Error(err, is)
+	}
+	says("after one was not removed")
+	_ = names.remove(poolName{name: "refused"}, func() error {
+		all["refused"].gone = true
+		says("while it removes that")
+		return refused
+	})
+	says("after it was gone nevertheless", "refused")
 }

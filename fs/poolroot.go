@@ -11,8 +11,9 @@ import (
 )
 
 // A poolRoot is the directory of all jobs. Names that change on other nodes are never
-// believed for longer than a request: no entry here has a timeout, and no attribute but those
-// of directories, which never change.
+// believed for longer than a request, but those of jobs and stages, which the kernel keeps
+// until it is told that they are gone; and no attribute is but those of directories, which
+// never change.
 type poolRoot struct {
 	fusefs.Inode
 	noOthers
@@ -49,6 +50,7 @@ func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.En
 	d := &jobDir{ofJob: ofJob{n.tree, name, j}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
+	n.tree.names.keep(poolName{n.EmbeddedInode(), name}, j, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})
 }
 
@@ -67,7 +69,8 @@ func (n *poolRoot) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.E
 
 // Rmdir implements fusefs.NodeRmdirer.
 func (n *poolRoot) Rmdir(ctx context.Context, name string) syscall.Errno {
-	return n.tree.errno("remove job", name, n.tree.pool.RemoveJob(ctx, name))
+	err := n.tree.names.remove(poolName{n.EmbeddedInode(), name}, func() error { return n.tree.pool.RemoveJob(ctx, name) })
+	return n.tree.errno("remove job", name, err)
 }
 
 // Readdir implements fusefs.NodeReaddirer.

@@ -21,6 +21,12 @@ type Job struct {
 // Number is the job's, which no other had or will have.
 func (j *Job) Number() uint64 { return j.is.Number }
 
+// Stands reports whether the cluster has the job still, as far as this node knows.
+func (j *Job) Stands() bool {
+	is, ok := j.pool.config.State.PoolJob(j.is.Name)
+	return ok && is.Number == j.is.Number
+}
+
 // Owner is the user that made it.
 func (j *Job) Owner() (uid, gid uint32) { return j.is.UID, j.is.GID }
 
@@ -94,9 +100,12 @@ func (j *Job) SetQuota(ctx context.Context, quota int64) error {
 	return err
 }
 
-// Remove forgets the job, with all that it has.
+// Remove forgets the job, with all that it has. When it returns, the name is gone here.
 func (j *Job) Remove(ctx context.Context) error {
 	_, err := j.pool.agree(ctx, &state.DropJob{Name: j.is.Name, Number: j.is.Number})
+	if err == nil {
+		j.pool.config.Forget()
+	}
 	return err
 }
 

@@ -31,6 +31,7 @@ type State interface {
 	PoolLeft(job string) int64 // of its quota
 	HostOf(node string) string // empty if it is not known
 	Changed() <-chan struct{}
+	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
 }
 
 // Cluster changes that.
@@ -69,6 +70,10 @@ type Config struct {
 	Nodes   func() []placement.Node // that may keep copies
 	Hosts   func() int              // of nodes that are admitted; nil: as many as may be asked for
 	Log     *slog.Logger
+
+	// Forget has the kernel forget the names of jobs and stages that are gone, and returns
+	// when it has; nil if it knows none.
+	Forget func()
 }
 
 // A node that has looked at all that was agreed on rests so many times as long before it
@@ -108,6 +113,9 @@ type Pool struct {
 
 // New makes a pool. Start begins what it does without being asked.
 func New(c Config) *Pool {
+	if c.Forget == nil {
+		c.Forget = func() {}
+	}
 	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now(), merging: newMergeRoom(c.RAM)}
 	p.local = newLocal(p.agreed, p.budget)
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, peers{p.agreed}
@@ -137,6 +145,7 @@ func (p *Pool) Follow(ctx context.Context) {
 		}
 	}()
 	tasks.Go(func() { p.budget.account(ctx) })
+	tasks.Go(func() { p.forgetNames(ctx) })
 	if p.local.disk != nil {
 		tasks.Go(func() { p.spill.follow(ctx) })
 	}
@@ -156,6 +165,19 @@ func (p *Pool) Follow(ctx context.Context) {
 		tasks.Go(func() { p.afterChanges(ctx, task, nil) })
 	}
 	p.uses.follow(ctx)
+}
+
+// forgetNames has the kernel forget names that are gone, until ctx is done.
+func (p *Pool) forgetNames(ctx context.Context) {
+	for {
+		changed := p.config.State.ClusterChanged()
+		p.config.Forget()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // afterChanges does a task, once more when something has changed, and once more when it

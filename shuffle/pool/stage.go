@@ -18,6 +18,12 @@ type stage struct {
 // Number is the stage's, which no other had or will have.
 func (g stage) Number() uint64 { return g.number }
 
+// Stands reports whether the cluster has the stage still, as far as this node knows.
+func (g stage) Stands() bool {
+	_, err := g.is()
+	return err == nil
+}
+
 func (g stage) named() state.StageName {
 	return state.StageName{Job: g.job.is.Name, Name: g.name, Number: g.number}
 }
@@ -105,8 +111,11 @@ func (g *Stage) Reset(ctx context.Context) error {
 	return err
 }
 
-// Remove forgets the stage, with all that it has.
+// Remove forgets the stage, with all that it has. When it returns, the name is gone here.
 func (g *Stage) Remove(ctx context.Context) error {
 	_, err := g.job.pool.agree(ctx, &state.DropStage{StageName: g.named()})
+	if err == nil {
+		g.job.pool.config.Forget()
+	}
 	return err
 }

@@ -98,6 +98,36 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 	nodes[1].Do("node", "drain", "--undo", drained)
 }
 
+// A job and a stage that were removed on one node are gone on another, whose kernel knew them,
+// once it has heard of that; and who makes them anew there has the new ones on both.
+func TestNamesThatAreRemovedElsewhere(t *testing.T) {
+	t.Parallel()
+	c := cluster.Bare(t)
+	nodes := newTeam(t, c, c.Hosts()[:2], "--pool-ram", "64MiB").Nodes
+	defer func() { endJob(t, nodes) }()
+	for i, removed := range []string{"job/s", "job", "job"} {
+		here, there := nodes[i%2], nodes[(i+1)%2]
+		inJob(here, `mkdir -p "$1/s"; echo "maps=$2" > "$1/s/spec"`, fmt.Sprint(i+1))
+		want := fmt.Sprintf("maps=%d ", i+1)
+		eventually.Within(t, patience, "the other node has the stage that was made", func() bool {
+			return strings.Contains(inJob(there, `cat "$1/s/spec" 2>/dev/null || true`), want)
+		})
+		if i < 2 {
+			inJob(here, `rm -r "$1/../$2"`, removed)
+		} else {
+			here.Do("shuffle", "rm", removed)
+		}
+		eventually.Within(t, patience, "the other node has heard that it is removed", func() bool {
+			_, err := there.Tool("stat", there.Mount()+"/shuffle/"+removed)
+			return err != nil
+		})
+	}
+	inJob(nodes[1], `mkdir -p "$1/s"; echo maps=9 > "$1/s/spec"`)
+	if got := inJob(nodes[0], `cat "$1/s/spec"`); !strings.Contains(got, "maps=9 ") {
+		t.Errorf("on the other node the stage that was made anew has %q", got)
+	}
+}
+
 // A copy whose bytes change is not read by anybody, on whichever node: another one serves,
 // and one more is made.
 func TestDamagedCopies(t *testing.T) {

@@ -294,6 +294,29 @@ func TestRmdirOfAJob(t *testing.T) {
 	sh(t, `rmdir "$1"; mkdir "$1"; rmdir "$1"`, job)
 }
 
+// A name that was removed is gone when the command returns, though the kernel knew it, and
+// stands for the new job or stage that is made by it then.
+func TestNamesThatAreRemoved(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=1")
+	job := filepath.Join(filepath.Dir(filepath.Dir(stage)), "gone")
+	for _, removed := range []string{"gone/s", "gone", "gone/s", "gone"} {
+		sh(t, `mkdir -p "$1/s"; echo maps=1 > "$1/s/spec"; : > "$1/scratch/file"; cat "$1/s/spec" "$1/s/state"`, job)
+		if r := n.cli("shuffle", "rm", removed); r.code != 0 {
+			t.Fatal(r)
+		}
+		path := filepath.Join(filepath.Dir(job), removed)
+		if got := sh(t, `! stat "$1" 2>/dev/null; mkdir "$1"; cd "$1"; /bin/pwd; ls scratch 2>/dev/null || cat spec`, path); got != path+"\n" {
+			t.Errorf("%s that was removed and made anew has %q", removed, got)
+		}
+	}
+	for range 10 {
+		if got := sh(t, `rm -r "$1"; mkdir -p "$1/s"; cd "$1/s"; /bin/pwd; cat spec`, job); got != job+"/s\n" {
+			t.Errorf("a job that was removed by rm -r and made anew has %q", got)
+		}
+	}
+}
+
 // Files have the modes that their makers say, whatever the daemon's umask is; a directory that
 // is for one group stays that; times of a link are its own; pipes and sockets are there, and
 // devices are not.

@@ -104,6 +104,8 @@ type node struct {
 	tree    *fs.Tree
 	cache   *cache.Cache
 	pool    *pool.Pool // nil if this node has none
+
+	poolTree atomic.Pointer[fs.PoolTree] // once it is mounted
 }
 
 // atEnd has a part that was built just now taken down before all others.

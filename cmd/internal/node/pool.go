@@ -24,6 +24,11 @@ func (n *node) newPool() *pool.Pool {
 		Wire: m.wire, Log: c.Log,
 		Nodes: n.keepers,
 		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
+		Forget: func() {
+			if tree := n.poolTree.Load(); tree != nil {
+				tree.Forget()
+			}
+		},
 	})
 }
 
@@ -89,8 +94,8 @@ func (n *node) offer(ctx context.Context) error {
 func (n *node) servePool(ctx context.Context) (end func() error, err error) {
 	n.offerPool(ctx)
 	dir := filepath.Join(n.config.Mount, meta.PoolDir)
-	tree := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
-	if err := tree.Mount(dir); err != nil {
+	tree, err := n.mountPool(dir)
+	if err != nil {
 		return nil, err
 	}
 	if err := mounts.Note(ctx, n.config.Mount); err != nil {
@@ -113,8 +118,8 @@ func (n *node) servePool(ctx context.Context) (end func() error, err error) {
 				return
 			case <-time.After(time.Second): // the mount goes now, or not at all
 			}
-			again := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
-			if err := again.Mount(dir); err != nil {
+			again, err := n.mountPool(dir)
+			if err != nil {
 				n.config.Log.Error("the shuffle pool is not mounted any more", "cause", err)
 				return
 			}
@@ -130,4 +135,15 @@ func (n *node) servePool(ctx context.Context) (end func() error, err error) {
 		}
 		return err
 	}, nil
+}
+
+// mountPool mounts the pool, and has the names that the kernel knows there forgotten when they
+// are gone.
+func (n *node) mountPool(dir string) (*fs.PoolTree, error) {
+	tree := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
+	if err := tree.Mount(dir); err != nil {
+		return nil, err
+	}
+	n.poolTree.Store(tree)
+	return tree, nil
 }

@@ -1,0 +1,115 @@
+package fs
+
+import (
+	"maps"
+	"sync"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// poolNames are the names of jobs and stages that the kernel may know, and need not ask for as
+// long as they stand for what they stood for. When one stands for nothing any more, by
+// whichever node's doing, the kernel is told.
+//
+// It takes the lock of a directory to be told, which it holds while a name there is looked up,
+// made or removed. So a name that is told of is gone also from what was answered a moment
+// before; and nothing that answers a request may tell. The lock guards the table, and is not
+// held while the kernel is told; telling is.
+type poolNames struct {
+	tell    func(poolName) // the kernel
+	telling chan struct{}
+	tasks   sync.WaitGroup // goroutines that tell
+
+	mu struct {
+		sync.Mutex
+		known map[poolName]poolNamed
+	}
+}
+
+type poolName struct {
+	in   *fusefs.Inode
+	name string
+}
+
+// A poolNamed is a job or a stage.
+type poolNamed interface {
+	Number() uint64
+	// Stands reports whether the cluster has it still, as far as this node knows.
+	Stands() bool
+}
+
+func (p *poolNames) init(tell func(poolName)) {
+	p.tell, p.telling = tell, make(chan struct{}, 1)
+	p.mu.known = make(map[poolName]poolNamed)
+}
+
+// keep has the kernel keep a name, unless it stands for nothing by now. The name is in the
+// table before that is looked at: what comes after is told.
+func (p *poolNames) keep(n poolName, is poolNamed, out *fuse.EntryOut) {
+	p.add(n, is)
+	if is.Stands() {
+		out.SetEntryTimeout(attributesStay)
+	}
+}
+
+func (p *poolNames) add(n poolName, is poolNamed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.known[n] = is
+}
+
+// remove removes what has a name, at the kernel's request. That forgets the name by itself;
+// to be told later could be to be told of what has the name then. One that could not be
+// removed stays in the table, and may be gone by now.
+func (p *poolNames) remove(n poolName, remove func() error) error {
+	is := p.take(n)
+	err := remove()
+	if err != nil && is != nil {
+		if p.add(n, is); !is.Stands() {
+			p.tasks.Go(p.forget)
+		}
+	}
+	return err
+}
+
+// take takes a name out of the table, if it is there.
+func (p *poolNames) take(n poolName) poolNamed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is := p.mu.known[n]
+	delete(p.mu.known, n)
+	return is
+}
+
+// forget tells the kernel of all names that stand for nothing any more, and returns once it
+// knows.
+func (p *poolNames) forget() {
+	p.telling <- struct{}{}
+	defer func() { <-p.telling }()
+	p.mu.Lock()
+	all := maps.Clone(p.mu.known)
+	p.mu.Unlock()
+	for n, was := range all {
+		if was.Stands() || !p.stillIs(n, was) {
+			continue
+		}
+		p.tell(n)
+		p.drop(n, was)
+	}
+}
+
+func (p *poolNames) stillIs(n poolName, was poolNamed) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is, ok := p.mu.known[n]
+	return ok && is.Number() == was.Number()
+}
+
+func (p *poolNames) drop(n poolName, was poolNamed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if is, ok := p.mu.known[n]; ok && is.Number() == was.Number() {
+		delete(p.mu.known, n)
+	}
+}
