@@ -91,6 +91,7 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 		{[]string{"job", "blob", "key"}, 0, attributesStay},
 		{[]string{"job", "stage"}, attributesStay, attributesStay},
 		{[]string{"job", "gone"}, 0, attributesStay},
+		{[]string{"job", "stage", ".lane-63"}, attributesStay, attributesStay},
 		{[]string{"job", "stage", ".map-000000.0"}, 0, scratchTimeout},
 	} {
 		var out fuse.EntryOut

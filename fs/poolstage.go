@@ -17,6 +17,7 @@ type stageDir struct {
 	fusefs.Inode
 	noOthers
 	ofStage
+	isLane bool
 }
 
 // Getattr implements fusefs.NodeGetattrer.
@@ -53,6 +54,9 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 	}
 	if p, ok := meta.ParsePart(name); ok {
 		return n.lookUpPart(ctx, p, out)
+	}
+	if number, ok := parseLane(name); ok && !n.isLane {
+		return n.lane(ctx, number, out), 0
 	}
 	text := &stageText{stage: n, name: name}
 	if name != nameSpec && name != nameState {

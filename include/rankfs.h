@@ -185,7 +185,7 @@ static inline size_t rankfs_record_size(const struct rankfs_batch *b, size_t i)
 struct rankfs_attempt {
 	char stage[PATH_MAX];
 	char path[PATH_MAX]; /* of the file: .map-MMMMMM.A in the stage */
-	int dir;             /* the stage: no name above it is looked up again */
+	int dir;             /* the stage, by one of its lanes: no name above it is looked up again */
 	int fd;              /* -1 once nothing more is written */
 	unsigned long long map;
 	uint64_t *offsets; /* parts + 1 of them, of which the ended parts' are known */
@@ -225,6 +225,7 @@ static inline void rankfs_leave(struct rankfs_attempt *a)
  * this host is gone. */
 static inline int rankfs_begin(struct rankfs_attempt *a, const char *stage, uint64_t map, uint64_t attempt, uint64_t parts)
 {
+	char lane[PATH_MAX];
 	int saved;
 
 	a->fd = a->dir = -1;
@@ -235,7 +236,11 @@ static inline int rankfs_begin(struct rankfs_attempt *a, const char *stage, uint
 	if (rankfs_path(a->stage, "%s", stage) ||
 	    rankfs_path(a->path, "%s/.map-%06llu.%llu", stage, a->map, (unsigned long long)attempt))
 		return -1;
-	a->dir = open(a->stage, RANKFS_O_DIR);
+	if (rankfs_path(lane, "%s/.lane-%02u", stage, (unsigned)(map % 64)))
+		return -1;
+	a->dir = open(lane, RANKFS_O_DIR);
+	if (a->dir < 0 && errno == ENOENT) /* a release that has none */
+		a->dir = open(a->stage, RANKFS_O_DIR);
 	if (a->dir < 0)
 		return -1;
 	a->fd = openat(a->dir, rankfs_name(a), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

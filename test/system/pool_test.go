@@ -294,6 +294,28 @@ func TestRmdirOfAJob(t *testing.T) {
 	sh(t, `rmdir "$1"; mkdir "$1"; rmdir "$1"`, job)
 }
 
+// A lane of a stage has what the stage has, and goes with it; nobody sees that it is there.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=3")
+	got := sh(t, `cd "$1"; printf a > .lane-00/.map-000000.0; cat .map-000000.0 .lane-63/.map-000000.0
+printf b > .lane-07/.map-000001.0; printf c > .map-000002.0
+mv .lane-00/.map-000000.0 .lane-00/map-000000; mv .lane-07/.map-000001.0 map-000001; mv .lane-63/.map-000002.0 .lane-63/map-000002
+printf d > .lane-07/.map-000000.1; mv -f .lane-07/.map-000000.1 .lane-07/map-000000
+cat map-000000 .lane-07/map-000000 .lane-01/part-000000; cat part-000000; ls -A . .lane-07
+! ls .lane-64 2>/dev/null; ! ls .lane-7 2>/dev/null; ! ls .lane-00/.lane-00 2>/dev/null; ! rmdir .lane-00 2>/dev/null
+! mkdir .lane-70 2>/dev/null`, stage)
+	files := "map-000000\nmap-000001\nmap-000002\nspec\nstate\n"
+	if want := "aa" + "aa" + "abc" + "abc" + ".:\n" + files + "\n.lane-07:\n" + files; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	sh(t, `cd "$1/.lane-05"; rm -r "$1"; ! ls map-000000 2>/dev/null; mkdir "$1"; ! ls "$1/.lane-05/map-000000" 2>/dev/null`, stage)
+	if r := n.cli("shuffle", "rm", "job/stage"); r.code != 0 {
+		t.Error(r)
+	}
+	sh(t, `! ls "$1/.lane-05" 2>/dev/null`, stage)
+}
+
 // A name that was removed is gone when the command returns, though the kernel knew it, and
 // stands for the new job or stage that is made by it then.
 func TestNamesThatAreRemoved(t *testing.T) {

@@ -1,0 +1,108 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A lanesPool has one job with one stage, in which a commit waits for others.
+type (
+	lanesPool struct {
+		Pool
+		job lanesJob
+	}
+	lanesJob struct {
+		keptJob
+		together *sync.WaitGroup
+	}
+	lanesStage struct {
+		keptStage
+		lanesAttempts
+	}
+	lanesAttempts struct {
+		PoolAttempts
+		together *sync.WaitGroup
+	}
+	lanesMaps struct{ PoolMaps }
+)
+
+func (p lanesPool) Job(context.Context, string) (PoolJob, error) { return p.job, nil }
+
+func (j lanesJob) Stage(context.Context, string) (PoolStage, error) {
+	return lanesStage{lanesAttempts: lanesAttempts{together: j.together}}, nil
+}
+
+func (g lanesStage) Attempts() PoolAttempts { return g.lanesAttempts }
+func (lanesStage) Maps() PoolMaps           { return lanesMaps{} }
+func (lanesStage) Generation() uint64       { return 0 }
+func (lanesStage) Refused(string, error)    {}
+
+func (lanesAttempts) Dir() (string, error) { return "attempts", nil }
+
+func (lanesMaps) Find(context.Context, uint64) (PoolMap, error) { return PoolMap{}, meta.ErrNotExist }
+
+var errAlone = errors.New("no other commit came")
+
+func (a lanesAttempts) Commit(ctx context.Context, _ meta.Attempt, _ bool) error {
+	a.together.Done()
+	all := make(chan struct{})
+	go func() {
+		a.together.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+		return nil
+	case <-time.After(time.Minute):
+		return errAlone
+	}
+}
+
+// Maps in several lanes of a stage are committed at a time: the kernel waits for none of them
+// before it asks for the next.
+func TestLanesCommitAtATime(t *testing.T) {
+	dir, mnt := t.TempDir(), t.TempDir()
+	files, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if err := files.Mkdir("attempts", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var together sync.WaitGroup
+	tree := NewPool(lanesPool{job: lanesJob{keptJob{files: files}, &together}}, New(Config{Log: slog.New(slog.DiscardHandler)}))
+	if err := tree.Mount(mnt); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tree.Unmount(mnt); err != nil {
+			t.Error(err)
+		}
+	}()
+	var writers sync.WaitGroup
+	numbers := []uint64{0, 1, 63}
+	together.Add(len(numbers))
+	for _, number := range numbers {
+		a := meta.Attempt{Map: number}
+		if err := files.WriteFile("attempts/"+a.String(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lane := filepath.Join(mnt, "job/stage", lanePrefix+meta.MapName(number)[len("map-0000"):])
+		writers.Go(func() {
+			if out, err := exec.Command("mv", "-T", filepath.Join(lane, a.String()), filepath.Join(lane, meta.MapName(number))).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	writers.Wait()
+}
