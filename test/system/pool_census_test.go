@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	censuses   = flag.Int("census", 5, "stages of the shuffle pool to fill while workers and daemon are killed")
+	censuses   = flag.Int("census", 7, "stages of the shuffle pool to fill while workers and daemon are killed")
 	censusSeed = flag.Uint64("census-seed", 0, "of the first of them; 0 draws one")
 )
 
